@@ -89,12 +89,25 @@ class MadeFabric:
 
     def port(self, switch: str, name: str) -> MadePort:
         """One port."""
-        return next(port for port in self.switches[switch].ports if port.name == name)
+        ports = self.switches[switch].ports
+        number = int("".join(letter for letter in name.partition("/")[0] if letter.isdigit()))
+        return ports[number // 8 if self.switches[switch].system == "sonic" else number - 1]
 
 
-def build(leaves: int, spines: int, hosts: int, rails: int = 2, systems: tuple[str, ...] = SYSTEMS) -> MadeFabric:
-    """Hosts of a unit share `rails` leaves; rail r is on leaf r of the unit."""
+def build(
+    leaves: int,
+    spines: int,
+    hosts: int,
+    rails: int = 2,
+    systems: tuple[str, ...] = SYSTEMS,
+    pods: int = 1,
+    cores: int = 0,
+) -> MadeFabric:
+    """Hosts of a unit share `rails` leaves; rail r is on leaf r of the unit. With several pods every leaf is on the
+    spines of its pod, and every spine on its share of the cores."""
     switches = {}
+    for number in range(cores):
+        switches[f"core{number + 1}"] = MadeSwitch(f"core{number + 1}", systems[number % len(systems)])
     for number in range(leaves):
         switches[f"leaf{number + 1}"] = MadeSwitch(f"leaf{number + 1}", systems[number % len(systems)])
     for number in range(spines):
@@ -110,16 +123,23 @@ def build(leaves: int, spines: int, hosts: int, rails: int = 2, systems: tuple[s
             port.far, port.far_port, port.far_is_host = host, f"eth{rail}", True
             fabric.rails.append(MadeRail(host, f"eth{rail}", rail, mac, leaf.name, port.name, port.alias))
     for number in range(leaves):
-        leaf = switches[f"leaf{number + 1}"]
-        for other in range(spines):
-            spine = switches[f"spine{other + 1}"]
-            low, high = _add_port(leaf, 40), _add_port(spine, 40)
-            low.far, low.far_port, low.far_alias = spine.name, high.name, high.alias
-            high.far, high.far_port, high.far_alias = leaf.name, low.name, low.alias
-            fabric.lengths[low.switch, low.name] = 40
+        pod = number * pods // leaves
+        for other in range(pod * spines // pods, (pod + 1) * spines // pods):
+            _connect(fabric, switches[f"leaf{number + 1}"], switches[f"spine{other + 1}"])
+    per_pod = max(spines // pods, 1)
+    for number in range(spines if cores else 0):
+        for other in range(number % per_pod, cores, per_pod):
+            _connect(fabric, switches[f"spine{number + 1}"], switches[f"core{other + 1}"])
     for port in fabric.ports():
         _start_counters(port)
     return fabric
+
+
+def _connect(fabric: MadeFabric, lower: MadeSwitch, upper: MadeSwitch) -> None:
+    low, high = _add_port(lower, 40), _add_port(upper, 40)
+    low.far, low.far_port, low.far_alias = upper.name, high.name, high.alias
+    high.far, high.far_port, high.far_alias = lower.name, low.name, low.alias
+    fabric.lengths[low.switch, low.name] = 40
 
 
 def _add_port(switch: MadeSwitch, metres: int) -> MadePort:

@@ -93,7 +93,7 @@ def _neighbor(fabric: MadeFabric, port: MadePort) -> None:
     for rail in fabric.rails:
         if (rail.switch, rail.port) == (port.switch, port.name):
             other = next(p for p in fabric.ports(host=False) if p.switch == port.switch)
-            rail.port = other.name
+            rail.port, rail.alias = other.name, other.alias
 
 
 Plant = Callable[[MadeFabric, MadePort], None]

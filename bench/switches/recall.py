@@ -1,6 +1,6 @@
 """How many planted faults are named, and what is named that is not planted: a row per rule.
 
-    python -m bench.switches.recall [--leaves 24] [--spines 6] [--hosts 120] [--each 3]
+python -m bench.switches.recall [--leaves 24] [--spines 6] [--hosts 120] [--each 3]
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from bench.switches.faults import FAULTS, plant
 from bench.switches.render import write
 
 
+ROOT = Path(__file__).resolve().parents[2]
+
+
 def named(answer: dict[str, Any]) -> set[tuple[str, str]]:
     """Rule and port of every finding; of one for several ports each of them."""
     return {
@@ -34,7 +37,7 @@ def named(answer: dict[str, Any]) -> set[tuple[str, str]]:
 def run(folder: Path, hosts: Iterable[str] = ()) -> dict[str, Any]:
     """The answer of the command on a folder of `write`."""
     arguments = ["--switches", "now", "--before", "before", "--plan", "plan.csv", *hosts, "--format", "json"]
-    command = [sys.executable, "-m", "agent.cli.main", "fleet", "lossless", *arguments]
+    command = [sys.executable, str(ROOT / "fabricscope.py"), "fleet", "lossless", *arguments]
     result = subprocess.run(command, cwd=folder, capture_output=True, check=True)
     return json.loads(result.stdout)  # type: ignore[no-any-return]
 
@@ -52,16 +55,26 @@ def compare(fabric: MadeFabric, told: set[tuple[str, str]]) -> list[tuple[str, i
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    for name, value in (("leaves", 24), ("spines", 6), ("hosts", 120), ("each", 3), ("seed", 1)):
+    for name, value in (
+        ("leaves", 24),
+        ("spines", 6),
+        ("hosts", 120),
+        ("pods", 1),
+        ("cores", 0),
+        ("each", 3),
+        ("seed", 1),
+    ):
         parser.add_argument(f"--{name}", type=int, default=value)
     options = parser.parse_args()
-    fabric = build(options.leaves, options.spines, options.hosts)
+    fabric = build(options.leaves, options.spines, options.hosts, pods=options.pods, cores=options.cores)
     plant(fabric, options.each, options.seed)
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         write(fabric, place)
         dataset = ["fleet", "ingest", "reports.ndjson", "--dataset", "fleet"]
-        subprocess.run([sys.executable, "-m", "agent.cli.main", *dataset], cwd=place, check=True, capture_output=True)
+        subprocess.run(
+            [sys.executable, str(ROOT / "fabricscope.py"), *dataset], cwd=place, check=True, capture_output=True
+        )
         start = time.monotonic()
         answer = run(place, ("--dataset", "fleet"))
         seconds = time.monotonic() - start

@@ -49,7 +49,19 @@ def _sonic(switch: MadeSwitch, before: bool) -> dict[str, str]:
         "show_interfaces_status.txt": _table(
             ("Interface", "Lanes", "Speed", "MTU", "FEC", "Alias", "Vlan", "Oper", "Admin", "Type", "Asym PFC"),
             [
-                (p.name, "1,2,3,4,5,6,7,8", f"{p.speed}G", p.mtu, p.fec, p.alias, "routed", "up", "up", "OSFP 8X", "off")
+                (
+                    p.name,
+                    "1,2,3,4,5,6,7,8",
+                    f"{p.speed}G",
+                    p.mtu,
+                    p.fec,
+                    p.alias,
+                    "routed",
+                    "up",
+                    "up",
+                    "OSFP 8X",
+                    "off",
+                )
                 for p in ports
             ],
         ),
@@ -68,11 +80,25 @@ def _sonic(switch: MadeSwitch, before: bool) -> dict[str, str]:
             for way in ("rx", "tx")
         ),
         "show_pfcwd_stats.txt": _table(
-            ("QUEUE", "STATUS", "STORM DETECTED/RESTORED", "TX OK/DROP", "RX OK/DROP", "TX LAST OK/DROP",
-             "RX LAST OK/DROP"),
+            (
+                "QUEUE",
+                "STATUS",
+                "STORM DETECTED/RESTORED",
+                "TX OK/DROP",
+                "RX OK/DROP",
+                "TX LAST OK/DROP",
+                "RX LAST OK/DROP",
+            ),
             [
-                (f"{p.name}:{n}", "stormed" if p.stormed else "operational", "1/0" if p.stormed else "0/0", "0/0",
-                 "0/0", "0/0", "0/0")
+                (
+                    f"{p.name}:{n}",
+                    "stormed" if p.stormed else "operational",
+                    "1/0" if p.stormed else "0/0",
+                    "0/0",
+                    "0/0",
+                    "0/0",
+                    "0/0",
+                )
                 for p in ports
                 for n in p.pfc
             ],
@@ -88,17 +114,20 @@ def _sonic(switch: MadeSwitch, before: bool) -> dict[str, str]:
         ),
         "show_interfaces_flap.txt": _table(
             ("Interface", "Flap Count", "Admin", "Oper", "Link Down TimeStamp(UTC)", "Link Up TimeStamp(UTC)"),
-            [
-                (p.name, counts[p.name]["flaps"], "Up", "Up", "Never", "Sat Feb 21 11:00:41 2026")
-                for p in ports
-            ],
+            [(p.name, counts[p.name]["flaps"], "Up", "Up", "Never", "Sat Feb 21 11:00:41 2026") for p in ports],
         ),
         "show_queue_counters.txt": "\n".join(
             _table(
                 ("Port", "TxQ", "Counter/pkts", "Counter/bytes", "Drop/pkts", "Drop/bytes"),
                 [
-                    (p.name, f"UC{n}", f"{counts[p.name]['packets']:,}" if n in p.pfc else "0",
-                     f"{counts[p.name]['bytes']:,}" if n in p.pfc else "0", f"{counts[p.name]['drops']:,}", "N/A")
+                    (
+                        p.name,
+                        f"UC{n}",
+                        f"{counts[p.name]['packets']:,}" if n in p.pfc else "0",
+                        f"{counts[p.name]['bytes']:,}" if n in p.pfc else "0",
+                        f"{counts[p.name]['drops']:,}",
+                        "N/A",
+                    )
                     for n in QUEUES
                 ],
             )
@@ -132,7 +161,9 @@ def _config_db(switch: MadeSwitch) -> dict[str, Any]:
         qos[port.name] = row
         if port.watchdog:
             watchdog[port.name] = {
-                "action": port.action, "detection_time": str(port.detect_ms), "restoration_time": "200",
+                "action": port.action,
+                "detection_time": str(port.detect_ms),
+                "restoration_time": "200",
             }
         for n in QUEUES:
             kind = "cnp" if n == 6 else "data"
@@ -142,18 +173,30 @@ def _config_db(switch: MadeSwitch) -> dict[str, Any]:
                 queues[f"{port.name}|{n}"]["wred_profile"] = name
     profiles = {
         f"ECN_{low}_{high}": {
-            "ecn": "ecn_all", "wred_green_enable": "true", "green_min_threshold": str(low),
-            "green_max_threshold": str(high), "green_drop_probability": "10",
+            "ecn": "ecn_all",
+            "wred_green_enable": "true",
+            "green_min_threshold": str(low),
+            "green_max_threshold": str(high),
+            "green_drop_probability": "10",
         }
         for low, high in {port.ecn for port in switch.ports if port.ecn}
     }
-    profiles["WRED_ONLY"] = {"wred_green_enable": "true", "green_min_threshold": "1000000",
-                             "green_max_threshold": "3000000", "green_drop_probability": "10"}
+    profiles["WRED_ONLY"] = {
+        "wred_green_enable": "true",
+        "green_min_threshold": "1000000",
+        "green_max_threshold": "3000000",
+        "green_drop_probability": "10",
+    }
     return {
         "DEVICE_METADATA": {"localhost": {"hostname": switch.name, "hwsku": "ACS-SN5600", "type": "ToRRouter"}},
         "PORT": {
-            p.name: {"alias": p.alias, "speed": str(p.speed * 1000), "mtu": str(p.mtu), "fec": p.fec,
-                     "admin_status": "up"}
+            p.name: {
+                "alias": p.alias,
+                "speed": str(p.speed * 1000),
+                "mtu": str(p.mtu),
+                "fec": p.fec,
+                "admin_status": "up",
+            }
             for p in switch.ports
         },
         "CABLE_LENGTH": {"AZURE": {p.name: f"{p.metres}m" for p in switch.ports}},
@@ -192,10 +235,14 @@ def _cumulus(switch: MadeSwitch, before: bool) -> dict[str, str]:
             {
                 p.name: {
                     "link": {"mtu": p.mtu, "speed": f"{p.speed}G", "fec": p.fec, "state": {"up": {}}},
-                    "lldp": {"neighbor": {_far(p)[0]: {
-                        "chassis": {"system-name": _far(p)[0]},
-                        "port": {"name": _far(p)[1], "description": _far(p)[2], "type": "ifname"},
-                    }}},
+                    "lldp": {
+                        "neighbor": {
+                            _far(p)[0]: {
+                                "chassis": {"system-name": _far(p)[0]},
+                                "port": {"name": _far(p)[1], "description": _far(p)[2], "type": "ifname"},
+                            }
+                        }
+                    },
                     "type": "swp",
                 }
                 for p in switch.ports
@@ -207,16 +254,24 @@ def _cumulus(switch: MadeSwitch, before: bool) -> dict[str, str]:
         outputs[f"nv_show_interface_{p.name}_counters_qos_-o_json.json"] = json.dumps(
             {
                 "ingress-buffer-stats": {
-                    "priority-group": {str(n): {"rx-frames": 1, "rx-buffer-discards": counts["group_drops"]}
-                                       for n in p.pfc or [3]},
+                    "priority-group": {
+                        str(n): {"rx-frames": 1, "rx-buffer-discards": counts["group_drops"]} for n in p.pfc or [3]
+                    },
                 },
                 "egress-queue-stats": {
-                    "traffic-class": {str(n): {"tx-frames": counts["packets"], "tx-bytes": counts["bytes"],
-                                               "tx-uc-buffer-discards": counts["drops"]} for n in p.pfc or [3]},
+                    "traffic-class": {
+                        str(n): {
+                            "tx-frames": counts["packets"],
+                            "tx-bytes": counts["bytes"],
+                            "tx-uc-buffer-discards": counts["drops"],
+                        }
+                        for n in p.pfc or [3]
+                    },
                 },
                 "pfc-stats": {
-                    "switch-priority": {str(n): {"rx-pause-frames": counts["rx"], "tx-pause-frames": counts["tx"]}
-                                        for n in p.pfc or [3]},
+                    "switch-priority": {
+                        str(n): {"rx-pause-frames": counts["rx"], "tx-pause-frames": counts["tx"]} for n in p.pfc or [3]
+                    },
                 },
             }
         )
@@ -240,16 +295,27 @@ def _nvue_root(switch: MadeSwitch) -> dict[str, Any]:
             "trust": {"dscp": "l3", "none": "port", "pcp": "l2"}[p.trust],
             "dscp": {str(dscp): {"switch-priority": p.priorities.get(dscp, 0)} for dscp in range(64)},
         }
-        qos["pfc"][profile] = {"switch-priority": {str(n): {} for n in p.pfc}, "cable-length": p.metres,
-                               "tx": "enable", "rx": "enable"}
+        qos["pfc"][profile] = {
+            "switch-priority": {str(n): {} for n in p.pfc},
+            "cable-length": p.metres,
+            "tx": "enable",
+            "rx": "enable",
+        }
         qos["egress-queue-mapping"][profile] = {"switch-priority": {str(n): {"traffic-class": n} for n in QUEUES}}
-        qos["egress-scheduler"][profile] = {"traffic-class": {"3": {"mode": "dwrr", "bw-percent": 50},
-                                                              "6": {"mode": "strict"}}}
+        qos["egress-scheduler"][profile] = {
+            "traffic-class": {"3": {"mode": "dwrr", "bw-percent": 50}, "6": {"mode": "strict"}}
+        }
         qos["congestion-control"][profile] = {
             "traffic-class": {
-                str(n): {"ecn": "disable" if p.wred_only else "enable", "red": "enable",
-                         "min-threshold": p.ecn[0], "max-threshold": p.ecn[1], "probability": 100}
-                for n in (3, 4) if p.ecn
+                str(n): {
+                    "ecn": "disable" if p.wred_only else "enable",
+                    "red": "enable",
+                    "min-threshold": p.ecn[0],
+                    "max-threshold": p.ecn[1],
+                    "probability": 100,
+                }
+                for n in (3, 4)
+                if p.ecn
             }
         }
         own: dict[str, Any] = {kind: {"profile": profile} for kind in qos if kind not in ("roce", "pfc-watchdog")}
