@@ -20,7 +20,6 @@ from bench.switches.fabric import MadeFabric, build
 from bench.switches.faults import FAULTS, plant
 from bench.switches.render import write
 
-
 ROOT = Path(__file__).resolve().parents[2]
 
 

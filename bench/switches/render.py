@@ -44,7 +44,7 @@ def _far(port: MadePort) -> tuple[str, str, str]:
 def _sonic(switch: MadeSwitch, before: bool) -> dict[str, str]:
     ports = switch.ports
     counts = {port.name: _counts(port, before) for port in ports}
-    outputs = {
+    return {
         "config_db.json": json.dumps(_config_db(switch), indent=1),
         "show_interfaces_status.txt": _table(
             ("Interface", "Lanes", "Speed", "MTU", "FEC", "Alias", "Vlan", "Oper", "Admin", "Type", "Asym PFC"),
@@ -134,25 +134,24 @@ def _sonic(switch: MadeSwitch, before: bool) -> dict[str, str]:
             for p in ports
         ),
     }
-    return outputs
 
 
 def _config_db(switch: MadeSwitch) -> dict[str, Any]:
     maps: dict[str, dict[str, str]] = {}
     names: dict[str, str] = {}
+    chosen: dict[str, str] = {}
     for port in switch.ports:
         row = {str(dscp): str(port.priorities.get(dscp, 0)) for dscp in range(64)}
         key = json.dumps(row)
         names.setdefault(key, f"ROCE{len(names) or ''}")
         maps[names[key]] = row
-        port_map = names[key]
-        setattr(port, "_map", port_map)
+        chosen[port.name] = names[key]
     identity = {str(n): str(n) for n in QUEUES}
     qos, queues, watchdog = {}, {}, {"GLOBAL": {"POLL_INTERVAL": "200"}}
     for port in switch.ports:
         row = {"tc_to_pg_map": "ROCE", "tc_to_queue_map": "ROCE", "pfc_to_queue_map": "ROCE"}
         if port.trust == "dscp":
-            row["dscp_to_tc_map"] = getattr(port, "_map")
+            row["dscp_to_tc_map"] = chosen[port.name]
         if port.pfc:
             row["pfc_enable"] = ",".join(map(str, port.pfc))
         watches = port.pfc if port.watches is None else port.watches
@@ -376,13 +375,15 @@ def _report(host: str, rails: Sequence[MadeRail]) -> dict[str, Any]:
         "source": {"kind": "live", "path": None},
         "duration_seconds": 1.0,
         "node": {"hostname": host, "vendor": "V", "product": "P"},
-        "software": {"nccl": {"settings": [{"key": "NCCL_IB_TC", "value": str(DSCP * 4), "source": "/etc/nccl.conf:1"}]}},
+        "software": {
+            "nccl": {"settings": [{"key": "NCCL_IB_TC", "value": str(DSCP * 4), "source": "/etc/nccl.conf:1"}]}
+        },
         "topology": {
             "gpus": [],
             "nics": [
                 {
-                    "id": f"0000:0{rail.rail + 1}:00.0", "label": f"mlx5_{rail.rail}", "rdma_device": f"mlx5_{rail.rail}",
-                    "role": "rail",
+                    "id": f"0000:0{rail.rail + 1}:00.0", "label": f"mlx5_{rail.rail}",
+                    "rdma_device": f"mlx5_{rail.rail}", "role": "rail",
                     "ports": [{"port": 1, "link_layer": "Ethernet", "state": "ACTIVE", "netdevs": [rail.name],
                                "hw_counters": {"packet_seq_err": rail.losses}}],
                 }

@@ -171,6 +171,7 @@ class _Reader:
             if name in self.made:
                 self.problems.append(f"{name}: normalized rows are left out, its own outputs are there")
             else:
+                switch.drop_other_classes()
                 self.switches[name] = switch
 
     def _make_switch(self, host: str | None, fallback: str, outputs: list[_Output], place: str) -> None:
@@ -186,6 +187,7 @@ class _Reader:
             switch.sources.append(label)
             self.files.append(SourceFile(label, switch.name, read_as))
             self.problems += [f"{label}: {line}" for line in trouble]
+        switch.drop_other_classes()
         if switch.sources:
             self.made[switch.name].append(place)
             self.switches[switch.name] = switch
@@ -200,7 +202,10 @@ class _Reader:
         if len(content) > FILE_BYTES:
             self._refuse(file, f"larger than {FILE_BYTES >> 20} MiB")
             return None
-        text = ESCAPES.sub("", decode_saved(content)).replace("\r\n", "\n")
+        text = decode_saved(content)
+        if "\x1b" in text:
+            text = ESCAPES.sub("", text)
+        text = text.replace("\r\n", "\n")
         if not text.strip():
             self._refuse(file, "empty")
             return None
@@ -236,11 +241,11 @@ class _Output(NamedTuple):
 
 def _recognize(file: _File, text: str) -> _Output | str:
     """The output in a text, or why it is none that is read."""
-    hosts = set(_PROMPT.findall(text))
+    hosts = set(_PROMPT.findall(text)) if "@" in text else set()
     if len(hosts) > 1:
         return f"has prompts of {len(hosts)} hosts: save the outputs of each switch in a folder of its own"
     host = hosts.pop() if hosts else None
-    body = _PROMPT.sub("", text)
+    body = _PROMPT.sub("", text) if hosts else text
     start = re.match(r"\s*(?:[a-z][^\n{\[]{0,200}\n\s*)?(?=[{\[]\s*[\"{\[\]}])", body)
     if start:
         try:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from sys import intern
 
 LARGEST_COUNT = 2**64 - 1
 
@@ -110,6 +112,22 @@ class SwitchFacts:
             facts = self.ports[name] = PortFacts(name)
         return facts
 
+    def drop_other_classes(self) -> None:
+        """Forget counters of classes without PFC, of which nothing is judged: most of what large fabrics have."""
+        for port in self.ports.values():
+            if port.pfc is None:
+                continue
+            kept = {str(number) for number in port.pfc}
+            kept.update(str(queue) for priority, queue in (port.pfc_queue or {}).items() if priority in port.pfc)
+            queues = port.dscp_queue or {}
+            kept.update(str(queues[dscp]) for dscp, priority in (port.dscp_prio or {}).items()
+                        if priority in port.pfc and dscp in queues)  # fmt: skip
+            port.counters = {
+                intern(name): value
+                for name, value in port.counters.items()
+                if not name[-1].isdigit() or name.rpartition("_")[2] in kept or name.startswith("trim")
+            }
+
 
 def parse_count(text: object) -> int | None:
     """A counter as tables write it.
@@ -117,13 +135,12 @@ def parse_count(text: object) -> int | None:
     >>> [parse_count(text) for text in ("130,402", "0", "N/A", "-", "1.2", "", None, 7)]
     [130402, 0, None, None, None, None, None, 7]
     """
-    if isinstance(text, bool):
-        return None
-    if isinstance(text, int):
+    if isinstance(text, str):
+        digits = text if text.isdigit() else text.strip().replace(",", "")
+    elif isinstance(text, int) and not isinstance(text, bool):
         return text if 0 <= text <= LARGEST_COUNT else None
-    if not isinstance(text, str):
+    else:
         return None
-    digits = text.strip().replace(",", "")
     if not digits.isascii() or not digits.isdigit() or len(digits) > 20:
         return None
     value = int(digits)
@@ -150,3 +167,13 @@ def parse_priorities(text: object) -> frozenset[int] | None:
             return None
         values.update(range(int(ends[0]), int(ends[1]) + 1))
     return frozenset(values)
+
+
+def share_map(pairs: Mapping[int, int]) -> Mapping[int, int]:
+    """The same map for all ports that have it: most ports of a fabric do."""
+    return _keep_map(tuple(pairs.items()))
+
+
+@lru_cache(4096)
+def _keep_map(items: tuple[tuple[int, int], ...]) -> Mapping[int, int]:
+    return dict(items)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
-from probes.switches.facts import EcnProfile, Headroom, Neighbor, PortFacts, SwitchFacts, parse_count
+from probes.switches.facts import EcnProfile, Headroom, Neighbor, PortFacts, SwitchFacts, parse_count, share_map
 
 _TEXTS = ("alias", "description", "fec_set", "fec_active", "dscp_map")
 _WORDS = {
@@ -125,7 +126,8 @@ def _read_port(switch: SwitchFacts, port: PortFacts, row: Mapping[str, Any]) -> 
     if queues is not None:
         port.pfc_queue = queues
         if port.dscp_prio is not None:
-            port.dscp_queue = {dscp: queues[prio] for dscp, prio in port.dscp_prio.items() if prio in queues}
+            known = {dscp: queues[prio] for dscp, prio in port.dscp_prio.items() if prio in queues}
+            port.dscp_queue = share_map(known)
     port.pfc = _pfc(row, port.pfc)
     if isinstance(row.get("asymmetric"), bool):
         port.pfc_asymmetric = row["asymmetric"]
@@ -183,12 +185,17 @@ def _pfc(row: Mapping[str, Any], before: frozenset[int] | None) -> frozenset[int
     return frozenset(at for at, digit in enumerate(value) if digit == "1")
 
 
-def _pairs(row: Mapping[str, Any], key: str, limit: int) -> dict[int, int] | None:
+def _pairs(row: Mapping[str, Any], key: str, limit: int) -> Mapping[int, int] | None:
     value = row.get(key)
     if value is None:
         return None
     if not isinstance(value, str):
         raise BadRow(f"{key} is no text")
+    return _parse_pairs(value, key, limit)
+
+
+@lru_cache(4096)
+def _parse_pairs(value: str, key: str, limit: int) -> Mapping[int, int]:
     pairs = {}
     for part in value.split():
         left, _, right = part.partition(":")

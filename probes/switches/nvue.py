@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from probes.switches.facts import EcnProfile, Headroom, Neighbor, PortFacts, SwitchFacts, parse_count
+from probes.switches.facts import EcnProfile, Headroom, Neighbor, PortFacts, SwitchFacts, parse_count, share_map
 
 CLI = "nvue"
 _PORT = re.compile(r"swp[0-9]{1,4}(?:s[0-9]{1,2})?")
@@ -166,7 +166,7 @@ def _read_port_qos(port: PortFacts, qos: Mapping[str, Any], own: Mapping[str, An
     }
     given = {dscp: prio for dscp, prio in listed.items() if dscp is not None and dscp < 64 and prio in range(8)}
     priorities: dict[int, int] = {dscp: prio for dscp, prio in given.items() if prio is not None}
-    port.dscp_prio = priorities or (_ROCE_PRIORITIES if mode else None)
+    port.dscp_prio = share_map(priorities) if priorities else _ROCE_PRIORITIES if mode else None
     port.dscp_map = None if priorities or not mode else "default of qos roce"
     pfc = _profile(qos, own, "pfc")
     listed_pfc = _numbers(pfc.get("switch-priority"))
@@ -185,7 +185,7 @@ def _read_port_qos(port: PortFacts, qos: Mapping[str, Any], own: Mapping[str, An
     if not known and mode:
         known = {0: 0, 3: 3, 6: 6}
     if port.dscp_prio is not None and known:
-        port.dscp_queue = {dscp: known[prio] for dscp, prio in port.dscp_prio.items() if prio in known}
+        port.dscp_queue = share_map({dscp: known[prio] for dscp, prio in port.dscp_prio.items() if prio in known})
         port.pfc_queue = {prio: queue for prio, queue in known.items() if prio in port.pfc}
     _read_queues(port, _profile(qos, own, "congestion-control"), _profile(qos, own, "egress-scheduler"), mode)
     watchdog = _dict(own.get("pfc-watchdog"))

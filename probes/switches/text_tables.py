@@ -70,20 +70,19 @@ def _cut_cells(line: str, spans: list[tuple[int, int]]) -> tuple[str, ...] | Non
     >>> _cut_cells(" Ethernet8  a  b   1,200", [(0, 10), (12, 18), (19, 24)])
     ('Ethernet8', 'a  b', '1,200')
     """
-    chunks = [(match[0], match.start(), match.end()) for match in _CHUNK.finditer(line)]
     cells = [""] * len(spans)
-    for text, start, end in chunks:
-        column = max(range(len(spans)), key=lambda at: min(end, spans[at][1]) - max(start, spans[at][0]))
-        if (
-            min(end, spans[column][1]) <= max(start, spans[column][0])
-            or end > spans[column][1]
-            or (start < spans[column][0])
-        ):
-            return _by_number(chunks, len(spans))
-        cells[column] = f"{cells[column]}  {text}" if cells[column] else text
+    column, last = 0, len(spans) - 1
+    for match in _CHUNK.finditer(line):
+        start, end = match.span()
+        while column < last and spans[column][1] < end:
+            column += 1
+        if start < spans[column][0] or end > spans[column][1]:
+            return _by_number(line, len(spans))
+        cells[column] = f"{cells[column]}  {match[0]}" if cells[column] else match[0]
     return tuple(cells)
 
 
-def _by_number(chunks: list[tuple[str, int, int]], count: int) -> tuple[str, ...] | None:
+def _by_number(line: str, count: int) -> tuple[str, ...] | None:
     """A row that an editor or a page has moved: only where every column has a cell."""
-    return tuple(text for text, _, _ in chunks) if len(chunks) == count else None
+    cells = tuple(_CHUNK.findall(line))
+    return cells if len(cells) == count else None

@@ -6,7 +6,7 @@ Pairs are not listed: hops are judged once. Leaves with the same links up are lo
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -54,7 +54,8 @@ def count_paths(hops: Sequence[HopRow]) -> Paths:
     total = sum(map(len, rails.values()))
     if total < 2:
         return Paths(rails=total, weakest=_list_weakest(hops, rails))
-    note, between = _rank_leaves(rails, links)
+    between = _Between(rails, links)
+    note = "paths through several switches are not counted: the fabric is too large" if between.too_large else ""
     counts = _count_pairs(rails, between)
     unjoined = counts.pop(-1, 0)
     return Paths(
@@ -67,28 +68,26 @@ def count_paths(hops: Sequence[HopRow]) -> Paths:
     )
 
 
-def _rank_leaves(
-    rails: Mapping[str, Sequence[tuple[str, int]]], links: Mapping[str, Mapping[str, int]]
-) -> tuple[str, Mapping[tuple[str, str], int]]:
-    """The worst rank on the shortest paths between two leaves; none where there is no path."""
-    groups: defaultdict[tuple[tuple[str, int], ...], list[str]] = defaultdict(list)
-    for leaf in rails:
-        groups[tuple(sorted(links.get(leaf, {}).items()))].append(leaf)
-    edges = sum(map(len, links.values()))
-    if len(groups) * edges > _STEPS:
-        return "paths through several switches are not counted: the fabric is too large", {}
-    between: dict[tuple[str, str], int] = {}
-    for leaves in groups.values():
-        first = leaves[0]
-        ranks = _walk(first, links)
+class _Between:
+    """The worst rank on the shortest paths between two leaves. Leaves with the same links share a walk."""
+
+    def __init__(self, leaves: Iterable[str], links: Mapping[str, Mapping[str, int]]) -> None:
+        groups: defaultdict[tuple[tuple[str, int], ...], list[str]] = defaultdict(list)
         for leaf in leaves:
-            for other in rails:
-                if other == leaf:
-                    continue
-                rank = ranks.get(other if other != first else leaf)
-                if rank is not None:
-                    between[leaf, other] = rank
-    return "", between
+            groups[tuple(sorted(links.get(leaf, {}).items()))].append(leaf)
+        edges = sum(map(len, links.values()))
+        self.too_large = len(groups) * edges > _STEPS
+        self.walks: dict[str, tuple[str, Mapping[str, int]]] = {}
+        for members in groups.values() if not self.too_large else ():
+            walk = members[0], _walk(members[0], links)
+            self.walks.update(dict.fromkeys(members, walk))
+
+    def rank(self, leaf: str, other: str) -> int | None:
+        """None: no path is known."""
+        if leaf == other:
+            return 0
+        first, ranks = self.walks.get(leaf, ("", {}))
+        return ranks.get(other if other != first else leaf)
 
 
 def _walk(start: str, links: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
@@ -106,16 +105,14 @@ def _walk(start: str, links: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     return ranks
 
 
-def _count_pairs(
-    rails: Mapping[str, Sequence[tuple[str, int]]], between: Mapping[tuple[str, str], int]
-) -> Counter[int]:
+def _count_pairs(rails: Mapping[str, Sequence[tuple[str, int]]], between: _Between) -> Counter[int]:
     """Pairs of rails by the rank of their weakest hop; -1: no path. Those of one host are no pairs."""
     by_leaf = {leaf: Counter(rank for _, rank in these) for leaf, these in rails.items()}
     counts: Counter[int] = Counter()
     leaves = sorted(rails)
     for number, leaf in enumerate(leaves):
         for other in leaves[number:]:
-            middle: int | None = 0 if leaf == other else between.get((leaf, other))
+            middle = between.rank(leaf, other)
             for rank, count in by_leaf[leaf].items():
                 for far_rank, far_count in by_leaf[other].items():
                     if leaf == other and far_rank < rank:
@@ -129,7 +126,7 @@ def _count_pairs(
     for places in own.values():
         for number, (leaf, rank) in enumerate(places):
             for other, far_rank in places[number + 1 :]:
-                middle = 0 if leaf == other else between.get((min(leaf, other), max(leaf, other)))
+                middle = between.rank(min(leaf, other), max(leaf, other))
                 counts[-1 if middle is None else max(rank, far_rank, middle)] -= 1
     return Counter({rank: count for rank, count in counts.items() if count})
 
