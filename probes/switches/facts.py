@@ -8,6 +8,7 @@ from functools import lru_cache
 from sys import intern
 
 LARGEST_COUNT = 2**64 - 1
+_SMALL = {str(number): number for number in range(256)}  # most numbers of outputs
 
 
 @dataclass(slots=True, frozen=True)
@@ -136,6 +137,9 @@ def parse_count(text: object) -> int | None:
     [130402, 0, None, None, None, None, None, 7]
     """
     if isinstance(text, str):
+        small = _SMALL.get(text)
+        if small is not None:
+            return small
         digits = text if text.isdigit() else text.strip().replace(",", "")
     elif isinstance(text, int) and not isinstance(text, bool):
         return text if 0 <= text <= LARGEST_COUNT else None

@@ -16,6 +16,7 @@ from agent.cli.fleet.cables import Plan, read_plan_file
 from agent.cli.fleet.cluster import All, Dataset
 from agent.cli.fleet.options import EngineUrl
 from agent.cli.output import deliver, show
+from agent.fleet.collection import without_collection
 
 if TYPE_CHECKING:
     from agent.fleet.lossless.answer import LosslessAnswer
@@ -58,6 +59,14 @@ Dscp = Annotated[
         min=0, max=63, help="DSCP of the RDMA packets. Default: what hosts mark, else 26.", show_default=False
     ),
 ]
+Recipe = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NOS",
+        help="Print the read-only commands to save on a switch: sonic, sonic-enterprise or cumulus.",
+        show_default=False,
+    ),
+]
 Form = Annotated[
     LosslessFormat | None,
     typer.Option("--format", help="text (default), json or csv, or by the suffix of --output.", show_default=False),
@@ -72,6 +81,7 @@ def lossless(
     report: ReportFile = None,
     plan: Plan = None,
     dscp: Dscp = None,
+    recipe: Recipe = None,
     form: Form = None,
     everything: All = False,
     output: opt.Output = None,
@@ -83,29 +93,35 @@ def lossless(
     """
     from agent.fleet.lossless.answer import Inputs, judge
 
+    if recipe is not None:
+        _print_recipe(recipe, output)
+        return
     format_name = form.value if form is not None else _choose_format(output)
     if not switches:
-        raise CliError("--switches DIR is needed: a folder of saved outputs for each switch")
+        raise CliError(
+            "--switches DIR is needed: a folder of saved outputs for each switch", "--recipe NOS lists what to save"
+        )
     if report is not None and dataset is not None and "FABRICSCOPE_DATASET" not in os.environ:
         raise CliError("--report and --dataset are two sources of hosts: give one of them")
-    now = _read(switches)
-    if not now.switches:
-        reason = now.problems[0] if now.problems else f"{switches[0]}: contains no file"
-        raise CliError(f"no output of a switch could be read: {reason}")
-    earlier = _read(before) if before else None
-    planned = read_plan_file(plan) if plan is not None else []
-    hosts, from_dataset = _read_hosts(dataset, engine, report)
-    answer = judge(
-        Inputs(
-            now.switches,
-            earlier.switches if earlier else {},
-            hosts,
-            planned,
-            [*now.problems, *(earlier.problems if earlier else [])],
-            dscp,
-            only_known_hosts=from_dataset,
+    with without_collection():
+        now = _read(switches)
+        if not now.switches:
+            reason = now.problems[0] if now.problems else f"{switches[0]}: contains no file"
+            raise CliError(f"no output of a switch could be read: {reason}")
+        earlier = _read(before) if before else None
+        planned = read_plan_file(plan) if plan is not None else []
+        hosts, from_dataset = _read_hosts(dataset, engine, report)
+        answer = judge(
+            Inputs(
+                now.switches,
+                earlier.switches if earlier else {},
+                hosts,
+                planned,
+                [*now.problems, *(earlier.problems if earlier else [])],
+                dscp,
+                only_known_hosts=from_dataset,
+            )
         )
-    )
     if format_name == "json":
         import msgspec
 
@@ -116,6 +132,18 @@ def lossless(
         from agent.fleet.lossless.text import page
 
         show(lambda width: page(answer, width, everything), output, no_color)
+
+
+def _print_recipe(system: str, output: str | None) -> None:
+    """Raises CliError."""
+    from probes.switches.recipe import RECIPES, format_recipe
+
+    if system not in RECIPES:
+        raise CliError(
+            f"--recipe {system!r:.40}: expected {', '.join(RECIPES)}",
+            "of all other systems normalized JSON lines are read: docs/fleet-lossless.md",
+        )
+    deliver(format_recipe(system).encode(), output, public=True)
 
 
 def _read(paths: list[str]) -> Collection:
