@@ -51,7 +51,8 @@ from tests.machines import FAULTS, HOSTS, scan_machine
 from tests.texts import PLACEHOLDER, list_devices, list_texts
 
 SITUATIONS = {
-    "alone", "lost", "polling", "disabled", "training", "linkup", "all-rails", "set-down", "no-module", "no-light", "upstream",
+    "alone", "lost", "polling", "disabled", "training", "linkup", "all-rails", "set-down", "no-module", "no-light",
+    "upstream",
     "not-known", "other-class", "target-link-speed", "unsupported-request", "other", "by-design", "own-way",
     "reordered", "outage", "gpu-hot", "gpu-power", "capped-outside", "clocks-unexplained", "sram-errors",
     "memory-errors", "ecc-off", "past-errors", "hidden-switches", "new-kernel",
