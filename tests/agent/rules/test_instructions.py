@@ -112,6 +112,14 @@ def test_every_page_has_commands_and_steps(rule: str) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES)
+def test_what_follows_from_a_step_is_a_sentence_with_if(rule: str) -> None:
+    """ "If the fault follows the card, replace it.", not "The fault follows the card: replace it."."""
+    outcomes = {outcome for steps in list_ladders(rule) for step in steps for outcome in step.outcomes}
+
+    assert [] == [outcome for outcome in outcomes if not re.match(r"If .*, |In a virtual machine, ", outcome)]
+
+
+@pytest.mark.parametrize("rule", RULES)
 def test_no_part_gets_the_advice_of_another(rule: str) -> None:
     """A module, a superchip and a soldered NIC or switch have no slot; a guest has no hardware to work on."""
     of_gpus = SECTIONS[rule] in ("gpu", "nvlink")
@@ -264,9 +272,9 @@ def test_steps_by_form_factor() -> None:
     width = "pcie-width-downgraded"
 
     assert any(
-        "Service exchanges the module" in outcome for step in steps_of(width, "sxm") for outcome in step.outcomes
+        "If service exchanges the module" in outcome for step in steps_of(width, "sxm") for outcome in step.outcomes
     )
-    assert "The fault follows the card: replace the card (RMA)." in steps_of(width, "pcie-card")[-1].outcomes
+    assert "If the fault follows the card, replace the card (RMA)." in steps_of(width, "pcie-card")[-1].outcomes
     assert "MCIO" in describe_steps(steps_of(width, "onboard-switch"))
     assert "provider" in describe_steps(steps_of(width, "virtual"))
 
