@@ -276,7 +276,7 @@ def _recognize_json(file: _File, data: Any, host: str | None) -> _Output | str:
     if sonic_tables.is_queue_counters(data):
         return _Output(file, lambda switch: (sonic_tables.read_queue_counters(data, switch), []), host)
     if sonic_tables.is_group_table(data):
-        return "has watermarks of shared buffers, of which nothing is judged"
+        return "has watermarks of shared buffers, which no rule checks"
     root = nvue.find_root(data)
     if root is not None:
         return _Output(file, lambda switch: _read_nvue(switch, root), nvue.host_name(root) or host, True)

@@ -211,7 +211,7 @@ def _word(row: Mapping[str, Any], key: str) -> str | None:
     if value is None:
         return None
     if value not in _WORDS[key]:
-        raise BadRow(f"{key} is none of {', '.join(_WORDS[key])}")
+        raise BadRow(f"{key} is not one of {', '.join(_WORDS[key])}")
     return str(value)
 
 
@@ -220,7 +220,7 @@ def _number(row: Mapping[str, Any], key: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= _NUMBERS[key]:
-        raise BadRow(f"{key} is no number up to {_NUMBERS[key]}")
+        raise BadRow(f"{key} is not a number up to {_NUMBERS[key]}")
     return value
 
 
