@@ -64,6 +64,10 @@ def judge(inputs: Inputs) -> LosslessAnswer:
     host_mtu = commonest(host.mtu for host in inputs.hosts)
     cnp = commonest(host.cnp_dscp for host in inputs.hosts)
     cases = [HopCase(hop, marking.dscp, marking.by_hosts, host_mtu, cnp) for hop in joined.hops]
+    lossless = (traffic for case in cases for traffic in case.traffic if traffic.lossless)
+    usual = commonest(traffic.priority for traffic in lossless)
+    for case in cases:
+        case.usual = usual
     faults = list(_find_faults(cases))
     by_hop: dict[int, list[Fault]] = {}
     for fault in faults:

@@ -22,7 +22,7 @@ def find_class_faults(case: HopCase) -> Iterator[Fault]:
             yield from _judge_host(case, end, traffic, far, at_far)
     at_a, at_b = case.traffic
     if at_a.lossless and at_b.lossless and at_a.priority != at_b.priority:
-        yield _class_differs(case, case.hop.b if case.hop.b.facts else case.hop.a)
+        yield _class_differs(case, _find_unusual_end(case))
     yield from _judge_flags(case)
 
 
@@ -158,6 +158,14 @@ def _class_differs(case: HopCase, end: End) -> Fault:
         values={"priority": str(far.priority)},
         detail=f" ({other.label})",
     )
+
+
+def _find_unusual_end(case: HopCase) -> End:
+    """Of two switch ends the one that differs from the rest of the fabric; of a host's link the switch."""
+    (a, b), (_, at_b) = case.hop.ends, case.traffic
+    if a.facts is None or b.facts is None:
+        return b if b.facts is not None else a
+    return a if at_b.priority == case.usual else b
 
 
 def _pfc_extra(case: HopCase, end: End, traffic: Traffic) -> Iterator[Fault]:

@@ -30,7 +30,7 @@ def _judge_paths(cases: Sequence[HopCase]) -> Iterator[Fault]:
     counts = Counter(priority for priority, _, _ in places)
     if len(counts) < 2:
         return
-    usual = counts.most_common(1)[0][0]
+    usual = cases[0].usual
     for priority, end, case in places:
         at_a, at_b = case.traffic
         if priority == usual or (at_a.lossless and at_b.lossless and at_a.priority != at_b.priority):

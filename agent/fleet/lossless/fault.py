@@ -42,6 +42,7 @@ class HopCase:
     by_hosts: bool = False  # the DSCP is what hosts mark
     host_mtu: int | None = None  # of most hosts
     cnp_dscp: int | None = None
+    usual: int | None = None  # the priority of the DSCP at most lossless ends of the fabric
 
     @property
     def tagged(self) -> bool | None:
