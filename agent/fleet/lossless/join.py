@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from agent.fleet.cluster.cabling_plan import Planned, normalize_port
 from agent.fleet.lossless.hop import CableEnd, Hop, HostPort
-from probes.switches.facts import LldpNeighbor, PortFacts, SwitchFacts
+from probes.switches.facts import PortFacts, SwitchFacts, SwitchNeighbor
 
 _NO_LINK = ("ethernet-bp", "ethernet-ib", "eth0", "management", "mgmt")
 
@@ -85,7 +85,7 @@ class _Hosts:
             if mac:
                 self.by_mac[mac] = None if mac in self.by_mac else host
 
-    def find(self, neighbor: LldpNeighbor) -> HostPort | None:
+    def find(self, neighbor: SwitchNeighbor) -> HostPort | None:
         """The interface that a switch's LLDP names."""
         for word in (neighbor.port, neighbor.description, neighbor.chassis):
             host = self.by_mac.get(_mac(word) or "?")
@@ -181,7 +181,7 @@ class _Joiner:
                 elif not told and not self.only_known_hosts:
                     self._put(Hop(here, CableEnd("", "")))
 
-    def _far_end(self, neighbor: LldpNeighbor) -> CableEnd:
+    def _far_end(self, neighbor: SwitchNeighbor) -> CableEnd:
         switch = self.names.switch(neighbor.name, neighbor.chassis)
         if switch is not None:
             port = self.names.port(switch, neighbor.port, neighbor.description)

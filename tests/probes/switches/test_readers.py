@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from probes.switches.collection import Collection, read_collection
-from probes.switches.facts import EcnProfile, Headroom, LinkRetry, LldpNeighbor, PortFacts, SwitchFacts
+from probes.switches.facts import EcnProfile, Headroom, LinkRetry, PortFacts, SwitchFacts, SwitchNeighbor
 from tests.probes.switches.outputs import OUTPUTS, PFC, STATUS, STORMS
 
 ROCE = {
@@ -110,9 +110,9 @@ def test_tables(tmp_path: Path) -> None:
     facts = port(tmp_path, "show interfaces status", name="Ethernet8")
     assert (facts.oper, facts.speed_gbit_s, facts.fec_active, facts.pfc_asymmetric) == ("down", 100, None, True)
     assert port(tmp_path, "show lldp table", name="Ethernet8").neighbors == [
-        LldpNeighbor("spine1", "etp4", "Ethernet24")
+        SwitchNeighbor("spine1", "etp4", "Ethernet24")
     ]
-    assert port(tmp_path, "show lldp table").neighbors == [LldpNeighbor("gpu01", "eth0", None)]
+    assert port(tmp_path, "show lldp table").neighbors == [SwitchNeighbor("gpu01", "eth0", None)]
     assert port(tmp_path, "show interfaces fec status").fec_active is None
     assert port(tmp_path, "show interfaces counters fec-stats").counters["fec_uncorrected"] == 7
     assert port(tmp_path, "show interfaces counters fec-stats").pre_fec_ber == 1.2e-9
@@ -174,7 +174,7 @@ def test_cumulus(tmp_path: Path) -> None:
     assert (facts.watchdog_configured, facts.cable_metres, facts.oper) == (False, 100, "up")
     assert facts.counters == {"pfc_rx_3": 5, "pfc_tx_3": 6, "queue_packets_3": 1, "queue_bytes_3": 10,
                               "drop_queue_3": 2, "drop_pg_3": 4}  # fmt: skip
-    assert facts.neighbors == [LldpNeighbor("gpu01", "eth0", None, None)]
+    assert facts.neighbors == [SwitchNeighbor("gpu01", "eth0", None, None)]
 
 
 def test_cumulus_without_roce_is_known_to_be_off(tmp_path: Path) -> None:
