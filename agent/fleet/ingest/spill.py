@@ -43,6 +43,9 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
     digests: list[str]
     rows: list[bytes]  # numbers of rows, 32 bits each, a table each
     hardware_class: str
+    boot_id: str | None = None
+    uptime_seconds: float | None = None
+    corrected: bool = False  # its moment is not the one of the node's clock
     epoch: str = ""
 
     @property
@@ -88,7 +91,15 @@ class Epoch:
         rows = [array("I", id_).tobytes() for id_ in read.made.ids]
         observed, generated = to_micros(label.observed_at), to_micros(label.generated_at)
         entry = Entry(
-            label.node, observed, generated, label.digest[:16], read.made.digests, rows, read.made.hardware_class
+            label.node,
+            observed,
+            generated,
+            label.digest[:16],
+            read.made.digests,
+            rows,
+            read.made.hardware_class,
+            label.boot_id,
+            label.uptime_seconds,
         )
         self._entries[slot_of(label.node)].append(entry)
         self.reports += 1

@@ -46,6 +46,8 @@ class Label(NamedTuple):
     digest: str  # SHA-256 of the report, hex
     received_at: datetime | None = None
     clock_skew_seconds: float | None = None
+    boot_id: str | None = None
+    uptime_seconds: float | None = None  # one that a host can have
 
 
 def host_row(r: ReportFields, label: Label, counted: HostTotals) -> Row:
