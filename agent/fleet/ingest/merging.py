@@ -27,9 +27,11 @@ from agent.fleet.ingest.history import (
     read_history,
 )
 from agent.fleet.ingest.spill import Entry, Spilled, SpilledBlock
+from agent.fleet.ingest.windows import QuietChecks, Sample, WindowJudge, patch_host_rows
 from agent.fleet.rows import NAMES
+from agent.fleet.rows.counted import Counted
 from agent.fleet.store import Store
-from agent.fleet.tables import FLOAT, HOST, TABLES, TEXT, TIME
+from agent.fleet.tables import CHECK, COUNTER, FLOAT, HOST, INT, TABLES, TEXT, TIME
 
 KEPT = tuple(name for name, table in TABLES.items() if table.history)
 _SLICE_ROWS = 1 << 16  # about; of entries whose rows are taken at once
@@ -38,6 +40,7 @@ STATE_SCHEMA = pa.schema(
     [("node", TYPES[TEXT]), ("observed_at", TYPES[TIME]), ("generated_at", TYPES[TIME]), ("report", TYPES[TEXT])]
     + [(name, pa.string()) for name in KEPT]
     + [("boot_id", TYPES[TEXT]), ("uptime_seconds", TYPES[FLOAT])]
+    + [("shape", TYPES[INT]), ("standing", TYPES[INT])]
 )
 
 
@@ -74,6 +77,15 @@ class State(msgspec.Struct):
     digests: dict[str, str]
     boot_id: str | None = None
     uptime_seconds: float | None = None
+    shape: int | None = None  # of its counters
+    standing: int | None = None
+
+    @property
+    def sample(self) -> Sample | None:
+        """None: nothing can be compared with it."""
+        if self.boot_time is None or self.shape is None or self.standing is None:
+            return None
+        return Sample(self.boot_time, Counted(self.shape, self.standing, False))
 
     @property
     def boot_time(self) -> BootTime | None:
@@ -83,29 +95,31 @@ class State(msgspec.Struct):
         return BootTime(self.boot_id, self.uptime_seconds, self.sighting.observed)
 
 
-def merge(job: MergeJob, store: Store, spilled: Spilled, history: HistoryFiles) -> Merged:
+def merge(job: MergeJob, store: Store, spilled: Spilled, history: HistoryFiles, windows: WindowJudge) -> Merged:
     """Write the bucket's new files. Raises OSError."""
     state = _state(job, store)
     result = Merged(job.bucket, {}, None, [])
     newest: dict[str, Entry] = {}
+    quiet: dict[str, QuietChecks] = {}
     *first, last = _split_pieces(job.blocks)
     for blocks in first:
-        changed = _merge_piece(job, store, spilled, history, state, blocks, result, newest)
+        changed = _merge_piece(job, store, spilled, history, windows, state, blocks, result, newest, quiet)
         for name in KEPT:
             _write_changed_rows(name, changed, spilled, history)
-    changed = _merge_piece(job, store, spilled, history, state, last, result, newest)
+    changed = _merge_piece(job, store, spilled, history, windows, state, last, result, newest, quiet)
     if not result.fresh and job.buckets == job.manifest.buckets:
         return result
     for name in NAMES:
         _write_changed_rows(name, changed, spilled, history)
         path = f"latest/{name}/bucket={job.bucket:02d}/{job.staging.name()}"
-        latest = _read_latest(job, store, spilled, name, set(state), newest)
+        latest = _read_latest(job, store, spilled, name, set(state), newest, quiet)
         file = write_file(job.staging, store, path, schema(name), latest)
         if file:
             result.latest[name] = file
     for node, entry in newest.items():
         digests = dict(zip(NAMES, entry.digests, strict=True))
-        state[node] = State(entry.sighting, digests, entry.boot_id, entry.uptime_seconds)
+        shape, standing, _ = entry.counted
+        state[node] = State(entry.sighting, digests, entry.boot_id, entry.uptime_seconds, shape, standing)
     path = f"state/bucket={job.bucket:02d}/{job.staging.name()}"
     result.state = write_file(job.staging, store, path, STATE_SCHEMA, [_state_rows(state)])
     return result
@@ -129,17 +143,25 @@ def _merge_piece(
     store: Store,
     spilled: Spilled,
     history: HistoryFiles,
+    windows: WindowJudge,
     state: dict[str, State],
     blocks: list[SpilledBlock],
     result: Merged,
     newest: dict[str, Entry],
+    quiet: dict[str, QuietChecks],
 ) -> Changed:
     """Count what some nodes' reports are, and note their newest; what is left to do of their history."""
-    given: defaultdict[str, list[Entry]] = defaultdict(list)
+    by_node: defaultdict[str, list[Entry]] = defaultdict(list)
     for entry in spilled.entries(blocks):
-        given[entry.node].append(entry)
-    for node, entries in given.items():
+        by_node[entry.node].append(entry)
+    given: dict[str, list[Entry]] = {}
+    for node, entries in by_node.items():
         given[node] = order_by_uptime(entries, state[node].boot_time if node in state else None)
+    samples = {node: state[node].sample if node in state else None for node in given}
+    old = f"/bucket={job.bucket % job.manifest.buckets:02d}/"
+    counters = [file for file in job.manifest.latest.get(COUNTER.name, []) if old in file.path and file.rows]
+    given, answered = windows.judge(given, samples, counters)
+    quiet |= answered
     edits = _plan_edits(job, store, state, given)
     newest |= {node: edit.newest for node, edit in sorted(edits.items()) if isinstance(edit.newest, Entry)}
     for node, edit in edits.items():
@@ -169,8 +191,9 @@ def _state(job: MergeJob, store: Store) -> dict[str, State]:
                 if slot_of(node) % job.buckets == job.bucket:
                     sighting = Sighting(row.pop("observed_at"), row.pop("generated_at"), row.pop("report"))
                     boot_id, uptime = row.pop("boot_id"), row.pop("uptime_seconds")
+                    shape, standing = row.pop("shape"), row.pop("standing")
                     digests = {name: digest or "" for name, digest in row.items()}
-                    states[node] = State(sighting, digests, boot_id, uptime)
+                    states[node] = State(sighting, digests, boot_id, uptime, shape, standing)
     return states
 
 
@@ -185,6 +208,8 @@ def _state_rows(state: dict[str, State]) -> Any:
         *(pa.array([row.digests.get(name, "") for row in rows], pa.string()) for name in KEPT),
         pa.array([row.boot_id for row in rows], pa.string()),
         pa.array([row.uptime_seconds for row in rows], pa.float64()),
+        pa.array([row.shape for row in rows], pa.int64()),
+        pa.array([row.standing for row in rows], pa.int64()),
     ]
     return pa.table(columns, schema=STATE_SCHEMA)
 
@@ -208,7 +233,13 @@ def _shorten_history(state: State | None) -> NodeHistory:
 
 
 def _read_latest(
-    job: MergeJob, store: Store, spilled: Spilled, table: str, before: set[str], newest: dict[str, Entry]
+    job: MergeJob,
+    store: Store,
+    spilled: Spilled,
+    table: str,
+    before: set[str],
+    newest: dict[str, Entry],
+    quiet: dict[str, QuietChecks],
 ) -> Iterator[Any]:
     """Rows of nodes that stay as they are, then those of nodes that have a newer report."""
     if before - newest.keys():
@@ -221,8 +252,13 @@ def _read_latest(
                     nodes = batch["node"].cast(pa.string())
                     stays = pc.and_not(pc.is_in(nodes, value_set=own), pc.is_in(nodes, value_set=new))
                     yield batch.filter(stays)
-    for part in _slice_entries(list(newest.values()), table):
-        yield from _read_rows(spilled, table, part)
+    entries = [quiet[node].entry if table == CHECK.name and node in quiet else entry for node, entry in newest.items()]
+    for part in _slice_entries(entries, table):
+        start = 0
+        for rows in _read_rows(spilled, table, part):
+            own = part[start : start + len(rows)]
+            start += len(rows)
+            yield patch_host_rows(rows, own, quiet) if table == HOST.name else rows
 
 
 def _read_rows(spilled: Spilled, table: str, entries: list[Entry], dated: bool = False) -> Iterable[Any]:

@@ -142,6 +142,7 @@ class FindingFields(msgspec.Struct, frozen=True, gc=False):
 
 class UnknownSubjectFields(msgspec.Struct, frozen=True, gc=False):
     reason: str | None = None
+    reason_code: str | None = None
 
 
 class CheckFields(msgspec.Struct, frozen=True, gc=False):
@@ -153,6 +154,7 @@ class CheckFields(msgspec.Struct, frozen=True, gc=False):
     not_applicable: Int | None = None
     reason: str | None = None
     unknown_subjects: list[UnknownSubjectFields] = []
+    reason_code: str | None = None
 
 
 class ProbeFields(msgspec.Struct, frozen=True, gc=False):
@@ -161,6 +163,10 @@ class ProbeFields(msgspec.Struct, frozen=True, gc=False):
     reason: str | None = None
     duration_seconds: float | None = None
     hung: bool = False
+
+
+class WindowFields(msgspec.Struct, frozen=True, gc=False):
+    seconds: float | None = None
 
 
 class TopologyFields(msgspec.Struct, frozen=True, gc=False):
@@ -189,3 +195,4 @@ class ReportFields(msgspec.Struct, frozen=True, gc=False):
     probes: list[ProbeFields] = []
     checks: Raw = NONE
     findings: list[FindingFields] = []
+    counters_window: WindowFields | None = None
