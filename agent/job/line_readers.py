@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from agent.job.dumps.ras import SnapshotReader, find_version
+from agent.job.dumps.ras import JsonSnapshotReader, SnapshotReader, find_version
 from agent.job.file_state import FileState
 from agent.job.hccl_lines import read_hccl
 from agent.job.lines import LogLine
@@ -28,6 +28,7 @@ _LIMIT = re.compile(
     r"Max locked memory\s{2,20}(?P<bytes>unlimited|\d{1,18})\s"
 )
 _LAUNCHED = re.compile(r"\bhost[ =:]{1,2}(?P<host>[A-Za-z][\w.-]{0,63}),? local[ _]rank[ =:]{1,2}(?P<local>\d{1,4})")
+_POD = re.compile(r"Name: {1,20}(?P<host>[a-z0-9][a-z0-9.-]{0,62})\s*$")  # of `kubectl describe pod`
 _TABLE_FIELD = re.compile(r"\s{1,8}(?P<name>host|rank|exitcode|time|traceback) {1,12}: (?P<value>.{0,200})")
 _ERROR = re.compile(
     r"\b(?:error|fatal|exception|traceback|aborted|abort|killed|panic|core dumped|segfault|failure|failed)\b",
@@ -150,7 +151,7 @@ def read_table_line(state: FileState, line: LogLine) -> None:
     evidence = state.evidence
     if line.level is not None:
         return
-    if evidence.ranks.read_table(line.text):
+    if evidence.ranks.read_table(line.text, line.file):
         state.found.add("table")
     lines = evidence.table_lines[line.file]
     if len(lines) < _MOST_TABLE_LINES:
@@ -178,6 +179,10 @@ def _read_framework(state: FileState, line: LogLine) -> None:
 
 def _read_ras(state: FileState, line: LogLine) -> None:
     """A snapshot of RAS begins, in a file of its own or in a log."""
+    if '"nccl_version"' in line.text:
+        state.snapshot = JsonSnapshotReader(state.name)
+        state.found.add("ras")
+        return
     version = find_version(line.text)
     if version is not None:
         state.ras_version = version
@@ -201,6 +206,12 @@ def _read_launched(state: FileState, line: LogLine) -> None:
     match = _LAUNCHED.search(line.text)
     if match is not None:
         state.evidence.ranks.file_hosts[line.file].setdefault(match["host"].partition(".")[0])
+
+
+def _read_pod(state: FileState, line: LogLine) -> None:
+    match = _POD.match(line.text)
+    if match is not None:
+        state.evidence.ranks.file_hosts[line.file].setdefault(match["host"])
 
 
 def _read_failure_table(state: FileState, line: LogLine) -> None:
@@ -234,9 +245,10 @@ READERS: tuple[tuple[tuple[bytes, ...], Callable[[FileState, LogLine], None]], .
     (_WELL, _read_well),
     (_PROGRESS, _read_progress),
     (tuple(_FRAMEWORKS), _read_framework),
-    ((b"compiled with CUDA", b"Job summary"), _read_ras),
+    ((b"compiled with CUDA", b"Job summary", b'"nccl_version"'), _read_ras),
     ((b"locked memory", b"locked-in-memory"), _read_limit),
     ((b"local rank", b"local_rank"), _read_launched),
+    ((b"Name: ",), _read_pod),
     ((b"  host ", b"  rank ", b"  exitcode"), _read_failure_table),
     (_ERROR_WORDS, _read_error),
 )

@@ -43,7 +43,7 @@ class LinkQuality(msgspec.Struct, frozen=True, kw_only=True):
 
     state: str  # conclusive | idle | untrusted | asleep | unreadable
     reason: str | None = None
-    reason_code: str | None = None  # inside-card, where rules decide by it
+    reason_code: str | None = None  # where rules decide by it: inside-card, downgraded-speed, -width, -speed-width
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True):

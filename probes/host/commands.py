@@ -37,12 +37,26 @@ FABRIC = (
     ("nvidia-imex-ctl", "-q"),  # the state of the local daemon, no other node is asked
 )
 KERNEL_LOG = (("journalctl", "-k", "-b", "-q", "--no-pager", "-o", "short-iso-precise"),)
+# Of this boot and bounded; asked only where one of them is installed
+JOURNAL_UNITS = (
+    "nvidia-fabricmanager",
+    "nvidia-imex",
+    "nvidia-persistenced",
+    "nvidia-dcgm",
+    "opensm",
+    "opensmd",
+    "openibd",
+    "rshim",
+)
+_UNIT_OPTIONS = tuple(word for unit in JOURNAL_UNITS for word in ("-u", unit))
+SERVICE_JOURNAL = (("journalctl", "-b", "-q", "--no-pager", "-o", "short-iso-precise", "-n", "2000", *_UNIT_OPTIONS),)
+BOUND_SECONDS = {SERVICE_JOURNAL[0]: 3.0}  # of commands that must end before their probe does
 
 NEURON = (("neuron-ls", "--json-output"),)
 AMD_LIBRARY = (("amdsmi",),)  # no program: what the Python library of this name states, as JSON
 
 COMMANDS: tuple[tuple[str, ...], ...] = (
-    NVIDIA_SMI + PCI + RDMA + SYSTEM + FABRIC + KERNEL_LOG + LLDP + NEURON + AMD_LIBRARY
+    NVIDIA_SMI + PCI + RDMA + SYSTEM + FABRIC + KERNEL_LOG + SERVICE_JOURNAL + LLDP + NEURON + AMD_LIBRARY
 )
 
 # Libraries of these tools ask over netlink, for which the kernel loads ib_core or ib_uverbs where they are not loaded.
@@ -131,15 +145,31 @@ HL_SMI_SAVED = (("hl-smi",),)
 # Of these no list of devices is made: what they state of faults alone is read
 AMD_HEALTH_SAVED = (("amd-smi", "bad-pages"), ("amd-smi", "bad-pages", "--json"))
 ROCM_RAS_SAVED = (("rocm-smi", "--showrasinfo"), ("rocm-smi", "--showrasinfo", "all"))
+ROCM_PAGES_SAVED = tuple(
+    ("rocm-smi", about) for about in ("--showretiredpages", "--showpendingpages", "--showunreservablepages")
+)
 DCGM_HEALTH = (("dcgmi", "health", "-c"), ("dcgmi", "health", "-c", "-j"))
 DCGM_DIAG = (("dcgmi", "diag", "-r"), ("dcgmi", "diag", "-r", "-j"))
 IB_ERRORS_SAVED = (("ibqueryerrors",), ("perfquery",), ("ibdiagnet",))
 KUBE_NODE = (("kubectl", "describe", "node"),)
 CONTAINER_SAVED = (("kubectl", "describe", "pod"), ("kubectl", "get", "events"), ("docker", "run"))
 TOOL_REPORTS_SAVED = (
-    AMD_HEALTH_SAVED + ROCM_RAS_SAVED + DCGM_HEALTH + DCGM_DIAG + IB_ERRORS_SAVED + KUBE_NODE + CONTAINER_SAVED
+    AMD_HEALTH_SAVED
+    + ROCM_RAS_SAVED
+    + ROCM_PAGES_SAVED
+    + DCGM_HEALTH
+    + DCGM_DIAG
+    + IB_ERRORS_SAVED
+    + KUBE_NODE
+    + CONTAINER_SAVED
 )
-NEURON_SAVED = (*NEURON, ("neuron-ls", "-j"), ("neuron-ls",), ("neuron-ls", "--topology"))
+NEURON_SAVED = (
+    *NEURON,
+    ("neuron-ls", "-j"),
+    ("neuron-ls", "--output-format", "json"),
+    ("neuron-ls",),
+    ("neuron-ls", "--topology"),
+)
 AMD_SAVED = AMD_SMI_SAVED + ROCM_SMI_SAVED
 
 # Of Ascend NPUs; card and chip, or the number of the NPU, follow where an output is about one

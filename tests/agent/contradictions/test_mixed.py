@@ -54,6 +54,18 @@ def outputs_of(machine: str) -> Outputs:
     return render_outputs(scan_machine("", machine) if machine in FAULTS else scan_machine(machine), interfaces=1)
 
 
+@functools.cache
+def found_alone(machine: str, name: str | None = None) -> frozenset[str]:
+    """Fingerprints of what a machine's outputs show: all of them, or one by itself."""
+    outputs = outputs_of(machine)
+    return fingerprints(scan_outputs(outputs if name is None else {name: outputs[name]}))
+
+
+def fingerprints(report: Report) -> frozenset[str]:
+    """Of its findings."""
+    return frozenset(finding.fingerprint for finding in report.findings)
+
+
 def make_twin(outputs: Outputs) -> Outputs:
     """The same of another machine of this model: other UUIDs and GUIDs."""
     return {
@@ -91,9 +103,13 @@ def test_no_part_is_accused_by_an_output_of_another_machine(other: str) -> None:
             if not rest or whole[name] == theirs[name]:
                 continue
             mixed = scan_outputs({**rest, name: theirs[name]})
-            single = [{own: text} for own, text in rest.items()] if mixed.source.hosts else [rest, whole]
-            shown = {f.fingerprint for part in (*single, {name: theirs[name]}) for f in scan_outputs(part).findings}
-            assert set() == {f.rule for f in mixed.findings if f.severity != "info" and f.fingerprint not in shown}
+            new = {f.fingerprint: f.rule for f in mixed.findings if f.severity != "info"}
+            alone = [(machine, own) for own in rest] if mixed.source.hosts else [(machine, None)]
+            for part in (*alone, (other, name)):
+                new = {found: rule for found, rule in new.items() if found not in found_alone(*part)}
+            if new and not mixed.source.hosts:
+                new = {found: rule for found, rule in new.items() if found not in fingerprints(scan_outputs(rest))}
+            assert {} == new
 
 
 def test_an_xid_at_a_drive_is_of_another_host() -> None:
@@ -151,6 +167,30 @@ def test_each_kind_of_contradiction_is_found(outputs: Outputs, fact: str) -> Non
     report = scan_outputs(outputs)
     assert fact in {fact for host in report.source.hosts or [] for fact in host.facts}
     assert None is report.node.hostname
+
+
+@pytest.mark.parametrize(
+    ("listed", "named", "is_mixed"),
+    [
+        (("mlx5_0", "mlx5_1"), ("mlx5_0", "mlx5_bond_0"), True),
+        (("mlx5_0", "mlx5_1"), ("mlx5_0",), False),
+        (("mlx5_0",), ("mlx5_0", "mlx5_1"), False),
+        (("mlx5_0", "mlx5_1"), ("mlx5_0", "mlx5_1"), False),
+    ],
+    ids=["each has one that the other lacks", "a port that is lost", "one that came later", "the same names"],
+)
+def test_two_lists_of_all_rdma_devices_are_compared(
+    listed: tuple[str, ...], named: tuple[str, ...], is_mixed: bool
+) -> None:
+    """mlx5_N names devices on every host: what each list alone has shows that they are of two."""
+    ibstat = "".join(
+        HEALTHY.replace("mlx5_0", name).replace("a088c20300ab0001", f"a088c20300ab001{number}")
+        for number, name in enumerate(named)
+    )
+    links = "".join(f"link {name}/1 state ACTIVE physical_state LINK_UP netdev ib_{name} \n" for name in listed)
+    report = scan_outputs({"ibstat.txt": ibstat, "rdma_link.txt": links})
+
+    assert is_mixed == bool(report.source.hosts)
 
 
 def test_an_earlier_output_of_the_same_host_is_no_other_host(tmp_path: Path) -> None:
