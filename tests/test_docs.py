@@ -74,7 +74,7 @@ def test_every_probe_is_in_the_table(probe: str) -> None:
 
 def test_the_sample_in_the_readme_is_what_is_printed() -> None:
     """Line for line, in this order; `...` stands for what is left out."""
-    sample = next(match for match in re.findall(r"```\n(.*?)```", README, re.DOTALL) if match.startswith("ERROR"))
+    sample = next(match for match in re.findall(r"```text\n(.*?)```", README, re.DOTALL) if match.startswith("ERROR"))
     printed = iter(to_plain_text(render_page(scan_machine("", "gpu-width-x8"), 80)).splitlines())
 
     assert "ERROR" in sample

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from agent.assemble.facts import ProbeFacts, merge_by_key, sort_key
 from agent.assemble.link_quality import LinkClassifier, is_asleep, is_gone, valid_width
-from agent.model.pci import Acs, Link, PciFunction, bandwidth_gbyte_s
+from agent.model.pci import Acs, Link, LinkQuality, PciFunction, bandwidth_gbyte_s
 from agent.platforms.devices import find_device
 from probes.pci import sysfs as pci
 from probes.system.numa import NumaFacts
@@ -118,8 +118,17 @@ def _link(function: pci.PciFunction, judge: LinkClassifier) -> Link | None:
         max_width=valid_width(function.max_link_width),
         target_speed_gt_s=function.target_link_speed_gt_s,
         bandwidth_gbyte_s=bandwidth_gbyte_s(function.current_link_speed_gt_s, width) or function.link_gbyte_s,
-        quality=quality,
+        quality=_add_stated(function, quality),
     )
+
+
+def _add_stated(function: pci.PciFunction, quality: LinkQuality) -> LinkQuality:
+    """With what lspci calls less than the maximum, where it prints no maximum."""
+    if not function.link_downgraded or quality.reason_code:
+        return quality
+    reason = quality.reason or f"lspci calls its {' and '.join(function.link_downgraded)} downgraded"
+    code = "-".join(("downgraded", *function.link_downgraded))
+    return LinkQuality(state=quality.state, reason=reason, reason_code=code)
 
 
 def _retrain_bits(function: pci.PciFunction) -> list[str] | None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from agent.netbox.run import ApplyOptions, ApplyResult, SyncPlan
 
 IN_STEP, DIFFERS = 0, 1
-INSTALL = "pynetbox is not installed: pip install 'fabricscope[netbox]' (or pip install 'pynetbox>=7.4')"
+INSTALL = "pynetbox is not installed: pip install 'pynetbox>=7.4' (or, in the checkout, pip install '.[netbox]')"
 
 netbox = typer.Typer(help="Sync nodes, NICs and cables to NetBox.", no_args_is_help=True)
 

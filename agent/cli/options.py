@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-FLEET_HELP = "Compare the reports of many nodes. Needs the extra: fabricscope[fleet]."
+FLEET_HELP = "Compare the reports of many nodes. Needs the extra fleet."
 
 
 class ScanFormat(str, Enum):

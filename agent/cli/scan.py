@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from agent.cli.errors import CliError, print_warning
+from agent.cli.errors import CliError, print_warning, program_name
 from agent.cli.output import choose_format, deliver, print_written, show
 from agent.cli.request import ReportRequest, build_request
 from agent.model.report import Report
@@ -95,7 +95,8 @@ def run_scan(request: ReportRequest, choice: OutputChoice, target: CaptureTarget
     else:
         from agent.outputs.text.page import Detail, render_page
 
-        show(lambda width: render_page(report, width, Detail(choice.detail)), output, choice.no_color)
+        detail, program = Detail(choice.detail), program_name()
+        show(lambda width: render_page(report, width, detail, program), output, choice.no_color)
 
 
 def run_demo(choice: OutputChoice) -> None:

@@ -13,9 +13,9 @@ from agent.fleet.engines.engine import Tables
 from agent.fleet.episodes.news import ALARMING, News, news_since
 from agent.fleet.episodes.silences import NONE, Silences
 from agent.fleet.questions.findings import Findings, find_findings
-from agent.fleet.questions.options import Options, subtract_time
+from agent.fleet.questions.options import NODE_STATES, Options, subtract_time
 from agent.fleet.questions.summary import FleetSummary, build_summary
-from agent.model.finding import SEVERITIES, VERDICTS
+from agent.model.finding import SEVERITIES
 from agent.outputs.export.prometheus import Metric, Sample, format_family
 from agent.version import VERSION
 
@@ -44,16 +44,16 @@ def _node_families(answer: FleetSummary) -> Iterator[Metric]:
     for place, class_line in enumerate(answer.classes):
         name = class_line.hardware_class if place < CLASSES_LIMIT else OTHERS
         stale[name] += class_line.stale
-        for verdict in VERDICTS:
+        for verdict in NODE_STATES:
             nodes[name, verdict] += class_line.verdicts.get(verdict, 0)
     yield Metric(
         "fleet_nodes",
-        "Nodes by hardware class and verdict, stale ones left out.",
+        "Nodes by hardware class and state, each once.",
         [Sample({"hardware_class": name, "verdict": verdict}, count) for (name, verdict), count in nodes.items()],
     )
     yield Metric(
         "fleet_stale_nodes",
-        "Nodes whose last report arrived too long ago.",
+        "Nodes whose last report arrived too long ago, also those that were bad then.",
         [Sample({"hardware_class": name}, count) for name, count in stale.items()],
     )
 

@@ -96,6 +96,9 @@ nic_digest int~ of table nic
 port_digest int~ of table port
 netdev_digest int~ of table netdev
 check_digest int~ of table check
+shared_memory_mib int size of /dev/shm
+limits text of locked memory, of services and users: NAME=BYTES, sorted, semicolon between; null: none is known
+process_limits text~ the same of processes that used RDMA
 """,
         of=None,
     ),
@@ -169,6 +172,25 @@ duration_seconds float~
 hung bool
 """),
 )
+EVENT = Table(
+    "event",
+    "Lines of the kernel's log and of services since boot, equal ones once: Xids, AER, links, firmware.",
+    ("number",),
+    _columns("""
+number int~ its place among the node's events
+kind text xid, sxid, aer, dpc, link_down, mlx5, service, ..
+subject text PCI address or name of an interface; null: none is named
+code text number of the Xid, word of the message
+text text~ the last of them
+source text
+count int~
+first_at time null: the log has no date
+last_at time
+logged text~ what the log has in place of a date
+boot text null: this boot; "-1": the one before, "earlier": one of those before
+times text~ when a link went down or came up: the last 32, blank between
+"""),
+)
 COUNTER = Table(
     "counter",
     "Cumulative counters that are not zero; of a table that was read, what is not here is zero.",
@@ -238,5 +260,6 @@ TABLES = {
         COUNTER,
         IDENTITY,
         PORT_COUNTER,
+        EVENT,
     )
 }

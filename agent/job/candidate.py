@@ -69,6 +69,11 @@ class PossibleCause:
         """Its place by role."""
         return ORDER[self.role]
 
+    def blame(self, ranks: Iterable[int] = (), hosts: Iterable[str] = ()) -> None:
+        """Ranks and hosts that are at fault, in this order."""
+        self.ranks |= dict.fromkeys(ranks)
+        self.hosts |= dict.fromkeys(hosts)
+
     def add(self, evidence: Evidence, line: LogLine, show: bool = True) -> None:
         """A line that shows it."""
         rank, host = evidence.rank_of(line), evidence.host_of(line)
@@ -136,8 +141,7 @@ def suspect_ranks(
     """Ranks at fault, with their hosts; the text is what they did, behind their name."""
     hosts = find_hosts(evidence, ranks)
     candidate = PossibleCause(key, role, "rank", f"{name_ranks(evidence, ranks, hosts)} {text}", confidence)
-    candidate.ranks |= dict.fromkeys(ranks)
-    candidate.hosts |= dict.fromkeys(hosts)
+    candidate.blame(ranks, hosts)
     return candidate
 
 

@@ -186,7 +186,7 @@ def _find_lost(evidence: Evidence, candidates: list[PossibleCause]) -> list[Poss
             f"a process on {name_hosts(foreign)} ended first, and no line of it shows why",
             "low",
         )
-        lost.hosts |= dict.fromkeys(foreign)
+        lost.blame(hosts=foreign)
         lost.next = [f"the log of {name_hosts(foreign)}: its own first error decides"]
     lost.at = at
     for line in lines[:3]:

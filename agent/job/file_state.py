@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from agent.job.dumps.ras import SnapshotReader
+from agent.job.dumps.ras import JsonSnapshotReader, SnapshotReader
 from agent.job.evidence import Evidence, ExitRow
 from agent.job.lines import LogLine
 
@@ -21,7 +21,8 @@ class FileState:
         self.setting: LogLine | None = None  # "name: NCCL_X" of the line before
         self.table: dict[str, str] = {}  # fields of a launcher's table of failures
         self.table_line: LogLine | None = None
-        self.snapshot: SnapshotReader | None = None  # of RAS, which is being read
+        self.snapshot: SnapshotReader | JsonSnapshotReader | None = None  # of RAS, which is being read
+        self.damaged_snapshots = 0
         self.ras_version: str | None = None
 
     def end_table(self) -> None:

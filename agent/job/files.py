@@ -125,7 +125,7 @@ class FileReader:
 
     def _read_kind(self, given: Given, head: bytes, rest: Iterator[bytes]) -> None:
         start = head.lstrip()[:4096]
-        if head[:1] == b"\x80" and 2 <= head[1] <= 5:
+        if head[:1] == b"\x80" and b"\x02" <= head[1:2] <= b"\x05":  # a pickle, by its protocol
             self._read_dump(given, head, rest)
         elif start[:1] in (b"{", b"["):
             self._read_json(given, head, start, rest)
@@ -156,8 +156,8 @@ class FileReader:
             data = gather(head, rest, _OTHER_BYTES)
             try:
                 snapshot = read_json(given.name, data or b"")
-            except (ValueError, RecursionError) as error:
-                self._add(JobFile(name=given.name, reason=f"RAS: damaged or cut: {str(error)[:120]}"))
+            except (ValueError, RecursionError):  # cut, or several in turn
+                self._add(self._log.read_file(given.name, (data or b"").splitlines(keepends=True), self._part))
                 return
             self.evidence.snapshots.append(snapshot)
             self._add(JobFile(name=given.name, read_as="RAS"))

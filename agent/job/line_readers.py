@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from agent.job.dumps.ras import SnapshotReader, find_version
+from agent.job.dumps.ras import JsonSnapshotReader, SnapshotReader, find_version
 from agent.job.file_state import FileState
 from agent.job.hccl_lines import read_hccl
 from agent.job.lines import LogLine
@@ -150,7 +150,7 @@ def read_table_line(state: FileState, line: LogLine) -> None:
     evidence = state.evidence
     if line.level is not None:
         return
-    if evidence.ranks.read_table(line.text):
+    if evidence.ranks.read_table(line.text, line.file):
         state.found.add("table")
     lines = evidence.table_lines[line.file]
     if len(lines) < _MOST_TABLE_LINES:
@@ -178,6 +178,10 @@ def _read_framework(state: FileState, line: LogLine) -> None:
 
 def _read_ras(state: FileState, line: LogLine) -> None:
     """A snapshot of RAS begins, in a file of its own or in a log."""
+    if '"nccl_version"' in line.text:
+        state.snapshot = JsonSnapshotReader(state.name)
+        state.found.add("ras")
+        return
     version = find_version(line.text)
     if version is not None:
         state.ras_version = version
@@ -234,7 +238,7 @@ READERS: tuple[tuple[tuple[bytes, ...], Callable[[FileState, LogLine], None]], .
     (_WELL, _read_well),
     (_PROGRESS, _read_progress),
     (tuple(_FRAMEWORKS), _read_framework),
-    ((b"compiled with CUDA", b"Job summary"), _read_ras),
+    ((b"compiled with CUDA", b"Job summary", b'"nccl_version"'), _read_ras),
     ((b"locked memory", b"locked-in-memory"), _read_limit),
     ((b"local rank", b"local_rank"), _read_launched),
     ((b"  host ", b"  rank ", b"  exitcode"), _read_failure_table),

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
-from agent.job.catalogue import FailureRow, Pattern
+from agent.job.catalogue import ENDING, FailureRow, Pattern
+from agent.job.dumps.ras import JsonSnapshotReader
 from agent.job.evidence import Evidence, LineEvent, Tail, WatchdogState
 from agent.job.file_state import FileState
 from agent.job.line_kinds import Kind, make_kind
@@ -43,7 +45,7 @@ class LogReader:
         self._heads.clear()
         state = self._state = FileState(evidence, name)
         source = iter(lines)
-        sample = [line for line, _ in zip(source, range(_SAMPLE_LINES), strict=False)]
+        sample = list(islice(source, _SAMPLE_LINES))
         prefixes = Prefixes(line[:400].decode("utf-8", "replace") for line in sample)
         for origin, form in (("kernel", _KERNEL), ("service", _SERVICE)):
             if sum(form.match(line[:200]) is not None for line in sample) * 4 > len(sample):  # messages have more lines
@@ -54,7 +56,8 @@ class LogReader:
         for number, raw in enumerate(_chain(sample, source), 1):
             if not part.first <= number <= part.last:
                 continue
-            if state.snapshot is not None and self._read_snapshot(state, raw, number, prefixes):
+            before = state.snapshot
+            if before is not None and self._read_snapshot(state, raw, number, prefixes):
                 last, last_number = raw, number
                 continue
             key = raw.translate(None, _DIGITS)
@@ -73,9 +76,12 @@ class LogReader:
                         last, last_number = raw, number
                         continue
                 self._read_line(raw, number, file, kind, prefixes)
+                if isinstance(state.snapshot, JsonSnapshotReader) and state.snapshot is not before:
+                    self._read_snapshot(state, raw, number, prefixes)  # its first line
             if key != b"\n":
                 last, last_number = raw, number
         state.end_table()
+        self._end_snapshot(state)
         if not state.found and evidence.table_lines.get(file) and read_tables(evidence.table_lines[file][:5000]).rows:
             state.found.add("table")
         if last:
@@ -83,19 +89,28 @@ class LogReader:
             whole = last.endswith((b"\n", b"\r")) or last_number != number
             evidence.tails[file] = Tail(text[:400], last_number, whole)
             evidence.note_time(find_time(text), file)
-        return JobFile(name=name, read_as=_name_kind(state.found), lines=number)
+        reason = "RAS: a snapshot is damaged or cut" if state.damaged_snapshots else None
+        return JobFile(name=name, read_as=_name_kind(state.found), lines=number, reason=reason)
 
     def _read_snapshot(self, state: FileState, raw: bytes, number: int, prefixes: Prefixes) -> bool:
         """Whether a line is of the snapshot of RAS that began above it; records of NCCL may be between its lines."""
         reader = state.snapshot
         if reader is None or b" NCCL INFO " in raw or b" NCCL WARN " in raw:
             return False
-        text = prefixes.strip(raw[:LINE_LIMIT].decode("utf-8", "replace").rstrip("\r\n"))[0]
-        if reader.read_line(text, number):
-            return True
+        whole = isinstance(reader, JsonSnapshotReader)
+        text = prefixes.strip((raw if whole else raw[:LINE_LIMIT]).decode("utf-8", "replace").rstrip("\r\n"))[0]
+        own = reader.read_line(text, number)
         if reader.ended:
-            state.snapshot = None
-        return False
+            self._end_snapshot(state)
+        return own
+
+    def _end_snapshot(self, state: FileState) -> None:
+        reader, state.snapshot = state.snapshot, None
+        if isinstance(reader, JsonSnapshotReader):
+            if reader.snapshot is None:
+                state.damaged_snapshots += 1
+            else:
+                self.evidence.snapshots.append(reader.snapshot)
 
     def _add_kind(self, key: bytes, raw: bytes) -> Kind | None:
         """What lines like this one may mean."""
@@ -117,6 +132,7 @@ class LogReader:
             if line.rank is not None:
                 evidence.ranks.seen.add(line.rank)
                 evidence.ranks.torch_files.setdefault(line.rank, file)
+                evidence.ranks.rank_files[line.rank].setdefault(file)
             for reader in kind.readers:
                 reader(self._state, line)
             if kind.patterns and self._match(kind.patterns, line):
@@ -189,7 +205,7 @@ class LogReader:
                 else groups.get("seq")
             )
             self.evidence.add_event(row, role, groups, line, key)
-            if role in _ENDING:
+            if role in ENDING:
                 self.evidence.note_end(line)
         if not matched and line.level == "WARN":
             self._add_unexplained(line, "NCCL warns of it")
@@ -227,22 +243,6 @@ _KERNEL = re.compile(
 _SERVICE = re.compile(
     rb".{10,60} (?:systemd|opensm|nvidia-[\w.-]{1,40}|nv-[\w.-]{1,40})(?:\[\d{1,8}\])?: |"
     rb"\[\w{3} \d\d \d{4} [\d:]{8}\] \[[A-Z]{4,8}\] \[tid \d{1,8}\]"
-)
-_ENDING = frozenset(
-    (
-        "hard",
-        "port",
-        "dead",
-        "network",
-        "error",
-        "crash",
-        "missing",
-        "hang",
-        "exit",
-        "exception",
-        "cancel",
-        "consequence",
-    )
 )
 # Groups of patterns whose numbers make a line another one
 _TELLING = (

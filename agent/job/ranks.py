@@ -73,6 +73,7 @@ class RankMap:
         self.local_of: dict[int, int] = {}  # the rank's number on its host
         self.seen: set[int] = set()  # ranks that wrote a line
         self.torch_files: dict[int, int] = {}  # rank: the file that has its lines
+        self.rank_files: dict[int, dict[int, None]] = defaultdict(dict)  # rank of a whole job: files that have it
         self.file_hosts: dict[int, dict[str, None]] = defaultdict(dict)
         self.world = 0
         self.device_addresses: dict[str, int] = {}  # of NPUs, to ranks
@@ -143,7 +144,7 @@ class RankMap:
         process.init_done |= match["what"] == "Init COMPLETE"
         process.destroyed |= match["what"] == "Destroy COMPLETE"
 
-    def read_table(self, line: str) -> bool:
+    def read_table(self, line: str, file: int) -> bool:
         """A line of the list of devices that nccl-tests prints."""
         match = _TABLE.match(line)
         if match is None:
@@ -154,6 +155,8 @@ class RankMap:
         self.table[rank] = (match["host"].partition(".")[0], int(match["device"]), pci)
         self.world = max(self.world, rank + 1)
         process = self.process(match["host"].partition(".")[0], int(match["pid"]))
+        self.rank_files[rank].setdefault(file)
+        self.file_hosts[file].setdefault(process.host)
         if process.rank is None and sum(row[0] == process.host for row in self.table.values()) <= 1024:
             process.rank = rank
         return True

@@ -2,13 +2,15 @@
 
 A process that takes a GPU which another process of the files had is of a later job, where the earlier one had ended:
 by lines that end a job, or by times that do not overlap. Attempts of torchrun are jobs by the name of their folder.
+Logs of different hosts that have the same rank of a whole job, or numbers of two jobs of Slurm in their names, are of
+jobs that may have run at the same time.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import NamedTuple
 
 from agent.job.evidence import Evidence
@@ -16,7 +18,9 @@ from agent.job.lines import WHOLE, Part
 from agent.job.ranks import Process
 
 MOST_RUNS = 8
+_MOST_CONCURRENT = 64
 _APART = 60.0  # seconds between the time-outs of two jobs
+_SLURM = re.compile(r"(?:^|[/_.-])slurm[-_](\d{1,12}(?:_\d{1,9})?)(?!\d)")
 _ATTEMPT = re.compile(r"(?:^|/)attempt_(\d{1,6})/")
 
 
@@ -50,8 +54,12 @@ def find_runs(evidence: Evidence) -> list[Run]:
     attempts = sorted({int(match[1]) for name in names if (match := _ATTEMPT.search(name)) is not None})
     if len(attempts) > 1:
         return [Run({name: WHOLE if _is_of(name, attempt) else None for name in names}) for attempt in attempts]
+    groups = _find_groups(evidence)
+    concurrent = _find_concurrent(evidence, groups)
+    if len(concurrent) > 1:
+        return concurrent
     runs: list[list[_Group]] = []
-    for group in _find_groups(evidence):
+    for group in groups:
         own = next((run for run in runs if not any(_is_later(evidence, group, one) for one in run)), None)
         if own is None:
             runs.append([group])
@@ -60,6 +68,41 @@ def find_runs(evidence: Evidence) -> list[Run]:
     if len(runs) < 2:
         return _find_by_timeouts(evidence)
     return _make_runs(evidence, runs)
+
+
+def _find_concurrent(evidence: Evidence, groups: list[_Group]) -> list[Run]:
+    """Jobs of other hosts in files of their own; files that no line gives to one of them are read for each."""
+    names = evidence.names
+    numbers = {file: match[1] for file, name in enumerate(names) if (match := _SLURM.search(name)) is not None}
+    ties = [sorted(group.first) for group in groups]
+    ties += [[file for file in numbers if numbers[file] == number] for number in dict.fromkeys(numbers.values())]
+    of_file = _join_files(len(names), ties)
+    apart = [(one, other) for one in numbers for other in numbers if numbers[one] < numbers[other]]
+    for files in evidence.ranks.rank_files.values():
+        hosts = {file: evidence.ranks.file_hosts[file].keys() for file in files if evidence.ranks.file_hosts.get(file)}
+        if len(hosts) > _MOST_CONCURRENT:
+            return []
+        apart += [(one, other) for one, other in combinations(hosts, 2) if hosts[one].isdisjoint(hosts[other])]
+    jobs = sorted({of_file[file] for pair in apart for file in pair})
+    if any(of_file[one] == of_file[other] for one, other in apart) or len(jobs) > _MOST_CONCURRENT:
+        return []
+    different = {frozenset((of_file[one], of_file[other])) for one, other in apart}
+    if len(different) < len(jobs) * (len(jobs) - 1) // 2:
+        return []  # it is not known which are the same
+    return [
+        Run({name: WHOLE if of_file[file] == job or of_file[file] not in jobs else None
+             for file, name in enumerate(names)})
+        for job in jobs
+    ]  # fmt: skip
+
+
+def _join_files(count: int, ties: list[list[int]]) -> list[int]:
+    """The first file that each file is tied to."""
+    firsts = list(range(count))
+    for files in ties:
+        joined = {firsts[file] for file in files}
+        firsts = [min(joined) if first in joined else first for first in firsts]
+    return firsts
 
 
 def _find_by_timeouts(evidence: Evidence) -> list[Run]:

@@ -47,7 +47,8 @@ class LinkQuality(msgspec.Struct, frozen=True, kw_only=True):
 
     state: Annotated[str, free("evidence")]  # conclusive | idle | untrusted | asleep | unreadable
     reason: Annotated[str | None, free("evidence")] = None
-    reason_code: Annotated[str | None, free("evidence")] = None  # inside-card, where rules decide by it
+    # Where rules decide by it: inside-card, downgraded-speed, -width, -speed-width
+    reason_code: Annotated[str | None, free("evidence")] = None
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True):

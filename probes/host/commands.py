@@ -131,15 +131,31 @@ HL_SMI_SAVED = (("hl-smi",),)
 # Of these no list of devices is made: what they state of faults alone is read
 AMD_HEALTH_SAVED = (("amd-smi", "bad-pages"), ("amd-smi", "bad-pages", "--json"))
 ROCM_RAS_SAVED = (("rocm-smi", "--showrasinfo"), ("rocm-smi", "--showrasinfo", "all"))
+ROCM_PAGES_SAVED = tuple(
+    ("rocm-smi", about) for about in ("--showretiredpages", "--showpendingpages", "--showunreservablepages")
+)
 DCGM_HEALTH = (("dcgmi", "health", "-c"), ("dcgmi", "health", "-c", "-j"))
 DCGM_DIAG = (("dcgmi", "diag", "-r"), ("dcgmi", "diag", "-r", "-j"))
 IB_ERRORS_SAVED = (("ibqueryerrors",), ("perfquery",), ("ibdiagnet",))
 KUBE_NODE = (("kubectl", "describe", "node"),)
 CONTAINER_SAVED = (("kubectl", "describe", "pod"), ("kubectl", "get", "events"), ("docker", "run"))
 TOOL_REPORTS_SAVED = (
-    AMD_HEALTH_SAVED + ROCM_RAS_SAVED + DCGM_HEALTH + DCGM_DIAG + IB_ERRORS_SAVED + KUBE_NODE + CONTAINER_SAVED
+    AMD_HEALTH_SAVED
+    + ROCM_RAS_SAVED
+    + ROCM_PAGES_SAVED
+    + DCGM_HEALTH
+    + DCGM_DIAG
+    + IB_ERRORS_SAVED
+    + KUBE_NODE
+    + CONTAINER_SAVED
 )
-NEURON_SAVED = (*NEURON, ("neuron-ls", "-j"), ("neuron-ls",), ("neuron-ls", "--topology"))
+NEURON_SAVED = (
+    *NEURON,
+    ("neuron-ls", "-j"),
+    ("neuron-ls", "--output-format", "json"),
+    ("neuron-ls",),
+    ("neuron-ls", "--topology"),
+)
 AMD_SAVED = AMD_SMI_SAVED + ROCM_SMI_SAVED
 
 # Of Ascend NPUs; card and chip, or the number of the NPU, follow where an output is about one

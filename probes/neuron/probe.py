@@ -54,7 +54,7 @@ def parse_neuron_ls(text: str) -> GpuFacts:
     """
     if text.startswith("$ "):
         text = text.partition("\n")[2]
-    devices = _parse_json(text) if text.lstrip().startswith("[") else _parse_table(text)
+    devices = _parse_json(text) if text.lstrip().startswith(("[", "{")) else _parse_table(text)
     if not devices:
         raise ParseError(f"neuron-ls: no device in {text[:60]!r}")
     if len({device.number for device in devices}) < len(devices) or len({d.address for d in devices}) < len(devices):
@@ -75,7 +75,7 @@ def _parse_json(text: str) -> list[_Device]:
     except (ValueError, RecursionError) as why:
         raise ParseError(f"neuron-ls: no JSON, cut or elided: {str(why)[:80]}") from why
     devices: list[_Device] = []
-    for row in document[:MOST]:
+    for row in _find_rows(document)[:MOST]:
         if not isinstance(row, dict) or not isinstance(row.get("bdf"), str):
             continue
         number, peers, size = row.get("neuron_device"), row.get("connected_to"), row.get("memory_size")
@@ -85,6 +85,19 @@ def _parse_json(text: str) -> list[_Device]:
         memory = size >> 20 if isinstance(size, int) and _is_number(size) else None
         devices.append(_Device(number, _address(row["bdf"]), tuple(peers), memory, _numa(str(row.get("numa_node")))))
     return devices
+
+
+def _find_rows(document: Any) -> list[Any]:
+    """The list of devices: the whole document, or from Neuron 2.34 on (--output-format json) the one list of devices
+    among fields about the instance."""
+    if isinstance(document, list):
+        return document
+    lists = [value for value in document.values() if _lists_devices(value)] if isinstance(document, dict) else []
+    return lists[0] if len(lists) == 1 else []
+
+
+def _lists_devices(value: Any) -> bool:
+    return isinstance(value, list) and any(isinstance(row, dict) and "neuron_device" in row for row in value)
 
 
 def _is_number(value: Any) -> bool:

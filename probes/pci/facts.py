@@ -50,6 +50,7 @@ class PciFunction(NamedTuple):
     current_link_width: int | None = None  # raw: 0 no link, 63 all-ones, 255 unknown
     max_link_speed_gt_s: float | None = None
     max_link_width: int | None = None  # raw
+    link_downgraded: tuple[str, ...] | None = None  # lspci's "(downgraded)" where it prints no LnkCap: speed, width
     link_error: str | None = None  # "EINVAL": the kernel could not read the registers
     link_gbyte_s: float | None = None  # what it carries one way now, where speed and width are not told apart (hwloc)
     link_doubt: str | None = None  # why the source's own numbers describe no link of this machine that was read

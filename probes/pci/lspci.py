@@ -37,6 +37,7 @@ _EXPRESS = re.compile(r"Express\s+(?:\(v\d\)\s+)?(.*)")
 _SERIAL = re.compile(r"Device Serial Number\s+((?:[0-9a-f]{2}-){7}[0-9a-f]{2})")
 _SPEED = re.compile(r"Speed:?\s+(?:(\d{1,3}(?:\.\d)?)\s?GT/s|unknown)")
 _WIDTH = re.compile(r"Width\s+x(\d{1,2})\b")
+_DOWNGRADED = re.compile(r"(Speed|Width) \S{1,12} \(downgraded\)")
 _MAX_PAYLOAD = re.compile(r"MaxPayload\s+(\d{1,4})\s+bytes")
 _MAX_READ = re.compile(r"MaxReadReq\s+(\d{1,4})\s+bytes")
 _ASPM = re.compile(r"ASPM\s+(?:(Disabled)|((?:L0s|L1)(?:\s+L1)?)\s+Enabled)")
@@ -221,6 +222,7 @@ def _link(block: LspciBlock, port: str | None) -> dict[str, Any]:
         "current_link_width": _search_number(_WIDTH, status),
         "max_link_speed_gt_s": _parse_speed(capability),
         "max_link_width": _search_number(_WIDTH, capability),
+        "link_downgraded": None if capability else _downgraded(status),
         "target_link_speed_gt_s": target,
         "link_disabled": control_flags.get("LnkDisable", control_flags.get("Disabled")),
         "slot_occupied": slot.get("PresDet"),
@@ -238,6 +240,15 @@ def _link(block: LspciBlock, port: str | None) -> dict[str, Any]:
         "bandwidth_management_status": port_flags.get("BWMgmt"),
         "autonomous_bandwidth_status": port_flags.get("ABWMgmt"),
     }
+
+
+def _downgraded(status: str) -> tuple[str, ...] | None:
+    """What lspci calls less than the device can do.
+
+    >>> _downgraded("Speed 16GT/s (downgraded), Width x8 (downgraded)"), _downgraded("Speed 8GT/s (ok), Width x16 (ok)")
+    (('speed', 'width'), None)
+    """
+    return tuple(name.lower() for name in _DOWNGRADED.findall(status)) or None
 
 
 def _target(block: LspciBlock, current: float | None) -> float | None:

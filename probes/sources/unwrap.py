@@ -168,7 +168,7 @@ def _find_shapes(lines: list[str], width: int) -> set[str]:
 
 
 def _goes_on(line: str, after: str, begun: set[str]) -> bool:
-    if _ROW.match(after):
+    if _ROW.match(after) or after.startswith("\t"):  # no line is broken at a tabulator: this one is indented
         return False
     if line.endswith(_FRAMES):
         return bool(after.strip()) and not after.strip("= ")  # the rest of a heading

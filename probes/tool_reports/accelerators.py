@@ -1,7 +1,8 @@
 """Health columns of nvidia-smi, npu-smi, hl-smi, rocm-smi and amd-smi.
 
 Sources: hicann/driver npucli (Health: OK, Warning, Alarm, Critical, UNKNOWN); docs.habana.ai (Volatile Uncor-Events);
-ROCm/rocm_smi_lib python_smi_tools/rocm_smi.py (showRasInfo); ROCm/amdsmi amdsmi_cli (UEC, ECC, bad pages).
+ROCm/rocm_smi_lib python_smi_tools/rocm_smi.py (showRasInfo, showRetiredPages); ROCm/amdsmi amdsmi_cli (UEC, ECC, bad
+pages).
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ _GAUDI = lazy_pattern(
 _RAS_GPU = lazy_pattern(r"GPU ?\[(\d{1,4})\] ?:")
 _COUNT = lazy_pattern(r"[0-9]{1,18}")
 _BOX = lazy_pattern(rf"\|\s*(?P<address>{_ADDRESS}) [^|]*\|[^|]*?°C\s+(?P<count>\d{{1,12}})\s[^|]*\|")
+_PAGE_STATES = {"pending": "amd-pages-pending", "unreservable": "amd-pages-unreservable"}
 _NO_PAGES = ("no bad pages", "n/a", "not supported")
 
 
@@ -100,6 +102,24 @@ def list_ras_errors(text: str) -> list[ToolReport]:
             detail = (("what", words[0][:40]), *_errors(int(words[-1])))
             reports.append(ToolReport("amd-uncorrectable", f"AMD {int(number)}", " ".join(words), detail))
     return reports[:MOST_REPORTS]
+
+
+def list_bad_pages(text: str) -> list[ToolReport]:
+    """GPUs of `rocm-smi --showretiredpages` with pages that are not yet, or cannot be, out of use; reserved ones are.
+
+    >>> [report[:2] for report in list_bad_pages("GPU[1]: ALL PAGES INFO\n  0xf8b03000  0x1000  pending\n")]
+    [('amd-pages-pending', 'AMD 1')]
+    """
+    rows: dict[tuple[str, str], list[str]] = {}
+    number: str | None = None
+    for line in _lines(text):
+        words = line.split()
+        if gpu := _RAS_GPU.match(line.strip()):
+            number = gpu[1]
+        elif number and len(words) == 3 and words[0].startswith("0x") and words[2] in _PAGE_STATES:
+            rows.setdefault((_PAGE_STATES[words[2]], f"AMD {int(number)}"), []).append(" ".join(words))
+    reports = (ToolReport(code, gpu, pages[0], (("pages", str(len(pages))),)) for (code, gpu), pages in rows.items())
+    return list(reports)[:MOST_REPORTS]
 
 
 def list_amd_errors(text: str) -> list[ToolReport]:

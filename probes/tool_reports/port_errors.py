@@ -18,7 +18,7 @@ MOST_REPORTS = 512
 _LIMIT_CHARACTERS = 16 << 20
 _LIMIT_LINE = 2048
 _LIMIT_TEXT = 300
-_NODE = lazy_pattern(r'Errors for (?:0x[0-9a-f]{1,16} )?"(?P<name>[^"\n]{0,64})"')
+_NODE = lazy_pattern(r'(?:Errors|Data Counters) for (?:0x[0-9a-f]{1,16} )?"(?P<name>[^"\n]{0,64})"')
 _PORT = lazy_pattern(r"GUID 0x(?P<guid>[0-9a-f]{1,16}) port (?P<port>\d{1,3}|ALL):(?P<rest>.*)")
 _COUNTER = lazy_pattern(r"\[(?P<name>\w{2,48}) == (?P<count>\d{1,20})")
 _LINK = lazy_pattern(

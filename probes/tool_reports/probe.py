@@ -16,6 +16,7 @@ from probes.host.commands import (
     KUBE_NODE,
     NPU_INFO,
     NVIDIA_SMI_TABLE,
+    ROCM_PAGES_SAVED,
     ROCM_RAS_SAVED,
 )
 from probes.host.interface import Absent, Failed, Host, ReadError
@@ -30,6 +31,7 @@ READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolRepor
     ((NPU_INFO,), accelerators.list_npu_states),
     (HL_SMI_SAVED, accelerators.list_gaudi_errors),
     (ROCM_RAS_SAVED, accelerators.list_ras_errors),
+    (ROCM_PAGES_SAVED, accelerators.list_bad_pages),
     (AMD_SMI_SAVED + AMD_HEALTH_SAVED, accelerators.list_amd_errors),
     (DCGM_HEALTH, dcgmi.parse_health),
     (DCGM_DIAG, dcgmi.parse_diag),

@@ -20,7 +20,7 @@ from tests.fuzz.mutations import LONGEST_BYTES, mutated
 from tests.fuzz.patterns import attacks, patterns
 from tests.fuzz.readers import NOT_READERS, READERS, Reader
 
-MUTATIONS = {"ci": 1000, "fuzz": 50_000}.get(PROFILE, 100)
+MUTATIONS = {"ci": 300, "fuzz": 50_000}.get(PROFILE, 100)
 FIRST = 0 if PROFILE == "ci" else secrets.randbelow(1 << 64)  # CI tries the same each time
 SECONDS = 2.0  # of a core, for one input: a machine that stands still is no fault of a reader
 GROWTH_BYTES = 250 << 20  # of the whole process, over all inputs of one reader

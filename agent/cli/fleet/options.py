@@ -223,7 +223,7 @@ def read_silences(path: str | None) -> Silences:
     return found
 
 
-INSTALL = "the fleet's libraries are not installed: pip install 'fabricscope[fleet]'"
+INSTALL = "the fleet's libraries are not installed: in the checkout, pip install '.[fleet]'"
 
 
 def require_libraries(*modules: str) -> None:

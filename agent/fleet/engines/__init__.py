@@ -33,7 +33,7 @@ def connect(url: str | None, dataset: str | None) -> Engine:
         return Embedded(str(dataset))
     if scheme in TRANSLATED and find_spec("sqlglot") is None:
         raise EngineRefused(
-            f"{hide_secrets(str(url))}: a library is missing: sqlglot (pip install 'fabricscope[engines]')"
+            f"{hide_secrets(str(url))}: a library is missing: sqlglot (in the checkout, pip install '.[engines]')"
         )
     if scheme == "chdb":
         from agent.fleet.engines.clickhouse import Chdb

@@ -182,11 +182,13 @@ def read_batches(store: Store, file: File, plain: Any) -> Iterator[Any]:
 
     Raises BadDataset.
     """
-    text = [field.name for field in plain if field.type == pa.string()]
     try:
-        opened = pq.ParquetFile(store.opened(file.path), read_dictionary=text, memory_map=not store.remote)
+        source = store.opened(file.path)
+        footer = pq.read_metadata(source, memory_map=not store.remote)
+        there = [field.name for field in plain if field.name in footer.schema.names]
+        text = [name for name in there if plain.field(name).type == pa.string()]
+        opened = pq.ParquetFile(source, metadata=footer, read_dictionary=text, memory_map=not store.remote)
         with opened:
-            there = [field.name for field in plain if field.name in opened.schema_arrow.names]
             for batch in opened.iter_batches(BATCH_ROWS, columns=there):
                 yield fit_columns(pa.Table.from_batches([batch]), plain)
     except (pa.ArrowException, OSError) as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -26,15 +26,10 @@ NAMED = 3  # devices that a change is told of with
 class Numbers:
     """Nodes by name, as the page numbers them."""
 
-    def __init__(self, nodes: Nodes, class_names: Mapping[str, str] | None = None) -> None:
+    def __init__(self, nodes: Nodes) -> None:
         self.nodes = nodes
-        self._class_names = class_names or {}
         self._places = {name: at for at, name in enumerate(nodes.names)}
         self._having: dict[tuple[str, str], list[int]] | None = None
-
-    def class_name(self, hardware_class: str) -> str:
-        """The class by the name that people use."""
-        return self._class_names.get(hardware_class, hardware_class)
 
     def of(self, names: Iterable[str]) -> list[int]:
         """Sorted, without names that are no node of the dataset."""
@@ -185,7 +180,7 @@ def _make_finding_item(group: wrong.FindingGroup, numbers: Numbers) -> PageItem:
 
 def _share(share: wrong.Share, numbers: Numbers) -> str:
     without = f" (all but {share.without})" if share.without else ""
-    return f"{number(share.nodes)} of {_count(share.of, 'node')} of {numbers.class_name(share.hardware_class)}{without}"
+    return f"{number(share.nodes)} of {_count(share.of, 'node')} of {share.hardware_class}{without}"
 
 
 def _make_outlier_item(outlier: deviations.Outlier, numbers: Numbers) -> PageItem:
@@ -193,14 +188,14 @@ def _make_outlier_item(outlier: deviations.Outlier, numbers: Numbers) -> PageIte
     more += [("with it", "; ".join(outlier.also))] if outlier.also else []
     more += [("in common", ", ".join(outlier.common))] if outlier.common else []
     item = _make_item(outlier.hosts, numbers, words=describe_outlier(outlier), about=outlier.attribute, more=more)
-    return msgspec.structs.replace(item, group=numbers.class_name(outlier.hardware_class))
+    return msgspec.structs.replace(item, group=outlier.hardware_class)
 
 
 def _make_mixed_item(mixed: deviations.Mixed, numbers: Numbers) -> PageItem:
     values = ", ".join(f"{value} on {number(count)}" for value, count in mixed.values)
     what = f"{mixed.what[:1].upper()}{mixed.what[1:]}"
     words = f"{what} is mixed: {values} of {_count(mixed.of, mixed.one)}. No majority value, outliers not computed."
-    return PageItem(words=words, about=mixed.attribute, group=numbers.class_name(mixed.hardware_class))
+    return PageItem(words=words, about=mixed.attribute, group=mixed.hardware_class)
 
 
 def _make_change_item(drift_change: drifts.DriftChange, numbers: Numbers) -> PageItem:

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import datetime, timedelta
-
-import msgspec
 
 from agent.fleet.cluster.from_dataset import Wiring
 from agent.fleet.engines.engine import Tables
-from agent.fleet.engines.query import query
 from agent.fleet.page import answers, reading
 from agent.fleet.page.findings import join_outliers
 from agent.fleet.page.from_dataset import DatasetFacts, PageOptions, format_stamp, read_dataset
-from agent.fleet.page.scene import Coverage, FleetScene, Nodes, Section
+from agent.fleet.page.scene import Coverage, FleetScene, Section
 from agent.fleet.page.versions import find_skew
 from agent.fleet.questions import drift, duplicates, findings, outliers, summary
 from agent.fleet.questions.options import subtract_time
 from agent.fleet.text.summary import describe_coverage
-from agent.outputs.names import short_model
 from agent.version import VERSION
 
-BOARDS = query("page", "boards")
 WEEK = timedelta(days=7)
-_RAILS = re.compile(r"(.*, \d+x )([^,]+)")
 
 
 def build_scene(
@@ -39,8 +31,6 @@ def build_scene(
 ) -> FleetScene:
     """Of the nodes in the tables. Raises EngineRefused, BadPattern."""
     facts = read_dataset(tables, wish, find_wiring)
-    names = make_display_names(tables, facts.nodes.classes.labels)
-    nodes = _rename_classes(facts.nodes, names)
     answer = summary.build_summary(tables, wish.options)
     return FleetScene(
         title=title,
@@ -48,19 +38,14 @@ def build_scene(
         version=VERSION,
         newest=format_stamp(facts.newest),
         stale_after_hours=round(wish.stale_after_seconds / 3600, 2),
-        nodes=nodes,
-        sections=_build_sections(tables, facts, wish, names),
-        skew=find_skew(nodes),
+        nodes=facts.nodes,
+        sections=_build_sections(tables, facts, wish),
+        skew=find_skew(facts.nodes),
         coverage=[_make_coverage(rule) for rule in answer.coverage],
         coverage_words=describe_coverage(answer),
         notes=_list_notes(facts),
         quarantined=quarantined,
     )
-
-
-def _rename_classes(nodes: Nodes, names: dict[str, str]) -> Nodes:
-    labels = [names[label] for label in nodes.classes.labels]
-    return msgspec.structs.replace(nodes, classes=msgspec.structs.replace(nodes.classes, labels=labels))
 
 
 def _make_coverage(rule: summary.RuleCoverage) -> Coverage:
@@ -70,9 +55,9 @@ def _make_coverage(rule: summary.RuleCoverage) -> Coverage:
     )  # fmt: skip
 
 
-def _build_sections(tables: Tables, facts: DatasetFacts, wish: PageOptions, names: dict[str, str]) -> list[Section]:
+def _build_sections(tables: Tables, facts: DatasetFacts, wish: PageOptions) -> list[Section]:
     options = wish.options
-    numbers = answers.Numbers(facts.nodes, names)
+    numbers = answers.Numbers(facts.nodes)
     items = list(
         join_outliers(
             answers.build_findings(findings.find_findings(tables, options), numbers),
@@ -105,25 +90,3 @@ def _list_notes(facts: DatasetFacts) -> list[str]:
     who = "1 node is" if alone == 1 else f"{alone:,} nodes are"
     notes += [f"{who} of no known hardware class: compared with none"] if alone else []
     return notes
-
-
-def make_display_names(tables: Tables, classes: Iterable[str]) -> dict[str, str]:
-    """Class -> its name with the NIC's model. Where that would be the name of two classes, the board id stays in it."""
-    models = {board: short_model(model) for board, model in sorted(tables.rows(BOARDS), key=str) if board and model}
-    names = {name: _replace_board(name, models, "{model}") for name in classes}
-    common = Counter(names.values())
-    return {
-        name: short_name if common[short_name] == 1 else _replace_board(name, models, "{model} ({board})")
-        for name, short_name in names.items()
-    }
-
-
-def _replace_board(name: str, models: dict[str, str], form: str) -> str:
-    """
-    >>> _replace_board("Dell Inc. XE9680, 8x H100, 8x MT_0000000838", {"MT_0000000838": "ConnectX-7"}, "{model}")
-    'Dell Inc. XE9680, 8x H100, 8x ConnectX-7'
-    """
-    match = _RAILS.fullmatch(name)
-    if match is None or match[2] not in models:
-        return name
-    return match[1] + form.format(model=models[match[2]], board=match[2])

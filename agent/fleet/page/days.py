@@ -7,8 +7,8 @@ from datetime import date, datetime, timedelta
 
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import query, statement
-from agent.fleet.page.scene import LOOKS, look
-from agent.fleet.questions.options import subtract_time
+from agent.fleet.page.scene import LOOKS
+from agent.fleet.questions.options import find_state, subtract_time
 
 DAYS = 14
 NO_REPORT = "."
@@ -31,7 +31,7 @@ def list_verdicts_by_day(
     days = [first + timedelta(days=at) for at in range(newest.toordinal() - first.toordinal() + 1)]
     days_of: dict[str, list[tuple[date, str]]] = {}
     for node, at, verdict in sorted(tables.rows(_VERDICTS), key=lambda row: (row[0], row[1])):
-        days_of.setdefault(node, []).append((at.date(), _LETTERS[look(verdict or "", stale=False)]))
+        days_of.setdefault(node, []).append((at.date(), _LETTERS[find_state(verdict, stale=False)]))
     return {
         node: _encode_days(days_of[node], days, last.date())
         for node, last in last_reports.items()

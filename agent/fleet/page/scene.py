@@ -10,9 +10,10 @@ from collections.abc import Iterable
 
 import msgspec
 
+from agent.fleet.questions.options import NODE_STATES, find_state
 from agent.model.finding import Evidence
 
-LOOKS = ("critical", "error", "warning", "unknown", "stale", "ok", "nothing_to_check")  # worst first, as on the map
+LOOKS = NODE_STATES  # worst first, as on the map
 STATES = {"fail": "f", "unknown": "u", "pass": "p", "not_applicable": "n", "disabled": "d"}  # of a rule; blank: none
 SEVERITY = {"info": 1, "warning": 2, "error": 3, "critical": 4}
 
@@ -156,24 +157,9 @@ class FleetScene(msgspec.Struct, frozen=True, kw_only=True):
     quarantined: int | None = 0  # reports that could not be read; None: the engine does not know
 
 
-def look(verdict: str, stale: bool) -> str:
-    """What a node is shown as: bad stays bad, but nothing that is old or could not be judged is shown as ok.
-
-    >>> look("error", True), look("ok", True), look("unknown", False), look("ok", False), look("", False)
-    ('error', 'stale', 'unknown', 'ok', 'unknown')
-    >>> look("nothing_to_check", False)
-    'nothing_to_check'
-    """
-    if verdict in ("critical", "error", "warning"):
-        return verdict
-    if stale:
-        return "stale"
-    return verdict if verdict in ("ok", "nothing_to_check") else "unknown"
-
-
 def list_looks(nodes: Nodes) -> list[str]:
-    """`look` of every node."""
-    return [look(verdict, stale) for verdict, stale in zip(nodes.verdicts, nodes.stale, strict=True)]
+    """The state of every node, as it is counted and drawn."""
+    return [find_state(verdict, stale) for verdict, stale in zip(nodes.verdicts, nodes.stale, strict=True)]
 
 
 def sort_worst_first(nodes: Nodes) -> list[int]:

@@ -24,3 +24,10 @@ FROM history_sighting AS thing
 SEMI JOIN wanted ON thing.node = wanted.node
 WHERE thing.observed_at <= $moment
 GROUP BY thing.node
+
+-- name: events_near
+-- Of all states: a report from after the moment has the lines of that moment.
+SELECT DISTINCT thing.node, {columns}
+FROM history_event AS thing
+SEMI JOIN wanted ON thing.node = wanted.node
+WHERE thing.last_at >= $moment AND thing.first_at <= $until

@@ -267,10 +267,6 @@ FROM counter AS counted
 SEMI JOIN wanted ON counted.name = wanted.name
 GROUP BY counted.node
 
--- name: boards
--- The model of every board.
-SELECT board_id, min(model) AS board_model FROM nic WHERE board_id IS NOT NULL AND model IS NOT NULL GROUP BY board_id
-
 -- name: verdict_changes
 -- From when on each node had a verdict.
 WITH told AS (

@@ -32,6 +32,11 @@ class Attribute(NamedTuple):
     rails: bool | None = None  # True: only rails, False: only what is no rail
     which: str | None = None  # a fragment of queries/outliers.sql: only such rows
 
+    @property
+    def is_amount(self) -> bool:
+        """Whether a value is a count or an amount, so that "1 fewer" and "half" have a meaning."""
+        return self.column in AMOUNTS
+
 
 def _make_host(key: str, what: str, form: str = "{}") -> Attribute:
     return Attribute(key.replace("_", "-"), what, "host", key, form=form)
@@ -57,6 +62,15 @@ def _make_endpoint(key: str, what: str, form: str = "{}") -> Attribute:
     column = key.replace("-", "_")
     return Attribute(f"pcie-{key}", what, "pci", column, "function", "id", form, which="only_endpoints")
 
+
+# Columns whose numbers count or measure something. All others name something: a NUMA node, a clique, a priority.
+AMOUNTS = frozenset(
+    (
+        "gpus", "rails", "nics", "sockets", "numa_nodes", "threads_per_core", "memory_mib", "bar1_mib",
+        "nvlinks_active", "rate_gbit_s", "active_mtu", "mtu", "speed_gbit_s", "conclusive_width",
+        "conclusive_speed_gt_s", "max_payload_bytes", "max_read_request_bytes",
+    )
+)  # fmt: skip
 
 ATTRIBUTES: tuple[Attribute, ...] = (
     _make_host("gpus", "number of GPUs"),
@@ -107,7 +121,7 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     *_make_netdev("speed_gbit_s", "speed", "{:g} Gbit/s"),
     *_make_netdev("fec", "FEC"),
     *_make_netdev("trust", "QoS trust"),
-    *_make_netdev("pfc", "PFC by priority"),
+    *_make_netdev("pfc", "PFC priorities"),
     *_make_netdev("dscp_prio", "DSCP to priority"),
     *_make_netdev("prio_tc", "traffic class by priority"),
     *_make_netdev("tc_bandwidth", "bandwidth by traffic class"),

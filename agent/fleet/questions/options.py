@@ -20,6 +20,24 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 ORDINARY = Options()
+NODE_STATES = ("critical", "error", "warning", "unknown", "stale", "ok", "nothing_to_check")  # of a node, worst first
+
+
+def find_state(verdict: str | None, stale: bool) -> str:
+    """The one state that a node counts as in every output.
+
+    A node that was bad when last seen stays bad, but nothing that is old or could not be judged counts as ok.
+
+    >>> find_state("error", True), find_state("ok", True), find_state("unknown", False), find_state("ok", False)
+    ('error', 'stale', 'unknown', 'ok')
+    >>> find_state("nothing_to_check", False), find_state(None, False)
+    ('nothing_to_check', 'unknown')
+    """
+    if verdict in ("critical", "error", "warning"):
+        return verdict
+    if stale:
+        return "stale"
+    return verdict if verdict in ("ok", "nothing_to_check") else "unknown"
 
 
 NEWEST = query("fleet", "newest")

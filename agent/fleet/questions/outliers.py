@@ -240,9 +240,8 @@ def _make_deviation(
     if a.column == "dscp_prio" and len(normal.values) == 1:
         return Deviation(group, normal, *map_difference(value, normal.value), node, label)
     expected = " or ".join(format_value(a, value) for value in normal.values)
-    return Deviation(
-        group, normal, format_value(a, value), expected, node, label, _find_group_place(value, normal.value)
-    )
+    by = _describe_distance(value, normal.value) if a.is_amount else None
+    return Deviation(group, normal, format_value(a, value), expected, node, label, by)
 
 
 def map_difference(value: str, normal: str) -> tuple[str, str]:
@@ -282,10 +281,13 @@ def format_value(attribute: Attribute, value: Any) -> str:
     """A value for people."""
     if attribute.column == "acs":
         return value or "off"
+    if attribute.column == "pfc" and isinstance(value, str):
+        on = [str(priority) for priority, bit in enumerate(value) if bit == "1"]
+        return f"{', '.join(on)} on" if on else "off"
     return ("no", "yes")[value] if isinstance(value, bool) else attribute.form.format(value)
 
 
-def _find_group_place(value: Any, normal: Any) -> str | None:
+def _describe_distance(value: Any, normal: Any) -> str | None:
     """How far a number is away: "1 fewer", "half"."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not isinstance(normal, (int, float)):
         return None

@@ -13,9 +13,11 @@ from agent.fleet.engines.query import Pending, Row, lookup, query
 from agent.fleet.hostlist import fold
 from agent.fleet.questions.kinds import KINDS, Kind, Kinds
 from agent.fleet.questions.options import (
+    NODE_STATES,
     ORDINARY,
     Options,
     find_reference_time,
+    find_state,
     is_silent,
     read_dataset_time,
     subtract_time,
@@ -29,7 +31,7 @@ _NO_CLASS, _NO_REASON = "(not known)", "no reason reported"
 
 
 class ClassLine(msgspec.Struct, frozen=True, kw_only=True):
-    """One hardware class. `verdicts` counts nodes that are not stale."""
+    """One hardware class. `verdicts`: nodes by state, each in one; `stale`: those without a recent report."""
 
     hardware_class: str
     nodes: int
@@ -72,8 +74,8 @@ class FleetSummary(msgspec.Struct, frozen=True, kw_only=True):
     oldest: str | None = None
     stale_after_seconds: float
     silent: bool = False  # no report of any node arrived for longer than that: staleness is against the newest
-    verdicts: dict[str, int] = {}  # of nodes that are not stale
-    stale: int = 0
+    verdicts: dict[str, int] = {}  # by state, each node once: "stale" is one where nothing was wrong when last seen
+    stale: int = 0  # all nodes without a recent report, bad ones among them
     stale_hosts: str = ""
     classes: list[ClassLine] = []
     coverage: list[RuleCoverage] = []
@@ -123,18 +125,20 @@ def format_stamp(moment: datetime) -> str:
 
 def _list_classes(hours: list[Row], stale: list[Row]) -> list[ClassLine]:
     """`hours`: class, verdict, hour, nodes, .. `stale`: node, class, verdict."""
-    counts_of: dict[str, Counter[tuple[str, bool]]] = {}
+    counts_of: dict[str, Counter[str]] = {}
     for name, verdict, _, count, *_ in hours:
-        counts_of.setdefault(name or _NO_CLASS, Counter())[verdict or "unknown", False] += count
+        counts_of.setdefault(name or _NO_CLASS, Counter())[find_state(verdict, stale=False)] += count
     for _, name, verdict in stale:
         counts = counts_of.setdefault(name or _NO_CLASS, Counter())
-        counts.update({(verdict or "unknown", False): -1, (verdict or "unknown", True): 1})
+        counts[find_state(verdict, stale=False)] -= 1
+        counts[find_state(verdict, stale=True)] += 1
+    late = Counter(name or _NO_CLASS for _, name, _ in stale)
     lines = [
         ClassLine(
             hardware_class=name,
             nodes=sum(counts.values()),
-            verdicts={verdict: counts[verdict, False] for verdict in VERDICTS if counts[verdict, False] > 0},
-            stale=sum(count for (_, old), count in counts.items() if old),
+            verdicts={state: counts[state] for state in NODE_STATES if counts[state] > 0},
+            stale=late[name],
         )
         for name, counts in counts_of.items()
     ]
@@ -246,7 +250,7 @@ def _describe_findings(rows: Iterable[Row]) -> list[str]:
 
 
 def _sum(counts: Iterable[dict[str, int]]) -> dict[str, int]:
-    totals = dict.fromkeys(VERDICTS, 0)
+    totals = dict.fromkeys(NODE_STATES, 0)
     for counter in counts:
         for verdict, count in counter.items():
             totals[verdict] = totals.get(verdict, 0) + count

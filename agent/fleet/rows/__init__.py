@@ -22,11 +22,12 @@ from agent.fleet.rows.recent import DamagedPart as DamagedPart
 from agent.fleet.rows.recent import Recent, decode_part, once
 from agent.fleet.rows.unique_rows import ComparedColumns, CounterRows, Functions, Rows, Shared
 from agent.fleet.rows.verdicts import HostTotals, Label
-from agent.fleet.tables import COUNTER, PCI, PORT_COUNTER, TABLES
+from agent.fleet.tables import COUNTER, EVENT, PCI, PORT_COUNTER, TABLES
 
 NAMES = tuple(TABLES)
 Numbers = dict[str, Sequence[int]]
 _T = TypeVar("_T")
+_EVENT_BYTES = 400
 _FINDING_BYTES = 1_000  # of its texts, without the evidence
 
 
@@ -98,6 +99,7 @@ class Reader:
         ids["counter"] = counted
         ids["path"], ids["check"] = self._paths(topology.paths, ends), self._checks(report.checks)
         self._cost += sum(_FINDING_BYTES + len(finding.evidence) for finding in report.findings)
+        self._cost += sum(_EVENT_BYTES + len(event.text) for event in report.events)
         own_numbers = [(number,) for number in identity.numbers(node, gpus, nics, netdevs)]
         tables = {
             "nic": [network.nic_row(nic, rails.get(nic.id)) for nic in nics],
@@ -112,6 +114,7 @@ class Reader:
             "probe": [verdicts.probe_row(probe) for probe in report.probes],
             "identity": own_numbers,
             PORT_COUNTER.name: network.port_counter_rows(nics, rails),
+            EVENT.name: verdicts.event_rows(report.events),
         }
         for name, rows in tables.items():
             ids[name] = self._own[name].extend(rows)

@@ -18,6 +18,7 @@ from agent.fleet.rows.device_fields import (
     PathFields,
 )
 from agent.fleet.rows.row_columns import Row as Row
+from agent.outputs.names import short_model
 from agent.platforms.devices import find_device, is_accelerator, is_nvswitch
 
 Counts = Mapping[str, int]
@@ -95,11 +96,12 @@ def path_row(path: PathFields, gpus: frozenset[str], nics: frozenset[str]) -> Ro
 def hardware_class(
     vendor: str | None, product: str | None, gpus: Iterable[tuple[str | None, str | None]], rails: list[NicFields]
 ) -> str:
-    """What nodes have in common that should be alike: "Supermicro SYS-821GE-TNHR, 8x H200 SXM, 8x MT_0000000838".
+    """What nodes have in common that should be alike: "Supermicro SYS-821GE-TNHR, 8x H200 SXM, 8x ConnectX-7
+    (MT_0000000838)".
 
-    GPUs by their PCI ids, whatever a driver calls them; rails by the board of most. Numbers are rounded up to a power
-    of two, so that a node that lost a device stays among its like. `gpus`: vendor and device
-    id of each, or None and a name.
+    GPUs by their PCI ids, whatever a driver calls them; rails by the board of most, with its model. Numbers are
+    rounded up to a power of two, so that a node that lost a device stays among its peers. `gpus`: vendor and device id
+    of each, or None and a name.
     """
     return _class(vendor, product, tuple(gpus), tuple([(nic.board_id, nic.model) for nic in rails]))
 
@@ -117,7 +119,9 @@ def _class(
     boards = Counter(board for board, _ in rails if board) or Counter(model for _, model in rails if model)
     if boards:
         board = min(boards, key=lambda board: (-boards[board], board or ""))
-        parts.append(f"{_round_up(len(rails))}x {board}")
+        model = short_model(next((model for name, model in sorted(rails, key=str) if model and name == board), None))
+        named = f"{model} ({board})" if model else board
+        parts.append(f"{_round_up(len(rails))}x {named}")
     return ", ".join(parts)
 
 

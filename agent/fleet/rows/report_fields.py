@@ -87,6 +87,8 @@ class SoftwareFields(msgspec.Struct, frozen=True, gc=False):
     services: list[ServiceFields] = []
     rdma_stack: StackFields = StackFields()
     nccl: NcclFields = NcclFields()
+    limits: dict[str, str] = {}
+    shared_memory_mib: Int | None = None
 
 
 class NamedFields(msgspec.Struct, frozen=True, gc=False):
@@ -163,6 +165,20 @@ class ProbeFields(msgspec.Struct, frozen=True, gc=False):
     hung: bool = False
 
 
+class EventFields(msgspec.Struct, frozen=True, gc=False):
+    kind: str
+    text: str
+    source: str | None = None
+    at: str | None = None
+    subject: str | None = None
+    code: str | None = None
+    count: Int = 1
+    first_at: str | None = None
+    boot: str | None = None
+    logged: str | None = None
+    times: list[str] = []
+
+
 class TopologyFields(msgspec.Struct, frozen=True, gc=False):
     pci: Raw = NONE
     gpus: list[GpuFields] = []
@@ -189,3 +205,4 @@ class ReportFields(msgspec.Struct, frozen=True, gc=False):
     probes: list[ProbeFields] = []
     checks: Raw = NONE
     findings: list[FindingFields] = []
+    events: list[EventFields] = []

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import NamedTuple
 
 from agent.fleet import known_duplicates
@@ -14,6 +15,7 @@ from agent.fleet.rows.report_fields import (
     CheckFields,
     CostFields,
     CpuFields,
+    EventFields,
     FindingFields,
     LocationFields,
     NumaNodeFields,
@@ -23,6 +25,8 @@ from agent.fleet.rows.report_fields import (
 from agent.fleet.tables import LONGEST_SECONDS
 
 _NO_COST, _NO_LOCATION = CostFields(), LocationFields()
+_PROCESS = re.compile(r"pid [0-9]{1,10} \((.{1,64})\)")
+_MOST_LIMITS = 64
 
 
 class HostTotals(NamedTuple):
@@ -112,7 +116,63 @@ def host_row(r: ReportFields, label: Label, counted: HostTotals) -> Row:
         cpu.threads_per_core,
         _numa_memory(n.numa_nodes),
         *counted.digests,
+        s.shared_memory_mib,
+        *_limits(s.limits),
     )
+
+
+def _limits(limits: dict[str, str]) -> tuple[str | None, str | None]:
+    """Of services and users, and of processes, whose numbers are others at every look."""
+    processes: dict[str, str] = {}
+    others = {}
+    for name, value in limits.items():
+        kind, _, who = name.partition(" ")
+        if kind != "memlock" or ";" in name or ";" in value:
+            continue
+        if match := _PROCESS.fullmatch(who):
+            lowest = min(processes.get(match[1], value), value, key=_bytes)
+            processes[match[1]] = lowest
+        else:
+            others[who] = value
+    return _join_limits(others), _join_limits(processes)
+
+
+def _bytes(value: str) -> float:
+    return float(value) if value.isdecimal() else float("inf")
+
+
+def _join_limits(limits: dict[str, str]) -> str | None:
+    return "; ".join(f"{name}={value}" for name, value in sorted(limits.items())[:_MOST_LIMITS]) or None
+
+
+def event_rows(events: Sequence[EventFields]) -> list[Row]:
+    """Rows of table event."""
+    return [
+        (
+            number,
+            event.kind,
+            event.subject,
+            event.code,
+            event.text,
+            event.source,
+            event.count,
+            _moment(event.first_at or event.at),
+            _moment(event.at),
+            event.logged,
+            event.boot,
+            " ".join(event.times) or None,
+        )
+        for number, event in enumerate(events)
+    ]
+
+
+def _moment(text: str | None) -> datetime | None:
+    """None: no time that a table can have."""
+    try:
+        moment = datetime.fromisoformat(text.replace("Z", "+00:00")) if text else None
+        return moment.astimezone(timezone.utc) if moment is not None and moment.tzinfo else None
+    except (ValueError, OverflowError):
+        return None
 
 
 def _numa_memory(nodes: list[NumaNodeFields]) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from agent.outputs.text.lines import Line, clean, make_line, wrap_paragraph
 
-STYLES = {"critical": "critical", "error": "error", "warning": "warning", "info": "info", "ok": "ok"}
+STYLES = {word: word for word in ("critical", "error", "warning", "info", "ok")} | {"stale": "warning"}
 _ROOM = 240  # letters of a host list in an answer; the rest is in JSON and CSV
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from agent.fleet.questions.options import NODE_STATES
 from agent.fleet.questions.summary import FleetSummary
 from agent.fleet.text.parts import STYLES, count, hosts, number, share, table, wrap_item
-from agent.model.finding import VERDICTS
 from agent.outputs.text.lines import BLANK, Line, Span, line_length, make_heading, make_line, wrap_paragraph
 
 _REASONS = 12  # why rules could not be judged; the rest is counted
@@ -28,16 +28,16 @@ def page(answer: FleetSummary, width: int = 80) -> list[Line]:
         lines += wrap_paragraph(reason, width, "  ", "warning")
     spans = [
         (f"{number(answer.verdicts[verdict])} {verdict.replace('_', ' ')}", STYLES.get(verdict, ""))
-        for verdict in VERDICTS
+        for verdict in NODE_STATES
         if verdict in answer.verdicts
     ]
-    if answer.stale:
-        spans.append((f"{number(answer.stale)} stale", "warning"))
     lines += _wrap_spans(spans, width)
     if answer.stale:
         than = "than the newest by more than" if answer.silent else "than"
         text = f"stale (report older {than} {duration(answer.stale_after_seconds)}): "
-        lines += wrap_item(text + hosts(answer.stale_hosts, answer.stale), width)
+        bad = answer.stale - answer.verdicts.get("stale", 0)
+        known = f"; {number(bad)} of them {'counts' if bad == 1 else 'count'} by the last report" if bad else ""
+        lines += wrap_item(text + hosts(answer.stale_hosts, answer.stale) + known, width)
     lines += [BLANK, make_heading("Classes"), *_classes(answer, width)]
     lines += [BLANK, make_heading("Coverage"), *_coverage(answer, width)]
     if answer.worst:
@@ -67,12 +67,11 @@ def duration(seconds: float) -> str:
 
 
 def _classes(answer: FleetSummary, width: int) -> list[Line]:
-    verdicts = [verdict for verdict in VERDICTS if verdict in answer.verdicts]
+    verdicts = [verdict for verdict in NODE_STATES if verdict in answer.verdicts]
     head = [
         "class",
         "nodes",
         *(verdict.replace("_", " ") for verdict in verdicts),
-        *(["stale"] if answer.stale else []),
     ]
     rows = [
         [
@@ -82,7 +81,6 @@ def _classes(answer: FleetSummary, width: int) -> list[Line]:
                 number(hardware_class.verdicts[verdict]) if verdict in hardware_class.verdicts else "-"
                 for verdict in verdicts
             ),
-            *([number(hardware_class.stale) if hardware_class.stale else "-"] if answer.stale else []),
         ]
         for hardware_class in answer.classes
     ]

@@ -91,8 +91,7 @@ def find_links(evidence: Evidence) -> Iterator[PossibleCause]:
             "`hccn_tool -i N -link -g` and `-net_health -g` of that NPU, and its address",
         ]
         ranks = [most]
-    candidate.ranks |= dict.fromkeys(ranks)
-    candidate.hosts |= dict.fromkeys(hosts)
+    candidate.blame(ranks, hosts)
     lines = [link for link in evidence.links if link.rank in ranks] + [
         link for link in evidence.links if link.peer in ranks
     ]

@@ -39,8 +39,7 @@ def find_dump_delays(evidence: Evidence) -> Iterator[PossibleCause]:
             f"{who} enqueues its collectives late: {delay:.2g} s after the other ranks of {title}, clocks corrected",
             "medium",
         )
-        candidate.ranks.setdefault(rank)
-        candidate.hosts |= dict.fromkeys(hosts)
+        candidate.blame([rank], hosts)
         text = f"{name} ({title}): enqueued {delay:.3g} s after the others in the middle"
         candidate.evidence.append(JobEvidence(text=text, source=dumps.files[rank]))
         candidate.next = [

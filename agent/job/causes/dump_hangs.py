@@ -81,8 +81,7 @@ def _missing(evidence: Evidence, dumps: Dumps, roots: dict[int, list[tuple[str, 
         "rank",
         f"{who} is missing in {groups}; {waiting} ranks wait, directly or for ranks that wait",
     )
-    candidate.ranks |= dict.fromkeys(ranks)
-    candidate.hosts |= dict.fromkeys(hosts)
+    candidate.blame(ranks, hosts)
     for rank in ranks[:4]:
         for name, last, sequence in roots[rank][:2]:
             _show(
@@ -109,8 +108,7 @@ def _in_circle(evidence: Evidence, dumps: Dumps, missing: dict[int, list[tuple[s
         f"different order",
         "medium",
     )
-    candidate.ranks |= dict.fromkeys(ranks)
-    candidate.hosts |= dict.fromkeys(find_hosts(evidence, ranks))
+    candidate.blame(ranks, find_hosts(evidence, ranks))
     for rank in ranks[:3]:
         _show(
             candidate,
@@ -141,8 +139,7 @@ def _stuck(evidence: Evidence, dumps: Dumps, stuck: list[tuple[str, int, list[in
         "medium",
     )
     candidate.waits_for_all = True
-    candidate.ranks |= dict.fromkeys(sorted(waiting))
-    candidate.hosts |= dict.fromkeys(find_hosts(evidence, waiting))
+    candidate.blame(sorted(waiting), find_hosts(evidence, waiting))
     _show(
         candidate,
         dumps,
@@ -168,8 +165,7 @@ def _differ(evidence: Evidence, dumps: Dumps, name: str, sequence: int, operatio
         "software",
         f"ranks call different collectives as number {sequence} of {name}: {'; '.join(texts[:3])}",
     )
-    candidate.ranks |= dict.fromkeys(sorted(few))
-    candidate.hosts |= dict.fromkeys(find_hosts(evidence, few))
+    candidate.blame(sorted(few), find_hosts(evidence, few))
     for operation, ranks in list(groups.items())[:3]:
         _show(candidate, dumps, ranks[0], f"{name} {sequence}: {operation}")
     candidate.next = ["the frames of this entry in both dumps: a branch or shape that differs between ranks"]

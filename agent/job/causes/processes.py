@@ -32,10 +32,7 @@ def find_exits(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Iterat
     if killed and key in ("killed", "oom-kill"):
         return  # that candidate takes these ranks
     candidate = PossibleCause(key, role, fault, "", "medium")
-    candidate.ranks |= dict.fromkeys(tasks[:1] if len(tasks) == 1 else tasks)
-    if host:
-        candidate.hosts.setdefault(host)
-    candidate.hosts |= dict.fromkeys(find_hosts(evidence, tasks))
+    candidate.blame(tasks, [*([host] if host else ()), *find_hosts(evidence, tasks)])
     who = name_ranks(evidence, list(candidate.ranks), list(candidate.hosts))
     candidate.summary = f"{who} {text}"
     line = event.line if event is not None else next(row.line for row in evidence.exits if row.pid == pid)
@@ -112,7 +109,7 @@ def find_oom(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCa
         if event.row.id == "task-exit" and re.search(r"Out Of Memory|Killed", event.groups.get("how", "")):
             tasks, hosts = read_numbers(event.groups["tasks"]), event.groups["hosts"]
             if len(tasks) <= 8 and not candidate.ranks:
-                candidate.ranks |= dict.fromkeys(tasks)
+                candidate.blame(tasks)
                 candidate.hosts |= {hosts: None} if "[" not in hosts and "," not in hosts else {}
             candidate.show(evidence, event.line)
     for row in evidence.exits:
@@ -137,8 +134,7 @@ def find_missing(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possib
     ]
     row, first = events[0].row, first_of(events)
     candidate = PossibleCause(row.id, "missing" if ranks else "network", row.fault, "")
-    candidate.ranks |= dict.fromkeys(sorted(set(ranks)))
-    candidate.hosts |= dict.fromkeys(find_hosts(evidence, ranks))
+    candidate.blame(sorted(set(ranks)), find_hosts(evidence, ranks))
     who = name_ranks(evidence, list(candidate.ranks), list(candidate.hosts)) if ranks else "a rank"
     candidate.summary = (
         f"{who} did not come to the barrier" if row.id == "monitored-barrier" else f"{who} never came to the root"
@@ -156,14 +152,13 @@ def find_dead(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleC
     candidate = PossibleCause(row.id, "dead", row.fault, "")
     place = first.groups.get("peer") or first.groups.get("where", "").partition("/")[0]
     host = evidence.ranks.find_host(place) or place.partition("<")[0]
-    candidate.hosts.setdefault(host)
     device = first.groups.get("where", "").partition("/")[2]
     ranks = [
         rank
         for rank in evidence.ranks.ranks()
         if evidence.ranks.host(rank) == host and str(evidence.ranks.local(rank)) == device
     ]
-    candidate.ranks |= dict.fromkeys(ranks)
+    candidate.blame(ranks, [host])
     what = first.groups.get("kind")
     name = f"{host}, device {device}" if device else host
     candidate.summary = (

@@ -69,8 +69,7 @@ def _behind(
             f"a hang from a step that runs"
         )
         candidate = PossibleCause("rank-behind", "missing", "rank", text, "low")
-    candidate.ranks |= dict.fromkeys(ranks)
-    candidate.hosts |= dict.fromkeys(nodes)
+    candidate.blame(ranks, nodes)
     candidate.evidence += [row.line for row in behind[:3]]
     for snapshot in equal[-1:]:
         candidate.evidence += [row.line for rows in snapshot.listed.values() for row in rows if row.rank in ranks][:2]
@@ -101,7 +100,7 @@ def _gone(evidence: Evidence, kind: str, processes: list[RasProcess]) -> Possibl
         candidate = PossibleCause(
             "process-silent", "missing", "rank", f"{who} did not report to RAS: dead, or stopped", "medium"
         )
-    candidate.hosts |= dict.fromkeys(nodes)
+    candidate.blame(hosts=nodes)
     candidate.evidence += [row.line for row in processes[:3]]
     candidate.next = [f"the log of {who}, and the kernel log of {nodes[0]}"]
     return candidate

@@ -115,8 +115,7 @@ def _find_late(
         if len(processes) > 1:
             text = f"{who} on {host} are late together: the host (CPU, clocks, storage), not one GPU"
         candidate = PossibleCause("rank-late", "slow", "rank", text, "medium")
-        candidate.ranks |= dict.fromkeys(numbers)
-        candidate.hosts.setdefault(host)
+        candidate.blame(numbers, [host])
         for communicator, rank, delay in rows[:3]:
             candidate.evidence.append(
                 JobEvidence(
@@ -175,7 +174,7 @@ def _find_slow_groups(
         f"ranks alike; {common}",
         "medium",
     )
-    candidate.hosts |= dict.fromkeys(hosts)
+    candidate.blame(hosts=hosts)
     candidate.local = local
     for communicator in list(slow)[:3]:
         member = next(iter(inspector.members[communicator].values()))

@@ -85,7 +85,7 @@ def _find_slow_communicators(metrics: InspectorMetrics) -> Iterator[PossibleCaus
             f"{f'; {common}' if common else ''}",
             "low",
         )
-        candidate.hosts |= dict.fromkeys(hosts)
+        candidate.blame(hosts=hosts)
         numbers = {
             int(match[1]) for place in places for _, gpu in place if (match := re.fullmatch(r"GPU(\d{1,4})", gpu))
         }
@@ -141,7 +141,7 @@ def _describe_pairs(
         f"size; {common}",
         "medium" if len(slow) > 1 else "low",
     )
-    candidate.hosts |= dict.fromkeys(hosts)
+    candidate.blame(hosts=hosts)
     for pair, time in slow[:3]:
         members = inspector.members[pair.communicator]
         names = " to ".join(f"rank {rank} ({members[rank][0]})" for rank in (pair.rank, pair.peer))

@@ -35,7 +35,7 @@ def find_transport(evidence: Evidence, events: dict[str, list[LineEvent]]) -> It
         candidate = PossibleCause(
             "sockets", "slow", "setting", f"NCCL goes over TCP sockets between hosts: {'; '.join(reasons)}", "medium"
         )
-        candidate.hosts |= dict.fromkeys(hosts[:64])
+        candidate.blame(hosts=hosts[:64])
         for name in ("no-rdma-device", "no-libibverbs"):
             for event in events.get(name, [])[:2]:
                 candidate.show(evidence, event.line)

@@ -84,8 +84,7 @@ def _judge_dumps(evidence: Evidence, name: str, group: GroupState) -> Iterator[P
         f"{others[0]} timed out: it did not come to the next collective, unless that is of another group",
         "low",
     )
-    candidate.ranks |= dict.fromkeys(idle)
-    candidate.hosts |= dict.fromkeys(hosts)
+    candidate.blame(idle, hosts)
     candidate.next = [
         f"the time-out line of {others[0]}: its group and sequence number",
         "`py-spy dump` of this rank while it hangs, its data loader and CPU; the kernel log of its host (Xids)",
@@ -162,10 +161,9 @@ def _late(
         f"and CPU",
         f"`fabricscope scan` on {host}, and its kernel log at that time (Xids)",
     ]
-    for rank, late in behind.items():
+    for late in behind.values():
         candidate.show(evidence, late.line)
-        candidate.ranks.setdefault(rank)
-    candidate.hosts |= dict.fromkeys(hosts)
+    candidate.blame(behind, hosts)
     first = min(waiting.values(), key=lambda one: one.line.at.seconds if one.line.at else 0.0)
     candidate.at = first.line.at
     candidate.show(evidence, first.line)

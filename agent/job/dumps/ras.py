@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections import defaultdict
 from typing import NamedTuple
@@ -118,6 +119,45 @@ class SnapshotReader:
         return True
 
 
+class JsonSnapshotReader:
+    """Reads a snapshot as JSON that is written into a log, line by line, from its first key on."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.snapshot: Snapshot | None = None
+        self.ended = False
+        self._parts: list[str] = []
+        self._line: int | None = None
+        self._size, self._depth, self._foreign = 0, 0, 0
+
+    def read_line(self, line: str, number: int) -> bool:
+        """Whether it is a line of the snapshot."""
+        text = line.strip()
+        if not self._parts:
+            self._line = number
+            text = text[text.find("{") :] if "{" in text.partition('"')[0] else "{" + text  # a line of its own
+        elif text and not _JSON_LINE.fullmatch(text):
+            self._foreign += 1
+            self.ended = self._foreign > _MOST_FOREIGN
+            return False
+        self._foreign = 0
+        self._parts.append(text)
+        self._size += len(text)
+        bare = _STRING.sub("", text)
+        self._depth += bare.count("{") + bare.count("[") - bare.count("}") - bare.count("]")
+        self.ended = self._depth <= 0 or self._size > _MOST_CHARACTERS
+        if self._depth <= 0:
+            with contextlib.suppress(ValueError, RecursionError):
+                self.snapshot = read_json(self.name, "".join(self._parts).encode(), self._line)
+        return True
+
+
+# A line of JSON, however it is indented; "[0]" and "[rank0]" begin lines of logs
+_JSON_LINE = re.compile(r'(?:[{}\],]|\[\s*(?:[{\["\]]|-?\d{1,20}\s*,|$)|"|-?\d|true\b|false\b|null\b).*')
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_MOST_CHARACTERS = 64 << 20
+
+
 class _RasStatus(msgspec.Struct, frozen=True):
     considered_dead: bool = False
     unresponsive: bool = False
@@ -144,7 +184,7 @@ class _Document(msgspec.Struct, frozen=True):
     communicators: list[_Communicator] = []
 
 
-def read_json(name: str, data: bytes) -> Snapshot:
+def read_json(name: str, data: bytes, line: int | None = None) -> Snapshot:
     """A snapshot as JSON. Raises ValueError."""
     document = msgspec.json.decode(data, type=_Document)
     snapshot = Snapshot(name)
@@ -162,20 +202,22 @@ def read_json(name: str, data: bytes) -> Snapshot:
             for count, ranks in counts.items():
                 snapshot.counts[key, function][count] = len(ranks)
                 if len(ranks) <= max(10, communicator.size // 4):
-                    snapshot.listed[key, function, count] += [_list_rank(name, key, function, rank) for rank in ranks]
+                    snapshot.listed[key, function, count] += [
+                        _list_rank(JobEvidence(text="", source=name, line=line), key, function, rank) for rank in ranks
+                    ]
         for rank in communicator.missing_ranks:
             text = (
                 f"communicator {key}: rank {rank.rank} on {rank.host}, process {rank.pid}: "
                 f"{'considered dead' if rank.status.considered_dead else 'no answer'}"
             )
-            row = RasProcess(rank.pid, rank.host, str(rank.cuda_dev), JobEvidence(text=text, source=name))
+            row = RasProcess(rank.pid, rank.host, str(rank.cuda_dev), JobEvidence(text=text, source=name, line=line))
             (snapshot.dead if rank.status.considered_dead else snapshot.unanswered).append(row)
     return snapshot
 
 
-def _list_rank(name: str, key: str, function: str, rank: _Rank) -> Listed:
+def _list_rank(place: JobEvidence, key: str, function: str, rank: _Rank) -> Listed:
     text = (
         f"communicator {key}: rank {rank.rank} on {rank.host} is at {function} "
         f"{rank.collective_counts.get(function, 0)}"
     )
-    return Listed(rank.rank, rank.cuda_dev, rank.pid, rank.host, JobEvidence(text=text, source=name))
+    return Listed(rank.rank, rank.cuda_dev, rank.pid, rank.host, msgspec.structs.replace(place, text=text))

@@ -110,7 +110,7 @@ def _add(
         cause.fault = "rank"
         cause.nic = cause.nic if len(names) == 1 else None
         ranks = [rank for host, gpu in affected if (rank := evidence.ranks.find_rank(host, gpu)) is not None]
-        cause.ranks |= dict.fromkeys(ranks)
+        cause.blame(ranks)
 
 
 def _name_parts(bad: list[RankPlace], good: list[RankPlace]) -> Iterable[str]:

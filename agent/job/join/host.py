@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agent.job.join.context import CauseOnHost
+from agent.job.join.context import CauseOnHost, list_times, match_time
 
 
 def join_limits(subject: CauseOnHost) -> Iterator[str]:
@@ -60,6 +60,10 @@ def join_gpu(subject: CauseOnHost) -> Iterator[str]:
                     f"{gpu.label}: Xid {event.code} ({event.at or event.logged or 'time not known'}): "
                     f"{event.text[:120]}"
                 )
+            elif event.kind in ("aer", "dpc") and event.subject in (gpu.pci, gpu.id):
+                when = match_time(cause, list_times(event))
+                if when is not None:
+                    yield f"{gpu.label}: kernel log: {event.text[:120]} {when}"
 
 
 def join_fabric(subject: CauseOnHost) -> Iterator[str]:

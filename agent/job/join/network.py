@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from agent.job.candidate import PossibleCause
-from agent.job.join.context import CauseOnHost, HostReport
-from agent.job.lines import find_time
+from agent.job.join.context import CauseOnHost, HostReport, list_times, match_time
 from agent.model.nic import Nic, Port
 from agent.model.report import Report
 
-_CLOCKS = 5.0  # seconds
+_KERNEL_KINDS = ("link_down", "aer", "dpc", "mlx5", "nic_firmware")
 
 
 def _port_of(nic: Nic, number: int | None) -> Port | None:
@@ -66,27 +65,24 @@ def join_ports(subject: CauseOnHost) -> Iterator[str]:
         ]
         if shown and (cause.nic is not None or cause.role == "port"):
             yield f"{nic.label} port {used.port}: {', '.join(shown)} since the driver was loaded"
-        yield from _list_flaps(cause, report, nic)
+        yield from _list_events(cause, report, nic)
 
 
-def _list_flaps(cause: PossibleCause, report: Report, nic: Nic) -> Iterator[str]:
-    """Links that went down at the time of the failure, by the kernel log of the report."""
+def _list_events(cause: PossibleCause, report: Report, nic: Nic) -> Iterator[str]:
+    """What the kernel log of the report has of a NIC at the time of the failure: a flap, else PCIe and firmware."""
     names = {nic.pci, nic.id, nic.label, nic.rdma_device} | {
         name for netdev in report.topology.netdevs if netdev.nic == nic.id for name in (netdev.id, netdev.label)
     }
     for event in report.events:
-        if event.kind != "link_down" or event.subject not in names:
+        if event.kind not in _KERNEL_KINDS or event.subject not in names:
             continue
-        for text in event.times or ([event.at] if event.at else []):
-            moment = find_time(text.replace("T", " "))
-            if moment is None or cause.at is None:
-                continue
-            offset = cause.at.seconds - moment.seconds
-            hours = round(offset / 1800) * 1800
-            if abs(offset - hours) <= _CLOCKS and abs(hours) <= 14 * 3600:
-                zone = "" if not hours else f" (the log's clock is {hours / 3600:+g} h from the report's)"
-                yield f"kernel log: {nic.label} went down at {text}, at the time of the failure{zone}"
-                return
+        when = match_time(cause, list_times(event))
+        if when is None:
+            continue
+        if event.kind == "link_down":
+            yield f"kernel log: {nic.label} went down {when}"
+            return
+        yield f"kernel log: {nic.label}: {event.text[:120]} {when}"
 
 
 def join_gids(subject: CauseOnHost) -> Iterator[str]:

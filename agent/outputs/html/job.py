@@ -61,14 +61,7 @@ def _sections(answer: JobAnswer) -> Iterator[Element]:
         yield from (_cause(cause, number) for number, cause in enumerate(answer.causes, 1))
     if answer.timeline:
         yield el("h2", "Time line")
-        yield el(
-            "div",
-            draw_times(answer.timeline),
-            class_="scroll",
-            tabindex=0,
-            role="region",
-            aria_label="time line of ranks",
-        )
+        yield draw_times(answer.timeline)
     yield from _listed(
         "What followed",
         [f"{row.summary}{f' ({row.count} lines)' if row.count > 1 else ''}" for row in answer.consequences],

@@ -11,59 +11,64 @@ from agent.model.labels import name_runs
 from agent.outputs.html.elements import el
 
 STYLE = (
-    ".times text{font:11px system-ui,sans-serif;fill:var(--ink)} .times .axis{stroke:var(--line)}"
-    ".times .cause{fill:var(--error)} .times .consequence{fill:var(--warning)} .times .hang{fill:var(--info)}"
-    ".times .fact{fill:var(--dim)} .times .small{fill:var(--dim)}"
+    ".times{table-layout:fixed;width:100%;max-width:760px;font-size:12px} .times th{font-weight:400;color:var(--ink);"
+    "width:168px;padding:0 6px 0 0;overflow-wrap:anywhere;vertical-align:middle} .times td{padding:0}"
+    ".times svg,.legend svg{display:block;overflow:visible} .times .axis{stroke:var(--line)} .times .end{float:right}"
+    ".times .cause,.legend .cause{fill:var(--error)} .times .consequence,.legend .consequence{fill:var(--warning)}"
+    ".times .hang,.legend .hang{fill:var(--info)} .times .fact{fill:var(--dim)}"
+    ".legend{display:flex;flex-wrap:wrap;gap:4px 18px} .legend span{display:flex;gap:6px;align-items:center}"
 )
-_LANE, _WIDTH, _LETTER = 20, 640, 6.5
+_LANE = 20  # height
+_FIRST, _SPAN = 3.0, 94.0  # percent of a lane's width: where the first event is, and how far the last is from it
 _MOST_LANES, _LONGEST = 60, 28  # letters of a lane's name
 _LEGEND = (("cause", "cause"), ("consequence", "consequence"), ("hang", "waited in a collective"))
 _ORDER = ("hang", "fact", "consequence", "cause")  # the later are drawn over the earlier
 
 
 def draw_times(entries: Sequence[TimelineEntry]) -> Element:
-    """As SVG, with a legend: colour is never the only difference, as each mark has a title."""
+    """A table with a picture for each lane, as wide as there is room, and a legend.
+
+    Colour is never the only difference, as each mark has a form and a title.
+    """
     lanes, left_out = _find_lanes(entries)
-    left = round(max(len(name) for name in lanes) * _LETTER) + 14
     seconds = [_read_seconds(entry.at) for entry in entries]
     first, span = min(seconds), max(1.0, max(seconds) - min(seconds))
-    height = _LANE * (len(lanes) + 3)
-    picture = el("svg", viewBox=f"0 0 {_WIDTH} {height}", width=_WIDTH, height=height, class_="times", role="img",
-                 aria_label="time line")  # fmt: skip
-    for lane, name in enumerate(lanes):
-        y = _LANE * (lane + 1)
-        picture.append(el("text", name, x=4, y=y + 4))
-        picture.append(el("line", x1=left, x2=_WIDTH - 10, y1=y, y2=y, class_="axis"))
-    marks = [
-        (_ORDER.index(entry.role) if entry.role in _ORDER else 0, lane, moment, entry)
-        for lane, numbers in enumerate(lanes.values())
-        for number in numbers
-        for entry, moment in ((entries[number], seconds[number]),)
+    rows = []
+    for name, numbers in lanes.items():
+        picture = el("svg", el("line", x1="0", x2="100%", y1=_LANE // 2, y2=_LANE // 2, class_="axis"),
+                     width="100%", height=_LANE, role="img", aria_label=f"events of {name}")  # fmt: skip
+        marks = sorted((_rank_role(entries[number].role), seconds[number], number) for number in numbers)
+        for _, moment, number in marks:
+            entry = entries[number]
+            title = el("title", f"{entry.at}: {entry.text}")
+            picture.append(_draw_mark(entry.role, f"{_FIRST + (moment - first) / span * _SPAN:.1f}%", title))
+        rows.append(el("tr", el("th", name, scope="row"), el("td", picture)))
+    begin = el("span", min(entries, key=lambda entry: entry.at).at)
+    end = el("span", _format_span(max(seconds) - first), class_="end") if max(seconds) > first else None
+    rows.append(el("tr", el("th", f"and {left_out} more" if left_out else ""), el("td", begin, end), class_="dim"))
+    return el("div", el("table", el("tbody", *rows), class_="times"), _draw_legend(entries))
+
+
+def _draw_legend(entries: Sequence[TimelineEntry]) -> Element:
+    there = {entry.role for entry in entries}
+    parts = [
+        el("span", el("svg", _draw_mark(role, "50%"), width=16, height=_LANE), text)
+        for role, text in _LEGEND
+        if role in there
     ]
-    for _, lane, moment, entry in sorted(marks, key=lambda mark: mark[:3]):
-        x = round(left + 10 + (moment - first) / span * (_WIDTH - left - 40), 1)
-        title = el("title", f"{entry.at}: {entry.text}")
-        picture.append(_draw_mark(entry.role, x, _LANE * (lane + 1), title))
-    y = _LANE * (len(lanes) + 1)
-    picture.append(el("text", min(entries, key=lambda entry: entry.at).at, x=left, y=y, class_="small"))
-    if max(seconds) > first:
-        text = _format_span(max(seconds) - first)
-        picture.append(el("text", text, x=_WIDTH - 60, y=y, class_="small"))
-    x = left
-    for role, text in _LEGEND:
-        if any(entry.role == role for entry in entries):
-            picture.append(_draw_mark(role, x + 5, y + _LANE - 4))
-            picture.append(el("text", text, x=x + 15, y=y + _LANE, class_="small"))
-            x += 30 + round(len(text) * _LETTER)
-    if left_out:
-        picture.append(el("text", f"and {left_out} more lanes", x=x, y=y + _LANE, class_="small"))
-    return picture
+    return el("p", *parts, class_="legend dim")
 
 
-def _draw_mark(role: str, x: float, y: int, *children: Element) -> Element:
+def _rank_role(role: str) -> int:
+    return _ORDER.index(role) if role in _ORDER else 0
+
+
+def _draw_mark(role: str, x: str, *children: Element) -> Element:
     """A circle for a cause, a diamond for what followed, a larger pale circle for a hang."""
+    y = _LANE // 2
     if role == "consequence":
-        return el("path", *children, d=f"M{x} {y - 6}L{x + 6} {y}L{x} {y + 6}L{x - 6} {y}Z", class_=role)
+        diamond = el("path", *children, d=f"M0 {y - 6}L6 {y}L0 {y + 6}L-6 {y}Z", class_=role)
+        return el("svg", diamond, x=x, y="0", overflow="visible")
     return el("circle", *children, cx=x, cy=y, r=7 if role == "hang" else 5, class_=role)
 
 

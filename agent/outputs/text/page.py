@@ -18,30 +18,30 @@ from agent.outputs.verdict import classify_check
 _STATE_DIR = "/var/lib/fabricscope"
 
 
-def render_next_step(report: Report, width: int) -> list[Line]:
+def render_next_step(report: Report, width: int, program: str = "fabricscope") -> list[Line]:
     """One line: the command, and what it gives; the explanation has a line of its own where both do not fit."""
-    command, gives = choose_next_step(report)
+    command, gives = choose_next_step(report, program)
     one = make_line(("Next: ", "dim"), (command, "bold"), (f"  ({gives})", "dim"))
     if sum(len(text) for text, _ in one) <= width:
         return [one]
     return [make_line(("Next: ", "dim"), (command, "bold")), make_line((f"      ({gives})", "dim"))]
 
 
-def choose_next_step(report: Report) -> tuple[str, str]:
-    """The command and what it gives."""
+def choose_next_step(report: Report, program: str = "fabricscope") -> tuple[str, str]:
+    """The command and what it gives. `program`: as it was started."""
     live = report.source.kind == "live"
     loud = next((finding for finding in report.open_findings if finding.severity != "info"), None)
     if loud is not None:
-        return f"fabricscope explain {loud.rule}", "why it matters, and how to confirm"
+        return f"{program} explain {loud.rule}", "why it matters, and how to confirm"
     if report.summary.verdict == "nothing_to_check":
-        return "fabricscope scan --source PATH", "a capture or saved outputs of a GPU server"
+        return f"{program} scan --source PATH", "a capture or saved outputs of a GPU server"
     if report.summary.verdict == "unknown" and live and any(lacks_privilege(run) for run in report.probes):
-        return "sudo fabricscope scan", "some evidence can only be read as root"
-    again = f"fabricscope scan{_source(report)}"
+        return f"sudo {program} scan", "some evidence can only be read as root"
+    again = f"{program} scan{_source(report)}"
     if report.summary.verdict == "unknown":
         return f"{again} --verbose", "which checks could not run, and why"
     if live and any(classify_check(check, report) in ("second sample", "baseline") for check in report.checks):
-        return f"fabricscope scan --state-dir {_STATE_DIR}", "keeps counters and inventory for the next run"
+        return f"{program} scan --state-dir {_STATE_DIR}", "keeps counters and inventory for the next run"
     return f"{again} --output report.html", "the same as a page, with a picture"
 
 
@@ -59,13 +59,22 @@ class Detail(str, Enum):
     VERBOSE = "verbose"  # all evidence, and every check that could not run
 
 
-def render_page(report: Report, width: int = 80, detail: Detail = Detail.NORMAL) -> list[Line]:
-    """Render the report as lines of styled text, folded to `width` columns where possible."""
+def render_page(
+    report: Report, width: int = 80, detail: Detail = Detail.NORMAL, program: str = "fabricscope"
+) -> list[Line]:
+    """Render the report as lines of styled text, folded to `width` columns where possible.
+
+    `program`: how the next command begins.
+    """
     lines = [*render_title(report, width), *render_hosts(report, width)]
     if detail == Detail.TOPOLOGY:
         return [*lines, *render_facts(report, width), *_render_topology(report, width)]
     if detail == Detail.BRIEF:
-        return [*lines, *render_verdict(report, width, overview=1), *_add_section("", render_next_step(report, width))]
+        return [
+            *lines,
+            *render_verdict(report, width, overview=1),
+            *_add_section("", render_next_step(report, width, program)),
+        ]
     everything = detail == Detail.VERBOSE
     lines += render_verdict(report, width)
     lines += render_fragment(report, width)
@@ -76,7 +85,7 @@ def render_page(report: Report, width: int = 80, detail: Detail = Detail.NORMAL)
         lines += _add_section("Could not check", render_not_checked(report, width))
     else:
         lines += _add_section("", count_not_checked(report, width))
-    return lines + _add_section("", render_next_step(report, width))
+    return lines + _add_section("", render_next_step(report, width, program))
 
 
 def _render_topology(report: Report, width: int) -> list[Line]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from agent.model.counters import PORT_COUNTER_BITS
 from agent.model.finding import Evidence
+from agent.model.nic import Nic, Port
 from agent.model.node import Event
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
@@ -29,7 +32,8 @@ _RECEIVED, _MARKED, _DOWNED = "port_rcv_errors", "port_rcv_remote_physical_error
 def ib_fabric_errors(case: RuleContext) -> Iterator[Result]:
     ports = [event for event in case.events if event.kind == _KIND]
     odd = [event for event in ports if event.code not in _SLOW] if _are_chosen(ports) else ports
-    faults = [fault for event in odd if (fault := _judge(case, event)) is not None]
+    own = _find_own_ports(case)
+    faults = [_place(own, event, fault) for event in odd if (fault := _judge(case, event)) is not None]
     yield from _merge_ends(faults)
     if not faults:
         why = case.probe_failure("tool_reports")
@@ -38,6 +42,29 @@ def ib_fabric_errors(case: RuleContext) -> Iterator[Result]:
             yield Pass("node")
         else:
             yield Unknown("node", why) if why and why.code == "evidence-failed" else NotApplicable("node", absent)
+
+
+def _find_own_ports(case: RuleContext) -> dict[str, tuple[Nic, Port]]:
+    """The InfiniBand ports of this host by what tools of the fabric call them; a name of two ports names none."""
+    names: dict[str, list[tuple[Nic, Port]]] = {}
+    for nic in case.topology.nics:
+        for port in nic.ports if not nic.software else ():
+            if port.link_layer == "InfiniBand":
+                guid = (port.port_guid or "").removeprefix("0x").replace(":", "").lstrip("0")
+                for name in (f"port {port.port} of LID {port.lid}", f"GUID 0x{guid} port {port.port}:"):
+                    names.setdefault(name, []).append((nic, port))
+    return {name: ports[0] for name, ports in names.items() if len(ports) == 1}
+
+
+def _place(own: Mapping[str, tuple[Nic, Port]], event: Event, fault: Fail) -> Fail:
+    """The fault as one of this host's port, where LID or GUID and number are those of one."""
+    port = own.get(event.subject or "") or next((own[name] for name in own if name in event.text), None)
+    if port is None:
+        return fault
+    place = f"{port[0].id}/{port[1].port}"
+    return replace(
+        fault, subject=f"port:{place}", label=f"{port[0].label}/{port[1].port}", places=fault.places | {place}
+    )
 
 
 def _are_chosen(ports: Sequence[Event]) -> bool:

@@ -38,6 +38,8 @@ from agent.rules.pcie.links import (
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import format_share_lost
 
+_ENDS = Reason("not-known", fact="what both its ends can do")
+
 
 @rule("pcie-width-downgraded")
 def pcie_width_downgraded(case: RuleContext) -> Iterator[Result]:
@@ -64,7 +66,7 @@ def _judge_width_downgraded(case: RuleContext, wire: PcieLink) -> Result:
     if link is None or link.width not in LANES:
         return Unknown(wire.subject, Reason("not-shown", detail="the source gives no lane count"))
     if expected is None:
-        return Unknown(wire.subject, Reason("not-known", fact="what both its ends can do"))
+        return _fail_alone(case, wire, "width") or Unknown(wire.subject, _ENDS)
     if link.max_width is not None and link.width > link.max_width:
         return NotApplicable(
             wire.subject,
@@ -77,6 +79,32 @@ def _judge_width_downgraded(case: RuleContext, wire: PcieLink) -> Result:
         Unknown(wire.subject, doubt.prefixed(f"x{link.width}: "))
         if doubt
         else _fail_width_downgraded(case, wire, link.width, expected)
+    )
+
+
+def _fail_alone(case: RuleContext, wire: PcieLink, kind: str) -> Fail | None:
+    """A link below what its device can do, where the source holds nothing of the port above: whether that can do more
+    is open. GPUs slow their links when idle."""
+    link, gpu = wire.child.link, case.gpu_by_pci.get(wire.child.id)
+    if link is None or wire.parent is not None or not case.recorded or (gpu and kind == "speed"):
+        return None
+    now, most = (link.width, link.max_width) if kind == "width" else (link.speed_gt_s, link.max_speed_gt_s)
+    if kind not in (link.quality.reason_code or "").split("-") and not (now and most and now < most):
+        return None
+    value = f"x{now}" if kind == "width" else f"{now:g} GT/s"
+    often_half = gpu is not None and find_device_id(case, gpu) in OFTEN_HALF
+    return Fail(
+        subject=wire.subject,
+        label=link_label(case, wire),
+        summary=f"PCIe link {'is' if kind == 'width' else 'runs at'} {value}, less than the device supports",
+        impact="What this means here depends on the port above it, which the source does not show: a slot that can do "
+        "no more is no fault.",
+        evidence=both_ends_evidence(case, wire, kind),
+        severity="warning" if gpu and not often_half else "info",
+        confidence="low",
+        cause="alone",
+        situation="alone",
+        places=wire.places,
     )
 
 
@@ -123,7 +151,7 @@ def _judge_speed_downgraded(case: RuleContext, wire: PcieLink) -> Result:
     if link is None or link.speed_gt_s is None:
         return Unknown(wire.subject, Reason("not-shown", detail="the source gives no link speed"))
     if expected is None:
-        return Unknown(wire.subject, Reason("not-known", fact="what both its ends can do"))
+        return _fail_alone(case, wire, "speed") or Unknown(wire.subject, _ENDS)
     if link.max_speed_gt_s is not None and link.speed_gt_s > link.max_speed_gt_s:
         return NotApplicable(
             wire.subject,

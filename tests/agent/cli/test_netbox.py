@@ -221,7 +221,7 @@ def test_without_pynetbox_one_line_says_what_to_install(report: str, real_comman
     help_ = subprocess.run([*start, "--help"], capture_output=True, text=True, cwd=ROOT, env=environment, check=True)
 
     assert (2, "") == (done.returncode, done.stdout)
-    assert "error: pynetbox is not installed: pip install 'fabricscope[netbox]'" in done.stderr
+    assert "error: pynetbox is not installed: pip install 'pynetbox>=7.4'" in done.stderr
     assert 1 == len(done.stderr.splitlines())
     assert "--token-file" in help_.stdout
 

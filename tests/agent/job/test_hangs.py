@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent.job.dumps.plain_pickle import NotPlain, read_plain_pickle
-from tests.agent.job.jobs import answer, first
+from tests.agent.job.jobs import answer, first, info, steps
 
 STAMP = "E1103 04:12:09.1"
 
@@ -254,6 +254,47 @@ def test_ranks_that_ras_lists_may_be_ahead(tmp_path: Path) -> None:
     result = answer(tmp_path, a=RAS.format(many=30, most=10, rank=6, one=11))
 
     assert [] == result.causes
+
+
+def snapshot(counts: list[int]) -> str:
+    """As `ncclras -f json` prints it."""
+    ranks = [
+        {
+            "rank": rank, "host": f"10.0.0.{rank // 8}", "pid": 100 + rank, "cuda_dev": rank % 8,
+            "collective_counts": {"AllReduce": count},
+        }
+        for rank, count in enumerate(counts)
+    ]  # fmt: skip
+    communicator = {"hash": "0x7c11", "size": len(counts), "ranks": ranks, "missing_ranks": []}
+    return json.dumps({"nccl_version": "2.28.9", "timestamp": "x } {", "communicators": [communicator]}, indent=2)
+
+
+@pytest.mark.parametrize("form", ["indented", "prefixed", "one line", "file", "cut"])
+def test_ras_as_json_within_a_log(tmp_path: Path, form: str) -> None:
+    """Two snapshots among other lines, whoever's prefix they have; a part of one is named."""
+    text = snapshot([18] * 31 + [10])
+    if form == "one line":
+        text = json.dumps(json.loads(text))
+    first_one, second = text.split("\n"), text.split("\n")
+    if form != "file":
+        first_one[len(first_one) // 2 : len(first_one) // 2] = ["[0] epoch 3", info(0, "Bootstrap : x").strip()]
+    lines = (
+        [*first_one, *second] if form == "file" else [*steps().split("\n"), *first_one, *steps().split("\n"), *second]
+    )
+    if form == "cut":
+        lines = lines[:-9]
+    if form == "prefixed":
+        lines = [f"0: {line}" for line in lines]
+    result = answer(tmp_path, log="\n".join(lines) + "\n")
+
+    assert ("rank-behind", [31], "10.0.0.3") == (
+        first(result).id,
+        first(result).at_fault.ranks,
+        first(result).at_fault.host,
+    )
+    assert ("low" if form == "cut" else "high") == first(result).confidence
+    assert "RAS" in (result.source.files[0].read_as or "")
+    assert (form == "cut") == ("a snapshot is damaged or cut" in (result.source.files[0].reason or ""))
 
 
 def test_dead_processes_of_ras(tmp_path: Path) -> None:

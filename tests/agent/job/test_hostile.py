@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import pickle
 import time
@@ -21,6 +22,18 @@ from tests.agent.job.jobs import answer, begin, steps, warn
 from tests.conftest import PROFILE
 from tests.fuzz.mutations import mutated
 
+SHORT = (
+    b"\x80",
+    b"\x80\x02",
+    b"\x1f",
+    b"\x1f\x8b",
+    b"{",
+    b"[",
+    b"\0",
+    b"\n",
+    gzip.compress(b"\x80"),
+    gzip.compress(b""),
+)
 MUTATIONS = {"ci": 400, "fuzz": 20_000}.get(PROFILE, 60)
 SECONDS = 5.0
 
@@ -147,3 +160,12 @@ def test_mixed_jobs_of_one_file_do_not_crash(tmp_path: Path) -> None:
     result = answer(tmp_path, log=(begin(8, 2) + begin(4, 1))[:-100] + warn(9, "x"))
 
     assert "failed" == result.job.ended
+
+
+def test_files_of_a_byte_or_two(tmp_path: Path) -> None:
+    """Shorter than the mark of any form."""
+    for number, content in enumerate(SHORT):
+        (tmp_path / f"rank_{number}").write_bytes(content)
+
+    with pytest.raises(CliError, match="rank_3: damaged gzip"):
+        answer_job([str(tmp_path)], JobOptions([]))

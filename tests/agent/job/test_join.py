@@ -264,3 +264,43 @@ def test_a_measured_table_with_a_machine(tmp_path: Path) -> None:
     assert ["bandwidth-low"] == [cause.id for cause in low.causes]
     assert [] == plain.causes
     assert info(0, "x")
+
+
+def test_the_kernel_log_of_a_dataset_at_the_time_of_the_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also where only a later report has the lines; those of another day are left out."""
+    nic = {"id": "0000:10:00.0", "label": "mlx5_1", "rdma_device": "mlx5_1", "role": "rail", "ports": [{"port": 1}]}
+    gpus = [{"id": "0000:11:00.0", "label": "GPU0", "index": 0, "pci": "0000:11:00.0"}]
+    flap = {"kind": "link_down", "text": "Link down", "source": "dmesg", "subject": "0000:10:00.0"}
+    aer = {"kind": "aer", "text": "AER: Corrected error", "source": "dmesg", "subject": "0000:10:00.0", "code": "x"}
+    xid = {"kind": "xid", "text": "fallen off the bus", "source": "dmesg", "subject": "0000:11:00.0", "code": "79"}
+    times = ["2026-01-10T01:00:00Z", "2026-01-15T10:00:02Z"]
+    then = [{**flap, "at": times[0], "times": times[:1]}, {**xid, "code": "63", "at": times[0]}]
+    events = [
+        {**flap, "at": times[1], "first_at": times[0], "count": 2, "times": times},
+        {**aer, "at": "2026-01-15T10:00:01Z"},
+        {**xid, "at": "2026-01-15T10:00:03Z"},
+    ]
+    limits = {"memlock pid 4711 (python3)": "65536", "memlock slurmd.service": "unlimited"}
+    topology = {"nics": [nic], "gpus": gpus}
+    software = {"limits": limits, "shared_memory_mib": 64}
+    small.take(
+        tmp_path / "fleet",
+        small.report("gpu1", 1, topology=topology, events=then, software=software),
+        small.report("gpu1", 3, topology=topology, events=events),
+        small.report("gpu1", 90, topology=topology, events=[]),
+    )
+    (tmp_path / "job").mkdir()
+
+    def ask(text: str, place: str = "transport/net_ib.cc:199") -> str:
+        stamp = f"[2026-01-15 10:00:00] gpu1:100:200 [0] {place} NCCL WARN {text}\n"
+        (tmp_path / "job" / "log").write_text(begin(2) + steps() + "\n" + stamp)
+        assert 0 == run(["job", str(tmp_path / "job"), "--dataset", str(tmp_path / "fleet")])
+        return " ".join(capsys.readouterr().out.split())
+
+    network = ask(FLAP.format("mlx5_1"))
+    assert "kernel log: mlx5_1 went down at 2026-01-15T10:00:02Z, at the time of the failure" in network
+    memory = ask("Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory")
+    assert "limit of locked memory there is 64 KiB" in memory
+    gpu = ask("Cuda failure 214 'uncorrectable ECC error encountered'", "init.cc:1")
+    assert "GPU0: Xid 79 (2026-01-15T10:00:03Z): fallen off the bus" in gpu
+    assert "Xid 63" not in gpu

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from agent.job.evidence import Evidence
 from agent.job.lines import LogLine, Prefixes, find_time, split_line
 from agent.job.log_reader import LogReader
+from tests.agent.job.jobs import answer, first, warn
 
 PLAIN = "gpu-a01.site.org:4711:4811 [3] NCCL INFO Using network IB"
 
@@ -104,3 +107,13 @@ def test_hosts_of_ucx_and_open_mpi() -> None:
     (mpi,) = split("[gpu-b07:4711] *** Process received signal ***")
 
     assert ("gpu07", 82049, "gpu-b07", 4711) == (ucx.host, ucx.pid, mpi.host, mpi.pid)
+
+
+def test_every_line_of_a_long_log_is_read_at_its_number(tmp_path: Path) -> None:
+    """Also the one behind the lines by which prefixes are known."""
+    for before in (398, 399, 400, 401, 402):
+        text = "x\n" * before + warn(0, "NET/IB : mlx5_1:1 Got async error event: port error").lstrip()
+        result = answer(tmp_path, log=text)
+
+        assert [before + 1] == [row.line for row in first(result).evidence]
+        assert before + 1 == result.source.files[0].lines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from pathlib import Path
 
@@ -84,6 +85,58 @@ def test_another_jobs_log_in_the_folder(tmp_path: Path) -> None:
 
         assert expected == len(result.other_jobs), second
         assert "port-down" == first(result).id
+
+
+def move(text: str, host: str, number: int) -> str:
+    """The same job on other hosts: gpu1 is HOST1, gpu2 is HOST2."""
+    return re.sub(r"\bgpu(?=[12]:)", host, text).replace("commId 0x9", f"commId 0x9{number}")
+
+
+def split(text: str, *hosts: str) -> list[str]:
+    """A log for each host."""
+    return ["".join(line for line in text.splitlines(True) if f"{host}:" in line or ":" not in line) for host in hosts]
+
+
+def test_jobs_of_other_hosts_at_the_same_time(tmp_path: Path) -> None:
+    """By numbers of Slurm in the names of logs, by ranks of torch and by lists of nccl-tests; else they are one."""
+    one = move(begin(4, 2) + steps() + warn(3, FLAP, "gpu2"), "a", 1)
+    other = move(begin(4, 2) + steps() + warn(2, ECC, "gpu2"), "b", 2)
+    texts = [*split(one, "a1", "a2"), *split(other, "b1", "b2")]
+    table = "#  Rank  0 Group  0 Pid 100 on {} device  0 [0x1] H100\n"
+    torch = "[rank0]:[W1103 04:00:00.1 ProcessGroupNCCL.cpp:4115] x\n"
+    forms: dict[str, tuple[list[str], list[str]]] = {
+        "slurm": (
+            [f"slurm-{number}-{host}.log" for number, host in ((7, "a1"), (7, "a2"), (8, "b1"), (8, "b2"))],
+            texts,
+        ),
+        "torch": (list("pqrs"), [torch + texts[0], texts[1], torch + texts[2], texts[3]]),
+        "table": (list("pqrs"), [table.format("a1") + texts[0], texts[1], table.format("b1") + texts[2], texts[3]]),
+        "none": (list("pqrs"), texts),
+        "same": (list("pqrs"), [torch + texts[0], torch + texts[1], texts[2], texts[3]]),  # tied by a communicator
+    }
+    for form, (names, contents) in forms.items():
+        folder = tmp_path / form
+        folder.mkdir()
+        for name, content in zip(names, contents, strict=True):
+            (folder / name).write_text(content)
+        result = answer(folder)
+        if form in ("none", "same"):
+            assert [] == result.other_jobs, form
+            continue
+        assert ("cuda-214", 2, 4) == (first(result).id, result.job.nodes, result.job.ranks), form
+        assert ["port-down"] == [job.headline and "port-down" for job in result.other_jobs if "a2" in job.headline], (
+            form
+        )
+        assert [names[:2]] == [job.where for job in result.other_jobs], form
+
+
+def test_a_file_of_no_job_is_read_for_each(tmp_path: Path) -> None:
+    """As the launcher's log."""
+    one, other = move(job(1, None), "a", 1), move(job(2, ECC), "b", 2)
+    result = answer(tmp_path, slurm_1__out=one, slurm_2__out=other, common="srun: error: b1: task 1: Killed\n")
+
+    assert "common" in result.where
+    assert ["common"] == [name for other in result.other_jobs for name in other.where if name == "common"]
 
 
 def test_ranks_of_two_hosts_in_two_files_are_one_job(tmp_path: Path) -> None:

@@ -49,6 +49,14 @@ def rows(read: GpuFacts) -> list[tuple[object, ...]]:
     ]
 
 
+def test_a_list_of_devices_among_fields_of_the_instance() -> None:
+    document = {"instance_type": "trn2.48xlarge", "devices": json.loads(JSON)}
+
+    assert parse_neuron_ls(JSON) == parse_neuron_ls(json.dumps(document))
+    with pytest.raises(ParseError, match="no device"):
+        parse_neuron_ls(json.dumps({**document, "more": json.loads(JSON)}))
+
+
 def test_the_table_and_its_json() -> None:
     """Short addresses are in domain 0; -1 is no node; a device beyond this instance has no address."""
     assert [

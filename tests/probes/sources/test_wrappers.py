@@ -187,6 +187,9 @@ BEYOND_REPAIR = {
 }  # fmt: skip
 
 
+LONG = 20_000  # characters
+
+
 def read_facts(path: Path) -> dict[str, Any]:
     """The facts of all probes; why the source is refused, else."""
     try:
@@ -217,9 +220,11 @@ def test_an_output_reads_the_same_in_every_wrapper(tmp_path: Path, output: Outpu
     assert plain or "TRUNCATED" in output.name
     wrapped = {title: wrap(output.text, output.command) for title, wrap in SHOWN.items()}
     wrapped |= {} if named else {f"bare, {title}": wrap(output.text) for title, wrap in BARE.items()}
+    if len(output.text) > LONG:  # all of it is read for each: others of its kind have the other wrappers
+        wrapped = dict([*wrapped.items()][len(output.name) % 4 :: 4])
     different = [
         title
         for title, text in wrapped.items()
         if read_facts(write(tmp_path, "issue.md", text)) != (blanks if "columns" in title else plain)
     ]
-    assert {title for title, names in BEYOND_REPAIR.items() if output.name in names} == set(different)
+    assert {title for title in wrapped if output.name in BEYOND_REPAIR.get(title, ())} == set(different)

@@ -37,6 +37,17 @@ def node(**words: str) -> str:
         (accelerators.list_gaudi_errors, texts.HL.format(count=0), []),
         (accelerators.list_ras_errors, texts.RAS.format(count=5), [("amd-uncorrectable", "AMD 1")]),
         (accelerators.list_ras_errors, texts.RAS.format(count=0), []),
+        (
+            accelerators.list_bad_pages,
+            texts.PAGES_INFO.format(state="pending"),
+            [("amd-pages-pending", "AMD 1")],
+        ),
+        (
+            accelerators.list_bad_pages,
+            texts.PAGES_INFO.format(state="unreservable"),
+            [("amd-pages-unreservable", "AMD 1")],
+        ),
+        (accelerators.list_bad_pages, texts.PAGES_INFO.format(state="reserved"), []),
         (accelerators.list_amd_errors, texts.AMD_METRIC.format(count=2), [("amd-uncorrectable", "AMD 1")]),
         (accelerators.list_amd_errors, texts.AMD_METRIC.format(count=0), []),
         (accelerators.list_amd_errors, texts.AMD_BOX.format(count=1), [("amd-uncorrectable", "0000:22:00.0")]),
@@ -92,6 +103,7 @@ def node(**words: str) -> str:
             texts.PORT_ERRORS,
             [("counters", "port 7 of MF0;leaf3:MQM9700/U1"), ("counters", "port 9 of MF0;leaf3:MQM9700/U1")],
         ),
+        (list_port_errors, texts.DATA_COUNTERS, []),
         (list_slow_links, texts.LINKS, []),
         (
             list_slow_links,

@@ -314,3 +314,21 @@ DOCKER = (
     "prestart hook #0: exit status 1, stdout: , stderr: Auto-detected mode as 'legacy'\n"
     "nvidia-container-cli: initialization error: nvml error: driver/library version mismatch: unknown\n"
 )
+
+PAGES_INFO = """\
+============================ ROCm System Management Interface ============================
+======================================= Pages Info =======================================
+
+GPU[1]: ALL PAGES INFO
+    Page address     Page size      Status
+      0xf8b03000       0x1000      reserved
+      0xf8b04000       0x1000      {state}
+==========================================================================================
+================================== End of ROCm SMI Log ===================================
+"""
+
+DATA_COUNTERS = """\
+Data Counters for 0xfc6a1c0300b2f340 "MF0;leaf3:MQM9700/U1"
+   GUID 0xfc6a1c0300b2f340 port 1: [PortXmitData == 34223420 (130.552MB)] [PortRcvData == 112331230 (428.509MB)]
+## Summary: 1 nodes checked, 0 bad nodes found
+"""

@@ -109,7 +109,7 @@ def test_without_the_extra_it_says_how_to_install_it(
     monkeypatch.setattr("agent.cli.fleet.options.find_spec", lambda name: None if name == "pyarrow" else object())
 
     assert run(["fleet", "ingest", str(tmp_path), "--dataset", str(tmp_path / "d")]) == 2
-    assert "pip install 'fabricscope[fleet]' (missing: pyarrow)" in capsys.readouterr().err
+    assert "pip install '.[fleet]' (missing: pyarrow)" in capsys.readouterr().err
 
 
 def test_a_dataset_that_another_ingest_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

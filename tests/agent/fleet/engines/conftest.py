@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import pwd
-import stat
 import subprocess
+import tempfile
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -25,13 +26,22 @@ def dataset(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory):
-    """A PostgreSQL server of ours as an unprivileged user; its address."""
+def postgres():
+    """A PostgreSQL server of ours as an unprivileged user; its address.
+
+    Its folder is none of pytest's, which any other run of pytest closes to other users.
+    """
     needed("psycopg")
     result = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     if not result:
         pytest.skip("no PostgreSQL server (Debian: postgresql)")
-    folder = tmp_path_factory.mktemp("postgres")
+    place = tempfile.TemporaryDirectory(prefix="fabricscope-postgres-", dir="/tmp")
+    with place, _start_postgres(result[-1].parent, Path(place.name)) as port:
+        yield _address(port)
+
+
+def _start_postgres(binaries: Path, folder: Path) -> AbstractContextManager[int]:
+    """The port of a server with its data in the folder."""
     data = folder / "data"
     data.mkdir()
     options: dict[str, object] = {}
@@ -39,20 +49,16 @@ def postgres(tmp_path_factory):
         user = pwd.getpwnam("nobody")
         for place in (folder, data):
             os.chown(place, user.pw_uid, user.pw_gid)
-        for parent in folder.parents:
-            if not parent.stat().st_mode & stat.S_IXOTH:  # pytest's own folders
-                parent.chmod(0o711)
         options = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
     done = subprocess.run(
-        [str(result[-1]), "-D", str(data), "-U", "fabricscope", "-A", "trust", "--no-sync", "-E", "UTF8"],
-        check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options,
+        [str(binaries / "initdb"), "-D", str(data), "-U", "fabricscope", "-A", "trust", "--no-sync", "-E", "UTF8"],
+        check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder, **options,
     )  # fmt: skip
     assert done.returncode == 0, f"initdb ended with exit code {done.returncode}:\n{done.stdout[-4000:]}"
     settings = ("dynamic_shared_memory_type=mmap", "shared_buffers=16MB")  # a small /dev/shm is enough
-    command = [str(result[-1].parent / "postgres"), "-D", str(data), "-k", str(folder), "-F"]
+    command = [str(binaries / "postgres"), "-D", str(data), "-k", str(folder), "-F"]
     command += [part for setting in settings for part in ("-c", setting)]
-    with run_server(lambda port: [*command, "-p", str(port)], folder / "log", _ask_postgres, **options) as port:
-        yield _address(port)
+    return run_server(lambda port: [*command, "-p", str(port)], folder / "log", _ask_postgres, cwd=folder, **options)
 
 
 def _address(port: int) -> str:

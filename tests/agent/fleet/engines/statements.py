@@ -67,7 +67,7 @@ VALUES = {TEXT: "x", INT: 1, FLOAT: 0.5, BOOL: True, TIME: SINCE}
 def _in(name: str, value: Any) -> list[tuple[str, Query]]:
     if isinstance(value, LookupQuery):
         row = tuple(VALUES[kind] for kind in value.keys.values())
-        known = {"moment": SINCE, "table": "port"}
+        known = {"moment": SINCE, "until": SINCE, "table": "port"}
         unbound = {key: known[key] for key in known if f"${key}" in value.query.sql}
         return [(name, value.bind(**unbound).of([row, (None,) * len(row)]))]
     if isinstance(value, Query):

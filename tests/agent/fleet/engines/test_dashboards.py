@@ -12,7 +12,7 @@ from agent.fleet.engines.postgres import load
 from tests.agent.fleet.engines.servers import needed
 from tests.conftest import ROOT
 
-pytestmark = [pytest.mark.engines, pytest.mark.timeout(300), pytest.mark.usefixtures("real_commands")]
+pytestmark = [pytest.mark.engines, pytest.mark.timeout(1800), pytest.mark.usefixtures("real_commands")]
 DASHBOARD = json.loads((ROOT / "packaging" / "grafana" / "fabricscope-postgresql.json").read_text())
 PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
 MAY_BE_EMPTY = {"Settings of NCCL and its like", "Services", "Time until a finding was gone", "Repeat offenders"}

@@ -30,7 +30,7 @@ from tests.agent.fleet.questions.nodes import finding
 from tests.agent.fleet.questions.test_silenced import OF_THE_NEWEST, QUESTIONS, SILENCED, fleet
 from tests.agent.fleet.small import take
 
-pytestmark = [pytest.mark.engines, pytest.mark.timeout(600), pytest.mark.usefixtures("real_commands")]
+pytestmark = [pytest.mark.engines, pytest.mark.timeout(1800), pytest.mark.usefixtures("real_commands")]
 SINCE = datetime(2026, 1, 15, 8, 59, 59)  # noqa: DTZ001  # UTC without a zone is what is asked for
 MADE = datetime(2026, 1, 16, tzinfo=timezone.utc)
 

@@ -18,7 +18,7 @@ from bench.fleet.plan import plan
 from tests.agent.fleet.engines.servers import needed, run_server
 from tests.conftest import ROOT
 
-pytestmark = [pytest.mark.engines, pytest.mark.timeout(600), pytest.mark.usefixtures("real_commands")]
+pytestmark = [pytest.mark.engines, pytest.mark.timeout(1800), pytest.mark.usefixtures("real_commands")]
 FAULTS = {"gpu-link-narrow": 1, "driver": 1, "drift-driver": 1, "duplicate-serial": 1, "nvlink-fewer": 1}
 QUESTIONS = (
     ("summary",),

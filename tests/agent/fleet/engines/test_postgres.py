@@ -11,7 +11,7 @@ from agent.fleet.engines.views import ABOUT, views
 from tests.agent.fleet.engines.servers import needed
 from tests.agent.fleet.small import at, report, take
 
-pytestmark = [pytest.mark.engines, pytest.mark.timeout(300), pytest.mark.usefixtures("real_commands")]
+pytestmark = [pytest.mark.engines, pytest.mark.timeout(1800), pytest.mark.usefixtures("real_commands")]
 
 
 @pytest.fixture

@@ -359,3 +359,23 @@ def _driver(dataset: Path, hour: int) -> str:
 def test_sixteen_buckets_grow_before_there_are_more(nodes: int, buckets: int) -> None:
     assert _count_buckets(Manifest(), nodes) == buckets
     assert _count_buckets(Manifest(buckets=64, nodes=nodes), nodes) == (buckets if buckets > 128 else 64)
+
+
+def test_a_dataset_of_an_earlier_version_gets_its_new_columns(tmp_path: Path) -> None:
+    """Files without columns that came later are read, and the next ingest writes all of them."""
+    dataset = tmp_path / "dataset"
+    take(dataset, report("gpu1", 1), report("gpu2", 1))
+    removed = 0
+    for name in named(dataset):
+        for column in ("event", "limits", "shared_memory_mib"):
+            table = pq.read_table(dataset / name)
+            if column in table.column_names:
+                pq.write_table(table.drop_columns([column]), dataset / name)
+                removed += 1
+    xid = {"kind": "xid", "text": "a", "source": "dmesg", "code": "79"}
+    take(dataset, report("gpu1", 3, events=[xid], software={"limits": {"memlock a": "1"}}))
+
+    assert 4 < removed
+    assert [("gpu1", "a=1"), ("gpu2", None)] == rows(dataset, "host", "node, limits")
+    assert [("gpu1", "79")] == rows(dataset, "event", "node, code")
+    assert [("gpu1", 1)] == history(dataset, "change", "node, rows", "\"table\" = 'event'")

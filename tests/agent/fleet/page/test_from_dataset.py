@@ -241,8 +241,8 @@ def test_one_fault_is_one_card(fleet: Fleet) -> None:
 
 
 def test_classes_are_named_by_models(fleet: Fleet) -> None:
-    """ConnectX-7, not the id of its board; once above the differences of a class."""
-    assert not [label for label in fleet.scene.nodes.classes.labels if "MT_" in label]
+    """ConnectX-7 with its board; once above the differences of a class."""
+    assert all("x ConnectX-7 (MT_" in label for label in fleet.scene.nodes.classes.labels)
     assert all(each.group not in each.words for section in fleet.scene.sections for each in section.said if each.group)
 
 

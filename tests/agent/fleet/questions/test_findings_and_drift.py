@@ -140,14 +140,15 @@ def test_findings_that_came_and_went(tmp_path):
     ]
 
 
-def test_stale_nodes_are_counted_nowhere_else(tmp_path):
+def test_a_stale_node_that_was_bad_counts_as_bad(tmp_path):
+    """All others without a recent report count as stale; each node once."""
     bad = {"verdict": "error", "counts": {"error": 1}, "unknown_rules": []}
-    reports = [node("n1", 0, summary=bad), node("n2", 30), node("n3", 30, summary=bad)]
+    reports = [node("n0", 0), node("n1", 0, summary=bad), node("n2", 30), node("n3", 30, summary=bad)]
     with asked(tmp_path, *reports) as tables:
         answer = build_summary(tables)
         later = build_summary(tables, Options(stale_after_seconds=31 * 3600))
-    assert (answer.verdicts, answer.stale, answer.stale_hosts) == ({"error": 1, "ok": 1}, 1, "n1")
-    assert (later.verdicts, later.stale) == ({"error": 2, "ok": 1}, 0)
+    assert (answer.verdicts, answer.stale, answer.stale_hosts) == ({"error": 2, "stale": 1, "ok": 1}, 2, "n[0-1]")
+    assert (later.verdicts, later.stale) == ({"error": 2, "ok": 2}, 0)
     assert [(item.node, item.stale) for item in answer.worst] == [("n1", True), ("n3", False)]
 
 
@@ -187,7 +188,7 @@ def test_a_stale_node_is_stale_also_where_it_alone_is_asked_about(tmp_path):
     with asked(tmp_path, node("n1", 0), node("n2", 30)) as tables:
         answer = build_summary(narrow(tables, Where(nodes=("n1",))))
         page = read_dataset(narrow(tables, Where(nodes=("n1",))), PageOptions(), Wiring)
-    assert (answer.nodes, answer.stale, answer.verdicts) == (1, 1, {})
+    assert (answer.nodes, answer.stale, answer.verdicts) == (1, 1, {"stale": 1})
     assert (answer.newest, answer.oldest) == ("2026-01-16T14:00:00Z", "2026-01-15T08:00:00Z")
     assert (page.nodes.names, page.nodes.stale) == (["n1"], [True])
     result = to_plain_text(summary_page(answer))

@@ -8,14 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.fleet.engines import schema
 from agent.fleet.engines.query import table_query
 from agent.fleet.questions import outliers, pass_rows
-from agent.fleet.questions.attributes import PARTS
+from agent.fleet.questions.attributes import AMOUNTS, ATTRIBUTES, PARTS
 from agent.fleet.questions.baseline import Baseline, find_baseline, find_planned, median, spread
 from agent.fleet.questions.deviations import Deviation, PeerGroup, fold_deviations
 from agent.fleet.questions.multisets import parse_words
 from agent.fleet.questions.options import Options
 from agent.fleet.questions.outliers import find_outliers
+from agent.fleet.table import FLOAT, INT
 from tests.agent.fleet.questions.nodes import asked, interface, node
 from tests.agent.fleet.small import report
 
@@ -73,6 +75,22 @@ def test_a_lost_gpu_stays_in_its_class(tmp_path):
         answer = find_outliers(tables)
     assert told(answer) == [("gpus", "n1", "3", "4")]
     assert answer.outliers[0].by == "1 fewer"
+
+
+def test_only_amounts_have_a_distance(tmp_path):
+    """A NUMA node is a name: another one is not 1 more. One place declares which numbers are amounts."""
+    nic = {"id": "0000:10:00.0", "label": "mlx5_0", "role": "rail", "state": "present"}
+    reports = [node(f"n{n}", nics=[{**nic, "numa_node": int(n != 1)}]) for n in range(6)]
+    with asked(tmp_path, *reports) as tables:
+        (outlier,) = find_outliers(tables).outliers
+
+    assert ("nic-numa-node", "0", None) == (outlier.attribute, outlier.value, outlier.by)
+    numbers = {
+        a.column for a in ATTRIBUTES for c in schema.columns(a.table) if c.name == a.column and c.type in (INT, FLOAT)
+    }
+    names = {"numa_node", "clique", "roce_gid_index", "cnp_dscp", "cnp_priority"}
+    assert (set(), names) == (AMOUNTS & names, numbers - AMOUNTS)
+    assert AMOUNTS <= {a.column for a in ATTRIBUTES}
 
 
 def test_links_of_other_makers_are_not_called_nvlinks(tmp_path):

@@ -121,6 +121,34 @@ def test_links_counters_and_what_is_counted(shape: str, reader: Reader) -> None:
     assert [row["address"] for row in found["address"]] == [a for d in t.netdevs for a in d.addresses]
 
 
+def test_events_and_limits_are_what_the_report_has() -> None:
+    """Times that are none are unknown; of processes of one name the lowest limit counts, and no number of them."""
+    events = [
+        {"kind": "xid", "text": "a", "source": "dmesg", "at": "2026-01-15T10:00:00+02:00", "code": "79", "count": 2,
+         "subject": "0000:11:00.0", "first_at": "2026-01-15T07:00:00Z", "times": ["x", "y"]},
+        {"kind": "xid", "text": "a", "source": "dmesg", "at": "yesterday", "first_at": "2026-01-15T07:00:00"},
+    ]  # fmt: skip
+    limits = {
+        "memlock pid 1 (python3)": "unlimited", "memlock pid 2 (python3)": "65536", "memlock pid 3 (python3)": "131072",
+        "memlock slurmd.service": "8192", "memlock a; b": "1", "exempt slurmd.service": "1",
+    }  # fmt: skip
+    found = tables(small(events=events, software={"limits": limits, "shared_memory_mib": 64}))
+    (first, second), (host,) = found["event"], found["host"]
+    utc = timezone.utc
+
+    assert (datetime(2026, 1, 15, 7, tzinfo=utc), datetime(2026, 1, 15, 8, tzinfo=utc)) == (
+        first["first_at"],
+        first["last_at"],
+    )
+    assert ("x y", 2, "79", 0) == (first["times"], first["count"], first["code"], first["number"])
+    assert (None, None, None, 1) == (second["first_at"], second["last_at"], second["times"], second["number"])
+    assert ("slurmd.service=8192", "python3=65536", 64) == (
+        host["limits"],
+        host["process_limits"],
+        host["shared_memory_mib"],
+    )
+
+
 def test_ports_inside_accelerators_are_rows_and_no_matter_of_hardware(reader: Reader) -> None:
     """A node whose /etc/hccn.conf could not be read is of the same class, and has as many NICs and rails."""
     report = scan_machine("8x910b-4s-atlas-a2")

@@ -13,6 +13,8 @@ import pytest
 
 from agent.model.report import Report
 from agent.outputs.export import export_report
+from agent.outputs.html.job import render_job_page
+from tests.agent.job.jobs import answer, begin, steps, warn
 from tests.agent.outputs.export.given import hostile
 from tests.browser import NEEDED, Shown
 from tests.machines import HOSTS, scan_machine
@@ -252,3 +254,27 @@ def test_without_script_it_reads_the_same(browser: Any, tmp_path: Path) -> None:
     page.click('.machine a[data-key="0000:4c:00.0"]')
     assert page.url.endswith("#d-0000:4c:00.0")
     page.context.close()
+
+
+def test_the_time_line_of_a_job_fits_a_telephone(browser: Any, tmp_path: Path) -> None:
+    """Nothing scrolls sideways, every mark is within the picture, and nothing is complained of."""
+    lines = begin(16, 2) + steps()
+    lines += warn(9, "NET/IB : mlx5_1:1 Got async error event: port error", "gpu2", at="04:11:31")
+    for rank in range(0, 16, 3):
+        text = "NET/IB : Got completion from peer 10.0.0.1<41022> with status=12 opcode=1 len=0 vendor err 129 (Recv)"
+        lines += warn(rank, f"{text} hca mlx5_1", f"gpu{rank // 8 + 1}", at=f"04:12:{rank:02}")
+    file = tmp_path / "job.html"
+    file.write_text(render_job_page(answer(tmp_path, log=lines)))
+    page = browser.new_page(viewport={"width": NARROW, "height": 900})
+    output = Shown(page, file.as_uri())
+    table = page.locator("table.times").bounding_box()
+    boxes = [mark.bounding_box() for mark in page.locator(".times .cause, .times .consequence").all()]
+    page_width = page.evaluate("document.documentElement.scrollWidth")
+    page.close()
+
+    assert [] == output.complaints
+    assert page_width <= NARROW
+    assert table["x"] + table["width"] <= NARROW
+    assert 3 == len(boxes)
+    assert all(180 < box["x"] and box["x"] + box["width"] <= NARROW for box in boxes)
+    assert 40 < max(box["x"] for box in boxes) - min(box["x"] for box in boxes)
