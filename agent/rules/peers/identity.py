@@ -24,6 +24,8 @@ _NOBODY_SETS = "None by itself: tools and inventories take the two parts for one
 _ADDRESSED = "Packets for the one arrive at the other: connections over these ports fail or are slow."
 _DEFAULT_PREFIX = "fe80"
 _LOOPBACK = ("127.", "::1/")
+_MASKED = ("xx", "**", "redacted", "<")  # a person took it out of a saved output
+_PAIR = 2
 
 
 class _Holder(msgspec.Struct, frozen=True):
@@ -101,6 +103,8 @@ def _find_duplicates(kind: str, field: Field, rows: Sequence[_Holder]) -> Iterat
     # a board has as many parts as most boards
     usual = min(sizes, key=lambda size: (-sizes[size], size), default=1) if field.word.shared else 1
     found = {value: some for value, some in by_value.items() if len(some) > usual}
+    if any(len(some) == len(rows) > _PAIR for some in by_value.values()):
+        return  # what every part has is a masked value, or was never set
     if found:
         yield _fail(kind, field, found)
 
@@ -111,11 +115,12 @@ def _read_values(kind: str, field: Field, row: _Holder) -> list[tuple[str, str]]
     if field.path == "addresses":
         addresses = (one for one in value or () if not is_link_local(one) and not one.startswith(_LOOPBACK))
         return [(row.scope, one.partition("/")[0]) for one in dict.fromkeys(addresses)]
-    if value is None or not set(str(value)) - _ZERO:
+    text = str(value or "")
+    if not set(text) - _ZERO or any(mark in text.lower() for mark in _MASKED):
         return []
     if field.path == "lid":
-        return [(row.scope, str(value))] if row.scope and value < 0xC000 else []
-    return [("", str(value))]
+        return [(row.scope, text)] if row.scope and value < 0xC000 else []
+    return [("", text)]
 
 
 def _fail(kind: str, field: Field, found: Mapping[tuple[str, str], Sequence[_Holder]]) -> Fail:
