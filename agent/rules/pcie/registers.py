@@ -192,7 +192,7 @@ def _judge_mps_uneven(case: RuleContext, peers: list[DeviceRegisters]) -> Iterat
 
 
 def _meets_smaller(case: RuleContext, of: Mapping[int, list[DeviceRegisters]]) -> bool:
-    """Whether two with different sizes meet at a PCIe switch: no root complex is between them that may split packets."""
+    """Whether two with different sizes meet at a PCIe switch, without a root complex that may split packets."""
     sizes = {place: size for size, peers in of.items() for peer in peers for place in peer.places}
     return any(
         path.kind in ("PIX", "PXB") and len({sizes.get(path.a), sizes.get(path.b)} - {None}) > 1
