@@ -88,7 +88,7 @@ def _hold_netdev(netdev: Netdev) -> _Holder:
 
     Addresses of a VRF are its own.
     """
-    borrowed = netdev.master or netdev.pci is None or len(netdev.mac or "") > _LONGEST_MAC
+    borrowed = netdev.master or netdev.vlan or netdev.pci is None or len(netdev.mac or "") > _LONGEST_MAC
     row = msgspec.structs.replace(netdev, mac=None) if borrowed else netdev
     places = frozenset(filter(None, (netdev.id, netdev.nic, netdev.pci)))
     return _Holder("netdev", netdev.id, netdev.label, row, places, netdev.master or "")

@@ -130,14 +130,11 @@ def _list_counts(case: RuleContext) -> Iterator[Counts]:
         if not isinstance(part, Part):
             continue
         if part.kind == "gpu":
-            function = find_function(case, part.row)
-            own_counts = gpu_counters(part.row)
-            yield Counts(part, _choose_errors({**own_counts, **(aer_counters(function) if function else {})}))
+            yield Counts(part, _choose_errors({**gpu_counters(part.row), **_count_pcie_errors(case, part)}))
         elif part.kind == "link":
             yield Counts(part, _choose_errors(part.row.errors))
         elif part.kind == "nic":
-            function = find_function(case, part.row)
-            yield Counts(part, _choose_errors(aer_counters(function) if function else {}))
+            yield Counts(part, _choose_errors(_count_pcie_errors(case, part)))
         elif part.kind == "port":
             values = port_counters(part.row)
             errors = _choose_errors(values)
@@ -147,6 +144,11 @@ def _list_counts(case: RuleContext) -> Iterator[Counts]:
             yield Counts(part, errors, sum(known) if known else None)
         elif part.kind == "netdev" and part.row.id not in listed and not part.row.vlan:
             yield Counts(part, _choose_errors(part.row.counters))
+
+
+def _count_pcie_errors(case: RuleContext, part: Part) -> Mapping[str, int]:
+    function = find_function(case, part.row)
+    return (aer_counters(function) if function else None) or {}
 
 
 def _choose_errors(counters: Mapping[str, int]) -> dict[str, int]:
