@@ -148,12 +148,12 @@ def _list_counts(case: RuleContext) -> Iterator[Counts]:
 
 def _count_pcie_errors(case: RuleContext, part: Part) -> Mapping[str, int]:
     function = find_function(case, part.row)
-    return (aer_counters(function) if function else None) or {}
+    return aer_counters(function) if function else {}
 
 
-def _choose_errors(counters: Mapping[str, int]) -> dict[str, int]:
+def _choose_errors(counters: Mapping[str, int] | None) -> dict[str, int]:
     """Those that count errors: a port has two hundred others."""
-    return {name: counters[name] for name in counters.keys() & _ERRORS}
+    return {name: counters[name] for name in counters.keys() & _ERRORS} if counters else {}
 
 
 def _judge(case: RuleContext, counts: Counts, others: Sequence[Counts]) -> Iterator[Result]:
