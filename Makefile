@@ -15,7 +15,7 @@ help:
 	@echo "make test    set up, run the tests"
 	@echo "make release-test  build packages, the site and the worked patches of docs, and try them; a few mutants"
 	@echo "make check   format, lint, types, layers, docs, all tests but those of make engines and make lab"
-	@echo "make docs    write what is generated and in git (rules, tables of the dataset, goldens) again"
+	@echo "make docs    write what is generated and in git (rules, tables of the dataset, goldens, samples of docs) again"
 	@echo "make zipapp, make wheelhouse, make deb, make rpm"
 	@echo "             dist/: one file, a folder of wheels, a Debian package, an RPM; for hosts without internet (docs/installing.md)"
 	@echo "make completion  dist/share: the manual and completions for a checkout; packages hold them"
@@ -71,6 +71,7 @@ layers: $(BIN)/pytest
 docs: $(BIN)/pytest
 	$(BIN)/python -m agent.fleet.reference --write docs/fleet-dataset.md
 	UPDATE_GOLDENS=1 $(BIN)/pytest -q tests/test_goldens.py
+	$(BIN)/python -m tests.release.docs_run
 
 pictures: $(BIN)/pytest
 	$(BIN)/python -m release.pictures docs

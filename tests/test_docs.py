@@ -28,6 +28,11 @@ COMMAND = typer.main.get_command(app)
 COMMANDS: dict[str, object] = COMMAND.commands  # type: ignore[attr-defined]  # a group, as there are several commands
 EVERY = list(walk_commands(read_commands(app)))
 ALONE = [command for command in EVERY if not any(c.words[:-1] == command.words for c in EVERY)]  # no groups
+# In backticks, or a line of a block: what may stand before a command, and its first word
+COMMAND_LINE = (
+    r"(?:^|`|[|] |&& |[$] |sudo )(?:[\w./]*/)?fabricscope "
+    rf"((?:{'|'.join(sorted({c.words[0] for c in EVERY if c.words}))})\b[^`\n|;&()<>]*)"
+)
 COMPATIBILITY = (ROOT / "docs" / "compatibility.md").read_text()
 
 
@@ -79,6 +84,22 @@ def test_the_sample_in_the_readme_is_what_is_printed() -> None:
 
     assert "ERROR" in sample
     assert [] == [line for line in sample.splitlines() if line != "..." and line not in printed]
+
+
+def test_commands_of_all_pages_have_the_options_that_they_name() -> None:
+    """In blocks and in the text of every page, whatever is not run by tests/release/test_docs_run.py too."""
+    options = {c.words: {name for option in c.options for name in option.names} for c in EVERY}
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "agent" / "rules").rglob("*.md")]
+    wrong = []
+    for page in pages:
+        for match in re.finditer(COMMAND_LINE, page.read_text(), re.MULTILINE):
+            words = tuple(match[1].partition(" #")[0].split())
+            command = max((c for c in options if words[: len(c)] == c), key=len)
+            named = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+            if named - options[command] - {"--debug", "--help", "-h", "--version"}:
+                wrong.append(f"{page.name}: {match[0]}")
+
+    assert [] == wrong
 
 
 def test_links_between_documents_lead_somewhere() -> None:

@@ -22,15 +22,18 @@ from typing import Any
 import msgspec
 import pytest
 
+from agent.cli.job import JobOptions, answer_job
 from agent.cli.options import ExportFormat
 from agent.model.report import Report, schema_text
 from agent.outputs.check import NAMED_RULES, format_nagios
 from agent.outputs.export import export_report
+from agent.outputs.text.job import render_job
 from agent.outputs.text.lines import to_plain_text
 from agent.outputs.text.page import render_page
 from agent.outputs.verdict import count_checks
 from agent.reports import encode_report
 from agent.rules.catalogue import every_rule
+from bench.job_logs import CASES, Job
 from fixtures.machine import base_of
 from tests.agent.rules.peers.fields_page import describe_peer_fields
 from tests.conftest import ROOT
@@ -45,6 +48,12 @@ PAGES_ONLY = {"16x910c-4s-atlas-a3", "8xmi210-2s-2xcx6-ib", "trn2-16xtrainium2"}
 STATES = ("pass", "fail", "unknown", "not_applicable", "disabled")
 UNKNOWN_RULES = "as the checks, by name"
 Golden = Callable[[str, str], None]
+
+WORKED_JOBS = {  # title in docs/job.md: the case of the bench, and the folder that is given
+    "A port that flapped": ("port flap", "run"),
+    "One rank that did not come": ("clock skew", "run/logs"),
+    "A setting behind a network error": ("wrong GID", "run"),
+}
 
 
 @pytest.fixture
@@ -121,6 +130,22 @@ def test_table_of_the_outputs(golden: Golden) -> None:
 def test_table_of_peer_fields(golden: Golden) -> None:
     """Every field of every part, and how it compares among peers."""
     golden("../../docs/peer-fields.md", describe_peer_fields())
+
+
+@pytest.mark.parametrize("title", WORKED_JOBS)
+def test_worked_cases_of_the_page_of_jobs(title: str, golden: Golden, tmp_path: Path) -> None:
+    """What is printed of made jobs, whole."""
+    case, path = WORKED_JOBS[title]
+    CASES[case](Job(tmp_path / "run", 64, 1))
+    lines = to_plain_text(render_job(answer_job([str(tmp_path / path)], JobOptions([])), 92)).splitlines()
+    printed = "\n".join(["```", f"$ fabricscope job {path}/", *(line.rstrip() for line in lines)]).rstrip() + "\n```"
+    page = (ROOT / "docs" / "job.md").read_text()
+    head, heading, rest = page.partition(f"\n## {title}\n")
+    before, _, rest = rest.partition("```\n")
+    after = rest.partition("\n```")[2]
+
+    assert heading
+    golden("../../docs/job.md", head + heading + before + printed + after)
 
 
 def test_golden_form_hides_nothing_that_checks_do_not_repeat() -> None:

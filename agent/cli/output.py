@@ -67,7 +67,7 @@ def show(page: Callable[[int], list[Line]], output: str | None, no_color: bool) 
 
     terminal = output is None and sys.stdout.isatty()
     lines = page(shutil.get_terminal_size((FILE_WIDTH, 24)).columns if terminal else FILE_WIDTH)
-    if output is None and not _can_encode_lines(sys.stdout.encoding):
+    if output is None and not can_encode_lines(sys.stdout.encoding):
         lines = to_ascii(lines)
     if terminal and not no_color and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
         from agent.outputs.terminal import print_styled as in_colours
@@ -77,7 +77,7 @@ def show(page: Callable[[int], list[Line]], output: str | None, no_color: bool) 
         deliver(to_plain_text(lines).encode("utf-8", "replace"), output)
 
 
-def _can_encode_lines(encoding: str | None) -> bool:
+def can_encode_lines(encoding: str | None) -> bool:
     """Whether stdout's encoding has the line-drawing characters of a tree."""
     try:
         "├└─│·…".encode(encoding or "ascii")

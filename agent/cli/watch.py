@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,9 +19,11 @@ if TYPE_CHECKING:
     from agent.watch.debounce import Batch
     from agent.watch.evaluate import AddHistory, Evaluation, Evaluator
     from agent.watch.loop import WatchSignals
+    from agent.watch.screen import Screen
 
 
 STDOUT = 1
+DUMB_TERMINALS = ("", "dumb", "unknown")
 REMEMBERED_LINES = 64  # lines on stderr that are not repeated
 
 
@@ -65,6 +69,10 @@ def watch(
             show_default=False,
         ),
     ] = None,
+    screen: Annotated[
+        bool, typer.Option("--screen", help="Show the machine on the whole terminal: links, changes, events.")
+    ] = False,
+    no_color: opt.NoColor = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not print the event sources.")] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Print each check and its reason on stderr.")
@@ -77,28 +85,63 @@ def watch(
     from agent.cli.request import HistoryOptions, ReportRequest
 
     request = ReportRequest(None, root, None, only, skip, timeout, config, quiet, HistoryOptions(state_dir), profile)
-    _watch(request, settle, every, _WatchOutput(form, output, verbose))
+    if screen:
+        _reject_screen(form)
+    _watch(request, settle, every, _WatchOutput(form, output, verbose), screen, no_color)
 
 
-def _watch(request: ReportRequest, settle: float, every: float, reporter: _WatchOutput) -> None:
+def _watch(
+    request: ReportRequest, settle: float, every: float, reporter: _WatchOutput, screen: bool, no_color: bool
+) -> None:
     """Run until a signal. Raises CliError."""
+    import signal
+
     from agent.watch.debounce import Debouncer
     from agent.watch.loop import Watch, WatchSignals
     from probes.kernel.events import listeners
 
-    with WatchSignals() as signals:
+    with WatchSignals(*([signal.SIGQUIT] if screen else [])) as signals, ExitStack() as stack:
         evaluator = _build_evaluator(request, signals, reporter)
         places, refused = listeners()
-        try:
-            for line in refused:
-                reporter.warn(line)
-            if not request.quiet:
-                names = ", ".join(listener.name for listener in places) or "nothing"
-                reporter.warn(f"listens to {names}; a full scan every {every:g} s")
-            Watch(places, Debouncer(settle, every), evaluator, signals, reporter).run()
-        finally:
-            for place in places:
-                place.close()
+        for place in places:
+            stack.callback(place.close)
+        names = ", ".join(listener.name for listener in places) or "nothing"
+        sources = f"listens to {names}; a full scan every {every:g} s"
+        if screen:
+            reporter.screen = stack.enter_context(_open_screen(sources, no_color))
+        for line in refused:
+            reporter.warn(line)
+        if not request.quiet and not screen:
+            reporter.warn(sources)
+        Watch(places, Debouncer(settle, every), evaluator, signals, reporter, reporter.screen).run()
+
+
+def _reject_screen(form: WatchFormat) -> None:
+    """Raises CliError where no screen can be shown."""
+    from agent.cli.errors import CliError
+
+    lines = "without --screen, watch prints one line per change"
+    if form is not WatchFormat.TEXT:
+        raise CliError(f"--screen and --format {form.value} exclude each other")
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        stream = "stdout" if sys.stdin.isatty() else "stdin"
+        raise CliError(f"--screen needs a terminal, and {stream} is none", lines)
+    if os.environ.get("TERM", "") in DUMB_TERMINALS:
+        kind = os.environ.get("TERM") or "not set"
+        raise CliError(f"--screen needs a terminal that can move its cursor, and TERM is {kind}", lines)
+
+
+@contextmanager
+def _open_screen(sources: str, no_color: bool) -> Iterator[Screen]:
+    """The screen, until the terminal is given back."""
+    from agent.cli.output import can_encode_lines
+    from agent.watch.screen import Screen
+    from agent.watch.terminal import Terminal
+
+    sys.stdout.flush()
+    has_colours = not no_color and not os.environ.get("NO_COLOR")
+    with Terminal(sys.stdin.fileno(), STDOUT, has_colours, can_encode_lines(sys.stdout.encoding)) as terminal:
+        yield Screen(terminal, sources)
 
 
 def _build_evaluator(request: ReportRequest, signals: WatchSignals, reporter: _WatchOutput) -> Evaluator:
@@ -157,6 +200,7 @@ class _WatchOutput:
         self._verbose = verbose
         self._written = False
         self._printed: set[str] = set()
+        self.screen: Screen | None = None  # takes all that would be a line
 
     def earlier(self) -> Report | None:
         """The report of a former run in the output file; None if there is none or it cannot be read."""
@@ -175,7 +219,10 @@ class _WatchOutput:
         from agent.cli.request import warn_of_holders
         from agent.watch.output import describe_processes, format_ndjson, format_reasons, format_text
 
-        if self._form is WatchFormat.NDJSON:
+        if self.screen:
+            data = b""
+            self.screen.show_evaluation(evaluation)
+        elif self._form is WatchFormat.NDJSON:
             data = format_ndjson(batch, evaluation)
         else:
             data = "".join(f"{line}\n" for line in format_text(batch, evaluation)).encode("utf-8", "replace")
@@ -190,9 +237,12 @@ class _WatchOutput:
             self.warn(f"judged in {took}: {format_reasons(batch)}; read {read}; changes: {len(evaluation.changes)}")
 
     def warn(self, text: str) -> None:
-        """One line on stderr."""
+        """One line on stderr, or on the screen."""
         from agent.cli.errors import printable
 
+        if self.screen:
+            self.screen.show_note(text[:1000])
+            return
         print(printable(text[:1000]), file=sys.stderr, flush=True)
 
     def warn_once(self, text: str) -> None:

@@ -12,6 +12,7 @@ from agent.model.report import SourceHost
 _FACTS_SHOWN = 4  # of one host
 _PROMPT = "host name in the prompt"
 _DEVICES = "RDMA devices"
+_LISTS_ALL = ("nvidia-smi topo -m", "ibstat", "ibstatus", "ibv_devinfo -v", "rdma link", "ibdev2netdev")
 # What two machines of one make have alike: it can set outputs apart, and ties none together
 _COMMON = frozenset(
     {
@@ -71,15 +72,24 @@ def _list_all(output: StatedOutput) -> Iterable[Statement]:
 
 
 def _find_other_devices(outputs: Sequence[StatedOutput]) -> list[Contradiction]:
-    """Outputs that name RDMA devices, and none in common with another one: each lists those of its host, or a part."""
+    """Outputs that name RDMA devices, and none in common with another one (each lists those of its host, or a part), or
+    that list all of their host, and each some that the other lacks."""
     naming = [output for output in outputs if output.rdma_devices and output.is_used]
-    if all(a.rdma_devices & b.rdma_devices for a, b in combinations(naming, 2)):
+    if not any(_name_others(a, b) for a, b in combinations(naming, 2)):
         return []
     values: dict[str, list[str]] = {}
     for output in naming:
-        if any(not output.rdma_devices & other.rdma_devices for other in naming):
+        if any(_name_others(output, other) for other in naming):
             values.setdefault(_join_names(output.rdma_devices), []).append(output.name)
     return [Contradiction(_DEVICES, "", {value: tuple(names) for value, names in values.items()})]
+
+
+def _name_others(a: StatedOutput, b: StatedOutput) -> bool:
+    names, others = a.rdma_devices, b.rdma_devices
+    if not names & others:
+        return True
+    lists_all = all(output.read_as in _LISTS_ALL and len(output.rdma_devices) > 1 for output in (a, b))
+    return lists_all and bool(names - others) and bool(others - names)
 
 
 def _join_names(names: frozenset[str]) -> str:

@@ -5,10 +5,12 @@ Only reports are compared here. It reads no host and no state file.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from agent.diff import settings
 from agent.diff.change import Diff, Side
 from agent.diff.counters import CounterSpan, counters, span
-from agent.diff.devices import devices
+from agent.diff.devices import devices, list_missing
 from agent.diff.ledger import Ledger
 from agent.diff.node import node, software
 from agent.diff.pairing import pairing
@@ -39,7 +41,7 @@ def diff(old: Report, new: Report) -> Diff:
         counters(ledger, pairs, between)
     return Diff(
         old=_side(old),
-        new=_side(new),
+        new=_side(new, list_missing(new, pairs) if same_host else []),
         same_host=same_host,
         notes=_notes(old, new, same_host, between),
         changes=ledger.changes(),
@@ -74,11 +76,12 @@ def _notes(old: Report, new: Report, same_host: bool, between: CounterSpan) -> l
     return notes
 
 
-def _side(report: Report) -> Side:
+def _side(report: Report, missing: Sequence[str] = ()) -> Side:
     return Side(
         hostname=report.node.hostname,
         source=f"{report.source.kind} {report.source.path or ''}".strip(),
         observed_at=report.observed_at,
         generator=report.generator.version,
         verdict=report.summary.verdict,
+        missing=list(missing),
     )

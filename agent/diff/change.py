@@ -101,7 +101,8 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     observed_at: str | None
     generator: str
-    verdict: str
+    verdict: str  # the report's own, without the other one as a baseline
+    missing: list[str] = []  # labels of GPUs and NICs that the other report of this host has and this one has not
 
 
 class Diff(msgspec.Struct, frozen=True, kw_only=True):

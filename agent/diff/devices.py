@@ -44,6 +44,13 @@ def devices(ledger: Ledger, old: Report, new: Report, pairs: Pairing) -> None:
                 ledger.add("devices", "renamed", table.kind, place)
 
 
+def list_missing(new: Report, pairs: Pairing) -> list[str]:
+    """Labels of the GPUs and physical NICs of OLD that NEW, whose probes looked for them, has not."""
+    gpus = [gpu.label for gpu in pairs.gpus.gone] if was_read(new, PCI + GPU) else []
+    nics = [nic.label for nic in pairs.nics.gone if not (nic.virtual_function or nic.software or nic.accelerator)]
+    return gpus + (nics if was_read(new, PCI + RDMA) else [])
+
+
 def was_read(report: Report, probes: Sequence[str]) -> bool:
     """Whether the report can tell that such a thing is not there."""
     return any(run.name in probes and run.status in ANSWERED for run in report.probes)

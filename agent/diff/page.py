@@ -38,7 +38,11 @@ def _new(diff: Diff, width: int) -> list[Line]:
 
 def _side(side: Side) -> str:
     observed = f", observed {side.observed_at}" if side.observed_at else ""
-    return f"{side.hostname or '(host name not known)'}, {side.source}{observed}: {side.verdict}"
+    verdict = side.verdict
+    if side.missing:
+        count = "1 device is" if len(side.missing) == 1 else f"{len(side.missing)} devices are"
+        verdict = f"{count} missing: {fold_labels(side.missing)} (verdict without OLD as its baseline: {verdict})"
+    return f"{side.hostname or '(host name not known)'}, {side.source}{observed}: {verdict}"
 
 
 def _similar(changes: Sequence[Change]) -> Iterable[list[Change]]:

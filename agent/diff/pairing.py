@@ -116,7 +116,12 @@ def _functions(
     new_spots: Mapping[str, Spot],
     root_of: Mapping[str, str],
 ) -> Matched:
-    ids_there = {row.id for row in new}
+    before, after = {row.id: row for row in old}, {row.id: row for row in new}
+
+    def unnamed(row: PciFunction, there: Mapping[str, PciFunction]) -> Hashable | None:
+        """The address of a function whose vendor or device one of the two sources does not name."""
+        other = there.get(row.id)
+        return row.id if other and None in (*_kind(row), *_kind(other)) else None
 
     def spot_of_old(row: PciFunction) -> Hashable | None:
         spot = old_spots.get(row.id)
@@ -132,7 +137,8 @@ def _functions(
         (
             (lambda row: sure.get(row.id), lambda row: row.id),
             (spot_of_old, spot_of_new),
-            (lambda row: (row.id, _kind(row)) if row.id in ids_there else None, lambda row: (row.id, _kind(row))),
+            (lambda row: (row.id, _kind(row)) if row.id in after else None, lambda row: (row.id, _kind(row))),
+            (lambda row: unnamed(row, after), lambda row: unnamed(row, before)),
         ),
     )
 
@@ -156,6 +162,8 @@ def _nic_keys(ids: Mapping[str, str], same_host: bool) -> Keys:
         *identity,
         (lambda nic: ids.get(nic.pci or ""), lambda nic: nic.pci),
         (lambda nic: nic.id if not nic.pci else None, lambda nic: nic.id if not nic.pci else None),
+        (lambda nic: None if nic.pci else nic.label, lambda nic: nic.label),  # a source without PCI addresses
+        (lambda nic: nic.label, lambda nic: None if nic.pci else nic.label),
     )
 
 
@@ -205,7 +213,7 @@ def _card(ident: str) -> str:
     return ident.rpartition(".")[0]
 
 
-def _kind(row: PciFunction) -> Hashable:
+def _kind(row: PciFunction) -> tuple[str | None, str | None]:
     return (row.vendor, row.device)
 
 

@@ -55,7 +55,7 @@ _TOKENS = frozenset(
     b"raining Training training Job job code COMPLETE Finished iteration Iteration step Step epoch Epoch loss "
     b"deepspeed "
     b"DeepSpeed megatron jaxlib tensorflow mindspore vllm lightning horovod local_rank local host rank exitcode value "
-    b"compiled summary locked nccl_version "
+    b"compiled summary locked nccl_version Name "
     b"RUNTIME ROCE INFO WARN fatal FATAL Fatal Traceback aborted Aborted Killed killed panic".split()
 )
 

@@ -28,6 +28,7 @@ _LIMIT = re.compile(
     r"Max locked memory\s{2,20}(?P<bytes>unlimited|\d{1,18})\s"
 )
 _LAUNCHED = re.compile(r"\bhost[ =:]{1,2}(?P<host>[A-Za-z][\w.-]{0,63}),? local[ _]rank[ =:]{1,2}(?P<local>\d{1,4})")
+_POD = re.compile(r"Name: {1,20}(?P<host>[a-z0-9][a-z0-9.-]{0,62})\s*$")  # of `kubectl describe pod`
 _TABLE_FIELD = re.compile(r"\s{1,8}(?P<name>host|rank|exitcode|time|traceback) {1,12}: (?P<value>.{0,200})")
 _ERROR = re.compile(
     r"\b(?:error|fatal|exception|traceback|aborted|abort|killed|panic|core dumped|segfault|failure|failed)\b",
@@ -207,6 +208,12 @@ def _read_launched(state: FileState, line: LogLine) -> None:
         state.evidence.ranks.file_hosts[line.file].setdefault(match["host"].partition(".")[0])
 
 
+def _read_pod(state: FileState, line: LogLine) -> None:
+    match = _POD.match(line.text)
+    if match is not None:
+        state.evidence.ranks.file_hosts[line.file].setdefault(match["host"])
+
+
 def _read_failure_table(state: FileState, line: LogLine) -> None:
     """The table of torchrun: "host : ..", "rank : 3 (local_rank: 3)", "exitcode : -9 (pid: 4711)"."""
     match = _TABLE_FIELD.match(line.text)
@@ -241,6 +248,7 @@ READERS: tuple[tuple[tuple[bytes, ...], Callable[[FileState, LogLine], None]], .
     ((b"compiled with CUDA", b"Job summary", b'"nccl_version"'), _read_ras),
     ((b"locked memory", b"locked-in-memory"), _read_limit),
     ((b"local rank", b"local_rank"), _read_launched),
+    ((b"Name: ",), _read_pod),
     ((b"  host ", b"  rank ", b"  exitcode"), _read_failure_table),
     (_ERROR_WORDS, _read_error),
 )

@@ -130,11 +130,12 @@ class Prefixes:
         """The line without them, and what they name: task, local, pod, pid, address, host."""
         names: dict[str, str] = {}
         for _ in range(_MOST_PREFIXES):
+            bare = line.lstrip(" \t")  # a paste may be indented
             for name, form, sure in _PREFIXES:
-                match = form.match(line)
+                match = form.match(bare if sure else line)
                 if match is None or not match.end():
                     continue
-                rest = line[match.end() :]
+                rest = match.string[match.end() :]
                 if not sure and (_is_word(match) or not (name in self._usual or _KNOWN.match(rest))):
                     continue
                 names |= {key: value for key, value in match.groupdict().items() if value}

@@ -202,7 +202,7 @@ class LogReader:
             key = (
                 (line.text.translate(_NO_DIGITS)[:300], telling)
                 if row.role not in ("hang", "fact")
-                else groups.get("seq")
+                else (groups.get("seq"), groups.get("number"))
             )
             self.evidence.add_event(row, role, groups, line, key)
             if role in ENDING:
@@ -225,6 +225,9 @@ class LogReader:
             )
             if len(self.evidence.watchdog) < 100_000:
                 self.evidence.watchdog.append(state)
+        elif row.id == "mpi-exit" and "pid" in groups:
+            process = self.evidence.ranks.process(groups["hosts"].partition(".")[0], int(groups["pid"]))
+            process.rank = process.rank if process.rank is not None else int(groups["task"])
         elif row.id == "gaudi-acquire-failed":
             self.evidence.library = self.evidence.library or ("HCL", None)
         elif row.id in ("xid", "oom-kill"):

@@ -15,7 +15,7 @@ _COMMUNICATOR = re.compile(
     r"(?: commId (?P<id>0x\w{1,16}))? {0,2}- {0,2}(?P<what>Init START|Init COMPLETE|Destroy COMPLETE|Abort COMPLETE|"
     r"Abort START|Revoke \w{1,20})"
 )
-_USING = re.compile(r"Bootstrap ?: Using \S{1,40}?:(?P<address>[^\s<]{1,60})<")
+_USING = re.compile(r"Bootstrap ?: Using (?P<interface>\S{1,40}?):(?P<address>[^\s<]{1,60})<")
 _OOB = re.compile(r"OOB \S{1,40}?:([^\s<]{1,60})<")
 _DEVICES = re.compile(r"\[(\d{1,3})\](?:\{\d{1,3}\} )?([\w.-]{1,60}):(\d{1,3})/(\w{1,10})")
 _CHANNEL = re.compile(
@@ -66,6 +66,7 @@ class RankMap:
         self.processes: dict[tuple[str, int], Process] = {}
         self.communicators: dict[str, dict[tuple[str, int], None]] = {}  # by commId: processes
         self.addresses: dict[str, str] = {}  # of the bootstrap network, to hosts
+        self.interfaces: dict[str, dict[str, str]] = defaultdict(dict)  # address of the bootstrap network: host: name
         self.devices: dict[str, dict[int, tuple[str, int, str]]] = defaultdict(
             dict
         )  # host: number: name, port, link layer
@@ -110,6 +111,7 @@ class RankMap:
             match = _USING.match(text)
             if match is not None:
                 self.addresses.setdefault(match["address"], host)
+                self.interfaces[match["address"]].setdefault(host, match["interface"])
                 return True
         if text.startswith("NET/IB") and " Using" in text[:14]:
             oob = _OOB.search(text)
@@ -269,7 +271,7 @@ class RankMap:
         """The host of "10.1.0.4<4000>", "gpu-b07<4000>" or an address."""
         name = peer.partition("<")[0].strip("[]")
         if name in self.addresses:
-            return self.addresses[name]
+            return self.addresses[name] if len(self.interfaces.get(name, ())) < 2 else None
         short = name.partition(".")[0]
         return short if short and not short.isdigit() and short in self.hosts() else None
 

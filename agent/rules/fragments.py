@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
-from agent.model.nic import Netdev, Nic, Port
+from agent.model.nic import Netdev, Nic, Pause, Port
 from agent.model.reasons import Reason
 from agent.rules.cabling import place_on_bus
 from agent.rules.context import RuleContext
@@ -23,16 +23,20 @@ from agent.rules.wording import join_labels
 
 _OPEN = frozenset({"role-not-known", "rails-not-known", "link-layer-not-known", "list-incomplete"})
 _BUS = frozenset({"pci", "pci_sysfs"})
+_RDMA = frozenset({"rdma", "rdma_tools"})
 _OF_NICS = ("port:", "pci:")
 _CHOSEN = frozenset({"ib-rate-degraded", "roce-speed-degraded", "nic-fw-mixed"})  # by the switch, or board by board
+_STATES = frozenset({"roce-link-down", "roce-speed-degraded"})  # all ports alike: the network, or nothing is cabled
 _WIRE_IS_UP = ("vf-policy", "vf-guid")
+_ASSUMED = "assumed"  # the node type of a NIC that no output names
 _FEW = 1 / 4  # of the ports: the odd ones out
 _ENOUGH = 4  # ports in which an order can be seen
 
 
-def is_context(why: Reason) -> bool:
-    """Whether a reason is about what surrounds a part, and the source simply does not hold it."""
-    return why.code in _OPEN or (why.code == "evidence-absent" and why.parameters.get("subject") in _BUS)
+def is_context(why: Reason, absent: frozenset[str] = _BUS) -> bool:
+    """Whether a reason is about what surrounds a part, and the source simply does not hold it. `absent`: the probes
+    that may lack all evidence."""
+    return why.code in _OPEN or (why.code == "evidence-absent" and why.parameters.get("subject") in absent)
 
 
 def assume_context(case: RuleContext) -> RuleContext:
@@ -57,7 +61,16 @@ def assume_context(case: RuleContext) -> RuleContext:
         if name not in listed
     }
     netdevs = [*case.topology.netdevs, *named.values()]
+    if not nics and not read:
+        nics = [_assume_rdma_device(netdev) for netdev in netdevs if netdev.qos is not None and netdev.bond is None]
+        netdevs = [replace(netdev, pause=netdev.pause or Pause(rx=False, tx=False)) for netdev in netdevs]
     return replace(case, topology=replace(case.topology, nics=nics, netdevs=netdevs), lists_whole=True)
+
+
+def _assume_rdma_device(netdev: Netdev) -> Nic:
+    """The NIC of an interface of which a source without any RDMA device shows the classes of traffic."""
+    port = Port(port=1, link_layer="Ethernet", state="ACTIVE", netdevs=[netdev.label])
+    return Nic(id=netdev.id, label=netdev.label, role="rail", node_type=_ASSUMED, ports=[port])
 
 
 def _list_odd_cards(nics: Sequence[Nic]) -> set[str]:
@@ -80,10 +93,14 @@ def _assume_rail(nic: Nic) -> Nic:
 
 
 def _assume_layer(port: Port) -> Port:
-    """A port whose network interface is not named as those of InfiniBand are carries Ethernet."""
+    """A port whose network interface is not named as those of InfiniBand are carries Ethernet. One with an IPv4
+    address among its GIDs is active: the address goes when its interface is down."""
     if port.link_layer is not None or not port.netdevs:
         return port
-    return replace(port, link_layer="InfiniBand" if port.netdevs[0].startswith("ib") else "Ethernet")
+    if port.netdevs[0].startswith("ib"):
+        return replace(port, link_layer="InfiniBand")
+    addressed = any(":ffff:" in gid.gid.lower() for gid in port.gids)
+    return replace(port, link_layer="Ethernet", state=port.state or ("ACTIVE" if addressed else None))
 
 
 def describe_assumption(fault: Fail) -> str:
@@ -110,19 +127,25 @@ def describe_settling(case: RuleContext, fault: Fail) -> str:
 
 
 def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]) -> Iterator[Fail]:
-    """Faults of NICs that are unknown because context alone is missing; notes are left out."""
+    """Faults of NICs that are unknown because context alone is missing; notes are left out, and a setting that all
+    ports have is one."""
     gates = {answer.subject: answer.reason for answer in answers if isinstance(answer, Unknown)}
-    gates = {subject: why for subject, why in gates.items() if is_context(why)}
+    assumes_nics = any(nic.node_type == _ASSUMED for nic in assumed.topology.nics)
+    gates = {subject: why for subject, why in gates.items() if is_context(why, _BUS | _RDMA if assumes_nics else _BUS)}
     if not gates:
         return
     again = [answer for answer in rule.check(assumed) if isinstance(answer, Pass | Fail)]
     if _is_arrangement(rule, again):
         return
     for fault in again:
-        if isinstance(fault, Pass) or (fault.severity or rule.severity) == "info":
+        why = None if isinstance(fault, Pass) else _find_gate(fault, gates)
+        if isinstance(fault, Pass) or why is None or (fault.severity or rule.severity) == "info":
             continue
-        why = _find_gate(fault, gates)
-        if why is not None and (_is_of_nic(assumed, fault.subject) or _is_certain_of_node(assumed, fault)):
+        if assumes_nics or _is_setting_of_all(assumed, rule, fault):
+            note = replace(fault, severity="info", confidence="low", depends_on=why)
+            note = replace(note, parts=tuple(replace(part, severity="info") for part in note.parts))
+            yield _of_interface(note) if assumes_nics else note
+        elif _is_of_nic(assumed, fault.subject) or _is_certain_of_node(assumed, fault):
             yield replace(fault, confidence="low", depends_on=why)
 
 
@@ -136,6 +159,19 @@ def _is_of_nic(assumed: RuleContext, subject: str) -> bool:
     """Whether a subject is a NIC, its port or interface: what NICs are for says nothing of GPUs and paths."""
     kind, _, name = subject.partition(":")
     return kind in ("port", "netdev") or name in assumed.nics
+
+
+def _of_interface(fault: Fail) -> Fail:
+    """The finding without what is assumed: the interface is its subject, and its global pause was not read."""
+    subject = fault.subject if fault.subject == "node" else f"netdev:{fault.subject[5:].rpartition('/')[0]}"
+    evidence = tuple(row for row in fault.evidence if not row.what.startswith("global pause"))
+    return replace(fault, subject=subject, evidence=evidence)
+
+
+def _is_setting_of_all(assumed: RuleContext, rule: Rule, fault: Fail) -> bool:
+    """Whether all active RoCE ports have one setting that is wrong for GPU traffic: chosen, or wrong alike."""
+    of_ports = all(_is_of_nic(assumed, part.subject) for part in fault.parts)
+    return rule.name.startswith("roce-") and rule.name not in _STATES and bool(fault.parts) and of_ports
 
 
 def _is_certain_of_node(assumed: RuleContext, fault: Fail) -> bool:

@@ -64,6 +64,11 @@ AFFECTED_PROBES: dict[str, tuple[str, ...]] = {
 }
 
 
+def is_relevant(event: KernelEvent) -> bool:
+    """Whether it affects anything that is read. A kind that is not known may affect all of it."""
+    return bool(AFFECTED_PROBES.get(event.kind, True))
+
+
 def affected_probes(kinds: Iterable[str], catalogue: Sequence[Probe]) -> frozenset[str]:
     """The probes to run again, with their fallbacks. Empty where the events affect nothing that is read."""
     direct = {name for kind in kinds for name in AFFECTED_PROBES[kind]}
@@ -110,7 +115,7 @@ class Debouncer:
     def add(self, events: Iterable[KernelEvent], now: float) -> None:
         """Something happened."""
         for event in events:
-            if not AFFECTED_PROBES.get(event.kind, True):
+            if not is_relevant(event):
                 continue
             waiting = self._events.setdefault(event.kind, {})
             self._first_event.setdefault(event.kind, now)

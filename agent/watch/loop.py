@@ -17,7 +17,7 @@ from typing import Protocol
 
 from agent.model.profile import BadProfile
 from agent.model.report import Report
-from agent.watch.debounce import REQUESTED, START, Batch, Debouncer
+from agent.watch.debounce import REQUESTED, START, Batch, Debouncer, is_relevant
 from agent.watch.evaluate import Evaluation, Evaluator, SignalGuard
 from probes.host.interface import ReadError
 from probes.kernel.events import KernelEvent, Listener
@@ -39,7 +39,8 @@ class StopSignal(BaseException):
 class WatchSignals(SignalGuard):
     """Takes the signals of this process while it is entered; those that were ignored (nohup) stay so."""
 
-    def __init__(self) -> None:
+    def __init__(self, *more_stop_signals: signal.Signals) -> None:
+        self._stop_signals = (*STOP_SIGNALS, *more_stop_signals)
         self.ended = False
         self._scan_requested = False
         self._interruptible_depth = 0  # how deep in interruptible()
@@ -52,7 +53,7 @@ class WatchSignals(SignalGuard):
         self._reader.setblocking(False)
         self._writer.setblocking(False)
         self._wakeup = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
-        self._handlers = {number: signal.getsignal(number) for number in (*STOP_SIGNALS, SCAN_SIGNAL)}
+        self._handlers = {number: signal.getsignal(number) for number in (*self._stop_signals, SCAN_SIGNAL)}
         for number, handler in self._handlers.items():
             if handler is not signal.SIG_IGN:
                 signal.signal(number, self._on_signal)
@@ -127,6 +128,25 @@ class WatchOutput(Protocol):
         """A line about the watch itself."""
 
 
+class WatchScreen(Protocol):
+    """A view that is there all the time, and has keys."""
+
+    def fileno(self) -> int:
+        """Can be read when a key was pressed."""
+
+    def take_keys(self) -> None:
+        """Do what the pressed keys stand for. Raises BrokenPipeError where nobody looks any more."""
+
+    def show_events(self, events: Sequence[KernelEvent]) -> None:
+        """What the kernel reported, before it is evaluated."""
+
+    def show_scan(self, batch: Batch | None) -> None:
+        """An evaluation begins; None: it ended."""
+
+    def attend(self) -> float | None:
+        """Called before each wait: the seconds after which to call it again; None: when something happens."""
+
+
 class Watch:
     """Listens, evaluates and reports until a signal ends it."""
 
@@ -137,7 +157,9 @@ class Watch:
         evaluator: Evaluator,
         signals: WatchSignals,
         output: WatchOutput,
+        screen: WatchScreen | None = None,
     ) -> None:
+        self._screen = screen
         self._listeners = {listener.fileno(): listener for listener in listeners}
         self._debouncer = debouncer
         self._evaluator = evaluator
@@ -152,6 +174,8 @@ class Watch:
         self._poll.register(self._signals.fileno(), select.POLLIN)
         if _is_pipe(STDOUT):
             self._poll.register(STDOUT, 0)  # reported only when nobody reads it any more
+        if self._screen:
+            self._poll.register(self._screen.fileno(), select.POLLIN)
         try:
             self._run_batch(
                 self._debouncer.full_batch(KernelEvent(START, None, "watch was started", "clock"), time.monotonic())
@@ -164,9 +188,16 @@ class Watch:
     def _wait(self) -> None:
         """Wait for whatever comes first, take it in, and evaluate what is due."""
         left = max(self._debouncer.next_due() - time.monotonic(), 0.0)
+        if self._screen:
+            with self._signals.interruptible():  # a terminal that is stopped by Ctrl-S takes nothing
+                until_drawn = self._screen.attend()
+            left = left if until_drawn is None else min(left, until_drawn)
         for number, flags in self._poll.poll(math.ceil(min(left, 1e6) * 1000)):
             if number in self._listeners:
                 self._receive(number, flags)
+            elif self._screen and number == self._screen.fileno():
+                with self._signals.interruptible():
+                    self._screen.take_keys()
             elif number == STDOUT:
                 raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
         is_requested = self._signals.take_scan_request()
@@ -184,7 +215,10 @@ class Watch:
     def _receive(self, number: int, flags: int) -> None:
         listener = self._listeners[number]
         try:
-            self._debouncer.add(listener.heard(), time.monotonic())
+            events = listener.heard()
+            self._debouncer.add(events, time.monotonic())
+            if self._screen and (relevant := [event for event in events if is_relevant(event)]):
+                self._screen.show_events(relevant)
             why = "it was closed" if flags & HANGUP else None
         except ReadError as error:
             why = error.reason
@@ -198,6 +232,7 @@ class Watch:
         started = time.monotonic()
         changed = False
         if names is None or names:
+            self._show_scan(batch)
             try:
                 evaluation = self._evaluator.evaluate(names)
             except BadProfile as error:
@@ -208,8 +243,14 @@ class Watch:
                     with self._signals.uninterruptible():
                         self._output.write_report(evaluation.report)
                     self._output.write_changes(batch, evaluation)
+            self._show_scan(None)
         ended = time.monotonic()
         self._debouncer.finish(batch, changed, ended - started, ended)
+
+    def _show_scan(self, batch: Batch | None) -> None:
+        if self._screen:
+            with self._signals.interruptible():
+                self._screen.show_scan(batch)
 
 
 def _is_pipe(number: int) -> bool:

@@ -17,12 +17,12 @@ from probes.host.commands import HCCN, HCCN_CONF, HCCN_OF_NPU, RANK_TABLE
 from probes.host.interface import Absent, Host, ReadError
 from probes.host_reader import HostReader
 from probes.probe import Reading
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 
 CONFIGURATION = "/etc/hccn.conf"
 DRIVER, FIRMWARE = "/usr/local/Ascend/driver/version.info", "/usr/local/Ascend/firmware/version.info"
-_LINE = re.compile(r"[ \t]*([A-Za-z][A-Za-z0-9_]{1,39}?)_(\d{1,2})[ \t]*=([^\n]{0,240})")
-_VERSION = re.compile(r"^Version=([\w.]{1,40})$", re.MULTILINE)
+_LINE = lazy_pattern(r"[ \t]*([A-Za-z][A-Za-z0-9_]{1,39}?)_(\d{1,2})[ \t]*=([^\n]{0,240})")
+_VERSION = lazy_pattern(r"^Version=([\w.]{1,40})$", re.MULTILINE)
 _LIMIT_BYTES = 64 << 10
 
 

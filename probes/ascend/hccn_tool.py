@@ -12,37 +12,37 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 
 MOST_NPUS = 64
 _LINES = 20_000
-_COMMAND = re.compile(r"[^\n]{0,80}?\bhccn_tool +(?:-g +)?-i +(\d{1,2}|\"?\$\{?\w{1,8}\}?\"?) +-([a-z_]{2,20})")
-_DEVICE = re.compile(r"\[?dev_?id[: ]*(\d{1,2})\]?,? *")
+_COMMAND = lazy_pattern(r"[^\n]{0,80}?\bhccn_tool +(?:-g +)?-i +(\d{1,2}|\"?\$\{?\w{1,8}\}?\"?) +-([a-z_]{2,20})")
+_DEVICE = lazy_pattern(r"\[?dev_?id[: ]*(\d{1,2})\]?,? *")
 _ADDRESS = r"(\d{1,3}(?:\.\d{1,3}){3})"
 _FORMS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("address", re.compile(rf"ipaddr: *{_ADDRESS}")),
-    ("netmask", re.compile(rf"netmask: *{_ADDRESS}")),
-    ("gateway", re.compile(rf"default gateway: *{_ADDRESS}")),
-    ("detect_address", re.compile(rf"netdetect address: *{_ADDRESS}")),
-    ("state", re.compile(r"link status: *(UP|DOWN)")),
-    ("speed", re.compile(r"Speed: *(\d{1,7}) *Mb/s")),
-    ("health", re.compile(r"net health status: *([A-Za-z][A-Za-z ]{1,30})")),
-    ("fec", re.compile(r"fec mode: *(\w{2,8}) FEC mode")),
-    ("tls", re.compile(r"tls switch\[([01])\]")),
-    ("switch_port", re.compile(r"Ifname: *(\S{1,60})")),
-    ("pfc", re.compile(r"enabled +([01](?: +[01]){7})")),
+    ("address", lazy_pattern(rf"ipaddr: *{_ADDRESS}")),
+    ("netmask", lazy_pattern(rf"netmask: *{_ADDRESS}")),
+    ("gateway", lazy_pattern(rf"default gateway: *{_ADDRESS}")),
+    ("detect_address", lazy_pattern(rf"netdetect address: *{_ADDRESS}")),
+    ("state", lazy_pattern(r"link status: *(UP|DOWN)")),
+    ("speed", lazy_pattern(r"Speed: *(\d{1,7}) *Mb/s")),
+    ("health", lazy_pattern(r"net health status: *([A-Za-z][A-Za-z ]{1,30})")),
+    ("fec", lazy_pattern(r"fec mode: *(\w{2,8}) FEC mode")),
+    ("tls", lazy_pattern(r"tls switch\[([01])\]")),
+    ("switch_port", lazy_pattern(r"Ifname: *(\S{1,60})")),
+    ("pfc", lazy_pattern(r"enabled +([01](?: +[01]){7})")),
 )
-_COUNTER = re.compile(
+_COUNTER = lazy_pattern(
     r"((?:mac|roce|nic)_[a-z0-9_]{3,60}) *: *(\d{1,20})|(tx_pfc\d_duration_(?:warn|err)_cnt) *: *(\d{1,20})"
 )
-_PAUSED = re.compile(r"((?:tx|rx)_pfc[0-7]_duration)_time *[=:] *(\d{1,12})(?:\.(\d{1,6}))? *ms")
-_OPTICAL = re.compile(
+_PAUSED = lazy_pattern(r"((?:tx|rx)_pfc[0-7]_duration)_time *[=:] *(\d{1,12})(?:\.(\d{1,6}))? *ms")
+_OPTICAL = lazy_pattern(
     r"(present|temperature|high power enable reg|vendor (?:name|part number|serial number)|xsfp identifier|Vcc"
     r"|[TR]x Power[0-7]|(?:[TR]xPower|Temp) (?:High|Low) Thres|Tx Bias[0-7]|[TR]x Los Flag) *: *(.{1,40})"
 )
-_QUANTITY = re.compile(r"(-?\d{1,6}(?:\.\d{1,6})?) *(?:mW|mA|mV|C)")
+_QUANTITY = lazy_pattern(r"(-?\d{1,6}(?:\.\d{1,6})?) *(?:mW|mA|mV|C)")
 _NO_LIGHT_MW = 0.0001  # the smallest step of a module, which stands for less
-_DOWNS = re.compile(r"link down count *: *(\d{1,9})")
+_DOWNS = lazy_pattern(r"link down count *: *(\d{1,9})")
 
 
 class PortOptics(NamedTuple):

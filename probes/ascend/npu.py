@@ -6,7 +6,6 @@ the driver's files (root), a saved `npu-smi info`, or the board of an Atlas A3 t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
@@ -16,13 +15,13 @@ from probes.host.commands import NPU_HCCS, NPU_INFO, NPU_SIO, NPU_TOPOLOGY
 from probes.host.interface import Absent, Host, ReadError
 from probes.host_reader import HostReader, as_text
 from probes.probe import Reading
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 
 T = TypeVar("T")
 PCI = "/sys/bus/pci/devices"
 _CLASS = "0x1200"
-_NODE = re.compile(r"davinci(\d{1,3})")
-_PLACE = re.compile(r"(\d{1,3})_(\d{1,3})")  # card and chip, as options of npu-smi
+_NODE = lazy_pattern(r"davinci(\d{1,3})")
+_PLACE = lazy_pattern(r"(\d{1,3})_(\d{1,3})")  # card and chip, as options of npu-smi
 _DIE = "0xd803"
 # Buses of the dies of an Atlas A3 by physical id: public outputs of three machines are alike. Two dies are a module.
 _A3_BUSES = ["9d", "9f", "99", "9b", "95", "97", "91", "93", "8d", "8f", "89", "8b", "85", "87", "81", "83"]

@@ -11,18 +11,18 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from probes.gpu.facts import Gpu, NvLink, PairCell, normal_address
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 
 VENDOR = "0x19e5"
 MOST_NPUS = 64
 _MOST_PORTS = 64
-_ADDRESS = re.compile(r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]")
-_CHIP = re.compile(r"(\d{1,3})(?: +(\d{1,3}))?")
-_NAMED = re.compile(r"(\d{1,3}) +(\S{1,40})")
-_MEMORY = re.compile(r"(\d{1,9}) */ *(\d{1,9})\s*\Z")
-_HEAD = re.compile(r"[ \t]*(?:NPU|Phy-ID)\d+(?:[ \t]+(?:NPU|Phy-ID|NIC)\d+)*(?:[ \t]+CPU Affinity)?[ \t]*")
-_NUMBERED = re.compile(r"(?:NPU|Phy-ID)(\d{1,3})")
-_CPUS = re.compile(r"[0-9,-]{1,200}")
+_ADDRESS = lazy_pattern(r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]")
+_CHIP = lazy_pattern(r"(\d{1,3})(?: +(\d{1,3}))?")
+_NAMED = lazy_pattern(r"(\d{1,3}) +(\S{1,40})")
+_MEMORY = lazy_pattern(r"(\d{1,9}) */ *(\d{1,9})\s*\Z")
+_HEAD = lazy_pattern(r"[ \t]*(?:NPU|Phy-ID)\d+(?:[ \t]+(?:NPU|Phy-ID|NIC)\d+)*(?:[ \t]+CPU Affinity)?[ \t]*")
+_NUMBERED = lazy_pattern(r"(?:NPU|Phy-ID)(\d{1,3})")
+_CPUS = lazy_pattern(r"[0-9,-]{1,200}")
 # PHB is "the same NUMA node" of the manual; a Chinese build says XLink. NA: not known
 _KINDS = {
     "HCCS": "HCCS", "HCCS_SW": "HCCS", "XLink": "HCCS", "XLink_SW": "HCCS", "SIO": "SIO", "UB": "UB", "PIX": "PIX",
@@ -30,8 +30,8 @@ _KINDS = {
 }  # fmt: skip
 _NEAREST = ("SIO", "HCCS", "UB", "PIX", "PXB", "NODE", "SYS")
 _NO_NAMES = ("xxx", "Ascend910")  # of a virtual machine; of A2 and A3 alike
-_HCCS_LINE = re.compile(r"[ \t]*hccs ([a-z ]{2,30}?) *: *\[?([^\]\n]*)\]?[ \t]*")
-_SIO_LINE = re.compile(r"[ \t]*([TR]X) Error Count *: *(\d{1,18})[ \t]*", re.ASCII)
+_HCCS_LINE = lazy_pattern(r"[ \t]*hccs ([a-z ]{2,30}?) *: *\[?([^\]\n]*)\]?[ \t]*")
+_SIO_LINE = lazy_pattern(r"[ \t]*([TR]X) Error Count *: *(\d{1,18})[ \t]*", re.ASCII)
 _COUNTS = {"retry count": "retries", "error count": "crc"}
 
 

@@ -7,14 +7,13 @@ people copied from the manual have // remarks.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 
 MOST_DEVICES = 4096
-_REMARK = re.compile(r'("(?:[^"\\\n]|\\.){0,4000}")|//[^\n]*')
+_REMARK = lazy_pattern(r'("(?:[^"\\\n]|\\.){0,4000}")|//[^\n]*')
 
 
 class RankDevice(NamedTuple):

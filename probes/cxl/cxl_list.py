@@ -7,7 +7,6 @@ numbers, or texts with `-u`.
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -16,7 +15,7 @@ from probes.cxl.facts import ADDRESS, MOST, CxlFacts, CxlMemdev, CxlRegion
 from probes.host.commands import CXL_SAVED
 from probes.host.interface import Failed, Host
 from probes.probe import Reading
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 
 _HEALTH = (
     "maintenance_needed",
@@ -27,7 +26,7 @@ _HEALTH = (
     "media_data_lost",
 )
 _UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
-_SIZE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,4})?) (KiB|MiB|GiB|TiB)\b")
+_SIZE = lazy_pattern(r"([0-9]{1,9}(?:\.[0-9]{1,4})?) (KiB|MiB|GiB|TiB)\b")
 _DEEPEST, _MOST_OBJECTS = 32, 16_384
 
 

@@ -6,7 +6,6 @@ the device (CDAT, security, poison) are not.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from probes.cxl.facts import ADDRESS, MOST, CxlFacts, CxlMemdev, CxlRegion
@@ -14,12 +13,13 @@ from probes.host.commands import CXL_SAVED
 from probes.host.interface import Absent, Host, ReadError
 from probes.host_reader import HostReader
 from probes.probe import Reading
+from probes.text import lazy_pattern
 
 BUS = "/sys/bus/cxl/devices"
-_NUMBER = re.compile(r"0x[0-9a-f]{1,16}|[0-9]{1,19}")
-_PORT = re.compile(r"(?:root|port)[0-9]{1,5}")
-_DAX = re.compile(r"dax[0-9]{1,5}\.[0-9]{1,5}")
-_DECODER = re.compile(r"decoder([0-9]{1,5})\.[0-9]{1,5}")
+_NUMBER = lazy_pattern(r"0x[0-9a-f]{1,16}|[0-9]{1,19}")
+_PORT = lazy_pattern(r"(?:root|port)[0-9]{1,5}")
+_DAX = lazy_pattern(r"dax[0-9]{1,5}\.[0-9]{1,5}")
+_DECODER = lazy_pattern(r"decoder([0-9]{1,5})\.[0-9]{1,5}")
 _MEMDEV = ("ram/size", "pmem/size", "ram/qos_class", "firmware_version", "numa_node")
 _REGION = ("size", "interleave_ways", "interleave_granularity", "commit")
 _MOST_WAYS = 16
@@ -65,7 +65,7 @@ def parse_number(text: str | None) -> int | None:
 
 def _sort_by_number(names: Iterable[str], kind: str) -> list[str]:
     """mem0, mem1, .. by number; `nvdimm-bridge0` and its like are no such names."""
-    form = re.compile(rf"{kind}([0-9]{{1,5}})")
+    form = lazy_pattern(rf"{kind}([0-9]{{1,5}})")
     matches = [match for name in names if (match := form.fullmatch(name))]
     return [match[0] for match in sorted(matches, key=lambda match: int(match[1]))[:MOST]]
 

@@ -37,12 +37,26 @@ FABRIC = (
     ("nvidia-imex-ctl", "-q"),  # the state of the local daemon, no other node is asked
 )
 KERNEL_LOG = (("journalctl", "-k", "-b", "-q", "--no-pager", "-o", "short-iso-precise"),)
+# Of this boot and bounded; asked only where one of them is installed
+JOURNAL_UNITS = (
+    "nvidia-fabricmanager",
+    "nvidia-imex",
+    "nvidia-persistenced",
+    "nvidia-dcgm",
+    "opensm",
+    "opensmd",
+    "openibd",
+    "rshim",
+)
+_UNIT_OPTIONS = tuple(word for unit in JOURNAL_UNITS for word in ("-u", unit))
+SERVICE_JOURNAL = (("journalctl", "-b", "-q", "--no-pager", "-o", "short-iso-precise", "-n", "2000", *_UNIT_OPTIONS),)
+BOUND_SECONDS = {SERVICE_JOURNAL[0]: 3.0}  # of commands that must end before their probe does
 
 NEURON = (("neuron-ls", "--json-output"),)
 AMD_LIBRARY = (("amdsmi",),)  # no program: what the Python library of this name states, as JSON
 
 COMMANDS: tuple[tuple[str, ...], ...] = (
-    NVIDIA_SMI + PCI + RDMA + SYSTEM + FABRIC + KERNEL_LOG + LLDP + NEURON + AMD_LIBRARY
+    NVIDIA_SMI + PCI + RDMA + SYSTEM + FABRIC + KERNEL_LOG + SERVICE_JOURNAL + LLDP + NEURON + AMD_LIBRARY
 )
 
 # Libraries of these tools ask over netlink, for which the kernel loads ib_core or ib_uverbs where they are not loaded.

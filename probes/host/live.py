@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from probes.host import kmsg
-from probes.host.commands import AMD_LIBRARY, CLASSES, COMMANDS
+from probes.host.commands import AMD_LIBRARY, BOUND_SECONDS, CLASSES, COMMANDS
 from probes.host.folder import FolderFiles, LiveFiles
 from probes.host.interface import READ_LIMIT_BYTES, Absent, Completed, ReadError
 from probes.host.netlink_socket import request_netlink, require_interface
@@ -51,7 +51,7 @@ class LiveHost(LiveFiles):
         needed = CLASSES.get(argv[0])
         if needed is not None and not os.path.isdir(needed):
             raise Absent(f"{argv[0]}: not run: there is no {needed}, and the tool would load the module for it")
-        return run_tool(argv, COMMAND_SECONDS)
+        return run_tool(argv, BOUND_SECONDS.get(argv, COMMAND_SECONDS))
 
     def has_output(self, *argv: str) -> bool:
         """See Host.has_output."""

@@ -18,12 +18,12 @@ from typing import NamedTuple
 
 from probes.kernel.log_facts import LogEvent
 from probes.kernel.sentences import BDF, DRIVER, SENTENCES, STARTED
-from probes.text import ESCAPES
+from probes.text import ESCAPES, lazy_pattern
 
 LINE_CHARACTERS = 1000  # of one line; the kernel's own limit is 1024 bytes
 _KERNEL_FACILITY = 0
 
-_RECORD = re.compile(
+_RECORD = lazy_pattern(
     r"(?P<priority>\d{1,4}),(?P<sequence>\d{1,19}),(?P<microseconds>\d{1,18}),[^;\n]{0,40};(?P<text>.*)"
 )
 _MONTH = r"(?:[^\W\d]{3,12}\.?|\d{1,2}[^\W\d])"  # "Feb", "août", "11月"
@@ -33,17 +33,17 @@ _DELTA = r"\[ {0,12}\+(?P<delta>\d{1,9}\.\d{6})\]"
 _SECONDS = r"\[ {0,8}(?P<seconds>\d{1,9}\.\d{6})(?: *[<@][^\]]{0,20})?\](?:\[ *[TC]\d{1,9}\])?"
 _ISO = r"(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d))"
 _TAG = r"(?:\S{1,255} kernel(?:\[\d+\])?: )?"
-_PRINTED = re.compile(
+_PRINTED = lazy_pattern(
     r"(?:\d{1,7} ?)?(?:<\d+>)?\s*(?:[\d.]{7,15}: )?(?:\w+ *: {0,8}\w+ *: )?"  # numbered, a node's, with its level
     rf"(?:{_SECONDS}|{_CTIME}|{_HUMAN}|{_DELTA}|\[?{_ISO}\]?):? ?{_TAG}(?:\[ *\d+\.\d{{6}}\] )?(?P<text>.*)"
 )
-_SYSLOG = re.compile(
+_SYSLOG = lazy_pattern(
     rf"(?P<logged>{_MONTH} {{1,2}}\d{{1,2}} \d\d:\d\d:\d\d)(?:\.\d+)? \S{{1,255}} "
     rf"(?P<tag>[^:\[ ]{{1,64}})(?:\[\d+\])?: (?:{_SECONDS} )?(?P<text>.*)"
 )
-_OTHER_TAG = re.compile(r"\S{1,255} [\w@./-]{1,64}\[\d+\]: ")
-_BARE = re.compile(r"kernel: (?P<text>.*)")
-_UNDATED = re.compile(  # what a log without times (dmesg -t) has of its own
+_OTHER_TAG = lazy_pattern(r"\S{1,255} [\w@./-]{1,64}\[\d+\]: ")
+_BARE = lazy_pattern(r"kernel: (?P<text>.*)")
+_UNDATED = lazy_pattern(  # what a log without times (dmesg -t) has of its own
     r"\bLinux version \d|\b(?:BIOS-e820|ACPI|NVRM): |\b(?:pci|pcieport|nvidia|mlx[45]_core) [0-9a-f]{4,8}:[0-9a-f]{2}:"
 )
 
@@ -75,7 +75,7 @@ def lines(text: str, boot_time: int | None) -> Iterator[Line]:
         yield line
 
 
-_BOOT_RULE = re.compile(r"-- (?:Reboot|Boot [0-9a-f]{32}) --")
+_BOOT_RULE = lazy_pattern(r"-- (?:Reboot|Boot [0-9a-f]{32}) --")
 _RESTARTED_SECONDS = 1.0  # by so much the time since boot goes back where the next boot begins
 
 
@@ -246,20 +246,20 @@ _TOKENS = (  # cheap sieve
     "HugeTLB: ",
 )  # fmt: skip
 
-_AER = re.compile(
+_AER = lazy_pattern(
     rf"{BDF}: (?:AER: )?PCIe Bus Error: severity=(?P<severity>[^,]{{1,40}}), (?:type=)?(?P<layer>[^,]{{1,40}})"
 )
-_AER_BIT = re.compile(rf"{BDF}:? +(?:AER: +)?\[ ?\d+\] (?P<name>[A-Za-z][\w ]{{0,40}}?)\s*(?P<first>\(First\))?\s*$")
-_CXL_RECORD = re.compile(r"(?P<record>(?:\{\d{1,10}\})?)\[Hardware Error\]: +(?P<text>\S.{0,100})")
-_CXL_AGENT = re.compile(rf"agent_address: {BDF}")
-_GPU_NAMED = re.compile(rf"NVRM: The NVIDIA v?GPU {BDF}(?: \(PCI ID: [0-9a-f:]{{4,16}}\))?(?:\s*$|\\x0a)")
-_RDMA_NAMED = re.compile(rf"(?:bnxt_en|mlx5_core|ice|irdma|ionic|efa) {BDF} (?P<name>[a-z]\w{{1,15}}_\w{{0,15}}\d):")
+_AER_BIT = lazy_pattern(rf"{BDF}:? +(?:AER: +)?\[ ?\d+\] (?P<name>[A-Za-z][\w ]{{0,40}}?)\s*(?P<first>\(First\))?\s*$")
+_CXL_RECORD = lazy_pattern(r"(?P<record>(?:\{\d{1,10}\})?)\[Hardware Error\]: +(?P<text>\S.{0,100})")
+_CXL_AGENT = lazy_pattern(rf"agent_address: {BDF}")
+_GPU_NAMED = lazy_pattern(rf"NVRM: The NVIDIA v?GPU {BDF}(?: \(PCI ID: [0-9a-f:]{{4,16}}\))?(?:\s*$|\\x0a)")
+_RDMA_NAMED = lazy_pattern(rf"(?:bnxt_en|mlx5_core|ice|irdma|ionic|efa) {BDF} (?P<name>[a-z]\w{{1,15}}_\w{{0,15}}\d):")
 # Sentences of the NVIDIA driver without an address: the next GPU that cannot be initialized is theirs
 _OF_NEXT_GPU = frozenset({"gsp-firmware-missing", "gsp-not-started", "bar-missing", "registers-taken", "no-interrupt"})
-_NVLINK5 = re.compile(r"\b(?P<unit>[A-Z][A-Z0-9_]{2,24}) (?P<severity>Fatal|Nonfatal)\b.*?\bLink (?P<link>-?\d+)")
-_PREVIOUS = re.compile(r"caused by previous Xid (?P<previous>\d+)")
-_RECOVERY = re.compile(r"GPU recovery action changed from (?P<before>\S+.*?) to (?P<after>\S.*?)\s*$")
-_SXID_LINK = re.compile(r"\bLink (?P<link>\d+)\b")
+_NVLINK5 = lazy_pattern(r"\b(?P<unit>[A-Z][A-Z0-9_]{2,24}) (?P<severity>Fatal|Nonfatal)\b.*?\bLink (?P<link>-?\d+)")
+_PREVIOUS = lazy_pattern(r"caused by previous Xid (?P<previous>\d+)")
+_RECOVERY = lazy_pattern(r"GPU recovery action changed from (?P<before>\S+.*?) to (?P<after>\S.*?)\s*$")
+_SXID_LINK = lazy_pattern(r"\bLink (?P<link>\d+)\b")
 
 
 def events(log: Iterable[Line]) -> tuple[list[LogEvent], int]:

@@ -1,4 +1,5 @@
-"""System services that a GPU node needs, by the traces that systemd leaves in files: nobody is asked, nothing is run.
+"""System services that a GPU node needs, by the traces that systemd leaves in files, and by the journal of this boot
+where one is installed.
 
 A unit file says that a service is installed; the service's control group says whether one of its processes lives;
 /run/systemd/units holds a link for each unit that is not dead, which is all that a oneshot service leaves. A failed
@@ -15,14 +16,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from probes.host.commands import JOURNAL_UNITS, SERVICE_JOURNAL
 from probes.host.interface import READ_LIMIT_BYTES, Absent, Host, ReadError
 from probes.host_reader import HostReader, as_text
 from probes.kernel.log_facts import LogEvent
 from probes.probe import Probe, Reading
 from probes.system.limits import CGROUPS, UNIT_FOLDERS
 from probes.text import lazy_pattern
+
+if TYPE_CHECKING:
+    from probes.services.logs import ServiceLogs
 
 LOG = "/var/log/fabricmanager.log"
 NODES_CONFIG = "/etc/nvidia-imex/nodes_config.cfg"
@@ -87,6 +92,7 @@ def parse_state(text: str) -> str | None:
     return next((line.strip() for line in text.splitlines()[:20] if _STATE.fullmatch(line.strip())), None)
 
 
+_JOURNAL = "journalctl -b -u UNIT"
 BOOTED = "/run/systemd/system"  # sd_booted(3)
 INVOCATIONS = "/run/systemd/units"
 NAMES = (
@@ -159,6 +165,8 @@ def read(host: Host) -> Reading:
         rows = tuple(ServiceState(name, logs.states[name]) for name in sorted(logs.states))
         return Reading(ServiceFacts(rows, None, logs.events), reader.sources, reader.missing)
     units = _units(reader)
+    if not host.live or any(f"{unit}.service" in units for unit in JOURNAL_UNITS):
+        logs = _read_journal(host, reader) or logs
     invoked = reader.names(INVOCATIONS)
     groups, folder = _groups(reader)
     services = []
@@ -178,6 +186,21 @@ def read(host: Host) -> Reading:
         reader.gap("some states: no control groups of system.slice are readable here")
     events = logs.events if logs is not None else ()
     return Reading(ServiceFacts(tuple(services), imex, events), reader.sources, reader.missing)
+
+
+def _read_journal(host: Host, reader: HostReader) -> ServiceLogs | None:
+    """What the services wrote in this boot, by one bounded journalctl for all; None where it shows no line of them, as
+    to a user who may not read the journal."""
+    (command,) = SERVICE_JOURNAL
+    if not (host.live or host.has_output(*command)):
+        return None
+    text = HostReader(host).output(*command)
+    if not text:
+        return None
+    from probes.services.logs import read_logs  # lazy: few nodes have one of the services
+
+    reader.answered(_JOURNAL)
+    return read_logs([(_JOURNAL, text, False)])
 
 
 def _add_stated(service: ServiceState, stated: str | None) -> ServiceState:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from probes.text import lazy_pattern
@@ -79,6 +80,20 @@ _LOG_OF_JOB = lazy_pattern(
     r"|\bsrun: error: "
     r"|\bslurmstepd: error: |\btorchrun\b|mpirun (?:noticed|detected)|\[[A-Z]{4,7}\] [A-Z]{2,12}\(\d{1,9},"
 )
+
+
+def find_job_line(text: str, outputs: Sequence[str]) -> int | None:
+    """The first line of a job's log in a text that is in none of its outputs; None where there is none.
+
+    >>> find_job_line("Hi,\\nn1:7:9 [0] NCCL INFO Bootstrap : Using eth0\\n$ lsmod\\nModule\\n", ["Module\\n"])
+    2
+    """
+    match = _LOG_OF_JOB.search(text)
+    if match is None:
+        return None
+    first = text.rfind("\n", 0, match.start()) + 1
+    line = text[first:].partition("\n")[0].strip()
+    return None if any(line in output for output in outputs) else text.count("\n", 0, match.start()) + 1
 
 
 def is_log_of_job(text: str) -> bool:

@@ -12,6 +12,7 @@ from agent.cli.fleet.expected import expected
 from agent.cli.fleet.forget import forget
 from agent.cli.fleet.html import html
 from agent.cli.fleet.ingest import ingest
+from agent.cli.fleet.lossless import lossless
 from agent.cli.fleet.news import news, repeat
 from agent.cli.fleet.pull import pull
 from agent.cli.fleet.questions import drift, duplicates, findings, outliers, summary
@@ -30,6 +31,7 @@ for command in (
     duplicates,
     topology,
     cables,
+    lossless,
     html,
     query,
     export,

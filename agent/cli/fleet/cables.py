@@ -15,6 +15,7 @@ from agent.cli.fleet.options import EngineUrl, Form, choose_format
 from agent.cli.output import deliver, show
 
 if TYPE_CHECKING:
+    from agent.fleet.cluster.cabling_plan import Planned
     from agent.fleet.cluster.expected_cables import Cable, Cables
 
 
@@ -46,21 +47,11 @@ def cables(
     import msgspec
 
     from agent.fleet.cluster.cabling_pattern import judge_by_pattern
-    from agent.fleet.cluster.cabling_plan import BadPlan, judge_by_plan, read_plan
+    from agent.fleet.cluster.cabling_plan import BadPlan, judge_by_plan
     from agent.fleet.cluster.fabric_view import build_views
 
     format_name = choose_format(form, output)
-    planned = None
-    if plan is not None:
-        try:
-            with open(plan, encoding="utf-8-sig", errors="replace", newline="") as lines:
-                planned = list(read_plan(lines))
-        except OSError as error:
-            raise CliError(f"{plan}: {error.strerror}") from error
-        except BadPlan as error:
-            raise CliError(f"{plan}: {error}") from error
-        if not planned:
-            raise CliError(f"{plan}: empty: expected lines of node, rail, switch, port")
+    planned = read_plan_file(plan) if plan is not None else None
     cluster = load_cluster(fabric, dataset, engine)
     seen = build_views(cluster)
     try:
@@ -76,6 +67,22 @@ def cables(
         deliver(msgspec.json.format(msgspec.json.encode(cables_found)) + b"\n", output)
     else:
         deliver(_format_csv(cables_found).encode("utf-8", "replace"), output)
+
+
+def read_plan_file(path: str) -> list[Planned]:
+    """The lines of a cabling plan. Raises CliError."""
+    from agent.fleet.cluster.cabling_plan import BadPlan, read_plan
+
+    try:
+        with open(path, encoding="utf-8-sig", errors="replace", newline="") as lines:
+            planned = list(read_plan(lines))
+    except OSError as error:
+        raise CliError(f"{path}: {error.strerror}") from error
+    except BadPlan as error:
+        raise CliError(f"{path}: {error}") from error
+    if not planned:
+        raise CliError(f"{path}: empty: expected lines of node, rail, switch, port")
+    return planned
 
 
 def _format_csv(cables_found: Cables) -> str:

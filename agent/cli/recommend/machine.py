@@ -112,13 +112,17 @@ def recommend_machine(
     form: Annotated[
         RecommendFormat, typer.Option("--format", help="text, json, html; conf or env for the settings alone.")
     ] = RecommendFormat.TEXT,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also the settings that are not needed, and why.", show_default=False)
+    ] = False,
     output: opt.Output = None,
     no_color: opt.NoColor = False,
     quiet: opt.Quiet = False,
 ) -> None:
     """Predict bus bandwidth by NCCL's own model, for this machine as it is and as it should be.
 
-    With --profile and no evidence it predicts for that platform and reads no host.
+    With --profile and no evidence it predicts for that platform and reads no host. Exit 2 where nothing can be
+    predicted, with the reason; where only NCCL's model does not fit, repairs and settings are written all the same.
     """
     if context.invoked_subcommand is not None:
         return
@@ -129,18 +133,24 @@ def recommend_machine(
     if measured is not None:
         run_measured(request, options, measured, form.value, output, no_color)
     else:
-        run_recommend(request, options, form.value, output, no_color)
+        run_recommend(request, options, form.value, output, no_color, everything)
 
 
 def run_recommend(
-    request: ReportRequest, options: RecommendOptions, form: str, output: str | None, no_color: bool
+    request: ReportRequest,
+    options: RecommendOptions,
+    form: str,
+    output: str | None,
+    no_color: bool,
+    everything: bool = False,
 ) -> None:
-    """Answer and write it. Raises CliError where no row can be given."""
+    """Answer and write it. Raises CliError where facts are missing; where no model fits, after all else is written."""
     from agent.cli.output import deliver, show
 
     answer = _answer(request, options)
-    if not answer.predictions:
-        raise CliError(f"nothing can be predicted: missing {', '.join(answer.missing)}")
+    unpredicted = all(row.busbw_gbyte_s is None for row in answer.predictions)
+    if (unpredicted and answer.missing) or not answer.predictions:
+        raise CliError(f"nothing can be predicted: missing in the report: {', '.join(answer.missing)}")
     if form == "json":
         import msgspec
 
@@ -156,7 +166,10 @@ def run_recommend(
     else:
         from agent.outputs.text.recommend import render_recommendation
 
-        show(lambda width: render_recommendation(answer, width), output, no_color)
+        show(lambda width: render_recommendation(answer, width, everything), output, no_color)
+    if unpredicted and form not in ("conf", "env"):
+        notes = dict.fromkeys(row.note for row in answer.predictions if row.note)
+        raise CliError(f"nothing can be predicted: {'; '.join(notes)}")
 
 
 def run_measured(

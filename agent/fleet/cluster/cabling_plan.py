@@ -17,6 +17,7 @@ PLAN_LIMIT = 2_000_000  # lines
 LEAST_KNOWN = 0.1  # of a plan's lines: with fewer whose switch and node are here it is the plan of another fabric
 _NDT_PORT = re.compile(r"(?:Blade [0-9]+_)?Port ([0-9]{1,4})(?:/([0-9]{1,2}))?(?:/1)?")
 _NDT_COLUMNS = ("startdevice", "startport", "enddevice", "endport")
+_LENGTHS = {"metres": " m", "meters": " m", "length_m": " m", "length": "", "cable length": "", "cable_length": ""}
 
 
 class BadPlan(ValueError):
@@ -77,11 +78,13 @@ def judge_by_plan(cluster: FabricGraph, views: list[View], planned: Iterable[Pla
 def read_plan(lines: Iterable[str]) -> Iterator[Planned]:
     """CSV: node, rail (or adapter), switch, port of the switch; more columns are left alone. Raises BadPlan.
 
-    A first line of names is left out; so are blank lines and those that begin with "#". A switch may stand as node.
+    A first line of names is left out, but for the column of cable lengths (metres, length); so are blank lines and
+    those that begin with "#". A switch may stand as node.
     A line with UFM's names (StartDevice, StartPort, EndDevice, EndPort) makes it an NDT file.
     """
     reader = csv.reader("\n" if _is_comment(line) else line for line in lines)
     ndt: dict[str, int] | None = None
+    length: tuple[int, str] | None = None
     first = True
     try:
         for row in reader:
@@ -97,12 +100,16 @@ def read_plan(lines: Iterable[str]) -> Iterator[Planned]:
                 yield from _read_ndt(reader.line_num, cells, ndt)
                 continue
             if names and cells[0].lower() in ("node", "host", "hostname"):
+                columns = [(at, _LENGTHS[cell.lower()]) for at, cell in enumerate(cells) if cell.lower() in _LENGTHS]
+                length = columns[0] if columns else None
                 continue
             if len(cells) < 4 or not all(cells[:4]):
                 raise BadPlan(
                     f"line {reader.line_num}: node, rail, switch and port are needed: {','.join(cells)[:80]!r}"
                 )
-            yield Planned(reader.line_num, *cells[:4])
+            metres = cells[length[0]] if length is not None and length[0] < len(cells) else ""
+            unit = length[1] if length is not None and metres.replace(".", "", 1).isdecimal() else ""
+            yield Planned(reader.line_num, cells[0], cells[1], cells[2], cells[3], f"{metres}{unit}")
     except csv.Error as error:
         raise BadPlan(f"line {reader.line_num}: {error}") from error
 

@@ -102,7 +102,7 @@ def _render_item(item: PageItem, anchor: str, scene: FleetScene) -> Element:
         el("code", item.about) if item.about else None,
         el("span", format_nodes(len(item.nodes))) if item.nodes else None,
         el("span", "affects the whole class", class_="dim") if item.whole_class else None,
-        _render_actions(item.nodes, item.words, item.about) if item.nodes and not item.quiet else None,
+        _render_actions(item) if item.nodes and not item.quiet else None,
     )
     terms = []
     if item.nodes:
@@ -143,20 +143,17 @@ def _make_card_id(anchor: str, item: PageItem, scene: FleetScene) -> str:
     return f"{anchor}-{next((at for at, other in enumerate(items) if other is item), 0)}"
 
 
-def _render_actions(nodes: list[int], words: str, about: str) -> Element:
-    """Buttons for these nodes: show them on the map, copy their names, copy the command that drains them."""
+def _render_actions(item: PageItem) -> Element:
+    """Buttons for these nodes: show them on the map, copy their names; the command that drains them if the fix does."""
+    drains = any(name == "fix" and "drain" in text.lower() for name, text in item.more)
+    nodes, about = encode_spans(item.nodes), item.about
     return el(
         "span",
-        _render_shows(nodes, words),
-        el("button", "Copy hosts", type="button", class_="copies", data_nodes=encode_spans(nodes)),
-        el(
-            "button",
-            "Copy drain command",
-            type="button",
-            class_="drains",
-            data_nodes=encode_spans(nodes),
-            data_about=about,
-        ),
+        _render_shows(item.nodes, item.words),
+        el("button", "Copy hosts", type="button", class_="copies", data_nodes=nodes),
+        el("button", "Copy drain command", type="button", class_="drains", data_nodes=nodes, data_about=about)
+        if drains
+        else None,
         class_="scripted actions",
     )
 

@@ -15,7 +15,14 @@ from agent.job.causes.devices import find_cuda, find_xids
 from agent.job.causes.dump_delays import find_dump_delays
 from agent.job.causes.dump_hangs import find_dump_hangs
 from agent.job.causes.generic import find_generic, find_unexplained
-from agent.job.causes.network import find_async, find_completions, find_efa, find_memlock, find_queue_pairs
+from agent.job.causes.network import (
+    find_async,
+    find_completions,
+    find_connect,
+    find_efa,
+    find_memlock,
+    find_queue_pairs,
+)
 from agent.job.causes.processes import find_dead, find_exits, find_missing, find_oom
 from agent.job.causes.ras_hangs import find_ras_hangs
 from agent.job.causes.slow import find_slow
@@ -68,6 +75,7 @@ _SPECIAL = {
     "device-counts-differ": find_device_counts,
     "heartbeat-stuck": find_blocked_watchdogs,
     "async-event": find_async,
+    "connect-failed": find_connect,
     "xid": find_xids,
     "cuda-error": find_cuda,
     "efa-completion-error": find_efa,

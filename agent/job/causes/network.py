@@ -265,3 +265,30 @@ def find_efa(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCa
                 else "the peer's own log: whether its process ended first"
             ]
         yield candidate
+
+
+# Networks of one host alone: bridges of containers and virtual machines, addresses that no server gave
+_OF_ONE_HOST = re.compile(
+    r"(?:docker|virbr|cni|flannel|podman|lxcbr|lxdbr|br-[0-9a-f]{12}|veth|lo$)|169\.254\.|127\.|172\.17\.0\."
+)
+
+
+def find_connect(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
+    """Connections that fail; where the address is of a network of one host alone, a setting is at fault."""
+    for candidate in find_generic(evidence, events):
+        for address in {event.groups.get("peer", "").partition("<")[0] for event in events}:
+            hosts = evidence.ranks.interfaces.get(address, {})
+            names = sorted(set(hosts.values()))
+            local = bool(address) and any(_OF_ONE_HOST.match(text) for text in (address, *names))
+            if len(evidence.ranks.hosts()) < 2 or (not local and len(hosts) < 2):
+                continue
+            part = f"of {', '.join(names[:3])}" if names else "of a network within one host"
+            several = f" on each of {name_hosts(list(hosts))}" if len(hosts) > 1 else ""
+            candidate.summary += f"; that address is {part}{several}, which other hosts do not reach"
+            candidate.fault, candidate.role, candidate.peers = "setting", "error", {}
+            candidate.next = [
+                "NCCL_SOCKET_IFNAME (and GLOO_SOCKET_IFNAME) with the interface that connects the hosts, the same "
+                "choice on all of them: `ip -br address`"
+            ]
+            break
+        yield candidate

@@ -26,6 +26,7 @@ GROUPS = (
     ("cxl", "CXL memory"),
     ("drive", "NVMe drives"),
     ("switch", "PCIe switches"),
+    ("other", "Other devices"),
 )
 _NVME = "0x0108"
 
@@ -94,7 +95,7 @@ class _RowMaker:
             drives = [f.id for f in topology.pci if (f.class_code or "").startswith(_NVME)]
             yield from (self._function(drive, "NVMe") for drive in drives if boxes)
         else:
-            yield from (self._function(box.key, box.title) for box in boxes)
+            yield from (self._function(box.key, box.title)._replace(alias=box.alias) for box in boxes)
 
     def render(self, row: DeviceRow) -> Iterator[Element]:
         """The line of a device, and the hidden line below it with every field."""

@@ -20,7 +20,7 @@ from agent.outputs.bus_tree import BusTree
 from agent.outputs.html.device_ports import DevicePort, describe_gpu_links, describe_nic_port, is_in_use
 from agent.outputs.html.elements import Severities
 from agent.outputs.html.link_bars import LinkBar, find_limited_pairs, make_link_bar
-from agent.outputs.names import DisplayNames, describe_npu_port, describe_scale_out, format_gib, short_model
+from agent.outputs.names import DisplayNames, begin_sentence, describe_npu_port, describe_scale_out, format_gib, short_model
 from agent.outputs.text.header import count_names
 from agent.outputs.text.rows import DRIVER_STATES, NIC_STATES
 
@@ -62,7 +62,7 @@ class Box(NamedTuple):
     """One named box; `key` is its id, by which findings and paths refer to it."""
 
     key: str
-    kind: str  # node | bus | switch | gpu | nic | nvswitch | drive | memory
+    kind: str  # node | bus | switch | gpu | nic | nvswitch | drive | memory | other
     title: str
     words: tuple[str, ...]
     severity: str | None  # of the worst finding on it
@@ -91,7 +91,7 @@ class Scene(NamedTuple):
 
 
 def build_scene(report: Report) -> Scene:
-    """Build the scene; without boxes if there is neither GPU nor NIC."""
+    """Build the scene; of a machine without GPU and RDMA NIC its drives, displays and network controllers."""
     return _SceneBuilder(report).scene()
 
 
@@ -99,7 +99,9 @@ class _SceneBuilder:
     def __init__(self, report: Report) -> None:
         self.report = report
         self.names = DisplayNames(report)
-        self.tree = BusTree(report, with_drives=True)
+        tree = BusTree(report, with_drives=True)
+        has_devices = tree.gpus or tree.nics or tree.unplaced_gpus or tree.unplaced_nics
+        self.tree = tree if has_devices else BusTree(report)  # of an ordinary machine, its ordinary devices
         self.severities = Severities(report)
         self.limits = find_limited_pairs(report, self.names)
         self.nodes = {node.id: node for node in report.node.numa_nodes}
@@ -111,8 +113,6 @@ class _SceneBuilder:
 
     def scene(self) -> Scene:
         tree, boxes = self.tree, []
-        if not (tree.gpus or tree.nics or tree.unplaced_gpus or tree.unplaced_nics):
-            return Scene([], {})
         nodes = tree.nodes()
         for node in sorted(nodes, key=lambda node: (node is None, self.sockets.get(node or 0, 0), node or 0)):
             inner = [box for bus, tops in nodes[node].items() for box in self._bus(bus, tops)]
@@ -175,6 +175,8 @@ class _SceneBuilder:
             return self._drive(function)
         if memory := self.tree.memories.get(function.id):
             return self._memory(memory, function)
+        if ordinary := self.tree.ordinary.get(function.id):
+            return self._drive(function) if ordinary == "NVMe" else self._ordinary(function, ordinary)
         kind = "nvswitch" if function.id in self.tree.switches else "switch"
         return Box(
             function.id,
@@ -195,6 +197,17 @@ class _SceneBuilder:
         words = _unique_known([*_presence(function), size, self.names.short(device.id)])
         title, severity = f"CXL {device.memdev or 'memory'}", self.severities.devices.get(device.id)
         return Box(device.id, "memory", title, words, severity, self._wire(function))
+
+    def _ordinary(self, function: PciFunction, kind: str) -> Box:
+        """A storage, network or display controller of a machine that has nothing else to show."""
+        interfaces = [netdev.label for netdev in self.report.topology.netdevs if netdev.pci == function.id]
+        words = _unique_known(
+            [*_presence(function), *interfaces, short_model(function.name), self.names.short(function.id)]
+        )
+        severity = self.severities.devices.get(function.id)
+        title = kind if kind == "NIC" else f"{kind} controller"
+        wire, alias = self._wire(function), ", ".join(interfaces)
+        return Box(function.id, "other", begin_sentence(title), words, severity, wire, alias=alias)
 
     def _drive(self, function: PciFunction) -> Box:
         model = short_model(function.name)

@@ -28,13 +28,22 @@ def render_verdict(report: Report, width: int, overview: int = OVERVIEW) -> list
     hang = " " * (len(title[0][0]) + 2)
     lines = [whole] if line_length(whole) <= width else _hang(title[0], title[1].strip(), width, hang)
     lines += wrap_paragraph(count_checks(report), width, style="dim")
+    loud = _list_loud_blocks(report)
+    return [*lines, BLANK, *_render_blocks(loud, width)] if len(loud) >= overview else lines
+
+
+def render_overview(report: Report, width: int) -> list[Line]:
+    """One line per block of findings above info, worst first."""
+    return _render_blocks(_list_loud_blocks(report), width)
+
+
+def _list_loud_blocks(report: Report) -> list[FindingBlock]:
     blocks = group_findings(report.open_findings, DisplayNames(report))
-    loud = [block for block in blocks if block.first.severity != "info"]
-    if len(loud) >= overview:
-        lines.append(BLANK)
-        for block in loud:
-            lines += _render_overview(block, width)
-    return lines
+    return [block for block in blocks if block.first.severity != "info"]
+
+
+def _render_blocks(blocks: Iterable[FindingBlock], width: int) -> list[Line]:
+    return [line for block in blocks for line in _render_overview(block, width)]
 
 
 def render_findings(report: Report, width: int, everything: bool = False) -> list[Line]:

@@ -19,8 +19,8 @@ _LESS_ROOM = ("NCCL chooses", "range", "size")  # columns that a narrow terminal
 _UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 
 
-def render_recommendation(answer: Recommendation, width: int) -> list[Line]:
-    """The whole answer for a width in columns."""
+def render_recommendation(answer: Recommendation, width: int, everything: bool = False) -> list[Line]:
+    """The answer for a width in columns; with `everything` also what needs no setting, and why."""
     lines = [make_line((answer.machine, "bold"))]
     if answer.assumed:
         lines += wrap_paragraph(f"assumed: {'; '.join(answer.assumed)}", width)
@@ -45,8 +45,8 @@ def render_recommendation(answer: Recommendation, width: int) -> list[Line]:
         more = len(answer.repairs) - _MOST_REPAIRS
         lines += [make_line(f"  and {more} more that cost less")] if more > 0 else []
     lines += [BLANK, make_heading("Settings")]
-    lines += _setting_lines(answer, width)
-    if answer.platform is not None:
+    lines += _setting_lines(answer, width, everything)
+    if answer.platform is not None and everything:
         lines += _platform_lines(answer.platform, width)
     lines += _placement_lines(answer, width)
     return lines
@@ -190,12 +190,12 @@ def _worst_loss(rows: Sequence[Prediction]) -> tuple[Bound, Prediction, Predicti
     return min(losses)[2:] if losses else None
 
 
-def _setting_lines(answer: Recommendation, width: int) -> Iterator[Line]:
+def _setting_lines(answer: Recommendation, width: int, everything: bool) -> Iterator[Line]:
     if not answer.settings:
         yield make_line("  Set nothing." + (" Repair first." if answer.repairs else ""))
     for setting in answer.settings:
         yield from _advice_lines(setting, width)
-    for row in answer.not_needed:
+    for row in answer.not_needed if everything else ():
         yield from wrap_paragraph(f"{row.name}: not needed, {row.reason}", width, indent="    ", first="  - ")
 
 

@@ -32,7 +32,8 @@ _SINCE_BOOT = re.compile(r"\+(\d{1,12}\.\d{1,9}) s")  # where the time of the bo
 
 @rule("nic-firmware-dead")
 def nic_firmware_dead(case: RuleContext) -> Iterator[Result]:
-    nics = {nic.pci: nic for nic in case.topology.nics if nic.pci and (nic.driver or "").startswith(_DRIVERS)}
+    own_last = sorted(case.topology.nics, key=lambda nic: nic.id == nic.pci)  # a function, not its sub-functions
+    nics = {nic.pci: nic for nic in own_last if nic.pci and (nic.driver or "").startswith(_DRIVERS)}
     unlisted = _find_unlisted(case)
     if not nics and not unlisted:
         yield NotApplicable(
@@ -83,7 +84,7 @@ def _fail_firmware(case: RuleContext, nic: Nic | None, pci: str, signs: Sequence
         severity=severity,
         confidence="high" if nic or stopped else "medium",
         cause=worst.code or "",
-        places=frozenset({nic.id if nic else pci, pci}),
+        places=frozenset({pci, *(one.id for one in case.topology.nics if one.pci == pci)}),
     )
 
 

@@ -97,11 +97,11 @@ def _judge_class_usage(case: RuleContext, counters: RocePortCounters) -> Result:
         delta_by_priority(case, counters, "tx_prio{}_bytes"),
         delta_by_priority(case, counters, "rx_prio{}_bytes"),
     )
-    early = settling_reason(case)
-    if not sent or not received or early:
+    if not sent or not received or settling_reason(case):
         why = delta(case, counters.eth, ["tx_prio0_bytes"])
-        gap = early or getattr(why, "gap", None) or Reason("not-shown", detail="its bytes by priority are not known")
-        return with_subject(counters.place, why) if isinstance(why, NotApplicable | Unknown) else Unknown(subject, gap)
+        if not isinstance(why, CounterDelta):
+            return with_subject(counters.place, why)
+        return Unknown(subject, why.gap or Reason("not-shown", detail="its bytes by priority are not known"))
     rdma = rdma_bytes(case, counters)
     if rdma is None:
         return Unknown(subject, Reason("not-shown", detail="its RDMA bytes are not counted"))

@@ -293,7 +293,8 @@ def _judge_ecn_off(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> Resu
     elif all(_is_enabled(ecn.get(side), priority) for side in _SIDES):
         return Pass(qos_path.each.subject)
     else:
-        known = Reason("not-known", fact="which priority RDMA uses") if ecn else Reason("not-reported", fact="it")
+        is_read = priority is None and all(ecn.get(side) for side in _SIDES)
+        known = Reason("not-known", fact="which priority RDMA uses") if is_read else Reason("not-reported", fact="it")
         return Unknown(qos_path.each.subject, known.prefixed("whether ECN is on for RDMA is not known: "))
     bare = not qos_path.protected and qos_path.verdict != "pause"
     programmable = declared is None and (qos_path.each.nic.model or "").startswith(_PROGRAMMABLE)

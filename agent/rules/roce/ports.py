@@ -32,6 +32,8 @@ class RocePort(msgspec.Struct, frozen=True):
     @property
     def label(self) -> str:
         """The port for people, with its interface."""
+        if self.netdev and self.netdev.label == self.nic.label:
+            return self.nic.label
         port = f"{self.nic.label}/{self.port.port}"
         return f"{port} ({self.netdev.label})" if self.netdev else port
 

@@ -169,6 +169,30 @@ def test_each_kind_of_contradiction_is_found(outputs: Outputs, fact: str) -> Non
     assert None is report.node.hostname
 
 
+@pytest.mark.parametrize(
+    ("listed", "named", "is_mixed"),
+    [
+        (("mlx5_0", "mlx5_1"), ("mlx5_0", "mlx5_bond_0"), True),
+        (("mlx5_0", "mlx5_1"), ("mlx5_0",), False),
+        (("mlx5_0",), ("mlx5_0", "mlx5_1"), False),
+        (("mlx5_0", "mlx5_1"), ("mlx5_0", "mlx5_1"), False),
+    ],
+    ids=["each has one that the other lacks", "a port that is lost", "one that came later", "the same names"],
+)
+def test_two_lists_of_all_rdma_devices_are_compared(
+    listed: tuple[str, ...], named: tuple[str, ...], is_mixed: bool
+) -> None:
+    """mlx5_N names devices on every host: what each list alone has shows that they are of two."""
+    ibstat = "".join(
+        HEALTHY.replace("mlx5_0", name).replace("a088c20300ab0001", f"a088c20300ab001{number}")
+        for number, name in enumerate(named)
+    )
+    links = "".join(f"link {name}/1 state ACTIVE physical_state LINK_UP netdev ib_{name} \n" for name in listed)
+    report = scan_outputs({"ibstat.txt": ibstat, "rdma_link.txt": links})
+
+    assert is_mixed == bool(report.source.hosts)
+
+
 def test_an_earlier_output_of_the_same_host_is_no_other_host(tmp_path: Path) -> None:
     """A thread goes on: the port is down, then it is up, of one GUID; the first is used, and the other is named."""
     text = f"```\n{HEALTHY}```\nand after the switch was restarted:\n```\n{HEALTHY.replace('Active', 'Down')}```\n"

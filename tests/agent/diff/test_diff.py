@@ -22,6 +22,7 @@ from fixtures.machine import base_of
 from tests.agent.diff.changed import HGX, PCIE, ROCE, changed, renamed, renumbered, rows, shuffled
 from tests.machines import HOSTS, SOME_FAULTS, scan_machine
 
+UNREAD = ("pci", "lspci", "nvml", "nvidia_smi")
 LATER = {"observed_at": "2026-01-15T09:00:00Z"}
 
 
@@ -117,6 +118,20 @@ def test_a_gpu_that_went_shifts_only_names() -> None:
     assert ["devices gone gpu", "devices renamed gpu"] == [f"{c.group} {c.kind} {c.what}" for c in result.changes]
     assert [f"GPU2 ({lost.uuid})"] == [p.label for p in result.changes[0].subjects]
     assert 5 == len(result.changes[1].subjects)
+    assert ("ok", ["GPU2"], []) == (result.new.verdict, result.new.missing, result.old.missing)
+    assert ": 1 device is missing: GPU2 (verdict" in " ".join(to_plain_text(page(result, 200)).split())
+    unread = [msgspec.structs.replace(p, status="denied") if p.name in UNREAD else p for p in new.probes]
+    assert [] == diff(old, changed(new, probes=unread)).new.missing
+
+
+def test_devices_that_only_got_a_name_are_the_same() -> None:
+    """A source without ids of vendors, and one without PCI addresses of NICs, compared with one that has both."""
+    whole = scan_machine(ROCE)
+    bare = rows(whole, "pci", lambda f: msgspec.structs.replace(f, name=None, vendor=None, device=None))
+    bare = rows(bare, "nics", lambda n: msgspec.structs.replace(n, id=n.label, pci=None, node_guid=None))
+
+    for result in (diff(bare, whole), diff(whole, bare)):
+        assert [] == [change for change in told(result) if change.startswith("devices")]
 
 
 def test_a_swapped_card_is_replaced() -> None:

@@ -294,3 +294,95 @@ def test_a_consequence_alone_is_called_one(tmp_path: Path) -> None:
 
     assert ("failed", "low") == (result.job.ended, first(result).confidence)
     assert "not in these files" in result.headline
+
+
+def test_a_bootstrap_on_a_bridge_of_containers(tmp_path: Path) -> None:
+    """A setting: the address is of one host alone; of a job on one host, and of a network of all, it is none."""
+    refused = warn(
+        2, "socketStartConnect: Connect to {}<43215> failed : Connection refused", "gpu2", place="socket.cc:4"
+    )
+    for interface, address, hosts, setting in (
+        ("docker0", "172.17.0.1", ("gpu1", "gpu2"), True),
+        ("ens5", "169.254.3.4", ("gpu1", "gpu2"), True),
+        ("ens5", "10.1.0.4", ("gpu1", "gpu2"), True),  # each of them has it
+        ("eth0", "10.0.0.1", ("gpu1",), False),
+        ("lo", "127.0.0.1", (), False),
+    ):
+        lines = "".join(info(number * 2, f"Bootstrap : Using {interface}:{address}<0>", host, 0)
+                        for number, host in enumerate(hosts))  # fmt: skip
+        lines += info(2, "NET/IB : No device found.", "gpu2", 0)
+        result = answer(tmp_path, log=lines + refused.format(address))
+        cause = first(result)
+
+        assert "connect-failed" == cause.id
+        assert setting == (cause.at_fault.kind == "setting"), interface
+        assert setting == ("NCCL_SOCKET_IFNAME" in " ".join(cause.next)), interface
+
+
+def test_a_time_limit_and_other_ends_from_outside(tmp_path: Path) -> None:
+    """What was reached, and what the scheduler says else."""
+    step = "slurmstepd: error: *** STEP 7.0 ON gpu1 CANCELLED AT 2026-11-21T09:00:02{} ***\n"
+    limit = answer(tmp_path, log=begin(2) + steps() + step.format(" DUE TO TIME LIMIT"))
+    other = answer(tmp_path, log=begin(2) + steps() + step.format(" DUE TO PREEMPTION"))
+    bare = answer(tmp_path, log=begin(2) + steps() + step.format(""))
+
+    assert [["time-limit"], ["cancelled"], ["cancelled"]] == [
+        [cause.id for cause in result.causes] for result in (limit, other, bare)
+    ]
+    assert "the job was ended from outside DUE TO PREEMPTION" == first(other).summary
+    assert "the job was ended from outside" == first(bare).summary
+
+
+def test_an_access_violation_of_the_host_whose_peer_is_refused(tmp_path: Path) -> None:
+    """The registration of the host that was written to is at fault, not the rank that got the status."""
+    log = begin(4, 2) + steps()
+    log += warn(3, "NET/IB : mlx5_1:1 Got async fatal event on QP 0x2f1: local access violation work queue error",
+                "gpu2", at="07:14:02")  # fmt: skip
+    log += warn(1, "NET/IB: Got completion from peer 10.0.0.2<51003> with status=IBV_WC_REM_ACCESS_ERR(10) "
+                "opcode=IBV_WC_RDMA_WRITE(1) vendor_err=136 hca mlx5_1", at="07:14:03")  # fmt: skip
+    result = answer(tmp_path, log=log)
+
+    assert ("device-event", "gpu2", "mlx5_1") == (
+        first(result).id,
+        first(result).at_fault.host,
+        first(result).at_fault.nic,
+    )
+
+
+def test_the_npu_that_did_not_wait(tmp_path: Path) -> None:
+    """Ranks of HCCL that waited are told apart by their numbers."""
+    line = (
+        "[ERROR] HCCL({0},python):2026-11-21-07:31:0{1}.100.100 [task_exception_handler.cc:560] [{0}]Task run failed, "
+        "base information is tag[AllReduce_10.9.0.1]. groupRank information is group:[hccl_world_group], "
+        "user define information[], rankSize[4], rankId[{1}].\n"
+    )
+    root = (
+        "[INFO] HCCL({0},python):2026-11-21-07:00:00.1 [op.cc:1] [{0}]Entry-XInner:ranks[4], rank[{1}], rootinfo: x\n"
+    )
+    for rank in range(4):
+        text = root.format(9000 + rank, rank) + (line.format(9000 + rank, rank) if rank != 3 else "")
+        (tmp_path / f"plog-{rank}").write_text(text)
+    result = answer(tmp_path)
+
+    assert ("rank-silent", [3]) == (first(result).id, first(result).at_fault.ranks)
+
+
+def test_the_pod_that_was_killed_for_its_memory(tmp_path: Path) -> None:
+    """As `kubectl describe pod` names it."""
+    text = "Name:         worker-1\nState:        Terminated\n  Reason:     OOMKilled\n"
+    result = answer(
+        tmp_path, log=begin(2) + steps() + warn(0, "Connection closed by remote peer worker-1<5>"), pod=text
+    )
+
+    assert ("oom-kill", "worker-1") == (first(result).id, first(result).at_fault.host)
+
+
+def test_mpirun_names_the_rank_of_a_process(tmp_path: Path) -> None:
+    """Whose own lines have its number alone."""
+    text = (
+        "[1763712862.396315] [gpu-m07:82049:0]  ib_mlx5_log.c:179  UCX  ERROR Transport retry count exceeded on "
+        "mlx5_2:1/IB (synd 0x15 vend 0x81 hw_synd 0/0)\n"
+        "mpirun noticed that process rank 18 with PID 82049 on node gpu-m07 exited on signal 6 (Aborted).\n"
+    )
+
+    assert [18] == first(answer(tmp_path, log=text)).at_fault.ranks

@@ -67,7 +67,7 @@ def test_the_page_is_one_file_that_loads_nothing(tmp_path: Path, capsys: pytest.
     assert "Content-Security-Policy" in text
     assert "src=" not in text
     assert "Time line" in text
-    ElementTree.fromstring(text.split("<h2>Time line</h2>")[1].split("</svg>")[0].partition(">")[2] + "</svg>")
+    ElementTree.fromstring(text.split("<h2>Time line</h2><div>")[1].split("</table>")[0] + "</table>")
 
 
 def test_stdin_and_compressed_files(

@@ -117,3 +117,13 @@ def test_every_line_of_a_long_log_is_read_at_its_number(tmp_path: Path) -> None:
 
         assert [before + 1] == [row.line for row in first(result).evidence]
         assert before + 1 == result.source.files[0].lines
+
+
+def test_an_indented_paste(tmp_path: Path) -> None:
+    """As a list of Markdown has it: a table of nccl-tests with the prefixes of mpirun."""
+    head = "#  size count type redop root time algbw busbw #wrong time algbw busbw #wrong"
+    rows = [f"{1 << size} {1 << size - 2} float sum -1 100 30.0 40.0 0 100 30.0 40.0 0" for size in (28, 29, 30)]
+    lines = [head, *rows, "# Out of bounds values : 0 OK", "# Avg bus bandwidth    : 40.0"]
+    result = answer(tmp_path, notes="1. Run it:\n" + "".join(f"   [1,0]<stdout>:{line}\n" for line in lines))
+
+    assert ("No failure in it", [3]) == (result.headline, [table.rows for table in result.measured])

@@ -28,6 +28,7 @@ from agent.recommend.predict import AS_IS, HEALTHY, Request, predict, version_of
 from agent.recommend.rails import merge_rails
 from agent.recommend.settings import to_lines
 from agent.recommend.validated import compare_platform
+from agent.reports import encode_report
 from tests.machines import HOSTS, scan_faults, scan_machine
 
 H100 = "8xh100-sxm-2s-8xcx7-ib-4nvsw"
@@ -304,6 +305,27 @@ def test_set_nothing_is_the_default_answer() -> None:
     assert "  Set nothing. Repair first.\n" in text
     assert "caps all-gather on 2 nodes at 181 of 362 GB/s: -50% for every job" in text
     assert "inside the node nothing is lost" in " ".join(text.split())
+    assert "not needed" not in text
+    assert "NCCL_BUFFSIZE, NCCL_NTHREADS: not needed" in to_plain_text(render_recommendation(healthy, 100, True))
+
+
+def test_nothing_to_predict_is_exit_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where only the model does not fit, what hurts is written first; without a GPU nothing is."""
+    request = ["recommend", "--report", str(tmp_path / "report.json")]
+    pcie = with_settings(scan_machine("8xl40s-pcie-2s-2xcx7-roce"), NCCL_ALGO="Ring")
+    bare = msgspec.structs.replace(pcie, topology=msgspec.structs.replace(pcie.topology, gpus=[], paths=[]))
+
+    (tmp_path / "report.json").write_bytes(encode_report(pcie))
+    assert 2 == run(request)
+    out, err = capsys.readouterr()
+    assert "  remove NCCL_ALGO\n" in out
+    assert "error: nothing can be predicted: GPUs without direct links" in err
+    assert 0 == run([*request, "--format", "conf"])
+    assert capsys.readouterr().out.startswith("# remove NCCL_ALGO\n")
+    (tmp_path / "report.json").write_bytes(encode_report(bare))
+    for form in ("text", "conf"):
+        assert 2 == run([*request, "--format", form])
+        assert ("", "error: nothing can be predicted: missing in the report: topology.gpus\n") == capsys.readouterr()
 
 
 @pytest.mark.parametrize(
@@ -343,8 +365,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert [("healthy", GIB, 4, "ring")] == [
         (result["case"], result["size_bytes"], result["nodes"], result["algorithm"]) for result in answer["predictions"]
     ]
-    assert 0 == run([*request, "--size", "1K", "--nodes", "1", "--collective", "sendrecv"])
-    assert "below 8 MB" in capsys.readouterr().out
+    assert 2 == run([*request, "--size", "1K", "--nodes", "1", "--collective", "sendrecv"])
+    assert capsys.readouterr().err.startswith("error: nothing can be predicted: below 8 MB")
     page = tmp_path / "page.html"
     assert 0 == run([*request, "--format", "html", "--output", str(page)])
     assert "all-reduce" in page.read_text()
@@ -411,4 +433,4 @@ def test_a_cloud_is_compared_with_what_is_validated_on_it(cloud: str, setting: s
 
     assert result is not None
     assert (differs, not differs) == (f"{setting}={value}" in " ".join(result.differs), setting in result.same)
-    assert "for comparison only" in to_plain_text(render_recommendation(answer_report(report, Question()), 100))
+    assert "for comparison only" in to_plain_text(render_recommendation(answer_report(report, Question()), 100, True))

@@ -286,6 +286,13 @@ def test_what_many_rules_ask_is_made_once() -> None:
     assert [case] == collected
 
 
+def test_without_an_earlier_sample_that_is_the_reason_for_each_counter() -> None:
+    """Not that the counter is missing, which nobody could know."""
+    case = replace(server(), window=CountersWindow(reset_reason="the host was restarted"))
+
+    assert "the host was restarted" == case.not_moved("port:a", "x")
+
+
 def test_a_gap_of_all_counters_is_the_reason_for_each() -> None:
     """A counter's own gap is named before that of all."""
     window = CountersWindow(seconds=60.0, not_compared={"port:a": {"*": "the driver was loaded anew"}})

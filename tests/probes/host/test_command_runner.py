@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from probes.host import process as tool
-from probes.host.commands import COMMANDS
+from probes.host.commands import BOUND_SECONDS, COMMANDS, SERVICE_JOURNAL
 from probes.host.interface import Absent, Failed, TimedOut
 from probes.host.live import LiveHost
 from probes.host.process import describe_process, run_tool
+from probes.services import probe as services
 
 PATIENCE = 30.0  # on a busy machine; what hangs here does so for 60 s or for ever
 
@@ -247,7 +248,10 @@ def test_the_list_holds_only_what_reads() -> None:
     assert {("nv-fabricmanager", "--version"), ("nvidia-imex-ctl", "-q")} == {a for a in others if a[0][:2] == "nv"}
     assert all(argv == ("rdma", "link") for argv in others if argv[0] == "rdma")
     assert all(argv == ("lldpctl", "-f", "json") for argv in others if argv[0] == "lldpctl")
-    assert all(argv[1:4] == ("-k", "-b", "-q") for argv in others if argv[0] == "journalctl")
+    journals = [argv for argv in others if argv[0] == "journalctl"]
+    assert {("-k", "-b", "-q"), ("-b", "-q", "--no-pager")} == {argv[1:4] for argv in journals}
+    assert all("-n" in argv for argv in journals if "-k" not in argv)  # that of services: so many lines, few seconds
+    assert all(BOUND_SECONDS[argv] < services.PROBE.bound_seconds for argv in SERVICE_JOURNAL)
 
 
 def test_nothing_is_started_in_the_suite_unasked(monkeypatch: pytest.MonkeyPatch) -> None:

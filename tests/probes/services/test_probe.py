@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from probes.host.commands import SERVICE_JOURNAL
 from probes.host.interface import READ_LIMIT_BYTES, Denied
 from probes.probe import Status, outcome_of
 from probes.services import probe as services
@@ -201,3 +202,38 @@ def test_no_version_is_no_version(text: str, said: str | None) -> None:
 def test_words() -> None:
     """A state stands alone on its line."""
     assert ("READY", None, 1) == (parse_state("\nREADY\n"), parse_state("not READY"), parse_nodes("a"))
+
+
+JOURNAL = (
+    "2026-11-20T09:40:11.120001+00:00 n7 systemd[1]: Starting NVIDIA fabric manager service...\n"
+    "2026-11-20T09:40:12.480001+00:00 n7 nv-fabricmanager[4100]: detected number of NVSwitches don't match with any "
+    "supported system topology, aborting fabric manager\n"
+    "2026-11-20T09:40:12.500001+00:00 n7 systemd[1]: nvidia-fabricmanager.service: Failed with result 'exit-code'.\n"
+)
+
+
+def node_with_journal(stdout: str, unit: str = "nvidia-fabricmanager") -> Machine:
+    host = booted().put({f"{UNITS}/{unit}.service": DAEMON})
+    host.live = True
+    return host.says(*SERVICE_JOURNAL[0], stdout=stdout)
+
+
+def test_the_journal_of_an_installed_service_is_read_by_one_command():
+    """A stopped service and a failed one leave the same traces: the journal tells them apart, and why."""
+    host = node_with_journal(JOURNAL)
+    facts = outcome_of(services.PROBE, host).facts
+
+    assert {"failed", "fm-topology"} == {event.code for event in facts.events}
+    assert "failed" == {service.name: service.state for service in facts.services}["nvidia-fabricmanager"]
+
+
+@pytest.mark.parametrize(
+    "host",
+    [node_with_journal(""), node_with_journal(JOURNAL, "irqbalance"), booted()],
+    ids=["not readable for this user", "no service with a journal that is read", "no such command"],
+)
+def test_without_a_journal_the_traces_are_all(host: Machine):
+    outcome = outcome_of(services.PROBE, host)
+
+    assert Status.OK == outcome.status
+    assert () == outcome.facts.events

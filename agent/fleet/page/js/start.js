@@ -59,8 +59,8 @@ const takeView = (hash) => {
 };
 const find = () => {
   pressed(pickedLook);
-  $("drain").hidden = !picked && !$("find").value;
   view.mask = matching($("find").value, picked);
+  $("drain").hidden = (!picked && !$("find").value) || !view.mask.some((shown, node) => shown && LOOKS[look[node]] === "critical");
   listed = FIRST;
   list();
   if (pickedAbout) $("hits").textContent += ": " + pickedAbout;

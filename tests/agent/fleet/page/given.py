@@ -120,7 +120,7 @@ def fleet(count: int, unit: int = 32) -> FleetScene:
                 title="Findings", anchor="findings",
                 said=[PageItem(words=f"A link runs below what both ends can, on {len(wide)} nodes",
                            about="pcie-width-downgraded", severity="error", nodes=wide,
-                           more=[("remedy", "Reseat the board.")])],
+                           more=[("fix", "Drain the node. Reseat the board.")])],
             ),
             Section(
                 title="Odd ones", anchor="outliers",

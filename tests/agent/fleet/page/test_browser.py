@@ -347,6 +347,9 @@ def test_host_lists_and_the_drain_command_are_copied(show: Any) -> None:
     page.wait_for_selector("#drain:visible")
     page.click("#hosts")
     assert "gpu[001,051]" == page.evaluate("took")
+    page.fill("#find", "is:warning")
+    page.wait_for_selector("#drain", state="hidden")  # nothing advises it there
+    assert not page.query_selector("#outliers ~ article .drains")
 
 
 def test_a_host_name_cannot_leave_the_quotes_of_the_command(show: Any) -> None:

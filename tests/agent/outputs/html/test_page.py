@@ -236,6 +236,20 @@ def test_nothing_to_check_is_neutral() -> None:
     assert "NOTHING TO CHECK" in page.texts["strong"]
 
 
+def test_a_host_without_gpus_has_a_picture_too() -> None:
+    """Its CPUs, network controllers with their interfaces and links, and its drive; each with a line in the table."""
+    page = Elements(render_html(scan_machine("cpu-only-2s")))
+    texts = page.texts["text"]
+
+    assert [text for text in texts if text.startswith("CPU ")] == ["CPU 0", "CPU 1"]
+    assert 4 == texts.count("NIC")
+    assert "NVMe" in texts
+    assert "Gen3 x8 · 7.9 GB/s" in texts
+    assert [text for text in texts if text.startswith("enp49s0f0")]
+    assert {"NVMe drives", "Other devices"} <= set(page.texts["th"])
+    assert "enp49s0f0" in " ".join(page.texts["span"])
+
+
 def test_a_card_names_the_part_its_far_end_and_what_to_do() -> None:
     """Identifiers, the commands that confirm it, each with a button, and steps in order with their outcomes."""
     report = scan_machine(H100, "gpu-width-x8")

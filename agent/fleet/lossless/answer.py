@@ -1,0 +1,148 @@
+"""The answer of `fleet lossless` as data: hops with their verdicts, paths by their weakest hop, findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from agent.fleet.cluster.cabling_plan import Planned
+from agent.fleet.lossless.class_rules import find_class_faults
+from agent.fleet.lossless.counter_rules import find_counter_faults
+from agent.fleet.lossless.fabric_rules import find_fabric_faults
+from agent.fleet.lossless.fault import Fault, HopCase
+from agent.fleet.lossless.findings import fold_faults, severity_of
+from agent.fleet.lossless.guard_rules import find_guard_faults, settle_watchdog
+from agent.fleet.lossless.hop import End, HostPort
+from agent.fleet.lossless.host_ports import Marking, choose_marking, commonest
+from agent.fleet.lossless.join import join
+from agent.fleet.lossless.link_rules import find_link_faults
+from agent.fleet.lossless.paths import Paths, count_paths
+from agent.fleet.lossless.rows import HopEnd, HopRow, SwitchRow
+from agent.fleet.lossless.traffic import Traffic
+from agent.fleet.lossless.verdict import VERDICTS, judge_hop
+from agent.model.finding import Finding
+from probes.switches.facts import SwitchFacts
+
+SCHEMA = "fabricscope.lossless/1"
+
+
+class LosslessAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole answer."""
+
+    schema: str = SCHEMA
+    dscp: int
+    dscp_source: str
+    switches: list[SwitchRow]
+    hosts: int
+    host_ports: int
+    counts: dict[str, int]
+    hops: list[HopRow]
+    paths: Paths
+    findings: list[Finding]
+    not_read: list[str]
+    notes: list[str]
+
+
+class Inputs(NamedTuple):
+    """All that was given. `only_known_hosts`: hosts without a report are no part of the question."""
+
+    switches: Mapping[str, SwitchFacts]
+    before: Mapping[str, SwitchFacts]
+    hosts: Sequence[HostPort]
+    plan: Sequence[Planned]
+    problems: Sequence[str]
+    dscp: int | None = None
+    only_known_hosts: bool = False
+
+
+def judge(inputs: Inputs) -> LosslessAnswer:
+    """The answer from what was read."""
+    marking = choose_marking(inputs.dscp, inputs.hosts)
+    joined = join(inputs.switches, inputs.before, inputs.hosts, inputs.plan, inputs.only_known_hosts)
+    host_mtu = commonest(host.mtu for host in inputs.hosts)
+    cnp = commonest(host.cnp_dscp for host in inputs.hosts)
+    cases = [HopCase(hop, marking.dscp, marking.by_hosts, host_mtu, cnp) for hop in joined.hops]
+    faults = list(_find_faults(cases))
+    by_hop: dict[int, list[Fault]] = {}
+    for fault in faults:
+        by_hop.setdefault(id(fault.hop), []).append(fault)
+    hops = [_make_row(case, by_hop.get(id(case.hop), [])) for case in cases]
+    return LosslessAnswer(
+        dscp=marking.dscp,
+        dscp_source=marking.why,
+        switches=[_make_switch(switch) for switch in inputs.switches.values()],
+        hosts=len({host.host for host in inputs.hosts}),
+        host_ports=len(inputs.hosts),
+        counts={verdict: sum(hop.verdict == verdict for hop in hops) for verdict in VERDICTS},
+        hops=hops,
+        paths=count_paths(hops),
+        findings=fold_faults(faults, marking.dscp),
+        not_read=list(inputs.problems),
+        notes=[*joined.notes, *_note_marking(marking, inputs)],
+    )
+
+
+def _find_faults(cases: Sequence[HopCase]) -> Iterable[Fault]:
+    faults = [
+        fault
+        for case in cases
+        for find in (find_class_faults, find_guard_faults, find_link_faults, find_counter_faults)
+        for fault in find(case)
+    ]
+    return [*settle_watchdog(faults, cases), *find_fabric_faults(cases)]
+
+
+def _note_marking(marking: Marking, inputs: Inputs) -> Iterable[str]:
+    others = sorted({host.dscp for host in inputs.hosts if host.dscp is not None} - {marking.dscp})
+    if others:
+        yield f"hosts also mark DSCP {', '.join(map(str, others[:8]))}: ask about each with --dscp"
+
+
+def _make_row(case: HopCase, faults: Sequence[Fault]) -> HopRow:
+    hop = case.hop
+    verdict = judge_hop(case, faults, [severity_of(fault) for fault in faults])
+    return HopRow(
+        a=_make_end(hop.a, case.traffic[0]),
+        b=_make_end(hop.b, case.traffic[1]),
+        verdict=verdict.verdict,
+        reason=verdict.reason,
+        settle=verdict.settle,
+        told_by=hop.told_by,
+        metres_plan=hop.metres_plan,
+        metres_module=hop.metres_module,
+        findings=sorted({fault.rule for fault in faults}),
+    )
+
+
+def _make_end(end: End, traffic: Traffic) -> HopEnd:
+    return HopEnd(
+        node=end.node,
+        port=end.port,
+        kind="switch" if end.switch is not None else "host" if end.host is not None else "unknown",
+        rail=end.host.rail if end.host is not None else None,
+        alias=end.facts.alias if end.facts is not None else None,
+        trust=end.facts.trust if end.facts is not None else end.host.trust if end.host is not None else None,
+        priority=traffic.priority,
+        pfc=sorted(traffic.pfc) if traffic.pfc is not None else None,
+        queue=traffic.queue,
+        speed_gbit_s=end.speed,
+        mtu=end.mtu,
+        fec=end.fec,
+    )
+
+
+def _make_switch(switch: SwitchFacts) -> SwitchRow:
+    return SwitchRow(
+        name=switch.name,
+        nos=switch.nos,
+        model=switch.model,
+        version=switch.version,
+        role=switch.role,
+        ports=len(switch.ports),
+        complete=switch.configuration,
+        unknown_columns=switch.unknown_columns,
+        sources=switch.sources,
+        observed_at=switch.observed_at,
+    )

@@ -1,0 +1,215 @@
+"""Faults of traffic classes: which priority a DSCP has at both ends of a hop, and whether it has PFC there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from agent.fleet.lossless.fault import Fault, HopCase, config_source
+from agent.fleet.lossless.hop import End
+from agent.fleet.lossless.traffic import Traffic, describe_priorities
+
+MOST_PRIORITIES = 2  # with PFC: each takes headroom from all others
+
+
+def find_class_faults(case: HopCase) -> Iterator[Fault]:
+    """Of both ends; none of a hop that is lossy by design."""
+    if case.by_design:
+        return
+    for end, traffic, far, at_far in case.sides():
+        if end.facts is not None:
+            yield from _judge_switch(case, end, traffic, far, at_far)
+        elif end.host is not None:
+            yield from _judge_host(case, end, traffic, far, at_far)
+    at_a, at_b = case.traffic
+    if at_a.lossless and at_b.lossless and at_a.priority != at_b.priority:
+        yield _class_differs(case, case.hop.b if case.hop.b.facts else case.hop.a)
+    yield from _judge_flags(case)
+
+
+def _judge_switch(case: HopCase, end: End, traffic: Traffic, far: End, at_far: Traffic) -> Iterator[Fault]:
+    priority, pfc = traffic.priority, traffic.pfc
+    if pfc is not None and not pfc:
+        if at_far.pfc:
+            yield _pfc_one_end(case, end, traffic, far, at_far)
+        else:
+            yield _pfc_off(case, end)
+        return
+    if traffic.lossless is not False or pfc is None:
+        if traffic.lossless and len(pfc or ()) > 1:
+            yield from _pfc_extra(case, end, traffic)
+        return
+    if traffic.trusts_dscp is False:
+        yield _trust(case, end, traffic, far)
+    elif at_far.lossless and at_far.priority == priority:
+        yield _pfc_one_end(case, end, traffic, far, at_far)
+    else:
+        yield _dscp_lossy(case, end, traffic)
+
+
+def _judge_host(case: HopCase, end: End, traffic: Traffic, far: End, at_far: Traffic) -> Iterator[Fault]:
+    """Only where the switch is right: else its fault is the one to begin with, or the host's own rules are."""
+    if traffic.lossless is not False or not at_far.lossless:
+        return
+    if traffic.trusts_dscp is False and traffic.pfc:
+        yield _trust(case, end, traffic, far)
+    elif traffic.pfc and traffic.priority != at_far.priority:
+        yield _class_differs(case, end)
+    else:
+        yield _pfc_one_end(case, end, traffic, far, at_far)
+
+
+def _dscp_lossy(case: HopCase, end: End, traffic: Traffic) -> Fault:
+    assert end.facts is not None
+    named = f" (map {end.facts.dscp_map})" if end.facts.dscp_map else ""
+    protected = describe_priorities(traffic.pfc or frozenset())
+    return Fault(
+        "sw-dscp-lossy",
+        end,
+        case.hop,
+        f"DSCP {case.dscp} has priority {traffic.priority}{named}, which has no PFC; PFC is on for {protected}",
+        (
+            (f"priority of DSCP {case.dscp}", str(traffic.priority), config_source(end)),
+            ("PFC", protected, config_source(end)),
+        ),
+        cause=f"map {end.facts.dscp_map}",
+        lossy=True,
+        values={"priority": _first(traffic), "classes": _describe_classes(end.facts.dscp_prio or {}, traffic)},
+    )
+
+
+def _describe_classes(priorities: Mapping[int, int], traffic: Traffic) -> str:
+    """Values of NCCL_IB_TC whose DSCP has PFC at the port, as far as they are few."""
+    dscps = sorted(dscp for dscp, priority in priorities.items() if priority in (traffic.pfc or ()) and dscp)
+    if not dscps:
+        return "no DSCP leads to one"
+    return ", ".join(f"DSCP {dscp} is NCCL_IB_TC={dscp * 4}" for dscp in dscps[:4])
+
+
+def _pfc_off(case: HopCase, end: End) -> Fault:
+    return Fault(
+        "sw-pfc-off",
+        end,
+        case.hop,
+        "PFC is off for all priorities",
+        (("PFC", "no priority", config_source(end)),),
+        cause="no PFC",
+        lossy=True,
+        values={"priority": "3"},
+    )
+
+
+def _pfc_one_end(case: HopCase, end: End, traffic: Traffic, far: End, at_far: Traffic) -> Fault:
+    protected = at_far.pfc or frozenset()
+    priority = at_far.priority if at_far.priority in protected else min(protected, default=None)
+    sent = far.facts.counters.get(f"pfc_tx_{priority}") if far.facts is not None else None
+    evidence = [
+        (f"PFC of {end.label}", describe_priorities(traffic.pfc or frozenset()), config_source(end)),
+        (f"PFC of {far.label}", describe_priorities(protected), config_source(far)),
+    ]
+    ignored = ""
+    if sent:
+        evidence.append((f"pauses that {far.label} sent", f"{sent:,}", far.switch.sources[0] if far.switch else ""))
+        ignored = f"; {far.node} sent {sent:,} pauses that this end ignores"
+    return Fault(
+        "sw-pfc-one-end",
+        end,
+        case.hop,
+        f"no PFC for priority {priority} here, and PFC for it at the other end",
+        tuple(evidence),
+        cause=f"far {far.node}" if end.host is None else "host",
+        lossy=True,
+        values={"priority": str(priority)},
+        detail=f" ({far.label}){ignored}",
+    )
+
+
+def _trust(case: HopCase, end: End, traffic: Traffic, far: End) -> Fault:
+    trust = end.facts.trust if end.facts is not None else end.host.trust if end.host else None
+    ignores = "trusts neither DSCP nor tags" if trust == "none" else "trusts VLAN tags, and the packets have none"
+    return Fault(
+        "sw-trust-differs",
+        end,
+        case.hop,
+        f"this end {ignores}: DSCP {case.dscp} lands in priority 0, which has no PFC",
+        (
+            ("trust", str(trust), config_source(end)),
+            ("PFC", describe_priorities(traffic.pfc or frozenset()), config_source(end)),
+        ),
+        cause=f"trust {trust}",
+        lossy=True,
+        values={"priority": _first(traffic)},
+    )
+
+
+def _class_differs(case: HopCase, end: End) -> Fault:
+    (a, b), (at_a, at_b) = case.hop.ends, case.traffic
+    (here, far), other = ((at_a, at_b), b) if end is a else ((at_b, at_a), a)
+    return Fault(
+        "sw-class-differs",
+        end,
+        case.hop,
+        f"DSCP {case.dscp} has priority {here.priority} here and {far.priority} at the other end",
+        (
+            (f"priority of DSCP {case.dscp} at {a.label}", str(at_a.priority), config_source(a)),
+            (f"priority of DSCP {case.dscp} at {b.label}", str(at_b.priority), config_source(b)),
+        ),
+        cause=f"{here.priority} {far.priority}",
+        lossy=True,
+        values={"priority": str(far.priority)},
+        detail=f" ({other.label})",
+    )
+
+
+def _pfc_extra(case: HopCase, end: End, traffic: Traffic) -> Iterator[Fault]:
+    """More priorities with PFC than hosts use; two are common, and no more than a note."""
+    pfc = traffic.pfc or frozenset()
+    many = len(pfc) > MOST_PRIORITIES
+    if not many and not case.by_hosts:
+        return
+    others = pfc - {traffic.priority}
+    yield Fault(
+        "sw-pfc-extra",
+        end,
+        case.hop,
+        f"PFC is on for {describe_priorities(pfc)}; RDMA uses priority {traffic.priority}",
+        (("PFC", describe_priorities(pfc), config_source(end)),),
+        severity="warning" if many else "info",
+        cause=",".join(map(str, sorted(pfc))),
+        values={"priority": str(min(others, key=int))},
+    )
+
+
+def _judge_flags(case: HopCase) -> Iterator[Fault]:
+    flags = [end.facts.pfc_asymmetric if end.facts is not None else None for end in case.hop.ends]
+    if None not in flags and flags[0] != flags[1]:
+        end = case.hop.a if flags[0] else case.hop.b
+        yield Fault(
+            "sw-pfc-asymmetric",
+            end,
+            case.hop,
+            "asymmetric PFC is on at this end only",
+            (("asymmetric PFC", "on", counter_source_of(end)),),
+            cause="asymmetric",
+        )
+    for end, traffic in zip(case.hop.ends, case.traffic, strict=True):
+        pause = end.facts.global_pause if end.facts is not None else None
+        if pause and traffic.pfc:
+            yield Fault(
+                "sw-global-pause",
+                end,
+                case.hop,
+                "802.3x pause is on beside PFC: a port uses one of them",
+                (("pause", "on", config_source(end)),),
+                cause="pause",
+            )
+
+
+def counter_source_of(end: End) -> str:
+    """The output that has the state of a port."""
+    return f"{end.node}: show interfaces status"
+
+
+def _first(traffic: Traffic) -> str:
+    """A priority that has PFC, to map the DSCP to: 3 where it has, as hosts do."""
+    pfc = traffic.pfc or frozenset((3,))
+    return "3" if 3 in pfc else str(min(pfc))

@@ -1,0 +1,80 @@
+"""One fault of a hop, before it is folded with others of one cause into a finding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import NamedTuple
+
+from agent.fleet.lossless.hop import End, Hop
+from agent.fleet.lossless.traffic import Traffic, classify
+
+NO_VALUES: Mapping[str, str] = MappingProxyType({})
+
+
+class Fault(NamedTuple):
+    """`end`: the end that is at fault. `cause`: faults of one switch with one cause are one finding.
+
+    `detail`: of the summary where the finding is of one port. `lossy`: packets are, or will be, dropped. `values`: of
+    words in braces of the remedy.
+    """
+
+    rule: str
+    end: End
+    hop: Hop
+    summary: str
+    evidence: tuple[tuple[str, str, str], ...] = ()  # what, value, source
+    severity: str | None = None
+    cause: str = ""
+    lossy: bool = False
+    values: Mapping[str, str] = NO_VALUES
+    detail: str = ""
+
+
+@dataclass
+class HopCase:
+    """A hop with what becomes of the packets at both of its ends."""
+
+    hop: Hop
+    dscp: int
+    by_hosts: bool = False  # the DSCP is what hosts mark
+    host_mtu: int | None = None  # of most hosts
+    cnp_dscp: int | None = None
+
+    @property
+    def tagged(self) -> bool | None:
+        """Whether packets carry a VLAN tag, by the host of the hop."""
+        return next((end.host.tagged for end in self.hop.ends if end.host is not None), None)
+
+    @cached_property
+    def traffic(self) -> tuple[Traffic, Traffic]:
+        """Of end a, of end b."""
+        return classify(self.hop.a, self.dscp, self.tagged), classify(self.hop.b, self.dscp, self.tagged)
+
+    @property
+    def by_design(self) -> str:
+        """lossy or trimmed where a switch of the hop is set up without PFC."""
+        designs = [traffic.by_design for traffic in self.traffic]
+        return "trimmed" if "trimmed" in designs else "lossy" if "lossy" in designs else ""
+
+    def sides(self) -> tuple[tuple[End, Traffic, End, Traffic], ...]:
+        """Each end with its traffic, and the other."""
+        (a, b), (at_a, at_b) = self.hop.ends, self.traffic
+        return (a, at_a, b, at_b), (b, at_b, a, at_a)
+
+
+def config_source(end: End) -> str:
+    """Where the configuration of a switch's end stands."""
+    if end.switch is None:
+        return f"report of {end.node}"
+    wanted = {"sonic": "config_db", "cumulus": "config"}.get(end.switch.nos or "", "")
+    return next((name for name in end.switch.sources if wanted and wanted in name), end.switch.sources[0])
+
+
+def counter_source(end: End, command: str) -> str:
+    """The output that a counter stands in."""
+    if end.switch is None:
+        return f"report of {end.node}"
+    return f"{end.node}: {command}" if end.switch.nos == "sonic" else f"{end.node}: {end.switch.sources[0]}"

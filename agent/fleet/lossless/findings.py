@@ -1,0 +1,102 @@
+"""Faults folded into findings: one cause on one switch is one finding with its ports."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from hashlib import sha256
+
+from agent.fleet.cluster.graph import natural
+from agent.fleet.lossless.catalogue import HOST, choose_remedy, switch_rules
+from agent.fleet.lossless.fault import Fault
+from agent.model.finding import Evidence, FarEnd, Finding, Location, Step, worst_first
+
+_WORD = re.compile(r"\{([a-z]+)\}")
+LISTS = "nvue"  # whose commands take a list of ports
+_NAMED = 8  # ports of one finding in its text
+
+
+def severity_of(fault: Fault) -> str:
+    """Its own, else the rule's."""
+    return fault.severity or switch_rules()[fault.rule].severity
+
+
+def fold_faults(faults: Sequence[Fault], dscp: int) -> list[Finding]:
+    """Findings, worst first."""
+    groups: defaultdict[tuple[str, str, str, str], list[Fault]] = defaultdict(list)
+    for fault in faults:
+        place = fault.end.node if fault.cause else fault.end.subject
+        groups[fault.rule, severity_of(fault), place, fault.cause].append(fault)
+    return sorted((_make_finding(group, dscp) for group in groups.values()), key=worst_first)
+
+
+def _make_finding(group: Sequence[Fault], dscp: int) -> Finding:
+    first = group[0]
+    rule = switch_rules()[first.rule]
+    subjects = list(dict.fromkeys(fault.end.subject for fault in group))
+    ports = sorted({fault.end.port for fault in group}, key=natural)
+    one = len(subjects) == 1
+    kind = "host" if first.end.switch is None else "switch"
+    subject = subjects[0] if one else f"{kind}:{first.end.node}"
+    named = ", ".join(ports) if len(ports) <= _NAMED else f"{', '.join(ports[:_NAMED])} and {len(ports) - _NAMED} more"
+    label = first.end.label if one else f"{first.end.node}, {len(ports)} ports"
+    if one and first.hop.b.node and first.end.node:
+        other = first.hop.b if first.end is first.hop.a else first.hop.a
+        far = FarEnd(system=other.node or None, port=other.port or None)
+    else:
+        far = None
+    steps = _make_steps(group, dscp, named)
+    summary = f"{first.summary}{first.detail}" if one else f"{first.summary} (ports {named})"
+    return Finding(
+        rule=first.rule,
+        severity=severity_of(first),
+        subject=subject,
+        label=label,
+        summary=summary,
+        evidence=[Evidence(what=what, value=value, source=source) for what, value, source in first.evidence],
+        impact=rule.impact,
+        remedy=" ".join(step.do for step in steps),
+        steps=steps,
+        location=Location(part=f"port {ports[0]} of {first.end.node}", far_end=far) if one and ports else None,
+        confidence="high",
+        absorbs=_list_absorbed(group),
+        devices=[] if one else subjects,
+        fingerprint=sha256("\n".join((first.rule, subject, first.cause)).encode()).hexdigest()[:16],
+    )
+
+
+def _make_steps(group: Sequence[Fault], dscp: int, named: str) -> list[Step]:
+    """Commands name one port, or a list where the family takes one; a step without commands names the switch too."""
+    first = group[0]
+    rule = switch_rules()[first.rule]
+    family = first.end.switch.cli if first.end.switch is not None else HOST
+    own = family is not None and family in rule.remedy
+    other = first.hop.b if first.end is first.hop.a else first.hop.a
+    ports = sorted({fault.end.port for fault in group}, key=natural)
+    port = ",".join(ports) if own and family == LISTS else ports[0]
+    place = port if own else first.end.label if len(ports) == 1 else f"{first.end.node} {named}"
+    values = {"dscp": str(dscp), "port": place, "far": other.label or "the far end", **first.values}
+    steps = []
+    for text in choose_remedy(rule, family):
+        do = _WORD.sub(lambda match: values.get(match[1], match[0]), text)
+        if own and family != HOST and text in rule.remedy[str(family)]:
+            do = f"On {first.end.node}: {do}"
+            if len(ports) > 1 and "{port}" in text and family != LISTS:
+                do = f"{do} The same for each of {named}."
+        steps.append(Step(do=do))
+    if "also" in first.values:
+        steps.append(Step(do=f"The same at {first.values['also']}."))
+    return steps
+
+
+def _list_absorbed(group: Sequence[Fault]) -> list[str]:
+    """Findings of hosts' own reports that this one explains."""
+    return sorted(
+        {
+            f"{rule} host:{fault.end.node}/{fault.end.port}"
+            for fault in group
+            if fault.end.host is not None
+            for rule in fault.end.host.findings
+        }
+    )

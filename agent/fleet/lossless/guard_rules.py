@@ -1,0 +1,165 @@
+"""Faults of what guards a lossless class: ECN, schedulers, the PFC watchdog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from agent.fleet.lossless.fault import Fault, HopCase, config_source
+from agent.fleet.lossless.hop import End
+from agent.fleet.lossless.traffic import Traffic
+from probes.switches.facts import PortFacts, SwitchFacts
+
+SLOW_MS = 1000  # of detection: longer, and a storm has spread
+MANY_PORTS, MANY_PORTS_MS = 128, 3200  # `pfcwd start_default` multiplies its times on larger switches
+WEAK_ACTIONS = ("alert", "forward")
+
+
+def find_guard_faults(case: HopCase) -> Iterator[Fault]:
+    """Of the switch ends whose class is lossless."""
+    if case.by_design:
+        return
+    for end, traffic in zip(case.hop.ends, case.traffic, strict=True):
+        if end.facts is not None and traffic.lossless:
+            yield from _judge_ecn(case, end, end.facts, traffic)
+            yield from _judge_cnp(case, end, end.facts, traffic)
+            yield from _judge_watchdog(case, end, end.facts, traffic)
+
+
+def _judge_ecn(case: HopCase, end: End, port: PortFacts, traffic: Traffic) -> Iterator[Fault]:
+    queue = traffic.queue
+    if port.ecn is None or queue is None:
+        return
+    profile = port.ecn.get(queue)
+    source = config_source(end)
+    if profile is None:
+        yield Fault(
+            "sw-ecn-missing",
+            end,
+            case.hop,
+            f"queue {queue}, in which DSCP {case.dscp} is, has no ECN profile",
+            ((f"ECN of queue {queue}", "none", source),),
+            cause=f"queue {queue}",
+            values={"queue": str(queue)},
+        )
+        return
+    if profile.marks is False:
+        yield Fault(
+            "sw-ecn-drops",
+            end,
+            case.hop,
+            f"queue {queue} has a WRED profile without ECN: it drops packets of the lossless class early",
+            ((f"ECN of queue {queue}", "off, WRED on", source),),
+            cause=f"queue {queue}",
+            lossy=True,
+            values={"queue": str(queue)},
+        )
+    low, high = profile.min_bytes, profile.max_bytes
+    if profile.marks and low is not None and high is not None and (low >= high or high == 0):
+        yield Fault(
+            "sw-ecn-order",
+            end,
+            case.hop,
+            f"ECN of queue {queue} marks from {low:,} to {high:,} bytes: the range is empty",
+            ((f"ECN of queue {queue}", f"{low}..{high} bytes", source),),
+            cause=f"queue {queue} {low} {high}",
+            values={"queue": str(queue)},
+        )
+
+
+def _judge_cnp(case: HopCase, end: End, port: PortFacts, traffic: Traffic) -> Iterator[Fault]:
+    """Only where hosts state the DSCP of their notification packets."""
+    if case.cnp_dscp is None or port.dscp_queue is None or port.scheduler is None or not traffic.trusts_dscp:
+        return
+    queue = port.dscp_queue.get(case.cnp_dscp)
+    kind = port.scheduler.get(queue, ("", None))[0] if queue is not None else ""
+    if queue is None or (kind == "strict" and queue != traffic.queue) or (not kind and queue != traffic.queue):
+        return
+    same = queue == traffic.queue
+    yield Fault(
+        "sw-cnp-not-strict",
+        end,
+        case.hop,
+        f"notification packets (DSCP {case.cnp_dscp}) are in queue {queue}, "
+        + ("the one of the data" if same else f"which is scheduled {kind}, not strict"),
+        ((f"scheduler of queue {queue}", kind or "not known", config_source(end)),),
+        cause=f"queue {queue} {kind}",
+        values={"queue": str(queue)},
+    )
+
+
+def _judge_watchdog(case: HopCase, end: End, port: PortFacts, traffic: Traffic) -> Iterator[Fault]:
+    priority = traffic.priority
+    if port.watchdog_configured is False:
+        yield Fault(
+            "sw-pfcwd-off",
+            end,
+            case.hop,
+            f"PFC is on for priority {priority}, and the PFC watchdog is off",
+            (("PFC watchdog", "off", config_source(end)),),
+            cause="watchdog off",
+            values={"priority": str(priority)},
+        )
+        return
+    if port.watchdog_configured and port.watchdog is not None and priority not in port.watchdog:
+        yield Fault(
+            "sw-pfcwd-blind",
+            end,
+            case.hop,
+            f"the PFC watchdog is on, and does not watch priority {priority}",
+            (("watched", ", ".join(map(str, sorted(port.watchdog))) or "no priority", config_source(end)),),
+            cause="watchdog blind",
+            values={"priority": str(priority)},
+        )
+    if port.watchdog_configured and end.switch is not None:
+        yield from _judge_strength(case, end, end.switch, port)
+
+
+def _judge_strength(case: HopCase, end: End, switch: SwitchFacts, port: PortFacts) -> Iterator[Fault]:
+    detect, poll, weak, note = port.watchdog_detect_ms, switch.poll_ms, "", False
+    if port.watchdog_action in WEAK_ACTIONS:
+        weak = f"its action is {port.watchdog_action}: a storm goes on"
+    elif detect is not None and detect > SLOW_MS:
+        weak = f"it detects a storm after {detect:,} ms"
+        note = len(switch.ports) > MANY_PORTS and detect <= MANY_PORTS_MS
+    elif detect is not None and poll and detect < poll:
+        weak = f"it detects after {detect} ms and polls every {poll} ms"
+    if weak:
+        yield Fault(
+            "sw-pfcwd-weak",
+            end,
+            case.hop,
+            f"the PFC watchdog is weak: {weak}",
+            (
+                ("action", port.watchdog_action or "not known", config_source(end)),
+                ("detection time", f"{detect} ms", config_source(end)),
+            ),
+            severity="info" if note else None,
+            cause=weak,
+        )
+
+
+def settle_watchdog(faults: Sequence[Fault], cases: Sequence[HopCase]) -> Iterator[Fault]:
+    """Faults with those of the watchdog judged by switch: on all host ports and no trunk is a design in use; on all
+    trunks and no host port leaves out where storms begin."""
+    with_it: dict[tuple[str, bool], int] = {}
+    without: dict[tuple[str, bool], int] = {}
+    for case in cases:
+        for end in case.hop.ends:
+            if end.facts is not None and end.facts.watchdog_configured is not None:
+                counts = with_it if end.facts.watchdog_configured else without
+                counts[end.node, case.hop.is_trunk] = counts.get((end.node, case.hop.is_trunk), 0) + 1
+    for fault in faults:
+        if fault.rule != "sw-pfcwd-off":
+            yield fault
+            continue
+        node, trunk = fault.end.node, fault.hop.is_trunk
+        hosts_only = trunk and with_it.get((node, False)) and not with_it.get((node, True))
+        trunks_only = not trunk and with_it.get((node, True)) and not with_it.get((node, False))
+        if hosts_only and not without.get((node, False)):
+            yield fault._replace(severity="info", summary=f"{fault.summary} on trunks; host ports have it")
+        elif trunks_only and not without.get((node, True)):
+            yield fault._replace(
+                rule="sw-pfcwd-partial", summary=f"{fault.summary} on host ports, where storms begin; trunks have it"
+            )
+        else:
+            yield fault

@@ -1,0 +1,327 @@
+"""Joins ports by LLDP of both sides and by the plan: one hop for each cable."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from agent.fleet.cluster.cabling_plan import Planned, normalize_port
+from agent.fleet.lossless.hop import End, Hop, HostPort
+from probes.switches.facts import Neighbor, PortFacts, SwitchFacts
+
+_NO_LINK = ("ethernet-bp", "ethernet-ib", "eth0", "management", "mgmt")
+
+
+class Joined(NamedTuple):
+    """The hops, and why ports and hosts are in none."""
+
+    hops: list[Hop]
+    notes: list[str]
+
+
+class _Names:
+    """Switches by the names that LLDP and plans have for them."""
+
+    def __init__(self, switches: Mapping[str, SwitchFacts]) -> None:
+        self.by_name = {name.lower(): switch for name, switch in switches.items()}
+        short = Counter(name.lower().partition(".")[0] for name in switches)
+        self.by_short = {
+            name.lower().partition(".")[0]: switch
+            for name, switch in switches.items()
+            if short[name.lower().partition(".")[0]] == 1
+        }
+        self.by_chassis = {_mac(switch.chassis): switch for switch in switches.values() if _mac(switch.chassis)}
+        self.ports: dict[str, dict[str, PortFacts | None]] = {}
+
+    def switch(self, name: str | None, chassis: str | None = None) -> SwitchFacts | None:
+        """By its name, else by its chassis."""
+        word = (name or "").strip().lower()
+        found = self.by_name.get(word) or self.by_short.get(word.partition(".")[0]) if word else None
+        return found or self.by_chassis.get(_mac(chassis) or "?")
+
+    def port(self, switch: SwitchFacts, *names: str | None) -> PortFacts | None:
+        """The first of the names that is the name, alias or description of exactly one port."""
+        index = self.ports.get(switch.name)
+        if index is None:
+            index = self.ports[switch.name] = _index_ports(switch)
+        for name in names:
+            if name and (port := index.get(normalize_port(name).lower()) or index.get(name.lower())):
+                return port
+        return None
+
+
+def _index_ports(switch: SwitchFacts) -> dict[str, PortFacts | None]:
+    index: dict[str, PortFacts | None] = {name.lower(): port for name, port in switch.ports.items()}
+    for field in ("alias", "description"):
+        other: dict[str, PortFacts | None] = {}
+        for facts in switch.ports.values():
+            word = (getattr(facts, field) or "").lower()
+            if word and word not in index:
+                other[word] = None if word in other else facts
+        index.update(other)
+    for name, port in list(index.items()):
+        if name.startswith("eth") and not name.startswith("ethernet"):
+            index.setdefault(f"ethernet{name[3:]}", port)
+        elif name.startswith("ethernet"):
+            index.setdefault(f"eth{name[8:]}", port)
+    return index
+
+
+class _Hosts:
+    """Hosts' interfaces by name and by MAC address."""
+
+    def __init__(self, hosts: Sequence[HostPort]) -> None:
+        self.by_host: defaultdict[str, dict[str, HostPort]] = defaultdict(dict)
+        self.by_mac: dict[str, HostPort | None] = {}
+        names = {host.host for host in hosts}
+        short = Counter(name.lower().partition(".")[0] for name in names)
+        self.short = {
+            name.lower().partition(".")[0]: name.lower() for name in names if short[name.lower().partition(".")[0]] == 1
+        }
+        for host in hosts:
+            self.by_host[host.host.lower()][host.name.lower()] = host
+            mac = _mac(host.mac)
+            if mac:
+                self.by_mac[mac] = None if mac in self.by_mac else host
+
+    def find(self, neighbor: Neighbor) -> HostPort | None:
+        """The interface that a switch's LLDP names."""
+        for word in (neighbor.port, neighbor.description, neighbor.chassis):
+            host = self.by_mac.get(_mac(word) or "?")
+            if host is not None:
+                return host
+        ports = self.interfaces(neighbor.name)
+        return next(
+            (ports[word.lower()] for word in (neighbor.port, neighbor.description) if word and word.lower() in ports),
+            None,
+        )
+
+    def interfaces(self, name: str | None) -> Mapping[str, HostPort]:
+        """Those of a host by name."""
+        word = (name or "").lower()
+        return self.by_host.get(word) or self.by_host.get(self.short.get(word.partition(".")[0], "?"), {})
+
+    def knows(self, name: str | None) -> bool:
+        """Whether there is a report of that name."""
+        return bool(self.interfaces(name))
+
+
+def join(
+    switches: Mapping[str, SwitchFacts],
+    before: Mapping[str, SwitchFacts],
+    hosts: Sequence[HostPort],
+    plan: Iterable[Planned],
+    only_known_hosts: bool,
+) -> Joined:
+    """All hops. `only_known_hosts`: ports that lead to other hosts carry no RoCE that is asked about."""
+    names, known = _Names(switches), _Hosts(hosts)
+    planned = _Plan(plan, names)
+    joiner = _Joiner(switches, before, names, known, planned, only_known_hosts)
+    joiner.add_switch_claims()
+    joiner.add_host_claims(hosts)
+    hops = sorted(joiner.list_hops(), key=Hop.key)
+    return Joined(hops, joiner.notes)
+
+
+class _Plan:
+    """Cable lengths by the switch port at either end."""
+
+    def __init__(self, plan: Iterable[Planned], names: _Names) -> None:
+        self.rows: dict[tuple[str, str], tuple[str, str, float | None]] = {}
+        for row in plan:
+            metres = _metres(row.length)
+            for name, port, far, far_port in (
+                (row.switch, row.port, row.node, row.rail),
+                (row.node, row.rail, row.switch, row.port),
+            ):
+                switch = names.switch(name)
+                facts = names.port(switch, port) if switch else None
+                if switch is not None and facts is not None:
+                    self.rows[switch.name, facts.name] = far, far_port, metres
+
+    def metres(self, end: End) -> float | None:
+        """The length of the cable that belongs at a switch port."""
+        return self.rows.get((end.node, end.port), ("", "", None))[2]
+
+
+class _Joiner:
+    def __init__(
+        self,
+        switches: Mapping[str, SwitchFacts],
+        before: Mapping[str, SwitchFacts],
+        names: _Names,
+        hosts: _Hosts,
+        plan: _Plan,
+        only_known_hosts: bool,
+    ) -> None:
+        self.switches, self.before, self.names, self.hosts, self.plan = switches, before, names, hosts, plan
+        self.only_known_hosts = only_known_hosts
+        self.hops: dict[tuple[str, str], Hop] = {}  # by the switch port at either end, or "host", "interface"
+        self.notes: list[str] = []
+        self.other_hosts = self.down = 0
+
+    def add_switch_claims(self) -> None:
+        """What switches' LLDP says; of a switch without it every port that is not down."""
+        for switch in self.switches.values():
+            told = any(port.neighbors for port in switch.ports.values())
+            for port in switch.ports.values():
+                if port.name.lower().startswith(_NO_LINK):
+                    continue
+                if port.oper == "down" or (port.admin == "down" and port.oper is None):
+                    self.down += 1
+                    continue
+                here = self._switch_end(switch, port)
+                if len(port.neighbors) > 1:
+                    self.notes.append(f"{here.label}: LLDP names {len(port.neighbors)} neighbors, none is taken")
+                elif port.neighbors:
+                    self._add_claim(here, self._far_end(port.neighbors[0]))
+                elif (switch.name, port.name) in self.plan.rows:
+                    self._add_planned(here)
+                elif not told and not self.only_known_hosts:
+                    self._put(Hop(here, End("", "")))
+
+    def _far_end(self, neighbor: Neighbor) -> End:
+        switch = self.names.switch(neighbor.name, neighbor.chassis)
+        if switch is not None:
+            port = self.names.port(switch, neighbor.port, neighbor.description)
+            return self._switch_end(switch, port) if port else End(switch.name, neighbor.port or "", switch)
+        host = self.hosts.find(neighbor)
+        if host is not None:
+            return End(host.host, host.name, host=host)
+        return End(neighbor.name or neighbor.chassis or "", neighbor.description or neighbor.port or "")
+
+    def _switch_end(self, switch: SwitchFacts, port: PortFacts) -> End:
+        earlier = self.before.get(switch.name)
+        return End(switch.name, port.name, switch, port, before=earlier.ports.get(port.name) if earlier else None)
+
+    def _add_claim(self, here: End, far: End) -> None:
+        if self.only_known_hosts and far.switch is None and far.host is None and not self._is_switch(far):
+            self.other_hosts += 1
+            return
+        there = self.hops.get((far.node, far.port)) if far.facts is not None or far.host is not None else None
+        if there is None:
+            self._put(Hop(here, far, "a"))
+        elif (there.b.node, there.b.port) == (here.node, here.port):
+            there.told_by = "both"
+        else:
+            said = f"{here.label} names {far.label}, which names {there.b.label}"
+            there.disagreement = there.disagreement or said
+            self._put(Hop(here, End(far.node, far.port), "a", disagreement=said))
+
+    def _is_switch(self, far: End) -> bool:
+        """Whether an unknown neighbor is a switch by its port's name: its own outputs are missing."""
+        port = far.port.lower()
+        return port.startswith(("ethernet", "etp", "swp", "hundredgig", "fourhundredgig", "et-")) and not (
+            self.hosts.knows(far.node)
+        )
+
+    def _add_planned(self, here: End) -> None:
+        far, far_port, _ = self.plan.rows[here.node, here.port]
+        switch = self.names.switch(far)
+        if switch is not None:
+            port = self.names.port(switch, far_port)
+            if port is not None and (switch.name, port.name) not in self.hops:
+                self._put(Hop(here, self._switch_end(switch, port), "plan"))
+            return
+        rails = self.hosts.interfaces(far)
+        host = rails.get(far_port.lower()) or next(
+            (port for port in rails.values() if far_port.isdecimal() and port.rail == int(far_port)), None
+        )
+        if host is None and rails:
+            return
+        if host is not None and host.neighbor_name:  # its own LLDP tells where it is
+            return
+        self._put(Hop(here, End(host.host, host.name, host=host) if host else End(far, far_port), "plan"))
+
+    def add_host_claims(self, hosts: Sequence[HostPort]) -> None:
+        """What hosts' LLDP says."""
+        for host in hosts:
+            here = End(host.host, host.name, host=host)
+            hop = self.hops.get((host.host, host.name))
+            switch = self.names.switch(host.neighbor_name, host.neighbor_chassis)
+            port = self.names.port(switch, host.neighbor_port) if switch else None
+            if hop is not None:
+                if switch is None or port is None or hop.a.switch is None:
+                    continue
+                if (hop.a.node, hop.a.port) == (switch.name, port.name):
+                    hop.told_by = "both" if hop.told_by == "a" else hop.told_by
+                else:
+                    hop.disagreement = f"{hop.a.label} names {here.label}, which names {switch.name} {port.name}"
+                continue
+            if host.up is False:
+                self.down += 1
+                continue
+            if switch is not None and port is not None:
+                far = self._switch_end(switch, port)
+                other = self.hops.get((switch.name, port.name))
+                if other is None or (other.b.host is None and not other.is_trunk and not other.b.node):
+                    self._put(Hop(far, here, "b"))
+                else:
+                    self._put(
+                        Hop(
+                            here,
+                            End(switch.name, port.name),
+                            "b",
+                            disagreement=(
+                                f"{here.label} names {far.label}, which names {other.b.label or 'no neighbor'}"
+                            ),
+                        )
+                    )
+            elif host.neighbor_name:
+                end = (
+                    End(switch.name, host.neighbor_port or "", switch)
+                    if switch
+                    else End(host.neighbor_name, host.neighbor_port or "")
+                )
+                self._put(Hop(here, end, "a"))
+            else:
+                self._put(Hop(here, End("", ""), ""))
+
+    def _put(self, hop: Hop) -> None:
+        for end in hop.ends:
+            if end.facts is not None or end.host is not None:
+                self.hops[end.node, end.port] = hop
+
+    def list_hops(self) -> Iterator[Hop]:
+        """Each once; the lower row first: a host's end, then by name."""
+        done: set[int] = set()
+        for hop in self.hops.values():
+            if id(hop) in done:
+                continue
+            done.add(id(hop))
+            if hop.b.host is not None and hop.a.host is None:
+                hop.a, hop.b = hop.b, hop.a
+                hop.told_by = {"a": "b", "b": "a"}.get(hop.told_by, hop.told_by)
+            lengths = [metres for end in hop.ends if (metres := self.plan.metres(end)) is not None]
+            hop.metres_plan = max(lengths) if lengths else None
+            yield hop
+        if self.other_hosts:
+            self.notes.append(
+                f"{self.other_hosts:,} switch port{'s'[: self.other_hosts != 1]} to hosts without a report: not judged"
+            )
+        if self.down:
+            self.notes.append(f"{self.down:,} port{'s'[: self.down != 1]} down: not judged")
+
+
+def _mac(text: str | None) -> str | None:
+    digits = (text or "").lower().replace(":", "").replace("-", "").replace(".", "")
+    return digits if len(digits) == 12 and not set(digits) - set("0123456789abcdef") else None
+
+
+def _metres(text: str) -> float | None:
+    """A length as plans have it.
+
+    >>> [_metres(text) for text in ("40", "5m", "1.5 m", "10 ft", "")]
+    [40.0, 5.0, 1.5, 3.048, None]
+    """
+    word = text.strip().lower()
+    number = word.rstrip("abcdefghijklmnopqrstuvwxyz ")
+    unit = {"": 1.0, "m": 1.0, "meter": 1.0, "meters": 1.0, "metre": 1.0, "metres": 1.0, "ft": 0.3048, "cm": 0.01}.get(
+        word[len(number) :].strip()
+    )
+    try:
+        value = float(number) if unit is not None else -1.0
+    except ValueError:
+        return None
+    return round(value * (unit or 0), 3) if 0 < value < 1e5 else None

@@ -1,0 +1,79 @@
+"""The verdict of a hop: proved, set, lossy, trimmed or unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from agent.fleet.lossless.fault import Fault, HopCase
+from agent.fleet.lossless.hop import End
+from agent.fleet.lossless.traffic import Traffic
+from agent.model.finding import SEVERITIES
+
+VERDICTS = {  # best first; what each is
+    "proved": "proved lossless: counters of both ends over a window with traffic",
+    "set": "set up lossless at both ends",
+    "trimmed": "packets are trimmed: lossy by design",
+    "unknown": "unknown",
+    "lossy": "lossy",
+}
+LEAST_BYTES = 10**9  # of the class in the window: with less its counters prove nothing
+PRIORITIES_WITHOUT_PROOF = SEVERITIES.index("warning")
+
+
+class Verdict(NamedTuple):
+    """`reason`: of what is not set up or not known. `settle`: the one command that would tell."""
+
+    verdict: str
+    reason: str = ""
+    settle: str = ""
+
+
+def judge_hop(case: HopCase, faults: Sequence[Fault], severities: Sequence[str]) -> Verdict:
+    """`severities`: of the faults."""
+    if case.by_design == "trimmed":
+        return Verdict("trimmed", "a switch trims packets instead of dropping them")
+    if case.by_design:
+        return Verdict("lossy", "the switch is set to a lossy RoCE mode")
+    lossy = next((fault for fault in faults if fault.lossy), None)
+    if lossy is not None:
+        return Verdict("lossy", f"{lossy.end.label}: {lossy.summary}{lossy.detail}")
+    for end, traffic in zip(case.hop.ends, case.traffic, strict=True):
+        if traffic.lossless is False:
+            return Verdict("lossy", f"{end.label}: DSCP {case.dscp} is in a class without PFC, by its report")
+    for traffic in case.traffic:
+        if traffic.lossless is None:
+            return Verdict("unknown", traffic.reason, traffic.settle)
+    worst = max((SEVERITIES.index(severity) for severity in severities), default=0)
+    missing = _why_not_proved(case) if worst < PRIORITIES_WITHOUT_PROOF else "it has findings"
+    return Verdict("set", f"not proved: {missing}") if missing else Verdict("proved")
+
+
+def _why_not_proved(case: HopCase) -> str:
+    """What is missing for a proof; "" where nothing is."""
+    moved = 0
+    for end, traffic in zip(case.hop.ends, case.traffic, strict=True):
+        if end.facts is None:
+            return f"{end.node} has no two samples"
+        why = _why_no_window(end, traffic)
+        if why:
+            return why
+        moved = max(moved, end.delta(f"queue_bytes_{traffic.queue}") or 0)
+    return "" if moved >= LEAST_BYTES else f"less than {LEAST_BYTES:,} bytes of the class in the window"
+
+
+def _why_no_window(end: End, traffic: Traffic) -> str:
+    facts = end.facts
+    if end.before is None or facts is None:
+        return f"{end.node}: one collection, two are needed (--before)"
+    if facts.watchdog is None or traffic.priority not in facts.watchdog:
+        return f"{end.label}: whether the watchdog is on"
+    if facts.ecn is None or traffic.queue is None or traffic.queue not in facts.ecn:
+        return f"{end.label}: whether ECN is on"
+    for name in (f"drop_pg_{traffic.priority}", f"drop_queue_{traffic.queue}"):
+        delta = end.delta(name)
+        if delta is None:
+            return f"{end.label}: {name} of both collections"
+        if delta:
+            return f"{end.label}: {delta:,} drops"
+    return ""

@@ -1,0 +1,127 @@
+"""`fleet lossless` from outside: from saved files to verdicts, formats, exit codes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.cli.main import run
+
+# The shape of SONiC's own templates: PFC on 3 and 4, where DSCP 3 and 4 lead; all others lead to class 1
+DEFAULT = {
+    "DSCP_TO_TC_MAP": {"AZURE": {str(dscp): str(dscp) if dscp in (3, 4) else "1" for dscp in range(64)}},
+    "TC_TO_PRIORITY_GROUP_MAP": {"AZURE": {"0": "0", "1": "0", "3": "3", "4": "4"}},
+    "TC_TO_QUEUE_MAP": {"AZURE": {str(number): str(number) for number in range(8)}},
+    "PORT_QOS_MAP": {
+        f"Ethernet{port}": {
+            "dscp_to_tc_map": "AZURE",
+            "tc_to_pg_map": "AZURE",
+            "tc_to_queue_map": "AZURE",
+            "pfc_enable": "3,4",
+        }
+        for port in (0, 4)
+    },
+}
+
+
+def answer(capfd: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    assert run(["fleet", "lossless", *arguments, "--format", "json"]) == 0
+    return json.loads(capfd.readouterr().out)  # type: ignore[no-any-return]
+
+
+def save(folder: Path, **files: object) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        text = content if isinstance(content, str) else json.dumps(content)
+        (folder / name).write_text(text)
+    return folder
+
+
+def test_a_default_configuration_is_lossy_for_the_commonest_dscp(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """PFC is on, and DSCP 26 is not in a class that has it: one finding for all ports of the map."""
+    result = answer(capfd, "--switches", str(save(tmp_path / "leaf1", config_db=DEFAULT)))
+
+    assert result["schema"] == "fabricscope.lossless/1"
+    assert [hop["verdict"] for hop in result["hops"]] == ["lossy", "lossy"]
+    assert [finding["rule"] for finding in result["findings"]] == ["sw-dscp-lossy"]
+    assert result["findings"][0]["devices"] == ["swport:leaf1/Ethernet0", "swport:leaf1/Ethernet4"]
+
+
+def test_another_dscp_is_asked_about(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """DSCP 3 is lossless at this end; the far end is not known, so nothing passes."""
+    result = answer(capfd, "--switches", str(save(tmp_path / "leaf1", config_db=DEFAULT)), "--dscp", "3")
+
+    assert [hop["verdict"] for hop in result["hops"]] == ["unknown", "unknown"]
+    assert result["findings"] == []
+
+
+def test_no_pfc_at_all_has_a_rule_of_its_own(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Only where the table of ports is there: a part of a configuration says nothing about it."""
+    bare = {**DEFAULT, "PORT_QOS_MAP": {"global": {"dscp_to_tc_map": "AZURE"}}, "QUEUE": {"Ethernet0|3": {}}}
+    without = {name: rows for name, rows in bare.items() if name != "PORT_QOS_MAP"}
+
+    result = answer(capfd, "--switches", str(save(tmp_path / "leaf1", config_db=bare)))
+    unknown = answer(capfd, "--switches", str(save(tmp_path / "leaf2", config_db=without)))
+
+    assert [finding["rule"] for finding in result["findings"]] == ["sw-pfc-off"]
+    assert [hop["verdict"] for hop in unknown["hops"]] == ["unknown"]
+    assert unknown["hops"][0]["settle"] == "leaf2: /etc/sonic/config_db.json"
+
+
+def test_text_and_csv(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    folder = save(tmp_path / "leaf1", config_db=DEFAULT)
+
+    assert run(["fleet", "lossless", "--switches", str(folder)]) == 0
+    text = capfd.readouterr().out
+    assert run(["fleet", "lossless", "--switches", str(folder), "--format", "csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capfd.readouterr().out)))
+
+    assert "2 hops: 2 lossy" in text
+    assert "DSCP 3 is NCCL_IB_TC=12" in " ".join(text.split())
+    assert [(row["verdict"], row["a_port"], row["a_pfc"]) for row in rows] == [
+        ("lossy", "Ethernet0", "3 4"),
+        ("lossy", "Ethernet4", "3 4"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("config_db.json", '{"PORT": {"Ethernet0": {"mtu": "91', "no valid JSON"),
+        ("show_lldp_table.txt", "Error: No such command 'lldp'.\n", "an error text"),
+        ("show_lldp_table.txt", "", "empty"),
+        ("show_ip_route.txt", "S>* 0.0.0.0/0 via 10.0.0.1\n", "not an output"),
+        ("deep.json", '{"PORT": ' + "[" * 200_000, "nested too deeply"),
+        ("core", "\x7fELF\0\0\0", "not text"),
+    ],
+)
+def test_what_cannot_be_read_is_one_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str, content: str, why: str
+) -> None:
+    """Alone it is an error; beside another output it is a line of the answer."""
+    folder = save(tmp_path / "leaf1", **{name: content})
+
+    assert run(["fleet", "lossless", "--switches", str(folder)]) == 2
+    assert why in capfd.readouterr().err
+    result = answer(capfd, "--switches", str(save(folder, config_db=DEFAULT)))
+    assert [why in line for line in result["not_read"]] == [True]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ((), "--switches DIR is needed"),
+        (("--switches", "/nowhere"), "No such file"),
+        (("--switches", ".", "--output", "x.pdf"), "unknown suffix"),
+    ],
+)
+def test_wrong_usage_is_one_line(capfd: pytest.CaptureFixture[str], arguments: tuple[str, ...], why: str) -> None:
+    assert run(["fleet", "lossless", *arguments]) == 2
+    assert why in capfd.readouterr().err
