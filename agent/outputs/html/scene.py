@@ -20,7 +20,14 @@ from agent.outputs.bus_tree import BusTree
 from agent.outputs.html.device_ports import DevicePort, describe_gpu_links, describe_nic_port, is_in_use
 from agent.outputs.html.elements import Severities
 from agent.outputs.html.link_bars import LinkBar, find_limited_pairs, make_link_bar
-from agent.outputs.names import DisplayNames, begin_sentence, describe_npu_port, describe_scale_out, format_gib, short_model
+from agent.outputs.names import (
+    DisplayNames,
+    begin_sentence,
+    describe_npu_port,
+    describe_scale_out,
+    format_gib,
+    short_model,
+)
 from agent.outputs.text.header import count_names
 from agent.outputs.text.rows import DRIVER_STATES, NIC_STATES
 
