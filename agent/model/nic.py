@@ -189,7 +189,7 @@ class Neighbor(msgspec.Struct, frozen=True, kw_only=True):
     port: Annotated[str | None, free("place")] = None
     port_description: Annotated[str | None, free("place")] = None
     max_frame_bytes: Annotated[int | None, setting("longest frame of the switch port", "bytes")] = None
-    vlan: Annotated[int | None, setting("untagged VLAN of the switch port")] = None
+    vlan: Annotated[int | None, usual("untagged VLAN of the switch port")] = None
     pfc: Annotated[list[bool], setting("PFC of the switch port, by LLDP")] = []  # by priority; empty: not told
     # "udp:4791" -> priority, "dscp:26" -> priority
     applications: Annotated[dict[str, int], setting("application priority of the switch port")] = {}

@@ -58,7 +58,7 @@ def find_pattern(values: Sequence[Hashable], parts: Sequence[Part], halves: bool
     ordered = [values[n] for n in order]
     if any(ordered[step:] == ordered[:-step] for step in _steps(len(ordered))):
         return "order on the bus"
-    contiguous = halves and sum(a != b for a, b in pairwise(ordered)) == 1
+    contiguous = halves and sum(a != b for a, b in pairwise(ordered)) == len(set(values)) - 1  # one block of each
     return "order on the bus" if contiguous else ""
 
 

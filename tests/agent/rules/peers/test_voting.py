@@ -35,7 +35,9 @@ def parts(count: int, positions: str = "", products: str = "", sockets: str = ""
         ("abaa", (1,), "", False),
         ("aabb", (2, 3), "order on the bus", True),
         ("abaabaab", (1, 4, 7), "", False),  # nothing repeats to the end
-        ("aaaabbcc", (4, 5, 6, 7), "", True),
+        ("aaaabbcc", (4, 5, 6, 7), "order on the bus", True),
+        ("aabbccdd", (2, 3, 4, 5, 6, 7), "order on the bus", True),  # two rails at each switch
+        ("aabbcddc", (2, 3, 4, 5, 6, 7), "", True),
     ],
 )
 def test_a_minority_is_odd_and_halves_are_halves(values: str, odd: tuple[int, ...], pattern: str, halves: bool) -> None:
