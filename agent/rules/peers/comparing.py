@@ -14,7 +14,7 @@ from agent.rules.peers.voting import Vote, vote
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """A field that some parts of a group have otherwise than the rest."""
+    """A field in which some parts of a group differ from the rest."""
 
     field: Field
     parts: tuple[Part, ...]  # those of the group whose value is known

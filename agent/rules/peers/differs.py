@@ -1,4 +1,4 @@
-"""Parts that have a setting or a property otherwise than their peers: one rule for every field of the model."""
+"""Parts whose setting or property differs from that of their peers: one rule for every field of the model."""
 
 from __future__ import annotations
 
@@ -27,14 +27,13 @@ _SITUATIONS = {
     **dict.fromkeys(("nic", "port", "netdev"), "port-setting"),
 }
 _IMPACTS = {
-    "gpu": "A job on all GPUs runs at the pace of the slowest one, and what this GPU does otherwise no setting of the "
-    "job explains.",
-    "network": "Traffic over this path is treated otherwise than over its peers: collectives run at the pace of the "
-    "slowest path.",
+    "gpu": "A job on all GPUs runs at the pace of the slowest one, and no setting of the job explains this difference.",
+    "network": "Traffic over this path is handled differently from that of its peers: collectives run at the pace of "
+    "the slowest path.",
     "numa": "What runs on this socket has less memory, or fewer memory channels.",
 }
 _CHOICE = "None by itself: the values follow an order, so they look chosen."
-_NOTE = "None by itself: a suspect where this part behaves otherwise than its peers."
+_NOTE = "None by itself: a suspect where this part behaves differently from its peers."
 
 
 @rule("peer-differs")

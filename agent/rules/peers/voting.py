@@ -13,7 +13,7 @@ from agent.rules.peers.parts import Part
 
 
 class Vote(msgspec.Struct, frozen=True):
-    """What a group of parts has, and which of them have it otherwise."""
+    """The usual value of a group of parts, and the parts that differ from it."""
 
     odd: tuple[int, ...]  # numbers of the parts; of halves the second half
     usual: tuple[int, ...]
