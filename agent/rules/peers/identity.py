@@ -18,7 +18,7 @@ from agent.rules.rule import Fail, NotApplicable, Pass, Result, rule
 from agent.rules.wording import NAMED, join_labels
 
 _ZERO = frozenset("0:x.-GPU")  # of a UUID, too: "GPU-00000000-..."
-_LONGEST_MAC = 17  # of InfiniBand it is longer, and interfaces for other partitions have the same
+_MAC_CHARACTERS = 17  # of InfiniBand it is longer, and interfaces for other partitions have the same
 _GRAVE = frozenset({"netdev.addresses", "port.lid"})  # packets for the one arrive at the other
 _NOBODY_SETS = "None by itself: tools and inventories take the two parts for one."
 _ADDRESSED = "Packets for the one arrive at the other: connections over these ports fail or are slow."
@@ -88,7 +88,7 @@ def _hold_netdev(netdev: Netdev) -> _Holder:
 
     Addresses of a VRF are its own.
     """
-    borrowed = netdev.master or netdev.vlan or netdev.pci is None or len(netdev.mac or "") > _LONGEST_MAC
+    borrowed = netdev.master or netdev.vlan or netdev.pci is None or len(netdev.mac or "") != _MAC_CHARACTERS
     row = msgspec.structs.replace(netdev, mac=None) if borrowed else netdev
     places = frozenset(filter(None, (netdev.id, netdev.nic, netdev.pci)))
     return _Holder("netdev", netdev.id, netdev.label, row, places, netdev.master or "")

@@ -105,15 +105,12 @@ def counter_outlier(case: RuleContext) -> Iterator[Result]:
     for counts in _list_counts(case):
         part = counts.part
         groups[part.kind, part.role, part.product].append(counts)
-    least = case.threshold(_LEAST)
     for group in groups.values():
         for counts in group:
             subject = counts.part.subject
             if len(group) <= _PEERS:
                 why = Reason("nothing-to-compare", detail="too few peers to compare its counts with")
                 yield NotApplicable(subject, why)
-            elif not any(count >= least for count in counts.values.values()):
-                yield Pass(subject)
             else:
                 yield from _judge(case, counts, [other for other in group if other is not counts])
 
@@ -158,9 +155,10 @@ def _choose_errors(counters: Mapping[str, int] | None) -> dict[str, int]:
 
 def _judge(case: RuleContext, counts: Counts, others: Sequence[Counts]) -> Iterator[Result]:
     subject = counts.part.subject
-    faults = []
+    faults, least = [], case.threshold(_LEAST)
+    large = {name: count for name, count in counts.values.items() if count >= least}
     for family, names in COUNTERS.items():
-        odd = [name for name in names if _is_odd(case, counts, others, name)]
+        odd = [name for name in names if name in large and _is_odd(case, counts, others, name)]
         if odd:
             faults.append(_fail(counts, others, family, odd))
     yield from faults
@@ -169,9 +167,7 @@ def _judge(case: RuleContext, counts: Counts, others: Sequence[Counts]) -> Itera
 
 
 def _is_odd(case: RuleContext, counts: Counts, others: Sequence[Counts], name: str) -> bool:
-    count = counts.values.get(name)
-    if count is None or count < case.threshold(_LEAST):
-        return False
+    count = counts.values[name]
     if case.moved(counts.part.subject, name, counts.values) is not None:
         return False  # two samples say what happens now
     usual = _usual_count(others, name)
