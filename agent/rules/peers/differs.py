@@ -99,13 +99,15 @@ def _fail_part(difference: Difference, number: int) -> Fail:
     path = f"{part.kind}.{difference.field.path}"
     usual = difference.values[result.usual[0]]
     mine, theirs = format_difference(difference.values[number], usual, word.unit)
-    others = f"the other {len(result.usual)}" if len(result.usual) > 1 else difference.parts[result.usual[0]].label
+    others = (
+        f"the other {len(result.usual)} {_name_peers(part)}"
+        if len(result.usual) > 1
+        else difference.parts[result.usual[0]].label
+    )
     return Fail(
         subject=part.subject,
         label=part.label,
-        summary=f"{word.title} is {mine}; {others} {_name_peers(part)} have {theirs}"
-        if len(result.usual) > 1
-        else f"{word.title} is {mine}; {others} has {theirs}",
+        summary=f"{word.title} is {mine} ({others}: {theirs})",
         impact=_choose_impact(part, severity, result.pattern),
         evidence=_list_evidence(difference, number),
         severity=severity,

@@ -87,3 +87,4 @@ def test_halves_are_irregular_in_groups_where_an_order_could_be_seen() -> None:
     assert not is_irregular(Vote((1,), (0,), "", True))
     assert not is_irregular(Vote((1, 2), (0, 3), "board", True))
     assert not is_irregular(Vote((1,), (0, 2, 3), "", False))
+    assert not is_irregular(Vote((1, 2), (0, 3, 4), "", False))
