@@ -224,6 +224,10 @@ def test_an_output_reads_the_same_in_every_wrapper(tmp_path: Path, output: Outpu
     assert plain or "TRUNCATED" in output.name
     wrapped = {title: wrap(output.text, output.command) for title, wrap in SHOWN.items()}
     wrapped |= {} if named else {f"bare, {title}": wrap(output.text) for title, wrap in BARE.items()}
+    if (
+        output in FROM_CORPUS
+    ):  # indented code is tried with our own texts alone: a log in it may be taken for its margin
+        wrapped = {title: text for title, text in wrapped.items() if "indented" not in title}
     if len(output.text) > LONG:  # all of it is read for each: others of its kind have the other wrappers
         wrapped = dict([*wrapped.items()][len(output.name) % 4 :: 4])
     different = [
