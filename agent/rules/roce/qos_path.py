@@ -80,7 +80,7 @@ def _marking_from(setting: EffectiveSetting) -> Marking:
     value = parse_number(setting.value)
     wrong = None
     if not setting.value.strip()[:1].isdigit():
-        wrong = "is no number of 0 to 255: NCCL takes 0"
+        wrong = "is not a number from 0 to 255: NCCL uses 0"
     elif value is None or value > 255:
         wrong = "is above 255: it does not fit into the byte"
     marked = max(value or 0, 0) & 0xFF
