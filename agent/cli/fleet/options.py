@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
@@ -230,7 +231,7 @@ def read_silences(path: str | None) -> Silences:
     return found
 
 
-INSTALL = "the fleet's libraries are not installed: in the checkout, pip install '.[fleet]'"
+INSTALL = f"the fleet's libraries are not installed: in the checkout, {sys.executable} -m pip install '.[fleet]'"
 
 
 def require_libraries(*modules: str) -> None:

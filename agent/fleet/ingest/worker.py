@@ -206,7 +206,7 @@ def _read_local(store: Folder, path: str, follow: bool) -> tuple[bytes, os.stat_
     try:
         file_stat = os.fstat(descriptor)
         if not stat.S_ISREG(file_stat.st_mode):
-            raise OSError(0, "is there, and is no file")
+            raise OSError(0, "exists and is not a file")
         data = os.read(descriptor, min(file_stat.st_size, REPORT_LIMIT_BYTES) + 1)
         while len(data) <= REPORT_LIMIT_BYTES and (more := os.read(descriptor, REPORT_LIMIT_BYTES + 1 - len(data))):
             data += more
