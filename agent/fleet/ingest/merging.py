@@ -27,9 +27,9 @@ from agent.fleet.ingest.history import (
     read_history,
 )
 from agent.fleet.ingest.spill import Entry, Spilled, SpilledBlock
-from agent.fleet.ingest.windows import QuietChecks, Sample, WindowJudge, patch_host_rows
+from agent.fleet.ingest.windows import EarlierSample, QuietChecks, WindowJudge, patch_host_rows
 from agent.fleet.rows import NAMES
-from agent.fleet.rows.counted import Counted
+from agent.fleet.rows.counter_digests import CounterDigests
 from agent.fleet.store import Store
 from agent.fleet.tables import CHECK, COUNTER, FLOAT, HOST, INT, TABLES, TEXT, TIME
 
@@ -81,11 +81,11 @@ class State(msgspec.Struct):
     standing: int | None = None
 
     @property
-    def sample(self) -> Sample | None:
+    def sample(self) -> EarlierSample | None:
         """None: nothing can be compared with it."""
         if self.boot_time is None or self.shape is None or self.standing is None:
             return None
-        return Sample(self.boot_time, Counted(self.shape, self.standing, False))
+        return EarlierSample(self.boot_time, CounterDigests(self.shape, self.standing, False))
 
     @property
     def boot_time(self) -> BootTime | None:

@@ -24,7 +24,7 @@ from agent.fleet.ingest.history import Sighting, TableVersion
 from agent.fleet.ingest.texts import TextPlace
 from agent.fleet.reading import ReadReport
 from agent.fleet.rows import NAMES, Reader
-from agent.fleet.rows.counted import Counted
+from agent.fleet.rows.counter_digests import CounterDigests
 from agent.fleet.rows.unique_rows import CounterRows, Functions, Shared
 from agent.fleet.tables import CLASS, COUNTER, PCI, TABLES, TIME
 
@@ -48,7 +48,7 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
     boot_id: str | None = None
     uptime_seconds: float | None = None
     corrected: bool = False  # its moment is not the one of the node's clock
-    counted: Counted = Counted(0, 0, False)
+    counted: CounterDigests = CounterDigests(0, 0, False)
     pending: bytes = b""  # digest of its checks, where one needs an earlier sample
     text: TextPlace | None = None  # of a report that may be judged again
     epoch: str = ""

@@ -26,7 +26,7 @@ from agent.fleet.ingest.spill import Entry, Epoch, Spilled
 from agent.fleet.ingest.texts import read_text
 from agent.fleet.reading import Naming, Text, Unfit, read
 from agent.fleet.rows import NAMES
-from agent.fleet.rows.counted import Counted
+from agent.fleet.rows.counter_digests import CounterDigests
 from agent.fleet.rows.devices import Row
 from agent.fleet.rows.report_fields import CheckFields
 from agent.fleet.rows.unique_rows import ComparedColumns
@@ -43,11 +43,11 @@ _WINDOW_SECONDS, _SETTLE_SECONDS = 60.0, 900.0  # of agent.history.window and ag
 _CHECK_PLACE = NAMES.index(CHECK.name)
 
 
-class Sample(NamedTuple):
+class EarlierSample(NamedTuple):
     """Counters of an earlier report. `entry`: None: the newest report that the dataset has."""
 
     time: BootTime
-    counted: Counted
+    counted: CounterDigests
     entry: Entry | None = None
 
 
@@ -59,15 +59,15 @@ class QuietChecks(NamedTuple):
     unknown_rules: int
 
 
-class _Template(NamedTuple):
+class _CheckTemplate(NamedTuple):
     rows: list[Row]
     digest: int
     unknown_rules: int
 
 
-class _Pair(NamedTuple):
+class _SamplePair(NamedTuple):
     entry: Entry
-    base: Sample
+    base: EarlierSample
 
 
 class WindowJudge:
@@ -78,10 +78,10 @@ class WindowJudge:
         self._folder, self._epochs = os.path.join(folder, f"{os.getpid()}-judged"), 0
         self._epoch, self._filled = Epoch(), False
         self._compared = ComparedColumns(CHECK)
-        self._templates: dict[tuple[bytes, str], _Template | None] = {}
+        self._templates: dict[tuple[bytes, str], _CheckTemplate | None] = {}
 
     def judge(
-        self, given: Mapping[str, Sequence[Entry]], known: Mapping[str, Sample | None], counters: Iterable[File]
+        self, given: Mapping[str, Sequence[Entry]], known: Mapping[str, EarlierSample | None], counters: Iterable[File]
     ) -> tuple[dict[str, list[Entry]], dict[str, QuietChecks]]:
         """The entries as judged, and of nodes whose newest report has nothing new the checks. Raises OSError."""
         pairs = {node: _pair(entries, known.get(node)) for node, entries in given.items()}
@@ -103,7 +103,7 @@ class WindowJudge:
         self._flush()
         return entries, quiet
 
-    def _judge_moved(self, pair: _Pair, counts: Mapping[str | int, Counts]) -> Entry | None:
+    def _judge_moved(self, pair: _SamplePair, counts: Mapping[str | int, Counts]) -> Entry | None:
         """The entry with what the rules find; None where its report cannot be judged."""
         from agent.history.later_window import complete_sample, judge_with_base  # lazy: it imports the rules
 
@@ -127,7 +127,7 @@ class WindowJudge:
             self._flush()
         return judged
 
-    def _answer_quiet(self, pair: _Pair) -> QuietChecks | None:
+    def _answer_quiet(self, pair: _SamplePair) -> QuietChecks | None:
         entry = pair.entry
         key = (entry.pending, entry.hardware_class)
         if key not in self._templates:
@@ -145,7 +145,7 @@ class WindowJudge:
             self._flush()
         return QuietChecks(checks, template.digest, template.unknown_rules)
 
-    def _make_template(self, pair: _Pair) -> _Template | None:
+    def _make_template(self, pair: _SamplePair) -> _CheckTemplate | None:
         from agent.history.later_window import judge_with_window  # lazy: it imports the rules
         from agent.model.report import CountersWindow
 
@@ -155,7 +155,7 @@ class WindowJudge:
         seconds = (pair.entry.uptime_seconds or 0) - pair.base.time.uptime_seconds
         judged = judge_with_window(report, CountersWindow(since=_format(pair.base.time.moment), seconds=seconds))
         rows = [check_row(msgspec.convert(msgspec.to_builtins(check), CheckFields)) for check in judged.checks]
-        return _Template(rows, self._compared.digest(rows), len(judged.summary.unknown_rules))
+        return _CheckTemplate(rows, self._compared.digest(rows), len(judged.summary.unknown_rules))
 
     def _read_report(self, entry: Entry) -> Report | None:
         """None: its file is another one by now, it is of another version, or its operator changed what is judged."""
@@ -166,7 +166,7 @@ class WindowJudge:
             return None
         return report if report is not None and not report.config.changed else None
 
-    def _read_counts(self, pairs: Sequence[_Pair], counters: Iterable[File]) -> dict[str | int, Counts]:
+    def _read_counts(self, pairs: Sequence[_SamplePair], counters: Iterable[File]) -> dict[str | int, Counts]:
         """Counters by node, or by id of an entry of this ingest."""
         counts: defaultdict[str | int, Counts] = defaultdict(list)
         for pair in pairs:
@@ -201,9 +201,9 @@ def _report_decoder() -> msgspec.json.Decoder[Report]:
     return msgspec.json.Decoder(Report)
 
 
-def _pair(entries: Sequence[Entry], known: Sample | None) -> list[_Pair]:
+def _pair(entries: Sequence[Entry], known: EarlierSample | None) -> list[_SamplePair]:
     """Each report that needs an earlier sample with the newest that is old enough, of the same boot and devices."""
-    pairs: list[_Pair] = []
+    pairs: list[_SamplePair] = []
     earlier = [known] if known is not None else []
     for entry in sorted(entries, key=lambda entry: entry.sighting):
         time = boot_time_of(entry)
@@ -218,12 +218,12 @@ def _pair(entries: Sequence[Entry], known: Sample | None) -> list[_Pair]:
         ]
         counted = entry.counted
         if entry.pending and ready and ready[-1].counted.shape == counted.shape:
-            pairs.append(_Pair(entry, ready[-1]))
-        earlier.append(Sample(time, counted, entry))
+            pairs.append(_SamplePair(entry, ready[-1]))
+        earlier.append(EarlierSample(time, counted, entry))
     return pairs
 
 
-def _is_quiet(pair: _Pair) -> bool:
+def _is_quiet(pair: _SamplePair) -> bool:
     now = pair.entry.counted
     return now.standing == pair.base.counted.standing and not now.saturated
 

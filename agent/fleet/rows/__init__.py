@@ -17,7 +17,7 @@ from msgspec.json import Decoder
 
 from agent.fleet.alike import COMPARED
 from agent.fleet.rows import device_fields, devices, identity, network, report_fields, verdicts
-from agent.fleet.rows.counted import Counted, Shape, Standing
+from agent.fleet.rows.counter_digests import CounterDigests, CounterShape, CounterStandings
 from agent.fleet.rows.devices import Row
 from agent.fleet.rows.functions import FunctionReader
 from agent.fleet.rows.recent import DamagedPart as DamagedPart
@@ -44,7 +44,7 @@ class Made(NamedTuple):
     ids: list[Sequence[int]]
     digests: list[str]
     hardware_class: str
-    counted: Counted = Counted(0, 0, False)
+    counted: CounterDigests = CounterDigests(0, 0, False)
     pending: bytes = b""  # of checks that need an earlier sample a digest; none: nothing needs one
 
 
@@ -65,7 +65,7 @@ class Reader:
         self._digests: dict[object, str] = {}
         self._alike: dict[object, int] = {}
         self._recent = Recent()
-        self._standing = Standing(self.counters)
+        self._standing = CounterStandings(self.counters)
         self._functions = FunctionReader(self._pci, self._shared["link"], self.counters)
 
     @property
@@ -83,7 +83,7 @@ class Reader:
         topology, node = report.topology, report.node
         ids: Numbers = dict.fromkeys(NAMES, ())
         ids["pci"], ids["link"], kinds, counted, functions = self._functions.read(topology.pci, node.product)
-        counted, shape = [*counted], Shape()
+        counted, shape = [*counted], CounterShape()
         shape.add("pci", None, (str(functions),))
         gpus, nics, netdevs = topology.gpus, topology.nics, topology.netdevs
         ends = once([gpu.id for gpu in gpus], "topology.gpus"), once([nic.id for nic in nics], "topology.nics")
@@ -142,7 +142,7 @@ class Reader:
         return [self._shared["check"].number(row) for row in rows]
 
     def _gpus(
-        self, gpus: list[device_fields.GpuFields], counted: list[int], shape: Shape
+        self, gpus: list[device_fields.GpuFields], counted: list[int], shape: CounterShape
     ) -> tuple[Sequence[int], list[int]]:
         """Numbers of rows of GPUs and of their links."""
         rows, links = [], list[int]()
@@ -169,7 +169,7 @@ class Reader:
             once([link.link for link in links], where, "a number")
             numbers = [self._shared["nvlink"].number(devices.nvlink_row(gpu.id, link)) for link in links]
             counters: list[int] = []
-            shape = Shape()
+            shape = CounterShape()
             for link in links:
                 shape.add(str(link.link), None, link.errors)
                 counters += self.counters.add(f"link:{gpu.id}/{link.link}", link.errors, link.errors.values())
@@ -178,7 +178,7 @@ class Reader:
         return self._whole(("links", gpu.id), gpu.links, made)
 
     def _count_port(
-        self, nic: device_fields.NicFields, port: device_fields.PortFields, counted: list[int], shape: Shape
+        self, nic: device_fields.NicFields, port: device_fields.PortFields, counted: list[int], shape: CounterShape
     ) -> None:
         subject, first, second = f"port:{nic.id}/{port.port}", port.counters, port.hw_counters
         shape.add(subject, nic.node_guid, (*first, *second))
@@ -187,7 +187,7 @@ class Reader:
         for counts in (first, second):
             counted += self.counters.add(subject, counts, counts.values())
 
-    def _count_netdev(self, netdev: device_fields.NetdevFields, counted: list[int], shape: Shape) -> None:
+    def _count_netdev(self, netdev: device_fields.NetdevFields, counted: list[int], shape: CounterShape) -> None:
         subject, counts, qos = f"netdev:{netdev.id}", netdev.counters, netdev.qos
         lengths = (str(len(qos.pfc_frames_sent)), str(len(qos.pfc_frames_received))) if qos is not None else ()
         shape.add(subject, netdev.mac, (*(counts or ()), *lengths))

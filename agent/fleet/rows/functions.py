@@ -15,7 +15,7 @@ from msgspec import Raw
 from msgspec.json import Decoder
 
 from agent.fleet.rows import device_fields, devices
-from agent.fleet.rows.counted import Shape
+from agent.fleet.rows.counter_digests import CounterShape
 from agent.fleet.rows.recent import DamagedPart, Lists, Members, decode_part, following, serial_place
 from agent.fleet.rows.unique_rows import CounterRows, Functions, Shared
 
@@ -106,7 +106,7 @@ class FunctionReader:
         link, row = devices.link_row(f), self._pci.add(devices.function_row(f))
         linked = None if link is None else self._links.number(link)
         counters = self._counters.add(f"pci:{f.id}", counts, counts.values())
-        shape = Shape()
+        shape = CounterShape()
         shape.add(f.id, None, counts)
         hole = serial_place(member, f.serial)
         part = _Function(f.id, (f.vendor, f.device), row, linked, counters, hole, shape.value)

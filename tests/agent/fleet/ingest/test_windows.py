@@ -11,7 +11,7 @@ import pytest
 from agent.config import Configuration
 from agent.diagnose import evaluate_report
 from agent.fleet.ingest import windows
-from agent.fleet.rows.counted import Counted, Shape, Standing
+from agent.fleet.rows.counter_digests import CounterDigests, CounterShape, CounterStandings
 from agent.fleet.rows.unique_rows import CounterRows
 from agent.history.later_window import needs_sample
 from agent.history.state import add_history, update_state
@@ -148,11 +148,11 @@ def test_the_minimum_window_is_the_node_s() -> None:
     assert (WINDOW_SECONDS, SETTLE_SECONDS) == (windows._WINDOW_SECONDS, windows._SETTLE_SECONDS)
 
 
-def stand(*rows_: tuple[str, str, int]) -> Counted:
+def stand(*rows_: tuple[str, str, int]) -> CounterDigests:
     """The digests of some counters."""
     counters = CounterRows()
     numbers = [number for subject, name, value in rows_ for number in counters.add(subject, [name], [value])]
-    return Standing(counters).read(7, numbers)
+    return CounterStandings(counters).read(7, numbers)
 
 
 def test_traffic_moves_nothing_and_errors_do() -> None:
@@ -162,7 +162,7 @@ def test_traffic_moves_nothing_and_errors_do() -> None:
     assert quiet.standing
     for other in (("port:a/1", "symbol_error", 4), ("port:b/1", "symbol_error", 3), ("port:a/1", "rx_crc_errors", 3)):
         assert quiet.standing != stand(other).standing
-    assert Counted(7, 0, False) == stand(("port:a/1", "port_rcv_data", 10))
+    assert CounterDigests(7, 0, False) == stand(("port:a/1", "port_rcv_data", 10))
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_the_shape_is_of_devices_their_identity_and_their_counters() -> None:
         ("port:a/1", "guid 2", ["x", "y"]),
         ("port:a/1", "guid 1", ["x"]),
     ):
-        shape = Shape()
+        shape = CounterShape()
         shape.add(subject, identity, names)
         shapes.append(shape.value)
     assert 4 == len(set(shapes))

@@ -20,7 +20,7 @@ _TRAFFIC = re.compile(
 _ALL_ONES = frozenset({(1 << 32) - 1, (1 << 63) - 1})
 
 
-class Counted(NamedTuple):
+class CounterDigests(NamedTuple):
     """Digests of a report's counters."""
 
     shape: int  # which counters which devices have; of equal ones, what is not listed is zero in both
@@ -28,7 +28,7 @@ class Counted(NamedTuple):
     saturated: bool  # one of them is at its maximum
 
 
-class Shape:
+class CounterShape:
     """Which counters which devices of one report have."""
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Shape:
         self.value = crc32(f"{subject} {identity} {' '.join(names)}\n".encode("utf-8", "replace"), self.value)
 
 
-class Standing:
+class CounterStandings:
     """Where counters of reports stand, of the rows that a reader holds."""
 
     def __init__(self, counters: CounterRows) -> None:
@@ -48,7 +48,7 @@ class Standing:
         self._watched = bytearray()
         self._subjects: list[str] = []
 
-    def read(self, shape: int, numbers: Sequence[int]) -> Counted:
+    def read(self, shape: int, numbers: Sequence[int]) -> CounterDigests:
         """Of the rows of one report."""
         counters = self._counters
         if len(self._names) < len(counters.names):
@@ -65,6 +65,6 @@ class Standing:
                 lines.append(f"{subjects[counters.subject[number]]} {name} {value}")
                 saturated = saturated or value in _ALL_ONES or value == MAXIMUM_VALUE.get(name)
         if not lines:
-            return Counted(shape, 0, False)
+            return CounterDigests(shape, 0, False)
         digest = blake2b("\n".join(sorted(lines)).encode("utf-8", "replace"), digest_size=7).digest()
-        return Counted(shape, int.from_bytes(digest, "big") | 1, saturated)
+        return CounterDigests(shape, int.from_bytes(digest, "big") | 1, saturated)
