@@ -51,11 +51,12 @@ from tests.machines import FAULTS, HOSTS, scan_machine
 from tests.texts import PLACEHOLDER, list_devices, list_texts
 
 SITUATIONS = {
-    "lost", "polling", "disabled", "training", "linkup", "all-rails", "set-down", "no-module", "no-light", "upstream",
+    "alone", "lost", "polling", "disabled", "training", "linkup", "all-rails", "set-down", "no-module", "no-light",
+    "upstream",
     "not-known", "other-class", "target-link-speed", "unsupported-request", "other", "by-design", "own-way",
     "reordered", "outage", "gpu-hot", "gpu-power", "capped-outside", "clocks-unexplained", "sram-errors",
     "memory-errors", "ecc-off", "past-errors", "hidden-switches", "new-kernel",
-    "flat", "every-link", "same-ports", "setting", "uneven", "integrity", "one-port", "paused", "lanes",
+    "alone", "flat", "every-link", "same-ports", "setting", "uneven", "integrity", "one-port", "paused", "lanes",
     "nvswitch", "harmless", "reset", "shares", "too-old", "by-dmabuf",
     "malformed", "acs", "poison", "completion", "inside", "injected", "external", "replace", "maintenance",
     "correctable", "power-cycle", "init", "reboot", "memory", "over", "peer", "software",
@@ -508,7 +509,11 @@ def test_nothing_known_is_left_to_fill_in(name: str) -> None:
         }]),
         (changed_netdev(server(ethernet=True), 0, nic=None, pci=None), "netdev:eth0", (), [{"INTERFACE": "eth0"}]),
         (server(), f"pair:{gpu_id(0)}+{gpu_id(1)}", (), [
+            {"ADDRESS": gpu_id(0), "PORT_ABOVE": "0000:12:00.0", "GPU_INDEX": "0"},
             {"ADDRESS": gpu_id(1), "PORT_ABOVE": "0000:22:00.0", "GPU_INDEX": "1"},
+        ]),
+        (changed_gpu(server(), 0, driver_state="not_open"), f"gpu:{gpu_id(0)}", (), [
+            {"ADDRESS": gpu_id(0), "PORT_ABOVE": "0000:12:00.0", "GPU_INDEX": gpu_id(0)},
         ]),
         (server(), "node", (gpu_id(0), "mlx5_9", gpu_id(0)), [
             {"ADDRESS": gpu_id(0), "PORT_ABOVE": "0000:12:00.0", "GPU_INDEX": "0"},
