@@ -56,7 +56,7 @@ SITUATIONS = {
     "not-known", "other-class", "target-link-speed", "unsupported-request", "other", "by-design", "own-way",
     "reordered", "outage", "gpu-hot", "gpu-power", "capped-outside", "clocks-unexplained", "sram-errors",
     "memory-errors", "ecc-off", "past-errors", "hidden-switches", "new-kernel",
-    "alone", "flat", "every-link", "same-ports", "setting", "uneven", "integrity", "one-port", "paused", "lanes",
+    "flat", "every-link", "same-ports", "setting", "uneven", "integrity", "one-port", "paused", "lanes",
     "nvswitch", "harmless", "reset", "shares", "too-old", "by-dmabuf",
     "malformed", "acs", "poison", "completion", "inside", "injected", "external", "replace", "maintenance",
     "correctable", "power-cycle", "init", "reboot", "memory", "over", "peer", "software",
