@@ -65,6 +65,7 @@ def _out(made: Plan, given: argparse.Namespace) -> None:
         if given.out == "-":
             sizes = _ndjson(made, sys.stdout.buffer, given.gz)
         elif given.ndjson:
+            Path(given.out).parent.mkdir(parents=True, exist_ok=True)
             sizes = _ndjson(made, files.enter_context(Path(given.out).open("wb")), given.gz)
         else:
             sizes = _folder(made, Path(given.out), given.gz)
