@@ -33,6 +33,7 @@ PORT_COUNTER_BITS: Mapping[str, int] = {
     "excessive_buffer_overrun_errors": 4,
     "VL15_dropped": 16,
 }
+MAXIMUM_VALUE: Mapping[str, int] = {name: (1 << bits) - 1 for name, bits in PORT_COUNTER_BITS.items()}
 
 
 class Counted(msgspec.Struct, frozen=True):
@@ -52,13 +53,17 @@ def aer_counters(function: PciFunction) -> dict[str, int]:
 def gpu_counters(gpu: Gpu) -> dict[str, int]:
     """Those of its PCIe link by their names ("replays"), of NVLink-C2C as "c2c_replays", of its blocks as
     "xgmi_wafl.correctable"."""
-    errors = gpu.c2c.errors if gpu.c2c else {}
-    return {**gpu.pcie_counters, **gpu.error_counts, **{f"c2c_{name}": count for name, count in errors.items()}}
+    errors = (gpu.c2c.errors if gpu.c2c else None) or {}
+    return {
+        **(gpu.pcie_counters or {}),
+        **(gpu.error_counts or {}),
+        **{f"c2c_{name}": count for name, count in errors.items()},
+    }
 
 
 def port_counters(port: Port) -> dict[str, int]:
     """`counters` and `hw_counters` of a port in one: no driver that we read of has a name in both."""
-    return {**port.counters, **port.hw_counters}
+    return {**(port.counters or {}), **(port.hw_counters or {})}
 
 
 def netdev_counters(netdev: Netdev) -> dict[str, int]:

@@ -56,7 +56,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
     do: str
     cost: str | None = None  # a key of STEP_COSTS, the dearest of the step; null: nothing, or not known
-    outcomes: list[str] = []  # what to conclude from what happens: "The fault follows the card: replace the card."
+    outcomes: list[str] = []  # what to conclude from what happens: "If the fault follows the card, replace the card."
 
 
 def describe_step_cost(step: Step) -> str:
@@ -115,6 +115,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     confidence: str = "high"  # high | medium | low
     absorbs: list[str] = []  # "rule subject" lines that this cause explains
     devices: list[str] = []  # ids of those that it is about, where it is of the node or explains what is
+    field: str | None = None  # of a part that differs from its peers: the field, "netdev.mtu"
     fingerprint: str
 
     def list_concerned(self) -> set[str]:

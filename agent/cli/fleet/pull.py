@@ -16,7 +16,7 @@ from agent.cli.fleet.ingest import NodeKeyOption, ingest
 if TYPE_CHECKING:
     from agent.receive.pull import PullOptions
 
-COMMAND = "fabricscope scan --quiet --format ndjson"
+COMMAND = 'fabricscope scan --quiet --format ndjson --state-dir "$HOME/.fabricscope"'
 BAR_CHARACTERS = 30
 
 

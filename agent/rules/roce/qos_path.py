@@ -297,7 +297,7 @@ def measured_priority(case: RuleContext, netdev: Netdev) -> int | None:
 def _build_interface_path(case: RuleContext, roce_port: RocePort) -> QosPath:
     netdev, why = roce_port.netdev, unreadable_reason(roce_port)
     if why or netdev is None or netdev.qos is None:
-        return QosPath(roce_port, "unknown", why or Reason("not-known", fact="its interface"))
+        return QosPath(roce_port, "unknown", why or NOT_SHOWN)
     known = _worst_class(
         case, QosPath(roce_port, "unknown", qos=netdev.qos, losses=loss_deltas(case, roce_port, netdev)), netdev
     )
