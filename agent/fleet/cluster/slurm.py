@@ -101,8 +101,8 @@ def _choose_nodes(
 
 def _format_comments(topology_tree: Tree, nodes: dict[str, str], left: int) -> Iterator[str]:
     if any("leaves:" in level.about for level in walk(topology_tree.roots)):
-        yield "# A node is connected to several leaves, one per rail. A tree has one parent per node: a switch here is a unit,"
-        yield "# the nodes that share their leaves."
+        yield "# A node is connected to several leaves, one per rail. A tree has one parent per node: a switch here is"
+        yield "# a unit, the nodes that share their leaves."
     for host, unit in sorted(topology_tree.placed.items()):
         if host in nodes:
             beside = format_comment(unit)

@@ -54,7 +54,7 @@ def test_units_stand_for_their_leaves() -> None:
         "su2": (["n005", "n006", "n007", "n008"], []),
         "spine": ([], ["su1", "su2"]),
     } == result
-    assert "a switch here is a unit" in text
+    assert "a switch here is\n# a unit" in text
 
 
 def test_three_levels() -> None:
