@@ -34,7 +34,7 @@ def _judge_switch(
         if at_far.pfc:
             yield _pfc_one_end(case, end, traffic, far, at_far)
         else:
-            yield _pfc_off(case, end)
+            yield _pfc_off(case, end, far)
         return
     if traffic.lossless is not False or pfc is None:
         if traffic.lossless and len(pfc or ()) > 1:
@@ -89,13 +89,17 @@ def _describe_classes(priorities: Mapping[int, int], traffic: TrafficClass) -> s
     return ", ".join(f"DSCP {dscp} is NCCL_IB_TC={dscp * 4}" for dscp in dscps[:4])
 
 
-def _pfc_off(case: HopCase, end: CableEnd) -> HopFault:
+def _pfc_off(case: HopCase, end: CableEnd, far: CableEnd) -> HopFault:
+    """A warning where the switch has PFC on other ports and what is here is not known: it may carry no RoCE."""
+    others = end.switch is not None and any(port.pfc for port in end.switch.ports.values())
+    unsure = others and far.switch is None and far.host is None
     return HopFault(
         "sw-pfc-off",
         end,
         case.hop,
         "PFC is off for all priorities",
         (("PFC", "no priority", config_source(end)),),
+        severity="warning" if unsure else None,
         cause="no PFC",
         lossy=True,
         values={"priority": "3"},

@@ -159,7 +159,7 @@ class _Joiner:
         self.only_known_hosts = only_known_hosts
         self.hops: dict[tuple[str, str], Hop] = {}  # by the switch port at either end, or "host", "interface"
         self.notes: list[str] = []
-        self.other_hosts = self.down = 0
+        self.other_hosts = self.down = self.without_pfc = 0
 
     def add_switch_claims(self) -> None:
         """What switches' LLDP says; of a switch without it every port that is not down."""
@@ -198,6 +198,10 @@ class _Joiner:
     def _add_claim(self, here: CableEnd, far: CableEnd) -> None:
         if self.only_known_hosts and far.switch is None and far.host is None and not self._is_switch(far):
             self.other_hosts += 1
+            return
+        unknown = far.switch is None and far.host is None
+        if self.only_known_hosts and unknown and here.facts is not None and here.facts.pfc == frozenset():
+            self.without_pfc += 1  # a way out of the fabric, as far as is known: no RoCE is meant to be there
             return
         there = self.hops.get((far.node, far.port)) if far.facts is not None or far.host is not None else None
         if there is None:
@@ -299,6 +303,11 @@ class _Joiner:
         if self.other_hosts:
             self.notes.append(
                 f"{self.other_hosts:,} switch port{'s'[: self.other_hosts != 1]} to hosts without a report: not judged"
+            )
+        if self.without_pfc:
+            self.notes.append(
+                f"{self.without_pfc:,} port{'s'[: self.without_pfc != 1]} without PFC to devices of which nothing was "
+                "given: not judged"
             )
         if self.down:
             self.notes.append(f"{self.down:,} port{'s'[: self.down != 1]} down: not judged")

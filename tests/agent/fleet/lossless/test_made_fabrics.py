@@ -212,3 +212,29 @@ def test_switches_alone_judge_host_ports_by_one_end(tmp_path: Path) -> None:
 
     assert answer.counts == {"proved": 4, "set": 0, "trimmed": 0, "unknown": 8, "lossy": 0}
     assert answer.findings == []
+
+
+def test_a_way_out_of_the_fabric_is_not_judged(tmp_path: Path) -> None:
+    """A port without PFC to a router of which nothing was given; with PFC its hop is unknown."""
+    fabric = make("sonic")
+    port = next(fabric.ports(False))
+    port.told_far, port.far_alias, port.pfc = ("border1", "Ethernet7"), "Ethernet7", []
+    fabric.switches[port.far].ports = [far for far in fabric.switches[port.far].ports if far.far_port != port.name]
+    fabric.lengths = {}
+
+    answer = judge_made(fabric, tmp_path)
+
+    assert answer.findings == []
+    assert answer.counts["lossy"] == 0
+    assert any("1 port without PFC" in note for note in answer.notes)
+
+
+def test_no_pfc_on_some_ports_only_is_less_sure(tmp_path: Path) -> None:
+    """Without reports what is at the port is not known: a warning where other ports of the switch have PFC."""
+    fabric = make("sonic")
+    port = next(fabric.ports(True))
+    port.pfc = []
+
+    [finding] = judge_made(fabric, tmp_path, hosts=False).findings
+
+    assert (finding.rule, finding.severity, finding.subject) == ("sw-pfc-off", "warning", port.subject)
