@@ -13,6 +13,7 @@ import msgspec
 from agent.assemble import assemble
 from agent.assemble.paths import TooManyDevices
 from agent.config import Configuration
+from agent.history.context import build_context
 from agent.model.finding import Check, Gpudirect, Summary
 from agent.model.node import Platform
 from agent.model.profile import Profile
@@ -246,7 +247,7 @@ def evaluate_report(report: Report, configuration: Configuration, profile: str =
     if report.source.hosts is not None or report.left_out is not msgspec.UNSET:
         return msgspec.structs.replace(report, generated_at=utc_now())
     platform, expected, declared = _select_profile(report, profile)
-    case = build_context(report, configuration, platform, expected)
+    case = build_context(report, configuration.settings, platform, expected)
     rules = rules_for(case)
     checks, faults, reasons = evaluate(case, rules)
     findings, summary = build_findings(case, rules, checks, faults)
@@ -267,29 +268,6 @@ def evaluate_report(report: Report, configuration: Configuration, profile: str =
     from agent.recommend.cost import add_costs  # lazy: a healthy node has none
 
     return add_costs(evaluated)
-
-
-def build_context(
-    report: Report, configuration: Configuration, platform: Platform, expected: Profile | None
-) -> RuleContext:
-    """What the rules get of a report."""
-    return RuleContext(
-        node=report.node,
-        platform=platform,
-        probes={run.name: run for run in report.probes},
-        providers=providers(),
-        software=report.software,
-        events=tuple(event for event in report.events if event.boot is None),
-        earlier_events=tuple(event for event in report.events if event.boot is not None),
-        topology=msgspec.structs.replace(report.topology, nics=report.topology.host_nics),
-        accelerator_nics=tuple(nic for nic in report.topology.nics if nic.accelerator is not None),
-        settings=configuration.settings,
-        window=report.counters_window,
-        history=report.history,
-        observed_at=report.observed_at,
-        profile=expected,
-        recorded=report.source.kind != "live",
-    )
 
 
 def _select_profile(report: Report, requested: str) -> tuple[Platform, Profile | None, list[str]]:

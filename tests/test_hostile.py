@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -220,3 +221,32 @@ def _ignoring(program: str) -> str:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert "" == done.stderr
     return done.stdout.strip()
+
+
+FULL_SHARED_MEMORY = """
+mount -t tmpfs -o size=8k,nr_inodes=3 full /dev/shm || exit 77
+cat /dev/zero > /dev/shm/a 2> /dev/null
+touch /dev/shm/b
+touch /dev/shm/c 2> /dev/null && exit 78
+exec "$@"
+"""
+WITH_IT_FULL = """
+import sys
+from pathlib import Path
+from tests.agent.fleet.small import report, take
+from tests.conftest import IN_MEMORY, _has_room
+print(_has_room(IN_MEMORY), take(Path(sys.argv[1]), *(report(f"gpu{n}") for n in range(8)), jobs=2).fresh)
+"""
+
+
+def test_a_full_shared_memory_stops_nothing(real_commands: None) -> None:
+    """Neither processes that share work, which semaphores would need, nor the choice of where tests have files."""
+    command = ["unshare", "-rm", "sh", "-c", FULL_SHARED_MEMORY, "sh", sys.executable, "-c", WITH_IT_FULL]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # that of other tests may be in shared memory
+        done = subprocess.run([*command, f"{folder}/dataset"], env=environment, capture_output=True, text=True,
+                              timeout=100, check=False)  # fmt: skip
+    if done.returncode == 77 or "unshare" in done.stderr:
+        pytest.skip(f"no namespace of its own can be made: {done.stderr.strip()[:80]}")
+
+    assert (0, "False 8", "") == (done.returncode, done.stdout.strip(), done.stderr)

@@ -65,7 +65,7 @@ class RoleContext(msgspec.Struct, frozen=True):
     speeds: Mapping[str, float]  # Gb/s of the interfaces on a PCI function
     neighbours: Mapping[str, int]  # how many NICs are on the same switch, where a topology matrix tells
     virtual: bool
-    coherent: bool  # GPUs hang on their CPUs by C2C
+    coherent: bool  # GPUs are connected to their CPUs by C2C
     set_up: frozenset[str]  # PCI functions whose interface is up by settings, with an address or a module
     lost_gpu: frozenset[str]  # PCI functions whose switch has no GPU where others of its shape have one
 
@@ -266,7 +266,7 @@ def _rail_model_without_switch(candidates: Sequence[Candidate], around: RoleCont
     if cards.total() > 1 and _NOTHING_KNOWN in cards:
         return None, "no switch is shared with a GPU, and their models are unknown"
     if around.coherent:
-        return _most_common_model(candidates, cards, "GPUs hang on their CPUs by C2C", "cards")
+        return _most_common_model(candidates, cards, "GPUs are connected to their CPUs by C2C", "cards")
     if around.virtual:
         return _most_common_model(candidates, Counter(c.model for c in candidates), "a virtual machine", "functions")
     if len(cards) == 1:

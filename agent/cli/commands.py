@@ -158,7 +158,7 @@ def check(
     ] = opt.CheckAs.NAGIOS,
     fail_on_unknown: Annotated[
         bool,
-        typer.Option("--fail-on-unknown", help="slurm-prolog: fail, too, where essential checks have no data."),
+        typer.Option("--fail-on-unknown", help="slurm-prolog: fail also if essential checks have no data."),
     ] = False,
     quiet: opt.Quiet = False,
 ) -> None:

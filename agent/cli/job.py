@@ -84,7 +84,7 @@ def job(
     """Explain why a job failed, hung or was slow.
 
     From logs of NCCL, RCCL and HCCL, watchdog lines, flight recorder dumps, RAS and Inspector files. Exit 0 once an
-    answer is written, 2 where nothing of it could be read.
+    answer is written, 2 if nothing could be read.
     """
     options = JobOptions(list(report or ()), source, dataset, at, profile, quiet)
     run_job(paths, options, form.value if form else None, output, no_color)

@@ -36,8 +36,8 @@ Reports = Annotated[
     list[str] | None,
     typer.Argument(metavar="REPORT...", help="Reports of many nodes (.json, .gz).", show_default=False),
 ]
-Url = Annotated[str | None, _option("URL", "Where NetBox is: https://HOST; else the variable NETBOX_URL.")]
-TokenFile = Annotated[str | None, _option("FILE", "Holds the token; else the variable NETBOX_TOKEN.")]
+Url = Annotated[str | None, _option("URL", "Address of NetBox: https://HOST. Default: the variable NETBOX_URL.")]
+TokenFile = Annotated[str | None, _option("FILE", "File with the token. Default: the variable NETBOX_TOKEN.")]
 Ca = Annotated[str | None, _option("FILE", "CA bundle; default: the system's.")]
 Timeout = Annotated[
     float,
@@ -92,7 +92,7 @@ def netbox_apply(
     role: Role = None,
     device_type: DeviceType = None,
     prune: Prune = False,
-    limit_changes: Annotated[int | None, _option("NUMBER", "Send nothing where more is to be done.", min=0)] = None,
+    limit_changes: Annotated[int | None, _option("NUMBER", "Send nothing if there are more changes.", min=0)] = None,
     timeout: Timeout = 60.0,
     form: Form = None,
     output: opt.Output = None,

@@ -21,15 +21,15 @@ def receive(
     listen: Annotated[str, _option("ADDRESS:PORT", "Address to listen on.")] = ":8443",
     clients: Annotated[str | None, _option("FILE", "TOML: tokens and certificates, and the hosts of each.")] = None,
     cert: Annotated[str | None, _option("FILE", "Server certificate (PEM).")] = None,
-    key: Annotated[str | None, _option("FILE", "Its key, if it is not in the same file.")] = None,
+    key: Annotated[str | None, _option("FILE", "Server key, if it is not in the same file.")] = None,
     client_ca: Annotated[str | None, _option("FILE", "CA bundle of the client certificates.")] = None,
     plain: Annotated[
         bool, typer.Option("--plain", help="HTTP without TLS, on a loopback address, behind a proxy.")
     ] = False,
-    spool_limit: Annotated[int, _option("BYTES", "Of all reports in the folder.", min=0)] = 4 << 30,
-    spool_count: Annotated[int, _option("NUMBER", "Of all reports in the folder.", min=0)] = 200_000,
-    host_count: Annotated[int, _option("NUMBER", "Of reports of one host in the folder.", min=1)] = 2000,
-    timeout: Annotated[float, _option("SECONDS", "For one report.", min=0.1, callback=opt.reject_nan)] = 30.0,
+    spool_limit: Annotated[int, _option("BYTES", "Largest size of all reports in the folder.", min=0)] = 4 << 30,
+    spool_count: Annotated[int, _option("NUMBER", "Most reports in the folder.", min=0)] = 200_000,
+    host_count: Annotated[int, _option("NUMBER", "Most reports of one host in the folder.", min=1)] = 2000,
+    timeout: Annotated[float, _option("SECONDS", "Time limit of one report.", min=0.1, callback=opt.reject_nan)] = 30.0,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log accepted reports, too.")] = False,
 ) -> None:
     """Accept reports from `ship` over HTTPS.

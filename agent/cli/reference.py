@@ -71,11 +71,31 @@ def print_rule(name: str, everything: bool = False) -> None:
     if matching:
         _print_list(matching)
         return
+    if _print_switch_rules(name):
+        return
     near = difflib.get_close_matches(name, rules, n=1, cutoff=0.75)
     hint = f"did you mean {near[0]}?" if near else "fabricscope rules lists all rules"
     if not near and _PART.match(name):
         hint = f"findings of a part are in a report: fabricscope explain {name} --report FILE"
     raise CliError(f"no rule, prefix or family {name!r:.80}", hint)
+
+
+def _print_switch_rules(name: str) -> bool:
+    """Print a rule of `fleet lossless`, or those that begin so; whether there is one."""
+    from agent.fleet.lossless.catalogue import switch_rules
+
+    rules = switch_rules()
+    if name in rules:
+        rule = rules[name]
+        lines = [f"{rule.id} ({rule.severity}, of fabricscope fleet lossless)", "", rule.title, "", rule.impact, ""]
+        for family, steps in rule.remedy.items():
+            lines += [f"Fix ({family}):", *(f"  {step}" for step in steps)]
+        sys.stdout.write("\n".join(lines) + "\n")
+        return True
+    matching = [rule for rule in rules.values() if rule.id.startswith(name.rstrip("-*") or " ")]
+    for rule in matching:
+        sys.stdout.write(f"{rule.id:<24} {rule.severity:<9} {rule.title}\n")
+    return bool(matching)
 
 
 def shorten_page(rule: Rule) -> str:

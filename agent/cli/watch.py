@@ -125,7 +125,7 @@ def _reject_screen(form: WatchFormat) -> None:
         raise CliError(f"--screen and --format {form.value} exclude each other")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         stream = "stdout" if sys.stdin.isatty() else "stdin"
-        raise CliError(f"--screen needs a terminal, and {stream} is none", lines)
+        raise CliError(f"--screen needs a terminal, and {stream} is not one", lines)
     if os.environ.get("TERM", "") in DUMB_TERMINALS:
         kind = os.environ.get("TERM") or "not set"
         raise CliError(f"--screen needs a terminal that can move its cursor, and TERM is {kind}", lines)

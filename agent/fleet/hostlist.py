@@ -155,7 +155,7 @@ def _numbers(inside: str, word: str) -> list[str]:
     for part in inside.split(","):
         matched = _RANGE.fullmatch(part.strip())
         if not matched:
-            raise BadHostlist(f"{_short(part.strip()) or 'nothing'} is no number or range in {_short(word)}")
+            raise BadHostlist(f"{_short(part.strip()) or 'nothing'} is not a number or range in {_short(word)}")
         first, last, step = matched.groups()
         low, high = int(first), int(last or first)
         if high < low or step == "0" or (last and len(last) < len(first)):

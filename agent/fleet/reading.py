@@ -17,6 +17,7 @@ from agent.fleet.receipt import receive
 from agent.fleet.rows import DamagedPart, Made, Reader
 from agent.fleet.rows.report_fields import NodeFields, ReportFields
 from agent.fleet.rows.verdicts import Label
+from agent.fleet.tables import LONGEST_SECONDS
 from agent.model.node import choose_node_name
 from agent.model.report import REPORT_LIMIT_BYTES, SCHEMA
 
@@ -191,6 +192,7 @@ def _label(report: ReportFields, naming: Naming, digest: str, now: datetime, mod
     observed = _time(report.observed_at, "observed_at") if report.observed_at else generated
     assert observed is not None
     times = receive(observed, modified, now)
+    uptime = report.node.uptime_seconds
     return Label(
         f"{cluster}/{node}" if cluster else node,
         cluster,
@@ -199,6 +201,8 @@ def _label(report: ReportFields, naming: Naming, digest: str, now: datetime, mod
         digest,
         times.received_at,
         times.skew_seconds,
+        report.node.boot_id,
+        uptime if uptime is not None and 0 <= uptime <= LONGEST_SECONDS else None,
     )
 
 

@@ -193,7 +193,7 @@ times text~ when a link went down or came up: the last 32, blank between
 )
 COUNTER = Table(
     "counter",
-    "Cumulative counters that are not zero; of a table that was read, what is not here is zero.",
+    "Cumulative counters that are not zero; a counter that is missing from a table that was read is zero.",
     ("subject", "name"),
     _columns("""
 subject text port:ID/1, pci:ID, ..

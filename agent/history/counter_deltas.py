@@ -9,12 +9,11 @@ from collections.abc import Mapping
 
 import msgspec
 
-from agent.model.counters import PORT, PORT_COUNTER_BITS, Counted
+from agent.model.counters import MAXIMUM_VALUE, PORT, Counted
 
 WHOLE_SUBJECT = "*"  # in the place of a counter: the whole subject
 TWO_32, TWO_64 = 1 << 32, 1 << 64
 _ALL_ONES = frozenset({TWO_32 - 1, TWO_64 - 1})
-MAXIMUM_VALUE: Mapping[str, int] = {name: (1 << bits) - 1 for name, bits in PORT_COUNTER_BITS.items()}
 # What stands among counters and is none: bit error rates, and mlx5's share of the last second in percent.
 _NO_COUNTERS = frozenset({"outbound_pci_stalled_rd", "outbound_pci_stalled_wr", "lifespan"})
 _NO_COUNTER_END = "_ber_packed"

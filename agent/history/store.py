@@ -99,7 +99,7 @@ def load_state(path: str) -> HostState | None:
         raise StateError(f"{path}: {why}") from error
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise StateError(f"{path}: is there, and is no file")
+            raise StateError(f"{path}: exists and is not a file")
         data = file.read(STATE_LIMIT_BYTES + 1)
     if len(data) > STATE_LIMIT_BYTES:
         raise StateError(f"{path}: larger than a state can be ({STATE_LIMIT_BYTES} bytes)", replace=True)

@@ -33,6 +33,7 @@ PORT_COUNTER_BITS: Mapping[str, int] = {
     "excessive_buffer_overrun_errors": 4,
     "VL15_dropped": 16,
 }
+MAXIMUM_VALUE: Mapping[str, int] = {name: (1 << bits) - 1 for name, bits in PORT_COUNTER_BITS.items()}
 
 
 class Counted(msgspec.Struct, frozen=True):

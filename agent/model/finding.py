@@ -56,7 +56,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
     do: str
     cost: str | None = None  # a key of STEP_COSTS, the dearest of the step; null: nothing, or not known
-    outcomes: list[str] = []  # what to conclude from what happens: "The fault follows the card: replace the card."
+    outcomes: list[str] = []  # what to conclude from what happens: "If the fault follows the card, replace the card."
 
 
 def describe_step_cost(step: Step) -> str:

@@ -223,7 +223,7 @@ def _find_missing(diff: DeviceDiff, modules: Sequence[ModulePair], ports: Sequen
         if not diff.prune:
             why = "--prune removes it"
         elif not diff.node.interfaces_known or module in blind:
-            why = "the report does not know all ports, so it stays"
+            why = "the report does not list all ports, so it stays"
         elif interface.cable and not diff.current.cables[interface.cable.id].ours:
             why = "its cable was made by others, so it stays"
         else:

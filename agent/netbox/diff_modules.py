@@ -249,7 +249,7 @@ def _reason_to_keep(diff: DeviceDiff, module: NetBoxModule) -> str | None:
     if not diff.prune:
         return "--prune removes it"
     if not diff.node.modules_known:
-        return "the report does not know all devices, so it stays"
+        return "the report does not list all devices, so it stays"
     inside = [interface for interface in diff.current.interfaces if is_in_module(interface, module)]
     foreign = [interface.name for interface in inside if not interface.ours]
     if foreign:

@@ -46,9 +46,9 @@ def describe_cost(finding: Finding) -> str:
     cost = finding.cost
     if cost is None:
         return ""
-    where = "inside the node" if cost.nodes == 1 else f"of every job on {cost.nodes} nodes with this one"
+    where = "inside the node" if cost.nodes == 1 else f"in every job on {cost.nodes} nodes with this one"
     name = cost.collective.replace("_", "-")
-    return f"{cost.percent:.0f}% of {name} bandwidth {where} ({cost.gbyte_s:.0f} GB/s)"
+    return f"{cost.percent:.0f}% of {name} bandwidth ({cost.gbyte_s:.0f} GB/s) lost {where}"
 
 
 def _make_block(findings: list[Finding], names: DisplayNames) -> FindingBlock:

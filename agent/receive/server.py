@@ -343,7 +343,7 @@ def _parse_head(head: bytes) -> _Request:
             raise _Refused(Answer(HTTPStatus.BAD_REQUEST, "a header field is malformed or there twice"))
         headers[name] = field[2].strip(" \t")
     if not re.fullmatch(r"[0-9]{1,15}", headers.get("content-length", "0")):
-        raise _Refused(Answer(HTTPStatus.BAD_REQUEST, "Content-Length is no number"))
+        raise _Refused(Answer(HTTPStatus.BAD_REQUEST, "Content-Length is not a number"))
     return _Request(match[1], match[2], headers)
 
 

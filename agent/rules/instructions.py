@@ -41,14 +41,18 @@ _FOUND = {  # `Fail.values`
     "WATTS": "its default", "SWITCH": "what the others have", "LIMITS": "the limits", "PID": "its number",
     "TRAFFIC_CLASS": "4 * DSCP + 2 of a lossless DSCP", "RAIL_MTU": "what the others have", "ACS_PORTS": "the ports",
     "LINK_TYPE": "1 (InfiniBand) or 2 (Ethernet)", "LEVEL": "the distance", "CNP_DSCP": "the DSCP of the others",
-    "UNIT": "its unit",
+    "UNIT": "its unit", "RANK_IP": "that of the rank table",
 }  # fmt: skip
 _WITHOUT_VALUE = {**_OF_DEVICE, **_FOUND}
 _WORDS = re.compile(rf"\b(?:{'|'.join(_WITHOUT_VALUE)})\b|(?<=_)PHYSICAL_PORT\b")  # ..: LINK_TYPE_PHYSICAL_PORT
 _PHYSICAL_PORTS = {"0": "P1", "1": "P2"}  # of a NIC by PCI function, as mlxconfig names them
 _VARIANTS = 16  # of the values of one finding, for which commands are written out
 _PHRASES = re.compile(r"\b(FAR_END|EVIDENCE|HOLDERS|RESET_GPU)\b")
-_NAMES = {"INTERFACE": "{}", "DEVICE": "{}", "GPU_INDEX": "GPU{}", "NPU_INDEX": "NPU {}"}  # of the other devices
+_OF_PAIRS = ("GPU_INDEX", "NPU_INDEX")
+_NAMES = {  # of the other devices
+    "INTERFACE": "{INTERFACE}", "DEVICE": "{DEVICE}", "GPU_INDEX": "GPU{GPU_INDEX}", "NPU_INDEX": "NPU {NPU_INDEX}",
+    "NPU_CARD": "NPU {NPU_INDEX}",
+}  # fmt: skip
 _TOOLS = {
     "nvidia-smi": "NVIDIA",
     "amd-smi": "AMD",
@@ -175,8 +179,10 @@ def find_values(context: RuleContext, fault: Fail) -> list[dict[str, str]]:
 def _list_device_values(context: RuleContext, fault: Fail) -> list[dict[str, str]]:
     kind, _, rest = fault.subject.partition(":")
     if kind == "pair":
-        first, _, second = rest.partition("+")
-        return [{**_device_values(context, first), **_device_values(context, second)}]
+        ends = [_device_values(context, end) for end in rest.split("+", 1)]
+        if any(all(word in end for end in ends) for word in _OF_PAIRS):  # two of a kind: a command for each
+            return ends
+        return [{word: value for end in ends for word, value in end.items()}]
     device = f"npu-{rest}" if kind == "npu" else rest
     own = _interface_values(context, rest) if kind == "netdev" else _device_values(context, device)
     if own:
@@ -198,7 +204,9 @@ def _device_values(context: RuleContext, device: str) -> dict[str, str]:
         values["NPU_INDEX"] = npu
         values["NPU_CARD"], values["NPU_CHIP"] = find_npu_chip(context, npu)
     if gpu:
-        values["GPU_INDEX"] = str(gpu.index) if gpu.index is not None else address
+        values["GPU_INDEX"] = (
+            str(gpu.index) if gpu.index is not None and gpu.driver_state != "not_open" else address
+        )  # a number that the driver gave may be another GPU's by now
     if nic:
         port = find_port(nic, number)
         netdev = find_netdev(context, nic, port)
@@ -249,7 +257,7 @@ def _name_others(text: str, devices: Sequence[Values]) -> Iterator[str]:
     alike: dict[tuple[str, ...], dict[str, Values]] = {}
     for values in devices:
         key = tuple(values[word] for word in sorted(words & _FOUND.keys()))
-        alike.setdefault(key, {}).setdefault(_NAMES[named].format(values[named]), values)
+        alike.setdefault(key, {}).setdefault(_NAMES[named].format_map(values), values)
     groups = list(alike.values())
     for group in groups[:_VARIANTS]:
         labels = list(group)

@@ -114,7 +114,7 @@ def parse_head(name: str, head: str, path: str) -> Declaration:
     if not fields.keys() >= _REQUIRED:
         raise BadPage(f"{path}:1: missing: {', '.join(sorted(_REQUIRED - fields.keys()))}")
     if fields["severity"] not in SEVERITIES:
-        raise BadPage(f"{path}:1: severity is none of {', '.join(SEVERITIES)}: {fields['severity']!r}")
+        raise BadPage(f"{path}:1: severity is not one of {', '.join(SEVERITIES)}: {fields['severity']!r}")
     if fields.get("essential", "yes") != "yes":
         raise BadPage(f"{path}:1: essential is `yes` or not there: {fields['essential']!r}")
     return Declaration(

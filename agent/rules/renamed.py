@@ -56,7 +56,7 @@ def find_renamed(name: str) -> RenamedRule | None:
         return None
     new = RENAMED[name]
     if new is None:
-        return RenamedRule(None, f"{name} is no rule any more: the report has it as {FIELDS[name]}")
+        return RenamedRule(None, f"{name} is not a rule any more: the report has it as {FIELDS[name]}")
     if name in MERGED:
         return RenamedRule(new, f"{name} is part of {new} now: what is set for the one is set for the other")
     return RenamedRule(new, f"{name} is called {new} now")

@@ -106,7 +106,7 @@ def read_bytes(path: str) -> tuple[bytes, int]:
     try:
         mode = os.fstat(descriptor).st_mode
         if not stat.S_ISREG(mode):
-            raise BadPayload("is there, and is no file")
+            raise BadPayload("exists and is not a file")
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             data = file.read(REPORT_LIMIT_BYTES + 1)
     finally:

@@ -39,6 +39,8 @@ What `detail` has, by kind (always the value and the "usual" one, where the flee
   threads_per_core. numa-memory: memory_gib, numa_node. nvlink-clique: clique. nvlink-domain: cluster_uuid.
 - uplink-swapped: the ports of both cables, "+" between. uplink-half-unit: leaves; the subject is the first.
 - clock-ahead, clock-behind: seconds. Only on request: a stream has no time of arrival that shows them.
+- rate-link-downs: link_downed, counted between the last two sweeps. counter-high, which is noise: the same, since
+  before the first. Both on request.
 - mtu-1500-first: mtu, of another rail. dscp-map: dscp (what differs). nic-lost: rails (that are left).
 - nccl-setting: setting. nccl-version: nccl. small-class-KIND: as KIND, on one of two nodes of a product (h200-twin-1).
 - nvlink-domain-other: cluster_uuid, that of the next rack. duplicate-ip-prefix: address; the second has another length.

@@ -344,6 +344,23 @@ OF_SMALL_CLASSES: dict[str, Make] = {
     f"small-class-{kind}": OVERLAYS[kind]
     for kind in ("kernel", "os", "cmdline", "driver", "nccl-version", "nccl-setting")
 }
+LINK_DOWNS = 40  # between two sweeps, or ever since the boot
+
+
+def _link_downs(platform: Platform, shape: Shape) -> Odd | None:
+    """A port whose link has gone down often."""
+    if not shape.infiniband or not shape.rails:
+        return None
+    at = shape.rails[-1]
+    return Odd(
+        f"port:{at}/1",
+        {"link_downed": LINK_DOWNS},
+        {"device": {at: {"rdma": {"counters": {"link_downed": LINK_DOWNS}}}}},
+    )
+
+
+RATES: dict[str, Make] = {"rate-link-downs": _link_downs}  # in the last sweep alone
+HIGH_COUNTERS: dict[str, Make] = {"counter-high": _link_downs}  # from the start, and no more since
 DRIFTS: dict[str, Make] = {  # from one sweep on
     "drift-driver": _driver,
     "drift-gpu-lost": _gpu_lost,

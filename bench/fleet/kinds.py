@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bench.fleet.cables import CABLES, Plant, older_ports
-from bench.fleet.faults import DRIFTS, OF_SMALL_CLASSES, OVERLAYS, Make, Odd
+from bench.fleet.faults import DRIFTS, HIGH_COUNTERS, OF_SMALL_CLASSES, OVERLAYS, RATES, Make, Odd
 from bench.fleet.forms import Moment, Node, write
 from bench.fleet.groups import DEVICE, LINK, Group
 from bench.fleet.identity import Identity, domain
@@ -22,16 +22,17 @@ SLOW_SECONDS = 11.5
 CLOCK_SECONDS = 23 * 3_600
 NODES_A_FAULT = 2_500
 PLATFORMS_A_FAULT = 2
-# clocks are seen by the times of files, which a stream has none of; what ends of links can do by iblinkinfo
-ON_REQUEST = ("clock-ahead", "clock-behind", "uplink-older")
+# clocks are seen by the times of files, which a stream has none of; what ends of links can do by iblinkinfo; rates by
+# a second sweep
+ON_REQUEST = ("clock-ahead", "clock-behind", "uplink-older", "rate-link-downs", "counter-high")
 
 
-def _overlaid(make: Make, drift: bool = False) -> Plant:
-    """A node with another description, really scanned: from the start, or from a later sweep on."""
+def _overlaid(make: Make, drift: bool = False, last: bool = False) -> Plant:
+    """A node with another description, really scanned: from the start, from a later sweep on, or in the last one."""
     make = functools.cache(make)
 
     def plant(planter: Planter, kind: str) -> bool:
-        if drift and planter.sweeps < 2:
+        if (drift or last) and planter.sweeps < 2:
             return False
         scanned = planter.platforms.setdefault(kind, set())  # a scan for each: two are enough
 
@@ -47,7 +48,7 @@ def _overlaid(make: Make, drift: bool = False) -> Plant:
         scanned.add(group.platform.name)
         outlier = make(group.platform, group.templates.shape)
         assert outlier is not None
-        sweep = planter.later() if drift else 0
+        sweep = planter.sweeps - 1 if last else planter.later() if drift else 0
         planter.effect(node, Effect(outlier.overlay, _in_the_fabric(group, outlier), sweep))
         findings = _new_findings(group, outlier.overlay)
         return planter.odd(kind, [node], outlier.subject, outlier.detail, sweep=sweep, findings=findings)
@@ -292,6 +293,8 @@ KINDS: dict[str, Plant] = {
     "duplicate-gpu-uuid": _duplicate("uuid", "uuid"),
     **CABLES,
     "uplink-older": older_ports,
+    **{kind: _overlaid(make, last=True) for kind, make in RATES.items()},
+    **{kind: _overlaid(make) for kind, make in HIGH_COUNTERS.items()},
     "stale": _stale,
     "stale-finding": _stale_finding,
     "slow-probe": _slow_probe,

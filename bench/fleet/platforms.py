@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from agent.config import Configuration
-from agent.diagnose import ScanPlan, build_context, diagnose
+from agent.diagnose import ScanPlan, diagnose
+from agent.history.context import build_context
 from agent.model.report import Report, Source
 from agent.platforms.profiles import choose_profile
 from agent.rules import engine, fingerprints
@@ -216,7 +217,7 @@ def fault(name: str) -> dict[str, Any]:
 def recipes(report: Report) -> list[Recipe]:
     """What the fingerprint of every finding of a report is made of, in their order."""
     chosen = choose_profile("auto" if report.platform.profile else "none", report.platform)
-    case = build_context(report, Configuration(), chosen.platform, chosen.profile)
+    case = build_context(report, Configuration().settings, chosen.platform, chosen.profile)
     collected = {}
     for rule, fault in engine.evaluate(case, rules_for(case))[1]:
         identity = fingerprints.lasting_identity(fault.subject, case)

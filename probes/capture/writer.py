@@ -146,7 +146,7 @@ def _json(document: Any) -> bytes:
 
 def _write_tar(entries: list[CaptureEntry], path: str, compression: str) -> None:
     if os.path.lexists(path) and not (os.path.isfile(path) or os.path.islink(path)):
-        raise OSError(errno.EEXIST, "is there, and is no file", path)
+        raise OSError(errno.EEXIST, "exists and is not a file", path)
     descriptor, part = create_temporary(path, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -198,7 +198,7 @@ def _homes(reader: _ConfReader, mounts: str) -> list[str]:
     except ReadError:
         names = [] if reader.host.kind not in ("live", "capture") else reader.host_reader.names("/home") or []
         if len(names) > HOMES_LIMIT:
-            reader.unread.append(f"/home: {len(names)} homes, of which the first {HOMES_LIMIT} were looked into")
+            reader.unread.append(f"/home: {len(names)} homes, the first {HOMES_LIMIT} were read")
         return [f"/home/{name}" for name in names[:HOMES_LIMIT]]
     reader.unread.append("/home: a link, which is not followed")
     return []

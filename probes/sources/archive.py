@@ -226,7 +226,7 @@ def _pax(data: bytes) -> dict[str, str]:
         record = data[space + 1 : at + length]
         key, equals, value = record[:-1].partition(b"=")
         if length < 5 or not equals or record[-1:] != b"\n":
-            raise _Malformed("an extended header that is none")
+            raise _Malformed("an extended header that is not valid")
         at += length
         if key in (b"path", b"linkpath", b"size") or key.startswith(b"GNU.sparse."):
             records[_text(key)] = _text(value)

@@ -18,6 +18,8 @@ _QUOTED = lazy_pattern(r"[ \t]{0,3}(?:> ?){1,8}")
 _NUMBERED = lazy_pattern(r"[ \t]{0,8}([1-9](?!0000:)[0-9]{0,6})(\t|:| ?[|│](?: |$)| |$)")
 _MARKED = lazy_pattern(r"[ \t]{0,8}[0-9]{1,7}(?:\t| ?[|│])|[1-9][0-9]{0,3}:(?=[#$\[\w(][^\n:]{0,120}[#$] ?\w|[$#] \w)")
 _IN_MARGIN = lazy_pattern(r"[ ]{1,6}[0-9]{1,6}(?= |$)")
+_CODE_MARGIN = 4
+_INDENTED = lazy_pattern(r"(?:\A|\n[ \t\r]{0,8}\n) {4}\S")  # the first line of a block of code
 _LOOKED_AT = 60
 _NARROWEST, _WIDEST = 60, 250  # terminals
 _TRIMMED = 8  # blanks that a copy leaves out at the end of a line, and the wrap was in them
@@ -41,12 +43,24 @@ def unwrap(text: str, holds_output: Callable[[list[str]], bool]) -> str:
     "CA 'mlx5_0'\\n\\tCA type: MT4129\\n"
     >>> unwrap("  1 | CA 'mlx5_0'\\n  2 | \\tCA type: MT4129\\n  3 |\\n", bool)
     "CA 'mlx5_0'\\n\\tCA type: MT4129\\n\\n"
+    >>> unwrap("Hi,\\n\\n    $ lsmod\\n    Module\\n\\n      ib_core\\nBye\\n", lambda lines: lines[0][0] != " ")
+    'Hi,\\n\\n$ lsmod\\nModule\\n\\n  ib_core\\nBye\\n'
+    >>> unwrap("Hi,\\n\\n    $ lsmod\\n    Module\\n\\nBye\\n", lambda lines: lines[0][0] != " ")
+    'Hi,\\n```\\n$ lsmod\\nModule\\n```\\nBye\\n'
     """
     if "\x1b" in text:
         text = _ESCAPE.sub("", text)
-    if ">" not in text and not _NUMBERED.match(text.lstrip("\r\n")) and not re.search(r"\n[ \t]{0,8}[0-9]", text):
+    is_indented = _INDENTED.search(text) is not None
+    marked = ">" in text or _NUMBERED.match(text.lstrip("\r\n")) or re.search(r"\n[ \t]{0,8}[0-9]", text)
+    if not marked and not is_indented:
         return text
     lines = text.splitlines(keepends=True)
+    for first, after in _runs(lines, _is_in_code) if is_indented else ():
+        bare = [line.removeprefix(" " * _CODE_MARGIN) for line in lines[first:after]]
+        if (first == 0 or not lines[first - 1].strip()) and holds_output(bare):
+            if first > 0 and not bare[-1].strip():  # blank lines around it become its fences
+                lines[first - 1] = bare[-1] = "```\n"
+            lines[first:after] = bare
     for first, after in _runs(lines, _is_quoted):
         if after - first > 1 or len(lines) == 1:
             lines[first:after] = [_QUOTED.sub("", line, count=1) for line in lines[first:after]]
@@ -69,6 +83,11 @@ def _runs(lines: Sequence[str], belongs: Callable[[str, str | None], bool]) -> I
             after += 1
         yield first, after
         first = after
+
+
+def _is_in_code(line: str, before: str | None) -> bool:
+    """Whether a line is in a block of code as Markdown indents it; blank lines go on."""
+    return line.startswith(" " * _CODE_MARGIN) or (before is not None and not line.strip())
 
 
 def _is_quoted(line: str, _before: str | None) -> bool:

@@ -35,7 +35,7 @@ _ERROR = re.compile(
 _PROFILES = re.compile(r"^(?:Profile|Pool): ", re.MULTILINE)
 
 
-class SourceFile(NamedTuple):
+class OutputFile(NamedTuple):
     """One file that was given. `read_as`: None where it was not read, and `reason` says why."""
 
     name: str
@@ -48,11 +48,11 @@ class Collection(NamedTuple):
     """All that was read. `problems`: one line each, of what was read in part or not at all."""
 
     switches: dict[str, SwitchFacts]
-    files: list[SourceFile]
+    files: list[OutputFile]
     problems: list[str]
 
 
-class _File(NamedTuple):
+class _GivenFile(NamedTuple):
     folder: str
     name: str
     read: Callable[[], bytes]
@@ -68,9 +68,9 @@ class UnreadableCollection(ValueError):
 
 def read_collection(paths: Sequence[str]) -> Collection:
     """All switches of the paths. Raises UnreadableCollection for a path that is not there."""
-    reader = _Reader()
+    reader = _CollectionReader()
     for path in paths:
-        folders: defaultdict[str, list[_File]] = defaultdict(list)
+        folders: defaultdict[str, list[_GivenFile]] = defaultdict(list)
         for file in _list_files(path):
             folders[file.folder].append(file)
         for folder, files in folders.items():
@@ -79,7 +79,7 @@ def read_collection(paths: Sequence[str]) -> Collection:
     return Collection(reader.switches, reader.files, reader.problems)
 
 
-def _list_files(path: str) -> Iterator[_File]:
+def _list_files(path: str) -> Iterator[_GivenFile]:
     """Files of a path, sorted. Raises UnreadableCollection."""
     count = 0
     try:
@@ -92,7 +92,7 @@ def _list_files(path: str) -> Iterator[_File]:
                     count += 1
                     if name.startswith(".") or count > MOST_FILES:
                         continue
-                    yield _File(folder, name, _opener(os.path.join(folder, name)))
+                    yield _GivenFile(folder, name, _opener(os.path.join(folder, name)))
             return
         with open(path, "rb") as file:
             start = file.read(4)
@@ -101,7 +101,7 @@ def _list_files(path: str) -> Iterator[_File]:
             return
     except (OSError, tarfile.TarError, EOFError) as error:
         raise UnreadableCollection(f"{path}: {getattr(error, 'strerror', None) or error}") from error
-    yield _File("", path, _opener(path))
+    yield _GivenFile("", path, _opener(path))
 
 
 def _opener(path: str) -> Callable[[], bytes]:
@@ -114,7 +114,7 @@ def _opener(path: str) -> Callable[[], bytes]:
     return read
 
 
-def _list_members(path: str) -> Iterator[_File]:
+def _list_members(path: str) -> Iterator[_GivenFile]:
     """Files of a tar; each is read as it comes, for a packed one cannot be read at a place."""
     total = 0
     with tarfile.open(path) as tar:
@@ -125,18 +125,18 @@ def _list_members(path: str) -> Iterator[_File]:
             content = stream.read(FILE_BYTES + 1) if stream else b""
             total += len(content)
             folder, name = os.path.split(member.name)
-            yield _File(folder or os.path.basename(path), name, partial(bytes, content))
+            yield _GivenFile(folder or os.path.basename(path), name, partial(bytes, content))
 
 
-class _Reader:
+class _CollectionReader:
     def __init__(self) -> None:
         self.switches: dict[str, SwitchFacts] = {}
-        self.files: list[SourceFile] = []
+        self.files: list[OutputFile] = []
         self.problems: list[str] = []
         self.made: defaultdict[str, list[str]] = defaultdict(list)  # name -> where it was made
         self.normalized: dict[str, SwitchFacts] = {}
 
-    def read_folder(self, folder: str, files: list[_File]) -> None:
+    def read_folder(self, folder: str, files: list[_GivenFile]) -> None:
         """The outputs of one switch, or of several that have a configuration each."""
         outputs = [output for file in files if (output := self._look_at(file)) is not None]
         configurations = [output for output in outputs if output.host is not None or output.is_configuration]
@@ -145,7 +145,7 @@ class _Reader:
             for output in outputs:
                 self._make_switch(output.host, _stem(output.file.name), [output], output.file.path)
         elif len(distinct) > 1 and len(configurations) > 1:
-            by_host: defaultdict[str, list[_Output]] = defaultdict(list)
+            by_host: defaultdict[str, list[_SavedOutput]] = defaultdict(list)
             for output in configurations:
                 by_host[output.host or _stem(output.file.name)].append(output)
             for name, these in by_host.items():
@@ -174,7 +174,7 @@ class _Reader:
                 switch.drop_other_classes()
                 self.switches[name] = switch
 
-    def _make_switch(self, host: str | None, fallback: str, outputs: list[_Output], place: str) -> None:
+    def _make_switch(self, host: str | None, fallback: str, outputs: list[_SavedOutput], place: str) -> None:
         name = host if host and host.lower() not in _GENERIC else fallback
         switch = SwitchFacts(" ".join(name.split())[:100] or "switch")
         for output in outputs:
@@ -185,14 +185,14 @@ class _Reader:
                 self._refuse(output.file, f"is not of the form that is known: {type(error).__name__}")
                 continue
             switch.sources.append(label)
-            self.files.append(SourceFile(label, switch.name, read_as))
+            self.files.append(OutputFile(label, switch.name, read_as))
             self.problems += [f"{label}: {line}" for line in trouble]
         switch.drop_other_classes()
         if switch.sources:
             self.made[switch.name].append(place)
             self.switches[switch.name] = switch
 
-    def _look_at(self, file: _File) -> _Output | None:
+    def _look_at(self, file: _GivenFile) -> _SavedOutput | None:
         """What a file holds; None where it is read already or refused."""
         try:
             content = file.read()
@@ -214,7 +214,7 @@ class _Reader:
             return None
         if normalized.looks_normalized(text):
             problems = normalized.read_lines(text, file.path, self.normalized)
-            self.files.append(SourceFile(file.path, None, "normalized lines"))
+            self.files.append(OutputFile(file.path, None, "normalized lines"))
             self.problems += problems[:20]
             if len(problems) > 20:
                 self.problems.append(f"{file.path}: {len(problems) - 20} more lines are not read")
@@ -225,21 +225,21 @@ class _Reader:
             return None
         return output
 
-    def _refuse(self, file: _File, reason: str) -> None:
-        self.files.append(SourceFile(file.path, None, None, reason))
+    def _refuse(self, file: _GivenFile, reason: str) -> None:
+        self.files.append(OutputFile(file.path, None, None, reason))
         self.problems.append(f"{file.path}: {reason}")
 
 
-class _Output(NamedTuple):
+class _SavedOutput(NamedTuple):
     """A recognized file. `read`: adds it to a switch; the output that it is, and what of it was not read."""
 
-    file: _File
+    file: _GivenFile
     read: Callable[[SwitchFacts], tuple[str, list[str]]]
     host: str | None = None
     is_configuration: bool = False
 
 
-def _recognize(file: _File, text: str) -> _Output | str:
+def _recognize(file: _GivenFile, text: str) -> _SavedOutput | str:
     """The output in a text, or why it is none that is read."""
     hosts = set(_PROMPT.findall(text)) if "@" in text else set()
     if len(hosts) > 1:
@@ -256,11 +256,11 @@ def _recognize(file: _File, text: str) -> _Output | str:
             where = f"line {error.lineno}" if isinstance(error, json.JSONDecodeError) else "a number"
             return f"is no valid JSON at {where}: cut or changed; save it again"
     if _MOMENT.fullmatch(text.strip()):
-        return _Output(file, lambda switch: (_set_moment(switch, text.strip()), []), host)
+        return _SavedOutput(file, lambda switch: (_set_moment(switch, text.strip()), []), host)
     tables = [(table, sonic_tables.find_kind(table)) for table in find_tables(text)]
     known = [(table, kind) for table, kind in tables if kind is not None]
     if known:
-        return _Output(file, lambda switch: _read_tables(switch, known), host)
+        return _SavedOutput(file, lambda switch: _read_tables(switch, known), host)
     if len(text) < 4096 and _ERROR.search(text):
         first = next(line.strip() for line in text.split("\n") if line.strip())
         return f"is an error text, not an output: {first[:80]}"
@@ -269,24 +269,24 @@ def _recognize(file: _File, text: str) -> _Output | str:
     return "is not an output that is read here; `fabricscope fleet lossless --recipe NOS` lists those that are"
 
 
-def _recognize_json(file: _File, data: Any, host: str | None) -> _Output | str:
+def _recognize_json(file: _GivenFile, data: Any, host: str | None) -> _SavedOutput | str:
     if sonic_config.is_configuration(data):
         own = sonic_config.host_name(data)
-        return _Output(file, lambda switch: _read_sonic(switch, data), own or host, True)
+        return _SavedOutput(file, lambda switch: _read_sonic(switch, data), own or host, True)
     if sonic_tables.is_queue_counters(data):
-        return _Output(file, lambda switch: (sonic_tables.read_queue_counters(data, switch), []), host)
+        return _SavedOutput(file, lambda switch: (sonic_tables.read_queue_counters(data, switch), []), host)
     if sonic_tables.is_group_table(data):
-        return "has watermarks of shared buffers, of which nothing is judged"
+        return "has watermarks of shared buffers, which no rule checks"
     root = nvue.find_root(data)
     if root is not None:
-        return _Output(file, lambda switch: _read_nvue(switch, root), nvue.host_name(root) or host, True)
+        return _SavedOutput(file, lambda switch: _read_nvue(switch, root), nvue.host_name(root) or host, True)
     if nvue.is_interfaces(data):
-        return _Output(file, lambda switch: (_read_nvue_interfaces(switch, data), []), host)
+        return _SavedOutput(file, lambda switch: (_read_nvue_interfaces(switch, data), []), host)
     port = nvue.counters_port(file.name)
     if port is not None and nvue.is_counters(data):
-        return _Output(file, lambda switch: (_read_nvue_counters(switch, data, port), []), host)
+        return _SavedOutput(file, lambda switch: (_read_nvue_counters(switch, data, port), []), host)
     if port is not None and nvue.is_watchdog(data):
-        return _Output(file, lambda switch: (_read_nvue_watchdog(switch, data, port), []), host)
+        return _SavedOutput(file, lambda switch: (_read_nvue_watchdog(switch, data, port), []), host)
     if nvue.is_counters(data):
         return "has counters of a port that is not in its name: nv_show_interface_PORT_counters_qos.json"
     if isinstance(data, dict) and any(str(key).startswith("SAI_") for key in _flatten(data)):

@@ -31,7 +31,7 @@ class Headroom:
 
 
 @dataclass(slots=True, frozen=True)
-class Neighbor:
+class SwitchNeighbor:
     """The far end by LLDP, in the words of the far end."""
 
     name: str | None = None
@@ -62,7 +62,7 @@ class PortFacts:
     mtu: int | None = None  # of IP packets
     fec_set: str | None = None
     fec_active: str | None = None
-    neighbors: list[Neighbor] = field(default_factory=list)
+    neighbors: list[SwitchNeighbor] = field(default_factory=list)
     trust: str | None = None  # dscp | pcp | both | none
     dscp_prio: Mapping[int, int] | None = None  # a DSCP that is not here: unknown
     dscp_queue: Mapping[int, int] | None = None

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from probes.switches.facts import EcnProfile, Headroom, Neighbor, PortFacts, SwitchFacts, parse_count, share_map
+from probes.switches.facts import EcnProfile, Headroom, PortFacts, SwitchFacts, SwitchNeighbor, parse_count, share_map
 
 _TEXTS = ("alias", "description", "fec_set", "fec_active", "dscp_map")
 _WORDS = {
@@ -153,7 +153,7 @@ def _read_neighbor(port: PortFacts, row: Mapping[str, Any]) -> None:
         for key in ("neighbor_name", "neighbor_port", "neighbor_chassis")
     )
     if name or far or chassis:
-        port.neighbors = [Neighbor(name, far, None, chassis)]
+        port.neighbors = [SwitchNeighbor(name, far, None, chassis)]
 
 
 def _read_ecn(port: PortFacts, row: Mapping[str, Any]) -> None:
@@ -211,7 +211,7 @@ def _word(row: Mapping[str, Any], key: str) -> str | None:
     if value is None:
         return None
     if value not in _WORDS[key]:
-        raise BadRow(f"{key} is none of {', '.join(_WORDS[key])}")
+        raise BadRow(f"{key} is not one of {', '.join(_WORDS[key])}")
     return str(value)
 
 
@@ -220,7 +220,7 @@ def _number(row: Mapping[str, Any], key: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= _NUMBERS[key]:
-        raise BadRow(f"{key} is no number up to {_NUMBERS[key]}")
+        raise BadRow(f"{key} is not a number up to {_NUMBERS[key]}")
     return value
 
 

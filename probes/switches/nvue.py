@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from probes.switches.facts import EcnProfile, Headroom, Neighbor, PortFacts, SwitchFacts, parse_count, share_map
+from probes.switches.facts import EcnProfile, Headroom, PortFacts, SwitchFacts, SwitchNeighbor, parse_count, share_map
 
 CLI = "nvue"
 _PORT = re.compile(r"swp[0-9]{1,4}(?:s[0-9]{1,2})?")
@@ -82,7 +82,7 @@ def read_interfaces(data: Mapping[str, Any], switch: SwitchFacts) -> None:
         _read_link(port, _dict(row.get("link")), active=True)
         for far, neighbor in _dict(_dict(row.get("lldp")).get("neighbor")).items():
             far_port, chassis = _dict(_dict(neighbor).get("port")), _dict(_dict(neighbor).get("chassis"))
-            found = Neighbor(
+            found = SwitchNeighbor(
                 _text(chassis.get("system-name")) or _text(far),
                 _text(far_port.get("name")),
                 _text(far_port.get("description")),

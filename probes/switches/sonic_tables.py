@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from probes.switches.facts import LinkRetry, Neighbor, PortFacts, SwitchFacts, parse_count, parse_priorities
+from probes.switches.facts import LinkRetry, PortFacts, SwitchFacts, SwitchNeighbor, parse_count, parse_priorities
 from probes.switches.text_tables import TextTable
 
 Row = Mapping[str, str]
@@ -80,7 +80,9 @@ def _read_status(switch: SwitchFacts, port: PortFacts, row: Row) -> None:
 def _read_neighbor(switch: SwitchFacts, port: PortFacts, row: Row) -> None:
     if row["RemoteDevice"] in NOTHING and row["RemotePortID"] in NOTHING:
         return
-    neighbor = Neighbor(row["RemoteDevice"] or None, row["RemotePortID"] or None, row.get("RemotePortDescr") or None)
+    neighbor = SwitchNeighbor(
+        row["RemoteDevice"] or None, row["RemotePortID"] or None, row.get("RemotePortDescr") or None
+    )
     if neighbor not in port.neighbors:
         port.neighbors.append(neighbor)
 

@@ -197,7 +197,7 @@ _UNSAID = {
     "kernel": f"{SAID} has nothing of the running system but its architecture",
     "dmi": f"{SAID} does not name its machine",
     "cpu": f"{SAID} has neither the number of sockets, nor the name of the processor",
-    "numa": f"{SAID} names only NUMA nodes that devices hang on, without memory and distances",
+    "numa": f"{SAID} names only NUMA nodes that devices are attached to, without memory and distances",
     "pci": f"{SAID} leaves out root ports, downstream ports and whatever NCCL does not use, and has of links what they"
     " support, not what they trained to",
     "nvml": f"{SAID} names the GPUs of one job, and counts their active links by where they lead",

@@ -156,7 +156,7 @@ def test_old_names_of_rules_keep_working_with_a_note(tmp_path: Path) -> None:
     assert {} == configuration.limits
     assert ["port-module-fault"] == [entry.rule for entry in configuration.silence]
     assert f"{path}: roce-module-fault is called port-module-fault now" == notes[0]
-    assert f"{path}: pcie-aspm-on is no rule any more: the report has it as topology.pci[].aspm" == notes[1]
+    assert f"{path}: pcie-aspm-on is not a rule any more: the report has it as topology.pci[].aspm" == notes[1]
     assert 4 == len(notes)
 
 

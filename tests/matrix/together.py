@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from agent.config import Configuration
-from agent.diagnose import ScanPlan, build_context, diagnose, evaluate_report
+from agent.diagnose import ScanPlan, diagnose, evaluate_report
+from agent.history.context import build_context
 from agent.history.state import add_history, update_state
 from agent.model.finding import SEVERITIES
 from agent.model.report import Report
@@ -96,7 +97,7 @@ def laid_over(shape: str, *names: str) -> tuple[Report, Configuration]:
 def judge_all(report: Report, configuration: Configuration) -> Sequence[Standing]:
     """What stands of a report, with the profile of its platform as in a scan."""
     chosen = choose_profile("auto", report.platform)
-    case = build_context(report, configuration, chosen.platform, chosen.profile)
+    case = build_context(report, configuration.settings, chosen.platform, chosen.profile)
     return find_standing(evaluate(case, rules_for(case))[1])
 
 

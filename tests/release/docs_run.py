@@ -58,34 +58,34 @@ if __name__ == "__main__":
 """
 
 
-class Command(NamedTuple):
+class PageCommand(NamedTuple):
     """One command of a page, or a block of them, and the sample of what it prints; None: no sample."""
 
     text: str
     sample: list[str] | None = None
 
 
-class Block(NamedTuple):
+class PageBlock(NamedTuple):
     """A block of commands; `reason`: why it is not run."""
 
-    commands: list[Command]
+    commands: list[PageCommand]
     reason: str | None
 
 
-def read_blocks(page: str) -> Iterator[Block]:
+def read_blocks(page: str) -> Iterator[PageBlock]:
     """Every block of commands of a page, in order."""
     for match in _FENCE.finditer(page):
         if match["language"] in ("", "sh"):
-            yield Block(list(_read_commands(match["text"])), match["reason"])
+            yield PageBlock(list(_read_commands(match["text"])), match["reason"])
 
 
-def _read_commands(text: str) -> Iterator[Command]:
+def _read_commands(text: str) -> Iterator[PageCommand]:
     if not text.startswith("$ "):
-        yield Command(text)
+        yield PageCommand(text)
         return
     for session in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         command, *sample = session.splitlines()
-        yield Command(command, sample)
+        yield PageCommand(command, sample)
 
 
 def clone(folder: Path) -> Path:
@@ -113,7 +113,7 @@ def clone(folder: Path) -> Path:
     return tree
 
 
-def run_page(page: str, folder: Path) -> list[tuple[Command, str]]:
+def run_page(page: str, folder: Path) -> list[tuple[PageCommand, str]]:
     """Each command of a page that is run, in order, with what it printed. Raises AssertionError where one fails."""
     tree = clone(folder)
     commands = [command for block in read_blocks(page) if block.reason is None for command in block.commands]
@@ -175,7 +175,7 @@ def renew(sample: list[str], printed: str) -> list[str]:
     return result
 
 
-def write_samples(page: str, printed: Iterable[tuple[Command, str]]) -> str:
+def write_samples(page: str, printed: Iterable[tuple[PageCommand, str]]) -> str:
     """The page with samples that match."""
     for command, output in printed:
         if command.sample is not None and not matches(command.sample, output):

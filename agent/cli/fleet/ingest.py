@@ -65,19 +65,24 @@ def ingest(
     ] = 60.0,
     move: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="Move files there whose reports the dataset has then.", show_default=False),
+        typer.Option(
+            metavar="DIR", help="Move files there after their reports are in the dataset.", show_default=False
+        ),
     ] = None,
     move_limit: Annotated[
         int | None,
         typer.Option(
-            metavar="BYTES", help="Of received reports in that folder; the oldest go.", min=0, show_default=False
+            metavar="BYTES",
+            help="Largest size of received reports in that folder; the oldest are removed.",
+            min=0,
+            show_default=False,
         ),
     ] = None,
     move_days: Annotated[
         float | None,
         typer.Option(
             metavar="DAYS",
-            help="For which received reports stay there.",
+            help="Keep received reports there for DAYS.",
             min=0,
             callback=opt.reject_nan,
             show_default=False,

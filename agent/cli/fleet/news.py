@@ -63,7 +63,7 @@ def news(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="What --since-last compares with and leaves for the next run.",
+            help="State of --since-last, kept from run to run.",
             show_default=False,
         ),
     ] = None,
@@ -82,7 +82,7 @@ def news(
         str | None,
         typer.Option(
             metavar="URL",
-            help="Send the body there (slack, webhook) where something is new.",
+            help="Send the body to URL (slack, webhook) if something is new.",
             envvar="FABRICSCOPE_WEBHOOK",
             show_default=False,
         ),
@@ -222,7 +222,7 @@ def repeat(
     output: opt.Output = None,
     no_color: opt.NoColor = False,
 ) -> None:
-    """Parts with findings again and again.
+    """Parts with repeated findings.
 
     With serial numbers, for an RMA: --format csv.
     """

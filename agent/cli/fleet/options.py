@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
@@ -173,7 +174,7 @@ def select_nodes(engine_: Engine, chosen: Where, where: list[str] | None) -> Tab
 
     missing: set[str] = set()
     if chosen.nodes:
-        chosen, missing = _name_nodes(engine_, chosen)
+        chosen, missing = _name_nodes(engine_, chosen, where or [])
     tables = narrow(engine_, chosen)
     if any(chosen) and not tables.rows(table_query("host", ["node"])):
         raise CliError(f"no node of the dataset matches {' '.join(where or [])}")
@@ -187,15 +188,22 @@ def select_nodes(engine_: Engine, chosen: Where, where: list[str] | None) -> Tab
 AMBIGUOUS_HINT = "name one of them instead"
 
 
-def _name_nodes(engine_: Engine, chosen: Where) -> tuple[Where, set[str]]:
+def _name_nodes(engine_: Engine, chosen: Where, where: list[str]) -> tuple[Where, set[str]]:
     """The same with nodes as the dataset calls them, as people have host names; and names of no report. Raises
-    CliError."""
+    CliError.
+
+    A list that names no node may be the name of one: gpu[001-128].
+    """
     from agent.fleet.engines.query import table_query
     from agent.fleet.node_names import AmbiguousName, NodeNames
 
     names = NodeNames((node, host) for node, host in engine_.rows(table_query("host", ["node", "hostname"])))
     try:
         nodes = {name: names.find(name) for name in chosen.nodes}
+        if not any(nodes.values()):
+            texts = [text.partition("=")[2] for text in where if text.startswith("nodes=")]
+            literal = {text: names.find(text) for text in texts}
+            nodes = literal if all(literal.values()) else nodes
     except AmbiguousName as error:
         raise CliError(f"--where nodes: {error}", AMBIGUOUS_HINT) from error
     missing = {name for name, node in nodes.items() if node is None}
@@ -223,7 +231,7 @@ def read_silences(path: str | None) -> Silences:
     return found
 
 
-INSTALL = "the fleet's libraries are not installed: in the checkout, pip install '.[fleet]'"
+INSTALL = f"the fleet's libraries are not installed: in the checkout, {sys.executable} -m pip install '.[fleet]'"
 
 
 def require_libraries(*modules: str) -> None:

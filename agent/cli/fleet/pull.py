@@ -16,7 +16,7 @@ from agent.cli.fleet.ingest import NodeKeyOption, ingest
 if TYPE_CHECKING:
     from agent.receive.pull import PullOptions
 
-COMMAND = "fabricscope scan --quiet --format ndjson"
+COMMAND = 'fabricscope scan --quiet --format ndjson --state-dir "$HOME/.fabricscope"'
 BAR_CHARACTERS = 30
 
 
@@ -32,11 +32,13 @@ def pull(
         typer.Option(metavar="DIR|URL", help="Load them into this dataset, too.", envvar="FABRICSCOPE_DATASET"),
     ] = None,
     node_key: NodeKeyOption = None,
-    command: Annotated[str, typer.Option(metavar="COMMAND", help="What prints a report on the host.")] = COMMAND,
+    command: Annotated[
+        str, typer.Option(metavar="COMMAND", help="Command that prints a report on the host.")
+    ] = COMMAND,
     ssh: Annotated[str, typer.Option(metavar="COMMAND", help="ssh with options, such as 'ssh -F FILE'.")] = "ssh",
-    jobs: Annotated[int, typer.Option(metavar="NUMBER", help="Hosts at the same time.", min=1, max=512)] = 32,
+    jobs: Annotated[int, typer.Option(metavar="NUMBER", help="Number of hosts at the same time.", min=1, max=512)] = 32,
     timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", help="For one host.", min=0.1, callback=opt.reject_nan)
+        float, typer.Option(metavar="SECONDS", help="Time limit of one host.", min=0.1, callback=opt.reject_nan)
     ] = 60.0,
     quiet: opt.Quiet = False,
 ) -> None:

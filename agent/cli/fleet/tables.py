@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from enum import Enum
 from typing import Annotated
@@ -51,8 +52,10 @@ def query(
 
         assert isinstance(engine, Embedded)
         names, batches = engine.query(text)
+        is_terminal = output is None and sys.stdout.isatty()
         with open_output(output) as out:
-            write(names, batches, format_name, out)
+            width = shutil.get_terminal_size().columns if is_terminal else None
+            write(names, batches, format_name, out, width)
 
 
 def export(

@@ -26,11 +26,12 @@ def plan(
     hidden: Annotated[int, typer.Option(metavar="SIZE", help="Hidden size.", min=64, max=1_000_000)],
     gpus: Annotated[int, typer.Option(metavar="COUNT", help="GPUs of the job.", min=1, max=1_000_000)],
     seq: Annotated[int, typer.Option(metavar="TOKENS", help="Sequence length.", min=1, max=100_000_000)] = 8192,
-    batch: Annotated[float, typer.Option(metavar="TOKENS", help="Tokens of a step.", min=1, max=1e12)] = 4 * 2.0**20,
-    experts: Annotated[int, typer.Option(metavar="COUNT", help="Experts of a layer.", min=0, max=65_536)] = 0,
-    top_k: Annotated[int, typer.Option(metavar="COUNT", help="Experts of a token.", min=1, max=1024)] = 1,
+    batch: Annotated[float, typer.Option(metavar="TOKENS", help="Tokens per step.", min=1, max=1e12)] = 4 * 2.0**20,
+    experts: Annotated[int, typer.Option(metavar="COUNT", help="Experts per layer.", min=0, max=65_536)] = 0,
+    top_k: Annotated[int, typer.Option(metavar="COUNT", help="Experts per token.", min=1, max=1024)] = 1,
     active: Annotated[
-        float | None, typer.Option(metavar="COUNT", help="With --experts: parameters of a token.", show_default=False)
+        float | None,
+        typer.Option(metavar="COUNT", help="With --experts: parameters used per token.", show_default=False),
     ] = None,
     kv_share: Annotated[float, typer.Option(metavar="SHARE", help="KV heads by heads.", min=0.001, max=1.0)] = 0.125,
     memory: Annotated[

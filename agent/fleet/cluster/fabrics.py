@@ -13,7 +13,7 @@ from agent.fleet.cluster.graph import FabricGraph, HostLink, SwitchLink, natural
 from agent.fleet.cluster.peers import Joined, find_most
 
 ALIKE = 0.8  # of the hosts on a leaf, those that share a leaf in the other plane too
-_NO_CABLES = ("switches", "of which no cable to another is known")
+_NO_CABLES = ("switches", "without a known cable to another")
 
 
 class FabricPart(NamedTuple):

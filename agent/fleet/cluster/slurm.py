@@ -39,7 +39,7 @@ def format_conf(cluster: FabricGraph, views: list[View], only: Collection[str] |
     else:
         blocks = _list_blocks(cluster.domains, nodes)
         if not blocks:
-            raise Nothing("no host is known to hang on a switch, or to share an NVLink domain")
+            raise Nothing("no host is known to be connected to a switch, or to share an NVLink domain")
         lines += [f"# TopologyPlugin=topology/block: {len(blocks)} NVLink domains (Slurm >= 23.11)"]
         lines += [f"BlockName={name} Nodes={_fold_names(hosts)}" for name, hosts in blocks]
         lines.append(f"BlockSizes={min(len(hosts) for _, hosts in blocks)}")
@@ -56,7 +56,7 @@ def format_yaml(cluster: FabricGraph, views: list[View], only: Collection[str] |
     blocks = _list_blocks(cluster.domains, nodes)
     levels = list(_list_levels(topology_tree, nodes))
     if not blocks and not levels:
-        raise Nothing("no host is known to hang on a switch, or to share an NVLink domain")
+        raise Nothing("no host is known to be connected to a switch, or to share an NVLink domain")
     lines = ["# Slurm's topology.yaml(5), by fabricscope; Slurm >= 25.05 reads it instead of topology.conf"]
     lines += _format_comments(topology_tree, nodes, left) if levels else []
     lines.append("---")
@@ -101,14 +101,14 @@ def _choose_nodes(
 
 def _format_comments(topology_tree: Tree, nodes: dict[str, str], left: int) -> Iterator[str]:
     if any("leaves:" in level.about for level in walk(topology_tree.roots)):
-        yield "# A node hangs on several leaves, a leaf a rail. A tree has one parent a node: a switch here is a unit,"
+        yield "# A node is connected to several leaves, one per rail. A tree has one parent per node: a switch here is a unit,"
         yield "# the nodes that share their leaves."
     for host, unit in sorted(topology_tree.placed.items()):
         if host in nodes:
             beside = format_comment(unit)
             yield f"# {nodes[host]} is in no unit: its cables are spread over several; it stands with {beside}"
     if left:
-        yield f"# {left} hosts are left out: their names are none of Slurm's nodes"
+        yield f"# {left} hosts are left out: their names are not nodes of Slurm"
     if len(topology_tree.roots) > 1:
         yield "# Several trees: no cable is known that joins them"
 

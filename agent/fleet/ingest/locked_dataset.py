@@ -39,9 +39,10 @@ _FOLDERS = (
 _OURS = re.compile(
     rf"(?:{LATEST}/[a-z_]+/bucket=[0-9]+|{HISTORY}/[a-z_]+/dt=[0-9-]+|{STATE}/bucket=[0-9]+)/{PARQUET_NAME.pattern}"
 )
+_EPOCH = r"[0-9]+-(?:judged-)?[0-9]+"
 _STAGED = re.compile(
-    rf"(?:files/(?:{_FOLDERS}|{QUARANTINE}/)?|epochs/(?:[0-9]+-[0-9]+/)?)|"
-    rf"files/(?:{_OURS.pattern}|{QUARANTINE_FILE.pattern})|epochs/[0-9]+-[0-9]+/(?:entries|[a-z_]+\.arrow)"
+    rf"(?:files/(?:{_FOLDERS}|{QUARANTINE}/)?|epochs/(?:{_EPOCH}/)?)|epochs/[0-9]+-texts|"
+    rf"files/(?:{_OURS.pattern}|{QUARANTINE_FILE.pattern})|epochs/{_EPOCH}/(?:entries|[a-z_]+\.arrow)"
 )
 _BEFORE_A_MANIFEST = re.compile(
     rf"{re.escape(LOCK)}|{re.escape(KNOWN_FILES)}|{_FOLDERS}|{_OURS.pattern}|"

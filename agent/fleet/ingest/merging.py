@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from agent.fleet.columns import TYPES, schema
 from agent.fleet.dataset import File, Manifest, slot_of
+from agent.fleet.ingest.boots import BootTime, order_by_uptime
 from agent.fleet.ingest.files import HistoryFiles, Staging, write_file
 from agent.fleet.ingest.history import (
     Edit,
@@ -26,9 +27,11 @@ from agent.fleet.ingest.history import (
     read_history,
 )
 from agent.fleet.ingest.spill import Entry, Spilled, SpilledBlock
+from agent.fleet.ingest.windows import QuietChecks, Sample, WindowJudge, patch_host_rows
 from agent.fleet.rows import NAMES
+from agent.fleet.rows.counted import Counted
 from agent.fleet.store import Store
-from agent.fleet.tables import TABLES, TEXT, TIME
+from agent.fleet.tables import CHECK, COUNTER, FLOAT, HOST, INT, TABLES, TEXT, TIME
 
 KEPT = tuple(name for name, table in TABLES.items() if table.history)
 _SLICE_ROWS = 1 << 16  # about; of entries whose rows are taken at once
@@ -36,6 +39,8 @@ _PIECE_BYTES = 16 << 20  # of entries on disk that are held at once, three times
 STATE_SCHEMA = pa.schema(
     [("node", TYPES[TEXT]), ("observed_at", TYPES[TIME]), ("generated_at", TYPES[TIME]), ("report", TYPES[TEXT])]
     + [(name, pa.string()) for name in KEPT]
+    + [("boot_id", TYPES[TEXT]), ("uptime_seconds", TYPES[FLOAT])]
+    + [("shape", TYPES[INT]), ("standing", TYPES[INT])]
 )
 
 
@@ -70,30 +75,51 @@ class State(msgspec.Struct):
 
     sighting: Sighting
     digests: dict[str, str]
+    boot_id: str | None = None
+    uptime_seconds: float | None = None
+    shape: int | None = None  # of its counters
+    standing: int | None = None
+
+    @property
+    def sample(self) -> Sample | None:
+        """None: nothing can be compared with it."""
+        if self.boot_time is None or self.shape is None or self.standing is None:
+            return None
+        return Sample(self.boot_time, Counted(self.shape, self.standing, False))
+
+    @property
+    def boot_time(self) -> BootTime | None:
+        """None: it does not have boot id and uptime."""
+        if self.boot_id is None or self.uptime_seconds is None:
+            return None
+        return BootTime(self.boot_id, self.uptime_seconds, self.sighting.observed)
 
 
-def merge(job: MergeJob, store: Store, spilled: Spilled, history: HistoryFiles) -> Merged:
+def merge(job: MergeJob, store: Store, spilled: Spilled, history: HistoryFiles, windows: WindowJudge) -> Merged:
     """Write the bucket's new files. Raises OSError."""
     state = _state(job, store)
     result = Merged(job.bucket, {}, None, [])
     newest: dict[str, Entry] = {}
+    quiet: dict[str, QuietChecks] = {}
     *first, last = _split_pieces(job.blocks)
     for blocks in first:
-        changed = _merge_piece(job, store, spilled, history, state, blocks, result, newest)
+        changed = _merge_piece(job, store, spilled, history, windows, state, blocks, result, newest, quiet)
         for name in KEPT:
             _write_changed_rows(name, changed, spilled, history)
-    changed = _merge_piece(job, store, spilled, history, state, last, result, newest)
+    changed = _merge_piece(job, store, spilled, history, windows, state, last, result, newest, quiet)
     if not result.fresh and job.buckets == job.manifest.buckets:
         return result
     for name in NAMES:
         _write_changed_rows(name, changed, spilled, history)
         path = f"latest/{name}/bucket={job.bucket:02d}/{job.staging.name()}"
-        latest = _read_latest(job, store, spilled, name, set(state), newest)
+        latest = _read_latest(job, store, spilled, name, set(state), newest, quiet)
         file = write_file(job.staging, store, path, schema(name), latest)
         if file:
             result.latest[name] = file
     for node, entry in newest.items():
-        state[node] = State(entry.sighting, dict(zip(NAMES, entry.digests, strict=True)))
+        digests = dict(zip(NAMES, entry.digests, strict=True))
+        shape, standing, _ = entry.counted
+        state[node] = State(entry.sighting, digests, entry.boot_id, entry.uptime_seconds, shape, standing)
     path = f"state/bucket={job.bucket:02d}/{job.staging.name()}"
     result.state = write_file(job.staging, store, path, STATE_SCHEMA, [_state_rows(state)])
     return result
@@ -117,15 +143,25 @@ def _merge_piece(
     store: Store,
     spilled: Spilled,
     history: HistoryFiles,
+    windows: WindowJudge,
     state: dict[str, State],
     blocks: list[SpilledBlock],
     result: Merged,
     newest: dict[str, Entry],
+    quiet: dict[str, QuietChecks],
 ) -> Changed:
     """Count what some nodes' reports are, and note their newest; what is left to do of their history."""
-    given: defaultdict[str, list[Entry]] = defaultdict(list)
+    by_node: defaultdict[str, list[Entry]] = defaultdict(list)
     for entry in spilled.entries(blocks):
-        given[entry.node].append(entry)
+        by_node[entry.node].append(entry)
+    given: dict[str, list[Entry]] = {}
+    for node, entries in by_node.items():
+        given[node] = order_by_uptime(entries, state[node].boot_time if node in state else None)
+    samples = {node: state[node].sample if node in state else None for node in given}
+    old = f"/bucket={job.bucket % job.manifest.buckets:02d}/"
+    counters = [file for file in job.manifest.latest.get(COUNTER.name, []) if old in file.path and file.rows]
+    given, answered = windows.judge(given, samples, counters)
+    quiet |= answered
     edits = _plan_edits(job, store, state, given)
     newest |= {node: edit.newest for node, edit in sorted(edits.items()) if isinstance(edit.newest, Entry)}
     for node, edit in edits.items():
@@ -140,7 +176,7 @@ def _merge_piece(
 def _write_changed_rows(table: str, changed: Changed, spilled: Spilled, history: HistoryFiles) -> None:
     for day, entries in changed.get(table, []):
         for part in _slice_entries(entries, table):
-            for rows in spilled.rows(table, part, dated=True):
+            for rows in _read_rows(spilled, table, part, dated=True):
                 history.add(table, schema(table, True), day, rows)
 
 
@@ -154,7 +190,10 @@ def _state(job: MergeJob, store: Store) -> dict[str, State]:
                 node = row.pop("node")
                 if slot_of(node) % job.buckets == job.bucket:
                     sighting = Sighting(row.pop("observed_at"), row.pop("generated_at"), row.pop("report"))
-                    states[node] = State(sighting, {name: digest or "" for name, digest in row.items()})
+                    boot_id, uptime = row.pop("boot_id"), row.pop("uptime_seconds")
+                    shape, standing = row.pop("shape"), row.pop("standing")
+                    digests = {name: digest or "" for name, digest in row.items()}
+                    states[node] = State(sighting, digests, boot_id, uptime, shape, standing)
     return states
 
 
@@ -167,6 +206,10 @@ def _state_rows(state: dict[str, State]) -> Any:
         pa.array([row.sighting.generated for row in rows], pa.int64()).cast(TYPES[TIME]),
         pa.array([row.sighting.report for row in rows], pa.string()),
         *(pa.array([row.digests.get(name, "") for row in rows], pa.string()) for name in KEPT),
+        pa.array([row.boot_id for row in rows], pa.string()),
+        pa.array([row.uptime_seconds for row in rows], pa.float64()),
+        pa.array([row.shape for row in rows], pa.int64()),
+        pa.array([row.standing for row in rows], pa.int64()),
     ]
     return pa.table(columns, schema=STATE_SCHEMA)
 
@@ -190,7 +233,13 @@ def _shorten_history(state: State | None) -> NodeHistory:
 
 
 def _read_latest(
-    job: MergeJob, store: Store, spilled: Spilled, table: str, before: set[str], newest: dict[str, Entry]
+    job: MergeJob,
+    store: Store,
+    spilled: Spilled,
+    table: str,
+    before: set[str],
+    newest: dict[str, Entry],
+    quiet: dict[str, QuietChecks],
 ) -> Iterator[Any]:
     """Rows of nodes that stay as they are, then those of nodes that have a newer report."""
     if before - newest.keys():
@@ -203,8 +252,37 @@ def _read_latest(
                     nodes = batch["node"].cast(pa.string())
                     stays = pc.and_not(pc.is_in(nodes, value_set=own), pc.is_in(nodes, value_set=new))
                     yield batch.filter(stays)
-    for part in _slice_entries(list(newest.values()), table):
-        yield from spilled.rows(table, part)
+    entries = [quiet[node].entry if table == CHECK.name and node in quiet else entry for node, entry in newest.items()]
+    for part in _slice_entries(entries, table):
+        start = 0
+        for rows in _read_rows(spilled, table, part):
+            own = part[start : start + len(rows)]
+            start += len(rows)
+            yield patch_host_rows(rows, own, quiet) if table == HOST.name else rows
+
+
+def _read_rows(spilled: Spilled, table: str, entries: list[Entry], dated: bool = False) -> Iterable[Any]:
+    """Rows of entries; those of table host have the moment that counts."""
+    parts = spilled.rows(table, entries, dated)
+    return _correct_times(parts, entries) if table == HOST.name else parts
+
+
+def _correct_times(parts: list[Any], entries: list[Entry]) -> Iterator[Any]:
+    """Rows of table host, one an entry: of a clock that was set back, the moment by uptime."""
+    start = 0
+    for rows in parts:
+        own = entries[start : start + len(rows)]
+        start += len(rows)
+        if any(entry.corrected for entry in own):
+            moments = pa.array([entry.observed if entry.corrected else None for entry in own], pa.int64())
+            moments = moments.cast(TYPES[TIME])
+            later = pc.fill_null(pc.less(rows["received_at"], moments), False)
+            for name, column in (
+                ("observed_at", pc.coalesce(moments, rows["observed_at"])),
+                ("received_at", pc.if_else(later, moments, rows["received_at"])),
+            ):
+                rows = rows.set_column(rows.column_names.index(name), name, column)
+        yield rows
 
 
 def _slice_entries(entries: list[Entry], table: str) -> Iterator[list[Entry]]:

@@ -21,8 +21,10 @@ from pyarrow import ipc
 from agent.fleet.columns import TYPES, schema
 from agent.fleet.dataset import slot_of
 from agent.fleet.ingest.history import Sighting, TableVersion
+from agent.fleet.ingest.texts import TextPlace
 from agent.fleet.reading import ReadReport
 from agent.fleet.rows import NAMES, Reader
+from agent.fleet.rows.counted import Counted
 from agent.fleet.rows.unique_rows import CounterRows, Functions, Shared
 from agent.fleet.tables import CLASS, COUNTER, PCI, TABLES, TIME
 
@@ -43,6 +45,12 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
     digests: list[str]
     rows: list[bytes]  # numbers of rows, 32 bits each, a table each
     hardware_class: str
+    boot_id: str | None = None
+    uptime_seconds: float | None = None
+    corrected: bool = False  # its moment is not the one of the node's clock
+    counted: Counted = Counted(0, 0, False)
+    pending: bytes = b""  # digest of its checks, where one needs an earlier sample
+    text: TextPlace | None = None  # of a report that may be judged again
     epoch: str = ""
 
     @property
@@ -82,16 +90,28 @@ class Epoch:
         reader = self.reader
         return self.reports >= MOST_REPORTS or reader.size >= MOST_ROWS or reader.cost >= MOST_BYTES
 
-    def add(self, read: ReadReport) -> None:
+    def add(self, read: ReadReport, text: TextPlace | None = None) -> Entry:
         """A report whose rows the reader has made."""
         label = read.label
         rows = [array("I", id_).tobytes() for id_ in read.made.ids]
         observed, generated = to_micros(label.observed_at), to_micros(label.generated_at)
         entry = Entry(
-            label.node, observed, generated, label.digest[:16], read.made.digests, rows, read.made.hardware_class
+            label.node,
+            observed,
+            generated,
+            label.digest[:16],
+            read.made.digests,
+            rows,
+            read.made.hardware_class,
+            label.boot_id,
+            label.uptime_seconds,
+            counted=read.made.counted,
+            pending=read.made.pending,
+            text=text,
         )
         self._entries[slot_of(label.node)].append(entry)
         self.reports += 1
+        return entry
 
     def write(self, folder: str) -> list[SpilledBlock]:
         """Leave everything in a new folder, and be empty. Raises OSError."""

@@ -21,6 +21,8 @@ from agent.fleet.ingest.merging import Merged, MergeJob, merge
 from agent.fleet.ingest.quarantine import Quarantine, RefusedReport
 from agent.fleet.ingest.sources import Item
 from agent.fleet.ingest.spill import Epoch, Spilled, SpilledBlock
+from agent.fleet.ingest.texts import TextCopies, TextPlace
+from agent.fleet.ingest.windows import WindowJudge
 from agent.fleet.reading import Naming, Unfit, read, unpack
 from agent.fleet.store import Folder, ObjectStore, Store, open_no_link, store_of
 from agent.model.report import REPORT_LIMIT_BYTES
@@ -95,6 +97,8 @@ class IngestWorker:
         self._spilled = Spilled()
         self._history = HistoryFiles(setup.staging, self._store)
         self._known = KnownReports(self._store, setup.manifest, setup.naming.cluster)
+        self._texts = TextCopies(os.path.join(setup.spill, f"{os.getpid()}-texts"))
+        self._windows = WindowJudge(self._store, self._spilled, setup.spill, setup.naming, setup.now)
 
     def do(self, task: Task) -> Result:
         """One task."""
@@ -103,7 +107,7 @@ class IngestWorker:
         if isinstance(task, Rest):
             return BatchDone(blocks=self._spill())
         if isinstance(task, MergeJob):
-            merged = merge(task, self._store, self._spilled, self._history)
+            merged = merge(task, self._store, self._spilled, self._history, self._windows)
             pa.default_memory_pool().release_unused()
             return merged
         return Closed(self._history.close(), self._close_quarantine())
@@ -130,13 +134,18 @@ class IngestWorker:
                 (done.vanished if error.vanished else done.unread).append(str(error))
                 done.unread_files.add(item.file)
             else:
-                self._epoch.add(read_report)
+                self._epoch.add(
+                    read_report, self._keep_text(item, data, text.digest) if read_report.made.pending else None
+                )
                 done.files += [file] if file else []
                 done.nodes.add(zlib.crc32(read_report.label.node.encode()))
             if self._epoch.full:
                 done.blocks += self._spill()
         done.reasons, done.again = self._quarantine.taken()
         return done
+
+    def _keep_text(self, item: Item, data: bytes, digest: str) -> TextPlace:
+        return self._texts.keep(item, self._stores.get(item.store) if item.store else None, data, digest)
 
     def _read_bytes(self, item: Item) -> tuple[bytes, os.stat_result | None]:
         """And what its file was before it was read, where it is all of a local one. Raises _Unread."""
@@ -197,7 +206,7 @@ def _read_local(store: Folder, path: str, follow: bool) -> tuple[bytes, os.stat_
     try:
         file_stat = os.fstat(descriptor)
         if not stat.S_ISREG(file_stat.st_mode):
-            raise OSError(0, "is there, and is no file")
+            raise OSError(0, "exists and is not a file")
         data = os.read(descriptor, min(file_stat.st_size, REPORT_LIMIT_BYTES) + 1)
         while len(data) <= REPORT_LIMIT_BYTES and (more := os.read(descriptor, REPORT_LIMIT_BYTES + 1 - len(data))):
             data += more

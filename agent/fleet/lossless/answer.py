@@ -11,16 +11,16 @@ from agent.fleet.cluster.cabling_plan import Planned
 from agent.fleet.lossless.class_rules import find_class_faults
 from agent.fleet.lossless.counter_rules import find_counter_faults
 from agent.fleet.lossless.fabric_rules import find_fabric_faults
-from agent.fleet.lossless.fault import Fault, HopCase
+from agent.fleet.lossless.fault import HopCase, HopFault
 from agent.fleet.lossless.findings import fold_faults, severity_of
 from agent.fleet.lossless.guard_rules import find_guard_faults, settle_watchdog
-from agent.fleet.lossless.hop import End, HostPort
-from agent.fleet.lossless.host_ports import Marking, choose_marking, commonest
+from agent.fleet.lossless.hop import CableEnd, HostPort
+from agent.fleet.lossless.host_ports import DscpMarking, choose_marking, commonest
 from agent.fleet.lossless.join import join
 from agent.fleet.lossless.link_rules import find_link_faults
 from agent.fleet.lossless.paths import Paths, count_paths
 from agent.fleet.lossless.rows import HopEnd, HopRow, SwitchRow
-from agent.fleet.lossless.traffic import Traffic
+from agent.fleet.lossless.traffic import TrafficClass
 from agent.fleet.lossless.verdict import VERDICTS, judge_hop
 from agent.model.finding import Finding
 from probes.switches.facts import SwitchFacts
@@ -64,8 +64,12 @@ def judge(inputs: Inputs) -> LosslessAnswer:
     host_mtu = commonest(host.mtu for host in inputs.hosts)
     cnp = commonest(host.cnp_dscp for host in inputs.hosts)
     cases = [HopCase(hop, marking.dscp, marking.by_hosts, host_mtu, cnp) for hop in joined.hops]
+    lossless = (traffic for case in cases for traffic in case.traffic if traffic.lossless)
+    usual = commonest(traffic.priority for traffic in lossless)
+    for case in cases:
+        case.usual = usual
     faults = list(_find_faults(cases))
-    by_hop: dict[int, list[Fault]] = {}
+    by_hop: dict[int, list[HopFault]] = {}
     for fault in faults:
         by_hop.setdefault(id(fault.hop), []).append(fault)
     hops = [_make_row(case, by_hop.get(id(case.hop), [])) for case in cases]
@@ -84,7 +88,7 @@ def judge(inputs: Inputs) -> LosslessAnswer:
     )
 
 
-def _find_faults(cases: Sequence[HopCase]) -> Iterable[Fault]:
+def _find_faults(cases: Sequence[HopCase]) -> Iterable[HopFault]:
     faults = [
         fault
         for case in cases
@@ -94,13 +98,13 @@ def _find_faults(cases: Sequence[HopCase]) -> Iterable[Fault]:
     return [*settle_watchdog(faults, cases), *find_fabric_faults(cases)]
 
 
-def _note_marking(marking: Marking, inputs: Inputs) -> Iterable[str]:
+def _note_marking(marking: DscpMarking, inputs: Inputs) -> Iterable[str]:
     others = sorted({host.dscp for host in inputs.hosts if host.dscp is not None} - {marking.dscp})
     if others:
         yield f"hosts also mark DSCP {', '.join(map(str, others[:8]))}: ask about each with --dscp"
 
 
-def _make_row(case: HopCase, faults: Sequence[Fault]) -> HopRow:
+def _make_row(case: HopCase, faults: Sequence[HopFault]) -> HopRow:
     hop = case.hop
     verdict = judge_hop(case, faults, [severity_of(fault) for fault in faults])
     return HopRow(
@@ -116,7 +120,7 @@ def _make_row(case: HopCase, faults: Sequence[Fault]) -> HopRow:
     )
 
 
-def _make_end(end: End, traffic: Traffic) -> HopEnd:
+def _make_end(end: CableEnd, traffic: TrafficClass) -> HopEnd:
     return HopEnd(
         node=end.node,
         port=end.port,

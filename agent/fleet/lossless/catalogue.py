@@ -25,14 +25,14 @@ class SwitchRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     remedy: dict[str, list[str]]
 
 
-class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _RuleTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rule: list[SwitchRule]
 
 
 @cache
 def switch_rules() -> Mapping[str, SwitchRule]:
     """All rules by their names, in the order of the table."""
-    return {rule.id: rule for rule in read_toml(_FILE, _Table).rule}
+    return {rule.id: rule for rule in read_toml(_FILE, _RuleTable).rule}
 
 
 def choose_remedy(rule: SwitchRule, family: str | None) -> list[str]:

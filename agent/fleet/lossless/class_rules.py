@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from agent.fleet.lossless.fault import Fault, HopCase, config_source
-from agent.fleet.lossless.hop import End
-from agent.fleet.lossless.traffic import Traffic, describe_priorities
+from agent.fleet.lossless.fault import HopCase, HopFault, config_source
+from agent.fleet.lossless.hop import CableEnd
+from agent.fleet.lossless.traffic import TrafficClass, describe_priorities
 
 MOST_PRIORITIES = 2  # with PFC: each takes headroom from all others
 
 
-def find_class_faults(case: HopCase) -> Iterator[Fault]:
+def find_class_faults(case: HopCase) -> Iterator[HopFault]:
     """Of both ends; none of a hop that is lossy by design."""
     if case.by_design:
         return
@@ -22,11 +22,13 @@ def find_class_faults(case: HopCase) -> Iterator[Fault]:
             yield from _judge_host(case, end, traffic, far, at_far)
     at_a, at_b = case.traffic
     if at_a.lossless and at_b.lossless and at_a.priority != at_b.priority:
-        yield _class_differs(case, case.hop.b if case.hop.b.facts else case.hop.a)
+        yield _class_differs(case, _find_unusual_end(case))
     yield from _judge_flags(case)
 
 
-def _judge_switch(case: HopCase, end: End, traffic: Traffic, far: End, at_far: Traffic) -> Iterator[Fault]:
+def _judge_switch(
+    case: HopCase, end: CableEnd, traffic: TrafficClass, far: CableEnd, at_far: TrafficClass
+) -> Iterator[HopFault]:
     priority, pfc = traffic.priority, traffic.pfc
     if pfc is not None and not pfc:
         if at_far.pfc:
@@ -46,7 +48,9 @@ def _judge_switch(case: HopCase, end: End, traffic: Traffic, far: End, at_far: T
         yield _dscp_lossy(case, end, traffic)
 
 
-def _judge_host(case: HopCase, end: End, traffic: Traffic, far: End, at_far: Traffic) -> Iterator[Fault]:
+def _judge_host(
+    case: HopCase, end: CableEnd, traffic: TrafficClass, far: CableEnd, at_far: TrafficClass
+) -> Iterator[HopFault]:
     """Only where the switch is right: else its fault is the one to begin with, or the host's own rules are."""
     if traffic.lossless is not False or not at_far.lossless:
         return
@@ -58,11 +62,11 @@ def _judge_host(case: HopCase, end: End, traffic: Traffic, far: End, at_far: Tra
         yield _pfc_one_end(case, end, traffic, far, at_far)
 
 
-def _dscp_lossy(case: HopCase, end: End, traffic: Traffic) -> Fault:
+def _dscp_lossy(case: HopCase, end: CableEnd, traffic: TrafficClass) -> HopFault:
     assert end.facts is not None
     named = f" (map {end.facts.dscp_map})" if end.facts.dscp_map else ""
     protected = describe_priorities(traffic.pfc or frozenset())
-    return Fault(
+    return HopFault(
         "sw-dscp-lossy",
         end,
         case.hop,
@@ -77,7 +81,7 @@ def _dscp_lossy(case: HopCase, end: End, traffic: Traffic) -> Fault:
     )
 
 
-def _describe_classes(priorities: Mapping[int, int], traffic: Traffic) -> str:
+def _describe_classes(priorities: Mapping[int, int], traffic: TrafficClass) -> str:
     """Values of NCCL_IB_TC whose DSCP has PFC at the port, as far as they are few."""
     dscps = sorted(dscp for dscp, priority in priorities.items() if priority in (traffic.pfc or ()) and dscp)
     if not dscps:
@@ -85,8 +89,8 @@ def _describe_classes(priorities: Mapping[int, int], traffic: Traffic) -> str:
     return ", ".join(f"DSCP {dscp} is NCCL_IB_TC={dscp * 4}" for dscp in dscps[:4])
 
 
-def _pfc_off(case: HopCase, end: End) -> Fault:
-    return Fault(
+def _pfc_off(case: HopCase, end: CableEnd) -> HopFault:
+    return HopFault(
         "sw-pfc-off",
         end,
         case.hop,
@@ -98,7 +102,7 @@ def _pfc_off(case: HopCase, end: End) -> Fault:
     )
 
 
-def _pfc_one_end(case: HopCase, end: End, traffic: Traffic, far: End, at_far: Traffic) -> Fault:
+def _pfc_one_end(case: HopCase, end: CableEnd, traffic: TrafficClass, far: CableEnd, at_far: TrafficClass) -> HopFault:
     protected = at_far.pfc or frozenset()
     priority = at_far.priority if at_far.priority in protected else min(protected, default=None)
     sent = far.facts.counters.get(f"pfc_tx_{priority}") if far.facts is not None else None
@@ -110,7 +114,7 @@ def _pfc_one_end(case: HopCase, end: End, traffic: Traffic, far: End, at_far: Tr
     if sent:
         evidence.append((f"pauses that {far.label} sent", f"{sent:,}", far.switch.sources[0] if far.switch else ""))
         ignored = f"; {far.node} sent {sent:,} pauses that this end ignores"
-    return Fault(
+    return HopFault(
         "sw-pfc-one-end",
         end,
         case.hop,
@@ -123,10 +127,10 @@ def _pfc_one_end(case: HopCase, end: End, traffic: Traffic, far: End, at_far: Tr
     )
 
 
-def _trust(case: HopCase, end: End, traffic: Traffic, far: End) -> Fault:
+def _trust(case: HopCase, end: CableEnd, traffic: TrafficClass, far: CableEnd) -> HopFault:
     trust = end.facts.trust if end.facts is not None else end.host.trust if end.host else None
     ignores = "trusts neither DSCP nor tags" if trust == "none" else "trusts VLAN tags, and the packets have none"
-    return Fault(
+    return HopFault(
         "sw-trust-differs",
         end,
         case.hop,
@@ -141,10 +145,10 @@ def _trust(case: HopCase, end: End, traffic: Traffic, far: End) -> Fault:
     )
 
 
-def _class_differs(case: HopCase, end: End) -> Fault:
+def _class_differs(case: HopCase, end: CableEnd) -> HopFault:
     (a, b), (at_a, at_b) = case.hop.ends, case.traffic
     (here, far), other = ((at_a, at_b), b) if end is a else ((at_b, at_a), a)
-    return Fault(
+    return HopFault(
         "sw-class-differs",
         end,
         case.hop,
@@ -160,14 +164,22 @@ def _class_differs(case: HopCase, end: End) -> Fault:
     )
 
 
-def _pfc_extra(case: HopCase, end: End, traffic: Traffic) -> Iterator[Fault]:
+def _find_unusual_end(case: HopCase) -> CableEnd:
+    """Of two switch ends the one that differs from the rest of the fabric; of a host's link the switch."""
+    (a, b), (_, at_b) = case.hop.ends, case.traffic
+    if a.facts is None or b.facts is None:
+        return b if b.facts is not None else a
+    return a if at_b.priority == case.usual else b
+
+
+def _pfc_extra(case: HopCase, end: CableEnd, traffic: TrafficClass) -> Iterator[HopFault]:
     """More priorities with PFC than hosts use; two are common, and no more than a note."""
     pfc = traffic.pfc or frozenset()
     many = len(pfc) > MOST_PRIORITIES
     if not many and not case.by_hosts:
         return
     others = pfc - {traffic.priority}
-    yield Fault(
+    yield HopFault(
         "sw-pfc-extra",
         end,
         case.hop,
@@ -179,11 +191,11 @@ def _pfc_extra(case: HopCase, end: End, traffic: Traffic) -> Iterator[Fault]:
     )
 
 
-def _judge_flags(case: HopCase) -> Iterator[Fault]:
+def _judge_flags(case: HopCase) -> Iterator[HopFault]:
     flags = [end.facts.pfc_asymmetric if end.facts is not None else None for end in case.hop.ends]
     if None not in flags and flags[0] != flags[1]:
         end = case.hop.a if flags[0] else case.hop.b
-        yield Fault(
+        yield HopFault(
             "sw-pfc-asymmetric",
             end,
             case.hop,
@@ -194,7 +206,7 @@ def _judge_flags(case: HopCase) -> Iterator[Fault]:
     for end, traffic in zip(case.hop.ends, case.traffic, strict=True):
         pause = end.facts.global_pause if end.facts is not None else None
         if pause and traffic.pfc:
-            yield Fault(
+            yield HopFault(
                 "sw-global-pause",
                 end,
                 case.hop,
@@ -204,12 +216,12 @@ def _judge_flags(case: HopCase) -> Iterator[Fault]:
             )
 
 
-def counter_source_of(end: End) -> str:
+def counter_source_of(end: CableEnd) -> str:
     """The output that has the state of a port."""
     return f"{end.node}: show interfaces status"
 
 
-def _first(traffic: Traffic) -> str:
+def _first(traffic: TrafficClass) -> str:
     """A priority that has PFC, to map the DSCP to: 3 where it has, as hosts do."""
     pfc = traffic.pfc or frozenset((3,))
     return "3" if 3 in pfc else str(min(pfc))

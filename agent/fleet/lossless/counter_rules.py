@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agent.fleet.lossless.fault import Fault, HopCase, counter_source
-from agent.fleet.lossless.hop import End
-from agent.fleet.lossless.traffic import Traffic
+from agent.fleet.lossless.fault import HopCase, HopFault, counter_source
+from agent.fleet.lossless.hop import CableEnd
+from agent.fleet.lossless.traffic import TrafficClass
 
 LEAST_PAUSES = 1000  # that one end sends and the other does not receive: a few are of another moment
 BER_WARNING, BER_ERROR = 1e-5, 1e-4  # before correction; RS(544,514) ends at 2.4e-4
@@ -18,7 +18,7 @@ STORMED = ("stormed", "shut", "turned_off")
 LOSSES = ("packet_seq_err", "out_of_sequence", "local_ack_timeout_err", "retransmits")
 
 
-def find_counter_faults(case: HopCase) -> Iterator[Fault]:
+def find_counter_faults(case: HopCase) -> Iterator[HopFault]:
     """Of both ends of a hop."""
     for (end, traffic, far, at_far), _ in zip(case.sides(), (0, 1), strict=True):
         if end.facts is None:
@@ -31,7 +31,7 @@ def find_counter_faults(case: HopCase) -> Iterator[Fault]:
         yield from _judge_trims(case, end)
 
 
-def _judge_drops(case: HopCase, end: End, traffic: Traffic, far: End) -> Iterator[Fault]:
+def _judge_drops(case: HopCase, end: CableEnd, traffic: TrafficClass, far: CableEnd) -> Iterator[HopFault]:
     """In the priority group that receives the class, and in the queue that sends it."""
     if not traffic.lossless or end.facts is None or case.by_design:
         return
@@ -54,7 +54,7 @@ def _judge_drops(case: HopCase, end: End, traffic: Traffic, far: End) -> Iterato
         if losses:
             evidence.append((f"retransmits of {far.label}", f"{losses:,}", f"report of {far.node}"))
         since = f"{delta:,} between the two collections" if delta else f"{count:,} since the counters were reset"
-        yield Fault(
+        yield HopFault(
             "sw-lossless-drops",
             end,
             case.hop,
@@ -67,23 +67,23 @@ def _judge_drops(case: HopCase, end: End, traffic: Traffic, far: End) -> Iterato
         )
 
 
-def _watchdog_drops(end: End, traffic: Traffic) -> int:
+def _watchdog_drops(end: CableEnd, traffic: TrafficClass) -> int:
     counters = end.facts.counters if end.facts else {}
     return sum(counters.get(f"watchdog_drop_{way}_{traffic.queue}", 0) for way in ("tx", "rx"))
 
 
-def _host_losses(far: End) -> int:
+def _host_losses(far: CableEnd) -> int:
     if far.host is None:
         return 0
     return max((far.host.counters.get(name) or 0 for name in LOSSES), default=0)
 
 
-def _judge_storm(case: HopCase, end: End, traffic: Traffic) -> Iterator[Fault]:
+def _judge_storm(case: HopCase, end: CableEnd, traffic: TrafficClass) -> Iterator[HopFault]:
     states = end.facts.watchdog_state if end.facts else {}
     stormed = sorted(queue for queue, state in states.items() if state.lower() in STORMED)
     if stormed:
         queues = ", ".join(map(str, stormed))
-        yield Fault(
+        yield HopFault(
             "sw-storm",
             end,
             case.hop,
@@ -94,7 +94,9 @@ def _judge_storm(case: HopCase, end: End, traffic: Traffic) -> Iterator[Fault]:
         )
 
 
-def _judge_unheard(case: HopCase, end: End, traffic: Traffic, far: End, at_far: Traffic) -> Iterator[Fault]:
+def _judge_unheard(
+    case: HopCase, end: CableEnd, traffic: TrafficClass, far: CableEnd, at_far: TrafficClass
+) -> Iterator[HopFault]:
     """Only over two collections, and where the far end counts: with PFC off it counts none."""
     priority = traffic.priority
     if priority is None or not traffic.lossless or not at_far.lossless or at_far.priority != priority:
@@ -102,7 +104,7 @@ def _judge_unheard(case: HopCase, end: End, traffic: Traffic, far: End, at_far: 
     sent, received = end.delta(f"pfc_tx_{priority}"), far.delta(f"pfc_rx_{priority}")
     if sent is None or received is None or sent < LEAST_PAUSES or received:
         return
-    yield Fault(
+    yield HopFault(
         "sw-pause-unheard",
         end,
         case.hop,
@@ -116,13 +118,13 @@ def _judge_unheard(case: HopCase, end: End, traffic: Traffic, far: End, at_far: 
     )
 
 
-def _judge_fec(case: HopCase, end: End) -> Iterator[Fault]:
+def _judge_fec(case: HopCase, end: CableEnd) -> Iterator[HopFault]:
     """Of the receiving end: the far end's transmitter, the cable, or this end's receiver."""
     grown = end.delta("fec_uncorrected")
     ber = end.facts.pre_fec_ber if end.facts else None
     command = "show interfaces counters fec-stats"
     if grown:
-        yield Fault(
+        yield HopFault(
             "sw-fec-errors",
             end,
             case.hop,
@@ -131,7 +133,7 @@ def _judge_fec(case: HopCase, end: End) -> Iterator[Fault]:
             severity="error",
         )
     elif ber is not None and ber >= BER_WARNING:
-        yield Fault(
+        yield HopFault(
             "sw-fec-errors",
             end,
             case.hop,
@@ -141,11 +143,11 @@ def _judge_fec(case: HopCase, end: End) -> Iterator[Fault]:
         )
 
 
-def _judge_flaps(case: HopCase, end: End) -> Iterator[Fault]:
+def _judge_flaps(case: HopCase, end: CableEnd) -> Iterator[HopFault]:
     grown = end.delta("flaps")
     if grown is not None and grown >= FLAPS:
         times = "once" if grown == 1 else f"{grown:,} times"
-        yield Fault(
+        yield HopFault(
             "sw-flaps",
             end,
             case.hop,
@@ -154,14 +156,14 @@ def _judge_flaps(case: HopCase, end: End) -> Iterator[Fault]:
         )
 
 
-def _judge_trims(case: HopCase, end: End) -> Iterator[Fault]:
+def _judge_trims(case: HopCase, end: CableEnd) -> Iterator[HopFault]:
     if end.facts is None or end.switch is None or not end.switch.trimming:
         return
     for name in sorted(end.facts.counters):
         grown = end.delta(name) if name.startswith("trim_drop_") else None
         if grown:
             queue = name.rpartition("_")[2]
-            yield Fault(
+            yield HopFault(
                 "sw-trim-drops",
                 end,
                 case.hop,

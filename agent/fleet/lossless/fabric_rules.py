@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
-from agent.fleet.lossless.fault import Fault, HopCase, config_source
+from agent.fleet.lossless.fault import HopCase, HopFault, config_source
 from agent.fleet.lossless.pauses import find_pause_faults
 
 AGREE, SHARE = 3, 0.75  # of peers: three, and three of four
 FACTOR = 2.0  # of ECN thresholds
 
 
-def find_fabric_faults(cases: Sequence[HopCase]) -> Iterator[Fault]:
+def find_fabric_faults(cases: Sequence[HopCase]) -> Iterator[HopFault]:
     """Over all hops."""
     yield from _judge_paths(cases)
     yield from _judge_ecn(cases)
     yield from find_pause_faults(cases)
 
 
-def _judge_paths(cases: Sequence[HopCase]) -> Iterator[Fault]:
+def _judge_paths(cases: Sequence[HopCase]) -> Iterator[HopFault]:
     """Switches whose lossless ports have the DSCP in a priority that most of the fabric's ports do not."""
     places = [
         (traffic.priority, end, case)
@@ -30,12 +30,12 @@ def _judge_paths(cases: Sequence[HopCase]) -> Iterator[Fault]:
     counts = Counter(priority for priority, _, _ in places)
     if len(counts) < 2:
         return
-    usual = counts.most_common(1)[0][0]
+    usual = cases[0].usual
     for priority, end, case in places:
         at_a, at_b = case.traffic
         if priority == usual or (at_a.lossless and at_b.lossless and at_a.priority != at_b.priority):
             continue
-        yield Fault(
+        yield HopFault(
             "sw-path-class-changes",
             end,
             case.hop,
@@ -45,9 +45,9 @@ def _judge_paths(cases: Sequence[HopCase]) -> Iterator[Fault]:
         )
 
 
-def _judge_ecn(cases: Sequence[HopCase]) -> Iterator[Fault]:
+def _judge_ecn(cases: Sequence[HopCase]) -> Iterator[HopFault]:
     """Ports of one speed and kind of link, where nearly all of them agree."""
-    groups: defaultdict[tuple[float | None, bool], list[tuple[int, Fault]]] = defaultdict(list)
+    groups: defaultdict[tuple[float | None, bool], list[tuple[int, HopFault]]] = defaultdict(list)
     for case in cases:
         for end, traffic in zip(case.hop.ends, case.traffic, strict=True):
             if end.facts is None or not traffic.lossless or traffic.queue is None:
@@ -55,7 +55,7 @@ def _judge_ecn(cases: Sequence[HopCase]) -> Iterator[Fault]:
             profile = (end.facts.ecn or {}).get(traffic.queue)
             if profile is None or not profile.marks or not profile.min_bytes:
                 continue
-            fault = Fault(
+            fault = HopFault(
                 "sw-ecn-uneven",
                 end,
                 case.hop,

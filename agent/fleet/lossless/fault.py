@@ -8,13 +8,13 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
-from agent.fleet.lossless.hop import End, Hop
-from agent.fleet.lossless.traffic import Traffic, classify
+from agent.fleet.lossless.hop import CableEnd, Hop
+from agent.fleet.lossless.traffic import TrafficClass, classify
 
 NO_VALUES: Mapping[str, str] = MappingProxyType({})
 
 
-class Fault(NamedTuple):
+class HopFault(NamedTuple):
     """`end`: the end that is at fault. `cause`: faults of one switch with one cause are one finding.
 
     `detail`: of the summary where the finding is of one port. `lossy`: packets are, or will be, dropped. `values`: of
@@ -22,7 +22,7 @@ class Fault(NamedTuple):
     """
 
     rule: str
-    end: End
+    end: CableEnd
     hop: Hop
     summary: str
     evidence: tuple[tuple[str, str, str], ...] = ()  # what, value, source
@@ -42,6 +42,7 @@ class HopCase:
     by_hosts: bool = False  # the DSCP is what hosts mark
     host_mtu: int | None = None  # of most hosts
     cnp_dscp: int | None = None
+    usual: int | None = None  # the priority of the DSCP at most lossless ends of the fabric
 
     @property
     def tagged(self) -> bool | None:
@@ -49,7 +50,7 @@ class HopCase:
         return next((end.host.tagged for end in self.hop.ends if end.host is not None), None)
 
     @cached_property
-    def traffic(self) -> tuple[Traffic, Traffic]:
+    def traffic(self) -> tuple[TrafficClass, TrafficClass]:
         """Of end a, of end b."""
         return classify(self.hop.a, self.dscp, self.tagged), classify(self.hop.b, self.dscp, self.tagged)
 
@@ -59,13 +60,13 @@ class HopCase:
         designs = [traffic.by_design for traffic in self.traffic]
         return "trimmed" if "trimmed" in designs else "lossy" if "lossy" in designs else ""
 
-    def sides(self) -> tuple[tuple[End, Traffic, End, Traffic], ...]:
+    def sides(self) -> tuple[tuple[CableEnd, TrafficClass, CableEnd, TrafficClass], ...]:
         """Each end with its traffic, and the other."""
         (a, b), (at_a, at_b) = self.hop.ends, self.traffic
         return (a, at_a, b, at_b), (b, at_b, a, at_a)
 
 
-def config_source(end: End) -> str:
+def config_source(end: CableEnd) -> str:
     """Where the configuration of a switch's end stands."""
     if end.switch is None:
         return f"report of {end.node}"
@@ -73,7 +74,7 @@ def config_source(end: End) -> str:
     return next((name for name in end.switch.sources if wanted and wanted in name), end.switch.sources[0])
 
 
-def counter_source(end: End, command: str) -> str:
+def counter_source(end: CableEnd, command: str) -> str:
     """The output that a counter stands in."""
     if end.switch is None:
         return f"report of {end.node}"

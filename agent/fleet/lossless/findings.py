@@ -9,7 +9,7 @@ from hashlib import sha256
 
 from agent.fleet.cluster.graph import natural
 from agent.fleet.lossless.catalogue import HOST, choose_remedy, switch_rules
-from agent.fleet.lossless.fault import Fault
+from agent.fleet.lossless.fault import HopFault
 from agent.model.finding import Evidence, FarEnd, Finding, Location, Step, worst_first
 
 _WORD = re.compile(r"\{([a-z]+)\}")
@@ -17,21 +17,21 @@ LISTS = "nvue"  # whose commands take a list of ports
 _NAMED = 8  # ports of one finding in its text
 
 
-def severity_of(fault: Fault) -> str:
+def severity_of(fault: HopFault) -> str:
     """Its own, else the rule's."""
     return fault.severity or switch_rules()[fault.rule].severity
 
 
-def fold_faults(faults: Sequence[Fault], dscp: int) -> list[Finding]:
+def fold_faults(faults: Sequence[HopFault], dscp: int) -> list[Finding]:
     """Findings, worst first."""
-    groups: defaultdict[tuple[str, str, str, str], list[Fault]] = defaultdict(list)
+    groups: defaultdict[tuple[str, str, str, str], list[HopFault]] = defaultdict(list)
     for fault in faults:
         place = fault.end.node if fault.cause else fault.end.subject
         groups[fault.rule, severity_of(fault), place, fault.cause].append(fault)
     return sorted((_make_finding(group, dscp) for group in groups.values()), key=worst_first)
 
 
-def _make_finding(group: Sequence[Fault], dscp: int) -> Finding:
+def _make_finding(group: Sequence[HopFault], dscp: int) -> Finding:
     first = group[0]
     rule = switch_rules()[first.rule]
     subjects = list(dict.fromkeys(fault.end.subject for fault in group))
@@ -66,7 +66,7 @@ def _make_finding(group: Sequence[Fault], dscp: int) -> Finding:
     )
 
 
-def _make_steps(group: Sequence[Fault], dscp: int, named: str) -> list[Step]:
+def _make_steps(group: Sequence[HopFault], dscp: int, named: str) -> list[Step]:
     """Commands name one port, or a list where the family takes one; a step without commands names the switch too."""
     first = group[0]
     rule = switch_rules()[first.rule]
@@ -90,7 +90,7 @@ def _make_steps(group: Sequence[Fault], dscp: int, named: str) -> list[Step]:
     return steps
 
 
-def _list_absorbed(group: Sequence[Fault]) -> list[str]:
+def _list_absorbed(group: Sequence[HopFault]) -> list[str]:
     """Findings of hosts' own reports that this one explains."""
     return sorted(
         {

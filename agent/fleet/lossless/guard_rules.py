@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from agent.fleet.lossless.fault import Fault, HopCase, config_source
-from agent.fleet.lossless.hop import End
-from agent.fleet.lossless.traffic import Traffic
+from agent.fleet.lossless.fault import HopCase, HopFault, config_source
+from agent.fleet.lossless.hop import CableEnd
+from agent.fleet.lossless.traffic import TrafficClass
 from probes.switches.facts import PortFacts, SwitchFacts
 
 SLOW_MS = 1000  # of detection: longer, and a storm has spread
@@ -14,7 +14,7 @@ MANY_PORTS, MANY_PORTS_MS = 128, 3200  # `pfcwd start_default` multiplies its ti
 WEAK_ACTIONS = ("alert", "forward")
 
 
-def find_guard_faults(case: HopCase) -> Iterator[Fault]:
+def find_guard_faults(case: HopCase) -> Iterator[HopFault]:
     """Of the switch ends whose class is lossless."""
     if case.by_design:
         return
@@ -25,14 +25,14 @@ def find_guard_faults(case: HopCase) -> Iterator[Fault]:
             yield from _judge_watchdog(case, end, end.facts, traffic)
 
 
-def _judge_ecn(case: HopCase, end: End, port: PortFacts, traffic: Traffic) -> Iterator[Fault]:
+def _judge_ecn(case: HopCase, end: CableEnd, port: PortFacts, traffic: TrafficClass) -> Iterator[HopFault]:
     queue = traffic.queue
     if port.ecn is None or queue is None:
         return
     profile = port.ecn.get(queue)
     source = config_source(end)
     if profile is None:
-        yield Fault(
+        yield HopFault(
             "sw-ecn-missing",
             end,
             case.hop,
@@ -43,7 +43,7 @@ def _judge_ecn(case: HopCase, end: End, port: PortFacts, traffic: Traffic) -> It
         )
         return
     if profile.marks is False:
-        yield Fault(
+        yield HopFault(
             "sw-ecn-drops",
             end,
             case.hop,
@@ -55,7 +55,7 @@ def _judge_ecn(case: HopCase, end: End, port: PortFacts, traffic: Traffic) -> It
         )
     low, high = profile.min_bytes, profile.max_bytes
     if profile.marks and low is not None and high is not None and (low >= high or high == 0):
-        yield Fault(
+        yield HopFault(
             "sw-ecn-order",
             end,
             case.hop,
@@ -66,7 +66,7 @@ def _judge_ecn(case: HopCase, end: End, port: PortFacts, traffic: Traffic) -> It
         )
 
 
-def _judge_cnp(case: HopCase, end: End, port: PortFacts, traffic: Traffic) -> Iterator[Fault]:
+def _judge_cnp(case: HopCase, end: CableEnd, port: PortFacts, traffic: TrafficClass) -> Iterator[HopFault]:
     """Only where hosts state the DSCP of their notification packets."""
     if case.cnp_dscp is None or port.dscp_queue is None or port.scheduler is None or not traffic.trusts_dscp:
         return
@@ -75,7 +75,7 @@ def _judge_cnp(case: HopCase, end: End, port: PortFacts, traffic: Traffic) -> It
     if queue is None or (kind == "strict" and queue != traffic.queue) or (not kind and queue != traffic.queue):
         return
     same = queue == traffic.queue
-    yield Fault(
+    yield HopFault(
         "sw-cnp-not-strict",
         end,
         case.hop,
@@ -87,10 +87,10 @@ def _judge_cnp(case: HopCase, end: End, port: PortFacts, traffic: Traffic) -> It
     )
 
 
-def _judge_watchdog(case: HopCase, end: End, port: PortFacts, traffic: Traffic) -> Iterator[Fault]:
+def _judge_watchdog(case: HopCase, end: CableEnd, port: PortFacts, traffic: TrafficClass) -> Iterator[HopFault]:
     priority = traffic.priority
     if port.watchdog_configured is False:
-        yield Fault(
+        yield HopFault(
             "sw-pfcwd-off",
             end,
             case.hop,
@@ -101,7 +101,7 @@ def _judge_watchdog(case: HopCase, end: End, port: PortFacts, traffic: Traffic) 
         )
         return
     if port.watchdog_configured and port.watchdog is not None and priority not in port.watchdog:
-        yield Fault(
+        yield HopFault(
             "sw-pfcwd-blind",
             end,
             case.hop,
@@ -114,7 +114,7 @@ def _judge_watchdog(case: HopCase, end: End, port: PortFacts, traffic: Traffic) 
         yield from _judge_strength(case, end, end.switch, port)
 
 
-def _judge_strength(case: HopCase, end: End, switch: SwitchFacts, port: PortFacts) -> Iterator[Fault]:
+def _judge_strength(case: HopCase, end: CableEnd, switch: SwitchFacts, port: PortFacts) -> Iterator[HopFault]:
     detect, poll, weak, note = port.watchdog_detect_ms, switch.poll_ms, "", False
     if port.watchdog_action in WEAK_ACTIONS:
         weak = f"its action is {port.watchdog_action}: a storm goes on"
@@ -124,7 +124,7 @@ def _judge_strength(case: HopCase, end: End, switch: SwitchFacts, port: PortFact
     elif detect is not None and poll and detect < poll:
         weak = f"it detects after {detect} ms and polls every {poll} ms"
     if weak:
-        yield Fault(
+        yield HopFault(
             "sw-pfcwd-weak",
             end,
             case.hop,
@@ -138,7 +138,7 @@ def _judge_strength(case: HopCase, end: End, switch: SwitchFacts, port: PortFact
         )
 
 
-def settle_watchdog(faults: Sequence[Fault], cases: Sequence[HopCase]) -> Iterator[Fault]:
+def settle_watchdog(faults: Sequence[HopFault], cases: Sequence[HopCase]) -> Iterator[HopFault]:
     """Faults with those of the watchdog judged by switch: on all host ports and no trunk is a design in use; on all
     trunks and no host port leaves out where storms begin."""
     with_it: dict[tuple[str, bool], int] = {}

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agent.fleet.lossless.fault import Fault, HopCase, config_source
-from agent.fleet.lossless.hop import End
+from agent.fleet.lossless.fault import HopCase, HopFault, config_source
+from agent.fleet.lossless.hop import CableEnd
 
 NS_PER_METRE = 10.1  # both ways, at two thirds of the speed of light
 _SLACK = 1.05  # of a length: a plan rounds, a module states the next larger length
@@ -24,7 +24,7 @@ def smallest_headroom(metres: float, gbit_s: float, mtu: int) -> int:
     return int(metres * NS_PER_METRE * gbit_s / 8 + 2 * mtu)
 
 
-def find_short_headroom(case: HopCase) -> Iterator[Fault]:
+def find_short_headroom(case: HopCase) -> Iterator[HopFault]:
     """One fault for a hop, of the end that is wrong; of both where both are."""
     real, source = case.hop.metres_plan, "plan"
     if real is None:
@@ -36,7 +36,7 @@ def find_short_headroom(case: HopCase) -> Iterator[Fault]:
     if short:
         assumed = short[0].facts.cable_metres if short[0].facts else None
         where = "both ends" if len(short) == 2 else "this end"
-        yield Fault(
+        yield HopFault(
             "sw-headroom-short",
             short[0],
             case.hop,
@@ -64,7 +64,7 @@ def find_short_headroom(case: HopCase) -> Iterator[Fault]:
             continue
         need = smallest_headroom(real, end.speed, end.mtu)
         if headroom.xoff_bytes < need:
-            yield Fault(
+            yield HopFault(
                 "sw-headroom-short",
                 end,
                 case.hop,
@@ -80,7 +80,7 @@ def find_short_headroom(case: HopCase) -> Iterator[Fault]:
             )
 
 
-def _has_group_drops(case: HopCase, end: End) -> bool:
+def _has_group_drops(case: HopCase, end: CableEnd) -> bool:
     side = 0 if end is case.hop.a else 1
     priority = case.traffic[side].priority
     return priority is not None and bool(end.facts and end.facts.counters.get(f"drop_pg_{priority}"))

@@ -39,7 +39,7 @@ class HostPort:
 
 
 @dataclass(slots=True)
-class End:
+class CableEnd:
     """One end of a cable. Neither `switch` nor `host`: only its name is known."""
 
     node: str
@@ -95,14 +95,14 @@ class End:
 class Hop:
     """A cable. `told_by`: whose LLDP names it: a, b, both, plan; "" where no far end is known."""
 
-    a: End
-    b: End
+    a: CableEnd
+    b: CableEnd
     told_by: str = ""
     metres_plan: float | None = None
     disagreement: str = ""  # what the two sides' LLDP say, where they differ
 
     @property
-    def ends(self) -> tuple[End, End]:
+    def ends(self) -> tuple[CableEnd, CableEnd]:
         """Both."""
         return self.a, self.b
 

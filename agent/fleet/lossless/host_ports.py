@@ -12,7 +12,7 @@ from agent.model.report import Report
 DEFAULT_DSCP = 26  # what NVIDIA's and Broadcom's guides mark RoCE with
 
 
-class Marking(NamedTuple):
+class DscpMarking(NamedTuple):
     """The DSCP to judge. `by_hosts`: what hosts mark; `why`: how it is known."""
 
     dscp: int
@@ -178,17 +178,17 @@ def _parse_pairs(text: str | None) -> dict[int, int] | None:
     return known or None
 
 
-def choose_marking(wanted: int | None, hosts: Sequence[HostPort]) -> Marking:
+def choose_marking(wanted: int | None, hosts: Sequence[HostPort]) -> DscpMarking:
     """What the user asks about; else what most hosts mark; else the commonest value."""
     if wanted is not None:
-        return Marking(wanted, False, "as asked")
+        return DscpMarking(wanted, False, "as asked")
     counts = Counter(host.dscp for host in hosts if host.dscp is not None)
     if counts:
         dscp, count = counts.most_common(1)[0]
         others = len(counts) - 1
         more = f", {others} other value{'s'[: others != 1]} elsewhere" if others else ""
-        return Marking(dscp, True, f"marked by {count:,} of {len(hosts):,} host ports{more}")
-    return Marking(DEFAULT_DSCP, False, "assumed: no host states its marking; --dscp N asks about another")
+        return DscpMarking(dscp, True, f"marked by {count:,} of {len(hosts):,} host ports{more}")
+    return DscpMarking(DEFAULT_DSCP, False, "assumed: no host states its marking; --dscp N asks about another")
 
 
 def commonest(values: Iterable[int | None]) -> int | None:

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from agent.fleet.cluster.cabling_plan import Planned, normalize_port
-from agent.fleet.lossless.hop import End, Hop, HostPort
-from probes.switches.facts import Neighbor, PortFacts, SwitchFacts
+from agent.fleet.lossless.hop import CableEnd, Hop, HostPort
+from probes.switches.facts import PortFacts, SwitchFacts, SwitchNeighbor
 
 _NO_LINK = ("ethernet-bp", "ethernet-ib", "eth0", "management", "mgmt")
 
 
-class Joined(NamedTuple):
+class JoinedHops(NamedTuple):
     """The hops, and why ports and hosts are in none."""
 
     hops: list[Hop]
@@ -85,7 +85,7 @@ class _Hosts:
             if mac:
                 self.by_mac[mac] = None if mac in self.by_mac else host
 
-    def find(self, neighbor: Neighbor) -> HostPort | None:
+    def find(self, neighbor: SwitchNeighbor) -> HostPort | None:
         """The interface that a switch's LLDP names."""
         for word in (neighbor.port, neighbor.description, neighbor.chassis):
             host = self.by_mac.get(_mac(word) or "?")
@@ -113,7 +113,7 @@ def join(
     hosts: Sequence[HostPort],
     plan: Iterable[Planned],
     only_known_hosts: bool,
-) -> Joined:
+) -> JoinedHops:
     """All hops. `only_known_hosts`: ports that lead to other hosts carry no RoCE that is asked about."""
     names, known = _Names(switches), _Hosts(hosts)
     planned = _Plan(plan, names)
@@ -121,7 +121,7 @@ def join(
     joiner.add_switch_claims()
     joiner.add_host_claims(hosts)
     hops = sorted(joiner.list_hops(), key=Hop.key)
-    return Joined(hops, joiner.notes)
+    return JoinedHops(hops, joiner.notes)
 
 
 class _Plan:
@@ -140,7 +140,7 @@ class _Plan:
                 if switch is not None and facts is not None:
                     self.rows[switch.name, facts.name] = far, far_port, metres
 
-    def metres(self, end: End) -> float | None:
+    def metres(self, end: CableEnd) -> float | None:
         """The length of the cable that belongs at a switch port."""
         return self.rows.get((end.node, end.port), ("", "", None))[2]
 
@@ -179,23 +179,23 @@ class _Joiner:
                 elif (switch.name, port.name) in self.plan.rows:
                     self._add_planned(here)
                 elif not told and not self.only_known_hosts:
-                    self._put(Hop(here, End("", "")))
+                    self._put(Hop(here, CableEnd("", "")))
 
-    def _far_end(self, neighbor: Neighbor) -> End:
+    def _far_end(self, neighbor: SwitchNeighbor) -> CableEnd:
         switch = self.names.switch(neighbor.name, neighbor.chassis)
         if switch is not None:
             port = self.names.port(switch, neighbor.port, neighbor.description)
-            return self._switch_end(switch, port) if port else End(switch.name, neighbor.port or "", switch)
+            return self._switch_end(switch, port) if port else CableEnd(switch.name, neighbor.port or "", switch)
         host = self.hosts.find(neighbor)
         if host is not None:
-            return End(host.host, host.name, host=host)
-        return End(neighbor.name or neighbor.chassis or "", neighbor.description or neighbor.port or "")
+            return CableEnd(host.host, host.name, host=host)
+        return CableEnd(neighbor.name or neighbor.chassis or "", neighbor.description or neighbor.port or "")
 
-    def _switch_end(self, switch: SwitchFacts, port: PortFacts) -> End:
+    def _switch_end(self, switch: SwitchFacts, port: PortFacts) -> CableEnd:
         earlier = self.before.get(switch.name)
-        return End(switch.name, port.name, switch, port, before=earlier.ports.get(port.name) if earlier else None)
+        return CableEnd(switch.name, port.name, switch, port, before=earlier.ports.get(port.name) if earlier else None)
 
-    def _add_claim(self, here: End, far: End) -> None:
+    def _add_claim(self, here: CableEnd, far: CableEnd) -> None:
         if self.only_known_hosts and far.switch is None and far.host is None and not self._is_switch(far):
             self.other_hosts += 1
             return
@@ -207,16 +207,16 @@ class _Joiner:
         else:
             said = f"{here.label} names {far.label}, which names {there.b.label}"
             there.disagreement = there.disagreement or said
-            self._put(Hop(here, End(far.node, far.port), "a", disagreement=said))
+            self._put(Hop(here, CableEnd(far.node, far.port), "a", disagreement=said))
 
-    def _is_switch(self, far: End) -> bool:
+    def _is_switch(self, far: CableEnd) -> bool:
         """Whether an unknown neighbor is a switch by its port's name: its own outputs are missing."""
         port = far.port.lower()
         return port.startswith(("ethernet", "etp", "swp", "hundredgig", "fourhundredgig", "et-")) and not (
             self.hosts.knows(far.node)
         )
 
-    def _add_planned(self, here: End) -> None:
+    def _add_planned(self, here: CableEnd) -> None:
         far, far_port, _ = self.plan.rows[here.node, here.port]
         switch = self.names.switch(far)
         if switch is not None:
@@ -232,12 +232,12 @@ class _Joiner:
             return
         if host is not None and host.neighbor_name:  # its own LLDP tells where it is
             return
-        self._put(Hop(here, End(host.host, host.name, host=host) if host else End(far, far_port), "plan"))
+        self._put(Hop(here, CableEnd(host.host, host.name, host=host) if host else CableEnd(far, far_port), "plan"))
 
     def add_host_claims(self, hosts: Sequence[HostPort]) -> None:
         """What hosts' LLDP says."""
         for host in hosts:
-            here = End(host.host, host.name, host=host)
+            here = CableEnd(host.host, host.name, host=host)
             hop = self.hops.get((host.host, host.name))
             switch = self.names.switch(host.neighbor_name, host.neighbor_chassis)
             port = self.names.port(switch, host.neighbor_port) if switch else None
@@ -261,7 +261,7 @@ class _Joiner:
                     self._put(
                         Hop(
                             here,
-                            End(switch.name, port.name),
+                            CableEnd(switch.name, port.name),
                             "b",
                             disagreement=(
                                 f"{here.label} names {far.label}, which names {other.b.label or 'no neighbor'}"
@@ -270,13 +270,13 @@ class _Joiner:
                     )
             elif host.neighbor_name:
                 end = (
-                    End(switch.name, host.neighbor_port or "", switch)
+                    CableEnd(switch.name, host.neighbor_port or "", switch)
                     if switch
-                    else End(host.neighbor_name, host.neighbor_port or "")
+                    else CableEnd(host.neighbor_name, host.neighbor_port or "")
                 )
                 self._put(Hop(here, end, "a"))
             else:
-                self._put(Hop(here, End("", ""), ""))
+                self._put(Hop(here, CableEnd("", ""), ""))
 
     def _put(self, hop: Hop) -> None:
         for end in hop.ends:

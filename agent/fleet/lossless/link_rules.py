@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agent.fleet.lossless.fault import Fault, HopCase, config_source
+from agent.fleet.lossless.fault import HopCase, HopFault, config_source
 from agent.fleet.lossless.headroom import find_short_headroom
-from agent.fleet.lossless.hop import End
+from agent.fleet.lossless.hop import CableEnd
 
 
-def find_link_faults(case: HopCase) -> Iterator[Fault]:
+def find_link_faults(case: HopCase) -> Iterator[HopFault]:
     """Of one hop, whatever its classes are."""
     yield from _judge_mtu(case)
     yield from _judge_speed(case)
@@ -18,7 +18,7 @@ def find_link_faults(case: HopCase) -> Iterator[Fault]:
     yield from _judge_retry(case)
     if case.hop.disagreement:
         end = case.hop.a if case.hop.a.switch is not None else case.hop.b
-        yield Fault(
+        yield HopFault(
             "sw-neighbor-disagrees",
             end if end.switch is not None else case.hop.a,
             case.hop,
@@ -27,13 +27,13 @@ def find_link_faults(case: HopCase) -> Iterator[Fault]:
         )
 
 
-def _judge_mtu(case: HopCase) -> Iterator[Fault]:
+def _judge_mtu(case: HopCase) -> Iterator[HopFault]:
     hosts = [end.host.mtu for end in case.hop.ends if end.host is not None and end.host.mtu]
     wanted = hosts[0] if hosts else case.host_mtu
     for end in case.hop.ends:
         if end.facts is None or end.mtu is None or wanted is None or end.mtu >= wanted:
             continue
-        yield Fault(
+        yield HopFault(
             "sw-mtu-small",
             end,
             case.hop,
@@ -47,7 +47,7 @@ def _judge_mtu(case: HopCase) -> Iterator[Fault]:
         a, b = case.hop.ends
         if a.mtu is not None and b.mtu is not None and a.mtu != b.mtu:
             small, large = (a, b) if a.mtu < b.mtu else (b, a)
-            yield Fault(
+            yield HopFault(
                 "sw-mtu-small",
                 small,
                 case.hop,
@@ -59,7 +59,7 @@ def _judge_mtu(case: HopCase) -> Iterator[Fault]:
             )
 
 
-def _judge_speed(case: HopCase) -> Iterator[Fault]:
+def _judge_speed(case: HopCase) -> Iterator[HopFault]:
     a, b = case.hop.ends
     if not a.speed or not b.speed or a.speed == b.speed:
         return
@@ -67,7 +67,7 @@ def _judge_speed(case: HopCase) -> Iterator[Fault]:
     end = slow if slow.facts is not None else fast
     if end.facts is None:
         return
-    yield Fault(
+    yield HopFault(
         "sw-speed-differs",
         end,
         case.hop,
@@ -79,16 +79,16 @@ def _judge_speed(case: HopCase) -> Iterator[Fault]:
     )
 
 
-def _judge_fec(case: HopCase) -> Iterator[Fault]:
+def _judge_fec(case: HopCase) -> Iterator[HopFault]:
     a, b = case.hop.ends
     if a.fec is None or b.fec is None or a.fec == b.fec:
         return
-    wrong: End = a if a.fec != "rs" and a.facts is not None else b
+    wrong: CableEnd = a if a.fec != "rs" and a.facts is not None else b
     if wrong.facts is None:
         wrong = a if b is wrong else b
     if wrong.facts is None:
         return
-    yield Fault(
+    yield HopFault(
         "sw-fec-differs",
         wrong,
         case.hop,
@@ -98,12 +98,12 @@ def _judge_fec(case: HopCase) -> Iterator[Fault]:
     )
 
 
-def _judge_retry(case: HopCase) -> Iterator[Fault]:
+def _judge_retry(case: HopCase) -> Iterator[HopFault]:
     retries = [end.facts.link_retry if end.facts is not None else None for end in case.hop.ends]
     states = [retry.enabled if retry is not None else None for retry in retries]
     if None not in states and states[0] != states[1]:
         end = case.hop.b if states[0] else case.hop.a
-        yield Fault(
+        yield HopFault(
             "sw-llr-one-end",
             end,
             case.hop,
@@ -114,7 +114,7 @@ def _judge_retry(case: HopCase) -> Iterator[Fault]:
     real = case.hop.metres_plan or case.hop.metres_module
     for end, retry in zip(case.hop.ends, retries, strict=True):
         if retry is not None and retry.enabled and retry.metres is not None and real and retry.metres < real:
-            yield Fault(
+            yield HopFault(
                 "sw-llr-one-end",
                 end,
                 case.hop,

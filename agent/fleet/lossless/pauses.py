@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from agent.fleet.lossless.fault import Fault, HopCase, counter_source
-from agent.fleet.lossless.hop import End
+from agent.fleet.lossless.fault import HopCase, HopFault, counter_source
+from agent.fleet.lossless.hop import CableEnd
 
 LEAST_PAUSES = 10_000  # between two collections: fewer are everyday
 _COMMAND = "show pfc counters"
 
 
-def find_pause_faults(cases: Sequence[HopCase]) -> Iterator[Fault]:
+def find_pause_faults(cases: Sequence[HopCase]) -> Iterator[HopFault]:
     """An edge A -> B: A sends pauses to B, so B waits for A."""
-    edges: defaultdict[str, dict[str, tuple[int, HopCase, End]]] = defaultdict(dict)
+    edges: defaultdict[str, dict[str, tuple[int, HopCase, CableEnd]]] = defaultdict(dict)
     for case in cases:
         for end, traffic, far, at_far in case.sides():
             priority = traffic.priority if traffic.priority is not None else at_far.priority
@@ -30,7 +30,7 @@ def find_pause_faults(cases: Sequence[HopCase]) -> Iterator[Fault]:
     yield from _find_cycles(edges)
 
 
-def _find_sources(edges: dict[str, dict[str, tuple[int, HopCase, End]]]) -> Iterator[Fault]:
+def _find_sources(edges: dict[str, dict[str, tuple[int, HopCase, CableEnd]]]) -> Iterator[HopFault]:
     """Hosts that pause their switch while it does not pause them: they do not take what the link brings."""
     for node, targets in edges.items():
         for count, case, end in targets.values():
@@ -38,7 +38,7 @@ def _find_sources(edges: dict[str, dict[str, tuple[int, HopCase, End]]]) -> Iter
             if far.node != node or far.switch is not None:
                 continue
             spread = "" if end.node not in edges else f"; {end.node} pauses {', '.join(sorted(edges[end.node]))} for it"
-            yield Fault(
+            yield HopFault(
                 "sw-storm-source",
                 end,
                 case.hop,
@@ -48,13 +48,13 @@ def _find_sources(edges: dict[str, dict[str, tuple[int, HopCase, End]]]) -> Iter
             )
 
 
-def _find_cycles(edges: dict[str, dict[str, tuple[int, HopCase, End]]]) -> Iterator[Fault]:
+def _find_cycles(edges: dict[str, dict[str, tuple[int, HopCase, CableEnd]]]) -> Iterator[HopFault]:
     """Of switches, and longer than one link both ways: two that pause each other over one cable are no cycle."""
     switches = {node: [far for far in targets if far in edges] for node, targets in edges.items()}
     for cycle in _list_cycles(switches):
         count, case, end = edges[cycle[0]][cycle[1]]
         names = " > ".join([*cycle, cycle[0]])
-        yield Fault(
+        yield HopFault(
             "sw-pause-loop",
             end,
             case.hop,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from agent.fleet.lossless.hop import LOSSY_BY_DESIGN, End, HostPort
+from agent.fleet.lossless.hop import LOSSY_BY_DESIGN, CableEnd, HostPort
 from probes.switches.facts import PortFacts, SwitchFacts
 
 _SAVE = {  # what to save on a switch where its configuration is missing, by its system
@@ -14,7 +14,7 @@ _SAVE = {  # what to save on a switch where its configuration is missing, by its
 }
 
 
-class Traffic(NamedTuple):
+class TrafficClass(NamedTuple):
     """`priority`: the PFC priority of the packets; `pfc`: priorities with PFC. None: unknown, and `reason` says why.
 
     `settle`: the one command that would tell.
@@ -40,21 +40,21 @@ class Traffic(NamedTuple):
         return None if self.reason else True
 
 
-def classify(end: End, dscp: int, tagged: bool | None) -> Traffic:
+def classify(end: CableEnd, dscp: int, tagged: bool | None) -> TrafficClass:
     """The traffic class of a DSCP at an end. `tagged`: whether RDMA packets of the hop carry a VLAN tag."""
     if end.facts is not None and end.switch is not None:
         return _classify_port(end.switch, end.facts, dscp, tagged)
     if end.host is not None:
         return _classify_host(end.host, dscp)
     if end.switch is not None:
-        return Traffic(reason=f"which port of {end.node} it is", settle=f"{end.node}: show lldp table")
+        return TrafficClass(reason=f"which port of {end.node} it is", settle=f"{end.node}: show lldp table")
     if not end.node:
-        return Traffic(reason="what is at the far end", settle="")
+        return TrafficClass(reason="what is at the far end", settle="")
     name = f"{end.node} {end.port}".rstrip()
-    return Traffic(reason=f"{name}: no report and no output", settle=f"{end.node}: its report, or its outputs")
+    return TrafficClass(reason=f"{name}: no report and no output", settle=f"{end.node}: its report, or its outputs")
 
 
-def _classify_port(switch: SwitchFacts, port: PortFacts, dscp: int, tagged: bool | None) -> Traffic:
+def _classify_port(switch: SwitchFacts, port: PortFacts, dscp: int, tagged: bool | None) -> TrafficClass:
     design = ""
     if switch.trimming:
         design = "trimmed"
@@ -80,14 +80,14 @@ def _classify_port(switch: SwitchFacts, port: PortFacts, dscp: int, tagged: bool
     if reason is None and priority is not None and queue is not None and _pauses_another_queue(port, priority, queue):
         reason = f"whether a pause of priority {priority} stops queue {queue}, in which DSCP {dscp} is"
     text = f"{switch.name} {port.name}: {reason}" if reason else ""
-    return Traffic(priority, port.pfc, queue, trusts, text, settle if reason else "", design)
+    return TrafficClass(priority, port.pfc, queue, trusts, text, settle if reason else "", design)
 
 
 def _pauses_another_queue(port: PortFacts, priority: int, queue: int) -> bool:
     return port.pfc_queue is not None and port.pfc_queue.get(priority, queue) != queue
 
 
-def _classify_host(host: HostPort, dscp: int) -> Traffic:
+def _classify_host(host: HostPort, dscp: int) -> TrafficClass:
     trusts = None if host.trust is None else host.trust == "dscp"
     priority = reason = None
     if trusts is None:
@@ -102,7 +102,9 @@ def _classify_host(host: HostPort, dscp: int) -> Traffic:
     if host.pfc is None:
         reason = reason or "which priorities have PFC"
     text = f"{host.host} {host.name}: {reason}" if reason else ""
-    return Traffic(priority, host.pfc, None, trusts, text, f"{host.host}: fabricscope scan as root" if reason else "")
+    return TrafficClass(
+        priority, host.pfc, None, trusts, text, f"{host.host}: fabricscope scan as root" if reason else ""
+    )
 
 
 def describe_priorities(priorities: frozenset[int]) -> str:

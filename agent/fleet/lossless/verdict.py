@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from agent.fleet.lossless.fault import Fault, HopCase
-from agent.fleet.lossless.hop import End
-from agent.fleet.lossless.traffic import Traffic
+from agent.fleet.lossless.fault import HopCase, HopFault
+from agent.fleet.lossless.hop import CableEnd
+from agent.fleet.lossless.traffic import TrafficClass
 from agent.model.finding import SEVERITIES
 
 VERDICTS = {  # best first; what each is
@@ -29,7 +29,7 @@ class Verdict(NamedTuple):
     settle: str = ""
 
 
-def judge_hop(case: HopCase, faults: Sequence[Fault], severities: Sequence[str]) -> Verdict:
+def judge_hop(case: HopCase, faults: Sequence[HopFault], severities: Sequence[str]) -> Verdict:
     """`severities`: of the faults."""
     if case.by_design == "trimmed":
         return Verdict("trimmed", "a switch trims packets instead of dropping them")
@@ -62,7 +62,7 @@ def _why_not_proved(case: HopCase) -> str:
     return "" if moved >= LEAST_BYTES else f"less than {LEAST_BYTES:,} bytes of the class in the window"
 
 
-def _why_no_window(end: End, traffic: Traffic) -> str:
+def _why_no_window(end: CableEnd, traffic: TrafficClass) -> str:
     facts = end.facts
     if end.before is None or facts is None:
         return f"{end.node}: one collection, two are needed (--before)"

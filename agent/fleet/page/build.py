@@ -14,7 +14,8 @@ from agent.fleet.page.scene import Coverage, FleetScene, Section
 from agent.fleet.page.versions import find_skew
 from agent.fleet.questions import drift, duplicates, findings, outliers, summary
 from agent.fleet.questions.options import subtract_time
-from agent.fleet.text.summary import describe_coverage
+from agent.fleet.text.summary import describe_coverage, describe_lost_gpus
+from agent.outputs.names import begin_sentence
 from agent.version import VERSION
 
 WEEK = timedelta(days=7)
@@ -43,7 +44,7 @@ def build_scene(
         skew=find_skew(facts.nodes),
         coverage=[_make_coverage(rule) for rule in answer.coverage],
         coverage_words=describe_coverage(answer),
-        notes=_list_notes(facts),
+        notes=[*([f"{begin_sentence(describe_lost_gpus(answer))}."] if answer.lost_gpus else []), *_list_notes(facts)],
         quarantined=quarantined,
     )
 

@@ -25,6 +25,20 @@ FROM (
 ) AS seen
 SEMI JOIN wanted ON seen.hour = wanted.hour
 
+-- name: lost_gpus
+-- Nodes that report nothing wrong and had more GPUs before: how many then and now, and since when.
+SELECT lost.node, lost.gpus_before, lost.gpus_now, min(fewer.observed_at) AS since
+FROM (
+  SELECT host.node AS node, max(past.gpus) AS gpus_before, max(host.gpus) AS gpus_now, max(past.observed_at) AS last_more
+  FROM host
+  JOIN history_host AS past ON past.node = host.node
+  WHERE past.gpus > host.gpus AND host.verdict IN ('ok', 'unknown', 'nothing_to_check')
+  GROUP BY host.node
+) AS lost
+JOIN history_host AS fewer ON fewer.node = lost.node
+WHERE fewer.observed_at > lost.last_more
+GROUP BY lost.node, lost.gpus_before, lost.gpus_now
+
 -- name: nodes_with_findings
 SELECT node, hardware_class, verdict, critical, error, warning, coalesce(received_at, observed_at) AS received_at
 FROM host

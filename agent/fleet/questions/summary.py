@@ -27,6 +27,7 @@ from agent.model.finding import SEVERITIES, VERDICTS, rank_gravity
 
 REASONS = 3  # of a rule that could not be judged
 WORST = 10
+LOST_SINCE = timedelta(days=7)
 _NO_CLASS, _NO_REASON = "(not known)", "no reason reported"
 
 
@@ -66,6 +67,15 @@ class Worst(msgspec.Struct, frozen=True, kw_only=True):
     findings: list[str] = []  # above info, worst first, one for each rule: "roce-pfc-off mlx5_0/1 and 15 more"
 
 
+class LostGpus(msgspec.Struct, frozen=True, kw_only=True):
+    """A node whose report by itself has nothing wrong, and that had more GPUs in a report of the last week."""
+
+    node: str
+    before: int
+    now: int
+    since: str  # of the first report with fewer
+
+
 class FleetSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of `fleet summary`. Times are RFC 3339, UTC."""
 
@@ -77,6 +87,7 @@ class FleetSummary(msgspec.Struct, frozen=True, kw_only=True):
     verdicts: dict[str, int] = {}  # by state, each node once: "stale" is one where nothing was wrong when last seen
     stale: int = 0  # all nodes without a recent report, bad ones among them
     stale_hosts: str = ""
+    lost_gpus: list[LostGpus] = []
     classes: list[ClassLine] = []
     coverage: list[RuleCoverage] = []
     worst: list[Worst] = []
@@ -85,7 +96,7 @@ class FleetSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 def build_summary(tables: Tables, options: Options = ORDINARY) -> FleetSummary:
     """Verdicts by class, coverage by rule, the worst nodes."""
-    begun, alike, bad = (tables.submit(query) for query in (HOURS, KINDS, BAD))
+    begun, alike, bad, lost = (tables.submit(query) for query in (HOURS, KINDS, BAD, LOST))
     hours = begun()
     if not hours:
         return FleetSummary(nodes=0, stale_after_seconds=options.stale_after_seconds)
@@ -107,6 +118,7 @@ def build_summary(tables: Tables, options: Options = ORDINARY) -> FleetSummary:
         verdicts=_sum(hardware_class.verdicts for hardware_class in classes),
         stale=len(stale),
         stale_hosts=fold(node for node, _, _ in stale),
+        lost_gpus=list_lost_gpus(lost, newest),
         classes=classes,
         coverage=_list_coverage(
             _states(tables, Kinds(tables, alike).of("check")),
@@ -116,6 +128,13 @@ def build_summary(tables: Tables, options: Options = ORDINARY) -> FleetSummary:
         worst=worst,
         more_worst=more_worst,
     )
+
+
+def list_lost_gpus(lost: Pending, newest: datetime) -> list[LostGpus]:
+    """Those of the last week: what is longer ago is how the node is now."""
+    start = subtract_time(newest, LOST_SINCE)
+    rows = sorted((row for row in lost() if row[3] >= start), key=lambda row: (row[2] - row[1], row[0]))
+    return [LostGpus(node=node, before=before, now=now, since=format_stamp(at)) for node, before, now, at in rows]
 
 
 def format_stamp(moment: datetime) -> str:
@@ -179,6 +198,7 @@ def _select_frequent(reasons: dict[str, int]) -> list[tuple[str, int]]:
 
 
 HOURS, BAD = query("summary", "hours"), query("summary", "nodes_with_findings")
+LOST = query("summary", "lost_gpus")
 STATES = query("summary", "rule_states")
 STATES_OF_KINDS = lookup({"node": TEXT, "nodes": INT}, "summary", "rule_states_of_kinds")
 OLD = lookup({"hour": INT}, "summary", "nodes_of_hours")

@@ -8,6 +8,7 @@ its bucket is written. Where reports have nothing in common this costs one look 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from hashlib import blake2b
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -16,6 +17,7 @@ from msgspec.json import Decoder
 
 from agent.fleet.alike import COMPARED
 from agent.fleet.rows import device_fields, devices, identity, network, report_fields, verdicts
+from agent.fleet.rows.counted import Counted, Shape, Standing
 from agent.fleet.rows.devices import Row
 from agent.fleet.rows.functions import FunctionReader
 from agent.fleet.rows.recent import DamagedPart as DamagedPart
@@ -42,6 +44,8 @@ class Made(NamedTuple):
     ids: list[Sequence[int]]
     digests: list[str]
     hardware_class: str
+    counted: Counted = Counted(0, 0, False)
+    pending: bytes = b""  # of checks that need an earlier sample a digest; none: nothing needs one
 
 
 class Reader:
@@ -61,6 +65,7 @@ class Reader:
         self._digests: dict[object, str] = {}
         self._alike: dict[object, int] = {}
         self._recent = Recent()
+        self._standing = Standing(self.counters)
         self._functions = FunctionReader(self._pci, self._shared["link"], self.counters)
 
     @property
@@ -77,7 +82,9 @@ class Reader:
         """The rows of one report. Raises DamagedPart; then no row of it counts."""
         topology, node = report.topology, report.node
         ids: Numbers = dict.fromkeys(NAMES, ())
-        ids["pci"], ids["link"], kinds, counted = self._functions.read(topology.pci, node.product)
+        ids["pci"], ids["link"], kinds, counted, functions = self._functions.read(topology.pci, node.product)
+        counted, shape = [*counted], Shape()
+        shape.add("pci", None, (str(functions),))
         gpus, nics, netdevs = topology.gpus, topology.nics, topology.netdevs
         ends = once([gpu.id for gpu in gpus], "topology.gpus"), once([nic.id for nic in nics], "topology.nics")
         once([netdev.id for netdev in netdevs], "topology.netdevs")
@@ -88,16 +95,16 @@ class Reader:
         rails = {nic.id: place for place, nic in enumerate(boards)}
         gpu_kinds = [kinds.get(gpu.pci or gpu.id) or (None, gpu.name) for gpu in gpus]
         alike = devices.hardware_class(node.vendor, node.product, gpu_kinds, boards)
-        ids["gpu"], ids["nvlink"] = self._gpus(gpus, counted)
+        ids["gpu"], ids["nvlink"] = self._gpus(gpus, counted, shape)
         for place, nic in enumerate(nics):
             if len(nic.ports) > 1:
                 once([port.port for port in nic.ports], f"topology.nics[{place}].ports", "a number")
             for port in nic.ports:
-                self._count_port(nic, port, counted)
+                self._count_port(nic, port, counted, shape)
         for netdev in netdevs:
-            self._count_netdev(netdev, counted)
+            self._count_netdev(netdev, counted, shape)
         ids["counter"] = counted
-        ids["path"], ids["check"] = self._paths(topology.paths, ends), self._checks(report.checks)
+        ids["path"], (ids["check"], pending) = self._paths(topology.paths, ends), self._checks(report.checks)
         self._cost += sum(_FINDING_BYTES + len(finding.evidence) for finding in report.findings)
         self._cost += sum(_EVENT_BYTES + len(event.text) for event in report.events)
         own_numbers = [(number,) for number in identity.numbers(node, gpus, nics, netdevs)]
@@ -124,47 +131,66 @@ class Reader:
         digests = {name: self._digest(name, numbers) for name, numbers in ids.items()}
         if ids[PORT_COUNTER.name]:  # the same all day: history has the first report of each
             digests[PORT_COUNTER.name] = label.observed_at.date().isoformat()
-        return Made(list(ids.values()), list(digests.values()), alike)
+        window = report.counters_window
+        if window is not None and window.seconds:  # the node judged it
+            pending = b""
+        standing = self._standing.read(shape.value, counted)
+        return Made(list(ids.values()), list(digests.values()), alike, standing, pending)
 
-    def _gpus(self, gpus: list[device_fields.GpuFields], counted: list[int]) -> tuple[Sequence[int], list[int]]:
+    def number_checks(self, rows: Iterable[Row]) -> list[int]:
+        """Numbers of rows of table check."""
+        return [self._shared["check"].number(row) for row in rows]
+
+    def _gpus(
+        self, gpus: list[device_fields.GpuFields], counted: list[int], shape: Shape
+    ) -> tuple[Sequence[int], list[int]]:
         """Numbers of rows of GPUs and of their links."""
         rows, links = [], list[int]()
         for place, gpu in enumerate(gpus):
-            mine, counters, active = self._gpu_links(gpu, place)
+            mine, counters, active, link_names = self._gpu_links(gpu, place)
             links += mine
             counted += counters
             rows.append(devices.gpu_row(gpu, len(mine), active))
-            counts = gpu.pcie_counters
-            counted += self.counters.add(f"gpu:{gpu.id}", counts, counts.values())
+            c2c = gpu.c2c.errors if gpu.c2c is not None else {}
+            shape.add(gpu.id, gpu.uuid or gpu.serial, (*gpu.pcie_counters, *gpu.error_counts, *c2c, str(link_names)))
+            for counts in (gpu.pcie_counters, gpu.error_counts):
+                counted += self.counters.add(f"gpu:{gpu.id}", counts, counts.values())
             if gpu.c2c is not None:
                 errors = gpu.c2c.errors
                 counted += self.counters.add(f"gpu:{gpu.id}", [f"c2c_{name}" for name in errors], errors.values())
         return self._own["gpu"].extend(rows), links
 
-    def _gpu_links(self, gpu: device_fields.GpuFields, place: int) -> tuple[list[int], list[int], int]:
+    def _gpu_links(self, gpu: device_fields.GpuFields, place: int) -> tuple[list[int], list[int], int, int]:
         """Numbers of rows of its links and their counters, and how many are up."""
 
-        def made() -> tuple[list[int], list[int], int]:
+        def made() -> tuple[list[int], list[int], int, int]:
             where = f"topology.gpus[{place}].links"
             links = decode_part(_GPU_LINKS, gpu.links, where)
             once([link.link for link in links], where, "a number")
             numbers = [self._shared["nvlink"].number(devices.nvlink_row(gpu.id, link)) for link in links]
             counters: list[int] = []
+            shape = Shape()
             for link in links:
+                shape.add(str(link.link), None, link.errors)
                 counters += self.counters.add(f"link:{gpu.id}/{link.link}", link.errors, link.errors.values())
-            return numbers, counters, sum(link.state in devices.UP for link in links)
+            return numbers, counters, sum(link.state in devices.UP for link in links), shape.value
 
         return self._whole(("links", gpu.id), gpu.links, made)
 
-    def _count_port(self, nic: device_fields.NicFields, port: device_fields.PortFields, counted: list[int]) -> None:
+    def _count_port(
+        self, nic: device_fields.NicFields, port: device_fields.PortFields, counted: list[int], shape: Shape
+    ) -> None:
         subject, first, second = f"port:{nic.id}/{port.port}", port.counters, port.hw_counters
+        shape.add(subject, nic.node_guid, (*first, *second))
         if not first.keys().isdisjoint(second):
             first, second = {**first, **second}, {}
         for counts in (first, second):
             counted += self.counters.add(subject, counts, counts.values())
 
-    def _count_netdev(self, netdev: device_fields.NetdevFields, counted: list[int]) -> None:
+    def _count_netdev(self, netdev: device_fields.NetdevFields, counted: list[int], shape: Shape) -> None:
         subject, counts, qos = f"netdev:{netdev.id}", netdev.counters, netdev.qos
+        lengths = (str(len(qos.pfc_frames_sent)), str(len(qos.pfc_frames_received))) if qos is not None else ()
+        shape.add(subject, netdev.mac, (*(counts or ()), *lengths))
         if counts:
             counted += self.counters.add(subject, counts, counts.values())
         if qos is not None:
@@ -182,11 +208,15 @@ class Reader:
 
         return self._whole(("paths", ends), whole, made)
 
-    def _checks(self, whole: Raw) -> list[int]:
-        def made() -> list[int]:
+    def _checks(self, whole: Raw) -> tuple[list[int], bytes]:
+        """And their digest, where one needs an earlier sample."""
+
+        def made() -> tuple[list[int], bytes]:
             checks = decode_part(_CHECKS, whole, "checks")
             once([check.rule for check in checks], "checks", "a rule")
-            return [self._shared["check"].number(verdicts.check_row(check)) for check in checks]
+            pending = any(map(verdicts.needs_sample, checks))
+            digest = blake2b(bytes(whole), digest_size=8).digest() if pending else b""
+            return self.number_checks(map(verdicts.check_row, checks)), digest
 
         return self._whole("checks", whole, made)
 

@@ -112,6 +112,7 @@ class GpuFields(msgspec.Struct, frozen=True, gc=False):
     fabric: FabricFields | None = None
     c2c: C2cFields | None = None
     pcie_counters: dict[str, int] = {}
+    error_counts: dict[str, int] = {}
 
 
 class GidFields(msgspec.Struct, frozen=True, gc=False):

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
+from zlib import crc32
 
 import msgspec
 from msgspec import Raw
 from msgspec.json import Decoder
 
 from agent.fleet.rows import device_fields, devices
+from agent.fleet.rows.counted import Shape
 from agent.fleet.rows.recent import DamagedPart, Lists, Members, decode_part, following, serial_place
 from agent.fleet.rows.unique_rows import CounterRows, Functions, Shared
 
@@ -27,6 +29,7 @@ class FunctionRows(NamedTuple):
     links: list[int]
     kinds: Kinds  # vendor and device of every function
     counters: list[int]
+    shape: int  # of their counters
 
 
 class _Function(NamedTuple):
@@ -38,6 +41,7 @@ class _Function(NamedTuple):
     link: int | None
     counters: Sequence[int]
     hole: tuple[int, int]  # where in its text its serial number stands; (0, 0): nowhere
+    shape: int
 
 
 class FunctionReader:
@@ -58,13 +62,13 @@ class FunctionReader:
         rows, like = known.rows.copy(), self._pci.like
         for place, serial in zip(places, serials, strict=True):
             rows[place] = like(rows[place], serial)
-        return FunctionRows(rows, known.links, known.kinds, [])
+        return FunctionRows(rows, known.links, known.kinds, [], known.shape)
 
     def _one_by_one(self, text: bytes, product: str | None) -> FunctionRows:
         rows, links, kinds, counters = list[int](), list[int](), Kinds(), list[int]()
         holes: list[tuple[int, int, int]] = []
         raws: list[Raw] | None = None
-        place, at = 0, following(text, 1)
+        place, at, shape = 0, following(text, 1), 0
         while text[at : at + 1] == b"{":
             start, hit = at, self._members.find((product, place), text, at)
             if hit is not None:
@@ -83,13 +87,14 @@ class FunctionReader:
             if part.link is not None:
                 links.append(part.link)
             counters += part.counters
+            shape = crc32(part.shape.to_bytes(4, "big"), shape)
             place += 1
             at = following(text, at)
         if text[:1] != b"[" or text[at:] != b"]":  # no list, or one of something else
             decode_part(_FUNCTION, bytes(decode_part(_RAWS, text, "topology.pci")[place]), "topology.pci", place)
         if len(kinds) != place:
             raise DamagedPart("an id stands there twice - in topology.pci")
-        read = FunctionRows(rows, links, kinds, counters)
+        read = FunctionRows(rows, links, kinds, counters, shape)
         if place and not counters:  # errors are of one node
             self._lists.add(product, text, holes, read)
             self.cost += len(text)
@@ -101,7 +106,10 @@ class FunctionReader:
         link, row = devices.link_row(f), self._pci.add(devices.function_row(f))
         linked = None if link is None else self._links.number(link)
         counters = self._counters.add(f"pci:{f.id}", counts, counts.values())
-        part = _Function(f.id, (f.vendor, f.device), row, linked, counters, serial_place(member, f.serial))
+        shape = Shape()
+        shape.add(f.id, None, counts)
+        hole = serial_place(member, f.serial)
+        part = _Function(f.id, (f.vendor, f.device), row, linked, counters, hole, shape.value)
         if not counters:
             self._members.add((product, place), member, part, part.hole)
             self.cost += len(member)

@@ -144,6 +144,7 @@ class FindingFields(msgspec.Struct, frozen=True, gc=False):
 
 class UnknownSubjectFields(msgspec.Struct, frozen=True, gc=False):
     reason: str | None = None
+    reason_code: str | None = None
 
 
 class CheckFields(msgspec.Struct, frozen=True, gc=False):
@@ -155,6 +156,7 @@ class CheckFields(msgspec.Struct, frozen=True, gc=False):
     not_applicable: Int | None = None
     reason: str | None = None
     unknown_subjects: list[UnknownSubjectFields] = []
+    reason_code: str | None = None
 
 
 class ProbeFields(msgspec.Struct, frozen=True, gc=False):
@@ -163,6 +165,10 @@ class ProbeFields(msgspec.Struct, frozen=True, gc=False):
     reason: str | None = None
     duration_seconds: float | None = None
     hung: bool = False
+
+
+class WindowFields(msgspec.Struct, frozen=True, gc=False):
+    seconds: float | None = None
 
 
 class EventFields(msgspec.Struct, frozen=True, gc=False):
@@ -205,4 +211,5 @@ class ReportFields(msgspec.Struct, frozen=True, gc=False):
     probes: list[ProbeFields] = []
     checks: Raw = NONE
     findings: list[FindingFields] = []
+    counters_window: WindowFields | None = None
     events: list[EventFields] = []

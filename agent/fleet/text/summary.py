@@ -12,6 +12,7 @@ from agent.outputs.text.lines import BLANK, Line, Span, line_length, make_headin
 _REASONS = 12  # why rules could not be judged; the rest is counted
 _RULES = 6  # of one reason that are named
 _FINDINGS = 3  # of one of the worst nodes that are named
+_LOST = 5  # nodes with fewer GPUs than before that are named
 _CLASS = 30  # characters that a hardware class needs beside columns of numbers
 
 
@@ -38,11 +39,22 @@ def page(answer: FleetSummary, width: int = 80) -> list[Line]:
         bad = answer.stale - answer.verdicts.get("stale", 0)
         known = f"; {number(bad)} of them {'counts' if bad == 1 else 'count'} by the last report" if bad else ""
         lines += wrap_item(text + hosts(answer.stale_hosts, answer.stale) + known, width)
+    if answer.lost_gpus:
+        lines += wrap_item(describe_lost_gpus(answer), width, style="warning")
     lines += [BLANK, make_heading("Classes"), *_classes(answer, width)]
     lines += [BLANK, make_heading("Coverage"), *_coverage(answer, width)]
     if answer.worst:
         lines += [BLANK, make_heading("Worst nodes"), *_worst(answer, width)]
     return lines
+
+
+def describe_lost_gpus(answer: FleetSummary) -> str:
+    """Which nodes report nothing wrong but lost GPUs; the page has the same sentence."""
+    named = [f"{lost.node} ({lost.before} -> {lost.now})" for lost in answer.lost_gpus[:_LOST]]
+    more = len(answer.lost_gpus) - len(named)
+    rest = f" and {number(more)} more" if more > 0 else ""
+    who = "1 node reports" if len(answer.lost_gpus) == 1 else f"{number(len(answer.lost_gpus))} nodes report"
+    return f"not ok: {who} nothing wrong and had more GPUs within the last week: {', '.join(named)}{rest}"
 
 
 def _wrap_spans(spans: Sequence[Span], width: int) -> list[Line]:

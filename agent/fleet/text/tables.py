@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import zip_longest
 from typing import Any, BinaryIO
 
 import msgspec
@@ -58,13 +60,15 @@ def text(parts: Iterable[str]) -> str:
 
 _SEEN = 1000  # rows that columns of a text are made wide enough for
 _WIDEST = 60
+_NARROWEST = 16  # of a column that is folded
 
 Batches = Iterable[Sequence[tuple[Any, ...]]]
 
 
-def write(names: Sequence[str], batches: Batches, form: str, out: BinaryIO) -> None:
-    """Rows in that form."""
-    for piece in {"csv": _csv, "json": _json, "text": _text}[form](names, batches):
+def write(names: Sequence[str], batches: Batches, form: str, out: BinaryIO, width: int | None = None) -> None:
+    """Rows in that form; a text fits the width, where one is given."""
+    pieces = _text(names, batches, width) if form == "text" else {"csv": _csv, "json": _json}[form](names, batches)
+    for piece in pieces:
         out.write(piece.encode("utf-8", "replace"))
 
 
@@ -104,25 +108,81 @@ def _json(names: Sequence[str], batches: Batches) -> Iterator[str]:
         yield "".join(f"{line}\n" for line in lines)
 
 
-def _text(names: Sequence[str], batches: Batches) -> Iterator[str]:
-    widths: list[int] = []
+def _text(names: Sequence[str], batches: Batches, width: int | None) -> Iterator[str]:
+    layout: _TableLayout | None = None
     many = 0
     for batch in batches:
         rows = [[clean(_format_value(value)) for value in row] for row in batch]
-        if not widths:
-            head = [clean(name) for name in names]
-            seen = [head, *rows[:_SEEN]]
-            widths = [min(_WIDEST, max(len(row[at]) for row in seen)) for at in range(len(names))]
-            yield _line(head, widths) + _line(["-" * width for width in widths], widths)
+        if layout is None:
+            layout = _TableLayout([clean(name) for name in names], batch, rows, width)
+            yield layout.head()
+        yield "".join(layout.row(row, many + place) for place, row in enumerate(rows, 1))
         many += len(rows)
-        yield "".join(_line(row, widths) for row in rows)
-    if not widths:
-        yield _line([clean(name) for name in names], [len(name) for name in names])
+    if layout is None:
+        yield _TableLayout([clean(name) for name in names], [], [], None).names_line()
     yield f"({many:,} row{'' if many == 1 else 's'})\n"
 
 
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(text.ljust(width) for text, width in zip(cells, widths, strict=True)).rstrip() + "\n"
+class _TableLayout:
+    """Columns as wide as the first rows need. For a width that is too small long texts are folded in their columns;
+    where that is not enough, a row is a block of lines: name and value."""
+
+    def __init__(
+        self, names: Sequence[str], values: Sequence[tuple[Any, ...]], rows: Sequence[Sequence[str]], width: int | None
+    ) -> None:
+        self._names = names
+        seen = [names, *rows[:_SEEN]]
+        self._widths = [min(_WIDEST, max(len(row[at]) for row in seen)) for at in range(len(names))]
+        self._is_number = [
+            any(row[at] is not None for row in values)
+            and all(row[at] is None or (isinstance(row[at], (int, float)) and row[at] is not True) for row in values)
+            for at in range(len(names))
+        ]
+        self._is_folded = width is not None and self._total() > width
+        if self._is_folded and width is not None:
+            self._shrink(width)
+        self._is_block = width is not None and self._total() > width
+
+    def head(self) -> str:
+        """The names and a line below them; nothing where rows are blocks."""
+        if self._is_block:
+            return ""
+        return self.names_line() + self._line(["-" * width for width in self._widths])
+
+    def names_line(self) -> str:
+        """The names alone."""
+        return self._line(self._names)
+
+    def row(self, row: Sequence[str], number: int) -> str:
+        """One row, which is the `number`-th."""
+        if self._is_block:
+            longest = max(map(len, self._names))
+            known = [f"  {name.ljust(longest)}  {text}\n" for name, text in zip(self._names, row, strict=True) if text]
+            return "".join([f"row {number}\n", *known])
+        if not self._is_folded:
+            return self._line(row)
+        cells = [textwrap.wrap(text, width) or [""] for text, width in zip(row, self._widths, strict=True)]
+        return "".join(map(self._line, zip_longest(*cells, fillvalue="")))
+
+    def _total(self) -> int:
+        return sum(self._widths) + 2 * (len(self._widths) - 1)
+
+    def _shrink(self, width: int) -> None:
+        """Take from the widest columns of text until all fit, or none can give any more."""
+        texts = [at for at, is_number in enumerate(self._is_number) if not is_number]
+        while (over := self._total() - width) > 0 and texts:
+            widest = max(texts, key=lambda at: self._widths[at])
+            least = max(_NARROWEST, len(self._names[widest]))
+            if self._widths[widest] <= least:
+                return
+            self._widths[widest] = max(least, self._widths[widest] - max(over // len(texts), 1))
+
+    def _line(self, cells: Sequence[str]) -> str:
+        parts = [
+            text.rjust(width) if is_number else text.ljust(width)
+            for text, width, is_number in zip(cells, self._widths, self._is_number, strict=True)
+        ]
+        return "  ".join(parts).rstrip() + "\n"
 
 
 def _format_value(value: Any) -> str:

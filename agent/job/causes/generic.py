@@ -87,7 +87,7 @@ def find_unexplained(evidence: Evidence) -> Iterator[PossibleCause]:
         candidate.add_events(evidence, events)
         who = name_ranks(evidence, list(candidate.ranks), list(candidate.hosts))
         text = first.line.text[:160]
-        candidate.summary = f"{who}: NCCL warns of what is not in the table of failures: {text}"
+        candidate.summary = f"{who}: NCCL warns of a failure that is not in the table: {text}"
         candidate.next = ["the source of NCCL at the line's file and number; the lines around it"]
         yield candidate
     outputs = {

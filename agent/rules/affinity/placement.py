@@ -226,7 +226,8 @@ def _judge_numa_unknown(case: RuleContext, devices: list[str]) -> Iterator[Resul
             yield NotApplicable(
                 subject,
                 Reason(
-                    "other-kind", detail="Atlas A3: its dies hang on HCCS, and the firmware names no NUMA node for them"
+                    "other-kind",
+                    detail="Atlas A3: its dies are connected by HCCS, and the firmware names no NUMA node for them",
                 ),
             )
         elif function.numa_declared is False:

@@ -203,4 +203,5 @@ def npu_rank_table_mismatch(case: RuleContext) -> Iterator[Result]:
                     Evidence(what=f"address_{port.npu}", value=port.address or "", source="/etc/hccn.conf"),
                 ),
                 places=places_of(port),
+                values=(("RANK_IP", rank.address),),
             )

@@ -256,7 +256,7 @@ def _compare_model(case: RuleContext, family: list[Gpu]) -> Iterator[Result]:
     for gpu in family if not failed else ():
         subject = f"gpu:{gpu.id}"
         yield (
-            Unknown(subject, Reason("not-shown", detail="VBIOS, BAR1 or subsystem is not known of two GPUs"))
+            Unknown(subject, Reason("not-shown", detail="VBIOS, BAR1 or subsystem of two GPUs is not known"))
             if unread
             else Pass(subject)
         )

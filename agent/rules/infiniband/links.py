@@ -260,21 +260,57 @@ def _lower_to_info(fault: Fail) -> Fail:
 @rule("ib-rate-mixed")
 def ib_rate_mixed(case: RuleContext) -> Iterator[Result]:
     ports: list[IbPort] = []
+    active: list[IbPort] = []
     for port in ib_ports(case):
         if not isinstance(port, IbPort):
             if isinstance(port, Unknown):
                 yield port
         elif port.nic.role == "rail" and port.port.state == "ACTIVE":
+            active.append(port)
             if port.port.rate_gbit_s is None or is_rate_unparsed(case, port):
                 yield Unknown(port.subject, Reason("not-known", fact="its rate"))
             else:
                 ports.append(port)
+    sizes = [fault for fabric in _ports_by_subnet(active) if (fault := _find_small_packets(fabric)) is not None]
+    yield from sizes
     if len(ports) < 2:
+        if sizes:
+            return
         if case.probe_failure("rdma") is None or has_no_infiniband(case):
             yield NotApplicable("node", Reason("nothing-to-compare", detail="fewer than two active InfiniBand rails"))
         return
     mixed = [fabric for fabric in _ports_by_subnet(ports) if len({ib_port.port.rate_gbit_s for ib_port in fabric}) > 1]
-    yield _fail_rate_mixed(mixed[0]) if mixed else Pass("node")
+    if mixed or not sizes:
+        yield _fail_rate_mixed(mixed[0]) if mixed else Pass("node")
+
+
+def _find_small_packets(ports: list[IbPort]) -> Fail | None:
+    """Rails of one fabric whose packets are smaller than those of most."""
+    known = [ib_port for ib_port in ports if ib_port.port.active_mtu]
+    usual = find_majority([ib_port.port.active_mtu or 0 for ib_port in known])
+    small = [ib_port for ib_port in known if usual and (ib_port.port.active_mtu or 0) < usual]
+    if not small:
+        return None
+    labels = [f"{ib_port.label} {ib_port.port.active_mtu}" for ib_port in small]
+    return Fail(
+        subject="node",
+        label="node",
+        summary=f"InfiniBand rails send packets of different sizes: most {usual} bytes; {join_labels(labels)}",
+        impact="Connections over these rails take the smaller size: more packets for the same data.",
+        evidence=tuple(
+            Evidence(
+                what=f"active MTU of {ib_port.label}",
+                value=str(ib_port.port.active_mtu),
+                source=f"ibv_devinfo -d {ib_port.nic.label}",
+            )
+            for ib_port in known
+        ),
+        severity="warning",
+        confidence="medium",
+        cause="mtu",
+        situation="mtu",
+        places=frozenset().union(*(ib_port.places for ib_port in small)),
+    )
 
 
 def _ports_by_subnet(ports: list[IbPort]) -> list[list[IbPort]]:

@@ -106,7 +106,7 @@ def _fail_conf_syntax(file: str, lines: list[tuple[NcclSetting, str, bool]]) -> 
 
 def _impact(severity: str, worst: str) -> str:
     if severity == "info":
-        return "the line has its effect by luck: nothing is lost until its value is no number."
+        return "the line has its effect by luck: nothing is lost until its value is not a number."
     if worst.startswith(_TWICE):
         return "The line has no effect: jobs run with the value of the earlier one."
     return "What these lines should set is not set: jobs run with NCCL's defaults."

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from agent.model.finding import SEVERITIES, Evidence
 from agent.model.gpu import Fabric, Gpu
@@ -167,7 +168,7 @@ def _judge_incomplete(case: RuleContext, gpu: Gpu, fabric: Fabric) -> Result:
     if case.settling:
         return Unknown(subject, case.settling)
     if _may_still_register(case):
-        return Unknown(subject, _STILL_REGISTERS)
+        return _fail_alone(case, gpu, fabric) if case.recorded else Unknown(subject, _STILL_REGISTERS)
     unmanaged = _find_why_unmanaged(case)
     severity = "critical" if unmanaged is not None and unmanaged.what == _UMAD else "error"
     return _fail_incomplete(case, gpu, (fabric.state or "").replace("_", " "), severity, unmanaged)
@@ -192,6 +193,17 @@ def _find_why_unmanaged(case: RuleContext) -> Evidence | None:
     if isinstance(manager, Service) and manager.state != "active":
         return Evidence(what=MANAGER, value=manager.state, source=f"systemctl status {MANAGER}")
     return None
+
+
+def _fail_alone(case: RuleContext, gpu: Gpu, fabric: Fabric) -> Fail:
+    """What a saved output states that shows neither how long the host runs nor what manages its fabric."""
+    return replace(
+        _fail_incomplete(case, gpu, (fabric.state or "").replace("_", " "), "warning"),
+        impact="What this means here depends on how long the host runs: minutes after its start it is usual, later "
+        "CUDA ends with error 802 or waits, and nothing sets the fabric up.",
+        confidence="low",
+        situation="alone",
+    )
 
 
 def _fail_incomplete(case: RuleContext, gpu: Gpu, what: str, severity: str, why: Evidence | None = None) -> Fail:

@@ -56,7 +56,7 @@ def _judge_inactive(case: RuleContext, tally: LinkCounts, group: list[LinkCounts
     if tally.form is LinkForm.UNKNOWN:
         return Unknown(
             tally.subject,
-            Reason("not-shown", detail="what GPU it is is not known, nor whether all its NVLinks are wired"),
+            Reason("not-shown", detail="the GPU model is not known, nor whether all its NVLinks are wired"),
         )
     if len(group) < 2:
         nothing = Reason("nothing-to-compare", detail="the only GPU of its model: nothing to compare with")

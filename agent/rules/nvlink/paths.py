@@ -75,7 +75,7 @@ def _judge_matrix_uneven(case: RuleContext, group: list[Gpu], cells: Mapping[Gpu
         return Unknown(subject, Reason("not-known", fact="the state of a link"))
     whole = len(counts) == len(cells)
     if LinkForm.UNKNOWN in forms and not whole:
-        return Unknown(subject, Reason("not-shown", detail="what GPUs these are is not known, nor how they are wired"))
+        return Unknown(subject, Reason("not-shown", detail="the GPU model and the wiring are not known"))
     if max(counts.values()) >= _SWITCHED:
         usual_count = find_majority(counts.values()) or max(counts.values())
         thin = [pair for pair, links in counts.items() if links < usual_count]

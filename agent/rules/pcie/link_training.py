@@ -288,7 +288,7 @@ def _judge_ends_disagree(case: RuleContext, wire: PcieLink) -> Result:
     if wire.parent is None or wire.parent.port_type in ("upstream", "bridge"):
         return NotApplicable(wire.subject, Reason("other-kind", detail="the port above is not the other end of a link"))
     if here is None or there is None or not (_is_complete(here) and _is_complete(there)):
-        return Unknown(wire.subject, Reason("not-shown", detail="speed and lanes are not known of both ends"))
+        return Unknown(wire.subject, Reason("not-shown", detail="speed and lanes of both ends are not known"))
     if (here.speed_gt_s, here.width) == (there.speed_gt_s, there.width):
         return Pass(wire.subject)
     if here.quality.state != "conclusive" or there.quality.state != "conclusive":

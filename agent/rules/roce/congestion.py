@@ -77,7 +77,7 @@ def _is_foreign(count: CounterDelta, carrying: frozenset[int] | None) -> bool:
 def _remedy(counters: RocePortCounters) -> str:
     on = lossless_priorities(counters)
     state = "not known" if on is None else ", ".join(map(str, sorted(on))) or "off"
-    return f"PFC here: {state}. Put RoCE into a class with PFC and headroom; look at PCIe width, ACS and IOMMU."
+    return f"PFC here: {state}. Put RoCE into a class with PFC and headroom, on hosts and switches alike."
 
 
 _CLASS_USAGE_SHARE = read_limit("roce-rt-class-usage.percent")

@@ -74,9 +74,10 @@ def _judge_link_down(case: RuleContext, roce_port: RocePort, socket: CageState, 
     waiting = boot_settling_reason(case)
     if waiting:
         return Unknown(roce_port.subject, waiting.prefixed(f"{state}; "))
-    netdev = unused_port_result(socket, sockets, state) or visible_interface(roce_port)
-    hidden = case.lists_whole and isinstance(netdev, Unknown)  # a fragment: the port's own state has to do
-    if not isinstance(netdev, Netdev) and not hidden:
+    if unused := unused_port_result(socket, sockets, state):
+        return unused
+    netdev = visible_interface(roce_port)
+    if isinstance(netdev, Unknown) and not case.lists_whole:  # in a fragment the port's own state has to do
         return netdev
     shown = netdev if isinstance(netdev, Netdev) and netdev.operstate is not None else None
     cause, why = _down_reason(shown) if shown else ("", f"physical state {roce_port.port.phys_state or 'unknown'}")

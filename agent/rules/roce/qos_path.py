@@ -80,7 +80,7 @@ def _marking_from(setting: EffectiveSetting) -> Marking:
     value = parse_number(setting.value)
     wrong = None
     if not setting.value.strip()[:1].isdigit():
-        wrong = "is no number of 0 to 255: NCCL takes 0"
+        wrong = "is not a number from 0 to 255: NCCL uses 0"
     elif value is None or value > 255:
         wrong = "is above 255: it does not fit into the byte"
     marked = max(value or 0, 0) & 0xFF
@@ -297,7 +297,7 @@ def measured_priority(case: RuleContext, netdev: Netdev) -> int | None:
 def _build_interface_path(case: RuleContext, roce_port: RocePort) -> QosPath:
     netdev, why = roce_port.netdev, unreadable_reason(roce_port)
     if why or netdev is None or netdev.qos is None:
-        return QosPath(roce_port, "unknown", why or Reason("not-known", fact="its interface"))
+        return QosPath(roce_port, "unknown", why or NOT_SHOWN)
     known = _worst_class(
         case, QosPath(roce_port, "unknown", qos=netdev.qos, losses=loss_deltas(case, roce_port, netdev)), netdev
     )

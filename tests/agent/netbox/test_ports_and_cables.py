@@ -38,7 +38,7 @@ def test_a_card_without_a_driver_keeps_its_ports() -> None:
     }
 
     result = interfaces_of(make_diff(changed(carded(), modules=[card]), prune=True, **has))
-    assert ([], ["interface ens1 is not in the report; the report does not know all ports, so it stays"]) == (
+    assert ([], ["interface ens1 is not in the report; the report does not list all ports, so it stays"]) == (
         result.changes,
         [note.text for note in result.notes],
     )

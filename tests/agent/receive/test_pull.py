@@ -82,7 +82,7 @@ def test_a_list_of_hosts(ssh: str, tmp_path: Path, capsys: pytest.CaptureFixture
     assert 0 == stat.S_IMODE(first.stat().st_mode) & 0o007
     calls = sorted((tmp_path / "calls").read_text().splitlines())
     wanted = "-F my config -T -o BatchMode=yes -o ConnectTimeout=30 -- gpu1 fabricscope scan --quiet --format ndjson"
-    assert wanted == calls[0]
+    assert f'{wanted} --state-dir "$HOME/.fabricscope"' == calls[0]
 
 
 def test_a_dataset_alone(ssh: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

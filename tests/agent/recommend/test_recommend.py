@@ -139,7 +139,7 @@ def test_a_report_has_the_cost_of_its_findings() -> None:
     assert ("all_reduce", 4, 50.0, "model") == (
         finding.cost.collective, finding.cost.nodes, finding.cost.percent, finding.cost.known_by,
     )  # fmt: skip
-    assert "50% of all-reduce bandwidth of every job on 4 nodes with this one (176 GB/s)" == describe_cost(finding)
+    assert "50% of all-reduce bandwidth (176 GB/s) lost in every job on 4 nodes with this one" == describe_cost(finding)
     assert "costs     50% of all-reduce" in to_plain_text(render_page(report, 100))
     assert all(finding.cost is None for finding in scan_machine(H100).findings)
 

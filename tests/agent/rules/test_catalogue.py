@@ -86,7 +86,7 @@ HEAD = "---\nseverity: info\nmodule: m\nreferences: A"
     [
         (
             "---\nseverity: bad\nmodule: m\nreferences: A",
-            "p:1: severity is none of info, warning, error, critical: 'bad'",
+            "p:1: severity is not one of info, warning, error, critical: 'bad'",
         ),
         ("---\nmodule: m", "p:1: missing: references, severity"),
         (f"{HEAD}\nessential: no", "p:1: essential is `yes` or not there: 'no'"),

@@ -6,6 +6,7 @@ import pytest
 
 from agent.model.report import Report
 from tests.agent.contradictions.test_mixed import scan_outputs
+from tests.agent.rules.test_fragments import devinfo
 
 
 def rdma_links(count: int = 4) -> str:
@@ -98,3 +99,21 @@ def test_classes_of_an_interface_beside_a_list_without_its_nic_are_no_note() -> 
     outputs = {"lspci_-nn.txt": "00:01.0 Host bridge [0600]: Intel Corporation Device [8086:09a2] (rev 04)\n"}
 
     assert set() == notes_of(scan_outputs({**outputs, "mlnx_qos_-i_ens6np0.txt": classes("00000000")}))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "notes"),
+    [
+        ([4096] * 7 + [2048], {("ib-rate-mixed", "node", "warning", "low")}),
+        ([4096] * 4 + [2048] * 4, set()),
+        ([2048] * 8, set()),
+        ([2048] * 7 + [4096], set()),
+    ],
+    ids=["one of eight", "half", "all", "one that has more"],
+)
+def test_one_port_of_eight_with_smaller_infiniband_packets(
+    sizes: list[int], notes: set[tuple[str, str, str, str]]
+) -> None:
+    text = devinfo(*sizes).replace("link_layer:\t\tEthernet", "link_layer:\t\tInfiniBand")
+
+    assert notes == notes_of(scan_outputs({"ibv_devinfo.txt": text}))

@@ -51,7 +51,8 @@ from tests.machines import FAULTS, HOSTS, scan_machine
 from tests.texts import PLACEHOLDER, list_devices, list_texts
 
 SITUATIONS = {
-    "lost", "polling", "disabled", "training", "linkup", "all-rails", "set-down", "no-module", "no-light", "upstream",
+    "alone", "lost", "polling", "disabled", "training", "linkup", "all-rails", "set-down", "no-module", "no-light",
+    "upstream",
     "not-known", "other-class", "target-link-speed", "unsupported-request", "other", "by-design", "own-way",
     "reordered", "outage", "gpu-hot", "gpu-power", "capped-outside", "clocks-unexplained", "sram-errors",
     "memory-errors", "ecc-off", "past-errors", "hidden-switches", "new-kernel",
@@ -109,6 +110,14 @@ def test_every_page_has_commands_and_steps(rule: str) -> None:
         assert steps, (form, situation)
         assert all(step.do for step in steps), (form, situation)
     assert not PROCEDURE.search(read_text(rule))  # a reader of the page sees the steps
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_what_follows_from_a_step_is_a_sentence_with_if(rule: str) -> None:
+    """ "If the fault follows the card, replace it.", not "The fault follows the card: replace it."."""
+    outcomes = {outcome for steps in list_ladders(rule) for step in steps for outcome in step.outcomes}
+
+    assert [] == [outcome for outcome in outcomes if not re.match(r"If .*, |In a virtual machine, ", outcome)]
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -264,9 +273,9 @@ def test_steps_by_form_factor() -> None:
     width = "pcie-width-downgraded"
 
     assert any(
-        "Service exchanges the module" in outcome for step in steps_of(width, "sxm") for outcome in step.outcomes
+        "If service exchanges the module" in outcome for step in steps_of(width, "sxm") for outcome in step.outcomes
     )
-    assert "The fault follows the card: replace the card (RMA)." in steps_of(width, "pcie-card")[-1].outcomes
+    assert "If the fault follows the card, replace the card (RMA)." in steps_of(width, "pcie-card")[-1].outcomes
     assert "MCIO" in describe_steps(steps_of(width, "onboard-switch"))
     assert "provider" in describe_steps(steps_of(width, "virtual"))
 
@@ -501,7 +510,11 @@ def test_nothing_known_is_left_to_fill_in(name: str) -> None:
         }]),
         (changed_netdev(server(ethernet=True), 0, nic=None, pci=None), "netdev:eth0", (), [{"INTERFACE": "eth0"}]),
         (server(), f"pair:{gpu_id(0)}+{gpu_id(1)}", (), [
+            {"ADDRESS": gpu_id(0), "PORT_ABOVE": "0000:12:00.0", "GPU_INDEX": "0"},
             {"ADDRESS": gpu_id(1), "PORT_ABOVE": "0000:22:00.0", "GPU_INDEX": "1"},
+        ]),
+        (changed_gpu(server(), 0, driver_state="not_open"), f"gpu:{gpu_id(0)}", (), [
+            {"ADDRESS": gpu_id(0), "PORT_ABOVE": "0000:12:00.0", "GPU_INDEX": gpu_id(0)},
         ]),
         (server(), "node", (gpu_id(0), "mlx5_9", gpu_id(0)), [
             {"ADDRESS": gpu_id(0), "PORT_ABOVE": "0000:12:00.0", "GPU_INDEX": "0"},

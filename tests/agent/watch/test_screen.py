@@ -257,4 +257,4 @@ def test_where_there_is_no_screen_it_states_why(
 
 def test_a_pipe_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     assert 2 == run(["watch", "--screen"])
-    assert "error: --screen needs a terminal, and stdin is none" in capsys.readouterr().err
+    assert "error: --screen needs a terminal, and stdin is not one" in capsys.readouterr().err

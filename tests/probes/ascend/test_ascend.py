@@ -9,7 +9,8 @@ import pytest
 
 from agent.assemble import assemble
 from agent.config import Configuration
-from agent.diagnose import ScanPlan, build_context, diagnose
+from agent.diagnose import ScanPlan, diagnose
+from agent.history.context import build_context
 from agent.model.report import Report
 from agent.outputs.html.page import render_html
 from agent.outputs.text.page import render_page
@@ -502,7 +503,7 @@ def test_roce_ports_are_nics_of_their_npu(tmp_path: Path) -> None:
     assert {"roce_rx_err_pkt_num": 11} == rows[0].ports[0].hw_counters
     assert all((nic.pci, nic.driver, nic.rdma_device, nic.numa_node) == (None,) * 4 for nic in rows)
     assert [] == result.topology.host_nics
-    case = build_context(result, Configuration(), result.platform, None)
+    case = build_context(result, Configuration().settings, result.platform, None)
     assert ([], ()) == (case.topology.nics, case.rails)
     assert not any("npu-0-roce" in path.b for path in result.topology.paths)
 

@@ -74,6 +74,9 @@ SHOWN: dict[str, Callable[[str, str], str]] = {  # the command stands before it
     "tee": lambda text, command: f"$ {command} 2>&1 | tee out.txt\n{text}",
     "fence": lambda text, command: f"Hello,\n\n```bash\n$ {command}\n{text}```\n\nThanks\n",
     "ticked": lambda text, command: f"The output of `{command}`:\n\n```text\n{text}```\n",
+    "indented": lambda text, command: (
+        "Hi,\n\n" + "".join(f"    {line}\n" for line in f"$ {command}\n{text}".splitlines()) + "\nBye\n"
+    ),
     "quoted": lambda text, command: "".join(f"> {line}\n" for line in f"$ {command}\n{text}".splitlines()),
     "grep -n": lambda text, command: re.sub(r"(?m)^ *([0-9]+):", r"\1:", numbered(f"$ {command}\n{text}", ":")),
     "80 columns": lambda text, command: broken(f"$ {command}\n{text}", 80),
@@ -87,6 +90,7 @@ SHOWN: dict[str, Callable[[str, str], str]] = {  # the command stands before it
 BARE: dict[str, Callable[[str], str]] = {  # for outputs that are known by what they hold
     "line ends": lambda text: text.replace("\r", "").replace("\n", "\r\n"),
     "fence": lambda text: f"Hello,\n\n```\n{text}```\n\nThanks\n",
+    "indented": lambda text: "Hi,\n\n" + "".join(f"    {line}\n" for line in text.splitlines()) + "\nBye\n",
     "quoted": lambda text: "".join(f"> {line}\n" for line in text.splitlines()),
     "cat -n": lambda text: numbered(text, "\t"),
     "less -N": lambda text: numbered(text, " "),

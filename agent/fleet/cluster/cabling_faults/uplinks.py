@@ -71,7 +71,7 @@ def _report_moved(view: View, faults: tuple[Fault, ...]) -> CablingFault:
     wanted = [f"{name(fault.lower)} has that cable to {name(fault.wanted)}" for fault in faults]
     if len(faults) > 1:
         text = f"{' and '.join(ends)} are joined with each other: by their peers {', '.join(wanted)}"
-        fix = "take it out; each of the two wants a cable of its own to the switch above"
+        fix = "take it out; each of the two needs a cable of its own to the switch above"
     else:
         text = f"{ends[0]} goes to {name(faults[0].has)}: by its peers {wanted[0]}"
         fix = f"move the cable to {name(faults[0].wanted)}"

@@ -85,7 +85,8 @@ const laidOut = (groups, arranged, width) => {
   const count = groups.reduce((sum, each) => sum + each.cells.filter((cell) => cell >= 0).length, 0);
   // few groups have room for long names
   const letters = groups.reduce((most, each) => Math.max(most, each.label.length), 0);
-  const longest = Math.min(letters * 6.4 + 6, Math.max(92, Math.min(330, width / Math.max(1, groups.length) - 14)));
+  const least = groups.length > 40 ? 92 : 160;
+  const longest = Math.min(letters * 6.4 + 6, Math.max(least, Math.min(330, width / Math.max(1, groups.length) - 14)));
   const size = sizeOf(groups, count, arranged, width, longest);
   const wide = Math.max(8, Math.floor(width / size)), head = Math.ceil((LABEL + 4) / size);
   const cells = new Int32Array(count), xs = new Int32Array(count), ys = new Int32Array(count);

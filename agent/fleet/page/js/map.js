@@ -79,6 +79,14 @@ const shortened = (text, letters) => {
   const start = Math.floor(letters / 3);
   return text.length <= letters ? text : text.slice(0, start) + "…" + text.slice(start + 1 - letters);
 };
+const LABEL_FONT = "11px system-ui, \"DejaVu Sans\", sans-serif"; // as page.css has it
+const pen = document.createElement("canvas").getContext("2d");
+const fitted = (text, pixels) => {
+  // measured: capital letters are twice as wide as others
+  let letters = Math.min(text.length, Math.floor(pixels / 3)), result = shortened(text, letters);
+  while (letters > 3 && pen.measureText(result).width > pixels) result = shortened(text, letters -= 1);
+  return result;
+};
 const paint = () => {
   const { count, size, wide, high, cells, xs, ys, labels } = view.laid;
   const kinds = new Map(), paintOf = painter(), mask = view.mask;
@@ -92,9 +100,10 @@ const paint = () => {
   }
   const width = wide * size, height = high * size;
   const svg = drawnAs("svg", { width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
+  pen.font = LABEL_FONT;
   for (const each of labels) {
     const text = drawnAs("text", { x: each.x * size + edge, y: each.y * size + LABEL });
-    text.textContent = shortened(each.text, Math.max(4, Math.floor((each.room * size) / 6.2)));
+    text.textContent = fitted(each.text, each.room * size);
     svg.append(text);
   }
   for (const [name, { clear, faint }] of kinds) {

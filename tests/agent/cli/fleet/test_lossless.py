@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from agent.cli.main import run
+from bench.switches.fabric import build
+from bench.switches.render import write
 
 # The shape of SONiC's own templates: PFC on 3 and 4, where DSCP 3 and 4 lead; all others lead to class 1
 DEFAULT = {
@@ -125,3 +127,34 @@ def test_what_cannot_be_read_is_one_line(
 def test_wrong_usage_is_one_line(capfd: pytest.CaptureFixture[str], arguments: tuple[str, ...], why: str) -> None:
     assert run(["fleet", "lossless", *arguments]) == 2
     assert why in capfd.readouterr().err
+
+
+def test_a_report_in_place_of_a_dataset(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Its host's ports have both ends; those of other hosts are unknown, and the DSCP is what it marks."""
+    write(build(2, 1, 2, systems=("sonic",)), tmp_path)
+    (tmp_path / "gpu.json").write_text((tmp_path / "reports.ndjson").read_text().splitlines()[0])
+
+    result = answer(capfd, "--switches", str(tmp_path / "now"), "--report", str(tmp_path / "gpu.json"))
+
+    assert result["counts"] == {"proved": 0, "set": 4, "trimmed": 0, "unknown": 2, "lossy": 0}
+    assert result["dscp_source"] == "marked by 2 of 2 host ports"
+
+
+def test_a_dataset(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Every host of it is known: no hop is open."""
+    write(build(2, 1, 2, systems=("cumulus",)), tmp_path)
+    dataset = str(tmp_path / "fleet")
+    assert run(["fleet", "ingest", str(tmp_path / "reports.ndjson"), "--dataset", dataset]) == 0
+    capfd.readouterr()
+
+    result = answer(capfd, "--switches", str(tmp_path / "now"), "--dataset", dataset)
+
+    assert result["counts"] == {"proved": 0, "set": 6, "trimmed": 0, "unknown": 0, "lossy": 0}
+    assert (result["hosts"], result["host_ports"], result["findings"]) == (2, 4, [])
+
+
+def test_a_recipe(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["fleet", "lossless", "--recipe", "sonic"]) == 0
+    assert "show lldp table > show_lldp_table.txt" in capfd.readouterr().out
+    assert run(["fleet", "lossless", "--recipe", "ios"]) == 2
+    assert "expected sonic, sonic-enterprise, cumulus" in capfd.readouterr().err

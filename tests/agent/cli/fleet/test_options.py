@@ -128,5 +128,5 @@ def test_without_the_extra_it_is_one_line(command: tuple[str, ...]) -> None:
     )
 
     assert (2, "") == (done.returncode, done.stdout)
-    assert done.stderr.startswith("error: the fleet's libraries are not installed: in the checkout, pip install ")
+    assert done.stderr.startswith("error: the fleet's libraries are not installed: in the checkout, ")
     assert 1 == done.stderr.count("\n")

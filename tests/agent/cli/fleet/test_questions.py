@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 from agent.cli.main import run
 from tests.agent.fleet.questions.nodes import finding, node
-from tests.agent.fleet.small import take
+from tests.agent.fleet.small import report, take
 from tests.texts import error_lines
 
 HOSTILE = "x\x1b[31m,=cmd()\u202e"
@@ -48,6 +48,17 @@ def test_named_nodes_without_a_report_are_named(capfd, dataset):
     assert (code, json.loads(text)["nodes"], error) == (0, 3, "warning: no report from n[30-31]\n")
     code, _, error = run_question(capfd, "summary", *where, "--where", "class=v p")
     assert (code, error) == (0, "warning: no report from n[30-31]\n")
+
+
+def test_a_node_named_as_a_host_list_is_found_by_its_name(capfd, tmp_path):
+    take(tmp_path / "d", report("n[1-2]"), report("n3"))
+    for name in ("n[1-2]", "n%5B1-2%5D"):
+        where = ("--dataset", str(tmp_path / "d"), "--where", f"nodes={name}", "--format", "json")
+        code, text, error = run_question(capfd, "summary", *where)
+        assert (code, json.loads(text)["nodes"], error) == (0, 1, "")
+    take(tmp_path / "d", report("n1"))  # then the list means n1 and n2
+    code, text, error = run_question(capfd, "summary", *where[:3], "nodes=n[1-2]", "--format", "json")
+    assert (code, json.loads(text)["nodes"], error) == (0, 1, "warning: no report from n2\n")
 
 
 def test_findings_are_a_table_and_of_a_rule_or_node_the_steps(capfd, dataset):

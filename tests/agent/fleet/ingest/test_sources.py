@@ -219,7 +219,7 @@ def test_a_file_that_vanishes_is_told_and_one_that_hangs_is_not_waited_for(
     made = taken(tmp_path / "d", source)
     assert (made.fresh, len(made.vanished), len(made.unread)) == (2, 1, 4)
     assert "1.json: No such file" in made.vanished[0]
-    assert "pipe.json: is there, and is no file" in made.unread[0]
+    assert "pipe.json: exists and is not a file" in made.unread[0]
 
 
 @given(

@@ -153,6 +153,25 @@ def test_the_map_has_a_cell_for_every_node(show: Any) -> None:
     assert 32 == page.locator("#drawn text").count()
 
 
+OVERLAPPING = """() => {
+  const boxes = [...document.querySelectorAll('#drawn text')].map((each) => each.getBoundingClientRect());
+  return boxes.filter((a, at) => boxes.some((b, place) => place > at && a.left < b.right && b.left < a.right
+    && a.top < b.bottom - 2 && b.top < a.bottom - 2)).length; }"""
+
+
+def test_no_label_lies_on_another(show: Any) -> None:
+    """Names of capital letters are wider than others: what fits is measured."""
+    scene = fleet(96)
+    labels = [f"SUPERMICRO SYS-821GE-TNHR {at:02}, 16X CONNECTX-7 (MT_000000083{at:02})" for at in range(12)]
+    classes = msgspec.structs.replace(scene.nodes.classes, labels=labels, codes=[at % 12 for at in range(96)])
+    nodes = msgspec.structs.replace(scene.nodes, classes=classes)
+    page = show(msgspec.structs.replace(scene, nodes=nodes)).page
+    page.select_option("#arranged", "class")
+
+    assert 12 == page.locator("#drawn text").count()
+    assert 0 == page.evaluate(OVERLAPPING)
+
+
 def test_what_is_not_known_is_not_drawn_as_ok(show: Any) -> None:
     """Nodes that could not be judged or are old have a sign of their own; so has each severity."""
     page = show(fleet(100)).page

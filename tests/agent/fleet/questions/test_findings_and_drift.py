@@ -23,6 +23,7 @@ from agent.fleet.text.outliers import sentence
 from agent.fleet.text.summary import page as summary_page
 from agent.outputs.text.lines import to_plain_text
 from tests.agent.fleet.questions.nodes import asked, finding, node
+from tests.agent.fleet.small import START
 
 NOON = datetime(2026, 1, 15, 12)  # noqa: DTZ001  # UTC without a zone is what is asked for
 
@@ -150,6 +151,30 @@ def test_a_stale_node_that_was_bad_counts_as_bad(tmp_path):
     assert (answer.verdicts, answer.stale, answer.stale_hosts) == ({"error": 2, "stale": 1, "ok": 1}, 2, "n[0-1]")
     assert (later.verdicts, later.stale) == ({"error": 2, "ok": 2}, 0)
     assert [(item.node, item.stale) for item in answer.worst] == [("n1", True), ("n3", False)]
+
+
+def test_a_node_that_lost_a_gpu_is_not_only_ok(tmp_path):
+    """Its own report has no baseline; not where it is bad anyway, came back, or is so for longer than a week."""
+    bad = {"verdict": "error", "counts": {"error": 1}, "unknown_rules": []}
+    reports = [
+        node("n1", 0, gpus="abc"), node("n1", 1, gpus="ab"), node("n1", 2, gpus="ab"),
+        node("n2", 0, gpus="def"), node("n2", 1, gpus="de"), node("n2", 2, gpus="def"),
+        node("n3", 0, gpus="ghi"), node("n3", 1, gpus="gh", summary=bad),
+    ]  # fmt: skip
+    with asked(tmp_path, *reports) as tables:
+        answer = build_summary(tables)
+        notes = build_scene(tables, Wiring, PageOptions(), START).notes
+    old = [node("o1", 0, gpus="jkl"), node("o1", 1, gpus="jk"), node("o1", 200, gpus="jk")]
+    (tmp_path / "old").mkdir()
+    with asked(tmp_path / "old", *old) as tables:
+        assert [] == build_summary(tables).lost_gpus
+
+    assert [("n1", 3, 2, "2026-01-15T09:00:00Z")] == [
+        (lost.node, lost.before, lost.now, lost.since) for lost in answer.lost_gpus
+    ]
+    words = "1 node reports nothing wrong and had more GPUs within the last week: n1 (3 -> 2)"
+    assert words in " ".join(to_plain_text(summary_page(answer)).split())
+    assert [f"Not ok: {words}."] == notes
 
 
 def test_the_worst_nodes_are_named_with_what_is_wrong(tmp_path):

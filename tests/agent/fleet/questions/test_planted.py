@@ -15,18 +15,19 @@ from agent.fleet.questions.findings import find_findings
 from agent.fleet.questions.outliers import find_outliers
 from agent.fleet.questions.summary import build_summary
 from bench.fleet.answers import DRIFT, DUPLICATES, NEWS, OUTLIERS, STALE, UNREADABLE, compared
+from bench.fleet.faults import HIGH_COUNTERS, RATES
 from bench.fleet.kinds import CLOCK_SECONDS, FLAPPING_SWEEPS, KINDS, STALE_DAYS
 from bench.fleet.plan import FIRST, plan
 from tests.agent.fleet.questions.conftest import OF_CABLES, ON_THEIR_OWN
-from tests.agent.fleet.small import take, taken
+from tests.agent.fleet.small import rows, take, taken
 
 pytestmark = pytest.mark.timeout(400)  # its fleet is made within the first test
 OTHERWISE = {"node-gone", "node-never", "stale", "newer-minor", *UNREADABLE}
-NOISE = {"clock-behind", "uplink-older"}
+NOISE = {"clock-behind", "uplink-older", *HIGH_COUNTERS}
 
 
 def test_every_kind_of_oddity_is_asked_for():
-    assert {*KINDS} - {*OF_CABLES} == {*OUTLIERS, *DUPLICATES, *DRIFT, *NEWS, *OTHERWISE, *NOISE}
+    assert {*KINDS} - {*OF_CABLES} == {*OUTLIERS, *DUPLICATES, *DRIFT, *NEWS, *OTHERWISE, *NOISE, *RATES}
 
 
 def test_every_oddity_is_found_and_none_is_invented(fleet):
@@ -50,6 +51,15 @@ def test_a_finding_that_comes_and_goes_is_flapping(tmp_path):
         engine.close()
     assert {question: sides[:2] for question, sides in answers.items()} == dict.fromkeys(answers, (set(), set()))
     assert answers["news"].right == 1
+
+
+def test_rates_are_found_between_two_sweeps_and_counters_that_only_stand_high_are_not(tmp_path):
+    made = plan(24, 3, {"rate-link-downs": 2, "counter-high": 2}, sweeps=2, mix={"h100-ib": 1})
+    take(tmp_path / "dataset", *(data for sweep in range(made.sweeps) for data in made.reports(sweep, one_line=True)))
+    found = rows(tmp_path / "dataset", "finding", "node, subject, rule", "summary LIKE '%(fleet history, %'")
+    planted = [odd for odd in made.truth["oddities"] if odd["kind"] == "rate-link-downs"]
+    assert len(planted) == 2
+    assert found == sorted((host, odd["subject"], "ib-link-flap") for odd in planted for host in odd["hosts"])
 
 
 def test_the_same_difference_on_other_rails_is_another_answer(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 
 import pytest
@@ -16,7 +17,7 @@ from agent.fleet.questions.findings import FindingGroup, Findings, Share
 from agent.fleet.questions.multisets import ABSENT
 from agent.fleet.questions.outliers import Outliers
 from agent.fleet.questions.summary import ClassLine, FleetSummary, RuleCoverage, Worst
-from agent.fleet.text import drift, duplicates, findings, outliers, summary
+from agent.fleet.text import drift, duplicates, findings, outliers, summary, tables
 from agent.fleet.text.outliers import describe_outlier
 from agent.outputs.text.lines import to_plain_text
 
@@ -252,3 +253,31 @@ def test_a_difference_is_a_sentence(attribute: str, what: str, value: str, usual
     )  # fmt: skip
 
     assert sentence == describe_outlier(outlier)
+
+
+def print_rows(rows: list[tuple[object, ...]], width: int | None) -> list[str]:
+    out = io.BytesIO()
+    tables.write(["node", "gpus", "summary"], [rows], "text", out, width)
+    return out.getvalue().decode().splitlines()
+
+
+def test_a_table_uses_the_width() -> None:
+    """Numbers end at one column; long texts are folded in theirs; what is wider yet is a block of lines per row."""
+    rows: list[tuple[object, ...]] = [("gpu001", 8, "PCIe link is x8; both ends support x16"), ("gpu2", 16, None)]
+
+    assert print_rows(rows, None)[2:] == [
+        "gpu001     8  PCIe link is x8; both ends support x16", "gpu2      16", "(2 rows)"
+    ]  # fmt: skip
+    assert print_rows(rows, 80) == print_rows(rows, None)
+    folded = print_rows(rows, 40)
+    assert folded[2:] == [
+        "gpu001     8  PCIe link is x8; both ends",
+        "              support x16",
+        "gpu2      16",
+        "(2 rows)",
+    ]
+    assert 40 >= max(map(len, folded))
+    assert print_rows(rows, 20) == [
+        "row 1", "  node     gpu001", "  gpus     8", "  summary  PCIe link is x8; both ends support x16",
+        "row 2", "  node     gpu2", "  gpus     16", "(2 rows)",
+    ]  # fmt: skip

@@ -173,7 +173,7 @@ def test_what_is_no_number_is_named_so() -> None:
     (word,), (large,) = fails(roce_nccl_tc_suspect, slip('"106"')), fails(roce_nccl_tc_suspect, slip("300"))
 
     assert "wrong" == word.cause
-    assert """traffic class '"106"' is no number of 0 to 255: NCCL takes 0""" in word.summary
+    assert """traffic class '"106"' is not a number from 0 to 255: NCCL uses 0""" in word.summary
     assert "is above 255" in large.summary
     assert (("TRAFFIC_CLASS", "106"),) == word.values
     (no_class,) = fails(roce_nccl_tc_suspect, dcb_everywhere(slip("300"), dscp_prio={"0": 0}))

@@ -1,0 +1,214 @@
+"""Made fabrics with one planted fault each: it is named, at its port, and nothing beside it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from bench.switches.fabric import SYSTEMS
+from bench.switches.faults import FAULTS, Plant
+from tests.agent.fleet.lossless.made import judge_made, make, named
+from tests.conftest import sample_of
+
+LOSSY = {
+    "sw-dscp-lossy", "sw-pfc-one-end", "sw-class-differs", "sw-trust-differs", "sw-ecn-drops", "sw-mtu-small",
+    "sw-lossless-drops", "sw-storm", "sw-pause-unheard",
+}  # fmt: skip
+CASES = sample_of(
+    [
+        (rule, change, system, to_host)
+        for rule, change, systems, kinds in FAULTS
+        for system in systems
+        for to_host in kinds
+    ]
+)
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_a_healthy_fabric_has_no_finding(tmp_path: Path, system: str) -> None:
+    """Trunks are proved by two collections, host links set up; every pair has a path."""
+    answer = judge_made(make(system), tmp_path)
+
+    assert named(answer, "info") == set()
+    assert answer.counts == {"proved": 4, "set": 8, "trimmed": 0, "unknown": 0, "lossy": 0}
+    assert answer.paths.by_verdict == {"set": 24}
+    assert answer.not_read == []
+    assert {hop.told_by for hop in answer.hops} == {"both"}
+
+
+@pytest.mark.parametrize(
+    ("rule", "change", "system", "to_host"), CASES, ids=[f"{r} {s} {'host' if h else 'trunk'}" for r, _, s, h in CASES]
+)
+def test_a_planted_fault_is_named_and_nothing_beside_it(
+    tmp_path: Path, rule: str, change: Plant, system: str, to_host: bool
+) -> None:
+    fabric = make(system)
+    port = next(fabric.ports(to_host))
+    change(fabric, port)
+
+    answer = judge_made(fabric, tmp_path)
+
+    assert named(answer) == {(rule, port.subject)}
+    lossy = [hop for hop in answer.hops if hop.verdict == "lossy"]
+    assert [rule in hop.findings for hop in lossy] == ([True] if rule in LOSSY else [])
+    assert sum(hop.verdict == "proved" for hop in answer.hops) == 4 - (not to_host)
+
+
+def test_one_collection_proves_nothing(tmp_path: Path) -> None:
+    answer = judge_made(make("sonic"), tmp_path, before=False)
+
+    assert answer.counts["proved"] == 0
+    assert {hop.reason for hop in answer.hops if hop.a.kind == "switch"} >= {
+        "not proved: leaf1: one collection, two are needed (--before)"
+    }
+
+
+def test_little_traffic_proves_nothing(tmp_path: Path) -> None:
+    fabric = make("sonic")
+    for port in fabric.ports():
+        port.now["bytes"] = port.before["bytes"] + 10**9 - 1
+
+    answer = judge_made(fabric, tmp_path)
+
+    assert answer.counts["proved"] == 0
+
+
+def test_a_fault_of_every_port_is_one_finding(tmp_path: Path) -> None:
+    """One map for all ports of a switch: one cause, and each port in it."""
+    fabric = make("sonic")
+    for port in fabric.switches["leaf1"].ports:
+        port.priorities = {26: 0}
+
+    [finding] = [row for row in judge_made(fabric, tmp_path).findings if row.severity != "info"]
+
+    assert (finding.rule, finding.subject) == ("sw-dscp-lossy", "switch:leaf1")
+    assert sorted(finding.devices) == sorted(f"swport:leaf1/Ethernet{number * 8}" for number in range(6))
+
+
+def test_another_marking_is_judged(tmp_path: Path) -> None:
+    """What no host marks, as asked: DSCP 10 is in priority 0 everywhere."""
+    answer = judge_made(make("sonic"), tmp_path, dscp=10)
+
+    assert answer.counts["lossy"] == len(answer.hops)
+    assert {finding.rule for finding in answer.findings} == {"sw-dscp-lossy"}
+
+
+def test_a_host_without_pfc_is_the_end_to_blame(tmp_path: Path) -> None:
+    """The switch pauses a host that does not heed it."""
+    fabric = make("cumulus")
+    fabric.rails[0].pfc = []
+
+    answer = judge_made(fabric, tmp_path)
+
+    assert named(answer) == {("sw-pfc-one-end", "host:gpu00001/eth0")}
+    [finding] = answer.findings
+    assert all(step.do.startswith("Enable PFC for priority 3 on the host") for step in finding.steps)
+
+
+def test_a_switch_without_outputs_leaves_its_hops_unknown(tmp_path: Path) -> None:
+    fabric = make("sonic")
+    del fabric.switches["spine2"]
+    fabric.lengths = {}
+
+    answer = judge_made(fabric, tmp_path)
+
+    assert answer.counts["unknown"] == 2
+    assert {hop.settle for hop in answer.hops if hop.verdict == "unknown"} == {"spine2: its report, or its outputs"}
+    assert answer.findings == []
+
+
+def test_drops_since_the_start_are_a_warning_and_no_verdict(tmp_path: Path) -> None:
+    """They may be older than the configuration; a host that lost packets too makes them an error."""
+    fabric = make("sonic")
+    port = next(fabric.ports(True))
+    port.now["group_drops"] = 4211
+
+    alone = judge_made(fabric, tmp_path / "alone", before=False)
+    next(rail for rail in fabric.rails if rail.port == port.name and rail.switch == port.switch).losses = 917
+    both = judge_made(fabric, tmp_path / "both", before=False)
+
+    assert [(row.severity, row.rule) for row in alone.findings] == [("warning", "sw-lossless-drops")]
+    assert [(row.severity, row.rule) for row in both.findings] == [("error", "sw-lossless-drops")]
+    assert (alone.counts["lossy"], both.counts["lossy"]) == (0, 1)
+
+
+def test_a_watchdog_on_trunks_only_is_named(tmp_path: Path) -> None:
+    """And one on host ports only is a design in use: a note."""
+    trunks, hosts = make("sonic"), make("sonic")
+    for port in trunks.ports(True):
+        port.watchdog = False
+    for port in hosts.ports(False):
+        port.watchdog = False
+
+    on_trunks = judge_made(trunks, tmp_path / "trunks")
+    on_hosts = judge_made(hosts, tmp_path / "hosts")
+
+    assert {row.rule for row in on_trunks.findings} == {"sw-pfcwd-partial"}
+    assert [(row.severity, row.subject) for row in on_hosts.findings if "leaf" in row.subject] == [
+        ("info", "switch:leaf1"),
+        ("info", "switch:leaf2"),
+    ]
+
+
+def test_a_class_that_changes_on_the_way(tmp_path: Path) -> None:
+    """Both ends of each trunk of one spine agree on priority 4, and the leaves' other ports on 3."""
+    fabric = make("sonic")
+    for port in fabric.switches["spine1"].ports:
+        for end in (port, fabric.port(port.far, port.far_port)):
+            end.priorities, end.pfc = {26: 4, 48: 6}, [4]
+
+    answer = judge_made(fabric, tmp_path)
+
+    assert {row.rule for row in answer.findings} == {"sw-path-class-changes"}
+
+
+def test_uneven_ecn(tmp_path: Path) -> None:
+    """By factors of more than two, where three of four agree."""
+    fabric = make("sonic")
+    next(fabric.ports(True)).ecn = (100_000, 3_000_000)
+
+    assert {row.rule for row in judge_made(fabric, tmp_path).findings} == {"sw-ecn-uneven"}
+
+
+def test_a_host_that_pauses_without_being_paused(tmp_path: Path) -> None:
+    fabric = make("sonic")
+    port = next(fabric.ports(True))
+    port.now["rx"] = port.before["rx"] + 50_000
+
+    [finding] = judge_made(fabric, tmp_path).findings
+
+    assert (finding.rule, finding.severity) == ("sw-storm-source", "warning")
+    assert port.far in finding.summary
+
+
+def test_switches_that_pause_each_other_in_a_cycle(tmp_path: Path) -> None:
+    """leaf1 > spine1 > leaf2 > spine2 > leaf1; the far ends receive what is sent."""
+    fabric = make("sonic")
+    ring = ["leaf1", "spine1", "leaf2", "spine2", "leaf1"]
+    for here, there in pairwise(ring):
+        port = next(port for port in fabric.switches[here].ports if port.far == there)
+        port.now["tx"] = port.before["tx"] + 50_000
+        far = fabric.port(port.far, port.far_port)
+        far.now["rx"] = far.before["rx"] + 50_000
+
+    assert {row.rule for row in judge_made(fabric, tmp_path).findings} == {"sw-pause-loop"}
+
+
+def test_pauses_both_ways_on_one_link_are_no_cycle(tmp_path: Path) -> None:
+    fabric = make("sonic")
+    port = next(fabric.ports(False))
+    for end in (port, fabric.port(port.far, port.far_port)):
+        end.now["tx"] = end.before["tx"] + 50_000
+        end.now["rx"] = end.before["rx"] + 50_000
+
+    assert judge_made(fabric, tmp_path).findings == []
+
+
+def test_switches_alone_judge_host_ports_by_one_end(tmp_path: Path) -> None:
+    """Without reports a host's end is unknown; trunks are judged as before."""
+    answer = judge_made(make("sonic"), tmp_path, hosts=False)
+
+    assert answer.counts == {"proved": 4, "set": 0, "trimmed": 0, "unknown": 8, "lossy": 0}
+    assert answer.findings == []
