@@ -61,12 +61,19 @@ class DeclaredFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     roce_congestion_control: Literal["dcqcn", "none"] | None = None  # "none": PFC alone holds senders back
 
 
+class PeerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What may differ among peers here, by choice."""
+
+    free: list[str] = []  # fields that are not compared: "netdev.mtu"
+
+
 class SilenceEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Findings of one rule that are known, on one device or on all, until a day."""
 
     rule: str
     reason: Annotated[str, msgspec.Meta(min_length=1)]
     device: Annotated[str, msgspec.Meta(min_length=1)] | None = None
+    field: Annotated[str, msgspec.Meta(min_length=1)] | None = None  # of a part that differs from its peers
     until: datetime.date | None = None
     ticket: str | None = None
     all: bool = False
@@ -75,12 +82,13 @@ class SilenceEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     def silence(self) -> Silence:
         """The entry as rules receive it."""
         until = self.until.isoformat() if self.until else None
-        return Silence(self.rule, self.reason, self.device, until, self.ticket, self.all)
+        return Silence(self.rule, self.reason, self.device, until, self.ticket, self.all, self.field)
 
     @property
     def line(self) -> str:
         """The entry as a line of the report."""
-        about = f"silence: {self.rule} of {self.device or 'all devices'}"
+        field = f" ({self.field})" if self.field else ""
+        about = f"silence: {self.rule}{field} of {self.device or 'all devices'}"
         what = " and what it explains" if self.all else ""
         ticket = f" ({self.ticket})" if self.ticket else ""
         return f"{about}{what}{f' until {self.until}' if self.until else ''}: {self.reason}{ticket}"
@@ -111,6 +119,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     rules: RuleSwitches = RuleSwitches()
     facts: DeclaredFacts = DeclaredFacts()
     thresholds: dict[str, float | dict[str, float]] = {}  # rule -> word -> limit, as TOML reads "rule.word = 20"
+    peers: PeerSettings = PeerSettings()
     silence: list[SilenceEntry] = []
     ship: ShipSettings = ShipSettings()
 
@@ -133,6 +142,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             thresholds=self.limits,
             facts=facts,
             silences=tuple(entry.silence for entry in self.silence),
+            free_fields=frozenset(self.peers.free),
         )
 
     @property
@@ -141,6 +151,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         lines = [f"rules.off: {name}" for name in sorted(set(self.rules.off))]
         lines += [f"facts.{key} = {value}" for key, value in sorted(self.settings.facts.items())]
         lines += [f"thresholds.{name} = {value:g}" for name, value in sorted(self.limits.items())]
+        lines += [f"peers.free: {field}" for field in sorted(set(self.peers.free))]
         return lines + sorted(entry.line for entry in self.silence)
 
 
@@ -163,6 +174,9 @@ def load_configuration(
             )
     if configuration.thresholds:
         _check_limits(path, configuration.limits)
+    fields = [*configuration.peers.free, *(entry.field for entry in configuration.silence if entry.field)]
+    if fields:
+        _check_fields(path, fields)
     return configuration
 
 
@@ -208,6 +222,19 @@ def _unknown_rule(place: str, name: str, rule_names: frozenset[str]) -> Configur
     near = difflib.get_close_matches(name, rule_names, n=1, cutoff=0.75)
     hint = f"; did you mean {near[0]}?" if near else "; `fabricscope rules` lists them"
     return ConfigurationError(f"{place}: no rule {name!r}{hint}")
+
+
+def _check_fields(path: str, fields: list[str]) -> None:
+    from agent.rules.peers.parts import list_compared_fields  # lazy: most configurations name none
+
+    known = list_compared_fields()
+    for name in fields:
+        if name not in known:
+            import difflib
+
+            near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+            hint = f"near: {', '.join(near)}" if near else "docs/peer-fields.md lists them"
+            raise ConfigurationError(f"{locate(path, name)}: no field {name!r} is compared among peers; {hint}")
 
 
 def _check_limits(path: str, limits: dict[str, float]) -> None:

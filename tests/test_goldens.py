@@ -35,6 +35,7 @@ from agent.reports import encode_report
 from agent.rules.catalogue import every_rule
 from bench.job_logs import CASES, Job
 from fixtures.machine import base_of
+from tests.agent.rules.peers.fields_page import describe_peer_fields
 from tests.conftest import ROOT
 from tests.log_sentences_page import describe_log_sentences
 from tests.machines import FAULTS, HOSTS, LIKE, scan_machine
@@ -124,6 +125,11 @@ def test_table_of_the_kernel_log(golden: Golden) -> None:
 
 def test_table_of_the_outputs(golden: Golden) -> None:
     golden("../../docs/outputs.md", describe_outputs())
+
+
+def test_table_of_peer_fields(golden: Golden) -> None:
+    """Every field of every part, and how it compares among peers."""
+    golden("../../docs/peer-fields.md", describe_peer_fields())
 
 
 @pytest.mark.parametrize("title", WORKED_JOBS)

@@ -57,10 +57,6 @@ _NPUS = {
 NO_OUTPUT = {
     "8x910b-4s-atlas-a2": _NPUS,
     "16x910c-4s-atlas-a3": {*_NPUS, "sio-errors", "numa-changed"},  # its NPUs are near no socket
-    "8xmi355x-2s-8xcx7-roce": {
-        "xgmi-link-down",
-        "xgmi-link-slow",
-    },  # its table of metrics is of a form that is not read
 }
 SETTLED = Cause(about="nothing happened for an hour", on=["all"], earlier={})
 

@@ -43,11 +43,12 @@ def format_configuration(configuration: Configuration, file: str | None, rules: 
     """TOML with every key: a value of the file has it as its source, a default is a comment."""
     import msgspec
 
-    from agent.config import DeclaredFacts, RuleSwitches, ShipSettings
+    from agent.config import DeclaredFacts, PeerSettings, RuleSwitches, ShipSettings
     from agent.toml_file import list_choices
 
     lines = [f"# {'from ' + file if file else 'no --config: all defaults'}", ""]
-    for title, shape in (("rules", RuleSwitches), ("facts", DeclaredFacts), ("ship", ShipSettings)):
+    tables = (("rules", RuleSwitches), ("facts", DeclaredFacts), ("peers", PeerSettings), ("ship", ShipSettings))
+    for title, shape in tables:
         lines.append(f"[{title}]")
         table = getattr(configuration, title)
         for field in msgspec.structs.fields(shape):

@@ -53,13 +53,17 @@ def aer_counters(function: PciFunction) -> dict[str, int]:
 def gpu_counters(gpu: Gpu) -> dict[str, int]:
     """Those of its PCIe link by their names ("replays"), of NVLink-C2C as "c2c_replays", of its blocks as
     "xgmi_wafl.correctable"."""
-    errors = gpu.c2c.errors if gpu.c2c else {}
-    return {**gpu.pcie_counters, **gpu.error_counts, **{f"c2c_{name}": count for name, count in errors.items()}}
+    errors = (gpu.c2c.errors if gpu.c2c else None) or {}
+    return {
+        **(gpu.pcie_counters or {}),
+        **(gpu.error_counts or {}),
+        **{f"c2c_{name}": count for name, count in errors.items()},
+    }
 
 
 def port_counters(port: Port) -> dict[str, int]:
     """`counters` and `hw_counters` of a port in one: no driver that we read of has a name in both."""
-    return {**port.counters, **port.hw_counters}
+    return {**(port.counters or {}), **(port.hw_counters or {})}
 
 
 def netdev_counters(netdev: Netdev) -> dict[str, int]:

@@ -115,6 +115,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     confidence: str = "high"  # high | medium | low
     absorbs: list[str] = []  # "rule subject" lines that this cause explains
     devices: list[str] = []  # ids of those that it is about, where it is of the node or explains what is
+    field: str | None = None  # of a part that differs from its peers: the field, "netdev.mtu"
     fingerprint: str
 
     def list_concerned(self) -> set[str]:

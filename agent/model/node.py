@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Annotated
 
 import msgspec
+
+from agent.model.peers import free, usual
 
 
 def choose_node_name(names: Iterable[str | None]) -> str:
@@ -22,54 +25,56 @@ def choose_node_name(names: Iterable[str | None]) -> str:
 class Cpu(msgspec.Struct, frozen=True, kw_only=True):
     """Processors, all sockets alike."""
 
-    vendor: str | None = None
-    family: int | None = None
-    model: int | None = None
-    name: str | None = None
-    sockets: int | None = None
-    threads_per_core: int | None = None
+    vendor: Annotated[str | None, free("host")] = None
+    family: Annotated[int | None, free("host")] = None
+    model: Annotated[int | None, free("host")] = None
+    name: Annotated[str | None, free("host")] = None
+    sockets: Annotated[int | None, free("host")] = None
+    threads_per_core: Annotated[int | None, free("host")] = None
 
 
 class NumaNode(msgspec.Struct, frozen=True, kw_only=True):
     """One NUMA node. `cpus` is a cpulist; "" is a node without CPUs (GPU or CXL memory), null is not known."""
 
-    id: int
-    cpus: str | None = None
-    memory_mib: int | None = None
-    distances: list[int] = []
+    id: Annotated[int, free("identity")]
+    cpus: Annotated[str | None, free("place")] = None
+    memory_mib: Annotated[int | None, usual("memory", "MiB", tolerance=0.1)] = None
+    distances: Annotated[list[int], free("place")] = []
 
 
 class Chassis(msgspec.Struct, frozen=True, kw_only=True):
     """Where the node sits (rack products say slot and tray)."""
 
-    serial: str | None = None
-    slot: str | None = None
-    tray: str | None = None
+    serial: Annotated[str | None, free("host")] = None
+    slot: Annotated[str | None, free("host")] = None
+    tray: Annotated[str | None, free("host")] = None
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):
     """One operating system on one machine."""
 
-    hostname: str | None = None
-    machine_id: str | None = None
-    boot_id: str | None = None
-    kernel: str | None = None
-    os: str | None = None
-    arch: str | None = None
-    virtualization: str | None = None  # null: bare metal, or not known (virtualization_known tells)
-    virtualization_known: bool = False
-    container: str | None = None
-    job_limit: str | None = None  # "Slurm job 4711": devices of the host may be hidden from the process that looked
-    vendor: str | None = None
-    product: str | None = None
-    bios_version: str | None = None
+    hostname: Annotated[str | None, free("host")] = None
+    machine_id: Annotated[str | None, free("host")] = None
+    boot_id: Annotated[str | None, free("host")] = None
+    kernel: Annotated[str | None, free("host")] = None
+    os: Annotated[str | None, free("host")] = None
+    arch: Annotated[str | None, free("host")] = None
+    # null: bare metal, or not known (virtualization_known tells)
+    virtualization: Annotated[str | None, free("host")] = None
+    virtualization_known: Annotated[bool, free("host")] = False
+    container: Annotated[str | None, free("host")] = None
+    # "Slurm job 4711": devices of the host may be hidden from the process that looked
+    job_limit: Annotated[str | None, free("host")] = None
+    vendor: Annotated[str | None, free("host")] = None
+    product: Annotated[str | None, free("host")] = None
+    bios_version: Annotated[str | None, free("host")] = None
     chassis: Chassis = Chassis()
-    serial: str | None = None
-    cmdline: str | None = None
+    serial: Annotated[str | None, free("host")] = None
+    cmdline: Annotated[str | None, free("host")] = None
     cpu: Cpu = Cpu()
     numa_nodes: list[NumaNode] = []
-    memory_mib: int | None = None
-    uptime_seconds: float | None = None
+    memory_mib: Annotated[int | None, free("host")] = None
+    uptime_seconds: Annotated[float | None, free("host")] = None
 
 
 class Platform(msgspec.Struct, frozen=True, kw_only=True):

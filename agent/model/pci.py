@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
+
+from agent.model.peers import equal, free, usual
 
 _GBYTE_S_PER_LANE = {
     2.5: 0.25,
@@ -34,75 +38,81 @@ def generation(speed_gt_s: float | None) -> int | None:
 class Acs(msgspec.Struct, frozen=True, kw_only=True):
     """ACS: what the function can do and what is switched on, as SV TB RR CR UF EC DT. Both empty: it has no ACS."""
 
-    capability: list[str] = []
-    control: list[str] = []
+    capability: Annotated[list[str], usual("ACS capabilities")] = []
+    control: Annotated[list[str], equal("ACS")] = []
 
 
 class LinkQuality(msgspec.Struct, frozen=True, kw_only=True):
     """How far the link's numbers may be believed."""
 
-    state: str  # conclusive | idle | untrusted | asleep | unreadable
-    reason: str | None = None
-    reason_code: str | None = None  # where rules decide by it: inside-card, downgraded-speed, -width, -speed-width
+    state: Annotated[str, free("evidence")]  # conclusive | idle | untrusted | asleep | unreadable
+    reason: Annotated[str | None, free("evidence")] = None
+    # Where rules decide by it: inside-card, downgraded-speed, -width, -speed-width
+    reason_code: Annotated[str | None, free("evidence")] = None
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True):
     """The link between this function and the port above it. Bandwidth: one direction, after line coding."""
 
-    speed_gt_s: float | None = None
-    width: int | None = None  # 0: no link
-    max_speed_gt_s: float | None = None
-    max_width: int | None = None
-    target_speed_gt_s: float | None = None
-    bandwidth_gbyte_s: float | None = None
+    speed_gt_s: Annotated[float | None, free("power")] = None
+    width: Annotated[int | None, free("power")] = None  # 0: no link
+    max_speed_gt_s: Annotated[float | None, usual("highest PCIe speed", "GT/s")] = None
+    max_width: Annotated[int | None, usual("highest PCIe width", "lanes")] = None
+    target_speed_gt_s: Annotated[float | None, usual("target PCIe speed", "GT/s")] = None
+    bandwidth_gbyte_s: Annotated[float | None, free("derived")] = None
     quality: LinkQuality
 
 
 class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
     """One PCI function. Null: could not be read, or the source does not say."""
 
-    id: str
-    parent: str | None = None
+    id: Annotated[str, free("identity")]
+    parent: Annotated[str | None, free("place")] = None
     # "0000:15": the root bus (host bridge) it hangs from; "": the source does not say which; null: hierarchy not known
-    root_bus: str | None = None
-    class_code: str | None = msgspec.field(name="class", default=None)
-    vendor: str | None = None
-    device: str | None = None
-    subsystem_vendor: str | None = None
-    subsystem_device: str | None = None
-    revision: str | None = None
-    name: str | None = None
-    driver: str | None = None  # "": known to have none
-    numa_node: int | None = None
-    numa_declared: bool | None = None  # false: the kernel says -1, the firmware gave none; null: not read
-    slot: str | None = None
-    port_type: str | None = None
-    iommu_group: int | None = None
-    iommu_type: str | None = None
-    physical_function: str | None = None
-    virtual_functions: int | None = None
-    power_state: str | None = None  # D0 .. D3cold, or the runtime status where that is all there is
-    serial: str | None = None
+    root_bus: Annotated[str | None, free("place")] = None
+    class_code: Annotated[str | None, free("identity")] = msgspec.field(name="class", default=None)
+    vendor: Annotated[str | None, free("identity")] = None
+    device: Annotated[str | None, free("identity")] = None
+    subsystem_vendor: Annotated[str | None, usual("subsystem vendor")] = None
+    subsystem_device: Annotated[str | None, usual("subsystem")] = None
+    revision: Annotated[str | None, usual("revision")] = None
+    name: Annotated[str | None, free("identity")] = None
+    driver: Annotated[str | None, equal("driver")] = None  # "": known to have none
+    numa_node: Annotated[int | None, free("place")] = None
+    # false: the kernel says -1, the firmware gave none; null: not read
+    numa_declared: Annotated[bool | None, free("place")] = None
+    slot: Annotated[str | None, free("place")] = None
+    port_type: Annotated[str | None, free("place")] = None
+    iommu_group: Annotated[int | None, free("name")] = None
+    iommu_type: Annotated[str | None, equal("IOMMU mode")] = None
+    physical_function: Annotated[str | None, free("identity")] = None
+    virtual_functions: Annotated[int | None, usual("number of virtual functions")] = None
+    # D0 .. D3cold, or the runtime status where that is all there is
+    power_state: Annotated[str | None, free("power")] = None
+    serial: Annotated[str | None, free("identity")] = None
     acs: Acs | None = None
-    ats: bool | None = None
-    aer: dict[str, dict[str, int]] | None = None
-    max_payload_bytes: int | None = None
-    max_payload_supported_bytes: int | None = None
-    max_read_request_bytes: int | None = None
-    relaxed_ordering: bool | None = None
-    extended_tags: bool | None = None
-    extended_tags_supported: bool | None = None
-    ten_bit_tags: bool | None = None  # requester enabled
-    ten_bit_tags_supported: bool | None = None  # as requester; a port's: as completer
-    retrained: list[str] | None = None  # of a port's link status: "bandwidth_managed", "autonomous"; sticky, undated
-    link_disabled: bool | None = None
-    slot_occupied: bool | None = None  # of a port with a slot: a card is detected; null: no slot, or not readable
-    slot_powered: bool | None = None
-    link_active: bool | None = None  # of a port, as it reports it itself
-    aspm: str | None = None
-    bars_bytes: dict[str, int] | None = None
-    config_bytes: int | None = None
-    state: str = "present"  # present | asleep | gone | changed_during_scan
+    ats: Annotated[bool | None, equal("ATS")] = None
+    aer: Annotated[dict[str, dict[str, int]] | None, free("counter")] = None
+    max_payload_bytes: Annotated[int | None, equal("maximum payload", "bytes")] = None
+    max_payload_supported_bytes: Annotated[int | None, usual("supported maximum payload", "bytes")] = None
+    max_read_request_bytes: Annotated[int | None, equal("maximum read request", "bytes")] = None
+    relaxed_ordering: Annotated[bool | None, equal("relaxed ordering")] = None
+    extended_tags: Annotated[bool | None, equal("extended tags")] = None
+    extended_tags_supported: Annotated[bool | None, usual("support of extended tags")] = None
+    ten_bit_tags: Annotated[bool | None, equal("10-bit tags")] = None  # requester enabled
+    # as requester; a port's: as completer
+    ten_bit_tags_supported: Annotated[bool | None, usual("support of 10-bit tags")] = None
+    # of a port's link status: "bandwidth_managed", "autonomous"; sticky, undated
+    retrained: Annotated[list[str] | None, free("state")] = None
+    link_disabled: Annotated[bool | None, free("state")] = None
+    # of a port with a slot: a card is detected; null: no slot, or not readable
+    slot_occupied: Annotated[bool | None, free("state")] = None
+    slot_powered: Annotated[bool | None, free("state")] = None
+    link_active: Annotated[bool | None, free("state")] = None  # of a port, as it reports it itself
+    aspm: Annotated[str | None, equal("ASPM")] = None
+    bars_bytes: Annotated[dict[str, int] | None, equal("BAR", "bytes")] = None
+    config_bytes: Annotated[int | None, free("evidence")] = None
+    state: Annotated[str, free("state")] = "present"  # present | asleep | gone | changed_during_scan
     link: Link | None = None
 
 
@@ -115,20 +125,22 @@ CXL_MEMORY = "0x0502"  # PCI class of its devices, without the programming inter
 class CxlDevice(msgspec.Struct, frozen=True, kw_only=True):
     """One CXL memory device: a function of PCI class 0502, and what the kernel's CXL bus shows of it."""
 
-    id: str  # PCI address; where that is not known the name of the memory device
-    memdev: str | None = None  # mem0; null: the CXL driver made none, or the bus was not read
-    endpoint: str | None = None  # without one its memory cannot be used
-    ports: list[str] = []  # of CXL, above its endpoint, from the root on
-    ram_mib: int | None = None
-    pmem_mib: int | None = None
-    decoded_mib: int | None = None  # how much of it is part of a region, or was set up by the firmware
-    qos_class: int | None = None  # of its volatile memory: what it can do, in classes of the platform
-    firmware: str | None = None
-    numa_node: int | None = None  # of its slot
-    health: list[str] | None = (
+    id: Annotated[str, free("identity")]  # PCI address; where that is not known the name of the memory device
+    memdev: Annotated[str | None, free("name")] = None  # mem0; null: the CXL driver made none, or the bus was not read
+    endpoint: Annotated[str | None, free("name")] = None  # without one its memory cannot be used
+    ports: Annotated[list[str], free("place")] = []  # of CXL, above its endpoint, from the root on
+    ram_mib: Annotated[int | None, equal("volatile memory", "MiB")] = None
+    pmem_mib: Annotated[int | None, equal("persistent memory", "MiB")] = None
+    # how much of it is part of a region, or was set up by the firmware
+    decoded_mib: Annotated[int | None, free("use")] = None
+    # of its volatile memory: what it can do, in classes of the platform
+    qos_class: Annotated[int | None, equal("QoS class")] = None
+    firmware: Annotated[str | None, usual("firmware version")] = None
+    numa_node: Annotated[int | None, free("place")] = None  # of its slot
+    health: Annotated[list[str] | None, free("state")] = (
         None  # what it reports of itself: maintenance_needed, media_data_lost, ..; null: not asked
     )
-    media_errors: dict[str, int] | None = (
+    media_errors: Annotated[dict[str, int] | None, free("counter")] = (
         None  # poisoned ranges by source: Internal, External, Injected, ..; null: not asked
     )
 
@@ -136,17 +148,18 @@ class CxlDevice(msgspec.Struct, frozen=True, kw_only=True):
 class CxlRegion(msgspec.Struct, frozen=True, kw_only=True):
     """A range of memory over one or several CXL devices."""
 
-    id: str  # region0
-    size_mib: int | None = None
-    ways: int | None = None
-    granularity_bytes: int | None = None
-    committed: bool | None = None
-    devices: list[str] = []  # ids, by position; one that is lost is not there
-    numa_node: int | None = None  # the node that is its memory
-    mode: str | None = None  # system-ram | devdax: used as a device, by choice
-    online_blocks: int | None = None
-    total_blocks: int | None = None
-    qos_class: int | None = None  # that the platform gives the window of the host which it is in
+    id: Annotated[str, free("name")]  # region0
+    size_mib: Annotated[int | None, free("use")] = None
+    ways: Annotated[int | None, free("use")] = None
+    granularity_bytes: Annotated[int | None, free("use")] = None
+    committed: Annotated[bool | None, free("state")] = None
+    devices: Annotated[list[str], free("place")] = []  # ids, by position; one that is lost is not there
+    numa_node: Annotated[int | None, free("place")] = None  # the node that is its memory
+    mode: Annotated[str | None, free("use")] = None  # system-ram | devdax: used as a device, by choice
+    online_blocks: Annotated[int | None, free("state")] = None
+    total_blocks: Annotated[int | None, free("use")] = None
+    # that the platform gives the window of the host which it is in
+    qos_class: Annotated[int | None, free("place")] = None
 
 
 class Cxl(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,11 +13,14 @@ from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import find_device_id
 from agent.rules.host.inventory_matching import build_inventory, match_devices
+from agent.rules.nccl.hcas import read_hca_filter
+from agent.rules.nccl.settings import effective_settings
 from agent.rules.node_wide import merge_failures
 from agent.rules.rule import Fail, NotApplicable, Result, Unknown
 from agent.rules.wording import find_majority
 
 _NAMED_BY_PLACE = re.compile(r"((?:P\d{1,6})?p\d{1,4}s\d{1,4})f(\d{1,2})\Z", re.ASCII)
+_CABLED = frozenset({"LinkUp", "PortConfigurationTraining", "LinkErrorRecovery"})  # a signal, or a trained link
 _SETTLED_SECONDS = 240.0  # gpud waits 4 minutes for a port after boot
 
 
@@ -30,6 +33,8 @@ class CageState(msgspec.Struct, frozen=True):
     plugged: bool  # something shows that a cable is in it, or is meant to be
     board: str  # of one board and role, ports should run alike
     position: tuple[int, str]  # port number and function number: the second ports of all cards are alike, too
+    unused: bool = False  # it is not active, and something states that it is not meant to be
+    disabled: bool = False  # it is switched off: by a person, or by what found errors on it
 
     @property
     def card(self) -> str:
@@ -67,6 +72,43 @@ def _known_rates(case: RuleContext) -> Iterator[tuple[str, float]]:
     for row in known:
         if row.rate_gbit_s and row.subject in match.at:
             yield match.at[row.subject], row.rate_gbit_s
+
+
+def read_cage(
+    case: RuleContext, subject: str, nic: Nic, port: Port, board: str, position: tuple[int, str]
+) -> CageState:
+    """What is known of whether a port is meant to be up: meant, not meant, or neither."""
+    netdevs = [case.netdevs[name] for name in port.netdevs if name in case.netdevs]
+    listed = _is_listed(case, nic, port)
+    plugged = port.phys_state in _CABLED or is_meant_to_be_up(case, subject, port) or listed is True
+    ethernet = port.link_layer == "Ethernet"
+    bare = bool(netdevs) and all(
+        netdev.admin_up is False and all(is_link_local(address) for address in netdev.addresses) for netdev in netdevs
+    )
+    empty = ethernet and bare and all(netdev.module_reason_code == "no-module" for netdev in netdevs)
+    is_dark = port.state != "ACTIVE" and not plugged
+    return CageState(
+        subject=subject,
+        nic=nic,
+        active=port.state == "ACTIVE",
+        plugged=plugged,
+        unused=is_dark and (empty or (listed is False and nic.role == "rail")),
+        disabled=is_dark and (bare if ethernet else port.phys_state == "Disabled"),
+        board=board,
+        position=position,
+    )
+
+
+def _is_listed(case: RuleContext, nic: Nic, port: Port) -> bool | None:
+    """Whether NCCL_IB_HCA of this host names the port, or leaves it out; None where it does neither."""
+    lists = [
+        read_hca_filter(setting.value) for setting in effective_settings(case, "NCCL_IB_HCA") if setting.persistent
+    ]
+    name = nic.rdma_device or nic.label
+    named = any(
+        not one.exclude and one.takes(name, port.port) and name in {entry for entry, _ in one.names} for one in lists
+    )
+    return True if named else False if lists and not any(one.takes(name, port.port) for one in lists) else None
 
 
 def is_meant_to_be_up(case: RuleContext, subject: str, port: Port) -> bool:
@@ -113,6 +155,13 @@ def unused_port_result(cage: CageState, sockets: Sequence[CageState], state: str
     if cage.plugged:
         return None
     active = [other for other in sockets if other.active]
+    if cage.unused and active and _is_half(unused := [other for other in sockets if other.unused], sockets):
+        return NotApplicable(
+            cage.subject,
+            Reason(
+                "not-configured", detail=f"switched off or left out, as {len(unused)} of {len(sockets)} of its role"
+            ),
+        )
     same = [o for o in active if o.position == cage.position and (cage.nic.role == "rail" or o.board == cage.board)]
     if not same and not are_all_rails_down(sockets):
         if active:
@@ -129,6 +178,16 @@ def unused_port_result(cage: CageState, sockets: Sequence[CageState], state: str
             Reason("not-configured", detail="not cabled: its card has as many active ports as cards like it"),
         )
     return None
+
+
+def find_confidence(cage: CageState, sockets: Sequence[CageState]) -> str:
+    """How sure it is that a port which is not active should be: half of the ports are not disabled by a fault."""
+    disabled = [other for other in sockets if other.disabled]
+    return "low" if cage.unused or (cage.disabled and _is_half(disabled, sockets)) else "high"
+
+
+def _is_half(some: Sequence[CageState], sockets: Sequence[CageState]) -> bool:
+    return len(some) > 1 and 2 * len(some) >= len(sockets)
 
 
 def _card_is_complete(cage: CageState, sockets: Sequence[CageState]) -> bool:

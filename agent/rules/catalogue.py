@@ -60,6 +60,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("affinity", gates.always),
     Family("gpudirect", gates.has_gpudirect, {"rocm": gates.has_amd_rails}),
     Family("nccl", gates.has_gpus),
+    Family("peers", gates.has_peers),
     Family("host", gates.always, {"profile": gates.has_profile, "inventory": gates.has_inventory}),
 )
 

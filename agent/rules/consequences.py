@@ -4,11 +4,14 @@ A finding for several devices stands for one fault per device (`Fail.parts`); ea
 are, the finding is folded. Where less than half are left, these stand one by one; else it stands whole. A cause is at
 least as severe as what it explains, and an info explains nothing above info. Of two that explain each other the graver
 one stands, of equal ones the first.
+
+A rule and a comparison with peers that judge the same field of the same part report one fault. But what the rule finds
+on most peers, too, is not what makes the part differ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -59,11 +62,18 @@ class _Index:
 
     def __init__(self, failures: Failures, units: Sequence[_Unit]) -> None:
         self._severities = [_severity(failures[unit.owner][0], unit.fault) for unit in units]
+        self._units = units
+        self._judges: dict[str, set[str]] = {}  # rules by the field that they judge
+        for rule, _ in failures:
+            for field in rule.fields:
+                self._judges.setdefault(field, set()).add(rule.name)
         self._exact: dict[tuple[str, str], list[int]] = {}
         self._below: dict[tuple[str, str], list[int]] = {}
         for number, unit in enumerate(units):
             name = failures[unit.owner][0].name
             for place in unit.fault.places:
+                if unit.fault.field:
+                    self._exact.setdefault((_by_field(unit.fault.field), place), []).append(number)
                 self._exact.setdefault((name, place), []).append(number)
                 device, slash, _ = place.rpartition("/")
                 if slash:
@@ -78,8 +88,32 @@ class _Index:
                 indices.update(self._exact.get((name, place), ()))
                 if fault.covers_parts:
                     indices.update(self._below.get((name, place), ()))
+        indices |= self._find_same_field(rule, fault)
         notes_only = _severity(rule, fault) == "info"
         return {number for number in indices if not (notes_only and self._severities[number] != "info")}
+
+    def _find_same_field(self, rule: Rule, fault: Fail) -> set[int]:
+        """Of a rule the comparisons of its fields on these places; of a comparison the findings of such rules."""
+        names = [_by_field(field) for field in rule.fields]
+        if fault.field and not self._is_of_peers(fault, self._judges.get(fault.field, ())):
+            names += self._judges.get(fault.field, ())
+        places = {*fault.places, *(place.rpartition("/")[0] for place in fault.places)}
+        numbers = {n for name in names for place in places for n in self._find_at(name, place)}
+        return {n for n in numbers if not self._is_of_peers(self._units[n].fault, (rule.name,))}
+
+    def _find_at(self, name: str, place: str) -> list[int]:
+        """The units of a rule that are about a device or its parts."""
+        return [*self._exact.get((name, place), ()), *self._below.get((name, place), ())]
+
+    def _is_of_peers(self, fault: Fail, rules: Iterable[str]) -> bool:
+        """Whether these rules find something on most peers of the part."""
+        on_peers = sum(any(self._find_at(name, peer) for name in rules) for peer in fault.peers)
+        return bool(fault.peers) and 2 * on_peers > len(fault.peers)
+
+
+def _by_field(field: str) -> str:
+    """The name under which comparisons of a field are found; no rule has such a name."""
+    return f"={field}"
 
 
 def _parts(fault: Fail) -> list[Fail]:

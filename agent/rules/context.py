@@ -55,6 +55,7 @@ class Silence(msgspec.Struct, frozen=True):
     until: str | None = None  # the last day, "2026-03-31"
     ticket: str | None = None
     all: bool = False  # also what they explain
+    field: str | None = None  # of a part that differs from its peers; None: any
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -64,6 +65,7 @@ class Settings(msgspec.Struct, frozen=True):
     thresholds: Mapping[str, float] = MappingProxyType({})
     facts: Mapping[str, str | bool | int | float] = MappingProxyType({})
     silences: tuple[Silence, ...] = ()
+    free_fields: frozenset[str] = frozenset()  # that are not compared among peers
 
 
 class RuleContext(msgspec.Struct, frozen=True, dict=True):

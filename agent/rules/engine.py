@@ -205,6 +205,7 @@ def _build_finding(case: RuleContext, standing: Standing, silenced: Silenced | N
         confidence=fault.confidence,
         absorbs=list(standing.absorbs),
         devices=_list_devices(case, standing),
+        field=fault.field or None,
         fingerprint=fingerprint(rule.name, fault, case),
     )
 

@@ -98,6 +98,18 @@ def has_amd_rails(case: RuleContext) -> Result | None:
     return has_gpudirect(case) or has_amd_gpus(case)
 
 
+def has_peers(case: RuleContext) -> Result | None:
+    """Shut where there are no two parts of a kind."""
+    topology = case.topology
+    others = [*(topology.cxl.devices if topology.cxl else ()), *(topology.ascend.ports if topology.ascend else ())]
+    if (
+        max(len(topology.gpus), len(topology.nics), len(topology.netdevs), len(others)) > 1
+        or case.bus_unread is not None
+    ):
+        return None
+    return NotApplicable("node", Reason("nothing-to-compare", detail="no two parts of a kind"))
+
+
 def has_profile(case: RuleContext) -> Result | None:
     """Shut without a profile to compare with."""
     return (

@@ -30,7 +30,7 @@ _GENERIC = {  # what stands for a sentence of the finding, where a page is read 
 }
 _PHRASES = re.compile(r"\s(EVIDENCE|HOLDERS|RESET_GPU)\b")
 _REQUIRED = frozenset({"severity", "module", "references"})
-_KEYS = _REQUIRED | {"essential", "needs", "absorbs"}
+_KEYS = _REQUIRED | {"essential", "needs", "absorbs", "fields"}
 
 
 class BadPage(Exception):
@@ -56,6 +56,7 @@ class Declaration(msgspec.Struct, frozen=True):
     absorbs: tuple[str, ...] = ()  # rules whose finding on the same place is a consequence of this one
     essential: bool = False  # the verdict is unknown where this rule is
     thresholds: tuple[Threshold, ...] = ()
+    fields: tuple[str, ...] = ()  # of the peer table that it judges: "netdev.mtu"
 
 
 @cache
@@ -125,6 +126,7 @@ def parse_head(name: str, head: str, path: str) -> Declaration:
         _split(fields.get("absorbs")),
         "essential" in fields,
         tuple(thresholds),
+        _split(fields.get("fields")),
     )
 
 

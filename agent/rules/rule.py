@@ -35,6 +35,8 @@ class Fail(msgspec.Struct, frozen=True):
     covers_parts: bool = True  # as a cause: of these ids, every part too
     depends_on: Reason | None = None  # of a finding of low confidence: the context that is assumed
     parts: tuple[Any, ...] = ()  # of a finding for several devices: the Fail of each
+    field: str = ""  # of a comparison with peers: the field that differs, "netdev.mtu"
+    peers: frozenset[str] = frozenset()  # and the ids of those that have it as usual
 
 
 class Pass(msgspec.Struct, frozen=True):
@@ -72,6 +74,7 @@ class Rule(msgspec.Struct, frozen=True):
     absorbs: tuple[str, ...]  # rules whose finding on the same place is a consequence of this one
     references: tuple[str, ...]  # ids in the rule references: "PCIE-001"
     thresholds: tuple[Threshold, ...] = ()
+    fields: tuple[str, ...] = ()  # that it judges: a difference among peers in one of them is the same fault
 
     @property
     def page(self) -> str:
@@ -99,4 +102,14 @@ def rule(name: str) -> Callable[[Check], Rule]:
 def declared_rule(name: str, check: Check) -> Rule:
     """A rule as its page declares it, with this check."""
     head = read_declaration(name)
-    return Rule(name, head.severity, check, head.essential, head.needs, head.absorbs, head.references, head.thresholds)
+    return Rule(
+        name,
+        head.severity,
+        check,
+        head.essential,
+        head.needs,
+        head.absorbs,
+        head.references,
+        head.thresholds,
+        head.fields,
+    )

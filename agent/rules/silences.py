@@ -38,7 +38,7 @@ def fold_with_silences(
 
 def find_silence(silences: Sequence[Silence], rule: str, fault: Fail, case: RuleContext) -> Silence | None:
     """The first entry for a fault; one of several devices is silenced where each of them is."""
-    own = [silence for silence in silences if silence.rule == rule]
+    own = [silence for silence in silences if silence.rule == rule and silence.field in (None, fault.field)]
     by_rule = next((silence for silence in own if silence.device is None), None)
     by_rule = by_rule or _find_by_name(own, rule, fault, case)
     if by_rule or not fault.parts:

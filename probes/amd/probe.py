@@ -28,7 +28,8 @@ _RAS_WORDS = {"ue": "uncorrectable", "ce": "correctable", "de": "deferred"}
 _POWER = "power/runtime_status"
 _SLEEPING = ("suspended", "suspending")
 METRICS = "gpu_metrics"
-_METRICS_BYTES, _METRICS_VERSION = 2208, (1, 7)  # struct gpu_metrics_v1_7 of kgd_pp_interface.h: MI300
+# Sizes of struct gpu_metrics_v1_7 and _v1_8 of kgd_pp_interface.h, MI300 and MI350: alike in all that is read
+_METRICS_BYTES = {(1, 7): 2208, (1, 8): 3360}
 _PCIE_COUNTS = {"replays": 112, "replay_rollovers": 120}  # offsets of 64-bit counts
 _NOT_COUNTED = (1 << 64) - 1
 _XGMI_RATE, _XGMI_STATES, _XGMI_PORTS = 72, 264, 8  # offsets of two and of eight 16-bit words: width, rate; states
@@ -99,11 +100,11 @@ def parse_errors(text: str) -> dict[str, int]:
 
 
 def parse_metrics(content: bytes) -> dict[str, int]:
-    """Counts of the PCIe link of a table of version 1.7; other versions have them elsewhere.
+    """Counts of the PCIe link of a table of version 1.7 or 1.8; other versions have them elsewhere.
 
     >>> parse_metrics(struct.pack("<HBB", 2208, 1, 7).ljust(112, b"\\0") + b"\\x05".ljust(2096, b"\\0"))
     {'replays': 5, 'replay_rollovers': 0}
-    >>> parse_metrics(struct.pack("<HBB", 2208, 1, 8).ljust(2208, b"\\0")), parse_metrics(b"")
+    >>> parse_metrics(struct.pack("<HBB", 2208, 1, 6).ljust(2208, b"\\0")), parse_metrics(b"")
     ({}, {})
     """
     if not _is_known_table(content):
@@ -113,7 +114,7 @@ def parse_metrics(content: bytes) -> dict[str, int]:
 
 
 def parse_xgmi(content: bytes) -> XgmiPorts | None:
-    """Ports of a table of version 1.7, which numbers them by hardware and not by the GPU at the other end.
+    """Ports of a table of version 1.7 or 1.8, which numbers them by hardware and not by the GPU at the other end.
 
     >>> table = bytearray(struct.pack("<HBB", 2208, 1, 7).ljust(2208, b"\\0"))
     >>> struct.pack_into("<HH", table, 72, 16, 32)
@@ -132,8 +133,10 @@ def parse_xgmi(content: bytes) -> XgmiPorts | None:
 
 
 def _is_known_table(content: bytes) -> bool:
-    head = (_METRICS_BYTES, *_METRICS_VERSION)
-    return len(content) == _METRICS_BYTES and struct.unpack_from("<HBB", content) == head
+    if len(content) not in _METRICS_BYTES.values():
+        return False
+    size, major, minor = struct.unpack_from("<HBB", content)
+    return bool(len(content) == size == _METRICS_BYTES.get((major, minor)))
 
 
 def split_bandwidth(gfx: int | None, mbyte_s: int) -> tuple[int, float | None]:
@@ -269,7 +272,7 @@ def _read_metrics(reader: HostReader, address: str, said: Mapping[str, str]) -> 
     if said.get(_POWER) != "active":
         return b""
     try:
-        content = reader.host.read(f"{PCI}/{address}/{METRICS}", 2 * _METRICS_BYTES)
+        content = reader.host.read(f"{PCI}/{address}/{METRICS}", 2 * max(_METRICS_BYTES.values()))
     except Absent:
         return b""
     except ReadError as why:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from xml.etree import ElementTree
 
 from probes.gpu import nvidia_smi_health
@@ -73,6 +74,15 @@ _TEXT_FIELDS: Mapping[str, tuple[str, ...]] = {
 }
 
 
+_LOG = "==NVSMI LOG=="
+_STAMP = re.compile(
+    r"^Timestamp[ \t]{0,60}:[ \t]{1,4}[A-Z][a-z]{2} ([A-Z][a-z]{2}) {1,2}(\d{1,2}) (\d\d:\d\d:\d\d) (\d{4})",
+    re.ASCII | re.MULTILINE,
+)
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_LIMIT_HEAD = 2000  # characters of a log before its first GPU
+
+
 def parse_text(text: str) -> tuple[GpuFacts, str | None]:
     r"""The GPUs of `nvidia-smi -q`, and what is missing from the text. Raises ParseError.
 
@@ -84,8 +94,12 @@ def parse_text(text: str) -> tuple[GpuFacts, str | None]:
     """
     if len(text) > _LIMIT_CHARACTERS:
         raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
-    top, sections, cut = _sections(text)
+    logs = _split_logs(text)
+    top, sections, cut = _sections("".join(log for _, log in logs))
     attached = nvidia_smi_words.number(top.get("Attached GPUs", ""))
+    gone: set[str] = set()
+    if len(logs) > 1 and len(latest := _sections(logs[0][1])[1]) == attached:
+        gone, sections = sections.keys() - latest.keys(), latest
     if not sections and attached is None:
         first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
         raise ParseError(f"no GPU; it begins with: {first[:120]}")
@@ -97,9 +111,40 @@ def parse_text(text: str) -> tuple[GpuFacts, str | None]:
         attached=attached,
     )
     notes = ["its author cut the text"] if cut else []
+    if len(logs) > 1:
+        notes.append(f"{len(logs)} logs; of what several state, that of {logs[0][0]} is used")
+    notes += [f"GPU {address} is in an earlier log alone" for address in sorted(gone)]
     if attached is not None and not whole:
         notes.append(f"{len(sections)} of {attached} attached GPUs are described")
     return facts, "; ".join(notes) or None
+
+
+def _split_logs(text: str) -> list[tuple[str, str]]:
+    """The logs of a text with their dates, the latest first: an idle GPU and a busy one, before a repair and after it.
+
+    One where fewer than two have a date.
+    """
+    if text.count(_LOG) < 2:
+        return [("", text)]
+    lines = text.splitlines(keepends=True)
+    if not text.endswith(("\n", "\r")):
+        lines = lines[:-1]  # its value may be cut
+    starts = [number for number, line in enumerate(lines) if _LOG in line]
+    parts = ["".join(lines[a:b]) for a, b in pairwise([0, *starts[1:], len(lines)])]
+    dated = [(date, part) for part in parts if (date := _find_date(part))]
+    undated = "".join(part for part in parts if not _find_date(part))
+    if len(dated) < 2:
+        return [("", text)]
+    dated.sort(key=lambda log: log[0], reverse=True)
+    return [*dated[:-1], (dated[-1][0], dated[-1][1] + undated)]
+
+
+def _find_date(log: str) -> str:
+    """As text that sorts; "" where none is stated."""
+    stamp = _STAMP.search(log[:_LIMIT_HEAD])
+    if stamp is None or stamp[1] not in _MONTHS:
+        return ""
+    return f"{stamp[4]}-{_MONTHS.index(stamp[1]) + 1:02}-{int(stamp[2]):02} {stamp[3]}"
 
 
 def _sections(text: str) -> tuple[dict[str, str], dict[str, dict[str, str]], bool]:

@@ -492,6 +492,7 @@ class _Unused(NamedTuple):
 
 _SERVICE_LOG = SERVICE_LOG[0]
 _LOG, _HCCN = "dmesg", "hccn_tool"  # of which several parts are one output
+_QUERY = "nvidia-smi_-q"  # each has a date: the reader chooses
 _RDMA = ("ibstat", "ibv_dev", "rdma_link", "ibdev2netdev", "show_gids")  # of one device, or of all
 _FAULTS = ("ibqueryerrors", "perfquery", "ibdiagnet", "kubectl", "docker")  # each line stands for itself
 IN_PARTS = (
@@ -537,7 +538,7 @@ def _named_pieces(file: str, text: str) -> tuple[dict[str, _Piece], list[_Unused
         elif name not in found:
             found[name] = here
         elif (
-            name in (_LOG, _HCCN, _SERVICE_LOG)
+            name in (_LOG, _HCCN, _SERVICE_LOG, _QUERY)
             or name.startswith("lspci")
             or (found[name].filtered and name.startswith(_RDMA))
         ):

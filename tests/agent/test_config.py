@@ -173,3 +173,31 @@ def test_thresholds_of_a_merged_rule_keep_working_with_a_note(text: str, tmp_pat
         f"{path}: ib-link-integrity is part of ib-symbol-errors now: what is set for the one is set for the other",
         f"{path}: ib-rcv-errors.per_hour is called ib-symbol-errors.received_per_hour now",
     ] == notes
+
+
+def test_fields_that_may_differ_reach_the_rules(tmp_path: Path) -> None:
+    """A field is left out of the comparison, or a finding of it is silenced; both are lines of the report."""
+    text = '[peers]\nfree = ["netdev.mtu"]\n[[silence]]\nrule = "ib-port-down"\nfield = "gpu.vbios"\nreason = "x"\n'
+    configuration = load_configuration(write(tmp_path, text), NAMES)
+
+    assert frozenset({"netdev.mtu"}) == configuration.settings.free_fields
+    assert (Silence("ib-port-down", "x", field="gpu.vbios"),) == configuration.settings.silences
+    assert ["peers.free: netdev.mtu", "silence: ib-port-down (gpu.vbios) of all devices: x"] == configuration.changed
+    assert 'free = ["netdev.mtu"]' in format_configuration(configuration, "f", [])
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ('[peers]\nfree = ["netdev.mtuu"]\n', "2: no field 'netdev.mtuu' is compared among peers; near: netdev.mtu"),
+        ('[peers]\nfree = ["zzzzzzzzzz"]\n', "peers; docs/peer-fields.md lists them"),
+        ('[peers]\nfree = ["gpu.label"]\n', "no field 'gpu.label'"),
+        ('[[silence]]\nrule = "ib-port-down"\nreason = "x"\nfield = "netdev.x"\n', "4: no field 'netdev.x'"),
+    ],
+)
+def test_a_field_that_is_not_compared_is_refused(tmp_path: Path, text: str, error: str) -> None:
+    """A misspelt field would be compared all the same."""
+    with pytest.raises(ConfigurationError) as caught:
+        load_configuration(write(tmp_path, text), NAMES)
+
+    assert error in str(caught.value)

@@ -189,8 +189,15 @@ def nvswitch_missing(case: RuleContext) -> Iterator[Result]:
             profile_evidence(profile, "NVSwitches", profile.nvswitches),
         ),
         severity=severity_by_confidence(case, profile.nvswitches, "critical"),
-        places=frozenset({"count of NVSwitches", *gone}),
+        places=(places := frozenset({"count of NVSwitches", *gone})),
+        covers=places | _find_common_loss(case),
     )
+
+
+def _find_common_loss(case: RuleContext) -> frozenset[str]:
+    """The GPUs, where each has as many links down as any other: those to the missing switch. Else one has lost more."""
+    down = {gpu.id: sum(link.state == "inactive" for link in gpu.links) for gpu in case.topology.gpus if gpu.links}
+    return frozenset(down) if len(set(down.values())) == 1 else frozenset()
 
 
 @rule("profile-differs")

@@ -15,9 +15,10 @@ from agent.rules.cabling import (
     CageState,
     are_all_rails_down,
     boot_settling_reason,
+    find_confidence,
     find_known_rate,
-    is_meant_to_be_up,
     merge_whole_node,
+    read_cage,
     unused_port_result,
 )
 from agent.rules.context import RuleContext
@@ -27,7 +28,6 @@ from agent.rules.node_wide import aggregate_node_wide, merge_if_on_all
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import count_of, find_majority, format_share_lost, join_labels
 
-_CABLED = ("LinkUp", "PortConfigurationTraining", "LinkErrorRecovery")
 _MEANING = {
     "Polling": "no signal from the other end: cable, module or switch port",
     "Disabled": "disabled by an administrator, the subnet manager or firmware",
@@ -76,10 +76,7 @@ def _merge_rails(ports: list[IbPort], faults: list[Fail]) -> Fail:
 
 
 def _cage_state(case: RuleContext, ib_port: IbPort) -> CageState:
-    plugged = ib_port.port.phys_state in _CABLED or is_meant_to_be_up(case, ib_port.subject, ib_port.port)
-    return CageState(
-        ib_port.subject, ib_port.nic, ib_port.port.state == "ACTIVE", plugged, ib_port.board, ib_port.position
-    )
+    return read_cage(case, ib_port.subject, ib_port.nic, ib_port.port, ib_port.board, ib_port.position)
 
 
 def _judge_port_down(case: RuleContext, ib_port: IbPort, socket: CageState, sockets: list[CageState]) -> Result:
@@ -105,6 +102,7 @@ def _judge_port_down(case: RuleContext, ib_port: IbPort, socket: CageState, sock
             ib_port.evidence("physical state", port.phys_state or "not known", "phys_state"),
         ),
         severity=severity_by_role("error", ib_port.nic),
+        confidence=find_confidence(socket, sockets),
         situation=situation,
         places=ib_port.places,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -22,7 +22,7 @@ from agent.rules.nvlink.link_counts import (
     not_offered_reason,
 )
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
-from agent.rules.wording import format_ranges, format_share_lost, join_labels
+from agent.rules.wording import find_majority, format_ranges, format_share_lost, join_labels
 
 _WHOLE_BOARD = 8  # so many GPUs of one model fill a baseboard: all their links are wired
 
@@ -131,9 +131,7 @@ def _merge_group(group: list[LinkCounts], faults: list[tuple[LinkCounts, Fail]])
     """One finding where one part explains all: a switch below a whole board, one wire between two GPUs."""
     tallied = [tally for tally, _ in faults]
     if len(faults) == len(group) and len(group) > 2 and group[0].form is not LinkForm.CARD:
-        counts = {f"{len(tally.inactive)} of {tally.total}" for tally in tallied}
-        what = f"{counts.pop()} NVLinks down" if len(counts) == 1 else "inactive NVLinks"
-        whole = _merge_links(faults, "node", "node", f"{what} on every one of {len(group)} GPUs")
+        whole = _merge_links(faults, "node", "node", _summarize_group(tallied))
         none_left = not any(tally.active for tally in group)
         yield replace(whole, places=whole.places | {PLACE}) if none_left else whole
     elif (
@@ -146,6 +144,16 @@ def _merge_group(group: list[LinkCounts], faults: list[tuple[LinkCounts, Fail]])
         yield _merge_links(faults, f"pair:{ends}", labels, f"{len(tallied[0].inactive)} NVLinks between them inactive")
     else:
         yield from (fault for _, fault in faults)
+
+
+def _summarize_group(tallied: Sequence[LinkCounts]) -> str:
+    """What most GPUs have in common, and which have another number of links down."""
+    counts = [f"{len(tally.inactive)} of {tally.total}" for tally in tallied]
+    common = find_majority(counts)
+    if common is None:
+        return f"inactive NVLinks on every one of {len(tallied)} GPUs"
+    others = [f"{count} on {tally.gpu.label}" for tally, count in zip(tallied, counts, strict=True) if count != common]
+    return "; ".join([f"{common} NVLinks down on every one of {len(tallied)} GPUs", *others])
 
 
 def _leads_to_switch(tally: LinkCounts) -> bool:

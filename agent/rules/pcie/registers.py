@@ -188,10 +188,19 @@ def _judge_mps_uneven(case: RuleContext, peers: list[DeviceRegisters]) -> Iterat
             ),
         )
     elif _PERF in case.node.cmdline:
-        yield _fail_mps_uneven(of)
+        yield _fail_mps_uneven(of, "error" if _meets_smaller(case, of) else "warning")
 
 
-def _fail_mps_uneven(of: Mapping[int, list[DeviceRegisters]]) -> Fail:
+def _meets_smaller(case: RuleContext, of: Mapping[int, list[DeviceRegisters]]) -> bool:
+    """Whether two with different sizes meet at a PCIe switch, without a root complex that may split packets."""
+    sizes = {place: size for size, peers in of.items() for peer in peers for place in peer.places}
+    return any(
+        path.kind in ("PIX", "PXB") and len({sizes.get(path.a), sizes.get(path.b)} - {None}) > 1
+        for path in case.topology.paths
+    )
+
+
+def _fail_mps_uneven(of: Mapping[int, list[DeviceRegisters]], severity: str) -> Fail:
     sizes = sorted(of)
     sizes_text = "; ".join(
         f"{size} bytes: {join_labels([registers.label for registers in of[size]])}" for size in sizes
@@ -206,7 +215,7 @@ def _fail_mps_uneven(of: Mapping[int, list[DeviceRegisters]]) -> Fail:
             for size in sizes
             for registers in of[size]
         ),
-        severity="warning",
+        severity=severity,
         cause="uneven",
         places=frozenset().union(*(registers.places for size in sizes[1:] for registers in of[size])),
         covers=frozenset(),  # a size that is too small is another fault

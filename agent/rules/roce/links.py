@@ -15,10 +15,11 @@ from agent.rules.cabling import (
     are_all_rails_down,
     board_model,
     boot_settling_reason,
+    find_confidence,
     find_known_rate,
-    is_meant_to_be_up,
     merge_whole_node,
     position_on_card,
+    read_cage,
     unused_port_result,
 )
 from agent.rules.context import RuleContext
@@ -26,8 +27,6 @@ from agent.rules.node_wide import merge_if_on_all
 from agent.rules.roce.ports import RocePort, cabled_interfaces, is_virtual, report_hidden, roce_ports, visible_interface
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import find_majority, format_share_lost
-
-_CABLED = ("LinkUp", "PortConfigurationTraining", "LinkErrorRecovery")
 
 
 @rule("roce-link-down")
@@ -64,9 +63,8 @@ def _judge_role(case: RuleContext, ports: list[RocePort]) -> Iterator[Result]:
 
 
 def _cage_state(case: RuleContext, roce_port: RocePort) -> CageState:
-    plugged = roce_port.port.phys_state in _CABLED or is_meant_to_be_up(case, roce_port.subject, roce_port.port)
     board, position = board_model(case, roce_port.nic), position_on_card(roce_port.nic, roce_port.port.port)
-    return CageState(roce_port.subject, roce_port.nic, roce_port.port.state == "ACTIVE", plugged, board, position)
+    return read_cage(case, roce_port.subject, roce_port.nic, roce_port.port, board, position)
 
 
 def _judge_link_down(case: RuleContext, roce_port: RocePort, socket: CageState, sockets: list[CageState]) -> Result:
@@ -93,6 +91,7 @@ def _judge_link_down(case: RuleContext, roce_port: RocePort, socket: CageState, 
             *(_evidence(shown) if shown else ()),
         ),
         severity=roce_port.severity("error"),
+        confidence=find_confidence(socket, sockets),
         cause=cause,
         situation=cause.replace(" ", "-"),
         places=roce_port.places | ({netdev.id} if isinstance(netdev, Netdev) else set()),

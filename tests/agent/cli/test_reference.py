@@ -234,7 +234,7 @@ def test_config_show_has_every_key_and_what_the_file_changes(
             ":3: facts.roce_mode: Invalid enum value 'lossles'; valid: lossless, ",
         ),
         ("[facts]\nroce = 1\n", ":2: facts.roce: no such key; valid: roce_mode, roce_traffic_class, cable_metres"),
-        ("[rule]\noff = []\n", ":1: rule: no such key; valid: rules, facts, thresholds, silence, ship"),
+        ("[rule]\noff = []\n", ":1: rule: no such key; valid: rules, facts, thresholds, peers, silence, ship"),
         (
             '[rules]\noff = ["pcie-width-downgrade"]\n',
             ":2: rules.off: no rule 'pcie-width-downgrade'; did you mean ",

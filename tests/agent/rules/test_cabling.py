@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from agent.model.node import NcclSetting
 from agent.model.report import History, Known
 from agent.rules.cabling import (
     CageState,
@@ -16,10 +17,14 @@ from agent.rules.cabling import (
     find_known_rate,
     is_meant_to_be_up,
     position_on_card,
+    read_cage,
     unused_port_result,
 )
+from agent.rules.context import RuleContext
+from agent.rules.infiniband.links import ib_port_down
+from agent.rules.roce.links import roce_link_down
 from agent.rules.rule import NotApplicable, Unknown
-from tests.agent.rules.build import changed_netdev, changed_nic, function, nic_id, node, server
+from tests.agent.rules.build import changed_netdev, changed_nic, changed_port, fails, function, nic_id, node, server
 from tests.agent.rules.rows import nic
 
 
@@ -147,3 +152,55 @@ def test_the_rate_of_an_earlier_run_is_the_rate_of_the_same_port() -> None:
 
     assert [400.0, None, None] == [find_known_rate(case, s) for s in (here, f"port:{nic_id(1)}/1", gone)]
     assert is_meant_to_be_up(case, here, case.nics[nic_id(0)].ports[0])
+
+
+def dark(case: RuleContext, count: int, **netdev: Any) -> RuleContext:
+    """The last ports of four are down, and nothing is in their cages."""
+    for n in range(4 - count, 4):
+        case = changed_port(case, n, state="DOWN", phys_state="Disabled")
+        if case.topology.netdevs:
+            case = changed_netdev(case, n, **({"admin_up": False, "addresses": [], "module": None} | netdev))
+    return case
+
+
+def lists(case: RuleContext, value: str) -> RuleContext:
+    """NCCL_IB_HCA of the host."""
+    setting = NcclSetting(key="NCCL_IB_HCA", value=value, source="/etc/nccl.conf:1")
+    nccl = replace(case.software.nccl, settings=[setting])
+    return replace(case, software=replace(case.software, nccl=nccl))
+
+
+EMPTY = {"module_reason_code": "no-module"}
+
+
+@pytest.mark.parametrize(
+    ("case", "found"),
+    [
+        (dark(server(ethernet=True), 2, **EMPTY), []),
+        (dark(server(ethernet=True), 1, **EMPTY), ["low"]),
+        (dark(server(ethernet=True), 2), ["low", "low"]),
+        (dark(server(ethernet=True), 1), ["high"]),
+        (dark(server(ethernet=True), 2, **EMPTY, addresses=["10.0.0.1/24"]), ["high", "high"]),
+        (dark(server(ethernet=True), 2, **EMPTY, admin_up=True), ["high", "high"]),
+        (lists(dark(server(ethernet=True), 2), "=mlx5_0,mlx5_1"), []),
+        (lists(dark(server(ethernet=True), 1), "=mlx5_0,mlx5_1,mlx5_2"), ["low"]),
+        (lists(dark(server(ethernet=True), 2), "^mlx5_2,mlx5_3"), []),
+        (lists(dark(server(ethernet=True), 2, **EMPTY), "mlx5_2,mlx5_3"), ["high", "high"]),
+        (lists(dark(server(ethernet=True), 2, **EMPTY), "mlx5"), []),
+        (lists(dark(server(), 2), "=mlx5_0,mlx5_1"), []),
+        (dark(server(), 2), ["low", "low"]),
+        (dark(server(), 1), ["high"]),
+    ],
+)
+def test_half_of_the_ports_are_not_switched_off_by_a_fault(case: RuleContext, found: list[str]) -> None:
+    """Set down with an empty cage, or left out of NCCL_IB_HCA: not meant to be up; of one port it is not sure."""
+    assert found == [fault.confidence for rule in (ib_port_down, roce_link_down) for fault in fails(rule, case)]
+
+
+def test_storage_ports_are_not_in_the_list_of_rails() -> None:
+    """NCCL_IB_HCA leaves them out, and they are meant to be up all the same."""
+    case = lists(dark(server(), 2), "=mlx5_0,mlx5_1")
+    case = changed_nic(changed_nic(case, 2, role="storage"), 3, role="storage")
+    cage = read_cage(case, "port:x", case.topology.nics[3], case.topology.nics[3].ports[0], "", (1, "0"))
+
+    assert (False, True) == (cage.unused, cage.disabled)

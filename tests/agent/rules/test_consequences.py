@@ -173,3 +173,40 @@ def test_of_a_circle_one_stands(severities: tuple[str, str, str]) -> None:
     assert rows
     assert max(severities, key=SEVERITIES.index) == max((row[2] for row in rows), key=SEVERITIES.index)
     assert 3 == sum(1 + len(row[3]) for row in rows)
+
+
+JUDGE = Rule("judge", "error", lambda case: iter(()), False, (), (), (), fields=("netdev.mtu",))
+PEERS = rule("peers", severity="warning")
+
+
+def odd(field: str = "netdev.mtu", *peers: str, severity: str | None = None) -> Fail:
+    """A part that differs from its peers."""
+    return fault("port3", field=field, peers=frozenset(peers or ("port0", "port1", "port2")), severity=severity)
+
+
+def test_a_rule_and_a_comparison_of_one_field_are_one_fault() -> None:
+    """On one part, in any order; the more severe one stands, of equal ones the first."""
+    explained = [("judge", "port3", "error", ("peers port3",))]
+
+    assert explained == stand((JUDGE, fault("port3")), (PEERS, odd()))
+    assert explained == stand((PEERS, odd()), (JUDGE, fault("port3")))
+    assert [("peers", "port3", "warning", ("judge port3",))] == stand(
+        (JUDGE, fault("port3", severity="info")), (PEERS, odd())
+    )
+
+
+def test_another_field_or_part_is_another_fault() -> None:
+    """Nor does a rule explain comparisons of fields that it does not judge."""
+    assert 2 == len(stand((JUDGE, fault("port3")), (PEERS, odd("netdev.qos.trust"))))
+    assert 2 == len(stand((JUDGE, fault("port2")), (PEERS, odd())))
+    assert 2 == len(stand((CAUSE, fault("port3")), (PEERS, odd())))
+
+
+def test_what_most_peers_have_too_does_not_explain_the_difference() -> None:
+    """The MTU is small on all four ports, and one of them has another one still."""
+    small = merge_failures([fault(f"port{n}") for n in range(4)], "every port")
+    of_half = [(JUDGE, fault(f"port{n}")) for n in (0, 3)]
+
+    assert [("judge", "node", "error", ()), ("peers", "port3", "warning", ())] == stand((JUDGE, small), (PEERS, odd()))
+    assert ["judge", "judge"] == [name for name, *_ in stand(*of_half, (PEERS, odd("netdev.mtu", "port0", "port1")))]
+    assert 5 == len(stand(*((JUDGE, fault(f"port{n}", severity="info")) for n in range(4)), (PEERS, odd())))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -25,17 +26,24 @@ def scan_text(folder: Path, text: str, name: str = "ibstat.txt") -> Report:
     return diagnose(open_source(str(folder), None), ScanPlan())[0]
 
 
+def guid_of(device: str) -> str:
+    """A GUID that no other adapter has."""
+    return f"0x94{crc32(device.encode()):014x}"
+
+
 def ibstat(*states: str, layer: str = "InfiniBand", name: str = "mlx5_{}") -> str:
     """An ibstat of one adapter per state."""
     blocks = []
     for number, state in enumerate(states):
         physical = {"Active": "LinkUp", "Down": "Polling", "Initializing": "LinkUp"}[state]
+        device = name.format(number)
+        guid = guid_of(device)
         blocks.append(
-            f"CA '{name.format(number)}'\n\tCA type: MT4129\n\tNumber of ports: 1\n\tFirmware version: 28.39.2048\n"
-            f"\tHardware version: 0\n\tNode GUID: 0x94{number:014x}\n\tSystem image GUID: 0x94{number:014x}\n"
+            f"CA '{device}'\n\tCA type: MT4129\n\tNumber of ports: 1\n\tFirmware version: 28.39.2048\n"
+            f"\tHardware version: 0\n\tNode GUID: {guid}\n\tSystem image GUID: {guid}\n"
             f"\tPort 1:\n\t\tState: {state}\n\t\tPhysical state: {physical}\n"
             f"\t\tRate: {400 if state == 'Active' else 10}\n\t\tBase lid: {number + 1}\n"
-            f"\t\tLMC: 0\n\t\tSM lid: 1\n\t\tCapability mask: 0xa651e848\n\t\tPort GUID: 0x94{number:014x}\n"
+            f"\t\tLMC: 0\n\t\tSM lid: 1\n\t\tCapability mask: 0xa651e848\n\t\tPort GUID: {guid}\n"
             f"\t\tLink layer: {layer}\n"
         )
     return "".join(blocks)
@@ -155,7 +163,7 @@ def virtual_functions(*guids: str, kind: str = "MT4126", physical: str = "LinkUp
     """An ibstat of virtual functions that are down."""
     text = ibstat(*["Down"] * len(guids)).replace("Physical state: Polling", f"Physical state: {physical}")
     for number, guid in enumerate(guids):
-        text = text.replace(f"Node GUID: 0x94{number:014x}", f"Node GUID: 0x{guid}")
+        text = text.replace(f"Node GUID: {guid_of(f'mlx5_{number}')}", f"Node GUID: 0x{guid}")
     return text.replace("MT4129", kind)
 
 
@@ -190,7 +198,9 @@ def test_virtual_functions_whose_wire_is_up_are_found_where_all_are_down(tmp_pat
 
 
 def test_virtual_functions_beside_physical_ones_are_for_guests(tmp_path: Path) -> None:
-    text = ibstat("Active", "Active") + virtual_functions("02", "03").replace("mlx5_", "mlx5_1")
+    text = ibstat("Active", "Active") + virtual_functions("02", "03").replace("mlx5_", "mlx5_1").replace(
+        "Port GUID: 0x94", "Port GUID: 0x95"
+    )
 
     assert [] == warnings_of(scan_text(tmp_path, text))
 

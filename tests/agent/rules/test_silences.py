@@ -203,3 +203,13 @@ def test_a_part_that_stands_alone_is_taken_apart_too() -> None:
 
     assert ("effect", "gpu", "critical", False) in rows(findings)
     assert ("middle", "gpu", "error", True) in rows(findings)
+
+
+def test_a_silence_with_a_field_is_for_that_field_alone() -> None:
+    """Of one rule for all fields of all parts; without a field it is for each of them."""
+    rows_ = rule("r", replace(OF_GPU, field="gpu.vbios", cause="gpu.vbios"), replace(OF_GPU, field="gpu.ecc"))
+    of_one, _ = judged([rows_], Silence("r", "x", field="gpu.vbios"))
+    of_all, _ = judged([rows_], Silence("r", "x"))
+
+    assert [("gpu.ecc", False), ("gpu.vbios", True)] == [(f.field, f.silenced is not None) for f in of_one]
+    assert all(finding.silenced for finding in of_all)

@@ -302,6 +302,10 @@ def metrics(
         (metrics(5, 1), {"replays": 5, "replay_rollovers": 1}),
         (metrics(0, 0), {"replays": 0, "replay_rollovers": 0}),
         (metrics((1 << 64) - 1, 3), {"replay_rollovers": 3}),
+        (metrics(5, 1, (1, 8), 3360), {"replays": 5, "replay_rollovers": 1}),
+        (metrics(5, 1, (1, 8)), {}),
+        (metrics(5, 1, size=3360), {}),
+        (metrics(5, 1, (1, 9), 3360), {}),
         (metrics(5, 1, (1, 6)), {}),
         (metrics(5, 1, (2, 7)), {}),
         (metrics(5, 1, size=2216), {}),
@@ -325,6 +329,10 @@ OFF = 0xFFFF
         (
             metrics(0, 0, rate=(16, 32), states=(1, 1, 1, 1, 1, 1, 1, 0)),
             XgmiPorts(16, 32, (*7 * ("active",), "inactive")),
+        ),
+        (
+            metrics(0, 0, (1, 8), 3360, rate=(16, 38), states=(1, 1, 1, 1, 1, 1, 1, 0)),
+            XgmiPorts(16, 38, (*7 * ("active",), "inactive")),
         ),
         (
             metrics(0, 0, rate=(16, 32), states=(1, 1, 1, 1, 1, 1, 1, OFF)),

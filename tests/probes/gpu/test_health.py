@@ -195,7 +195,7 @@ def test_xml_and_csv_name_the_same() -> None:
 
 def test_a_saved_text_of_a_bad_gpu_gives_every_finding(tmp_path: Path) -> None:
     """The folder of saved outputs has nothing else; the other three GPUs are well."""
-    slow = {"gpu-throttled", "gpu-power-limited", "gpu-clocks-limited", "gpu-persistence-off"}
+    slow = {"gpu-throttled", "gpu-power-limited", "gpu-clocks-limited"}
     repaired = re.sub(r"(Failure Occurred|Unrepairable Memory)( +): Yes", r"\1\2: No", HEALTH_TEXT)
     for text, rule in ((repaired, "gpu-ecc"), (HEALTH_TEXT, "gpu-remap-failed")):
         (tmp_path / "nvidia-smi_-q.txt").write_text(bad_text(text))
@@ -203,6 +203,7 @@ def test_a_saved_text_of_a_bad_gpu_gives_every_finding(tmp_path: Path) -> None:
 
         result = {finding.rule: finding for finding in report.findings if finding.subject == f"gpu:{ADDRESSES[1]}"}
         assert {*slow, rule} <= result.keys()
+        assert "gpu-persistence-off" in result["peer-differs"].absorbs[0]  # its peers have it on
         assert "gpu-remap-pending" in [name.split()[0] for name in result[rule].absorbs]
     assert {"gpu-ecc", "gpu-remap-pending"} == {name.split()[0] for name in result["gpu-remap-failed"].absorbs}
 

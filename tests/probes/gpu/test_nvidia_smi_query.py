@@ -338,3 +338,47 @@ def test_a_rack_and_rollovers_of_replays() -> None:
     assert (None, None) == (none.gpus[1].chassis_serial, none.gpus[1].slot)
     assert ("1824125002", "24") == (other.gpus[1].chassis_serial, other.gpus[1].slot)
     assert {"replay_rollovers": 2} == rack.gpus[1].pcie_counters == other.gpus[1].pcie_counters
+
+
+def _log(date: str, attached: int, **values: str) -> str:
+    """A log of `nvidia-smi -q` whose GPUs have these bus numbers and performance states."""
+    gpus = "".join(
+        f"GPU 00000000:{bus[1:]}:00.0\n    Product Name                  : NVIDIA H100\n"
+        f"    Performance State             : {state}\n"
+        for bus, state in values.items()
+    )
+    stamp = f"Timestamp                                 : {date}\n" if date else ""
+    return f"\n==============NVSMI LOG==============\n\n{stamp}Attached GPUs               : {attached}\n{gpus}"
+
+
+EARLY, LATE = "Tue Jul  7 08:12:38 2026", "Tue Jul 14 08:12:38 2026"
+
+
+@pytest.mark.parametrize(
+    ("logs", "states", "note"),
+    [
+        ((_log(EARLY, 1, b19="P8"), _log(LATE, 1, b19="P0")), [0], "2 logs; of what several state, that of 2026-07-14"),
+        ((_log(LATE, 1, b19="P0"), _log(EARLY, 1, b19="P8")), [0], "2 logs; "),
+        ((_log("", 1, b19="P8"), _log(EARLY, 1, b19="P0"), _log(LATE, 1, b19="P2")), [2], "2 logs; "),
+        ((_log(EARLY, 1, b19="P8"), _log("", 1, b19="P0")), [8], None),
+        ((_log("Tue Xyz 14 08:12:38 2026", 1, b19="P8"), _log(LATE, 1, b19="P0")), [8], None),
+        ((_log(EARLY, 2, b19="P8", b3b="P8"), _log(LATE, 1, b19="P0")), [0], "GPU 00000000:3b:00.0 is in an earlier"),
+        ((_log(EARLY, 2, b19="P8"), _log(LATE, 2, b3b="P0")), [0, 8], "2 logs; "),
+    ],
+)  # fmt: skip
+def test_of_several_logs_the_latest_is_used(logs: tuple[str, ...], states: list[int], note: str | None) -> None:
+    """By its own date, wherever it stands; what only an earlier one describes is added where the latest is a part."""
+    facts, missing = nvidia_smi_query.parse_text("".join(logs))
+
+    assert states == [gpu.pstate for gpu in facts.gpus]
+    assert (note or "") in (missing or "")
+    assert (missing is None) == (note is None)
+
+
+def test_a_value_that_is_cut_at_the_end_of_the_first_log_is_left_out() -> None:
+    """The text ends in an earlier log: its last line may be half of a value."""
+    facts, _ = nvidia_smi_query.parse_text(
+        _log(LATE, 1, b19="P0") + _log(EARLY, 1, b19="P8") + "    Serial Number    : 16"
+    )
+
+    assert [(0, None)] == [(gpu.pstate, gpu.serial) for gpu in facts.gpus]

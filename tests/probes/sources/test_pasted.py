@@ -260,6 +260,15 @@ def test_a_second_output_of_a_command_is_named(tmp_path: Path) -> None:
     assert ("issue.md, line 9: lsmod: an earlier one is used",) == host.unread
 
 
+def test_several_logs_of_nvidia_smi_are_read_together(tmp_path: Path) -> None:
+    """Each has a date, by which its reader chooses."""
+    idle, busy = (f"==============NVSMI LOG==============\n\nTimestamp : {day}\n" for day in ("x", "y"))
+    host = opened(tmp_path, f"$ nvidia-smi -q\n{idle}$ nvidia-smi -q\n{busy}")
+
+    assert idle + busy == host.run("nvidia-smi", "-q").stdout
+    assert () == host.unread
+
+
 def test_what_no_reader_knows_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """On stderr, where a scan says it; commands that are none of ours are not."""
     table = "+------+\n| NVIDIA-SMI 535.1    Driver Version: 535.1 |\n+------+\n"

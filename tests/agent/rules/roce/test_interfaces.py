@@ -79,7 +79,8 @@ def test_rails_that_differ_are_one_error() -> None:
     assert ("node", "error", "rails") == (fault.subject, fault.severity, fault.cause)
     assert fault.summary.endswith("mlx5_1/1 (eth1) 1024")
     assert 4 == len(fault.evidence)
-    assert [("roce-mtu-small", ["roce-mtu-mismatch node"])] == [(f.rule, f.absorbs) for f in findings]
+    explained = [f"peer-differs netdev:{nic_id(1)}", "roce-mtu-mismatch node"]
+    assert [("roce-mtu-small", explained)] == [(f.rule, f.absorbs) for f in findings]
 
 
 @pytest.mark.parametrize("mtu", [4192, 4220, 9000])

@@ -54,7 +54,7 @@ def test_it_explains_what_follows_of_it() -> None:
     """A rail that differs, and a switch that announces another class, are the same fault."""
     (result,) = [row for row in told(CAUSES["roce-pfc-off"]()) if row[1] != "info"]
 
-    assert ["roce-lossy", "roce-pfc-nic-asymmetry", "roce-pfc-switch-mismatch"] == sorted(result[3])
+    assert ["peer-differs", "roce-lossy", "roce-pfc-nic-asymmetry", "roce-pfc-switch-mismatch"] == sorted(result[3])
 
 
 def test_every_port_is_one_finding_and_some_are_some() -> None:

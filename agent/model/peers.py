@@ -1,0 +1,87 @@
+"""What equal parts of a machine have alike: each field of the model says it in its own declaration.
+
+    vbios: Annotated[str | None, usual("VBIOS version")] = None
+
+`equal`: a job can feel a difference. `usual`: a difference is worth a note. `unique`: no two parts have the same value.
+`free`: parts may differ, and why. A field whose type is a struct of the model has no word: each of its fields has one.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+
+import msgspec
+
+FREE: Mapping[str, str] = MappingProxyType(
+    {
+        "identity": "identifies the part or its product",
+        "name": "a name or a number that software gave",
+        "place": "follows from where the part is",
+        "use": "what the part is used for",
+        "intent": "state: whether it is meant to be up decides",
+        "state": "a state or an event, which rules judge by itself",
+        "traffic": "depends on traffic",
+        "counter": "a count: compared as a count, not as a setting",
+        "measured": "a measured value: temperature, power, light",
+        "power": "depends on power saving",
+        "clock": "depends on clocks",
+        "derived": "another field has it too",
+        "evidence": "how a fact was read",
+        "host": "one per host",
+        "catalogue": "what the part can do, by its product",
+    }
+)
+
+
+class PeerWord(msgspec.Struct, frozen=True):
+    """How a field compares among peers."""
+
+    word: str  # equal | usual | unique | free
+    title: str = ""  # of the field, in a sentence
+    unit: str = ""
+    mixed_boards: bool = False  # parts of different boards have it alike, too
+    shared: bool = False  # unique among boards: all parts of a board have the same
+    tolerance: float = 0.0  # share of the usual value by which a number may differ
+    without: tuple[str, ...] = ()  # keys of a table that are not compared
+    reason: str = ""  # of `free`
+
+
+def equal(title: str, unit: str = "", *, without: tuple[str, ...] = ()) -> PeerWord:
+    """Of parts of one product: a minority with another value is a warning. `without`: keys that may differ."""
+    return PeerWord("equal", title, unit, without=without)
+
+
+def setting(title: str, unit: str = "") -> PeerWord:
+    """Equal, and alike on parts of different boards: an operator sets it."""
+    return PeerWord("equal", title, unit, mixed_boards=True)
+
+
+def usual(title: str, unit: str = "", *, tolerance: float = 0.0) -> PeerWord:
+    """Of parts of one product: a minority with another value is a note."""
+    return PeerWord("usual", title, unit, tolerance=tolerance)
+
+
+def unique(title: str, *, shared: bool = False) -> PeerWord:
+    """Two parts with the same value are an error. `shared`: all parts of one board have the same value."""
+    return PeerWord("unique", title, shared=shared)
+
+
+def free(reason: str) -> PeerWord:
+    """Not compared, for a reason of `FREE`."""
+    return PeerWord("free", reason=reason)
+
+
+@cache
+def list_words(struct: type) -> dict[str, PeerWord]:
+    """The word of each field of a struct that has one."""
+    hints = typing.get_type_hints(struct, include_extras=True)
+    words = {name: find_word(hints[name]) for name in struct.__struct_fields__}  # type: ignore[attr-defined]
+    return {name: word for name, word in words.items() if word is not None}
+
+
+def find_word(hint: object) -> PeerWord | None:
+    """The word in an annotation."""
+    return next((extra for extra in getattr(hint, "__metadata__", ()) if isinstance(extra, PeerWord)), None)

@@ -1,0 +1,84 @@
+"""A node whose GPUs are of one kind but for a few: an exchanged part of another model."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from agent.model.finding import Evidence
+from agent.model.gpu import Gpu
+from agent.model.reasons import Reason
+from agent.rules.context import RuleContext
+from agent.rules.devices import find_function, gpu_model, report_no_gpu, unreachable_reason
+from agent.rules.peers.parts import Part
+from agent.rules.peers.voting import vote
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import join_labels
+
+_COMPUTE = ("0x0302", "0x1200")  # PCI classes without a display: a card for a screen is another thing
+_ENOUGH = 4  # GPUs in which one can be the odd one out
+
+
+@rule("gpu-model-mixed")
+def gpu_model_mixed(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_gpu(case)
+    groups: dict[tuple[str, str], list[Gpu]] = defaultdict(list)
+    for gpu in case.topology.gpus:
+        silent = _not_judged(case, gpu)
+        if silent:
+            yield silent
+        else:
+            groups[gpu.vendor or "", gpu.compute_capability or ""].append(gpu)
+    for gpus in groups.values():
+        yield from _judge(case, gpus)
+
+
+def _not_judged(case: RuleContext, gpu: Gpu) -> Result | None:
+    subject, function = f"gpu:{gpu.id}", find_function(case, gpu)
+    if case.profile:
+        return NotApplicable(subject, Reason("judged-elsewhere", detail="the profile states which GPUs there are"))
+    if absent := unreachable_reason(function):
+        return NotApplicable(subject, absent)
+    if "vgpu" in (gpu.virtualization or "").lower():
+        return NotApplicable(subject, Reason("guest", detail="a virtual GPU"))
+    if gpu.name is None or gpu.compute_capability is None:
+        return Unknown(subject, Reason("not-known", fact="its model or compute capability"))
+    if function is None or function.class_code is None:
+        return Unknown(subject, case.bus_unread or Reason("not-known", fact="its PCI class"))
+    if not function.class_code.startswith(_COMPUTE):
+        return NotApplicable(subject, Reason("other-kind", detail="a GPU with a display"))
+    return None
+
+
+def _judge(case: RuleContext, gpus: Sequence[Gpu]) -> Iterator[Result]:
+    models = [gpu_model(case, gpu) for gpu in gpus]
+    if len(gpus) < _ENOUGH:
+        alone = Reason("nothing-to-compare", detail="too few GPUs of its compute capability")
+        yield from (NotApplicable(f"gpu:{gpu.id}", alone) for gpu in gpus)
+        return
+    parts = [Part("gpu", gpu.id, gpu.label, gpu, frozenset(), gpu.id, order=gpu.pci or gpu.id) for gpu in gpus]
+    verdict = vote(models, parts) if len(set(models)) > 1 else None
+    is_mixed = verdict is not None and not verdict.halves and not verdict.pattern
+    odd = {gpus[n].id for n in verdict.odd} if verdict and is_mixed else set()
+    yield from (Pass(f"gpu:{gpu.id}") for gpu in gpus if gpu.id not in odd)
+    if odd:
+        yield _fail([gpu for gpu in gpus if gpu.id in odd], [gpu for gpu in gpus if gpu.id not in odd])
+
+
+def _fail(odd: Sequence[Gpu], usual: Sequence[Gpu]) -> Fail:
+    single = len(odd) == 1
+    names = join_labels(list(dict.fromkeys(gpu.name or "" for gpu in odd)))
+    return Fail(
+        subject=f"gpu:{odd[0].id}" if single else "node",
+        label=odd[0].label if single else "node",
+        summary=f"{names}{'' if single else f' on {join_labels([gpu.label for gpu in odd])}'}; the other {len(usual)} "
+        f"GPUs are {usual[0].name}",
+        impact="Jobs on all GPUs have the memory and the pace of the weakest model, and what fits the others may fail "
+        "here.",
+        evidence=tuple(
+            Evidence(what=f"model of {gpu.label}", value=gpu.name or "", source="nvidia-smi -L")
+            for gpu in (*odd, *usual[:1])
+        ),
+        cause="model",
+        places=frozenset(device for gpu in odd for device in (gpu.id, gpu.pci) if device),
+    )

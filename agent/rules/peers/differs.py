@@ -1,0 +1,211 @@
+"""Parts whose setting or property differs from that of their peers: one rule for every field of the model."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from agent.model.finding import Evidence
+from agent.model.reasons import Reason
+from agent.rules.context import RuleContext
+from agent.rules.devices import one_level_lower
+from agent.rules.peers.comparing import Difference, compare_parts
+from agent.rules.peers.parts import Part, list_parts
+from agent.rules.peers.voting import is_irregular
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import join_labels
+
+_ANSWERED = ("gpu", "nic", "port", "netdev")  # kinds that have an answer for each part, not only for a fault
+_SHOWN = 8
+_NOUNS = {
+    "gpu": "GPUs", "link": "links", "pci": "PCI functions", "nic": "NICs", "port": "ports", "netdev": "interfaces",
+    "npu": "NPU ports", "cxl": "expanders", "numa": "NUMA nodes",
+}  # fmt: skip
+_SITUATIONS = {
+    **dict.fromkeys(("gpu", "link"), "gpu-setting"),
+    **dict.fromkeys(("nic", "port", "netdev"), "port-setting"),
+}
+_IMPACTS = {
+    "gpu": "A job on all GPUs runs at the pace of the slowest one, and no setting of the job explains this difference.",
+    "network": "Traffic over this path is handled differently from that of its peers: collectives run at the pace of "
+    "the slowest path.",
+    "numa": "What runs on this socket has less memory, or fewer memory channels.",
+}
+_CHOICE = "None by itself: the values follow an order, so they look chosen."
+_NOTE = "None by itself: a suspect where this part behaves differently from its peers."
+
+
+@rule("peer-differs")
+def peer_differs(case: RuleContext) -> Iterator[Result]:
+    groups: dict[tuple[str, str], list[Part]] = defaultdict(list)
+    parts: list[Part] = []
+    for part in case.once(list_parts):
+        if isinstance(part, Part):
+            parts.append(part)
+            groups[part.kind, part.role].append(part)
+        elif part.is_open:
+            yield Unknown(part.subject, part.reason)
+        else:
+            yield NotApplicable(part.subject, part.reason)
+    differing: set[str] = set()
+    compared: set[str] = set()
+    for group in groups.values():
+        if len(group) > 1:
+            compared |= _list_compared(group)
+            for difference in compare_parts(group, case.settings.free_fields):
+                fault = _describe(difference)
+                differing |= {part.subject for part in fault.parts} | {fault.subject}
+                yield fault
+    for part in parts:
+        if part.kind in _ANSWERED and part.subject not in differing:
+            alone = Reason("nothing-to-compare", detail="no other part of its kind")
+            yield Pass(part.subject) if part.subject in compared else NotApplicable(part.subject, alone)
+
+
+def _list_compared(group: Sequence[Part]) -> set[str]:
+    """The parts that have a peer: settings of NICs are compared across boards, all else within a product."""
+    products = Counter(part.product for part in group)
+    return {part.subject for part in group if part.role or products[part.product] > 1}
+
+
+def _describe(difference: Difference) -> Fail:
+    odd = [difference.parts[n] for n in difference.vote.odd]
+    faults = [_fail_part(difference, n) for n in difference.vote.odd]
+    if len(faults) == 1:
+        return faults[0]
+    word, some = difference.field.word, odd[0]
+    return Fail(
+        subject="node",
+        label="node",
+        summary=f"{word.title} differs among {len(difference.parts)} {_name_peers(some)}: {_list_values(difference)}"
+        + (f" (by {difference.vote.pattern})" if difference.vote.pattern else ""),
+        impact=faults[0].impact,
+        evidence=_list_evidence(difference),
+        severity=faults[0].severity,
+        confidence=faults[0].confidence,
+        cause=faults[0].cause,
+        situation=_SITUATIONS.get(some.kind, ""),
+        field=faults[0].field,
+        places=frozenset().union(*(fault.places for fault in faults)),
+        peers=faults[0].peers,
+        parts=tuple(faults),
+    )
+
+
+def _fail_part(difference: Difference, number: int) -> Fail:
+    part, word, result = difference.parts[number], difference.field.word, difference.vote
+    severity, confidence = _weigh(difference)
+    path = f"{part.kind}.{difference.field.path}"
+    usual = difference.values[result.usual[0]]
+    mine, theirs = format_difference(difference.values[number], usual, word.unit)
+    others = (
+        f"the other {len(result.usual)} {_name_peers(part)}"
+        if len(result.usual) > 1
+        else difference.parts[result.usual[0]].label
+    )
+    return Fail(
+        subject=part.subject,
+        label=part.label,
+        summary=f"{word.title} is {mine} ({others}: {theirs})",
+        impact=_choose_impact(part, severity, result.pattern),
+        evidence=_list_evidence(difference, number),
+        severity=severity,
+        confidence=confidence,
+        cause=path,
+        situation=_SITUATIONS.get(part.kind, ""),
+        field=path,
+        places=part.ids,
+        peers=frozenset(difference.parts[n].key for n in result.usual),
+    )
+
+
+def _weigh(difference: Difference) -> tuple[str, str]:
+    """Severity and confidence: all alike is a choice, a minority is a fault, halves are one only without an order."""
+    part, result = difference.parts[0], difference.vote
+    if difference.field.word.word == "usual" or result.pattern or (result.halves and not is_irregular(result)):
+        return "info", "high"
+    severity = one_level_lower("warning") if part.role.startswith("storage") else "warning"
+    return severity, "low" if result.halves else "high"
+
+
+def _choose_impact(part: Part, severity: str, pattern: str) -> str:
+    if pattern:
+        return _CHOICE
+    if severity == "info":
+        return _NOTE
+    return _IMPACTS.get("numa" if part.kind == "numa" else "network" if part.role else "gpu", "")
+
+
+def _name_peers(part: Part) -> str:
+    role = part.role.partition(" ")[2] or part.role
+    return f"{role} {_NOUNS[part.kind]}" if role else _NOUNS[part.kind]
+
+
+def _list_values(difference: Difference) -> str:
+    labels: dict[str, list[str]] = defaultdict(list)
+    for part, value in zip(difference.parts, difference.values, strict=True):
+        labels[format_value(value, difference.field.word.unit)].append(part.label)
+    rows = sorted(labels.items(), key=lambda row: -len(row[1]))
+    return "; ".join(f"{value} on {join_labels(some)}" for value, some in rows[:_SHOWN])
+
+
+def _list_evidence(difference: Difference, number: int | None = None) -> tuple[Evidence, ...]:
+    """The value of the odd parts, then of peers."""
+    first = difference.vote.odd if number is None else (number,)
+    numbers = [*first[:_SHOWN], *difference.vote.usual[: max(1, _SHOWN - len(first))]]
+    word = difference.field.word
+    return tuple(
+        Evidence(
+            what=f"{word.title} of {difference.parts[n].label}",
+            value=format_value(difference.values[n], word.unit),
+            source=_find_source(difference.parts[n], difference.field.path),
+        )
+        for n in numbers
+    )
+
+
+def _find_source(part: Part, path: str) -> str:
+    """The command that shows it."""
+    row = part.row
+    if part.kind == "pci":
+        return f"lspci -vvv -s {row.id}"
+    if part.kind == "netdev":
+        tools = {"qos": "dcb -j ets show dev {}", "pause": "ethtool -a {}", "fec": "ethtool --show-fec {}",
+                 "module": "ethtool -m {}", "neighbor": "lldpctl {}", "arp": "sysctl net.ipv4.conf.{}"}  # fmt: skip
+        return tools.get(path.partition(".")[0], "ip -d link show {}").format(row.label)
+    return {
+        "gpu": "nvidia-smi -q",
+        "link": "nvidia-smi nvlink -s",
+        "nic": "ibv_devinfo -v",
+        "port": "ibv_devinfo -v",
+        "npu": "/etc/hccn.conf",
+        "cxl": "cxl list -vv",
+        "numa": "numactl -H",
+    }[part.kind]
+
+
+def format_difference(one: Any, other: Any, unit: str) -> tuple[str, str]:
+    """Two values; of tables what they do not have in common."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        keys = sorted(key for key in {**one, **other} if one.get(key) != other.get(key))
+        return tuple(  # type: ignore[return-value]
+            ", ".join(f"{key} {format_value(table[key], unit)}" for key in keys[:_SHOWN] if key in table)
+            or "none of them"
+            for table in (one, other)
+        )
+    return format_value(one, unit), format_value(other, unit)
+
+
+def format_value(value: Any, unit: str = "") -> str:
+    """As a person would write it."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, list):
+        if value and all(isinstance(entry, bool) for entry in value):
+            return ",".join(str(n) for n, entry in enumerate(value) if entry) or "none"
+        return ",".join(map(format_value, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {format_value(entry)}" for key, entry in list(value.items())[:_SHOWN])
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{text}{'' if unit == '%' else ' '}{unit}" if unit else text

@@ -1,0 +1,75 @@
+"""The fields of a struct of the model that are compared, with the fields of what it holds, and their values."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Iterator
+from functools import cache
+from operator import attrgetter
+from types import UnionType
+from typing import Any
+
+import msgspec
+
+from agent.model.peers import PeerWord, list_words
+
+Value = Any  # of a field: a scalar, a list or a table
+
+
+class Field(msgspec.Struct, frozen=True):
+    """One field, by its path from the part that has it: "qos.trust"."""
+
+    path: str
+    word: PeerWord
+    parent: tuple[str, ...]  # the fields that lead to the struct with the field
+
+    def read(self, part: object) -> Value:
+        """The value of a part; None where it is not known."""
+        for name in self.parent:
+            part = getattr(part, name)
+            if part is None:
+                return None
+        value = getattr(part, self.path.rpartition(".")[2])
+        if value is None or value == [] or value == {} or value == "":
+            return None
+        if self.word.without and isinstance(value, dict):
+            return {key: entry for key, entry in value.items() if key not in self.word.without}
+        return value
+
+
+@cache
+def list_fields(struct: Any, word: str) -> tuple[Field, ...]:
+    """The fields with a word of a struct, and of the structs that it holds one of."""
+    return tuple(field for field in _walk(struct, ()) if field.word.word == word)
+
+
+def _walk(struct: type, parent: tuple[str, ...]) -> Iterator[Field]:
+    words = list_words(struct)
+    hints = typing.get_type_hints(struct)
+    for name in struct.__struct_fields__:  # type: ignore[attr-defined]
+        if name in words:
+            yield Field(".".join((*parent, name)), words[name], parent)
+        elif (inner := _find_struct(hints[name])) is not None:
+            yield from _walk(inner, (*parent, name))
+
+
+def _find_struct(hint: Any) -> type | None:
+    """The struct that a field holds one of; None for lists of them, whose members are parts by themselves."""
+    choices = (
+        typing.get_args(hint) if isinstance(hint, UnionType) or typing.get_origin(hint) is typing.Union else (hint,)
+    )
+    structs = [choice for choice in choices if isinstance(choice, type) and issubclass(choice, msgspec.Struct)]
+    return structs[0] if structs else None
+
+
+def read_all(field: Field, parts: list[Any]) -> list[Value] | None:
+    """The values of all parts; None where all that are known are the same."""
+    try:
+        values = list(map(attrgetter(field.path), parts))
+    except AttributeError:  # one of them has not the struct with the field
+        values = []
+    if values and values.count(values[0]) == len(values):  # most are
+        return None
+    values = [field.read(part) for part in parts]
+    known = [value for value in values if value is not None]
+    return None if len(known) < 2 or known.count(known[0]) == len(known) else values

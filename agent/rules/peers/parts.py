@@ -1,0 +1,244 @@
+"""The parts of a node that have peers: what each is, where it is, and with which others it is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from agent.model.gpu import Gpu, GpuLink, NpuPort
+from agent.model.nic import Netdev, Nic, Port
+from agent.model.node import NumaNode
+from agent.model.pci import CxlDevice, PciFunction
+from agent.model.reasons import Reason
+from agent.rules.cabling import position_on_card
+from agent.rules.context import RuleContext
+from agent.rules.devices import (
+    device_label,
+    find_device_id,
+    find_function,
+    gpu_model,
+    location_unknown,
+    unreachable_reason,
+)
+from agent.rules.peers.fields import list_fields
+
+ROLES = ("rail", "storage")  # of NICs that are compared
+_DOWN = ("down", "notpresent", "lowerlayerdown", "dormant")
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One part. `row`: the struct of the model that has its fields."""
+
+    kind: str  # gpu | link | pci | port-above | nic | port | netdev | npu | cxl | numa: begins the names of its fields
+    subject: str
+    label: str
+    row: Any
+    ids: frozenset[str]  # at which findings of other rules about it are
+    key: str  # the one of them that is its own
+    role: str = ""  # rail | storage, of what belongs to NICs
+    product: str = ""  # the board or model
+    position: tuple[Any, ...] = ()  # on its card
+    socket: int | None = None
+    order: str = ""  # by which it stands between its peers
+
+
+class Skipped(msgspec.Struct, frozen=True):
+    """A part that is not compared, and why."""
+
+    subject: str
+    reason: Reason
+    is_open: bool = False  # the reason is that something is not known
+
+
+_STRUCTS: dict[str, type] = {
+    "gpu": Gpu, "link": GpuLink, "pci": PciFunction, "nic": Nic, "port": Port, "netdev": Netdev, "npu": NpuPort,
+    "cxl": CxlDevice, "numa": NumaNode,
+}  # fmt: skip
+
+
+def list_compared_fields() -> frozenset[str]:
+    """The names of all fields that are compared: "netdev.mtu"."""
+    kinds = [(kind, struct, word) for kind, struct in _STRUCTS.items() for word in ("equal", "usual", "unique")]
+    return frozenset(f"{kind}.{field.path}" for kind, struct, word in kinds for field in list_fields(struct, word))
+
+
+def list_parts(case: RuleContext) -> Iterator[Part | Skipped]:
+    """Every part of the node that may have peers, GPUs first."""
+    for gpu in case.topology.gpus:
+        yield from _list_gpu_parts(case, gpu)
+    for nic in case.topology.nics:
+        yield from _list_nic_parts(case, nic)
+    yield from _list_stacked_netdevs(case)
+    yield from _list_other_parts(case)
+
+
+def _list_gpu_parts(case: RuleContext, gpu: Gpu) -> Iterator[Part | Skipped]:
+    subject, function = f"gpu:{gpu.id}", find_function(case, gpu)
+    absent = unreachable_reason(function)
+    if absent:
+        yield Skipped(subject, absent)
+        return
+    if "vgpu" in (gpu.virtualization or "").lower() or gpu.driver_state == "vfio":
+        yield Skipped(subject, Reason("guest", detail="a virtual GPU, or one for a virtual machine"))
+        return
+    model = gpu_model(case, gpu)
+    if not model:
+        yield Skipped(subject, Reason("not-known", fact="its product"), is_open=True)
+        return
+    ids = frozenset(filter(None, (gpu.id, gpu.pci)))
+    sliced = gpu.mig is not None and bool(gpu.mig.current)
+    # memory and its window are those of the instances then
+    row = msgspec.structs.replace(gpu, bar1_mib=None, memory_mib=None) if sliced else gpu
+    order = gpu.pci or gpu.id
+    yield Part("gpu", subject, gpu.label, row, ids, gpu.id, "", model, (), gpu.numa_node, order)
+    for link in gpu.links:
+        if link.state == "active":
+            place = f"{gpu.id}/{link.link}"
+            at = ids | {f"{device}/{link.link}" for device in ids}
+            label = f"{gpu.label} link {link.link}"
+            yield Part("link", f"link:{place}", label, link, at, place, "", f"{model} {link.protocol}", order=order)
+    yield from _list_functions(case, function, "", model, (), gpu.numa_node)
+
+
+def _list_functions(
+    case: RuleContext,
+    function: PciFunction | None,
+    role: str,
+    product: str,
+    position: tuple[Any, ...],
+    socket: int | None,
+) -> Iterator[Part]:
+    """The PCI function of a device."""
+    if function is None or case.virtual_machine or function.driver == "vfio-pci":
+        return
+    ids, label = frozenset({function.id}), device_label(case, function.id)
+    yield Part(
+        "pci", f"pci:{function.id}", label, function, ids, function.id, role, product, position, socket, function.id
+    )
+
+
+def _list_nic_parts(case: RuleContext, nic: Nic) -> Iterator[Part | Skipped]:
+    function = find_function(case, nic)
+    why = _why_not_compared(case, nic, function)
+    netdevs = [netdev for netdev in case.topology.netdevs if netdev.nic == nic.id]
+    if why is not None:
+        yield why
+        if why.is_open:
+            yield from (Skipped(f"port:{nic.id}/{port.port}", why.reason, is_open=True) for port in nic.ports)
+            yield from (Skipped(f"netdev:{netdev.id}", why.reason, is_open=True) for netdev in netdevs)
+        return
+    pci, socket = nic.pci or nic.id, nic.numa_node
+    ids, product = frozenset({nic.id, pci}), find_device_id(case, nic) or nic.model or nic.board_id or ""
+    place = position_on_card(nic, 1)
+    if any(port.state == "ACTIVE" for port in nic.ports):
+        yield Part("nic", f"pci:{pci}", nic.label, nic, ids, nic.id, nic.role, product, place, socket, pci)
+        yield from _list_functions(case, function, nic.role, product, place, socket)
+    for port in nic.ports:
+        key = f"{nic.id}/{port.port}"
+        if port.state == "ACTIVE":
+            at, place, order = ids | {key}, position_on_card(nic, port.port), f"{pci}/{port.port}"
+            label, role = f"{nic.label}/{port.port}", f"{nic.role} {port.link_layer or ''}".strip()
+            yield Part("port", f"port:{key}", label, port, at, key, role, product, place, socket, order)
+    for netdev in netdevs:
+        if _is_compared(case, nic, netdev):
+            at, place = ids | {netdev.id}, _find_position(nic, netdev)
+            order = f"{pci} {netdev.label}"
+            yield Part(
+                "netdev",
+                f"netdev:{netdev.id}",
+                netdev.label,
+                netdev,
+                at,
+                netdev.id,
+                nic.role,
+                product,
+                place,
+                socket,
+                order,
+            )
+
+
+def _why_not_compared(case: RuleContext, nic: Nic, function: PciFunction | None) -> Skipped | None:
+    subject, absent = f"pci:{nic.pci or nic.id}", unreachable_reason(function)
+    if nic.software or nic.limited:
+        return Skipped(subject, Reason("other-kind", detail="not a NIC for jobs"))
+    if absent:
+        return Skipped(subject, absent)
+    if case.virtual_machine or nic.virtual_function:
+        return Skipped(subject, Reason("guest", detail="a virtual function or machine: the provider sets it"))
+    if nic.role == "unknown" and (why := location_unknown(case, nic)):
+        return Skipped(subject, Reason("role-not-known", why=why), is_open=True)
+    if nic.role not in ROLES:
+        return Skipped(subject, Reason("by-design", detail=f"role {nic.role}: nothing is expected of it"))
+    return None
+
+
+def _is_compared(case: RuleContext, nic: Nic, netdev: Netdev) -> bool:
+    """Whether an interface is up and of Ethernet: IPoIB carries nothing of RDMA."""
+    if netdev.admin_up is False or (netdev.operstate or "").lower() in _DOWN or netdev.vlan:
+        return False
+    port = _find_port(nic, netdev)
+    return port is None or (port.link_layer != "InfiniBand" and port.state in ("ACTIVE", None))
+
+
+def _find_port(nic: Nic, netdev: Netdev) -> Port | None:
+    return next((port for port in nic.ports if netdev.label in port.netdevs), None)
+
+
+def _find_position(nic: Nic, netdev: Netdev) -> tuple[Any, ...]:
+    port = _find_port(nic, netdev)
+    return position_on_card(nic, port.port if port else 1)
+
+
+def _list_stacked_netdevs(case: RuleContext) -> Iterator[Part]:
+    """VLANs and bonds above the interfaces of NICs that are compared."""
+    for netdev in case.topology.netdevs:
+        below = _find_nic_below(case, netdev) if netdev.vlan or netdev.bond is not None else None
+        if below is None or below.role not in ROLES or netdev.admin_up is False:
+            continue
+        kind = "VLAN" if netdev.vlan else "bond"
+        order, ids = f"{below.pci or below.id} {netdev.label}", frozenset({netdev.id, below.id})
+        yield Part(
+            "netdev", f"netdev:{netdev.id}", netdev.label, netdev, ids, netdev.id, f"{below.role} {kind}", kind,
+            (), below.numa_node, order,
+        )  # fmt: skip
+
+
+def _find_nic_below(case: RuleContext, netdev: Netdev) -> Nic | None:
+    """The NIC below a VLAN or bond; of several the first."""
+    for _ in range(3):  # a VLAN of a bond of an interface
+        if netdev.vlan:
+            names = [str(netdev.vlan.get("parent"))]
+        elif netdev.bond is not None:
+            names = [one.label for one in case.topology.netdevs if one.master == netdev.label]
+        else:
+            return case.nics.get(netdev.nic or "")
+        below = next((case.netdevs[name] for name in sorted(names) if name in case.netdevs), None)
+        if below is None:
+            return None
+        netdev = below
+    return None
+
+
+def _list_other_parts(case: RuleContext) -> Iterator[Part]:
+    """Ports inside NPUs, CXL expanders, and the memory of sockets."""
+    ports = case.topology.ascend.ports if case.topology.ascend else []
+    for port in ports:
+        ids = frozenset(filter(None, (port.gpu, port.nic, f"npu-{port.npu}")))
+        order = f"{port.npu:06}"
+        subject = f"gpu:{port.gpu}" if port.gpu else f"npu:{port.npu}"
+        yield Part("npu", subject, f"NPU {port.npu}", port, ids, f"npu-{port.npu}", "rail", "NPU", order=order)
+    for device in case.topology.cxl.devices if case.topology.cxl else []:
+        function = case.functions.get(device.id)
+        if function is not None and device.memdev is not None:
+            product = f"{function.vendor}:{function.device}:{function.subsystem_vendor}:{function.subsystem_device}"
+            label, ids = device_label(case, device.id), frozenset({device.id})
+            yield Part(
+                "cxl", f"pci:{device.id}", label, device, ids, device.id, "", product, (), device.numa_node, device.id
+            )
+    for node in case.node.numa_nodes:
+        if node.cpus and not case.virtual_machine:
+            label, ids = f"NUMA node {node.id}", frozenset({f"numa-{node.id}"})
+            yield Part("numa", "node", label, node, ids, f"numa-{node.id}", order=f"{node.id:06}")

@@ -1,0 +1,147 @@
+"""Changes of one field of one part of a machine, or of all parts of its group, made from the peer table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from agent.config import Configuration
+from agent.diagnose import build_context
+from agent.model.report import Report
+from agent.model.topology import Topology
+from agent.rules.context import RuleContext
+from agent.rules.peers.fields import Field, list_fields
+from agent.rules.peers.outliers import COUNTERS
+from agent.rules.peers.parts import Part, list_parts
+
+LEAST = 3  # parts of a group in which one can be the odd one out
+
+
+class Mutation(msgspec.Struct, frozen=True):
+    """A field of a group of parts, whose values are the same."""
+
+    field: Field
+    group: tuple[Part, ...]
+
+    @property
+    def path(self) -> str:
+        """The field as findings have it."""
+        return f"{self.group[0].kind}.{self.field.path}"
+
+
+def context_of(report: Report) -> RuleContext:
+    """The report as rules receive it."""
+    return build_context(report, Configuration(), report.platform, None)
+
+
+def list_mutations(case: RuleContext, word: str) -> Iterator[Mutation]:
+    """Every field with a word of each group of the machine that has one value."""
+    groups: dict[tuple[Any, ...], list[Part]] = {}
+    for part in list_parts(case):
+        if isinstance(part, Part):
+            groups.setdefault((part.kind, part.role, part.product, part.position), []).append(part)
+    for group in groups.values():
+        for field in list_fields(type(group[0].row), word):
+            values = [field.read(part.row) for part in group]
+            if (
+                len(group) >= LEAST
+                and None not in values
+                and (word == "unique" or values.count(values[0]) == len(values))
+            ):
+                yield Mutation(field, tuple(group))
+
+
+def mutate(case: RuleContext, mutation: Mutation, parts: Sequence[Part], value: Any) -> RuleContext:
+    """The same machine with a value at some of the parts."""
+    topology = case.topology
+    nodes = case.node.numa_nodes
+    for part in parts:
+        row = _set(part.row, mutation.field.path.split("."), value)
+        if part.kind == "numa":
+            nodes = [row if node.id == row.id else node for node in nodes]
+        else:
+            topology = _put(topology, part, row)
+    return replace(case, topology=topology, node=replace(case.node, numa_nodes=nodes))
+
+
+def _put(topology: Topology, part: Part, row: Any) -> Topology:
+    if part.kind in ("gpu", "nic", "netdev", "pci"):
+        table = {"gpu": "gpus", "nic": "nics", "netdev": "netdevs", "pci": "pci"}[part.kind]
+        return replace(topology, **{table: [row if one.id == row.id else one for one in getattr(topology, table)]})
+    device, _, number = part.key.partition("/")
+    if part.kind == "port":
+        nics = [
+            replace(nic, ports=[row if str(port.port) == number else port for port in nic.ports])
+            if nic.id == device else nic
+            for nic in topology.nics
+        ]  # fmt: skip
+        return replace(topology, nics=nics)
+    if part.kind == "link":
+        gpus = [
+            replace(gpu, links=[row if str(link.link) == number else link for link in gpu.links])
+            if gpu.id == device else gpu
+            for gpu in topology.gpus
+        ]  # fmt: skip
+        return replace(topology, gpus=gpus)
+    if part.kind == "cxl":
+        assert topology.cxl is not None
+        return replace(topology, cxl=replace(topology.cxl, devices=_exchange(topology.cxl.devices, row, "id")))
+    assert topology.ascend is not None
+    return replace(topology, ascend=replace(topology.ascend, ports=_exchange(topology.ascend.ports, row, "npu")))
+
+
+def _exchange(rows: Sequence[Any], row: Any, key: str) -> list[Any]:
+    return [row if getattr(one, key) == getattr(row, key) else one for one in rows]
+
+
+def _set(row: Any, path: Sequence[str], value: Any) -> Any:
+    if len(path) == 1:
+        return replace(row, **{path[0]: value})
+    return replace(row, **{path[0]: _set(getattr(row, path[0]), path[1:], value)})
+
+
+def other_value(value: Any) -> Any:
+    """Another value of the same type."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return type(value)(value * 2 + 2)
+    if isinstance(value, str):
+        return f"{value}x"
+    if isinstance(value, list):
+        return [other_value(value[0]), *value[1:]]
+    key = min(value)
+    return {**value, key: other_value(value[key])}
+
+
+_TABLES = {"gpus": "pcie_counters", "netdevs": "counters", "pci": "aer"}
+ERRORS = {name for family in COUNTERS.values() for name in family}
+
+
+def list_counters(case: RuleContext) -> Iterator[tuple[str, str, list[Any]]]:
+    """Error counters that at least four GPUs, or interfaces of rails, of one product have: table, name, parts."""
+    groups: dict[tuple[str, str], list[Any]] = {}
+    for part in list_parts(case):
+        table = {"gpu": "gpus", "netdev": "netdevs"}.get(part.kind) if isinstance(part, Part) else None
+        if isinstance(part, Part) and table and part.role in ("", "rail"):
+            groups.setdefault((table, part.product), []).append(part.row)
+    for (table, _), rows in groups.items():
+        names = set.intersection(*(set(getattr(row, _TABLES[table])) for row in rows)) & ERRORS
+        if len(rows) > LEAST:
+            yield from ((table, name, rows) for name in sorted(names))
+
+
+def count(case: RuleContext, table: str, name: str, rows: Sequence[Any], place: int) -> RuleContext:
+    """The same machine with 100,000 of a counter on one part, and none on the others."""
+    counters = _TABLES[table]
+    ids = {row.id for row in rows}
+    changed = [
+        replace(row, **{counters: {**getattr(row, counters), name: 100_000 if row.id == rows[place].id else 0}})
+        if row.id in ids
+        else row
+        for row in getattr(case.topology, table)
+    ]
+    return replace(case, topology=replace(case.topology, **{table: changed}))

@@ -1,0 +1,117 @@
+"""Parts are compared with their nearest peers first: what is found there does not vote again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from agent.model.nic import Netdev
+from agent.model.node import NumaNode
+from agent.rules.peers.comparing import Difference, compare_parts
+from agent.rules.peers.parts import Part
+
+FIRST, SECOND = (1,), (2,)
+
+
+def ports(*rows: tuple[Any, ...]) -> list[Part]:
+    """Interfaces in the order of the bus: MTU, position on the card, board."""
+    return [
+        Part(
+            "netdev", f"netdev:{n}", f"eth{n}", Netdev(id=str(n), label=f"eth{n}", mtu=mtu), frozenset(), str(n),
+            "rail", board, position, None, f"{n:02}",
+        )
+        for n, (mtu, position, board) in enumerate(rows)
+    ]  # fmt: skip
+
+
+def differences(parts: Sequence[Part], *free: str) -> list[tuple[list[str], bool, str]]:
+    """The odd ones of each difference, whether they are halves, and the pattern."""
+    return [
+        ([one.parts[n].label for n in one.vote.odd], one.vote.halves, one.vote.pattern)
+        for one in compare_parts(parts, free)
+    ]
+
+
+def test_an_odd_port_of_a_position_does_not_vote_among_all() -> None:
+    """The fourth first port has what second ports have, and is odd all the same; then the positions differ."""
+    first = [(9000, FIRST, "A")] * 3 + [(1500, FIRST, "A")]
+    rows = ports(*first, *[(1500, SECOND, "A")] * 4)
+
+    assert [(["eth3"], False, ""), (["eth0", "eth1", "eth2"], False, "position on the card")] == differences(rows)
+    assert [] == differences(rows, "netdev.mtu")
+
+
+def test_halves_of_a_position_are_reported_once() -> None:
+    """And take no part in the vote of all."""
+    rows = ports(*[(9000, FIRST, "A")] * 2, *[(1500, FIRST, "A")] * 2, *[(9000, SECOND, "A")] * 4)
+
+    assert [(["eth2", "eth3"], True, "order on the bus")] == differences(rows)
+    other = ports(*[(9000, FIRST, "A")] * 2, *[(1500, FIRST, "A")] * 2, *[(1500, SECOND, "A")] * 4)
+    assert [(["eth2", "eth3"], True, "order on the bus")] == differences(other)
+
+
+def test_what_is_not_known_takes_no_part() -> None:
+    """Nor is it the value of a group."""
+    rows = ports((9000, FIRST, "A"), (None, FIRST, "A"), (1500, FIRST, "A"), (9000, FIRST, "A"))
+
+    assert [(["eth2"], False, "")] == differences(rows)
+    assert [] == differences(rows[:2]) == differences(rows[:1])
+
+
+def test_of_two_on_a_card_further_peers_decide() -> None:
+    """Two ports of one position differ: neither is odd, until the other positions are asked."""
+    rows = ports((9000, FIRST, "A"), (1500, FIRST, "A"), (9000, SECOND, "A"), (9000, SECOND, "A"))
+
+    assert [(["eth1"], False, "")] == differences(rows)
+    assert [(["eth1"], True, "")] == differences(rows[:2])
+
+
+def test_boards_are_compared_in_settings_alone() -> None:
+    """The MTU of a board of which there is one is compared with all; its driver is its own."""
+    rows = ports(*[(9000, FIRST, "A")] * 3, (1500, FIRST, "B"))
+
+    assert [(["eth3"], False, "")] == differences(rows)
+    fixed = [part for part in rows if part.row.mtu == 9000]
+    other = ports((9000, FIRST, "B"))[0]
+    fec = [Part(**{**_fields(part), "row": Netdev(id="x", label="x", max_speed_gbit_s=400.0)}) for part in fixed]
+    slow = Part(**{**_fields(other), "row": Netdev(id="y", label="y", max_speed_gbit_s=100.0)})
+    assert [] == differences([*fec, slow])
+
+
+def _fields(part: Part) -> dict[str, Any]:
+    return {name: getattr(part, name) for name in Part.__struct_fields__}
+
+
+def test_a_number_near_the_middle_is_the_middle() -> None:
+    """The kernel keeps some memory of a node for itself; up to a tenth is the same."""
+    sizes = (100_000, 100_000, 90_000, 110_000, 89_999)
+    nodes = [
+        Part("numa", "node", f"NUMA node {n}", NumaNode(id=n, memory_mib=size), frozenset(), str(n), order=str(n))
+        for n, size in enumerate(sizes)
+    ]
+
+    assert [(["NUMA node 4"], False, "")] == differences(nodes)
+    assert [] == differences(nodes[:4])
+
+
+def test_a_number_is_compared_as_a_number_and_a_table_by_its_keys() -> None:
+    """A report has 400 as 400.0; the order of keys is no difference."""
+    rows = [Netdev(id=str(n), label="e", speed_gbit_s=speed) for n, speed in enumerate((400, 400.0, 400.0, 100.0))]
+    tables = [{"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 1, "b": 2}, {"a": 1, "b": 3}]
+    lists = [["a", "b"], ["a", "b"], ["a", "b"], ["b", "a"]]
+
+    assert [["e3"]] == [_odd(one) for one in compare_parts(_parts(rows))]
+    assert [["e3"]] == [_odd(one) for one in compare_parts(_parts([Netdev(id="n", label="e", arp=t) for t in tables]))]
+    bonds = [Netdev(id="n", label="e", bond={"mode": modes}) for modes in lists]
+    assert [["e3"]] == [_odd(one) for one in compare_parts(_parts(bonds))]
+
+
+def _parts(rows: Sequence[Netdev]) -> list[Part]:
+    return [
+        Part("netdev", f"netdev:{n}", f"e{n}", row, frozenset(), str(n), "rail", "A", order=str(n))
+        for n, row in enumerate(rows)
+    ]
+
+
+def _odd(difference: Difference) -> list[str]:
+    return [difference.parts[n].label for n in difference.vote.odd]
