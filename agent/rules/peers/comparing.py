@@ -8,24 +8,24 @@ from typing import Any
 
 import msgspec
 
-from agent.rules.peers.fields import Field, list_fields, read_all
-from agent.rules.peers.parts import Part
+from agent.rules.peers.fields import PeerField, list_fields, read_all
+from agent.rules.peers.parts import PeerPart
 from agent.rules.peers.voting import Vote, vote
 
 
-class Difference(msgspec.Struct, frozen=True):
+class PeerDifference(msgspec.Struct, frozen=True):
     """A field in which some parts of a group differ from the rest."""
 
-    field: Field
-    parts: tuple[Part, ...]  # those of the group whose value is known
+    field: PeerField
+    parts: tuple[PeerPart, ...]  # those of the group whose value is known
     values: tuple[Any, ...]
     vote: Vote
 
 
-def compare_parts(parts: Sequence[Part], free: Container[str] = ()) -> Iterator[Difference]:
+def compare_parts(parts: Sequence[PeerPart], free: Container[str] = ()) -> Iterator[PeerDifference]:
     """The differences among parts of one kind and role. `free`: fields that are left out."""
     struct: Any = type(parts[0].row)
-    products: dict[str, list[Part]] = defaultdict(list)
+    products: dict[str, list[PeerPart]] = defaultdict(list)
     for part in parts:
         products[part.product].append(part)
     for word in ("equal", "usual"):
@@ -39,13 +39,13 @@ def compare_parts(parts: Sequence[Part], free: Container[str] = ()) -> Iterator[
                     yield from _compare_levels(field, group, values)
 
 
-def _compare_levels(field: Field, group: Sequence[Part], values: Sequence[Any]) -> Iterator[Difference]:
+def _compare_levels(field: PeerField, group: Sequence[PeerPart], values: Sequence[Any]) -> Iterator[PeerDifference]:
     """A part that is odd among its nearest peers does not vote again among all."""
     known = [(part, value) for part, value in zip(group, values, strict=True) if value is not None]
     near = field.word.tolerance
     rows = [(part, value, _make_key(value, near, [other for _, other in known])) for part, value in known]
     for level in (lambda part: (part.product, part.position), lambda part: part.product, lambda part: ""):
-        leaves: dict[Hashable, list[tuple[Part, Any, Hashable]]] = defaultdict(list)
+        leaves: dict[Hashable, list[tuple[PeerPart, Any, Hashable]]] = defaultdict(list)
         for row in rows:
             leaves[level(row[0])].append(row)
         is_last = len(leaves) == 1
@@ -58,7 +58,7 @@ def _compare_levels(field: Field, group: Sequence[Part], values: Sequence[Any]) 
             result = vote([key for _, _, key in leaf], some)
             if result is None:
                 continue
-            yield Difference(field, tuple(some), tuple(value for _, value, _ in leaf), result)
+            yield PeerDifference(field, tuple(some), tuple(value for _, value, _ in leaf), result)
             gone = {some[n].key for n in (result.odd if not result.halves else (*result.odd, *result.usual))}
             rows = [row for row in rows if row[0].key not in gone]
 

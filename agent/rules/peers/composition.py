@@ -10,7 +10,7 @@ from agent.model.gpu import Gpu
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import find_function, gpu_model, report_no_gpu, unreachable_reason
-from agent.rules.peers.parts import Part
+from agent.rules.peers.parts import PeerPart
 from agent.rules.peers.voting import vote
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import join_labels
@@ -56,7 +56,7 @@ def _judge(case: RuleContext, gpus: Sequence[Gpu]) -> Iterator[Result]:
         alone = Reason("nothing-to-compare", detail="too few GPUs of its compute capability")
         yield from (NotApplicable(f"gpu:{gpu.id}", alone) for gpu in gpus)
         return
-    parts = [Part("gpu", gpu.id, gpu.label, gpu, frozenset(), gpu.id, order=gpu.pci or gpu.id) for gpu in gpus]
+    parts = [PeerPart("gpu", gpu.id, gpu.label, gpu, frozenset(), gpu.id, order=gpu.pci or gpu.id) for gpu in gpus]
     verdict = vote(models, parts) if len(set(models)) > 1 else None
     is_mixed = verdict is not None and not verdict.halves and not verdict.pattern
     odd = {gpus[n].id for n in verdict.odd} if verdict and is_mixed else set()

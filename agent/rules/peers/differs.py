@@ -10,8 +10,8 @@ from agent.model.finding import Evidence
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import one_level_lower
-from agent.rules.peers.comparing import Difference, compare_parts
-from agent.rules.peers.parts import Part, list_parts
+from agent.rules.peers.comparing import PeerDifference, compare_parts
+from agent.rules.peers.parts import PeerPart, list_parts
 from agent.rules.peers.voting import is_irregular
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import join_labels
@@ -38,10 +38,10 @@ _NOTE = "None by itself: a suspect where this part behaves differently from its 
 
 @rule("peer-differs")
 def peer_differs(case: RuleContext) -> Iterator[Result]:
-    groups: dict[tuple[str, str], list[Part]] = defaultdict(list)
-    parts: list[Part] = []
+    groups: dict[tuple[str, str], list[PeerPart]] = defaultdict(list)
+    parts: list[PeerPart] = []
     for part in case.once(list_parts):
-        if isinstance(part, Part):
+        if isinstance(part, PeerPart):
             parts.append(part)
             groups[part.kind, part.role].append(part)
         elif part.is_open:
@@ -63,13 +63,13 @@ def peer_differs(case: RuleContext) -> Iterator[Result]:
             yield Pass(part.subject) if part.subject in compared else NotApplicable(part.subject, alone)
 
 
-def _list_compared(group: Sequence[Part]) -> set[str]:
+def _list_compared(group: Sequence[PeerPart]) -> set[str]:
     """The parts that have a peer: settings of NICs are compared across boards, all else within a product."""
     products = Counter(part.product for part in group)
     return {part.subject for part in group if part.role or products[part.product] > 1}
 
 
-def _describe(difference: Difference) -> Fail:
+def _describe(difference: PeerDifference) -> Fail:
     odd = [difference.parts[n] for n in difference.vote.odd]
     faults = [_fail_part(difference, n) for n in difference.vote.odd]
     if len(faults) == 1:
@@ -93,7 +93,7 @@ def _describe(difference: Difference) -> Fail:
     )
 
 
-def _fail_part(difference: Difference, number: int) -> Fail:
+def _fail_part(difference: PeerDifference, number: int) -> Fail:
     part, word, result = difference.parts[number], difference.field.word, difference.vote
     severity, confidence = _weigh(difference)
     path = f"{part.kind}.{difference.field.path}"
@@ -120,7 +120,7 @@ def _fail_part(difference: Difference, number: int) -> Fail:
     )
 
 
-def _weigh(difference: Difference) -> tuple[str, str]:
+def _weigh(difference: PeerDifference) -> tuple[str, str]:
     """Severity and confidence: all alike is a choice, a minority is a fault, halves are one only without an order."""
     part, result = difference.parts[0], difference.vote
     if difference.field.word.word == "usual" or result.pattern or (result.halves and not is_irregular(result)):
@@ -129,7 +129,7 @@ def _weigh(difference: Difference) -> tuple[str, str]:
     return severity, "low" if result.halves else "high"
 
 
-def _choose_impact(part: Part, severity: str, pattern: str) -> str:
+def _choose_impact(part: PeerPart, severity: str, pattern: str) -> str:
     if pattern:
         return _CHOICE
     if severity == "info":
@@ -137,12 +137,12 @@ def _choose_impact(part: Part, severity: str, pattern: str) -> str:
     return _IMPACTS.get("numa" if part.kind == "numa" else "network" if part.role else "gpu", "")
 
 
-def _name_peers(part: Part) -> str:
+def _name_peers(part: PeerPart) -> str:
     role = part.role.partition(" ")[2] or part.role
     return f"{role} {_NOUNS[part.kind]}" if role else _NOUNS[part.kind]
 
 
-def _list_values(difference: Difference) -> str:
+def _list_values(difference: PeerDifference) -> str:
     labels: dict[str, list[str]] = defaultdict(list)
     for part, value in zip(difference.parts, difference.values, strict=True):
         labels[format_value(value, difference.field.word.unit)].append(part.label)
@@ -150,7 +150,7 @@ def _list_values(difference: Difference) -> str:
     return "; ".join(f"{value} on {join_labels(some)}" for value, some in rows[:_SHOWN])
 
 
-def _list_evidence(difference: Difference, number: int | None = None) -> tuple[Evidence, ...]:
+def _list_evidence(difference: PeerDifference, number: int | None = None) -> tuple[Evidence, ...]:
     """The value of the odd parts, then of peers."""
     first = difference.vote.odd if number is None else (number,)
     numbers = [*first[:_SHOWN], *difference.vote.usual[: max(1, _SHOWN - len(first))]]
@@ -165,7 +165,7 @@ def _list_evidence(difference: Difference, number: int | None = None) -> tuple[E
     )
 
 
-def _find_source(part: Part, path: str) -> str:
+def _find_source(part: PeerPart, path: str) -> str:
     """The command that shows it."""
     row = part.row
     if part.kind == "pci":

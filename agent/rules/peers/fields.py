@@ -16,7 +16,7 @@ from agent.model.peers import PeerWord, list_words
 Value = Any  # of a field: a scalar, a list or a table
 
 
-class Field(msgspec.Struct, frozen=True):
+class PeerField(msgspec.Struct, frozen=True):
     """One field, by its path from the part that has it: "qos.trust"."""
 
     path: str
@@ -38,17 +38,17 @@ class Field(msgspec.Struct, frozen=True):
 
 
 @cache
-def list_fields(struct: Any, word: str) -> tuple[Field, ...]:
+def list_fields(struct: Any, word: str) -> tuple[PeerField, ...]:
     """The fields with a word of a struct, and of the structs that it holds one of."""
     return tuple(field for field in _walk(struct, ()) if field.word.word == word)
 
 
-def _walk(struct: type, parent: tuple[str, ...]) -> Iterator[Field]:
+def _walk(struct: type, parent: tuple[str, ...]) -> Iterator[PeerField]:
     words = list_words(struct)
     hints = typing.get_type_hints(struct)
     for name in struct.__struct_fields__:  # type: ignore[attr-defined]
         if name in words:
-            yield Field(".".join((*parent, name)), words[name], parent)
+            yield PeerField(".".join((*parent, name)), words[name], parent)
         elif (inner := _find_struct(hints[name])) is not None:
             yield from _walk(inner, (*parent, name))
 
@@ -62,7 +62,7 @@ def _find_struct(hint: Any) -> type | None:
     return structs[0] if structs else None
 
 
-def read_all(field: Field, parts: list[Any]) -> list[Value] | None:
+def read_all(field: PeerField, parts: list[Any]) -> list[Value] | None:
     """The values of all parts; None where all that are known are the same."""
     try:
         values = list(map(attrgetter(field.path), parts))

@@ -13,7 +13,7 @@ from agent.model.nic import Netdev, Nic, Port, is_link_local
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import find_function, unreachable_reason
-from agent.rules.peers.fields import Field, list_fields
+from agent.rules.peers.fields import PeerField, list_fields
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, rule
 from agent.rules.wording import NAMED, join_labels
 
@@ -94,7 +94,7 @@ def _hold_netdev(netdev: Netdev) -> _Holder:
     return _Holder("netdev", netdev.id, netdev.label, row, places, netdev.master or "")
 
 
-def _find_duplicates(kind: str, field: Field, rows: Sequence[_Holder]) -> Iterator[Fail]:
+def _find_duplicates(kind: str, field: PeerField, rows: Sequence[_Holder]) -> Iterator[Fail]:
     by_value: dict[tuple[str, str], list[_Holder]] = defaultdict(list)
     for row in rows:
         for value in _read_values(kind, field, row):
@@ -109,7 +109,7 @@ def _find_duplicates(kind: str, field: Field, rows: Sequence[_Holder]) -> Iterat
         yield _fail(kind, field, found)
 
 
-def _read_values(kind: str, field: Field, row: _Holder) -> list[tuple[str, str]]:
+def _read_values(kind: str, field: PeerField, row: _Holder) -> list[tuple[str, str]]:
     """The values that identify, each with its scope: none that is not set, is made by itself, or is of every host."""
     value = field.read(row.row)
     if field.path == "addresses":
@@ -123,7 +123,7 @@ def _read_values(kind: str, field: Field, row: _Holder) -> list[tuple[str, str]]
     return [("", text)]
 
 
-def _fail(kind: str, field: Field, found: Mapping[tuple[str, str], Sequence[_Holder]]) -> Fail:
+def _fail(kind: str, field: PeerField, found: Mapping[tuple[str, str], Sequence[_Holder]]) -> Fail:
     path, title = f"{kind}.{field.path}", field.word.title
     rows = list({row.key: row for some in found.values() for row in some}.values())
     texts = [f"{value} is of {join_labels([row.label for row in some])}" for (_, value), some in found.items()]

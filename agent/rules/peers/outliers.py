@@ -15,7 +15,7 @@ from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import find_function
 from agent.rules.pages import read_limit
-from agent.rules.peers.parts import Part, list_parts
+from agent.rules.peers.parts import PeerPart, list_parts
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, rule
 from agent.rules.wording import count_of
 
@@ -94,7 +94,7 @@ _SITUATIONS = {_PCIE: "", _MEMORY: "memory-errors", _LINK: "gpu-link", _WIRE: "n
 class Counts(msgspec.Struct, frozen=True):
     """The counters of one part."""
 
-    part: Part
+    part: PeerPart
     values: Mapping[str, int]
     packets: int | None = None
 
@@ -124,7 +124,7 @@ def _list_counts(case: RuleContext) -> Iterator[Counts]:
             of_ports[f"{nic.id}/{port.port}"] = [netdev for netdev in own if netdev.vlan is None]
             listed |= {netdev.id for netdev in own}
     for part in case.once(list_parts):
-        if not isinstance(part, Part):
+        if not isinstance(part, PeerPart):
             continue
         if part.kind == "gpu":
             yield Counts(part, _choose_errors({**gpu_counters(part.row), **_count_pcie_errors(case, part)}))
@@ -143,7 +143,7 @@ def _list_counts(case: RuleContext) -> Iterator[Counts]:
             yield Counts(part, _choose_errors(part.row.counters))
 
 
-def _count_pcie_errors(case: RuleContext, part: Part) -> Mapping[str, int]:
+def _count_pcie_errors(case: RuleContext, part: PeerPart) -> Mapping[str, int]:
     function = find_function(case, part.row)
     return aer_counters(function) if function else {}
 

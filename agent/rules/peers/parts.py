@@ -28,7 +28,7 @@ ROLES = ("rail", "storage")  # of NICs that are compared
 _DOWN = ("down", "notpresent", "lowerlayerdown", "dormant")
 
 
-class Part(msgspec.Struct, frozen=True):
+class PeerPart(msgspec.Struct, frozen=True):
     """One part. `row`: the struct of the model that has its fields."""
 
     kind: str  # gpu | link | pci | port-above | nic | port | netdev | npu | cxl | numa: begins the names of its fields
@@ -44,7 +44,7 @@ class Part(msgspec.Struct, frozen=True):
     order: str = ""  # by which it stands between its peers
 
 
-class Skipped(msgspec.Struct, frozen=True):
+class PartsSkipped(msgspec.Struct, frozen=True):
     """A part that is not compared, and why."""
 
     subject: str
@@ -64,7 +64,7 @@ def list_compared_fields() -> frozenset[str]:
     return frozenset(f"{kind}.{field.path}" for kind, struct, word in kinds for field in list_fields(struct, word))
 
 
-def list_parts(case: RuleContext) -> Iterator[Part | Skipped]:
+def list_parts(case: RuleContext) -> Iterator[PeerPart | PartsSkipped]:
     """Every part of the node that may have peers, GPUs first."""
     for gpu in case.topology.gpus:
         yield from _list_gpu_parts(case, gpu)
@@ -74,31 +74,31 @@ def list_parts(case: RuleContext) -> Iterator[Part | Skipped]:
     yield from _list_other_parts(case)
 
 
-def _list_gpu_parts(case: RuleContext, gpu: Gpu) -> Iterator[Part | Skipped]:
+def _list_gpu_parts(case: RuleContext, gpu: Gpu) -> Iterator[PeerPart | PartsSkipped]:
     subject, function = f"gpu:{gpu.id}", find_function(case, gpu)
     absent = unreachable_reason(function)
     if absent:
-        yield Skipped(subject, absent)
+        yield PartsSkipped(subject, absent)
         return
     if "vgpu" in (gpu.virtualization or "").lower() or gpu.driver_state == "vfio":
-        yield Skipped(subject, Reason("guest", detail="a virtual GPU, or one for a virtual machine"))
+        yield PartsSkipped(subject, Reason("guest", detail="a virtual GPU, or one for a virtual machine"))
         return
     model = gpu_model(case, gpu)
     if not model:
-        yield Skipped(subject, Reason("not-known", fact="its product"), is_open=True)
+        yield PartsSkipped(subject, Reason("not-known", fact="its product"), is_open=True)
         return
     ids = frozenset(filter(None, (gpu.id, gpu.pci)))
     sliced = gpu.mig is not None and bool(gpu.mig.current)
     # memory and its window are those of the instances then
     row = msgspec.structs.replace(gpu, bar1_mib=None, memory_mib=None) if sliced else gpu
     order = gpu.pci or gpu.id
-    yield Part("gpu", subject, gpu.label, row, ids, gpu.id, "", model, (), gpu.numa_node, order)
+    yield PeerPart("gpu", subject, gpu.label, row, ids, gpu.id, "", model, (), gpu.numa_node, order)
     for link in gpu.links:
         if link.state == "active":
             place = f"{gpu.id}/{link.link}"
             at = ids | {f"{device}/{link.link}" for device in ids}
             label = f"{gpu.label} link {link.link}"
-            yield Part("link", f"link:{place}", label, link, at, place, "", f"{model} {link.protocol}", order=order)
+            yield PeerPart("link", f"link:{place}", label, link, at, place, "", f"{model} {link.protocol}", order=order)
     yield from _list_functions(case, function, "", model, (), gpu.numa_node)
 
 
@@ -109,43 +109,43 @@ def _list_functions(
     product: str,
     position: tuple[Any, ...],
     socket: int | None,
-) -> Iterator[Part]:
+) -> Iterator[PeerPart]:
     """The PCI function of a device."""
     if function is None or case.virtual_machine or function.driver == "vfio-pci":
         return
     ids, label = frozenset({function.id}), device_label(case, function.id)
-    yield Part(
+    yield PeerPart(
         "pci", f"pci:{function.id}", label, function, ids, function.id, role, product, position, socket, function.id
     )
 
 
-def _list_nic_parts(case: RuleContext, nic: Nic) -> Iterator[Part | Skipped]:
+def _list_nic_parts(case: RuleContext, nic: Nic) -> Iterator[PeerPart | PartsSkipped]:
     function = find_function(case, nic)
     why = _why_not_compared(case, nic, function)
     netdevs = [netdev for netdev in case.topology.netdevs if netdev.nic == nic.id]
     if why is not None:
         yield why
         if why.is_open:
-            yield from (Skipped(f"port:{nic.id}/{port.port}", why.reason, is_open=True) for port in nic.ports)
-            yield from (Skipped(f"netdev:{netdev.id}", why.reason, is_open=True) for netdev in netdevs)
+            yield from (PartsSkipped(f"port:{nic.id}/{port.port}", why.reason, is_open=True) for port in nic.ports)
+            yield from (PartsSkipped(f"netdev:{netdev.id}", why.reason, is_open=True) for netdev in netdevs)
         return
     pci, socket = nic.pci or nic.id, nic.numa_node
     ids, product = frozenset({nic.id, pci}), find_device_id(case, nic) or nic.model or nic.board_id or ""
     place = position_on_card(nic, 1)
     if any(port.state == "ACTIVE" for port in nic.ports):
-        yield Part("nic", f"pci:{pci}", nic.label, nic, ids, nic.id, nic.role, product, place, socket, pci)
+        yield PeerPart("nic", f"pci:{pci}", nic.label, nic, ids, nic.id, nic.role, product, place, socket, pci)
         yield from _list_functions(case, function, nic.role, product, place, socket)
     for port in nic.ports:
         key = f"{nic.id}/{port.port}"
         if port.state == "ACTIVE":
             at, place, order = ids | {key}, position_on_card(nic, port.port), f"{pci}/{port.port}"
             label, role = f"{nic.label}/{port.port}", f"{nic.role} {port.link_layer or ''}".strip()
-            yield Part("port", f"port:{key}", label, port, at, key, role, product, place, socket, order)
+            yield PeerPart("port", f"port:{key}", label, port, at, key, role, product, place, socket, order)
     for netdev in netdevs:
         if _is_compared(case, nic, netdev):
             at, place = ids | {netdev.id}, _find_position(nic, netdev)
             order = f"{pci} {netdev.label}"
-            yield Part(
+            yield PeerPart(
                 "netdev",
                 f"netdev:{netdev.id}",
                 netdev.label,
@@ -160,18 +160,18 @@ def _list_nic_parts(case: RuleContext, nic: Nic) -> Iterator[Part | Skipped]:
             )
 
 
-def _why_not_compared(case: RuleContext, nic: Nic, function: PciFunction | None) -> Skipped | None:
+def _why_not_compared(case: RuleContext, nic: Nic, function: PciFunction | None) -> PartsSkipped | None:
     subject, absent = f"pci:{nic.pci or nic.id}", unreachable_reason(function)
     if nic.software or nic.limited:
-        return Skipped(subject, Reason("other-kind", detail="not a NIC for jobs"))
+        return PartsSkipped(subject, Reason("other-kind", detail="not a NIC for jobs"))
     if absent:
-        return Skipped(subject, absent)
+        return PartsSkipped(subject, absent)
     if case.virtual_machine or nic.virtual_function:
-        return Skipped(subject, Reason("guest", detail="a virtual function or machine: the provider sets it"))
+        return PartsSkipped(subject, Reason("guest", detail="a virtual function or machine: the provider sets it"))
     if nic.role == "unknown" and (why := location_unknown(case, nic)):
-        return Skipped(subject, Reason("role-not-known", why=why), is_open=True)
+        return PartsSkipped(subject, Reason("role-not-known", why=why), is_open=True)
     if nic.role not in ROLES:
-        return Skipped(subject, Reason("by-design", detail=f"role {nic.role}: nothing is expected of it"))
+        return PartsSkipped(subject, Reason("by-design", detail=f"role {nic.role}: nothing is expected of it"))
     return None
 
 
@@ -192,7 +192,7 @@ def _find_position(nic: Nic, netdev: Netdev) -> tuple[Any, ...]:
     return position_on_card(nic, port.port if port else 1)
 
 
-def _list_stacked_netdevs(case: RuleContext) -> Iterator[Part]:
+def _list_stacked_netdevs(case: RuleContext) -> Iterator[PeerPart]:
     """VLANs and bonds above the interfaces of NICs that are compared."""
     for netdev in case.topology.netdevs:
         below = _find_nic_below(case, netdev) if netdev.vlan or netdev.bond is not None else None
@@ -200,7 +200,7 @@ def _list_stacked_netdevs(case: RuleContext) -> Iterator[Part]:
             continue
         kind = "VLAN" if netdev.vlan else "bond"
         order, ids = f"{below.pci or below.id} {netdev.label}", frozenset({netdev.id, below.id})
-        yield Part(
+        yield PeerPart(
             "netdev", f"netdev:{netdev.id}", netdev.label, netdev, ids, netdev.id, f"{below.role} {kind}", kind,
             (), below.numa_node, order,
         )  # fmt: skip
@@ -222,23 +222,23 @@ def _find_nic_below(case: RuleContext, netdev: Netdev) -> Nic | None:
     return None
 
 
-def _list_other_parts(case: RuleContext) -> Iterator[Part]:
+def _list_other_parts(case: RuleContext) -> Iterator[PeerPart]:
     """Ports inside NPUs, CXL expanders, and the memory of sockets."""
     ports = case.topology.ascend.ports if case.topology.ascend else []
     for port in ports:
         ids = frozenset(filter(None, (port.gpu, port.nic, f"npu-{port.npu}")))
         order = f"{port.npu:06}"
         subject = f"gpu:{port.gpu}" if port.gpu else f"npu:{port.npu}"
-        yield Part("npu", subject, f"NPU {port.npu}", port, ids, f"npu-{port.npu}", "rail", "NPU", order=order)
+        yield PeerPart("npu", subject, f"NPU {port.npu}", port, ids, f"npu-{port.npu}", "rail", "NPU", order=order)
     for device in case.topology.cxl.devices if case.topology.cxl else []:
         function = case.functions.get(device.id)
         if function is not None and device.memdev is not None:
             product = f"{function.vendor}:{function.device}:{function.subsystem_vendor}:{function.subsystem_device}"
             label, ids = device_label(case, device.id), frozenset({device.id})
-            yield Part(
+            yield PeerPart(
                 "cxl", f"pci:{device.id}", label, device, ids, device.id, "", product, (), device.numa_node, device.id
             )
     for node in case.node.numa_nodes:
         if node.cpus and not case.virtual_machine:
             label, ids = f"NUMA node {node.id}", frozenset({f"numa-{node.id}"})
-            yield Part("numa", "node", label, node, ids, f"numa-{node.id}", order=f"{node.id:06}")
+            yield PeerPart("numa", "node", label, node, ids, f"numa-{node.id}", order=f"{node.id:06}")

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from agent.rules.peers.parts import Part
+from agent.rules.peers.parts import PeerPart
 
 
 class Vote(msgspec.Struct, frozen=True):
@@ -21,7 +21,7 @@ class Vote(msgspec.Struct, frozen=True):
     halves: bool = False  # as many have the one as the other
 
 
-def vote(values: Sequence[Hashable], parts: Sequence[Part]) -> Vote | None:
+def vote(values: Sequence[Hashable], parts: Sequence[PeerPart]) -> Vote | None:
     """Of parts with at least two values; None where each has its own, or where no value is the usual one."""
     counts = Counter(values)
     most = max(counts.values())
@@ -44,7 +44,7 @@ def is_irregular(verdict: Vote) -> bool:
     return verdict.halves and not verdict.pattern and len(verdict.odd) > 1
 
 
-def find_pattern(values: Sequence[Hashable], parts: Sequence[Part], halves: bool) -> str:
+def find_pattern(values: Sequence[Hashable], parts: Sequence[PeerPart], halves: bool) -> str:
     """What the values follow: position, board, socket or the order on the bus; "" where nothing is seen."""
     followed: dict[str, list[Any]] = {
         "position on the card": [part.position for part in parts],

@@ -13,9 +13,9 @@ from agent.diagnose import build_context
 from agent.model.report import Report
 from agent.model.topology import Topology
 from agent.rules.context import RuleContext
-from agent.rules.peers.fields import Field, list_fields
+from agent.rules.peers.fields import PeerField, list_fields
 from agent.rules.peers.outliers import COUNTERS
-from agent.rules.peers.parts import Part, list_parts
+from agent.rules.peers.parts import PeerPart, list_parts
 
 LEAST = 3  # parts of a group in which one can be the odd one out
 
@@ -23,8 +23,8 @@ LEAST = 3  # parts of a group in which one can be the odd one out
 class Mutation(msgspec.Struct, frozen=True):
     """A field of a group of parts, whose values are the same."""
 
-    field: Field
-    group: tuple[Part, ...]
+    field: PeerField
+    group: tuple[PeerPart, ...]
 
     @property
     def path(self) -> str:
@@ -34,14 +34,14 @@ class Mutation(msgspec.Struct, frozen=True):
 
 def context_of(report: Report) -> RuleContext:
     """The report as rules receive it."""
-    return build_context(report, Configuration(), report.platform, None)
+    return build_context(report, Configuration().settings, report.platform, None)
 
 
 def list_mutations(case: RuleContext, word: str) -> Iterator[Mutation]:
     """Every field with a word of each group of the machine that has one value."""
-    groups: dict[tuple[Any, ...], list[Part]] = {}
+    groups: dict[tuple[Any, ...], list[PeerPart]] = {}
     for part in list_parts(case):
-        if isinstance(part, Part):
+        if isinstance(part, PeerPart):
             groups.setdefault((part.kind, part.role, part.product, part.position), []).append(part)
     for group in groups.values():
         for field in list_fields(type(group[0].row), word):
@@ -54,7 +54,7 @@ def list_mutations(case: RuleContext, word: str) -> Iterator[Mutation]:
                 yield Mutation(field, tuple(group))
 
 
-def mutate(case: RuleContext, mutation: Mutation, parts: Sequence[Part], value: Any) -> RuleContext:
+def mutate(case: RuleContext, mutation: Mutation, parts: Sequence[PeerPart], value: Any) -> RuleContext:
     """The same machine with a value at some of the parts."""
     topology = case.topology
     nodes = case.node.numa_nodes
@@ -67,7 +67,7 @@ def mutate(case: RuleContext, mutation: Mutation, parts: Sequence[Part], value: 
     return replace(case, topology=topology, node=replace(case.node, numa_nodes=nodes))
 
 
-def _put(topology: Topology, part: Part, row: Any) -> Topology:
+def _put(topology: Topology, part: PeerPart, row: Any) -> Topology:
     if part.kind in ("gpu", "nic", "netdev", "pci"):
         table = {"gpu": "gpus", "nic": "nics", "netdev": "netdevs", "pci": "pci"}[part.kind]
         return replace(topology, **{table: [row if one.id == row.id else one for one in getattr(topology, table)]})
@@ -125,8 +125,8 @@ def list_counters(case: RuleContext) -> Iterator[tuple[str, str, list[Any]]]:
     """Error counters that at least four GPUs, or interfaces of rails, of one product have: table, name, parts."""
     groups: dict[tuple[str, str], list[Any]] = {}
     for part in list_parts(case):
-        table = {"gpu": "gpus", "netdev": "netdevs"}.get(part.kind) if isinstance(part, Part) else None
-        if isinstance(part, Part) and table and part.role in ("", "rail"):
+        table = {"gpu": "gpus", "netdev": "netdevs"}.get(part.kind) if isinstance(part, PeerPart) else None
+        if isinstance(part, PeerPart) and table and part.role in ("", "rail"):
             groups.setdefault((table, part.product), []).append(part.row)
     for (table, _), rows in groups.items():
         names = set.intersection(*(set(getattr(row, _TABLES[table])) for row in rows)) & ERRORS

@@ -7,16 +7,16 @@ from typing import Any
 
 from agent.model.nic import Netdev
 from agent.model.node import NumaNode
-from agent.rules.peers.comparing import Difference, compare_parts
-from agent.rules.peers.parts import Part
+from agent.rules.peers.comparing import PeerDifference, compare_parts
+from agent.rules.peers.parts import PeerPart
 
 FIRST, SECOND = (1,), (2,)
 
 
-def ports(*rows: tuple[Any, ...]) -> list[Part]:
+def ports(*rows: tuple[Any, ...]) -> list[PeerPart]:
     """Interfaces in the order of the bus: MTU, position on the card, board."""
     return [
-        Part(
+        PeerPart(
             "netdev", f"netdev:{n}", f"eth{n}", Netdev(id=str(n), label=f"eth{n}", mtu=mtu), frozenset(), str(n),
             "rail", board, position, None, f"{n:02}",
         )
@@ -24,7 +24,7 @@ def ports(*rows: tuple[Any, ...]) -> list[Part]:
     ]  # fmt: skip
 
 
-def differences(parts: Sequence[Part], *free: str) -> list[tuple[list[str], bool, str]]:
+def differences(parts: Sequence[PeerPart], *free: str) -> list[tuple[list[str], bool, str]]:
     """The odd ones of each difference, whether they are halves, and the pattern."""
     return [
         ([one.parts[n].label for n in one.vote.odd], one.vote.halves, one.vote.pattern)
@@ -73,20 +73,20 @@ def test_boards_are_compared_in_settings_alone() -> None:
     assert [(["eth3"], False, "")] == differences(rows)
     fixed = [part for part in rows if part.row.mtu == 9000]
     other = ports((9000, FIRST, "B"))[0]
-    fec = [Part(**{**_fields(part), "row": Netdev(id="x", label="x", max_speed_gbit_s=400.0)}) for part in fixed]
-    slow = Part(**{**_fields(other), "row": Netdev(id="y", label="y", max_speed_gbit_s=100.0)})
+    fec = [PeerPart(**{**_fields(part), "row": Netdev(id="x", label="x", max_speed_gbit_s=400.0)}) for part in fixed]
+    slow = PeerPart(**{**_fields(other), "row": Netdev(id="y", label="y", max_speed_gbit_s=100.0)})
     assert [] == differences([*fec, slow])
 
 
-def _fields(part: Part) -> dict[str, Any]:
-    return {name: getattr(part, name) for name in Part.__struct_fields__}
+def _fields(part: PeerPart) -> dict[str, Any]:
+    return {name: getattr(part, name) for name in PeerPart.__struct_fields__}
 
 
 def test_a_number_near_the_middle_is_the_middle() -> None:
     """The kernel keeps some memory of a node for itself; up to a tenth is the same."""
     sizes = (100_000, 100_000, 90_000, 110_000, 89_999)
     nodes = [
-        Part("numa", "node", f"NUMA node {n}", NumaNode(id=n, memory_mib=size), frozenset(), str(n), order=str(n))
+        PeerPart("numa", "node", f"NUMA node {n}", NumaNode(id=n, memory_mib=size), frozenset(), str(n), order=str(n))
         for n, size in enumerate(sizes)
     ]
 
@@ -106,12 +106,12 @@ def test_a_number_is_compared_as_a_number_and_a_table_by_its_keys() -> None:
     assert [["e3"]] == [_odd(one) for one in compare_parts(_parts(bonds))]
 
 
-def _parts(rows: Sequence[Netdev]) -> list[Part]:
+def _parts(rows: Sequence[Netdev]) -> list[PeerPart]:
     return [
-        Part("netdev", f"netdev:{n}", f"e{n}", row, frozenset(), str(n), "rail", "A", order=str(n))
+        PeerPart("netdev", f"netdev:{n}", f"e{n}", row, frozenset(), str(n), "rail", "A", order=str(n))
         for n, row in enumerate(rows)
     ]
 
 
-def _odd(difference: Difference) -> list[str]:
+def _odd(difference: PeerDifference) -> list[str]:
     return [difference.parts[n].label for n in difference.vote.odd]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.peers.parts import Part
+from agent.rules.peers.parts import PeerPart
 from agent.rules.peers.voting import Vote, is_irregular, vote
 
 
-def parts(count: int, positions: str = "", products: str = "", sockets: str = "") -> list[Part]:
+def parts(count: int, positions: str = "", products: str = "", sockets: str = "") -> list[PeerPart]:
     """Parts in the order of the bus, with an attribute each."""
     return [
-        Part(
+        PeerPart(
             "netdev", f"netdev:{n}", f"eth{n}", None, frozenset(), str(n), "rail",
             products[n] if products else "A", (positions[n],) if positions else (),
             int(sockets[n]) if sockets else None, f"{n:02}",
