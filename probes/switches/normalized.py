@@ -10,7 +10,16 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from probes.switches.facts import EcnProfile, Headroom, PortFacts, SwitchFacts, SwitchNeighbor, parse_count, share_map
+from probes.switches.facts import (
+    EcnProfile,
+    Headroom,
+    PortFacts,
+    SwitchFacts,
+    SwitchNeighbor,
+    load_json,
+    parse_count,
+    share_map,
+)
 
 _TEXTS = ("alias", "description", "fec_set", "fec_active", "dscp_map")
 _WORDS = {
