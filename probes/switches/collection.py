@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from probes.switches import normalized, nvue, sonic_config, sonic_tables
-from probes.switches.facts import SwitchFacts
+from probes.switches.facts import SwitchFacts, load_json
 from probes.switches.text_tables import find_tables
 from probes.text import ESCAPES, decode_saved
 
@@ -249,7 +249,7 @@ def _recognize(file: _GivenFile, text: str) -> _SavedOutput | str:
     start = re.match(r"\s*(?:[a-z][^\n{\[]{0,200}\n\s*)?(?=[{\[]\s*[\"{\[\]}])", body)
     if start:
         try:
-            return _recognize_json(file, json.loads(body[start.end() :]), host)
+            return _recognize_json(file, load_json(body[start.end() :]), host)
         except RecursionError:
             return "is nested too deeply"
         except ValueError as error:

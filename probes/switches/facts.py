@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from sys import intern
+from typing import Any
 
 LARGEST_COUNT = 2**64 - 1
 _SMALL = {str(number): number for number in range(256)}  # most numbers of outputs
@@ -181,3 +183,16 @@ def share_map(pairs: Mapping[int, int]) -> Mapping[int, int]:
 @lru_cache(4096)
 def _keep_map(items: tuple[tuple[int, int], ...]) -> Mapping[int, int]:
     return dict(items)
+
+
+def load_json(text: str) -> Any:
+    """A JSON document, half characters in it replaced: none of them can be written again. Raises ValueError,
+    RecursionError.
+
+    >>> load_json('{"mtu": 9100, "alias": "' + chr(92) + 'ud800"}')
+    {'mtu': 9100, 'alias': '?'}
+    """
+    data = json.loads(text)
+    if "\\ud" in text or "\\uD" in text:
+        data = json.loads(json.dumps(data, ensure_ascii=False).encode("utf-8", "replace"))
+    return data

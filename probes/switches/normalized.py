@@ -6,12 +6,20 @@ A row with `port` is a port of `switch`; one with `subject` "swport:SWITCH/PORT"
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from probes.switches.facts import EcnProfile, Headroom, PortFacts, SwitchFacts, SwitchNeighbor, parse_count, share_map
+from probes.switches.facts import (
+    EcnProfile,
+    Headroom,
+    PortFacts,
+    SwitchFacts,
+    SwitchNeighbor,
+    load_json,
+    parse_count,
+    share_map,
+)
 
 _TEXTS = ("alias", "description", "fec_set", "fec_active", "dscp_map")
 _WORDS = {
@@ -43,7 +51,7 @@ def looks_normalized(text: str) -> bool:
     if not first.startswith("{"):
         return False
     try:
-        row = json.loads(first)
+        row = load_json(first)
     except (ValueError, RecursionError):
         return False
     return isinstance(row, dict) and (
@@ -73,7 +81,7 @@ def _read_row(line: str, source: str, switches: dict[str, SwitchFacts]) -> None:
     if len(line) > _LONGEST:
         raise BadRow(f"longer than {_LONGEST} characters")
     try:
-        row = json.loads(line)
+        row = load_json(line)
     except (ValueError, RecursionError) as error:
         raise BadRow("no JSON") from error
     if not isinstance(row, dict):
