@@ -33,7 +33,7 @@ _HOST_LINES = (
         r"=:]{1,3}(?P<host>[A-Za-z0-9][\w.-]{0,63})\s*$"
     ),
     re.compile(
-        r"(?P<host>[A-Za-z0-9][\w.-]{0,63})\s{1,8}(?:slots|gpus)\s{0,3}=\s{0,3}(?P<slots>\d{1,4})(?:\s.{0,80})?$"
+        r"\A(?P<host>[A-Za-z0-9][\w.-]{0,63})\s{1,8}(?:slots|gpus)\s{0,3}=\s{0,3}(?P<slots>\d{1,4})(?:\s.{0,80})?$"
     ),
     re.compile(r"(?P<host>[A-Za-z][\w.-]{0,63}):(?P<slots>\d{1,4})\s*$"),
 )

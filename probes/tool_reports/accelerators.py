@@ -107,7 +107,7 @@ def list_ras_errors(text: str) -> list[ToolReport]:
 def list_bad_pages(text: str) -> list[ToolReport]:
     """GPUs of `rocm-smi --showretiredpages` with pages that are not yet, or cannot be, out of use; reserved ones are.
 
-    >>> [report[:2] for report in list_bad_pages("GPU[1]: ALL PAGES INFO\n  0xf8b03000  0x1000  pending\n")]
+    >>> [report[:2] for report in list_bad_pages("GPU[1]: ALL PAGES INFO\\n  0xf8b03000  0x1000  pending\\n")]
     [('amd-pages-pending', 'AMD 1')]
     """
     rows: dict[tuple[str, str], list[str]] = {}

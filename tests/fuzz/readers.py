@@ -46,6 +46,7 @@ from tests.probes.rdma import (
     test_show_gids,
 )
 from tests.probes.services import test_logs as test_service_logs
+from tests.probes.switches import outputs
 from tests.probes.tool_reports import tool_texts
 
 ADDRESS, LINES = "0000:1a:00.0", "a b\nc: d\n"
@@ -149,6 +150,19 @@ READERS: tuple[Reader, ...] = (
     parser("probes.tool_reports.dcgmi:parse_diag", tool_texts.DIAG, tool_texts.DIAG_R4, tool_texts.DIAG_JSON),
     parser("probes.tool_reports.containers:list_node_faults", tool_texts.NODE.format(**tool_texts.NODE_WORDS)),
     parser("probes.tool_reports.containers:list_sentences", tool_texts.DOCKER, tool_texts.POD),
+    parser("probes.tool_reports.accelerators:list_bad_pages", tool_texts.PAGES_INFO),
+    Reader(
+        "probes.switches.facts:load_json",
+        lambda: [json.dumps(outputs.CONFIG).encode()],
+        (ValueError, RecursionError),
+        _text,
+    ),
+    lenient("probes.switches.text_tables:find_tables", outputs.STATUS, outputs.LLDP, outputs.PFC),
+    Reader(
+        "probes.switches.normalized:read_lines",
+        lambda: [b'{"switch": "leaf1", "port": "Ethernet0", "speed_gbit_s": 400}\n{"name": "leaf1", "nos": "sonic"}\n'],
+        adapt=_then("leaf1.ndjson", {}),
+    ),
     parser(
         "probes.tool_reports.port_errors:list_port_errors",
         tool_texts.PORT_ERRORS,
@@ -547,6 +561,12 @@ READERS: tuple[Reader, ...] = (
 
 # What takes a text or bytes and reads nothing of a host: names, paths and questions that are ours.
 NOT_READERS = {
+    "probes.sources.given.find_job_line": "a text of which parts were recognized",
+    "probes.switches.facts.parse_count": "a value of a document, and read with it",
+    "probes.switches.facts.parse_priorities": "a value of a document, and read with it",
+    "probes.switches.normalized.looks_normalized": "its text is read with load_json",
+    "probes.switches.nvue.counters_port": "the name of a file",
+    "probes.switches.recipe.format_recipe": "a system's name",
     "probes.locks.find_stuck": "a folder of ours",
     "probes.host.process.find_opener": "a path of ours",
     "probes.host.process.find_uninterruptible": "a path of ours",

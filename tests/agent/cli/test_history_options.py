@@ -143,8 +143,9 @@ def test_this_host_is_read_twice() -> None:
 
 def test_neither_is_loaded_where_it_is_not_asked_for(capture: Path) -> None:
     """A plain scan does not pay for it."""
-    code = "import sys; from agent.cli.main import run; run(sys.argv[1:]); print('agent.history' in sys.modules)"
+    loaded = "[name for name in sys.modules if name.startswith('agent.history.')]"
+    code = f"import sys; from agent.cli.main import run; run(sys.argv[1:]); print({loaded})"
     argv = [sys.executable, "-c", code, "scan", "--source", str(capture), "--format", "json", "-o", "/dev/null"]
     done = subprocess.run(argv, capture_output=True, text=True, cwd=ROOT, timeout=60, check=True)
 
-    assert "False" == done.stdout.strip()
+    assert "['agent.history.context']" == done.stdout.strip()

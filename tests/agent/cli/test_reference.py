@@ -75,7 +75,7 @@ def test_explain_of_an_old_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert renamed.out.startswith("port-module-fault (error)")
     assert "roce-module-fault is called port-module-fault now" in renamed.err
     assert 0 == run(["explain", "pcie-aspm-on"])
-    assert "no rule any more: the report has it as topology.pci[].aspm" in capsys.readouterr().out
+    assert "not a rule any more: the report has it as topology.pci[].aspm" in capsys.readouterr().out
 
 
 def test_explain_lists_the_rules_of_a_prefix_or_family(capsys: pytest.CaptureFixture[str]) -> None:

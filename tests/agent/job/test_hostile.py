@@ -34,7 +34,7 @@ SHORT = (
     gzip.compress(b"\x80"),
     gzip.compress(b""),
 )
-MUTATIONS = {"ci": 400, "fuzz": 20_000}.get(PROFILE, 60)
+MUTATIONS = {"ci": 120, "fuzz": 20_000}.get(PROFILE, 60)
 SECONDS = 5.0
 
 

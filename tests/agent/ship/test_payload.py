@@ -101,7 +101,7 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
 
     for path in (tmp_path / "pipe", tmp_path):
-        with pytest.raises(BadPayload, match="is no file"):
+        with pytest.raises(BadPayload, match="is not a file"):
             read_payload(str(path))
 
 

@@ -60,7 +60,7 @@ const takeView = (hash) => {
 const find = () => {
   pressed(pickedLook);
   view.mask = matching($("find").value, picked);
-  $("drain").hidden = (!picked && !$("find").value) || !view.mask.some((shown, node) => shown && LOOKS[look[node]] === "critical");
+  $("drain").hidden = (!picked && !$("find").value) || !look.some((each, node) => LOOKS[each] === "critical" && (!view.mask || view.mask[node]));
   listed = FIRST;
   list();
   if (pickedAbout) $("hits").textContent += ": " + pickedAbout;

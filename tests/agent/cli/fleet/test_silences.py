@@ -23,6 +23,7 @@ HONOURED = {  # command -> its arguments; all but the page leave the finding out
 }
 OTHERS = {  # command -> what it is about instead
     "summary": "verdicts of the nodes' own reports",
+    "lossless": "what switches have set",
     "drift": "what changed in reports",
     **dict.fromkeys(("outliers", "duplicates", "topology", "cables"), "no finding"),
     **dict.fromkeys(("query", "load"), "tables as nodes reported them; finding.silenced has what nodes silenced"),

@@ -189,7 +189,7 @@ def test_no_engine_of_that_name():
 
 def test_another_engine_needs_its_extra(monkeypatch):
     monkeypatch.setattr("agent.fleet.engines.find_spec", lambda name: None)
-    with pytest.raises(EngineRefused, match=r"^postgres://.*h/d: .* missing: sqlglot .*'fabricscope\[engines\]'\)$"):
+    with pytest.raises(EngineRefused, match=r"^postgres://.*h/d: .* missing: sqlglot .*'\.\[engines\]'\)$"):
         connect("postgres://u:secret@h/d", None)
     with pytest.raises(EngineRefused, match="no such engine"):
         connect("nonsense://h", None)
