@@ -435,7 +435,7 @@ class SavedOutputs:
             if used is not piece:
                 why = f"{used.place} is used"
                 unread.append(_Unused(piece.place, piece_name.replace("_", " "), why, piece_name, piece))
-        if (line := find_job_line(start, [piece.text for piece in pieces.values()])) is not None:
+        if pieces and (line := find_job_line(start, [piece.text for piece in pieces.values()])) is not None:
             unread.append(_Unused(f"{name}, line {line}", "lines of a job's log", "`fabricscope job` reads them"))
         self._texts.add(name)
         self._unused += unread

@@ -168,7 +168,8 @@ def _judge_incomplete(case: RuleContext, gpu: Gpu, fabric: Fabric) -> Result:
     if case.settling:
         return Unknown(subject, case.settling)
     if _may_still_register(case):
-        return _fail_alone(case, gpu, fabric) if case.recorded else Unknown(subject, _STILL_REGISTERS)
+        is_answer = case.recorded and _shows_a_board(case)
+        return _fail_alone(case, gpu, fabric) if is_answer else Unknown(subject, _STILL_REGISTERS)
     unmanaged = _find_why_unmanaged(case)
     severity = "critical" if unmanaged is not None and unmanaged.what == _UMAD else "error"
     return _fail_incomplete(case, gpu, (fabric.state or "").replace("_", " "), severity, unmanaged)
@@ -181,6 +182,12 @@ _STILL_REGISTERS = Reason("not-known", fact="registration goes on, and how long 
 def _may_still_register(case: RuleContext) -> bool:
     """Whether the host may have just started: its uptime is unknown, and nothing shows that waiting is in vain."""
     return case.node.uptime_seconds is None and _find_why_unmanaged(case) is None
+
+
+def _shows_a_board(case: RuleContext) -> bool:
+    """Whether the GPUs are most of a baseboard: fewer may be a part that a guest has, and a tray registers with
+    switches elsewhere, whose state no output of this host has."""
+    return sum(find_form(case, gpu) is LinkForm.BOARD for gpu in case.topology.gpus) >= _MOST_OF_A_BOARD
 
 
 def _find_why_unmanaged(case: RuleContext) -> Evidence | None:

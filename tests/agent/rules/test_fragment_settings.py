@@ -107,7 +107,7 @@ def test_classes_of_an_interface_beside_a_list_without_its_nic_are_no_note() -> 
         ([4096] * 7 + [2048], {("ib-rate-mixed", "node", "warning", "low")}),
         ([4096] * 4 + [2048] * 4, set()),
         ([2048] * 8, set()),
-        ([2048] * 7 + [4096], set()),
+        ([2048] * 7 + [4096], {("peer-differs", "port:mlx5_7/1", "warning", "low")}),
     ],
     ids=["one of eight", "half", "all", "one that has more"],
 )

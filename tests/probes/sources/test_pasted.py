@@ -184,7 +184,7 @@ def test_a_pasted_thread_reads_as_its_files(corpus: Path) -> None:
     for name, (files, paste) in outputs.items():
         assert isinstance(files, TreeHost)
         assert isinstance(paste, TreeHost)
-        assert () == paste.unread, name
+        assert [] == [why for why in paste.unread if "a job's log: `fabricscope job` reads" not in why], name
         for argv in COMMANDS + SAVED:
             if files.has_output(*argv) and paste.has_output(*argv) and argv != ("hccn_tool",):
                 texts = (host.run(*argv).stdout for host in (files, paste))

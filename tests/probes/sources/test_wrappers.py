@@ -171,7 +171,7 @@ BEYOND_REPAIR = {
     "grep -n": {"lspci/vvv-FULL-hgx-h100-8gpu.txt"},  # its line 10000 looks like a PCI domain
     "80 columns": {
         "ibqueryerrors", "ibv_devinfo", "show_gids", "amd/amd-smi-topology-mi300x.txt",
-        "dmesg/mlx5-probe-failed-create-eq.txt", "ib-fabric/ibqueryerrors-counters-qdr.txt",
+        "dmesg/mlx5-probe-failed-create-eq.txt",
         "ib-ibv_devinfo/cx4lx-bond.txt", "ib-show_gids/a800-vm-4nic-trailing-spaces.txt",
         "ib-show_gids/container-gids-start-at-4.txt", "ib-show_gids/cx5-mce0-second-port-v1only.txt",
         "ib-show_gids/mixed-huawei-hiroce-and-mlx5-noipv4.txt", "nvidia-smi-q/h800-525.txt",

@@ -132,13 +132,28 @@ def test_the_fabric_without_the_module_is_critical_without_a_journal(tmp_path: P
     [
         pytest.param({"lsmod": WITH_UMAD, "q": smi("NVIDIA B200")}, id="the module is loaded"),
         pytest.param({"q": smi("NVIDIA B200")}, id="modules are not known"),
-        pytest.param({"lsmod": LSMOD, "q": smi("NVIDIA B200", 4)}, id="half a board"),
-        pytest.param({"lsmod": LSMOD, "q": smi("NVIDIA GB200", 8)}, id="a tray: its switches are elsewhere"),
-        pytest.param({"lsmod": LSMOD, "q": smi("NVIDIA B200", 8, "Completed")}, id="registered"),
         pytest.param({"lsmod": LSMOD, "q": smi("NVIDIA H100 80GB HBM3")}, id="a board of another generation"),
     ],
 )
-def test_a_registration_that_goes_on_is_no_finding_by_itself(texts: dict[str, str], tmp_path: Path) -> None:
+def test_a_registration_that_goes_on_on_a_board_is_a_warning_that_depends_on_the_uptime(
+    texts: dict[str, str], tmp_path: Path
+) -> None:
+    """Of low confidence: minutes after the start of the host it is usual."""
+    (finding,) = (f for f in findings_of(scan(tmp_path, **texts)) if f.rule == "fabric-incomplete")
+
+    assert ("node", "warning", "low") == (finding.subject, finding.severity, finding.confidence)
+    assert "uptime" in finding.steps[0].do
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        pytest.param({"lsmod": LSMOD, "q": smi("NVIDIA B200", 4)}, id="half a board"),
+        pytest.param({"lsmod": LSMOD, "q": smi("NVIDIA GB200", 8)}, id="a tray: its switches are elsewhere"),
+        pytest.param({"lsmod": LSMOD, "q": smi("NVIDIA B200", 8, "Completed")}, id="registered"),
+    ],
+)
+def test_a_registration_that_goes_on_elsewhere_is_no_finding_by_itself(texts: dict[str, str], tmp_path: Path) -> None:
     assert [] == [f for f in findings_of(scan(tmp_path, **texts)) if f.rule == "fabric-incomplete"]
 
 
