@@ -137,8 +137,9 @@ class Qos(msgspec.Struct, frozen=True, kw_only=True):
     pfc_frames_received: Annotated[list[int], free("traffic")] = []
     # "np" (notification point), "rp" (reaction point): by priority
     ecn: Annotated[dict[str, list[bool]], setting("ECN")] = {}
-    cnp_dscp: Annotated[int | None, setting("DSCP of CNPs")] = None
-    cnp_priority: Annotated[int | None, setting("priority of CNPs")] = None
+    # as roce-cnp-class: a note
+    cnp_dscp: Annotated[int | None, usual("DSCP of CNPs", mixed_boards=True)] = None
+    cnp_priority: Annotated[int | None, usual("priority of CNPs", mixed_boards=True)] = None
 
 
 class Fec(msgspec.Struct, frozen=True, kw_only=True):
@@ -210,7 +211,8 @@ class Netdev(msgspec.Struct, frozen=True, kw_only=True):
     admin_up: Annotated[bool | None, free("intent")] = None
     speed_gbit_s: Annotated[float | None, equal("speed", "Gb/s")] = None
     max_speed_gbit_s: Annotated[float | None, usual("highest speed", "Gb/s")] = None
-    mtu: Annotated[int | None, setting("MTU", "bytes")] = None
+    # from 4192 on RoCE sends its largest packets
+    mtu: Annotated[int | None, setting("MTU", "bytes", enough=4192)] = None
     driver: Annotated[str | None, free("derived")] = None
     master: Annotated[str | None, free("place")] = None
     autoneg: Annotated[bool | None, usual("autonegotiation")] = None

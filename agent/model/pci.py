@@ -95,8 +95,9 @@ class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
     aer: Annotated[dict[str, dict[str, int]] | None, free("counter")] = None
     max_payload_bytes: Annotated[int | None, equal("maximum payload", "bytes")] = None
     max_payload_supported_bytes: Annotated[int | None, usual("supported maximum payload", "bytes")] = None
-    max_read_request_bytes: Annotated[int | None, equal("maximum read request", "bytes")] = None
-    relaxed_ordering: Annotated[bool | None, equal("relaxed ordering")] = None
+    # these two as gdr-mrrs-small and gdr-relaxed-ordering-off: notes, unless something shows that they cost
+    max_read_request_bytes: Annotated[int | None, usual("maximum read request", "bytes")] = None
+    relaxed_ordering: Annotated[bool | None, usual("relaxed ordering")] = None
     extended_tags: Annotated[bool | None, equal("extended tags")] = None
     extended_tags_supported: Annotated[bool | None, usual("support of extended tags")] = None
     ten_bit_tags: Annotated[bool | None, equal("10-bit tags")] = None  # requester enabled

@@ -45,6 +45,7 @@ class PeerWord(msgspec.Struct, frozen=True):
     mixed_boards: bool = False  # parts of different boards have it alike, too
     shared: bool = False  # unique among boards: all parts of a board have the same
     tolerance: float = 0.0  # share of the usual value by which a number may differ
+    enough: int = 0  # numbers from this one on are alike
     without: tuple[str, ...] = ()  # keys of a table that are not compared
     reason: str = ""  # of `free`
 
@@ -54,14 +55,14 @@ def equal(title: str, unit: str = "", *, without: tuple[str, ...] = ()) -> PeerW
     return PeerWord("equal", title, unit, without=without)
 
 
-def setting(title: str, unit: str = "") -> PeerWord:
-    """Equal, and alike on parts of different boards: an operator sets it."""
-    return PeerWord("equal", title, unit, mixed_boards=True)
+def setting(title: str, unit: str = "", *, enough: int = 0) -> PeerWord:
+    """Equal, and alike on parts of different boards: an operator sets it. `enough`: numbers from it on are alike."""
+    return PeerWord("equal", title, unit, mixed_boards=True, enough=enough)
 
 
-def usual(title: str, unit: str = "", *, tolerance: float = 0.0) -> PeerWord:
-    """Of parts of one product: a minority with another value is a note."""
-    return PeerWord("usual", title, unit, tolerance=tolerance)
+def usual(title: str, unit: str = "", *, tolerance: float = 0.0, mixed_boards: bool = False) -> PeerWord:
+    """Of parts of one product: a minority with another value is a note. `mixed_boards`: of different boards, too."""
+    return PeerWord("usual", title, unit, mixed_boards=mixed_boards, tolerance=tolerance)
 
 
 def unique(title: str, *, shared: bool = False) -> PeerWord:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from agent.model.peers import PeerWord
 from agent.rules.peers.fields import PeerField, list_fields, read_all
 from agent.rules.peers.parts import PeerPart
 from agent.rules.peers.voting import Vote, vote
@@ -42,8 +43,7 @@ def compare_parts(parts: Sequence[PeerPart], free: Container[str] = ()) -> Itera
 def _compare_levels(field: PeerField, group: Sequence[PeerPart], values: Sequence[Any]) -> Iterator[PeerDifference]:
     """A part that is odd among its nearest peers does not vote again among all."""
     known = [(part, value) for part, value in zip(group, values, strict=True) if value is not None]
-    near = field.word.tolerance
-    rows = [(part, value, _make_key(value, near, [other for _, other in known])) for part, value in known]
+    rows = [(part, value, _make_key(value, field.word, [other for _, other in known])) for part, value in known]
     for level in (lambda part: (part.product, part.position), lambda part: part.product, lambda part: ""):
         leaves: dict[Hashable, list[tuple[PeerPart, Any, Hashable]]] = defaultdict(list)
         for row in rows:
@@ -63,14 +63,16 @@ def _compare_levels(field: PeerField, group: Sequence[PeerPart], values: Sequenc
             rows = [row for row in rows if row[0].key not in gone]
 
 
-def _make_key(value: Any, tolerance: float, others: Sequence[Any]) -> Hashable:
+def _make_key(value: Any, word: PeerWord, others: Sequence[Any]) -> Hashable:
     """What is compared in the place of a value: of tables and lists their text, of numbers near the middle that one."""
     if isinstance(value, dict):
         return repr(sorted(value.items()))
     if isinstance(value, list):
         return repr(value)
-    if tolerance:
+    if word.tolerance:
         middle: float = sorted(others)[len(others) // 2]
-        return middle if abs(value - middle) <= tolerance * abs(middle) else float(value)
+        return middle if abs(value - middle) <= word.tolerance * abs(middle) else float(value)
+    if word.enough and value >= word.enough:
+        return word.enough
     key: Hashable = value
     return key

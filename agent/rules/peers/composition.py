@@ -9,7 +9,7 @@ from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
-from agent.rules.devices import find_function, gpu_model, report_no_gpu, unreachable_reason
+from agent.rules.devices import find_function, gpu_model, is_nvidia, report_no_gpu, unreachable_reason
 from agent.rules.peers.parts import PeerPart
 from agent.rules.peers.voting import vote
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
@@ -41,12 +41,12 @@ def _not_judged(case: RuleContext, gpu: Gpu) -> Result | None:
         return NotApplicable(subject, absent)
     if "vgpu" in (gpu.virtualization or "").lower():
         return NotApplicable(subject, Reason("guest", detail="a virtual GPU"))
-    if gpu.name is None or gpu.compute_capability is None:
+    if function is not None and function.class_code and not function.class_code.startswith(_COMPUTE):
+        return NotApplicable(subject, Reason("other-kind", detail="a GPU with a display"))
+    if gpu.name is None or (gpu.compute_capability is None and is_nvidia(case, gpu)):  # others have none
         return Unknown(subject, Reason("not-known", fact="its model or compute capability"))
     if function is None or function.class_code is None:
         return Unknown(subject, case.bus_unread or Reason("not-known", fact="its PCI class"))
-    if not function.class_code.startswith(_COMPUTE):
-        return NotApplicable(subject, Reason("other-kind", detail="a GPU with a display"))
     return None
 
 

@@ -101,6 +101,7 @@ EXPECTED = {
         "changed platform profile: node",
         "new gaudi-missing: node",
         "changed check: device-count-low",
+        "changed check: gpu-model-mixed",
         "lost link (unreadable): 0000:4c:01.0, 0000:4c:02.0, 0000:32:01.0, 0000:32:02.0",
     ],
     "gaudi-malfunction": [
@@ -149,6 +150,7 @@ EXPECTED = {
     "gaudi2-cable-down": ["changed gaudi link state: GPU1/0, GPU2/0", "new gaudi-internal-port-down: GPU1 - GPU2"],
     "gpu-asleep": [
         "changed state: 0000:61:00.1, GPU3",
+        "changed check: counter-outlier",
         "changed check: gpu-clocks-limited",
         "changed check: gpu-driver-unusable",
         "changed check: gpu-ecc, gpu-remap-failed, gpu-remap-pending",
@@ -322,6 +324,7 @@ EXPECTED = {
         "new npu-missing: GPU10",
         "changed check: device-count-low",
         "changed check: gpu-missing",
+        "changed check: gpu-model-mixed",
         "lost path: 7 pairs, most of them of GPU0",
     ],
     "npu-half-the-board": [
@@ -329,6 +332,7 @@ EXPECTED = {
         "changed platform profile: node",
         "new npu-missing: node",
         "changed check: device-count-low",
+        "changed check: gpu-model-mixed",
         "lost link (unreadable): 0000:00:01.0, 0000:00:02.0, 0000:c0:01.0, 0000:c0:02.0",
     ],
     "npu-no-device-node": [

@@ -103,8 +103,10 @@ def _set(row: Any, path: Sequence[str], value: Any) -> Any:
     return replace(row, **{path[0]: _set(getattr(row, path[0]), path[1:], value)})
 
 
-def other_value(value: Any) -> Any:
-    """Another value of the same type."""
+def other_value(value: Any, enough: int = 0) -> Any:
+    """Another value of the same type; of numbers of which those from `enough` on are alike a smaller one."""
+    if enough:
+        return enough // 2
     if isinstance(value, bool):
         return not value
     if isinstance(value, int | float):

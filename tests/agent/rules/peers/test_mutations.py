@@ -29,7 +29,7 @@ def test_the_odd_one_is_named_and_a_choice_is_not_a_fault(host: str, word: str) 
     case = context_of(scan_machine(host))
     for turn, mutation in enumerate(list_mutations(case, word)):
         group = mutation.group
-        value = other_value(mutation.field.read(group[0].row))
+        value = other_value(mutation.field.read(group[0].row), mutation.field.word.enough)
         places = (0, len(group) // 2, len(group) - 1)
         for place in places if IN_FULL else places[turn % 3 : turn % 3 + 1]:
             part = group[place]
@@ -105,7 +105,9 @@ def test_two_or_three_differences_at_once_are_all_named(host: str) -> None:
         for _ in range(drawn.choice((2, 3))):
             mutation = drawn.choice(list(list_mutations(case, "equal")))
             part = drawn.choice(mutation.group)
-            case = mutate(case, mutation, [part], other_value(mutation.field.read(part.row)))
+            case = mutate(
+                case, mutation, [part], other_value(mutation.field.read(part.row), mutation.field.word.enough)
+            )
             laid.add((mutation.path, part.subject))
         changed = replace(report, topology=case.topology, node=case.node)
         findings = evaluate_report(changed, Configuration()).findings
