@@ -13,7 +13,7 @@ from tests.mutation.mutants import mutants
 from tests.mutation.patch import look_around, put
 
 ROOT = Path(__file__).resolve().parents[2]
-FAMILY = "cxl"  # a small one: CI runs a twelfth of all mutants, `make mutants` all
+FAMILY = "cxl"  # a small one: CI runs a 120th of all mutants, `make mutants` all
 
 
 @pytest.mark.release
