@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import argparse
 import multiprocessing
 import shutil
 import sys
@@ -67,4 +68,6 @@ def main(folder: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", metavar="DIR", type=Path)
+    sys.exit(main(parser.parse_args().folder))

@@ -8,23 +8,16 @@ import msgspec
 
 from agent.history.context import build_context
 from agent.history.window import CounterSample, compare_samples, take_sample, time_of
-from agent.model.finding import Check, Evidence, Finding, worst_first
+from agent.model.finding import Evidence, Finding, worst_first
 from agent.model.profile import BadProfile
-from agent.model.reasons import NO_EARLIER_SAMPLE
+from agent.model.reasons import needs_sample
 from agent.model.report import CountersWindow, Report
 from agent.platforms.profiles import choose_profile
 from agent.rules.catalogue import rules_for
 from agent.rules.context import Settings
 from agent.rules.engine import build_findings, evaluate, summarize
 
-_CODE = "no-second-sample"
 SOURCE = "reports in the fleet's dataset"
-
-
-def needs_sample(check: Check) -> bool:
-    """Whether a rule, or one of its subjects, was not judged because there was no earlier sample."""
-    reasons = [(check.reason_code, check.reason), *((row.reason_code, row.reason) for row in check.unknown_subjects)]
-    return check.state != "disabled" and any(code == _CODE or text == NO_EARLIER_SAMPLE for code, text in reasons)
 
 
 def judge_with_base(report: Report, base: CounterSample) -> Report:

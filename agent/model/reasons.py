@@ -6,8 +6,8 @@ reworded, codes may not: they are in reports (`reasons[]`, `reason_code`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Literal, NamedTuple, get_args
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple, Protocol, get_args
 
 import msgspec
 
@@ -145,6 +145,28 @@ _GPU_COMMANDS: Mapping[str | None, tuple[str, ...]] = {
     "Huawei": ("npu-smi info",),
     None: ("nvidia-smi -q", "nvidia-smi topo -m"),
 }
+
+
+class _WithReason(Protocol):
+    @property
+    def reason(self) -> str | None: ...
+    @property
+    def reason_code(self) -> str | None: ...
+
+
+class _RuleTally(_WithReason, Protocol):
+    @property
+    def state(self) -> str: ...
+    @property
+    def unknown_subjects(self) -> Sequence[_WithReason]: ...
+
+
+def needs_sample(check: _RuleTally) -> bool:
+    """Whether a rule, or one of its subjects, was not judged because there was no earlier sample."""
+    return check.state != "disabled" and any(
+        row.reason_code == "no-second-sample" or row.reason == NO_EARLIER_SAMPLE  # older reports have no codes
+        for row in (check, *check.unknown_subjects)
+    )
 
 
 def list_commands(need: str, maker: str | None) -> tuple[Settle, ...]:

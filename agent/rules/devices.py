@@ -133,6 +133,11 @@ def device_label(case: RuleContext, pci: str) -> str:
     return f"{_KINDS.get(kind, 'device')} {pci}"
 
 
+def is_virtual_gpu(gpu: Gpu) -> bool:
+    """Whether it is a share of a GPU that a hypervisor gave to this virtual machine."""
+    return "vgpu" in (gpu.virtualization or "").lower()
+
+
 def unreachable_reason(function: PciFunction | None) -> Reason | None:
     """Why a function cannot be asked at all; None where it is there and awake."""
     if function is None or function.state == "present":

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -86,14 +84,9 @@ def read_plan_file(path: str) -> list[Planned]:
 
 
 def _format_csv(cables_found: Cables) -> str:
-    from agent.fleet.text.tables import cell
+    from agent.fleet.text.tables import format_sheet
 
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(("end", "state", "should", "found", "there", "why"))
-    for cable in cables_found.wrong:
-        writer.writerow([cell(text) for text in _columns(cable)])
-    return file.getvalue()
+    return format_sheet(("end", "state", "should", "found", "there", "why"), map(_columns, cables_found.wrong))
 
 
 def _columns(cable: Cable) -> tuple[str, ...]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
-from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,7 +11,7 @@ from agent.cli import options as opt
 from agent.cli.errors import CliError
 from agent.cli.fleet.cables import Plan, read_plan_file
 from agent.cli.fleet.cluster import All, Dataset
-from agent.cli.fleet.options import EngineUrl
+from agent.cli.fleet.options import EngineUrl, Form, choose_format
 from agent.cli.output import deliver, show
 from agent.fleet.collection import without_collection
 
@@ -24,15 +21,6 @@ if TYPE_CHECKING:
     from probes.switches.collection import Collection
 
 
-class LosslessFormat(str, Enum):
-    """Output formats."""
-
-    TEXT = "text"
-    JSON = "json"
-    CSV = "csv"
-
-
-_SUFFIXES = {".json": "json", ".csv": "csv", ".txt": "text", "": "text"}
 Switches = Annotated[
     list[str] | None,
     typer.Option(
@@ -67,10 +55,6 @@ Recipe = Annotated[
         show_default=False,
     ),
 ]
-Form = Annotated[
-    LosslessFormat | None,
-    typer.Option("--format", help="text (default), json or csv, or by the suffix of --output.", show_default=False),
-]
 
 
 def lossless(
@@ -96,7 +80,7 @@ def lossless(
     if recipe is not None:
         _print_recipe(recipe, output)
         return
-    format_name = form.value if form is not None else _choose_format(output)
+    format_name = choose_format(form, output)
     if not switches:
         raise CliError(
             "--switches DIR is needed: a folder of saved outputs for each switch", "--recipe NOS lists what to save"
@@ -181,29 +165,18 @@ def _read_hosts(dataset: str | None, engine: str | None, report: str | None) -> 
     return read_dataset_ports(rows), True
 
 
-def _choose_format(output: str | None) -> str:
-    """Raises CliError."""
-    suffix = os.path.splitext(output or "")[1].lower()
-    if suffix not in _SUFFIXES:
-        raise CliError(f"{output}: unknown suffix {suffix}; use --format text, json or csv")
-    return _SUFFIXES[suffix]
-
-
 def _format_csv(answer: LosslessAnswer) -> str:
     """One row per hop."""
-    from agent.fleet.text.tables import cell
+    from agent.fleet.text.tables import format_sheet
 
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
     names = ("verdict", "a", "a_port", "a_priority", "a_pfc", "b", "b_port", "b_priority", "b_pfc", "metres_plan",
              "told_by", "reason", "settle", "findings")  # fmt: skip
-    writer.writerow(names)
+    rows = []
     for hop in answer.hops:
         ends: list[str] = []
         for end in (hop.a, hop.b):
             pfc = "" if end.pfc is None else " ".join(map(str, end.pfc)) or "none"
             ends += [end.node, end.port, "" if end.priority is None else str(end.priority), pfc]
         metres = "" if hop.metres_plan is None else f"{hop.metres_plan:g}"
-        row = [hop.verdict, *ends, metres, hop.told_by, hop.reason, hop.settle, " ".join(hop.findings)]
-        writer.writerow([cell(text) for text in row])
-    return file.getvalue()
+        rows.append([hop.verdict, *ends, metres, hop.told_by, hop.reason, hop.settle, " ".join(hop.findings)])
+    return format_sheet(names, rows)

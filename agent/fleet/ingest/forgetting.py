@@ -16,7 +16,7 @@ from agent.fleet.dataset import BadDataset, File, Manifest
 from agent.fleet.ingest.files import HistoryFiles, Staging, Void, correct_history, fill_missing, write_file
 from agent.fleet.ingest.history import day_of, read_batches
 from agent.fleet.ingest.locked_dataset import OpenDataset, open_dataset
-from agent.fleet.ingest.merging import KEPT, STATE_SCHEMA
+from agent.fleet.ingest.node_state import KEPT, STATE_SCHEMA
 from agent.fleet.node_names import NodeNames
 from agent.fleet.store import Store
 from agent.fleet.tables import CHANGE, SIGHTING, TABLES, TIME

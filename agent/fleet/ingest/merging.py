@@ -12,12 +12,11 @@ import pyarrow.compute as pc
 
 from agent.fleet.columns import TYPES, schema
 from agent.fleet.dataset import File, Manifest, slot_of
-from agent.fleet.ingest.boots import BootTime, order_by_uptime
+from agent.fleet.ingest.boots import order_by_uptime
 from agent.fleet.ingest.files import HistoryFiles, Staging, write_file
 from agent.fleet.ingest.history import (
     Edit,
     NodeHistory,
-    Sighting,
     TableVersion,
     day_of,
     is_late,
@@ -26,24 +25,15 @@ from agent.fleet.ingest.history import (
     read_copies,
     read_history,
 )
+from agent.fleet.ingest.node_state import KEPT, STATE_SCHEMA, State, read_states, state_rows
 from agent.fleet.ingest.spill import Entry, Spilled, SpilledBlock
-from agent.fleet.ingest.windows import EarlierSample, QuietChecks, WindowJudge, patch_host_rows
+from agent.fleet.ingest.windows import QuietChecks, WindowJudge, patch_host_rows
 from agent.fleet.rows import NAMES
-from agent.fleet.rows.counter_digests import CounterDigests
 from agent.fleet.store import Store
-from agent.fleet.tables import CHECK, COUNTER, FLOAT, HOST, INT, TABLES, TEXT, TIME
+from agent.fleet.tables import CHECK, COUNTER, HOST, TIME
 
-KEPT = tuple(name for name, table in TABLES.items() if table.history)
 _SLICE_ROWS = 1 << 16  # about; of entries whose rows are taken at once
 _PIECE_BYTES = 16 << 20  # of entries on disk that are held at once, three times as much in memory
-STATE_SCHEMA = pa.schema(
-    [("node", TYPES[TEXT]), ("observed_at", TYPES[TIME]), ("generated_at", TYPES[TIME]), ("report", TYPES[TEXT])]
-    + [(name, pa.string()) for name in KEPT]
-    + [("boot_id", TYPES[TEXT]), ("uptime_seconds", TYPES[FLOAT])]
-    + [("shape", TYPES[INT]), ("standing", TYPES[INT])]
-)
-
-
 Changed = dict[str, list[tuple[str, list[Entry]]]]  # by table, entries of each day
 
 
@@ -70,34 +60,9 @@ class Merged(msgspec.Struct):
     repeated: int = 0
 
 
-class State(msgspec.Struct):
-    """The newest report of a node."""
-
-    sighting: Sighting
-    digests: dict[str, str]
-    boot_id: str | None = None
-    uptime_seconds: float | None = None
-    shape: int | None = None  # of its counters
-    standing: int | None = None
-
-    @property
-    def sample(self) -> EarlierSample | None:
-        """None: nothing can be compared with it."""
-        if self.boot_time is None or self.shape is None or self.standing is None:
-            return None
-        return EarlierSample(self.boot_time, CounterDigests(self.shape, self.standing, False))
-
-    @property
-    def boot_time(self) -> BootTime | None:
-        """None: it does not have boot id and uptime."""
-        if self.boot_id is None or self.uptime_seconds is None:
-            return None
-        return BootTime(self.boot_id, self.uptime_seconds, self.sighting.observed)
-
-
 def merge(job: MergeJob, store: Store, spilled: Spilled, history: HistoryFiles, windows: WindowJudge) -> Merged:
     """Write the bucket's new files. Raises OSError."""
-    state = _state(job, store)
+    state = read_states(job.sources, store, lambda node: slot_of(node) % job.buckets == job.bucket)
     result = Merged(job.bucket, {}, None, [])
     newest: dict[str, Entry] = {}
     quiet: dict[str, QuietChecks] = {}
@@ -121,7 +86,7 @@ def merge(job: MergeJob, store: Store, spilled: Spilled, history: HistoryFiles, 
         shape, standing, _ = entry.counted
         state[node] = State(entry.sighting, digests, entry.boot_id, entry.uptime_seconds, shape, standing)
     path = f"state/bucket={job.bucket:02d}/{job.staging.name()}"
-    result.state = write_file(job.staging, store, path, STATE_SCHEMA, [_state_rows(state)])
+    result.state = write_file(job.staging, store, path, STATE_SCHEMA, [state_rows(state)])
     return result
 
 
@@ -158,9 +123,7 @@ def _merge_piece(
     for node, entries in by_node.items():
         given[node] = order_by_uptime(entries, state[node].boot_time if node in state else None)
     samples = {node: state[node].sample if node in state else None for node in given}
-    old = f"/bucket={job.bucket % job.manifest.buckets:02d}/"
-    counters = [file for file in job.manifest.latest.get(COUNTER.name, []) if old in file.path and file.rows]
-    given, answered = windows.judge(given, samples, counters)
+    given, answered = windows.judge(given, samples, _list_old_files(job, COUNTER.name))
     quiet |= answered
     edits = _plan_edits(job, store, state, given)
     newest |= {node: edit.newest for node, edit in sorted(edits.items()) if isinstance(edit.newest, Entry)}
@@ -173,45 +136,17 @@ def _merge_piece(
     return _write_history(job, store, edits, history)
 
 
+def _list_old_files(job: MergeJob, table: str) -> list[File]:
+    """The files in force that hold rows of this bucket's nodes."""
+    old = f"/bucket={job.bucket % job.manifest.buckets:02d}/"
+    return [file for file in job.manifest.latest.get(table, []) if old in file.path and file.rows]
+
+
 def _write_changed_rows(table: str, changed: Changed, spilled: Spilled, history: HistoryFiles) -> None:
     for day, entries in changed.get(table, []):
         for part in _slice_entries(entries, table):
             for rows in _read_rows(spilled, table, part, dated=True):
                 history.add(table, schema(table, True), day, rows)
-
-
-def _state(job: MergeJob, store: Store) -> dict[str, State]:
-    """Nodes of this bucket."""
-    states = {}
-    for file in job.sources:
-        for batch in read_batches(store, file, STATE_SCHEMA):
-            times = {name: batch[name].cast(pa.int64()) for name in ("observed_at", "generated_at")}
-            for row in pa.table({name: times.get(name, batch[name]) for name in batch.column_names}).to_pylist():
-                node = row.pop("node")
-                if slot_of(node) % job.buckets == job.bucket:
-                    sighting = Sighting(row.pop("observed_at"), row.pop("generated_at"), row.pop("report"))
-                    boot_id, uptime = row.pop("boot_id"), row.pop("uptime_seconds")
-                    shape, standing = row.pop("shape"), row.pop("standing")
-                    digests = {name: digest or "" for name, digest in row.items()}
-                    states[node] = State(sighting, digests, boot_id, uptime, shape, standing)
-    return states
-
-
-def _state_rows(state: dict[str, State]) -> Any:
-    nodes = sorted(state)
-    rows = [state[node] for node in nodes]
-    columns = [
-        pa.array(nodes, pa.string()),
-        pa.array([row.sighting.observed for row in rows], pa.int64()).cast(TYPES[TIME]),
-        pa.array([row.sighting.generated for row in rows], pa.int64()).cast(TYPES[TIME]),
-        pa.array([row.sighting.report for row in rows], pa.string()),
-        *(pa.array([row.digests.get(name, "") for row in rows], pa.string()) for name in KEPT),
-        pa.array([row.boot_id for row in rows], pa.string()),
-        pa.array([row.uptime_seconds for row in rows], pa.float64()),
-        pa.array([row.shape for row in rows], pa.int64()),
-        pa.array([row.standing for row in rows], pa.int64()),
-    ]
-    return pa.table(columns, schema=STATE_SCHEMA)
 
 
 def _plan_edits(job: MergeJob, store: Store, state: dict[str, State], given: dict[str, list[Entry]]) -> dict[str, Edit]:
@@ -245,13 +180,11 @@ def _read_latest(
     if before - newest.keys():
         new = pa.array(sorted(newest), pa.string())
         own = pa.array(sorted(before), pa.string())
-        old = f"/bucket={job.bucket % job.manifest.buckets:02d}/"
-        for file in job.manifest.latest.get(table, []):
-            if old in file.path and file.rows:
-                for batch in read_batches(store, file, schema(table)):
-                    nodes = batch["node"].cast(pa.string())
-                    stays = pc.and_not(pc.is_in(nodes, value_set=own), pc.is_in(nodes, value_set=new))
-                    yield batch.filter(stays)
+        for file in _list_old_files(job, table):
+            for batch in read_batches(store, file, schema(table)):
+                nodes = batch["node"].cast(pa.string())
+                stays = pc.and_not(pc.is_in(nodes, value_set=own), pc.is_in(nodes, value_set=new))
+                yield batch.filter(stays)
     entries = [quiet[node].entry if table == CHECK.name and node in quiet else entry for node, entry in newest.items()]
     for part in _slice_entries(entries, table):
         start = 0

@@ -25,6 +25,7 @@ from agent.fleet.rows.recent import Recent, decode_part, once
 from agent.fleet.rows.unique_rows import ComparedColumns, CounterRows, Functions, Rows, Shared
 from agent.fleet.rows.verdicts import HostTotals, Label
 from agent.fleet.tables import COUNTER, EVENT, PCI, PORT_COUNTER, TABLES
+from agent.model.reasons import needs_sample
 
 NAMES = tuple(TABLES)
 Numbers = dict[str, Sequence[int]]
@@ -214,7 +215,7 @@ class Reader:
         def made() -> tuple[list[int], bytes]:
             checks = decode_part(_CHECKS, whole, "checks")
             once([check.rule for check in checks], "checks", "a rule")
-            pending = any(map(verdicts.needs_sample, checks))
+            pending = any(map(needs_sample, checks))
             digest = blake2b(bytes(whole), digest_size=8).digest() if pending else b""
             return self.number_checks(map(verdicts.check_row, checks)), digest
 

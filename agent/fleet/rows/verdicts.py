@@ -23,7 +23,6 @@ from agent.fleet.rows.report_fields import (
     ReportFields,
 )
 from agent.fleet.tables import LONGEST_SECONDS
-from agent.model.reasons import NO_EARLIER_SAMPLE
 
 _NO_COST, _NO_LOCATION = CostFields(), LocationFields()
 _PROCESS = re.compile(r"pid [0-9]{1,10} \((.{1,64})\)")
@@ -229,12 +228,6 @@ def check_row(c: CheckFields) -> Row:
     reasons = Counter(subject.reason for subject in c.unknown_subjects if subject.reason)
     reason = c.reason or (min(reasons, key=lambda reason: (-reasons[reason], reason or "")) if reasons else None)
     return c.rule, c.state, c.passed, c.failed, c.unknown, c.not_applicable, reason
-
-
-def needs_sample(c: CheckFields) -> bool:
-    """Whether a rule, or one of its subjects, was not judged because there was no earlier sample."""
-    rows = [(c.reason_code, c.reason), *((subject.reason_code, subject.reason) for subject in c.unknown_subjects)]
-    return c.state != "disabled" and any(code == "no-second-sample" or text == NO_EARLIER_SAMPLE for code, text in rows)
 
 
 def probe_row(p: ProbeFields) -> Row:

@@ -22,12 +22,15 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would work out
 def sheet(rows: Sequence[msgspec.Struct], kind: type[msgspec.Struct]) -> str:
     """CSV with a head of the fields' names."""
     names = kind.__struct_fields__
+    return format_sheet(names, ([built[name] for name in names] for built in map(msgspec.to_builtins, rows)))
+
+
+def format_sheet(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
+    """CSV with a head of names, its values as `cell` has them."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(names)
-    for row in rows:
-        built = msgspec.to_builtins(row)
-        writer.writerow([cell(built[name]) for name in names])
+    writer.writerows(map(cell, row) for row in rows)
     return out.getvalue()
 
 

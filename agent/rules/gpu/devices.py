@@ -19,6 +19,7 @@ from agent.rules.devices import (
     gpu_model,
     is_nvidia,
     is_off_bus,
+    is_virtual_gpu,
     kernel_log_evidence,
     report_no_gpu,
     unreachable_reason,
@@ -229,8 +230,7 @@ _SOURCES_OF_OTHERS = {
 def gpu_siblings_differ(case: RuleContext) -> Iterator[Result]:
     families: dict[str, list[Gpu]] = defaultdict(list)
     for gpu in sorted(case.topology.gpus, key=lambda gpu: gpu.id):
-        virtual = "vgpu" in (gpu.virtualization or "").lower()
-        if unreachable_reason(find_function(case, gpu)) or virtual or not gpu_model(case, gpu):
+        if unreachable_reason(find_function(case, gpu)) or is_virtual_gpu(gpu) or not gpu_model(case, gpu):
             yield NotApplicable(
                 f"gpu:{gpu.id}", Reason("guest", detail="a virtual GPU, not awake, or of an unknown product")
             )

@@ -16,6 +16,7 @@ from agent.rules.devices import (
     is_consumer,
     is_nvidia,
     is_on_c2c,
+    is_virtual_gpu,
     unreachable_reason,
 )
 from agent.rules.gpudirect.pairs import NEAR, data_direct, peer_memory
@@ -330,7 +331,7 @@ def _judge_bar1_small(case: RuleContext, gpu: Gpu) -> Result:
     absent = unreachable_reason(find_function(case, gpu))
     if absent:
         return NotApplicable(subject, absent)
-    if "vgpu" in (gpu.virtualization or "").lower():
+    if is_virtual_gpu(gpu):
         return NotApplicable(subject, Reason("guest", detail="a virtual GPU: its window is the hypervisor's"))
     size, source = _bar1_size(case, gpu)
     if size is None:

@@ -9,7 +9,7 @@ from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
-from agent.rules.devices import find_function, gpu_model, is_nvidia, report_no_gpu, unreachable_reason
+from agent.rules.devices import find_function, gpu_model, is_nvidia, is_virtual_gpu, report_no_gpu, unreachable_reason
 from agent.rules.peers.parts import PeerPart
 from agent.rules.peers.voting import vote
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
@@ -39,7 +39,7 @@ def _not_judged(case: RuleContext, gpu: Gpu) -> Result | None:
         return NotApplicable(subject, Reason("judged-elsewhere", detail="the profile states which GPUs there are"))
     if absent := unreachable_reason(function):
         return NotApplicable(subject, absent)
-    if "vgpu" in (gpu.virtualization or "").lower():
+    if is_virtual_gpu(gpu):
         return NotApplicable(subject, Reason("guest", detail="a virtual GPU"))
     if function is not None and function.class_code and not function.class_code.startswith(_COMPUTE):
         return NotApplicable(subject, Reason("other-kind", detail="a GPU with a display"))

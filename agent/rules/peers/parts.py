@@ -19,6 +19,7 @@ from agent.rules.devices import (
     find_device_id,
     find_function,
     gpu_model,
+    is_virtual_gpu,
     location_unknown,
     unreachable_reason,
 )
@@ -80,7 +81,7 @@ def _list_gpu_parts(case: RuleContext, gpu: Gpu) -> Iterator[PeerPart | PartsSki
     if absent:
         yield PartsSkipped(subject, absent)
         return
-    if "vgpu" in (gpu.virtualization or "").lower() or gpu.driver_state == "vfio":
+    if is_virtual_gpu(gpu) or gpu.driver_state == "vfio":
         yield PartsSkipped(subject, Reason("guest", detail="a virtual GPU, or one for a virtual machine"))
         return
     model = gpu_model(case, gpu)

@@ -13,9 +13,9 @@ from agent.diagnose import evaluate_report
 from agent.fleet.ingest import windows
 from agent.fleet.rows.counter_digests import CounterDigests, CounterShape, CounterStandings
 from agent.fleet.rows.unique_rows import CounterRows
-from agent.history.later_window import needs_sample
 from agent.history.state import add_history, update_state
 from agent.history.window import WINDOW_SECONDS
+from agent.model.reasons import needs_sample
 from agent.model.report import Report
 from agent.rules.context import SETTLE_SECONDS, RuleContext
 from tests.agent.fleet.small import at, history, rows, take, taken

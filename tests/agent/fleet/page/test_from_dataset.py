@@ -26,8 +26,8 @@ from agent.fleet.page.from_dataset import PageOptions
 from agent.fleet.page.page import page
 from agent.fleet.page.reading import read_errors
 from agent.fleet.page.scene import SEVERITY, STATES, FleetScene, list_looks, sort_worst_first
-from agent.history.later_window import needs_sample
 from agent.model.finding import Check
+from agent.model.reasons import needs_sample
 from agent.reports import encode_report
 from bench.fleet.plan import plan
 from tests.agent.fleet import small
