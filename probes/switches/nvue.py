@@ -17,7 +17,7 @@ _RANGE = re.compile(r"(swp(?:[0-9]{1,4}s)?)([0-9]{1,4})-(?:swp(?:[0-9]{1,4}s)?)?
 _SPEED = re.compile(r"([0-9]{1,5})([GM])")
 _OF_FILE = re.compile(r"interface_(swp[0-9]{1,4}(?:s[0-9]{1,2})?)_")
 _TRUST = {"l3": "dscp", "l2": "pcp", "both": "both", "port": "none"}
-# What `nv set qos roce` sets where nothing else is told: Cumulus Linux, RDMA over Converged Ethernet
+# What `nv set qos roce` sets by default: Cumulus Linux, RDMA over Converged Ethernet
 _ROCE_PRIORITIES = {**dict.fromkeys(range(24, 32), 3), **dict.fromkeys(range(48, 56), 6)}
 _ROCE_ECN = EcnProfile(True, 150_000, 1_501_500, 100)
 _ROCE_METRES = 100

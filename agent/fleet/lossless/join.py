@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from agent.fleet.cluster.cabling_plan import Planned, normalize_port
+from agent.fleet.cluster.cabling_plan import Planned
 from agent.fleet.lossless.hop import CableEnd, Hop, HostPort
+from agent.fleet.lossless.known_ends import KnownHosts, KnownSwitches
+from agent.fleet.text.parts import count
 from probes.switches.facts import PortFacts, SwitchFacts, SwitchNeighbor
 
 _NO_LINK = ("ethernet-bp", "ethernet-ib", "eth0", "management", "mgmt")
@@ -20,93 +21,6 @@ class JoinedHops(NamedTuple):
     notes: list[str]
 
 
-class _Names:
-    """Switches by the names that LLDP and plans have for them."""
-
-    def __init__(self, switches: Mapping[str, SwitchFacts]) -> None:
-        self.by_name = {name.lower(): switch for name, switch in switches.items()}
-        short = Counter(name.lower().partition(".")[0] for name in switches)
-        self.by_short = {
-            name.lower().partition(".")[0]: switch
-            for name, switch in switches.items()
-            if short[name.lower().partition(".")[0]] == 1
-        }
-        self.by_chassis = {_mac(switch.chassis): switch for switch in switches.values() if _mac(switch.chassis)}
-        self.ports: dict[str, dict[str, PortFacts | None]] = {}
-
-    def switch(self, name: str | None, chassis: str | None = None) -> SwitchFacts | None:
-        """By its name, else by its chassis."""
-        word = (name or "").strip().lower()
-        found = self.by_name.get(word) or self.by_short.get(word.partition(".")[0]) if word else None
-        return found or self.by_chassis.get(_mac(chassis) or "?")
-
-    def port(self, switch: SwitchFacts, *names: str | None) -> PortFacts | None:
-        """The first of the names that is the name, alias or description of exactly one port."""
-        index = self.ports.get(switch.name)
-        if index is None:
-            index = self.ports[switch.name] = _index_ports(switch)
-        for name in names:
-            if name and (port := index.get(normalize_port(name).lower()) or index.get(name.lower())):
-                return port
-        return None
-
-
-def _index_ports(switch: SwitchFacts) -> dict[str, PortFacts | None]:
-    index: dict[str, PortFacts | None] = {name.lower(): port for name, port in switch.ports.items()}
-    for field in ("alias", "description"):
-        other: dict[str, PortFacts | None] = {}
-        for facts in switch.ports.values():
-            word = (getattr(facts, field) or "").lower()
-            if word and word not in index:
-                other[word] = None if word in other else facts
-        index.update(other)
-    for name, port in list(index.items()):
-        if name.startswith("eth") and not name.startswith("ethernet"):
-            index.setdefault(f"ethernet{name[3:]}", port)
-        elif name.startswith("ethernet"):
-            index.setdefault(f"eth{name[8:]}", port)
-    return index
-
-
-class _Hosts:
-    """Hosts' interfaces by name and by MAC address."""
-
-    def __init__(self, hosts: Sequence[HostPort]) -> None:
-        self.by_host: defaultdict[str, dict[str, HostPort]] = defaultdict(dict)
-        self.by_mac: dict[str, HostPort | None] = {}
-        names = {host.host for host in hosts}
-        short = Counter(name.lower().partition(".")[0] for name in names)
-        self.short = {
-            name.lower().partition(".")[0]: name.lower() for name in names if short[name.lower().partition(".")[0]] == 1
-        }
-        for host in hosts:
-            self.by_host[host.host.lower()][host.name.lower()] = host
-            mac = _mac(host.mac)
-            if mac:
-                self.by_mac[mac] = None if mac in self.by_mac else host
-
-    def find(self, neighbor: SwitchNeighbor) -> HostPort | None:
-        """The interface that a switch's LLDP names."""
-        for word in (neighbor.port, neighbor.description, neighbor.chassis):
-            host = self.by_mac.get(_mac(word) or "?")
-            if host is not None:
-                return host
-        ports = self.interfaces(neighbor.name)
-        return next(
-            (ports[word.lower()] for word in (neighbor.port, neighbor.description) if word and word.lower() in ports),
-            None,
-        )
-
-    def interfaces(self, name: str | None) -> Mapping[str, HostPort]:
-        """Those of a host by name."""
-        word = (name or "").lower()
-        return self.by_host.get(word) or self.by_host.get(self.short.get(word.partition(".")[0], "?"), {})
-
-    def knows(self, name: str | None) -> bool:
-        """Whether there is a report of that name."""
-        return bool(self.interfaces(name))
-
-
 def join(
     switches: Mapping[str, SwitchFacts],
     before: Mapping[str, SwitchFacts],
@@ -115,7 +29,7 @@ def join(
     only_known_hosts: bool,
 ) -> JoinedHops:
     """All hops. `only_known_hosts`: ports that lead to other hosts carry no RoCE that is asked about."""
-    names, known = _Names(switches), _Hosts(hosts)
+    names, known = KnownSwitches(switches), KnownHosts(hosts)
     planned = _Plan(plan, names)
     joiner = _Joiner(switches, before, names, known, planned, only_known_hosts)
     joiner.add_switch_claims()
@@ -127,7 +41,7 @@ def join(
 class _Plan:
     """Cable lengths by the switch port at either end."""
 
-    def __init__(self, plan: Iterable[Planned], names: _Names) -> None:
+    def __init__(self, plan: Iterable[Planned], names: KnownSwitches) -> None:
         self.rows: dict[tuple[str, str], tuple[str, str, float | None]] = {}
         for row in plan:
             metres = _metres(row.length)
@@ -150,8 +64,8 @@ class _Joiner:
         self,
         switches: Mapping[str, SwitchFacts],
         before: Mapping[str, SwitchFacts],
-        names: _Names,
-        hosts: _Hosts,
+        names: KnownSwitches,
+        hosts: KnownHosts,
         plan: _Plan,
         only_known_hosts: bool,
     ) -> None:
@@ -301,21 +215,13 @@ class _Joiner:
             hop.metres_plan = max(lengths) if lengths else None
             yield hop
         if self.other_hosts:
-            self.notes.append(
-                f"{self.other_hosts:,} switch port{'s'[: self.other_hosts != 1]} to hosts without a report: not judged"
-            )
+            self.notes.append(f"{count(self.other_hosts, 'switch port')} to hosts without a report: not judged")
         if self.without_pfc:
             self.notes.append(
-                f"{self.without_pfc:,} port{'s'[: self.without_pfc != 1]} without PFC to devices of which nothing was "
-                "given: not judged"
+                f"{count(self.without_pfc, 'port')} without PFC to devices of which nothing was given: not judged"
             )
         if self.down:
-            self.notes.append(f"{self.down:,} port{'s'[: self.down != 1]} down: not judged")
-
-
-def _mac(text: str | None) -> str | None:
-    digits = (text or "").lower().replace(":", "").replace("-", "").replace(".", "")
-    return digits if len(digits) == 12 and not set(digits) - set("0123456789abcdef") else None
+            self.notes.append(f"{count(self.down, 'port')} down: not judged")
 
 
 def _metres(text: str) -> float | None:
