@@ -127,8 +127,11 @@ agent/fleet/ingest/moving.py | Mover.remove_old | remove_own_file | a received r
 agent/fleet/ingest/moving.py | _move_to | os.link | to a free name in the folder of --move
 agent/fleet/ingest/moving.py | _move_to | os.unlink | a file of --move, the same as when it was read
 agent/fleet/ingest/moving.py | _move_to | shutil.move | a file of --move, the same as when it was read, to a free name
-agent/fleet/ingest/quarantine.py | Quarantine.add | open | a descriptor
-agent/fleet/ingest/quarantine.py | Quarantine.add | os.open | in our staging folder
+agent/fleet/ingest/quarantine.py | Quarantine._write | open | a descriptor
+agent/fleet/ingest/quarantine.py | Quarantine._write | os.open | in our staging folder
+agent/fleet/ingest/quarantine.py | RefusedBytes.keep | open | a descriptor
+agent/fleet/ingest/quarantine.py | RefusedBytes.keep | os.open | in our staging folder
+agent/fleet/ingest/quarantine.py | _pack | tarfile.open | in memory
 agent/fleet/ingest/spill.py | Epoch.write | open | in our staging folder
 agent/fleet/ingest/spill.py | _write | .OSFile | in our staging folder
 agent/fleet/ingest/texts.py | TextCopies.keep | open | in our staging folder

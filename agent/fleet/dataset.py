@@ -56,7 +56,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     buckets: int = 1
     node_key: NodeKey = HOSTNAME  # datasets of earlier versions do not say it
     nodes: int = 0
-    quarantined: int = 0  # lines of quarantine/reasons.ndjson
+    quarantined: int = 0  # reports in quarantine/reasons.ndjson
     latest: dict[str, list[File]] = {}
     history: dict[str, list[File]] = {}
     state: list[File] = []

@@ -41,7 +41,7 @@ _OURS = re.compile(
 )
 _EPOCH = r"[0-9]+-(?:judged-)?[0-9]+"
 _STAGED = re.compile(
-    rf"(?:files/(?:{_FOLDERS}|{QUARANTINE}/)?|epochs/(?:{_EPOCH}/)?)|epochs/[0-9]+-texts|"
+    rf"(?:files/(?:{_FOLDERS}|{QUARANTINE}/)?|epochs/(?:{_EPOCH}/)?)|epochs/[0-9]+-(?:texts|refused)|"
     rf"files/(?:{_OURS.pattern}|{QUARANTINE_FILE.pattern})|epochs/{_EPOCH}/(?:entries|[a-z_]+\.arrow)"
 )
 _BEFORE_A_MANIFEST = re.compile(

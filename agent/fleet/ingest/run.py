@@ -24,7 +24,7 @@ from agent.fleet.ingest.known import KnownFiles, KnownReports
 from agent.fleet.ingest.locked_dataset import OpenDataset, open_dataset
 from agent.fleet.ingest.merging import Merged, MergeJob
 from agent.fleet.ingest.moving import Keep, Mover
-from agent.fleet.ingest.quarantine import REASONS, RefusedReport, update_reasons
+from agent.fleet.ingest.quarantine import REASONS, Quarantine, update_reasons
 from agent.fleet.ingest.sources import Item, check_sources, list_items
 from agent.fleet.ingest.spill import SpilledBlock
 from agent.fleet.ingest.worker import BatchDone, Closed, End, ReportBatch, Rest, Setup
@@ -122,7 +122,7 @@ class _Run:
         self._known, self._choose_node_key = known, setup.naming.key
         self._held, self._staging, self._work, self._now, self._tell = dataset, setup.staging, work, setup.now, tell
         self._told = Ingested(nodes=dataset.manifest.nodes)
-        self._reasons: list[RefusedReport] = []
+        self._quarantine = Quarantine(dataset.store, setup.staging, setup.now.isoformat())
 
     def run(self, items: Iterator[Item], mover: Mover | None = None) -> Ingested:
         blocks, nodes = self._read(items, mover)
@@ -132,10 +132,12 @@ class _Run:
             self._work.renew()
         merged = self._merge(blocks, nodes) if blocks else []
         closed += self._close_workers()
-        lines = update_reasons(self._held.store, self._reasons)
-        if merged or (lines and not self._held.new):  # a dataset begins with its first report
-            manifest = self._make_manifest(merged, closed, lines)
-            self._held.commit(manifest, {REASONS: lines} if lines else {})
+        if merged or not self._held.new:  # a dataset begins with its first report
+            reasons = update_reasons(self._held.store, self._quarantine.write())
+            if merged or reasons:
+                lines, count = reasons or (b"", self._held.manifest.quarantined)
+                manifest = self._make_manifest(merged, closed, count)
+                self._held.commit(manifest, {REASONS: lines} if lines else {})
         return self._told
 
     def _close_workers(self) -> list[Closed]:
@@ -152,14 +154,14 @@ class _Run:
                 report_progress.read += done.reports
                 report_progress.repeated += done.known
                 self._known.add(done.files)
-                report_progress.quarantined += len(done.reasons) + done.again
+                report_progress.quarantined += len(done.refused)
                 report_progress.vanished += done.vanished
                 report_progress.unread += done.unread
                 if mover:
                     mover.leave(done.unread_files)
-                self._reasons += done.reasons
-                if done.reasons and report_progress.refused is None:
-                    report_progress.refused = f"{done.reasons[0].source}: {done.reasons[0].reason}"
+                self._quarantine.add(done.refused)
+                if done.refused and report_progress.refused is None:
+                    report_progress.refused = f"{done.refused[0].source}: {done.refused[0].reason}"
                 nodes |= done.nodes
                 for block in done.blocks:
                     blocks[block.slot].append(block)
@@ -194,7 +196,7 @@ class _Run:
         sources = [file for file in before.state if old in file.path]
         return MergeJob(bucket, self._count_buckets, blocks, before, sources, self._staging)
 
-    def _make_manifest(self, merged: list[Merged], closed: list[Closed], lines: bytes | None) -> Manifest:
+    def _make_manifest(self, merged: list[Merged], closed: list[Closed], quarantined: int) -> Manifest:
         before = self._held.manifest
         buckets = self._count_buckets if merged else before.buckets
         renewed = {bucket.bucket for bucket in merged}
@@ -225,7 +227,7 @@ class _Run:
             buckets=buckets,
             node_key=self._choose_node_key,
             nodes=nodes,
-            quarantined=len(lines.splitlines()) if lines else before.quarantined,
+            quarantined=quarantined,
             latest=latest,
             history=history,
             state=state,

@@ -35,6 +35,8 @@ class Item(NamedTuple):
     modified: float = 0.0  # when its file was written, seconds since 1970; 0: not known
     file: str = ""  # that it is in, of this machine
     identity: FileIdentity = ()  # of that file, where the report is all of it and was found in a folder
+    within: str = ""  # the name of what holds it with others
+    number: int = 0  # its place there
 
 
 class ReportSource(NamedTuple):
@@ -165,20 +167,33 @@ def _is_regular(store: Store, path: str) -> bool:
 
 def _list_parts(name: str, store: Store, path: str, lines: Iterator[ByteSpan], named: bool) -> Iterator[Item]:
     for line in lines:
-        yield Item(f"{name}:{line.place}", store.url, path, b"", line.trouble, line.offset, line.size, named)
+        yield Item(
+            f"{name}:{line.place}",
+            store.url,
+            path,
+            b"",
+            line.trouble,
+            line.offset,
+            line.size,
+            named,
+            within=name,
+            number=line.offset,
+        )
 
 
 def _stream(name: str, file: BinaryIO) -> Iterator[Item]:
+    number = 0
     try:
         for piece in read_pieces(file):
-            yield _make_item(name, piece)
+            yield _make_item(name, number, piece)
+            number += 1
     except BadStream as error:
-        yield Item(name, "", "", error.data, str(error))
+        yield Item(name, "", "", error.data, str(error), within=name, number=number)
 
 
-def _make_item(name: str, piece: Piece) -> Item:
+def _make_item(name: str, number: int, piece: Piece) -> Item:
     place = f"{name}:{piece.place}" if piece.place else name
-    return Item(place, "", "", piece.data, piece.trouble, modified=piece.modified)
+    return Item(place, "", "", piece.data, piece.trouble, modified=piece.modified, within=name, number=number)
 
 
 def _open(store: Store, path: str, follow: bool) -> Any:

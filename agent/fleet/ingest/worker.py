@@ -18,7 +18,7 @@ from agent.fleet.dataset import File, Manifest
 from agent.fleet.ingest.files import HistoryFiles, Staging
 from agent.fleet.ingest.known import KnownReports, ReadFile, read_file
 from agent.fleet.ingest.merging import Merged, MergeJob, merge
-from agent.fleet.ingest.quarantine import Quarantine, RefusedReport
+from agent.fleet.ingest.quarantine import Refusal, RefusedBytes
 from agent.fleet.ingest.sources import Item
 from agent.fleet.ingest.spill import Epoch, Spilled, SpilledBlock
 from agent.fleet.ingest.texts import TextCopies, TextPlace
@@ -61,22 +61,20 @@ class BatchDone(msgspec.Struct):
     reports: int = 0
     nodes: set[int] = msgspec.field(default_factory=set)  # checksums of names: how many there are, about
     blocks: list[SpilledBlock] = msgspec.field(default_factory=list)
-    reasons: list[RefusedReport] = msgspec.field(default_factory=list)
+    refused: list[Refusal] = msgspec.field(default_factory=list)
     known: int = 0  # reports that the dataset has already
     files: list[ReadFile] = msgspec.field(
         default_factory=list
     )  # that need not be read again while they stay as they are
-    again: int = 0  # in quarantine already, and tried again from there
     vanished: list[str] = msgspec.field(default_factory=list)
     unread: list[str] = msgspec.field(default_factory=list)
     unread_files: set[str] = msgspec.field(default_factory=set)
 
 
 class Closed(msgspec.Struct):
-    """New files of history and of the quarantine."""
+    """New files of history."""
 
     history: list[tuple[str, File]]
-    quarantine: list[str]
 
 
 Task = ReportBatch | Rest | MergeJob | End
@@ -93,7 +91,7 @@ class IngestWorker:
         self._parts: FileIO | None = None
         self._epoch = Epoch()
         self._epochs = 0
-        self._quarantine = Quarantine(self._store, setup.staging.folder, setup.now.isoformat())
+        self._refused = RefusedBytes(os.path.join(setup.spill, f"{os.getpid()}-refused"))
         self._spilled = Spilled()
         self._history = HistoryFiles(setup.staging, self._store)
         self._known = KnownReports(self._store, setup.manifest, setup.naming.cluster)
@@ -110,7 +108,7 @@ class IngestWorker:
             merged = merge(task, self._store, self._spilled, self._history, self._windows)
             pa.default_memory_pool().release_unused()
             return merged
-        return Closed(self._history.close(), self._close_quarantine())
+        return Closed(self._history.close())
 
     def _read(self, batch: ReportBatch) -> BatchDone:
         done = BatchDone()
@@ -129,7 +127,7 @@ class IngestWorker:
                     continue
                 read_report = read(text, self._epoch.reader, self._setup.naming, self._setup.now, item.modified)
             except Unfit as error:
-                self._quarantine.add(item.name, str(error), data)
+                done.refused.append(self._refused.keep(item.name, item.within, item.number, str(error), data))
             except _Unread as error:
                 (done.vanished if error.vanished else done.unread).append(str(error))
                 done.unread_files.add(item.file)
@@ -141,7 +139,6 @@ class IngestWorker:
                 done.nodes.add(zlib.crc32(read_report.label.node.encode()))
             if self._epoch.full:
                 done.blocks += self._spill()
-        done.reasons, done.again = self._quarantine.taken()
         return done
 
     def _keep_text(self, item: Item, data: bytes, digest: str) -> TextPlace:
@@ -183,12 +180,6 @@ class IngestWorker:
         if many:
             gc.collect()
         return blocks
-
-    def _close_quarantine(self) -> list[str]:
-        files = sorted(self._quarantine.files)
-        for path in files:
-            self._setup.staging.finished(path, self._store)
-        return files
 
 
 class _Unread(Exception):

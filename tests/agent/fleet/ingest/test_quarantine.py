@@ -12,8 +12,11 @@ from typing import Any
 import pytest
 
 from agent.fleet.dataset import open_dataset
+from agent.fleet.ingest.files import Staging
+from agent.fleet.ingest.quarantine import Quarantine, RefusedBytes
+from agent.fleet.store import store_of
 from agent.model.report import REPORT_LIMIT_BYTES
-from tests.agent.fleet.ingest.test_sources import PACK
+from tests.agent.fleet.ingest.test_sources import PACK, tar
 from tests.agent.fleet.small import report, rows, take, taken
 
 BAD: dict[str, tuple[Any, str]] = {
@@ -113,6 +116,70 @@ def test_what_is_in_quarantine_can_be_tried_again(tmp_path: Path) -> None:
         archive.add(dataset, "d")
     for whole in (dataset, tmp_path / "whole.tar"):
         assert taken(tmp_path / "other", whole).read == 3, "its manifest and its reasons are no reports"
+
+
+INPUTS = {
+    "lines.ndjson": lambda bad: b"\n".join([*bad, report()]),
+    "lines.ndjson.gz": lambda bad: gzip.compress(b"\n".join([*bad, report()])),
+    "archive.tar": lambda bad: tar({"good.json": report(), **{f"x/{n}.json": data for n, data in enumerate(bad)}}),
+}
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_one_input_is_one_entry_however_much_it_holds(name: str, tmp_path: Path) -> None:
+    """Nothing of it is lost, and to try it again adds nothing."""
+    bad = [b"{%d]" % number for number in range(300)]
+    (tmp_path / name).write_bytes(INPUTS[name](bad))
+    dataset, place = tmp_path / "d", tmp_path / "d" / "quarantine"
+    made = taken(dataset, tmp_path / name)
+
+    assert (301, 1, 300) == (made.read, made.fresh, made.quarantined)
+    (line,) = (json.loads(text) for text in (place / "reasons.ndjson").read_text().splitlines())
+    assert (300, str(tmp_path / name)) == (line["count"], line["source"])
+    assert line["reason"].startswith("300 of its reports, the first: ")
+    with tarfile.open(dataset / line["file"]) as archive:
+        kept = [archive.extractfile(member).read().rstrip() for member in archive]  # type: ignore[union-attr]
+    assert bad == kept
+    before = {path.name: path.read_bytes() for path in place.iterdir()}
+    assert 2 == len(before)
+    for source in (place, tmp_path / name):
+        assert 300 == taken(dataset, source).quarantined
+        assert before == {path.name: path.read_bytes() for path in place.iterdir()}
+    assert 300 == open_dataset(str(dataset)).manifest.quarantined
+
+
+def test_workers_may_read_one_input_in_any_order(tmp_path: Path) -> None:
+    """The same archive comes of it."""
+    written = set()
+    for backwards in (False, True):
+        folder = tmp_path / f"{backwards}"
+        (folder / "staged").mkdir(parents=True)
+        kept = [RefusedBytes(str(folder / f"{worker}")) for worker in range(2)]
+        refusals = [kept[n % 2].keep(f"in:{n}", "in", n, "why", b"%d" % n) for n in range(40)]
+        quarantine = Quarantine(store_of(str(folder / "d")), Staging(str(folder / "staged"), 1), "")
+        quarantine.add(refusals[::-1] if backwards else refusals)
+        (line,) = quarantine.write()
+        assert line.file
+        written.add((line, (folder / "staged" / line.file).read_bytes()))
+
+    assert 1 == len(written)
+
+
+@pytest.mark.parametrize(("bound", "kept"), [("INPUT_REPORTS", 20), ("INPUT_BYTES", 20 // 3), ("BUDGET_REPORTS", 20)])
+def test_what_is_kept_of_refused_reports_is_bounded(
+    bound: str, kept: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In number and in bytes, of one input and of all; what is beyond is counted, and other inputs have room."""
+    monkeypatch.setattr(f"agent.fleet.ingest.quarantine.{bound}", 20)
+    (tmp_path / "many.ndjson").write_bytes(b"\n".join([b"{]"] * 200 + [report()]))
+    (tmp_path / "other.ndjson").write_bytes(b"[]\n" * 5)
+    made = taken(tmp_path / "d", tmp_path / "many.ndjson", tmp_path / "other.ndjson")
+
+    lines = [json.loads(text) for text in (tmp_path / "d/quarantine/reasons.ndjson").read_text().splitlines()]
+    assert (205, [(200, 600), (5, 15)]) == (made.quarantined, [(line["count"], line["size"]) for line in lines])
+    with tarfile.open(tmp_path / "d" / lines[0]["file"]) as archive:
+        assert kept == len(archive.getnames())
+    assert bool(lines[1]["file"]) == (bound != "BUDGET_REPORTS")
 
 
 def test_reports_may_be_called_as_files_of_a_dataset(tmp_path: Path) -> None:

@@ -277,7 +277,7 @@ def test_a_file_of_lines_that_shrinks_or_goes_while_it_is_read(tmp_path: Path) -
     worker = IngestWorker(setup_at(tmp_path))
     done = worker.do(ReportBatch(found))
     assert isinstance(done, BatchDone)
-    assert (done.reports, len(done.nodes), len(done.reasons)) == (3, 2, 1)
+    assert (done.reports, len(done.nodes), len(done.refused)) == (3, 2, 1)
     path.unlink()
     gone = IngestWorker(setup_at(tmp_path)).do(ReportBatch(found))
     assert isinstance(gone, BatchDone)
