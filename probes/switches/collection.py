@@ -7,18 +7,24 @@ are a switch each. Normalized lines name their switches themselves.
 from __future__ import annotations
 
 import os
-import tarfile
+import stat
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
+from probes.host.files import open_regular
+from probes.host.interface import BadSource, ReadError
+from probes.sources.archive import BLOCK_BYTES, CONTENT_LIMIT_BYTES, DIRECTORY, FILE, is_tar, members
+from probes.sources.decompress import DecompressedStream
 from probes.switches import normalized
 from probes.switches.facts import SwitchFacts
 from probes.switches.recognizing import SavedOutput, SwitchFile, recognize
 from probes.text import ESCAPES, decode_saved
 
-FILE_BYTES, MOST_FILES, DEEPEST = 64 << 20, 100_000, 4
+FILE_BYTES, MOST_FILES, DEEPEST = CONTENT_LIMIT_BYTES, 100_000, 4
+KEPT_BYTES, TOTAL_BYTES = 1 << 30, 4 << 30  # of an archive in memory; of a folder
 _GENERIC = frozenset(("sonic", "localhost", "cumulus", "switch", "leaf", "spine"))
 
 
@@ -57,52 +63,87 @@ def read_collection(paths: Sequence[str]) -> Collection:
 
 
 def _list_files(path: str) -> Iterator[SwitchFile]:
-    """Files of a path, sorted. Raises UnreadableCollection."""
-    count = 0
+    """Files of a path, sorted; what is not read has a reader that says why. Raises UnreadableCollection."""
     try:
-        if os.path.isdir(path):
-            for folder, names, files in os.walk(path):
-                names[:] = sorted(name for name in names if not name.startswith("."))
-                if os.path.relpath(folder, path).count(os.sep) >= DEEPEST:
-                    names.clear()
-                for name in sorted(files):
-                    count += 1
-                    if name.startswith(".") or count > MOST_FILES:
-                        continue
-                    yield SwitchFile(folder, name, _opener(os.path.join(folder, name)))
+        mode = os.stat(path).st_mode
+        if stat.S_ISDIR(mode):
+            yield from _list_folder(path)
             return
-        with open(path, "rb") as file:
-            start = file.read(4)
-        if start and tarfile.is_tarfile(path):
+        if not stat.S_ISREG(mode):
+            raise UnreadableCollection(f"{path}: is neither a folder nor a regular file")
+        with DecompressedStream(path) as stream:
+            is_archive = is_tar(stream.peek(BLOCK_BYTES))
+        if is_archive:
             yield from _list_members(path)
             return
-    except (OSError, tarfile.TarError, EOFError) as error:
-        raise UnreadableCollection(f"{path}: {getattr(error, 'strerror', None) or error}") from error
-    yield SwitchFile("", path, _opener(path))
+    except OSError as error:
+        raise UnreadableCollection(f"{path}: {error.strerror or error}") from error
+    except BadSource as error:
+        raise UnreadableCollection(str(error)) from error
+    yield SwitchFile("", path, partial(_read_file, path, True))
 
 
-def _opener(path: str) -> Callable[[], bytes]:
-    def read() -> bytes:
-        if not os.path.isfile(path):
-            raise OSError("not a regular file")
-        with open(path, "rb") as file:
-            return file.read(FILE_BYTES + 1)
+def _list_folder(path: str) -> Iterator[SwitchFile]:
+    """Links are not followed: one leads to what only this user may read, or around in a circle."""
+    count, size = 0, 0
+    unread: list[OSError] = []
+    for folder, names, files in os.walk(path, onerror=unread.append):
+        names[:] = sorted(name for name in names if not name.startswith("."))
+        for name in names:
+            if os.path.islink(os.path.join(folder, name)):
+                yield SwitchFile(folder, name, partial(_refuse_read, "is a symbolic link, which is not read"))
+        if names and folder.removeprefix(path).count(os.sep) >= DEEPEST:
+            yield SwitchFile("", folder, partial(_refuse_read, f"folders below it are not read: {DEEPEST} levels are"))
+            names.clear()
+        for name in sorted(files):
+            if name.startswith("."):
+                continue
+            count += 1
+            if count > MOST_FILES:
+                continue
+            place = os.path.join(folder, name)
+            with suppress(OSError):  # told where it is read
+                size += os.lstat(place).st_size
+            reason = f"more than {TOTAL_BYTES >> 30} GiB with the files before it"
+            yield SwitchFile(
+                folder, name, partial(_read_file, place) if size <= TOTAL_BYTES else partial(_refuse_read, reason)
+            )
+    if count > MOST_FILES:
+        yield SwitchFile("", path, partial(_refuse_read, f"{count:,} files, of which {MOST_FILES:,} are read"))
+    for error in unread:
+        yield SwitchFile("", str(error.filename), partial(_refuse_read, error.strerror or str(error)))
 
-    return read
+
+def _refuse_read(reason: str) -> bytes:
+    raise OSError(reason)
+
+
+def _read_file(path: str, follow: bool = False) -> bytes:
+    """The start of a regular file. Raises OSError."""
+    try:
+        descriptor = open_regular(path, follow)
+    except ReadError as error:
+        raise OSError(str(error).removeprefix(f"{path}: ")) from error
+    with open(descriptor, "rb") as file:
+        return file.read(FILE_BYTES)
 
 
 def _list_members(path: str) -> Iterator[SwitchFile]:
-    """Files of a tar; each is read as it comes, for a packed one cannot be read at a place."""
-    total = 0
-    with tarfile.open(path) as tar:
-        for count, member in enumerate(tar):
-            if not member.isfile() or count > MOST_FILES or total > 16 * FILE_BYTES:
-                continue
-            stream = tar.extractfile(member)
-            content = stream.read(FILE_BYTES + 1) if stream else b""
-            total += len(content)
+    """Files of a tar; each is read as it comes, for a packed one cannot be read at a place. Raises BadSource."""
+    size = count = 0
+    with DecompressedStream(path) as stream:
+        for member in members(stream):
             folder, name = os.path.split(member.name)
-            yield SwitchFile(folder or os.path.basename(path), name, partial(bytes, content))
+            if member.kind == DIRECTORY or name.startswith("."):
+                continue
+            count, size = count + 1, size + len(member.content)
+            if count > MOST_FILES or size > KEPT_BYTES:
+                bound = f"{MOST_FILES:,} files" if count > MOST_FILES else f"{KEPT_BYTES >> 20} MiB"
+                raise stream.bad(f"holds more than {bound}: unpack it into a folder")
+            read = partial(bytes, member.content)
+            if member.kind != FILE:
+                read = partial(_refuse_read, f"is a {member.kind}, which is not read")
+            yield SwitchFile(folder or os.path.basename(path), name, read)
 
 
 class _CollectionReader:
@@ -173,11 +214,11 @@ class _CollectionReader:
         """What a file holds; None where it is read already or refused."""
         try:
             content = file.read()
-        except (OSError, tarfile.TarError, EOFError) as error:
-            self._refuse(file, str(getattr(error, "strerror", None) or error))
+        except OSError as error:
+            self._refuse(file, error.strerror or str(error))
             return None
-        if len(content) > FILE_BYTES:
-            self._refuse(file, f"larger than {FILE_BYTES >> 20} MiB")
+        if len(content) >= FILE_BYTES:
+            self._refuse(file, f"{FILE_BYTES >> 20} MiB or more")
             return None
         text = decode_saved(content)
         if "\x1b" in text:
