@@ -137,9 +137,8 @@ def answer_job(paths: list[str], options: JobOptions) -> JobAnswer:
         if any(one.guessed for one in reports):  # which files are outputs of commands is known now
             conclusion = conclusions[chosen] = Conclusion(evidence)
     if not any(file.read_as for file in evidence.files):
-        reasons = describe_unread(reader)
         hint = "give the output of the job: NCCL_DEBUG=INFO shows the most"
-        raise CliError(f"nothing of a job in it{f' ({reasons})' if reasons else ''}", hint)
+        raise CliError(f"nothing of a job in it ({describe_unread(reader)})", hint)
     joined = join_reports(conclusion, reports)
     answer = write_answer(conclusion, datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"))
     answer = add_other_jobs(answer, conclusions, runs, chosen)
@@ -164,12 +163,13 @@ def choose_run(conclusions: Sequence[Conclusion]) -> int:
 def check_read(reader: FileReader) -> None:
     """Raises CliError where no file could be read."""
     if not any(file.read_as for file in reader.evidence.files) and not reader.others:
-        raise CliError(f"nothing could be read: {describe_unread(reader) or 'no file'}")
+        raise CliError(f"nothing could be read: {describe_unread(reader)}")
 
 
 def describe_unread(reader: FileReader) -> str:
     """Why files could not be read."""
-    return "; ".join([f"{file.name}: {file.reason}" for file in reader.evidence.files if file.reason][:3])
+    reasons = [f"{file.name}: {file.reason}" for file in reader.evidence.files if file.reason][:3]
+    return "; ".join(reasons) or ("no line of a job" if reader.evidence.files else "no file")
 
 
 def check_options(options: JobOptions) -> None:
@@ -262,7 +262,12 @@ def collect_reports(evidence: Evidence, reader: FileReader, options: JobOptions)
         from agent.cli.fleet.job import read_dataset
 
         reports += read_dataset(options.dataset, evidence, options.at)
-    reports += [HostReport(read_one(other.path), other.name) for other in reader.others if other.is_report]
+    for other in reader.others:
+        if other.is_report:
+            try:
+                reports.append(HostReport(read_one(other.path), other.name))
+            except CliError as error:
+                evidence.note_unread(other.name, str(error).removeprefix(f"{other.path}: "))
     saved = [other for other in reader.others if not other.is_report]
     if saved:
         from agent.cli.job_sources import scan_saved

@@ -20,7 +20,7 @@ def scan_saved(files: list[OtherFile], evidence: Evidence, has_reports: bool) ->
     by_host: dict[str, dict[str, bytes]] = defaultdict(dict)
     size = 0
     for other in files[:_MOST_FILES]:
-        content = _read(other.path)
+        content = _read(other)
         if content is None or not content.strip():
             continue
         size += len(content)
@@ -35,11 +35,11 @@ def scan_saved(files: list[OtherFile], evidence: Evidence, has_reports: bool) ->
     return reports
 
 
-def _read(path: str) -> bytes | None:
-    if path == "-":
-        return None
+def _read(other: OtherFile) -> bytes | None:
+    from agent.job.files import open_given
+
     try:
-        with open(path, "rb") as file:
+        with open_given(other.path, other.is_found) as file:
             content = file.read(_FILE_BYTES + 1)
     except OSError:
         return None

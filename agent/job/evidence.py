@@ -98,6 +98,10 @@ class Evidence:
         self.inspector: Any = None
         self.metrics: Any = None  # of the Inspector, for Prometheus
 
+    def note_unread(self, name: str, reason: str) -> None:
+        """A file is not what it seemed to be."""
+        self.files = [JobFile(name=name, reason=reason) if file.name == name else file for file in self.files]
+
     def add_event(self, row: FailureRow, role: str, groups: dict[str, str], line: LogLine, key: object) -> None:
         """One line; equal ones of a process count once."""
         place = (row.id, line.host, line.pid, line.rank, line.task if line.pid is None else None, key)

@@ -19,10 +19,12 @@ from agent.job.lines import WHOLE, Part
 from agent.job.log_reader import LogReader
 from agent.job.streams import LARGEST, gather, inflate, is_wrapped, split_lines, unwrap
 from agent.model.job_answer import JobFile
+from probes.host.files import open_regular
+from probes.host.interface import ReadError
 
 HEAD_BYTES = 1 << 16
 _MOST_FILES = 100_000
-_OTHER_BYTES = 64 << 20  # of a file that may be a saved output
+_SNAPSHOT_BYTES = 16 << 20  # of RAS: 30 times as much in memory where it is hostile
 _PASTE_BYTES = 64 << 10
 _MOST_PASTES = 8
 _REPORT = b'"fabricscope.report/'
@@ -35,6 +37,8 @@ class Given(NamedTuple):
     path: str
     name: str  # as it is shown
     size: int
+    is_found: bool = False  # in a folder: no link is followed, no pipe waited for
+    reason: str | None = None  # why it is not read
 
 
 class OtherFile(NamedTuple):
@@ -43,6 +47,7 @@ class OtherFile(NamedTuple):
     path: str
     name: str
     is_report: bool
+    is_found: bool = False
 
 
 class UnreadableError(Exception):
@@ -70,17 +75,34 @@ def list_files(paths: Sequence[str]) -> list[Given]:
 
 
 def _walk(folder: str, below: str, depth: int) -> Iterator[Given]:
-    """Regular files only: a pipe would block, and a link may lead anywhere."""
+    """Only regular files are read: a pipe would block, and a link may lead anywhere."""
     try:
         entries = sorted(os.scandir(os.path.join(folder, below)), key=lambda entry: entry.name)
-    except OSError:
+    except OSError as error:
+        yield Given(os.path.join(folder, below), below or folder, 0, True, error.strerror or str(error))
         return
     for entry in entries:
         name = os.path.join(below, entry.name)
-        if entry.is_dir(follow_symlinks=False) and depth < _DEEPEST:
-            yield from _walk(folder, name, depth + 1)
+        if entry.is_dir(follow_symlinks=False):
+            if depth < _DEEPEST:
+                yield from _walk(folder, name, depth + 1)
+            else:
+                yield Given(entry.path, name, 0, True, f"a folder more than {_DEEPEST} levels deep")
         elif entry.is_file(follow_symlinks=False):
-            yield Given(entry.path, name, entry.stat(follow_symlinks=False).st_size)
+            yield Given(entry.path, name, entry.stat(follow_symlinks=False).st_size, True)
+        else:
+            reason = "a symbolic link, which is not followed" if entry.is_symlink() else "not a regular file"
+            yield Given(entry.path, name, 0, True, reason)
+
+
+def open_given(path: str, is_found: bool) -> BinaryIO:
+    """A file of a folder, whatever is in its place by now, or one that was named. Raises OSError."""
+    if not is_found:
+        return open(path, "rb")
+    try:
+        return open(open_regular(path, follow=False), "rb")
+    except ReadError as error:
+        raise OSError(str(error).removeprefix(f"{path}: ")) from error
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:
@@ -100,8 +122,11 @@ class FileReader:
     def read(self, given: Given, part: Part = WHOLE) -> None:
         """One file, or the lines of it that are of one job; what cannot be read has its reason in the answer."""
         self._part = part
+        if given.reason is not None:
+            self._add(JobFile(name=given.name, reason=given.reason))
+            return
         try:
-            with open(given.path, "rb") as file:
+            with open_given(given.path, given.is_found) as file:
                 self._read_stream(given, file)
         except OSError as error:
             self._add(JobFile(name=given.name, reason=error.strerror or str(error)))
@@ -133,7 +158,8 @@ class FileReader:
             self.evidence.metrics = self.evidence.metrics or InspectorMetrics()
             lines, damaged = self.evidence.metrics.read(given.name, split_lines(head, rest))
             reason = f"{damaged} lines cut or damaged" if damaged else None
-            self._add(JobFile(name=given.name, read_as="Inspector metrics", lines=lines, reason=reason))
+            read_as = "Inspector metrics" if damaged < lines else None
+            self._add(JobFile(name=given.name, read_as=read_as, lines=lines, reason=reason))
         elif b"\0" in head[:4096]:
             self._add(JobFile(name=given.name, reason="binary"))
         elif len(head) < HEAD_BYTES and self.evidence.ranks.read_hosts(head.decode("utf-8", "replace").splitlines()):
@@ -143,21 +169,25 @@ class FileReader:
 
     def _read_json(self, given: Given, head: bytes, start: bytes, rest: Iterator[bytes]) -> None:
         if _REPORT in head[:4096]:
-            self.others.append(OtherFile(given.path, given.name, True))
+            self.others.append(OtherFile(given.path, given.name, True, given.is_found))
             self._add(JobFile(name=given.name, read_as="report"))
         elif b'"coll_perf"' in head or b'"p2p_perf"' in head or (b'"header"' in head and b'"n_ranks"' in head):
             self.evidence.inspector = self.evidence.inspector or Inspector()
             lines, damaged = self.evidence.inspector.read(given.name, split_lines(head, rest))
             reason = f"{damaged} line{'s' if damaged > 1 else ''} cut or damaged" if damaged else None
-            self._add(JobFile(name=given.name, read_as="Inspector", lines=lines, reason=reason))
+            read_as = "Inspector" if damaged < lines else None
+            self._add(JobFile(name=given.name, read_as=read_as, lines=lines, reason=reason))
         elif b'"pg_config"' in head or b'"entries"' in head or b'"record_id"' in head or b'"pg_status"' in head:
             self._read_dump(given, head, rest)
         elif b'"communicators' in head or b'"collective_counts"' in head:
-            data = gather(head, rest, _OTHER_BYTES)
+            data = gather(head, rest, _SNAPSHOT_BYTES)
+            if data is None:
+                self._add(JobFile(name=given.name, reason=f"RAS: larger than {_SNAPSHOT_BYTES >> 20} MiB"))
+                return
             try:
-                snapshot = read_json(given.name, data or b"")
+                snapshot = read_json(given.name, data)
             except (ValueError, RecursionError):  # cut, or several in turn
-                self._add(self._log.read_file(given.name, (data or b"").splitlines(keepends=True), self._part))
+                self._add(self._log.read_file(given.name, data.splitlines(keepends=True), self._part))
                 return
             self.evidence.snapshots.append(snapshot)
             self._add(JobFile(name=given.name, read_as="RAS"))
@@ -189,7 +219,7 @@ class FileReader:
         if (
             file.read_as in (None, "log", "kernel log", "log of a service") or pasted
         ):  # a paste may have outputs of commands beside a log
-            self.others.append(OtherFile(given.path, given.name, False))
+            self.others.append(OtherFile(given.path, given.name, False, given.is_found))
         self._add(file)
 
     def _note_version(self, version: str | None) -> None:

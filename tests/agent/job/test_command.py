@@ -132,7 +132,8 @@ def test_links_and_pipes_in_a_folder_are_left_alone(tmp_path: Path, capsys: pyte
     (tmp_path / "link").symlink_to("/etc/passwd")
     assert 0 == run(["job", str(tmp_path), "--format", "json"])
 
-    assert ["log"] == [file["name"] for file in json.loads(capsys.readouterr().out)["source"]["files"]]
+    files = json.loads(capsys.readouterr().out)["source"]["files"]
+    assert [("link", None), ("log", "NCCL log"), ("pipe", None)] == [(file["name"], file["read_as"]) for file in files]
 
 
 def test_the_old_name_states_the_new_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
+import os
 import pickle
 import time
 import zlib
 from pathlib import Path
 from random import Random
 
+import msgspec
 import pytest
 
 from agent.cli.errors import CliError
 from agent.cli.job import JobOptions, answer_job
+from agent.job.files import open_given
 from agent.outputs.html.job import render_job_page
 from agent.outputs.text.job import render_job
 from tests.agent.job import test_beside, test_hangs, test_several_jobs, test_slow
@@ -169,3 +172,44 @@ def test_files_of_a_byte_or_two(tmp_path: Path) -> None:
 
     with pytest.raises(CliError, match="rank_3: damaged gzip"):
         answer_job([str(tmp_path)], JobOptions([]))
+
+
+def test_what_a_folder_holds_beside_files_is_named_and_not_opened(tmp_path: Path) -> None:
+    """A link leads to what only this user may read; a pipe would be waited for, whenever it is put there."""
+    (tmp_path / "secret").write_text(begin(2) + warn(1, "secret"))
+    folder = tmp_path / "job"
+    folder.mkdir()
+    (folder / "a.log").write_text(begin(2) + warn(1, "bad thing"))
+    (folder / "b.log").symlink_to(tmp_path / "secret")
+    os.mkfifo(folder / "c.log")
+    result = answer_job([str(folder)], JobOptions([]))
+
+    assert {
+        "a.log": None,
+        "b.log": "a symbolic link, which is not followed",
+        "c.log": "not a regular file",
+    } == {file.name: file.reason for file in result.source.files}
+    assert b"secret" not in msgspec.json.encode(result)
+    for name, why in (("b.log", "symbolic link"), ("c.log", "FIFO")):  # that came after the listing
+        with pytest.raises(OSError, match=why):
+            open_given(str(folder / name), True)
+
+
+def test_a_damaged_file_in_a_folder_costs_no_answer(tmp_path: Path) -> None:
+    """A report that is none, records of which none is whole, a snapshot that is too large."""
+    log = begin(2) + warn(1, "bad thing")
+    files = {
+        "cut.json": b'{"schema": "fabricscope.report/1", "node": {',
+        "inspector.json": b'{"coll_perf": [[]]}',
+        "ras.json": b'{"communicators": [' + b" " * (16 << 20),
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(CliError, match=name):
+            answer_job([str(tmp_path / name)], JobOptions([]))
+    (tmp_path / "a.log").write_text(log)
+    result = answer_job([str(tmp_path)], JobOptions([]))
+
+    assert "failed" == result.job.ended
+    assert dict.fromkeys(files) == {file.name: file.read_as for file in result.source.files if file.name != "a.log"}
+    assert all(file.reason for file in result.source.files if file.name != "a.log")
