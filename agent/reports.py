@@ -184,20 +184,31 @@ def _follow_links(path: str) -> str:
 
     The kernel's rule (fs.protected_symlinks, protected_regular), which a path resolved here would go around.
     """
-    for _ in range(_MOST_LINKS):
-        path = os.path.abspath(path)
-        folder = os.path.dirname(path)
+    place, ahead, links = os.sep, os.path.abspath(path).split(os.sep)[::-1], 0
+    while ahead:
+        part = ahead.pop()
+        if part in ("", os.curdir, os.pardir):
+            place = os.path.dirname(place) if part == os.pardir else place
+            continue
+        following = os.path.join(place, part)
         try:
-            path_stat, above = os.lstat(path), os.stat(folder)
+            part_stat, above = os.lstat(following), os.stat(place)
         except OSError:
-            return path  # opening it says why
+            return os.path.join(following, *ahead[::-1])  # opening it says why
+        is_link = stat.S_ISLNK(part_stat.st_mode)
         shared = above.st_mode & stat.S_ISVTX and above.st_mode & stat.S_IWOTH
-        if shared and path_stat.st_uid not in (os.geteuid(), above.st_uid):
-            raise OSError(errno.EACCES, "another user put it into a folder that all may write to", path)
-        if not stat.S_ISLNK(path_stat.st_mode):
-            return path
-        path = os.path.join(folder, os.readlink(path))
-    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+        if (is_link or not ahead) and shared and part_stat.st_uid not in (os.geteuid(), above.st_uid):
+            raise OSError(errno.EACCES, "another user put it into a folder that all may write to", following)
+        if not is_link:
+            place = following
+            continue
+        links += 1
+        if links > _MOST_LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+        target = os.readlink(following)
+        place = os.sep if target.startswith(os.sep) else place
+        ahead += target.split(os.sep)[::-1]
+    return place
 
 
 @contextlib.contextmanager

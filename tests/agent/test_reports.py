@@ -254,17 +254,21 @@ def _owned(found: os.stat_result, uid: int, gid: int) -> os.stat_result:
     return os.stat_result(fields)
 
 
-@pytest.mark.parametrize("kind", ["link", "file"])
+@pytest.mark.parametrize("kind", ["link", "file", "folder"])
 @pytest.mark.parametrize(("mode", "owner", "refused"), [(0o1777, 4711, True), (0o777, 4711, False), (0o1777, 0, False)])
 def test_what_another_user_put_into_a_shared_folder_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, mode: int, owner: int, refused: bool
 ) -> None:
-    """The kernel's rule for links and files in folders like /tmp. `owner` 0: ours."""
+    """The kernel's rule for links and files in folders like /tmp. `owner` 0: ours; "folder": a link on the way."""
     shared, target = tmp_path / "shared", tmp_path / "target"
     shared.mkdir()
-    target.write_bytes(b"before")
+    target.mkdir() if kind == "folder" else target.write_bytes(b"before")
     planted = shared / "report.json"
-    planted.symlink_to(target) if kind == "link" else planted.write_bytes(b"before")
+    planted.write_bytes(b"before") if kind == "file" else planted.symlink_to(target)
+    path = planted / "x" / ".." / "x.json" if kind == "folder" else planted
+    if kind == "folder":
+        (target / "x").mkdir()
+        path.write_bytes(b"before")
     shared.chmod(mode)
     real = os.lstat
     theirs = owner or os.geteuid()
@@ -273,12 +277,12 @@ def test_what_another_user_put_into_a_shared_folder_is_refused(
     )
     if refused:
         with pytest.raises(OSError, match="another user"):
-            write_atomically(str(planted), b"after")
+            write_atomically(str(path), b"after")
     else:
         monkeypatch.setattr(os, "fchown", lambda descriptor, *ids: None)
-        write_atomically(str(planted), b"after")
-    assert (b"before" if refused else b"after") == planted.read_bytes()
-    assert planted.is_symlink() == (kind == "link")
+        write_atomically(str(path), b"after")
+    assert (b"before" if refused else b"after") == path.read_bytes()
+    assert planted.is_symlink() == (kind != "file")
 
 
 def test_links_in_a_circle_end(tmp_path: Path) -> None:
