@@ -23,7 +23,7 @@ from agent.model.report import REPORT_LIMIT_BYTES
 from agent.receive.admission import ANONYMOUS_SECONDS, Admission, Connection, Group, find_source
 from agent.receive.clients import BadClients, Client
 from agent.receive.inbox import Answer, Inbox
-from agent.receive.listening import AccessFiles, BadServer
+from agent.receive.listening import Access, AccessFiles, BadServer
 
 HEAD_BYTES = 16384
 BODIES, THREADS, ACCEPTED_AT_ONCE = 64, 2, 128
@@ -222,7 +222,8 @@ class Server:
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(HEAD_BYTES)
         protocol = asyncio.StreamReaderProtocol(reader)
-        tls = self._access.tls
+        access = self._access
+        tls = access.tls
         timeout = ANONYMOUS_SECONDS if tls else None
         expiry = loop.call_later(ANONYMOUS_SECONDS, self._expire, connection)
         try:
@@ -231,7 +232,7 @@ class Server:
             )
             writer = asyncio.StreamWriter(transport, protocol, reader, loop)
             try:
-                await self._answer_requests(reader, writer, address, connection)
+                await self._answer_requests(reader, writer, address, connection, access)
             finally:
                 transport.abort()
         except (OSError, asyncio.TimeoutError, EOFError):  # the client, or its time, is gone
@@ -244,12 +245,15 @@ class Server:
             connection.close()
 
     async def _answer_requests(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: str, connection: Connection
-    ) -> None:
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: str, connection: Connection,
+        access: Access,
+    ) -> None:  # fmt: skip
         while True:
             started, request = False, None
             try:
                 head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), IDLE_SECONDS)
+                if access is not self._access:  # its certificate is of an authority that may be out by now
+                    return
                 started = True
                 request = _parse_head(head)
                 answer = await self._answer(request, reader, writer, connection)

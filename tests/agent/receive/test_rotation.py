@@ -59,6 +59,36 @@ def test_a_certificate_is_replaced_while_it_runs(start: Start, tmp_path: Path, c
     assert 0 == receiver.stop()
 
 
+def test_an_authority_that_was_taken_out_lets_nobody_in(
+    start: Start, tmp_path: Path, certificates: Certificates
+) -> None:
+    """Also not on a connection that was open before: a client that always sends would keep it for ever."""
+    shutil.copy(certificates.file("ca.pem"), tmp_path / "ca.pem")
+    receiver = start("--client-ca", str(tmp_path / "ca.pem"), tokens=False)
+    context = ssl.create_default_context(cafile=certificates.file("ca.pem"))
+    context.load_cert_chain(certificates.file("client.pem"), certificates.file("client.key"))
+    connection = http.client.HTTPSConnection("127.0.0.1", receiver.port, timeout=30, context=context)
+
+    def send() -> int:
+        connection.request("POST", "/", b"no report")
+        answer = connection.getresponse()
+        answer.read()
+        return answer.status
+
+    assert [400, 400] == [send(), send()]
+    before = connection.sock
+    shutil.copy(certificates.file("locked.pem"), tmp_path / "new")
+    os.replace(tmp_path / "new", tmp_path / "ca.pem")
+    receiver.process.send_signal(signal.SIGHUP)
+    await_line(receiver, "are read again")
+    assert connection.sock is before
+    with pytest.raises(OSError):
+        send()
+    connection.close()
+    with pytest.raises(OSError):  # nor a new one
+        send()
+
+
 def test_a_token_is_replaced_while_it_runs(start: Start, tmp_path: Path, certificates: Certificates) -> None:
     """The old one is refused from then on; a damaged file shuts nobody out."""
     from tests.agent.receive.test_receive import report
