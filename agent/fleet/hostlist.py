@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from urllib.parse import unquote
 
@@ -18,6 +18,7 @@ LIMIT = 1_000_000  # names in one list: more is a mistake, or meant to hurt
 _NUMBER = re.compile(r"(?<![0-9])([0-9]{1,15})(?![0-9])")  # a longer run is no number of a host
 _RANGE = re.compile(r"([0-9]{1,15})(?:-([0-9]{1,15})(?:/([0-9]{1,9}))?)?")
 _UNQUOTED = re.compile(r"[^\w.:/+-]")
+_AN_OPTION = "-"  # what a name begins with that a tool takes for an option, and pdsh for a host to leave out
 _ODD = frozenset("[]@!&^*?")  # what ClusterShell reads as something else than a name
 
 
@@ -28,10 +29,10 @@ class BadHostlist(ValueError):
 def is_plain(name: str) -> bool:
     """Whether a name is one in any tool's list of hosts, without quoting.
 
-    >>> is_plain("gpu001.example"), is_plain("gpu[001-128]"), is_plain("east/gpu001"), is_plain("gpu%41")
-    (True, False, False, False)
+    >>> is_plain("gpu001.example"), is_plain("gpu[001-128]"), is_plain("east/gpu001"), is_plain("gpu%41"), is_plain("-a")
+    (True, False, False, False, False)
     """
-    return "/" not in name and not _UNQUOTED.search(name)
+    return "/" not in name and not name.startswith(_AN_OPTION) and not _UNQUOTED.search(name)
 
 
 def fold(names: Iterable[str], suffix: bool = True, quote: bool = True) -> str:
@@ -45,14 +46,22 @@ def fold(names: Iterable[str], suffix: bool = True, quote: bool = True) -> str:
         pieces = _NUMBER.split(name)  # text, number, text, .., text
         shapes[tuple(pieces[::2])].add(tuple(pieces[1::2]))
     return ",".join(
-        "".join((_quote(text) if quote else text) + number for text, number in zip(texts, (*row, ""), strict=True))
+        "".join(text + number for text, number in zip(_quote(texts) if quote else texts, (*row, ""), strict=True))
         for texts in sorted(shapes)
         for row in (_sort_rows(shapes[texts]) if texts[-1] and not suffix else _rows(shapes[texts], texts[-1]))
     )
 
 
-def _quote(text: str) -> str:
-    return _UNQUOTED.sub(lambda letter: "".join(f"%{byte:02X}" for byte in letter[0].encode("utf-8", "replace")), text)
+def _quote(texts: Sequence[str]) -> list[str]:
+    """The texts between the numbers of a name."""
+    quoted = [_UNQUOTED.sub(_quote_letter, text) for text in texts]
+    if quoted[0].startswith(_AN_OPTION):
+        quoted[0] = f"%2D{quoted[0][1:]}"
+    return quoted
+
+
+def _quote_letter(letter: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in letter[0].encode("utf-8", "replace"))
 
 
 def unfold(text: str) -> list[str]:

@@ -154,13 +154,14 @@ def _format_utc(text: str) -> str:
 
 
 def fit_file_name(name: str) -> str:
-    """A name of a node without what could lead out of a folder or be hidden in it; two names never become one.
+    """A name of a node without what could lead out of a folder, be hidden in it or pass for an option; two names never
+    become one.
 
-    >>> fit_file_name("gpu001"), fit_file_name("gpu 001")
-    ('gpu001', 'gpu_001-99d9930907fda')
+    >>> fit_file_name("gpu001"), fit_file_name("gpu 001"), fit_file_name("-rf")
+    ('gpu001', 'gpu_001-99d9930907fda', 'rf-686c39acd6327')
     """
-    safe = _UNSAFE.sub("_", name).lstrip(".")
+    safe = _UNSAFE.sub("_", name).lstrip(".-")
     if safe == name and len(name) <= _NAME_CHARACTERS:
         return name or "unknown"
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:13]
-    return f"{safe[: _NAME_CHARACTERS - 14]}-{digest}"
+    return f"{safe[: _NAME_CHARACTERS - 14] or '_'}-{digest}"

@@ -40,6 +40,8 @@ def test_no_tool_and_no_shell_expands_a_name(names):
 def test_a_name_that_is_a_host_list_is_one_host():
     """And can be addressed as it is shown."""
     assert "gpu%5B001-128%5D" == fold(["gpu[001-128]"])
+    assert "%2D-help,%2Dgpu[1-2],a-1" == fold(["-gpu1", "-gpu2", "a-1", "--help"])
+    assert ["--help", "-gpu1", "-gpu2", "a-1"] == unfold("%2D-help,%2Dgpu[1-2],a-1")
     assert ["gpu[001-128]"] == unfold("gpu%5B001-128%5D")
     assert ["leaf 1,leaf 2"] == [fold(["leaf 1,leaf 2"], quote=False)]
 

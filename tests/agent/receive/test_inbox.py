@@ -121,7 +121,9 @@ def test_one_name_is_bound_counted_filed_and_shown(sent: str, tmp_path: Path) ->
     assert HTTPStatus.TOO_MANY_REQUESTS == again.take(report(6, host="gpu001"), None, client).status
 
 
-@pytest.mark.parametrize("name", ["gpu[001-128]", "gpu1,gpu2", "gpu1 gpu2", "east/gpu1", "g*", "a\x1bb", "gpu%31"])
+@pytest.mark.parametrize(
+    "name", ["gpu[001-128]", "gpu1,gpu2", "gpu1 gpu2", "east/gpu1", "g*", "a\x1bb", "gpu%31", "-rf"]
+)
 def test_a_name_that_a_list_of_hosts_could_not_hold_is_refused(name: str, tmp_path: Path) -> None:
     """A command that drains that node would drain others."""
     answer = inbox(tmp_path).take(report(host=name), None, ALL)

@@ -23,7 +23,8 @@ const foldedHosts = (nodes) => {
     const padded = (number) => String(number).padStart(width, "0");
     const ranges = runs.map(([low, high]) => (low === high ? padded(low) : padded(low) + "-" + padded(high)));
     const one = runs.length === 1 && runs[0][0] === runs[0][1];
-    texts.push(quotedName(start) + (!width ? "" : one ? ranges[0] : "[" + ranges.join(",") + "]") + quotedName(end));
+    const text = quotedName(start) + (!width ? "" : one ? ranges[0] : "[" + ranges.join(",") + "]") + quotedName(end);
+    texts.push(text.replace(/^-/, "%2D")); // a tool would take it for an option
   }
   return texts.join(",");
 };
