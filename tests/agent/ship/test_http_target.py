@@ -82,6 +82,21 @@ def test_a_backlog_goes_over_one_connection(run: Run) -> None:
     assert [5, 4, 1, 2, 3, 0] == [int(parse_payload(request.report).timestamp[11:13]) for request in server.requests]
 
 
+def test_a_server_that_is_down_for_days_is_not_hammered(run: Run) -> None:
+    """A run asks as often with a full spool as with one report; then all goes over one connection."""
+    asked = []
+    with serving(reply(503)) as server:
+        for day in range(4):
+            before = len(server.requests)
+            run.ship(target(server), *[report(8 * day + number) for number in range(8 if day else 1)])
+            asked.append(len(server.requests) - before)
+    with serving(OK) as back:
+        result = run.ship(target(back))
+
+    assert [QUICK.attempts, *[QUICK.attempts + 1] * 3] == asked
+    assert (25, 25, 1) == (result.accepted, len(back.requests), back.connections)
+
+
 FAILURES: dict[str, Behaviour] = {
     "500": reply(500),
     "502 with a page": reply(502, {"Content-Type": "text/html"}, b"<html>Bad gateway</html>"),
