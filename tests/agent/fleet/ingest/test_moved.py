@@ -22,9 +22,10 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("stage", ["read", "write"])
-@pytest.mark.parametrize("replaced", [False, True], ids=["gone", "replaced"])
-def test_it_stays_as_it_was(stage: str, replaced: bool, tmp_path: Path) -> None:
-    """One line; the moved one is whole, and a later ingest goes on with it; the other one is not touched."""
+@pytest.mark.parametrize("then", ["gone", "replaced", "copied"])
+def test_it_stays_as_it_was(stage: str, then: str, tmp_path: Path) -> None:
+    """One line; the moved one is whole, and a later ingest goes on with it; the other one is not touched, also where it
+    has what this ingest stages (a copy with all files)."""
     dataset, moved, other = tmp_path / "d", tmp_path / "moved", tmp_path / "other"
     take(dataset, report("gpu1"))
     take(other, report("gpu9"))
@@ -37,8 +38,8 @@ def test_it_stays_as_it_was(stage: str, replaced: bool, tmp_path: Path) -> None:
         stages.append(now)
         if now == stage and not moved.exists():
             dataset.rename(moved)
-            if replaced:
-                shutil.copytree(other, dataset)
+            if then != "gone":
+                shutil.copytree(moved if then == "copied" else other, dataset)
 
     with pytest.raises((BadDataset, OSError), match=r"moved or replaced|No such file"):
         ingest(IngestOptions(sources=[str(source)], dataset=str(dataset)), tell)
@@ -46,10 +47,10 @@ def test_it_stays_as_it_was(stage: str, replaced: bool, tmp_path: Path) -> None:
     assert stage in stages
     assert before == contents(moved)
     assert [("gpu1",)] == rows(moved, "host", "node")
-    if replaced:
-        assert of_other == contents(dataset)
-    else:
+    if then == "gone":
         assert not dataset.exists()
+    else:
+        assert (before if then == "copied" else of_other) == contents(dataset)
     assert 1 == taken(moved, source).fresh
     assert [("gpu1",), ("gpu2",)] == rows(moved, "host", "node")
     assert not (moved / ".staging").exists()
