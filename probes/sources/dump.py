@@ -283,13 +283,18 @@ class SavedOutputs:
         except ReadError:
             return []
         others = [name for name in names if name.startswith(self._prefix) and f"/{name}" not in self._paths.values()]
-        return [
-            (
-                name,
-                "is a folder" if is_directory(self._files, f"/{name}") else f"only {FILES_LIMIT} files are looked into",
-            )
-            for name in others
-        ]
+        return [(name, self._why_left_out(name)) for name in others]
+
+    def _why_left_out(self, name: str) -> str:
+        if is_directory(self._files, f"/{name}"):
+            return "is a folder"
+        try:
+            self._files.read(f"/{name}", 1)
+        except Absent:
+            return "is a link to no file of this folder"
+        except ReadError as error:
+            return str(error).removeprefix(f"/{name}: ")
+        return f"only {FILES_LIMIT} files are looked into"
 
     def _account(self, shown: str, name: str) -> GivenFile:
         """What became of one output."""

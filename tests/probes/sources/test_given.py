@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,8 @@ def scan(folder: Path, files: dict[str, str]) -> Report:
 def test_every_file_is_read_as_a_command_or_not_read_with_a_reason(tmp_path: Path) -> None:
     """Unread ones come first."""
     (tmp_path / "logs").mkdir()
+    (tmp_path / "linked").symlink_to("/etc/passwd")
+    os.mkfifo(tmp_path / "pipe")
     report = scan(
         tmp_path,
         {"ibstat.txt": IBSTAT, "notes.md": "Dear all,\n", "nccl.log": NCCL, "empty.txt": "", "ibstat.out": IBSTAT},
@@ -37,9 +40,11 @@ def test_every_file_is_read_as_a_command_or_not_read_with_a_reason(tmp_path: Pat
     assert [
         ("empty.txt", None, "is empty"),
         ("ibstat.txt", None, "ibstat: ibstat.out is used"),
+        ("linked", None, "is a link to no file of this folder"),
         ("logs", None, "is a folder"),
         ("nccl.log", None, "is the log of a job, which `fabricscope job` reads"),
         ("notes.md", None, "is not known as the output of a command"),
+        ("pipe", None, "is a FIFO, which is not read"),
         ("ibstat.out", "ibstat", None),
     ] == [(file.name, file.read_as, file.reason) for file in report.source.files or []]
 
