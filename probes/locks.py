@@ -176,5 +176,5 @@ def _holder(descriptor: int) -> LockHolder:
     try:
         pid, since_boot, since, bound = json.loads(os.pread(descriptor, HOLDER_LIMIT_BYTES, 0))
         return LockHolder(int(pid), float(since_boot), str(since), float(bound))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError, RecursionError):
         return LockHolder(0, time.clock_gettime(time.CLOCK_BOOTTIME), "now", 0.0)

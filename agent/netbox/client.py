@@ -25,6 +25,7 @@ MINIMUM_VERSION = (4, 3)  # modules instead of inventory items; MAC addresses as
 _RETRY_STATUSES = (429, 502, 503, 504)
 _NOT_DONE_STATUSES = (429, 503)  # what a server says before it did anything
 _MOST_WAIT_SECONDS = 60
+_DEEPEST = 20  # of the errors in an answer
 _ENDPOINTS = {
     "device": "dcim.devices",
     "module bay": "dcim.module_bays",
@@ -128,7 +129,7 @@ class NetBox:
             ):
                 raise OutcomeUnknown(f"{self.url}: {_innermost_reason(error)}") from error
             raise NetBoxError(f"{self.url}: {_innermost_reason(error)}") from error
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise NetBoxError(f"{self.url}: an answer that is not as NetBox documents it") from error
 
     def _error_of_reply(self, reply: requests.Response, method: str, kind: str, sent: int) -> Exception:
@@ -246,11 +247,16 @@ def _innermost_reason(error: Exception) -> str:
     return clean_line(re.sub(r"<[^<>]{0,200}object at 0x[0-9a-f]+>:? ?", "", str(text)), 160) or type(inner).__name__
 
 
-def _describe_reply(reply: requests.Response) -> str:
+def _read_json(reply: requests.Response) -> Any:
+    """What an answer holds; None where it is no JSON, or nested too deeply."""
     try:
-        text = _flatten_errors(reply.json())
-    except ValueError:
-        text = ""
+        return reply.json()
+    except (ValueError, RecursionError):
+        return None
+
+
+def _describe_reply(reply: requests.Response) -> str:
+    text = _flatten_errors(_read_json(reply))
     return f"{reply.status_code} {clean_line(reply.reason or '', 40)}" + (f": {clean_line(text, 300)}" if text else "")
 
 
@@ -264,35 +270,32 @@ def _describe_start(reply: requests.Response | None) -> str:
 
 def _rolled_back(reply: requests.Response) -> bool:
     """NetBox's own word of an exception: each request is one transaction, so nothing of it was done."""
-    try:
-        body = reply.json()
-    except ValueError:
-        return False
+    body = _read_json(reply)
     return isinstance(body, dict) and "exception" in body
 
 
 def _errors_by_object(reply: requests.Response, sent: int) -> list[str]:
     """Errors by object, as a bulk POST has them; nothing where the answer is another."""
-    try:
-        body = reply.json()
-    except ValueError:
-        return []
+    body = _read_json(reply)
     if not isinstance(body, list) or len(body) != sent or not all(isinstance(row, dict) for row in body):
         return []
     return [clean_line(_flatten_errors(row), 300) for row in body]
 
 
-def _flatten_errors(value: Any) -> str:
+def _flatten_errors(value: Any, depth: int = 0) -> str:
     """Errors of Django REST framework in one line: {"slug": ["taken"]} -> "slug: taken"."""
+    if value is None or depth > _DEEPEST:
+        return ""
+    depth += 1
     if isinstance(value, dict):
         if "exception" in value:
             return str(value.get("error", "")).partition("\n")[0]
         plain = ("detail", "non_field_errors", "__all__")
         parts = [
-            _flatten_errors(item) if name in plain else f"{name}: {_flatten_errors(item)}"
+            _flatten_errors(item, depth) if name in plain else f"{name}: {_flatten_errors(item, depth)}"
             for name, item in value.items()
         ]
         return "; ".join(part for part in parts if part)
     if isinstance(value, list):
-        return " ".join(part for part in (_flatten_errors(item) for item in value) if part)
+        return " ".join(part for part in (_flatten_errors(item, depth) for item in value) if part)
     return str(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import faulthandler
+import fcntl
 import gc
 import json
 import os
@@ -532,6 +533,21 @@ def test_a_healthy_run_at_the_same_time_is_waited_for() -> None:
 
     assert (Status.OK, 0) == one(both, 15).facts
     assert time.monotonic() - began > 1.5
+
+
+@pytest.mark.parametrize(
+    "content", ["[1, 2", "[" * 4096, "[1e999, 0, 0, 0]", "[null, 0, 0, 0]", '["x"]', "[NaN, 1, 1, 1]"]
+)
+def test_a_damaged_lock_names_no_holder(content: str, tmp_path: Path) -> None:
+    """Whatever is in it, it is held."""
+    (tmp_path / "one.lock").write_text(content)
+    (tmp_path / "one.lock").chmod(0o600)
+    with open(tmp_path / "one.lock") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        holder = locks.acquire_lock(str(tmp_path), "one")
+
+    assert isinstance(holder, locks.LockHolder)
+    assert 0 == holder.pid
 
 
 def test_a_lock_that_stays_held_by_the_healthy_is_timed_out(lock_folder: Path) -> None:
