@@ -29,8 +29,8 @@ class BadHostlist(ValueError):
 def is_plain(name: str) -> bool:
     """Whether a name is one in any tool's list of hosts, without quoting.
 
-    >>> is_plain("gpu001.example"), is_plain("gpu[001-128]"), is_plain("east/gpu001"), is_plain("gpu%41"), is_plain("-a")
-    (True, False, False, False, False)
+    >>> [is_plain(name) for name in ("gpu001.example", "gpu[001-128]", "east/gpu001", "gpu%41", "-gpu1")]
+    [True, False, False, False, False]
     """
     return "/" not in name and not name.startswith(_AN_OPTION) and not _UNQUOTED.search(name)
 
