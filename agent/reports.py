@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import re
+import select
 import stat
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -18,6 +19,7 @@ from probes.own_files import PRIVATE_MODE, create_temporary, remove_own_file
 PUBLIC, PRIVATE = 0o644, PRIVATE_MODE  # of new files; PUBLIC: what another program of this host is to read
 # of a file that holds one report, in a folder of many hosts: host, time, digest
 REPORT_FILE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}_[0-9]{8}T[0-9]{6}Z_[0-9a-f]{16}\.json(?:\.gz|\.zst)?")
+PIPE_SECONDS = 60.0  # between two pieces: a scan on another host takes 30
 _MOST_LINKS = 40  # in a row, as the kernel has it
 
 
@@ -70,8 +72,7 @@ def _without_gpu_pairs(report: Report) -> Report:
 def read_report(path: str) -> Report:
     """Read a report from a file (plain or gzip). Raises ReportError. Fields of later minor versions are ignored."""
     try:
-        with open(path, "rb") as file:
-            data = file.read(REPORT_LIMIT_BYTES + 1)
+        data = _read_start(path)
     except OSError as error:
         raise ReportError(f"{path}: {error.strerror}") from error
     if data[:2] == b"\x1f\x8b":
@@ -93,6 +94,21 @@ def read_report(path: str) -> Report:
     if twice:
         raise ReportError(f"{path}: a damaged report: it has {twice!r:.60} twice")
     return report
+
+
+def _read_start(path: str) -> bytes:
+    """As much as a report can have, and a byte. Of a pipe, as `<(zcat x)` gives one, what comes without a long pause: one
+    that has no writer never ends."""
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0) as file:
+        data = bytearray()
+        while len(data) <= REPORT_LIMIT_BYTES:
+            if stat.S_ISFIFO(os.fstat(file.fileno()).st_mode) and not select.select([file], [], [], PIPE_SECONDS)[0]:
+                raise OSError(errno.ETIMEDOUT, f"a pipe to which nothing is written for {PIPE_SECONDS:g} s")
+            more = file.read(REPORT_LIMIT_BYTES + 1 - len(data))
+            if not more:
+                break
+            data += more
+    return bytes(data)
 
 
 def _with_line(message: str, data: bytes) -> str:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from threading import Thread
 
 import msgspec
 import pytest
@@ -362,3 +363,27 @@ def test_pairs_that_have_no_room_make_no_finding() -> None:
     assert len(whole.topology.paths) - 28 == len(report.topology.paths)
     assert whole.findings == evaluate_report(report, Configuration()).findings
     assert reports._without_gpu_pairs(report) is report
+
+
+@pytest.mark.timeout(20)
+def test_a_report_from_a_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In pieces; one that has no writer is not waited for without end."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    data = encode_report(REPORT)
+    writer = Thread(target=lambda: _write_slowly(pipe, [data[:100], data[100:]]))
+    writer.start()
+    read = read_report(str(pipe))
+    writer.join()
+    monkeypatch.setattr(reports, "PIPE_SECONDS", 0.05)
+
+    assert data == encode_report(read)
+    with pytest.raises(ReportError, match=r"pipe: a pipe to which nothing is written for 0\.05 s"):
+        read_report(str(pipe))
+
+
+def _write_slowly(path: Path, pieces: list[bytes]) -> None:
+    with open(path, "wb", buffering=0) as file:
+        for piece in pieces:
+            time.sleep(0.02)
+            file.write(piece)
