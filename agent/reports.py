@@ -97,8 +97,8 @@ def read_report(path: str) -> Report:
 
 
 def _read_start(path: str) -> bytes:
-    """As much as a report can have, and a byte; of a pipe (`<(zcat x)`) what comes without a long pause, as one that has
-    no writer never ends."""
+    """As much as a report can have, and a byte; of a pipe (`<(zcat x)`) what comes without a long pause: one that has no
+    writer never ends."""
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0) as file:
         data = bytearray()
         while len(data) <= REPORT_LIMIT_BYTES:
