@@ -97,7 +97,7 @@ def read_report(path: str) -> Report:
 
 
 def _read_start(path: str) -> bytes:
-    """As much as a report can have, and a byte; of a pipe (`<(zcat x)`) what comes without a long pause: one that has no
+    """As much as a report can have, and a byte; of a pipe (`<(zcat x)`) what comes without a long pause: one without a
     writer never ends."""
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0) as file:
         data = bytearray()
