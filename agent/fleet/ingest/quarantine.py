@@ -46,7 +46,7 @@ class RefusedReport(msgspec.Struct, frozen=True):
     count: int = 1  # reports
 
 
-class Refusal(msgspec.Struct, array_like=True, frozen=True):
+class RefusedItem(msgspec.Struct, array_like=True, frozen=True):
     """A report that was not taken, and where a worker keeps its bytes."""
 
     source: str
@@ -76,7 +76,7 @@ class RefusedBytes:
         self._size = self._count = 0
         self._inputs: dict[str, tuple[int, int]] = {}  # that hold several: reports and bytes
 
-    def keep(self, source: str, within: str, number: int, why: str, data: bytes) -> Refusal:
+    def keep(self, source: str, within: str, number: int, why: str, data: bytes) -> RefusedItem:
         """Keep what can be kept. Raises OSError."""
         digest, excerpt, offset = sha256(data).hexdigest(), data[:KEPT_BYTES], self._size
         if not self._has_room(within, len(excerpt)):
@@ -89,7 +89,7 @@ class RefusedBytes:
             while view:
                 view = view[self._file.write(view) or 0 :]
             self._size, self._count = self._size + len(excerpt), self._count + 1
-        return Refusal(source, within, number, why[:500], len(data), digest, self._path, offset, len(excerpt))
+        return RefusedItem(source, within, number, why[:500], len(data), digest, self._path, offset, len(excerpt))
 
     def _has_room(self, within: str, size: int) -> bool:
         if self._count >= BUDGET_REPORTS or self._size + size > BUDGET_BYTES:
@@ -107,9 +107,9 @@ class _Input:
 
     def __init__(self) -> None:
         self.count = self.size = 0
-        self.refusals: list[Refusal] = []
+        self.refusals: list[RefusedItem] = []
 
-    def add(self, refusal: Refusal) -> None:
+    def add(self, refusal: RefusedItem) -> None:
         self.count += 1
         self.size += refusal.size
         if refusal.kept or len(self.refusals) <= FEW:
@@ -124,7 +124,7 @@ class Quarantine:
         self._inputs: dict[str, _Input] = {}
         self._files: set[str] = set()
 
-    def add(self, refusals: list[Refusal]) -> None:
+    def add(self, refusals: list[RefusedItem]) -> None:
         """These were refused."""
         for refusal in refusals:
             self._inputs.setdefault(refusal.within or refusal.source, _Input()).add(refusal)
@@ -142,7 +142,7 @@ class Quarantine:
             self._staging.finished(path, self._store)
         return reasons
 
-    def _write_report(self, refusal: Refusal) -> Iterator[RefusedReport]:
+    def _write_report(self, refusal: RefusedItem) -> Iterator[RefusedReport]:
         if self._has(refusal):
             return
         path = None
@@ -155,7 +155,7 @@ class Quarantine:
         source = _clean_name(refusal.source)
         yield RefusedReport(self._now, source, refusal.reason, refusal.size, refusal.sha256, path)
 
-    def _write_archive(self, name: str, refused: _Input, refusals: list[Refusal]) -> Iterator[RefusedReport]:
+    def _write_archive(self, name: str, refused: _Input, refusals: list[RefusedItem]) -> Iterator[RefusedReport]:
         """What this quarantine holds, and is tried again, has the digest that its name begins with."""
         digests = sha256()
         for refusal in refusals:
@@ -181,7 +181,7 @@ class Quarantine:
             file.write(data)
         self._files.add(path)
 
-    def _has(self, refusal: Refusal) -> bool:
+    def _has(self, refusal: RefusedItem) -> bool:
         """Whether it is a file of this quarantine that was tried again: its bytes and its reason are there."""
         base = os.path.basename(refusal.source)
         data = self._read(f"{QUARANTINE}/{base}") if _TAKEN_FROM.fullmatch(base) else None
@@ -218,7 +218,7 @@ def update_reasons(store: Store, reasons: list[RefusedReport]) -> tuple[bytes, i
     return b"\n".join(lines[-MOST_LINES:]) + b"\n", sum(counts[-MOST_LINES:])
 
 
-def _pack(refusals: Iterable[Refusal]) -> bytes:
+def _pack(refusals: Iterable[RefusedItem]) -> bytes:
     """The same bytes for the same reports."""
     data = BytesIO()
     with (
@@ -239,7 +239,7 @@ def _make_base(source: str) -> str:
     return _UNFIT.sub("_", os.path.basename(source)).lstrip(".")[-80:] or "report"
 
 
-def _find_place(name: str, refusal: Refusal) -> str:
+def _find_place(name: str, refusal: RefusedItem) -> str:
     """Of a report within its input; the input's end has none."""
     return refusal.source.removeprefix(f"{name}:") if refusal.source != name else "at its end"
 

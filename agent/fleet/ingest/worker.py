@@ -18,7 +18,7 @@ from agent.fleet.dataset import File, Manifest
 from agent.fleet.ingest.files import HistoryFiles, Staging
 from agent.fleet.ingest.known import KnownReports, ReadFile, read_file
 from agent.fleet.ingest.merging import Merged, MergeJob, merge
-from agent.fleet.ingest.quarantine import Refusal, RefusedBytes
+from agent.fleet.ingest.quarantine import RefusedBytes, RefusedItem
 from agent.fleet.ingest.sources import Item
 from agent.fleet.ingest.spill import Epoch, Spilled, SpilledBlock
 from agent.fleet.ingest.texts import TextCopies, TextPlace
@@ -61,7 +61,7 @@ class BatchDone(msgspec.Struct):
     reports: int = 0
     nodes: set[int] = msgspec.field(default_factory=set)  # checksums of names: how many there are, about
     blocks: list[SpilledBlock] = msgspec.field(default_factory=list)
-    refused: list[Refusal] = msgspec.field(default_factory=list)
+    refused: list[RefusedItem] = msgspec.field(default_factory=list)
     known: int = 0  # reports that the dataset has already
     files: list[ReadFile] = msgspec.field(
         default_factory=list
