@@ -386,7 +386,8 @@ def test_a_host_name_cannot_leave_the_quotes_of_the_command(show: Any) -> None:
 
 @pytest.mark.parametrize("name", ["gpu[001-128]", "-rf"])
 def test_a_host_name_that_is_a_host_list_drains_no_other_node(name: str, show: Any) -> None:
-    """Nor is one that begins as an option. It is one node: left out of the command, and named so that no tool makes more of it."""
+    """Nor does one that begins as an option. It is one node: left out of the command, and named so that no tool makes
+    more of it."""
     scene = fleet(2)
     nodes = msgspec.structs.replace(scene.nodes, names=[name, "east/gpu007"])
     page = show(msgspec.structs.replace(scene, nodes=nodes)).page
