@@ -33,6 +33,7 @@ _FAILED = frozenset(
 )
 _FORGIVABLE = frozenset(("exception", "unexplained", "connect", "consequence"))
 _SIZING = frozenset(("NCCL_PROTO", "NCCL_ALGO", "NCCL_BUFFSIZE", "NCCL_LL_BUFFSIZE", "NCCL_LL128_BUFFSIZE"))
+_LOST_CONNECTIONS = frozenset(("connection-closed", "connection-broken", "connect-failed", "connect-failed-unnamed"))
 _HUNG = frozenset(("missing", "hang"))
 
 
@@ -151,7 +152,7 @@ def _find_lost(evidence: Evidence, candidates: list[PossibleCause]) -> list[Poss
     at = None
     lines = []
     for event in evidence.events.values():
-        if event.row.id in ("connection-closed", "connection-broken", "connect-failed") and event.role != "noise":
+        if event.row.id in _LOST_CONNECTIONS and event.role != "noise":
             peer = event.groups.get("peer", "")
             if peer:
                 named.setdefault(ranks.find_host(peer) or peer.partition("<")[0])

@@ -180,10 +180,13 @@ class LogReader:
     def _match(self, patterns: tuple[Pattern, ...], line: LogLine) -> bool:
         """The rows that a line is for; a warning that is for none is kept as it is."""
         matched: set[str] = set()
+        explained = False  # by a row that has more of the line than the name of an exception
         for pattern in patterns:
             row = pattern.row
             if row.id == "cuda-error" and any(other.startswith("nvls-") for other in matched):
                 continue  # the same line, with more in it
+            if row.id == "python-exception" and explained:
+                continue
             text = (
                 f"{line.place} NCCL {line.level} {line.text}"
                 if row.id == "nvls-cuda-error" and line.place
@@ -206,6 +209,7 @@ class LogReader:
             )
             self.evidence.add_event(row, role, groups, line, key)
             if role in ENDING:
+                explained = True
                 self.evidence.note_end(line)
         if not matched and line.level == "WARN":
             self._add_unexplained(line, "NCCL warns of it")
@@ -249,7 +253,7 @@ _SERVICE = re.compile(
 )
 # Groups of patterns whose numbers make a line another one
 _TELLING = (
-    "status", "number", "code", "peer", "nic", "port", "bus", "pid", "tasks", "task", "missing", "where", "first",
+    "status", "number", "code", "peer", "nic", "port", "bus", "pid", "hosts", "tasks", "task", "missing", "where", "first",
     "second",
 )  # fmt: skip
 _NO_DIGITS = str.maketrans("", "", "0123456789")

@@ -37,6 +37,7 @@ def find_generic(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possib
         candidate = PossibleCause(row.id, role, row.fault, "", row.confidence)
         candidate.add_events(evidence, rows)
         candidate.nic = first.groups.get("nic") or None
+        candidate.hosts |= {name: None for event in rows if (name := event.groups.get("hosts"))}
         for event in rows:
             host = evidence.ranks.find_host(event.groups.get("peer", ""))
             if host is not None:
