@@ -42,6 +42,8 @@ def _root(candidate: PossibleCause, parents: dict[int, PossibleCause]) -> Possib
 
 def explains(cause: PossibleCause, effect: PossibleCause) -> bool:
     """Whether the effect follows from the cause."""
+    if cause.role == "cancel" and effect.id in ("killed", "ends-in-error"):
+        return _precedes(cause, effect)  # what a scheduler does not end in time it kills
     if cause.order >= SLOW or (effect.order >= SLOW) or cause.role in ("consequence", "unexplained", "cancel"):
         return (
             cause.role == effect.role == "slow"
@@ -88,6 +90,10 @@ def _left_out(cause: PossibleCause, effect: PossibleCause) -> bool:
     """Whether a rank that stopped is one for which the others waited: it is none of them, and it stopped first."""
     if not cause.ranks or not effect.waiting or not effect.waiting.isdisjoint(cause.ranks):
         return False
+    return _precedes(cause, effect)
+
+
+def _precedes(cause: PossibleCause, effect: PossibleCause) -> bool:
     if cause.at is not None and effect.at is not None:
         return cause.at.seconds <= effect.at.seconds + _CLOCKS
     one, other = cause.first_line, effect.first_line

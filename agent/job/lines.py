@@ -139,6 +139,7 @@ class Prefixes:
     def strip(self, line: str) -> tuple[str, dict[str, str]]:
         """The line without them, and what they name: task, local, pod, pid, address, host."""
         names: dict[str, str] = {}
+        unsure: set[str] = set()
         for _ in range(_MOST_PREFIXES):
             bare = line.lstrip(" \t")  # a paste may be indented
             for name, form, sure in _PREFIXES:
@@ -148,6 +149,10 @@ class Prefixes:
                 rest = match.string[match.end() :]
                 if not sure and (_is_word(match) or not (name in self._usual or _KNOWN.match(rest))):
                     continue
+                if not sure:
+                    if name in unsure or ("host" in names and "host" in match.groupdict()):
+                        continue  # a word of the message: "gpu-a01: NVRM: .."
+                    unsure.add(name)
                 names |= {key: value for key, value in match.groupdict().items() if value}
                 line = rest
                 break

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from agent.job.catalogue import ENDING, FailureRow, Pattern
+from agent.job.catalogue import ENDING, FAILING, FailureRow, Pattern
 from agent.job.dumps.ras import JsonSnapshotReader
 from agent.job.evidence import Evidence, LineEvent, Tail, WatchdogState
 from agent.job.file_state import FileState
@@ -208,8 +208,8 @@ class LogReader:
                 else (groups.get("seq"), groups.get("number"))
             )
             self.evidence.add_event(row, role, groups, line, key)
+            explained = explained or role in FAILING
             if role in ENDING:
-                explained = True
                 self.evidence.note_end(line)
         if not matched and line.level == "WARN":
             self._add_unexplained(line, "NCCL warns of it")

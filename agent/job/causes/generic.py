@@ -70,7 +70,7 @@ def collect_words(evidence: Evidence, candidate: PossibleCause, event: LineEvent
 
 def fill(template: str, words: dict[str, str]) -> str:
     """A template with its placeholders; those that the line does not have are left out."""
-    return re.sub(r" ?\{(\w+)\}", lambda match: _fill_one(match, words), template).strip()
+    return re.sub(r" ?\{(\w+)\}", lambda match: _fill_one(match, words), template).strip().rstrip(": ")
 
 
 def _fill_one(match: re.Match[str], words: dict[str, str]) -> str:

@@ -264,6 +264,8 @@ def find_efa(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCa
                 if code["fault"] == "fabric"
                 else "the peer's own log: whether its process ended first"
             ]
+        elif "text" not in groups:
+            candidate.summary += f": {first_of(events).line.text[:160]}"
         yield candidate
 
 

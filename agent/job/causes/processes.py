@@ -23,7 +23,7 @@ def find_exits(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Iterat
     ]
     rows += [
         (event.line.number, f"code {event.groups['code']}", event.line.host, [], event, None)
-        for event in events.get("deepspeed-exit", [])
+        for event in events.get("process-exit", [])
     ]
     rows += [
         (event.line.number, _BY_RAY, event.groups.get("hosts") or event.groups.get("node"), [], event, None)
@@ -42,10 +42,10 @@ def find_exits(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Iterat
     candidate = PossibleCause(key, role, fault, "", "medium")
     candidate.blame(tasks, [*([host] if host else ()), *find_hosts(evidence, tasks)])
     who = name_ranks(evidence, list(candidate.ranks), list(candidate.hosts))
-    candidate.summary = f"{who} {text}"
+    candidate.summary = f"{who} {text.replace('was ', 'were ', 1) if len(candidate.ranks) > 1 else text}"
     line = event.line if event is not None else next(row.line for row in evidence.exits if row.pid == pid)
     candidate.show(evidence, line)
-    candidate.at = line.at
+    candidate.at, candidate.first_line = line.at, (line.file, line.number)
     where = next(iter(candidate.hosts), "its host")
     candidate.next = [
         f"the kernel log of {where} at that time: out of memory, Xids, segfaults"

@@ -135,9 +135,9 @@ def _apart(evidence: Evidence, name: str, group: GroupState) -> PossibleCause | 
         "rank-behind",
         "missing",
         "rank",
-        f"{name_ranks(evidence, list(behind), hosts)} waits in collective {first.waits}"
-        f"{f' ({first.operation})' if first.operation else ''}, and {others} in {last}: it is behind, or it does not "
-        f"call the same collectives{unsure}",
+        f"{name_ranks(evidence, list(behind), hosts)} waited in collective {first.waits}"
+        f"{f' ({first.operation})' if first.operation else ''}, and {others} in {last}: behind, or not calling the "
+        f"same collectives{unsure}",
         "medium" if name else "low",
     )
     candidate.next = [
