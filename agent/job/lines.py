@@ -46,7 +46,8 @@ _PREFIXES: tuple[tuple[str, re.Pattern[str], bool], ...] = (
     (
         "vllm",
         re.compile(
-            r"(?:INFO|WARNING|ERROR|DEBUG|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d (?:\[[^\]\s]{1,80}|[\w./]{1,80}:\d{1,6})\] ?"
+            r"(?:INFO|WARNING|ERROR|DEBUG|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d "
+            r"(?:\[[^\]\s]{1,80}|[\w./]{1,80}:\d{1,6})\] ?"
         ),
         True,
     ),

@@ -253,8 +253,8 @@ _SERVICE = re.compile(
 )
 # Groups of patterns whose numbers make a line another one
 _TELLING = (
-    "status", "number", "code", "peer", "nic", "port", "bus", "pid", "hosts", "tasks", "task", "missing", "where", "first",
-    "second",
+    "status", "number", "code", "peer", "nic", "port", "bus", "pid", "hosts", "tasks", "task", "missing", "where",
+    "first", "second",
 )  # fmt: skip
 _NO_DIGITS = str.maketrans("", "", "0123456789")
 _UNEXPLAINED = FailureRow(

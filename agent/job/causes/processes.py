@@ -93,7 +93,10 @@ _HOW = (
         r"code (?:-7|135)\b|Bus error|signal 7\b",
         ("bus-error", "exit", "setting", "ended with a bus error: /dev/shm is full, or a mapped file was cut"),
     ),
-    (r"code (?:-11|139)\b|Segmentation fault|signal 11\b", ("crash", "exit", "software", "crashed (segmentation fault)")),
+    (
+        r"code (?:-11|139)\b|Segmentation fault|signal 11\b",
+        ("crash", "exit", "software", "crashed (segmentation fault)"),
+    ),
     (r"code (?:-6|134)\b|Aborted|signal 6\b", ("aborted", "exit", "software", "aborted: its watchdog or an assertion")),
 )
 

@@ -113,7 +113,9 @@ def _judge_own_dumps(evidence: Evidence) -> Iterator[PossibleCause]:
     candidate = PossibleCause("time-out-not-shown", "hang", "unknown", "", "low")
     candidate.add_events(evidence, events)
     who = name_ranks(evidence, list(candidate.ranks), list(candidate.hosts))
-    candidate.summary = f"{who} waited in a collective until the time-out; the line that names the collective is not here"
+    candidate.summary = (
+        f"{who} waited in a collective until the time-out; the line that names the collective is not here"
+    )
     candidate.next = ["the lines before it: the first 'Watchdog caught collective operation timeout' of each rank"]
     candidate.ranks.clear()
     candidate.hosts.clear()

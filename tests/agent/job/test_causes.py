@@ -386,3 +386,92 @@ def test_mpirun_names_the_rank_of_a_process(tmp_path: Path) -> None:
     )
 
     assert [18] == first(answer(tmp_path, log=text)).at_fault.ranks
+
+
+def test_an_exception_that_another_row_names_is_one_cause(tmp_path: Path) -> None:
+    """The barrier that ranks did not pass, not the exception of the rank that says so."""
+    log = "RuntimeError: [Rank 0]: Ranks 4, 5 failed to pass monitoredBarrier in 2000 ms\n"
+    result = answer(tmp_path, log=log)
+
+    assert (["monitored-barrier"], [4, 5]) == ([cause.id for cause in result.causes], first(result).at_fault.ranks)
+
+
+@pytest.mark.parametrize(
+    ("log", "cause", "ranks", "host"),
+    [
+        ("UNAVAILABLE: Task /job:jax_worker/replica:0/task:3 heartbeat timeout.\n", "jax-task-dead", [3], None),
+        ("Barrier timed out. Timed out task names:\n/job:jax_worker/replica:0/task:6\n", "jax-barrier", [6], None),
+        (
+            "[2] is setting up NCCL communicator and retreiving ncclUniqueId from [0] via c10d key-value store by key "
+            "'0', but store->get('0') got error: Socket Timeout\n",
+            "unique-id-missing",
+            [0],
+            None,
+        ),
+        (
+            "A worker died. Worker IP address: 10.0.1.75 Worker port: 10230 Worker PID: 207 Worker exit type\n",
+            "worker-died",
+            [],
+            "10.0.1.75",
+        ),
+        ("x.py:434:kill] ['python3', '--local_rank=0'] exits with return code = -8\n", "signal", [], None),
+        ("command terminated with exit code 139\n", "crash", [], None),
+        ("  Remote daemon: [[4,0],20] on node worker-19\n", "mpi-daemon-lost", [], "worker-19"),
+        ("gpu1: step 1\ngpu1: Nov 12 03:11:09 gpu1 kernel: NVRM: Xid (PCI:0000:c1:00): 79, x\n" * 4, "xid", [], "gpu1"),
+    ],
+)
+def test_who_a_launcher_or_framework_names(
+    tmp_path: Path, log: str, cause: str, ranks: list[int], host: str | None
+) -> None:
+    """Ranks and hosts of lines that are not of a collective library."""
+    result = answer(tmp_path, log=log)
+
+    assert (cause, ranks, host) == (first(result).id, first(result).at_fault.ranks, first(result).at_fault.host)
+
+
+def test_every_host_on_which_a_launch_failed(tmp_path: Path) -> None:
+    """Equal lines of hosts whose names differ in digits only."""
+    line = "srun: error: Task launch for StepId=96.0 failed on node n{}: No such process\n"
+    result = answer(tmp_path, log=line.format(2) + line.format(3))
+
+    assert "Slurm could not start the job's tasks on n2, n3: No such process" == first(result).summary
+
+
+@pytest.mark.parametrize("first_line", ["killed", "cancelled"])
+def test_what_is_killed_after_it_was_ended_from_outside(tmp_path: Path, first_line: str) -> None:
+    """Follows from that; what was killed before does not."""
+    lines = [
+        "srun: error: gpu1: tasks 0-7: Killed\n",
+        "slurmstepd: error: *** STEP 4.0 ON gpu1 CANCELLED AT 2026-03-02T11:00:00 ***\n",
+    ]
+    result = answer(tmp_path, log=steps() + "".join(lines if first_line == "killed" else lines[::-1]))
+
+    assert first_line == first(result).id
+    if first_line == "killed":
+        assert "ranks 0-7 on gpu1 were killed" in first(result).summary
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "{'train_runtime': 3052.1, 'train_loss': 0.61, 'epoch': 1.0}\n",
+        "[after training is done] datetime: 2025-06-01 23:11:02\n",
+        "`Trainer.fit` stopped: `max_steps=50` reached.\n",
+        "api: [INFO] [default] worker group successfully finished. Waiting 300 seconds\n",
+        "Job 'raysubmit_abc' succeeded\n",
+    ],
+)
+def test_regular_ends_of_frameworks(tmp_path: Path, end: str) -> None:
+    """No failure in it."""
+    assert ("well", []) == ((result := answer(tmp_path, log=steps() + end)).job.ended, result.causes)
+
+
+def test_ranks_and_hosts_that_are_not_all_known_are_not_counted(tmp_path: Path) -> None:
+    """Lines of one of nine hosts, and of rank 4 alone."""
+    text = "ncclCommInitRank comm 0x1 rank {} nranks 72 cudaDev {} busId 1000 commId 0x9 - Init START"
+    one = answer(tmp_path, log="".join(info(rank, text.format(rank, rank)) for rank in range(8)))
+    alone = answer(tmp_path, log="[rank4]: ValueError: bad shape\n")
+    both = answer(tmp_path, log="[rank0]: ValueError: bad shape\n[rank1]: ValueError: bad shape\n")
+
+    assert (72, None) == (one.job.ranks, one.job.nodes)
+    assert (None, 2) == (alone.job.ranks, both.job.ranks)

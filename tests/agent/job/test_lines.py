@@ -127,3 +127,32 @@ def test_an_indented_paste(tmp_path: Path) -> None:
     result = answer(tmp_path, notes="1. Run it:\n" + "".join(f"   [1,0]<stdout>:{line}\n" for line in lines))
 
     assert ("No failure in it", [3]) == (result.headline, [table.rows for table in result.measured])
+
+
+def test_records_of_pytorch_in_one_line() -> None:
+    """Behind a progress bar, each with its rank."""
+    lines = split("13/620 [01:07<50:20][rank0]:[E1123 00:52:57.6 x.cpp:607] one [rank1]:[E1123 00:53:57.7 x.cpp:6] two")
+
+    assert [(0, "00:52:57"), (1, "00:53:57")] == [
+        (line.rank, line.at.format()[-8:]) for line in lines if line.at is not None
+    ]
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "(EngineCore_DP0 pid=16) ERROR 09-18 00:55:15 [v1/engine/core.py:718] ",
+        "ERROR 04-01 10:49:43 ray_utils.py:44] ",
+        "[2025-02-22 08:21:43 DP1 TP26] ",
+    ],
+)
+def test_prefixes_of_inference_servers(prefix: str) -> None:
+    """Are no part of the message."""
+    assert ["RuntimeError: x"] == [line.text for line in split(f"{prefix}RuntimeError: x")]
+
+
+def test_a_word_behind_the_host_is_no_host() -> None:
+    """Where every line begins with the host of pdsh."""
+    lines = ["gpu1: NVRM: one"] * 8
+
+    assert [("gpu1", "NVRM: one")] == [(line.host, line.text) for line in split(lines[0], lines)]
