@@ -33,7 +33,15 @@ _FAILED = frozenset(
 )
 _FORGIVABLE = frozenset(("exception", "unexplained", "connect", "consequence"))
 _SIZING = frozenset(("NCCL_PROTO", "NCCL_ALGO", "NCCL_BUFFSIZE", "NCCL_LL_BUFFSIZE", "NCCL_LL128_BUFFSIZE"))
-_LOST_CONNECTIONS = frozenset(("connection-closed", "connection-broken", "connect-failed", "connect-failed-unnamed"))
+_LOST_CONNECTIONS = frozenset(
+    (
+        "connection-closed",
+        "connection-broken",
+        "connect-failed",
+        "connect-failed-unnamed",
+        "python-connection-lost",
+    )
+)
 _HUNG = frozenset(("missing", "hang"))
 
 

@@ -261,7 +261,7 @@ def _all_wait(
     world = evidence.ranks.world
     everybody = bool(world) and len(group.waits) >= world
     first = "; the first collective: nothing ever worked" if sequence in (0, 1) else ""
-    who = f"all {world} ranks" if everybody else f"{len(waiting)} rank{'s' if len(waiting) > 1 else ''}"
+    who = f"all {world} ranks" if everybody else f"{len(waiting)} ranks" if len(waiting) > 1 else f"rank {min(waiting)}"
     candidate = PossibleCause(
         "collective-stuck",
         "hang",

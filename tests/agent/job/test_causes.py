@@ -475,3 +475,33 @@ def test_ranks_and_hosts_that_are_not_all_known_are_not_counted(tmp_path: Path) 
 
     assert (72, None) == (one.job.ranks, one.job.nodes)
     assert (None, 2) == (alone.job.ranks, both.job.ranks)
+
+
+def test_an_exit_without_a_rank_explains_no_rank_that_did_not_come(tmp_path: Path) -> None:
+    """The exception that a rank wrote, and the barrier, show more than a process that returned 1."""
+    exit_line = "E1106 04:43:02 26 api.py:869] failed (exitcode: 1) local_rank: 0 (pid: 26026) of binary: python\n"
+    barrier = "RuntimeError: [Rank 0]: Ranks 4, 5 failed to pass monitoredBarrier in 2000 ms\n"
+    shown = answer(tmp_path, log=barrier + exit_line)
+    raised = answer(tmp_path, log="[rank2]: ValueError: bad shape\n" + exit_line)
+    alone = answer(tmp_path, log=exit_line.replace("exitcode: 1", "exitcode: -9"))
+
+    assert ["monitored-barrier"] == [cause.id for cause in shown.causes]
+    assert ["python-exception"] == [cause.id for cause in raised.causes]
+    assert ["killed"] == [cause.id for cause in alone.causes]
+
+
+def test_the_peer_of_gloo_ended(tmp_path: Path) -> None:
+    """It is named, and the unknown line behind it is no cause of its own."""
+    log = "RuntimeError: [../gloo/pair.cc:598] Connection closed by peer [10.244.48.107]:12717\n"
+    result = answer(tmp_path, log=log + "DEBUG: User process failed with error data: {\n")
+
+    assert (["peer-gone"], "10.244.48.107") == ([cause.id for cause in result.causes], first(result).at_fault.host)
+
+
+def test_the_host_and_words_of_nccl_tests(tmp_path: Path) -> None:
+    """Its own lines name the error; a CUDA error is one."""
+    plain = answer(tmp_path, log="gpu7: Test NCCL failure common.cu:959 'internal error - please report / '\n")
+    cuda = answer(tmp_path, log="gpu7: Test CUDA failure common.cu:963 'invalid device ordinal'\n")
+
+    assert "NCCL: internal error - please report" in first(plain).summary
+    assert "cuda-101" == first(cuda).id
