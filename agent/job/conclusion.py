@@ -32,6 +32,7 @@ _FAILED = frozenset(
     )
 )
 _FORGIVABLE = frozenset(("exception", "unexplained", "connect", "consequence"))
+_RECOVERS = frozenset(("horovod-stalled",))  # a late rank that came
 _SIZING = frozenset(("NCCL_PROTO", "NCCL_ALGO", "NCCL_BUFFSIZE", "NCCL_LL_BUFFSIZE", "NCCL_LL128_BUFFSIZE"))
 _LOST_CONNECTIONS = frozenset(
     (
@@ -109,7 +110,7 @@ def _forgive(evidence: Evidence, candidates: list[PossibleCause]) -> None:
     for candidate in candidates:
         lines = [(row.source, row.line or 0) for row in candidate.evidence]
         outlived = all(source in ends and number < ends[source] for source, number in lines)
-        if candidate.role in _FORGIVABLE and lines and outlived:
+        if (candidate.role in _FORGIVABLE or candidate.id in _RECOVERS) and lines and outlived:
             candidate.role = "note"
 
 

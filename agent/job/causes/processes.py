@@ -13,7 +13,7 @@ from agent.job.evidence import Evidence, LineEvent
 def find_exits(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Iterator[PossibleCause]:
     """The process that ended first, by launchers; those that were terminated afterwards are victims."""
     rows: list[tuple[int, str, str | None, list[int], LineEvent | None, int | None]] = []
-    for exited in events.get("task-exit", []) + events.get("mpi-exit", []):
+    for exited in events.get("task-exit", []) + events.get("mpi-exit", []) + events.get("trainer-exit", []):
         how = exited.groups.get("how") or (f"signal {exited.groups['signal']}" if exited.groups.get("signal") else "")
         tasks = read_numbers(exited.groups.get("tasks") or exited.groups.get("task") or "")
         rows.append((exited.line.number, how, exited.groups.get("hosts"), tasks, exited, None))
@@ -151,7 +151,9 @@ def find_missing(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possib
     ranks = [
         number
         for event in events
-        for number in read_numbers(event.groups.get("missing", "").replace(" ", "").strip(","))
+        for number in read_numbers(
+            (event.groups.get("missing") or event.groups.get("stalled", "")).replace(" ", "").strip(",")
+        )
     ]
     row, first = events[0].row, first_of(events)
     candidate = PossibleCause(row.id, row.role if ranks else "network", row.fault, "")
@@ -168,6 +170,7 @@ def find_missing(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possib
 _ABSENT = {
     "monitored-barrier": "did not come to the barrier",
     "hccl-root-timeout": "never came to the root",
+    "horovod-stalled": "did not submit tensors that the others wait for",
     "jax-barrier": "did not come to the barrier of JAX",
     "jax-task-dead": "stopped: JAX got no heartbeat from it",
     "unique-id-missing": "did not publish the id of the communicator: it never came to its first collective, or ended",

@@ -505,3 +505,50 @@ def test_the_host_and_words_of_nccl_tests(tmp_path: Path) -> None:
 
     assert "NCCL: internal error - please report" in first(plain).summary
     assert "cuda-101" == first(cuda).id
+
+
+def test_a_device_that_verbs_cannot_open_stops_no_job_that_has_others(tmp_path: Path) -> None:
+    """It is slow; where no other is in use it is the cause."""
+    log = warn(0, "NET/IB : Unable to open device mlx5_59")
+    others = answer(tmp_path, log=log + begin(1) + info(0, "Using network IB"))
+    alone = answer(tmp_path, log=log)
+    sockets = answer(tmp_path, log=log + info(0, "Using network Socket"))
+
+    assert ("unknown", True) == (others.job.ended, "goes on with the others" in first(others).summary)
+    assert "failed" == alone.job.ended == sockets.job.ended
+    assert first(alone).summary.endswith("cannot open it mlx5_59")
+
+
+def test_a_handle_that_cannot_be_imported(tmp_path: Path) -> None:
+    """CUDA error 101 where NCCL imports memory is IMEX; elsewhere it is a GPU that is missing."""
+    text = "Cuda failure 101 'invalid device ordinal'"
+    imported = answer(tmp_path, log=warn(0, text, place="transport/p2p.cc:275"))
+    missing = answer(tmp_path, log=warn(0, text, place="init.cc:275"))
+
+    assert ("imex-not-working", "cuda-101") == (first(imported).id, first(missing).id)
+    assert "IMEX" in first(imported).summary
+
+
+def test_a_stalled_rank_of_horovod(tmp_path: Path) -> None:
+    """By number, in both forms; one that came in the end is a note."""
+    old, new = "HorovodBroadcast_w_0 [missing ranks: 0, 3]\n", "Stalled ranks:\n1: [HorovodAllreduce_x]\n"
+    stalled = answer(tmp_path, log=old + new)
+    over = answer(tmp_path, log=steps() + old + steps() + END)
+
+    assert ("hung", "horovod-stalled", [0, 1, 3]) == (
+        stalled.job.ended,
+        first(stalled).id,
+        first(stalled).at_fault.ranks,
+    )
+    assert ("well", [], 1) == (over.job.ended, over.causes, len(over.notes))
+
+
+def test_other_launchers_and_an_interrupt(tmp_path: Path) -> None:
+    """The rank that Paddle names; a person who ended the job."""
+    paddle = answer(tmp_path, log="ABORT!!! Out of all 2 trainers, the trainer process with rank=[1] was aborted.\n")
+    ended = answer(tmp_path, log=steps() + "^CTraceback (most recent call last):\nKeyboardInterrupt\n")
+    busy = answer(tmp_path, log="RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable\n")
+
+    assert [1] == first(paddle).at_fault.ranks
+    assert ("killed", "launcher-signal") == (ended.job.ended, first(ended).id)
+    assert "cuda-46" == first(busy).id
