@@ -440,7 +440,7 @@ def slow_rail(job: Job) -> Truth:
     """One rail is slow: all ranks of its communicator take longer."""
     rail = job.random.randrange(LOCAL)
     _records(job, lambda rank, name, usual: usual * 2.6 if name == f"dp{rail}" else usual)
-    return Truth((Planted(frozenset(("communicator-slow",))),)) if job.ranks >= 4 * LOCAL else Truth()
+    return Truth((Planted(frozenset(("communicator-slow",))),)) if job.ranks >= 2 * LOCAL else Truth()
 
 
 def two_causes(job: Job) -> Truth:

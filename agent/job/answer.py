@@ -124,17 +124,26 @@ def _describe_job(conclusion: Conclusion, ended: str) -> Job:
         cause.at for cause in (*conclusion.causes, *conclusion.folded) if cause.at is not None and cause.order < SLOW
     ]
     earliest = min(first, key=lambda at: at.seconds, default=None)
-    world = (
-        ranks.world or (max(ranks.host_of) + 1 if ranks.host_of else 0) or (max(ranks.seen) + 1 if ranks.seen else 0)
-    )
+    known = {*ranks.host_of, *ranks.seen}
+    listed = len(known) if known and len(known) == max(known) + 1 else 0  # with gaps there may be more of them
+    world = ranks.world or listed
     return Job(
         framework=framework,
         library=Library(name=name, version=version) if name else None,
-        nodes=len(ranks.hosts()) or None,
+        nodes=_count_hosts(evidence, world),
         ranks=world or None,
         ended=ended,
         first_failure_at=earliest.format(evidence.year) if earliest else None,
     )
+
+
+def _count_hosts(evidence: Evidence, world: int) -> int | None:
+    """Hosts of the job: as its communicator counts them, else those of its ranks where all of them have one."""
+    ranks, facts = evidence.ranks, evidence.nccl.result()
+    if world and facts.nodes and facts.ranks == world:
+        return facts.nodes
+    placed = sum(ranks.host(rank) is not None for rank in ranks.ranks())
+    return len(ranks.hosts()) or None if placed >= world else None
 
 
 def _list_ranks(conclusion: Conclusion) -> list[Rank]:

@@ -37,8 +37,8 @@ ROLES = (
     "fact",
     "noise",
 )
-# A job that goes on does not have them; failed connections are tried again
-ENDING = frozenset(ROLES[: ROLES.index("slow")]) - {"xid", "connect"}
+FAILING = frozenset(ROLES[: ROLES.index("slow")])
+ENDING = FAILING - {"xid", "connect"}  # a job that goes on does not have them; failed connections are tried again
 
 
 class FailureRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

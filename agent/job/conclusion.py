@@ -32,7 +32,17 @@ _FAILED = frozenset(
     )
 )
 _FORGIVABLE = frozenset(("exception", "unexplained", "connect", "consequence"))
+_RECOVERS = frozenset(("horovod-stalled",))  # a late rank that came
 _SIZING = frozenset(("NCCL_PROTO", "NCCL_ALGO", "NCCL_BUFFSIZE", "NCCL_LL_BUFFSIZE", "NCCL_LL128_BUFFSIZE"))
+_LOST_CONNECTIONS = frozenset(
+    (
+        "connection-closed",
+        "connection-broken",
+        "connect-failed",
+        "connect-failed-unnamed",
+        "python-connection-lost",
+    )
+)
 _HUNG = frozenset(("missing", "hang"))
 
 
@@ -100,7 +110,7 @@ def _forgive(evidence: Evidence, candidates: list[PossibleCause]) -> None:
     for candidate in candidates:
         lines = [(row.source, row.line or 0) for row in candidate.evidence]
         outlived = all(source in ends and number < ends[source] for source, number in lines)
-        if candidate.role in _FORGIVABLE and lines and outlived:
+        if (candidate.role in _FORGIVABLE or candidate.id in _RECOVERS) and lines and outlived:
             candidate.role = "note"
 
 
@@ -151,7 +161,7 @@ def _find_lost(evidence: Evidence, candidates: list[PossibleCause]) -> list[Poss
     at = None
     lines = []
     for event in evidence.events.values():
-        if event.row.id in ("connection-closed", "connection-broken", "connect-failed") and event.role != "noise":
+        if event.row.id in _LOST_CONNECTIONS and event.role != "noise":
             peer = event.groups.get("peer", "")
             if peer:
                 named.setdefault(ranks.find_host(peer) or peer.partition("<")[0])

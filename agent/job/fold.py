@@ -42,6 +42,10 @@ def _root(candidate: PossibleCause, parents: dict[int, PossibleCause]) -> Possib
 
 def explains(cause: PossibleCause, effect: PossibleCause) -> bool:
     """Whether the effect follows from the cause."""
+    if cause.role == "cancel" and effect.id in ("killed", "ends-in-error"):
+        return _precedes(cause, effect)  # what a scheduler does not end in time it kills
+    if cause.role == "consequence" and effect.id == "ends-in-error":
+        return _precedes(cause, effect)  # it shows more than a line that no row is for
     if cause.order >= SLOW or (effect.order >= SLOW) or cause.role in ("consequence", "unexplained", "cancel"):
         return (
             cause.role == effect.role == "slow"
@@ -49,7 +53,8 @@ def explains(cause: PossibleCause, effect: PossibleCause) -> bool:
             and effect.id in ("sockets", "gpudirect-off")
         )
     if "exit-code" in (cause.id, effect.id) and "exception" in (cause.role, effect.role):
-        return cause.role == "exception" and (_same_process(cause, effect) or not cause.ranks)  # it has the message
+        # it has the message
+        return cause.role == "exception" and (_same_process(cause, effect) or not cause.ranks or not effect.ranks)
     if cause.role == "exception" and effect.role == "hang":
         return _left_out(cause, effect)
     early = cause.at is None or effect.at is None or cause.at.seconds <= effect.at.seconds + _CLOCKS
@@ -63,7 +68,7 @@ def explains(cause: PossibleCause, effect: PossibleCause) -> bool:
     if effect.role == "missing" and cause.role in ("hard", "dead", "error", "crash", "exit", "exception"):
         return (
             together
-            or (not cause.ranks and not cause.hosts)
+            or (not cause.ranks and not cause.hosts and cause.id not in ("exit-code", "aborted"))
             or bool(cause.hosts and not cause.ranks and _share(cause.hosts, effect.hosts))
         )
     if cause.role in _ENDS and effect.role in _SYMPTOMS:
@@ -88,6 +93,10 @@ def _left_out(cause: PossibleCause, effect: PossibleCause) -> bool:
     """Whether a rank that stopped is one for which the others waited: it is none of them, and it stopped first."""
     if not cause.ranks or not effect.waiting or not effect.waiting.isdisjoint(cause.ranks):
         return False
+    return _precedes(cause, effect)
+
+
+def _precedes(cause: PossibleCause, effect: PossibleCause) -> bool:
     if cause.at is not None and effect.at is not None:
         return cause.at.seconds <= effect.at.seconds + _CLOCKS
     one, other = cause.first_line, effect.first_line

@@ -50,10 +50,12 @@ class Kind:
 
 
 _UNREAD = -2
+PLAINER = ("cuda-error", "python-exception")  # rows that are left out where another one has more of the line
 _TOKENS = frozenset(
     b"version float half double bfloat int uint fp Rank bytes Device Running SUM redop algbw nThread bounds bandwidth "
     b"raining Training training Job job code COMPLETE Finished iteration Iteration step Step epoch Epoch loss "
     b"deepspeed "
+    b"train_runtime stopped finished shutdown succeeded sglang SGLang vLLM "
     b"DeepSpeed megatron jaxlib tensorflow mindspore vllm lightning horovod local_rank local host rank exitcode value "
     b"compiled summary locked nccl_version Name "
     b"RUNTIME ROCE INFO WARN fatal FATAL Fatal Traceback aborted Aborted Killed killed panic".split()
@@ -78,7 +80,7 @@ def make_kind(key: bytes, raw: bytes) -> Kind | None:
     tokens = set(find_tokens(raw))
     if tokens.isdisjoint(_known_tokens()) and not _is_anywhere(raw) and key.strip(b" .\t\r\n"):
         return None
-    patterns = tuple(sorted(find_patterns(raw, tokens), key=lambda pattern: pattern.row.id == "cuda-error"))
+    patterns = tuple(sorted(find_patterns(raw, tokens), key=lambda pattern: pattern.row.id in PLAINER))
     if b"NCCL INFO " in raw:  # what is normal there needs no second look
         patterns = tuple(pattern for pattern in patterns if "noise" not in (pattern.row.role, pattern.row.info))
     readers = [reader for words, reader in READERS if any(word in raw for word in words)]

@@ -47,6 +47,9 @@ _FRAMEWORKS = {
     b"tensorflow": "TensorFlow",
     b"mindspore": "MindSpore",
     b"vllm": "vLLM",
+    b"vLLM": "vLLM",
+    b"sglang": "SGLang",
+    b"SGLang": "SGLang",
     b"lightning": "Lightning",
     b"horovod": "Horovod",
 }
@@ -57,6 +60,12 @@ _WELL = (
     b"raining complete",
     b"raining finished",
     b"raining done",
+    b"raining is ",
+    b"train_runtime",
+    b"stopped: `max_",
+    b"successfully finished",
+    b"Application shutdown complete",
+    b" succeeded",
     b"ob completed",
     b"exited with exit code",
     b"Destroy COMPLETE",
@@ -65,7 +74,9 @@ _WELL = (
 )
 _WELL_FORM = re.compile(
     r"# Out of bounds values : 0 OK|# Avg bus bandwidth|[Tt]raining (?:is )?(?:complete|finished|done)|[Jj]ob completed"
-    r"(?: successfully)?|exit(?:ed)? (?:with )?(?:exit )?code:? 0\b|Destroy COMPLETE|Finished training"
+    r"(?: successfully)?|exit(?:ed)? (?:with )?(?:exit )?code:? 0\b|Destroy COMPLETE|Finished training|"
+    r"'train_runtime':|Trainer\.fit` stopped: `max_|worker group successfully finished|Application shutdown complete|"
+    r"Job '[\w-]{1,80}' succeeded"
 )
 _TABLE_WORDS = (
     b" float",

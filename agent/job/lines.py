@@ -22,6 +22,7 @@ _HEADER = re.compile(
 # Of UCX and Open MPI: "[1647516906.396315] [gpu07:82049:0]", "[gpu-b07:4711] ***"
 _NAMED = re.compile(r"(?:\[\d{9,11}\.\d{1,9}\] )?\[(?P<host>[A-Za-z][\w.-]{0,63}):(?P<pid>\d{2,8})(?::\d{1,8}){0,2}\] ")
 _BARE_HEADER = re.compile(r"NCCL (?P<level>INFO|WARN) ")
+_TORCH_HEADER = re.compile(r"\[rank\d{1,7}\]:\[[EWFI]\d{3,4} ")
 _RANK = re.compile(r"\[rank(\d{1,7})\]: ?")
 _KNOWN = re.compile(
     r"(?:\[[\d :.T-]{19,30}\] )?[\w.-]{1,64}:\d{1,8}:\d{1,8} \[|\[rank\d|NCCL version|RCCL version|srun: |slurmstepd: |"
@@ -41,6 +42,16 @@ _PREFIXES: tuple[tuple[str, re.Pattern[str], bool], ...] = (
     ("runtime", re.compile(r"\d{4}-\d\d-\d\dT[\d:.]{8,20}(?:Z|[+-]\d\d:\d\d) std(?:out|err) [FP] "), True),
     ("iso", re.compile(r"\d{4}-\d\d-\d\dT[\d:.]{8,20}(?:Z|[+-]\d\d:\d\d)[ \t]"), True),
     ("journal", re.compile(r"\w{3} [ \d]\d [\d:]{8} (?P<host>[\w.-]{1,64}) [^\s:]{1,60}: "), True),
+    # of vLLM: "ERROR 09-18 00:55:15 [core.py:718] ", "INFO 04-01 10:49:42 selector.py:34] "; of SGLang: "[.. TP3] "
+    (
+        "vllm",
+        re.compile(
+            r"(?:INFO|WARNING|ERROR|DEBUG|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d "
+            r"(?:\[[^\]\s]{1,80}|[\w./]{1,80}:\d{1,6})\] ?"
+        ),
+        True,
+    ),
+    ("sglang", re.compile(r"\[20\d\d-\d\d-\d\d \d\d:\d\d:\d\d(?: (?:DP|PP|TP|EP)\d{1,5}){1,4}\] "), True),
     ("compose", re.compile(r"(?P<service>[\w.-]{1,60}) {0,20}\| "), False),
     ("srun", re.compile(r"\s{0,6}(?P<task>\d{1,7}): ?"), False),
     ("mpich", re.compile(r"\[(?P<task>\d{1,7})\] "), False),
@@ -129,6 +140,7 @@ class Prefixes:
     def strip(self, line: str) -> tuple[str, dict[str, str]]:
         """The line without them, and what they name: task, local, pod, pid, address, host."""
         names: dict[str, str] = {}
+        unsure: set[str] = set()
         for _ in range(_MOST_PREFIXES):
             bare = line.lstrip(" \t")  # a paste may be indented
             for name, form, sure in _PREFIXES:
@@ -138,6 +150,10 @@ class Prefixes:
                 rest = match.string[match.end() :]
                 if not sure and (_is_word(match) or not (name in self._usual or _KNOWN.match(rest))):
                     continue
+                if not sure:
+                    if name in unsure or ("host" in names and "host" in match.groupdict()):
+                        continue  # a word of the message: "gpu-a01: NVRM: .."
+                    unsure.add(name)
                 names |= {key: value for key, value in match.groupdict().items() if value}
                 line = rest
                 break
@@ -164,15 +180,31 @@ def split_line(raw: bytes, number: int, file: int, prefixes: Prefixes) -> Iterat
         if headers:
             yield from _split_records(line, headers, LogLine("", whole, number, file, at=at), names)
             continue
-        task = int(names["task"]) if "task" in names else None
+        yield from _split_messages(line, LogLine("", whole, number, file, at=at), names)
+
+
+def _split_messages(line: str, blank: LogLine, names: dict[str, str]) -> Iterator[LogLine]:
+    """Messages of PyTorch and others; a paste may have several records of PyTorch in one line."""
+    starts = [match.start() for match in _TORCH_HEADER.finditer(line)][:64]
+    task = int(names["task"]) if "task" in names else None
+    for start, end in zip((0, *starts[1:]), (*starts[1:], len(line)), strict=True):
+        record = line[start:end]
         host, pid = names.get("host"), int(names["pid"]) if "pid" in names else None
-        rank = _RANK.search(line[:400])
-        named = _NAMED.match(line) if host is None and line.startswith("[") else None
+        rank = _RANK.search(record[:400])
+        named = _NAMED.match(record) if host is None and record.startswith("[") else None
         if named is not None:
             host, pid = named["host"].partition(".")[0], int(named["pid"])
-        bare = _BARE_HEADER.search(line)
-        text, level = (line[bare.end() :], bare["level"]) if bare else (line, None)
-        yield LogLine(text, whole, number, file, level, None, host, pid, None, int(rank[1]) if rank else None, task, at)
+        bare = _BARE_HEADER.search(record)
+        text, level = (record[bare.end() :], bare["level"]) if bare else (record, None)
+        yield blank._replace(
+            text=text,
+            level=level,
+            host=host,
+            pid=pid,
+            rank=int(rank[1]) if rank else None,
+            task=task,
+            at=find_time(record) if start else blank.at,
+        )
 
 
 def _split_records(line: str, headers: list[re.Match[str]], blank: LogLine, names: dict[str, str]) -> Iterator[LogLine]:

@@ -7,16 +7,17 @@ and only what may mean something is taken apart.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable
+from itertools import chain
 
-from agent.job.catalogue import ENDING, FailureRow, Pattern
+from agent.job.catalogue import ENDING, FAILING, FailureRow, Pattern
 from agent.job.dumps.ras import JsonSnapshotReader
 from agent.job.evidence import Evidence, LineEvent, Tail, WatchdogState
 from agent.job.file_state import FileState
 from agent.job.line_kinds import Kind, make_kind
 from agent.job.lines import LINE_LIMIT, WHOLE, LogLine, Part, Prefixes, find_time, split_line
 from agent.job.measured_tables import read_tables
+from agent.job.wrapped import read_sample
 from agent.model.job_answer import JobFile
 
 _DIGITS = b"0123456789"
@@ -44,8 +45,7 @@ class LogReader:
         evidence.names.append(name)
         self._heads.clear()
         state = self._state = FileState(evidence, name)
-        source = iter(lines)
-        sample = list(islice(source, _SAMPLE_LINES))
+        sample, source = read_sample(iter(lines), _SAMPLE_LINES)
         prefixes = Prefixes(line[:400].decode("utf-8", "replace") for line in sample)
         for origin, form in (("kernel", _KERNEL), ("service", _SERVICE)):
             if sum(form.match(line[:200]) is not None for line in sample) * 4 > len(sample):  # messages have more lines
@@ -53,7 +53,7 @@ class LogReader:
         dated = (moment for line in sample[part.first - 1 :] if (moment := find_time(line.decode("utf-8", "replace"))))
         evidence.note_time(next(dated, None), file)
         number, last, last_number, kinds = 0, b"", 0, self._kinds
-        for number, raw in enumerate(_chain(sample, source), 1):
+        for number, raw in enumerate(chain(sample, source), 1):
             if not part.first <= number <= part.last:
                 continue
             before = state.snapshot
@@ -180,10 +180,13 @@ class LogReader:
     def _match(self, patterns: tuple[Pattern, ...], line: LogLine) -> bool:
         """The rows that a line is for; a warning that is for none is kept as it is."""
         matched: set[str] = set()
+        explained = False  # by a row that has more of the line than the name of an exception
         for pattern in patterns:
             row = pattern.row
             if row.id == "cuda-error" and any(other.startswith("nvls-") for other in matched):
                 continue  # the same line, with more in it
+            if row.id == "python-exception" and explained:
+                continue
             text = (
                 f"{line.place} NCCL {line.level} {line.text}"
                 if row.id == "nvls-cuda-error" and line.place
@@ -205,6 +208,7 @@ class LogReader:
                 else (groups.get("seq"), groups.get("number"))
             )
             self.evidence.add_event(row, role, groups, line, key)
+            explained = explained or role in FAILING
             if role in ENDING:
                 self.evidence.note_end(line)
         if not matched and line.level == "WARN":
@@ -249,8 +253,8 @@ _SERVICE = re.compile(
 )
 # Groups of patterns whose numbers make a line another one
 _TELLING = (
-    "status", "number", "code", "peer", "nic", "port", "bus", "pid", "tasks", "task", "missing", "where", "first",
-    "second",
+    "status", "number", "code", "peer", "nic", "port", "bus", "pid", "hosts", "tasks", "task", "missing", "where",
+    "first", "second",
 )  # fmt: skip
 _NO_DIGITS = str.maketrans("", "", "0123456789")
 _UNEXPLAINED = FailureRow(
@@ -268,11 +272,6 @@ _UNEXPLAINED = FailureRow(
 
 def _number(*texts: str | None) -> int | None:
     return next((int(text) for text in texts if text is not None and text.isdigit()), None)
-
-
-def _chain(first: list[bytes], rest: Iterator[bytes]) -> Iterator[bytes]:
-    yield from first
-    yield from rest
 
 
 def _name_kind(found: set[str]) -> str | None:

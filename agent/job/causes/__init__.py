@@ -27,7 +27,13 @@ from agent.job.causes.processes import find_dead, find_exits, find_missing, find
 from agent.job.causes.ras_hangs import find_ras_hangs
 from agent.job.causes.slow import find_slow
 from agent.job.causes.slow_metrics import find_slow_metrics, find_slow_pairs
-from agent.job.causes.transport import find_device_counts, find_host_copies, find_no_efa, find_transport
+from agent.job.causes.transport import (
+    find_device_counts,
+    find_host_copies,
+    find_no_efa,
+    find_transport,
+    find_unusable,
+)
 from agent.job.causes.watchdog import find_blocked_watchdogs, find_watchdog_hangs
 from agent.job.evidence import Evidence, LineEvent
 
@@ -73,11 +79,15 @@ _SPECIAL = {
     "verbs-create-failed": find_memlock,
     "ucx-memlock": find_memlock,
     "device-counts-differ": find_device_counts,
+    "verbs-device-unusable": find_unusable,
+    "horovod-stalled": find_missing,
+    "trainer-exit": _none,
     "heartbeat-stuck": find_blocked_watchdogs,
     "async-event": find_async,
     "connect-failed": find_connect,
     "xid": find_xids,
     "cuda-error": find_cuda,
+    "cuda-init-failed": find_cuda,
     "efa-completion-error": find_efa,
     "hccl-fault-code": find_hccl_codes,
     "oom-kill": find_oom,
@@ -85,6 +95,11 @@ _SPECIAL = {
     "hccl-root-timeout": find_missing,
     "ras-dead-peer": find_dead,
     "hccl-heartbeat": find_dead,
+    "jax-barrier": find_missing,
+    "jax-task-dead": find_missing,
+    "unique-id-missing": find_missing,
+    "process-exit": _none,
+    "ray-worker-died": _none,
     "task-exit": _none,
     "mpi-exit": _none,
     "efa-not-found": find_no_efa,

@@ -54,6 +54,12 @@ def find_xids(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleC
         yield candidate
 
 
+_NO_IMPORT = (
+    ": memory of a peer's GPU cannot be imported: IMEX on an NVLink domain of several hosts (its channel in the "
+    "container, its daemons), or GPUs that this container does not have"
+)
+
+
 def _normal_bus(bus: str) -> str:
     parts = bus.split(":")
     parts = ["0000", *parts] if len(parts) == 2 else parts
@@ -64,7 +70,9 @@ def _normal_bus(bus: str) -> str:
 def find_cuda(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
     """One candidate per error; the number decides, else the text."""
     codes = load_codes()["cuda"]
-    texts = {str(entry["text"]).lower(): number for number, entry in codes.items()}
+    texts = {
+        str(entry[key]).lower(): number for number, entry in codes.items() for key in ("text", "also") if key in entry
+    }
     groups: dict[str, list[LineEvent]] = defaultdict(list)
     for event in events:
         text = event.groups.get("text", "").strip().lower()
@@ -84,6 +92,8 @@ def find_cuda(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleC
         candidate.add_events(evidence, rows)
         words = collect_words(evidence, candidate, first_of(rows))
         means = f": {code['means']}" if code else ""
+        if number == "101" and all((event.line.place or "").startswith("transport/p2p") for event in rows):
+            candidate.id, means = "imex-not-working", _NO_IMPORT
         name = f"CUDA error {number} ({code['text']})" if code else f"CUDA error {number}"
         candidate.summary = f"{words['who']}: {name}{means}"
         candidate.next = [

@@ -37,6 +37,7 @@ def find_generic(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possib
         candidate = PossibleCause(row.id, role, row.fault, "", row.confidence)
         candidate.add_events(evidence, rows)
         candidate.nic = first.groups.get("nic") or None
+        candidate.hosts |= {name: None for event in rows if (name := event.groups.get("hosts"))}
         for event in rows:
             host = evidence.ranks.find_host(event.groups.get("peer", ""))
             if host is not None:
@@ -69,7 +70,7 @@ def collect_words(evidence: Evidence, candidate: PossibleCause, event: LineEvent
 
 def fill(template: str, words: dict[str, str]) -> str:
     """A template with its placeholders; those that the line does not have are left out."""
-    return re.sub(r" ?\{(\w+)\}", lambda match: _fill_one(match, words), template).strip()
+    return re.sub(r" ?\{(\w+)\}", lambda match: _fill_one(match, words), template).strip().rstrip(": ")
 
 
 def _fill_one(match: re.Match[str], words: dict[str, str]) -> str:

@@ -72,7 +72,7 @@ def find_completions(evidence: Evidence, events: list[LineEvent]) -> Iterator[Po
         name = f"completion status {status}" + (f" ({code['name']})" if code else "")
         who = words["who"]
         if status == 12:
-            yield _unanswered(evidence, candidate, who, name)
+            yield _unanswered(evidence, candidate, who, name, words["peers"])
             continue
         if status == 5 and role == "network":
             candidate.confidence = "low"
@@ -81,9 +81,9 @@ def find_completions(evidence: Evidence, events: list[LineEvent]) -> Iterator[Po
         yield candidate
 
 
-def _unanswered(evidence: Evidence, candidate: PossibleCause, who: str, name: str) -> PossibleCause:
+def _unanswered(evidence: Evidence, candidate: PossibleCause, who: str, name: str, peers: str) -> PossibleCause:
     """Retries exceeded: by the addresses in the line, and by whether anything had worked before."""
-    peers = f" from {name_hosts(list(candidate.peers))}" if candidate.peers else ""
+    peers = f" from {peers}" if peers else ""
     on = f" on {candidate.nic}" if candidate.nic else ""
     local, remote = candidate.facts.get("local", ""), candidate.facts.get("remote", "")
     if local.startswith("fe80") or remote.startswith("fe80"):
@@ -264,6 +264,8 @@ def find_efa(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCa
                 if code["fault"] == "fabric"
                 else "the peer's own log: whether its process ended first"
             ]
+        elif "text" not in groups:
+            candidate.summary += f": {first_of(events).line.text[:160]}"
         yield candidate
 
 

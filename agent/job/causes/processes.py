@@ -13,7 +13,7 @@ from agent.job.evidence import Evidence, LineEvent
 def find_exits(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Iterator[PossibleCause]:
     """The process that ended first, by launchers; those that were terminated afterwards are victims."""
     rows: list[tuple[int, str, str | None, list[int], LineEvent | None, int | None]] = []
-    for exited in events.get("task-exit", []) + events.get("mpi-exit", []):
+    for exited in events.get("task-exit", []) + events.get("mpi-exit", []) + events.get("trainer-exit", []):
         how = exited.groups.get("how") or (f"signal {exited.groups['signal']}" if exited.groups.get("signal") else "")
         tasks = read_numbers(exited.groups.get("tasks") or exited.groups.get("task") or "")
         rows.append((exited.line.number, how, exited.groups.get("hosts"), tasks, exited, None))
@@ -21,23 +21,31 @@ def find_exits(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Iterat
         (row.line.number, f"code {row.code}", row.host, [row.rank] if row.rank is not None else [], None, row.pid)
         for row in evidence.exits
     ]
+    rows += [
+        (event.line.number, f"code {event.groups['code']}", event.line.host, [], event, None)
+        for event in events.get("process-exit", [])
+    ]
+    rows += [
+        (event.line.number, _BY_RAY, event.groups.get("hosts") or event.groups.get("node"), [], event, None)
+        for event in events.get("ray-worker-died", [])
+    ]
     own = [row for row in rows if not _is_victim(row[1])]
     killed = events.get("oom-kill")
     if not own:
         return
     # an abort is mostly the watchdog of a rank that waited for another one
     _, how, hosts, tasks, event, pid = next((row for row in own if not _is_abort(row[1])), own[0])
-    host = hosts.partition(".")[0] if hosts and "[" not in hosts and "," not in hosts else None
+    host = _short_name(hosts) if hosts and "[" not in hosts and "," not in hosts else None
     key, role, fault, text = _read_how(how)
     if killed and key in ("killed", "oom-kill"):
         return  # that candidate takes these ranks
     candidate = PossibleCause(key, role, fault, "", "medium")
     candidate.blame(tasks, [*([host] if host else ()), *find_hosts(evidence, tasks)])
     who = name_ranks(evidence, list(candidate.ranks), list(candidate.hosts))
-    candidate.summary = f"{who} {text}"
+    candidate.summary = f"{who} {text.replace('was ', 'were ', 1) if len(candidate.ranks) > 1 else text}"
     line = event.line if event is not None else next(row.line for row in evidence.exits if row.pid == pid)
     candidate.show(evidence, line)
-    candidate.at = line.at
+    candidate.at, candidate.first_line = line.at, (line.file, line.number)
     where = next(iter(candidate.hosts), "its host")
     candidate.next = [
         f"the kernel log of {where} at that time: out of memory, Xids, segfaults"
@@ -48,9 +56,14 @@ def find_exits(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Iterat
     yield candidate
 
 
+def _short_name(host: str) -> str:
+    """Without its domain; an address whole."""
+    return host if host.replace(".", "").isdigit() or ":" in host else host.partition(".")[0]
+
+
 def _is_victim(how: str) -> bool:
     """Ended by the launcher because another had ended."""
-    return bool(re.search(r"Terminated|code -15\b|signal 15\b|Broken pipe", how))
+    return bool(re.search(r"Terminated|code (?:-15|143)\b|signal 15\b|Broken pipe", how))
 
 
 def _is_abort(how: str) -> bool:
@@ -62,21 +75,29 @@ def _read_how(how: str) -> tuple[str, str, str, str]:
     for form, answer in _HOW:
         if re.search(form, how):
             return answer
-    return "exit-code", "exit", "software", f"ended first, with {how}"
+    signal = re.search(r"(?:code -|signal )(\d{1,2})\b", how)
+    if signal is not None:
+        return "signal", "exit", "software", f"was ended by signal {signal[1]}"
+    return "exit-code", "exit", "software", f"ended first, with {how}" if how else "ended first"
 
 
+_BY_RAY = "Ray"
 _HOW = (
+    (_BY_RAY, ("worker-died", "exit", "rank", "ended without a message to Ray: killed, or crashed")),
     (r"Out Of Memory", ("oom-kill", "hard", "software", "was killed: out of host memory")),
     (
-        r"code -9\b|Killed|signal 9\b",
+        r"code (?:-9|137)\b|Killed|signal 9\b",
         ("killed", "exit", "rank", "was killed (SIGKILL): by the out-of-memory killer, a limit, or a person"),
     ),
     (
-        r"code -7\b|Bus error|signal 7\b",
+        r"code (?:-7|135)\b|Bus error|signal 7\b",
         ("bus-error", "exit", "setting", "ended with a bus error: /dev/shm is full, or a mapped file was cut"),
     ),
-    (r"code -11\b|Segmentation fault|signal 11\b", ("crash", "exit", "software", "crashed (segmentation fault)")),
-    (r"code -6\b|Aborted|signal 6\b", ("aborted", "exit", "software", "aborted: its watchdog or an assertion")),
+    (
+        r"code (?:-11|139)\b|Segmentation fault|signal 11\b",
+        ("crash", "exit", "software", "crashed (segmentation fault)"),
+    ),
+    (r"code (?:-6|134)\b|Aborted|signal 6\b", ("aborted", "exit", "software", "aborted: its watchdog or an assertion")),
 )
 
 
@@ -130,19 +151,30 @@ def find_missing(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possib
     ranks = [
         number
         for event in events
-        for number in read_numbers(event.groups.get("missing", "").replace(" ", "").strip(","))
+        for number in read_numbers(
+            (event.groups.get("missing") or event.groups.get("stalled", "")).replace(" ", "").strip(",")
+        )
     ]
     row, first = events[0].row, first_of(events)
-    candidate = PossibleCause(row.id, "missing" if ranks else "network", row.fault, "")
+    candidate = PossibleCause(row.id, row.role if ranks else "network", row.fault, "")
     candidate.blame(sorted(set(ranks)), find_hosts(evidence, ranks))
     who = name_ranks(evidence, list(candidate.ranks), list(candidate.hosts)) if ranks else "a rank"
-    candidate.summary = (
-        f"{who} did not come to the barrier" if row.id == "monitored-barrier" else f"{who} never came to the root"
-    )
-    candidate.next = list(row.next)
+    candidate.summary = f"{who} {_ABSENT[row.id]}"
+    words = collect_words(evidence, candidate, first)
+    candidate.next = [fill(text, words) for text in row.next]
     candidate.show(evidence, first.line)
     candidate.at = first.line.at
     yield candidate
+
+
+_ABSENT = {
+    "monitored-barrier": "did not come to the barrier",
+    "hccl-root-timeout": "never came to the root",
+    "horovod-stalled": "did not submit tensors that the others wait for",
+    "jax-barrier": "did not come to the barrier of JAX",
+    "jax-task-dead": "stopped: JAX got no heartbeat from it",
+    "unique-id-missing": "did not publish the id of the communicator: it never came to its first collective, or ended",
+}
 
 
 def find_dead(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:

@@ -82,6 +82,17 @@ def find_no_efa(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possibl
         yield candidate
 
 
+def find_unusable(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
+    """RDMA devices that verbs cannot open; where others are in use, the job goes on without them."""
+    facts = evidence.nccl.result()
+    goes_on = facts.network not in (None, "Socket") or any(way.startswith("NET/IB") for way in facts.transports)
+    for candidate in find_generic(evidence, events):
+        if goes_on:
+            candidate.role = "slow"
+            candidate.summary += "; NCCL goes on with the others, and with peers that have it may hang"
+        yield candidate
+
+
 def find_device_counts(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
     """A host with fewer NICs than the others: the one whose ranks list fewer."""
     counts = {

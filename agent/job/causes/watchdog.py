@@ -39,8 +39,8 @@ def read_groups(evidence: Evidence) -> dict[str, GroupState]:
         group = groups[name]
         if state.waits is not None:
             known = group.waits.get(state.rank)
-            if known is None or (state.operation and not known.operation):
-                group.waits[state.rank] = state
+            if known is None or state.waits < (known.waits or 0) or (state.operation and not known.operation):
+                group.waits[state.rank] = state  # the first of several that it waits for
         if state.enqueued != _UNKNOWN:
             known = group.enqueued.get(state.rank)
             if known is None or state.enqueued > known.enqueued:
@@ -50,11 +50,17 @@ def read_groups(evidence: Evidence) -> dict[str, GroupState]:
 
 def find_watchdog_hangs(evidence: Evidence) -> Iterator[PossibleCause]:
     """A candidate for each group in which ranks waited."""
-    for name, group in read_groups(evidence).items():
+    groups = read_groups(evidence)
+    waited = any(group.waits for group in groups.values())
+    for name, group in groups.items():
         if group.waits:
             yield _judge_group(evidence, name, group)
         else:
-            yield from _judge_dumps(evidence, name, group)
+            dumps = list(_judge_dumps(evidence, name, group))
+            yield from dumps
+            waited = waited or bool(dumps)
+    if not waited:
+        yield from _judge_own_dumps(evidence)
 
 
 def find_blocked_watchdogs(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
@@ -93,6 +99,56 @@ def _judge_dumps(evidence: Evidence, name: str, group: GroupState) -> Iterator[P
         candidate.show(evidence, state.line)
     candidate.at = last.line.at
     yield candidate
+
+
+def _judge_own_dumps(evidence: Evidence) -> Iterator[PossibleCause]:
+    """Ranks that dump because of a time-out of their own, whose line is not here."""
+    events = [
+        event
+        for event in evidence.events.values()
+        if event.row.id == "watchdog-dump" and event.groups["whose"] == "this local rank"
+    ]
+    if not events:
+        return
+    candidate = PossibleCause("time-out-not-shown", "hang", "unknown", "", "low")
+    candidate.add_events(evidence, events)
+    who = name_ranks(evidence, list(candidate.ranks), list(candidate.hosts))
+    candidate.summary = (
+        f"{who} waited in a collective until the time-out; the line that names the collective is not here"
+    )
+    candidate.next = ["the lines before it: the first 'Watchdog caught collective operation timeout' of each rank"]
+    candidate.ranks.clear()
+    candidate.hosts.clear()
+    yield candidate
+
+
+def _apart(evidence: Evidence, name: str, group: GroupState) -> PossibleCause | None:
+    """Ranks of one group that wait in different collectives: those with the smaller number are behind."""
+    last = max(state.waits or 0 for state in group.waits.values())
+    behind = {rank: state for rank, state in group.waits.items() if state.waits is not None and state.waits < last}
+    ahead = {rank: state for rank, state in group.waits.items() if state.waits == last}
+    if not behind or not ahead or len(behind) > len(ahead):
+        return None
+    hosts = find_hosts(evidence, behind)
+    first = next(iter(behind.values()))
+    others = name_ranks(evidence, list(ahead), find_hosts(evidence, ahead))
+    unsure = "" if name else ", unless these lines are of different groups (this version of PyTorch does not name them)"
+    candidate = PossibleCause(
+        "rank-behind",
+        "missing",
+        "rank",
+        f"{name_ranks(evidence, list(behind), hosts)} waited in collective {first.waits}"
+        f"{f' ({first.operation})' if first.operation else ''}, and {others} in {last}: behind, or not calling the "
+        f"same collectives{unsure}",
+        "medium" if name else "low",
+    )
+    candidate.next = [
+        "whether the ranks call equally many collectives: uneven batches, a branch that only some ranks take",
+        "`py-spy dump` of that rank while it hangs; the kernel log of its host (Xids)",
+    ]
+    candidate.waiting = frozenset(group.waits)
+    candidate.blame(behind, hosts)
+    return _with_lines(evidence, candidate, [first, next(iter(ahead.values()))], ranks=False)
 
 
 def last_of_ranks(evidence: Evidence) -> dict[int, RankLast]:
@@ -139,6 +195,9 @@ def _judge_group(evidence: Evidence, name: str, group: GroupState) -> PossibleCa
         )
         candidate.next = ["the branch of the program that only some ranks take"]
         return _with_lines(evidence, candidate, list(waiting.values()))
+    apart = _apart(evidence, name, group)
+    if apart is not None:
+        return apart
     silent = _find_silent(evidence, name, group)
     if silent:
         return _silent(evidence, what, waiting, silent)
@@ -202,7 +261,7 @@ def _all_wait(
     world = evidence.ranks.world
     everybody = bool(world) and len(group.waits) >= world
     first = "; the first collective: nothing ever worked" if sequence in (0, 1) else ""
-    who = f"all {world} ranks" if everybody else f"{len(waiting)} rank{'s' if len(waiting) > 1 else ''}"
+    who = f"all {world} ranks" if everybody else f"{len(waiting)} ranks" if len(waiting) > 1 else f"rank {min(waiting)}"
     candidate = PossibleCause(
         "collective-stuck",
         "hang",

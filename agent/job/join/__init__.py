@@ -152,14 +152,19 @@ def _join_cause(conclusion: Conclusion, cause: PossibleCause, reports: dict[str,
         return
     if len(known) > 1 and cause.role == "network":
         compare_mtu(cause, [reports[host] for host in known])
-    for host in known[:16]:
-        _join_host(conclusion, cause, host, reports[host])
+    healthy = [host for host in known[:16] if not _join_host(conclusion, cause, host, reports[host])]
+    if healthy == related and cause.role == "network":
+        cause.summary += (
+            f"; nothing is wrong there by the report{'s' if len(healthy) > 1 else ''} of {', '.join(healthy[:3])}"
+        )
+        cause.next.insert(1, "what is between the hosts: drops, errors and states of the switch ports of these rails")
     if len(known) < len(related) and cause.order < SLOW:
         rest = [host for host in related if host not in reports]
         cause.next.append(f"no report of {', '.join(rest[:3])} is here: run `fabricscope scan` there")
 
 
-def _join_host(conclusion: Conclusion, cause: PossibleCause, host: str, one: HostReport) -> None:
+def _join_host(conclusion: Conclusion, cause: PossibleCause, host: str, one: HostReport) -> bool:
+    """Adds what the report shows of the parts of a cause; returns whether anything is wrong with them."""
     report = one.report
     gpus, nics = (
         _find_gpus(conclusion.evidence, cause, host, report),
@@ -182,7 +187,8 @@ def _join_host(conclusion: Conclusion, cause: PossibleCause, host: str, one: Hos
         if grave[0].steps:
             cause.next.insert(0, f"{host + ': ' if host else ''}{grave[0].steps[0].do}")
     parts = [*(gpu.label for gpu in gpus), *(nic.label for nic in nics)][:6]
-    if not findings and not lines and not one.guessed:
+    wrong = bool(findings or lines or one.guessed)
+    if not wrong:
         when = f" of {_time_of(one)}" if _time_of(one) else ""
         what = f" with {', '.join(parts)}" if parts else ""
         unknown = sum(check.state == "unknown" for check in report.checks)
@@ -190,6 +196,7 @@ def _join_host(conclusion: Conclusion, cause: PossibleCause, host: str, one: Hos
         lines.append(f"the report of {host or 'the host'}{when}: nothing is wrong{what}{rest}")
     for text in lines[:10]:
         cause.evidence.append(JobEvidence(text=text[:400], source=one.source))
+    return wrong
 
 
 def _find_gpus(evidence: Evidence, cause: PossibleCause, host: str, report: Report) -> list[Gpu]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from agent.job.candidate import PossibleCause
 from agent.job.join.context import CauseOnHost, HostReport, list_times, match_time
 from agent.model.nic import Nic, Port
-from agent.model.report import Report
 
 _KERNEL_KINDS = ("link_down", "aer", "dpc", "mlx5", "nic_firmware")
 
@@ -65,11 +64,12 @@ def join_ports(subject: CauseOnHost) -> Iterator[str]:
         ]
         if shown and (cause.nic is not None or cause.role == "port"):
             yield f"{nic.label} port {used.port}: {', '.join(shown)} since the driver was loaded"
-        yield from _list_events(cause, report, nic)
+        yield from _list_events(subject, nic)
 
 
-def _list_events(cause: PossibleCause, report: Report, nic: Nic) -> Iterator[str]:
+def _list_events(subject: CauseOnHost, nic: Nic) -> Iterator[str]:
     """What the kernel log of the report has of a NIC at the time of the failure: a flap, else PCIe and firmware."""
+    cause, report = subject.cause, subject.report
     names = {nic.pci, nic.id, nic.label, nic.rdma_device} | {
         name for netdev in report.topology.netdevs if netdev.nic == nic.id for name in (netdev.id, netdev.label)
     }
@@ -80,9 +80,22 @@ def _list_events(cause: PossibleCause, report: Report, nic: Nic) -> Iterator[str
         if when is None:
             continue
         if event.kind == "link_down":
+            _blame_flap(subject, nic, when)
             yield f"kernel log: {nic.label} went down {when}"
             return
         yield f"kernel log: {nic.label}: {event.text[:120]} {when}"
+
+
+def _blame_flap(subject: CauseOnHost, nic: Nic, when: str) -> None:
+    """A link that the kernel saw go down explains why a peer did not answer."""
+    cause = subject.cause
+    if cause.role != "network" or cause.fault in ("setting", "wire"):
+        return
+    cause.fault, cause.nic, cause.confidence = "wire", nic.rdma_device or nic.label, "high"
+    cause.summary += f"; {nic.rdma_device or nic.label} on {subject.host or 'the host'} went down {when}"
+    cause.next.insert(
+        0, f"cable, optic and switch port of {nic.rdma_device or nic.label} on {subject.host or 'the host'}"
+    )
 
 
 def join_gids(subject: CauseOnHost) -> Iterator[str]:

@@ -212,7 +212,7 @@ def _fail(case: RuleContext, address: str, events: Sequence[Event]) -> Fail:
         confidence=meaning.confidence,
         cause=f"{first.code}{f' {address}' if address and not on_bus else ''}",
         situation=first.code or "",
-        places=frozenset({address} if on_bus else _list_gpus(case, first)),
+        places=frozenset({address} if on_bus else _list_places(case, first, address)),
         covers=None if meaning.confidence == "high" else frozenset(),
     )
 
@@ -225,8 +225,10 @@ def _find_severity(event: Event, meaning: Meaning, nic: Nic | None) -> str:
     return meaning.severity
 
 
-def _list_gpus(case: RuleContext, event: Event) -> set[str]:
+def _list_places(case: RuleContext, event: Event, name: str) -> set[str]:
     """Of a sentence about the driver as a whole: the GPUs of its maker, and the place of findings about the node."""
+    if name:
+        return {f"driver {event.code}", name}  # of a NIC that nothing lists: no GPU is a part of it
     maker = "AMD" if event.code in ("no-atomics", "firmware-missing") else "NVIDIA"
     return {f"driver {event.code}", *(gpu.id for gpu in case.topology.gpus if gpu.vendor == maker)}
 

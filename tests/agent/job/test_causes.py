@@ -386,3 +386,169 @@ def test_mpirun_names_the_rank_of_a_process(tmp_path: Path) -> None:
     )
 
     assert [18] == first(answer(tmp_path, log=text)).at_fault.ranks
+
+
+def test_an_exception_that_another_row_names_is_one_cause(tmp_path: Path) -> None:
+    """The barrier that ranks did not pass, not the exception of the rank that says so."""
+    log = "RuntimeError: [Rank 0]: Ranks 4, 5 failed to pass monitoredBarrier in 2000 ms\n"
+    result = answer(tmp_path, log=log)
+
+    assert (["monitored-barrier"], [4, 5]) == ([cause.id for cause in result.causes], first(result).at_fault.ranks)
+
+
+@pytest.mark.parametrize(
+    ("log", "cause", "ranks", "host"),
+    [
+        ("UNAVAILABLE: Task /job:jax_worker/replica:0/task:3 heartbeat timeout.\n", "jax-task-dead", [3], None),
+        ("Barrier timed out. Timed out task names:\n/job:jax_worker/replica:0/task:6\n", "jax-barrier", [6], None),
+        (
+            "[2] is setting up NCCL communicator and retreiving ncclUniqueId from [0] via c10d key-value store by key "
+            "'0', but store->get('0') got error: Socket Timeout\n",
+            "unique-id-missing",
+            [0],
+            None,
+        ),
+        (
+            "A worker died. Worker IP address: 10.0.1.75 Worker port: 10230 Worker PID: 207 Worker exit type\n",
+            "worker-died",
+            [],
+            "10.0.1.75",
+        ),
+        ("x.py:434:kill] ['python3', '--local_rank=0'] exits with return code = -8\n", "signal", [], None),
+        ("command terminated with exit code 139\n", "crash", [], None),
+        ("  Remote daemon: [[4,0],20] on node worker-19\n", "mpi-daemon-lost", [], "worker-19"),
+        ("gpu1: step 1\ngpu1: Nov 12 03:11:09 gpu1 kernel: NVRM: Xid (PCI:0000:c1:00): 79, x\n" * 4, "xid", [], "gpu1"),
+    ],
+)
+def test_who_a_launcher_or_framework_names(
+    tmp_path: Path, log: str, cause: str, ranks: list[int], host: str | None
+) -> None:
+    """Ranks and hosts of lines that are not of a collective library."""
+    result = answer(tmp_path, log=log)
+
+    assert (cause, ranks, host) == (first(result).id, first(result).at_fault.ranks, first(result).at_fault.host)
+
+
+def test_every_host_on_which_a_launch_failed(tmp_path: Path) -> None:
+    """Equal lines of hosts whose names differ in digits only."""
+    line = "srun: error: Task launch for StepId=96.0 failed on node n{}: No such process\n"
+    result = answer(tmp_path, log=line.format(2) + line.format(3))
+
+    assert "Slurm could not start the job's tasks on n2, n3: No such process" == first(result).summary
+
+
+@pytest.mark.parametrize("first_line", ["killed", "cancelled"])
+def test_what_is_killed_after_it_was_ended_from_outside(tmp_path: Path, first_line: str) -> None:
+    """Follows from that; what was killed before does not."""
+    lines = [
+        "srun: error: gpu1: tasks 0-7: Killed\n",
+        "slurmstepd: error: *** STEP 4.0 ON gpu1 CANCELLED AT 2026-03-02T11:00:00 ***\n",
+    ]
+    result = answer(tmp_path, log=steps() + "".join(lines if first_line == "killed" else lines[::-1]))
+
+    assert first_line == first(result).id
+    if first_line == "killed":
+        assert "ranks 0-7 on gpu1 were killed" in first(result).summary
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "{'train_runtime': 3052.1, 'train_loss': 0.61, 'epoch': 1.0}\n",
+        "[after training is done] datetime: 2025-06-01 23:11:02\n",
+        "`Trainer.fit` stopped: `max_steps=50` reached.\n",
+        "api: [INFO] [default] worker group successfully finished. Waiting 300 seconds\n",
+        "Job 'raysubmit_abc' succeeded\n",
+    ],
+)
+def test_regular_ends_of_frameworks(tmp_path: Path, end: str) -> None:
+    """No failure in it."""
+    assert ("well", []) == ((result := answer(tmp_path, log=steps() + end)).job.ended, result.causes)
+
+
+def test_ranks_and_hosts_that_are_not_all_known_are_not_counted(tmp_path: Path) -> None:
+    """Lines of one of nine hosts, and of rank 4 alone."""
+    text = "ncclCommInitRank comm 0x1 rank {} nranks 72 cudaDev {} busId 1000 commId 0x9 - Init START"
+    one = answer(tmp_path, log="".join(info(rank, text.format(rank, rank)) for rank in range(8)))
+    alone = answer(tmp_path, log="[rank4]: ValueError: bad shape\n")
+    both = answer(tmp_path, log="[rank0]: ValueError: bad shape\n[rank1]: ValueError: bad shape\n")
+
+    assert (72, None) == (one.job.ranks, one.job.nodes)
+    assert (None, 2) == (alone.job.ranks, both.job.ranks)
+
+
+def test_an_exit_without_a_rank_explains_no_rank_that_did_not_come(tmp_path: Path) -> None:
+    """The exception that a rank wrote, and the barrier, show more than a process that returned 1."""
+    exit_line = "E1106 04:43:02 26 api.py:869] failed (exitcode: 1) local_rank: 0 (pid: 26026) of binary: python\n"
+    barrier = "RuntimeError: [Rank 0]: Ranks 4, 5 failed to pass monitoredBarrier in 2000 ms\n"
+    shown = answer(tmp_path, log=barrier + exit_line)
+    raised = answer(tmp_path, log="[rank2]: ValueError: bad shape\n" + exit_line)
+    alone = answer(tmp_path, log=exit_line.replace("exitcode: 1", "exitcode: -9"))
+
+    assert ["monitored-barrier"] == [cause.id for cause in shown.causes]
+    assert ["python-exception"] == [cause.id for cause in raised.causes]
+    assert ["killed"] == [cause.id for cause in alone.causes]
+
+
+def test_the_peer_of_gloo_ended(tmp_path: Path) -> None:
+    """It is named, and the unknown line behind it is no cause of its own."""
+    log = "RuntimeError: [../gloo/pair.cc:598] Connection closed by peer [10.244.48.107]:12717\n"
+    result = answer(tmp_path, log=log + "DEBUG: User process failed with error data: {\n")
+
+    assert (["peer-gone"], "10.244.48.107") == ([cause.id for cause in result.causes], first(result).at_fault.host)
+
+
+def test_the_host_and_words_of_nccl_tests(tmp_path: Path) -> None:
+    """Its own lines name the error; a CUDA error is one."""
+    plain = answer(tmp_path, log="gpu7: Test NCCL failure common.cu:959 'internal error - please report / '\n")
+    cuda = answer(tmp_path, log="gpu7: Test CUDA failure common.cu:963 'invalid device ordinal'\n")
+
+    assert "NCCL: internal error - please report" in first(plain).summary
+    assert "cuda-101" == first(cuda).id
+
+
+def test_a_device_that_verbs_cannot_open_stops_no_job_that_has_others(tmp_path: Path) -> None:
+    """It is slow; where no other is in use it is the cause."""
+    log = warn(0, "NET/IB : Unable to open device mlx5_59")
+    others = answer(tmp_path, log=log + begin(1) + info(0, "Using network IB"))
+    alone = answer(tmp_path, log=log)
+    sockets = answer(tmp_path, log=log + info(0, "Using network Socket"))
+
+    assert ("unknown", True) == (others.job.ended, "goes on with the others" in first(others).summary)
+    assert "failed" == alone.job.ended == sockets.job.ended
+    assert first(alone).summary.endswith("cannot open it mlx5_59")
+
+
+def test_a_handle_that_cannot_be_imported(tmp_path: Path) -> None:
+    """CUDA error 101 where NCCL imports memory is IMEX; elsewhere it is a GPU that is missing."""
+    text = "Cuda failure 101 'invalid device ordinal'"
+    imported = answer(tmp_path, log=warn(0, text, place="transport/p2p.cc:275"))
+    missing = answer(tmp_path, log=warn(0, text, place="init.cc:275"))
+
+    assert ("imex-not-working", "cuda-101") == (first(imported).id, first(missing).id)
+    assert "IMEX" in first(imported).summary
+
+
+def test_a_stalled_rank_of_horovod(tmp_path: Path) -> None:
+    """By number, in both forms; one that came in the end is a note."""
+    old, new = "HorovodBroadcast_w_0 [missing ranks: 0, 3]\n", "Stalled ranks:\n1: [HorovodAllreduce_x]\n"
+    stalled = answer(tmp_path, log=old + new)
+    over = answer(tmp_path, log=steps() + old + steps() + END)
+
+    assert ("hung", "horovod-stalled", [0, 1, 3]) == (
+        stalled.job.ended,
+        first(stalled).id,
+        first(stalled).at_fault.ranks,
+    )
+    assert ("well", [], 1) == (over.job.ended, over.causes, len(over.notes))
+
+
+def test_other_launchers_and_an_interrupt(tmp_path: Path) -> None:
+    """The rank that Paddle names; a person who ended the job."""
+    paddle = answer(tmp_path, log="ABORT!!! Out of all 2 trainers, the trainer process with rank=[1] was aborted.\n")
+    ended = answer(tmp_path, log=steps() + "^CTraceback (most recent call last):\nKeyboardInterrupt\n")
+    busy = answer(tmp_path, log="RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable\n")
+
+    assert [1] == first(paddle).at_fault.ranks
+    assert ("killed", "launcher-signal") == (ended.job.ended, first(ended).id)
+    assert "cuda-46" == first(busy).id

@@ -386,3 +386,39 @@ def test_a_slow_communicator_beside_its_siblings(tmp_path: Path) -> None:
 
     assert ("communicator-slow", "medium") == (first(result).id, first(result).confidence)
     assert "communicator 3 is slow as a whole" in first(result).summary
+
+
+def test_ranks_that_wait_in_different_collectives(tmp_path: Path) -> None:
+    """The rank with the smaller number is behind; of several numbers of one rank the first counts."""
+    result = answer(tmp_path, log=timeout(0, 12) + timeout(0, 11) + timeout(1, 11) + timeout(2, 7))
+    even = answer(tmp_path, log=timeout(0, 12) + timeout(1, 7))
+
+    assert ("rank-behind", [2], "medium") == (first(result).id, first(result).at_fault.ranks, first(result).confidence)
+    assert "7 (ALLREDUCE), and ranks 0-1 in 11" in first(result).summary
+    assert ("rank-behind", [1]) == (first(even).id, first(even).at_fault.ranks)
+
+
+def test_ranks_of_old_lines_without_a_group(tmp_path: Path) -> None:
+    """May be of different groups."""
+    line = "[E ProcessGroupNCCL.cpp:458] [Rank {}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={}, "
+    line += "OpType=ALLREDUCE, Timeout(ms)=1800000) ran for 1800887 milliseconds before timing out.\n"
+    result = answer(tmp_path, log=line.format(0, 96) + line.format(1, 96) + line.format(7, 64))
+
+    assert ("rank-behind", [7], "low") == (first(result).id, first(result).at_fault.ranks, first(result).confidence)
+    assert "different groups" in first(result).summary
+
+
+def test_most_ranks_behind_are_no_suspects(tmp_path: Path) -> None:
+    """One that is ahead of the others does not make all of them guilty."""
+    result = answer(tmp_path, log="".join(timeout(rank, 7) for rank in range(3)) + timeout(3, 9))
+
+    assert "collective-stuck" == first(result).id
+
+
+def test_dumps_of_a_time_out_that_is_not_shown(tmp_path: Path) -> None:
+    """A hang, whose line is elsewhere; with that line nothing is added."""
+    own = dump(6, -1, -1).replace("from  rank 1", "from this local rank")
+    alone, shown = answer(tmp_path, log=own), answer(tmp_path, log=own + timeout(6))
+
+    assert ("hung", "time-out-not-shown", []) == (alone.job.ended, first(alone).id, first(alone).at_fault.ranks)
+    assert ["collective-stuck"] == [cause.id for cause in shown.causes]

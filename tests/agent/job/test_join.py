@@ -19,6 +19,7 @@ from tests.agent.job.jobs import answer, begin, first, info, steps, warn
 from tests.machines import scan_machine
 
 H100 = "8xh100-sxm-2s-8xcx7-ib-4nvsw"
+UNANSWERED = "NET/IB : Got completion from peer 10.0.0.9<4> with status=12 opcode=0 len=0 vendor err 129 (Send) hca {}"
 FLAP = "NET/IB : {}:1 Got async error event: port error"
 
 
@@ -118,6 +119,12 @@ def test_nothing_is_wrong_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
     result = join(monkeypatch, tmp_path, report, begin(2) + steps() + warn(1, FLAP.format(nic.rdma_device)))
 
     assert any("nothing is wrong" in row.text and nic.label in row.text for row in first(result).evidence)
+    assert "nothing is wrong there" not in first(result).summary  # the log itself shows the port event
+
+    text = UNANSWERED.format(nic.rdma_device)
+    silent = join(monkeypatch, tmp_path, report, begin(2) + steps() + warn(1, text))
+    assert "nothing is wrong there by the report of gpu1" in first(silent).summary
+    assert "what is between the hosts" in first(silent).next[1]
 
 
 def test_a_report_of_another_host_joins_nothing(
@@ -159,6 +166,23 @@ def test_a_flap_of_the_kernel_log_at_that_time(
 
         assert (words is not None) == bool(texts)
         assert (words or "") in "".join(texts)
+
+
+def test_a_flap_of_the_kernel_log_explains_a_peer_that_did_not_answer(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, healthy: Report
+) -> None:
+    """The wire of that host, where the log alone does not show what happened."""
+    nic = rail(healthy)
+    event = Event(kind="link_down", text="x", source="dmesg", subject=nic.pci, at="2026-11-03T04:11:29Z")
+    text = UNANSWERED.format(nic.rdma_device)
+    log = begin(2) + steps() + warn(1, text, at="04:11:31")
+    result = join(monkeypatch, tmp_path, msgspec.structs.replace(healthy, events=[event]), log)
+    calm = join(monkeypatch, tmp_path, healthy, log)
+
+    fault = first(result).at_fault
+    assert ("wire", nic.rdma_device, "high") == (fault.kind, fault.nic, first(result).confidence)
+    assert f"{nic.rdma_device} on gpu1 went down at 2026-11-03T04:11:29Z" in result.headline
+    assert "fabric" == first(calm).at_fault.kind
 
 
 def test_fabric_manager_behind_nvls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, healthy: Report) -> None:

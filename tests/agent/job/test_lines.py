@@ -9,6 +9,7 @@ import pytest
 from agent.job.evidence import Evidence
 from agent.job.lines import LogLine, Prefixes, find_time, split_line
 from agent.job.log_reader import LogReader
+from agent.job.wrapped import find_width, read_sample
 from tests.agent.job.jobs import answer, first, warn
 
 PLAIN = "gpu-a01.site.org:4711:4811 [3] NCCL INFO Using network IB"
@@ -127,3 +128,77 @@ def test_an_indented_paste(tmp_path: Path) -> None:
     result = answer(tmp_path, notes="1. Run it:\n" + "".join(f"   [1,0]<stdout>:{line}\n" for line in lines))
 
     assert ("No failure in it", [3]) == (result.headline, [table.rows for table in result.measured])
+
+
+def test_records_of_pytorch_in_one_line() -> None:
+    """Behind a progress bar, each with its rank."""
+    lines = split("13/620 [01:07<50:20][rank0]:[E1123 00:52:57.6 x.cpp:607] one [rank1]:[E1123 00:53:57.7 x.cpp:6] two")
+
+    assert [(0, "00:52:57"), (1, "00:53:57")] == [
+        (line.rank, line.at.format()[-8:]) for line in lines if line.at is not None
+    ]
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "(EngineCore_DP0 pid=16) ERROR 09-18 00:55:15 [v1/engine/core.py:718] ",
+        "ERROR 04-01 10:49:43 ray_utils.py:44] ",
+        "[2025-02-22 08:21:43 DP1 TP26] ",
+    ],
+)
+def test_prefixes_of_inference_servers(prefix: str) -> None:
+    """Are no part of the message."""
+    assert ["RuntimeError: x"] == [line.text for line in split(f"{prefix}RuntimeError: x")]
+
+
+def test_a_word_behind_the_host_is_no_host() -> None:
+    """Where every line begins with the host of pdsh."""
+    lines = ["gpu1: NVRM: one"] * 8
+
+    assert [("gpu1", "NVRM: one")] == [(line.host, line.text) for line in split(lines[0], lines)]
+
+
+def wrap(text: str, width: int) -> str:
+    """As a terminal cuts it."""
+    return "".join(
+        line[start : start + width] + "\n" for line in text.splitlines() for start in range(0, len(line), width)
+    )
+
+
+WAITED = (
+    "[E ProcessGroupNCCL.cpp:475] [Rank {}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={}, "
+    "OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=1800000) ran for 1800268 milliseconds before timing out.\n"
+)
+
+
+@pytest.mark.parametrize("width", [80, 90, 120])
+def test_lines_that_a_terminal_cut(tmp_path: Path, width: int) -> None:
+    """Are read as one, at the number of their first line, where several are cut."""
+    text = wrap(f"started\n{WAITED.format(3, 3856)}(pid=7) {WAITED.format(11, 3857)}done\n", width)
+    lines = text.splitlines(keepends=True)
+    sample, rest = read_sample((line.encode() for line in lines), 3)
+    joined = [*sample, *rest]
+
+    assert len(lines) == len(joined)
+    assert text.replace("\n", "") == b"".join(joined).decode().replace("\n", "")
+    assert "rank 3 waited in collective 3856 (ALLREDUCE), and rank 11 in 3857" in answer(tmp_path, log=text).headline
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ["NVRM: Xid (PCI:0000:c1:00): 145, pid=1, RLW_REMAP Nonfatal XC0 i0 Link 00 (0x00000004 0x8000)"] * 2,
+        [f"mlx5_{number} port 1 ==> eth{number} (Up) {'x' * 60}" for number in range(8)],
+        ["# " + "=" * 78, "word " + "-" * 75, "# " + "=" * 78, "word"],
+        [f"{'a' * 79}{letter}\n  indented" for letter in "bc"],
+        [f"{'a' * 79} \nnext {letter}" for letter in "bc"],
+        [f"{'a' * 500}\nnext {letter}" for letter in "bc"],
+        ["a" * 80, "next"],
+    ],
+)
+def test_lines_that_nothing_cut(rows: list[str]) -> None:
+    """Rows of a table, rules, what follows with a blank, lines wider than terminals, and one long line alone."""
+    text = ("\n".join(rows) + "\nend\n").encode()
+
+    assert find_width(text.splitlines(keepends=True)) is None
