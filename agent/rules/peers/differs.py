@@ -32,6 +32,7 @@ _IMPACTS = {
     "the slowest path.",
     "numa": "What runs on this socket has less memory, or fewer memory channels.",
 }
+_TOOLS = {"NVIDIA": "nvidia-smi -q", "AMD": "amd-smi static"}  # by maker of the GPU
 _CHOICE = "None by itself: the values follow an order, so they look chosen."
 _NOTE = "None by itself: a suspect where this part behaves differently from its peers."
 
@@ -175,7 +176,7 @@ def _find_source(part: PeerPart, path: str) -> str:
                  "module": "ethtool -m {}", "neighbor": "lldpctl {}", "arp": "sysctl net.ipv4.conf.{}"}  # fmt: skip
         return tools.get(path.partition(".")[0], "ip -d link show {}").format(row.label)
     return {
-        "gpu": "nvidia-smi -q",
+        "gpu": _TOOLS.get(getattr(row, "vendor", None) or "NVIDIA", "lspci -vvv"),
         "link": "nvidia-smi nvlink -s",
         "nic": "ibv_devinfo -v",
         "port": "ibv_devinfo -v",
