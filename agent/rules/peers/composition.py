@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
@@ -17,6 +17,7 @@ from agent.rules.wording import join_labels
 
 _COMPUTE = ("0x0302", "0x1200")  # PCI classes without a display: a card for a screen is another thing
 _ENOUGH = 4  # GPUs in which one can be the odd one out
+_MANY = 7  # that fill the slots of a server but for one
 
 
 @rule("gpu-model-mixed")
@@ -29,8 +30,17 @@ def gpu_model_mixed(case: RuleContext) -> Iterator[Result]:
             yield silent
         else:
             groups[gpu.vendor or "", gpu.compute_capability or ""].append(gpu)
-    for gpus in groups.values():
+    for gpus in _join_single(groups):
         yield from _judge(case, gpus)
+
+
+def _join_single(groups: Mapping[tuple[str, str], list[Gpu]]) -> list[list[Gpu]]:
+    """One GPU of another generation among seven and more alike was not chosen: it is compared with them."""
+    single = [key for key, gpus in groups.items() if len(gpus) == 1]
+    main = [key for key, gpus in groups.items() if len(gpus) >= _MANY]
+    if len(groups) == 2 and len(single) == len(main) == 1 and single[0][0] == main[0][0]:
+        return [[gpu for gpus in groups.values() for gpu in gpus]]
+    return list(groups.values())
 
 
 def _not_judged(case: RuleContext, gpu: Gpu) -> Result | None:

@@ -90,8 +90,11 @@ def _list_gpu_parts(case: RuleContext, gpu: Gpu) -> Iterator[PeerPart | PartsSki
         return
     ids = frozenset(filter(None, (gpu.id, gpu.pci)))
     sliced = gpu.mig is not None and bool(gpu.mig.current)
-    # memory and its window are those of the instances then
-    row = msgspec.structs.replace(gpu, bar1_mib=None, memory_mib=None) if sliced else gpu
+    # memory and its window are those of the instances then, and who made instances chose the mode
+    mig = None if gpu.mig and gpu.mig.instances else gpu.mig
+    row = msgspec.structs.replace(gpu, bar1_mib=None, memory_mib=None, mig=mig) if sliced else gpu
+    if gpu.driver_state != "open":  # its name is that of a table
+        row = msgspec.structs.replace(row, name=None)
     order = gpu.pci or gpu.id
     yield PeerPart("gpu", subject, gpu.label, row, ids, gpu.id, "", model, (), gpu.numa_node, order)
     for link in gpu.links:
