@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from operator import attrgetter
 from types import UnionType
@@ -11,8 +11,9 @@ from typing import Any
 
 import msgspec
 
-from agent.model.peers import PeerWord, list_words
+from agent.model.peers import PeerWord, equal, list_words
 
+_PREFIX = "prefix"
 Value = Any  # of a field: a scalar, a list or a table
 
 
@@ -29,6 +30,8 @@ class PeerField(msgspec.Struct, frozen=True):
             part = getattr(part, name)
             if part is None:
                 return None
+        if isinstance(part, list):
+            return _read_prefixes(part)
         value = getattr(part, self.path.rpartition(".")[2])
         if value is None or value == [] or value == {} or value == "":
             return None
@@ -49,8 +52,16 @@ def _walk(struct: type, parent: tuple[str, ...]) -> Iterator[PeerField]:
     for name in struct.__struct_fields__:  # type: ignore[attr-defined]
         if name in words:
             yield PeerField(".".join((*parent, name)), words[name], parent)
+            if words[name].prefix:
+                yield PeerField(".".join((*parent, name, _PREFIX)), equal(words[name].prefix), (*parent, name))
         elif (inner := _find_struct(hints[name])) is not None:
             yield from _walk(inner, (*parent, name))
+
+
+def _read_prefixes(addresses: Iterable[str]) -> str | None:
+    """The lengths of IPv4 prefixes ("24" of 10.0.0.1/24); IPv6 has one for all."""
+    lengths = {one.partition("/")[2] for one in addresses if ":" not in one}
+    return ",".join(sorted(lengths)) or None
 
 
 def _find_struct(hint: Any) -> type | None:

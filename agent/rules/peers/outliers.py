@@ -24,7 +24,7 @@ _TIMES = read_limit("counter-outlier.times")
 _PEERS = 3  # that are needed to call one an outlier
 _BUSIER = 10  # times the packets of its peers: it alone carries the traffic
 _BILLION = 1_000_000_000
-_PCIE, _WIRE, _TRANSPORT, _MEMORY, _LINK = "pcie", "wire", "transport", "memory", "link"
+_PCIE, _WIRE, _TRANSPORT, _MEMORY, _LINK, _LOST = "pcie", "wire", "transport", "memory", "link", "lost"
 # Errors by family and name; of one fault several of a family count, and it is one finding. Not among them: pause, CNP,
 # ECN, waits and discards, which traffic makes, and bits that FEC corrects
 COUNTERS: Mapping[str, Mapping[str, str]] = {
@@ -37,6 +37,7 @@ COUNTERS: Mapping[str, Mapping[str, str]] = {
         "receiver_errors": "PCIe receiver errors",
     },
     _MEMORY: {"umc.correctable": "corrected memory errors"},
+    _LOST: {"umc.uncorrectable": "uncorrectable memory errors"},  # one is enough
     _LINK: {
         "xgmi_wafl.correctable": "corrected XGMI errors",
         "c2c_replays": "NVLink-C2C replays",
@@ -82,13 +83,14 @@ _PACKETS = (
 _IMPACT = {
     _PCIE: "Each is repeated by the hardware; a slot, riser or connector that errs so loses its link one day.",
     _MEMORY: "Memory that needs so many corrections is the first to have an error that cannot be corrected.",
+    _LOST: "Data was lost: a job ended, or computed with wrong data.",
     _LINK: "Each is repeated by the hardware; a link that errs so slows all that crosses it.",
     _WIRE: "A cable, module or port that errs so loses packets: collectives wait for timeouts on this rail.",
     _TRANSPORT: "Packets of this rail were lost and sent again, which slows every collective that uses it.",
 }
 
 
-_SITUATIONS = {_PCIE: "", _MEMORY: "memory-errors", _LINK: "gpu-link", _WIRE: "network", _TRANSPORT: "network"}
+_SITUATIONS = {_PCIE: "", _MEMORY: "memory-errors", _LOST: "memory-errors", _LINK: "gpu-link", _WIRE: "network", _TRANSPORT: "network"}
 
 
 class Counts(msgspec.Struct, frozen=True):
@@ -156,7 +158,7 @@ def _choose_errors(counters: Mapping[str, int] | None) -> dict[str, int]:
 def _judge(case: RuleContext, counts: Counts, others: Sequence[Counts]) -> Iterator[Result]:
     subject = counts.part.subject
     faults, least = [], case.threshold(_LEAST)
-    large = {name: count for name, count in counts.values.items() if count >= least}
+    large = {name for name, count in counts.values.items() if count >= (1 if name in COUNTERS[_LOST] else least)}
     for family, names in COUNTERS.items():
         odd = [name for name in names if name in large and _is_odd(case, counts, others, name)]
         if odd:
@@ -171,6 +173,8 @@ def _is_odd(case: RuleContext, counts: Counts, others: Sequence[Counts], name: s
     if case.moved(counts.part.subject, name, counts.values) is not None:
         return False  # two samples say what happens now
     usual = _usual_count(others, name)
+    if name in COUNTERS[_LOST]:
+        return usual == 0
     if usual is None or count < case.threshold(_TIMES) * max(usual, 1) or (name in _REORDERED and _is_reordered(case)):
         return False
     if counts.packets is None:
@@ -213,7 +217,7 @@ def _fail(counts: Counts, others: Sequence[Counts], family: str, odd: Sequence[s
             )
             for name in odd
         ),
-        severity="info" if part.role.startswith("storage") else None,
+        severity="info" if part.role.startswith("storage") else "error" if family == _LOST else None,
         confidence="medium" if sure else "low",
         cause=family,
         situation=_SITUATIONS[family],
