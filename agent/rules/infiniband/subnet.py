@@ -162,7 +162,10 @@ def ib_subnet_mixed(case: RuleContext) -> Iterator[Result]:
         most = max(managers.values(), key=len)
         few = [ib_port for ib_port in rails if ib_port not in most]
         yield _fail_subnet_mixed(
-            rails, few if _is_minority(rails, few) else rails, f"one default prefix, and several subnet managers (LID {managers_text})", "default"
+            rails,
+            few if _is_minority(rails, few) else rails,
+            f"one default prefix, and several subnet managers (LID {managers_text})",
+            "default",
         )
     else:
         yield Pass("node")

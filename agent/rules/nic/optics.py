@@ -132,9 +132,7 @@ def _find_module_faults(module: TransceiverModule | None) -> Iterator[tuple[str,
     readings = (("temperature", "c", "C", module.temperature_c, ("high",)),
                 ("voltage", "v", "V", module.voltage_v, ("high", "low")))  # fmt: skip
     for what, unit, sign, value, sides in readings:
-        rows = (
-            _exceeded(module, what, (unit, sign), value, (side, level)) for level in _SEVERITIES for side in sides
-        )
+        rows = (_exceeded(module, what, (unit, sign), value, (side, level)) for level in _SEVERITIES for side in sides)
         if fault := next(filter(None, rows), None):
             yield fault
 

@@ -90,7 +90,14 @@ _IMPACT = {
 }
 
 
-_SITUATIONS = {_PCIE: "", _MEMORY: "memory-errors", _LOST: "memory-errors", _LINK: "gpu-link", _WIRE: "network", _TRANSPORT: "network"}
+_SITUATIONS = {
+    _PCIE: "",
+    _MEMORY: "memory-errors",
+    _LOST: "memory-errors",
+    _LINK: "gpu-link",
+    _WIRE: "network",
+    _TRANSPORT: "network",
+}
 
 
 class Counts(msgspec.Struct, frozen=True):
