@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from statistics import median
 
 import msgspec
 
-from agent.model.counters import aer_counters, gpu_counters, port_counters
+from agent.model.counters import gpu_counters, port_counters
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev
 from agent.model.reasons import Reason
@@ -25,11 +25,13 @@ _PEERS = 3  # that are needed to call one an outlier
 _BUSIER = 10  # times the packets of its peers: it alone carries the traffic
 _BILLION = 1_000_000_000
 _PCIE, _WIRE, _TRANSPORT, _MEMORY, _LINK, _LOST = "pcie", "wire", "transport", "memory", "link", "lost"
+_TOTAL = "TOTAL_ERR_COR"
+_CORRECTABLE = f"correctable.{_TOTAL}"
 # Errors by family and name; of one fault several of a family count, and it is one finding. Not among them: pause, CNP,
 # ECN, waits and discards, which traffic makes, and bits that FEC corrects
 COUNTERS: Mapping[str, Mapping[str, str]] = {
     _PCIE: {
-        "correctable.TOTAL_ERR_COR": "correctable PCIe errors",
+        _CORRECTABLE: "correctable PCIe errors",
         "correctable": "correctable PCIe errors",
         "replays": "PCIe replays",
         "bad_tlp": "bad PCIe packets",
@@ -71,6 +73,7 @@ COUNTERS: Mapping[str, Mapping[str, str]] = {
         "req_tx_retry_excd_err": "queue pairs that gave up",  # ionic
     },
 }
+_ANY = COUNTERS[_LOST].keys()
 _ERRORS = frozenset(name for family in COUNTERS.values() for name in family)
 _REORDERED = frozenset({  # what adaptive routing makes, without a fault
     "out_of_sequence", "packet_seq_err", "oos_drop_count", "seq_err_naks_rcvd", "resp_rx_outouf_seq",
@@ -114,14 +117,16 @@ def counter_outlier(case: RuleContext) -> Iterator[Result]:
     for counts in _list_counts(case):
         part = counts.part
         groups[part.kind, part.role, part.product].append(counts)
+    least = case.threshold(_LEAST)
     for group in groups.values():
         for counts in group:
-            subject = counts.part.subject
             if len(group) <= _PEERS:
                 why = Reason("nothing-to-compare", detail="too few peers to compare its counts with")
-                yield NotApplicable(subject, why)
+                yield NotApplicable(counts.part.subject, why)
+            elif large := {name for name, count in counts.values.items() if count >= least or (count and name in _ANY)}:
+                yield from _judge(case, counts, group, large)
             else:
-                yield from _judge(case, counts, [other for other in group if other is not counts])
+                yield Pass(counts.part.subject)
 
 
 def _list_counts(case: RuleContext) -> Iterator[Counts]:
@@ -148,13 +153,14 @@ def _list_counts(case: RuleContext) -> Iterator[Counts]:
                 errors |= _choose_errors(netdev.counters)
             known = [values[name] for name in _PACKETS if name in values]
             yield Counts(part, errors, sum(known) if known else None)
-        elif part.kind == "netdev" and part.row.id not in listed and not part.row.vlan:
+        elif part.kind == "netdev" and part.row.id not in listed and "parent" not in (part.row.vlan or {}):
             yield Counts(part, _choose_errors(part.row.counters))
 
 
 def _count_pcie_errors(case: RuleContext, part: PeerPart) -> Mapping[str, int]:
     function = find_function(case, part.row)
-    return aer_counters(function) if function else {}
+    correctable = function.aer.get("correctable", {}) if function and function.aer else {}
+    return {_CORRECTABLE: correctable[_TOTAL]} if _TOTAL in correctable else {}
 
 
 def _choose_errors(counters: Mapping[str, int] | None) -> dict[str, int]:
@@ -162,17 +168,14 @@ def _choose_errors(counters: Mapping[str, int] | None) -> dict[str, int]:
     return {name: counters[name] for name in counters.keys() & _ERRORS} if counters else {}
 
 
-def _judge(case: RuleContext, counts: Counts, others: Sequence[Counts]) -> Iterator[Result]:
-    subject = counts.part.subject
-    faults, least = [], case.threshold(_LEAST)
-    large = {name for name, count in counts.values.items() if count >= (1 if name in COUNTERS[_LOST] else least)}
+def _judge(case: RuleContext, counts: Counts, group: Sequence[Counts], large: Container[str]) -> Iterator[Result]:
+    others = [other for other in group if other is not counts]
+    faults = []
     for family, names in COUNTERS.items():
         odd = [name for name in names if name in large and _is_odd(case, counts, others, name)]
         if odd:
             faults.append(_fail(counts, others, family, odd))
-    yield from faults
-    if not faults:
-        yield Pass(subject)
+    yield from faults or [Pass(counts.part.subject)]
 
 
 def _is_odd(case: RuleContext, counts: Counts, others: Sequence[Counts], name: str) -> bool:
@@ -180,7 +183,7 @@ def _is_odd(case: RuleContext, counts: Counts, others: Sequence[Counts], name: s
     if case.moved(counts.part.subject, name, counts.values) is not None:
         return False  # two samples say what happens now
     usual = _usual_count(others, name)
-    if name in COUNTERS[_LOST]:
+    if name in _ANY:
         return usual == 0
     if usual is None or count < case.threshold(_TIMES) * max(usual, 1) or (name in _REORDERED and _is_reordered(case)):
         return False
