@@ -59,25 +59,38 @@ COUNTERS: Mapping[str, Mapping[str, str]] = {
         "rx_symbol_err_phy": "symbol errors",
         "rx_pcs_symbol_err_phy": "symbol errors",
         "fec_uncorrectable_blocks": "blocks that FEC could not correct",
-        "rx_fcs_err_frames": "packets received with CRC errors",  # bnxt
-        "frames_rx_bad_fcs": "packets received with CRC errors",  # ionic
+        # bnxt_en, ionic, ice
+        **dict.fromkeys(
+            ("rx_fcs_err_frames", "frames_rx_bad_fcs", "rx_crc_errors.nic"), "packets received with CRC errors"
+        ),
+        "rx_pcs_symbol_err": "symbol errors",
+        "rx_fec_uncorrectable_blocks": "blocks that FEC could not correct",
+        **dict.fromkeys(("mac_local_faults.nic", "mac_remote_faults.nic"), "faults of the link"),
     },
     _TRANSPORT: {
         "out_of_sequence": "packets out of sequence",
         "packet_seq_err": "missing packets that a peer reported",
         "local_ack_timeout_err": "acknowledgement timeouts",
         "rx_icrc_encapsulated": "RoCE packets with CRC errors",
-        **dict.fromkeys(("oos_drop_count", "resp_rx_outouf_seq"), "packets out of sequence"),  # bnxt, ionic
-        **dict.fromkeys(("seq_err_naks_rcvd", "req_rx_pkt_seq_err"), "missing packets that a peer reported"),
-        "to_retransmits": "acknowledgement timeouts",
-        "req_tx_retry_excd_err": "queue pairs that gave up",  # ionic
+        # bnxt_re, ionic_rdma, irdma
+        **dict.fromkeys(
+            ("oos_drop_count", "resp_rx_outouf_seq", "Rcvd Out of order packets"), "packets out of sequence"
+        ),
+        **dict.fromkeys(
+            ("seq_err_naks_rcvd", "req_rx_pkt_seq_err", "Nak Sequence Error"), "missing packets that a peer reported"
+        ),
+        **dict.fromkeys(("to_retransmits", "RTO"), "acknowledgement timeouts"),
+        **dict.fromkeys(
+            ("req_transport_retries_exceeded", "max_retry_exceeded", "req_tx_retry_excd_err"),
+            "queue pairs that gave up",
+        ),
     },
 }
 _ANY = COUNTERS[_LOST].keys()
 _ERRORS = frozenset(name for family in COUNTERS.values() for name in family)
 _REORDERED = frozenset({  # what adaptive routing makes, without a fault
     "out_of_sequence", "packet_seq_err", "oos_drop_count", "seq_err_naks_rcvd", "resp_rx_outouf_seq",
-    "req_rx_pkt_seq_err",
+    "req_rx_pkt_seq_err", "Rcvd Out of order packets", "Nak Sequence Error",
 })  # fmt: skip
 _PACKETS = (
     *("port_rcv_packets", "port_xmit_packets", "rx_pkts", "tx_pkts"),  # mlx5, bnxt
