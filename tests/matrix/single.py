@@ -30,8 +30,8 @@ MACHINES = (
 )  # fmt: skip
 # What a text is changed to, and lists and numbers that have few values
 OTHERS: dict[str, Any] = {
-    "driver": "", "subsystem": "1028:1234", "revision": "b2", "aspm": "L1", "power_state": "D3hot", "gen": 3, "width": 8,
-    "max_gen": 4, "max_width": 8, "target_gen": 3, "errors": {"correctable.TOTAL_ERR_COR": 90_000},
+    "driver": "", "subsystem": "1028:1234", "revision": "b2", "aspm": "L1", "power_state": "D3hot", "gen": 3,
+    "width": 8, "max_gen": 4, "max_width": 8, "target_gen": 3, "errors": {"correctable.TOTAL_ERR_COR": 90_000},
     "rdma.rate": "100 Gb/sec (2X HDR)", "rdma.state": "DOWN", "rdma.firmware": "28.39.1002", "rdma.board_id": "MT_1",
     "rdma.gid_types": ["IB/RoCE v1"], "rdma.subnet": "fec0:0000:0000:0001", "rdma.pkeys": ["0x8001"],
     "rdma.counters": {"link_downed": 5_000}, "rdma.traffic_class": 96, "rdma.cma_mode": "IB/RoCE v1",

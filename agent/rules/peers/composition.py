@@ -38,8 +38,9 @@ def _join_single(groups: Mapping[tuple[str, str], list[Gpu]]) -> list[list[Gpu]]
     """One GPU of another generation among seven and more alike was not chosen: it is compared with them."""
     single = [key for key, gpus in groups.items() if len(gpus) == 1]
     main = [key for key, gpus in groups.items() if len(gpus) >= _MANY]
-    if len(groups) == 2 and len(single) == len(main) == 1 and single[0][0] == main[0][0]:
-        return [[gpu for gpus in groups.values() for gpu in gpus]]
+    if len(single) == len(main) == 1 and single[0][0] == main[0][0]:
+        rest = [gpus for key, gpus in groups.items() if key not in (*single, *main)]
+        return [*rest, [*groups[main[0]], *groups[single[0]]]]
     return list(groups.values())
 
 
@@ -66,8 +67,8 @@ def _judge(case: RuleContext, gpus: Sequence[Gpu]) -> Iterator[Result]:
         alone = Reason("nothing-to-compare", detail="too few GPUs of its compute capability")
         yield from (NotApplicable(f"gpu:{gpu.id}", alone) for gpu in gpus)
         return
-    parts = [PeerPart("gpu", gpu.id, gpu.label, gpu, frozenset(), gpu.id, order=gpu.pci or gpu.id) for gpu in gpus]
-    verdict = vote(models, parts) if len(set(models)) > 1 else None
+    parts = [PeerPart("gpu", gpu.id, gpu.label, gpu, frozenset(), gpu.id, order=gpu.id) for gpu in gpus]
+    verdict = vote(models, parts)
     is_mixed = verdict is not None and not verdict.halves and not verdict.pattern
     odd = {gpus[n].id for n in verdict.odd} if verdict and is_mixed else set()
     yield from (Pass(f"gpu:{gpu.id}") for gpu in gpus if gpu.id not in odd)

@@ -30,7 +30,7 @@ _IMPACTS = {
     "gpu": "A job on all GPUs runs at the pace of the slowest one, and no setting of the job explains this difference.",
     "network": "Traffic over this path is handled differently from that of its peers: collectives run at the pace of "
     "the slowest path.",
-    "numa": "What runs on this socket has less memory, or fewer memory channels.",
+    "cxl": "A region over several expanders is as fast as the slowest of them, and uses of each what the smallest has.",
 }
 _TOOLS = {"NVIDIA": "nvidia-smi -q", "AMD": "amd-smi static"}  # by maker of the GPU
 _CHOICE = "None by itself: the values follow an order, so they look chosen."
@@ -135,7 +135,7 @@ def _choose_impact(part: PeerPart, severity: str, pattern: str) -> str:
         return _CHOICE
     if severity == "info":
         return _NOTE
-    return _IMPACTS.get("numa" if part.kind == "numa" else "network" if part.role else "gpu", "")
+    return _IMPACTS[part.kind if part.kind == "cxl" else "network" if part.role else "gpu"]
 
 
 def _name_peers(part: PeerPart) -> str:

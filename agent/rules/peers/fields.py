@@ -6,15 +6,15 @@ import typing
 from collections.abc import Iterable, Iterator
 from functools import cache
 from operator import attrgetter
-from types import UnionType
 from typing import Any
 
 import msgspec
 
 from agent.model.peers import PeerWord, equal, list_words
 
-_PREFIX = "prefix"
 Value = Any  # of a field: a scalar, a list or a table
+_PREFIX = "prefix"
+_NOTHING: tuple[Value, ...] = (None, [], {}, "")
 
 
 class PeerField(msgspec.Struct, frozen=True):
@@ -33,9 +33,9 @@ class PeerField(msgspec.Struct, frozen=True):
         if isinstance(part, list):
             return _read_prefixes(part)
         value = getattr(part, self.path.rpartition(".")[2])
-        if value is None or value == [] or value == {} or value == "":
+        if value in _NOTHING:
             return None
-        if self.word.without and isinstance(value, dict):
+        if isinstance(value, dict):
             return {key: entry for key, entry in value.items() if key not in self.word.without}
         return value
 
@@ -66,11 +66,8 @@ def _read_prefixes(addresses: Iterable[str]) -> str | None:
 
 def _find_struct(hint: Any) -> type | None:
     """The struct that a field holds one of; None for lists of them, whose members are parts by themselves."""
-    choices = (
-        typing.get_args(hint) if isinstance(hint, UnionType) or typing.get_origin(hint) is typing.Union else (hint,)
-    )
-    structs = [choice for choice in choices if isinstance(choice, type) and issubclass(choice, msgspec.Struct)]
-    return structs[0] if structs else None
+    choices = (hint,) if typing.get_origin(hint) is list else typing.get_args(hint) or (hint,)
+    return next((choice for choice in choices if hasattr(choice, "__struct_fields__")), None)
 
 
 def read_all(field: PeerField, parts: list[Any]) -> list[Value] | None:
@@ -83,4 +80,4 @@ def read_all(field: PeerField, parts: list[Any]) -> list[Value] | None:
         return None
     values = [field.read(part) for part in parts]
     known = [value for value in values if value is not None]
-    return None if len(known) < 2 or known.count(known[0]) == len(known) else values
+    return values if any(value != known[0] for value in known) else None

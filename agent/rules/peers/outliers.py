@@ -183,7 +183,7 @@ def _choose_errors(counters: Mapping[str, int] | None) -> dict[str, int]:
 
 def _judge(case: RuleContext, counts: Counts, group: Sequence[Counts], large: Container[str]) -> Iterator[Result]:
     others = [other for other in group if other is not counts]
-    faults = []
+    faults: list[Result] = []
     for family, names in COUNTERS.items():
         odd = [name for name in names if name in large and _is_odd(case, counts, others, name)]
         if odd:

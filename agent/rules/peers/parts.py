@@ -96,7 +96,7 @@ def _list_gpu_parts(case: RuleContext, gpu: Gpu) -> Iterator[PeerPart | PartsSki
     row = msgspec.structs.replace(gpu, bar1_mib=None, memory_mib=None, mig=mig) if sliced else gpu
     if gpu.driver_state != "open":  # its name is that of a table
         row = msgspec.structs.replace(row, name=None)
-    order = gpu.pci or gpu.id
+    order = gpu.id
     yield PeerPart("gpu", subject, gpu.label, row, ids, gpu.id, "", model, (), gpu.numa_node, order)
     for link in gpu.links:
         if link.state == "active":
