@@ -44,7 +44,7 @@ _LINK_MBYTE_S = {
 }
 
 
-class _Table(NamedTuple):
+class _MetricsTable(NamedTuple):
     """One version of struct gpu_metrics of kgd_pp_interface.h: its bytes, and offsets of what is read."""
 
     size: int
@@ -55,11 +55,11 @@ class _Table(NamedTuple):
 
 # MI300 by its firmware (1.4 to 1.7), MI350 (1.8)
 _TABLES = {
-    (1, 4): _Table(288, 88, 52),
-    (1, 5): _Table(328, 120, 84),
-    (1, 6): _Table(1664, 104, 64),
-    (1, 7): _Table(2208, 112, 72, 264),
-    (1, 8): _Table(3360, 112, 72, 264),
+    (1, 4): _MetricsTable(288, 88, 52),
+    (1, 5): _MetricsTable(328, 120, 84),
+    (1, 6): _MetricsTable(1664, 104, 64),
+    (1, 7): _MetricsTable(2208, 112, 72, 264),
+    (1, 8): _MetricsTable(3360, 112, 72, 264),
 }
 
 
@@ -156,7 +156,7 @@ def parse_xgmi(content: bytes) -> XgmiPorts | None:
     return ports if ports != XgmiPorts() else None
 
 
-def _find_table(content: bytes) -> _Table | None:
+def _find_table(content: bytes) -> _MetricsTable | None:
     if len(content) < min(table.size for table in _TABLES.values()):
         return None
     size, major, minor = struct.unpack_from("<HBB", content)
