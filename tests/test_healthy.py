@@ -34,14 +34,9 @@ UNTOLD = {
 }
 GUEST = {
     "8xh100-vm-kvm-8xvf-ib": {"nvlink-bandwidth-mode-reduced"},  # a guest is not told the board's mode
-    "8xgaudi2-2s": {"gpu-siblings-differ"},  # these drivers state no VBIOS
-    "8xgaudi3-2s": {"gpu-siblings-differ"},
-    "trn1-16xtrainium": {"gpu-siblings-differ"},
-    "trn2-16xtrainium2": {"gpu-siblings-differ"},
 }
-# Of NPUs only outputs of npu-smi and hccn_tool say it, and neither is ever run; they have no VBIOS
+# Of NPUs only outputs of npu-smi and hccn_tool say it, and neither is ever run
 _NPUS = {
-    "gpu-siblings-differ",
     "hccs-errors",
     "hccs-lanes-degraded",
     "hccs-link-down",

@@ -126,7 +126,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     uuid: Annotated[str | None, unique("UUID")] = None
     serial: Annotated[str | None, unique("serial number", shared=True)] = None
     minor: Annotated[int | None, free("name")] = None
-    name: Annotated[str | None, free("identity")] = None
+    name: Annotated[str | None, usual("model name")] = None
     vendor: Annotated[str | None, free("identity")] = None
     pci: Annotated[str | None, free("place")] = None
     numa_node: Annotated[int | None, free("place")] = None

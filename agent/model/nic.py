@@ -206,7 +206,7 @@ class Netdev(msgspec.Struct, frozen=True, kw_only=True):
     pci: Annotated[str | None, free("place")] = None
     nic: Annotated[str | None, free("place")] = None
     mac: Annotated[str | None, unique("MAC address")] = None
-    addresses: Annotated[list[str], unique("address")] = []
+    addresses: Annotated[list[str], unique("address", prefix="prefix length of IPv4 addresses")] = []
     operstate: Annotated[str | None, free("intent")] = None
     admin_up: Annotated[bool | None, free("intent")] = None
     speed_gbit_s: Annotated[float | None, equal("speed", "Gb/s")] = None

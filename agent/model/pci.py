@@ -136,7 +136,7 @@ class CxlDevice(msgspec.Struct, frozen=True, kw_only=True):
     decoded_mib: Annotated[int | None, free("use")] = None
     # of its volatile memory: what it can do, in classes of the platform
     qos_class: Annotated[int | None, equal("QoS class")] = None
-    firmware: Annotated[str | None, usual("firmware version")] = None
+    firmware: Annotated[str | None, equal("firmware version")] = None
     numa_node: Annotated[int | None, free("place")] = None  # of its slot
     health: Annotated[list[str] | None, free("state")] = (
         None  # what it reports of itself: maintenance_needed, media_data_lost, ..; null: not asked

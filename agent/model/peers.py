@@ -48,6 +48,7 @@ class PeerWord(msgspec.Struct, frozen=True):
     enough: int = 0  # numbers from this one on are alike
     without: tuple[str, ...] = ()  # keys of a table that are not compared
     reason: str = ""  # of `free`
+    prefix: str = ""  # title of the prefix lengths of addresses, which are equal
 
 
 def equal(title: str, unit: str = "", *, without: tuple[str, ...] = ()) -> PeerWord:
@@ -65,9 +66,12 @@ def usual(title: str, unit: str = "", *, tolerance: float = 0.0, mixed_boards: b
     return PeerWord("usual", title, unit, mixed_boards=mixed_boards, tolerance=tolerance)
 
 
-def unique(title: str, *, shared: bool = False) -> PeerWord:
-    """Two parts with the same value are an error. `shared`: all parts of one board have the same value."""
-    return PeerWord("unique", title, shared=shared)
+def unique(title: str, *, shared: bool = False, prefix: str = "") -> PeerWord:
+    """Two parts with the same value are an error. `shared`: all parts of one board have the same value.
+
+    `prefix`: of addresses, whose prefix lengths are equal.
+    """
+    return PeerWord("unique", title, shared=shared, prefix=prefix)
 
 
 def free(reason: str) -> PeerWord:

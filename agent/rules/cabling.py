@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from agent.model.counters import port_counters
 from agent.model.nic import Nic, Port, is_link_local
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
@@ -121,6 +122,38 @@ def is_meant_to_be_up(case: RuleContext, subject: str, port: Port) -> bool:
         and (netdev.module is not None or not all(is_link_local(address) for address in netdev.addresses))
         for netdev in netdevs
     )
+
+
+def is_plain_ethernet(case: RuleContext) -> bool:
+    """Whether nothing on this node states that its Ethernet NICs are meant for RDMA: a driver offers it unasked.
+
+    InfiniBand, NVSwitches, a profile, OFED, peer memory, settings of NCCL, PFC, trust in DSCP, RDMA packets that were
+    counted, or rails on three cards and more do.
+    """
+    return all(case.once(_plain_ethernet))
+
+
+def _plain_ethernet(case: RuleContext) -> Iterator[bool]:
+    rails = [nic for nic in case.rails if not nic.software]
+    ports = [port for nic in rails for port in nic.ports]
+    netdevs = [netdev for netdev in case.topology.netdevs if netdev.nic in {nic.id for nic in rails}]
+    of_others = all(gpu.vendor not in ("NVIDIA", "AMD") for gpu in case.topology.gpus)  # with ports of their own
+    yield case.bus_unread is None and not case.topology.nvswitches and (case.profile is None or of_others)
+    yield bool(case.software.modules) and case.software.rdma_stack.kind != "ofed"
+    yield not case.software.peer_memory_clients
+    yield not case.software.nccl.settings and not case.settings.facts
+    yield len({place_on_bus(nic).rpartition(".")[0] for nic in rails}) < _RAILS
+    yield all(port.link_layer == "Ethernet" for nic in case.topology.nics for port in nic.ports)
+    yield not any(netdev.qos and (any(netdev.qos.pfc) or netdev.qos.trust == "dscp") for netdev in netdevs)
+    yield not any(port_counters(port).get(name) for port in ports for name in _RDMA_PACKETS)
+    yield not any(netdev.counters.get(name) for netdev in netdevs for name in _RDMA_PACKETS)
+
+
+_RAILS = 3  # cards that are near GPUs: a server for jobs of several nodes
+_RDMA_PACKETS = (
+    *("rx_vport_rdma_unicast_packets", "tx_vport_rdma_unicast_packets", "rx_write_requests", "rx_read_requests"),
+    *("rx_pkts", "tx_pkts", "rx_rdma_ucast_pkts", "tx_rdma_ucast_pkts"),  # bnxt_re, ionic_rdma
+)
 
 
 def boot_settling_reason(case: RuleContext) -> Reason | None:

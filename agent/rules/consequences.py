@@ -5,13 +5,16 @@ are, the finding is folded. Where less than half are left, these stand one by on
 least as severe as what it explains, and an info explains nothing above info. Of two that explain each other the graver
 one stands, of equal ones the first.
 
+What a device has beyond a fault of all of them (`Fail.residue`) is in the words of that fault; where a cause explains
+the fault, it stands by itself.
+
 A rule and a comparison with peers that judge the same field of the same part report one fault. But what the rule finds
 on most peers, too, is not what makes the part differ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -54,7 +57,20 @@ def find_standing(failures: Failures) -> list[Standing]:
     for i, fault, hit in sorted(rows, key=lambda row: row[0]):
         below = _follow(hit, units, direct) & folded
         standing.append(_stand(failures, units, (i, fault), below, {unit.owner for unit in alone}))
-    return standing
+    return [*standing, *_list_residue(failures, whole | {unit.owner for unit in alone}, standing)]
+
+
+def _list_residue(failures: Failures, stands: set[int], standing: Sequence[Standing]) -> Iterator[Standing]:
+    """What single devices have beyond a fault that a cause explains, unless a cause explains that, too."""
+    for i, (rule, failure) in enumerate(failures):
+        for fault in failure.residue if i not in stands else ():
+            if not any(_covers(cause, rule, fault) for cause in standing):
+                yield Standing(rule, fault, _severity(rule, fault), (), fault.places)
+
+
+def _covers(cause: Standing, rule: Rule, fault: Fail) -> bool:
+    places = cause.fault.places if cause.fault.covers is None else cause.fault.covers
+    return rule.name in cause.rule.absorbs and not places.isdisjoint(fault.places)
 
 
 class _Index:

@@ -19,6 +19,8 @@ RENAMED: Mapping[str, str | None] = {
     "ib-rcv-errors.per_hour": "ib-symbol-errors.received_per_hour",
     "ib-link-integrity": "ib-symbol-errors",
     "ib-link-integrity.events": "ib-symbol-errors.integrity_events",
+    "gpu-siblings-differ": "peer-differs",
+    "cxl-sibling-differs": "peer-differs",
     "pcie-tags-off": None,
     "pcie-aspm-on": None,
     "pcie-uplink-oversubscribed": None,
@@ -29,7 +31,10 @@ RENAMED: Mapping[str, str | None] = {
 }
 # Those whose fault another rule, which had its own before, reports with it
 MERGED: frozenset[str] = frozenset(
-    {"pcie-mps-uneven", "roce-rt-pause-received", "ib-link-recovery", "ib-rcv-errors", "ib-link-integrity"}
+    {
+        *("pcie-mps-uneven", "roce-rt-pause-received", "ib-link-recovery", "ib-rcv-errors", "ib-link-integrity"),
+        *("gpu-siblings-differ", "cxl-sibling-differs"),
+    }
 )
 # Where the report holds what a rule without a name of today read
 FIELDS: Mapping[str, str] = {

@@ -28,11 +28,8 @@ _RAS_WORDS = {"ue": "uncorrectable", "ce": "correctable", "de": "deferred"}
 _POWER = "power/runtime_status"
 _SLEEPING = ("suspended", "suspending")
 METRICS = "gpu_metrics"
-# Sizes of struct gpu_metrics_v1_7 and _v1_8 of kgd_pp_interface.h, MI300 and MI350: alike in all that is read
-_METRICS_BYTES = {(1, 7): 2208, (1, 8): 3360}
-_PCIE_COUNTS = {"replays": 112, "replay_rollovers": 120}  # offsets of 64-bit counts
 _NOT_COUNTED = (1 << 64) - 1
-_XGMI_RATE, _XGMI_STATES, _XGMI_PORTS = 72, 264, 8  # offsets of two and of eight 16-bit words: width, rate; states
+_XGMI_PORTS = 8
 _NOT_STATED = 0xFFFF  # also of a port that is switched off
 _STATES = {0: "inactive", 1: "active", _NOT_STATED: "unknown"}
 # MB/s of one XGMI link in one direction, by the first digits of the GPU's architecture: 25 or 32 GT/s on 16 lanes;
@@ -44,6 +41,25 @@ _LINK_MBYTE_S = {
     910: (_OLD_KERNELS,),
     942: (64_000, _OLD_KERNELS),
     950: (76_800, 64_000, _OLD_KERNELS),
+}
+
+
+class _MetricsTable(NamedTuple):
+    """One version of struct gpu_metrics of kgd_pp_interface.h: its bytes, and offsets of what is read."""
+
+    size: int
+    replays: int  # a 64-bit count, and behind it that of their rollovers
+    xgmi: int  # two 16-bit words: width, rate of a lane
+    states: int | None = None  # of eight ports, 16 bits each; None: it states none
+
+
+# MI300 by its firmware (1.4 to 1.7), MI350 (1.8)
+_TABLES = {
+    (1, 4): _MetricsTable(288, 88, 52),
+    (1, 5): _MetricsTable(328, 120, 84),
+    (1, 6): _MetricsTable(1664, 104, 64),
+    (1, 7): _MetricsTable(2208, 112, 72, 264),
+    (1, 8): _MetricsTable(3360, 112, 72, 264),
 }
 
 
@@ -100,21 +116,26 @@ def parse_errors(text: str) -> dict[str, int]:
 
 
 def parse_metrics(content: bytes) -> dict[str, int]:
-    """Counts of the PCIe link of a table of version 1.7 or 1.8; other versions have them elsewhere.
+    """Counts of the PCIe link of a table of version 1.4 to 1.8; other versions have them elsewhere.
 
     >>> parse_metrics(struct.pack("<HBB", 2208, 1, 7).ljust(112, b"\\0") + b"\\x05".ljust(2096, b"\\0"))
     {'replays': 5, 'replay_rollovers': 0}
     >>> parse_metrics(struct.pack("<HBB", 2208, 1, 6).ljust(2208, b"\\0")), parse_metrics(b"")
     ({}, {})
     """
-    if not _is_known_table(content):
+    table = _find_table(content)
+    if table is None:
         return {}
-    counts = {name: struct.unpack_from("<Q", content, offset)[0] for name, offset in _PCIE_COUNTS.items()}
-    return {name: count for name, count in counts.items() if count != _NOT_COUNTED}
+    counts = struct.unpack_from("<QQ", content, table.replays)
+    return {
+        name: count
+        for name, count in zip(("replays", "replay_rollovers"), counts, strict=True)
+        if count != _NOT_COUNTED
+    }
 
 
 def parse_xgmi(content: bytes) -> XgmiPorts | None:
-    """Ports of a table of version 1.7 or 1.8, which numbers them by hardware and not by the GPU at the other end.
+    """Ports of a table, which numbers them by hardware and not by the GPU at the other end; states from 1.7 on.
 
     >>> table = bytearray(struct.pack("<HBB", 2208, 1, 7).ljust(2208, b"\\0"))
     >>> struct.pack_into("<HH", table, 72, 16, 32)
@@ -123,20 +144,24 @@ def parse_xgmi(content: bytes) -> XgmiPorts | None:
     XgmiPorts(width=16, lane_gbit_s=32, states=('active', 'active', 'inactive', 'inactive', 'unknown', 'unknown', \
 'unknown', 'unknown'))
     """
-    if not _is_known_table(content):
+    table = _find_table(content)
+    if table is None:
         return None
-    width, rate = (word if 0 < word < _NOT_STATED else None for word in struct.unpack_from("<HH", content, _XGMI_RATE))
-    words = struct.unpack_from(f"<{_XGMI_PORTS}H", content, _XGMI_STATES)
+    width, rate = (word if 0 < word < _NOT_STATED else None for word in struct.unpack_from("<HH", content, table.xgmi))
+    if table.states is None:
+        return XgmiPorts(width, rate) if width or rate else None
+    words = struct.unpack_from(f"<{_XGMI_PORTS}H", content, table.states)
     known = {*words} <= _STATES.keys() and {*words} != {_NOT_STATED}
     ports = XgmiPorts(width, rate, tuple(_STATES[word] for word in words) if known else ())
     return ports if ports != XgmiPorts() else None
 
 
-def _is_known_table(content: bytes) -> bool:
-    if len(content) not in _METRICS_BYTES.values():
-        return False
+def _find_table(content: bytes) -> _MetricsTable | None:
+    if len(content) < min(table.size for table in _TABLES.values()):
+        return None
     size, major, minor = struct.unpack_from("<HBB", content)
-    return bool(len(content) == size == _METRICS_BYTES.get((major, minor)))
+    table = _TABLES.get((major, minor))
+    return table if table and len(content) == size == table.size else None
 
 
 def split_bandwidth(gfx: int | None, mbyte_s: int) -> tuple[int, float | None]:
@@ -272,7 +297,7 @@ def _read_metrics(reader: HostReader, address: str, said: Mapping[str, str]) -> 
     if said.get(_POWER) != "active":
         return b""
     try:
-        content = reader.host.read(f"{PCI}/{address}/{METRICS}", 2 * max(_METRICS_BYTES.values()))
+        content = reader.host.read(f"{PCI}/{address}/{METRICS}", 2 * max(table.size for table in _TABLES.values()))
     except Absent:
         return b""
     except ReadError as why:

@@ -1,9 +1,8 @@
-"""GPUs that are missing, differ from each other, need recovery, or cannot reach each other."""
+"""GPUs that are missing, need recovery, or cannot reach each other."""
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
@@ -19,14 +18,13 @@ from agent.rules.devices import (
     gpu_model,
     is_nvidia,
     is_off_bus,
-    is_virtual_gpu,
     kernel_log_evidence,
     report_no_gpu,
     unreachable_reason,
 )
 from agent.rules.gates import HABANA
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
-from agent.rules.wording import find_majority, join_labels, name_pairs
+from agent.rules.wording import name_pairs
 
 _EXCLUDED = "NVreg_ExcludedGpus"
 _BOARDS = {  # modules by PCI device id: their maker, how many of them servers have
@@ -211,90 +209,6 @@ def _fail_stated(case: RuleContext, gpu: Gpu) -> Fail:
         confidence="medium",
         situation="lost" if "LOST" in error.upper() else "",
         places=frozenset(place for place in (gpu.id, gpu.pci) if place),
-    )
-
-
-_SOURCES = {
-    "VBIOS": "nvidia-smi -q | grep VBIOS",
-    "BAR1": "nvidia-smi -q -d MEMORY",
-    "subsystem": "lspci -nnv -s ADDRESS",
-}
-
-_SOURCES_OF_OTHERS = {
-    "VBIOS": "cat /sys/bus/pci/devices/ADDRESS/vbios_version",
-    "subsystem": "lspci -nnv -s ADDRESS",
-}
-
-
-@rule("gpu-siblings-differ")
-def gpu_siblings_differ(case: RuleContext) -> Iterator[Result]:
-    families: dict[str, list[Gpu]] = defaultdict(list)
-    for gpu in sorted(case.topology.gpus, key=lambda gpu: gpu.id):
-        if unreachable_reason(find_function(case, gpu)) or is_virtual_gpu(gpu) or not gpu_model(case, gpu):
-            yield NotApplicable(
-                f"gpu:{gpu.id}", Reason("guest", detail="a virtual GPU, not awake, or of an unknown product")
-            )
-        else:
-            families[gpu_model(case, gpu)].append(gpu)
-    for model in sorted(families):
-        if len(families[model]) < 2:
-            yield NotApplicable(
-                f"gpu:{families[model][0].id}", Reason("nothing-to-compare", detail="the only GPU of its product")
-            )
-        else:
-            yield from _compare_model(case, families[model])
-
-
-def _compare_model(case: RuleContext, family: list[Gpu]) -> Iterator[Result]:
-    failed = unread = False
-    for what in _SOURCES if is_nvidia(case, family[0]) else _SOURCES_OF_OTHERS:
-        known = {gpu.id: value for gpu in family if (value := _read_value(case, gpu, what)) is not None}
-        unread = unread or len(known) < 2
-        if len(set(known.values())) > 1:
-            failed = True
-            yield _fail_siblings_differ(case, family, what, known)
-    for gpu in family if not failed else ():
-        subject = f"gpu:{gpu.id}"
-        yield (
-            Unknown(subject, Reason("not-shown", detail="VBIOS, BAR1 or subsystem of two GPUs is not known"))
-            if unread
-            else Pass(subject)
-        )
-
-
-def _read_value(case: RuleContext, gpu: Gpu, what: str) -> str | None:
-    if what == "VBIOS":
-        return gpu.vbios
-    if what == "BAR1":
-        sliced = gpu.mig is not None and bool(gpu.mig.current)
-        return None if sliced or gpu.bar1_mib is None else f"{gpu.bar1_mib} MiB"
-    function = find_function(case, gpu)
-    if function is None or function.subsystem_device is None:
-        return None
-    return f"{function.subsystem_vendor}:{function.subsystem_device}"
-
-
-def _fail_siblings_differ(case: RuleContext, family: list[Gpu], what: str, known: dict[str, str]) -> Fail:
-    usual_value = find_majority(known.values())
-    others = [gpu for gpu in family if gpu.id in known and known[gpu.id] != usual_value]
-    alone = len(others) == 1  # without a majority two are odd at least
-    sources = _SOURCES if is_nvidia(case, family[0]) else _SOURCES_OF_OTHERS
-    return Fail(
-        subject=f"gpu:{others[0].id}" if alone else "node",
-        label=others[0].label if alone else "node",
-        summary=f"{what} differs among {len(family)} GPUs of one product: "
-        + "; ".join(
-            f"{value} on {join_labels([gpu.label for gpu in family if known.get(gpu.id) == value])}"
-            for value in sorted(set(known.values()))
-        ),
-        impact=f"{len(others)} of {len(family)} GPUs may behave differently: a suspect where one rank is slow.",
-        evidence=tuple(
-            Evidence(what=f"{what} of {gpu.label}", value=known[gpu.id], source=sources[what])
-            for gpu in family
-            if gpu.id in known
-        ),
-        cause=what,
-        places=frozenset(gpu.id for gpu in others),
     )
 
 

@@ -39,6 +39,12 @@ def gpu_module_missing(case: RuleContext) -> Iterator[Result]:
     if not missing:
         yield Pass("node")
         return
+    handed_over = [gpu for gpu in case.topology.gpus if gpu.driver_state == "vfio"]
+    if len(missing) <= len(handed_over):
+        yield NotApplicable(
+            "node", Reason("guest", detail="the GPUs of the other sockets are handed to virtual machines")
+        )
+        return
     known = (profile_evidence(case.profile, "sockets", expected),) if case.profile and expected else ()
     yield Fail(
         subject="node",

@@ -190,6 +190,7 @@ def nvswitch_missing(case: RuleContext) -> Iterator[Result]:
         ),
         severity=severity_by_confidence(case, profile.nvswitches, "critical"),
         places=frozenset({"count of NVSwitches", *gone}),
+        covers=frozenset({"count of NVSwitches"}),
     )
 
 

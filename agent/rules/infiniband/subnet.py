@@ -159,8 +159,13 @@ def ib_subnet_mixed(case: RuleContext) -> Iterator[Result]:
         )
     elif set(prefixes) == {_DEFAULT} and len(managers.keys() - {""}) > 1:
         managers_text = "; ".join(f"{lid}: {join_labels([e.label for e in group])}" for lid, group in managers.items())
+        most = max(managers.values(), key=len)
+        few = [ib_port for ib_port in rails if ib_port not in most]
         yield _fail_subnet_mixed(
-            rails, rails, f"one default prefix, and several subnet managers (LID {managers_text})", "default"
+            rails,
+            few if _is_minority(rails, few) else rails,
+            f"one default prefix, and several subnet managers (LID {managers_text})",
+            "default",
         )
     else:
         yield Pass("node")
@@ -189,13 +194,19 @@ def _fail_subnet_mixed(rails: list[IbPort], few: list[IbPort], summary: str, cau
             rail.evidence("subnet", f"{_subnet_prefix(rail)}, subnet manager's LID {rail.port.sm_lid}", "gids/0")
             for rail in rails[:16]
         ),
-        severity="info",
+        severity="warning" if _is_minority(rails, few) else "info",
         confidence="medium",
         cause=cause,
         places=frozenset().union(*(ib_port.places for ib_port in few)),
     )
 
 
+def _is_minority(rails: list[IbPort], few: list[IbPort]) -> bool:
+    """Whether few of several rails are elsewhere: a cable in the wrong switch, rather than a plane of its own."""
+    return len(rails) >= _SEVERAL and 2 * len(few) < len(rails)
+
+
+_SEVERAL = 4
 _PKEY = "NCCL_IB_PKEY"
 
 

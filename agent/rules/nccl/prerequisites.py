@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from agent.model.finding import Evidence
 from agent.model.node import NcclLibrary
 from agent.model.reasons import Reason
+from agent.rules.cabling import is_plain_ethernet
 from agent.rules.context import RuleContext
 from agent.rules.nccl.hcas import NODE, rdma_rails, report_no_gpus, report_no_rails, severity_by_scope
 from agent.rules.nccl.settings import effective_settings, files_unread_reason, jobs_unread_reason, parse_number
@@ -168,14 +169,20 @@ def gdr_devnodes_missing(case: RuleContext) -> Iterator[Result]:
         return
     rails = sorted({rail.name for rail in rdma_rails(case)})
     verbs = [node for node in nodes if node.startswith("infiniband/uverbs")]
-    if len(verbs) >= len(rails):
+    inside = case.node.container is not None
+    whole = rails if inside else sorted({*rails, *_list_verbs_devices(case)})
+    if len(verbs) >= len(whole):
         yield Pass("node")
         return
-    inside = case.node.container is not None
+    if not verbs and is_plain_ethernet(case):
+        yield NotApplicable("node", Reason("not-in-use", detail="nothing on this node states that RDMA is used"))
+        return
+    kind = "RDMA rails" if len(verbs) < len(rails) else "RDMA devices"
+    rails = rails if len(verbs) < len(rails) else whole
     yield Fail(
         subject="node",
         label="node",
-        summary=f"{len(verbs)} device nodes (/dev/infiniband/uverbs*) for {len(rails)} RDMA rails",
+        summary=f"{len(verbs)} device nodes (/dev/infiniband/uverbs*) for {len(rails)} {kind}",
         impact=f"programs here cannot open {len(rails) - len(verbs)} of {len(rails)} rails; NCCL goes over TCP where "
         "none is left, which is far slower.",
         remedy="Give the container /dev/infiniband (--device, or the RDMA device plugin)."
@@ -189,6 +196,12 @@ def gdr_devnodes_missing(case: RuleContext) -> Iterator[Result]:
         cause="none" if not verbs else "some",
         places=NODE,
     )
+
+
+def _list_verbs_devices(case: RuleContext) -> Iterator[str]:
+    """All RDMA devices of the host: each has a node, whatever it is for."""
+    shared = case.software.rdma_namespaces != "exclusive"
+    yield from (nic.rdma_device for nic in case.topology.nics if shared and nic.rdma_device and not nic.software)
 
 
 _SMALL_MIB = read_limit("gdr-shm-small.mib")

@@ -8,10 +8,13 @@ from collections.abc import Iterator, Mapping
 from agent.model.finding import Evidence
 from agent.model.nic import Nic
 from agent.model.reasons import Reason
+from agent.rules.cabling import position_on_card
 from agent.rules.context import RuleContext
 from agent.rules.devices import find_device_id, find_function, unreachable_reason
 from agent.rules.nccl.hcas import Hca, rdma_rails, read_hca_filter, report_no_rails
 from agent.rules.nccl.settings import effective_settings, files_unread_reason
+from agent.rules.peers.parts import PeerPart
+from agent.rules.peers.voting import vote
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import find_majority, join_labels
 
@@ -136,11 +139,26 @@ def _fail_fw_mixed(board: str, nics: list[Nic], differing: list[Nic], usual_firm
             )
             for nic in nics
         ),
+        severity="info" if _is_rollout(nics) else None,
         cause=board,
         places=frozenset(nic.id for nic in differing),
     )
 
 
+def _is_rollout(nics: list[Nic]) -> bool:
+    """Whether the versions follow socket or order on the bus, as while they are brought to a new one by turns."""
+    parts = [
+        PeerPart(
+            "nic", nic.id, nic.label, nic, frozenset(), nic.id, socket=nic.numa_node, order=nic.pci or nic.id,
+            position=position_on_card(nic, 1),
+        )
+        for nic in nics
+    ]  # fmt: skip
+    verdict = vote([nic.firmware for nic in nics], parts)
+    return len(nics) >= _ROLLOUT_OF and verdict is not None and bool(verdict.pattern)
+
+
+_ROLLOUT_OF = 4  # of two or three NICs no order is seen
 _NEAR = ("PIX", "PXB")
 _KEY = "NCCL_IB_HCA"
 

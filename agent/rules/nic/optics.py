@@ -129,20 +129,30 @@ def _find_module_faults(module: TransceiverModule | None) -> Iterator[tuple[str,
         return
     if module.state == "fault":
         yield "error", "the module reports a fault", "state fault"
-    heat = module.temperature_c
-    for level, severity in (("alarm", "error"), ("warning", "warning")):
-        limit = module.thresholds.get(f"temperature_high_{level}_c")
-        flagged = f"temperature_high_{level}" in module.flags
-        if heat is not None and limit and heat >= limit:
-            yield severity, f"the module has {heat:g} C, its {level} limit is {limit:g}", f"{heat:g} C"
-            return
-        if flagged:
-            yield (
-                severity,
-                f"the module flags its temperature: high {level}",
-                "flagged" if heat is None else f"{heat:g} C",
-            )
-            return
+    readings = (("temperature", "c", "C", module.temperature_c, ("high",)),
+                ("voltage", "v", "V", module.voltage_v, ("high", "low")))  # fmt: skip
+    for what, unit, sign, value, sides in readings:
+        rows = (_exceeded(module, what, (unit, sign), value, (side, level)) for level in _SEVERITIES for side in sides)
+        if fault := next(filter(None, rows), None):
+            yield fault
+
+
+_SEVERITIES = {"alarm": "error", "warning": "warning"}  # of a module's own limits
+
+
+def _exceeded(
+    module: TransceiverModule, what: str, units: tuple[str, str], value: float | None, limit_of: tuple[str, str]
+) -> tuple[str, str, str] | None:
+    """A reading beyond one of the module's own limits, or that the module flags."""
+    side, level = limit_of
+    limit = module.thresholds.get(f"{what}_{side}_{level}_{units[0]}")
+    reading = "flagged" if value is None else f"{value:g} {units[1]}"
+    if value is not None and limit and (value >= limit if side == "high" else value <= limit):
+        words = f"its {level} limit is {limit:g}" if side == "high" else f"its low {level} limit is {limit:g}"
+        return _SEVERITIES[level], f"the module has {reading}, {words}", reading
+    if f"{what}_{side}_{level}" in module.flags:
+        return _SEVERITIES[level], f"the module flags its {what}: {side} {level}", reading
+    return None
 
 
 def _logged_events(case: RuleContext, nic: Nic, port: Port) -> list[tuple[str, str, Evidence]]:
@@ -194,7 +204,6 @@ def _fail_module_fault(
 
 _DARK_DBM = -20.0  # no receiver of these rates works below: on an active port such a lane is not in use
 _SPREAD = read_limit("roce-optics-power.spread_db")
-_WAYS = {"rx": "received", "tx": "sent"}
 _FLAGS = ("rx_los", "rx_lol", "tx_fault", "tx_los", "tx_lol")
 
 
@@ -241,22 +250,22 @@ def is_lit(lane: Lane) -> bool:
 
 def find_lane_faults(lane: Lane, module: TransceiverModule) -> Iterator[tuple[str, str, tuple[str, str]]]:
     """What is wrong with a lane: severity, words, and the evidence as name and value."""
-    for way, power in (("rx", lane.rx_power_dbm), ("tx", lane.tx_power_dbm)):
-        if power is None or power <= _DARK_DBM:
+    for name, unit, text, value in (
+        ("rx_power", "dBm", "received", lane.rx_power_dbm),
+        ("tx_power", "dBm", "sent", lane.tx_power_dbm),
+        ("tx_bias", "mA", "has a laser bias of", lane.tx_bias_ma or None),  # 0: the laser is off
+    ):
+        if value is None or (unit == "dBm" and value <= _DARK_DBM):
             continue
-        for level, severity in (("alarm", "error"), ("warning", "warning")):
-            low = module.thresholds.get(f"{way}_power_low_{level}_dbm")
-            high = module.thresholds.get(f"{way}_power_high_{level}_dbm")
-            if low is None or high is None or low >= high:
+        for level, severity in _SEVERITIES.items():
+            low = module.thresholds.get(f"{name}_low_{level}_{unit.lower()}")
+            high = module.thresholds.get(f"{name}_high_{level}_{unit.lower()}")
+            if low is None or high is None or low >= high or low <= value <= high:
                 continue
-            if power < low:
-                side, limit = "low", low
-            elif power > high:
-                side, limit = "high", high
-            else:
-                continue
-            text = f"lane {lane.lane} {_WAYS[way]} {power:g} dBm, {side} {level} limit {limit:g}"
-            yield severity, text, (f"{way} power of lane {lane.lane}", f"{power:g} dBm (limit {limit:g} dBm)")
+            side, limit = ("low", low) if value < low else ("high", high)
+            what = f"{name.replace('_', ' ')} of lane {lane.lane}"
+            summary = f"lane {lane.lane} {text} {value:g} {unit}, {side} {level} limit {limit:g}"
+            yield severity, summary, (what, f"{value:g} {unit} (limit {limit:g} {unit})")
     for flag in lane.flags:
         if flag in _FLAGS:
             severity = "error" if flag == "tx_fault" else "warning"

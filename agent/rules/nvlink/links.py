@@ -133,7 +133,8 @@ def _merge_group(group: list[LinkCounts], faults: list[tuple[LinkCounts, Fail]])
     if len(faults) == len(group) and len(group) > 2 and group[0].form is not LinkForm.CARD:
         whole = _merge_links(faults, "node", "node", _summarize_group(tallied))
         none_left = not any(tally.active for tally in group)
-        yield replace(whole, places=whole.places | {PLACE}) if none_left else whole
+        places = whole.places | {"count of NVSwitches", *([PLACE] if none_left else [])}
+        yield replace(whole, places=places, residue=tuple(_list_residue(faults)))
     elif (
         len(faults) == 2
         and len({len(t.inactive) for t in tallied}) == 1
@@ -144,6 +145,23 @@ def _merge_group(group: list[LinkCounts], faults: list[tuple[LinkCounts, Fail]])
         yield _merge_links(faults, f"pair:{ends}", labels, f"{len(tallied[0].inactive)} NVLinks between them inactive")
     else:
         yield from (fault for _, fault in faults)
+
+
+def _list_residue(faults: Sequence[tuple[LinkCounts, Fail]]) -> Iterator[Fail]:
+    """The GPUs with more links down than most: one switch takes as many from each."""
+    common = find_majority([len(tally.inactive) for tally, _ in faults])
+    shared = set.intersection(*({link.link for link in tally.inactive} for tally, _ in faults))
+    for tally, fault in faults:
+        if common is not None and len(tally.inactive) > common:
+            own = [link for link in tally.inactive if link.link not in shared]
+            gpu, more = tally.gpu, len(tally.inactive) - common
+            yield replace(
+                fault,
+                summary=f"{len(tally.inactive)} of {tally.total} NVLinks down; its peers have {common} down",
+                places=frozenset({gpu.id, gpu.pci or gpu.id})
+                | (frozenset(f"{gpu.id}/{link.link}" for link in own) if len(own) == more else frozenset()),
+                cause="more",
+            )
 
 
 def _summarize_group(tallied: Sequence[LinkCounts]) -> str:

@@ -72,7 +72,7 @@ def _make_key(value: Any, word: PeerWord, others: Sequence[Any]) -> Hashable:
     if word.tolerance:
         middle: float = sorted(others)[len(others) // 2]
         return middle if abs(value - middle) <= word.tolerance * abs(middle) else float(value)
-    if word.enough and value >= word.enough:
-        return word.enough
+    if word.enough:
+        return min(int(value), word.enough)
     key: Hashable = value
     return key

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
@@ -17,6 +17,7 @@ from agent.rules.wording import join_labels
 
 _COMPUTE = ("0x0302", "0x1200")  # PCI classes without a display: a card for a screen is another thing
 _ENOUGH = 4  # GPUs in which one can be the odd one out
+_MANY = 7  # that fill the slots of a server but for one
 
 
 @rule("gpu-model-mixed")
@@ -29,8 +30,18 @@ def gpu_model_mixed(case: RuleContext) -> Iterator[Result]:
             yield silent
         else:
             groups[gpu.vendor or "", gpu.compute_capability or ""].append(gpu)
-    for gpus in groups.values():
+    for gpus in _join_single(groups):
         yield from _judge(case, gpus)
+
+
+def _join_single(groups: Mapping[tuple[str, str], list[Gpu]]) -> list[list[Gpu]]:
+    """One GPU of another generation among seven and more alike was not chosen: it is compared with them."""
+    single = [key for key, gpus in groups.items() if len(gpus) == 1]
+    main = [key for key, gpus in groups.items() if len(gpus) >= _MANY]
+    if len(single) == len(main) == 1 and single[0][0] == main[0][0]:
+        rest = [gpus for key, gpus in groups.items() if key not in (*single, *main)]
+        return [*rest, [*groups[main[0]], *groups[single[0]]]]
+    return list(groups.values())
 
 
 def _not_judged(case: RuleContext, gpu: Gpu) -> Result | None:
@@ -56,8 +67,8 @@ def _judge(case: RuleContext, gpus: Sequence[Gpu]) -> Iterator[Result]:
         alone = Reason("nothing-to-compare", detail="too few GPUs of its compute capability")
         yield from (NotApplicable(f"gpu:{gpu.id}", alone) for gpu in gpus)
         return
-    parts = [PeerPart("gpu", gpu.id, gpu.label, gpu, frozenset(), gpu.id, order=gpu.pci or gpu.id) for gpu in gpus]
-    verdict = vote(models, parts) if len(set(models)) > 1 else None
+    parts = [PeerPart("gpu", gpu.id, gpu.label, gpu, frozenset(), gpu.id, order=gpu.id) for gpu in gpus]
+    verdict = vote(models, parts)
     is_mixed = verdict is not None and not verdict.halves and not verdict.pattern
     odd = {gpus[n].id for n in verdict.odd} if verdict and is_mixed else set()
     yield from (Pass(f"gpu:{gpu.id}") for gpu in gpus if gpu.id not in odd)

@@ -30,8 +30,9 @@ _IMPACTS = {
     "gpu": "A job on all GPUs runs at the pace of the slowest one, and no setting of the job explains this difference.",
     "network": "Traffic over this path is handled differently from that of its peers: collectives run at the pace of "
     "the slowest path.",
-    "numa": "What runs on this socket has less memory, or fewer memory channels.",
+    "cxl": "A region over several expanders is as fast as the slowest of them, and uses of each what the smallest has.",
 }
+_TOOLS = {"NVIDIA": "nvidia-smi -q", "AMD": "amd-smi static"}  # by maker of the GPU
 _CHOICE = "None by itself: the values follow an order, so they look chosen."
 _NOTE = "None by itself: a suspect where this part behaves differently from its peers."
 
@@ -134,7 +135,7 @@ def _choose_impact(part: PeerPart, severity: str, pattern: str) -> str:
         return _CHOICE
     if severity == "info":
         return _NOTE
-    return _IMPACTS.get("numa" if part.kind == "numa" else "network" if part.role else "gpu", "")
+    return _IMPACTS[part.kind if part.kind == "cxl" else "network" if part.role else "gpu"]
 
 
 def _name_peers(part: PeerPart) -> str:
@@ -175,7 +176,7 @@ def _find_source(part: PeerPart, path: str) -> str:
                  "module": "ethtool -m {}", "neighbor": "lldpctl {}", "arp": "sysctl net.ipv4.conf.{}"}  # fmt: skip
         return tools.get(path.partition(".")[0], "ip -d link show {}").format(row.label)
     return {
-        "gpu": "nvidia-smi -q",
+        "gpu": _TOOLS.get(getattr(row, "vendor", None) or "NVIDIA", "lspci -vvv"),
         "link": "nvidia-smi nvlink -s",
         "nic": "ibv_devinfo -v",
         "port": "ibv_devinfo -v",

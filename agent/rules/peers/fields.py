@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from operator import attrgetter
-from types import UnionType
 from typing import Any
 
 import msgspec
 
-from agent.model.peers import PeerWord, list_words
+from agent.model.peers import PeerWord, equal, list_words
 
 Value = Any  # of a field: a scalar, a list or a table
+_PREFIX = "prefix"
+_NOTHING: tuple[Value, ...] = (None, [], {}, "")
 
 
 class PeerField(msgspec.Struct, frozen=True):
@@ -29,10 +30,12 @@ class PeerField(msgspec.Struct, frozen=True):
             part = getattr(part, name)
             if part is None:
                 return None
+        if isinstance(part, list):
+            return _read_prefixes(part)
         value = getattr(part, self.path.rpartition(".")[2])
-        if value is None or value == [] or value == {} or value == "":
+        if value in _NOTHING:
             return None
-        if self.word.without and isinstance(value, dict):
+        if isinstance(value, dict):
             return {key: entry for key, entry in value.items() if key not in self.word.without}
         return value
 
@@ -49,17 +52,22 @@ def _walk(struct: type, parent: tuple[str, ...]) -> Iterator[PeerField]:
     for name in struct.__struct_fields__:  # type: ignore[attr-defined]
         if name in words:
             yield PeerField(".".join((*parent, name)), words[name], parent)
+            if words[name].prefix:
+                yield PeerField(".".join((*parent, name, _PREFIX)), equal(words[name].prefix), (*parent, name))
         elif (inner := _find_struct(hints[name])) is not None:
             yield from _walk(inner, (*parent, name))
 
 
+def _read_prefixes(addresses: Iterable[str]) -> str | None:
+    """The lengths of IPv4 prefixes ("24" of 10.0.0.1/24); IPv6 has one for all."""
+    lengths = {one.partition("/")[2] for one in addresses if ":" not in one}
+    return ",".join(sorted(lengths)) or None
+
+
 def _find_struct(hint: Any) -> type | None:
     """The struct that a field holds one of; None for lists of them, whose members are parts by themselves."""
-    choices = (
-        typing.get_args(hint) if isinstance(hint, UnionType) or typing.get_origin(hint) is typing.Union else (hint,)
-    )
-    structs = [choice for choice in choices if isinstance(choice, type) and issubclass(choice, msgspec.Struct)]
-    return structs[0] if structs else None
+    choices = (hint,) if typing.get_origin(hint) is list else typing.get_args(hint) or (hint,)
+    return next((choice for choice in choices if hasattr(choice, "__struct_fields__")), None)
 
 
 def read_all(field: PeerField, parts: list[Any]) -> list[Value] | None:
@@ -72,4 +80,4 @@ def read_all(field: PeerField, parts: list[Any]) -> list[Value] | None:
         return None
     values = [field.read(part) for part in parts]
     known = [value for value in values if value is not None]
-    return None if len(known) < 2 or known.count(known[0]) == len(known) else values
+    return values if any(value != known[0] for value in known) else None

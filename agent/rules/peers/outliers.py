@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from statistics import median
 
 import msgspec
 
-from agent.model.counters import aer_counters, gpu_counters, port_counters
+from agent.model.counters import gpu_counters, port_counters
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev
 from agent.model.reasons import Reason
@@ -24,12 +24,14 @@ _TIMES = read_limit("counter-outlier.times")
 _PEERS = 3  # that are needed to call one an outlier
 _BUSIER = 10  # times the packets of its peers: it alone carries the traffic
 _BILLION = 1_000_000_000
-_PCIE, _WIRE, _TRANSPORT, _MEMORY, _LINK = "pcie", "wire", "transport", "memory", "link"
+_PCIE, _WIRE, _TRANSPORT, _MEMORY, _LINK, _LOST = "pcie", "wire", "transport", "memory", "link", "lost"
+_TOTAL = "TOTAL_ERR_COR"
+_CORRECTABLE = f"correctable.{_TOTAL}"
 # Errors by family and name; of one fault several of a family count, and it is one finding. Not among them: pause, CNP,
 # ECN, waits and discards, which traffic makes, and bits that FEC corrects
 COUNTERS: Mapping[str, Mapping[str, str]] = {
     _PCIE: {
-        "correctable.TOTAL_ERR_COR": "correctable PCIe errors",
+        _CORRECTABLE: "correctable PCIe errors",
         "correctable": "correctable PCIe errors",
         "replays": "PCIe replays",
         "bad_tlp": "bad PCIe packets",
@@ -37,6 +39,7 @@ COUNTERS: Mapping[str, Mapping[str, str]] = {
         "receiver_errors": "PCIe receiver errors",
     },
     _MEMORY: {"umc.correctable": "corrected memory errors"},
+    _LOST: {"umc.uncorrectable": "uncorrectable memory errors"},  # one is enough
     _LINK: {
         "xgmi_wafl.correctable": "corrected XGMI errors",
         "c2c_replays": "NVLink-C2C replays",
@@ -56,24 +59,38 @@ COUNTERS: Mapping[str, Mapping[str, str]] = {
         "rx_symbol_err_phy": "symbol errors",
         "rx_pcs_symbol_err_phy": "symbol errors",
         "fec_uncorrectable_blocks": "blocks that FEC could not correct",
-        "rx_fcs_err_frames": "packets received with CRC errors",  # bnxt
-        "frames_rx_bad_fcs": "packets received with CRC errors",  # ionic
+        # bnxt_en, ionic, ice
+        **dict.fromkeys(
+            ("rx_fcs_err_frames", "frames_rx_bad_fcs", "rx_crc_errors.nic"), "packets received with CRC errors"
+        ),
+        "rx_pcs_symbol_err": "symbol errors",
+        "rx_fec_uncorrectable_blocks": "blocks that FEC could not correct",
+        **dict.fromkeys(("mac_local_faults.nic", "mac_remote_faults.nic"), "faults of the link"),
     },
     _TRANSPORT: {
         "out_of_sequence": "packets out of sequence",
         "packet_seq_err": "missing packets that a peer reported",
         "local_ack_timeout_err": "acknowledgement timeouts",
         "rx_icrc_encapsulated": "RoCE packets with CRC errors",
-        **dict.fromkeys(("oos_drop_count", "resp_rx_outouf_seq"), "packets out of sequence"),  # bnxt, ionic
-        **dict.fromkeys(("seq_err_naks_rcvd", "req_rx_pkt_seq_err"), "missing packets that a peer reported"),
-        "to_retransmits": "acknowledgement timeouts",
-        "req_tx_retry_excd_err": "queue pairs that gave up",  # ionic
+        # bnxt_re, ionic_rdma, irdma
+        **dict.fromkeys(
+            ("oos_drop_count", "resp_rx_outouf_seq", "Rcvd Out of order packets"), "packets out of sequence"
+        ),
+        **dict.fromkeys(
+            ("seq_err_naks_rcvd", "req_rx_pkt_seq_err", "Nak Sequence Error"), "missing packets that a peer reported"
+        ),
+        **dict.fromkeys(("to_retransmits", "RTO"), "acknowledgement timeouts"),
+        **dict.fromkeys(
+            ("req_transport_retries_exceeded", "max_retry_exceeded", "req_tx_retry_excd_err"),
+            "queue pairs that gave up",
+        ),
     },
 }
+_ANY = COUNTERS[_LOST].keys()
 _ERRORS = frozenset(name for family in COUNTERS.values() for name in family)
 _REORDERED = frozenset({  # what adaptive routing makes, without a fault
     "out_of_sequence", "packet_seq_err", "oos_drop_count", "seq_err_naks_rcvd", "resp_rx_outouf_seq",
-    "req_rx_pkt_seq_err",
+    "req_rx_pkt_seq_err", "Rcvd Out of order packets", "Nak Sequence Error",
 })  # fmt: skip
 _PACKETS = (
     *("port_rcv_packets", "port_xmit_packets", "rx_pkts", "tx_pkts"),  # mlx5, bnxt
@@ -82,13 +99,21 @@ _PACKETS = (
 _IMPACT = {
     _PCIE: "Each is repeated by the hardware; a slot, riser or connector that errs so loses its link one day.",
     _MEMORY: "Memory that needs so many corrections is the first to have an error that cannot be corrected.",
+    _LOST: "Data was lost: a job ended, or computed with wrong data.",
     _LINK: "Each is repeated by the hardware; a link that errs so slows all that crosses it.",
     _WIRE: "A cable, module or port that errs so loses packets: collectives wait for timeouts on this rail.",
     _TRANSPORT: "Packets of this rail were lost and sent again, which slows every collective that uses it.",
 }
 
 
-_SITUATIONS = {_PCIE: "", _MEMORY: "memory-errors", _LINK: "gpu-link", _WIRE: "network", _TRANSPORT: "network"}
+_SITUATIONS = {
+    _PCIE: "",
+    _MEMORY: "memory-errors",
+    _LOST: "memory-errors",
+    _LINK: "gpu-link",
+    _WIRE: "network",
+    _TRANSPORT: "network",
+}
 
 
 class Counts(msgspec.Struct, frozen=True):
@@ -105,14 +130,16 @@ def counter_outlier(case: RuleContext) -> Iterator[Result]:
     for counts in _list_counts(case):
         part = counts.part
         groups[part.kind, part.role, part.product].append(counts)
+    least = case.threshold(_LEAST)
     for group in groups.values():
         for counts in group:
-            subject = counts.part.subject
             if len(group) <= _PEERS:
                 why = Reason("nothing-to-compare", detail="too few peers to compare its counts with")
-                yield NotApplicable(subject, why)
+                yield NotApplicable(counts.part.subject, why)
+            elif large := {name for name, count in counts.values.items() if count >= least or (count and name in _ANY)}:
+                yield from _judge(case, counts, group, large)
             else:
-                yield from _judge(case, counts, [other for other in group if other is not counts])
+                yield Pass(counts.part.subject)
 
 
 def _list_counts(case: RuleContext) -> Iterator[Counts]:
@@ -139,13 +166,14 @@ def _list_counts(case: RuleContext) -> Iterator[Counts]:
                 errors |= _choose_errors(netdev.counters)
             known = [values[name] for name in _PACKETS if name in values]
             yield Counts(part, errors, sum(known) if known else None)
-        elif part.kind == "netdev" and part.row.id not in listed and not part.row.vlan:
+        elif part.kind == "netdev" and part.row.id not in listed and "parent" not in (part.row.vlan or {}):
             yield Counts(part, _choose_errors(part.row.counters))
 
 
 def _count_pcie_errors(case: RuleContext, part: PeerPart) -> Mapping[str, int]:
     function = find_function(case, part.row)
-    return aer_counters(function) if function else {}
+    correctable = function.aer.get("correctable", {}) if function and function.aer else {}
+    return {_CORRECTABLE: correctable[_TOTAL]} if _TOTAL in correctable else {}
 
 
 def _choose_errors(counters: Mapping[str, int] | None) -> dict[str, int]:
@@ -153,17 +181,14 @@ def _choose_errors(counters: Mapping[str, int] | None) -> dict[str, int]:
     return {name: counters[name] for name in counters.keys() & _ERRORS} if counters else {}
 
 
-def _judge(case: RuleContext, counts: Counts, others: Sequence[Counts]) -> Iterator[Result]:
-    subject = counts.part.subject
-    faults, least = [], case.threshold(_LEAST)
-    large = {name: count for name, count in counts.values.items() if count >= least}
+def _judge(case: RuleContext, counts: Counts, group: Sequence[Counts], large: Container[str]) -> Iterator[Result]:
+    others = [other for other in group if other is not counts]
+    faults: list[Result] = []
     for family, names in COUNTERS.items():
         odd = [name for name in names if name in large and _is_odd(case, counts, others, name)]
         if odd:
             faults.append(_fail(counts, others, family, odd))
-    yield from faults
-    if not faults:
-        yield Pass(subject)
+    yield from faults or [Pass(counts.part.subject)]
 
 
 def _is_odd(case: RuleContext, counts: Counts, others: Sequence[Counts], name: str) -> bool:
@@ -171,6 +196,8 @@ def _is_odd(case: RuleContext, counts: Counts, others: Sequence[Counts], name: s
     if case.moved(counts.part.subject, name, counts.values) is not None:
         return False  # two samples say what happens now
     usual = _usual_count(others, name)
+    if name in _ANY:
+        return usual == 0
     if usual is None or count < case.threshold(_TIMES) * max(usual, 1) or (name in _REORDERED and _is_reordered(case)):
         return False
     if counts.packets is None:
@@ -213,7 +240,7 @@ def _fail(counts: Counts, others: Sequence[Counts], family: str, odd: Sequence[s
             )
             for name in odd
         ),
-        severity="info" if part.role.startswith("storage") else None,
+        severity="info" if part.role.startswith("storage") else "error" if family == _LOST else None,
         confidence="medium" if sure else "low",
         cause=family,
         situation=_SITUATIONS[family],

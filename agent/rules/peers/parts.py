@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -90,9 +91,12 @@ def _list_gpu_parts(case: RuleContext, gpu: Gpu) -> Iterator[PeerPart | PartsSki
         return
     ids = frozenset(filter(None, (gpu.id, gpu.pci)))
     sliced = gpu.mig is not None and bool(gpu.mig.current)
-    # memory and its window are those of the instances then
-    row = msgspec.structs.replace(gpu, bar1_mib=None, memory_mib=None) if sliced else gpu
-    order = gpu.pci or gpu.id
+    # memory and its window are those of the instances then, and who made instances chose the mode
+    mig = None if gpu.mig and gpu.mig.instances else gpu.mig
+    row = msgspec.structs.replace(gpu, bar1_mib=None, memory_mib=None, mig=mig) if sliced else gpu
+    if gpu.driver_state != "open":  # its name is that of a table
+        row = msgspec.structs.replace(row, name=None)
+    order = gpu.id
     yield PeerPart("gpu", subject, gpu.label, row, ids, gpu.id, "", model, (), gpu.numa_node, order)
     for link in gpu.links:
         if link.state == "active":
@@ -133,8 +137,10 @@ def _list_nic_parts(case: RuleContext, nic: Nic) -> Iterator[PeerPart | PartsSki
     pci, socket = nic.pci or nic.id, nic.numa_node
     ids, product = frozenset({nic.id, pci}), find_device_id(case, nic) or nic.model or nic.board_id or ""
     place = position_on_card(nic, 1)
-    if any(port.state == "ACTIVE" for port in nic.ports):
+    is_up = any(port.state == "ACTIVE" for port in nic.ports)
+    if is_up:
         yield PeerPart("nic", f"pci:{pci}", nic.label, nic, ids, nic.id, nic.role, product, place, socket, pci)
+    if is_up or not nic.ports:  # without an RDMA device, which the driver makes
         yield from _list_functions(case, function, nic.role, product, place, socket)
     for port in nic.ports:
         key = f"{nic.id}/{port.port}"
@@ -145,12 +151,14 @@ def _list_nic_parts(case: RuleContext, nic: Nic) -> Iterator[PeerPart | PartsSki
     for netdev in netdevs:
         if _is_compared(case, nic, netdev):
             at, place = ids | {netdev.id}, _find_position(nic, netdev)
+            (above,) = case.once(_count_vlans)
+            row = msgspec.structs.replace(netdev, vlan={"VLANs above": above[netdev.label]}) if above else netdev
             order = f"{pci} {netdev.label}"
             yield PeerPart(
                 "netdev",
                 f"netdev:{netdev.id}",
                 netdev.label,
-                netdev,
+                row,
                 at,
                 netdev.id,
                 nic.role,
@@ -159,6 +167,11 @@ def _list_nic_parts(case: RuleContext, nic: Nic) -> Iterator[PeerPart | PartsSki
                 socket,
                 order,
             )
+
+
+def _count_vlans(case: RuleContext) -> Iterator[Counter[str]]:
+    """How many VLANs are above an interface, by its name."""
+    yield Counter(str(netdev.vlan.get("parent")) for netdev in case.topology.netdevs if netdev.vlan)
 
 
 def _why_not_compared(case: RuleContext, nic: Nic, function: PciFunction | None) -> PartsSkipped | None:

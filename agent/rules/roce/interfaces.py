@@ -8,6 +8,7 @@ from agent.model.counters import netdev_counters
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev, Port
 from agent.model.reasons import Reason
+from agent.rules.cabling import is_plain_ethernet
 from agent.rules.context import RuleContext
 from agent.rules.pages import read_limit
 from agent.rules.roce.ports import RocePort, for_each_port, is_virtual, roce_ports, visible_interface
@@ -132,6 +133,7 @@ def _fail_mtu_small(case: RuleContext, roce_port: RocePort, netdev: Netdev, mtu:
         text = f"the RoCE MTU is {active}, although the interface MTU {mtu} allows {able}"
     row = _active_mtu(roce_port)
     payload = 100 * active / (active + _WIRE_OVERHEAD)
+    plain = is_plain_ethernet(case)
     return Fail(
         subject=f"netdev:{netdev.id}",
         label=roce_port.label,
@@ -142,7 +144,8 @@ def _fail_mtu_small(case: RuleContext, roce_port: RocePort, netdev: Netdev, mtu:
             Evidence(what=f"MTU of {netdev.label}", value=str(mtu), source=f"/sys/class/net/{netdev.label}/mtu"),
             *((row,) if active < able else ()),
         ),
-        severity=roce_port.severity("error" if tiny else "warning"),
+        severity="info" if plain else roce_port.severity("error" if tiny else "warning"),
+        confidence="low" if plain else "high",
         cause="tiny" if tiny else "active" if active < able else "",
         places=roce_port.places | {netdev.id},
     )

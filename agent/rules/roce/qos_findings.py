@@ -92,6 +92,7 @@ def fail_port(qos_path: QosPath, summary: str, remedy: str = "", **other: Any) -
         remedy=remedy,
         evidence=path_evidence(qos_path),
         severity=qos_path.severity,
+        confidence="low" if qos_path.severity == "info" and qos_path.is_plain else "high",
         places=port_ids(qos_path),
     )
     return replace(failure, **other)

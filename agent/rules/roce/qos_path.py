@@ -9,6 +9,7 @@ from agent.model.counters import netdev_counters, port_counters
 from agent.model.nic import Gid, Netdev, Qos
 from agent.model.node import NcclLibrary
 from agent.model.reasons import Reason, quote_source
+from agent.rules.cabling import is_plain_ethernet
 from agent.rules.context import RuleContext
 from agent.rules.nccl.settings import (
     EffectiveSetting,
@@ -208,6 +209,7 @@ class QosPath(msgspec.Struct, frozen=True):
     how: str = ""  # how the priority is known: "DSCP 26", "no VLAN tag", "bytes of the window"
     meant: str = ""  # why PFC is meant to be on; "" where nothing says so
     losses: tuple[tuple[str, int], ...] = ()  # counters of lost packets that moved
+    is_plain: bool = False  # nothing on the node states that its Ethernet NICs are meant for RDMA
 
     @property
     def protected(self) -> tuple[int, ...]:
@@ -216,7 +218,12 @@ class QosPath(msgspec.Struct, frozen=True):
 
     @property
     def severity(self) -> str:
-        """An error where PFC is configured or meant, or packets were lost; else a warning. Less on storage."""
+        """An error where PFC is configured or meant, or packets were lost; else a warning. Less on storage.
+
+        Info where RDMA may not be meant at all.
+        """
+        if self.is_plain and not self.losses and not self.meant:
+            return "info"
         return self.each.severity("error" if self.losses or self.meant or self.protected else "warning")
 
 
@@ -309,7 +316,7 @@ def _build_interface_path(case: RuleContext, roce_port: RocePort) -> QosPath:
 def _path_without_pfc(case: RuleContext, known: QosPath, netdev: Netdev) -> QosPath:
     pause = netdev.pause
     receives, sends = (pause.rx, pause.tx) if pause else (None, None)
-    known = replace(known, meant=_pfc_expected_reason(case, known.each, netdev))
+    known = replace(known, meant=_pfc_expected_reason(case, known.each, netdev), is_plain=is_plain_ethernet(case))
     if receives and sends:
         return replace(known, verdict="pause")
     if not known.meant and netdev.neighbor and "udp:4791" in netdev.neighbor.applications:

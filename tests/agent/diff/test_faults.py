@@ -378,7 +378,6 @@ EXPECTED = {
         "changed check: gpu-module-missing",
         "changed check: gpu-p2p-blocked",
         "changed check: gpu-p2p-redirected",
-        "changed check: gpu-siblings-differ",
         "changed check: nvlink-bandwidth-mode-reduced",
         "changed check: nvlink-disabled",
         "changed check: nvlink-matrix-uneven",

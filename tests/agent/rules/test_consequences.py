@@ -210,3 +210,21 @@ def test_what_most_peers_have_too_does_not_explain_the_difference() -> None:
     assert [("judge", "node", "error", ()), ("peers", "port3", "warning", ())] == stand((JUDGE, small), (PEERS, odd()))
     assert ["judge", "judge"] == [name for name, *_ in stand(*of_half, (PEERS, odd("netdev.mtu", "port0", "port1")))]
     assert 5 == len(stand(*((JUDGE, fault(f"port{n}", severity="info")) for n in range(4)), (PEERS, odd())))
+
+
+def test_what_one_has_beyond_a_fault_of_all_stands_where_that_is_explained() -> None:
+    """A switch took five links of each GPU, and one GPU has lost a sixth."""
+    more = fault("gpu3", "gpu3/7")
+    whole = replace(of_all(8), places=frozenset({"count of switches"}), parts=(), residue=(more,))
+    switch = fault("switch", "count of switches")
+
+    assert [("effect", "node", "error", ())] == stand((EFFECT, whole))
+    both = [("cause", "switch", "error", ("effect node",)), ("effect", "gpu3", "error", ())]
+    assert both == stand((CAUSE, switch), (EFFECT, whole))
+    gone = fault("gpu3", "gpu3/7")
+    assert both[0] == stand((CAUSE, switch), (CAUSE, gone), (EFFECT, whole))[0]
+    assert 2 == len(stand((CAUSE, switch), (CAUSE, gone), (EFFECT, whole)))
+    covered = replace(switch, covers=frozenset({"count of switches", "gpu3/7"}))
+    assert 1 == len(stand((CAUSE, covered), (EFFECT, whole)))
+    other = rule("other", severity="warning")
+    assert 3 == len(stand((CAUSE, switch), (other, gone), (EFFECT, whole)))

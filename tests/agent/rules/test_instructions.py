@@ -332,13 +332,12 @@ def test_commands_of_a_finding_about_the_node() -> None:
 def test_a_vendors_tool_is_for_its_parts_alone() -> None:
     """A GPU of AMD is not looked at with nvidia-smi, nor is a node that has no other."""
     own = fail(f"gpu:{gpu_id(0)}", places=frozenset({gpu_id(0)}))
-    lspci = f"lspci -nnv -s {gpu_id(0)}"
-    query = "nvidia-smi --query-gpu=index,vbios_version,pci.sub_device_id --format=csv"
+    lspci = f"lspci -vvv -s {gpu_id(0)}"
 
-    assert [query, lspci] == build_confirm(server(), "gpu-siblings-differ", own)
-    assert [lspci] == build_confirm(instinct(), "gpu-siblings-differ", own)
-    assert [query] == build_confirm(server(), "gpu-siblings-differ", fail("node"))
-    assert None is build_confirm(instinct(), "gpu-siblings-differ", fail("node"))
+    assert ["nvidia-smi -q -i 0", lspci] == build_confirm(server(), "peer-differs", own)
+    assert [lspci] == build_confirm(instinct(), "peer-differs", own)
+    assert None is build_confirm(server(), "peer-differs", fail("node"))
+    assert None is build_confirm(instinct(), "peer-differs", fail("node"))
 
 
 # A device, port, priority or value that a command is for, written out
@@ -582,10 +581,9 @@ def test_the_form_factor_of_a_finding_about_the_node() -> None:
 def test_a_tool_is_for_the_maker_of_the_very_gpu() -> None:
     """Also where the node has GPUs of another maker."""
     mixed = changed_gpu(server(), 1, vendor="AMD")
-    query = "nvidia-smi --query-gpu=index,vbios_version,pci.sub_device_id --format=csv"
     for number, output in ((0, True), (1, False)):
         fault = fail(f"gpu:{gpu_id(number)}", places=frozenset({gpu_id(number)}))
-        assert output == (query in (build_confirm(mixed, "gpu-siblings-differ", fault) or ()))
+        assert output == (f"nvidia-smi -q -i {number}" in (build_confirm(mixed, "peer-differs", fault) or ()))
 
 
 def test_interfaces_that_have_nothing_else_are_all_named() -> None:

@@ -279,6 +279,27 @@ def test_a_suspended_gpu_gets_no_further_read() -> None:
     assert [None] == [gpu.vbios for gpu in reading.facts.gpus]
 
 
+def early_metrics(minor: int, size: int, replays: int, xgmi: int) -> bytes:
+    """A table of a version without states of ports: 5 replays, 1 rollover, 16 lanes at 32 Gb/s, at these offsets."""
+    table = bytearray(b"\xff" * size)
+    struct.pack_into("<HBB", table, 0, size, 1, minor)
+    struct.pack_into("<QQ", table, replays, 5, 1)
+    struct.pack_into("<HH", table, xgmi, 16, 32)
+    return bytes(table)
+
+
+@pytest.mark.parametrize("table", [(4, 288, 88, 52), (5, 328, 120, 84), (6, 1664, 104, 64)])
+def test_earlier_versions_have_counts_and_rate_elsewhere_and_no_states(table: tuple[int, int, int, int]) -> None:
+    """By kgd_pp_interface.h: MI300 with firmware of 2023 and 2024."""
+    content = early_metrics(*table)
+
+    assert {"replays": 5, "replay_rollovers": 1} == parse_metrics(content)
+    assert XgmiPorts(16, 32) == parse_xgmi(content)
+    assert None is parse_xgmi(content[:-1])
+    nothing = struct.pack("<HBB", table[1], 1, table[0]).ljust(table[1], b"\xff")
+    assert ({}, None) == (parse_metrics(nothing), parse_xgmi(nothing))
+
+
 def metrics(
     replays: int,
     rollovers: int,

@@ -338,3 +338,20 @@ def test_a_switch_that_is_there_explains_nothing() -> None:
         case = topology(case, pci=functions, nvswitches=[NvSwitch(id=switch.id, pci=switch.id)])
         (fault,) = fails(rule, case)
         assert result == (switch.id in fault.places)
+
+
+def test_what_one_gpu_has_beyond_the_links_of_a_lost_switch_is_named_by_itself() -> None:
+    """One switch takes two links of each GPU: what more one has lost stands where the switch explains the rest."""
+    (whole,) = fails(rule, changed_gpu(all_lost(8), 2, links=dead(3)))
+    (more,) = whole.residue
+
+    assert "count of NVSwitches" in whole.places
+    assert "count of NVSwitches" not in more.places
+    assert (f"gpu:{GPU}", "3 of 18 NVLinks down; its peers have 2 down") == (more.subject, more.summary)
+    assert {GPU, f"{GPU}/2"} == more.places
+    other = [
+        msgspec.structs.replace(link, state="inactive" if link.link in (4, 5, 6) else "active") for link in nvlinks(18)
+    ]
+    (unnamed,) = fails(rule, changed_gpu(all_lost(8), 2, links=other))[0].residue
+    assert {GPU} == unnamed.places
+    assert () == fails(rule, all_lost(8))[0].residue

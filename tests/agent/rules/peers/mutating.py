@@ -100,6 +100,8 @@ def _exchange(rows: Sequence[Any], row: Any, key: str) -> list[Any]:
 def _set(row: Any, path: Sequence[str], value: Any) -> Any:
     if len(path) == 1:
         return replace(row, **{path[0]: value})
+    if path[1] == "prefix":
+        return replace(row, addresses=[f"{one.partition('/')[0]}/{value}" for one in row.addresses])
     return replace(row, **{path[0]: _set(getattr(row, path[0]), path[1:], value)})
 
 
