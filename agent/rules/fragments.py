@@ -94,10 +94,11 @@ def _assume_rail(nic: Nic) -> Nic:
 
 def _assume_layer(port: Port) -> Port:
     """A port whose network interface is not named as those of InfiniBand are carries Ethernet. One with an IPv4
-    address among its GIDs is active: the address goes when its interface is down."""
-    if port.link_layer is not None or not port.netdevs:
+    address among its GIDs is active: the address goes when its interface is down. Without an interface it is of
+    an output that is cut, or older than RoCE."""
+    if port.link_layer is not None:
         return port
-    if port.netdevs[0].startswith("ib"):
+    if not port.netdevs or port.netdevs[0].startswith("ib"):
         return replace(port, link_layer="InfiniBand")
     addressed = any(":ffff:" in gid.gid.lower() for gid in port.gids)
     return replace(port, link_layer="Ethernet", state=port.state or ("ACTIVE" if addressed else None))

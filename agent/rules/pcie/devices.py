@@ -190,7 +190,8 @@ def pci_driver_missing(case: RuleContext) -> Iterator[Result]:
     failed = (
         event for event in case.events if event.kind == "amd_init" or (event.kind, event.code) == ("mlx5", "load")
     )
-    yield from report_log_alone(case, failed, "a driver failed to start", "The device cannot be used by jobs.")
+    impact = "The device cannot be used by jobs."
+    yield from report_log_alone(case, failed, "a driver failed to start", impact, "warning")
     faults: list[Fail] = []
     for gpu in sorted(case.topology.gpus, key=lambda function: function.id):
         answer = _judge_driver(case, gpu, find_function(case, gpu), "warning")

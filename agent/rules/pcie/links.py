@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from agent.model.finding import SEVERITIES, Evidence
 from agent.model.node import Event
@@ -180,13 +181,16 @@ def kernel_evidence(case: RuleContext, *places: str) -> tuple[Evidence, ...]:
     return tuple(Evidence(what="kernel log", value=line.text, source=line.source) for line in lines[-2:])
 
 
-def report_log_alone(case: RuleContext, events: Iterable[Event], what: str, impact: str) -> Iterator[Fail]:
+def report_log_alone(
+    case: RuleContext, events: Iterable[Event], what: str, impact: str, severity: str = "info"
+) -> Iterator[Fail]:
     """Devices that only the kernel log names, where the PCI bus was not read."""
     lines: dict[str, list[Event]] = {}
     for event in events if case.bus_unread and not case.virtual_machine else ():
         if event.subject and event.subject not in case.functions:
             lines.setdefault(event.subject, []).append(event)
-    yield from (fail_by_log(place, place, events, what, impact) for place, events in sorted(lines.items()))
+    for place, rows in sorted(lines.items()):
+        yield replace(fail_by_log(place, place, rows, what, impact), severity=severity)
 
 
 def fail_by_log(place: str, label: str, lines: Sequence[Event], what: str, impact: str) -> Fail:

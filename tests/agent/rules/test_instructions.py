@@ -63,7 +63,7 @@ SITUATIONS = {
     "board", "vf-guid", "vf-policy", "vf-physical", "fec-off", "not-needed",
     "gpu-setting", "port-setting", "addresses", "guids", "network", "gpu-link",
     "other-model", "mismatch", "no-gpu", "not-loaded", "not-built", "speed", "mtu", "log",
-    "failed", "api-mismatch", "bar-missing", "closed-modules", "driver-too-old", "firmware-missing",
+    "amd-page-fault", "amd-power-controller", "amd-ring-timeout", "failed", "api-mismatch", "bar-missing", "closed-modules", "driver-too-old", "firmware-missing",
     "gsp-firmware-missing", "gsp-not-started", "held", "inaccessible", "iommu-fault", "legacy-gpu", "limits",
     "module-kernel", "module-symbols", "module-unsigned", "module-versions", "no-atomics", "no-interrupt",
     "access", "device", "diagnostic", "driver", "errors", "fan", "image", "link", "node", "npu", "plugin", "runtime",
