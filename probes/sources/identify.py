@@ -86,7 +86,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("ibv_devinfo", "-v"),), (r"^hca_id:[ \t]",)),
     ((("ibv_devices",),), (r"\A[ \t]*device[ \t]+node GUID",)),
     ((("rdma", "link"),), (r"^(?:link |\d+/\d+: )\S+/\d+:? [^\n]*\bstate [A-Z]",)),
-    ((("ibdev2netdev",),), (r"^(?:\S+ )?\S+ port \d+ (?:\([^\n]*\) )?==> \S+ \(",)),
+    ((("ibdev2netdev",),), (r"^(?:\S+ )?\S+ +port +\d+ +(?:\([^\n]*\) )?==> +\S+ +\(",)),
     ((("show_gids",),), (r"^DEV[ \t]+PORT[ \t]+INDEX[ \t]+GID",)),
     ((("ibdiagnet2.db_csv",),), (r"^START_(?:NODES|INDEX_TABLE|DB_CSV)\b",)),
     ((("ibdiagnet2.net_dump",),), (r"^ *# *: *IB# *:", r": *Neighbor Guid *:")),
