@@ -151,14 +151,21 @@ ROCM_PAGES_SAVED = tuple(
 DCGM_HEALTH = (("dcgmi", "health", "-c"), ("dcgmi", "health", "-c", "-j"))
 DCGM_DIAG = (("dcgmi", "diag", "-r"), ("dcgmi", "diag", "-r", "-j"))
 IB_ERRORS_SAVED = (("ibqueryerrors",), ("perfquery",), ("ibdiagnet",))
-KUBE_NODE = (("kubectl", "describe", "node"),)
-CONTAINER_SAVED = (("kubectl", "describe", "pod"), ("kubectl", "get", "events"), ("docker", "run"))
+DCGM_LINKS = (("dcgmi", "nvlink", "--link-status"), ("dcgmi", "nvlink", "-s"))
+KUBE_NODE = (("kubectl", "describe", "node"), ("kubectl", "get", "node"))
+CONTAINER_SAVED = (
+    ("kubectl", "describe", "pod"),
+    ("kubectl", "get", "events"),
+    ("kubectl", "logs"),
+    ("docker", "run"),
+)
 TOOL_REPORTS_SAVED = (
     AMD_HEALTH_SAVED
     + ROCM_RAS_SAVED
     + ROCM_PAGES_SAVED
     + DCGM_HEALTH
     + DCGM_DIAG
+    + DCGM_LINKS
     + IB_ERRORS_SAVED
     + KUBE_NODE
     + CONTAINER_SAVED

@@ -61,6 +61,8 @@ SERVICE_LINES = (
     r"(?:[^\n]{0,200}\b802\b[^\n]{0,60})?system not yet initialized(?:[^\n]{0,60}\b802\b)?",
     rf"(?:[^\w\s] )?(?:{_SERVICES})\.service(?: - [^\n]{{0,120}})?$",
     rf"Unit (?:{_SERVICES})\.service could not be found",
+    rf"Job for (?:{_SERVICES})\.service failed because ",  # systemctl start
+    r"[^\n]{0,80}?\bfabric manager config file item:? ?[A-Z_]{2,60} has an invalid value",
 )
 _SERVICE_LINE = "|".join(f"^{line}" for line in SERVICE_LINES)
 _NO_JOB = r"\A(?![\s\S]{0,60000}?(?:NCCL (?:INFO|WARN)|\[rank\d|torchrun|torch\.distributed))"  # its log has a command
@@ -144,7 +146,10 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("amd-smi",),), (r"^\| AMD-SMI ", r"^\| BDF ")),
     ((("hl-smi",),), (r"^\| HL-SMI Version: ", r"^\|\s+\d+\s+HL-\S+\s")),
     ((("dcgmi", "health", "-c"),), (r"(?:^\|? ?|\")Health Monitor Report", r"Overall Health")),
+    ((("dcgmi", "health", "-c"),), (r"^\| Overall Health +\| (?:Healthy|Warning|Failure) ",)),
+    ((("dcgmi", "nvlink", "--link-status"),), (r"NvLink Link Status", r"^[ \t]*gpuId \d{1,4}:")),
     ((("dcgmi", "diag", "-r"),), (r"^\| Diagnostic +\| Result ",)),
+    ((("dcgmi", "diag", "-r"),), (r"^[|+]-{3,8} {1,4}(?:Deployment|Integration|Hardware|Stress) {1,4}-{3,16}\+-",)),
     ((("dcgmi", "diag", "-r", "-j"),), (r"\"DCGM (?:GPU )?Diagnostic\" ?:", r"\"test_categories\" ?:")),
     ((("neuron-ls", "--json-output"),), (r"\A(?:\$ [^\n]*\n)?\s*\[\s*\{", r"^[ \t]*\"neuron_device\" ?: ?\d")),
     (
@@ -158,6 +163,10 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("hccl.json",),), (r"\A\s*\{", r"\"(?:server_list|group_list)\"\s*:", r"\"rank_id\"|\"device_ip\"")),
     ((("hccn.conf",),), (r"\A(?:[ \t#][^\n]*\n)*address_\d{1,2}=\d",)),
     ((("kubectl", "describe", "node"),), (r"^Name: +\S", r"^Conditions:", r"^Capacity:", r"^Allocatable:")),
+    (
+        (("kubectl", "get", "node"),),
+        (r"^[ \t]*\"?allocatable\"?: ?\{?$", r"^[ \t]*\"?capacity\"?: ?\{?$", r"^[ \t]*\"?[\w.-]{3,60}/[\w.-]{2,60}\"?: "),
+    ),
     ((("kubectl", "describe", "pod"),), (r"^Name: +\S", r"^Namespace: +\S", r"^(?:Init )?Containers:")),
     ((("kubectl", "get", "events"),), (r"\A(?:NAMESPACE +)?LAST SEEN +TYPE +REASON +OBJECT ",)),
     ((("lsmod",),), (r"\A(?:Module +Size +Used by|\w+ +\d+ +\d+(?: [\w,\[\]-]*)?)$",)),
@@ -165,6 +174,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("dmesg",),), (_KERNEL_LINE,)),
     ((SERVICE_LOG,), (_SERVICE_LINE, _NO_JOB)),
     (((_SMI,),), (_SMI_SENTENCE,)),
+    ((("kubectl", "logs"),), (r"^[^\n]{0,200}?(?:XidCriticalError: Xid=|' device marked unhealthy: )",)),
     ((("docker", "run"),), (_CONTAINER_SENTENCE,)),
 )  # fmt: skip
 

@@ -81,7 +81,11 @@ OPENERS = (  # kind, the first line of such an output, whether each such line be
     ("rocm-smi", r"=+ ROCm System Management Interface =+", True),
     ("amd-smi", r"[A-Z ]{3,40} TABLE:", False),
     ("lspci", r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] [A-Z0-9][^\n]{2,80}: ", False),
-    ("dcgmi", r"\| Diagnostic {1,40}\| Result |\|? ?Health Monitor Report", False),
+    (
+        "dcgmi",
+        r"\| Diagnostic {1,40}\| Result |\|? ?Health Monitor Report|\|[ \t]{1,8}NvLink Link Status |\| Overall Health ",
+        False,
+    ),
     ("ibqueryerrors", r'Errors for (?:0x[0-9a-f]{1,16} )?"', False),
     ("perfquery", r"# Port (?:extended )?counters: Lid \d", False),
     ("ip", r"\d{1,4}: [\w.@-]{1,64}: <[A-Z,_-]{2,200}> ", False),

@@ -67,6 +67,13 @@ MEANINGS = {
     "dcgm-diag-failure": ToolMeaning("error", "dcgmi diag fails", _MAY_FAIL, "diagnostic"),
     "dcgm-health-failure": ToolMeaning("error", "dcgmi health reports Failure", _MAY_FAIL, "diagnostic"),
     "dcgm-health-warning": ToolMeaning("warning", "dcgmi health reports Warning", _MAY_FAIL, "diagnostic"),
+    "dcgm-link-down": ToolMeaning("error", "dcgmi reports NVLinks that are down", _MAY_FAIL, "diagnostic"),
+    "dcgm-links-down": ToolMeaning(
+        "warning", "dcgmi reports all NVLinks down",
+        "What it means depends on the GPU: a card without an NVLink bridge has none that is up.", "diagnostic", "low",
+    ),
+    "kube-marked": ToolMeaning("error", "the device plugin marked a device unhealthy", _FEWER, "plugin"),
+    "kube-xid": ToolMeaning("error", "the device plugin met an Xid that it takes for critical", _FEWER, "plugin"),
     "kube-no-devices": ToolMeaning(
         "error", "Kubernetes has no GPU of a node that is labelled with GPUs", _FEWER, "plugin"
     ),
@@ -180,6 +187,7 @@ def _describe(event: Event) -> str:
         f"{detail['condition']} {detail['status']}" if "condition" in detail else None,
         detail.get("wants"),
         f"{detail['counted']} by its label" if "counted" in detail else None,
+        f"Xid {detail['xid']} of" if "xid" in detail else None,
         detail.get("device"),
     )
     return " ".join(row for row in rows if row)

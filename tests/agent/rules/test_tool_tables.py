@@ -61,6 +61,24 @@ FAULTS = {  # name: text, and its findings of warning or more
     "kubectl": (texts.NODE.format(**{**NODE, "allocatable": "7"}), {"error tool-reports-fault node medium"}),
     "pod": (texts.POD, {"error tool-reports-fault node medium"}),
     "docker": (texts.DOCKER, {"error tool-reports-fault node medium"}),
+    "kubectl get node": (texts.NODE_YAML.format(left=7), {"error tool-reports-fault node medium"}),
+    "device plugin": (f"the pod logs:\n```\n{texts.PLUGIN_LOG}```\n", {
+        "error tool-reports-fault node medium",
+    }),
+    "dcgmi nvlink": (texts.LINK_STATES.format(states="U D U U _ _"), {"error tool-reports-fault GPU1 medium"}),
+    "dcgmi nvlink, all": (texts.LINK_STATES.format(states="D D D D _ _"), {"warning tool-reports-fault GPU1 low"}),
+    "dcgmi diag without its head": (
+        "+-----  Integration  -------+-----------------------------------------+\n"
+        "| PCIe                      | Fail - GPU: 2                           |\n"
+        "| Warning                   | GPU 2 NvLink link 3 is currently down   |\n",
+        {"error tool-reports-fault GPU2 medium"},
+    ),
+    "dcgmi health without its head": (
+        "| Overall Health            | Failure                                 |\n"
+        "| -> 4                      | Failure                                 |\n"
+        "|    -> NVLINK system       | Failure                                 |\n",
+        {"error tool-reports-fault GPU4 medium"},
+    ),
     "lspci | grep": (f"$ lspci | grep -i nvidia\n{LSPCI}{LSPCI.replace('17', '3d').replace('a1', 'ff')}", {
         "critical pcie-device-gone GPU1 high",
     }),
@@ -83,6 +101,13 @@ HEALTHY = {
     "perfquery": texts.PERFQUERY.format(symbols=3),
     "kubectl": texts.NODE.format(**NODE),
     "pod": texts.POD_WAITS,
+    "kubectl get node": texts.NODE_YAML.format(left=8),
+    "dcgmi nvlink": texts.LINK_STATES.format(states="U U U U _ _"),
+    "ibdev2netdev | column": "mlx5_0  port  1  ==>  ibp26s0  (Down)  # rail 0\nmlx5_1  port  1  ==>  eno1  (Up)\n",
+    "lspci -s | grep": (
+        "$ sudo lspci -s 3b:00.0 -vv | grep -E 'LnkCap:|LnkSta:'\n"
+        "\t\tLnkCap: Port #0, Speed 32GT/s, Width x16, ASPM L1\n\t\tLnkSta: Speed 32GT/s, Width x16\n"
+    ),
     "lspci | grep": f"$ lspci | grep -i nvidia\n{LSPCI}",
     "lspci | grep LnkSta": f'$ lspci -vv | grep -E "LnkSta|^[0-9]"\n{LSPCI}\t\tLnkSta:\tSpeed 32GT/s, Width x16\n',
 }
@@ -102,6 +127,18 @@ def test_a_healthy_table_gives_no_warning(name: str, tmp_path: Path) -> None:
 
     assert [] == warnings_of(report)
     assert "critical" != report.summary.verdict
+
+
+@pytest.mark.parametrize("head", ["3b:00.0 3D controller: NVIDIA Corporation GH100 [H100 PCIe] (rev a1)\n", ""])
+def test_lines_that_a_filter_left_are_of_the_address_of_the_command(head: str, tmp_path: Path) -> None:
+    text = (
+        f"$ lspci | grep 3b:00\n{head}$ sudo lspci -s 3b:00.0 -vv | grep -E 'LnkCap:|LnkSta:'\n"
+        "\t\tLnkCap: Port #0, Speed 32GT/s, Width x16, ASPM L1\n\t\tLnkSta: Speed 32GT/s, Width x8 (downgraded)\n"
+    )
+    (finding,) = scan_text(tmp_path, text, "issue.txt").findings
+
+    expected = ("pcie-width-downgraded", "pci:0000:3b:00.0", "warning" if head else "info")
+    assert expected == (finding.rule, finding.subject, finding.severity)
 
 
 @pytest.mark.parametrize("name", [name for name in FAULTS if name != "ulimit -l"])
