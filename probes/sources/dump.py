@@ -504,6 +504,7 @@ IN_PARTS = (
     "journalctl",
     "systemctl",
     _SERVICE_LOG,
+    _QUERY,  # of one GPU; what a filter left of it is not known as an output of nvidia-smi
     *_RDMA,
     *_FAULTS,
 )  # a part of it is a part of the facts, nothing else

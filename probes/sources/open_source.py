@@ -198,9 +198,7 @@ def _single_output(path: str) -> Host | FactsSource:
             raise BadSource(f"{path}: is a finished report of fabricscope", "--report takes one")
         if is_log_of_job(start):
             raise _is_of_job(path)
-        useless = find_missing_name(start)
-        raise BadSource(
-            f"{path}: {useless or 'is not recognized: it is neither an archive nor a known output'}", SOURCES
-        )
+        why = find_missing_name(start) or next((f"no output in it can be read: {row}" for row in outputs.unread), None)
+        raise BadSource(f"{path}: {why or 'is not recognized: it is neither an archive nor a known output'}", SOURCES)
     kind = "text" if outputs.is_text else "dump"
     return TreeHost(kind, path, MemoryFiles(), outputs, tuple(outputs.unread))
