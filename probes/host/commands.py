@@ -159,8 +159,11 @@ CONTAINER_SAVED = (
     ("kubectl", "logs"),
     ("docker", "run"),
 )
+# What a filter left of a long output, without the device: by its text alone
+PCI_LINES, GPU_LINES = ("lspci", "|", "grep"), ("nvidia-smi", "|", "grep")
 TOOL_REPORTS_SAVED = (
-    AMD_HEALTH_SAVED
+    (PCI_LINES, GPU_LINES)
+    + AMD_HEALTH_SAVED
     + ROCM_RAS_SAVED
     + ROCM_PAGES_SAVED
     + DCGM_HEALTH

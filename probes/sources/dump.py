@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from probes.host.commands import (
     COMMANDS,
+    GPU_LINES,
     KERNEL_LOG,
     KERNEL_LOG_EARLIER,
     KERNEL_LOG_SAVED,
@@ -22,6 +23,7 @@ from probes.host.commands import (
     OF_INTERFACE,
     OF_NPU,
     OF_SERVICE,
+    PCI_LINES,
     ROTATED_LOG,
     SAVED,
     SERVICE_LOG,
@@ -505,6 +507,8 @@ IN_PARTS = (
     "systemctl",
     _SERVICE_LOG,
     _QUERY,  # of one GPU; what a filter left of it is not known as an output of nvidia-smi
+    "lspci_grep",
+    "nvidia-smi_grep",
     *_RDMA,
     *_FAULTS,
 )  # a part of it is a part of the facts, nothing else
@@ -561,6 +565,8 @@ def _name_of_piece(piece: Piece) -> str | None:
     'ibstat'
     """
     of_content = identify_command(piece.text)
+    if of_content in ((PCI_LINES,), (GPU_LINES,)):
+        return saved_name(of_content[0])
     if piece.words and piece.words[-1] not in _PROSE:
         shown = saved_name(piece.words)
         tool = piece.words[0]

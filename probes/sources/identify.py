@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from probes.host.commands import SERVICE_LOG
+from probes.host.commands import GPU_LINES, PCI_LINES, SERVICE_LOG
 from probes.text import lazy_pattern
 
 LOOK_CHARACTERS = 64 << 10
@@ -70,6 +70,14 @@ _NO_JOB = r"\A(?![\s\S]{0,60000}?(?:NCCL (?:INFO|WARN)|\[rank\d|torchrun|torch\.
 MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     (((_SMI, "-q", "-x"),), (r"^<nvidia_smi_log>",)),
     (((_SMI, "-q"),), (r"^=+NVSMI LOG=+",)),
+    (
+        (GPU_LINES,),
+        (
+            r"\A(?![\s\S]*^GPU [0-9A-Fa-f]{4,8}:)",
+            r"^[ \t]*(?:Remapping Failure Occurred[ \t]*: Yes|Pending[ \t]*: Yes|State[ \t]*: In Progress)\b",
+            r"^[ \t]*(?:Remapped Rows|Remapping Failure Occurred[ \t]*: \w+|Fabric)[ \t]*$",
+        ),
+    ),
     (((_SMI, "--query-gpu"),), (r"\A[a-z_.]+(?: \[[\w/%]+\])?, ", r"\A[^\n]*\b(?:uuid|pci\.bus_id|pcie\.link\.\w+)\b")),
     (((_SMI,),), (r"^\|[ \t]*NVIDIA-SMI[ \t]", r"^\|[^|\n]{1,80}\|[ \t]*[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[01]")),
     (((_SMI, "topo", "-p2p", "r"),), (_P2P_LINE, _P2P_HEADING)),
@@ -86,6 +94,13 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((_TEXT, _HEX), (_PCI_LINE, _HEX_LINE, _CAPABILITY)),
     ((_HEX,), (_PCI_LINE, _HEX_LINE)),
     ((_TEXT,), (_PCI_LINE,)),
+    (
+        (PCI_LINES,),
+        (
+            r"^[ \t]*(?:ACSCtl:[^\n]{0,120}ReqRedir\+|LnkSta:[^\n]{0,80}\(downgraded\))",
+            r"\A(?![\s\S]*^[> \t]*(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] [A-Z0-9])",
+        ),
+    ),
     ((("ibstatus",),), (r"^Infiniband device '[^'\n]+' port \d+ status:",)),
     ((("ibstat",),), (r"^CA '[^'\n]+'", r"^[ \t]*CA type:")),
     ((("ibv_devinfo", "-v"),), (r"^hca_id:[ \t]",)),

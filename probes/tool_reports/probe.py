@@ -11,19 +11,21 @@ from probes.host.commands import (
     DCGM_DIAG,
     DCGM_HEALTH,
     DCGM_LINKS,
+    GPU_LINES,
     HL_SMI_SAVED,
     IB_ERRORS_SAVED,
     IB_LINKS,
     KUBE_NODE,
     NPU_INFO,
     NVIDIA_SMI_TABLE,
+    PCI_LINES,
     ROCM_PAGES_SAVED,
     ROCM_RAS_SAVED,
 )
 from probes.host.interface import Absent, Failed, Host, ReadError
 from probes.probe import Reading
 from probes.text import ParseError
-from probes.tool_reports import accelerators, containers, dcgmi
+from probes.tool_reports import accelerators, containers, dcgmi, unnamed
 from probes.tool_reports.facts import ToolFacts, ToolReport
 from probes.tool_reports.port_errors import list_port_errors, list_slow_links
 
@@ -41,6 +43,8 @@ READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolRepor
     (IB_LINKS, list_slow_links),
     (KUBE_NODE, containers.list_node_faults),
     (CONTAINER_SAVED, containers.list_sentences),
+    ((PCI_LINES,), unnamed.list_pci_lines),
+    ((GPU_LINES,), unnamed.list_gpu_lines),
 )
 
 

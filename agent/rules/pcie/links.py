@@ -187,10 +187,18 @@ def report_log_alone(
     """Devices that only the kernel log names, where the PCI bus was not read."""
     lines: dict[str, list[Event]] = {}
     for event in events if case.bus_unread and not case.virtual_machine else ():
-        if event.subject and event.subject not in case.functions:
+        if event.subject and _is_unjudged(case, event.subject):
             lines.setdefault(event.subject, []).append(event)
     for place, rows in sorted(lines.items()):
         yield replace(fail_by_log(place, place, rows, what, impact), severity=severity)
+
+
+def _is_unjudged(case: RuleContext, address: str) -> bool:
+    """Whether no list has the device; or one that shows a display in it, and not its driver, which tells GPUs from
+    other displays."""
+    function = case.functions.get(address)
+    is_display = function is not None and (function.class_code or "").startswith("0x03")
+    return function is None or (is_display and function.driver is None and address not in case.gpu_by_pci)
 
 
 def fail_by_log(place: str, label: str, lines: Sequence[Event], what: str, impact: str) -> Fail:

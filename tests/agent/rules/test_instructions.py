@@ -66,7 +66,7 @@ SITUATIONS = {
     "amd-page-fault", "amd-power-controller", "amd-ring-timeout", "failed", "api-mismatch", "bar-missing", "closed-modules", "driver-too-old", "firmware-missing",
     "gsp-firmware-missing", "gsp-not-started", "held", "inaccessible", "iommu-fault", "legacy-gpu", "limits",
     "module-kernel", "module-symbols", "module-unsigned", "module-versions", "no-atomics", "no-interrupt",
-    "access", "device", "diagnostic", "driver", "errors", "fan", "image", "link", "node", "npu", "plugin", "runtime",
+    "access", "device", "diagnostic", "driver", "errors", "fan", "filtered", "image", "link", "node", "npu", "plugin", "runtime",
     "no-mkey", "open-modules", "power-cable", "probe-failed", "rdma-port", "registers-taken", "safe-mode",
     "unsupported-gpu", "all", "imex", "bus", "unlisted", "recovering", "marking", "nccl", "switch", "peers",
 }  # fmt: skip

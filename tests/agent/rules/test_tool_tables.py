@@ -79,6 +79,34 @@ FAULTS = {  # name: text, and its findings of warning or more
         "|    -> NVLINK system       | Failure                                 |\n",
         {"error tool-reports-fault GPU4 medium"},
     ),
+    "remapped rows": ("    Remapped Rows\n        Uncorrectable Error : 4\n        Pending : Yes\n", {
+        "warning tool-reports-fault node medium",
+    }),
+    "a failed remapping": (
+        "$ nvidia-smi -q | grep -A5 Remapped\n    Remapped Rows\n        Pending : No\n"
+        "        Remapping Failure Occurred : Yes\n",
+        {"error tool-reports-fault node medium"},
+    ),
+    "the fabric of some GPU": ("$ nvidia-smi -q | grep -A2 Fabric\n    Fabric\n        State : In Progress\n", {
+        "warning tool-reports-fault node low",
+    }),
+    "nvidia-smi -q of one GPU": (
+        "$ nvidia-smi -q -d ROW_REMAPPER -i 3\n\n==============NVSMI LOG==============\n\n"
+        "Attached GPUs                             : 8\nGPU 00000000:5D:00.0\n    Remapped Rows\n"
+        "        Correctable Error                 : 0\n        Uncorrectable Error               : 8\n"
+        "        Pending                           : No\n        Remapping Failure Occurred        : Yes\n",
+        {"error gpu-remap-failed GPU0 high"},
+    ),
+    "one NVLink of one GPU": (
+        "$ nvidia-smi nvlink --status\nGPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-aaaaaaaa-1111)\n"
+        + "".join(f"\t Link {n}: {'<inactive>' if n == 3 else '25 GB/s'}\n" for n in range(12)),
+        {"warning nvlink-inactive GPU0 low"},
+    ),
+    "a GPU that did not start": (
+        "$ sudo dmesg | grep amdgpu\n[    8.839735] amdgpu 0000:c3:00.0: amdgpu: Fatal error during GPU init\n"
+        "$ lspci | grep MI\nc3:00.0 Display controller: Advanced Micro Devices, Inc. [AMD/ATI] MI210 (rev 02)\n",
+        {"warning pci-driver-missing 0000:c3:00.0 medium"},
+    ),
     "lspci | grep": (f"$ lspci | grep -i nvidia\n{LSPCI}{LSPCI.replace('17', '3d').replace('a1', 'ff')}", {
         "critical pcie-device-gone GPU1 high",
     }),
@@ -103,6 +131,12 @@ HEALTHY = {
     "pod": texts.POD_WAITS,
     "kubectl get node": texts.NODE_YAML.format(left=8),
     "dcgmi nvlink": texts.LINK_STATES.format(states="U U U U _ _"),
+    "lspci | grep ACSCtl": (
+        "\t\tACSCtl: SrcValid+ TransBlk- ReqRedir+ CmpltRedir+ UpstreamFwd+ EgressCtrl- DirectTrans-\n"
+        "\t\tACSCtl: SrcValid- TransBlk- ReqRedir- CmpltRedir- UpstreamFwd- EgressCtrl- DirectTrans-\n"
+    ),
+    "LnkSta alone": "\t\tLnkSta:\tSpeed 5GT/s (downgraded), Width x1 (downgraded)\n\t\t\tTrErr- Train-\n",
+    "two bridged GPUs": "GPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tNV4\t0-47\t\tN/A\nGPU1\tNV4\t X \t0-47\t\tN/A\n",
     "ibdev2netdev | column": "mlx5_0  port  1  ==>  ibp26s0  (Down)  # rail 0\nmlx5_1  port  1  ==>  eno1  (Up)\n",
     "lspci -s | grep": (
         "$ sudo lspci -s 3b:00.0 -vv | grep -E 'LnkCap:|LnkSta:'\n"
@@ -175,7 +209,7 @@ def test_a_filtered_list_concludes_nothing_from_what_is_absent(tmp_path: Path) -
 
 
 def test_lines_that_state_no_device_are_refused_with_a_reason(tmp_path: Path) -> None:
-    lines = f"{LSPCI}$ lspci -vvv | grep ACSCtl\n\t\tACSCtl:\tSrcValid+ TransBlk- ReqRedir+ CmpltRedir+\n"
+    lines = f"{LSPCI}$ lspci -vvv | grep ACSCtl\n\t\tACSCtl:\tSrcValid+ TransBlk- ReqRedir- CmpltRedir-\n"
     (file,) = (file for file in scan_text(tmp_path, lines, "issue.txt").source.files if file.read_as is None)
 
     assert "do not state their device" in (file.reason or "")
