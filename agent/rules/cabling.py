@@ -97,7 +97,7 @@ def read_cage(
         disabled=is_dark and (bare if ethernet else port.phys_state == "Disabled"),
         board=board,
         position=position,
-        alone=case.lists_whole and sum(len(nic.ports) for nic in case.topology.nics) == 1,
+        alone=case.lists_whole and port.port == 1 and sum(len(nic.ports) for nic in case.topology.nics) == 1,
     )
 
 

@@ -43,13 +43,14 @@ def assume_context(case: RuleContext) -> RuleContext:
     """The same machine as if its NICs carried GPU traffic, its lists were whole, and each interface that a port names
     were listed. Virtual functions beside physical ones are for guests; where the PCI list is whole, it shows what those
     are for whose address is known."""
+    alone = sum(len(nic.ports) for nic in case.topology.nics) == 1
     odd = _list_odd_cards(case.topology.nics)
     is_guest = all(nic.virtual_function for nic in case.topology.nics if not nic.software)
     read = case.bus_unread is None
     nics = [
         nic
         if _identify_card(nic) in odd or (nic.virtual_function and not is_guest) or (read and nic.pci)
-        else _assume_rail(nic)
+        else _assume_rail(nic, alone)
         for nic in case.topology.nics
     ]
     listed = case.netdevs
@@ -85,18 +86,18 @@ def _identify_card(nic: Nic) -> str:
     return nic.system_image_guid or place_on_bus(nic).rpartition(".")[0]
 
 
-def _assume_rail(nic: Nic) -> Nic:
+def _assume_rail(nic: Nic, alone: bool) -> Nic:
     if nic.software:
         return nic
     role = "rail" if nic.role == "unknown" else nic.role
-    return replace(nic, role=role, ports=[_assume_layer(port) for port in nic.ports])
+    return replace(nic, role=role, ports=[_assume_layer(port, alone) for port in nic.ports])
 
 
-def _assume_layer(port: Port) -> Port:
+def _assume_layer(port: Port, alone: bool) -> Port:
     """A port whose network interface is not named as those of InfiniBand are carries Ethernet. One with an IPv4
-    address among its GIDs is active: the address goes when its interface is down. Without an interface it is of
-    an output that is cut, or older than RoCE."""
-    if port.link_layer is not None:
+    address among its GIDs is active: the address goes when its interface is down. `alone`: the only port of the
+    source; without an interface its output is cut, or older than RoCE."""
+    if port.link_layer is not None or not (port.netdevs or alone):
         return port
     if not port.netdevs or port.netdevs[0].startswith("ib"):
         return replace(port, link_layer="InfiniBand")

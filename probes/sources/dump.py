@@ -492,6 +492,7 @@ class _Unused(NamedTuple):
         return f"{self.place}: {self.words}: {self.why}"
 
 
+NOT_KNOWN = "this output is not known"
 _SERVICE_LOG = SERVICE_LOG[0]
 _LOG, _HCCN = "dmesg", "hccn_tool"  # of which several parts are one output
 _QUERY = "nvidia-smi_-q"  # each has a date: the reader chooses
@@ -533,7 +534,7 @@ def _named_pieces(file: str, text: str) -> tuple[dict[str, _Piece], list[_Unused
         part = f"it is the output of `{' '.join(piece.words)} | ...`" if piece.filtered else None
         here = _Piece(content, part, piece.marked, piece.host, shown[0])
         if name is None:
-            if why := find_missing_name(piece.text) or ("this output is not known" if piece.words else None):
+            if why := find_missing_name(piece.text) or (NOT_KNOWN if piece.words else None):
                 unread.append(_Unused(*shown, why))
         elif piece.filtered and not name.startswith(IN_PARTS):
             unread.append(_Unused(*shown, "is a part of what the command printed; save the whole"))

@@ -270,6 +270,7 @@ def _severity_of_link(case: RuleContext, function: PciFunction) -> tuple[bool, s
         return True, severity_by_role("error", nic)
     if (function.class_code or "").startswith(CXL_MEMORY):
         return True, "error"  # CXL memory: its bandwidth is the link's
-    if case.recorded and case.bus_unread and function.link and (function.class_code or "0x12").startswith("0x12"):
+    in_text = case.recorded and case.probe_failure("pci_sysfs") is not None
+    if in_text and case.bus_unread and function.link and (function.class_code or "0x12").startswith("0x12"):
         return True, "info"  # somebody saved the link of one device: of an unknown kind, or an unknown accelerator
     return (function.class_code or "").startswith("0x010802"), "warning"
