@@ -28,6 +28,8 @@ _OF_NICS = ("port:", "pci:")
 _CHOSEN = frozenset({"ib-rate-degraded", "roce-speed-degraded", "nic-fw-mixed"})  # by the switch, or board by board
 _STATES = frozenset({"roce-link-down", "roce-speed-degraded"})  # all ports alike: the network, or nothing is cabled
 _WIRE_IS_UP = ("vf-policy", "vf-guid")
+_LINK_IS_UP = (*_WIRE_IS_UP, "vf-physical", "linkup")
+_LINKS = ("ib-port-down", "roce-link-down")
 _ASSUMED = "assumed"  # the node type of a NIC that no output names
 _FEW = 1 / 4  # of the ports: the odd ones out
 _ENOUGH = 4  # ports in which an order can be seen
@@ -148,13 +150,20 @@ def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]
             note = replace(note, parts=tuple(replace(part, severity="info") for part in note.parts))
             yield _of_interface(note) if assumes_nics else note
         elif _is_of_nic(assumed, fault.subject) or _is_certain_of_node(assumed, fault):
-            yield replace(fault, confidence="low", depends_on=why)
+            low = replace(fault, confidence="low", depends_on=why)
+            yield replace(low, severity="info") if _is_only_port(assumed, rule, fault) else low
 
 
 def _find_gate(fault: Fail, gates: Mapping[str, Reason]) -> Reason | None:
     """Why the rule could not decide about this subject, or about a port that the fault is about."""
     subjects = (fault.subject, "node", *(f"port:{place}" for place in sorted(fault.places)))
     return next((gates[subject] for subject in subjects if subject in gates), None)
+
+
+def _is_only_port(assumed: RuleContext, rule: Rule, fault: Fail) -> bool:
+    """Whether a port without a link is all that the source shows: one that nothing uses looks the same."""
+    ports = sum(len(nic.ports) for nic in assumed.topology.nics)
+    return ports == 1 and rule.name in _LINKS and fault.situation not in _LINK_IS_UP
 
 
 def _is_of_nic(assumed: RuleContext, subject: str) -> bool:

@@ -98,7 +98,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         (PCI_LINES,),
         (
             r"^[ \t]*(?:ACSCtl:[^\n]{0,120}ReqRedir\+|LnkSta:[^\n]{0,80}\(downgraded\))",
-            r"\A(?![\s\S]*^[> \t]*(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] [A-Z0-9])",
+            r"\A(?![\s\S]*^[> \t]*(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7](?: [A-Z0-9]|[ \t]*$))",
         ),
     ),
     ((("ibstatus",),), (r"^Infiniband device '[^'\n]+' port \d+ status:",)),
