@@ -161,9 +161,9 @@ CONTAINER_SAVED = (
 )
 # What a filter left of a long output, without the device: by its text alone
 PCI_LINES, GPU_LINES = ("lspci", "|", "grep"), ("nvidia-smi", "|", "grep")
+FILTERED_SAVED = (PCI_LINES, GPU_LINES)
 TOOL_REPORTS_SAVED = (
-    (PCI_LINES, GPU_LINES)
-    + AMD_HEALTH_SAVED
+    AMD_HEALTH_SAVED
     + ROCM_RAS_SAVED
     + ROCM_PAGES_SAVED
     + DCGM_HEALTH
@@ -172,6 +172,7 @@ TOOL_REPORTS_SAVED = (
     + IB_ERRORS_SAVED
     + KUBE_NODE
     + CONTAINER_SAVED
+    + FILTERED_SAVED
 )
 NEURON_SAVED = (
     *NEURON,

@@ -183,7 +183,11 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("kubectl", "describe", "node"),), (r"^Name: +\S", r"^Conditions:", r"^Capacity:", r"^Allocatable:")),
     (
         (("kubectl", "get", "node"),),
-        (r"^[ \t]*\"?allocatable\"?: ?\{?$", r"^[ \t]*\"?capacity\"?: ?\{?$", r"^[ \t]*\"?[\w.-]{3,60}/[\w.-]{2,60}\"?: "),
+        (
+            r"^[ \t]*\"?allocatable\"?: ?\{?$",
+            r"^[ \t]*\"?capacity\"?: ?\{?$",
+            r"^[ \t]*\"?[\w.-]{3,60}/[\w.-]{2,60}\"?: ",
+        ),
     ),
     ((("kubectl", "describe", "pod"),), (r"^Name: +\S", r"^Namespace: +\S", r"^(?:Init )?Containers:")),
     ((("kubectl", "get", "events"),), (r"\A(?:NAMESPACE +)?LAST SEEN +TYPE +REASON +OBJECT ",)),

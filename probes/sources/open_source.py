@@ -199,7 +199,8 @@ def _single_output(path: str) -> Host | FactsSource:
         if is_log_of_job(start):
             raise _is_of_job(path)
         known = (row for row in outputs.unread if not row.endswith(NOT_KNOWN))
-        why = find_missing_name(start) or next((f"no output in it can be read: {row}" for row in known), None)
-        raise BadSource(f"{path}: {why or 'is not recognized: it is neither an archive nor a known output'}", SOURCES)
+        reason = find_missing_name(start) or next((f"no output in it can be read: {row}" for row in known), None)
+        reason = reason or "is not recognized: it is neither an archive nor a known output"
+        raise BadSource(f"{path}: {reason}", SOURCES)
     kind = "text" if outputs.is_text else "dump"
     return TreeHost(kind, path, MemoryFiles(), outputs, tuple(outputs.unread))

@@ -83,7 +83,8 @@ OPENERS = (  # kind, the first line of such an output, whether each such line be
     ("lspci", r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] [A-Z0-9][^\n]{2,80}: ", False),
     (
         "dcgmi",
-        r"\| Diagnostic {1,40}\| Result |\|? ?Health Monitor Report|\|[ \t]{1,8}NvLink Link Status |\| Overall Health ",
+        r"\| Diagnostic {1,40}\| Result |\|? ?Health Monitor Report|\|[ \t]{1,8}NvLink Link Status "
+        r"|\| Overall Health ",
         False,
     ),
     ("ibqueryerrors", r'Errors for (?:0x[0-9a-f]{1,16} )?"', False),

@@ -100,13 +100,14 @@ def list_sentences(text: str) -> list[ToolReport]:
         start = max(line.find(sentence.needle) - 120, 0)
         shown = " ".join(line[start : start + _LIMIT_TEXT].split())
         reports.setdefault((sentence.code, detail), ToolReport(sentence.code, None, shown, detail))
-    for code, detail in [key for key in reports if key[0] == "kube-xid"]:
+    for detail in [detail for code, detail in reports if code == "kube-xid"]:
         reports.pop(("kube-marked", detail[1:]), None)  # the same, without the cause
     return list(reports.values())[:MOST_REPORTS]
 
 
 def list_node_faults(text: str) -> list[ToolReport]:
-    r"""Faults of `kubectl describe node`, and of `kubectl get node -o yaml` or `-o json`: devices that are not allocatable, conditions, and events. Raises ParseError.
+    r"""Faults of `kubectl describe node`, and of `kubectl get node -o yaml` or `-o json`: devices that are not
+    allocatable, conditions, and events. Raises ParseError.
 
     >>> node = "Name: n7\nCapacity:\n  nvidia.com/gpu: 8\nAllocatable:\n  nvidia.com/gpu: 7\n"
     >>> [(report.code, report.detail) for report in list_node_faults(node)]

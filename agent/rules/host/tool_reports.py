@@ -70,8 +70,11 @@ MEANINGS = {
     "dcgm-health-warning": ToolMeaning("warning", "dcgmi health reports Warning", _MAY_FAIL, "diagnostic"),
     "dcgm-link-down": ToolMeaning("error", "dcgmi reports NVLinks that are down", _MAY_FAIL, "diagnostic"),
     "dcgm-links-down": ToolMeaning(
-        "warning", "dcgmi reports all NVLinks down",
-        "What it means depends on the GPU: a card without an NVLink bridge has none that is up.", "diagnostic", "low",
+        "warning",
+        "dcgmi reports all NVLinks down",
+        "What it means depends on the GPU: a card without an NVLink bridge has none that is up.",
+        "diagnostic",
+        "low",
     ),
     "unnamed-remap-failed": ToolMeaning(
         "error", "nvidia-smi reports that remapping a row of GPU memory failed", _WHICH, "filtered"
@@ -80,18 +83,26 @@ MEANINGS = {
         "warning", "nvidia-smi reports rows of GPU memory that wait for a reset to be remapped", _WHICH, "filtered"
     ),
     "unnamed-fabric": ToolMeaning(
-        "warning", "nvidia-smi reports that a GPU is not registered with its NVLink fabric yet (In Progress)",
+        "warning",
+        "nvidia-smi reports that a GPU is not registered with its NVLink fabric yet (In Progress)",
         "CUDA ends with error 802 on it until it is. If it stays so for minutes, the fabric manager does not run.",
-        "filtered", "low",
+        "filtered",
+        "low",
     ),
     "unnamed-acs": ToolMeaning(
-        "info", "lspci shows ACS that redirects requests",
+        "info",
+        "lspci shows ACS that redirects requests",
         "What it means depends on the ports: at one of a PCIe switch, traffic between the GPUs and NICs below it takes "
-        "the way through the root port; at a root port alone it changes little.", "filtered", "low",
+        "the way through the root port; at a root port alone it changes little.",
+        "filtered",
+        "low",
     ),
     "unnamed-link": ToolMeaning(
-        "info", "lspci shows links below what their device supports",
-        "What it means depends on the device and its slot, and a GPU slows its link when idle.", "filtered", "low",
+        "info",
+        "lspci shows links below what their device supports",
+        "What it means depends on the device and its slot, and a GPU slows its link when idle.",
+        "filtered",
+        "low",
     ),
     "kube-marked": ToolMeaning("error", "the device plugin marked a device unhealthy", _FEWER, "plugin"),
     "kube-xid": ToolMeaning("error", "the device plugin met an Xid that it takes for critical", _FEWER, "plugin"),

@@ -136,7 +136,10 @@ HEALTHY = {
         "\t\tACSCtl: SrcValid- TransBlk- ReqRedir- CmpltRedir- UpstreamFwd- EgressCtrl- DirectTrans-\n"
     ),
     "LnkSta alone": "\t\tLnkSta:\tSpeed 5GT/s (downgraded), Width x1 (downgraded)\n\t\t\tTrErr- Train-\n",
-    "two bridged GPUs": "GPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tNV4\t0-47\t\tN/A\nGPU1\tNV4\t X \t0-47\t\tN/A\n",
+    "two bridged GPUs": (
+        "GPU0\tGPU1\tCPU Affinity\tNUMA Affinity\n"
+        "GPU0\t X \tNV4\t0-47\t\tN/A\nGPU1\tNV4\t X \t0-47\t\tN/A\n"
+    ),
     "ibdev2netdev | column": "mlx5_0  port  1  ==>  ibp26s0  (Down)  # rail 0\nmlx5_1  port  1  ==>  eno1  (Up)\n",
     "lspci -s | grep": (
         "$ sudo lspci -s 3b:00.0 -vv | grep -E 'LnkCap:|LnkSta:'\n"
