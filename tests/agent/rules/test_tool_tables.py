@@ -137,8 +137,7 @@ HEALTHY = {
     ),
     "LnkSta alone": "\t\tLnkSta:\tSpeed 5GT/s (downgraded), Width x1 (downgraded)\n\t\t\tTrErr- Train-\n",
     "two bridged GPUs": (
-        "GPU0\tGPU1\tCPU Affinity\tNUMA Affinity\n"
-        "GPU0\t X \tNV4\t0-47\t\tN/A\nGPU1\tNV4\t X \t0-47\t\tN/A\n"
+        "GPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tNV4\t0-47\t\tN/A\nGPU1\tNV4\t X \t0-47\t\tN/A\n"
     ),
     "ibdev2netdev | column": "mlx5_0  port  1  ==>  ibp26s0  (Down)  # rail 0\nmlx5_1  port  1  ==>  eno1  (Up)\n",
     "lspci -s | grep": (
