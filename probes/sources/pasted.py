@@ -74,7 +74,11 @@ OPENERS = (  # kind, the first line of such an output, whether each such line be
     ("ethtool -S", r"[ \t]{0,40}NIC statistics:", True),
     ("mlnx_qos", r"[ \t]{0,40}(?:DCBX mode|Priority trust state): ", False),
     ("rdma link", r"(?:link |\d{1,4}/\d{1,3}: )\S{1,64}/\d{1,3}:? [^\n]{0,400}\bstate [A-Z]", False),
-    ("ibdev2netdev", r"[ \t]{0,40}\S{1,64} {1,40}port {1,8}\d{1,3} {1,8}(?:\([^\n]{0,80}\) )?==> {1,8}\S{1,64} {1,40}\(", False),
+    (
+        "ibdev2netdev",
+        r"[ \t]{0,40}\S{1,64} {1,40}port {1,8}\d{1,3} {1,8}(?:\([^\n]{0,80}\) )?==> {1,8}\S{1,64} {1,40}\(",
+        False,
+    ),
     ("lsmod", r"[ \t]{0,40}Module +Size +Used by", True),
     ("npu-smi", r"\| npu-smi ", True),
     ("hl-smi", r"\| HL-SMI Version: ", True),
