@@ -162,6 +162,7 @@ CONTAINER_SAVED = (
 # What a filter left of a long output, without the device: by its text alone
 PCI_LINES, GPU_LINES = ("lspci", "|", "grep"), ("nvidia-smi", "|", "grep")
 FILTERED_SAVED = (PCI_LINES, GPU_LINES)
+NO_DRIVER_SAVED = (("rocm-smi",), ("rocminfo",), ("npu-smi",))  # what they print where they find no driver
 TOOL_REPORTS_SAVED = (
     AMD_HEALTH_SAVED
     + ROCM_RAS_SAVED
@@ -173,6 +174,7 @@ TOOL_REPORTS_SAVED = (
     + KUBE_NODE
     + CONTAINER_SAVED
     + FILTERED_SAVED
+    + NO_DRIVER_SAVED
 )
 NEURON_SAVED = (
     *NEURON,

@@ -197,6 +197,9 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((SERVICE_LOG,), (_SERVICE_LINE, _NO_JOB)),
     (((_SMI,),), (_SMI_SENTENCE,)),
     ((("kubectl", "logs"),), (r"^[^\n]{0,200}?(?:XidCriticalError: Xid=|' device marked unhealthy: )",)),
+    ((("rocm-smi",),), (r"^[^\n]{0,80}\(amdgpu not found in modules\)",)),
+    ((("rocminfo",),), (r"^[^\n]{0,40}ROCk module is NOT loaded",)),
+    (((_NPU,),), (r"^[^\n]{0,40}dcmi module initialize failed",)),
     ((("docker", "run"),), (_CONTAINER_SENTENCE,)),
 )  # fmt: skip
 

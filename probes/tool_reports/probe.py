@@ -16,6 +16,7 @@ from probes.host.commands import (
     IB_ERRORS_SAVED,
     IB_LINKS,
     KUBE_NODE,
+    NO_DRIVER_SAVED,
     NPU_INFO,
     NVIDIA_SMI_TABLE,
     PCI_LINES,
@@ -43,6 +44,7 @@ READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolRepor
     (IB_LINKS, list_slow_links),
     (KUBE_NODE, containers.list_node_faults),
     (CONTAINER_SAVED, containers.list_sentences),
+    (NO_DRIVER_SAVED, accelerators.list_missing_drivers),
     ((PCI_LINES,), unnamed.list_pci_lines),
     ((GPU_LINES,), unnamed.list_gpu_lines),
 )

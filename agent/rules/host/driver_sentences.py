@@ -111,6 +111,7 @@ MEANINGS = {
     "probe-failed": Meaning(
         "critical", "the NVIDIA driver could not start its GPUs and does not state why", _NO_GPU, alone=False
     ),
+    "amd-block": Meaning("critical", "a part of the AMD GPU did not start", _NO_GPU, alone=False),
     "device-unusable": Meaning("critical", "the driver took the accelerator out of use", _NO_GPU, alone=False),
     "probe-error": Meaning("warning", "its driver failed to start", alone=False),
 }  # fmt: skip
@@ -256,6 +257,7 @@ def _describe_details(event: Event) -> str:
         detail.get("command"),
         f"{detail['got']} of {detail['asked']}" if "got" in detail else None,
         detail.get("file"),
+        detail.get("block"),
         f"module {detail['module']}" if "module" in detail else None,
         detail.get("what") if event.code in _NAMES_VERSIONS else None,
         f"error {detail['error']}" if "error" in detail else None,

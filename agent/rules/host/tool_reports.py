@@ -76,6 +76,12 @@ MEANINGS = {
         "diagnostic",
         "low",
     ),
+    "amd-no-driver": ToolMeaning(
+        "error", "the ROCm tools find no loaded amdgpu driver", "No job on this node sees a GPU.", "unloaded"
+    ),
+    "npu-no-driver": ToolMeaning(
+        "error", "npu-smi cannot reach the driver of the NPUs", "No job on this node sees an NPU.", "unloaded"
+    ),
     "unnamed-remap-failed": ToolMeaning(
         "error", "nvidia-smi reports that remapping a row of GPU memory failed", _WHICH, "filtered"
     ),

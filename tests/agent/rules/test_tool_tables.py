@@ -97,6 +97,19 @@ FAULTS = {  # name: text, and its findings of warning or more
         "        Pending                           : No\n        Remapping Failure Occurred        : Yes\n",
         {"error gpu-remap-failed GPU0 high"},
     ),
+    "rocm-smi without a driver": (
+        "$ rocm-smi\nERROR:root:Driver not initialized (amdgpu not found in modules)\n",
+        {"error tool-reports-fault node medium"},
+    ),
+    "npu-smi without a driver": (
+        "dcmi module initialize failed. ret is -8005\n", {"error tool-reports-fault node medium"},
+    ),
+    "a log from pdsh": (
+        "n7: [142.445220] mlx5_core 0000:61:00.0: wait_func:1132:(pid 1): CREATE_DCT(0x710) timeout. Will cause a leak "
+        "of a command resource\nn7: [142.445224] mlx5_core 0000:61:00.0: wait_func:1132:(pid 2): CREATE_DCT(0x710) "
+        "timeout. Will cause a leak of a command resource\n",
+        {"warning nic-firmware-dead NIC 0000:61:00.0 medium"},
+    ),
     "one NVLink of one GPU": (
         "$ nvidia-smi nvlink --status\nGPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-aaaaaaaa-1111)\n"
         + "".join(f"\t Link {n}: {'<inactive>' if n == 3 else '25 GB/s'}\n" for n in range(12)),
