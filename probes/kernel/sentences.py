@@ -310,7 +310,8 @@ _ACCELERATORS = (
          rf"(?:{_AMDGPU}|\[amdgpu\]\] \*ERROR\* )(?:hw|sw|early)_init of IP block <(?P<block>\w{{1,32}})> failed "
          r"(?P<error>-\d{1,5})", "Linux amdgpu/amdgpu_device.c"),
     _row(DRIVER, "amd-block", "amdgpu", "PSP ",
-         rf"(?:{_AMDGPU}|\[amdgpu\]\] \*ERROR\* )(?P<block>PSP) (?:create ring|load \w{{1,16}}|firmware loading) failed",
+         rf"(?:{_AMDGPU}|\[amdgpu\]\] \*ERROR\* )(?P<block>PSP) "
+         r"(?:create ring|load \w{1,16}|firmware loading) failed",
          "Linux amdgpu/amdgpu_psp.c"),
     _row(DRIVER, "amd-page-fault", "amdgpu", "page fault (",
          _AMDGPU + r"\[\w{4,12}\] (?:retry |no-retry )?page fault \(src_id:", "Linux amdgpu/gmc_v9_0.c, gmc_v11_0.c"),
