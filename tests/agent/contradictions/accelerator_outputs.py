@@ -1,4 +1,4 @@
-"""What the tools of Ascend, Gaudi, Neuron and CXL devices print of the machine of a report, and `ethtool -m`."""
+"""What the tools of Ascend, Gaudi and CXL devices print of the machine of a report, and `ethtool -m`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ _MODULE_STATES = {"low_power": "ModuleLowPwr", "ready": "ModuleReady", "fault": 
 
 def render_accelerators(report: Report) -> dict[str, str]:
     """Name of the file -> text; "" for what this machine has nothing to print in."""
-    npus, gaudi, neuron = (_list_of(report, maker) for maker in ("Huawei", "Habana", "Amazon"))
+    npus, gaudi = (_list_of(report, maker) for maker in ("Huawei", "Habana"))
     return {
         "npu-smi_info.txt": _render_npus(npus),
         "hccn_tool.txt": "".join(_hccn(report)),
         "hl-smi.txt": _render_gaudi(gaudi),
-        "neuron-ls_--json-output.txt": _render_neuron(neuron),
         "cxl_list_-v.txt": _render_cxl(report),
     }
 
@@ -97,19 +96,6 @@ def _render_gaudi(cards: list[Gpu]) -> str:
     ]
     head = "| HL-SMI Version:                              hl-1.18.0-fw-53.1.1.1          |\n"
     return head + "".join(rows) if rows else ""
-
-
-def _render_neuron(devices: list[Gpu]) -> str:
-    index = {device.id: n for n, device in enumerate(devices)}
-    rows = [
-        {
-            "neuron_device": n,
-            "bdf": device.pci,
-            "connected_to": [index[link.remote.id] for link in device.links if link.remote and link.remote.id in index],
-        }
-        for n, device in enumerate(devices)
-    ]
-    return json.dumps(rows, indent=1) if rows else ""
 
 
 def _render_cxl(report: Report) -> str:
