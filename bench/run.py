@@ -25,6 +25,14 @@ ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
 LARGEST = "lspci-xe9680-h100"  # the corpus' largest tree: 517 functions; hwloc refuses it, for it holds no CPUs
 JUDGED = "8xh200-sxm-2s-16xcx7-roce-4nvsw"  # the fixture with the most to judge: NVLink, RoCE, 18 NICs
+FRAGMENTS = {  # what people paste: one output, a few lines
+    "dmesg": "[ 1843.308145] NVRM: Xid (PCI:0000:b3:00): 79, GPU has fallen off the bus.\n",
+    "ibstat": "CA 'mlx5_0'\n\tCA type: MT4129\n\tNumber of ports: 1\n\tPort 1:\n\t\tState: Down\n"
+    "\t\tPhysical state: Polling\n\t\tLink layer: InfiniBand\n",
+    "lspci": "3b:00.0 3D controller: NVIDIA Corporation GH100 [H100 PCIe] (rev a1)\n"
+    "\t\tLnkSta: Speed 16GT/s, Width x8 (downgraded)\n",
+    "nvidia-smi": "Unable to determine the device handle for GPU0000:CB:00.0: Unknown Error\n",
+}
 OF_HWLOC = "hwloc-40intel64-2g2n4c+pcilocality"  # the largest that lspci and hwloc both read: 37 functions
 
 
@@ -43,6 +51,8 @@ def main() -> None:
         _growth(place, rounds)
         print("\n## Judging\n")
         _judging(place, rounds)
+        print("\n## A pasted fragment, with start\n")
+        _fragments(place, rounds)
     print("\n## Start-up\n")
     _start_up(rounds)
 
@@ -105,6 +115,16 @@ def _judging(place: Path, rounds: int) -> None:
     size = f"{len(report.topology.gpus)} GPUs, {len(report.topology.nics)} NICs, {len(report.checks)} rules"
     what = f"{JUDGED} with a second GPU beside each: {size}"
     print(f"{what}: {min(spent) * 1000:.1f} ms of CPU at least, median {statistics.median(spent) * 1000:.1f} ms")
+
+
+def _fragments(place: Path, rounds: int) -> None:
+    bare = "python with msgspec"
+    commands = {bare: [PYTHON, "-c", "import msgspec"]}
+    for name, text in FRAGMENTS.items():
+        path = place / f"{name}.md"
+        path.write_text(text)
+        commands[f"fabricscope scan of {name}"] = [PYTHON, "-m", "fabricscope", "scan", "--source", str(path)]
+    _table(measure_interleaved(commands, rounds), against=bare)
 
 
 def _start_up(rounds: int) -> None:

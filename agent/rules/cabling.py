@@ -36,6 +36,7 @@ class CageState(msgspec.Struct, frozen=True):
     position: tuple[int, str]  # port number and function number: the second ports of all cards are alike, too
     unused: bool = False  # it is not active, and something states that it is not meant to be
     disabled: bool = False  # it is switched off: by a person, or by what found errors on it
+    alone: bool = False  # a fragment shows this port and no other: it was saved because of its state
 
     @property
     def card(self) -> str:
@@ -97,6 +98,7 @@ def read_cage(
         disabled=is_dark and (bare if ethernet else port.phys_state == "Disabled"),
         board=board,
         position=position,
+        alone=case.lists_whole and port.port == 1 and sum(len(nic.ports) for nic in case.topology.nics) == 1,
     )
 
 
@@ -185,7 +187,7 @@ def merge_whole_node(faults: Sequence[Fail], kind: str) -> Fail:
 
 def unused_port_result(cage: CageState, sockets: Sequence[CageState], state: str) -> Result | None:
     """Why a port that is not active is no fault; None where it is meant to be. `sockets`: those of its role."""
-    if cage.plugged:
+    if cage.plugged or cage.alone:
         return None
     active = [other for other in sockets if other.active]
     if cage.unused and active and _is_half(unused := [other for other in sockets if other.unused], sockets):

@@ -28,6 +28,8 @@ _OF_NICS = ("port:", "pci:")
 _CHOSEN = frozenset({"ib-rate-degraded", "roce-speed-degraded", "nic-fw-mixed"})  # by the switch, or board by board
 _STATES = frozenset({"roce-link-down", "roce-speed-degraded"})  # all ports alike: the network, or nothing is cabled
 _WIRE_IS_UP = ("vf-policy", "vf-guid")
+_LINK_IS_UP = (*_WIRE_IS_UP, "vf-physical", "linkup")
+_LINKS = ("ib-port-down", "roce-link-down")
 _ASSUMED = "assumed"  # the node type of a NIC that no output names
 _FEW = 1 / 4  # of the ports: the odd ones out
 _ENOUGH = 4  # ports in which an order can be seen
@@ -43,13 +45,14 @@ def assume_context(case: RuleContext) -> RuleContext:
     """The same machine as if its NICs carried GPU traffic, its lists were whole, and each interface that a port names
     were listed. Virtual functions beside physical ones are for guests; where the PCI list is whole, it shows what those
     are for whose address is known."""
+    alone = sum(len(nic.ports) for nic in case.topology.nics) == 1
     odd = _list_odd_cards(case.topology.nics)
     is_guest = all(nic.virtual_function for nic in case.topology.nics if not nic.software)
     read = case.bus_unread is None
     nics = [
         nic
         if _identify_card(nic) in odd or (nic.virtual_function and not is_guest) or (read and nic.pci)
-        else _assume_rail(nic)
+        else _assume_rail(nic, alone)
         for nic in case.topology.nics
     ]
     listed = case.netdevs
@@ -85,19 +88,20 @@ def _identify_card(nic: Nic) -> str:
     return nic.system_image_guid or place_on_bus(nic).rpartition(".")[0]
 
 
-def _assume_rail(nic: Nic) -> Nic:
+def _assume_rail(nic: Nic, alone: bool) -> Nic:
     if nic.software:
         return nic
     role = "rail" if nic.role == "unknown" else nic.role
-    return replace(nic, role=role, ports=[_assume_layer(port) for port in nic.ports])
+    return replace(nic, role=role, ports=[_assume_layer(port, alone) for port in nic.ports])
 
 
-def _assume_layer(port: Port) -> Port:
+def _assume_layer(port: Port, alone: bool) -> Port:
     """A port whose network interface is not named as those of InfiniBand are carries Ethernet. One with an IPv4
-    address among its GIDs is active: the address goes when its interface is down."""
-    if port.link_layer is not None or not port.netdevs:
+    address among its GIDs is active: the address goes when its interface is down. `alone`: the only port of the
+    source; without an interface its output is cut, or older than RoCE."""
+    if port.link_layer is not None or not (port.netdevs or alone):
         return port
-    if port.netdevs[0].startswith("ib"):
+    if not port.netdevs or port.netdevs[0].startswith("ib"):
         return replace(port, link_layer="InfiniBand")
     addressed = any(":ffff:" in gid.gid.lower() for gid in port.gids)
     return replace(port, link_layer="Ethernet", state=port.state or ("ACTIVE" if addressed else None))
@@ -146,13 +150,20 @@ def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]
             note = replace(note, parts=tuple(replace(part, severity="info") for part in note.parts))
             yield _of_interface(note) if assumes_nics else note
         elif _is_of_nic(assumed, fault.subject) or _is_certain_of_node(assumed, fault):
-            yield replace(fault, confidence="low", depends_on=why)
+            low = replace(fault, confidence="low", depends_on=why)
+            yield replace(low, severity="info") if _is_only_port(assumed, rule, fault) else low
 
 
 def _find_gate(fault: Fail, gates: Mapping[str, Reason]) -> Reason | None:
     """Why the rule could not decide about this subject, or about a port that the fault is about."""
     subjects = (fault.subject, "node", *(f"port:{place}" for place in sorted(fault.places)))
     return next((gates[subject] for subject in subjects if subject in gates), None)
+
+
+def _is_only_port(assumed: RuleContext, rule: Rule, fault: Fail) -> bool:
+    """Whether a port without a link is all that the source shows: one that nothing uses looks the same."""
+    ports = sum(len(nic.ports) for nic in assumed.topology.nics)
+    return ports == 1 and rule.name in _LINKS and fault.situation not in _LINK_IS_UP
 
 
 def _is_of_nic(assumed: RuleContext, subject: str) -> bool:

@@ -17,6 +17,17 @@ _RANGE = 3  # labels from which on they become ranges
 _PAIR = " - "  # in the label of two devices: no range of them can be read
 
 
+def find_median(values: Iterable[float]) -> float:
+    """The middle of the values, of which there is at least one; the module `statistics` costs every scan its import.
+
+    >>> find_median([3, 1, 2]), find_median([4.0, 1.0])
+    (2, 2.5)
+    """
+    ranked = sorted(values)
+    half = len(ranked) // 2
+    return ranked[half] if len(ranked) % 2 else (ranked[half - 1] + ranked[half]) / 2
+
+
 def find_majority(values: Iterable[T]) -> T | None:
     """The value of more than half; None where there is none, or only one value to vote.
 

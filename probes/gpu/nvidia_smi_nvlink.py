@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from probes.gpu.facts import LINK_ERRORS, Gpu, NvLink, normal_address
@@ -87,12 +86,14 @@ def parse_capabilities(text: str) -> NvLinks:
 Fact = Callable[[NvLink, str], "NvLink | None"]  # a link and one line of it -> the link with it; None: not understood
 
 
-@dataclass(slots=True)
 class _Section:
-    gpu: Gpu
-    links: dict[int, NvLink] = field(default_factory=dict)
-    sentences: list[str] = field(default_factory=list)
-    misread: list[str] = field(default_factory=list)
+    __slots__ = ("gpu", "links", "misread", "sentences")
+
+    def __init__(self, gpu: Gpu) -> None:
+        self.gpu = gpu
+        self.links: dict[int, NvLink] = {}
+        self.sentences: list[str] = []
+        self.misread: list[str] = []
 
 
 def _parse(text: str, fact: Fact) -> NvLinks:

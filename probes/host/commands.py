@@ -151,17 +151,30 @@ ROCM_PAGES_SAVED = tuple(
 DCGM_HEALTH = (("dcgmi", "health", "-c"), ("dcgmi", "health", "-c", "-j"))
 DCGM_DIAG = (("dcgmi", "diag", "-r"), ("dcgmi", "diag", "-r", "-j"))
 IB_ERRORS_SAVED = (("ibqueryerrors",), ("perfquery",), ("ibdiagnet",))
-KUBE_NODE = (("kubectl", "describe", "node"),)
-CONTAINER_SAVED = (("kubectl", "describe", "pod"), ("kubectl", "get", "events"), ("docker", "run"))
+DCGM_LINKS = (("dcgmi", "nvlink", "--link-status"), ("dcgmi", "nvlink", "-s"))
+KUBE_NODE = (("kubectl", "describe", "node"), ("kubectl", "get", "node"))
+CONTAINER_SAVED = (
+    ("kubectl", "describe", "pod"),
+    ("kubectl", "get", "events"),
+    ("kubectl", "logs"),
+    ("docker", "run"),
+)
+# What a filter left of a long output, without the device: by its text alone
+PCI_LINES, GPU_LINES = ("lspci", "|", "grep"), ("nvidia-smi", "|", "grep")
+FILTERED_SAVED = (PCI_LINES, GPU_LINES)
+NO_DRIVER_SAVED = (("rocm-smi",), ("rocminfo",), ("npu-smi",))  # what they print where they find no driver
 TOOL_REPORTS_SAVED = (
     AMD_HEALTH_SAVED
     + ROCM_RAS_SAVED
     + ROCM_PAGES_SAVED
     + DCGM_HEALTH
     + DCGM_DIAG
+    + DCGM_LINKS
     + IB_ERRORS_SAVED
     + KUBE_NODE
     + CONTAINER_SAVED
+    + FILTERED_SAVED
+    + NO_DRIVER_SAVED
 )
 NEURON_SAVED = (
     *NEURON,

@@ -6,14 +6,13 @@ puts into every image.
 
 from __future__ import annotations
 
-import re
-
 from probes.host.interface import Absent, ReadError
 from probes.host_reader import HostReader
+from probes.text import lazy_pattern
 
 SERVICE_ACCOUNT = "/run/secrets/kubernetes.io/serviceaccount"
 APPTAINER = "/.singularity.d"
-_SLURM_JOB = re.compile(r"/(?:slurm|[^/\n]{1,80}_slurmstepd\.scope)[^\n]{0,200}?/job_(\d{1,12})")
+_SLURM_JOB = lazy_pattern(r"/(?:slurm|[^/\n]{1,80}_slurmstepd\.scope)[^\n]{0,200}?/job_(\d{1,12})")
 
 
 def container_of_cgroup(text: str) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bz2
 import gzip
 import lzma
 import zlib
@@ -92,6 +91,8 @@ def unpack(content: bytes) -> bytes:
         with gzip.GzipFile(fileobj=BytesIO(content)) as inflated:
             return inflated.read(LOG_LIMIT_BYTES)
     if content.startswith(b"BZh"):
+        import bz2  # lazy: few logs are packed so
+
         with bz2.BZ2File(BytesIO(content)) as stream:
             return stream.read(LOG_LIMIT_BYTES)
     if content.startswith(b"\xfd7zXZ\x00"):

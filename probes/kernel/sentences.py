@@ -155,7 +155,7 @@ _PCI = (
          rf"(?P<driver>[\w-]{{1,32}}) {BDF}: (?:AER: )?can't recover \(no error_detected callback\)",
          "Linux pci/pcie/err.c"),
     _row(DRIVER, "inaccessible", "pci", "ower state from D3",
-         rf"(?:{_DRIVERS}|pci) {BDF}: (?:Unable to|can't) change power state from (?P<state>D3\w{{1,6}}) to D0"
+         rf"(?P<driver>{_DRIVERS}|pci) {BDF}: (?:Unable to|can't) change power state from (?P<state>D3\w{{1,6}}) to D0"
          r"(?:, device inaccessible| \(config space inaccessible\))", "Linux pci/pci.c"),
     _row("pcie_bandwidth", None, "pci", "available PCIe bandwidth",
          rf"{BDF}: (?P<available>[\d.]+) Gb/s available PCIe bandwidth, "
@@ -169,7 +169,7 @@ _PCI = (
          rf"AMD-Vi: Event logged \[IO_PAGE_FAULT device=(?:{BDF}|(?P<short>[0-9a-f]{{2}}:[0-9a-f]{{2}}\.[0-7]))",
          "Linux iommu/amd/iommu.c"),
     _row(DRIVER, "iommu-fault", "AMD-Vi", "IO_PAGE_FAULT",
-         rf"[\w-]{{1,32}} {BDF}: AMD-Vi: Event logged \[IO_PAGE_FAULT", "Linux iommu/amd/iommu.c"),
+         rf"(?P<driver>[\w-]{{1,32}}) {BDF}: AMD-Vi: Event logged \[IO_PAGE_FAULT", "Linux iommu/amd/iommu.c"),
     _row(DRIVER, "probe-error", "driver core", "failed with error",
          rf"(?P<driver>{_DRIVERS})(?:: probe of {BDF}) failed with error (?P<error>-\d{{1,5}})",
          "Linux drivers/base/dd.c"),
@@ -301,6 +301,20 @@ _ACCELERATORS = (
     _row(DRIVER, "no-atomics", "amdkfd", "PCI rejects atomics",
          r"\bkfd: (?:amdgpu: )?skipped device (?P<device>[0-9a-f:.]{4,16}), PCI rejects atomics",
          "Linux amdkfd/kfd_device.c"),
+    _row(DRIVER, "amd-power-controller", "amdgpu", "previous command",
+         _AMDGPU + r"SMU: I'm not done with your previous command", "Linux amdgpu/pm/swsmu/smu_cmn.c"),
+    _row(DRIVER, "amd-ring-timeout", "amdgpu", "timeout, signaled seq",
+         rf"(?:{_AMDGPU}|amdgpu_job_timedout \[amdgpu\]\] \*ERROR\* )ring (?P<ring>\S{{1,32}}) timeout, signaled seq=",
+         "Linux amdgpu/amdgpu_job.c"),  # older kernels name no GPU
+    _row(DRIVER, "amd-block", "amdgpu", "of IP block <",
+         rf"(?:{_AMDGPU}|\[amdgpu\]\] \*ERROR\* )(?:hw|sw|early)_init of IP block <(?P<block>\w{{1,32}})> failed "
+         r"(?P<error>-\d{1,5})", "Linux amdgpu/amdgpu_device.c"),
+    _row(DRIVER, "amd-block", "amdgpu", "PSP ",
+         rf"(?:{_AMDGPU}|\[amdgpu\]\] \*ERROR\* )(?P<block>PSP) "
+         r"(?:create ring|load \w{1,16}|firmware loading) failed",
+         "Linux amdgpu/amdgpu_psp.c"),
+    _row(DRIVER, "amd-page-fault", "amdgpu", "page fault (",
+         _AMDGPU + r"\[\w{4,12}\] (?:retry |no-retry )?page fault \(src_id:", "Linux amdgpu/gmc_v9_0.c, gmc_v11_0.c"),
     _row("xgmi", None, "amdgpu", "XGMI:",
          _AMDGPU + r"XGMI: (?P<code>Failed to add node|Set topology failure|Get topology failure)",
          "Linux amdgpu/amdgpu_xgmi.c"),
@@ -308,6 +322,9 @@ _ACCELERATORS = (
          r"(?:accel|habanalabs) (?P<name>accel\d{1,3}|hl\d{1,3}): Device heartbeat failed!", _HABANA),
     _row(DRIVER, "device-unusable", "habanalabs", "is NOT usable",
          rf"habanalabs[ :].{{0,80}}Failed to initialize (?:accel|hl)\d{{1,3}}\. Device {BDF} is NOT usable", _HABANA),
+    _row(DRIVER, "device-unusable", "habanalabs", "is NOT usable",
+         rf"habanalabs {BDF}: Failed to initialize (?P<name>(?:accel|hl)\d{{1,3}})\. Device is NOT usable",
+         "Linux 5.15 habanalabs/common/device.c"),
     _row(DRIVER, "device-unusable", "habanalabs", "is NOT usable",
          r"(?:accel|habanalabs) (?P<name>accel\d{1,3}|hl\d{1,3}): .{0,40}Failed to reset! Device is NOT usable",
          _HABANA),

@@ -22,7 +22,7 @@ _BUS_INFO = lazy_pattern(rf"^bus-info:[ \t]*({_ADDRESS})[ \t]*\r?$", re.MULTILIN
 _DRIVER = lazy_pattern(r"^driver:[ \t]*(\S[^\r\n]{0,39}?)[ \t]*\r?$", re.MULTILINE)
 _DEVICE = lazy_pattern(rf"^({_ADDRESS}) [^\n]{{1,400}}==> (\S{{1,15}}) \(", re.MULTILINE)
 _NETDEV = lazy_pattern(r"\bnetdev (\S{1,15})(?:\s|$)")
-_ARROW = lazy_pattern(r"==> (\S{1,15}) \((?:Up|Down)\)")
+_ARROW = lazy_pattern(r"==> {1,8}(\S{1,15}) {1,40}\((?:Up|Down)\)")
 _NAMED_IN = (
     (("rdma", "link"), _NETDEV),
     (("rdma", "link", "show"), _NETDEV),

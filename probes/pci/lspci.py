@@ -8,7 +8,6 @@ The grammar is that of pciutils 3.0 to 3.14 (ls-caps.c, ls-ecaps.c, ls-kernel.c,
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from probes.host.interface import FILTERED, Failed, Host
@@ -69,14 +68,16 @@ _EMPTY_TARGET_GT_S = 2.5
 _GONE_HEADER = "Unknown header type 7f"
 
 
-@dataclass(slots=True)
 class LspciListing:
     """What one output says: the functions, how many hid their capabilities from who ran it, and why there may be
     more of them."""
 
-    drafts: list[PciFunctionBuilder]
-    denied: int
-    cut: str | None = None
+    __slots__ = ("cut", "denied", "drafts")
+
+    def __init__(self, drafts: list[PciFunctionBuilder], denied: int, cut: str | None = None) -> None:
+        self.drafts = drafts
+        self.denied = denied
+        self.cut = cut
 
 
 def parse_lspci(text: str) -> LspciListing:

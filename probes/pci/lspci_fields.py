@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 
 _CLASSES = {  # name in lower case -> class and subclass
     "scsi storage controller": "0100",
@@ -134,16 +133,18 @@ _MARGIN = "> \t\r\n"
 _CAPABILITY = re.compile(r"\[([0-9a-f]{2,3})(?: v\d{1,2})?\]\s+")
 
 
-@dataclass(slots=True)
 class LspciBlock:
     """The lines of one function."""
 
-    address: str
-    head: str
-    fields: dict[str, list[str]] = field(default_factory=dict)  # name -> its texts, in order
-    data: bytearray = field(default_factory=bytearray)
-    closed: bool = False  # it was printed to its end: another function, its driver or its bytes come after it
-    torn: bool = False  # a row of its bytes is missing
+    __slots__ = ("address", "closed", "data", "fields", "head", "torn")
+
+    def __init__(self, address: str, head: str) -> None:
+        self.address = address
+        self.head = head
+        self.fields: dict[str, list[str]] = {}  # name -> its texts, in order
+        self.data = bytearray()
+        self.closed = False  # it was printed to its end: another function, its driver or its bytes come after it
+        self.torn = False  # a row of its bytes is missing
 
     @property
     def bytes_whole(self) -> bool:

@@ -53,6 +53,9 @@ _ACTIVE = lazy_pattern(
     r"[ \t]*Active: (?P<state>[a-z]{1,16})(?: \([a-z-]{1,24}\))?(?: \(Result: (?P<result>[\w-]{1,24})\))?"
 )
 _NOT_FOUND = lazy_pattern(r"Unit (?P<unit>[\w@.-]{1,64})\.service could not be found")
+_NOT_STARTED = lazy_pattern(  # what systemctl prints to who starts it
+    r"Job for (?P<unit>[\w@.-]{1,64})\.service failed because (?P<result>[\w, ]{4,60})"
+)
 _WITH_ZONE = lazy_pattern(r"\d{4}-\d\d-[\d T:.,]{11,24}(?:Z|[+-]\d\d:?\d\d)")
 _SYSTEMD = (  # sentences of systemd about a unit: src/core/{job,unit,service}.c
     ("active", lazy_pattern(r"(?:Started|Finished) (?P<unit>\S.{1,120}?)\.?$")),
@@ -196,6 +199,9 @@ class _Reader:
         elif missing := _NOT_FOUND.match(text):
             if unit := _find_unit(f"{missing['unit']}.service"):
                 self.states[unit] = "not_installed"
+        elif refused := _NOT_STARTED.match(text):
+            if unit := _find_unit(f"{refused['unit']}.service"):
+                self._set_state(unit, FAILED, _Line(None, None, text.strip()), {})
         elif self._unit and (active := _ACTIVE.match(text)):
             result = active["result"] if active["result"] not in (None, "success") else None
             state = _STATES.get(active["state"]) or ("failed" if result else None)

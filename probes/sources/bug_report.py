@@ -20,6 +20,7 @@ from probes.sources.decompress import DecompressedStream
 from probes.sources.dump import SavedOutputs, saved_name
 from probes.sources.memory import MemoryFiles, SpecialNode
 from probes.sources.tree import BundleHost, parse_date_output
+from probes.text import lazy_pattern
 
 HEAD_BYTES = 4096  # of every section: enough to see what it is
 SECTIONS_LIMIT = 200_000
@@ -96,17 +97,17 @@ END = b"End of NVIDIA bug report log file"
 CONTAINER_ROOT = "/.bottlerocket/rootfs"
 
 _TOOLS = {argv[0] for argv in COMMANDS + SAVED} | {"dmesg"}
-_FILE = re.compile(rb"\*\*\* (/[^\n]{1,1000}?)( does not exist| is not readable)?\n")
-_LISTED = re.compile(rb"\*\*\* ls: ([^\n]*)\n")
-_MADE = re.compile(rb" ([+-]\d{4}) (/.*)")
-_KEPT = re.compile(rf"/(?:proc|etc)/(?!.*\.\.)[ -~]*|/var/log/(?:{'|'.join(map(re.escape, LOG_FILES))})")
+_FILE = lazy_pattern(rb"\*\*\* (/[^\n]{1,1000}?)( does not exist| is not readable)?\n")
+_LISTED = lazy_pattern(rb"\*\*\* ls: ([^\n]*)\n")
+_MADE = lazy_pattern(rb" ([+-]\d{4}) (/.*)")
+_KEPT = lazy_pattern(rf"/(?:proc|etc)/(?!.*\.\.)[ -~]*|/var/log/(?:{'|'.join(map(re.escape, LOG_FILES))})")
 _TOOL = rb"(?:/[\w./-]{0,100}/)?(?:nvidia-smi|lspci|dmidecode|ib[a-z_]+)(?: [^\n]{0,200})?"
-_COMMAND = re.compile(rb"(?:\A|(?<=\n\n))(?:(" + _TOOL + rb")|(dmesg):|(Running InfiniBand commands)[^\n]*)(?=\n\n)")
+_COMMAND = lazy_pattern(rb"(?:\A|(?<=\n\n))(?:(" + _TOOL + rb")|(dmesg):|(Running InfiniBand commands)[^\n]*)(?=\n\n)")
 _DUMPED = b"PCI devices configuration space dump using sysfs\n"
 _SCANNED = b"Scanning kernel log files for NVIDIA kernel messages:\n"
-_LOG_NAME = re.compile(rb"^  (/var/log/[\w.-]{1,80}|journalctl -b -[0-9]):\n", re.MULTILINE)
-_SKIPPED = re.compile(rb"Skipping:? ([\w-]+)([^\n]{0,200})(?:\n([^\n]{1,200}))?")
-_FIELD = re.compile(rb"^(Date|uname): ([^\n]{1,400})$", re.MULTILINE)
+_LOG_NAME = lazy_pattern(rb"^  (/var/log/[\w.-]{1,80}|journalctl -b -[0-9]):\n", re.MULTILINE)
+_SKIPPED = lazy_pattern(rb"Skipping:? ([\w-]+)([^\n]{0,200})(?:\n([^\n]{1,200}))?")
+_FIELD = lazy_pattern(rb"^(Date|uname): ([^\n]{1,400})$", re.MULTILINE)
 
 
 def bug_report_host(path: str) -> BundleHost | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from probes.host.commands import (
     COMMANDS,
+    GPU_LINES,
     KERNEL_LOG,
     KERNEL_LOG_EARLIER,
     KERNEL_LOG_SAVED,
@@ -22,6 +23,7 @@ from probes.host.commands import (
     OF_INTERFACE,
     OF_NPU,
     OF_SERVICE,
+    PCI_LINES,
     ROTATED_LOG,
     SAVED,
     SERVICE_LOG,
@@ -495,6 +497,7 @@ class _Unused(NamedTuple):
         return f"{self.place}: {self.words}: {self.why}"
 
 
+NOT_KNOWN = "this output is not known"
 _SERVICE_LOG = SERVICE_LOG[0]
 _LOG, _HCCN = "dmesg", "hccn_tool"  # of which several parts are one output
 _QUERY = "nvidia-smi_-q"  # each has a date: the reader chooses
@@ -509,6 +512,9 @@ IN_PARTS = (
     "journalctl",
     "systemctl",
     _SERVICE_LOG,
+    _QUERY,  # of one GPU; what a filter left of it is not known as an output of nvidia-smi
+    "lspci_grep",
+    "nvidia-smi_grep",
     *_RDMA,
     *_FAULTS,
 )  # a part of it is a part of the facts, nothing else
@@ -533,7 +539,7 @@ def _named_pieces(file: str, text: str) -> tuple[dict[str, _Piece], list[_Unused
         part = f"it is the output of `{' '.join(piece.words)} | ...`" if piece.filtered else None
         here = _Piece(content, part, piece.marked, piece.host, shown[0])
         if name is None:
-            if why := find_missing_name(piece.text) or ("this output is not known" if piece.words else None):
+            if why := find_missing_name(piece.text) or (NOT_KNOWN if piece.words else None):
                 unread.append(_Unused(*shown, why))
         elif piece.filtered and not name.startswith(IN_PARTS):
             unread.append(_Unused(*shown, "is a part of what the command printed; save the whole"))
@@ -565,6 +571,8 @@ def _name_of_piece(piece: Piece) -> str | None:
     'ibstat'
     """
     of_content = identify_command(piece.text)
+    if of_content in ((PCI_LINES,), (GPU_LINES,)):
+        return saved_name(of_content[0])
     if piece.words and piece.words[-1] not in _PROSE:
         shown = saved_name(piece.words)
         tool = piece.words[0]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from probes.host.commands import SERVICE_LOG
+from probes.host.commands import GPU_LINES, PCI_LINES, SERVICE_LOG
 from probes.text import lazy_pattern
 
 LOOK_CHARACTERS = 64 << 10
@@ -40,7 +40,7 @@ _KERNEL_LINE = (
     r"\A(?:[^\n]*\n){0,4}?(?:"
     r"(?:\d{1,7} ?)?[ \t]*\[[ +\d]{1,12}\.\d{6}\](?:\[ *[TC]\d+\])? |<\d+>\[|\d+,\d+,\d+,-;|kern +:\w+ *: "
     r"|\[\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\] "
-    r"|[^\n]{0,80}?\bNVRM: Xid \(|[\w.-]{1,64}: kern: +\w+: \["
+    r"|[^\n]{0,80}?\bNVRM: Xid \(|(?:kernel: )?NVRM: [A-Z]|[\w.-]{1,64}: kern: +\w+: \["
     r"|(?:kernel: )?(?:pcieport|mlx5_core|nvidia|amdgpu) [0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]: "
     r"|(?:\d{4}-\d\d-\d\dT\S+|[^\W\d]\w{2,11}\.? {1,2}\d{1,2} [\d:]{8}) \S+ kernel: )"
 )
@@ -61,6 +61,8 @@ SERVICE_LINES = (
     r"(?:[^\n]{0,200}\b802\b[^\n]{0,60})?system not yet initialized(?:[^\n]{0,60}\b802\b)?",
     rf"(?:[^\w\s] )?(?:{_SERVICES})\.service(?: - [^\n]{{0,120}})?$",
     rf"Unit (?:{_SERVICES})\.service could not be found",
+    rf"Job for (?:{_SERVICES})\.service failed because ",  # systemctl start
+    r"[^\n]{0,80}?\bfabric manager config file item:? ?[A-Z_]{2,60} has an invalid value",
 )
 _SERVICE_LINE = "|".join(f"^{line}" for line in SERVICE_LINES)
 _NO_JOB = r"\A(?![\s\S]{0,60000}?(?:NCCL (?:INFO|WARN)|\[rank\d|torchrun|torch\.distributed))"  # its log has a command
@@ -68,10 +70,21 @@ _NO_JOB = r"\A(?![\s\S]{0,60000}?(?:NCCL (?:INFO|WARN)|\[rank\d|torchrun|torch\.
 MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     (((_SMI, "-q", "-x"),), (r"^<nvidia_smi_log>",)),
     (((_SMI, "-q"),), (r"^=+NVSMI LOG=+",)),
+    (
+        (GPU_LINES,),
+        (
+            r"\A(?![\s\S]*^GPU [0-9A-Fa-f]{4,8}:)",
+            r"^[ \t]*(?:Remapping Failure Occurred[ \t]*: Yes|Pending[ \t]*: Yes|State[ \t]*: In Progress)\b",
+            r"^[ \t]*(?:Remapped Rows|Remapping Failure Occurred[ \t]*: \w+|Fabric)[ \t]*$",
+        ),
+    ),
     (((_SMI, "--query-gpu"),), (r"\A[a-z_.]+(?: \[[\w/%]+\])?, ", r"\A[^\n]*\b(?:uuid|pci\.bus_id|pcie\.link\.\w+)\b")),
     (((_SMI,),), (r"^\|[ \t]*NVIDIA-SMI[ \t]", r"^\|[^|\n]{1,80}\|[ \t]*[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[01]")),
     (((_SMI, "topo", "-p2p", "r"),), (_P2P_LINE, _P2P_HEADING)),
-    (((_SMI, "topo", "-m"),), (r"^[ \t]*GPU\d+[ \t]", _MATRIX_LINE, r"^[ \t]+GPU\d+\b")),
+    (
+        ((_SMI, "topo", "-m"),),
+        (r"^[ \t]*GPU\d+[ \t]", _MATRIX_LINE, r"^(?:[ \t]+GPU\d+\b|GPU0[ \t]+(?:GPU1|NIC0|mlx5_\d+|CPU Affinity)\b)"),
+    ),
     (((_SMI, "nvlink", "-e"),), (_GPU_LINE, r"^[ \t]+Link \d+: (?:Replay|Recovery|CRC) ")),
     (((_SMI, "nvlink", "-R"),), (_GPU_LINE, r"^[ \t]+Link \d+: Remote Device ")),
     (((_SMI, "nvlink", "-c"),), (_GPU_LINE, r"^[ \t]+Link \d+, [^\n]*: (?:true|false)")),
@@ -81,12 +94,19 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((_TEXT, _HEX), (_PCI_LINE, _HEX_LINE, _CAPABILITY)),
     ((_HEX,), (_PCI_LINE, _HEX_LINE)),
     ((_TEXT,), (_PCI_LINE,)),
+    (
+        (PCI_LINES,),
+        (
+            r"^[ \t]*(?:ACSCtl:[^\n]{0,120}ReqRedir\+|LnkSta:[^\n]{0,80}\(downgraded\))",
+            r"\A(?![\s\S]*^[> \t]*(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7](?: [A-Z0-9]|[ \t]*$))",
+        ),
+    ),
     ((("ibstatus",),), (r"^Infiniband device '[^'\n]+' port \d+ status:",)),
     ((("ibstat",),), (r"^CA '[^'\n]+'", r"^[ \t]*CA type:")),
     ((("ibv_devinfo", "-v"),), (r"^hca_id:[ \t]",)),
     ((("ibv_devices",),), (r"\A[ \t]*device[ \t]+node GUID",)),
     ((("rdma", "link"),), (r"^(?:link |\d+/\d+: )\S+/\d+:? [^\n]*\bstate [A-Z]",)),
-    ((("ibdev2netdev",),), (r"^(?:\S+ )?\S+ port \d+ (?:\([^\n]*\) )?==> \S+ \(",)),
+    ((("ibdev2netdev",),), (r"^(?:\S+ )?\S+ +port +\d+ +(?:\([^\n]*\) )?==> +\S+ +\(",)),
     ((("show_gids",),), (r"^DEV[ \t]+PORT[ \t]+INDEX[ \t]+GID",)),
     ((("ibdiagnet2.db_csv",),), (r"^START_(?:NODES|INDEX_TABLE|DB_CSV)\b",)),
     ((("ibdiagnet2.net_dump",),), (r"^ *# *: *IB# *:", r": *Neighbor Guid *:")),
@@ -144,7 +164,10 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("amd-smi",),), (r"^\| AMD-SMI ", r"^\| BDF ")),
     ((("hl-smi",),), (r"^\| HL-SMI Version: ", r"^\|\s+\d+\s+HL-\S+\s")),
     ((("dcgmi", "health", "-c"),), (r"(?:^\|? ?|\")Health Monitor Report", r"Overall Health")),
+    ((("dcgmi", "health", "-c"),), (r"^\| Overall Health +\| (?:Healthy|Warning|Failure) ",)),
+    ((("dcgmi", "nvlink", "--link-status"),), (r"NvLink Link Status", r"^[ \t]*gpuId \d{1,4}:")),
     ((("dcgmi", "diag", "-r"),), (r"^\| Diagnostic +\| Result ",)),
+    ((("dcgmi", "diag", "-r"),), (r"^[|+]-{3,8} {1,4}(?:Deployment|Integration|Hardware|Stress) {1,4}-{3,16}\+-",)),
     ((("dcgmi", "diag", "-r", "-j"),), (r"\"DCGM (?:GPU )?Diagnostic\" ?:", r"\"test_categories\" ?:")),
     ((("neuron-ls", "--json-output"),), (r"\A(?:\$ [^\n]*\n)?\s*\[\s*\{", r"^[ \t]*\"neuron_device\" ?: ?\d")),
     (
@@ -158,6 +181,14 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("hccl.json",),), (r"\A\s*\{", r"\"(?:server_list|group_list)\"\s*:", r"\"rank_id\"|\"device_ip\"")),
     ((("hccn.conf",),), (r"\A(?:[ \t#][^\n]*\n)*address_\d{1,2}=\d",)),
     ((("kubectl", "describe", "node"),), (r"^Name: +\S", r"^Conditions:", r"^Capacity:", r"^Allocatable:")),
+    (
+        (("kubectl", "get", "node"),),
+        (
+            r"^[ \t]*\"?allocatable\"?: ?\{?$",
+            r"^[ \t]*\"?capacity\"?: ?\{?$",
+            r"^[ \t]*\"?[\w.-]{3,60}/[\w.-]{2,60}\"?: ",
+        ),
+    ),
     ((("kubectl", "describe", "pod"),), (r"^Name: +\S", r"^Namespace: +\S", r"^(?:Init )?Containers:")),
     ((("kubectl", "get", "events"),), (r"\A(?:NAMESPACE +)?LAST SEEN +TYPE +REASON +OBJECT ",)),
     ((("lsmod",),), (r"\A(?:Module +Size +Used by|\w+ +\d+ +\d+(?: [\w,\[\]-]*)?)$",)),
@@ -165,6 +196,10 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("dmesg",),), (_KERNEL_LINE,)),
     ((SERVICE_LOG,), (_SERVICE_LINE, _NO_JOB)),
     (((_SMI,),), (_SMI_SENTENCE,)),
+    ((("kubectl", "logs"),), (r"^[^\n]{0,200}?(?:XidCriticalError: Xid=|' device marked unhealthy: )",)),
+    ((("rocm-smi",),), (r"^[^\n]{0,80}\(amdgpu not found in modules\)",)),
+    ((("rocminfo",),), (r"^[^\n]{0,40}ROCk module is NOT loaded",)),
+    (((_NPU,),), (r"^[^\n]{0,40}dcmi module initialize failed",)),
     ((("docker", "run"),), (_CONTAINER_SENTENCE,)),
 )  # fmt: skip
 

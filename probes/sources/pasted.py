@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from probes.sources.identify import SERVICE_LINES, identify_command
+from probes.sources.identify import SERVICE_LINES, find_missing_name, identify_command
 from probes.sources.unwrap import join_wrapped, unwrap
 from probes.text import lazy_pattern
 
@@ -22,7 +22,7 @@ _SPLIT_WORDS = 12  # of a command: more are not looked at
 
 _TOOLS = (
     r"nvidia-smi|lspci|ibstatus|ibstat|ibv_devinfo|ibv_devices|ibdev2netdev|show_gids|rdma|mlnx_qos|dcb|ethtool|dmesg|"
-    r"journalctl|lsmod|ip|amd-smi|rocm-smi|hl-smi|npu-smi|hccn_tool|neuron-ls|cxl|iblinkinfo|ibnetdiscover|dmidecode|"
+    r"journalctl|lsmod|ip|amd-smi|rocm-smi|rocminfo|hl-smi|npu-smi|hccn_tool|neuron-ls|cxl|iblinkinfo|ibnetdiscover|dmidecode|"
     r"lldpctl|lldpcli|uname|systemctl|dcgmi|ibqueryerrors|perfquery|ibdiagnet|kubectl|docker|ulimit"
 )
 _OPTION = r"-[\w-]{1,40}(?:=\S{1,40})?|[\d.]{1,8}[smh]?|[A-Z_]{1,40}=\S{0,80}"
@@ -44,6 +44,7 @@ _WATCH = lazy_pattern(rf"Every [\d.]{{1,8}}s: {_COMMAND}")
 _ALONE = lazy_pattern(rf"[ \t>]{{0,40}}{_COMMAND}[ \t]*")
 _WORDS_ALONE = lazy_pattern(
     r"(?:[ \t]+(?:-{1,2}[\w-]+(?:[ =][\w.,:/][\w.,:/-]*)?|topo|nvlink|link|show|info|metric|static))*[ \t]*"
+    r"(?:\|[ \t]*(?:sudo[ \t]+)?(?:[ef]?grep|head|tail|column|sort|less|more|cat|awk|sed|cut|tee|uniq)\b[^\n]{0,200})?"
 )
 _TICKED = lazy_pattern(rf"[^\n`]{{0,200}}`{_COMMAND}`[^\n`]{{0,80}}")
 _FENCE = lazy_pattern(r"[ \t>]{0,40}(?:`{3,}|~{3,})[^`\n]{0,40}")
@@ -73,14 +74,23 @@ OPENERS = (  # kind, the first line of such an output, whether each such line be
     ("ethtool -S", r"[ \t]{0,40}NIC statistics:", True),
     ("mlnx_qos", r"[ \t]{0,40}(?:DCBX mode|Priority trust state): ", False),
     ("rdma link", r"(?:link |\d{1,4}/\d{1,3}: )\S{1,64}/\d{1,3}:? [^\n]{0,400}\bstate [A-Z]", False),
-    ("ibdev2netdev", r"[ \t]{0,40}\S{1,64} port \d{1,3} (?:\([^\n]{0,80}\) )?==> \S{1,64} \(", False),
+    (
+        "ibdev2netdev",
+        r"[ \t]{0,40}\S{1,64} {1,40}port {1,8}\d{1,3} {1,8}(?:\([^\n]{0,80}\) )?==> {1,8}\S{1,64} {1,40}\(",
+        False,
+    ),
     ("lsmod", r"[ \t]{0,40}Module +Size +Used by", True),
     ("npu-smi", r"\| npu-smi ", True),
     ("hl-smi", r"\| HL-SMI Version: ", True),
     ("rocm-smi", r"=+ ROCm System Management Interface =+", True),
     ("amd-smi", r"[A-Z ]{3,40} TABLE:", False),
     ("lspci", r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] [A-Z0-9][^\n]{2,80}: ", False),
-    ("dcgmi", r"\| Diagnostic {1,40}\| Result |\|? ?Health Monitor Report", False),
+    (
+        "dcgmi",
+        r"\| Diagnostic {1,40}\| Result |\|? ?Health Monitor Report|\|[ \t]{1,8}NvLink Link Status "
+        r"|\| Overall Health ",
+        False,
+    ),
     ("ibqueryerrors", r'Errors for (?:0x[0-9a-f]{1,16} )?"', False),
     ("perfquery", r"# Port (?:extended )?counters: Lid \d", False),
     ("ip", r"\d{1,4}: [\w.@-]{1,64}: <[A-Z,_-]{2,200}> ", False),
@@ -128,10 +138,27 @@ def split_pasted(text: str) -> list[Piece]:
     for part, lines in _split(unwrap(text, holds_output)):
         content = join_wrapped(_dedent("".join(lines)))
         if content.strip():
-            pieces += _expand_loop(part, content)
+            pieces += [_with_head(piece, pieces) for piece in _expand_loop(part, content)]
         if len(pieces) >= PIECES_LIMIT:
             break
     return pieces[:PIECES_LIMIT]
+
+
+_PCI_HEAD = r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
+_SELECTED = lazy_pattern(rf"-s ?({_PCI_HEAD})")
+_HEADED = lazy_pattern(rf"^[> \t]{{0,40}}{_PCI_HEAD}\b", re.MULTILINE)
+
+
+def _with_head(piece: Piece, before: list[Piece]) -> Piece:
+    """Lines of one PCI function below its own line, which a filter took away: the command states its address, and an
+    output before it may have the line."""
+    selected = _SELECTED.search(" ".join(piece.words)) if piece.words[:1] == ("lspci",) else None
+    if selected is None or not piece.filtered or _HEADED.search(piece.text) or not find_missing_name(piece.text):
+        return piece
+    address = selected[1]
+    lines = (line for other in before for line in other.text.splitlines() if len(line) < LINE_CHARACTERS)
+    head = next((line.strip() for line in lines if line.strip().startswith(f"{address} ")), f"{address} Device: ?")
+    return piece._replace(text=f"{head}\n{textwrap.indent(piece.text, chr(9))}")
 
 
 def read_saved(text: str, tool: str) -> tuple[str, bool]:

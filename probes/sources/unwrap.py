@@ -15,12 +15,17 @@ _ESCAPE = lazy_pattern(
     r"\x1b(?:\[[0-?]{0,40}[ -/]{0,4}[@-~]|\][^\x07\x1b\n]{0,400}(?:\x07|\x1b\\)|[()][0-9A-Za-z]|[=>78cDEHM])"
 )
 _QUOTED = lazy_pattern(r"[ \t]{0,3}(?:> ?){1,8}")
+_HOSTED = lazy_pattern(
+    r"([A-Za-z][\w.-]{0,62}[\w]): (?=[\[\w|{ \t'\"-])"
+)  # as pdsh, ansible and `journalctl -o cat` print
 _NUMBERED = lazy_pattern(r"[ \t]{0,8}([1-9](?!0000:)[0-9]{0,6})(\t|:| ?[|│](?: |$)| |$)")
 _MARKED = lazy_pattern(r"[ \t]{0,8}[0-9]{1,7}(?:\t| ?[|│])|[1-9][0-9]{0,3}:(?=[#$\[\w(][^\n:]{0,120}[#$] ?\w|[$#] \w)")
 _IN_MARGIN = lazy_pattern(r"[ ]{1,6}[0-9]{1,6}(?= |$)")
 _CODE_MARGIN = 4
 _INDENTED = lazy_pattern(r"(?:\A|\n[ \t\r]{0,8}\n) {4}\S")  # the first line of a block of code
 _LOOKED_AT = 60
+_LEAST_HOSTED = 2  # lines with the same name before them
+_HEAD_CHARACTERS = 8 << 10
 _NARROWEST, _WIDEST = 60, 250  # terminals
 _TRIMMED = 8  # blanks that a copy leaves out at the end of a line, and the wrap was in them
 _NAMES = lazy_pattern(r"(?:(?:GPU|NIC|NPU|Phy-ID|mlx5_(?:bond_)?)[0-9]{1,3})+([A-Za-z]{0,40})")
@@ -51,6 +56,7 @@ def unwrap(text: str, holds_output: Callable[[list[str]], bool]) -> str:
     if "\x1b" in text:
         text = _ESCAPE.sub("", text)
     is_indented = _INDENTED.search(text) is not None
+    text = _cut_host(text, holds_output)
     marked = ">" in text or _NUMBERED.match(text.lstrip("\r\n")) or re.search(r"\n[ \t]{0,8}[0-9]", text)
     if not marked and not is_indented:
         return text
@@ -68,6 +74,29 @@ def unwrap(text: str, holds_output: Callable[[list[str]], bool]) -> str:
         bare = _cut_numbers(lines[first:after])
         if holds_output(bare) and (_are_numbers_of_lines(lines[first:after]) or not holds_output(lines[first:after])):
             lines[first:after] = [line if line.endswith(("\n", "\r")) else f"{line}\n" for line in bare]
+    return "".join(lines)
+
+
+def _cut_host(text: str, holds_output: Callable[[list[str]], bool]) -> str:
+    """The text without the host that a parallel shell prints before each line; the same where there are several, or
+    where the lines are an output as they are.
+
+    >>> _cut_host("n7: CA 'mlx5_0'\\nn7: \\tCA type: MT4129\\n", lambda lines: lines[0][0] == "C")
+    "CA 'mlx5_0'\\n\\tCA type: MT4129\\n"
+    """
+    first = next((line for line in text[:_HEAD_CHARACTERS].splitlines() if _HOSTED.match(line)), None)
+    match = _HOSTED.match(first) if first else None
+    if match is None:
+        return text
+    lines = text.splitlines(keepends=True)
+    name = match[0]
+    own = [number for number, line in enumerate(lines) if line.startswith(name)]
+    others = {other[0] for line in lines[:_LOOKED_AT] if (other := _HOSTED.match(line))} - {name}
+    bare = [lines[number].removeprefix(name) for number in own]
+    if len(own) < _LEAST_HOSTED or others or holds_output([lines[number] for number in own]) or not holds_output(bare):
+        return text
+    for number, line in zip(own, bare, strict=True):
+        lines[number] = line
     return "".join(lines)
 
 

@@ -177,3 +177,23 @@ def _lines(text: str) -> list[str]:
         raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
     lines = text.splitlines()
     return [line for line in (lines if text.endswith(("\n", "\r")) else lines[:-1]) if len(line) < _LIMIT_LINE]
+
+
+_NO_DRIVER = (  # rocm_smi.py, rocminfo.cc; npu-smi, whose source is closed: public threads
+    ("amd-no-driver", "amdgpu not found in modules"),
+    ("amd-no-driver", "ROCk module is NOT loaded"),
+    ("npu-no-driver", "dcmi module initialize failed"),
+)
+
+
+def list_missing_drivers(text: str) -> list[ToolReport]:
+    """What a tool prints that finds no driver. Raises ParseError.
+
+    >>> list_missing_drivers("ERROR:root:Driver not initialized (amdgpu not found in modules)")[0].code
+    'amd-no-driver'
+    """
+    for line in text[:_LIMIT_CHARACTERS].splitlines():
+        for code, needle in _NO_DRIVER:
+            if needle in line:
+                return [ToolReport(code, None, line.strip()[:_LIMIT_LINE])]
+    raise ParseError("no sentence of a tool without its driver")

@@ -23,6 +23,7 @@ _DEVICES = lazy_pattern(
     r"aws\.amazon\.com/neuron\S*|rdma/\S+|\S+/(?:sriov|rdma|hca|ib)\S*|vpc\.amazonaws\.com/efa|intel\.com/\S*(?:rdma|sriov)\S*)"
 )
 _COUNT = lazy_pattern(r"\d{1,9}")
+_MACHINE_SECTION = lazy_pattern(r"\"?(?P<name>allocatable|capacity)\"?: ?\{?")  # of YAML and JSON
 _COUNT_LABEL = lazy_pattern(r"(?:\S{0,40}[ \t]+)?nvidia\.com/gpu\.count=(?P<count>\d{1,4})")
 _CONDITION = lazy_pattern(r"(?P<type>\S{2,80})[ \t]+(?P<status>True|False|Unknown)[ \t]+(?P<rest>.{0,600})")
 _OF_DEVICES = lazy_pattern(
@@ -66,6 +67,16 @@ SENTENCES = (  # the first that fits a line
         "Allocate failed due to",
         lazy_pattern(r"unavailable for (?P<wants>[\w./-]{1,60}\. Requested: \d{1,6}, Available: \d{1,6})"),
     ),
+    _Sentence(  # NVIDIA/k8s-device-plugin internal/rm/health.go
+        "kube-xid",
+        "XidCriticalError",
+        lazy_pattern(r"Xid=(?P<xid>\d{1,4}) on Device=(?P<device>[\w-]{1,60})"),
+    ),
+    _Sentence(
+        "kube-marked",
+        "device marked unhealthy",
+        lazy_pattern(r"device marked unhealthy: (?P<device>[\w-]{1,60})"),
+    ),
     _Sentence(
         "kube-endpoint", "could not be found for endpoint", lazy_pattern(r"for endpoint (?P<wants>[\w./-]{1,60})")
     ),
@@ -89,11 +100,14 @@ def list_sentences(text: str) -> list[ToolReport]:
         start = max(line.find(sentence.needle) - 120, 0)
         shown = " ".join(line[start : start + _LIMIT_TEXT].split())
         reports.setdefault((sentence.code, detail), ToolReport(sentence.code, None, shown, detail))
+    for detail in [detail for code, detail in reports if code == "kube-xid"]:
+        reports.pop(("kube-marked", detail[1:]), None)  # the same, without the cause
     return list(reports.values())[:MOST_REPORTS]
 
 
 def list_node_faults(text: str) -> list[ToolReport]:
-    r"""Faults of `kubectl describe node`: devices that are not allocatable, conditions, and events. Raises ParseError.
+    r"""Faults of `kubectl describe node`, and of `kubectl get node -o yaml` or `-o json`: devices that are not
+    allocatable, conditions, and events. Raises ParseError.
 
     >>> node = "Name: n7\nCapacity:\n  nvidia.com/gpu: 8\nAllocatable:\n  nvidia.com/gpu: 7\n"
     >>> [(report.code, report.detail) for report in list_node_faults(node)]
@@ -101,23 +115,29 @@ def list_node_faults(text: str) -> list[ToolReport]:
     """
     sections: dict[str, dict[str, str]] = {}
     reports: list[ToolReport] = []
-    name, nodes, counted = "", 0, None
+    name, nodes, counted, is_machine = "", 0, None, False
     for line in _check(text).splitlines():
         if len(line) > _LIMIT_LINE:
             continue
         label = _COUNT_LABEL.fullmatch(line.strip())
         counted = label["count"] if label else counted
         heading = _SECTION.fullmatch(line)
+        bare = line.strip()
         if heading:
             name = heading["name"]
             nodes += name == "Name"
+        elif section := _MACHINE_SECTION.fullmatch(bare):
+            name = section["name"].capitalize()
+            if name in sections:
+                raise ParseError("several nodes: save the output of each")
+            is_machine = True
         elif name in ("Capacity", "Allocatable"):
-            resource, _, count = line.strip().partition(":")
-            if _DEVICES.fullmatch(resource) and _COUNT.fullmatch(count.strip()):
-                sections.setdefault(name, {})[resource] = count.strip()
+            resource, _, count = (word.strip(' ",') for word in bare.partition(":"))
+            if _DEVICES.fullmatch(resource) and _COUNT.fullmatch(count):
+                sections.setdefault(name, {})[resource] = count
         elif name == "Conditions" and (condition := _CONDITION.fullmatch(line.strip())):
             reports += _read_condition(condition)
-    if not nodes:
+    if not nodes and not is_machine:
         raise ParseError("no name of a node in the output of kubectl describe node")
     if nodes > 1:
         raise ParseError(f"{nodes} nodes: save the output of each")

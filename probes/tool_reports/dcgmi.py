@@ -1,4 +1,4 @@
-"""`dcgmi health -c` and `dcgmi diag`, as tables and as JSON: which GPU does not pass, and why.
+"""`dcgmi health -c` and `dcgmi diag`, as tables and as JSON: which GPU does not pass, and why; `dcgmi nvlink`.
 
 Source: NVIDIA/DCGM, dcgmi/Health.cpp and Diag.cpp, nvvs/include/NvvsJsonStrings.h. Tables break a message at the width
 of their second column; the table of R3 and earlier lists the GPUs of a result, the one of R4 has a line for each.
@@ -24,6 +24,9 @@ _RESULT = lazy_pattern(r"(?P<result>Pass|Fail|Skip|Warn)\b(?: - (?P<about>All|GP
 _OF_GPU = lazy_pattern(r"(?P<kind>GPU|NvSwitch|CPU) ?(?P<number>\d{1,4}): (?P<result>Pass|Fail|Skip|Warn)\b.*")
 _WARNED = lazy_pattern(r"(?:Warning|Error)(?:: GPU ?(?P<number>\d{1,4}))?")
 _GPU_IN_TEXT = lazy_pattern(r"GPU (\d{1,4})\b")
+_SECTION = re.compile(r"^[|+]-{3,8} {1,4}(?:Deployment|Integration|Hardware|Stress) {1,4}-{3,16}\+-", re.MULTILINE)
+_LINKS_OF = lazy_pattern(r"[ \t]{0,16}(?P<kind>gpuId|physicalId|nvSwitchId) (?P<number>\d{1,4}):[ \t]{0,16}")
+_LINK_STATES = lazy_pattern(r"[ \t]{0,40}[UDX_](?: [UDX_]){0,143}[ \t]{0,16}")
 _METADATA = ("DCGM Version", "Driver Version Detected", "GPU Device IDs Detected", "Diagnostic", "Number of")
 
 
@@ -93,7 +96,7 @@ def parse_diag(text: str) -> list[ToolReport]:
     if "test_categories" in text and begin >= 0:
         return _list_failed_tests(_load(text[begin:]))
     reports: list[ToolReport] = []
-    test, seen = "", False
+    test, seen = "", _SECTION.search(text) is not None  # of a table without its head
     failed: list[int] = []  # places in `reports` that a message belongs to
     for label, value in _rows(text):
         seen = seen or label == "Diagnostic"
@@ -117,6 +120,30 @@ def parse_diag(text: str) -> list[ToolReport]:
                 reports[at] = _go_on(reports[at], value, joint)
     if not seen:
         raise ParseError("no heading of a diagnostic in the output of dcgmi diag")
+    return reports[:MOST_REPORTS]
+
+
+def list_links_down(text: str) -> list[ToolReport]:
+    """GPUs and NVSwitches with links that are down, of `dcgmi nvlink --link-status`. Raises ParseError.
+
+    >>> [(report.code, report.subject, report.detail) for report in list_links_down("  gpuId 3:\\n    U U D U _ _\\n")]
+    [('dcgm-link-down', 'NVIDIA 3', (('what', '1 of 4 NVLinks'),))]
+    """
+    _check(text)
+    reports: list[ToolReport] = []
+    name = None
+    for line in text.splitlines():
+        if entity := _LINKS_OF.fullmatch(line[:_LIMIT_LINE]):
+            name = _name("GPU" if entity["kind"].startswith("gpu") else "NvSwitch", entity["number"])
+        elif name and (links := _LINK_STATES.fullmatch(line[:_LIMIT_LINE])):
+            states = links[0].split()
+            down, there = states.count("D"), len(states) - states.count("_")
+            code = "dcgm-link-down" if down < there else "dcgm-links-down"
+            what = (("what", f"{down} of {there} NVLinks"),)
+            reports += [ToolReport(code, name, f"{name}: {links[0].strip()}", what)] if down else []
+            name = None
+    if "gpuId" not in text:
+        raise ParseError("no GPU in the output of dcgmi nvlink")
     return reports[:MOST_REPORTS]
 
 

@@ -10,19 +10,23 @@ from probes.host.commands import (
     CONTAINER_SAVED,
     DCGM_DIAG,
     DCGM_HEALTH,
+    DCGM_LINKS,
+    GPU_LINES,
     HL_SMI_SAVED,
     IB_ERRORS_SAVED,
     IB_LINKS,
     KUBE_NODE,
+    NO_DRIVER_SAVED,
     NPU_INFO,
     NVIDIA_SMI_TABLE,
+    PCI_LINES,
     ROCM_PAGES_SAVED,
     ROCM_RAS_SAVED,
 )
 from probes.host.interface import Absent, Failed, Host, ReadError
 from probes.probe import Reading
 from probes.text import ParseError
-from probes.tool_reports import accelerators, containers, dcgmi
+from probes.tool_reports import accelerators, containers, dcgmi, unnamed
 from probes.tool_reports.facts import ToolFacts, ToolReport
 from probes.tool_reports.port_errors import list_port_errors, list_slow_links
 
@@ -35,10 +39,14 @@ READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolRepor
     (AMD_SMI_SAVED + AMD_HEALTH_SAVED, accelerators.list_amd_errors),
     (DCGM_HEALTH, dcgmi.parse_health),
     (DCGM_DIAG, dcgmi.parse_diag),
+    (DCGM_LINKS, dcgmi.list_links_down),
     (IB_ERRORS_SAVED, list_port_errors),
     (IB_LINKS, list_slow_links),
     (KUBE_NODE, containers.list_node_faults),
     (CONTAINER_SAVED, containers.list_sentences),
+    (NO_DRIVER_SAVED, accelerators.list_missing_drivers),
+    ((PCI_LINES,), unnamed.list_pci_lines),
+    ((GPU_LINES,), unnamed.list_gpu_lines),
 )
 
 

@@ -6,16 +6,11 @@ from collections.abc import Callable
 
 from probes.host.interface import BadSource
 from probes.text import ParseError
-from probes.topology_files import hwloc_xml, nccl_topo, rdma_topo
 from probes.topology_files.preparsed import FactsSource, PreparsedFacts
 
 _LOOK_BYTES = 64 << 10
 _BOM = b"\xef\xbb\xbf"
-_READERS: dict[str, tuple[str, str, Callable[[bytes], PreparsedFacts]]] = {
-    "system": (nccl_topo.NAME, nccl_topo.SAID, nccl_topo.parse),
-    "topology": (hwloc_xml.NAME, hwloc_xml.SAID, hwloc_xml.parse),
-    "[": (rdma_topo.NAME, rdma_topo.SAID, rdma_topo.parse),
-}
+_STARTS = ("system", "topology", "[")
 _RUNS = "graphs"  # NCCL_GRAPH_DUMP_FILE
 
 
@@ -24,13 +19,24 @@ def facts_source(path: str, content: bytes) -> FactsSource | None:
     start = start_of(content)
     if start == _RUNS:
         raise BadSource(f"{path}: is a NCCL graph, which lists rings and trees; the topology is another file")
-    if start not in _READERS:
+    if start not in _STARTS:
         return None
-    kind, title, parse = _READERS[start]
+    kind, title, parse = _select_reader(start)
     try:
         return FactsSource(kind, path, title, parse(content))
     except ParseError as why:
         raise BadSource(f"{path}: is refused as {title}: {why}") from None
+
+
+def _select_reader(start: str) -> tuple[str, str, Callable[[bytes], PreparsedFacts]]:
+    """Kind, title and parser of the format that begins so."""
+    from probes.topology_files import hwloc_xml, nccl_topo, rdma_topo  # lazy: few sources are one of them
+
+    if start == "system":
+        return nccl_topo.NAME, nccl_topo.SAID, nccl_topo.parse
+    if start == "topology":
+        return hwloc_xml.NAME, hwloc_xml.SAID, hwloc_xml.parse
+    return rdma_topo.NAME, rdma_topo.SAID, rdma_topo.parse
 
 
 def start_of(content: bytes) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
+from agent.model.node import Event
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import (
@@ -214,31 +215,38 @@ def gdr_peermem_broken(case: RuleContext) -> Iterator[Result]:
         )
     elif loaded:
         yield Pass("node")
-    elif why := case.probe_failure("modules"):
+    elif (why := case.probe_failure("modules")) and not (case.recorded and why.code == "evidence-absent"):
         yield Unknown("node", why)
     else:
-        stack = case.software.rdma_stack
-        ready = is_dmabuf_ready(case)
-        yield Fail(
-            subject="node",
-            label="node",
-            summary=f"{refused[-1].detail.get('module', 'nvidia_peermem')} was refused by the kernel: it was built for "
-            "another RDMA stack",
-            impact="None: DMA-BUF has all that it needs."
-            if ready
-            else "Traffic between nodes is copied through host memory and is slower.",
-            evidence=(
-                Evidence(what="kernel log", value=refused[-1].text, source=refused[-1].source),
-                Evidence(
-                    what="RDMA stack", value=f"{stack.kind} {stack.version or ''}".strip(), source="/sys/module/ib_core"
-                ),
-            ),
-            severity="info" if ready else "error",
-            remedy="" if ready else _install_missing(check_dmabuf(case, capable_gpus(case))),
-            cause="symbol",
-            situation="by-dmabuf" if ready else "",
-            places=frozenset({"node"}),
-        )
+        yield _fail_refused(case, refused[-1], knows_modules=why is None)
+
+
+def _fail_refused(case: RuleContext, line: Event, knows_modules: bool) -> Fail:
+    """The kernel refused the module; where the list of modules is not in the source, it may be loaded by now."""
+    stack, ready = case.software.rdma_stack, knows_modules and is_dmabuf_ready(case)
+    kind = f"{stack.kind} {stack.version or ''}".strip()
+    slower = "raffic between nodes is copied through host memory and is slower."
+    return Fail(
+        subject="node",
+        label="node",
+        summary=f"{line.detail.get('module', 'nvidia_peermem')} was refused by the kernel: it was built for "
+        "another RDMA stack",
+        impact="None: DMA-BUF has all that it needs."
+        if ready
+        else f"T{slower}"
+        if knows_modules
+        else f"Unless it was loaded later, or NICs reach GPU memory by DMA-BUF: t{slower}",
+        evidence=(
+            Evidence(what="kernel log", value=line.text, source=line.source),
+            *([Evidence(what="RDMA stack", value=kind, source="/sys/module/ib_core")] if knows_modules else ()),
+        ),
+        severity="info" if ready else "error" if knows_modules else "warning",
+        confidence="high" if knows_modules else "medium",
+        remedy="" if ready else _install_missing(check_dmabuf(case, capable_gpus(case))),
+        cause="symbol",
+        situation="by-dmabuf" if ready else "",
+        places=frozenset({"node"}),
+    )
 
 
 @rule("gdr-dmabuf-prereq")

@@ -79,6 +79,17 @@ MEANINGS = {
         "warning", "the IOMMU blocked DMA of this device",
         "Data of that transfer was lost: hangs and wrong data in GPU-to-GPU and GPUDirect transfers.", False,
     ),
+    "amd-power-controller": Meaning(
+        "error", "the GPU's power controller (SMU) no longer answers",
+        "Clocks and temperatures are not controlled, and the next reset of the GPU fails or hangs.", False, "medium",
+    ),
+    "amd-ring-timeout": Meaning(
+        "warning", "work on the GPU did not end in time", "The job on it was ended.", False, "medium", alone=False,
+    ),
+    "amd-page-fault": Meaning(
+        "info", "a program accessed GPU memory that it has not mapped, mostly an error of the program",
+        "That program ends with an error.", False,
+    ),
     "gaudi-heartbeat": Meaning("critical", "its firmware no longer answers (heartbeat)", _NO_GPU, False),
     "switch-versions": Meaning(
         "error", "a program (fabric manager) uses an NVSwitch library of another version than the loaded module",
@@ -100,12 +111,14 @@ MEANINGS = {
     "probe-failed": Meaning(
         "critical", "the NVIDIA driver could not start its GPUs and does not state why", _NO_GPU, alone=False
     ),
+    "amd-block": Meaning("critical", "a part of the AMD GPU did not start", _NO_GPU, alone=False),
     "device-unusable": Meaning("critical", "the driver took the accelerator out of use", _NO_GPU, alone=False),
     "probe-error": Meaning("warning", "its driver failed to start", alone=False),
 }  # fmt: skip
 _ORDER = list(MEANINGS)  # of several sentences about one device the first is the cause
 _ON_PURPOSE = "vfio"
 _UNLESS_GEAR = ("inaccessible", "iommu-fault")  # which every device has, also those that no job uses
+_DRIVERS_OF_JOBS = ("nvidia", "amdgpu", "habanalabs", "neuron", "mlx5_core")
 _MISMATCH = "version mismatch"  # NVML's error 18, and nvidia-smi's sentence
 _NAMES_VERSIONS = ("module-versions", "switch-versions")
 _SHOWN = 6
@@ -156,7 +169,9 @@ def _counts(case: RuleContext, event: Event) -> bool:
     if nic is not None:
         works = bool(nic.rdma_device) or any(port.netdevs for port in nic.ports)
         return not (meaning.of_start and code != "rdma-port" and works) and severity_by_role("error", nic) is not None
-    if function is not None or code in _UNLESS_GEAR or event.detail.get("driver") in ("nouveau", "vfio-pci"):
+    driver = event.detail.get("driver")
+    is_of_jobs = driver in _DRIVERS_OF_JOBS or code not in _UNLESS_GEAR
+    if function is not None or not is_of_jobs or driver in ("nouveau", "vfio-pci"):
         return False
     return bool(address) or not meaning.of_start or not _any_gpu_works(case)
 
@@ -175,7 +190,7 @@ def _is_explained(case: RuleContext, event: Event) -> bool:
     if event.code == "firmware-missing":
         return not any(one.kind == "amd_init" for one in others)
     return any(
-        one.kind in ("gpu_lost", "gpu_init", "amd_init") or (one.kind, one.code) == ("mlx5", "load")
+        one.kind in ("gpu_lost", "gpu_init", "amd_init", "amd_reset") or (one.kind, one.code) == ("mlx5", "load")
         or (one.kind == "driver" and one.code in MEANINGS and _is_before(one, event))
         for one in others
     )  # fmt: skip
@@ -244,6 +259,7 @@ def _describe_details(event: Event) -> str:
         detail.get("command"),
         f"{detail['got']} of {detail['asked']}" if "got" in detail else None,
         detail.get("file"),
+        detail.get("block"),
         f"module {detail['module']}" if "module" in detail else None,
         detail.get("what") if event.code in _NAMES_VERSIONS else None,
         f"error {detail['error']}" if "error" in detail else None,

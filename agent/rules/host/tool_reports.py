@@ -34,6 +34,7 @@ class ToolMeaning(msgspec.Struct, frozen=True):
 
 
 _MAY_FAIL = "Jobs on it can fail or hang: the tool states a fault, and not how far it goes."
+_WHICH = "Which GPU it is, the lines do not state. Jobs on it can meet bad memory."
 _NO_GPU_IN_CONTAINER = "The container does not start, or has no GPU."
 _FEWER = "Pods that ask for all devices of the node are not placed on it."
 MEANINGS = {
@@ -67,6 +68,50 @@ MEANINGS = {
     "dcgm-diag-failure": ToolMeaning("error", "dcgmi diag fails", _MAY_FAIL, "diagnostic"),
     "dcgm-health-failure": ToolMeaning("error", "dcgmi health reports Failure", _MAY_FAIL, "diagnostic"),
     "dcgm-health-warning": ToolMeaning("warning", "dcgmi health reports Warning", _MAY_FAIL, "diagnostic"),
+    "dcgm-link-down": ToolMeaning("error", "dcgmi reports NVLinks that are down", _MAY_FAIL, "diagnostic"),
+    "dcgm-links-down": ToolMeaning(
+        "warning",
+        "dcgmi reports all NVLinks down",
+        "What it means depends on the GPU: a card without an NVLink bridge has none that is up.",
+        "diagnostic",
+        "low",
+    ),
+    "amd-no-driver": ToolMeaning(
+        "error", "the ROCm tools find no loaded amdgpu driver", "No job on this node sees a GPU.", "unloaded"
+    ),
+    "npu-no-driver": ToolMeaning(
+        "error", "npu-smi cannot reach the driver of the NPUs", "No job on this node sees an NPU.", "unloaded"
+    ),
+    "unnamed-remap-failed": ToolMeaning(
+        "error", "nvidia-smi reports that remapping a row of GPU memory failed", _WHICH, "filtered"
+    ),
+    "unnamed-remap-pending": ToolMeaning(
+        "warning", "nvidia-smi reports rows of GPU memory that wait for a reset to be remapped", _WHICH, "filtered"
+    ),
+    "unnamed-fabric": ToolMeaning(
+        "warning",
+        "nvidia-smi reports that a GPU is not registered with its NVLink fabric yet (In Progress)",
+        "CUDA ends with error 802 on it until it is. If it stays so for minutes, the fabric manager does not run.",
+        "filtered",
+        "low",
+    ),
+    "unnamed-acs": ToolMeaning(
+        "info",
+        "lspci shows ACS that redirects requests",
+        "What it means depends on the ports: at one of a PCIe switch, traffic between the GPUs and NICs below it takes "
+        "the way through the root port; at a root port alone it changes little.",
+        "filtered",
+        "low",
+    ),
+    "unnamed-link": ToolMeaning(
+        "info",
+        "lspci shows links below what their device supports",
+        "What it means depends on the device and its slot, and a GPU slows its link when idle.",
+        "filtered",
+        "low",
+    ),
+    "kube-marked": ToolMeaning("error", "the device plugin marked a device unhealthy", _FEWER, "plugin"),
+    "kube-xid": ToolMeaning("error", "the device plugin met an Xid that it takes for critical", _FEWER, "plugin"),
     "kube-no-devices": ToolMeaning(
         "error", "Kubernetes has no GPU of a node that is labelled with GPUs", _FEWER, "plugin"
     ),
@@ -180,6 +225,7 @@ def _describe(event: Event) -> str:
         f"{detail['condition']} {detail['status']}" if "condition" in detail else None,
         detail.get("wants"),
         f"{detail['counted']} by its label" if "counted" in detail else None,
+        f"Xid {detail['xid']} of" if "xid" in detail else None,
         detail.get("device"),
     )
     return " ".join(row for row in rows if row)

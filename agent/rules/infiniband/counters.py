@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from statistics import median
 
 import msgspec
 from msgspec.structs import replace
@@ -31,6 +30,7 @@ from agent.rules.nccl.settings import effective_settings, parse_number
 from agent.rules.node_wide import aggregate_node_wide
 from agent.rules.pages import read_limit
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import find_median
 
 LINK_DOWNED = "link_downed"
 
@@ -247,7 +247,7 @@ def _judge_xmit_wait(case: RuleContext, counters: IbPortCounters, count: Counter
         return NotApplicable(
             place.subject, Reason("nothing-to-compare", detail="fewer than three rails: nothing to compare with")
         )
-    usual_share = median(others)
+    usual_share = find_median(others)
     if (
         scale_count(case, count.total, 1.0) < case.threshold(_TICKS)
         or count.total <= case.threshold(_TIMES) * usual_share

@@ -25,6 +25,7 @@ from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import find_majority, format_ranges, format_share_lost, join_labels
 
 _WHOLE_BOARD = 8  # so many GPUs of one model fill a baseboard: all their links are wired
+_FEW = 1 / 4  # of the links of one GPU: the others show that it is wired
 
 
 @rule("nvlink-inactive")
@@ -61,6 +62,9 @@ def _judge_inactive(case: RuleContext, tally: LinkCounts, group: list[LinkCounts
     if len(group) < 2:
         nothing = Reason("nothing-to-compare", detail="the only GPU of its model: nothing to compare with")
         wired = tally.form is LinkForm.BOARD and not case.virtual_machine
+        if wired and case.recorded and case.bus_unread and 0 < len(tally.inactive) <= _FEW * tally.total:
+            what = f"{len(tally.inactive)} of {tally.total} NVLinks down"  # of one GPU that somebody saved
+            return replace(_fail_inactive(case, tally, "warning", what), confidence="low")
         return Unknown(tally.subject, nothing) if wired else NotApplicable(tally.subject, nothing)
     if tally.form is LinkForm.CARD:
         return _fail_inactive(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 import msgspec
@@ -33,7 +32,7 @@ from agent.rules.devices import device_label, kernel_log_evidence, unreachable_r
 from agent.rules.pages import read_limit
 from agent.rules.pcie.links import fail_by_log, report_log_alone
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
-from agent.rules.wording import count_of
+from agent.rules.wording import count_of, find_median
 
 # Errors a minute and lane by GT/s: a bit error rate of 1e-12 (DCGM, PcieMain.cpp)
 _PER_LANE = {2.5: 0.15, 5.0: 0.30, 8.0: 0.48, 16.0: 0.96, 32.0: 1.92, 64.0: 3.84}
@@ -119,7 +118,7 @@ def errors_allowed(case: RuleContext, function: PciFunction | None, alike: Seque
         return error_budget(function.link if function else None)
     if len(alike) < _LEAST_ALIKE:
         return None
-    return max(error_budget(function.link), _TIMES_ALIKE * statistics.median(alike))
+    return max(error_budget(function.link), _TIMES_ALIKE * find_median(alike))
 
 
 def _too_few_alike(subject: str) -> Unknown:

@@ -27,7 +27,7 @@ from agent.rules.devices import (
 )
 from agent.rules.gates import AMAZON, HABANA
 from agent.rules.node_wide import merge_if_on_all
-from agent.rules.pcie.links import report_log_alone
+from agent.rules.pcie.links import fail_by_log, report_log_alone
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import join_labels
 
@@ -183,14 +183,12 @@ _MODULES = {  # by the maker of GPU rows
     AMAZON: "neuron",
 }
 _PARTITION = "pci-pf-stub"
+_FAILED_START = ("a driver failed to start", "The device cannot be used by jobs.")
 
 
 @rule("pci-driver-missing")
 def pci_driver_missing(case: RuleContext) -> Iterator[Result]:
-    failed = (
-        event for event in case.events if event.kind == "amd_init" or (event.kind, event.code) == ("mlx5", "load")
-    )
-    yield from report_log_alone(case, failed, "a driver failed to start", "The device cannot be used by jobs.")
+    yield from report_log_alone(case, _list_failed_starts(case), *_FAILED_START, "warning")
     faults: list[Fail] = []
     for gpu in sorted(case.topology.gpus, key=lambda function: function.id):
         answer = _judge_driver(case, gpu, find_function(case, gpu), "warning")
@@ -211,6 +209,11 @@ def pci_driver_missing(case: RuleContext) -> Iterator[Result]:
             )
         elif nic.id == nic.pci:
             yield _judge_driver(case, nic, find_function(case, nic), _severity_by_kind(case, nic))
+
+
+def _list_failed_starts(case: RuleContext) -> list[Event]:
+    """What the kernel log has of drivers that did not start."""
+    return [event for event in case.events if event.kind == "amd_init" or (event.kind, event.code) == ("mlx5", "load")]
 
 
 def _severity_of_all(case: RuleContext, faults: list[Fail], fault: Fail) -> str | None:
@@ -237,6 +240,9 @@ def _judge_driver(case: RuleContext, device: Gpu | Nic, function: PciFunction | 
     if isinstance(device, Gpu) and device.driver_state == "open" and not driver:
         return Pass(subject)  # who listed it is its driver; sources differ in age
     if driver is None:
+        lines = [event for event in _list_failed_starts(case) if event.subject == function.id]
+        if lines and case.recorded:
+            return replace(fail_by_log(function.id, device.label, lines, *_FAILED_START), severity="warning")
         return Unknown(subject, Reason("not-known", fact="whether a driver is bound to it"))
     wrong = _WRONG.get(driver) if isinstance(device, Gpu) and is_nvidia(case, device) else None
     if driver and not wrong and not _is_passed_through(driver):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from agent.model.finding import SEVERITIES, Evidence
 from agent.model.node import Event
@@ -180,13 +181,24 @@ def kernel_evidence(case: RuleContext, *places: str) -> tuple[Evidence, ...]:
     return tuple(Evidence(what="kernel log", value=line.text, source=line.source) for line in lines[-2:])
 
 
-def report_log_alone(case: RuleContext, events: Iterable[Event], what: str, impact: str) -> Iterator[Fail]:
+def report_log_alone(
+    case: RuleContext, events: Iterable[Event], what: str, impact: str, severity: str = "info"
+) -> Iterator[Fail]:
     """Devices that only the kernel log names, where the PCI bus was not read."""
     lines: dict[str, list[Event]] = {}
     for event in events if case.bus_unread and not case.virtual_machine else ():
-        if event.subject and event.subject not in case.functions:
+        if event.subject and _is_unjudged(case, event.subject):
             lines.setdefault(event.subject, []).append(event)
-    yield from (fail_by_log(place, place, events, what, impact) for place, events in sorted(lines.items()))
+    for place, rows in sorted(lines.items()):
+        yield replace(fail_by_log(place, place, rows, what, impact), severity=severity)
+
+
+def _is_unjudged(case: RuleContext, address: str) -> bool:
+    """Whether no list has the device; or one that shows a display in it, and not its driver, which tells GPUs from
+    other displays."""
+    function = case.functions.get(address)
+    is_display = function is not None and (function.class_code or "").startswith("0x03")
+    return function is None or (is_display and function.driver is None and address not in case.gpu_by_pci)
 
 
 def fail_by_log(place: str, label: str, lines: Sequence[Event], what: str, impact: str) -> Fail:
@@ -258,4 +270,7 @@ def _severity_of_link(case: RuleContext, function: PciFunction) -> tuple[bool, s
         return True, severity_by_role("error", nic)
     if (function.class_code or "").startswith(CXL_MEMORY):
         return True, "error"  # CXL memory: its bandwidth is the link's
+    in_text = case.recorded and case.probe_failure("pci_sysfs") is not None
+    if in_text and case.bus_unread and function.link and (function.class_code or "0x12").startswith("0x12"):
+        return True, "info"  # somebody saved the link of one device: of an unknown kind, or an unknown accelerator
     return (function.class_code or "").startswith("0x010802"), "warning"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
-from statistics import median
 
 import msgspec
 
@@ -17,7 +16,7 @@ from agent.rules.devices import find_function
 from agent.rules.pages import read_limit
 from agent.rules.peers.parts import PeerPart, list_parts
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, rule
-from agent.rules.wording import count_of
+from agent.rules.wording import count_of, find_median
 
 _LEAST = read_limit("counter-outlier.count")
 _TIMES = read_limit("counter-outlier.times")
@@ -203,7 +202,7 @@ def _is_odd(case: RuleContext, counts: Counts, others: Sequence[Counts], name: s
     if counts.packets is None:
         return True
     packets = [other.packets for other in others if other.packets is not None]
-    if packets and counts.packets > _BUSIER * median(packets):
+    if packets and counts.packets > _BUSIER * find_median(packets):
         return False
     return count * _BILLION >= case.threshold(_LEAST) * counts.packets
 
@@ -218,7 +217,7 @@ def _is_reordered(case: RuleContext) -> bool:
 def _usual_count(others: Sequence[Counts], name: str) -> float | None:
     """The median of its peers; None where too few count it."""
     known = [other.values[name] for other in others if name in other.values]
-    return median(known) if len(known) >= _PEERS else None
+    return find_median(known) if len(known) >= _PEERS else None
 
 
 def _fail(counts: Counts, others: Sequence[Counts], family: str, odd: Sequence[str]) -> Fail:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from statistics import median
 
 import msgspec
 
@@ -30,6 +29,7 @@ from agent.rules.roce.port_counters import (
     watch_interfaces,
 )
 from agent.rules.rule import Fail, Pass, Result, Unknown, rule
+from agent.rules.wording import find_median
 
 # Microseconds of pause: mlx5 by priority and of the whole port, bnxt and Ascend by priority
 _NAMES = ("{way}_prio{p}_pause_duration", "pfc_pri{p}_{way}_duration_us", "{way}_pfc{p}_duration_us")
@@ -88,7 +88,7 @@ def _judge_pause_received(
     place, percent = counters.place, 100 * pause.share
     if percent <= case.threshold(_INFO):
         return Pass(place.subject)
-    usual_share = median(others) if others else pause.share
+    usual_share = find_median(others) if others else pause.share
     sticks_out = pause.share >= _STICKS_OUT * usual_share and percent > case.threshold(_PAUSE_RECEIVED_WARN)
     limit = case.threshold(_PAUSE_RECEIVED_WARN if sticks_out else _INFO)
     among = f"; the other ports {100 * usual_share:.0f}%" if others else ""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from agent.model.nic import Netdev, Nic, Port
 from agent.model.report import Report
+from tests.agent.contradictions.accelerator_outputs import render_module
 
 _STATES = {"ACTIVE": ("Active", 4), "DOWN": ("Down", 1), "INIT": ("Initializing", 2), "ARMED": ("Armed", 3)}
 _PHYSICAL = {"LinkUp": "LINK_UP (5)", "Polling": "POLLING (2)", "Disabled": "DISABLED (3)", "Sleep": "SLEEP (1)"}
@@ -151,6 +152,8 @@ def render_of_interface(netdev: Netdev) -> Iterator[tuple[str, str]]:
     if netdev.counters:
         rows = "".join(f"     {counter}: {value}\n" for counter, value in netdev.counters.items())
         yield f"ethtool_-S_{name}.txt", f"NIC statistics:\n{rows}"
+    if netdev.module:
+        yield f"ethtool_-m_{name}.txt", render_module(netdev.module)
     if netdev.qos:
         yield f"mlnx_qos_-i_{name}.txt", "\n".join([*_mlnx_qos(netdev), ""])
 

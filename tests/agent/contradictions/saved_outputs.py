@@ -6,7 +6,7 @@ import msgspec
 
 from agent.model.node import Event
 from agent.model.report import Report
-from tests.agent.contradictions import gpu_outputs, network_outputs
+from tests.agent.contradictions import accelerator_outputs, gpu_outputs, network_outputs
 from tests.agent.contradictions.pci_outputs import render_lspci
 
 
@@ -28,6 +28,7 @@ def render_outputs(report: Report, interfaces: int | None = None) -> dict[str, s
         "lsmod.txt": _lsmod(report),
         "cat_proc_cmdline.txt": f"{report.node.cmdline}\n" if report.node.cmdline else "",
         "dmesg.txt": _dmesg(report),
+        **accelerator_outputs.render_accelerators(report),
     }
     for netdev in report.topology.netdevs[:interfaces]:
         outputs |= dict(network_outputs.render_of_interface(netdev))

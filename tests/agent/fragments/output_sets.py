@@ -31,7 +31,7 @@ PAGE = ROOT / "docs" / "output-sets.md"
 ROW = "row"  # the machine of the rule's own row in tests/matrix/rules, not a fixture
 _OF_INTERFACE = re.compile(r"(ethtool(?:_-\S+?)?|mlnx_qos_-i)_[^_]+\.txt")
 _INTERFACE = "INTERFACE"
-_BLANK = re.compile(r"_(?=-|link|topo|nvlink|INTERFACE)")  # a file name has "_" for it
+_BLANK = re.compile(r"_(?=-|link|topo|nvlink|info|list|INTERFACE)")  # a file name has "_" for it
 _HEAD = """# Which saved outputs show what
 
 A source seldom holds every output. This page lists for each rule the smallest sets of saved outputs that are enough
@@ -51,8 +51,9 @@ _NONE = """
 ## Rules that no set of these outputs shows
 
 Counters need two samples, some rules an earlier run, a profile, or the setting of a job; others read what only a live
-host, a capture or a sosreport has. Outputs of the tools of Gaudi, Ascend, Neuron and CXL devices and of modules
-(`ethtool -m`) are read too ([sources](sources.md)), and are not among those that are tried here. The rules are: """
+host, a capture or a sosreport has. The table of `hl-smi` shows no port and no error; `neuron-ls` and `npu-smi info
+-t hccs`, `-t sio-info` and `-t topo` are not among the outputs that are tried here; they are read
+([sources](sources.md)). The rules are: """
 
 
 class OutputSet(NamedTuple):
@@ -173,7 +174,8 @@ def needs_outputs_alone(rule: str, name: str) -> bool:
     if name != ROW:
         return True
     context = machine_of(tables()[rule], rows(rule)["fires"])
-    return context.window is None and context.history is None
+    of_npus = context.topology.ascend is not None  # their rows have a window for rules that count
+    return of_npus or (context.window is None and context.history is None)
 
 
 def measure(rule: str) -> list[OutputSet]:

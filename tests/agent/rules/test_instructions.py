@@ -63,10 +63,12 @@ SITUATIONS = {
     "board", "vf-guid", "vf-policy", "vf-physical", "fec-off", "not-needed",
     "gpu-setting", "port-setting", "addresses", "guids", "network", "gpu-link",
     "other-model", "mismatch", "no-gpu", "not-loaded", "not-built", "speed", "mtu", "log",
+    "amd-block", "amd-page-fault", "amd-power-controller", "amd-ring-timeout",
     "failed", "api-mismatch", "bar-missing", "closed-modules", "driver-too-old", "firmware-missing",
     "gsp-firmware-missing", "gsp-not-started", "held", "inaccessible", "iommu-fault", "legacy-gpu", "limits",
     "module-kernel", "module-symbols", "module-unsigned", "module-versions", "no-atomics", "no-interrupt",
-    "access", "device", "diagnostic", "driver", "errors", "fan", "image", "link", "node", "npu", "plugin", "runtime",
+    "access", "device", "diagnostic", "driver", "errors", "fan", "filtered", "image", "link", "node", "npu", "plugin",
+    "runtime", "unloaded",
     "no-mkey", "open-modules", "power-cable", "probe-failed", "rdma-port", "registers-taken", "safe-mode",
     "unsupported-gpu", "all", "imex", "bus", "unlisted", "recovering", "marking", "nccl", "switch", "peers",
 }  # fmt: skip

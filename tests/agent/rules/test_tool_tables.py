@@ -61,6 +61,65 @@ FAULTS = {  # name: text, and its findings of warning or more
     "kubectl": (texts.NODE.format(**{**NODE, "allocatable": "7"}), {"error tool-reports-fault node medium"}),
     "pod": (texts.POD, {"error tool-reports-fault node medium"}),
     "docker": (texts.DOCKER, {"error tool-reports-fault node medium"}),
+    "kubectl get node": (texts.NODE_YAML.format(left=7), {"error tool-reports-fault node medium"}),
+    "device plugin": (f"the pod logs:\n```\n{texts.PLUGIN_LOG}```\n", {
+        "error tool-reports-fault node medium",
+    }),
+    "dcgmi nvlink": (texts.LINK_STATES.format(states="U D U U _ _"), {"error tool-reports-fault GPU1 medium"}),
+    "dcgmi nvlink, all": (texts.LINK_STATES.format(states="D D D D _ _"), {"warning tool-reports-fault GPU1 low"}),
+    "dcgmi diag without its head": (
+        "+-----  Integration  -------+-----------------------------------------+\n"
+        "| PCIe                      | Fail - GPU: 2                           |\n"
+        "| Warning                   | GPU 2 NvLink link 3 is currently down   |\n",
+        {"error tool-reports-fault GPU2 medium"},
+    ),
+    "dcgmi health without its head": (
+        "| Overall Health            | Failure                                 |\n"
+        "| -> 4                      | Failure                                 |\n"
+        "|    -> NVLINK system       | Failure                                 |\n",
+        {"error tool-reports-fault GPU4 medium"},
+    ),
+    "remapped rows": ("    Remapped Rows\n        Uncorrectable Error : 4\n        Pending : Yes\n", {
+        "warning tool-reports-fault node medium",
+    }),
+    "a failed remapping": (
+        "$ nvidia-smi -q | grep -A5 Remapped\n    Remapped Rows\n        Pending : No\n"
+        "        Remapping Failure Occurred : Yes\n",
+        {"error tool-reports-fault node medium"},
+    ),
+    "the fabric of some GPU": ("$ nvidia-smi -q | grep -A2 Fabric\n    Fabric\n        State : In Progress\n", {
+        "warning tool-reports-fault node low",
+    }),
+    "nvidia-smi -q of one GPU": (
+        "$ nvidia-smi -q -d ROW_REMAPPER -i 3\n\n==============NVSMI LOG==============\n\n"
+        "Attached GPUs                             : 8\nGPU 00000000:5D:00.0\n    Remapped Rows\n"
+        "        Correctable Error                 : 0\n        Uncorrectable Error               : 8\n"
+        "        Pending                           : No\n        Remapping Failure Occurred        : Yes\n",
+        {"error gpu-remap-failed GPU0 high"},
+    ),
+    "rocm-smi without a driver": (
+        "$ rocm-smi\nERROR:root:Driver not initialized (amdgpu not found in modules)\n",
+        {"error tool-reports-fault node medium"},
+    ),
+    "npu-smi without a driver": (
+        "dcmi module initialize failed. ret is -8005\n", {"error tool-reports-fault node medium"},
+    ),
+    "a log from pdsh": (
+        "n7: [142.445220] mlx5_core 0000:61:00.0: wait_func:1132:(pid 1): CREATE_DCT(0x710) timeout. Will cause a leak "
+        "of a command resource\nn7: [142.445224] mlx5_core 0000:61:00.0: wait_func:1132:(pid 2): CREATE_DCT(0x710) "
+        "timeout. Will cause a leak of a command resource\n",
+        {"warning nic-firmware-dead NIC 0000:61:00.0 medium"},
+    ),
+    "one NVLink of one GPU": (
+        "$ nvidia-smi nvlink --status\nGPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-aaaaaaaa-1111)\n"
+        + "".join(f"\t Link {n}: {'<inactive>' if n == 3 else '25 GB/s'}\n" for n in range(12)),
+        {"warning nvlink-inactive GPU0 low"},
+    ),
+    "a GPU that did not start": (
+        "$ sudo dmesg | grep amdgpu\n[    8.839735] amdgpu 0000:c3:00.0: amdgpu: Fatal error during GPU init\n"
+        "$ lspci | grep MI\nc3:00.0 Display controller: Advanced Micro Devices, Inc. [AMD/ATI] MI210 (rev 02)\n",
+        {"warning pci-driver-missing 0000:c3:00.0 medium"},
+    ),
     "lspci | grep": (f"$ lspci | grep -i nvidia\n{LSPCI}{LSPCI.replace('17', '3d').replace('a1', 'ff')}", {
         "critical pcie-device-gone GPU1 high",
     }),
@@ -83,6 +142,21 @@ HEALTHY = {
     "perfquery": texts.PERFQUERY.format(symbols=3),
     "kubectl": texts.NODE.format(**NODE),
     "pod": texts.POD_WAITS,
+    "kubectl get node": texts.NODE_YAML.format(left=8),
+    "dcgmi nvlink": texts.LINK_STATES.format(states="U U U U _ _"),
+    "lspci | grep ACSCtl": (
+        "\t\tACSCtl: SrcValid+ TransBlk- ReqRedir+ CmpltRedir+ UpstreamFwd+ EgressCtrl- DirectTrans-\n"
+        "\t\tACSCtl: SrcValid- TransBlk- ReqRedir- CmpltRedir- UpstreamFwd- EgressCtrl- DirectTrans-\n"
+    ),
+    "LnkSta alone": "\t\tLnkSta:\tSpeed 5GT/s (downgraded), Width x1 (downgraded)\n\t\t\tTrErr- Train-\n",
+    "two bridged GPUs": (
+        "GPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tNV4\t0-47\t\tN/A\nGPU1\tNV4\t X \t0-47\t\tN/A\n"
+    ),
+    "ibdev2netdev | column": "mlx5_0  port  1  ==>  ibp26s0  (Down)  # rail 0\nmlx5_1  port  1  ==>  eno1  (Up)\n",
+    "lspci -s | grep": (
+        "$ sudo lspci -s 3b:00.0 -vv | grep -E 'LnkCap:|LnkSta:'\n"
+        "\t\tLnkCap: Port #0, Speed 32GT/s, Width x16, ASPM L1\n\t\tLnkSta: Speed 32GT/s, Width x16\n"
+    ),
     "lspci | grep": f"$ lspci | grep -i nvidia\n{LSPCI}",
     "lspci | grep LnkSta": f'$ lspci -vv | grep -E "LnkSta|^[0-9]"\n{LSPCI}\t\tLnkSta:\tSpeed 32GT/s, Width x16\n',
 }
@@ -102,6 +176,18 @@ def test_a_healthy_table_gives_no_warning(name: str, tmp_path: Path) -> None:
 
     assert [] == warnings_of(report)
     assert "critical" != report.summary.verdict
+
+
+@pytest.mark.parametrize("head", ["3b:00.0 3D controller: NVIDIA Corporation GH100 [H100 PCIe] (rev a1)\n", ""])
+def test_lines_that_a_filter_left_are_of_the_address_of_the_command(head: str, tmp_path: Path) -> None:
+    text = (
+        f"$ lspci | grep 3b:00\n{head}$ sudo lspci -s 3b:00.0 -vv | grep -E 'LnkCap:|LnkSta:'\n"
+        "\t\tLnkCap: Port #0, Speed 32GT/s, Width x16, ASPM L1\n\t\tLnkSta: Speed 32GT/s, Width x8 (downgraded)\n"
+    )
+    (finding,) = scan_text(tmp_path, text, "issue.txt").findings
+
+    expected = ("pcie-width-downgraded", "pci:0000:3b:00.0", "warning" if head else "info")
+    assert expected == (finding.rule, finding.subject, finding.severity)
 
 
 @pytest.mark.parametrize("name", [name for name in FAULTS if name != "ulimit -l"])
@@ -138,7 +224,7 @@ def test_a_filtered_list_concludes_nothing_from_what_is_absent(tmp_path: Path) -
 
 
 def test_lines_that_state_no_device_are_refused_with_a_reason(tmp_path: Path) -> None:
-    lines = f"{LSPCI}$ lspci -vvv | grep ACSCtl\n\t\tACSCtl:\tSrcValid+ TransBlk- ReqRedir+ CmpltRedir+\n"
+    lines = f"{LSPCI}$ lspci -vvv | grep ACSCtl\n\t\tACSCtl:\tSrcValid+ TransBlk- ReqRedir- CmpltRedir-\n"
     (file,) = (file for file in scan_text(tmp_path, lines, "issue.txt").source.files if file.read_as is None)
 
     assert "do not state their device" in (file.reason or "")

@@ -156,6 +156,8 @@ def corpus_outputs() -> Iterator[Output]:
             command = f"lspci{numbers}{' -vvv' if 'Capabilities' in text else ''}"
         elif argv == SERVICE_LOG and "systemd[1]: " in text:
             command = "journalctl -u nvidia-fabricmanager"
+        elif path.name.startswith("env-check") or "|" in argv:  # several outputs; lines that a filter left
+            continue
         elif argv and argv != SERVICE_LOG and "." not in argv[0]:  # else a file, which no command prints
             command = " ".join(argv)
         else:

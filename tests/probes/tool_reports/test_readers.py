@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -19,6 +20,7 @@ from tests.probes.tool_reports import tool_texts as texts
 
 Reader = Callable[[str], Sequence[ToolReport]]
 NODE = texts.NODE.format(**texts.NODE_WORDS)
+NODE_JSON = {"status": {"allocatable": {"nvidia.com/gpu": "0"}, "capacity": {"nvidia.com/gpu": "16"}}}
 
 
 def node(**words: str) -> str:
@@ -33,6 +35,13 @@ def node(**words: str) -> str:
         (accelerators.list_npu_states, texts.NPU.format(state="Critical"), [("npu-critical", "0000:83:00.0")]),
         (accelerators.list_npu_states, texts.NPU.format(state="UNKNOWN"), [("npu-unknown", "0000:83:00.0")]),
         (accelerators.list_npu_states, texts.NPU.format(state="OK"), []),
+        (dcgmi.list_links_down, texts.LINK_STATES.format(states="U U D U _ _"), [("dcgm-link-down", "NVIDIA 1")]),
+        (dcgmi.list_links_down, texts.LINK_STATES.format(states="D D D D _ _"), [("dcgm-links-down", "NVIDIA 1")]),
+        (dcgmi.list_links_down, texts.LINK_STATES.format(states="U U X U _ _"), []),
+        (containers.list_node_faults, texts.NODE_YAML.format(left=7), [("kube-unhealthy", None)]),
+        (containers.list_node_faults, texts.NODE_YAML.format(left=8), []),
+        (containers.list_node_faults, json.dumps(NODE_JSON, indent=2), [("kube-unhealthy", None)]),
+        (containers.list_sentences, texts.PLUGIN_LOG, [("kube-xid", None), ("kube-marked", None)]),
         (accelerators.list_gaudi_errors, texts.HL.format(count=3), [("gaudi-events", "0000:22:00.0")]),
         (accelerators.list_gaudi_errors, texts.HL.format(count=0), []),
         (accelerators.list_ras_errors, texts.RAS.format(count=5), [("amd-uncorrectable", "AMD 1")]),

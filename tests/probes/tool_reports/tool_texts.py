@@ -332,3 +332,34 @@ Data Counters for 0xfc6a1c0300b2f340 "MF0;leaf3:MQM9700/U1"
    GUID 0xfc6a1c0300b2f340 port 1: [PortXmitData == 34223420 (130.552MB)] [PortRcvData == 112331230 (428.509MB)]
 ## Summary: 1 nodes checked, 0 bad nodes found
 """
+
+LINK_STATES = """\
++----------------------+
+|  NvLink Link Status  |
++----------------------+
+GPUs:
+    gpuId 0:
+        U U U U _ _
+    gpuId 1:
+        {states}
+NvSwitches:
+    No NvSwitches found.
+
+Key: Up=U, Down=D, Disabled=X, Not Supported=_
+"""
+NODE_YAML = """\
+apiVersion: v1
+kind: Node
+status:
+  allocatable:
+    cpu: "96"
+    nvidia.com/gpu: "{left}"
+  capacity:
+    cpu: "96"
+    nvidia.com/gpu: "8"
+"""
+PLUGIN_LOG = """\
+2026/03/02 19:09:42 XidCriticalError: Xid=74 on Device=GPU-1f0e, the device will go unhealthy.
+2026/03/02 19:09:42 'nvidia.com/gpu' device marked unhealthy: GPU-1f0e
+2026/03/02 19:11:00 'nvidia.com/gpu' device marked unhealthy: GPU-77aa
+"""

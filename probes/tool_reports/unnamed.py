@@ -1,0 +1,66 @@
+"""Lines of long outputs that a filter left without the device that they are about: what they state is read all the
+same (`lspci -vvv | grep ACSCtl`, `nvidia-smi -q | grep -A4 "Remapped Rows"`).
+"""
+
+from __future__ import annotations
+
+import re
+
+from probes.text import ParseError, lazy_pattern
+from probes.tool_reports.facts import ToolReport
+
+_LIMIT_CHARACTERS = 4 << 20
+_LIMIT_TEXT = 200
+_ACS = lazy_pattern(r"^[ \t]*ACSCtl:[^\n]{0,120}\bReqRedir([+-])", re.MULTILINE)
+_LINK = lazy_pattern(r"^[ \t]*LnkSta:([^\n]{0,200})$", re.MULTILINE)
+_SMI = (
+    ("unnamed-remap-failed", lazy_pattern(r"^[ \t]*Remapping Failure Occurred[ \t]*: Yes\b", re.MULTILINE)),
+    (
+        "unnamed-remap-pending",
+        lazy_pattern(r"^[ \t]*Remapped Rows[ \t]*$(?:\n[^\n]{0,120}){0,4}?\n[ \t]*Pending[ \t]*: Yes\b", re.MULTILINE),
+    ),
+    ("unnamed-fabric", lazy_pattern(r"^[ \t]*Fabric[ \t]*\n[ \t]*State[ \t]*: In Progress\b", re.MULTILINE)),
+)
+
+
+def list_pci_lines(text: str) -> list[ToolReport]:
+    """Functions whose ACS redirects requests, and links below what their device supports. Raises ParseError.
+
+    >>> line = "ACSCtl: SrcValid+ TransBlk- ReqRedir{} CmpltRedir-\\n"
+    >>> [(report.code, report.detail) for report in list_pci_lines(line.format("+") + line.format("-"))]
+    [('unnamed-acs', (('what', '1 of 2 functions'),))]
+    """
+    signs = _ACS.findall(_check(text))
+    links = _LINK.findall(text)
+    slow = [link for link in links if "(downgraded)" in link]
+    reports = []
+    if "+" in signs:
+        reports.append(_report("unnamed-acs", f"{signs.count('+')} of {len(signs)} functions", "ACSCtl: ReqRedir+"))
+    if slow:
+        reports.append(_report("unnamed-link", f"{len(slow)} of {len(links)} links", f"LnkSta:{slow[0]}"))
+    if not signs and not links:
+        raise ParseError("no line of ACSCtl or LnkSta")
+    return reports
+
+
+def list_gpu_lines(text: str) -> list[ToolReport]:
+    """What lines of `nvidia-smi -q` state of the memory and the fabric of some GPU. Raises ParseError.
+
+    >>> rows = "Remapped Rows\\n  Uncorrectable Error : 4\\n  Pending : Yes\\n"
+    >>> [report.code for report in list_gpu_lines(rows)]
+    ['unnamed-remap-pending']
+    """
+    matches = [(code, match) for code, pattern in _SMI if (match := pattern.search(_check(text)))]
+    if not matches:
+        raise ParseError("no state of a GPU that is a fault")
+    return [ToolReport(code, None, " ".join(match[0].split())[:_LIMIT_TEXT]) for code, match in matches]
+
+
+def _report(code: str, what: str, text: str) -> ToolReport:
+    return ToolReport(code, None, text.strip()[:_LIMIT_TEXT], (("what", what),))
+
+
+def _check(text: str) -> str:
+    if len(text) > _LIMIT_CHARACTERS:
+        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
+    return text
