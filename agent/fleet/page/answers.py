@@ -168,7 +168,7 @@ def _make_finding_item(group: wrong.FindingGroup, numbers: Numbers) -> PageItem:
     names = [share.hardware_class for share in group.classes]
     nodes = numbers.having(group.rule, group.severity, names) if group.of_class else numbers.folded(group.hosts)
     more = [("on", ", ".join(group.labels))] if group.labels else []
-    more += [("cost", describe_cost(group).removeprefix("costs "))] if group.cost_percent is not None else []
+    more += [("cost", describe_cost(group))] if group.cost_percent is not None else []
     more += [("share", "; ".join(_share(share, numbers) for share in group.classes[:4]))]
     more += [("fix", group.remedy)] if group.remedy else []
     words = group.summary or group.rule

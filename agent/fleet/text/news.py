@@ -20,7 +20,7 @@ TITLES = {
     "back": "Back",
     "worse": "Worse",
     "flapping": "Flapping",
-    "silent": "No report any more",
+    "silent": "Stopped reporting",
     "gone": "Gone",
     "reporting": "Reporting again",
 }
@@ -65,7 +65,7 @@ def _since(items: list[NewsItem]) -> str:
 
 
 def _head(answer: News) -> str:
-    parts = [f"since {answer.since}: {count(len(answer.alarming), 'thing')} new"]
+    parts = [f"since {answer.since}: {number(len(answer.alarming))} new"]
     parts.append(f"{number(len(answer.items) - len(answer.alarming))} gone or back to normal")
     parts.append(f"{count(answer.open, 'finding')} open")
     if answer.silenced:

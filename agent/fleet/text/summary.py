@@ -54,7 +54,8 @@ def describe_lost_gpus(answer: FleetSummary) -> str:
     more = len(answer.lost_gpus) - len(named)
     rest = f" and {number(more)} more" if more > 0 else ""
     who = "1 node reports" if len(answer.lost_gpus) == 1 else f"{number(len(answer.lost_gpus))} nodes report"
-    return f"not ok: {who} nothing wrong and had more GPUs within the last week: {', '.join(named)}{rest}"
+    counted = ", ".join(sorted({lost.state for lost in answer.lost_gpus}))
+    return f"counted as {counted}: {who} nothing wrong and had more GPUs within the last week: {', '.join(named)}{rest}"
 
 
 def _wrap_spans(spans: Sequence[Span], width: int) -> list[Line]:

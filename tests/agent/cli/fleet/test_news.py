@@ -71,7 +71,7 @@ def test_news_is_exit_1(dataset: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert 1 == run(["fleet", "news", "--since", "1h"])
     output = capsys.readouterr().out
     assert "WARNING a: n1 on GPU0" in output
-    assert "2 things new" in output
+    assert "2 new" in output
 
 
 def test_nothing_new_is_exit_0(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
