@@ -99,7 +99,8 @@ def _summarize(nodes: Sequence[NodeFacts], repairs: Sequence[Repair]) -> list[st
     count = "1 fault between nodes costs" if len(between) == 1 else f"{len(between)} faults between nodes cost"
     return [
         f"{count} {lost:.3g}% of the inter-node bandwidth of {sum(gpus.values())} GPUs, summed over "
-        f"single nodes; a job on all of these nodes loses {first.percent:.0f}%. First: {first.rule} on {first.host} ({first.device})."
+        f"single nodes; a job on all of these nodes loses {first.percent:.0f}%. Repair first: "
+        f"{first.rule} on {first.host} ({first.device})."
     ]
 
 
