@@ -139,7 +139,7 @@ def answer_job(paths: list[str], options: JobOptions) -> JobAnswer:
     if not any(file.read_as for file in evidence.files):
         reasons = describe_unread(reader)
         hint = "give the output of the job: NCCL_DEBUG=INFO shows the most"
-        raise CliError(f"nothing of a job in it{f' ({reasons})' if reasons else ''}", hint)
+        raise CliError(f"no data of a job in it{f' ({reasons})' if reasons else ''}", hint)
     joined = join_reports(conclusion, reports)
     answer = write_answer(conclusion, datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"))
     answer = add_other_jobs(answer, conclusions, runs, chosen)

@@ -12,7 +12,7 @@ from agent.outputs.text.lines import BLANK, Line, make_heading, wrap_paragraph
 
 _STATES = {
     "no_driver": "no driver is bound",
-    "vfio": "it is given to a guest (vfio)",
+    "vfio": "it is passed to a guest (vfio)",
     "no_rdma_device": "it has no RDMA device",
     "other_namespace": "its interface is in another network namespace",
     "present": "a driver is bound",
@@ -87,7 +87,7 @@ def page(answer: Outliers, width: int = 80) -> list[Line]:
             lines += wrap_item(mixture(group), width)
     if answer.too_few:
         alone = ", ".join(f"{name} ({number(nodes)})" for name, nodes in answer.too_few.items())
-        text = f"Too few nodes to have anything usual: {alone}"
+        text = f"Too few nodes for a majority: {alone}"
         lines += [BLANK, *wrap_paragraph(text, width, "  ", "dim", first="")]
     return lines
 

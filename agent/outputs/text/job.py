@@ -117,7 +117,7 @@ def _sections(answer: JobAnswer) -> Iterator[tuple[str, list[str]]]:
     if reports:
         yield "Reports", [*reports, *([f"and {more} more"] if more else [])]
     unread = [
-        f"{file.name}: {file.reason or 'nothing of a job in it'}"
+        f"{file.name}: {file.reason or 'no data of a job in it'}"
         for file in answer.source.files
         if file.reason or not file.read_as
     ]

@@ -16,8 +16,8 @@ from agent.rules.wording import find_majority, join_labels
 _FIRMWARE, _CAPACITY = "firmware", "capacity"
 _FILES = {_FIRMWARE: "firmware_version", _CAPACITY: "ram/size"}
 _IMPACT = {
-    _FIRMWARE: "What one firmware has repaired, the other may still have.",
-    _CAPACITY: "A region over several expanders uses of each as much as the smallest has.",
+    _FIRMWARE: "A fault that one firmware version fixes may remain in the other.",
+    _CAPACITY: "A region over several expanders uses only the smallest capacity of each.",
 }
 
 

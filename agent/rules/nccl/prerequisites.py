@@ -164,7 +164,7 @@ def gdr_devnodes_missing(case: RuleContext) -> Iterator[Result]:
         return
     nodes = case.software.device_nodes
     if nodes is None:
-        yield Unknown("node", case.probe_failure("limits") or Reason("not-shown", detail="/dev is not to be seen here"))
+        yield Unknown("node", case.probe_failure("limits") or Reason("not-shown", detail="/dev is not visible here"))
         return
     rails = sorted({rail.name for rail in rdma_rails(case)})
     verbs = [node for node in nodes if node.startswith("infiniband/uverbs")]
@@ -269,7 +269,7 @@ def gdr_gdrcopy_missing(case: RuleContext) -> Iterator[Result]:
     if not case.topology.gpus or not (users or settings):
         yield from report_unused(case, "GDRCopy")
     elif nodes is None:
-        yield Unknown("node", case.probe_failure("limits") or Reason("not-shown", detail="/dev is not to be seen here"))
+        yield Unknown("node", case.probe_failure("limits") or Reason("not-shown", detail="/dev is not visible here"))
     elif "gdrdrv" in nodes:
         yield Pass("node")
     else:

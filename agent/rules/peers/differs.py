@@ -30,9 +30,9 @@ _IMPACTS = {
     "gpu": "A job on all GPUs runs at the pace of the slowest one, and no setting of the job explains this difference.",
     "network": "Traffic over this path is handled differently from that of its peers: collectives run at the pace of "
     "the slowest path.",
-    "numa": "What runs on this socket has less memory, or fewer memory channels.",
+    "numa": "Processes on this socket have less memory, or fewer memory channels.",
 }
-_CHOICE = "None by itself: the values follow an order, so they look chosen."
+_CHOICE = "None by itself: the values follow an order, so they look intended."
 _NOTE = "None by itself: a suspect where this part behaves differently from its peers."
 
 

@@ -18,7 +18,7 @@ from agent.rules.wording import format_ranges
 
 CONVENTION = 3  # the priority that NVIDIA, Broadcom and Cumulus use where nobody chose another
 COLLAPSE = (
-    "RoCE repeats whole windows: throughput collapses above about 1% loss, and a lost last packet waits 4.3 s in NCCL."
+    "RoCE resends whole windows: throughput collapses above about 1% loss, and a lost last packet waits 4.3 s in NCCL."
 )
 _DSCP_OF_CONVENTION = 26
 _SHOWN = 32  # rows of evidence of one finding about many ports
