@@ -45,7 +45,7 @@ def page(answer: Findings, width: int = 80, detail: bool = False) -> list[Line]:
     return lines
 
 
-_MORE = "Parts and steps: fleet findings RULE, or NODES"
+_MORE = "Parts and steps: fabricscope fleet findings RULE (or NODES)"
 
 
 def _table(groups: Sequence[FindingGroup], width: int) -> list[Line]:

@@ -99,11 +99,11 @@ def sentence(outlier: Outlier) -> str:
         f"{hosts(outlier.hosts, outlier.nodes)}: {_has(outlier)}{by}{_describe_place(outlier)}; {_usually(outlier)}"
     ]
     if outlier.also:
-        parts.append(f"with it: {'; '.join(outlier.also)}")
+        parts.append(f"With it: {'; '.join(outlier.also)}")
     if outlier.common:
-        parts.append(f"in common: {'; '.join(outlier.common)}")
+        parts.append(f"In common: {'; '.join(outlier.common)}")
     if outlier.stale:
-        parts.append(f"no recent report from {hosts(outlier.stale, outlier.nodes)}")
+        parts.append(f"No recent report from {hosts(outlier.stale, outlier.nodes)}")
     return ". ".join(parts)
 
 

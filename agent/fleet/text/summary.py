@@ -118,8 +118,8 @@ def describe_coverage(answer: FleetSummary) -> str:
     if answer.stale == answer.nodes:
         return "nothing: every node is stale"
     whole = sum(not coverage.unknown and not coverage.missing for coverage in answer.coverage)
-    text = f"{number(whole)} of {count(len(answer.coverage), 'rule')} judged on every node that has what they are for"
-    return text + (", stale ones left out" if answer.stale else "")
+    text = f"{number(whole)} of {count(len(answer.coverage), 'rule')} judged on every node that they apply to"
+    return text + (" (without stale nodes)" if answer.stale else "")
 
 
 def _coverage(answer: FleetSummary, width: int) -> list[Line]:

@@ -39,7 +39,7 @@ def render_recommendation(answer: Recommendation, width: int, everything: bool =
         for repair in answer.repairs[:_MOST_REPAIRS]:
             cost = describe_loss(repair.percent, repair.collective, repair.nodes)
             place = f"{repair.host}  {repair.device}" if repair.host else repair.device
-            lines.append(make_line((f"  {place}  {repair.rule}", "error"), f": {cost}"))
+            lines += [make_line((f"  {place}  {repair.rule}", "error")), *wrap_paragraph(cost, width, indent="    ")]
             if repair.until:
                 lines += wrap_paragraph(f"until repaired: {repair.until}", width, indent="    ")
         more = len(answer.repairs) - _MOST_REPAIRS
@@ -154,9 +154,12 @@ def _choice(row: Prediction) -> str:
 
 
 def _bound_lines(rows: Sequence[Prediction], width: int) -> Iterator[Line]:
-    notes = dict.fromkeys(row.note for row in rows if row.note)
-    for note in notes:
-        yield from wrap_paragraph(note, width, indent="    ", first="  - ")
+    notes: dict[str, dict[str, None]] = {}
+    for row in rows:
+        if row.note:
+            notes.setdefault(row.note, {})[_NAMES.get(row.collective, row.collective)] = None
+    for note, names in notes.items():
+        yield from wrap_paragraph(f"{', '.join(names)}: {note}", width, indent="    ", first="  - ")
     worst = _worst_loss(rows)
     if worst is not None:
         bound, have, healthy = worst

@@ -310,4 +310,4 @@ def test_stale_nodes_are_marked_where_they_are_named(tmp_path):
     assert [item.stale for item in (*later, now)] == ["", "", ""]
     assert (kernel.hosts, kernel.stale) == ("n[1,9]", "n1")
     assert sentences(a)[0].endswith("; no recent report from n1")
-    assert sentence(kernel).endswith(". no recent report from n1")
+    assert sentence(kernel).endswith(". No recent report from n1")
