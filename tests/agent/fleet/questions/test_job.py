@@ -97,7 +97,7 @@ def test_findings_of_a_fleet_have_their_cost(tmp_path: Path, capsys: pytest.Capt
     text = " ".join(capsys.readouterr().out.split())
     assert "of the inter-node bandwidth of 64 GPUs" in text
     assert 0 == run([*row, "pcie-width-downgraded"])
-    assert "costs 50% of all-reduce of jobs on several nodes" in " ".join(capsys.readouterr().out.split())
+    assert "50% of all-reduce bandwidth lost in every job on" in " ".join(capsys.readouterr().out.split())
     assert 0 == run(["fleet", "html", "--dataset", dataset, "--output", str(tmp_path / "page.html")])
     assert "of the inter-node bandwidth of 64 GPUs" in (tmp_path / "page.html").read_text()
     assert 0 == run([*row, "--where", "nodes=gpu1", "--format", "json"])
