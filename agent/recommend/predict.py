@@ -276,11 +276,9 @@ def _known_by(node: NodeFacts, wires: _Wires, reached: Reached) -> str:
 def _note(request: Request, reached: Reached) -> str | None:
     notes = []
     if request.nodes > 16 or (request.nodes >= 4 and request.size < LARGE):
-        notes.append("an upper limit: a production cluster of such nodes reached half to a ninth of it (public percentiles)")
+        notes.append("an upper limit: a production cluster of such nodes reached half to a ninth (public percentiles)")
     if reached.contradicted:
-        notes.append(
-            "public tables of such networks differ, by versions and settings of NCCL and its plugin"
-        )
+        notes.append("public tables of such networks differ, by versions and settings of NCCL and its plugin")
     return "; ".join(notes) or None
 
 
