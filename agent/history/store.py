@@ -110,7 +110,7 @@ def load_state(path: str) -> HostState | None:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise StateError(f"{path}: damaged: {error}", replace=True) from error
     if schema.startswith(f"{_SCHEMA_FAMILY}/"):
-        raise StateError(f"{path}: {schema[:40]} is of another version, this one reads {STATE}; it is left alone")
+        raise StateError(f"{path}: {schema[:40]} is of another version, this one reads {STATE}; left unchanged")
     raise StateError(f"{path}: not a state file of fabricscope; left unchanged")
 
 
