@@ -141,7 +141,7 @@ class _SceneBuilder:
         known = self.nodes.get(-1 if node is None else node)
         words = [f"CPUs {known.cpus}"] if known and known.cpus else []
         words += [f"{known.memory_mib / 1024:.0f} GiB"] if known and known.memory_mib else []
-        return ("unknown NUMA node" if node is None else f"NUMA {node}", tuple(words))
+        return ("NUMA node unknown" if node is None else f"NUMA {node}", tuple(words))
 
     def _bus(self, bus: str, tops: list[PciFunction]) -> list[Box]:
         """A root bus of several devices is a box of its own: they meet there."""

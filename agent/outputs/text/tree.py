@@ -134,7 +134,7 @@ def _add_branches(rows: list[TreeRow], indent: str, closed: bool = True) -> list
 
 def _node_line(node: int | None, known: NumaNode | None) -> Line:
     if node is None:
-        return make_line(("unknown NUMA node", "bold"))
+        return make_line(("NUMA node unknown", "bold"))
     parts = [f"cpus {known.cpus}"] if known and known.cpus else []
     parts += [f"{known.memory_mib / 1024:.0f} GiB"] if known and known.memory_mib else []
     spans: list[Span | str] = [(f"NUMA {node}", "bold"), *(f"  {part}" for part in parts)]

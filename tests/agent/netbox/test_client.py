@@ -177,7 +177,10 @@ def test_a_version_is_read_and_an_old_one_is_refused(server: Server) -> None:
     ("trick", "said"),
     [
         (Reply(301, None, {"Location": "http://127.0.0.1:1/"}), "redirects to another address"),
-        (Reply(200, "<html>a login page</html>"), "is not a NetBox: no JSON in its response, but 25 bytes that begin '<html>a login page"),
+        (
+            Reply(200, "<html>a login page</html>"),
+            "is not a NetBox: no JSON in its response, but 25 bytes that begin '<html>a login page",
+        ),
         (Reply(200, ""), "is not a NetBox: no JSON in its response, but 0 bytes$"),
         (Reply(200, "\n\x1b[31m"), r"is not a NetBox: no JSON in its response, but 6 bytes that begin '[^\n\x1b]*'$"),
         (Reply(200, {"count": 1, "results": ["?"], "next": None}), "an unexpected response"),
