@@ -17,7 +17,7 @@ from agent.fleet.page.locations import find_domains, find_racks
 from agent.fleet.page.scene import STATES, CodedColumn, Nodes
 from agent.fleet.page.versions import FACTS, format_lines, read_judged
 from agent.fleet.questions.options import Options, find_reference_time, read_dataset_time
-from agent.fleet.questions.summary import LOST, list_lost_gpus
+from agent.fleet.questions.summary import LOST, describe_lost, list_lost_gpus
 
 Hosts = Mapping[str, Sequence[Any]]  # columns of the table `host`
 
@@ -85,7 +85,11 @@ def read_dataset(tables: Tables, wish: PageOptions, find_wiring: Callable[[], Wi
         verdicts=[verdict or "unknown" for verdict in hosts["verdict"]],
         stale=[_is_stale(at, now, wish.stale_after_seconds) for at in received],
         classes=classes,
-        lost_gpus={at: lost_gpus[name].state for at, name in enumerate(names) if name in lost_gpus},
+        lost_gpus={
+            at: (lost_gpus[name].state, describe_lost(lost_gpus[name]))
+            for at, name in enumerate(names)
+            if name in lost_gpus
+        },
         places=_list_places(names, hosts, shapes, wires, wish),
         metrics=_list_metrics(tables, names, received, shapes, classes, newest),
         facts=[

@@ -154,6 +154,11 @@ def list_lost_gpus(lost: Pending, newest: datetime, cut: datetime | None = None)
     ]
 
 
+def describe_lost(lost: LostGpus) -> str:
+    """In place of a finding."""
+    return f"had {lost.before} GPUs, now {lost.now}"
+
+
 def format_stamp(moment: datetime) -> str:
     """RFC 3339 of a UTC time that has no zone."""
     return moment.isoformat(timespec="seconds") + "Z"
@@ -275,7 +280,7 @@ def _list_worst(bad: Pending, cut: datetime, lost_gpus: Iterable[LostGpus]) -> l
             error=0,
             warning=0,
             stale=lost.stale,
-            findings=[f"had {lost.before} GPUs, now {lost.now}"],
+            findings=[describe_lost(lost)],
         )
         for lost in lost_gpus
         if lost.state in SEVERITIES

@@ -178,6 +178,7 @@ def test_a_node_that_lost_a_gpu_is_not_only_ok(tmp_path):
     assert [f"Counted as error: {words}."] == scene.notes
     assert {"error": 2, "ok": 1} == answer.verdicts == Counter(list_looks(scene.nodes))
     assert [("n3", []), ("n1", ["had 3 GPUs, now 2"])] == [(worst.node, worst.findings) for worst in answer.worst]
+    assert {0: ("error", "had 3 GPUs, now 2")} == scene.nodes.lost_gpus
     assert "had 3 GPUs before 2026-01-15T09:00:00Z" == scene.nodes.lines[scene.nodes.line_codes[0]][0]
 
 
