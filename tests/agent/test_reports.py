@@ -358,3 +358,12 @@ def test_pairs_that_have_no_room_make_no_finding() -> None:
     assert len(whole.topology.paths) - 28 == len(report.topology.paths)
     assert whole.findings == evaluate_report(report, Configuration()).findings
     assert reports._without_gpu_pairs(report) is report
+
+
+def test_a_page_is_no_damaged_report(tmp_path: Path) -> None:
+    """The JSON of the same scan is what is meant."""
+    page = tmp_path / "r.html"
+    page.write_bytes(b"\n<!DOCTYPE html>\n<html><title>h - fabricscope</title>")
+
+    with pytest.raises(ReportError, match=r"r\.html: a page, not a report: use the JSON"):
+        read_report(str(page))

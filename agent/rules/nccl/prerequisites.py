@@ -304,7 +304,7 @@ def gdr_gds_not_ready(case: RuleContext) -> Iterator[Result]:
         yield Unknown("node", Reason("undecided", detail="PyTorch has libcufile mapped, whether it is used or not"))
     elif case.software.driver.open is not False and _kernel_version(case) >= _P2PDMA:
         yield Unknown(
-            "node", Reason("undecided", detail="nvidia_fs is not loaded; P2PDMA of this kernel may stand in for it")
+            "node", Reason("undecided", detail="nvidia_fs is not loaded; P2PDMA of this kernel may replace it")
         )
     else:
         yield Fail(

@@ -59,7 +59,7 @@ def unmanaged_reason(case: RuleContext) -> Result | None:
         )
     if not any(gpu.driver_state in ("open", "not_open", "error", "unknown") for gpu in case.topology.gpus):
         return NotApplicable(
-            "node", Reason("no-such-device", detail="no GPU has an NVIDIA driver here: nothing is to be managed")
+            "node", Reason("no-such-device", detail="no GPU has an NVIDIA driver here: no fabric to manage")
         )
     return None
 
