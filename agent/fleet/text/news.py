@@ -113,7 +113,7 @@ def repeat_page(answer: Repeats, width: int = 80) -> list[Line]:
     )
     lines = wrap_paragraph(first, width, "  ", first="")
     if not answer.offenders:
-        lines.append(make_line(("no repeat offenders", "ok")))
+        lines.append(make_line(("no part with repeated findings", "ok")))
     for offender in answer.offenders:
         lines += [BLANK, *wrap_paragraph(_title(offender), width, "  ", STYLES.get(offender.severity, ""), first="")]
         rules = ", ".join(f"{rule} ({times})" for rule, times in offender.rules)

@@ -127,7 +127,7 @@ def _sections(answer: JobAnswer) -> Iterator[tuple[str, list[str]]]:
         if file.reason or not file.read_as
     ]
     if unread:
-        yield "Not read, or not as a whole", unread[:_MOST_ROWS]
+        yield "Not read, or only in part", unread[:_MOST_ROWS]
     if answer.cannot_tell:
         yield (
             "What these files do not show",

@@ -146,7 +146,7 @@ def test_repeat(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert head.startswith("serial,part,label,hosts,severity,episodes,open")
     assert "n1" in row
     assert 0 == run(["fleet", "repeat", "--times", "3"])
-    assert "no repeat offenders" in capsys.readouterr().out
+    assert "no part with repeated findings" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
