@@ -15,7 +15,7 @@ MOST_CAUSES = 3
 _MOST_LINES = 4
 _MOST_ROWS = 8
 _FAULTS = {
-    "rank": "this rank", "peer": "its peer", "wire": "the wire", "fabric": "the fabric", "hardware": "the hardware",
+    "rank": "this rank", "peer": "its peer", "wire": "the link", "fabric": "the fabric", "hardware": "the hardware",
     "software": "the software", "setting": "a setting", "unknown": "not known",
 }  # fmt: skip
 _ENDED = {"well": "normally"}
