@@ -154,4 +154,6 @@ def test_a_program_that_a_service_cannot_reach_is_refused(tmp_path: Path, real_c
     )  # fmt: skip
 
     assert (2, "", False) == (done.returncode, done.stdout, (tmp_path / "root").exists())
-    assert re.fullmatch(r"error: \S+ (is below|is not readable for) .*: install fabricscope below /opt .*\n", done.stderr)
+    assert re.fullmatch(
+        r"error: \S+ (is below|is not readable for) .*: install fabricscope below /opt .*\n", done.stderr
+    )
