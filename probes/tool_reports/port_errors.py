@@ -99,9 +99,9 @@ def list_port_errors(text: str) -> list[ToolReport]:
 def list_slow_links(text: str) -> list[ToolReport]:
     """Active links of `iblinkinfo` narrower or slower than both ends support ("Could be"). Raises ParseError."""
     fabric = parse(text[:_LIMIT_CHARACTERS], "iblinkinfo")
+    if not fabric.links:
+        raise ParseError("no link in the output of iblinkinfo")
     active = [link for link in fabric.links if link.state == "Active" and link.b is not None]
-    if not active:
-        raise ParseError("no active link in the output of iblinkinfo")
     reports = []
     for link in active:
         lanes = (link.could_width or 0) > (link.width or 0)

@@ -112,7 +112,7 @@ def test_a_saved_ibstat_of_a_fabric_is_read(fabric: Fabric, record_row: RecordRo
     assert [] == above_info(whole)
     assert ["ib-no-sm"] == [rule for rule, _, _ in above_info(without)]
     ran = {run["name"]: run["status"] for run in faulty["probes"] if run["status"] != "absent"}
-    assert {"rdma_tools": "ok", "ib_fabric": "ok"} == ran
+    assert {"rdma_tools": "ok", "ib_fabric": "ok", "tool_reports": "ok"} == ran
     assert ["leaf1", "leaf1", None] == [port["neighbor"] and port["neighbor"]["name"] for port in ports]
     kernel = "; ".join(line.strip() for line in pulled.splitlines() if "tate:" in line)
     record_row("ibsim: no subnet manager, opensm, a pulled cable", kernel, without["findings"][0]["summary"])

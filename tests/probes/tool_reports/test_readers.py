@@ -181,3 +181,9 @@ def test_a_last_line_that_may_be_cut_is_no_count() -> None:
 def test_any_text_is_read_or_refused(read: Reader, text: str) -> None:
     with contextlib.suppress(ParseError):
         read(text)
+
+
+def test_links_that_are_all_down_are_an_answer_of_iblinkinfo() -> None:
+    line = '      0x0000000000100001      1    1[  ] ==(                Down/ Polling)==>             [  ] "" ( )\n'
+
+    assert list_slow_links(f"CA: node1 mlx5_0:\n{line}") == []
