@@ -72,9 +72,7 @@ def page(answer: Outliers, width: int = 80) -> list[Line]:
     """The whole answer."""
     compared = f"{count(answer.compared_nodes, 'node')} of {count(len(answer.classes), 'hardware class')} compared"
     many = count(len(answer.outliers), "outlier") if answer.outliers else "no outliers"
-    first = (
-        f"{compared}: {many}" if answer.compared_nodes else "no node has enough others of its class to compare with"
-    )
+    first = f"{compared}: {many}" if answer.compared_nodes else "no node has enough others of its class to compare with"
     lines = wrap_paragraph(first, width, "  ", first="")
     for name, outliers in groupby(answer.outliers, lambda outlier: outlier.hardware_class):
         lines += [BLANK, *_class(name, answer.classes.get(name), width)]
