@@ -82,6 +82,8 @@ def read_report(path: str) -> Report:
     try:
         head = msgspec.json.decode(data, type=_Head)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if data.lstrip()[:15].lower() == b"<!doctype html>":
+            raise ReportError(f"{path}: a page, not a report: use the JSON of the same scan (report.json)") from error
         raise ReportError(f"{path}: not a report: {_with_line(str(error), data)}") from error
     if head.schema != SCHEMA:
         problem = f"its schema is {head.schema!r:.60}" if head.schema else "it has no schema field"

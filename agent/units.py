@@ -62,7 +62,7 @@ def render_units(requested: list[str], program: str, unpacks: bool = False) -> l
     """The units of these parts, starting `program` (a command line); `unpacks`: it is a zipapp. Raises UnitsError."""
     if not _UNQUOTED.fullmatch(program) or not program.startswith("/"):
         raise UnitsError(
-            f"{program!r} cannot stand in ExecStart: a full path without quotes, %, $ or the like is needed"
+            f"{program!r} is not allowed in ExecStart: a full path without quotes, %, $ or the like is needed"
         )
     known = list_parts()
     for part in requested:
@@ -145,6 +145,6 @@ def why_unreachable(path: str) -> str | None:
             mode = os.stat(path_to_check).st_mode
             need = stat.S_IXOTH if stat.S_ISDIR(mode) else stat.S_IROTH
             if not mode & need:
-                return f"{path_to_check} is closed to other users, and the service is one (DynamicUser)"
+                return f"{path_to_check} is not readable for other users, such as that of the service (DynamicUser)"
             path_to_check = os.path.dirname(path_to_check)
     return None

@@ -35,7 +35,7 @@ from probes.probe import Probe, Reading, Skipped
 _AMD = (("0x1002", "0x03"), ("0x1002", "0x12"))
 _NEURON = (("0x1d0f", "0x12"), ("0x1d0f", "0x0880"))
 _NPUS = (("0x19e5", "0x1200"),)
-FABRIC_NEVER_ASKED = "a live fabric is never asked: its tools send packets to every switch; saved outputs are read"
+FABRIC_NEVER_ASKED = "a live fabric is never queried: the tools send packets to every switch; saved outputs are read"
 
 
 def probes() -> tuple[Probe, ...]:

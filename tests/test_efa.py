@@ -91,7 +91,7 @@ def test_a_healthy_instance_is_ok(product: str, rails: int, paths: dict[str, int
     assert (product, "exact") == (report.platform.profile, report.platform.confidence)
     assert {"rail": rails} == Counter(nic.role for nic in report.topology.nics if nic.driver == "efa")
     assert paths == Counter(path.kind for path in report.topology.paths)
-    assert {("unknown", ("efa has a way to GPU memory of its own, through libfabric: it is not judged",))} == {
+    assert {("unknown", ("efa has its own path to GPU memory, through libfabric: not judged",))} == {
         (row.verdict, tuple(row.causes)) for row in report.gpudirect
     }
 

@@ -86,6 +86,8 @@ def test_every_word_can_be_found() -> None:
         "the driver says so", "it tells nothing", "is not believed", "nobody looked", "counted anew", "mend it",
         "knows of it", "lacks a driver", "mlx5 reckons", "not as their like", "a scan so often", "it stands at 3",
         "a line a node", "what is there twice", "one step graver", "50 % less",
+        "stands for this one", "nothing is to be done", "a total proves nothing", "ends without a word", "that errs so",
+        "for want of a driver", "one step less", "which of both", "set otherwise",
     )  # fmt: skip
 
     assert len(WORDS) == len(examples)

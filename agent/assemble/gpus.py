@@ -165,7 +165,7 @@ class _GpuBuilder:
             return "vfio", None
         vendor = row.vendor or "0x10de"
         if vendor != "0x10de" and vendor not in self.driver.answered:
-            return "unknown", "no source here speaks for this vendor's driver"
+            return "unknown", "no source here covers this vendor's driver"
         if vendor in _DRIVERS and row.driver not in (None, _DRIVERS[vendor]):
             return "no_driver", f"bound to {row.driver}"
         if vendor not in self.driver.answered:

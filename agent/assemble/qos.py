@@ -28,7 +28,7 @@ class QosLookup:
         lldp_facts: lldp.LldpFacts | None = facts.get("lldp")
         outcome = facts.outcomes.get("dcb")
         self._known = {(row.name, row.pci): row for row in dcb.interfaces} if dcb else None
-        self._reason = (outcome.reason if outcome else None) or "DCB was not asked for"
+        self._reason = (outcome.reason if outcome else None) or "DCB was not read"
         self._neighbors: dict[str, list[lldp.LldpNeighbor]] = {}
         for neighbor in lldp_facts.neighbors if lldp_facts else ():
             self._neighbors.setdefault(neighbor.interface, []).append(neighbor)

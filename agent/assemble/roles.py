@@ -223,7 +223,7 @@ def _decide_excluded(nics: Sequence[Nic]) -> dict[str, Decision]:
 
 def _too_slow(candidate: Candidate) -> Decision:
     """Line 3."""
-    rate = f"{candidate.gbit_s:g} Gb/s" if candidate.gbit_s is not None else "its host link carries little"
+    rate = f"{candidate.gbit_s:g} Gb/s" if candidate.gbit_s is not None else "its host link is slow"
     return "management", [f"{rate}: too slow for a rail"]
 
 

@@ -121,7 +121,7 @@ def scan(
 ) -> None:
     """Scan a host and print its report.
 
-    Exit 0 once the report is written, whatever it found.
+    Exit 0 once the report is written, with or without findings.
     """
     from agent.cli.scan import scan_host
 
@@ -273,8 +273,8 @@ def explain(
 ) -> None:
     """Explain a rule.
 
-    What it checks, why it matters and how to confirm; with --all its whole page. Of a prefix or family the list of its
-    rules. With --report the findings of that rule or part, with what to do about that very part.
+    What it checks, why it matters and how to confirm; --all prints the whole page. For a prefix or family: its rules.
+    With --report: the findings of that rule or part, and how to fix that part.
     """
     from agent.cli.reference import print_findings, print_rule
 

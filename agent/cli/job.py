@@ -138,7 +138,7 @@ def answer_job(paths: list[str], options: JobOptions) -> JobAnswer:
             conclusion = conclusions[chosen] = Conclusion(evidence)
     if not any(file.read_as for file in evidence.files):
         hint = "give the output of the job: NCCL_DEBUG=INFO shows the most"
-        raise CliError(f"nothing of a job in it ({describe_unread(reader)})", hint)
+        raise CliError(f"no data of a job in it ({describe_unread(reader)})", hint)
     joined = join_reports(conclusion, reports)
     answer = write_answer(conclusion, datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"))
     answer = add_other_jobs(answer, conclusions, runs, chosen)

@@ -43,7 +43,9 @@ Timeout = Annotated[
     float,
     typer.Option(metavar="SECONDS", help="Time limit of one request.", min=0.1, max=3600, callback=opt.reject_nan),
 ]
-Create = Annotated[bool, typer.Option("--create", help="Create missing devices: --site, --role, --device-type.")]
+Create = Annotated[
+    bool, typer.Option("--create", help="Create missing devices; needs --site, --role and --device-type.")
+]
 Site = Annotated[str | None, _option("SLUG", "Look for devices in this site only; --create makes them there.")]
 Role = Annotated[str | None, _option("SLUG", "With --create: the role of new devices.")]
 DeviceType = Annotated[str | None, _option("SLUG", "With --create: their type, or MANUFACTURER/SLUG.")]

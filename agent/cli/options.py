@@ -120,7 +120,7 @@ Timeout = Annotated[
     float | None,
     typer.Option(
         metavar="SECONDS",
-        help=f"{TIME_LIMIT} 30, and the seconds of --interval.",
+        help=f"{TIME_LIMIT} Default: 30, plus --interval.",
         show_default=False,
         min=0.1,
         callback=reject_nan,

@@ -107,7 +107,7 @@ def shorten_page(rule: Rule) -> str:
     kept = [section for section in sections if section.partition("\n")[0] in _SHORT or _is_one_way(section)]
     left = [section.partition("\n")[0].lower() for section in sections if section not in kept]
     more = f"\n\nWith --all also: {', '.join(left)}." if left else ""
-    more += " With --report FILE: what to do about the very part." if "how to fix" in left else ""
+    more += " With --report FILE: how to fix the part at hand." if "how to fix" in left else ""
     return "\n## ".join([first, *(section.rstrip() + "\n" for section in kept)]).rstrip() + more
 
 

@@ -159,7 +159,7 @@ def _build_evaluator(request: ReportRequest, signals: WatchSignals, reporter: _W
             opened = open_source(None, request.root)
         except BadSource as error:
             raise CliError(str(error)) from error
-        assert not isinstance(opened, FactsSource), "a live host is asked"
+        assert not isinstance(opened, FactsSource), "a live host is read"
         return opened
 
     configuration = request.configuration()
@@ -174,7 +174,7 @@ def _build_evaluator(request: ReportRequest, signals: WatchSignals, reporter: _W
     )
     why = getattr(host(), "other_kernel", None)
     if why:
-        raise CliError(f"--root: the kernel that runs here is listened to, and {why.removeprefix('not asked: ')}")
+        raise CliError(f"--root: the running kernel's events are used, and {why.removeprefix('not asked: ')}")
     return Evaluator(host, plan, _history_of(request, reporter), reporter.earlier(), signals)
 
 

@@ -168,7 +168,7 @@ def _numbers(inside: str, word: str) -> list[str]:
         first, last, step = matched.groups()
         low, high = int(first), int(last or first)
         if high < low or step == "0" or (last and len(last) < len(first)):
-            raise BadHostlist(f"{part.strip()} is no rising range in {_short(word)}")
+            raise BadHostlist(f"{part.strip()} is not a rising range in {_short(word)}")
         if (high - low) // int(step or 1) >= LIMIT:
             raise BadHostlist(f"more than {LIMIT} hosts: {_short(word)}")
         numbers += [str(number).zfill(len(first)) for number in range(low, high + 1, int(step or 1))]

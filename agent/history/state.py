@@ -26,7 +26,7 @@ LINK_DOWN_LIMIT = 64  # of one link, the newest
 INVENTORY_LIMIT = 4096  # things of an inventory
 LIVE_SOURCES = ("live", "rooted")  # sources that are a host as it is now, never an older one
 
-FIRST_RUN = "the first run that is remembered: the next one has something to compare with"
+FIRST_RUN = "first run with this state: the next run is compared with it"
 OLDER_EVIDENCE = "the last run saw this host at the time of this evidence, or later"
 
 

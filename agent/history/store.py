@@ -46,7 +46,7 @@ def apply_state_file(directory: str, report: Report, warn: Warn, keep: bool = Tr
     """
     name = _state_file_name(report)
     if name is None:
-        return _without_history(report, "nothing identifies this host: it is not remembered", warn)
+        return _without_history(report, "nothing identifies this host: no state is kept", warn)
     path = os.path.join(directory, name)
     try:
         if keep:
@@ -54,7 +54,7 @@ def apply_state_file(directory: str, report: Report, warn: Warn, keep: bool = Tr
                 os.mkdir(directory, 0o700)
         with _lock(directory) as writable:
             if keep and not writable:
-                warn(f"this run is not remembered: {directory} cannot be written")
+                warn(f"the state of this run is not kept: {directory} cannot be written")
             return _compare_and_save(path, report, warn, keep and writable, accept)
     except (OSError, StateError) as error:
         text = f"{directory}: {error.strerror}" if isinstance(error, OSError) else str(error)
@@ -84,7 +84,7 @@ def _compare_and_save(path: str, report: Report, warn: Warn, keep: bool, accept:
             save_state(path, update_state(state, report))
         except (OSError, StateError) as error:
             text = error.strerror if isinstance(error, OSError) else error
-            warn(f"this run is not remembered: {path}: {text}")
+            warn(f"the state of this run is not kept: {path}: {text}")
     return result
 
 
@@ -110,8 +110,8 @@ def load_state(path: str) -> HostState | None:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise StateError(f"{path}: damaged: {error}", replace=True) from error
     if schema.startswith(f"{_SCHEMA_FAMILY}/"):
-        raise StateError(f"{path}: {schema[:40]} is of another version, this one reads {STATE}; it is left alone")
-    raise StateError(f"{path}: no state of ours; it is left alone")
+        raise StateError(f"{path}: {schema[:40]} is of another version, this one reads {STATE}; left unchanged")
+    raise StateError(f"{path}: not a state file of fabricscope; left unchanged")
 
 
 def save_state(path: str, state: HostState) -> None:

@@ -177,7 +177,7 @@ def _find_lost(evidence: Evidence, candidates: list[PossibleCause]) -> list[Poss
     silent = [rank for rank in known if rank not in affected and rank not in own]
     suspects = [rank for rank in silent if ranks.host(rank) in named] or silent
     if suspects and len(affected) * 2 >= len(known) and len(suspects) <= max(8, len(known) // 8):
-        text = "ended without a word; the others lost their connections to it"
+        text = "ended without a message; the others lost their connections to it"
         lost = suspect_ranks(evidence, "rank-silent", "silent", suspects, text, "medium")
         lost.next = [
             f"the kernel log of {name_hosts(list(lost.hosts))} at that time: out of memory, Xids, segfaults",

@@ -49,13 +49,13 @@ def _check_url(text: str) -> str:
         if url.port == 0 or not url.hostname:
             raise ValueError
     except ValueError as error:
-        raise NetBoxError("--url: no address is written so") from error
+        raise NetBoxError("--url: not a valid address") from error
     if "@" in url.netloc:
         raise NetBoxError(
-            f"--url: no name or password in the address, where everybody sees them: --token-file or {TOKEN}"
+            f"--url: a user name or password in the address is visible to others: use --token-file or {TOKEN}"
         )
     if url.query or url.fragment:
-        raise NetBoxError("--url: '?' and '#' have no meaning in the address")
+        raise NetBoxError("--url: '?' and '#' are not allowed in the address")
     if url.scheme == "http" and not _is_loopback(url.hostname or ""):
         raise NetBoxError("--url: a token is not sent without TLS; the address has to begin with https://")
     path = url.path.rstrip("/").removesuffix("/api")
@@ -85,7 +85,7 @@ def _read_token(path: str) -> str:
     except OSError as error:
         raise NetBoxError(f"{path}: {error.strerror}") from error
     if stat.S_ISREG(mode) and mode & 0o007:
-        raise NetBoxError(f"{path}: everybody on this host can read this token: chmod o= {path}")
+        raise NetBoxError(f"{path}: all users of this host can read this token: chmod o= {path}")
     return _parse_token(data, path)
 
 

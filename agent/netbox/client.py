@@ -58,7 +58,7 @@ class NetBox:
             version = str(self._api.version)
         match = re.match(r"(\d+)\.(\d+)", version)
         if match is None:
-            raise NetBoxError(f"{self.url} answers, and is no NetBox: no version in its answer")
+            raise NetBoxError(f"{self.url} is not a NetBox: no version in its response")
         if (int(match[1]), int(match[2])) < MINIMUM_VERSION:
             minimum = ".".join(map(str, MINIMUM_VERSION))
             raise NetBoxError(f"{self.url} is NetBox {clean_line(version, 20)}; {minimum} or later is needed")
@@ -112,10 +112,10 @@ class NetBox:
             raise self._error_of_reply(error.req, method, kind, sent) from error
         except (pynetbox.ContentError, requests.exceptions.InvalidJSONError) as error:
             reply = error.req if isinstance(error, pynetbox.ContentError) else error.response
-            raise NetBoxError(f"{self.url} answers, and is no NetBox: no JSON{_describe_start(reply)}") from error
+            raise NetBoxError(f"{self.url} is not a NetBox: no JSON in its response{_describe_start(reply)}") from error
         except requests.TooManyRedirects as error:
             raise NetBoxError(
-                f"{self.url} sends us elsewhere: give the address itself (redirects are not followed)"
+                f"{self.url} redirects to another address: use that address (redirects are not followed)"
             ) from error
         except requests.exceptions.SSLError as error:
             raise NetBoxError(
@@ -130,7 +130,7 @@ class NetBox:
                 raise OutcomeUnknown(f"{self.url}: {_innermost_reason(error)}") from error
             raise NetBoxError(f"{self.url}: {_innermost_reason(error)}") from error
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-            raise NetBoxError(f"{self.url}: an answer that is not as NetBox documents it") from error
+            raise NetBoxError(f"{self.url}: an unexpected response") from error
 
     def _error_of_reply(self, reply: requests.Response, method: str, kind: str, sent: int) -> Exception:
         """What a refusal means."""
@@ -140,7 +140,7 @@ class NetBox:
             if reply.status_code in (401, 403):
                 return NetBoxError(f"{self.url} does not let this token read{f' {kind}s' if kind else ''}: {text}")
             if not kind:
-                return NetBoxError(f"{self.url} answers, and is no NetBox: {text}")
+                return NetBoxError(f"{self.url} is not a NetBox: {text}")
             return NetBoxError(f"{self.url}: {what}: {text}")
         if reply.status_code in (401, 403):
             return RequestForbidden(text)

@@ -158,7 +158,7 @@ def _maker(shared: SharedState, name: str) -> int | ObjectRef:
 
 
 def _tag() -> NetBoxChange:
-    body = {"name": TAG, "slug": TAG, "color": "4caf50", "description": "Made by fabricscope, and kept by it"}
+    body = {"name": TAG, "slug": TAG, "color": "4caf50", "description": "Created and maintained by fabricscope"}
     return NetBoxChange("tag", "create", "tag", "", TAG, body)
 
 

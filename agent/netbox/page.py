@@ -137,7 +137,7 @@ def summary(plan: SyncPlan, applied: ApplyResult | None = None) -> str:
     else:
         parts = [f"{_count(len(applied.done), 'change')} made" if applied.done else "nothing changed"]
         parts += [f"{len(applied.failed)} refused"] if applied.failed else []
-    parts += [f"{_count(conflicts, 'conflict')} for a person to settle"] if conflicts else []
+    parts += [f"{_count(conflicts, 'conflict')} to resolve by hand"] if conflicts else []
     parts += [f"{_count(problems, 'report')} without a device"] if problems else []
     return f"{_count(devices, 'report')}: {', '.join(parts)}"
 

@@ -46,9 +46,14 @@ def describe_cost(finding: Finding) -> str:
     cost = finding.cost
     if cost is None:
         return ""
-    where = "inside the node" if cost.nodes == 1 else f"in every job on {cost.nodes} nodes with this one"
-    name = cost.collective.replace("_", "-")
-    return f"{cost.percent:.0f}% of {name} bandwidth ({cost.gbyte_s:.0f} GB/s) lost {where}"
+    return describe_loss(cost.percent, cost.collective, cost.nodes, cost.gbyte_s)
+
+
+def describe_loss(percent: float, collective: str, nodes: int, gbyte_s: float | None = None) -> str:
+    """The bandwidth that jobs lose: of one wording in `scan`, `recommend` and the fleet."""
+    where = "inside the node" if nodes == 1 else f"in every job on {nodes} nodes with this one"
+    figure = f" ({gbyte_s:.0f} GB/s)" if gbyte_s is not None else ""
+    return f"{percent:.0f}% of {collective.replace('_', '-')} bandwidth{figure} lost {where}"
 
 
 def _make_block(findings: list[Finding], names: DisplayNames) -> FindingBlock:

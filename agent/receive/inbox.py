@@ -114,10 +114,7 @@ class Inbox:
         if not client.may_send(host):
             return Answer(HTTPStatus.FORBIDDEN, f"{client.label} may not send reports of {host!r:.80}", host)
         if not is_plain(host):
-            reason = (
-                "a node's name has a letter that no list of hosts could hold: expected letters, digits and .:+-_, "
-                "not - at its start"
-            )
+            reason = "invalid node name: expected letters, digits and .:+-_, not - at its start"
             return Answer(HTTPStatus.BAD_REQUEST, reason, host)
         try:
             with self._lock:

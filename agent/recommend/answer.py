@@ -96,10 +96,11 @@ def _summarize(nodes: Sequence[NodeFacts], repairs: Sequence[Repair]) -> list[st
         worst[repair.host or ""] = max(repair.percent, worst.get(repair.host or "", 0.0))
     lost = sum(percent * gpus.get(host, 0) for host, percent in worst.items()) / max(1, sum(gpus.values()))
     first = between[0]
-    count = "This fault takes" if len(between) == 1 else f"All {len(between)} faults of links between nodes take"
+    count = "1 fault between nodes costs" if len(between) == 1 else f"{len(between)} faults between nodes cost"
     return [
-        f"{count} {lost:.3g}% of the inter-node bandwidth of {sum(gpus.values())} GPUs, each node taken by itself; "
-        f"a job on all of these nodes loses {first.percent:.0f}%. First: {first.rule} on {first.host} ({first.device})."
+        f"{count} {lost:.3g}% of the inter-node bandwidth of {sum(gpus.values())} GPUs, summed over "
+        f"single nodes; a job on all of these nodes loses {first.percent:.0f}%. Repair first: "
+        f"{first.rule} on {first.host} ({first.device})."
     ]
 
 

@@ -227,7 +227,7 @@ def _predict_pairs(nodes: Sequence[NodeFacts], request: Request, case: str, rank
         request, case, ranks,
         busbw_gbyte_s=_round(busbw), algbw_gbyte_s=_round(busbw / bus_factor(request.collective, ranks)),
         range_gbyte_s=(_round(busbw * 0.6), _round(busbw * 1.2)), bound=bound, known_by="assumed",
-        note="NCCL has no bandwidth model for it: 60% to 120% of this figure, the spread of published results",
+        note="NCCL has no bandwidth model; 60% to 120% of this figure, the spread of published results",
     )  # fmt: skip
 
 
@@ -253,13 +253,13 @@ def _predict_sum(nodes: Sequence[NodeFacts], request: Request, case: str, ranks:
     half = 11e6 if request.nodes == 1 else 64e6
     busbw *= request.size / (request.size + half)
     spread = 0.1 if request.size >= LARGE and node.kind == "xgmi" else 0.35
-    source = "public RCCL tables show" if node.kind == "xgmi" else "xGMI meshes reach: there is no public table of HCCS"
+    source = "public RCCL tables reach" if node.kind == "xgmi" else "xGMI reaches (no public table for HCCS)"
     return _row(
         request, case, ranks,
         busbw_gbyte_s=_round(busbw), algbw_gbyte_s=_round(busbw / bus_factor(request.collective, ranks)),
         range_gbyte_s=(_round(busbw * (1 - spread)), _round(busbw * (1 + spread))), bound=bound,
         known_by="measured" if node.kind == "xgmi" and not node.assumed else "assumed",
-        note=f"not NCCL's model: a share of the links that {source}",
+        note=f"not NCCL's model: the share of the link rate that {source}",
     )  # fmt: skip
 
 
@@ -276,11 +276,9 @@ def _known_by(node: NodeFacts, wires: _Wires, reached: Reached) -> str:
 def _note(request: Request, reached: Reached) -> str | None:
     notes = []
     if request.nodes > 16 or (request.nodes >= 4 and request.size < LARGE):
-        notes.append("up to: a production cluster with such nodes reached a half to a ninth of it (public percentiles)")
+        notes.append("an upper limit: a production cluster of such nodes reached half to a ninth (public percentiles)")
     if reached.contradicted:
-        notes.append(
-            "public tables of such networks contradict each other: versions and settings of NCCL and its plugin"
-        )
+        notes.append("public tables of such networks differ, by versions and settings of NCCL and its plugin")
     return "; ".join(notes) or None
 
 

@@ -201,7 +201,7 @@ def unused_port_result(cage: CageState, sockets: Sequence[CageState], state: str
     if not same and not are_all_rails_down(sockets):
         if active:
             return NotApplicable(
-                cage.subject, Reason("not-configured", detail="not cabled, as every port in its position")
+                cage.subject, Reason("not-configured", detail="not cabled, like every port in its position")
             )
         return Unknown(
             cage.subject,

@@ -204,7 +204,7 @@ def states_driver_cause(case: RuleContext, pci: str) -> bool:
 
 
 _UNREACHABLE = {
-    "asleep": Reason("not-in-use", detail="asleep, and not woken to be looked at"),
+    "asleep": Reason("not-in-use", detail="asleep: a scan does not wake it"),
     "gone": Reason("judged-elsewhere", detail="it does not answer: see pcie-device-gone"),
     "changed_during_scan": Reason("not-in-use", detail="it came or went while the scan ran"),
 }

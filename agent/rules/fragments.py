@@ -113,7 +113,7 @@ def describe_assumption(fault: Fail) -> str:
     if why is None:
         return ""
     if why.code == "list-incomplete":
-        return "The list of PCI devices is not whole: what this means here depends on the rest of it."
+        return "The list of PCI devices is incomplete: what this means depends on the rest of it."
     if why.code == "link-layer-not-known":
         return (
             "What this means here depends on whether the port is InfiniBand or Ethernet, which the source leaves open."

@@ -28,10 +28,10 @@ def has_infiniband(case: RuleContext) -> Result | None:
 
 
 def has_nics(case: RuleContext) -> Result | None:
-    """Shut where there is certainly no NIC that could have RDMA."""
+    """Shut where there is certainly no NIC that supports RDMA."""
     if case.topology.nics or case.bus_unread is not None:
         return None
-    return NotApplicable("node", Reason("no-such-device", detail="no NIC that could have RDMA"))
+    return NotApplicable("node", Reason("no-such-device", detail="no NIC that supports RDMA"))
 
 
 def has_gpus(case: RuleContext) -> Result | None:
@@ -89,7 +89,7 @@ def has_gpudirect(case: RuleContext) -> Result | None:
     return (
         None
         if case.topology.nics
-        else NotApplicable("node", Reason("no-such-device", detail="no NIC that could have RDMA"))
+        else NotApplicable("node", Reason("no-such-device", detail="no NIC that supports RDMA"))
     )
 
 

@@ -80,6 +80,6 @@ def _is_amd(gpus: list[Gpu]) -> bool:
 
 def _describe_command(context: RuleContext, gpus: list[Gpu]) -> str:
     if _is_amd(gpus):
-        return "the options of the installed version: `amd-smi reset --help`"
+        return "`amd-smi reset` (`amd-smi reset --help` lists the options of the installed version)"
     together = context.topology.nvswitches and any((gpu.architecture or "") in _TOGETHER for gpu in gpus)
     return "all GPUs of the NVSwitches together, `nvidia-smi -r`" if together else "`nvidia-smi -r -i GPU_INDEX`"

@@ -207,7 +207,7 @@ def result_of_error(error: Exception) -> SendResult:
     elif isinstance(error, http.client.IncompleteRead):
         reason = "the answer was cut short"
     elif isinstance(error, http.client.HTTPException):
-        reason = "the answer is no HTTP"
+        reason = "the response is not HTTP"
     else:
         reason = getattr(error, "strerror", None) or type(error).__name__
     return SendResult(status, reason)

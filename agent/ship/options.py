@@ -55,7 +55,7 @@ def check_options(options: TargetOptions) -> SplitResult:
         ("--credentials", options.credentials, is_s3),
     ):
         if value and not applies:
-            raise BadTarget(f"{option} has no use for this address")
+            raise BadTarget(f"{option} is not used with this address")
     if options.key and not options.cert:
         raise BadTarget("--key goes with --cert")
     if url.scheme == "http" and (options.cert or options.ca):
@@ -118,9 +118,9 @@ def _split(text: str, option: str) -> SplitResult:
         if url.port == 0:
             raise ValueError
     except ValueError as error:
-        raise BadTarget(f"{option}: no address is written so") from error
+        raise BadTarget(f"{option}: not a valid address") from error
     if "@" in url.netloc:
-        raise BadTarget(f"{option}: no name or password in the address, where everybody sees them: --token-file")
+        raise BadTarget(f"{option}: a user name or password in the address is visible to others: use --token-file")
     if url.fragment:
         raise BadTarget(f"{option}: '#' has no meaning in the address")
     if url.scheme == "file" and (url.netloc not in ("", "localhost") or not url.path.startswith("/")):
@@ -152,7 +152,7 @@ def _read_token(path: str) -> str:
     except OSError as error:
         raise BadTarget(f"{path}: {error.strerror}") from error
     if stat.S_ISREG(mode) and mode & 0o007:
-        raise BadTarget(f"{path}: everybody on this host can read this token: chmod o= {path}")
+        raise BadTarget(f"{path}: all users of this host can read this token: chmod o= {path}")
     if not data:
         raise BadTarget(f"{path}: no token in it")
     if len(data) > _TOKEN_LIMIT_BYTES or not re.fullmatch(rb"[\x21-\x7e]+", data):

@@ -197,7 +197,7 @@ def _hand_over(
     state = spool.journal.state
     wait = (state.not_before or 0.0) - time.time()
     if state.not_before_of == target.label and 0 < wait <= RETRY_AFTER_LIMIT_SECONDS:
-        return UploadSummary(0, f"{target.label}: it asked to be left alone for {wait:.0f} s more")
+        return UploadSummary(0, f"{target.label}: it asked to wait {wait:.0f} s more")
     summary = upload(_list_uploads(intake, spool), target, until, policy, warn)
     state.not_before, state.not_before_of = None, None
     if summary.retry_after:

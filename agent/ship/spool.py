@@ -194,7 +194,7 @@ class Spool:
         if foreign:
             names = f"{foreign[0]!r:.80}{f' and {len(foreign) - 1} more' if foreign[1:] else ''}"
             if not ours:
-                raise NoSpool(f"{self.path}: no spool, and not empty: it holds {names}")
+                raise NoSpool(f"{self.path}: not a spool, and not empty: it holds {names}")
             self._warn(f"{self.path}: {names}: no files of a spool, left as they are")
 
     def _write(self, entry: SpoolEntry, data: bytes, mode: int, sole: bool) -> None:

@@ -223,7 +223,7 @@ class Watch:
         except ReadError as error:
             why = error.reason
         if why:  # reported once; the rest works, and so does the full scan
-            self._output.warn(f"{listener.name} is not listened to any more: {why}")
+            self._output.warn(f"{listener.name} is no longer watched: {why}")
             self._poll.unregister(number)
             self._listeners.pop(number).close()
 

@@ -97,7 +97,7 @@ class ScreenPage:
             return [
                 _spread("fabricscope watch", self._describe_status(), width),
                 *self._event_lines(height - 2),
-                self._keys(""),
+                self._keys("", width),
             ]
         room = height - FIXED_ROWS
         pane = max(height // PANE_PART, MIN_PANE)
@@ -123,7 +123,7 @@ class ScreenPage:
             *changes,
             *events,
         ]
-        return [*lines[: height - 1], self._keys(place)]
+        return [*lines[: height - 1], self._keys(place, width)]
 
     def _describe_status(self) -> str:
         if self._scan:
@@ -162,10 +162,12 @@ class ScreenPage:
             lines.append(make_line((f"  {event.time}  ", "dim"), (event.text + times, event.style)))
         return [make_heading("Events (UTC)"), *lines]
 
-    def _keys(self, place: str) -> Line:
+    def _keys(self, place: str, width: int) -> Line:
         spans: list[Span | str] = [("q", "bold"), " quit  ", ("r", "bold"), " scan now"]
         spans += ["  ", ("arrows", "bold"), " scroll", place] if place else []
-        return make_line(*spans, (f"  {self._sources}", "dim"))
+        room = max(width - line_length(make_line(*spans)) - 2, 0)
+        sources = self._sources if len(self._sources) <= room else f"{self._sources[: max(room - 1, 0)].rstrip(' ;,')}…"
+        return make_line(*spans, (f"  {sources}", "dim"))
 
 
 def _spread(left: str, right: str, width: int) -> Line:

@@ -112,6 +112,7 @@ def _arrival(data: bytes, otherwise: float) -> float:
 
 def _fabrics(made: Plan, place: Path, form: str) -> None:
     """One fabric: that file. Several: a folder, a file each."""
+    place.parent.mkdir(parents=True, exist_ok=True)
     if len(made.fabrics) == 1:
         with place.open("w") as file:
             file.writelines(made.fabric_text(form=form))

@@ -100,7 +100,7 @@ def _parse(text: str, fact: Fact) -> NvLinks:
     if len(text) > _LIMIT_CHARACTERS:
         raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
     if not text.strip():  # seen on an H100 with NvLinkDisable=1; a file that was saved badly is empty, too
-        raise ParseError("nothing is printed, as where the driver offers no NVLink")
+        raise ParseError("no output, as where the driver offers no NVLink")
     sections: list[_Section] = []
     cut = False
     lines = [line.strip() for line in text.splitlines()]

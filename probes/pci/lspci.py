@@ -311,7 +311,7 @@ HEX = ("lspci", "-D", "-nn", "-xxxx")
 
 
 def read(host: Host) -> Reading:
-    """The functions of the outputs that the source holds; a live host is asked once. Raises Absent, Failed."""
+    """The functions of the outputs that the source holds; a live host is read once. Raises Absent, Failed."""
     commands = [argv for argv in (TEXT, HEX) if host.has_output(*argv)] or [TEXT]
     listings = [_listing(host, argv) for argv in commands]
     return Reading(

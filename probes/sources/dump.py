@@ -336,7 +336,7 @@ class SavedOutputs:
             return "is empty" if name in self._paths else "is not known"
         if is_log_of_job(start):
             return "is the log of a job, which `fabricscope job` reads"
-        return find_missing_name(start) or "is not known as the output of a command"
+        return find_missing_name(start) or "is not recognized as the output of a command"
 
     def list_parts(self) -> list[OutputPart]:
         """Every output by itself, also those of which another one is used."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ __all__ = ["BadSource", "open_source"]
 OF_A_FABRIC = "describes a whole InfiniBand fabric, not a single node; `fabricscope fleet topology` reads it"
 _FOLDERS_LOOKED_INTO = 64
 _REPORT = '"fabricscope.report/'
+_PAGE = re.compile(r"\s{0,64}<!doctype html>[^\0]{0,4096}?<title>[^<]{0,1024}fabricscope</title>", re.IGNORECASE)
 SOURCES = (
     "a source is a capture, a sosreport, an nvidia-bug-report.log, the sys/ tree of a machine, saved command outputs "
     "(nvidia-smi_topo_-m.txt, lspci_-vvv.txt, ibstat.txt), or one topology file of NCCL, hwloc or rdma_topo"
@@ -196,6 +198,11 @@ def _single_output(path: str) -> Host | FactsSource:
             raise BadSource(f"{path}: {OF_A_FABRIC}")
         if _REPORT in start:
             raise BadSource(f"{path}: is a finished report of fabricscope", "--report takes one")
+        if _PAGE.match(start):
+            raise BadSource(
+                f"{path}: is a page for people, not a report",
+                "a source is the JSON of the same scan: fabricscope scan --output report.json writes it",
+            )
         if is_log_of_job(start):
             raise _is_of_job(path)
         known = (row for row in outputs.unread if not row.endswith(NOT_KNOWN))

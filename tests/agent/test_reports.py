@@ -387,3 +387,12 @@ def _write_slowly(path: Path, pieces: list[bytes]) -> None:
         for piece in pieces:
             time.sleep(0.02)
             file.write(piece)
+
+
+def test_a_page_is_no_damaged_report(tmp_path: Path) -> None:
+    """The JSON of the same scan is what is meant."""
+    page = tmp_path / "r.html"
+    page.write_bytes(b"\n<!DOCTYPE html>\n<html><title>h - fabricscope</title>")
+
+    with pytest.raises(ReportError, match=r"r\.html: a page, not a report: use the JSON"):
+        read_report(str(page))

@@ -51,7 +51,7 @@ def test_a_zipapp_has_a_place_to_unpack_to() -> None:
 @pytest.mark.parametrize("program", ["fabricscope", "/a b'c", "/a%b", "/a$b", '/a"b', "/a\nExecStart=/b", "", "/a  b"])
 def test_what_execstart_would_read_otherwise_is_refused(program: str) -> None:
     """No quoting is tried."""
-    with pytest.raises(UnitsError, match="cannot stand in ExecStart"):
+    with pytest.raises(UnitsError, match="is not allowed in ExecStart"):
         render_units(["scan"], program)
 
 
@@ -111,4 +111,4 @@ def test_a_closed_folder_is_out_of_reach(
     (folder / "fabricscope").touch(mode=0o755)
     os.chmod(folder, 0o700)
 
-    assert "is closed to other users" in (why_unreachable(str(folder / "fabricscope")) or "")
+    assert "is not readable for other users" in (why_unreachable(str(folder / "fabricscope")) or "")

@@ -65,8 +65,8 @@ def expected(
 ) -> None:
     """Nodes missing, silent, or in no list.
 
-    They never reported, stopped, or are not expected. And those to drain.
-    Nodes that are out of service by the list are listed apart.
+    Compares lists of hosts with the nodes that report: which never reported, stopped reporting or are in no list, and
+    which to drain. Nodes that the list marks as out of service are listed separately.
     """
     nodes = [node for source in sources for node in _read(source)]
     seconds = parse_duration(stale_after)

@@ -41,7 +41,7 @@ def forget(
     ] = 60.0,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Take nodes or old history out of a dataset.
+    """Remove nodes or old history from a dataset.
 
     A node that reports again is back. Its history stays, unless it is too old.
     """

@@ -71,7 +71,7 @@ def lossless(
     output: opt.Output = None,
     no_color: opt.NoColor = False,
 ) -> None:
-    """Is RoCE lossless from host to host.
+    """Check that RoCE is lossless from host to host.
 
     Joins saved outputs of switches with hosts' reports, and judges every hop. Nothing logs in to a switch.
     """

@@ -90,7 +90,7 @@ def news(
     output: opt.Output = None,
     no_color: opt.NoColor = False,
 ) -> None:
-    """Findings new, back, worse, flapping or gone.
+    """New, recurring, worse, flapping and gone findings.
 
     Exit 1: something is new.
     """

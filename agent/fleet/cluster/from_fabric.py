@@ -81,7 +81,7 @@ def read(files: Iterable[Fabric], adapters: Mapping[str, Adapter]) -> FabricFile
                 switches[node.guid] = switch
         if partial:
             why = ", or of a part of the fabric: it names nodes that it does not list" if not fabric.cut else ""
-            notes.append(f"{fabric.format_name}: a file is cut{why}; nothing is missed")
+            notes.append(f"{fabric.format_name}: a file is cut{why}; no data is missing")
         notes += [f"{fabric.format_name}: {problem}" for problem in fabric.problems]
         for link in fabric.links:
             if link.b is None or (link.state or "").lower() == "down":

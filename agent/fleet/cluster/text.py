@@ -42,12 +42,19 @@ def render_cables_page(answer: Cables, sources: Sequence[str], width: int, every
     limit = 10**9 if every else SHOWN
     by = "the plan" if answer.by == "plan" else "the pattern that most cables follow"
     lines = wrap_paragraph("from " + "; ".join(sources), width, "  ", "dim", first="")
-    total = f"{answer.right:,} of {answer.judged:,} cables are where they should be, by {by}"
+    total = f"{answer.right:,} of {answer.judged:,} cables match {by}"
     if not answer.of:
         return [*lines, BLANK, *wrap_paragraph("No cable is known.", width, "")]
     noted = [row for note in answer.notes for row in wrap_paragraph(f"note: {note}", width, "      ", "dim", first="")]
     left = answer.of - answer.judged
-    lines += [BLANK, *wrap_paragraph(f"{total}; {left:,} more follow none." if left > 0 else f"{total}.", width, "")]
+    lines += [
+        BLANK,
+        *wrap_paragraph(
+            f"{total}; {left:,} {'matches' if left == 1 else 'match'} no pattern." if left > 0 else f"{total}.",
+            width,
+            "",
+        ),
+    ]
     order = list(STATES)
     rows = sorted(answer.wrong, key=lambda cable: order.index(cable.state))
     for state, group in groupby(rows, key=lambda row: row.state):

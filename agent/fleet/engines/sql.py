@@ -66,7 +66,7 @@ def select_rows(
         statements = database.extract_statements(sql)
         kinds = [statement.type.name for statement in statements]
         if kinds != ["SELECT"]:
-            raise EngineRefused(f"one SELECT is asked for, and this is {_kinds(kinds)}: the dataset is only read")
+            raise EngineRefused(f"one SELECT is asked for, and this is {_kinds(kinds)}: the dataset is read-only")
         relation = work.done(database, lambda: database.sql(statements[0]))
         if any(
             _WITH_ZONE in str(kind) for kind in relation.types
@@ -77,7 +77,7 @@ def select_rows(
         names = make_distinct([column[0] for column in cursor.description or []])
         return names, _pieces(work, database, name, lambda: cursor.fetchmany(_PIECE))
     except UnicodeEncodeError as error:
-        raise EngineRefused("the query is no UTF-8") from error
+        raise EngineRefused("the query is not UTF-8") from error
     except duckdb.Error as error:
         raise EngineRefused(one_line(name, error)) from error
 

@@ -184,7 +184,7 @@ def _refuse_foreign(store: Folder) -> Manifest | None:
     if manifest is None:
         foreign = list_foreign(store.root, _BEFORE_A_MANIFEST, _REPLACED)
         if foreign:
-            raise BadDataset(f"{store.root}: no dataset, and not empty: {foreign[0]!r:.80} is there")
+            raise BadDataset(f"{store.root}: not a dataset, and not empty: {foreign[0]!r:.80} is there")
     return manifest
 
 

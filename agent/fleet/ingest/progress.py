@@ -36,7 +36,7 @@ def progress(stream: TextIO, quiet: bool = False) -> Iterator[Tell]:
                 stages.append(stage)
                 bar.reset(task, total=None if stage == "read" else 100, description=WORDS[stage])
             bar.update(
-                task, completed=done, told=f"{done:,} report{'s'[: done != 1]}" if stage == "read" else f"{done} %"
+                task, completed=done, told=f"{done:,} report{'s'[: done != 1]}" if stage == "read" else f"{done}%"
             )
 
         yield tell

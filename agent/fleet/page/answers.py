@@ -79,7 +79,7 @@ def build_findings(answer: wrong.Findings, numbers: Numbers) -> Section:
         anchor="findings",
         note=" ".join(notes),
         said=[_make_finding_item(group, numbers) for group in loud],
-        empty="No node reports anything above info.",
+        empty="No node has a finding above info.",
     )  # fmt: skip
 
 
@@ -132,7 +132,7 @@ def build_duplicates(answer: twice.Duplicates, numbers: Numbers) -> Section:
         for duplicate in answer.duplicates
     ]
     note = " ".join(f"{reason[:1].upper()}{reason[1:]}." for reason in answer.not_judged)
-    return Section(title="Duplicates", anchor="duplicates", said=items, note=note, empty="No identity is on two nodes.")
+    return Section(title="Duplicates", anchor="duplicates", said=items, note=note, empty="No duplicate identifiers.")
 
 
 def build_drift(answer: drifts.Drift, numbers: Numbers) -> Section:
@@ -159,7 +159,7 @@ def build_cluster(answer: TopologyAnswer, numbers: Numbers, part: bool = False) 
     note = " ".join(_format_fabric(fabric) for fabric in answer.fabrics)
     note += f" {answer.nvlink_words}." if answer.nvlink_words else ""
     known = bool(answer.fabrics)
-    empty = "Nothing breaks the pattern of the cables." if known else "No switch is known: give --fabric FILE."
+    empty = "All cables follow the pattern." if known else "No switch is known: give --fabric FILE."
     items = [_break(fault, numbers) for fault in answer.breaks if not part or numbers.of(fault.hosts)]
     return Section(title="Cluster", anchor="cluster", said=items, note=note.strip(), empty=empty)
 
@@ -168,7 +168,7 @@ def _make_finding_item(group: wrong.FindingGroup, numbers: Numbers) -> PageItem:
     names = [share.hardware_class for share in group.classes]
     nodes = numbers.having(group.rule, group.severity, names) if group.of_class else numbers.folded(group.hosts)
     more = [("on", ", ".join(group.labels))] if group.labels else []
-    more += [("cost", describe_cost(group).removeprefix("costs "))] if group.cost_percent is not None else []
+    more += [("cost", describe_cost(group))] if group.cost_percent is not None else []
     more += [("share", "; ".join(_share(share, numbers) for share in group.classes[:4]))]
     more += [("fix", group.remedy)] if group.remedy else []
     words = group.summary or group.rule

@@ -38,6 +38,7 @@ def pack_scene(scene: FleetScene) -> dict[str, Any]:
             [(*LOOKS, "").index(verdict) if verdict in LOOKS else len(LOOKS) for verdict in nodes.verdicts]
         ),
         "stale": column([int(stale) for stale in nodes.stale]),
+        "lost": {str(at): text for at, (_, text) in nodes.lost_gpus.items()},
         "class": _pack_column(nodes.classes),
         "places": [_pack_column(place) for place in nodes.places],
         "metrics": [_pack_column(metric) for metric in nodes.metrics],

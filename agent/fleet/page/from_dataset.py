@@ -17,6 +17,7 @@ from agent.fleet.page.locations import find_domains, find_racks
 from agent.fleet.page.scene import STATES, CodedColumn, Nodes
 from agent.fleet.page.versions import FACTS, format_lines, read_judged
 from agent.fleet.questions.options import Options, find_reference_time, read_dataset_time
+from agent.fleet.questions.summary import LOST, describe_lost, list_lost_gpus
 
 Hosts = Mapping[str, Sequence[Any]]  # columns of the table `host`
 
@@ -67,7 +68,14 @@ def read_dataset(tables: Tables, wish: PageOptions, find_wiring: Callable[[], Wi
     device_shapes = _Shapes([make_gpu_shape(text) for text in gpus.all], [make_rail_shape(text) for text in wired.all])
     shapes = [_pair_shapes(name, gpus, wired, device_shapes) for name in names]
     reported = findings(names, reading.read_findings(tables, MOST))
-    lined, line_codes = find_distinct([(*a.lines, *b.lines) or None for a, b in shapes])
+    lost_gpus = {lost.node: lost for lost in list_lost_gpus(tables.submit(LOST), newest)} if newest else {}
+    lost_lines = [
+        (f"had {lost_gpus[name].before} GPUs before {lost_gpus[name].since}",) if name in lost_gpus else ()
+        for name in names
+    ]
+    lined, line_codes = find_distinct(
+        [(*lost, *a.lines, *b.lines) or None for lost, (a, b) in zip(lost_lines, shapes, strict=True)]
+    )
     by_day = list_verdicts_by_day(tables, dict(zip(names, received, strict=True)), newest)
     came = list_finding_changes(tables, newest)
     changed, changed_codes = find_distinct([tuple(came[name]) if name in came else None for name in names])
@@ -77,6 +85,11 @@ def read_dataset(tables: Tables, wish: PageOptions, find_wiring: Callable[[], Wi
         verdicts=[verdict or "unknown" for verdict in hosts["verdict"]],
         stale=[_is_stale(at, now, wish.stale_after_seconds) for at in received],
         classes=classes,
+        lost_gpus={
+            at: (lost_gpus[name].state, describe_lost(lost_gpus[name]))
+            for at, name in enumerate(names)
+            if name in lost_gpus
+        },
         places=_list_places(names, hosts, shapes, wires, wish),
         metrics=_list_metrics(tables, names, received, shapes, classes, newest),
         facts=[

@@ -155,6 +155,7 @@ def describe_state(nodes: Nodes, at: int, look: str) -> str:
     loud = [finding for finding in node_findings if finding.severity != "info" and finding.silenced is None]
     reasons = [f"{finding.label}: {finding.rule}" for finding in loud[:NAMED]]
     reasons += [f"and {number(len(loud) - NAMED)} more"] if len(loud) > NAMED else []
+    reasons += [nodes.lost_gpus[at][1]] if at in nodes.lost_gpus else []
     reasons += ["stale"] if nodes.stale[at] else []
     reasons += ["could not be checked"] if look == "unknown" else []
     return ", ".join(reasons)

@@ -77,6 +77,7 @@ class Nodes(msgspec.Struct, frozen=True, kw_only=True):
     verdicts: list[str]
     stale: list[bool]
     classes: CodedColumn
+    lost_gpus: dict[int, tuple[str, str]] = {}  # nodes that had more GPUs and report nothing wrong: state, text
     places: list[CodedColumn] = []  # ways to arrange the map: rack, unit, domain
     metrics: list[CodedColumn] = []  # ways to colour it
     facts: list[CodedColumn] = []  # what a node's panel lists: driver, kernel, ..
@@ -159,7 +160,10 @@ class FleetScene(msgspec.Struct, frozen=True, kw_only=True):
 
 def list_looks(nodes: Nodes) -> list[str]:
     """The state of every node, as it is counted and drawn."""
-    return [find_state(verdict, stale) for verdict, stale in zip(nodes.verdicts, nodes.stale, strict=True)]
+    states = zip(nodes.verdicts, nodes.stale, strict=True)
+    return [
+        find_state(verdict, stale, nodes.lost_gpus.get(at, (None,))[0]) for at, (verdict, stale) in enumerate(states)
+    ]
 
 
 def sort_worst_first(nodes: Nodes) -> list[int]:

@@ -27,17 +27,33 @@ SEMI JOIN wanted ON seen.hour = wanted.hour
 
 -- name: lost_gpus
 -- Nodes that report nothing wrong and had more GPUs before: how many then and now, and since when.
-SELECT lost.node, lost.gpus_before, lost.gpus_now, min(fewer.observed_at) AS since
+SELECT
+  lost.node,
+  lost.gpus_before,
+  lost.gpus_now,
+  min(fewer.observed_at) AS since,
+  lost.hardware_class,
+  lost.verdict,
+  lost.virtualization,
+  lost.received_at
 FROM (
-  SELECT host.node AS node, max(past.gpus) AS gpus_before, max(host.gpus) AS gpus_now, max(past.observed_at) AS last_more
+  SELECT
+    host.node AS node,
+    host.hardware_class AS hardware_class,
+    host.verdict AS verdict,
+    host.virtualization AS virtualization,
+    max(coalesce(host.received_at, host.observed_at)) AS received_at,
+    max(past.gpus) AS gpus_before,
+    max(host.gpus) AS gpus_now,
+    max(past.observed_at) AS last_more
   FROM host
   JOIN history_host AS past ON past.node = host.node
   WHERE past.gpus > host.gpus AND host.verdict IN ('ok', 'unknown', 'nothing_to_check')
-  GROUP BY host.node
+  GROUP BY host.node, host.hardware_class, host.verdict, host.virtualization
 ) AS lost
 JOIN history_host AS fewer ON fewer.node = lost.node
 WHERE fewer.observed_at > lost.last_more
-GROUP BY lost.node, lost.gpus_before, lost.gpus_now
+GROUP BY lost.node, lost.gpus_before, lost.gpus_now, lost.hardware_class, lost.verdict, lost.virtualization, lost.received_at
 
 -- name: nodes_with_findings
 SELECT node, hardware_class, verdict, critical, error, warning, coalesce(received_at, observed_at) AS received_at

@@ -111,7 +111,7 @@ def _is_far(mib: float | None, normal: _Memory | None) -> bool:
 
 
 def _make_memory_deviation(group: PeerGroup, mib: float, normal: _Memory, node: str) -> Deviation:
-    by = f"{100 * (mib - normal.middle) / normal.middle:+.0f} %" if normal.middle else None
+    by = f"{100 * (mib - normal.middle) / normal.middle:+.0f}%" if normal.middle else None
     return Deviation(group, normal.usual, _format_gib(mib), f"about {_format_gib(normal.middle)}", node, None, by)
 
 
@@ -150,7 +150,7 @@ def find_probe_deviations(
         name, what, status, _ = ended
         if tuple(ended) in failed:
             normal = usual[of[name], what]
-            group = PeerGroup("probe-status", "end of a probe", of[name], what, "node")
+            group = PeerGroup("probe-status", "status of a probe", of[name], what, "node")
             yield Deviation(group, normal, status, normal.value, node, None)
         if tuple(ended) in late and seconds > limits[of[name], what][0] + _STEP:
             far.setdefault((of[name], what), []).append((node, seconds))

@@ -78,7 +78,7 @@ def median(counts: Mapping[float, int]) -> float:
         left -= counts[value]
         if left <= 0:
             return value
-    raise ValueError("of nothing there is no median")
+    raise ValueError("no values, no median")
 
 
 def spread(counts: Mapping[float, int], middle: float) -> float:

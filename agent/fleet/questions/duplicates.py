@@ -190,7 +190,7 @@ def _find_addresses(fleet: _Fleet, kind: Kind, rows: list[Row], notes: list[str]
     twice = sum(len(holders) for holders in shared_values.values())
     if twice > _FEW and twice > _SEVERAL_NETWORKS * total:
         notes.append(
-            f"IP addresses: {twice} of {total} stand on several nodes, as those of separate networks do: not judged "
+            f"IP addresses: {twice} of {total} are on several nodes, as in separate networks: not judged "
             "(ingest each network with a --cluster of its own)"
         )
         return []

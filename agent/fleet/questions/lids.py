@@ -37,7 +37,7 @@ def find_shared_lids(tables: Tables, begun: Pending) -> tuple[list[Shared], list
         if not unclear:
             return shared_lids, []
     return shared_lids, [
-        f"LIDs: nearly every one stands on several nodes in the subnet of {_describe_subnet(net)}: these are several "
+        f"LIDs: nearly every one is on several nodes in the subnet of {_describe_subnet(net)}: these are several "
         "subnets, not judged (ingest each fabric with a --cluster of its own)"
         for net in unclear or []
     ]

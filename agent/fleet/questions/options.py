@@ -23,18 +23,21 @@ ORDINARY = Options()
 NODE_STATES = ("critical", "error", "warning", "unknown", "stale", "ok", "nothing_to_check")  # of a node, worst first
 
 
-def find_state(verdict: str | None, stale: bool) -> str:
+def find_state(verdict: str | None, stale: bool, lost_gpus: str | None = None) -> str:
     """The one state that a node counts as in every output.
 
     A node that was bad when last seen stays bad, but nothing that is old or could not be judged counts as ok.
+    `lost_gpus`: the state of a node that had more GPUs before, where it has another one than its verdict.
 
     >>> find_state("error", True), find_state("ok", True), find_state("unknown", False), find_state("ok", False)
     ('error', 'stale', 'unknown', 'ok')
-    >>> find_state("nothing_to_check", False), find_state(None, False)
-    ('nothing_to_check', 'unknown')
+    >>> find_state("nothing_to_check", False), find_state(None, False), find_state("ok", True, "error")
+    ('nothing_to_check', 'unknown', 'error')
     """
     if verdict in ("critical", "error", "warning"):
         return verdict
+    if lost_gpus is not None:
+        return lost_gpus
     if stale:
         return "stale"
     return verdict if verdict in ("ok", "nothing_to_check") else "unknown"

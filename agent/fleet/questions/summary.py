@@ -74,6 +74,10 @@ class LostGpus(msgspec.Struct, frozen=True, kw_only=True):
     before: int
     now: int
     since: str  # of the first report with fewer
+    hardware_class: str | None = None
+    verdict: str = "ok"  # of its report
+    stale: bool = False
+    state: str = "error"  # what it counts as: "unknown" in a virtual machine, whose devices the hypervisor takes
 
 
 class FleetSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,7 +110,8 @@ def build_summary(tables: Tables, options: Options = ORDINARY) -> FleetSummary:
     cut = subtract_time(find_reference_time(newest, options), timedelta(seconds=options.stale_after_seconds))
     old = list(dict.fromkeys((row[2],) for row in hours if row[-1] < cut))
     stale = [row[:3] for row in tables.fetch_by_keys(OLD, old) if row[-1] < cut]
-    classes, worst = _list_classes(hours, stale), _list_worst(bad, cut)
+    lost_gpus = list_lost_gpus(lost, newest, cut)
+    classes, worst = _list_classes(hours, stale, lost_gpus), _list_worst(bad, cut, lost_gpus)
     more_worst = max(0, len(worst) - WORST)
     worst = _add_findings(tables, worst[:WORST])
     return FleetSummary(
@@ -118,7 +123,7 @@ def build_summary(tables: Tables, options: Options = ORDINARY) -> FleetSummary:
         verdicts=_sum(hardware_class.verdicts for hardware_class in classes),
         stale=len(stale),
         stale_hosts=fold(node for node, _, _ in stale),
-        lost_gpus=list_lost_gpus(lost, newest),
+        lost_gpus=lost_gpus,
         classes=classes,
         coverage=_list_coverage(
             _states(tables, Kinds(tables, alike).of("check")),
@@ -130,11 +135,28 @@ def build_summary(tables: Tables, options: Options = ORDINARY) -> FleetSummary:
     )
 
 
-def list_lost_gpus(lost: Pending, newest: datetime) -> list[LostGpus]:
-    """Those of the last week: what is longer ago is how the node is now."""
+def list_lost_gpus(lost: Pending, newest: datetime, cut: datetime | None = None) -> list[LostGpus]:
+    """Those of the last week: what is longer ago is how the node is now. Stale are those that arrived before `cut`."""
     start = subtract_time(newest, LOST_SINCE)
     rows = sorted((row for row in lost() if row[3] >= start), key=lambda row: (row[2] - row[1], row[0]))
-    return [LostGpus(node=node, before=before, now=now, since=format_stamp(at)) for node, before, now, at in rows]
+    return [
+        LostGpus(
+            node=node,
+            before=before,
+            now=now,
+            since=format_stamp(at),
+            hardware_class=name,
+            verdict=verdict,
+            state="unknown" if virtual else "error",
+            stale=cut is not None and received < cut,
+        )
+        for node, before, now, at, name, verdict, virtual, received in rows
+    ]
+
+
+def describe_lost(lost: LostGpus) -> str:
+    """In place of a finding."""
+    return f"had {lost.before} GPUs, now {lost.now}"
 
 
 def format_stamp(moment: datetime) -> str:
@@ -142,7 +164,7 @@ def format_stamp(moment: datetime) -> str:
     return moment.isoformat(timespec="seconds") + "Z"
 
 
-def _list_classes(hours: list[Row], stale: list[Row]) -> list[ClassLine]:
+def _list_classes(hours: list[Row], stale: list[Row], lost_gpus: Iterable[LostGpus]) -> list[ClassLine]:
     """`hours`: class, verdict, hour, nodes, .. `stale`: node, class, verdict."""
     counts_of: dict[str, Counter[str]] = {}
     for name, verdict, _, count, *_ in hours:
@@ -151,6 +173,10 @@ def _list_classes(hours: list[Row], stale: list[Row]) -> list[ClassLine]:
         counts = counts_of.setdefault(name or _NO_CLASS, Counter())
         counts[find_state(verdict, stale=False)] -= 1
         counts[find_state(verdict, stale=True)] += 1
+    for lost in lost_gpus:
+        counts = counts_of[lost.hardware_class or _NO_CLASS]
+        counts[find_state(lost.verdict, lost.stale)] -= 1
+        counts[find_state(lost.verdict, lost.stale, lost.state)] += 1
     late = Counter(name or _NO_CLASS for _, name, _ in stale)
     lines = [
         ClassLine(
@@ -232,7 +258,7 @@ def _sum_by_rule(rows: Iterable[tuple[str, str, int]]) -> dict[str, dict[str, in
     return counts_of
 
 
-def _list_worst(bad: Pending, cut: datetime) -> list[Worst]:
+def _list_worst(bad: Pending, cut: datetime, lost_gpus: Iterable[LostGpus]) -> list[Worst]:
     worst = [
         Worst(
             node=node,
@@ -245,15 +271,32 @@ def _list_worst(bad: Pending, cut: datetime) -> list[Worst]:
         )
         for node, name, verdict, critical, error, warning, seen in bad()
     ]
+    worst += [
+        Worst(
+            node=lost.node,
+            hardware_class=lost.hardware_class,
+            verdict=lost.state,
+            critical=0,
+            error=0,
+            warning=0,
+            stale=lost.stale,
+            findings=[describe_lost(lost)],
+        )
+        for lost in lost_gpus
+        if lost.state in SEVERITIES
+    ]
     return sorted(worst, key=lambda w: (VERDICTS.index(w.verdict), -w.critical, -w.error, -w.warning, w.node))
 
 
 def _add_findings(tables: Tables, worst: list[Worst]) -> list[Worst]:
     """What is wrong with each of these nodes."""
     rows_of: dict[str, list[Row]] = {}
-    for node, *row in tables.fetch_by_keys(FINDINGS, [(each.node,) for each in worst]):
-        rows_of.setdefault(node, []).append(tuple(row))
-    return [msgspec.structs.replace(each, findings=_describe_findings(rows_of.get(each.node, []))) for each in worst]
+    for name, *row in tables.fetch_by_keys(FINDINGS, [(node.node,) for node in worst]):
+        rows_of.setdefault(name, []).append(tuple(row))
+    return [
+        msgspec.structs.replace(node, findings=_describe_findings(rows_of.get(node.node, [])) or node.findings)
+        for node in worst
+    ]
 
 
 def _describe_findings(rows: Iterable[Row]) -> list[str]:

@@ -93,7 +93,7 @@ class FunctionReader:
         if text[:1] != b"[" or text[at:] != b"]":  # no list, or one of something else
             decode_part(_FUNCTION, bytes(decode_part(_RAWS, text, "topology.pci")[place]), "topology.pci", place)
         if len(kinds) != place:
-            raise DamagedPart("an id stands there twice - in topology.pci")
+            raise DamagedPart("an id appears twice - in topology.pci")
         read = FunctionRows(rows, links, kinds, counters, shape)
         if place and not counters:  # errors are of one node
             self._lists.add(product, text, holes, read)

@@ -25,7 +25,7 @@ def once(keys: Sequence[_Key], where: str, what: str = "an id") -> frozenset[_Ke
     """What tells the members of a list apart. Raises DamagedPart where two have the same."""
     distinct = frozenset(keys)
     if len(distinct) != len(keys):
-        raise DamagedPart(f"{what} stands there twice - in {where}")
+        raise DamagedPart(f"{what} appears twice - in {where}")
     return distinct
 
 

@@ -48,6 +48,8 @@ def sentence(change: DriftChange) -> str:
     if change.what == MOVED:
         return f"{', '.join(change.labels)}: moved from {change.old} to {change.new}  [{_format_times(change)}]"
     labels = f" ({', '.join(change.labels)})" if change.labels else ""
+    if change.what in (GONE, NEW) and change.subject != "host":
+        return f"{who}: {count(change.things, change.subject)} {change.what}{labels}  [{_format_times(change)}]"
     many = f" on {count(change.things, change.subject)}" if change.things > 1 and change.subject != "host" else ""
     return f"{who}: {_describe_change(change)}{many}{labels}  [{_format_times(change)}]"
 

@@ -12,11 +12,7 @@ _LABELLED = 6
 def page(answer: Duplicates, width: int = 80) -> list[Line]:
     """The whole answer."""
     many = len(answer.duplicates)
-    first = (
-        f"{count(many, 'identifier')} that more than one node or machine has"
-        if many
-        else "nothing is on two nodes that should be on one"
-    )
+    first = f"{count(many, 'identifier')} on more than one node or machine" if many else "no duplicate identifiers"
     lines = [make_line((first, "" if many else "ok"))]
     for duplicate in answer.duplicates:
         lines += wrap_item(sentence(duplicate), width)

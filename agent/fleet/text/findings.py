@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from agent.fleet.questions.findings import FindingGroup, Findings, Lost, Share
 from agent.fleet.text.parts import STYLES, count, hosts, number, share, split_steps, table, wrap_item
+from agent.outputs.grouping import describe_loss
 from agent.outputs.text.lines import BLANK, Line, make_line, wrap_paragraph
 
 _NODES = 40  # letters of the nodes of one row
@@ -18,7 +19,7 @@ def page(answer: Findings, width: int = 80, detail: bool = False) -> list[Line]:
         return [make_line("no nodes")]
     if not answer.findings:
         return [make_line((f"no findings on {count(answer.nodes, 'node')}", "ok"))]
-    lines = [make_line(f"{count(len(answer.findings), 'answer')} on {count(answer.nodes, 'node')}")]
+    lines = [make_line(f"{count(len(answer.findings), 'kind')} of findings on {count(answer.nodes, 'node')}")]
     lines += wrap_item(describe_lost(answer.lost), width) if answer.lost else []
     if not detail:
         return [*lines, BLANK, *_table(answer.findings, width), BLANK, make_line((_MORE, "dim"))]
@@ -44,7 +45,7 @@ def page(answer: Findings, width: int = 80, detail: bool = False) -> list[Line]:
     return lines
 
 
-_MORE = "Parts and steps: fleet findings RULE, or NODES"
+_MORE = "Parts and steps: fabricscope fleet findings RULE (or NODES)"
 
 
 def _table(groups: Sequence[FindingGroup], width: int) -> list[Line]:
@@ -59,7 +60,7 @@ def _table(groups: Sequence[FindingGroup], width: int) -> list[Line]:
         ]
         for group in groups
     ]
-    head = ["severity", "rule", "nodes", "count", "costs", "first seen"]
+    head = ["severity", "rule", "nodes", "count", "cost", "first seen"]
     return [_colour(line) for line in table(head, rows, width, 3)]
 
 
@@ -74,18 +75,17 @@ def _colour(line: Line) -> Line:
 
 def describe_lost(lost: Lost) -> str:
     """What all faults cost together, and which repair gives back most."""
-    faults = "This fault takes" if lost.findings == 1 else f"All {number(lost.findings)} faults that have a cost take"
+    faults = "1 fault costs" if lost.findings == 1 else f"{number(lost.findings)} faults cost"
     return (
-        f"{faults} {lost.percent:.3g}% of the inter-node bandwidth of {count(lost.gpus, 'GPU')}, each node taken by "
-        f"itself. Repair first: {lost.rule} on {lost.node} ({lost.label}), {lost.node_percent:.0f}% of a job with it."
+        f"{faults} {lost.percent:.3g}% of the inter-node bandwidth of {count(lost.gpus, 'GPU')}, summed over single "
+        f"nodes. Repair first: {lost.rule} on {lost.node} ({lost.label}); a job with it loses {lost.node_percent:.0f}%."
     )
 
 
 def describe_cost(group: FindingGroup) -> str:
     """Of the worst of them."""
     most = "up to " if group.findings > 1 else ""
-    where = "of jobs on several nodes" if (group.cost_nodes or 1) > 1 else "inside the node"
-    return f"costs {most}{group.cost_percent:.0f}% of all-reduce {where}, by NCCL's model"
+    return f"{most}{describe_loss(group.cost_percent or 0.0, 'all_reduce', group.cost_nodes or 1)}"
 
 
 def sentences(group: FindingGroup) -> list[str]:

@@ -20,7 +20,7 @@ TITLES = {
     "back": "Back",
     "worse": "Worse",
     "flapping": "Flapping",
-    "silent": "No report any more",
+    "silent": "Stopped reporting",
     "gone": "Gone",
     "reporting": "Reporting again",
 }
@@ -65,7 +65,7 @@ def _since(items: list[NewsItem]) -> str:
 
 
 def _head(answer: News) -> str:
-    parts = [f"since {answer.since}: {count(len(answer.alarming), 'thing')} new"]
+    parts = [f"since {answer.since}: {number(len(answer.alarming))} new"]
     parts.append(f"{number(len(answer.items) - len(answer.alarming))} gone or back to normal")
     parts.append(f"{count(answer.open, 'finding')} open")
     if answer.silenced:
@@ -113,7 +113,7 @@ def repeat_page(answer: Repeats, width: int = 80) -> list[Line]:
     )
     lines = wrap_paragraph(first, width, "  ", first="")
     if not answer.offenders:
-        lines.append(make_line(("no repeat offenders", "ok")))
+        lines.append(make_line(("no part with repeated findings", "ok")))
     for offender in answer.offenders:
         lines += [BLANK, *wrap_paragraph(_title(offender), width, "  ", STYLES.get(offender.severity, ""), first="")]
         rules = ", ".join(f"{rule} ({times})" for rule, times in offender.rules)

@@ -12,7 +12,7 @@ from agent.outputs.text.lines import BLANK, Line, make_heading, wrap_paragraph
 
 _STATES = {
     "no_driver": "no driver is bound",
-    "vfio": "it is given to a guest (vfio)",
+    "vfio": "it is passed to a guest (vfio)",
     "no_rdma_device": "it has no RDMA device",
     "other_namespace": "its interface is in another network namespace",
     "present": "a driver is bound",
@@ -71,10 +71,8 @@ _LABELS = 4
 def page(answer: Outliers, width: int = 80) -> list[Line]:
     """The whole answer."""
     compared = f"{count(answer.compared_nodes, 'node')} of {count(len(answer.classes), 'hardware class')} compared"
-    answers = f"{count(len(answer.outliers), 'answer')}" if answer.outliers else "no outliers"
-    first = (
-        f"{compared}: {answers}" if answer.compared_nodes else "no node has enough others of its class to compare with"
-    )
+    many = count(len(answer.outliers), "outlier") if answer.outliers else "no outliers"
+    first = f"{compared}: {many}" if answer.compared_nodes else "no node has enough others of its class to compare with"
     lines = wrap_paragraph(first, width, "  ", first="")
     for name, outliers in groupby(answer.outliers, lambda outlier: outlier.hardware_class):
         lines += [BLANK, *_class(name, answer.classes.get(name), width)]
@@ -87,7 +85,7 @@ def page(answer: Outliers, width: int = 80) -> list[Line]:
             lines += wrap_item(mixture(group), width)
     if answer.too_few:
         alone = ", ".join(f"{name} ({number(nodes)})" for name, nodes in answer.too_few.items())
-        text = f"Too few nodes to have anything usual: {alone}"
+        text = f"Too few nodes for a majority: {alone}"
         lines += [BLANK, *wrap_paragraph(text, width, "  ", "dim", first="")]
     return lines
 
@@ -99,11 +97,11 @@ def sentence(outlier: Outlier) -> str:
         f"{hosts(outlier.hosts, outlier.nodes)}: {_has(outlier)}{by}{_describe_place(outlier)}; {_usually(outlier)}"
     ]
     if outlier.also:
-        parts.append(f"with it: {'; '.join(outlier.also)}")
+        parts.append(f"With it: {'; '.join(outlier.also)}")
     if outlier.common:
-        parts.append(f"in common: {'; '.join(outlier.common)}")
+        parts.append(f"In common: {'; '.join(outlier.common)}")
     if outlier.stale:
-        parts.append(f"no recent report from {hosts(outlier.stale, outlier.nodes)}")
+        parts.append(f"No recent report from {hosts(outlier.stale, outlier.nodes)}")
     return ". ".join(parts)
 
 

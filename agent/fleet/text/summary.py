@@ -54,7 +54,8 @@ def describe_lost_gpus(answer: FleetSummary) -> str:
     more = len(answer.lost_gpus) - len(named)
     rest = f" and {number(more)} more" if more > 0 else ""
     who = "1 node reports" if len(answer.lost_gpus) == 1 else f"{number(len(answer.lost_gpus))} nodes report"
-    return f"not ok: {who} nothing wrong and had more GPUs within the last week: {', '.join(named)}{rest}"
+    counted = ", ".join(sorted({lost.state for lost in answer.lost_gpus}))
+    return f"counted as {counted}: {who} nothing wrong and had more GPUs within the last week: {', '.join(named)}{rest}"
 
 
 def _wrap_spans(spans: Sequence[Span], width: int) -> list[Line]:
@@ -117,8 +118,8 @@ def describe_coverage(answer: FleetSummary) -> str:
     if answer.stale == answer.nodes:
         return "nothing: every node is stale"
     whole = sum(not coverage.unknown and not coverage.missing for coverage in answer.coverage)
-    text = f"{number(whole)} of {count(len(answer.coverage), 'rule')} judged on every node that has what they are for"
-    return text + (", stale ones left out" if answer.stale else "")
+    text = f"{number(whole)} of {count(len(answer.coverage), 'rule')} judged on every node that they apply to"
+    return text + (" (without stale nodes)" if answer.stale else "")
 
 
 def _coverage(answer: FleetSummary, width: int) -> list[Line]:

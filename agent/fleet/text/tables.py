@@ -62,7 +62,7 @@ def text(parts: Iterable[str]) -> str:
 
 
 _SEEN = 1000  # rows that columns of a text are made wide enough for
-_WIDEST = 60
+_WIDEST = 200
 _NARROWEST = 16  # of a column that is folded
 
 Batches = Iterable[Sequence[tuple[Any, ...]]]

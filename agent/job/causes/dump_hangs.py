@@ -79,7 +79,7 @@ def _missing(evidence: Evidence, dumps: Dumps, roots: dict[int, list[tuple[str, 
         "rank-behind",
         "missing",
         "rank",
-        f"{who} is missing in {groups}; {waiting} ranks wait, directly or for ranks that wait",
+        f"{who} is missing in {groups}; {waiting} ranks wait for it, directly or indirectly",
     )
     candidate.blame(ranks, hosts)
     for rank in ranks[:4]:

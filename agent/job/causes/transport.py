@@ -33,7 +33,7 @@ def find_transport(evidence: Evidence, events: dict[str, list[LineEvent]]) -> It
         if not reasons or events.get("efa-not-found"):
             return  # nothing shows that there is RDMA; or libfabric's lines have the reason
         candidate = PossibleCause(
-            "sockets", "slow", "setting", f"NCCL goes over TCP sockets between hosts: {'; '.join(reasons)}", "medium"
+            "sockets", "slow", "setting", f"NCCL uses TCP sockets between hosts: {'; '.join(reasons)}", "medium"
         )
         candidate.blame(hosts=hosts[:64])
         for name in ("no-rdma-device", "no-libibverbs"):
@@ -76,7 +76,7 @@ def find_no_efa(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possibl
             provider = next((event.groups["provider"] for event in events if event.groups.get("provider")), "efa")
             hosts = name_hosts(list(candidate.hosts)) or "the hosts"
             candidate.summary = (
-                f"NCCL goes over TCP sockets in place of {provider.upper()}: libfabric finds no "
+                f"NCCL uses TCP sockets instead of {provider.upper()}: libfabric finds no "
                 f"device of provider {provider} on {hosts}"
             )
         yield candidate

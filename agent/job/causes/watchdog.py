@@ -260,13 +260,13 @@ def _all_wait(
     """Everybody that is known entered: the network or a GPU of the group, or ranks whose lines are not here."""
     world = evidence.ranks.world
     everybody = bool(world) and len(group.waits) >= world
-    first = "; the first collective: nothing ever worked" if sequence in (0, 1) else ""
+    first = "; the first collective: no collective ever worked" if sequence in (0, 1) else ""
     who = f"all {world} ranks" if everybody else f"{len(waiting)} ranks" if len(waiting) > 1 else f"rank {min(waiting)}"
     candidate = PossibleCause(
         "collective-stuck",
         "hang",
         "fabric" if everybody else "unknown",
-        f"{who} waited in {what} until the time-out{first}; no rank is known that did not come",
+        f"{who} waited in {what} until the time-out{first}; which rank is missing is unknown",
         "medium" if everybody else "low",
     )
     candidate.waits_for_all = True

@@ -23,7 +23,7 @@ def export(report: Report) -> str:
     name = (report.node.hostname or "").split(".")[0]
     node = name if _NAME.fullmatch(name) else None
     generator = clean_line(f"{report.generator.name} {report.generator.version}", 60)
-    lines = [f"# gres.conf of one node, by {generator}. As it stands Slurm reads it; other files' lines are comments."]
+    lines = [f"# gres.conf of one node, by {generator}. Slurm reads it as it is; lines of other files are comments."]
     if node is None:
         lines.append("# The host's name is not known: no NodeName.")
     gpus, notes = _select_gpus(report)

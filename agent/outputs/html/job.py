@@ -10,6 +10,7 @@ from pkgutil import get_data
 from xml.etree.ElementTree import Element, tostring
 
 from agent.model.job_answer import JobAnswer, JobCause, Rank
+from agent.model.labels import compress_names
 from agent.outputs.html.elements import Child, el
 from agent.outputs.html.job_times import STYLE, draw_times
 from agent.outputs.text.job import describe_job, describe_jobs
@@ -121,7 +122,12 @@ def _sections(answer: JobAnswer) -> Iterator[Element]:
 
 def _cause(cause: JobCause, number: int) -> Element:
     fault = cause.at_fault
-    parts = [fault.host, f"rank {', '.join(map(str, fault.ranks[:8]))}" if fault.ranks else None, fault.gpu, fault.nic]
+    parts = [
+        fault.host,
+        compress_names([f"rank {rank}" for rank in fault.ranks]) if fault.ranks else None,
+        fault.gpu,
+        fault.nic,
+    ]
     place = ", ".join(part for part in parts if part)
     title = el(
         "header",

@@ -25,7 +25,7 @@ def render_gpu_matrix(report: Report) -> list[Element]:
         return []
     kinds = _kinds(pairs)
     if kinds == ["?"]:
-        return [el("p", "How the GPUs reach each other is not known.")]
+        return [el("p", "The paths between the GPUs are not known.")]
     if len(kinds) == 1:
         both = "both GPUs" if len(gpus) == 2 else f"all {len(gpus)} GPUs"
         return [el("p", el("strong", kinds[0]), f" between {both}{_explain(kinds[0])}.")]
@@ -44,7 +44,7 @@ def render_nic_matrix(report: Report) -> list[Element]:
         return []
     kinds = _kinds(pairs)
     if kinds == ["?"]:
-        return [el("p", "How GPUs and NICs reach each other is not known.")]
+        return [el("p", "The paths between GPUs and NICs are not known.")]
     if len(kinds) == 1 and len(gpus) * len(nics) > 1:
         return [el("p", el("strong", kinds[0]), f" between every GPU and every NIC{_explain(kinds[0])}.")]
     near = find_nearest_rails(pairs, gpus, [nic.id for nic in nics_in_order if nic.role == "rail" and nic.id in nics])

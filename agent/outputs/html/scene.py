@@ -132,7 +132,7 @@ class _SceneBuilder:
         loose = [self._gpu(gpu, None) for gpu in tree.unplaced_gpus]
         loose += [self._nic(nic, None) for nic in tree.unplaced_nics]
         if loose:
-            boxes.append(Box(UNPLACED, "node", "position in the PCI tree not known", (), None, children=tuple(loose)))
+            boxes.append(Box(UNPLACED, "node", "unknown position in the PCI tree", (), None, children=tuple(loose)))
         empty = [str(node.id) for node in self.nodes.values() if node.cpus and node.id not in nodes]
         empty = empty if None not in nodes else []
         return Scene(boxes, _direct_nvlinks(self.report), self.report.node.cpu.name or "", compress_names(empty))
@@ -141,7 +141,7 @@ class _SceneBuilder:
         known = self.nodes.get(-1 if node is None else node)
         words = [f"CPUs {known.cpus}"] if known and known.cpus else []
         words += [f"{known.memory_mib / 1024:.0f} GiB"] if known and known.memory_mib else []
-        return ("NUMA node not known" if node is None else f"NUMA {node}", tuple(words))
+        return ("NUMA node unknown" if node is None else f"NUMA {node}", tuple(words))
 
     def _bus(self, bus: str, tops: list[PciFunction]) -> list[Box]:
         """A root bus of several devices is a box of its own: they meet there."""

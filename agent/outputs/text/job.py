@@ -15,9 +15,10 @@ MOST_CAUSES = 3
 _MOST_LINES = 4
 _MOST_ROWS = 8
 _FAULTS = {
-    "rank": "this rank", "peer": "its peer", "wire": "the wire", "fabric": "the fabric", "hardware": "the hardware",
+    "rank": "this rank", "peer": "its peer", "wire": "the link", "fabric": "the fabric", "hardware": "the hardware",
     "software": "the software", "setting": "a setting", "unknown": "not known",
 }  # fmt: skip
+_ENDED = {"well": "normally"}
 _STYLES = {"well": "ok", "failed": "error", "hung": "error", "killed": "error"}
 
 
@@ -65,7 +66,11 @@ def describe_job(answer: JobAnswer) -> str:
     read = sum(file.read_as is not None for file in answer.source.files) + (answer.source.files_more or 0)
     files = f"{read} file{'s' if read != 1 else ''} read"
     failed = f"first failure at {job.first_failure_at}" if job.first_failure_at else None
-    return "  ·  ".join(part for part in (job.framework, library, size, f"ended: {job.ended}", failed, files) if part)
+    return "  ·  ".join(
+        part
+        for part in (job.framework, library, size, f"ended: {_ENDED.get(job.ended, job.ended)}", failed, files)
+        if part
+    )
 
 
 def _cause(cause: JobCause, number: int, width: int) -> Iterator[Line]:
@@ -117,12 +122,12 @@ def _sections(answer: JobAnswer) -> Iterator[tuple[str, list[str]]]:
     if reports:
         yield "Reports", [*reports, *([f"and {more} more"] if more else [])]
     unread = [
-        f"{file.name}: {file.reason or 'nothing of a job in it'}"
+        f"{file.name}: {file.reason or 'no data of a job in it'}"
         for file in answer.source.files
         if file.reason or not file.read_as
     ]
     if unread:
-        yield "Not read, or not as a whole", unread[:_MOST_ROWS]
+        yield "Not read, or only in part", unread[:_MOST_ROWS]
     if answer.cannot_tell:
         yield (
             "What these files do not show",

@@ -49,6 +49,11 @@ class TextMatrix(NamedTuple):
     cells: list[list[Span]]
 
 
+def _describe(kind: str) -> str:
+    """A kind that all pairs have; of unknown ones a word."""
+    return "unknown path" if kind == "?" else kind
+
+
 def render_gpu_matrix(report: Report, width: int) -> list[Line]:
     """One sentence if all pairs are equal; otherwise the matrix."""
     labels = {g.id: g.label for g in report.topology.gpus}
@@ -61,7 +66,7 @@ def render_gpu_matrix(report: Report, width: int) -> list[Line]:
     names = DisplayNames(report)
     if len(kinds) == 1:
         lines = wrap_paragraph(
-            f"{min(kinds)} between {'both' if len(labels) == 2 else f'all {len(labels)}'} GPUs{under}", width
+            f"{_describe(min(kinds))} between {'both' if len(labels) == 2 else f'all {len(labels)}'} GPUs{under}", width
         )
     elif torus := find_torus(report, pairs):
         lines = _draw_torus(torus, pairs, width)
@@ -121,7 +126,7 @@ def render_rail_matrix(report: Report, width: int) -> list[Line]:
     kinds = {path.kind or "?" for path in pairs.values()}
     if len(kinds) == 1 and len(gpus) * len(nics) > 1:
         whom = "every rail" if len(rails) == len(nics) else "every NIC"
-        return wrap_paragraph(f"{min(kinds)} between every GPU and {whom}", width) + _render_disagreements(
+        return wrap_paragraph(f"{_describe(min(kinds))} between every GPU and {whom}", width) + _render_disagreements(
             report, gpus, nics, width
         )
     names = DisplayNames(report)

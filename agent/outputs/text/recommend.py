@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from agent.model.prediction import Bound, PlatformComparison, Prediction, Recommendation, SettingAdvice
+from agent.outputs.grouping import describe_loss
 from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
 
 _NAMES = {
@@ -36,10 +37,9 @@ def render_recommendation(answer: Recommendation, width: int, everything: bool =
         lines += [BLANK, make_heading("Repair first")]
         lines += [line for text in answer.summary for line in wrap_paragraph(text, width)]
         for repair in answer.repairs[:_MOST_REPAIRS]:
-            where = "inside the node" if repair.nodes == 1 else f"every job of {repair.nodes} nodes with this one"
-            cost = f"{repair.percent:.0f}% of {_NAMES.get(repair.collective, repair.collective)}, {where}"
+            cost = describe_loss(repair.percent, repair.collective, repair.nodes)
             place = f"{repair.host}  {repair.device}" if repair.host else repair.device
-            lines.append(make_line((f"  {place}  {repair.rule}", "error"), f": costs {cost}"))
+            lines += [make_line((f"  {place}  {repair.rule}", "error")), *wrap_paragraph(cost, width, indent="    ")]
             if repair.until:
                 lines += wrap_paragraph(f"until repaired: {repair.until}", width, indent="    ")
         more = len(answer.repairs) - _MOST_REPAIRS
@@ -154,9 +154,12 @@ def _choice(row: Prediction) -> str:
 
 
 def _bound_lines(rows: Sequence[Prediction], width: int) -> Iterator[Line]:
-    notes = dict.fromkeys(row.note for row in rows if row.note)
-    for note in notes:
-        yield from wrap_paragraph(note, width, indent="    ", first="  - ")
+    notes: dict[str, dict[str, None]] = {}
+    for row in rows:
+        if row.note:
+            notes.setdefault(row.note, {})[_NAMES.get(row.collective, row.collective)] = None
+    for note, names in notes.items():
+        yield from wrap_paragraph(f"{', '.join(names)}: {note}", width, indent="    ", first="  - ")
     worst = _worst_loss(rows)
     if worst is not None:
         bound, have, healthy = worst

@@ -15,10 +15,10 @@ from agent.outputs.text.lines import Line, Span
 from agent.outputs.text.link import Footnotes, format_link
 
 SHOWN_SEVERITIES = ("warning", "error", "critical")
-DRIVER_STATES = {"not_open": "not in the driver's list", "no_driver": "no driver", "vfio": "given to a guest (vfio)"}
+DRIVER_STATES = {"not_open": "not in the driver's list", "no_driver": "no driver", "vfio": "passed to a guest (vfio)"}
 NIC_STATES = {
     "no_driver": "no driver",
-    "vfio": "given to a guest (vfio)",
+    "vfio": "passed to a guest (vfio)",
     "no_rdma_device": "no RDMA device",
     "other_namespace": "interface in another network namespace",
 }

@@ -56,7 +56,7 @@ class _TreeBuilder:
             rows += self._buses(buses)
         gpus, nics = self.tree.unplaced_gpus, self.tree.unplaced_nics
         if gpus or nics:
-            rows.append(make_line(("place in the PCI tree not known", "bold")))
+            rows.append(make_line(("unknown position in the PCI tree", "bold")))
             rows += _add_branches([self.make.gpu(g, None) for g in gpus] + [self.make.nic(n, None) for n in nics], "")
         return rows
 
@@ -134,7 +134,7 @@ def _add_branches(rows: list[TreeRow], indent: str, closed: bool = True) -> list
 
 def _node_line(node: int | None, known: NumaNode | None) -> Line:
     if node is None:
-        return make_line(("NUMA node not known", "bold"))
+        return make_line(("NUMA node unknown", "bold"))
     parts = [f"cpus {known.cpus}"] if known and known.cpus else []
     parts += [f"{known.memory_mib / 1024:.0f} GiB"] if known and known.memory_mib else []
     spans: list[Span | str] = [(f"NUMA {node}", "bold"), *(f"  {part}" for part in parts)]

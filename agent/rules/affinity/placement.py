@@ -73,7 +73,7 @@ def _not_judged_reason(case: RuleContext, gpu: Gpu) -> Result | None:
     subject = f"gpu:{gpu.id}"
     absent = unreachable_reason(find_function(case, gpu))
     if case.virtual_machine:
-        return NotApplicable(subject, Reason("guest", detail="virtual machine: the tree is the hypervisor's"))
+        return NotApplicable(subject, Reason("guest", detail="virtual machine: the hypervisor controls its PCI tree"))
     if absent:
         return NotApplicable(subject, absent)
     if is_on_c2c(case, gpu) or any(p.kind == "C2C" for p in case.paths_of.get(gpu.id, ())):
@@ -220,7 +220,7 @@ def _judge_numa_unknown(case: RuleContext, devices: list[str]) -> Iterator[Resul
         absent = unreachable_reason(function)
         if absent or case.virtual_machine:
             yield NotApplicable(
-                subject, absent or Reason("guest", detail="virtual machine: proximity is the hypervisor's to show")
+                subject, absent or Reason("guest", detail="virtual machine: the hypervisor hides proximity")
             )
         elif (function.vendor, function.device) == _DIE_ON_HCCS and function.numa_declared is False:
             yield NotApplicable(
@@ -268,7 +268,7 @@ def _fail_numa_unknown(case: RuleContext, lost: list[str]) -> Fail:
 def numa_changed(case: RuleContext) -> Iterator[Result]:
     devices = {f"gpu:{gpu.id}": gpu for gpu in case.topology.gpus} | {f"nic:{nic.id}": nic for nic in case.rails}
     if case.virtual_machine:
-        yield NotApplicable("node", Reason("guest", detail="virtual machine: proximity is the hypervisor's to show"))
+        yield NotApplicable("node", Reason("guest", detail="virtual machine: the hypervisor hides proximity"))
     elif not devices:
         if case.bus_unread is None:
             yield NotApplicable("node", Reason("no-such-device", detail="no GPU and no rail"))

@@ -92,7 +92,7 @@ def _judge_correctable(case: RuleContext, gpu: Gpu) -> Result:
         subject=subject,
         label=gpu.label,
         summary=f"{count_of(moved, 'correctable XGMI errors')} in {case.window.seconds / 60:.0f} min",
-        impact="Each is repaired by sending again; a growing number wears towards an uncorrectable one.",
+        impact="Each is repaired by a retry; a growing number often precedes an uncorrectable one.",
         evidence=_count_evidence(gpu.id, _CORRECTABLE, f"+{moved}"),
         cause="correctable",
         places=frozenset({gpu.id}),

@@ -65,7 +65,7 @@ def find_guard(case: RuleContext, gpu: Gpu) -> Result | None:
         return NotApplicable(subject, Reason("no-such-device", detail="not of AMD"))
     if case.virtual_machine:
         return NotApplicable(
-            subject, Reason("guest", detail="virtual machine: what joins its GPUs is the hypervisor's to show")
+            subject, Reason("guest", detail="virtual machine: the hypervisor decides which GPU links it shows")
         )
     if absent or gpu.driver_state in NOT_OFFERED:
         return NotApplicable(subject, absent or Reason("not-measured", detail="the driver does not offer it"))

@@ -53,7 +53,7 @@ def _fail(hidden: list[tuple[EffectiveSetting, EffectiveSetting]]) -> Fail:
         subject="node",
         label="node",
         summary=f"{_HIP}={inner.value} counts among the GPUs that {_RUNTIME}={outer.value} leaves, from 0{more}",
-        impact=f"HIP ends at the first number that is not there: the process has {seen} of {len(asked)} GPUs.",
+        impact=f"HIP stops at the first number that does not exist: the process has {seen} of {len(asked)} GPUs.",
         values=inner.process,
         evidence=tuple(
             setting.evidence(key) for pair in hidden[:4] for key, setting in zip((_RUNTIME, _HIP), pair, strict=True)

@@ -53,12 +53,12 @@ def _judge_states(case: RuleContext, group: list[Gpu]) -> Iterator[Result]:
     centre = _find_centre(short)
     agreed = centre is not None and short[centre] >= _SEVERAL
     if 2 * len(short) >= len(group) and not agreed:
-        why = "half of the GPUs and more have fewer active ports than links: this driver does not state them right"
+        why = "half of the GPUs or more have fewer active ports than links: this driver reports them wrongly"
         yield from (Unknown(f"gpu:{gpu_id}", Reason("undecided", detail=why)) for gpu_id in short)
         return
     spare = max((_count(gpu, "inactive") for gpu in whole), default=0)
     unsure = [gpu.id for gpu in group if gpu.id in short and _count(gpu, "inactive") <= spare]
-    why = "its firmware states no port more to be down than that of other GPUs: one is off, or not stated"
+    why = "its firmware reports no more ports down than on other GPUs: one is off, or not reported"
     yield from (Unknown(f"gpu:{gpu_id}", Reason("undecided", detail=why)) for gpu_id in unsure)
     down = {gpu_id: missing for gpu_id, missing in short.items() if gpu_id not in unsure}
     while down:

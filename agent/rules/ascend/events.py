@@ -68,7 +68,7 @@ def npu_fault_event(case: RuleContext) -> Iterator[Result]:
             summary=f"{words} (event {code})",
             impact="Links of this NPU are slow, or lost, until it is reset."
             if severity != "info"
-            else "The port was away for a moment; a job that used it then may have ended.",
+            else "The port was down for a moment; a job that used it then may have ended.",
             evidence=(Evidence(what=f"kernel log, {_format_time(event)}", value=event.text, source=event.source),),
             severity=severity,
             cause=code,

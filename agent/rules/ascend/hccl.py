@@ -50,9 +50,7 @@ def _judge_priority(port: NpuPort, level: int, setting: EffectiveSetting | None)
     if port.pfc is None:
         return Unknown(
             subject_of(port),
-            Reason(
-                "not-asked", detail=f"PFC of NPU {port.npu} was never set, or was not asked: the firmware's default"
-            ),
+            Reason("not-asked", detail=f"PFC of NPU {port.npu} was never set, or was not read: the firmware's default"),
         )
     if level in port.pfc:
         return Pass(subject_of(port))

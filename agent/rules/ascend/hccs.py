@@ -135,7 +135,7 @@ def _fail_errors(case: RuleContext, faults: list[_Ports]) -> Fail:
     whole = _fail(
         faults,
         summary=f"HCCS port {_numbers(faults[0])} counts errors{_far_ends(faults)}",
-        impact="Packets are sent again; a port that goes on so loses lanes, then its link.",
+        impact="Packets are sent again; a port that keeps counting errors loses lanes, then its link.",
         severity="error" if noted else "warning",
         describe=describe,
     )
@@ -162,7 +162,7 @@ def _merge(
     elif len(faults) == count > 1:
         each = [fail(case, [fault]) for fault in faults]
         yield merge_failures(
-            [part for one in each for part in one.parts or (one,)], "HCCS ports of all NPUs are at fault"
+            [part for one in each for part in one.parts or (one,)], "HCCS ports of all NPUs are faulty"
         )
     else:
         yield from (fail(case, [fault]) for fault in faults)

@@ -183,7 +183,7 @@ def cxl_health(case: RuleContext) -> Iterator[Result]:
         if device.health is None:
             yield Unknown(
                 subject,
-                Reason("not-asked", detail="not asked: health is a question to the device, `cxl list -H` as root"),
+                Reason("not-asked", detail="not in the source: save `cxl list -H` as root"),
             )
         elif not device.health:
             yield Pass(subject)
@@ -238,7 +238,7 @@ def _judge_capacity(case: RuleContext, device: CxlDevice) -> Result:
         subject=subject,
         label=device_label(case, device.id),
         summary=f"{_gib(total - used)} of {_gib(total)} are in no region",
-        impact="Memory that is built in is not used.",
+        impact="Installed memory is not used.",
         evidence=(
             Evidence(what=f"capacity of {device.memdev}", value=_gib(total), source=f"{BUS}/{device.memdev}/ram/size"),
             Evidence(what=f"decoded of {device.memdev}", value=_gib(used), source=f"cxl list -v -m {device.memdev}"),

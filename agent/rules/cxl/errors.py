@@ -31,7 +31,7 @@ def _judge_media(case: RuleContext, device: CxlDevice) -> Result:
     if errors is None:
         return Unknown(
             subject,
-            Reason("not-asked", detail="not asked: a question to the device, `cxl list --media-errors` as root"),
+            Reason("not-asked", detail="not in the source: save `cxl list --media-errors` as root"),
         )
     if not errors:
         return Pass(subject)
@@ -99,7 +99,7 @@ def _fail_logged(case: RuleContext, address: str, events: list[Event]) -> Fail:
         summary=f"the firmware reported {count} {kind} CXL protocol error{'s' if count > 1 else ''}",
         impact="Data on the link was lost: processes that use this memory end, or the host does."
         if grave
-        else "Each is repaired by sending again; a growing number wears towards an uncorrected one.",
+        else "Each is repaired by a retry; a growing number often precedes an uncorrected one.",
         evidence=tuple(quote_log(event) for event in events[-6:]),
         severity="error" if grave else "warning" if many else "info",
         cause=kind,

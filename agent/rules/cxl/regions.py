@@ -76,7 +76,7 @@ def cxl_link_uneven(case: RuleContext) -> Iterator[Result]:
 
 def _judge_links(case: RuleContext, region: CxlRegion) -> Result:
     if case.virtual_machine:
-        return NotApplicable("node", Reason("guest", detail="virtual machine: links are what the hypervisor shows"))
+        return NotApplicable("node", Reason("guest", detail="virtual machine: the hypervisor hides real links"))
     rates: dict[str, float] = {}
     for device in region.devices:
         function = case.functions.get(device)
@@ -220,7 +220,7 @@ def _judge_qos(region: CxlRegion, members: list[CxlDevice]) -> Result:
         label=region.id,
         summary=f"it is in a window of class {region.qos_class}; "
         + ", ".join(f"{device.memdev} has class {device.qos_class}" for device in others),
-        impact="The host plans with the bandwidth and latency of another class than this memory has.",
+        impact="The host assumes the bandwidth and latency of a class that this memory does not have.",
         evidence=(
             Evidence(
                 what=f"class of the window of {region.id}",
@@ -268,7 +268,7 @@ def _alone_reason(case: RuleContext, region: CxlRegion) -> Result | None:
     """Why a region is not one that could be joined with others; None where it is."""
     if case.virtual_machine:
         return NotApplicable(
-            "node", Reason("guest", detail="virtual machine: where expanders are is the hypervisor's to show")
+            "node", Reason("guest", detail="virtual machine: the hypervisor decides where expanders appear")
         )
     if region.ways is None or region.committed is None:
         return Unknown(
@@ -301,7 +301,7 @@ def _fail_partial(numa_node: int | str | None, regions: list[CxlRegion]) -> Fail
         subject="node",
         label=f"NUMA {numa_node}",
         summary=f"{len(regions)} equal expanders at NUMA {numa_node} are a region each: {join_labels(names)}",
-        impact="Each has the bandwidth of one expander; a region over all has that of all, and is lost with any.",
+        impact="Each has the bandwidth of one expander; a region over all has that of all, but fails with any of them.",
         evidence=tuple(
             Evidence(
                 what=f"device of {region.id}", value=region.devices[0], source=f"{BUS}/{region.id}/interleave_ways"

@@ -277,7 +277,7 @@ def _fail_unconnected(case: RuleContext, known: list[_ScaleOut]) -> Fail:
         else "None where jobs stay on this node, or go over the host's NICs.",
         remedy="Check the switches that the ports lead to and `ip link` of their interfaces, then cables and modules."
         if set_up
-        else "Nothing, where this is intended; otherwise connect the ports.",
+        else "No action if this is intended; otherwise connect the ports.",
         evidence=tuple(
             Evidence(what=f"{gpu.label} port {port.port}", value=port.state or "", source=_STATES)
             for gpu, port in (set_up or ports)[:8]

@@ -56,8 +56,8 @@ def _judge_counts(case: RuleContext) -> Iterator[Result]:
                 "node",
                 Reason(
                     "undecided",
-                    detail=f"{len(alike)} {alike[0].name or device} on the PCI bus, and no known server has so many: "
-                    "some may be missing; --profile states how many there should be",
+                    detail=f"{len(alike)} {alike[0].name or device} on the PCI bus, and no known server has this "
+                    "number: some may be missing; --profile states how many are expected",
                 ),
             )
 
@@ -70,7 +70,7 @@ def _judge_empty_board(case: RuleContext) -> Iterator[Result]:
             yield Unknown("node", case.idle_gpu_driver)
     elif case.virtual_machine:
         yield NotApplicable(
-            "node", Reason("guest", detail=f"a virtual machine with {what} alone runs the fabric manager of others")
+            "node", Reason("guest", detail=f"a virtual machine with {what} alone manages the fabric of others")
         )
     elif not case.node.virtualization_known:
         yield Unknown(
@@ -164,9 +164,7 @@ def _judge_other_maker(case: RuleContext, gpu: Gpu) -> Result:
     subject = f"gpu:{gpu.id}"
     limited = case.node.container or case.node.job_limit or unreachable_reason(find_function(case, gpu))
     if limited or gpu.driver_state != "unknown":
-        return NotApplicable(
-            subject, Reason("judged-elsewhere", detail="not of NVIDIA: the rules of its maker judge it")
-        )
+        return NotApplicable(subject, Reason("judged-elsewhere", detail="not of NVIDIA: rules for its vendor judge it"))
     return Unknown(
         subject,
         quote_source(gpu.driver_error)
@@ -284,7 +282,7 @@ def gpu_p2p_blocked(case: RuleContext) -> Iterator[Result]:
     yield from report_no_gpu(case)
     if case.software.driver.confidential_computing:
         yield NotApplicable(
-            "node", Reason("by-design", detail="confidential computing: the driver closes P2P between GPUs")
+            "node", Reason("by-design", detail="confidential computing: the driver disables P2P between GPUs")
         )
         return
     able = []
@@ -310,7 +308,7 @@ def gpu_p2p_blocked(case: RuleContext) -> Iterator[Result]:
 
 def _unable_reason(case: RuleContext, gpu: Gpu) -> Reason | None:
     if not is_nvidia(case, gpu):
-        return Reason("no-such-device", detail="not of NVIDIA: its driver is not asked")
+        return Reason("no-such-device", detail="not of NVIDIA: its driver is not queried")
     if absent := unreachable_reason(find_function(case, gpu)):
         return absent
     if gpu.driver_state != "open" and not (gpu.driver_state == "unknown" and gpu.p2p):
@@ -334,9 +332,7 @@ def _judge_pair(case: RuleContext, a: Gpu, b: Gpu, kind: str | None) -> Result |
     if case.virtual_machine and not by_nvlink:
         return NotApplicable(subject, Reason("guest", detail="over PCIe in a virtual machine: the hypervisor decides"))
     if kind is not None and not by_nvlink and kind not in _NEAR:
-        return NotApplicable(
-            subject, Reason("other-kind", detail=f"{kind}: whether the chipset allows P2P is not this node's fault")
-        )
+        return NotApplicable(subject, Reason("other-kind", detail=f"{kind}: the chipset decides whether P2P works"))
     bad = [word for word in states if word in _WORDS]
     if kind is None and bad:
         return Unknown(subject, Reason("not-known", fact="how they are joined"))
@@ -372,7 +368,7 @@ def _fail_p2p_blocked(word: str, pairs: Sequence[tuple[Gpu, Gpu]], subject: str,
         label=label,
         summary=f"P2P blocked {name_pairs([(a.label, b.label) for a, b in pairs])}: {_WORDS[word]} ({word})",
         impact="Copies between them go through the CPU's memory: 10 to 20 GB/s where PCIe 5 has 50, NVLink 4 has 450.",
-        remedy="Take the key (RegistryDwords) out of the options of the module nvidia in /etc/modprobe.d."
+        remedy="Remove the key (RegistryDwords) from the options of the module nvidia in /etc/modprobe.d."
         if word == _BY_REGISTRY
         else "Compare the versions of driver, GPU and switch firmware with those of a good node; look at ACS.",
         evidence=tuple(Evidence(what=text, value=word, source="nvidia-smi topo -p2p r") for text in labels[:8]),

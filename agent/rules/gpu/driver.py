@@ -96,15 +96,15 @@ def _judge_driver(case: RuleContext, gpus: list[Gpu]) -> Result:
     if _MISMATCH.search(unread):
         return _fail_driver(case, gpus, _Trouble("mismatch", _describe_mismatch(case)))
     if _NONE_FOUND.search(unread) and not (case.node.container or case.node.job_limit):
-        return _fail_driver(case, gpus, _Trouble("no-gpu", "the driver is loaded and opens none of its GPUs"))
+        return _fail_driver(case, gpus, _Trouble("no-gpu", "the driver is loaded but opens none of its GPUs"))
     if case.probe_failure("modules") is not None or any(row.name == "nvidia" for row in case.software.modules):
         return Unknown("node", unread)
     driver = case.software.driver
     if driver.built:
-        return _fail_driver(case, gpus, _Trouble("not-loaded", "the NVIDIA driver is installed and not loaded"))
+        return _fail_driver(case, gpus, _Trouble("not-loaded", "the NVIDIA driver is installed but not loaded"))
     if driver.built is False:
         kernel = case.node.kernel or "that runs"
-        what = f"the NVIDIA driver is installed, and has no module for kernel {kernel}"
+        what = f"the NVIDIA driver is installed, but has no module for kernel {kernel}"
         return _fail_driver(case, gpus, _Trouble("not-built", what))
     return NotApplicable(
         "node",

@@ -86,7 +86,7 @@ def _judge_throttled(case: RuleContext, gpu: Gpu) -> Result:
         subject=subject,
         label=gpu.label,
         summary=f"clocks are reduced: {names}" + (f"; SM clock {clock}" if clock else ""),
-        impact="A job runs at the pace of its slowest GPU" + (f", and this one computes at {clock}." if clock else "."),
+        impact="A job runs at the speed of its slowest GPU" + (f", this one computes at {clock}." if clock else "."),
         evidence=(Evidence(what="clocks event reasons", value=names, source=smi_source(gpu, "PERFORMANCE")),),
         severity=severity,
         cause=active[0],
@@ -110,7 +110,7 @@ def _judge_power_limited(case: RuleContext, gpu: Gpu) -> Result:
     if not isinstance(health, GpuHealth):
         return health
     if is_consumer(case, gpu):
-        return NotApplicable(subject, Reason("by-design", detail="a card for games: its owner chooses its limit"))
+        return NotApplicable(subject, Reason("by-design", detail="a consumer card: its owner chooses its limit"))
     limit = health.power_limit_watts
     others = (health.power_limit_watts for health in read_siblings(case, gpu).values())
     known = [watts for watts in others if watts is not None]
@@ -134,7 +134,7 @@ def _fail_power_limited(gpu: Gpu, limits: tuple[float, float | None], default: f
         summary=f"power limit {limit:g} W, default {default:g} W{comparison}",
         impact="Its clocks fall under load before those of the others, and a job runs at the pace of its slowest GPU."
         if comparison
-        else "The GPUs of this node are slower under load than at their default; by choice, where it is your policy.",
+        else "The GPUs of this node are slower under load than at their default; intended if it is your policy.",
         evidence=tuple(
             Evidence(what=what, value=f"{watts:g} W", source=smi_source(gpu, "POWER"))
             for what, watts in (("power limit in force", limit), ("requested power limit", requested))
@@ -165,7 +165,7 @@ def _judge_clocks(case: RuleContext, gpu: Gpu) -> Result:
     if not isinstance(health, GpuHealth):
         return health
     if is_consumer(case, gpu):
-        return NotApplicable(subject, Reason("by-design", detail="a card for games: its owner chooses its clocks"))
+        return NotApplicable(subject, Reason("by-design", detail="a consumer card: its owner chooses its clocks"))
     set_mhz, default = health.application_clock_mhz, health.application_clock_default_mhz
     if set_mhz is not None and default is not None and set_mhz < default:
         differs = any((other.application_clock_mhz or 0) > set_mhz for other in read_siblings(case, gpu).values())
@@ -217,9 +217,9 @@ def _fail_clocks(gpu: Gpu, health: GpuHealth, what: str, cause: str, differs: bo
         subject=f"gpu:{gpu.id}",
         label=gpu.label,
         summary=what,
-        impact="A job runs at the pace of its slowest GPU, and this one is slower than it could be."
+        impact="A job runs at the speed of its slowest GPU, and this one is slower than it could be."
         if differs
-        else "The GPUs are slower than they could be; by choice, where it is your policy.",
+        else "The GPUs are slower than they could be; this is intended if it is your policy.",
         evidence=(
             Evidence(
                 what="SM clock",
@@ -247,7 +247,7 @@ def _judge_persistence(case: RuleContext, gpu: Gpu, gpus: Sequence[Gpu]) -> Resu
         return health
     if gpu not in gpus or len(gpus) < 2:
         return NotApplicable(
-            subject, Reason("nothing-to-compare", detail="a card for games, or the only GPU: it starts fast enough")
+            subject, Reason("nothing-to-compare", detail="a consumer card, or the only GPU: it starts fast enough")
         )
     if health.persistence is None:
         return Unknown(subject, Reason("not-reported", fact="its persistence mode"))

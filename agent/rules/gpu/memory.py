@@ -18,7 +18,7 @@ from agent.rules.gpu.health import gpu_ids, read_health, read_siblings, smi_sour
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import join_labels
 
-_NO_ECC = Reason("other-kind", detail="a card for games: its memory has no ECC")
+_NO_ECC = Reason("other-kind", detail="a consumer card: its memory has no ECC")
 
 
 class _Problem(msgspec.Struct, frozen=True):
@@ -86,7 +86,7 @@ def _fail_ecc(case: RuleContext, gpu: Gpu, health: GpuHealth, problems: list[_Pr
         if wrong
         else "A flipped bit stays unnoticed: results can be wrong without an error."
         if severity == "warning"
-        else "None by itself: a GPU with such a past is a suspect where jobs end on it.",
+        else "None by itself: a GPU with such a history is a suspect if jobs fail on it.",
         evidence=(
             *_counters(gpu, health),
             *kernel_log_evidence(case, gpu.pci or gpu.id),
@@ -152,7 +152,7 @@ def _judge_failed(case: RuleContext, gpu: Gpu, health: GpuHealth) -> Result:
         if health.repairs_failed is None and health.repairs_pending is not None:
             return NotApplicable(
                 f"gpu:{gpu.id}",
-                Reason("other-kind", detail="a GPU before Ampere: it retires pages, and remaps no rows"),
+                Reason("other-kind", detail="a GPU before Ampere: it retires pages instead of remapping rows"),
             )
         return _answer_without(case, gpu, health.repairs_failed)
     what = join_labels([_FAILED.get(name, name) for name in health.repairs_failed])
@@ -160,7 +160,7 @@ def _judge_failed(case: RuleContext, gpu: Gpu, health: GpuHealth) -> Result:
         subject=f"gpu:{gpu.id}",
         label=gpu.label,
         summary=f"{what}: the GPU has to be exchanged",
-        impact="Bad memory stays in use: jobs on this GPU end with ECC errors again and again.",
+        impact="Bad memory stays in use: jobs on this GPU keep ending with ECC errors.",
         evidence=(
             Evidence(what="failed", value=what, source=smi_source(gpu, "ECC,ROW_REMAPPER")),
             *kernel_log_evidence(case, gpu.pci or gpu.id),

@@ -38,7 +38,7 @@ def _silent_reason(case: RuleContext) -> Reason | None:
     if case.software.driver.confidential_computing:
         return Reason("by-design", detail="confidential computing needs it")
     if platform_kind(case) == "guest":
-        return Reason("guest", detail="virtual machine: ACS and IOMMU are the host's")
+        return Reason("guest", detail="virtual machine: the host controls ACS and IOMMU")
     return passes_through(case)
 
 

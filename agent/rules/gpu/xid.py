@@ -156,7 +156,7 @@ _BLAMED = {  # by what the root's own code says has to be looked into
 }  # fmt: skip
 _ENDS = {
     "peer": "by its code the device at the other end failed first",
-    "software": "by its code software or a person took the link down",
+    "software": "by its code software or an administrator took the link down",
 }
 _TOGETHER_SECONDS = 60.0
 _OF_GPUS = frozenset(["xid", "gpu_lost", "gpu_init"])

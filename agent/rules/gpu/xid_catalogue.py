@@ -43,7 +43,7 @@ _LISTED: tuple[tuple[str, str, str, str, str], ...] = (
     ("148", "error", "NVLink 5: NVLPW_CTRL error", _LINK, _LINK),
     ("149", "error", "NVLink 5: NETIR error", _LINK, _LINK),
     ("150", "error", "NVLink 5: MSE error", _LINK, _LINK),
-    ("155", "error", "NVLink: error that software declared", _RESET, "INVESTIGATE_SW_USER"),
+    ("155", "error", "NVLink: error declared by software", _RESET, "INVESTIGATE_SW_USER"),
     ("137", "warning", "NVLink: privileged access error, often an application's", _IGNORE, _APPLICATION),
     ("166", "warning", "NVLink: encryption error", "", ""),
     ("170", "warning", "NVLink: other security error", "", ""),

@@ -11,45 +11,45 @@ from agent.rules.gpu.xid_catalogue import NVLINK5, Xid, decode_link_error, effec
 
 _CRITERIA = (
     "Look at the repair of its memory: `nvidia-smi -q -d ROW_REMAPPER,ECC -i GPU_INDEX`; a failed remapping or an "
-    "exceeded SRAM threshold is NVIDIA's criterion for an exchange, and a finding of its own."
+    "exceeded SRAM threshold is NVIDIA's criterion for an exchange, and a separate finding."
 )
-_APPLICATION = "Look at the application first: a fault of its own ends so, or one that another Xid explains."
+_APPLICATION = "Look at the application first: its own fault ends this way, or one that another Xid explains."
 _SUPPORT = (
     "If it comes back after that, run the vendor's field diagnostics, and open a service case with the GPU's serial "
-    "number and the saved logs; coming back is by itself no reason to exchange the GPU. "
+    "number and the saved logs; a repeat is by itself no reason to exchange the GPU. "
     "(costs a service case or a part)"
 )
 _LINK = (
     "If it comes back, compare the error counters of both ends of the link (`nvidia-smi nvlink -e`); connectors, "
-    "cables and cartridges of the link come before the GPU."
+    "cables and cartridges of the link are suspected before the GPU."
 )
 _AFTER = {  # by the catalogue's investigatory action
     "CONTACT_SUPPORT": _SUPPORT,
     "INVESTIGATE_SW": "If it comes back, compare driver and firmware with those of a good node, and update the driver; "
     "then ask support, with the saved logs. It is no reason to exchange the GPU.",
-    "INVESTIGATE_SW_USER": "Look at what software or a person did to the link at that time: driver, fabric manager, a "
+    "INVESTIGATE_SW_USER": "Find out what software or an administrator did to the link: driver, fabric manager, a "
     "reset of the other end. By this code no part is at fault.",
     "INVESTIGATE_LINK_SI": _LINK,
     "INVESTIGATE_PEER_DEVICE": "The other end of the link failed first: look at the Xids, SXids and counters of the "
     "device there. This GPU is not the suspect.",
-    "INVESTIGATE_HOST": "Look at what the host did at that time: a reset, a driver that was unloaded. By this code no "
+    "INVESTIGATE_HOST": "Find out what the host did at that time: a reset, a driver that was unloaded. By this code no "
     "part is at fault.",
     "SYMPATHETIC": "It follows another error: look for Xids of the same time on other GPUs, and do what those need.",
-    "IGNORE": "If it comes back, look for another Xid of the same time: this one needs nothing by itself.",
+    "IGNORE": "If it comes back, look for another Xid of the same time: this one needs no action by itself.",
 }
 _TEXTS = {  # of numbers whose action is a sentence of its own
     "45": "Look at the application first: it was ended, or it ended by itself.",
     "54": "Read the BMC's log for the power of this GPU; then drain the node, and have the power connection of the GPU "
     "or its board, and the power supplies, checked on site. (costs a visit on site)",
-    "63": "Nothing at once: reset the GPU when it is free, which makes the remapped row take effect.",
-    "92": f"Nothing at once. {_CRITERIA}",
-    "94": "Restart the job that ended; the GPU goes on. Poison that comes over NVLink ends jobs so, too: look for Xids "
+    "63": "Reset the GPU when it is free, which makes the remapped row take effect.",
+    "92": f"No immediate action. {_CRITERIA}",
+    "94": "Restart the job that ended; the GPU goes on. Poison that arrives over NVLink ends jobs, too: look for Xids "
     f"of the same time on other GPUs. {_CRITERIA}",
-    "121": "Nothing at once. Where its number grows, do what the findings about C2C name.",
+    "121": "No immediate action. Where its number grows, do what the findings about C2C name.",
     "137": _APPLICATION,
     "151": "Restart the virtual machine.",
     "154": "Do what `nvidia-smi -q` names as recovery action.",
-    "157": f"Nothing at once. {_CRITERIA}",
+    "157": f"No immediate action. {_CRITERIA}",
     "159": "Restart the job. It follows another error: look for another Xid of the same time.",
     "161": "Nothing by itself.",
     "166": "Look at the confidential computing set-up of both ends.",
@@ -60,7 +60,7 @@ _RESTART_MANAGER = (
     " Where no application was ended at that time, drain the node and restart the fabric manager: `systemctl restart "
     "nvidia-fabricmanager` (costs a drain)"
 )
-_RECOVERED = "Nothing by itself: the link recovered. Watch its counters (`nvidia-smi nvlink -e`)."
+_RECOVERED = "No action: the link recovered. Watch its counters (`nvidia-smi nvlink -e`)."
 _UNLISTED = "Look it up in NVIDIA's Xid catalogue (docs.nvidia.com/deploy/xid-errors)."
 _GUEST_RESET = "Drain the guest, then stop and start it, which resets the GPU. (costs a restart of the instance)"
 _DRIVER = {  # recovery actions of the driver (field 230), and what they are in the catalogue's words
@@ -92,7 +92,7 @@ def plan_recovery(case: RuleContext, event: Event, meaning: Xid, alone: bool, ov
 
 def _plan_switch(case: RuleContext, meaning: Xid) -> tuple[str, str]:
     if meaning.severity == "info":
-        return "harmless", "Nothing by itself; a growing number points at the link that it names."
+        return "harmless", "No action by itself; a growing number points at the link that it names."
     return "nvswitch", _GUEST_RESET if case.virtual_machine else ""
 
 

@@ -49,10 +49,10 @@ def gdr_acs_on_path(case: RuleContext) -> Iterator[Result]:
 
 
 _ELSEWHERE = {
-    "guest": Reason("guest", detail="virtual machine: ACS is the host's"),
+    "guest": Reason("guest", detail="virtual machine: the host controls ACS"),
     "cloud": Reason("other-kind", detail="rails of a cloud with a GPUDirect of its own"),
     "direct-nic": Reason("judged-elsewhere", detail="a Direct NIC board: some ACS bits must be on (gdr-acs-directnic)"),
-    "grace": Reason("other-kind", detail="Grace: NICs reach GPUs by C2C, and the kernel's ACS is right"),
+    "grace": Reason("other-kind", detail="Grace: NICs reach GPUs by C2C, and the kernel sets ACS correctly"),
 }
 
 
@@ -145,7 +145,7 @@ def gdr_acs_directnic(case: RuleContext) -> Iterator[Result]:
         yield NotApplicable("node", Reason("no-such-device", detail="no data-direct function"))
         return
     answers = _judge_directnic(case, functions)
-    yield from aggregate_node_wide(answers, "ACS is not as the Direct NIC board needs it, on every port")
+    yield from aggregate_node_wide(answers, "ACS is wrong for a Direct NIC board on every port")
 
 
 def _judge_directnic(case: RuleContext, functions: Sequence[PciFunction]) -> Iterator[Result]:
@@ -249,7 +249,7 @@ def gdr_iommu_translated(case: RuleContext) -> Iterator[Result]:
     if not near:
         yield NotApplicable(
             "node",
-            Reason("no-such-device", detail="no GPU has a rail behind its switch: nothing goes between them directly"),
+            Reason("no-such-device", detail="no GPU has a rail behind its switch: no direct traffic between them"),
         )
         return
     for pair in near:

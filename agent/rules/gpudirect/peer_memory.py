@@ -261,7 +261,7 @@ def gdr_dmabuf_prereq(case: RuleContext) -> Iterator[Result]:
         return
     needs = check_dmabuf(case, gpus)
     if needs[_GENERATION] is False:
-        why = Reason("other-kind", detail="GPUs before Turing: a peer-memory client is their only way")
+        why = Reason("other-kind", detail="GPUs before Turing: a peer-memory client is their only path")
         yield NotApplicable("node", why)
         return
     lacking = [need for need, met in needs.items() if met is False]
@@ -340,7 +340,7 @@ def _judge_bar1_small(case: RuleContext, gpu: Gpu) -> Result:
     if absent:
         return NotApplicable(subject, absent)
     if is_virtual_gpu(gpu):
-        return NotApplicable(subject, Reason("guest", detail="a virtual GPU: its window is the hypervisor's"))
+        return NotApplicable(subject, Reason("guest", detail="a virtual GPU: the hypervisor sets its window"))
     size, source = _bar1_size(case, gpu)
     if size is None:
         if gpu.mig and gpu.mig.current:

@@ -211,9 +211,7 @@ def gdr_topology_hidden(case: RuleContext) -> Iterator[Result]:
     all_pairs = list(pairs(case))
     gpus, rails = {pair.gpu.id for pair in all_pairs}, {pair.nic.id for pair in all_pairs}
     if not case.virtual_machine or len(gpus) < 2 or len(rails) < 2:
-        yield NotApplicable(
-            "node", Reason("guest", detail="the tree is not a hypervisor's, or there is nothing to choose from")
-        )
+        yield NotApplicable("node", Reason("guest", detail="not a virtual machine, or only one choice"))
         return
     nodes = {
         f.numa_node for pair in all_pairs for f in (find_function(case, pair.gpu), find_function(case, pair.nic)) if f

@@ -102,7 +102,7 @@ def _build_row(
 
 def _unknown_way_reason(pair: Pair) -> str:
     if pair.nic.driver == "efa":
-        return "efa has a way to GPU memory of its own, through libfabric: it is not judged"
+        return "efa has its own path to GPU memory, through libfabric: not judged"
     return "which way NICs take to GPU memory is not known"
 
 

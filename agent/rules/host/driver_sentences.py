@@ -31,7 +31,7 @@ class Meaning(msgspec.Struct, frozen=True):
     alone: bool = True  # False: it says that, and not why; it counts where nothing else explains the failure
 
 
-_NO_GDS = "Reads from storage into GPU memory take the way through the host's memory."
+_NO_GDS = "Reads from storage into GPU memory go through the host's memory."
 _NO_GPU = "The GPU cannot be used: no job on this node sees it."
 MEANINGS = {
     "open-modules": Meaning("critical", "this GPU needs the open kernel modules; the closed ones are loaded", _NO_GPU),

@@ -80,7 +80,7 @@ def _judge_device(case: RuleContext, known_device: Known, match: MatchedDevices)
     if case.virtual_machine:
         return Unknown(
             known_device.subject,
-            Reason("guest-hides", detail="not here, in a virtual machine: the hypervisor gives and takes devices"),
+            Reason("guest-hides", detail="missing, in a virtual machine: the hypervisor adds and removes devices"),
         )
     if known_device.subject in match.unsure:
         where = match.unsure[known_device.subject].partition(":")[2]
@@ -109,7 +109,7 @@ def _judge_port(case: RuleContext, known_device: Known, match: MatchedDevices) -
     if case.virtual_machine:
         return Unknown(
             known_device.subject,
-            Reason("guest-hides", detail="not here, in a virtual machine: the hypervisor gives and takes devices"),
+            Reason("guest-hides", detail="missing, in a virtual machine: the hypervisor adds and removes devices"),
         )
     return None
 

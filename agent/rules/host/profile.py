@@ -47,7 +47,7 @@ def device_count_low(case: RuleContext) -> Iterator[Result]:
         yield NotApplicable("node", NO_PROFILE)
         return
     if case.virtual_machine and not _is_cloud_shape(case):
-        yield NotApplicable("node", Reason("guest", detail="virtual machine: it has what the hypervisor gives it"))
+        yield NotApplicable("node", Reason("guest", detail="virtual machine: the hypervisor assigns devices"))
         return
     if case.bus_unread:
         yield Unknown("node", case.bus_unread)
@@ -304,9 +304,7 @@ def _judge_profile_device(case: RuleContext, profile: Profile, good: Device, pci
     if unreachable_reason(function):
         return NotApplicable(subject, unreachable_reason(function) or Reason("not-in-use", detail=""))
     if good.vendor_device and model != good.vendor_device:
-        return NotApplicable(
-            subject, Reason("no-profile", detail=f"another model stands here than in the profile ({model})")
-        )
+        return NotApplicable(subject, Reason("no-profile", detail=f"the profile has another model here ({model})"))
     slower = list(_slower_link(case, good, pci))
     nic = case.nic_by_pci.get(pci)
     other = bool(good.firmware and nic and nic.firmware and nic.firmware != good.firmware)

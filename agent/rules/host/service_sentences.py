@@ -30,7 +30,7 @@ SERVICE_MEANINGS = {
         "critical", "the kernel module ib_umad is not loaded, over which the NVLink switches are managed", _NO_CUDA
     ),
     "fm-topology": Meaning(
-        "critical", "the driver offers another number of NVSwitches than any board has, so it ended", _NO_CUDA
+        "critical", "the driver offers a number of NVSwitches that no board has, so it ended", _NO_CUDA
     ),
     "fm-no-switch": Meaning("critical", "it found no NVSwitch and ended", _NO_CUDA),
     "switch-fatal": Meaning(
@@ -74,7 +74,7 @@ SERVICE_MEANINGS = {
         "No program uses the GPUs before the NVLink fabric is set up.", True, "medium", alone=False,
     ),
     "dcgm-failed": Meaning("warning", "DCGM did not start", "GPUs are not monitored.", alone=False),
-    "failed": Meaning("warning", "it failed, and its log does not state why", "What it does is missing.", alone=False),
+    "failed": Meaning("warning", "it failed, and its log does not state why", "Its function is missing.", alone=False),
 }  # fmt: skip
 CONTEXT = frozenset({"pre-nvl5"})  # evidence of other sentences
 _ORDER = list(SERVICE_MEANINGS)

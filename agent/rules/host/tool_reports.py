@@ -33,7 +33,7 @@ class ToolMeaning(msgspec.Struct, frozen=True):
     confidence: str = "medium"
 
 
-_MAY_FAIL = "Jobs on it can fail or hang: the tool states a fault, and not how far it goes."
+_MAY_FAIL = "Jobs on it can fail or hang: the tool states a fault, but not its extent."
 _WHICH = "Which GPU it is, the lines do not state. Jobs on it can meet bad memory."
 _NO_GPU_IN_CONTAINER = "The container does not start, or has no GPU."
 _FEWER = "Pods that ask for all devices of the node are not placed on it."
@@ -115,7 +115,7 @@ MEANINGS = {
     "kube-no-devices": ToolMeaning(
         "error", "Kubernetes has no GPU of a node that is labelled with GPUs", _FEWER, "plugin"
     ),
-    "kube-unhealthy": ToolMeaning("error", "the device plugin holds devices to be unhealthy", _FEWER, "plugin"),
+    "kube-unhealthy": ToolMeaning("error", "the device plugin marks devices as unhealthy", _FEWER, "plugin"),
     "kube-allocate": ToolMeaning("error", "the kubelet could not give a pod its devices", _FEWER, "plugin"),
     "kube-endpoint": ToolMeaning("error", "the kubelet lost the device plugin", _FEWER, "plugin"),
     "kube-not-ready": ToolMeaning("error", "Kubernetes reports the node as not Ready", "No pod starts on it.", "node"),
@@ -127,7 +127,7 @@ MEANINGS = {
         "error", "the NVIDIA driver is not loaded on the host", _NO_GPU_IN_CONTAINER, "driver"
     ),
     "container-no-device": ToolMeaning(
-        "error", "a container asks for a GPU that is not there", _NO_GPU_IN_CONTAINER, "device"
+        "error", "a container asks for a GPU that does not exist", _NO_GPU_IN_CONTAINER, "device"
     ),
     "container-cuda": ToolMeaning(
         "warning", "an image needs a newer driver than the host's", "Containers of that image do not start.", "image"

@@ -138,7 +138,7 @@ def _judge_wire(case: RuleContext, counters: IbPortCounters) -> Result:
 
 def _judge_symbol_errors(case: RuleContext, counters: IbPortCounters) -> Result:
     words = FailureText(
-        "symbol errors", "Each is sent again or lost; a link that errs so is going bad.", cause="symbol"
+        "symbol errors", "Each damaged packet is sent again or lost; the link is degrading.", cause="symbol"
     )
     count = delta(case, counters.counters, ["symbol_error"])
     answer = judge_count(case, counters.place, count, (Limit(_PER_HOUR, "warning", HOUR),), words)

@@ -31,9 +31,9 @@ from agent.rules.wording import count_of, find_majority, format_share_lost, join
 _MEANING = {
     "Polling": "no signal from the other end: cable, module or switch port",
     "Disabled": "disabled by an administrator, the subnet manager or firmware",
-    "PortConfigurationTraining": "trains again and again: a bad cable or module",
-    "LinkErrorRecovery": "recovers from errors again and again: a bad cable or module",
-    "LinkUp": "the wire is up, the port is not",
+    "PortConfigurationTraining": "retrains repeatedly: a bad cable or module",
+    "LinkErrorRecovery": "recovers from errors repeatedly: a bad cable or module",
+    "LinkUp": "physically up, but the port is not active",
 }
 
 # Keys of the steps on the page of ib-port-down

@@ -52,7 +52,7 @@ def _judge_no_sm(case: RuleContext, ib_port: IbPort) -> Result:
     if port.phys_state is None:
         return Unknown(ib_port.subject, Reason("not-read", fact="its physical state"))
     if port.phys_state != "LinkUp":
-        return NotApplicable(ib_port.subject, Reason("judged-elsewhere", detail="its wire is not up: see ib-port-down"))
+        return NotApplicable(ib_port.subject, Reason("judged-elsewhere", detail="not physically up: see ib-port-down"))
     if ib_port.nic.virtual_function and (port.state == "DOWN" or port.sm_lid not in (None, *_NO_LID)):
         return NotApplicable(ib_port.subject, Reason("judged-elsewhere", detail="a virtual function: see ib-port-down"))
     waiting = boot_settling_reason(case)

@@ -73,7 +73,7 @@ def _check_line(setting: NcclSetting) -> tuple[str, bool]:
     if clean == value:
         return "", False
     as_meant = bool(_NUMBER.fullmatch(clean)) and parse_number(value) == parse_number(clean)
-    return f"the value is {value!r}, with all that stands in it", as_meant or key.startswith("NCCL_DEBUG")
+    return f"the value is {value!r}, with everything in it", as_meant or key.startswith("NCCL_DEBUG")
 
 
 def _clean_value(value: str) -> str:
@@ -106,7 +106,7 @@ def _fail_conf_syntax(file: str, lines: list[tuple[NcclSetting, str, bool]]) -> 
 
 def _impact(severity: str, worst: str) -> str:
     if severity == "info":
-        return "the line has its effect by luck: nothing is lost until its value is not a number."
+        return "the line has an effect only because its value is a number."
     if worst.startswith(_TWICE):
         return "The line has no effect: jobs run with the value of the earlier one."
     return "What these lines should set is not set: jobs run with NCCL's defaults."
@@ -146,7 +146,7 @@ def gdr_nccl_conf_shadowed(case: RuleContext) -> Iterator[Result]:
         label="node",
         summary=f"/etc/nccl.conf sets {join_labels(list(shadowed))}, "
         f"and {shadowed[next(iter(shadowed))][0].unit} otherwise",
-        impact="A change in /etc/nccl.conf does not reach these jobs.",
+        impact="A change in /etc/nccl.conf has no effect on these jobs.",
         evidence=tuple(Evidence(what=key, value=row.value, source=row.source) for key, row in named_rows[:16]),
         cause="shadowed",
         places=frozenset({row.source for _, row in named_rows} | {row.unit for _, row in named_rows}),
@@ -228,7 +228,7 @@ def _fail_topo_file_stale(where: EffectiveSetting, cause: str, what: str, rows: 
         subject="node",
         label="node",
         summary=f"{_KEY} in {where.source}: {what}",
-        impact="NCCL pairs GPUs with far NICs and may not use GPUDirect RDMA: traffic between nodes is slower.",
+        impact="NCCL pairs GPUs with distant NICs and may not use GPUDirect RDMA: traffic between nodes is slower.",
         evidence=(where.evidence(_KEY), *rows),
         severity=severity_by_scope("warning", [where]),
         cause=cause,

@@ -195,7 +195,7 @@ def _judge_hca_mismatch(case: RuleContext, where: EffectiveSetting) -> Result:
         )
     strangers = _unknown_names(case, chosen)
     if strangers and not chosen.exclude:
-        what = f"takes all rails, and names {join_labels(strangers)}, which is no device here"
+        what = f"takes all rails, but also names {join_labels(strangers)}, which is no device here"
         return _fail_hca_mismatch(
             selection, "stranger", "info", what, "None, unless a NIC was renamed: then its rail is not used."
         )

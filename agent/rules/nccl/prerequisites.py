@@ -165,7 +165,7 @@ def gdr_devnodes_missing(case: RuleContext) -> Iterator[Result]:
         return
     nodes = case.software.device_nodes
     if nodes is None:
-        yield Unknown("node", case.probe_failure("limits") or Reason("not-shown", detail="/dev is not to be seen here"))
+        yield Unknown("node", case.probe_failure("limits") or Reason("not-shown", detail="/dev is not visible here"))
         return
     rails = sorted({rail.name for rail in rdma_rails(case)})
     verbs = [node for node in nodes if node.startswith("infiniband/uverbs")]
@@ -282,7 +282,7 @@ def gdr_gdrcopy_missing(case: RuleContext) -> Iterator[Result]:
     if not case.topology.gpus or not (users or settings):
         yield from report_unused(case, "GDRCopy")
     elif nodes is None:
-        yield Unknown("node", case.probe_failure("limits") or Reason("not-shown", detail="/dev is not to be seen here"))
+        yield Unknown("node", case.probe_failure("limits") or Reason("not-shown", detail="/dev is not visible here"))
     elif "gdrdrv" in nodes:
         yield Pass("node")
     else:
@@ -317,7 +317,7 @@ def gdr_gds_not_ready(case: RuleContext) -> Iterator[Result]:
         yield Unknown("node", Reason("undecided", detail="PyTorch has libcufile mapped, whether it is used or not"))
     elif case.software.driver.open is not False and _kernel_version(case) >= _P2PDMA:
         yield Unknown(
-            "node", Reason("undecided", detail="nvidia_fs is not loaded; P2PDMA of this kernel may stand in for it")
+            "node", Reason("undecided", detail="nvidia_fs is not loaded; P2PDMA of this kernel may replace it")
         )
     else:
         yield Fail(

@@ -104,21 +104,21 @@ _SWITCHES = (
         _is_on,
         _has_nvlinks,
         "error",
-        "GPUs do not use their NVLinks, and talk over PCIe or host memory.",
+        "GPUs do not use their NVLinks, and use PCIe or host memory.",
     ),
     _Switch(
         "NCCL_P2P_LEVEL",
         lambda value: value.upper() in _NO_DISTANCE,
         _has_nvlinks,
         "error",
-        "GPUs do not use their NVLinks, and talk over PCIe or host memory.",
+        "GPUs do not use their NVLinks, and use PCIe or host memory.",
     ),
     _Switch(
         "NCCL_SHM_DISABLE",
         _is_on,
         _needs_shared_memory,
         "error",
-        "GPUs of one node talk over the network instead of shared memory.",
+        "GPUs of one node use the network instead of shared memory.",
     ),
 )
 

@@ -62,7 +62,7 @@ def _fail_other_board(nic: Nic, boards: Mapping[str, list[Nic]]) -> Fail:
         subject=f"pci:{nic.pci or nic.id}",
         label=nic.label,
         summary=f"board {nic.board_id} (PSID); the other {len(boards[usual_board])} rails are {usual_board}",
-        impact="Its firmware has other defaults and is updated by itself: settings that fit the others may not fit it.",
+        impact="Its firmware has different defaults and separate updates: settings of the others may not fit.",
         evidence=tuple(
             Evidence(
                 what=f"board of {nic.label}",

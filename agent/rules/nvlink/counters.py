@@ -24,7 +24,7 @@ _LOST = read_limit("nvlink-errors.lost")
 _RECOVERED = read_limit("nvlink-errors.recovered_per_hour")
 _SYMBOLS = read_limit("nvlink-errors.symbols_per_hour")
 _FLOOR = read_limit("nvlink-errors.ber")
-_IMPACT = "What is lost is sent again at the cost of all GPUs: a collective runs at the pace of its slowest link."
+_IMPACT = "Lost data is sent again while all GPUs wait: a collective runs at the speed of its slowest link."
 _PACKETS = (
     *("malformed_packets", "buffer_overruns", "receive", "receive_remote", "receive_general"),
     *("local_link_integrity", "transmit_discards"),
@@ -129,7 +129,7 @@ _PER_MINUTE = read_limit("c2c-errors.error_per_minute")
 _COUNTERS = ("c2c_interrupts", "c2c_replays", "c2c_replays_back_to_back")
 _WORDS = FailureText(
     "errors and replays of NVLink-C2C",
-    "The way between CPU and GPU (450 GB/s in each direction on a GH200) loses time to what is sent again.",
+    "The link between CPU and GPU (450 GB/s in each direction on a GH200) loses time to retries.",
 )
 
 

@@ -59,7 +59,7 @@ def unmanaged_reason(case: RuleContext) -> Result | None:
         )
     if not any(gpu.driver_state in ("open", "not_open", "error", "unknown") for gpu in case.topology.gpus):
         return NotApplicable(
-            "node", Reason("no-such-device", detail="no GPU has an NVIDIA driver here: nothing is to be managed")
+            "node", Reason("no-such-device", detail="no GPU has an NVIDIA driver here: no fabric to manage")
         )
     return None
 
@@ -281,7 +281,7 @@ def _judge_unhealthy(case: RuleContext, gpu: Gpu, fabric: Fabric) -> Result:
         return _fail_unhealthy(case, gpu, bad)
     strange = [f"{name} {word}" for name, word in problems.items() if word.startswith("unknown")]
     return (
-        Unknown(subject, Reason("undecided", detail=f"a newer driver's word: {', '.join(strange)}"))
+        Unknown(subject, Reason("undecided", detail=f"a state that is not known here: {', '.join(strange)}"))
         if strange
         else Pass(subject)
     )

@@ -169,7 +169,7 @@ def _not_judged_reason(case: RuleContext, gpu: Gpu) -> Result | None:
         return answer
     if gpu.mig and gpu.mig.current:
         return NotApplicable(
-            subject, Reason("not-in-use", detail="MIG is on: NVLink is not used, and not to be queried")
+            subject, Reason("not-in-use", detail="MIG is on: NVLink is not used and cannot be queried")
         )
     if not gpu.links and never_has_nvlink(case, gpu):
         return NotApplicable(subject, Reason("other-kind", detail="a model without NVLink"))

@@ -383,7 +383,7 @@ def nvlink_unused_by_mig(case: RuleContext) -> Iterator[Result]:
         subject="node",
         label="node",
         summary=f"MIG is on: NVLink of {join_labels([gpu.label for gpu in split])} is not used",
-        impact="A job cannot join these GPUs: 450 GB/s of NVLink on each H100 lie idle.",
+        impact="A job cannot join these GPUs: 450 GB/s of NVLink on each H100 are idle.",
         evidence=(Evidence(what="MIG on", value=join_labels([gpu.label for gpu in split]), source="nvidia-smi -q"),),
         places=frozenset().union(*(gpu_ids(case, gpu) for gpu in split)),
     )
@@ -410,7 +410,7 @@ def _judge_disabled(case: RuleContext, gpu: Gpu, modules: int) -> Result:
         return NotApplicable(subject, Reason("not-in-use", detail="MIG is on: NVLink is not used"))
     if case.software.driver.confidential_computing:
         return NotApplicable(
-            subject, Reason("by-design", detail="confidential computing: the driver closes NVLink between GPUs")
+            subject, Reason("by-design", detail="confidential computing: the driver disables NVLink between GPUs")
         )
     if not gpu.links_known:
         return Unknown(subject, quote_source(gpu.links_reason) or Reason("not-shown", detail="NVLinks not known"))
@@ -424,8 +424,8 @@ def _judge_disabled(case: RuleContext, gpu: Gpu, modules: int) -> Result:
         subject=subject,
         label=gpu.label,
         summary="NVLink is switched off by the driver's NvLinkDisable" if is_set else "the driver offers no NVLink",
-        impact="GPUs talk PCIe: 63 GB/s at best instead of 450 on an H100.",
-        remedy="Take NVreg_NvLinkDisable out of /etc/modprobe.d, and rebuild the initramfs."
+        impact="GPUs use PCIe: 63 GB/s at best instead of 450 on an H100.",
+        remedy="Remove NVreg_NvLinkDisable from /etc/modprobe.d, and rebuild the initramfs."
         if is_set
         else "Look for NVRM messages of NVLink in the kernel's log: they name the reason.",
         evidence=(

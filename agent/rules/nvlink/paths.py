@@ -128,7 +128,7 @@ def _fail_matrix_uneven(case: RuleContext, thin: list[GpuPair], counts: Mapping[
         subject=subject,
         label=label,
         summary=f"fewer NVLinks than between the others ({expected}): {join_labels(labels)}",
-        impact="Collectives of all GPUs run at the speed of the thinnest pair.",
+        impact="Collectives of all GPUs run at the speed of the slowest pair.",
         evidence=tuple(Evidence(what="pair", value=label, source="nvidia-smi topo -m") for label in labels[:8]),
         places=frozenset().union(*(gpu_ids(case, case.gpus[end]) for end in ends)),
     )
@@ -157,7 +157,7 @@ def nvlink_path_missing(case: RuleContext) -> Iterator[Result]:
             yield tally_or_result
     if case.software.driver.confidential_computing:
         yield NotApplicable(
-            "node", Reason("by-design", detail="confidential computing: the driver closes NVLink between GPUs")
+            "node", Reason("by-design", detail="confidential computing: the driver disables NVLink between GPUs")
         )
         return
     for group in group_by_model(counts):

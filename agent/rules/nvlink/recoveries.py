@@ -77,7 +77,7 @@ def _judge_recoveries(case: RuleContext, gpu: Gpu, link: GpuLink, counts: dict[t
         label=f"{gpu.label} NVLink {link.link}",
         summary=f"{count_of(count, 'recoveries')} since the driver was loaded; nine in ten other links have "
         f"{usual_rate} or fewer",
-        impact="The link wears: each recovery stops its traffic for a moment, and one that fails ends the job.",
+        impact="The link degrades: each recovery stops its traffic for a moment, and one that fails ends the job.",
         evidence=(
             Evidence(what="recoveries", value=str(count), source=f"nvidia-smi nvlink -e{which} -l {link.link}"),
             Evidence(

@@ -186,7 +186,7 @@ def _judge_imex_down(case: RuleContext, service: Service) -> Result:
         subject="node",
         label="node",
         summary=f"IMEX is configured for {case.software.imex['nodes_config']} nodes, and {what}",
-        impact="No memory is shared over NVLink with other nodes: 900 GB/s fall to the network, or jobs end.",
+        impact="No memory is shared over NVLink with other nodes: the network replaces 900 GB/s, or jobs end.",
         evidence=(
             Evidence(what=IMEX, value=service.state, source=f"systemctl status {IMEX}"),
             Evidence(what="daemon", value=state or "no answer", source="nvidia-imex-ctl -q"),

@@ -68,7 +68,7 @@ def _fail_c2c_down(case: RuleContext, gpu: Gpu, what: str, severity: str) -> Fai
         subject=f"gpu:{gpu.id}",
         label=gpu.label,
         summary=what,
-        impact="The way to the CPU's memory and to NICs is slower than 450 GB/s in each direction, or takes PCIe.",
+        impact="The path to the CPU's memory and to NICs is slower than 450 GB/s in each direction, or goes over PCIe.",
         evidence=(
             Evidence(what="C2C links", value=", ".join(states) or "none active", source="nvidia-smi c2c -s"),
             Evidence(what="C2C mode", value=str(gpu.c2c and gpu.c2c.enabled), source="nvidia-smi -q"),
@@ -191,7 +191,7 @@ def _judge_memory_numa(case: RuleContext, gpu: Gpu, is_kept_by_driver: bool) -> 
                 subject,
                 Reason("undecided", detail="the memory of no NUMA node is known: nodes without CPUs may be left out"),
             )
-        return _fail_memory_numa(case, gpu, "its memory is no NUMA node")
+        return _fail_memory_numa(case, gpu, "its memory is not a NUMA node")
     if own not in nodes:
         return _fail_memory_numa(case, gpu, f"its memory is NUMA node {own}, which the system does not have")
     return (
@@ -206,7 +206,7 @@ def _fail_memory_numa(case: RuleContext, gpu: Gpu, what: str) -> Fail:
         subject=f"gpu:{gpu.id}",
         label=gpu.label,
         summary=what,
-        impact="Only CUDA gets at the GPU's memory (96 GB and more); numactl and malloc do not.",
+        impact="Only CUDA can use the GPU's memory (96 GB and more); numactl and malloc cannot.",
         evidence=(
             Evidence(what="NUMA nodes", value=str(len(case.node.numa_nodes)), source="/sys/devices/system/node"),
             Evidence(

@@ -68,12 +68,12 @@ def _judge_paths(case: RuleContext, gpu: Gpu, slow: dict[str, list[tuple[Path, f
     """The answer for one GPU; hops that limit it are added to `slow`, with what they should carry."""
     subject = f"gpu:{gpu.id}"
     if case.virtual_machine:
-        return NotApplicable(subject, Reason("guest", detail="virtual machine: links are what the hypervisor shows"))
+        return NotApplicable(subject, Reason("guest", detail="virtual machine: the hypervisor hides real links"))
     if is_on_c2c(case, gpu):
         return NotApplicable(subject, Reason("other-kind", detail="a superchip: its GPU reaches NICs by C2C"))
     nearest = _nearest_paths(case, gpu)
     if not nearest:
-        return Unknown(subject, Reason("undecided", detail="no PCIe way to a rail is known"))
+        return Unknown(subject, Reason("undecided", detail="no PCIe path to a rail is known"))
     unread: list[Reason] = []
     for path in nearest:
         full = _slower_end(case, path)
@@ -176,7 +176,7 @@ def _end_label(case: RuleContext, end: str) -> str:
     return device.label if device else end
 
 
-_OWN_WAY = "None for GPU traffic, which takes another way; traffic with host memory is bound by the uplink."
+_OWN_WAY = "None for GPU traffic, which takes another path; traffic with host memory is limited by the uplink."
 
 
 class _Hop(msgspec.Struct, frozen=True):
@@ -223,7 +223,7 @@ def _judge_nic_starved(case: RuleContext, nic: Nic, own: PcieLink, links: dict[s
         return Unknown(own.subject, Reason("not-known", fact="what its link carries"))
     hops = list(_readable_hops(case, own, links))
     if not hops:
-        return Unknown(own.subject, Reason("not-shown", detail="no link on its way to the CPU could be read"))
+        return Unknown(own.subject, Reason("not-shown", detail="no link on its path to the CPU could be read"))
     slowest = min(hops, key=lambda hop: hop.gbyte_s)
     usable = slowest.gbyte_s * case.threshold(USABLE_SHARE)
     usable += sum(_second_links(case, nic, links)) * case.threshold(USABLE_SHARE)

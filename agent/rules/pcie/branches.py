@@ -35,7 +35,7 @@ class _Branch(msgspec.Struct, frozen=True):
 @rule("pci-branch-differs")
 def pci_branch_differs(case: RuleContext) -> Iterator[Result]:
     if case.virtual_machine:
-        yield NotApplicable("node", Reason("guest", detail="virtual machine: its tree is the hypervisor's"))
+        yield NotApplicable("node", Reason("guest", detail="virtual machine: the hypervisor controls its PCI tree"))
         return
     if case.bus_unread:
         yield Unknown("node", case.bus_unread)

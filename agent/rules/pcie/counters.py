@@ -266,7 +266,7 @@ _SIGNAL = read_limit("pcie-errors-correctable.signal_per_hour")
 # Of the link itself; NonFatalErr is advisory, and others are of the device's inside
 _OF_LINK = tuple(f"correctable.{name}" for name in ("RxErr", "BadTLP", "BadDLLP", "Rollover", "Timeout"))
 _OF_NIC = ("rx_pci_signal_integrity", "tx_pci_signal_integrity")
-_IMPACT = "Each is sent again: bandwidth falls by little, but a link that errs so is on its way to fatal errors."
+_IMPACT = "Each packet is sent again: bandwidth falls only slightly, but fatal errors often follow on such a link."
 
 
 @rule("pcie-errors-correctable")

@@ -116,7 +116,7 @@ _FATAL = ("(fatal)", "uncorrectable fatal", "containment event")
 @rule("pcie-containment")
 def pcie_containment(case: RuleContext) -> Iterator[Result]:
     if case.virtual_machine:
-        yield NotApplicable("node", Reason("guest", detail="virtual machine: its ports are the hypervisor's"))
+        yield NotApplicable("node", Reason("guest", detail="virtual machine: the hypervisor controls its ports"))
         return
     if not (case.topology.gpus or case.topology.nics or case.bus_unread):
         yield NotApplicable("node", Reason("no-such-device", detail="no GPU and no NIC"))

@@ -56,7 +56,7 @@ def _judge_width_downgraded(case: RuleContext, wire: PcieLink) -> Result:
         return NotApplicable(
             wire.subject,
             Reason(
-                "not-measured", detail="the PCIe width of this GPU proves nothing (superchip, B300 board, Atlas A3)"
+                "not-measured", detail="the PCIe width of this GPU is not conclusive (superchip, B300 board, Atlas A3)"
             ),
         )
     silent = not_judged_reason(case, wire)
@@ -70,7 +70,7 @@ def _judge_width_downgraded(case: RuleContext, wire: PcieLink) -> Result:
     if link.max_width is not None and link.width > link.max_width:
         return NotApplicable(
             wire.subject,
-            Reason("not-measured", detail="wider than the maximum that it states: its registers mean nothing"),
+            Reason("not-measured", detail="wider than its own maximum: its registers are unreliable"),
         )
     if link.width >= expected:
         return Pass(wire.subject)
@@ -155,7 +155,7 @@ def _judge_speed_downgraded(case: RuleContext, wire: PcieLink) -> Result:
     if link.max_speed_gt_s is not None and link.speed_gt_s > link.max_speed_gt_s:
         return NotApplicable(
             wire.subject,
-            Reason("not-measured", detail="faster than the maximum that it states: its registers mean nothing"),
+            Reason("not-measured", detail="faster than its own maximum: its registers are unreliable"),
         )
     if link.speed_gt_s >= expected:
         return Pass(wire.subject)
@@ -223,7 +223,7 @@ def _judge_link_down(case: RuleContext, wire: PcieLink) -> Result:
         return NotApplicable(
             wire.subject,
             Reason(
-                "not-measured", detail="the PCIe width of this GPU proves nothing (superchip, B300 board, Atlas A3)"
+                "not-measured", detail="the PCIe width of this GPU is not conclusive (superchip, B300 board, Atlas A3)"
             ),
         )
     silent, link = not_judged_reason(case, wire), wire.child.link

@@ -84,20 +84,18 @@ def not_judged_reason(case: RuleContext, wire: PcieLink) -> Unknown | NotApplica
     if wire.severity is None:
         return NotApplicable(wire.subject, Reason("not-in-use", detail="nothing that is in use depends on it"))
     if case.virtual_machine:
-        return NotApplicable(
-            wire.subject, Reason("guest", detail="virtual machine: links are what the hypervisor shows")
-        )
+        return NotApplicable(wire.subject, Reason("guest", detail="virtual machine: the hypervisor hides real links"))
     if parent and (parent.vendor, parent.device) in CARD_SWITCHES:
         return NotApplicable(wire.subject, Reason("inside-card", detail="a link inside a card"))
     if link is None:
         if function.parent is None:
             return NotApplicable(wire.subject, Reason("other-kind", detail="part of the host bridge: no link"))
-        return Unknown(wire.subject, Reason("not-shown", detail="the evidence holds no link of it"))
+        return Unknown(wire.subject, Reason("not-shown", detail="the source has no data of its link"))
     if link.quality.state == "asleep":
-        return NotApplicable(wire.subject, Reason("not-in-use", detail="asleep, and not woken to be looked at"))
+        return NotApplicable(wire.subject, Reason("not-in-use", detail="asleep: a scan does not wake it"))
     for end in (link, parent.link if parent else None):
         if end and end.quality.state == "untrusted":
-            text = end.quality.reason or "its link registers describe no real wire"
+            text = end.quality.reason or "its link registers describe no physical link"
             inside = end.quality.reason_code == "inside-card"
             return NotApplicable(wire.subject, Reason("inside-card" if inside else "not-measured", detail=text))
     if link.width == 0:
@@ -111,7 +109,7 @@ def inconclusive_reason(wire: PcieLink) -> Reason | None:
     """Why a link below its expectation proves nothing: a GPU slows and may narrow its link when idle."""
     link = wire.child.link
     if link and link.quality.state != "conclusive":
-        why = link.quality.reason or f"the sample proves nothing: {link.quality.state}"
+        why = link.quality.reason or f"not conclusive: {link.quality.state}"
         return Reason("link-inconclusive", detail=f"below what it can, and {why}")
     if (wire.child.vendor, wire.child.device) in CARD_SWITCHES:
         return Reason("link-inconclusive", detail="below what it can, and an AMD GPU slows its link when idle")

@@ -19,7 +19,7 @@ _CARD_LANES = (8, 12, 16, 32)  # with fewer: bays of drives, whose pins detect a
 def pcie_slot_card_missing(case: RuleContext) -> Iterator[Result]:
     ports = [function for function in case.topology.pci if function.port_type in _PORTS]
     if case.virtual_machine:
-        yield NotApplicable("node", Reason("guest", detail="virtual machine: its slots are the hypervisor's"))
+        yield NotApplicable("node", Reason("guest", detail="virtual machine: the hypervisor controls its slots"))
     elif case.bus_unread:
         yield Unknown("node", case.bus_unread)
     elif not ports:

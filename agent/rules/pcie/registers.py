@@ -67,7 +67,7 @@ def _is_judged(
 ) -> DeviceRegisters | Result:
     subject = f"pci:{device.pci or device.id}"
     if case.virtual_machine:
-        return NotApplicable(subject, Reason("guest", detail="virtual machine: its settings are the hypervisor's"))
+        return NotApplicable(subject, Reason("guest", detail="virtual machine: the hypervisor controls its settings"))
     if isinstance(device, Nic):
         if device.virtual_function or (function and function.physical_function):
             return NotApplicable(

@@ -132,13 +132,13 @@ def _severity(case: RuleContext, wire: PcieLink, limit: _Limit) -> tuple[str, st
     if here is not None and any(other > here for other in others):
         return "warning", f"other {kind} of its kind have better ones here"
     if others:
-        return "info", f"all {kind} of its kind sit so: the board was built like that"
+        return "info", f"all {kind} of its kind are in such slots: the board is built this way"
     return ("warning", "it has fewer lanes than it could") if limit.narrow else ("info", "an older generation")
 
 
 def _severity_for_nic(case: RuleContext, wire: PcieLink, limit: _Limit, nic: Nic) -> tuple[str, str]:
     if reaches_gpus_by_itself(case, nic):
-        return "info", "GPUs reach the NIC by a way of its own"
+        return "info", "GPUs reach the NIC by another path"
     need, slot = required_rate(case, wire.child), possible_bandwidth(case, wire)
     if need is None:
         return "info", "no port of it is active"

@@ -84,8 +84,8 @@ def _fail(odd: Sequence[Gpu], usual: Sequence[Gpu]) -> Fail:
         label=odd[0].label if single else "node",
         summary=f"{names}{'' if single else f' on {join_labels([gpu.label for gpu in odd])}'}; the other {len(usual)} "
         f"GPUs are {usual[0].name}",
-        impact="Jobs on all GPUs have the memory and the pace of the weakest model, and what fits the others may fail "
-        "here.",
+        impact="Jobs on all GPUs are limited to the memory and speed of the weakest model, and may run out of memory "
+        "there.",
         evidence=tuple(
             Evidence(what=f"model of {gpu.label}", value=gpu.name or "", source="nvidia-smi -L")
             for gpu in (*odd, *usual[:1])

@@ -33,7 +33,7 @@ _IMPACTS = {
     "cxl": "A region over several expanders is as fast as the slowest of them, and uses of each what the smallest has.",
 }
 _TOOLS = {"NVIDIA": "nvidia-smi -q", "AMD": "amd-smi static"}  # by maker of the GPU
-_CHOICE = "None by itself: the values follow an order, so they look chosen."
+_CHOICE = "None by itself: the values follow an order, so they look intended."
 _NOTE = "None by itself: a suspect where this part behaves differently from its peers."
 
 

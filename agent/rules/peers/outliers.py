@@ -96,11 +96,11 @@ _PACKETS = (
     *("rx_rdma_ucast_pkts", "tx_rdma_ucast_pkts"),  # ionic
 )
 _IMPACT = {
-    _PCIE: "Each is repeated by the hardware; a slot, riser or connector that errs so loses its link one day.",
-    _MEMORY: "Memory that needs so many corrections is the first to have an error that cannot be corrected.",
+    _PCIE: "Each is repeated by the hardware; with so many errors a slot, riser or connector may lose its link.",
+    _MEMORY: "Memory with so many corrections is likely to have an uncorrectable error next.",
     _LOST: "Data was lost: a job ended, or computed with wrong data.",
-    _LINK: "Each is repeated by the hardware; a link that errs so slows all that crosses it.",
-    _WIRE: "A cable, module or port that errs so loses packets: collectives wait for timeouts on this rail.",
+    _LINK: "Each is repeated by the hardware; such a link slows all traffic on it.",
+    _WIRE: "A cable, module or port with so many errors loses packets: collectives wait for timeouts on this rail.",
     _TRANSPORT: "Packets of this rail were lost and sent again, which slows every collective that uses it.",
 }
 

@@ -149,7 +149,7 @@ def _is_on_one_card(bond: Bond) -> bool:
     return len(bond.members) > 1 and len(cards) == 1 and drivers == {"mlx5_core"}
 
 
-_IMPACT = "The bond has no second port: half its bandwidth and no spare; the next failover breaks every connection."
+_IMPACT = "The bond has no second port: half the bandwidth, no redundancy; the next failover breaks every connection."
 _IMPACTS = {
     "speed": "LACP leaves out members of another speed; other modes run as fast as the slowest expects.",
     "mtu": "Large packets that leave by one member are dropped, and pass by the other.",

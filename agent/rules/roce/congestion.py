@@ -288,7 +288,7 @@ def _judge_cnp_ignored(case: RuleContext, counters: RocePortCounters) -> Result:
         label=place.label,
         summary=f"ignored {ignored.total} of {ignored.total + handled.total} congestion notifications in "
         f"{format_window(case)} ({share:.0f}%, limit {case.threshold(_CNP_IGNORED_SHARE):g}%)",
-        impact=f"{share:.0f}% of the times that it should slow down it does not: congestion is left to PFC.",
+        impact=f"{share:.0f}% of the notifications do not slow it down: congestion is left to PFC.",
         evidence=ignored.evidence + handled.evidence,
         severity=place.severity("warning"),
         values=(("PRIORITY", str(min(carrying))),) if carrying and len(carrying) == 1 else (),

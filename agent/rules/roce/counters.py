@@ -49,7 +49,7 @@ _KERNELS = ("rx_crc_errors",)  # of any driver, where its own are not there
 _CRC_PER_HOUR = read_limit("roce-rt-crc.per_hour")
 _CRC_WORDS = FailureText(
     "received frames with a wrong check sum",
-    "Each is a lost packet whatever PFC does, and costs RoCE a go-back or a timeout of up to 4.3 s.",
+    "Each is a lost packet in spite of PFC: RoCE resends what followed, or waits up to 4.3 s.",
 )
 
 
@@ -85,11 +85,11 @@ def _judge_fec_ber(case: RuleContext, counters: RocePortCounters) -> Result:
     if isinstance(downs, CounterDelta) and downs.total:
         return NotApplicable(
             subject,
-            Reason("not-in-use", detail="its link went down in the window: errors while it comes up are no measure"),
+            Reason("not-in-use", detail="its link went down in the window: errors while it comes up do not count"),
         )
     words = FailureText(
         "blocks that FEC could not correct",
-        "Each is lost traffic, and costs RoCE a go-back or a timeout of up to 4.3 s.",
+        "Each is lost traffic: RoCE resends what followed, or waits up to 4.3 s.",
         cause="lost",
     )
     lost = judge_count(
@@ -265,7 +265,7 @@ def _judge_retrans_direction(
         label=place.label,
         summary=f"{count.total} {what} in {format_window(case)}: "
         f"{ratio:.1g} of {carried} packets {way}, limit {limit:.0e}",
-        impact=f"{100 * ratio:.2g}% of its packets cost a go-back each; a lost last packet costs seconds.",
+        impact=f"{100 * ratio:.2g}% of its packets are followed by a resend; a lost last packet costs seconds.",
         remedy=describe_loss(case, counters) + (f" Only timeouts are counted: {overtaking}." if overtaking else ""),
         evidence=count.evidence,
         severity=place.severity("error" if grave else "warning"),
@@ -332,7 +332,7 @@ _RNR_PER_MINUTE = read_limit("roce-rt-rnr.per_minute")
 _GRAVE = read_limit("roce-rt-rnr.warning_per_minute")
 _RNR_WORDS = FailureText(
     "times no receive buffer was posted",
-    "Each makes a sender wait and try again (0.01 to 655 ms): bandwidth falls though the network is fine.",
+    "Each makes a sender wait and try again (0.01 to 655 ms): bandwidth falls although the network is healthy.",
 )
 
 
@@ -400,7 +400,7 @@ def _judge_adaptive(case: RuleContext, counters: RocePortCounters) -> Result:
         )
     words = FailureText(
         "adaptive timeouts and slow restarts",
-        "Each costs a round trip or sets the rate back; the fabric loses packets though the usual counters are quiet.",
+        "Each costs a round trip or lowers the rate; the fabric loses packets although the usual counters do not grow.",
         remedy=describe_loss(case, counters),
     )
     answer = judge_count(

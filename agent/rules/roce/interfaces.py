@@ -35,7 +35,7 @@ def _judge_netdev_missing(case: RuleContext, roce_port: RocePort, any_visible: b
     if case.software.rdma_namespaces == "exclusive" or case.node.container:
         return NotApplicable(
             roce_port.subject,
-            Reason("other-kind", detail="namespaces are separated here: other interfaces are not to be seen"),
+            Reason("other-kind", detail="namespaces are separated here: other interfaces are not visible"),
         )
     if not any_visible:
         return Unknown(roce_port.subject, Reason("not-shown", detail="no interface of any RoCE port is visible here"))
@@ -139,7 +139,7 @@ def _fail_mtu_small(case: RuleContext, roce_port: RocePort, netdev: Netdev, mtu:
         label=roce_port.label,
         summary=text,
         values=(("RAIL_MTU", _find_large_mtu(case)),),
-        impact=f"{payload:.1f}% of the wire are payload, not 98.0%, in {4096 // max(active, 256)} times the packets.",
+        impact=f"{payload:.1f}% of the bytes are payload, not 98.0%, in {4096 // max(active, 256)} times the packets.",
         evidence=(
             Evidence(what=f"MTU of {netdev.label}", value=str(mtu), source=f"/sys/class/net/{netdev.label}/mtu"),
             *((row,) if active < able else ()),

@@ -240,7 +240,7 @@ def _fail_speed_degraded(wire: _CabledLink, expected_speed: float, because: str,
         summary=f"{netdev.label} runs at {wire.speed:g} Gb/s; {because}",
         impact=f"{wire.speed / 8:g} instead of {expected_speed / 8:g} GB/s in each direction "
         f"({format_share_lost(wire.speed, expected_speed)} less)"
-        + (": nothing is lost where the fabric is so by design." if by_design else "; collectives wait for it."),
+        + (": nothing is lost where the fabric is slower by design." if by_design else "; collectives wait for it."),
         evidence=tuple(evidence),
         severity="info" if by_design else wire.each.severity("error"),
         confidence=confidence,
@@ -278,7 +278,7 @@ def roce_fec_wrong(case: RuleContext) -> Iterator[Result]:
     answers = [_judge_fec_wrong(wire, [o.fec.active for o in wires if o.kind == wire.kind]) for wire in wires]
     faults = [answer for answer in answers if isinstance(answer, Fail)]
     yield from (answer for answer in answers if not isinstance(answer, Fail))
-    yield from merge_if_on_all(faults, len(answers), "FEC is not as it should be on every RoCE port")
+    yield from merge_if_on_all(faults, len(answers), "FEC is wrong on every RoCE port")
 
 
 def _fec_links(case: RuleContext, roce_port: RocePort) -> Iterator[_FecLink | Result]:

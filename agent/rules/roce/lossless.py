@@ -252,7 +252,7 @@ def _judge_cnp_class(qos_path: QosPath, netdev: Netdev, usual_value: int | None)
         qos_path,
         text,
         values=(("CNP_DSCP", str(usual_value if cause == "differs" else _CNP_DSCP)),),
-        impact="Feedback queues behind the congestion: 1 MB of queue at 400 Gb/s is 20 microseconds.",
+        impact="Notifications wait behind the congestion: 1 MB of queue at 400 Gb/s is 20 microseconds.",
         severity="info",
         evidence=(row,),
         cause=cause,

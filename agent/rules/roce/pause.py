@@ -127,8 +127,8 @@ def _judge_pause_sent(case: RuleContext, counters: RocePortCounters) -> Result:
         label=place.label,
         summary=f"paused its switch for {percent:.0f}% of {format_window(case)}, "
         f"limit {case.threshold(_ERROR if grave else _PAUSE_SENT_WARN):g}%",
-        impact=f"{percent:.0f}% of the time this {'NPU' if inside else 'host'} takes nothing in; what waits fills "
-        "switches and stops others.",
+        impact=f"{percent:.0f}% of the time this {'NPU' if inside else 'host'} accepts no data; the backlog fills "
+        "switches and stops other nodes.",
         evidence=pause.evidence,
         severity=place.severity("error" if grave else "warning"),
         places=place.places,
@@ -146,8 +146,10 @@ def roce_rt_pause_storm(case: RuleContext) -> Iterator[Result]:
 
 
 def _judge_pause_storm(case: RuleContext, counters: RocePortCounters) -> Result:
-    stopped = FailureText("pause storms that firmware ended", "Pause is off on this port, and it drops.", cause="off")
-    storm = FailureText("pause storms", "One node that pauses without end can stop its whole rail in the fabric.")
+    stopped = FailureText(
+        "pause storms that firmware ended", "Pause is off on this port: it drops packets.", cause="off"
+    )
+    storm = FailureText("pause storms", "One node that pauses continuously can stop its whole rail in the fabric.")
     answers = [
         judge_count(case, counters.place, delta(case, counters.eth, _ERRORS), (Limit(_EVENTS, "critical"),), stopped),
         judge_count(
@@ -202,7 +204,7 @@ def _unused_priorities(case: RuleContext, counters: RocePortCounters) -> dict[st
 
 
 _WORDS = FailureText(
-    "pause frames that nothing here obeys",
+    "pause frames that no queue here obeys",
     "What the port sends meanwhile can be dropped by the switch: host and switch disagree about the class.",
     "medium",
 )

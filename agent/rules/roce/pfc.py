@@ -76,8 +76,8 @@ def _judge_pfc_on_cnp(qos_path: QosPath, netdev: Netdev) -> Result:
         return fail_port(
             qos_path,
             f"PFC covers {' and '.join(wrong)}: on for {format_pfc(qos_path.qos)}, RDMA uses priority {data}",
-            f"{set_pfc(data)}; CNPs belong into a strict class without PFC, 6 or 7.",
-            impact="Feedback waits behind the queue that it reports, at 400 Gb/s 50 kB more for every microsecond.",
+            f"{set_pfc(data)}; put CNPs into a strict class without PFC, 6 or 7.",
+            impact="They wait behind the queue that they report: at 400 Gb/s 50 kB more for every microsecond.",
             severity=qos_path.each.severity("warning"),
             evidence=(*path_evidence(qos_path), *((row,) if cnp is not None else ())),
             cause="cnp" if "congestion" in wrong[0] else "default",
@@ -169,7 +169,7 @@ def _judge_pause_and_pfc(qos_path: QosPath, netdev: Netdev) -> Result:
     return fail_port(
         qos_path,
         f"global pause is on beside PFC ({format_pfc(qos_path.qos)})",
-        impact="One end ignores the other's frames: what was to be lossless is dropped when queues fill.",
+        impact="One end ignores the other's frames: lossless traffic is dropped when queues fill.",
         severity=qos_path.each.severity("warning"),
         confidence="medium",
     )
@@ -276,7 +276,7 @@ def _fail_outlier(
     return fail_port(
         qos_path,
         "; ".join(f"{what} is {row[what]}, on the other rails {usual_values[what]}" for what in differing),
-        impact="Collectives run at the speed of the slowest rail, and this one's packets are queued otherwise.",
+        impact="Collectives run at the speed of the slowest rail, and this one's packets are queued differently.",
         severity="error" if set(differing) & set(_GRAVE) else "warning",
         evidence=tuple(_build_evidence(qos_path, what, str(row[what])) for what in differing),
         cause=",".join(differing),
@@ -291,7 +291,7 @@ def _fail_split(alike: list[QosPath], values: dict[str, dict[str, str | None]], 
         subject="node",
         label="node",
         summary="; ".join(f"rails differ in {what}: {_format_groups(alike, values, what)}" for what in split),
-        impact="Collectives run at the speed of the slowest rail, and packets of some are queued otherwise.",
+        impact="Collectives run at the speed of the slowest rail, and packets of some are queued differently.",
         evidence=rows,
         severity="error" if set(split) & set(_GRAVE) else "warning",
         cause=",".join(split),
@@ -367,5 +367,5 @@ def _judge_switch_pfc(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> R
 
 def _unnamed_reason(heard: bool) -> Reason:
     """Without a name of the port: many ports have one reason."""
-    why = "it announces no DCBX" if heard else "no LLDP of it (lldpd) was heard"
+    why = "it announces no DCBX" if heard else "no LLDP was received from it (lldpd)"
     return Reason("not-shown", detail=f"what the switch has is not known: {why}")

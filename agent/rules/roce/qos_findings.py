@@ -18,7 +18,7 @@ from agent.rules.wording import format_ranges
 
 CONVENTION = 3  # the priority that NVIDIA, Broadcom and Cumulus use where nobody chose another
 COLLAPSE = (
-    "RoCE repeats whole windows: throughput collapses above about 1% loss, and a lost last packet waits 4.3 s in NCCL."
+    "RoCE resends whole windows: throughput collapses above about 1% loss, and a lost last packet waits 4.3 s in NCCL."
 )
 _DSCP_OF_CONVENTION = 26
 _SHOWN = 32  # rows of evidence of one finding about many ports
@@ -196,7 +196,8 @@ def _interface_evidence(qos_path: QosPath, netdev: Netdev) -> Iterator[Evidence]
         if priority < len(qos.prio_tc):
             tc = str(qos.prio_tc[priority])
             yield Evidence(what=f"traffic class queue at {name}", value=tc, source=f"dcb ets show dev {name}")
-    yield Evidence(what=f"PFC of {name}", value=format_pfc(qos), source=pfc_source(netdev))
+    if qos.pfc:
+        yield Evidence(what=f"PFC of {name}", value=format_pfc(qos), source=pfc_source(netdev))
     if netdev.pause:
         words = f"rx {_format_switch(netdev.pause.rx)}, tx {_format_switch(netdev.pause.tx)}"
         yield Evidence(what=f"global pause of {name}", value=words, source=f"ethtool -a {name}")

@@ -275,7 +275,7 @@ def unreadable_reason(roce_port: RocePort) -> Reason | None:
     if roce_port.netdev is None:
         return NOT_SHOWN
     if roce_port.netdev.qos is None:
-        return quote_source(roce_port.netdev.qos_reason) or Reason("not-shown", detail="DCB was not asked for")
+        return quote_source(roce_port.netdev.qos_reason) or Reason("not-shown", detail="DCB was not read")
     if not roce_port.netdev.qos.pfc:
         return quote_source(roce_port.netdev.qos_reason) or Reason("not-read", fact="its PFC state")
     return None

@@ -110,7 +110,7 @@ def _judge_shared_buffer(case: RuleContext, qos_path: QosPath, netdev: Netdev) -
         qos_path,
         f"priority {format_ranges(busy)} shares the receive buffer of "
         f"the lossless priority {format_ranges(on)}, and is in use",
-        impact="Ordinary traffic eats the headroom of up to 8 priorities, and makes the port pause RDMA.",
+        impact="Ordinary traffic uses up the headroom of up to 8 priorities, and makes the port pause RDMA.",
         severity="info",
         values=_separate_buffers(where, on),
         evidence=(

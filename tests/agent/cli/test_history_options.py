@@ -43,7 +43,7 @@ def test_a_second_scan_knows_the_first(
     second, _ = scan_with(capsysbinary, *arguments)
 
     assert "" == output
-    assert "the first run" in first["history"]["reason"]
+    assert "first run with this state" in first["history"]["reason"]
     assert "or later" in second["history"]["reason"]
     assert first["summary"]["verdict"] == second["summary"]["verdict"]
 

@@ -129,7 +129,7 @@ def test_what_runs_next_is_told_with_the_choice_between_timer_and_watch(
     ("arguments", "message"),
     [
         (["--with", "fleet", "--exec", PROGRAM], "no unit 'fleet'; there are ingest, page, receive, scan"),
-        (["--exec", "true"], "'true' cannot stand in ExecStart"),
+        (["--exec", "true"], "'true' is not allowed in ExecStart"),
         (["--exec", PROGRAM, "--unit-dir", "/no/such/place"], "/no/such/place: no such folder"),
         (["--exec", PROGRAM, "--prefix", "/dev/null"], "Not a directory"),
     ],
@@ -154,4 +154,6 @@ def test_a_program_that_a_service_cannot_reach_is_refused(tmp_path: Path, real_c
     )  # fmt: skip
 
     assert (2, "", False) == (done.returncode, done.stdout, (tmp_path / "root").exists())
-    assert re.fullmatch(r"error: \S+ (is below|is closed to) .*: install fabricscope below /opt .*\n", done.stderr)
+    assert re.fullmatch(
+        r"error: \S+ (is below|is not readable for) .*: install fabricscope below /opt .*\n", done.stderr
+    )

@@ -153,7 +153,7 @@ def test_what_is_not_of_this_version_is_left_alone(tmp_path: Path, schema: str) 
     place, result = file_of(tmp_path), Lines()
     place.write_text(f'{{"schema": "{schema}", "precious": 1}}')
 
-    assert "left alone" in why(apply_state_file(str(tmp_path), LATER, result))
+    assert "left unchanged" in why(apply_state_file(str(tmp_path), LATER, result))
     assert "precious" in place.read_text()
     assert 1 == len(result)
 
@@ -196,7 +196,7 @@ def test_a_directory_that_may_not_be_written_is_read(tmp_path: Path, monkeypatch
 
     assert 3600.0 == seconds(apply_state_file(str(tmp_path), LATER, result))
     assert 1 == len(result)
-    assert "not remembered" in result[0]
+    assert "not kept" in result[0]
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
@@ -213,7 +213,7 @@ def test_a_full_disk_is_one_line_and_the_old_state_stays(
     monkeypatch.setattr(os, "fsync", full)
 
     assert 3600.0 == seconds(apply_state_file(str(tmp_path), LATER, result))
-    assert ["not remembered" in line for line in result] == [True]
+    assert ["not kept" in line for line in result] == [True]
     assert before == file_of(tmp_path).read_bytes()
     assert [] == list(tmp_path.glob(".*.tmp"))
 

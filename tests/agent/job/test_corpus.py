@@ -19,7 +19,7 @@ JOBS: dict[str, tuple[str, str | None, tuple[str, ...], tuple[str, ...]]] = {
     "efa-empty-list-in-container": (
         "well",
         "efa-not-found",
-        ("TCP sockets in place of EFA", "/dev/infiniband/uverbs"),
+        ("TCP sockets instead of EFA", "/dev/infiniband/uverbs"),
         ("MLNX_OFED", "mlx5"),
     ),
     "flight-recorder-64-missing-43": (

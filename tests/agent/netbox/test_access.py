@@ -44,12 +44,12 @@ def test_an_address_is_that_of_netbox(text: str, meant: str) -> None:
         ("ftp://a", "https://HOST"),
         ("https://", "https://HOST"),
         ("https://a b", "https://HOST"),
-        ("https://a:0", "no address is written so"),
-        ("https://a:x", "no address is written so"),
-        ("https://[", "no address is written so"),
-        ("https://me:secret@a", "no name or password"),
-        ("https://a/?token=secret", "have no meaning"),
-        ("https://a/#x", "have no meaning"),
+        ("https://a:0", "not a valid address"),
+        ("https://a:x", "not a valid address"),
+        ("https://[", "not a valid address"),
+        ("https://me:secret@a", "a user name or password"),
+        ("https://a/?token=secret", "are not allowed"),
+        ("https://a/#x", "are not allowed"),
         ("http://netbox.example.com", "not sent without TLS"),
         ("http://127.0.0.1.example.com", "not sent without TLS"),
     ],
@@ -78,7 +78,7 @@ def test_a_token_is_one_word_of_a_file_that_others_cannot_read(tmp_path: Path) -
     file.chmod(0o640)
     assert "nbt_file.secret" == told(token_file=str(file)).token
     file.chmod(0o644)
-    with pytest.raises(NetBoxError, match="everybody on this host can read"):
+    with pytest.raises(NetBoxError, match="all users of this host can read"):
         told(token_file=str(file))
 
 

@@ -39,7 +39,7 @@ def changed(**change: Any) -> bytes:
         (changed(duration_seconds="long"), "a damaged report"),
         (changed(observed_at="1969-12-31T23:59:59Z"), "before 1970"),
         (changed(generated_at="yesterday", observed_at=None), "time"),
-        (changed(probes=[{"name": "pci", "status": "ok"}] * 2), "a name stands there twice"),
+        (changed(probes=[{"name": "pci", "status": "ok"}] * 2), "a name appears twice"),
         (changed(node={"hostname": "x" * 254}), "254 characters"),
         (changed(node={"hostname": " \t"}), "names no node"),
     ],
@@ -129,7 +129,7 @@ def test_a_name_that_a_list_of_hosts_could_not_hold_is_refused(name: str, tmp_pa
     answer = inbox(tmp_path).take(report(host=name), None, ALL)
 
     assert HTTPStatus.BAD_REQUEST == answer.status
-    assert "list of hosts" in answer.reason
+    assert "invalid node name" in answer.reason
 
 
 def test_names_that_differ_in_what_no_file_can_hold_are_two_nodes(tmp_path: Path) -> None:

@@ -148,8 +148,9 @@ def test_an_algorithm_that_is_forced(algorithm: str, nodes: int, busbw: float) -
 @pytest.mark.parametrize(
     ("nodes", "size", "known_by", "note"),
     [
-        (2, 64 * MIB, "assumed", "contradict"), (2, 16 * GIB, "model", ""),
-        (4, 64 * MIB, "assumed", "up to: a production cluster"), (32, GIB, "assumed", "up to: a production cluster"),
+        (2, 64 * MIB, "assumed", "networks differ"), (2, 16 * GIB, "model", ""),
+        (4, 64 * MIB, "assumed", "an upper limit: a production cluster"),
+        (32, GIB, "assumed", "an upper limit: a production cluster"),
     ],
 )  # fmt: skip
 def test_what_is_less_sure_says_so(nodes: int, size: int, known_by: str, note: str) -> None:

@@ -117,8 +117,8 @@ def test_tables_of_one_machine_that_contradict_each_other(outcomes: tuple[Outcom
     assert {row.name for row in rows} == {"T004", "M01"}
     assert low < 167.2 < 342.8 < high
     assert results[256].known_by == "assumed"
-    assert "contradict" in (results[256].note or "")
-    assert "contradict" not in (results[16384].note or "")
+    assert "networks differ" in (results[256].note or "")
+    assert "networks differ" not in (results[16384].note or "")
 
 
 def test_tables_of_the_repository() -> None:

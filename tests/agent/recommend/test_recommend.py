@@ -301,7 +301,7 @@ def test_set_nothing_is_the_default_answer() -> None:
 
     assert [] == healthy.settings
     assert [] == healthy.repairs
-    assert "Repair first\n  GPU2  pcie-width-downgraded: costs 50% of all-reduce" in text
+    assert "Repair first\n  GPU2  pcie-width-downgraded\n    50% of all-reduce" in text
     assert "  Set nothing. Repair first.\n" in text
     assert "caps all-gather on 2 nodes at 181 of 362 GB/s: -50% for every job" in text
     assert "inside the node nothing is lost" in " ".join(text.split())

@@ -194,7 +194,7 @@ def test_only_a_sentence_of_the_driver_about_this_gpu_states_why_it_did_not_star
     ("state", "why"),
     [
         ("present", None),
-        ("asleep", "asleep, and not woken to be looked at"),
+        ("asleep", "asleep: a scan does not wake it"),
         ("gone", "it does not answer: see pcie-device-gone"),
         ("frozen", "frozen"),
     ],

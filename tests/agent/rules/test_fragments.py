@@ -148,6 +148,7 @@ def test_pause_frames_show_that_global_pause_is_in_force() -> None:
 
     assert ("roce-global-pause", "warning", "low") == (finding.rule, finding.severity, finding.confidence)
     assert "7 pause frames were exchanged" in finding.summary
+    assert not [row.what for row in finding.evidence if row.what.startswith("PFC")]  # it was not read
 
 
 @pytest.mark.parametrize(

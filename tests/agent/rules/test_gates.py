@@ -210,4 +210,4 @@ def test_gates_of_amd_gpus() -> None:
     assert gates.has_amd_gpus(probe(server(), "pci", "failed", "no")) is None
     assert gates.has_amd_rails(instinct()) is None
     assert NotApplicable("node", "no GPU of AMD") == gates.has_amd_rails(server())
-    assert NotApplicable("node", "no NIC that could have RDMA") == gates.has_amd_rails(topology(instinct(), nics=[]))
+    assert NotApplicable("node", "no NIC that supports RDMA") == gates.has_amd_rails(topology(instinct(), nics=[]))

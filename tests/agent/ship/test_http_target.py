@@ -212,7 +212,7 @@ def test_a_long_retry_after_holds_for_the_next_run(run: Run) -> None:
         one = target(server)
         assert "429" in (run.ship(one, report(0)).reason or "")
         result = run.ship(one, report(1))
-        assert "left alone" in (result.reason or "")
+        assert "asked to wait" in (result.reason or "")
         assert (1, 2) == (len(server.requests), result.waiting)
     with serving() as other:
         assert run.ship(target(other)).all_handed_over

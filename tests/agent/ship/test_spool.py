@@ -283,7 +283,7 @@ def test_a_folder_of_somebody_else_is_no_spool(name: str, run: Run) -> None:
     (run.path / name).write_text('{"schema": "other/1"}')
     before = sorted(run.path.rglob("*"))
 
-    with pytest.raises(NoSpool, match="no spool, and not empty"):
+    with pytest.raises(NoSpool, match="not a spool, and not empty"):
         run.ship(Down(), report())
     assert before == sorted(run.path.rglob("*"))
     assert '{"schema": "other/1"}' == (run.path / name).read_text()

@@ -139,7 +139,7 @@ def test_a_place_that_ends_is_told_once_and_the_rest_works(wire: Wire) -> None:
     script.asks = True
     script.run(Evaluator(Machine(), ScanPlan(only=("kernel",))), wire)
 
-    assert ["uevents is not listened to any more: the place is gone"] == script.warnings
+    assert ["uevents is no longer watched: the place is gone"] == script.warnings
     assert [[START], [REQUESTED]] == script.reasons()
 
 

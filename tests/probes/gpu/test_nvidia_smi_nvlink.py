@@ -121,7 +121,7 @@ def test_a_line_that_is_not_understood_is_said_and_not_guessed() -> None:
     [
         ("NVIDIA-SMI has failed because of you\n", "no GPU; it begins with: NVIDIA-SMI has failed"),
         ("+---+\nGPUs:\n gpuId 0:\n", "no GPU; it begins with: "),
-        ("", "nothing is printed, as where the driver offers no NVLink"),  # as with NvLinkDisable=1
+        ("", "no output, as where the driver offers no NVLink"),  # as with NvLinkDisable=1
         ("\n \n", "nothing is printed"),
     ],
 )

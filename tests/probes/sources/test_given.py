@@ -43,7 +43,7 @@ def test_every_file_is_read_as_a_command_or_not_read_with_a_reason(tmp_path: Pat
         ("linked", None, "is a link to no file of this folder"),
         ("logs", None, "is a folder"),
         ("nccl.log", None, "is the log of a job, which `fabricscope job` reads"),
-        ("notes.md", None, "is not known as the output of a command"),
+        ("notes.md", None, "is not recognized as the output of a command"),
         ("pipe", None, "is a FIFO, which is not read"),
         ("ibstat.out", "ibstat", None),
     ] == [(file.name, file.read_as, file.reason) for file in report.source.files or []]
@@ -61,7 +61,7 @@ def test_what_is_not_read_is_named_on_stderr(tmp_path: Path, capsys: pytest.Capt
         (tmp_path / name).write_text(IBSTAT if name == "ibstat.txt" else "x\n")
     assert 0 == run(["scan", "--source", str(tmp_path)])
     lines = capsys.readouterr().err.splitlines()
-    assert "warning: not read: 0.md: is not known as the output of a command" == lines[0]
+    assert "warning: not read: 0.md: is not recognized as the output of a command" == lines[0]
     assert "warning: and 4 more: `source.files` of the report (--format json) lists them" == lines[-1]
 
 

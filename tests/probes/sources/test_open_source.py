@@ -170,6 +170,8 @@ def test_a_byte_order_mark_says_how_an_output_was_saved(encoding: str, tmp_path:
         (b"Dear all,\nplease find attached\n", "is not recognized: it is neither an archive"),
         (b"", "is not recognized"),
         (b'{"schema": "fabricscope.report/1", "node": {}}', "is a finished report of fabricscope"),
+        (b"<!DOCTYPE html>\n<html><head><title>h - fabricscope</title>", "is a page for people, not a report"),
+        (b"<!DOCTYPE html>\n<html><head><title>News</title>", "is not recognized"),
         (os.urandom(3000), "is not recognized"),
         (gzip.compress(b"Dear all,", mtime=0), "cut short, or is not an archive"),
         (gzip.compress(bytes(range(256)) * 12, mtime=0), "is not recognized"),

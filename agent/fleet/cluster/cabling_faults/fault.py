@@ -11,7 +11,7 @@ KINDS = {
     "short-unit": "A unit without a leaf that its peers have",
     "no-unit": "A node in no scalable unit",
     "fewer-uplinks": "A unit or pod with fewer cables up than the others",
-    "dark-spine": "A switch above that no switch has a cable to",
+    "dark-spine": "A switch above without any cable to it",
     "missing-uplink": "A cable between switches that peers have",
     "swapped-uplinks": "Swapped cables between switches",
     "uplink-elsewhere": "A cable between switches that leads elsewhere than its peers'",

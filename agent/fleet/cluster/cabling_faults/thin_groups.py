@@ -98,7 +98,7 @@ def _find_thin(view: View, groups: list[_Group]) -> Iterator[tuple[_Group, Cabli
                 fix="see whether a switch above is off, or missing from the file because the tool could not reach it; "
                 "if neither, connect the missing cables"
                 if dark
-                else "connect the missing cables, unless it is meant so",
+                else "connect the missing cables, unless this is intended",
             ),
         )
 

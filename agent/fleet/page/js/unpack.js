@@ -55,6 +55,7 @@ const why = (node) => {
   const loud = findingsOf(node).filter((each) => each[1] > 1).sort((a, b) => b[1] - a[1]);
   const told = loud.slice(0, 3).map((each) => data.texts[each[2]] + ": " + ruleName(each));
   if (loud.length > 3) told.push("and " + (loud.length - 3) + " more");
+  if (data.lost[node]) told.push(data.lost[node]);
   if (stale[node]) told.push("stale");
   if (looked(node) === "unknown") told.push("could not be checked");
   return told.join(", ");

@@ -79,7 +79,7 @@ def test_a_folder_that_was_there_stays(tmp_path: Path) -> None:
     [
         (["{in}"], "--dataset is missing"),
         (["{in}/none", "--dataset", "{d}"], "none: No such file or directory"),
-        (["{in}", "--dataset", "{in}"], r"in: no dataset, and not empty: 'a\.json' is there"),
+        (["{in}", "--dataset", "{in}"], r"in: not a dataset, and not empty: 'a\.json' is there"),
         (["{in}", "--dataset", "{in}/a.json"], r"a\.json: cannot be written"),
         (["{in}", "--dataset", "gopher://x/y"], "gopher://x/y: "),
         (["gopher://user:secret@x/y?key=secret", "--dataset", "{d}"], r"gopher://x/y: (?!.*secret)"),

@@ -71,7 +71,7 @@ def test_news_is_exit_1(dataset: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert 1 == run(["fleet", "news", "--since", "1h"])
     output = capsys.readouterr().out
     assert "WARNING a: n1 on GPU0" in output
-    assert "2 things new" in output
+    assert "2 new" in output
 
 
 def test_nothing_new_is_exit_0(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -146,7 +146,7 @@ def test_repeat(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert head.startswith("serial,part,label,hosts,severity,episodes,open")
     assert "n1" in row
     assert 0 == run(["fleet", "repeat", "--times", "3"])
-    assert "no repeat offenders" in capsys.readouterr().out
+    assert "no part with repeated findings" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

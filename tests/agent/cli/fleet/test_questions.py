@@ -64,7 +64,7 @@ def test_a_node_named_as_a_host_list_is_found_by_its_name(capfd, tmp_path):
 def test_findings_are_a_table_and_of_a_rule_or_node_the_steps(capfd, dataset):
     code, text, _ = run_question(capfd, "findings", "--dataset", dataset)
     head = next(line for line in text.splitlines() if line.startswith("  severity"))
-    assert ["severity", "rule", "nodes", "count", "costs", "first", "seen"] == head.split()
+    assert ["severity", "rule", "nodes", "count", "cost", "first", "seen"] == head.split()
     rule, nodes = next(line for line in text.splitlines() if line.startswith("  error")).split()[1:3]
     code, text, _ = run_question(capfd, "findings", rule, "--dataset", dataset)
     assert (0, True) == (code, f"ERROR  {rule}" in text)
@@ -132,7 +132,7 @@ def test_some_nodes(capfd, dataset):
         (["drift", "--dataset", "DATASET", "--since", "0001-01-01T00:00:00+14:00"], "not a time of the years"),
         (["drift", "--dataset", "DATASET", "--since", "9999-12-31T23:59:59-14:00"], "not a time of the years"),
         (["summary", "--dataset", "DATASET", "-o", ""], "the file name is empty"),
-        (["query", "select '\udcff'", "--dataset", "DATASET"], "the query is no UTF-8"),
+        (["query", "select '\udcff'", "--dataset", "DATASET"], "the query is not UTF-8"),
         (["query", "select 'infinity'::timestamptz", "--dataset", "DATASET"], "duckdb"),
         (["drift", "--dataset", "DATASET"], "--since"),
         (["drift", "--dataset", "DATASET", "--since", "yesterday"], "not a time"),

@@ -146,7 +146,7 @@ def test_cables(broken: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Words, data, CSV."""
     assert 0 == run(["fleet", "cables", "--fabric", broken])
     output = capsys.readouterr().out
-    assert "39 of 40 cables are where they should be, by the pattern that most cables follow." in output
+    assert "39 of 40 cables match the pattern that most cables follow." in output
     assert "leaf3/34 leads nowhere that is known, and should lead to spine2/3" in output
 
     assert 0 == run(["fleet", "cables", "--fabric", broken, "--format", "json"])

@@ -239,10 +239,10 @@ NEWS = News(since="2026-01-15T00:00:00Z", newest=None, items=ITEMS, silenced=1, 
 def test_in_words() -> None:
     text = to_plain_text(page(NEWS, 200))
 
-    assert "since 2026-01-15T00:00:00Z: 4 things new, 1 gone or back to normal, 7 findings open, 1 silenced" in text
+    assert "since 2026-01-15T00:00:00Z: 4 new, 1 gone or back to normal, 7 findings open, 1 silenced" in text
     assert "ERROR a: n[1-2] on GPU1, GPU<0> [2026-01-15T08:00:00Z to 2026-01-15T09:00:00Z]" in text
     assert "CRITICAL b: n2; was warning" in text
-    assert "No report any more\n  n3" in text
+    assert "Stopped reporting\n  n3" in text
     assert "nothing new" in to_plain_text(page(News(since="x", newest=None)))
 
 
@@ -251,7 +251,7 @@ def test_bodies_of_requests() -> None:
     assert "*New*\n• ERROR a: n[1-2] on GPU1, GPU&lt;0&gt;" in text
     body = webhook(NEWS)
     assert ("critical", 5) == (body["severity"], len(body["news"]["items"]))
-    assert "No report any more: n3" in body["text"]
+    assert "Stopped reporting: n3" in body["text"]
     flood = News(
         since="x",
         newest=None,

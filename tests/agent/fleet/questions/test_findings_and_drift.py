@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime, timezone
 
 import pytest
@@ -163,7 +164,7 @@ def test_a_node_that_lost_a_gpu_is_not_only_ok(tmp_path):
     ]  # fmt: skip
     with asked(tmp_path, *reports) as tables:
         answer = build_summary(tables)
-        notes = build_scene(tables, Wiring, PageOptions(), START).notes
+        scene = build_scene(tables, Wiring, PageOptions(), START)
     old = [node("o1", 0, gpus="jkl"), node("o1", 1, gpus="jk"), node("o1", 200, gpus="jk")]
     (tmp_path / "old").mkdir()
     with asked(tmp_path / "old", *old) as tables:
@@ -174,7 +175,21 @@ def test_a_node_that_lost_a_gpu_is_not_only_ok(tmp_path):
     ]
     words = "1 node reports nothing wrong and had more GPUs within the last week: n1 (3 -> 2)"
     assert words in " ".join(to_plain_text(summary_page(answer)).split())
-    assert [f"Not ok: {words}."] == notes
+    assert [f"Counted as error: {words}."] == scene.notes
+    assert {"error": 2, "ok": 1} == answer.verdicts == Counter(list_looks(scene.nodes))
+    assert [("n3", []), ("n1", ["had 3 GPUs, now 2"])] == [(worst.node, worst.findings) for worst in answer.worst]
+    assert {0: ("error", "had 3 GPUs, now 2")} == scene.nodes.lost_gpus
+    assert "had 3 GPUs before 2026-01-15T09:00:00Z" == scene.nodes.lines[scene.nodes.line_codes[0]][0]
+
+
+def test_gpus_that_a_hypervisor_took_are_unknown(tmp_path):
+    """As in the rule that knows an earlier inventory; and so counted where the node is stale."""
+    virtual = {"virtualization": "kvm"}
+    reports = [node("v1", 0, gpus="abc", **virtual), node("v1", 1, gpus="ab", **virtual), node("n1", 100, gpus="d")]
+    with asked(tmp_path, *reports) as tables:
+        answer = build_summary(tables)
+
+    assert {"unknown": 1, "ok": 1} == answer.verdicts
 
 
 def test_the_worst_nodes_are_named_with_what_is_wrong(tmp_path):
@@ -296,4 +311,4 @@ def test_stale_nodes_are_marked_where_they_are_named(tmp_path):
     assert [item.stale for item in (*later, now)] == ["", "", ""]
     assert (kernel.hosts, kernel.stale) == ("n[1,9]", "n1")
     assert sentences(a)[0].endswith("; no recent report from n1")
-    assert sentence(kernel).endswith(". no recent report from n1")
+    assert sentence(kernel).endswith(". No recent report from n1")

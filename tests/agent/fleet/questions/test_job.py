@@ -70,7 +70,7 @@ def test_the_node_that_sets_the_least_is_named(tmp_path: Path, capsys: pytest.Ca
     )
     assert all(": gpu" in text for text in answer["node_order"])
     assert 0 == run(row)
-    assert "takes 6.25% of the inter-node bandwidth of 64 GPUs" in " ".join(capsys.readouterr().out.split())
+    assert "costs 6.25% of the inter-node bandwidth of 64 GPUs" in " ".join(capsys.readouterr().out.split())
     assert 0 == run([*row, "--hosts", "gpu[01-04]", "--format", "json"])
     have, healthy = json.loads(capsys.readouterr().out)["predictions"]
     assert (4, have["busbw_gbyte_s"]) == (have["nodes"], healthy["busbw_gbyte_s"])
@@ -97,7 +97,7 @@ def test_findings_of_a_fleet_have_their_cost(tmp_path: Path, capsys: pytest.Capt
     text = " ".join(capsys.readouterr().out.split())
     assert "of the inter-node bandwidth of 64 GPUs" in text
     assert 0 == run([*row, "pcie-width-downgraded"])
-    assert "costs 50% of all-reduce of jobs on several nodes" in " ".join(capsys.readouterr().out.split())
+    assert "50% of all-reduce bandwidth lost in every job on" in " ".join(capsys.readouterr().out.split())
     assert 0 == run(["fleet", "html", "--dataset", dataset, "--output", str(tmp_path / "page.html")])
     assert "of the inter-node bandwidth of 64 GPUs" in (tmp_path / "page.html").read_text()
     assert 0 == run([*row, "--where", "nodes=gpu1", "--format", "json"])

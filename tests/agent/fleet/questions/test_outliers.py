@@ -128,7 +128,7 @@ def test_memory_differs_a_little_everywhere(tmp_path):
     reports = [node(f"n{n}", memory_mib=1_000_000 + n * 300 - (60_000 if n == 4 else 0)) for n in range(8)]
     with asked(tmp_path, *reports) as tables:
         answer = find_outliers(tables)
-    assert [(outlier.attribute, outlier.hosts, outlier.by) for outlier in answer.outliers] == [("memory", "n4", "-6 %")]
+    assert [(outlier.attribute, outlier.hosts, outlier.by) for outlier in answer.outliers] == [("memory", "n4", "-6%")]
 
 
 def test_a_slow_probe_and_a_failed_one(tmp_path):

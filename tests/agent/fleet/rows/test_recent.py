@@ -186,7 +186,7 @@ def test_what_is_no_list_of_functions_is_damaged() -> None:
         (b"{}", "Expected `array`, got `object` - in topology.pci"),
         (b"[1]", "Expected `object`, got `int` - in topology.pci[0]"),
         (b"[" + good + b",[]]", "Expected `object`, got `array` - in topology.pci[1]"),
-        (b"[" + good + b"," + good + b"]", "an id stands there twice - in topology.pci"),
+        (b"[" + good + b"," + good + b"]", "an id appears twice - in topology.pci"),
         (b'[{"id":5}]', "Expected `str`, got `int` - at `$.id` - in topology.pci[0]"),
     ):
         assert reader.told(text) == why

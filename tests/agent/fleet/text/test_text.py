@@ -192,7 +192,7 @@ def test_nothing_to_say():
     assert "no findings" in to_plain_text(findings.page(Findings(nodes=5)))
     assert "nothing changed" in to_plain_text(drift.page(Drift(since="x", compared_nodes=5)))
     assert "no nodes" in to_plain_text(summary.page(FleetSummary(nodes=0, stale_after_seconds=1)))
-    assert "nothing is on two nodes" in to_plain_text(duplicates.page(Duplicates()))
+    assert "no duplicate identifiers" in to_plain_text(duplicates.page(Duplicates()))
 
 
 def test_of_no_node_nothing_is_said_to_be_well():

@@ -106,7 +106,7 @@ def test_a_device_that_sleeps_or_has_no_driver_says_so_in_words() -> None:
     gpu = Gpu(id=GPUS[0], label=f"GPU@{GPUS[0]}", pci=GPUS[0], driver_state="vfio")
     lines = draw(Topology(pci=[asleep], gpus=[gpu]))
 
-    assert "└─ GPU 18:00.0  asleep (a)  given to a guest (vfio)" == lines[1]
+    assert "└─ GPU 18:00.0  asleep (a)  passed to a guest (vfio)" == lines[1]
     assert "  (a) asleep, not woken: asleep for the test" == lines[2]
 
 
@@ -114,14 +114,14 @@ def test_outputs_without_pci_still_show_the_devices() -> None:
     """`nvidia-smi topo -m` alone knows no address."""
     topology = Topology(gpus=[Gpu(id="gpu-index-0", label="GPU0")], nics=[Nic(id="NIC0", label="NIC0", role="rail")])
 
-    assert ["place in the PCI tree not known", "├─ GPU0", "└─ NIC0  rail"] == draw(topology)
+    assert ["unknown position in the PCI tree", "├─ GPU0", "└─ NIC0  rail"] == draw(topology)
 
 
 def test_an_address_that_the_driver_told_is_shown() -> None:
     """What leads there is not known."""
     gpu = Gpu(id="0000:1a:00.0", label="GPU0")
 
-    assert ["place in the PCI tree not known", "└─ GPU0 1a:00.0"] == draw(Topology(gpus=[gpu]))
+    assert ["unknown position in the PCI tree", "└─ GPU0 1a:00.0"] == draw(Topology(gpus=[gpu]))
 
 
 def test_a_circle_of_parents_is_no_endless_tree() -> None:

@@ -44,9 +44,9 @@ NUMBERS = """
 156 error memory
 171 error memory
 172 error memory
-157 error - Nothing at once. Look at the repair of its memory
-92 warning - Nothing at once. Look at the repair of its memory
-94 error - Poison that comes over NVLink
+157 error - No immediate action. Look at the repair of its memory
+92 warning - No immediate action. Look at the repair of its memory
+94 error - Poison that arrives over NVLink
 54 error - checked on site
 121 warning - findings about C2C
 137 warning - application
@@ -276,7 +276,7 @@ def test_what_is_long_ago_needs_nothing_at_once(code: str, words: str) -> None:
     fault = fault_of(xid(code, at=LONG_AGO), case=case)
 
     assert "over" == fault.situation
-    assert "Nothing at once" in steps_of(fault, case)
+    assert "No immediate action" in steps_of(fault, case)
     assert words in steps_of(fault, case)
 
 

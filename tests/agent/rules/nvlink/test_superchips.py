@@ -92,7 +92,7 @@ ONLY_CPUS = [NumaNode(id=0, cpus="0-71", memory_mib=491_520), NumaNode(id=1, cpu
     [
         (lambda c: changed_gpu(c, 2, memory_numa_node=99), "which the system does not have"),
         (lambda c: changed_gpu(c, 2, memory_numa_node=1), "has CPUs"),
-        (lambda c: node(changed_gpus(c, memory_numa_node=None), numa_nodes=ONLY_CPUS), "is no NUMA node"),
+        (lambda c: node(changed_gpus(c, memory_numa_node=None), numa_nodes=ONLY_CPUS), "is not a NUMA node"),
     ],
 )
 def test_memory_that_is_no_node(circumstance, words: str) -> None:

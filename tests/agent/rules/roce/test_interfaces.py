@@ -183,7 +183,7 @@ def test_a_small_mtu_is_a_warning_on_the_interface() -> None:
 
     assert (NETDEV, "mlx5_1/1 (eth1)", "warning", "") == (fault.subject, fault.label, fault.severity, fault.cause)
     assert fault.summary.startswith("interface MTU 1500 limits the RoCE MTU to 1024")
-    assert fault.impact.startswith("92.6% of the wire are payload")
+    assert fault.impact.startswith("92.6% of the bytes are payload")
     assert ("1500", "/sys/class/net/eth1/mtu") == (fault.evidence[0].value, fault.evidence[0].source)
 
 

@@ -104,7 +104,7 @@ def test_of_several_jobs_the_worst_counts() -> None:
         pytest.param(lambda c: dcb(c, dscp_prio={}), "to which priority a DSCP goes", id="table"),
         pytest.param(lambda c: dcb(c, pfc=[]), "its PFC state", id="PFC"),
         pytest.param(lambda c: changed_netdev(c, 1, qos=None, qos_reason="EOPNOTSUPP"), "EOPNOTSUPP", id="no DCB"),
-        pytest.param(lambda c: changed_netdev(c, 1, qos=None), "was not asked for", id="not asked"),
+        pytest.param(lambda c: changed_netdev(c, 1, qos=None), "DCB was not read", id="not asked"),
         pytest.param(lambda c: changed_nic(c, 1, virtual_function=True), "a virtual function", id="virtual function"),
         pytest.param(lambda c: changed_nic(c, 1, state="other_namespace"), "another network namespace", id="namespace"),
         pytest.param(lambda c: changed_port(c, 1, netdevs=[]), "no interface of it", id="no interface"),

@@ -50,7 +50,7 @@ def test_all_below_what_they_could_is_one_info() -> None:
 
     assert ("node", "info", "low", "all") == (fault.subject, fault.severity, fault.confidence, fault.cause)
     assert "info" == alone.severity
-    assert "nothing is lost where the fabric is so by design" in alone.impact
+    assert "nothing is lost where the fabric is slower by design" in alone.impact
 
 
 def test_most_slow_ports_are_no_norm() -> None:
