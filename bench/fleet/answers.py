@@ -137,7 +137,8 @@ def compared(tables: Tables, truth: Mapping[str, Any], fabrics: Mapping[str, str
     result = _told((item.rule, item.hosts) for item in wrong if not item.of_class)
     lost = hosts(truth, "gpus-half-lost", "gpus-all-lost")  # by its own report such a node is in a class of its own
     outlier = [item for item in truth["oddities"] if item["kind"] not in UNREADABLE]
-    own = {(one["rule"], host) for outlier in outlier for one in outlier["findings"] for host in outlier["hosts"]}
+    own = {(one["rule"], host) for odd in outlier for one in odd["findings"] for host in odd["hosts"]}
+    own |= {("peer-differs", odd["hosts"][1]) for odd in outlier if odd["kind"] == "duplicate-ip-prefix"}  # the length
     result -= {(item.rule, host) for item in wrong if item.of_class for host in lost} - own
     answers = {
         "outliers": _sides(

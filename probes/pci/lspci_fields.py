@@ -138,10 +138,10 @@ class LspciBlock:
 
     __slots__ = ("address", "closed", "data", "fields", "head", "torn")
 
-    def __init__(self, address: str, head: str) -> None:
+    def __init__(self, address: str, head: str, fields: dict[str, list[str]] | None = None) -> None:
         self.address = address
         self.head = head
-        self.fields: dict[str, list[str]] = {}  # name -> its texts, in order
+        self.fields = fields or {}  # name -> its texts, in order
         self.data = bytearray()
         self.closed = False  # it was printed to its end: another function, its driver or its bytes come after it
         self.torn = False  # a row of its bytes is missing

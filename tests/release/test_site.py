@@ -36,7 +36,7 @@ def test_a_rule_page_starts_with_its_title_and_a_table_of_its_head(pages: Path) 
     """Severity, whether it is essential, what it needs."""
     text = (pages / "rules" / "gpu-missing.md").read_text()
 
-    assert text.startswith("# gpu-missing\n\nA GPU is on the PCI bus, and the driver does not offer it.\n\n| | |\n")
+    assert text.startswith("# gpu-missing\n\nA GPU is on the PCI bus, but the driver does not offer it.\n\n| | |\n")
     assert "| Severity | critical |\n| Essential | yes: " in text
     assert "## What it checks\n" in text
 

@@ -46,7 +46,7 @@ def test_a_live_fabric_is_never_asked() -> None:
 
     assert [] == list(outputs(host))
     assert (Status.SKIPPED, ()) == (outcome.status, outcome.sources)
-    assert "a live fabric is never asked" in str(outcome.reason)
+    assert "a live fabric is never queried" in str(outcome.reason)
 
 
 def test_the_capture_of_a_live_host_says_the_same() -> None:

@@ -122,7 +122,7 @@ def test_a_line_that_is_not_understood_is_said_and_not_guessed() -> None:
         ("NVIDIA-SMI has failed because of you\n", "no GPU; it begins with: NVIDIA-SMI has failed"),
         ("+---+\nGPUs:\n gpuId 0:\n", "no GPU; it begins with: "),
         ("", "no output, as where the driver offers no NVLink"),  # as with NvLinkDisable=1
-        ("\n \n", "nothing is printed"),
+        ("\n \n", "no output"),
     ],
 )
 @pytest.mark.parametrize("parser", PARSERS)

@@ -148,6 +148,8 @@ def corpus_outputs() -> Iterator[Output]:
         text, kind = path.read_text(errors="replace"), path.parent.name
         name = f"{kind}/{path.name}"
         argv = next(iter(identify_command(text)), ())
+        if path.name.startswith("env-check") or "|" in argv:  # several outputs; lines that a filter left
+            continue
         if kind in OF_INTERFACE:
             stated = re.search(r"(?:Settings|Pause parameters|FEC parameters) for (\S+):", text)
             command = OF_INTERFACE[kind].replace("ens1f0", stated[1] if stated else "ens1f0")
@@ -156,8 +158,6 @@ def corpus_outputs() -> Iterator[Output]:
             command = f"lspci{numbers}{' -vvv' if 'Capabilities' in text else ''}"
         elif argv == SERVICE_LOG and "systemd[1]: " in text:
             command = "journalctl -u nvidia-fabricmanager"
-        elif path.name.startswith("env-check") or "|" in argv:  # several outputs; lines that a filter left
-            continue
         elif argv and argv != SERVICE_LOG and "." not in argv[0]:  # else a file, which no command prints
             command = " ".join(argv)
         else:
