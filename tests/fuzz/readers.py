@@ -169,6 +169,12 @@ READERS: tuple[Reader, ...] = (
         tool_texts.PERFQUERY.format(symbols=3),
     ),
     parser("probes.tool_reports.port_errors:list_slow_links", tool_texts.SLOW_LINKS),
+    parser("probes.tool_reports.dcgmi:list_links_down", tool_texts.LINK_STATES.format(states="U U D U _ _")),
+    parser("probes.tool_reports.accelerators:list_missing_drivers", "Driver not initialized (amdgpu not found)\n"),
+    parser(
+        "probes.tool_reports.unnamed:list_pci_lines", "ACSCtl: SrcValid+ ReqRedir+\n\tLnkSta: Width x1 (downgraded)\n"
+    ),
+    parser("probes.tool_reports.unnamed:list_gpu_lines", "Remapped Rows\n  Correctable Error : 0\n  Pending : Yes\n"),
     lenient("probes.system.limits:parse_ulimit", "max locked memory       (kbytes, -l) 64\n", "unlimited\n"),
     lenient("probes.gaudi.probe:parse_mask", "0x23", "ffffff"),
     lenient("probes.neuron.errors:parse_count", "3", "-1"),
