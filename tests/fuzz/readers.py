@@ -170,7 +170,10 @@ READERS: tuple[Reader, ...] = (
     ),
     parser("probes.tool_reports.port_errors:list_slow_links", tool_texts.SLOW_LINKS),
     parser("probes.tool_reports.dcgmi:list_links_down", tool_texts.LINK_STATES.format(states="U U D U _ _")),
-    parser("probes.tool_reports.accelerators:list_missing_drivers", "Driver not initialized (amdgpu not found)\n"),
+    parser(
+        "probes.tool_reports.accelerators:list_missing_drivers",
+        "ERROR:root:Driver not initialized (amdgpu not found in modules)\n",
+    ),
     parser(
         "probes.tool_reports.unnamed:list_pci_lines", "ACSCtl: SrcValid+ ReqRedir+\n\tLnkSta: Width x1 (downgraded)\n"
     ),
