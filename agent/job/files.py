@@ -19,8 +19,7 @@ from agent.job.lines import WHOLE, Part
 from agent.job.log_reader import LogReader
 from agent.job.streams import LARGEST, gather, inflate, is_wrapped, split_lines, unwrap
 from agent.model.job_answer import JobFile
-from probes.host.files import open_regular
-from probes.host.interface import ReadError
+from probes.host.files import open_saved
 
 HEAD_BYTES = 1 << 16
 _MOST_FILES = 100_000
@@ -97,12 +96,7 @@ def _walk(folder: str, below: str, depth: int) -> Iterator[Given]:
 
 def open_given(path: str, is_found: bool) -> BinaryIO:
     """A file of a folder, whatever is in its place by now, or one that was named. Raises OSError."""
-    if not is_found:
-        return open(path, "rb")
-    try:
-        return open(open_regular(path, follow=False), "rb")
-    except ReadError as error:
-        raise OSError(str(error).removeprefix(f"{path}: ")) from error
+    return open_saved(path) if is_found else open(path, "rb")
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:

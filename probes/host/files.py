@@ -9,7 +9,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from probes.host.interface import READ_LIMIT_BYTES, Absent, Denied, Failed, ReadError
 
@@ -53,6 +53,14 @@ def open_regular(place: str, follow: bool = True, path: str | None = None) -> in
             return os.open(place, OPEN | (0 if follow else os.O_NOFOLLOW))
     finally:
         os.close(handle)
+
+
+def open_saved(path: str, follow: bool = False) -> BinaryIO:
+    """A regular file, by `open_regular`. Raises OSError alone, whose reason does not repeat the path."""
+    try:
+        return open(open_regular(path, follow), "rb")
+    except ReadError as error:
+        raise OSError(str(error).removeprefix(f"{path}: ")) from error
 
 
 def read_error(path: str, mode: int) -> Failed:

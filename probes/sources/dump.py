@@ -182,6 +182,11 @@ class SavedOutputs:
         if len(groups) > 1 and not self._prefix:
             raise refuse_several(path, groups, glob=True)
 
+    def find_unusable(self) -> str | None:
+        """The first known output in a longer text that is not used, and why."""
+        known = [str(unused) for unused in self._unused if unused.is_known]
+        return next(iter(known + self.unread[len(self._unused) :]), None)
+
     @property
     def is_text(self) -> bool:
         """Whether all outputs stand in one text of several, or with prose around them."""
@@ -492,12 +497,12 @@ class _Unused(NamedTuple):
     why: str
     name: str | None = None
     piece: _Piece | None = None
+    is_known: bool = True
 
     def __str__(self) -> str:
         return f"{self.place}: {self.words}: {self.why}"
 
 
-NOT_KNOWN = "this output is not known"
 _SERVICE_LOG = SERVICE_LOG[0]
 _LOG, _HCCN = "dmesg", "hccn_tool"  # of which several parts are one output
 _QUERY = "nvidia-smi_-q"  # each has a date: the reader chooses
@@ -539,8 +544,10 @@ def _named_pieces(file: str, text: str) -> tuple[dict[str, _Piece], list[_Unused
         part = f"it is the output of `{' '.join(piece.words)} | ...`" if piece.filtered else None
         here = _Piece(content, part, piece.marked, piece.host, shown[0])
         if name is None:
-            if why := find_missing_name(piece.text) or (NOT_KNOWN if piece.words else None):
+            if why := find_missing_name(piece.text):
                 unread.append(_Unused(*shown, why))
+            elif piece.words:
+                unread.append(_Unused(*shown, "this output is not known", is_known=False))
         elif piece.filtered and not name.startswith(IN_PARTS):
             unread.append(_Unused(*shown, "is a part of what the command printed; save the whole"))
         elif piece.host not in (None, first_host):

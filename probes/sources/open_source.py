@@ -166,7 +166,7 @@ def _single_output(path: str) -> Host | FactsSource:
     """One file: a topology that some tool wrote, or a saved output, by its name or by what it holds."""
     from probes.fabric.files import LOOK_CHARACTERS, fabric_format
     from probes.host.folder import LiveFiles
-    from probes.sources.dump import NOT_KNOWN, SavedOutputs, is_long_log, read_long_log
+    from probes.sources.dump import SavedOutputs, is_long_log, read_long_log
     from probes.sources.given import is_log_of_job
     from probes.sources.identify import find_missing_name
     from probes.sources.memory import MemoryFiles
@@ -205,8 +205,8 @@ def _single_output(path: str) -> Host | FactsSource:
             )
         if is_log_of_job(start):
             raise _is_of_job(path)
-        known = (row for row in outputs.unread if not row.endswith(NOT_KNOWN))
-        reason = find_missing_name(start) or next((f"no output in it can be read: {row}" for row in known), None)
+        unusable = outputs.find_unusable()
+        reason = find_missing_name(start) or (f"no output in it can be read: {unusable}" if unusable else None)
         reason = reason or "is not recognized: it is neither an archive nor a known output"
         raise BadSource(f"{path}: {reason}", SOURCES)
     kind = "text" if outputs.is_text else "dump"

@@ -14,8 +14,8 @@ from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
-from probes.host.files import open_regular
-from probes.host.interface import BadSource, ReadError
+from probes.host.files import open_saved
+from probes.host.interface import BadSource
 from probes.sources.archive import BLOCK_BYTES, CONTENT_LIMIT_BYTES, DIRECTORY, FILE, is_tar, members
 from probes.sources.decompress import DecompressedStream
 from probes.switches import normalized
@@ -120,11 +120,7 @@ def _refuse_read(reason: str) -> bytes:
 
 def _read_file(path: str, follow: bool = False) -> bytes:
     """The start of a regular file. Raises OSError."""
-    try:
-        descriptor = open_regular(path, follow)
-    except ReadError as error:
-        raise OSError(str(error).removeprefix(f"{path}: ")) from error
-    with open(descriptor, "rb") as file:
+    with open_saved(path, follow) as file:
         return file.read(FILE_BYTES)
 
 

@@ -13,7 +13,7 @@ from agent.fleet.engines.query import Row, key_types, lookup, matching
 from agent.fleet.episodes.history import Episode, episodes, gravest
 from agent.fleet.episodes.silences import NONE, Silences
 from agent.fleet.hostlist import fold
-from agent.fleet.questions.summary import format_stamp
+from agent.fleet.questions.options import format_stamp
 from agent.model.finding import SEVERITIES
 
 _PORT = key_types("port", ("node", "nic", "port"))

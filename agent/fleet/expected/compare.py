@@ -14,8 +14,7 @@ from agent.fleet.episodes.history import is_at_least
 from agent.fleet.expected.sources import ExpectedNode
 from agent.fleet.hostlist import fold
 from agent.fleet.node_names import NodeNames, short_name
-from agent.fleet.questions.options import Options, find_reference_time, subtract_time
-from agent.fleet.questions.summary import format_stamp
+from agent.fleet.questions.options import Options, find_reference_time, format_stamp, subtract_time
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 ARRIVALS = query("episodes", "named_arrivals")

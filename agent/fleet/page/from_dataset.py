@@ -16,8 +16,8 @@ from agent.fleet.page.findings import MOST, findings
 from agent.fleet.page.locations import find_domains, find_racks
 from agent.fleet.page.scene import STATES, CodedColumn, Nodes
 from agent.fleet.page.versions import FACTS, format_lines, read_judged
+from agent.fleet.questions.lost_gpus import LOST, describe_lost_node, list_lost_gpus
 from agent.fleet.questions.options import Options, find_reference_time, read_dataset_time
-from agent.fleet.questions.summary import LOST, describe_lost, list_lost_gpus
 
 Hosts = Mapping[str, Sequence[Any]]  # columns of the table `host`
 
@@ -86,7 +86,7 @@ def read_dataset(tables: Tables, wish: PageOptions, find_wiring: Callable[[], Wi
         stale=[_is_stale(at, now, wish.stale_after_seconds) for at in received],
         classes=classes,
         lost_gpus={
-            at: (lost_gpus[name].state, describe_lost(lost_gpus[name]))
+            at: (lost_gpus[name].state, describe_lost_node(lost_gpus[name]))
             for at, name in enumerate(names)
             if name in lost_gpus
         },

@@ -29,8 +29,7 @@ from agent.fleet.questions.drift_rows import (
     list_changed_columns,
 )
 from agent.fleet.questions.multisets import parse_words
-from agent.fleet.questions.options import NEWEST
-from agent.fleet.questions.summary import format_stamp
+from agent.fleet.questions.options import NEWEST, format_stamp
 
 _MEMORY_SHARE = 0.02  # firmware gives a little more or less at each boot
 _Place = tuple[str, str | None]  # node and device

@@ -11,8 +11,7 @@ from agent.fleet.engines.query import Row, key_types, lookup, query, statement
 from agent.fleet.hostlist import fold
 from agent.fleet.questions.baseline import CLASS, SIZES, sizes
 from agent.fleet.questions.deviations import LABELS
-from agent.fleet.questions.options import ORDINARY, Options, find_stale_nodes
-from agent.fleet.questions.summary import format_stamp
+from agent.fleet.questions.options import ORDINARY, Options, find_stale_nodes, format_stamp
 from agent.model.finding import SEVERITIES
 
 _WHOLE = 0.5  # share of a class from which on a finding is a matter of the class

@@ -76,6 +76,11 @@ def subtract_time(moment: datetime, by: timedelta) -> datetime:
         return datetime.min  # noqa: DTZ901  # times of a dataset have no zone
 
 
+def format_stamp(moment: datetime) -> str:
+    """RFC 3339 of a UTC time that has no zone."""
+    return moment.isoformat(timespec="seconds") + "Z"
+
+
 def find_stale_nodes(tables: Tables, options: Options) -> set[str]:
     """Nodes whose last report arrived longer ago than the options allow."""
     ((_, newest),) = tables.whole.rows(NEWEST)

@@ -12,12 +12,14 @@ from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Pending, Row, lookup, query
 from agent.fleet.hostlist import fold
 from agent.fleet.questions.kinds import KINDS, Kind, Kinds
+from agent.fleet.questions.lost_gpus import LOST, LostGpus, describe_lost_node, list_lost_gpus
 from agent.fleet.questions.options import (
     NODE_STATES,
     ORDINARY,
     Options,
     find_reference_time,
     find_state,
+    format_stamp,
     is_silent,
     read_dataset_time,
     subtract_time,
@@ -27,7 +29,6 @@ from agent.model.finding import SEVERITIES, VERDICTS, rank_gravity
 
 REASONS = 3  # of a rule that could not be judged
 WORST = 10
-LOST_SINCE = timedelta(days=7)
 _NO_CLASS, _NO_REASON = "(not known)", "no reason reported"
 
 
@@ -65,19 +66,6 @@ class Worst(msgspec.Struct, frozen=True, kw_only=True):
     warning: int
     stale: bool
     findings: list[str] = []  # above info, worst first, one for each rule: "roce-pfc-off mlx5_0/1 and 15 more"
-
-
-class LostGpus(msgspec.Struct, frozen=True, kw_only=True):
-    """A node whose report by itself has nothing wrong, and that had more GPUs in a report of the last week."""
-
-    node: str
-    before: int
-    now: int
-    since: str  # of the first report with fewer
-    hardware_class: str | None = None
-    verdict: str = "ok"  # of its report
-    stale: bool = False
-    state: str = "error"  # what it counts as: "unknown" in a virtual machine, whose devices the hypervisor takes
 
 
 class FleetSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,35 +121,6 @@ def build_summary(tables: Tables, options: Options = ORDINARY) -> FleetSummary:
         worst=worst,
         more_worst=more_worst,
     )
-
-
-def list_lost_gpus(lost: Pending, newest: datetime, cut: datetime | None = None) -> list[LostGpus]:
-    """Those of the last week: what is longer ago is how the node is now. Stale are those that arrived before `cut`."""
-    start = subtract_time(newest, LOST_SINCE)
-    rows = sorted((row for row in lost() if row[3] >= start), key=lambda row: (row[2] - row[1], row[0]))
-    return [
-        LostGpus(
-            node=node,
-            before=before,
-            now=now,
-            since=format_stamp(at),
-            hardware_class=name,
-            verdict=verdict,
-            state="unknown" if virtual else "error",
-            stale=cut is not None and received < cut,
-        )
-        for node, before, now, at, name, verdict, virtual, received in rows
-    ]
-
-
-def describe_lost(lost: LostGpus) -> str:
-    """In place of a finding."""
-    return f"had {lost.before} GPUs, now {lost.now}"
-
-
-def format_stamp(moment: datetime) -> str:
-    """RFC 3339 of a UTC time that has no zone."""
-    return moment.isoformat(timespec="seconds") + "Z"
 
 
 def _list_classes(hours: list[Row], stale: list[Row], lost_gpus: Iterable[LostGpus]) -> list[ClassLine]:
@@ -224,7 +183,6 @@ def _select_frequent(reasons: dict[str, int]) -> list[tuple[str, int]]:
 
 
 HOURS, BAD = query("summary", "hours"), query("summary", "nodes_with_findings")
-LOST = query("summary", "lost_gpus")
 STATES = query("summary", "rule_states")
 STATES_OF_KINDS = lookup({"node": TEXT, "nodes": INT}, "summary", "rule_states_of_kinds")
 OLD = lookup({"hour": INT}, "summary", "nodes_of_hours")
@@ -280,7 +238,7 @@ def _list_worst(bad: Pending, cut: datetime, lost_gpus: Iterable[LostGpus]) -> l
             error=0,
             warning=0,
             stale=lost.stale,
-            findings=[describe_lost(lost)],
+            findings=[describe_lost_node(lost)],
         )
         for lost in lost_gpus
         if lost.state in SEVERITIES

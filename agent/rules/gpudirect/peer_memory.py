@@ -225,7 +225,7 @@ def _fail_refused(case: RuleContext, line: Event, knows_modules: bool) -> Fail:
     """The kernel refused the module; where the list of modules is not in the source, it may be loaded by now."""
     stack, ready = case.software.rdma_stack, knows_modules and is_dmabuf_ready(case)
     kind = f"{stack.kind} {stack.version or ''}".strip()
-    slower = "raffic between nodes is copied through host memory and is slower."
+    slower = "traffic between nodes is copied through host memory and is slower."
     return Fail(
         subject="node",
         label="node",
@@ -233,9 +233,9 @@ def _fail_refused(case: RuleContext, line: Event, knows_modules: bool) -> Fail:
         "another RDMA stack",
         impact="None: DMA-BUF has all that it needs."
         if ready
-        else f"T{slower}"
+        else slower.capitalize()
         if knows_modules
-        else f"Unless it was loaded later, or NICs reach GPU memory by DMA-BUF: t{slower}",
+        else f"Unless it was loaded later, or NICs reach GPU memory by DMA-BUF: {slower}",
         evidence=(
             Evidence(what="kernel log", value=line.text, source=line.source),
             *([Evidence(what="RDMA stack", value=kind, source="/sys/module/ib_core")] if knows_modules else ()),
