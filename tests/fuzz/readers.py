@@ -591,6 +591,7 @@ NOT_READERS = {
     "probes.host.ethtool_ioctl.check_netlink": "the same",
     "probes.host.files.read_error": "a path that was opened",
     "probes.host.files.open_regular": "the same",
+    "probes.host.files.open_saved": "the same",
     "probes.host.netlink_socket.require_interface": "an interface's name",
     "probes.locks.describe_holder": "a probe's name",
     "probes.rdma.normalize.describe_cut": "a tool's name",
