@@ -5,10 +5,10 @@ PYTHON := $(shell for p in python3.14 python3.13 python3.12 python3.11 python3.1
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO := 8xh100-sxm-2s-8xcx7-ib-4nvsw
-PART := 1/1  # of the mutants: 2/20 is the second twentieth
+PART :=  # 2/20 is the second twentieth: of the mutants, of what the tests take a sample of, of the lab
 unexport PYTHONDONTWRITEBYTECODE  # without byte code every process compiles all that it imports: half of a scan
 
-.PHONY: scan test release-test check lint types layers docs pictures site completion zipapp wheelhouse deb rpm bench fuzz pairs mutants engines slurm lab clean help
+.PHONY: scan test release-test check lint types layers docs pictures site completion zipapp wheelhouse deb rpm real-capture bench fuzz pairs mutants engines slurm lab clean help
 
 help:
 	@echo "make scan    set up, scan this host, and show where a full report of an 8-GPU machine is"
@@ -20,12 +20,13 @@ help:
 	@echo "             dist/: one file, a folder of wheels, a Debian package, an RPM; for hosts without internet (docs/installing.md)"
 	@echo "make completion  dist/share: the manual and completions for a checkout; packages hold them"
 	@echo "make pictures docs/fleet.png, the picture of a fleet in the README, from a made fleet (Chromium)"
+	@echo "make real-capture NAME=2xh100-1s  this host, redacted, as a fixture: fixtures/captures (read it, then commit it)"
 	@echo "make site    the documentation as a site in build/site, links checked"
 	@echo "make bench   what it costs, beside lspci and lstopo"
 	@echo "make fuzz    damaged input to every reader, and the property tests, for long"
-	@echo "make pairs   lay every two causes on one machine, for 15 minutes, and write what was found into docs/scope.md"
-	@echo "make mutants change every condition of every rule, and see that a test notices; PART=1/3 for a third"
-	@echo "make engines the fleet's questions to Spark, ClickHouse, PostgreSQL and an object store: the same answers"
+	@echo "make pairs   lay two and three causes on one machine, for 15 minutes, and write what was found into docs/scope.md"
+	@echo "make mutants change every condition of every rule, and see that a test notices; PART=1/3 for a third, of test and lab too"
+	@echo "make engines the fleet's questions to ClickHouse, PostgreSQL and an object store: the same answers"
 	@echo "make slurm   a Slurm that reads topology.yaml, unpacked in build/slurm for the tests (root, Debian)"
 	@echo "make lab     a real kernel that looks like a GPU node, in QEMU (root, Debian)"
 
@@ -50,7 +51,7 @@ scan: $(BIN)/fabricscope
 	@echo "    $(BIN)/fabricscope demo    shows all of it"
 
 test: $(BIN)/pytest
-	$(BIN)/pytest -q -n auto --dist worksteal
+	FABRICSCOPE_PART=$(PART) $(BIN)/pytest -q -n auto --dist worksteal
 
 check: $(BIN)/pytest lint types layers release-test
 	HYPOTHESIS_PROFILE=ci $(BIN)/pytest -q -n auto --dist worksteal
@@ -88,6 +89,9 @@ zipapp wheelhouse: $(BIN)/fabricscope
 deb rpm: $(BIN)/fabricscope
 	$(BIN)/python -m release.packages $@
 
+real-capture: $(BIN)/pytest
+	$(BIN)/python -m release.real_capture $(NAME)
+
 bench: $(BIN)/pytest
 	$(BIN)/python -m bench.run
 
@@ -100,7 +104,7 @@ pairs: $(BIN)/pytest
 	$(BIN)/python -m tests.matrix.measure 900
 
 mutants: $(BIN)/pytest
-	$(BIN)/python -m tests.mutation.run --part $(PART)
+	$(BIN)/python -m tests.mutation.run --part $(or $(PART),1/1)
 
 build/engines/bin/pytest: pyproject.toml
 	$(PYTHON) -m venv build/engines
@@ -118,9 +122,10 @@ slurm: $(BIN)/pytest
 lab: LAB := $(BIN)/pytest -q -m lab -n 2 tests/lab -rs
 lab: $(BIN)/pytest
 	$(BIN)/python -m tests.lab.setup
-	$(LAB) || { echo "once more, what failed: an emulated CPU stands still now and then"; \
-		$(LAB) --last-failed --last-failed-no-failures none; }
-	$(BIN)/python -m tests.lab.page
+	FABRICSCOPE_PART=$(or $(PART),1/1) $(LAB) || { \
+		echo "once more, what failed: an emulated CPU stands still now and then"; \
+		FABRICSCOPE_PART=1/1 $(LAB) --last-failed --last-failed-no-failures none; }
+	$(if $(PART),,$(BIN)/python -m tests.lab.page)
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

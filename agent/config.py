@@ -57,7 +57,7 @@ class DeclaredFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     roce_mode: Literal["lossless", "lossy"] | None = None
     roce_traffic_class: Annotated[int, msgspec.Meta(ge=0, le=255)] | None = None  # of RDMA, as launchers set it
     cable_metres: Annotated[float, msgspec.Meta(gt=0, le=100_000)] | None = None  # longest, from a NIC to its switch
-    adaptive_routing: bool | None = None  # packets may overtake each other, also where no variable says so
+    adaptive_routing: bool | None = None  # packets may overtake each other, also where no variable states it
     roce_congestion_control: Literal["dcqcn", "none"] | None = None  # "none": PFC alone holds senders back
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timezone
+from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from agent.assemble import assemble
-from agent.assemble.paths import TooManyDevices
+from agent.assemble.paths import MOST_GPUS, TooManyDevices
 from agent.config import Configuration
 from agent.history.context import build_context
 from agent.model.finding import Check, Gpudirect, Summary
@@ -19,6 +20,7 @@ from agent.model.node import Platform
 from agent.model.profile import Profile
 from agent.model.reasons import list_reasons
 from agent.model.report import Config, Generator, ProbeRun, Report, Source, SourceFile
+from agent.platforms.devices import is_accelerator
 from agent.rules.catalogue import rules_for
 from agent.rules.context import RuleContext
 from agent.rules.engine import Failures, build_findings, evaluate
@@ -27,7 +29,7 @@ from agent.version import VERSION
 from probes.catalogue import probes, providers
 from probes.host.interface import BadSource, Host
 from probes.probe import Outcome, Probe, Status
-from probes.run import ProbeResults, run_probes
+from probes.run import ProbeResults, is_outputs_alone, run_probes
 from probes.time_limit import TimeIsUp, TimeLimit
 from probes.topology_files.preparsed import FactsSource
 
@@ -81,10 +83,11 @@ def scan(host: Host | FactsSource, plan: ScanPlan) -> ScanResult:
     selected = [p for p in catalogue if (not plan.only or p.name in plan.only) and p.name not in plan.skip]
     try:
         with TimeLimit(started + plan.timeout_seconds):
+            _refuse_too_many_gpus(host, selected)
             separate = _scan_separately(host, plan, selected, started)
-    except TimeIsUp:  # then no probe of the whole is reached either, and each says so
-        separate = None
-    if separate is not None:
+    except TimeIsUp:  # then no probe of the whole is reached either, and each states it
+        separate = ()
+    if isinstance(separate, ScanResult):
         return separate
     if isinstance(host, FactsSource):
         ran = ProbeResults(host.outcomes(selected), None)
@@ -104,20 +107,39 @@ def scan(host: Host | FactsSource, plan: ScanPlan) -> ScanResult:
     if plan.history is not None:
         report = plan.history(report)
     evaluated = evaluate_report(report, plan.configuration, plan.profile)
+    if separate:
+        from agent.contradictions.merge import name_unused_findings
+
+        alone = {name: evaluate_report(unused, plan.configuration, plan.profile) for name, unused in separate}
+        evaluated = name_unused_findings(evaluated, alone)
     evaluated = msgspec.structs.replace(evaluated, duration_seconds=round(time.monotonic() - started, 3))
     return ScanResult(evaluated, ran.recording, outcomes)
 
 
+def _refuse_too_many_gpus(host: Host | FactsSource, selected: Sequence[Probe]) -> None:
+    """Of a recorded bus, before the probes read all of it. Raises BadSource."""
+    if isinstance(host, FactsSource) or host.live or is_outputs_alone(host):
+        return
+    if all(probe.name != "pci" for probe in selected):
+        return
+    from probes.pci.sysfs import list_models  # lazy: saved outputs have no bus
+
+    gpus = (model for model in list_models(host, MOST_GPUS) if is_accelerator(*model))
+    if next(islice(gpus, MOST_GPUS, None), None):
+        raise BadSource(f"{host.path or host.kind}: lists more than {MOST_GPUS} GPUs: more than one host can have")
+
+
 def _scan_separately(
     host: Host | FactsSource, plan: ScanPlan, selected: Sequence[Probe], began: float
-) -> ScanResult | None:
-    """Of saved outputs that contradict each other a report that joins none of them; None where none do.
+) -> ScanResult | Sequence[tuple[str, Report]]:
+    """Of saved outputs that contradict each other a report that joins none of them. Where none do, the outputs of which
+    another one of the same command is used, and what each states by itself.
 
     Raises BadSource where the files are of one host each, by their names.
     """
     saved: SavedOutputs | None = getattr(host, "saved", None)
     if saved is None or not saved.may_be_of_several:
-        return None
+        return ()
     from agent.contradictions.compare import StatedOutput, find_contradictions, group_hosts
     from agent.contradictions.merge import merge_reports
     from agent.contradictions.statements import list_statements, split_by_host
@@ -131,7 +153,7 @@ def _scan_separately(
     stated: list[StatedOutput] = []
     reports: list[Report] = []
     for part in parts if len(parts) > 1 else ():
-        alone = TreeHost(host.kind, host.path or "", saved.no_files, part.outputs)
+        alone = TreeHost(host.kind, host.path or "", part.outputs.shown_files, part.outputs)
         ran = run_probes(selected, alone, plan.timeout_seconds, began=began)
         given = Source(kind=host.kind, path=host.path, files=[SourceFile(name=part.name, read_as=part.read_as)])
         report = _build_report(alone, _in_order(probes(), ran.outcomes))
@@ -141,7 +163,7 @@ def _scan_separately(
         stated.append(StatedOutput(part.name, part.read_as, part.prompt_host, rows, part.text, part.is_used, named))
     found = find_contradictions(stated)
     if not found:
-        return None
+        return [(part.name, report) for part, report in zip(parts, reports, strict=False) if not part.is_used]
     saved.refuse_prefixes(host.path or "", [name for one in found for names in one.values.values() for name in names])
     if plan.record:
         raise BadSource(f"{host.path}: no capture is made of it: its outputs are of two hosts, or of two times")
@@ -185,7 +207,7 @@ def _describe_source(host: Host | FactsSource, parts: Sequence[OutputPart] = ())
 
 
 def _sources_disagree(report: Report) -> bool:
-    """Whether the bus has a GPU that the driver does not list, or the driver one that the bus lacks: while it is
+    """Whether the bus has a GPU that the driver does not list, or the driver one that is not on the bus: while it is
     removed or comes back, what was read first is not what was read a second later."""
     topology = report.topology
     lost = {function.id for function in topology.pci if function.state == "changed_during_scan"}
@@ -197,7 +219,7 @@ def _sources_disagree(report: Report) -> bool:
 def _look_again(
     host: Host, plan: ScanPlan, selected: Sequence[Probe], first: ProbeResults, deadline: float
 ) -> ProbeResults:
-    """The results with what the bus and the driver say of GPUs a moment later, where there is time for it."""
+    """The results with what the bus and the driver state of GPUs a moment later, where there is time for it."""
     answered = {outcome.name for outcome in first.outcomes if outcome.facts is not None}
     names = {name for subject in ("pci", "gpu") for name in providers()[subject]}
     again = [probe for probe in selected if probe.name in names & answered]
@@ -247,17 +269,17 @@ def evaluate_report(report: Report, configuration: Configuration, profile: str =
     if report.source.hosts is not None or report.left_out is not msgspec.UNSET:
         return msgspec.structs.replace(report, generated_at=utc_now())
     platform, expected, declared = _select_profile(report, profile)
-    case = build_context(report, configuration.settings, platform, expected)
-    rules = rules_for(case)
-    checks, faults, reasons = evaluate(case, rules)
-    findings, summary = build_findings(case, rules, checks, faults)
+    context = build_context(report, configuration.settings, platform, expected)
+    rules = rules_for(context)
+    checks, faults, reasons = evaluate(context, rules)
+    findings, summary = build_findings(context, rules, checks, faults)
     evaluated = msgspec.structs.replace(
         report,
         generated_at=utc_now(),
         generator=Generator(name="fabricscope", version=VERSION),
         config=Config(changed=[*configuration.changed, *declared]),
         platform=platform,
-        gpudirect=_build_gpudirect(case, checks, faults),
+        gpudirect=_build_gpudirect(context, checks, faults),
         checks=checks,
         reasons=list_reasons(reasons),
         findings=name_files(findings, report.source) if report.source.files else findings,
@@ -280,12 +302,12 @@ def _select_profile(report: Report, requested: str) -> tuple[Platform, Profile |
     return chosen.platform, chosen.profile, [chosen.declared] if chosen.declared else []
 
 
-def _build_gpudirect(case: RuleContext, checks: list[Check], faults: Failures) -> list[Gpudirect]:
-    if not case.topology.gpus or not case.rails:
+def _build_gpudirect(context: RuleContext, checks: list[Check], faults: Failures) -> list[Gpudirect]:
+    if not context.topology.gpus or not context.rails:
         return []
     from agent.rules.gpudirect.verdicts import build_verdicts  # lazy: most nodes have no rail
 
-    return build_verdicts(case, checks, faults)
+    return build_verdicts(context, checks, faults)
 
 
 def utc_now() -> str:

@@ -15,12 +15,12 @@ import msgspec
 
 from agent.model.report import REPORT_LIMIT_BYTES, SCHEMA, Report
 from probes.own_files import PRIVATE_MODE, create_temporary, remove_own_file
+from probes.planted import PathUse, follow_links
 
 PUBLIC, PRIVATE = 0o644, PRIVATE_MODE  # of new files; PUBLIC: what another program of this host is to read
 # of a file that holds one report, in a folder of many hosts: host, time, digest
 REPORT_FILE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}_[0-9]{8}T[0-9]{6}Z_[0-9a-f]{16}\.json(?:\.gz|\.zst)?")
 PIPE_SECONDS = 60.0  # between two pieces: a scan on another host takes 30
-_MOST_LINKS = 40  # in a row, as the kernel has it
 
 
 class ReportError(Exception):
@@ -165,7 +165,7 @@ def open_atomically(path: str, mode: int = PRIVATE) -> Iterator[BinaryIO]:
     A file that is there keeps its owner and mode; a new one has `mode`, less the umask. A link is followed by the
     kernel's rule for shared folders. A special file (/dev/stdout, a named pipe) is written to, never replaced.
     """
-    target = _follow_links(path)
+    target = follow_links(path, PathUse.REPLACE)
     with contextlib.suppress(FileNotFoundError):
         file_stat = os.stat(path)
         if not (stat.S_ISREG(file_stat.st_mode) or stat.S_ISDIR(file_stat.st_mode)):
@@ -195,38 +195,6 @@ def sync_folder(path: str) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-
-def _follow_links(path: str) -> str:
-    """Where a path leads. Raises OSError for what another user put into a folder that all may write to.
-
-    The kernel's rule (fs.protected_symlinks, protected_regular), which a path resolved here would go around.
-    """
-    place, ahead, links = os.sep, os.path.abspath(path).split(os.sep)[::-1], 0
-    while ahead:
-        part = ahead.pop()
-        if part in ("", os.curdir, os.pardir):
-            place = os.path.dirname(place) if part == os.pardir else place
-            continue
-        following = os.path.join(place, part)
-        try:
-            part_stat, above = os.lstat(following), os.stat(place)
-        except OSError:
-            return os.path.join(following, *ahead[::-1])  # opening it says why
-        is_link = stat.S_ISLNK(part_stat.st_mode)
-        shared = above.st_mode & stat.S_ISVTX and above.st_mode & stat.S_IWOTH
-        if (is_link or not ahead) and shared and part_stat.st_uid not in (os.geteuid(), above.st_uid):
-            raise OSError(errno.EACCES, "another user put it into a folder that all may write to", following)
-        if not is_link:
-            place = following
-            continue
-        links += 1
-        if links > _MOST_LINKS:
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
-        target = os.readlink(following)
-        place = os.sep if target.startswith(os.sep) else place
-        ahead += target.split(os.sep)[::-1]
-    return place
 
 
 @contextlib.contextmanager

@@ -36,6 +36,8 @@ def read_toml(path: str, shape: type[T]) -> T:
         return msgspec.convert(tomllib.loads(data.decode()), shape)
     except msgspec.ValidationError as error:
         raise TomlError(f"{path}{_explain(str(error), data.decode(), shape)}") from error
+    except UnicodeDecodeError as error:
+        raise TomlError(f"{path}: not a text file (byte {error.start} is not UTF-8)") from error
     except (ValueError, RecursionError) as error:  # TOML's and UTF-8's errors are ValueErrors
         raise TomlError(f"{path}: {error}") from error
 

@@ -85,9 +85,18 @@ def _measure(folder: Path, load: Load) -> None:
     sizes = [sum(map(len, texts)) / len(nodes) / 1000 for texts in (reports.values(), bodies)]
     print(f"{len(nodes)} reports of {sizes[0]:.0f} KB, {sizes[1]:.1f} KB as sent")
     server, port = _start_server(folder)
+    try:
+        _measure_server(folder, server, port, bodies, nodes, load)
+    finally:
+        server.kill()
+
+
+def _measure_server(
+    folder: Path, server: subprocess.Popen[str], port: int, bodies: list[bytes], nodes: list[str], load: Load
+) -> None:
     context = multiprocessing.get_context("fork")
     flood_result = context.Queue()
-    flood = context.Process(target=_flood, args=(folder, port, load, bodies[0], flood_result))
+    flood = context.Process(target=_flood, args=(folder, port, load, bodies[0], flood_result), daemon=True)
     if load.flood:
         flood.start()
         time.sleep(5)  # it has all that it can have before the first report
@@ -155,10 +164,11 @@ async def _open(folder: Path, source: str, port: int) -> tuple[asyncio.StreamRea
     sock = _connect(source)
     try:
         await loop.sock_connect(sock, ("::1" if ":" in source else "127.0.0.1", port))
-        return await asyncio.open_connection(sock=sock, ssl=_client_context(folder), server_hostname="receive")
     except BaseException:
         sock.close()
         raise
+    # whatever comes of it, its transport closes the socket: its number would be another connection's already
+    return await asyncio.open_connection(sock=sock, ssl=_client_context(folder), server_hostname="receive")
 
 
 _CONTEXTS: dict[Path, ssl.SSLContext] = {}

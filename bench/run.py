@@ -53,6 +53,8 @@ def main() -> None:
         _judging(place, rounds)
         print("\n## A pasted fragment, with start\n")
         _fragments(place, rounds)
+        print("\n## This host, live, beside lspci of it\n")
+        _live(place, rounds)
     print("\n## Start-up\n")
     _start_up(rounds)
 
@@ -120,11 +122,24 @@ def _judging(place: Path, rounds: int) -> None:
 def _fragments(place: Path, rounds: int) -> None:
     bare = "python with msgspec"
     commands = {bare: [PYTHON, "-c", "import msgspec"]}
-    for name, text in FRAGMENTS.items():
-        path = place / f"{name}.md"
-        path.write_text(text)
+    paths = {name: place / f"{name}.md" for name in FRAGMENTS}
+    for name, path in paths.items():
+        path.write_text(FRAGMENTS[name])
+    threads = sorted((_corpus() / "threads").glob("*/paste.md"))  # whole ones that people pasted
+    paths |= {f"a thread, {path.parent.name}": path for path in threads}
+    for name, path in paths.items():
         commands[f"fabricscope scan of {name}"] = [PYTHON, "-m", "fabricscope", "scan", "--source", str(path)]
     _table(measure_interleaved(commands, rounds), against=bare)
+
+
+def _live(place: Path, rounds: int) -> None:
+    """A scan, and the check that a monitoring system runs: any verdict on this host is one."""
+    scan = [PYTHON, "-m", "fabricscope", "scan", "--format", "json"]
+    check = [PYTHON, "-m", "fabricscope", "check", "--state-dir", str(place / "state")]
+    commands = {"fabricscope scan --format json": scan, "fabricscope check --state-dir": check}
+    if shutil.which("lspci"):
+        commands["lspci -vvv"] = ["lspci", "-vvv"]
+    _table(measure_interleaved(commands, rounds, accepted=(0, 1, 2, 3)), against=[*commands][-1])
 
 
 def _start_up(rounds: int) -> None:
@@ -161,15 +176,18 @@ def _table(costs: dict[str, Cost], against: str) -> None:
         )
 
 
+def _corpus() -> Path:
+    return Path(os.environ.get("FABRICSCOPE_CORPUS", ROOT.parent / "shared" / "corpus"))
+
+
 def _trees(place: Path) -> list[tuple[Path, str]]:
     """Real trees where the corpus is here, else a generated one of the same size."""
-    corpus = Path(os.environ.get("FABRICSCOPE_CORPUS", ROOT.parent / "shared" / "corpus"))
     result = []
     for name, description in (
         (LARGEST, "real server's tree (517 functions)"),
         (OF_HWLOC, "four-socket server, 37 functions"),
     ):
-        packed = corpus / "trees" / f"{name}.tar.xz"
+        packed = _corpus() / "trees" / f"{name}.tar.xz"
         if packed.is_file():
             with tarfile.open(packed) as archive:
                 archive.extraction_filter = getattr(tarfile, "tar_filter", None)  # Python before 3.11.4 has none

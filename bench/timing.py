@@ -19,19 +19,22 @@ class Cost:
 
 
 def measure_interleaved(
-    commands: Mapping[str, Sequence[str]], rounds: int, environment: Mapping[str, Mapping[str, str]] | None = None
+    commands: Mapping[str, Sequence[str]],
+    rounds: int,
+    environment: Mapping[str, Mapping[str, str]] | None = None,
+    accepted: Sequence[int] = (0,),
 ) -> dict[str, Cost]:
-    """Run every command once per round, in turn, after one warm-up round."""
+    """Run every command once per round, in turn, after one warm-up round. `accepted`: exit codes."""
     samples: dict[str, list[Cost]] = {name: [] for name in commands}
     for k in range(rounds + 1):
         for name, argv in commands.items():
-            cost = measure_once(argv, (environment or {}).get(name, {}))
+            cost = measure_once(argv, (environment or {}).get(name, {}), accepted)
             if k:
                 samples[name].append(cost)
     return {name: _median(sample) for name, sample in samples.items()}
 
 
-def measure_once(argv: Sequence[str], extra: Mapping[str, str]) -> Cost:
+def measure_once(argv: Sequence[str], extra: Mapping[str, str], accepted: Sequence[int] = (0,)) -> Cost:
     """Run one process with its output discarded; returns the kernel's accounting. Byte code is written, as users do."""
     inherited = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     started = time.perf_counter()
@@ -46,7 +49,7 @@ def measure_once(argv: Sequence[str], extra: Mapping[str, str]) -> Cost:
     )
     _, status, usage = os.wait4(pid, 0)
     wall = time.perf_counter() - started
-    if os.waitstatus_to_exitcode(status):
+    if os.waitstatus_to_exitcode(status) not in accepted:
         raise RuntimeError(f"{' '.join(argv)} ended with {os.waitstatus_to_exitcode(status)}")
     return Cost(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 

@@ -1,4 +1,4 @@
-"""Every probe, in discovery order, a line a probe. What is not here does not run; a test finds it."""
+"""Every probe, in discovery order, one line per probe. What is not here does not run; a test finds it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,16 @@ from functools import cache
 from probes.host.commands import (
     AMD_SAVED,
     CXL_SAVED,
+    ETHTOOL_COUNTERS,
+    ETHTOOL_SETTINGS,
     HCCN_OF_NPU,
     HCCN_SAVED,
     HL_SMI_SAVED,
+    IB_FABRIC_SAVED,
     IB_LINKS,
+    KERNEL_LOG,
+    KERNEL_LOG_SAVED,
+    LIMITS_SAVED,
     LLDP,
     LLDP_SAVED,
     NEURON_SAVED,
@@ -22,62 +28,183 @@ from probes.host.commands import (
     NVIDIA_SMI,
     NVIDIA_SMI_SAVED,
     NVIDIA_SMI_TABLE,
+    OF_INTERFACE,
+    OF_SERVICE,
     PCI,
     RDMA,
     RDMA_SAVED,
     RDMA_SYSTEM_SAVED,
+    SERVICE_LOG,
+    SERVICE_SAVED,
     SYSTEM,
     TOOL_REPORTS_SAVED,
 )
 from probes.host.interface import Absent, Host
-from probes.probe import Probe, Reading, Skipped
+from probes.probe import ModuleReader, Probe, Reading, Skipped
 
 _AMD = (("0x1002", "0x03"), ("0x1002", "0x12"))
 _NEURON = (("0x1d0f", "0x12"), ("0x1d0f", "0x0880"))
 _NPUS = (("0x19e5", "0x1200"),)
+_NO_FILE = "No such file or directory"
 FABRIC_NEVER_ASKED = "a live fabric is never queried: the tools send packets to every switch; saved outputs are read"
 
 
+@cache
 def probes() -> tuple[Probe, ...]:
-    """The catalogue. A function, because commands that probe nothing must not import what reads machines."""
-    from probes.kernel import log, modules
-    from probes.kernel import system as kernel
-    from probes.nccl import probe as nccl
-    from probes.netdev import probe as netdev
-    from probes.pci import sysfs as pci
-    from probes.rdma import sysfs as rdma_sysfs
-    from probes.services import probe as services
-    from probes.system import cpu, dmi, limits, numa
-
+    """The catalogue: nothing that reads a machine is imported for it."""
     return (
-        kernel.PROBE,
-        dmi.PROBE,
-        cpu.PROBE,
-        numa.PROBE,
-        pci.PROBE,
-        Probe("nvml", _nvml, 25.0, gives=("gpu",)),
-        Probe("kfd", _kfd, gives=("gpu",), devices=_AMD),
-        Probe("amd_smi", _amd_smi, 25.0, evidence=_has_saved(*AMD_SAVED), gives=("gpu",), devices=_AMD),
-        Probe("gaudi", _gaudi, evidence=_has_saved(*HL_SMI_SAVED), gives=("gpu",), devices=(("0x1da3", "0x12"),)),
-        Probe("neuron", _neuron, evidence=_has_saved(*NEURON_SAVED), gives=("gpu",), devices=_NEURON),
-        Probe("neuron_errors", _neuron_errors, devices=_NEURON),
-        Probe("npu", _npu, evidence=_saved_npu, gives=("gpu",), devices=_NPUS),
-        Probe("hccn", _hccn, evidence=_saved_hccn, devices=_NPUS),
-        Probe("cxl", _cxl, evidence=_has_saved(*CXL_SAVED), devices=(("", "0x0502"),)),
-        rdma_sysfs.PROBE,
+        Probe(
+            "kernel",
+            ModuleReader("probes.kernel.system"),
+            evidence=_has_saved(("uname", "-a")),
+            nothing_saved="no file of /proc or /etc that names the running system",
+        ),
+        Probe(
+            "dmi",
+            ModuleReader("probes.system.dmi"),
+            evidence=_has_saved(("dmidecode",)),
+            nothing_saved="neither /sys/class/dmi/id nor /proc/device-tree/model is here",
+        ),
+        Probe(
+            "cpu",
+            ModuleReader("probes.system.cpu"),
+            nothing_saved="neither /proc/cpuinfo nor /sys/devices/system/cpu/online is here: not in this source",
+        ),
+        Probe(
+            "numa",
+            ModuleReader("probes.system.numa"),
+            nothing_saved=f"/sys/devices/system/node: {_NO_FILE}",
+        ),
+        Probe(
+            "pci",
+            ModuleReader("probes.pci.sysfs", "read_pci"),
+            gives=("pci", "pci_sysfs"),
+            nothing_saved=f"/sys/bus/pci/devices: {_NO_FILE}",
+        ),
+        Probe("nvml", _nvml, 25.0, gives=("gpu",), loads_library=True),
+        Probe(
+            "kfd",
+            ModuleReader("probes.amd.probe"),
+            gives=("gpu",),
+            devices=_AMD,
+            nothing_saved=f"/sys/class/kfd/kfd/topology/nodes: {_NO_FILE}",
+        ),
+        Probe(
+            "amd_smi",
+            _amd_smi,
+            25.0,
+            evidence=_has_saved(*AMD_SAVED),
+            gives=("gpu",),
+            devices=_AMD,
+            loads_library=True,
+        ),
+        Probe(
+            "gaudi",
+            ModuleReader("probes.gaudi.probe"),
+            evidence=_has_saved(*HL_SMI_SAVED),
+            gives=("gpu",),
+            devices=(("0x1da3", "0x12"),),
+            nothing_saved="no card in /sys/class/accel",
+        ),
+        Probe(
+            "neuron",
+            ModuleReader("probes.neuron.probe"),
+            evidence=_has_saved(*NEURON_SAVED),
+            gives=("gpu",),
+            devices=_NEURON,
+            nothing_saved="no saved output of neuron-ls",
+        ),
+        Probe(
+            "neuron_errors",
+            ModuleReader("probes.neuron.errors"),
+            devices=_NEURON,
+            nothing_saved=f"/sys/devices/virtual/neuron_device: {_NO_FILE}",
+        ),
+        Probe(
+            "npu",
+            ModuleReader("probes.ascend.npu"),
+            evidence=_has_saved(*NPU_SAVED, about=(NPU_HCCS, NPU_SIO)),
+            gives=("gpu",),
+            devices=_NPUS,
+            nothing_saved="no device node of an NPU, and no saved output of npu-smi",
+        ),
+        Probe(
+            "hccn",
+            ModuleReader("probes.ascend.hccn"),
+            evidence=_has_saved(*HCCN_SAVED, about=HCCN_OF_NPU),
+            devices=_NPUS,
+            nothing_saved="neither /etc/hccn.conf nor device nodes nor saved outputs of hccn_tool",
+        ),
+        Probe(
+            "cxl",
+            ModuleReader("probes.cxl.probe"),
+            evidence=_has_saved(*CXL_SAVED),
+            devices=(("", "0x0502"),),
+            nothing_saved=f"/sys/bus/cxl/devices: {_NO_FILE}",
+        ),
+        Probe(
+            "rdma",
+            ModuleReader("probes.rdma.sysfs"),
+            nothing_saved="the source holds no /sys/class/infiniband",
+        ),
         Probe("rdma_netlink", _rdma_netlink),
-        netdev.PROBE,
-        Probe("ethtool", _ethtool),
-        Probe("optics", _optics, 15.0),
-        Probe("dcb", _dcb),
+        Probe(
+            "netdev",
+            ModuleReader("probes.netdev.probe"),
+            evidence=_shows_interfaces,
+            nothing_saved="no network interface: a dump holds no netlink answers; nothing in /sys/class/net",
+        ),
+        Probe(
+            "ethtool",
+            _ethtool,
+            evidence=_shows_interfaces,
+            nothing_saved="no saved output of ethtool about an interface that is shown",
+        ),
+        Probe("optics", _optics, 15.0, evidence=_shows_interfaces, nothing_saved="no saved output of ethtool -m"),
+        Probe(
+            "dcb",
+            _dcb,
+            evidence=_shows_interfaces,
+            nothing_saved="no Ethernet interface of a PCI device is seen here",
+        ),
         Probe("lldp", _lldp),
-        Probe("ib_fabric", _ib_fabric),
+        Probe(
+            "ib_fabric",
+            _ib_fabric,
+            evidence=_has_saved(("ibstat",), *IB_FABRIC_SAVED),  # ibstat names rails, of which each may have its own
+            nothing_saved="no saved output of ibnetdiscover, iblinkinfo or ibdiagnet",
+        ),
         Probe("tool_reports", _tool_reports),
-        modules.PROBE,
-        services.PROBE,
-        limits.PROBE,
-        nccl.PROBE,
-        log.PROBE,
+        Probe(
+            "modules",
+            ModuleReader("probes.kernel.modules"),
+            gives=("modules", "modules_sysfs"),
+            nothing_saved="none of /sys/module, /proc/modules and /proc/driver/nvidia is here",
+        ),
+        Probe(
+            "services",
+            ModuleReader("probes.services.probe"),
+            evidence=_has_saved(*_LOGS, *SERVICE_SAVED, about=(SERVICE_LOG, *OF_SERVICE)),
+            nothing_saved="no /run/systemd/system: systemd is not the init here, or the source does not hold it",
+        ),
+        Probe(
+            "limits",
+            ModuleReader("probes.system.limits"),
+            evidence=_has_saved(*LIMITS_SAVED),
+            nothing_saved="neither limits of services, nor PAM's limits, nor /dev are in this source",
+        ),
+        Probe(
+            "nccl",
+            ModuleReader("probes.nccl.probe"),
+            nothing_saved="neither /etc/nccl.conf nor processes nor libraries of NCCL are in this source",
+        ),
+        Probe(
+            "kernel_log",
+            ModuleReader("probes.kernel.log"),
+            15.0,
+            evidence=_has_saved(*_LOGS),
+            nothing_saved=f"/dev/kmsg: {_NO_FILE}",
+        ),
         Probe("lspci", _lspci, fallback_for="pci", evidence=_has_saved(*PCI), gives=("pci",)),
         Probe(
             "nvidia_smi",
@@ -88,7 +215,14 @@ def probes() -> tuple[Probe, ...]:
             gives=("gpu",),
         ),
         Probe("rdma_tools", _rdma_tools, fallback_for="rdma", evidence=_has_saved(*RDMA, *RDMA_SAVED), gives=("rdma",)),
-        Probe("lsmod", modules.read_lsmod, fallback_for="modules", evidence=_has_saved(*SYSTEM), gives=("modules",)),
+        Probe(
+            "lsmod",
+            ModuleReader("probes.kernel.modules", "read_lsmod"),
+            fallback_for="modules",
+            evidence=_has_saved(*SYSTEM),
+            gives=("modules",),
+            nothing_saved="lsmod: no saved output",
+        ),
     )
 
 
@@ -107,9 +241,27 @@ def probe(name: str) -> Probe:
     return next(probe for probe in probes() if probe.name == name)
 
 
-def _has_saved(*commands: tuple[str, ...]) -> Callable[[Host], bool]:
-    """Whether a recorded source holds the output of any of these commands."""
-    return lambda host: any(host.has_output(*argv) for argv in commands)
+def _has_saved(*commands: tuple[str, ...], about: tuple[tuple[str, ...], ...] = ()) -> Callable[[Host], bool]:
+    """Whether a recorded source holds the output of any of these commands; `about`: of any thing that is named last."""
+    return lambda host: (
+        any(host.has_output(*argv) for argv in commands) or any(host.saved_arguments(*argv) for argv in about)
+    )
+
+
+_LOGS = (*KERNEL_LOG, *KERNEL_LOG_SAVED)
+_shows_interfaces = _has_saved(  # see probes/netdev/shown_links.py
+    ("ip", "-s", "-d", "link"),
+    ("ip", "-d", "link"),
+    ("ip", "link"),
+    ("rdma", "link"),
+    ("rdma", "link", "show"),
+    ("ibdev2netdev",),
+    ("ibdev2netdev", "-v"),
+    ("show_gids",),
+    *LLDP,
+    *LLDP_SAVED,
+    about=OF_INTERFACE,
+)
 
 
 # What answers a live host only, and parsers of tools' outputs, are most of all probes' code, and few sources need them:
@@ -124,60 +276,10 @@ def _nvml(host: Host) -> Reading:
     return read(host)
 
 
-def _kfd(host: Host) -> Reading:
-    from probes.amd.probe import read
-
-    return read(host)
-
-
 def _amd_smi(host: Host) -> Reading:
     if not _answers(host):
         _require_saved(host, AMD_SAVED)
     from probes.amd.smi import read
-
-    return read(host)
-
-
-def _gaudi(host: Host) -> Reading:
-    from probes.gaudi.probe import read
-
-    return read(host)
-
-
-def _npu(host: Host) -> Reading:
-    from probes.ascend.npu import read
-
-    return read(host)
-
-
-def _neuron(host: Host) -> Reading:
-    from probes.neuron.probe import read
-
-    return read(host)
-
-
-def _neuron_errors(host: Host) -> Reading:
-    from probes.neuron.errors import read
-
-    return read(host)
-
-
-def _hccn(host: Host) -> Reading:
-    from probes.ascend.hccn import read
-
-    return read(host)
-
-
-def _saved_npu(host: Host) -> bool:
-    return _has_saved(*NPU_SAVED)(host) or any(host.saved_arguments(*argv) for argv in (NPU_HCCS, NPU_SIO))
-
-
-def _saved_hccn(host: Host) -> bool:
-    return _has_saved(*HCCN_SAVED)(host) or any(host.saved_arguments(*argv) for argv in HCCN_OF_NPU)
-
-
-def _cxl(host: Host) -> Reading:
-    from probes.cxl.probe import read
 
     return read(host)
 
@@ -247,6 +349,10 @@ def _lspci(host: Host) -> Reading:
 
 def _nvidia_smi(host: Host) -> Reading:
     _require_saved(host, NVIDIA_SMI + NVIDIA_SMI_SAVED + NVIDIA_SMI_TABLE)
+    if host.live:  # before the readers of its outputs are imported
+        from probes.gpu.query_guard import require_driver
+
+        require_driver(host)
     from probes.gpu.nvidia_smi import read
 
     return read(host)
@@ -270,8 +376,20 @@ def _ib_fabric(host: Host) -> Reading:
 
 
 def _tool_reports(host: Host) -> Reading:
-    tables = (*NVIDIA_SMI_TABLE, NPU_INFO, *HL_SMI_SAVED, *AMD_SAVED, *IB_LINKS, *TOOL_REPORTS_SAVED)
-    if host.live or not any(host.has_output(*argv) for argv in tables):
+    tables: tuple[tuple[str, ...], ...] = (
+        *NVIDIA_SMI_TABLE,
+        NPU_INFO,
+        *HL_SMI_SAVED,
+        *AMD_SAVED,
+        *IB_LINKS,
+        *TOOL_REPORTS_SAVED,
+    )
+    of_interfaces = (ETHTOOL_COUNTERS, ETHTOOL_SETTINGS)
+    if host.kind in ("dump", "text"):  # other sources have files of the machine, which hold its modules, too
+        tables = (*tables, *SYSTEM)
+    if host.live or not (
+        any(host.has_output(*argv) for argv in tables) or any(host.saved_arguments(*argv) for argv in of_interfaces)
+    ):
         raise Absent("no saved output of a tool that states faults")
     from probes.tool_reports.probe import read
 
@@ -279,7 +397,7 @@ def _tool_reports(host: Host) -> Reading:
 
 
 def _answers(host: Host) -> bool:
-    """Whether it says what a kernel, its drivers and tools answered; another source holds files and outputs."""
+    """Whether it states what a kernel, its drivers and tools answered; another source holds files and outputs."""
     return host.live or host.kind == "capture"
 
 

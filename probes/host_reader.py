@@ -55,7 +55,7 @@ class HostReader:
         return as_text(content)
 
     def first(self, *paths: str, limit: int = SHORT_BYTES) -> str | None:
-        """The text of the first of these files that is there and says something."""
+        """The text of the first of these files that is there and states something."""
         return next((text for path in paths if (text := self.text(path, limit))), None)
 
     def attributes(self, directory: str, names: Iterable[str], source: str | None = None) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """One lock file per probe: while a child of an earlier run is stuck in the kernel, no other joins it there.
 
 The lock belongs to the open file that the child inherits (flock(2)), so it lasts exactly as long as the child, or a
-tool that it started: nobody has to release it. That it is held is no proof of a hang: a tool may leave a daemon behind,
+tool that it started: no one has to release it. That it is held is no proof of a hang: a tool may leave a daemon behind,
 which holds it for good. A hang is a process in an uninterruptible sleep; for any other the next lock is taken.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import json
 import os
 import stat
 import time
@@ -25,6 +24,7 @@ from probes.host.process import (
     is_uninterruptible,
 )
 from probes.own_files import hold_lock, open_lock
+from probes.planted import PathUse, follow_links
 
 FOLDER_VARIABLE = "FABRICSCOPE_RUN_DIR"
 LOCKS = 2  # of a probe: the second one is for when a daemon that a tool started holds the first
@@ -75,7 +75,7 @@ class Lock:
         """Write down for whom it is held."""
         since_boot = time.clock_gettime(time.CLOCK_BOOTTIME)
         since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        os.pwrite(self.descriptor, json.dumps([pid, since_boot, since, bound_seconds]).encode(), 0)
+        os.pwrite(self.descriptor, f'[{pid}, {since_boot!r}, "{since}", {bound_seconds!r}]'.encode(), 0)
 
     def close(self) -> None:
         """Let go, here: a child that has inherited it goes on to hold it."""
@@ -85,9 +85,9 @@ class Lock:
 def run_folder() -> str | None:
     """The folder of the locks: of this user alone. None where there can be none."""
     configured = os.environ.get(FOLDER_VARIABLE)
-    # A service's is a link where its user is dynamic; /proc shows paths without links.
-    folder = os.path.realpath(configured or _usual_folder())
     try:
+        # A service's is a link where its user is dynamic; /proc shows paths without links.
+        folder = follow_links(configured or _usual_folder(), PathUse.OWN_FOLDER)
         with contextlib.suppress(FileExistsError):
             os.mkdir(folder, 0o700)
         status = os.lstat(folder)
@@ -173,6 +173,8 @@ def _usual_folder() -> str:
 
 def _holder(descriptor: int) -> LockHolder:
     """Who wrote the file; a holder that has not written yet has just begun."""
+    import json  # lazy: hardly ever is a lock held
+
     try:
         pid, since_boot, since, bound = json.loads(os.pread(descriptor, HOLDER_LIMIT_BYTES, 0))
         return LockHolder(int(pid), float(since_boot), str(since), float(bound))

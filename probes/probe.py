@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from enum import Enum
+from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
 from probes.host.interface import Host, ReadError
@@ -23,7 +24,7 @@ class Status(str, Enum):
     DENIED = "denied"  # it is there, and needs more privilege
     TIMED_OUT = "timed_out"
     FAILED = "failed"
-    SKIPPED = "skipped"  # not asked, on purpose: the reason says why
+    SKIPPED = "skipped"  # not asked, on purpose: the reason states why
 
 
 GapCode = Literal[
@@ -58,7 +59,7 @@ class Reading(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """One probe's answer. `facts` is None exactly where nothing could be read; `reason` then says why."""
+    """One probe's answer. `facts` is None exactly where nothing could be read; `reason` then states why."""
 
     name: str
     status: Status
@@ -72,18 +73,33 @@ class Outcome(NamedTuple):
 
 
 class Skipped(Exception):
-    """A probe leaves on purpose, before it has touched anything: the message says why."""
+    """A probe leaves on purpose, before it has touched anything: the message states why."""
+
+
+class ModuleReader:
+    """Reads by a function of a module that is imported for it: most sources have nothing for most probes."""
+
+    def __init__(self, module: str, function: str = "read") -> None:
+        self.module = module
+        self.function = function
+
+    def __call__(self, host: Host) -> Reading:
+        """See Probe.read."""
+        reading: Reading = getattr(import_module(self.module), self.function)(host)
+        return reading
 
 
 class Probe(NamedTuple):
     """One line of the catalogue.
 
     `fallback_for`: on a live host it runs only where that probe did not answer; on a recorded source it runs
-    wherever the evidence is: `evidence` says whether a host holds what this probe reads, without asking a device.
+    wherever the evidence is: `evidence` states whether a host holds what this probe reads, without asking a device.
     `bound_seconds`: how long its child may take before it is left behind.
     `gives`: the subjects that its facts are about, where its name is not the only one: rules need subjects.
     `devices`: PCI vendor ("": any) and class ("0x1002", "0x12") of what it speaks for; where the bus was read and has
     none of them it does not run, and nothing of it is imported.
+    `loads_library`: it loads a vendor's library: on a live host its child runs no other probe after it.
+    `nothing_saved`: what it answers of saved outputs among which is none of `evidence`; nothing of it is imported then.
     """
 
     name: str
@@ -93,6 +109,8 @@ class Probe(NamedTuple):
     evidence: Callable[[Host], bool] | None = None
     gives: tuple[str, ...] = ()
     devices: tuple[tuple[str, str], ...] = ()
+    loads_library: bool = False
+    nothing_saved: str | None = None
 
 
 def outcome_of(probe: Probe, host: Host) -> Outcome:

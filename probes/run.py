@@ -1,4 +1,4 @@
-"""Runs probes on a host: each in a child of its own on a live host, one after the other on any other."""
+"""Runs probes on a host: in children on a live host, one after the other in this process on any other."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from probes.time_limit import TimeIsUp, TimeLimit
 
 if TYPE_CHECKING:
     from probes.host.recording import Recording
+    from probes.sources.dump import SavedOutputs
 
 
 class ProbeResults(NamedTuple):
@@ -46,6 +47,12 @@ def _scheduler_class(host: Host) -> type[Scheduler]:
     return WorkerPool
 
 
+def is_outputs_alone(host: Host) -> bool:
+    """Whether a source is saved outputs of commands and nothing else of a machine."""
+    saved: SavedOutputs | None = getattr(host, "saved", None)
+    return saved is not None and not saved.has_tree
+
+
 class InProcessScheduler(Scheduler):
     """A recorded host answers from memory and files: nothing can hang, and what takes long is interrupted."""
 
@@ -59,6 +66,7 @@ class InProcessScheduler(Scheduler):
             host, self.recording = tee, tee.recording
         lost: Mapping[str, Refusal] = getattr(self.host, "lost", {})
         unanswered: Mapping[str, Refusal] = getattr(self.host, "unanswered", {})
+        self._is_outputs_alone = is_outputs_alone(self.host)
         while self.waiting:
             probe = next((p for p in self.waiting if self.is_turn(p)), self.waiting[0])
             self.waiting.remove(probe)
@@ -68,7 +76,7 @@ class InProcessScheduler(Scheduler):
             elif probe.name in lost:
                 refusal = lost[probe.name]
                 self.settle(probe, Status(refusal.status), refusal.reason, hung=refusal.code == HUNG)
-            elif not self.is_superfluous(probe):
+            elif not self.resolve_without_running(probe) and not self._has_nothing_saved(probe):
                 try:
                     with TimeLimit(self.deadline):
                         outcome = outcome_of(probe, host)
@@ -78,6 +86,13 @@ class InProcessScheduler(Scheduler):
                     continue
                 outcome = _as_recorded(outcome, unanswered.get(probe.name))
                 self.keep(_as_far_as_saved(outcome, getattr(self.host, "cut_commands", {})))
+
+    def _has_nothing_saved(self, probe: Probe) -> bool:
+        """Whether the source is saved outputs alone, and none of them is for this probe; then it has its outcome."""
+        if not self._is_outputs_alone or probe.nothing_saved is None or self.has_evidence(probe):
+            return False
+        self.keep(Outcome(probe.name, Status.ABSENT, None, probe.nothing_saved, (), 0.0))
+        return True
 
 
 def _as_far_as_saved(outcome: Outcome, cut_commands: Mapping[str, str]) -> Outcome:

@@ -13,7 +13,7 @@ from probes.probe import Gap, Outcome, Probe, Status
 if TYPE_CHECKING:
     from probes.host.recording import Recording
 
-PROGRESS_SECONDS = 1.0  # a run shorter than this says nothing
+PROGRESS_SECONDS = 1.0  # a run shorter than this reports nothing
 _BUS = "pci"  # the probe that lists it
 HUNG = "HUNG"  # the code of a refusal in a capture
 ANSWERED = (Status.OK, Status.PARTIAL)
@@ -72,7 +72,7 @@ class Scheduler(ABC):
         first = probe.fallback_for or (_BUS if probe.devices else None)
         return first is None or first not in self._names or first in self.outcomes
 
-    def is_superfluous(self, probe: Probe) -> bool:
+    def resolve_without_running(self, probe: Probe) -> bool:
         """Whether the probe that it falls back for has answered, or the bus has no device of its; then it has its
         outcome."""
         if probe.devices and not self.has_evidence(probe) and self._has_no_device(probe):
@@ -100,7 +100,7 @@ class Scheduler(ABC):
         )
 
     def has_evidence(self, probe: Probe) -> bool:
-        """Whether a recorded host holds what this probe reads, so that it tells more at no cost."""
+        """Whether a recorded host holds what this probe reads, so that it shows more at no cost."""
         if self.host.live or probe.evidence is None:
             return False
         try:
@@ -109,7 +109,7 @@ class Scheduler(ABC):
             return False
 
     def show(self, running: Sequence[str]) -> None:
-        """Tell how far it is."""
+        """Report how far it is."""
         if not running:
             return
         text = f"{len(self.outcomes)} of {len(self.probes)} probes; asking {', '.join(running)}"

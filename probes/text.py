@@ -8,17 +8,109 @@ from typing import Any, AnyStr, cast
 
 
 class LazyPattern:
-    """A pattern that is compiled when it is first used. Its methods are then its own."""
+    """A pattern that is compiled when a text first has what it requires. Its methods are then its own."""
 
     def __init__(self, pattern: Any, flags: int) -> None:
         self.arguments = pattern, flags
+        self._required: Any = None  # () where no plain text is in all that fits
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        return self._compile(name)
+
+    def search(self, text: Any, *span: int) -> Any:
+        """As re.Pattern.search."""
+        return self._compile("search")(text, *span) if self._may_fit(text) else None
+
+    def match(self, text: Any, *span: int) -> Any:
+        """As re.Pattern.match."""
+        return self._compile("match")(text, *span) if self._may_fit(text) else None
+
+    def fullmatch(self, text: Any, *span: int) -> Any:
+        """As re.Pattern.fullmatch."""
+        return self._compile("fullmatch")(text, *span) if self._may_fit(text) else None
+
+    def _may_fit(self, text: Any) -> bool:
+        if self._required is None:
+            pattern, flags = self.arguments
+            is_plain = isinstance(pattern, str) and not flags & (re.IGNORECASE | re.VERBOSE)
+            self._required = find_required(pattern) if is_plain else ()
+        return not self._required or any(plain in text for plain in self._required)
+
+    def _compile(self, name: str) -> Any:
         value = getattr(re.compile(*self.arguments), name)
         setattr(self, name, value)
         return value
+
+
+_TOKEN = re.compile(
+    r"\\(?:(?P<escaped>[^\w\s])|x..|u.{4}|.)|(?P<set>\[\^?\]?|\])|(?P<repeat>[?*+]|\{\d{0,6},?\d{0,6}\})"
+    r"|(?P<bracket>\((?:\?(?:P<\w{1,60}>|<?[=!:]|[a-z]{1,8}:))?|[)|])|(?P<plain>[^\]\[\\(|)?*+{.^$]+)|.",
+    re.DOTALL,
+)
+_OTHER_SYNTAX = re.compile(r"\(\?(?:[aLmsu]{0,5}[ix]|P=|[(#>])")  # upper case, a condition, a comment
+
+
+class _Group:
+    """A group of a pattern that is being read: what its branches require, and what the last one does so far."""
+
+    def __init__(self, opening: str) -> None:
+        self.is_assertion = "=" in opening or "!" in opening
+        self.branches: list[tuple[str, ...]] = []
+        self.choices: list[tuple[str, ...]] = []  # one text of each is in what fits
+        self.run = ""
+
+    def end_run(self) -> None:
+        if self.run:
+            self.choices.append((self.run,))
+        self.run = ""
+
+    def end_branch(self) -> None:
+        self.end_run()
+        self.branches.append(max(self.choices, key=lambda choice: min(map(len, choice)), default=()))
+        self.choices = []
+
+    def close(self) -> tuple[str, ...]:
+        """One of these texts is in whatever fits the group; none where a branch requires none."""
+        self.end_branch()
+        is_certain = all(self.branches) and not self.is_assertion
+        return tuple(plain for branch in self.branches for plain in branch) if is_certain else ()
+
+
+def find_required(pattern: str) -> tuple[str, ...]:
+    """Plain texts of which one is in whatever fits a pattern; none where that is not certain.
+
+    >>> find_required(r"^[ \\t]*Link \\d+: (?:Replay|CRC) "), find_required("ab?c|(?:de|f+)g"), find_required("(?i)ab")
+    (('Link ',), ('a', 'de', 'f'), ())
+    """
+    if _OTHER_SYNTAX.search(pattern):
+        return ()
+    open_groups, group, closed, in_set = list[_Group](), _Group(""), tuple[str, ...](), False
+    for escaped, edge, repeat, bracket, plain in _TOKEN.findall(pattern):
+        if in_set:
+            in_set = not edge.endswith("]")
+            continue
+        if repeat and repeat != "+":  # what it repeats may be missing
+            group.run = group.run[:-1]
+            if closed:
+                group.choices.pop()
+        closed = ()
+        if plain or escaped:
+            group.run += plain or escaped
+            continue
+        group.end_run()
+        in_set = edge[:1] == "["
+        if bracket == "|":
+            group.end_branch()
+        elif bracket == ")":
+            closed = group.close()
+            group = open_groups.pop()
+            group.choices += [closed] if closed else []
+        elif bracket:
+            open_groups.append(group)
+            group = _Group(bracket)
+    return group.close()
 
 
 def lazy_pattern(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
@@ -36,7 +128,7 @@ _BYTE_ORDER_MARKS = (  # the longer first: that of UTF-32 begins as that of UTF-
 
 
 def decode_saved(content: bytes) -> str:
-    """Text that somebody saved: UTF-8, or what its byte order mark says (PowerShell and editors of Windows write one).
+    """Text that someone saved: UTF-8, or what its byte order mark states (PowerShell and editors of Windows write one).
 
     >>> decode_saved(b"\\xff\\xfeG\\x00P\\x00U\\x00"), decode_saved(b"\\xef\\xbb\\xbfGPU")
     ('GPU', 'GPU')
@@ -49,7 +141,7 @@ ESCAPES = lazy_pattern(r"\x1b\[[0-9;]{0,16}m")  # colours, as tools put them int
 
 
 class ParseError(ValueError):
-    """The text is not what this parser reads; the message says what was expected and what was found."""
+    """The text is not what this parser reads; the message states what was expected and what was found."""
 
 
 def natural(name: str) -> tuple[tuple[int, str], ...]:

@@ -1,20 +1,22 @@
-"""Probes on a live host: each in a child of its own, a few at once, none waited for without a bound."""
+"""Probes on a live host: in children that take one after the other, none waited for without a bound."""
 
 from __future__ import annotations
 
 import selectors
 import signal
 import time
+from importlib import import_module
 from typing import NamedTuple
 
 from probes.host.process import condition
-from probes.locks import LOCKS, Lock, LockHolder, StuckProcess, acquire_lock, find_stuck, run_folder
-from probes.probe import Probe, Status
+from probes.locks import LockHolder, StuckProcess, find_stuck, run_folder
+from probes.probe import ModuleReader, Probe, Status
 from probes.scheduler import Scheduler
-from probes.worker import KILL_SECONDS, TERM_SECONDS, Worker, describe_exit
+from probes.worker import KILL_SECONDS, TERM_SECONDS, Answer, Worker, describe_exit
 
 AT_ONCE = 4  # children; more would only wait for the same drivers
 TICK_SECONDS = 0.05
+SLOW_SECONDS = 0.1  # that a probe takes: the others are not kept waiting for it
 STUCK_SECONDS = 1.0  # that a process sleeps in the kernel at every look, until it counts as stuck
 
 _left_behind: list[Worker] = []  # reaped by a later run of this process, once the kernel lets them go
@@ -29,7 +31,11 @@ class _Suspect(NamedTuple):
 
 
 class WorkerPool(Scheduler):
-    """A live host: every probe in a child that can be left behind, a few at once."""
+    """A live host: probes in children that can be left behind.
+
+    One child takes probe after probe; while one takes long, the others go on in a second child, up to a few at once.
+    So a fork is paid for only where something is slow, and what hangs or dies takes no other probe with it.
+    """
 
     def run(self) -> None:
         """See Run.run."""
@@ -41,18 +47,25 @@ class WorkerPool(Scheduler):
         self.leaving: list[Worker] = []
         self.folder = run_folder()
         self.asked_for_lock: dict[str, float] = {}
+        self.ask_again: dict[str, float] = {}  # when, for the locks that another run holds
         self.suspects: dict[str, _Suspect] = {}
         self.lock_numbers: dict[str, int] = {}  # of probes whose first lock a daemon holds
+        for probe in self.waiting:  # once, here: each child would do it, and this process for what the child answers
+            if isinstance(probe.read, ModuleReader) and not probe.devices:
+                import_module(probe.read.module)
         try:
-            while self.waiting or self.running:
+            while self.waiting or self._list_busy():
                 self._start_some()
                 for key, _ in self.selector.select(TICK_SECONDS):
                     self._receive(key.data)
-                self._press_the_late()
-                self.show([worker.probe.name for worker in self.running])
+                self._terminate_overdue()
+                self.show([worker.probe.name for worker in self._list_busy() if worker.probe])
         finally:
             self._end_all()
             self.selector.close()
+
+    def _list_busy(self) -> list[Worker]:
+        return [worker for worker in self.running if worker.probe]
 
     def _start_some(self) -> None:
         over = time.monotonic() > self.deadline
@@ -60,31 +73,34 @@ class WorkerPool(Scheduler):
             if over:
                 self.waiting.remove(probe)
                 self.settle_unreached(probe)
-            elif self.is_turn(probe) and (self.is_superfluous(probe) or self._start(probe)):
+            elif self.is_turn(probe) and (self.resolve_without_running(probe) or self._start(probe)):
                 self.waiting.remove(probe)
 
     def _start(self, probe: Probe) -> bool:
-        """Start it, unless its lock is held; whether it needs to wait no more."""
-        if len(self.running) == AT_ONCE:
+        """Have a child run it, where one is free."""
+        now = time.monotonic()
+        if now < self.ask_again.get(probe.name, now):
             return False
-        lock = self._lock(probe)
-        if isinstance(lock, LockHolder):
-            return self._is_locked(probe, lock)
-        foreign = [worker.descriptor for worker in self.running]
-        worker = Worker(probe, self.host, self.record, lock, [*foreign, self.selector.fileno()])
+        worker = next((worker for worker in self.running if not worker.probe), None) or self._fork(now)
+        if worker is None:
+            return False
+        if worker.begin(probe, self.lock_numbers.get(probe.name, 1)):
+            return True
+        self._part_with(worker)
+        return False
+
+    def _fork(self, now: float) -> Worker | None:
+        """Another child, where all of them have been at a probe for long, and there may be more."""
+        if len(self.running) == AT_ONCE or any(now - worker.started < SLOW_SECONDS for worker in self.running):
+            return None
+        foreign = [descriptor for worker in self.running for descriptor in (worker.descriptor, worker.jobs)]
+        worker = Worker(self.probes, self.host, self.record, self.folder, [*foreign, self.selector.fileno()])
         self.running.append(worker)
         self.selector.register(worker.descriptor, selectors.EVENT_READ, worker)
-        return True
-
-    def _lock(self, probe: Probe) -> Lock | LockHolder | None:
-        number = self.lock_numbers.get(probe.name, 1)
-        try:
-            return acquire_lock(self.folder, probe.name, number) if self.folder and number <= LOCKS else None
-        except OSError:  # no place for locks: better a probe without one than no probe
-            return None
+        return worker
 
     def _is_locked(self, probe: Probe, holder: LockHolder) -> bool:
-        """Somebody has the lock: a healthy run is waited for; what an earlier one left is asked what it does."""
+        """Someone has the lock: a healthy run is waited for; what an earlier one left is asked what it does."""
         if holder.is_over:
             return self._is_stuck(probe, holder)
         now = time.monotonic()
@@ -119,42 +135,63 @@ class WorkerPool(Scheduler):
         return False
 
     def _receive(self, worker: Worker) -> None:
-        if worker.receive():
-            self._finish(worker)
+        if not worker.receive():
+            return
+        probe = worker.probe
+        if probe is None:
+            self._part_with(worker)
+        elif worker.holder is not None:
+            if not self._is_locked(probe, worker.holder):
+                self.ask_again[probe.name] = time.monotonic() + TICK_SECONDS
+                self.waiting.append(probe)
+            worker.rest()
+        elif worker.answer is None or worker.overdue is not None or _may_be_spoiled(probe, worker.answer):
+            self._finish(worker, probe)
+        else:
+            self._keep_answer(worker.answer)
+            worker.rest()
 
-    def _press_the_late(self) -> None:
+    def _terminate_overdue(self) -> None:
         now = time.monotonic()
-        for worker in list(self.running):
+        for worker in self._list_busy():
             whole_run = now > self.deadline and worker.overdue is None
             if not whole_run and now < worker.due:
                 continue
-            if worker.receive():  # what came while this process had no CPU
-                self._finish(worker)
+            due = worker.due
+            self._receive(worker)  # what came while this process had no CPU
+            if worker not in self.running or worker.probe is None or worker.due != due:
                 continue
             if not whole_run and worker.overdue is None and worker.is_busy(now):
                 continue
-            limit = self.timeout_seconds if now > self.deadline else worker.probe.bound_seconds
+            limit = self.timeout_seconds if now > self.deadline else worker.bound_seconds
             of_what = " of the whole run" if whole_run else ""
             if worker.press(now, f"no answer within {limit:g} s{of_what}"):
-                self._finish(worker)
+                self._finish(worker, worker.probe)
                 self.leaving.remove(worker)
                 _left_behind.append(worker)
 
-    def _finish(self, worker: Worker) -> None:
-        """Its outcome is known: from its answer, from its death, or from its silence."""
+    def _part_with(self, worker: Worker) -> None:
+        """It gets no probe any more."""
         self.selector.unregister(worker.descriptor)
         worker.close()
         self.running.remove(worker)
         self.leaving.append(worker)
+
+    def _finish(self, worker: Worker, probe: Probe) -> None:
+        """The outcome of its last probe is known: from its answer, from its death, or from its silence."""
+        self._part_with(worker)
         if worker.answer is not None:
-            outcome, recording = worker.answer
-            self.keep(outcome)
-            if self.recording is not None and recording is not None:
-                self.recording.merge(recording)
+            self._keep_answer(worker.answer)
         elif worker.overdue is not None:
-            self.settle(worker.probe, Status.TIMED_OUT, worker.overdue, worker.seconds, worker.is_hung)
+            self.settle(probe, Status.TIMED_OUT, worker.overdue, worker.seconds, worker.is_hung)
         else:
-            self.settle(worker.probe, Status.FAILED, self._death_of(worker), worker.seconds)
+            self.settle(probe, Status.FAILED, self._death_of(worker), worker.seconds)
+
+    def _keep_answer(self, answer: Answer) -> None:
+        outcome, recording = answer
+        self.keep(outcome)
+        if self.recording is not None and recording is not None:
+            self.recording.merge(recording)
 
     def _death_of(self, worker: Worker) -> str:
         """Its pipe is closed: how it ended is known at once, or it hangs in its exit."""
@@ -168,13 +205,20 @@ class WorkerPool(Scheduler):
 
     def _end_all(self) -> None:
         """No child outlives the run, but for one that the kernel does not let go: that one is left behind."""
-        for worker in self.running:
+        busy = self._list_busy()
+        for worker in busy:
             worker.signal(signal.SIGTERM)
+        for worker in self.running:
             worker.close()
-        left = _wait_for([*self.running, *self.leaving], TERM_SECONDS if self.running else KILL_SECONDS)
+        left = _wait_for([*self.running, *self.leaving], TERM_SECONDS if busy else KILL_SECONDS)
         for worker in left:
             worker.signal(signal.SIGKILL)
         _left_behind.extend(_wait_for(left, KILL_SECONDS))
+
+
+def _may_be_spoiled(probe: Probe, answer: Answer) -> bool:
+    """Whether a vendor's library was loaded into the child, whose faults are not to be those of the next probe."""
+    return probe.loads_library and answer[0].status not in (Status.SKIPPED, Status.ABSENT)
 
 
 def _wait_for(workers: list[Worker], seconds: float) -> list[Worker]:

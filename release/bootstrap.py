@@ -1,8 +1,8 @@
-"""The `__main__` of fabricscope.pyz: unpacks itself once to where nobody else can write, and runs from there.
+"""The `__main__` of fabricscope.pyz: unpacks itself once to where no one else can write, and runs from there.
 
 A library of machine code cannot be loaded from within a zip. Everything is unpacked, so that the program runs as it
-does elsewhere: `PAYLOAD` (a zip) into `<cache>/<name>`; `INDEX` holds the name, what it is made for, and a line a file
-with its size: a copy that a crash left half-written is made anew. Written so that an older Python can read it
+does elsewhere: `PAYLOAD` (a zip) into `<cache>/<name>`; `INDEX` holds the name, its target, and a line per file
+with its size: a copy that a crash left half-written is made again. Written so that an older Python can read it
 as far as the line that refuses.
 """
 
@@ -30,7 +30,7 @@ if (_HERE, os.uname().machine) != (PYTHON, MACHINE):
 
 
 def is_trusted(path: str) -> bool:
-    """Whether nobody but root and we can change what is there: the folder and all above it, links followed."""
+    """Whether no one but root and we can change what is there: the folder and all above it, links followed."""
     path = os.path.realpath(path)
     leaf = path
     while True:

@@ -1,4 +1,4 @@
-"""Hatchling's build hook: a wheel holds the manual and the completions, built with it (release/share.py says why)."""
+"""Hatchling's build hook: a wheel holds the manual and the completions, built with it (release/share.py states why)."""
 
 from __future__ import annotations
 

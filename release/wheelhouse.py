@@ -116,7 +116,7 @@ python{python} -m venv /opt/fabricscope
 
 
 def main() -> None:
-    """Build it, and say where it is and how it is installed."""
+    """Build it, and state where it is and how it is installed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--wheels", type=Path, help="a folder of wheels to pack; else PyPI")
     parser.add_argument("--python", default=PYTHON, metavar="X.Y", help=f"the hosts' Python ({PYTHON})")

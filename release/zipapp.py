@@ -66,7 +66,7 @@ def _add(archive: zipfile.ZipFile, name: str, content: bytes, kind: int) -> None
 
 
 def main() -> None:
-    """Build it, and say where it is."""
+    """Build it, and state where it is."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--wheels", type=Path, help="a folder of wheels to build from; else PyPI")
     parser.add_argument("output", type=Path, nargs="?", default=DIST / "fabricscope.pyz")

@@ -48,7 +48,6 @@ NOT_OURS = {
     "text/lspci/tv-asus-esc8000a-e12.txt",  # lspci -tv: a drawing
     "text/lspci/tvnn-dell-2s-broadwell.txt",  # likewise
     "text/nvidia-smi-nvlink/dcgmi-nvlink-s-8h100.txt",  # dcgmi, not nvidia-smi
-    "text/nvidia-smi-q/a100-remap-pending-excerpt.txt",  # an excerpt without its head
     "text/nvidia-smi-topo-m/win-591-error-option-m.txt",  # an error text of Windows
 }
 WITH_TRUTH = ("jobs/", "threads/", "bug-reports/")  # each case states what is wrong in a file of its own

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.run import FRAGMENTS
 from bench.timing import measure_once
 from fixtures.build import write_capture
 from fixtures.generated import write_generated_tree
@@ -50,16 +51,14 @@ def test_opens_grow_with_the_functions_and_nothing_is_started(trees: dict[int, P
     assert large["listings"] / LARGE <= small["listings"] / SMALL * 1.05
 
 
-@pytest.fixture(scope="module")
-def gaudi(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Eight Gaudi3: 24 ports each, every one with counters that its firmware would answer in 100 ms."""
-    root = tmp_path_factory.mktemp("gaudi")
+def gaudi(root: Path, ports: int) -> Path:
+    """Eight Gaudi3 with so many ports each, every one with counters that its firmware would answer in 100 ms."""
     for number in range(8):
         address = f"0000:{0x30 + number:02x}:00.0"
         function = root / "sys/devices/pci0000:00" / address
         ids = {"vendor": "0x1da3", "device": "0x1060", "class": "0x120000", "numa_node": "0"}
         files = {name: f"{text}\n" for name, text in ids.items()}
-        for port in range(1, 25):
+        for port in range(1, ports + 1):
             place = f"infiniband/hbl_{number}/ports/{port}"
             files |= {f"{place}/state": "4: ACTIVE\n", f"{place}/phys_state": "5: LinkUp\n"}
             files |= {f"{place}/hw_counters/{name}": "1\n" for name in ("rx_Octets", "tx_Octets", "rx_Pkts", "tx_Pkts")}
@@ -76,14 +75,15 @@ def gaudi(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_ports_of_accelerators_cost_two_files_each(gaudi: Path, real_commands: None) -> None:
+def test_ports_of_accelerators_cost_two_files_each(tmp_path: Path, real_commands: None) -> None:
     """192 ports: their states, and none of 768 counters; no NIC; at most a second of CPU with the start."""
-    argv = [sys.executable, "-m", "fabricscope", "scan", "--source", str(gaudi), "--format", "json"]
+    large, small = gaudi(tmp_path / "24", 24), gaudi(tmp_path / "1", 1)
+    argv = [sys.executable, "-m", "fabricscope", "scan", "--source", str(large), "--format", "json"]
     done = subprocess.run(argv, capture_output=True, text=True, check=True, cwd=ROOT)
     topology = json.loads(done.stdout)["topology"]
 
     assert (8, 0) == (len(topology["gpus"]), len(topology["nics"]))
-    assert audited(gaudi)["opens"] < 192 * 4 + 500
+    assert audited(large)["opens"] - audited(small)["opens"] <= 8 * 23 * 4
     assert min(measure_once(argv, {}).cpu_seconds for _ in range(ROUNDS)) < 1.0
 
 
@@ -143,6 +143,41 @@ names = sorted(sys.modules)
 import json
 print(json.dumps(names))
 """
+
+
+PATTERNS = """
+import re, sys
+compiler = re._compiler if sys.version_info >= (3, 11) else __import__("sre_compile")
+compiled = []
+compile_one = compiler.compile
+compiler.compile = lambda pattern, flags=0: compiled.append(pattern) or compile_one(pattern, flags)
+from agent.cli.main import run
+run(["scan", "--source", sys.argv[1], "--output", sys.argv[2]])
+print(len(compiled))
+"""
+
+
+def test_a_fragment_compiles_the_patterns_of_its_output(real_commands: None, tmp_path: Path) -> None:
+    """Not those of the eighty others that are recognized, which need as long as all modules of the rules."""
+    (tmp_path / "x.md").write_text(FRAGMENTS["dmesg"])
+    argv = [sys.executable, "-c", PATTERNS, str(tmp_path / "x.md"), os.devnull]
+    done = subprocess.run(argv, capture_output=True, text=True, cwd=ROOT, check=True)
+
+    assert int(done.stdout.splitlines()[-1]) < 135
+
+
+@pytest.mark.parametrize("name", FRAGMENTS)
+def test_a_fragment_imports_what_reads_its_output(name: str, real_commands: None, tmp_path: Path) -> None:
+    """Of the probes those that it holds something for, and no rules that go through what it does not list."""
+    (tmp_path / "x.md").write_text(FRAGMENTS[name])
+    modules = loaded(["scan", "--source", str(tmp_path / "x.md"), "--format", "json", "--output", os.devnull])
+    subjects = ("amd", "cxl", "dcb", "ethtool", "gaudi", "nccl", "netdev", "neuron", "optics")
+    others = {f"probes.{subject}.probe" for subject in subjects} | {"probes.ascend.npu", "probes.pci.sysfs"}
+    of_gpus, of_infiniband = "agent.rules.gpu.memory", "agent.rules.infiniband.links"
+
+    assert set() == modules & others
+    assert (name in ("lspci", "nvidia-smi"), name == "ibstat") == (of_gpus in modules, of_infiniband in modules)
+    assert len(modules) < 370  # 299 to 339
 
 
 def loaded(arguments: list[str]) -> set[str]:

@@ -3,6 +3,8 @@
 A golden is in golden form, so that a change shows as few lines as it has parts:
 
 * JSON: the elements of a list of objects are one line each, keys in the order of the report.
+* Of devices, what most rows of a list have is its first line, and a row is what it has beside: a fact that a device
+  gets, and that these machines do not have, is a change of one line per machine.
 * A number that only counts rules is a placeholder: a new rule adds a line to a report, and changes no page.
   The number is worked out from the checks of the same report, so a page with a wrong number still differs.
 * `unknown_rules` repeats the checks: it is a placeholder where it is what the checks give (of a fault: how it differs
@@ -46,6 +48,8 @@ EXPORTED = "8xh100-sxm-2s-8xcx7-ib-4nvsw"  # one machine in every form: the test
 # Of kinds whose whole reports are there of another machine: their pages alone.
 PAGES_ONLY = {"16x910c-4s-atlas-a3", "8xmi210-2s-2xcx6-ib", "trn2-16xtrainium2"}
 STATES = ("pass", "fail", "unknown", "not_applicable", "disabled")
+USUAL = "most have"
+FEW = 3  # rows of which nothing is usual
 UNKNOWN_RULES = "as the checks, by name"
 Golden = Callable[[str, str], None]
 
@@ -77,7 +81,7 @@ def test_host(shape: str, golden: Golden) -> None:
 
     if shape not in PAGES_ONLY:
         whole = hide_unknown_rules(decode_indented(encode_report(report)), report)
-        golden(f"{shape}/report.json", format_json(whole) + "\n")
+        golden(f"{shape}/report.json", format_json({**whole, "topology": shorten(whole["topology"])}) + "\n")
     golden(f"{shape}/page-80.txt", hide_counts(to_plain_text(render_page(report, 80)), report))
     golden(f"{shape}/page-200.txt", hide_counts(to_plain_text(render_page(report, 200)), report))
 
@@ -162,6 +166,24 @@ def test_golden_form_hides_nothing_that_checks_do_not_repeat() -> None:
         assert text == hide_counts(text, report)
 
 
+@pytest.mark.parametrize("shape", [EXPORTED, "2xl40s-2s-4xcxl", "cpu-only-2s"])
+def test_rows_of_devices_are_whole_with_what_most_have(shape: str) -> None:
+    topology = decode_indented(encode_report(scan_machine(shape)))["topology"]
+    short = shorten(topology)
+
+    assert topology == {name: restore(rows) for name, rows in short.items()}
+    assert len(json.dumps(short)) < 0.6 * len(json.dumps(topology))
+
+
+def test_a_fact_that_the_machines_do_not_have_changes_one_line_per_machine() -> None:
+    topology = decode_indented(encode_report(scan_machine(EXPORTED)))["topology"]
+    with_fact = {**topology, "pci": [{**row, "new": None} for row in topology["pci"]]}
+    before, after = (format_json(shorten(rows)).splitlines() for rows in (topology, with_fact))
+
+    assert len(before) == len(after)
+    assert 1 == sum(one != other for one, other in zip(before, after, strict=True))
+
+
 def decode_indented(data: bytes) -> Any:
     """The value of JSON, which is asserted to be indented by 2."""
     value = json.loads(data)
@@ -185,6 +207,64 @@ def _holds_objects(value: Any) -> bool:
     if isinstance(value, list):
         return any(isinstance(element, dict) for element in value)
     return isinstance(value, dict) and any(_holds_objects(part) for part in value.values())
+
+
+def shorten(topology: dict[str, Any]) -> dict[str, Any]:
+    """Each list of devices as what most rows have, and what differs from it per row. A short list stays as it is."""
+    return {
+        name: [{USUAL: usual}, *(_differences(row, usual) for row in rows)]
+        if isinstance(rows, list) and isinstance(usual := _find_usual(rows), dict)
+        else rows
+        for name, rows in topology.items()
+    }
+
+
+def restore(rows: Any) -> Any:
+    """The rows that `shorten` was given."""
+    if not (isinstance(rows, list) and rows and USUAL in rows[0]):
+        return rows
+    return [_add_usual(row, rows[0][USUAL]) for row in rows[1:]]
+
+
+def _find_usual(values: list[Any]) -> Any:
+    """What most of them are: by key for objects of one kind, of all elements for lists of these; None: nothing is."""
+    present = [value for value in values if value is not None]
+    if len(values) < FEW or not present:
+        return None
+    if all(isinstance(value, dict) for value in present):
+        if any(value.keys() != present[0].keys() for value in present):
+            return None
+        usual = {key: _find_usual([value[key] for value in present]) for key in present[0]}
+        return {key: value for key, value in usual.items() if value is not None or _is_null_usual(present, key)}
+    if all(isinstance(value, list) for value in present) and any(_holds_objects(value) for value in present):
+        usual = _find_usual([element for value in present for element in value])
+        return [usual] if isinstance(usual, dict) else None
+    text, count = Counter(json.dumps(value) for value in values).most_common(1)[0]
+    return json.loads(text) if count > 1 else None
+
+
+def _is_null_usual(values: list[Any], key: str) -> bool:
+    return 2 * sum(value[key] is None for value in values) > len(values)
+
+
+def _differences(value: Any, usual: Any) -> Any:
+    if isinstance(value, dict) and isinstance(usual, dict):
+        return {
+            key: _differences(part, usual.get(key))
+            for key, part in value.items()
+            if key not in usual or part != usual[key]
+        }
+    if isinstance(value, list) and _holds_objects(usual):
+        return [_differences(element, usual[0]) for element in value]
+    return value
+
+
+def _add_usual(value: Any, usual: Any) -> Any:
+    if isinstance(value, dict) and isinstance(usual, dict):
+        return {**usual, **{key: _add_usual(part, usual.get(key)) for key, part in value.items()}}
+    if isinstance(value, list) and _holds_objects(usual):
+        return [_add_usual(element, usual[0]) for element in value]
+    return value
 
 
 def hide_unknown_rules(document: dict[str, Any], report: Report, healthy: Report | None = None) -> dict[str, Any]:

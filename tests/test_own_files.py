@@ -102,7 +102,7 @@ agent/cli/fleet/news.py | _write_state | replace_file | the file of --state, rea
 agent/cli/fleet/pull.py | pull | TemporaryDirectory | a new folder of a random name
 agent/cli/install_units.py | _write_units | install_file | a unit that why_not_replaceable found to be ours, or --force
 agent/cli/job.py | _open_folder | TemporaryDirectory | a new folder of a random name
-agent/cli/job.py | list_inputs | open | a copy of stdin, in that folder
+agent/cli/job_inputs.py | list_inputs | open | a copy of stdin, in that folder
 agent/cli/output.py | deliver | write_atomically | the file of --output
 agent/cli/output.py | discard_output | os.open | /dev/null
 agent/cli/output.py | open_output | open_atomically | the file of --output
@@ -209,10 +209,10 @@ def rows() -> list[list[str]]:
 
 def test_each_place_that_changes_a_file_says_whose_it_is() -> None:
     """A new place without a row fails, and so does a row without a place."""
-    stated = Counter((module, place, name) for module, place, name, _ in rows())
+    stated, places = Counter((module, place, name) for module, place, name, _ in rows()), found()
 
-    assert Counter() == found() - stated, "no row says whose file this is"
-    assert Counter() == stated - found(), "there is no such place"
+    assert Counter() == places - stated, "no row says whose file this is"
+    assert Counter() == stated - places, "there is no such place"
     assert all(whose for *_, whose in rows())
 
 

@@ -17,7 +17,8 @@ import pytest
 from tests.conftest import ROOT
 
 PAGES = sorted(path.name for path in (ROOT / "docs").glob("adding-*.md"))
-EXISTING_FILES = {"adding-a-gpu-vendor.md": 10}  # that a patch may change; goldens are not counted
+# that a patch may change; goldens are not counted
+EXISTING_FILES = {"adding-a-gpu-vendor.md": 10, "adding-a-fact.md": 3}
 EXISTING_FILES_OF_OTHERS = 5
 BLOCK = re.compile(r"^```\n(git apply docs/patches/[\w-]+\.patch\n.*?)```", re.MULTILINE | re.DOTALL)
 
@@ -62,14 +63,30 @@ def test_a_patch_changes_few_existing_files(page: str) -> None:
     assert len(counted) <= EXISTING_FILES.get(page, EXISTING_FILES_OF_OTHERS), counted
 
 
+def test_patches_apply_to_this_tree(real_commands: None) -> None:
+    """All of them in a moment, before the checks of their pages are run."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("no git checkout")
+    patches = sorted(str(path) for path in (ROOT / "docs" / "patches").glob("*.patch"))
+    refused = {
+        patch: done.stderr
+        for patch in patches
+        if (
+            done := subprocess.run(["git", "apply", "--check", patch], cwd=ROOT, capture_output=True, check=False)
+        ).returncode
+    }
+
+    assert patches
+    assert {} == refused
+
+
 @pytest.mark.release
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", PAGES)
 def test_a_patch_applies_and_passes_the_checks_of_its_page(page: str, copy: Path) -> None:
     """As typed, with the interpreter that runs here; what is imported is the copy's."""
     apply, *checks = commands_of(page)
-    (copy / ".venv").mkdir()
-    (copy / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
+    (copy / ".venv").symlink_to(Path(sys.executable).parents[1])  # all of it: an interpreter finds its packages so
     outer = ("GIT_", "PYTEST_", "UPDATE_GOLDENS")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(outer)}
     environment |= {"PYTHONPATH": str(copy), "PYTEST_ADDOPTS": "-n 0 -p no:cacheprovider"}

@@ -6,6 +6,7 @@ What is true of the host belongs here. What is wrong with it does not: that is a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -28,10 +29,12 @@ from agent.model.node import Event, Node, Platform, Software
 from agent.model.pci import CXL_MEMORY, Cxl, PciFunction
 from agent.model.topology import Topology
 from agent.platforms.recognize import recognize_platform
-from probes.netdev.probe import NetdevFacts
 from probes.probe import Outcome
 from probes.system.dmi import DmiFacts
 from probes.system.numa import NumaFacts
+
+if TYPE_CHECKING:
+    from probes.netdev.probe import NetdevFacts
 
 
 class Assembled(msgspec.Struct, frozen=True):
@@ -51,7 +54,8 @@ def assemble(outcomes: Iterable[Outcome], providers: Mapping[str, tuple[str, ...
     """
     facts = ProbeFacts(outcomes, providers)
     node = build_node(facts)
-    dmi, netdevs = facts.of("dmi", DmiFacts), facts.of("netdev", NetdevFacts)
+    dmi = facts.of("dmi", DmiFacts)
+    netdevs: NetdevFacts | None = facts.get("netdev")
 
     functions = add_iommu_default(merge_functions(facts), facts)
     driver = merge_driver_gpus(facts, functions)

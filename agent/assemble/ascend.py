@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from agent.assemble.facts import ProbeFacts, sort_key
+from agent.assemble.facts import ProbeFacts, build_row, sort_key
 from agent.model.gpu import Ascend, Gpu, NpuPort, RankDevice
 from agent.model.nic import Lane, Nic, Port, TransceiverModule
 
@@ -23,19 +23,14 @@ def build_ascend(facts: ProbeFacts, gpus: Sequence[Gpu]) -> Ascend | None:
         return Ascend() if any(gpu.vendor == "Huawei" for gpu in gpus) else None
     ids = {gpu.index: gpu.id for gpu in gpus if gpu.index is not None}
     outputs = {port.npu: port for port in hccn.outputs if port.npu is not None}
-    return Ascend(
-        device_nodes=hccn.device_nodes,
-        driver_version=hccn.driver_version,
-        firmware_version=hccn.firmware_version,
-        configuration=hccn.configuration,
+    return build_row(
+        Ascend,
+        hccn,
         ports=[
             _build_port(npu, ids.get(npu), hccn.keys.get(npu, {}), outputs.get(npu))
             for npu in sorted({*hccn.keys, *outputs})
         ],
-        rank_tables=[
-            RankDevice(server=rank.server, npu=rank.npu, address=rank.address, source="rank table")
-            for rank in hccn.ranks
-        ],
+        rank_tables=[build_row(RankDevice, rank, source="rank table") for rank in hccn.ranks],
     )
 
 
@@ -68,14 +63,10 @@ def _roce_id(npu: int) -> str:
 
 def _build_module(optics: PortOptics) -> TransceiverModule:
     lanes = sorted({*optics.rx_power_dbm, *optics.tx_power_dbm, *optics.tx_bias_ma})
-    return TransceiverModule(
-        identifier=optics.identifier,
-        vendor=optics.vendor,
-        part=optics.part,
-        serial=optics.serial,
+    return build_row(
+        TransceiverModule,
+        optics,
         state="absent" if not optics.present else "low_power" if optics.high_power is False else None,
-        temperature_c=optics.temperature_c,
-        voltage_v=optics.voltage_v,
         thresholds=dict(sorted(optics.limits.items())),
         flags=sorted(optics.flags),
         lanes=[

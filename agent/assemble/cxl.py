@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agent.assemble.facts import ProbeFacts, sort_key
+from agent.assemble.facts import ProbeFacts, build_row, sort_key
 from agent.model.pci import CXL_MEMORY, Cxl, CxlDevice, CxlRegion, PciFunction
 
 if TYPE_CHECKING:
@@ -23,18 +23,12 @@ def build_cxl(facts: ProbeFacts, pci: Sequence[PciFunction]) -> Cxl | None:
     devices = {device: CxlDevice(id=device) for device in functions}
     devices |= {device: _build_device(device, memdev) for device, memdev in memdevs.items()}
     regions = [
-        CxlRegion(
+        build_row(
+            CxlRegion,
+            region,
             id=region.name,
             size_mib=_to_mib(region.size_bytes),
-            ways=region.ways,
-            granularity_bytes=region.granularity_bytes,
-            committed=region.committed,
             devices=[ids.get(name, name) for name in region.memdevs],
-            numa_node=region.numa_node,
-            mode=region.mode,
-            online_blocks=region.online_blocks,
-            total_blocks=region.total_blocks,
-            qos_class=region.qos_class,
         )
         for region in (bus.regions if bus else ())
     ]
@@ -45,19 +39,14 @@ def build_cxl(facts: ProbeFacts, pci: Sequence[PciFunction]) -> Cxl | None:
 
 
 def _build_device(device: str, memdev: CxlMemdev) -> CxlDevice:
-    return CxlDevice(
+    return build_row(
+        CxlDevice,
+        memdev,
         id=device,
         memdev=memdev.name,
-        endpoint=memdev.endpoint,
-        ports=list(memdev.ports),
         ram_mib=_to_mib(memdev.ram_bytes),
         pmem_mib=_to_mib(memdev.pmem_bytes),
         decoded_mib=_to_mib(memdev.decoded_bytes),
-        qos_class=memdev.qos_class,
-        firmware=memdev.firmware,
-        numa_node=memdev.numa_node,
-        health=list(memdev.health) if memdev.health is not None else None,
-        media_errors=dict(sorted(memdev.media_errors.items())) if memdev.media_errors is not None else None,
     )
 
 

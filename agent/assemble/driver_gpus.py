@@ -1,16 +1,21 @@
 """The drivers' GPU lists: those of one vendor merged, each GPU with its PCI address where known."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from agent.assemble.facts import ProbeFacts
 from agent.platforms.devices import is_accelerator
 from probes.gpu.facts import Gpu, GpuFacts, GpuHealth, PairCell
-from probes.kernel.modules import ModuleFacts, NvidiaGpu
-from probes.pci.sysfs import PciFunction
+from probes.pci.facts import PciFunction
 from probes.text import lazy_pattern
+
+if TYPE_CHECKING:
+    from probes.kernel.modules import ModuleFacts, NvidiaGpu
 
 _NVIDIA = "0x10de"
 _OF_GPU = lazy_pattern(r"GPU[0-9]+|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")  # by number, or by PCI address
@@ -37,7 +42,7 @@ class DriverGpus(msgspec.Struct, frozen=True):
 
 def merge_driver_gpus(facts: ProbeFacts, functions: Sequence[PciFunction]) -> DriverGpus:
     """Merge the GPU lists of all probes: an earlier probe wins, later ones fill its missing fields."""
-    loaded = facts.of("modules", ModuleFacts)
+    loaded: ModuleFacts | None = facts.get("modules")
     sources = [
         (gpu_facts.told_by or name.replace("_", "-"), gpu_facts) for name, gpu_facts in facts.all_of("gpu", GpuFacts)
     ]
@@ -83,8 +88,12 @@ def _gap(gpus: Sequence[Gpu], attached: int | None, list_source: str | None) -> 
 
 
 def _bound_gpus(loaded: ModuleFacts | None) -> dict[str, NvidiaGpu]:
-    bound = (loaded.nvidia_held if loaded else None) or {}
-    return {address: bound.get(address, NvidiaGpu()) for address in (loaded.nvidia_gpus if loaded else ())}
+    if loaded is None or not loaded.nvidia_gpus:
+        return {}
+    from probes.kernel.modules import NvidiaGpu  # lazy: the facts are of it, so that it is imported
+
+    held = loaded.nvidia_held or {}
+    return {address: held.get(address, NvidiaGpu()) for address in loaded.nvidia_gpus}
 
 
 def _nic_names(sources: Iterable[GpuFacts]) -> dict[str, str]:

@@ -1,10 +1,13 @@
-"""The input of assemble (the outcomes of all probes, by name, typed), and the sort order of the rows it makes."""
+"""The input of assemble (the outcomes of all probes, by name, typed), and how it becomes rows: by name, and sorted."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any, TypeVar
+
+import msgspec
 
 from probes.probe import Outcome
 
@@ -40,6 +43,7 @@ def card_address(address: str) -> str:
 F = TypeVar("F")
 K = TypeVar("K")
 R = TypeVar("R")
+S = TypeVar("S", bound=msgspec.Struct)
 
 
 def merge_by_key(sources: Iterable[Iterable[R]], key: Callable[[R], K], fill: Callable[[R, R], R]) -> dict[K, R]:
@@ -48,6 +52,31 @@ def merge_by_key(sources: Iterable[Iterable[R]], key: Callable[[R], K], fill: Ca
     for rows in reversed(list(sources)):
         merged |= {key(row): fill(row, merged[key(row)]) if key(row) in merged else row for row in rows}
     return merged
+
+
+def build_row(kind: type[S], facts: Any, **computed: Any) -> S:
+    """A row of the report from a probe's facts: a field takes the fact of its name, unless its value is computed.
+
+    A table is sorted, a sequence is a list. What the probe did not read (None) is what the row has by default.
+    """
+    for name in _shared_fields(kind, facts.__class__):
+        if name not in computed and (value := getattr(facts, name)) is not None:
+            computed[name] = _to_plain(value)
+    return kind(**computed)
+
+
+@cache
+def _shared_fields(kind: type[msgspec.Struct], facts: Any) -> tuple[str, ...]:
+    return tuple(name for name in kind.__struct_fields__ if name in facts._fields)
+
+
+def _to_plain(value: Any) -> Any:
+    kind = type(value)
+    if kind is dict:
+        return {key: _to_plain(part) for key, part in sorted(value.items())}
+    if kind is tuple:
+        return list(value)
+    return sorted(value) if kind is frozenset else value
 
 
 class ProbeFacts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -10,7 +11,9 @@ from agent.assemble.facts import sort_key
 from agent.assemble.nics import NetworkFacts, select_physical_netdevs
 from agent.model.gpu import Gpu, GpuLink
 from agent.model.nic import Nic, Port
-from probes.netdev.probe import Netdev
+
+if TYPE_CHECKING:
+    from probes.netdev.probe import Netdev
 
 _STATES = {"active": "ACTIVE", "inactive": "DOWN"}
 

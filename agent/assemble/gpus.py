@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from agent.assemble.driver_gpus import DriverGpus
-from agent.assemble.facts import sort_key
+from agent.assemble.facts import build_row, sort_key
 from agent.model.gpu import (
     C2c,
     Fabric,
@@ -25,11 +25,10 @@ from agent.model.gpu import (
 from agent.model.pci import PciFunction
 from agent.platforms.devices import ACCELERATOR_MAKERS, find_device, is_accelerator, is_nvswitch
 from probes.gpu import facts as driver_gpu
-from probes.kernel.modules import NvidiaGpu
-from probes.pci import sysfs as pci
 
 if TYPE_CHECKING:
     from probes.neuron.errors import NeuronErrors
+    from probes.pci import facts as pci
 
 _DRIVERS = {  # that of Ascend NPUs has another name in each release
     "0x10de": "nvidia",
@@ -40,7 +39,7 @@ _DRIVERS = {  # that of Ascend NPUs has another name in each release
 _PARTITIONS = {"SPX": 1, "DPX": 2, "TPX": 3, "QPX": 4}
 # Compute dies of one GPU, each a partition in CPX: MI300A, MI300X, MI308X, MI325X, MI350X, MI355X
 _COMPUTE_DIES = {"0x74a0": 6, "0x74a1": 8, "0x74a2": 4, "0x74a5": 8, "0x75a0": 8, "0x75a3": 8}
-_NO_PERMISSION = "NO_PERMISSION"  # as NVML says
+_NO_PERMISSION = "NO_PERMISSION"  # as NVML returns it
 
 
 class _GpuSources(msgspec.Struct, frozen=True):
@@ -103,48 +102,37 @@ class _GpuBuilder:
 
     def _row(self, pair: _GpuSources, label: str) -> Gpu:
         row, gpu = pair.row, pair.gpu or driver_gpu.Gpu()
-        proc_gpu = self.driver.bound.get(pair.id, NvidiaGpu())
+        held = self.driver.bound.get(pair.id)
+        uuid, model, vbios = (held.uuid, held.model, held.vbios) if held else (None, None, None)
         device = find_device(row.vendor, row.device) if row else find_device(gpu.vendor, gpu.device)
         state, error = self._driver_state(pair)
-        return Gpu(
+        return build_row(
+            Gpu,
+            gpu,
             id=pair.id,
             label=label,
-            index=gpu.index,
-            uuid=gpu.uuid or proc_gpu.uuid,
-            serial=gpu.serial,
-            minor=gpu.minor,
-            name=gpu.name or proc_gpu.model or (device.name if device else row.name if row else None),
+            uuid=gpu.uuid or uuid,
+            name=gpu.name or model or (device.name if device else row.name if row else None),
             vendor=_vendor(row.vendor if row else gpu.vendor),
             pci=row.id if row else None,
             numa_node=row.numa_node if row and row.numa_node is not None else gpu.numa_node,
-            memory_numa_node=gpu.memory_numa_node,
             architecture=gpu.architecture or (device.architecture if device else None),
-            compute_capability=gpu.compute_capability,
-            vbios=gpu.vbios or proc_gpu.vbios,
-            memory_mib=gpu.memory_mib,
-            bar1_mib=gpu.bar1_mib,
-            module_id=gpu.module_id,
+            vbios=gpu.vbios or vbios,
             pstate=f"P{gpu.pstate}" if gpu.pstate is not None else None,
             pcie=_pcie(gpu),
             mig=_mig(gpu),
-            virtualization=gpu.virtualization,
             driver_state=state,
             driver_error=error,
             partition=_partition(gpu, row.device if row else gpu.device),
-            hive=gpu.hive,
             pcie_peers=sorted(gpu.pcie_peers, key=sort_key) if gpu.pcie_peers is not None else None,
-            xgmi=_xgmi(gpu.xgmi),
+            xgmi=build_row(XgmiPorts, gpu.xgmi) if gpu.xgmi else None,
             links=[self._link(link) for link in sorted(gpu.nvlinks, key=lambda link: link.link)],
             links_known=(bool(gpu.nvlinks) or gpu.nvlink_supported is False) and not gpu.nvlinks_unread,
             links_reason=gpu.nvlink_reason or ("no NVLink" if gpu.nvlink_supported is False else None),
-            fabric=_fabric(gpu.fabric),
+            fabric=_fabric(gpu.fabric) if gpu.fabric else None,
             c2c=_c2c(gpu),
-            addressing_mode=gpu.addressing_mode,
             p2p=self._p2p(gpu.index),
-            recovery_action=gpu.recovery_action,
-            nvlink_bandwidth_mode=gpu.nvlink_bandwidth_mode,
-            health=_health(gpu.health),
-            error_counts=dict(sorted(gpu.error_counts.items())) if gpu.error_counts else {},
+            health=build_row(GpuHealth, gpu.health) if gpu.health else None,
             pcie_counters=_pcie_counters(gpu),
         )
 
@@ -179,14 +167,11 @@ class _GpuBuilder:
         return "not_open", None
 
     def _link(self, link: driver_gpu.NvLink) -> GpuLink:
-        return GpuLink(
-            link=link.link,
-            state=link.state,
-            protocol=link.protocol,
-            version=link.version,
+        return build_row(
+            GpuLink,
+            link,
             signal_gbyte_s=round(link.speed_gbyte_s, 3) if link.speed_gbyte_s is not None else None,
             remote=self._remote(link),
-            errors=dict(sorted(link.errors.items())) if link.errors else {},
         )
 
     def _remote(self, link: driver_gpu.NvLink) -> Remote | None:
@@ -238,18 +223,9 @@ def _mig(gpu: driver_gpu.Gpu) -> Mig | None:
     return Mig(current=gpu.mig_current, pending=gpu.mig_pending, instances=sorted(gpu.mig_instances))
 
 
-def _fabric(fabric: driver_gpu.GpuFabric | None) -> Fabric | None:
-    if fabric is None:
-        return None
-    health = dict(sorted(fabric.health.items())) if fabric.health else {}
+def _fabric(fabric: driver_gpu.GpuFabric) -> Fabric:
     registered = fabric.state == "completed"  # before that NVML answers with zeros
-    return Fabric(
-        state=fabric.state,
-        status=fabric.status,
-        clique=fabric.clique if registered else None,
-        cluster_uuid=fabric.cluster_uuid if registered else None,
-        health=health,
-    )
+    return build_row(Fabric, fabric) if registered else build_row(Fabric, fabric, clique=None, cluster_uuid=None)
 
 
 def _c2c(gpu: driver_gpu.Gpu) -> C2c | None:
@@ -261,16 +237,6 @@ def _c2c(gpu: driver_gpu.Gpu) -> C2c | None:
         max_gbyte_s=gpu.c2c_max_gbyte_s,
         errors=dict(sorted(gpu.c2c_errors.items())) if gpu.c2c_errors else {},
     )
-
-
-def _health(health: driver_gpu.GpuHealth | None) -> GpuHealth | None:
-    return msgspec.convert(health._asdict(), GpuHealth) if health else None
-
-
-def _xgmi(ports: driver_gpu.XgmiPorts | None) -> XgmiPorts | None:
-    if ports is None:
-        return None
-    return XgmiPorts(width=ports.width, lane_gbit_s=ports.lane_gbit_s, states=list(ports.states))
 
 
 def _pcie_counters(gpu: driver_gpu.Gpu) -> dict[str, int]:

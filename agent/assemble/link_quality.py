@@ -24,7 +24,7 @@ from agent.assemble.pcie_tree import BridgePort, PcieTree, is_bridge
 from agent.model.pci import CARD_SWITCHES, LinkQuality, generation
 from agent.platforms.devices import is_accelerator
 from probes.gpu.facts import Gpu
-from probes.pci.sysfs import PciFunction
+from probes.pci.facts import PciFunction
 
 _NO_WIDTH = (0, 63, 255)  # link down, all-ones, LnkCap read as 0
 _QEMU, _AMAZON, _BROADCOM, _MICROCHIP, _MELLANOX, _NVIDIA = "0x1b36", "0x1d0f", "0x1000", "0x11f8", "0x15b3", "0x10de"

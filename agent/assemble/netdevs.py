@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from agent.assemble.facts import ProbeFacts, sort_key
+from agent.assemble.facts import ProbeFacts, build_row, sort_key
 from agent.assemble.nics import select_physical_netdevs
 from agent.assemble.qos import QosLookup
 from agent.model.nic import Fec, Lane, Netdev, Nic, Pause, TransceiverModule
-from probes.netdev.probe import Netdev as Interface
-from probes.netdev.probe import NetdevFacts
 
 if TYPE_CHECKING:
     from probes.ethtool.probe import Ethernet, EthtoolFacts
+    from probes.netdev.probe import Netdev as Interface
+    from probes.netdev.probe import NetdevFacts
     from probes.optics.facts import ModuleReading
     from probes.optics.probe import OpticsFacts
 
@@ -42,25 +42,15 @@ def _netdev_id(netdev: Interface, netdevs: Sequence[Interface]) -> str:
 
 
 def _row(netdev: Interface, netdevs: Sequence[Interface], nic_by_address: dict[str, str], qos: QosLookup) -> Netdev:
-    return Netdev(
+    return build_row(
+        Netdev,
+        netdev,
         id=_netdev_id(netdev, netdevs),
         label=netdev.name,
         pci=netdev.address,
         nic=nic_by_address.get(netdev.address or ""),
-        mac=netdev.mac,
         addresses=sorted(netdev.addresses),
-        operstate=netdev.operstate,
-        admin_up=netdev.admin_up,
         speed_gbit_s=round(netdev.speed_mbit_s / 1000, 3) if netdev.speed_mbit_s is not None else None,
-        mtu=netdev.mtu,
-        driver=netdev.driver,
-        master=netdev.master,
-        bond={key: value if isinstance(value, str) else list(value) for key, value in sorted(netdev.bond.items())}
-        if netdev.bond is not None
-        else None,
-        vlan=dict(sorted(netdev.vlan.items())) if netdev.vlan is not None else None,
-        counters=dict(sorted(netdev.counters.items())) if netdev.counters else {},
-        arp=dict(sorted(netdev.arp.items())) if netdev.arp else {},
         **qos.words(netdev),
     )
 
@@ -73,7 +63,7 @@ def add_ethernet(rows: Sequence[Netdev], facts: ProbeFacts) -> list[Netdev]:
     changes. The kernel's value wins where two sources name a counter alike."""
     ethtool: EthtoolFacts | None = facts.get("ethtool")
     optics: OpticsFacts | None = facts.get("optics")
-    netdevs = facts.of("netdev", NetdevFacts)
+    netdevs: NetdevFacts | None = facts.get("netdev")
     by_name = {interface.name: interface for interface in ethtool.interfaces} if ethtool else {}
     sockets = {socket.name: socket for socket in optics.sockets} if optics else {}
     carriers = {netdev.name: netdev for netdev in netdevs.netdevs} if netdevs else {}
@@ -88,15 +78,17 @@ def add_ethernet(rows: Sequence[Netdev], facts: ProbeFacts) -> list[Netdev]:
         kernel = {name: number for name, number in changes.items() if number is not None and not _is_software(row)}
         counters = {**((ethernet.counters if ethernet else None) or {}), **fec_counters, **kernel, **row.counters}
         fastest, runs = (modes.max_speed_mbit_s, modes.speed_mbit_s) if modes else (None, None)
+        link = modes.has_link if modes else None
         speed = round(runs / 1000, 3) if runs and row.speed_gbit_s is None else row.speed_gbit_s
         result.append(
             msgspec.structs.replace(
                 row,
                 driver=row.driver or (ethernet.driver if ethernet and row.pci else None),
+                operstate=row.operstate or (None if link is None else "up" if link else "down"),
                 speed_gbit_s=speed,
                 max_speed_gbit_s=round(fastest / 1000, 3) if fastest else None,
                 autoneg=modes.autoneg if modes else None,
-                pause=Pause(rx=pause.rx, tx=pause.tx, autoneg=pause.autoneg) if pause else None,
+                pause=build_row(Pause, pause) if pause else None,
                 fec=_fec(ethernet) if ethernet else None,
                 module=_module(socket.module) if socket and socket.module else None,
                 module_reason=said.reason if said else None,
@@ -116,36 +108,9 @@ def _fec(ethernet: Ethernet) -> Fec | None:
     supported = list(ethernet.modes.fec_supported) if ethernet.modes else []
     if ethernet.fec is None:
         return Fec(supported=supported) if supported else None
-    return Fec(
-        active=ethernet.fec.active,
-        configured=list(ethernet.fec.configured),
-        supported=supported,
-        auto=ethernet.fec.auto,
-    )
+    return build_row(Fec, ethernet.fec, supported=supported)
 
 
 def _module(module: ModuleReading) -> TransceiverModule:
-    return TransceiverModule(
-        identifier=module.identifier,
-        media=module.media,
-        vendor=module.vendor,
-        part=module.part,
-        serial=module.serial,
-        length_m=module.length_m,
-        standard=module.standard,
-        state=module.state,
-        temperature_c=module.temperature_c,
-        voltage_v=module.voltage_v,
-        thresholds=dict(sorted(module.thresholds.items())),
-        flags=sorted(module.flags),
-        lanes=[
-            Lane(
-                lane=lane.lane,
-                rx_power_dbm=lane.rx_power_dbm,
-                tx_power_dbm=lane.tx_power_dbm,
-                tx_bias_ma=lane.tx_bias_ma,
-                flags=sorted(lane.flags),
-            )
-            for lane in module.lanes
-        ],
-    )
+    lanes = [build_row(Lane, lane, flags=sorted(lane.flags)) for lane in module.lanes]
+    return build_row(TransceiverModule, module, flags=sorted(module.flags), lanes=lanes)

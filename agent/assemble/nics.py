@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -13,8 +14,10 @@ from agent.assemble.rdma import build_ports, merge_rdma_devices
 from agent.model.nic import Nic, Port
 from agent.model.pci import PciFunction
 from agent.platforms.devices import KnownDevice, can_rdma, find_device, is_accelerator, is_nvlink_management
-from probes.netdev.probe import Netdev, NetdevFacts
 from probes.rdma.facts import RdmaDevice, RdmaFacts
+
+if TYPE_CHECKING:
+    from probes.netdev.probe import Netdev, NetdevFacts
 
 _OF_ACCELERATOR = re.compile(r"(?:hbl|hlib)_[0-9]+")  # of the driver habanalabs: all ports of one accelerator
 _NUMBERED = re.compile(r"NIC[0-9]+")  # a column of a matrix whose legend is missing
@@ -38,7 +41,7 @@ class NetworkFacts(msgspec.Struct, frozen=True):
 
 def gather_network_facts(facts: ProbeFacts, rows: Sequence[PciFunction], names: Mapping[str, str]) -> NetworkFacts:
     """Gather the facts of the network probes. `names`: RDMA devices by their names in a topology matrix."""
-    netdevs = facts.of("netdev", NetdevFacts)
+    netdevs: NetdevFacts | None = facts.get("netdev")
     return NetworkFacts(
         devices=merge_rdma_devices(facts, {row.id for row in rows}),
         devices_known=any(found.whole for _, found in facts.all_of("rdma", RdmaFacts)),

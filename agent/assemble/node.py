@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent.assemble.facts import ProbeFacts, sort_key
+from agent.assemble.facts import ProbeFacts, build_row, sort_key
 from agent.model.node import Chassis, Cpu, Event, Node, NumaNode
 from probes.gpu import facts as gpu
 from probes.kernel import system as kernel
@@ -25,33 +25,10 @@ def build_events(facts: ProbeFacts) -> list[Event]:
     found += [(event, event.source or "") for event in services.events] if services else []
     tools: ToolFacts | None = facts.get("tool_reports")
     rows = [
-        Event(
-            kind=report.kind,
-            text=report.text,
-            source=source,
-            subject=report.subject,
-            code=report.code,
-            detail=dict(report.detail),
-        )
+        build_row(Event, report, source=source, detail=dict(report.detail))
         for source, report in (tools.reports if tools else ())
     ]
-    rows += [
-        Event(
-            kind=event.kind,
-            text=event.text,
-            source=source,
-            at=event.at,
-            subject=event.subject,
-            code=event.code,
-            count=event.count,
-            first_at=event.first_at,
-            logged=event.logged,
-            boot=event.boot,
-            detail=dict(event.detail),
-            times=list(event.times),
-        )
-        for event, source in found
-    ]
+    rows += [build_row(Event, event, source=source, detail=dict(event.detail)) for event, source in found]
     return sorted(rows, key=lambda row: (sort_key(row.subject or ""), row.kind, row.code or "", row.text))
 
 
@@ -60,26 +37,16 @@ def build_node(facts: ProbeFacts) -> Node:
     system = facts.of("kernel", kernel.KernelFacts) or kernel.KernelFacts()
     firmware = facts.of("dmi", dmi.DmiFacts) or dmi.DmiFacts()
     nodes = facts.of("numa", numa.NumaFacts)
-    return Node(
-        hostname=system.hostname,
-        machine_id=system.machine_id,
-        boot_id=system.boot_id,
-        kernel=system.kernel,
-        os=system.os,
-        arch=system.arch,
-        virtualization=system.virtualization,
-        virtualization_known=system.virtualization_known,
-        container=system.container,
-        job_limit=system.job_limit,
+    return build_row(
+        Node,
+        system,
         vendor=firmware.vendor,
         product=firmware.product,
         bios_version=firmware.bios_version,
         chassis=_chassis(facts, firmware.chassis_serial),
         serial=firmware.serial,
-        cmdline=system.cmdline,
-        cpu=_cpu(facts.of("cpu", cpu.CpuPackage) or cpu.CpuPackage()),
-        numa_nodes=[_numa_node(node) for node in sorted(nodes.nodes, key=lambda n: n.id)] if nodes else [],
-        memory_mib=system.memory_mib,
+        cpu=build_row(Cpu, facts.of("cpu", cpu.CpuPackage) or cpu.CpuPackage()),
+        numa_nodes=[build_row(NumaNode, n) for n in sorted(nodes.nodes, key=lambda n: n.id)] if nodes else [],
         uptime_seconds=round(system.uptime_seconds, 3) if system.uptime_seconds is not None else None,
     )
 
@@ -90,18 +57,3 @@ def _chassis(facts: ProbeFacts, serial: str | None) -> Chassis:
     places = {(g.chassis_serial, g.slot, g.tray) for _, source in sources for g in source.gpus if g.chassis_serial}
     rack, slot, tray = places.pop() if len(places) == 1 else (None, None, None)
     return Chassis(serial=serial or rack, slot=slot, tray=tray)
-
-
-def _cpu(facts: cpu.CpuPackage) -> Cpu:
-    return Cpu(
-        vendor=facts.vendor,
-        family=facts.family,
-        model=facts.model,
-        name=facts.name,
-        sockets=facts.sockets,
-        threads_per_core=facts.threads_per_core,
-    )
-
-
-def _numa_node(node: numa.NumaNodeFacts) -> NumaNode:
-    return NumaNode(id=node.id, cpus=node.cpus, memory_mib=node.memory_mib, distances=list(node.distances))

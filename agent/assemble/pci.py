@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from agent.assemble.facts import ProbeFacts, merge_by_key, sort_key
+from agent.assemble.facts import ProbeFacts, build_row, merge_by_key, sort_key
 from agent.assemble.link_quality import LinkClassifier, is_asleep, is_gone, valid_width
 from agent.model.pci import Acs, Link, LinkQuality, PciFunction, bandwidth_gbyte_s
 from agent.platforms.devices import find_device
-from probes.pci import sysfs as pci
+from probes.pci import facts as pci
 from probes.system.numa import NumaFacts
 
 _ACS_ORDER = ("SV", "TB", "RR", "CR", "UF", "EC", "DT")
@@ -25,7 +25,7 @@ def merge_functions(facts: ProbeFacts) -> tuple[pci.PciFunction, ...]:
 
 
 def add_iommu_default(functions: Sequence[pci.PciFunction], facts: ProbeFacts) -> Sequence[pci.PciFunction]:
-    """Where no group's type is known, the one that the kernel says is the default."""
+    """Where no group's type is known, the one that the kernel states is the default."""
     log = facts.get("kernel_log")
     default = _IOMMU_TYPES.get(log.iommu_default) if log else None
     if default is None or any(function.iommu_type for function in functions):
@@ -58,49 +58,16 @@ def _fill_function(function: pci.PciFunction, text: pci.PciFunction) -> pci.PciF
 def _row(function: pci.PciFunction, judge: LinkClassifier, nodes: Mapping[str, int]) -> PciFunction:
     device = find_device(function.vendor, function.device)
     numa_node, declared = _numa(function, nodes)
-    return PciFunction(
+    return build_row(
+        PciFunction,
+        function,
         id=function.address,
-        parent=function.parent,
-        root_bus=function.root_bus,
-        class_code=function.class_code,
-        vendor=function.vendor,
-        device=function.device,
-        subsystem_vendor=function.subsystem_vendor,
-        subsystem_device=function.subsystem_device,
-        revision=function.revision,
         name=function.name or (device.name if device else None),
-        driver=function.driver,
         numa_node=numa_node,
         numa_declared=declared,
-        slot=function.slot,
-        port_type=function.port_type,
-        iommu_group=function.iommu_group,
-        iommu_type=function.iommu_type,
-        physical_function=function.physical_function,
-        virtual_functions=function.virtual_functions,
         power_state=function.power_state or function.runtime_status,
-        serial=function.serial,
         acs=_acs(function.acs, function.acs_known),
-        ats=function.ats,
-        aer={kind: dict(sorted(counts.items())) for kind, counts in sorted(function.aer.items())}
-        if function.aer is not None
-        else None,
-        max_payload_bytes=function.max_payload_bytes,
-        max_payload_supported_bytes=function.max_payload_supported_bytes,
-        max_read_request_bytes=function.max_read_request_bytes,
-        relaxed_ordering=function.relaxed_ordering,
-        extended_tags=function.extended_tags,
-        extended_tags_supported=function.extended_tags_supported,
-        ten_bit_tags=function.ten_bit_tags,
-        ten_bit_tags_supported=function.ten_bit_tags_supported,
         retrained=_retrain_bits(function),
-        link_disabled=function.link_disabled,
-        slot_occupied=function.slot_occupied,
-        slot_powered=function.slot_powered,
-        link_active=function.link_active,
-        aspm=function.aspm,
-        bars_bytes=dict(sorted(function.bars_bytes.items())) if function.bars_bytes is not None else None,
-        config_bytes=function.config_bytes,
         state=_state(function),
         link=_link(function, judge),
     )
@@ -156,7 +123,7 @@ def _numa(function: pci.PciFunction, nodes: Mapping[str, int]) -> tuple[int | No
 
 
 def _nodes_by_cpus(numa: NumaFacts | None) -> dict[str, int]:
-    """NUMA node by cpulist. With a single node the list is that of all CPUs and proves nothing."""
+    """NUMA node by cpulist. With a single node the list is that of all CPUs and is no evidence."""
     with_cpus = [node for node in numa.nodes if node.cpus] if numa else []
     return {node.cpus: node.id for node in with_cpus if node.cpus} if len(with_cpus) > 1 else {}
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from probes.pci.sysfs import PciFunction
+from probes.pci.facts import PciFunction
 
 if TYPE_CHECKING:
     from agent.model.pci import PciFunction as PciRow

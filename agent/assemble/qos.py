@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from agent.assemble.facts import ProbeFacts
+from agent.assemble.facts import ProbeFacts, build_row
 from agent.model.nic import Neighbor, Nic, Port, Qos
 
 if TYPE_CHECKING:
@@ -160,15 +160,4 @@ def _list(row: DcbInterface, name: str) -> list[Any]:
 
 
 def _neighbor(neighbor: lldp.LldpNeighbor) -> Neighbor:
-    return Neighbor(
-        system=neighbor.system,
-        chassis=neighbor.chassis,
-        port=neighbor.port,
-        port_description=neighbor.port_description,
-        max_frame_bytes=neighbor.max_frame_bytes,
-        vlan=neighbor.vlan,
-        pfc=list(neighbor.pfc or ()),
-        applications=dict(neighbor.applications),
-        tc_bandwidth=list(neighbor.tc_bandwidth or ()),
-        prio_tc=list(neighbor.prio_tc or ()),
-    )
+    return build_row(Neighbor, neighbor, applications=dict(neighbor.applications))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from agent.assemble.facts import ProbeFacts, merge_by_key, sort_key
+from agent.assemble.facts import ProbeFacts, build_row, merge_by_key, sort_key
 from agent.model.nic import Gid, Port
-from probes.netdev.probe import Netdev, NetdevFacts
 from probes.rdma.facts import RdmaDevice, RdmaFacts, RdmaPort
 from probes.rdma.normalize import Rate, parse_rate
 from probes.text import ParseError, lazy_pattern
+
+if TYPE_CHECKING:
+    from probes.netdev.probe import Netdev, NetdevFacts
 
 _DEVICE_FIELDS = tuple(n for n, default in RdmaDevice._field_defaults.items() if default is None)
 _PORT_FIELDS = tuple(n for n, default in RdmaPort._field_defaults.items() if default is None)
@@ -25,7 +28,7 @@ def merge_rdma_devices(facts: ProbeFacts, addresses: Collection[str]) -> list[Rd
     """Every RDMA device once: sysfs wins, the tools fill missing fields. `addresses`: functions on the bus."""
     sources = (source.devices for _, source in facts.all_of("rdma", RdmaFacts))
     by_name = merge_by_key(sources, lambda device: device.name, _fill_device)
-    netdevs = facts.of("netdev", NetdevFacts)
+    netdevs: NetdevFacts | None = facts.get("netdev")
     by_guid = _addresses_by_guid(netdevs.netdevs if netdevs else ())
     devices = [_locate(device, addresses, by_guid) for device in by_name.values()]
     return sorted(devices, key=lambda d: sort_key(d.name))
@@ -113,27 +116,16 @@ def _port(port: RdmaPort, netdevs: Sequence[Netdev]) -> Port:
     layer = _LAYERS.get(port.link_layer, "unspecified") if port.link_layer else None
     of_port = [n for n in netdevs if n.dev_port == port.port - 1] or (list(netdevs) if len(netdevs) == 1 else [])
     rate = _rate(port, layer, of_port)
-    return Port(
-        port=port.port,
+    return build_row(
+        Port,
+        port,
         link_layer=layer,
-        state=port.state,
-        phys_state=port.phys_state,
         rate_gbit_s=round(rate.gbit_s, 3) if rate else None,
         width=rate.width if rate else None,
         speed=rate.speed if rate else None,
-        lid=port.lid,
-        sm_lid=port.sm_lid,
-        port_guid=port.port_guid,
         netdevs=sorted(port.netdevs or (n.name for n in of_port), key=sort_key),
         active_mtu=port.active_mtu or (_roce_mtu(of_port) if layer == "Ethernet" else None),
-        gids=[
-            Gid(index=g.index, gid=g.gid, type=g.type, netdev=g.netdev)
-            for g in sorted(port.gids, key=lambda g: g.index)
-        ],
-        gids_known=port.gids_known,
-        pkeys=list(port.pkeys),
-        counters=dict(sorted(port.counters.items())) if port.counters else {},
-        hw_counters=dict(sorted(port.hw_counters.items())) if port.hw_counters else {},
+        gids=[build_row(Gid, gid) for gid in sorted(port.gids, key=lambda gid: gid.index)],
     )
 
 

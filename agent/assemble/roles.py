@@ -11,7 +11,8 @@ A rail is a NIC that GPUs use. An ambiguous NIC is `unknown`, never a rail. The 
     of those the fastest. Near, and of that model                                         rail
  6  none is near, and GPUs are attached by C2C, or this is a virtual machine: the
     rail model is that of most cards (C2C) or functions, of those the fastest             rail
- 7  none is near otherwise: the rail model is the only one, or the only nearest           rail
+ 7  none is near otherwise: the rail model is the only one, or the only nearest, unless
+    all GPUs are passed to guests                                                         rail
  8  the rail model is not clear, or it is far, of the rail model and of the same board    unknown
     the latter, and its switch has nothing where others of its shape have a GPU           rail
  9  slower than the rails                                                                 management
@@ -42,9 +43,9 @@ from agent.model.node import Node
 from agent.model.pci import PciFunction, bandwidth_gbyte_s
 from agent.model.topology import Path
 from agent.platforms.devices import is_coherent_port
-from probes.netdev.probe import Netdev, NetdevFacts
 
 if TYPE_CHECKING:
+    from probes.netdev.probe import Netdev, NetdevFacts
     from probes.optics.probe import OpticsFacts
 
 NEAR = ("PIX", "PXB")
@@ -63,7 +64,7 @@ class RoleContext(msgspec.Struct, frozen=True):
     gpus: Sequence[Gpu]
     distances: Mapping[str, Mapping[str, int]]  # place in PCIE_KINDS by NIC and GPU
     speeds: Mapping[str, float]  # Gb/s of the interfaces on a PCI function
-    neighbours: Mapping[str, int]  # how many NICs are on the same switch, where a topology matrix tells
+    neighbours: Mapping[str, int]  # how many NICs are on the same switch, where a topology matrix shows it
     virtual: bool
     coherent: bool  # GPUs are connected to their CPUs by C2C
     set_up: frozenset[str]  # PCI functions whose interface is up by settings, with an address or a module
@@ -116,7 +117,7 @@ def gather_role_context(
 ) -> RoleContext:
     """Gather the evidence for the roles of this node."""
     speeds: dict[str, float] = {}
-    interfaces = facts.of("netdev", NetdevFacts)
+    interfaces: NetdevFacts | None = facts.get("netdev")
     netdevs = interfaces.netdevs if interfaces else ()
     for netdev in netdevs:
         if netdev.address and netdev.speed_mbit_s:
@@ -269,6 +270,8 @@ def _rail_model_without_switch(candidates: Sequence[Candidate], around: RoleCont
         return _most_common_model(candidates, cards, "GPUs are connected to their CPUs by C2C", "cards")
     if around.virtual:
         return _most_common_model(candidates, Counter(c.model for c in candidates), "a virtual machine", "functions")
+    if all(gpu.driver_state == "vfio" for gpu in around.gpus):
+        return None, "no switch is shared with a GPU, and all GPUs are handed to guests"
     if len(cards) == 1:
         return candidates[0].model, "no switch is shared with a GPU, and there is no other model"
     least = min(min(c.distance.values()) for c in candidates if c.distance)

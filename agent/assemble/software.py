@@ -5,35 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from agent.assemble.facts import ProbeFacts, sort_key
+from agent.assemble.facts import ProbeFacts, build_row, sort_key
 from agent.model.node import Driver, Module, Nccl, NcclLibrary, NcclSetting, RdmaStack, Service, Software
 from probes.gpu import facts as gpu
-from probes.kernel import modules
-from probes.kernel.modules import ModuleFacts
-from probes.kernel.system import KernelFacts
-from probes.services import probe as services
-from probes.system.limits import LimitFacts
 
 if TYPE_CHECKING:
     from probes.kernel.log_facts import KernelLogFacts
+    from probes.kernel.modules import ModuleFacts
+    from probes.kernel.system import KernelFacts
     from probes.nccl.jobs import NcclVariable
     from probes.nccl.probe import NcclFacts, NcclLibraryFile
     from probes.rdma.netlink import RdmaNetlinkFacts
+    from probes.services.probe import ServiceFacts
+    from probes.system.limits import LimitFacts
 
 
 def build_software(facts: ProbeFacts) -> Software:
     """Build the software of the node. The running driver's values win over those of a tool."""
-    loaded = facts.of("modules", modules.ModuleFacts)
-    listed = facts.of("lsmod", modules.ModuleFacts)
+    loaded: ModuleFacts | None = facts.get("modules")
+    listed: ModuleFacts | None = facts.get("lsmod")
     either = loaded or listed
     rdma: RdmaNetlinkFacts | None = facts.get("rdma_netlink")
     log: KernelLogFacts | None = facts.get("kernel_log")
     return Software(
         driver=_driver(facts, either),
         modules=_modules(loaded, listed),
-        services=_services(facts.of("services", services.ServiceFacts)),
+        services=_services(facts.get("services")),
         rdma_stack=RdmaStack(kind=either.rdma_stack, version=either.ofed) if either else RdmaStack(),
-        imex=_imex(facts.of("services", services.ServiceFacts)),
+        imex=_imex(facts.get("services")),
         nccl=build_nccl(facts),
         limits=build_limits(facts),
         device_nodes=list_device_nodes(facts),
@@ -46,7 +45,7 @@ def build_software(facts: ProbeFacts) -> Software:
     )
 
 
-def _driver(facts: ProbeFacts, loaded: modules.ModuleFacts | None) -> Driver:
+def _driver(facts: ProbeFacts, loaded: ModuleFacts | None) -> Driver:
     nvml = facts.of("nvml", gpu.GpuFacts) or gpu.GpuFacts(())
     tool = facts.of("nvidia_smi", gpu.GpuFacts) or gpu.GpuFacts(())
     return Driver(
@@ -68,20 +67,20 @@ def _kernel_settings(facts: ProbeFacts) -> dict[str, str]:
     return dict(sorted(settings.items()))
 
 
-def _modules(*sources: modules.ModuleFacts | None) -> list[Module]:
+def _modules(*sources: ModuleFacts | None) -> list[Module]:
     versions: dict[str, str | None] = {}
     for module in (module for source in sources if source for module in source.modules):
         versions[module.name] = versions.get(module.name) or module.version
     return [Module(name=name, version=versions[name]) for name in sorted(versions, key=sort_key)]
 
 
-def _imex(facts: services.ServiceFacts | None) -> dict[str, str]:
+def _imex(facts: ServiceFacts | None) -> dict[str, str]:
     return dict(sorted(facts.imex.items())) if facts and facts.imex else {}
 
 
-def _services(facts: services.ServiceFacts | None) -> list[Service]:
+def _services(facts: ServiceFacts | None) -> list[Service]:
     rows = sorted(facts.services, key=lambda s: sort_key(s.name)) if facts else []
-    return [Service(name=s.name, state=s.state, version=s.version) for s in rows]
+    return [build_row(Service, service) for service in rows]
 
 
 # Parameters of the NVIDIA driver that affect links; RegistryDwords holds those without a name of their own.
@@ -127,11 +126,11 @@ def build_nccl(facts: ProbeFacts) -> Nccl:
 def build_limits(facts: ProbeFacts) -> dict[str, str]:
     """Locked memory limits by user or service; "exempt WHO" and "rdma WHO" where a process has CAP_IPC_LOCK or an RDMA
     device open."""
-    limit_facts = facts.of("limits", LimitFacts) or LimitFacts()
+    stated: LimitFacts | None = facts.get("limits")
     nccl: NcclFacts | None = facts.get("nccl")
     rows: dict[str, str] = {}
-    shell = (limit_facts.shell,) if limit_facts.shell else ()
-    for limit in (*limit_facts.services, *(nccl.limits if nccl else ()), *limit_facts.users, *shell):
+    services, users, shell = (stated.services, stated.users, stated.shell) if stated else ((), (), None)
+    for limit in (*services, *(nccl.limits if nccl else ()), *users, *((shell,) if shell else ())):
         rows[f"memlock {limit.who}"] = limit.memlock
         if limit.exempt is not None:
             rows[f"exempt {limit.who}"] = "yes" if limit.exempt else "no"
@@ -142,14 +141,14 @@ def build_limits(facts: ProbeFacts) -> dict[str, str]:
 
 def list_device_nodes(facts: ProbeFacts) -> list[str] | None:
     """Device nodes of GPUs and RDMA, sorted; None: unknown."""
-    limits = facts.of("limits", LimitFacts)
+    limits: LimitFacts | None = facts.get("limits")
     return sorted(limits.device_nodes, key=sort_key) if limits and limits.device_nodes is not None else None
 
 
 def compute_shared_memory(facts: ProbeFacts) -> int | None:
     """The size of /dev/shm, MiB."""
     nccl: NcclFacts | None = facts.get("nccl")
-    kernel = facts.of("kernel", KernelFacts)
+    kernel: KernelFacts | None = facts.get("kernel")
     if nccl is None or nccl.shared_memory is None:
         return None
     if nccl.shared_memory != "default":
@@ -165,13 +164,10 @@ def select_parameters(loaded: ModuleFacts | None) -> dict[str, str]:
 
 def _libraries(libraries: Iterable[NcclLibraryFile]) -> list[NcclLibrary]:
     rows = sorted(libraries, key=lambda library: sort_key(library.path))
-    return [NcclLibrary(path=library.path, version=library.version, used_by=library.used_by) for library in rows]
+    return [build_row(NcclLibrary, library) for library in rows]
 
 
 def _settings(settings: Iterable[NcclVariable]) -> list[NcclSetting]:
     """Settings in the order of files and lines."""
     rows = sorted(settings, key=lambda setting: (sort_key(setting.source), sort_key(setting.key)))
-    return [
-        NcclSetting(key=setting.key, value=setting.value, source=setting.source, scope=setting.scope, line=setting.line)
-        for setting in rows
-    ]
+    return [build_row(NcclSetting, setting) for setting in rows]

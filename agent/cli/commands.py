@@ -11,7 +11,7 @@ import typer
 
 from agent.cli import options as opt
 from agent.cli.configuration import config
-from agent.cli.errors import INTERRUPTED, print_error
+from agent.cli.errors import INTERRUPTED, explain_usage_error, print_error
 from agent.cli.install_units import install_units
 from agent.cli.job import job
 from agent.cli.netbox import netbox
@@ -58,10 +58,9 @@ def _print_usage_error(error: Exception, code: int) -> int:
         print(message, file=sys.stderr)
         return code
     context = getattr(error, "ctx", None)
-    message, _, near = message.partition(". Did you mean ")
-    hint = f"did you mean {near}" if near else f"{context.command_path} --help lists what it takes" if context else None
+    message, hint = explain_usage_error(message, context.command_path.split() if context else [])
     if message:
-        print_error(message.rstrip("."), hint)
+        print_error(message, hint)
     return code
 
 
@@ -202,8 +201,12 @@ def capture(
 
 @app.command()
 def diff(
-    old: Annotated[str, typer.Argument(help="A report (.json, .gz), or what --source takes.", show_default=False)],
-    new: Annotated[str, typer.Argument(help="The same, from later or from another host.", show_default=False)],
+    old: Annotated[
+        str, typer.Argument(metavar="OLD", help="A report (.json, .gz), or what --source takes.", show_default=False)
+    ],
+    new: Annotated[
+        str, typer.Argument(metavar="NEW", help="The same, from later or from another host.", show_default=False)
+    ],
     form: Annotated[
         opt.DiffFormat | None, typer.Option("--format", help="text (default) or json.", show_default=False)
     ] = None,
@@ -263,7 +266,9 @@ def explain(
     rule: Annotated[
         str,
         typer.Argument(
-            help="A rule's name, a prefix or a family; with --report also a part (GPU2, mlx5_0/1).", show_default=False
+            metavar="RULE",
+            help="A rule's name, a prefix or a family; with --report also a part (GPU2, mlx5_0/1).",
+            show_default=False,
         ),
     ],
     report: opt.FindingsFile = None,

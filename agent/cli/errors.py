@@ -63,3 +63,58 @@ def printable(text: str) -> str:
     'x?[31m.json?'
     """
     return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
+
+
+# How commands that take no path are given one
+_PATH_HINTS = {
+    "scan": "one source at a time: `fabricscope diff OLD NEW` compares two, and a folder holds all outputs of one host",
+    "explain": "a file is read by `fabricscope scan PATH`, the log of a job by `fabricscope job PATH`",
+    "export": "a report is given with --report FILE, another source with --source PATH",
+    "check": "a report is given with --report FILE, another source with --source PATH",
+    "recommend": "a report is given with --report FILE, another source with --source PATH",
+    "capture": "the archive is named with --output FILE, another source with --source PATH",
+    "fleet": "a dataset is given with --dataset DIR",
+}
+
+
+def hint_path(command: str, word: str) -> str | None:
+    """How a path is given to a command that does not take it as this argument; none where the word is no path."""
+    return _PATH_HINTS.get(command) if os.path.exists(word) or "/" in word else None
+
+
+def _is_near(word: str, name: str) -> bool:
+    from difflib import SequenceMatcher
+
+    return name.startswith(word) or SequenceMatcher(None, word, name).ratio() >= 0.75
+
+
+def explain_usage_error(message: str, words: list[str]) -> tuple[str, str | None]:
+    """Message and hint of a parser's error about the command of these words, "fabricscope scan".
+
+    >>> explain_usage_error("No such option: --brif Did you mean --brief?", ["fabricscope", "scan"])
+    ('No such option: --brif', 'did you mean --brief?')
+    >>> explain_usage_error("Missing argument 'SHELL'. Choose from:\\n\\tbash,\\n\\tzsh", ["fabricscope", "completion"])
+    ("Missing argument 'SHELL': choose from bash, zsh", 'fabricscope completion --help shows how it is used')
+    >>> explain_usage_error("Invalid value for '--timeout': 'x' is not a valid float range.", ["fabricscope"])[0]
+    "Invalid value for '--timeout': 'x' is not a number"
+    """
+    message, _, near = re.sub(r"\s+", " ", message).strip().partition("Did you mean ")
+    message = re.sub(r"is not a valid (float|integer)( range)?\b", "is not a number", message.strip().rstrip("."))
+    message = message.replace(". Choose from: ", ": choose from ").replace(
+        "Got unexpected extra argument(s)", "Too many arguments:"
+    )
+    before, options, names_given = message.rpartition(" (Possible options: ")
+    if options:
+        message = before
+        names = [name for name in names_given[:-1].split(", ") if _is_near(before.rpartition(" ")[2], name)][:2]
+        near = f"{' or '.join(names)}?" if names else ""
+    extra = re.search(r"^Too many arguments: \((.*?)\)$|^No such command '(.*)'$", message)
+    if extra and not near:
+        word = (extra[1] or extra[2]).split(" ")[-1]
+        message = message.replace(f"({extra[1]})", extra[1] or "")
+        hint = hint_path(words[1], word) if len(words) > 1 else None
+        if hint:
+            return message, hint
+    if near:
+        return message, f"did you mean {near}"
+    return message, f"{' '.join(words)} --help shows how it is used" if words else None

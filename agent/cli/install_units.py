@@ -27,7 +27,7 @@ def install_units(
         typer.Option(
             "--with",
             metavar="PART,...",
-            help="Also install: ship, watch; receive, ingest, page (on the host that collects).",
+            help="Also install: ship, watch; receive, ingest, page, forget (on the host that collects).",
             show_default=False,
         ),
     ] = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
+import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timezone
@@ -18,9 +18,8 @@ from agent.cli.errors import CliError
 if TYPE_CHECKING:
     from agent.job.conclusion import Conclusion
     from agent.job.evidence import Evidence
-    from agent.job.files import FileReader, Given
+    from agent.job.files import FileReader
     from agent.job.join.context import HostReport
-    from agent.job.lines import Part
     from agent.model.job_answer import JobAnswer
     from agent.model.profile import Profile
     from agent.model.report import Report
@@ -34,6 +33,19 @@ class JobFormat(str, Enum):
     HTML = "html"
 
 
+JobTimeout = Annotated[
+    float | None,
+    typer.Option(
+        "--timeout",
+        metavar="SECONDS",
+        help="Time limit; what is read by then is answered. Default: 30, plus 1 for each 4 MiB.",
+        show_default=False,
+        min=0.1,
+        callback=opt.reject_nan,
+    ),
+]
+
+
 class JobOptions(NamedTuple):
     """What the job is joined with."""
 
@@ -43,6 +55,7 @@ class JobOptions(NamedTuple):
     at: str | None = None
     profile: str | None = None
     quiet: bool = False
+    timeout: float | None = None
 
 
 def job(
@@ -77,6 +90,7 @@ def job(
     form: Annotated[
         JobFormat | None, typer.Option("--format", help="text (default), json or html.", show_default=False)
     ] = None,
+    timeout: JobTimeout = None,
     output: opt.Output = None,
     no_color: opt.NoColor = False,
     quiet: opt.Quiet = False,
@@ -86,7 +100,7 @@ def job(
     From logs of NCCL, RCCL and HCCL, watchdog lines, flight recorder dumps, RAS and Inspector files. Exit 0 once an
     answer is written, 2 if nothing could be read.
     """
-    options = JobOptions(list(report or ()), source, dataset, at, profile, quiet)
+    options = JobOptions(list(report or ()), source, dataset, at, profile, quiet, timeout)
     run_job(paths, options, form.value if form else None, output, no_color)
 
 
@@ -114,8 +128,10 @@ def run_job(paths: list[str], options: JobOptions, form: str | None, output: str
 
 def answer_job(paths: list[str], options: JobOptions) -> JobAnswer:
     """The answer about what these paths hold. Raises CliError."""
+    from agent.cli.job_inputs import choose_limit, end_parts, list_inputs, read_inputs
     from agent.job.answer import add_other_jobs, write_answer
     from agent.job.conclusion import Conclusion
+    from agent.job.files import ReadLimit
     from agent.job.join import join_reports
     from agent.job.machine import add_machine
     from agent.job.runs import MOST_RUNS, find_runs
@@ -123,17 +139,21 @@ def answer_job(paths: list[str], options: JobOptions) -> JobAnswer:
     check_options(options)
     with _open_folder(paths) as folder:
         files = list_inputs(paths, folder)
-        reader = read_inputs(files, options.quiet)
+        seconds, began = choose_limit(files, options.timeout), time.monotonic()
+        # half of the time: the lines of several jobs are read once more, those of each by itself
+        reader = read_inputs(files, options.quiet, ReadLimit(began + seconds / 2, seconds))
+        limit = ReadLimit(began + seconds, seconds)
         check_read(reader)
         runs = find_runs(reader.evidence)
         conclusions = [Conclusion(reader.evidence)]
         if len(runs) > 1:
-            readers = [read_inputs(files, options.quiet, run.parts) for run in runs[-MOST_RUNS:]]
+            kept = [end_parts(run.parts, reader.evidence) for run in runs[-MOST_RUNS:]]
+            readers = [read_inputs(files, options.quiet, limit, parts) for parts in kept]
             conclusions = [Conclusion(one.evidence) for one in readers]
         chosen = choose_run(conclusions)
         reader = readers[chosen] if len(runs) > 1 else reader
         conclusion, evidence = conclusions[chosen], reader.evidence
-        reports = list(collect_reports(evidence, reader, options))
+        reports = list(collect_reports(evidence, reader, options, limit.until))
         if any(one.guessed for one in reports):  # which files are outputs of commands is known now
             conclusion = conclusions[chosen] = Conclusion(evidence)
     if not any(file.read_as for file in evidence.files):
@@ -187,68 +207,7 @@ def check_options(options: JobOptions) -> None:
             raise CliError(f"--at {options.at}: expected a time such as 2026-11-03T04:12:09Z") from error
 
 
-def list_inputs(paths: list[str], folder: str) -> list[Given]:
-    """All files of the paths; stdin is copied into the folder, as it may be read twice. Raises CliError."""
-    from agent.job.files import Given, UnreadableError, list_files
-
-    try:
-        files = list_files([path for path in paths if path != "-"])
-    except UnreadableError as error:
-        raise CliError(str(error)) from error
-    files.sort(key=lambda file: not _is_small_list(file.name))
-    if "-" in paths:
-        import shutil
-
-        path = os.path.join(folder, "stdin")
-        with open(path, "wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
-        files.append(Given(path, "stdin", os.path.getsize(path)))
-    return files
-
-
-def read_inputs(files: Sequence[Given], quiet: bool, parts: dict[str, Part | None] | None = None) -> FileReader:
-    """All files, with progress on a terminal; of logs only the parts of one job, where parts are given."""
-    from agent.job.evidence import Evidence
-    from agent.job.files import FileReader
-    from agent.job.lines import WHOLE
-
-    progress = ReadProgress(sum(file.size for file in files), quiet)
-    reader = FileReader(Evidence(), progress.add)
-    for file in files:
-        part = parts.get(file.name, WHOLE) if parts is not None else WHOLE
-        if part is not None:
-            reader.read(file, part)
-    progress.end()
-    return reader
-
-
-def _is_small_list(name: str) -> bool:
-    """Lists of hosts are read first: lines of ranks name no hosts."""
-    return "host" in os.path.basename(name).lower()
-
-
-class ReadProgress:
-    """How much is read, on a terminal and only where it takes time."""
-
-    def __init__(self, total: int, quiet: bool) -> None:
-        self._total, self._done = max(1, total), 0
-        self._shown = not quiet and total > 64 << 20 and sys.stderr.isatty()
-
-    def add(self, size: int) -> None:
-        """Bytes of a file that is read."""
-        self._done += size
-        if self._shown:
-            share = min(1.0, self._done / self._total)
-            bar = "#" * int(30 * share)
-            print(f"\rreading [{bar:30}] {share * 100:3.0f}%", end="", file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        """Remove the bar."""
-        if self._shown:
-            print("\r" + " " * 48 + "\r", end="", file=sys.stderr, flush=True)
-
-
-def collect_reports(evidence: Evidence, reader: FileReader, options: JobOptions) -> list[HostReport]:
+def collect_reports(evidence: Evidence, reader: FileReader, options: JobOptions, until: float) -> list[HostReport]:
     """The reports that the job may be joined with: given ones, one of other files in the folder, of a dataset."""
     from agent.job.join.context import HostReport
 
@@ -272,7 +231,7 @@ def collect_reports(evidence: Evidence, reader: FileReader, options: JobOptions)
     if saved:
         from agent.cli.job_sources import scan_saved
 
-        reports += scan_saved(saved, evidence, bool(reports))
+        reports += scan_saved(saved, evidence, bool(reports), until)
     return reports
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,11 @@ _FILE_BYTES, _ALL_BYTES, _MOST_FILES = 16 << 20, 256 << 20, 2000
 _SECONDS = 60.0
 
 
-def scan_saved(files: list[OtherFile], evidence: Evidence, has_reports: bool) -> list[HostReport]:
-    """A report for each host, of the files that are known outputs; files that are none stay as they are."""
+def scan_saved(files: list[OtherFile], evidence: Evidence, has_reports: bool, until: float) -> list[HostReport]:
+    """A report for each host, of the files that are known outputs; files that are none stay as they are.
+
+    Hosts whose turn does not come before `until` (time.monotonic()) have none.
+    """
     by_host: dict[str, dict[str, bytes]] = defaultdict(dict)
     size = 0
     for other in files[:_MOST_FILES]:
@@ -29,10 +33,21 @@ def scan_saved(files: list[OtherFile], evidence: Evidence, has_reports: bool) ->
         by_host[evidence.ranks.find_named_host(other.name) or ""][os.path.basename(other.name)] = content
     reports = []
     for host, contents in sorted(by_host.items()):
-        report = _scan(host, contents, evidence)
+        seconds = min(until - time.monotonic(), _SECONDS)
+        if seconds <= 0:
+            _note_late(contents, evidence)
+            continue
+        report = _scan(host, contents, evidence, seconds)
         if report is not None:
             reports.append(report)
     return reports
+
+
+def _note_late(contents: dict[str, bytes], evidence: Evidence) -> None:
+    """Files that are no log and were not tried as outputs of commands."""
+    for file in list(evidence.files):
+        if os.path.basename(file.name) in contents and file.read_as is None:
+            evidence.note_unread(file.name, "not read: the time limit was reached")
 
 
 def _read(other: OtherFile) -> bytes | None:
@@ -46,7 +61,7 @@ def _read(other: OtherFile) -> bytes | None:
     return content if len(content) <= _FILE_BYTES else None
 
 
-def _scan(host: str, contents: dict[str, bytes], evidence: Evidence) -> HostReport | None:
+def _scan(host: str, contents: dict[str, bytes], evidence: Evidence, seconds: float) -> HostReport | None:
     from agent.cli.request import ReportRequest  # noqa: F401  # its imports are those of a scan
     from agent.config import Configuration
     from agent.diagnose import ScanPlan, diagnose
@@ -63,7 +78,7 @@ def _scan(host: str, contents: dict[str, bytes], evidence: Evidence) -> HostRepo
     try:
         report, _ = diagnose(
             TreeHost("dump", host or "saved outputs", MemoryFiles(), outputs, tuple(outputs.unread)),
-            ScanPlan(timeout_seconds=_SECONDS, configuration=Configuration()),
+            ScanPlan(timeout_seconds=seconds, configuration=Configuration()),
         )
     except BadSource:
         return None

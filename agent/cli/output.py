@@ -49,7 +49,7 @@ def ignore_closed_pipe() -> Iterator[None]:
 
 
 def discard_output() -> None:
-    """Nobody reads stdout any more: what is still buffered, and what follows, goes nowhere."""
+    """No one reads stdout any more: what is still buffered, and what follows, goes nowhere."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -61,12 +61,15 @@ def print_written(output: str) -> None:
 
 def show(page: Callable[[int], list[Line]], output: str | None, no_color: bool) -> None:
     """Print a page that is rendered for a width."""
-    import shutil
-
     from agent.outputs.text.lines import to_ascii, to_plain_text
 
     terminal = output is None and sys.stdout.isatty()
-    lines = page(shutil.get_terminal_size((FILE_WIDTH, 24)).columns if terminal else FILE_WIDTH)
+    width = FILE_WIDTH
+    if terminal:
+        import shutil
+
+        width = shutil.get_terminal_size((FILE_WIDTH, 24)).columns
+    lines = page(width)
     if output is None and not can_encode_lines(sys.stdout.encoding):
         lines = to_ascii(lines)
     if terminal and not no_color and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":

@@ -25,7 +25,9 @@ def profile_list() -> None:
 
 @profiles.command("show")
 def profile_show(
-    name: Annotated[str, typer.Argument(help="A built-in profile, or a file.", show_default=False)],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME|FILE", help="A built-in profile, or a file.", show_default=False)
+    ],
 ) -> None:
     """Show a profile as TOML.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from agent.cli.errors import CliError, print_warning
+from agent.cli.errors import CliError, hint_path, print_warning
 from agent.rules.catalogue import FAMILIES, every_rule
 from agent.rules.renamed import find_renamed
 from agent.rules.rule import Rule
@@ -73,11 +73,21 @@ def print_rule(name: str, everything: bool = False) -> None:
         return
     if _print_switch_rules(name):
         return
-    near = difflib.get_close_matches(name, rules, n=1, cutoff=0.75)
-    hint = f"did you mean {near[0]}?" if near else "fabricscope rules lists all rules"
-    if not near and _PART.match(name):
-        hint = f"findings of a part are in a report: fabricscope explain {name} --report FILE"
+    hint = _hint_name(name, list(rules))
     raise CliError(f"no rule, prefix or family {name!r:.80}", hint)
+
+
+def _hint_name(name: str, rules: Sequence[str]) -> str:
+    """What was meant by a name that no rule has: a rule, also by its beginning, a part of a report, a file."""
+    if path := hint_path("explain", name):
+        return path
+    if _PART.match(name):
+        return f"findings of a part are in a report: fabricscope explain {name} --report FILE"
+    near = difflib.get_close_matches(name, rules, n=1, cutoff=0.75)
+    if not near:
+        cut = {rule[: len(name)]: rule for rule in reversed(rules)}
+        near = [cut[begin] for begin in difflib.get_close_matches(name, cut, n=1, cutoff=0.8)]
+    return f"did you mean {near[0]}?" if near else "fabricscope rules lists all rules"
 
 
 def _print_switch_rules(name: str) -> bool:

@@ -107,8 +107,9 @@ def _watch(
             stack.callback(place.close)
         names = ", ".join(listener.name for listener in places) or "nothing"
         sources = f"listens to {names}; a full scan every {every:g} s"
-        if screen:
-            reporter.screen = stack.enter_context(_open_screen(sources, no_color))
+        if screen:  # a narrow one cuts the end
+            footer = f"full scan every {every:g} s; listens to {names}"
+            reporter.screen = stack.enter_context(_open_screen(footer, no_color))
         for line in refused:
             reporter.warn(line)
         if not request.quiet and not screen:

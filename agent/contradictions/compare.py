@@ -73,7 +73,7 @@ def _list_all(output: StatedOutput) -> Iterable[Statement]:
 
 def _find_other_devices(outputs: Sequence[StatedOutput]) -> list[Contradiction]:
     """Outputs that name RDMA devices, and none in common with another one (each lists those of its host, or a part), or
-    that list all of their host, and each some that the other lacks."""
+    that list all of their host, and each some that the other does not have."""
     naming = [output for output in outputs if output.rdma_devices and output.is_used]
     if not any(_name_others(a, b) for a, b in combinations(naming, 2)):
         return []

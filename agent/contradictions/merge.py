@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -13,6 +13,7 @@ from agent.model.report import ProbeRun, Report, SourceHost
 
 SEVERAL = "outputs of several hosts, or of several times"
 _SHOWN = 3  # contradictions in a reason
+_NAMED = 2  # findings of an output that is not used
 
 
 def merge_reports(
@@ -73,3 +74,25 @@ def _summarize(checks: Sequence[Check], findings: Sequence[Finding]) -> Summary:
         unknown_rules=[check.rule for check in checks if check.state == "unknown"],
         devices_unread=SEVERAL,
     )
+
+
+def name_unused_findings(report: Report, alone: Mapping[str, Report]) -> Report:
+    """The report with what outputs that are not used show by themselves and it does not: another time of the host.
+
+    `alone`: the judged report of each by its name in `source.files`.
+    """
+    known = {(finding.rule, finding.subject) for finding in report.findings}
+    notes = {}
+    for name, unused in alone.items():
+        other = [finding for finding in unused.findings if (finding.rule, finding.subject) not in known]
+        if other:
+            more = f", and {len(other) - _NAMED} more" if len(other) > _NAMED else ""
+            shown = "; ".join(f"{finding.label}: {finding.summary} ({finding.rule})" for finding in other[:_NAMED])
+            notes[name] = f"by itself it shows {shown}{more}"
+    if not notes:
+        return report
+    files = [
+        msgspec.structs.replace(file, reason="; ".join(filter(None, (file.reason, notes.get(file.name)))) or None)
+        for file in report.source.files or []
+    ]
+    return msgspec.structs.replace(report, source=msgspec.structs.replace(report.source, files=files))

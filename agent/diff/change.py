@@ -81,7 +81,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: gone and new are things; replaced is another thing in the same place; moved and renumbered the same thing in
     another place, or in the same place under another address; changed a value; grew and reset a counter; lost a fact
-    that only OLD knows; gained one that only NEW knows.
+    of OLD only; gained one of NEW only.
     """
 
     group: str
@@ -89,7 +89,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     what: str  # "gpu", "width", "mtu", a counter's name, a rule's
     old: Value = None
     new: Value = None
-    per_second: float | None = None  # of a counter that grew, where both reports say when they were made
+    per_second: float | None = None  # of a counter that grew, where both reports state when they were made
     note: str | None = None
     subjects: list[ChangedThing]
 
@@ -106,7 +106,7 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Diff(msgspec.Struct, frozen=True, kw_only=True):
-    """All changes, in a fixed order. Notes say how the two were compared; they are no differences themselves."""
+    """All changes, in a fixed order. Notes state how the two were compared; they are no differences themselves."""
 
     schema: str = SCHEMA
     old: Side

@@ -15,7 +15,7 @@ from agent.diff.settings import link_word
 from agent.model.report import Report
 
 # What counts faults, of RDMA ports, interfaces, NVLinks and AER. rx_dropped is none of them: it grows with every frame
-# of a protocol that nobody listens to, on every healthy host.
+# of a protocol that no one listens to, on every healthy host.
 _FAULT = re.compile(
     r"err|discard|downed|recovery|timeout|overrun|replay|crc|retry|(?<!rx_)(?<!tx_)(?<!otherhost_)dropped|missed"
     r"|out_of_buffer|fatal|fail|collision|fifo",
@@ -24,11 +24,11 @@ _FAULT = re.compile(
 
 
 class CounterSpan(NamedTuple):
-    """The time between two reports. `seconds` is None where one does not say when its host was seen."""
+    """The time between two reports. `seconds` is None where one does not show when its host was seen."""
 
     seconds: float | None
     rebooted: bool
-    kept: bool = False  # a report holds outcomes of another time than its own: nothing in it tells a rate
+    kept: bool = False  # a report holds outcomes of another time than its own: nothing in it shows a rate
 
 
 def span(old: Report, new: Report) -> CounterSpan:

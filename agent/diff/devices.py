@@ -23,7 +23,7 @@ class _Table(NamedTuple):
 
 
 def devices(ledger: Ledger, old: Report, new: Report, pairs: Pairing) -> None:
-    """A thing is named once: its function, its interfaces and its neighbours on the same card go without saying."""
+    """A thing is named once: its function, its interfaces and its neighbours on the same card are not named again."""
     tables = (
         _Table("gpu", pairs.gpus, PCI + GPU),
         _Table("nic", pairs.nics, PCI + RDMA),
@@ -52,7 +52,7 @@ def list_missing(new: Report, pairs: Pairing) -> list[str]:
 
 
 def was_read(report: Report, probes: Sequence[str]) -> bool:
-    """Whether the report can tell that such a thing is not there."""
+    """Whether the report can show that such a thing is not there."""
     return any(run.name in probes and run.status in ANSWERED for run in report.probes)
 
 

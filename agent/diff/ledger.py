@@ -58,7 +58,7 @@ class Ledger:
             self.compare(group, prefix + name, place, plain(getattr(old, name)), plain(getattr(new, name)))
 
     def unknown(self, kind: str, what: str, place: ChangedThing) -> None:
-        """A fact that only one side knows."""
+        """A fact of one side only."""
         self._unknown.setdefault((kind, subject_kind(place), place), []).append(what)
 
     def changes(self) -> list[Change]:

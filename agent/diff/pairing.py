@@ -186,7 +186,7 @@ def _select_lasting(netdevs: Iterable[Netdev]) -> list[Netdev]:
 
 
 def _match(old: Sequence[Row], new: Sequence[Row], keys: Keys) -> Matched:
-    """Pair rows by each key in turn; a key that two rows share says nothing."""
+    """Pair rows by each key in turn; a key that two rows share reports nothing."""
     left = {id(row): row for row in old}
     right = {id(row): row for row in new}
     pairs: list[tuple[Row, Row]] = []

@@ -16,7 +16,7 @@ BETWEEN = " - "  # of the labels of a pair
 
 
 class _Sides(NamedTuple):
-    """What both reports call their devices, and which of their links may be believed."""
+    """What both reports call their devices, and which of their links may be trusted."""
 
     old: Report
     new: Report
@@ -52,7 +52,7 @@ def gpudirect(ledger: Ledger, old: Report, new: Report, pairs: Pairing) -> None:
 
 def _path(ledger: Ledger, sides: _Sides, old: Path, new: Path) -> None:
     place = _place((old.a, old.b), (new.a, new.b), sides.labels)
-    if (old.source == TREE) != (new.source == TREE):  # the tree knows no NVLink: that is less evidence, not less link
+    if (old.source == TREE) != (new.source == TREE):  # the tree has no NVLink: that is less evidence, not less link
         if old.kind != new.kind:
             ledger.unknown("gained" if old.source == TREE else "lost", "path by the driver", place)
         ledger.compare("links", "path by PCIe", place, old.pcie_kind, new.pcie_kind)

@@ -1,4 +1,4 @@
-"""What two rows of one device say otherwise: links, firmware, drivers, settings. Load and warmth are no difference."""
+"""Differences of two rows of one device: links, firmware, drivers, settings. Load and warmth are no difference."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ READABLE = (SURE, "idle", "untrusted")
 
 
 def pci(ledger: Ledger, old: Report, new: Report, pairs: Pairing) -> None:
-    """Functions and their links. A link is told of its lower end; a function that is asleep or gone says no more."""
+    """Functions and their links. A link is shown at its lower end; a function that is asleep or gone has none."""
     called = {
         row.pci: pairs.place(kind, one, row)
         for kind, table in (("nic", pairs.nics), ("gpu", pairs.gpus))
@@ -127,7 +127,7 @@ def netdevs(ledger: Ledger, pairs: Pairing) -> None:
             ledger.unknown("lost" if a.qos else "gained", "qos", place)
         if pairs.same_host:
             _sets(ledger, "settings", "addresses", place, a.addresses, b.addresses)
-            if not (a.mac or "").count(":") > 5:  # an IPoIB address begins with a number that is dealt out anew
+            if not (a.mac or "").count(":") > 5:  # an IPoIB address begins with a number that is dealt out again
                 ledger.compare("settings", "mac", place, a.mac, b.mac)
 
 
@@ -158,7 +158,7 @@ def _link(ledger: Ledger, place: ChangedThing, a: Link | None, b: Link | None, u
 
 
 def _driver(ledger: Ledger, place: ChangedThing, a: Gpu, b: Gpu) -> None:
-    """What the driver makes of it; where it cannot tell, the name comes from elsewhere, too."""
+    """What the driver makes of it; where it cannot, the name comes from elsewhere, too."""
     before, after = (None if gpu.driver_state == "unknown" else gpu.driver_state for gpu in (a, b))
     ledger.compare("software", "driver_state", place, before, after, note=b.driver_error or a.driver_error)
     if before == after == "open":

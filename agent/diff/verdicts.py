@@ -66,7 +66,7 @@ def probes(ledger: Ledger, old: Report, new: Report) -> None:
 
 
 def _checks(ledger: Ledger, old: Report, new: Report, reported: set[str]) -> None:
-    """Rules that are judged otherwise, but for those whose findings say it already."""
+    """Rules that are judged otherwise, but for those whose findings state it already."""
     absorbed = {line.partition(" ")[0] for side in (old, new) for finding in side.findings for line in finding.absorbs}
     after = {check.rule: check for check in new.checks}
     for check in old.checks:

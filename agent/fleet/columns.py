@@ -1,4 +1,4 @@
-"""The tables as Arrow schemas and Parquet files: one place that says how a column is stored."""
+"""The tables as Arrow schemas and Parquet files: one place that states how a column is stored."""
 
 from __future__ import annotations
 

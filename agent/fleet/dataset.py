@@ -1,7 +1,7 @@
-"""A dataset: Parquet files that never change, and one manifest that says which of them count.
+"""A dataset: Parquet files that never change, and one manifest that states which of them count.
 
     DATASET/manifest.json                                what is in force; replacing it is the only commit
-    DATASET/latest/<table>/bucket=07/<name>.parquet      each node as its newest report says
+    DATASET/latest/<table>/bucket=07/<name>.parquet      each node as its newest report states
     DATASET/history/<table>/dt=2026-01-15/<name>.parquet rows of a node from a moment on, where they became others
     DATASET/state/bucket=07/<name>.parquet               of ingest alone: newest report and digests of each node
     DATASET/known_files.bin                              of ingest alone: files that need not be read again
@@ -12,7 +12,7 @@ the dataset again. At rest, files on disk are those of the manifest, so that
 a plain `latest/host/**/*.parquet` is right.
 
 As of a moment t: of every node and table the row of `change` with the largest `observed_at` <= t, and of the table
-itself the history rows of that node and `observed_at`; `rows` 0 says that there are none. Volatile columns of history
+itself the history rows of that node and `observed_at`; `rows` 0 states that there are none. Volatile columns of history
 are those of some report of that state. A report that comes late is put in at its own time, and what follows from it
 after that time is put right: the history is the same in whatever order the reports came.
 """
@@ -54,7 +54,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     written_at: str = ""  # RFC 3339
     generator: str = ""  # version that wrote it
     buckets: int = 1
-    node_key: NodeKey = HOSTNAME  # datasets of earlier versions do not say it
+    node_key: NodeKey = HOSTNAME  # datasets of earlier versions do not show it
     nodes: int = 0
     quarantined: int = 0  # reports in quarantine/reasons.ndjson
     latest: dict[str, list[File]] = {}

@@ -2,38 +2,14 @@
 
 from __future__ import annotations
 
-from agent.fleet.table import Table, columns
+from agent.fleet.table import Table, columns, columns_of
+from agent.model.pci import PciFunction
 
 PCI = Table(
     "pci",
     "PCI functions.",
     ("id",),
-    columns("""
-id text
-parent text
-class text
-vendor text
-device text
-subsystem_vendor text
-subsystem_device text
-revision text
-name text
-driver text
-numa_node int
-slot text
-port_type text
-iommu_group int
-iommu_type text
-physical_function text
-serial text
-power_state text~
-acs text control bits that are set, blank between; null: unknown or no ACS
-ats bool
-max_payload_bytes int
-max_read_request_bytes int
-relaxed_ordering bool
-state text present, asleep, gone
-"""),
+    columns_of(PciFunction, after={"power_state": "serial"}),
 )
 LINK = Table(
     "link",

@@ -23,7 +23,7 @@ _ODD = frozenset("[]@!&^*?")  # what ClusterShell reads as something else than a
 
 
 class BadHostlist(ValueError):
-    """What was given is no host list; the message says where."""
+    """What was given is no host list; the message states where."""
 
 
 def is_plain(name: str) -> bool:

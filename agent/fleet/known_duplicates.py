@@ -81,7 +81,7 @@ def own_mac(mac: str, driver: str | None, label: str | None) -> bool:
     return text.startswith("02:42:") or text == "ee:ee:ee:ee:ee:ee" or placeholder(text)
 
 
-# Told better elsewhere: the kernel by its version; disks and addresses by nobody
+# Reported better elsewhere: the kernel by its version; disks and addresses nowhere
 _DISKS = ("root", "rootflags", "rootfstype", "resume", "rd.lvm.lv", "rd.luks.uuid", "rd.md.uuid", "ostree")
 _NAMES = ("ip", "BOOTIF", "ifname", "nameserver", "hostname", "systemd.hostname", "systemd.machine_id")
 OWN = frozenset(("BOOT_IMAGE", "initrd", *_DISKS, *_NAMES))

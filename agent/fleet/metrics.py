@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 
 from agent.fleet.engines.engine import Tables
-from agent.fleet.episodes.news import ALARMING, News, news_since
+from agent.fleet.episodes.finding_changes import ALARMING, News, news_since
 from agent.fleet.episodes.silences import NONE, Silences
 from agent.fleet.questions.findings import Findings, find_findings
 from agent.fleet.questions.options import NODE_STATES, Options, subtract_time
@@ -19,7 +19,7 @@ from agent.model.finding import SEVERITIES
 from agent.outputs.export.prometheus import Metric, Sample, format_family
 from agent.version import VERSION
 
-CLASSES_LIMIT, RULES_LIMIT = 64, 256  # the largest classes, and the gravest rules; the rest is summed up
+CLASSES_LIMIT, RULES_LIMIT = 64, 256  # the largest classes, and the most severe rules; the rest is summed up
 OTHERS = "others"
 WINDOW = timedelta(hours=24)
 

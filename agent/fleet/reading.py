@@ -14,7 +14,7 @@ import msgspec
 from agent.fleet.dataset import HOSTNAME, NodeKey
 from agent.fleet.known_duplicates import placeholder
 from agent.fleet.receipt import receive
-from agent.fleet.rows import DamagedPart, Made, Reader
+from agent.fleet.rows import DamagedPart, Reader, ReportRows
 from agent.fleet.rows.report_fields import NodeFields, ReportFields
 from agent.fleet.rows.verdicts import Label
 from agent.fleet.tables import LONGEST_SECONDS
@@ -26,14 +26,14 @@ NAME_LIMIT = 253  # of a host, as DNS bounds it
 MOST_PARTS = 10_000  # of a packed file
 _GZIP_STEP = 1 << 16
 _ZSTD_STEP = 1 << 8  # a block of 4 bytes may be 128 KiB of one byte, and no limit can be given
-_BEHIND = "trailing characters"  # what is said of a document with something behind it
+_BEHIND = "trailing characters"  # what is reported of a document with something behind it
 EARLIEST = datetime(1970, 1, 1, tzinfo=timezone.utc)  # no clock of a node shows less
 _NUL = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
 _REPLACEMENT = rb"\1\\ufffd"
 
 
 class Unfit(Exception):
-    """Bytes that are no report which can be taken; the message says why, without their name."""
+    """Bytes that are no report which can be taken; the message states why, without their name."""
 
 
 class _Identity(msgspec.Struct):
@@ -51,7 +51,7 @@ class ReadReport(NamedTuple):
     """One report."""
 
     label: Label
-    made: Made
+    made: ReportRows
 
 
 _HEAD, _REPORT = msgspec.json.Decoder(_Identity), msgspec.json.Decoder(ReportFields)
@@ -207,7 +207,7 @@ def _label(report: ReportFields, naming: Naming, digest: str, now: datetime, mod
 
 
 def _time(text: str, name: str) -> datetime:
-    """UTC where it says no zone. Raises Unfit."""
+    """UTC where it states no zone. Raises Unfit."""
     try:
         moment = msgspec.convert(text, datetime)
         moment = moment.astimezone(timezone.utc) if moment.tzinfo else moment.replace(tzinfo=timezone.utc)

@@ -1,4 +1,4 @@
-"""Where a dataset or reports lie: a folder of this machine, or an object store that pyarrow knows."""
+"""Where a dataset or reports lie: a folder of this machine, or an object store that pyarrow supports."""
 
 from __future__ import annotations
 
@@ -6,15 +6,25 @@ import contextlib
 import errno
 import os
 import shutil
-from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+import time
+from collections.abc import Callable, Iterator
+from itertools import islice
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+MOST_LEVELS = 64  # of folders: a walk goes into itself for each, and a path has an end
+MOST_FILES = 4_000_000  # of one listing
+# Of one file that is read as a whole: a manifest, lists of a dataset. Tables are read by columns.
+READ_BYTES, READ_SECONDS, _PIECE_BYTES = 1 << 30, 600.0, 8 << 20
+_T = TypeVar("_T")
 
 
 class BadStore(Exception):
     """An address that cannot be used; the message is one line for a person."""
 
 
-FileIdentity = tuple[int, ...]  # of a local file as it is now; empty: not told
+FileIdentity = tuple[int, ...]  # of a local file as it is now; empty: not reported
 
 
 class FileInfo(NamedTuple):
@@ -22,8 +32,9 @@ class FileInfo(NamedTuple):
 
     path: str  # below the store's root, "/" between
     size: int
-    modified: float  # seconds since 1970; 0: not told
+    modified: float  # seconds since 1970; 0: not reported
     identity: FileIdentity = ()
+    trouble: str = ""  # of a folder: why nothing below it is listed
 
 
 class Store(Protocol):
@@ -126,9 +137,25 @@ class Folder:
             os.unlink(self.full(path))
 
     def listed(self, folder: str) -> Iterator[FileInfo]:
-        """By os.walk; links to folders are not followed."""
-        for place, folders, names in os.walk(self.full(folder)):
+        """By os.walk, at most MOST_LEVELS deep and MOST_FILES; links to folders are not followed."""
+        top = self.full(folder).rstrip(os.sep)
+        count, above = 0, _FoldersAbove(top)
+        for place, folders, names in os.walk(top):
             folders.sort()
+            if above.has_itself(place):  # mounted into itself
+                folders.clear()
+                loop = "is a folder that it is in itself: not read again"
+                yield FileInfo(os.path.relpath(place, self.root), 0, 0.0, trouble=loop)
+                continue
+            count += len(names)
+            if count > MOST_FILES:
+                more = f"not read: {MOST_FILES:,} files are, and this folder has more"
+                yield FileInfo(os.path.relpath(place, self.root), 0, 0.0, trouble=more)
+                return
+            if folders and place.removeprefix(top).count(os.sep) >= MOST_LEVELS:
+                folders.clear()
+                deeper = f"folders below it are not read: {MOST_LEVELS} levels are"
+                yield FileInfo(os.path.relpath(place, self.root), 0, 0.0, trouble=deeper)
             for name in sorted(names):
                 path = os.path.join(place, name)
                 with contextlib.suppress(OSError):  # gone meanwhile
@@ -160,9 +187,44 @@ class ObjectStore:
         return f"{self.url.partition('://')[0]}://{self.at(path)}"
 
     def read(self, path: str) -> bytes:
-        """All bytes, uncompressed by nobody."""
+        """All bytes, as they are. Raises OSError for more than READ_BYTES, or where they take READ_SECONDS."""
+        return self.within(lambda: self._read_pieces(path), path)
+
+    def within(self, work: Callable[[], _T], path: str) -> _T:
+        """What a call of the store gives; a server that trickles, or lists without end, is given up.
+
+        Raises OSError after READ_SECONDS. The call goes on in its thread, as no signal reaches it, until this process
+        ends.
+        """
+        results: SimpleQueue[tuple[bool, Any]] = SimpleQueue()
+
+        def run() -> None:
+            try:
+                results.put((True, work()))
+            except BaseException as error:  # noqa: BLE001  # raised where it is waited for
+                results.put((False, error))
+
+        Thread(target=run, daemon=True).start()
+        try:
+            done, result = results.get(timeout=max(READ_SECONDS, 0.0))
+        except Empty:
+            late = f"not all was read in {READ_SECONDS:g} s"
+            raise OSError(errno.ETIMEDOUT, late, self.full(path)) from None
+        if not done:
+            raise result
+        return result  # type: ignore[no-any-return]
+
+    def _read_pieces(self, path: str) -> bytes:
+        until, pieces, size = time.monotonic() + READ_SECONDS, [], 0
         with self.filesystem.open_input_stream(self.at(path), compression=None) as stream:
-            return bytes(stream.read())
+            while piece := stream.read(_PIECE_BYTES):
+                pieces.append(piece)
+                size += len(piece)
+                if size > READ_BYTES:
+                    raise OSError(errno.EFBIG, f"has more than {READ_BYTES >> 20} MiB", self.full(path))
+                if time.monotonic() > until:
+                    raise OSError(errno.ETIMEDOUT, f"not all was read in {READ_SECONDS:g} s", self.full(path))
+        return b"".join(pieces)
 
     def opened(self, path: str) -> Any:
         """A file that can be read from anywhere."""
@@ -185,18 +247,42 @@ class ObjectStore:
             self.filesystem.delete_file(self.at(path))
 
     def listed(self, folder: str) -> Iterator[FileInfo]:
-        """One listing."""
+        """One listing, of at most MOST_FILES."""
         from pyarrow import fs
 
         selector = fs.FileSelector(self.at(folder), allow_not_found=True, recursive=True)
         skip = len(self.root) + 1 if self.root else 0
-        for info in self.filesystem.get_file_info(selector):
+        found = self.within(lambda: self.filesystem.get_file_info(selector), folder)
+        if len(found) > MOST_FILES:
+            yield FileInfo(folder, 0, 0.0, trouble=f"{len(found):,} files, of which {MOST_FILES:,} are read")
+        for info in islice(found, MOST_FILES):
             if info.type == fs.FileType.File:
                 yield FileInfo(info.path[skip:], info.size or 0, (info.mtime_ns or 0) / 1e9)
 
     def at(self, path: str) -> str:
         """The path of a file as pyarrow wants it."""
         return "/".join(part for part in (self.root, path) if part)
+
+
+class _FoldersAbove:
+    """The folders that a walk is in, by their numbers of device and file."""
+
+    def __init__(self, top: str) -> None:
+        self._top = len(top)
+        self._path: list[tuple[int, int] | None] = []
+
+    def has_itself(self, place: str) -> bool:
+        """Whether a folder is one of those that it is in. Folders come in the order of os.walk."""
+        del self._path[place.count(os.sep, self._top) :]
+        try:
+            folder_stat = os.stat(place)
+        except OSError:  # gone meanwhile
+            self._path.append(None)
+            return False
+        own = folder_stat.st_dev, folder_stat.st_ino
+        is_above = own in self._path
+        self._path.append(own)
+        return is_above
 
 
 def identity_of(file_stat: os.stat_result) -> FileIdentity:

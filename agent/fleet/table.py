@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import typing
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from agent.model.peers import list_columns
 
 TEXT, INT, FLOAT, BOOL, TIME = "text", "int", "float", "bool", "time"  # int: 64 bits; time: microseconds, UTC
 
@@ -16,6 +21,7 @@ class Column(NamedTuple):
     volatile: bool = False
 
 
+_TYPES = {int: INT, float: FLOAT, bool: BOOL}
 CLASS = Column("hardware_class", TEXT, "of the node, as in `host`", volatile=True)
 
 
@@ -30,7 +36,7 @@ class Table(NamedTuple):
 
     @property
     def own(self) -> tuple[Column, ...]:
-        """What a row says: all but the node and its class."""
+        """What a row states: all but the node and its class."""
         return tuple(column for column in self.columns[1:] if column is not CLASS)
 
 
@@ -39,3 +45,19 @@ def columns(text: str, of: Column | None = CLASS) -> tuple[Column, ...]:
     rows = (line.split(None, 2) for line in text.strip().splitlines())
     result = [Column(name, kind.rstrip("~"), about[0] if about else "", kind[-1] == "~") for name, kind, *about in rows]
     return (Column("node", TEXT, "the host"), *result, *([of] if of else []))
+
+
+def columns_of(part: Any, after: Mapping[str, str] = MappingProxyType({})) -> tuple[Column, ...]:
+    """The columns that the model states of a part. `after`: a column that is behind another than in the report.
+
+    What is neither a number nor yes or no is text; a struct's is computed for its row.
+    """
+    own = {name: Column(name, _type_of(hint), *stored) for name, (hint, stored) in list_columns(part).items()}
+    names = [name for name in own if name not in after]
+    for name, place in after.items():
+        names.insert(names.index(place) + 1, name)
+    return (Column("node", TEXT, "the host"), *(own[name] for name in names), CLASS)
+
+
+def _type_of(hint: Any) -> str:
+    return next((_TYPES[part] for part in typing.get_args(hint) or (hint,) if part in _TYPES), TEXT)

@@ -1,7 +1,7 @@
 """The tables of a dataset: its interface, `fabricscope.dataset/1`. Columns are added, never renamed or removed.
 
 Every table has the column `node` first: the host name that the report gives (its machine id, where that is no name),
-with the cluster's name and a slash before it where ingest was told one. Those of devices and checks have the node's
+with the cluster's name and a slash before it where ingest was given one. Those of devices and checks have the node's
 `hardware_class` last: most questions ask within a class, and a join would be most of their cost. Null is unknown.
 """
 
@@ -16,6 +16,9 @@ from agent.fleet.network_tables import NETDEV as NETDEV
 from agent.fleet.network_tables import NIC as NIC
 from agent.fleet.network_tables import PORT as PORT
 from agent.fleet.network_tables import PORT_COUNTER as PORT_COUNTER
+from agent.fleet.switch_tables import HOP as HOP
+from agent.fleet.switch_tables import SWITCH as SWITCH
+from agent.fleet.switch_tables import SWITCH_PORT as SWITCH_PORT
 from agent.fleet.table import BOOL as BOOL
 from agent.fleet.table import CLASS as CLASS
 from agent.fleet.table import FLOAT as FLOAT
@@ -99,6 +102,8 @@ check_digest int~ of table check
 shared_memory_mib int size of /dev/shm
 limits text of locked memory, of services and users: NAME=BYTES, sorted, semicolon between; null: none is known
 process_limits text~ the same of processes that used RDMA
+gpu_models text "H100 SXM5 80GB"; of several models how many of which: "7x H100 SXM5 80GB, 1x H200 SXM"; null: no GPU
+window_seconds float~ between the two samples of its counters that were compared; null: there is one sample
 """,
         of=None,
     ),
@@ -143,6 +148,7 @@ devices text~ ids of those that a finding of the whole node is about, with a bla
 silenced bool the operator of the node acknowledged it: it counts nowhere; null: it counts
 silenced_reason text~ the operator's
 silenced_until text~ last day of it, as the report has it
+fleet_window text~ made by the fleet from two reports: their times, "FROM to UNTIL"; null: the node's own report has it
 """),
 )
 CHECK = Table(
@@ -199,6 +205,20 @@ COUNTER = Table(
 subject text port:ID/1, pci:ID, ..
 name text
 value int~
+"""),
+    history=False,
+)
+RATE = Table(
+    "rate",
+    "Error counters that grew between the two samples of a node; one that is missing did not, where host has a window.",
+    ("subject", "name"),
+    _columns("""
+subject text port:ID/1, pci:ID, ..
+name text
+label text
+place text what it is compared with on other nodes: "rail 3", else the subject
+grown int~
+seconds float~ between the two samples
 """),
     history=False,
 )
@@ -261,5 +281,9 @@ TABLES = {
         IDENTITY,
         PORT_COUNTER,
         EVENT,
+        RATE,
+        SWITCH,
+        SWITCH_PORT,
+        HOP,
     )
 }

@@ -1,6 +1,6 @@
 """By how much the counters of one subject changed between two samples, or why that is unknown.
 
-A false number is worse than none: what decreased, stands at its end, or reads all-ones is not compared.
+A false number is worse than none: what decreased, is its end, or reads all-ones is not compared.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def compute_deltas(before: Mapping[str, int], now: Counted) -> CounterDeltas:
         earlier = before.get(name)
         if value == 0 == earlier and name not in now.twice:
             continue  # most counters of a healthy machine
-        why = _unusable_reason(name, now, earlier)
+        why = _why_unusable(name, now, earlier)
         if why or earlier is None:
             gaps[name] = why or "not in the earlier sample"
         else:
@@ -60,7 +60,7 @@ def is_count(value: int) -> bool:
     return 0 <= value < TWO_64
 
 
-def _unusable_reason(name: str, now: Counted, earlier: int | None) -> str | None:
+def _why_unusable(name: str, now: Counted, earlier: int | None) -> str | None:
     """Why a counter is not compared whatever it stood at; None where it can be."""
     value = now.counters[name]
     if name in now.twice:

@@ -8,7 +8,7 @@ import msgspec
 
 from agent.history.context import build_context
 from agent.history.window import CounterSample, compare_samples, take_sample, time_of
-from agent.model.finding import Evidence, Finding, worst_first
+from agent.model.finding import HISTORY_SOURCE, Evidence, Finding, worst_first
 from agent.model.profile import BadProfile
 from agent.model.reasons import needs_sample
 from agent.model.report import CountersWindow, Report
@@ -16,8 +16,6 @@ from agent.platforms.profiles import choose_profile
 from agent.rules.catalogue import rules_for
 from agent.rules.context import Settings
 from agent.rules.engine import build_findings, evaluate, summarize
-
-SOURCE = "reports in the fleet's dataset"
 
 
 def judge_with_base(report: Report, base: CounterSample) -> Report:
@@ -33,11 +31,11 @@ def judge_with_window(report: Report, window: CountersWindow) -> Report:
         expected = choose_profile("auto", report.platform).profile
     except BadProfile:
         return report
-    case = build_context(report, Settings(), report.platform, expected)
-    rules = rules_for(case)
+    context = build_context(report, Settings(), report.platform, expected)
+    rules = rules_for(context)
     chosen = [rule for rule in rules if rule.name in pending]
-    checks, faults, _ = evaluate(case, chosen)
-    findings, _ = build_findings(case, chosen, checks, faults)
+    checks, faults, _ = evaluate(context, chosen)
+    findings, _ = build_findings(context, chosen, checks, faults)
     known = {(finding.rule, finding.subject) for finding in report.findings}
     new = [_mark(finding, report, window) for finding in findings if (finding.rule, finding.subject) not in known]
     by_rule = {check.rule: check for check in checks}
@@ -51,7 +49,7 @@ def judge_with_window(report: Report, window: CountersWindow) -> Report:
 
 def _mark(finding: Finding, report: Report, window: CountersWindow) -> Finding:
     between = f"{window.since} to {time_of(report)}"
-    row = Evidence(what="window", value=between, source=SOURCE)
+    row = Evidence(what="window", value=between, source=HISTORY_SOURCE)
     return msgspec.structs.replace(
         finding, summary=f"{finding.summary} (fleet history, {between})", evidence=[*finding.evidence, row]
     )

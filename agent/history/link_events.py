@@ -34,7 +34,7 @@ def link_down_events(
 ) -> dict[str, int]:
     """How often each link went down since the last run of this boot: by its counters, else by its state.
 
-    The counters of one link count the same events: the most that one of them says.
+    The counters of one link count the same events: the most that one of them states.
     """
     counts: dict[str, int] = {}
     moved = compare_samples(last, report, (PORT, NETDEV)).moved

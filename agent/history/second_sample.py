@@ -11,7 +11,7 @@ from agent.model.counters import AER, GPU, LINK, NETDEV, PORT, list_counted
 from agent.model.report import CountersWindow, Report
 from probes.probe import Outcome, Probe
 
-# Which counters each probe reads; the kernel probe tells the time.
+# Which counters each probe reads; the kernel probe shows the time.
 COUNTERS_OF_PROBE: Mapping[str, tuple[str, ...]] = {
     "kernel": (),
     "pci": (AER,),

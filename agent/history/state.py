@@ -57,7 +57,7 @@ class HostState(msgspec.Struct, frozen=True, kw_only=True):
 
 def add_history(state: HostState | None, report: Report) -> Report:
     """The report with what earlier runs know of its host."""
-    why = _unusable_reason(state, report)
+    why = _why_unusable(state, report)
     own_window = report.counters_window  # of this run's own two readings
     if state is not None and not why:
         report = _restore_roles(state, report)
@@ -105,7 +105,7 @@ def _restore_roles(state: HostState, report: Report) -> Report:
 
 def update_state(state: HostState | None, report: Report) -> HostState:
     """What the next run shall know. Evidence that is older than what is known teaches nothing."""
-    why = _unusable_reason(state, report)
+    why = _why_unusable(state, report)
     if state is not None and why == OLDER_EVIDENCE:
         return state
     if state is None or why:
@@ -144,7 +144,7 @@ def accept_inventory(state: HostState | None, report: Report) -> HostState | Non
     return msgspec.structs.replace(state, inventory=rows[:INVENTORY_LIMIT], last_good=time_of(report))
 
 
-def _unusable_reason(state: HostState | None, report: Report) -> str | None:
+def _why_unusable(state: HostState | None, report: Report) -> str | None:
     """Why nothing can be compared with this state; None where it is this host's, and older than the report."""
     if state is None or not state.runs:
         return FIRST_RUN

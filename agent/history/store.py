@@ -19,6 +19,7 @@ from agent.history.state import STATE, HostState, accept_inventory, add_history,
 from agent.model.report import CountersWindow, History, Report
 from agent.reports import replace_file
 from probes.own_files import hold_lock, open_lock
+from probes.planted import PathUse, follow_links
 
 STATE_LIMIT_BYTES = 8 << 20
 LOCK_SECONDS = 5.0  # how long another run may hold the directory
@@ -47,11 +48,12 @@ def apply_state_file(directory: str, report: Report, warn: Warn, keep: bool = Tr
     name = _state_file_name(report)
     if name is None:
         return _without_history(report, "nothing identifies this host: no state is kept", warn)
-    path = os.path.join(directory, name)
     try:
         if keep:
             with contextlib.suppress(FileExistsError):
-                os.mkdir(directory, 0o700)
+                os.mkdir(follow_links(directory, PathUse.OWN_FOLDER), 0o700)
+        directory = follow_links(directory, PathUse.OWN_FOLDER)
+        path = os.path.join(directory, name)
         with _lock(directory) as writable:
             if keep and not writable:
                 warn(f"the state of this run is not kept: {directory} cannot be written")
@@ -62,7 +64,7 @@ def apply_state_file(directory: str, report: Report, warn: Warn, keep: bool = Tr
 
 
 def _compare_and_save(path: str, report: Report, warn: Warn, keep: bool, accept: bool) -> Report:
-    """Read, compare, write, while nobody else does."""
+    """Read, compare, write, while no one else does."""
     state, damage = None, None
     try:
         state = load_state(path)
@@ -157,7 +159,7 @@ def _state_file_name(report: Report) -> str | None:
 
 
 def _without_history(report: Report, why: str, warn: Warn) -> Report:
-    """The report of a run that knows of no earlier one, and why."""
+    """The report of a run without an earlier one, and why."""
     warn(why)
     window = report.counters_window or CountersWindow(reset_reason=why)
     return msgspec.structs.replace(report, counters_window=window, history=History(reason=why))

@@ -29,7 +29,7 @@ class CounterSample(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def take_sample(report: Report) -> CounterSample | None:
-    """The counters of a report; None where it does not say for how long its host had run."""
+    """The counters of a report; None where it does not show for how long its host had run."""
     up = report.node.uptime_seconds
     if up is None:
         return None

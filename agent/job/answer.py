@@ -1,4 +1,4 @@
-"""The answer about a job, in words: its headline, causes in order, what followed, and what cannot be told."""
+"""The answer about a job, in words: its headline, causes in order, what followed, and what cannot be reported."""
 
 from __future__ import annotations
 

@@ -44,6 +44,7 @@ _LOST_CONNECTIONS = frozenset(
     )
 )
 _HUNG = frozenset(("missing", "hang"))
+_BY_SILENCE = _HUNG | {"silent"}
 
 
 class Conclusion:
@@ -58,7 +59,10 @@ class Conclusion:
         _forgive(evidence, candidates)
         self.notes = [candidate for candidate in candidates if candidate.role == "note"]
         candidates = [candidate for candidate in candidates if candidate.role != "note"]
-        candidates += _find_lost(evidence, candidates) or _find_absent(evidence, candidates)
+        if evidence.limit_seconds is None:
+            candidates += _find_lost(evidence, candidates) or _find_absent(evidence, candidates)
+        else:
+            candidates = _distrust_silence(candidates)
         self.causes, self.parents = fold(candidates)
         self.folded = [candidate for candidate in candidates if id(candidate) in self.parents]
         if self.causes and all(cause.role == "consequence" for cause in self.causes):
@@ -84,7 +88,7 @@ class Conclusion:
         if "cancel" in roles:
             return "killed"
         if _ends_well(evidence):
-            return "well"
+            return "well" if evidence.limit_seconds is None else "unknown"
         logs = {file.name for file in evidence.files if file.read_as and "NCCL" in file.read_as}
         if any(not tail.whole and evidence.names[number] in logs for number, tail in evidence.tails.items()):
             return "cut"
@@ -148,6 +152,15 @@ def _blame_uneven(candidates: list[PossibleCause], settings: Sequence[JobSetting
             candidate.fault = "setting"
             candidate.summary = f"ranks differ in {' and '.join(names)} ({values}), so their messages differ in size"
             candidate.next = [f"one value of {' and '.join(names)} for all ranks, or none"]
+
+
+def _distrust_silence(candidates: list[PossibleCause]) -> list[PossibleCause]:
+    """Where files were not read whole: no rank is at fault for lines that it may have written there."""
+    kept = [candidate for candidate in candidates if candidate.id != "rank-silent"]
+    for candidate in kept:
+        if candidate.role in _BY_SILENCE:
+            candidate.confidence = "low"
+    return kept
 
 
 def _find_lost(evidence: Evidence, candidates: list[PossibleCause]) -> list[PossibleCause]:

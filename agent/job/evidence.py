@@ -68,6 +68,7 @@ class Evidence:
 
     def __init__(self) -> None:
         self.files: list[JobFile] = []
+        self.limit_seconds: float | None = None  # the time limit, where files were not read, or not whole, for it
         self.names: list[str] = []  # of files, by number
         self.ranks = RankMap()
         self.nccl = NcclFacts()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import stat
+import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import BinaryIO, NamedTuple
+
+import msgspec
 
 from agent.job.dumps.flight_recorder import DumpError, Dumps
 from agent.job.dumps.inspector import Inspector
@@ -20,6 +24,8 @@ from agent.job.log_reader import LogReader
 from agent.job.streams import LARGEST, gather, inflate, is_wrapped, split_lines, unwrap
 from agent.model.job_answer import JobFile
 from probes.host.files import open_saved
+from probes.planted import PathUse, follow_links
+from probes.time_limit import TimeIsUp, TimeLimit
 
 HEAD_BYTES = 1 << 16
 _MOST_FILES = 100_000
@@ -49,6 +55,20 @@ class OtherFile(NamedTuple):
     is_found: bool = False
 
 
+class ReadLimit(NamedTuple):
+    """Until when files are read."""
+
+    until: float  # of time.monotonic()
+    seconds: float  # as it was given, for people
+
+    def describe(self) -> str:
+        """For the reason of a file."""
+        return f"the time limit of {self.seconds:.3g} s was reached"
+
+
+UNLIMITED = ReadLimit(float("inf"), float("inf"))
+
+
 class UnreadableError(Exception):
     """Nothing can be read of what was given; one line."""
 
@@ -58,16 +78,19 @@ def list_files(paths: Sequence[str]) -> list[Given]:
     given: list[Given] = []
     for path in paths:
         try:
+            follow_links(path, PathUse.READ)
             path_stat = os.stat(path)
         except OSError as error:
             raise UnreadableError(f"{path}: {error.strerror or error}") from error
         if stat.S_ISDIR(path_stat.st_mode):
+            if all(os.path.exists(os.path.join(path, name)) for name in ("manifest.json", "files")):
+                raise UnreadableError(f"{path}: is the capture of a host, which `fabricscope scan` reads")
             found = sorted(_walk(path, "", 0), key=lambda row: _natural(row.name))
             given += found if len(paths) == 1 else [row._replace(name=os.path.join(path, row.name)) for row in found]
         elif stat.S_ISREG(path_stat.st_mode) or stat.S_ISFIFO(path_stat.st_mode):
             given.append(Given(path, path, path_stat.st_size))
         else:
-            raise UnreadableError(f"{path}: no file or folder")
+            raise UnreadableError(f"{path}: neither a file nor a folder")
         if len(given) > _MOST_FILES:
             raise UnreadableError(f"{path}: more than {_MOST_FILES} files")
     return given
@@ -100,14 +123,18 @@ def open_given(path: str, is_found: bool) -> BinaryIO:
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:
-    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d{1,18})", name)]
+    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d{1,18})", name)]
 
 
 class FileReader:
     """Reads files into the evidence of one job."""
 
-    def __init__(self, evidence: Evidence, progress: Callable[[int], None] | None = None) -> None:
+    def __init__(
+        self, evidence: Evidence, progress: Callable[[int], None] | None = None, limit: ReadLimit = UNLIMITED
+    ) -> None:
         self.evidence = evidence
+        self._limit = limit
+        self._is_cut = False  # the file that is read, by the limit
         self.others: list[OtherFile] = []
         self._log = LogReader(evidence)
         self._part = WHOLE
@@ -116,31 +143,51 @@ class FileReader:
     def read(self, given: Given, part: Part = WHOLE) -> None:
         """One file, or the lines of it that are of one job; what cannot be read has its reason in the answer."""
         self._part = part
+        self._is_cut = False
         if given.reason is not None:
             self._add(JobFile(name=given.name, reason=given.reason))
             return
         try:
-            with open_given(given.path, given.is_found) as file:
-                self._read_stream(given, file)
+            if time.monotonic() > self._limit.until:
+                raise TimeIsUp
+            with TimeLimit(self._limit.until):  # a pipe may have no writer
+                file = open_given(given.path, given.is_found)
+                head = file.read(HEAD_BYTES)
         except OSError as error:
             self._add(JobFile(name=given.name, reason=error.strerror or str(error)))
+        except TimeIsUp:
+            self.evidence.limit_seconds = self._limit.seconds
+            self._add(JobFile(name=given.name, reason=f"not read: {self._limit.describe()}"))
+        else:
+            with file:
+                self._read_to_limit(given, head, file)
 
-    def _read_stream(self, given: Given, file: BinaryIO) -> None:
-        """One open file."""
-        head = file.read(HEAD_BYTES)
+    def _read_to_limit(self, given: Given, head: bytes, file: BinaryIO) -> None:
+        """The open file; where the time limit ends it, its row states this, and its last line is no end of a log."""
+        self._read_stream(given, head, file)
+        if self._is_cut:
+            self.evidence.limit_seconds = self._limit.seconds
+            row = self.evidence.files[-1]
+            part = f"only the first {row.lines} lines were read" if row.read_as and row.lines else "not read"
+            self.evidence.files[-1] = msgspec.structs.replace(row, reason=f"{part}: {self._limit.describe()}")
+            if self.evidence.names[-1:] == [given.name]:
+                self.evidence.tails.pop(len(self.evidence.names) - 1, None)
+
+    def _read_stream(self, given: Given, head: bytes, file: BinaryIO) -> None:
+        """One open file, of which the head is read."""
         self._progress(len(head))
         if not head:
-            self._add(JobFile(name=given.name, reason="empty"))
+            self._add(JobFile(name=given.name, reason="it is empty"))
             return
         if head[:2] == b"\x1f\x8b":
-            chunks = inflate(chain((head,), self._chunks(file)))
+            chunks = self._until_limit(inflate(chain((head,), self._chunks(file))))
             head = next(chunks, b"")
             if not head:
-                self._add(JobFile(name=given.name, reason="damaged gzip"))
+                self._add(JobFile(name=given.name, reason="it is damaged gzip"))
                 return
             self._read_kind(given, head, chunks)
             return
-        self._read_kind(given, head, self._chunks(file))
+        self._read_kind(given, head, self._until_limit(self._chunks(file)))
 
     def _read_kind(self, given: Given, head: bytes, rest: Iterator[bytes]) -> None:
         start = head.lstrip()[:4096]
@@ -155,7 +202,7 @@ class FileReader:
             read_as = "Inspector metrics" if damaged < lines else None
             self._add(JobFile(name=given.name, read_as=read_as, lines=lines, reason=reason))
         elif b"\0" in head[:4096]:
-            self._add(JobFile(name=given.name, reason="binary"))
+            self._add(JobFile(name=given.name, reason="it is not a text file"))
         elif len(head) < HEAD_BYTES and self.evidence.ranks.read_hosts(head.decode("utf-8", "replace").splitlines()):
             self._add(JobFile(name=given.name, read_as="list of hosts", lines=head.count(b"\n")))
         else:
@@ -223,11 +270,27 @@ class FileReader:
     def _add(self, file: JobFile) -> None:
         self.evidence.files.append(file)
 
-    def _chunks(self, file: BinaryIO) -> Iterator[bytes]:
-        size = 0
-        while chunk := file.read(1 << 20):
-            size += len(chunk)
-            self._progress(len(chunk))
-            if size > LARGEST:
+    def _until_limit(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        """These, until the time is up; what one of them costs is bounded by its size."""
+        for chunk in chunks:
+            if time.monotonic() > self._limit.until:
+                self._is_cut = True
                 return
             yield chunk
+
+    def _chunks(self, file: BinaryIO) -> Iterator[bytes]:
+        size = 0
+        try:
+            while chunk := self._read_chunk(file):
+                size += len(chunk)
+                self._progress(len(chunk))
+                if size > LARGEST:
+                    return
+                yield chunk
+        except TimeIsUp:
+            self._is_cut = True
+
+    def _read_chunk(self, file: BinaryIO) -> bytes:
+        """What is there next; raises TimeIsUp."""
+        with TimeLimit(self._limit.until):
+            return file.read1(1 << 20) if isinstance(file, io.BufferedReader) else file.read(1 << 20)

@@ -1,6 +1,6 @@
 """Reads the logs of a job, line by line, each kind of line once.
 
-Most lines of a long log say nothing new: a line without its digits is looked up in a table of lines that were seen,
+Most lines of a long log show nothing new: a line without its digits is looked up in a table of lines that were seen,
 and only what may mean something is taken apart.
 """
 
@@ -271,7 +271,7 @@ _UNEXPLAINED = FailureRow(
 
 
 def _number(*texts: str | None) -> int | None:
-    return next((int(text) for text in texts if text is not None and text.isdigit()), None)
+    return next((int(text) for text in texts if text is not None and text.isdecimal()), None)
 
 
 def _name_kind(found: set[str]) -> str | None:

@@ -40,7 +40,7 @@ def _read_collectives(lines: Iterable[str]) -> Iterator[Measurement]:
         if "algbw" in words and "busbw" in words and "time" in words:
             right = words[words.index("time") :]
             continue
-        if len(words) < 6 or not words[0].isdigit() or not words[1].isdigit() or not _is_type(words[2]):
+        if len(words) < 6 or not words[0].isdecimal() or not words[1].isdecimal() or not _is_type(words[2]):
             continue
         pairs, wrong = _read_halves(words, right)
         known = [(bus, algorithm) for algorithm, bus in pairs if algorithm is not None and bus is not None]
@@ -69,7 +69,7 @@ def _read_halves(words: list[str], right: list[str]) -> tuple[list[_Pair], int |
         row = words[-len(right) :]
         columns = [number for number, name in enumerate(right) if name == "algbw"]
         pairs = [(_number(row[number]), _number(row[number + 1])) for number in columns[:2] if number + 1 < len(row)]
-        counts = [int(row[number]) for number, name in enumerate(right) if name == "#wrong" and row[number].isdigit()]
+        counts = [int(row[number]) for number, name in enumerate(right) if name == "#wrong" and row[number].isdecimal()]
         return pairs, sum(counts) if counts else None
     numbers = [_number(word) for word in words[3:]]
     figures = numbers[1:] if numbers[0] is None else numbers
@@ -90,9 +90,9 @@ def _read_nvbandwidth(lines: Iterable[str]) -> Iterator[Measurement]:
         words = line.split()
         if len(words) == 2 and words[0] == "Running" and words[1].endswith("."):
             test, columns = words[1][:80].rstrip("."), 0
-        elif test and words and all(word.isdigit() for word in words) and len(words) <= 256:
+        elif test and words and all(word.isdecimal() for word in words) and len(words) <= 256:
             columns = len(words)
-        elif test and columns and len(words) == columns + 1 and words[0].isdigit():
+        elif test and columns and len(words) == columns + 1 and words[0].isdecimal():
             for column, word in enumerate(words[1:]):
                 value = _number(word)
                 if value:
@@ -113,7 +113,7 @@ def _read_perftest(lines: Iterable[str]) -> Iterator[Measurement]:
             scale = 0.125 if unit.startswith("Gb") else 1e-3 if unit.startswith("MB") else 1.048576e-3
             continue
         words = line.split()
-        if scale is None or len(words) < 4 or not words[0].isdigit() or not words[1].isdigit():
+        if scale is None or len(words) < 4 or not words[0].isdecimal() or not words[1].isdecimal():
             continue
         average = _number(words[3])
         if average is not None:

@@ -158,7 +158,7 @@ def _read_channel(reader: NcclFacts, text: str) -> bool:
     _, separator, way = text[match.end() :].partition("via ")
     if separator:
         parts = way.split()[0].split("/") if way.split() else []
-        numbers = [part for part in parts if not part.partition("(")[0].isdigit()]  # without the NIC's number
+        numbers = [part for part in parts if not part.partition("(")[0].isdecimal()]  # without the NIC's number
         reader.transports["/".join(numbers)[:60]] += 1
     return True
 

@@ -273,7 +273,7 @@ class RankMap:
         if name in self.addresses:
             return self.addresses[name] if len(self.interfaces.get(name, ())) < 2 else None
         short = name.partition(".")[0]
-        return short if short and not short.isdigit() and short in self.hosts() else None
+        return short if short and not short.isdecimal() and short in self.hosts() else None
 
     def hosts(self) -> dict[str, None]:
         """All hosts of the job, in the order of ranks."""

@@ -235,10 +235,10 @@ def judge_value(name: str, value: str, version: Version | None) -> tuple[str, st
     for one_of in _values().words if name.startswith("NCCL_") else ():
         if one_of.name == short:
             words = [word for word in re.split(r"[,:;\s^]+", value.upper()) if word]
-            foreign = [word for word in words if word not in one_of.values and not word.isdigit()]
+            foreign = [word for word in words if word not in one_of.values and not word.isdecimal()]
             if short == "ALGO" and re.search(r"[:;]", value):
                 foreign = []  # by function, since 2.24
-            if foreign or (short == "DEBUG" and value.strip().isdigit()):
+            if foreign or (short == "DEBUG" and value.strip().isdecimal()):
                 return "out_of_range", f"one of {', '.join(one_of.values)}"
     if name == "NCCL_IB_HCA" and " " in value.strip():
         return "out_of_range", "names are separated by commas without blanks"

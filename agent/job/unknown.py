@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agent.job.candidate import name_numbers
 from agent.job.conclusion import Conclusion
+from agent.job.evidence import Evidence
 from agent.model.job_answer import (
     CannotTell,
 )
@@ -12,13 +13,22 @@ from agent.recommend.constants import parse_version
 _INFO_NEXT = "NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,ENV,NET,GRAPH for one run"
 
 
+def _describe_limit(evidence: Evidence) -> str:
+    """Which files the time limit left out; the rows of the files have the reasons."""
+    unread = sum(not file.read_as for file in evidence.files)
+    left = f", {unread} of {len(evidence.files)} not at all" if unread else ""
+    return f"files were not read whole{left} (time limit {evidence.limit_seconds:.3g} s; --timeout sets another)"
+
+
 def list_unknown(conclusion: Conclusion) -> list[CannotTell]:
     """What these files do not show, and what to save next time."""
     evidence = conclusion.evidence
     rows: list[CannotTell] = []
     has_nccl = evidence.nccl.lines > 0
     decided = conclusion.ended in ("failed", "hung", "killed", "well")
-    if not decided:
+    if evidence.limit_seconds is not None:
+        rows.append(CannotTell(what=_describe_limit(evidence)))
+    elif not decided:
         if conclusion.ended == "cut":
             rows.append(CannotTell(what="a log ends in the middle of a line", save="the whole log of each rank"))
         elif not (

@@ -1,6 +1,6 @@
 """Which counters of a report are compared between two samples, and what each is called there.
 
-A window knows a counter by subject and name. Rules ask by the same functions: `case.moved(f"pci:{f.id}",
+A window identifies a counter by subject and name. Rules ask by the same functions: `case.moved(f"pci:{f.id}",
 "correctable.RxErr", aer_counters(f))`.
 """
 

@@ -1,4 +1,4 @@
-"""What rules say: checks (every rule, every run) and findings (what is wrong)."""
+"""What rules state: checks (every rule, every run) and findings (what is wrong)."""
 
 from __future__ import annotations
 
@@ -133,6 +133,8 @@ def list_devices(subject: str) -> list[str]:
     ids = subject.partition(":")[2]
     return [part.partition("/")[0] for part in ids.split("+")] if ids else []
 
+
+HISTORY_SOURCE = "reports in the fleet's dataset"  # of the evidence "window", where a fleet compared two reports
 
 _MOST_GRAVE = {"high": "critical", "medium": "error", "low": "warning"}  # by confidence
 

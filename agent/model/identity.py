@@ -1,6 +1,6 @@
 """What stays the same of a subject when it is moved or renamed: UUID, GUID, serial number, MAC.
 
-An identity begins with its kind ("guid b83f:d203:.."): two of different kinds say nothing of each other.
+An identity begins with its kind ("guid b83f:d203:.."): two of different kinds cannot be compared.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ class JobTable(msgspec.Struct, frozen=True, kw_only=True):
     tool: str
     rows: int
     largest_gbyte_s: float
-    shapes: list[str] = []  # what its shape shows, the most telling first
+    shapes: list[str] = []  # what its shape shows, the most specific first
     judged: list[JudgedMeasurement] = []  # with a machine
 
 

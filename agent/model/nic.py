@@ -19,7 +19,7 @@ class Gid(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FabricNeighbor(msgspec.Struct, frozen=True, kw_only=True):
-    """The port at the far end of an InfiniBand cable, as saved outputs of a fabric tell (ibnetdiscover, iblinkinfo)."""
+    """The port at the far end of an InfiniBand cable, as saved outputs of a fabric show (ibnetdiscover, iblinkinfo)."""
 
     node_guid: Annotated[str | None, free("identity")] = None
     name: Annotated[str | None, free("name")] = None  # the node's description: "MF0;leaf-1:MQM9700/U1"
@@ -28,11 +28,11 @@ class FabricNeighbor(msgspec.Struct, frozen=True, kw_only=True):
     width: Annotated[str | None, free("derived")] = None  # "4X": what ran on the link when the output was made
     speed: Annotated[str | None, free("derived")] = None  # "NDR"
     rate_gbit_s: Annotated[float | None, free("derived")] = None
-    # what both ends support, where the tool says that it is more
+    # what both ends support, where the tool states that it is more
     could_width: Annotated[str | None, free("derived")] = None
     could_speed: Annotated[str | None, free("derived")] = None
     could_rate_gbit_s: Annotated[float | None, free("derived")] = None
-    source: Annotated[str, free("evidence")]  # the commands that tell
+    source: Annotated[str, free("evidence")]  # the commands that show it
 
 
 class Port(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +49,9 @@ class Port(msgspec.Struct, frozen=True, kw_only=True):
     sm_lid: Annotated[int | None, usual("LID of the subnet manager")] = None
     port_guid: Annotated[str | None, unique("port GUID")] = None
     netdevs: Annotated[list[str], free("name")] = []
-    protocol: Annotated[str | None, equal("RDMA protocol")] = None  # roce | ib | iw | opa | usnic, as RDMA netlink says
+    protocol: Annotated[str | None, equal("RDMA protocol")] = (
+        None  # roce | ib | iw | opa | usnic, as RDMA netlink states
+    )
     # a vendor's forced traffic class (ToS byte) for every QP; null: none, or not read
     traffic_class: Annotated[int | None, setting("forced traffic class")] = None
     # of rdma-cm, where configfs already shows it: "RoCE v2"
@@ -92,7 +94,7 @@ class Nic(msgspec.Struct, frozen=True, kw_only=True):
     system_image_guid: Annotated[str | None, free("identity")] = None
     model: Annotated[str | None, free("identity")] = None
     bond: Annotated[str | None, free("place")] = None
-    virtual_functions: Annotated[int | None, usual("number of virtual functions")] = None
+    virtual_functions: Annotated[int | None, free("derived")] = None
     virtual_function: Annotated[bool, free("use")] = False
     software: Annotated[bool, free("identity")] = False  # rxe, siw: never carries GPU traffic
     limited: Annotated[str | None, free("use")] = None  # owned by a fabric manager: not a NIC for jobs
@@ -131,15 +133,14 @@ class Qos(msgspec.Struct, frozen=True, kw_only=True):
     cable_metres: Annotated[int | None, equal("cable length for headroom", "m")] = None
     dcbx: Annotated[str | None, setting("DCBX owner")] = None  # host | firmware
     dcbx_modes: Annotated[list[str], setting("DCBX modes")] = []  # host lld_managed cee ieee static
-    # what the neighbour told the driver by DCBX
+    # what the neighbour reported to the driver by DCBX
     peer_pfc: Annotated[list[bool], setting("PFC of the switch port")] = []
     pfc_frames_sent: Annotated[list[int], free("traffic")] = []  # by priority, cumulative
     pfc_frames_received: Annotated[list[int], free("traffic")] = []
     # "np" (notification point), "rp" (reaction point): by priority
     ecn: Annotated[dict[str, list[bool]], setting("ECN")] = {}
-    # as roce-cnp-class: a note
-    cnp_dscp: Annotated[int | None, usual("DSCP of CNPs", mixed_boards=True)] = None
-    cnp_priority: Annotated[int | None, usual("priority of CNPs", mixed_boards=True)] = None
+    cnp_dscp: Annotated[int | None, setting("DSCP of CNPs")] = None
+    cnp_priority: Annotated[int | None, setting("priority of CNPs")] = None
 
 
 class Fec(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,8 +191,8 @@ class Neighbor(msgspec.Struct, frozen=True, kw_only=True):
     port: Annotated[str | None, free("place")] = None
     port_description: Annotated[str | None, free("place")] = None
     max_frame_bytes: Annotated[int | None, setting("longest frame of the switch port", "bytes")] = None
-    vlan: Annotated[int | None, usual("untagged VLAN of the switch port")] = None
-    pfc: Annotated[list[bool], setting("PFC of the switch port, by LLDP")] = []  # by priority; empty: not told
+    vlan: Annotated[int | None, setting("untagged VLAN of the switch port")] = None
+    pfc: Annotated[list[bool], setting("PFC of the switch port, by LLDP")] = []  # by priority; empty: not reported
     # "udp:4791" -> priority, "dscp:26" -> priority
     applications: Annotated[dict[str, int], setting("application priority of the switch port")] = {}
     tc_bandwidth: Annotated[list[int], setting("ETS share of the switch port", "%")] = []

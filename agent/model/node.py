@@ -9,16 +9,22 @@ import msgspec
 
 from agent.model.peers import free, usual
 
+SWITCH_PREFIX = "switch:"  # before the name of a switch where a node's name stands
+
 
 def choose_node_name(names: Iterable[str | None]) -> str:
     """The first name that is not blank, as it is bound to a client, counted, filed and shown; "" where none is.
 
-    A slash ends the name of a cluster: no node has one in its own.
+    A slash ends the name of a cluster, and SWITCH_PREFIX begins a switch's: no node has either in its own.
 
     >>> choose_node_name([None, " gpu001 "]), choose_node_name(["a\\x1bb"]), choose_node_name(["a/gpu1"])
     ('gpu001', 'a?b', 'a?gpu1')
+    >>> choose_node_name(["switch:leaf1"])
+    'switch?leaf1'
     """
     name = next((text for name in names if name and (text := name.strip())), "").replace("/", "?")
+    if name.startswith(SWITCH_PREFIX):
+        name = name.replace(":", "?", 1)
     return name if name.isprintable() else "".join(c if c.isprintable() else "?" for c in name)
 
 
@@ -38,12 +44,12 @@ class NumaNode(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Annotated[int, free("identity")]
     cpus: Annotated[str | None, free("place")] = None
-    memory_mib: Annotated[int | None, usual("memory", "MiB", tolerance=0.1)] = None
+    memory_mib: Annotated[int | None, usual("memory", "MiB", tolerance=0.05)] = None
     distances: Annotated[list[int], free("place")] = []
 
 
 class Chassis(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the node sits (rack products say slot and tray)."""
+    """Where the node sits (rack products state slot and tray)."""
 
     serial: Annotated[str | None, free("host")] = None
     slot: Annotated[str | None, free("host")] = None
@@ -59,7 +65,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     kernel: Annotated[str | None, free("host")] = None
     os: Annotated[str | None, free("host")] = None
     arch: Annotated[str | None, free("host")] = None
-    # null: bare metal, or not known (virtualization_known tells)
+    # null: bare metal, or not known (virtualization_known shows)
     virtualization: Annotated[str | None, free("host")] = None
     virtualization_known: Annotated[bool, free("host")] = False
     container: Annotated[str | None, free("host")] = None
@@ -142,11 +148,11 @@ class NcclLibrary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Nccl(msgspec.Struct, frozen=True, kw_only=True):
-    """NCCL on this node. What was looked at, so that a missing setting can be told from an unread one."""
+    """NCCL on this node. What was looked at, so that a missing setting can be distinguished from an unread one."""
 
     libraries: list[NcclLibrary] = []
     plugins: list[NcclLibrary] = []
-    helpers: list[NcclLibrary] = []  # libraries that say what jobs use besides: gdrapi, cufile, NVSHMEM, libfabric
+    helpers: list[NcclLibrary] = []  # libraries that state what jobs use besides: gdrapi, cufile, NVSHMEM, libfabric
     settings: list[NcclSetting] = []
     not_settings: list[NcclSetting] = []  # lines of its files that set nothing: key is "", line the text
     searched: list[str] = []  # files and environments that were read, or are not there
@@ -193,6 +199,6 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     count: int = 1
     first_at: str | None = None
     boot: str | None = None  # null: this boot; "-1": the one before, "earlier": one of those before
-    logged: str | None = None  # what the log says of the last one's time, where that gives no moment
-    detail: dict[str, str] = {}  # what else the line says: link, severity, "fatal"
+    logged: str | None = None  # what the log states of the last one's time, where that gives no moment
+    detail: dict[str, str] = {}  # what else the line states: link, severity, "fatal"
     times: list[str] = []  # of links that went down or came up: the last 32, as `at` or `logged`

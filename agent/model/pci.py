@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from agent.model.peers import equal, free, usual
+from agent.model.peers import STORED, equal, free, stored, usual
 
 _GBYTE_S_PER_LANE = {
     2.5: 0.25,
@@ -35,6 +35,15 @@ def generation(speed_gt_s: float | None) -> int | None:
     return _GENERATION.get(speed_gt_s) if speed_gt_s is not None else None
 
 
+def speed_of_generation(number: int | None) -> float | None:
+    """The lane speed of a PCIe generation, GT/s; None for one that does not exist.
+
+    >>> speed_of_generation(5), speed_of_generation(0), speed_of_generation(None)
+    (32.0, None, None)
+    """
+    return next((speed for speed, generation in _GENERATION.items() if generation == number), None)
+
+
 class Acs(msgspec.Struct, frozen=True, kw_only=True):
     """ACS: what the function can do and what is switched on, as SV TB RR CR UF EC DT. Both empty: it has no ACS."""
 
@@ -43,7 +52,7 @@ class Acs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LinkQuality(msgspec.Struct, frozen=True, kw_only=True):
-    """How far the link's numbers may be believed."""
+    """How far the link's numbers may be trusted."""
 
     state: Annotated[str, free("evidence")]  # conclusive | idle | untrusted | asleep | unreadable
     reason: Annotated[str | None, free("evidence")] = None
@@ -64,40 +73,40 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
-    """One PCI function. Null: could not be read, or the source does not say."""
+    """One PCI function. Null: could not be read, or the source does not show it."""
 
-    id: Annotated[str, free("identity")]
-    parent: Annotated[str | None, free("place")] = None
-    # "0000:15": the root bus (host bridge) it hangs from; "": the source does not say which; null: hierarchy not known
+    id: Annotated[str, free("identity"), STORED]
+    parent: Annotated[str | None, free("place"), STORED] = None
+    # "0000:15": the root bus (host bridge) it hangs from; "": the source does not show which; null: hierarchy not known
     root_bus: Annotated[str | None, free("place")] = None
-    class_code: Annotated[str | None, free("identity")] = msgspec.field(name="class", default=None)
-    vendor: Annotated[str | None, free("identity")] = None
-    device: Annotated[str | None, free("identity")] = None
-    subsystem_vendor: Annotated[str | None, usual("subsystem vendor")] = None
-    subsystem_device: Annotated[str | None, usual("subsystem")] = None
-    revision: Annotated[str | None, usual("revision")] = None
-    name: Annotated[str | None, free("identity")] = None
-    driver: Annotated[str | None, equal("driver")] = None  # "": known to have none
-    numa_node: Annotated[int | None, free("place")] = None
-    # false: the kernel says -1, the firmware gave none; null: not read
+    class_code: Annotated[str | None, free("identity"), STORED] = msgspec.field(name="class", default=None)
+    vendor: Annotated[str | None, free("identity"), STORED] = None
+    device: Annotated[str | None, free("identity"), STORED] = None
+    subsystem_vendor: Annotated[str | None, usual("subsystem vendor"), STORED] = None
+    subsystem_device: Annotated[str | None, usual("subsystem"), STORED] = None
+    revision: Annotated[str | None, usual("revision"), STORED] = None
+    name: Annotated[str | None, free("identity"), STORED] = None
+    driver: Annotated[str | None, equal("driver"), STORED] = None  # "": known to have none
+    numa_node: Annotated[int | None, free("place"), STORED] = None
+    # false: the kernel states -1, the firmware gave none; null: not read
     numa_declared: Annotated[bool | None, free("place")] = None
-    slot: Annotated[str | None, free("place")] = None
-    port_type: Annotated[str | None, free("place")] = None
-    iommu_group: Annotated[int | None, free("name")] = None
-    iommu_type: Annotated[str | None, equal("IOMMU mode")] = None
-    physical_function: Annotated[str | None, free("identity")] = None
+    slot: Annotated[str | None, free("place"), STORED] = None
+    port_type: Annotated[str | None, free("place"), STORED] = None
+    iommu_group: Annotated[int | None, free("name"), STORED] = None
+    iommu_type: Annotated[str | None, equal("IOMMU mode"), STORED] = None
+    physical_function: Annotated[str | None, free("identity"), STORED] = None
     virtual_functions: Annotated[int | None, usual("number of virtual functions")] = None
     # D0 .. D3cold, or the runtime status where that is all there is
-    power_state: Annotated[str | None, free("power")] = None
-    serial: Annotated[str | None, free("identity")] = None
-    acs: Acs | None = None
-    ats: Annotated[bool | None, equal("ATS")] = None
+    power_state: Annotated[str | None, free("power"), stored(volatile=True)] = None
+    serial: Annotated[str | None, free("identity"), STORED] = None
+    acs: Annotated[Acs | None, stored("control bits that are set, blank between; null: unknown or no ACS")] = None
+    ats: Annotated[bool | None, equal("ATS"), STORED] = None
     aer: Annotated[dict[str, dict[str, int]] | None, free("counter")] = None
-    max_payload_bytes: Annotated[int | None, equal("maximum payload", "bytes")] = None
+    max_payload_bytes: Annotated[int | None, equal("maximum payload", "bytes"), STORED] = None
     max_payload_supported_bytes: Annotated[int | None, usual("supported maximum payload", "bytes")] = None
     # these two as gdr-mrrs-small and gdr-relaxed-ordering-off: notes, unless something shows that they cost
-    max_read_request_bytes: Annotated[int | None, usual("maximum read request", "bytes")] = None
-    relaxed_ordering: Annotated[bool | None, usual("relaxed ordering")] = None
+    max_read_request_bytes: Annotated[int | None, usual("maximum read request", "bytes"), STORED] = None
+    relaxed_ordering: Annotated[bool | None, usual("relaxed ordering"), STORED] = None
     extended_tags: Annotated[bool | None, equal("extended tags")] = None
     extended_tags_supported: Annotated[bool | None, usual("support of extended tags")] = None
     ten_bit_tags: Annotated[bool | None, equal("10-bit tags")] = None  # requester enabled
@@ -113,7 +122,8 @@ class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
     aspm: Annotated[str | None, equal("ASPM")] = None
     bars_bytes: Annotated[dict[str, int] | None, equal("BAR", "bytes")] = None
     config_bytes: Annotated[int | None, free("evidence")] = None
-    state: Annotated[str, free("state")] = "present"  # present | asleep | gone | changed_during_scan
+    # present | asleep | gone | changed_during_scan
+    state: Annotated[str, free("state"), stored("present, asleep, gone")] = "present"
     link: Link | None = None
 
 

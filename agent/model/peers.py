@@ -1,17 +1,20 @@
-"""What equal parts of a machine have alike: each field of the model says it in its own declaration.
+"""What equal parts of a machine have alike: each field of the model states it in its own declaration.
 
     vbios: Annotated[str | None, usual("VBIOS version")] = None
 
 `equal`: a job can feel a difference. `usual`: a difference is worth a note. `unique`: no two parts have the same value.
 `free`: parts may differ, and why. A field whose type is a struct of the model has no word: each of its fields has one.
+
+A field of a part that the fleet stores as it is has its column there, too: `STORED`, or `stored("null: not known")`.
 """
 
 from __future__ import annotations
 
-import typing
+import sys
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -45,7 +48,7 @@ class PeerWord(msgspec.Struct, frozen=True):
     mixed_boards: bool = False  # parts of different boards have it alike, too
     shared: bool = False  # unique among boards: all parts of a board have the same
     tolerance: float = 0.0  # share of the usual value by which a number may differ
-    enough: int = 0  # numbers from this one on are alike
+    enough: int = 0  # whether numbers from this one on differ is only a note
     without: tuple[str, ...] = ()  # keys of a table that are not compared
     reason: str = ""  # of `free`
     prefix: str = ""  # title of the prefix lengths of addresses, which are equal
@@ -57,13 +60,13 @@ def equal(title: str, unit: str = "", *, without: tuple[str, ...] = ()) -> PeerW
 
 
 def setting(title: str, unit: str = "", *, enough: int = 0) -> PeerWord:
-    """Equal, and alike on parts of different boards: an operator sets it. `enough`: numbers from it on are alike."""
+    """Equal, and alike on parts of different boards: an operator sets it. `enough`: numbers from it on do the same."""
     return PeerWord("equal", title, unit, mixed_boards=True, enough=enough)
 
 
-def usual(title: str, unit: str = "", *, tolerance: float = 0.0, mixed_boards: bool = False) -> PeerWord:
-    """Of parts of one product: a minority with another value is a note. `mixed_boards`: of different boards, too."""
-    return PeerWord("usual", title, unit, mixed_boards=mixed_boards, tolerance=tolerance)
+def usual(title: str, unit: str = "", *, tolerance: float = 0.0) -> PeerWord:
+    """Of parts of one product: a minority with another value is a note."""
+    return PeerWord("usual", title, unit, tolerance=tolerance)
 
 
 def unique(title: str, *, shared: bool = False, prefix: str = "") -> PeerWord:
@@ -79,14 +82,50 @@ def free(reason: str) -> PeerWord:
     return PeerWord("free", reason=reason)
 
 
+class StoredColumn(NamedTuple):
+    """The column of a field in the fleet's table of its part: its meaning, where the name does not give it."""
+
+    about: str = ""
+    volatile: bool = False  # changes by itself
+
+
+STORED = StoredColumn()
+
+
+def stored(about: str = "", *, volatile: bool = False) -> StoredColumn:
+    """The fleet stores the field. `volatile`: it changes by itself, so a change of it is no change of the node."""
+    return StoredColumn(about, volatile)
+
+
+@cache
+def read_types(struct: type) -> dict[str, Any]:
+    """The type of each field as it is declared, with its word.
+
+    All of a struct in one expression: `typing.get_type_hints` compiles each alone, and takes three times as long.
+    """
+    declared = struct.__annotations__
+    types = eval(f"({','.join(declared.values())},)", vars(sys.modules[struct.__module__]))  # noqa: S307 - our own text
+    return dict(zip(declared, types, strict=True))
+
+
 @cache
 def list_words(struct: type) -> dict[str, PeerWord]:
     """The word of each field of a struct that has one."""
-    hints = typing.get_type_hints(struct, include_extras=True)
-    words = {name: find_word(hints[name]) for name in struct.__struct_fields__}  # type: ignore[attr-defined]
+    words = {name: find_word(declared) for name, declared in read_types(struct).items()}
     return {name: word for name, word in words.items() if word is not None}
 
 
 def find_word(hint: object) -> PeerWord | None:
     """The word in an annotation."""
     return next((extra for extra in getattr(hint, "__metadata__", ()) if isinstance(extra, PeerWord)), None)
+
+
+def list_columns(struct: Any) -> dict[str, tuple[Any, StoredColumn]]:
+    """The type and column of each field that the fleet stores, by its name in JSON, in the order of the struct."""
+    names = dict(zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True))
+    return {
+        names[name]: (declared.__origin__, extra)
+        for name, declared in read_types(struct).items()
+        for extra in getattr(declared, "__metadata__", ())
+        if isinstance(extra, StoredColumn)
+    }

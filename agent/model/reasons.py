@@ -22,7 +22,7 @@ UnknownCode = Literal[
     "evidence-skipped",
     "evidence-not-run",
     "evidence-partial",
-    "list-incomplete",  # a list of devices that lacks some
+    "list-incomplete",  # a list of devices that does not have some
     "sources-disagree",  # two sources describe two hosts or times
     "not-read",
     "needs-root",
@@ -42,7 +42,7 @@ UnknownCode = Literal[
     "role-not-known",
     "rails-not-known",
     "link-layer-not-known",
-    "link-inconclusive",  # an idle or sleeping link proves nothing
+    "link-inconclusive",  # an idle or sleeping link is no evidence
     "still-settling",  # soon after boot
     "no-peers",
     "undecided",  # all of it was read, and it allows more than one answer

@@ -74,7 +74,7 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MeasuredTable(msgspec.Struct, frozen=True, kw_only=True):
-    """All figures of a file, and what it says of the run."""
+    """All figures of a file, and what it states of the run."""
 
     rows: list[Measurement] = []
     ranks: int | None = None
@@ -99,7 +99,7 @@ class MeasuredAnswer(msgspec.Struct, frozen=True, kw_only=True):
     machine: str
     verdict: str  # the worst of its rows
     rows: list[JudgedMeasurement] = []
-    shapes: list[str] = []  # what the shape of the table shows, the most telling first
+    shapes: list[str] = []  # what the shape of the table shows, the most specific first
 
 
 SCHEMA_EXPLAIN_LOG = "fabricscope.explain-log/1"
@@ -137,7 +137,7 @@ class NcclLog(msgspec.Struct, frozen=True, kw_only=True):
     no_rdma_device: bool = False
     gpudirect_off: list[str] = []  # "HCA 0 'mlx5_0'": as the log words it
     too_far: list[str] = []  # pairs that NCCL takes no GPUDirect for: "GPU 19000 / HCA 3 (distance 7 > 4)"
-    dmabuf: bool = False  # the log says that it is available
+    dmabuf: bool = False  # the log states that it is available
     transports: dict[str, int] = {}  # channels by transport: "P2P/CUMEM", "NET/IB", "NET/IB/GDRDMA"
     nvls: bool | None = None  # multicast is available
     collective_channels: int | None = None

@@ -69,7 +69,7 @@ class ProbeRun(msgspec.Struct, frozen=True, kw_only=True):
     sources: list[str] = []
     duration_seconds: float = 0.0
     hung: bool = False  # its process could not be killed and was left behind, now or by an earlier run
-    observed_at: str | None = None  # RFC 3339: read then by `watch` and kept since; null: read when the report says
+    observed_at: str | None = None  # RFC 3339: read then by `watch` and kept since; null: read when the report states
 
 
 class CountersWindow(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,7 +146,12 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 def schema_text() -> str:
     """JSON Schema, draft 2020-12, indented, a newline at the end."""
+    import inspect
+
     (whole,), parts = msgspec.json.schema_components([Report], ref_template="#/$defs/{name}")
+    for part in parts.values():  # msgspec dedents it from some versions on
+        if "description" in part:
+            part["description"] = inspect.cleandoc(part["description"])
     document = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:{SCHEMA.replace('/', ':')}.{SCHEMA_MINOR}",

@@ -12,7 +12,7 @@ from agent.model.pci import Cxl, PciFunction
 
 
 class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
-    """What another source says of the same pair."""
+    """What another source states of the same pair."""
 
     source: str  # nvml | nvidia-smi | nccl-topo | hwloc-xml
     kind: str

@@ -41,7 +41,7 @@ def resolve_access(
 def _check_url(text: str) -> str:
     """The address without what pynetbox adds. It is repeated in messages, so it may hold no secret."""
     if not text:
-        raise NetBoxError(f"--url (or {URL}) has the address of NetBox: https://HOST")
+        raise NetBoxError(f"--url (or {URL}) is missing: the address of NetBox, https://HOST")
     if re.search(r"[\x00-\x20\x7f]", text) or not re.match(r"https?://[^/?#]", text):
         raise NetBoxError("--url: the address is https://HOST, with a path where NetBox has one")
     try:
@@ -108,7 +108,7 @@ VALUES_PER_REQUEST = 40  # values of one filter: an address of some 2,000 charac
 
 
 class Client(Protocol):
-    """What the rest of this package knows of NetBox."""
+    """What the rest of this package uses of NetBox."""
 
     def read(self, kind: str, **filters: Any) -> list[Row]:
         """All rows of a kind that the filters let through. Raises BadAccess."""
@@ -124,7 +124,7 @@ class Client(Protocol):
 
 
 class NetBoxError(Exception):
-    """NetBox cannot be asked: a wrong address or token, nobody there, no right to read, no NetBox at all."""
+    """NetBox cannot be asked: a wrong address or token, no server there, no right to read, no NetBox at all."""
 
 
 class RequestRejected(Exception):

@@ -32,7 +32,7 @@ STAGES = (
 
 
 class ObjectRef(NamedTuple):
-    """An object by what tells it from others: the device it is of (or ""), and its name there."""
+    """An object by what distinguishes it from others: the device it is of (or ""), and its name there."""
 
     kind: str
     device_key: str
@@ -61,7 +61,7 @@ class NetBoxChange(msgspec.Struct, frozen=True):
 
 
 class PlanNote(NamedTuple):
-    """What is told and not done. `conflict`: NetBox and the node disagree, and a person has to say who is right."""
+    """What is reported and not done. `conflict`: NetBox and the node disagree, and a person has to decide."""
 
     device_key: str
     text: str
@@ -125,7 +125,7 @@ def order_moves(places: Mapping[int, str], targets: Mapping[int, str], aside: st
 
 
 def _find_ring_member(waiting: Mapping[int, str], place_of: Mapping[str, int]) -> int:
-    """One that holds what another of its ring waits for: everybody's place is held by somebody who waits."""
+    """One that holds what another of its ring waits for: everybody's place is held by someone who waits."""
     who, seen = next(iter(waiting)), set()
     while who not in seen:
         seen.add(who)

@@ -1,4 +1,4 @@
-"""The thin client: lists, bulk requests, retries, and every failure as one of trouble.py's. All that knows pynetbox.
+"""The thin client: lists, bulk requests, and every failure as one of trouble.py's. The only user of pynetbox.
 
 NetBox's REST API: docs/integrations/rest-api.md of NetBox 4.6. Bulk requests are all or nothing there.
 """
@@ -7,24 +7,22 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pynetbox
 import requests
 import urllib3
-from requests.adapters import HTTPAdapter
 
 from agent.netbox.api import NetBoxAccess, NetBoxError, OutcomeUnknown, RequestForbidden, RequestRejected, Row
+from agent.netbox.session import NOT_DONE_STATUSES, make_session
 from agent.outputs.formatting import clean_line
 
-CONNECT_SECONDS = 10.0
-MOST_ROWS, MOST_BYTES = 1_000_000, 64 << 20  # of one kind; of one answer
+READ_SECONDS = 3600.0  # of all that is read: a million rows at four pages a second come in 20 minutes
+MOST_ROWS = 1_000_000  # of one kind
 PAGE_ROWS = 250  # rows of one answer; NetBox may give fewer (MAX_PAGE_SIZE)
 MINIMUM_VERSION = (4, 3)  # modules instead of inventory items; MAC addresses as objects
-_RETRY_STATUSES = (429, 502, 503, 504)
-_NOT_DONE_STATUSES = (429, 503)  # what a server says before it did anything
-_MOST_WAIT_SECONDS = 60
 _DEEPEST = 20  # of the errors in an answer
 _ENDPOINTS = {
     "device": "dcim.devices",
@@ -49,8 +47,9 @@ class NetBox:
 
     def __init__(self, access: NetBoxAccess, backoff_seconds: float = 0.5) -> None:
         self.url = access.url
+        self._read_until = time.monotonic() + READ_SECONDS
         self._api = pynetbox.api(access.url)  # without the token: the session's own header serves every version of it
-        self._api.http_session = _make_session(access, backoff_seconds)
+        self._api.http_session = make_session(access, backoff_seconds)
 
     def connect(self) -> str:
         """The version of its API. Raises BadAccess."""
@@ -74,6 +73,8 @@ class NetBox:
                 ids = [int(row["id"]) for row in (*rows[-1:], *new_rows)]
                 if ids != sorted(set(ids)) or len(rows) > MOST_ROWS:
                     raise ValueError(ids)  # the same page again and again has no end
+                if time.monotonic() > self._read_until:
+                    raise NetBoxError(f"{self.url}: too slow: not all was read in {READ_SECONDS:g} s")
                 rows += new_rows
                 if not new_rows or len(rows) >= (page.request.count or 0):
                     return rows
@@ -145,83 +146,10 @@ class NetBox:
         if reply.status_code in (401, 403):
             return RequestForbidden(text)
         if (reply.status_code >= 500 and not _rolled_back(reply)) or reply.status_code == 429:
-            if method == "POST" and reply.status_code not in _NOT_DONE_STATUSES:
+            if method == "POST" and reply.status_code not in NOT_DONE_STATUSES:
                 return OutcomeUnknown(f"{self.url}: {what}: {text}")
             return NetBoxError(f"{self.url}: {what}: {text}")
         return RequestRejected(text, _errors_by_object(reply, sent))
-
-
-class _RetryPolicy(urllib3.Retry):
-    """Again after 429 and 5xx, and after a connection that broke; a POST only where surely nothing was done.
-
-    500 is an exception in NetBox itself: worth another look when reading, and the same again when writing.
-    """
-
-    def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:
-        """Whether an answer is worth another try."""
-        again = {"GET": (*_RETRY_STATUSES, 500), "POST": _NOT_DONE_STATUSES}.get(method.upper(), _RETRY_STATUSES)
-        return bool(self.total) and status_code in again
-
-    def parse_retry_after(self, retry_after: str) -> float:
-        """Seconds to wait, as the server says, within bounds."""
-        try:
-            return min(super().parse_retry_after(retry_after), _MOST_WAIT_SECONDS)
-        except urllib3.exceptions.InvalidHeader:
-            return 1.0
-
-
-class _Adapter(HTTPAdapter):
-    """Every request with the time limit and the authorities of this run, whatever the environment says."""
-
-    def __init__(self, access: NetBoxAccess, retries: urllib3.Retry) -> None:
-        self._verify = access.ca or True
-        self._timeout = (min(access.timeout_seconds, CONNECT_SECONDS), access.timeout_seconds)
-        self._own_authorities = access.ca is not None
-        super().__init__(max_retries=retries)
-
-    def send(self, request: requests.PreparedRequest, *args: Any, **options: Any) -> requests.Response:
-        """One request."""
-        options["timeout"] = self._timeout
-        if self._own_authorities:
-            options["verify"] = self._verify  # REQUESTS_CA_BUNDLE would come first
-        reply = super().send(request, *args, **options)
-        body = bytearray()
-        for chunk in reply.iter_content(1 << 16):
-            body += chunk
-            if len(body) > MOST_BYTES:
-                reply.close()
-                raise requests.exceptions.ContentDecodingError(f"an answer of more than {MOST_BYTES >> 20} MiB")
-        reply._content = bytes(body)  # what `content` gives once it was read
-        return reply
-
-
-def _make_session(access: NetBoxAccess, backoff_seconds: float) -> requests.Session:
-    retries = _RetryPolicy(
-        total=5,
-        connect=2,
-        read=1,  # of a server that says nothing for a minute, the second minute tells enough
-        backoff_factor=backoff_seconds,
-        backoff_max=_MOST_WAIT_SECONDS,
-        allowed_methods=("GET", "PATCH", "DELETE"),  # of answers that never came; `is_retry` is about those that did
-        raise_on_status=False,
-    )
-    session = requests.Session()
-    session.auth = _make_auth(access.token)  # as `auth`: .netrc would take the place of a header
-    session.max_redirects = 0  # a redirected POST becomes a GET, and would seem to have been done
-    session.adapters.clear()
-    session.mount(access.url, _Adapter(access, retries))  # the token goes nowhere else, whatever an answer says
-    return session
-
-
-def _make_auth(token: str) -> Callable[[requests.PreparedRequest], requests.PreparedRequest]:
-    """Tokens since NetBox 4.5 ("nbt_<key>.<secret>") go by another word than those before."""
-    word = "Bearer" if token.startswith("nbt_") and "." in token else "Token"
-
-    def sign(request: requests.PreparedRequest) -> requests.PreparedRequest:
-        request.headers["Authorization"] = f"{word} {token}"
-        return request
-
-    return sign
 
 
 def _may_have_arrived(error: requests.RequestException) -> bool:

@@ -54,7 +54,7 @@ def _diff_serial(diff: DeviceDiff) -> DiffResult:
 
 
 def has_new_findings(diff: DeviceDiff) -> bool:
-    """Whether the journal has to be read: the device does not say that it has this set of findings."""
+    """Whether the journal has to be read: the device does not show that it has this set of findings."""
     device = diff.current.device
     return device is not None and device.custom_fields.get("fabricscope_findings") != summarize_findings(
         diff.node.findings
@@ -63,7 +63,7 @@ def has_new_findings(diff: DeviceDiff) -> bool:
 
 def _diff_findings(diff: DeviceDiff) -> DiffResult:
     """A journal entry where the set of findings is another, then the two fields. In this order: an interrupted run is
-    seen by the field, and the journal says how far it came."""
+    seen by the field, and the journal states how far it came."""
     changes = []
     device = diff.current.device
     if device is None or has_new_findings(diff):

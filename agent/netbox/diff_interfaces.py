@@ -15,7 +15,7 @@ _STACKED = ("virtual", "bridge", "lag")  # these borrow the address of a port
 
 
 class PortPair(NamedTuple):
-    """A port of the node and the interface that stands for it in NetBox; None: there is none yet."""
+    """A port of the node and the interface that represents it in NetBox; None: there is none yet."""
 
     wanted: objects.InventoryInterface
     interface: NetBoxInterface | None
@@ -208,7 +208,7 @@ def _rename_interfaces(
 
 
 def _find_missing(diff: DeviceDiff, modules: Sequence[ModulePair], ports: Sequence[PortPair]) -> DiffResult:
-    """Interfaces of ours that the node does not have: told, and taken away only where that was asked for."""
+    """Interfaces of ours that the node does not have: reported, and taken away only where that was asked for."""
     stays = {port.interface.id for port in ports if port.interface}
     blind = {pair.module.id for pair in modules if pair.module and not pair.wanted.ports_known}
     known = {pair.module.id for pair in modules if pair.module}
@@ -249,7 +249,7 @@ def diff_cables(diff: DeviceDiff, ports: Sequence[PortPair], shared: SharedState
         near = ours[cable.interface]
         if near is not None and near.cable is not None:
             if near.link_peers_type not in (None, "dcim.interface") or not near.link_peers:
-                continue  # into a patch panel: what is behind it, LLDP sees, and this cable does not tell
+                continue  # into a patch panel: what is behind it, LLDP sees, and this cable does not show
             if any(peer.id == far.id for peer in near.link_peers):
                 continue
             there = ", ".join(f"{peer.device.name if peer.device else '?'} {peer.name}" for peer in near.link_peers)

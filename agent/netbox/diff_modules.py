@@ -16,7 +16,7 @@ B = TypeVar("B")
 
 
 class ModulePair(NamedTuple):
-    """A device of the node and the module that stands for it in NetBox; None: there is none yet."""
+    """A device of the node and the module that represents it in NetBox; None: there is none yet."""
 
     wanted: objects.InventoryModule
     module: NetBoxModule | None
@@ -61,7 +61,7 @@ def pair_modules(diff: DeviceDiff) -> list[ModulePair]:
 def _match_unique(
     left: Sequence[A], a: Callable[[A], Hashable], right: Sequence[B], b: Callable[[B], Hashable]
 ) -> list[tuple[A, B]]:
-    """Those of both sides that say the same, where nobody else of their side does; boards may share a serial."""
+    """Those of both sides that state the same, where no one else of their side does; boards may share a serial."""
     ours, theirs = Counter(a(item) for item in left), Counter(b(item) for item in right)
     by_value = {b(item): item for item in right}
     keys = [(item, a(item)) for item in left]
@@ -195,7 +195,7 @@ def _move_modules(
 
 
 def _find_missing(diff: DeviceDiff, pairs: Sequence[ModulePair]) -> DiffResult:
-    """Modules and bays of ours that the node does not have: told, and taken away only where that was asked for."""
+    """Modules and bays of ours that the node does not have: reported, and taken away only where that was asked for."""
     stays = {pair.module.id for pair in pairs if pair.module}
     names = {pair.wanted.bay for pair in pairs}
     changes: list[NetBoxChange] = []
@@ -210,7 +210,7 @@ def _find_missing(diff: DeviceDiff, pairs: Sequence[ModulePair]) -> DiffResult:
             continue
         bay = bays.get(module.module_bay.id)
         name = bay.name if bay else f"#{module.module_bay.id}"
-        why = _reason_to_keep(diff, module)
+        why = _why_keep(diff, module)
         if why:
             notes.append(PlanNote(diff.key, f"module {name} ({_describe_module(module)}) is not in the report; {why}"))
             kept_bays.add(module.module_bay.id)
@@ -244,7 +244,7 @@ def _find_missing(diff: DeviceDiff, pairs: Sequence[ModulePair]) -> DiffResult:
     return DiffResult(changes, notes)
 
 
-def _reason_to_keep(diff: DeviceDiff, module: NetBoxModule) -> str | None:
+def _why_keep(diff: DeviceDiff, module: NetBoxModule) -> str | None:
     """Why a module of ours that the report does not have is not deleted; None: nothing speaks against it."""
     if not diff.prune:
         return "--prune removes it"

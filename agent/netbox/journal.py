@@ -1,4 +1,4 @@
-"""Findings as journal entries: one where the set of findings changed, which says what is new and what is gone.
+"""Findings as journal entries: one where the set of findings changed, which states what is new and what is gone.
 
 The last entry is the memory: its end names, by fingerprint, what was open then. Written in one request, it can be
 neither half done nor done twice: whoever comes after an interrupted run finds the entry, or finds it missing.
@@ -42,7 +42,7 @@ def summarize_findings(findings: Sequence[InventoryFinding]) -> str:
 
 
 def parse_open_findings(comments: str | None) -> dict[str, str] | None:
-    """What an entry of ours says was open: fingerprint -> its line. None: no entry, or not as we wrote it."""
+    """What an entry of ours states was open: fingerprint -> its line. None: no entry, or not as we wrote it."""
     match = _OPEN.search(comments or "")
     if match is None:
         return None

@@ -54,7 +54,7 @@ def _match(
 
 
 def _makes(change: NetBoxChange, match: NodeMatch) -> bool:
-    """A device is made among what is shared, as others refer to it; it is told where it belongs."""
+    """A device is made among what is shared, as others refer to it; it is given its place."""
     return change.stage == "device" and change.action == "create" and change.name == match.by_name
 
 
@@ -96,7 +96,7 @@ def _section(
 
 
 def _goes_without_saying(change: NetBoxChange, others: Sequence[NetBoxChange]) -> bool:
-    """A bay that is made for a module, an address for a port: told with these, in one line."""
+    """A bay that is made for a module, an address for a port: reported with these, in one line."""
     if change.stage == "primary MAC":
         return True
     needed = {("module bay", "create"): "module", ("MAC address", "create"): "interface"}.get(

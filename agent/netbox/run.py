@@ -1,4 +1,4 @@
-"""`plan` reads NetBox and says what is to be done; `apply` does it, and reads again where it cannot know what was."""
+"""`plan` reads NetBox and states what is to be done; `apply` does it, and reads again where it cannot know what was."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class TaggedRow(Row, frozen=True, kw_only=True):
 
     @property
     def ours(self) -> bool:
-        """Whether this tool made it (and nobody took it over by taking the tag away)."""
+        """Whether this tool made it (and no one took it over by taking the tag away)."""
         return any(tag.slug == TAG for tag in self.tags)
 
 

@@ -74,10 +74,18 @@ def classify_check(check: Check, report: Report) -> str:
     return "baseline" if codes == {"no-baseline"} else "could not run"
 
 
+def explain_unread_devices(report: Report) -> str | None:
+    """Why there may be devices that are not listed; short where outputs were given, and none of them lists devices."""
+    lists = [run.status for run in report.probes if run.name in ("pci", "lspci")]
+    if report.source.kind in ("dump", "text") and lists and set(lists) == {"absent"}:
+        return "no output lists PCI devices"
+    return report.summary.devices_unread
+
+
 def _why_unknown(report: Report) -> str:
     if report.source.hosts is not None:
         return "the outputs are of several hosts or times, and each was checked alone"
-    unread, topology = report.summary.devices_unread, report.topology
+    unread, topology = explain_unread_devices(report), report.topology
     if unread and not (topology.gpus or topology.host_nics):
         return f"no GPU or RDMA NIC is listed, but there may be some: {unread}"
     essential = report.summary.unknown_essential

@@ -21,6 +21,7 @@ from agent.receive.clients import EVERY_HOST, Client
 from agent.reports import REPORT_FILE, replace_file, sync_folder
 from agent.ship.payload import BadPayload, Payload, compress, fit_file_name, parse_payload
 from probes.own_files import is_own_file, list_foreign, remove_left_behind
+from probes.planted import PathUse, make_folder
 
 _FRESH_SECONDS = 30.0  # after which files are counted again: ingest takes them away
 _FULL_SECONDS = 1.0  # the same where there is no room
@@ -50,7 +51,7 @@ class Limits(NamedTuple):
 
 
 class _Checks(threading.local):
-    """What `fleet ingest` would say of a report: its own reader, one for each thread."""
+    """What `fleet ingest` would state of a report: its own reader, one for each thread."""
 
     def __init__(self) -> None:
         self._reader = Reader()
@@ -69,7 +70,7 @@ def _list_file_names(hosts: frozenset[str]) -> frozenset[str]:
 
 
 class ForeignFiles(Exception):
-    """The folder holds what `receive` did not write: it is somebody's, and nothing in it is touched."""
+    """The folder holds what `receive` did not write: it is someone's, and nothing in it is touched."""
 
     def __init__(self, names: list[str]) -> None:
         super().__init__(f"{names[0]!r:.80}{f' and {len(names) - 1} more' if names[1:] else ''}")
@@ -90,7 +91,7 @@ class Inbox:
 
     def open(self) -> None:
         """Create it where it is missing, and count what is in it. Raises ForeignFiles, OSError."""
-        os.makedirs(self.path, mode=0o750, exist_ok=True)
+        make_folder(self.path, PathUse.FOLDER, 0o750)
         foreign = list_foreign(self.path, REPORT_FILE, REPORT_FILE)
         if foreign:
             raise ForeignFiles(foreign)

@@ -137,7 +137,7 @@ class Server:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
         loop.add_signal_handler(signal.SIGHUP, self._reload)
-        for listening in self._sockets:  # said only now: until here SIGHUP would end the process
+        for listening in self._sockets:  # reported only now: until here SIGHUP would end the process
             address, port = listening.getsockname()[:2]
             where = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
             self._write_line(f"listening on {'https' if self._access.tls else 'http'}://{where}")

@@ -48,7 +48,7 @@ def parse_version(text: str | None) -> Version:
     ((2, 27), (2, 30))
     """
     parts = (text or "").split(".")
-    if len(parts) < 2 or not parts[0].isdigit() or not parts[1].isdigit():
+    if len(parts) < 2 or not parts[0].isdecimal() or not parts[1].isdecimal():
         return NEWEST
     return int(parts[0]), int(parts[1])
 

@@ -39,7 +39,7 @@ _ANY_LAYER = ("profile-differs", "inventory-lost", "device-count-low")
 
 
 def find_repairs(report: Report, node: NodeFacts, version: Version) -> list[Repair]:
-    """Every finding whose cost the model knows, the one that gives back most first."""
+    """Every finding whose cost the model computes, the one that gives back most first."""
     repairs = [repair for finding in report.findings for repair in _repairs_of(finding, report, node, version)]
     return sorted(repairs, key=lambda repair: (-repair.percent, repair.rule, repair.device))
 

@@ -199,7 +199,7 @@ def _ranks_of(row: Measurement) -> int:
 
 
 def _collective_of(row: Measurement, ranks: int) -> str:
-    """By the columns: a table does not name its collective. All-to-all looks like all-gather: --collective says it."""
+    """By the columns: a table does not name its collective. All-to-all looks like all-gather: --collective names it."""
     ratio = row.gbyte_s / row.algbw_gbyte_s if row.algbw_gbyte_s else 0.0
     if row.reduces:
         return REDUCE_SCATTER if ratio and ranks > 2 and ratio < 1 else ALL_REDUCE

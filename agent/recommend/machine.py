@@ -144,7 +144,7 @@ def assume_node(profile: Profile, rails: tuple[int, float] | None) -> NodeFacts:
 
 
 def complete_node(node: NodeFacts, report: Report, profile: Profile | None) -> NodeFacts:
-    """What the report does not say, by the platform's profile, marked as assumed; nothing where they do not fit."""
+    """What the report does not show, by the platform's profile, marked as assumed; nothing where they do not fit."""
     nics = [nic for nic in report.topology.host_nics if nic.role == "rail"]
     no_rates = bool(nics) and not node.rails and all(port.state is None for nic in nics for port in nic.ports)
     if profile is None or not (node.missing or no_rates):
@@ -183,7 +183,7 @@ def _nccl_version(libraries: list[NcclLibrary]) -> str | None:
 
 def _sm(gpu: Gpu) -> int:
     text = (gpu.compute_capability or "").split(".")
-    if len(text) == 2 and text[0].isdigit() and text[1].isdigit():
+    if len(text) == 2 and text[0].isdecimal() and text[1].isdecimal():
         return int(text[0]) * 10 + int(text[1])
     return _SM.get(gpu.architecture or "", 0)
 
@@ -210,7 +210,7 @@ def _read_links(gpus: list[Gpu], sm: int, vendor: str, report: Report) -> tuple[
 
 
 def _read_pairs(gpus: list[Gpu], one: float, paths: list[Path]) -> Mesh:
-    """Which GPUs are joined by how many links: as the links say, else NV#."""
+    """Which GPUs are joined by how many links: as the links state, else NV#."""
     places = {gpu.id: index for index, gpu in enumerate(gpus)}
     counts: Counter[tuple[int, int]] = Counter()
     for gpu in gpus:
@@ -220,7 +220,7 @@ def _read_pairs(gpus: list[Gpu], one: float, paths: list[Path]) -> Mesh:
                 counts[places[gpu.id], far] += 1
     for path in paths if not counts else []:
         kind, ends = path.kind or "", sorted(places[end] for end in (path.a, path.b) if end in places)
-        if kind[:2] == "NV" and kind[2:].isdigit() and len(ends) == 2:
+        if kind[:2] == "NV" and kind[2:].isdecimal() and len(ends) == 2:
             counts[ends[0], ends[1]] = int(kind[2:])
     return tuple((a, b, one * count) for (a, b), count in sorted(counts.items()))
 
@@ -245,7 +245,7 @@ def _read_mesh(gpus: list[Gpu], vendor: str, report: Report) -> tuple[str, list[
 def _paths_nv(gpu: Gpu, report: Report) -> int:
     """The number in NV#, of any pair of a GPU: where its links are not listed."""
     kinds = [path.kind or "" for path in report.topology.paths if gpu.id in (path.a, path.b)]
-    return max((int(kind[2:]) for kind in kinds if kind[:2] == "NV" and kind[2:].isdigit()), default=0)
+    return max((int(kind[2:]) for kind in kinds if kind[:2] == "NV" and kind[2:].isdecimal()), default=0)
 
 
 def _is_regular(gpus: list[Gpu], paths: list[Path]) -> bool:

@@ -16,7 +16,7 @@ ANY, TWO, MORE = "any", "two", "more"
 RDMA = "RDMA"  # InfiniBand and RoCE: their tables do not differ
 EFA, TCPXO = PLUGINS = ("EFA", "TCPXO")  # networks whose own plugin, in user space, adds to every message
 PLUGIN = "plugin"  # any of them: they are more like each other than like RDMA
-LARGE = 1_000_000_000  # bytes, from which on a range wider than a quarter would say nothing
+LARGE = 1_000_000_000  # bytes, from which on a range wider than a quarter would show nothing
 _CONTRADICTION = 0.78  # of the usual bandwidth: what the slowest of several tables then has is another one
 _FULL = {TREE: 16 << 20}  # bytes, from which on a transfer has its whole latency; below it grows with the square root
 _FULL_OF_OTHERS = 64 << 20

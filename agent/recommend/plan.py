@@ -27,7 +27,7 @@ _NO_INDEX = 1 << 20
 
 
 def place_ranks(report: Report, node: NodeFacts) -> list[RankPlace]:
-    """One rank a GPU in the order of their indexes; its rails are those that are nearest to it."""
+    """One rank per GPU in the order of their indexes; its rails are those that are nearest to it."""
     gpus = [gpu for gpu in report.topology.gpus if gpu.label in node.gpus]
     gpus.sort(key=lambda gpu: (_NO_INDEX if gpu.index is None else gpu.index, gpu.pci or gpu.id))
     cpus = {numa.id: numa.cpus for numa in report.node.numa_nodes}
@@ -53,7 +53,7 @@ _SHOWN = 8
 
 RULES = [
     "Order of ranks, innermost first: tensor, context, expert, pipeline, data (Llama 3; arXiv 2407.21783).",
-    "One process a GPU, local rank = CUDA index; CUDA_DEVICE_ORDER=PCI_BUS_ID makes it nvidia-smi's.",
+    "One process per GPU, local rank = CUDA index; CUDA_DEVICE_ORDER=PCI_BUS_ID makes it nvidia-smi's.",
     "The same local rank of every node on the same rail: rings then never leave a rail.",
     "Nodes in the order of the fabric, leaf by leaf: ring neighbours are under one leaf.",
     "Bind each rank to the CPUs of its GPU's NUMA node.",

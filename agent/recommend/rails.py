@@ -132,7 +132,7 @@ def _maximum(report: Report, functions: frozenset[str]) -> float | None:
     for name in functions:
         function = rows.get(name)
         if function is None or function.port_type in _UPPER_ENDS or function.parent not in functions:
-            continue  # its link is told by the function below it, or is not on this path
+            continue  # its link is reported by the function below it, or is not on this path
         port = rows.get(function.parent or "")
         far_end = port if port is not None and port.port_type in _UPPER_ENDS else None  # else its link is its own
         link, above = _known_link(function), _known_link(far_end)

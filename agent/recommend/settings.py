@@ -221,7 +221,7 @@ def _lossless_dscp(netdev: Netdev) -> int | None:
     if qos is None or qos.trust != "dscp" or sum(qos.pfc) != 1:
         return None
     priority = qos.pfc.index(True)
-    values = sorted(int(dscp) for dscp, prio in qos.dscp_prio.items() if prio == priority and dscp.isdigit())
+    values = sorted(int(dscp) for dscp, prio in qos.dscp_prio.items() if prio == priority and dscp.isdecimal())
     usual_values = [value for value in values if value in (24, 26)]
     return next(iter(sorted(usual_values, reverse=True)), values[0] if len(values) == 1 else None)
 

@@ -13,7 +13,7 @@ _SHARES = ((1, 8), (1, 4), (3, 8), (1, 2), (5, 8), (3, 4), (7, 8))
 
 
 def describe_shape(table: MeasuredTable) -> list[str]:
-    """What nccl-tests rows show, the most telling first."""
+    """What nccl-tests rows show, the most specific first."""
     rows = [row for row in table.rows if row.tool == "nccl-tests"]
     texts = [text for run in _runs(rows) for text in _describe(run, table)]
     return list(dict.fromkeys(texts))

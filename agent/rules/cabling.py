@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from agent.model.counters import port_counters
 from agent.model.nic import Nic, Port, is_link_local
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
@@ -44,9 +43,9 @@ class CageState(msgspec.Struct, frozen=True):
         return place_on_bus(self.nic).rpartition(".")[0] or self.nic.id
 
 
-def board_model(case: RuleContext, nic: Nic) -> str:
+def board_model(context: RuleContext, nic: Nic) -> str:
     """What NICs of one product have in common."""
-    return nic.board_id or find_device_id(case, nic) or nic.model or ""
+    return nic.board_id or find_device_id(context, nic) or nic.model or ""
 
 
 def position_on_card(nic: Nic, port: int) -> tuple[int, str]:
@@ -63,26 +62,26 @@ def place_on_bus(nic: Nic) -> str:
     return f"{named[1]}.{named[2]}" if named else ""
 
 
-def find_known_rate(case: RuleContext, subject: str) -> float | None:
+def find_known_rate(context: RuleContext, subject: str) -> float | None:
     """Gb/s at which a port was active in an earlier run; None: it never was, or nothing is remembered."""
-    return dict(case.once(_known_rates)).get(subject)
+    return dict(context.once(_known_rates)).get(subject)
 
 
-def _known_rates(case: RuleContext) -> Iterator[tuple[str, float]]:
-    known = case.history.inventory if case.history else []
-    match = match_devices(known, build_inventory(case.topology))
+def _known_rates(context: RuleContext) -> Iterator[tuple[str, float]]:
+    known = context.history.inventory if context.history else []
+    match = match_devices(known, build_inventory(context.topology))
     for row in known:
         if row.rate_gbit_s and row.subject in match.at:
             yield match.at[row.subject], row.rate_gbit_s
 
 
 def read_cage(
-    case: RuleContext, subject: str, nic: Nic, port: Port, board: str, position: tuple[int, str]
+    context: RuleContext, subject: str, nic: Nic, port: Port, board: str, position: tuple[int, str]
 ) -> CageState:
     """What is known of whether a port is meant to be up: meant, not meant, or neither."""
-    netdevs = [case.netdevs[name] for name in port.netdevs if name in case.netdevs]
-    listed = _is_listed(case, nic, port)
-    plugged = port.phys_state in _CABLED or is_meant_to_be_up(case, subject, port) or listed is True
+    netdevs = [context.netdevs[name] for name in port.netdevs if name in context.netdevs]
+    listed = _is_listed(context, nic, port)
+    plugged = port.phys_state in _CABLED or is_meant_to_be_up(context, subject, port) or listed is True
     ethernet = port.link_layer == "Ethernet"
     bare = bool(netdevs) and all(
         netdev.admin_up is False and all(is_link_local(address) for address in netdev.addresses) for netdev in netdevs
@@ -98,27 +97,32 @@ def read_cage(
         disabled=is_dark and (bare if ethernet else port.phys_state == "Disabled"),
         board=board,
         position=position,
-        alone=case.lists_whole and port.port == 1 and sum(len(nic.ports) for nic in case.topology.nics) == 1,
+        alone=context.lists_whole and port.port == 1 and sum(len(nic.ports) for nic in context.topology.nics) == 1,
     )
 
 
-def _is_listed(case: RuleContext, nic: Nic, port: Port) -> bool | None:
-    """Whether NCCL_IB_HCA of this host names the port, or leaves it out; None where it does neither."""
+def _is_listed(context: RuleContext, nic: Nic, port: Port) -> bool | None:
+    """Whether NCCL_IB_HCA of this host names the port, or leaves it out; None where it does neither.
+
+    A list that takes no device of this host is another machine's, and leaves nothing out.
+    """
     lists = [
-        read_hca_filter(setting.value) for setting in effective_settings(case, "NCCL_IB_HCA") if setting.persistent
+        read_hca_filter(setting.value) for setting in effective_settings(context, "NCCL_IB_HCA") if setting.persistent
     ]
     name = nic.rdma_device or nic.label
     named = any(
         not one.exclude and one.takes(name, port.port) and name in {entry for entry, _ in one.names} for one in lists
     )
-    return True if named else False if lists and not any(one.takes(name, port.port) for one in lists) else None
+    devices = [other.rdma_device or other.label for other in context.topology.nics]
+    own = [one for one in lists if any(map(one.takes, devices))]
+    return True if named else False if own and not any(one.takes(name, port.port) for one in own) else None
 
 
-def is_meant_to_be_up(case: RuleContext, subject: str, port: Port) -> bool:
+def is_meant_to_be_up(context: RuleContext, subject: str, port: Port) -> bool:
     """Whether it was active in an earlier run, or its interface is set up with an address or a module in its cage."""
-    if find_known_rate(case, subject):
+    if find_known_rate(context, subject):
         return True
-    netdevs = [case.netdevs[name] for name in port.netdevs if name in case.netdevs]
+    netdevs = [context.netdevs[name] for name in port.netdevs if name in context.netdevs]
     return any(
         netdev.admin_up is not False
         and (netdev.module is not None or not all(is_link_local(address) for address in netdev.addresses))
@@ -126,41 +130,9 @@ def is_meant_to_be_up(case: RuleContext, subject: str, port: Port) -> bool:
     )
 
 
-def is_plain_ethernet(case: RuleContext) -> bool:
-    """Whether nothing on this node states that its Ethernet NICs are meant for RDMA: a driver offers it unasked.
-
-    InfiniBand, NVSwitches, a profile, OFED, peer memory, settings of NCCL, PFC, trust in DSCP, RDMA packets that were
-    counted, or rails on three cards and more do.
-    """
-    return all(case.once(_plain_ethernet))
-
-
-def _plain_ethernet(case: RuleContext) -> Iterator[bool]:
-    rails = [nic for nic in case.rails if not nic.software]
-    ports = [port for nic in rails for port in nic.ports]
-    netdevs = [netdev for netdev in case.topology.netdevs if netdev.nic in {nic.id for nic in rails}]
-    of_others = all(gpu.vendor not in ("NVIDIA", "AMD") for gpu in case.topology.gpus)  # with ports of their own
-    yield case.bus_unread is None and not case.topology.nvswitches and (case.profile is None or of_others)
-    yield bool(case.software.modules) and case.software.rdma_stack.kind != "ofed"
-    yield not case.software.peer_memory_clients
-    yield not case.software.nccl.settings and not case.settings.facts
-    yield len({place_on_bus(nic).rpartition(".")[0] for nic in rails}) < _RAILS
-    yield all(port.link_layer == "Ethernet" for nic in case.topology.nics for port in nic.ports)
-    yield not any(netdev.qos and (any(netdev.qos.pfc) or netdev.qos.trust == "dscp") for netdev in netdevs)
-    yield not any(port_counters(port).get(name) for port in ports for name in _RDMA_PACKETS)
-    yield not any(netdev.counters.get(name) for netdev in netdevs for name in _RDMA_PACKETS)
-
-
-_RAILS = 3  # cards that are near GPUs: a server for jobs of several nodes
-_RDMA_PACKETS = (
-    *("rx_vport_rdma_unicast_packets", "tx_vport_rdma_unicast_packets", "rx_write_requests", "rx_read_requests"),
-    *("rx_pkts", "tx_pkts", "rx_rdma_ucast_pkts", "tx_rdma_ucast_pkts"),  # bnxt_re, ionic_rdma
-)
-
-
-def boot_settling_reason(case: RuleContext) -> Reason | None:
-    """Why a port that is not up proves nothing yet; None where it had the time."""
-    uptime = case.node.uptime_seconds
+def why_still_booting(context: RuleContext) -> Reason | None:
+    """Why a port that is not up is no evidence yet; None where it had the time."""
+    uptime = context.node.uptime_seconds
     if uptime is not None and uptime < _SETTLED_SECONDS:
         return Reason("still-settling", detail=f"up for {uptime:.0f} s: ports have 4 minutes to come up after boot")
     return None

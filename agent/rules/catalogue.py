@@ -1,7 +1,9 @@
-"""Every family of rules with its gates. The rules themselves are the pages beside the code of each family.
+"""Every family of rules with its applicability. The rules themselves are the pages beside the code of each family.
 
 A module of rules is imported where something of its kind is on the node: most nodes have no RoCE or no NVLink, and
-importing costs more than the scan. Where a gate is shut, the checks of its rules say why.
+importing costs more than the scan. Where a gate is shut, the checks of its rules state why. A module whose rules go
+through GPUs, NICs or PCI functions is not imported either where there are none and nothing that lists them was read:
+what a rule that looked at nothing answers, the engine states.
 """
 
 from __future__ import annotations
@@ -13,11 +15,12 @@ from types import MappingProxyType
 
 import msgspec
 
-from agent.rules import gates
+from agent.rules import applicability
 from agent.rules.context import RuleContext
 from agent.rules.pages import family_names, read_declaration
 from agent.rules.rule import Result, Rule, declared_rule, registered
 
+Sees = Callable[[RuleContext], bool]
 Gate = Callable[[RuleContext], Result | None]  # the answer of every rule where none of them need be asked
 
 
@@ -27,6 +30,7 @@ class Family(msgspec.Struct, frozen=True):
     name: str
     gate: Gate
     module_gates: Mapping[str, Gate] = MappingProxyType({})  # of modules that another gate leads to
+    unlisted: Mapping[str, Sees] = MappingProxyType({})  # of modules whose rules look at nothing where this is so
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -35,45 +39,73 @@ class Family(msgspec.Struct, frozen=True):
 
 
 FAMILIES: tuple[Family, ...] = (
-    Family("pcie", gates.always, {"counters": gates.has_device_counters}),
-    Family("gpu", gates.always),
-    Family("nvlink", gates.has_nvlink, {"counters": gates.has_device_counters}),
-    Family("amd", gates.has_amd_gpus),
-    Family("gaudi", gates.has_gaudi),
-    Family("neuron", gates.has_neuron),
-    Family("ascend", gates.has_ascend, {"events": gates.has_npu_events}),
-    Family("cxl", gates.has_cxl),
+    Family(
+        "pcie",
+        applicability.always,
+        {"counters": applicability.has_pcie_counters},
+        {"slots": applicability.lists_no_function},
+    ),
+    Family(
+        "gpu",
+        applicability.always,
+        unlisted=dict.fromkeys(("devices", "health", "memory", "p2p"), applicability.lists_no_gpu),
+    ),
+    Family(
+        "nvlink",
+        applicability.has_nvlink,
+        {"counters": applicability.has_device_counters},
+        dict.fromkeys(("paths", "recoveries", "superchips"), applicability.lists_no_gpu),
+    ),
+    Family(
+        "amd",
+        applicability.has_amd_gpus,
+        unlisted=dict.fromkeys(("partitions", "xgmi", "xgmi_ports"), applicability.lists_no_gpu),
+    ),
+    Family("gaudi", applicability.has_gaudi),
+    Family("neuron", applicability.has_neuron, {"errors": applicability.has_neuron_events}),
+    Family("ascend", applicability.has_ascend, {"events": applicability.has_npu_events}),
+    Family("cxl", applicability.has_cxl, {"errors": applicability.has_cxl_events}),
     Family(
         "infiniband",
-        gates.has_infiniband,
-        {"counters": gates.has_infiniband_counters, "flaps": gates.has_infiniband_flaps},
+        applicability.has_infiniband,
+        {"counters": applicability.has_infiniband_counters, "flaps": applicability.has_infiniband_flaps},
+        {"links": applicability.lists_no_nic},
     ),
     Family(
         "roce",
-        gates.has_roce,
+        applicability.has_roce,
         {
-            **dict.fromkeys(("counters", "congestion", "pause"), gates.has_roce_counters),
-            "flaps": gates.has_roce_flaps,
+            **dict.fromkeys(("counters", "congestion", "pause"), applicability.has_roce_counters),
+            "flaps": applicability.has_roce_flaps,
         },
+        dict.fromkeys(("interfaces", "links", "lossless", "pfc", "traffic_classes"), applicability.lists_no_nic),
     ),
-    Family("nic", gates.always, {"optics": gates.has_nics}),
-    Family("affinity", gates.always),
-    Family("gpudirect", gates.has_gpudirect, {"rocm": gates.has_amd_rails}),
-    Family("nccl", gates.has_gpus),
-    Family("peers", gates.has_peers),
-    Family("host", gates.always, {"profile": gates.has_profile, "inventory": gates.has_inventory}),
+    Family("nic", applicability.always, {"optics": applicability.has_nics}, {"optics": applicability.lists_no_nic}),
+    Family("affinity", applicability.always),
+    Family("gpudirect", applicability.has_gpudirect, {"rocm": applicability.has_amd_rails}),
+    Family("nccl", applicability.has_gpus),
+    Family("peers", applicability.has_peers, unlisted={"composition": applicability.lists_no_gpu}),
+    Family(
+        "host", applicability.always, {"profile": applicability.has_profile, "inventory": applicability.has_inventory}
+    ),
 )
 
 
-def rules_for(case: RuleContext) -> list[Rule]:
+def rules_for(context: RuleContext) -> list[Rule]:
     """The rules to judge a node with, in the order of families and names; a stand-in where a gate is shut."""
     chosen: list[Rule] = []
     for family in FAMILIES:
-        answers = {gate: gate(case) for gate in {family.gate, *family.module_gates.values()}}
+        answers = {gate: gate(context) for gate in {family.gate, *family.module_gates.values()}}
+        unlisted = {module for module, is_unlisted in family.unlisted.items() if is_unlisted(context)}
         for name in family.rules:
-            gate = family.module_gates.get(read_declaration(name).module, family.gate)
-            answer = answers[gate]
-            chosen.append(load_rule(family, name) if answer is None else _stand_in(name, answer))
+            module = read_declaration(name).module
+            answer = answers[family.module_gates.get(module, family.gate)]
+            if answer is not None:
+                chosen.append(_stand_in(name, answer))
+            elif module in unlisted:
+                chosen.append(_put_off(family, name))
+            else:
+                chosen.append(load_rule(family, name))
     return chosen
 
 
@@ -95,8 +127,19 @@ def names() -> frozenset[str]:
     return frozenset(name for family in FAMILIES for name in family.rules)
 
 
+def _put_off(family: Family, name: str) -> Rule:
+    """The rule, its module imported for a context that it judges something of: of a fragment one with more assumed."""
+    is_unlisted = family.unlisted[read_declaration(name).module]
+
+    def check(context: RuleContext) -> Iterator[Result]:
+        if not is_unlisted(context):
+            yield from load_rule(family, name).check(context)
+
+    return declared_rule(name, check)
+
+
 def _stand_in(name: str, answer: Result) -> Rule:
-    def check(case: RuleContext) -> Iterator[Result]:
+    def check(context: RuleContext) -> Iterator[Result]:
         yield answer
 
     return declared_rule(name, check)

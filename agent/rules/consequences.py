@@ -2,7 +2,7 @@
 
 A finding for several devices stands for one fault per device (`Fail.parts`); each is explained by itself. Where all
 are, the finding is folded. Where less than half are left, these stand one by one; else it stands whole. A cause is at
-least as severe as what it explains, and an info explains nothing above info. Of two that explain each other the graver
+least as severe as what it explains, and an info explains nothing above info. Of two that explain each other the worse
 one stands, of equal ones the first.
 
 What a device has beyond a fault of all of them (`Fail.residue`) is in the words of that fault; where a cause explains
@@ -25,14 +25,14 @@ from agent.rules.rule import Fail, Rule
 Failures = Sequence[tuple[Rule, Fail]]
 
 
-class Standing(msgspec.Struct, frozen=True):
+class RootFinding(msgspec.Struct, frozen=True):
     """A fault that becomes a finding, and what it explains."""
 
     rule: Rule
     fault: Fail
     severity: str
     absorbs: tuple[str, ...]  # "rule subject" of each consequence
-    places: frozenset[str]  # of the fault and of its consequences
+    ids: frozenset[str]  # of the fault and of its consequences
 
 
 class _Unit(msgspec.Struct, frozen=True):
@@ -42,7 +42,7 @@ class _Unit(msgspec.Struct, frozen=True):
     fault: Fail
 
 
-def find_standing(failures: Failures) -> list[Standing]:
+def find_standing(failures: Failures) -> list[RootFinding]:
     """The faults that nothing explains, with their consequences."""
     units = [_Unit(i, part) for i, (_, fault) in enumerate(failures) for part in _parts(fault)]
     index = _Index(failures, units)
@@ -60,17 +60,17 @@ def find_standing(failures: Failures) -> list[Standing]:
     return [*standing, *_list_residue(failures, whole | {unit.owner for unit in alone}, standing)]
 
 
-def _list_residue(failures: Failures, stands: set[int], standing: Sequence[Standing]) -> Iterator[Standing]:
+def _list_residue(failures: Failures, stands: set[int], standing: Sequence[RootFinding]) -> Iterator[RootFinding]:
     """What single devices have beyond a fault that a cause explains, unless a cause explains that, too."""
     for i, (rule, failure) in enumerate(failures):
         for fault in failure.residue if i not in stands else ():
             if not any(_covers(cause, rule, fault) for cause in standing):
-                yield Standing(rule, fault, _severity(rule, fault), (), fault.places)
+                yield RootFinding(rule, fault, _severity(rule, fault), (), fault.ids)
 
 
-def _covers(cause: Standing, rule: Rule, fault: Fail) -> bool:
-    places = cause.fault.places if cause.fault.covers is None else cause.fault.covers
-    return rule.name in cause.rule.absorbs and not places.isdisjoint(fault.places)
+def _covers(cause: RootFinding, rule: Rule, fault: Fail) -> bool:
+    ids = cause.fault.ids if cause.fault.explains_ids is None else cause.fault.explains_ids
+    return rule.name in cause.rule.absorbs and not ids.isdisjoint(fault.ids)
 
 
 class _Index:
@@ -87,7 +87,7 @@ class _Index:
         self._below: dict[tuple[str, str], list[int]] = {}
         for number, unit in enumerate(units):
             name = failures[unit.owner][0].name
-            for place in unit.fault.places:
+            for place in unit.fault.ids:
                 if unit.fault.field:
                     self._exact.setdefault((_by_field(unit.fault.field), place), []).append(number)
                 self._exact.setdefault((name, place), []).append(number)
@@ -97,12 +97,12 @@ class _Index:
 
     def find(self, rule: Rule, fault: Fail) -> set[int]:
         """The units that a cause explains directly."""
-        places = fault.places if fault.covers is None else fault.covers
+        ids = fault.ids if fault.explains_ids is None else fault.explains_ids
         indices: set[int] = set()
         for name in rule.absorbs:
-            for place in places:
+            for place in ids:
                 indices.update(self._exact.get((name, place), ()))
-                if fault.covers_parts:
+                if fault.explains_parts:
                     indices.update(self._below.get((name, place), ()))
         indices |= self._find_same_field(rule, fault)
         notes_only = _severity(rule, fault) == "info"
@@ -113,8 +113,8 @@ class _Index:
         names = [_by_field(field) for field in rule.fields]
         if fault.field and not self._is_of_peers(fault, self._judges.get(fault.field, ())):
             names += self._judges.get(fault.field, ())
-        places = {*fault.places, *(place.rpartition("/")[0] for place in fault.places)}
-        numbers = {n for name in names for place in places for n in self._find_at(name, place)}
+        ids = {*fault.ids, *(place.rpartition("/")[0] for place in fault.ids)}
+        numbers = {n for name in names for place in ids for n in self._find_at(name, place)}
         return {n for n in numbers if not self._is_of_peers(self._units[n].fault, (rule.name,))}
 
     def _find_at(self, name: str, place: str) -> list[int]:
@@ -136,8 +136,8 @@ def _parts(fault: Fail) -> list[Fail]:
     """What the fault stands for; places of the whole that no part has are those of every part."""
     if not fault.parts:
         return [fault]
-    common = fault.places.difference(*(part.places for part in fault.parts))
-    return [replace(part, places=part.places | common) for part in fault.parts]
+    common = fault.ids.difference(*(part.ids for part in fault.parts))
+    return [replace(part, ids=part.ids | common) for part in fault.parts]
 
 
 def _break_cycles(failures: Failures, units: Sequence[_Unit], direct: list[set[int]]) -> None:
@@ -189,19 +189,19 @@ def _follow(hit: set[int], units: Sequence[_Unit], direct: Sequence[set[int]]) -
 
 def _stand(
     failures: Failures, units: Sequence[_Unit], cause: tuple[int, Fail], below: set[int], broken: set[int]
-) -> Standing:
+) -> RootFinding:
     """A standing fault with its consequences; a failure of which parts stand alone is listed by its other parts."""
     owner, fault = cause
     rule = failures[owner][0]
     subjects: set[str] = set()
-    places = fault.places.union(*(units[number].fault.places for number in below))
+    ids = fault.ids.union(*(units[number].fault.ids for number in below))
     severities = [_severity(rule, fault)]
     for number in below:
         unit = units[number]
         own_rule, own = failures[unit.owner]
         subjects.add(f"{own_rule.name} {unit.fault.subject if unit.owner in broken else own.subject}")
         severities.append(_severity(own_rule, own))
-    return Standing(rule, fault, max(severities, key=SEVERITIES.index), tuple(sorted(subjects)), places)
+    return RootFinding(rule, fault, max(severities, key=SEVERITIES.index), tuple(sorted(subjects)), ids)
 
 
 def _severity(rule: Rule, fault: Fail) -> str:

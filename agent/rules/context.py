@@ -130,7 +130,7 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
         return tuple(could) if self.topology.gpus else ()
 
     @cached_property
-    def no_rail_known(self) -> Reason | None:
+    def why_no_rail_known(self) -> Reason | None:
         """Why it is not known which NICs are rails, where none is one; None where it is known."""
         if self.rails or not self.maybe_rails:
             return None
@@ -157,7 +157,7 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
         return {}
 
     def once(self, make: Callable[[RuleContext], Iterable[T]]) -> tuple[T, ...]:
-        """What a function makes of this case: many rules ask, and it is made for the first."""
+        """What a function makes of this context: many rules ask, and it is made for the first."""
         key = f"{make.__module__}.{make.__qualname__}"
         if key not in self.memo:
             self.memo[key] = tuple(make(self))
@@ -175,8 +175,8 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
         return tuple(n.id for n in self.node.numa_nodes if n.cpus)
 
     @property
-    def settling(self) -> Reason | None:
-        """Why links may still come up; None where the host has run long enough, or where nobody says how long."""
+    def why_settling(self) -> Reason | None:
+        """Why links may still come up; None where the host has run long enough, or where no source shows how long."""
         up = self.node.uptime_seconds
         if up is None or up >= SETTLE_SECONDS:
             return None
@@ -184,15 +184,15 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
         return Reason("still-settling", detail=text)
 
     @property
-    def not_counted(self) -> Reason | None:
+    def why_not_counted(self) -> Reason | None:
         """Why no counter can be compared with an earlier sample; None where there is one."""
         if self.window is None or not self.window.seconds:
             why = self.window.reset_reason if self.window else None
             return Reason("no-second-sample", why=why or NO_EARLIER_SAMPLE)
-        return self.settling
+        return self.why_settling
 
     def moved(self, subject: str, counter: str, now: Mapping[str, int]) -> int | None:
-        """By how much a counter moved over the window; None where that is not known. `now`: what it stands at."""
+        """By how much a counter moved over the window; None where that is not known. `now`: what it is."""
         if self.window is None or counter not in now:
             return None
         gaps = self.window.not_compared.get(subject, {})
@@ -200,12 +200,12 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
             return None
         return self.window.moved.get(subject, {}).get(counter, 0)
 
-    def not_moved(self, subject: str, counter: str) -> Reason:
+    def why_not_moved(self, subject: str, counter: str) -> Reason:
         """Why `moved` does not know."""
         gaps = self.window.not_compared.get(subject, {}) if self.window else {}
         gap = gaps.get(counter) or gaps.get("*")
-        if gap is None and self.not_counted:
-            return self.not_counted
+        if gap is None and self.why_not_counted:
+            return self.why_not_counted
         return Reason("not-compared", why=gap or f"{counter} is not among its counters")
 
     def seconds_since(self, at: str | None) -> float | None:
@@ -238,11 +238,11 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
         return above
 
     @cached_property
-    def bus_unread(self) -> Reason | None:
+    def why_bus_unread(self) -> Reason | None:
         """Why a device that is not among the PCI functions may be there all the same; None where all were seen."""
         if self.lists_whole:
             return None
-        failure = self.probe_failure("pci")
+        failure = self.why_probe_failed("pci")
         if failure:
             return failure
         functions = self.topology.pci
@@ -252,26 +252,26 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
                 "list-incomplete", detail=f"the class of {nameless} of {len(functions)} PCI functions is unknown"
             )
         listed_whole = any((f.class_code or "").startswith(_HOST_BRIDGE) for f in functions)
-        if self.probe_failure("pci_sysfs") and not listed_whole:
+        if self.why_probe_failed("pci_sysfs") and not listed_whole:
             return Reason("list-incomplete", detail="the PCI list is partial: it has no host bridge")
-        return self._cut_list or self.lists_differ
+        return self._why_list_cut or self.why_lists_differ
 
     @cached_property
-    def _cut_list(self) -> Reason | None:
-        cut = self.partial_reason("pci")
+    def _why_list_cut(self) -> Reason | None:
+        cut = self.why_partial("pci")
         return cut if cut and cut.code == "list-incomplete" else None
 
     @cached_property
-    def lists_differ(self) -> Reason | None:
+    def why_lists_differ(self) -> Reason | None:
         """Why a saved PCI list and the driver's list may be of two hosts or times; None where they agree. A list that
-        is known to be cut lacks what comes before its first address or after its last, and nothing between them."""
-        # an id is the address that the driver told, or a UUID, or an index
+        is known to be cut misses what comes before its first address or after its last, and nothing between them."""
+        # an id is the address that the driver reported, or a UUID, or an index
         missing_ids = [gpu.id for gpu in self.topology.gpus if gpu.pci is None and ":" in gpu.id]
-        if self._cut_list:
+        if self._why_list_cut:
             listed = [function.id for function in self.topology.pci]
             missing_ids = [address for address in missing_ids if listed and min(listed) < address < max(listed)]
         unlisted = len(missing_ids)
-        if self.probe_failure("pci_sysfs") and unlisted:  # sysfs is whole: there it left the bus
+        if self.why_probe_failed("pci_sysfs") and unlisted:  # sysfs is whole: there it left the bus
             missing = f"{unlisted} GPUs of the driver are" if unlisted > 1 else "a GPU of the driver is"
             return Reason("sources-disagree", detail=f"the PCI list is incomplete: {missing} missing from it")
         return None
@@ -279,16 +279,16 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def devices_unread(self) -> Reason | None:
         """Why there may be accelerators or RDMA devices that are not listed; None where the list is whole."""
-        if self.bus_unread:
-            return self.bus_unread
+        if self.why_bus_unread:
+            return self.why_bus_unread
         listed = {*self.gpus, *self.gpu_by_pci}
         others = [f for f in self.topology.pci if self._may_be_accelerator(f) and f.id not in listed]
         if not others:
-            return self.idle_gpu_driver
+            return self.why_gpu_driver_idle
         return Reason("unsupported-device", devices=", ".join(f.id for f in others[:4]))
 
     @cached_property
-    def idle_gpu_driver(self) -> Reason | None:
+    def why_gpu_driver_idle(self) -> Reason | None:
         """Why a node without an accelerator may have lost its own: the driver of one is loaded and drives nothing.
 
         None where there is none, in a guest, or where it is not known what drives a function of that vendor.
@@ -312,7 +312,7 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
         topology = self.topology
         return bool(topology.gpus or topology.nics or topology.nvswitches or (self.history and self.history.inventory))
 
-    def probe_failure(self, *needs: str) -> Reason | None:
+    def why_probe_failed(self, *needs: str) -> Reason | None:
         """Why the first subject has no facts; None where all have some. "a|b" is met by either."""
         for need in needs:
             names = [name for subject in need.split("|") for name in self.providers[subject]]
@@ -347,7 +347,7 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
         """Of the accelerators; None: not known."""
         return next((gpu.vendor for gpu in self.topology.gpus), None)
 
-    def partial_reason(self, subject: str) -> Reason | None:
+    def why_partial(self, subject: str) -> Reason | None:
         """Why things of a subject may be there that no probe reported; None where one probe has all of them."""
         runs = [self.probes[name] for name in self.providers[subject] if name in self.probes]
         if any(run.status == "ok" for run in runs):

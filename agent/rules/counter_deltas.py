@@ -13,7 +13,7 @@ from agent.model.reasons import Reason
 from agent.rules.context import SETTLE_SECONDS, RuleContext
 from agent.rules.devices import severity_by_role
 from agent.rules.pages import Threshold
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown
+from agent.rules.rule import Fail, NamedSubject, NotApplicable, Result, Unknown
 from agent.rules.wording import count_of, join_labels
 
 MINUTE, HOUR = 60.0, 3600.0
@@ -21,16 +21,13 @@ ANY = 0.0  # as the time of a limit: so many in a window of any length
 _UNITS = {1.0: "/s", MINUTE: "/min", HOUR: "/h", ANY: ""}
 
 
-class Subject(msgspec.Struct, frozen=True):
-    """What a finding is about."""
+class CountedSubject(NamedSubject, frozen=True):
+    """What counters are of."""
 
-    subject: str
-    label: str
-    places: frozenset[str]
-    nic: Nic | None = None  # None: no role makes it less grave
+    nic: Nic | None = None  # None: no role makes it less severe
 
     def severity(self, worst: str) -> str:
-        """How grave a fault is here that has that severity on a rail."""
+        """How severe a fault is here that has that severity on a rail."""
         return (severity_by_role(worst, self.nic) or "info") if self.nic else worst
 
 
@@ -65,7 +62,7 @@ class Limit(msgspec.Struct, frozen=True):
 
 
 class FailureText(msgspec.Struct, frozen=True):
-    """What is said of a count that is over its limit."""
+    """What is reported of a count that is over its limit."""
 
     what: str  # "ACK timeouts"
     impact: str
@@ -74,26 +71,26 @@ class FailureText(msgspec.Struct, frozen=True):
     remedy: str = ""  # as of `Fail`
 
 
-def delta(case: RuleContext, counters: Counters, names: Iterable[str]) -> CounterDelta | Result:
+def delta(context: RuleContext, counters: Counters, names: Iterable[str]) -> CounterDelta | Result:
     """The sum of these counters; not applicable where the driver has none of them, unknown where none were read."""
     there = [name for name in names if name in counters.now]
     if not there:
         if counters.unread or not counters.now:
             return Unknown(counters.subject, counters.unread or Reason("not-read", fact="its counters"))
         return NotApplicable(counters.subject, Reason("not-measured", detail="its driver does not count this"))
-    early = settling_reason(case)
-    moves = {name: case.moved(counters.subject, name, counters.now) for name in there}
-    gaps = [case.not_moved(counters.subject, name) for name, move in moves.items() if move is None]
+    early = why_settling(context)
+    moves = {name: context.moved(counters.subject, name, counters.now) for name in there}
+    gaps = [context.why_not_moved(counters.subject, name) for name, move in moves.items() if move is None]
     parts = {name: move for name, move in moves.items() if move}
     rows = tuple(
-        Evidence(what=name, value=f"+{move} in {format_window(case)}", source=counters.source(name))
+        Evidence(what=name, value=f"+{move} in {format_window(context)}", source=counters.source(name))
         for name, move in parts.items()
     )
     return CounterDelta({}, (), early) if early else CounterDelta(parts, rows, gaps[0] if gaps else None)
 
 
 def sum_deltas(*deltas: CounterDelta | Result) -> CounterDelta | Result:
-    """Several sums as one: of what can be counted, else the first answer that says why nothing can."""
+    """Several sums as one: of what can be counted, else the first answer that states why nothing can."""
     sums = [one for one in deltas if isinstance(one, CounterDelta)]
     if not sums:
         return next((one for one in deltas if isinstance(one, Unknown)), deltas[0])
@@ -104,9 +101,9 @@ def sum_deltas(*deltas: CounterDelta | Result) -> CounterDelta | Result:
     return CounterDelta(parts, rows, next((one.gap for one in sums if one.gap), None))
 
 
-def settling_reason(case: RuleContext) -> Reason | None:
-    """Why the window holds moves that every boot brings; None where it began late enough, or nobody knows."""
-    up, seconds = case.node.uptime_seconds, case.window.seconds if case.window else None
+def why_settling(context: RuleContext) -> Reason | None:
+    """Why the window holds moves that every boot brings; None where it began late enough, or it is unknown."""
+    up, seconds = context.node.uptime_seconds, context.window.seconds if context.window else None
     if up is None or seconds is None or up - seconds >= SETTLE_SECONDS:
         return None
     minutes = max(up - seconds, 0) / 60
@@ -114,72 +111,75 @@ def settling_reason(case: RuleContext) -> Reason | None:
     return Reason("still-settling", detail=text)
 
 
-def exceeded_limit(case: RuleContext, count: int, limits: Sequence[Limit]) -> Limit | Reason | None:
-    """The gravest limit that a count reaches (gravest first); text where the window is too short to say; else None.
+def exceeded_limit(context: RuleContext, count: int, limits: Sequence[Limit]) -> Limit | Reason | None:
+    """The most severe limit that a count reaches (most severe first); text where the window is too short; else None.
 
     A limit of ten an hour is reached by ten at least: two in a minute are not sixty in the hour.
     """
     short = None
     for limit in limits:
-        value = case.threshold(limit.threshold)
-        if count < 1 or scale_count(case, count, limit.seconds) < value:
+        value = context.threshold(limit.threshold)
+        if count < 1 or scale_count(context, count, limit.seconds) < value:
             continue
         if count >= value:
             return limit
-        text = f"{count} in {format_window(case)}: too short a window for a limit of {format_limit(case, limit)}"
+        text = f"{count} in {format_window(context)}: too short a window for a limit of {format_limit(context, limit)}"
         short = Reason("sample-too-small", detail=text)
     return short
 
 
-def scale_count(case: RuleContext, count: float, seconds: float) -> float:
+def scale_count(context: RuleContext, count: float, seconds: float) -> float:
     """How many that is in so many seconds; the count itself where the limit has no time."""
-    window = case.window.seconds if case.window else None
+    window = context.window.seconds if context.window else None
     return count * seconds / window if window and seconds else count
 
 
 def judge_count(
-    case: RuleContext, place: Subject, count: CounterDelta | Result, limits: Sequence[Limit], words: FailureText
+    context: RuleContext,
+    place: CountedSubject,
+    count: CounterDelta | Result,
+    limits: Sequence[Limit],
+    words: FailureText,
 ) -> Result:
     """One count against its limits."""
     if not isinstance(count, CounterDelta):
         return with_subject(place, count)
-    reached = exceeded_limit(case, count.total, limits)
+    reached = exceeded_limit(context, count.total, limits)
     if not isinstance(reached, Limit):
         why = reached or count.gap
-        return Unknown(place.subject, why) if why else Pass(place.subject)
-    return fail_count(case, place, count, reached, words)
+        return place.unknown(why) if why else place.passes()
+    return fail_count(context, place, count, reached, words)
 
 
-def fail_count(case: RuleContext, place: Subject, count: CounterDelta, limit: Limit, words: FailureText) -> Fail:
-    """What a count over its limit is told as: the count, the window, the limit."""
-    return Fail(
-        subject=place.subject,
-        label=place.label,
-        summary=f"{count_of(count.total, words.what)} in {format_window(case)}, limit {format_limit(case, limit)}",
-        impact=words.impact,
+def fail_count(
+    context: RuleContext, place: CountedSubject, count: CounterDelta, limit: Limit, words: FailureText
+) -> Fail:
+    """What a count over its limit is reported as: the count, the window, the limit."""
+    return place.fail(
+        f"{count_of(count.total, words.what)} in {format_window(context)}, limit {format_limit(context, limit)}",
+        words.impact,
         remedy=words.remedy,
         evidence=count.evidence,
         severity=place.severity(limit.severity),
         confidence=words.confidence,
         cause=words.cause,
-        places=place.places,
     )
 
 
-def with_subject(place: Subject, answer: Result) -> Result:
+def with_subject(place: CountedSubject, answer: Result) -> Result:
     """The same answer of another subject: a counter's is its interface, the rule's is the port."""
     return replace(answer, subject=place.subject)
 
 
-def format_limit(case: RuleContext, limit: Limit) -> str:
+def format_limit(context: RuleContext, limit: Limit) -> str:
     """A limit in words: "10/h", "10/min", "100 in 10 min", "1"."""
     unit = _UNITS.get(limit.seconds, f" in {format_seconds(limit.seconds)}")
-    return f"{case.threshold(limit.threshold):g}{unit}"
+    return f"{context.threshold(limit.threshold):g}{unit}"
 
 
-def format_window(case: RuleContext) -> str:
+def format_window(context: RuleContext) -> str:
     """The window in words."""
-    return format_seconds((case.window.seconds if case.window else None) or 0)
+    return format_seconds((context.window.seconds if context.window else None) or 0)
 
 
 def format_seconds(seconds: float) -> str:
@@ -206,7 +206,7 @@ def merge_if_widespread(faults: Sequence[Fail], judged_count: int, summary: str,
             summary=f"{summary}: {join_labels([fault.label for fault in faults])}",
             evidence=tuple(row for fault in faults for row in fault.evidence),
             cause=cause,
-            places=frozenset().union(*(fault.places for fault in faults)),
+            ids=frozenset().union(*(fault.ids for fault in faults)),
             parts=tuple(faults),
         )
     ]

@@ -1,6 +1,6 @@
 """Evidence of saved outputs names the file that was given, and the command that it was read as.
 
-Rules name the command, or the file of a host, by which a person can repeat an observation; of outputs that somebody
+Rules name the command, or the file of a host, by which a person can repeat an observation; of outputs that someone
 saved neither was run or read.
 """
 

@@ -11,9 +11,9 @@ from agent.rules.context import RuleContext
 from agent.rules.rule import Fail
 
 
-def fingerprint(rule: str, fault: Fail, case: RuleContext) -> str:
+def fingerprint(rule: str, fault: Fail, context: RuleContext) -> str:
     """Stable over reboots, renames and slots: rule, the most lasting identity of the subject, cause."""
-    text = "\n".join((rule, lasting_identity(fault.subject, case), fault.cause))
+    text = "\n".join((rule, lasting_identity(fault.subject, context), fault.cause))
     return str(_load_sha256()(text.encode()).hexdigest()[:16])
 
 
@@ -26,28 +26,28 @@ def _load_sha256() -> Any:
     return import_module("hashlib").sha256
 
 
-def lasting_identity(subject: str, case: RuleContext) -> str:
+def lasting_identity(subject: str, context: RuleContext) -> str:
     """What stays the same of a subject when it is renamed or moved: UUID, GUID, serial, MAC; else its id."""
     kind, _, rest = subject.partition(":")
     if kind == "pair":
-        return "+".join(sorted(lasting_identity("pci:" + end, case) for end in rest.split("+")))
+        return "+".join(sorted(lasting_identity("pci:" + end, context) for end in rest.split("+")))
     device, slash, part = rest.partition("/")
-    gpu = case.gpus.get(device) or case.gpu_by_pci.get(device)
-    nic = case.nics.get(device) or case.nic_by_pci.get(device)
-    netdev = next((n for n in case.topology.netdevs if n.id == device), None) if kind == "netdev" else None
+    gpu = context.gpus.get(device) or context.gpu_by_pci.get(device)
+    nic = context.nics.get(device) or context.nic_by_pci.get(device)
+    netdev = next((n for n in context.topology.netdevs if n.id == device), None) if kind == "netdev" else None
     lasting = (
         (netdev and netdev.mac)
         or (gpu and (gpu.uuid or gpu.serial))
         or (nic and nic.node_guid)
-        or _find_serial(case, device)
+        or _find_serial(context, device)
         or device
     )
     return f"{lasting}{slash}{part}"
 
 
-def _find_serial(case: RuleContext, device: str) -> str | None:
+def _find_serial(context: RuleContext, device: str) -> str | None:
     """Serial number and function number: all functions of a card have one serial, all ports of a switch too."""
-    function = case.functions.get(device)
+    function = context.functions.get(device)
     if function is None or not function.serial or (function.class_code or "").startswith("0x0604"):
         return None
     return f"{function.serial}.{function.id.rpartition('.')[2]}"

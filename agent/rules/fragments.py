@@ -29,9 +29,14 @@ _CHOSEN = frozenset({"ib-rate-degraded", "roce-speed-degraded", "nic-fw-mixed"})
 _STATES = frozenset({"roce-link-down", "roce-speed-degraded"})  # all ports alike: the network, or nothing is cabled
 _WIRE_IS_UP = ("vf-policy", "vf-guid")
 _LINK_IS_UP = (*_WIRE_IS_UP, "vf-physical", "linkup")
+_OF_MODULES = ("port-module-fault", "roce-optics-power")  # what a module states of itself needs no port
 _LINKS = ("ib-port-down", "roce-link-down")
 _ASSUMED = "assumed"  # the node type of a NIC that no output names
 _FEW = 1 / 4  # of the ports: the odd ones out
+_PORT_STATES = {"up": "ACTIVE", "down": "DOWN"}  # of a port with Ethernet, by its interface
+_FAST_GBIT_S = 25  # slower ones are for management
+_STATES_OF_IB = frozenset({"polling", "portconfigurationtraining", "linkerrorrecovery"})  # of the link
+_STARTING = ("INIT", "ARMED")  # which a subnet manager alone ends
 _ENOUGH = 4  # ports in which an order can be seen
 
 
@@ -41,21 +46,27 @@ def is_context(why: Reason, absent: frozenset[str] = _BUS) -> bool:
     return why.code in _OPEN or (why.code == "evidence-absent" and why.parameters.get("subject") in absent)
 
 
-def assume_context(case: RuleContext) -> RuleContext:
+def assume_context(context: RuleContext) -> RuleContext:
     """The same machine as if its NICs carried GPU traffic, its lists were whole, and each interface that a port names
     were listed. Virtual functions beside physical ones are for guests; where the PCI list is whole, it shows what those
     are for whose address is known."""
-    alone = sum(len(nic.ports) for nic in case.topology.nics) == 1
-    odd = _list_odd_cards(case.topology.nics)
-    is_guest = all(nic.virtual_function for nic in case.topology.nics if not nic.software)
-    read = case.bus_unread is None
+    alone = sum(len(nic.ports) for nic in context.topology.nics) == 1
+    ports = [port for nic in context.topology.nics for port in nic.ports]
+    starting = sum(port.state in _STARTING for port in ports)
+    trains = (
+        any((port.phys_state or "").lower() in _STATES_OF_IB for port in ports) or 0 < starting <= len(ports) * _FEW
+    )
+    odd = _list_odd_cards(context.topology.nics)
+    is_guest = all(nic.virtual_function for nic in context.topology.nics if not nic.software)
+    read = context.why_bus_unread is None
+    listed = context.netdevs
+    states = {name: _PORT_STATES.get(netdev.operstate or "") for name, netdev in listed.items()}
     nics = [
         nic
         if _identify_card(nic) in odd or (nic.virtual_function and not is_guest) or (read and nic.pci)
-        else _assume_rail(nic, alone)
-        for nic in case.topology.nics
+        else _assume_rail(nic, alone, trains, states)
+        for nic in context.topology.nics
     ]
-    listed = case.netdevs
     named = {
         name: Netdev(id=name, label=name, nic=nic.id)
         for nic in nics
@@ -63,16 +74,24 @@ def assume_context(case: RuleContext) -> RuleContext:
         for name in port.netdevs
         if name not in listed
     }
-    netdevs = [*case.topology.netdevs, *named.values()]
+    netdevs = [*context.topology.netdevs, *named.values()]
     if not nics and not read:
-        nics = [_assume_rdma_device(netdev) for netdev in netdevs if netdev.qos is not None and netdev.bond is None]
+        nics = [_assume_rdma_device(netdev) for netdev in netdevs if _may_have_rdma(netdev)]
         netdevs = [replace(netdev, pause=netdev.pause or Pause(rx=False, tx=False)) for netdev in netdevs]
-    return replace(case, topology=replace(case.topology, nics=nics, netdevs=netdevs), lists_whole=True)
+    return replace(context, topology=replace(context.topology, nics=nics, netdevs=netdevs), lists_whole=True)
+
+
+def _may_have_rdma(netdev: Netdev) -> bool:
+    """Whether a source without any RDMA device shows classes of traffic of an interface, the link of a fast one, or a
+    module of several lanes."""
+    has_link = netdev.operstate is not None and (netdev.max_speed_gbit_s or 0) >= _FAST_GBIT_S
+    has_module = netdev.module is not None and len(netdev.module.lanes) > 1
+    return netdev.bond is None and (netdev.qos is not None or has_link or has_module)
 
 
 def _assume_rdma_device(netdev: Netdev) -> Nic:
-    """The NIC of an interface of which a source without any RDMA device shows the classes of traffic."""
-    port = Port(port=1, link_layer="Ethernet", state="ACTIVE", netdevs=[netdev.label])
+    state = _PORT_STATES.get(netdev.operstate or "", "ACTIVE")
+    port = Port(port=1, link_layer="Ethernet", state=state, netdevs=[netdev.label])
     return Nic(id=netdev.id, label=netdev.label, role="rail", node_type=_ASSUMED, ports=[port])
 
 
@@ -88,23 +107,25 @@ def _identify_card(nic: Nic) -> str:
     return nic.system_image_guid or place_on_bus(nic).rpartition(".")[0]
 
 
-def _assume_rail(nic: Nic, alone: bool) -> Nic:
+def _assume_rail(nic: Nic, alone: bool, trains: bool, states: Mapping[str, str | None]) -> Nic:
     if nic.software:
         return nic
     role = "rail" if nic.role == "unknown" else nic.role
-    return replace(nic, role=role, ports=[_assume_layer(port, alone) for port in nic.ports])
+    return replace(nic, role=role, ports=[_assume_layer(port, alone, trains, states) for port in nic.ports])
 
 
-def _assume_layer(port: Port, alone: bool) -> Port:
-    """A port whose network interface is not named as those of InfiniBand are carries Ethernet. One with an IPv4
-    address among its GIDs is active: the address goes when its interface is down. `alone`: the only port of the
-    source; without an interface its output is cut, or older than RoCE."""
-    if port.link_layer is not None or not (port.netdevs or alone):
+def _assume_layer(port: Port, alone: bool, trains: bool, states: Mapping[str, str | None]) -> Port:
+    """A port whose network interface is not named as those of InfiniBand are carries Ethernet, and is in the state of
+    its interface. One with an IPv4 address among its GIDs is active: the address goes when its interface is down.
+    `alone`: the only port of the source; without an interface its output is cut, or older than RoCE. `trains`: a port
+    of the source is in a physical state that InfiniBand alone reports. `states`: of ports, by their interfaces."""
+    if port.link_layer is not None or not (port.netdevs or alone or trains):
         return port
     if not port.netdevs or port.netdevs[0].startswith("ib"):
         return replace(port, link_layer="InfiniBand")
     addressed = any(":ffff:" in gid.gid.lower() for gid in port.gids)
-    return replace(port, link_layer="Ethernet", state=port.state or ("ACTIVE" if addressed else None))
+    state = port.state or ("ACTIVE" if addressed else states.get(port.netdevs[0]))
+    return replace(port, link_layer="Ethernet", state=state)
 
 
 def describe_assumption(fault: Fail) -> str:
@@ -122,10 +143,10 @@ def describe_assumption(fault: Fail) -> str:
     return f"What this means here depends on what {what} for, which the source leaves open. If GPU jobs use {them}:"
 
 
-def describe_settling(case: RuleContext, fault: Fail) -> str:
+def describe_settling(context: RuleContext, fault: Fail) -> str:
     """The first step: what to save so that the assumption is no longer needed."""
     commands = [f"`{settle.what}`" for settle in fault.depends_on.settles] if fault.depends_on else []
-    if case.bus_unread is None and "`lspci -vvv`" in commands:
+    if context.why_bus_unread is None and "`lspci -vvv`" in commands:
         commands = ["`rdma link`", "`ip -d link`"]  # the list is there, and no output has the NIC's address
     return f"Save {join_labels(commands)} of this host beside it, and scan both again: that settles what it means here."
 
@@ -133,31 +154,49 @@ def describe_settling(case: RuleContext, fault: Fail) -> str:
 def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]) -> Iterator[Fail]:
     """Faults of NICs that are unknown because context alone is missing; notes are left out, and a setting that all
     ports have is one."""
-    gates = {answer.subject: answer.reason for answer in answers if isinstance(answer, Unknown)}
+    open_reasons = {answer.subject: answer.reason for answer in answers if isinstance(answer, Unknown)}
     assumes_nics = any(nic.node_type == _ASSUMED for nic in assumed.topology.nics)
-    gates = {subject: why for subject, why in gates.items() if is_context(why, _BUS | _RDMA if assumes_nics else _BUS)}
-    if not gates:
+    open_reasons = {
+        subject: why for subject, why in open_reasons.items() if is_context(why, _BUS | _RDMA if assumes_nics else _BUS)
+    }
+    if not open_reasons:
         return
     again = [answer for answer in rule.check(assumed) if isinstance(answer, Pass | Fail)]
     if _is_arrangement(rule, again):
         return
+    if not any(isinstance(answer, Fail) for answer in again):
+        for second in _find_second_port(assumed, rule):
+            if why := _find_open_reason(second, open_reasons):
+                yield replace(second, severity="info", confidence="low", depends_on=why)
     for fault in again:
-        why = None if isinstance(fault, Pass) else _find_gate(fault, gates)
+        why = None if isinstance(fault, Pass) else _find_open_reason(fault, open_reasons)
         if isinstance(fault, Pass) or why is None or (fault.severity or rule.severity) == "info":
             continue
-        if assumes_nics or _is_setting_of_all(assumed, rule, fault):
+        if (assumes_nics and rule.name not in _OF_MODULES) or _is_setting_of_all(assumed, rule, fault):
             note = replace(fault, severity="info", confidence="low", depends_on=why)
             note = replace(note, parts=tuple(replace(part, severity="info") for part in note.parts))
             yield _of_interface(note) if assumes_nics else note
         elif _is_of_nic(assumed, fault.subject) or _is_certain_of_node(assumed, fault):
             low = replace(fault, confidence="low", depends_on=why)
+            low = _of_interface(low) if assumes_nics else low
             yield replace(low, severity="info") if _is_only_port(assumed, rule, fault) else low
 
 
-def _find_gate(fault: Fail, gates: Mapping[str, Reason]) -> Reason | None:
+def _find_second_port(assumed: RuleContext, rule: Rule) -> Iterator[Fail]:
+    """The port of two that is down, where two are all that the source shows: second ports of cards are often left
+    without a cable, which is no fault and worth a note."""
+    nics = [nic for nic in assumed.topology.nics if nic.ports]
+    down = [nic for nic in nics if all(port.state not in ("ACTIVE", None) for port in nic.ports)]
+    if rule.name not in _LINKS or sum(len(nic.ports) for nic in nics) != 2 or len(down) != 1:
+        return
+    alone = replace(assumed, topology=replace(assumed.topology, nics=down))
+    yield from (answer for answer in rule.check(alone) if isinstance(answer, Fail))
+
+
+def _find_open_reason(fault: Fail, open_reasons: Mapping[str, Reason]) -> Reason | None:
     """Why the rule could not decide about this subject, or about a port that the fault is about."""
-    subjects = (fault.subject, "node", *(f"port:{place}" for place in sorted(fault.places)))
-    return next((gates[subject] for subject in subjects if subject in gates), None)
+    subjects = (fault.subject, "node", *(f"port:{place}" for place in sorted(fault.ids)))
+    return next((open_reasons[subject] for subject in subjects if subject in open_reasons), None)
 
 
 def _is_only_port(assumed: RuleContext, rule: Rule, fault: Fail) -> bool:
@@ -167,7 +206,7 @@ def _is_only_port(assumed: RuleContext, rule: Rule, fault: Fail) -> bool:
 
 
 def _is_of_nic(assumed: RuleContext, subject: str) -> bool:
-    """Whether a subject is a NIC, its port or interface: what NICs are for says nothing of GPUs and paths."""
+    """Whether a subject is a NIC, its port or interface: what NICs are for decides nothing about GPUs and paths."""
     kind, _, name = subject.partition(":")
     return kind in ("port", "netdev") or name in assumed.nics
 
@@ -191,7 +230,7 @@ def _is_certain_of_node(assumed: RuleContext, fault: Fail) -> bool:
     if fault.situation in _WIRE_IS_UP:
         return True
     ports = [f"{nic.id}/{port.port}" for nic in assumed.rails for port in nic.ports]
-    odd = fault.places.intersection(ports)
+    odd = fault.ids.intersection(ports)
     return not fault.parts and 0 < len(odd) <= len(ports) * _FEW
 
 

@@ -17,6 +17,7 @@ import msgspec
 from agent.model.finding import STEP_COSTS, Location, Step
 from agent.rules.context import RuleContext
 from agent.rules.location import (
+    NO_CHIP,
     find_common_form_factor,
     find_gpu,
     find_netdev,
@@ -104,7 +105,7 @@ def _may_have_fabric_manager(context: RuleContext) -> bool:
 
 def _find_makers(context: RuleContext, fault: Fail) -> set[str]:
     """The makers of the GPUs that a fault is about; of a fault of the node those of all."""
-    gpus = [gpu for place in fault.places if (gpu := find_gpu(context, place))] or context.topology.gpus
+    gpus = [gpu for place in fault.ids if (gpu := find_gpu(context, place))] or context.topology.gpus
     return {gpu.vendor for gpu in gpus if gpu.vendor}
 
 
@@ -148,7 +149,7 @@ def find_form_factor(context: RuleContext, fault: Fail, location: Location | Non
     devices = context.gpus if fault.subject.startswith("gpu:") else ()
     return (
         (location.form_factor if location else None)
-        or find_common_form_factor(context, fault.places)
+        or find_common_form_factor(context, fault.ids)
         or find_common_form_factor(context, devices)
     )
 
@@ -187,8 +188,8 @@ def _list_device_values(context: RuleContext, fault: Fail) -> list[dict[str, str
     own = _interface_values(context, rest) if kind == "netdev" else _device_values(context, device)
     if own:
         return [own]
-    rows = [_device_values(context, place) for place in sorted(fault.places)]
-    rows += [_interface_values(context, place) for place in sorted(fault.places)]
+    rows = [_device_values(context, place) for place in sorted(fault.ids)]
+    rows += [_interface_values(context, place) for place in sorted(fault.ids)]
     unique = {tuple(sorted(row.items())): row for row in rows if row}
     return list(unique.values()) or [{}]
 
@@ -228,6 +229,8 @@ def _interface_values(context: RuleContext, device: str) -> dict[str, str]:
 
 
 def _fill(text: str, values: Values) -> str:
+    if values.get("NPU_CHIP") == NO_CHIP:
+        text = text.replace(" -c NPU_CHIP", "")
     return _WORDS.sub(lambda match: values.get(match[0], match[0]), text)
 
 

@@ -10,24 +10,23 @@ import msgspec
 from msgspec.structs import replace
 
 from agent.model.finding import Evidence
-from agent.model.reasons import Reason
 from agent.rules.context import SETTLE_SECONDS, RuleContext
 from agent.rules.counter_deltas import (
+    CountedSubject,
     CounterDelta,
-    Subject,
     format_seconds,
     format_window,
     merge_if_widespread,
     with_subject,
 )
 from agent.rules.pages import Threshold, read_limit
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown
+from agent.rules.rule import Fail, NotApplicable, Result, Unknown
 from agent.rules.wording import count_of
 
 _HALF_DAY = 12 * 3600.0
 _OUTAGE = "outage"  # cause of an info: one outage, and a long one
 _SINCE_BOOT = re.compile(r"\+(\d{1,12}\.\d{1,9}) s")  # where the time of the boot is not known
-# What somebody changed and what takes the link down while it is changed
+# What someone changed and what takes the link down while it is changed
 _BOUNCING = frozenset({"mtu", "pfc", "fec", "firmware", "trust", "dcbx", "pause_rx", "pause_tx"})
 
 
@@ -52,7 +51,7 @@ def read_limits(rule: str) -> FlapLimits:
 class LinkDowns(msgspec.Struct, frozen=True):
     """How often one link went down, by the counters that see it (each alone), and what history holds of it."""
 
-    place: Subject
+    place: CountedSubject
     seen: CounterDelta | Result  # the counter that moved most
     history: Sequence[str]  # subjects under which earlier runs would have noted it
     function: str | None = None  # the PCI function that the kernel log names
@@ -66,9 +65,9 @@ def largest_delta(*answers: CounterDelta | Result) -> CounterDelta | Result:
     return next((one for one in answers if isinstance(one, Unknown)), answers[0])
 
 
-def judge_flaps(case: RuleContext, all_downs: Sequence[LinkDowns], limits: FlapLimits, impact: str) -> list[Result]:
+def judge_flaps(context: RuleContext, all_downs: Sequence[LinkDowns], limits: FlapLimits, impact: str) -> list[Result]:
     """An answer for every link; one finding where several went down: then the switch is suspected."""
-    answers = [_judge_link(case, downs, limits, impact) for downs in all_downs]
+    answers = [_judge_link(context, downs, limits, impact) for downs in all_downs]
     faults = [answer for answer in answers if isinstance(answer, Fail) and answer.cause != _OUTAGE]
     outages = [answer for answer in answers if isinstance(answer, Fail) and answer.cause == _OUTAGE]
     judged = len(all_downs) - sum(isinstance(answer, NotApplicable) for answer in answers)
@@ -81,80 +80,65 @@ def judge_flaps(case: RuleContext, all_downs: Sequence[LinkDowns], limits: FlapL
     ]
 
 
-def _judge_link(case: RuleContext, downs: LinkDowns, limits: FlapLimits, impact: str) -> Result:
-    counted = _judge_count(case, downs, limits, impact)
-    changed = _changed_settings(case, downs)
+def _judge_link(context: RuleContext, downs: LinkDowns, limits: FlapLimits, impact: str) -> Result:
+    counted = _judge_count(context, downs, limits, impact)
+    changed = _changed_settings(context, downs)
     if isinstance(counted, Fail) or changed:
         return counted
-    logged = _judge_log(case, downs, limits, impact)
-    return logged or _judge_noted(case, downs, limits, impact) or counted
+    logged = _judge_log(context, downs, limits, impact)
+    return logged or _judge_noted(context, downs, limits, impact) or counted
 
 
-def _judge_count(case: RuleContext, downs: LinkDowns, limits: FlapLimits, impact: str) -> Result:
+def _judge_count(context: RuleContext, downs: LinkDowns, limits: FlapLimits, impact: str) -> Result:
     place, count = downs.place, downs.seen
     if not isinstance(count, CounterDelta):
         return with_subject(place, count)
     if not count.total:
-        return Unknown(place.subject, count.gap) if count.gap else Pass(place.subject)
-    changed = _changed_settings(case, downs)
+        return place.unknown(count.gap) if count.gap else place.passes()
+    changed = _changed_settings(context, downs)
     if changed:
         times = count_of(count.total, "times")
-        return NotApplicable(
-            place.subject, Reason("not-in-use", detail=f"went down {times} while its settings changed ({changed})")
-        )
-    earlier = _earlier_downs(case, downs)
-    over = _exceeded_limit(case, count.total, earlier, limits)
+        return place.not_applicable("not-in-use", detail=f"went down {times} while its settings changed ({changed})")
+    earlier = _earlier_downs(context, downs)
+    over = _exceeded_limit(context, count.total, earlier, limits)
     if over is None:
-        return Pass(place.subject)
+        return place.passes()
     before = tuple(Evidence(what="an earlier run saw it go down", value=at, source="state directory") for at in earlier)
     also = f", and {count_of(len(earlier), 'times')} that earlier runs saw" if earlier else ""
-    return Fail(
-        subject=place.subject,
-        label=place.label,
-        summary=f"went down {count_of(count.total, 'times')} in {format_window(case)}{also}; limit {over}",
-        impact=impact,
+    return place.fail(
+        f"went down {count_of(count.total, 'times')} in {format_window(context)}{also}; limit {over}",
+        impact,
         evidence=count.evidence + before[-4:],
         severity=place.severity("error"),
-        places=place.places,
     )
 
 
-def _judge_noted(case: RuleContext, downs: LinkDowns, limits: FlapLimits, impact: str) -> Fail | None:
+def _judge_noted(context: RuleContext, downs: LinkDowns, limits: FlapLimits, impact: str) -> Fail | None:
     """What was counted since the window ended: `watch` keeps the window of its last full scan; None: no fault."""
-    noted, limit = _later_downs(case, downs), case.threshold(limits.half_day)
+    noted, limit = _later_downs(context, downs), context.threshold(limits.half_day)
     if len(noted) < limit:
         return None
-    return Fail(
-        subject=downs.place.subject,
-        label=downs.place.label,
-        summary=f"went down {len(noted)} times since the last full scan; limit {limit:g} in 12 h",
-        impact=impact,
+    return downs.place.fail(
+        f"went down {len(noted)} times since the last full scan; limit {limit:g} in 12 h",
+        impact,
         evidence=(Evidence(what="times it went down, noted at", value=noted[-1], source="counters of the port"),),
         severity=downs.place.severity("error"),
-        places=downs.place.places,
     )
 
 
-def _judge_log(case: RuleContext, port_downs: LinkDowns, limits: FlapLimits, impact: str) -> Fail | None:
+def _judge_log(context: RuleContext, port_downs: LinkDowns, limits: FlapLimits, impact: str) -> Fail | None:
     """What the kernel log has of the link in the last day, without the first minutes after boot; None: no fault."""
-    downs, ups = (_logged_ages(case, kind, port_downs.function) for kind in ("link_down", "link_up"))
+    downs, ups = (_logged_ages(context, kind, port_downs.function) for kind in ("link_down", "link_up"))
     recent, day = sum(age <= _HALF_DAY for age in downs), sum(age <= 2 * _HALF_DAY for age in downs)
     place = port_downs.place
-    fault = Fail(
-        subject=place.subject,
-        label=place.label,
-        summary="",
-        impact=impact,
-        evidence=_log_evidence(case, port_downs.function),
-        severity=place.severity("error"),
-        places=place.places,
-    )
-    if recent >= case.threshold(limits.half_day):
-        return replace(fault, summary=f"went down {recent} times in 12 h; limit {case.threshold(limits.half_day):g}")
-    if day >= case.threshold(limits.day):
-        return replace(fault, summary=f"went down {day} times in 24 h; limit {case.threshold(limits.day):g}")
+    evidence = _log_evidence(context, port_downs.function)
+    fault = place.fail("", impact, evidence=evidence, severity=place.severity("error"))
+    if recent >= context.threshold(limits.half_day):
+        return replace(fault, summary=f"went down {recent} times in 12 h; limit {context.threshold(limits.half_day):g}")
+    if day >= context.threshold(limits.day):
+        return replace(fault, summary=f"went down {day} times in 24 h; limit {context.threshold(limits.day):g}")
     longest = max(((down - up, up) for down, up in _pair_outages(downs, ups)), default=(0.0, 0.0))
-    if longest[0] < 60 * case.threshold(limits.outage):
+    if longest[0] < 60 * context.threshold(limits.outage):
         return None
     return replace(
         fault,
@@ -176,26 +160,28 @@ def _pair_outages(downs: Sequence[float], ups: Sequence[float]) -> list[tuple[fl
     return outages
 
 
-def _logged_ages(case: RuleContext, kind: str, function: str | None) -> list[float]:
+def _logged_ages(context: RuleContext, kind: str, function: str | None) -> list[float]:
     """Seconds before this scan of every such line about a function; the oldest first."""
-    times = [time for event in case.events if event.kind == kind and event.subject == function for time in event.times]
-    up = case.node.uptime_seconds
-    ages = [age for time in times if (age := _age(case, time)) is not None and age >= 0]
+    times = [
+        time for event in context.events if event.kind == kind and event.subject == function for time in event.times
+    ]
+    up = context.node.uptime_seconds
+    ages = [age for time in times if (age := _age(context, time)) is not None and age >= 0]
     return sorted((age for age in ages if up is None or age <= up - SETTLE_SECONDS), reverse=True)
 
 
-def _age(case: RuleContext, time: str) -> float | None:
+def _age(context: RuleContext, time: str) -> float | None:
     """Seconds between a line of the log and this scan; None where that is not known."""
     since_boot = _SINCE_BOOT.fullmatch(time)
     if since_boot:
-        up = case.node.uptime_seconds
+        up = context.node.uptime_seconds
         return None if up is None else up - float(since_boot[1])
-    now, then = _parse_time(case.observed_at), _parse_time(time)
+    now, then = _parse_time(context.observed_at), _parse_time(time)
     return None if now is None or then is None else (now - then).total_seconds()
 
 
-def _log_evidence(case: RuleContext, function: str | None) -> tuple[Evidence, ...]:
-    rows = [event for event in case.events if event.kind in ("link_down", "link_up") and event.subject == function]
+def _log_evidence(context: RuleContext, function: str | None) -> tuple[Evidence, ...]:
+    rows = [event for event in context.events if event.kind in ("link_down", "link_up") and event.subject == function]
     return tuple(
         Evidence(
             what=f"kernel log, {event.count} times, last {event.at or event.logged or 'without a date'}",
@@ -206,13 +192,13 @@ def _log_evidence(case: RuleContext, function: str | None) -> tuple[Evidence, ..
     )
 
 
-def _exceeded_limit(case: RuleContext, count: int, earlier: Sequence[str], limits: FlapLimits) -> str | None:
+def _exceeded_limit(context: RuleContext, count: int, earlier: Sequence[str], limits: FlapLimits) -> str | None:
     """The limit that is reached, in words."""
-    seconds = (case.window.seconds if case.window else None) or 0.0
-    in_job = case.threshold(limits.job)
-    if seconds <= limits.job_seconds and (case.software.nccl.jobs or 0) > 0 and count >= in_job:
+    seconds = (context.window.seconds if context.window else None) or 0.0
+    in_job = context.threshold(limits.job)
+    if seconds <= limits.job_seconds and (context.software.nccl.jobs or 0) > 0 and count >= in_job:
         return f"{in_job:g} in {format_seconds(limits.job_seconds)} while a job runs"
-    half, day = case.threshold(limits.half_day), case.threshold(limits.day)
+    half, day = context.threshold(limits.half_day), context.threshold(limits.day)
     if count * min(_HALF_DAY / seconds, 1.0) + len(earlier) >= half:
         return f"{half:g} in 12 h"
     if count * min(2 * _HALF_DAY / seconds, 1.0) >= day:
@@ -220,40 +206,40 @@ def _exceeded_limit(case: RuleContext, count: int, earlier: Sequence[str], limit
     return None
 
 
-def _earlier_downs(case: RuleContext, downs: LinkDowns) -> list[str]:
+def _earlier_downs(context: RuleContext, downs: LinkDowns) -> list[str]:
     """When earlier runs saw it go down: the twelve hours before the end of the window, without the window itself."""
     start, seconds = (
-        _parse_time(case.window.since if case.window else None),
-        case.window.seconds if case.window else None,
+        _parse_time(context.window.since if context.window else None),
+        context.window.seconds if context.window else None,
     )
-    if case.history is None or start is None or seconds is None:
+    if context.history is None or start is None or seconds is None:
         return []
     try:
         first = start + timedelta(seconds=seconds - _HALF_DAY)
     except (OverflowError, ValueError):  # a report may hold any number
         return []
     runs: list[list[str]] = [[]]
-    for subject in downs.history:  # a port and its interface are one link: what one of them says, not both
-        dated = [(_parse_time(at), at) for at in case.history.link_downs.get(subject, ())]
+    for subject in downs.history:  # a port and its interface are one link: what one of them states, not both
+        dated = [(_parse_time(at), at) for at in context.history.link_downs.get(subject, ())]
         # What this run saw is in the window, also where the clock was set back meanwhile
-        runs.append([at for moment, at in dated if moment and first <= moment <= start and at != case.observed_at])
+        runs.append([at for moment, at in dated if moment and first <= moment <= start and at != context.observed_at])
     return max(runs, key=len)
 
 
-def _later_downs(case: RuleContext, downs: LinkDowns) -> list[str]:
+def _later_downs(context: RuleContext, downs: LinkDowns) -> list[str]:
     """When it was seen to go down after the window ended, where that is no more than twelve hours ago."""
-    if case.history is None:
+    if context.history is None:
         return []
-    end = _parse_time(case.window.until if case.window else case.history.last_run)
-    now = _parse_time(case.observed_at)
+    end = _parse_time(context.window.until if context.window else context.history.last_run)
+    now = _parse_time(context.observed_at)
     if end is None or now is None or (now - end).total_seconds() > _HALF_DAY:
         return []
-    dated = [[(_parse_time(at), at) for at in case.history.link_downs.get(subject, ())] for subject in downs.history]
+    dated = [[(_parse_time(at), at) for at in context.history.link_downs.get(subject, ())] for subject in downs.history]
     return max(([at for moment, at in rows if moment and end < moment <= now] for rows in dated), key=len, default=[])
 
 
-def _changed_settings(case: RuleContext, downs: LinkDowns) -> str:
-    settings = case.history.settings if case.history else {}
+def _changed_settings(context: RuleContext, downs: LinkDowns) -> str:
+    settings = context.history.settings if context.history else {}
     nic = (f"nic:{downs.place.nic.id}",) if downs.place.nic else ()
     names = {name for subject in (*downs.history, *nic) for name in settings.get(subject, ())}
     return ", ".join(sorted(names & _BOUNCING))

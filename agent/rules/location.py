@@ -11,7 +11,7 @@ from agent.model.gpu import Gpu, link_name
 from agent.model.nic import Netdev, Nic, Port
 from agent.model.pci import PciFunction
 from agent.rules.context import RuleContext
-from agent.rules.devices import AMD, DIES, find_function, is_nvidia, is_on_c2c
+from agent.rules.devices import AMD, DIES, WITHOUT_CHIPS, find_function, is_nvidia, is_on_c2c
 
 # Platforms whose rails are part of a board or of a module in it, not cards in slots (DGX H100 user guide: network
 # modules of four ConnectX-7; HGX B300 and GB300: ConnectX-8 on the I/O board; GB200: mezzanine boards of the tray)
@@ -39,6 +39,8 @@ NOUNS = {
     "drive": "drive",
     "virtual": "virtual device",
 }
+
+NO_CHIP = "none"
 
 
 def find_location(context: RuleContext, subject: str) -> Location | None:
@@ -81,7 +83,12 @@ def find_npu_number(context: RuleContext, device: str) -> str | None:
 
 
 def find_npu_chip(context: RuleContext, npu: str) -> tuple[str, str]:
-    """Card and chip by which npu-smi calls an NPU: a module of an Atlas A3 has two chips, every other card one."""
+    """Card and chip by which npu-smi calls an NPU: a module of an Atlas A3 has two chips, every other card one.
+
+    NO_CHIP where npu-smi takes none.
+    """
+    if any(function.device in WITHOUT_CHIPS for function in context.topology.pci):
+        return npu, NO_CHIP
     chips = 2 if any(function.device in DIES for function in context.topology.pci) else 1
     card, chip = divmod(int(npu), chips)
     return str(card), str(chip)

@@ -1,4 +1,4 @@
-"""Faults that all subjects of a node have alike, told once: somebody set them all so, or one part explains all."""
+"""Faults that all subjects of a node have alike, reported once: all were set on purpose, or one part explains all."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from agent.rules.rule import Fail, Pass, Result
+from agent.rules.rule import Fail, Merge, Pass, Result
 from agent.rules.wording import join_labels
+
+
+def on_all(summary: str) -> Merge:
+    """`aggregate_node_wide` as the `merge` of a rule."""
+    return lambda _, answers: aggregate_node_wide(answers, summary)
 
 
 def aggregate_node_wide(answers: Iterable[Result], summary: str) -> Iterator[Result]:
@@ -24,7 +29,7 @@ def aggregate_node_wide(answers: Iterable[Result], summary: str) -> Iterator[Res
 
 
 def merge_if_on_all(faults: Sequence[Fail], judged: int, summary: str) -> Iterator[Fail]:
-    """One finding for the node where every subject has the fault: somebody set them all so."""
+    """One finding for the node where every subject has the fault: all were set on purpose."""
     if len(faults) < 2 or len(faults) < judged or len({(f.severity, f.cause) for f in faults}) > 1:
         yield from faults
         return
@@ -40,7 +45,9 @@ def merge_failures(faults: Sequence[Fail], summary: str) -> Fail:
         label="node",
         summary=f"{summary}: {join_labels([fault.label for fault in faults])}",
         evidence=tuple(row for fault in faults for row in fault.evidence),
-        places=frozenset().union(*(fault.places for fault in faults)),
-        covers=frozenset().union(*(fault.places if fault.covers is None else fault.covers for fault in faults)),
+        ids=frozenset().union(*(fault.ids for fault in faults)),
+        explains_ids=frozenset().union(
+            *(fault.ids if fault.explains_ids is None else fault.explains_ids for fault in faults)
+        ),
         parts=tuple(part for fault in faults for part in fault.parts or (fault,)),
     )

@@ -34,9 +34,9 @@ def describe_reset(context: RuleContext, rule: str, fault: Fail, form: str | Non
 
 def _find_gpus(context: RuleContext, fault: Fail, form: str | None) -> list[Gpu]:
     """The GPUs that a fault is about; of the whole node, or of what is gone, those that are there."""
-    gpus = [gpu for place in sorted(fault.places) if (gpu := find_gpu(context, place.partition("/")[0]))]
+    gpus = [gpu for place in sorted(fault.ids) if (gpu := find_gpu(context, place.partition("/")[0]))]
     switches = {switch.id for switch in context.topology.nvswitches}
-    others = {place for place in fault.places if place in context.functions} - switches
+    others = {place for place in fault.ids if place in context.functions} - switches
     kind = fault.subject.partition(":")[0]
     if gpus or not (kind in ("gpu", "nvswitch") or form == "virtual" or (kind == "node" and not others)):
         return gpus

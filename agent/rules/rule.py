@@ -1,16 +1,18 @@
 """What a rule is: a small function over a `RuleContext`, and a page whose head declares it.
 
-A rule yields one answer for every subject that it looks at: `Fail`, `Pass`, `Unknown` or `NotApplicable`. It
-reads nothing but the case; the engine counts, folds and sorts.
+A rule yields one answer for every subject that it looks at: `Fail`, `Pass`, `Unknown` or `NotApplicable`. A subject
+builds the answers about itself (`Subject`), so that a rule states it once. A rule reads nothing but the context; the
+engine counts, folds and sorts.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
+from typing import Any, TypeVar, overload
 
 import msgspec
 
 from agent.model.finding import Evidence
-from agent.model.reasons import Reason
+from agent.model.reasons import NotApplicableCode, Reason, UnknownCode
 from agent.rules.context import RuleContext
 from agent.rules.pages import Threshold, read_declaration, read_text
 
@@ -30,9 +32,9 @@ class Fail(msgspec.Struct, frozen=True):
     cause: str = ""  # part of the fingerprint; no measured value, no index
     situation: str = ""  # the key of the steps on the rule's page that fit; "": by cause or form factor
     # Ids that this fault is about: two rules on one place may be one fault. "ID/7" is a part of ID: a link, a port.
-    places: frozenset[str] = frozenset()
-    covers: frozenset[str] | None = None  # as a cause: the ids on which it explains others; None: `places`
-    covers_parts: bool = True  # as a cause: of these ids, every part too
+    ids: frozenset[str] = frozenset()
+    explains_ids: frozenset[str] | None = None  # as a cause: the ids on which it explains others; None: `ids`
+    explains_parts: bool = True  # as a cause: of these ids, every part too
     depends_on: Reason | None = None  # of a finding of low confidence: the context that is assumed
     parts: tuple[Any, ...] = ()  # of a finding for several devices: the Fail of each
     residue: tuple[Any, ...] = ()  # a Fail for each device that has more than all: stands where the rest is explained
@@ -54,14 +56,103 @@ class Unknown(msgspec.Struct, frozen=True):
 
 
 class NotApplicable(msgspec.Struct, frozen=True):
-    """A guard says that the fault cannot exist here."""
+    """A guard: the fault cannot exist here."""
 
     subject: str
     reason: Reason
 
 
 Result = Fail | Pass | Unknown | NotApplicable
+_RESULTS = (Fail, Pass, Unknown, NotApplicable)
 Check = Callable[[RuleContext], Iterator[Result]]
+Merge = Callable[[RuleContext, Iterable[Result]], Iterable[Result]]
+S = TypeVar("S")
+
+
+class Subject(msgspec.Struct, frozen=True):
+    """What a rule judges. It builds the answers about itself; subclasses have `subject`, `label` and `ids` of their
+    own, which are those of a `Fail`."""
+
+    @property
+    def subject(self) -> str:
+        """Its id, with its kind."""
+        raise NotImplementedError
+
+    @property
+    def label(self) -> str:
+        """The same for people."""
+        raise NotImplementedError
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """What a fault of it is about."""
+        raise NotImplementedError
+
+    def passes(self) -> Pass:
+        """It is as it should be."""
+        return Pass(self.subject)
+
+    def unknown(self, why: Reason | UnknownCode, /, **parameters: str) -> Unknown:
+        """It could not be judged: a reason, or its code and parameters."""
+        return Unknown(self.subject, why if isinstance(why, Reason) else Reason(why, **parameters))
+
+    def not_applicable(self, why: Reason | NotApplicableCode, /, **parameters: str) -> NotApplicable:
+        """The fault cannot exist here: a reason, or its code and parameters."""
+        return NotApplicable(self.subject, why if isinstance(why, Reason) else Reason(why, **parameters))
+
+    def fail(
+        self,
+        summary: str,
+        impact: str,
+        *,
+        label: str | None = None,
+        remedy: str = "",
+        values: tuple[tuple[str, str], ...] = (),
+        evidence: tuple[Evidence, ...] = (),
+        severity: str | None = None,
+        confidence: str = "high",
+        cause: str = "",
+        situation: str = "",
+        ids: frozenset[str] | None = None,
+        explains_ids: frozenset[str] | None = None,
+        explains_parts: bool = True,
+        depends_on: Reason | None = None,
+        parts: tuple[Fail, ...] = (),
+        field: str = "",
+        peers: frozenset[str] = frozenset(),
+    ) -> Fail:
+        """A fault of it, as `Fail` describes; `label` and `ids` where they are not its own."""
+        return Fail(
+            self.subject,
+            self.label if label is None else label,
+            summary,
+            impact,
+            remedy,
+            values,
+            evidence,
+            severity,
+            confidence,
+            cause,
+            situation,
+            self.ids if ids is None else ids,
+            explains_ids,
+            explains_parts,
+            depends_on,
+            parts,
+            field=field,
+            peers=peers,
+        )
+
+
+class NamedSubject(Subject, frozen=True):
+    """A subject by its id and its label."""
+
+    subject: str
+    label: str
+    ids: frozenset[str]
+
+
+NODE = NamedSubject("node", "node", frozenset({"node"}))
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -91,13 +182,67 @@ class Rule(msgspec.Struct, frozen=True):
 registered: dict[str, Rule] = {}  # of the modules that are imported
 
 
-def rule(name: str) -> Callable[[Check], Rule]:
-    """Make a rule of a function; the page of that name declares the rest."""
+@overload
+def rule(name: str) -> Callable[[Callable[[RuleContext], Result | Iterable[Result]]], Rule]: ...
+@overload
+def rule(
+    name: str, *, each: Callable[[RuleContext], Iterable[S | Result]], merge: Merge | None = None
+) -> Callable[[Callable[[S], Result] | Callable[[RuleContext, S], Result]], Rule]: ...
+def rule(
+    name: str, *, each: Callable[[RuleContext], Iterable[Any]] | None = None, merge: Merge | None = None
+) -> Callable[[Callable[..., Any]], Rule]:
+    """Make a rule of a function, which returns its answer, or all of them; the page of that name declares the rest.
 
-    def register(check: Check) -> Rule:
+    `each`: the function judges one subject of these at a time, by itself or with the context; what is an answer
+    already stays as it is. `merge`: makes one finding of faults that subjects have alike, as `on_all` does.
+    """
+
+    def register(judge: Callable[..., Any]) -> Rule:
+        check = _judge_each(each, judge, merge) if each else _judge_node(judge)
         return registered.setdefault(name, declared_rule(name, check))
 
     return register
+
+
+def _judge_node(judge: Callable[[RuleContext], Result | Iterable[Result]]) -> Check:
+    @wraps(judge)
+    def check(context: RuleContext) -> Iterator[Result]:
+        answer = judge(context)
+        return iter((answer,) if isinstance(answer, _RESULTS) else answer)
+
+    return check
+
+
+def _judge_each(
+    each: Callable[[RuleContext], Iterable[Any]], judge: Callable[..., Result], merge: Merge | None
+) -> Check:
+    alone = judge.__code__.co_argcount == 1
+
+    def judge_all(context: RuleContext) -> Iterator[Result]:
+        for subject in each(context):
+            if type(subject) in _RESULTS:  # faster than isinstance, thousands of times per scan
+                yield subject
+            else:
+                yield judge(subject) if alone else judge(context, subject)
+
+    @wraps(judge)
+    def check(context: RuleContext) -> Iterator[Result]:
+        answers = judge_all(context)
+        return iter(merge(context, answers)) if merge else answers
+
+    return check
+
+
+def split_subjects(listed: Iterable[S | Result]) -> tuple[list[S], list[Result]]:
+    """For rules that compare subjects with each other: those that are judged, and the answers about the others."""
+    subjects: list[S] = []
+    answers: list[Result] = []
+    for each in listed:
+        if isinstance(each, _RESULTS):
+            answers.append(each)
+        else:
+            subjects.append(each)
+    return subjects, answers
 
 
 def declared_rule(name: str, check: Check) -> Rule:

@@ -40,7 +40,7 @@ def find_majority(values: Iterable[T]) -> T | None:
 
 
 def join_labels(labels: Sequence[str]) -> str:
-    """Labels for a sentence: three and more that differ in a number as a range, and cut where nobody would read on.
+    """Labels for a sentence: three and more that differ in a number as a range, and cut where no one would read on.
 
     >>> join_labels(["GPU0", "GPU1"]), join_labels([f"GPU{n}" for n in range(10)]), join_labels(["GPU0 - GPU2"] * 3)
     ('GPU0, GPU1', 'GPU0-9', 'GPU0 - GPU2, GPU0 - GPU2, GPU0 - GPU2')

@@ -113,7 +113,7 @@ class _CheckedConnection(urllib3.connection.HTTPConnection):
     def getresponse(self) -> urllib3.HTTPResponse:  # type: ignore[override]  # as urllib3 does
         try:
             response = super().getresponse()
-        except ssl.SSLError:  # an alert says more: "certificate required"
+        except ssl.SSLError:  # an alert states more: "certificate required"
             raise
         except (OSError, http.client.HTTPException) as error:
             raise self.send_failure or error from None

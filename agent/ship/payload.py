@@ -26,7 +26,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 
 class BadPayload(Exception):
-    """No report that can be handed over; the message says what is wrong, without the file's name."""
+    """No report that can be handed over; the message states what is wrong, without the file's name."""
 
 
 class _Node(msgspec.Struct):
@@ -55,7 +55,7 @@ class Payload(NamedTuple):
     data: bytes  # the report, as it was written
     digest: str  # SHA-256 of `data`, hex: the same for ever, whatever the compression
     schema: str  # "1"
-    timestamp: str  # of what it says, UTC: "20260115T080000Z"
+    timestamp: str  # of what it states, UTC: "20260115T080000Z"
     verdict: str  # of its name: "nothing_to_check" counts as "ok"
     node: str  # the name by which the fleet keeps its node; "" where it names none
     host: str  # the same, fit for a file name

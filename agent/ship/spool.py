@@ -5,8 +5,8 @@
     aside/    what is damaged or was refused, each with a .why
     dropped/  tombstones (state.py)
 
-A name says what a report is worth and what its digest has to be; nothing else has to be believed of a file. A file of
-any other name is somebody's: it is not read, not moved, not counted and not removed.
+A name states what a report is worth and what its digest has to be; nothing else has to be trusted of a file. A file of
+any other name is someone's: it is not read, not moved, not counted and not removed.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from agent.reports import replace_file, sync_folder
 from agent.ship.payload import BadPayload, Payload, compress, read_payload
 from agent.ship.state import ENTRY_NAME, TOMBSTONE, Journal, Warn, drop_kind
 from probes.own_files import hold_lock, list_foreign, open_lock, remove_left_behind, remove_own_file
+from probes.planted import PathUse, follow_links, make_folder
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 _RANK = {"ok": 0, "unknown": 1}
@@ -35,7 +36,7 @@ _OURS = re.compile(
 
 
 class NoSpool(Exception):
-    """The folder is somebody's: it holds other files, and nothing in it is touched. The message names one."""
+    """The folder is someone's: it holds other files, and nothing in it is touched. The message names one."""
 
 
 class SpoolEntry(NamedTuple):
@@ -72,10 +73,9 @@ class Spool:
     @contextlib.contextmanager
     def lock(self, until: float) -> Iterator[bool]:
         """Make the folders and hold the spool; False where another run holds it until then. Raises NoSpool, OSError."""
+        follow_links(self.path, PathUse.OWN_FOLDER)
         self._refuse_foreign()
-        os.makedirs(os.path.dirname(self.path), exist_ok=True)
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(self.path, 0o700)
+        make_folder(self.path, PathUse.OWN_FOLDER, 0o700)
         for name in ("waiting", "aside", "dropped"):
             os.makedirs(os.path.join(self.path, name), exist_ok=True)
         descriptor = open_lock(os.path.join(self.path, "lock"))

@@ -17,6 +17,7 @@ import msgspec
 
 from agent.reports import replace_file, sync_folder
 from agent.ship.payload import Payload, compress
+from probes.planted import PathUse, follow_links
 
 RETRY_AFTER_LIMIT_SECONDS = 86400.0  # a server's slip of the pen must not silence a node for longer
 _REAP_SECONDS = 0.3
@@ -31,7 +32,7 @@ class SendStatus(Enum):
     ACCEPTED = "accepted"  # the report is theirs now
     REJECTED = "rejected"  # they will not have this report; others may pass
     RETRY = "retry"  # it may pass in a while
-    BLOCKED = "blocked"  # nothing passes until somebody fixes the address, the credentials or the server
+    BLOCKED = "blocked"  # nothing passes until someone fixes the address, the credentials or the server
 
 
 class SendResult(NamedTuple):
@@ -254,5 +255,6 @@ class FolderTarget(Target):
 
     def write(self, name: str, data: bytes, mode: int) -> None:
         """Whole or not at all. Raises OSError."""
-        replace_file(os.path.join(self.path, name), data, mode, sole=True)
-        sync_folder(self.path)
+        folder = follow_links(self.path, PathUse.FOLDER)
+        replace_file(os.path.join(folder, name), data, mode, sole=True)
+        sync_folder(folder)

@@ -57,7 +57,7 @@ class Evaluator:
         earlier: Report | None = None,
         guard: SignalGuard | None = None,
     ) -> None:
-        """`host` opens it anew for each reading. `earlier`: a report of a former run, to begin with."""
+        """`host` opens it again for each reading. `earlier`: a report of a former run, to begin with."""
         self._host = host
         self._plan = plan
         self._history = remember or ProcessHistory()

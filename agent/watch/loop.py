@@ -25,7 +25,7 @@ from probes.kernel.events import KernelEvent, Listener
 HANGUP = select.POLLHUP | select.POLLNVAL
 STDOUT = 1
 
-MINOR_GROUPS = ("counters", "evidence")  # groups of changes for which nobody needs to look again soon
+MINOR_GROUPS = ("counters", "evidence")  # groups of changes for which no one needs to look again soon
 
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -135,7 +135,7 @@ class WatchScreen(Protocol):
         """Can be read when a key was pressed."""
 
     def take_keys(self) -> None:
-        """Do what the pressed keys stand for. Raises BrokenPipeError where nobody looks any more."""
+        """Do what the pressed keys stand for. Raises BrokenPipeError where no one looks any more."""
 
     def show_events(self, events: Sequence[KernelEvent]) -> None:
         """What the kernel reported, before it is evaluated."""
@@ -173,7 +173,7 @@ class Watch:
             self._poll.register(number, select.POLLIN)  # and errors: an overrun is one
         self._poll.register(self._signals.fileno(), select.POLLIN)
         if _is_pipe(STDOUT):
-            self._poll.register(STDOUT, 0)  # reported only when nobody reads it any more
+            self._poll.register(STDOUT, 0)  # reported only when no one reads it any more
         if self._screen:
             self._poll.register(self._screen.fileno(), select.POLLIN)
         try:

@@ -67,7 +67,7 @@ def format_ndjson(batch: Batch, evaluation: Evaluation) -> bytes:
 
 
 def format_text(batch: Batch, evaluation: Evaluation) -> list[str]:
-    """One line for the verdict and the reason, then one per change. Nothing where nothing changed and nobody asked."""
+    """One line for the verdict and the reason, then one per change. Nothing where nothing changed and no one asked."""
     report = evaluation.report
     if not evaluation.changes and not any(reason.event.kind in ALWAYS_REPORTED for reason in batch.reasons):
         return []
@@ -94,15 +94,17 @@ def format_reasons(batch: Batch) -> str:
 
 def describe_processes(batch: Batch) -> list[str]:
     """The processes that the driver's errors name and that still run: whose job it is. Live facts, in no report."""
-    lines = []
+    named: dict[tuple[str, int], None] = {}  # by number: described again, its state may be another one
     for reason in batch.reasons:
         _, xid, rest = reason.event.text.partition("NVRM: Xid ")
         if xid and (match := _PROCESS_ID.search(rest)):
-            from probes.host.process import describe_process
+            named[f"{reason.event.kind} {reason.event.subject}", int(match[1])] = None
+    if not named:
+        return []
+    from probes.host.process import describe_process
 
-            if process := describe_process(int(match[1])):
-                lines.append(_one_line(f"{reason.event.kind} {reason.event.subject}: {process}"))
-    return list(dict.fromkeys(lines))
+    described = ((where, describe_process(number)) for where, number in named)
+    return [_one_line(f"{where}: {process}") for where, process in described if process]
 
 
 def format_counts(summary: Summary) -> str:

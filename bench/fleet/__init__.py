@@ -41,6 +41,12 @@ What `detail` has, by kind (always the value and the "usual" one, where the flee
 - clock-ahead, clock-behind: seconds. Only on request: a stream has no time of arrival that shows them.
 - rate-link-downs: link_downed, counted between the last two sweeps. counter-high, which is noise: the same, since
   before the first. Both on request.
+- uplink-side-exchanged: cables (of each leaf); the subject is both leaves. uplink-ragged-unit: leaves; the subject is
+  the first. rails-exchanged, rails-exchanged-half (of half of a unit's
+  nodes), leaves-exchanged: switches. On request.
+- KIND+KIND, on request: both on one node, written down as two oddities; findings are those of both.
+- rate-retransmissions: packet_seq_err, counted likewise: a finding of the port and no outlier, for it follows traffic.
+- rate-symbol-errors: symbol_error, counted between the last two sweeps. gpu-model: models. On request.
 - mtu-1500-first: mtu, of another rail. dscp-map: dscp (what differs). nic-lost: rails (that are left).
 - nccl-setting: setting. nccl-version: nccl. small-class-KIND: as KIND, on one of two nodes of a product (h200-twin-1).
 - nvlink-domain-other: cluster_uuid, that of the next rack. duplicate-ip-prefix: address; the second has another length.

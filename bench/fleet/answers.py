@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from agent.fleet.cluster.from_dataset import read_identity_rows
 from agent.fleet.engines import connect
 from agent.fleet.engines.engine import Tables
-from agent.fleet.episodes.news import news_since
+from agent.fleet.episodes.finding_changes import news_since
 from agent.fleet.expected.compare import compare
 from agent.fleet.expected.sources import ExpectedNode
 from agent.fleet.hostlist import fold, unfold
@@ -86,6 +86,9 @@ OUTLIERS = {
     "drift-gpu-lost": {"gpus"},
     "drift-firmware": {"nic-firmware"},
     "slow-probe": {"probe-seconds"},
+    "gpu-model": {"gpu-models"},
+    "rate-link-downs": {"error-rate-wire"},
+    "rate-symbol-errors": {"error-rate-wire"},
 }
 DUPLICATES = {
     "duplicate-guid": {"node GUID"},
@@ -96,6 +99,11 @@ DUPLICATES = {
     "duplicate-lid": {"LID"},
     "duplicate-gpu-uuid": {"GPU UUID"},
     "same-name": {"node name"},
+}
+RATE_RULES = {  # by the fleet's history
+    "rate-link-downs": "ib-link-flap",
+    "rate-symbol-errors": "ib-symbol-errors",
+    "rate-retransmissions": "roce-rt-retrans",
 }
 SAME_GUID = ("port GUID", "MAC address")  # a NIC that has another's GUID has these, too
 DRIFT = {
@@ -138,6 +146,7 @@ def compared(tables: Tables, truth: Mapping[str, Any], fabrics: Mapping[str, str
     lost = hosts(truth, "gpus-half-lost", "gpus-all-lost")  # by its own report such a node is in a class of its own
     outlier = [item for item in truth["oddities"] if item["kind"] not in UNREADABLE]
     own = {(one["rule"], host) for odd in outlier for one in odd["findings"] for host in odd["hosts"]}
+    own |= {(RATE_RULES[odd["kind"]], host) for odd in outlier if odd["kind"] in RATE_RULES for host in odd["hosts"]}
     own |= {("peer-differs", odd["hosts"][1]) for odd in outlier if odd["kind"] == "duplicate-ip-prefix"}  # the length
     result -= {(item.rule, host) for item in wrong if item.of_class for host in lost} - own
     answers = {

@@ -176,6 +176,85 @@ def half_unit(planter: Planter, kind: str) -> bool:
     return planter.odd(kind, [], f"switch:{leaves[0]}", {"fabric": fabric.name, "leaves": leaves})
 
 
+def exchanged_side(planter: Planter, kind: str) -> bool:
+    """Half of the cables up of a leaf are exchanged with those of another leaf, the first with the last."""
+    fit = [group for group in planter.groups if group.subnet and _fabric(group).tiers == 2]
+    fit = [group for group in fit if _fabric(group).leaves >= LEAST_LEAVES and _is_whole(_fabric(group))]
+    if not fit:
+        return False
+    fabric = _fabric(planter.random.choice(fit))
+    one, other = planter.random.sample(range(fabric.leaves), 2)
+    for place in range(fabric.up // 2):
+        ports = Port(one, fabric.down + 1 + place), Port(other, fabric.down + fabric.up - place)
+        fabric.exchanged |= {ports[0]: ports[1], ports[1]: ports[0]}
+    names = "+".join(sorted(map(fabric.switch_name, (one, other))))
+    return planter.odd(kind, [], f"switch:{names}", {"fabric": fabric.name, "cables": fabric.up // 2})
+
+
+def ragged_unit(planter: Planter, kind: str) -> bool:
+    """The leaves of a unit have about half of their cables up, each another half."""
+    fit = [group for group in planter.groups if group.subnet and _cabled(group) and _fabric(group).units > LEAST_UNITS]
+    fit = [group for group in fit if _is_whole(_fabric(group))]
+    if not fit:
+        return False
+    fabric = _fabric(planter.random.choice(fit))
+    unit = planter.random.randrange(fabric.units - 1)
+    leaves = range(unit * fabric.rails, (unit + 1) * fabric.rails)
+    for leaf in leaves:
+        lost = fabric.up // 2 + leaf % 3 - 1
+        fabric.uplinks |= {
+            Port(leaf, fabric.down + 1 + place): None for place in planter.random.sample(range(fabric.up), lost)
+        }
+    names = list(map(fabric.switch_name, leaves))
+    return planter.odd(kind, [], f"switch:{names[0]}", {"fabric": fabric.name, "leaves": names})
+
+
+def exchanged_rails(planter: Planter, kind: str) -> bool:
+    """Two rails of all nodes of a unit are each on the leaf of the other; of the first half of them by HALF."""
+    fit = [each for each in planter.groups if _cabled(each) and _fabric(each).units > LEAST_UNITS]
+    fit = [group for group in fit if not _fabric(group).moved]
+    if not fit:
+        return False
+    group = planter.random.choice(fit)
+    fabric = _fabric(group)
+    unit = planter.random.randrange(fabric.units - 1)
+    nodes = _nodes(fabric, unit)
+    if kind == HALF:
+        nodes = nodes[: len(nodes) // 2]
+    return _exchange(planter, kind, group, [(node, 0, node, 1) for node in nodes])
+
+
+def exchanged_leaves(planter: Planter, kind: str) -> bool:
+    """All nodes of two units are on each other's leaf of a rail."""
+    fit = [each for each in planter.groups if _cabled(each) and _fabric(each).units > LEAST_UNITS]
+    fit = [group for group in fit if not _fabric(group).moved]
+    fit = [group for group in fit if _fabric(group).rails > LEAST_SPINES]
+    if not fit:
+        return False
+    group = planter.random.choice(fit)
+    fabric = _fabric(group)
+    one, other = planter.random.sample(range(fabric.units - 1), 2)
+    pairs = zip(_nodes(fabric, one), _nodes(fabric, other), strict=True)
+    return _exchange(planter, kind, group, [(node, 1, peer, 1) for node, peer in pairs])
+
+
+def _exchange(planter: Planter, kind: str, group: Group, pairs: list[tuple[int, int, int, int]]) -> bool:
+    """`pairs`: a node and its rail, the other node and its rail."""
+    fabric = _fabric(group)
+    switches: set[int] = set()
+    for node, rail, peer, other in pairs:
+        ports = fabric.meant(node, rail), fabric.meant(peer, other)
+        fabric.moved |= {(node, rail): ports[1], (peer, other): ports[0]}
+        switches |= {port.switch for port in ports}
+    nodes = sorted({group.first + node for pair in pairs for node in pair[::2]})
+    detail = {"switches": sorted(map(fabric.switch_name, switches))}
+    return planter.odd(kind, nodes, f"switch:{'+'.join(detail['switches'])}", detail)
+
+
+def _nodes(fabric: Fabric, unit: int) -> range:
+    return range(unit * fabric.unit, (unit + 1) * fabric.unit)
+
+
 def _uplink(planter: Planter, fabric: Fabric) -> Port | None:
     """A port upwards of a leaf of which nothing was planted yet."""
     leaves = [leaf for leaf in range(fabric.leaves) if not _is_odd(fabric, leaf)]
@@ -187,6 +266,11 @@ def _uplink(planter: Planter, fabric: Fabric) -> Port | None:
 def _is_odd(fabric: Fabric, leaf: int) -> bool:
     """Whether something of its cables upwards was planted already."""
     return any(port.switch == leaf for port in (*fabric.uplinks, *fabric.exchanged)) or _is_thin(fabric, leaf)
+
+
+def _is_whole(fabric: Fabric) -> bool:
+    """Whether nothing of its cables upwards was planted."""
+    return not (fabric.uplinks or fabric.exchanged or fabric.thin_units)
 
 
 def _is_thin(fabric: Fabric, leaf: int) -> bool:
@@ -214,6 +298,14 @@ def _free(fabric: Fabric, rail: int) -> int:
     return beyond if places == fabric.unit and beyond <= fabric.radix else 0
 
 
+HALF = "rails-exchanged-half"
+OF_MANY: dict[str, Plant] = {  # one cause of many cables that are wrong; on request
+    "uplink-side-exchanged": exchanged_side,
+    "uplink-ragged-unit": ragged_unit,
+    "rails-exchanged": exchanged_rails,
+    HALF: exchanged_rails,
+    "leaves-exchanged": exchanged_leaves,
+}
 CABLES: dict[str, Plant] = {
     "cable-swapped-rails": swapped_rails,
     "cable-swapped-ports": swapped_ports,

@@ -17,6 +17,7 @@ Told = set[tuple[str, str]]
 
 # kinds of the truth, in the words of the answer; all others of bench/fleet/cables.py have the same word in both
 _ALIKE = {
+    "rails-exchanged-half": "rails-exchanged",
     "uplink-slow": "uneven-pace",
     "uplink-narrow": "uneven-pace",
     "port-slow": "uneven-pace",
@@ -27,7 +28,7 @@ _ALIKE = {
     "nvlink-domain": "domain-rack",
     "nvlink-domain-other": "domain-rack",
 }
-_OF_CABLES = ("cable-", "rail-wrong", "uplink-", "spine-", "port-shared")
+_OF_CABLES = ("cable-", "rail-wrong", "rails-", "leaves-", "uplink-", "spine-", "port-shared")
 
 
 def found(fabrics: Mapping[str, str], tables: ClusterTables | None = None) -> tuple[list[CablingFault], list[Cable]]:
@@ -42,7 +43,14 @@ def told(wrong: Iterable[CablingFault], moved: Iterable[Cable]) -> Told:
     said: Told = set()
     wrong = list(wrong)
     for each in wrong:
-        if each.kind == "swapped-cables":
+        if each.kind == "exchanged-rails":
+            units = "leaves" if "each other's leaf" in each.text else "rails"
+            said.add((f"{units}-exchanged", "+".join(sorted(each.hosts))))
+        elif each.kind == "swapped-uplinks" and len(each.ports) > 4:
+            said.add(("uplink-side-exchanged", "+".join(sorted({port.partition("/")[0] for port in each.ports}))))
+        elif each.kind == "fewer-uplinks" and each.should:
+            said.add(("uplink-ragged-unit", min(port.partition("/")[0] for port in each.ports)))
+        elif each.kind == "swapped-cables":
             said.add(("cable-swapped-rails", "+".join(each.hosts)))
         elif each.kind in ("rail-elsewhere", "no-unit"):  # of two rails none is the one that is right
             said.add(("rail-wrong-leaf", each.hosts[0]))

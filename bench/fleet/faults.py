@@ -297,6 +297,16 @@ def _of_rack(key: str, value: Any) -> Make:
     return make
 
 
+def _other_gpu(platform: Platform, shape: Shape) -> Odd | None:
+    """One H100 is an H200."""
+    if platform.name != "h100-ib":
+        return None
+    at = shape.gpus[3]
+    models = "7x H100 SXM5 80GB, 1x H200 SXM"
+    return Odd("node", {"models": models}, {"device": {at: {"device": "2335", "gpu": {"name": "NVIDIA H200"}}}})
+
+
+MODELS: dict[str, Make] = {"gpu-model": _other_gpu}  # on request
 OVERLAYS: dict[str, Make] = {
     "gpu-link-narrow": _narrow_gpu,
     "gpu-link-slow": _slow_gpu,
@@ -359,7 +369,35 @@ def _link_downs(platform: Platform, shape: Shape) -> Odd | None:
     )
 
 
-RATES: dict[str, Make] = {"rate-link-downs": _link_downs}  # in the last sweep alone
+SYMBOL_ERRORS = 600  # between two sweeps
+
+
+def _symbol_errors(platform: Platform, shape: Shape) -> Odd | None:
+    """A port that receives many symbols wrongly."""
+    if not shape.infiniband or not shape.rails:
+        return None
+    at = shape.rails[0]
+    counters = {"symbol_error": SYMBOL_ERRORS}
+    return Odd(f"port:{at}/1", counters, {"device": {at: {"rdma": {"counters": counters}}}})
+
+
+RETRANSMISSIONS = 2_000_000  # between two sweeps, in which a port sends some 6e9 packets
+
+
+def _retransmissions(platform: Platform, shape: Shape) -> Odd | None:
+    """A RoCE port whose packets are lost."""
+    if shape.infiniband or not shape.rails:
+        return None
+    at = shape.rails[1]
+    counters = {"packet_seq_err": RETRANSMISSIONS}
+    return Odd(f"port:{at}/1", counters, {"device": {at: {"rdma": {"counters": counters}}}})
+
+
+RATES: dict[str, Make] = {
+    "rate-retransmissions": _retransmissions,
+    "rate-link-downs": _link_downs,
+    "rate-symbol-errors": _symbol_errors,
+}  # in the last sweep alone
 HIGH_COUNTERS: dict[str, Make] = {"counter-high": _link_downs}  # from the start, and no more since
 DRIFTS: dict[str, Make] = {  # from one sweep on
     "drift-driver": _driver,

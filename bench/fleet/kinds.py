@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
-from bench.fleet.cables import CABLES, Plant, older_ports
-from bench.fleet.faults import DRIFTS, HIGH_COUNTERS, OF_SMALL_CLASSES, OVERLAYS, RATES, Make, Odd
+from bench.fleet.cables import CABLES, OF_MANY, Plant, older_ports
+from bench.fleet.faults import DRIFTS, HIGH_COUNTERS, MODELS, OF_SMALL_CLASSES, OVERLAYS, RATES, Make
 from bench.fleet.forms import Moment, Node, write
-from bench.fleet.groups import DEVICE, LINK, Group
+from bench.fleet.groups import Group
 from bench.fleet.identity import Identity, domain
+from bench.fleet.overlaid import PAIRS, new_findings, overlaid, two_causes
 from bench.fleet.planting import LEAST, Effect, Planter
 
 DAMAGES = ("truncated", "not-json", "other-schema")
@@ -21,46 +21,18 @@ SAME_NAME = 3
 SLOW_SECONDS = 11.5
 CLOCK_SECONDS = 23 * 3_600
 NODES_A_FAULT = 2_500
-PLATFORMS_A_FAULT = 2
 # clocks are seen by the times of files, which a stream has none of; what ends of links can do by iblinkinfo; rates by
 # a second sweep
-ON_REQUEST = ("clock-ahead", "clock-behind", "uplink-older", "rate-link-downs", "counter-high")
-
-
-def _overlaid(make: Make, drift: bool = False, last: bool = False) -> Plant:
-    """A node with another description, really scanned: from the start, from a later sweep on, or in the last one."""
-    make = functools.cache(make)
-
-    def plant(planter: Planter, kind: str) -> bool:
-        if (drift or last) and planter.sweeps < 2:
-            return False
-        scanned = planter.platforms.setdefault(kind, set())  # a scan for each: two are enough
-
-        def suits(group: Group) -> bool:
-            if len(scanned) >= PLATFORMS_A_FAULT and group.platform.name not in scanned:
-                return False
-            return _can(group, kind) and make(group.platform, group.templates.shape) is not None
-
-        result = planter.one(suits)
-        if result is None:
-            return False
-        group, node = result
-        scanned.add(group.platform.name)
-        outlier = make(group.platform, group.templates.shape)
-        assert outlier is not None
-        sweep = planter.sweeps - 1 if last else planter.later() if drift else 0
-        planter.effect(node, Effect(outlier.overlay, _in_the_fabric(group, outlier), sweep))
-        findings = _new_findings(group, outlier.overlay)
-        return planter.odd(kind, [node], outlier.subject, outlier.detail, sweep=sweep, findings=findings)
-
-    return plant
-
-
-def _in_the_fabric(group: Group, odd: Odd) -> dict[tuple[str, int], str]:
-    """What the fabric's file has otherwise: links, and the names of the other devices."""
-    names = group.templates.of("plain", odd.overlay).devices if odd.links else {}
-    over = {(DEVICE, rail): names[at] for rail, at in enumerate(group.templates.shape.rails) if at in names}
-    return over | {(LINK, rail): what for rail, what in odd.links.items()}
+ON_REQUEST = (
+    "clock-ahead",
+    "clock-behind",
+    "uplink-older",
+    *RATES,
+    *HIGH_COUNTERS,
+    *OF_MANY,
+    *MODELS,
+    *map("+".join, PAIRS),
+)
 
 
 def _of_small_class(make: Make) -> Plant:
@@ -73,24 +45,10 @@ def _of_small_class(make: Make) -> Plant:
             return False
         group, node = found
         planter.effect(node, Effect(odd.overlay))
-        findings = _new_findings(group, odd.overlay)
+        findings = new_findings(group, odd.overlay)
         return planter.odd(kind, [node], odd.subject, odd.detail, findings=findings)
 
     return plant
-
-
-def _can(group: Group, kind: str) -> bool:
-    if kind == "bios":  # where the report says it
-        return getattr(group.templates.healthy.node, "bios_version", None) is not None
-    return not (group.rollout and "firmware" in kind)
-
-
-def _new_findings(group: Group, overlay: Mapping[str, Any]) -> list[dict[str, str]]:
-    """What a node's own report says because of it."""
-    usual_value = {(rule, subject) for rule, subject, _ in group.templates.of().findings}
-    result = group.templates.of("plain", overlay).findings
-    rows = [row for row in result if row[:2] not in usual_value]
-    return [{"rule": rule, "subject": subject, "severity": severity} for rule, subject, severity in rows]
 
 
 def _duplicate(form: str, name: str, prefix: int = 0) -> Plant:
@@ -158,7 +116,7 @@ def _stale_finding(planter: Planter, kind: str) -> bool:
     odd = make(group.platform, group.templates.shape)
     assert odd is not None
     planter.effect(node, Effect(odd.overlay, stale_days=SCRAPPED_DAYS))
-    findings = _new_findings(group, odd.overlay)
+    findings = new_findings(group, odd.overlay)
     return planter.odd(kind, [node], odd.subject, {"days": SCRAPPED_DAYS, **odd.detail}, findings=findings)
 
 
@@ -175,7 +133,7 @@ def _flapping(planter: Planter, kind: str) -> bool:
     assert odd is not None
     sweep = (planter.sweeps - 1) % 2  # it is there in the last one
     planter.effect(node, Effect(odd.overlay, sweep=sweep, flaps=True))
-    findings = _new_findings(group, odd.overlay)
+    findings = new_findings(group, odd.overlay)
     return planter.odd(kind, [node], odd.subject, odd.detail, sweep=sweep, findings=findings)
 
 
@@ -275,8 +233,8 @@ def _damaged(damage: str) -> Plant:
 
 
 KINDS: dict[str, Plant] = {
-    **{kind: _overlaid(make) for kind, make in OVERLAYS.items()},
-    **{kind: _overlaid(make, drift=True) for kind, make in DRIFTS.items()},
+    **{kind: overlaid(make) for kind, make in OVERLAYS.items()},
+    **{kind: overlaid(make, drift=True) for kind, make in DRIFTS.items()},
     **{kind: _of_small_class(make) for kind, make in OF_SMALL_CLASSES.items()},
     "nvlink-domain-other": _other_domain,
     "gpu-moved": _moved_gpu,
@@ -292,9 +250,11 @@ KINDS: dict[str, Plant] = {
     "duplicate-lid": _duplicate("lid", "lid"),
     "duplicate-gpu-uuid": _duplicate("uuid", "uuid"),
     **CABLES,
+    **OF_MANY,
     "uplink-older": older_ports,
-    **{kind: _overlaid(make, last=True) for kind, make in RATES.items()},
-    **{kind: _overlaid(make) for kind, make in HIGH_COUNTERS.items()},
+    **{kind: overlaid(make, last=True) for kind, make in RATES.items()},
+    **{kind: overlaid(make) for kind, make in {**HIGH_COUNTERS, **MODELS}.items()},
+    **{"+".join(pair): two_causes(*pair) for pair in PAIRS},
     "stale": _stale,
     "stale-finding": _stale_finding,
     "slow-probe": _slow_probe,

@@ -16,7 +16,7 @@ from bench.fleet.groups import Group, groups
 from bench.fleet.identity import NODES, Identity
 from bench.fleet.kinds import DAMAGES, KINDS, defaults
 from bench.fleet.other_files import iblinkinfo, ndt
-from bench.fleet.planting import Effect, Planted, Planter
+from bench.fleet.planting import Effect, Planted, Planter, has_restarted
 from bench.fleet.platforms import PAIR, ROLLOUT
 
 FORMAT = "fabricscope.fleet-truth/1"
@@ -24,7 +24,6 @@ FIRST = 1_768_464_000  # 2026-01-15T08:00:00Z
 HOUR = 3_600
 _SPREAD_SECONDS = 900  # of one sweep
 _SETTLED = 2_000  # seconds after a start at which a node is looked at, at least
-_RESTARTS = 97  # one node in so many is started anew between two sweeps
 _USUAL = Effect()
 FABRIC_FORMS = {"ibnetdiscover": Fabric.text, "iblinkinfo": iblinkinfo, "ndt": ndt}
 
@@ -170,7 +169,7 @@ def _told(group: Group) -> dict[str, Any]:
 
 def _moment(index: int, sweep: int, days_ago: int, clock_seconds: int = 0) -> Moment:
     """When a node is looked at, and how long it has been up."""
-    restarts = [n for n in range(1, sweep + 1) if (index * 2_654_435_761 + n * 40_503) % _RESTARTS == 0]
+    restarts = [n for n in range(1, sweep + 1) if has_restarted(index, n)]
     up = DAY * (1 + index * 37 % 199) + index * 97 % DAY + sweep * HOUR + 0.25
     if restarts:
         up = _SETTLED + (sweep - restarts[-1]) * HOUR + index % 1_000 + 0.5

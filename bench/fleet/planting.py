@@ -13,7 +13,14 @@ from bench.fleet.platforms import TWINS
 ODD_SHARE = 3  # of a group's nodes at most one in so many is odd
 LEAST = 8  # nodes that a group has, so that most of them can be said to be alike
 
+RESTARTS = 97  # one node in so many restarts between two sweeps
+
 Suits = Callable[[Group], bool]
+
+
+def has_restarted(index: int, sweep: int) -> bool:
+    """Whether a node was restarted between a sweep and the one before."""
+    return (index * 2_654_435_761 + sweep * 40_503) % RESTARTS == 0
 
 
 class Effect(NamedTuple):
@@ -55,12 +62,15 @@ class Planter:
         fit = [group for group in self.groups if self._left.get(group.first, 0) >= nodes and suits(group)]
         return self.random.choices(fit, [item.nodes for item in fit])[0] if fit else None
 
-    def node(self, group: Group, unit: int | None = None) -> int | None:
-        """A node of a group (of a unit of it) that is still as it should be; it counts as odd from now on."""
+    def node(self, group: Group, unit: int | None = None, stays_up: bool = False) -> int | None:
+        """A node of a group (of a unit of it) that is still as it should be; it counts as odd from now on. `stays_up`:
+        it does not restart before the last sweep, which would leave no window there."""
         size, first, end = group.platform.unit, group.first, group.first + group.nodes
         if unit is not None:
             first, end = first + unit * size, min(first + unit * size + size, end)
         free = [n for n in range(first, end) if n not in self.done.effects and group.style(n) == "plain"]
+        if stays_up:
+            free = [n for n in free if not has_restarted(n, self.sweeps - 1)]
         if not free:
             return None
         chosen = self.random.choice(free)
@@ -68,10 +78,10 @@ class Planter:
         self.done.effects[chosen] = Effect()
         return chosen
 
-    def one(self, suits: Suits) -> tuple[Group, int] | None:
+    def one(self, suits: Suits, stays_up: bool = False) -> tuple[Group, int] | None:
         """A node of a group that suits."""
         group = self.group(suits)
-        node = self.node(group) if group else None
+        node = self.node(group, stays_up=stays_up) if group else None
         return (group, node) if group and node is not None else None
 
     def of_small_class(self) -> tuple[Group, int] | None:

@@ -217,9 +217,9 @@ def fault(name: str) -> dict[str, Any]:
 def recipes(report: Report) -> list[Recipe]:
     """What the fingerprint of every finding of a report is made of, in their order."""
     chosen = choose_profile("auto" if report.platform.profile else "none", report.platform)
-    case = build_context(report, Configuration().settings, chosen.platform, chosen.profile)
+    context = build_context(report, Configuration().settings, chosen.platform, chosen.profile)
     collected = {}
-    for rule, fault in engine.evaluate(case, rules_for(case))[1]:
-        identity = fingerprints.lasting_identity(fault.subject, case)
-        collected[fingerprints.fingerprint(rule.name, fault, case)] = Recipe(rule.name, fault.cause, [identity], [])
+    for rule, fault in engine.evaluate(context, rules_for(context))[1]:
+        identity = fingerprints.lasting_identity(fault.subject, context)
+        collected[fingerprints.fingerprint(rule.name, fault, context)] = Recipe(rule.name, fault.cause, [identity], [])
     return [collected[finding.fingerprint] for finding in report.findings]

@@ -34,6 +34,15 @@ class MadePort:
     wred_only: bool = False
     metres: int = 40
     stormed: bool = False
+    pfc_mode: str | None = None
+    pfc_known: bool = True
+    in_use: list[int] | None = None  # priorities with PFC that the port really uses
+    chip_ecn: tuple[int, int] | None = None
+    weight: int = 50  # of the data queue
+    cnp_strict: bool = True
+    asymmetric: bool = False
+    pause: bool = False
+    retry: int | None = None  # metres of the profile of link layer retry
     told_far: tuple[str, str] | None = None  # what LLDP says, where it is another
     now: dict[str, int] = field(default_factory=dict)
     before: dict[str, int] = field(default_factory=dict)
@@ -51,6 +60,8 @@ class MadeSwitch:
     name: str
     system: str
     ports: list[MadePort] = field(default_factory=list)
+    trimming: bool = False
+    pool: tuple[int, int] | None = None  # of headroom: its size, and what was in use at once
 
 
 @dataclass
@@ -159,5 +170,6 @@ def _start_counters(port: MadePort) -> None:
     for name, value in (("bytes", 10**12), ("packets", 10**9), ("marks", 10**6), ("drops", 0), ("group_drops", 0)):
         port.before[name] = value
         port.now[name] = value * 2
-    for name in ("tx", "rx", "uncorrected", "flaps"):
+    port.before["first"], port.now["first"] = 10**6, 2 * 10**6
+    for name in ("tx", "rx", "uncorrected", "flaps", "trim_drops"):
         port.before[name] = port.now[name] = 100

@@ -96,10 +96,61 @@ def _neighbor(fabric: MadeFabric, port: MadePort) -> None:
             rail.port, rail.alias = other.name, other.alias
 
 
-Plant = Callable[[MadeFabric, MadePort], None]
+def _pfc_extra(fabric: MadeFabric, port: MadePort) -> None:
+    port.pfc = [3, 4, 5]
+
+
+def _cnp(fabric: MadeFabric, port: MadePort) -> None:
+    port.cnp_strict = False
+
+
+def _asymmetric(fabric: MadeFabric, port: MadePort) -> None:
+    port.asymmetric = True
+
+
+def _pause(fabric: MadeFabric, port: MadePort) -> None:
+    port.pause = True
+
+
+def _retry(fabric: MadeFabric, port: MadePort) -> None:
+    fabric.port(port.far, port.far_port).retry = 40
+
+
+def _starved(fabric: MadeFabric, port: MadePort) -> None:
+    port.weight = 10
+    port.now["first"] = port.before["first"] + (port.now["bytes"] - port.before["bytes"]) // 2
+
+
+def _no_class(fabric: MadeFabric, port: MadePort) -> None:
+    port.pfc_mode, port.pfc = "on", []
+
+
+def _not_operational(fabric: MadeFabric, port: MadePort) -> None:
+    port.pfc_mode, port.in_use = "auto", []
+
+
+def _rail_elsewhere(fabric: MadeFabric, port: MadePort) -> tuple[MadePort, ...]:
+    """The cables of two rails of a host in each other's place: the other's port."""
+    one = next(rail for rail in fabric.rails if (rail.switch, rail.port) == (port.switch, port.name))
+    other = next(rail for rail in fabric.rails if rail.host == one.host and rail is not one)
+    far = fabric.port(other.switch, other.port)
+    port.far_port, far.far_port = other.name, one.name
+    one.switch, one.port, one.alias, other.switch, other.port, other.alias = (
+        other.switch, other.port, other.alias, one.switch, one.port, one.alias
+    )  # fmt: skip
+    return (far,)
+
+
+def _lossy_drops(fabric: MadeFabric, port: MadePort) -> None:
+    port.pfc_known = False
+    port.now["drops"] = port.before["drops"] + 917
+
+
+Plant = Callable[[MadeFabric, MadePort], tuple[MadePort, ...] | None]  # other ports that must be named, too
 ALL, SONIC, BOTH = ("sonic", "cumulus", "other"), ("sonic",), (True, False)
 # Rule, how it is planted, on which systems, on ports to hosts (True) or trunks (False)
 FAULTS: tuple[tuple[str, Plant, tuple[str, ...], tuple[bool, ...]], ...] = (
+    ("sw-rail-elsewhere", _rail_elsewhere, ALL, (True,)),
     ("sw-dscp-lossy", _dscp_lossy, ALL, BOTH),
     ("sw-pfc-one-end", _pfc_one_end, ALL, BOTH),
     ("sw-class-differs", _class_differs, ALL, BOTH),
@@ -119,8 +170,20 @@ FAULTS: tuple[tuple[str, Plant, tuple[str, ...], tuple[bool, ...]], ...] = (
     ("sw-pause-unheard", _unheard, ALL, (False,)),
     ("sw-fec-errors", _fec_errors, ("sonic", "other"), BOTH),
     ("sw-flaps", _flaps, ("sonic", "other"), BOTH),
+    ("sw-pfc-extra", _pfc_extra, ALL, BOTH),
+    ("sw-cnp-not-strict", _cnp, ALL, BOTH),
+    ("sw-pfc-asymmetric", _asymmetric, ("sonic", "other"), (False,)),
+    ("sw-global-pause", _pause, ("other",), BOTH),
+    ("sw-llr-one-end", _retry, SONIC, (False,)),
+    ("sw-data-starved", _starved, ALL, BOTH),
+    ("sw-pfc-on-no-class", _no_class, ("other",), BOTH),
+    ("sw-pfc-not-operational", _not_operational, ("other",), BOTH),
+    ("sw-lossy-drops", _lossy_drops, ("other",), BOTH),
     ("sw-neighbor-disagrees", _neighbor, SONIC, (True,)),
 )
+
+
+BOTH_STATE = ("sw-pfc-asymmetric", "sw-llr-one-end")  # only where the far end's system states it, too
 
 
 def plant(fabric: MadeFabric, each: int, seed: int = 1) -> None:
@@ -134,9 +197,12 @@ def plant(fabric: MadeFabric, each: int, seed: int = 1) -> None:
         for port in free:
             system = fabric.switches[port.switch].system
             ends = {(port.switch, port.name), (port.far, port.far_port)}
+            far = fabric.switches.get(port.far)
+            if rule in BOTH_STATE and far is not None and far.system not in systems:
+                continue
             if not left or system not in systems or port.far_is_host not in kinds or ends & used:
                 continue
-            change(fabric, port)
-            used |= ends
-            fabric.planted.append((rule, port.subject))
+            more = change(fabric, port) or ()
+            used |= ends | {(end.switch, end.name) for end in more} | {(end.far, end.far_port) for end in (port, *more)}
+            fabric.planted += [(rule, end.subject) for end in (port, *more)]
             left -= 1

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.switches.fabric import CNP, DSCP, MadeFabric, MadePort, MadeRail, MadeSwitch
+from bench.switches.fabric import CNP, DSCP, PRIORITY, MadeFabric, MadePort, MadeRail, MadeSwitch
 
 QUEUES = range(8)
 
@@ -60,7 +60,7 @@ def _sonic(switch: MadeSwitch, before: bool) -> dict[str, str]:
                     "up",
                     "up",
                     "OSFP 8X",
-                    "off",
+                    "on" if p.asymmetric else "off",
                 )
                 for p in ports
             ],
@@ -124,7 +124,7 @@ def _sonic(switch: MadeSwitch, before: bool) -> dict[str, str]:
                         p.name,
                         f"UC{n}",
                         f"{counts[p.name]['packets']:,}" if n in p.pfc else "0",
-                        f"{counts[p.name]['bytes']:,}" if n in p.pfc else "0",
+                        f"{counts[p.name]['bytes' if n in p.pfc else 'first']:,}" if n in (*p.pfc, 6) else "0",
                         f"{counts[p.name]['drops']:,}",
                         "N/A",
                     )
@@ -133,7 +133,40 @@ def _sonic(switch: MadeSwitch, before: bool) -> dict[str, str]:
             )
             for p in ports
         ),
+        **_sonic_options(switch, counts),
     }
+
+
+def _sonic_options(switch: MadeSwitch, counts: dict[str, dict[str, int]]) -> dict[str, str]:
+    """Outputs of what few switches have."""
+    outputs = {}
+    if any(p.retry for p in switch.ports):
+        outputs["show_llr_interface.txt"] = _table(
+            ("PORT", "LLR Mode", "LLR Local", "LLR Remote", "LLR Profile"),
+            [
+                (p.name, "static", *["enabled" if p.retry else "disabled"] * 2,
+                 f"llr_{p.speed}000_{p.retry}m_profile" if p.retry else "N/A")
+                for p in switch.ports
+            ],
+        )  # fmt: skip
+    elif any(p.far and not p.far_is_host for p in switch.ports):
+        outputs["show_llr_interface.txt"] = _table(
+            ("PORT", "LLR Mode", "LLR Local", "LLR Remote", "LLR Profile"),
+            [(p.name, "static", "disabled", "disabled", "N/A") for p in switch.ports],
+        )
+    if switch.trimming:
+        outputs["show_queue_counters_--trim.txt"] = "\n".join(
+            _table(
+                ("Port", "TxQ", "Trim/pkts", "TrimSent/pkts", "TrimDrop/pkts"),
+                [(p.name, "UC3", "1,000", "900", f"{counts[p.name]['trim_drops']:,}")],
+            )
+            for p in switch.ports
+        )
+    if switch.pool:
+        outputs["show_headroom-pool_watermark.txt"] = "Headroom pool maximum occupancy:\n" + _table(
+            ("Pool", "Bytes"), [("ingress_lossless_pool", f"{switch.pool[1]}"), ("egress_lossy_pool", "N/A")]
+        )
+    return outputs
 
 
 def _config_db(switch: MadeSwitch) -> dict[str, Any]:
@@ -165,7 +198,7 @@ def _config_db(switch: MadeSwitch) -> dict[str, Any]:
                 "restoration_time": "200",
             }
         for n in QUEUES:
-            kind = "cnp" if n == 6 else "data"
+            kind = "cnp" if n == 6 and port.cnp_strict else f"data{port.weight}" if n in port.pfc else "data50"
             queues[f"{port.name}|{n}"] = {"scheduler": kind}
             if port.ecn and n in (3, 4):
                 name = "WRED_ONLY" if port.wred_only else f"ECN_{port.ecn[0]}_{port.ecn[1]}"
@@ -186,7 +219,11 @@ def _config_db(switch: MadeSwitch) -> dict[str, Any]:
         "green_max_threshold": "3000000",
         "green_drop_probability": "10",
     }
-    return {
+    weights = {f"data{w}": {"type": "DWRR", "weight": str(w)} for w in {50, *(port.weight for port in switch.ports)}}
+    extra: dict[str, Any] = {"SWITCH_TRIMMING": {"GLOBAL": {"size": "256"}}} if switch.trimming else {}
+    if switch.pool:
+        extra["BUFFER_POOL"] = {"ingress_lossless_pool": {"type": "ingress", "xoff": str(switch.pool[0])}}
+    return extra | {
         "DEVICE_METADATA": {"localhost": {"hostname": switch.name, "hwsku": "ACS-SN5600", "type": "ToRRouter"}},
         "PORT": {
             p.name: {
@@ -205,7 +242,7 @@ def _config_db(switch: MadeSwitch) -> dict[str, Any]:
         "MAP_PFC_PRIORITY_TO_QUEUE": {"ROCE": identity},
         "PORT_QOS_MAP": qos,
         "WRED_PROFILE": profiles,
-        "SCHEDULER": {"data": {"type": "DWRR", "weight": "50"}, "cnp": {"type": "STRICT"}},
+        "SCHEDULER": weights | {"cnp": {"type": "STRICT"}},
         "QUEUE": queues,
         "PFC_WD": watchdog,
     }
@@ -265,7 +302,8 @@ def _cumulus(switch: MadeSwitch, before: bool) -> dict[str, str]:
                             "tx-uc-buffer-discards": counts["drops"],
                         }
                         for n in p.pfc or [3]
-                    },
+                    }
+                    | {"6": {"tx-frames": 1, "tx-bytes": counts["first"], "tx-uc-buffer-discards": 0}},
                 },
                 "pfc-stats": {
                     "switch-priority": {
@@ -302,7 +340,11 @@ def _nvue_root(switch: MadeSwitch) -> dict[str, Any]:
         }
         qos["egress-queue-mapping"][profile] = {"switch-priority": {str(n): {"traffic-class": n} for n in QUEUES}}
         qos["egress-scheduler"][profile] = {
-            "traffic-class": {"3": {"mode": "dwrr", "bw-percent": 50}, "6": {"mode": "strict"}}
+            "traffic-class": {
+                "0": {"mode": "dwrr", "bw-percent": 100 - p.weight},
+                "3": {"mode": "dwrr", "bw-percent": p.weight},
+                "6": {"mode": "strict"} if p.cnp_strict else {"mode": "dwrr", "bw-percent": 1},
+            }
         }
         qos["congestion-control"][profile] = {
             "traffic-class": {
@@ -336,10 +378,15 @@ def _lines(switch: MadeSwitch, before: bool) -> dict[str, str]:
             "fec_active": p.fec, "neighbor_name": name, "neighbor_port": far, "trust": p.trust,
             "dscp_prio": " ".join(f"{dscp}:{p.priorities.get(dscp, 0)}" for dscp in range(64)),
             "prio_queue": " ".join(f"{n}:{n}" for n in QUEUES),
-            "pfc": "".join("1" if n in p.pfc else "0" for n in QUEUES), "pfc_wd": "on" if p.watchdog else "off",
+            "pfc": _bits(p.pfc) if p.pfc_known else None, "pfc_mode": p.pfc_mode,
+            "pfc_active": None if p.in_use is None else _bits(p.in_use), "asymmetric": p.asymmetric,
+            "pause": "both" if p.pause else "off",
+            "queue_sched": f"0:{100 - p.weight} {PRIORITY}:{p.weight} 6:{'strict' if p.cnp_strict else 1}",
+            "pfc_wd": "on" if p.watchdog else "off",
             "wd_action": p.action, "wd_detect_ms": p.detect_ms, "cable_metres_assumed": p.metres,
             "ecn": {str(n): {"min_bytes": p.ecn[0], "max_bytes": p.ecn[1], "percent": 100}
                     for n in (3, 4)} if p.ecn else {},
+            **({"ecn_active": {"3": {"min_bytes": p.chip_ecn[0], "max_bytes": p.chip_ecn[1]}}} if p.chip_ecn else {}),
             **({"wd_state": "stormed"} if p.stormed else {}),
         }  # fmt: skip
         rows.append(row)
@@ -348,11 +395,16 @@ def _lines(switch: MadeSwitch, before: bool) -> dict[str, str]:
         prio = p.pfc[0] if p.pfc else 3
         for counter, key in (
             (f"pfc_rx_prio{prio}", "rx"), (f"pfc_tx_prio{prio}", "tx"), (f"drop_queue{prio}", "drops"),
-            (f"drop_pg{prio}", "group_drops"), (f"queue_bytes_{prio}", "bytes"), ("fec_uncorrected", "uncorrected"),
+            (f"drop_pg{prio}", "group_drops"), (f"queue_bytes_{prio}", "bytes"), ("queue_bytes_6", "first"),
+            ("fec_uncorrected", "uncorrected"),
             ("flaps", "flaps"),
         ):  # fmt: skip
             rows.append({"subject": subject, "name": counter, "value": counts[key]})
     return {"rows.jsonl": "".join(json.dumps(row) + "\n" for row in rows)}
+
+
+def _bits(priorities: Sequence[int]) -> str:
+    return "".join("1" if n in priorities else "0" for n in QUEUES)
 
 
 # --- hosts and the plan

@@ -38,7 +38,7 @@ class KfdNode(NamedTuple):
     address: str  # of the PCI function that all partitions share
     device: int
     unique_id: int | None
-    hive: int | None  # 0: in none; None: the driver is too old to say
+    hive: int | None  # 0: in none; None: the driver is too old to report it
     gfx: int | None  # 90402 is gfx942
     render_minor: int | None
     links: tuple[KfdLink, ...] = ()

@@ -6,14 +6,14 @@ Kernel: Documentation/gpu/amdgpu (driver-misc, xgmi, ras).
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
 from probes.amd.kfd import XGMI, KfdGraph, KfdLink, KfdNode, read_graph
+from probes.amd.metrics import LARGEST, parse_metrics, parse_xgmi
 from probes.amd.settings import read_settings
-from probes.gpu.facts import Gpu, GpuFacts, NvLink, PairCell, XgmiPorts
+from probes.gpu.facts import Gpu, GpuFacts, NvLink, PairCell
 from probes.host.interface import Absent, Host, ReadError
 from probes.host_reader import HostReader
 from probes.probe import Reading
@@ -28,10 +28,6 @@ _RAS_WORDS = {"ue": "uncorrectable", "ce": "correctable", "de": "deferred"}
 _POWER = "power/runtime_status"
 _SLEEPING = ("suspended", "suspending")
 METRICS = "gpu_metrics"
-_NOT_COUNTED = (1 << 64) - 1
-_XGMI_PORTS = 8
-_NOT_STATED = 0xFFFF  # also of a port that is switched off
-_STATES = {0: "inactive", 1: "active", _NOT_STATED: "unknown"}
 # MB/s of one XGMI link in one direction, by the first digits of the GPU's architecture: 25 or 32 GT/s on 16 lanes;
 # gfx950 is specified with 38.4, and its driver may still report 32. Kernels of 2024 and before state 25 GT/s of all.
 _OLD_KERNELS = 50_000
@@ -41,25 +37,6 @@ _LINK_MBYTE_S = {
     910: (_OLD_KERNELS,),
     942: (64_000, _OLD_KERNELS),
     950: (76_800, 64_000, _OLD_KERNELS),
-}
-
-
-class _MetricsTable(NamedTuple):
-    """One version of struct gpu_metrics of kgd_pp_interface.h: its bytes, and offsets of what is read."""
-
-    size: int
-    replays: int  # a 64-bit count, and behind it that of their rollovers
-    xgmi: int  # two 16-bit words: width, rate of a lane
-    states: int | None = None  # of eight ports, 16 bits each; None: it states none
-
-
-# MI300 by its firmware (1.4 to 1.7), MI350 (1.8)
-_TABLES = {
-    (1, 4): _MetricsTable(288, 88, 52),
-    (1, 5): _MetricsTable(328, 120, 84),
-    (1, 6): _MetricsTable(1664, 104, 64),
-    (1, 7): _MetricsTable(2208, 112, 72, 264),
-    (1, 8): _MetricsTable(3360, 112, 72, 264),
 }
 
 
@@ -113,55 +90,6 @@ def parse_errors(text: str) -> dict[str, int]:
         if word.strip() in _RAS_WORDS and count.isascii() and count.isdigit() and len(count) <= 18:
             errors[_RAS_WORDS[word.strip()]] = int(count)
     return errors
-
-
-def parse_metrics(content: bytes) -> dict[str, int]:
-    """Counts of the PCIe link of a table of version 1.4 to 1.8; other versions have them elsewhere.
-
-    >>> parse_metrics(struct.pack("<HBB", 2208, 1, 7).ljust(112, b"\\0") + b"\\x05".ljust(2096, b"\\0"))
-    {'replays': 5, 'replay_rollovers': 0}
-    >>> parse_metrics(struct.pack("<HBB", 2208, 1, 6).ljust(2208, b"\\0")), parse_metrics(b"")
-    ({}, {})
-    """
-    table = _find_table(content)
-    if table is None:
-        return {}
-    counts = struct.unpack_from("<QQ", content, table.replays)
-    return {
-        name: count
-        for name, count in zip(("replays", "replay_rollovers"), counts, strict=True)
-        if count != _NOT_COUNTED
-    }
-
-
-def parse_xgmi(content: bytes) -> XgmiPorts | None:
-    """Ports of a table, which numbers them by hardware and not by the GPU at the other end; states from 1.7 on.
-
-    >>> table = bytearray(struct.pack("<HBB", 2208, 1, 7).ljust(2208, b"\\0"))
-    >>> struct.pack_into("<HH", table, 72, 16, 32)
-    >>> struct.pack_into("<8H", table, 264, 1, 1, 0, 0, *4 * [0xFFFF])
-    >>> parse_xgmi(bytes(table))
-    XgmiPorts(width=16, lane_gbit_s=32, states=('active', 'active', 'inactive', 'inactive', 'unknown', 'unknown', \
-'unknown', 'unknown'))
-    """
-    table = _find_table(content)
-    if table is None:
-        return None
-    width, rate = (word if 0 < word < _NOT_STATED else None for word in struct.unpack_from("<HH", content, table.xgmi))
-    if table.states is None:
-        return XgmiPorts(width, rate) if width or rate else None
-    words = struct.unpack_from(f"<{_XGMI_PORTS}H", content, table.states)
-    known = {*words} <= _STATES.keys() and {*words} != {_NOT_STATED}
-    ports = XgmiPorts(width, rate, tuple(_STATES[word] for word in words) if known else ())
-    return ports if ports != XgmiPorts() else None
-
-
-def _find_table(content: bytes) -> _MetricsTable | None:
-    if len(content) < min(table.size for table in _TABLES.values()):
-        return None
-    size, major, minor = struct.unpack_from("<HBB", content)
-    table = _TABLES.get((major, minor))
-    return table if table and len(content) == size == table.size else None
 
 
 def split_bandwidth(gfx: int | None, mbyte_s: int) -> tuple[int, float | None]:
@@ -230,7 +158,7 @@ def _gpu(
     node = card.first
     alone = node.unique_id is not None and shared[node.unique_id] == 1
     links = _number_links(card, cards, pairs)
-    unread = _links_unread_reason(node)
+    unread = _why_links_unread(node)
     vram = properties.get("mem_info_vram_total", "")
     modes = [properties.get(name) for name in _PARTITION]
     return Gpu(
@@ -256,7 +184,7 @@ def _gpu(
     )
 
 
-def _links_unread_reason(node: KfdNode) -> str | None:
+def _why_links_unread(node: KfdNode) -> str | None:
     """Why its links are not all known: the driver gives every GPU at least one to a processor or to another GPU."""
     if node.links_unread:
         return f"{node.links_unread} of its links in the driver's graph could not be read"
@@ -297,7 +225,7 @@ def _read_metrics(reader: HostReader, address: str, said: Mapping[str, str]) -> 
     if said.get(_POWER) != "active":
         return b""
     try:
-        content = reader.host.read(f"{PCI}/{address}/{METRICS}", 2 * max(table.size for table in _TABLES.values()))
+        content = reader.host.read(f"{PCI}/{address}/{METRICS}", LARGEST)
     except Absent:
         return b""
     except ReadError as why:

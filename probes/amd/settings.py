@@ -9,13 +9,14 @@ import re
 
 from probes.host.interface import Denied, ReadError
 from probes.host_reader import HostReader
+from probes.text import lazy_pattern
 
 BALANCING = "/proc/sys/kernel/numa_balancing"
 RELEASE = "/proc/sys/kernel/osrelease"
 OPTIONS = ("CONFIG_PCI_P2PDMA", "CONFIG_DMABUF_MOVE_NOTIFY")
 PEERS = ("/sys/kernel/mm/memory_peers/amdkfd/version", "/sys/kernel/memory_peers/amdkfd/version")
 _CONFIG_LIMIT_BYTES = 1 << 20
-_RELEASE = re.compile(r"[A-Za-z0-9._+~-]{1,80}")
+_RELEASE = lazy_pattern(r"[A-Za-z0-9._+~-]{1,80}")
 
 
 def read_settings(reader: HostReader) -> dict[str, str]:

@@ -6,7 +6,6 @@ an output is there.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -18,13 +17,13 @@ from probes.host.commands import AMD_LIBRARY, AMD_SAVED
 from probes.host.interface import Failed, Host, ReadError
 from probes.host_reader import HostReader
 from probes.probe import Reading, Skipped
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 
 DRIVER = "/sys/bus/pci/drivers/amdgpu"
-_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_ADDRESS = lazy_pattern(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _DIRECT = frozenset({PER_HOP, 28, 41})  # weights of one hop: of whole GPUs, and with one or both ends partitioned
 _COUNTS = {"correctable_count": "correctable", "uncorrectable_count": "uncorrectable", "deferred_count": "deferred"}
-# Graphics architecture as the compute driver writes it, by PCI device: it tells the rate of one link
+# Graphics architecture as the compute driver writes it, by PCI device: it shows the rate of one link
 _GFX = {"0x66a": 90_006, "0x738": 90_008, "0x740": 90_010, "0x74a": 90_402, "0x74b": 90_402, "0x75a": 90_500}
 _BLOCK = "xgmi_wafl"
 

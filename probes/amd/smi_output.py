@@ -1,7 +1,7 @@
 """Saved outputs of `amd-smi` and `rocm-smi`, text or JSON: what they state of each GPU and of each pair.
 
 Source: ROCm/amdsmi, amdsmi_cli; rocm-smi prints the same tables without addresses. HOPS is not read: it is no count of
-hops. An output that is cut or elided is refused: half a table says nothing of the other half.
+hops. An output that is cut or elided is refused: half a table reports nothing of the other half.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ _OLD_KEYS = {"link_type": "link_type", "weight": "weight", "numa_bandwidth": "ba
 _TITLE = lazy_pattern(r"(?:=+ )?([A-Z][\w ]*?(?: TABLE:| between two GPUs =+))")
 _NAME = lazy_pattern(r"GPU[0-9]{1,4}|[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")
 _XGMI_ROW = lazy_pattern(r"(GPU[0-9]{1,4}) +([0-9a-fA-F]{4,8}:\S+) ")
+_SECTION = lazy_pattern(r"^[ \t]{0,40}GPU: [0-9]{1,4}[ \t\r]*$", re.MULTILINE)
 _ROCM_LINE = lazy_pattern(r"GPU ?\[?([0-9]{1,4})\]?\s*: ([^:]+): (\S.*)")
 _ROCM_END = "End of ROCm SMI Log"
 _BOX_FIRST = lazy_pattern(r"\| ([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]) ([^|\n]{1,200})\|")
@@ -55,8 +56,8 @@ def parse_smi(text: str) -> SmiOutput:
             _add_document(output, document)
     elif _BOX_FIRST.search(text):
         _add_box(output, text)
-    elif text.lstrip().startswith("GPU:"):
-        _add_sections(output, text)
+    elif first := _SECTION.search(text):  # what is above it is the end of a GPU whose number was cut off
+        _add_sections(output, text[first.start() :])
     else:
         _add_tables(output, text)
     if not output.gpus and not output.pairs:
@@ -103,7 +104,7 @@ def _add_record(output: SmiOutput, row: Mapping[str, Any]) -> None:
     for old, key in _OLD_KEYS.items():  # one table for each column, by peer
         cells = row.get(old)
         for peer, value in list(cells.items() if isinstance(cells, dict) else ())[:MOST_GPUS]:
-            if peer.startswith("gpu_") and peer[4:].isdigit():
+            if peer.startswith("gpu_") and peer[4:].isdecimal():
                 output.pairs.setdefault((name, f"GPU{int(peer[4:8])}"), {})[key] = str(value)
 
 
@@ -116,7 +117,7 @@ def _add_rocm(output: SmiOutput, document: Mapping[str, Any]) -> None:
                 output.pairs.setdefault((f"GPU{pair[0]}", f"GPU{pair[1]}"), {}).update(link)
                 output.gpus.setdefault(f"GPU{pair[0]}", {})
     for card, rows in document.items():
-        if card.startswith("card") and card[4:].isdigit() and len(card) < 9 and isinstance(rows, dict):
+        if card.startswith("card") and card[4:].isdecimal() and len(card) < 9 and isinstance(rows, dict):
             _add_rocm_facts(output, int(card[4:]), {str(key): str(value) for key, value in rows.items()})
 
 
@@ -160,7 +161,7 @@ def _add_table(output: SmiOutput, key: str | None, title: str, lines: Iterator[s
 def _add_sections(output: SmiOutput, text: str) -> None:
     """`amd-smi list`, `static`, `metric`: lines `KEY: value`, sections by their indentation."""
     for gpu in read_tree(text)[:MOST_GPUS]:
-        if gpu.label == "GPU" and gpu.text.isascii() and gpu.text.isdigit():
+        if gpu.label == "GPU" and gpu.text.isascii() and gpu.text.isdecimal():
             output.gpus.setdefault(f"GPU{int(gpu.text[:6])}", {}).update(_fields(gpu.nodes))
 
 

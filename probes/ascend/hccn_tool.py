@@ -46,7 +46,7 @@ _DOWNS = lazy_pattern(r"link down count *: *(\d{1,9})")
 
 
 class PortOptics(NamedTuple):
-    """The module of one port. Powers by lane and limits in dBm. None: it does not say."""
+    """The module of one port. Powers by lane and limits in dBm. None: it does not show it."""
 
     present: bool
     high_power: bool | None = None  # False: it stays in low power
@@ -117,7 +117,7 @@ def parse_hccn(text: str, npu: int | None = None) -> list[PortOutput]:
     for line in text.splitlines()[:_LINES]:
         line = line[:400].strip()
         if command := _COMMAND.match(line):
-            is_number = command[1].isdigit()
+            is_number = command[1].isdecimal()
             collector.begin(int(command[1]) if is_number else None, is_number)
             continue
         if line.startswith(("/", "#", "$")):  # another command

@@ -1,7 +1,7 @@
 """The NPUs that the driver offers: device nodes, and which PCI function is which NPU; saved outputs of npu-smi.
 
 The number of an NPU is its physical id, which hccn_tool and /etc/hccn.conf use. It is not the order of the bus: only
-the driver's files (root), a saved `npu-smi info`, or the board of an Atlas A3 tell which function has which number.
+the driver's files (root), a saved `npu-smi info`, or the board of an Atlas A3 show which function has which number.
 """
 
 from __future__ import annotations

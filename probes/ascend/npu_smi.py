@@ -23,7 +23,7 @@ _MEMORY = lazy_pattern(r"(\d{1,9}) */ *(\d{1,9})\s*\Z")
 _HEAD = lazy_pattern(r"[ \t]*(?:NPU|Phy-ID)\d+(?:[ \t]+(?:NPU|Phy-ID|NIC)\d+)*(?:[ \t]+CPU Affinity)?[ \t]*")
 _NUMBERED = lazy_pattern(r"(?:NPU|Phy-ID)(\d{1,3})")
 _CPUS = lazy_pattern(r"[0-9,-]{1,200}")
-# PHB is "the same NUMA node" of the manual; a Chinese build says XLink. NA: not known
+# PHB is "the same NUMA node" of the manual; a Chinese build states XLink. NA: not known
 _KINDS = {
     "HCCS": "HCCS", "HCCS_SW": "HCCS", "XLink": "HCCS", "XLink_SW": "HCCS", "SIO": "SIO", "UB": "UB", "PIX": "PIX",
     "PXB": "PXB", "PHB": "NODE", "SYS": "SYS",
@@ -64,7 +64,7 @@ def parse_info(text: str) -> list[Gpu]:
             above = None
     if not npus:
         raise ParseError("no NPU with a bus id in the output of npu-smi info")
-    if len({npu.index for npu in npus}) < len(npus):  # several chips of a card, and no Phy-ID to tell them apart
+    if len({npu.index for npu in npus}) < len(npus):  # several chips of a card, and no Phy-ID to distinguish them
         npus = [npu._replace(index=None) for npu in npus]
     return npus
 

@@ -1,8 +1,8 @@
 """What a capture holds beyond what probes ask: an allow-list of names, with why a later version may ask for them.
 
-A name stands here only if reading it changes nothing, sends nothing to firmware in bulk, and tells of the machine, not
+A name stands here only if reading it changes nothing, sends nothing to firmware in bulk, and describes the machine, not
 of its users. Never here: `resource*`, `rom`, `vpd`, `config` (the probe reads what it needs of them), any counter (a
-fabric manager's functions must not be asked for theirs, and the probe knows which those are), `sriov_numvfs` (waits
+fabric manager's functions must not be asked for theirs, and the probe recognizes these), `sriov_numvfs` (waits
 for a driver that is stuck), process lists, environments, mounts, anything below /home or /root.
 """
 

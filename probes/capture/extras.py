@@ -9,7 +9,6 @@ It is no probe of the report: what it finds goes into the recording alone, and n
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
@@ -22,12 +21,13 @@ from probes.host.recording import Recording
 from probes.probe import Probe, Reading
 from probes.run import run_probes
 from probes.scheduler import Progress
+from probes.text import lazy_pattern
 
 SECONDS = 6.0  # of one group; a child that does not come so far is ended from outside
 LIMIT_BYTES = 8 << 20  # of one group
 FOLDERS_LIMIT = 4096  # of one row
 
-_FUNCTION = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_FUNCTION = lazy_pattern(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _ASLEEP = ("suspended", "suspending")
 
 
@@ -129,5 +129,5 @@ def _read(group: ExtraGroup, host: Host) -> Reading:
 
 
 def _kernel_log(host: Host) -> Reading:
-    host.read(kmsg.PLACE)  # what it says is in the recording
+    host.read(kmsg.PLACE)  # its content is in the recording
     return Reading((), (kmsg.PLACE,))

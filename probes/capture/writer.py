@@ -13,6 +13,7 @@ from typing import IO, Any, NamedTuple, cast
 from probes.host.interface import Completed, Refusal
 from probes.host.recording import Recording
 from probes.own_files import create_temporary, create_temporary_folder, remove_own_file
+from probes.planted import PathUse, follow_links
 from probes.sources.archive import ENTRIES_LIMIT, KEPT_LIMIT_BYTES
 from probes.sources.capture import FORMAT, RECAPTURED
 from probes.sources.memory import SymlinkNode
@@ -43,6 +44,8 @@ def write_capture(recording: Recording, path: str, version: str | None = None) -
         "ethtool", [_record_question(*q, recording.ethtool[q]) for q in sorted(recording.ethtool)]
     )
     _check_size(entries, path)
+    folder, name = os.path.split(os.path.abspath(path))
+    path = os.path.join(follow_links(folder, PathUse.READ), name)
     if compression is None:
         _write_folder(entries, path)
     else:

@@ -1,4 +1,4 @@
-"""DCB as facts: what each source says of an interface. Lists are by priority or traffic class 0 to 7."""
+"""DCB as facts: what each source states of an interface. Lists are by priority or traffic class 0 to 7."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Application(NamedTuple):
 
 
 class Dcb(NamedTuple):
-    """What one source says of one interface. None: it does not say."""
+    """What one source states of one interface. None: it does not show it."""
 
     source: str  # "DCB netlink", "qos/trust", "mlnx_qos", "dcb"
     trust: str | None = None  # dscp | pcp, where the source has a word for it

@@ -35,7 +35,7 @@ MODES = {1: "host", 2: "lld_managed", 4: "cee", 8: "ieee", 16: "static"}  # DCB_
 
 
 def question(name: str, command: int) -> bytes:
-    """What DCB says of one interface.
+    """What DCB states of one interface.
 
     >>> question("lo", IEEE_GET)[16:].hex()
     '00150000070001006c6f0000'

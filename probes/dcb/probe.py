@@ -25,7 +25,7 @@ from probes.netdev import sysfs as sysfs
 from probes.netdev.probe import SLEEPING, on_pci
 from probes.netdev.shown_links import shown_links
 from probes.probe import Reading
-from probes.text import ParseError, natural
+from probes.text import ParseError, lazy_pattern, natural
 
 T = TypeVar("T")
 INFINIBAND = "/sys/class/infiniband"
@@ -34,7 +34,7 @@ ETHERNET = 1  # ARPHRD_ETHER
 MOST, MOST_SAVED = 1024, 128  # interfaces, RDMA devices: more are no machine's; those with saved outputs
 NO_DCB = ("EOPNOTSUPP", "ENOTSUP")  # one number on Linux
 PRIORITIES = tuple(str(priority) for priority in range(8))
-SAVED = re.compile(r"[A-Za-z0-9_.:-]{1,15}")
+SAVED = lazy_pattern(r"[A-Za-z0-9_.:-]{1,15}")
 
 
 def read(host: Host) -> Reading:
@@ -176,7 +176,7 @@ def _read_saved(reader: HostReader, name: str) -> list[Dcb]:
 
 
 def _markings(reader: HostReader) -> list[TrafficMarking]:
-    """A forced traffic class (OFED), and rdma-cm's default mode where somebody made its folder."""
+    """A forced traffic class (OFED), and rdma-cm's default mode where someone made its folder."""
     configured = set(reader.names(CONFIGURED) or ())
     markings = []
     for device in sorted((reader.names(INFINIBAND) or [])[:MOST], key=natural):

@@ -25,16 +25,16 @@ _TABLES = {
     "dgram_port_prio": "udp",
     "port_prio": "port",
 }
-_PAIR = re.compile(r"([A-Za-z0-9-]{1,16}):([A-Za-z0-9]{1,16})")
-_SIZED = re.compile(r"([0-7]):([0-9]{1,10}(?:\.[0-9]{1,3})?[KM]?b)")
-_SIZE = re.compile(r"([0-9]{1,10}(?:\.[0-9]{1,3})?)(b|Kb|Mb)?")
+_PAIR = lazy_pattern(r"([A-Za-z0-9-]{1,16}):([A-Za-z0-9]{1,16})")
+_SIZED = lazy_pattern(r"([0-7]):([0-9]{1,10}(?:\.[0-9]{1,3})?[KM]?b)")
+_SIZE = lazy_pattern(r"([0-9]{1,10}(?:\.[0-9]{1,3})?)(b|Kb|Mb)?")
 _SIZES = {None: 1, "b": 1, "Kb": 1024, "Mb": 1 << 20}
 _FLAGS = {"on": True, "off": False, True: True, False: False}
 _MODES = {"host": "host", "lld-managed": "lld_managed", "cee": "cee", "ieee": "ieee", "static": "static"}
 
 
 def parse_dcb(about: str, text: str) -> Dcb:
-    r"""What one object of `dcb` says. Raises ParseError.
+    r"""What one object of `dcb` states. Raises ParseError.
 
     >>> parse_dcb("pfc", "pfc-cap 8 macsec-bypass off delay 0\nprio-pfc " + " ".join(f"{i}:off" for i in range(8))).pfc
     (False, False, False, False, False, False, False, False)
@@ -227,7 +227,7 @@ _MLNX_QOS = Layout(
 
 
 def parse_mlnx_qos(text: str) -> Dcb:
-    r"""What it says; a part that the system does not support is None. Raises ParseError.
+    r"""What it states; a part that the system does not support is None. Raises ParseError.
 
     >>> parse_mlnx_qos("Priority trust state: pcp\nCable len: 7\n").delay
     7

@@ -2,7 +2,7 @@
 
 Statistics have no other way for all drivers; pause and FEC are asked so where the kernel has no ethtool netlink.
 
-Which of a driver's own counters are facts for us: of thousands, those that tell of links, pause and loss.
+Which of a driver's own counters are facts for us: of thousands, those that report links, pause and loss.
 
 Names by driver after the kernel's Documentation/networking/device_drivers and the drivers' sources: mlx5, bnxt_en, ice,
 i40e. Counters of single queues, rings and channels are left out.
@@ -10,18 +10,17 @@ i40e. Counters of single queues, rings and channels are left out.
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from probes.ethtool.netlink import FecReading, PauseReading
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 
 MOST = 512
 NOT_KNOWN = 2**64 - 1  # what a driver gives for a counter that it could not read
 _PRIORITY = "[0-7]"
-_WANTED = re.compile(
+_WANTED = lazy_pattern(
     "|".join(
         (
             # mlx5
@@ -85,7 +84,7 @@ FEC_AUTO = 0x02
 
 
 class DriverInfo(NamedTuple):
-    """What the driver says of itself."""
+    """What the driver states of itself."""
 
     driver: str | None
     version: str | None
@@ -103,7 +102,7 @@ def count_request() -> bytes:
 
 
 def names_request(count: int) -> bytes:
-    """GSTRINGS: the names of the counters. The kernel may be told how many are expected."""
+    """GSTRINGS: the names of the counters. The kernel may be given how many are expected."""
     return STRINGS.pack(GSTRINGS, STATISTICS_SET, count)
 
 
@@ -138,7 +137,7 @@ def parse_count(reply: bytes) -> int:
 
 def parse_counters(names: bytes, values: bytes) -> dict[str, int]:
     """Counters by the driver's names, of the answers to GSTRINGS and GSTATS. Raises ParseError where they differ in
-    length: the driver was set up anew in between."""
+    length: the driver was set up again in between."""
     (_, _, named), (_, counted) = _unpack(STRINGS, names), _unpack(COUNTS, values)
     if named != counted or len(names) < STRINGS.size + named * NAME_BYTES or len(values) < COUNTS.size + counted * 8:
         raise ParseError(f"ethtool: {named} names of counters and {counted} values")

@@ -77,12 +77,13 @@ NOT_KNOWN = 2**64 - 1  # ETHTOOL_STAT_NOT_SET
 
 
 class LinkModes(NamedTuple):
-    """What a port can do, by its driver. None: not said."""
+    """What a port can do, by its driver. None: not reported."""
 
     autoneg: bool | None = None
     max_speed_mbit_s: int | None = None
     fec_supported: tuple[str, ...] = ()
-    speed_mbit_s: int | None = None  # what runs, of a saved output: on a live host the kernel says it elsewhere
+    speed_mbit_s: int | None = None  # what runs, of a saved output: on a live host the kernel states it elsewhere
+    has_link: bool | None = None  # of a saved output, likewise
 
 
 class PauseReading(NamedTuple):

@@ -1,4 +1,4 @@
-"""What drivers of network interfaces tell through ethtool: pause, FEC, link modes, their own counters, their firmware.
+"""What drivers of network interfaces show through ethtool: pause, FEC, link modes, their own counters, their firmware.
 
 Kernel page: Documentation/networking/ethtool-netlink.rst; linux/ethtool.h. Every question takes the RTNL lock and may
 be a firmware command, so only interfaces of awake PCI devices are asked, each question once. A function that a fabric
@@ -7,7 +7,6 @@ manager owns is asked for its driver alone: its registers refuse, and each refus
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
@@ -23,16 +22,16 @@ from probes.netdev import probe as netdev
 from probes.netdev.shown_links import MOST_INTERFACES
 from probes.probe import Reading
 from probes.rdma import sysfs as rdma_sysfs
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 
 SECONDS = 6.0  # for all interfaces together
-REPRESENTOR = re.compile(r"(?:c[0-9]+)?pf[0-9]+(?:vf|sf)[0-9]+")  # the port of another function, seen from its switch
+REPRESENTOR = lazy_pattern(r"(?:c[0-9]+)?pf[0-9]+(?:vf|sf)[0-9]+")  # the port of another function, seen from its switch
 NO_OPERATION = frozenset({"EOPNOTSUPP", "ENODEV"})  # an answer: the driver has no such thing, or the interface went
 T = TypeVar("T")
 
 
 class Ethernet(NamedTuple):
-    """What ethtool tells of one interface. None: not said."""
+    """What ethtool shows of one interface. None: not reported."""
 
     name: str
     pause: PauseReading | None = None
@@ -51,7 +50,7 @@ class EthtoolFacts(NamedTuple):
 
 
 def read(host: Host) -> Reading:
-    """What every interface of a PCI device tells. Raises Absent where there is none, or nothing can be asked."""
+    """What every interface of a PCI device shows. Raises Absent where there is none, or nothing can be asked."""
     reader = HostReader(host)
     seen = netdev.on_pci(reader)
     if not seen:
@@ -93,7 +92,7 @@ class _InterfaceReader:
         self.family = family
 
     def driver(self) -> Ethernet:
-        """What the driver says of itself: this asks no hardware."""
+        """What the driver states of itself: this asks no hardware."""
         info = self._ioctl("ethtool -i", ioctl.driver_request(), ioctl.parse_driver)
         if info is None:
             return Ethernet(self.name)

@@ -35,6 +35,7 @@ _SETTINGS = Layout(
         ),
         "Supported FEC modes": Field("fec_supported", _fec_modes),
         "Auto-negotiation": Field("autoneg", read_switch),
+        "Link detected": Field("has_link", lambda text: {"yes": True, "no": False}.get(text.partition(" ")[0])),
         "Speed": Field("speed_mbit_s", lambda text: int(runs[1]) if (runs := _RUNS.fullmatch(text)) else None),
     },
     wrapped=True,
@@ -59,7 +60,7 @@ def parse_settings(text: str) -> LinkModes | None:
     r"""The answer to plain `ethtool IF`.
 
     >>> parse_settings("\tSupported link modes:   100000baseSR4/Full\n\t\t200000baseCR4/Full\n\tAuto-negotiation: on\n")
-    LinkModes(autoneg=True, max_speed_mbit_s=200000, fec_supported=(), speed_mbit_s=None)
+    LinkModes(autoneg=True, max_speed_mbit_s=200000, fec_supported=(), speed_mbit_s=None, has_link=None)
     """
     modes = LinkModes(**read_layout(_SETTINGS, text).values())
     if modes == LinkModes():
@@ -87,7 +88,9 @@ def parse_fec(text: str) -> FecReading | None:
     if not values:
         return None
     configured = values.get("configured")
-    every = {f"fec_{name}": value for name, value in _counters(text).items() if name.startswith(("corr", "uncorr"))}
+    every = {
+        f"fec_{name}": value for name, value in parse_counters(text).items() if name.startswith(("corr", "uncorr"))
+    }
     return FecReading(
         _FEC.get(values.get("active", "")),
         _fec_modes(configured or "") or (),
@@ -102,7 +105,7 @@ def parse_statistics(text: str) -> dict[str, int] | None:
     >>> parse_statistics("NIC statistics:\n     rx_packets: 5\n     rx_discards_phy: 3\n")
     {'rx_discards_phy': 3}
     """
-    every = _counters(text)
+    every = parse_counters(text)
     return select_wanted(every) if every else None
 
 
@@ -115,7 +118,7 @@ def parse_flow_control(text: str) -> tuple[tuple[bool, ...], bool] | None:
     >>> parse_flow_control("rx_discards_phy: 0\nrx_prio0_bytes: 7\nrx_prio7_bytes: 0\nrx_prio3_pause: 0\n")
     ((False, False, False, True, False, False, False, False), False)
     """
-    every = _counters(text)
+    every = parse_counters(text)
     if not every.keys() >= _OF_MLX5:
         return None
     return tuple(f"rx_prio{priority}_pause" in every for priority in range(8)), "rx_global_pause" in every
@@ -131,7 +134,12 @@ def parse_driver(text: str) -> DriverInfo | None:
     return DriverInfo(values["driver"], values.get("version"), values.get("firmware")) if "driver" in values else None
 
 
-def _counters(text: str) -> dict[str, int]:
+def parse_counters(text: str) -> dict[str, int]:
+    r"""Every counter of `ethtool -S` by its name.
+
+    >>> parse_counters("NIC statistics:\n     rx_packets: 5\n     rx_crc_errors.nic: 3\n")
+    {'rx_packets': 5, 'rx_crc_errors.nic': 3}
+    """
     return {row[1]: int(row[2]) for row in read_layout(_STATISTICS, text).rows}
 
 
@@ -168,6 +176,6 @@ def _no_pause(reader: HostReader, name: str) -> PauseReading | None:
 
 
 def read_saved_interface(reader: HostReader, parse: Callable[[str], T | None], *argv: str) -> T | None:
-    """What a saved output says; None where there is none, or where it says nothing."""
+    """What a saved output states; None where there is none, or where it reports nothing."""
     text = reader.output(*argv) if reader.host.has_output(*argv) else None
     return parse(text) if text else None

@@ -1,12 +1,12 @@
-"""The spellings in which the tools of a fabric say one thing: GUIDs, lanes, speeds, states, node descriptions."""
+"""The spellings in which the tools of a fabric state one thing: GUIDs, lanes, speeds, states, node descriptions."""
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 from probes.fabric.topology import FabricNode
 from probes.rdma.normalize import SPEEDS
+from probes.text import lazy_pattern
 
 LANE_GBIT_S = dict(SPEEDS.values())  # "NDR": 100.0, as the kernel counts them
 KINDS = {"S": "switch", "H": "ca", "R": "router", "SW": "switch", "CA": "ca", "RT": "router"}
@@ -17,16 +17,16 @@ _SIGNALLED = {
 }  # fmt: skip
 NO_LIDS = (0, 0xFFFF)  # not given yet, and the permissive one
 
-_VENDORS = re.compile(r"Mellanox Technologies|Mellanox Tech|\bInfiniHost\b|NVIDIA (?:Corporation|Technologies)")
-_AGGREGATION = re.compile(r"\bAggregation Node\b")
-_MANAGED = re.compile(r"MF[0-9];([^:]{1,64}):([^/]{1,64})(?:/(.{1,64}))?")
-_ON_HOST = re.compile(
+_VENDORS = lazy_pattern(r"Mellanox Technologies|Mellanox Tech|\bInfiniHost\b|NVIDIA (?:Corporation|Technologies)")
+_AGGREGATION = lazy_pattern(r"\bAggregation Node\b")
+_MANAGED = lazy_pattern(r"MF[0-9];([^:]{1,64}):([^/]{1,64})(?:/(.{1,64}))?")
+_ON_HOST = lazy_pattern(
     r"(\S{1,64}) +(HCA-[0-9]{1,4}|(?:mlx|ib|roce|rdma|opa|hfi|qib|bnxt|irdma|mthca)[\w.:-]{1,60}|\w{1,60}_[0-9]{1,4})"
 )
 
 
 class NodeDescription(NamedTuple):
-    """What a node description says. `role`: host | switch | aggregation (SHARP, in a switch) | router | unknown."""
+    """What a node description states. `role`: host | switch | aggregation (SHARP, in a switch) | router | unknown."""
 
     role: str
     name: str | None = None  # None: a description that its vendor gave

@@ -4,7 +4,7 @@ A section stands between START_NAME and END_NAME and begins with the names of it
 widths, speeds and states are those of PortInfo, as ibdm's Fabric.h packs them: the extended speeds in the second byte,
 FDR10 in the third, XDR in the fourth.
 
-Parses `ibdiagnet2.net_dump`: a block a switch, in it a line a port, told or free.
+Parses `ibdiagnet2.net_dump`: a block a switch, in it one line per port, reported or free.
 
 Columns are found by their names, which differ by version: "# : IB# : Sta : PhysSta : MTU : LWA : LSA : FEC mode :
 Retran : Neighbor Guid : N# : NLID : Neighbor Description". Words: ibdm's Fabric.h. A far port is named by its label
@@ -14,7 +14,6 @@ Retran : Neighbor Guid : N# : NLID : Neighbor Description". Words: ibdm's Fabric
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -28,6 +27,7 @@ from probes.fabric.topology import (
     FabricNode,
     numbered_lines,
 )
+from probes.text import lazy_pattern
 
 _WIDTHS = {1: 1, 2: 4, 4: 8, 8: 12, 16: 2}
 _SPEED_CODES = {
@@ -40,7 +40,7 @@ _PHYS_STATE_CODES = {
     "1": "Sleep", "2": "Polling", "3": "Disabled", "4": "PortConfigurationTraining", "5": "LinkUp",
     "6": "LinkErrorRecovery", "7": "PhyTest",
 }  # fmt: skip
-_GUID = re.compile(r"0x([0-9a-fA-F]{1,16})")
+_GUID = lazy_pattern(r"0x([0-9a-fA-F]{1,16})")
 _NEEDED = {
     "NODES": {"NodeDesc", "NodeType", "NodeGUID"},
     "PORTS": {"NodeGuid", "PortNum"},
@@ -209,7 +209,7 @@ def _hex(row: Row, name: str) -> str | None:
     return f"0x{code:x}" if code else None
 
 
-_BLOCK = re.compile(r'"(.{0,256})",[^,"]{0,40},\s*0x([0-9a-fA-F]{1,16}),\s*LID\s+([0-9]{1,5})')
+_BLOCK = lazy_pattern(r'"(.{0,256})",[^,"]{0,40},\s*0x([0-9a-fA-F]{1,16}),\s*LID\s+([0-9]{1,5})')
 _WANTED = ("IB#", "Sta", "PhysSta", "LWA", "LSA", "Neighbor Guid", "N#", "NLID", "Neighbor Description")
 _SPEED_WORDS = {
     "2.5": "SDR",

@@ -1,4 +1,4 @@
-"""Parses `iblinkinfo`: a block a node, a line a port; and `iblinkinfo -l`: all of a link on one line.
+"""Parses `iblinkinfo`: a block a node, one line per port; and `iblinkinfo -l`: all of a link on one line.
 
 infiniband-diags/iblinkinfo.c. It names GUIDs of ports, of far ends only with -l: else the far end is the node of that
 LID and description. "Could be": what both ends support and the link does not use, by their capabilities.
@@ -6,7 +6,6 @@ LID and description. "Could be": what both ends support and the link does not us
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 from probes.fabric.formatting import guid16, kind_in_name, lanes, lid_of, speed_signalled
@@ -19,19 +18,20 @@ from probes.fabric.topology import (
     FabricNode,
     numbered_lines,
 )
+from probes.text import lazy_pattern
 
-_HEADER = re.compile(r"(Switch|CA|Router):? +(?:0x([0-9a-f]{1,16}) +)?(.*?):? *")
-_OWN = re.compile(r'\s*(?:0x([0-9a-f]{1,16})\s+)?(?:"(.*)"\s+)?([0-9]{1,5})\s+([0-9]{1,3})\[[ 0-9]{0,4}\]\s*')
-_FAR = re.compile(r'\s*(?:0x([0-9a-f]{1,16})\s+)?([0-9]{1,5})\s+([0-9]{1,3})\[[ 0-9]{0,4}\]\s*"')
-_NOTHING = re.compile(r'\s*\[[ ]{0,4}\]\s*""')
-_COULD_WIDTH = re.compile(r"Could be ([0-9]{1,2}X)\b")
-_COULD_SPEED = re.compile(r"Could be ((?:FDR10|[0-9.]{3,8} Gbps))")
-_SPEED = re.compile(r"[0-9.]{3,8} Gbps(?: \(FDR10\))?")
+_HEADER = lazy_pattern(r"(Switch|CA|Router):? +(?:0x([0-9a-f]{1,16}) +)?(.*?):? *")
+_OWN = lazy_pattern(r'\s*(?:0x([0-9a-f]{1,16})\s+)?(?:"(.*)"\s+)?([0-9]{1,5})\s+([0-9]{1,3})\[[ 0-9]{0,4}\]\s*')
+_FAR = lazy_pattern(r'\s*(?:0x([0-9a-f]{1,16})\s+)?([0-9]{1,5})\s+([0-9]{1,3})\[[ 0-9]{0,4}\]\s*"')
+_NOTHING = lazy_pattern(r'\s*\[[ ]{0,4}\]\s*""')
+_COULD_WIDTH = lazy_pattern(r"Could be ([0-9]{1,2}X)\b")
+_COULD_SPEED = lazy_pattern(r"Could be ((?:FDR10|[0-9.]{3,8} Gbps))")
+_SPEED = lazy_pattern(r"[0-9.]{3,8} Gbps(?: \(FDR10\))?")
 _KINDS = {"Switch": "switch", "CA": "ca", "Router": "router"}
 
 
 class _LinkRow(NamedTuple):
-    """One line: a port and what it says of its far end. `far_port` is none where nothing is connected or seen."""
+    """One line: a port and what it states of its far end. `far_port` is none where nothing is connected or seen."""
 
     number: int
     guid: str
@@ -89,7 +89,7 @@ def _row(wiring: FabricBuilder, number: int, line: str, here: FabricNode) -> _Li
         return None
     is_switch = here.kind == "switch" or (own_guid is None and here.kind != "ca")
     if not here.guid and own_guid is None:
-        here = FabricNode(guid, "switch")  # of a channel adapter every line says the GUID
+        here = FabricNode(guid, "switch")  # of a channel adapter every line states the GUID
     if not _is_named(wiring, guid):
         wiring.node(here._replace(guid=guid, lid=lid if is_switch else None))
     end = FabricEnd(guid, port, None if is_switch else own_guid, lid)

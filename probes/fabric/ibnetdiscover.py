@@ -1,10 +1,10 @@
 """Parses the topology file of `ibnetdiscover` (with -g, -f, -m too): every node, and the port at each end of a cable.
 
-infiniband-diags/ibnetdiscover.c: a node is its ids, a line with its GUID and description, then a line a connected port.
-What runs on a link is what the port in front says. Ports without a cable are not in the file.
+infiniband-diags/ibnetdiscover.c: a node is its ids, a line with its GUID and description, one line per connected port.
+What runs on a link is what the port in front states. Ports without a cable are not in the file.
 
-Parses lists of a fabric: `ibnetdiscover -p` (a line a port), and `ibhosts`, `ibswitches`, `ibnodes`,
-`ibnetdiscover -l` (a line a node, no links). infiniband-diags/ibnetdiscover.c.
+Parses lists of a fabric: `ibnetdiscover -p` (one line per port), and `ibhosts`, `ibswitches`, `ibnodes`,
+`ibnetdiscover -l` (one line per node, no links). infiniband-diags/ibnetdiscover.c.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ from probes.fabric.topology import (
     FabricNode,
     numbered_lines,
 )
+from probes.text import lazy_pattern
 
-_ID = re.compile(r"(vendid|devid|sysimgguid|switchguid|caguid|rtguid)=0x([0-9a-f]{1,16})\b")
-_NODE = re.compile(r'(?:Switch|Ca|Rt)\s*([0-9]{1,3})\s*"([SHR])-([0-9a-f]{16})"')
-_PORT = re.compile(
+_ID = lazy_pattern(r"(vendid|devid|sysimgguid|switchguid|caguid|rtguid)=0x([0-9a-f]{1,16})\b")
+_NODE = lazy_pattern(r'(?:Switch|Ca|Rt)\s*([0-9]{1,3})\s*"([SHR])-([0-9a-f]{16})"')
+_PORT = lazy_pattern(
     r"\[([0-9]{1,3})\](?:\[ext [0-9]{1,4}\])?(?:\(([0-9a-f]{1,16})\))?\s*"  # the tool writes tabs; some lose them
     r'"([SHR])-([0-9a-f]{16})"\[([0-9]{1,3})\](?:\[ext [0-9]{1,4}\])?(?:\s*\(([0-9a-f]{1,16})\))?'
 )
-_OWN_LID = re.compile(r"lid ([0-9]{1,5}) lmc [0-9]")
-_SWITCH_LID = re.compile(r" port 0 lid ([0-9]{1,5})\b")
-_RUNS = re.compile(r"\s*lid ([0-9]{1,5}) ([0-9?]{1,2}x?)([A-Z]{2,3}[0-9]{0,2}|\?\?\?)?(?![A-Za-z])")
+_OWN_LID = lazy_pattern(r"lid ([0-9]{1,5}) lmc [0-9]")
+_SWITCH_LID = lazy_pattern(r" port 0 lid ([0-9]{1,5})\b")
+_RUNS = lazy_pattern(r"\s*lid ([0-9]{1,5}) ([0-9?]{1,2}x?)([A-Z]{2,3}[0-9]{0,2}|\?\?\?)?(?![A-Za-z])")
 _HEADINGS = ("Chassis ", "Non-Chassis Nodes", "Spine Nodes", "Line Nodes", "Hostname: ", "#")
 
 
@@ -130,13 +131,13 @@ def _number(digits: str | None) -> str | None:
 
 
 _END = r"(CA|SW|RT) {1,5}([0-9]{1,5}) {1,2}([0-9]{1,3}) 0x([0-9a-f]{16}) "
-_OWN = re.compile(_END + r"(\S{2,3}) (\S{3,5})")
-_FAR = re.compile(r" - " + _END + r"\( '")
-_LISTED_NODE = re.compile(
+_OWN = lazy_pattern(_END + r"(\S{2,3}) (\S{3,5})")
+_FAR = lazy_pattern(r" - " + _END + r"\( '")
+_LISTED_NODE = lazy_pattern(
     r"(Ca|Switch|Router)[ \t]{1,4}: 0x([0-9a-f]{16}) ports ([0-9]{1,3})"
     r"(?: devid (0x[0-9a-f]{1,8}) vendid (0x[0-9a-f]{1,8}))? \""
 )
-_LISTED_LID = re.compile(r" (?:base|enhanced) port 0 lid ([0-9]{1,5})\b")
+_LISTED_LID = lazy_pattern(r" (?:base|enhanced) port 0 lid ([0-9]{1,5})\b")
 
 
 def parse_ports(text: str, name: str) -> Fabric:

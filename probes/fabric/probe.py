@@ -1,4 +1,4 @@
-"""What saved outputs tell of the InfiniBand fabric around a node: ibnetdiscover, iblinkinfo, ibdiagnet's files.
+"""What saved outputs show of the InfiniBand fabric around a node: ibnetdiscover, iblinkinfo, ibdiagnet's files.
 
 Never asked of a live host: these tools send management packets (MADs) to every switch. A saved output is of the whole
 fabric; what of it is about this node is found in assemble, by the GUIDs of its ports.
@@ -33,7 +33,7 @@ class SavedFabric(NamedTuple):
 
 
 class IbFabricFacts(NamedTuple):
-    """Every output that tells of links, in the order in which they are believed."""
+    """Every output that shows links, in the order in which they are trusted."""
 
     saved: tuple[SavedFabric, ...]
 

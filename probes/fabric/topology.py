@@ -46,13 +46,13 @@ class FabricLink(NamedTuple):
     speed: str | None = None  # of a lane, by its name: "NDR", "HDR", "EDR", "FDR"
     state: str | None = None  # Active | Initialize | Armed | Down
     phys_state: str | None = None  # LinkUp | Polling | Disabled | ..
-    could_width: int | None = None  # what both ends could do, where the tool says that it is more
+    could_width: int | None = None  # what both ends could do, where the tool states that it is more
     could_speed: str | None = None
-    could_told: bool | None = None  # whether the tool says what both ends could do, be it no more than what runs
+    could_told: bool | None = None  # whether the tool states what both ends could do, be it no more than what runs
 
 
 class Fabric(NamedTuple):
-    """What one file tells. Each link is there once, whichever end the file lists first, or both."""
+    """What one file shows. Each link is there once, whichever end the file lists first, or both."""
 
     format_name: str  # one of probes.fabric.files.FORMATS, or "unknown"
     nodes: Mapping[str, FabricNode]
@@ -74,7 +74,7 @@ def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 class FabricBuilder:
-    """What a file has said so far."""
+    """What a file has reported so far."""
 
     def __init__(self, format_name: str, name: str) -> None:
         self.nodes: dict[str, FabricNode] = {}
@@ -107,7 +107,7 @@ class FabricBuilder:
         self.nodes[new.guid] = new if known is None else _complete(known, new)
 
     def link(self, new: FabricLink, number: int) -> None:
-        """A link as one of its ends tells it."""
+        """A link as one of its ends shows it."""
         keys = {_key(end) for end in (new.a, new.b) if end}
         places = dict.fromkeys(self._at[key] for key in keys if key in self._at)
         free = [at for at in places if self._links[at].b is None]
@@ -151,7 +151,7 @@ class FabricBuilder:
             self._at[key] = at
 
     def _merge(self, old: FabricLink, newer: FabricLink, number: int) -> FabricLink:
-        """What both ends say. Where they differ nothing is known: the link changed while the file was made."""
+        """What both ends state. Where they differ nothing is known: the link changed while the file was made."""
         turned = _key(newer.a) != _key(old.a)
         new = newer._replace(a=newer.b, b=newer.a) if turned and newer.b else newer
         differ = [

@@ -24,10 +24,10 @@ ACCEL, OLD_ACCEL, RDMA = "/sys/class/accel", "/sys/class/habanalabs", "/sys/clas
 PCI = "/sys/bus/pci/devices"
 OPERATIONAL = "Operational"
 MOST = 64  # cards of one host
-_CARD = re.compile(r"(?:accel|hl)[0-9]{1,4}")
-_PORTS_OF = re.compile(r"(?:hbl|hlib)_[0-9]{1,4}")
-_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
-_MASK = re.compile(r"(?:0x)?[0-9a-f]{1,6}")
+_CARD = lazy_pattern(r"(?:accel|hl)[0-9]{1,4}")
+_PORTS_OF = lazy_pattern(r"(?:hbl|hlib)_[0-9]{1,4}")
+_ADDRESS = lazy_pattern(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_MASK = lazy_pattern(r"(?:0x)?[0-9a-f]{1,6}")
 _GBYTE_S = {"0x1020": 12.5, "0x1021": 12.5, "0x1060": 25.0, "0x1063": 25.0}  # of a port, one way: 100, 200 Gbit/s
 _ROW = lazy_pattern(
     r"\|\s+([0-9]{1,4})\s+(HL-\S+)\s+\S+\s+\|\s+([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]) "
@@ -46,7 +46,7 @@ class _Card(NamedTuple):
     status: str | None
     hard_resets: int | None  # hard_reset_cnt: since the driver was loaded
     ports: Mapping[int, bool | None] = {}
-    scale_out: frozenset[int] | None = None  # None: the driver does not tell
+    scale_out: frozenset[int] | None = None  # None: the driver does not show it
 
 
 def read(host: Host) -> Reading:

@@ -31,7 +31,7 @@ class Board(NamedTuple):
     def far_end(self, card: int, port: int) -> tuple[int, int] | None:
         """Card and port at the other end of one inside the box; None for any other port."""
         peer = self.peers[card][port]
-        if not peer.isdigit():
+        if not peer.isdecimal():
             return None
         if self.far_ports:
             return int(peer), _DIGITS.index(self.far_ports[card][port])

@@ -1,4 +1,4 @@
-"""What is said of GPUs and other accelerators, whoever says it: the shared facts of all probes that give "gpu"."""
+"""What is reported of GPUs and other accelerators, by any source: the shared facts of all probes that give "gpu"."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -64,7 +64,7 @@ class XgmiPorts(NamedTuple):
 
 
 class Gpu(NamedTuple):
-    """One GPU as the driver or nvidia-smi sees it. None: not supported, or not said."""
+    """One GPU as the driver or nvidia-smi sees it. None: not supported, or not reported."""
 
     index: int | None = None  # type: ignore[assignment]  # hides tuple.index, which no fact needs
     address: str | None = None  # "0000:1b:00.0"
@@ -143,7 +143,7 @@ class GpuFacts(NamedTuple):
     p2p: Mapping[tuple[int, int], Mapping[str, str]] | None = None  # (i, j) -> {"read": "OK", "write": "CNS", ...}
     bandwidth_mode: str | None = None  # NVLink bandwidth mode: full | off | min | half | 3quarter
     confidential_computing: bool | None = None
-    attached: int | None = None  # how many GPUs the source says there are (may be more than it describes)
+    attached: int | None = None  # how many GPUs the source states there are (may be more than it describes)
     vendor: str = "0x10de"  # whose driver this is, by PCI vendor
     settings: Mapping[str, str] | None = None  # of the kernel, that this vendor's GPUs depend on
     told_by: str | None = None  # "nccl-topo": a file about some GPUs; None: the driver's own list of all that it has
@@ -189,7 +189,7 @@ _ADDRESS = lazy_pattern(r"([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}):([01][0-9A-Fa-f])\
 
 
 def with_known_remotes(gpus: Iterable[Gpu]) -> list[Gpu]:
-    """The GPUs, with every NVLink whose far end is another of them marked so, where its source did not say."""
+    """The GPUs, with every NVLink whose far end is another of them marked so, where its source did not."""
     gpus = list(gpus)
     addresses = {gpu.address for gpu in gpus if gpu.address}
 

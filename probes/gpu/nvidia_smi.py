@@ -2,7 +2,7 @@
 
 Any of its commands may be there; each gives what it holds, and they are joined by UUID, address and index.
 
-`nvidia-smi -L`, and the sentences in which any nvidia-smi command says that a GPU or the driver cannot be had.
+`nvidia-smi -L`, and the sentences in which any nvidia-smi command states that a GPU or the driver cannot be had.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from probes.gpu.query_guard import find_missing_driver, require_driver
 from probes.host.commands import NVIDIA_SMI_SAVED, NVIDIA_SMI_TABLE
 from probes.host.interface import Absent, Denied, Failed, Host, ReadError, TimedOut
 from probes.probe import Reading
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 
 _LIMIT_CHARACTERS = 1 << 20
 _LIMIT_LINE = 400
-_GPU = re.compile(r"GPU (\d{1,4}): (.{1,200}) \(UUID: (GPU-[0-9A-Fa-f-]{1,60})\)", re.ASCII)
-_MIG = re.compile(r"MIG .{1,60}: \(UUID: (MIG-[0-9A-Za-z/-]{1,80})\)", re.ASCII)
+_GPU = lazy_pattern(r"GPU (\d{1,4}): (.{1,200}) \(UUID: (GPU-[0-9A-Fa-f-]{1,60})\)", re.ASCII)
+_MIG = lazy_pattern(r"MIG .{1,60}: \(UUID: (MIG-[0-9A-Za-z/-]{1,80})\)", re.ASCII)
 _ADDRESS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\.[0-7]"
-_LOST = re.compile(
+_LOST = lazy_pattern(
     r"Unable to determine the device handle for GPU ?"
     rf"(?:(\d{{1,3}}): ?(?:({_ADDRESS}): ?)?|({_ADDRESS}): ?)(.{{1,100}})",
     re.ASCII | re.IGNORECASE,
@@ -73,7 +73,7 @@ def parse_list(text: str) -> tuple[Gpu, ...]:
 
 
 def lost_gpus(text: str) -> tuple[Gpu, ...]:
-    """GPUs that the driver knows and could not open, each with nvidia-smi's words as its error.
+    """GPUs that the driver lists and could not open, each with nvidia-smi's words as its error.
 
     >>> lost = lost_gpus("Unable to determine the device handle for GPU0000:CB:00.0: Unknown Error")[0]
     >>> lost.index, lost.address, lost.error
@@ -89,7 +89,7 @@ def lost_gpus(text: str) -> tuple[Gpu, ...]:
 
 
 def refusal(text: str) -> str | None:
-    """The sentence by which nvidia-smi says that it cannot work at all.
+    """The sentence by which nvidia-smi states that it cannot work at all.
 
     >>> refusal("Failed to initialize NVML: Driver/library version mismatch\\n")
     'Failed to initialize NVML: Driver/library version mismatch'
@@ -119,7 +119,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (_XML, _TEXT, _CSV, _TABLE, _LIST, _TOPO
 
 
 def read(host: Host) -> Reading:
-    """Everything that nvidia-smi says of the GPUs. Raises what the gate says on a live host; Absent where there is no
+    """All that nvidia-smi shows of GPUs. Raises the reason of the gate on a live host; Absent where there is no
     output; Failed where there is one, and none of it is about a GPU: then the reason is nvidia-smi's own sentence."""
     if not any(host.has_output(*argv) for argv in COMMANDS):
         require_driver(host)
@@ -160,7 +160,7 @@ def _links(parse: Callable[[str], nvlink_text.NvLinks], text: str) -> tuple[tupl
 
 
 class _Outputs:
-    """What the commands said so far."""
+    """What the commands reported so far."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
@@ -174,12 +174,12 @@ class _Outputs:
         self.notes: list[str] = []
         self.unplaced: list[str] = []  # GPUs by number that could be any of those without one
         self.failure: ReadError | None = None  # the first answer that was none
-        self.refused = False  # nvidia-smi said that no command of it can work
+        self.refused = False  # nvidia-smi reported that no command of it can work
 
     def ask(
         self, argv: tuple[str, ...], parse: Callable[[str], tuple[Any, str | None]], take: Callable[[Any], None]
     ) -> None:
-        """Run one command and take what it says; where it says nothing, note why."""
+        """Run one command and take what it states; where it reports nothing, note why."""
         if self.refused and self.host.live:
             return
         command = " ".join(argv)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from probes.gpu.facts import CLOCK_LIMITS, GpuHealth
+from probes.text import lazy_pattern
 
 T = TypeVar("T")
 Names = Mapping[str, tuple[str, ...]]
@@ -15,7 +16,7 @@ _LIMIT, _ECC = "limit:", "unc:"
 _ENABLED = {"enabled": True, "disabled": False}
 _YES = {"yes": True, "no": False}
 _ACTIVE = {"active": True, "not active": False}
-_NUMBER = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)(?: ?(?:W|MHz|%))?", re.ASCII)
+_NUMBER = lazy_pattern(r"(\d{1,12}(?:\.\d{1,6})?)(?: ?(?:W|MHz|%))?", re.ASCII)
 _REPAIRS_PENDING = {
     "remap_pending": "row_remap", "pages_pending": "page_retirement", "channel_pending": "channel",
     "tpc_pending": "tpc",

@@ -8,7 +8,7 @@ GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-34bf77d1-c686-6821-79a8-32d326c5039c)
      Link 0, P2P is supported: true                       -c
 ```
 
-Instead of links there may be a sentence that says why there are none.
+Instead of links there may be a sentence that states why there are none.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from probes.gpu.facts import LINK_ERRORS, Gpu, NvLink, normal_address
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 
 _LIMIT_CHARACTERS = 4 << 20
 _MOST_LINKS = 256
 _LIMIT_LINE = 400  # no line of nvidia-smi is longer; what is, is not looked at
-_GPU = re.compile(r"GPU (\d{1,4}): ([^(]{1,200}?)(?: \(UUID: ([^)\s]{1,80})\))?", re.ASCII)
-_LINK = re.compile(r"Link (\d{1,3})[:,] (.+)", re.ASCII)
-_SPEED = re.compile(r"(\d{1,6}(?:\.\d{1,6})?) GB/s", re.ASCII)
-_REMOTE = re.compile(r"Remote Device ([0-9A-Fa-f:.]{12,20}): Link (\d{1,4})", re.ASCII)
-_COUNTER = re.compile(r"([A-Za-z][A-Za-z ]{1,60}): (\d{1,20})(?:e-(\d{1,4}))?", re.ASCII)
-_CAPABILITY = re.compile(r"([A-Za-z][\w ]{1,80}): (true|false)", re.ASCII)
-_LINK_START = re.compile(r"L(?:i(?:n(?:k\b|$)|$)|$)", re.ASCII)
-_LINK_STATE = re.compile(r"Link \d{1,3}: (?:\d{1,6}(?:\.\d{1,6})? GB/s|<\w{1,40}>)", re.ASCII)
-_DOWN = re.compile(r"<\w{1,40}>", re.ASCII)
+_GPU = lazy_pattern(r"GPU (\d{1,4}): ([^(]{1,200}?)(?: \(UUID: ([^)\s]{1,80})\))?", re.ASCII)
+_LINK = lazy_pattern(r"Link (\d{1,3})[:,] (.+)", re.ASCII)
+_SPEED = lazy_pattern(r"(\d{1,6}(?:\.\d{1,6})?) GB/s", re.ASCII)
+_REMOTE = lazy_pattern(r"Remote Device ([0-9A-Fa-f:.]{12,20}): Link (\d{1,4})", re.ASCII)
+_COUNTER = lazy_pattern(r"([A-Za-z][A-Za-z ]{1,60}): (\d{1,20})(?:e-(\d{1,4}))?", re.ASCII)
+_CAPABILITY = lazy_pattern(r"([A-Za-z][\w ]{1,80}): (true|false)", re.ASCII)
+_LINK_START = lazy_pattern(r"L(?:i(?:n(?:k\b|$)|$)|$)", re.ASCII)
+_LINK_STATE = lazy_pattern(r"Link \d{1,3}: (?:\d{1,6}(?:\.\d{1,6})? GB/s|<\w{1,40}>)", re.ASCII)
+_DOWN = lazy_pattern(r"<\w{1,40}>", re.ASCII)
 _ALL_INACTIVE = "all links are inactive"
 _CUTS = ("...", "[...]", "…")
 
 
 class NvLinks(NamedTuple):
-    """GPUs with index, name, UUID (where it is not masked) and what the text says of their links."""
+    """GPUs with index, name, UUID (where it is not masked) and what the text states of their links."""
 
     gpus: tuple[Gpu, ...]
     missing: str | None = None
@@ -143,7 +143,7 @@ def _take(section: _Section, line: str, fact: Fact) -> None:
 
 
 def _add_inactive_links(sections: list[_Section]) -> None:
-    """The links of a GPU of which it says that all are inactive: those that every other GPU of its model has."""
+    """The links of a GPU of which it states that all are inactive: those that every other GPU of its model has."""
     for section in sections:
         if not section.links and any(_ALL_INACTIVE in sentence.lower() for sentence in section.sentences):
             alike = [set(one.links) for one in sections if one.links and one.gpu.name == section.gpu.name]

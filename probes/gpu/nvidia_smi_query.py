@@ -18,15 +18,15 @@ from xml.etree import ElementTree
 from probes.gpu import nvidia_smi_health
 from probes.gpu import nvidia_smi_values as nvidia_smi_words
 from probes.gpu.facts import Gpu, GpuFacts
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 
 _LIMIT_CHARACTERS = 16 << 20
 _LIMIT_LINE = 1000
 _LIMIT_DEPTH = 12
 _LIMIT_MIG = 64  # MIG devices of one GPU
 _MIG_DEVICE = "MIG Device"
-_MIG_NUMBER = re.compile(r"[0-9]{1,3}")
-_GPU = re.compile(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])", re.ASCII)
+_MIG_NUMBER = lazy_pattern(r"[0-9]{1,3}")
+_GPU = lazy_pattern(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])", re.ASCII)
 _CUTS = ("[...]", "...", "…")
 
 # by our names: where the value stands, newest layout first
@@ -75,7 +75,7 @@ _TEXT_FIELDS: Mapping[str, tuple[str, ...]] = {
 
 
 _LOG = "==NVSMI LOG=="
-_STAMP = re.compile(
+_STAMP = lazy_pattern(
     r"^Timestamp[ \t]{0,60}:[ \t]{1,4}[A-Z][a-z]{2} ([A-Z][a-z]{2}) {1,2}(\d{1,2}) (\d\d:\d\d:\d\d) (\d{4})",
     re.ASCII | re.MULTILINE,
 )
@@ -205,13 +205,13 @@ def _numbered_instances(uuid: str | None, numbers: Iterable[tuple[str | None, st
 
 
 def _version_of_text(top: Mapping[str, str], *names: str) -> str | None:
-    """The first word: R610 says "610.57.04 [Deprecated; will be removed in CUDA 14.0. Use KMD Version instead]"."""
+    """The first word: R610 states "610.57.04 [Deprecated; will be removed in CUDA 14.0. Use KMD Version instead]"."""
     words = (nvidia_smi_words.meaning(top.get(name, "").partition(" ")[0]) for name in names)
     return next((word for word in words if word), None)
 
 
 _NEWEST = 13  # the newest document type that we have seen; a newer one is read as this
-_TYPE = re.compile(r"nvsmi_device_v(\d{1,3})\.dtd", re.ASCII)
+_TYPE = lazy_pattern(r"nvsmi_device_v(\d{1,3})\.dtd", re.ASCII)
 _END = "</nvidia_smi_log>"
 _LINK = "pci/pci_gpu_link_info"
 

@@ -14,7 +14,7 @@ from probes.text import ParseError, lazy_pattern
 
 MOST_GPUS = 64
 _LIMIT_CHARACTERS = 1 << 20
-_LIMIT_LINE = 300
+LINE_CHARACTERS = 300  # a longer line is no row
 _VERSIONS = lazy_pattern(
     r"^[ \t]*\| *NVIDIA-SMI +\S{1,20} +(?:(?:Driver|KMD) Version: +(?P<driver>[\d.]{3,20}))?"
     r"(?: +CUDA (?:UMD )?Version: +(?P<cuda>[\d.]{1,10}))?"
@@ -55,7 +55,7 @@ def parse_table(text: str) -> tuple[GpuFacts, str | None]:
     gpus = [gpu for lines in _list_rows(text) if (gpu := _build_gpu(lines)) is not None]
     if not gpus:
         raise ParseError("no row of a GPU in the table of nvidia-smi")
-    versions = next((match for line in text.splitlines() if (match := _VERSIONS.match(line[:_LIMIT_LINE]))), None)
+    versions = next((match for line in text.splitlines() if (match := _VERSIONS.match(line[:LINE_CHARACTERS]))), None)
     facts = GpuFacts(
         gpus=tuple(gpus[:MOST_GPUS]),
         driver_version=versions["driver"] if versions else None,
@@ -95,7 +95,7 @@ def _list_rows(text: str) -> Iterator[list[list[str]]]:
         if any(end in line for end in _ENDS):
             break
         bare = line.strip()
-        columns = bare.strip("|").split("|") if bare.startswith("|") and len(bare) < _LIMIT_LINE else []
+        columns = bare.strip("|").split("|") if bare.startswith("|") and len(bare) < LINE_CHARACTERS else []
         is_first = len(columns) == 3 and _PLACE.fullmatch(columns[1]) is not None
         if is_first or len(columns) != 3 or "===" in bare:
             if rows:

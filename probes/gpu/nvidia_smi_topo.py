@@ -2,7 +2,7 @@
 
 The label by label tables of `nvidia-smi topo`: `-m` and `-p2p` print the same shape with other words in the cells.
 
-Cells are separated by tabs where nobody touched the text, by blanks where it was copied, by nothing where columns ran
+Cells are separated by tabs where no one touched the text, by blanks where it was copied, by nothing where columns ran
 together; a terminal may have wrapped the lines. A row counts only if it has one word for every column, and "X" exactly
 under its own name: so a lost or fused cell cannot shift the rest of its row unseen.
 
@@ -16,18 +16,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from probes.gpu.facts import Gpu, PairCell
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 
 _LIMIT_CHARACTERS = 1 << 20
 _LIMIT_COLUMNS = 1024
 _LIMIT_PIECES = 16  # of a wrapped heading
-_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|\[[04]m")  # the heading is underlined; forms on the web lose the escape
-_LABEL = re.compile(r"(?:GPU|NIC)\d{1,4}|(?!GPU\d|NIC\d)(?=\D*\d)[A-Za-z][\w.\-]{1,63}", re.ASCII)
-_ACCELERATOR = re.compile(r"GPU\d{1,4}", re.ASCII)
-_FUSED = re.compile(r"(?:GPU|NIC)\d{1,4}", re.ASCII)
-_FUSED_WORD = re.compile(r"(?:(?:GPU|NIC)\d{1,4}){2,64}", re.ASCII)  # names that ran together: NIC11NIC12
-_BEGINS = re.compile(r"\s*(?:GPU|NIC)\d", re.ASCII)
-_CONTINUED = re.compile(r"[A-Z0-9,/\-\s]+", re.ASCII)
+_ANSI = lazy_pattern(r"\x1b\[[0-9;]*[A-Za-z]|\[[04]m")  # the heading is underlined; forms on the web lose the escape
+_LABEL = lazy_pattern(r"(?:GPU|NIC)\d{1,4}|(?!GPU\d|NIC\d)(?=\D*\d)[A-Za-z][\w.\-]{1,63}", re.ASCII)
+_ACCELERATOR = lazy_pattern(r"GPU\d{1,4}", re.ASCII)
+_FUSED = lazy_pattern(r"(?:GPU|NIC)\d{1,4}", re.ASCII)
+_FUSED_WORD = lazy_pattern(r"(?:(?:GPU|NIC)\d{1,4}){2,64}", re.ASCII)  # names that ran together: NIC11NIC12
+_BEGINS = lazy_pattern(r"\s*(?:GPU|NIC)\d", re.ASCII)
+_CONTINUED = lazy_pattern(r"[A-Z0-9,/\-\s]+", re.ASCII)
 _TAIL = ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")
 
 
@@ -205,12 +205,14 @@ def _join_lines(physical: Sequence[str]) -> tuple[str, ...]:
     return "\t".join(part.strip("\n") for part in physical), "".join(physical)
 
 
-# C2C and PSB are of the drivers' own lists; SOC is what SYS was called before R384; ERR and N/A say nothing
+# C2C and PSB are of the drivers' own lists; SOC is what SYS was called before R384; ERR and N/A show nothing
 _LINK_WORDS = (r"NV\d{1,2}", "PIX", "PXB", "PHB", "NODE", "SYS", "SOC", "C2C", "PSB", "ERR", "N/A")
 _SAYS_NOTHING = ("ERR", "N/A")
-_CPULIST = re.compile(r"\d{1,6}(?:-\d{1,6})?(?:,\d{1,6}(?:-\d{1,6})?)*", re.ASCII)
-_NUMBER = re.compile(r"\d{1,6}", re.ASCII)
-_NIC = re.compile(r"^[ \t]*(NIC\d{1,4}): (\S{1,64})[ \t\r]*\n", re.ASCII | re.MULTILINE)  # without an end it may be cut
+_CPULIST = lazy_pattern(r"\d{1,6}(?:-\d{1,6})?(?:,\d{1,6}(?:-\d{1,6})?)*", re.ASCII)
+_NUMBER = lazy_pattern(r"\d{1,6}", re.ASCII)
+_NIC = lazy_pattern(
+    r"^[ \t]*(NIC\d{1,4}): (\S{1,64})[ \t\r]*\n", re.ASCII | re.MULTILINE
+)  # without an end it may be cut
 
 
 class Matrix(NamedTuple):

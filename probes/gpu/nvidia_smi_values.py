@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from probes.gpu.facts import Gpu, GpuFabric, normal_address
 from probes.gpu.nvidia_smi_health import read_health
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 
 T = TypeVar("T")
 
@@ -25,8 +25,8 @@ _FAILED = {
     "gpu requires reset": "RESET_REQUIRED",
     "gpu requires restart": "RESET_REQUIRED",
 }
-_NUMBER = re.compile(r"(\d{1,15})(?:\.\d{1,9})?x?(?: ?(?:%|MiB))?", re.ASCII)
-_PSTATE = re.compile(r"P(\d{1,2})", re.ASCII)
+_NUMBER = lazy_pattern(r"(\d{1,15})(?:\.\d{1,9})?x?(?: ?(?:%|MiB))?", re.ASCII)
+_PSTATE = lazy_pattern(r"P(\d{1,2})", re.ASCII)
 _ENABLED = {"enabled": True, "disabled": False}
 _VIRTUALIZATIONS = {
     "none": "none",
@@ -46,7 +46,7 @@ _TRUE_FALSE = {"true": "true", "yes": "true", "false": "false", "no": "false"}
 
 
 def gpu(values: Mapping[str, str], index: int | None = None, mig_instances: tuple[str, ...] = ()) -> Gpu:
-    """One GPU. `values` holds nvidia-smi's texts by our names; a name that is not there was not said.
+    """One GPU. `values` holds nvidia-smi's texts by our names; a name that is not there was not reported.
 
     >>> said = gpu({"address": "00000000:19:00.0", "pstate": "P0", "link_width": "16x", "serial": "N/A"})
     >>> said.address, said.pstate, said.link_width, said.serial
@@ -97,7 +97,7 @@ def gpu(values: Mapping[str, str], index: int | None = None, mig_instances: tupl
 
 
 def meaning(text: str) -> str | None:
-    """A value without its brackets; None where nvidia-smi has nothing to say, in whichever way it says so.
+    """A value without its brackets; None where nvidia-smi has none, in whichever way it writes it.
 
     >>> [meaning(text) for text in ("P0", "N/A", "[N/A]", "[Unknown Error]")]
     ['P0', None, None, None]

@@ -1,7 +1,7 @@
-"""What the NVIDIA driver says of its GPUs, through NVML: the `nvml` probe.
+"""What the NVIDIA driver states of its GPUs, through NVML: the `nvml` probe.
 
 NVML: nvml.h, https://docs.nvidia.com/deploy/nvml-api. The calls and their answers: `probes/host/nvml.py`.
-Every call may fail alone (not supported, an older driver, no permission); what it would have said is then None.
+Every call may fail alone (not supported, an older driver, no permission); what it would have reported is then None.
 
 Parts of one GPU through NVML that only some have: C2C links, a bandwidth mode, a place in a rack, PCIe counters.
 
@@ -52,7 +52,7 @@ def pcie_counters(ask: NvmlQueryProtocol, index: int) -> dict[str, int] | None:
 
 
 def c2c_links(ask: NvmlQueryProtocol, index: int) -> dict[str, Any]:
-    """State of every C2C link; bandwidth and errors of all together, each only where every link said its own."""
+    """State of every C2C link; bandwidth and errors of all together, each only where every link reported its own."""
     count = plausible_count(ask.fields(index, [(_C2C_COUNT, 0)]).get((_C2C_COUNT, 0)), _MOST_C2C)
     if not count:
         return {}
@@ -79,7 +79,7 @@ def _counters(answers: Fields, names: Mapping[int, str]) -> dict[str, int] | Non
 
 
 def bandwidth_mode(answer: Mapping[str, int] | None) -> str | None:
-    """`bIsBest` says whether anything was taken away. `bwMode` is one of up to 23 that the GPU lists, not a number of
+    """`bIsBest` states whether anything was taken away. `bwMode` is one of up to 23 that the GPU lists, not a number of
     the system's five modes."""
     if answer is None:
         return None
@@ -100,7 +100,7 @@ def place(answer: Mapping[str, Any] | None) -> dict[str, Any]:
 _RECOVERY = 230
 _MIB = 1 << 20
 _MOST_GPUS, _MOST_MIG = 1024, 64  # a host has 16, a GPU 7
-_NO_HANDLE = {"NOT_SUPPORTED", "FUNCTION_NOT_FOUND", None}  # of GetPciInfo: says nothing about the GPU's health
+_NO_HANDLE = {"NOT_SUPPORTED", "FUNCTION_NOT_FOUND", None}  # of GetPciInfo: reports nothing about the GPU's health
 
 
 class NvmlQuery:
@@ -141,7 +141,7 @@ class NvmlQuery:
 
 
 def read(host: Host) -> Reading:
-    """GPUs, their links, and how they reach each other. Raises Skipped and Absent as the gate says, and what
+    """GPUs, their links, and how they reach each other. Raises Skipped and Absent as the gate states, and what
     nvmlInit answers where it fails."""
     require_driver(host)
     _init(host)
@@ -168,7 +168,7 @@ def read(host: Host) -> Reading:
 
 
 def _init(host: Host) -> None:
-    """nvmlInit. A capture of a host without the driver says that again, and not that NVML was not recorded."""
+    """nvmlInit. A capture of a host without the driver states that again, and not that NVML was not recorded."""
     try:
         host.nvml("nvmlInit_v2")
     except Absent as why:
@@ -228,8 +228,8 @@ def _gpu(ask: NvmlQuery, index: int) -> Gpu:
 
 
 def _pcie(ask: NvmlQuery, index: int) -> dict[str, Any]:
-    """The PCIe link between two readings of the P-state: an idle GPU slows its link down, so that a P-state is said
-    only where it was the same before and after, and so tells what the sample is worth."""
+    """The PCIe link between two readings of the P-state: an idle GPU slows its link down, so that a P-state is reported
+    only where it was the same before and after, and so shows what the sample is worth."""
     before = ask("nvmlDeviceGetPerformanceState", index)
     link = {
         "link_generation": ask("nvmlDeviceGetCurrPcieLinkGeneration", index),

@@ -54,7 +54,7 @@ class NvmlQueryProtocol(Protocol):
 
 
 class NvLinkReading(NamedTuple):
-    """`supported`: False where the GPU has no NVLink, None where that is not known; then `reason` says why."""
+    """`supported`: False where the GPU has no NVLink, None where that is not known; then `reason` states why."""
 
     supported: bool | None
     reason: str | None = None
@@ -62,7 +62,7 @@ class NvLinkReading(NamedTuple):
 
 
 def plausible_count(count: object, most: int) -> int | None:
-    """How many there are, as the driver says, or None: what it says is no number, or more than there can be.
+    """How many there are, as the driver states, or None: what it states is no number, or more than there can be.
 
     >>> plausible_count(18, 256), plausible_count(2**31, 256), plausible_count(-1, 256), plausible_count(None, 256)
     (18, None, None, None)
@@ -73,7 +73,7 @@ def plausible_count(count: object, most: int) -> int | None:
 def nvlinks(
     ask: NvmlQueryProtocol, index: int, architecture: int | None, mig: bool | None, virtualization: str | None
 ) -> NvLinkReading:
-    """Every NVLink of one GPU. Under MIG and in a vGPU the driver refuses to say, which is not "has none"."""
+    """Every NVLink of one GPU. Under MIG and in a vGPU the driver refuses to answer, which is not "has none"."""
     if mig:
         return NvLinkReading(None, "NVLink queries are not supported for devices in MIG mode")
     count = plausible_count(ask.fields(index, [(_COUNT, 0)]).get((_COUNT, 0)), _NO_MORE_LINKS)
@@ -123,7 +123,7 @@ def _is_up(link: NvLink) -> bool:
 def _states(ask: NvmlQueryProtocol, index: int, architecture: int | None, count: int | None) -> dict[int, str]:
     """State by link. NCCL asks by field from Hopper on, and by call before: so do we, and the other way after that.
 
-    Without a count, links are asked for until the driver says that there is no such link.
+    Without a count, links are asked for until the driver states that there is no such link.
     """
     answers: Fields = {}
     if architecture is None or architecture >= HOPPER:

@@ -44,7 +44,7 @@ class PciGpu(NamedTuple):
 
 
 def list_pci_gpus(host: Host) -> list[PciGpu] | None:
-    """Every NVIDIA display function; None where the source does not tell. Reads nothing of a function after its
+    """Every NVIDIA display function; None where the source does not show it. Reads nothing of a function after its
     power/runtime_status."""
     try:
         addresses = host.listdir(_DEVICES)

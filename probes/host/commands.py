@@ -73,8 +73,9 @@ CLASSES = {
 NVIDIA_SMI_SAVED = (("nvidia-smi", "--query-gpu"),)  # any --query-gpu=... with any format
 NVIDIA_SMI_TABLE = (("nvidia-smi",),)  # without options: known by what it holds, as people give that name to others
 RDMA_SAVED = (("ibv_devinfo",), ("rdma", "link", "show"), ("ibdev2netdev", "-v"), ("ibv_devices",))
+SYSFS_SAVED = (("sysfs", "files"),)  # no program: files of /sys as grep, head, tail and cat print them
 LIMITS_SAVED = (("ulimit", "-a"), ("ulimit", "-l"), ("ulimit", "-Ha"), ("ulimit", "-Sa"))
-SYSTEM_SAVED = (("uname", "-a"), ("dmidecode",), ("ip", "-s", "-d", "link"), ("ip", "-d", "link"))
+SYSTEM_SAVED = (("uname", "-a"), ("dmidecode",), ("ip", "-s", "-d", "link"), ("ip", "-d", "link"), ("ip", "link"))
 
 KERNEL_LOG_SAVED = (
     ("dmesg",),
@@ -113,6 +114,7 @@ LLDP_SAVED = (
 )
 # Of any interface, whose name follows: read by name where the source shows the interface
 ETHTOOL_SAVED = tuple(("ethtool", *option) for option in ((), ("-i",), ("-a",), ("--show-fec",), ("-S",), ("-m",)))
+ETHTOOL_COUNTERS, ETHTOOL_SETTINGS = ("ethtool", "-S"), ("ethtool",)
 DCB_OBJECTS = ("pfc", "ets", "app", "buffer", "dcbx", "apptrust")
 DCB_SAVED = (
     ("mlnx_qos", "-i"),
@@ -120,7 +122,7 @@ DCB_SAVED = (
 )
 OF_INTERFACE = ETHTOOL_SAVED + DCB_SAVED
 RDMA_SYSTEM_SAVED = (("rdma", "system"), ("rdma", "system", "show"), ("rdma", "dev"), ("rdma", "dev", "show"))
-# Of a whole fabric, most believed first; each rail's too (-C DEVICE -P PORT): asked by name in probes/fabric/probe.py
+# Of a whole fabric, most trusted first; each rail's too (-C DEVICE -P PORT): asked by name in probes/fabric/probe.py
 IB_LINKS = (("iblinkinfo",), ("iblinkinfo", "-l"))
 IB_FABRIC_SAVED = (
     ("ibnetdiscover",),
@@ -142,6 +144,7 @@ ROCM_SMI_SAVED = tuple(
     for form in ((), ("--json",))
 )
 HL_SMI_SAVED = (("hl-smi",),)
+HL_SMI_QUERY = ("hl-smi", "-Q")  # with any fields, as a table of comma-separated values
 # Of these no list of devices is made: what they state of faults alone is read
 AMD_HEALTH_SAVED = (("amd-smi", "bad-pages"), ("amd-smi", "bad-pages", "--json"))
 ROCM_RAS_SAVED = (("rocm-smi", "--showrasinfo"), ("rocm-smi", "--showrasinfo", "all"))
@@ -162,7 +165,12 @@ CONTAINER_SAVED = (
 # What a filter left of a long output, without the device: by its text alone
 PCI_LINES, GPU_LINES = ("lspci", "|", "grep"), ("nvidia-smi", "|", "grep")
 FILTERED_SAVED = (PCI_LINES, GPU_LINES)
-NO_DRIVER_SAVED = (("rocm-smi",), ("rocminfo",), ("npu-smi",))  # what they print where they find no driver
+MLXLINK, GAUDI_PORTS = ("mlxlink",), ("manage_network_ifs.sh",)  # each below its command, which names the device
+# What tools print where they find no device or no driver, whatever their options
+TOOL_ERRORS_SAVED = tuple(
+    ("error", "of", tool)
+    for tool in ("rocm-smi", "rocminfo", "amd-smi", "npu-smi", "neuron-ls", "ibv_devinfo", "ib_write_bw", "fi_info")
+)
 TOOL_REPORTS_SAVED = (
     AMD_HEALTH_SAVED
     + ROCM_RAS_SAVED
@@ -174,7 +182,8 @@ TOOL_REPORTS_SAVED = (
     + KUBE_NODE
     + CONTAINER_SAVED
     + FILTERED_SAVED
-    + NO_DRIVER_SAVED
+    + (MLXLINK, GAUDI_PORTS, HL_SMI_QUERY)
+    + TOOL_ERRORS_SAVED
 )
 NEURON_SAVED = (
     *NEURON,
@@ -219,6 +228,7 @@ SAVED: tuple[tuple[str, ...], ...] = (
     + NVIDIA_SMI_TABLE
     + RDMA_SAVED
     + SYSTEM_SAVED
+    + SYSFS_SAVED
     + LIMITS_SAVED
     + KERNEL_LOG_SAVED
     + KERNEL_LOG_EARLIER

@@ -23,7 +23,7 @@ ANSWER_BYTES = 2 * MOST_COUNTERS * 32  # the kernel writes as many as there are,
 
 
 def request_ioctl(interface: str, request: bytes, require_interface: Callable[[str], None]) -> bytes:
-    """The struct as the kernel filled it, cut to what it says is filled. Raises ValueError for a command that is no
+    """The struct as the kernel filled it, cut to what it states is filled. Raises ValueError for a command that is no
     question of the list, ReadError by the errno.
 
     `require_interface` raises ReadError where there is no such interface: the ioctl would load a module for it.

@@ -1,4 +1,4 @@
-"""Where the kernel says by itself what happens: multicast groups of netlink, and its log from now on.
+"""Where the kernel states by itself what happens: multicast groups of netlink, and its log from now on.
 
 Nothing is asked and nothing is written: a place has a descriptor to wait on, and gives what has come since.
 Kernel pages: netlink(7), Documentation/ABI/testing/dev-kmsg.
@@ -23,7 +23,7 @@ MOST_DROPPED = 100_000
 
 
 class Overrun(Exception):
-    """The kernel threw away what was not taken in time: nobody knows what it was."""
+    """The kernel threw away what was not taken in time: what it was is unknown."""
 
 
 class EventSource(Protocol):

@@ -9,7 +9,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Mapping
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, overload
 
 from probes.host.interface import READ_LIMIT_BYTES, Absent, Denied, Failed, ReadError
 
@@ -26,6 +26,7 @@ NEVER_READ: Mapping[str, str] = {
 }
 OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 DESCRIPTORS = "/proc/self/fd"
+HEADER_BYTES, REGISTER_BYTES = 64, 4  # that are read first, and at least
 KINDS = {
     stat.S_IFDIR: "a directory",
     stat.S_IFIFO: "a FIFO",
@@ -53,6 +54,43 @@ def open_regular(place: str, follow: bool = True, path: str | None = None) -> in
             return os.open(place, OPEN | (0 if follow else os.O_NOFOLLOW))
     finally:
         os.close(handle)
+
+
+class RegisterFile:
+    """A file whose every byte is a question to a device, such as config space: only what is asked for is read.
+
+    It is sliced like bytes. Raises OSError where the device does not answer.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        size = os.fstat(descriptor).st_size
+        self._known = bytearray(os.pread(descriptor, HEADER_BYTES, 0))
+        if size > len(self._known) and not os.pread(descriptor, REGISTER_BYTES, size - REGISTER_BYTES):
+            self._known = bytearray(os.pread(descriptor, size, 0))  # without privilege it is short
+            size = len(self._known)
+        self._read = bytearray(b"\1" * -(-len(self._known) // REGISTER_BYTES)).ljust(-(-size // REGISTER_BYTES), b"\0")
+        self._known = self._known.ljust(size, b"\0")
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    @overload
+    def __getitem__(self, at: int) -> int: ...
+    @overload
+    def __getitem__(self, at: slice) -> bytes: ...
+    def __getitem__(self, at: int | slice) -> int | bytes:
+        start, stop, _ = (at if isinstance(at, slice) else slice(at, at + 1)).indices(len(self._known))
+        first, last = start // REGISTER_BYTES, -(-stop // REGISTER_BYTES)
+        if 0 in self._read[first:last]:
+            data = os.pread(self._descriptor, (last - first) * REGISTER_BYTES, first * REGISTER_BYTES)
+            self._known[first * REGISTER_BYTES : first * REGISTER_BYTES + len(data)] = data
+            self._read[first:last] = b"\1" * (last - first)
+        return self._known[at] if isinstance(at, int) else bytes(self._known[at])
+
+    def close(self) -> None:
+        """Let the file go."""
+        os.close(self._descriptor)
 
 
 def open_saved(path: str, follow: bool = False) -> BinaryIO:

@@ -17,14 +17,14 @@ _VARIABLE = lazy_pattern(rb"(?<![A-Za-z0-9_])(?:NCCL|HCCL|UCX|FI|OMPI|NVSHMEM)_"
 # How their files' names begin. PyTorch has libcufile and libnvshmem_host mapped in its every process, used or not.
 LIBRARIES = r"(?:lib(?:nccl|hccl|nvshmem|gdrapi|cufile|fabric|ibverbs|ucs|torch_cuda)|nvshmem_transport)[-_.]"
 _MAPPED = lazy_pattern(rf"/{LIBRARIES}|/dev/(?:nvidia|davinci|kfd|infiniband/)".encode())
-_ADDRESSES = lazy_pattern(rb"^[0-9a-f]+-[0-9a-f]+ ")  # of a map: they are random, and nobody asks for them
+_ADDRESSES = lazy_pattern(rb"^[0-9a-f]+-[0-9a-f]+ ")  # of a map: they are random, and no one asks for them
 _MOUNTS = lazy_pattern(rb"\s/(?:dev/shm|home(?:/\S*)?)\s")  # the size of shared memory; homes that a server holds
 _PROCESS = lazy_pattern(r"/proc/[^/]+/(?:task/[^/]+/)?(environ|maps|mounts|mountinfo)\Z")
 _USERS = lazy_pattern(r"\A/(?:home/[^/]+|root)/[^/]+\Z|/[^/]*nccl[^/]*\.conf\Z")
 
 
 def filter_content(path: str, content: bytes) -> bytes:
-    r"""The content without what nobody may see.
+    r"""The content without what no one may see.
 
     >>> filter_content("/proc/7/environ", b"SECRET=x\0NCCL_IB_TC=106\0")
     b'NCCL_IB_TC=106\x00'

@@ -17,6 +17,7 @@ from sys import intern
 from probes.host.files import (
     NEVER_READ,
     OPEN,
+    RegisterFile,
     absent_or,
     follow,
     follow_on,
@@ -193,6 +194,17 @@ class LiveFiles(FolderFiles):
     def __init__(self) -> None:
         super().__init__("/")
         self._last = 0
+
+    def open_registers(self, path: str) -> RegisterFile:
+        """A file of a device's registers, for a reader that needs few of them. Raises ReadError."""
+        refuse_never_read(path)
+        with Reasons(path):
+            descriptor = open_regular(path, path=path)
+            try:
+                return RegisterFile(descriptor)
+            except BaseException:
+                os.close(descriptor)
+                raise
 
     def _place(self, path: str) -> str:
         return path if path.startswith("/") else f"/{path}"

@@ -99,7 +99,7 @@ class Host(Protocol):
     kind: str  # the report's source.kind
     path: str | None  # the report's source.path
     live: bool  # this machine's own kernel answers: drivers can hang, devices can be woken
-    observed_at: str | None  # RFC 3339 time at which the machine was as it is shown; None: the source does not say
+    observed_at: str | None  # RFC 3339 time at which the machine was as it is shown; None: the source does not show it
 
     def read(self, path: str, limit: int = READ_LIMIT_BYTES) -> bytes:
         """At most `limit` bytes of a file. Raises ReadError."""

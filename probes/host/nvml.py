@@ -1,7 +1,7 @@
 """The live side of `Host.nvml`: one NVML getter by its C name, over `pynvml`, plain data back.
 
 The table below is everything that can be asked. All are getters. NVML: https://docs.nvidia.com/deploy/nvml-api,
-binding: `nvidia-ml-py` (module `pynvml`), 12.535 and later; what a binding or a driver lacks is
+binding: `nvidia-ml-py` (module `pynvml`), 12.535 and later; what is missing in a binding or a driver is
 `Failed` with code FUNCTION_NOT_FOUND. `pynvml` is imported with the first call, here and nowhere else.
 """
 
@@ -63,7 +63,7 @@ def _error_names(nvml: ModuleType) -> Mapping[int, str]:
 
 
 def _function(nvml: ModuleType, name: str) -> Any:
-    """A wrapper of the binding; one that it lacks is the same answer as a symbol that the driver lacks."""
+    """A wrapper of the binding; a missing one is the same answer as a missing symbol of the driver."""
     function = getattr(nvml, name, None)
     if function is None:
         raise nvml.NVMLError(nvml.NVML_ERROR_FUNCTION_NOT_FOUND)
@@ -172,7 +172,7 @@ def _fabric_info(nvml: ModuleType, index: int) -> dict[str, Any]:
 
 def _oldest_fabric_info(nvml: ModuleType, device: Any) -> dict[str, Any]:
     """R525 to R545. The structure carries no version and its UUID shrank from 80 characters to 16 bytes, so that the
-    binding's own may be too small for the driver: it gets a larger buffer, and what it wrote tells which one it is."""
+    binding's own may be too small for the driver: it gets a larger buffer, and what it wrote shows which one it is."""
     untouched = b"\xa5" * 4
     buffer = ctypes.create_string_buffer(untouched * 64, 256)
     _function(nvml, "nvmlDeviceGetGpuFabricInfo")(device, ctypes.byref(buffer))
@@ -197,7 +197,7 @@ _PLATFORM_INFO = "=36x5B"
 
 def _platform_info(nvml: ModuleType, index: int) -> dict[str, Any]:
     """R570 and later, racks. Read from the raw bytes: the binding cuts its members at the first NUL. The fabric's GUID
-    is left out: it names the machine, and nobody needs it."""
+    is left out: it names the machine, and no one needs it."""
     device = _device(nvml, index)
     info = _function(nvml, "c_nvmlPlatformInfo_v2_t")()
     _function(nvml, "nvmlDeviceGetPlatformInfo")(device, ctypes.byref(info))

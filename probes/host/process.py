@@ -13,11 +13,13 @@ import os
 import selectors
 import signal
 import stat
-import subprocess
 import time
-from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from probes.host.interface import OUTPUT_LIMIT_BYTES, Absent, Completed, Failed, TimedOut, error_from_errno
+
+if TYPE_CHECKING:
+    import subprocess
 
 _PF_EXITING = 0x4  # include/linux/sched.h
 _STAT_FIELDS = 20  # up to the start time
@@ -26,7 +28,7 @@ STATES = {"D": "uninterruptible sleep", "R": "running", "S": "sleeping", "T": "s
 
 
 def condition(pid: int) -> str:
-    """Pid, state and the kernel function it waits in, as far as /proc tells: "pid 4711, state D, in nvidia_ioctl".
+    """Pid, state and the kernel function it waits in, as far as /proc shows: "pid 4711, state D, in nvidia_ioctl".
 
     >>> condition(-1)
     'pid -1, gone'
@@ -189,6 +191,8 @@ _left_behind: list[subprocess.Popen[bytes]] = []  # kept, so that they are reape
 def run_tool(argv: tuple[str, ...], seconds: float, directories: tuple[str, ...] = DIRECTORIES) -> Completed:
     """Run a tool to its end. Raises Absent (not installed), TimedOut, Failed (cannot start, or prints without end)."""
     place = _find(argv[0], directories)
+    import subprocess  # lazy: most probes run no tool
+
     started = time.monotonic()
     try:
         # close_fds=False: what Python opens is closed on exec anyway, but for the probe's lock, which is made to be
@@ -217,10 +221,10 @@ def run_tool(argv: tuple[str, ...], seconds: float, directories: tuple[str, ...]
     return Completed(argv, process.returncode, _text(stdout), _text(stderr), round(time.monotonic() - started, 3))
 
 
-@dataclass(slots=True)
 class _Output:
-    limit: int
-    data: bytearray = field(default_factory=bytearray)
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.data = bytearray()
 
 
 def _find(tool: str, directories: tuple[str, ...]) -> str:
@@ -271,6 +275,8 @@ def _take(descriptor: int, output: _Output) -> bool:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
+    import subprocess  # lazy: see `run_tool`
+
     for number, seconds in ((signal.SIGTERM, TERM_SECONDS), (signal.SIGKILL, KILL_SECONDS)):
         try:
             os.killpg(process.pid, number)

@@ -58,7 +58,7 @@ class Recording:
         self.directories |= later.directories - self.files.keys() - self.links.keys()
 
     def merge(self, other: Recording) -> None:
-        """Take over what another one knows. Of two answers the first stays; of two files the longer one."""
+        """Take over what another one has. Of two answers the first stays; of two files the longer one."""
         for path, content in other.files.items():
             self.keep(path, content)
         self.directories |= other.directories

@@ -16,7 +16,7 @@ _SLURM_JOB = lazy_pattern(r"/(?:slurm|[^/\n]{1,80}_slurmstepd\.scope)[^\n]{0,200
 
 
 def container_of_cgroup(text: str) -> str | None:
-    """The container manager that /proc/1/cgroup names; None: none, which on cgroup v2 proves nothing.
+    """The container manager that /proc/1/cgroup names; None: none, which on cgroup v2 is no evidence.
 
     >>> container_of_cgroup("12:cpuset:/kubepods/burstable/pod0b1c/4f2e")
     'kubernetes'

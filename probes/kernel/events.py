@@ -1,4 +1,4 @@
-"""What the kernel says of itself while it runs, as events: which device, what happened, and of what kind.
+"""What the kernel states of itself while it runs, as events: which device, what happened, and of what kind.
 
 Three places: rtnetlink (carrier, rename, coming and going of interfaces), uevents (devices and modules), the kernel's
 log. Headers: linux/rtnetlink.h, linux/if_link.h; lib/kobject_uevent.c.
@@ -29,7 +29,7 @@ INTERFACE, SOFTWARE_INTERFACE, RDMA, PCI, GPU, MODULE = (
     "gpu",
     "module",
 )
-MISSED = "missed"  # something happened, and nobody knows what
+MISSED = "missed"  # something happened, of unknown kind
 
 RTNETLINK, UEVENTS, LOG = "rtnetlink", "uevents", "/dev/kmsg"
 DEL_LINK = 17
@@ -39,7 +39,7 @@ PORTS = ("bond", "vlan", "team", "ipoib")  # software interfaces that carry a NI
 SUBSYSTEMS = {"infiniband": RDMA, "pci": PCI, "drm": GPU, "kfd": GPU, "accel": GPU}
 TEXT_CHARACTERS = 200
 MOST_DIFFERENCES = 3  # of one interface, in one line
-OF_THE_READER = (("mlx5", "access-reg"),)  # what mlx5 writes when somebody reads counters that it may not read
+OF_THE_READER = (("mlx5", "access-reg"),)  # what mlx5 writes when someone reads counters that it may not read
 
 
 class KernelEvent(NamedTuple):
@@ -52,7 +52,7 @@ class KernelEvent(NamedTuple):
 
 
 class Listener:
-    """One place, and what it says as events."""
+    """One place, and what it states as events."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ def listeners() -> tuple[list[Listener], list[str]]:
 
 
 class Interfaces:
-    """What messages of rtnetlink say that is new. The kernel sends many that tell nothing of interest."""
+    """What is new in messages of rtnetlink. The kernel sends many that show nothing of interest."""
 
     def __init__(self) -> None:
         self._known: dict[int, _State] = {}
@@ -199,7 +199,7 @@ def device_events(datagram: bytes) -> list[KernelEvent]:
     fields = parse_uevent(datagram)
     subsystem, name = fields.properties.get("SUBSYSTEM", ""), fields.path.rpartition("/")[2]
     kind = GPU if subsystem.startswith("nvidia") else SUBSYSTEMS.get(subsystem)
-    if subsystem == "net" and "/virtual/" not in fields.path:  # of others rtnetlink says more
+    if subsystem == "net" and "/virtual/" not in fields.path:  # of others rtnetlink states more
         kind = INTERFACE
     if subsystem == "module" and is_relevant(name):
         kind = MODULE
@@ -217,7 +217,7 @@ class Log:
         self._begun = ""
 
     def told(self, record: bytes) -> list[KernelEvent]:
-        """The events of one record, and of the one before where that said nothing by itself."""
+        """The events of one record, and of the one before where that reported nothing by itself."""
         text = record.decode("utf-8", "replace")
         events = _events_in(self._begun + text)
         self._begun = "" if events else text
@@ -240,7 +240,7 @@ def _interfaces(name: str) -> Listener:
         with suppress(ReadError, ParseError):  # without it the first message of each interface is news
             interfaces.learn(request_netlink(ROUTE, links_request()))
 
-    learn()  # after joining: what changes in between is told twice, not never
+    learn()  # after joining: what changes in between is reported twice, not never
     return Listener(name, place, interfaces.told, learn)
 
 

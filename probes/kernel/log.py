@@ -16,7 +16,7 @@ from probes.host.interface import Absent, Denied, Failed, Host, ReadError
 from probes.host_reader import HostReader, as_text
 from probes.kernel.log_facts import KernelLogFacts, LogEvent
 from probes.kernel.log_files import group_logs, is_rotated, list_log_files, read_log_file
-from probes.probe import Probe, Reading
+from probes.probe import Reading
 from probes.text import lazy_pattern
 
 if TYPE_CHECKING:
@@ -50,12 +50,9 @@ def read(host: Host) -> Reading:
 
 
 def _find_iommu_default(log: Sequence[Line]) -> str | None:
-    """What the kernel says of addresses that it maps for devices, where nothing else is set for one."""
+    """What the kernel states of addresses that it maps for devices, where nothing else is set for one."""
     found = (match for line in log if (match := _IOMMU_DEFAULT.match(line.text)))
     return next((match[1] for match in found), None)
-
-
-PROBE = Probe("kernel_log", read, 15.0)
 
 
 def parse_boot_time(stat: str) -> int | None:

@@ -1,4 +1,4 @@
-"""What a kernel log says of GPUs, NICs and links: each line of interest as an event with its device and its code.
+"""What a kernel log states of GPUs, NICs and links: each line of interest as an event with its device and its code.
 
 Message forms: NVIDIA's driver (Xid, SXid), amdgpu (amdgpu_ras.c, amdgpu_device.c, amdgpu_xgmi.c), Linux
 drivers/pci/pcie/{aer,dpc}.c, drivers/pci/hotplug, pci.c (__pcie_print_link_status), mlx5 (events.c, health.c, cmd.c),
@@ -13,9 +13,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
+from functools import lru_cache
+from math import floor
 from typing import NamedTuple
 
+from probes.kernel.failed_starts import FailedStarts
 from probes.kernel.log_facts import LogEvent
 from probes.kernel.sentences import BDF, DRIVER, SENTENCES, STARTED
 from probes.text import ESCAPES, lazy_pattern
@@ -44,7 +47,8 @@ _SYSLOG = lazy_pattern(
 _OTHER_TAG = lazy_pattern(r"\S{1,255} [\w@./-]{1,64}\[\d+\]: ")
 _BARE = lazy_pattern(r"kernel: (?P<text>.*)")
 _UNDATED = lazy_pattern(  # what a log without times (dmesg -t) has of its own
-    r"\bLinux version \d|\b(?:BIOS-e820|ACPI|NVRM): |\b(?:pci|pcieport|nvidia|mlx[45]_core) [0-9a-f]{4,8}:[0-9a-f]{2}:"
+    r"\bLinux version \d|\b(?:BIOS-e820|ACPI|NVRM): |^\[drm(?:\]|:)|^NETDEV WATCHDOG: |^infiniband \w+: "
+    r"|\b(?:pci|pcieport|nvidia|mlx[45]_core|amdgpu|bnxt_en|ice|ena|efa|ionic|habanalabs) [0-9a-f]{4,8}:[0-9a-f]{2}:"
 )
 
 
@@ -53,7 +57,9 @@ class Line(NamedTuple):
 
     text: str
     at: str | None = None  # RFC 3339, UTC, microseconds left out
-    logged: str | None = None  # what the log says of the time, where that gives no moment: "+68183.6 s", "Dec  1 02:16"
+    logged: str | None = (
+        None  # what the log states of the time, where that gives no moment: "+68183.6 s", "Dec  1 02:16"
+    )
     sequence: int | None = None
     seconds: float | None = None  # since boot
     delta: float | None = None  # since the line before
@@ -81,7 +87,7 @@ _RESTARTED_SECONDS = 1.0  # by so much the time since boot goes back where the n
 
 def split_boots(text: str) -> list[str]:
     r"""A log of several boots, boot by boot: a kernel starts where it names its version, where its time goes back, or
-    where journalctl says so.
+    where journalctl states it.
 
     >>> split_boots("[   90.000000] a\n[    1.000000] b\n-- Reboot --\n[    0.500000] c\n")
     ['[   90.000000] a', '[    1.000000] b', '-- Reboot --\n[    0.500000] c']
@@ -109,7 +115,7 @@ _PIECE_BYTES = 1 << 20
 def keep_read_lines(content: bytes, others: Iterable[str] = ()) -> bytes:
     """Of a very long log the lines that can be events, its first ones and those at which a boot begins. `others`:
     what further lines have that are read of it."""
-    needles = (*dict.fromkeys(row.needle.encode() for row in SENTENCES), *_GO_ON, *_RULES, b" bnxt_re")
+    needles = (*dict.fromkeys(row.needle.encode() for row in SENTENCES), *_GO_ON, *_RULES, b" bnxt_re", b": assigned")
     return keep_lines(content, (*needles, *(needle.encode() for needle in others)))
 
 
@@ -174,10 +180,15 @@ def format_time(boot_time: int | None, seconds: float) -> str | None:
     if boot_time is None:
         return None
     try:
-        at = datetime.fromtimestamp(boot_time, timezone.utc) + timedelta(seconds=seconds)
+        return _format_second(boot_time + floor(seconds))
     except (ValueError, OverflowError, OSError):
         return None
-    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@lru_cache(maxsize=64)
+def _format_second(at: int) -> str:
+    """Of a Unix time: many lines share a second."""
+    return datetime.fromtimestamp(at, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _line(raw: str, boot_time: int | None) -> Line | None:
@@ -243,23 +254,37 @@ _TOKENS = (  # cheap sieve
     "NVRM", "nvidia", "nv_peer", "pcie", "PCIe", "mlx5_", "NIC Link", "AER", "DPC", "bnxt_", "ice 0", "ena 0", "efa 0",
     "ionic ", "amdgpu", "kfd kfd", "VRAM is lost", "[ascend]", "NEURON_HW_ERR", "Hardware Error]", "infiniband ",
     "DMAR:", "AMD-Vi", "ower state", "failed with error", " symbol ", "version magic", "module", "habanalabs", "accel ",
-    "HugeTLB: ",
+    "HugeTLB: ", "NETDEV WATCHDOG", "assign", "can't reserve", "nouveau ", "i40e 0", "idpf 0", "; giving up",
+    "blocked for more", "multicast join", "PCI rejects", "vfio-pci ",
 )  # fmt: skip
 
 _AER = lazy_pattern(
     rf"{BDF}: (?:AER: )?PCIe Bus Error: severity=(?P<severity>[^,]{{1,40}}), (?:type=)?(?P<layer>[^,]{{1,40}})"
 )
 _AER_BIT = lazy_pattern(rf"{BDF}:? +(?:AER: +)?\[ ?\d+\] (?P<name>[A-Za-z][\w ]{{0,40}}?)\s*(?P<first>\(First\))?\s*$")
-_CXL_RECORD = lazy_pattern(r"(?P<record>(?:\{\d{1,10}\})?)\[Hardware Error\]: +(?P<text>\S.{0,100})")
-_CXL_AGENT = lazy_pattern(rf"agent_address: {BDF}")
+_RECORD_OF_FIRMWARE = lazy_pattern(r"(?P<record>(?:\{\d{1,10}\})?)\[Hardware Error\]: +(?P<text>\S.{0,100})")
+_SECTIONS = {"CXL Protocol Error": "cxl", "PCIe error": "pcie"}
+_AGENTS = {"cxl": lazy_pattern(rf"agent_address: {BDF}"), "pcie": lazy_pattern(rf"device_id: {BDF}")}
+_PCIE_SEVERITIES = {  # of a record, as AER has them
+    "corrected": ("corrected", "Corrected"),
+    "info": ("corrected", "Corrected"),
+    "fatal": ("fatal", "Uncorrected (Fatal)"),
+}
 _GPU_NAMED = lazy_pattern(rf"NVRM: The NVIDIA v?GPU {BDF}(?: \(PCI ID: [0-9a-f:]{{4,16}}\))?(?:\s*$|\\x0a)")
 _RDMA_NAMED = lazy_pattern(rf"(?:bnxt_en|mlx5_core|ice|irdma|ionic|efa) {BDF} (?P<name>[a-z]\w{{1,15}}_\w{{0,15}}\d):")
 # Sentences of the NVIDIA driver without an address: the next GPU that cannot be initialized is theirs
-_OF_NEXT_GPU = frozenset({"gsp-firmware-missing", "gsp-not-started", "bar-missing", "registers-taken", "no-interrupt"})
+_OF_NEXT_GPU = frozenset(
+    {"gsp-firmware-missing", "gsp-not-started", "gfw-boot", "bar-missing", "registers-taken", "no-interrupt"}
+)
 _NVLINK5 = lazy_pattern(r"\b(?P<unit>[A-Z][A-Z0-9_]{2,24}) (?P<severity>Fatal|Nonfatal)\b.*?\bLink (?P<link>-?\d+)")
 _PREVIOUS = lazy_pattern(r"caused by previous Xid (?P<previous>\d+)")
 _RECOVERY = lazy_pattern(r"GPU recovery action changed from (?P<before>\S+.*?) to (?P<after>\S.*?)\s*$")
 _SXID_LINK = lazy_pattern(r"\bLink (?P<link>\d+)\b")
+
+
+_ASSIGNED = lazy_pattern(
+    rf"\b[\w-]{{1,32}} {BDF}: (?P<name>(?:VF )?BAR \d{{1,2}})(?: \[[^\]]{{0,60}}\])?: (?P<failed>failed to )?assign"
+)
 
 
 def events(log: Iterable[Line]) -> tuple[list[LogEvent], int]:
@@ -286,7 +311,16 @@ def events(log: Iterable[Line]) -> tuple[list[LogEvent], int]:
             codes.add(key[:3])
         else:
             left_out += 1
-    return [_name_address(event, names) for event in by_key.values()], left_out
+    graded = {(event.subject, event.code) for event in by_key.values() if event.kind == "sxid" and _has_severity(event)}
+    return [
+        _name_address(event, names)
+        for event in by_key.values()
+        if event.kind != "sxid" or _has_severity(event) or (event.subject, event.code) not in graded
+    ], left_out
+
+
+def _has_severity(event: LogEvent) -> bool:
+    return any(name == "severity" for name, _ in event.detail)
 
 
 def _learn_names(log: Iterable[Line], names: dict[str, str]) -> Iterator[Line]:
@@ -330,16 +364,16 @@ class _BusError(NamedTuple):
 
 def _events(log: Iterable[Line]) -> Iterator[LogEvent]:
     bus_error: _BusError | None = None
-    cxl = _CxlRecord("", "")
-    gpus = _GpuSentences()
+    firmware = _FirmwareRecord("", "")
+    gpus, bars, starts = _GpuSentences(), _Bars(), FailedStarts()
     for line in log:
         if bus_error and (bit := _AER_BIT.search(line.text)) and bit["bdf"] == bus_error.match["bdf"]:
             bus_error = bus_error.with_bit(bit)
             continue
         if not any(token in line.text for token in _TOKENS):
             continue
-        if record := _CXL_RECORD.match(line.text):
-            cxl, event = _read_record(cxl, record["record"], record["text"], line)
+        if record := _RECORD_OF_FIRMWARE.match(line.text):
+            firmware, event = _read_record(firmware, record["record"], record["text"], line)
             if event:
                 yield event
             continue
@@ -348,10 +382,34 @@ def _events(log: Iterable[Line]) -> Iterator[LogEvent]:
                 yield _aer(bus_error)
             bus_error = _BusError(line, again)
             continue
-        yield from gpus.read(line)
+        if "assign" in line.text and (bar := _ASSIGNED.search(line.text)):
+            bars.read(bar, line)
+            continue
+        yield from starts.read(line.text, gpus.read(line))
     if bus_error:
         yield _aer(bus_error)
+    yield from bars.close()
     yield from gpus.close()
+
+
+class _Bars:
+    """Memory regions of devices for which the kernel found no window. It tries several times: the last try counts."""
+
+    def __init__(self) -> None:
+        self._failed: dict[tuple[str, str], Line] = {}
+
+    def read(self, bar: re.Match[str], line: Line) -> None:
+        """One try for one region."""
+        place = bar["bdf"], bar["name"]
+        if not bar["failed"]:
+            self._failed.pop(place, None)
+        elif len(self._failed) < CODES_LIMIT:
+            self._failed[place] = line
+
+    def close(self) -> Iterator[LogEvent]:
+        """The regions that stay without a window."""
+        for line in self._failed.values():
+            yield from _plain(line)
 
 
 class _GpuSentences:
@@ -397,27 +455,37 @@ class _GpuSentences:
         self._waiting = None
 
 
-class _CxlRecord(NamedTuple):
-    """What the lines of a firmware's record said so far (cper_estatus_print_section)."""
+class _FirmwareRecord(NamedTuple):
+    """What the lines of a firmware's record reported so far (cper_estatus_print_section)."""
 
     record: str  # "{1}"
     severity: str  # recoverable | fatal | corrected | info
-    of_cxl: bool = False
+    about: str = ""  # cxl | pcie
 
 
-def _read_record(before: _CxlRecord, record: str, text: str, line: Line) -> tuple[_CxlRecord, LogEvent | None]:
+def _read_record(
+    before: _FirmwareRecord, number: str, text: str, line: Line
+) -> tuple[_FirmwareRecord, LogEvent | None]:
     """The record with one more line, and the event where that line names the device."""
-    cxl = before if before.record == record else _CxlRecord(record, "")
+    record = before if before.record == number else _FirmwareRecord(number, "")
     if kind := re.match(r"Error \d{1,5}, type: (\w{1,20})", text):
-        return _CxlRecord(record, kind[1]), None
+        return _FirmwareRecord(number, kind[1]), None
     if text.startswith("section_type: "):
-        return cxl._replace(of_cxl=text.startswith("section_type: CXL Protocol Error")), None
-    agent = _CXL_AGENT.match(text) if cxl.of_cxl else None
+        return record._replace(about=_SECTIONS.get(text.removeprefix("section_type: ").strip(), "")), None
+    agent = _AGENTS[record.about].match(text) if record.about else None
     if agent is None:
-        return cxl, None
-    said = f"CXL Protocol Error, {cxl.severity or 'severity not stated'}, {text}"
-    event = LogEvent("cxl_protocol", said, line.at, address(agent["bdf"]), cxl.severity or None, logged=line.logged)
-    return cxl._replace(of_cxl=False), event
+        return record, None
+    return record._replace(about=""), _of_firmware(record, agent, line)
+
+
+def _of_firmware(record: _FirmwareRecord, agent: re.Match[str], line: Line) -> LogEvent:
+    place = address(agent["bdf"])
+    if record.about == "cxl":
+        said = f"CXL Protocol Error, {record.severity or 'severity not stated'}, {agent[0]}"
+        return LogEvent("cxl_protocol", said, line.at, place, record.severity or None, logged=line.logged)
+    severity, words = _PCIE_SEVERITIES.get(record.severity, ("nonfatal", "Uncorrected (Non-Fatal)"))
+    said = f"[Hardware Error]: PCIe error, {words}, {agent[0]}"
+    return LogEvent("aer", said, line.at, place, None, logged=line.logged, detail=_detail({"severity": severity}))
 
 
 def _plain(line: Line) -> Iterator[LogEvent]:

@@ -13,7 +13,7 @@ class LogEvent(NamedTuple):
     code: str | None = None
     count: int = 1  # type: ignore[assignment]  # hides tuple.count, which no fact needs
     first_at: str | None = None
-    logged: str | None = None  # what the log says of the last one's time, where that gives no moment
+    logged: str | None = None  # what the log states of the last one's time, where that gives no moment
     detail: tuple[tuple[str, str], ...] = ()
     boot: str | None = None  # None: this boot; "-1": the one before, "earlier": one of those before
     source: str | None = None  # None: that of the log of this boot
@@ -26,5 +26,5 @@ class KernelLogFacts(NamedTuple):
     events: tuple[LogEvent, ...]
     source: str  # what a person can repeat: "/dev/kmsg", "journalctl -k -b"
     since: str | None = None  # of the oldest line that is left, RFC 3339, or "+12.345 s" since boot
-    whole: bool | None = None  # from the first line of this boot on; None: the form does not say
+    whole: bool | None = None  # from the first line of this boot on; None: the form does not show it
     iommu_default: str | None = None  # "Translated" | "Passthrough": printed once at boot, read in saved logs

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import lzma
 import zlib
 from collections.abc import Callable, Iterable
 from io import BytesIO
@@ -67,7 +65,7 @@ def read_log_file(
         return None
     try:
         content = unpack(content)
-    except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError):
+    except (OSError, EOFError, ValueError, zlib.error):
         reader.gap(f"{path}: is damaged or cut short", "log-unread")
         return None
     if len(content) >= LOG_LIMIT_BYTES:
@@ -82,22 +80,30 @@ def read_log_file(
 
 
 def unpack(content: bytes) -> bytes:
-    """At most LOG_LIMIT_BYTES of a log that may be compressed. Raises what the decompressors raise.
+    """At most LOG_LIMIT_BYTES of a log that may be compressed. Raises OSError, EOFError, ValueError, zlib.error.
 
+    >>> import gzip
     >>> unpack(gzip.compress(b"a line")), unpack(b"a line")
     (b'a line', b'a line')
     """
     if content.startswith(b"\x1f\x8b"):
+        import gzip  # lazy, as the others: few logs are packed
+
         with gzip.GzipFile(fileobj=BytesIO(content)) as inflated:
             return inflated.read(LOG_LIMIT_BYTES)
     if content.startswith(b"BZh"):
-        import bz2  # lazy: few logs are packed so
+        import bz2
 
         with bz2.BZ2File(BytesIO(content)) as stream:
             return stream.read(LOG_LIMIT_BYTES)
     if content.startswith(b"\xfd7zXZ\x00"):
+        import lzma
+
         blocks = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_WINDOW_BYTES)
-        text = blocks.decompress(content, LOG_LIMIT_BYTES)
+        try:
+            text = blocks.decompress(content, LOG_LIMIT_BYTES)
+        except lzma.LZMAError as damage:
+            raise OSError(str(damage)) from None
         if not blocks.eof and len(text) < LOG_LIMIT_BYTES:
             raise EOFError
         return text

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from probes.host.interface import Absent, Failed, Host
+from probes.host.interface import FILTERED, Absent, Failed, Host
 from probes.host_reader import HostReader
-from probes.probe import Probe, Reading
+from probes.probe import Reading
 from probes.text import ParseError, lazy_pattern
 
 FOLDER = "/sys/module"
@@ -26,7 +26,7 @@ LIBRARIES = tuple(
 DKMS = ("/var/lib/dkms/nvidia", "/var/lib/dkms/nvidia-open")
 BUILT = "/lib/modules"
 BUILT_LIMIT_BYTES = 8 << 20
-_NUMBER = re.compile(r"\d{1,5}\.\d{1,5}(?:\.\d{1,5})?")
+_NUMBER = lazy_pattern(r"\d{1,5}\.\d{1,5}(?:\.\d{1,5})?")
 
 FAMILIES = ("nvidia", "nv_peer_mem", "mlx", "ib_", "rdma_", "hns_roce", "habanalabs")
 OF_INTEREST = frozenset(
@@ -34,8 +34,8 @@ OF_INTEREST = frozenset(
     | {"habanalabs", "neuron", "drv_pcie_host"}
     | {"hfi1", "qib", "siw", "mana_ib", "erdma"}
 )
-RDMA_STACK = ("ib_core", "mlx5_core", "mlx4_core")  # whose presence says that there is a stack
-# OFED and DOCA number their modules year.month-build ("24.10-1.1.4"); the kernel's own said "5.0-0" or nothing.
+RDMA_STACK = ("ib_core", "mlx5_core", "mlx4_core")  # whose presence states that there is a stack
+# OFED and DOCA number their modules year.month-build ("24.10-1.1.4"); the kernel's own reported "5.0-0" or nothing.
 OFED_VERSION = lazy_pattern(r"\d{1,3}\.\d{1,3}-\d{1,3}\.\d{1,3}\.\d{1,3}(?:\.\d{1,5})*")
 
 
@@ -48,7 +48,7 @@ class KernelModule(NamedTuple):
 
 
 class NvidiaGpu(NamedTuple):
-    """What the driver says of a GPU that it holds, also of one that it cannot open (/proc/driver/nvidia/gpus)."""
+    """What the driver states of a GPU that it holds, also of one that it cannot open (/proc/driver/nvidia/gpus)."""
 
     model: str | None = None
     uuid: str | None = None
@@ -57,7 +57,7 @@ class NvidiaGpu(NamedTuple):
 
 
 class ModuleFacts(NamedTuple):
-    """Loaded modules of interest, and what they say of the RDMA stack and the NVIDIA driver."""
+    """Loaded modules of interest, and what they state of the RDMA stack and the NVIDIA driver."""
 
     modules: tuple[KernelModule, ...]
     nvidia_version: str | None = None  # /proc/driver/nvidia/version
@@ -76,7 +76,7 @@ class ModuleFacts(NamedTuple):
 
 
 def read(host: Host) -> Reading:
-    """Loaded modules and what the NVIDIA driver says of itself. Raises Absent where the source says nothing of it."""
+    """Loaded modules and what the NVIDIA driver shows of itself. Raises Absent where the source has nothing of it."""
     reader = HostReader(host)
     loaded = reader.names(FOLDER)
     users = _users(reader)
@@ -122,6 +122,8 @@ def read(host: Host) -> Reading:
 def read_lsmod(host: Host) -> Reading:
     """Loaded modules as lsmod prints them: names and users, no versions. Raises ReadError."""
     answer = host.run("lsmod")
+    if answer.stderr.startswith(FILTERED):
+        raise Failed(f"lsmod: {answer.stderr.removeprefix(FILTERED)}, so that other modules may be loaded")
     if answer.returncode != 0:
         raise Failed(f"lsmod: exit {answer.returncode}: {answer.stderr.strip()[:200]}")
     try:
@@ -130,9 +132,6 @@ def read_lsmod(host: Host) -> Reading:
         raise Failed(str(why)) from why
     modules = tuple(KernelModule(name, users=users[name]) for name in sorted(filter(is_relevant, users)))
     return Reading(ModuleFacts(modules), ("lsmod",), "lsmod names no versions: the RDMA stack's kind is not known")
-
-
-PROBE = Probe("modules", read, gives=("modules", "modules_sysfs"))
 
 
 def is_relevant(name: str) -> bool:
@@ -153,7 +152,7 @@ def parse_modules(text: str) -> dict[str, tuple[str, ...]]:
     users: dict[str, tuple[str, ...]] = {}
     for line in filter(str.strip, text.splitlines()):
         words = line.split()
-        if len(words) < 5 or not words[1].isdigit():
+        if len(words) < 5 or not words[1].isdecimal():
             raise ParseError(f"{LOADED}: not a module: {line[:80]!r}")
         if words[4] != "Unloading":
             users[words[0]] = _names(words[3])
@@ -171,7 +170,7 @@ def parse_lsmod(text: str) -> dict[str, tuple[str, ...]]:
         words = line.split()
         if words[:2] == ["Module", "Size"]:
             continue
-        if len(words) < 3 or not words[1].isdigit() or not words[2].lstrip("-").isdigit():
+        if len(words) < 3 or not words[1].isdecimal() or not words[2].lstrip("-").isdecimal():
             raise ParseError(f"lsmod: not a module: {line[:80]!r}")
         users[words[0]] = _names(words[3] if len(words) > 3 else "")
     if not users:
@@ -278,7 +277,7 @@ def _packages(reader: HostReader) -> tuple[str, ...]:
 
 
 def _built(reader: HostReader) -> bool | None:
-    """Whether modules.dep of the running kernel has the driver. It is long, so it is asked where nothing else tells."""
+    """Whether modules.dep of the running kernel has the driver. It is long: read only where nothing else shows it."""
     release = (reader.text("/proc/sys/kernel/osrelease") or "").strip()
     if not release or "/" in release:
         return None

@@ -19,7 +19,12 @@ _MLX5 = rf"mlx5_core {BDF}:"
 _BNXT = rf"bnxt_en {BDF}\b"
 _OTHER_NICS = rf"(?:bnxt_en|ice|i40e|ixgbe|tg3) {BDF} (?P<name>\S+?): NIC Link is"
 _AMDGPU = rf"amdgpu {BDF}: (?:amdgpu: )?"
+_NIC_DRIVERS = "mlx4_core|mlx4_en|mlx5_core|bnxt_en|ice|i40e|ena|ionic|hns3|qede|cxgb4"
 _DRIVERS = "nvidia|nouveau|vfio-pci|mlx5_core|bnxt_en|ice|ena|efa|ionic|amdgpu|habanalabs|neuron"
+# A function of a NIC on the auxiliary bus (mlx5_core.rdma.0, ice.roce.1), to the probe of which Linux 6.10 and newer
+# gives another form
+_AUXILIARY = r"(?P<name>(?P<parent>mlx5_core|bnxt_en|ice|i40e|idpf|ionic|mana)"
+_PROBE_ENDS = r"(?:: probe with driver \S{1,40})? failed with error (?P<error>-\d{1,5})"
 
 
 class Sentence(NamedTuple):
@@ -40,6 +45,7 @@ def _row(kind: str, code: str | None, module: str, needle: str, pattern: str, so
 # Files of the open driver (595.45.04) and of Linux (6.12), where no other is named
 _OSINIT, _OSAPI = "open-gpu-kernel-modules 595 nvalloc/unix/src/osinit.c", "open-gpu-kernel-modules 595 osapi.c"
 _NV_PCI, _NV_C = "open-gpu-kernel-modules 595 nvidia/nv-pci.c", "open-gpu-kernel-modules 595 nvidia/nv.c"
+_GSP = "open-gpu-kernel-modules 580 gsp/kernel_gsp.c"
 _RAS = "Linux amdgpu/amdgpu_ras.c"
 _NVIDIA_FS, _HABANA = "gds-nvidia-fs 2.28.4 src/nvfs-core.c", "Linux habanalabs/common/device.c"
 
@@ -47,12 +53,13 @@ _NVIDIA = (
     _row("xid", None, "nvidia", "Xid", rf"NVRM: Xid \((?:PCI:)?{BDF}\): (?P<code>\d{{1,4}})\b", _OSINIT),
     _row(
         "sxid", None, "nvidia", "SXid",
-        rf"(?P<switch>nvidia-nvswitch\d+): SXid \((?:PCI:)?{BDF}\): (?P<code>\d{{1,6}}), (?P<severity>Fatal|Non-fatal)",
+        rf"(?P<switch>nvidia-nvswitch\d+): SXid \((?:PCI:)?{BDF}\): (?P<code>\d{{1,6}}), "
+        r"(?:(?P<severity>Fatal|Non-fatal)|Severity \d|Data \{)",  # the two others go with a line before them
         "open-gpu-kernel-modules 595 nvswitch/kernel/inc/common_nvswitch.h",
     ),
     _row(
         "gpu_lost", None, "nvidia", "fallen off the bus",
-        rf"NVRM: (?:The NVIDIA )?GPU (?:at PCI:)?{BDF}:? .*fallen off the bus", _OSINIT,
+        rf"NVRM: (?:The NVIDIA )?GPU (?:at )?(?:PCI:)?{BDF}:? .*fallen off the bus", _OSINIT,
     ),
     _row(
         DRIVER, "power-cable", "nvidia", "necessary power cables",
@@ -92,6 +99,11 @@ _NVIDIA = (
         r"NVRM: The NVIDIA probe routine was not called for (?P<devices>\d{1,4}) device", _NV_C,
     ),
     _row(
+        DRIVER, "nouveau", "nouveau", ": NVIDIA G",
+        rf"nouveau {BDF}: NVIDIA (?P<chip>G[PVAHB]10[0-3]) \([0-9a-f]{{8}}\)",
+        "Linux nouveau/nvkm/engine/device/base.c",
+    ),
+    _row(
         DRIVER, "gsp-firmware-missing", "nvidia", "No firmware image found",
         r"NVRM: .{0,60}No firmware image found", _OSINIT,
     ),
@@ -104,6 +116,18 @@ _NVIDIA = (
         DRIVER, "gsp-not-started", "nvidia", "GSP",
         r"NVRM: .{0,60}(?:Cannot initialize GSP firmware RM|Failed to boot GSP)",
         "open-gpu-kernel-modules 595 osinit.c, kernel_gsp_tu102.c",
+    ),
+    _row(
+        DRIVER, "gfw-boot", "nvidia", "wait for GFW boot",
+        r"NVRM: .{0,60}\bfailed to wait for GFW boot complete", "open-gpu-kernel-modules 595 kernel_gsp_tu102.c",
+    ),
+    _row(
+        DRIVER, "gsp-silent", "nvidia", "eartbeat timed out",
+        r"NVRM: (?P<unit>GPU\d{1,4}) _kgsp\w{1,40}: .{0,40}[Hh]eartbeat timed out", _GSP,
+    ),
+    _row(
+        DRIVER, "gsp-silent", "nvidia", "** GSP Timeout **",
+        r"NVRM: (?P<unit>GPU\d{1,4}) _kgspLogRpcTimeout: \*{1,60} GSP Timeout ", _GSP,
     ),
     _row(
         DRIVER, "probe-failed", "nvidia", "probe routine failed",
@@ -157,6 +181,21 @@ _PCI = (
     _row(DRIVER, "inaccessible", "pci", "ower state from D3",
          rf"(?P<driver>{_DRIVERS}|pci) {BDF}: (?:Unable to|can't) change power state from (?P<state>D3\w{{1,6}}) to D0"
          r"(?:, device inaccessible| \(config space inaccessible\))", "Linux pci/pci.c"),
+    _row(DRIVER, "reset-unanswered", "pci", "; giving up",
+         rf"(?P<driver>{_DRIVERS}|pci) {BDF}: not ready \d{{1,7}}ms after (?P<what>[\w ]{{2,40}}); giving up",
+         "Linux pci/pci.c (pci_dev_wait)"),
+    _row(DRIVER, "bar-unassigned", "pci", "failed to assign",
+         rf"\bpci {BDF}: (?:BAR (?P<bar>[0-5])(?: \[mem[^\]]{{0,60}}\]: failed to assign|: failed to assign \[mem))",
+         "Linux 4.2 to 6.12 pci/setup-res.c"),
+    _row(DRIVER, "vf-bar", "pci", "failed to assign",
+         rf"\bpci {BDF}: (?:VF BAR [0-5]|BAR (?:7|10|11))(?: \[mem[^\]]{{0,60}}\]: failed to assign|: failed to assign"
+         r" \[mem)", "Linux 4.2 to 6.12 pci/setup-res.c"),  # 8 and 9 may be windows of a bridge
+    _row(DRIVER, "region-taken", "pci", "can't reserve",
+         rf"(?P<driver>{_DRIVERS}) {BDF}: BAR (?P<bar>[0-5])(?: \[mem[^\]]{{0,60}}\])?: can't reserve",
+         "Linux pci/pci.c (pci_request_region)"),
+    _row(DRIVER, "reserved-memory", "dmar", "platform RMRR requirement",
+         rf"(?P<driver>{_DRIVERS}) {BDF}: Device is ineligible for IOMMU domain attach due to platform RMRR",
+         "Linux iommu/intel/iommu.c"),
     _row("pcie_bandwidth", None, "pci", "available PCIe bandwidth",
          rf"{BDF}: (?P<available>[\d.]+) Gb/s available PCIe bandwidth, "
          r"limited by (?P<limit>[\d.]+ GT/s(?: PCIe)? x\d+) link at (?P<hop>[0-9a-fA-F:.]+) "
@@ -170,12 +209,20 @@ _PCI = (
          "Linux iommu/amd/iommu.c"),
     _row(DRIVER, "iommu-fault", "AMD-Vi", "IO_PAGE_FAULT",
          rf"(?P<driver>[\w-]{{1,32}}) {BDF}: AMD-Vi: Event logged \[IO_PAGE_FAULT", "Linux iommu/amd/iommu.c"),
+    _row(DRIVER, "iommu-timeout", "AMD-Vi", "Completion-Wait loop",
+         r"AMD-Vi: (?:IOMMU \S{1,16}: )?Completion-Wait loop timed out", "Linux iommu/amd/iommu.c"),
+    _row(DRIVER, "iommu-timeout", "dmar", "Invalidation Time-out Error:",
+         r"DMAR: VT-d detected Invalidation Time-out Error: SID (?!ffff\b)", "Linux iommu/intel/dmar.c"),
     _row(DRIVER, "probe-error", "driver core", "failed with error",
          rf"(?P<driver>{_DRIVERS})(?:: probe of {BDF}) failed with error (?P<error>-\d{{1,5}})",
          "Linux drivers/base/dd.c"),
     _row(DRIVER, "probe-error", "driver core", "failed with error",
          rf"(?P<driver>{_DRIVERS}) {BDF}: probe with driver \S{{1,40}} failed with error (?P<error>-\d{{1,5}})",
          "Linux drivers/base/dd.c"),
+    _row(DRIVER, "rdma-probe", "driver core", " failed with error",
+         rf"(?:: probe of |^|\s){_AUXILIARY}\.(?:rdma|roce|iwarp)\.\d{{1,4}}){_PROBE_ENDS}", "Linux drivers/base/dd.c"),
+    _row(DRIVER, "interface-probe", "driver core", " failed with error",
+         rf"(?:: probe of |^|\s){_AUXILIARY}\.eth\.\d{{1,4}}){_PROBE_ENDS}", "Linux drivers/base/dd.c"),
     _row("peermem", "symbol", "nvidia_peermem", "ib_register_peer_memory_client",
          r"(?P<module>nvidia_peermem|nv_peer_mem): (?:Unknown symbol|disagrees about version of symbol) "
          r"(?P<symbol>ib_register_peer_memory_client)", "Linux kernel/module/main.c"),
@@ -186,6 +233,10 @@ _PCI = (
     _row(DRIVER, "module-kernel", "kernel", "version magic",
          r"(?P<module>nvidia|amdgpu|mlx5_core|mlx5_ib|bnxt_re|irdma|efa|habanalabs|neuron): version magic "
          r"'(?P<built>[^']{1,80})' should be '(?P<running>[^']{1,80})'", "Linux kernel/module/main.c"),
+    _row(DRIVER, "task-hung", "kernel", "blocked for more than",
+         r"INFO: task (?P<task>nvidia-smi|nvidia-persiste\w{0,2}|nv-hostengine|nv-fabricmanag\w{0,2}|rocm-smi|amd-smi|"
+         r"npu-smi|hl-smi|neuron-\w{1,10}|ibstat|opensm):\d{1,10} blocked for more than \d{1,7} seconds",
+         "Linux kernel/hung_task.c"),
     _row(DRIVER, "hugepages", "kernel", "HugeTLB: allocating",
          r"HugeTLB: allocating (?P<asked>\d{1,9}) of page size .{1,40}failed\. +Only allocated (?P<got>\d{1,9})",
          "Linux mm/hugetlb.c"),
@@ -224,9 +275,13 @@ _MELLANOX = (
     _row(DRIVER, "limits", "mlx5_core", "limits exceeded",
          _MLX5 + r".*\b(?P<command>[A-Z_]{4,40})\(0x[0-9a-f]{1,4}\) op_mod\(0x[0-9a-f]{1,4}\) failed, "
          r"status limits exceeded\(0x8\)", "Linux mlx5/core/cmd.c"),
-    _row(DRIVER, "no-mkey", "mlx5_ib", "reate_mkey",
-         r"(?:mlx5_core " + BDF + r":|infiniband) .{0,40}?(?P<name>mlx5_\w{1,20})?\b.{0,60}create_mkey.{0,80}"
-         r"(?:failed|error).{0,24} (?P<error>-12)\b", "Linux mlx5_ib/mr.c"),
+    _row(DRIVER, "limits", "mlx5_core", "no resources",
+         _MLX5 + r".*\b(?P<command>[A-Z_]{4,40})\(0x[0-9a-f]{1,4}\) op_mod\(0x[0-9a-f]{1,4}\) failed, "
+         r"status no resources\(0xf\)", "Linux mlx5/core/cmd.c"),
+    _row(DRIVER, "no-mkey", "mlx5_ib", " failed",
+         r"(?:mlx5_core " + BDF + r":|infiniband) .{0,40}?(?P<name>mlx5_\w{1,20})?\b.{0,80}"
+         r"(?:[Cc]reate mkey failed,?|async (?:reg mr|create_mkey) failed\. status) (?P<error>-12)\b",
+         "Linux 4.0 to 6.12 mlx5_ib/mr.c"),
     _row("link_down", None, "mlx5_core", "Link ",
          rf"mlx5_core {BDF}:? (?P<name>\S+?):? (?:Port: \d+ )?Link (?:down|DOWN)\b",
          "Linux mlx5/core/en_main.c"),
@@ -238,16 +293,24 @@ _MELLANOX = (
 _OTHER = (
     _row("nic_firmware", "reset-failed", "bnxt_en", "Firmware reset aborted",
          rf"bnxt_en {BDF} .*Firmware reset aborted(?P<what>.{{0,100}})", "Linux bnxt/bnxt.c"),
-    _row("nic_firmware", "reset", "bnxt_en", "Fatal firmware reset",
-         rf"bnxt_en {BDF} .*\bFatal firmware reset event\b", "Linux bnxt/bnxt.c"),
+    _row("nic_firmware", "reset", "bnxt_en", "reset event",
+         rf"bnxt_en {BDF} .*\b(?:Fatal firmware|Firmware fatal) reset event\b", "Linux 5.4 to 6.12 bnxt/bnxt.c"),
     _row("nic_firmware", "command", "bnxt_en", "Error (timeout: ",
          _BNXT + r".{0,40}: Error \(timeout: \d{1,10}\) msg \{0x", "Linux bnxt/bnxt_hwrm.c"),
     _row("nic_firmware", "health", "bnxt_en", "irmware not responding",
          _BNXT + r".{0,40}: Firmware not responding, status: 0x", "Linux bnxt/bnxt.c"),
     _row("nic_firmware", "health", "bnxt_re", "FW STALL", _BNXT + r".{0,80}FW STALL Detected",
          "Linux bnxt_re/qplib_rcfw.c"),
-    _row(DRIVER, "rdma-port", "ib_core", "Couldn't start port", r"infiniband (?P<name>\S{1,40}): Couldn't start port",
-         "Linux infiniband/core/mad.c"),
+    _row(DRIVER, "rdma-port", "ib_core", "Couldn't ",
+         r"infiniband (?P<name>\S{1,40}): Couldn't (?:start port|register device with |create per-port data"
+         r"|set up InfiniBand P_Key/GID cache)", "Linux infiniband/core/mad.c, device.c"),
+    _row(DRIVER, "module-refused", "bnxt_en", " module ",
+         _BNXT + r".{0,40}: (?:Unqualified SFP\+ module detected|SFP\+ module is shutdown)", "Linux bnxt/bnxt.c"),
+    _row(DRIVER, "module-refused", "ice", "module",
+         rf"\b(?:ice|i40e) {BDF}\b.{{0,40}}: (?:Rx/Tx is disabled on this device because an unsupported .{{0,8}}module"
+         r"|The module's power requirements exceed the device's power supply"
+         r"|The installed module is incompatible with the device's NVM image)",
+         "Linux ice/ice_main.c, i40e/i40e_main.c"),
     _row("nic_firmware", "reset-failed", "ice", "Rebuild failed",
          rf"\bice {BDF}: Rebuild failed, unload and reload driver", "Linux ice/ice_main.c"),
     _row("nic_firmware", "reset-failed", "ice", "unrecoverable state",
@@ -265,13 +328,28 @@ _OTHER = (
     _row("nic_firmware", "command", "efa", "completion",
          rf"\befa {BDF}\b.{{0,40}}(?:Wait for completion \(polling\) timeout|device didn't send any completion for )",
          "Linux efa/efa_com.c"),
+    _row(DRIVER, "limits", "efa", "Failed to process command",
+         rf"(?:\befa {BDF} |infiniband )(?P<name>\w{{1,40}}): Failed to process command (?P<command>[A-Z_]{{1,40}}) "
+         r"\(opcode \d{1,4}\) .{0,24}err -12\b", "Linux 5.2 to 6.12 efa/efa_com.c"),
     _row("nic_firmware", "health", "ionic", "FW heartbeat stalled", rf"\bionic {BDF}\b.{{0,40}}FW heartbeat stalled",
          "Linux ionic/ionic_dev.c"),
     _row("nic_firmware", "command", "ionic", "DEVCMD",
          rf"\bionic {BDF}\b.{{0,40}}DEVCMD \S{{1,40}} \(\d{{1,5}}\) timeout after",
          "Linux ionic/ionic_main.c"),
     _row("nic_firmware", "reset", "irdma", "Requesting a reset",
-         rf"\b(?:ice|idpf|i40e) {BDF} \S{{1,40}}: Requesting a reset", "Linux irdma/icrdma_if.c"),
+         rf"\b(?:ice|idpf|i40e) {BDF} \S{{1,40}}: Requesting a reset", "Linux irdma/main.c, 6.16 irdma/icrdma_if.c"),
+    _row(DRIVER, "queue-stalled", "net", "NETDEV WATCHDOG",
+         rf"NETDEV WATCHDOG: (?P<name>\S{{1,15}}) \((?P<driver>{_NIC_DRIVERS})\): transmit queue \d{{1,5}} timed out",
+         "Linux 2.6.27 to 6.11 net/sched/sch_generic.c"),
+    _row(DRIVER, "queue-stalled", "net", "NETDEV WATCHDOG",
+         rf"(?P<driver>{_NIC_DRIVERS}) {BDF} (?P<name>\S{{1,15}}): NETDEV WATCHDOG: CPU: \d{{1,5}}: transmit queue "
+         r"\d{1,5} timed out", "Linux 6.12 net/sched/sch_generic.c"),
+    _row(DRIVER, "queue-stalled", "bnxt_en", "TX timeout detected",
+         rf"(?P<driver>bnxt_en) {BDF} (?P<name>\S{{1,15}}): TX timeout detected, starting reset task",
+         "Linux bnxt/bnxt.c"),
+    _row(DRIVER, "ipoib-join", "ib_ipoib", "multicast join failed",
+         r"(?:\S{1,24}: )?(?P<name>ib\S{1,13}): multicast join failed for [0-9a-f:]{4,60}, status (?P<error>-\d{1,5})",
+         "Linux infiniband/ulp/ipoib/ipoib_multicast.c"),
     _row("link_down", None, "ethernet", "NIC Link is", _OTHER_NICS + r" Down", "Linux bnxt/bnxt.c, ice/ice_main.c"),
     _row("link_up", None, "ethernet", "NIC Link is", _OTHER_NICS + r" [Uu]p", "Linux bnxt/bnxt.c, ice/ice_main.c"),
 )  # fmt: skip
@@ -290,6 +368,8 @@ _ACCELERATORS = (
     _row("amd_reset_failed", None, "amdgpu", "GPU reset",
          _AMDGPU + r"GPU reset(?:\(\d{1,9}\) failed| end with ret = (?P<error>-\d{1,5}))",
          "Linux amdgpu/amdgpu_device.c"),
+    _row("amd_reset_failed", None, "amdgpu", "GPU Recovery Failed",
+         _AMDGPU + r"GPU Recovery Failed: (?P<error>-\d{1,5})", "Linux amdgpu/amdgpu_device.c"),
     _row("amd_vram_lost", None, "amdgpu", "VRAM is lost", rf"(?:{_AMDGPU}|\[drm\] )VRAM is lost due to GPU reset!",
          "Linux amdgpu/amdgpu_device.c"),  # older kernels name no GPU
     _row("amd_init", None, "amdgpu", "Fatal error during GPU init", _AMDGPU + r"(?P<code>Fatal error during GPU init)",
@@ -303,6 +383,14 @@ _ACCELERATORS = (
          "Linux amdkfd/kfd_device.c"),
     _row(DRIVER, "amd-power-controller", "amdgpu", "previous command",
          _AMDGPU + r"SMU: I'm not done with your previous command", "Linux amdgpu/pm/swsmu/smu_cmn.c"),
+    _row(DRIVER, "amd-queues-stuck", "amdkfd", "unrecoverable state",
+         rf"(?:{_AMDGPU}|\bamdgpu: |\bkfd: )(?:[Tt]he cp|MES) might be in (?:an )?unrecoverable state",
+         "Linux amdkfd/kfd_device_queue_manager.c"),  # older kernels name no GPU
+    _row(DRIVER, "amd-lost", "amdgpu", "device lost from bus!", _AMDGPU + r"device lost from bus!",
+         "Linux amdgpu/amdgpu_device.c"),
+    _row(DRIVER, "kfd-not-added", "amdkfd", "NOT added due to errors",
+         r"\bkfd(?: kfd)?: (?:amdgpu: )?device (?P<device>[0-9a-f]{4}:[0-9a-f]{4}) NOT added due to errors",
+         "Linux amdkfd/kfd_device.c"),
     _row(DRIVER, "amd-ring-timeout", "amdgpu", "timeout, signaled seq",
          rf"(?:{_AMDGPU}|amdgpu_job_timedout \[amdgpu\]\] \*ERROR\* )ring (?P<ring>\S{{1,32}}) timeout, signaled seq=",
          "Linux amdgpu/amdgpu_job.c"),  # older kernels name no GPU
@@ -320,6 +408,8 @@ _ACCELERATORS = (
          "Linux amdgpu/amdgpu_xgmi.c"),
     _row(DRIVER, "gaudi-heartbeat", "habanalabs", "heartbeat failed",
          r"(?:accel|habanalabs) (?P<name>accel\d{1,3}|hl\d{1,3}): Device heartbeat failed!", _HABANA),
+    _row(DRIVER, "gaudi-reset", "habanalabs", "oing to ",
+         r"(?:accel|habanalabs) (?P<name>accel\d{1,3}|hl\d{1,3}): Going to (?:reset device|RESET device!)", _HABANA),
     _row(DRIVER, "device-unusable", "habanalabs", "is NOT usable",
          rf"habanalabs[ :].{{0,80}}Failed to initialize (?:accel|hl)\d{{1,3}}\. Device {BDF} is NOT usable", _HABANA),
     _row(DRIVER, "device-unusable", "habanalabs", "is NOT usable",

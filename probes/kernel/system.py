@@ -3,7 +3,7 @@
 Kernel pages: Documentation/admin-guide/sysctl/kernel.rst, Documentation/filesystems/proc.rst; os-release(5),
 machine-id(5).
 
-Whether a system is a virtual machine, from what it says of itself in files: named as systemd-detect-virt does.
+Whether a system is a virtual machine, from what it states of itself in files: named as systemd-detect-virt does.
 
 Sources: the `hypervisor` flag of /proc/cpuinfo (x86 only: CPUID leaf 1, ECX bit 31), DMI strings, the clock
 sources that only a guest has, /sys/hypervisor (Xen), the device tree and the platform line on POWER.
@@ -17,7 +17,7 @@ from typing import NamedTuple
 from probes.host.interface import Absent, Host
 from probes.host_reader import HostReader
 from probes.kernel.containers import find_container, find_job_limit
-from probes.probe import Probe, Reading
+from probes.probe import Reading
 from probes.system.cpu import CPUINFO, CPUINFO_LIMIT_BYTES
 from probes.system.numa import parse_memory_mib
 from probes.text import ParseError
@@ -44,7 +44,7 @@ GUEST_FIRMWARE = (
     ("Hyper-V", "microsoft"),
     ("Apple Virtualization", "apple"),
 )
-# Clouds that rent whole machines under the same name: the name alone proves nothing.
+# Clouds that rent whole machines under the same name: the name alone is no evidence.
 CLOUDS = (("Amazon EC2", "amazon"), ("Google", "google"))
 DMI_FIELDS = ("product_name", "sys_vendor", "board_vendor", "bios_vendor", "product_version")
 GUEST_CLOCKS = (("kvm-clock", "kvm"), ("hyperv_clocksource", "microsoft"), ("xen", "xen"))
@@ -52,7 +52,7 @@ DEVICE_TREE_NAMES = (("linux,kvm", "kvm"), ("xen", "xen"), ("vmware", "vmware"))
 
 
 class VirtualizationSigns(NamedTuple):
-    """What a system says that tells a virtual machine from a real one. None: not there, or not readable."""
+    """What a system states that separates a virtual machine from a real one. None: not there, or not readable."""
 
     cpuinfo: str | None = None
     dmi: Mapping[str, str] = MappingProxyType({})  # DMI_FIELDS
@@ -92,7 +92,7 @@ def detect_virtualization(signs: VirtualizationSigns) -> tuple[str | None, bool]
 
 
 def _without_flag(signs: VirtualizationSigns, cloud: str | None) -> tuple[str | None, bool]:
-    """Arm and POWER, where no processor flag tells."""
+    """Arm and POWER, where no processor flag shows it."""
     for word, name in DEVICE_TREE_NAMES:
         if word in (signs.device_tree or ""):
             return name, True
@@ -127,13 +127,13 @@ def _value(cpuinfo: str, key: str) -> str | None:
 
 DMI_FOLDERS = ("/sys/class/dmi/id", "/sys/devices/virtual/dmi/id")
 CLOCKS = "/sys/devices/system/clocksource/clocksource0/available_clocksource"
-GATHERED = "/proc/hwloc-nofile-info"  # hwloc-gather-topology writes down here what no file says
+GATHERED = "/proc/hwloc-nofile-info"  # hwloc-gather-topology writes down here what no file states
 CMDLINE_LIMIT_BYTES = 16 << 10
 MACHINE_SUFFIXES = ("x86_64", "aarch64", "ppc64le")  # how Red Hat ends a kernel's release
 
 
 class KernelFacts(NamedTuple):
-    """One running system. None: the source does not say."""
+    """One running system. None: the source does not show it."""
 
     hostname: str | None = None  # /proc/sys/kernel/hostname, /etc/hostname
     machine_id: str | None = None  # /etc/machine-id
@@ -153,7 +153,7 @@ class KernelFacts(NamedTuple):
 
 
 def read(host: Host) -> Reading:
-    """Everything of the running system that the source says. Raises Absent where it says nothing."""
+    """Everything of the running system that the source states. Raises Absent where it reports nothing."""
     reader = HostReader(host)
     gathered = parse_gathered(reader.text(GATHERED) or "") if not host.live else {}
     cpuinfo = reader.text(CPUINFO, CPUINFO_LIMIT_BYTES)
@@ -184,9 +184,6 @@ def read(host: Host) -> Reading:
     if unsaid:
         reader.gap(f"not in this source: {', '.join(unsaid)}")
     return Reading(facts, reader.sources, reader.missing)
-
-
-PROBE = Probe("kernel", read)
 
 
 def parse_version(text: str) -> str | None:

@@ -3,7 +3,7 @@
 The kernel's threads are left out by one file; what others own is not to be looked into without privilege, and then
 the number of jobs is not known.
 
-What NCCL's files, environments and the maps of processes say: pure parsers, as literal as NCCL itself.
+What NCCL's files, environments and the maps of processes state: pure parsers, as literal as NCCL itself.
 
 A line of a file is a setting where it holds a "=": what stands before it is the name, what follows the value, with
 every blank and quote; "#" begins a remark in the first column only. Source: NCCL `src/misc/param.cc`.
@@ -125,7 +125,7 @@ def is_nccl(path: str) -> bool:
 
 
 def is_plugin(path: str) -> bool:
-    """Whether a library is a network plugin of NCCL, or one of those that say what a job uses besides."""
+    """Whether a library is a network plugin of NCCL, or one of those that state what a job uses besides."""
     return not is_nccl(path) and path.rpartition("/")[2].startswith("libnccl-")
 
 

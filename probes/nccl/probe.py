@@ -1,7 +1,7 @@
 """NCCL on this node: its files, what running jobs set, which libraries there are, which files settings name.
 
 Only names and lines of NCCL and its kin are ever seen here: `probes/host/filter_secrets.py` drops everything else
-where it is read. What was looked at is told beside what was found, so that a missing setting can be told from an
+where it is read. What was looked at is reported beside what was found, so that a missing setting differs from an
 unread one.
 """
 
@@ -14,7 +14,7 @@ from probes.host.filter_secrets import SYSTEM_FILE
 from probes.host.interface import Absent, Host, ReadError
 from probes.host_reader import HostReader
 from probes.nccl.jobs import Jobs, NcclJob, NcclVariable, find_jobs, is_nccl, is_plugin, parse_conf, version_of
-from probes.probe import Probe, Reading
+from probes.probe import Reading
 from probes.system.limits import ResourceLimit, of_process
 from probes.text import lazy_pattern
 
@@ -94,7 +94,7 @@ class _ConfReader:
         self.unread: list[str] = []
 
     def file(self, path: str, scope: str) -> None:
-        """One file of settings; one that is not there says so."""
+        """One file of settings; one that is not there states it."""
         try:
             content = self.host.read(path)
         except Absent as why:
@@ -147,11 +147,8 @@ def read(host: Host) -> Reading:
     return Reading(facts, reader.host_reader.sources or ("/proc",), reader.host_reader.missing)
 
 
-PROBE = Probe("nccl", read)
-
-
 def parse_shared_memory(mounts: str) -> str | None:
-    r"""The size of /dev/shm in KiB; "default": no limit is told, so half of the memory (tmpfs(5)); None: not mounted.
+    r"""The size of /dev/shm in KiB; "default": no limit is given, so half of the memory (tmpfs(5)); None: not mounted.
 
     >>> parse_shared_memory("shm /dev/shm tmpfs rw,nosuid,size=65536k,inode64 0 0\n")
     '65536'
@@ -223,7 +220,7 @@ def _environments(reader: _ConfReader, found_jobs: Jobs) -> None:
 
 
 def _file_of_job(reader: _ConfReader, path: str, job: NcclJob) -> None:
-    """A file that a job names instead of ~/.nccl.conf: read where its name says what it is, for a user named it."""
+    """A file that a job names instead of ~/.nccl.conf: read where its name states what it is, for a user named it."""
     if job.apart is not False:
         reader.unread.append(f"{path}: of a container ({job.label})")
     elif re.fullmatch(r"/(?:[^/\0]+/)*[^/]*nccl[^/]*\.conf", path):

@@ -1,4 +1,5 @@
-"""What `ip -d link` prints (with or without -s, -o not): interfaces where neither netlink nor sysfs tells them.
+"""What `ip -d link` prints (with or without -s, -o not), and `ip link` and `ip address`, which state no kinds:
+interfaces where neither netlink nor sysfs shows them.
 
 Grammar: iproute2's ip/ipaddress.c and iplink_*.c, 4.x to 6.x.
 """
@@ -12,7 +13,7 @@ from probes.netdev.rtnetlink import ADMIN_UP, NetlinkLink
 from probes.text import ParseError, lazy_pattern
 
 LOOPBACK = 772  # ARPHRD_LOOPBACK
-SAVED = (("ip", "-s", "-d", "link"), ("ip", "-d", "link"))
+SAVED = (("ip", "-s", "-d", "link"), ("ip", "-d", "link"), ("ip", "link"))
 
 _HEAD = lazy_pattern(r"(\d{1,9}): ([^\s:@]{1,40}(?::[^\s:@]{1,20})?)(?:@([^\s:]{1,40}))?: <([A-Z0-9_,-]*)>([^\n]*)")
 _LAYER = lazy_pattern(r"\s+link/([a-z0-9]+)(?: ([0-9a-f:]{2,95}))?(?: |$)")
@@ -47,7 +48,7 @@ def parse_ip_link(text: str) -> tuple[NetlinkLink, ...]:
     ('ib0', 32, 4092, 'up', True, '0000:1a:00.0')
     """
     links: list[NetlinkLink] = []
-    layer = False  # the line before was the link layer's: what comes now says the kind
+    layer = False  # the line before was the link layer's: what comes now states the kind
     for line in text.splitlines():
         head = _HEAD.fullmatch(line)
         if head is not None and len(links) < _MOST_LINKS:

@@ -28,7 +28,7 @@ LONGEST = 512  # characters of a name
 
 
 class LldpNeighbor(NamedTuple):
-    """One neighbour of one interface. None: it does not tell."""
+    """One neighbour of one interface. None: it does not show it."""
 
     interface: str
     system: str | None = None
@@ -50,7 +50,7 @@ class LldpFacts(NamedTuple):
 
 
 def read(host: Host) -> Reading:
-    """What lldpd knows. Raises Absent where it is not there."""
+    """What lldpd has. Raises Absent where it is not there."""
     reader = HostReader(host)
     wanted = COMMANDS[:1] if host.live or host.kind == "capture" else [c for c in COMMANDS if host.has_output(*c)]
     if not wanted:
@@ -130,7 +130,7 @@ def _neighbor(interface: str, values: Mapping[str, Any]) -> LldpNeighbor:
 
 
 def _with_tlv(neighbor: LldpNeighbor, tlv: Mapping[str, Any]) -> LldpNeighbor:
-    """With what an IEEE 802.1Qaz TLV tells; the value is that behind OUI and subtype."""
+    """With what an IEEE 802.1Qaz TLV holds; the value is that behind OUI and subtype."""
     if re.sub("[^0-9A-F]", "", str(tlv.get("oui", "")).upper()[:16]) != IEEE:
         return neighbor
     subtype, value = _number(tlv.get("subtype")), _hex(_value(tlv.get("value")))
@@ -160,7 +160,7 @@ def _vlan(value: Any) -> int | None:
 def _list_named(value: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Tables with their names, in both shapes: {"eth0": {..}}, [{"eth0": {..}}], [{"name": "eth0", ..}].
 
-    What has no name, or whose name is told inside ([{"value": ".."}]), has "".
+    What has no name, or whose name is reported inside ([{"value": ".."}]), has "".
     """
     for table in _list_tables(value):
         if isinstance(table.get("name"), str):

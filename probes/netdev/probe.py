@@ -1,7 +1,7 @@
 """Network interfaces: rtnetlink (links, addresses) and the lock-free attributes of /sys/class/net.
 
 Kernel pages: Documentation/ABI/testing/sysfs-class-net, networking/bonding.rst; rtnetlink(7). Where netlink answers,
-it alone says which interfaces exist: /sys/class/net may show another network namespace.
+it alone states which interfaces exist: /sys/class/net may show another network namespace.
 """
 
 import time
@@ -16,7 +16,7 @@ from probes.netdev import sysfs as sysfs
 from probes.netdev.ip_link import LOOPBACK
 from probes.netdev.rtnetlink import NetlinkLink
 from probes.netdev.shown_links import shown_links
-from probes.probe import Probe, Reading
+from probes.probe import Reading
 from probes.text import ParseError, natural
 
 SPEED_SECONDS = 2.0  # for all interfaces together: `speed` waits for the RTNL lock
@@ -113,9 +113,6 @@ def read(host: Host) -> Reading:
     return Reading(NetdevFacts(netdevs), reader.sources, reader.missing)
 
 
-PROBE = Probe("netdev", read)
-
-
 def on_pci(reader: HostReader) -> list[SourceView]:
     """The interfaces of PCI devices that are awake, sorted by name."""
     try:
@@ -139,7 +136,7 @@ def _links(reader: HostReader) -> tuple[NetlinkLink, ...]:
 
 
 def _fill(link: NetlinkLink, printed: NetlinkLink | None) -> NetlinkLink:
-    """A link of sysfs, and what only ip says of it."""
+    """A link of sysfs, and what only ip states of it."""
     if printed is None:
         return link
     return link._replace(
@@ -178,7 +175,7 @@ def _ask(reader: HostReader, request: bytes, kind: int, name: str) -> list[bytes
 
 
 def _read_sysfs_view(reader: HostReader, link: NetlinkLink) -> SourceView:
-    """A link of netlink with what sysfs says of it, where sysfs shows the same interface."""
+    """A link of netlink with what sysfs states of it, where sysfs shows the same interface."""
     if link.kind and link.kind not in PORTS_OF_A_DEVICE:
         return SourceView(link, None, sysfs.DevicePlace(virtual=True))
     folder = f"{sysfs.CLASS}/{link.name}"
@@ -189,7 +186,7 @@ def _read_sysfs_view(reader: HostReader, link: NetlinkLink) -> SourceView:
 
 
 def _note_other_namespace(reader: HostReader, links: tuple[NetlinkLink, ...]) -> None:
-    """Say which devices' interfaces sysfs shows that are not in our network namespace."""
+    """State which devices' interfaces sysfs shows that are not in our network namespace."""
     others = sorted(set(reader.names(sysfs.CLASS) or ()) - {link.name for link in links}, key=natural)
     names = [name for name in others if sysfs.place(reader, f"{sysfs.CLASS}/{name}").pci]
     if names:

@@ -34,7 +34,7 @@ MAPPING = struct.Struct("=II")  # from, to
 
 
 class NetlinkLink(NamedTuple):
-    """One network interface, from whatever source. None: the source does not say."""
+    """One network interface, from whatever source. None: the source does not show it."""
 
     name: str
     index: int | None = None  # type: ignore[assignment]  # hides tuple.index, which no fact needs
@@ -76,7 +76,7 @@ def parse_address(payload: bytes) -> tuple[int, int, bytes, str] | None:
     raw = payloads.get(IFA_LOCAL, payloads.get(IFA_ADDRESS, b""))  # point to point: IFA_ADDRESS is the other end
     if (family, len(raw)) not in FAMILIES:
         return None
-    import socket  # lazy: files alone tell no address
+    import socket  # lazy: files alone show no address
 
     return index, family, raw, f"{socket.inet_ntop(family, raw)}/{prefix}"
 

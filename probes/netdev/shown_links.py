@@ -41,7 +41,7 @@ def shown_links(reader: HostReader) -> dict[str, NetlinkLink]:
     links = saved_links(reader)
     if reader.host.live or reader.host.kind == "capture":
         return links
-    if not links and not sysfs.folders(reader):  # a list of interfaces is whole: what it lacks is not here
+    if not links and not sysfs.folders(reader):  # a list of interfaces is whole: what it does not have is not here
         links = {name: NetlinkLink(name) for name in _list_names(reader)}
     addresses = _addresses(reader) if links else {}
     return {name: _with_device(reader, link, addresses.get(name)) for name, link in links.items()}

@@ -31,7 +31,7 @@ _below_functions: WeakKeyDictionary[Host, tuple[dict[str, str], str | None]] = W
 
 
 class DevicePlace(NamedTuple):
-    """Where an interface sits. Both None and not virtual: sysfs does not say."""
+    """Where an interface sits. Both None and not virtual: sysfs does not show it."""
 
     pci: str | None = None  # address of the PCI function below it
     virtual: bool = False  # it lies under /sys/devices/virtual
@@ -87,7 +87,7 @@ def place_of(path: str) -> DevicePlace:
 
 
 def links(reader: HostReader, interfaces: dict[str, str]) -> tuple[NetlinkLink, ...]:
-    """Every interface with what sysfs says of it."""
+    """Every interface with what sysfs states of it."""
     vlans = _vlans(reader)
     return tuple(_link(reader, name, folder, vlans.get(name)) for name, folder in interfaces.items())
 

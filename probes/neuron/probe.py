@@ -1,13 +1,12 @@
 """`neuron-ls`: devices by address, and which are connected to which; on a live host asked, else its saved output.
 
 Source: the Neuron documentation, tools/neuron-sys-tools/neuron-ls. The driver's sysfs numbers devices and names no
-addresses, and the order of numbers is not that of the bus: without this output they cannot be told apart.
+addresses, and the order of numbers is not that of the bus: without this output they cannot be distinguished.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -15,12 +14,12 @@ from probes.gpu.facts import Gpu, GpuFacts, NvLink, PairCell, normal_address
 from probes.host.commands import NEURON, NEURON_SAVED
 from probes.host.interface import Absent, Failed, Host
 from probes.probe import Reading
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 
 AMAZON = "0x1d0f"
 MOST = 256
-_LIST = re.compile(r"[0-9]{1,4}(?:, *[0-9]{1,4})*")
-_SIZE = re.compile(r"([0-9]{1,6}) (GB|MB)")
+_LIST = lazy_pattern(r"[0-9]{1,4}(?:, *[0-9]{1,4})*")
+_SIZE = lazy_pattern(r"([0-9]{1,6}) (GB|MB)")
 
 
 class _Device(NamedTuple):

@@ -1,4 +1,4 @@
-"""What a cable or optical module tells of itself, whatever memory layout it has; and numbers as modules write them."""
+"""What a cable or optical module shows of itself, whatever memory layout it has; and numbers as modules write them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class LaneReading(NamedTuple):
 
 
 class ModuleReading(NamedTuple):
-    """A cable or module. Thresholds are its own, by name: "rx_power_low_alarm_dbm". None: it does not say."""
+    """A cable or module. Thresholds are its own, by name: "rx_power_low_alarm_dbm". None: it does not show it."""
 
     identifier: str | None = None
     media: str | None = None  # copper | active_copper | optical | unknown

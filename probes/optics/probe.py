@@ -1,4 +1,4 @@
-"""Cables and optical modules: the memory in which each tells what it is and measures (SFF-8024, CMIS, SFF-8636, -8472).
+"""Cables and optical modules: the memory in which each shows what it is and measures (SFF-8024, CMIS, SFF-8636, -8472).
 
 Asked by MODULE_EEPROM_GET of ethtool's netlink, which needs CAP_NET_ADMIN. A page takes 10 to 100 ms (I2C) under the
 RTNL lock, so this probe has its own bound, and of a cable only three short parts are read. Nothing is written, no page
@@ -119,7 +119,7 @@ class Memory:
 
 
 def module_of(memory: Memory) -> ModuleReading:
-    """What the module tells, by the layout of its memory. Raises ReadError and ParseError."""
+    """What the module shows, by the layout of its memory. Raises ReadError and ParseError."""
     code = memory.bytes_of(optics_reads.FIRST)[0]
     if code in SFF8472:
         serial = memory.bytes_of(optics_reads.SFF8472_SERIAL)

@@ -14,13 +14,14 @@ from probes.optics.eeprom import CMIS
 from probes.optics.facts import IDENTIFIERS, LEVELS, NO_LIGHT_DBM, LaneReading, ModuleReading, lanes_in_use
 from probes.optics.probe import ModuleSocket, OpticsFacts
 from probes.probe import Reading
+from probes.text import lazy_pattern
 from probes.visible_interfaces import interfaces
 
-_CODE = re.compile(r"0x([0-9a-fA-F]{2})\b")
-_DBM = re.compile(r"(-?[0-9]{1,4}\.[0-9]{1,4}|-inf) dBm")
-_STANDARD = re.compile(r"100G Base-([A-Z]{2}4)\b")
-_NUMBER = re.compile(r"-?[0-9]{1,6}(?:\.[0-9]{1,6})?")
-_LANE = re.compile(r"\(Chan(?:nel)? ([0-8])\)")
+_CODE = lazy_pattern(r"0x([0-9a-fA-F]{2})\b")
+_DBM = lazy_pattern(r"(-?[0-9]{1,4}\.[0-9]{1,4}|-inf) dBm")
+_STANDARD = lazy_pattern(r"100G Base-([A-Z]{2}4)\b")
+_NUMBER = lazy_pattern(r"-?[0-9]{1,6}(?:\.[0-9]{1,6})?")
+_LANE = lazy_pattern(r"\(Chan(?:nel)? ([0-8])\)")
 _SIGNALS = {
     "Rx loss of signal": "rx_los",
     "Tx loss of signal": "tx_los",
@@ -40,7 +41,7 @@ _STATES = {
     "ModulePwrDn": "powering_down",
     "ModuleFault": "fault",
 }
-_WHAT = (  # how lines begin -> what they tell; the first that fits
+_WHAT = (  # how lines begin -> what they show; the first that fits
     (
         r"(?:Laser )?rx power|Rcvr signal avg optical power|Receiver signal (?:average )?(?:OMA|optical power)",
         "rx_power",
@@ -50,8 +51,8 @@ _WHAT = (  # how lines begin -> what they tell; the first that fits
     (r"Module temperature", "temperature"),
     (r"Module (?:supply )?voltage", "voltage"),
 )
-_SUBJECT = re.compile("|".join(f"(?P<w{at}>{pattern})" for at, (pattern, _) in enumerate(_WHAT)), re.IGNORECASE)
-_LEVEL = re.compile(r"(high|low) (alarm|warning)( threshold)?", re.IGNORECASE)
+_SUBJECT = lazy_pattern("|".join(f"(?P<w{at}>{pattern})" for at, (pattern, _) in enumerate(_WHAT)), re.IGNORECASE)
+_LEVEL = lazy_pattern(r"(high|low) (alarm|warning)( threshold)?", re.IGNORECASE)
 _UNITS = {"rx_power": "dbm", "tx_power": "dbm", "tx_bias": "ma", "temperature": "c", "voltage": "v"}
 
 
@@ -89,7 +90,7 @@ def parse(text: str) -> ModuleReading | None:
 
 
 def _add_measurements(module: ModuleReading, every: list[tuple[str, str]], lanes_are_flagged: bool) -> ModuleReading:
-    """Monitors and flags. Of CMIS modules no limits of lanes are believed to be flagged: ethtool (6.1, and its
+    """Monitors and flags. Of CMIS modules no limits of lanes are trusted to be flagged: ethtool (6.1, and its
     source of 2025) tests the lane's number for its bit, so a flag of lane 1 is printed at lane 2, one of lane 4 never.
     """
     alone: dict[str, float] = {}

@@ -53,7 +53,7 @@ def parse_sff8636(lower: bytes, upper: bytes, pages: Mapping[int, bytes]) -> Mod
     if media in ("copper", "active_copper") or not any(lower[22:58]):
         return reading  # measures nothing
     temperature, voltage, tx_power = any(lower[22:24]), any(lower[26:28]), bool(upper[92] & TX_POWER_MONITORED)
-    # an active cable may not measure what it receives; where all light is gone, the loss of signal tells it
+    # an active cable may not measure what it receives; where all light is gone, the loss of signal shows it
     rx_power, bias = any(lower[RX_POWER:TX_BIAS]), any(lower[TX_BIAS:TX_POWER])
     return reading._replace(
         temperature_c=celsius(lower[22:24]) if temperature else None,

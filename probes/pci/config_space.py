@@ -1,4 +1,4 @@
-"""The bytes of a function's configuration space -> what its capabilities say.
+"""The bytes of a function's configuration space -> what its capabilities state.
 
 Offsets and bits: PCI Local Bus and PCI Express Base specifications, as linux/pci_regs.h names them. The same decoder
 serves sysfs `config` and `lspci -xxxx`. A register past the end of the data is None: a short read is never "off".
@@ -6,7 +6,7 @@ serves sysfs `config` and `lspci -xxxx`. A register past the end of the data is 
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, overload
 
 HEADER_BYTES = 64  # what the kernel gives to a reader without CAP_SYS_ADMIN
 CONVENTIONAL_BYTES = 256  # extended capabilities start here
@@ -34,11 +34,23 @@ _EXPRESS_BYTES = 0x32  # up to LnkCtl2
 _ALL_ONES = 0xFFFFFFFF
 
 
+class Registers(Protocol):
+    """The bytes, or what reads them where they are asked for."""
+
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, at: int, /) -> int: ...
+    @overload
+    def __getitem__(self, at: slice, /) -> bytes: ...
+
+
 class Express(NamedTuple):
-    """The PCI Express capability. None: past the end of the data, or this kind of function has no such register."""
+    """The PCI Express capability: facts of a PCI function, each by its name there.
+
+    None: past the end of the data, or this kind of function has no such register.
+    """
 
     port_type: str | None
-    slot_number: int | None  # SltCap, of ports with a slot
     slot_occupied: bool | None  # SltSta: presence is detected, by pins or by the link's receivers
     slot_powered: bool | None  # SltCtl; True too where the slot has no power controller
     link_active: bool | None  # LnkSta of ports that report it (LnkCap)
@@ -50,15 +62,15 @@ class Express(NamedTuple):
     extended_tags_supported: bool | None  # DevCap
     ten_bit_tags: bool | None  # DevCtl2: the requester may use them
     ten_bit_tags_supported: bool | None  # DevCap2: of a port as completer, of others as requester
-    max_speed_gt_s: float | None  # LnkCap
-    max_width: int | None  # LnkCap
-    speed_gt_s: float | None  # LnkSta; None too where the code is none that is defined
-    width: int | None  # LnkSta; 0: no link
+    max_link_speed_gt_s: float | None  # LnkCap
+    max_link_width: int | None  # LnkCap
+    current_link_speed_gt_s: float | None  # LnkSta; None too where the code is none that is defined
+    current_link_width: int | None  # LnkSta; 0: no link
     aspm: str | None  # LnkCtl
     link_disabled: bool | None  # LnkCtl
     bandwidth_management_status: bool | None  # LnkSta of ports
     autonomous_bandwidth_status: bool | None  # LnkSta of ports
-    target_speed_gt_s: float | None  # LnkCtl2
+    target_link_speed_gt_s: float | None  # LnkCtl2
 
 
 class VirtualFunctions(NamedTuple):
@@ -71,7 +83,7 @@ class VirtualFunctions(NamedTuple):
 
 
 class ConfigSpace(NamedTuple):
-    """What the bytes say. `*_known`: whether None in that part means "has no such capability"."""
+    """What the bytes state. `*_known`: whether None in that part means "has no such capability"."""
 
     size: int  # bytes that could be read
     gone: bool = False  # all-ones: nothing answers
@@ -95,7 +107,7 @@ class ConfigSpace(NamedTuple):
     virtual_functions: VirtualFunctions | None = None
 
 
-def decode(data: bytes) -> ConfigSpace:
+def decode(data: Registers) -> ConfigSpace:
     """Decode as much as there is, of any length and content; raises nothing.
 
     >>> space = decode(bytes.fromhex("de10 3023 0601 1000 a100 0203") + bytes(40) + b"\x60" + bytes(11))
@@ -140,7 +152,7 @@ def decode(data: bytes) -> ConfigSpace:
     )
 
 
-def _capabilities(data: bytes, header_type: int | None) -> tuple[dict[int, int], bool]:
+def _capabilities(data: Registers, header_type: int | None) -> tuple[dict[int, int], bool]:
     """Capability id -> offset of the first such, and whether the list was walked to its end."""
     status = _u16(data, 0x06)
     if status is None or header_type not in (0, 1, 2):
@@ -160,7 +172,7 @@ def _capabilities(data: bytes, header_type: int | None) -> tuple[dict[int, int],
     return offsets, pointer is not None
 
 
-def _read_extended(data: bytes) -> tuple[dict[int, int], bool]:
+def _read_extended(data: Registers) -> tuple[dict[int, int], bool]:
     """The same for the extended list; each offset is visited once, so the walk is bounded by the data."""
     offsets: dict[int, int] = {}
     seen: set[int] = set()
@@ -200,7 +212,6 @@ def _express(data: bytes) -> Express:
     reports_active = link_capability is not None and bool(link_capability & 0x100000)
     return Express(
         port_type=kind,
-        slot_number=None if slot is None else slot >> 19,
         slot_occupied=None if slot_status is None else bool(slot_status & 0x40),
         slot_powered=None if slot is None or slot_control is None else not (slot & 2 and slot_control & 0x400),
         link_active=bool(port_status & 0x2000) if reports_active and port_status is not None else None,
@@ -212,15 +223,15 @@ def _express(data: bytes) -> Express:
         extended_tags_supported=None if device_capability is None else bool(device_capability & 0x20),
         ten_bit_tags=None if device_control_2 is None else bool(device_control_2 & 0x1000),
         ten_bit_tags_supported=None if device_capability_2 is None else bool(device_capability_2 & ten_bit),
-        max_speed_gt_s=None if link_capability is None else _SPEED_GT_S.get(link_capability & 0xF),
-        max_width=None if link_capability is None else link_capability >> 4 & 0x3F,
-        speed_gt_s=None if link_status is None else _SPEED_GT_S.get(link_status & 0xF),
-        width=None if link_status is None else link_status >> 4 & 0x3F,
+        max_link_speed_gt_s=None if link_capability is None else _SPEED_GT_S.get(link_capability & 0xF),
+        max_link_width=None if link_capability is None else link_capability >> 4 & 0x3F,
+        current_link_speed_gt_s=None if link_status is None else _SPEED_GT_S.get(link_status & 0xF),
+        current_link_width=None if link_status is None else link_status >> 4 & 0x3F,
         aspm=None if link_control is None else _ASPM[link_control & 3],
         link_disabled=None if link_control is None else bool(link_control & 0x10),
         bandwidth_management_status=None if port_status is None else bool(port_status & 0x4000),
         autonomous_bandwidth_status=None if port_status is None else bool(port_status & 0x8000),
-        target_speed_gt_s=None if link_control_2 is None else _SPEED_GT_S.get(link_control_2 & 0xF),
+        target_link_speed_gt_s=None if link_control_2 is None else _SPEED_GT_S.get(link_control_2 & 0xF),
     )
 
 
@@ -232,23 +243,23 @@ def _subsystem_at(header_type: int | None, capabilities: Mapping[int, int]) -> i
     return 0x40 if header_type == 2 else None
 
 
-def _power_state(data: bytes, at: int | None) -> str | None:
+def _power_state(data: Registers, at: int | None) -> str | None:
     control = None if at is None else _u16(data, at + 4)
     return None if control is None else ("D0", "D1", "D2", "D3hot")[control & 3]
 
 
-def _acs_flags(data: bytes, at: int | None, register: int) -> frozenset[str] | None:
+def _acs_flags(data: Registers, at: int | None, register: int) -> frozenset[str] | None:
     value = None if at is None else _u16(data, at + register)
     return None if value is None else frozenset(name for bit, name in _ACS_BITS.items() if value & bit)
 
 
-def _serial(data: bytes, at: int | None) -> str | None:
+def _serial(data: Registers, at: int | None) -> str | None:
     if at is None or len(data) < at + 12:
         return None
     return data[at + 4 : at + 12][::-1].hex("-")
 
 
-def _virtual_functions(data: bytes, at: int | None) -> VirtualFunctions | None:
+def _virtual_functions(data: Registers, at: int | None) -> VirtualFunctions | None:
     if at is None or len(data) < at + 0x18:
         return None
     control, total, number, offset, stride = (
@@ -257,15 +268,15 @@ def _virtual_functions(data: bytes, at: int | None) -> VirtualFunctions | None:
     return VirtualFunctions(total=total, enabled=number if control & 1 else 0, offset=offset, stride=stride)
 
 
-def _u8(data: bytes, at: int) -> int | None:
+def _u8(data: Registers, at: int) -> int | None:
     return data[at] if at < len(data) else None
 
 
-def _u16(data: bytes, at: int) -> int | None:
+def _u16(data: Registers, at: int) -> int | None:
     return int.from_bytes(data[at : at + 2], "little") if at + 2 <= len(data) else None
 
 
-def _u32(data: bytes, at: int) -> int | None:
+def _u32(data: Registers, at: int) -> int | None:
     return int.from_bytes(data[at : at + 4], "little") if at + 4 <= len(data) else None
 
 

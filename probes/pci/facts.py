@@ -1,4 +1,4 @@
-"""What any source says of PCI functions: the facts of the probes `pci` and `lspci`.
+"""What any source states of PCI functions: the facts of the probes `pci` and `lspci`.
 
 Kernel pages: Documentation/ABI/testing/sysfs-bus-pci, sysfs-bus-pci-devices-aer_stats, sysfs-kernel-iommu_groups.
 
@@ -20,11 +20,11 @@ class Acs(NamedTuple):
 
 
 class PciFunction(NamedTuple):
-    """One PCI function. None: could not be read, or the source does not say."""
+    """One PCI function. None: could not be read, or the source does not show it."""
 
     address: str  # "0000:19:00.0", as the kernel prints it, lower case
     parent: str | None  # address of the bridge above; None: directly on a root bus, or (root_bus None) not known
-    # "0000:15": the root bus it hangs from (its host bridge); "": it is not told which; None: the place is not known
+    # "0000:15": the root bus it hangs from (its host bridge); "": unknown which; None: the place is not known
     root_bus: str | None
     class_code: str | None = None  # class: "0x030200"
     vendor: str | None = None  # vendor: "0x10de"
@@ -52,7 +52,9 @@ class PciFunction(NamedTuple):
     max_link_width: int | None = None  # raw
     link_downgraded: tuple[str, ...] | None = None  # lspci's "(downgraded)" where it prints no LnkCap: speed, width
     link_error: str | None = None  # "EINVAL": the kernel could not read the registers
-    link_gbyte_s: float | None = None  # what it carries one way now, where speed and width are not told apart (hwloc)
+    link_gbyte_s: float | None = (
+        None  # what it carries one way now, where speed and width are not distinguished (hwloc)
+    )
     link_doubt: str | None = None  # why the source's own numbers describe no link of this machine that was read
     # endpoint | legacy_endpoint | root_port | upstream | downstream | bridge | rciep | rcec
     port_type: str | None = None
@@ -96,27 +98,27 @@ _HOST_BRIDGE = "0x0600"
 
 
 class PciFunctionBuilder:
-    """What one source said of one function: fields of PciFunction by name, and what only its neighbours can use."""
+    """What one source reported of one function: fields of PciFunction by name, and what only its neighbours can use."""
 
     __slots__ = ("address", "cut", "fields", "place", "secondary_bus", "virtual_functions")
 
     def __init__(self, address: str, fields: dict[str, Any] | None = None, place: Place = UNPLACED) -> None:
         self.address = address
         self.fields = {} if fields is None else fields
-        self.place = place  # where the source itself tells it
+        self.place = place  # where the source itself shows it
         self.secondary_bus: int | None = None
         self.virtual_functions: VirtualFunctions | None = None
-        self.cut = False  # the source may say more of it
+        self.cut = False  # the source may state more of it
 
     def add(self, other: "PciFunctionBuilder") -> None:
-        """Take from another output of the same function what this one does not say."""
+        """Take from another output of the same function what this one does not show."""
         self.fields = other.fields | self.fields
         self.secondary_bus = other.secondary_bus if self.secondary_bus is None else self.secondary_bus
         self.virtual_functions = self.virtual_functions or other.virtual_functions
         self.cut = self.cut and other.cut
 
     def add_config(self, space: ConfigSpace) -> None:
-        """Take over what config space says. Fields that are there already stay: the kernel's word comes first.
+        """Take over what config space states. Fields that are there already stay: the kernel's word comes first.
 
         But for the speed that a port is capable of: the kernel takes the highest of LnkCap2, which may list speeds
         that LnkCap, and so the port, does not go to (Thunderbolt bridges, ports that are strapped down).
@@ -136,7 +138,7 @@ class PciFunctionBuilder:
 def build_functions(drafts: Sequence[PciFunctionBuilder]) -> tuple[PciFunction, ...]:
     """The facts, sorted by address: drafts that no source has placed are placed by bus numbers.
 
-    A function without a driver is told from a source without driver links by the others: where none has a driver,
+    A function without a driver differs from a source without driver links by the others: where none has a driver,
     nothing is known.
     """
     placed = _places(drafts)
@@ -211,29 +213,10 @@ def _link_fields(space: ConfigSpace, address: str) -> dict[str, Any]:
     link = space.pcie
     if link is None:
         return {}
-    return {
-        "port_type": link.port_type,
-        "current_link_speed_gt_s": link.speed_gt_s,
-        "current_link_width": link.width,
-        "max_link_speed_gt_s": link.max_speed_gt_s,
-        "max_link_width": link.max_width,
-        "target_link_speed_gt_s": link.target_speed_gt_s if has_link_control_2(link.port_type, address) else None,
-        "link_disabled": link.link_disabled,
-        "slot_occupied": link.slot_occupied,
-        "slot_powered": link.slot_powered,
-        "link_active": link.link_active,
-        "max_payload_bytes": link.max_payload_bytes,
-        "max_payload_supported_bytes": link.max_payload_supported_bytes,
-        "max_read_request_bytes": link.max_read_request_bytes,
-        "relaxed_ordering": link.relaxed_ordering,
-        "extended_tags": link.extended_tags,
-        "extended_tags_supported": link.extended_tags_supported,
-        "ten_bit_tags": link.ten_bit_tags,
-        "ten_bit_tags_supported": link.ten_bit_tags_supported,
-        "aspm": link.aspm,
-        "bandwidth_management_status": link.bandwidth_management_status,
-        "autonomous_bandwidth_status": link.autonomous_bandwidth_status,
-    }
+    fields = link._asdict()
+    if not has_link_control_2(link.port_type, address):
+        fields["target_link_speed_gt_s"] = None
+    return fields
 
 
 def has_link_control_2(port_type: str | None, address: str) -> bool:

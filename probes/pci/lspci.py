@@ -15,34 +15,34 @@ from probes.pci.config_space import VirtualFunctions, decode
 from probes.pci.facts import Acs, PciFacts, PciFunctionBuilder, build_functions, has_link_control_2
 from probes.pci.lspci_fields import LspciBlock, blocks, class_code, find_cut, vendor_of
 from probes.probe import Gap, Reading
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 
-_CLASS = re.compile(r"(?:Class )?([^:\[]{0,80}?)\s?(?:\[([0-9a-f]{4})\])?: ")
-_NUMBER_CLASS = re.compile(r"[0-9a-f]{4}")
-_REVISION = re.compile(r"\(rev ([0-9a-f]{2})\)")
-_INTERFACE = re.compile(r"\(prog-if ([0-9a-f]{2})")
-_IDS = re.compile(r"\[([0-9a-f]{4}):([0-9a-f]{4})\]")
-_BARE_IDS = re.compile(r"(?:Device )?([0-9a-f]{4}):([0-9a-f]{4})\b")
-_DEVICE = re.compile(r"(?:.*\s)?(?:Unknown )?[Dd]evice ([0-9a-f]{4})")
-_NAMELESS = re.compile(r"(?:Unknown )?[Dd]evice(?: [0-9a-f]{4})?")
-_TAIL = re.compile(r"\s\((?:rev|prog-if) ")
+_CLASS = lazy_pattern(r"(?:Class )?([^:\[]{0,80}?)\s?(?:\[([0-9a-f]{4})\])?: ")
+_NUMBER_CLASS = lazy_pattern(r"[0-9a-f]{4}")
+_REVISION = lazy_pattern(r"\(rev ([0-9a-f]{2})\)")
+_INTERFACE = lazy_pattern(r"\(prog-if ([0-9a-f]{2})")
+_IDS = lazy_pattern(r"\[([0-9a-f]{4}):([0-9a-f]{4})\]")
+_BARE_IDS = lazy_pattern(r"(?:Device )?([0-9a-f]{4}):([0-9a-f]{4})\b")
+_DEVICE = lazy_pattern(r"(?:.*\s)?(?:Unknown )?[Dd]evice ([0-9a-f]{4})")
+_NAMELESS = lazy_pattern(r"(?:Unknown )?[Dd]evice(?: [0-9a-f]{4})?")
+_TAIL = lazy_pattern(r"\s\((?:rev|prog-if) ")
 
-_NUMBER = re.compile(r"(\d{1,9})\b")
-_SIZE = re.compile(r"\[size=(\d{1,6})([KMGTPE]?)\]")
+_NUMBER = lazy_pattern(r"(\d{1,9})\b")
+_SIZE = lazy_pattern(r"\[size=(\d{1,6})([KMGTPE]?)\]")
 _SIZE_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40, "P": 50, "E": 60}
-_SECONDARY = re.compile(r"secondary=([0-9a-f]{2})\b")
-_POWER_STATE = re.compile(r"(D[0-3])\b")
-_EXPRESS = re.compile(r"Express\s+(?:\(v\d\)\s+)?(.*)")
-_SERIAL = re.compile(r"Device Serial Number\s+((?:[0-9a-f]{2}-){7}[0-9a-f]{2})")
-_SPEED = re.compile(r"Speed:?\s+(?:(\d{1,3}(?:\.\d)?)\s?GT/s|unknown)")
-_WIDTH = re.compile(r"Width\s+x(\d{1,2})\b")
-_DOWNGRADED = re.compile(r"(Speed|Width) \S{1,12} \(downgraded\)")
-_MAX_PAYLOAD = re.compile(r"MaxPayload\s+(\d{1,4})\s+bytes")
-_MAX_READ = re.compile(r"MaxReadReq\s+(\d{1,4})\s+bytes")
-_ASPM = re.compile(r"ASPM\s+(?:(Disabled)|((?:L0s|L1)(?:\s+L1)?)\s+Enabled)")
-_VIRTUAL = re.compile(r"Total VFs:\s+(\d{1,5}),\s+Number of VFs:\s+(\d{1,5})")
-_VIRTUAL_AT = re.compile(r"(\d{1,5}),\s+stride:\s+(\d{1,5})")
-_FLAG = re.compile(r"\b([A-Za-z0-9]+)([+-])")
+_SECONDARY = lazy_pattern(r"secondary=([0-9a-f]{2})\b")
+_POWER_STATE = lazy_pattern(r"(D[0-3])\b")
+_EXPRESS = lazy_pattern(r"Express\s+(?:\(v\d\)\s+)?(.*)")
+_SERIAL = lazy_pattern(r"Device Serial Number\s+((?:[0-9a-f]{2}-){7}[0-9a-f]{2})")
+_SPEED = lazy_pattern(r"Speed:?\s+(?:(\d{1,3}(?:\.\d)?)\s?GT/s|unknown)")
+_WIDTH = lazy_pattern(r"Width\s+x(\d{1,2})\b")
+_DOWNGRADED = lazy_pattern(r"(Speed|Width) \S{1,12} \(downgraded\)")
+_MAX_PAYLOAD = lazy_pattern(r"MaxPayload\s+(\d{1,4})\s+bytes")
+_MAX_READ = lazy_pattern(r"MaxReadReq\s+(\d{1,4})\s+bytes")
+_ASPM = lazy_pattern(r"ASPM\s+(?:(Disabled)|((?:L0s|L1)(?:\s+L1)?)\s+Enabled)")
+_VIRTUAL = lazy_pattern(r"Total VFs:\s+(\d{1,5}),\s+Number of VFs:\s+(\d{1,5})")
+_VIRTUAL_AT = lazy_pattern(r"(\d{1,5}),\s+stride:\s+(\d{1,5})")
+_FLAG = lazy_pattern(r"\b([A-Za-z0-9]+)([+-])")
 
 _PORT_TYPES = (  # the beginning of what lspci calls a port; the longer one first
     ("Endpoint", "endpoint"),
@@ -69,7 +69,7 @@ _GONE_HEADER = "Unknown header type 7f"
 
 
 class LspciListing:
-    """What one output says: the functions, how many hid their capabilities from who ran it, and why there may be
+    """What one output states: the functions, how many hid their capabilities from who ran it, and why there may be
     more of them."""
 
     __slots__ = ("cut", "denied", "drafts")
@@ -253,7 +253,7 @@ def _downgraded(status: str) -> tuple[str, ...] | None:
 
 
 def _target(block: LspciBlock, current: float | None) -> float | None:
-    """LnkCtl2. An empty register is printed as 2.5 GT/s: on a link that runs faster it says nothing."""
+    """LnkCtl2. An empty register is printed as 2.5 GT/s: on a link that runs faster it reports nothing."""
     target = _parse_speed(block.first("LnkCtl2"))
     return None if target == _EMPTY_TARGET_GT_S and current and current > target else target
 

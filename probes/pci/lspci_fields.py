@@ -9,8 +9,9 @@ Indentation is not used: mail and web pages lose it. A line that opens no field 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
+
+from probes.text import lazy_pattern
 
 _CLASSES = {  # name in lower case -> class and subclass
     "scsi storage controller": "0100",
@@ -123,14 +124,14 @@ def vendor_of(text: str) -> tuple[str | None, str | None, str]:
     return None, None, text
 
 
-_HEAD = re.compile(r"[>\s]{0,40}(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?:\s+(\S.*))?\s*")
-_HEX = re.compile(r"[>\s]{0,40}([0-9a-f]{2,3}): ((?:[0-9a-f]{2}\s){0,15}[0-9a-f]{2})\s*")
-_FIELD = re.compile(r"([A-Z][A-Za-z0-9/ -]{0,30}):(?:\s+|$)|(Expansion ROM|\[virtual\]|!!!)")
-_NUMBERS = re.compile(r"\[[0-9a-f]{4}:[0-9a-f]{4}\]")
+_HEAD = lazy_pattern(r"[>\s]{0,40}(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?:\s+(\S.*))?\s*")
+_HEX = lazy_pattern(r"[>\s]{0,40}([0-9a-f]{2,3}): ((?:[0-9a-f]{2}\s){0,15}[0-9a-f]{2})\s*")
+_FIELD = lazy_pattern(r"([A-Z][A-Za-z0-9/ -]{0,30}):(?:\s+|$)|(Expansion ROM|\[virtual\]|!!!)")
+_NUMBERS = lazy_pattern(r"\[[0-9a-f]{4}:[0-9a-f]{4}\]")
 _LONGEST_FIELD = 4096
 _MARGIN = "> \t\r\n"
 
-_CAPABILITY = re.compile(r"\[([0-9a-f]{2,3})(?: v\d{1,2})?\]\s+")
+_CAPABILITY = lazy_pattern(r"\[([0-9a-f]{2,3})(?: v\d{1,2})?\]\s+")
 
 
 class LspciBlock:
@@ -212,12 +213,12 @@ def blocks(text: str) -> Iterator[LspciBlock]:
 
 
 _SIZES = frozenset({64, 128, 256, 4096})  # of a config space, as -x, -xxx and -xxxx print it
-_INSIDE = re.compile(
+_INSIDE = lazy_pattern(
     r"(?:Kernel (?:driver in use|modules)|Subsystem|Control|Status|Flags|Capabilities|Interrupt|Region \d|NUMA node"
     r"|(?:Dev|Lnk|Root|Slt)(?:Cap|Ctl|Sta)2?):"
 )
-_ENDS_BLOCK = re.compile(r"Kernel modules: \S")
-_ENDS_BLOCK_WITH_LINE = re.compile(r"(?:Kernel d|D)river in use: \S")
+_ENDS_BLOCK = lazy_pattern(r"Kernel modules: \S")
+_ENDS_BLOCK_WITH_LINE = lazy_pattern(r"(?:Kernel d|D)river in use: \S")
 
 
 def find_cut(text: str, heads: Iterable[str], last: LspciBlock) -> str | None:
@@ -243,7 +244,7 @@ def find_cut(text: str, heads: Iterable[str], last: LspciBlock) -> str | None:
         whole = last.bytes_whole
     elif last.fields:
         whole = bool(_ENDS_BLOCK.match(end) or (not unended and _ENDS_BLOCK_WITH_LINE.match(end)))
-    else:  # a line per function, whose numbers stand at its end
+    else:  # a line per function, whose numbers are its end
         whole = not unended or bool(_NUMBERS.search(last.head)) or not any(map(_NUMBERS.search, heads))
     return None if whole else "it ends within a function"
 

@@ -11,20 +11,23 @@ Every parser answers None (or leaves out) what is not as the kernel writes it, a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
-from probes.host.interface import Absent, Host, ReadError
-from probes.pci.config_space import HEADER_BYTES, decode
+from probes.host.folder import LiveFiles
+from probes.host.interface import Absent, Host, ReadError, error_from_errno
+from probes.pci.config_space import HEADER_BYTES, ConfigSpace, decode
 from probes.pci.facts import Acs, PciFacts, PciFunction, PciFunctionBuilder, build_functions
 from probes.pci.tree import Place, bus_of, is_address, place_in_path
-from probes.probe import Gap, Probe, Reading
+from probes.probe import Gap, Reading
+from probes.text import lazy_pattern
 
-_SPEED = re.compile(r"\s*(\d{1,4}(?:\.\d{1,3})?)\s*GT/s(?:\s+PCIe)?\s*")
-_DECIMAL = re.compile(r"\s*(-?\d{1,12})\s*")
-_ID = re.compile(r"\s*(0x[0-9a-f]{2,8})\s*", re.IGNORECASE)
-_RANGE = re.compile(r"\s*0x([0-9a-f]{1,16})\s+0x([0-9a-f]{1,16})\s+0x([0-9a-f]{1,16})\s*", re.IGNORECASE)
+_SPEED = lazy_pattern(r"\s*(\d{1,4}(?:\.\d{1,3})?)\s*GT/s(?:\s+PCIe)?\s*")
+_DECIMAL = lazy_pattern(r"\s*(-?\d{1,12})\s*")
+_ID = lazy_pattern(r"\s*(0x[0-9a-f]{2,8})\s*", re.IGNORECASE)
+_RANGE = lazy_pattern(r"\s*0x([0-9a-f]{1,16})\s+0x([0-9a-f]{1,16})\s+0x([0-9a-f]{1,16})\s*", re.IGNORECASE)
 _NO_BAR = "0x0000000000000000 0x0000000000000000 0x0000000000000000"
 _BARS = 6  # lines 0..5 of `resource`; then come the ROM, the VFs' BARs and bridge windows
 
@@ -63,7 +66,7 @@ def identifier(text: str) -> str | None:
 
 
 def bars(text: str) -> dict[str, int] | None:
-    """BAR number -> bytes, from `resource`; BARs that the function lacks are left out, None where no line is read.
+    """BAR number -> bytes, from `resource`; BARs that it does not have are left out, None where no line is read.
 
     >>> bars("0x0000000096000000 0x0000000096ffffff 0x0000000000140204\\n0x0 0x0 0x0")
     {'0': 16777216}
@@ -95,7 +98,7 @@ def aer_counters(text: str) -> dict[str, int] | None:
 
 @lru_cache(maxsize=256)
 def _parse_counts(text: str) -> tuple[tuple[str, int], ...]:
-    """Nearly all functions of a host say the same: nothing was counted."""
+    """Nearly all functions of a host state the same: nothing was counted."""
     counts = {}
     for line in text.splitlines():
         name, _, count = line.strip().rpartition(" ")
@@ -105,7 +108,7 @@ def _parse_counts(text: str) -> tuple[tuple[str, int], ...]:
     return tuple(counts.items())
 
 
-__all__ = ["PROBE", "Acs", "PciFacts", "PciFunction", "read_pci"]
+__all__ = ["Acs", "PciFacts", "PciFunction", "read_pci"]
 
 DEVICES = "/sys/bus/pci/devices"
 BUSES = "/sys/class/pci_bus"
@@ -113,24 +116,30 @@ SLOTS = "/sys/bus/pci/slots"
 IOMMU_GROUPS = "/sys/kernel/iommu_groups"
 
 _POWER = ("power/runtime_status", "power_state")
-_IN_MEMORY = (  # answered from the kernel's memory: safe on a device that sleeps
-    "class",
-    "vendor",
-    "device",
-    "subsystem_vendor",
-    "subsystem_device",
-    "revision",
-    "numa_node",
-    "local_cpulist",
-    "resource",
-    "sriov_totalvfs",
-    "aer_dev_correctable",
-    "aer_dev_nonfatal",
-    "aer_dev_fatal",
-)
-_BEHIND_A_LOCK = ("sriov_numvfs",)  # waits for a driver that is stuck in its probe: read from recordings only
-_LINK = ("current_link_speed", "current_link_width", "max_link_speed", "max_link_width")
-_FROM_DEVICE = (*_LINK, "config")  # these read the device's registers, and wake it
+# Attribute -> the fact that it is, and its parser.
+_IN_MEMORY: dict[str, tuple[str, Callable[[str], Any]]] = {  # kept by the kernel: safe on a device that sleeps
+    "class": ("class_code", identifier),
+    "vendor": ("vendor", identifier),
+    "device": ("device", identifier),
+    "subsystem_vendor": ("subsystem_vendor", identifier),
+    "subsystem_device": ("subsystem_device", identifier),
+    "revision": ("revision", identifier),
+    "numa_node": ("numa_node", decimal),
+    "local_cpulist": ("local_cpus", str),
+    "resource": ("bars_bytes", bars),
+    "sriov_totalvfs": ("virtual_functions_supported", decimal),
+}
+_AER = {f"aer_dev_{kind}": kind for kind in ("correctable", "nonfatal", "fatal")}  # kept by the kernel, too
+# waits for a driver that is stuck in its probe: read from recordings only
+_BEHIND_A_LOCK: dict[str, tuple[str, Callable[[str], Any]]] = {"sriov_numvfs": ("virtual_functions", decimal)}
+_ATTRIBUTES = _IN_MEMORY | _BEHIND_A_LOCK
+_LINK: dict[str, tuple[str, Callable[[str], Any]]] = {  # these and "config" read registers, and wake the device
+    "current_link_speed": ("current_link_speed_gt_s", link_speed),
+    "current_link_width": ("current_link_width", decimal),
+    "max_link_speed": ("max_link_speed_gt_s", link_speed),
+    "max_link_width": ("max_link_width", decimal),
+}
+Answer = bytes | ConfigSpace | ReadError
 _ASLEEP = ("suspended", "suspending")
 _ALL_ONES_WIDTH = 63  # the width field of a link status that reads as all-ones
 _MODEL = ("vendor", "device", "subsystem_vendor", "subsystem_device", "class_code")
@@ -156,13 +165,24 @@ def read_pci(host: Host) -> Reading:
     return Reading(facts, sources, _missing(facts.functions))
 
 
-PROBE = Probe("pci", read_pci, gives=("pci", "pci_sysfs"))
+def list_models(host: Host, most: int) -> Iterator[tuple[str | None, str | None, str | None]]:
+    """Vendor, device and class of each function that is no virtual one, of a bus of more than `most` functions.
+
+    Each is read when it is its turn.
+    """
+    folders = [f"{DEVICES}/{name}" for name in _names_in(host, DEVICES) if is_address(name)]
+    for folder in folders if len(folders) > most else ():
+        with suppress(ReadError):
+            texts = _texts(host.attributes(folder, ("vendor", "device", "class")))
+            if _answer(host.readlink, f"{folder}/physfn") is None:
+                vendor, device, kind = (identifier(texts.get(name, "")) for name in ("vendor", "device", "class"))
+                yield vendor, device, kind
 
 
 def _find_functions(host: Host) -> dict[str, tuple[list[str], Place]]:
     """Address -> the folders that describe it, and its place in the tree.
 
-    The kernel's entries are links that tell the place. Trees made by other tools may hold plain folders, or keep
+    The kernel's entries are links that show the place. Trees made by other tools may hold plain folders, or keep
     some functions only below the bus they sit on.
     """
     folders = {name: [f"{DEVICES}/{name}"] for name in filter(is_address, _names_in(host, DEVICES))}
@@ -199,7 +219,7 @@ def _draft(host: Host, address: str, folders: list[str], place: Place) -> PciFun
     except Absent:
         draft.fields["vanished"] = True  # it was listed a moment ago
     except ReadError:
-        pass  # a folder that may not be entered tells nothing
+        pass  # a folder that may not be entered shows nothing
     return draft
 
 
@@ -211,11 +231,20 @@ def _fill(host: Host, draft: PciFunctionBuilder, folders: list[str]) -> None:
     fields["runtime_status"], fields["power_state"] = texts.get("power/runtime_status"), texts.get("power_state")
     asleep = fields["runtime_status"] in _ASLEEP or fields["power_state"] == "D3cold"
     fields["asleep"] = asleep
-    names = _IN_MEMORY + (() if host.live else _BEHIND_A_LOCK) + (() if asleep else _FROM_DEVICE)
-    answers = _answers(host, folders, names)
+    names = (*_IN_MEMORY, *_AER, *(() if host.live else _BEHIND_A_LOCK), *(() if asleep else _LINK))
+    answers: Mapping[str, Answer]
+    if asleep:
+        answers = _answers(host, folders, names)
+    elif isinstance(host, LiveFiles):  # every register of config space is a question to the device
+        answers = {**_answers(host, folders, names), "config": _read_config(host, folders[0])}
+    else:
+        answers = _answers(host, folders, (*names, "config"))
     fields["vanished"] = any(isinstance(answer, ReadError) and answer.code == "ENODEV" for answer in answers.values())
     texts = _texts(answers)
-    _add_attributes(fields, texts)
+    for name, (fact, parse) in _ATTRIBUTES.items():
+        fields[fact] = parse(texts[name]) if name in texts else None
+    counters = {kind: aer_counters(texts.get(name, "")) for name, kind in _AER.items()}
+    fields["aer"] = {kind: counts for kind, counts in counters.items() if counts is not None} or None
     _add_links(host, fields, folders)
     if fields["virtual_functions"] is None and fields["virtual_functions_supported"] is not None:
         links = {name for folder in folders for name in _names_in(host, folder) if name.startswith("virtfn")}
@@ -233,32 +262,28 @@ def _answers(host: Host, folders: list[str], names: tuple[str, ...]) -> Mapping[
     return answers
 
 
-def _texts(answers: Mapping[str, bytes | ReadError]) -> dict[str, str]:
+def _read_config(host: LiveFiles, folder: str) -> ConfigSpace | ReadError:
+    """Config space, of which few registers are read. A recording reads all of it: see Host.attributes."""
+    path = f"{folder}/config"
+    try:
+        registers = host.open_registers(path)
+        try:
+            return decode(registers)
+        except OSError as error:
+            return error_from_errno(error, path)
+        finally:
+            registers.close()
+    except ReadError as why:
+        return why
+
+
+def _texts(answers: Mapping[str, Answer]) -> dict[str, str]:
     """What the attributes hold, but for config space."""
     return {
         name: answer.decode("utf-8", "replace").strip()
         for name, answer in answers.items()
         if isinstance(answer, bytes) and name != "config"
     }
-
-
-def _add_attributes(fields: dict[str, Any], texts: Mapping[str, str]) -> None:
-    for field, name in (
-        ("class_code", "class"),
-        ("vendor", "vendor"),
-        ("device", "device"),
-        ("subsystem_vendor", "subsystem_vendor"),
-        ("subsystem_device", "subsystem_device"),
-        ("revision", "revision"),
-    ):
-        fields[field] = identifier(texts.get(name, ""))
-    fields["numa_node"] = decimal(texts.get("numa_node", ""))
-    fields["local_cpus"] = texts.get("local_cpulist")
-    fields["virtual_functions"] = decimal(texts.get("sriov_numvfs", ""))
-    fields["virtual_functions_supported"] = decimal(texts.get("sriov_totalvfs", ""))
-    fields["bars_bytes"] = bars(texts.get("resource", ""))
-    counters = {kind: aer_counters(texts.get(f"aer_dev_{kind}", "")) for kind in ("correctable", "nonfatal", "fatal")}
-    fields["aer"] = {kind: counts for kind, counts in counters.items() if counts is not None} or None
 
 
 def _add_links(host: Host, fields: dict[str, Any], folders: list[str]) -> None:
@@ -269,19 +294,18 @@ def _add_links(host: Host, fields: dict[str, Any], folders: list[str]) -> None:
     fields["iommu_group"] = decimal(fields["iommu_group"] or "")
 
 
-def _add_registers(
-    draft: PciFunctionBuilder, answers: Mapping[str, bytes | ReadError], texts: Mapping[str, str]
-) -> None:
-    """The link as the kernel reads it, and config space for what the kernel does not say."""
+def _add_registers(draft: PciFunctionBuilder, answers: Mapping[str, Answer], texts: Mapping[str, str]) -> None:
+    """The link as the kernel reads it, and config space for what the kernel does not show."""
     fields = draft.fields
-    for end in ("current", "max"):
-        fields[f"{end}_link_speed_gt_s"] = link_speed(texts.get(f"{end}_link_speed", ""))
-        fields[f"{end}_link_width"] = decimal(texts.get(f"{end}_link_width", ""))
+    for name, (fact, parse) in _LINK.items():
+        fields[fact] = parse(texts.get(name, ""))
     errors = [answer.code for name in _LINK if isinstance(answer := answers.get(name), ReadError)]
     fields["link_error"] = next((code for code in errors if code and code != "ENODEV"), None)
     config = answers.get("config")
     if isinstance(config, bytes):
-        draft.add_config(decode(config))
+        config = decode(config)
+    if isinstance(config, ConfigSpace):
+        draft.add_config(config)
     else:
         fields["gone"] = fields["current_link_width"] == _ALL_ONES_WIDTH
 
@@ -298,7 +322,7 @@ def _slots(host: Host) -> dict[str, str]:
 
 
 def _iommu_types(host: Host, drafts: Iterable[PciFunctionBuilder]) -> dict[int | None, str]:
-    """IOMMU group -> "DMA", "DMA-FQ", "identity"; kernels before 5.11 do not say."""
+    """IOMMU group -> "DMA", "DMA-FQ", "identity"; kernels before 5.11 do not show it."""
     types: dict[int | None, str] = {}
     for group in sorted({group for draft in drafts if (group := draft.fields.get("iommu_group")) is not None}):
         try:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Iterable, Mapping
 
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 
 Place = tuple[
     str | None, str | None
@@ -13,8 +12,8 @@ Place = tuple[
 
 UNPLACED: Place = (None, None)
 
-_ADDRESS = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])")
-_ROOT = re.compile(r"pci([0-9a-f]{4,8}:[0-9a-f]{2})")
+_ADDRESS = lazy_pattern(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])")
+_ROOT = lazy_pattern(r"pci([0-9a-f]{4,8}:[0-9a-f]{2})")
 
 
 def address_key(address: str) -> tuple[int, int, int, int]:
@@ -62,7 +61,7 @@ def neighbour(address: str, distance: int) -> str | None:
 
 
 def place_in_path(path: str, listed: Container[str]) -> Place:
-    """The place that the resolved path of a function says (UNPLACED where the path holds no root bus).
+    """The place that the resolved path of a function states (UNPLACED where the path holds no root bus).
 
     The bridge above is the nearest one that is `listed`: a pruned tree may name bridges that it does not hold. A
     domain behind a VMD controller starts a tree of its own: its root bus is the last one in the path.
@@ -89,7 +88,7 @@ def places_from_buses(
 
     `secondary`: bridge address -> number. `at_root`: functions that by their kind sit on a root bus (root ports,
     integrated endpoints, host bridges). A bus that no listed bridge leads to is a root bus only where one of these
-    sits on it, or where it is bus 0: an excerpt of a listing says nothing about what is above.
+    sits on it, or where it is bus 0: an excerpt of a listing reports nothing about what is above.
 
     >>> places_from_buses(["0000:00:01.0", "0000:01:00.0"], {"0000:00:01.0": 1}, ["0000:00:01.0"])
     {'0000:00:01.0': (None, '0000:00'), '0000:01:00.0': ('0000:00:01.0', '0000:00')}

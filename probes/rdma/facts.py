@@ -1,4 +1,4 @@
-"""RDMA devices and their ports, as facts, whoever says them: sysfs (`rdma_sysfs.py`) or tools (`rdma_tools.py`).
+"""RDMA devices and their ports, as facts, whoever states them: sysfs (`sysfs.py`) or tools (`tools.py`).
 
 Kernel page: Documentation/ABI/stable/sysfs-class-infiniband.
 """
@@ -26,7 +26,7 @@ class RdmaPort(NamedTuple):
     rate_text: str | None = None  # "400 Gb/sec (4X NDR)"; ibstat: "400"
     lid: int | None = None
     sm_lid: int | None = None
-    active_mtu: int | None = None  # only ibv_devinfo says it
+    active_mtu: int | None = None  # only ibv_devinfo states it
     port_guid: str | None = None  # "b83f:d203:0012:3456"; sysfs: the lower half of GID 0 (InfiniBand only)
     gids: tuple[GidEntry, ...] = ()
     gids_known: bool = False  # True: the whole table was read, so an empty `gids` means none
@@ -40,7 +40,7 @@ class RdmaDevice(NamedTuple):
     """One RDMA device."""
 
     name: str  # "mlx5_0"
-    address: str | None = None  # PCI address; None for software devices and where the source does not say
+    address: str | None = None  # PCI address; None for software devices and where the source does not show it
     node_type: str | None = None  # "CA" | "RNIC" ...
     firmware: str | None = None
     board_id: str | None = None  # PSID

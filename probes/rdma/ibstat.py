@@ -50,6 +50,7 @@ _STATUS = Layout(
 )
 _IBSTATUS = Layout(inner=_STATUS, whole=lazy_pattern(normalize.LINK_LAYER_LINE))
 _ENDED = lazy_pattern(r"^[ \t]{0,8}ibpanic: ?(?:\[[0-9]{1,10}\] ?)?([^\n]{1,300})", re.MULTILINE)
+_PORT_LINE = lazy_pattern(r"^[ \t]{0,8}Port \d{1,3}:", re.MULTILINE)
 _COMMENT = lazy_pattern(r"[^\S\n]#[^\n]*")
 
 
@@ -59,16 +60,37 @@ def parse_ibstat(text: str) -> ParsedTool:
     >>> said = parse_ibstat("CA 'mlx5_0'\\n\\tNumber of ports: 1\\n\\tPort 1:\\n\\t\\tState: Active\\n")
     >>> said.devices[0].ports[0].state, said.cut
     ('ACTIVE', ('ibstat: mlx5_0 port 1 is cut off',))
+    >>> filtered = parse_ibstat("CA 'mlx5_0'\\n\\t\\tState: Down\\n\\t\\tState: Active\\n")  # by grep
+    >>> [(port.port, port.state) for port in filtered.devices[0].ports]
+    [(1, 'DOWN'), (2, 'ACTIVE')]
     """
-    text = _COMMENT.sub("", text)
+    text = _number_ports(_COMMENT.sub("", text))
     adapters = read_layout(_IBSTAT, text).sections.values()
     if not adapters:
         raise ParseError("ibstat: no line \"CA '...'\"")
     cut = [note for adapter in adapters for note in normalize.describe_cut("ibstat", adapter, "Number of ports")]
     cut = cut or _describe_ends("ibstat", _IBSTAT, text)
-    if ended := _ENDED.search(text):  # at a device that it could not read: those behind it are not told
+    if ended := _ENDED.search(text):  # at a device that it could not read: those behind it are not reported
         cut.append(f"ibstat: it ended early: {ended[1].strip()[:160]}")
     return ParsedTool(tuple(map(normalize.build_device, adapters)), tuple(cut))
+
+
+def _number_ports(text: str) -> str:
+    """The same, with the lines "Port N:" that a filter left out: a field that is there again is of the next port."""
+    if not text.startswith("CA '") or _PORT_LINE.search(text):
+        return text
+    lines, number, seen = list[str](), 0, set[str]()
+    for line in text.splitlines(keepends=True):
+        label = line.strip().partition(":")[0]
+        if line.startswith("CA '"):
+            number, seen = 0, set()
+        elif label in _PORT.fields:
+            if label in seen or not number:
+                number, seen = number + 1, set()
+                lines.append(f"\tPort {number}:\n")
+            seen.add(label)
+        lines.append(line)
+    return "".join(lines)
 
 
 def _describe_ends(tool: str, output: Layout, text: str) -> list[str]:

@@ -1,7 +1,7 @@
-"""RDMA devices as the kernel's RDMA netlink tells them (rdma/rdma_netlink.h, nldev): protocol, interface of a port,
+"""RDMA devices as the kernel's RDMA netlink shows them (rdma/rdma_netlink.h, nldev): protocol, interface of a port,
 and whether devices are shared between network namespaces. No privilege is needed.
 
-Attributes follow the message header directly. Saved outputs of `rdma system` and `rdma dev` say the same.
+Attributes follow the message header directly. Saved outputs of `rdma system` and `rdma dev` state the same.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The many spellings in which sysfs and the RDMA tools say one thing, brought to sysfs's own.
+"""The many spellings in which sysfs and the RDMA tools state one thing, brought to sysfs's own.
 
 Link rates as the kernel and the RDMA tools print them, taken apart and put together.
 """
@@ -105,7 +105,7 @@ _WRAPPING = lazy_pattern(r"^[0-9]{1,2}: |^PORT_| \([0-9]{1,3}\)$")
 
 
 class ParsedTool(NamedTuple):
-    """What one tool's text says, and what of it was cut off or could not be understood."""
+    """What one tool's text states, and what of it was cut off or could not be understood."""
 
     devices: tuple[RdmaDevice, ...]
     cut: tuple[str, ...] = ()

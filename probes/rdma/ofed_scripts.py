@@ -13,16 +13,21 @@ from probes.text import ParseError, lazy_pattern
 _PORT = Layout(
     row=lazy_pattern(
         r"(?:(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\s{1,8})?"
-        rf"(?P<name>{NAME})\s(?P<more>.{{0,200}}?)\bport\s{{1,8}}(?P<port>[0-9]{{1,3}})\s[^=]{{0,80}}==>\s{{0,8}}(?P<end>.*)"
+        rf"(?P<name>{NAME})\s(?P<more>.{{0,200}}?)\bport\s{{1,8}}(?P<port>[0-9]{{1,3}})\s(?P<state>[^=]{{0,80}})==>\s{{0,8}}(?P<end>.*)"
     )
 )
-_END = lazy_pattern(r"(?:(\S{1,64})\s{1,8})?\((?:Up|Down)\)(?:\s.*)?")
+_END = lazy_pattern(r"(?:(\S{1,64})\s{1,8})?\((Up|Down)\)(?:\s.*)?")
+_STATE = lazy_pattern(r"\s{0,8}\((\w{1,20})\s{0,8}\)\s{0,8}")  # with -v, of the port
+_NOT_FIRST = lazy_pattern(r"ib|\S{0,60}?f[1-9]\d{0,2}(?:np\d{1,2}|d\d{1,2}|v\d{1,3})?$")
+_FEW = 4  # ports, of which one may be down
+_OF_INTERFACE = {"Up": "ACTIVE", "Down": "DOWN"}
 _FIRMWARE = lazy_pattern(r"\bfw\s{1,8}(\S{1,64})")
 
 
 def parse_ibdev2netdev(text: str) -> ParsedTool:
-    """Devices with the interface of each port. What it prints in the end is the interface's state: it is left out,
-    because the port has one of its own. Raises ParseError without any line of it.
+    """Devices with the interface of each port. With -v the port's state stands before the arrow. What it prints in the
+    end is the interface's state: of InfiniBand that of IP, which the port does not need; of Ethernet, by the name, it
+    counts as the port's where few of them are down. Raises ParseError without any line of it.
 
     >>> parse_ibdev2netdev("mlx5_1 port 1 ==> bond0 (Up)\\n").devices[0].ports[0].netdevs
     ('bond0',)
@@ -31,16 +36,28 @@ def parse_ibdev2netdev(text: str) -> ParsedTool:
     firmware: dict[str, str | None] = {}
     ports: dict[str, dict[int, RdmaPort]] = {}
     cut = []
-    for row in read_layout(_PORT, text).rows:
+    rows = read_layout(_PORT, text).rows
+    states = {end[1]: end[2] for row in rows if (end := _END.fullmatch(row["end"])) and _is_first_port(end[1])}
+    few_down = 0 < sum(state == "Down" for state in states.values()) * _FEW <= len(states)
+    for row in rows:
         name, end, version = row["name"], _END.fullmatch(row["end"]), _FIRMWARE.search(row["more"])
         address[name], firmware[name] = row["address"], version[1] if version else None
-        port = RdmaPort(int(row["port"]), netdevs=(end[1],) if end and end[1] else ())
+        own = _STATE.fullmatch(row["state"])
+        by_name = _OF_INTERFACE[states[end[1]]] if few_down and end and end[1] in states else None
+        state = normalize.state(own[1]) if own else by_name
+        port = RdmaPort(int(row["port"]), state=state, netdevs=(end[1],) if end and end[1] else ())
         ports.setdefault(name, {})[port.port] = port
         if not end:
             cut.append(f"ibdev2netdev: the line of {name} port {port.port} is cut off")
     if not ports:
         raise ParseError('ibdev2netdev: no line "DEVICE port N ==> INTERFACE (Up)"')
     return ParsedTool(normalize.devices_of_ports(ports, address=address, firmware=firmware), tuple(cut))
+
+
+def _is_first_port(interface: str | None) -> bool:
+    """Whether an interface is one of Ethernet, and not a second port of its card: these are often left without a
+    cable."""
+    return bool(interface) and _NOT_FIRST.match(interface or "") is None
 
 
 _TYPES = {"v1": "IB/RoCE v1", "v2": "RoCE v2"}
@@ -59,7 +76,7 @@ _HEAD = lazy_pattern(r"^[ \t]{0,40}DEV\s{1,40}PORT\s{1,40}INDEX\s{1,40}GID(?!\S)
 
 
 def parse_show_gids(text: str) -> ParsedTool:
-    """Devices with the GIDs of each port. The tables are known to be whole only where the closing count says so.
+    """Devices with the GIDs of each port. The tables are known to be whole only where the closing count states it.
 
     Raises ParseError where there is neither a row nor the table's head.
 

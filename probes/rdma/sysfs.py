@@ -18,7 +18,7 @@ from itertools import islice
 
 from probes.host.interface import Absent, Host, ReadError
 from probes.host_reader import HostReader
-from probes.probe import Probe, Reading
+from probes.probe import Reading
 from probes.rdma import normalize as rdma_words
 from probes.rdma.facts import GidEntry, RdmaDevice, RdmaFacts, RdmaPort
 from probes.text import lazy_pattern
@@ -31,7 +31,7 @@ class RdmaFiles(HostReader):
     """One probe's questions to RDMA drivers."""
 
     def attributes(self, directory: str, names: Iterable[str], source: str | None = None) -> dict[str, str]:
-        """name -> text of the files that say something. One that holds nothing but its own name was blanked out by
+        """name -> text of the files that state something. One that holds nothing but its own name was blanked out by
         whoever published the tree: it is left out, too."""
         values = super().attributes(directory, names, source)
         return {name: text for name, text in values.items() if text not in ("", name)}
@@ -159,7 +159,7 @@ def _netdevs(ask: RdmaFiles, below: str | None) -> dict[str, int | None]:
 
 
 def _of_port(netdevs: dict[str, int | None], number: int, ports: int) -> set[str]:
-    """The interfaces of one port; one that does not say its port belongs to the only one."""
+    """The interfaces of one port; one that does not show its port belongs to the only one."""
     return {name for name, at in netdevs.items() if at == number - 1 or (at is None and ports == 1)}
 
 
@@ -181,7 +181,7 @@ _SWITCH_MANAGEMENT = "0x0087"  # subsystem of the ConnectX-7 that manages the NV
 
 
 class _RdmaFunction:
-    """A device while it is read: where it lies, and what its function says of itself."""
+    """A device while it is read: where it lies, and what its function states of itself."""
 
     def __init__(self, name: str, place: str, real: str, below: str | None, function: str | None) -> None:
         self.name = name
@@ -205,7 +205,7 @@ class _RdmaFunction:
 
 
 def read(host: Host) -> Reading:
-    """`RdmaFacts` of a host. Raises Absent where the source cannot say whether there are devices."""
+    """`RdmaFacts` of a host. Raises Absent where the source cannot show whether there are devices."""
     ask = RdmaFiles(host)
     source, places = _places(ask)
     functions = [_find_function(ask, name, place) for name, place in places]
@@ -215,9 +215,6 @@ def read(host: Host) -> Reading:
     if bare:
         ask.gap(f"the source holds no ports of {', '.join(bare[:16])}")
     return Reading(RdmaFacts(tuple(ordered)), (source,), ask.missing)
-
-
-PROBE = Probe("rdma", read, bound_seconds=10.0)
 
 
 def functions(host: Host) -> dict[str, str | None]:

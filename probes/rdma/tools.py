@@ -3,7 +3,7 @@
 Tools: infiniband-diags (ibstat, ibstatus), rdma-core (ibv_devinfo, ibv_devices), iproute2 (rdma), MLNX_OFED
 (ibdev2netdev, show_gids). All of them read the same sysfs and verbs, so they may complete each other.
 
-Parses the output of `rdma link` (iproute2): a line a port.
+Parses the output of `rdma link` (iproute2): one line per port.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _links(text: str) -> list[tuple[str, int, list[str]]]:
 
 Row = TypeVar("Row", RdmaDevice, RdmaPort, GidEntry)
 
-# Where two tools say the same thing, the one above is believed: it prints more of it, or prints it rawer.
+# Where two tools state the same thing, the one above is trusted: it prints more of it, or prints it rawer.
 TOOLS: tuple[tuple[tuple[str, ...], Callable[[str], ParsedTool]], ...] = (
     (("ibstatus",), parse_ibstatus),
     (("ibv_devinfo", "-v"), parse_ibv_devinfo),
@@ -122,7 +122,7 @@ def read(host: Host) -> Reading:
 
 
 def merge_devices(answers: Iterable[Iterable[RdmaDevice]]) -> tuple[RdmaDevice, ...]:
-    """One row a device, what an earlier source lacks taken from a later one; sorted by name.
+    """One row a device, what an earlier source does not have taken from a later one; sorted by name.
 
     >>> [device.firmware for device in merge_devices([[RdmaDevice("a")], [RdmaDevice("a", firmware="1")]])]
     ['1']

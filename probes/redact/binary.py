@@ -1,7 +1,7 @@
 """Identities in what is no text: netlink replies and the configuration space, also as lspci dumps it.
 
-Of a netlink reply only those attributes are kept that are known to tell of no one, or whose addresses are written
-anew: what is not understood is left out.
+Of a netlink reply only those attributes are kept that are known to name no one, or whose addresses are written
+again: what is not understood is left out.
 
 Identities in ethtool's answers: the serial number in a module's memory, and names of interfaces.
 
@@ -32,11 +32,11 @@ from probes.netlink import (
 )
 from probes.optics.eeprom import CMIS, MEMORY, SFF8472, SFF8636
 from probes.redact.text import TextRedactor
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 
 NEW_LINK, NEW_ADDRESS, NEW_STATISTICS, GET_DCB = 16, 20, 92, 78
 BODY_BYTES = {NEW_LINK: 16, NEW_ADDRESS: 8, NEW_STATISTICS: 12, GET_DCB: 4, **dict.fromkeys(RDMA_QUESTIONS, 0)}
-# linux/if_link.h, linux/if_addr.h: attributes that say numbers and words
+# linux/if_link.h, linux/if_addr.h: attributes that state numbers and words
 LINK_NUMBERS = frozenset({4, 5, 10, 13, 16, 17, 27, 30, 31, 32, 33, 35, 37, 39, 43, 44, 47, 48, 50, 51, 57})
 LINK_TEXTS = frozenset({3, 6, 38, 56})  # IFLA_IFNAME, QDISC, PHYS_PORT_NAME, PARENT_DEV_NAME
 LINK_HARDWARE = frozenset({1, 2, 54})  # IFLA_ADDRESS, BROADCAST, PERM_ADDRESS
@@ -49,7 +49,7 @@ DCB_TEXTS, DCB_NUMBERS = frozenset({1}), frozenset({13, 14, 16})
 RDMA_TEXTS, RDMA_NUMBERS = frozenset({2, 5, 51, 67}), frozenset({1, 3, 9, 10, 11, 12, 13, 50, 66})
 
 EXTENDED_AT, SERIAL_CAPABILITY, SERIAL_BYTES = 0x100, 0x0003, 8
-DUMP_LINE = re.compile(r"^([0-9a-f]{2,3}): ((?:[0-9a-f]{2} ){15}[0-9a-f]{2})$", re.MULTILINE)
+DUMP_LINE = lazy_pattern(r"^([0-9a-f]{2,3}): ((?:[0-9a-f]{2} ){15}[0-9a-f]{2})$", re.MULTILINE)
 
 Value = Callable[[int, bytes], bytes | None]  # attribute number, value -> the value to write, or None to leave it out
 
@@ -226,7 +226,7 @@ def rewrite_generic_netlink(texts: TextRedactor, request: bytes, reply: bytes) -
 
 
 def rewrite_ioctl(texts: TextRedactor, request: bytes, reply: bytes) -> bytes:
-    """An answer to an ioctl with pseudonyms: only what a driver says of itself holds words."""
+    """An answer to an ioctl with pseudonyms: only what a driver states of itself holds words."""
     if request[:4] != struct.pack("=I", DRIVER_INFO):
         return reply
     new = reply

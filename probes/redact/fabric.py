@@ -1,65 +1,64 @@
 """`--redact` for outputs of a whole fabric: names of every host and switch, and GUIDs without their leading zeros.
 
 Names of other hosts are looked for here only: a list of thousands would have to be looked for in every other text.
-Only lines whose every part is of a known form are kept, with their descriptions written anew: nobody can say what in
+Only lines whose every part is of a known form are kept, with their descriptions written again: no one can state what in
 another line is a name.
 """
 
 from __future__ import annotations
 
-import re
-
 from probes.fabric.files import fabric_format
 from probes.fabric.formatting import describe_node, guid16
 from probes.fabric.topology import FabricNode
 from probes.redact.text import TextRedactor
+from probes.text import lazy_pattern
 
 TOOLS = ("ibnetdiscover", "iblinkinfo")
 FILES = ("ibdiagnet2.db_csv", "ibdiagnet2.net_dump")  # serials of cables and modules, and more: left out
 
-_DIGITS = re.compile(r"(?<![0-9a-f])([0-9a-f]{10,16})(?![0-9a-f])")
-_SHORT = re.compile(r"(?<==0x)([0-9a-f]{10,15})\b|(?<=\()([0-9a-f]{10,15})(?=\))")
+_DIGITS = lazy_pattern(r"(?<![0-9a-f])([0-9a-f]{10,16})(?![0-9a-f])")
+_SHORT = lazy_pattern(r"(?<==0x)([0-9a-f]{10,15})\b|(?<=\()([0-9a-f]{10,15})(?=\))")
 _HEX = "[0-9a-f]{1,16}"
-# descriptions that say nothing of whom they belong to, and what may stay of others beside the name
-_VENDORS = re.compile(
+# descriptions that show nothing of whom they belong to, and what may stay of others beside the name
+_VENDORS = lazy_pattern(
     r"(?:MT[0-9]{3,6} +)?(?:(?:InfiniHost|ConnectX|SwitchX|Switch-IB|Quantum|BlueField)[A-Z0-9-]{0,4} +)?(?:- +)?"
     r"Mellanox Technologies(?: Aggregation Node)?"
 )
-_MODEL = re.compile(r"[A-Z0-9_-]{1,24}")
-_PART = re.compile(r"[A-Z0-9/]{1,16}")
+_MODEL = lazy_pattern(r"[A-Z0-9_-]{1,24}")
+_PART = lazy_pattern(r"[A-Z0-9/]{1,16}")
 # ibnetdiscover: what stands before "#", and around the description behind it
-_HEAD = re.compile(
+_HEAD = lazy_pattern(
     rf"(?:vendid|devid|sysimgguid|switchguid|caguid|rtguid)=0x{_HEX}(?:\({_HEX}\))?"
     r"|Chassis [0-9]{1,4}|Non-Chassis Nodes"
 )
-_NODE = re.compile(rf'(?:Switch|Ca|Rt)\s+[0-9]{{1,3}}\s+"[SHR]-{_HEX}"')
-_PORT = re.compile(
+_NODE = lazy_pattern(rf'(?:Switch|Ca|Rt)\s+[0-9]{{1,3}}\s+"[SHR]-{_HEX}"')
+_PORT = lazy_pattern(
     rf"\[[0-9]{{1,3}}\](?:\[ext [0-9]{{1,4}}\])?(?:\({_HEX}\))?\s+"
     rf'"[SHR]-{_HEX}"\[[0-9]{{1,3}}\](?:\[ext [0-9]{{1,4}}\])?(?:\s*\({_HEX}\))?'
 )
-_REMARK = re.compile(
+_REMARK = lazy_pattern(
     r" Topology file: generated on [A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9:]{16}| Max of [0-9]{1,3} hops discovered"
     r"| (?:Reported max hops discovered|Total MADs used): [0-9]{1,9}"
     rf"| Initiated from node {_HEX} port {_HEX}| (?:Spine|Line) Nodes| Chassis (?:Switches|CAs)"
 )
-_BEFORE = re.compile(r"\s?(?:lid [0-9]{1,5} lmc [0-9] )?")
-_BEHIND = re.compile(
+_BEFORE = lazy_pattern(r"\s?(?:lid [0-9]{1,5} lmc [0-9] )?")
+_BEHIND = lazy_pattern(
     r"(?: (?:base|enhanced) port 0)? ?(?:lid [0-9]{1,5} ?(?:lmc [0-9]|[0-9?]{1,2}x?[A-Z0-9?]{0,5})?)?"
     r"(?: s=[0-9]{1,2} w=[0-9]{1,2} v=[0-9]{1,2})?(?: slot [0-9]{1,3})?(?: \(scp\))?"
 )
 # iblinkinfo and the ports report
-_OWN = re.compile(rf"\s*(?:0x{_HEX}\s+)?")
-_PLACE = re.compile(rf"\s*(?:0x{_HEX}\s+)?[0-9]{{1,5}}\s+[0-9]{{1,3}}\[[ 0-9]{{0,4}}\]\s*")
-_NOTHING = re.compile(r'\s*(?:\[ {0,4}\] "" \( \)|"Port not available")\s*')
-_HEADER = re.compile(rf"((?:Switch|CA|Router):? +(?:0x{_HEX} +)?)(.*?)(:? *)")
-_WORD = re.compile(r"[A-Za-z]+|[^\s(),./:?0-9]")
+_OWN = lazy_pattern(rf"\s*(?:0x{_HEX}\s+)?")
+_PLACE = lazy_pattern(rf"\s*(?:0x{_HEX}\s+)?[0-9]{{1,5}}\s+[0-9]{{1,3}}\[[ 0-9]{{0,4}}\]\s*")
+_NOTHING = lazy_pattern(r'\s*(?:\[ {0,4}\] "" \( \)|"Port not available")\s*')
+_HEADER = lazy_pattern(rf"((?:Switch|CA|Router):? +(?:0x{_HEX} +)?)(.*?)(:? *)")
+_WORD = lazy_pattern(r"[A-Za-z]+|[^\s(),./:?0-9]")
 _WORDS = frozenset({
     "X", "Gbps", "Active", "Armed", "Initialize", "Down", "LinkUp", "Polling", "Disabled", "Sleep", "PhyTest", "FDR",
     "QDR", "PortConfigurationTraining", "LinkErrorRecovery", "undefined", "HOQ", "VL", "_", "Stall", "Could", "be",
     "Found", "link", "at", "but", "expected", "speed", "is", "Extended",
 })  # fmt: skip
 _END = rf"(?:CA|SW|RT) {{1,5}}[0-9]{{1,5}} {{1,2}}[0-9]{{1,3}} 0x{_HEX} "
-_PORTS = re.compile(rf"{_END}[0-9?]{{1,2}}x? [A-Z0-9?]{{3,5}}(?: - {_END}\(|) +'")
+_PORTS = lazy_pattern(rf"{_END}[0-9?]{{1,2}}x? [A-Z0-9?]{{3,5}}(?: - {_END}\(|) +'")
 
 
 def learn(texts: TextRedactor, output: str) -> None:

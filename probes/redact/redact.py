@@ -1,4 +1,4 @@
-"""`--redact`: a recording that names nobody. What names somebody is gathered first, then written anew everywhere.
+"""`--redact`: a recording that names no one. What names someone is gathered first, then written again everywhere.
 
 What is promised, and what is not, stands in docs/capture.md.
 """
@@ -17,19 +17,21 @@ from probes.redact import binary
 from probes.redact import fabric as redact_fabric
 from probes.redact.text import Pseudonyms, TextRedactor, addresses_in
 from probes.system.dmi import meaning
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 
 TRIES = 32  # keys: two values may by chance get one pseudonym
-SHORTEST_WORD = 4  # characters: a shorter name or serial is written anew only where it is known to be one
+SHORTEST_WORD = 4  # characters: a shorter name or serial is written again only where it is known to be one
 HOSTS = ("/proc/sys/kernel/hostname", "/etc/hostname")
 DOMAIN = "/proc/sys/kernel/domainname"
 BOOT_TEXTS = ("/proc/cmdline", "/dev/kmsg")
-SETTINGS = re.compile(r"/proc/[^/]+/(?:environ|mounts)\Z|/[^/]*nccl[^/]*\.conf\Z")  # dotted numbers are addresses there
+SETTINGS = lazy_pattern(
+    r"/proc/[^/]+/(?:environ|mounts)\Z|/[^/]*nccl[^/]*\.conf\Z"
+)  # dotted numbers are addresses there
 HOMES = "/home"
 PAM = "/etc/security/"
-SERIAL_FILES = re.compile(r"/(?:\w+_serial|\w+_asset_tag|serial|serial[-_]number)\Z")
+SERIAL_FILES = lazy_pattern(r"/(?:\w+_serial|\w+_asset_tag|serial|serial[-_]number)\Z")
 # "gpu-7 mlx5_0", as rdma-ndd writes it
-NODE_DESCRIPTION = re.compile(r"(\S{1,64}) (?:HCA-\d{1,4}|\w{0,32}_\d{1,4}|mlx\w{1,32})\s*\Z")
+NODE_DESCRIPTION = lazy_pattern(r"(\S{1,64}) (?:HCA-\d{1,4}|\w{0,32}_\d{1,4}|mlx\w{1,32})\s*\Z")
 NO_HOSTS = frozenset({"localhost", "(none)", "unknown", ""})
 
 _SERIALS = (
@@ -47,10 +49,10 @@ _HOSTS = (
     re.compile(r"^HostName: ([\w.-]+)", re.MULTILINE),
     re.compile(r"\bnfs: server ([\w.-]+)"),
 )
-_HOMES = re.compile(r"(?<=/home/)[^/\s:;,\"'()<>\[\]\0]+")
-_PAM_USERS = re.compile(r"^[ \t]*([\w.-]+)(?=[ \t]+(?:soft|hard|-)[ \t])", re.MULTILINE)
-_LLDP_ADDRESSES = re.compile(r'"(?:mgmt-ip|id|value)"\s*:\s*(?:\[[^\]]*\]|\{[^{}]*\}|"[^"]*")')
-_GUID_FIELD = re.compile(r"GUID:\s+0x([0-9a-fA-F]{16})\b")
+_HOMES = lazy_pattern(r"(?<=/home/)[^/\s:;,\"'()<>\[\]\0]+")
+_PAM_USERS = lazy_pattern(r"^[ \t]*([\w.-]+)(?=[ \t]+(?:soft|hard|-)[ \t])", re.MULTILINE)
+_LLDP_ADDRESSES = lazy_pattern(r'"(?:mgmt-ip|id|value)"\s*:\s*(?:\[[^\]]*\]|\{[^{}]*\}|"[^"]*")')
+_GUID_FIELD = lazy_pattern(r"GUID:\s+0x([0-9a-fA-F]{16})\b")
 
 
 class Unredactable(Exception):
@@ -69,7 +71,7 @@ def redact_recording(recording: Recording) -> tuple[Recording, TextRedactor]:
 
 
 def _gather(texts: TextRedactor, recording: Recording) -> None:
-    """Everything that names somebody, from where it is known to do so."""
+    """Everything that names someone, from where it is known to do so."""
     hosts, serials = set[str](), set[str]()
     for path, content in recording.files.items():
         text = content.decode("latin-1")
@@ -142,7 +144,7 @@ def _texts(recording: Recording) -> Iterator[str]:
 
 
 def _words(names: Pseudonyms, recording: Recording, hosts: set[str], serials: set[str]) -> dict[str, str]:
-    """What is written anew wherever it stands as a word: what is too short, or also a word of sysfs, is not."""
+    """What is written again wherever it stands as a word: what is too short, or also a word of sysfs, is not."""
     paths = " ".join(recording.files).lower()
     words: dict[str, str] = {}
     for serial in serials:
@@ -161,7 +163,7 @@ def _words(names: Pseudonyms, recording: Recording, hosts: set[str], serials: se
 
 
 class _Rewriter:
-    """One recording, written anew."""
+    """One recording, written again."""
 
     def __init__(self, texts: TextRedactor) -> None:
         self.texts = texts

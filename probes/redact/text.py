@@ -1,8 +1,8 @@
-"""Identities in text: found by their shape or because they are known, and written anew in the spelling they had.
+"""Identities in text: found by their shape or because they are known, and written again in the spelling they had.
 
-Text is what a file, a command or an error says; bytes are looked at as Latin-1, so that none is changed but those.
+Text is what a file, a command or an error states; bytes are looked at as Latin-1, so that none is changed but those.
 
-Pseudonyms: the same value has the same one inside a capture, of the same shape, and nobody can compute it again.
+Pseudonyms: the same value has the same one inside a capture, of the same shape, and no one can compute it again.
 
 The key is random and never stored. What a value is made of is kept where topology hangs on it: a GUID made from a MAC
 is, afterwards, the GUID made from that MAC's pseudonym; addresses of one subnet stay in one subnet.
@@ -16,11 +16,13 @@ import re
 import string
 from collections.abc import Callable, Iterable
 
+from probes.text import lazy_pattern
+
 LOCAL, GROUP = 0x02, 0x01  # bits of a MAC's first byte
 FLIPPED = b"\xff\xfe"  # EUI-64 of an interface identifier: the LOCAL bit is inverted
 INFIXES = (b"\x03\x00", b"\xff\xff", FLIPPED)  # what vendors put into the middle of a MAC to make a GUID of it
 CLASSES = (string.digits[1:], string.digits, string.ascii_uppercase, string.ascii_lowercase)
-SMALL_INTERFACE = 1 << 16  # an interface identifier that somebody chose: ::1
+SMALL_INTERFACE = 1 << 16  # an interface identifier that someone chose: ::1
 LINK_LOCAL = b"\xfe\x80" + bytes(6)
 MAPPED = bytes(10) + b"\xff\xff"
 
@@ -152,7 +154,7 @@ def _flip(mac: bytes) -> bytes:
 
 
 def _with_middle(new: bytes) -> bytes:
-    """A GUID that nobody takes for one that is made of a MAC."""
+    """A GUID that no one takes for one that is made of a MAC."""
     return bytes([new[0] & ~GROUP | LOCAL]) + new[1:3] + b"\x5a\xa5" + new[5:8]
 
 
@@ -162,21 +164,21 @@ def _one_of(character: str, byte: int) -> str:
 
 
 _HEX = "[0-9A-Fa-f]"
-_SHAPES = re.compile(
+_SHAPES = lazy_pattern(
     rf"(?P<uuid>(?<!{_HEX}){_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}(?!{_HEX}))"
     rf"|(?P<pairs>(?<!{_HEX}){_HEX}{{2}}(?P<by>[:-]){_HEX}{{2}}(?:(?P=by){_HEX}{{2}}){{4,18}}(?!(?P=by)?{_HEX}))"
     rf"|(?P<groups>(?<![0-9A-Za-z.])(?:{_HEX}{{0,4}}:){{2,8}}(?:[0-9]{{1,3}}(?:\.[0-9]{{1,3}}){{3}}|{_HEX}{{1,4}})?(?!{_HEX}|\.[0-9]))"
     r"|(?P<ipv4>(?<![0-9A-Za-z.])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![0-9A-Za-z]|\.[0-9]))"
     rf"|(?P<run>{_HEX}{{12,}})"
 )
-_GUID_GROUPS = re.compile(rf"{_HEX}{{4}}(?::{_HEX}{{4}}){{3}}")
+_GUID_GROUPS = lazy_pattern(rf"{_HEX}{{4}}(?::{_HEX}{{4}}){{3}}")
 _IPV4, _MAC, _GUID, _UUID, _IPV6, _INFINIBAND = 4, 6, 8, 16, 16, 20  # bytes
 
 FEW_BYTES = 3  # different ones in a round number
 
 
 class TextRedactor:
-    """Writes texts anew. What is known stands in the sets; `words` are names and serials with their pseudonyms."""
+    """Writes texts again. What is known stands in the sets; `words` are names and serials with their pseudonyms."""
 
     def __init__(self, names: Pseudonyms) -> None:
         self.names = names
@@ -222,7 +224,7 @@ class TextRedactor:
                 self.ipv4.add(mapped.packed)
 
     def know(self, words: dict[str, str]) -> None:
-        """Names and serials, to be written anew wherever they stand as words."""
+        """Names and serials, to be written again wherever they stand as words."""
         self.words = {word.lower(): new for word, new in words.items()}
         longest_first = sorted(self.words, key=lambda word: (-len(word), word))
         joined = "|".join(map(re.escape, longest_first))

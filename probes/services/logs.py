@@ -78,7 +78,7 @@ class ServiceLogs(NamedTuple):
 
 
 class _Line(NamedTuple):
-    program: str | None  # that wrote it; None: the line does not say
+    program: str | None  # that wrote it; None: the line does not show it
     date: str | None
     text: str
 

@@ -1,7 +1,7 @@
 """System services that a GPU node needs, by the traces that systemd leaves in files, and by the journal of this boot
 where one is installed.
 
-A unit file says that a service is installed; the service's control group says whether one of its processes lives;
+A unit file states that a service is installed; the service's control group states whether one of its processes lives;
 /run/systemd/units holds a link for each unit that is not dead, which is all that a oneshot service leaves. A failed
 service leaves the same traces as a stopped one, so both are "inactive". Source: systemd.unit(5),
 Documentation/admin-guide/cgroup-v2.rst (cgroup.events), systemd's unit_unlink_state_files.
@@ -22,7 +22,7 @@ from probes.host.commands import JOURNAL_UNITS, SERVICE_JOURNAL
 from probes.host.interface import READ_LIMIT_BYTES, Absent, Host, ReadError
 from probes.host_reader import HostReader, as_text
 from probes.kernel.log_facts import LogEvent
-from probes.probe import Probe, Reading
+from probes.probe import Reading
 from probes.system.limits import CGROUPS, UNIT_FOLDERS
 from probes.text import lazy_pattern
 
@@ -38,7 +38,7 @@ _STATE = lazy_pattern(r"[A-Z][A-Z_]{1,39}", re.ASCII)
 
 
 def fabric_manager_version(reader: HostReader) -> str | None:
-    """What the installed program says of itself; else what it wrote when it last started. None: neither."""
+    """What the installed program states of itself; else what it wrote when it last started. None: neither."""
     version = parse_version(reader.output("nv-fabricmanager", "--version") or "")
     if version:
         return version
@@ -59,7 +59,7 @@ def parse_version(text: str) -> str | None:
 
 
 def read_imex(reader: HostReader, running: bool) -> dict[str, str]:
-    """How many nodes IMEX is told of ("0": none), and the state of the local daemon where it runs. What is not known
+    """The nodes of IMEX ("0": none), and the state of the local daemon where it runs. What is not known
     is left out."""
     values = {}
     names = reader.names(NODES_CONFIG.rpartition("/")[0])
@@ -209,11 +209,8 @@ def _add_stated(service: ServiceState, stated: str | None) -> ServiceState:
     return service._replace(state=stated) if stated and is_open else service
 
 
-PROBE = Probe("services", read)
-
-
 def _with_fabric(reader: HostReader, services: list[ServiceState]) -> tuple[list[ServiceState], dict[str, str] | None]:
-    """The same, and what the daemons of the NVLink fabric say of themselves, where they are installed."""
+    """The same, and what the daemons of the NVLink fabric state of themselves, where they are installed."""
     states = {service.name: service.state for service in services}
     installed = {name for name, state in states.items() if state != "not_installed"}
     if "nvidia-fabricmanager" in installed:
@@ -258,7 +255,7 @@ def is_oneshot(unit: str) -> bool:
 
 
 def parse_populated(text: str) -> bool | None:
-    r"""Whether a process lives in a control group or below it (cgroup.events); None: the text does not say.
+    r"""Whether a process lives in a control group or below it (cgroup.events); None: the text does not show it.
 
     >>> parse_populated("populated 1\nfrozen 0\n")
     True

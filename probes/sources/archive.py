@@ -58,7 +58,7 @@ class _Header(NamedTuple):
 
 
 class _Malformed(ValueError):
-    """A header that no tar writer makes; the message says what is wrong with it."""
+    """A header that no tar writer makes; the message states what is wrong with it."""
 
 
 def is_tar(block: bytes) -> bool:

@@ -4,7 +4,7 @@ A file's section begins with "*** PATH" and "*** ls: ...", a command's with its 
 several commands. Files below /sys are left out: the script keeps those of NVIDIA's functions only, which would pass
 for the machine. Layout: nvidia-bug-report.sh of drivers 390 to 580.
 
-A log cut at its rules (lines of 44 underscores), streamed: of each section as much as somebody wants of it.
+A log cut at its rules (lines of 44 underscores), streamed: of each section as much as someone wants of it.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _is_wanted(head: bytes) -> bool:
 
 
 class _Log:
-    """What the sections said. The last one counts once it is known that the log goes on, or ends as it should."""
+    """What the sections reported. The last one counts once it is known that the log goes on, or ends as it should."""
 
     def __init__(self, stream: DecompressedStream) -> None:
         self._stream = stream

@@ -35,7 +35,7 @@ RECAPTURED = ("tree", "dump", "text", "sosreport", "bug-report")  # kinds that h
 class CaptureHost:
     """One capture. `lost`: the probes whose child did not answer when it was taken, and why; `unanswered`: those that
     gave no facts, and why. `kind` is that of the source that was captured, where that was no host: what a pruned tree
-    lacks is not known to be absent."""
+    does not have is not known to be absent."""
 
     live = False
 

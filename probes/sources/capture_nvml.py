@@ -99,7 +99,7 @@ _STRUCTURES: Mapping[str, Shape] = {  # of what gives neither a text nor, as mos
 
 
 FIELD_VALUES = "nvmlDeviceGetFieldValues"
-NOT_RECORDED = 999  # NVML_ERROR_UNKNOWN: the one code that says nothing of the device
+NOT_RECORDED = 999  # NVML_ERROR_UNKNOWN: the one code that reports nothing of the device
 
 
 class RecordedNvml:

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, Protocol
 from probes.host.files import open_regular
 from probes.host.interface import BadSource, ReadError
 
-INFLATED_LIMIT_BYTES = 1 << 30  # a bomb ends here; the largest real archive of ours is 2 % of it
+INFLATED_LIMIT_BYTES = 1 << 30  # a bomb ends here; the largest real archive of ours is 2% of it
 WINDOW_LIMIT_BYTES = 1 << 27  # what a decompressor may keep in memory: zstd --long=27, twice xz -9
 CHUNK_BYTES = 1 << 16
 
@@ -67,7 +67,7 @@ class DecompressedStream:
         return data
 
     def skip(self, size: int) -> None:
-        """Leave bytes out. Past the end of a plain file nothing follows: the next read tells."""
+        """Leave bytes out. Past the end of a plain file nothing follows: the next read shows it."""
         ahead = min(size, len(self._ahead))
         self._ahead = self._ahead[ahead:]
         size -= ahead

@@ -9,15 +9,17 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from probes.host.commands import (
     COMMANDS,
+    GAUDI_PORTS,
     GPU_LINES,
     KERNEL_LOG,
     KERNEL_LOG_EARLIER,
     KERNEL_LOG_SAVED,
+    MLXLINK,
     NVIDIA_SMI_SAVED,
     NVIDIA_SMI_TABLE,
     OF_INTERFACE,
@@ -27,6 +29,7 @@ from probes.host.commands import (
     ROTATED_LOG,
     SAVED,
     SERVICE_LOG,
+    SYSFS_SAVED,
 )
 from probes.host.files import Files, is_directory, is_file
 from probes.host.interface import (
@@ -49,7 +52,7 @@ from probes.sources.given import (
     is_log,
     is_log_of_job,
 )
-from probes.sources.identify import LOOK_CHARACTERS, find_missing_name, identify_command
+from probes.sources.identify import LOOK_CHARACTERS, UNNAMED, find_missing_name, identify_command, identify_unnamed
 from probes.text import decode_saved, lazy_pattern
 
 if TYPE_CHECKING:
@@ -61,7 +64,27 @@ _SPLIT_CHARACTERS = 8 << 20  # of all files together, 0.2 s each MiB
 _PROMPT_LINES = 3  # before an output: a fence and a prompt
 HOSTS_SHOWN = 8  # of a folder of several
 FILES_LIMIT = 1000  # of one folder that are looked into
+_NAMES_KEPT = 2048  # that are taken apart: each output is asked for by many probes
 SUFFIXES = (".txt", ".xml", ".log", ".out", ".json")
+_OF_MACHINE = frozenset(
+    (
+        ".dockerenv",
+        ".singularity.d",
+        "dev",
+        "etc",
+        "home",
+        "lib",
+        "lib64",
+        "opt",
+        "proc",
+        "root",
+        "run",
+        "sys",
+        "tmp",
+        "usr",
+        "var",
+    )
+)  # at the top of a machine, where probes look
 LSPCI_EXTRAS = frozenset("Dnkbvx")  # options of lspci that only add to what it prints
 LONG_OPTIONS = {  # of nvidia-smi
     "--query": "-q",
@@ -88,6 +111,7 @@ class Outputs(Protocol):
         """See Host.saved_arguments."""
 
 
+(SYSFS,) = SYSFS_SAVED
 KERNEL_LOGS = frozenset(KERNEL_LOG + KERNEL_LOG_SAVED + KERNEL_LOG_EARLIER)
 _KEPT_LIMIT_BYTES = 64 << 20  # of the lines of a kernel log that are read
 
@@ -138,7 +162,7 @@ class SavedOutputs:
             name = best_name(argv, names)
             if name is not None and argv in NVIDIA_SMI_TABLE and self._is_copied and not self._is_of(argv, name):
                 self._names[argv] = None
-            elif name is not None:
+            elif name is not None and argv not in OF_INTERFACE:  # their text states the interface
                 self._names[argv] = name
                 taken.add(name)
         self.unread: list[str] = []  # which outputs in a text of several are not used, and why
@@ -149,6 +173,7 @@ class SavedOutputs:
         for name in names if self._is_copied else ():
             if name not in taken and not _is_of_device(_stem(name)):
                 self._look_into(name)
+        self._drop_unnamed()
         if self._unsplit:
             self.unread.append(
                 f"{self._unsplit} files count as one output each: there is too much text here to look for more"
@@ -157,17 +182,38 @@ class SavedOutputs:
             if argv not in self._names and (name := best_name(argv, list(self._pieces))):
                 self._names[argv] = name
 
+    def _drop_unnamed(self) -> None:
+        """Leave out what does not state its interface where other outputs name interfaces: it may be of any of them."""
+        names = {name for argv in OF_INTERFACE for name in self.arguments(argv)}
+        for name in [name for name in self._pieces if names != {UNNAMED} and name.endswith(f"_{UNNAMED}")]:
+            piece = self._pieces.pop(name)
+            command, saved_as = " ".join(name.split("_")[:-1]), name.replace(UNNAMED, "ens1f0")
+            why = f"is an output of {command} that does not state its interface; save it as {saved_as}.txt"
+            unused = _Unused(piece.place, command, why)
+            self._unused.append(unused)
+            self.unread.append(str(unused))
+
     @property
     def may_be_of_several(self) -> bool:
         """Whether there is more than one output, or a log, which may have been collected of several hosts."""
-        return len(self._paths) > 1 or len(self._pieces) > 1 or any(map(is_log, self._list_read()))
+        outputs = len(self._pieces) + sum(unused.piece is not None for unused in self._unused)
+        return len(self._paths) > 1 or outputs > 1 or any(map(is_log, self._list_read()))
 
     @property
-    def no_files(self) -> Files:
-        """The files of a source of nothing but outputs."""
-        from probes.sources.memory import MemoryFiles
+    def has_tree(self) -> bool:
+        """Whether there are files of the machine, too, where probes look for them."""
+        try:
+            return self.holds(SYSFS) or bool(_OF_MACHINE.intersection(self._files.listdir("/")))
+        except ReadError:
+            return True
 
-        return MemoryFiles()
+    @property
+    def shown_files(self) -> Files:
+        """The files of a source of nothing but outputs: those of /sys whose contents it shows."""
+        from probes.sources.memory import MemoryFiles
+        from probes.sources.sysfs_lines import read_shown_files
+
+        return read_shown_files(self.completed(SYSFS).stdout) if self.holds(SYSFS) else MemoryFiles()
 
     def _list_read(self) -> list[str]:
         return [read_as for name in (*self._paths, *self._pieces) if (read_as := self._read_as(name))]
@@ -294,7 +340,9 @@ class SavedOutputs:
 
     def _why_left_out(self, name: str) -> str:
         if is_directory(self._files, f"/{name}"):
-            return "is a folder"
+            inner = self._files.below(f"/{name}")
+            holds = inner is not None and any(best_name(argv, _file_names(inner)) for argv in COMMANDS + SAVED)
+            return "is a folder of outputs, a source of its own" if holds else "is a folder"
         try:
             self._files.read(f"/{name}", 1)
         except Absent:
@@ -427,8 +475,8 @@ class SavedOutputs:
         return identify_command(self._start(name)[0]) in ((), (argv,))
 
     def _look_into(self, name: str) -> None:
-        """Take a file whose name states nothing: as one output, or as the outputs that somebody pasted into it."""
-        from probes.sources.pasted import holds_output  # lazy: few sources hold a text that nobody named
+        """Take a file whose name states nothing: as one output, or as the outputs that someone pasted into it."""
+        from probes.sources.pasted import holds_output  # lazy: few sources hold a text that no one named
         from probes.sources.unwrap import unwrap
 
         start, cut = self._start(name)
@@ -504,23 +552,29 @@ class _Unused(NamedTuple):
 
 
 _SERVICE_LOG = SERVICE_LOG[0]
-_LOG, _HCCN = "dmesg", "hccn_tool"  # of which several parts are one output
+_MLXLINK, _GAUDI_PORTS = MLXLINK[0], GAUDI_PORTS[0]
+_LOG, _HCCN, _SYSFS = "dmesg", "hccn_tool", "sysfs_files"  # of which several parts are one output
 _QUERY = "nvidia-smi_-q"  # each has a date: the reader chooses
-_RDMA = ("ibstat", "ibv_dev", "rdma_link", "ibdev2netdev", "show_gids")  # of one device, or of all
+_RDMA = ("ibstat", "ibv_dev", "rdma_link", "ibdev2netdev", "show_gids")
+_OF_ONE = (*_RDMA, "nvidia-smi_nvlink")  # of one device, or of all
 _FAULTS = ("ibqueryerrors", "perfquery", "ibdiagnet", "kubectl", "docker")  # each line stands for itself
 IN_PARTS = (
     _LOG,
     _HCCN,
+    _SYSFS,
+    _MLXLINK,
     "lspci",
     "ethtool",
     "mlnx_qos",
     "journalctl",
     "systemctl",
     _SERVICE_LOG,
+    "ip_link",
     _QUERY,  # of one GPU; what a filter left of it is not known as an output of nvidia-smi
     "lspci_grep",
     "nvidia-smi_grep",
-    *_RDMA,
+    "lsmod",
+    *_OF_ONE,
     *_FAULTS,
 )  # a part of it is a part of the facts, nothing else
 _OF_DEVICES = OF_INTERFACE + OF_NPU + OF_SERVICE
@@ -529,18 +583,19 @@ _NAMED_LOGS = (SERVICE_LOG, ROTATED_LOG)  # of which a source may have several, 
 
 def _named_pieces(file: str, text: str) -> tuple[dict[str, _Piece], list[_Unused]]:
     """The outputs in a text by the names of their commands, and which are not used and why."""
-    from probes.sources.pasted import split_pasted, with_command  # lazy: few sources hold a text that nobody named
+    from probes.sources.pasted import split_pasted, with_command  # lazy: few sources hold a text that no one named
 
     found: dict[str, _Piece] = {}
     unread: list[_Unused] = []
     first_host: str | None = None
+    commands: set[tuple[str, ...]] = set()  # whose outputs are used
     for piece in split_pasted(text):
         name = _name_of_piece(piece)
         if name and name.startswith("lspci"):
             name = next((one for one in found if one.startswith("lspci")), name)  # of one device, and of the next one
         shown = f"{file}, line {piece.line}", " ".join(piece.words) or "an output"
         first_host = first_host or (piece.host if name else None)
-        content = with_command(piece) if name == _HCCN else piece.text
+        content = with_command(piece) if name in (_HCCN, _SYSFS, _MLXLINK) else piece.text
         part = f"it is the output of `{' '.join(piece.words)} | ...`" if piece.filtered else None
         here = _Piece(content, part, piece.marked, piece.host, shown[0])
         if name is None:
@@ -555,11 +610,13 @@ def _named_pieces(file: str, text: str) -> tuple[dict[str, _Piece], list[_Unused
             unread.append(_Unused(*shown, why, name, here))
         elif name not in found:
             found[name] = here
+            commands.add(piece.words)
         elif (
-            name in (_LOG, _HCCN, _SERVICE_LOG, _QUERY)
+            name in (_LOG, _HCCN, _SYSFS, _MLXLINK, _SERVICE_LOG, _QUERY)
             or name.startswith("lspci")
-            or (found[name].filtered and name.startswith(_RDMA))
+            or (found[name].filtered and name.startswith(_OF_ONE) and not (piece.words and piece.words in commands))
         ):
+            commands.add(piece.words)
             between = "\n\n" if name.startswith("lspci") else "" if found[name].text.endswith("\n") else "\n"
             before = found[name].text.rstrip() if name.startswith("lspci") else found[name].text
             found[name] = found[name]._replace(text=before + between + content)
@@ -583,17 +640,22 @@ def _name_of_piece(piece: Piece) -> str | None:
     if piece.words and piece.words[-1] not in _PROSE:
         shown = saved_name(piece.words)
         tool = piece.words[0]
-        if tool == _HCCN:
-            return _HCCN
+        if tool in ("cat", _HCCN):
+            return _SYSFS if tool == "cat" else _HCCN
+        if tool in (_MLXLINK, _GAUDI_PORTS) and of_content == ((tool,),):
+            return tool
         if of_content == ((_LOG,),):
             return _LOG  # whatever its options
         if _is_of_device(shown):
             return None if any("$" in word for word in piece.words) else shown
+        if of_content and of_content[0][0] == tool == "ip":
+            return saved_name(of_content[0])
         if (tool,) in NVIDIA_SMI_TABLE and shown == tool and of_content:
             return saved_name(of_content[0])
         is_own = any(argv[0] == tool for argv in of_content) or (tool in _BARE and _BARE[tool].match(piece.text))
         if is_own and any(best_name(argv, [shown]) for argv in COMMANDS + SAVED):
             return shown
+    of_content = of_content or tuple(filter(None, (identify_unnamed(piece.text),)))
     return saved_name(of_content[0]) if of_content else None
 
 
@@ -621,6 +683,7 @@ def _command_parts(argv: tuple[str, ...]) -> tuple[list[str], list[str]]:
     return _parts(saved_name(argv))
 
 
+@lru_cache(_NAMES_KEPT)
 def saved_name(argv: tuple[str, ...]) -> str:
     """The name that sos gives to a command's output.
 
@@ -700,13 +763,14 @@ def group_by_prefix(names: Iterable[str]) -> dict[str, list[str]]:
 def _in_lines(place: str) -> tuple[str, int]:
     """The sort key of a file, or of an output in a text."""
     file, _, line = place.rpartition(", line ")
-    return (file, int(line)) if file and line.isdigit() else (place, 0)
+    return (file, int(line)) if file and line.isdecimal() else (place, 0)
 
 
 def _stem(name: str) -> str:
     return next((name[: -len(suffix)] for suffix in SUFFIXES if name.endswith(suffix)), name)
 
 
+@lru_cache(_NAMES_KEPT)
 def _parts(stem: str) -> tuple[list[str], list[str]]:
     tokens = [token for token in stem.split("_") if token]
     if tokens[:1] == ["nvidia-smi"]:
@@ -719,7 +783,7 @@ def _same(wanted: list[str], options: list[str]) -> int | None:
 
 
 def _lspci_rank(wanted: list[str], options: list[str]) -> int | None:
-    """How much it tells; None where it does not print what is wanted. Without -v it still names the functions."""
+    """How much it shows; None where it does not print what is wanted. Without -v it still names the functions."""
     letters = "".join(options).replace("-", "")
     if not set(letters) <= LSPCI_EXTRAS or any(option.startswith("--") for option in options):
         return None

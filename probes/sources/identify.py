@@ -1,4 +1,4 @@
-"""Which command printed this text: for saved outputs whose file name says nothing.
+"""Which command printed this text: for saved outputs whose file name reports nothing.
 
 Each line of the table is a command and what all stands in its output; the first line that fits decides, so the
 special stands before the general.
@@ -23,6 +23,7 @@ _MATRIX_LINE = r"^[ \t]*(?:GPU|NIC|mlx5_)\d+[ \t][^\n]*\bX\b"
 _P2P_LINE = r"^[ \t]*GPU\d+(?:[ \t]+(?:X|OK|CNS|GNS|TNS|NS|DR|U))+[ \t]*$"
 _P2P_HEADING = r"^[ \t]+GPU\d+(?:[ \t]+GPU\d+)*[ \t]*$"
 _NO_NVLINK = r"(?i)^(?:NVML: Unable to|Device does not|Nvlink queries)\b[^\n]*\bnvlink\b|^Nvlink queries"
+_SMI_SECTION = r"^[ \t]+(?:ECC Errors|Remapped Rows|PCI|Fabric|Clocks Event Reasons|FB Memory Usage)[ \t]*$"
 _SMI_SENTENCE = (  # whole lines, which any command of it may print
     r"^(?:Unable to determine the device handle for GPU ?\S|No devices were found[ \t.]*$|Failed to initialize NVML: "
     r"|NVIDIA-SMI has failed because|NVIDIA-SMI couldn't (?:find|communicate))"
@@ -35,13 +36,16 @@ _TEXT = ("lspci", "-D", "-nn", "-vvv")
 _HEX = ("lspci", "-D", "-nn", "-xxxx")
 _AMD_JSON = r"\A(?:\$ [^\n]*\n)?\s*[\[{][^}]{0,80}\"gpu\" ?: ?\d"
 _AMD_NAMES = r"(?:GPU\d+|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])[ \t]"
+# Drivers whose lines begin with their name and the address of the device
+KERNEL_DRIVERS = "pcieport|mlx[45]_core|nvidia|amdgpu|bnxt_en|ice|ena|efa|ionic|habanalabs"
 # Among the first lines one that the kernel wrote, as /dev/kmsg has it, or dmesg, journalctl or syslog print it
 _KERNEL_LINE = (
     r"\A(?:[^\n]*\n){0,4}?(?:"
     r"(?:\d{1,7} ?)?[ \t]*\[[ +\d]{1,12}\.\d{6}\](?:\[ *[TC]\d+\])? |<\d+>\[|\d+,\d+,\d+,-;|kern +:\w+ *: "
     r"|\[\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\] "
+    r"|\[?\d{4}-\d\d-\d\dT[\d:]{8},\d{6}(?:Z|[+-]\d\d:?\d\d)\]?:? "  # dmesg --time-format=iso
     r"|[^\n]{0,80}?\bNVRM: Xid \(|(?:kernel: )?NVRM: [A-Z]|[\w.-]{1,64}: kern: +\w+: \["
-    r"|(?:kernel: )?(?:pcieport|mlx5_core|nvidia|amdgpu) [0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]: "
+    rf"|[ \t]*(?:kernel: )?(?:{KERNEL_DRIVERS}) [0-9a-f]{{4,8}}:[0-9a-f]{{2}}:[0-9a-f]{{2}}\.[0-7](?: \S{{1,40}})?: "
     r"|(?:\d{4}-\d\d-\d\dT\S+|[^\W\d]\w{2,11}\.? {1,2}\d{1,2} [\d:]{8}) \S+ kernel: )"
 )
 
@@ -67,9 +71,27 @@ SERVICE_LINES = (
 _SERVICE_LINE = "|".join(f"^{line}" for line in SERVICE_LINES)
 _NO_JOB = r"\A(?![\s\S]{0,60000}?(?:NCCL (?:INFO|WARN)|\[rank\d|torchrun|torch\.distributed))"  # its log has a command
 
+_TOOL_ERRORS = (  # a tool, and what it prints where it finds nothing
+    ("rocm-smi", r"^[^\n]{0,80}\(amdgpu not found in modules\)"),
+    ("rocm-smi", r"^(?:Device|GPU) {1,8}\S[^\n]{0,200}GPU%[ \t]*\n(?: {4,40}\([^\n]{0,200}\n)?={40,200}\n={40,200}$"),
+    ("rocm-smi", r"^[ \t]*WARNING: No AMD GPUs specified"),
+    ("rocminfo", r"^[^\n]{0,40}ROCk module is NOT loaded"),
+    ("amd-smi", r"^[^\n]{0,40}Unable to detect any GPU devices, check amdgpu"),
+    ("npu-smi", r"^[^\n]{0,40}dcmi module initialize failed"),
+    ("neuron-ls", r"^[^\n]{0,40}Failed to discover neuron devices"),
+    (
+        "ibv_devinfo",
+        r"^(?:No IB devices found|Failed to get IB devices list: "
+        r"|libibverbs: Warning: Driver \w{2,20} does not support the kernel ABI)",
+    ),
+    ("ib_write_bw", r"^[ \t]*Unable to find the Infiniband/RoCE device"),
+    ("fi_info", r"^fi_getinfo: -61\b"),
+)
+
 MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     (((_SMI, "-q", "-x"),), (r"^<nvidia_smi_log>",)),
     (((_SMI, "-q"),), (r"^=+NVSMI LOG=+",)),
+    (((_SMI, "-q"),), (r"^[ \t]*GPU [0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\.0[ \t]*$", _SMI_SECTION)),
     (
         (GPU_LINES,),
         (
@@ -102,11 +124,11 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         ),
     ),
     ((("ibstatus",),), (r"^Infiniband device '[^'\n]+' port \d+ status:",)),
-    ((("ibstat",),), (r"^CA '[^'\n]+'", r"^[ \t]*CA type:")),
+    ((("ibstat",),), (r"^CA '[^'\n]+'", r"^[ \t]*(?:CA type|State|Physical state|Rate):")),
     ((("ibv_devinfo", "-v"),), (r"^hca_id:[ \t]",)),
     ((("ibv_devices",),), (r"\A[ \t]*device[ \t]+node GUID",)),
     ((("rdma", "link"),), (r"^(?:link |\d+/\d+: )\S+/\d+:? [^\n]*\bstate [A-Z]",)),
-    ((("ibdev2netdev",),), (r"^(?:\S+ )?\S+ +port +\d+ +(?:\([^\n]*\) )?==> +\S+ +\(",)),
+    ((("ibdev2netdev",),), (r"^(?:\S+ )?\S+ (?:\([^\n]{0,200})? *port +\d+ +(?:\([^\n]*\) )?==> +\S+ +\(",)),
     ((("show_gids",),), (r"^DEV[ \t]+PORT[ \t]+INDEX[ \t]+GID",)),
     ((("ibdiagnet2.db_csv",),), (r"^START_(?:NODES|INDEX_TABLE|DB_CSV)\b",)),
     ((("ibdiagnet2.net_dump",),), (r"^ *# *: *IB# *:", r": *Neighbor Guid *:")),
@@ -132,6 +154,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         ),
     ),
     ((("ip", "-d", "link"),), (r"^\d{1,6}: \S{1,60}: <[A-Z0-9_,-]*> mtu \d", r"^[ \t]+link/[^\n]*\bpromiscuity \d")),
+    ((("ip", "link"),), (r"^\d{1,6}: \S{1,60}: <[A-Z0-9_,-]*> mtu \d", r"^[ \t]+link/(?:ether|infiniband|loopback)\b")),
     (
         (("cxl", "list", "-v"),),
         (
@@ -163,6 +186,10 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("amd-smi", "list"),), (r"^GPU: \d+\s*$", r"^ +KFD_ID: ")),
     ((("amd-smi",),), (r"^\| AMD-SMI ", r"^\| BDF ")),
     ((("hl-smi",),), (r"^\| HL-SMI Version: ", r"^\|\s+\d+\s+HL-\S+\s")),
+    (
+        (("hl-smi", "-Q"),),
+        (r"\A(?:[\w.]{1,60}, ?){0,30}?(?:module_id|bus_id)[ ,]", r"\A[^\n]{0,800}\becc\.errors\.\w"),
+    ),
     ((("dcgmi", "health", "-c"),), (r"(?:^\|? ?|\")Health Monitor Report", r"Overall Health")),
     ((("dcgmi", "health", "-c"),), (r"^\| Overall Health +\| (?:Healthy|Warning|Failure) ",)),
     ((("dcgmi", "nvlink", "--link-status"),), (r"NvLink Link Status", r"^[ \t]*gpuId \d{1,4}:")),
@@ -180,6 +207,22 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("hccn_tool",),), (r"^[^\n]{0,80}?\bhccn_tool +(?:-g +)?-i +(?:\d|\$)",)),
     ((("hccl.json",),), (r"\A\s*\{", r"\"(?:server_list|group_list)\"\s*:", r"\"rank_id\"|\"device_ip\"")),
     ((("hccn.conf",),), (r"\A(?:[ \t#][^\n]*\n)*address_\d{1,2}=\d",)),
+    ((("mlxlink",),), (r"^[> \t]*Operational Info[ \t]*$", r"^[> \t]*State +: ")),
+    ((("mlxlink",),), (r"\"Operational Info\" ?: ?\{", r"\"State\" ?: ?\"")),
+    (
+        (("mlxlink",),),
+        (
+            r"\A\s{0,8}\{\s{0,8}\"result\" ?: ?\{\s{0,8}\"output\" ?: ?\{\s{0,12}"
+            r"\"(?:Histogram of FEC Errors|Module Info|Operational Info)\" ?: ?\{",
+        ),
+    ),
+    (
+        (("manage_network_ifs.sh",),),
+        (
+            r"^[ \t]*(?:accel|hl)\d{1,3}:?[ \t]*$",
+            r"(?i)^[ \t]*(?:\d{1,3} ports? (?:up|down)\b|port +\d{1,3}:?\s+(?:up|down)\b|no interfaces were detected)",
+        ),
+    ),
     ((("kubectl", "describe", "node"),), (r"^Name: +\S", r"^Conditions:", r"^Capacity:", r"^Allocatable:")),
     (
         (("kubectl", "get", "node"),),
@@ -192,14 +235,13 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("kubectl", "describe", "pod"),), (r"^Name: +\S", r"^Namespace: +\S", r"^(?:Init )?Containers:")),
     ((("kubectl", "get", "events"),), (r"\A(?:NAMESPACE +)?LAST SEEN +TYPE +REASON +OBJECT ",)),
     ((("lsmod",),), (r"\A(?:Module +Size +Used by|\w+ +\d+ +\d+(?: [\w,\[\]-]*)?)$",)),
+    ((("sysfs", "files"),), (r"^[> \t]*(?:==> )?/sys/class/(?:infiniband|net)/[\w./-]{3,200}(?::| <==$)",)),
     ((("ulimit", "-a"),), (r"^(?:max locked memory +|-l: locked-in-memory size +)\(k(?:ilo)?bytes",)),
     ((("dmesg",),), (_KERNEL_LINE,)),
     ((SERVICE_LOG,), (_SERVICE_LINE, _NO_JOB)),
     (((_SMI,),), (_SMI_SENTENCE,)),
     ((("kubectl", "logs"),), (r"^[^\n]{0,200}?(?:XidCriticalError: Xid=|' device marked unhealthy: )",)),
-    ((("rocm-smi",),), (r"^[^\n]{0,80}\(amdgpu not found in modules\)",)),
-    ((("rocminfo",),), (r"^[^\n]{0,40}ROCk module is NOT loaded",)),
-    (((_NPU,),), (r"^[^\n]{0,40}dcmi module initialize failed",)),
+    *(((("error", "of", tool),), (pattern,)) for tool, pattern in _TOOL_ERRORS),
     ((("docker", "run"),), (_CONTAINER_SENTENCE,)),
 )  # fmt: skip
 
@@ -214,19 +256,12 @@ def identify_command(text: str) -> tuple[tuple[str, ...], ...]:
     """
     start = _ESCAPES.sub("", text[:LOOK_CHARACTERS]).replace("\r\n", "\n")
     for commands, patterns in MARKS:
-        if all(_compile(pattern).search(start) for pattern in patterns):
+        if all(_PATTERNS[pattern].search(start) for pattern in patterns):
             return commands
     return ()
 
 
-_COMPILED: dict[str, re.Pattern[str]] = {}  # a text is asked for each of its pieces: looking into it is all the cost
-
-
-def _compile(pattern: str) -> re.Pattern[str]:
-    compiled = _COMPILED.get(pattern)
-    if compiled is None:
-        compiled = _COMPILED[pattern] = re.compile(pattern, re.MULTILINE)
-    return compiled
+_PATTERNS = {pattern: lazy_pattern(pattern, re.MULTILINE) for _, patterns in MARKS for pattern in patterns}
 
 
 # What is recognized and of no use by itself, and why
@@ -245,26 +280,55 @@ _USELESS = (
         "is an output of hccn_tool that does not state its NPU; save it as hccn_tool_-i_0_-link_-g.txt",
     ),
     (
-        r"^driver: \S",
-        "is an output of ethtool -i that does not state its interface; save it as ethtool_-i_ens1f0.txt",
-    ),
-    (
-        r"^NIC statistics:",
-        "is an output of ethtool -S that does not state its interface; save it as ethtool_-S_ens1f0.txt",
-    ),
-    (
-        r"^(?:DCBX mode|Priority trust state): ",
-        "is an output of mlnx_qos that does not state its interface; save it as mlnx_qos_-i_ens1f0.txt",
-    ),
-    (
         r"\A(?:[^\n]*\n)?[ \t]*(?:ACS(?:Cap|Ctl)|LnkSta|LnkCap|DevSta|UESta):[ \t]",
         "has lines of lspci -vvv that do not state their device; save the output without grep",
     ),
+    (
+        r"^ ?[-+\\| ]{1,3}\[[0-9a-f]{4}:[0-9a-f]{2}(?:-[0-9a-f]{2})?\]",
+        "is the tree of lspci, which states neither links nor drivers; save `lspci -vvv` as root",
+    ),
+    (
+        r"^Device #\d{1,3}:\s{0,80}$|^Configurations: {4,80}"
+        r"|^ +(?:LINK_TYPE_P\d|ADVANCED_PCI_SETTINGS|SRIOV_EN) {4,60}\S",
+        "is the configuration of a NIC's firmware, which no check reads; save `ibstat` and `lspci -vvv`",
+    ),
+    (
+        r"^=+ ROCm System Management Interface =+\s+=+ Concise Info =+",
+        "is the short table of rocm-smi, which states no fault; save `rocm-smi --showtopo` and `amd-smi static`",
+    ),
+    (
+        r"^(?:IB/)?RoCE v[12][ \t]*$",
+        "is the mode of RoCE connections, which no check reads; save `show_gids`",
+    ),
     (r"\A\s*\{(?s:.){0,400}\"rank_list\"\s*:", "is a rank table of version 2.0, which names no server"),
 )
+
+UNNAMED = "ethX"  # stands for the interface of an output that does not state it
+_OF_INTERFACE = (  # outputs about one interface, which only their command names
+    ("mlnx_qos -i", r"^(?:DCBX mode|Priority trust state): "),
+    ("ethtool -m", r"\A(?:[^\n]*\n){0,2}?[ \t]*Identifier[ \t]*: 0x[0-9a-fA-F]{2} \("),
+    ("ethtool -i", r"\A[ \t]*driver: [\w-]{1,40}[ \t]*\r?\n[ \t]*version: "),
+    ("ethtool -S", r"^NIC statistics:"),
+    ("ethtool -S", r"\A(?:[ \t]*(?:[rt]x_|port\.[rt]x_)[\w.]{2,60}: \d{1,20}[ \t]*(?:\r?\n|\Z)){2}"),
+)
+_OF_INTERFACE_PATTERNS = tuple((command, lazy_pattern(pattern, re.MULTILINE)) for command, pattern in _OF_INTERFACE)
+
+
+def identify_unnamed(text: str) -> tuple[str, ...] | None:
+    """The command whose output about one interface this is, with UNNAMED for its name.
+
+    >>> identify_unnamed("NIC statistics:\\n     rx_packets: 0\\n"), identify_unnamed("Dear all,")
+    (('ethtool', '-S', 'ethX'), None)
+    """
+    start = text[:LOOK_CHARACTERS]
+    command = next((command for command, pattern in _OF_INTERFACE_PATTERNS if pattern.search(start)), None)
+    return (*command.split(), UNNAMED) if command else None
+
+
+_USELESS_PATTERNS = tuple((lazy_pattern(pattern, re.MULTILINE), why) for pattern, why in _USELESS)
 
 
 def find_missing_name(text: str) -> str | None:
     """Why a text that is an output of a known tool cannot be read by itself; None: it is not known to be one."""
     start = text[:LOOK_CHARACTERS]
-    return next((why for pattern, why in _USELESS if re.search(pattern, start, re.MULTILINE)), None)
+    return next((why for pattern, why in _USELESS_PATTERNS if pattern.search(start)), None)

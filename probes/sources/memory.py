@@ -19,7 +19,7 @@ class SymlinkNode(NamedTuple):
 
 
 class SpecialNode(NamedTuple):
-    """What is no file, link or directory: a device, a FIFO. `what` says it with its article."""
+    """What is no file, link or directory: a device, a FIFO. `what` states it with its article."""
 
     what: str
 

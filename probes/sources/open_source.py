@@ -7,9 +7,10 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from probes.host.commands import IB_FABRIC_SAVED, SOS_FOLDER
+from probes.host.commands import IB_FABRIC_SAVED, IB_LINKS, SOS_FOLDER, SYSFS_SAVED
 from probes.host.files import Files, is_directory, is_file
 from probes.host.interface import OUTPUT_LIMIT_BYTES, BadSource, Host, ReadError
+from probes.text import ParseError, lazy_pattern
 
 if TYPE_CHECKING:
     from probes.sources.dump import SavedOutputs
@@ -20,7 +21,8 @@ __all__ = ["BadSource", "open_source"]
 OF_A_FABRIC = "describes a whole InfiniBand fabric, not a single node; `fabricscope fleet topology` reads it"
 _FOLDERS_LOOKED_INTO = 64
 _REPORT = '"fabricscope.report/'
-_PAGE = re.compile(r"\s{0,64}<!doctype html>[^\0]{0,4096}?<title>[^<]{0,1024}fabricscope</title>", re.IGNORECASE)
+_PAGE = lazy_pattern(r"\s{0,64}<!doctype html>[^\0]{0,4096}?<title>[^<]{0,1024}fabricscope</title>", re.IGNORECASE)
+_UNKNOWN_FILE = "is not recognized: it is neither an archive nor the output of a command that fabricscope reads"
 SOURCES = (
     "a source is a capture, a sosreport, an nvidia-bug-report.log, the sys/ tree of a machine, saved command outputs "
     "(nvidia-smi_topo_-m.txt, lspci_-vvv.txt, ibstat.txt), or one topology file of NCCL, hwloc or rdma_topo"
@@ -81,7 +83,7 @@ def _with_prefix(path: str) -> Host:
 
 
 def _refuse_several(path: str, store: Files) -> None:
-    """Raises BadSource where folders or files are each a host of their own."""
+    """Raises BadSource where a folder below is a source, or several are, each a host of its own."""
     from probes.sources.dump import SavedOutputs, refuse_several
 
     folders = []
@@ -91,6 +93,11 @@ def _refuse_several(path: str, store: Files) -> None:
             folders.append(name)
     if len(folders) > 1:
         raise refuse_several(path, folders)
+    if folders:
+        place = shlex.quote(f"{path.rstrip('/')}/{folders[0]}")
+        raise BadSource(
+            f"{path}: holds no source, but its folder {folders[0]} does", f"`fabricscope scan --source {place}`"
+        )
 
 
 def _is_whole_machine(store: Files) -> bool:
@@ -113,7 +120,7 @@ def _recognize(path: str, store: Files) -> Host:
         outputs = SavedOutputs(store)
         if any(is_log_of_job(outputs.look_at(name)) for name in outputs.list_names()):
             raise _is_of_job(path)
-        raise BadSource(f"{path}: is not recognized: nothing in it is a source", SOURCES)
+        raise BadSource(f"{path}: is not recognized: it holds no source", SOURCES)
     return host
 
 
@@ -148,12 +155,29 @@ def _host(path: str, store: Files) -> Host | None:
 
 
 def _dump(path: str, files: Files, outputs: SavedOutputs) -> Host:
-    """A host of saved outputs. Raises BadSource where all that they tell of is a fabric: which node is it?"""
+    """A host of saved outputs. Raises BadSource where all that they report is a fabric: which node is it?"""
     from probes.sources.tree import TreeHost
 
-    if all(argv in IB_FABRIC_SAVED for argv in outputs.commands):
+    if _is_of_a_fabric(outputs):
         raise BadSource(f"{path}: {OF_A_FABRIC}")
-    return TreeHost("dump", path, files, outputs, tuple(outputs.unread))
+    shown = outputs.shown_files if outputs.holds(SYSFS_SAVED[0]) else files
+    return TreeHost("dump", path, shown, outputs, tuple(outputs.unread))
+
+
+def _is_of_a_fabric(outputs: SavedOutputs) -> bool:
+    """Whether they are about no host, and do not mark a link that could be faster: that is what such a list is saved
+    for."""
+    if not all(argv in IB_FABRIC_SAVED for argv in outputs.commands):
+        return False
+    links = next((argv for argv in IB_LINKS if outputs.holds(argv)), None)
+    if links is None:
+        return True
+    from probes.tool_reports.port_errors import list_slow_links
+
+    try:
+        return not list_slow_links(outputs.completed(links).stdout)
+    except (ParseError, ReadError):
+        return True
 
 
 def _bug_report(path: str) -> Host | None:
@@ -192,7 +216,7 @@ def _single_output(path: str) -> Host | FactsSource:
         except ReadError as why:
             raise BadSource(f"{path}: cannot be read: {why}") from None
         outputs = SavedOutputs(MemoryFiles({name: content}))
-    if all(argv in IB_FABRIC_SAVED for argv in outputs.commands):
+    if _is_of_a_fabric(outputs):
         start = unwrap(decode_saved(content[:LOOK_CHARACTERS]), holds_output)
         if fabric_format(start):
             raise BadSource(f"{path}: {OF_A_FABRIC}")
@@ -207,7 +231,7 @@ def _single_output(path: str) -> Host | FactsSource:
             raise _is_of_job(path)
         unusable = outputs.find_unusable()
         reason = find_missing_name(start) or (f"no output in it can be read: {unusable}" if unusable else None)
-        reason = reason or "is not recognized: it is neither an archive nor a known output"
+        reason = reason or ("it is empty" if not content.strip() else _UNKNOWN_FILE)
         raise BadSource(f"{path}: {reason}", SOURCES)
     kind = "text" if outputs.is_text else "dump"
-    return TreeHost(kind, path, MemoryFiles(), outputs, tuple(outputs.unread))
+    return TreeHost(kind, path, outputs.shown_files, outputs, tuple(outputs.unread))

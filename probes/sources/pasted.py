@@ -1,4 +1,4 @@
-"""A text that somebody pasted together, such as an issue: the outputs of commands in it, one by one.
+"""A text that someone pasted together, such as an issue: the outputs of commands in it, one by one.
 
 What begins an output: a fence of Markdown, a prompt with a command, the line of a command alone, a command in
 backticks, and the heading of another tool's output. A text of one output has no such parts, and stays whole.
@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from probes.sources.identify import SERVICE_LINES, find_missing_name, identify_command
+from probes.sources.identify import KERNEL_DRIVERS, SERVICE_LINES, find_missing_name, identify_command
 from probes.sources.unwrap import join_wrapped, unwrap
 from probes.text import lazy_pattern
 
@@ -23,7 +23,9 @@ _SPLIT_WORDS = 12  # of a command: more are not looked at
 _TOOLS = (
     r"nvidia-smi|lspci|ibstatus|ibstat|ibv_devinfo|ibv_devices|ibdev2netdev|show_gids|rdma|mlnx_qos|dcb|ethtool|dmesg|"
     r"journalctl|lsmod|ip|amd-smi|rocm-smi|rocminfo|hl-smi|npu-smi|hccn_tool|neuron-ls|cxl|iblinkinfo|ibnetdiscover|dmidecode|"
-    r"lldpctl|lldpcli|uname|systemctl|dcgmi|ibqueryerrors|perfquery|ibdiagnet|kubectl|docker|ulimit"
+    r"lldpctl|lldpcli|uname|systemctl|dcgmi|ibqueryerrors|perfquery|ibdiagnet|kubectl|docker|ulimit|mlxlink|"
+    r"manage_network_ifs\.sh|"
+    r"cat(?=[ \t]+/sys/class/(?:infiniband|net)/)"
 )
 _OPTION = r"-[\w-]{1,40}(?:=\S{1,40})?|[\d.]{1,8}[smh]?|[A-Z_]{1,40}=\S{0,80}"
 _RUN_BY = rf"(?:(?:sudo|watch|time|timeout|nice|stdbuf|env|command)(?:[ \t]+(?:{_OPTION}))*[ \t]+)*"
@@ -57,6 +59,7 @@ OPENERS = (  # kind, the first line of such an output, whether each such line be
     ("ibv_devinfo", r"[ \t]{0,40}hca_id:", False),
     ("show_gids", r"[ \t]{0,40}DEV[ \t]+PORT[ \t]+INDEX[ \t]+GID", True),
     ("nvidia-smi -q", r"=+NVSMI LOG=+", True),
+    ("nvidia-smi -q", r"[ \t]{0,40}GPU [0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\.0$", False),
     ("nvidia-smi", r"[ \t]{0,40}\|[ \t]{0,4}NVIDIA-SMI[ \t]", False),
     (
         "matrix",
@@ -76,7 +79,8 @@ OPENERS = (  # kind, the first line of such an output, whether each such line be
     ("rdma link", r"(?:link |\d{1,4}/\d{1,3}: )\S{1,64}/\d{1,3}:? [^\n]{0,400}\bstate [A-Z]", False),
     (
         "ibdev2netdev",
-        r"[ \t]{0,40}\S{1,64} {1,40}port {1,8}\d{1,3} {1,8}(?:\([^\n]{0,80}\) )?==> {1,8}\S{1,64} {1,40}\(",
+        r"[ \t]{0,40}(?:[0-9a-f:.]{7,16} )?\S{1,64} {1,40}(?:\([^\n]{0,200})?port {1,8}\d{1,3} {1,8}"
+        r"(?:\([^\n]{0,80}\) )?==> {1,8}\S{1,64} {1,40}\(",
         False,
     ),
     ("lsmod", r"[ \t]{0,40}Module +Size +Used by", True),
@@ -97,8 +101,10 @@ OPENERS = (  # kind, the first line of such an output, whether each such line be
     ("service", r"[ \t>]{0,40}(?:" + "|".join(SERVICE_LINES) + ")", False),
     (
         "kernel",
-        r"[ \t>]{0,40}(?:\[ {0,8}\+?\d{1,9}\.\d{6}\] ?|\[\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\] "
-        r"|(?:kernel: )?(?:NVRM: |(?:pcieport|mlx5_core|nvidia|amdgpu) [0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]: )"
+        rf"[ \t>]{{0,40}}(?:\[?{_DATE},\d{{6}}(?:Z|[+-]\d\d:?\d\d)\]?:? |"
+        r"\[ {0,8}\+?\d{1,9}\.\d{6}\] ?|\[\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\] "
+        rf"|(?:kernel: )?(?:NVRM: |(?:{KERNEL_DRIVERS}) [0-9a-f]{{4,8}}:[0-9a-f]{{2}}:[0-9a-f]{{2}}\.[0-7]"
+        r"(?: \S{1,40})?: )"
         rf"|(?:{_DATE}\S{{0,16}}|\w{{3,12}}\.? {{1,2}}\d{{1,2}} [\d:]{{8}}) \S{{1,255}} kernel: "
         r"|kern +:\w+ *: |[\w.]{7,64}: kern: |[^\n]{1,80}?\bNVRM: Xid \()",
         False,
@@ -107,7 +113,7 @@ OPENERS = (  # kind, the first line of such an output, whether each such line be
 _OPENER = lazy_pattern("|".join(rf"(?P<k{number}>{pattern})" for number, (_, pattern, _) in enumerate(OPENERS)))
 
 
-_COMMANDS_KEPT = ("hccn_tool",)
+_COMMANDS_KEPT = ("hccn_tool", "mlxlink")
 _WITHIN = {"rocm-smi": ("matrix",), "amd-smi": ("matrix", "rocm-smi")}  # openers that such an output has in it
 _OPTIONS = {"Settings": (), "Pause parameters": ("-a",), "FEC parameters": ("--show-fec",)}  # of ethtool
 
@@ -191,6 +197,8 @@ def find_prompt_host(text: str) -> str | None:
 
 def with_command(piece: Piece) -> str:
     """Its text, below the command where that states which device the text is about."""
+    if piece.words[:1] == ("cat",):
+        return f"==> {' '.join(piece.words[1:])} <==\n{piece.text}"
     kept = piece.words and piece.words[0] in _COMMANDS_KEPT
     return f"$ {' '.join(piece.words)}\n{piece.text}" if kept else piece.text
 
@@ -270,9 +278,13 @@ def _expand_loop(part: _Open, text: str) -> list[Piece]:
         return [whole]
     variable, values = part.loop
     names = [number for number, line in enumerate(lines) if line.strip() in values]
+    if [lines[at].strip() for at in names] != list(values):
+        names = _find_labels(lines, values)
     label = next((line for line in lines if line.strip()), "").partition(":")[0]
-    starts = names if [lines[at].strip() for at in names] == list(values) else []
+    starts = names
     starts = starts or [number for number, line in enumerate(lines) if line.partition(":")[0] == label]
+    if len(starts) != len(values) == len(lines):
+        starts = list(range(len(lines)))
     if len(starts) != len(values):
         return [whole]
     pieces = []
@@ -282,6 +294,17 @@ def _expand_loop(part: _Open, text: str) -> list[Piece]:
             whole._replace(line=part.line + first, words=words, text="".join(lines[first + bool(names) : after]))
         )
     return pieces
+
+
+def _find_labels(lines: list[str], values: tuple[str, ...]) -> list[int]:
+    """The lines that `echo` printed with each value behind the same words ("NPU 3"); none where one is missing."""
+    found: list[int] = []
+    for number, line in enumerate(lines):
+        if len(found) < len(values) and _LABEL.fullmatch(line.strip()) and re.search(
+            rf"(?<!\w){re.escape(values[len(found)])}\W{{0,8}}$", line.strip()
+        ):  # fmt: skip
+            found.append(number)
+    return found if len(found) == len(values) else []
 
 
 def _begin(number: int, line: str, host: str | None) -> _Open | None:
@@ -349,12 +372,13 @@ def _of_command(number: int, match: re.Match[str], host: str | None) -> _Open:
     )
 
 
+_LABEL = lazy_pattern(r"[^:]{0,40}:?\W{0,8}")
 _LOOP_VALUES = lazy_pattern(r"for[ \t]+(?P<variable>\w{1,20})[ \t]+in[ \t]+(?P<values>[^;\n]{1,300});")
 _COUNTED = lazy_pattern(r"\{([0-9]{1,4})\.\.([0-9]{1,4})\}|(?:\$\(|`)seq +([0-9]{1,4}) +([0-9]{1,4})(?:\)|`)")
 
 
 def _loop_values(text: str) -> tuple[str, ...]:
-    """What a loop of a shell goes over; nothing where only the machine knows it.
+    """What a loop of a shell goes over; nothing where only the machine has it.
 
     >>> _loop_values("{0..3}"), _loop_values("ens1 ens2 "), _loop_values("$(ls /sys/class/net)")
     (('0', '1', '2', '3'), ('ens1', 'ens2'), ())

@@ -1,8 +1,8 @@
 """A sosreport: the files that sos copied, and the outputs under sos_commands/ with how each command ended.
 
 sos 4 writes sos_reports/manifest.json: which command line is in which file, and its exit status. Before that only
-file names tell (the command line with odd characters as "_", cut at the longest file name, ".1" behind a repeated
-one), and the log tells what timed out. An output over sos's size limit keeps its last part only, in sos_strings/.
+file names show (the command line with odd characters as "_", cut at the longest file name, ".1" behind a repeated
+one), and the log shows what timed out. An output over sos's size limit keeps its last part only, in sos_strings/.
 Layout: sos/report/plugins/__init__.py of sosreport/sos, as its versions 4.0 to 4.10 write it.
 """
 
@@ -23,7 +23,7 @@ from probes.text import lazy_pattern
 MANIFEST = "/sos_reports/manifest.json"
 LOG = "/sos_logs/sos.log"
 DATES = ("/sos_commands/date/date_--utc", "/sos_commands/date/date", "/date")
-MANIFEST_LIMIT_BYTES = 4 << 20  # a line a command and a file; parsed, a hostile one takes thirty times as much
+MANIFEST_LIMIT_BYTES = 4 << 20  # one line per command and a file; parsed, a hostile one takes thirty times as much
 NAMES_LIMIT = 5000
 _PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
 TIMED_OUT, NOT_RUNNABLE, NOT_FOUND = 124, 126, 127  # exit statuses as sos notes them

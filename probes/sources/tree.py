@@ -2,11 +2,11 @@
 
 How a saved command ended is not known: each is answered as if it ended well. NVML and netlink leave no files.
 
-When a bundle was made: what `date` printed, as RFC 3339 in UTC; None where its zone is not said or not known.
+When a bundle was made: what `date` printed, as RFC 3339 in UTC; None where its zone is not reported or not known.
 
-A support bundle as a host: the files and command outputs that somebody else's tool chose to keep.
+A support bundle as a host: the files and command outputs that someone else's tool chose to keep.
 
-What it lacks is not known to be missing on the machine: each reason says that the bundle does not hold it.
+What it does not have is not known to be missing on the machine: each reason states that the bundle does not hold it.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class TreeHost:
 
 
 class BundleHost(TreeHost):
-    """`noun` is what people call the bundle; `notes` what it says of commands that it has no output of."""
+    """`noun` is what people call the bundle; `notes` what it states of commands that it has no output of."""
 
     def __init__(
         self,

@@ -21,6 +21,9 @@ _HOSTED = lazy_pattern(
 _NUMBERED = lazy_pattern(r"[ \t]{0,8}([1-9](?!0000:)[0-9]{0,6})(\t|:| ?[|│](?: |$)| |$)")
 _MARKED = lazy_pattern(r"[ \t]{0,8}[0-9]{1,7}(?:\t| ?[|│])|[1-9][0-9]{0,3}:(?=[#$\[\w(][^\n:]{0,120}[#$] ?\w|[$#] \w)")
 _IN_MARGIN = lazy_pattern(r"[ ]{1,6}[0-9]{1,6}(?= |$)")
+_EMPHASIZED = lazy_pattern(
+    r"^([ \t>]{0,40})(\*\*|__|[_*`])(\[[ \d]{1,8}\.\d{6}\] [^\n]{1,600}?)\2[ \t\r]*$", re.MULTILINE
+)
 _CODE_MARGIN = 4
 _INDENTED = lazy_pattern(r"(?:\A|\n[ \t\r]{0,8}\n) {4}\S")  # the first line of a block of code
 _LOOKED_AT = 60
@@ -48,6 +51,8 @@ def unwrap(text: str, holds_output: Callable[[list[str]], bool]) -> str:
     "CA 'mlx5_0'\\n\\tCA type: MT4129\\n"
     >>> unwrap("  1 | CA 'mlx5_0'\\n  2 | \\tCA type: MT4129\\n  3 |\\n", bool)
     "CA 'mlx5_0'\\n\\tCA type: MT4129\\n\\n"
+    >>> unwrap("From dmesg:\\n_[   12.345678] NVRM: x_\\n", bool)
+    'From dmesg:\\n[   12.345678] NVRM: x\\n'
     >>> unwrap("Hi,\\n\\n    $ lsmod\\n    Module\\n\\n      ib_core\\nBye\\n", lambda lines: lines[0][0] != " ")
     'Hi,\\n\\n$ lsmod\\nModule\\n\\n  ib_core\\nBye\\n'
     >>> unwrap("Hi,\\n\\n    $ lsmod\\n    Module\\n\\nBye\\n", lambda lines: lines[0][0] != " ")
@@ -55,6 +60,7 @@ def unwrap(text: str, holds_output: Callable[[list[str]], bool]) -> str:
     """
     if "\x1b" in text:
         text = _ESCAPE.sub("", text)
+    text = _EMPHASIZED.sub(r"\1\3", text)
     is_indented = _INDENTED.search(text) is not None
     text = _cut_host(text, holds_output)
     marked = ">" in text or _NUMBERED.match(text.lstrip("\r\n")) or re.search(r"\n[ \t]{0,8}[0-9]", text)

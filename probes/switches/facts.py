@@ -70,6 +70,8 @@ class PortFacts:
     dscp_queue: Mapping[int, int] | None = None
     dscp_map: str | None = None  # name of the map, where the switch has names
     pfc: frozenset[int] | None = None
+    pfc_active: frozenset[int] | None = None  # that the port really uses, where a switch states both
+    pfc_on: bool | None = None  # PFC is on, whatever its priorities are
     pfc_queue: Mapping[int, int] | None = None  # the queue that a received pause of a priority stops
     pfc_asymmetric: bool | None = None
     global_pause: bool | None = None
@@ -79,6 +81,7 @@ class PortFacts:
     watchdog_detect_ms: int | None = None
     watchdog_state: dict[int, str] = field(default_factory=dict)  # by queue
     ecn: Mapping[int, EcnProfile] | None = None  # by queue; a queue that is not here has none
+    ecn_active: Mapping[int, EcnProfile] | None = None  # what the chip has, where a switch states both
     scheduler: Mapping[int, tuple[str, int | None]] | None = None  # by queue: strict | dwrr, weight
     headroom: Mapping[int, Headroom] | None = None
     cable_metres: int | None = None  # that the switch's headroom is computed for
@@ -101,8 +104,13 @@ class SwitchFacts:
     roce_mode: str | None = None  # lossless | lossy | .., where the switch declares one
     trimming: bool | None = None  # packets are trimmed in place of being dropped: no PFC by design
     poll_ms: int | None = None  # of the PFC watchdog
+    headroom_pool_bytes: int | None = None  # shared by all ports
+    headroom_pool_peak: int | None = None  # most that was in use since it was cleared
+    headroom_ratio: int | None = None  # by how much the pool may be oversubscribed
+    lossless_mtu: int | None = None  # that headroom is computed with
     configuration: bool = False
     observed_at: str | None = None
+    saved_at: float = 0.0  # time of the newest of its files, seconds since 1970; 0: not known
     ports: dict[str, PortFacts] = field(default_factory=dict)
     outputs: set[str] = field(default_factory=set)  # which commands were read
     sources: list[str] = field(default_factory=list)
@@ -115,21 +123,58 @@ class SwitchFacts:
             facts = self.ports[name] = PortFacts(name)
         return facts
 
-    def drop_other_classes(self) -> None:
-        """Forget counters of classes without PFC, of which nothing is judged: most of what large fabrics have."""
+    def drop_other_classes(self, dscp: int | None = None) -> None:
+        """Forget counters of classes without PFC, most of what large fabrics have, but for that of a DSCP.
+
+        Of queues that are scheduled first the bytes are kept, and the sum of all queues' bytes.
+        """
+        wanted: dict[tuple[object, ...], _Wanted] = {}  # most ports have the maps of others
         for port in self.ports.values():
-            if port.pfc is None:
+            if port.pfc is None or not port.counters:
                 continue
-            kept = {str(number) for number in port.pfc}
-            kept.update(str(queue) for priority, queue in (port.pfc_queue or {}).items() if priority in port.pfc)
-            queues = port.dscp_queue or {}
-            kept.update(str(queues[dscp]) for dscp, priority in (port.dscp_prio or {}).items()
-                        if priority in port.pfc and dscp in queues)  # fmt: skip
-            port.counters = {
-                intern(name): value
-                for name, value in port.counters.items()
-                if not name[-1].isdigit() or name.rpartition("_")[2] in kept or name.startswith("trim")
-            }
+            key = (port.pfc, *map(id, (port.pfc_queue, port.dscp_queue, port.dscp_prio)))
+            names = wanted.get(key)
+            if names is None:
+                names = wanted[key] = _Wanted(_list_classes(port, port.pfc, dscp))
+            first = _sum_first_queues(port)
+            port.counters = {intern(name): value for name, value in port.counters.items() if names[name]} | first
+
+
+class _Wanted(dict[str, bool]):
+    """Whether a counter is kept, by its name. `classes`: priorities and queues whose counters are."""
+
+    def __init__(self, classes: frozenset[str]) -> None:
+        super().__init__()
+        self._classes = classes
+
+    def __missing__(self, name: str) -> bool:
+        kept = not name[-1].isdigit() or name.rpartition("_")[2] in self._classes or name.startswith("trim")
+        self[name] = kept
+        return kept
+
+
+def _list_classes(port: PortFacts, pfc: frozenset[int], dscp: int | None) -> frozenset[str]:
+    """Priorities with PFC, the queues of these, and that of a DSCP."""
+    kept = {str(number) for number in pfc}
+    kept.update(str(queue) for priority, queue in (port.pfc_queue or {}).items() if priority in pfc)
+    queues = port.dscp_queue or {}
+    for each, priority in (port.dscp_prio or {}).items():
+        if each in queues and (priority in pfc or each == dscp):
+            kept.add(str(queues[each]))
+    return frozenset(kept)
+
+
+def _sum_first_queues(port: PortFacts) -> dict[str, int]:
+    """Bytes of queues that are scheduled first, and of all queues together; none where no queue is."""
+    counters = port.counters
+    first = {
+        intern(name): counters[name]
+        for queue, (kind, _) in (port.scheduler or {}).items()
+        if kind == "strict" and (name := f"queue_bytes_{queue}") in counters
+    }
+    if first:
+        first["queue_bytes"] = sum(value for name, value in counters.items() if name.startswith("queue_bytes_"))
+    return first
 
 
 def parse_count(text: object) -> int | None:

@@ -7,6 +7,7 @@ A row with `port` is a port of `switch`; one with `subject` "swport:SWITCH/PORT"
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -26,6 +27,7 @@ _WORDS = {
     "oper": ("up", "down"),
     "trust": ("dscp", "pcp", "both", "none"),
     "pause": ("rx", "tx", "both", "off"),
+    "pfc_mode": ("on", "auto", "off"),
     "pfc_wd": ("on", "off"),
     "cnp_sched": ("strict", "dwrr"),
     "data_sched": ("strict", "dwrr"),
@@ -35,14 +37,16 @@ _WORDS = {
 _NUMBERS = {"mtu": 65536, "wd_detect_ms": 10**7, "cable_metres_assumed": 10**6, "speed_gbit_s": 10**5}
 _OTHERS = {
     "switch", "port", "neighbor_name", "neighbor_port", "neighbor_chassis", "dscp_prio", "prio_queue", "prio_pg", "pfc",
-    "pfc_state", "asymmetric", "ecn", "data_weight", "headroom_bytes", "xoff_bytes", "headroom_shared", "observed_at",
+    "pfc_active", "pfc_state", "asymmetric", "ecn", "ecn_active", "queue_sched",
+    "data_weight", "headroom_bytes", "xoff_bytes", "headroom_shared", "observed_at",
 }  # fmt: skip
 _LONGEST = 1 << 16
+MOST_PORTS, MOST_ROWS = 500_000, 20_000_000  # about 2.5 GB, and 3 GB for counters of their own rows
 _SUBJECT = "swport:"
 
 
 class BadRow(ValueError):
-    """A line that is no row; the message says why."""
+    """A line that is no row; the message states why."""
 
 
 def looks_normalized(text: str) -> bool:
@@ -61,22 +65,43 @@ def looks_normalized(text: str) -> bool:
     )
 
 
-def read_lines(text: str, source: str, switches: dict[str, SwitchFacts]) -> list[str]:
-    """Add every row; what could not be read, one line each."""
+@dataclass(slots=True)
+class Room:
+    """How much more is read of all files of a collection: what is kept of it takes memory."""
+
+    ports: int = MOST_PORTS
+    rows: int = MOST_ROWS
+
+    def is_used_up(self) -> bool:
+        """Whether nothing more is read."""
+        return self.ports <= 0 or self.rows <= 0
+
+    @property
+    def reason(self) -> str:
+        """Why not."""
+        return f"more than {MOST_PORTS:,} ports or {MOST_ROWS:,} normalized lines in all: compare parts of the fabric"
+
+
+def read_lines(text: str, source: str, switches: dict[str, SwitchFacts], room: Room) -> list[str]:
+    """Add every row that there is room for; what could not be read, one line each."""
     problems: list[str] = []
     lines = text.split("\n")
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
+        if room.is_used_up():
+            problems.insert(0, f"{source}: not read from line {number:,} on: {room.reason}")
+            break
+        room.rows -= 1
         try:
-            _read_row(line, source, switches)
+            _read_row(line, source, switches, room)
         except BadRow as error:
-            cut = number == len(lines)
+            cut = number == len(lines) and not line.rstrip().endswith("}")
             problems.append(f"{source}, line {number}: {'the file ends within a row' if cut else error}")
     return problems
 
 
-def _read_row(line: str, source: str, switches: dict[str, SwitchFacts]) -> None:
+def _read_row(line: str, source: str, switches: dict[str, SwitchFacts], room: Room) -> None:
     """Raises BadRow."""
     if len(line) > _LONGEST:
         raise BadRow(f"longer than {_LONGEST} characters")
@@ -92,12 +117,12 @@ def _read_row(line: str, source: str, switches: dict[str, SwitchFacts]) -> None:
         value = parse_count(row.get("value"))
         if not name or not port or not isinstance(row.get("name"), str) or value is None:
             raise BadRow("a counter needs subject, name and value")
-        _find(switches, name, source).port(port).counters[_counter_name(row["name"])] = value
+        _find_port(_find(switches, name, source), port, room).counters[_counter_name(row["name"])] = value
         return
     if isinstance(row.get("switch"), str) and isinstance(row.get("port"), str) and row["switch"] and row["port"]:
         switch = _find(switches, row["switch"], source)
         switch.configuration = True  # of what it states; a field that is null or absent stays unknown
-        _read_port(switch, switch.port(row["port"]), row)
+        _read_port(switch, _find_port(switch, row["port"], room), row)
         return
     if isinstance(row.get("name"), str) and row["name"]:
         switch = _find(switches, row["name"], source)
@@ -110,9 +135,14 @@ def _read_row(line: str, source: str, switches: dict[str, SwitchFacts]) -> None:
 
 def _find(switches: dict[str, SwitchFacts], name: str, source: str) -> SwitchFacts:
     switch = switches.setdefault(name, SwitchFacts(name))
-    if source not in switch.sources:
+    if source not in switch.sources[-1:]:  # one file is read after the other
         switch.sources.append(source)
     return switch
+
+
+def _find_port(switch: SwitchFacts, name: str, room: Room) -> PortFacts:
+    room.ports -= name not in switch.ports
+    return switch.port(name)
 
 
 def _read_port(switch: SwitchFacts, port: PortFacts, row: Mapping[str, Any]) -> None:
@@ -132,11 +162,13 @@ def _read_port(switch: SwitchFacts, port: PortFacts, row: Mapping[str, Any]) -> 
     port.dscp_prio = _pairs(row, "dscp_prio", 64) or port.dscp_prio
     queues = _pairs(row, "prio_queue", 8)
     if queues is not None:
-        port.pfc_queue = queues
+        port.pfc_queue = share_map(queues)
         if port.dscp_prio is not None:
             known = {dscp: queues[prio] for dscp, prio in port.dscp_prio.items() if prio in queues}
             port.dscp_queue = share_map(known)
-    port.pfc = _pfc(row, port.pfc)
+    port.pfc, port.pfc_active = _pfc(row, "pfc", port.pfc), _pfc(row, "pfc_active", port.pfc_active)
+    if words["pfc_mode"]:
+        port.pfc_on = words["pfc_mode"] != "off"
     if isinstance(row.get("asymmetric"), bool):
         port.pfc_asymmetric = row["asymmetric"]
     if words["pause"]:
@@ -147,7 +179,9 @@ def _read_port(switch: SwitchFacts, port: PortFacts, row: Mapping[str, Any]) -> 
     port.watchdog_action = words["wd_action"] or port.watchdog_action
     if words["wd_state"] and port.pfc:
         port.watchdog_state = dict.fromkeys(port.pfc, words["wd_state"])
-    _read_ecn(port, row)
+    port.ecn = _read_ecn(port, row, "ecn", port.ecn)
+    port.ecn_active = _read_ecn(port, row, "ecn_active", port.ecn_active)
+    _read_schedulers(port, row)
     _read_neighbor(port, row)
     size, xoff = parse_count(row.get("headroom_bytes")), parse_count(row.get("xoff_bytes"))
     if port.pfc and (size is not None or xoff is not None):
@@ -164,32 +198,51 @@ def _read_neighbor(port: PortFacts, row: Mapping[str, Any]) -> None:
         port.neighbors = [SwitchNeighbor(name, far, None, chassis)]
 
 
-def _read_ecn(port: PortFacts, row: Mapping[str, Any]) -> None:
-    """Raises BadRow. By priority there, by queue here."""
-    ecn = row.get("ecn")
-    if ecn is None:
+def _read_schedulers(port: PortFacts, row: Mapping[str, Any]) -> None:
+    """Raises BadRow. Of each queue "strict" or its weight."""
+    value = row.get("queue_sched")
+    if value is None:
         return
+    if not isinstance(value, str):
+        raise BadRow("queue_sched is no text")
+    schedulers: dict[int, tuple[str, int | None]] = {}
+    for part in value.split():
+        queue, _, kind = part.partition(":")
+        number, weight = parse_count(queue), parse_count(kind)
+        if number is None or number > 15 or (kind != "strict" and weight is None):
+            raise BadRow(f"queue_sched has no pair in {part[:20]!r}")
+        schedulers[number] = ("strict", None) if kind == "strict" else ("dwrr", weight)
+    port.scheduler = schedulers
+
+
+def _read_ecn(
+    port: PortFacts, row: Mapping[str, Any], field: str, before: Mapping[int, EcnProfile] | None
+) -> Mapping[int, EcnProfile] | None:
+    """Raises BadRow. By priority there, by queue here."""
+    ecn = row.get(field)
+    if ecn is None:
+        return before
     if not isinstance(ecn, dict):
-        raise BadRow("ecn is no object")
+        raise BadRow(f"{field} is no object")
     profiles = {}
     for key, value in ecn.items():
         prio = parse_count(key)
         if prio is None or prio > 7 or not isinstance(value, dict):
-            raise BadRow("ecn has a key that is no priority")
+            raise BadRow(f"{field} has a key that is no priority")
         in_bytes = value.get("unit", "bytes") == "bytes"
         low, high = (parse_count(value.get(f"{end}_bytes")) if in_bytes else None for end in ("min", "max"))
         percent = value.get("percent")
         queue = (port.pfc_queue or {}).get(prio, prio)
         profiles[queue] = EcnProfile(True, low, high, percent if isinstance(percent, (int, float)) else None)
-    port.ecn = profiles
+    return profiles
 
 
-def _pfc(row: Mapping[str, Any], before: frozenset[int] | None) -> frozenset[int] | None:
-    value = row.get("pfc")
+def _pfc(row: Mapping[str, Any], field: str, before: frozenset[int] | None) -> frozenset[int] | None:
+    value = row.get(field)
     if value is None:
         return before
     if not isinstance(value, str) or len(value) != 8 or set(value) - {"0", "1"}:
-        raise BadRow("pfc is not eight digits of 0 and 1")
+        raise BadRow(f"{field} is not eight digits of 0 and 1")
     return frozenset(at for at, digit in enumerate(value) if digit == "1")
 
 

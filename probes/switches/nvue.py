@@ -5,17 +5,19 @@ Objects are maps by id. `nv config show`, `nv show interface`, `nv show interfac
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from probes.switches.facts import EcnProfile, Headroom, PortFacts, SwitchFacts, SwitchNeighbor, parse_count, share_map
+from probes.text import lazy_pattern
 
 CLI = "nvue"
-_PORT = re.compile(r"swp[0-9]{1,4}(?:s[0-9]{1,2})?")
-_RANGE = re.compile(r"(swp(?:[0-9]{1,4}s)?)([0-9]{1,4})-(?:swp(?:[0-9]{1,4}s)?)?([0-9]{1,4})")
-_SPEED = re.compile(r"([0-9]{1,5})([GM])")
-_OF_FILE = re.compile(r"interface_(swp[0-9]{1,4}(?:s[0-9]{1,2})?)_")
+_PORT = lazy_pattern(r"swp[0-9]{1,4}(?:s[0-9]{1,2})?")
+_RANGE = lazy_pattern(r"(swp(?:[0-9]{1,4}s)?)([0-9]{1,4})-(?:swp(?:[0-9]{1,4}s)?)?([0-9]{1,4})")
+_SPEED = lazy_pattern(r"([0-9]{1,5})([GM])")
+_OF_FILE = lazy_pattern(r"interface_(swp[0-9]{1,4}(?:s[0-9]{1,2})?)_")
 _TRUST = {"l3": "dscp", "l2": "pcp", "both": "both", "port": "none"}
 # What `nv set qos roce` sets by default: Cumulus Linux, RDMA over Converged Ethernet
 _ROCE_PRIORITIES = {**dict.fromkeys(range(24, 32), 3), **dict.fromkeys(range(48, 56), 6)}
@@ -23,6 +25,7 @@ _ROCE_ECN = EcnProfile(True, 150_000, 1_501_500, 100)
 _ROCE_METRES = 100
 _LOSSLESS_MODES = ("lossless", "lossless-single-ipool")
 DEFAULT = "default-global"
+_Maps = dict[int, Mapping[int, int]]  # priorities by DSCP, by the id of the profile in the document
 
 
 def find_root(data: object) -> Mapping[str, Any] | None:
@@ -53,12 +56,13 @@ def read_configuration(root: Mapping[str, Any], switch: SwitchFacts) -> None:
     mode = str(roce.get("mode", "lossless")) if on else None
     switch.roce_mode = mode
     switch.poll_ms = parse_count(_dict(qos.get("pfc-watchdog")).get("polling-interval"))
+    maps: _Maps = {}
     for names, row in _dict(root.get("interface")).items():
         for name in _expand(names):
             port = switch.port(name)
             link = _dict(_dict(row).get("link"))
             _read_link(port, link, active=False)
-            _read_port_qos(port, qos, _dict(_dict(row).get("qos")), mode)
+            _read_port_qos(port, qos, _dict(_dict(row).get("qos")), mode, maps)
 
 
 def is_interfaces(data: object) -> bool:
@@ -156,17 +160,32 @@ def _read_link(port: PortFacts, link: Mapping[str, Any], active: bool) -> None:
         port.oper = str(words[0])
 
 
-def _read_port_qos(port: PortFacts, qos: Mapping[str, Any], own: Mapping[str, Any], mode: str | None) -> None:
+def _read_priorities(maps: _Maps, mapping: Mapping[str, Any]) -> Mapping[int, int]:
+    """Priorities by DSCP of a profile; most ports share it, or have one like it."""
+    known = maps.get(id(mapping)) if mapping else {}
+    if known is None:
+        listed = ((dscp, _dict(row).get("switch-priority")) for dscp, row in _dict(mapping.get("dscp")).items())
+        pairs = [(dscp, prio) for dscp, prio in islice(listed, 256) if type(prio) in (int, str)]
+        known = maps[id(mapping)] = _parse_priorities(tuple(pairs))
+    return known
+
+
+@lru_cache(4096)
+def _parse_priorities(listed: tuple[tuple[str, int | str], ...]) -> Mapping[int, int]:
+    pairs = ((parse_count(dscp), parse_count(prio)) for dscp, prio in listed)
+    return share_map({
+        dscp: prio for dscp, prio in pairs if dscp is not None and prio is not None and dscp < 64 and prio < 8
+    })  # fmt: skip
+
+
+def _read_port_qos(
+    port: PortFacts, qos: Mapping[str, Any], own: Mapping[str, Any], mode: str | None, maps: _Maps
+) -> None:
     lossless = mode in _LOSSLESS_MODES
     mapping = _profile(qos, own, "mapping")
     port.trust = _TRUST.get(str(mapping.get("trust")), "both" if mode else "pcp")
-    listed = {
-        parse_count(dscp): parse_count(_dict(row).get("switch-priority"))
-        for dscp, row in _dict(mapping.get("dscp")).items()
-    }
-    given = {dscp: prio for dscp, prio in listed.items() if dscp is not None and dscp < 64 and prio in range(8)}
-    priorities: dict[int, int] = {dscp: prio for dscp, prio in given.items() if prio is not None}
-    port.dscp_prio = share_map(priorities) if priorities else _ROCE_PRIORITIES if mode else None
+    priorities = _read_priorities(maps, mapping)
+    port.dscp_prio = priorities or (_ROCE_PRIORITIES if mode else None)
     port.dscp_map = None if priorities or not mode else "default of qos roce"
     pfc = _profile(qos, own, "pfc")
     listed_pfc = _numbers(pfc.get("switch-priority"))
@@ -186,7 +205,7 @@ def _read_port_qos(port: PortFacts, qos: Mapping[str, Any], own: Mapping[str, An
         known = {0: 0, 3: 3, 6: 6}
     if port.dscp_prio is not None and known:
         port.dscp_queue = share_map({dscp: known[prio] for dscp, prio in port.dscp_prio.items() if prio in known})
-        port.pfc_queue = {prio: queue for prio, queue in known.items() if prio in port.pfc}
+        port.pfc_queue = share_map({prio: queue for prio, queue in known.items() if prio in port.pfc})
     _read_queues(port, _profile(qos, own, "congestion-control"), _profile(qos, own, "egress-scheduler"), mode)
     watchdog = _dict(own.get("pfc-watchdog"))
     port.watchdog_configured = "pfc-watchdog" in own and (not watchdog or _is_on(watchdog))

@@ -37,6 +37,7 @@ RECIPES: dict[str, tuple[RecipeLine, ...]] = {
         _save("show pfcwd config"),
         _save("show pfcwd stats"),
         _save("show priority-group drop counters"),
+        _save("show headroom-pool watermark"),
         _save("show queue counters -j", "json"),
         _save("show queue wredcounters --json", "json"),
     ),

@@ -11,18 +11,19 @@ from typing import Any, NamedTuple
 from probes.switches import nvue, sonic_config, sonic_tables
 from probes.switches.facts import SwitchFacts, load_json
 from probes.switches.text_tables import find_tables
+from probes.text import lazy_pattern
 
-_PROMPT = re.compile(r"^\s{0,8}[\w.-]{1,64}@([\w.-]{1,64}):[^\n$#]{0,200}[$#] ?", re.MULTILINE)
-_MOMENT = re.compile(
+_PROMPT = lazy_pattern(r"^\s{0,8}[\w.-]{1,64}@([\w.-]{1,64}):[^\n$#]{0,200}[$#] ?", re.MULTILINE)
+_MOMENT = lazy_pattern(
     r"20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,9})?(?:Z|[+-][0-9:]{4,6})"
 )
-_ERROR = re.compile(
+_ERROR = lazy_pattern(
     r"command not found|No such command|Invalid input|Usage: |Permission denied|Traceback \(most recent call last\)|"
     r"^\s*(?:Error|ERROR|%)\b[^\n]|Could not connect|Connection refused|404 Not Found|not found$|"
     r"Root privileges are required|is not recognized",
     re.MULTILINE,
 )
-_PROFILES = re.compile(r"^(?:Profile|Pool): ", re.MULTILINE)
+_PROFILES = lazy_pattern(r"^(?:Profile|Pool): ", re.MULTILINE)
 
 
 class SwitchFile(NamedTuple):
@@ -31,6 +32,7 @@ class SwitchFile(NamedTuple):
     folder: str
     name: str
     read: Callable[[], bytes]
+    saved_at: float = 0.0  # seconds since 1970; 0: not known
 
     @property
     def path(self) -> str:

@@ -6,22 +6,22 @@ there is complete for itself; a configuration is complete where it lists the swi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from probes.switches.facts import EcnProfile, Headroom, PortFacts, SwitchFacts, parse_count, parse_priorities
+from probes.switches.facts import EcnProfile, Headroom, PortFacts, SwitchFacts, parse_count, parse_priorities, share_map
+from probes.text import lazy_pattern
 
 TABLES = frozenset(
     ("DEVICE_METADATA", "PORT", "PORT_QOS_MAP", "DSCP_TO_TC_MAP", "DOT1P_TO_TC_MAP", "TC_TO_PRIORITY_GROUP_MAP",
      "TC_TO_QUEUE_MAP", "MAP_PFC_PRIORITY_TO_QUEUE", "PFC_PRIORITY_TO_QUEUE_MAP", "PFC_PRIORITY_TO_PRIORITY_GROUP_MAP",
      "QUEUE", "WRED_PROFILE", "SCHEDULER", "PFC_WD", "BUFFER_PG", "BUFFER_PROFILE", "BUFFER_POOL", "CABLE_LENGTH",
-     "SWITCH_TRIMMING")
+     "SWITCH_TRIMMING", "DEFAULT_LOSSLESS_BUFFER_PARAMETER", "LOSSLESS_TRAFFIC_PATTERN")
 )  # fmt: skip
 COMMUNITY, ENTERPRISE = "sonic", "sonic-enterprise"
-_PORT_NAME = re.compile(r"Ethernet[0-9]{1,5}|Eth[0-9]{1,3}(?:/[0-9]{1,3}){1,3}")
-_REFERENCE = re.compile(r"\[[A-Z_]{1,64}\|([^\]|]{1,200})\]")
-_METRES = re.compile(r"([0-9]{1,6})m")
+_PORT_NAME = lazy_pattern(r"Ethernet[0-9]{1,5}|Eth[0-9]{1,3}(?:/[0-9]{1,3}){1,3}")
+_REFERENCE = lazy_pattern(r"\[[A-Z_]{1,64}\|([^\]|]{1,200})\]")
+_METRES = lazy_pattern(r"([0-9]{1,6})m")
 _DSCPS, _TCS = range(64), range(16)
 Rows = Mapping[str, Mapping[str, Any]]
 
@@ -148,7 +148,7 @@ class _Qos:
             self.joined[key] = self._join(*key)
         port.dscp_prio, port.dscp_queue = self.joined[key] if dscp_map else (None, None)
         queues = self._map(("MAP_PFC_PRIORITY_TO_QUEUE", "PFC_PRIORITY_TO_QUEUE_MAP"), row.get("pfc_to_queue_map"))
-        port.pfc_queue = queues
+        port.pfc_queue = share_map(queues) if queues is not None else None
 
     def _join(
         self, dscp_map: str | None, group_map: str | None, pfc_map: str | None, queue_map: str | None
@@ -224,7 +224,12 @@ class _Qos:
 
     def _read_headroom(self) -> None:
         profiles, pools = _rows(self.tables, "BUFFER_PROFILE"), _rows(self.tables, "BUFFER_POOL")
+        sizes = [size for pool in pools.values() if (size := parse_count(pool.get("xoff")))]
         shared = any("xoff" in pool for pool in pools.values())
+        if len(sizes) == 1:
+            self.switch.headroom_pool_bytes = sizes[0]
+        self.switch.headroom_ratio = self._only("DEFAULT_LOSSLESS_BUFFER_PARAMETER", "over_subscribe_ratio")
+        self.switch.lossless_mtu = self._only("LOSSLESS_TRAFFIC_PATTERN", "mtu")
         for name, group, row in self._list_parts("BUFFER_PG"):
             profile = profiles.get(_name(row.get("profile")) or "")
             if profile is None or "xoff" not in profile:
@@ -233,6 +238,11 @@ class _Qos:
             headroom = dict(port.headroom or {})
             headroom[group] = Headroom(parse_count(profile.get("size")), parse_count(profile["xoff"]), shared)
             port.headroom = headroom
+
+    def _only(self, table: str, field: str) -> int | None:
+        """A number that a table has once."""
+        values = {parse_count(row[field]) for row in _rows(self.tables, table).values() if field in row}
+        return values.pop() if len(values) == 1 else None
 
     def _list_parts(self, table: str) -> Iterator[tuple[str, int, Mapping[str, Any]]]:
         """Port, queue or priority group, row: of keys "Ethernet0|3", "Ethernet0,Ethernet4|3-4"."""

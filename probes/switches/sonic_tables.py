@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 
 from probes.switches.facts import LinkRetry, PortFacts, SwitchFacts, SwitchNeighbor, parse_count, parse_priorities
 from probes.switches.text_tables import TextTable
+from probes.text import lazy_pattern
 
 Row = Mapping[str, str]
-_SPEED = re.compile(r"([0-9]{1,7})([GMT])")
-_TRAFFIC_QUEUE = re.compile(r"UC([0-9]{1,2})")
-_PROFILE_METRES = re.compile(r"_([0-9]{1,5})m_")
-_PORT = re.compile(r"Ethernet[0-9]{1,5}|Eth[0-9]{1,3}(?:/[0-9]{1,3}){1,3}")
+_SPEED = lazy_pattern(r"([0-9]{1,7})([GMT])")
+_TRAFFIC_QUEUE = lazy_pattern(r"UC([0-9]{1,2})")
+_PROFILE_METRES = lazy_pattern(r"_([0-9]{1,5})m_")
+_PORT = lazy_pattern(r"Ethernet[0-9]{1,5}|Eth[0-9]{1,3}(?:/[0-9]{1,3}){1,3}")
 _GBIT = {"M": 0.001, "G": 1.0, "T": 1000.0}
 NOTHING = ("N/A", "-", "")
 
@@ -28,8 +29,9 @@ class TableKind(NamedTuple):
     needs: tuple[str, ...]
     read: Callable[[SwitchFacts, PortFacts, Row], None]
     also: tuple[str, ...] = ()
-    title: str = ""  # a word of the line above the table, where the columns do not tell
+    title: str = ""  # a word of the line above the table, where the columns do not show it
     numbered: str = ""  # columns of a name and a number: "PFC"
+    of_switch: Callable[[SwitchFacts, Row], None] | None = None  # reads a row that is of no port
 
 
 def find_kind(table: TextTable) -> TableKind | None:
@@ -54,6 +56,9 @@ def read_table(kind: TableKind, table: TextTable, switch: SwitchFacts) -> int:
     others = 0
     for cells in table.rows:
         row = dict(zip(table.columns, cells, strict=True))
+        if kind.of_switch is not None:
+            kind.of_switch(switch, row)
+            continue
         name, _, queue = cells[0].partition(":")
         if _PORT.fullmatch(name) is None:
             others += not name.startswith(("PortChannel", "eth0", "Ethernet-", "Loopback", "Vlan", "Management"))
@@ -113,7 +118,7 @@ def _read_pfc_sent(switch: SwitchFacts, port: PortFacts, row: Row) -> None:
 
 
 def _read_priorities(switch: SwitchFacts, port: PortFacts, row: Row) -> None:
-    if port.pfc is None:  # the configuration says it already
+    if port.pfc is None:  # the configuration states it already
         port.pfc = parse_priorities(row["Lossless priorities"])
 
 
@@ -182,6 +187,13 @@ def _read_link_retry(switch: SwitchFacts, port: PortFacts, row: Row) -> None:
     profile = row["LLR Profile"] if row["LLR Profile"] not in NOTHING else None
     metres = _PROFILE_METRES.search(profile or "")
     port.link_retry = LinkRetry(enabled, profile, int(metres[1]) if metres else None)
+
+
+def _read_pool(switch: SwitchFacts, row: Row) -> None:
+    """The largest of the pools: the headroom is in one of them."""
+    peak = parse_count(row["Bytes"])
+    if peak is not None:
+        switch.headroom_pool_peak = max(peak, switch.headroom_pool_peak or 0)
 
 
 def _read_nothing(switch: SwitchFacts, port: PortFacts, row: Row) -> None:
@@ -259,6 +271,9 @@ KINDS = (
     TableKind("show priority-group drop counters", ("Port", "PG3"), _read_group_drops, title="dropped", numbered="PG"),
     TableKind(
         "show priority-group watermark headroom", ("Port", "PG3"), _read_watermarks, title="headroom", numbered="PG"
+    ),
+    TableKind(
+        "show headroom-pool watermark", ("Pool", "Bytes"), _read_nothing, title="headroom pool", of_switch=_read_pool
     ),
     TableKind(
         "show interfaces flap",

@@ -6,12 +6,15 @@ Columns are found by their names, cells by the dashes above them; numbers stand 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from operator import itemgetter
 from typing import NamedTuple
 
+from probes.text import lazy_pattern
+
 LONGEST_LINE = 4096
-_DASHES = re.compile(r"[ \t]*-{2,}(?:[ \t]+-{2,})*[ \t]*")
-_CHUNK = re.compile(r"\S+(?: \S+)*")
+_DASHES = lazy_pattern(r"[ \t]*-{2,}(?:[ \t]+-{2,})*[ \t]*")
+_CHUNK = lazy_pattern(r"\S+(?: \S+)*")
 
 
 class TextTable(NamedTuple):
@@ -55,13 +58,38 @@ def _read_rows(
 ) -> TextTable:
     cut = open_end and bool(lines) and len(lines[-1]) < spans[-1][1]
     rows, unread = [], 0
+    slice_cells = _make_slicer(spans)
     for line in lines[: len(lines) - cut]:
-        cells = _cut_cells(line, spans)
+        cells = slice_cells(line) or _cut_cells(line, spans)
         if cells is None:
             unread += 1
         else:
             rows.append(cells)
     return TextTable(title, names, rows, unread, cut)
+
+
+def _make_slicer(spans: list[tuple[int, int]]) -> Callable[[str], tuple[str, ...] | None]:
+    """A quick way to the cells of most rows; None: a row that has a letter between columns, or two blanks in a cell.
+
+    >>> slice_cells = _make_slicer([(0, 10), (12, 18), (19, 24)])
+    >>> slice_cells(" Ethernet8  a b    1,200"), slice_cells(" Ethernet8  a  b   1,200")
+    (('Ethernet8', 'a b', '1,200'), None)
+    >>> slice_cells("Ethernet8    x     1,200,000")
+    """
+    if len(spans) < 2:
+        return lambda line: None
+    ends = [0, *(end for _, end in spans)]
+    starts = [*(start for start, _ in spans), LONGEST_LINE]
+    take_cells = itemgetter(*(slice(start, end) for start, end in spans))
+    take_gaps = itemgetter(*(slice(end, start) for end, start in zip(ends, starts, strict=True)))
+
+    def slice_cells(line: str) -> tuple[str, ...] | None:
+        if "".join(take_gaps(line)).strip():
+            return None
+        cells = tuple([cell.strip() for cell in take_cells(line)])
+        return None if "  " in "\t".join(cells) else cells
+
+    return slice_cells
 
 
 def _cut_cells(line: str, spans: list[tuple[int, int]]) -> tuple[str, ...] | None:

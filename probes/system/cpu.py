@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from probes.host.interface import Absent, Host
 from probes.host_reader import HostReader
-from probes.probe import Probe, Reading
+from probes.probe import Reading
 from probes.text import ParseError, lazy_pattern
 
 _GROUPS_LIMIT = 2048  # 65,536 processors; the kernel's own limit is 8192
@@ -93,7 +93,7 @@ class CpuPackage(NamedTuple):
     name: str | None = None
     sockets: int | None = None
     online: str | None = None  # cpulist
-    threads_per_core: int | None = None  # null: not told, or not all cores are alike
+    threads_per_core: int | None = None  # null: not reported, or not all cores are alike
 
 
 def read(host: Host) -> Reading:
@@ -118,9 +118,6 @@ def read(host: Host) -> Reading:
     if cpu.sockets is None:
         reader.gap("sockets: neither physical ids nor packages are named")
     return Reading(cpu._replace(online=online), reader.sources, reader.missing)
-
-
-PROBE = Probe("cpu", read)
 
 
 def parse_cpuinfo(text: str) -> CpuPackage:
@@ -187,7 +184,7 @@ def parse_cpulist(text: str) -> tuple[int, ...]:
 
 
 def _siblings(values: Mapping[str, Mapping[str, None]]) -> int | None:
-    """Threads of a core: of each package, x86 says how many threads and how many cores are online."""
+    """Threads of a core: of each package, x86 states how many threads and how many cores are online."""
     threads, cores = ([_number(text) for text in values.get(key, ())] for key in ("siblings", "cpu cores"))
     if len(threads) != 1 or len(cores) != 1 or not threads[0] or not cores[0] or threads[0] % cores[0]:
         return None
@@ -205,7 +202,7 @@ def _threads(reader: HostReader, online: str) -> int | None:
         )
         return len(parse_cpulist(files.get("core_cpus_list") or files.get("thread_siblings_list", ""))) or None
     except (ParseError, IndexError):
-        return None  # sockets say it, too
+        return None  # sockets state it, too
 
 
 def _arm(values: Mapping[str, Mapping[str, None]]) -> CpuPackage:
@@ -232,7 +229,7 @@ def _packages(reader: HostReader, online: str) -> int | None:
                 source=f"{FOLDER}/cpu*/topology",
             )
             package = _number(files.get("physical_package_id"))
-            if package is None:  # "-1": the firmware does not say
+            if package is None:  # "-1": the firmware does not show it
                 return None
             packages.add(package)
             left -= {cpu, *parse_cpulist(files.get("package_cpus_list") or files.get("core_siblings_list", ""))}
@@ -247,7 +244,7 @@ def _number(text: str | None) -> int | None:
     if text is None or len(text) > 20 or not text.isascii():
         return None
     digits = text.strip()
-    if digits.isdigit():
+    if digits.isdecimal():
         return int(digits)
     try:
         return int(digits, 16) if digits.startswith("0x") else None

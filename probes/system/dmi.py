@@ -1,4 +1,4 @@
-"""What the firmware says the machine is: /sys/class/dmi/id (serials need root), the device tree on Arm and POWER.
+"""What the firmware states the machine is: /sys/class/dmi/id (serials need root), the device tree on Arm and POWER.
 
 Kernel page: Documentation/ABI/testing/sysfs-class-dmi (product_serial and chassis_serial have mode 0400).
 
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from probes.host.interface import Absent, Denied, Failed, Host, ReadError
 from probes.host_reader import HostReader, as_text
-from probes.probe import Probe, Reading
+from probes.probe import Reading
 from probes.text import ParseError, lazy_pattern
 
 # (structure, its line) -> field, as dmidecode 2.12 to 3.6 name them; of several boards or chassis the first counts
@@ -78,7 +78,7 @@ MODALIAS_FIELDS = {
     "rvn": "board_vendor",
     "bvr": "bios_version",
 }
-# What firmware ships where nobody filled a field in: it says nothing.
+# What firmware ships where no one filled a field in: it reports nothing.
 FILLERS = frozenset(
     {"0123456789", "123456789", "1234567890", "defaultstring", "invalid", "n/a", "noassettag", "none", "null"}
     | {"notapplicable", "notavailable", "notspecified", "o.e.m.", "oem", "systemmanufacturer", "systemproductname"}
@@ -123,9 +123,6 @@ def read(host: Host) -> Reading:
     vendor = reader.text(f"{DEVICE_TREE}/vendor")
     facts = DmiFacts(vendor=meaning(vendor or ""), product=model, serial=meaning(serial or ""))
     return Reading(facts, reader.sources, reader.missing)
-
-
-PROBE = Probe("dmi", read)
 
 
 def parse_modalias(text: str) -> DmiFacts:

@@ -1,6 +1,6 @@
 """What jobs may use: how much memory they may lock, and which device nodes there are.
 
-This process's own limit says nothing of a job's. A job has its limit from the service that starts it, so those are
+This process's own limit reports nothing of a job's. A job has its limit from the service that starts it, so those are
 asked: the running process first, else what its unit file would give it. Those of jobs are read by the probe that finds
 jobs, `probes/nccl/probe.py`. Source: proc(5) (limits, status),
 systemd.exec(5) (LimitMEMLOCK), limits.conf(5), capabilities(7).
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from probes.host.commands import LIMITS_SAVED
 from probes.host.interface import Absent, Host
 from probes.host_reader import HostReader
-from probes.probe import Probe, Reading
+from probes.probe import Reading
 from probes.text import lazy_pattern
 
 # Where units lie, the strongest first: systemd.unit(5).
@@ -31,7 +31,7 @@ CGROUPS = (  # v2, hybrid, v1
     "/sys/fs/cgroup/systemd/system.slice",
 )
 
-SHELL = "shell"  # the one that somebody ran `ulimit` in
+SHELL = "shell"  # the one that someone ran `ulimit` in
 SERVICES = ("slurmd", "containerd", "docker", "crio", "kubelet", "k3s", "rke2-agent", "pbs_mom", "lsfd", "sshd", "ssh")
 PAM_FILE, PAM_FOLDER = "/etc/security/limits.conf", "/etc/security/limits.d"
 NODE_FOLDERS = ("", "infiniband/", "nvidia-caps/", "nvidia-caps-imex-channels/")
@@ -76,9 +76,6 @@ def read(host: Host) -> Reading:
     return Reading(facts, reader.sources or ("/dev",), reader.missing)
 
 
-PROBE = Probe("limits", read)
-
-
 def parse_limits(text: str) -> str | None:
     """The soft limit of locked memory in /proc/PID/limits, bytes or "unlimited".
 
@@ -102,7 +99,7 @@ def parse_ulimit(text: str) -> str | None:
 
 
 def parse_exempt(status: str) -> bool | None:
-    r"""Whether a process holds CAP_IPC_LOCK; None: the text does not say.
+    r"""Whether a process holds CAP_IPC_LOCK; None: the text does not show it.
 
     >>> parse_exempt("CapEff:\t000001ffffffffff\n"), parse_exempt("CapEff:\t00000000a80425fb\n")
     (True, False)
@@ -157,7 +154,7 @@ def parse_pam(text: str, path: str) -> list[ResourceLimit]:
 
 
 def _services(reader: HostReader) -> tuple[ResourceLimit, ...]:
-    """Of each service that runs, its first process's limit; of one that does not, its unit's, where that says one."""
+    """Of each service that runs, its first process's limit; of one that does not, its unit's, where that states one."""
     folder = next((cgroup for cgroup in CGROUPS if reader.names(cgroup)), CGROUPS[0])
     services = []
     for name in SERVICES:

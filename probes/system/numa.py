@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from probes.host.interface import Absent, Host
 from probes.host_reader import HostReader
-from probes.probe import Probe, Reading
+from probes.probe import Reading
 from probes.system.cpu import parse_cpulist
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 
 FOLDER = "/sys/devices/system/node"
-NODE = re.compile(r"node(\d{1,6})")
-MEMORY = re.compile(r"^(?:Node +\d{1,6} +)?MemTotal: +(\d{1,15}) kB", re.MULTILINE)
+NODE = lazy_pattern(r"node(\d{1,6})")
+MEMORY = lazy_pattern(r"^(?:Node +\d{1,6} +)?MemTotal: +(\d{1,15}) kB", re.MULTILINE)
 MOST_DISTANCES = 4096
 
 
@@ -40,9 +40,6 @@ def read(host: Host) -> Reading:
     if not ids:
         raise Absent(f"{FOLDER}: no node")
     return Reading(NumaFacts(tuple(_node(reader, node, len(ids)) for node in ids)), reader.sources, reader.missing)
-
-
-PROBE = Probe("numa", read)
 
 
 def parse_distances(text: str) -> tuple[int, ...]:

@@ -85,6 +85,29 @@ def list_gaudi_errors(text: str) -> list[ToolReport]:
     ][:MOST_REPORTS]
 
 
+def list_gaudi_counts(text: str) -> list[ToolReport]:
+    """Cards of `hl-smi -Q ... -f csv` with uncorrectable errors, in fields of any order. Raises ParseError.
+
+    >>> text = "index, bus_id, ecc.errors.uncorrected.aggregate.total\\n3, 0000:4d:00.0, 2\\n"
+    >>> [report[:2] for report in list_gaudi_counts(text)]
+    [('gaudi-events', '0000:4d:00.0')]
+    """
+    rows = [[cell.strip() for cell in line.split(",")] for line in _lines(text) if "," in line]
+    names = [name.partition(" ")[0].lower() for name in rows[0]] if rows else []
+    columns = [at for at, name in enumerate(names) if ".uncorrected" in name and "errors" in name]
+    if not columns:
+        raise ParseError("no column of uncorrected errors")
+    place = next((names.index(name) for name in ("bus_id", "module_id", "index") if name in names), 0)
+    reports = []
+    for row in rows[1:]:
+        count = max((int(row[at]) for at in columns if len(row) == len(names) and _COUNT.fullmatch(row[at])), default=0)
+        if count:
+            is_address = row[place].count(":") == 2
+            subject = normal_address(row[place]) if is_address else f"Gaudi {row[place][:20]}"
+            reports.append(ToolReport("gaudi-events", subject, ", ".join(row)[:200], _errors(count)))
+    return reports[:MOST_REPORTS]
+
+
 def list_ras_errors(text: str) -> list[ToolReport]:
     """GPUs of `rocm-smi --showrasinfo` with uncorrectable errors, one per block.
 
@@ -177,23 +200,3 @@ def _lines(text: str) -> list[str]:
         raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
     lines = text.splitlines()
     return [line for line in (lines if text.endswith(("\n", "\r")) else lines[:-1]) if len(line) < _LIMIT_LINE]
-
-
-_NO_DRIVER = (  # rocm_smi.py, rocminfo.cc; npu-smi, whose source is closed: public threads
-    ("amd-no-driver", "amdgpu not found in modules"),
-    ("amd-no-driver", "ROCk module is NOT loaded"),
-    ("npu-no-driver", "dcmi module initialize failed"),
-)
-
-
-def list_missing_drivers(text: str) -> list[ToolReport]:
-    """What a tool prints that finds no driver. Raises ParseError.
-
-    >>> list_missing_drivers("ERROR:root:Driver not initialized (amdgpu not found in modules)")[0].code
-    'amd-no-driver'
-    """
-    for line in text[:_LIMIT_CHARACTERS].splitlines():
-        for code, needle in _NO_DRIVER:
-            if needle in line:
-                return [ToolReport(code, None, line.strip()[:_LIMIT_LINE])]
-    raise ParseError("no sentence of a tool without its driver")

@@ -42,6 +42,7 @@ SENTENCES = (  # the first that fits a line
     _Sentence("container-version", "driver/library version mismatch"),
     _Sentence("container-no-driver", "nvml error: driver not loaded"),
     _Sentence("container-no-driver", "nvidia-container-cli: initialization error: load library failed: libnvidia-ml"),
+    _Sentence("container-timeout", "driver error: timed out"),
     _Sentence(
         "container-no-device", "unknown device", lazy_pattern(r"device error: (?P<device>\S{1,60}): unknown device")
     ),

@@ -24,7 +24,7 @@ _RESULT = lazy_pattern(r"(?P<result>Pass|Fail|Skip|Warn)\b(?: - (?P<about>All|GP
 _OF_GPU = lazy_pattern(r"(?P<kind>GPU|NvSwitch|CPU) ?(?P<number>\d{1,4}): (?P<result>Pass|Fail|Skip|Warn)\b.*")
 _WARNED = lazy_pattern(r"(?:Warning|Error)(?:: GPU ?(?P<number>\d{1,4}))?")
 _GPU_IN_TEXT = lazy_pattern(r"GPU (\d{1,4})\b")
-_SECTION = re.compile(r"^[|+]-{3,8} {1,4}(?:Deployment|Integration|Hardware|Stress) {1,4}-{3,16}\+-", re.MULTILINE)
+_SECTION = lazy_pattern(r"^[|+]-{3,8} {1,4}(?:Deployment|Integration|Hardware|Stress) {1,4}-{3,16}\+-", re.MULTILINE)
 _LINKS_OF = lazy_pattern(r"[ \t]{0,16}(?P<kind>gpuId|physicalId|nvSwitchId) (?P<number>\d{1,4}):[ \t]{0,16}")
 _LINK_STATES = lazy_pattern(r"[ \t]{0,40}[UDX_](?: [UDX_]){0,143}[ \t]{0,16}")
 _METADATA = ("DCGM Version", "Driver Version Detected", "GPU Device IDs Detected", "Diagnostic", "Number of")
@@ -76,7 +76,7 @@ def _list_incidents(document: Any) -> list[ToolReport]:
                 code = _STATES.get(str(_field(incident, "value")))
                 overflow = _field(incident, "overflow")
                 words = " ".join(map(str, overflow[:20])) if isinstance(overflow, list) else ""
-                if code and number.isdigit():
+                if code and number.isdecimal():
                     text = f"{system}: {_field(incident, 'value')} {words}".strip()[:_LIMIT_LINE]
                     reports.append(ToolReport(code, _name(kind, number), text, (("what", system[:80]),)))
     if not isinstance(_field(body, "Overall Health"), dict):
@@ -180,7 +180,7 @@ def _find_entity(result: Any) -> str | None:
         number = _field(result, "gpu_id") or _field(result, "gpu_ids")
     text = str(number) if number is not None else ""
     kind = str(_field(result, "entity_group") or "GPU")
-    return _name(kind, text) if text.isascii() and text.isdigit() and kind in ("GPU", "NvSwitch", "CPU") else None
+    return _name(kind, text) if text.isascii() and text.isdecimal() and kind in ("GPU", "NvSwitch", "CPU") else None
 
 
 def _tell(name: str, result: Any) -> str:

@@ -1,6 +1,6 @@
 """Error counters of InfiniBand ports: `ibqueryerrors`, `perfquery`, and lines of ibdiagnet about ports and links.
 
-Source: linux-rdma/rdma-core infiniband-diags (ibqueryerrors.c, perfquery.c). Counters are cumulative since somebody
+Source: linux-rdma/rdma-core infiniband-diags (ibqueryerrors.c, perfquery.c). Counters are cumulative since someone
 reset them. Not taken: counters of data, packets and waiting, sums over all ports of a switch, and tables of details.
 """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from probes.host.commands import (
     AMD_HEALTH_SAVED,
@@ -11,29 +12,38 @@ from probes.host.commands import (
     DCGM_DIAG,
     DCGM_HEALTH,
     DCGM_LINKS,
+    ETHTOOL_COUNTERS,
+    ETHTOOL_SETTINGS,
+    GAUDI_PORTS,
     GPU_LINES,
+    HL_SMI_QUERY,
     HL_SMI_SAVED,
     IB_ERRORS_SAVED,
     IB_LINKS,
     KUBE_NODE,
-    NO_DRIVER_SAVED,
+    MLXLINK,
     NPU_INFO,
     NVIDIA_SMI_TABLE,
     PCI_LINES,
     ROCM_PAGES_SAVED,
     ROCM_RAS_SAVED,
+    SYSTEM,
+    TOOL_ERRORS_SAVED,
 )
 from probes.host.interface import Absent, Failed, Host, ReadError
 from probes.probe import Reading
 from probes.text import ParseError
-from probes.tool_reports import accelerators, containers, dcgmi, unnamed
+from probes.tool_reports import accelerators, containers, dcgmi, port_tools, unnamed
 from probes.tool_reports.facts import ToolFacts, ToolReport
 from probes.tool_reports.port_errors import list_port_errors, list_slow_links
+from probes.tool_reports.tool_errors import list_tool_errors
 
 READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolReport]]], ...] = (
     (NVIDIA_SMI_TABLE, accelerators.list_smi_errors),
     ((NPU_INFO,), accelerators.list_npu_states),
     (HL_SMI_SAVED, accelerators.list_gaudi_errors),
+    ((HL_SMI_QUERY,), accelerators.list_gaudi_counts),
+    (SYSTEM, unnamed.list_module_lines),
     (ROCM_RAS_SAVED, accelerators.list_ras_errors),
     (ROCM_PAGES_SAVED, accelerators.list_bad_pages),
     (AMD_SMI_SAVED + AMD_HEALTH_SAVED, accelerators.list_amd_errors),
@@ -44,9 +54,15 @@ READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolRepor
     (IB_LINKS, list_slow_links),
     (KUBE_NODE, containers.list_node_faults),
     (CONTAINER_SAVED, containers.list_sentences),
-    (NO_DRIVER_SAVED, accelerators.list_missing_drivers),
+    (TOOL_ERRORS_SAVED, list_tool_errors),
+    ((MLXLINK,), port_tools.list_link_states),
+    ((GAUDI_PORTS,), port_tools.list_gaudi_ports),
     ((PCI_LINES,), unnamed.list_pci_lines),
     ((GPU_LINES,), unnamed.list_gpu_lines),
+)
+OF_INTERFACES = (  # the interface follows
+    (ETHTOOL_COUNTERS, port_tools.list_bad_frames),
+    (ETHTOOL_SETTINGS, port_tools.list_lost_link),
 )
 
 
@@ -62,12 +78,33 @@ def read(host: Host) -> Reading:
                 continue
             name = " ".join(argv)
             try:
-                faults = list_faults(host.run(*argv).stdout)
+                faults = _read(host.run(*argv).stdout, list_faults)
             except (ParseError, ReadError) as why:
                 gaps.append(f"{name}: {why}")
                 continue
             sources.append(name)
             reports += [(name, fault) for fault in faults]
+    for argv, list_faults in OF_INTERFACES if not host.live else ():
+        for interface in host.saved_arguments(*argv):
+            name = " ".join((*argv, interface))
+            with suppress(ParseError, ReadError):
+                faults = list_faults(host.run(*argv, interface).stdout)
+                sources.append(name)
+                reports += [(name, fault._replace(subject=interface)) for fault in faults]
     if not sources:
         raise Failed("; ".join(gaps)) if gaps else Absent("no saved output of a tool that states faults")
     return Reading(ToolFacts(tuple(reports)), tuple(sources), "; ".join(gaps) or None)
+
+
+def _read(text: str, list_faults: Callable[[str], list[ToolReport]]) -> list[ToolReport]:
+    """The faults that an output states, or the error that stands in its place. Raises ParseError."""
+    try:
+        faults = list_faults(text)
+    except ParseError:
+        with suppress(ParseError):
+            return list_tool_errors(text)
+        raise
+    if not faults:
+        with suppress(ParseError):
+            return list_tool_errors(text)
+    return faults

@@ -43,6 +43,22 @@ def list_pci_lines(text: str) -> list[ToolReport]:
     return reports
 
 
+def list_module_lines(text: str) -> list[ToolReport]:
+    """Whether `lsmod`, or a part of it, shows nouveau in use and no module of NVIDIA. Raises ParseError.
+
+    >>> [report.code for report in list_module_lines("nouveau  2596864  4\\nmlx5_core  2134016  1 mlx5_ib\\n")]
+    ['modules-nouveau']
+    """
+    rows = [words for line in _check(text).splitlines() if len(words := line.split()) >= 3 and words[2].isdecimal()]
+    if not rows:
+        raise ParseError("no module is named")
+    uses = {words[0]: int(words[2][:9]) for words in rows}
+    if not uses.get("nouveau") or "nvidia" in uses:
+        return []
+    line = next(" ".join(words) for words in rows if words[0] == "nouveau")
+    return [ToolReport("modules-nouveau", None, line[:_LIMIT_TEXT])]
+
+
 def list_gpu_lines(text: str) -> list[ToolReport]:
     """What lines of `nvidia-smi -q` state of the memory and the fabric of some GPU. Raises ParseError.
 

@@ -18,7 +18,7 @@ from probes.system import cpu as masks
 from probes.system.cpu import ARM_IMPLEMENTERS, CpuPackage
 from probes.system.dmi import DmiFacts, meaning
 from probes.system.numa import NumaFacts, NumaNodeFacts
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 from probes.topology_files.xml_tree import Element
 
 _DMI = {
@@ -88,7 +88,7 @@ class Locality:
 
     def node(self, numa_element: Element, above: int | None) -> int | None:
         """The one node with processors that the object is near; None where it is near several. `above`: of the
-        object that holds it, for what says nothing of itself."""
+        object that holds it, for what reports nothing of itself."""
         near = _members(numa_element.said("nodeset"))
         if near is None:
             own = [child for child in numa_element.each("object") if child.said("type") == "NUMANode"]
@@ -226,8 +226,8 @@ def _real(text: str | None) -> float:
     return value if 0 < value < 1000 else 0.0
 
 
-_NUMBERED = re.compile(r"(nvml|rsmi)([0-9]{1,4})")
-_PORT = re.compile(r"Port([0-9]{1,3})(State|LID|GID([0-9]{1,3}))")
+_NUMBERED = lazy_pattern(r"(nvml|rsmi)([0-9]{1,4})")
+_PORT = lazy_pattern(r"Port([0-9]{1,3})(State|LID|GID([0-9]{1,3}))")
 _STATES = {"1": "DOWN", "2": "INIT", "3": "ARMED", "4": "ACTIVE", "5": "ACTIVE_DEFER"}
 _NETWORK, _OPENFABRICS = 2, 3  # osdev_type up to format 2
 _NETWORK_BIT, _OPENFABRICS_BIT = 16, 32  # from format 3 on it is a set

@@ -4,7 +4,7 @@ Source: hwloc's hwloc2.dtd, topology-xml.c and the "Object attributes" page of i
 
 - a bridge "0-1" is a host bridge and begins a root bus; "1-1" is a PCI function; without --whole-io (or --filter
   io:all) bridges that lead to nothing are left out, and so are functions of uninteresting kinds;
-- `pci_link_speed` is what the link carries now, GB/s in one direction; speed and width are not told apart;
+- `pci_link_speed` is what the link carries now, GB/s in one direction; speed and width are not distinguished;
 - NUMA nodes of memory alone have the processors of the node beside them: of those alike, the first is the node itself.
 """
 
@@ -17,7 +17,7 @@ from probes.pci.facts import PciFacts, PciFunction
 from probes.pci.lspci_fields import class_code
 from probes.pci.sysfs import decimal
 from probes.pci.tree import address_key, is_address
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 from probes.topology_files import hwloc_node, xml_tree
 from probes.topology_files.preparsed import PreparsedFacts
 from probes.topology_files.xml_tree import Element
@@ -25,8 +25,8 @@ from probes.topology_files.xml_tree import parse as parse_xml
 
 NAME = "hwloc-xml"
 SAID = "a hwloc topology"
-_PLACE = re.compile(r"([0-9a-f]{4,8}):\[([0-9a-f]{2})-[0-9a-f]{2}\]")
-_IDS = re.compile(
+_PLACE = lazy_pattern(r"([0-9a-f]{4,8}):\[([0-9a-f]{2})-[0-9a-f]{2}\]")
+_IDS = lazy_pattern(
     r"([0-9a-f]{4}) \[([0-9a-f]{4}):([0-9a-f]{4})\] \[([0-9a-f]{4}):([0-9a-f]{4})\] ([0-9a-f]{2})(?: ([0-9a-f]{2}))?"
 )
 _UNSAID = {
@@ -44,7 +44,7 @@ _UNSAID = {
 
 
 def parse(content: bytes) -> PreparsedFacts:
-    """Everything that one topology says. Raises ParseError.
+    """Everything that one topology states. Raises ParseError.
 
     >>> said = parse(b'<topology version="2.0"><object type="Machine"><object type="Bridge" bridge_type="0-1"'
     ...     b' bridge_pci="0000:[44-54]"><object type="PCIDev" pci_busid="0000:44:00.0" pci_link_speed="63.015385"'

@@ -4,7 +4,7 @@ Source: NCCL src/graph/xml.cc, topo.cc and transport/net_ib/init.cc (2.30). What
 
 - a bridge stands for a whole switch, and is its upstream port: NCCL leaves out root ports and downstream ports;
 - `link_speed` and `link_width` are what a link can do (the lesser of both ends). Of a NVIDIA GPU they are that up to
-  NCCL 2.29, and what it ran at from then on; the file does not tell which. Where the driver has no answer it is a
+  NCCL 2.29, and what it ran at from then on; the file does not show which. Where the driver has no answer it is a
   constant. So no number here is a trained state that could be judged;
 - clouds ship files for a kind of machine: bridges that do not exist (ffff:ff:01.0), ids ffff, "8 GT/s" for everything;
 - `<net>` of InfiniBand and RoCE devices is written for active ports only, and its GUID is the system image's, bytes
@@ -157,7 +157,7 @@ class _TopologyParts:
 
 
 def parse(content: bytes) -> PreparsedFacts:
-    """Everything that one topology says. Raises ParseError.
+    """Everything that one topology states. Raises ParseError.
 
     >>> said = parse(b'<system version="1"><cpu numaid="1" affinity="f0" arch="x86_64">'
     ...     b'<pci busid="0000:0c:00.0" class="0x060400"><pci busid="0000:0f:00.0" class="0x030200"/></pci>'
@@ -294,7 +294,7 @@ def _cpu(nodes: Sequence[_NcclNode]) -> CpuPackage | None:
 
 
 def _family(value: int | None) -> int | None:
-    """NCCL adds the extended family of cpuid shifted by four: 175 is AMD's 25, 15 + 10. Files by hand say 25.
+    """NCCL adds the extended family of cpuid shifted by four: 175 is AMD's 25, 15 + 10. Files by hand state 25.
 
     >>> _family(175), _family(25), _family(6), _family(None)
     (25, 25, 6, None)
@@ -341,7 +341,7 @@ def _devices(parts: _TopologyParts) -> RdmaFacts | None:
 
 
 def _port(net: Element, number: int, guid: str | None) -> RdmaPort:
-    """A file that was written by hand has no GUIDs, and proves nothing of a port's state."""
+    """A file that was written by hand has no GUIDs, and is no evidence of a port's state."""
     speed = decimal(net.said("speed") or "")
     return RdmaPort(
         port=number,
@@ -362,7 +362,7 @@ def _guid(text: str | None) -> str | None:
 
 
 def _interfaces(parts: _TopologyParts) -> NetdevFacts | None:
-    """Their speed is not told: 10 Gb/s is what NCCL writes where it knows none."""
+    """Their speed is not reported: 10 Gb/s is what NCCL writes where it has none."""
     names = {net.said("name"): address for address, number, net in parts.nets if number == 0}
     plain = [Netdev(name, address=names[name]) for name in sorted(filter(None, names))]
     return NetdevFacts(tuple(plain)) if plain else None

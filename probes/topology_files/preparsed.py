@@ -1,4 +1,4 @@
-"""What a file tells of a machine whose probes nobody can run: facts by probe, and the outcomes that come of them."""
+"""What a file shows of a machine whose probes no one can run: facts by probe, and the outcomes that come of them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple

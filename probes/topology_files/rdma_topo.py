@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import re
 import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -21,7 +20,7 @@ from probes.pci.config_space import decode
 from probes.pci.facts import PciFacts, PciFunctionBuilder, build_functions
 from probes.pci.tree import is_address, place_in_path
 from probes.rdma.facts import RdmaDevice, RdmaFacts
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 from probes.topology_files import xml_tree
 from probes.topology_files.preparsed import PreparsedFacts
 
@@ -30,12 +29,12 @@ SAID = "an rdma_topo dump"
 LIMIT_BYTES = 16 << 20
 _CONFIG_BYTES = 4096
 _NAMES_LIMIT = 1024  # of one function: virtual functions have functions of their own
-_MODALIAS = re.compile(
+_MODALIAS = lazy_pattern(
     r"pci:v0000([0-9A-F]{4})d0000([0-9A-F]{4})sv0000([0-9A-F]{4})sd0000([0-9A-F]{4})"
     r"bc([0-9A-F]{2})sc([0-9A-F]{2})i([0-9A-F]{2})"
 )
 _FROM_MODALIAS = ("vendor", "device", "subsystem_vendor", "subsystem_device")
-_NAME = re.compile(r"[!-~]{1,64}")
+_NAME = lazy_pattern(r"[!-~]{1,64}")
 _UNSAID = {
     "kernel": f"{SAID} has nothing of the running system",
     "dmi": f"{SAID} does not name its machine",
@@ -51,7 +50,7 @@ _UNSAID = {
 
 
 def parse(content: bytes) -> PreparsedFacts:
-    """Everything that one dump says. Raises ParseError.
+    """Everything that one dump states. Raises ParseError.
 
     >>> said = parse(b'[{"realpath": "/sys/devices/pci0002:00/0002:00:00.0", "config": "eJy7J7BRCQAFMAHC", "modalias":'
     ...     b' "pci:v000010DEd000022B1sv00000000sd00000000bc06sc04i00", "numa_node": 0}]')

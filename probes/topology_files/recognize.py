@@ -15,7 +15,7 @@ _RUNS = "graphs"  # NCCL_GRAPH_DUMP_FILE
 
 
 def facts_source(path: str, content: bytes) -> FactsSource | None:
-    """The file as facts; None where no reader knows its kind. Raises BadSource for one that is damaged or hostile."""
+    """The file as facts; None where no reader recognizes it. Raises BadSource for one that is damaged or hostile."""
     start = start_of(content)
     if start == _RUNS:
         raise BadSource(f"{path}: is a NCCL graph, which lists rings and trees; the topology is another file")

@@ -1,6 +1,6 @@
 """XML text -> elements, within stated bounds. A DOCTYPE is accepted and never followed; entities are refused.
 
-How much one machine can hold: a file that claims more would cost more than it tells, as every GPU has a way to
+How much one machine can hold: a file that claims more would cost more than it shows, as every GPU has a way to
 every NIC.
 """
 

@@ -57,7 +57,7 @@ def test_what_execstart_would_read_otherwise_is_refused(program: str) -> None:
 
 def test_a_part_that_is_not_there_is_named_with_those_that_are() -> None:
     """In one line."""
-    with pytest.raises(UnitsError, match="no unit 'fleet'; there are ingest, page, receive, scan, ship, watch"):
+    with pytest.raises(UnitsError, match="no unit 'fleet'; there are forget, ingest, page, receive, scan, ship, watch"):
         render_units(["scan", "fleet"], PROGRAM)
 
 

@@ -25,6 +25,7 @@ else:
     import sre_parse as parser
 
 CHARACTERS = 16 << 10
+_GAP = (codes.ANY, None)
 LONG = 40  # a repetition of at most as many is bounded
 METHODS = ("search", "match", "fullmatch", "finditer", "findall", "split", "sub")
 _CATEGORIES = {"DIGIT": r"\d", "SPACE": r"\s", "WORD": r"\w", "NOT_SPACE": r"\S", "NOT_WORD": r"\W", "NOT_DIGIT": r"\D"}
@@ -64,6 +65,32 @@ def attacks(pattern: re.Pattern[Any]) -> Iterator[str]:
     for before, pump in sorted(set(_repetitions(parser.parse(pattern.pattern, pattern.flags)))):
         yield before + pump * (CHARACTERS // len(pump)) + "\1"
         yield (before + pump) * (CHARACTERS // len(before + pump)) + "\1"
+
+
+def is_required(plain: tuple[str, ...], pattern: re.Pattern[str]) -> bool:
+    """Whether one of these texts is in whatever fits a pattern, by Python's own parser."""
+    return _has_one(list(parser.parse(pattern.pattern, pattern.flags & re.MULTILINE)), plain)
+
+
+def _has_one(items: list[Any], required: tuple[str, ...], run: str = "") -> bool:
+    """Whether every text that fits the parsed pattern contains one of the required texts. `run`: the plain text before
+    the items."""
+    for number, (code, value) in enumerate(items):
+        rest = items[number + 1 :]
+        run = run + chr(value) if code is codes.LITERAL else run
+        if any(plain in run for plain in required):
+            return True
+        if code is codes.SUBPATTERN:
+            return _has_one([*value[3], *rest], required, run)
+        if code is codes.BRANCH:
+            return _has_one(rest, required) or all(_has_one([*branch, *rest], required, run) for branch in value[1])
+        if code is codes.IN and all(one is codes.LITERAL for one, _ in value) and len(value) < 9:
+            return _has_one(rest, required) or all(_has_one([one, *rest], required, run) for one in value)
+        if code in (codes.MAX_REPEAT, codes.MIN_REPEAT) and value[0]:
+            return _has_one([*value[2], _GAP, *rest], required, run)
+        if code is not codes.LITERAL and code is not codes.AT:
+            run = ""
+    return False
 
 
 def _imported(tree: ast.Module) -> set[str]:

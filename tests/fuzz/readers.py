@@ -25,6 +25,7 @@ from probes.host.commands import DCB_OBJECTS
 from probes.host.interface import BadSource, Failed
 from probes.kernel.log_events import lines
 from probes.pci.lspci_fields import LspciBlock
+from probes.switches.normalized import Room
 from probes.text import ParseError
 from tests.fuzz import ethernet, mutations, seeds
 from tests.probes.amd import test_kfd, test_smi
@@ -161,7 +162,7 @@ READERS: tuple[Reader, ...] = (
     Reader(
         "probes.switches.normalized:read_lines",
         lambda: [b'{"switch": "leaf1", "port": "Ethernet0", "speed_gbit_s": 400}\n{"name": "leaf1", "nos": "sonic"}\n'],
-        adapt=_then("leaf1.ndjson", {}),
+        adapt=lambda read: lambda data: read(data.decode("utf-8", "replace"), "leaf1.ndjson", {}, Room()),
     ),
     parser(
         "probes.tool_reports.port_errors:list_port_errors",
@@ -171,11 +172,26 @@ READERS: tuple[Reader, ...] = (
     parser("probes.tool_reports.port_errors:list_slow_links", tool_texts.SLOW_LINKS),
     parser("probes.tool_reports.dcgmi:list_links_down", tool_texts.LINK_STATES.format(states="U U D U _ _")),
     parser(
-        "probes.tool_reports.accelerators:list_missing_drivers",
+        "probes.tool_reports.tool_errors:list_tool_errors",
         "ERROR:root:Driver not initialized (amdgpu not found in modules)\n",
     ),
     parser(
         "probes.tool_reports.unnamed:list_pci_lines", "ACSCtl: SrcValid+ ReqRedir+\n\tLnkSta: Width x1 (downgraded)\n"
+    ),
+    parser("probes.tool_reports.port_tools:list_link_states", tool_texts.MLXLINK),
+    parser("probes.tool_reports.port_tools:list_gaudi_ports", tool_texts.GAUDI_PORTS),
+    parser("probes.tool_reports.port_tools:list_bad_frames", "rx_crc_errors_phy: 41231\nrx_packets_phy: 7\n"),
+    parser("probes.tool_reports.port_tools:list_lost_link", tool_texts.ETHTOOL.format(state="no (No cable)")),
+    lenient(
+        "probes.sources.sysfs_lines:read_shown_files", "/sys/class/net/ens1/mtu:9000\n==> /sys/class/net/a/b <==\n1\n"
+    ),
+    parser("probes.tool_reports.unnamed:list_module_lines", "nouveau 2596864 4\nmlx5_core 1 1 mlx5_ib\n"),
+    parser(
+        "probes.tool_reports.accelerators:list_gaudi_counts",
+        "index, bus_id, ecc.errors.uncorrected.aggregate.total\n0, 0000:33:00.0, 3\n",
+    ),
+    lenient(
+        "probes.sources.identify:identify_unnamed", "NIC statistics:\n     rx_packets: 1\n", "driver: a\nversion: 1\n"
     ),
     parser("probes.tool_reports.unnamed:list_gpu_lines", "Remapped Rows\n  Correctable Error : 0\n  Pending : Yes\n"),
     lenient("probes.system.limits:parse_ulimit", "max locked memory       (kbytes, -l) 64\n", "unlimited\n"),
@@ -346,8 +362,11 @@ READERS: tuple[Reader, ...] = (
     # binary
     Reader("probes.pci.config_space:decode", seeds.config_spaces, (ParseError,)),
     Reader("probes.redact.binary:serial_at", seeds.config_spaces),
-    Reader("probes.amd.probe:parse_xgmi", lambda: [test_kfd.metrics(5, 1, rate=(16, 32), states=(1, 0))]),
-    Reader("probes.amd.probe:parse_metrics", lambda: [test_kfd.metrics(5, 1), test_kfd.metrics(5, 1, (1, 8))]),
+    Reader(
+        "probes.amd.metrics:parse_xgmi",
+        lambda: [test_kfd.metrics(5, 1, rate=(16, 32), states=(1, 0)), test_kfd.attributes(*test_kfd.LISTED)],
+    ),
+    Reader("probes.amd.metrics:parse_metrics", lambda: [test_kfd.metrics(5, 1), test_kfd.metrics(5, 1, (1, 8))]),
     Reader("probes.netlink:messages", seeds.netlink, (ParseError,)),
     Reader("probes.netlink:attributes", seeds.attributes, (ParseError,)),
     Reader("probes.netlink:iter_attributes", seeds.attributes, (ParseError,)),
@@ -423,6 +442,7 @@ READERS: tuple[Reader, ...] = (
     lenient("probes.ethtool.saved:parse_pause", ethernet.PAUSE),
     lenient("probes.ethtool.saved:parse_fec", ethernet.FEC),
     lenient("probes.ethtool.saved:parse_statistics", ethernet.STATISTICS),
+    lenient("probes.ethtool.saved:parse_counters", ethernet.STATISTICS),
     lenient("probes.ethtool.saved:parse_driver", ethernet.DRIVER),
     lenient("probes.optics.saved:parse", ethernet.MODULE),
     Reader("probes.optics.facts:text", ethernet.small),
@@ -594,6 +614,9 @@ NOT_READERS = {
     "probes.host.files.open_saved": "the same",
     "probes.host.netlink_socket.require_interface": "an interface's name",
     "probes.locks.describe_holder": "a probe's name",
+    "probes.planted.follow_links": "a path that was given",
+    "probes.planted.make_folder": "the same",
+    "probes.text.find_required": "a pattern of ours",
     "probes.rdma.normalize.describe_cut": "a tool's name",
     "probes.netlink.link_request": "an interface's name, in a request that we make",
     "probes.netlink.requested_family": "a request that we made",

@@ -15,10 +15,13 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import PART, PARTS
 from tests.lab.batches import BATCHES, IB, ROCE
 from tests.lab.judging import Lab
 from tests.lab.place import LAB, ROOT, ROWS, absent
+from tests.lab.qemu.frozen import freeze_shown
 from tests.lab.qemu.guest import Guest, GuestFailed
+from tests.lab.qemu.shown import MACHINES
 
 LONGEST = (ROCE, IB, "test_two_guests.py", "test_systemd.py", "test_features.py")
 ALONE = ("test_hanging.py", "test_watch.py")
@@ -33,6 +36,8 @@ def started(name: str, wire: int | None = None, shape: str | None = None) -> Gue
     why = absent()
     if why:
         pytest.skip(why)
+    if shape in MACHINES:
+        freeze_shown(shape)
     try:
         return Guest(name, wire, shape=shape)
     except GuestFailed:  # an emulated CPU stands still now and then
@@ -59,9 +64,12 @@ def lab() -> Iterator[Lab]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest groups come first."""
-    groups = {item: group(item.nodeid) for item in items if item.path.parent == LAB}
+    """The longest groups come first; of a part of the lab (`make lab PART=2/3`) each third group."""
+    groups = {item: group(item.nodeid) for item in items if item.get_closest_marker("lab")}
     items.sort(key=lambda item: LONGEST.index(groups[item]) if groups.get(item) in LONGEST else len(LONGEST))
+    in_order = list(dict.fromkeys(groups[item] for item in items if item in groups))
+    others = set(in_order).difference(in_order[PART - 1 :: PARTS])
+    items[:] = [item for item in items if groups.get(item) not in others]
 
 
 @pytest.hookimpl(optionalhook=True)

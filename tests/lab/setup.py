@@ -77,10 +77,9 @@ def setup() -> None:
         root.result()
         environment.result()
     report_seconds("our disk", ours)
-    from tests.lab.qemu.frozen import freeze, freeze_shown  # what starts QEMU, which may be here only now
+    from tests.lab.qemu.frozen import freeze  # what starts QEMU, which may be here only now
 
     report_seconds("a guest, booted once for all", freeze)
-    report_seconds("guests that show a machine", freeze_shown)
     print(f"lab: all of it ({time.monotonic() - began:.0f} s)", flush=True)
 
 

@@ -1,4 +1,5 @@
-"""Lays pairs of causes in random order for some time, and writes what came of it into docs/scope.md (`make pairs`).
+"""Lays pairs and triples of causes in random order for some time, and writes what came of it into docs/scope.md
+(`make pairs`).
 
 `python -m tests.matrix.measure 300 MACHINE ..` lays those of some machines only, and prints the figures.
 """
@@ -18,6 +19,7 @@ from tests.conftest import ROOT
 from tests.matrix.cases import pairs
 from tests.matrix.together import Collision, find_reason, lay, together
 
+_OF_PAIRS = 0.7  # of the time
 PAGE = ROOT / "docs" / "scope.md"
 _SECTION = re.compile(r"(?<=## Two causes at once\n\n).*?(?=\n## |\Z)", re.DOTALL)
 
@@ -27,15 +29,18 @@ def every_pair() -> list[tuple[str, str, str]]:
     return [(shape, *names) for shape in dict.fromkeys(where for _, where in pairs()) for names in together(shape)]
 
 
-def measure(chosen: Iterable[tuple[str, str, str]], until: float | None = None) -> tuple[Counter[str], list[str]]:
-    """Figures of what was laid before a time (monotonic), and a line for each finding hidden without a reason."""
+def measure(chosen: Iterable[Sequence[str]], until: float | None = None) -> tuple[Counter[str], list[str]]:
+    """Figures of what was laid before a time (monotonic), and a line for each finding hidden without a reason.
+
+    `chosen`: a machine, and the causes on it.
+    """
     figures: Counter[str] = Counter()
     unlisted: list[str] = []
-    for shape, first, second in chosen:
+    for shape, *names in chosen:
         if until is not None and time.monotonic() > until:
             break
         try:
-            laid = lay(shape, first, second)
+            laid = lay(shape, *names)
         except Collision:
             figures["collide"] += 1
             continue
@@ -43,26 +48,38 @@ def measure(chosen: Iterable[tuple[str, str, str]], until: float | None = None) 
         figures["named"] += laid.named
         figures["explained"] += len(laid.explained)
         for missing in laid.missing:
-            row = find_reason(missing, (first, second))
+            row = find_reason(missing, names)
             if row is None:
-                unlisted.append(f"{shape}: {first} + {second}: {missing.rule} {missing.severity} {missing.subject}")
+                figures["unlisted"] += 1
+                unlisted.append(f"{shape}: {' + '.join(names)}: {missing.rule} {missing.severity} {missing.subject}")
             else:
                 figures["open" if row.get("open") else "listed"] += 1
     return figures, unlisted
 
 
-def format_section(figures: Counter[str], pairs_in_all: int) -> str:
+def format_section(pairs_laid: Counter[str], triples_laid: Counter[str], pairs_in_all: int) -> str:
     """The table of the page."""
     rows = [
-        ("pairs of causes that one machine can have", pairs_in_all),
-        ("laid, drawn at random", figures["laid"]),
-        ("not laid: both change one fact", figures["collide"]),
-        ("findings that are named", figures["named"]),
-        ("findings that the other cause's finding lists as its consequence", figures["explained"]),
-        ("findings that do not exist beside the other cause, listed with the reason", figures["listed"]),
-        ("findings that are hidden: a known gap", figures["open"]),
+        ("laid, drawn at random", "laid"),
+        ("not laid: two change one fact", "collide"),
+        ("findings that are named", "named"),
+        ("findings that another cause's finding lists as its consequence", "explained"),
+        ("findings that do not exist beside another cause, listed with the reason", "listed"),
+        ("findings that are hidden: a known gap", "open"),
+        ("findings that are hidden, and no reason is listed", "unlisted"),
     ]
-    return "".join(("| | |\n|---|---|\n", *(f"| {what} | {count:,} |\n" for what, count in rows)))
+    head = f"| of {pairs_in_all:,} pairs that one machine can have | pairs | triples |\n|---|---|---|\n"
+    return head + "".join(f"| {what} | {pairs_laid[key]:,} | {triples_laid[key]:,} |\n" for what, key in rows)
+
+
+def draw_triples(drawn: Sequence[tuple[str, str, str]]) -> list[tuple[str, ...]]:
+    """For some pairs a third cause of the same machine."""
+    causes: dict[str, list[str]] = {}
+    for shape, first, second in drawn:
+        causes.setdefault(shape, []).extend((first, second))
+    draw = random.Random(3)
+    triples = [(*row, draw.choice(causes[row[0]])) for row in drawn]
+    return [row for row in triples if row[3] not in row[:3]]
 
 
 def main(seconds: float, machines: Sequence[str] = ()) -> int:
@@ -72,11 +89,13 @@ def main(seconds: float, machines: Sequence[str] = ()) -> int:
     shapes = sorted({shape for shape, _, _ in drawn})
     halves = [[row for row in drawn if shapes.index(row[0]) % 2 == half] for half in (0, 1)]
     gc.disable()  # what is kept is large, and nothing is in cycles
+    began, results = time.monotonic(), []
     with Pool(2) as pool:
-        results = pool.starmap(measure, [(half, time.monotonic() + seconds) for half in halves])
-    figures = sum((found for found, _ in results), Counter[str]())
-    unlisted = [line for _, lines in results for line in lines]
-    section = format_section(figures, len(drawn))
+        for chosen, until in ((halves, began + seconds * _OF_PAIRS), (map(draw_triples, halves), began + seconds)):
+            results.append(pool.starmap(measure, [(half, until) for half in chosen], chunksize=1))
+    laid = [sum((figures for figures, _ in halves), Counter[str]()) for halves in results]
+    unlisted = [line for halves in results for _, lines in halves for line in lines]
+    section = format_section(laid[0], laid[1], len(drawn))
     if machines:
         sys.stdout.write(section)
     else:
@@ -89,7 +108,7 @@ INTRODUCTION = """\
 The tests lay two causes on one fixture machine. Both must be named, or one finding lists the other as its \
 consequence. Else `tests/matrix/consequences.toml` has the reason why the second cannot be judged beside the first.
 
-`make test` lays a fixed sample. `make pairs` lays pairs in random order for 15 minutes and writes these figures.
+`make test` lays a fixed sample. `make pairs` lays pairs and then triples for 15 minutes and writes these figures.
 
 """
 

@@ -26,7 +26,7 @@ A row states what differs from the healthy machine. Its keys are facts (of the c
                                        # state; if not given, "gone" where one machine has an answer for the node and
                                        # the other has answers for devices
     says, omits                        # words of its texts (summaries, remedies, evidence, reasons; behind a fault's
-                                       # evidence the lines "places: A B.", "covers: A B.", "situation: S." and
+                                       # evidence the lines "ids: A B.", "explains: A B.", "situation: S." and
                                        # "values: NAME=V."), words in none of them; "\\n" is where a text begins or ends
     absorbs                            # what the finding explains, with all rules
     state                              # where a rule answers nothing: what the engine makes of it, part of the reason
@@ -560,8 +560,8 @@ def _texts(answer: Result) -> Iterator[str]:
         yield from (answer.label, answer.summary, answer.impact, answer.remedy, answer.confidence)
         for item in answer.evidence:
             yield from (str(item.what), str(item.value), str(item.source))
-        yield f"places: {' '.join(sorted(answer.places))}."
-        yield f"covers: {' '.join(sorted(answer.covers or ()))}."
+        yield f"ids: {' '.join(sorted(answer.ids))}."
+        yield f"explains: {' '.join(sorted(answer.explains_ids or ()))}."
         yield f"situation: {answer.situation}."
         yield f"values: {' '.join(f'{name}={value}' for name, value in answer.values)}."
     elif not isinstance(answer, Pass):

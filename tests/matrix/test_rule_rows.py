@@ -114,7 +114,7 @@ def _list_own(case: RuleContext, answers: list[Result]) -> set[str]:
     """Whatever a command may be for: values of the devices of the faults, and what the faults themselves name."""
     parts = _list_parts(answers)
     values = {value for part in parts for row in find_values(case, part) for value in row.values()}
-    texts = [f"{part.remedy} {part.summary} {' '.join(sorted(part.places))}" for part in parts]
+    texts = [f"{part.remedy} {part.summary} {' '.join(sorted(part.ids))}" for part in parts]
     return values | {word.strip("`,;:.") for text in texts for word in text.split()}
 
 

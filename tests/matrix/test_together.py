@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 import re
 from zlib import crc32
 
@@ -11,21 +13,28 @@ from agent.diagnose import evaluate_report
 from agent.rules import catalogue
 from tests.conftest import IN_FULL
 from tests.matrix import measure, spread
-from tests.matrix.cases import causes
+from tests.matrix.cases import causes, pairs
 from tests.matrix.together import Collision, laid_over, merge, read_listed, together
 
 SAMPLED = ("8xh100-sxm-2s-8xcx7-ib-4nvsw", "8xh200-sxm-2s-16xcx7-roce-4nvsw", "4xgb200-tray-2xgrace-4xcx7-ib")
+TRIPLES = 40 if IN_FULL else 10
 EVERY = 10 if IN_FULL else 20  # of the causes of these machines, one of so many is laid with all others of the sample
 
 
 @pytest.mark.parametrize("shape", SAMPLED)
 def test_no_cause_hides_another(shape: str) -> None:
-    """Both are named, or explained, or listed with a reason."""
+    """Of two, and of a few times three, all are named, or explained, or listed with a reason."""
     chosen = {name for name in causes() if crc32(name.encode()) % EVERY == 0}
     laid, unlisted = measure.measure((shape, *names) for names in together(shape) if chosen.issuperset(names))
 
     assert [] == unlisted
     assert laid["named"] > laid["laid"] > 3000 / EVERY**2
+    here = [name for name, where in pairs() if where == shape and name in chosen]
+    triples = list(itertools.combinations(here, 3))
+    laid, unlisted = measure.measure((shape, *names) for names in random.Random(shape).sample(triples, TRIPLES))
+
+    assert [] == unlisted
+    assert laid["named"] > laid["laid"] > TRIPLES / 2
 
 
 H100, A2 = SAMPLED[0], "8x910b-4s-atlas-a2"

@@ -23,7 +23,7 @@ from agent.model.finding import SEVERITIES
 from agent.model.report import Report
 from agent.platforms.profiles import choose_profile
 from agent.rules.catalogue import rules_for
-from agent.rules.consequences import Standing, find_standing
+from agent.rules.consequences import RootFinding, find_standing
 from agent.rules.engine import evaluate
 from fixtures.loader import merge_tables
 from tests.machines import machine
@@ -77,10 +77,10 @@ def together(shape: str) -> Iterator[tuple[str, str]]:
     return itertools.combinations([name for name, where in pairs() if where == shape], 2)
 
 
-def lay(shape: str, first: str, second: str) -> Laid:
-    """Both at once. Raises Collision."""
-    wanted = [tuple(result) for name in (first, second) for result in filled(causes()[name].finds, shape)]
-    return compare(judge_all(*laid_over(shape, first, second)), wanted)
+def lay(shape: str, *names: str) -> Laid:
+    """All at once. Raises Collision."""
+    wanted = [tuple(result) for name in names for result in filled(causes()[name].finds, shape)]
+    return compare(judge_all(*laid_over(shape, *names)), wanted)
 
 
 def laid_over(shape: str, *names: str) -> tuple[Report, Configuration]:
@@ -94,11 +94,11 @@ def laid_over(shape: str, *names: str) -> tuple[Report, Configuration]:
     return report, msgspec.convert(config, Configuration)
 
 
-def judge_all(report: Report, configuration: Configuration) -> Sequence[Standing]:
+def judge_all(report: Report, configuration: Configuration) -> Sequence[RootFinding]:
     """What stands of a report, with the profile of its platform as in a scan."""
     chosen = choose_profile("auto", report.platform)
-    case = build_context(report, configuration.settings, chosen.platform, chosen.profile)
-    return find_standing(evaluate(case, rules_for(case))[1])
+    context = build_context(report, configuration.settings, chosen.platform, chosen.profile)
+    return find_standing(evaluate(context, rules_for(context))[1])
 
 
 def merge(base: Any, one: Any, other: Any, where: str) -> Any:
@@ -168,13 +168,13 @@ def _only_facts(report: Report) -> dict[str, Any]:
     return {name: plain[name] for name in FACTS}
 
 
-def compare(rows: Sequence[Standing], wanted: Sequence[tuple[str, str, str]]) -> Laid:
+def compare(rows: Sequence[RootFinding], wanted: Sequence[tuple[str, str, str]]) -> Laid:
     """What became of each finding that is wanted, (rule, severity, subject), among what stands."""
     named, explained, missing = 0, set(), []
     for rule, severity, subject in dict.fromkeys(wanted):
         own = [row for row in rows if row.rule.name == rule]
-        places = {subject, "node"}
-        if any(row.fault.subject in places or subject == "node" for row in own if _is_as_severe(row, severity)):
+        ids = {subject, "node"}
+        if any(row.fault.subject in ids or subject == "node" for row in own if _is_as_severe(row, severity)):
             named += 1
         elif cause := _find_cause(rows, rule, severity, subject):
             explained.add((cause, rule))
@@ -184,7 +184,7 @@ def compare(rows: Sequence[Standing], wanted: Sequence[tuple[str, str, str]]) ->
     return Laid(named, frozenset(explained), tuple(missing), above_info)
 
 
-def _beside(rows: Sequence[Standing], subject: str) -> tuple[str, ...]:
+def _beside(rows: Sequence[RootFinding], subject: str) -> tuple[str, ...]:
     """Rules of what stands on a device, and of what stands on all of them."""
     device = subject.partition(":")[2].partition("/")[0]
     return tuple(
@@ -192,22 +192,22 @@ def _beside(rows: Sequence[Standing], subject: str) -> tuple[str, ...]:
         for row in rows
         if subject == "node"
         or row.fault.subject == "node"
-        or any(place.partition("/")[0] == device for place in row.fault.places)
+        or any(place.partition("/")[0] == device for place in row.fault.ids)
     )
 
 
-def _find_cause(rows: Sequence[Standing], rule: str, severity: str, subject: str) -> str | None:
+def _find_cause(rows: Sequence[RootFinding], rule: str, severity: str, subject: str) -> str | None:
     """The rule of what stands and explains a finding of this rule on this subject, or on all of its kind."""
     lines = {f"{rule} {subject}", f"{rule} node"}
     return next((row.rule.name for row in rows if lines & {*row.absorbs} and _is_as_severe(row, severity)), None)
 
 
-def _is_as_severe(row: Standing, severity: str) -> bool:
+def _is_as_severe(row: RootFinding, severity: str) -> bool:
     return SEVERITIES.index(row.severity) >= SEVERITIES.index(severity)
 
 
-def find_reason(missing: Missing, names: tuple[str, str]) -> dict[str, Any] | None:
-    """The row of consequences.toml that says why one of two causes takes a finding of the other away."""
+def find_reason(missing: Missing, names: Sequence[str]) -> dict[str, Any] | None:
+    """The row of consequences.toml that says why one of these causes takes a finding of another away."""
     there = {*missing.beside, *names}
     rows = read_listed()["rows"]
     return next((row for row in rows if missing.rule in row["hidden"] and not there.isdisjoint(row["beside"])), None)

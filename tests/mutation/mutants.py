@@ -14,6 +14,7 @@ from typing import NamedTuple
 # Keywords of Fail and Evidence, and of Threshold, that only people read
 _TEXTS = frozenset({"summary", "impact", "remedy", "label", "evidence", "what", "value", "source", "reason"})
 _REASONED = frozenset({"Unknown", "NotApplicable", "Evidence"})  # all but the first argument is text
+_ANSWERS = frozenset({"unknown", "not_applicable"})  # of a subject: every argument is text
 _MOVED = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
 _LEAVE = (ast.Return, ast.Continue, ast.Break)
 
@@ -222,6 +223,8 @@ def _is_look(node: ast.expr) -> bool:
 
 
 def _is_text(node: ast.AST, field: str, index: int | None, child: ast.AST) -> bool:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _ANSWERS:
+        return field in ("args", "keywords")
     if isinstance(child, ast.keyword):
         return child.arg in _TEXTS
     named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _REASONED

@@ -37,6 +37,8 @@ def test_no_new_mutant_goes_unnoticed() -> None:
         ("while True: a()", []),
         ("yield Unknown(a, 'b' if c else 'd')", []),
         ("yield Fail(a, summary='b' if c else 'd')", []),
+        ("return a.unknown(b or c)", []),
+        ("return a.not_applicable('d' if b < c else 'e', detail=b or c)", []),
         ("raise E(f'{a if b else c}')", []),
         ("[a for a in b if c]", ["`c` -> `False`", "`c` -> `True`"]),
         ("any(a is b for a in c)", ["`a is b` -> `False`", "`a is b` -> `True`"]),

@@ -155,5 +155,6 @@ def test_every_lock_is_opened_and_held_in_one_place() -> None:
         if re.search(r"\b(flock|lockf)\(", path.read_text())
     ]
 
-    assert ["probes/locks.py", "probes/own_files.py"] == sorted(places)
+    asking = ["agent/fleet/engines/clickhouse.py", "probes/locks.py"]  # the former of a lock of chDB's own
+    assert [*asking, "probes/own_files.py"] == sorted(places)
     assert 1 == len(re.findall(r"\bflock\(", (ROOT / "probes" / "locks.py").read_text().partition('"""\n\n')[2]))

@@ -8,7 +8,7 @@ import typer
 
 from agent.cli import options as opt
 from agent.cli.errors import CliError
-from agent.cli.fleet.cluster import All, Dataset, Fabric, load_cluster
+from agent.cli.fleet.cluster import All, Dataset, Fabric, Switches, load_cluster, read_bounded
 from agent.cli.fleet.options import EngineUrl, Form, choose_format
 from agent.cli.output import deliver, show
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from agent.fleet.cluster.expected_cables import Cable, Cables
 
 
+_PLAN_BYTES = 1 << 27
 Plan = Annotated[
     str | None,
     typer.Option(
@@ -30,6 +31,7 @@ Plan = Annotated[
 
 def cables(
     fabric: Fabric = None,
+    switches: Switches = None,
     dataset: Dataset = None,
     engine: EngineUrl = None,
     plan: Plan = None,
@@ -50,7 +52,7 @@ def cables(
 
     format_name = choose_format(form, output)
     planned = read_plan_file(plan) if plan is not None else None
-    cluster = load_cluster(fabric, dataset, engine)
+    cluster = load_cluster(fabric, dataset, engine, switches)
     seen = build_views(cluster)
     try:
         cables_found = judge_by_pattern(cluster, seen) if planned is None else judge_by_plan(cluster, seen, planned)
@@ -69,13 +71,13 @@ def cables(
 
 def read_plan_file(path: str) -> list[Planned]:
     """The lines of a cabling plan. Raises CliError."""
+    import io
+
     from agent.fleet.cluster.cabling_plan import BadPlan, read_plan
 
     try:
-        with open(path, encoding="utf-8-sig", errors="replace", newline="") as lines:
-            planned = list(read_plan(lines))
-    except OSError as error:
-        raise CliError(f"{path}: {error.strerror}") from error
+        text = read_bounded(path, _PLAN_BYTES).decode("utf-8-sig", "replace")
+        planned = list(read_plan(io.StringIO(text, newline="")))
     except BadPlan as error:
         raise CliError(f"{path}: {error}") from error
     if not planned:

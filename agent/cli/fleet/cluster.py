@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import sys
 import zlib
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from agent.fleet.cluster.build import FabricFile
     from agent.fleet.cluster.graph import FabricGraph
     from agent.fleet.engines.engine import Tables
+    from agent.fleet.lossless.cluster_links import SwitchOutputs
 
 UNREAD_SHARE, UNREAD_LINES = 0.05, 10  # of a file: with more of its lines not understood it gives no topology
 LIMIT_BYTES = 1 << 30  # of one file, unpacked: ten times the largest fabric there is
@@ -37,41 +39,69 @@ Dataset = Annotated[
         show_default=False,
     ),
 ]
+Switches = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="DIR|FILE",
+        help="Saved outputs of Ethernet switches, as `fleet lossless` reads them; may be repeated.",
+        show_default=False,
+    ),
+]
 All = Annotated[bool, typer.Option("--all", help="Print whole lists.")]
 
 
-def load_cluster(fabric: list[str] | None, dataset: str | None, engine: str | None) -> FabricGraph:
-    """Load the graph of fabric files and a dataset. Raises CliError."""
+def load_cluster(
+    fabric: list[str] | None, dataset: str | None, engine: str | None, switches: list[str] | None = None
+) -> FabricGraph:
+    """Load the graph of fabric files, a dataset and outputs of switches. Raises CliError."""
     from agent.fleet.cluster.build import build
     from agent.fleet.cluster.from_dataset import read_identity_rows, rename_by_host
     from agent.fleet.engines import holds_tables
 
     reports_are_there = bool(dataset) or holds_tables(engine)
-    if not fabric and not reports_are_there:
-        raise CliError("--fabric FILE (of ibnetdiscover, iblinkinfo or ibdiagnet), --dataset DIR, or both are needed")
+    if not fabric and not reports_are_there and not switches:
+        raise CliError(
+            "--fabric FILE (of ibnetdiscover, iblinkinfo or ibdiagnet), --switches DIR, --dataset DIR, or several of "
+            "them are needed"
+        )
     files = [_read_fabric_file(name) for name in fabric or ()]
     if not reports_are_there:
-        return build(files, None)
+        return build(files, None, _read_outputs(switches, None) if switches else None)
     require_libraries()
     with open_engine(dataset, engine) as reports:
-        return build(files, rename_by_host(read_identity_rows(reports, beside_files=bool(files))))
+        tables = rename_by_host(read_identity_rows(reports, beside_files=bool(files)))
+        return build(files, tables, _read_outputs(switches, reports) if switches else None)
 
 
-def load_cluster_with_reports(fabric: list[str], reports: Tables) -> FabricGraph:
-    """The graph of fabric files and of an open dataset, its nodes as there. Raises CliError, EngineRefused."""
+def _read_outputs(paths: list[str], reports: Tables | None) -> SwitchOutputs:
+    """Outputs of switches beside the hosts' ports. Raises CliError, EngineRefused."""
+    from agent.cli.fleet.switches import read_host_ports, read_switches
+    from agent.fleet.collection import without_collection
+    from agent.fleet.lossless.cluster_links import SwitchOutputs
+
+    with without_collection():
+        found = read_switches(paths)
+        return SwitchOutputs(found.switches, read_host_ports(reports) if reports is not None else None, found.problems)
+
+
+def load_cluster_with_reports(fabric: list[str], reports: Tables, outputs: SwitchOutputs | None = None) -> FabricGraph:
+    """The graph of fabric files, outputs of switches and an open dataset, its nodes as there.
+
+    Raises CliError, EngineRefused.
+    """
     from agent.fleet.cluster.build import build
     from agent.fleet.cluster.from_dataset import read_identity_rows
 
-    return build([_read_fabric_file(name) for name in fabric], read_identity_rows(reports, beside_files=True))
+    files = [_read_fabric_file(name) for name in fabric]
+    return build(files, read_identity_rows(reports, beside_files=bool(files)), outputs)
 
 
 def _read_fabric_file(name: str) -> FabricFile:
     from agent.fleet.cluster.build import FabricFile, read_generated_date
     from probes.fabric.files import read_fabric
 
-    data = _read_bytes(name)
-    text = data.decode("utf-8", "replace")
     label = "stdin" if name == "-" else name
+    text = _unpack(read_bounded(name), label).decode("utf-8", "replace")
     fabric = read_fabric(text, label)
     if not fabric.nodes and not fabric.links:
         raise CliError(fabric.problems[0] if fabric.problems else f"{label}: contains no switch and no adapter")
@@ -85,20 +115,37 @@ def _read_fabric_file(name: str) -> FabricFile:
     return FabricFile(label, fabric, read_generated_date(text))
 
 
-def _read_bytes(name: str) -> bytes:
+def read_bounded(name: str, limit: int = LIMIT_BYTES) -> bytes:
+    """A file, or stdin for "-". Raises CliError, also for more than `limit` bytes: of a file that states its size
+    nothing is read then."""
+    label = "stdin" if name == "-" else name
     try:
         if name == "-":
-            data = sys.stdin.buffer.read(LIMIT_BYTES + 1)
+            data = sys.stdin.buffer.read(limit + 1)
         else:
-            with open(name, "rb") as file:
-                data = file.read(LIMIT_BYTES + 1)
-        if data[:2] == b"\x1f\x8b" and len(data) <= LIMIT_BYTES:
-            import io
+            from probes.planted import PathUse, follow_links
 
-            with gzip.open(io.BytesIO(data)) as packed:
-                data = packed.read(LIMIT_BYTES + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise CliError(f"{name}: {getattr(error, 'strerror', None) or error}") from error
-    if len(data) > LIMIT_BYTES:
-        raise CliError(f"{name}: larger than {LIMIT_BYTES >> 20} MiB")
+            follow_links(name, PathUse.READ)
+            with open(name, "rb") as file:
+                data = file.read(limit + 1) if os.fstat(file.fileno()).st_size <= limit else None
+    except OSError as error:
+        raise CliError(f"{label}: {error.strerror or error}") from error
+    if data is None or len(data) > limit:
+        raise CliError(f"{label}: larger than {limit >> 20} MiB")
     return data
+
+
+def _unpack(data: bytes, label: str) -> bytes:
+    """Without gzip. Raises CliError."""
+    if data[:2] != b"\x1f\x8b":
+        return data
+    import io
+
+    try:
+        with gzip.open(io.BytesIO(data)) as packed:
+            unpacked: bytes = packed.read(LIMIT_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise CliError(f"{label}: {getattr(error, 'strerror', None) or error}") from error
+    if len(unpacked) > LIMIT_BYTES:
+        raise CliError(f"{label}: larger than {LIMIT_BYTES >> 20} MiB")
+    return unpacked

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +9,7 @@ import typer
 
 from agent.cli import options as opt
 from agent.cli.errors import CliError
+from agent.cli.fleet.cluster import read_bounded
 from agent.cli.fleet.news import Severity
 from agent.cli.fleet.options import (
     AMBIGUOUS_HINT,
@@ -93,18 +93,7 @@ def _read(source: str) -> list[ExpectedNode]:
     """The nodes of a list. Raises CliError."""
     from agent.fleet.expected.sources import LIMIT_BYTES, BadNodeList, read_expected
 
-    label = "stdin" if source == "-" else source
     try:
-        if source == "-":
-            data = sys.stdin.buffer.read(LIMIT_BYTES + 1)
-        else:
-            with open(source, "rb") as file:
-                data = file.read(LIMIT_BYTES + 1)
-    except OSError as error:
-        raise CliError(f"{label}: {error.strerror}") from error
-    if len(data) > LIMIT_BYTES:
-        raise CliError(f"{label}: larger than {LIMIT_BYTES >> 20} MiB")
-    try:
-        return read_expected(data)
+        return read_expected(read_bounded(source, LIMIT_BYTES))
     except BadNodeList as error:
-        raise CliError(f"{label}: {error}") from error
+        raise CliError(f"{'stdin' if source == '-' else source}: {error}") from error

@@ -8,7 +8,7 @@ import typer
 
 from agent.cli import options as opt
 from agent.cli.errors import CliError
-from agent.cli.fleet.cluster import Fabric, load_cluster_with_reports
+from agent.cli.fleet.cluster import Fabric, Switches, load_cluster_with_reports
 from agent.cli.fleet.options import (
     Dataset,
     EngineUrl,
@@ -20,6 +20,7 @@ from agent.cli.fleet.options import (
     require_libraries,
     select_nodes,
 )
+from agent.cli.fleet.switches import read_hops
 
 if TYPE_CHECKING:
     from agent.fleet.episodes.silences import Silences
@@ -57,6 +58,7 @@ def html(
     dataset: Dataset = None,
     engine: EngineUrl = None,
     fabric: Fabric = None,
+    switches: Switches = None,
     where: WhereOption = None,
     nodes_dir: NodesDir = None,
     rack: Rack = None,
@@ -68,7 +70,7 @@ def html(
 ) -> None:
     """Write the fleet as one HTML page.
 
-    A map of all nodes, findings, outliers and changes. The page loads nothing.
+    A map of all nodes, findings, outliers and changes; with --switches RoCE hop by hop. The page loads nothing.
     """
     from agent.cli.fleet.questions import parse_duration, parse_time, utc_now
     from agent.cli.output import deliver
@@ -77,20 +79,20 @@ def html(
     require_libraries()
     from agent.fleet.page.from_dataset import PageOptions
 
-    wish = PageOptions(seconds, moment, rack, _find_node_pages(nodes_dir, output), bool(where), utc_now())
-    page = _render_page((dataset, engine), fabric, where, wish, title, read_silences(silences))
+    page_options = PageOptions(seconds, moment, rack, _find_node_pages(nodes_dir, output), bool(where), utc_now())
+    page = _render_page((dataset, engine), (fabric, switches), where, page_options, title, read_silences(silences))
     deliver(page, output, public=True)
 
 
 def _render_page(
     source: tuple[str | None, str | None],
-    fabric: list[str] | None,
+    files: tuple[list[str] | None, list[str] | None],
     where: list[str] | None,
-    wish: PageOptions,
+    page_options: PageOptions,
     title: str,
     silenced: Silences,
 ) -> bytes:
-    """Render the page of a dataset, an engine, or both. Raises CliError."""
+    """Render the page of a dataset, an engine, or both. `files`: of fabrics, of switches. Raises CliError."""
     from datetime import datetime, timezone
 
     from agent.fleet.cluster.from_dataset import Wiring, build_from_reports, read_wiring
@@ -98,20 +100,27 @@ def _render_page(
     from agent.fleet.engines.engine import EngineRefused
     from agent.fleet.episodes.silences import silence
     from agent.fleet.page.build import build_scene
-    from agent.fleet.page.locations import BadPattern
     from agent.fleet.page.page import page
+    from agent.fleet.racks import BadPattern
 
-    chosen = parse_where(where)
+    chosen, (fabric, switches) = parse_where(where), files
     try:
         with open_engine(*source) as whole:
             tables = silence(select_nodes(whole, chosen, where), silenced)
             quarantined = open_dataset(source[0]).manifest.quarantined if source[0] else None
             now = datetime.now(timezone.utc)
 
-            def find_wiring() -> Wiring:
-                return read_wiring(load_cluster_with_reports(fabric, whole) if fabric else build_from_reports(whole))
+            hops = read_hops(switches, whole) if switches else None
 
-            fleet_scene = build_scene(tables, find_wiring, wish, now, title=title, quarantined=quarantined)
+            def find_wiring() -> Wiring:
+                if not fabric and hops is None:
+                    return read_wiring(build_from_reports(whole))
+                return read_wiring(load_cluster_with_reports(fabric or [], whole, hops.outputs if hops else None))
+
+            fleet_scene = build_scene(
+                tables, find_wiring, page_options, now, title=title, quarantined=quarantined,
+                lossless=hops.answer if hops else None,
+            )  # fmt: skip
             return page(fleet_scene).encode("utf-8", "replace")
     except (EngineRefused, BadDataset, BadPattern) as error:
         raise CliError(str(error)) from error

@@ -22,7 +22,7 @@ NodeKeyOption = Annotated[
     str | None,
     typer.Option(
         metavar="KEY",
-        help="What a node is known by: hostname (default), machine-id or serial. The first ingest fixes it.",
+        help="Identity of a node: hostname (default), machine-id or serial. The first ingest fixes it.",
         show_default=False,
     ),
 ]
@@ -132,14 +132,14 @@ def ingest(
     except (UnreadableSource, BadDataset, WorkerLost) as error:
         raise CliError(str(error)) from error
     except OSError as error:
-        raise CliError(_describe_write_error(error, dataset)) from error
+        raise CliError(describe_write_error(error, dataset)) from error
     _print_summary(result, dataset, quiet)
     if result.nodes == 0 or (result.read and not result.fresh and not result.repeated):
         print_error(_describe_nothing(result), "reports are what `fabricscope scan --format json` prints")
         raise typer.Exit(1)
 
 
-def _describe_write_error(error: OSError, dataset: str) -> str:
+def describe_write_error(error: OSError, dataset: str) -> str:
     """Describe a write error; the failed file may have no name or an internal one."""
     from agent.fleet.store import hide_secrets
 
@@ -170,7 +170,10 @@ def _print_summary(result: Ingested, dataset: str, quiet: bool) -> None:
             print_warning(f"and {len(lines) - PRINTED_LINES} more {what}")
     if quiet or not result.nodes:
         return
-    parts = [f"{result.fresh:,} new{f' ({result.late:,} late)' if result.late else ''}", f"{result.repeated:,} known"]
+    late = f"{result.late:,} late" if result.late else ""
+    if result.unjudged:
+        late = f"{late}, counters of {result.unjudged:,} not compared: no earlier report in this run"
+    parts = [f"{result.fresh:,} new{f' ({late})' if late else ''}", f"{result.repeated:,} known"]
     if result.quarantined:
         parts.append(f"{result.quarantined:,} in quarantine (quarantine/reasons.ndjson says why)")
     if result.moved:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated, Any
+import sys
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,16 +13,33 @@ from agent.cli import options as opt
 from agent.cli.errors import CliError
 from agent.cli.fleet.cables import Plan, read_plan_file
 from agent.cli.fleet.cluster import All, Dataset
-from agent.cli.fleet.options import EngineUrl, Form, choose_format
+from agent.cli.fleet.ingest import describe_write_error
+from agent.cli.fleet.options import EngineUrl, choose_format
+from agent.cli.fleet.switches import read_collected, read_host_ports, read_switches
 from agent.cli.output import deliver, show
 from agent.fleet.collection import without_collection
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from agent.fleet.lossless.answer import LosslessAnswer
     from agent.fleet.lossless.hop import HostPort
-    from probes.switches.collection import Collection
+    from probes.switches.facts import SwitchFacts
 
 
+class LosslessFormat(str, Enum):
+    """Output formats of the answer."""
+
+    TEXT = "text"
+    JSON = "json"
+    CSV = "csv"
+    SVG = "svg"
+
+
+Form = Annotated[
+    LosslessFormat | None,
+    typer.Option("--format", help="text (default), or by the suffix of --output.", show_default=False),
+]
 Switches = Annotated[
     list[str] | None,
     typer.Option(
@@ -44,7 +63,11 @@ ReportFile = Annotated[
 Dscp = Annotated[
     int | None,
     typer.Option(
-        min=0, max=63, help="DSCP of the RDMA packets. Default: what hosts mark, else 26.", show_default=False
+        metavar="NUMBER",
+        min=0,
+        max=63,
+        help="DSCP of the RDMA packets. Default: what hosts mark, else 26.",
+        show_default=False,
     ),
 ]
 Recipe = Annotated[
@@ -54,6 +77,9 @@ Recipe = Annotated[
         help="Print the read-only commands to save on a switch: sonic, sonic-enterprise or cumulus.",
         show_default=False,
     ),
+]
+Store = Annotated[
+    bool, typer.Option("--store", help="Store switches, hops and findings in the dataset, for its other questions.")
 ]
 
 
@@ -65,6 +91,7 @@ def lossless(
     report: ReportFile = None,
     plan: Plan = None,
     dscp: Dscp = None,
+    store: Store = False,
     recipe: Recipe = None,
     form: Form = None,
     everything: All = False,
@@ -76,25 +103,26 @@ def lossless(
     Joins saved outputs of switches with hosts' reports, and judges every hop. Nothing logs in to a switch.
     """
     from agent.fleet.lossless.answer import Inputs, judge
+    from agent.fleet.lossless.host_ports import choose_marking
 
     if recipe is not None:
         _print_recipe(recipe, output)
         return
-    format_name = choose_format(form, output)
+    format_name = form.value if form is not None else _choose_format(output)
     if not switches:
         raise CliError(
             "--switches DIR is needed: a folder of saved outputs for each switch", "--recipe NOS lists what to save"
         )
     if report is not None and dataset is not None and "FABRICSCOPE_DATASET" not in os.environ:
         raise CliError("--report and --dataset are two sources of hosts: give one of them")
+    if store and (not dataset or engine is not None or report is not None):
+        raise CliError("--store needs --dataset, and neither --engine nor --report")
     with without_collection():
-        now = _read(switches)
-        if not now.switches:
-            reason = now.problems[0] if now.problems else f"{switches[0]}: contains no file"
-            raise CliError(f"no output of a switch could be read: {reason}")
-        earlier = _read(before) if before else None
+        hosts, from_dataset = _read_hosts(dataset, engine, report, store)
+        kept = choose_marking(dscp, hosts).dscp
+        now = read_switches(switches, kept)
+        earlier = read_collected(before, kept) if before else None
         planned = read_plan_file(plan) if plan is not None else []
-        hosts, from_dataset = _read_hosts(dataset, engine, report)
         answer = judge(
             Inputs(
                 now.switches,
@@ -106,16 +134,27 @@ def lossless(
                 only_known_hosts=from_dataset,
             )
         )
+        if store and dataset:
+            _store_switches(dataset, now.switches, answer)
     if format_name == "json":
         import msgspec
 
         deliver(msgspec.json.format(msgspec.json.encode(answer)) + b"\n", output)
     elif format_name == "csv":
         deliver(_format_csv(answer).encode("utf-8", "replace"), output)
+    elif format_name == "svg":
+        from agent.fleet.lossless.picture import draw_hops
+
+        deliver(draw_hops(answer).encode("utf-8", "replace"), output)
     else:
         from agent.fleet.lossless.text import page
 
         show(lambda width: page(answer, width, everything), output, no_color)
+
+
+def _choose_format(output: str | None) -> str:
+    """Raises CliError."""
+    return "svg" if (output or "").lower().endswith(".svg") else choose_format(None, output)
 
 
 def _print_recipe(system: str, output: str | None) -> None:
@@ -130,19 +169,35 @@ def _print_recipe(system: str, output: str | None) -> None:
     deliver(format_recipe(system).encode(), output, public=True)
 
 
-def _read(paths: list[str]) -> Collection:
-    """Raises CliError."""
-    from probes.switches.collection import UnreadableCollection, read_collection
+def _store_switches(dataset: str, switches: Mapping[str, SwitchFacts], answer: LosslessAnswer) -> None:
+    """Raises CliError; then the dataset is as it was."""
+    from datetime import datetime, timezone
 
+    from agent.fleet.dataset import BadDataset
+    from agent.fleet.ingest.run import IngestOptions, ingest
+    from agent.fleet.rows.switches import make_records
+    from agent.fleet.text.parts import count
+
+    records = make_records(switches, answer, datetime.now(timezone.utc))
     try:
-        return read_collection(paths)
-    except UnreadableCollection as error:
+        result = ingest(IngestOptions(sources=[], dataset=dataset, switches=records), lambda stage, done: None)
+    except BadDataset as error:
         raise CliError(str(error)) from error
+    except OSError as error:
+        raise CliError(describe_write_error(error, dataset)) from error
+    late = f" ({result.late:,} late)" if result.late else ""
+    many = count(len(records), "switch")
+    print(f"{many} stored: {result.fresh:,} new{late}, {result.repeated:,} known", file=sys.stderr)
 
 
-def _read_hosts(dataset: str | None, engine: str | None, report: str | None) -> tuple[list[HostPort], bool]:
-    """Ports of hosts, and whether they are all that there are. Raises CliError."""
-    from agent.fleet.lossless.host_ports import DATASET_COLUMNS, read_dataset_ports, read_report_ports
+def _read_hosts(
+    dataset: str | None, engine: str | None, report: str | None, may_be_new: bool
+) -> tuple[list[HostPort], bool]:
+    """Ports of hosts, and whether they are all that there are. Raises CliError.
+
+    `may_be_new`: of a folder that is no dataset yet there are none.
+    """
+    from agent.fleet.lossless.host_ports import read_report_ports
 
     if report is not None:
         from agent.cli.job import read_one
@@ -153,16 +208,18 @@ def _read_hosts(dataset: str | None, engine: str | None, report: str | None) -> 
     if not dataset and not holds_tables(engine):
         return [], False
     from agent.cli.fleet.options import open_engine, require_libraries
-    from agent.fleet.engines.query import table_query
 
     require_libraries()
-    rows: dict[str, list[dict[str, Any]]] = {}
+    if may_be_new and dataset:
+        from agent.fleet.dataset import BadDataset, read_manifest, store_at
+
+        try:
+            if read_manifest(store_at(dataset)) is None:
+                return [], False
+        except BadDataset as error:
+            raise CliError(str(error)) from error
     with open_engine(dataset, engine) as tables:
-        for table, columns in DATASET_COLUMNS.items():
-            rows[table] = [
-                dict(zip(columns, row, strict=True)) for row in tables.many_rows(table_query(table, list(columns)))
-            ]
-    return read_dataset_ports(rows), True
+        return read_host_ports(tables), True
 
 
 def _format_csv(answer: LosslessAnswer) -> str:

@@ -3,6 +3,7 @@ parts that fail again and again."""
 
 from __future__ import annotations
 
+import time
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,7 +25,7 @@ from agent.cli.fleet.questions import parse_duration, parse_time, print_answer, 
 
 if TYPE_CHECKING:
     from agent.fleet.engines.engine import Tables
-    from agent.fleet.episodes.news import News, NewsState
+    from agent.fleet.episodes.finding_changes import News, NewsState
     from agent.fleet.episodes.silences import Silences
     from agent.fleet.questions.options import Options
 
@@ -103,7 +104,7 @@ def news(
     moment = parse_time(since) if since is not None else None
     seconds, silenced = parse_duration(stale_after), read_silences(silences)
     with query_tables(dataset, engine, where) as tables:
-        from agent.fleet.episodes.news import news_since
+        from agent.fleet.episodes.finding_changes import news_since
         from agent.fleet.questions.options import Options
 
         options = Options(stale_after_seconds=seconds, now=utc_now())
@@ -125,7 +126,7 @@ def _compare_with_last(
     tables: Tables, path: str, options: Options, least: str, silences: Silences
 ) -> tuple[News, NewsState]:
     """With what the last run left; the first run makes the baseline. Raises CliError."""
-    from agent.fleet.episodes.news import News, news_since_last, state_of
+    from agent.fleet.episodes.finding_changes import News, news_since_last, state_of
 
     last = _read_state(path)
     if last is not None:
@@ -138,7 +139,7 @@ def _compare_with_last(
 def _read_state(path: str) -> NewsState | None:
     import msgspec
 
-    from agent.fleet.episodes.news import STATE_FORMAT, NewsState
+    from agent.fleet.episodes.finding_changes import STATE_FORMAT, NewsState
 
     try:
         with open(path, "rb") as file:
@@ -194,16 +195,22 @@ def _post(url: str, body: bytes) -> None:
     """Send a body; the URL may hold a secret and is not printed. Raises CliError."""
     import urllib3
 
+    from probes.time_limit import TimeIsUp, TimeLimit
+
     host = "the URL"
     try:
         target = urllib3.util.parse_url(url)
         if target.scheme not in ("http", "https") or not target.host:
             raise CliError("--post: expected a URL with http or https")
         host = target.host
-        answer = urllib3.PoolManager().request(
-            "POST", url, body=body, headers={"Content-Type": "application/json"},
-            timeout=_POST_SECONDS, retries=False, redirect=False,
-        )  # fmt: skip
+        with TimeLimit(time.monotonic() + _POST_SECONDS):  # that of a socket begins again with every byte
+            answer = urllib3.PoolManager().request(
+                "POST", url, body=body, headers={"Content-Type": "application/json"},
+                timeout=_POST_SECONDS, retries=False, redirect=False, preload_content=False,
+            )  # fmt: skip
+            answer.close()  # its status is enough
+    except TimeIsUp as error:
+        raise CliError(f"--post: {host}: not sent: no answer in {_POST_SECONDS:g} s") from error
     except urllib3.exceptions.HTTPError as error:
         raise CliError(f"--post: {host}: not sent: {type(error).__name__}") from error
     if answer.status >= 300:

@@ -47,7 +47,7 @@ EngineUrl = Annotated[
     typer.Option(
         "--engine",
         metavar="URL",
-        help="Query engine: duckdb:// (default), chdb://, spark://HOST:PORT, local, postgres://...",
+        help="Query engine: duckdb:// (default), or what `fleet load` filled: postgres://..., clickhouse://..., chdb://FOLDER.",
         envvar="FABRICSCOPE_ENGINE",
         show_default=False,
     ),
@@ -111,11 +111,11 @@ def open_engine(dataset: str | None, engine: str | None) -> Iterator[Engine]:
     with without_collection():
         from agent.fleet.engines import connect
 
-        with _translate_errors():
+        with translate_errors():
             engine_ = connect(engine, dataset)
         close = engine_.close
         try:
-            with _translate_errors():
+            with translate_errors():
                 yield engine_
         except KeyboardInterrupt:
             close = partial(_close_soon, engine_)
@@ -125,7 +125,7 @@ def open_engine(dataset: str | None, engine: str | None) -> Iterator[Engine]:
 
 
 @contextmanager
-def _translate_errors() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Translate an engine's errors to CliError, and its own Ctrl-C error to KeyboardInterrupt."""
     from agent.fleet.engines.engine import EngineRefused
 

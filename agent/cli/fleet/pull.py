@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from typing import TYPE_CHECKING, Annotated
@@ -82,9 +81,11 @@ def _pull_and_load(
     hosts: list[str], folder: str, into: tuple[str | None, str | None], options: PullOptions, quiet: bool
 ) -> int:
     """Fetch all, and load them; how many failed. `into`: dataset and node key. Raises CliError."""
+    from probes.planted import PathUse, make_folder
+
     dataset, node_key = into
     try:
-        os.makedirs(folder, mode=0o750, exist_ok=True)
+        make_folder(folder, PathUse.FOLDER, 0o750)
     except OSError as error:
         raise CliError(f"{folder}: {error.strerror}") from error
     failed = _pull_all(hosts, folder, options, quiet)

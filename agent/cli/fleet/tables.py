@@ -21,6 +21,7 @@ from agent.cli.fleet.options import (
     open_engine,
     query_tables,
     read_silences,
+    translate_errors,
 )
 
 
@@ -36,22 +37,21 @@ class TableFormat(str, Enum):
 def query(
     sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT; - reads it from stdin.", show_default=False)],
     dataset: Dataset = None,
+    engine: EngineUrl = None,
     form: Form = None,
     output: opt.Output = None,
 ) -> None:
     """Run one SELECT over the tables.
 
-    DuckDB's SQL, read-only: host, gpu, ..., history_host, ...
+    DuckDB's SQL, with every engine, read-only: host, gpu, ..., history_host, ...
     """
     format_name = choose_format(form, output)
     text = sys.stdin.read(1 << 20) if sql == "-" else sql
-    with open_engine(dataset, None) as engine:
+    with open_engine(dataset, engine) as tables:
         from agent.cli.output import open_output
-        from agent.fleet.engines.duckdb_files import Embedded
         from agent.fleet.text.tables import write
 
-        assert isinstance(engine, Embedded)
-        names, batches = engine.query(text)
+        names, batches = tables.query(text)
         is_terminal = output is None and sys.stdout.isatty()
         with open_output(output) as out:
             width = shutil.get_terminal_size().columns if is_terminal else None
@@ -128,21 +128,28 @@ def _export_metrics(
 
 def load(
     engine: Annotated[
-        str, typer.Option("--engine", metavar="URL", help="postgres://USER@HOST/DATABASE", show_default=False)
+        str,
+        typer.Option(
+            "--engine",
+            metavar="URL",
+            help="postgres://USER@HOST/DATABASE, clickhouse://USER@HOST/DATABASE or chdb://FOLDER.",
+            show_default=False,
+        ),
     ],
     dataset: Dataset = None,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Copy the tables into PostgreSQL.
+    """Copy the tables into PostgreSQL or ClickHouse.
 
-    For `--engine postgres://...` afterwards.
+    For `--engine URL` afterwards. All tables take the place of earlier ones at one moment; ClickHouse gets only what is
+    new.
     """
     from agent.cli.fleet.options import require_libraries
 
-    require_libraries("duckdb", "pyarrow", "psycopg", "sqlglot")
-    with open_engine(dataset, None) as source:
-        from agent.fleet.engines.postgres import load as load_tables
+    require_libraries("duckdb", "pyarrow", "sqlglot")
+    with translate_errors():
+        from agent.fleet.engines import load as load_tables
 
-        rows = load_tables(source, engine)
+        rows = load_tables(dataset, engine)
     if not quiet:
         print(f"{sum(rows.values()):,} rows of {len(rows)} tables")

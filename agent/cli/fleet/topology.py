@@ -10,7 +10,7 @@ import typer
 
 from agent.cli import options as opt
 from agent.cli.errors import CliError
-from agent.cli.fleet.cluster import All, Dataset, Fabric, load_cluster
+from agent.cli.fleet.cluster import All, Dataset, Fabric, Switches, load_cluster
 from agent.cli.fleet.options import EngineUrl
 from agent.cli.output import deliver, show
 
@@ -54,6 +54,7 @@ Nodes = Annotated[
 
 def topology(
     fabric: Fabric = None,
+    switches: Switches = None,
     dataset: Dataset = None,
     engine: EngineUrl = None,
     form: Form = None,
@@ -70,7 +71,7 @@ def topology(
 
     format_ = form or _choose_format(output)
     only = _parse_nodes(nodes)
-    cluster = load_cluster(fabric, dataset, engine)
+    cluster = load_cluster(fabric, dataset, engine, switches)
     seen = build_views(cluster)
     if format_ is TopologyFormat.TEXT:
         from agent.fleet.cluster.answer import build_topology_answer as answer

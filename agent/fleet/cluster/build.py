@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from agent.fleet.cluster.from_fabric import parse_node_description, read
 from agent.fleet.cluster.from_reports import (
@@ -17,6 +17,7 @@ from agent.fleet.cluster.from_reports import (
     read_lldp,
 )
 from agent.fleet.cluster.graph import FabricGraph, SharedPort, UnknownAdapter, make_names_distinct, natural
+from agent.fleet.racks import find_racks
 from probes.fabric.topology import Fabric
 
 _GENERATED = re.compile(r"^# Topology file: generated on ([A-Za-z0-9: ]{10,40})$", re.MULTILINE)
@@ -30,7 +31,18 @@ class FabricFile(NamedTuple):
     when: str = ""
 
 
-def build(files: Sequence[FabricFile], tables: ClusterTables | None) -> FabricGraph:
+class OtherSource(Protocol):
+    """What adds links to a graph of Ethernet: outputs of switches."""
+
+    @property
+    def source(self) -> str:
+        """What was read, in words."""
+
+    def add_to(self, graph: FabricGraph) -> FabricGraph:
+        """The graph with them."""
+
+
+def build(files: Sequence[FabricFile], tables: ClusterTables | None, outputs: OtherSource | None = None) -> FabricGraph:
     """Everything joined. What cannot be read or joined stands in its notes."""
     notes: list[str] = []
     known, claimed = build_adapters(tables) if tables and files else ({}, [])
@@ -39,7 +51,6 @@ def build(files: Sequence[FabricFile], tables: ClusterTables | None) -> FabricGr
     notes += fabric.notes
     switches, links = list(fabric.switches), list(fabric.host_links)
     sources = [f"{file.name} ({file.fabric.format_name}{', ' + file.when if file.when else ''})" for file in files]
-    lost: list[str] = []
     shared: list[SharedPort] = []
     if tables:
         sources.append(f"reports of {len(tables.host):,} node{'s'[: len(tables.host) != 1]}")
@@ -51,13 +62,10 @@ def build(files: Sequence[FabricFile], tables: ClusterTables | None) -> FabricGr
             switches += [switch for switch in source.switches if switch.id not in there]
             links += [link for link in source.host_links if link.at not in taken]
             shared += [shared_port for shared_port in source.shared if shared_port.at not in taken]
-        reached = {link.host for link in links}
-        lost = sorted(str(row.node) for row in tables.host if row.node not in reached)
-    if lost:
-        notes.append(f"{len(lost):,} of {len(tables.host if tables else ()):,} nodes are not in the switch data")
-    notes += _describe_unknown_adapters(fabric.nameless)
+    if outputs is not None:
+        sources.append(outputs.source)
     times = "; ".join(dict.fromkeys(file.when for file in files if file.when)) or "of unknown time"
-    return FabricGraph(
+    graph = FabricGraph(
         switches=make_names_distinct(switches),
         host_links=tuple(links),
         switch_links=fabric.switch_links,
@@ -67,12 +75,24 @@ def build(files: Sequence[FabricFile], tables: ClusterTables | None) -> FabricGr
         if tables and files and not fabric.cut
         else (),
         rails={row.node: row.rails for row in tables.host if row.rails is not None} if tables else {},
-        racks={row.node: row.chassis_serial for row in tables.host if row.chassis_serial} if tables else {},
+        racks=_list_racks(tables) if tables else {},
         shared=tuple(shared),
         cut=fabric.cut,
         sources=tuple(sources),
-        notes=tuple(notes),
     )
+    if outputs is not None:
+        graph = outputs.add_to(graph)
+    reached = {link.host for link in graph.host_links}
+    lost = sum(row.node not in reached for row in tables.host) if tables else 0
+    if lost:
+        notes.append(f"{lost:,} of {len(tables.host if tables else ()):,} nodes are not in the switch data")
+    return graph._replace(notes=(*notes, *_describe_unknown_adapters(fabric.nameless), *graph.notes))
+
+
+def _list_racks(tables: ClusterTables) -> dict[str, str]:
+    names = [str(row.node) for row in tables.host]
+    racks = find_racks(names, [row.chassis_serial for row in tables.host])
+    return {node: rack for node, rack in zip(names, racks, strict=True) if rack is not None}
 
 
 def _describe_unknown_adapters(nameless: Sequence[UnknownAdapter]) -> Iterator[str]:
@@ -91,7 +111,7 @@ def _describe_unknown_adapters(nameless: Sequence[UnknownAdapter]) -> Iterator[s
 
 
 def read_generated_date(text: str) -> str:
-    """When a file says that it was made, in its own words.
+    """When a file states that it was made, in its own words.
 
     >>> read_generated_date("#\\n# Topology file: generated on Tue Feb 23 14:02:06 2021\\n#\\n")
     'Tue Feb 23 14:02:06 2021'

@@ -16,7 +16,7 @@ from agent.fleet.cluster.units import Unit
 
 FIRM = 0.9  # of a port's peers, where the counts of cables are right all the same
 OWN_WAY = 0.25  # of a switch's cables on other ports than its peers': above that it is not meant to be as they are
-REGULAR = 0.8  # of a unit's cables on the port that its pattern says: below that there is no pattern
+REGULAR = 0.8  # of a unit's cables on the port that its pattern states: below that there is no pattern
 
 
 def judge_by_pattern(cluster: FabricGraph, views: list[View]) -> Cables:
@@ -73,12 +73,12 @@ def _judge_unit(view: View, unit: Unit) -> tuple[list[ExpectedCable], list[str]]
         for rail, at in unit.rails.items():
             link = have.get(rail)
             if link is None and (view.cluster.cut or at.most.of < len(unit.hosts) * REGULAR):
-                continue  # an adapter that only some nodes have, or nobody knows
+                continue  # an adapter that only some nodes have, or it is unknown
             if link is None and host in view.cluster.displaced:
                 continue  # another node reports its port
             should = SwitchPort(at.leaf, ports[host])
             if link is None and isinstance(view.used.get(should), UnknownAdapter):
-                continue  # who is there does not say so: it may be this one
+                continue  # the adapter there does not show it: it may be this one
             fits += link is not None and link.at == should
             own = f"this node the port {ports[host]}"
             why = f"{at.most.words} nodes of {unit.name} have {rail} on {view.name(at.leaf)}, {own}"

@@ -21,7 +21,7 @@ _LENGTHS = {"metres": " m", "meters": " m", "length_m": " m", "length": "", "cab
 
 
 class BadPlan(ValueError):
-    """The plan cannot be used; the message says where and why."""
+    """The plan cannot be used; the message states where and why."""
 
 
 class Planned(NamedTuple):
@@ -55,7 +55,7 @@ def judge_by_plan(cluster: FabricGraph, views: list[View], planned: Iterable[Pla
             lost.append(_report_unknown(line))
             continue
         end, far_end = known.end(line)
-        rows.append(ExpectedCable(end, SwitchPort(switch, normalize_port(line.port)), far_end, line.why))
+        rows.append(ExpectedCable(end, known.port(switch, line.port), far_end, line.why))
         if far_end:
             planned_ports.add(far_end)
     off = [row for row in rows if row.found != row.should]
@@ -197,6 +197,11 @@ class _Known:
         """The id of a switch."""
         return self.switches.get(name.lower())
 
+    def port(self, switch: str, name: str) -> SwitchPort:
+        """A port of a switch by its name or another one that it has."""
+        port = normalize_port(name)
+        return SwitchPort(switch, self.cluster.aliases.get(SwitchPort(switch, port.lower()), port))
+
     def has(self, planned: Planned) -> bool:
         """Whether both ends are known here."""
         return self.switch(planned.switch) is not None and (
@@ -207,7 +212,7 @@ class _Known:
         """How the end of a planned cable is called, and where it is."""
         own = self.switch(planned.node) if planned.node.lower() not in self.links else None
         if own is not None:
-            at = SwitchPort(own, normalize_port(planned.rail))
+            at = self.port(own, planned.rail)
             return self.cluster.place(at), self.far.get(at)
         link = _find_planned_link(self.links.get(planned.node.lower(), {}), planned.rail)
         return f"{planned.node} {link.called if link else planned.rail}", link.at if link else None

@@ -86,7 +86,7 @@ def load_of(view: View, tier: int) -> Load | None:
     most_links = max(counts, key=lambda up: (counts[up], up))
     full = sorted((load for load in busy if load.up == most_links), key=lambda load: load.down)
     down = full[int(0.9 * (len(full) - 1))].down
-    alike = [load for load in full if load.down == down]  # a slow cable, or one whose pace is not told, is no design
+    alike = [load for load in full if load.down == down]  # a slow cable, or one whose speed is not given, is no design
     return Load(down, most_links, max(load.down_gbit_s for load in alike), max(load.up_gbit_s for load in alike))
 
 

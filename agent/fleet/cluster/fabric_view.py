@@ -43,7 +43,7 @@ class View:
 
     @cached_property
     def nameless(self) -> list[UnknownAdapter]:
-        """Adapters in this fabric that do not say which host they are in."""
+        """Adapters in this fabric that do not show which host they are in."""
         own = set(self.part.switches)
         return [adapter for adapter in self.cluster.nameless if adapter.at.switch in own]
 

@@ -32,7 +32,7 @@ class _Telling:
 
 
 def query_identity_rows(table: str, names: tuple[str, ...], beside_files: bool) -> Query:
-    """Columns of the rows of a table that tell something."""
+    """Columns of the rows of a table that show something."""
     columns = identifiers(names, "thing")
     if table in ("port", "nic"):
         adapter = quote("nic" if table == "port" else "id", "thing")
@@ -73,7 +73,7 @@ class Wiring(NamedTuple):
 
 
 def build_from_reports(source: Tables) -> FabricGraph:
-    """The graph where there is no fabric file: what reports tell alone. Raises EngineRefused."""
+    """The graph where there is no fabric file: what reports show alone. Raises EngineRefused."""
     return build([], read_identity_rows(source, beside_files=False))
 
 

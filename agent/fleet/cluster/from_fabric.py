@@ -35,7 +35,7 @@ _NOBODY = {"localhost", "localhost.localdomain", "localhost4", "localhost6", "no
 
 
 class Adapter(NamedTuple):
-    """What a host's report says of an adapter's port."""
+    """What a host's report states of an adapter's port."""
 
     host: str
     rail: str
@@ -62,11 +62,11 @@ class _Port(NamedTuple):
 
 
 def read(files: Iterable[Fabric], adapters: Mapping[str, Adapter]) -> FabricFileContent:
-    """All files together; what several of them tell is there once. `adapters`: by node and port GUID."""
+    """All files together; what several of them show is there once. `adapters`: by node and port GUID."""
     switches: dict[str, Switch] = {}
     trunks: list[SwitchLink] = []
     ports: list[_Port] = []
-    taken: set[SwitchPort] = set()  # one cable a port: what the first file says of it counts
+    taken: set[SwitchPort] = set()  # one cable a port: what the first file states of it counts
     notes: list[str] = []
     doubled: list[tuple[FabricNode, SwitchPort]] = []
     direct, cut = 0, False
@@ -158,7 +158,7 @@ def _format_kind(nodes: Mapping[str, FabricNode], end: FabricEnd) -> str:
 
 
 def _find_partial(fabric: Fabric) -> set[str]:
-    """Nodes of which not all may be told: named by others and not listed, and the one listed last before the end."""
+    """Nodes that may not be whole: named by others and not listed, and the one listed last before the end."""
     if fabric.cut:
         return set(fabric.nodes)
     kinds = ("switch", "ca") if fabric.format_name == "ibnetdiscover" else ("switch",)  # which all have a block each

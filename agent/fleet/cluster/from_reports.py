@@ -1,4 +1,4 @@
-"""What nodes' reports tell of the cluster: whose adapter is whose, LLDP neighbours, NVLink domains.
+"""What nodes' reports show of the cluster: whose adapter is whose, LLDP neighbours, NVLink domains.
 
 Rows are those of the dataset's tables, whatever engine gave them.
 """
@@ -126,7 +126,7 @@ def read_tables(source: RowSource) -> ClusterTables:
 
 
 class Neighbours(NamedTuple):
-    """Switches that hosts told of, and their links."""
+    """Switches that hosts reported, and their links."""
 
     switches: tuple[Switch, ...]
     host_links: tuple[HostLink, ...]
@@ -178,7 +178,7 @@ def read_lldp(tables: ClusterTables) -> Neighbours:
 
 
 def read_infiniband(tables: ClusterTables) -> Neighbours:
-    """Switches and links by what a host's own fabric file told of the far ends of its ports."""
+    """Switches and links by what a host's own fabric file shows of the far ends of its ports."""
     devices = {(row.node, row.id): row for row in tables.nic}
     many = Counter((row.node, row.nic) for row in tables.port)
     switches: dict[str, Switch] = {}

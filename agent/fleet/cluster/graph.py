@@ -18,8 +18,8 @@ LANE_GBIT_S = {
 class Switch(NamedTuple):
     """`id`: its node GUID; of Ethernet what LLDP calls it. `name`: as people call it, "LG28-08".
 
-    `by_hosts`: only hosts tell of it, so cables between switches are not known. `whole`: all its cables are told; a
-    file that is cut names switches that it does not list. `part`: of a chassis, "L03/U1"; "" where there is none told.
+    `by_hosts`: only hosts report it, so cables between switches are not known. `whole`: all its cables are reported; a
+    file that is cut names switches that it does not list. `part`: of a chassis, "L03/U1"; "" where none is given.
     """
 
     id: str
@@ -38,13 +38,13 @@ class SwitchPort(NamedTuple):
 
 
 class LinkRate(NamedTuple):
-    """What a link runs at, and what both of its ends could, where a tool says that it is more."""
+    """What a link runs at, and what both of its ends could, where a tool states that it is more."""
 
     width: int | None = None
     speed: str | None = None
     gbit_s: float | None = None
     could: str | None = None  # "4xNDR"
-    best: bool = False  # a tool says that both ends could do no more
+    best: bool = False  # a tool states that both ends could do no more
 
     @property
     def words(self) -> str:
@@ -58,7 +58,7 @@ class HostLink(NamedTuple):
     """One port of a host on a port of a switch. `rail`: what it is compared by; "" where nothing names it."""
 
     host: str
-    rail: str  # "rail 3" where the host's report says so, else the adapter's name: "mlx5_5", "HCA-6"
+    rail: str  # "rail 3" where the host's report states it, else the adapter's name: "mlx5_5", "HCA-6"
     device: str
     at: SwitchPort
     pace: LinkRate = LinkRate()
@@ -81,7 +81,7 @@ class SwitchLink(NamedTuple):
 
 
 class UnknownAdapter(NamedTuple):
-    """An adapter that does not say which host it is in."""
+    """An adapter that does not show which host it is in."""
 
     guid: str
     said: str
@@ -98,7 +98,7 @@ class Domain(NamedTuple):
 
 
 class PortMismatch(NamedTuple):
-    """A port that a report and a fabric file disagree on. `why` says how."""
+    """A port that a report and a fabric file disagree on. `why` states how."""
 
     host: str
     rail: str
@@ -126,7 +126,8 @@ class FabricGraph(NamedTuple):
     rails: Mapping[str, int] = {}  # that a host has by its report
     racks: Mapping[str, str] = {}  # serial number of the rack that a host is in, by its report
     shared: tuple[SharedPort, ...] = ()
-    cut: bool = False  # a file ends too early: what it does not tell is not missing
+    aliases: Mapping[SwitchPort, str] = {}  # other names of switches' ports, in small letters
+    cut: bool = False  # a file ends too early: what it does not show is not missing
     sources: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -136,7 +137,7 @@ class FabricGraph(NamedTuple):
         return frozenset(link.host for port in self.shared for link in port.links[1:])
 
     def place(self, at: SwitchPort) -> str:
-        """ "LG28-08/36", as people say it."""
+        """ "LG28-08/36", as people write it."""
         switch = self.switches.get(at.switch)
         return f"{switch.name if switch else at.switch}/{at.port}"
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from agent.fleet.cluster.cabling_faults import CablingFault
 from agent.fleet.cluster.fabric_kind import WORDS, classify_fabric
 from agent.fleet.cluster.fabric_view import View
-from agent.fleet.cluster.graph import FabricGraph, natural
+from agent.fleet.cluster.graph import FabricGraph, SwitchPort, natural
 from agent.fleet.cluster.peers import group_peers
 from agent.fleet.hostlist import fold
 
@@ -30,22 +30,38 @@ class PictureBox(NamedTuple):
     breaks: tuple[str, ...]
 
 
+class LinkStates(NamedTuple):
+    """What is known of links, by the switch port at either end: their colours are its, not those of cabling faults.
+
+    `order`: the states, the best first; `classes`: state -> class of the style.
+    """
+
+    of: Mapping[SwitchPort, str]
+    order: tuple[str, ...]
+    classes: Mapping[str, str]
+    title: str
+
+
 class FabricPicture(NamedTuple):
-    """`wires`: (upper box, lower box) -> cables; `broken`: what is wrong between them."""
+    """`wires`: (upper box, lower box) -> cables; `broken`: what is wrong between them; `states`: their cables by state,
+    the worst last."""
 
     title: str
     words: str
     rows: dict[int, list[PictureBox]]
     wires: dict[tuple[str, str], int]
     broken: dict[tuple[str, str], list[str]]
+    states: Mapping[tuple[str, str], Mapping[str, int]] = {}
 
 
-def build_pictures(cluster: FabricGraph, views: list[View], faults: Sequence[CablingFault]) -> Iterator[FabricPicture]:
+def build_pictures(
+    cluster: FabricGraph, views: list[View], faults: Sequence[CablingFault], states: LinkStates | None = None
+) -> Iterator[FabricPicture]:
     """A scene a fabric."""
     places = _Places(cluster)
     touched = [(cable_break, places.switches(cable_break)) for cable_break in faults]
     for view in views:
-        yield _build_picture(view, [(fault, ends) for fault, ends in touched if ends or fault.hosts])
+        yield _build_picture(view, [(fault, ends) for fault, ends in touched if ends or fault.hosts], states)
 
 
 class _Places:
@@ -68,7 +84,9 @@ class _Places:
             end = text.rfind("/", 0, end)
 
 
-def _build_picture(view: View, touched: list[tuple[CablingFault, list[str]]]) -> FabricPicture:
+def _build_picture(
+    view: View, touched: list[tuple[CablingFault, list[str]]], states: LinkStates | None
+) -> FabricPicture:
     box_of = _name_boxes(view)
     members: defaultdict[str, list[str]] = defaultdict(list)
     for switch, key in box_of.items():
@@ -78,14 +96,17 @@ def _build_picture(view: View, touched: list[tuple[CablingFault, list[str]]]) ->
     if len({*hosts.values()}) > MOST:
         hosts = _reduce_groups(view, hosts, box_of)
     wires: Counter[tuple[str, str]] = Counter()
+    found: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for link in view.part.switch_links:
         a, b = link.a.switch, link.b.switch
         if a in box_of and b in box_of and view.tiers[a] != view.tiers[b]:
             low, high = sorted((a, b), key=lambda switch: view.tiers[switch])
             wires[box_of[high], box_of[low]] += 1
+            _count_state(found[box_of[high], box_of[low]], states, link.a, link.b)
     for end in view.part.host_links:
         if end.at.switch in box_of:
             wires[box_of[end.at.switch], hosts[end.host]] += 1
+            _count_state(found[box_of[end.at.switch], hosts[end.host]], states, end.at)
     own: defaultdict[str, list[str]] = defaultdict(list)
     broken: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for cable_break, switches in touched:
@@ -99,8 +120,21 @@ def _build_picture(view: View, touched: list[tuple[CablingFault, list[str]]]) ->
     rows = _group_rows(view, members, hosts, own)
     kind = classify_fabric(view)
     return FabricPicture(
-        WORDS[kind.kind], "; ".join(kind.evidence[:2]), _order_rows(rows, wires), dict(wires), dict(broken)
+        WORDS[kind.kind],
+        "; ".join(kind.evidence[:2]),
+        _order_rows(rows, wires),
+        dict(wires),
+        dict(broken),
+        {pair: {state: these[state] for state in states.order if these[state]} for pair, these in found.items()}
+        if states
+        else {},
     )
+
+
+def _count_state(counts: Counter[str], states: LinkStates | None, *ports: SwitchPort) -> None:
+    state = next((states.of[port] for port in ports if port in states.of), None) if states else None
+    if state is not None:
+        counts[state] += 1
 
 
 def _group_rows(
@@ -134,7 +168,7 @@ def _group_rows(
 
 
 def _name_box(key: str, names: list[str]) -> str:
-    """The key says it where it is a unit's name; else what folding makes of the names, if that is short."""
+    """The key states it where it is a unit's name; else what folding makes of the names, if that is short."""
     name = key.partition(" ")[2]
     folded = fold(names, quote=False)
     return name or (folded if len(folded) < 26 else f"{names[0]} ..")

@@ -1,6 +1,6 @@
 """One name a rail within a unit, whatever its nodes call their adapters: mlx5_0, ibp26s0 or HCA-1.
 
-Where enough nodes share a way of naming, their cables say which name is which rail; else the order of the names does.
+Where enough nodes share a way of naming, their cables state which name is which rail; else the order of the names does.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BY_PLACE = re.compile(r"[a-z]{2,6}?(?:P([0-9]{1,5}))?p([0-9]{1,5})s([0-9]{1,5})
 
 @lru_cache(maxsize=1 << 12)  # every node has the same few
 def order(name: str) -> tuple[object, ...]:
-    """Adapters as the bus has them, where the name says it; else by the numbers in their names.
+    """Adapters as the bus has them, where the name states it; else by the numbers in their names.
 
     >>> sorted(["ibP2p1s0", "ibp1s0", "ibp26s0"], key=order), sorted(["mlx5_10", "mlx5_9"], key=order)
     (['ibp1s0', 'ibp26s0', 'ibP2p1s0'], ['mlx5_9', 'mlx5_10'])

@@ -1,7 +1,7 @@
 """topology.conf and topology.yaml of Slurm.
 
 Contract: Slurm's topology.conf(5), topology.yaml(5) (25.05). A switch's name has at most 64 characters; a tree gives
-each node one parent; every block has at least as many nodes as the first of the block sizes says.
+each node one parent; every block has at least as many nodes as the first of the block sizes states.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from agent.fleet.hostlist import fold
 
 
 class Nothing(ValueError):
-    """There is no host that a topology could hold; the message says so."""
+    """There is no host that a topology could hold; the message states it."""
 
 
 def format_conf(cluster: FabricGraph, views: list[View], only: Collection[str] | None = None) -> str:
@@ -49,7 +49,7 @@ def format_conf(cluster: FabricGraph, views: list[View], only: Collection[str] |
 def format_yaml(cluster: FabricGraph, views: list[View], only: Collection[str] | None = None) -> str:
     """topology.yaml: the tree, and the blocks of NVLink domains.
 
-    Blocks are the default where every node of the tree is in one: Slurm says of the others that blocks lack them.
+    Blocks are the default where every node of the tree is in one: Slurm states of the others that blocks lack them.
     """
     topology_tree = build_tree(views)
     nodes, left = _choose_nodes(cluster, topology_tree, only)

@@ -18,7 +18,7 @@ from agent.fleet.cluster.scheduler_names import clean, format_yaml_text, make_no
 from agent.fleet.hostlist import fold
 from agent.outputs.export.nfd import LABEL_LIMIT, NAMESPACE
 
-_DOMAIN = "accelerator.topology.test/domain"  # what a model's blocks tell their NVLink domain by
+_DOMAIN = "accelerator.topology.test/domain"  # what a model's blocks show their NVLink domain by
 
 
 def format_model(cluster: FabricGraph, views: list[View]) -> str:
@@ -58,7 +58,7 @@ def format_model(cluster: FabricGraph, views: list[View]) -> str:
 
 
 def format_labels(cluster: FabricGraph, views: list[View]) -> str:
-    """A line a node: its name, and labels by blanks, as `kubectl label node` takes them."""
+    """One line per node: its name, and labels by blanks, as `kubectl label node` takes them."""
     topology_tree = build_tree(views)
     above: dict[str, list[str]] = {}
     for root in topology_tree.roots:

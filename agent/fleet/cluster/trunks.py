@@ -26,7 +26,7 @@ class Fault(NamedTuple):
 
 class TrunkFaults(NamedTuple):
     """`swapped`: two at each other's switch. `moved`: one cable each, of which one end or both are wrong. `less`: how
-    many cables a pair lacks that are nowhere; `more`: how many it has that its peers have not."""
+    many cables a pair does not have that are nowhere; `more`: how many it has that its peers have not."""
 
     swapped: list[tuple[Fault, Fault]]
     moved: list[tuple[Fault, ...]]
@@ -67,7 +67,7 @@ def find_far_switches(block: SwitchBlock, of: tuple[str, ...]) -> Mapping[str, t
 
 
 class _Sorting:
-    """What lacks at one place and is too much at another is one cable."""
+    """What is missing at one place and too much at another is one cable."""
 
     def __init__(self, view: View, trunk_faults: TrunkFaults) -> None:
         self._view, self._found = view, trunk_faults
@@ -130,7 +130,7 @@ class _Sorting:
         return self._usual[id(block)]
 
     def _find_beside_rows(self) -> Iterator[tuple[Fault, ...]]:
-        """Cables between switches of one row, or over a row, each with an end that lacks one to the row above."""
+        """Cables between switches of one row, or over a row, each with an end that has none to the row above."""
         tiers, links = self._view.tiers, self._view.part.switch_links
         beside = [link for link in links if link.a.switch in tiers and link.b.switch in tiers]
         strange = [link for link in beside if abs(tiers[link.a.switch] - tiers[link.b.switch]) != 1]

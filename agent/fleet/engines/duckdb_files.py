@@ -83,10 +83,7 @@ class Embedded(Engine):
             raise EngineRefused(one_line(Embedded.name, error)) from error
 
     def query(self, sql: str) -> tuple[list[str], Iterator[list[Row]]]:
-        """Names of the columns of one SELECT, and its rows in pieces. Nothing else can be read, nothing written.
-
-        Raises EngineRefused, also from the pieces.
-        """
+        """See Engine. Nothing but the dataset can be read."""
         for name in schema.names():
             self._view(name)
         for name, select in views().items():
@@ -170,7 +167,7 @@ class Embedded(Engine):
             counts = self._database.execute(f"SELECT name, count(*) FROM parquet_schema([{listed}]) GROUP BY name")  # noqa: S608  # our names
             there = dict(counts.fetchall())
             wanted = {column.name for column in schema.columns(name)} & there.keys()
-            # told to unite schemas, every query reads that of every file again
+            # set to unite schemas, every query reads that of every file again
             differ = any(there[column] < len(files) for column in wanted)
             by_name = ", union_by_name = true" if differ else ""
             return f"read_parquet([{listed}], hive_partitioning = false{by_name})", wanted

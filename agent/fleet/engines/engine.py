@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ class EngineRefused(Exception):
 
 
 def one_line(name: str, error: BaseException) -> str:
-    """An engine's error for people: its name and the beginning of what it says, on one line, without the SQL."""
+    """An engine's error for people: its name and the beginning of what it states, on one line, without the SQL."""
     message = " ".join(str(error).partition("\nLINE ")[0].split()) or type(error).__name__
     return f"{name}: {message[:300]}{'...' if len(message) > 300 else ''}"
 
@@ -68,9 +68,16 @@ class Tables(ABC):
 
 
 class Engine(Tables):
-    """Tables that somebody opened."""
+    """Tables that someone opened."""
 
     name: str
+
+    @abstractmethod
+    def query(self, sql: str) -> tuple[list[str], Iterator[list[Row]]]:
+        """Names of the columns of one SELECT that a person wrote, and its rows in pieces. Nothing is written.
+
+        Raises EngineRefused, also from the pieces.
+        """
 
     @abstractmethod
     def close(self) -> None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agent.fleet.engines import schema
 from agent.fleet.engines.engine import Engine, EngineRefused, one_line
 from agent.fleet.engines.query import Relation, Row, identifiers, quote, table_query
-from agent.fleet.engines.translated import Translated, raise_refused
+from agent.fleet.engines.translated import ANSWER_SECONDS, AnswerSize, Translated, raise_refused
 from agent.fleet.engines.views import ABOUT, views
 from agent.fleet.store import hide_secrets
 from agent.fleet.table import BOOL, FLOAT, INT, TEXT, TIME, Column
@@ -22,6 +22,7 @@ from agent.fleet.tables import FORMAT
 
 _COLLATION = ' COLLATE "C"'
 TYPES = {TEXT: 'text COLLATE "C"', INT: "bigint", FLOAT: "double precision", BOOL: "boolean", TIME: "timestamptz"}
+_PIECE_ROWS = 1000
 _LISTS = {**TYPES, TEXT: "text"}
 _PARAMETER = re.compile(r"%\((\w+)\)s")  # as sqlglot writes one
 
@@ -43,9 +44,11 @@ class Postgres(Translated):
             raise EngineRefused(one_line(hide_secrets(url), error).replace(url, hide_secrets(url))) from error
         self._connection.adapters.register_loader("timestamptz", _without_zone())
         self._cursor = psycopg.RawCursor(self._connection)
+        self._piece_rows = _PIECE_ROWS if psycopg.capabilities.has_stream_chunked() else 1
         with raise_refused(self.name):
             self._connection.execute("SET TIME ZONE 'UTC'")
             self._connection.execute(f"SET search_path = {SCHEMA}")
+            self._connection.execute(f"SET statement_timeout = '{ANSWER_SECONDS:.0f}s'")  # it works no longer, either
             ((host,),) = self.fetch("SELECT to_regclass('host')::text", {})
         if host is None:
             raise EngineRefused(
@@ -64,7 +67,22 @@ class Postgres(Translated):
         """Numbered parameters: with named ones, every % would be one."""
         names = list(dict.fromkeys(_PARAMETER.findall(sql)))
         numbered = _PARAMETER.sub(lambda match: f"${names.index(match[1]) + 1}", sql)
-        rows: list[Row] = self._cursor.execute(numbered, [parameters[name] for name in names]).fetchall()
+        return self._take_answer(numbered, [parameters[name] for name in names])
+
+    def fetch_named(self, sql: str) -> tuple[Sequence[str], list[Row]]:
+        """See Translated."""
+        self._connection.execute("SET default_transaction_read_only = on")
+        rows = self._take_answer(sql, [])
+        if not rows:  # then it has not stated its columns
+            self._cursor.execute(f"SELECT * FROM ({sql}) AS answer LIMIT 0")  # noqa: S608  # one SELECT, as it ran
+        return [column.name for column in self._cursor.description or ()], rows
+
+    def _take_answer(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
+        """By pieces, so that its size is known before all of it has come."""
+        size, rows = AnswerSize(self.name), list[Row]()
+        for row in self._cursor.stream(sql, parameters, size=self._piece_rows):
+            size.add(1, sum(len(value) for value in row if isinstance(value, str)))
+            rows.append(row)
         return rows
 
     def close(self) -> None:
@@ -101,10 +119,6 @@ def load(source: Engine, url: str) -> dict[str, int]:
     """
     import psycopg
 
-    if url.partition("://")[0] not in ("postgres", "postgresql"):
-        raise EngineRefused(
-            f"{hide_secrets(url)}: tables are loaded into postgres:// only; others read the dataset's files"
-        )
     try:
         with psycopg.connect(url, connect_timeout=20) as connection, connection.cursor() as cursor:
             return _Load(source, cursor).run()
@@ -129,7 +143,7 @@ class _Load:
         execute = self._cursor.execute
         execute("SET LOCAL TIME ZONE 'UTC'")
         execute(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'")
-        execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [_LOCK])
+        self._wait_for_others()
         self._make_schema()
         self._check_relations()
         for name in schema.names():
@@ -146,6 +160,15 @@ class _Load:
                 [name, counts.get(name), FORMAT],
             )
         return counts
+
+    def _wait_for_others(self) -> None:
+        """Raises EngineRefused where another load is at work for longer than that."""
+        import psycopg
+
+        try:
+            self._cursor.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [_LOCK])
+        except psycopg.errors.LockNotAvailable as error:
+            raise EngineRefused(f"another load is at work (waited {_LOCK_SECONDS} s)") from error
 
     def _make_schema(self) -> None:
         execute = self._cursor.execute

@@ -153,7 +153,32 @@ def key_types(table: str, keys: Iterable[str]) -> dict[str, str]:
     return {key: types[key] for key in keys}
 
 
-def with_ctes(ctes: Iterable[tuple[str, str]], sql: str, mark: str = '"') -> str:
-    """A SELECT with named ones before it. `mark`: what the engine quotes names with."""
-    before = ", ".join(f"{mark}{name}{mark} AS ({select})" for name, select in ctes)
+def with_ctes(ctes: Iterable[tuple[str, str]], sql: str) -> str:
+    """A SELECT with named ones before it."""
+    before = ", ".join(f"{quote(name)} AS ({select})" for name, select in ctes)
     return f"WITH {before} SELECT * FROM ({sql}) AS answer" if before else sql  # noqa: S608  # of our statements
+
+
+def not_one_select(kinds: Sequence[str]) -> str:
+    """Why no such statements are run: a message for a person."""
+    named = ", ".join(kind.lower().replace("_", " ") for kind in kinds[:4]) or "nothing"
+    return f"expected one SELECT, got {named}: the tables are read-only"
+
+
+def make_distinct(names: Sequence[str]) -> list[str]:
+    """With numbers behind those that another column has, so that none hides the other.
+
+    >>> make_distinct(["a", "a", "b", "a_1", "a"])
+    ['a', 'a_2', 'b', 'a_1', 'a_3']
+    """
+    left, numbers = set(names), dict.fromkeys(names, 0)
+    taken: set[str] = set()
+    distinct_names = []
+    for name in names:
+        unique_name = name
+        while unique_name in taken or (unique_name != name and unique_name in left):
+            numbers[name] += 1
+            unique_name = f"{name}_{numbers[name]}"
+        taken.add(unique_name)
+        distinct_names.append(unique_name)
+    return distinct_names

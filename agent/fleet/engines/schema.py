@@ -11,12 +11,12 @@ HISTORIES = {table.name: table for table in (*(table for table in TABLES.values(
 
 
 def names() -> list[str]:
-    """Every name that an engine knows."""
+    """Every name that an engine uses."""
     return [*TABLES, *(HISTORY + history for history in HISTORIES)]
 
 
 def columns(name: str) -> tuple[Column, ...]:
-    """Columns of a table by the name that an engine knows. Raises KeyError."""
+    """Columns of a table by the name that an engine uses. Raises KeyError."""
     known = _table(name).columns
     if not name.startswith(HISTORY):
         return known

@@ -6,14 +6,14 @@ The main thread alone receives Ctrl-C, and not while it waits within a library.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import duckdb
 
 from agent.fleet.engines.engine import EngineRefused, one_line
-from agent.fleet.engines.query import Row
+from agent.fleet.engines.query import Row, make_distinct, not_one_select
 
 _T = TypeVar("_T")
 
@@ -34,7 +34,7 @@ class AtWork:
         return self._begin(self._beside, connection, work)
 
     def close(self) -> None:
-        """Interrupt what nobody waits for any more, and wait until it has ended."""
+        """Interrupt what no one waits for any more, and wait until it has ended."""
         for thread_pool_executor in (self._here, self._beside):
             thread_pool_executor.shutdown(wait=False, cancel_futures=True)
         while self._open:
@@ -66,7 +66,7 @@ def select_rows(
         statements = database.extract_statements(sql)
         kinds = [statement.type.name for statement in statements]
         if kinds != ["SELECT"]:
-            raise EngineRefused(f"one SELECT is asked for, and this is {_kinds(kinds)}: the dataset is read-only")
+            raise EngineRefused(not_one_select(kinds))
         relation = work.done(database, lambda: database.sql(statements[0]))
         if any(
             _WITH_ZONE in str(kind) for kind in relation.types
@@ -80,25 +80,6 @@ def select_rows(
         raise EngineRefused("the query is not UTF-8") from error
     except duckdb.Error as error:
         raise EngineRefused(one_line(name, error)) from error
-
-
-def make_distinct(names: Sequence[str]) -> list[str]:
-    """With numbers behind those that another column has, so that none hides the other.
-
-    >>> make_distinct(["a", "a", "b", "a_1", "a"])
-    ['a', 'a_2', 'b', 'a_1', 'a_3']
-    """
-    left, numbers = set(names), dict.fromkeys(names, 0)
-    taken: set[str] = set()
-    distinct_names = []
-    for name in names:
-        unique_name = name
-        while unique_name in taken or (unique_name != name and unique_name in left):
-            numbers[name] += 1
-            unique_name = f"{name}_{numbers[name]}"
-        taken.add(unique_name)
-        distinct_names.append(unique_name)
-    return distinct_names
 
 
 def _pieces(
@@ -125,7 +106,3 @@ def _of_batch(reader: Any) -> list[Row]:
         if len(batch):
             return list(zip(*(column.to_pylist() for column in plain), strict=True))
     return []
-
-
-def _kinds(kinds: list[str]) -> str:
-    return ", ".join(kind.lower().replace("_", " ") for kind in kinds[:4]) or "nothing"

@@ -1,12 +1,13 @@
-"""What engines other than DuckDB have in common: statements translated by sqlglot, tables over a dataset's files.
+"""What engines other than DuckDB have in common: statements translated by sqlglot, tables that a load made.
 
 All differences of the dialects that sqlglot does not know are in this file.
 """
 
 from __future__ import annotations
 
+import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -14,11 +15,16 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 
-from agent.fleet.dataset import Dataset
 from agent.fleet.engines import schema
 from agent.fleet.engines.engine import Engine, EngineRefused, one_line
-from agent.fleet.engines.query import Query, Relation, Row, with_ctes
+from agent.fleet.engines.query import Query, Relation, Row, make_distinct, not_one_select, with_ctes
 from agent.fleet.table import BOOL, FLOAT, INT, TEXT, TIME
+from probes.time_limit import TimeIsUp, TimeLimit
+
+_PIECE = 8192  # rows
+_NARROW = "ask about fewer nodes, or less of each"
+# Of one answer of a server: what is more is no answer that a command can use, and takes the memory of this machine
+MOST_ROWS, MOST_BYTES, ANSWER_SECONDS = 10_000_000, 4 << 30, 600.0
 
 
 @contextmanager
@@ -32,20 +38,43 @@ def raise_refused(name: str) -> Iterator[None]:
         raise EngineRefused(one_line(name, error)) from error
 
 
+@contextmanager
+def limit_time(name: str) -> Iterator[None]:
+    """Raises EngineRefused once an answer has taken too long, however it comes."""
+    try:
+        with TimeLimit(time.monotonic() + ANSWER_SECONDS):
+            yield
+    except TimeIsUp:
+        raise EngineRefused(f"{name}: no whole answer within {ANSWER_SECONDS:g} s: {_NARROW}") from None
+
+
+class AnswerSize:
+    """How much of an answer has come. `add` raises EngineRefused for too much."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._rows = self._bytes = 0
+
+    def add(self, rows: int, size: int) -> None:
+        """Of a piece."""
+        self._rows, self._bytes = self._rows + rows, self._bytes + size
+        if self._rows > MOST_ROWS:
+            raise EngineRefused(f"{self._name}: the answer has more than {MOST_ROWS:,} rows: {_NARROW}")
+        if self._bytes > MOST_BYTES:
+            raise EngineRefused(f"{self._name}: the answer has more than {MOST_BYTES >> 20:,} MiB: {_NARROW}")
+
+
 class Translated(Engine):
     """Tables that are in an engine under our names."""
 
     dialect: str  # of sqlglot
-    mark = '"'  # that names are quoted with
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def rows(self, query: Query) -> list[Row]:
         """See Tables."""
-        with raise_refused(self.name):
-            for table in query.tables:
-                self.make_table(table)
+        with raise_refused(self.name), limit_time(self.name):
             parameters = dict(query.parameters)
             ctes = []
             for relation in query.relations:
@@ -53,7 +82,7 @@ class Translated(Engine):
                 parameters.update((f"{relation.name}_{at}", list(values)) for at, values in enumerate(columns))
                 ctes.append((relation.name, self.relation(relation)))
             ctes += [(name, translate(select, self.dialect)) for name, select in query.ctes()]
-            return self.fetch(with_ctes(ctes, translate(query.sql, self.dialect), self.mark), parameters)
+            return self.fetch(with_ctes(ctes, translate(query.sql, self.dialect)), parameters)
 
     def batches(self, query: Query) -> Any:
         """See Tables: of a whole table, all at once."""
@@ -67,8 +96,11 @@ class Translated(Engine):
         arrays = [pa.array(list(values), field.type) for values, field in zip(columns, arrow_schema, strict=True)]
         return pa.Table.from_arrays(arrays, schema=arrow_schema).to_reader(max_chunksize=65_536)
 
-    def make_table(self, name: str) -> None:
-        """Make a table of ours known to the engine: one that has it needs nothing."""
+    def query(self, sql: str) -> tuple[list[str], Iterator[list[Row]]]:
+        """See Engine. The SELECT is DuckDB's SQL here, too, and is translated."""
+        with raise_refused(self.name), limit_time(self.name):
+            names, rows = self.fetch_named(translate(_one_select(sql), self.dialect))
+        return make_distinct(names), (rows[at : at + _PIECE] for at in range(0, len(rows), _PIECE))
 
     @abstractmethod
     def relation(self, relation: Relation) -> str:
@@ -78,32 +110,13 @@ class Translated(Engine):
     def fetch(self, sql: str, parameters: Mapping[str, Any]) -> list[Row]:
         """The rows of a SELECT in the engine's own dialect."""
 
-
-class OverFiles(Translated):
-    """Views over the files that the manifest names, each made when it is first asked for."""
-
-    def __init__(self, name: str, dataset: Dataset) -> None:
-        super().__init__(name)
-        self._dataset = dataset
-        self._views: set[str] = set()
-
-    def make_table(self, name: str) -> None:
-        """Once."""
-        if name not in self._views:
-            bare = name.removeprefix(schema.HISTORY)
-            self.make_view(name, self._dataset.latest(name) if bare == name else self._dataset.history(bare))
-            self._views.add(name)
-
     @abstractmethod
-    def make_view(self, name: str, files: list[str]) -> None:
-        """The view of that name over these files, with our columns: those that older files lack are null.
-
-        No files: the dataset was made before there was that table.
-        """
+    def fetch_named(self, sql: str) -> tuple[Sequence[str], list[Row]]:
+        """Names of columns and rows of a SELECT of a person in the engine's own dialect; nothing is written."""
 
 
 def arrow_rows(table: Any) -> list[Row]:
-    """The rows of a pyarrow.Table. Times are UTC without a zone."""
+    """The rows of a table or batch of pyarrow. Times are UTC without a zone."""
     import pyarrow as pa
 
     columns = (
@@ -111,6 +124,14 @@ def arrow_rows(table: Any) -> list[Row]:
         for itercolumn in table.itercolumns()
     )
     return list(zip(*(column.to_pylist() for column in columns), strict=True))
+
+
+def _one_select(sql: str) -> str:
+    """A statement that is one SELECT. Raises EngineRefused, and sqlglot's errors."""
+    kinds = [type(statement).__name__.lower() for statement in sqlglot.parse(sql, dialect="duckdb") if statement]
+    if len(kinds) != 1 or kinds[0] not in ("select", "union", "intersect", "except", "subquery"):
+        raise EngineRefused(not_one_select(kinds))
+    return sql
 
 
 @cache
@@ -139,11 +160,40 @@ def _clickhouse(node: exp.Expression) -> exp.Expression:
         return _call("bitShiftLeft", node.this, node.expression)
     if isinstance(node, exp.TimeToUnix):
         return _call("toUnixTimestamp", node.this)
+    if isinstance(node, exp.SplitPart):
+        return _call("arrayElement", _call("splitByString", node.args["delimiter"], node.this), node.args["part_index"])
+    if isinstance(node, exp.Anonymous) and node.name.lower() == "regexp_split_to_array":
+        text, pattern = node.expressions
+        return _call("splitByRegexp", pattern, _call("ifNull", text, exp.Literal.string("")))
+    if isinstance(node, exp.Select):
+        _join_arrays(node)
     return node
+
+
+def _join_arrays(select: exp.Select) -> None:
+    """A list that is a table of one column: ClickHouse has a join of its own for it."""
+    for join in select.args.get("joins") or []:
+        if isinstance(join.this, exp.Unnest):
+            (values,), alias = join.this.expressions, join.this.args["alias"]
+            for column in list(select.find_all(exp.Column)):
+                if column.table == alias.name:
+                    column.set("table", None)
+            join.replace(exp.Join(this=exp.alias_(values, alias.columns[0].name), kind="ARRAY"))
+
+
+def _group_by_places(select: exp.Select) -> None:
+    """GROUP BY ALL, which PostgreSQL 15 has not: by the place of every column that aggregates nothing."""
+    group = select.args.get("group")
+    if group is not None and group.args.get("all"):
+        plain = [place for place, column in enumerate(select.expressions, 1) if column.find(exp.AggFunc) is None]
+        places = [exp.Literal.number(place) for place in plain]
+        select.set("group", exp.Group(expressions=places) if places else None)
 
 
 def _postgres(node: exp.Expression) -> exp.Expression:
     """PostgreSQL sorts lists where it makes them, and joins by no condition that takes null for a value."""
+    if isinstance(node, exp.Select):
+        _group_by_places(node)
     folded = _match_fold(node)
     if folded is not None:
         cells, separator = folded

@@ -29,6 +29,7 @@ class Episode(NamedTuple):
     previous_ended: datetime | None = None
     previous_severity: str | None = None
     next_began: datetime | None = None
+    fleet_window: str | None = None  # made by the fleet from two reports of these times
 
     @property
     def key(self) -> tuple[str, str, str, str]:
@@ -53,10 +54,10 @@ def episodes(tables: Tables, since: datetime, least: str) -> list[Episode]:
 
 
 def is_at_least(severity: str | None, least: str) -> bool:
-    """Whether a severity is that one, or graver."""
+    """Whether a severity is that one, or more severe."""
     return severity is not None and severity in SEVERITIES and SEVERITIES.index(severity) >= SEVERITIES.index(least)
 
 
 def gravest(severities: Iterable[str]) -> str:
-    """The gravest of some severities."""
+    """The most severe of some severities."""
     return max(severities, key=SEVERITIES.index)

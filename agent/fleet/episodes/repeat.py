@@ -28,7 +28,7 @@ class Offender(msgspec.Struct, frozen=True, kw_only=True):
     part: str | None
     label: str | None
     hosts: str
-    severity: str  # the gravest
+    severity: str  # the most severe
     episodes: int
     open: bool
     hours: float

@@ -30,7 +30,7 @@ class ExpectedRow(msgspec.Struct, frozen=True, kw_only=True):
     state: str | None = None  # in the words of the list
     reason: str | None = None
     last_report: str | None = None
-    rules: list[str] = []  # of `drain`: findings that say so
+    rules: list[str] = []  # of `drain`: findings that state it
 
 
 class ExpectedAnswer(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Lists of expected nodes: host lists, sinfo, `kubectl get nodes -o json`, devices of NetBox; told apart by content.
+"""Lists of expected nodes: host lists, sinfo, `kubectl get nodes -o json`, devices of NetBox; distinguished by content.
 
 Contracts: sinfo(1) (node states and their suffixes), Kubernetes' core/v1 NodeList, NetBox's REST API (dcim/devices).
 """
@@ -27,7 +27,7 @@ _OUT_OF_NETBOX = frozenset(("offline", "failed", "decommissioning", "inventory",
 
 
 class BadNodeList(ValueError):
-    """The list cannot be used; the message says why, without its name."""
+    """The list cannot be used; the message states why, without its name."""
 
 
 class ExpectedNode(NamedTuple):

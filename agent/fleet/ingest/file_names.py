@@ -44,7 +44,7 @@ def kind_of(path: str) -> str | None:
 
 
 def may_be_ours(path: str) -> bool:
-    """Whether it is named as files of a dataset that are no reports; `ours` tells by their beginning."""
+    """Whether it is named as files of a dataset that are no reports; `ours` recognizes them by their beginning."""
     return path.rpartition("/")[2] in _OURS
 
 

@@ -43,7 +43,7 @@ class Staging(msgspec.Struct, frozen=True):
         return f"{self.generation:08d}-{os.urandom(6).hex()}.parquet"
 
     def finished(self, path: str, store: Store) -> None:
-        """A file is whole: to an object store it goes at once, where nobody sees it before the manifest names it."""
+        """A file is whole: to an object store it goes at once, where no one sees it before the manifest names it."""
         if store.remote:
             store.take(os.path.join(self.folder, path), path)
 

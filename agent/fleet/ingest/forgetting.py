@@ -19,7 +19,7 @@ from agent.fleet.ingest.locked_dataset import OpenDataset, open_dataset
 from agent.fleet.ingest.node_state import KEPT, STATE_SCHEMA
 from agent.fleet.node_names import NodeNames
 from agent.fleet.store import Store
-from agent.fleet.tables import CHANGE, SIGHTING, TABLES, TIME
+from agent.fleet.tables import CHANGE, HOST, SIGHTING, SWITCH, TABLES, TIME
 from agent.version import VERSION
 
 _MOMENT = TYPES[TIME]
@@ -84,7 +84,7 @@ def _commit(
         generation=before.generation + 1,
         written_at=now.isoformat(),
         generator=VERSION,
-        nodes=sum(file.rows for file in state),
+        nodes=sum(file.rows for file in latest[HOST.name]),
         latest=latest,
         state=state,
         history=history,
@@ -96,19 +96,26 @@ def _choose_nodes(
     store: Store, manifest: Manifest, wanted: ForgetRequest, now: datetime
 ) -> tuple[list[str], list[str]]:
     """Nodes of the dataset that are meant, and names that it does not have. Raises AmbiguousName."""
-    wanted_columns = ("node", "hostname", "observed_at", "received_at")
-    plain = pa.schema([column for column in schema("host") if column.name in wanted_columns])
+    rows = [
+        *_read_names(store, manifest, HOST.name, ("node", "hostname", "observed_at", "received_at")),
+        *_read_names(store, manifest, SWITCH.name, ("node", "observed_at")),
+    ]
     cut = now - wanted.unseen if wanted.unseen is not None else None
-    files = manifest.latest.get("host", [])
-    rows = [row for file in files for batch in read_batches(store, file, plain) for row in batch.to_pylist()]
-    names = NodeNames((row["node"], row["hostname"]) for row in rows)
+    names = NodeNames((row["node"], row.get("hostname")) for row in rows)
     found = {name: names.find(name) for name in wanted.nodes}
     chosen = {node for node in found.values() if node is not None}
     for row in rows:
-        seen = row["received_at"] or row["observed_at"]
+        seen = row.get("received_at") or row["observed_at"]
         if cut is not None and (seen is None or seen < cut):
             chosen.add(row["node"])
     return sorted(chosen), sorted(name for name, node in found.items() if node is None)
+
+
+def _read_names(store: Store, manifest: Manifest, table: str, columns: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    plain = pa.schema([column for column in schema(table) if column.name in columns])
+    for file in manifest.latest.get(table, []):
+        for batch in read_batches(store, file, plain):
+            yield from batch.to_pylist()
 
 
 def _rewrite_files(store: Store, staging: Staging, files: Iterable[File], plain: Any, nodes: list[str]) -> list[File]:

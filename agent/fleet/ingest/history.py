@@ -58,7 +58,7 @@ class Given(Protocol):
 
 
 class Added(NamedTuple):
-    """A change that history lacks. Its rows are those of a given report, or those of an earlier change of the table."""
+    """A change that is not in history. Its rows are those of a given report, or those of an earlier change."""
 
     table: str
     moment: int
@@ -178,7 +178,7 @@ def read_copies(store: Store, manifest: Manifest, wanted: list[tuple[str, Added]
 
 
 def read_batches(store: Store, file: File, plain: Any) -> Iterator[Any]:
-    """A Parquet file in pieces, with the columns of `plain`, text by dictionary: a column that it lacks is null.
+    """A Parquet file in pieces, with the columns of `plain`, text by dictionary: a missing column is null.
 
     Raises BadDataset.
     """
@@ -203,7 +203,7 @@ def fit_columns(rows: Any, plain: Any) -> Any:
 
 
 def join_tables(parts: list[Any], plain: Any) -> Any:
-    """Tables as one, in one piece, with exactly the columns of `plain`, text by dictionary; what one lacks is null."""
+    """Tables as one, in one piece, with exactly the columns of `plain`, text by dictionary; a missing one is null."""
     there = [set(part.column_names) for part in parts]
     columns = []
     for field in packed_schema(plain):

@@ -29,6 +29,7 @@ from agent.fleet.ingest.files import PARQUET_NAME
 from agent.fleet.ingest.quarantine import QUARANTINE_FILE, REASONS
 from agent.fleet.store import Folder, Store, hide_secrets
 from probes.own_files import hold_lock, list_foreign, open_lock, remove_left_behind, remove_own_file
+from probes.planted import PathUse, follow_links, make_folder
 
 LOCK, STAGING = ".lock", ".staging"
 _SYNCS = 16
@@ -53,7 +54,7 @@ _REPLACED = re.compile("|".join(re.escape(os.path.basename(name)) for name in (M
 
 
 class OpenDataset:
-    """The dataset, as it is while nobody else writes."""
+    """The dataset, as it is while no one else writes."""
 
     def __init__(self, store: Store, manifest: Manifest | None, staging: str, lock: int | None = None) -> None:
         self.store, self.staging = store, staging
@@ -130,7 +131,7 @@ class OpenDataset:
 
 
 def _close_to_others(quarantine: str) -> None:
-    """Bytes of which nobody knows what they are: not for all who may read the dataset."""
+    """Bytes of unknown content: not for all who may read the dataset."""
     os.makedirs(quarantine, 0o700, exist_ok=True)
     with contextlib.suppress(OSError):  # another user's
         os.chmod(quarantine, 0o700)
@@ -149,6 +150,7 @@ def open_dataset(url: str, wait_seconds: float) -> Iterator[OpenDataset]:
     """Hold a dataset, made where there is none. Raises BadDataset, OSError."""
     store = store_at(url)
     if isinstance(store, Folder):
+        _check_root(store)
         if os.path.isdir(store.root):
             _refuse_foreign(store)
         with _list_locked(store, wait_seconds) as (made, lock):
@@ -178,8 +180,16 @@ def open_dataset(url: str, wait_seconds: float) -> Iterator[OpenDataset]:
         yield dataset
 
 
+def _check_root(store: Folder) -> None:
+    """Raises BadDataset where another user decides what is in it."""
+    try:
+        follow_links(store.root, PathUse.OWN_FOLDER)
+    except OSError as error:
+        raise BadDataset(f"{error.filename}: {error.strerror}") from error
+
+
 def _refuse_foreign(store: Folder) -> Manifest | None:
-    """Only an empty folder becomes a dataset: files in it might be somebody's. Raises BadDataset, OSError."""
+    """Only an empty folder becomes a dataset: files in it might be someone's. Raises BadDataset, OSError."""
     manifest = read_manifest(store)
     if manifest is None:
         foreign = list_foreign(store.root, _BEFORE_A_MANIFEST, _REPLACED)
@@ -234,7 +244,7 @@ def _list_locked(store: Folder, wait_seconds: float) -> Iterator[tuple[bool, int
 
 def _open_lock(store: Folder) -> int:
     try:
-        os.makedirs(store.root, exist_ok=True)
+        make_folder(store.root, PathUse.OWN_FOLDER)
         return open_lock(store.full(LOCK))
     except OSError as error:
         raise BadDataset(f"{store.root}: cannot be written: {error.strerror}") from error

@@ -38,7 +38,7 @@ Changed = dict[str, list[tuple[str, list[Entry]]]]  # by table, entries of each 
 
 
 class MergeJob(msgspec.Struct, frozen=True):
-    """A bucket to be written anew."""
+    """A bucket to be written again."""
 
     bucket: int
     buckets: int
@@ -57,6 +57,7 @@ class Merged(msgspec.Struct):
     removed: list[tuple[str, str, int]]  # table, node, moment: of history, to be taken out
     fresh: int = 0  # reports that count
     late: int = 0  # of these, those that are older than what was known of their node
+    unjudged: int = 0  # of those, reports without an earlier sample
     repeated: int = 0
 
 
@@ -123,8 +124,9 @@ def _merge_piece(
     for node, entries in by_node.items():
         given[node] = order_by_uptime(entries, state[node].boot_time if node in state else None)
     samples = {node: state[node].sample if node in state else None for node in given}
-    given, answered = windows.judge(given, samples, _list_old_files(job, COUNTER.name))
-    quiet |= answered
+    judged = windows.judge(given, samples, _list_old_files(job, COUNTER.name))
+    given = judged.entries
+    quiet |= judged.quiet
     edits = _plan_edits(job, store, state, given)
     newest |= {node: edit.newest for node, edit in sorted(edits.items()) if isinstance(edit.newest, Entry)}
     for node, edit in edits.items():
@@ -133,6 +135,7 @@ def _merge_piece(
         result.repeated += edit.repeated
         result.fresh += len(edit.seen)
         result.late += edit.late
+        result.unjudged += len(judged.late.get(node, set()) & {*edit.seen})
     return _write_history(job, store, edits, history)
 
 
@@ -159,7 +162,7 @@ def _plan_edits(job: MergeJob, store: Store, state: dict[str, State], given: dic
 
 
 def _shorten_history(state: State | None) -> NodeHistory:
-    """What the state tells: enough for reports that are newer."""
+    """What the state shows: enough for reports that are newer."""
     if state is None:
         return NodeHistory({}, {})
     moment = state.sighting.observed
@@ -220,12 +223,15 @@ def _correct_times(parts: list[Any], entries: list[Entry]) -> Iterator[Any]:
 
 def _slice_entries(entries: list[Entry], table: str) -> Iterator[list[Entry]]:
     """Entries by epoch, so that few maps are open, in pieces of a bounded number of rows."""
+    place = NAMES.index(table)
     entries = sorted(entries, key=lambda entry: (entry.epoch, entry.node, entry.observed))
     part: list[Entry] = []
     rows = 0
     for entry in entries:
+        if not entry.rows[place]:  # a switch has no row of table host
+            continue
         part.append(entry)
-        rows += len(entry.rows[NAMES.index(table)]) // 4
+        rows += len(entry.rows[place]) // 4
         if rows >= _SLICE_ROWS:
             yield part
             part, rows = [], 0

@@ -14,6 +14,7 @@ from agent.fleet.ingest.sources import Item, ReportSource, UnreadableSource
 from agent.fleet.store import FileIdentity, Folder, identity_of
 from agent.reports import REPORT_FILE
 from probes.own_files import remove_own_file
+from probes.planted import PathUse, follow_links, make_folder
 
 _MOST_NAMES = 10_000  # of one name: it is in the folder that often
 _MOVED = re.compile(rf"{REPORT_FILE.pattern}(?:\.[0-9]{{1,4}})?")
@@ -31,7 +32,10 @@ class Mover:
     """Remembers the files that items come from. Raises UnreadableSource for a target that cannot be meant."""
 
     def __init__(self, target: str, sources: list[ReportSource]) -> None:
-        self._target = os.path.abspath(target)
+        try:
+            self._target = follow_links(target, PathUse.FOLDER)
+        except OSError as error:
+            raise UnreadableSource(f"--move {target}: {error.strerror}") from error
         self._roots: list[str] = []
         self._files: dict[str, FileIdentity] = {}
         for source in sources:
@@ -96,7 +100,7 @@ class Mover:
     def _move(self, file: str) -> None:
         root = max((root for root in self._roots if os.path.commonpath((root, file)) == root), key=len)
         place = os.path.join(self._target, os.path.relpath(file, root))
-        os.makedirs(os.path.dirname(place), exist_ok=True)
+        make_folder(os.path.dirname(place), PathUse.FOLDER)
         for name in (place, *(f"{place}.{number}" for number in range(1, _MOST_NAMES))):
             if not os.path.lexists(name) and _move_to(file, name):
                 return

@@ -1,4 +1,4 @@
-"""How far an ingest is, on a terminal: the only file of the fleet that knows rich."""
+"""How far an ingest is, on a terminal: the only file of the fleet that uses rich."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports that could not be taken: their bytes, and a line each that says why.
+"""Reports that could not be taken: their bytes, and a line each that states why.
 
 Workers keep the bytes beside their epochs. When all is read, each refused report is a file of the quarantine; where
 one input (a file of lines, an archive, stdin) holds more than a few of them, they are one archive and one line with

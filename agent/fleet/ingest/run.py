@@ -1,7 +1,7 @@
 """One ingest on one page.
 
 sources -> batches -> workers read: rows into epochs on disk, what is no report into quarantine
-        -> how many buckets -> workers merge: every touched bucket anew, what changed into history
+        -> how many buckets -> workers merge: every touched bucket again, what changed into history
         -> history that late reports made void is taken out -> commit: one manifest for the other
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime, timezone
 from itertools import chain, islice
@@ -27,11 +27,12 @@ from agent.fleet.ingest.moving import Keep, Mover
 from agent.fleet.ingest.quarantine import REASONS, Quarantine, update_reasons
 from agent.fleet.ingest.sources import Item, check_sources, list_items
 from agent.fleet.ingest.spill import SpilledBlock
-from agent.fleet.ingest.worker import BatchDone, Closed, End, ReportBatch, Rest, Setup
-from agent.fleet.ingest.worker_pool import Alone, Workers
+from agent.fleet.ingest.worker import BatchDone, Closed, End, ReportBatch, Rest, Setup, SwitchBatch, Task
+from agent.fleet.ingest.worker_pool import InProcessWorker, Workers
 from agent.fleet.reading import Naming
+from agent.fleet.rows.switches import SwitchRecord
 from agent.fleet.store import hide_secrets
-from agent.fleet.tables import FORMAT, TABLES
+from agent.fleet.tables import FORMAT, HOST, TABLES
 from agent.version import VERSION
 
 NODES_A_BUCKET = 2048
@@ -55,6 +56,7 @@ class IngestOptions(msgspec.Struct, frozen=True, kw_only=True):
     wait_seconds: float = 60.0
     move: str | None = None  # a folder for the files whose reports are in the dataset
     keep: Keep = Keep()  # of what is in that folder
+    switches: list[SwitchRecord] = []  # to be stored beside the reports
 
 
 class Ingested(msgspec.Struct, kw_only=True):
@@ -63,6 +65,7 @@ class Ingested(msgspec.Struct, kw_only=True):
     read: int = 0  # things that should have been reports
     fresh: int = 0  # reports that count
     late: int = 0  # of these, older than what was known of their node
+    unjudged: int = 0  # of those, reports whose counters have no earlier sample
     repeated: int = 0  # known already, or judged again since
     quarantined: int = 0
     refused: str | None = None  # the first that is no report, and why
@@ -88,9 +91,9 @@ def ingest(options: IngestOptions, tell: Tell) -> Ingested:
         known = KnownFiles(dataset.store, KnownReports(dataset.store, dataset.manifest, options.cluster))
         new_items = known.unknown(mover.noting(list_items(sources)) if mover else list_items(sources))
         first = list(islice(new_items, _FEW))
-        work = Workers(setup, options.jobs) if options.jobs > 1 and len(first) == _FEW else Alone(setup)
+        work = Workers(setup, options.jobs) if options.jobs > 1 and len(first) == _FEW else InProcessWorker(setup)
         try:
-            ingested = _Run(dataset, setup, work, tell, known).run(chain(first, new_items), mover)
+            ingested = _Run(dataset, setup, work, tell, known).run(chain(first, new_items), mover, options.switches)
             if not mover and (dataset.committed or (not dataset.new and dataset.is_in_place)):
                 known.save()
             if mover:
@@ -117,15 +120,15 @@ def _choose_node_key(dataset: OpenDataset, chosen: NodeKey | None) -> NodeKey:
 
 class _Run:
     def __init__(
-        self, dataset: OpenDataset, setup: Setup, work: Workers | Alone, tell: Tell, known: KnownFiles
+        self, dataset: OpenDataset, setup: Setup, work: Workers | InProcessWorker, tell: Tell, known: KnownFiles
     ) -> None:
         self._known, self._choose_node_key = known, setup.naming.key
         self._held, self._staging, self._work, self._now, self._tell = dataset, setup.staging, work, setup.now, tell
         self._told = Ingested(nodes=dataset.manifest.nodes)
         self._quarantine = Quarantine(dataset.store, setup.staging, setup.now.isoformat())
 
-    def run(self, items: Iterator[Item], mover: Mover | None = None) -> Ingested:
-        blocks, nodes = self._read(items, mover)
+    def run(self, items: Iterator[Item], mover: Mover | None = None, switches: Sequence[SwitchRecord] = ()) -> Ingested:
+        blocks, nodes = self._read(items, mover, switches)
         closed: list[Closed] = []
         if self._told.read - self._told.repeated >= _MANY:
             closed += self._close_workers()
@@ -143,12 +146,15 @@ class _Run:
     def _close_workers(self) -> list[Closed]:
         return [closed for closed in self._work.all(End()) if isinstance(closed, Closed)]
 
-    def _read(self, items: Iterator[Item], mover: Mover | None) -> tuple[dict[int, list[SpilledBlock]], int]:
+    def _read(
+        self, items: Iterator[Item], mover: Mover | None, switches: Sequence[SwitchRecord]
+    ) -> tuple[dict[int, list[SpilledBlock]], int]:
         """Blocks by slot, and about how many nodes they are of."""
         blocks: defaultdict[int, list[SpilledBlock]] = defaultdict(list)
         nodes: set[int] = set()
         report_progress = self._told
-        for stage in (self._work.each(_make_batches(items)), self._work.all(Rest())):
+        batches: Iterator[Task] = chain(_make_batches(items), _make_switch_batches(switches))
+        for stage in (self._work.each(batches), self._work.all(Rest())):
             for done in stage:
                 assert isinstance(done, BatchDone)
                 report_progress.read += done.reports
@@ -187,6 +193,7 @@ class _Run:
             report_progress = self._told
             report_progress.fresh += done.fresh
             report_progress.late += done.late
+            report_progress.unjudged += done.unjudged
             report_progress.repeated += done.repeated
         return [merged for merged in merged_buckets if merged.state]
 
@@ -217,7 +224,7 @@ class _Run:
             for name, file in done_.history:
                 history[name].append(file)
         fill_missing(self._held.store, self._staging, latest, history)
-        nodes = sum(file.rows for file in state)
+        nodes = sum(file.rows for file in latest[HOST.name])  # a switch is none
         self._told.nodes, self._told.new_nodes = nodes, nodes - before.nodes
         return Manifest(
             format=FORMAT,
@@ -247,8 +254,13 @@ def _make_batches(items: Iterator[Item]) -> Iterator[ReportBatch]:
         yield ReportBatch(batch)
 
 
+def _make_switch_batches(records: Sequence[SwitchRecord]) -> Iterator[SwitchBatch]:
+    for start in range(0, len(records), _BATCH_ITEMS):
+        yield SwitchBatch([*records[start : start + _BATCH_ITEMS]])
+
+
 def _count_buckets(before: Manifest, nodes: int) -> int:
-    """A power of two; it grows with the nodes, and each time everything is written anew: hence not often."""
+    """A power of two; it grows with the nodes, and each time everything is written again: hence not often."""
     wanted, size = 1, NODES_A_BUCKET
     while wanted < SLOTS and wanted * size < max(nodes, before.nodes):
         wanted *= 2

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, NamedTuple
 from agent.fleet.ingest.file_names import HEAD_BYTES, is_ours, kind_of, may_be_ours
 from agent.fleet.ingest.streams import BadStream, ByteSpan, Piece, find_spans, read_pieces
 from agent.fleet.store import BadStore, FileIdentity, Folder, ObjectStore, Store, hide_secrets, open_no_link, store_of
+from probes.planted import PathUse, follow_links
 
 
 class UnreadableSource(Exception):
@@ -79,6 +80,7 @@ def _check(name: str) -> ReportSource:
 
 
 def _check_local(name: str, store: Folder) -> ReportSource:
+    follow_links(store.root, PathUse.READ)
     mode = os.stat(store.root).st_mode
     if stat.S_ISDIR(mode):
         os.scandir(store.root).close()
@@ -103,10 +105,12 @@ def _check_store(name: str, store: Any) -> ReportSource:
 
 
 def _list_folder(source: ReportSource) -> Iterator[Item]:
-    """Files that are named as reports are. Those of a dataset that tell of other files are left out."""
+    """Files that are named as reports are. Those of a dataset that describe other files are left out."""
     assert source.store is not None
     for listed in source.store.listed(""):
-        if kind_of(listed.path) and not (may_be_ours(listed.path) and _is_ours(source.store, listed.path)):
+        if listed.trouble:
+            yield Item(os.path.join(hide_secrets(source.name), listed.path), "", "", b"", listed.trouble)
+        elif kind_of(listed.path) and not (may_be_ours(listed.path) and _is_ours(source.store, listed.path)):
             name = os.path.join(hide_secrets(source.name), listed.path)
             yield from _list_file(source.store, listed.path, name, False, listed.modified, listed.identity)
 
@@ -140,7 +144,7 @@ def _read_mtime(store: Store, path: str) -> float:
         return 0.0
     try:
         file_stat = os.stat(store.full(path))
-    except OSError:  # told where it is read
+    except OSError:  # reported where it is read
         return 0.0
     return file_stat.st_mtime if stat.S_ISREG(file_stat.st_mode) else 0.0
 
@@ -151,7 +155,7 @@ def _is_ours(store: Store, path: str) -> bool:
     try:
         with _open(store, path, False) as file:
             return is_ours(file.read(HEAD_BYTES))
-    except OSError:  # told where it is read
+    except OSError:  # reported where it is read
         return False
 
 
@@ -161,7 +165,7 @@ def _is_regular(store: Store, path: str) -> bool:
         return True
     try:
         return stat.S_ISREG(os.lstat(store.full(path)).st_mode)
-    except OSError:  # told where it is read
+    except OSError:  # reported where it is read
         return True
 
 

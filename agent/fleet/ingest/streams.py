@@ -26,6 +26,8 @@ _PACKED = ((GZIP, "gzip"), (ZSTD, "zstd"), (b"BZh", "bzip2"), (b"\xfd7zXZ", "xz"
 _SHORT = 256  # a line of so many bytes may be an empty one
 _KEPT = 1 << 16  # of a line that is too long
 _TOO_LONG = f"larger than a report can be ({REPORT_LIMIT_BYTES} bytes)"
+_MOST_SKIPPED = 16 * REPORT_LIMIT_BYTES  # of one line: a sparse file of a terabyte would be read for minutes
+_ENDLESS = f"a line of more than {_MOST_SKIPPED >> 20} MiB: nothing is read from it on"
 
 
 class BadStream(Exception):
@@ -67,7 +69,7 @@ def find_spans(file: BinaryIO) -> Iterator[ByteSpan] | None:
 
 
 def _find_spans(file: BinaryIO) -> Iterator[ByteSpan]:
-    """As _lines says it."""
+    """As _lines states it."""
     number = start = offset = 0
     while block := file.read(_BLOCK):
         at = 0
@@ -76,6 +78,9 @@ def _find_spans(file: BinaryIO) -> Iterator[ByteSpan]:
             yield from _find_span(file, number, start, offset + end, 1)
             at, start = end, offset + end
         offset += len(block)
+        if offset - start > _MOST_SKIPPED:
+            yield ByteSpan(str(number + 1), start, _KEPT, _ENDLESS)
+            return
     yield from _find_span(file, number + 1, start, offset, 0)
 
 
@@ -235,10 +240,13 @@ def _read_lines(line: bytes, stream: BinaryIO) -> Iterator[Piece]:
     number = 1
     while line:
         if len(line) > REPORT_LIMIT_BYTES and not line.endswith(b"\n"):
-            excerpt = line[:_KEPT]
-            while line and not line.endswith(b"\n"):
+            excerpt, skipped = line[:_KEPT], len(line)
+            while line and not line.endswith(b"\n") and skipped <= _MOST_SKIPPED:
                 line = stream.readline(_BLOCK)
-            yield Piece(str(number), excerpt, _TOO_LONG)
+                skipped += len(line)
+            yield Piece(str(number), excerpt, _ENDLESS if skipped > _MOST_SKIPPED else _TOO_LONG)
+            if skipped > _MOST_SKIPPED:
+                return
         elif line.strip():
             yield Piece(str(number), line)
         number += 1

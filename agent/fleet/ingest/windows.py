@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from agent.fleet.columns import schema
 from agent.fleet.dataset import File
 from agent.fleet.ingest.boots import BootTime, boot_time_of
-from agent.fleet.ingest.history import read_batches
+from agent.fleet.ingest.history import Sighting, read_batches
 from agent.fleet.ingest.spill import Entry, Epoch, Spilled
 from agent.fleet.ingest.texts import read_text
 from agent.fleet.reading import Naming, Text, Unfit, read
@@ -57,6 +57,15 @@ class QuietChecks(NamedTuple):
     entry: Entry  # of which only the rows of table check count
     digest: int  # of these
     unknown_rules: int
+    seconds: float  # of the window
+
+
+class JudgedReports(NamedTuple):
+    """What became of the reports of some nodes."""
+
+    entries: dict[str, list[Entry]]
+    quiet: dict[str, QuietChecks]  # of nodes whose newest report has nothing new
+    late: dict[str, set[Sighting]]  # late reports that no earlier sample is at hand for
 
 
 class _CheckTemplate(NamedTuple):
@@ -82,8 +91,8 @@ class WindowJudge:
 
     def judge(
         self, given: Mapping[str, Sequence[Entry]], known: Mapping[str, EarlierSample | None], counters: Iterable[File]
-    ) -> tuple[dict[str, list[Entry]], dict[str, QuietChecks]]:
-        """The entries as judged, and of nodes whose newest report has nothing new the checks. Raises OSError."""
+    ) -> JudgedReports:
+        """The entries as judged. Raises OSError."""
         pairs = {node: _pair(entries, known.get(node)) for node, entries in given.items()}
         moved = [pair for mine in pairs.values() for pair in mine if not _is_quiet(pair)]
         counts = self._read_counts(moved, counters)
@@ -101,7 +110,8 @@ class WindowJudge:
             if checks is not None:
                 quiet[node] = checks
         self._flush()
-        return entries, quiet
+        late = {node: _list_unpaired(given[node], mine, known.get(node)) for node, mine in pairs.items()}
+        return JudgedReports(entries, quiet, {node: sightings for node, sightings in late.items() if sightings})
 
     def _judge_moved(self, pair: _SamplePair, counts: Mapping[str | int, Counts]) -> Entry | None:
         """The entry with what the rules find; None where its report cannot be judged."""
@@ -143,7 +153,7 @@ class WindowJudge:
         checks = replace(entry, rows=rows, epoch=self._epoch_folder)
         if self._epoch.full:
             self._flush()
-        return QuietChecks(checks, template.digest, template.unknown_rules)
+        return QuietChecks(checks, template.digest, template.unknown_rules, _count_seconds(pair))
 
     def _make_template(self, pair: _SamplePair) -> _CheckTemplate | None:
         from agent.history.later_window import judge_with_window  # lazy: it imports the rules
@@ -152,8 +162,8 @@ class WindowJudge:
         report = self._read_report(pair.entry)
         if report is None:
             return None
-        seconds = (pair.entry.uptime_seconds or 0) - pair.base.time.uptime_seconds
-        judged = judge_with_window(report, CountersWindow(since=_format(pair.base.time.moment), seconds=seconds))
+        window = CountersWindow(since=_format(pair.base.time.moment), seconds=_count_seconds(pair))
+        judged = judge_with_window(report, window)
         rows = [check_row(msgspec.convert(msgspec.to_builtins(check), CheckFields)) for check in judged.checks]
         return _CheckTemplate(rows, self._compared.digest(rows), len(judged.summary.unknown_rules))
 
@@ -202,25 +212,51 @@ def _report_decoder() -> msgspec.json.Decoder[Report]:
 
 
 def _pair(entries: Sequence[Entry], known: EarlierSample | None) -> list[_SamplePair]:
-    """Each report that needs an earlier sample with the newest that is old enough, of the same boot and devices."""
+    """Each report that needs an earlier sample with the newest that is old enough, of the same boot and devices.
+
+    A late report is compared with earlier ones of the same ingest: the dataset has the counters of the newest alone.
+    """
     pairs: list[_SamplePair] = []
-    earlier = [known] if known is not None else []
+    samples = [known] if known is not None else []
     for entry in sorted(entries, key=lambda entry: entry.sighting):
         time = boot_time_of(entry)
-        if time is None or (known is not None and entry.observed <= known.time.moment):
+        if time is None or (known is not None and entry.observed == known.time.moment):
             continue
-        ready = [
-            sample
-            for sample in earlier
-            if sample.time.boot_id == time.boot_id
-            and time.uptime_seconds - sample.time.uptime_seconds >= _WINDOW_SECONDS
-            and sample.time.uptime_seconds >= _SETTLE_SECONDS
-        ]
         counted = entry.counted
-        if entry.pending and ready and ready[-1].counted.shape == counted.shape:
-            pairs.append(_SamplePair(entry, ready[-1]))
-        earlier.append(EarlierSample(time, counted, entry))
+        base = _find_base(time, samples) if entry.pending else None
+        if base is not None and base.counted.shape == counted.shape:
+            pairs.append(_SamplePair(entry, base))
+        samples.append(EarlierSample(time, counted, entry))
     return pairs
+
+
+def _find_base(time: BootTime, samples: Sequence[EarlierSample]) -> EarlierSample | None:
+    ready = [
+        sample
+        for sample in samples
+        if sample.time.boot_id == time.boot_id
+        and time.uptime_seconds - sample.time.uptime_seconds >= _WINDOW_SECONDS
+        and sample.time.uptime_seconds >= _SETTLE_SECONDS
+    ]
+    return max(ready, key=lambda sample: sample.time.uptime_seconds, default=None)
+
+
+def _list_unpaired(
+    entries: Sequence[Entry], pairs: Sequence[_SamplePair], known: EarlierSample | None
+) -> set[Sighting]:
+    """Late reports that need an earlier sample and have none."""
+    if known is None:
+        return set()
+    paired = {id(pair.entry) for pair in pairs}
+    return {
+        entry.sighting
+        for entry in entries
+        if entry.pending and entry.observed < known.time.moment and id(entry) not in paired
+    }
+
+
+def _count_seconds(pair: _SamplePair) -> float:
+    return (pair.entry.uptime_seconds or 0.0) - pair.base.time.uptime_seconds
 
 
 def _is_quiet(pair: _SamplePair) -> bool:
@@ -245,7 +281,8 @@ def patch_host_rows(rows: Any, entries: Sequence[Entry], quiet: Mapping[str, Qui
     for name, values in (
         ("unknown_rules", [checks and checks.unknown_rules for checks in mine]),
         ("check_digest", [checks and checks.digest for checks in mine]),
+        ("window_seconds", [checks and checks.seconds for checks in mine]),
     ):
-        column = pc.coalesce(pa.array(values, pa.int64()), rows[name])
+        column = pc.coalesce(pa.array(values, rows.schema.field(name).type), rows[name])
         rows = rows.set_column(rows.column_names.index(name), name, column)
     return rows

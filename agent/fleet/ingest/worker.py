@@ -8,6 +8,7 @@ import os
 import stat
 import zlib
 from datetime import datetime
+from hashlib import sha256
 from io import FileIO
 from typing import Any
 
@@ -23,8 +24,10 @@ from agent.fleet.ingest.sources import Item
 from agent.fleet.ingest.spill import Epoch, Spilled, SpilledBlock
 from agent.fleet.ingest.texts import TextCopies, TextPlace
 from agent.fleet.ingest.windows import WindowJudge
-from agent.fleet.reading import Naming, Unfit, read, unpack
-from agent.fleet.store import Folder, ObjectStore, Store, open_no_link, store_of
+from agent.fleet.reading import Naming, ReadReport, Unfit, read, unpack
+from agent.fleet.rows.switches import SwitchRecord
+from agent.fleet.rows.verdicts import Label
+from agent.fleet.store import Folder, ObjectStore, Store, identity_of, open_no_link, store_of
 from agent.model.report import REPORT_LIMIT_BYTES
 
 _FEW_REPORTS = 200  # of an epoch: to look for circles among all objects takes longer than to read so many
@@ -45,6 +48,12 @@ class ReportBatch(msgspec.Struct, frozen=True):
     """Reports to be read."""
 
     items: list[Item]
+
+
+class SwitchBatch(msgspec.Struct, frozen=True):
+    """Switches whose outputs were read and judged."""
+
+    records: list[SwitchRecord]
 
 
 class Rest(msgspec.Struct, frozen=True):
@@ -77,7 +86,7 @@ class Closed(msgspec.Struct):
     history: list[tuple[str, File]]
 
 
-Task = ReportBatch | Rest | MergeJob | End
+Task = ReportBatch | SwitchBatch | Rest | MergeJob | End
 Result = BatchDone | Merged | Closed
 
 
@@ -102,6 +111,8 @@ class IngestWorker:
         """One task."""
         if isinstance(task, ReportBatch):
             return self._read(task)
+        if isinstance(task, SwitchBatch):
+            return self._add_switches(task)
         if isinstance(task, Rest):
             return BatchDone(blocks=self._spill())
         if isinstance(task, MergeJob):
@@ -137,6 +148,21 @@ class IngestWorker:
                 )
                 done.files += [file] if file else []
                 done.nodes.add(zlib.crc32(read_report.label.node.encode()))
+            if self._epoch.full:
+                done.blocks += self._spill()
+        return done
+
+    def _add_switches(self, batch: SwitchBatch) -> BatchDone:
+        """Of the same outputs and hops once, whenever they were judged."""
+        done = BatchDone()
+        for record in batch.records:
+            done.reports += 1
+            digest = sha256(msgspec.msgpack.encode(record, order="deterministic")).hexdigest()
+            if digest in self._known:
+                done.known += 1
+                continue
+            made = self._epoch.reader.read_switch(record.rows, record.counters, record.hardware_class)
+            self._epoch.add(ReadReport(Label(record.node, None, record.observed_at, self._setup.now, digest), made))
             if self._epoch.full:
                 done.blocks += self._spill()
         return done
@@ -201,6 +227,8 @@ def _read_local(store: Folder, path: str, follow: bool) -> tuple[bytes, os.stat_
         data = os.read(descriptor, min(file_stat.st_size, REPORT_LIMIT_BYTES) + 1)
         while len(data) <= REPORT_LIMIT_BYTES and (more := os.read(descriptor, REPORT_LIMIT_BYTES + 1 - len(data))):
             data += more
+        if identity_of(os.fstat(descriptor)) != identity_of(file_stat):
+            raise OSError(0, "changed while it was read: the next ingest reads it")
         return data, file_stat
     finally:
         os.close(descriptor)
@@ -208,6 +236,10 @@ def _read_local(store: Folder, path: str, follow: bool) -> tuple[bytes, os.stat_
 
 def _read_store(store: Store, path: str) -> bytes:
     assert isinstance(store, ObjectStore)
-    with contextlib.closing(store.filesystem.open_input_stream(store.at(path), compression=None)) as stream:
-        data: Any = stream.read(REPORT_LIMIT_BYTES + 1)
-        return bytes(data)
+
+    def read_start() -> bytes:
+        with contextlib.closing(store.filesystem.open_input_stream(store.at(path), compression=None)) as stream:
+            data: Any = stream.read(REPORT_LIMIT_BYTES + 1)
+            return bytes(data)
+
+    return store.within(read_start, path)

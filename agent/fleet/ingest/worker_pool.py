@@ -28,10 +28,10 @@ _PIPE_BYTES = 1 << 20
 
 
 class WorkerLost(Exception):
-    """A worker ended before its task; the message says how."""
+    """A worker ended before its task; the message states how."""
 
 
-class Alone:
+class InProcessWorker:
     """All work in this process."""
 
     def __init__(self, setup: Setup) -> None:

@@ -8,10 +8,12 @@ from typing import NamedTuple
 import msgspec
 
 from agent.fleet.cluster.cabling_plan import Planned
+from agent.fleet.lossless.cabling_rules import find_cabling_hop_faults
+from agent.fleet.lossless.changes import SwitchChange, list_changes
 from agent.fleet.lossless.class_rules import find_class_faults
-from agent.fleet.lossless.counter_rules import find_counter_faults
+from agent.fleet.lossless.counter_rules import absorb_lossy_drops, find_counter_faults
 from agent.fleet.lossless.fabric_rules import find_fabric_faults
-from agent.fleet.lossless.fault import HopCase, HopFault
+from agent.fleet.lossless.fault import HopContext, HopFault
 from agent.fleet.lossless.findings import fold_faults, severity_of
 from agent.fleet.lossless.guard_rules import find_guard_faults, settle_watchdog
 from agent.fleet.lossless.hop import CableEnd, HostPort
@@ -41,6 +43,7 @@ class LosslessAnswer(msgspec.Struct, frozen=True, kw_only=True):
     hops: list[HopRow]
     paths: Paths
     findings: list[Finding]
+    changes: list[SwitchChange]  # between the two collections
     not_read: list[str]
     notes: list[str]
 
@@ -63,16 +66,19 @@ def judge(inputs: Inputs) -> LosslessAnswer:
     joined = join(inputs.switches, inputs.before, inputs.hosts, inputs.plan, inputs.only_known_hosts)
     host_mtu = commonest(host.mtu for host in inputs.hosts)
     cnp = commonest(host.cnp_dscp for host in inputs.hosts)
-    cases = [HopCase(hop, marking.dscp, marking.by_hosts, host_mtu, cnp) for hop in joined.hops]
-    lossless = (traffic for case in cases for traffic in case.traffic if traffic.lossless)
+    contexts = [HopContext(hop, marking.dscp, marking.by_hosts, host_mtu, cnp) for hop in joined.hops]
+    lossless = (traffic for context in contexts for traffic in context.traffic if traffic.lossless)
     usual = commonest(traffic.priority for traffic in lossless)
-    for case in cases:
-        case.usual = usual
-    faults = list(_find_faults(cases))
+    for context in contexts:
+        context.usual = usual
+    faults = [
+        *_find_faults(contexts),
+        *find_cabling_hop_faults([*joined.hops, *joined.others], inputs.switches, inputs.hosts, inputs.plan),
+    ]
     by_hop: dict[int, list[HopFault]] = {}
     for fault in faults:
         by_hop.setdefault(id(fault.hop), []).append(fault)
-    hops = [_make_row(case, by_hop.get(id(case.hop), [])) for case in cases]
+    hops = [_make_row(context, by_hop.get(id(context.hop), [])) for context in contexts]
     return LosslessAnswer(
         dscp=marking.dscp,
         dscp_source=marking.why,
@@ -83,19 +89,21 @@ def judge(inputs: Inputs) -> LosslessAnswer:
         hops=hops,
         paths=count_paths(hops),
         findings=fold_faults(faults, marking.dscp),
+        changes=list_changes(inputs.switches, inputs.before, marking.dscp),
         not_read=list(inputs.problems),
-        notes=[*joined.notes, *_note_marking(marking, inputs)],
+        notes=[*joined.notes, *joined.unjudged, *_note_marking(marking, inputs)],
     )
 
 
-def _find_faults(cases: Sequence[HopCase]) -> Iterable[HopFault]:
+def _find_faults(contexts: Sequence[HopContext]) -> Iterable[HopFault]:
     faults = [
         fault
-        for case in cases
+        for context in contexts
         for find in (find_class_faults, find_guard_faults, find_link_faults, find_counter_faults)
-        for fault in find(case)
+        for fault in find(context)
     ]
-    return [*settle_watchdog(faults, cases), *find_fabric_faults(cases)]
+    faults = list(absorb_lossy_drops(faults, any(context.by_hosts for context in contexts)))
+    return [*settle_watchdog(faults, contexts), *find_fabric_faults(contexts)]
 
 
 def _note_marking(marking: DscpMarking, inputs: Inputs) -> Iterable[str]:
@@ -104,12 +112,12 @@ def _note_marking(marking: DscpMarking, inputs: Inputs) -> Iterable[str]:
         yield f"hosts also mark DSCP {', '.join(map(str, others[:8]))}: ask about each with --dscp"
 
 
-def _make_row(case: HopCase, faults: Sequence[HopFault]) -> HopRow:
-    hop = case.hop
-    verdict = judge_hop(case, faults, [severity_of(fault) for fault in faults])
+def _make_row(context: HopContext, faults: Sequence[HopFault]) -> HopRow:
+    hop = context.hop
+    verdict = judge_hop(context, faults, [severity_of(fault) for fault in faults])
     return HopRow(
-        a=_make_end(hop.a, case.traffic[0]),
-        b=_make_end(hop.b, case.traffic[1]),
+        a=_make_end(hop.a, context.traffic[0]),
+        b=_make_end(hop.b, context.traffic[1]),
         verdict=verdict.verdict,
         reason=verdict.reason,
         settle=verdict.settle,

@@ -4,75 +4,79 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from agent.fleet.lossless.fault import HopCase, HopFault, config_source
+from agent.fleet.lossless.fault import HopContext, HopFault, config_source
 from agent.fleet.lossless.hop import CableEnd
 from agent.fleet.lossless.traffic import TrafficClass, describe_priorities
 
 MOST_PRIORITIES = 2  # with PFC: each takes headroom from all others
 
 
-def find_class_faults(case: HopCase) -> Iterator[HopFault]:
+def find_class_faults(context: HopContext) -> Iterator[HopFault]:
     """Of both ends; none of a hop that is lossy by design."""
-    if case.by_design:
+    if context.by_design:
         return
-    for end, traffic, far, at_far in case.sides():
+    for end, traffic, far, at_far in context.sides():
         if end.facts is not None:
-            yield from _judge_switch(case, end, traffic, far, at_far)
+            yield from _judge_switch(context, end, traffic, far, at_far)
         elif end.host is not None:
-            yield from _judge_host(case, end, traffic, far, at_far)
-    at_a, at_b = case.traffic
+            yield from _judge_host(context, end, traffic, far, at_far)
+    at_a, at_b = context.traffic
     if at_a.lossless and at_b.lossless and at_a.priority != at_b.priority:
-        yield _class_differs(case, _find_unusual_end(case))
-    yield from _judge_flags(case)
+        yield _class_differs(context, _find_unusual_end(context))
+    yield from _judge_flags(context)
 
 
 def _judge_switch(
-    case: HopCase, end: CableEnd, traffic: TrafficClass, far: CableEnd, at_far: TrafficClass
+    context: HopContext, end: CableEnd, traffic: TrafficClass, far: CableEnd, at_far: TrafficClass
 ) -> Iterator[HopFault]:
     priority, pfc = traffic.priority, traffic.pfc
     if pfc is not None and not pfc:
-        if at_far.pfc:
-            yield _pfc_one_end(case, end, traffic, far, at_far)
+        if end.facts is not None and end.facts.pfc_on:
+            yield _pfc_on_no_class(context, end)
+        elif at_far.pfc:
+            yield _pfc_one_end(context, end, traffic, far, at_far)
         else:
-            yield _pfc_off(case, end, far)
+            yield _pfc_off(context, end, far)
         return
     if traffic.lossless is not False or pfc is None:
         if traffic.lossless and len(pfc or ()) > 1:
-            yield from _pfc_extra(case, end, traffic)
+            yield from _pfc_extra(context, end, traffic)
+        if traffic.lossless and at_far.lossless is not False:
+            yield from _pfc_not_operational(context, end, traffic, far)
         return
     if traffic.trusts_dscp is False:
-        yield _trust(case, end, traffic, far)
+        yield _trust(context, end, traffic, far)
     elif at_far.lossless and at_far.priority == priority:
-        yield _pfc_one_end(case, end, traffic, far, at_far)
+        yield _pfc_one_end(context, end, traffic, far, at_far)
     else:
-        yield _dscp_lossy(case, end, traffic)
+        yield _dscp_lossy(context, end, traffic)
 
 
 def _judge_host(
-    case: HopCase, end: CableEnd, traffic: TrafficClass, far: CableEnd, at_far: TrafficClass
+    context: HopContext, end: CableEnd, traffic: TrafficClass, far: CableEnd, at_far: TrafficClass
 ) -> Iterator[HopFault]:
     """Only where the switch is right: else its fault is the one to begin with, or the host's own rules are."""
     if traffic.lossless is not False or not at_far.lossless:
         return
     if traffic.trusts_dscp is False and traffic.pfc:
-        yield _trust(case, end, traffic, far)
+        yield _trust(context, end, traffic, far)
     elif traffic.pfc and traffic.priority != at_far.priority:
-        yield _class_differs(case, end)
+        yield _class_differs(context, end)
     else:
-        yield _pfc_one_end(case, end, traffic, far, at_far)
+        yield _pfc_one_end(context, end, traffic, far, at_far)
 
 
-def _dscp_lossy(case: HopCase, end: CableEnd, traffic: TrafficClass) -> HopFault:
+def _dscp_lossy(context: HopContext, end: CableEnd, traffic: TrafficClass) -> HopFault:
     assert end.facts is not None
     named = f" (map {end.facts.dscp_map})" if end.facts.dscp_map else ""
     protected = describe_priorities(traffic.pfc or frozenset())
     return HopFault(
         "sw-dscp-lossy",
         end,
-        case.hop,
-        f"DSCP {case.dscp} has priority {traffic.priority}{named}, which has no PFC; PFC is on for {protected}",
+        context.hop,
+        f"DSCP {context.dscp} has priority {traffic.priority}{named}, which has no PFC; PFC is on for {protected}",
         (
-            (f"priority of DSCP {case.dscp}", str(traffic.priority), config_source(end)),
+            (f"priority of DSCP {context.dscp}", str(traffic.priority), config_source(end)),
             ("PFC", protected, config_source(end)),
         ),
         cause=f"map {end.facts.dscp_map}",
@@ -89,14 +93,14 @@ def _describe_classes(priorities: Mapping[int, int], traffic: TrafficClass) -> s
     return ", ".join(f"DSCP {dscp} is NCCL_IB_TC={dscp * 4}" for dscp in dscps[:4])
 
 
-def _pfc_off(case: HopCase, end: CableEnd, far: CableEnd) -> HopFault:
+def _pfc_off(context: HopContext, end: CableEnd, far: CableEnd) -> HopFault:
     """A warning where the switch has PFC on other ports and what is here is not known: it may carry no RoCE."""
     others = end.switch is not None and any(port.pfc for port in end.switch.ports.values())
     unsure = others and far.switch is None and far.host is None
     return HopFault(
         "sw-pfc-off",
         end,
-        case.hop,
+        context.hop,
         "PFC is off for all priorities",
         (("PFC", "no priority", config_source(end)),),
         severity="warning" if unsure else None,
@@ -106,7 +110,45 @@ def _pfc_off(case: HopCase, end: CableEnd, far: CableEnd) -> HopFault:
     )
 
 
-def _pfc_one_end(case: HopCase, end: CableEnd, traffic: TrafficClass, far: CableEnd, at_far: TrafficClass) -> HopFault:
+def _pfc_on_no_class(context: HopContext, end: CableEnd) -> HopFault:
+    return HopFault(
+        "sw-pfc-on-no-class",
+        end,
+        context.hop,
+        "PFC is on, and its list of priorities is empty",
+        (("PFC", "on", config_source(end)), ("priorities with PFC", "none", config_source(end))),
+        cause="no class",
+        lossy=True,
+        values={"priority": "3"},
+    )
+
+
+def _pfc_not_operational(
+    context: HopContext, end: CableEnd, traffic: TrafficClass, far: CableEnd
+) -> Iterator[HopFault]:
+    """Where a switch states both what is set and what the port does; a far end without PFC is the cause itself."""
+    facts = end.facts
+    if facts is None or facts.pfc_active is None or facts.oper == "down" or traffic.priority in facts.pfc_active:
+        return
+    yield HopFault(
+        "sw-pfc-not-operational",
+        end,
+        context.hop,
+        f"PFC is set for priority {traffic.priority}, and the port does not use it",
+        (
+            ("PFC set", describe_priorities(traffic.pfc or frozenset()), config_source(end)),
+            ("PFC in use", describe_priorities(facts.pfc_active), config_source(end)),
+        ),
+        cause="not operational",
+        lossy=True,
+        values={"priority": str(traffic.priority)},
+        detail=f" (far end: {far.label or 'unknown'})",
+    )
+
+
+def _pfc_one_end(
+    context: HopContext, end: CableEnd, traffic: TrafficClass, far: CableEnd, at_far: TrafficClass
+) -> HopFault:
     protected = at_far.pfc or frozenset()
     priority = at_far.priority if at_far.priority in protected else min(protected, default=None)
     sent = far.facts.counters.get(f"pfc_tx_{priority}") if far.facts is not None else None
@@ -121,7 +163,7 @@ def _pfc_one_end(case: HopCase, end: CableEnd, traffic: TrafficClass, far: Cable
     return HopFault(
         "sw-pfc-one-end",
         end,
-        case.hop,
+        context.hop,
         f"no PFC for priority {priority} here, and PFC for it at the other end",
         tuple(evidence),
         cause=f"far {far.node}" if end.host is None else "host",
@@ -131,14 +173,14 @@ def _pfc_one_end(case: HopCase, end: CableEnd, traffic: TrafficClass, far: Cable
     )
 
 
-def _trust(case: HopCase, end: CableEnd, traffic: TrafficClass, far: CableEnd) -> HopFault:
+def _trust(context: HopContext, end: CableEnd, traffic: TrafficClass, far: CableEnd) -> HopFault:
     trust = end.facts.trust if end.facts is not None else end.host.trust if end.host else None
     ignores = "trusts neither DSCP nor tags" if trust == "none" else "trusts VLAN tags, and the packets have none"
     return HopFault(
         "sw-trust-differs",
         end,
-        case.hop,
-        f"this end {ignores}: DSCP {case.dscp} lands in priority 0, which has no PFC",
+        context.hop,
+        f"this end {ignores}: DSCP {context.dscp} lands in priority 0, which has no PFC",
         (
             ("trust", str(trust), config_source(end)),
             ("PFC", describe_priorities(traffic.pfc or frozenset()), config_source(end)),
@@ -149,17 +191,17 @@ def _trust(case: HopCase, end: CableEnd, traffic: TrafficClass, far: CableEnd) -
     )
 
 
-def _class_differs(case: HopCase, end: CableEnd) -> HopFault:
-    (a, b), (at_a, at_b) = case.hop.ends, case.traffic
+def _class_differs(context: HopContext, end: CableEnd) -> HopFault:
+    (a, b), (at_a, at_b) = context.hop.ends, context.traffic
     (here, far), other = ((at_a, at_b), b) if end is a else ((at_b, at_a), a)
     return HopFault(
         "sw-class-differs",
         end,
-        case.hop,
-        f"DSCP {case.dscp} has priority {here.priority} here and {far.priority} at the other end",
+        context.hop,
+        f"DSCP {context.dscp} has priority {here.priority} here and {far.priority} at the other end",
         (
-            (f"priority of DSCP {case.dscp} at {a.label}", str(at_a.priority), config_source(a)),
-            (f"priority of DSCP {case.dscp} at {b.label}", str(at_b.priority), config_source(b)),
+            (f"priority of DSCP {context.dscp} at {a.label}", str(at_a.priority), config_source(a)),
+            (f"priority of DSCP {context.dscp} at {b.label}", str(at_b.priority), config_source(b)),
         ),
         cause=f"{here.priority} {far.priority}",
         lossy=True,
@@ -168,25 +210,25 @@ def _class_differs(case: HopCase, end: CableEnd) -> HopFault:
     )
 
 
-def _find_unusual_end(case: HopCase) -> CableEnd:
+def _find_unusual_end(context: HopContext) -> CableEnd:
     """Of two switch ends the one that differs from the rest of the fabric; of a host's link the switch."""
-    (a, b), (_, at_b) = case.hop.ends, case.traffic
+    (a, b), (_, at_b) = context.hop.ends, context.traffic
     if a.facts is None or b.facts is None:
         return b if b.facts is not None else a
-    return a if at_b.priority == case.usual else b
+    return a if at_b.priority == context.usual else b
 
 
-def _pfc_extra(case: HopCase, end: CableEnd, traffic: TrafficClass) -> Iterator[HopFault]:
+def _pfc_extra(context: HopContext, end: CableEnd, traffic: TrafficClass) -> Iterator[HopFault]:
     """More priorities with PFC than hosts use; two are common, and no more than a note."""
     pfc = traffic.pfc or frozenset()
     many = len(pfc) > MOST_PRIORITIES
-    if not many and not case.by_hosts:
+    if not many and not context.by_hosts:
         return
     others = pfc - {traffic.priority}
     yield HopFault(
         "sw-pfc-extra",
         end,
-        case.hop,
+        context.hop,
         f"PFC is on for {describe_priorities(pfc)}; RDMA uses priority {traffic.priority}",
         (("PFC", describe_priorities(pfc), config_source(end)),),
         severity="warning" if many else "info",
@@ -195,25 +237,25 @@ def _pfc_extra(case: HopCase, end: CableEnd, traffic: TrafficClass) -> Iterator[
     )
 
 
-def _judge_flags(case: HopCase) -> Iterator[HopFault]:
-    flags = [end.facts.pfc_asymmetric if end.facts is not None else None for end in case.hop.ends]
+def _judge_flags(context: HopContext) -> Iterator[HopFault]:
+    flags = [end.facts.pfc_asymmetric if end.facts is not None else None for end in context.hop.ends]
     if None not in flags and flags[0] != flags[1]:
-        end = case.hop.a if flags[0] else case.hop.b
+        end = context.hop.a if flags[0] else context.hop.b
         yield HopFault(
             "sw-pfc-asymmetric",
             end,
-            case.hop,
+            context.hop,
             "asymmetric PFC is on at this end only",
             (("asymmetric PFC", "on", counter_source_of(end)),),
             cause="asymmetric",
         )
-    for end, traffic in zip(case.hop.ends, case.traffic, strict=True):
+    for end, traffic in zip(context.hop.ends, context.traffic, strict=True):
         pause = end.facts.global_pause if end.facts is not None else None
         if pause and traffic.pfc:
             yield HopFault(
                 "sw-global-pause",
                 end,
-                case.hop,
+                context.hop,
                 "802.3x pause is on beside PFC: a port uses one of them",
                 (("pause", "on", config_source(end)),),
                 cause="pause",

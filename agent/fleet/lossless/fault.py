@@ -31,10 +31,11 @@ class HopFault(NamedTuple):
     lossy: bool = False
     values: Mapping[str, str] = NO_VALUES
     detail: str = ""
+    absorbs: tuple[str, ...] = ()  # "RULE SUBJECT" of faults that this one explains
 
 
 @dataclass
-class HopCase:
+class HopContext:
     """A hop with what becomes of the packets at both of its ends."""
 
     hop: Hop

@@ -54,7 +54,7 @@ def _make_finding(group: Sequence[HopFault], dscp: int) -> Finding:
         subject=subject,
         label=label,
         summary=summary,
-        evidence=[Evidence(what=what, value=value, source=source) for what, value, source in first.evidence],
+        evidence=[Evidence(what=what, value=value, source=source) for what, value, source in _list_evidence(group)],
         impact=rule.impact,
         remedy=" ".join(step.do for step in steps),
         steps=steps,
@@ -64,6 +64,12 @@ def _make_finding(group: Sequence[HopFault], dscp: int) -> Finding:
         devices=[] if one else subjects,
         fingerprint=sha256("\n".join((first.rule, subject, first.cause)).encode()).hexdigest()[:16],
     )
+
+
+def _list_evidence(group: Sequence[HopFault]) -> list[tuple[str, str, str]]:
+    """Of the first port, and what others show beside the common cause."""
+    others = [row for fault in group[1:] if fault.absorbs for row in fault.evidence[-1:]]
+    return [*group[0].evidence, *others[:_NAMED]]
 
 
 def _make_steps(group: Sequence[HopFault], dscp: int, named: str) -> list[Step]:
@@ -92,8 +98,10 @@ def _make_steps(group: Sequence[HopFault], dscp: int, named: str) -> list[Step]:
 
 def _list_absorbed(group: Sequence[HopFault]) -> list[str]:
     """Findings of hosts' own reports that this one explains."""
+    own = {name for fault in group for name in fault.absorbs}
     return sorted(
-        {
+        own
+        | {
             f"{rule} host:{fault.end.node}/{fault.end.port}"
             for fault in group
             if fault.end.host is not None

@@ -1,17 +1,29 @@
 """Headroom of a lossless class: the cable that it is computed for against the cable that is there.
 
-A byte count is compared with what no switch can do without: what is on the cable in both directions, and a packet
-that each end must finish. What a switch's own cells and response time add depends on its chip and is not judged.
+A byte count is compared with what the switch's own chip needs where its formula is known, else with what no switch can
+do without: what is on the cable in both directions, and a packet that each end must finish.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
-from agent.fleet.lossless.fault import HopCase, HopFault, config_source
+from agent.fleet.lossless.fault import HopContext, HopFault, config_source, counter_source
 from agent.fleet.lossless.hop import CableEnd
+from probes.switches.facts import SwitchFacts
 
 NS_PER_METRE = 10.1  # both ways, at two thirds of the speed of light
+# Response to a pause in quanta, by Gbit/s: IEEE 802.3; sonic-swss, buffer_headroom_mellanox.lua
+_QUANTA: Mapping[int, int] = MappingProxyType(
+    {10: 67, 25: 80, 40: 118, 50: 147, 100: 394, 200: 453, 400: 905, 800: 905}
+)
+_SPECTRUM = re.compile(r"(?<![A-Za-z0-9])SN5[0-9]{3}")  # Spectrum-4 and -5: cells of 192 bytes
+_SMALL_PACKETS = 3  # a packet of 64 bytes fills a cell of 192
+_MAC_PHY, _TILE_PER_GBIT_S, _FRAME = 819.2, 15, 22
+_LOSSLESS_MTU = 1024
+_FULL = 0.9  # of a pool
 _SLACK = 1.05  # of a length: a plan rounds, a module states the next larger length
 
 
@@ -24,14 +36,76 @@ def smallest_headroom(metres: float, gbit_s: float, mtu: int) -> int:
     return int(metres * NS_PER_METRE * gbit_s / 8 + 2 * mtu)
 
 
-def find_short_headroom(case: HopCase) -> Iterator[HopFault]:
+def spectrum_headroom(metres: float, gbit_s: float, mtu: int, lossless_mtu: int) -> int | None:
+    """The xoff that SONiC computes for a Spectrum-4 switch; None: not for this speed. `mtu`: of frames.
+
+    >>> [spectrum_headroom(metres, 400, 9216, 1024) for metres in (5, 40, 300)]
+    [231424, 283648, 677888]
+    >>> spectrum_headroom(5, 401, 9216, 1024)
+    """
+    quanta = _QUANTA.get(int(gbit_s)) if gbit_s == int(gbit_s) else None
+    if quanta is None:
+        return None
+    cable = 2 * metres * gbit_s * 1e9 / (8 * 1.98e8)
+    need = lossless_mtu + _SMALL_PACKETS * (mtu + cable + _MAC_PHY + 64 * quanta + _TILE_PER_GBIT_S * gbit_s)
+    return -int(-need // 1024) * 1024
+
+
+def _find_need(end: CableEnd, metres: float) -> tuple[int, str] | None:
+    """Bytes that arrive after a pause, and by what they are known."""
+    if end.speed is None or end.mtu is None:
+        return None
+    if end.switch is not None and _SPECTRUM.search(end.switch.model or ""):
+        need = spectrum_headroom(metres, end.speed, end.mtu + _FRAME, end.switch.lossless_mtu or _LOSSLESS_MTU)
+        if need is not None:
+            return need, "by the formula of its chip"
+    return smallest_headroom(metres, end.speed, end.mtu), "at the least"
+
+
+def find_full_pools(context: HopContext) -> Iterator[HopFault]:
+    """Lossless ports of a switch whose shared headroom is nearly full, or shared by more than it is set up for."""
+    for end, traffic in zip(context.hop.ends, context.traffic, strict=True):
+        switch = end.switch
+        if switch is None or end.facts is None or not switch.headroom_pool_bytes or not traffic.lossless:
+            continue
+        pool, peak, ratio = switch.headroom_pool_bytes, switch.headroom_pool_peak, switch.headroom_ratio
+        source = config_source(end)
+        if peak is not None and peak >= _FULL * pool:
+            text = f"{peak:,} of {pool:,} bytes of the headroom pool were in use at once"
+            shown = ("most in use", f"{peak:,} bytes", counter_source(end, "show headroom-pool watermark"))
+        elif ratio and (wanted := _sum_headroom(switch)) > ratio * pool * _SLACK:
+            text = f"ports may use {wanted:,} bytes of a headroom pool of {pool:,}, more than {ratio} times of it"
+            shown = ("headroom of all ports", f"{wanted:,} bytes", source)
+        else:
+            continue
+        yield HopFault(
+            "sw-headroom-pool-oversubscribed",
+            end,
+            context.hop,
+            text,
+            (shown, ("headroom pool", f"{pool:,} bytes", source)),
+            cause="headroom pool",
+        )
+
+
+def _sum_headroom(switch: SwitchFacts) -> int:
+    """Of ports that are not switched off: those give their headroom back."""
+    return sum(
+        headroom.xoff_bytes or 0
+        for port in switch.ports.values()
+        if port.admin != "down"
+        for headroom in (port.headroom or {}).values()
+    )
+
+
+def find_short_headroom(context: HopContext) -> Iterator[HopFault]:
     """One fault for a hop, of the end that is wrong; of both where both are."""
-    real, source = case.hop.metres_plan, "plan"
+    real, source = context.hop.metres_plan, "plan"
     if real is None:
-        real, source = case.hop.metres_module, "module of the host"
+        real, source = context.hop.metres_module, "module of the host"
     if real is None:
         return
-    ends = [end for end in case.hop.ends if end.facts is not None and end.facts.cable_metres is not None]
+    ends = [end for end in context.hop.ends if end.facts is not None and end.facts.cable_metres is not None]
     short = [end for end in ends if end.facts and (end.facts.cable_metres or 0) * _SLACK < real]
     if short:
         assumed = short[0].facts.cable_metres if short[0].facts else None
@@ -39,7 +113,7 @@ def find_short_headroom(case: HopCase) -> Iterator[HopFault]:
         yield HopFault(
             "sw-headroom-short",
             short[0],
-            case.hop,
+            context.hop,
             f"the cable has {real:g} m, headroom is for {assumed} m at {where}",
             (
                 ("cable", f"{real:g} m", source),
@@ -49,38 +123,37 @@ def find_short_headroom(case: HopCase) -> Iterator[HopFault]:
                     if end.facts
                 ),
             ),
-            severity="error" if any(_has_group_drops(case, end) for end in short) else None,
+            severity="error" if any(_has_group_drops(context, end) for end in short) else None,
             cause=f"{assumed} of {real:g} m" if len(short) == 1 else "",
             values={"metres": f"{real:.0f}", **({"also": short[1].label} if len(short) == 2 else {})},
         )
         return
-    for end, traffic in zip(case.hop.ends, case.traffic, strict=True):
+    for end, traffic in zip(context.hop.ends, context.traffic, strict=True):
         if end.facts is None or traffic.priority is None or not traffic.lossless:
             continue
         headroom = (end.facts.headroom or {}).get(traffic.priority)
         if headroom is None or headroom.shared is not False or headroom.xoff_bytes is None:
             continue
-        if end.speed is None or end.mtu is None:
-            continue
-        need = smallest_headroom(real, end.speed, end.mtu)
-        if headroom.xoff_bytes < need:
+        known = _find_need(end, real)
+        if known is not None and headroom.xoff_bytes < known[0]:
+            need, by = known
             yield HopFault(
                 "sw-headroom-short",
                 end,
-                case.hop,
-                f"headroom of {headroom.xoff_bytes:,} bytes, and {need:,} arrive after a pause ({real:g} m, "
+                context.hop,
+                f"headroom of {headroom.xoff_bytes:,} bytes, and {need:,} arrive after a pause, {by} ({real:g} m, "
                 f"{end.speed:g} Gbit/s)",
                 (
                     ("xoff", f"{headroom.xoff_bytes:,} bytes", config_source(end)),
                     ("cable", f"{real:g} m", source),
                 ),
-                severity="error" if _has_group_drops(case, end) else None,
+                severity="error" if _has_group_drops(context, end) else None,
                 cause=f"xoff {headroom.xoff_bytes} of {need}",
                 values={"metres": f"{real:.0f}"},
             )
 
 
-def _has_group_drops(case: HopCase, end: CableEnd) -> bool:
-    side = 0 if end is case.hop.a else 1
-    priority = case.traffic[side].priority
+def _has_group_drops(context: HopContext, end: CableEnd) -> bool:
+    side = 0 if end is context.hop.a else 1
+    priority = context.traffic[side].priority
     return priority is not None and bool(end.facts and end.facts.counters.get(f"drop_pg_{priority}"))

@@ -59,7 +59,7 @@ class CableEnd:
     def subject(self) -> str:
         """What a finding on it is about."""
         if self.switch is not None:
-            return f"swport:{self.node}/{self.port}"
+            return f"swport:{self.node}/{self.port}" if self.port else f"switch:{self.node}"
         return f"host:{self.node}/{self.port}"
 
     @property
@@ -99,7 +99,7 @@ class Hop:
     b: CableEnd
     told_by: str = ""
     metres_plan: float | None = None
-    disagreement: str = ""  # what the two sides' LLDP say, where they differ
+    disagreement: str = ""  # what the two sides' LLDP state, where they differ
 
     @property
     def ends(self) -> tuple[CableEnd, CableEnd]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from agent.fleet.cluster.cabling_plan import Planned
 from agent.fleet.lossless.hop import CableEnd, Hop, HostPort
-from agent.fleet.lossless.known_ends import KnownHosts, KnownSwitches
+from agent.fleet.lossless.known_ends import KnownHosts, KnownSwitches, looks_like_switch_port
 from agent.fleet.text.parts import count
 from probes.switches.facts import PortFacts, SwitchFacts, SwitchNeighbor
 
@@ -15,10 +15,13 @@ _NO_LINK = ("ethernet-bp", "ethernet-ib", "eth0", "management", "mgmt")
 
 
 class JoinedHops(NamedTuple):
-    """The hops, and why ports and hosts are in none."""
+    """The hops. `notes`: ports whose LLDP cannot be used; `unjudged`: how many ports are in no hop, and why; `others`:
+    cables without PFC that lead out of what was given."""
 
     hops: list[Hop]
     notes: list[str]
+    unjudged: list[str]
+    others: list[Hop]
 
 
 def join(
@@ -35,7 +38,7 @@ def join(
     joiner.add_switch_claims()
     joiner.add_host_claims(hosts)
     hops = sorted(joiner.list_hops(), key=Hop.key)
-    return JoinedHops(hops, joiner.notes)
+    return JoinedHops(hops, joiner.notes, list(joiner.count_unjudged()), joiner.others)
 
 
 class _Plan:
@@ -73,10 +76,11 @@ class _Joiner:
         self.only_known_hosts = only_known_hosts
         self.hops: dict[tuple[str, str], Hop] = {}  # by the switch port at either end, or "host", "interface"
         self.notes: list[str] = []
-        self.other_hosts = self.down = self.without_pfc = 0
+        self.others: list[Hop] = []
+        self.other_hosts = self.down = 0
 
     def add_switch_claims(self) -> None:
-        """What switches' LLDP says; of a switch without it every port that is not down."""
+        """What switches' LLDP states; of a switch without it every port that is not down."""
         for switch in self.switches.values():
             told = any(port.neighbors for port in switch.ports.values())
             for port in switch.ports.values():
@@ -92,7 +96,7 @@ class _Joiner:
                     self._add_claim(here, self._far_end(port.neighbors[0]))
                 elif (switch.name, port.name) in self.plan.rows:
                     self._add_planned(here)
-                elif not told and not self.only_known_hosts:
+                elif not told and not self.only_known_hosts and (switch.name, port.name) not in self.hops:
                     self._put(Hop(here, CableEnd("", "")))
 
     def _far_end(self, neighbor: SwitchNeighbor) -> CableEnd:
@@ -115,10 +119,17 @@ class _Joiner:
             return
         unknown = far.switch is None and far.host is None
         if self.only_known_hosts and unknown and here.facts is not None and here.facts.pfc == frozenset():
-            self.without_pfc += 1  # a way out of the fabric, as far as is known: no RoCE is meant to be there
+            self.others.append(Hop(here, far, "a"))  # a way out, as far as is known: no RoCE is meant to be there
+            return
+        own = self.hops.get((here.node, here.port))
+        if own is not None and far.switch is not None and far.facts is None and own.a.node == far.node:
+            own.told_by = "both"  # by a name of the port that it has nowhere else
             return
         there = self.hops.get((far.node, far.port)) if far.facts is not None or far.host is not None else None
-        if there is None:
+        if there is not None and there.b.facts is None and there.b.host is None and there.b.node in ("", here.node):
+            there.b, there.told_by = here, "both" if there.b.node else "b"  # it named no port, or nothing at all
+            self._put(there)
+        elif there is None:
             self._put(Hop(here, far, "a"))
         elif (there.b.node, there.b.port) == (here.node, here.port):
             there.told_by = "both"
@@ -129,10 +140,7 @@ class _Joiner:
 
     def _is_switch(self, far: CableEnd) -> bool:
         """Whether an unknown neighbor is a switch by its port's name: its own outputs are missing."""
-        port = far.port.lower()
-        return port.startswith(("ethernet", "etp", "swp", "hundredgig", "fourhundredgig", "et-")) and not (
-            self.hosts.knows(far.node)
-        )
+        return looks_like_switch_port(far.port) and not self.hosts.knows(far.node)
 
     def _add_planned(self, here: CableEnd) -> None:
         far, far_port, _ = self.plan.rows[here.node, here.port]
@@ -148,12 +156,12 @@ class _Joiner:
         )
         if host is None and rails:
             return
-        if host is not None and host.neighbor_name:  # its own LLDP tells where it is
+        if host is not None and host.neighbor_name:  # its own LLDP shows where it is
             return
         self._put(Hop(here, CableEnd(host.host, host.name, host=host) if host else CableEnd(far, far_port), "plan"))
 
     def add_host_claims(self, hosts: Sequence[HostPort]) -> None:
-        """What hosts' LLDP says."""
+        """What hosts' LLDP states."""
         for host in hosts:
             here = CableEnd(host.host, host.name, host=host)
             hop = self.hops.get((host.host, host.name))
@@ -214,14 +222,15 @@ class _Joiner:
             lengths = [metres for end in hop.ends if (metres := self.plan.metres(end)) is not None]
             hop.metres_plan = max(lengths) if lengths else None
             yield hop
+
+    def count_unjudged(self) -> Iterator[str]:
+        """Ports that are in no hop, in words."""
         if self.other_hosts:
-            self.notes.append(f"{count(self.other_hosts, 'switch port')} to hosts without a report: not judged")
-        if self.without_pfc:
-            self.notes.append(
-                f"{count(self.without_pfc, 'port')} without PFC to devices of which nothing was given: not judged"
-            )
+            yield (f"{count(self.other_hosts, 'switch port')} to hosts without a report: not judged")
+        if self.others:
+            yield (f"{count(len(self.others), 'port')} without PFC to devices of which nothing was given: not judged")
         if self.down:
-            self.notes.append(f"{count(self.down, 'port')} down: not judged")
+            yield (f"{count(self.down, 'port')} down: not judged")
 
 
 def _metres(text: str) -> float | None:

@@ -21,6 +21,15 @@ def _find_short_names(names: Collection[str]) -> dict[str, str]:
     return {word: name for name, word in short.items() if counts[word] == 1}
 
 
+def looks_like_switch_port(name: str) -> bool:
+    """Whether only a switch has a port of that name.
+
+    >>> [looks_like_switch_port(name) for name in ("Ethernet8", "swp1s0", "et-0/0/1", "eth0", "ens3f0np0")]
+    [True, True, True, False, False]
+    """
+    return name.lower().startswith(("ethernet", "etp", "swp", "hundredgig", "fourhundredgig", "et-"))
+
+
 class KnownSwitches:
     """Switches by the names that LLDP and plans have for them."""
 

@@ -1,56 +1,59 @@
-"""Faults of a link that both ends' settings tell: MTU, speed, FEC, cable length and headroom, link retry."""
+"""Faults of a link that both ends' settings show: MTU, speed, FEC, cable length and headroom, link retry."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agent.fleet.lossless.fault import HopCase, HopFault, config_source
-from agent.fleet.lossless.headroom import find_short_headroom
+from agent.fleet.lossless.fault import HopContext, HopFault, config_source
+from agent.fleet.lossless.headroom import find_full_pools, find_short_headroom
 from agent.fleet.lossless.hop import CableEnd
 
+LARGEST_HOST_MTU = 9000  # in use: systems have 9100, 9214 and 9216 as their defaults, and each is enough
 
-def find_link_faults(case: HopCase) -> Iterator[HopFault]:
+
+def find_link_faults(context: HopContext) -> Iterator[HopFault]:
     """Of one hop, whatever its classes are."""
-    yield from _judge_mtu(case)
-    yield from _judge_speed(case)
-    yield from _judge_fec(case)
-    yield from find_short_headroom(case)
-    yield from _judge_retry(case)
-    if case.hop.disagreement:
-        end = case.hop.a if case.hop.a.switch is not None else case.hop.b
+    yield from _judge_mtu(context)
+    yield from _judge_speed(context)
+    yield from _judge_fec(context)
+    yield from find_short_headroom(context)
+    yield from find_full_pools(context)
+    yield from _judge_retry(context)
+    if context.hop.disagreement:
+        end = context.hop.a if context.hop.a.switch is not None else context.hop.b
         yield HopFault(
             "sw-neighbor-disagrees",
-            end if end.switch is not None else case.hop.a,
-            case.hop,
-            f"the two sides of LLDP differ: {case.hop.disagreement}",
-            (("LLDP", case.hop.disagreement, "show lldp table"),),
+            end if end.switch is not None else context.hop.a,
+            context.hop,
+            f"the two sides of LLDP differ: {context.hop.disagreement}",
+            (("LLDP", context.hop.disagreement, "show lldp table"),),
         )
 
 
-def _judge_mtu(case: HopCase) -> Iterator[HopFault]:
-    hosts = [end.host.mtu for end in case.hop.ends if end.host is not None and end.host.mtu]
-    wanted = hosts[0] if hosts else case.host_mtu
-    for end in case.hop.ends:
+def _judge_mtu(context: HopContext) -> Iterator[HopFault]:
+    hosts = [end.host.mtu for end in context.hop.ends if end.host is not None and end.host.mtu]
+    wanted = hosts[0] if hosts else context.host_mtu
+    for end in context.hop.ends:
         if end.facts is None or end.mtu is None or wanted is None or end.mtu >= wanted:
             continue
         yield HopFault(
             "sw-mtu-small",
             end,
-            case.hop,
+            context.hop,
             f"MTU {end.mtu:,} here, and hosts send packets of up to {wanted:,} bytes",
             (("MTU", str(end.mtu), config_source(end)), ("MTU of hosts", str(wanted), "reports")),
             cause=f"MTU {end.mtu}",
             lossy=True,
             values={"mtu": "9100" if wanted <= 9100 else "9216"},
         )
-    if wanted is None and case.hop.is_trunk:
-        a, b = case.hop.ends
-        if a.mtu is not None and b.mtu is not None and a.mtu != b.mtu:
+    if wanted is None and context.hop.is_trunk:
+        a, b = context.hop.ends
+        if a.mtu is not None and b.mtu is not None and a.mtu != b.mtu and min(a.mtu, b.mtu) < LARGEST_HOST_MTU:
             small, large = (a, b) if a.mtu < b.mtu else (b, a)
             yield HopFault(
                 "sw-mtu-small",
                 small,
-                case.hop,
+                context.hop,
                 f"MTU {small.mtu:,} here and {large.mtu:,} at the other end",
                 (("MTU", str(small.mtu), config_source(small)), ("far MTU", str(large.mtu), config_source(large))),
                 severity="warning",
@@ -59,8 +62,8 @@ def _judge_mtu(case: HopCase) -> Iterator[HopFault]:
             )
 
 
-def _judge_speed(case: HopCase) -> Iterator[HopFault]:
-    a, b = case.hop.ends
+def _judge_speed(context: HopContext) -> Iterator[HopFault]:
+    a, b = context.hop.ends
     if not a.speed or not b.speed or a.speed == b.speed:
         return
     slow, fast = (a, b) if a.speed < b.speed else (b, a)
@@ -70,7 +73,7 @@ def _judge_speed(case: HopCase) -> Iterator[HopFault]:
     yield HopFault(
         "sw-speed-differs",
         end,
-        case.hop,
+        context.hop,
         f"{a.label} has {a.speed:g} Gbit/s, {b.label} {b.speed:g} Gbit/s",
         (
             (f"speed of {a.label}", f"{a.speed:g} Gbit/s", config_source(a)),
@@ -79,8 +82,8 @@ def _judge_speed(case: HopCase) -> Iterator[HopFault]:
     )
 
 
-def _judge_fec(case: HopCase) -> Iterator[HopFault]:
-    a, b = case.hop.ends
+def _judge_fec(context: HopContext) -> Iterator[HopFault]:
+    a, b = context.hop.ends
     if a.fec is None or b.fec is None or a.fec == b.fec:
         return
     wrong: CableEnd = a if a.fec != "rs" and a.facts is not None else b
@@ -91,33 +94,33 @@ def _judge_fec(case: HopCase) -> Iterator[HopFault]:
     yield HopFault(
         "sw-fec-differs",
         wrong,
-        case.hop,
+        context.hop,
         f"FEC is {a.fec} at {a.label} and {b.fec} at {b.label}",
         ((f"FEC of {a.label}", a.fec, config_source(a)), (f"FEC of {b.label}", b.fec, config_source(b))),
         values={"fec": "rs"},
     )
 
 
-def _judge_retry(case: HopCase) -> Iterator[HopFault]:
-    retries = [end.facts.link_retry if end.facts is not None else None for end in case.hop.ends]
+def _judge_retry(context: HopContext) -> Iterator[HopFault]:
+    retries = [end.facts.link_retry if end.facts is not None else None for end in context.hop.ends]
     states = [retry.enabled if retry is not None else None for retry in retries]
     if None not in states and states[0] != states[1]:
-        end = case.hop.b if states[0] else case.hop.a
+        end = context.hop.b if states[0] else context.hop.a
         yield HopFault(
             "sw-llr-one-end",
             end,
-            case.hop,
+            context.hop,
             "link layer retry is on at the other end only",
             (("link layer retry", "off", f"{end.node}: show llr interface"),),
             cause="retry",
         )
-    real = case.hop.metres_plan or case.hop.metres_module
-    for end, retry in zip(case.hop.ends, retries, strict=True):
+    real = context.hop.metres_plan or context.hop.metres_module
+    for end, retry in zip(context.hop.ends, retries, strict=True):
         if retry is not None and retry.enabled and retry.metres is not None and real and retry.metres < real:
             yield HopFault(
                 "sw-llr-one-end",
                 end,
-                case.hop,
+                context.hop,
                 f"the link retry profile {retry.profile} is for {retry.metres} m, the cable has {real:g} m",
                 (("profile", str(retry.profile), f"{end.node}: show llr interface"),),
                 cause="retry length",

@@ -23,7 +23,7 @@ class HopEnd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HopRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One hop. `reason`: why the verdict is no better; `settle`: what would tell, of an unknown one."""
+    """One hop. `reason`: why the verdict is no better; `settle`: what would decide it, of an unknown one."""
 
     a: HopEnd
     b: HopEnd

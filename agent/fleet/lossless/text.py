@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.fleet.lossless.answer import LosslessAnswer
+from agent.fleet.lossless.changes import SwitchChange
 from agent.fleet.lossless.rows import HopRow
 from agent.fleet.lossless.verdict import VERDICTS
 from agent.model.finding import Finding
 from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
 
+PORTS = 8  # of one change in its text
 SHOWN = 20  # rows of a list; the rest is counted, and stands in the JSON
 _STYLES = {"proved": "ok", "set": "ok", "trimmed": "warning", "unknown": "warning", "lossy": "error"}
 
@@ -23,6 +25,11 @@ def page(answer: LosslessAnswer, width: int, every: bool = False) -> list[Line]:
         for finding in answer.findings[:limit]:
             lines += _render_finding(finding, width)
         lines += _render_more(len(answer.findings) - limit)
+    if answer.changes:
+        lines += [BLANK, make_heading(f"Changes since the earlier collection: {len(answer.changes):,}")]
+        for change in answer.changes[:limit]:
+            lines += wrap_paragraph(_describe_change(change), width, "    ", first="  ")
+        lines += _render_more(len(answer.changes) - limit)
     lines += _render_unknown(answer, width, limit)
     if every:
         lines += [BLANK, make_heading(f"Hops: {len(answer.hops):,}")]
@@ -69,6 +76,12 @@ def _render_finding(finding: Finding, width: int) -> Iterator[Line]:
     yield from wrap_paragraph(finding.summary, width, "    ")
     for step in finding.steps:
         yield from wrap_paragraph(f"→ {step.do}", width, "      ", "dim", first="    ")
+
+
+def _describe_change(change: SwitchChange) -> str:
+    """ "leaf1 Ethernet0: PFC priority 3 -> no priority"."""
+    ports = change.ports if len(change.ports) <= PORTS else [*change.ports[:PORTS], f"{len(change.ports) - PORTS} more"]
+    return f"{change.switch} {', '.join(ports)}: {change.what} {change.before} -> {change.after}"
 
 
 def _render_unknown(answer: LosslessAnswer, width: int, limit: int) -> Iterator[Line]:

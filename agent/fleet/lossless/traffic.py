@@ -8,6 +8,8 @@ from typing import NamedTuple
 from agent.fleet.lossless.hop import LOSSY_BY_DESIGN, CableEnd, HostPort
 from probes.switches.facts import PortFacts, SwitchFacts
 
+LEAST_BYTES = 10**9  # between two collections: with less, counters are no evidence
+_SAVE_NEIGHBORS = {"sonic": "show lldp table", "cumulus": "nv show interface lldp -o json"}
 _SAVE = {  # what to save on a switch where its configuration is missing, by its system
     "sonic": "/etc/sonic/config_db.json",
     "cumulus": "nv config show -o json",
@@ -15,9 +17,9 @@ _SAVE = {  # what to save on a switch where its configuration is missing, by its
 
 
 class TrafficClass(NamedTuple):
-    """`priority`: the PFC priority of the packets; `pfc`: priorities with PFC. None: unknown, and `reason` says why.
+    """`priority`: the PFC priority of the packets; `pfc`: priorities with PFC. None: unknown, and `reason` states why.
 
-    `settle`: the one command that would tell.
+    `settle`: the one command that would decide it.
     """
 
     priority: int | None = None
@@ -47,11 +49,16 @@ def classify(end: CableEnd, dscp: int, tagged: bool | None) -> TrafficClass:
     if end.host is not None:
         return _classify_host(end.host, dscp)
     if end.switch is not None:
-        return TrafficClass(reason=f"which port of {end.node} it is", settle=f"{end.node}: show lldp table")
+        return TrafficClass(reason=f"which port of {end.node} it is", settle=settle_neighbors(end.switch))
     if not end.node:
         return TrafficClass(reason="what is at the far end", settle="")
     name = f"{end.node} {end.port}".rstrip()
     return TrafficClass(reason=f"{name}: no report and no output", settle=f"{end.node}: its report, or its outputs")
+
+
+def settle_neighbors(switch: SwitchFacts) -> str:
+    """What to save for a switch's neighbors."""
+    return f"{switch.name}: {_SAVE_NEIGHBORS.get(switch.nos or '', 'its LLDP neighbors')}"
 
 
 def _classify_port(switch: SwitchFacts, port: PortFacts, dscp: int, tagged: bool | None) -> TrafficClass:
@@ -71,6 +78,8 @@ def _classify_port(switch: SwitchFacts, port: PortFacts, dscp: int, tagged: bool
         reason = None if priority is not None else "it trusts VLAN tags, and whether packets carry one"
     elif port.dscp_prio is None:
         reason = f"the map of DSCP to priority{f' ({port.dscp_map})' if port.dscp_map else ''}"
+        if switch.configuration and switch.nos in _SAVE:  # read already: saving it again settles nothing
+            reason, settle = f"{reason}, a part of which its configuration does not have", ""
     else:
         priority = port.dscp_prio.get(dscp)
         reason = f"the priority of DSCP {dscp}" if priority is None else None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from agent.fleet.lossless.fault import HopCase, HopFault
+from agent.fleet.lossless.fault import HopContext, HopFault
 from agent.fleet.lossless.hop import CableEnd
-from agent.fleet.lossless.traffic import TrafficClass
+from agent.fleet.lossless.traffic import LEAST_BYTES, TrafficClass, settle_neighbors
 from agent.model.finding import SEVERITIES
 
 VERDICTS = {  # best first; what each is
@@ -17,42 +17,42 @@ VERDICTS = {  # best first; what each is
     "unknown": "unknown",
     "lossy": "lossy",
 }
-LEAST_BYTES = 10**9  # of the class in the window: with less its counters prove nothing
 PRIORITIES_WITHOUT_PROOF = SEVERITIES.index("warning")
 
 
 class Verdict(NamedTuple):
-    """`reason`: of what is not set up or not known. `settle`: the one command that would tell."""
+    """`reason`: of what is not set up or not known. `settle`: the one command that would decide it."""
 
     verdict: str
     reason: str = ""
     settle: str = ""
 
 
-def judge_hop(case: HopCase, faults: Sequence[HopFault], severities: Sequence[str]) -> Verdict:
+def judge_hop(context: HopContext, faults: Sequence[HopFault], severities: Sequence[str]) -> Verdict:
     """`severities`: of the faults."""
-    if case.by_design == "trimmed":
+    if context.by_design == "trimmed":
         return Verdict("trimmed", "a switch trims packets instead of dropping them")
-    if case.by_design:
+    if context.by_design:
         return Verdict("lossy", "the switch is set to a lossy RoCE mode")
     lossy = next((fault for fault in faults if fault.lossy), None)
     if lossy is not None:
         return Verdict("lossy", f"{lossy.end.label}: {lossy.summary}{lossy.detail}")
-    for end, traffic in zip(case.hop.ends, case.traffic, strict=True):
+    for end, traffic in zip(context.hop.ends, context.traffic, strict=True):
         if traffic.lossless is False:
-            return Verdict("lossy", f"{end.label}: DSCP {case.dscp} is in a class without PFC, by its report")
-    for traffic in case.traffic:
+            return Verdict("lossy", f"{end.label}: DSCP {context.dscp} is in a class without PFC, by its report")
+    for end, traffic, far, _ in context.sides():
         if traffic.lossless is None:
-            return Verdict("unknown", traffic.reason, traffic.settle)
+            settle = settle_neighbors(far.switch) if not end.node and far.switch is not None else traffic.settle
+            return Verdict("unknown", traffic.reason, settle)
     worst = max((SEVERITIES.index(severity) for severity in severities), default=0)
-    missing = _why_not_proved(case) if worst < PRIORITIES_WITHOUT_PROOF else "it has findings"
+    missing = _why_not_proved(context) if worst < PRIORITIES_WITHOUT_PROOF else "it has findings"
     return Verdict("set", f"not proved: {missing}") if missing else Verdict("proved")
 
 
-def _why_not_proved(case: HopCase) -> str:
+def _why_not_proved(context: HopContext) -> str:
     """What is missing for a proof; "" where nothing is."""
     moved = 0
-    for end, traffic in zip(case.hop.ends, case.traffic, strict=True):
+    for end, traffic in zip(context.hop.ends, context.traffic, strict=True):
         if end.facts is None:
             return f"{end.node} has no two samples"
         why = _why_no_window(end, traffic)

@@ -1,4 +1,4 @@
-"""What the fleet's questions answered, in the page's words: each says which nodes, in which group, by how much."""
+"""What the fleet's questions answered, in the page's words: each states which nodes, in which group, by how much."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from agent.fleet.questions import drift as drifts
 from agent.fleet.questions import duplicates as twice
 from agent.fleet.questions import findings as wrong
 from agent.fleet.questions.outliers import Outliers
-from agent.fleet.text.findings import describe_cost, describe_lost
+from agent.fleet.text.findings import describe_bandwidth_loss, describe_cost, describe_origin
 from agent.fleet.text.outliers import describe_outlier
 
-NAMED = 3  # devices that a change is told of with
+NAMED = 3  # devices that a change is reported with
 
 
-class Numbers:
+class NodeIndex:
     """Nodes by name, as the page numbers them."""
 
     def __init__(self, nodes: Nodes) -> None:
@@ -34,6 +34,14 @@ class Numbers:
     def of(self, names: Iterable[str]) -> list[int]:
         """Sorted, without names that are no node of the dataset."""
         return sorted({self._places[name] for name in names if name in self._places})
+
+    def of_hosts(self, names: Iterable[str]) -> list[int]:
+        """The same by host names without the cluster's, as far as one node only has such a name."""
+        short: dict[str, int | None] = {}
+        for name, at in self._places.items():
+            host = name.rpartition("/")[2]
+            short[host] = None if host in short else at
+        return sorted({place for name in names if (place := short.get(name)) is not None})
 
     def folded(self, text: str) -> list[int]:
         """Of a folded host list; none where a name is such that it cannot be unfolded."""
@@ -68,11 +76,11 @@ class Numbers:
         return nodes_of
 
 
-def build_findings(answer: wrong.Findings, numbers: Numbers) -> Section:
+def build_findings(answer: wrong.Findings, numbers: NodeIndex) -> Section:
     """Above info; the rest is counted."""
     loud = [finding for finding in answer.findings if finding.severity != "info"]
     quiet = len(answer.findings) - len(loud)
-    notes = [describe_lost(answer.lost)] if answer.lost else []
+    notes = [describe_bandwidth_loss(answer.lost)] if answer.lost else []
     notes += [f"{_count(quiet, 'more note')}: fabricscope fleet findings."] if quiet else []
     return Section(
         title="Findings",
@@ -83,7 +91,7 @@ def build_findings(answer: wrong.Findings, numbers: Numbers) -> Section:
     )  # fmt: skip
 
 
-def list_silenced(numbers: Numbers) -> Section | None:
+def list_silenced(numbers: NodeIndex) -> Section | None:
     """What nodes report as silenced, alike ones together; None: nothing."""
     alike: dict[tuple[str, str, str], list[int]] = {}
     for at, finding in enumerate(numbers.nodes.found):
@@ -108,7 +116,7 @@ def list_silenced(numbers: Numbers) -> Section | None:
     )
 
 
-def build_outliers(answer: Outliers, numbers: Numbers) -> Section:
+def build_outliers(answer: Outliers, numbers: NodeIndex) -> Section:
     """Nodes that differ from their class, then values that are mixed in a class."""
     items = [_make_outlier_item(outlier, numbers) for outlier in answer.outliers]
     items += [_make_mixed_item(mixed, numbers) for mixed in answer.mixed]
@@ -119,7 +127,7 @@ def build_outliers(answer: Outliers, numbers: Numbers) -> Section:
     return Section(title="Outliers", anchor="outliers", said=items, note=note, empty="No node differs from its class.")
 
 
-def build_duplicates(answer: twice.Duplicates, numbers: Numbers) -> Section:
+def build_duplicates(answer: twice.Duplicates, numbers: NodeIndex) -> Section:
     """Identities that several nodes have."""
     items = [
         _make_item(
@@ -135,15 +143,19 @@ def build_duplicates(answer: twice.Duplicates, numbers: Numbers) -> Section:
     return Section(title="Duplicates", anchor="duplicates", said=items, note=note, empty="No duplicate identifiers.")
 
 
-def build_drift(answer: drifts.Drift, numbers: Numbers) -> Section:
-    """What changed, folded over nodes that changed alike."""
+def build_drift(answer: drifts.Drift, numbers: NodeIndex, requested: bool) -> Section:
+    """What changed, folded over nodes that changed alike; `requested`: the moment was given, not chosen here.
+
+    A new dataset has one report of each node: its nodes are not silent since a moment that was chosen from these.
+    """
+    first = not requested and answer.silent_nodes * 2 > answer.compared_nodes
     items = [
         _make_item(hosts, numbers, words=f"{words} since {answer.since}", about="host")
         for hosts, words in (
             (answer.replaced, "Another machine by the same name"),
             (answer.reinstalled, "The same machine with another system"),
             (answer.added, "New in the dataset"),
-            (answer.silent, "No report"),
+            ("" if first else answer.silent, "No report"),
         )
         if hosts and not (hosts == answer.added and not answer.compared_nodes)
     ]
@@ -151,10 +163,12 @@ def build_drift(answer: drifts.Drift, numbers: Numbers) -> Section:
     empty = f"Nothing changed since {answer.since}."
     if not answer.compared_nodes:
         empty = f"The dataset holds nothing from before {answer.since} to compare with."
+    elif first:
+        empty = "Most nodes have a single report: changes are shown from the second on."
     return Section(title="Changes", anchor="drift", said=items, note=f"Since {answer.since}.", empty=empty)
 
 
-def build_cluster(answer: TopologyAnswer, numbers: Numbers, part: bool = False) -> Section:
+def build_cluster(answer: TopologyAnswer, numbers: NodeIndex, part: bool = False) -> Section:
     """What the fabrics are, and what breaks them. `part`: only what concerns nodes that are numbered."""
     note = " ".join(_format_fabric(fabric) for fabric in answer.fabrics)
     note += f" {answer.nvlink_words}." if answer.nvlink_words else ""
@@ -164,11 +178,12 @@ def build_cluster(answer: TopologyAnswer, numbers: Numbers, part: bool = False) 
     return Section(title="Cluster", anchor="cluster", said=items, note=note.strip(), empty=empty)
 
 
-def _make_finding_item(group: wrong.FindingGroup, numbers: Numbers) -> PageItem:
+def _make_finding_item(group: wrong.FindingGroup, numbers: NodeIndex) -> PageItem:
     names = [share.hardware_class for share in group.classes]
     nodes = numbers.having(group.rule, group.severity, names) if group.of_class else numbers.folded(group.hosts)
     more = [("on", ", ".join(group.labels))] if group.labels else []
     more += [("cost", describe_cost(group))] if group.cost_percent is not None else []
+    more += [("source", describe_origin(group))] if group.by_fleet else []
     more += [("share", "; ".join(_share(share, numbers) for share in group.classes[:4]))]
     more += [("fix", group.remedy)] if group.remedy else []
     words = group.summary or group.rule
@@ -178,12 +193,12 @@ def _make_finding_item(group: wrong.FindingGroup, numbers: Numbers) -> PageItem:
     )  # fmt: skip
 
 
-def _share(share: wrong.Share, numbers: Numbers) -> str:
+def _share(share: wrong.Share, numbers: NodeIndex) -> str:
     without = f" (all but {share.without})" if share.without else ""
     return f"{number(share.nodes)} of {_count(share.of, 'node')} of {share.hardware_class}{without}"
 
 
-def _make_outlier_item(outlier: deviations.Outlier, numbers: Numbers) -> PageItem:
+def _make_outlier_item(outlier: deviations.Outlier, numbers: NodeIndex) -> PageItem:
     more = [("on", ", ".join(outlier.labels))] if outlier.labels else []
     more += [("with it", "; ".join(outlier.also))] if outlier.also else []
     more += [("in common", ", ".join(outlier.common))] if outlier.common else []
@@ -191,14 +206,14 @@ def _make_outlier_item(outlier: deviations.Outlier, numbers: Numbers) -> PageIte
     return msgspec.structs.replace(item, group=outlier.hardware_class)
 
 
-def _make_mixed_item(mixed: deviations.Mixed, numbers: Numbers) -> PageItem:
+def _make_mixed_item(mixed: deviations.NoMajority, numbers: NodeIndex) -> PageItem:
     values = ", ".join(f"{value} on {number(count)}" for value, count in mixed.values)
     what = f"{mixed.what[:1].upper()}{mixed.what[1:]}"
     words = f"{what} is mixed: {values} of {_count(mixed.of, mixed.one)}. No majority value, outliers not computed."
     return PageItem(words=words, about=mixed.attribute, group=mixed.hardware_class)
 
 
-def _make_change_item(drift_change: drifts.DriftChange, numbers: Numbers) -> PageItem:
+def _make_change_item(drift_change: drifts.DriftChange, numbers: NodeIndex) -> PageItem:
     what = drift_change.what.replace("_", " ")
     thing = (
         drift_change.subject
@@ -229,7 +244,7 @@ def _make_change_item(drift_change: drifts.DriftChange, numbers: Numbers) -> Pag
     return _make_item(drift_change.hosts, numbers, words=text, about="changed", more=more)
 
 
-def _break(cable_break: CablingFault, numbers: Numbers) -> PageItem:
+def _break(cable_break: CablingFault, numbers: NodeIndex) -> PageItem:
     nodes = numbers.of(cable_break.hosts)
     more = [("switch ports", ", ".join(cable_break.ports[:16]))] if cable_break.ports else []
     more += [("compared", cable_break.compared)] if cable_break.compared else []
@@ -250,7 +265,9 @@ def _list_holders(holders: Sequence[twice.Holder]) -> Iterator[tuple[str, str]]:
         yield "where", ", ".join(holder_texts)
 
 
-def _make_item(hosts: str, numbers: Numbers, words: str, about: str, more: Sequence[tuple[str, str]] = ()) -> PageItem:
+def _make_item(
+    hosts: str, numbers: NodeIndex, words: str, about: str, more: Sequence[tuple[str, str]] = ()
+) -> PageItem:
     """Of nodes that a host list names. Where it cannot be unfolded, it is shown as it is."""
     nodes = numbers.folded(hosts)
     return PageItem(words=words, about=about, nodes=nodes, more=[*([] if nodes else [("nodes", hosts)]), *more])

@@ -7,9 +7,11 @@ from datetime import datetime, timedelta
 
 from agent.fleet.cluster.from_dataset import Wiring
 from agent.fleet.engines.engine import Tables
+from agent.fleet.lossless.answer import LosslessAnswer
 from agent.fleet.page import answers, reading
 from agent.fleet.page.findings import join_outliers
 from agent.fleet.page.from_dataset import DatasetFacts, PageOptions, format_stamp, read_dataset
+from agent.fleet.page.hops import build_hops
 from agent.fleet.page.scene import Coverage, FleetScene, Section
 from agent.fleet.page.versions import find_skew
 from agent.fleet.questions import drift, duplicates, findings, outliers, summary
@@ -24,23 +26,26 @@ WEEK = timedelta(days=7)
 def build_scene(
     tables: Tables,
     find_wiring: Callable[[], Wiring],
-    wish: PageOptions,
+    page_options: PageOptions,
     now: datetime,
     *,
     title: str = "Fleet",
     quarantined: int | None = 0,
+    lossless: LosslessAnswer | None = None,
 ) -> FleetScene:
-    """Of the nodes in the tables. Raises EngineRefused, BadPattern."""
-    facts = read_dataset(tables, wish, find_wiring)
-    answer = summary.build_summary(tables, wish.options)
+    """Of the nodes in the tables, and of the hops between them. Raises EngineRefused, BadPattern."""
+    facts = read_dataset(tables, page_options, find_wiring)
+    hops = build_hops(lossless, answers.NodeIndex(facts.nodes)) if lossless is not None else None
+    answer = summary.build_summary(tables, page_options.options)
     return FleetScene(
         title=title,
         made=f"{now:%Y-%m-%d %H:%M} UTC",
         version=VERSION,
         newest=format_stamp(facts.newest),
-        stale_after_hours=round(wish.stale_after_seconds / 3600, 2),
+        stale_after_hours=round(page_options.stale_after_seconds / 3600, 2),
         nodes=facts.nodes,
-        sections=_build_sections(tables, facts, wish),
+        sections=[*_build_sections(tables, facts, page_options), *([hops.section] if hops else [])],
+        hops=hops,
         skew=find_skew(facts.nodes),
         coverage=[_make_coverage(rule) for rule in answer.coverage],
         coverage_words=describe_coverage(answer),
@@ -56,9 +61,9 @@ def _make_coverage(rule: summary.RuleCoverage) -> Coverage:
     )  # fmt: skip
 
 
-def _build_sections(tables: Tables, facts: DatasetFacts, wish: PageOptions) -> list[Section]:
-    options = wish.options
-    numbers = answers.Numbers(facts.nodes)
+def _build_sections(tables: Tables, facts: DatasetFacts, page_options: PageOptions) -> list[Section]:
+    options = page_options.options
+    numbers = answers.NodeIndex(facts.nodes)
     items = list(
         join_outliers(
             answers.build_findings(findings.find_findings(tables, options), numbers),
@@ -68,10 +73,12 @@ def _build_sections(tables: Tables, facts: DatasetFacts, wish: PageOptions) -> l
     quiet = answers.list_silenced(numbers)
     items[1:1] = [quiet] if quiet else []
     if facts.wires.answer is not None:
-        items.append(answers.build_cluster(facts.wires.answer, numbers, wish.part))
-    start = wish.since or _find_since(reading.read_first_reports(tables), facts.newest)
+        items.append(answers.build_cluster(facts.wires.answer, numbers, page_options.part))
+    start = page_options.since or _find_since(reading.read_first_reports(tables), facts.newest)
     if start is not None:
-        items.append(answers.build_drift(drift.find_drift(tables, start), numbers))
+        items.append(
+            answers.build_drift(drift.find_drift(tables, start), numbers, requested=page_options.since is not None)
+        )
     items.append(answers.build_duplicates(duplicates.find_duplicates(tables, options), numbers))
     return items
 

@@ -23,7 +23,7 @@ def list_verdicts_by_day(
 ) -> dict[str, str]:
     """Node -> a letter for each of the last days, the newest last: the state at its end; "." where none is known.
 
-    Days after a node's last report have none: what nobody looked at is not shown as it was.
+    Days after a node's last report have none: what was not scanned is not shown as it was.
     """
     if newest is None:
         return {}

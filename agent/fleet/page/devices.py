@@ -20,7 +20,7 @@ NO_CLUSTER = "00000000-0000-0000-0000-000000000000"  # NVLink ends at the node
 
 
 class Shape(NamedTuple):
-    """What one text says of a node. Numbers are of the worst device; None: not known."""
+    """What one text states of a node. Numbers are of the worst device; None: not known."""
 
     lines: tuple[str, ...] = ()
     link: float | None = None  # GB/s in one direction
@@ -99,7 +99,7 @@ def build_rails(
 
 
 def format_gbyte_s(value: float) -> str:
-    """As the page says it.
+    """As the page states it.
 
     >>> format_gbyte_s(63.015), format_gbyte_s(3.938)
     ('63 GB/s', '3.94 GB/s')

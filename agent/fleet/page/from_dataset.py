@@ -13,11 +13,11 @@ from agent.fleet.page.columns import code_numbers, code_texts, find_distinct
 from agent.fleet.page.days import DAYS, list_finding_changes, list_verdicts_by_day
 from agent.fleet.page.devices import Shape, build_rails, format_gbyte_s, make_gpu_shape, make_rail_shape
 from agent.fleet.page.findings import MOST, findings
-from agent.fleet.page.locations import find_domains, find_racks
 from agent.fleet.page.scene import STATES, CodedColumn, Nodes
 from agent.fleet.page.versions import FACTS, format_lines, read_judged
 from agent.fleet.questions.lost_gpus import LOST, describe_lost_node, list_lost_gpus
 from agent.fleet.questions.options import Options, find_reference_time, read_dataset_time
+from agent.fleet.racks import find_racks
 
 Hosts = Mapping[str, Sequence[Any]]  # columns of the table `host`
 
@@ -25,7 +25,7 @@ Hosts = Mapping[str, Sequence[Any]]  # columns of the table `host`
 class PageOptions(NamedTuple):
     """What was asked for besides the dataset.
 
-    `since`: from when on changes are told, UTC without a zone; None: a week before the newest look at a node. `pages`:
+    `since`: from when on changes are shown, UTC without a zone; None: a week before the newest look at a node. `pages`:
     node -> address of its own page. `part`: not all nodes of the dataset are meant.
     """
 
@@ -38,19 +38,19 @@ class PageOptions(NamedTuple):
 
     @property
     def options(self) -> Options:
-        """What the page's questions are told."""
+        """The parameters of the page's questions."""
         return Options(stale_after_seconds=self.stale_after_seconds, now=self.now)
 
 
 class DatasetFacts(NamedTuple):
-    """What the dataset says of its nodes."""
+    """What the dataset states of its nodes."""
 
     nodes: Nodes
     newest: datetime | None
     wires: Wiring
 
 
-def read_dataset(tables: Tables, wish: PageOptions, find_wiring: Callable[[], Wiring]) -> DatasetFacts:
+def read_dataset(tables: Tables, page_options: PageOptions, find_wiring: Callable[[], Wiring]) -> DatasetFacts:
     """All nodes in columns, in the order of their names. Raises EngineRefused, BadPattern.
 
     What takes the database most memory is read first, before there is much here.
@@ -63,7 +63,7 @@ def read_dataset(tables: Tables, wish: PageOptions, find_wiring: Callable[[], Wi
     hosts = reading.read_hosts(tables)
     names, received = hosts["node"], hosts["received_at"]
     newest = read_dataset_time(tables, max(filter(None, received), default=None))
-    now = find_reference_time(newest, wish.options) if newest else None
+    now = find_reference_time(newest, page_options.options) if newest else None
     classes = code_texts("class", "class", hosts["hardware_class"])
     device_shapes = _Shapes([make_gpu_shape(text) for text in gpus.all], [make_rail_shape(text) for text in wired.all])
     shapes = [_pair_shapes(name, gpus, wired, device_shapes) for name in names]
@@ -83,14 +83,14 @@ def read_dataset(tables: Tables, wish: PageOptions, find_wiring: Callable[[], Wi
     nodes = Nodes(
         names=names,
         verdicts=[verdict or "unknown" for verdict in hosts["verdict"]],
-        stale=[_is_stale(at, now, wish.stale_after_seconds) for at in received],
+        stale=[_is_stale(at, now, page_options.stale_after_seconds) for at in received],
         classes=classes,
         lost_gpus={
             at: (lost_gpus[name].state, describe_lost_node(lost_gpus[name]))
             for at, name in enumerate(names)
             if name in lost_gpus
         },
-        places=_list_places(names, hosts, shapes, wires, wish),
+        places=_list_places(names, hosts, shapes, wires, page_options),
         metrics=_list_metrics(tables, names, received, shapes, classes, newest),
         facts=[
             *(code_texts(key, title, _list_fact(hosts, key)) for key, title in FACTS),
@@ -109,7 +109,7 @@ def read_dataset(tables: Tables, wish: PageOptions, find_wiring: Callable[[], Wi
         days=code_texts("days", f"last {DAYS} days", [by_day.get(name) for name in names]),
         changed=[list(node_changes) for node_changes in changed],
         changed_codes=changed_codes,
-        pages={at: wish.pages[name] for at, name in enumerate(names) if name in wish.pages},
+        pages={at: page_options.pages[name] for at, name in enumerate(names) if name in page_options.pages},
     )
     return DatasetFacts(nodes, newest, wires)
 
@@ -140,12 +140,12 @@ def _pair_shapes(name: str, gpus: reading.Texts, wired: reading.Texts, shapes: _
 
 
 def _list_places(
-    names: Sequence[str], hosts: Hosts, shapes: Sequence[tuple[Shape, Shape]], wires: Wiring, wish: PageOptions
+    names: Sequence[str], hosts: Hosts, shapes: Sequence[tuple[Shape, Shape]], wires: Wiring, page_options: PageOptions
 ) -> list[CodedColumn]:
     ways = (
-        ("rack", "rack", find_racks(names, hosts["chassis_serial"], wish.rack)),
+        ("rack", "rack", find_racks(names, hosts["chassis_serial"], page_options.rack)),
         ("unit", "scalable unit", [wires.units.get(name) for name in names]),
-        ("domain", "NVLink domain", find_domains([gpu.domain for gpu, _ in shapes])),
+        ("domain", "NVLink domain", _list_domains([gpu.domain for gpu, _ in shapes])),
     )
     places = [code_texts(key, title, values) for key, title, values in ways]
     return [coded for coded in places if coded.labels]
@@ -212,3 +212,15 @@ def _compute_age(seconds: float) -> float:
 def _format_ago(rank: float) -> str:
     at = int(-rank)
     return AGES[at][1] if at < len(AGES) else "more than a week earlier"
+
+
+def _list_domains(values: Sequence[str | None]) -> list[str | None]:
+    """The start of the cluster's UUID and the clique, where that distinguishes them."""
+    short = {value: _shorten(value) for value in values if value}
+    apart = len(set(short.values())) == len(short)
+    return [None if value is None else short[value] if apart else value for value in values]
+
+
+def _shorten(domain: str) -> str:
+    uuid, _, clique = domain.rpartition(".")
+    return f"{uuid[:8]}.{clique}"

@@ -1,6 +1,6 @@
 """The heatmap: one cell per node, an icon per state, and the table that states the same in numbers.
 
-Icons are relative paths in a square of 1 x 1, so that colour is never all that tells states apart; the script draws the
+Icons are relative paths in a square of 1 x 1, so that colour is never all that separates states; the script draws the
 same ones, scaled. The table is what is read where there is no script or no picture.
 """
 
@@ -35,7 +35,7 @@ def choose_default_place(nodes: Nodes) -> CodedColumn:
 
 
 def place_rows(nodes: Nodes, by: CodedColumn) -> list[PlaceCounts]:
-    """A row a place in the order of its labels, nodes without one at the end."""
+    """One row per place in the order of its labels, nodes without one at the end."""
     look_codes = [LOOKS.index(look) for look in list_looks(nodes)]
     members: dict[int, list[int]] = {}
     for at, code in enumerate(by.codes):

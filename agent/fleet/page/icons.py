@@ -1,4 +1,4 @@
-"""An icon for every state that the map shows: a shape, so that colour is never all that tells states apart.
+"""An icon for every state that the map shows: a shape, so that colour is never all that separates states.
 
 Shapes are relative paths in a square of 1 x 1; the script draws the same ones, scaled, from the same texts.
 """
@@ -47,7 +47,7 @@ WORDS = {
 
 
 def sign(look: str) -> Element:
-    """The shape beside a text that says the same."""
+    """The shape beside a text that states the same."""
     path = el("path", d=f"M1 1{_scale(SHAPES[look], 10)}", class_=f"look {look}")
     return el("svg", path, viewBox="0 0 12 12", width=12, height=12, class_="sign", aria_hidden="true")
 

@@ -13,7 +13,7 @@ LOUD = ("critical", "error", "warning")
 
 
 def render_overview(scene: FleetScene) -> Element:
-    """Title, one sentence, a bar and its counts, what the dataset could not tell."""
+    """Title, one sentence, a bar and its counts, what the dataset could not show."""
     theme = el("button", "Theme: auto", id="theme", type="button", class_="scripted")
     look_counts = count_values(list_looks(scene.nodes))
     title = el("div", el("h1", scene.title), el("p", _describe_times(scene), class_="dim"))

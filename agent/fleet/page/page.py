@@ -1,4 +1,4 @@
-"""One file with everything in it: it loads nothing and asks nobody.
+"""One file with everything in it: it loads nothing and sends nothing.
 
 What matters is in the text of the page and is read without a script. The script draws the map, finds nodes, and opens
 what is known of one at the side.
@@ -14,8 +14,10 @@ from pkgutil import get_data
 from urllib.parse import quote
 from xml.etree.ElementTree import Element, tostring
 
+from agent.fleet.cluster.picture import STYLE
 from agent.fleet.page.data import encode_scene
 from agent.fleet.page.heatmap import render_map
+from agent.fleet.page.hops import render_picture, render_switches
 from agent.fleet.page.overview import render_nodes, render_overview
 from agent.fleet.page.scene import FleetScene
 from agent.fleet.page.sections import render_coverage, render_section, render_skew
@@ -35,6 +37,7 @@ def page(scene: FleetScene) -> str:
         "body", el("a", "To the nodes", href="#nodes", class_="skip"), render_overview(scene), _render_main(scene)
     )
     style = _format_house("palette.css") + _format_house("page.css") + _read_asset("page.css") + _format_widths(body)
+    style += STYLE if scene.hops is not None else ""
     head = el(
         "head",
         el("meta", charset="utf-8"),
@@ -71,7 +74,11 @@ def _render_main(scene: FleetScene) -> Element:
     main.extend(render_map(scene))
     main.extend(render_nodes(scene))
     for part in scene.sections:
-        main.extend(render_section(part, scene))
+        elements = list(render_section(part, scene))
+        if scene.hops is not None and part is scene.hops.section:
+            elements[2:2] = [render_picture(scene.hops)]  # below the heading and its note
+            elements += render_switches(scene.hops)
+        main.extend(elements)
     main.extend(render_skew(scene))
     main.extend(render_coverage(scene))
     return main
@@ -138,7 +145,7 @@ def render_pages(folder: str, output: str | None) -> dict[str, str]:
         try:
             names = os.listdir(os.path.join(folder, cluster))
         except OSError:
-            continue  # a folder of somebody else's
+            continue  # a folder of someone else's
         for name in names[:MOST]:
             if name.endswith(SUFFIX):
                 files[f"{cluster}/{name.removesuffix(SUFFIX)}"] = _format_address(before, cluster, name)

@@ -12,16 +12,16 @@ from operator import itemgetter
 from random import SystemRandom
 from typing import Any, NamedTuple
 
-from agent.fleet.alike import digest_column
 from agent.fleet.cluster.graph import natural
 from agent.fleet.engines import schema
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import LookupQuery, Query, Row, lookup, query, quote, statement, table_query
+from agent.fleet.row_digests import digest_column
 from agent.fleet.table import INT, TEXT
 
 US, RS = "\x1f", "\x1e"
-MOST_KINDS = 5_000  # of nodes: beyond, the engine tells them apart
-RULES = 1_000  # the most frequent ones; the catalogue has some 170
+MOST_KINDS = 5_000  # of nodes: beyond, the engine distinguishes them
+RULES = 1_000  # the most frequent ones
 FACTOR_BITS = 48  # times 5 for the state and RULES is less than 63
 HOST = (
     "node", "observed_at", "hostname", "serial", "chassis_serial", "hardware_class", "profile", "bios", "kernel", "os",
@@ -118,7 +118,7 @@ FINDINGS = query(
 
 
 class NodeDigests:
-    """Digests of all nodes' rows (agent/fleet/alike.py); none, where an earlier version ingested some of the nodes."""
+    """Digests of all nodes' rows (agent/fleet/row_digests.py); none where an earlier version ingested some of them."""
 
     def __init__(self, tables: Tables) -> None:
         rows = tables.rows(DIGESTS)
@@ -208,7 +208,7 @@ def read_first_reports(tables: Tables) -> list[datetime]:
 
 
 def read_findings(tables: Tables, most: int) -> list[Row]:
-    """(rule, severity, label, summary, impact, remedy, evidence, where) of what is said alike, the worst first.
+    """(rule, severity, label, summary, impact, remedy, evidence, where) of what is reported alike, the worst first.
 
     Then the most frequent. `where` holds rows of node, subject and devices. Of the first `most` all texts are given, of
     the rest summary, impact, remedy and evidence are None.

@@ -1,4 +1,4 @@
-"""What the page shows, as plain data: nodes in columns, and what is said of them. Nothing here reads a dataset.
+"""What the page shows, as plain data: nodes in columns, and what is reported of them. Nothing here reads a dataset.
 
 Nodes are numbered in the order of `Nodes.names`; every list of node numbers is sorted. What is equal on many nodes is
 held once, in a list of what differs, and a node has its place in that list (`Coded`); -1 is not known.
@@ -7,6 +7,7 @@ held once, in a list of what differs, and a node has its place in that list (`Co
 from __future__ import annotations
 
 from collections.abc import Iterable
+from xml.etree.ElementTree import Element
 
 import msgspec
 
@@ -97,7 +98,7 @@ class Nodes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PageItem(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that is said of some nodes. `about`: what it is filed under (a rule, a kind)."""
+    """One thing that is reported of some nodes. `about`: what it is filed under (a rule, a kind)."""
 
     words: str
     about: str = ""
@@ -132,13 +133,42 @@ class Coverage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of the page in words. `empty` is said where there is nothing, `note` always."""
+    """A part of the page in words. `empty` is shown where there is nothing, `note` always."""
 
     title: str
     anchor: str
     said: list[PageItem] = []
     empty: str = "None."
     note: str = ""
+
+
+class HopLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A port of a switch with its hop, in texts."""
+
+    port: str
+    far: str
+    verdict: str
+    priority: str
+    pfc: str
+    reason: str
+
+
+class SwitchCard(msgspec.Struct, frozen=True, kw_only=True):
+    """A switch with its hops, the worst first."""
+
+    name: str
+    system: str
+    ports: int
+    lines: list[HopLine]
+
+
+class FabricHops(msgspec.Struct, frozen=True, kw_only=True):
+    """RoCE hop by hop, where outputs of switches were given."""
+
+    section: Section
+    switches: list[SwitchCard]
+    picture: Element
+    notes: list[str]
 
 
 class FleetScene(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,10 +181,11 @@ class FleetScene(msgspec.Struct, frozen=True, kw_only=True):
     stale_after_hours: float
     nodes: Nodes
     sections: list[Section] = []
+    hops: FabricHops | None = None  # of its section
     skew: list[Skew] = []
     coverage: list[Coverage] = []
     coverage_words: str = ""  # as `fleet summary` has it
-    notes: list[str] = []  # what the dataset could not tell
+    notes: list[str] = []  # what the dataset could not show
     quarantined: int | None = 0  # reports that could not be read; None: the engine does not know
 
 

@@ -1,4 +1,4 @@
-"""What is said of nodes together: findings, outliers, drift, duplicates, the cluster; versions; coverage."""
+"""What is reported of nodes together: findings, outliers, drift, duplicates, the cluster; versions; coverage."""
 
 from __future__ import annotations
 

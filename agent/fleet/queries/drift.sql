@@ -9,9 +9,9 @@ WHERE coalesce(received_at, observed_at) <= $moment
 
 -- name: present_nodes
 -- Those of some nodes that are in the dataset: forgotten ones have a history, and nothing else.
-SELECT host.node
-FROM host
-SEMI JOIN wanted ON host.node = wanted.node
+SELECT present.node
+FROM (SELECT node FROM host UNION ALL SELECT node FROM switch) AS present
+SEMI JOIN wanted ON present.node = wanted.node
 
 -- name: recent_changes
 -- Every node and table that changed since, and when last.
@@ -52,7 +52,7 @@ SEMI JOIN wanted
 WITH known_node AS (
   SELECT DISTINCT node
   FROM history_change
-  WHERE "table" = 'host' AND observed_at <= $moment
+  WHERE "table" IN ('host', 'switch') AND observed_at <= $moment
 ),
 changed AS (
   SELECT

@@ -16,6 +16,7 @@ numbered AS (
     label,
     part,
     part_serial,
+    fleet_window,
     began,
     ended,
     lag(ended) OVER (PARTITION BY node, rule, subject, fingerprint ORDER BY began) AS previous_ended,
@@ -25,7 +26,7 @@ numbered AS (
 )
 SELECT
   node, rule, severity, subject, fingerprint, label, part, part_serial, began, ended,
-  previous_ended, previous_severity, next_began
+  previous_ended, previous_severity, next_began, fleet_window
 FROM numbered
 WHERE ended IS NULL OR ended > $moment
 
@@ -33,6 +34,11 @@ WHERE ended IS NULL OR ended > $moment
 -- When the last report of each node arrived.
 SELECT node, coalesce(received_at, observed_at) AS received_at
 FROM host
+
+-- name: switch_nodes
+-- Switches whose outputs were stored.
+SELECT node
+FROM switch
 
 -- name: findings_of_rules
 -- The findings of newest reports that an entry of a silence file may be for.

@@ -11,7 +11,8 @@ SELECT
   min(summary) AS summary,
   min(remedy) AS remedy,
   max(cost_percent) AS cost_percent,
-  max(cost_nodes) AS cost_nodes
+  max(cost_nodes) AS cost_nodes,
+  count(fleet_window) AS by_fleet
 FROM finding
 WHERE NOT coalesce(silenced, FALSE)
 GROUP BY rule, severity, hardware_class

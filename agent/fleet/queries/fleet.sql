@@ -34,7 +34,7 @@ SELECT node, cluster, hardware_class
 FROM host
 
 -- name: kinds
--- Nodes by class and by the digests of their rows (agent/fleet/alike.py): how many, one of them, and of few nodes all.
+-- Nodes by class and by the digests of their rows (agent/fleet/row_digests.py): how many, one of them, and of few nodes all.
 -- Of what no digest is known each node is alone.
 SELECT
   hardware_class,

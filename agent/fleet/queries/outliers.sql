@@ -6,6 +6,12 @@ SELECT hardware_class, vendor, product, profile, arch, max(gpus) AS gpus, max(ra
 FROM host
 GROUP BY hardware_class, vendor, product, profile, arch
 
+-- name: switch_classes
+-- The switches of each class.
+SELECT hardware_class, count(*) AS switches
+FROM switch
+GROUP BY hardware_class
+
 -- name: earlier_classes
 -- Nodes of some classes that were in another one once.
 SELECT DISTINCT moved.node, moved.hardware_class, moved.earlier_class, moved.gpus, moved.rails
@@ -108,14 +114,16 @@ FROM host
 WHERE numa_memory_gib IS NOT NULL
 GROUP BY hardware_class, numa_memory_gib
 
+-- name: rack_nodes
+-- What the racks of nodes are found by.
+SELECT node, hardware_class, chassis_serial
+FROM host
+
 -- name: domain_nodes
--- The nodes of each NVLink domain in each rack; zeros are no domain.
-SELECT host.hardware_class, host.chassis_serial, placed.cluster_uuid, list(placed.node) AS nodes
-FROM (SELECT DISTINCT node, cluster_uuid FROM gpu WHERE cluster_uuid IS NOT NULL) AS placed
-JOIN host ON host.node = placed.node
-WHERE host.chassis_serial IS NOT NULL
-  AND placed.cluster_uuid <> '00000000-0000-0000-0000-000000000000'
-GROUP BY host.hardware_class, host.chassis_serial, placed.cluster_uuid
+-- The NVLink domains of nodes; zeros are no domain.
+SELECT DISTINCT node, cluster_uuid
+FROM gpu
+WHERE cluster_uuid <> '00000000-0000-0000-0000-000000000000'
 
 -- name: clocks_ahead
 SELECT node, hardware_class, clock_skew_seconds
@@ -143,6 +151,35 @@ CASE
   WHEN duration_seconds BETWEEN 0.0 AND $longest_seconds
   THEN CAST(floor(duration_seconds / $step_seconds) AS BIGINT)
 END
+
+-- name: window_counts
+-- How many nodes of a class have a window: their counters were compared between two samples.
+SELECT hardware_class, count(*) AS nodes
+FROM host
+WHERE window_seconds IS NOT NULL
+GROUP BY hardware_class
+
+-- name: rate_counts
+-- How fast error counters grow at a place, and how often each rate occurs.
+SELECT hardware_class, name, place, per_hour, count(*) AS subjects, count(DISTINCT node) AS nodes
+FROM (SELECT node, hardware_class, name, place, {per_hour} AS per_hour FROM rate WHERE {enough}) AS timed
+GROUP BY hardware_class, name, place, per_hour
+
+-- name: rate_nodes
+SELECT
+  timed.node, timed.hardware_class, timed.name, timed.place, timed.per_hour, timed.subject, timed.label, timed.grown
+FROM (
+  SELECT node, hardware_class, name, place, subject, label, grown, {per_hour} AS per_hour
+  FROM rate
+  WHERE {enough}
+) AS timed
+SEMI JOIN wanted ON {matching}
+
+-- name: per_hour
+CAST(floor(grown * 3600.0 / seconds) AS BIGINT)
+
+-- name: enough
+grown >= $least_errors AND grown * 3600.0 >= $least_per_hour * seconds
 
 -- name: node_facts
 -- What nodes may have in common.

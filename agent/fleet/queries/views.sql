@@ -28,6 +28,7 @@ seen AS (
     finding.fingerprint AS fingerprint,
     finding.part AS part,
     finding.part_serial AS part_serial,
+    finding.fleet_window AS fleet_window,
     moment.observed_at AS observed_at,
     moment.next_observed_at AS next_observed_at,
     moment.place - row_number() OVER (
@@ -49,7 +50,8 @@ SELECT
   min(observed_at) AS began,
   CASE WHEN count(*) = count(next_observed_at) THEN max(next_observed_at) END AS ended,
   max(part) AS part,
-  max(part_serial) AS part_serial
+  max(part_serial) AS part_serial,
+  max(fleet_window) AS fleet_window
 FROM seen
 GROUP BY node, rule, severity, subject, fingerprint, episode
 
@@ -68,10 +70,11 @@ SELECT
   finding.impact AS impact,
   finding.remedy AS remedy,
   finding.confidence AS confidence,
+  finding.fleet_window AS fleet_window,
   episode.began AS began,
   host.observed_at AS observed_at
 FROM finding
-JOIN host ON host.node = finding.node
+LEFT JOIN host ON host.node = finding.node
 LEFT JOIN finding_episode AS episode
   ON episode.node = finding.node
   AND episode.rule = finding.rule
@@ -145,13 +148,34 @@ CROSS JOIN unnest(regexp_split_to_array(host.services, ' ')) AS item(word)
 WHERE item.word <> ''
 
 -- name: port_day
--- What the error counters of each RDMA port grew by between the first reports of two days; a counter that is lower than
--- before began again.
+-- What the error counters of each RDMA port grew by from the first report of a day to that of the next day with one,
+-- on the last day to the newest report; a counter that is lower than before began again.
 WITH sample AS (
-  SELECT
-    history_port_counter.*,
-    {day} AS day
+  SELECT node, nic, port, label, rail, observed_at, 0 AS newest, {counters}
   FROM history_port_counter
+  UNION ALL
+  SELECT
+    port_counter.node, port_counter.nic, port_counter.port, port_counter.label, port_counter.rail, host.observed_at,
+    1 AS newest, {counters}
+  FROM port_counter
+  JOIN host ON host.node = port_counter.node
+),
+compared AS (
+  SELECT
+    node,
+    nic,
+    port,
+    label,
+    rail,
+    newest,
+    {day} AS day,
+    observed_at AS sampled_at,
+    CASE
+      WHEN lead(observed_at) OVER port_history > observed_at THEN lead(observed_at) OVER port_history
+    END AS compared_at,
+    {grown}
+  FROM sample
+  WINDOW port_history AS (PARTITION BY node, nic, port ORDER BY observed_at, newest)
 )
 SELECT
   node,
@@ -160,15 +184,17 @@ SELECT
   label,
   rail,
   day,
-  lag(day) OVER port_history AS previous_day,
-  {grown}
-FROM sample
-WINDOW port_history AS (PARTITION BY node, nic, port ORDER BY observed_at)
+  sampled_at,
+  compared_at,
+  {counters}
+FROM compared
+WHERE newest = 0
 
 -- name: grown
 CASE
-  WHEN {counter} >= lag({counter}) OVER port_history THEN {counter} - lag({counter}) OVER port_history
-  WHEN lag({counter}) OVER port_history IS NOT NULL THEN {counter}
+  WHEN lead(observed_at) OVER port_history = observed_at THEN NULL
+  WHEN lead({counter}) OVER port_history >= {counter} THEN lead({counter}) OVER port_history - {counter}
+  WHEN {counter} IS NOT NULL THEN lead({counter}) OVER port_history
 END AS {counter}
 
 -- name: day

@@ -63,17 +63,28 @@ def _make_endpoint(key: str, what: str, form: str = "{}") -> Attribute:
     return Attribute(f"pcie-{key}", what, "pci", column, "function", "id", form, which="only_endpoints")
 
 
+def _make_switch(key: str, what: str, form: str = "{}") -> Attribute:
+    return Attribute(f"switch-{key}".replace("_", "-"), what, "switch", key, "switch", form=form)
+
+
+def _make_switch_port(key: str, what: str, form: str = "{}") -> Attribute:
+    name = f"switch-port-{key}".replace("_", "-")
+    return Attribute(name, f"{what} of a switch port", "switch_port", key, "switch port", "peer_group", form)
+
+
 # Columns whose numbers count or measure something. All others name something: a NUMA node, a clique, a priority.
 AMOUNTS = frozenset(
     (
         "gpus", "rails", "nics", "sockets", "numa_nodes", "threads_per_core", "memory_mib", "bar1_mib",
         "nvlinks_active", "rate_gbit_s", "active_mtu", "mtu", "speed_gbit_s", "conclusive_width",
         "conclusive_speed_gt_s", "max_payload_bytes", "max_read_request_bytes",
+        "wd_detect_ms", "watchdog_poll_ms", "headroom_pool_bytes",
     )
 )  # fmt: skip
 
 ATTRIBUTES: tuple[Attribute, ...] = (
     _make_host("gpus", "number of GPUs"),
+    _make_host("gpu_models", "GPU models"),
     _make_host("rails", "number of rails"),
     _make_host("nics", "number of NICs"),
     _make_host("sockets", "number of sockets"),
@@ -136,6 +147,26 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     _make_endpoint("max-read-request-bytes", "PCIe read request", "{} bytes"),
     _make_endpoint("relaxed-ordering", "PCIe relaxed ordering"),
     Attribute("pcie-acs", "ACS", "pci", "acs", "function", "id", which="only_with_acs"),
+    _make_switch("version", "version of a switch"),
+    _make_switch("roce_mode", "RoCE mode of a switch"),
+    _make_switch("trimming", "packet trimming of a switch"),
+    _make_switch("watchdog_poll_ms", "polling interval of the PFC watchdog", "{} ms"),
+    _make_switch("headroom_pool_bytes", "headroom pool of a switch", "{} bytes"),
+    _make_switch_port("mtu", "MTU"),
+    _make_switch_port("fec_active", "FEC"),
+    _make_switch_port("trust", "QoS trust"),
+    _make_switch_port("pfc", "PFC priorities"),
+    _make_switch_port("dscp_prio", "DSCP to priority"),
+    _make_switch_port("dscp_queue", "DSCP to queue"),
+    _make_switch_port("pfc_asymmetric", "asymmetric PFC"),
+    _make_switch_port("pause", "global pause"),
+    _make_switch_port("pfc_wd", "PFC watchdog"),
+    _make_switch_port("wd_action", "action of the PFC watchdog"),
+    _make_switch_port("wd_detect_ms", "detection time of the PFC watchdog", "{} ms"),
+    _make_switch_port("ecn", "ECN"),
+    _make_switch_port("queue_sched", "scheduling of queues"),
+    _make_switch_port("headroom", "headroom"),
+    _make_switch_port("link_retry", "link layer retry"),
 )
 
 
@@ -143,10 +174,13 @@ _LABELS = {
     **dict.fromkeys(("gpu", "nic", "port", "netdev"), "thing.label"),
     "link": statement("outliers", "link_label"),
     "pci": "thing.id",
+    "switch_port": "thing.port",
 }
 _WHICH = {True: "only_rails", False: "only_others", None: "all_things"}
 # columns of which several things of one node have the same value; null: the class alone
-_SHARED = (("gpu", "name"), ("gpu", None), ("nic", "board_id"), ("nic", "firmware"))
+_SHARED = (
+    ("gpu", "name"), ("gpu", None), ("nic", "board_id"), ("nic", "firmware"), ("switch_port", "peer_group"),
+)  # fmt: skip
 
 
 class TablePass(NamedTuple):

@@ -12,7 +12,7 @@ from agent.fleet.questions.baseline import Baseline
 
 LABELS = 8  # of devices that one answer names
 
-# What follows from another difference of the same nodes is told with it
+# What follows from another difference of the same nodes is reported with it
 FOLLOWS = {
     "cuda": ("driver",),
     "rdma-stack-version": ("rdma-stack",),
@@ -22,17 +22,19 @@ FOLLOWS = {
     "rail-speed-gbit-s": ("port-rate-gbit-s", "port-speed", "port-width"),
     "port-active-mtu": ("rail-mtu",),
     "gpu-fabric-status": ("gpu-fabric-state",),
-    "gpu-memory-mib": ("gpu-mig",),
+    "gpu-memory-mib": ("gpu-mig", "gpu-models"),
+    "gpu-vbios": ("gpu-models",),
+    "gpu-bar1-mib": ("gpu-models",),
     "numa-nodes": ("sockets",),
     "numa-memory": ("memory", "numa-nodes"),
     "nics": ("rails",),
-    "rails": ("gpus",),  # a NIC whose GPU is gone has nobody to be the rail of
+    "rails": ("gpus",),  # a NIC whose GPU is gone is no GPU's rail
     "nic-role": ("rails", "gpus"),
     "probe-status": ("gpus",),  # the driver of a node without GPUs
     "gpu-cluster-uuid": ("gpu-fabric-state",),
     "gpu-clique": ("gpu-fabric-state", "gpu-cluster-uuid"),
     "port-roce-gid-index": ("port-gid-types",),
-    "profile": ("gpus", "rails", "nics"),
+    "profile": ("gpus", "rails", "nics", "gpu-models"),
 }
 
 
@@ -80,7 +82,7 @@ class Outlier(msgspec.Struct, frozen=True, kw_only=True):
     stale: str = ""  # those of them without a recent report, folded
 
 
-class Mixed(msgspec.Struct, frozen=True, kw_only=True):
+class NoMajority(msgspec.Struct, frozen=True, kw_only=True):
     """A group that has no usual value, but a few that many share: a roll-out under way."""
 
     attribute: str

@@ -30,10 +30,11 @@ from agent.fleet.questions.drift_rows import (
 )
 from agent.fleet.questions.multisets import parse_words
 from agent.fleet.questions.options import NEWEST, format_stamp
+from agent.model.node import SWITCH_PREFIX
 
 _MEMORY_SHARE = 0.02  # firmware gives a little more or less at each boot
 _Place = tuple[str, str | None]  # node and device
-_REMEMBERED = ("machine_id", "serial")  # of a host: they say which machine and which system it is
+_REMEMBERED = ("machine_id", "serial")  # of a host: they state which machine and which system it is
 
 
 class DriftChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,7 +100,7 @@ def find_drift(tables: Tables, since: datetime) -> Drift:
         silent_nodes=len(silent),
         reinstalled=fold(systems - machines),
         replaced=fold(machines),
-        compared_nodes=nodes - len(new),
+        compared_nodes=nodes - sum(not node.startswith(SWITCH_PREFIX) for node in new),
     )
 
 
@@ -163,7 +164,7 @@ def _find_replaced_hosts(noticed: Iterable[_Noticed]) -> tuple[set[str], set[str
 
 
 def take_moves(noticed: list[_Noticed]) -> tuple[list[DriftChange], list[_Noticed]]:
-    """Devices that were in one place then and are in another now, and what of the changes is left to tell."""
+    """Devices that were in one place then and are in another now, and what of the changes is left to show."""
     places: dict[str, tuple[dict[_Place, _Noticed], dict[_Place, _Noticed]]] = {}
     for notice in noticed:
         then, now = notice.identities
@@ -214,7 +215,7 @@ def _fold_changes(noticed: Iterable[_Noticed]) -> list[DriftChange]:
         alike.setdefault((*key, notice.label if notice.subject.table == "finding" else None), []).append(notice)
     changes = []
     for (one, what, old, new, _), same in alike.items():
-        labels = sorted({noticed.label for noticed in same if noticed.label and noticed.subject.table != "host"})
+        labels = sorted({noticed.label for noticed in same if noticed.label and noticed.subject.key})
         nodes = {noticed.node for noticed in same}
         single = len(same) == 1
         changes.append(
@@ -236,4 +237,6 @@ def _fold_changes(noticed: Iterable[_Noticed]) -> list[DriftChange]:
 
 def _sort_changes(changes: list[DriftChange]) -> list[DriftChange]:
     order = {subject.one: place for place, subject in enumerate(SUBJECTS)}
-    return sorted(changes, key=lambda c: (order[c.subject], -c.nodes, c.what, c.old or "", c.new or "", c.hosts))
+    return sorted(
+        changes, key=lambda c: (order[c.subject], -c.nodes, c.what, c.old or "", c.new or "", c.hosts, c.labels)
+    )

@@ -17,7 +17,7 @@ from agent.fleet.table import TEXT, TIME
 from agent.fleet.tables import TABLES, Column
 
 GONE, NEW, MOVED = "gone", "new", "moved"
-BAGS = ("cmdline", "services", "settings")  # told word by word
+BAGS = ("cmdline", "services", "settings")  # reported word by word
 
 
 class DriftSubject(NamedTuple):
@@ -55,6 +55,9 @@ SUBJECTS = (
     DriftSubject("link between GPUs", "nvlink", ("gpu", "link"), "gpu", _set("remote_id remote_link"), of_device=True),
     DriftSubject("PCI function", "pci", ("id",), "id", _set("serial"), _set("parent iommu_group"), True),
     DriftSubject("IP address", "address", ("netdev", "address"), "label", of_device=True),
+    DriftSubject("switch", "switch", (), None, _set("name chassis")),
+    DriftSubject("switch port", "switch_port", ("port",), "port", _FAR, _set("switch")),
+    DriftSubject("hop", "hop", ("port", "far_node", "far_port"), "port", left_out=_set("switch")),
     DriftSubject("finding", "finding", ("rule", "subject", "fingerprint"), "rule", left_out=_set("label silenced")),
 )
 
@@ -125,7 +128,7 @@ def compare_times(tables: Tables, since: datetime, recent: list[Row]) -> tuple[s
     """
     few = len(recent) <= _FEW
     moments = _add_before(tables, since, recent) if few else tables.rows(MOMENTS.bind(moment=since))
-    new = {node for node, table, _, before in moments if table == "host" and before is None}
+    new = {node for node, table, _, before in moments if table in ("host", "switch") and before is None}
     changed: dict[str, list[Row]] = {}
     for node, table, last, before in moments:
         if node not in new:

@@ -34,7 +34,7 @@ NAME = "node name"  # the one kind that several machines have under one node
 _MACHINES = 8  # that are named
 HOLDERS = 16  # of one value that are named one by one
 _SEVERAL_NETWORKS = 0.2  # share of addresses that are twice: then these are networks that use the same ones
-_FEW = 20  # addresses that are twice: so many are told in any case
+_FEW = 20  # addresses that are twice: so many are reported in any case
 _MANY = 1000  # values that stand in several rows: most are then one node's, and the engine compares the nodes
 _BY_DESIGN = 0.5  # share of a fleet that has one and the same address
 _OF_A_MACHINE = frozenset(("GPU UUID", "GPU serial number", "node GUID", "port GUID", "MAC address"))
@@ -62,7 +62,7 @@ class Duplicates(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of `fleet duplicates`."""
 
     duplicates: list[Duplicate] = []
-    not_judged: list[str] = []  # what could not be said, and why
+    not_judged: list[str] = []  # what could not be reported, and why
 
 
 class _Found(NamedTuple):

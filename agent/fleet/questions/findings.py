@@ -28,7 +28,7 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
     without: str = ""  # a matter of the class: who of it has it not, where these are few
 
 
-class Lost(msgspec.Struct, frozen=True, kw_only=True):
+class BandwidthLoss(msgspec.Struct, frozen=True, kw_only=True):
     """What faults cost together: bandwidth between nodes, by the model of recommend."""
 
     findings: int
@@ -57,6 +57,7 @@ class FindingGroup(msgspec.Struct, frozen=True, kw_only=True):
     remedy: str | None = None
     cost_percent: float | None = None  # bus bandwidth that the worst of them costs a job with its node
     cost_nodes: int | None = None  # 1: inside a node; more: of jobs on several nodes
+    by_fleet: int = 0  # of the findings: made by the fleet from two reports, not by the node
     first_seen: str | None = None  # since when the oldest of them is there, RFC 3339
 
 
@@ -65,7 +66,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
 
     findings: list[FindingGroup] = []
     nodes: int = 0  # all that were asked
-    lost: Lost | None = None
+    lost: BandwidthLoss | None = None
 
 
 class _Group(msgspec.Struct):
@@ -94,10 +95,10 @@ def find_findings(tables: Tables, options: Options = ORDINARY) -> Findings:
     dated = [
         msgspec.structs.replace(group, first_seen=seen.get((group.rule, group.severity))) for group in finding_groups
     ]
-    return Findings(findings=sorted(dated, key=_rank), nodes=sum(of.values()), lost=_make_lost(tables))
+    return Findings(findings=sorted(dated, key=_rank), nodes=sum(of.values()), lost=_make_bandwidth_loss(tables))
 
 
-def _make_lost(tables: Tables) -> Lost | None:
+def _make_bandwidth_loss(tables: Tables) -> BandwidthLoss | None:
     """Of each node its worst fault, and the worst of all."""
     rows = sorted(tables.rows(COSTS), key=lambda row: (-row[3], row[0], row[1], str(row[2])))
     if not rows:
@@ -107,7 +108,7 @@ def _make_lost(tables: Tables) -> Lost | None:
         worst.setdefault(node, percent * (gpus or 0))
     total = tables.rows(GPUS)[0][0] or 0
     node, rule, label, percent, _ = rows[0]
-    return Lost(
+    return BandwidthLoss(
         findings=len(rows),
         gpus=total,
         percent=round(sum(worst.values()) / max(1, total), 3),
@@ -151,7 +152,7 @@ def _make_class_group(
         classes=shares,
         summary=min((row[5] for row in rows if row[5]), default=None),
         remedy=min((row[6] for row in rows if row[6]), default=None),
-        **_make_cost(rows),
+        **_sum_up(rows),
     )
 
 
@@ -175,14 +176,14 @@ def _make_node_group(
         classes=shares,
         summary=min((row[5] for row in rows if row[5]), default=None),
         remedy=min((row[6] for row in rows if row[6]), default=None),
-        **_make_cost(rows),
+        **_sum_up(rows),
     )
 
 
-def _make_cost(rows: list[Any]) -> dict[str, Any]:
-    """That of the worst."""
+def _sum_up(rows: list[Any]) -> dict[str, Any]:
+    """The cost of the worst, and how many are the fleet's own."""
     percent, nodes = max(((row[7], row[8]) for row in rows if row[7] is not None), default=(None, None))
-    return {"cost_percent": percent, "cost_nodes": nodes}
+    return {"cost_percent": percent, "cost_nodes": nodes, "by_fleet": sum(row[9] for row in rows)}
 
 
 def _find_hosts(tables: Tables, single: dict[tuple[str, str], list[Any]]) -> dict[tuple[str, str], _Group]:

@@ -66,7 +66,7 @@ class Kind(NamedTuple):
     column: str
     label: str | None
     within: str | None = None  # column of the same table that makes a value unique only together with it
-    more: str | None = None  # column that tells innocents
+    more: str | None = None  # column that shows known duplicates
     why: str | None = None
 
     @property
@@ -92,13 +92,13 @@ class KindQueries(NamedTuple):
 
     kind: Kind
     counts: Query  # values that stand in several rows, and in how many
-    rows: LookupQuery  # of values: node, keys, label, what tells innocents
+    rows: LookupQuery  # of values: node, keys, label, what shows known duplicates
     shared: Query  # all rows whose value is on several nodes
     of_nodes: LookupQuery  # of nodes, the same columns
 
 
 def list_columns(kind: Kind) -> list[str]:
-    """Of the rows of a kind: the node, what it is reported by, its label, what tells innocents."""
+    """Of the rows of a kind: the node, what it is reported by, its label, what shows known duplicates."""
     return ["node", *kind.keys, *(column for column in (kind.label, kind.more) if column)]
 
 

@@ -13,7 +13,8 @@ from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import identifiers, key_types, lookup, matching, quote
 from agent.fleet.questions.baseline import CLASS
 from agent.fleet.questions.deviations import Outlier
-from agent.fleet.questions.pass_rows import PassRows
+from agent.fleet.questions.domains import Racks
+from agent.fleet.questions.pass_rows import TableScan
 from agent.fleet.table import TEXT
 
 _CHANCE = 0.002  # that so many nodes of the class have it by chance: what is more likely is not reported
@@ -28,6 +29,7 @@ class Fact(NamedTuple):
     value: str
 
 
+_RACK = "rack"
 _NO_RAIL = -1  # of the node itself, or of a NIC that is no rail
 _Facts = dict[Fact, set[int]]  # the facts of a node, and on which rails
 
@@ -35,7 +37,7 @@ _Facts = dict[Fact, set[int]]  # the facts of a node, and on which rails
 # by table: columns and the kind of fact that they are
 _KINDS = {
     "host": {
-        "chassis_serial": "rack", "cluster": "cluster", "os": "operating system", "kernel": "kernel", "bios": "BIOS",
+        "cluster": "cluster", "os": "operating system", "kernel": "kernel", "bios": "BIOS",
     },
     "netdev": {"neighbor_system": "leaf", "module_part": "module"},
     "port": {"neighbor_name": "leaf"},
@@ -75,7 +77,8 @@ FACT_NODES = {
 
 def add_common_facts(
     tables: Tables,
-    passes: Mapping[str, PassRows],
+    passes: Mapping[str, TableScan],
+    racks: Racks,
     outliers: list[Outlier],
     hosts: list[set[str]],
     classes: Mapping[str, int],
@@ -85,7 +88,7 @@ def add_common_facts(
     `passes`: over tables host and nic. `hosts`: the nodes of each. `classes`: nodes of each class.
     """
     nodes_wanted = {node for nodes in hosts if 1 < len(nodes) <= _MOST for node in nodes}
-    facts = _read_facts(tables, nodes_wanted)
+    facts = _read_facts(tables, racks, nodes_wanted)
     common = [
         _find_common(outlier, [facts.get(node, {}) for node in nodes]) if 1 < len(nodes) <= _MOST else set()
         for outlier, nodes in zip(outliers, hosts, strict=True)
@@ -94,13 +97,14 @@ def add_common_facts(
         (outlier.hardware_class, fact) for outlier, shared in zip(outliers, common, strict=True) for fact in shared
     }
     sizes = _sum_sizes(tables, passes, wanted)
+    sizes |= {(name, fact): racks.sizes[name, fact.value] for name, fact in wanted if fact.kind == _RACK}
     return [
         msgspec.structs.replace(outlier, common=_describe_facts(outlier, shared, sizes, classes)) if shared else outlier
         for outlier, shared in zip(outliers, common, strict=True)
     ]
 
 
-def _read_facts(tables: Tables, nodes: set[str]) -> dict[str, _Facts]:
+def _read_facts(tables: Tables, racks: Racks, nodes: set[str]) -> dict[str, _Facts]:
     keys = [(node,) for node in sorted(nodes)]
     begun = {table: tables.submit_by_keys(query, keys) for table, query in RAIL_FACTS.items()}
     facts_of: dict[str, _Facts] = {}
@@ -109,6 +113,8 @@ def _read_facts(tables: Tables, nodes: set[str]) -> dict[str, _Facts]:
         facts_of[node] = {
             Fact(kind, value): {_NO_RAIL} for kind, value in zip(kinds, values, strict=True) if value is not None
         }
+        if node in racks.of:
+            facts_of[node][Fact(_RACK, racks.of[node])] = {_NO_RAIL}
     for table, rows in begun.items():
         kinds = _KINDS[table].values()
         for node, rails, *values in rows():
@@ -133,7 +139,7 @@ def _find_common(outlier: Outlier, facts: list[_Facts]) -> set[Fact]:
 
 
 def _sum_sizes(
-    tables: Tables, passes: Mapping[str, PassRows], wanted: Iterable[tuple[str, Fact]]
+    tables: Tables, passes: Mapping[str, TableScan], wanted: Iterable[tuple[str, Fact]]
 ) -> dict[tuple[str, Fact], int]:
     """How many nodes of a class have it."""
     keys: dict[str, list[tuple[str, str]]] = {}

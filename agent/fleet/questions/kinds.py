@@ -1,4 +1,4 @@
-"""One node in place of all that have the same rows of a table, by the digests in table host (agent/fleet/alike.py).
+"""One node in place of all with the same rows of a table, by the digests in table host (agent/fleet/row_digests.py).
 
 And the nodes of any group: the engine names them with the group where they are few.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from agent.fleet.alike import COMPARED, digest_column
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import (
     LookupQuery,
@@ -24,6 +23,7 @@ from agent.fleet.engines.query import (
     statement,
 )
 from agent.fleet.questions.baseline import CLASS
+from agent.fleet.row_digests import COMPARED, digest_column
 
 MOST = 5000  # kinds of one table: beyond, reading one node of each is no less work than reading all
 _MOST_ROWS = 4 * MOST  # nodes can differ in any of the tables
@@ -68,7 +68,7 @@ def _make_kind(key: Row, rows: list[Row]) -> Kind:
     return Kind(rows[0][0], sum(nodes for _, nodes, _ in rows), names, key)
 
 
-class Kinds:
+class DigestGroups:
     """The kinds of nodes by each table. `begun`: of the query KINDS."""
 
     def __init__(self, tables: Tables, begun: Pending) -> None:

@@ -1,4 +1,4 @@
-"""The same LID twice in one InfiniBand subnet. Subnets number anew, so it must first be known what is one subnet."""
+"""The same LID twice in one InfiniBand subnet. Subnets number again, so it must first be known what is one subnet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which nodes are not as their like: the usual value of a hardware class, and who has another.
+"""Which nodes are not as their peers: the usual value of a hardware class, and who has another.
 
 Two steps for every table: values are counted by the engine, few rows that are judged here, and then the rows that
 differ are fetched. What is not known is never odd.
@@ -26,28 +26,31 @@ from agent.fleet.questions.amounts import (
 )
 from agent.fleet.questions.attributes import PARTS, Attribute, TablePass
 from agent.fleet.questions.baseline import CLASS, Baseline, find_baseline, find_planned, sum_by_value
-from agent.fleet.questions.deviations import Deviation, Mixed, Outlier, PeerGroup, fold_deviations
+from agent.fleet.questions.deviations import Deviation, NoMajority, Outlier, PeerGroup, fold_deviations
+from agent.fleet.questions.domains import DOMAINS, Racks, find_shifted_domains
+from agent.fleet.questions.error_rates import RATES, WINDOWS, find_rate_deviations
 from agent.fleet.questions.in_common import add_common_facts
-from agent.fleet.questions.kinds import KINDS, Kinds
+from agent.fleet.questions.kinds import KINDS, DigestGroups
 from agent.fleet.questions.multisets import COUNTS, find_multiset_deviations
 from agent.fleet.questions.options import ORDINARY, Options, find_stale_nodes
-from agent.fleet.questions.pass_rows import PassRows, read_passes
-from agent.fleet.questions.peer_classes import FACTS, Lost, Wider, read_peer_classes
+from agent.fleet.questions.pass_rows import TableScan, read_passes
+from agent.fleet.questions.peer_classes import FACTS, DeviceLoss, ParentClass, read_peer_classes
 
-_SMALL = 128  # differences that are told as a number: GPUs, NVLinks; not megabytes
+SWITCH_CLASSES = query("outliers", "switch_classes")
+_SMALL = 128  # differences that are reported as a number: GPUs, NVLinks; not megabytes
 _MOST_A_NODE = 64  # things of one kind; with fewer than so many for each node it is looked how many nodes they are of
-_NOT_KNOWN = (None, "unknown")  # what a report says where something could not be read
+_NOT_KNOWN = (None, "unknown")  # what a report states where something could not be read
 _Groups = dict[tuple[Attribute, str, Any], dict[Any, int]]
 _Expected = dict[tuple[Attribute, str, Any], Baseline]
-DOMAINS = query("outliers", "domain_nodes")
 
 
 class Outliers(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of `fleet outliers`."""
 
     outliers: list[Outlier] = []
-    mixed: list[Mixed] = []
+    mixed: list[NoMajority] = []
     compared_nodes: int = 0
+    compared_switches: int = 0
     classes: dict[str, int] = {}  # those with enough nodes
     too_few: dict[str, int] = {}  # classes with too few nodes to have anything usual
 
@@ -56,27 +59,34 @@ def find_outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
     """Nodes that differ from a clear majority of their hardware class."""
     facts, alike = tables.submit(FACTS), tables.submit(KINDS)
     words, sums, times = [tables.submit(count) for count in COUNTS], tables.submit(MEMORY), tables.submit(PROBES)
-    numa_sums, racks, ahead = tables.submit(NUMA_MEMORY), tables.submit(DOMAINS), tables.submit(CLOCKS)
+    windows, rates = tables.submit(WINDOWS), tables.submit(RATES)
+    numa_sums, domains, ahead = tables.submit(NUMA_MEMORY), tables.submit(DOMAINS), tables.submit(CLOCKS)
+    switches = tables.submit(SWITCH_CLASSES)
+    racks = Racks(tables)
     peers = read_peer_classes(tables, facts, options)
-    passes = read_passes(tables, Kinds(tables, alike))
+    passes = read_passes(tables, DigestGroups(tables, alike))
     of_nodes = [  # meanwhile
         *find_multiset_deviations(tables, words, peers, options),
         *find_memory_deviations(tables, sums, peers.of, options),
         *find_numa_deviations(tables, numa_sums, peers.of, options),
-        *_find_shifted_domains(racks(), peers.of, options),
+        *find_shifted_domains(domains, racks, peers.of, options),
         *find_clock_deviations(ahead, peers, options),
         *find_probe_deviations(tables, times, peers.of, options),
+        *find_rate_deviations(tables, windows, rates, peers.of, options),
     ]
     stale = frozenset(find_stale_nodes(tables, options))
     odds: list[Deviation] = []
     mixed: dict[tuple[str, str], list[tuple[Attribute, Any, dict[Any, int]]]] = {}
     shifted: set[str] = set()  # nodes with another number of rails: their rail 3 may be their neighbours' rail 4
+    switch_sizes = {name: count for name, count in sorted(switches(), key=str) if name is not None}
+    compared = {name: count for name, count in switch_sizes.items() if count >= options.fewest}
+    of = {**peers.of, **dict(zip(compared, compared, strict=True))}
     for part, source in zip(PARTS, passes, strict=True):
         every = source.counts()
-        rows = [row for row in every if row[0] in peers.of]
-        groups = _count_values(source, part, rows, peers.of, options)
+        rows = [row for row in every if row[0] in of]
+        groups = _count_values(source, part, rows, of, options)
         expected = _baselines(groups, options, peers.devices)
-        deviations = list(_find_deviations(source, part, rows, expected, peers.of, shifted))
+        deviations = list(_find_deviations(source, part, rows, expected, of, shifted))
         if part.table == "host":
             deviations += _find_lost(peers.lost, expected)
             for wider in peers.wider:
@@ -91,15 +101,16 @@ def find_outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
     hosts = [nodes for _, nodes in answers]
     whole = {part.table: source for part, source in zip(PARTS, passes, strict=True) if part.table in ("host", "nic")}
     return Outliers(
-        outliers=add_common_facts(tables, whole, [outlier for outlier, _ in answers], hosts, peers.sizes),
+        outliers=add_common_facts(tables, whole, racks, [outlier for outlier, _ in answers], hosts, peers.sizes),
         mixed=[_make_mixed(name, groups) for (_, name), groups in sorted(mixed.items())],
         compared_nodes=sum(peers.sizes.values()),
-        classes=peers.sizes,
-        too_few=peers.too_few,
+        compared_switches=sum(compared.values()),
+        classes={**peers.sizes, **compared},
+        too_few={**peers.too_few, **{name: count for name, count in switch_sizes.items() if name not in compared}},
     )
 
 
-def _find_lost(lost: list[Lost], expected: _Expected) -> Iterator[Deviation]:
+def _find_lost(lost: list[DeviceLoss], expected: _Expected) -> Iterator[Deviation]:
     """Nodes that lost devices and are among nodes that never had more."""
     usual_of = {(attribute.key, name): (attribute, normal) for (attribute, name, _), normal in expected.items()}
     for lost_part in lost:
@@ -110,7 +121,7 @@ def _find_lost(lost: list[Lost], expected: _Expected) -> Iterator[Deviation]:
 
 
 def _find_in_small_classes(
-    source: PassRows, part: TablePass, rows: list[Row], wider: Wider, options: Options
+    source: TableScan, part: TablePass, rows: list[Row], wider: ParentClass, options: Options
 ) -> Iterator[Deviation]:
     """Nodes of small classes that differ from what is usual in the wider one.
 
@@ -132,24 +143,8 @@ def _find_in_small_classes(
         yield from _find_deviations(source, judged, own, expected, of, set())
 
 
-def _find_shifted_domains(rows: list[Row], of: Mapping[str, str], options: Options) -> Iterator[Deviation]:
-    """Nodes with GPUs in another NVLink domain than most nodes of their rack. `rows`: class, rack, domain, nodes."""
-    racks: dict[tuple[str, str], dict[str, list[str]]] = {}
-    for name, rack, domain, nodes in rows:
-        if name in of:
-            racks.setdefault((name, rack), {})[domain] = nodes
-    for (name, rack), domains in racks.items():
-        normal = find_baseline({domain: len(nodes) for domain, nodes in domains.items()}, options)
-        if normal is None:
-            continue
-        group = PeerGroup("gpu-cluster-uuid", "NVLink domain", of[name], f"rack {rack}", "node")
-        for domain, nodes in domains.items():
-            if domain != normal.value:
-                yield from (Deviation(group, normal, domain, normal.value, node, None) for node in nodes)
-
-
 def _count_values(
-    source: PassRows, part: TablePass, rows: list[Row], of: Mapping[str, str], options: Options
+    source: TableScan, part: TablePass, rows: list[Row], of: Mapping[str, str], options: Options
 ) -> _Groups:
     """How often each value occurs in each group, of groups that enough nodes are in."""
     groups: dict[tuple[Attribute, str, Any], list[tuple[Any, int]]] = {}
@@ -165,7 +160,7 @@ def _count_values(
 
 
 def _find_small_groups(
-    source: PassRows, part: TablePass, counts: _Groups, options: Options
+    source: TableScan, part: TablePass, counts: _Groups, options: Options
 ) -> set[tuple[str, str | None, Any]]:
     """Groups of many things that are of too few nodes: five GPUs of one node are no five nodes."""
     unsure: dict[str | None, dict[Row, None]] = {}
@@ -201,7 +196,7 @@ def _died(
 
 
 def _find_deviations(
-    source: PassRows,
+    source: TableScan,
     part: TablePass,
     rows: list[Row],
     expected: _Expected,
@@ -259,11 +254,11 @@ def map_difference(value: str, normal: str) -> tuple[str, str]:
     return has, expected
 
 
-def _make_mixed(name: str, groups: list[tuple[Attribute, Any, dict[Any, int]]]) -> Mixed:
+def _make_mixed(name: str, groups: list[tuple[Attribute, Any, dict[Any, int]]]) -> NoMajority:
     attribute = groups[0][0]
     counts = sum_by_value(item for _, _, counts in groups for item in counts.items())
     places = [f"rail {place}" if attribute.rails else str(place) for _, place, _ in groups if place is not None]
-    return Mixed(
+    return NoMajority(
         attribute=attribute.key,
         what=attribute.what,
         hardware_class=name,

@@ -13,10 +13,10 @@ from typing import Protocol
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Pending, Row
 from agent.fleet.questions.attributes import PARTS, THINGS, TablePass
-from agent.fleet.questions.kinds import Kind, Kinds, find_members
+from agent.fleet.questions.kinds import DigestGroups, Kind, find_members
 
 
-class PassRows(Protocol):
+class TableScan(Protocol):
     """Rows of one pass over a table."""
 
     def counts(self) -> list[Row]:
@@ -29,7 +29,7 @@ class PassRows(Protocol):
         """Groups (class, and the value of a column where one is named) and how many nodes their things are on."""
 
 
-def read_passes(tables: Tables, kinds: Kinds) -> list[PassRows]:
+def read_passes(tables: Tables, kinds: DigestGroups) -> list[TableScan]:
     """Of each of PARTS. All are asked for at once."""
     of_kinds: dict[str, Pending] = {}  # by table
     for table, things in THINGS.items():
@@ -80,7 +80,7 @@ class _OfHosts(_ByEngine):
 
 
 class _ByKind:
-    def __init__(self, part: TablePass, kinds: Kinds, begun: Pending) -> None:
+    def __init__(self, part: TablePass, kinds: DigestGroups, begun: Pending) -> None:
         self._part, self._all, self._begun = part, kinds, begun
         self._kinds = {kind.node: kind for kind in kinds.of(part.table) or ()}
 

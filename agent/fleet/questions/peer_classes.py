@@ -36,7 +36,7 @@ class _Class(NamedTuple):
     gpu_names: frozenset[str]
 
 
-class Wider(NamedTuple):
+class ParentClass(NamedTuple):
     """Classes whose nodes are compared together in some attributes. `small`: those that have no others to compare."""
 
     name: str
@@ -50,7 +50,7 @@ class Wider(NamedTuple):
         return self.attributes > _OF_THE_SYSTEM
 
 
-class Lost(NamedTuple):
+class DeviceLoss(NamedTuple):
     """A node that was in a class with more devices once."""
 
     node: str
@@ -65,8 +65,8 @@ class PeerClasses(NamedTuple):
     of: Mapping[str, str]
     sizes: dict[str, int]  # of those: nodes
     too_few: dict[str, int]
-    wider: list[Wider]
-    lost: list[Lost]
+    wider: list[ParentClass]
+    lost: list[DeviceLoss]
     devices: Mapping[str, Mapping[str, int]]  # of classes that others were put back to: GPUs and rails before any died
 
 
@@ -145,14 +145,14 @@ def _find_fuller(one: _Class, classes: Iterable[_Class], options: Options) -> st
 
 class _EarlierClass(NamedTuple):
     name: str  # the class that the node is in now
-    lost: Lost
+    lost: DeviceLoss
 
 
 def _find_earlier(tables: Tables, suspects: Mapping[str, str], fuller: Mapping[str, str | None]) -> list[_EarlierClass]:
     """Nodes that were in the fuller class once, by the history."""
     rows = tables.fetch_by_keys(EARLIER, [(name,) for name in sorted(suspects)])
     earlier = {
-        node: _EarlierClass(name, Lost(node, before, gpus, rails))
+        node: _EarlierClass(name, DeviceLoss(node, before, gpus, rails))
         for node, name, before, gpus, rails in rows
         if fuller.get(name) == before
     }
@@ -167,7 +167,7 @@ def _expects_more(one: _Class) -> bool:
     return expected is not None and isinstance(expected.value, int) and expected.value > one.gpus
 
 
-def _find_wider(small: list[_Class], classes: Iterable[_Class], options: Options) -> list[Wider]:
+def _find_wider(small: list[_Class], classes: Iterable[_Class], options: Options) -> list[ParentClass]:
     """For small classes: the nodes with the same GPUs; and those with any, of the same architecture."""
     every = [peer_class for peer_class in classes if peer_class.gpus]
     wider = []
@@ -188,7 +188,7 @@ def _find_wider(small: list[_Class], classes: Iterable[_Class], options: Options
         wider.append((f"all {arch} nodes with GPUs", members, _OF_THE_SYSTEM))
     names_of_small = {peer_class.name for peer_class in small}
     return [
-        Wider(name, frozenset(member.name for member in members), frozenset(few), keys)
+        ParentClass(name, frozenset(member.name for member in members), frozenset(few), keys)
         for name, members, keys in wider
         if _count_nodes(members) >= options.fewest
         and (

@@ -11,7 +11,7 @@ import msgspec
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Pending, Row, lookup, query
 from agent.fleet.hostlist import fold
-from agent.fleet.questions.kinds import KINDS, Kind, Kinds
+from agent.fleet.questions.kinds import KINDS, DigestGroups, Kind
 from agent.fleet.questions.lost_gpus import LOST, LostGpus, describe_lost_node, list_lost_gpus
 from agent.fleet.questions.options import (
     NODE_STATES,
@@ -114,7 +114,7 @@ def build_summary(tables: Tables, options: Options = ORDINARY) -> FleetSummary:
         lost_gpus=lost_gpus,
         classes=classes,
         coverage=_list_coverage(
-            _states(tables, Kinds(tables, alike).of("check")),
+            _states(tables, DigestGroups(tables, alike).of("check")),
             tables.fetch_by_keys(OLD_STATES, [(node,) for node, _, _ in stale]),
             sum(hardware_class.nodes - hardware_class.stale for hardware_class in classes),
         ),

@@ -7,7 +7,7 @@ its bucket is written. Where reports have nothing in common this costs one look 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import NamedTuple, TypeVar
 
@@ -15,8 +15,8 @@ import msgspec
 from msgspec import Raw
 from msgspec.json import Decoder
 
-from agent.fleet.alike import COMPARED
-from agent.fleet.rows import device_fields, devices, identity, network, report_fields, verdicts
+from agent.fleet.row_digests import COMPARED
+from agent.fleet.rows import device_fields, devices, identity, network, rates, report_fields, verdicts
 from agent.fleet.rows.counter_digests import CounterDigests, CounterShape, CounterStandings
 from agent.fleet.rows.devices import Row
 from agent.fleet.rows.functions import FunctionReader
@@ -24,17 +24,18 @@ from agent.fleet.rows.recent import DamagedPart as DamagedPart
 from agent.fleet.rows.recent import Recent, decode_part, once
 from agent.fleet.rows.unique_rows import ComparedColumns, CounterRows, Functions, Rows, Shared
 from agent.fleet.rows.verdicts import HostTotals, Label
-from agent.fleet.tables import COUNTER, EVENT, PCI, PORT_COUNTER, TABLES
+from agent.fleet.tables import COUNTER, EVENT, PCI, PORT_COUNTER, RATE, TABLES
 from agent.model.reasons import needs_sample
 
 NAMES = tuple(TABLES)
-Numbers = dict[str, Sequence[int]]
+NodeIndex = dict[str, Sequence[int]]
+Counts = tuple[str, Mapping[str, int]]  # subject, values by name
 _T = TypeVar("_T")
 _EVENT_BYTES = 400
 _FINDING_BYTES = 1_000  # of its texts, without the evidence
 
 
-class Made(NamedTuple):
+class ReportRows(NamedTuple):
     """The rows of one report: numbers of rows of the reader, and a digest of them, a table each in the order of NAMES.
 
     A digest has 16 hex digits and leaves out what is volatile, of port_counter it is the day; "": no rows, or a table
@@ -79,10 +80,10 @@ class Reader:
         """Bytes of findings and of parts that are remembered, about."""
         return self._cost + self.counters.cost + self._functions.cost
 
-    def read(self, report: report_fields.ReportFields, label: Label) -> Made:
+    def read(self, report: report_fields.ReportFields, label: Label) -> ReportRows:
         """The rows of one report. Raises DamagedPart; then no row of it counts."""
         topology, node = report.topology, report.node
-        ids: Numbers = dict.fromkeys(NAMES, ())
+        ids: NodeIndex = dict.fromkeys(NAMES, ())
         ids["pci"], ids["link"], kinds, counted, functions = self._functions.read(topology.pci, node.product)
         counted, shape = [*counted], CounterShape()
         shape.add("pci", None, (str(functions),))
@@ -123,11 +124,14 @@ class Reader:
             "identity": own_numbers,
             PORT_COUNTER.name: network.port_counter_rows(nics, rails),
             EVENT.name: verdicts.event_rows(report.events),
+            RATE.name: rates.rate_rows(report.counters_window, topology, rails),
         }
         for name, rows in tables.items():
             ids[name] = self._own[name].extend(rows)
         compared = [self._compared_digest(name, ids[name]) for name in COMPARED]
-        totals = HostTotals(len(gpus), len(rails), len(own), alike, len(own_numbers), compared)
+        totals = HostTotals(
+            len(gpus), len(rails), len(own), alike, len(own_numbers), compared, devices.list_models(tuple(gpu_kinds))
+        )
         ids["host"] = self._own["host"].extend([verdicts.host_row(report, label, totals)])
         digests = {name: self._digest(name, numbers) for name, numbers in ids.items()}
         if ids[PORT_COUNTER.name]:  # the same all day: history has the first report of each
@@ -136,7 +140,17 @@ class Reader:
         if window is not None and window.seconds:  # the node judged it
             pending = b""
         standing = self._standing.read(shape.value, counted)
-        return Made(list(ids.values()), list(digests.values()), alike, standing, pending)
+        return ReportRows(list(ids.values()), list(digests.values()), alike, standing, pending)
+
+    def read_switch(self, rows: Mapping[str, list[Row]], counters: Iterable[Counts], peers: str) -> ReportRows:
+        """The rows of a switch's saved outputs, by table. `peers`: what it is compared with."""
+        ids: NodeIndex = dict.fromkeys(NAMES, ())
+        for name, of_table in rows.items():
+            ids[name] = self._own[name].extend(of_table)
+        counted = (self.counters.add(subject, counts, counts.values()) for subject, counts in counters)
+        ids["counter"] = [number for numbers in counted for number in numbers]
+        digests = [self._digest(name, numbers) for name, numbers in ids.items()]
+        return ReportRows(list(ids.values()), digests, peers)
 
     def number_checks(self, rows: Iterable[Row]) -> list[int]:
         """Numbers of rows of table check."""

@@ -1,4 +1,4 @@
-"""What tells whether counters of two reports can be compared, and whether one moved: two digests, no counter."""
+"""What shows whether counters of two reports can be compared, and whether one moved: two digests, no counter."""
 
 from __future__ import annotations
 

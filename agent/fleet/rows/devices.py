@@ -99,9 +99,10 @@ def hardware_class(
     """What nodes have in common that should be alike: "Supermicro SYS-821GE-TNHR, 8x H200 SXM, 8x ConnectX-7
     (MT_0000000838)".
 
-    GPUs by their PCI ids, whatever a driver calls them; rails by the board of most, with its model. Numbers are
-    rounded up to a power of two, so that a node that lost a device stays among its peers. `gpus`: vendor and device id
-    of each, or None and a name.
+    GPUs by their PCI ids, whatever a driver calls them; a few of another model count as the model of most, so that a
+    node with a wrong part stays among its peers. Rails by the board of most, with its model. Numbers are rounded up to
+    an even one for the same reason: a node that lost a device. `gpus`: vendor and device id of each, or None and a
+    name.
     """
     return _class(vendor, product, tuple(gpus), tuple([(nic.board_id, nic.model) for nic in rails]))
 
@@ -113,7 +114,7 @@ def _class(
     gpus: tuple[tuple[str | None, str | None], ...],
     rails: tuple[tuple[str | None, str | None], ...],
 ) -> str:
-    names = Counter(_name(*gpu) for gpu in gpus)
+    names = _merge_few(Counter(_name(*gpu) for gpu in gpus))
     parts = [" ".join(part.strip() for part in (vendor, product) if part and part.strip()) or "unknown product"]
     parts += [f"{_round_up(count)}x {name}" for name, count in sorted(names.items())]
     boards = Counter(board for board, _ in rails if board) or Counter(model for _, model in rails if model)
@@ -135,10 +136,34 @@ def _name(vendor: str | None, device: str | None) -> str:
 
 def _round_up(count: int) -> int:
     """
-    >>> [_round_up(n) for n in (1, 3, 7, 8, 9)]
-    [1, 4, 8, 8, 16]
+    >>> [_round_up(n) for n in (1, 3, 6, 7, 9, 10)]
+    [1, 4, 6, 8, 10, 10]
     """
-    return 1 << (count - 1).bit_length()
+    return count + count % 2 if count > 1 else count
+
+
+def _merge_few(names: Counter[str]) -> Counter[str]:
+    """A quarter of a node's GPUs, and less, is of the model of most.
+
+    >>> _merge_few(Counter(H100=7, H200=1)), _merge_few(Counter(A100=4, L40S=2))
+    (Counter({'H100': 8}), Counter({'A100': 4, 'L40S': 2}))
+    """
+    ((most, many),) = names.most_common(1) or [("", 0)]
+    others = names.total() - many
+    return Counter({most: names.total()}) if 0 < 4 * others <= names.total() else names
+
+
+@lru_cache(1024)
+def list_models(gpus: tuple[tuple[str | None, str | None], ...]) -> str | None:
+    """The model of a node's GPUs, of several how many of which; None: no GPU. `gpus`: as above.
+
+    >>> list_models(((None, "B200"),) * 7), list_models(((None, "B200"),) * 7 + ((None, "H200"),))
+    ('B200', '7x B200, 1x H200')
+    """
+    names = Counter(_name(*gpu) for gpu in gpus)
+    if len(names) == 1:
+        return next(iter(names))
+    return ", ".join(f"{names[name]}x {name}" for name in sorted(names, key=lambda name: (-names[name], name))) or None
 
 
 def _describe_degraded(link: LinkFields) -> str | None:

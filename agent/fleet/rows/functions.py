@@ -19,7 +19,7 @@ from agent.fleet.rows.counter_digests import CounterShape
 from agent.fleet.rows.recent import DamagedPart, Lists, Members, decode_part, following, serial_place
 from agent.fleet.rows.unique_rows import CounterRows, Functions, Shared
 
-Kinds = dict[str, tuple[str | None, str | None]]
+DigestGroups = dict[str, tuple[str | None, str | None]]
 
 
 class FunctionRows(NamedTuple):
@@ -27,7 +27,7 @@ class FunctionRows(NamedTuple):
 
     rows: list[int]  # of table pci
     links: list[int]
-    kinds: Kinds  # vendor and device of every function
+    kinds: DigestGroups  # vendor and device of every function
     counters: list[int]
     shape: int  # of their counters
 
@@ -65,7 +65,7 @@ class FunctionReader:
         return FunctionRows(rows, known.links, known.kinds, [], known.shape)
 
     def _one_by_one(self, text: bytes, product: str | None) -> FunctionRows:
-        rows, links, kinds, counters = list[int](), list[int](), Kinds(), list[int]()
+        rows, links, kinds, counters = list[int](), list[int](), DigestGroups(), list[int]()
         holes: list[tuple[int, int, int]] = []
         raws: list[Raw] | None = None
         place, at, shape = 0, following(text, 1), 0

@@ -1,4 +1,4 @@
-"""What tells a node and its devices from all others, as numbers: they are compared at once, whatever they are of."""
+"""What distinguishes a node and its devices from all others, as numbers: they are compared at once, of any kind."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agent.fleet.rows.report_fields import NodeFields
 
 _MAC, _GUID, _IPOIB = 17, 19, 59  # letters; an address of IP over InfiniBand ends with the port's GUID
 _FILLED = (0x0300, 0xFFFE, 0xFFFF)  # what stands in the middle of a GUID that was made of a MAC address
-# one digit alone, as innocent.placeholder() has it: of numbers it is told in a tenth of the time
+# one digit alone, as innocent.placeholder() has it: of numbers it is decided in a tenth of the time
 _ALIKE = frozenset(int(digit * count, 16) for digit in "0123456789abcdef" for count in (12, 16))
 _TOP = 1 << 63
 

@@ -20,6 +20,7 @@ from agent.fleet.rows.device_fields import (
     PortFields,
 )
 from agent.fleet.rows.devices import Row
+from agent.fleet.rows.row_columns import MOST
 
 
 def nic_row(n: NicFields, rail: int | None) -> Row:
@@ -60,7 +61,7 @@ def port_counter_rows(nics: list[NicFields], rails: Mapping[str, int]) -> list[R
 def _counts(p: PortFields) -> list[int | None]:
     first, second = p.counters.get, p.hw_counters.get
     counts = [first(name, second(name)) for name in PORT_COUNTERS]
-    return [count if count is None or 0 <= count <= _MOST else None for count in counts]  # 64 bits without sign
+    return [count if count is None or 0 <= count <= MOST else None for count in counts]  # 64 bits without sign
 
 
 def netdev_row(d: NetdevFields, rail: int | None) -> Row:
@@ -110,7 +111,6 @@ def _roce_gid_index(gids: list[GidFields]) -> int | None:
     return min(routed)[1] if routed else None
 
 
-_MOST = 2**63 - 1
 _IPV4 = re.compile(r"(?:0000:){5}ffff:")
 
 

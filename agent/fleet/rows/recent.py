@@ -18,11 +18,11 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 
 class DamagedPart(Exception):
-    """A part of a report that is not what the schema says; the message says where and what."""
+    """A part of a report that is not what the schema states; the message states where and what."""
 
 
 def once(keys: Sequence[_Key], where: str, what: str = "an id") -> frozenset[_Key]:
-    """What tells the members of a list apart. Raises DamagedPart where two have the same."""
+    """What distinguishes the members of a list. Raises DamagedPart where two have the same."""
     distinct = frozenset(keys)
     if len(distinct) != len(keys):
         raise DamagedPart(f"{what} appears twice - in {where}")
@@ -134,7 +134,7 @@ def following(text: bytes, end: int) -> int:
 
 
 def serial_place(member: bytes, serial: str | None) -> tuple[int, int]:
-    """Where the text of its field `serial` stands; (0, 0) where it has none, or it cannot be told so."""
+    """Where the text of its field `serial` stands; (0, 0) where it has none, or it cannot be found so."""
     if serial and member.count(b'"serial"') == 1:
         for words in (b'"serial":"', b'"serial": "'):
             start = member.find(words) + len(words)

@@ -169,6 +169,7 @@ class ProbeFields(msgspec.Struct, frozen=True, gc=False):
 
 class WindowFields(msgspec.Struct, frozen=True, gc=False):
     seconds: float | None = None
+    moved: Raw = NONE
 
 
 class EventFields(msgspec.Struct, frozen=True, gc=False):

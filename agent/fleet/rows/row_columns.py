@@ -10,7 +10,8 @@ import msgspec
 
 from agent.fleet.table import BOOL, FLOAT, INT, TEXT, Table
 
-Int = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+LEAST, MOST = -(2**63), 2**63 - 1  # of a number in a column; counters are 64 bits without sign
+Int = Annotated[int, msgspec.Meta(ge=LEAST, le=MOST)]
 Row = tuple[Any, ...]
 S = TypeVar("S", bound=msgspec.Struct)
 _TYPES: dict[str, Any] = {TEXT: str | None, INT: Int | None, FLOAT: float | None, BOOL: bool | None}

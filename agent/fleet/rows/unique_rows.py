@@ -1,4 +1,4 @@
-"""Rows of one table, with what tells whether two nodes' are alike; and counters, by column."""
+"""Rows of one table, with what shows whether two nodes' are alike; and counters, by column."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from operator import itemgetter
 
 import msgspec
 
-from agent.fleet.alike import COMPARED
+from agent.fleet.row_digests import COMPARED
 from agent.fleet.rows.devices import Row
+from agent.fleet.rows.row_columns import LEAST, MOST
 from agent.fleet.tables import Table
 
-_MOST, _LEAST = 2**63 - 1, -(2**63)  # of a column; counters are 64 bits without sign
 _NOTHING: range = range(0)
 _ENDS = b",nul]"  # null columns at the end count for nothing: a later version may add some
 _encode = msgspec.json.Encoder().encode
@@ -160,7 +160,7 @@ class CounterRows:
             self.value.extend(compress(values, values))
         except OverflowError:
             del self.value[start:]
-            self.value.extend([max(min(count, _MOST), _LEAST) for count in values if count])
+            self.value.extend([max(min(count, MOST), LEAST) for count in values if count])
         self.name.extend(compress(codes, values))
         end = len(self.value)
         code = self.subjects.setdefault(subject, len(self.subjects))

@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import NamedTuple
 
+import msgspec
+from msgspec import Raw
+
 from agent.fleet import known_duplicates
 from agent.fleet.rows.devices import Row
 from agent.fleet.rows.report_fields import (
@@ -21,16 +24,26 @@ from agent.fleet.rows.report_fields import (
     NumaNodeFields,
     ProbeFields,
     ReportFields,
+    WindowFields,
 )
 from agent.fleet.tables import LONGEST_SECONDS
+from agent.model.finding import HISTORY_SOURCE
 
+
+class _EvidenceFields(msgspec.Struct, frozen=True, gc=False):
+    what: str | None = None
+    value: str | None = None
+    source: str | None = None
+
+
+_HISTORY_SOURCE, _EVIDENCE = HISTORY_SOURCE.encode(), msgspec.json.Decoder(list[_EvidenceFields])
 _NO_COST, _NO_LOCATION = CostFields(), LocationFields()
 _PROCESS = re.compile(r"pid [0-9]{1,10} \((.{1,64})\)")
 _MOST_LIMITS = 64
 
 
 class HostTotals(NamedTuple):
-    """What the rest of a report says of the host."""
+    """What the rest of a report states of the host."""
 
     gpus: int
     rails: int
@@ -38,6 +51,7 @@ class HostTotals(NamedTuple):
     hardware_class: str
     identities: int
     digests: Sequence[int]  # of the tables in alike.COMPARED
+    gpu_models: str | None = None
 
 
 class Label(NamedTuple):
@@ -120,7 +134,15 @@ def host_row(r: ReportFields, label: Label, counted: HostTotals) -> Row:
         *counted.digests,
         s.shared_memory_mib,
         *_limits(s.limits),
+        counted.gpu_models,
+        window_seconds(r.counters_window),
     )
+
+
+def window_seconds(window: WindowFields | None) -> float | None:
+    """Between the samples of a window; None: there is none, or it cannot be right."""
+    seconds = window.seconds if window is not None else None
+    return seconds if seconds is not None and 0 < seconds <= LONGEST_SECONDS else None
 
 
 def _limits(limits: dict[str, str]) -> tuple[str | None, str | None]:
@@ -220,7 +242,19 @@ def _finding_row(f: FindingFields) -> Row:
         f.silenced is not None or None,
         f.silenced and f.silenced.reason,
         f.silenced and f.silenced.until,
+        _fleet_window(f.evidence),
     )
+
+
+def _fleet_window(evidence: bytes | Raw) -> str | None:
+    """Where the fleet compared two reports: their times."""
+    if _HISTORY_SOURCE not in bytes(evidence):
+        return None
+    try:
+        rows = _EVIDENCE.decode(evidence)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return next((row.value for row in rows if (row.what, row.source) == ("window", HISTORY_SOURCE)), None)
 
 
 def check_row(c: CheckFields) -> Row:

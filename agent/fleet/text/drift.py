@@ -9,7 +9,11 @@ from agent.fleet.questions.drift_rows import GONE, MOVED, NEW
 from agent.fleet.text.parts import count, hosts, number, wrap_item
 from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
 
-_TITLES = {"host": "Hosts", "finding": "Findings", "NIC": "NICs", "GPU": "GPUs", "IP address": "IP addresses"}
+_TITLES = {
+    "host": "Hosts", "finding": "Findings", "NIC": "NICs", "GPU": "GPUs", "IP address": "IP addresses",
+    "switch": "Switches", "switch port": "Switch ports", "hop": "Hops",
+}  # fmt: skip
+_NODES = ("host", "switch")  # what a change of is one of the node
 _BAGS = {"cmdline": "kernel command line", "settings": "NCCL settings", "services": "services"}
 
 
@@ -26,7 +30,7 @@ def page(answer: Drift, width: int = 80) -> list[Line]:
     ):
         if hosts_:
             lines += wrap_item(f"{title}: {hosts(hosts_, nodes or 0) if nodes else hosts_}", width)
-    if not answer.compared_nodes:
+    if not answer.compared_nodes and not answer.changes:
         lines += wrap_paragraph(
             "no node has a report of then and one of now: nothing is compared", width, "  ", first=""
         )
@@ -48,9 +52,9 @@ def sentence(change: DriftChange) -> str:
     if change.what == MOVED:
         return f"{', '.join(change.labels)}: moved from {change.old} to {change.new}  [{_format_times(change)}]"
     labels = f" ({', '.join(change.labels)})" if change.labels else ""
-    if change.what in (GONE, NEW) and change.subject != "host":
+    if change.what in (GONE, NEW) and change.subject not in _NODES:
         return f"{who}: {count(change.things, change.subject)} {change.what}{labels}  [{_format_times(change)}]"
-    many = f" on {count(change.things, change.subject)}" if change.things > 1 and change.subject != "host" else ""
+    many = f" on {count(change.things, change.subject)}" if change.things > 1 and change.subject not in _NODES else ""
     return f"{who}: {_describe_change(change)}{many}{labels}  [{_format_times(change)}]"
 
 

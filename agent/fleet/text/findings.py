@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent.fleet.questions.findings import FindingGroup, Findings, Lost, Share
-from agent.fleet.text.parts import STYLES, count, hosts, number, share, split_steps, table, wrap_item
+from agent.fleet.questions.findings import BandwidthLoss, FindingGroup, Findings, Share
+from agent.fleet.text.parts import FLEET_HISTORY, STYLES, count, hosts, number, share, split_steps, table, wrap_item
 from agent.outputs.grouping import describe_loss
 from agent.outputs.text.lines import BLANK, Line, make_line, wrap_paragraph
 
@@ -20,9 +20,10 @@ def page(answer: Findings, width: int = 80, detail: bool = False) -> list[Line]:
     if not answer.findings:
         return [make_line((f"no findings on {count(answer.nodes, 'node')}", "ok"))]
     lines = [make_line(f"{count(len(answer.findings), 'kind')} of findings on {count(answer.nodes, 'node')}")]
-    lines += wrap_item(describe_lost(answer.lost), width) if answer.lost else []
+    lines += wrap_item(describe_bandwidth_loss(answer.lost), width) if answer.lost else []
     if not detail:
-        return [*lines, BLANK, *_table(answer.findings, width), BLANK, make_line((_MORE, "dim"))]
+        return [*lines, BLANK, *_table(answer.findings, width), BLANK, *_list_fleet_rules(answer.findings, width),
+                make_line((_MORE, "dim"))]  # fmt: skip
     for finding in answer.findings:
         lines += [
             BLANK,
@@ -30,6 +31,8 @@ def page(answer: Findings, width: int = 80, detail: bool = False) -> list[Line]:
         ]
         for text in sentences(finding):
             lines += wrap_item(text, width)
+        if finding.by_fleet:
+            lines += wrap_item(describe_origin(finding), width)
         for part in finding.parts:
             lines += wrap_paragraph(f"part: {part}", width, "    ", first="  ")
         if finding.cost_percent is not None:
@@ -46,6 +49,11 @@ def page(answer: Findings, width: int = 80, detail: bool = False) -> list[Line]:
 
 
 _MORE = "Parts and steps: fabricscope fleet findings RULE (or NODES)"
+
+
+def _list_fleet_rules(groups: Sequence[FindingGroup], width: int) -> list[Line]:
+    rules = sorted({group.rule for group in groups if group.by_fleet})
+    return wrap_paragraph(f"{FLEET_HISTORY.capitalize()}: {', '.join(rules)}", width, "  ", first="") if rules else []
 
 
 def _table(groups: Sequence[FindingGroup], width: int) -> list[Line]:
@@ -73,13 +81,19 @@ def _colour(line: Line) -> Line:
     return make_line("  ", (word, STYLES[word]), text[2 + len(word) :])
 
 
-def describe_lost(lost: Lost) -> str:
+def describe_bandwidth_loss(lost: BandwidthLoss) -> str:
     """What all faults cost together, and which repair gives back most."""
     faults = "1 fault costs" if lost.findings == 1 else f"{number(lost.findings)} faults cost"
     return (
         f"{faults} {lost.percent:.3g}% of the inter-node bandwidth of {count(lost.gpus, 'GPU')}, summed over single "
         f"nodes. Repair first: {lost.rule} on {lost.node} ({lost.label}); a job with it loses {lost.node_percent:.0f}%."
     )
+
+
+def describe_origin(group: FindingGroup) -> str:
+    """Of findings that no node's report has."""
+    many = "" if group.by_fleet == group.findings else f"{number(group.by_fleet)} of {number(group.findings)} "
+    return f"{many}{FLEET_HISTORY}: the nodes' own reports have one sample of these counters"
 
 
 def describe_cost(group: FindingGroup) -> str:

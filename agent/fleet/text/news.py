@@ -8,11 +8,12 @@ from typing import Any
 
 import msgspec
 
+from agent.fleet.episodes.finding_changes import News, NewsItem
 from agent.fleet.episodes.history import gravest
-from agent.fleet.episodes.news import News, NewsItem
 from agent.fleet.episodes.repeat import Offender, Repeats
 from agent.fleet.hostlist import fold
-from agent.fleet.text.parts import STYLES, count, hosts, number, wrap_item
+from agent.fleet.text.parts import FLEET_HISTORY, STYLES, count, hosts, number, wrap_item
+from agent.outputs.formatting import clean_line
 from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
 
 TITLES = {
@@ -25,7 +26,7 @@ TITLES = {
     "reporting": "Reporting again",
 }
 _NAMED = 8  # devices of one line
-_SLACK_LINES = 40
+_SLACK_LINES, _LINE_LENGTH = 40, 900  # a text of 40,000 characters is cut by Slack
 
 
 def page(answer: News, width: int = 80) -> list[Line]:
@@ -48,12 +49,13 @@ def sentences(items: list[NewsItem]) -> Iterator[tuple[str, str | None]]:
     alike: dict[tuple[str | None, ...], list[NewsItem]] = {}
     for item in items:
         detail = f"began {item.times} times" if item.times else f"was {item.before}" if item.before else None
-        alike.setdefault((item.severity, item.rule, detail), []).append(item)
-    for (severity, rule, detail), these in alike.items():
+        by_fleet = FLEET_HISTORY if item.fleet_window else None
+        alike.setdefault((item.severity, item.rule, detail, by_fleet), []).append(item)
+    for (severity, rule, detail, by_fleet), these in alike.items():
         nodes = {item.node for item in these}
         labels = sorted({item.label for item in these if item.label and item.label != "node"})
         on = f" on {', '.join(labels)}" if 0 < len(labels) <= _NAMED else ""
-        more = f"; {detail}" if detail else ""
+        more = "".join(f"; {text}" for text in (detail, by_fleet) if text)
         yield f"{(severity or '').upper()} {rule}: {hosts(fold(nodes), len(nodes))}{on}{_since(these)}{more}", severity
 
 
@@ -85,9 +87,9 @@ def slack(answer: News) -> dict[str, Any]:
 
 
 def webhook(answer: News) -> dict[str, Any]:
-    """The body for any other receiver: a title, the gravest severity, the text, and all of it as data."""
+    """The body for any other receiver: a title, the most severe severity, the text, and all of it as data."""
     severities = [item.severity for item in answer.alarming if item.severity]
-    text = [f"{TITLES[item.kind]}: {_one(item)}" for item in answer.items[:_SLACK_LINES]]
+    text = [clean_line(f"{TITLES[item.kind]}: {_one(item)}", _LINE_LENGTH) for item in answer.items[:_SLACK_LINES]]
     return {
         "title": f"fabricscope: {_head(answer)}",
         "severity": gravest(severities) if severities else "info",
@@ -101,8 +103,12 @@ def _one(item: NewsItem) -> str:
 
 
 def _escape(text: str) -> str:
-    """Slack's control characters."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    """Slack's control characters: a name may not call a channel or show one address for another.
+
+    >>> _escape("<!channel>\\nleaf & spine")
+    '&lt;!channel&gt;?leaf &amp; spine'
+    """
+    return clean_line(text, _LINE_LENGTH).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def repeat_page(answer: Repeats, width: int = 80) -> list[Line]:

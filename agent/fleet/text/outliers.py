@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from agent.fleet.questions.deviations import Mixed, Outlier
+from agent.fleet.questions.deviations import NoMajority, Outlier
 from agent.fleet.questions.multisets import ABSENT
 from agent.fleet.questions.outliers import Outliers
 from agent.fleet.text.parts import count, hosts, number, share, wrap_item
@@ -70,9 +70,11 @@ _LABELS = 4
 
 def page(answer: Outliers, width: int = 80) -> list[Line]:
     """The whole answer."""
-    compared = f"{count(answer.compared_nodes, 'node')} of {count(len(answer.classes), 'hardware class')} compared"
+    switches = f" and {count(answer.compared_switches, 'switch')}" if answer.compared_switches else ""
+    things = f"{count(answer.compared_nodes, 'node')}{switches}"
+    compared = f"{things} of {count(len(answer.classes), 'hardware class')} compared"
     many = count(len(answer.outliers), "outlier") if answer.outliers else "no outliers"
-    first = f"{compared}: {many}" if answer.compared_nodes else "no node has enough others of its class to compare with"
+    first = f"{compared}: {many}" if answer.classes else "no node has enough others of its class to compare with"
     lines = wrap_paragraph(first, width, "  ", first="")
     for name, outliers in groupby(answer.outliers, lambda outlier: outlier.hardware_class):
         lines += [BLANK, *_class(name, answer.classes.get(name), width)]
@@ -105,7 +107,7 @@ def sentence(outlier: Outlier) -> str:
     return ". ".join(parts)
 
 
-def mixture(group: Mixed) -> str:
+def mixture(group: NoMajority) -> str:
     """One group without a usual value."""
     values = ", ".join(f"{value} on {share(count, group.of)}" for value, count in group.values)
     places = f" of {group.places[0]}" if len(group.places) == 1 else ""
@@ -125,7 +127,7 @@ def _has(outlier: Outlier) -> str:
 
 
 def _describe_place(outlier: Outlier) -> str:
-    if outlier.attribute in ("probe-status", "probe-seconds") or outlier.one == "node":
+    if outlier.attribute in ("probe-status", "probe-seconds") or outlier.one in ("node", "switch"):
         return ""
     if outlier.things == 1 and outlier.labels:
         rail = f"{outlier.places[0]}, " if outlier.one == "rail" else ""

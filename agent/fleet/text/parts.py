@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from agent.outputs.text.lines import Line, clean, make_line, wrap_paragraph
 
 STYLES = {word: word for word in ("critical", "error", "warning", "info", "ok")} | {"stale": "warning"}
+FLEET_HISTORY = "from the fleet's history"  # of findings that the fleet made of two reports
 _ROOM = 240  # letters of a host list in an answer; the rest is in JSON and CSV
 
 
@@ -21,12 +22,14 @@ def number(count: int) -> str:
 
 def count(many: int, one: str) -> str:
     """
-    >>> count(1, "node"), count(1200, "node"), count(2, "class")
-    ('1 node', '1,200 nodes', '2 classes')
+    >>> count(1, "node"), count(1200, "node"), count(2, "class"), count(2, "switch")
+    ('1 node', '1,200 nodes', '2 classes', '2 switches')
     """
     if many == 1:
         return f"1 {one}"
-    return f"{number(many)} {one[:-1] + 'ies' if one.endswith('y') else one + ('es' if one.endswith('s') else 's')}"
+    if one.endswith("y"):
+        return f"{number(many)} {one[:-1]}ies"
+    return f"{number(many)} {one}{'es' if one.endswith(('s', 'ch')) else 's'}"
 
 
 def share(part: int, whole: int) -> str:

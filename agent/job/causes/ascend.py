@@ -15,7 +15,7 @@ _PEER = re.compile(r"\bdst_rank\[(\d{1,7})\]")
 
 
 def find_link_timeouts(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
-    """Lines beside HCCL's table of links, which has the ranks: then they say nothing more."""
+    """Lines beside HCCL's table of links, which has the ranks: then they show nothing more."""
     for candidate in find_generic(evidence, events):
         candidate.role = "consequence" if evidence.links else candidate.role
         candidate.next = ["the table LINK_ERROR_INFO of the plogs of all ranks: addresses, ranks and TLS status"]

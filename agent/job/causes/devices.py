@@ -13,7 +13,7 @@ from agent.job.evidence import Evidence, LineEvent
 
 
 def find_xids(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
-    """One candidate per GPU, by its gravest Xid."""
+    """One candidate per GPU, by its most severe Xid."""
     codes = load_codes()["xid"]
     by_gpu: dict[tuple[str | None, str], list[LineEvent]] = defaultdict(list)
     for event in events:
@@ -86,7 +86,7 @@ def find_cuda(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleC
         if role in ("noise", "consequence"):
             continue
         candidate = PossibleCause(
-            f"cuda-{number}" if number.isdigit() else "cuda-error", role, code.get("fault", "software"), ""
+            f"cuda-{number}" if number.isdecimal() else "cuda-error", role, code.get("fault", "software"), ""
         )
         candidate.confidence = "high" if role == "hard" else "medium"
         candidate.add_events(evidence, rows)

@@ -58,7 +58,7 @@ def find_exits(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Iterat
 
 def _short_name(host: str) -> str:
     """Without its domain; an address whole."""
-    return host if host.replace(".", "").isdigit() or ":" in host else host.partition(".")[0]
+    return host if host.replace(".", "").isdecimal() or ":" in host else host.partition(".")[0]
 
 
 def _is_victim(how: str) -> bool:
@@ -110,7 +110,7 @@ def read_numbers(text: str) -> list[int]:
     numbers: list[int] = []
     for part in text.split(","):
         first, dash, last = part.partition("-")
-        if first.isdigit() and (last.isdigit() or not dash):
+        if first.isdecimal() and (last.isdecimal() or not dash):
             numbers += range(int(first), min(int(last or first), int(first) + 100_000) + 1)
     return numbers
 

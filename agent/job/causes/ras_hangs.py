@@ -35,7 +35,7 @@ def find_ras_hangs(evidence: Evidence) -> Iterator[PossibleCause]:
 
 
 def _natural(name: str) -> list[int | str]:
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]
 
 
 def _behind(

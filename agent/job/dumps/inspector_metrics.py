@@ -55,7 +55,7 @@ class InspectorMetrics:
             time = float(value)
         except ValueError:
             return
-        if not (host and gpu and function and ranks[:9].isdigit() and nodes[:9].isdigit() and time > 0):
+        if not (host and gpu and function and ranks[:9].isdecimal() and nodes[:9].isdecimal() and time > 0):
             return
         if self.rows >= _MOST_ROWS:
             return

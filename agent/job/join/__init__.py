@@ -112,7 +112,7 @@ def _named(conclusion: Conclusion) -> Iterator[str]:
 
 
 def _match(name: str | None, hosts: dict[str, str], conclusion: Conclusion) -> tuple[str | None, str | None]:
-    """The host of the job that a report is of, and what is to be said of it."""
+    """The host of the job that a report is of, and what is to be reported of it."""
     if name and short_name(name) in hosts:
         return hosts[short_name(name)], None
     if name and hosts:

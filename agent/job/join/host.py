@@ -14,7 +14,7 @@ def join_limits(subject: CauseOnHost) -> Iterator[str]:
         limits = [(name, value) for name, value in sorted(report.software.limits.items()) if name.startswith("memlock")]
         for name, value in limits[:4]:
             yield f"limit of locked memory, {name.removeprefix('memlock').strip() or 'this shell'}: {value}"
-        low = [value for _, value in limits if value.isdigit() and int(value) < 1 << 30]
+        low = [value for _, value in limits if value.isdecimal() and int(value) < 1 << 30]
         if low and "locked memory of the host" not in cause.summary:
             cause.summary += f"; the limit of locked memory there is {int(low[0]) >> 10} KiB"
             cause.confidence = "high"

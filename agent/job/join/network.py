@@ -123,7 +123,9 @@ def join_gids(subject: CauseOnHost) -> Iterator[str]:
             yield f"{nic.label}: GID index {used.index} is link-local ({used.gid}, {used.type})"
         elif used is not None and (used.type or "").lower() in ("ib/roce v1", "roce v1"):
             yield f"{nic.label}: GID index {used.index} is RoCE v1"
-        elif index is not None and used is None and index.lstrip("-").isdigit() and int(index) >= 0 and port.gids_known:
+        elif (
+            index is not None and used is None and index.lstrip("-").isdecimal() and int(index) >= 0 and port.gids_known
+        ):
             yield f"{nic.label}: GID index {index} has no entry"
         link_local = (cause.facts.get("local") or "").lower().startswith("fe80")
         wrong = used not in right if used is not None else (link_local or (index is not None and port.gids_known))

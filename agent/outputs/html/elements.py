@@ -38,8 +38,8 @@ def el(tag: str, *children: Child, **attributes: object) -> Element:
 def to_text(value: object) -> str:
     """Format a number in its shortest form; clean a text and limit its length.
 
-    >>> to_text(12.0), to_text(1.25), to_text("a\\x1b")
-    ('12', '1.25', 'a?')
+    >>> to_text(12.0), to_text(1.25), to_text("a\\x1b"), len(to_text("x" * 10_000))
+    ('12', '1.25', 'a?', 900)
     """
     if isinstance(value, float):
         return f"{value:.2f}".rstrip("0").rstrip(".")

@@ -103,8 +103,8 @@ def _format_span(seconds: float) -> str:
 def _read_seconds(at: str) -> float:
     """Seconds since the start of its month-day text, enough to place marks."""
     day, _, clock = at.rpartition("T")
-    numbers = [int(part) for part in clock.split(":")[:3] if part.isdigit()]
+    numbers = [int(part) for part in clock.split(":")[:3] if part.isdecimal()]
     hours, minutes, seconds = ([*numbers, 0, 0, 0])[:3]
-    month_day = [int(part) for part in day.split("-")[-2:] if part.isdigit()]
+    month_day = [int(part) for part in day.split("-")[-2:] if part.isdecimal()]
     days = month_day[0] * 31 + month_day[1] if len(month_day) == 2 else 0
     return float(days * 86400 + hours * 3600 + minutes * 60 + seconds)

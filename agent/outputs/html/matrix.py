@@ -1,4 +1,4 @@
-"""How devices reach each other: a sentence where it says all, else the matrices GPU to GPU and GPU to NIC."""
+"""How devices reach each other: a sentence where it states all, else the matrices GPU to GPU and GPU to NIC."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _rank(kind: str) -> int:
 
 
 def _explain(kind: str) -> str:
-    links = f"{kind[2:]} NVLinks" if kind.startswith("NV") and kind[2:].isdigit() else MEANINGS.get(kind, "")
+    links = f"{kind[2:]} NVLinks" if kind.startswith("NV") and kind[2:].isdecimal() else MEANINGS.get(kind, "")
     return f" ({links})" if links else ""
 
 

@@ -9,6 +9,7 @@ from agent.model.nic import Nic
 from agent.model.report import Report
 from agent.outputs.names import format_duration, short_model, visible_nics
 from agent.outputs.text.lines import Line, join_known, wrap_paragraph
+from agent.outputs.verdict import explain_unread_devices
 
 HOSTS_SHOWN = 8  # of a source of several
 INDENT = 12  # columns before the text of a row
@@ -110,7 +111,7 @@ def _gpus(report: Report) -> str:
 
 def _none(report: Report, text: str) -> str:
     """`text` where the device list is complete; otherwise that it is not known, and why."""
-    unread = report.summary.devices_unread
+    unread = explain_unread_devices(report)
     return f"not known ({unread})" if unread else text
 
 

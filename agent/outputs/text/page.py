@@ -6,13 +6,11 @@ import shlex
 from enum import Enum
 
 from agent.model.report import Report
+from agent.model.topology import Topology
 from agent.outputs.text.findings import render_findings, render_verdict
-from agent.outputs.text.gpudirect import render_gpudirect
 from agent.outputs.text.header import render_facts, render_hosts, render_title
 from agent.outputs.text.lines import BLANK, Line, make_heading, make_line
-from agent.outputs.text.matrix import join_side_by_side, render_gpu_matrix, render_legend, render_rail_matrix
 from agent.outputs.text.not_checked import count_not_checked, lacks_privilege, render_fragment, render_not_checked
-from agent.outputs.text.tree import render_tree
 from agent.outputs.verdict import classify_check
 
 _STATE_DIR = "/var/lib/fabricscope"
@@ -89,13 +87,22 @@ def render_page(
 
 
 def _render_topology(report: Report, width: int) -> list[Line]:
-    """Tree, matrices with their legend, GPUDirect."""
-    lines = _add_section("Topology", render_tree(report, width))
-    matrices = _render_matrices(report, width)
-    lines += matrices
-    if matrices:
-        lines += render_legend(report, width)
-    return lines + _add_section("GPUDirect RDMA", render_gpudirect(report, width))
+    """Tree, matrices with their legend, GPUDirect. What draws each is imported where there is something to draw."""
+    lines: list[Line] = []
+    if report.topology != Topology():
+        from agent.outputs.text.tree import render_tree
+
+        lines += _add_section("Topology", render_tree(report, width))
+    if report.topology.paths:
+        from agent.outputs.text.matrix import render_legend
+
+        matrices = _render_matrices(report, width)
+        lines += [*matrices, *(render_legend(report, width) if matrices else ())]
+    if report.gpudirect:
+        from agent.outputs.text.gpudirect import render_gpudirect
+
+        lines += _add_section("GPUDirect RDMA", render_gpudirect(report, width))
+    return lines
 
 
 def _add_section(title: str, part: list[Line]) -> list[Line]:
@@ -107,6 +114,8 @@ def _add_section(title: str, part: list[Line]) -> list[Line]:
 
 def _render_matrices(report: Report, width: int) -> list[Line]:
     """The two matrices, side by side if both fit."""
+    from agent.outputs.text.matrix import join_side_by_side, render_gpu_matrix, render_rail_matrix
+
     titled: list[list[Line]] = [
         [make_heading(title), *part]
         for title, part in (

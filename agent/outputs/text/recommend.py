@@ -16,7 +16,7 @@ _NAMES = {
     "sendrecv": "send/receive",
 }
 _MOST_REPAIRS = 20  # that are printed
-_LESS_ROOM = ("NCCL chooses", "range", "size")  # columns that a narrow terminal lacks, in this order
+_LESS_ROOM = ("NCCL chooses", "range", "size")  # columns that a narrow terminal does not have, in this order
 _UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 
 

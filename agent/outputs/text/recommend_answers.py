@@ -8,14 +8,14 @@ from agent.model.recommend_answers import JudgedMeasurement, Layout, LogAnswer, 
 from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
 from agent.outputs.text.recommend import format_size
 
-_PLAN_HEADS = ("TP", "CP", "EP", "PP", "DP", "sharding", "recompute", "micro-batches", "GB a GPU", "bubble", "step s")
+_PLAN_HEADS = ("TP", "CP", "EP", "PP", "DP", "sharding", "recompute", "batches", "GB/GPU", "bubble", "step s")
 
 
 def render_plan(plan: TrainingPlan, width: int) -> list[Line]:
     """The whole answer."""
     lines = [make_line((plan.machine, "bold"))]
     lines += wrap_paragraph(f"assumed: {'; '.join(plan.assumed)}", width) if plan.assumed else []
-    lines += [BLANK, make_heading("Layouts that fit, the shortest step first")]
+    lines += [BLANK, make_heading("Layouts that fit, the shortest step first (batches: micro-batches of a step)")]
     lines += _plan_table(plan.layouts) if plan.layouts else [make_line(("  none fits: use more GPUs", "warning"))]
     for reason, count in plan.rejected.items():
         lines += wrap_paragraph(f"{count} layouts left out: {reason}", width, "    ", "dim", first="  ")

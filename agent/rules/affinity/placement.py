@@ -13,8 +13,17 @@ from agent.model.node import NumaNode
 from agent.model.reasons import NO_EARLIER_RUN, Reason
 from agent.model.topology import Path
 from agent.rules.context import RuleContext
-from agent.rules.devices import device_label, find_function, is_on_c2c, near_rail_id, pci_source, unreachable_reason
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.devices import (
+    about_function,
+    about_gpu,
+    device_label,
+    find_function,
+    is_on_c2c,
+    near_rail_id,
+    pci_source,
+    why_unreachable,
+)
+from agent.rules.rule import NODE, Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import join_labels
 
 _NEAREST_FIRST = ("PIX", "PXB", "PHB", "NODE", "SYS")
@@ -26,268 +35,262 @@ _UNSURE = "whether the way crosses the sockets of a physical machine is not know
 
 
 @rule("affinity-gpu-far-from-nic")
-def affinity_gpu_far_from_nic(case: RuleContext) -> Iterator[Result]:
-    if not case.rails:
-        if case.no_rail_known and not case.virtual_machine:
-            yield Unknown("node", case.no_rail_known)
-        elif case.bus_unread is None:
-            yield NotApplicable("node", Reason("no-such-device", detail="no rail"))
+def affinity_gpu_far_from_nic(context: RuleContext) -> Iterator[Result]:
+    if not context.rails:
+        if context.why_no_rail_known and not context.virtual_machine:
+            yield NODE.unknown(context.why_no_rail_known)
+        elif context.why_bus_unread is None:
+            yield NODE.not_applicable("no-such-device", detail="no rail")
         return
-    yield from _gpus_by_distance(case)
-
-
-def _gpus_by_distance(case: RuleContext) -> Iterator[Result]:
     near: list[Gpu] = []
     far: list[tuple[Gpu, Path]] = []
     doubtful: list[Gpu] = []  # they may have a rail near
-    for gpu in sorted(case.topology.gpus, key=lambda gpu: gpu.id):
-        answer = _not_judged_reason(case, gpu)
-        best = None if answer else _nearest_path(case, gpu)
+    for gpu in sorted(context.topology.gpus, key=lambda gpu: gpu.id):
+        answer = _not_judged_reason(context, gpu)
+        best = None if answer else _nearest_path(context, gpu)
         if best is None:
-            yield answer or Unknown(f"gpu:{gpu.id}", Reason("not-known", fact="its way to the rails"))
+            yield answer or about_gpu(gpu).unknown("not-known", fact="its way to the rails")
         elif best.pcie_kind in _NEAR:
             near.append(gpu)
-            yield Pass(f"gpu:{gpu.id}")
-        elif _undecided_nic(case, gpu):
+            yield about_gpu(gpu).passes()
+        elif _undecided_nic(context, gpu):
             doubtful.append(gpu)
-            yield Unknown(f"gpu:{gpu.id}", Reason("not-known", fact="whether the NIC near it is a rail"))
-        elif case.bus_unread:
+            yield about_gpu(gpu).unknown("not-known", fact="whether the NIC near it is a rail")
+        elif context.why_bus_unread:
             doubtful.append(gpu)
-            yield Unknown(f"gpu:{gpu.id}", case.bus_unread.prefixed("a rail near it may not be listed: "))
+            yield about_gpu(gpu).unknown(context.why_bus_unread.prefixed("a rail near it may not be listed: "))
         else:
             far.append((gpu, best))
     is_usual = len(near) >= _SURELY * (len(doubtful) + len(far))
     if not near:
-        yield from _judge_without_switches(case, far)
-    elif is_usual or len(case.rails) >= _count_root_ports(case, _judge_all(near, doubtful, far)):
-        yield from (_fail_distance(case, gpu, best) for gpu, best in far)
+        yield from _judge_without_switches(context, far)
+    elif is_usual or _count_own_rails(context) >= _count_root_ports(context, _judge_all(near, doubtful, far)):
+        yield from (_fail_distance(context, gpu, best) for gpu, best in far)
     elif far:
-        yield _fail_few_nics(case, far)
+        yield _fail_few_nics(context, far)
 
 
 def _judge_all(near: list[Gpu], doubtful: list[Gpu], far: list[tuple[Gpu, Path]]) -> list[Gpu]:
     return [*near, *doubtful, *(gpu for gpu, _ in far)]
 
 
-def _not_judged_reason(case: RuleContext, gpu: Gpu) -> Result | None:
-    subject = f"gpu:{gpu.id}"
-    absent = unreachable_reason(find_function(case, gpu))
-    if case.virtual_machine:
-        return NotApplicable(subject, Reason("guest", detail="virtual machine: the hypervisor controls its PCI tree"))
+def _not_judged_reason(context: RuleContext, gpu: Gpu) -> Result | None:
+    about = about_gpu(gpu)
+    absent = why_unreachable(find_function(context, gpu))
+    if context.virtual_machine:
+        return about.not_applicable("guest", detail="virtual machine: the hypervisor controls its PCI tree")
     if absent:
-        return NotApplicable(subject, absent)
-    if is_on_c2c(case, gpu) or any(p.kind == "C2C" for p in case.paths_of.get(gpu.id, ())):
-        return NotApplicable(subject, Reason("other-kind", detail="a superchip: its GPU reaches NICs by C2C"))
+        return about.not_applicable(absent)
+    if is_on_c2c(context, gpu) or any(p.kind == "C2C" for p in context.paths_of.get(gpu.id, ())):
+        return about.not_applicable("other-kind", detail="a superchip: its GPU reaches NICs by C2C")
     return None
 
 
-def _nearest_path(case: RuleContext, gpu: Gpu) -> Path | None:
-    rails = {nic.id for nic in case.rails}
-    ways = [p for p in case.paths_of.get(gpu.id, ()) if p.pcie_kind in _NEAREST_FIRST and p.b in rails]
+def _nearest_path(context: RuleContext, gpu: Gpu) -> Path | None:
+    rails = {nic.id for nic in context.rails}
+    ways = [p for p in context.paths_of.get(gpu.id, ()) if p.pcie_kind in _NEAREST_FIRST and p.b in rails]
     return min(ways, key=lambda p: (_NEAREST_FIRST.index(p.pcie_kind or ""), p.b), default=None)
 
 
-def _undecided_nic(case: RuleContext, gpu: Gpu) -> Nic | None:
+def _undecided_nic(context: RuleContext, gpu: Gpu) -> Nic | None:
     """A NIC behind a switch with this GPU, of which its use is unknown, and which answers."""
-    near = {end for p in case.paths_of.get(gpu.id, ()) if p.pcie_kind in _NEAR for end in (p.a, p.b)}
+    near = {end for p in context.paths_of.get(gpu.id, ()) if p.pcie_kind in _NEAR for end in (p.a, p.b)}
     return next(
-        (nic for nic in case.maybe_rails if nic.id in near and unreachable_reason(find_function(case, nic)) is None),
+        (nic for nic in context.maybe_rails if nic.id in near and why_unreachable(find_function(context, nic)) is None),
         None,
     )
 
 
-def _judge_without_switches(case: RuleContext, far: list[tuple[Gpu, Path]]) -> Iterator[Result]:
+def _judge_without_switches(context: RuleContext, far: list[tuple[Gpu, Path]]) -> Iterator[Result]:
     """Everything hangs on the CPUs: what can be wrong is the socket."""
-    across = [_crosses_sockets(case, gpu, best) for gpu, best in far]
+    across = [_crosses_sockets(context, gpu, best) for gpu, best in far]
     if far and all(across):
-        yield _fail_other_socket(case, far)
+        yield _fail_other_socket(context, far)
         return
     for (gpu, _), crossed in zip(far, across, strict=True):
         why = "no GPU here has a rail behind a switch"
         yield (
-            Unknown(f"gpu:{gpu.id}", Reason("undecided", detail=f"{why}; {_UNSURE}"))
+            about_gpu(gpu).unknown("undecided", detail=f"{why}; {_UNSURE}")
             if crossed is None
-            else NotApplicable(f"gpu:{gpu.id}", Reason("other-kind", detail=why))
+            else about_gpu(gpu).not_applicable("other-kind", detail=why)
         )
 
 
-def _crosses_sockets(case: RuleContext, gpu: Gpu, best: Path) -> bool | None:
+def _crosses_sockets(context: RuleContext, gpu: Gpu, best: Path) -> bool | None:
     """Whether a way leads from one socket to another; None where it may. Nodes of one socket are SYS to each other."""
     if best.pcie_kind != "SYS":
         return False
-    rail = case.nics[best.b]
-    rows: dict[int | None, NumaNode] = {row.id: row for row in case.node.numa_nodes}
+    rail = context.nics[best.b]
+    rows: dict[int | None, NumaNode] = {row.id: row for row in context.node.numa_nodes}
     here, there = rows.get(gpu.numa_node), rows.get(rail.numa_node)
-    if not case.node.virtualization_known or here is None or there is None or there.id >= len(here.distances):
+    if not context.node.virtualization_known or here is None or there is None or there.id >= len(here.distances):
         return None
     return here.distances[there.id] >= _OTHER_SOCKET
 
 
-def _count_root_ports(case: RuleContext, gpus: list[Gpu]) -> int:
+def _count_root_ports(context: RuleContext, gpus: list[Gpu]) -> int:
     """How many root ports the GPUs hang from: each could have a rail of its own."""
     tops = set()
     for gpu in gpus:
-        function = find_function(case, gpu)
-        above = case.ancestors(function) if function else []
+        function = find_function(context, gpu)
+        above = context.ancestors(function) if function else []
         tops.add(above[-1].id if above else gpu.id)
     return len(tops)
 
 
-def _fail_distance(case: RuleContext, gpu: Gpu, best: Path) -> Fail:
+def _count_own_rails(context: RuleContext) -> int:
+    """Rails of sockets with GPUs: where a server is filled by half, a rail of the other socket waits for its GPUs."""
+    sockets = {gpu.numa_node for gpu in context.topology.gpus}
+    return sum(nic.numa_node is None or nic.numa_node in sockets for nic in context.rails)
+
+
+def _fail_distance(context: RuleContext, gpu: Gpu, best: Path) -> Fail:
     linked = any(link.state in ("active", "sleep") for link in gpu.links) or not gpu.links_known
-    return Fail(
-        subject=f"gpu:{gpu.id}",
-        label=gpu.label,
-        summary=f"nearest rail is {case.nics[best.b].label} at {best.pcie_kind}; other GPUs have one behind a switch",
+    return about_gpu(gpu).fail(
+        summary=f"nearest rail is {context.nics[best.b].label} at {best.pcie_kind}; "
+        "other GPUs have one behind a switch",
         impact="NCCL does not use GPUDirect RDMA here by default: traffic is copied through host memory"
         + (", unless NCCL sends through another GPU's rail (PXN)." if linked else "."),
-        evidence=(_evidence(case, gpu, best),),
+        evidence=(_evidence(context, gpu, best),),
         severity="warning" if linked else "error",
         values=(("LEVEL", "SYS" if best.pcie_kind == "SYS" else "PHB"),),  # NCCL has no NODE: its host bridge
-        confidence="medium" if best.disagrees or not case.node.virtualization_known else "high",
-        places=frozenset({gpu.id, gpu.pci or gpu.id, near_rail_id(gpu.id)})
-        | {f.id for f in case.topology.pci if f.state == "gone"},
+        confidence="medium" if best.disagrees or not context.node.virtualization_known else "high",
+        ids=frozenset({gpu.id, gpu.pci or gpu.id, near_rail_id(gpu.id)})
+        | {f.id for f in context.topology.pci if f.state == "gone"},
     )
 
 
-def _fail_few_nics(case: RuleContext, far: list[tuple[Gpu, Path]]) -> Fail:
+def _fail_few_nics(context: RuleContext, far: list[tuple[Gpu, Path]]) -> Fail:
     labels = join_labels([gpu.label for gpu, _ in far])
-    return Fail(
-        subject="node",
-        label="node",
-        summary=f"{len(case.rails)} rails for {len(case.topology.gpus)} GPUs; {labels} reach one through the CPU only",
+    return NODE.fail(
+        summary=f"{len(context.rails)} rails for {len(context.topology.gpus)} GPUs; "
+        f"{labels} reach one through the CPU only",
         impact="NCCL does not use GPUDirect RDMA for these by default: their traffic is copied through host memory.",
-        evidence=tuple(_evidence(case, gpu, best) for gpu, best in far),
+        evidence=tuple(_evidence(context, gpu, best) for gpu, best in far),
         severity="info",
         values=(("LEVEL", "SYS" if any(best.pcie_kind == "SYS" for _, best in far) else "PHB"),),
         confidence="medium",
         cause="few-nics",
-        places=frozenset(place for gpu, _ in far for place in (gpu.id, near_rail_id(gpu.id))),
+        ids=frozenset(place for gpu, _ in far for place in (gpu.id, near_rail_id(gpu.id))),
     )
 
 
-def _fail_other_socket(case: RuleContext, far: list[tuple[Gpu, Path]]) -> Fail:
-    return Fail(
-        subject="node",
-        label="node",
+def _fail_other_socket(context: RuleContext, far: list[tuple[Gpu, Path]]) -> Fail:
+    return NODE.fail(
         summary=f"every rail is on another socket than {join_labels([gpu.label for gpu, _ in far])}",
         impact="All traffic between nodes crosses the link between the sockets and is copied through host memory.",
-        evidence=tuple(_evidence(case, gpu, best) for gpu, best in far),
+        evidence=tuple(_evidence(context, gpu, best) for gpu, best in far),
         severity="warning",
         values=(("LEVEL", "SYS"),),
         confidence="medium",
         cause="other-socket",
-        places=frozenset(place for gpu, _ in far for place in (gpu.id, near_rail_id(gpu.id))),
+        ids=frozenset(place for gpu, _ in far for place in (gpu.id, near_rail_id(gpu.id))),
     )
 
 
-def _evidence(case: RuleContext, gpu: Gpu, best: Path) -> Evidence:
+def _evidence(context: RuleContext, gpu: Gpu, best: Path) -> Evidence:
     return Evidence(
-        what=f"{gpu.label} to {case.nics[best.b].label}",
+        what=f"{gpu.label} to {context.nics[best.b].label}",
         value=best.pcie_kind or "not known",
         source="nvidia-smi topo -m",
     )
 
 
 @rule("numa-unknown")
-def numa_unknown(case: RuleContext) -> Iterator[Result]:
-    nodes = case.node.numa_nodes
-    devices = {gpu.pci for gpu in case.topology.gpus if gpu.pci} | {nic.pci for nic in case.rails if nic.pci}
-    devices |= _expanders(case)
-    if not devices and case.bus_unread is None:
-        yield NotApplicable("node", Reason("no-such-device", detail="no GPU, no rail and no CXL memory"))
+def numa_unknown(context: RuleContext) -> Iterator[Result]:
+    nodes = context.node.numa_nodes
+    devices = {gpu.pci for gpu in context.topology.gpus if gpu.pci} | {nic.pci for nic in context.rails if nic.pci}
+    devices |= _expanders(context)
+    if not devices and context.why_bus_unread is None:
+        yield NODE.not_applicable("no-such-device", detail="no GPU, no rail and no CXL memory")
     elif not devices or not nodes:
         return
     elif any(node.cpus is None for node in nodes):
-        yield Unknown("node", Reason("not-known", fact="which NUMA nodes have CPUs"))
-    elif len(case.cpu_nodes) < 2:
-        yield NotApplicable("node", Reason("nothing-to-compare", detail="one NUMA node with CPUs"))
+        yield NODE.unknown("not-known", fact="which NUMA nodes have CPUs")
+    elif len(context.cpu_nodes) < 2:
+        yield NODE.not_applicable("nothing-to-compare", detail="one NUMA node with CPUs")
     else:
-        yield from _judge_numa_unknown(case, sorted(devices & case.functions.keys()))
+        yield from _judge_numa_unknown(context, sorted(devices & context.functions.keys()))
 
 
-def _expanders(case: RuleContext) -> set[str]:
+def _expanders(context: RuleContext) -> set[str]:
     """CXL memory in slots; what is part of the root complex is where its processor is."""
-    devices = case.topology.cxl.devices if case.topology.cxl else []
-    functions = [case.functions[device.id] for device in devices if device.id in case.functions]
+    devices = context.topology.cxl.devices if context.topology.cxl else []
+    functions = [context.functions[device.id] for device in devices if device.id in context.functions]
     return {function.id for function in functions if function.parent is not None}
 
 
-def _judge_numa_unknown(case: RuleContext, devices: list[str]) -> Iterator[Result]:
+def _judge_numa_unknown(context: RuleContext, devices: list[str]) -> Iterator[Result]:
     lost: list[str] = []
     for pci in devices:
-        function, subject = case.functions[pci], f"pci:{pci}"
-        absent = unreachable_reason(function)
-        if absent or case.virtual_machine:
-            yield NotApplicable(
-                subject, absent or Reason("guest", detail="virtual machine: the hypervisor hides proximity")
+        function, about = context.functions[pci], about_function(context, pci)
+        absent = why_unreachable(function)
+        if absent or context.virtual_machine:
+            yield about.not_applicable(
+                absent or Reason("guest", detail="virtual machine: the hypervisor hides proximity")
             )
         elif (function.vendor, function.device) == _DIE_ON_HCCS and function.numa_declared is False:
-            yield NotApplicable(
-                subject,
-                Reason(
-                    "other-kind",
-                    detail="Atlas A3: its dies are connected by HCCS, and the firmware names no NUMA node for them",
-                ),
+            yield about.not_applicable(
+                "other-kind",
+                detail="Atlas A3: its dies are connected by HCCS, and the firmware names no NUMA node for them",
             )
         elif function.numa_declared is False:
             lost.append(pci)
         elif function.numa_declared is None:
-            yield Unknown(subject, Reason("not-read", fact="its NUMA node"))
+            yield about.unknown("not-read", fact="its NUMA node")
         else:
-            yield Pass(subject)
-    memory = _expanders(case)
+            yield about.passes()
+    memory = _expanders(context)
     if others := [pci for pci in lost if pci not in memory]:
-        yield _fail_numa_unknown(case, others)
+        yield _fail_numa_unknown(context, others)
     if expanders := [pci for pci in lost if pci in memory]:
         yield replace(
-            _fail_numa_unknown(case, expanders),
+            _fail_numa_unknown(context, expanders),
             severity="info",
             cause="memory",
             impact="To which socket this memory is near is not known from its slot.",
         )
 
 
-def _fail_numa_unknown(case: RuleContext, lost: list[str]) -> Fail:
-    labels = [device_label(case, pci) for pci in lost]
-    count = len(case.cpu_nodes)
-    return Fail(
-        subject=f"pci:{lost[0]}" if len(lost) == 1 else "node",
+def _fail_numa_unknown(context: RuleContext, lost: list[str]) -> Fail:
+    labels = [device_label(context, pci) for pci in lost]
+    count = len(context.cpu_nodes)
+    return (about_function(context, lost[0]) if len(lost) == 1 else NODE).fail(
         label=labels[0] if len(lost) == 1 else "node",
         summary=f"the firmware names no NUMA node for {join_labels(labels)}, on a node that has {count}",
         impact=f"Processes and buffers that are not bound can be on the wrong one of {count} NUMA nodes.",
         evidence=tuple(
-            Evidence(what=f"NUMA node of {label}", value="-1", source=pci_source(case, pci, "numa_node"))
+            Evidence(what=f"NUMA node of {label}", value="-1", source=pci_source(context, pci, "numa_node"))
             for pci, label in zip(lost, labels, strict=True)
         ),
-        places=frozenset(lost),
+        ids=frozenset(lost),
     )
 
 
 @rule("numa-changed")
-def numa_changed(case: RuleContext) -> Iterator[Result]:
-    devices = {f"gpu:{gpu.id}": gpu for gpu in case.topology.gpus} | {f"nic:{nic.id}": nic for nic in case.rails}
-    if case.virtual_machine:
-        yield NotApplicable("node", Reason("guest", detail="virtual machine: the hypervisor hides proximity"))
+def numa_changed(context: RuleContext) -> Iterator[Result]:
+    devices = {f"gpu:{gpu.id}": gpu for gpu in context.topology.gpus} | {f"nic:{nic.id}": nic for nic in context.rails}
+    if context.virtual_machine:
+        yield NODE.not_applicable("guest", detail="virtual machine: the hypervisor hides proximity")
     elif not devices:
-        if case.bus_unread is None:
-            yield NotApplicable("node", Reason("no-such-device", detail="no GPU and no rail"))
-    elif case.history is None or not case.history.runs:
-        yield Unknown("node", Reason("no-baseline", why=NO_EARLIER_RUN))
-    elif count := case.history.settings.get("node", {}).get("numa_nodes"):
-        yield _fail_numa_count(case, count)
-    elif len(case.node.numa_nodes) == 1:
-        yield NotApplicable("node", Reason("nothing-to-compare", detail="one NUMA node"))
+        if context.why_bus_unread is None:
+            yield NODE.not_applicable("no-such-device", detail="no GPU and no rail")
+    elif context.history is None or not context.history.runs:
+        yield NODE.unknown("no-baseline", why=NO_EARLIER_RUN)
+    elif count := context.history.settings.get("node", {}).get("numa_nodes"):
+        yield _fail_numa_count(context, count)
+    elif len(context.node.numa_nodes) == 1:
+        yield NODE.not_applicable("nothing-to-compare", detail="one NUMA node")
     else:
-        yield from _judge_numa_changed(case, devices, case.history.settings)
+        yield from _judge_numa_changed(context, devices, context.history.settings)
 
 
 def _judge_numa_changed(
-    case: RuleContext, devices: Mapping[str, Gpu | Nic], was: Mapping[str, Mapping[str, str]]
+    context: RuleContext, devices: Mapping[str, Gpu | Nic], was: Mapping[str, Mapping[str, str]]
 ) -> Iterator[Result]:
     changed: list[tuple[str, str]] = []
     for subject, device in devices.items():
-        absent = unreachable_reason(find_function(case, device))
+        absent = why_unreachable(find_function(context, device))
         before = was.get(subject, {}).get("numa_node")
         if absent:
             yield NotApplicable(subject, absent)
@@ -298,10 +301,10 @@ def _judge_numa_changed(
         else:
             changed.append((subject, before))
     if changed:
-        yield _fail_numa_changed(case, devices, changed)
+        yield _fail_numa_changed(context, devices, changed)
 
 
-def _fail_numa_changed(case: RuleContext, devices: Mapping[str, Gpu | Nic], changed: list[tuple[str, str]]) -> Fail:
+def _fail_numa_changed(context: RuleContext, devices: Mapping[str, Gpu | Nic], changed: list[tuple[str, str]]) -> Fail:
     moves: dict[tuple[str, int | None], list[str]] = {}
     for subject, before in changed:
         moves.setdefault((before, devices[subject].numa_node), []).append(devices[subject].label)
@@ -315,29 +318,28 @@ def _fail_numa_changed(case: RuleContext, devices: Mapping[str, Gpu | Nic], chan
             Evidence(
                 what=f"NUMA node of {devices[subject].label}",
                 value=f"{devices[subject].numa_node}, was {before}",
-                source=pci_source(case, devices[subject].pci or devices[subject].id, "numa_node"),
+                source=pci_source(context, devices[subject].pci or devices[subject].id, "numa_node"),
             )
             for subject, before in changed[:8]
         ),
         cause="device",
-        places=frozenset(devices[subject].pci or devices[subject].id for subject, _ in changed),
+        ids=frozenset(devices[subject].pci or devices[subject].id for subject, _ in changed),
     )
 
 
-def _fail_numa_count(case: RuleContext, before: str) -> Fail:
-    return Fail(
-        subject="node",
-        label="node",
-        summary=f"{len(case.cpu_nodes)} NUMA nodes with CPUs, {before} in the last run: a sub-NUMA setting (NPS, SNC)",
+def _fail_numa_count(context: RuleContext, before: str) -> Fail:
+    return NODE.fail(
+        summary=f"{len(context.cpu_nodes)} NUMA nodes with CPUs, {before} in the last run: "
+        "a sub-NUMA setting (NPS, SNC)",
         impact="Bindings by number of a NUMA node mean other CPUs and other memory than before.",
         evidence=(
             Evidence(
                 what="NUMA nodes with CPUs",
-                value=f"{len(case.cpu_nodes)}, was {before}",
+                value=f"{len(context.cpu_nodes)}, was {before}",
                 source="/sys/devices/system/node/has_cpu",
             ),
         ),
         severity="info",
         cause="count",
-        places=frozenset({"NUMA nodes"}),
+        ids=frozenset({"NUMA nodes"}),
     )

@@ -6,56 +6,48 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, Partition
-from agent.model.reasons import Reason
 from agent.rules.amd.gpus import KFD, all_pass, select_gpus
 from agent.rules.context import RuleContext
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.devices import about_gpu
+from agent.rules.rule import NODE, Fail, Result, rule
 from agent.rules.wording import count_of, find_majority, join_labels
 
 
 @rule("amd-partition-count")
-def amd_partition_count(case: RuleContext) -> Iterator[Result]:
-    groups, answers = select_gpus(case, None, lambda gpu: _partition(gpu).count is not None)
+def amd_partition_count(context: RuleContext) -> Iterator[Result]:
+    groups, answers = select_gpus(context, None, lambda gpu: _partition(gpu).count is not None)
     yield from answers
     for group in groups:
         usual_count = find_majority(_partition(gpu).count for gpu in group)
         for gpu in group:
-            yield _judge_count(case, gpu, usual_count)
+            yield _judge_count(context, gpu, usual_count)
 
 
-def _judge_count(case: RuleContext, gpu: Gpu, usual_count: int | None) -> Result:
-    subject, partition = f"gpu:{gpu.id}", _partition(gpu)
+def _judge_count(context: RuleContext, gpu: Gpu, usual_count: int | None) -> Result:
+    about, partition = about_gpu(gpu), _partition(gpu)
     expected = partition.expected or usual_count
-    if case.node.container or case.node.job_limit:
-        return NotApplicable(
-            subject, Reason("container", detail="a container or job sees only the partitions that it was given")
-        )
+    if context.node.container or context.node.job_limit:
+        return about.not_applicable("container", detail="a container or job sees only the partitions that it was given")
     if expected is None:
-        return Unknown(
-            subject,
-            Reason(
-                "not-shown", detail="its compute partition mode is not known, and no majority of GPUs has one number"
-            ),
+        return about.unknown(
+            "not-shown", detail="its compute partition mode is not known, and no majority of GPUs has one number"
         )
     if (partition.count or 0) >= expected:
-        return Pass(subject)
+        return about.passes()
     why = f"{partition.compute} mode has {expected}" if partition.expected else f"other GPUs have {expected}"
-    return Fail(
-        subject=subject,
-        label=gpu.label,
+    return about.fail(
         summary=f"{count_of(partition.count or 0, 'partitions')}; {why}",
         impact="A rank per partition does not start on this GPU, or starts with fewer ranks than planned.",
         remedy="While the GPU is idle set its compute partition again; read the kernel log for the lost partition.",
         evidence=(
             Evidence(what=f"partitions of {gpu.label}", value=str(partition.count), source=f"{KFD}/*/properties"),
         ),
-        places=frozenset({gpu.id}),
     )
 
 
 @rule("amd-partition-mode-mixed")
-def amd_partition_mode_mixed(case: RuleContext) -> Iterator[Result]:
-    groups, answers = select_gpus(case, None, lambda gpu: None not in _modes(gpu))
+def amd_partition_mode_mixed(context: RuleContext) -> Iterator[Result]:
+    groups, answers = select_gpus(context, None, lambda gpu: None not in _modes(gpu))
     yield from answers
     for group in groups:
         modes = {gpu.id: "/".join(str(mode) for mode in _modes(gpu)) for gpu in group}
@@ -73,9 +65,7 @@ def _fail_mixed(group: list[Gpu], modes: dict[str, str]) -> Fail:
         f"{mode} on {join_labels([gpu.label for gpu in group if modes[gpu.id] == mode])}"
         for mode in sorted(set(modes.values()))
     )
-    return Fail(
-        subject=f"gpu:{others[0].id}" if single else "node",
-        label=others[0].label if single else "node",
+    return (about_gpu(others[0]) if single else NODE).fail(
         summary=f"compute and memory partition differ: {modes_text}",
         impact="Ranks get GPUs of different size; collectives run at the smallest one's speed.",
         remedy="While the node is idle set one compute and one memory partition on all GPUs.",
@@ -86,7 +76,7 @@ def _fail_mixed(group: list[Gpu], modes: dict[str, str]) -> Fail:
             )
             for gpu in others[:8]
         ),
-        places=frozenset(gpu.id for gpu in others),
+        ids=frozenset(gpu.id for gpu in others),
     )  # fmt: skip
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
-from agent.rules.nccl.settings import EffectiveSetting, effective_settings, jobs_unread_reason
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.nccl.settings import EffectiveSetting, effective_settings, why_jobs_unread
+from agent.rules.rule import NODE, Fail, Result, rule
 
 _RUNTIME, _HIP = "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"
 _NUMBERS = re.compile(r"\d{1,3}(?:,\d{1,3})*", re.ASCII)
@@ -16,20 +14,18 @@ _DEVICES = re.compile(r"(?:\d{1,3}|GPU-[\w-]{1,60})(?:,(?:\d{1,3}|GPU-[\w-]{1,60
 
 
 @rule("amd-visible-conflict")
-def amd_visible_conflict(case: RuleContext) -> Iterator[Result]:
-    if not any(gpu.vendor == "AMD" for gpu in case.topology.gpus):
-        yield NotApplicable("node", Reason("no-such-device", detail="no GPU of AMD"))
-        return
-    inner = {setting.unit: setting for setting in effective_settings(case, _HIP)}
-    both = [(one, inner[one.unit]) for one in effective_settings(case, _RUNTIME) if one.unit in inner]
+def amd_visible_conflict(context: RuleContext) -> Result:
+    if not any(gpu.vendor == "AMD" for gpu in context.topology.gpus):
+        return NODE.not_applicable("no-such-device", detail="no GPU of AMD")
+    inner = {setting.unit: setting for setting in effective_settings(context, _HIP)}
+    both = [(one, inner[one.unit]) for one in effective_settings(context, _RUNTIME) if one.unit in inner]
     hidden = [(outer, hip) for outer, hip in both if _find_beyond(outer.value, hip.value)]
-    why = jobs_unread_reason(case)
+    why = why_jobs_unread(context)
     if hidden:
-        yield _fail(hidden)
-    elif why:
-        yield Unknown("node", why)
-    else:
-        yield Pass("node")
+        return _fail(hidden)
+    if why:
+        return NODE.unknown(why)
+    return NODE.passes()
 
 
 def _find_beyond(outer: str, inner: str) -> str | None:
@@ -49,9 +45,7 @@ def _fail(hidden: list[tuple[EffectiveSetting, EffectiveSetting]]) -> Fail:
     asked = inner.value.replace(" ", "").split(",")
     seen = asked.index(_find_beyond(outer.value, inner.value) or "")
     more = f"; {len(hidden)} processes have such settings" if len(hidden) > 1 else ""
-    return Fail(
-        subject="node",
-        label="node",
+    return NODE.fail(
         summary=f"{_HIP}={inner.value} counts among the GPUs that {_RUNTIME}={outer.value} leaves, from 0{more}",
         impact=f"HIP stops at the first number that does not exist: the process has {seen} of {len(asked)} GPUs.",
         values=inner.process,
@@ -59,5 +53,4 @@ def _fail(hidden: list[tuple[EffectiveSetting, EffectiveSetting]]) -> Fail:
             setting.evidence(key) for pair in hidden[:4] for key, setting in zip((_RUNTIME, _HIP), pair, strict=True)
         ),
         confidence="medium",  # a process may have changed its own variables since it began
-        places=frozenset({"node"}),
     )

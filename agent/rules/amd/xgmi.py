@@ -14,8 +14,8 @@ from agent.model.reasons import Reason, quote_source
 from agent.model.topology import Path
 from agent.rules.amd.gpus import BRIDGED, FULL_MESH, KFD, NO_HIVE, PAIRED, all_pass, find_guard, select_gpus
 from agent.rules.context import RuleContext
-from agent.rules.devices import find_device_id, kernel_log_evidence
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.devices import about_gpu, find_device_id, kernel_log_evidence
+from agent.rules.rule import NODE, Fail, Result, Subject, rule
 from agent.rules.wording import find_majority, join_labels
 
 _LINKS = f"{KFD}/*/io_links/*/properties"
@@ -29,7 +29,7 @@ _MANY = 2  # up to so many pairs without a GPU in common are a finding each
 _SLOWEST_LINK_GBYTE_S = 50.0  # one link of the slowest generation: 16 lanes at 25 GT/s
 
 
-class _Pair(msgspec.Struct, frozen=True):
+class _Pair(Subject, frozen=True):
     """Two GPUs of one hive, and their path."""
 
     a: Gpu
@@ -45,31 +45,33 @@ class _Pair(msgspec.Struct, frozen=True):
         return f"{self.a.label} - {self.b.label}"
 
     @property
-    def ends(self) -> frozenset[str]:
+    def ids(self) -> frozenset[str]:
         return frozenset({self.a.id, self.b.id})
 
 
 @rule("xgmi-hive-split")
-def xgmi_hive_split(case: RuleContext) -> Iterator[Result]:
-    groups, answers = select_gpus(case, FULL_MESH | PAIRED, lambda gpu: gpu.hive is not None)
+def xgmi_hive_split(context: RuleContext) -> Iterator[Result]:
+    groups, answers = select_gpus(context, FULL_MESH | PAIRED, lambda gpu: gpu.hive is not None)
     yield from answers
     for group in groups:
         yield from (
-            _judge_mesh(case, group) if find_device_id(case, group[0]) in FULL_MESH else _judge_modules(case, group)
+            _judge_mesh(context, group)
+            if find_device_id(context, group[0]) in FULL_MESH
+            else _judge_modules(context, group)
         )
 
 
-def _judge_modules(case: RuleContext, group: list[Gpu]) -> Iterator[Result]:
+def _judge_modules(context: RuleContext, group: list[Gpu]) -> Iterator[Result]:
     """Two GPUs in one module are in one hive in every server; how modules are joined differs."""
     outside = [gpu for gpu in group if gpu.hive == NO_HIVE]
-    if len(outside) == len(group) and not case.node.virtualization_known:
-        yield Unknown("node", _PERHAPS_A_GUEST)
+    if len(outside) == len(group) and not context.node.virtualization_known:
+        yield NODE.unknown(_PERHAPS_A_GUEST)
         return
     yield from all_pass([gpu for gpu in group if gpu.hive != NO_HIVE])
     if outside:
         many = f"{len(outside)} of {len(group)} GPUs"
         summary = f"{many} in no XGMI hive; their module joins each with another one"
-        yield _fail_hive(case, outside, summary, _describe_reach(outside, group))
+        yield _fail_hive(context, outside, summary, _describe_reach(outside, group))
 
 
 def _describe_reach(outside: list[Gpu], group: list[Gpu]) -> str:
@@ -77,10 +79,10 @@ def _describe_reach(outside: list[Gpu], group: list[Gpu]) -> str:
     return f"{len(outside)} of {len(group)} GPUs {reach} the others by PCIe and host memory only."
 
 
-def _judge_mesh(case: RuleContext, group: list[Gpu]) -> Iterator[Result]:
+def _judge_mesh(context: RuleContext, group: list[Gpu]) -> Iterator[Result]:
     hives = Counter(gpu.hive for gpu in group if gpu.hive != NO_HIVE)
-    if not hives and not case.node.virtualization_known:
-        yield Unknown("node", _PERHAPS_A_GUEST)
+    if not hives and not context.node.virtualization_known:
+        yield NODE.unknown(_PERHAPS_A_GUEST)
         return
     largest = min(hives, key=lambda hive: (-hives[hive], hive)) if hives else None
     outside = [gpu for gpu in group if gpu.hive != largest]
@@ -93,30 +95,30 @@ def _judge_mesh(case: RuleContext, group: list[Gpu]) -> Iterator[Result]:
         summary = f"{len(outside)} of {len(group)} GPUs in no XGMI hive; the other {hives[largest]} are in one"
     else:
         summary = f"{len(group)} GPUs are in {len(hives)} XGMI hives; their board joins all of them"
-    yield _fail_hive(case, outside, summary, _describe_reach(outside, group))
+    yield _fail_hive(context, outside, summary, _describe_reach(outside, group))
 
 
 @rule("xgmi-bridge-uneven")
-def xgmi_bridge_uneven(case: RuleContext) -> Iterator[Result]:
-    groups, answers = select_gpus(case, BRIDGED, lambda gpu: gpu.hive is not None)
+def xgmi_bridge_uneven(context: RuleContext) -> Iterator[Result]:
+    groups, answers = select_gpus(context, BRIDGED, lambda gpu: gpu.hive is not None)
     yield from answers
     for group in groups:
-        yield from _judge_bridges(case, group)
+        yield from _judge_bridges(context, group)
 
 
-def _judge_bridges(case: RuleContext, group: list[Gpu]) -> Iterator[Result]:
+def _judge_bridges(context: RuleContext, group: list[Gpu]) -> Iterator[Result]:
     hives = Counter(gpu.hive for gpu in group if gpu.hive != NO_HIVE)
     sizes = set(hives.values())
     alone = [gpu for gpu in group if gpu.hive == NO_HIVE]
     if not hives:
         yield from (
-            NotApplicable(f"gpu:{gpu.id}", Reason("other-kind", detail="a card without a bridge, as all of its model"))
+            about_gpu(gpu).not_applicable("other-kind", detail="a card without a bridge, as all of its model")
             for gpu in alone
         )
     elif len(sizes) == 1 and max(sizes) in _BRIDGE_SIZES and len(alone) < 2:
         yield from all_pass([gpu for gpu in group if gpu not in alone])
         yield from (
-            NotApplicable(f"gpu:{gpu.id}", Reason("nothing-to-compare", detail="one spare card beside whole bridges"))
+            about_gpu(gpu).not_applicable("nothing-to-compare", detail="one spare card beside whole bridges")
             for gpu in alone
         )
     else:
@@ -124,50 +126,48 @@ def _judge_bridges(case: RuleContext, group: list[Gpu]) -> Iterator[Result]:
         yield from all_pass([gpu for gpu in group if gpu not in short])
         members = ", ".join(str(hives[hive]) for hive in sorted(hives, key=lambda hive: (-hives[hive], hive)))
         yield _fail_hive(
-            case,
+            context,
             alone if len(alone) == 1 else short,
             f"XGMI hives of {members} GPUs, and {len(alone)} in none: a bridge joins 2 or 4 cards",
             f"{join_labels([gpu.label for gpu in short])} reach some GPUs by PCIe instead of XGMI.",
         )
 
 
-def _fail_hive(case: RuleContext, gpus: list[Gpu], summary: str, impact: str) -> Fail:
+def _fail_hive(context: RuleContext, gpus: list[Gpu], summary: str, impact: str) -> Fail:
     single = len(gpus) == 1
-    return Fail(
-        subject=f"gpu:{gpus[0].id}" if single else "node",
-        label=gpus[0].label if single else "node",
+    return (about_gpu(gpus[0]) if single else NODE).fail(
         summary=summary,
         impact=impact,
         evidence=(
             *(Evidence(what=f"hive of {g.label}", value=g.hive or "", source=f"{KFD}/*/properties") for g in gpus[:8]),
-            *kernel_log_evidence(case, gpus[0].id),
+            *kernel_log_evidence(context, gpus[0].id),
         ),
-        places=frozenset(gpu.id for gpu in gpus),
+        ids=frozenset(gpu.id for gpu in gpus),
     )
 
 
 @rule("xgmi-pair-missing")
-def xgmi_pair_missing(case: RuleContext) -> Iterator[Result]:
-    matrix = _find_nearly_joined(case)
+def xgmi_pair_missing(context: RuleContext) -> Iterator[Result]:
+    matrix = _find_nearly_joined(context)
     if matrix:
-        yield from (answer for gpu in case.topology.gpus if (answer := find_guard(case, gpu)))
-        yield from _judge_matrix(case, matrix)
+        yield from (answer for gpu in context.topology.gpus if (answer := find_guard(context, gpu)))
+        yield from _judge_matrix(context, matrix)
         return
-    groups, answers = select_gpus(case, None, lambda gpu: gpu.hive is not None)
+    groups, answers = select_gpus(context, None, lambda gpu: gpu.hive is not None)
     yield from answers
-    for pairs in _pairs_by_hive(case, groups):
-        yield from _judge_pairs(case, pairs)
+    for pairs in _pairs_by_hive(context, groups):
+        yield from _judge_pairs(context, pairs)
 
 
-def _find_nearly_joined(case: RuleContext) -> list[_Pair]:
+def _find_nearly_joined(context: RuleContext) -> list[_Pair]:
     """All pairs, where a matrix of a tool is all that is known of hives, and XGMI joins most of them: in no product it
     joins most and leaves some out."""
-    gpus = [gpu for gpu in case.topology.gpus if find_guard(case, gpu) is None]
-    matrix = case.probes.get("amd_smi")
+    gpus = [gpu for gpu in context.topology.gpus if find_guard(context, gpu) is None]
+    matrix = context.probes.get("amd_smi")
     known = matrix is not None and matrix.status == "ok"  # a table that is cut is not read
     if len(gpus) < _HIVE or any(gpu.hive is not None or not (known or gpu.links_known) for gpu in gpus):
         return []
-    paths = {frozenset((path.a, path.b)): path for path in case.topology.paths}
+    paths = {frozenset((path.a, path.b)): path for path in context.topology.paths}
     pairs = [_Pair(a, b, paths.get(frozenset((a.id, b.id)))) for a, b in combinations(gpus, 2)]
     return pairs if sum(_is_joined(pair) for pair in pairs) >= len(pairs) * _MOST else []
 
@@ -176,47 +176,44 @@ def _is_joined(pair: _Pair) -> bool:
     return pair.path is not None and pair.path.kind == "XGMI"
 
 
-def _judge_matrix(case: RuleContext, pairs: list[_Pair]) -> Iterator[Result]:
+def _judge_matrix(context: RuleContext, pairs: list[_Pair]) -> Iterator[Result]:
     missing = [pair for pair in pairs if not _is_joined(pair)]
-    yield from (Pass(pair.subject) for pair in pairs if _is_joined(pair))
-    for group in _group_pairs(case, missing):
-        fault = _fail_missing(case, group, len(pairs))
+    yield from (pair.passes() for pair in pairs if _is_joined(pair))
+    for group in _group_pairs(context, missing):
+        fault = _fail_missing(context, group, len(pairs))
         summary = f"{fault.summary.partition(', which are')[0]}; XGMI joins the other {len(pairs) - len(missing)} pairs"
         rows = tuple(msgspec.structs.replace(row, source="amd-smi topology") for row in fault.evidence)
         yield msgspec.structs.replace(fault, summary=summary, evidence=rows, confidence="medium")
 
 
-def _judge_pairs(case: RuleContext, pairs: list[_Pair]) -> Iterator[Result]:
+def _judge_pairs(context: RuleContext, pairs: list[_Pair]) -> Iterator[Result]:
     joined = [pair for pair in pairs if pair.path is not None and pair.path.kind == "XGMI"]
     missing: list[_Pair] = []
-    yield from (Pass(pair.subject) for pair in joined)
+    yield from (pair.passes() for pair in joined)
     for pair in pairs:
         unread = next((gpu for gpu in (pair.a, pair.b) if not gpu.links_known), None)
         if unread and pair not in joined:
-            yield Unknown(
-                pair.subject,
+            yield pair.unknown(
                 quote_source(unread.links_reason)
-                or Reason("not-shown", detail=f"the links of {unread.label} are not known"),
+                or Reason("not-shown", detail=f"the links of {unread.label} are not known")
             )
         elif pair not in joined:
             missing.append(pair)
-    if missing and not joined and not case.node.virtualization_known:
-        yield Unknown(
-            "node", Reason("not-known", fact="no XGMI link inside a hive, and whether this is a virtual machine")
-        )
+    if missing and not joined and not context.node.virtualization_known:
+        yield NODE.unknown("not-known", fact="no XGMI link inside a hive, and whether this is a virtual machine")
         return
-    yield from (_fail_missing(case, group, len(pairs)) for group in _group_pairs(case, missing))
+    yield from (_fail_missing(context, group, len(pairs)) for group in _group_pairs(context, missing))
 
 
-def _pairs_by_hive(case: RuleContext, groups: list[list[Gpu]]) -> Iterator[list[_Pair]]:
-    paths = {frozenset((path.a, path.b)): path for path in case.topology.paths}
+def _pairs_by_hive(context: RuleContext, groups: list[list[Gpu]]) -> Iterator[list[_Pair]]:
+    paths = {frozenset((path.a, path.b)): path for path in context.topology.paths}
     for group in groups:
         for hive in dict.fromkeys(gpu.hive for gpu in group if gpu.hive != NO_HIVE):
             members = [gpu for gpu in group if gpu.hive == hive]
             yield [_Pair(a, b, paths.get(frozenset((a.id, b.id)))) for a, b in combinations(members, 2)]
 
 
-class _Group(msgspec.Struct, frozen=True):
+class _Group(Subject, frozen=True):
     """Pairs with one fault."""
 
     pairs: list[_Pair]
@@ -234,17 +231,22 @@ class _Group(msgspec.Struct, frozen=True):
         return "node" if self.is_of_node else self.gpu.label if self.gpu else self.pairs[0].label
 
     @property
+    def ids(self) -> frozenset[str]:
+        """All its GPUs."""
+        return frozenset(gpu.id for gpu in self.gpus)
+
+    @property
     def gpus(self) -> list[Gpu]:
         """The ends of all pairs, once; the common one first."""
         ends = [end for pair in self.pairs for end in (pair.a, pair.b)]
         return list({gpu.id: gpu for gpu in ([self.gpu] if self.gpu else []) + ends}.values())
 
 
-def _group_pairs(case: RuleContext, pairs: list[_Pair]) -> Iterator[_Group]:
+def _group_pairs(context: RuleContext, pairs: list[_Pair]) -> Iterator[_Group]:
     """All pairs, where they have a GPU in common or are many; else each pair by itself."""
-    common = frozenset.intersection(*(pair.ends for pair in pairs)) if len(pairs) > 1 else frozenset()
+    common = frozenset.intersection(*(pair.ids for pair in pairs)) if len(pairs) > 1 else frozenset()
     if common:
-        yield _Group(pairs, case.gpus[min(common)])
+        yield _Group(pairs, context.gpus[min(common)])
     elif len(pairs) > _MANY:
         yield _Group(pairs, is_of_node=True)
     else:
@@ -260,11 +262,9 @@ def _describe_missing(group: _Group, of: int) -> str:
     return f"no XGMI link between {first.label} and {join_labels([gpu.label for gpu in others])}, which are in one hive"
 
 
-def _fail_missing(case: RuleContext, group: _Group, of: int) -> Fail:
+def _fail_missing(context: RuleContext, group: _Group, of: int) -> Fail:
     pairs, gpus = group.pairs, group.gpus
-    return Fail(
-        subject=group.subject,
-        label=group.label,
+    return group.fail(
         summary=_describe_missing(group, of),
         impact=f"Traffic of {'these pairs' if len(pairs) > 1 else 'this pair'} goes over PCIe and host memory; "
         "collectives run at the slowest pair's speed.",
@@ -273,22 +273,22 @@ def _fail_missing(case: RuleContext, group: _Group, of: int) -> Fail:
                 Evidence(what=p.label, value=(p.path.kind if p.path else None) or "no path", source=_LINKS)
                 for p in pairs[:8]
             ),
-            *kernel_log_evidence(case, gpus[0].id),
+            *kernel_log_evidence(context, gpus[0].id),
         ),
-        places=frozenset(gpu.id for gpu in gpus),
+        ids=frozenset(gpu.id for gpu in gpus),
     )
 
 
 @rule("xgmi-bandwidth-uneven")
-def xgmi_bandwidth_uneven(case: RuleContext) -> Iterator[Result]:
-    groups, answers = select_gpus(case, FULL_MESH | BRIDGED, lambda gpu: gpu.hive is not None)
+def xgmi_bandwidth_uneven(context: RuleContext) -> Iterator[Result]:
+    groups, answers = select_gpus(context, FULL_MESH | BRIDGED, lambda gpu: gpu.hive is not None)
     yield from answers
     for group in groups:
-        pairs = [pair for of_hive in _pairs_by_hive(case, [group]) for pair in of_hive]
-        yield from _judge_bandwidth(case, pairs)
+        pairs = [pair for of_hive in _pairs_by_hive(context, [group]) for pair in of_hive]
+        yield from _judge_bandwidth(context, pairs)
 
 
-def _judge_bandwidth(case: RuleContext, pairs: list[_Pair]) -> Iterator[Result]:
+def _judge_bandwidth(context: RuleContext, pairs: list[_Pair]) -> Iterator[Result]:
     joined = [pair for pair in pairs if pair.path is not None and pair.path.kind == "XGMI"]
     rates = {pair.subject: pair.path.bandwidth_gbyte_s for pair in joined if pair.path}
     known = Counter(rate for rate in rates.values() if rate is not None)
@@ -298,48 +298,41 @@ def _judge_bandwidth(case: RuleContext, pairs: list[_Pair]) -> Iterator[Result]:
     for pair in joined:
         rate = rates[pair.subject]
         if any(end.partition is not None and (end.partition.count or 0) > 1 for end in (pair.a, pair.b)):
-            yield NotApplicable(
-                pair.subject,
-                Reason("not-measured", detail="the driver states no rate between GPUs in several partitions"),
+            yield pair.not_applicable(
+                "not-measured", detail="the driver states no rate between GPUs in several partitions"
             )
         elif rate is None or usual_rate is None:
-            yield Unknown(
-                pair.subject, Reason("no-peers", detail="the driver states no rate, or no two pairs to compare")
-            )
+            yield pair.unknown("no-peers", detail="the driver states no rate, or no two pairs to compare")
         elif usual_rate < _SLOWEST_LINK_GBYTE_S:
             why = f"the driver states at most {usual_rate:g} GB/s, and one XGMI link has {_SLOWEST_LINK_GBYTE_S:g}"
-            yield Unknown(pair.subject, Reason("undecided", detail=why))
+            yield pair.unknown("undecided", detail=why)
         elif rate >= usual_rate:
-            yield Pass(pair.subject)
+            yield pair.passes()
         else:
             slow.append(pair)
     if 2 * len(slow) > len(joined):
         yield _fail_most_slow(slow, min(rates[pair.subject] or 0 for pair in slow), usual_rate or 0)
         return
-    for group in _group_pairs(case, slow):
-        yield _fail_slow(case, group, min(rates[pair.subject] or 0 for pair in group.pairs), usual_rate or 0)
+    for group in _group_pairs(context, slow):
+        yield _fail_slow(context, group, min(rates[pair.subject] or 0 for pair in group.pairs), usual_rate or 0)
 
 
 def _fail_most_slow(pairs: list[_Pair], rate: float, best: float) -> Fail:
     """Most pairs are no measure of what a link can do: no GPU is blamed."""
-    return Fail(
-        subject="node",
-        label="node",
+    return NODE.fail(
         summary=f"XGMI of {len(pairs)} pairs at down to {rate:g} GB/s; other pairs have {best:g} GB/s",
         impact=f"{best - rate:g} GB/s less in each direction; collectives run at the slowest pair's speed.",
         evidence=tuple(
             Evidence(what=f"slow: {pair.label}", value="max_bandwidth", source=_LINKS) for pair in pairs[:8]
         ),
         confidence="medium",
-        places=frozenset(gpu.id for pair in pairs for gpu in (pair.a, pair.b)),
+        ids=frozenset(gpu.id for pair in pairs for gpu in (pair.a, pair.b)),
     )
 
 
-def _fail_slow(case: RuleContext, group: _Group, rate: float, usual_rate: float) -> Fail:
+def _fail_slow(context: RuleContext, group: _Group, rate: float, usual_rate: float) -> Fail:
     pairs, gpus = group.pairs, group.gpus
-    return Fail(
-        subject=group.subject,
-        label=group.label,
+    return group.fail(
         summary=f"XGMI of {len(pairs)} pairs at {rate:g} GB/s; other pairs have {usual_rate:g} GB/s"
         if len(pairs) > 1
         else f"XGMI at {rate:g} GB/s; other pairs have {usual_rate:g} GB/s",
@@ -349,7 +342,7 @@ def _fail_slow(case: RuleContext, group: _Group, rate: float, usual_rate: float)
                 Evidence(what=f"max_bandwidth of {pair.label}", value=f"{rate * 1000:g} MB/s", source=_LINKS)
                 for pair in pairs[:8]
             ),
-            *kernel_log_evidence(case, gpus[0].id),
+            *kernel_log_evidence(context, gpus[0].id),
         ),
-        places=frozenset(gpu.id for gpu in gpus),
+        ids=frozenset(gpu.id for gpu in gpus),
     )

@@ -13,8 +13,8 @@ from agent.model.gpu import Gpu, XgmiPorts
 from agent.model.reasons import Reason
 from agent.rules.amd.gpus import FULL_MESH, select_gpus
 from agent.rules.context import RuleContext
-from agent.rules.devices import kernel_log_evidence
-from agent.rules.rule import Fail, Pass, Result, Unknown, rule
+from agent.rules.devices import about_gpu, kernel_log_evidence
+from agent.rules.rule import Fail, Result, Unknown, rule
 from agent.rules.wording import find_majority, join_labels
 
 _LANES, _LANE_GBIT_S = 16, 32  # of each link of MI300 and later
@@ -22,11 +22,11 @@ _SEVERAL = 3  # so many ends that agree on one GPU are no accident
 
 
 @rule("xgmi-link-down")
-def xgmi_link_down(case: RuleContext) -> Iterator[Result]:
-    groups, answers = select_gpus(case, FULL_MESH, _has_states)
+def xgmi_link_down(context: RuleContext) -> Iterator[Result]:
+    groups, answers = select_gpus(context, FULL_MESH, _has_states)
     yield from answers
     for group in groups:
-        yield from _judge_states(case, group)
+        yield from _judge_states(context, group)
 
 
 def _has_states(gpu: Gpu) -> bool:
@@ -46,10 +46,10 @@ def _count(gpu: Gpu, state: str) -> int:
     return _ports(gpu).states.count(state)
 
 
-def _judge_states(case: RuleContext, group: list[Gpu]) -> Iterator[Result]:
+def _judge_states(context: RuleContext, group: list[Gpu]) -> Iterator[Result]:
     short = {gpu.id: _count_missing(gpu) for gpu in group if _count_missing(gpu) > 0}
     whole = [gpu for gpu in group if gpu.id not in short]
-    yield from (Pass(f"gpu:{gpu.id}") for gpu in whole)
+    yield from (about_gpu(gpu).passes() for gpu in whole)
     centre = _find_centre(short)
     agreed = centre is not None and short[centre] >= _SEVERAL
     if 2 * len(short) >= len(group) and not agreed:
@@ -63,7 +63,7 @@ def _judge_states(case: RuleContext, group: list[Gpu]) -> Iterator[Result]:
     down = {gpu_id: missing for gpu_id, missing in short.items() if gpu_id not in unsure}
     while down:
         centre = _find_centre(down)
-        yield _fail_down(case, down, centre)
+        yield _fail_down(context, down, centre)
         left = {gpu_id: missing - 1 for gpu_id, missing in down.items() if missing > 1 and gpu_id != centre}
         down = left if centre else {}
 
@@ -74,11 +74,11 @@ def _find_centre(short: Mapping[str, int]) -> str | None:
     return centres[0] if len(centres) == 1 else None
 
 
-def _fail_down(case: RuleContext, down: Mapping[str, int], centre: str | None) -> Fail:
-    gpus = [case.gpus[gpu_id] for gpu_id in down]
+def _fail_down(context: RuleContext, down: Mapping[str, int], centre: str | None) -> Fail:
+    gpus = [context.gpus[gpu_id] for gpu_id in down]
     labels = join_labels([gpu.label for gpu in gpus])
     if centre or len(gpus) == 1:
-        gpu = case.gpus[centre] if centre else gpus[0]
+        gpu = context.gpus[centre] if centre else gpus[0]
         subject, label = f"gpu:{gpu.id}", gpu.label
         summary = f"{down[gpu.id]} of {len(gpu.links)} XGMI links carry no data"
     elif [*down.values()] == [1, 1]:
@@ -101,10 +101,10 @@ def _fail_down(case: RuleContext, down: Mapping[str, int], centre: str | None) -
                 )
                 for gpu in gpus[:8]
             ),
-            *kernel_log_evidence(case, centre or gpus[0].id),
+            *kernel_log_evidence(context, centre or gpus[0].id),
         ),
         confidence="medium",
-        places=frozenset(gpu.id for gpu in gpus),
+        ids=frozenset(gpu.id for gpu in gpus),
     )
 
 
@@ -113,8 +113,8 @@ def _source(gpu: Gpu) -> str:
 
 
 @rule("xgmi-link-slow")
-def xgmi_link_slow(case: RuleContext) -> Iterator[Result]:
-    groups, answers = select_gpus(case, FULL_MESH, lambda gpu: _ports(gpu).width is not None)
+def xgmi_link_slow(context: RuleContext) -> Iterator[Result]:
+    groups, answers = select_gpus(context, FULL_MESH, lambda gpu: _ports(gpu).width is not None)
     yield from answers
     for group in groups:
         yield from _judge_rate(group)
@@ -124,35 +124,28 @@ def _judge_rate(group: list[Gpu]) -> Iterator[Result]:
     widths, rates = [_ports(gpu).width or 0 for gpu in group], [_ports(gpu).lane_gbit_s or 0 for gpu in group]
     width, rate, fastest = find_majority(widths), find_majority(rates) or 0, max(rates)
     for gpu in group:
-        subject, ports = f"gpu:{gpu.id}", _ports(gpu)
+        about, ports = about_gpu(gpu), _ports(gpu)
         own = ports.lane_gbit_s or 0
         if width is None or width < _LANES:
-            yield Unknown(
-                subject,
-                Reason(
-                    "no-peers",
-                    detail="most GPUs have no width in common, or less than 16 lanes: idle links may be narrow",
-                ),
+            yield about.unknown(
+                "no-peers", detail="most GPUs have no width in common, or less than 16 lanes: idle links may be narrow"
             )
         elif (ports.width or 0) < width or 0 < own < rate:
             yield _fail_slow(gpu, width, rate)
         elif 0 < own < max(fastest, _LANE_GBIT_S):
             why = f"lanes at {own} Gb/s, {max(fastest, _LANE_GBIT_S)} are possible, and no majority has that: "
-            yield Unknown(subject, Reason("link-inconclusive", detail=f"{why}idle links may be slow"))
+            yield about.unknown("link-inconclusive", detail=f"{why}idle links may be slow")
         else:
-            yield Pass(subject)
+            yield about.passes()
 
 
 def _fail_slow(gpu: Gpu, width: int, rate: int) -> Fail:
     ports = _ports(gpu)
     of_rate = f" at {ports.lane_gbit_s} Gb/s" if ports.lane_gbit_s and rate else ""
     usual = f"x{width}{f' at {rate} Gb/s' if of_rate else ''}"
-    return Fail(
-        subject=f"gpu:{gpu.id}",
-        label=gpu.label,
+    return about_gpu(gpu).fail(
         summary=f"its XGMI links are x{ports.width}{of_rate}; most others are {usual}",
         impact="Collectives run at the speed of the slowest link.",
         evidence=(Evidence(what=f"XGMI links of {gpu.label}", value=f"x{ports.width}{of_rate}", source=_source(gpu)),),
         confidence="medium",
-        places=frozenset({gpu.id}),
     )

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.model.node import Event
-from agent.model.reasons import Reason
 from agent.rules.ascend.npus import find_npus
 from agent.rules.context import RuleContext
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.devices import about_gpu
+from agent.rules.rule import NODE, Result, rule
 
 _FAULTS = {  # the vendor's levels and words (mind-cluster, faultCode.json and kg-config.json)
     "0x81078605": ("warning", "some lanes of a RoCE port are faulty"),
@@ -28,43 +28,38 @@ _FAULTS = {  # the vendor's levels and words (mind-cluster, faultCode.json and k
 
 
 @rule("npu-heartbeat-lost")
-def npu_heartbeat_lost(case: RuleContext) -> Iterator[Result]:
-    yield from _judge_log(case, "npu_heartbeat")
+def npu_heartbeat_lost(context: RuleContext) -> Iterator[Result]:
+    yield from _judge_log(context, "npu_heartbeat")
     lost: dict[str, Event] = {}
-    for event in case.events:
+    for event in context.events:
         if event.kind == "npu_heartbeat":
             lost[event.detail.get("device", "")] = event
     for device, event in sorted(lost.items()):
-        npu = next((npu for npu in find_npus(case) if device == str(npu.index)), None)
-        yield Fail(
-            subject=f"gpu:{npu.id}" if npu else "node",
-            label=npu.label if npu else "node",
+        npu = next((npu for npu in find_npus(context) if device == str(npu.index)), None)
+        yield (about_gpu(npu) if npu else NODE).fail(
             summary=f"the driver lost the heartbeat of device {device}",
             impact="The NPU does not answer: jobs on it hang or end.",
             evidence=(Evidence(what=f"kernel log, {_format_time(event)}", value=event.text, source=event.source),),
             cause=f"device {device}" if npu is None else "",
-            places=frozenset({npu.id if npu else f"npu-{device}"}),
+            ids=frozenset({npu.id if npu else f"npu-{device}"}),
         )
 
 
 @rule("npu-fault-event")
-def npu_fault_event(case: RuleContext) -> Iterator[Result]:
-    yield from _judge_log(case, "npu_fault")
+def npu_fault_event(context: RuleContext) -> Iterator[Result]:
+    yield from _judge_log(context, "npu_fault")
     last: dict[str, Event] = {}
-    for event in case.events:
+    for event in context.events:
         if event.kind == "npu_fault":
             last[f"0x{event.code[2:].upper()}" if event.code else ""] = event
     for code, event in sorted(last.items()):
         if code not in _FAULTS:
-            yield Unknown(
-                "node",
-                Reason("undecided", detail=f"event {code or 'without a code'} of the NPU driver has no level here"),
+            yield NODE.unknown(
+                "undecided", detail=f"event {code or 'without a code'} of the NPU driver has no level here"
             )
             continue
         severity, words = _FAULTS[code]
-        yield Fail(
-            subject="node",
-            label="node",
+        yield NODE.fail(
             summary=f"{words} (event {code})",
             impact="Links of this NPU are slow, or lost, until it is reset."
             if severity != "info"
@@ -73,19 +68,19 @@ def npu_fault_event(case: RuleContext) -> Iterator[Result]:
             severity=severity,
             cause=code,
             situation="reset" if severity == "error" else "",
-            places=frozenset({f"npu-event-{code}"}),
+            ids=frozenset({f"npu-event-{code}"}),
         )
 
 
-def _judge_log(case: RuleContext, kind: str) -> Iterator[Result]:
+def _judge_log(context: RuleContext, kind: str) -> Iterator[Result]:
     """The answer where the log has no such line."""
-    if any(event.kind == kind for event in case.events):
+    if any(event.kind == kind for event in context.events):
         return
-    unread = case.probe_failure("kernel_log")
-    if not find_npus(case):
-        yield NotApplicable("node", Reason("no-such-device", detail="no Ascend NPU"))
+    unread = context.why_probe_failed("kernel_log")
+    if not find_npus(context):
+        yield NODE.not_applicable("no-such-device", detail="no Ascend NPU")
     else:
-        yield Unknown("node", Reason("log-not-read", why=unread)) if unread else Pass("node")
+        yield NODE.unknown("log-not-read", why=unread) if unread else NODE.passes()
 
 
 def _format_time(event: Event) -> str:

@@ -8,17 +8,17 @@ from agent.model.finding import Evidence
 from agent.model.gpu import NpuPort
 from agent.model.reasons import Reason
 from agent.rules.ascend.npus import find_npus, is_a3
-from agent.rules.ascend.ports import label_of, npu_ports, places_of, report_no_ports, subject_of
+from agent.rules.ascend.ports import about_port, npu_ports, report_no_ports
 from agent.rules.context import RuleContext
 from agent.rules.nccl.settings import (
     EffectiveSetting,
     effective_settings,
     is_surely_unset,
-    jobs_unread_reason,
+    why_jobs_unread,
 )
 from agent.rules.node_wide import aggregate_node_wide
 from agent.rules.pages import read_limit
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import NODE, Fail, Result, Unknown, rule
 from agent.rules.wording import format_ranges
 
 _SERVICE_LEVEL, _DEFAULT_LEVEL = "HCCL_RDMA_SL", 4
@@ -30,34 +30,31 @@ _NO_HCCS, _PCIE, _ROCE = "HCCL_INTER_HCCS_DISABLE", "HCCL_INTRA_PCIE_ENABLE", "H
 
 
 @rule("npu-pfc-priority")
-def npu_pfc_priority(case: RuleContext) -> Iterator[Result]:
-    yield from report_no_ports(case)
-    if not npu_ports(case):
+def npu_pfc_priority(context: RuleContext) -> Iterator[Result]:
+    yield from report_no_ports(context)
+    if not npu_ports(context):
         return
-    if case.settings.facts.get("roce_mode") == "lossy":
-        yield NotApplicable("node", Reason("declared", detail='declared roce_mode = "lossy"'))
+    if context.settings.facts.get("roce_mode") == "lossy":
+        yield NODE.not_applicable("declared", detail='declared roce_mode = "lossy"')
         return
-    setting = next(iter(effective_settings(case, _SERVICE_LEVEL)), None)
+    setting = next(iter(effective_settings(context, _SERVICE_LEVEL)), None)
     text = setting.value.strip() if setting else str(_DEFAULT_LEVEL)
     if not (text.isascii() and text.isdigit() and len(text) == 1 and int(text) < 8):
-        yield Unknown("node", Reason("undecided", detail=f"{_SERVICE_LEVEL} is {text[:20]!r}, no priority"))
+        yield NODE.unknown("undecided", detail=f"{_SERVICE_LEVEL} is {text[:20]!r}, no priority")
         return
-    answers = (_judge_priority(port, int(text), setting) for port in npu_ports(case))
+    answers = (_judge_priority(port, int(text), setting) for port in npu_ports(context))
     yield from aggregate_node_wide(answers, f"PFC does not protect priority {text}, which HCCL uses")
 
 
 def _judge_priority(port: NpuPort, level: int, setting: EffectiveSetting | None) -> Result:
     if port.pfc is None:
-        return Unknown(
-            subject_of(port),
-            Reason("not-asked", detail=f"PFC of NPU {port.npu} was never set, or was not read: the firmware's default"),
+        return about_port(port).unknown(
+            "not-asked", detail=f"PFC of NPU {port.npu} was never set, or was not read: the firmware's default"
         )
     if level in port.pfc:
-        return Pass(subject_of(port))
+        return about_port(port).passes()
     source = setting.source if setting else "HCCL's default"
-    return Fail(
-        subject=subject_of(port),
-        label=label_of(port),
+    return about_port(port).fail(
         summary=f"PFC protects priority {format_ranges(port.pfc)}, HCCL uses {level}",
         impact="Packets of HCCL are dropped when the network is congested; each loss costs a timeout of seconds.",
         evidence=(
@@ -68,76 +65,68 @@ def _judge_priority(port: NpuPort, level: int, setting: EffectiveSetting | None)
             ("PRIORITY", str(level)),
             ("BITMAP", ",".join("1" if n == level or n in port.pfc else "0" for n in range(8))),
         ),
-        places=places_of(port),
     )
 
 
 @rule("hccl-inter-hccs-disabled")
-def hccl_inter_hccs_disabled(case: RuleContext) -> Iterator[Result]:
-    settings = effective_settings(case, _NO_HCCS)
+def hccl_inter_hccs_disabled(context: RuleContext) -> Result:
+    settings = effective_settings(context, _NO_HCCS)
     disabling = next((setting for setting in settings if setting.value.strip().upper() == "TRUE"), None)
-    if not is_a3(case):
-        yield NotApplicable("node", Reason("no-such-device", detail="no die of an Atlas A3"))
-    elif disabling is None:
-        known = settings or is_surely_unset(case)
-        yield (
-            Pass("node")
+    if not is_a3(context):
+        return NODE.not_applicable("no-such-device", detail="no die of an Atlas A3")
+    if disabling is None:
+        known = settings or is_surely_unset(context)
+        return (
+            NODE.passes()
             if known
-            else Unknown(
-                "node", jobs_unread_reason(case) or Reason("not-shown", detail="settings of jobs were not read")
-            )
+            else NODE.unknown(why_jobs_unread(context) or Reason("not-shown", detail="settings of jobs were not read"))
         )
-    else:
-        yield _fail_setting(
-            "HCCS between nodes is switched off",
-            "Traffic inside a SuperPoD goes over RoCE: 50 GB/s for each module instead of 392 (data sheet rates).",
-            [(_NO_HCCS, disabling)],
-        )
+    return _fail_setting(
+        "HCCS between nodes is switched off",
+        "Traffic inside a SuperPoD goes over RoCE: 50 GB/s for each module instead of 392 (data sheet rates).",
+        [(_NO_HCCS, disabling)],
+    )
 
 
 @rule("hccl-intra-invalid")
-def hccl_intra_invalid(case: RuleContext) -> Iterator[Result]:
-    pcie, roce = _first(case, _PCIE), _first(case, _ROCE)
+def hccl_intra_invalid(context: RuleContext) -> Result:
+    pcie, roce = _first(context, _PCIE), _first(context, _ROCE)
     is_pcie = pcie is None or pcie.value.strip() != "0"
     is_roce = roce is not None and roce.value.strip() == "1"
     stated = [(name, setting) for name, setting in ((_PCIE, pcie), (_ROCE, roce)) if setting is not None]
-    if not find_npus(case):
-        yield NotApplicable("node", Reason("no-such-device", detail="no Ascend NPU"))
-    elif not stated:
-        known = is_surely_unset(case)
-        yield (
-            Pass("node")
+    if not find_npus(context):
+        return NODE.not_applicable("no-such-device", detail="no Ascend NPU")
+    if not stated:
+        known = is_surely_unset(context)
+        return (
+            NODE.passes()
             if known
-            else Unknown(
-                "node", jobs_unread_reason(case) or Reason("not-shown", detail="settings of jobs were not read")
-            )
+            else NODE.unknown(why_jobs_unread(context) or Reason("not-shown", detail="settings of jobs were not read"))
         )
-    elif is_roce and pcie is not None and pcie.value.strip() == "1":
-        yield _fail_setting("both are 1, which HCCL does not support", "Jobs end at their start.", stated)
-    elif not is_pcie and not is_roce:
-        yield _fail_setting("PCIe is 0 without RoCE, which HCCL does not support", "Jobs end at their start.", stated)
-    else:
-        yield Pass("node")
+    if is_roce and pcie is not None and pcie.value.strip() == "1":
+        return _fail_setting("both are 1, which HCCL does not support", "Jobs end at their start.", stated)
+    if not is_pcie and not is_roce:
+        return _fail_setting("PCIe is 0 without RoCE, which HCCL does not support", "Jobs end at their start.", stated)
+    return NODE.passes()
 
 
 @rule("hccl-timeout-short")
-def hccl_timeout_short(case: RuleContext) -> Iterator[Result]:
-    settings = {key: setting for key in _DEFAULTS if (setting := _first(case, key)) is not None}
+def hccl_timeout_short(context: RuleContext) -> Result:
+    settings = {key: setting for key in _DEFAULTS if (setting := _first(context, key)) is not None}
     values = _DEFAULTS | {key: _to_number(setting.value.strip()) for key, setting in settings.items()}
-    short = [key for key, value in values.items() if value is not None and value < case.threshold(_LEAST[key])]
-    if not any(port.address for port in npu_ports(case)):
-        yield NotApplicable(
-            "node", Reason("not-configured", detail="no RoCE port of an NPU has an address: its jobs stay on this node")
+    short = [key for key, value in values.items() if value is not None and value < context.threshold(_LEAST[key])]
+    if not any(port.address for port in npu_ports(context)):
+        return NODE.not_applicable(
+            "not-configured", detail="no RoCE port of an NPU has an address: its jobs stay on this node"
         )
-    elif short:
-        yield _fail_timeout(short, values, settings)
-    elif None in values.values():
+    if short:
+        return _fail_timeout(short, values, settings)
+    if None in values.values():
         key = next(key for key, value in values.items() if value is None)
-        yield Unknown("node", Reason("undecided", detail=f"{key} is {settings[key].value[:20]!r}, no number"))
-    elif settings or is_surely_unset(case):
-        yield Pass("node")
-    else:
-        yield Unknown("node", jobs_unread_reason(case) or Reason("not-shown", detail="settings of jobs were not read"))
+        return NODE.unknown("undecided", detail=f"{key} is {settings[key].value[:20]!r}, no number")
+    if settings or is_surely_unset(context):
+        return NODE.passes()
+    return NODE.unknown(why_jobs_unread(context) or Reason("not-shown", detail="settings of jobs were not read"))
 
 
 def _to_number(text: str) -> int | None:
@@ -156,32 +145,29 @@ def _fail_timeout(short: list[str], values: Mapping[str, int | None], settings: 
     )
 
 
-def _first(case: RuleContext, key: str) -> EffectiveSetting | None:
-    return next(iter(effective_settings(case, key)), None)
+def _first(context: RuleContext, key: str) -> EffectiveSetting | None:
+    return next(iter(effective_settings(context, key)), None)
 
 
 def _fail_setting(summary: str, impact: str, settings: list[tuple[str, EffectiveSetting]]) -> Fail:
     names = " and ".join(name for name, _ in settings)
-    return Fail(
-        subject="node",
-        label="node",
+    return NODE.fail(
         summary=f"{names}: {summary}",
         impact=impact,
         evidence=tuple(setting.evidence(name) for name, setting in settings),
         values=settings[0][1].process,
-        places=frozenset({"node"}),
     )
 
 
 @rule("npu-rank-table-mismatch")
-def npu_rank_table_mismatch(case: RuleContext) -> Iterator[Result]:
-    ranks = case.topology.ascend.rank_tables if case.topology.ascend else []
-    own = [rank for rank in ranks if rank.server == case.node.hostname]
-    ports = {port.npu: port for port in npu_ports(case) if port.address}
+def npu_rank_table_mismatch(context: RuleContext) -> Iterator[Result]:
+    ranks = context.topology.ascend.rank_tables if context.topology.ascend else []
+    own = [rank for rank in ranks if rank.server == context.node.hostname]
+    ports = {port.npu: port for port in npu_ports(context) if port.address}
     if not ranks:
-        yield NotApplicable("node", Reason("no-such-device", detail="no rank table"))
+        yield NODE.not_applicable("no-such-device", detail="no rank table")
     elif not own:
-        yield Unknown("node", Reason("undecided", detail="no server of the rank table has this node's name"))
+        yield NODE.unknown("undecided", detail="no server of the rank table has this node's name")
     for rank in own:
         port = ports.get(rank.npu)
         if port is None or rank.address is None:
@@ -189,17 +175,14 @@ def npu_rank_table_mismatch(case: RuleContext) -> Iterator[Result]:
                 f"npu:{rank.npu}", Reason("not-shown", detail="its address is not known, or not in the rank table")
             )
         elif port.address == rank.address:
-            yield Pass(subject_of(port))
+            yield about_port(port).passes()
         else:
-            yield Fail(
-                subject=subject_of(port),
-                label=label_of(port),
+            yield about_port(port).fail(
                 summary=f"the rank table has address {rank.address}, the port has {port.address}",
                 impact="HCCL connects to an address that this NPU does not have: the job does not start.",
                 evidence=(
                     Evidence(what="device_ip", value=rank.address, source=rank.source),
                     Evidence(what=f"address_{port.npu}", value=port.address or "", source="/etc/hccn.conf"),
                 ),
-                places=places_of(port),
                 values=(("RANK_IP", rank.address),),
             )

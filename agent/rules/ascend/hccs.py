@@ -12,12 +12,12 @@ from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, GpuLink
 from agent.model.reasons import Reason, quote_source
 from agent.model.topology import Path
+from agent.rules.applicability import has_ascend
 from agent.rules.ascend.npus import A2, find_npus
 from agent.rules.context import RuleContext
-from agent.rules.devices import find_device_id, find_function, unreachable_reason
-from agent.rules.gates import has_ascend
+from agent.rules.devices import about_gpu, about_pair, find_device_id, find_function, why_unreachable
 from agent.rules.node_wide import merge_failures
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import NODE, Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import format_ranges, join_labels, name_pairs
 
 LINKED = ("HCCS", "SIO")
@@ -33,27 +33,25 @@ class _Ports(msgspec.Struct, frozen=True):
     faulty: list[GpuLink]
 
 
-def _known_ports(case: RuleContext) -> tuple[list[tuple[Gpu, list[GpuLink]]], list[Result]]:
+def _known_ports(context: RuleContext) -> tuple[list[tuple[Gpu, list[GpuLink]]], list[Result]]:
     """NPUs whose ports are known, and the answers for the others."""
-    answer = has_ascend(case)
+    answer = has_ascend(context)
     known, answers = [], [answer] if answer else []
-    for npu in find_npus(case):
-        subject, absent = f"gpu:{npu.id}", unreachable_reason(find_function(case, npu))
+    for npu in find_npus(context):
+        about, absent = about_gpu(npu), why_unreachable(find_function(context, npu))
         links = [link for link in npu.links if link.protocol == "hccs" and link.state != "unknown"]
         if absent:
-            answers.append(NotApplicable(subject, absent))
+            answers.append(about.not_applicable(absent))
         elif links:
             known.append((npu, links))
         else:
-            answers.append(
-                Unknown(subject, quote_source(npu.links_reason) or Reason("output-missing", command=_COMMAND))
-            )
+            answers.append(about.unknown(quote_source(npu.links_reason) or Reason("output-missing", command=_COMMAND)))
     return known, answers
 
 
 @rule("hccs-link-down")
-def hccs_link_down(case: RuleContext) -> Iterator[Result]:
-    known, answers = _known_ports(case)
+def hccs_link_down(context: RuleContext) -> Iterator[Result]:
+    known, answers = _known_ports(context)
     yield from answers
     down = {npu.id: [link for link in links if link.state == "inactive"] for npu, links in known}
     everywhere = set.intersection(*({link.link for link in down[npu.id]} for npu, _ in known)) if known else set()
@@ -63,21 +61,19 @@ def hccs_link_down(case: RuleContext) -> Iterator[Result]:
         if dead:
             faults.append(_Ports(npu, dead))
         elif len(down[npu.id]) == len(links):
-            yield NotApplicable(
-                f"gpu:{npu.id}", Reason("no-such-device", detail="no HCCS port of this board is in use")
-            )
+            yield about_gpu(npu).not_applicable("no-such-device", detail="no HCCS port of this board is in use")
         elif down[npu.id] and len(known) == 1:
-            yield Unknown(
-                f"gpu:{npu.id}", Reason("no-peers", detail="ports of one NPU alone: a board may leave some of them out")
+            yield about_gpu(npu).unknown(
+                "no-peers", detail="ports of one NPU alone: a board may leave some of them out"
             )
         else:
-            yield Pass(f"gpu:{npu.id}")
-    yield from _merge(case, faults, len(known), _fail_down)
+            yield about_gpu(npu).passes()
+    yield from _merge(context, faults, len(known), _fail_down)
 
 
 @rule("hccs-lanes-degraded")
-def hccs_lanes_degraded(case: RuleContext) -> Iterator[Result]:
-    known, answers = _known_ports(case)
+def hccs_lanes_degraded(context: RuleContext) -> Iterator[Result]:
+    known, answers = _known_ports(context)
     yield from answers
     rates = Counter(link.signal_gbyte_s for _, links in known for link in links if link.signal_gbyte_s)
     full = max((rate for rate, count in rates.items() if count > 1), default=None)
@@ -87,47 +83,44 @@ def hccs_lanes_degraded(case: RuleContext) -> Iterator[Result]:
         if slow:
             faults.append(_Ports(npu, slow))
         elif full is None or not any(link.signal_gbyte_s for link in links):
-            yield Unknown(
-                f"gpu:{npu.id}", Reason("no-peers", detail="the speed of its ports is not known, or of no two alike")
-            )
+            yield about_gpu(npu).unknown("no-peers", detail="the speed of its ports is not known, or of no two alike")
         else:
-            yield Pass(f"gpu:{npu.id}")
-    yield from _merge(case, faults, len(known), _fail_lanes(full or 0.0))
+            yield about_gpu(npu).passes()
+    yield from _merge(context, faults, len(known), _fail_lanes(full or 0.0))
 
 
 @rule("hccs-errors")
-def hccs_errors(case: RuleContext) -> Iterator[Result]:
-    known, answers = _known_ports(case)
+def hccs_errors(context: RuleContext) -> Iterator[Result]:
+    known, answers = _known_ports(context)
     yield from answers
     faults: list[_Ports] = []
     for npu, links in known:
         moves = {
-            (at, name): _read_increase(case, npu, link, name) for at, link in enumerate(links) for name in _COUNTERS
+            (at, name): _read_increase(context, npu, link, name) for at, link in enumerate(links) for name in _COUNTERS
         }
         bad = [link for at, link in enumerate(links) if any(moves[at, name] for name in _COUNTERS)]
         gaps = [(links[at].link, name) for (at, name), move in moves.items() if move is None]
-        if case.not_counted or not any(_COUNTERS & link.errors.keys() for link in links):
-            yield Unknown(
-                f"gpu:{npu.id}",
-                case.not_counted or Reason("undecided", detail=f"no error counts in an output of {_COMMAND}"),
+        if context.why_not_counted or not any(_COUNTERS & link.errors.keys() for link in links):
+            yield about_gpu(npu).unknown(
+                context.why_not_counted or Reason("undecided", detail=f"no error counts in an output of {_COMMAND}")
             )
         elif bad:
             faults.append(_Ports(npu, bad))
         elif gaps:
             port, name = min(gaps)
-            yield Unknown(f"gpu:{npu.id}", case.not_moved(f"link:{npu.id}/{port}", name))
+            yield about_gpu(npu).unknown(context.why_not_moved(f"link:{npu.id}/{port}", name))
         else:
-            yield Pass(f"gpu:{npu.id}")
-    yield from _merge(case, faults, len(known), _fail_errors)
+            yield about_gpu(npu).passes()
+    yield from _merge(context, faults, len(known), _fail_errors)
 
 
-def _read_increase(case: RuleContext, npu: Gpu, link: GpuLink, name: str) -> int | None:
-    return case.moved(f"link:{npu.id}/{link.link}", name, link.errors)
+def _read_increase(context: RuleContext, npu: Gpu, link: GpuLink, name: str) -> int | None:
+    return context.moved(f"link:{npu.id}/{link.link}", name, link.errors)
 
 
-def _fail_errors(case: RuleContext, faults: list[_Ports]) -> Fail:
+def _fail_errors(context: RuleContext, faults: list[_Ports]) -> Fail:
     def describe(npu: Gpu, link: GpuLink) -> str:
-        moves = {name: _read_increase(case, npu, link, name) for name in sorted(_COUNTERS)}
+        moves = {name: _read_increase(context, npu, link, name) for name in sorted(_COUNTERS)}
         return ", ".join(f"+{move} {name}" for name, move in moves.items() if move)
 
     noted = any(link.errors.get("first_error") for fault in faults for link in fault.faulty)
@@ -142,34 +135,34 @@ def _fail_errors(case: RuleContext, faults: list[_Ports]) -> Fail:
     # About its ports alone: another port of the NPU is another fault
     return replace(
         whole,
-        places=_port_places(faults),
-        parts=tuple(_fail_errors(case, one) for one in alone) if len(alone) > 1 else (),
+        ids=_port_places(faults),
+        parts=tuple(_fail_errors(context, one) for one in alone) if len(alone) > 1 else (),
     )
 
 
 def _merge(
-    case: RuleContext, faults: list[_Ports], count: int, fail: Callable[[RuleContext, list[_Ports]], Fail]
+    context: RuleContext, faults: list[_Ports], count: int, fail: Callable[[RuleContext, list[_Ports]], Fail]
 ) -> Iterator[Fail]:
     """One finding for both ends of a pair, for one NPU and the far ends of its ports, and for all; else one each."""
     most = max((len(fault.faulty) for fault in faults), default=0)
     first = [fault for fault in faults if len(fault.faulty) == most]
     others = [fault for fault in faults if len(fault.faulty) < most]
-    is_mesh = all(find_device_id(case, fault.npu) == A2 for fault in faults)
+    is_mesh = all(find_device_id(context, fault.npu) == A2 for fault in faults)
     alone = len(first) == 1 and all(len(fault.faulty) == 1 for fault in others) and len(others) <= most
     pair = len(faults) == 2 and most == 1
     if is_mesh and (pair or alone):
-        yield fail(case, first + others)
+        yield fail(context, first + others)
     elif len(faults) == count > 1:
-        each = [fail(case, [fault]) for fault in faults]
+        each = [fail(context, [fault]) for fault in faults]
         yield merge_failures(
             [part for one in each for part in one.parts or (one,)], "HCCS ports of all NPUs are faulty"
         )
     else:
-        yield from (fail(case, [fault]) for fault in faults)
+        yield from (fail(context, [fault]) for fault in faults)
 
 
-def _fail_down(case: RuleContext, faults: list[_Ports]) -> Fail:
-    mesh = find_device_id(case, faults[0].npu) == A2
+def _fail_down(context: RuleContext, faults: list[_Ports]) -> Fail:
+    mesh = find_device_id(context, faults[0].npu) == A2
     ports = sum(link.protocol == "hccs" for link in faults[0].npu.links)
     dead = len(faults[0].faulty)
     whole = _fail(
@@ -180,12 +173,12 @@ def _fail_down(case: RuleContext, faults: list[_Ports]) -> Fail:
         else f"{dead} of {ports} ports lost: this die has {100 * dead / ports:.0f}% less HCCS bandwidth.",
         severity="critical" if mesh else "error",
     )
-    return replace(whole, covers=_port_places(faults) | {fault.npu.id for fault in faults}, covers_parts=False)
+    return replace(whole, explains_ids=_port_places(faults) | {fault.npu.id for fault in faults}, explains_parts=False)
 
 
 def _fail_lanes(full: float) -> Callable[[RuleContext, list[_Ports]], Fail]:
-    def fail(case: RuleContext, faults: list[_Ports]) -> Fail:
-        del case
+    def fail(context: RuleContext, faults: list[_Ports]) -> Fail:
+        del context
         slowest = min(link.signal_gbyte_s or 0 for link in faults[0].faulty)
         ports = _numbers(faults[0])
         whole = _fail(
@@ -194,7 +187,7 @@ def _fail_lanes(full: float) -> Callable[[RuleContext, list[_Ports]], Fail]:
             impact=f"{full - slowest:g} GB/s less in each direction; collectives run at the slowest port's speed.",
             severity="error",
         )
-        return replace(whole, covers=_port_places(faults), covers_parts=False)
+        return replace(whole, explains_ids=_port_places(faults), explains_parts=False)
 
     return fail
 
@@ -222,14 +215,12 @@ def _fail(
         for fault in faults[:4]
         for link in fault.faulty[:4]
     )
-    return Fail(
-        subject=f"pair:{npus[0].id}+{npus[1].id}" if pair else f"gpu:{npus[0].id}",
-        label=f"{npus[0].label} - {npus[1].label}" if pair else npus[0].label,
+    return (about_pair(npus[0], npus[1]) if pair else about_gpu(npus[0])).fail(
         summary=summary,
         impact=impact,
         evidence=evidence,
         severity=severity,
-        places=frozenset(npu.id for npu in npus),
+        ids=frozenset(npu.id for npu in npus),
     )
 
 
@@ -247,18 +238,17 @@ def _far_ends(faults: list[_Ports]) -> str:
 
 
 @rule("hccs-matrix-asymmetric")
-def hccs_matrix_asymmetric(case: RuleContext) -> Iterator[Result]:
-    answer = has_ascend(case)
+def hccs_matrix_asymmetric(context: RuleContext) -> Iterator[Result]:
+    answer = has_ascend(context)
     if answer is not None:
         yield answer
         return
-    ids = {npu.id for npu in find_npus(case)}
-    paths = [path for path in case.topology.paths if path.a in ids and path.b in ids]
+    ids = {npu.id for npu in find_npus(context)}
+    paths = [path for path in context.topology.paths if path.a in ids and path.b in ids]
     rows = {npu: [path for path in paths if npu in (path.a, path.b)] for npu in sorted(ids)}
     if not any(path.kind == "HCCS" for path in paths):
-        yield Unknown(
-            "node",
-            Reason("not-shown", detail="no HCCS pair: a board without HCCS, or npu-smi info -t topo was not saved"),
+        yield NODE.unknown(
+            "not-shown", detail="no HCCS pair: a board without HCCS, or npu-smi info -t topo was not saved"
         )
         return
     missing = [path for path in paths if path.kind is not None and path.kind not in LINKED and _is_odd(path, rows)]
@@ -273,7 +263,7 @@ def hccs_matrix_asymmetric(case: RuleContext) -> Iterator[Result]:
         for path in paths
         if path.kind and path.kind not in LINKED and path not in missing
     )
-    yield from _fail_pairs(case, missing)
+    yield from _fail_pairs(context, missing)
 
 
 def _is_odd(path: Path, rows: dict[str, list[Path]]) -> bool:
@@ -286,16 +276,16 @@ def _pair(path: Path) -> str:
     return f"pair:{path.a}+{path.b}"
 
 
-def _fail_pairs(case: RuleContext, paths: list[Path]) -> Iterator[Fail]:
+def _fail_pairs(context: RuleContext, paths: list[Path]) -> Iterator[Fail]:
     common = frozenset.intersection(*(frozenset((path.a, path.b)) for path in paths)) if paths else frozenset()
     if len(paths) > 1 and common:
-        yield _fail_matrix(case, paths, case.gpus[min(common)])
+        yield _fail_matrix(context, paths, context.gpus[min(common)])
     else:
-        yield from (_fail_matrix(case, [path], None) for path in paths)
+        yield from (_fail_matrix(context, [path], None) for path in paths)
 
 
-def _fail_matrix(case: RuleContext, paths: list[Path], npu: Gpu | None) -> Fail:
-    pairs = [(case.gpus[path.a].label, case.gpus[path.b].label) for path in paths]
+def _fail_matrix(context: RuleContext, paths: list[Path], npu: Gpu | None) -> Fail:
+    pairs = [(context.gpus[path.a].label, context.gpus[path.b].label) for path in paths]
     labels = [" - ".join(pair) for pair in pairs]
     return Fail(
         subject=f"gpu:{npu.id}" if npu else _pair(paths[0]),
@@ -306,5 +296,5 @@ def _fail_matrix(case: RuleContext, paths: list[Path], npu: Gpu | None) -> Fail:
             Evidence(what=label, value=path.kind or "", source="npu-smi info -t topo")
             for label, path in zip(labels[:8], paths, strict=False)
         ),
-        places=frozenset(end for path in paths for end in (path.a, path.b)),
+        ids=frozenset(end for path in paths for end in (path.a, path.b)),
     )

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from agent.model.finding import Evidence
 from agent.model.gpu import NpuPort
 from agent.model.nic import Lane, TransceiverModule
-from agent.model.reasons import Reason
 from agent.model.topology import find_npu_link
-from agent.rules.ascend.ports import label_of, npu_ports, places_of, report_no_ports, subject_of
+from agent.rules.ascend.ports import about_port, list_ports, npu_ports, report_no_ports
 from agent.rules.context import RuleContext
 from agent.rules.nic.optics import find_lane_faults, is_lit
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import Fail, Result, rule
 
 _LIMITS = ("rx_power_low_alarm_dbm", "rx_power_high_alarm_dbm", "tx_power_low_alarm_dbm", "tx_power_high_alarm_dbm")
 
@@ -21,30 +20,24 @@ def _command(port: NpuPort) -> str:
     return f"hccn_tool -i {port.npu} -optical -g"
 
 
-@rule("npu-optic-power")
-def npu_optic_power(case: RuleContext) -> Iterator[Result]:
-    yield from report_no_ports(case)
-    for port in npu_ports(case):
-        yield _judge_power(case, port)
-
-
-def _judge_power(case: RuleContext, port: NpuPort) -> Result:
-    subject, module = subject_of(port), port.module
-    if find_npu_link(case.accelerator_nics, port).state == "DOWN":
-        return NotApplicable(subject, Reason("not-in-use", detail="down"))
+@rule("npu-optic-power", each=list_ports)
+def npu_optic_power(context: RuleContext, port: NpuPort) -> Result:
+    about, module = about_port(port), port.module
+    if find_npu_link(context.accelerator_nics, port).state == "DOWN":
+        return about.not_applicable("not-in-use", detail="down")
     if module is None:
-        return Unknown(subject, Reason("output-missing", command=_command(port)))
+        return about.unknown("output-missing", command=_command(port))
     if module.state == "absent":
-        return NotApplicable(subject, Reason("no-such-device", detail="no module is in the port"))
+        return about.not_applicable("no-such-device", detail="no module is in the port")
     lit = [lane for lane in module.lanes if is_lit(lane)]
     faults = [*_judge_heat(module), *_judge_light(lit, module)]
     if faults:
         return _fail_power(port, module, faults)
     if not lit:
-        return Unknown(subject, Reason("not-shown", detail="its module shows no power of any lane with light"))
+        return about.unknown("not-shown", detail="its module shows no power of any lane with light")
     if not all(name in module.thresholds for name in _LIMITS):
-        return Unknown(subject, Reason("not-shown", detail="its module has no limits of its power"))
-    return Pass(subject)
+        return about.unknown("not-shown", detail="its module has no limits of its power")
+    return about.passes()
 
 
 def _judge_heat(module: TransceiverModule) -> Iterator[tuple[str, tuple[str, str]]]:
@@ -63,52 +56,43 @@ def _fail_power(port: NpuPort, module: TransceiverModule, faults: list[tuple[str
     rows = [*([("module", name)] if name else []), *(row for _, row in faults[:16])]
     if module.flags:
         rows.append(("flags", ", ".join(module.flags)))
-    return Fail(
-        subject=subject_of(port),
-        label=label_of(port),
+    return about_port(port).fail(
         summary="; ".join(text for text, _ in faults[:4])
         + (f"; and {len(faults) - 4} more" if len(faults) > 4 else ""),
         impact="Bit errors and link flaps follow: 3 dB less is half the light.",
         evidence=tuple(Evidence(what=what, value=value, source=_command(port)) for what, value in rows),
         severity="error" if module.flags else "warning",
-        places=places_of(port),
     )
 
 
 @rule("npu-optic-absent")
-def npu_optic_absent(case: RuleContext) -> Iterator[Result]:
-    yield from report_no_ports(case)
-    ports = npu_ports(case)
+def npu_optic_absent(context: RuleContext) -> Iterator[Result]:
+    yield from report_no_ports(context)
+    ports = npu_ports(context)
     plugged = sum(port.module is not None and port.module.state != "absent" for port in ports)
     for port in ports:
-        yield _judge_absent(case, port, plugged)
+        yield _judge_absent(context, port, plugged)
 
 
-def _judge_absent(case: RuleContext, port: NpuPort, plugged: int) -> Result:
-    subject, module = subject_of(port), port.module
+def _judge_absent(context: RuleContext, port: NpuPort, plugged: int) -> Result:
+    about, module = about_port(port), port.module
     if module is None:
-        return Unknown(subject, Reason("output-missing", command=_command(port)))
+        return about.unknown("output-missing", command=_command(port))
     if module.state != "absent":
-        return Pass(subject)
-    if module.lanes or find_npu_link(case.accelerator_nics, port).state == "ACTIVE":
-        return Unknown(
-            subject, Reason("undecided", detail="not present, and yet the module shows values or the port is up")
-        )
+        return about.passes()
+    if module.lanes or find_npu_link(context.accelerator_nics, port).state == "ACTIVE":
+        return about.unknown("undecided", detail="not present, and yet the module shows values or the port is up")
     if not plugged:
-        return NotApplicable(subject, Reason("no-such-device", detail="no port is known to have a module"))
+        return about.not_applicable("no-such-device", detail="no port is known to have a module")
     if port.address is None:
-        return Unknown(
-            subject,
-            Reason("not-shown", detail="not present, and no address: whether the port is to have a cable is not known"),
+        return about.unknown(
+            "not-shown", detail="not present, and no address: whether the port is to have a cable is not known"
         )
-    return Fail(
-        subject=subject,
-        label=label_of(port),
+    return about.fail(
         summary="no module in its RoCE port; other NPUs of this node have one",
         impact="The port has no link: jobs over several nodes do not start.",
         evidence=(
             Evidence(what="optical module", value="not present", source=_command(port)),
             Evidence(what="other ports with a module", value=str(plugged), source="hccn_tool -i N -optical -g"),
         ),
-        places=places_of(port),
     )

@@ -12,11 +12,11 @@ from agent.model.finding import Evidence
 from agent.model.gpu import NpuPort
 from agent.model.reasons import Reason
 from agent.model.topology import find_npu_link
+from agent.rules.applicability import has_ascend
 from agent.rules.ascend.npus import CONFIGURATION, find_npus
 from agent.rules.context import RuleContext
-from agent.rules.gates import has_ascend
 from agent.rules.node_wide import merge_failures
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import NODE, Fail, NamedSubject, Result, rule
 from agent.rules.wording import find_majority, join_labels
 
 _HEALTHY = ("Success", "Init", "Detect ip set")  # mind-cluster counts these as healthy
@@ -26,14 +26,9 @@ _FEC = {"rs": "RS", "no": "off"}  # "auto" is what the ends agree on
 _MESSAGES = {"gateway": "the gateway", "netmask": "the netmask", "mtu": "the MTU", "pfc": "PFC"}
 
 
-def npu_ports(case: RuleContext) -> list[NpuPort]:
+def npu_ports(context: RuleContext) -> list[NpuPort]:
     """The RoCE ports of a node's NPUs."""
-    return case.topology.ascend.ports if case.topology.ascend else []
-
-
-def subject_of(port: NpuPort) -> str:
-    """The NPU, where it is known which one has this number."""
-    return f"gpu:{port.gpu}" if port.gpu else f"npu:{port.npu}"
+    return context.topology.ascend.ports if context.topology.ascend else []
 
 
 def label_of(port: NpuPort) -> str:
@@ -41,21 +36,29 @@ def label_of(port: NpuPort) -> str:
     return f"NPU {port.npu}"
 
 
-def places_of(port: NpuPort) -> frozenset[str]:
-    """What a finding about the port is about."""
-    return frozenset({port.gpu or f"npu-{port.npu}"})
+def about_port(port: NpuPort) -> NamedSubject:
+    """The NPU, where it is known which one has this number; NPUs go by their number."""
+    return NamedSubject(
+        f"gpu:{port.gpu}" if port.gpu else f"npu:{port.npu}",
+        label_of(port),
+        frozenset({port.gpu or f"npu-{port.npu}"}),
+    )
 
 
-def report_no_ports(case: RuleContext) -> Iterator[Result]:
+def report_no_ports(context: RuleContext) -> Iterator[Result]:
     """The answer of a rule where no RoCE port of an NPU is known."""
-    ascend, answer = case.topology.ascend, has_ascend(case)
+    ascend, answer = context.topology.ascend, has_ascend(context)
     if answer is not None:
         yield answer
     elif ascend and not ascend.ports:
         why = "it is empty: no port was set up" if ascend.configuration == "empty" else ascend.configuration
-        yield Unknown(
-            "node", Reason("not-shown", detail=f"{CONFIGURATION}: {why or 'not read'}; no saved output of hccn_tool")
-        )
+        yield NODE.unknown("not-shown", detail=f"{CONFIGURATION}: {why or 'not read'}; no saved output of hccn_tool")
+
+
+def list_ports(context: RuleContext) -> Iterator[NpuPort | Result]:
+    """Every RoCE port of an NPU; the answer where none is known."""
+    yield from report_no_ports(context)
+    yield from npu_ports(context)
 
 
 def _tool(option: str, port: NpuPort) -> str:
@@ -63,201 +66,176 @@ def _tool(option: str, port: NpuPort) -> str:
 
 
 @rule("npu-roce-port-down")
-def npu_roce_port_down(case: RuleContext) -> Iterator[Result]:
-    yield from report_no_ports(case)
-    ports = npu_ports(case)
-    states = {port.npu: find_npu_link(case.accelerator_nics, port).state for port in ports}
+def npu_roce_port_down(context: RuleContext) -> Iterator[Result]:
+    yield from report_no_ports(context)
+    ports = npu_ports(context)
+    states = {port.npu: find_npu_link(context.accelerator_nics, port).state for port in ports}
     up = [port for port in ports if states[port.npu] == "ACTIVE"]
     down = [port for port in ports if states[port.npu] == "DOWN"]
     yield from (
-        Unknown(subject_of(p), Reason("output-missing", command=_tool("link", p)))
-        for p in ports
-        if states[p.npu] is None
+        about_port(p).unknown("output-missing", command=_tool("link", p)) for p in ports if states[p.npu] is None
     )
-    yield from (Pass(subject_of(port)) for port in up)
+    yield from (about_port(port).passes() for port in up)
     if up or (len(down) > 1 and any(port.address for port in down)):
         faults = [_fail_down(port, len(ports)) for port in down]
         yield from faults if up else [merge_failures(faults, "All RoCE ports down")]
     elif len(down) == 1:
-        yield Unknown(
-            subject_of(down[0]),
-            Reason("not-shown", detail="down, and no other port is known: whether it has a cable is not known"),
+        yield about_port(down[0]).unknown(
+            "not-shown", detail="down, and no other port is known: whether it has a cable is not known"
         )
     else:
         yield from (
-            NotApplicable(subject_of(port), Reason("not-in-use", detail="all ports down and none set up"))
-            for port in down
+            about_port(port).not_applicable("not-in-use", detail="all ports down and none set up") for port in down
         )
 
 
 def _fail_down(port: NpuPort, count: int) -> Fail:
-    return Fail(
-        subject=subject_of(port),
-        label=label_of(port),
+    return about_port(port).fail(
         summary=f"its RoCE port is down{f', switch port {port.switch_port}' if port.switch_port else ''}",
         impact=f"1 of {count} RoCE ports: jobs over several nodes do not start, or end.",
         evidence=(Evidence(what=f"link of {label_of(port)}", value="DOWN", source=_tool("link", port)),),
-        places=places_of(port),
     )
 
 
 @rule("npu-roce-speed")
-def npu_roce_speed(case: RuleContext) -> Iterator[Result]:
-    yield from report_no_ports(case)
-    links = [(port, find_npu_link(case.accelerator_nics, port)) for port in npu_ports(case)]
+def npu_roce_speed(context: RuleContext) -> Iterator[Result]:
+    yield from report_no_ports(context)
+    links = [(port, find_npu_link(context.accelerator_nics, port)) for port in npu_ports(context)]
     usual_rate = find_majority([link.rate_gbit_s for _, link in links if link.rate_gbit_s])
     for port, link in links:
-        subject, speed = subject_of(port), link.rate_gbit_s
+        about, speed = about_port(port), link.rate_gbit_s
         if link.state == "DOWN":
-            yield NotApplicable(subject, Reason("not-in-use", detail="down"))
+            yield about.not_applicable("not-in-use", detail="down")
         elif speed is None or usual_rate is None:
-            yield Unknown(
-                subject, Reason("no-peers", detail="its speed is not known, or most ports have no speed in common")
-            )
+            yield about.unknown("no-peers", detail="its speed is not known, or most ports have no speed in common")
         elif speed >= usual_rate:
-            yield Pass(subject)
+            yield about.passes()
         else:
-            yield Fail(
-                subject=subject,
-                label=label_of(port),
+            yield about.fail(
                 summary=f"its RoCE port runs at {speed:g} Gb/s, most others at {usual_rate:g} Gb/s",
                 impact=f"{usual_rate - speed:g} Gb/s less; collectives over nodes run at the slowest port's speed.",
                 evidence=(Evidence(what="speed", value=f"{speed:g} Gb/s", source=_tool("speed", port)),),
-                places=places_of(port),
             )
 
 
 @rule("npu-fec-mismatch")
-def npu_fec_mismatch(case: RuleContext) -> Iterator[Result]:
-    yield from report_no_ports(case)
-    ports = npu_ports(case)
+def npu_fec_mismatch(context: RuleContext) -> Iterator[Result]:
+    yield from report_no_ports(context)
+    ports = npu_ports(context)
     usual = find_majority([port.fec for port in ports if port.fec in _FEC])
     for port in ports:
-        subject = subject_of(port)
-        if find_npu_link(case.accelerator_nics, port).state == "DOWN":
-            yield NotApplicable(subject, Reason("not-in-use", detail="down"))
+        about = about_port(port)
+        if find_npu_link(context.accelerator_nics, port).state == "DOWN":
+            yield about.not_applicable("not-in-use", detail="down")
         elif port.fec not in _FEC:
-            yield Unknown(
-                subject,
+            yield about.unknown(
                 Reason("undecided", detail=f"FEC is {port.fec}")
                 if port.fec
-                else Reason("output-missing", command=_tool("fec", port)),
+                else Reason("output-missing", command=_tool("fec", port))
             )
         elif usual is None:
-            yield Unknown(subject, Reason("no-peers", detail="most ports have no FEC in common"))
+            yield about.unknown("no-peers", detail="most ports have no FEC in common")
         elif port.fec == usual:
-            yield Pass(subject)
+            yield about.passes()
         else:
-            yield Fail(
-                subject=subject,
-                label=label_of(port),
+            yield about.fail(
                 summary=f"FEC of its RoCE port is {_FEC[port.fec]}, of most others {_FEC[usual]}",
                 impact="Both ends of a link need the same FEC: the link counts bit errors, flaps, or does not come up.",
                 evidence=(Evidence(what="FEC", value=_FEC[port.fec], source=_tool("fec", port)),),
                 confidence="medium",
-                places=places_of(port),
             )
 
 
 @rule("npu-roce-net-health")
-def npu_roce_net_health(case: RuleContext) -> Iterator[Result]:
-    yield from report_no_ports(case)
-    for port in npu_ports(case):
-        subject, health = subject_of(port), port.health
+def npu_roce_net_health(context: RuleContext) -> Iterator[Result]:
+    yield from report_no_ports(context)
+    for port in npu_ports(context):
+        about, health = about_port(port), port.health
         if health is None:
-            yield Unknown(subject, Reason("output-missing", command=_tool("net_health", port)))
+            yield about.unknown("output-missing", command=_tool("net_health", port))
         elif health.startswith(_HEALTHY):
-            yield Pass(subject)
+            yield about.passes()
         elif not health.startswith(_FAULTY):
-            yield Unknown(subject, Reason("undecided", detail=f"net health status {health!r}"))
+            yield about.unknown("undecided", detail=f"net health status {health!r}")
         else:
-            yield Fail(
-                subject=subject,
-                label=label_of(port),
+            yield about.fail(
                 summary=f"network health check of its RoCE port: {health}",
                 impact="The port does not reach its detect address; jobs over several nodes may fail to connect.",
                 evidence=(
                     Evidence(what="net health status", value=health, source=_tool("net_health", port)),
                     Evidence(what="detect address", value=port.detect_address or "not known", source=CONFIGURATION),
                 ),
-                places=places_of(port),
             )
 
 
 @rule("npu-roce-ip-missing")
-def npu_roce_ip_missing(case: RuleContext) -> Iterator[Result]:
-    yield from report_no_ports(case)
-    ports = {port.npu: port for port in npu_ports(case)}
-    read = case.topology.ascend is not None and case.topology.ascend.configuration == "read"
+def npu_roce_ip_missing(context: RuleContext) -> Iterator[Result]:
+    yield from report_no_ports(context)
+    ports = {port.npu: port for port in npu_ports(context)}
+    read = context.topology.ascend is not None and context.topology.ascend.configuration == "read"
     if not ports:
         return
     if not any(port.address for port in ports.values()):
-        yield NotApplicable("node", Reason("not-configured", detail="no NPU has an address: not set up"))
+        yield NODE.not_applicable("not-configured", detail="no NPU has an address: not set up")
         return
     if not read:
-        yield Unknown(
-            "node",
-            Reason("not-shown", detail=f"{CONFIGURATION} was not read: a port without answer may have an address"),
+        yield NODE.unknown(
+            "not-shown", detail=f"{CONFIGURATION} was not read: a port without answer may have an address"
         )
         return
-    expected = _list_expected(case, ports)
+    expected = _list_expected(context, ports)
     count = sum(1 for port in ports.values() if port.address)
     for number in expected:
-        port = ports.get(number) or NpuPort(npu=number, gpu=_gpu_of(case, number))
-        yield Pass(subject_of(port)) if port.address else _fail_address(port, f"{count} of {len(expected)} NPUs")
+        port = ports.get(number) or NpuPort(npu=number, gpu=_gpu_of(context, number))
+        yield about_port(port).passes() if port.address else _fail_address(port, f"{count} of {len(expected)} NPUs")
 
 
-def _list_expected(case: RuleContext, ports: dict[int, NpuPort]) -> list[int]:
+def _list_expected(context: RuleContext, ports: dict[int, NpuPort]) -> list[int]:
     """Numbers that should have an address: of all NPUs, where those of the file are among them."""
-    count = len(find_npus(case))
-    hidden = case.node.container or case.node.job_limit
+    count = len(find_npus(context))
+    hidden = context.node.container or context.node.job_limit
     return list(range(count)) if not hidden and max(ports) < count else sorted(ports)
 
 
-def _gpu_of(case: RuleContext, number: int) -> str | None:
-    return next((npu.id for npu in find_npus(case) if npu.index == number), None)
+def _gpu_of(context: RuleContext, number: int) -> str | None:
+    return next((npu.id for npu in find_npus(context) if npu.index == number), None)
 
 
 def _fail_address(port: NpuPort, others: str) -> Fail:
-    return Fail(
-        subject=subject_of(port),
-        label=label_of(port),
+    return about_port(port).fail(
         summary="its RoCE port has no address; other NPUs of this node have one",
         impact="HCCL cannot reach this NPU from other nodes: jobs over several nodes do not start.",
         evidence=(Evidence(what=f"address_{port.npu}", value=f"not set ({others} have one)", source=CONFIGURATION),),
-        places=places_of(port),
     )
 
 
 @rule("npu-roce-ip-duplicate")
-def npu_roce_ip_duplicate(case: RuleContext) -> Iterator[Result]:
-    yield from report_no_ports(case)
+def npu_roce_ip_duplicate(context: RuleContext) -> Iterator[Result]:
+    yield from report_no_ports(context)
     by_address: dict[str, list[NpuPort]] = {}
-    for port in npu_ports(case):
+    for port in npu_ports(context):
         if port.address:
             by_address.setdefault(port.address, []).append(port)
         else:
-            yield NotApplicable(subject_of(port), Reason("not-configured", detail="no address is known"))
+            yield about_port(port).not_applicable("not-configured", detail="no address is known")
     for address, ports in by_address.items():
         if len(ports) == 1:
-            yield Pass(subject_of(ports[0]))
+            yield about_port(ports[0]).passes()
         else:
-            yield Fail(
-                subject=subject_of(ports[0]),
-                label=label_of(ports[0]),
+            yield about_port(ports[0]).fail(
                 summary=f"{join_labels([label_of(port) for port in ports])} have the same address {address}",
                 impact="Packets for one of them reach the other: connections between NPUs fail at random.",
                 evidence=tuple(
                     Evidence(what=f"address_{port.npu}", value=address, source=CONFIGURATION) for port in ports
                 ),
-                places=frozenset().union(*map(places_of, ports)),
+                ids=frozenset().union(*(about_port(port).ids for port in ports)),
             )
 
 
 @rule("npu-roce-conf-uneven")
-def npu_roce_conf_uneven(case: RuleContext) -> Iterator[Result]:
-    yield from report_no_ports(case)
-    ports = [port for port in npu_ports(case) if port.address] or npu_ports(case)
+def npu_roce_conf_uneven(context: RuleContext) -> Iterator[Result]:
+    yield from report_no_ports(context)
+    ports = [port for port in npu_ports(context) if port.address] or npu_ports(context)
     if not ports:
         return
     values: dict[str, Callable[[NpuPort], str | None]] = {
@@ -269,15 +247,12 @@ def npu_roce_conf_uneven(case: RuleContext) -> Iterator[Result]:
     }
     uneven = [name for name, read in values.items() if len({read(port) for port in ports}) > 1]
     if len(ports) < 2:
-        yield Unknown("node", Reason("no-peers", detail="one port alone: nothing to compare with"))
+        yield NODE.unknown("no-peers", detail="one port alone: nothing to compare with")
     elif not uneven:
-        yield Pass("node")
-    elif case.topology.ascend is None or case.topology.ascend.configuration != "read":
-        yield Unknown(
-            "node",
-            Reason(
-                "not-shown", detail=f"{CONFIGURATION} was not read: a port that was not asked may be set as the others"
-            ),
+        yield NODE.passes()
+    elif context.topology.ascend is None or context.topology.ascend.configuration != "read":
+        yield NODE.unknown(
+            "not-shown", detail=f"{CONFIGURATION} was not read: a port that was not asked may be set as the others"
         )
     else:
         yield from (_fail_uneven(name, values[name], ports) for name in uneven)
@@ -292,9 +267,7 @@ def _fail_uneven(name: str, read: Callable[[NpuPort], str | None], ports: list[N
     usual_value = votes.most_common(1)[0][0]
     others = [port for port in ports if read(port) != usual_value]
     what = _MESSAGES.get(name, name)
-    return Fail(
-        subject="node",
-        label="node",
+    return NODE.fail(
         summary=f"{what} of {join_labels([label_of(port) for port in others])} is not that of the other NPUs",
         impact="NPUs of one job need the same settings: the one that differs is slow, or loses packets.",
         evidence=tuple(
@@ -302,37 +275,36 @@ def _fail_uneven(name: str, read: Callable[[NpuPort], str | None], ports: list[N
             for port in [next(port for port in ports if read(port) == usual_value), *others][:8]
         ),
         cause=name,
-        places=frozenset().union(*map(places_of, others)),
+        ids=frozenset().union(*(about_port(port).ids for port in others)),
     )
 
 
 @rule("npu-tls-mixed")
-def npu_tls_mixed(case: RuleContext) -> Iterator[Result]:
-    yield from report_no_ports(case)
-    ports = npu_ports(case)
+def npu_tls_mixed(context: RuleContext) -> Iterator[Result]:
+    yield from report_no_ports(context)
+    ports = npu_ports(context)
     known = [port for port in ports if port.tls is not None]
     on, off = [port for port in known if port.tls], [port for port in known if not port.tls]
     if on and off:
         few = min(on, off, key=len)
-        yield Fail(
-            subject="node",
-            label="node",
+        yield NODE.fail(
             summary=f"TLS is {'on' if few is on else 'off'} on {join_labels([label_of(port) for port in few])}, "
             f"{'off' if few is on else 'on'} on the others",
             impact="NPUs of one job need the same TLS switch: connections between them are never set up.",
             evidence=tuple(
-                Evidence(what=f"TLS of {label_of(port)}", value="on" if port.tls else "off", source=_tool("tls", port))
+                Evidence(
+                    what=f"TLS of {label_of(port)}",
+                    value="on" if port.tls else "off",
+                    source=_tool("tls", port),
+                )
                 for port in [*on[:4], *off[:4]]
             ),
             values=(("SWITCH", "0" if few is on else "1"),),
-            places=frozenset().union(*map(places_of, few)),
+            ids=frozenset().union(*(about_port(port).ids for port in few)),
         )
     elif ports and (len(known) < len(ports) or len(known) < 2):
-        yield Unknown(
-            "node",
-            Reason(
-                "undecided", detail=f"TLS is known of {len(known)} of {len(ports)} NPUs: the others have the default"
-            ),
+        yield NODE.unknown(
+            "undecided", detail=f"TLS is known of {len(known)} of {len(ports)} NPUs: the others have the default"
         )
     elif ports:
-        yield Pass("node")
+        yield NODE.passes()

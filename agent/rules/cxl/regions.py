@@ -6,45 +6,41 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.model.pci import CxlDevice, CxlRegion
-from agent.model.reasons import Reason
+from agent.rules.applicability import has_cxl
 from agent.rules.context import RuleContext
 from agent.rules.cxl.devices import BUS, cxl_devices
-from agent.rules.devices import device_label
-from agent.rules.gates import has_cxl
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.devices import about_function, device_label
+from agent.rules.rule import NODE, Fail, Result, rule
 from agent.rules.wording import join_labels
 
 _ONLINE = 0.9  # share of its memory: the kernel keeps some for itself
 
 
-def _regions(case: RuleContext) -> list[CxlRegion]:
-    return case.topology.cxl.regions if case.topology.cxl else []
+def _regions(context: RuleContext) -> list[CxlRegion]:
+    return context.topology.cxl.regions if context.topology.cxl else []
 
 
 @rule("cxl-region-broken")
-def cxl_region_broken(case: RuleContext) -> Iterator[Result]:
-    if not _regions(case):
-        yield has_cxl(case) or NotApplicable("node", Reason("no-such-device", detail="no region"))
-    for region in _regions(case):
-        yield _judge_whole(case, region)
+def cxl_region_broken(context: RuleContext) -> Iterator[Result]:
+    if not _regions(context):
+        yield has_cxl(context) or NODE.not_applicable("no-such-device", detail="no region")
+    for region in _regions(context):
+        yield _judge_whole(context, region)
 
 
-def _judge_whole(case: RuleContext, region: CxlRegion) -> Result:
+def _judge_whole(context: RuleContext, region: CxlRegion) -> Result:
     if region.size_mib == 0:
-        return NotApplicable("node", Reason("not-configured", detail=f"{region.id} is not set up yet"))
+        return NODE.not_applicable("not-configured", detail=f"{region.id} is not set up yet")
     if region.ways is None or region.committed is None:
-        return Unknown(
-            "node", Reason("not-shown", detail=f"{region.id}: its ways, or whether it is committed, are not shown")
-        )
-    run = case.probes.get("cxl")
+        return NODE.unknown("not-shown", detail=f"{region.id}: its ways, or whether it is committed, are not shown")
+    run = context.probes.get("cxl")
     if region.committed and not region.devices and run and run.sources and BUS not in run.sources:
-        return Unknown("node", Reason("not-shown", detail=f"{region.id}: its devices are not shown"))
+        return NODE.unknown("not-shown", detail=f"{region.id}: its devices are not shown")
     missing = region.ways - len(region.devices)
     if missing <= 0 and region.committed:
-        return Pass("node")
-    lost = [device.id for device in cxl_devices(case) if device.memdev is None] if missing > 0 else []
-    return Fail(
-        subject="node",
+        return NODE.passes()
+    lost = [device.id for device in cxl_devices(context) if device.memdev is None] if missing > 0 else []
+    return NODE.fail(
         label=region.id,
         summary=f"it has {len(region.devices)} of {region.ways} devices" if missing > 0 else "it is not committed",
         impact=f"{region.size_mib / 1024:g} GiB cannot be used." if region.size_mib else "Its memory cannot be used.",
@@ -61,36 +57,35 @@ def _judge_whole(case: RuleContext, region: CxlRegion) -> Result:
             ),
         ),
         cause=region.id,
-        places=frozenset({*region.devices, *lost}),
+        ids=frozenset({*region.devices, *lost}),
     )
 
 
 @rule("cxl-link-uneven")
-def cxl_link_uneven(case: RuleContext) -> Iterator[Result]:
-    shared = [region for region in _regions(case) if len(region.devices) > 1]
+def cxl_link_uneven(context: RuleContext) -> Iterator[Result]:
+    shared = [region for region in _regions(context) if len(region.devices) > 1]
     if not shared:
-        yield has_cxl(case) or NotApplicable("node", Reason("no-such-device", detail="no region over several devices"))
+        yield has_cxl(context) or NODE.not_applicable("no-such-device", detail="no region over several devices")
     for region in shared:
-        yield _judge_links(case, region)
+        yield _judge_links(context, region)
 
 
-def _judge_links(case: RuleContext, region: CxlRegion) -> Result:
-    if case.virtual_machine:
-        return NotApplicable("node", Reason("guest", detail="virtual machine: the hypervisor hides real links"))
+def _judge_links(context: RuleContext, region: CxlRegion) -> Result:
+    if context.virtual_machine:
+        return NODE.not_applicable("guest", detail="virtual machine: the hypervisor hides real links")
     rates: dict[str, float] = {}
     for device in region.devices:
-        function = case.functions.get(device)
+        function = context.functions.get(device)
         link = function.link if function else None
         if link is None or link.quality.state != "conclusive" or not link.bandwidth_gbyte_s:
-            return Unknown("node", Reason("not-shown", detail=f"{region.id}: the link of {device} is not known"))
+            return NODE.unknown("not-shown", detail=f"{region.id}: the link of {device} is not known")
         rates[device] = link.bandwidth_gbyte_s
     slowest, fastest = min(rates.values()), max(rates.values())
     if slowest == fastest:
-        return Pass("node")
+        return NODE.passes()
     slow = [device for device in region.devices if rates[device] < fastest]
-    return Fail(
-        subject=f"pci:{slow[0]}" if len(slow) == 1 else "node",
-        label=device_label(case, slow[0]) if len(slow) == 1 else region.id,
+    return (about_function(context, slow[0]) if len(slow) == 1 else NODE).fail(
+        label=device_label(context, slow[0]) if len(slow) == 1 else region.id,
         summary=f"the devices of {region.id} have links of {slowest:.3g} to {fastest:.3g} GB/s",
         impact=f"Addresses alternate between {len(rates)} devices: all run at the slowest one's {slowest:.3g} GB/s.",
         evidence=tuple(
@@ -101,122 +96,108 @@ def _judge_links(case: RuleContext, region: CxlRegion) -> Result:
             for device, rate in rates.items()
         ),
         cause=region.id,
-        places=frozenset(slow),
+        ids=frozenset(slow),
     )  # fmt: skip
 
 
 @rule("cxl-interleave-uneven-sockets")
-def cxl_interleave_uneven_sockets(case: RuleContext) -> Iterator[Result]:
-    shared = [region for region in _regions(case) if len(region.devices) > 1]
+def cxl_interleave_uneven_sockets(context: RuleContext) -> Iterator[Result]:
+    shared = [region for region in _regions(context) if len(region.devices) > 1]
     if not shared:
-        yield has_cxl(case) or NotApplicable("node", Reason("no-such-device", detail="no region over several devices"))
-    nodes = {device.id: device.numa_node for device in cxl_devices(case)}
+        yield has_cxl(context) or NODE.not_applicable("no-such-device", detail="no region over several devices")
+    nodes = {device.id: device.numa_node for device in cxl_devices(context)}
     for region in shared:
-        places = {device: nodes.get(device) for device in region.devices}
-        if None in places.values():
-            yield Unknown("node", Reason("not-shown", detail=f"{region.id}: the NUMA node of a device is not known"))
-        elif len(set(places.values())) == 1:
-            yield Pass("node")
+        ids = {device: nodes.get(device) for device in region.devices}
+        if None in ids.values():
+            yield NODE.unknown("not-shown", detail=f"{region.id}: the NUMA node of a device is not known")
+        elif len(set(ids.values())) == 1:
+            yield NODE.passes()
         else:
-            yield _fail_sockets(region, places)
+            yield _fail_sockets(region, ids)
 
 
-def _fail_sockets(region: CxlRegion, places: dict[str, int | None]) -> Fail:
-    named = [f"NUMA {node}" for node in sorted({node for node in places.values() if node is not None})]
-    return Fail(
-        subject="node",
+def _fail_sockets(region: CxlRegion, ids: dict[str, int | None]) -> Fail:
+    named = [f"NUMA {node}" for node in sorted({node for node in ids.values() if node is not None})]
+    return NODE.fail(
         label=region.id,
         summary=f"its devices are at {join_labels(named)}",
         impact="Half of all accesses cross the sockets, from whichever socket they come.",
         evidence=tuple(
             Evidence(what=f"NUMA node of {device}", value=str(node), source=f"/sys/bus/pci/devices/{device}/numa_node")
-            for device, node in places.items()
+            for device, node in ids.items()
         ),
         cause=region.id,
-        places=frozenset(region.devices),
+        ids=frozenset(region.devices),
     )
 
 
 @rule("cxl-memory-offline")
-def cxl_memory_offline(case: RuleContext) -> Iterator[Result]:
-    if not _regions(case):
-        yield has_cxl(case) or NotApplicable("node", Reason("no-such-device", detail="no region"))
-    for region in _regions(case):
-        yield _judge_online(case, region)
+def cxl_memory_offline(context: RuleContext) -> Iterator[Result]:
+    if not _regions(context):
+        yield has_cxl(context) or NODE.not_applicable("no-such-device", detail="no region")
+    for region in _regions(context):
+        yield _judge_online(context, region)
 
 
-def _judge_online(case: RuleContext, region: CxlRegion) -> Result:
+def _judge_online(context: RuleContext, region: CxlRegion) -> Result:
     if region.committed is None or region.size_mib is None:
-        return Unknown(
-            "node", Reason("not-shown", detail=f"{region.id}: its size, or whether it is committed, is not shown")
-        )
+        return NODE.unknown("not-shown", detail=f"{region.id}: its size, or whether it is committed, is not shown")
     if not region.committed or not region.size_mib:
-        return NotApplicable(
-            "node", Reason("judged-elsewhere", detail=f"{region.id} is not set up: see cxl-region-broken")
-        )
+        return NODE.not_applicable("judged-elsewhere", detail=f"{region.id} is not set up: see cxl-region-broken")
     if region.mode == "devdax":
-        return NotApplicable("node", Reason("other-kind", detail=f"{region.id} is used as a device, not as memory"))
+        return NODE.not_applicable("other-kind", detail=f"{region.id} is used as a device, not as memory")
     if region.total_blocks and region.online_blocks is not None:
         share = region.online_blocks / region.total_blocks
         online = f"{region.online_blocks} of {region.total_blocks} blocks"
         source = "cxl list -v"
     else:
-        memory = next((node.memory_mib for node in case.node.numa_nodes if node.id == region.numa_node), None)
+        memory = next((node.memory_mib for node in context.node.numa_nodes if node.id == region.numa_node), None)
         expected_mib = sum(
-            cxl_region.size_mib or 0 for cxl_region in _regions(case) if cxl_region.numa_node == region.numa_node
+            cxl_region.size_mib or 0 for cxl_region in _regions(context) if cxl_region.numa_node == region.numa_node
         )
         if memory is None:
-            return Unknown("node", Reason("not-shown", detail=f"{region.id}: how much of it is online is not shown"))
+            return NODE.unknown("not-shown", detail=f"{region.id}: how much of it is online is not shown")
         share, online = memory / expected_mib, f"{memory / 1024:.3g} of {expected_mib / 1024:g} GiB"
         source = f"/sys/devices/system/node/node{region.numa_node}/meminfo"
         if share < _ONLINE and region.mode is None:
-            return Unknown(
-                "node",
-                Reason("not-shown", detail=f"{region.id}: whether it is used as memory or as a device is not shown"),
+            return NODE.unknown(
+                "not-shown", detail=f"{region.id}: whether it is used as memory or as a device is not shown"
             )
     if share >= _ONLINE:
-        return Pass("node")
-    return Fail(
-        subject="node",
+        return NODE.passes()
+    return NODE.fail(
         label=region.id,
         summary=f"{online} of {region.id} are online",
         impact="The memory is set up, and no process can use it.",
         evidence=(Evidence(what=f"memory of {region.id} online", value=online, source=source),),
         cause=region.id,
-        places=frozenset(region.devices),
+        ids=frozenset(region.devices),
     )
 
 
 @rule("cxl-qos-mismatch")
-def cxl_qos_mismatch(case: RuleContext) -> Iterator[Result]:
-    if not _regions(case):
-        yield has_cxl(case) or NotApplicable("node", Reason("no-such-device", detail="no region"))
-    devices = {device.id: device for device in cxl_devices(case)}
-    for region in _regions(case):
+def cxl_qos_mismatch(context: RuleContext) -> Iterator[Result]:
+    if not _regions(context):
+        yield has_cxl(context) or NODE.not_applicable("no-such-device", detail="no region")
+    devices = {device.id: device for device in cxl_devices(context)}
+    for region in _regions(context):
         members = [devices[device] for device in region.devices if device in devices]
         yield _judge_qos(region, members)
 
 
 def _judge_qos(region: CxlRegion, members: list[CxlDevice]) -> Result:
     if any(device.pmem_mib for device in members):
-        return NotApplicable(
-            "node", Reason("other-kind", detail=f"{region.id}: persistent memory has a class of its own")
-        )
+        return NODE.not_applicable("other-kind", detail=f"{region.id}: persistent memory has a class of its own")
     if not members or len(members) < len(region.devices):
-        return Unknown("node", Reason("not-shown", detail=f"{region.id}: its devices are not shown"))
+        return NODE.unknown("not-shown", detail=f"{region.id}: its devices are not shown")
     if region.qos_class is None or None in {device.qos_class for device in members}:
-        return Unknown(
-            "node",
-            Reason(
-                "not-shown",
-                detail=f"{region.id}: the platform, or its kernel (before 6.8), names no class of a part of it",
-            ),
+        return NODE.unknown(
+            "not-shown", detail=f"{region.id}: the platform, or its kernel (before 6.8), names no class of a part of it"
         )
     others = [device for device in members if device.qos_class != region.qos_class]
     if not others:
-        return Pass("node")
-    return Fail(
-        subject="node",
+        return NODE.passes()
+    return NODE.fail(
         label=region.id,
         summary=f"it is in a window of class {region.qos_class}; "
         + ", ".join(f"{device.memdev} has class {device.qos_class}" for device in others),
@@ -237,68 +218,60 @@ def _judge_qos(region: CxlRegion, members: list[CxlDevice]) -> Result:
             ),
         ),
         cause=region.id,
-        places=frozenset(device.id for device in others),
+        ids=frozenset(device.id for device in others),
     )
 
 
 @rule("cxl-interleave-partial")
-def cxl_interleave_partial(case: RuleContext) -> Iterator[Result]:
-    if not _regions(case):
-        yield has_cxl(case) or NotApplicable("node", Reason("no-such-device", detail="no region"))
+def cxl_interleave_partial(context: RuleContext) -> Iterator[Result]:
+    if not _regions(context):
+        yield has_cxl(context) or NODE.not_applicable("no-such-device", detail="no region")
     alike: dict[tuple[int | str | None, ...], list[CxlRegion]] = {}
-    for region in _regions(case):
-        answer = _alone_reason(case, region)
+    for region in _regions(context):
+        answer = _alone_reason(context, region)
         if answer is not None:
             yield answer
             continue
-        device = next(device for device in cxl_devices(case) if device.id == region.devices[0])
-        function = case.functions[device.id]
+        device = next(device for device in cxl_devices(context) if device.id == region.devices[0])
+        function = context.functions[device.id]
         alike.setdefault((device.numa_node, function.vendor, function.device, device.ram_mib), []).append(region)
     for (numa_node, *_), regions in alike.items():
-        if _count_root_ports(case, regions) > 1:
+        if _count_root_ports(context, regions) > 1:
             yield _fail_partial(numa_node, regions)
         else:
             yield from (
-                NotApplicable("node", Reason("other-kind", detail=f"{region.id}: no equal expander at another port"))
+                NODE.not_applicable("other-kind", detail=f"{region.id}: no equal expander at another port")
                 for region in regions
             )
 
 
-def _alone_reason(case: RuleContext, region: CxlRegion) -> Result | None:
+def _alone_reason(context: RuleContext, region: CxlRegion) -> Result | None:
     """Why a region is not one that could be joined with others; None where it is."""
-    if case.virtual_machine:
-        return NotApplicable(
-            "node", Reason("guest", detail="virtual machine: the hypervisor decides where expanders appear")
-        )
+    if context.virtual_machine:
+        return NODE.not_applicable("guest", detail="virtual machine: the hypervisor decides where expanders appear")
     if region.ways is None or region.committed is None:
-        return Unknown(
-            "node", Reason("not-shown", detail=f"{region.id}: its ways, or whether it is committed, are not shown")
-        )
+        return NODE.unknown("not-shown", detail=f"{region.id}: its ways, or whether it is committed, are not shown")
     if region.ways != 1 or len(region.devices) != 1 or not region.committed or region.mode == "devdax":
-        return NotApplicable(
-            "node", Reason("by-design", detail=f"{region.id}: over several devices, not in use, or a device by choice")
+        return NODE.not_applicable(
+            "by-design", detail=f"{region.id}: over several devices, not in use, or a device by choice"
         )
-    device = next((device for device in cxl_devices(case) if device.id == region.devices[0]), None)
-    if device is None or device.numa_node is None or device.ram_mib is None or device.id not in case.functions:
-        return Unknown(
-            "node",
-            Reason(
-                "not-shown", detail=f"{region.id}: the socket, the model or the capacity of its device is not known"
-            ),
+    device = next((device for device in cxl_devices(context) if device.id == region.devices[0]), None)
+    if device is None or device.numa_node is None or device.ram_mib is None or device.id not in context.functions:
+        return NODE.unknown(
+            "not-shown", detail=f"{region.id}: the socket, the model or the capacity of its device is not known"
         )
     return None
 
 
-def _count_root_ports(case: RuleContext, regions: list[CxlRegion]) -> int:
+def _count_root_ports(context: RuleContext, regions: list[CxlRegion]) -> int:
     """Devices below one port share its link: a region over both would not be faster."""
-    functions = [case.functions[region.devices[0]] for region in regions]
-    return len({(case.ancestors(function) or (function,))[-1].id for function in functions})
+    functions = [context.functions[region.devices[0]] for region in regions]
+    return len({(context.ancestors(function) or (function,))[-1].id for function in functions})
 
 
 def _fail_partial(numa_node: int | str | None, regions: list[CxlRegion]) -> Fail:
     names = [region.id for region in regions]
-    return Fail(
-        subject="node",
+    return NODE.fail(
         label=f"NUMA {numa_node}",
         summary=f"{len(regions)} equal expanders at NUMA {numa_node} are a region each: {join_labels(names)}",
         impact="Each has the bandwidth of one expander; a region over all has that of all, but fails with any of them.",
@@ -309,5 +282,5 @@ def _fail_partial(numa_node: int | str | None, regions: list[CxlRegion]) -> Fail
             for region in regions
         ),
         cause=f"NUMA {numa_node}",
-        places=frozenset(region.devices[0] for region in regions),
+        ids=frozenset(region.devices[0] for region in regions),
     )

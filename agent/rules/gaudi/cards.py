@@ -7,17 +7,18 @@ from collections.abc import Iterator
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.model.reasons import Reason, quote_source
+from agent.rules.applicability import HABANA
 from agent.rules.context import RuleContext
 from agent.rules.devices import (
+    about_gpu,
     find_function,
     find_lost_addresses,
     find_offered,
     kernel_log_evidence,
-    unreachable_reason,
+    why_unreachable,
 )
-from agent.rules.gates import HABANA
-from agent.rules.node_wide import aggregate_node_wide
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.node_wide import aggregate_node_wide, on_all
+from agent.rules.rule import NODE, Fail, Result, rule
 from agent.rules.wording import format_ranges, join_labels
 
 ACCEL = "/sys/class/accel"
@@ -26,17 +27,17 @@ _ON_BOARD = 8  # modules of the boards HLS2 and HLS3
 _TO_OTHERS = 21  # ports of a module that these boards join to its seven others; boards of PCIe cards join 18
 
 
-def gaudi_cards(case: RuleContext) -> list[Gpu]:
+def gaudi_cards(context: RuleContext) -> list[Gpu]:
     """The Gaudi cards of a node."""
-    return [gpu for gpu in case.topology.gpus if gpu.vendor == HABANA]
+    return [gpu for gpu in context.topology.gpus if gpu.vendor == HABANA]
 
 
 @rule("gaudi-missing")
-def gaudi_missing(case: RuleContext) -> Iterator[Result]:
-    cards = gaudi_cards(case)
-    answers = (_judge_missing(case, gpu, cards) for gpu in cards)
+def gaudi_missing(context: RuleContext) -> Iterator[Result]:
+    cards = gaudi_cards(context)
+    answers = (_judge_missing(context, gpu, cards) for gpu in cards)
     yield from aggregate_node_wide(answers, "the driver offers no device of any Gaudi card")
-    yield from _judge_board(case, cards)
+    yield from _judge_board(context, cards)
 
 
 def is_on_module_board(gpu: Gpu) -> bool:
@@ -44,31 +45,29 @@ def is_on_module_board(gpu: Gpu) -> bool:
     return sum(link.remote is not None and link.remote.kind == "gpu" for link in gpu.links) == _TO_OTHERS
 
 
-def _judge_board(case: RuleContext, cards: list[Gpu]) -> Iterator[Result]:
+def _judge_board(context: RuleContext, cards: list[Gpu]) -> Iterator[Result]:
     """Modules that are not on the bus. Servers with PCIe cards have any number of them."""
     on_bus = [gpu for gpu in cards if gpu.pci]
     if not any(is_on_module_board(gpu) for gpu in cards):
         return
-    if case.virtual_machine or not case.node.virtualization_known:
-        yield NotApplicable(
-            "node", Reason("guest", detail="a virtual machine, or it is not known: it has the cards that it was given")
+    if context.virtual_machine or not context.node.virtualization_known:
+        yield NODE.not_applicable(
+            "guest", detail="a virtual machine, or it is not known: it has the cards that it was given"
         )
-    elif case.bus_unread:
-        yield Unknown("node", case.bus_unread)
+    elif context.why_bus_unread:
+        yield NODE.unknown(context.why_bus_unread)
     elif len(on_bus) >= _ON_BOARD:
-        yield Pass("node")
+        yield NODE.passes()
     else:
-        yield _fail_board(case, on_bus)
+        yield _fail_board(context, on_bus)
 
 
-def _fail_board(case: RuleContext, on_bus: list[Gpu]) -> Fail:
+def _fail_board(context: RuleContext, on_bus: list[Gpu]) -> Fail:
     modules = {gpu.module_id for gpu in on_bus if gpu.module_id is not None}
     gone = set(range(_ON_BOARD)) - modules
     named = len(gone) == _ON_BOARD - len(on_bus)
     wired = next(gpu for gpu in on_bus if is_on_module_board(gpu))
-    return Fail(
-        subject="node",
-        label="node",
+    return NODE.fail(
         summary=f"Gaudi cards on the PCI bus: {len(on_bus)} of {_ON_BOARD}"
         + (f"; module {format_ranges(gone)} is missing" if named and len(gone) == 1 else "")
         + (f"; modules {format_ranges(gone)} are missing" if named and len(gone) > 1 else ""),
@@ -83,47 +82,35 @@ def _fail_board(case: RuleContext, on_bus: list[Gpu]) -> Fail:
             ),
         ),
         cause="board",
-        places=frozenset({"count of GPUs", *find_lost_addresses(case)}),
+        ids=frozenset({"count of GPUs", *find_lost_addresses(context)}),
     )
 
 
-def _judge_missing(case: RuleContext, gpu: Gpu, cards: list[Gpu]) -> Result:
-    answer = find_offered(case, gpu, "habanalabs", "the driver's list does not show", ("open", "error"))
+def _judge_missing(context: RuleContext, gpu: Gpu, cards: list[Gpu]) -> Result:
+    answer = find_offered(context, gpu, "habanalabs", "the driver's list does not show", ("open", "error"))
     if answer:
         return answer
     usable = sum(card.driver_state == "open" for card in cards)
-    return Fail(
-        subject=f"gpu:{gpu.id}",
-        label=gpu.label,
+    return about_gpu(gpu).fail(
         summary="on the PCI bus with habanalabs bound, but the driver offers no device of it",
         impact=f"{usable} of {len(cards)} cards can be used; jobs that ask for all do not start.",
         evidence=(
             Evidence(what="on the PCI bus", value=gpu.id, source="lspci -d 1da3: -nnk"),
             Evidence(what="device of the driver", value="none", source=f"{ACCEL}/*/device/pci_addr"),
-            *kernel_log_evidence(case, gpu.id),
+            *kernel_log_evidence(context, gpu.id),
         ),
-        places=frozenset({gpu.id}),
     )
 
 
-@rule("gaudi-status")
-def gaudi_status(case: RuleContext) -> Iterator[Result]:
-    answers = (_judge_status(case, gpu) for gpu in gaudi_cards(case))
-    yield from aggregate_node_wide(answers, "no Gaudi card takes jobs, by the state that the driver reports")
-
-
-def _judge_status(case: RuleContext, gpu: Gpu) -> Result:
-    subject, absent = f"gpu:{gpu.id}", unreachable_reason(find_function(case, gpu))
+@rule("gaudi-status", each=gaudi_cards, merge=on_all("no Gaudi card takes jobs, by the state that the driver reports"))
+def gaudi_status(context: RuleContext, gpu: Gpu) -> Result:
+    about, absent = about_gpu(gpu), why_unreachable(find_function(context, gpu))
     if absent or gpu.driver_state not in ("open", "error"):
-        return NotApplicable(subject, absent or Reason("not-measured", detail="the driver does not offer it"))
-    return Pass(subject) if gpu.driver_state == "open" else _fail_status(case, gpu)
-
-
-def _fail_status(case: RuleContext, gpu: Gpu) -> Fail:
+        return about.not_applicable(absent or Reason("not-measured", detail="the driver does not offer it"))
+    if gpu.driver_state == "open":
+        return about.passes()
     broken = gpu.driver_error == _BROKEN
-    return Fail(
-        subject=f"gpu:{gpu.id}",
-        label=gpu.label,
+    return about_gpu(gpu).fail(
         summary=f"the driver reports the state {gpu.driver_error}",
         impact="The card takes no jobs." if broken else "The card takes no jobs until the driver has finished with it.",
         evidence=(
@@ -132,32 +119,28 @@ def _fail_status(case: RuleContext, gpu: Gpu) -> Fail:
                 value=quote_source(gpu.driver_error) or "",
                 source=f"{ACCEL}/*/device/status",
             ),
-            *kernel_log_evidence(case, gpu.id),
+            *kernel_log_evidence(context, gpu.id),
         ),
         severity=None if broken else "warning",
-        places=frozenset({gpu.id}),
     )
 
 
 @rule("gaudi-module-id")
-def gaudi_module_id(case: RuleContext) -> Iterator[Result]:
-    cards = [gpu for gpu in gaudi_cards(case) if unreachable_reason(find_function(case, gpu)) is None]
+def gaudi_module_id(context: RuleContext) -> Iterator[Result]:
+    cards = [gpu for gpu in gaudi_cards(context) if why_unreachable(find_function(context, gpu)) is None]
     by_module: dict[int, list[Gpu]] = {}
     for gpu in cards:
         if gpu.module_id is None:
-            yield Unknown(
-                f"gpu:{gpu.id}",
-                quote_source(gpu.driver_error) or Reason("not-shown", detail="the driver states no module id"),
+            yield about_gpu(gpu).unknown(
+                quote_source(gpu.driver_error) or Reason("not-shown", detail="the driver states no module id")
             )
         else:
             by_module.setdefault(gpu.module_id, []).append(gpu)
     for module, group in sorted(by_module.items()):
         if len(group) == 1:
-            yield Pass(f"gpu:{group[0].id}")
+            yield about_gpu(group[0]).passes()
             continue
-        yield Fail(
-            subject="node",
-            label="node",
+        yield NODE.fail(
             summary=f"{join_labels([gpu.label for gpu in group])} have the same module id {module}",
             impact="The collective library takes one for the other: it opens connections over ports that do not meet.",
             evidence=tuple(
@@ -165,5 +148,5 @@ def gaudi_module_id(case: RuleContext) -> Iterator[Result]:
                 for gpu in group
             ),
             cause=f"module {module}",
-            places=frozenset(gpu.id for gpu in group),
+            ids=frozenset(gpu.id for gpu in group),
         )

@@ -10,10 +10,9 @@ from msgspec.structs import replace
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
-from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
-from agent.rules.devices import find_function, is_nvidia, report_no_gpu, unreachable_reason
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.devices import find_function, is_nvidia, report_no_gpu, why_unreachable
+from agent.rules.rule import NODE, Fail, Result, rule
 
 _FABRIC = "nvlink-fabric"  # the place of findings about the fabric manager
 _MISMATCH = re.compile(r"version mismatch", re.IGNORECASE)  # NVML's error 18, and nvidia-smi's sentence
@@ -47,28 +46,28 @@ _SENTENCES = (  # of nvidia-smi
 
 
 @rule("gpu-driver-unusable")
-def gpu_driver_unusable(case: RuleContext) -> Iterator[Result]:
-    if not case.topology.gpus:
-        stated = _judge_sentence(case)
-        yield from (stated,) if stated else report_no_gpu(case)
+def gpu_driver_unusable(context: RuleContext) -> Iterator[Result]:
+    if not context.topology.gpus:
+        stated = _judge_sentence(context)
+        yield from (stated,) if stated else report_no_gpu(context)
         return
-    yield from report_no_gpu(case)
-    gpus = [gpu for gpu in case.topology.gpus if is_nvidia(case, gpu) and _is_for_this_host(case, gpu)]
+    yield from report_no_gpu(context)
+    gpus = [gpu for gpu in context.topology.gpus if is_nvidia(context, gpu) and _is_for_this_host(context, gpu)]
     yield (
-        _judge_driver(case, gpus)
+        _judge_driver(context, gpus)
         if gpus
-        else NotApplicable("node", Reason("no-such-device", detail="no NVIDIA GPU for jobs of this host"))
+        else NODE.not_applicable("no-such-device", detail="no NVIDIA GPU for jobs of this host")
     )
 
 
-def _judge_sentence(case: RuleContext) -> Fail | None:
-    """By the sentence of a saved nvidia-smi, where the source does not show the bus: nobody runs it without a GPU."""
-    stated = case.probe_failure("gpu") or ""
+def _judge_sentence(context: RuleContext) -> Fail | None:
+    """By the sentence of a saved nvidia-smi, where the source does not show the bus: no one runs it without a GPU."""
+    stated = context.why_probe_failed("gpu") or ""
     trouble = next((trouble for pattern, trouble in _SENTENCES if pattern.search(stated)), None)
-    limited = case.node.container or case.node.job_limit
-    if trouble is None or limited or not (case.recorded and case.probe_failure("pci")):
+    limited = context.node.container or context.node.job_limit
+    if trouble is None or limited or not (context.recorded and context.why_probe_failed("pci")):
         return None
-    fault = _fail_driver(case, [], trouble)
+    fault = _fail_driver(context, [], trouble)
     return replace(
         fault,
         impact="No GPU can be used where this was run: on the host, or in one container: the source does not show it.",
@@ -76,9 +75,9 @@ def _judge_sentence(case: RuleContext) -> Fail | None:
     )
 
 
-def _is_for_this_host(case: RuleContext, gpu: Gpu) -> bool:
-    function = find_function(case, gpu)
-    if unreachable_reason(function):
+def _is_for_this_host(context: RuleContext, gpu: Gpu) -> bool:
+    function = find_function(context, gpu)
+    if why_unreachable(function):
         return False
     return gpu.driver_state != "vfio" and not (
         function and (function.physical_function or _is_handed_over(function.driver))
@@ -89,41 +88,38 @@ def _is_handed_over(driver: str | None) -> bool:
     return driver is not None and ("vfio" in driver or driver == "pci-pf-stub")
 
 
-def _judge_driver(case: RuleContext, gpus: list[Gpu]) -> Result:
-    unread = case.probe_failure("gpu")
+def _judge_driver(context: RuleContext, gpus: list[Gpu]) -> Result:
+    unread = context.why_probe_failed("gpu")
     if unread is None or any(gpu.driver_state == "open" for gpu in gpus):
-        return Pass("node")
+        return NODE.passes()
     if _MISMATCH.search(unread):
-        return _fail_driver(case, gpus, _Trouble("mismatch", _describe_mismatch(case)))
-    if _NONE_FOUND.search(unread) and not (case.node.container or case.node.job_limit):
-        return _fail_driver(case, gpus, _Trouble("no-gpu", "the driver is loaded but opens none of its GPUs"))
-    if case.probe_failure("modules") is not None or any(row.name == "nvidia" for row in case.software.modules):
-        return Unknown("node", unread)
-    driver = case.software.driver
+        return _fail_driver(context, gpus, _Trouble("mismatch", _describe_mismatch(context)))
+    if _NONE_FOUND.search(unread) and not (context.node.container or context.node.job_limit):
+        return _fail_driver(context, gpus, _Trouble("no-gpu", "the driver is loaded but opens none of its GPUs"))
+    if context.why_probe_failed("modules") is not None or any(row.name == "nvidia" for row in context.software.modules):
+        return NODE.unknown(unread)
+    driver = context.software.driver
     if driver.built:
-        return _fail_driver(case, gpus, _Trouble("not-loaded", "the NVIDIA driver is installed but not loaded"))
+        return _fail_driver(context, gpus, _Trouble("not-loaded", "the NVIDIA driver is installed but not loaded"))
     if driver.built is False:
-        kernel = case.node.kernel or "that runs"
+        kernel = context.node.kernel or "that runs"
         what = f"the NVIDIA driver is installed, but has no module for kernel {kernel}"
-        return _fail_driver(case, gpus, _Trouble("not-built", what))
-    return NotApplicable(
-        "node",
-        Reason(
-            "judged-elsewhere",
-            detail="no NVIDIA driver is loaded, and none is known to be installed: see pci-driver-missing",
-        ),
+        return _fail_driver(context, gpus, _Trouble("not-built", what))
+    return NODE.not_applicable(
+        "judged-elsewhere",
+        detail="no NVIDIA driver is loaded, and none is known to be installed: see pci-driver-missing",
     )
 
 
-def _describe_mismatch(case: RuleContext) -> str:
-    driver = case.software.driver
+def _describe_mismatch(context: RuleContext) -> str:
+    driver = context.software.driver
     if driver.version and driver.library and driver.version != driver.library:
         return f"the loaded driver is {driver.version}, its library {driver.library}: they must be equal"
     return "the loaded driver and its library are of different versions"
 
 
-def _fail_driver(case: RuleContext, gpus: list[Gpu], trouble: _Trouble) -> Fail:
-    driver, kernel = case.software.driver, case.node.kernel or "$(uname -r)"
+def _fail_driver(context: RuleContext, gpus: list[Gpu], trouble: _Trouble) -> Fail:
+    driver, kernel = context.software.driver, context.node.kernel or "$(uname -r)"
     ids = {subject for gpu in gpus for subject in (gpu.id, gpu.pci) if subject}
     versions = (
         ("loaded module", driver.version, "/proc/driver/nvidia/version"),
@@ -131,17 +127,15 @@ def _fail_driver(case: RuleContext, gpus: list[Gpu], trouble: _Trouble) -> Fail:
         ("installed package (DKMS)", ", ".join(driver.packages), "ls /var/lib/dkms/nvidia*"),
         ("module for this kernel", _BUILT[driver.built], f"/lib/modules/{kernel}"),
     )
-    events = [event for event in case.events if (event.kind, event.code) == ("driver", "api-mismatch")]
-    return Fail(
-        subject="node",
-        label="node",
+    events = [event for event in context.events if (event.kind, event.code) == ("driver", "api-mismatch")]
+    return NODE.fail(
         summary=trouble.summary,
         impact=f"None of {len(gpus)} GPUs can be used: CUDA and nvidia-smi fail at once.",
         evidence=(
             *(Evidence(what=what, value=value, source=source) for what, value, source in versions if value),
-            Evidence(what="the driver's library", value=case.probe_failure("gpu") or "", source="nvidia-smi"),
+            Evidence(what="the driver's library", value=context.why_probe_failed("gpu") or "", source="nvidia-smi"),
             *(Evidence(what="kernel log", value=event.text, source=event.source) for event in events[-2:]),
         ),
         cause=trouble.cause,
-        places=frozenset({*ids, _FABRIC}),
+        ids=frozenset({*ids, _FABRIC}),
     )

@@ -13,9 +13,9 @@ from agent.model.finding import SEVERITIES, Evidence
 from agent.model.gpu import Gpu, GpuHealth
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
-from agent.rules.devices import is_consumer, kernel_log_evidence, report_no_gpu
+from agent.rules.devices import about_gpu, is_consumer, kernel_log_evidence, list_gpus, report_no_gpu
 from agent.rules.gpu.health import gpu_ids, read_health, read_siblings, smi_source
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import Fail, Result, rule
 from agent.rules.wording import join_labels
 
 _NO_ECC = Reason("other-kind", detail="a consumer card: its memory has no ECC")
@@ -29,42 +29,36 @@ class _Problem(msgspec.Struct, frozen=True):
     what: str
 
 
-@rule("gpu-ecc")
-def gpu_ecc(case: RuleContext) -> Iterator[Result]:
-    yield from report_no_gpu(case)
-    for gpu in case.topology.gpus:
-        yield _judge_ecc(case, gpu)
-
-
-def _judge_ecc(case: RuleContext, gpu: Gpu) -> Result:
-    subject, health = f"gpu:{gpu.id}", read_health(case, gpu)
+@rule("gpu-ecc", each=list_gpus)
+def gpu_ecc(context: RuleContext, gpu: Gpu) -> Result:
+    about, health = about_gpu(gpu), read_health(context, gpu)
     if not isinstance(health, GpuHealth):
         return health
-    problems = list(_list_problems(case, gpu, health))
+    problems = list(_list_problems(context, gpu, health))
     if problems:
-        return _fail_ecc(case, gpu, health, problems)
+        return _fail_ecc(context, gpu, health, problems)
     if health.ecc is False:
-        return NotApplicable(
-            subject, Reason("not-configured", detail="ECC is off, on all GPUs of its model: errors are not counted")
+        return about.not_applicable(
+            "not-configured", detail="ECC is off, on all GPUs of its model: errors are not counted"
         )
     if 0 in (health.uncorrectable_volatile, health.uncorrectable_aggregate):
-        return Pass(subject)
+        return about.passes()
     return (
-        NotApplicable(subject, _NO_ECC)
-        if is_consumer(case, gpu)
-        else Unknown(subject, Reason("not-shown", detail="no ECC counter is reported"))
+        about.not_applicable(_NO_ECC)
+        if is_consumer(context, gpu)
+        else about.unknown("not-shown", detail="no ECC counter is reported")
     )
 
 
-def _list_problems(case: RuleContext, gpu: Gpu, health: GpuHealth) -> Iterator[_Problem]:
-    """The gravest first."""
+def _list_problems(context: RuleContext, gpu: Gpu, health: GpuHealth) -> Iterator[_Problem]:
+    """The most severe first."""
     since, life = health.uncorrectable_volatile or 0, health.uncorrectable_aggregate or 0
     if health.sram_threshold_exceeded:
         yield _Problem("error", "sram-errors", "uncorrectable SRAM errors exceed the threshold for an exchange")
     if since:
         yield _Problem("error", "memory-errors", f"{_count(since)} since the driver was loaded")
     if health.ecc is False:
-        on = [label for label, other in read_siblings(case, gpu).items() if other.ecc]
+        on = [label for label, other in read_siblings(context, gpu).items() if other.ecc]
         if on:
             yield _Problem("warning", "ecc-off", f"ECC is off, and on for {join_labels(on)}")
     if life and not since:
@@ -75,12 +69,10 @@ def _count(errors: int) -> str:
     return f"{errors} uncorrectable ECC error{'s' if errors > 1 else ''}"
 
 
-def _fail_ecc(case: RuleContext, gpu: Gpu, health: GpuHealth, problems: list[_Problem]) -> Fail:
+def _fail_ecc(context: RuleContext, gpu: Gpu, health: GpuHealth, problems: list[_Problem]) -> Fail:
     severity = max((problem.severity for problem in problems), key=SEVERITIES.index)
     wrong = severity == "error"
-    return Fail(
-        subject=f"gpu:{gpu.id}",
-        label=gpu.label,
+    return about_gpu(gpu).fail(
         summary="; ".join(problem.what for problem in problems),
         impact="An uncorrectable error ends the job that meets it; the next one can meet it again."
         if wrong
@@ -89,12 +81,12 @@ def _fail_ecc(case: RuleContext, gpu: Gpu, health: GpuHealth, problems: list[_Pr
         else "None by itself: a GPU with such a history is a suspect if jobs fail on it.",
         evidence=(
             *_counters(gpu, health),
-            *kernel_log_evidence(case, gpu.pci or gpu.id),
+            *kernel_log_evidence(context, gpu.pci or gpu.id),
         ),
         severity=severity,
         cause=problems[0].cause,
-        places=gpu_ids(gpu, "/memory"),
-        covers=gpu_ids(gpu, "/memory") | gpu_ids(gpu, "/remap") if wrong else frozenset(),
+        ids=gpu_ids(gpu, "/memory"),
+        explains_ids=gpu_ids(gpu, "/memory") | gpu_ids(gpu, "/remap") if wrong else frozenset(),
     )
 
 
@@ -117,66 +109,61 @@ _FAILED = {"row_remap": "row remapping failed", "memory": "the memory cannot be 
 
 
 @rule("gpu-remap-pending")
-def gpu_remap_pending(case: RuleContext) -> Iterator[Result]:
-    yield from report_no_gpu(case)
-    for gpu in case.topology.gpus:
-        health = read_health(case, gpu)
-        yield _judge_pending(case, gpu, health) if isinstance(health, GpuHealth) else health
+def gpu_remap_pending(context: RuleContext) -> Iterator[Result]:
+    yield from report_no_gpu(context)
+    for gpu in context.topology.gpus:
+        health = read_health(context, gpu)
+        yield _judge_pending(context, gpu, health) if isinstance(health, GpuHealth) else health
 
 
-def _judge_pending(case: RuleContext, gpu: Gpu, health: GpuHealth) -> Result:
+def _judge_pending(context: RuleContext, gpu: Gpu, health: GpuHealth) -> Result:
     if not health.repairs_pending:
-        return _answer_without(case, gpu, health.repairs_pending)
+        return _answer_without(context, gpu, health.repairs_pending)
     what = join_labels([_PENDING.get(name, name) for name in health.repairs_pending])
-    return Fail(
-        subject=f"gpu:{gpu.id}",
-        label=gpu.label,
+    return about_gpu(gpu).fail(
         summary=f"{what} waits for a reset of the GPU",
         impact="Until then jobs can meet the bad memory again, and end.",
         evidence=(Evidence(what="pending", value=what, source=smi_source(gpu, "ECC,ROW_REMAPPER,PAGE_RETIREMENT")),),
         cause=health.repairs_pending[0],
-        places=gpu_ids(gpu, "/remap"),
+        ids=gpu_ids(gpu, "/remap"),
     )
 
 
 @rule("gpu-remap-failed")
-def gpu_remap_failed(case: RuleContext) -> Iterator[Result]:
-    yield from report_no_gpu(case)
-    for gpu in case.topology.gpus:
-        health = read_health(case, gpu)
-        yield _judge_failed(case, gpu, health) if isinstance(health, GpuHealth) else health
+def gpu_remap_failed(context: RuleContext) -> Iterator[Result]:
+    yield from report_no_gpu(context)
+    for gpu in context.topology.gpus:
+        health = read_health(context, gpu)
+        yield _judge_failed(context, gpu, health) if isinstance(health, GpuHealth) else health
 
 
-def _judge_failed(case: RuleContext, gpu: Gpu, health: GpuHealth) -> Result:
+def _judge_failed(context: RuleContext, gpu: Gpu, health: GpuHealth) -> Result:
     if not health.repairs_failed:
         if health.repairs_failed is None and health.repairs_pending is not None:
-            return NotApplicable(
-                f"gpu:{gpu.id}",
-                Reason("other-kind", detail="a GPU before Ampere: it retires pages instead of remapping rows"),
+            return about_gpu(gpu).not_applicable(
+                "other-kind", detail="a GPU before Ampere: it retires pages instead of remapping rows"
             )
-        return _answer_without(case, gpu, health.repairs_failed)
+        return _answer_without(context, gpu, health.repairs_failed)
     what = join_labels([_FAILED.get(name, name) for name in health.repairs_failed])
-    return Fail(
-        subject=f"gpu:{gpu.id}",
-        label=gpu.label,
+    return about_gpu(gpu).fail(
         summary=f"{what}: the GPU has to be exchanged",
         impact="Bad memory stays in use: jobs on this GPU keep ending with ECC errors.",
         evidence=(
             Evidence(what="failed", value=what, source=smi_source(gpu, "ECC,ROW_REMAPPER")),
-            *kernel_log_evidence(case, gpu.pci or gpu.id),
+            *kernel_log_evidence(context, gpu.pci or gpu.id),
         ),
         cause=health.repairs_failed[0],
-        places=gpu_ids(gpu, "/remap"),
-        covers=gpu_ids(gpu, "/memory") | gpu_ids(gpu, "/remap"),
+        ids=gpu_ids(gpu, "/remap"),
+        explains_ids=gpu_ids(gpu, "/memory") | gpu_ids(gpu, "/remap"),
     )
 
 
-def _answer_without(case: RuleContext, gpu: Gpu, repairs: list[str] | None) -> Result:
-    subject = f"gpu:{gpu.id}"
+def _answer_without(context: RuleContext, gpu: Gpu, repairs: list[str] | None) -> Result:
+    about = about_gpu(gpu)
     if repairs is not None:
-        return Pass(subject)
+        return about.passes()
     return (
-        NotApplicable(subject, _NO_ECC)
-        if is_consumer(case, gpu)
-        else Unknown(subject, Reason("not-shown", detail="no repair is reported"))
+        about.not_applicable(_NO_ECC)
+        if is_consumer(context, gpu)
+        else about.unknown("not-shown", detail="no repair is reported")
     )

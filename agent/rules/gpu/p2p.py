@@ -10,10 +10,10 @@ from agent.model.pci import PciFunction
 from agent.model.reasons import Reason
 from agent.model.topology import Path
 from agent.rules.context import RuleContext
-from agent.rules.devices import find_function, is_consumer, is_nvidia, pci_source
+from agent.rules.devices import about_pair, find_function, is_consumer, is_nvidia, pci_source
 from agent.rules.gpudirect.pairs import TRANSLATED, passes_through, platform_kind
 from agent.rules.pcie.registers import HIDDEN
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import NODE, Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import count_of, join_labels
 
 _REQUEST_REDIRECT = "RR"
@@ -21,35 +21,35 @@ _CROSSED = ("root_port", "downstream")  # ports through which requests of a GPU 
 
 
 @rule("gpu-p2p-redirected")
-def gpu_p2p_redirected(case: RuleContext) -> Iterator[Result]:
-    silent = _silent_reason(case)
-    gpus = {gpu.id: gpu for gpu in case.topology.gpus if is_nvidia(case, gpu)}
-    ways = [path for path in case.topology.paths if path.a in gpus and path.b in gpus]
+def gpu_p2p_redirected(context: RuleContext) -> Iterator[Result]:
+    silent = _why_silent(context)
+    gpus = {gpu.id: gpu for gpu in context.topology.gpus if is_nvidia(context, gpu)}
+    ways = [path for path in context.topology.paths if path.a in gpus and path.b in gpus]
     if silent and ways:
-        yield NotApplicable("node", silent)
+        yield NODE.not_applicable(silent)
         return
-    answers = [_judge_way(case, path, gpus[path.a], gpus[path.b]) for path in ways]
+    answers = [_judge_way(context, path, gpus[path.a], gpus[path.b]) for path in ways]
     yield from (answer for answer in answers if not isinstance(answer, Fail))
     faults = [answer for answer in answers if isinstance(answer, Fail)]
     yield from [_merge(faults)] if len(faults) > 1 else faults
 
 
-def _silent_reason(case: RuleContext) -> Reason | None:
-    if case.software.driver.confidential_computing:
+def _why_silent(context: RuleContext) -> Reason | None:
+    if context.software.driver.confidential_computing:
         return Reason("by-design", detail="confidential computing needs it")
-    if platform_kind(case) == "guest":
+    if platform_kind(context) == "guest":
         return Reason("guest", detail="virtual machine: the host controls ACS and IOMMU")
-    return passes_through(case)
+    return passes_through(context)
 
 
-def _judge_way(case: RuleContext, path: Path, a: Gpu, b: Gpu) -> Result:
+def _judge_way(context: RuleContext, path: Path, a: Gpu, b: Gpu) -> Result:
     subject = f"pair:{path.a}+{path.b}"
-    ends = [function for gpu in (a, b) if (function := find_function(case, gpu))]
+    ends = [function for gpu in (a, b) if (function := find_function(context, gpu))]
     if path.kind != path.pcie_kind:
         return NotApplicable(subject, Reason("not-in-use", detail=f"{path.kind}: their traffic does not use PCIe"))
-    if is_consumer(case, a) or any(word != "OK" for word in _list_p2p_states(a, b)):
+    if is_consumer(context, a) or any(word != "OK" for word in _list_p2p_states(a, b)):
         return NotApplicable(subject, Reason("not-in-use", detail="the driver offers no P2P between them"))
-    hops = [case.functions[hop] for hop in path.hops if hop in case.functions]
+    hops = [context.functions[hop] for hop in path.hops if hop in context.functions]
     ports = [hop for hop in hops if hop.port_type in _CROSSED]
     if len(ends) < 2 or not ports:
         return Unknown(subject, Reason("not-known", fact="which ports are between them"))
@@ -59,7 +59,7 @@ def _judge_way(case: RuleContext, path: Path, a: Gpu, b: Gpu) -> Result:
     if any(end.iommu_type is None and end.iommu_group is not None for end in ends):
         return Unknown(subject, Reason("not-read", fact="whether the IOMMU translates their addresses"))
     translated = [end for end in ends if end.iommu_type in TRANSLATED]
-    return _fail_way(case, (a, b), redirecting, translated) if translated else Pass(subject)
+    return _fail_way(context, (a, b), redirecting, translated) if translated else Pass(subject)
 
 
 def _list_p2p_states(a: Gpu, b: Gpu) -> list[str]:
@@ -69,11 +69,10 @@ def _list_p2p_states(a: Gpu, b: Gpu) -> list[str]:
 
 
 def _fail_way(
-    case: RuleContext, gpus: tuple[Gpu, Gpu], ports: list[PciFunction], translated: list[PciFunction]
+    context: RuleContext, gpus: tuple[Gpu, Gpu], ports: list[PciFunction], translated: list[PciFunction]
 ) -> Fail:
     known = bool(_list_p2p_states(*gpus))
-    return Fail(
-        subject=f"pair:{gpus[0].id}+{gpus[1].id}",
+    return about_pair(gpus[0], gpus[1]).fail(
         label=f"{gpus[0].label} and {gpus[1].label}",
         summary=f"ACS redirects their traffic at {join_labels([port.id for port in ports])}, "
         "and the IOMMU translates it",
@@ -84,7 +83,7 @@ def _fail_way(
                 Evidence(
                     what=f"ACS control of {port.id}",
                     value=" ".join(port.acs.control) if port.acs else "",
-                    source=pci_source(case, port.id, "config"),
+                    source=pci_source(context, port.id, "config"),
                 )
                 for port in ports
             ),
@@ -93,27 +92,25 @@ def _fail_way(
                     what=f"IOMMU group {end.iommu_group} of {end.id}",
                     value=end.iommu_type or "",
                     source=f"/sys/kernel/iommu_groups/{end.iommu_group}/type"
-                    if case.probe_failure("pci_sysfs") is None
+                    if context.why_probe_failed("pci_sysfs") is None
                     else "dmesg",
                 )
                 for end in translated
             ),
         ),
         confidence="high" if known else "medium",
-        places=frozenset({*(gpu.id for gpu in gpus), *(port.id for port in ports)}),
+        ids=frozenset({*(gpu.id for gpu in gpus), *(port.id for port in ports)}),
     )
 
 
 def _merge(faults: list[Fail]) -> Fail:
     """One finding for the node: both are set for all of it."""
     evidence = {row.what: row for fault in faults for row in fault.evidence}
-    return Fail(
-        subject="node",
-        label="node",
+    return NODE.fail(
         summary=f"ACS redirects the PCIe traffic of {count_of(len(faults), 'pairs')} of GPUs, "
         "and the IOMMU translates it",
         impact=faults[0].impact,
         evidence=tuple(evidence.values()),
         confidence=faults[0].confidence,
-        places=frozenset().union(*(fault.places for fault in faults)),
+        ids=frozenset().union(*(fault.ids for fault in faults)),
     )

@@ -15,7 +15,7 @@ from agent.rules.devices import device_label, is_nvidia, one_level_lower, states
 from agent.rules.gpu.xid_catalogue import NVLINK5, XIDS, Xid, decode_link_error, effective_code
 from agent.rules.gpu.xid_recovery import find_driver_action, plan_recovery
 from agent.rules.pages import read_limit
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import NODE, Fail, Pass, Result, Unknown, rule
 from agent.rules.wording import join_labels
 
 _NVLINK = frozenset(["74", "137", "144", "145", "146", "147", "148", "149", "150"])  # Xids of links
@@ -28,25 +28,26 @@ _LOST = Xid("critical", "the GPU fell off the bus", "RESTART_BM")
 _INIT = Xid("critical", "the driver could not initialize the GPU", "RESET_GPU")
 _FATAL_SXID = Xid("error", "fatal NVSwitch error")
 _SXID = Xid("info", "non-fatal NVSwitch error")
+_SXID_PART = Xid("warning", "NVSwitch error; a line before this one states whether it is fatal")
 
 
 @rule("gpu-xid")
-def gpu_xid(case: RuleContext) -> Iterator[Result]:
-    gpus = {gpu.pci: f"gpu:{gpu.id}" for gpu in case.topology.gpus if gpu.pci and is_nvidia(case, gpu)}
-    subjects = gpus | {switch.pci: f"nvswitch:{switch.id}" for switch in case.topology.nvswitches}
+def gpu_xid(context: RuleContext) -> Iterator[Result]:
+    gpus = {gpu.pci: f"gpu:{gpu.id}" for gpu in context.topology.gpus if gpu.pci and is_nvidia(context, gpu)}
+    subjects = gpus | {switch.pci: f"nvswitch:{switch.id}" for switch in context.topology.nvswitches}
     events_of: dict[str, list[Event]] = {}
-    for event in case.events:
-        if event.kind == "gpu_init" and states_driver_cause(case, event.subject or ""):
+    for event in context.events:
+        if event.kind == "gpu_init" and states_driver_cause(context, event.subject or ""):
             continue  # the sentence is the finding: driver-reports-failure
         if event.kind in ("xid", "sxid", "gpu_lost", "gpu_init") and event.subject:
             events_of.setdefault(event.subject, []).append(event)
     if not subjects and not events_of:
-        yield NotApplicable("node", Reason("no-such-device", detail="no NVIDIA GPU"))
-    unread = case.probe_failure("kernel_log")
+        yield NODE.not_applicable("no-such-device", detail="no NVIDIA GPU")
+    unread = context.why_probe_failed("kernel_log")
     for pci in sorted(subjects.keys() | events_of.keys()):
         subject = subjects.get(pci, f"pci:{pci}")
         if events := events_of.get(pci):
-            yield _fail_xid(case, subject, pci, events)
+            yield _fail_xid(context, subject, pci, events)
         else:
             yield Unknown(subject, Reason("log-not-read", why=unread)) if unread else Pass(subject)
 
@@ -57,22 +58,22 @@ def _look_up(event: Event) -> Xid:
     if event.kind == "gpu_init":
         return _INIT
     if event.kind == "sxid":
-        return _FATAL_SXID if event.detail.get("severity") == "Fatal" else _SXID
+        return {"Fatal": _FATAL_SXID, None: _SXID_PART}.get(event.detail.get("severity"), _SXID)
     code = effective_code(event)
     if code in NVLINK5 and event.detail.get("severity") == "Nonfatal":
         return replace(XIDS[code], severity="warning" if event.count > 1 else "info")
     return XIDS.get(code, _UNLISTED)
 
 
-def _fail_xid(case: RuleContext, subject: str, pci: str, events: Sequence[Event]) -> Fail:
+def _fail_xid(context: RuleContext, subject: str, pci: str, events: Sequence[Event]) -> Fail:
     ranked = sorted(events, key=lambda event: (_rank(event), event.at or "", event.code or ""), reverse=True)
     worst = ranked[0]
     meaning = _look_up(worst)
-    passed = _is_over(case, pci, ranked)
-    situation, remedy = plan_recovery(case, worst, meaning, alone=_is_alone(ranked), over=passed)
+    passed = _is_over(context, pci, ranked)
+    situation, remedy = plan_recovery(context, worst, meaning, alone=_is_alone(ranked), over=passed)
     return Fail(
         subject=subject,
-        label=_label(case, pci, worst),
+        label=_label(context, pci, worst),
         summary=f"{_name(worst)}: {meaning.meaning}{_count_others(ranked[1:])}" + (", long ago" if passed else ""),
         impact=_impact(worst, meaning),
         remedy=remedy,
@@ -80,8 +81,8 @@ def _fail_xid(case: RuleContext, subject: str, pci: str, events: Sequence[Event]
         severity=one_level_lower(meaning.severity) if passed else meaning.severity,
         cause=_name(worst),
         situation=situation,
-        places=_about(pci, subject, ranked),
-        covers=frozenset({pci, subject.partition(":")[2]}),
+        ids=_about(pci, subject, ranked),
+        explains_ids=frozenset({pci, subject.partition(":")[2]}),
     )
 
 
@@ -98,9 +99,9 @@ def _about(pci: str, subject: str, events: Sequence[Event]) -> frozenset[str]:
     return frozenset(f"{name}/{link}" for name in ids for link in links or {"nvlink"})
 
 
-def _label(case: RuleContext, pci: str, worst: Event) -> str:
+def _label(context: RuleContext, pci: str, worst: Event) -> str:
     """Only an NVSwitch has SXids: a log alone names it by its address."""
-    return f"NVSwitch {pci}" if worst.kind == "sxid" else device_label(case, pci)
+    return f"NVSwitch {pci}" if worst.kind == "sxid" else device_label(context, pci)
 
 
 def _is_alone(events: Sequence[Event]) -> bool:
@@ -111,6 +112,8 @@ def _is_alone(events: Sequence[Event]) -> bool:
 def _impact(worst: Event, meaning: Xid) -> str:
     if meaning.severity == "info":
         return "None by itself." if worst.kind == "sxid" else _NONE
+    if meaning is _SXID_PART:
+        return "If it is fatal, jobs whose NVLink traffic passes this switch end or hang; if not, none by itself."
     if worst.kind == "sxid":
         return "Jobs whose NVLink traffic passes this switch end or hang: all GPUs of the node can be affected."
     return "Jobs on this GPU end or hang; a job that uses all GPUs of the node stops."
@@ -140,18 +143,18 @@ def _evidence(event: Event) -> Evidence:
     return Evidence(what=f"kernel log, {date}{times}", value=event.text, source=event.source)
 
 
-def _is_over(case: RuleContext, pci: str, events: Sequence[Event]) -> bool:
-    """Whether the driver works with the GPU, and nothing was said of it for a day."""
-    gpu = case.gpu_by_pci.get(pci)
+def _is_over(context: RuleContext, pci: str, events: Sequence[Event]) -> bool:
+    """Whether the driver works with the GPU, and nothing was reported of it for a day."""
+    gpu = context.gpu_by_pci.get(pci)
     if gpu is None or gpu.driver_state != "open":
         return False
-    ages = [case.seconds_since(event.at) for event in events if _rank(event) > 0]
-    hours = case.threshold(_RECENT)
+    ages = [context.seconds_since(event.at) for event in events if _rank(event) > 0]
+    hours = context.threshold(_RECENT)
     return bool(ages) and all(age is not None and age > 3600 * hours for age in ages)
 
 
 _ROOT, _FOLLOWING = "149", "145"
-_BLAMED = {  # by what the root's own code says has to be looked into
+_BLAMED = {  # by what the root's own code states has to be looked into
     "INVESTIGATE_PEER_DEVICE": "peer", "INVESTIGATE_SW_USER": "software", "INVESTIGATE_HOST": "software",
 }  # fmt: skip
 _ENDS = {
@@ -163,21 +166,23 @@ _OF_GPUS = frozenset(["xid", "gpu_lost", "gpu_init"])
 
 
 @rule("xid-root-of-many")
-def xid_root_of_many(case: RuleContext) -> Iterator[Result]:
-    gpus = {gpu.pci: gpu.id for gpu in case.topology.gpus if gpu.pci and is_nvidia(case, gpu)}
+def xid_root_of_many(context: RuleContext) -> Iterator[Result]:
+    gpus = {gpu.pci: gpu.id for gpu in context.topology.gpus if gpu.pci and is_nvidia(context, gpu)}
     if not gpus:
-        yield NotApplicable("node", Reason("no-such-device", detail="no NVIDIA GPU"))
+        yield NODE.not_applicable("no-such-device", detail="no NVIDIA GPU")
         return
-    if unread := case.probe_failure("kernel_log"):
-        yield Unknown("node", Reason("log-not-read", why=unread))
+    if unread := context.why_probe_failed("kernel_log"):
+        yield NODE.unknown("log-not-read", why=unread)
         return
-    severe = [event for event in case.events if event.kind in _OF_GPUS and event.subject in gpus and _rank(event) > 0]
+    severe = [
+        event for event in context.events if event.kind in _OF_GPUS and event.subject in gpus and _rank(event) > 0
+    ]
     roots = [event for event in severe if _link_number(event) and _is_fatal(event, _ROOT)]
-    roots = [root for root in roots if not any(_may_be_switch(event, root) for event in case.events)]
-    faults = [fault for root in roots if (fault := _judge_root(case, root, severe, gpus))]
+    roots = [root for root in roots if not any(_may_be_switch(event, root) for event in context.events)]
+    faults = [fault for root in roots if (fault := _judge_root(context, root, severe, gpus))]
     yield from faults
     if not faults:
-        yield Pass("node")
+        yield NODE.passes()
 
 
 def _is_fatal(event: Event, code: str) -> bool:
@@ -190,7 +195,7 @@ def _may_be_switch(event: Event, root: Event) -> bool:
     return _look_up(event) is _FATAL_SXID and (not dated or _are_together(event, root))
 
 
-def _judge_root(case: RuleContext, root: Event, severe: Sequence[Event], gpus: Mapping[str, str]) -> Fail | None:
+def _judge_root(context: RuleContext, root: Event, severe: Sequence[Event], gpus: Mapping[str, str]) -> Fail | None:
     """A fault of one link, where within a minute other GPUs report nothing but that their links lost the other end."""
     own = gpus[root.subject or ""]
     others: dict[str, list[Event]] = {}
@@ -207,35 +212,35 @@ def _judge_root(case: RuleContext, root: Event, severe: Sequence[Event], gpus: M
     link, blamed = _link_number(root), (decode_link_error(root) or ("", ""))[1]
     situation = _BLAMED.get(blamed, "")
     whole = all(_link_number(event) == link for event in of_root)
-    label = f"{device_label(case, root.subject or '')} NVLink {link}"
-    labels = [device_label(case, pci) for pci in sorted(followers)]
+    label = f"{device_label(context, root.subject or '')} NVLink {link}"
+    labels = [device_label(context, pci) for pci in sorted(followers)]
     return Fail(
         subject=f"link:{own}/{link}",
         label=label,
         summary=f"Xid {_ROOT} on this link, and within a minute Xid {_FOLLOWING} on {join_labels(labels)}",
         impact=f"Jobs on {len(followers) + 1} GPUs ended by the fault of one link"
         + (f"; {_ENDS[situation]}." if situation else "."),
-        remedy=_describe_resets(case, [root, *(events[0] for _, events in sorted(followers.items()))]),
+        remedy=_describe_resets(context, [root, *(events[0] for _, events in sorted(followers.items()))]),
         evidence=(
             _evidence(root),
             *(_evidence(events[0]) for _, events in sorted(followers.items())[: _SHOWN - 1]),
         ),
         cause=f"NVLink {link}",
         situation=situation,
-        places=frozenset({f"{own}/{link}"}),
-        covers=frozenset({*followers, *(gpus[pci] for pci in followers), *({f"{own}/{link}"} if whole else ())}),
+        ids=frozenset({f"{own}/{link}"}),
+        explains_ids=frozenset({*followers, *(gpus[pci] for pci in followers), *({f"{own}/{link}"} if whole else ())}),
     )
 
 
-def _describe_resets(case: RuleContext, events: Sequence[Event]) -> str:
+def _describe_resets(context: RuleContext, events: Sequence[Event]) -> str:
     """The GPUs that the driver, else the words of their own lines, want to be reset."""
     wanted, asked = [], False
     for event in events:
-        action, decoded = find_driver_action(case, event.subject or ""), decode_link_error(event)
+        action, decoded = find_driver_action(context, event.subject or ""), decode_link_error(event)
         if action in (None, "none") and decoded and decoded[0] == "IGNORE":
             continue
         asked = asked or action != "none"
-        gpu = case.gpu_by_pci.get(event.subject or "")
+        gpu = context.gpu_by_pci.get(event.subject or "")
         wanted.append(str(gpu.index) if gpu and gpu.index is not None else event.subject or "")
     if not wanted:
         return "Reset no GPU: neither the driver nor the words of the lines ask for it."

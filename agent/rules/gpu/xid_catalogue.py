@@ -16,7 +16,7 @@ DATE = "2025-10-29"
 
 
 class Xid(msgspec.Struct, frozen=True):
-    """One number: how grave it is, what it says, and the buckets of the catalogue."""
+    """One number: how severe it is, what it states, and the buckets of the catalogue."""
 
     severity: str
     meaning: str

@@ -71,33 +71,35 @@ _MEMORY_CODES = frozenset({"48", "64", "95", "140", "156", "171", "172"})
 _RESETS = ("RESET_GPU", "WORKFLOW_NVLINK_ERR")
 
 
-def plan_recovery(case: RuleContext, event: Event, meaning: Xid, alone: bool, over: bool) -> tuple[str, str]:
+def plan_recovery(context: RuleContext, event: Event, meaning: Xid, alone: bool, over: bool) -> tuple[str, str]:
     """The situation, and the sentence of its own that the page prints there.
 
     `alone`: no other error of this GPU; `over`: long ago, and the driver works with the GPU.
     """
     if event.kind == "sxid":
-        return _plan_switch(case, meaning)
-    situation, after = _choose_situation(case, event, meaning)
+        return _plan_switch(context, meaning)
+    situation, after = _choose_situation(context, event, meaning)
     if over and situation in ("reset", "reboot", "memory", "init", "power-cycle"):
         return "over", _CRITERIA if situation == "memory" else _AFTER.get(after, _SUPPORT)
-    if case.virtual_machine and situation in ("reset", "memory", "init", "power-cycle", "reboot"):
+    if context.virtual_machine and situation in ("reset", "memory", "init", "power-cycle", "reboot"):
         return situation, _GUEST_RESET
     if situation in ("reset", "reboot"):
         return situation, _AFTER.get(after, _SUPPORT)
     if situation in ("memory", "init", "power-cycle"):
         return situation, ""
-    return situation, _describe_light(case, event, meaning, after, alone)
+    return situation, _describe_light(context, event, meaning, after, alone)
 
 
-def _plan_switch(case: RuleContext, meaning: Xid) -> tuple[str, str]:
+def _plan_switch(context: RuleContext, meaning: Xid) -> tuple[str, str]:
     if meaning.severity == "info":
         return "harmless", "No action by itself; a growing number points at the link that it names."
-    return "nvswitch", _GUEST_RESET if case.virtual_machine else ""
+    if meaning.severity == "warning":
+        return "other", "Read the line of this SXid before it, which states Fatal or Non-fatal: `dmesg -T | grep SXid`"
+    return "nvswitch", _GUEST_RESET if context.virtual_machine else ""
 
 
-def _choose_situation(case: RuleContext, event: Event, meaning: Xid) -> tuple[str, str]:
-    code, (at_once, after) = effective_code(event), _find_actions(case, event, meaning)
+def _choose_situation(context: RuleContext, event: Event, meaning: Xid) -> tuple[str, str]:
+    code, (at_once, after) = effective_code(event), _find_actions(context, event, meaning)
     if meaning.severity == "critical":
         return ("power-cycle" if at_once in ("RESTART_BM", "") else "init"), after
     if meaning.severity == "info":
@@ -111,7 +113,7 @@ def _choose_situation(case: RuleContext, event: Event, meaning: Xid) -> tuple[st
     return "", after
 
 
-def _find_actions(case: RuleContext, event: Event, meaning: Xid) -> tuple[str, str]:
+def _find_actions(context: RuleContext, event: Event, meaning: Xid) -> tuple[str, str]:
     """At once and after: the driver's own recovery action comes before the line's code, and that before the number."""
     decoded = decode_link_error(event)
     at_once, after = decoded or (meaning.at_once, meaning.after)
@@ -122,18 +124,18 @@ def _find_actions(case: RuleContext, event: Event, meaning: Xid) -> tuple[str, s
         )
     elif at_once == "WORKFLOW_NVLINK_ERR":
         after = "INVESTIGATE_LINK_SI"
-    asked = find_driver_action(case, event.subject or "")
+    asked = find_driver_action(context, event.subject or "")
     if asked in _DRIVER and meaning.severity not in ("critical", "info"):
         return _DRIVER[asked], after
     return ("IGNORE" if asked == "none" else "RESET_GPU") if at_once == "XID_154_EVAL" else at_once, after
 
 
-def find_driver_action(case: RuleContext, pci: str) -> str | None:
+def find_driver_action(context: RuleContext, pci: str) -> str | None:
     """The recovery action that the driver names now, else the one that it logged last (Xid 154)."""
-    gpu = case.gpu_by_pci.get(pci)
+    gpu = context.gpu_by_pci.get(pci)
     if gpu is not None and gpu.recovery_action:
         return gpu.recovery_action
-    logged = [event for event in case.events if event.kind == "xid" and event.code == "154" and event.subject == pci]
+    logged = [event for event in context.events if event.kind == "xid" and event.code == "154" and event.subject == pci]
     words = logged[-1].detail.get("after", "").lower() if logged else ""
     return next((action for word, action in _LOGGED.items() if word in words), None)
 
@@ -141,18 +143,18 @@ def find_driver_action(case: RuleContext, pci: str) -> str | None:
 _LOGGED = {"reboot": "reboot", "reset": "reset", "drain": "drain_p2p", "none": "none"}  # words of a line of Xid 154
 
 
-def _describe_light(case: RuleContext, event: Event, meaning: Xid, after: str, alone: bool) -> str:
+def _describe_light(context: RuleContext, event: Event, meaning: Xid, after: str, alone: bool) -> str:
     """What needs no reset."""
     code = effective_code(event)
     if code in NVLINK5:
         return (
             f"{_RECOVERED} {_AFTER[after]}" if after in ("INVESTIGATE_LINK_SI", "INVESTIGATE_SW_USER") else _RECOVERED
         )
-    if code == "45" and alone and _has_manager(case):
+    if code == "45" and alone and _has_manager(context):
         return _TEXTS[code] + _RESTART_MANAGER
     return _TEXTS.get(code) or (_APPLICATION if meaning.at_once else _UNLISTED)
 
 
-def _has_manager(case: RuleContext) -> bool:
-    services = case.software.services
+def _has_manager(context: RuleContext) -> bool:
+    services = context.software.services
     return any(service.name == "nvidia-fabricmanager" and service.state == "active" for service in services)

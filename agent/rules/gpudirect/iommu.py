@@ -8,7 +8,7 @@ from agent.model.finding import Evidence
 from agent.model.pci import PciFunction
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
-from agent.rules.devices import device_label, find_function, is_nvidia, pci_source, unreachable_reason
+from agent.rules.devices import about_function, device_label, find_function, is_nvidia, pci_source, why_unreachable
 from agent.rules.gpudirect.pairs import (
     TRANSLATED,
     Pair,
@@ -20,7 +20,7 @@ from agent.rules.gpudirect.pairs import (
 )
 from agent.rules.node_wide import aggregate_node_wide
 from agent.rules.pcie.registers import HIDDEN, is_hidden
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import NODE, Fail, Pass, Result, rule
 from agent.rules.wording import join_labels
 
 _REDIRECTS = ("RR", "CR")  # request and completion redirect; forwarding upstream alone turns no peer traffic back
@@ -28,15 +28,15 @@ _EGRESS_CONTROL = "EC"
 
 
 @rule("gdr-acs-on-path")
-def gdr_acs_on_path(case: RuleContext) -> Iterator[Result]:
-    kind, guests = platform_kind(case), passes_through(case)
+def gdr_acs_on_path(context: RuleContext) -> Iterator[Result]:
+    kind, guests = platform_kind(context), passes_through(context)
     faults: list[Fail] = []
     judged = 0
-    for pair in pairs(case):
+    for pair in pairs(context):
         if kind not in ("x86", "inline") or guests:
-            yield NotApplicable(pair.subject, guests or _ELSEWHERE[kind])
+            yield pair.not_applicable(guests or _ELSEWHERE[kind])
             continue
-        answer = _judge_acs_on_path(case, pair)
+        answer = _judge_acs_on_path(context, pair)
         judged += isinstance(answer, Pass | Fail)
         if isinstance(answer, Fail):
             faults.append(answer)
@@ -56,39 +56,33 @@ _ELSEWHERE = {
 }
 
 
-def _judge_acs_on_path(case: RuleContext, pair: Pair) -> Result:
+def _judge_acs_on_path(context: RuleContext, pair: Pair) -> Result:
     if not pair.near:
-        return NotApplicable(
-            pair.subject, Reason("other-kind", detail=f"{pair.path.pcie_kind}: they do not meet at a switch")
-        )
-    hops = [case.functions[hop] for hop in pair.path.hops if hop in case.functions]
+        return pair.not_applicable("other-kind", detail=f"{pair.path.pcie_kind}: they do not meet at a switch")
+    hops = [context.functions[hop] for hop in pair.path.hops if hop in context.functions]
     ports = [hop for hop in hops if hop.port_type == "downstream"]
     if len(hops) < len(pair.path.hops) or any(hop.port_type is None for hop in hops):
         unseen = any(is_hidden(hop) for hop in hops)
-        return Unknown(pair.subject, HIDDEN if unseen else Reason("not-known", fact="which ports are between them"))
-    redirecting = [port for port in ports if _redirecting_bits(case, pair, port)]
+        return pair.unknown(HIDDEN if unseen else Reason("not-known", fact="which ports are between them"))
+    redirecting = [port for port in ports if _redirecting_bits(context, pair, port)]
     if redirecting:
-        return _fail_acs_on_path(case, pair, redirecting)
+        return _fail_acs_on_path(context, pair, redirecting)
     if any(port.acs is None for port in ports):
-        return Unknown(pair.subject, HIDDEN)
+        return pair.unknown(HIDDEN)
     if any(port.acs and _EGRESS_CONTROL in port.acs.control for port in ports):
-        return Unknown(
-            pair.subject, Reason("not-shown", detail="ACS egress control is on, and which ports it blocks is not read")
-        )
-    return Pass(pair.subject)
+        return pair.unknown("not-shown", detail="ACS egress control is on, and which ports it blocks is not read")
+    return pair.passes()
 
 
-def _redirecting_bits(case: RuleContext, pair: Pair, port: PciFunction) -> bool:
+def _redirecting_bits(context: RuleContext, pair: Pair, port: PciFunction) -> bool:
     if port.acs is None or not set(port.acs.control) & set(_REDIRECTS):
         return False
-    nic = find_function(case, pair.nic)
+    nic = find_function(context, pair.nic)
     return not ("DT" in port.acs.control and nic is not None and nic.ats)
 
 
-def _fail_acs_on_path(case: RuleContext, pair: Pair, ports: list[PciFunction]) -> Fail:
-    return Fail(
-        subject=pair.subject,
-        label=pair.label,
+def _fail_acs_on_path(context: RuleContext, pair: Pair, ports: list[PciFunction]) -> Fail:
+    return pair.fail(
         summary=f"ACS redirects peer traffic at {join_labels([port.id for port in ports])}, below which both are",
         impact="Traffic between GPU and NIC goes up to the CPU and back: it is much slower, and can hang.",
         remedy=_switch_off([port.id for port in ports]),
@@ -97,11 +91,10 @@ def _fail_acs_on_path(case: RuleContext, pair: Pair, ports: list[PciFunction]) -
             Evidence(
                 what=f"ACS control of {port.id}",
                 value=" ".join(port.acs.control) if port.acs else "",
-                source=pci_source(case, port.id, "config"),
+                source=pci_source(context, port.id, "config"),
             )
             for port in ports
         ),
-        places=pair.places,
     )
 
 
@@ -117,18 +110,16 @@ def _name_ports(ports: Sequence[str]) -> tuple[tuple[str, str], ...]:
 
 
 def _merge_pairs(faults: list[Fail]) -> Fail:
-    """One finding for the node: nobody sets ACS for a single pair."""
+    """One finding for the node: no one sets ACS for a single pair."""
     evidence = {row.what: row for fault in faults for row in fault.evidence}
     ports = [what.rpartition(" ")[2] for what in evidence]
-    return Fail(
-        subject="node",
-        label="node",
+    return NODE.fail(
         summary=f"ACS redirects the traffic of every GPU and its rails, at {join_labels(ports)}",
         impact=faults[0].impact,
         remedy=_switch_off(ports),
         values=_name_ports(ports),
         evidence=tuple(evidence.values()),
-        places=frozenset().union(*(fault.places for fault in faults)),
+        ids=frozenset().union(*(fault.ids for fault in faults)),
     )
 
 
@@ -139,47 +130,45 @@ _ROOT_PORT = (frozenset({"RR", "CR", "UF"}), frozenset({"SV"}))
 
 
 @rule("gdr-acs-directnic")
-def gdr_acs_directnic(case: RuleContext) -> Iterator[Result]:
-    functions = data_direct(case)
-    if platform_kind(case) != "direct-nic":
-        yield NotApplicable("node", Reason("no-such-device", detail="no data-direct function"))
+def gdr_acs_directnic(context: RuleContext) -> Iterator[Result]:
+    functions = data_direct(context)
+    if platform_kind(context) != "direct-nic":
+        yield NODE.not_applicable("no-such-device", detail="no data-direct function")
         return
-    answers = _judge_directnic(case, functions)
+    answers = _judge_directnic(context, functions)
     yield from aggregate_node_wide(answers, "ACS is wrong for a Direct NIC board on every port")
 
 
-def _judge_directnic(case: RuleContext, functions: Sequence[PciFunction]) -> Iterator[Result]:
-    for port, (on, off), what in sorted(_expected_ports(case, functions), key=lambda row: row[0].id):
-        subject = f"pci:{port.id}"
+def _judge_directnic(context: RuleContext, functions: Sequence[PciFunction]) -> Iterator[Result]:
+    for port, (on, off), what in sorted(_expected_ports(context, functions), key=lambda row: row[0].id):
+        about = about_function(context, port.id)
         if port.acs is None:
-            yield Unknown(
-                subject, Reason("needs-root", detail="its ACS could not be read: it needs root (CAP_SYS_ADMIN)")
-            )
+            yield about.unknown("needs-root", detail="its ACS could not be read: it needs root (CAP_SYS_ADMIN)")
             continue
         control = frozenset(port.acs.control)
         wrong = sorted([f"{bit}+ expected" for bit in on - control] + [f"{bit}- expected" for bit in off & control])
         if wrong:
-            yield _fail_acs_directnic(case, port, what, wrong)
+            yield _fail_acs_directnic(context, port, what, wrong)
         else:
-            yield Pass(subject)
+            yield about.passes()
 
 
 _Want = tuple[frozenset[str], frozenset[str]]
 
 
-def _expected_ports(case: RuleContext, functions: Sequence[PciFunction]) -> Iterator[tuple[PciFunction, _Want, str]]:
+def _expected_ports(context: RuleContext, functions: Sequence[PciFunction]) -> Iterator[tuple[PciFunction, _Want, str]]:
     """Each port once, with what it must be; only where a GPU and a data-direct function meet below one root port."""
-    gpus = [f for gpu in case.topology.gpus if is_nvidia(case, gpu) and (f := find_function(case, gpu))]
+    gpus = [f for gpu in context.topology.gpus if is_nvidia(context, gpu) and (f := find_function(context, gpu))]
     seen: set[str] = set()
     for dma in functions:
-        above = case.ancestors(dma)
+        above = context.ancestors(dma)
         for gpu in gpus:
-            shared = {f.id for f in above} & {f.id for f in case.ancestors(gpu)}
+            shared = {f.id for f in above} & {f.id for f in context.ancestors(gpu)}
             if len(shared) < 2 or above[-1].id not in shared:
                 continue
             rows = (
                 (above[0], _TOWARD_DMA, "the port toward the data-direct function"),
-                (case.ancestors(gpu)[0], _TOWARD_GPU, "the port toward the GPU"),
+                (context.ancestors(gpu)[0], _TOWARD_GPU, "the port toward the GPU"),
                 (above[-1], _ROOT_PORT, "the root port"),
             )
             for row in rows:
@@ -188,10 +177,9 @@ def _expected_ports(case: RuleContext, functions: Sequence[PciFunction]) -> Iter
                     yield row
 
 
-def _fail_acs_directnic(case: RuleContext, port: PciFunction, what: str, wrong: list[str]) -> Fail:
-    below = {f.id for f in case.topology.pci if port.id in {above.id for above in case.ancestors(f)}}
-    return Fail(
-        subject=f"pci:{port.id}",
+def _fail_acs_directnic(context: RuleContext, port: PciFunction, what: str, wrong: list[str]) -> Fail:
+    below = {f.id for f in context.topology.pci if port.id in {above.id for above in context.ancestors(f)}}
+    return about_function(context, port.id).fail(
         label=f"{what} {port.id}",
         summary=f"ACS of {what}: {', '.join(wrong)}",
         impact="The Direct NIC path of this pair is slow or refused.",
@@ -199,133 +187,124 @@ def _fail_acs_directnic(case: RuleContext, port: PciFunction, what: str, wrong: 
             Evidence(
                 what=f"ACS control of {port.id}",
                 value=" ".join(port.acs.control) if port.acs and port.acs.control else "none",
-                source=pci_source(case, port.id, "config"),
+                source=pci_source(context, port.id, "config"),
             ),
         ),
-        places=frozenset({port.id} | below),
+        ids=frozenset({port.id} | below),
     )
 
 
 @rule("gdr-ats-vm")
-def gdr_ats_vm(case: RuleContext) -> Iterator[Result]:
-    cloud = any(line.startswith("cloud:") for line in case.platform.evidence)
-    for pair in pairs(case):
-        if not case.virtual_machine or cloud or case.node.arch == "aarch64":
-            yield NotApplicable(pair.subject, Reason("guest", detail="not a guest with devices of its own"))
+def gdr_ats_vm(context: RuleContext) -> Iterator[Result]:
+    cloud = any(line.startswith("cloud:") for line in context.platform.evidence)
+    for pair in pairs(context):
+        if not context.virtual_machine or cloud or context.node.arch == "aarch64":
+            yield pair.not_applicable("guest", detail="not a guest with devices of its own")
         else:
-            yield _judge_ats_vm(case, pair)
+            yield _judge_ats_vm(context, pair)
 
 
-def _judge_ats_vm(case: RuleContext, pair: Pair) -> Result:
-    nic = find_function(case, pair.nic)
+def _judge_ats_vm(context: RuleContext, pair: Pair) -> Result:
+    nic = find_function(context, pair.nic)
     if pair.nic.virtual_function or nic is None or nic.physical_function:
-        return NotApplicable(pair.subject, Reason("guest", detail="a virtual function: the provider decides"))
+        return pair.not_applicable("guest", detail="a virtual function: the provider decides")
     if nic.ats is None:
-        return Unknown(
-            pair.subject, Reason("needs-root", detail="ATS of the NIC could not be read: it needs root (CAP_SYS_ADMIN)")
-        )
+        return pair.unknown("needs-root", detail="ATS of the NIC could not be read: it needs root (CAP_SYS_ADMIN)")
     if nic.ats:
-        return Pass(pair.subject)
-    return Fail(
-        subject=pair.subject,
-        label=pair.label,
+        return pair.passes()
+    return pair.fail(
         summary=f"{pair.nic.label} was passed through without ATS",
         impact="Each transfer goes up to the host's IOMMU and back, which is slower.",
-        evidence=(Evidence(what="ATS", value="off", source=pci_source(case, nic.id, "config")),),
-        places=pair.places,
+        evidence=(Evidence(what="ATS", value="off", source=pci_source(context, nic.id, "config")),),
     )
 
 
 @rule("gdr-iommu-translated")
-def gdr_iommu_translated(case: RuleContext) -> Iterator[Result]:
-    kind = platform_kind(case)
-    silent = passes_through(case)
+def gdr_iommu_translated(context: RuleContext) -> Iterator[Result]:
+    kind = platform_kind(context)
+    silent = passes_through(context)
     if kind not in ("x86", "inline"):
         silent = Reason("other-kind", detail=f"platform kind {kind}: it is right there")
-    if case.software.driver.confidential_computing:
+    if context.software.driver.confidential_computing:
         silent = Reason("by-design", detail="confidential computing needs it")
     ends: dict[str, PciFunction] = {}
-    near = [pair for pair in pairs(case) if pair.near]
+    near = [pair for pair in pairs(context) if pair.near]
     if not near:
-        yield NotApplicable(
-            "node",
-            Reason("no-such-device", detail="no GPU has a rail behind its switch: no direct traffic between them"),
+        yield NODE.not_applicable(
+            "no-such-device", detail="no GPU has a rail behind its switch: no direct traffic between them"
         )
         return
     for pair in near:
-        for function in (find_function(case, pair.gpu), find_function(case, pair.nic)):
-            if function is not None and unreachable_reason(function) is None:
+        for function in (find_function(context, pair.gpu), find_function(context, pair.nic)):
+            if function is not None and why_unreachable(function) is None:
                 ends[function.id] = function
     if silent:
-        yield NotApplicable("node", silent)
+        yield NODE.not_applicable(silent)
         return
     translated = []
     for pci, function in sorted(ends.items()):
         if function.iommu_type in TRANSLATED:
             translated.append(function)
         elif function.iommu_group is not None and function.iommu_type is None:
-            yield Unknown(f"pci:{pci}", Reason("not-read", fact="the type of its IOMMU group"))
+            yield about_function(context, pci).unknown("not-read", fact="the type of its IOMMU group")
         else:
-            yield Pass(f"pci:{pci}")
+            yield about_function(context, pci).passes()
     if translated:
-        yield _fail_iommu_translated(case, translated)
+        yield _fail_iommu_translated(context, translated)
 
 
-def _fail_iommu_translated(case: RuleContext, functions: list[PciFunction]) -> Fail:
-    clients = peer_memory(case)
-    return Fail(
-        subject="node",
-        label="node",
-        summary=f"the IOMMU translates {join_labels([device_label(case, f.id) for f in functions])}",
+def _fail_iommu_translated(context: RuleContext, functions: list[PciFunction]) -> Fail:
+    clients = peer_memory(context)
+    return NODE.fail(
+        summary=f"the IOMMU translates {join_labels([device_label(context, f.id) for f in functions])}",
         impact="Traffic between GPUs and rails goes up to the CPU and back, which is much slower"
         + (f"; {', '.join(clients)} may fail." if clients else "."),
         evidence=(
             *(
                 Evidence(
-                    what=f"IOMMU group of {device_label(case, f.id)}",
+                    what=f"IOMMU group of {device_label(context, f.id)}",
                     value=f.iommu_type or "",
                     source=f"/sys/kernel/iommu_groups/{f.iommu_group}/type",
                 )
                 for f in functions[:8]
             ),
-            Evidence(what="kernel command line", value=case.node.cmdline or "not known", source="/proc/cmdline"),
+            Evidence(what="kernel command line", value=context.node.cmdline or "not known", source="/proc/cmdline"),
         ),
         severity="error" if clients else "warning",
-        places=frozenset(f.id for f in functions),
+        ids=frozenset(f.id for f in functions),
     )
 
 
 @rule("gdr-iommu-group-directnic")
-def gdr_iommu_group_directnic(case: RuleContext) -> Iterator[Result]:
-    functions = data_direct(case)
-    if platform_kind(case) != "direct-nic":
-        yield NotApplicable("node", Reason("no-such-device", detail="no data-direct function"))
+def gdr_iommu_group_directnic(context: RuleContext) -> Iterator[Result]:
+    functions = data_direct(context)
+    if platform_kind(context) != "direct-nic":
+        yield NODE.not_applicable("no-such-device", detail="no data-direct function")
         return
-    gpus = [f for gpu in case.topology.gpus if is_nvidia(case, gpu) and (f := find_function(case, gpu))]
+    gpus = [f for gpu in context.topology.gpus if is_nvidia(context, gpu) and (f := find_function(context, gpu))]
     for dma in functions:
-        subject, above = f"pci:{dma.id}", {f.id for f in case.ancestors(dma)}
-        partner = next((gpu for gpu in gpus if above & {f.id for f in case.ancestors(gpu)}), None)
+        about, above = about_function(context, dma.id), {f.id for f in context.ancestors(dma)}
+        partner = next((gpu for gpu in gpus if above & {f.id for f in context.ancestors(gpu)}), None)
         if not above:
-            yield Unknown(subject, Reason("not-known", fact="what is above it in the PCI tree"))
+            yield about.unknown("not-known", fact="what is above it in the PCI tree")
         elif partner is None:
-            yield NotApplicable(subject, Reason("no-such-device", detail="no GPU below its root port"))
+            yield about.not_applicable("no-such-device", detail="no GPU below its root port")
         elif dma.iommu_group == partner.iommu_group:
-            yield Pass(subject)
+            yield about.passes()
         else:
-            yield _fail_iommu_group(case, dma, partner)
+            yield _fail_iommu_group(context, dma, partner)
 
 
-def _fail_iommu_group(case: RuleContext, dma: PciFunction, gpu: PciFunction) -> Fail:
-    return Fail(
-        subject=f"pci:{dma.id}",
+def _fail_iommu_group(context: RuleContext, dma: PciFunction, gpu: PciFunction) -> Fail:
+    return about_function(context, dma.id).fail(
         label=f"data-direct {dma.id}",
-        summary=f"IOMMU group {_group(dma)}, and {device_label(case, gpu.id)} is in {_group(gpu)}",
+        summary=f"IOMMU group {_group(dma)}, and {device_label(context, gpu.id)} is in {_group(gpu)}",
         impact="The driver refuses the direct path of this pair.",
         evidence=tuple(
             Evidence(what=f"IOMMU group of {f.id}", value=_group(f), source=f"/sys/bus/pci/devices/{f.id}/iommu_group")
             for f in (dma, gpu)
         ),
-        places=frozenset({dma.id, gpu.id}),
+        ids=frozenset({dma.id, gpu.id}),
     )
 
 

@@ -12,19 +12,20 @@ from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import (
     MELLANOX,
+    about_gpu,
     find_device_id,
     find_function,
     is_consumer,
     is_nvidia,
     is_on_c2c,
     is_virtual_gpu,
-    unreachable_reason,
+    why_unreachable,
 )
 from agent.rules.gpudirect.pairs import NEAR, data_direct, peer_memory
 from agent.rules.nccl.settings import EffectiveSetting, effective_settings, parse_number
 from agent.rules.node_wide import aggregate_node_wide
 from agent.rules.pages import read_limit
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import NODE, Fail, Result, rule
 from agent.rules.wording import join_labels
 
 _PEER_MODULES = ("nvidia_peermem", "nv_peer_mem")
@@ -50,49 +51,46 @@ _TOO_OLD = ("Kepler", "Maxwell", "Pascal", "Volta")
 
 
 @rule("gdr-no-path")
-def gdr_no_path(case: RuleContext) -> Iterator[Result]:
-    gpus = capable_gpus(case)
-    silent = not_applicable_reason(case, gpus)
-    if silent is NO_RAIL and case.no_rail_known:
-        yield Unknown("node", case.no_rail_known)
-        return
+def gdr_no_path(context: RuleContext) -> Result:
+    gpus = capable_gpus(context)
+    silent = why_not_applicable(context, gpus)
+    if silent is NO_RAIL and context.why_no_rail_known:
+        return NODE.unknown(context.why_no_rail_known)
     if silent:
-        yield NotApplicable("node", silent)
-        return
-    loaded = peer_memory(case)
-    why = case.probe_failure("modules")
+        return NODE.not_applicable(silent)
+    loaded = peer_memory(context)
+    why = context.why_probe_failed("modules")
     if loaded:
-        yield Pass("node")
-    elif why:
-        yield Unknown("node", why)
-    else:
-        yield _check_dmabuf(case, gpus)
+        return NODE.passes()
+    if why:
+        return NODE.unknown(why)
+    return _check_dmabuf(context, gpus)
 
 
-def capable_gpus(case: RuleContext) -> list[Gpu]:
+def capable_gpus(context: RuleContext) -> list[Gpu]:
     """NVIDIA GPUs of data centres that the driver offers, or may."""
-    return [gpu for gpu in case.topology.gpus if _could_use(case, gpu)]
+    return [gpu for gpu in context.topology.gpus if _could_use(context, gpu)]
 
 
-def _could_use(case: RuleContext, gpu: Gpu) -> bool:
+def _could_use(context: RuleContext, gpu: Gpu) -> bool:
     """An NVIDIA GPU that the driver offers, or may: those of the GeForce line cannot do GPUDirect RDMA."""
-    offered = gpu.driver_state in ("open", "unknown") and unreachable_reason(find_function(case, gpu)) is None
-    return is_nvidia(case, gpu) and offered and not is_consumer(case, gpu)
+    offered = gpu.driver_state in ("open", "unknown") and why_unreachable(find_function(context, gpu)) is None
+    return is_nvidia(context, gpu) and offered and not is_consumer(context, gpu)
 
 
-def has_name(case: RuleContext, gpu: Gpu) -> bool:
-    """Whether anybody says what kind of card it is."""
-    function = find_function(case, gpu)
+def has_name(context: RuleContext, gpu: Gpu) -> bool:
+    """Whether any output states what kind of card it is."""
+    function = find_function(context, gpu)
     return bool(gpu.name or (function and function.name))
 
 
-def not_applicable_reason(case: RuleContext, gpus: list[Gpu]) -> Reason | None:
+def why_not_applicable(context: RuleContext, gpus: list[Gpu]) -> Reason | None:
     """Why the kernel's ways to GPU memory do not matter here; None where they do."""
     if not gpus:
         return Reason("no-such-device", detail="no NVIDIA data-centre GPU in use")
-    if case.virtual_machine:
+    if context.virtual_machine:
         return Reason("guest", detail="virtual machine: the provider's stack decides")
-    rails = [nic for nic in case.rails if not (nic.software or nic.limited)]
+    rails = [nic for nic in context.rails if not (nic.software or nic.limited)]
     if not rails:
         return NO_RAIL
     if all((nic.driver or "").startswith(_OWN_WAY) for nic in rails):
@@ -102,19 +100,19 @@ def not_applicable_reason(case: RuleContext, gpus: list[Gpu]) -> Reason | None:
     return None
 
 
-def is_dmabuf_ready(case: RuleContext) -> bool | None:
+def is_dmabuf_ready(context: RuleContext) -> bool | None:
     """Whether DMA-BUF has all that it needs; None where that is not known."""
-    return _all_true(list(check_dmabuf(case, capable_gpus(case)).values()))
+    return _all_true(list(check_dmabuf(context, capable_gpus(context)).values()))
 
 
-def check_dmabuf(case: RuleContext, gpus: list[Gpu]) -> dict[str, bool | None]:
+def check_dmabuf(context: RuleContext, gpus: list[Gpu]) -> dict[str, bool | None]:
     """What DMA-BUF needs, and whether it is so; None: not known."""
     return {
-        _KERNEL_NEED: _is_at_least(_KERNEL, case.node.kernel, (5, 12)),
-        _OPEN_NEED: case.software.driver.open,
-        _CUDA_NEED: _is_at_least(_CUDA, case.software.driver.cuda, (11, 7)),
+        _KERNEL_NEED: _is_at_least(_KERNEL, context.node.kernel, (5, 12)),
+        _OPEN_NEED: context.software.driver.open,
+        _CUDA_NEED: _is_at_least(_CUDA, context.software.driver.cuda, (11, 7)),
         _GENERATION: _all_true([_is_new_enough(gpu) for gpu in gpus]),
-        "a NIC driver that registers DMA-BUFs": _all_true([_registers(nic.driver) for nic in case.rails]),
+        "a NIC driver that registers DMA-BUFs": _all_true([_registers(nic.driver) for nic in context.rails]),
     }
 
 
@@ -126,27 +124,22 @@ def _install_missing(needs: dict[str, bool | None]) -> str:
     return f"install {' and '.join(lacking)}, and reboot."
 
 
-def _check_dmabuf(case: RuleContext, gpus: list[Gpu]) -> Result:
-    needs = check_dmabuf(case, gpus)
+def _check_dmabuf(context: RuleContext, gpus: list[Gpu]) -> Result:
+    needs = check_dmabuf(context, gpus)
     lacking = [need for need, met in needs.items() if met is False]
     unread = [need for need, met in needs.items() if met is None]
-    if lacking and not any(has_name(case, gpu) for gpu in gpus):
-        return Unknown(
-            "node",
-            Reason("not-shown", detail="whether these GPUs are data-centre GPUs is not known: they have no name"),
+    if lacking and not any(has_name(context, gpu) for gpu in gpus):
+        return NODE.unknown(
+            "not-shown", detail="whether these GPUs are data-centre GPUs is not known: they have no name"
         )
     if not lacking:
         return (
-            Unknown(
-                "node", Reason("not-shown", detail=f"no peer-memory client; for DMA-BUF not known: {', '.join(unread)}")
-            )
+            NODE.unknown("not-shown", detail=f"no peer-memory client; for DMA-BUF not known: {', '.join(unread)}")
             if unread
-            else Pass("node")
+            else NODE.passes()
         )
-    used = _is_near_enough(case)
-    return Fail(
-        subject="node",
-        label="node",
+    used = _is_near_enough(context)
+    return NODE.fail(
         summary="GPUDirect RDMA unavailable: no peer-memory client is loaded, and DMA-BUF is missing: "
         + ", ".join(lacking),
         impact="Traffic between nodes is copied through host memory: every rail is slower."
@@ -154,26 +147,25 @@ def _check_dmabuf(case: RuleContext, gpus: list[Gpu]) -> Result:
         else "None for NCCL, which does not use it at this distance; libraries that do copy through host memory.",
         evidence=(
             Evidence(what="peer-memory clients", value="none of " + ", ".join(_PEER_MODULES), source="/proc/modules"),
-            Evidence(what="kernel", value=case.node.kernel or "not known", source="uname -r"),
+            Evidence(what="kernel", value=context.node.kernel or "not known", source="uname -r"),
             Evidence(
                 what="NVIDIA driver",
-                value=f"{case.software.driver.version or 'version not known'}, "
-                f"{_flavour(case.software.driver.open)}, CUDA {case.software.driver.cuda or 'not known'}",
+                value=f"{context.software.driver.version or 'version not known'}, "
+                f"{_flavour(context.software.driver.open)}, CUDA {context.software.driver.cuda or 'not known'}",
                 source="/proc/driver/nvidia/version",
             ),
         ),
         severity=None if used else "info",
         remedy=_install_missing(needs),
         situation="" if needs[_GENERATION] is not False else "too-old",
-        places=frozenset({"node"}),
     )
 
 
-def _is_near_enough(case: RuleContext) -> bool:
+def _is_near_enough(context: RuleContext) -> bool:
     """Whether NCCL would use GPUDirect RDMA at all: up to PXB, or over C2C; True where the ways are not known."""
-    rails = {nic.id for nic in case.rails}
-    ways = [p for gpu in case.topology.gpus for p in case.paths_of.get(gpu.id, ()) if rails & {p.a, p.b}]
-    coherent = any(is_on_c2c(case, gpu) for gpu in case.topology.gpus)
+    rails = {nic.id for nic in context.rails}
+    ways = [p for gpu in context.topology.gpus for p in context.paths_of.get(gpu.id, ()) if rails & {p.a, p.b}]
+    coherent = any(is_on_c2c(context, gpu) for gpu in context.topology.gpus)
     return coherent or not ways or any(p.pcie_kind in (*NEAR, None) or p.kind == "C2C" for p in ways)
 
 
@@ -195,7 +187,7 @@ def _is_new_enough(gpu: Gpu) -> bool | None:
 
 
 def _registers(driver: str | None) -> bool | None:
-    return True if (driver or "").startswith(_DMABUF_DRIVERS) else None  # of others nobody told us that they cannot
+    return True if (driver or "").startswith(_DMABUF_DRIVERS) else None  # of others it is not known that they cannot
 
 
 def _flavour(is_open: bool | None) -> str:
@@ -203,32 +195,29 @@ def _flavour(is_open: bool | None) -> str:
 
 
 @rule("gdr-peermem-broken")
-def gdr_peermem_broken(case: RuleContext) -> Iterator[Result]:
-    refused = [event for event in case.events if event.kind == "peermem"]
-    loaded = peer_memory(case)
+def gdr_peermem_broken(context: RuleContext) -> Result:
+    refused = [event for event in context.events if event.kind == "peermem"]
+    loaded = peer_memory(context)
     if not refused:
-        why = case.probe_failure("kernel_log")
-        yield (
-            Unknown("node", why)
-            if why and case.topology.gpus
-            else NotApplicable("node", Reason("no-such-device", detail="no such message"))
+        why = context.why_probe_failed("kernel_log")
+        return (
+            NODE.unknown(why)
+            if why and context.topology.gpus
+            else NODE.not_applicable("no-such-device", detail="no such message")
         )
-    elif loaded:
-        yield Pass("node")
-    elif (why := case.probe_failure("modules")) and not (case.recorded and why.code == "evidence-absent"):
-        yield Unknown("node", why)
-    else:
-        yield _fail_refused(case, refused[-1], knows_modules=why is None)
+    if loaded:
+        return NODE.passes()
+    if (why := context.why_probe_failed("modules")) and not (context.recorded and why.code == "evidence-absent"):
+        return NODE.unknown(why)
+    return _fail_refused(context, refused[-1], knows_modules=why is None)
 
 
-def _fail_refused(case: RuleContext, line: Event, knows_modules: bool) -> Fail:
+def _fail_refused(context: RuleContext, line: Event, knows_modules: bool) -> Fail:
     """The kernel refused the module; where the list of modules is not in the source, it may be loaded by now."""
-    stack, ready = case.software.rdma_stack, knows_modules and is_dmabuf_ready(case)
+    stack, ready = context.software.rdma_stack, knows_modules and is_dmabuf_ready(context)
     kind = f"{stack.kind} {stack.version or ''}".strip()
     slower = "traffic between nodes is copied through host memory and is slower."
-    return Fail(
-        subject="node",
-        label="node",
+    return NODE.fail(
         summary=f"{line.detail.get('module', 'nvidia_peermem')} was refused by the kernel: it was built for "
         "another RDMA stack",
         impact="None: DMA-BUF has all that it needs."
@@ -242,78 +231,66 @@ def _fail_refused(case: RuleContext, line: Event, knows_modules: bool) -> Fail:
         ),
         severity="info" if ready else "error" if knows_modules else "warning",
         confidence="high" if knows_modules else "medium",
-        remedy="" if ready else _install_missing(check_dmabuf(case, capable_gpus(case))),
+        remedy="" if ready else _install_missing(check_dmabuf(context, capable_gpus(context))),
         cause="symbol",
         situation="by-dmabuf" if ready else "",
-        places=frozenset({"node"}),
     )
 
 
 @rule("gdr-dmabuf-prereq")
-def gdr_dmabuf_prereq(case: RuleContext) -> Iterator[Result]:
-    gpus = capable_gpus(case)
-    silent = not_applicable_reason(case, gpus)
-    clients = peer_memory(case)
+def gdr_dmabuf_prereq(context: RuleContext) -> Result:
+    gpus = capable_gpus(context)
+    silent = why_not_applicable(context, gpus)
+    clients = peer_memory(context)
     if silent or not clients:
-        yield NotApplicable(
-            "node", silent or Reason("judged-elsewhere", detail="no peer-memory client: see gdr-no-path")
+        return NODE.not_applicable(
+            silent or Reason("judged-elsewhere", detail="no peer-memory client: see gdr-no-path")
         )
-        return
-    needs = check_dmabuf(case, gpus)
+    needs = check_dmabuf(context, gpus)
     if needs[_GENERATION] is False:
         why = Reason("other-kind", detail="GPUs before Turing: a peer-memory client is their only path")
-        yield NotApplicable("node", why)
-        return
+        return NODE.not_applicable(why)
     lacking = [need for need, met in needs.items() if met is False]
     unread = [need for need, met in needs.items() if met is None]
     if lacking:
-        yield Fail(
-            subject="node",
-            label="node",
+        return NODE.fail(
             summary=f"only {join_labels(clients)} {'lets' if len(clients) == 1 else 'let'} NICs reach GPU memory; "
             f"DMA-BUF is missing: {', '.join(lacking)}",
             impact="None today; without the client, traffic between nodes is copied through host memory.",
             remedy=_install_missing(needs),
             evidence=(
                 Evidence(what="peer-memory client", value=", ".join(clients), source="/proc/modules"),
-                Evidence(what="kernel", value=case.node.kernel or "not known", source="uname -r"),
+                Evidence(what="kernel", value=context.node.kernel or "not known", source="uname -r"),
             ),
-            places=frozenset({"node"}),
         )
-    elif unread:
-        yield Unknown("node", Reason("not-shown", detail=f"for DMA-BUF not known: {', '.join(unread)}"))
-    else:
-        yield Pass("node")
+    if unread:
+        return NODE.unknown("not-shown", detail=f"for DMA-BUF not known: {', '.join(unread)}")
+    return NODE.passes()
 
 
 _FIRST_WITH_OWN = 470  # the driver that brings nvidia-peermem
 
 
 @rule("gdr-legacy-nv-peer-mem")
-def gdr_legacy_nv_peer_mem(case: RuleContext) -> Iterator[Result]:
-    modules = {module.name for module in case.software.modules}
-    version = (case.software.driver.version or "").partition(".")[0]
-    if case.probe_failure("modules"):
+def gdr_legacy_nv_peer_mem(context: RuleContext) -> Iterator[Result]:
+    modules = {module.name for module in context.software.modules}
+    version = (context.software.driver.version or "").partition(".")[0]
+    if context.why_probe_failed("modules"):
         return
     if "nv_peer_mem" not in modules:
-        yield Pass("node") if case.topology.gpus else NotApplicable("node", Reason("no-such-device", detail="no GPU"))
+        yield (NODE.passes() if context.topology.gpus else NODE.not_applicable("no-such-device", detail="no GPU"))
     elif "nvidia_peermem" not in modules and not version.isdecimal():
-        yield Unknown("node", Reason("not-known", fact="the driver's version"))
+        yield NODE.unknown("not-known", fact="the driver's version")
     elif "nvidia_peermem" not in modules and int(version) < _FIRST_WITH_OWN:
-        yield NotApplicable(
-            "node", Reason("other-kind", detail=f"driver {version} has no peer-memory module of its own")
-        )
+        yield NODE.not_applicable("other-kind", detail=f"driver {version} has no peer-memory module of its own")
     else:
         both = "nvidia_peermem" in modules
-        yield Fail(
-            subject="node",
-            label="node",
+        yield NODE.fail(
             summary="nv_peer_mem is loaded" + (" beside nvidia_peermem" if both else ", which nvidia-peermem replaced"),
             impact="One of the two clients is used, and it is not known which."
             if both
             else "None today; it gets no new versions.",
             evidence=(Evidence(what="loaded module", value="nv_peer_mem", source="/proc/modules"),),
-            places=frozenset({"node"}),
         )
 
 
@@ -323,38 +300,36 @@ _SMALL_BY_DESIGN = frozenset({"0x1eb8"})  # T4: its BAR1 cannot be resized
 
 
 @rule("gdr-bar1-small")
-def gdr_bar1_small(case: RuleContext) -> Iterator[Result]:
-    if not case.rails:
-        why = None if case.virtual_machine else case.no_rail_known
-        yield Unknown("node", why) if why else NotApplicable("node", Reason("no-such-device", detail="no rail"))
+def gdr_bar1_small(context: RuleContext) -> Iterator[Result]:
+    if not context.rails:
+        why = None if context.virtual_machine else context.why_no_rail_known
+        yield NODE.unknown(why) if why else NODE.not_applicable("no-such-device", detail="no rail")
         return
-    answers = (_judge_bar1_small(case, gpu) for gpu in case.topology.gpus)
+    answers = (_judge_bar1_small(context, gpu) for gpu in context.topology.gpus)
     yield from aggregate_node_wide(answers, "BAR1 is smaller than the memory on every GPU")
 
 
-def _judge_bar1_small(case: RuleContext, gpu: Gpu) -> Result:
-    subject = f"gpu:{gpu.id}"
-    if not is_nvidia(case, gpu) or is_consumer(case, gpu):
-        return NotApplicable(subject, Reason("no-such-device", detail="no NVIDIA data-centre GPU"))
-    absent = unreachable_reason(find_function(case, gpu))
+def _judge_bar1_small(context: RuleContext, gpu: Gpu) -> Result:
+    about = about_gpu(gpu)
+    if not is_nvidia(context, gpu) or is_consumer(context, gpu):
+        return about.not_applicable("no-such-device", detail="no NVIDIA data-centre GPU")
+    absent = why_unreachable(find_function(context, gpu))
     if absent:
-        return NotApplicable(subject, absent)
+        return about.not_applicable(absent)
     if is_virtual_gpu(gpu):
-        return NotApplicable(subject, Reason("guest", detail="a virtual GPU: the hypervisor sets its window"))
-    size, source = _bar1_size(case, gpu)
+        return about.not_applicable("guest", detail="a virtual GPU: the hypervisor sets its window")
+    size, source = _bar1_size(context, gpu)
     if size is None:
         if gpu.mig and gpu.mig.current:
-            return NotApplicable(subject, Reason("other-kind", detail="in MIG mode, and its function shows no BAR"))
-        return Unknown(subject, Reason("not-known", fact="the size of BAR1"))
+            return about.not_applicable("other-kind", detail="in MIG mode, and its function shows no BAR")
+        return about.unknown("not-known", fact="the size of BAR1")
     if gpu.memory_mib is None:
-        return Unknown(subject, Reason("not-known", fact="the size of its memory"))
+        return about.unknown("not-known", fact="the size of its memory")
     if gpu.memory_mib <= _LARGE_MIB or size >= gpu.memory_mib:
-        return Pass(subject)
-    by_design = find_device_id(case, gpu) in _SMALL_BY_DESIGN
-    tiny = size <= case.threshold(_SMALL) and not by_design
-    return Fail(
-        subject=subject,
-        label=gpu.label,
+        return about.passes()
+    by_design = find_device_id(context, gpu) in _SMALL_BY_DESIGN
+    tiny = size <= context.threshold(_SMALL) and not by_design
+    return about.fail(
         summary=f"BAR1 is {size} MiB; the GPU has {gpu.memory_mib} MiB of memory",
         impact=f"NICs reach {100 * size / gpu.memory_mib:.1f}% of its memory at once: more fails to register.",
         evidence=(
@@ -364,15 +339,14 @@ def _judge_bar1_small(case: RuleContext, gpu: Gpu) -> Result:
         severity=None if tiny else "info",
         cause="tiny" if tiny else "",
         situation="by-design" if by_design else "",
-        places=frozenset(place for place in (gpu.id, gpu.pci) if place),
     )
 
 
-def _bar1_size(case: RuleContext, gpu: Gpu) -> tuple[int | None, str]:
-    """MiB, and where it is from. In MIG mode the driver tells of an instance: the function's BAR counts then."""
+def _bar1_size(context: RuleContext, gpu: Gpu) -> tuple[int | None, str]:
+    """MiB, and where it is from. In MIG mode the driver shows that of an instance: the function's BAR counts then."""
     if gpu.bar1_mib is not None and not (gpu.mig and gpu.mig.current):
         return gpu.bar1_mib, "nvidia-smi -q -d MEMORY"
-    function = find_function(case, gpu)
+    function = find_function(context, gpu)
     bars = [size for number, size in (function.bars_bytes or {}).items() if number != "0"] if function else []
     return (max(bars) >> 20 if bars else None), f"/sys/bus/pci/devices/{gpu.pci}/resource"
 
@@ -381,21 +355,20 @@ _CX8 = "0x1023"
 
 
 @rule("gdr-datadirect-missing")
-def gdr_datadirect_missing(case: RuleContext) -> Iterator[Result]:
-    rails = [nic for nic in case.rails if find_device_id(case, nic) == _CX8]
-    if case.virtual_machine or not rails or not any(is_on_c2c(case, gpu) for gpu in case.topology.gpus):
-        yield NotApplicable("node", Reason("no-such-device", detail="no ConnectX-8 rail beside a GPU on C2C"))
-        return
-    functions = data_direct(case)
+def gdr_datadirect_missing(context: RuleContext) -> Result:
+    rails = [nic for nic in context.rails if find_device_id(context, nic) == _CX8]
+    if context.virtual_machine or not rails or not any(is_on_c2c(context, gpu) for gpu in context.topology.gpus):
+        return NODE.not_applicable("no-such-device", detail="no ConnectX-8 rail beside a GPU on C2C")
+    functions = data_direct(context)
     dark = [f.id for f in functions if f.driver is not None and not f.driver.startswith("mlx5")]
-    off = [setting for setting in effective_settings(case, "NCCL_IB_DATA_DIRECT") if parse_number(setting.value) == 0]
+    off = [
+        setting for setting in effective_settings(context, "NCCL_IB_DATA_DIRECT") if parse_number(setting.value) == 0
+    ]
     if functions and not dark and not off:
-        yield Pass("node")
-        return
-    if not functions and case.bus_unread:
-        yield Unknown("node", case.bus_unread)
-        return
-    yield _fail_datadirect(len(rails), [f.id for f in functions], dark, off)
+        return NODE.passes()
+    if not functions and context.why_bus_unread:
+        return NODE.unknown(context.why_bus_unread)
+    return _fail_datadirect(len(rails), [f.id for f in functions], dark, off)
 
 
 def _fail_datadirect(
@@ -408,9 +381,7 @@ def _fail_datadirect(
         if dark
         else f"NCCL_IB_DATA_DIRECT=0 ({off[0].source})"
     )
-    return Fail(
-        subject="node",
-        label="node",
+    return NODE.fail(
         summary=f"{rails} ConnectX-8 rails, and {what}",
         impact="The direct path of each rail is not used: traffic goes over C2C and the CPU.",
         remedy=f"Remove NCCL_IB_DATA_DIRECT from {off[0].unit}."
@@ -426,5 +397,4 @@ def _fail_datadirect(
         ),
         cause="missing" if not functions else "driver" if dark else "setting",
         situation="setting" if functions and not dark else "",
-        places=frozenset({"node"}),
     )

@@ -7,16 +7,15 @@ from collections.abc import Iterator, Mapping
 from agent.model.counters import netdev_counters
 from agent.model.finding import Evidence
 from agent.model.nic import Nic
-from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.counter_deltas import MINUTE, scale_count
 from agent.rules.devices import find_function
 from agent.rules.gpudirect.pairs import NEAR, pairs, platform_kind
-from agent.rules.nccl.settings import effective_settings, files_unread_reason, jobs_unread_reason
+from agent.rules.nccl.settings import effective_settings, why_files_unread, why_jobs_unread
 from agent.rules.node_wide import aggregate_node_wide
 from agent.rules.pages import read_limit
-from agent.rules.pcie.registers import DeviceRegisters, nic_registers, register_evidence, unread_reason
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.pcie.registers import DeviceRegisters, nic_registers, register_evidence, why_unread
+from agent.rules.rule import NODE, Fail, Pass, Result, Unknown, rule
 from agent.rules.wording import join_labels
 
 _LEAST = read_limit("gdr-mrrs-small.bytes")
@@ -25,62 +24,57 @@ _STALLS = read_limit("roce-rt-host-bound.stalls_per_minute")
 _STALL_COUNTERS = ("outbound_pci_stalled_wr_events", "outbound_pci_stalled_rd_events")
 
 
-def _unjudged(case: RuleContext) -> Result | None:
+def _unjudged(context: RuleContext) -> Result | None:
     """The answer of a node without a GPU, or with no NIC that is known to be a rail."""
-    if not case.topology.gpus and case.bus_unread is None:
-        return NotApplicable("node", Reason("no-such-device", detail="no GPU"))
-    return Unknown("node", case.no_rail_known) if case.no_rail_known else None
+    if not context.topology.gpus and context.why_bus_unread is None:
+        return NODE.not_applicable("no-such-device", detail="no GPU")
+    return NODE.unknown(context.why_no_rail_known) if context.why_no_rail_known else None
 
 
 @rule("gdr-mrrs-small")
-def gdr_mrrs_small(case: RuleContext) -> Iterator[Result]:
-    shut = _unjudged(case)
+def gdr_mrrs_small(context: RuleContext) -> Iterator[Result]:
+    shut = _unjudged(context)
     if shut:
         yield shut
         return
     answers = (
-        _judge_mrrs_small(case, register) if isinstance(register, DeviceRegisters) else register
-        for register in nic_registers(case)
+        _judge_mrrs_small(context, register) if isinstance(register, DeviceRegisters) else register
+        for register in nic_registers(context)
     )
     yield from aggregate_node_wide(answers, "small read requests on every rail")
 
 
-def _judge_mrrs_small(case: RuleContext, registers: DeviceRegisters) -> Result:
+def _judge_mrrs_small(context: RuleContext, registers: DeviceRegisters) -> Result:
     nic = registers.nic
     if nic is None or nic.role != "rail":
-        return NotApplicable(registers.subject, Reason("no-such-device", detail="no rail"))
+        return registers.not_applicable("no-such-device", detail="no rail")
     if not (nic.driver or "").startswith("mlx5"):
-        return NotApplicable(
-            registers.subject, Reason("other-kind", detail="not an mlx5 NIC: what suits it is not known")
-        )
+        return registers.not_applicable("other-kind", detail="not an mlx5 NIC: what suits it is not known")
     rates = [port.rate_gbit_s or 0.0 for port in nic.ports if port.state == "ACTIVE"]
     if max(rates, default=0.0) < _FAST_GBIT_S:
-        return NotApplicable(registers.subject, Reason("not-in-use", detail=f"no active port of {_FAST_GBIT_S:g} Gb/s"))
-    size, least = registers.function.max_read_request_bytes, int(case.threshold(_LEAST))
+        return registers.not_applicable("not-in-use", detail=f"no active port of {_FAST_GBIT_S:g} Gb/s")
+    size, least = registers.function.max_read_request_bytes, int(context.threshold(_LEAST))
     if size is None:
-        return Unknown(registers.subject, unread_reason(registers.function, "the read request size"))
+        return registers.unknown(why_unread(registers.function, "the read request size"))
     if size >= least:
-        return Pass(registers.subject)
-    stalls = tuple(_stall_evidence(case, nic))
-    return Fail(
-        subject=registers.subject,
-        label=registers.label,
+        return registers.passes()
+    stalls = tuple(_stall_evidence(context, nic))
+    return registers.fail(
         summary=f"it reads memory in pieces of {size} bytes; {least} are usual for {max(rates):g} Gb/s",
         impact=f"{-(-least // size)} times as many read requests for what it sends: a limit from 200 Gb/s on.",
         evidence=(register_evidence(registers.function, "MRRS", f"{size} bytes", "DevCtl: MaxReadReq"), *stalls),
         severity="warning" if stalls else None,
         cause="stalls" if stalls else "",
-        places=registers.places,
     )
 
 
-def _stall_evidence(case: RuleContext, nic: Nic) -> Iterator[Evidence]:
+def _stall_evidence(context: RuleContext, nic: Nic) -> Iterator[Evidence]:
     """Counters of the window that show that the NIC waits for PCIe more often than the limit of roce-rt-host-bound."""
-    for netdev in case.topology.netdevs:
+    for netdev in context.topology.netdevs:
         now = netdev_counters(netdev) if netdev.pci == nic.pci else {}
         for name in _STALL_COUNTERS:
-            move = case.moved(f"netdev:{netdev.id}", name, now) or 0
-            if move and scale_count(case, move, MINUTE) >= case.threshold(_STALLS):
+            move = context.moved(f"netdev:{netdev.id}", name, now) or 0
+            if move and scale_count(context, move, MINUTE) >= context.threshold(_STALLS):
                 yield Evidence(
                     what=f"{name} of {netdev.label}, moved by", value=str(move), source=f"ethtool -S {netdev.label}"
                 )
@@ -96,56 +90,24 @@ _QUIRKS = frozenset(
 
 
 @rule("gdr-relaxed-ordering-off")
-def gdr_relaxed_ordering_off(case: RuleContext) -> Iterator[Result]:
-    shut = _unjudged(case)
+def gdr_relaxed_ordering_off(context: RuleContext) -> Iterator[Result]:
+    shut = _unjudged(context)
     if shut:
         yield shut
         return
-    amd = "amd" in (case.node.cpu.vendor or "").lower()
+    amd = "amd" in (context.node.cpu.vendor or "").lower()
     answers = (
-        _judge_relaxed_ordering(case, register, amd) if isinstance(register, DeviceRegisters) else register
-        for register in nic_registers(case)
+        _judge_relaxed_ordering(context, register, amd) if isinstance(register, DeviceRegisters) else register
+        for register in nic_registers(context)
     )
     yield from aggregate_node_wide(answers, "relaxed ordering is off on every rail")
-    yield from _setting(case, amd)
-
-
-def _judge_relaxed_ordering(case: RuleContext, registers: DeviceRegisters, amd: bool) -> Result:
-    if registers.nic is None or registers.nic.role != "rail":
-        return NotApplicable(registers.subject, Reason("no-such-device", detail="no rail"))
-    above = case.ancestors(registers.function)
-    if any((port.vendor, port.device) in _QUIRKS for port in above[-1:]):
-        return NotApplicable(
-            registers.subject, Reason("not-measured", detail="its root port cannot do it: the kernel switches it off")
-        )
-    on = registers.function.relaxed_ordering
-    if on is None:
-        return Unknown(registers.subject, unread_reason(registers.function, "relaxed ordering"))
-    if on:
-        return Pass(registers.subject)
-    return Fail(
-        subject=registers.subject,
-        label=registers.label,
-        summary="its writes may not overtake each other: PCIe relaxed ordering is off",
-        impact="Writes into GPU memory wait for each other and may not reach line rate, most of all on AMD EPYC.",
-        remedy="switch relaxed ordering on in the BIOS, or set PCI_WR_ORDERING=1 in the card.",
-        evidence=(register_evidence(registers.function, "relaxed ordering", "off", "DevCtl: RlxdOrd"),),
-        severity="warning" if amd else None,
-        confidence="medium",
-        places=registers.places,
-    )
-
-
-def _setting(case: RuleContext, amd: bool) -> Iterator[Result]:
     settings = [
         setting
-        for setting in case.software.nccl.settings
+        for setting in context.software.nccl.settings
         if setting.key.strip() == _KEY and setting.value.strip() == "0"
     ]
-    if case.rails and settings and not case.virtual_machine:
-        yield Fail(
-            subject="node",
-            label="node",
+    if context.rails and settings and not context.virtual_machine:
+        yield NODE.fail(
             summary=f"{_KEY}=0: NCCL does not let writes of rails overtake each other",
             impact="Writes into GPU memory wait for each other and may not reach line rate, most of all on AMD EPYC.",
             remedy=f"Take {_KEY} out of {settings[0].source}.",
@@ -154,28 +116,41 @@ def _setting(case: RuleContext, amd: bool) -> Iterator[Result]:
             confidence="medium",
             cause="nccl",
             situation="nccl",
-            places=frozenset({"node"}),
         )
+
+
+def _judge_relaxed_ordering(context: RuleContext, registers: DeviceRegisters, amd: bool) -> Result:
+    if registers.nic is None or registers.nic.role != "rail":
+        return registers.not_applicable("no-such-device", detail="no rail")
+    above = context.ancestors(registers.function)
+    if any((port.vendor, port.device) in _QUIRKS for port in above[-1:]):
+        return registers.not_applicable("not-measured", detail="its root port cannot do it: the kernel switches it off")
+    on = registers.function.relaxed_ordering
+    if on is None:
+        return registers.unknown(why_unread(registers.function, "relaxed ordering"))
+    if on:
+        return registers.passes()
+    return registers.fail(
+        summary="its writes may not overtake each other: PCIe relaxed ordering is off",
+        impact="Writes into GPU memory wait for each other and may not reach line rate, most of all on AMD EPYC.",
+        remedy="switch relaxed ordering on in the BIOS, or set PCI_WR_ORDERING=1 in the card.",
+        evidence=(register_evidence(registers.function, "relaxed ordering", "off", "DevCtl: RlxdOrd"),),
+        severity="warning" if amd else None,
+        confidence="medium",
+    )
 
 
 @rule("gdr-nic-gpu-ratio")
-def gdr_nic_gpu_ratio(case: RuleContext) -> Iterator[Result]:
-    if platform_kind(case) not in ("x86", "inline"):
-        yield NotApplicable(
-            "node", Reason("guest", detail="rails are not near GPUs by design, or the tree is a hypervisor's")
-        )
-        return
-    near = [pair for pair in pairs(case) if pair.near]
+def gdr_nic_gpu_ratio(context: RuleContext) -> Result:
+    if platform_kind(context) not in ("x86", "inline"):
+        return NODE.not_applicable("guest", detail="rails are not near GPUs by design, or the tree is a hypervisor's")
+    near = [pair for pair in pairs(context) if pair.near]
     states = {pair.nic.id: {port.state for port in pair.nic.ports} for pair in near}
     if not near:
-        yield NotApplicable("node", Reason("no-such-device", detail="no GPU has a rail behind its switch"))
-        return
+        return NODE.not_applicable("no-such-device", detail="no GPU has a rail behind its switch")
     unread = [nic for nic, gpu_states in states.items() if not gpu_states or None in gpu_states]
     if unread:
-        yield Unknown(
-            "node", Reason("not-shown", detail=f"whether the ports of {join_labels(unread)} are active is not known")
-        )
-        return
+        return NODE.unknown("not-shown", detail=f"whether the ports of {join_labels(unread)} are active is not known")
     rails = {pair.nic.id: pair.nic.label for pair in near if "ACTIVE" in states[pair.nic.id]}
     shares: dict[str, float] = {}
     labels = {pair.gpu.id: pair.gpu.label for pair in near}
@@ -185,115 +160,107 @@ def gdr_nic_gpu_ratio(case: RuleContext) -> Iterator[Result]:
             shares[gpu] = shares.get(gpu, 0.0) + 1 / len(users)
     least, most = min(shares.values(), default=0.0), max(shares.values(), default=0.0)
     if most < 1.0 or least >= most:
-        yield Pass("node")
-        return
-    yield _fail_nic_gpu_ratio(shares, labels)
+        return NODE.passes()
+    return _fail_nic_gpu_ratio(shares, labels)
 
 
 def _fail_nic_gpu_ratio(shares: Mapping[str, float], labels: Mapping[str, str]) -> Fail:
     least, most = min(shares.values()), max(shares.values())
     poor = sorted(labels[gpu] for gpu, share in shares.items() if share < most)
-    return Fail(
-        subject="node",
-        label="node",
+    return NODE.fail(
         summary=f"{join_labels(poor)} share their rails; other GPUs have {most:g} each",
         impact=f"{100 * (1 - least / most):.0f}% less bandwidth between nodes for these GPUs.",
         evidence=tuple(
             Evidence(what=f"rails of {labels[gpu]}", value=f"{share:g}", source="nvidia-smi topo -m")
             for gpu, share in sorted(shares.items())
         ),
-        places=frozenset(shares),
+        ids=frozenset(shares),
     )
 
 
 @rule("gdr-topology-hidden")
-def gdr_topology_hidden(case: RuleContext) -> Iterator[Result]:
-    all_pairs = list(pairs(case))
+def gdr_topology_hidden(context: RuleContext) -> Result:
+    all_pairs = list(pairs(context))
     gpus, rails = {pair.gpu.id for pair in all_pairs}, {pair.nic.id for pair in all_pairs}
-    if not case.virtual_machine or len(gpus) < 2 or len(rails) < 2:
-        yield NotApplicable("node", Reason("guest", detail="not a virtual machine, or only one choice"))
-        return
+    if not context.virtual_machine or len(gpus) < 2 or len(rails) < 2:
+        return NODE.not_applicable("guest", detail="not a virtual machine, or only one choice")
     nodes = {
-        f.numa_node for pair in all_pairs for f in (find_function(case, pair.gpu), find_function(case, pair.nic)) if f
+        f.numa_node
+        for pair in all_pairs
+        for f in (find_function(context, pair.gpu), find_function(context, pair.nic))
+        if f
     }
     told_apart = len(all_pairs) < len(gpus) * len(rails) or any(p.path.pcie_kind in NEAR for p in all_pairs)
     if told_apart or len(nodes - {None}) > 1:
-        yield Pass("node")
-        return
-    files = effective_settings(case, "NCCL_TOPO_FILE")
-    served = any(service.name == "nvidia-topologyd" and service.state == "active" for service in case.software.services)
-    unread = files_unread_reason(case) or jobs_unread_reason(case)
+        return NODE.passes()
+    files = effective_settings(context, "NCCL_TOPO_FILE")
+    served = any(
+        service.name == "nvidia-topologyd" and service.state == "active" for service in context.software.services
+    )
+    unread = why_files_unread(context) or why_jobs_unread(context)
     if files or served:
-        yield Pass("node")
-    elif unread:
-        yield Unknown("node", unread.prefixed("whether NCCL_TOPO_FILE is set is not known: "))
-    else:
-        yield Fail(
-            subject="node",
-            label="node",
-            summary=f"{len(gpus)} GPUs and {len(rails)} rails look equally far, and no topology file is set",
-            impact=f"NCCL pairs them by chance: {len(rails) - 1} of {len(rails)} choices are not the near rail.",
-            evidence=(
-                Evidence(
-                    what="way of every pair",
-                    value=all_pairs[0].path.pcie_kind or "not known",
-                    source="nvidia-smi topo -m",
-                ),
-                Evidence(what="NCCL_TOPO_FILE", value="not set", source=", ".join(case.software.nccl.searched[:4])),
+        return NODE.passes()
+    if unread:
+        return NODE.unknown(unread.prefixed("whether NCCL_TOPO_FILE is set is not known: "))
+    return NODE.fail(
+        summary=f"{len(gpus)} GPUs and {len(rails)} rails look equally far, and no topology file is set",
+        impact=f"NCCL pairs them by chance: {len(rails) - 1} of {len(rails)} choices are not the near rail.",
+        evidence=(
+            Evidence(
+                what="way of every pair",
+                value=all_pairs[0].path.pcie_kind or "not known",
+                source="nvidia-smi topo -m",
             ),
-            places=frozenset({"node"}),
-        )
+            Evidence(what="NCCL_TOPO_FILE", value="not set", source=", ".join(context.software.nccl.searched[:4])),
+        ),
+    )
 
 
 @rule("gdr-netns-exclusive")
-def gdr_netns_exclusive(case: RuleContext) -> Iterator[Result]:
-    mode = case.software.rdma_namespaces
-    if not case.topology.gpus and case.bus_unread is None:
-        yield NotApplicable("node", Reason("no-such-device", detail="no GPU"))
-        return
-    if not any(nic.rdma_device for nic in case.topology.nics):
-        yield NotApplicable("node", Reason("no-such-device", detail="no RDMA device"))
-    elif mode is None:
-        yield Unknown("node", Reason("not-read", fact="the mode of RDMA namespaces"))
-    elif mode == "shared":
-        yield Pass("node")
-    else:
-        yield Fail(
-            subject="node",
-            label="node",
-            summary="RDMA devices are exclusive to one network namespace each",
-            impact="A container without RDMA devices of its own finds none, and uses TCP.",
-            evidence=(Evidence(what="RDMA namespaces", value=mode, source="rdma system show"),),
-            places=frozenset({"node"}),
-        )
+def gdr_netns_exclusive(context: RuleContext) -> Result:
+    mode = context.software.rdma_namespaces
+    if not context.topology.gpus and context.why_bus_unread is None:
+        return NODE.not_applicable("no-such-device", detail="no GPU")
+    if not any(nic.rdma_device for nic in context.topology.nics):
+        return NODE.not_applicable("no-such-device", detail="no RDMA device")
+    if mode is None:
+        return NODE.unknown("not-read", fact="the mode of RDMA namespaces")
+    if mode == "shared":
+        return NODE.passes()
+    return NODE.fail(
+        summary="RDMA devices are exclusive to one network namespace each",
+        impact="A container without RDMA devices of its own finds none, and uses TCP.",
+        evidence=(Evidence(what="RDMA namespaces", value=mode, source="rdma system show"),),
+    )
 
 
 @rule("gdr-soft-rdma")
-def gdr_soft_rdma(case: RuleContext) -> Iterator[Result]:
-    soft = [nic for nic in case.topology.nics if nic.software and any(p.state == "ACTIVE" for p in nic.ports)]
-    if not soft or not case.rails:
-        yield NotApplicable("node", Reason("not-in-use", detail="no active software device beside rails"))
+def gdr_soft_rdma(context: RuleContext) -> Iterator[Result]:
+    soft = [nic for nic in context.topology.nics if nic.software and any(p.state == "ACTIVE" for p in nic.ports)]
+    if not soft or not context.rails:
+        yield NODE.not_applicable("not-in-use", detail="no active software device beside rails")
         return
-    chosen = effective_settings(case, "NCCL_IB_HCA")
-    unread = files_unread_reason(case) or jobs_unread_reason(case)
+    chosen = effective_settings(context, "NCCL_IB_HCA")
+    unread = why_files_unread(context) or why_jobs_unread(context)
     for nic in soft:
         if chosen:
             yield Pass(f"port:{nic.id}/1")
         elif unread:
             yield Unknown(f"port:{nic.id}/1", unread.prefixed("whether NCCL_IB_HCA is set is not known: "))
         else:
-            yield _fail_soft_rdma(case, nic)
+            yield _fail_soft_rdma(context, nic)
 
 
-def _fail_soft_rdma(case: RuleContext, nic: Nic) -> Fail:
+def _fail_soft_rdma(context: RuleContext, nic: Nic) -> Fail:
     return Fail(
         subject=f"port:{nic.id}/1",
         label=nic.label,
-        summary=f"{nic.label} is a software device, active beside {len(case.rails)} rails, and NCCL_IB_HCA is not set",
-        impact=f"NCCL may build a ring over it: some 10 Gb/s, and all {len(case.rails)} rails wait.",
+        summary=f"{nic.label} is a software device, active beside {len(context.rails)} rails, "
+        "and NCCL_IB_HCA is not set",
+        impact=f"NCCL may build a ring over it: some 10 Gb/s, and all {len(context.rails)} rails wait.",
         evidence=(
             Evidence(what="RDMA device", value=f"{nic.label}, software, ACTIVE", source="rdma link"),
-            Evidence(what="NCCL_IB_HCA", value="not set", source=", ".join(case.software.nccl.searched[:4])),
+            Evidence(what="NCCL_IB_HCA", value="not set", source=", ".join(context.software.nccl.searched[:4])),
         ),
-        places=frozenset({nic.id}),
+        ids=frozenset({nic.id}),
     )

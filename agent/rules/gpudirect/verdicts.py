@@ -45,7 +45,9 @@ _DECIDE = (
 )  # unknown here is unknown for the pair
 
 
-def build_verdicts(case: RuleContext, checks: Sequence[Check], faults: Iterable[tuple[Rule, Fail]]) -> list[Gpudirect]:
+def build_verdicts(
+    context: RuleContext, checks: Sequence[Check], faults: Iterable[tuple[Rule, Fail]]
+) -> list[Gpudirect]:
     """One row for every GPU and each of its rails, in their order."""
     relevant = [
         (rule, fault)
@@ -58,16 +60,16 @@ def build_verdicts(case: RuleContext, checks: Sequence[Check], faults: Iterable[
         if check.rule in _DECIDE
         for subject in check.unknown_subjects
     }
-    ways = {vendor: _find_way(case, vendor) for vendor in {gpu.vendor for gpu in case.topology.gpus}}
-    return [_build_row(case, pair, ways[pair.gpu.vendor], relevant, unknown) for pair in pairs(case)]
+    ways = {vendor: _find_way(context, vendor) for vendor in {gpu.vendor for gpu in context.topology.gpus}}
+    return [_build_row(context, pair, ways[pair.gpu.vendor], relevant, unknown) for pair in pairs(context)]
 
 
-def _find_way(case: RuleContext, vendor: str | None) -> str:
+def _find_way(context: RuleContext, vendor: str | None) -> str:
     if vendor != "AMD":
-        return _kernel_way(case)
+        return _kernel_way(context)
     from agent.rules.gpudirect.rocm import find_way  # lazy: most nodes have no GPU of AMD
 
-    return find_way(case)
+    return find_way(context)
 
 
 def _kind(rule: Rule, fault: Fail) -> str:
@@ -75,18 +77,18 @@ def _kind(rule: Rule, fault: Fail) -> str:
 
 
 def _build_row(
-    case: RuleContext, pair: Pair, way: str, faults: list[tuple[Rule, Fail]], unknown: dict[tuple[str, str], str]
+    context: RuleContext, pair: Pair, way: str, faults: list[tuple[Rule, Fail]], unknown: dict[tuple[str, str], str]
 ) -> Gpudirect:
-    hidden = _hidden_reason(case, pair.gpu)
+    hidden = _why_hidden(context, pair.gpu)
     if hidden:
         return Gpudirect(gpu=pair.gpu.id, nic=pair.nic.id, verdict="unknown", causes=[hidden])
-    places = pair.places
-    hit = [(rule, fault) for rule, fault in faults if _concerns(fault, pair, places, way)]
+    ids = pair.ids
+    hit = [(rule, fault) for rule, fault in faults if _concerns(fault, pair, ids, way)]
     reported = {f"{rule.name} {fault.subject}" for rule, fault in hit}
-    barred = [*_unusable_reason(case, pair.gpu), *_is_too_far(case, pair)]
-    ends = {"node", pair.subject, *(f"pci:{place}" for place in places)}
+    barred = [*_why_unusable(context, pair.gpu), *_is_too_far(context, pair)]
+    ends = {"node", pair.subject, *(f"pci:{place}" for place in ids)}
     unsure = {f"{name}: {why}" for (name, subject), why in unknown.items() if subject in ends}
-    if not has_name(case, pair.gpu):
+    if not has_name(context, pair.gpu):
         unsure.add("the GPU has no name: whether it is a GeForce card, which cannot do it, is not known")
     if barred or any(_kind(rule, fault) in BLOCKING for rule, fault in hit):
         verdict, causes = "blocked", sorted({*reported, *barred})
@@ -106,16 +108,16 @@ def _unknown_way_reason(pair: Pair) -> str:
     return "which way NICs take to GPU memory is not known"
 
 
-def _concerns(fault: Fail, pair: Pair, places: frozenset[str], way: str) -> bool:
+def _concerns(fault: Fail, pair: Pair, ids: frozenset[str], way: str) -> bool:
     """A fault of one of the two, of what is between them, or of the whole node."""
     if fault.cause == _C2C_OFF and (pair.near or way == "data-direct"):
         return False  # this pair's way is PCIe
-    return bool(fault.places & places) or "node" in fault.places
+    return bool(fault.ids & ids) or "node" in fault.ids
 
 
-def _hidden_reason(case: RuleContext, gpu: Gpu) -> str | None:
-    """Why nobody on this host can say how NICs reach the memory of this GPU: it is, or may be, a guest's."""
-    function = find_function(case, gpu)
+def _why_hidden(context: RuleContext, gpu: Gpu) -> str | None:
+    """Why no one on this host can state how NICs reach the memory of this GPU: it is, or may be, a guest's."""
+    function = find_function(context, gpu)
     driver = function.driver if function else None
     if gpu.driver_state == "vfio" or "vfio" in (driver or ""):
         return "the GPU is handed to a virtual machine (vfio-pci): its pairs are the guest's"
@@ -124,7 +126,7 @@ def _hidden_reason(case: RuleContext, gpu: Gpu) -> str | None:
     return None
 
 
-def _unusable_reason(case: RuleContext, gpu: Gpu) -> list[str]:
+def _why_unusable(context: RuleContext, gpu: Gpu) -> list[str]:
     """Why the memory of this GPU is for no NIC: the driver does not offer it, or not for that."""
     problem, maker = f": {gpu.driver_error}" if gpu.driver_error else "", gpu.vendor or "NVIDIA"
     why = {
@@ -133,27 +135,27 @@ def _unusable_reason(case: RuleContext, gpu: Gpu) -> list[str]:
         "error": f"the {maker} driver cannot open the GPU{problem}",
     }.get(gpu.driver_state)
     consumer = "GeForce and TITAN cards: NVIDIA's driver has no GPUDirect RDMA for them"
-    return [*([why] if why else []), *([consumer] if is_consumer(case, gpu) else [])]
+    return [*([why] if why else []), *([consumer] if is_consumer(context, gpu) else [])]
 
 
-def _is_too_far(case: RuleContext, pair: Pair) -> list[str]:
-    """The default limit of NCCL and RCCL: up to several switches, or over C2C; a guest's tree says nothing."""
-    coherent = is_on_c2c(case, pair.gpu) or pair.path.kind == "C2C"
-    if pair.near or coherent or platform_kind(case) in ("guest", "cloud"):
+def _is_too_far(context: RuleContext, pair: Pair) -> list[str]:
+    """The default limit of NCCL and RCCL: up to several switches, or over C2C; a guest's tree reports nothing."""
+    coherent = is_on_c2c(context, pair.gpu) or pair.path.kind == "C2C"
+    if pair.near or coherent or platform_kind(context) in ("guest", "cloud"):
         return []
     library = "RCCL" if pair.gpu.vendor == "AMD" else "NCCL"
     return [f"distance {pair.path.pcie_kind}: {library} uses GPUDirect up to PXB"]
 
 
-def _kernel_way(case: RuleContext) -> str:
+def _kernel_way(context: RuleContext) -> str:
     """By which way the kernel lets NICs reach GPU memory; NCCL takes DMA-BUF where both are there.
 
     Where neither was seen, gdr-no-path blocks the pair, or has a reason not to judge: "none" would be ready here.
     """
-    if data_direct(case):
+    if data_direct(context):
         return "data-direct"
-    if platform_kind(case) == "cloud":
+    if platform_kind(context) == "cloud":
         return "unknown"
-    if is_dmabuf_ready(case):
+    if is_dmabuf_ready(context):
         return "dma-buf"
-    return "peermem" if peer_memory(case) else "unknown"
+    return "peermem" if peer_memory(context) else "unknown"

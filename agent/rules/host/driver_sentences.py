@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from agent.model.gpu import Gpu
 from agent.model.nic import Nic
 from agent.model.node import Event
-from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
-from agent.rules.devices import device_label, quote_log, severity_by_role
+from agent.rules.devices import about_function, about_gpu, device_label, quote_log, severity_by_role
 from agent.rules.node_wide import merge_if_on_all
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import NODE, Fail, Result, rule
 from agent.rules.wording import count_of, join_labels
 
 
@@ -28,7 +28,7 @@ class Meaning(msgspec.Struct, frozen=True):
     impact: str = "The device cannot be used by jobs."
     of_start: bool = True  # over where the driver drives the device now
     confidence: str = "high"
-    alone: bool = True  # False: it says that, and not why; it counts where nothing else explains the failure
+    alone: bool = True  # False: it states that, and not why; it counts where nothing else explains the failure
 
 
 _NO_GDS = "Reads from storage into GPU memory go through the host's memory."
@@ -40,10 +40,20 @@ MEANINGS = {
     "unsupported-gpu": Meaning("critical", "this release of the NVIDIA driver does not support the GPU", _NO_GPU),
     "bar-missing": Meaning("critical", "the BIOS gave the GPU no valid memory region (BAR)", _NO_GPU),
     "registers-taken": Meaning("critical", "another driver or region holds the registers of the GPU", _NO_GPU),
+    "region-taken": Meaning(
+        "warning", "another driver or the firmware holds one of its memory regions",
+        "The driver cannot use the device, or the virtual machine that it is given to.", True, "medium",
+    ),
+    "reserved-memory": Meaning(
+        "warning", "the platform reserves memory for it (RMRR), so that no virtual machine can have it",
+        "A virtual machine that it is given to does not start.",
+    ),
     "no-interrupt": Meaning("critical", "the GPU has no interrupt", _NO_GPU),
     "gsp-firmware-missing": Meaning("critical", "the firmware of its GSP is not installed with the driver", _NO_GPU),
     "inaccessible": Meaning("critical", "its config space cannot be read: it does not leave a sleep state"),
     "legacy-gpu": Meaning("warning", "the loaded driver ignores this GPU: it needs an older release", _NO_GPU),
+    "reset-unanswered": Meaning("critical", "it did not come back after a reset"),
+    "amd-lost": Meaning("critical", "the GPU fell off the bus", _NO_GPU, False),
     "held": Meaning("warning", "another driver holds NVIDIA devices", "They run no jobs of this host.", True, "medium"),
     "api-mismatch": Meaning(
         "error", "a program uses an NVIDIA library of another version than the loaded module",
@@ -70,6 +80,15 @@ MEANINGS = {
         "Registration of memory fails: jobs that start now stop with an error.", False,
     ),
     "rdma-port": Meaning("error", "RDMA did not start on its port", "No job can use RDMA on this NIC."),
+    "rdma-probe": Meaning("error", "RDMA did not start on a function of the NIC", "No job can use RDMA on it."),
+    "interface-probe": Meaning(
+        "error", "the driver made no network interface of a function of the NIC", "No job can use that port."
+    ),
+    "module-refused": Meaning("warning", "the NIC refuses the module or cable in its port", "It has no link.", False),
+    "nouveau": Meaning(
+        "warning", "nouveau drives a GPU that is made for computing",
+        "nouveau runs no CUDA, and the NVIDIA driver cannot take the GPU.", True, "medium",
+    ),
     "safe-mode": Meaning(
         "error", "it runs in safe mode: the package of its pipeline (DDP) was not loaded",
         "Safe mode has one queue and no RDMA.", False,
@@ -79,9 +98,21 @@ MEANINGS = {
         "warning", "the IOMMU blocked DMA of this device",
         "Data of that transfer was lost: hangs and wrong data in GPU-to-GPU and GPUDirect transfers.", False,
     ),
+    "iommu-timeout": Meaning(
+        "warning", "the IOMMU waits in vain for a device",
+        "Transfers of that device hang, and then programs and tools that use it; the line does not name the device.",
+        False, "medium",
+    ),
     "amd-power-controller": Meaning(
         "error", "the GPU's power controller (SMU) no longer answers",
         "Clocks and temperatures are not controlled, and the next reset of the GPU fails or hangs.", False, "medium",
+    ),
+    "kfd-not-added": Meaning(
+        "error", "kfd did not take the GPU, so it computes nothing (ROCm)", _NO_GPU, True, "medium", alone=False,
+    ),
+    "amd-queues-stuck": Meaning(
+        "error", "the GPU does not give up the work of its queues",
+        "Jobs on the GPU hang; the driver resets it where it can.", False, "medium", alone=False,
     ),
     "amd-ring-timeout": Meaning(
         "warning", "work on the GPU did not end in time", "The job on it was ended.", False, "medium", alone=False,
@@ -89,6 +120,21 @@ MEANINGS = {
     "amd-page-fault": Meaning(
         "info", "a program accessed GPU memory that it has not mapped, mostly an error of the program",
         "That program ends with an error.", False,
+    ),
+    "bar-unassigned": Meaning(
+        "error", "the kernel found no memory window for one of its regions", confidence="medium",
+    ),
+    "vf-bar": Meaning(
+        "info", "the kernel found no memory window for its virtual functions (SR-IOV)",
+        "None, unless virtual functions are to be used: the kernel then cannot create them.", False,
+    ),
+    "queue-stalled": Meaning(
+        "warning", "a transmit queue of the port stalled, and its driver resets it",
+        "Traffic through this port pauses, and connections of jobs time out.", False, "medium", alone=False,
+    ),
+    "ipoib-join": Meaning(
+        "info", "IPoIB could not join a multicast group: a setting of the partition, or the subnet manager",
+        "IP over this port may not reach other nodes; RDMA does not need it.", False, "medium",
     ),
     "gaudi-heartbeat": Meaning("critical", "its firmware no longer answers (heartbeat)", _NO_GPU, False),
     "switch-versions": Meaning(
@@ -107,31 +153,50 @@ MEANINGS = {
         "warning", "the kernel reserved fewer huge pages than asked for",
         "Programs that need huge pages do not start, or run slower.", False, "medium",
     ),
+    "gsp-silent": Meaning(
+        "error", "the GPU's own processor (GSP) stopped answering",
+        "Jobs on the GPU hang, and nvidia-smi hangs or reports ERR!.", False, "medium", alone=False,
+    ),
     "gsp-not-started": Meaning("critical", "the GPU's own processor (GSP) did not start", _NO_GPU, alone=False),
+    "gfw-boot": Meaning("critical", "the firmware of the GPU did not finish its boot (GFW)", _NO_GPU, alone=False),
     "probe-failed": Meaning(
         "critical", "the NVIDIA driver could not start its GPUs and does not state why", _NO_GPU, alone=False
     ),
     "amd-block": Meaning("critical", "a part of the AMD GPU did not start", _NO_GPU, alone=False),
     "device-unusable": Meaning("critical", "the driver took the accelerator out of use", _NO_GPU, alone=False),
+    "gaudi-reset": Meaning(
+        "warning", "the driver reset the accelerator", "The job on it was ended.", False, "medium", alone=False,
+    ),
+    "task-hung": Meaning(
+        "warning", "a tool or service of the devices hangs in the kernel",
+        "What asks the same device hangs, too: monitoring, jobs as they start or end.", False, "medium", alone=False,
+    ),
     "probe-error": Meaning("warning", "its driver failed to start", alone=False),
 }  # fmt: skip
 _ORDER = list(MEANINGS)  # of several sentences about one device the first is the cause
 _ON_PURPOSE = "vfio"
-_UNLESS_GEAR = ("inaccessible", "iommu-fault")  # which every device has, also those that no job uses
+_UNLESS_GEAR = (
+    "inaccessible",
+    "iommu-fault",
+    "reset-unanswered",
+)  # which every device has, also those that no job uses
+_OF_GUESTS = ("region-taken", "reserved-memory")  # what vfio-pci states of a device that is given to a guest
+_AUXILIARY = ("rdma-probe", "interface-probe")
 _DRIVERS_OF_JOBS = ("nvidia", "amdgpu", "habanalabs", "neuron", "mlx5_core")
 _MISMATCH = "version mismatch"  # NVML's error 18, and nvidia-smi's sentence
 _NAMES_VERSIONS = ("module-versions", "switch-versions")
+_EXPLAINED_BY = {"gsp-silent": ("xid", "gpu_lost", "gpu_init"), "queue-stalled": ("mlx5", "nic_firmware")}
 _SHOWN = 6
 
 
 @rule("driver-reports-failure")
-def driver_reports_failure(case: RuleContext) -> Iterator[Result]:
+def driver_reports_failure(context: RuleContext) -> Iterator[Result]:
     groups: dict[str, list[Event]] = {}
-    for event in case.events:
-        if event.kind == "driver" and event.code in MEANINGS and _counts(case, event):
-            groups.setdefault(_find_address(case, event), []).append(event)
-    faults = [fault for address in sorted(groups) for fault in _judge(case, address, groups[address])]
-    gpus = [gpu for gpu in case.topology.gpus if gpu.vendor == "NVIDIA"]
+    for event in context.events:
+        if event.kind == "driver" and event.code in MEANINGS and _counts(context, event):
+            groups.setdefault(_find_address(context, event), []).append(event)
+    faults = [fault for address in sorted(groups) for fault in _judge(context, address, groups[address])]
+    gpus = [gpu for gpu in context.topology.gpus if gpu.vendor == "NVIDIA"]
     of_gpus = [fault for fault in faults if fault.subject.startswith("gpu:")]
     if len(of_gpus) == len(gpus) and len({fault.cause for fault in of_gpus}) == 1:
         yield from merge_if_on_all(of_gpus, len(gpus), MEANINGS[of_gpus[0].cause].says)
@@ -139,56 +204,86 @@ def driver_reports_failure(case: RuleContext) -> Iterator[Result]:
         yield from of_gpus
     yield from (fault for fault in faults if fault not in of_gpus)
     if not faults:
-        unread = case.probe_failure("kernel_log")
-        if not case.has_devices and not case.bus_unread:
-            yield NotApplicable("node", Reason("no-such-device", detail="no GPU and no NIC"))
+        unread = context.why_probe_failed("kernel_log")
+        if not context.has_devices and not context.why_bus_unread:
+            yield NODE.not_applicable("no-such-device", detail="no GPU and no NIC")
         else:
-            yield Unknown("node", Reason("log-not-read", why=unread)) if unread else Pass("node")
+            yield NODE.unknown("log-not-read", why=unread) if unread else NODE.passes()
 
 
-def _find_address(case: RuleContext, event: Event) -> str:
-    """The PCI address of the part; of an RDMA device that only its name identifies, that of its NIC; "" for none."""
+def _find_address(context: RuleContext, event: Event) -> str:
+    """The PCI address of the part; of an RDMA device or interface that only its name identifies, that of its NIC; ""
+    for none."""
     subject = event.subject or ""
-    named = next((nic.pci for nic in case.topology.nics if nic.rdma_device == subject), None)
+    named = next((nic.pci for nic in context.topology.nics if subject in _list_names(nic)), None)
     return named or subject
 
 
-def _counts(case: RuleContext, event: Event) -> bool:
+def _list_names(nic: Nic) -> set[str | None]:
+    return {nic.rdma_device, *(name for port in nic.ports for name in port.netdevs)}
+
+
+def _counts(context: RuleContext, event: Event) -> bool:
     """Whether a sentence is about a part that runs jobs, and is not overtaken by what the host shows now."""
-    address, code = _find_address(case, event), event.code or ""
+    address, code = _find_address(context, event), event.code or ""
     meaning = MEANINGS[code]
-    if not meaning.alone and _is_explained(case, event):
+    if not meaning.alone and _is_explained(context, event):
         return False
-    gpu, nic, function = case.gpu_by_pci.get(address), case.nic_by_pci.get(address), case.functions.get(address)
+    gpu, nic, function = (
+        context.gpu_by_pci.get(address),
+        context.nic_by_pci.get(address),
+        context.functions.get(address),
+    )
     if function is not None and function.physical_function:
         return False
-    if code == "api-mismatch" and _MISMATCH in (case.probe_failure("gpu") or "").lower():
+    if code == "api-mismatch" and _MISMATCH in (context.why_probe_failed("gpu") or "").lower():
         return False  # gpu-driver-unusable has both versions
     if gpu is not None:
         return not (meaning.of_start and gpu.driver_state == "open")
     if nic is not None:
         works = bool(nic.rdma_device) or any(port.netdevs for port in nic.ports)
         return not (meaning.of_start and code != "rdma-port" and works) and severity_by_role("error", nic) is not None
+    if code == "queue-stalled" and context.why_bus_unread is None:
+        return False  # of an interface that has no RDMA
+    if _may_be_anything(context, event):
+        return True
     driver = event.detail.get("driver")
     is_of_jobs = driver in _DRIVERS_OF_JOBS or code not in _UNLESS_GEAR
-    if function is not None or not is_of_jobs or driver in ("nouveau", "vfio-pci"):
+    kept = driver == "nouveau" or (driver == "vfio-pci" and code not in _OF_GUESTS)
+    if function is not None or not is_of_jobs or kept or (code in _AUXILIARY and _any_nic_works(context, event)):
         return False
-    return bool(address) or not meaning.of_start or not _any_gpu_works(case)
+    return bool(address) or not meaning.of_start or not _any_gpu_works(context)
 
 
-def _any_gpu_works(case: RuleContext) -> bool:
+def _may_be_anything(context: RuleContext, event: Event) -> bool:
+    """Whether a sentence that any device may have is about one that nothing lists, because nothing lists devices."""
+    unlisted = (event.subject or "").count(":") == 2 and context.why_bus_unread is not None
+    of_jobs = event.detail.get("driver") in (*_DRIVERS_OF_JOBS, "nouveau")
+    return unlisted and not of_jobs and event.code in _UNLESS_GEAR and event.subject not in context.functions
+
+
+def _any_nic_works(context: RuleContext, event: Event) -> bool:
+    """Of a function of a NIC that only its driver's count identifies: whether NICs of that driver work now."""
+    functions = {function.id for function in context.topology.pci if function.driver == event.detail.get("parent")}
+    return any(nic.pci in functions and nic.rdma_device for nic in context.topology.nics)
+
+
+def _any_gpu_works(context: RuleContext) -> bool:
     """Of a sentence that names no device: it is over, or about devices that are kept for something else."""
-    nvidia = {function.driver for function in case.topology.pci if function.vendor == "0x10de"}
+    nvidia = {function.driver for function in context.topology.pci if function.vendor == "0x10de"}
     held = any(_ON_PURPOSE in (driver or "") for driver in nvidia)
-    return held or any(gpu.driver_state == "open" for gpu in case.topology.gpus)
+    return held or any(gpu.driver_state == "open" for gpu in context.topology.gpus)
 
 
-def _is_explained(case: RuleContext, event: Event) -> bool:
-    """Whether another line of the log says why. The firmware of amdgpu counts only where its start failed: many files
+def _is_explained(context: RuleContext, event: Event) -> bool:
+    """Whether another line of the log states why. The firmware of amdgpu counts only where its start failed: many files
     are optional."""
-    others = [one for one in case.events if event.subject in (None, one.subject)]
+    ids = (event.subject, _find_address(context, event))
+    others = [one for one in context.events if event.subject is None or one.subject in ids]
     if event.code == "firmware-missing":
         return not any(one.kind == "amd_init" for one in others)
+    if event.code in _EXPLAINED_BY:
+        return any(one.kind in _EXPLAINED_BY[event.code] and one.code != "started" for one in others)
     return any(
         one.kind in ("gpu_lost", "gpu_init", "amd_init", "amd_reset") or (one.kind, one.code) == ("mlx5", "load")
         or (one.kind == "driver" and one.code in MEANINGS and _is_before(one, event))
@@ -200,39 +295,42 @@ def _is_before(one: Event, other: Event) -> bool:
     return _ORDER.index(one.code or "") < _ORDER.index(other.code or "")
 
 
-def _judge(case: RuleContext, address: str, events: Sequence[Event]) -> Iterator[Fail]:
+def _judge(context: RuleContext, address: str, events: Sequence[Event]) -> Iterator[Fail]:
     """One finding per device; of the node one per sentence."""
     if address:
-        yield _fail(case, address, sorted(events, key=lambda event: _ORDER.index(event.code or "")))
+        yield _fail(context, address, sorted(events, key=lambda event: _ORDER.index(event.code or "")))
         return
     for code in _ORDER:
         if rows := [event for event in events if event.code == code]:
-            yield _fail(case, "", rows)
+            yield _fail(context, "", rows)
 
 
-def _fail(case: RuleContext, address: str, events: Sequence[Event]) -> Fail:
+def _fail(context: RuleContext, address: str, events: Sequence[Event]) -> Fail:
     first = events[0]
     meaning = MEANINGS[first.code or ""]
-    gpu, nic = case.gpu_by_pci.get(address), case.nic_by_pci.get(address)
+    gpu, nic = context.gpu_by_pci.get(address), context.nic_by_pci.get(address)
+    anything = gpu is None and nic is None and _may_be_anything(context, first)
+    depends = f"What it means depends on what the device is: `lspci -nn -s {address}`. If jobs use it: "
     details = _describe_details(first)
     on_bus = address.count(":") == 2
-    subject = f"gpu:{gpu.id}" if gpu else f"pci:{address}" if on_bus else "node"
-    return Fail(
-        subject=subject,
-        label=device_label(case, address) if on_bus else address or "node",
+    about = about_gpu(gpu) if gpu else about_function(context, address) if on_bus else NODE
+    return about.fail(
+        label=device_label(context, address) if on_bus else address or "node",
         summary=f"the driver states: {meaning.says}{f' ({details})' if details else ''}",
-        impact=meaning.impact,
+        impact=f"{depends if anything else ''}{meaning.impact}",
         evidence=tuple(quote_log(event) for event in events[:_SHOWN]),
-        severity=_find_severity(first, meaning, nic),
-        confidence=meaning.confidence,
+        severity="info" if anything else _find_severity(first, meaning, gpu, nic),
+        confidence="low" if anything else meaning.confidence,
         cause=f"{first.code}{f' {address}' if address and not on_bus else ''}",
         situation=first.code or "",
-        places=frozenset({address} if on_bus else _list_places(case, first, address)),
-        covers=None if meaning.confidence == "high" else frozenset(),
+        ids=frozenset({address} if on_bus else _list_places(context, first, address)),
+        explains_ids=None if meaning.confidence == "high" else frozenset(),
     )
 
 
-def _find_severity(event: Event, meaning: Meaning, nic: Nic | None) -> str:
+def _find_severity(event: Event, meaning: Meaning, gpu: Gpu | None, nic: Nic | None) -> str:
+    if event.code == "bar-unassigned" and gpu is None and nic is None:
+        return "info"  # of a device that may be anything
     if _ON_PURPOSE in event.detail.get("holder", ""):
         return "info"
     if nic is not None:
@@ -240,12 +338,12 @@ def _find_severity(event: Event, meaning: Meaning, nic: Nic | None) -> str:
     return meaning.severity
 
 
-def _list_places(case: RuleContext, event: Event, name: str) -> set[str]:
+def _list_places(context: RuleContext, event: Event, name: str) -> set[str]:
     """Of a sentence about the driver as a whole: the GPUs of its maker, and the place of findings about the node."""
     if name:
         return {f"driver {event.code}", name}  # of a NIC that nothing lists: no GPU is a part of it
     maker = "AMD" if event.code in ("no-atomics", "firmware-missing") else "NVIDIA"
-    return {f"driver {event.code}", *(gpu.id for gpu in case.topology.gpus if gpu.vendor == maker)}
+    return {f"driver {event.code}", *(gpu.id for gpu in context.topology.gpus if gpu.vendor == maker)}
 
 
 def _describe_details(event: Event) -> str:
@@ -253,15 +351,21 @@ def _describe_details(event: Event) -> str:
     detail = event.detail
     rows = [
         detail.get("name"),
+        f"{detail['unit']} by the driver's own count" if "unit" in detail else None,
         f"held by {detail['holder']}" if "holder" in detail else None,
         count_of(int(detail["devices"]), "devices") if detail.get("devices", "").isdecimal() else None,
         f"BAR{detail['bar']} of {detail['size']} MB" if "bar" in detail and "size" in detail else None,
+        f"BAR{detail['bar']}" if "bar" in detail and event.code in ("bar-unassigned", "region-taken") else None,
         detail.get("command"),
         f"{detail['got']} of {detail['asked']}" if "got" in detail else None,
         detail.get("file"),
+        detail.get("chip"),
+        detail.get("task"),
+        detail.get("what") if event.code == "reset-unanswered" else None,
         detail.get("block"),
         f"module {detail['module']}" if "module" in detail else None,
         detail.get("what") if event.code in _NAMES_VERSIONS else None,
         f"error {detail['error']}" if "error" in detail else None,
+        f"before it: {detail['before']}" if "before" in detail else None,
     ]
     return join_labels([row for row in rows if row])

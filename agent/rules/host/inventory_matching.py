@@ -23,7 +23,7 @@ class MatchedDevices(msgspec.Struct, frozen=True):
 
     at: dict[str, str]
     replaced: frozenset[str]  # then: another device stands in its place, or was put in elsewhere instead
-    unsure: dict[str, str]  # then -> now: one of its kind that nobody can tell from it
+    unsure: dict[str, str]  # then -> now: one of its kind that cannot be distinguished from it
 
 
 def build_inventory(topology: Topology) -> list[Known]:
@@ -66,7 +66,7 @@ def merge_inventory(known: Sequence[Known], topology: Topology) -> tuple[list[Kn
     for known_device in known:
         now = match.at.get(known_device.subject, "")
         if now in here:
-            row = here[now]  # what is not told this time is still known
+            row = here[now]  # what is not reported this time is still known
             here[now] = replace(
                 row,
                 identity=row.identity or known_device.identity,

@@ -6,23 +6,23 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.rules.context import RuleContext
-from agent.rules.rule import Fail, Pass, Result, rule
+from agent.rules.rule import NODE, Pass, Result, rule
 
 _GPU_DRIVER = frozenset({"nvml", "nvidia_smi"})
 
 
 @rule("probe-hung")
-def probe_hung(case: RuleContext) -> Iterator[Result]:
-    for run in case.probes.values():
+def probe_hung(context: RuleContext) -> Iterator[Result]:
+    for run in context.probes.values():
         if not run.hung:
             yield Pass(f"probe:{run.name}")
             continue
-        yield Fail(
-            subject="node",
+        yield NODE.fail(
             label=f"probe {run.name}",
             summary=f"the {run.name} probe hangs in the kernel and cannot be killed",
             impact="Jobs that use the same driver hang as well; usually only a reboot helps.",
             evidence=(Evidence(what="its process", value=run.reason or "no answer", source="ps -o stat,wchan,lstart"),),
             severity="critical" if run.name in _GPU_DRIVER else "error",
             cause=run.name,
+            ids=frozenset(),
         )

@@ -5,29 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from agent.model.finding import Evidence
-from agent.model.pci import PciFunction
+from agent.model.pci import PciFunction, bandwidth_gbyte_s
 from agent.model.profile import Device, Expected, Profile
 from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
-from agent.rules.devices import find_device_id, find_lost_addresses, one_level_lower, pci_source, unreachable_reason
+from agent.rules.devices import (
+    about_function,
+    about_gpu,
+    find_device_id,
+    find_lost_addresses,
+    one_level_lower,
+    pci_source,
+    why_unreachable,
+)
 from agent.rules.node_wide import aggregate_node_wide
-from agent.rules.pcie.links import LANES, PcieLink, bandwidth, format_loss, link_label, not_judged_reason, pcie_links
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.pcie.links import LANES, PcieLink, format_loss, pcie_links
+from agent.rules.rule import NODE, Fail, Result, Unknown, rule
 from agent.rules.wording import join_labels
 
 NO_PROFILE = Reason("no-profile", detail="no profile: this platform is not recognized, and --profile names none")
 
 
-def severity_by_confidence(case: RuleContext, expected: Expected, severity: str) -> str:
-    """A value of low confidence gives info at most; one of medium, or a platform that is only likely, one step less."""
+def severity_by_confidence(context: RuleContext, expected: Expected, severity: str) -> str:
+    """A value of low confidence gives info at most; one of medium, or a likely platform, one severity lower."""
     if expected.confidence == "low":
         return "info"
-    sure = expected.confidence == "high" and case.platform.confidence == "exact"
+    sure = expected.confidence == "high" and context.platform.confidence == "exact"
     return severity if sure else one_level_lower(severity)
 
 
 def profile_evidence(profile: Profile, what: str, expected: Expected) -> Evidence:
-    """What the profile says, and where it has it from."""
+    """What the profile states, and where it has it from."""
     return Evidence(what=f"{what}, profile {profile.name}", value=str(expected.value), source=expected.source)
 
 
@@ -41,80 +49,76 @@ _AWS = "Amazon EC2"
 
 
 @rule("device-count-low")
-def device_count_low(case: RuleContext) -> Iterator[Result]:
-    profile = case.profile
+def device_count_low(context: RuleContext) -> Iterator[Result]:
+    profile = context.profile
     if profile is None:
-        yield NotApplicable("node", NO_PROFILE)
+        yield NODE.not_applicable(NO_PROFILE)
         return
-    if case.virtual_machine and not _is_cloud_shape(case):
-        yield NotApplicable("node", Reason("guest", detail="virtual machine: the hypervisor assigns devices"))
+    if context.virtual_machine and not _is_cloud_shape(context):
+        yield NODE.not_applicable("guest", detail="virtual machine: the hypervisor assigns devices")
         return
-    if case.bus_unread:
-        yield Unknown("node", case.bus_unread)
+    if context.why_bus_unread:
+        yield NODE.unknown(context.why_bus_unread)
         return
-    yield from _judge_gpu_count(case, profile)
-    yield from _judge_rail_count(case, profile)
-
-
-def _is_cloud_shape(case: RuleContext) -> bool:
-    """A cloud whose instance type is the profile, or a profile that somebody chose."""
-    return case.platform.confidence == "exact"
-
-
-def _judge_gpu_count(case: RuleContext, profile: Profile) -> Iterator[Result]:
-    expected = expected_number(profile.gpus)
-    if profile.gpus is None or expected is None:
-        return
-    seen = [gpu for gpu in case.topology.gpus if gpu.pci and not _is_virtual(case, gpu.pci)]
-    if len(seen) >= expected:
-        yield Pass("node")
-        return
-    gone = _empty_locations(case, profile, "gpu")
-    counted = f"{len(seen)} GPU{'s' if len(seen) != 1 else ''} on the PCI bus"
-    yield _fail_device_count(
-        case, profile, "GPUs", profile.gpus, counted, gone, severity_by_confidence(case, profile.gpus, "critical")
-    )
-
-
-def _judge_rail_count(case: RuleContext, profile: Profile) -> Iterator[Result]:
+    yield from _judge_gpu_count(context, profile)
     expected = expected_number(profile.rails)
     if profile.rails is None or expected is None:
         return
-    if case.no_rail_known:
-        yield Unknown("node", case.no_rail_known)
+    if context.why_no_rail_known:
+        yield NODE.unknown(context.why_no_rail_known)
         return
-    models = {find_device_id(case, nic) for nic in case.rails} or {
+    models = {find_device_id(context, nic) for nic in context.rails} or {
         (device.vendor_device or "").replace(":", ":0x").rpartition(":")[2]
         for device in profile.devices
         if device.role == "rail"
     }
     alike = [
-        n for n in case.topology.nics if find_device_id(case, n) in models and n.role in ("rail", "unused", "unknown")
+        n
+        for n in context.topology.nics
+        if find_device_id(context, n) in models and n.role in ("rail", "unused", "unknown")
     ]
     if len(alike) >= expected:
-        yield Pass("node")
+        yield NODE.passes()
         return
-    if not alike and case.node.vendor == _AWS:
-        yield NotApplicable(
-            "node", Reason("by-design", detail="no EFA is attached: that is chosen when an instance is started")
-        )
+    if not alike and context.node.vendor == _AWS:
+        yield NODE.not_applicable("by-design", detail="no EFA is attached: that is chosen when an instance is started")
         return
-    gone = [device for device in _empty_locations(case, profile, "nic") if device.role == "rail"]
+    gone = [device for device in _empty_locations(context, profile, "nic") if device.role == "rail"]
     counted = f"{len(alike)} NIC{'s' if len(alike) != 1 else ''} of the rails' model"
     yield _fail_device_count(
-        case, profile, "rails", profile.rails, counted, gone, severity_by_confidence(case, profile.rails, "error")
+        context, profile, "rails", profile.rails, counted, gone, severity_by_confidence(context, profile.rails, "error")
     )
 
 
-def _empty_locations(case: RuleContext, profile: Profile, kind: str) -> list[Device]:
+def _is_cloud_shape(context: RuleContext) -> bool:
+    """A cloud whose instance type is the profile, or a profile that someone chose."""
+    return context.platform.confidence == "exact"
+
+
+def _judge_gpu_count(context: RuleContext, profile: Profile) -> Iterator[Result]:
+    expected = expected_number(profile.gpus)
+    if profile.gpus is None or expected is None:
+        return
+    seen = [gpu for gpu in context.topology.gpus if gpu.pci and not _is_virtual(context, gpu.pci)]
+    if len(seen) >= expected:
+        yield NODE.passes()
+        return
+    gone = _empty_locations(context, profile, "gpu")
+    counted = f"{len(seen)} GPU{'s' if len(seen) != 1 else ''} on the PCI bus"
+    yield _fail_device_count(
+        context, profile, "GPUs", profile.gpus, counted, gone, severity_by_confidence(context, profile.gpus, "critical")
+    )
+
+
+def _empty_locations(context: RuleContext, profile: Profile, kind: str) -> list[Device]:
     """Places of a learnt profile where nothing is now: neither at the address nor in the slot."""
-    slots = {f.slot for f in case.topology.pci if f.slot}
+    slots = {f.slot for f in context.topology.pci if f.slot}
     wanted = (device for device in profile.devices if device.kind == kind)
-    return [d for d in wanted if d.pci not in case.functions and d.slot not in slots]
+    return [d for d in wanted if d.pci not in context.functions and d.slot not in slots]
 
 
-def _is_virtual(case: RuleContext, pci: str) -> bool:
-    function = case.functions.get(pci)
+def _is_virtual(context: RuleContext, pci: str) -> bool:
+    function = context.functions.get(pci)
     return bool(function and function.physical_function)
 
 
@@ -128,12 +132,12 @@ def _describe_places(devices: Sequence[Device]) -> str:
     """
     at = [f"{device.pci}{f' (slot {device.slot})' if device.slot else ''}" for device in devices if device.pci]
     slots = [device.slot for device in devices if device.slot and not device.pci]
-    places = [f"at {join_labels(at)}"] * bool(at) + [f"in slot {join_labels(slots)}"] * bool(slots)
-    return f"; nothing is {', or '.join(places)}" if places else ""
+    ids = [f"at {join_labels(at)}"] * bool(at) + [f"in slot {join_labels(slots)}"] * bool(slots)
+    return f"; nothing is {', or '.join(ids)}" if ids else ""
 
 
 def _fail_device_count(
-    case: RuleContext,
+    context: RuleContext,
     profile: Profile,
     what: str,
     expected: Expected,
@@ -142,10 +146,8 @@ def _fail_device_count(
     severity: str,
 ) -> Fail:
     missing = _describe_places(gone)
-    lost = find_lost_addresses(case) | {device.pci for device in gone if device.pci}
-    return Fail(
-        subject="node",
-        label="node",
+    lost = find_lost_addresses(context) | {device.pci for device in gone if device.pci}
+    return NODE.fail(
         summary=f"{counted}, {expected.value} expected{missing}",
         impact=f"jobs that ask for {expected.value} {what} do not start, or run on fewer.",
         evidence=(
@@ -154,63 +156,57 @@ def _fail_device_count(
         ),
         severity=severity,
         cause=what,
-        places=frozenset({f"count of {what}", *lost}),
-        covers=frozenset({*lost, *([f"count of {what}"] if gone else [])}),
+        ids=frozenset({f"count of {what}", *lost}),
+        explains_ids=frozenset({*lost, *([f"count of {what}"] if gone else [])}),
     )
 
 
 @rule("nvswitch-missing")
-def nvswitch_missing(case: RuleContext) -> Iterator[Result]:
-    profile = case.profile
+def nvswitch_missing(context: RuleContext) -> Result:
+    profile = context.profile
     expected = expected_number(profile.nvswitches) if profile else None
     if profile is None or profile.nvswitches is None or not expected:
-        yield NotApplicable(
-            "node", Reason("no-profile", detail="the profile expects no NVSwitch") if profile else NO_PROFILE
+        return NODE.not_applicable(
+            Reason("no-profile", detail="the profile expects no NVSwitch") if profile else NO_PROFILE
         )
-        return
-    if case.virtual_machine:
-        yield NotApplicable("node", Reason("guest", detail="virtual machine: switches may stay with the host"))
-        return
-    if case.bus_unread:
-        yield Unknown("node", case.bus_unread)
-        return
-    seen = len(case.topology.nvswitches)
+    if context.virtual_machine:
+        return NODE.not_applicable("guest", detail="virtual machine: switches may stay with the host")
+    if context.why_bus_unread:
+        return NODE.unknown(context.why_bus_unread)
+    seen = len(context.topology.nvswitches)
     if seen >= expected:
-        yield Pass("node")
-        return
-    gone = [f.id for f in case.topology.pci if f.state == "gone"]
-    yield Fail(
-        subject="node",
-        label="node",
+        return NODE.passes()
+    gone = [f.id for f in context.topology.pci if f.state == "gone"]
+    return NODE.fail(
         summary=f"{seen} NVSwitches on the PCI bus, {expected} expected",
         impact="the fabric manager does not start: CUDA gives error 802 on every GPU.",
         evidence=(
             Evidence(what="NVSwitches", value=str(seen), source="lspci -d 10de::0680"),
             profile_evidence(profile, "NVSwitches", profile.nvswitches),
         ),
-        severity=severity_by_confidence(case, profile.nvswitches, "critical"),
-        places=frozenset({"count of NVSwitches", *gone}),
-        covers=frozenset({"count of NVSwitches"}),
+        severity=severity_by_confidence(context, profile.nvswitches, "critical"),
+        ids=frozenset({"count of NVSwitches", *gone}),
+        explains_ids=frozenset({"count of NVSwitches"}),
     )
 
 
 @rule("profile-differs")
-def profile_differs(case: RuleContext) -> Iterator[Result]:
-    profile = case.profile
+def profile_differs(context: RuleContext) -> Iterator[Result]:
+    profile = context.profile
     if profile is None:
-        yield NotApplicable("node", NO_PROFILE)
+        yield NODE.not_applicable(NO_PROFILE)
         return
     at = {device.pci: device for device in profile.devices if device.pci}
-    for gpu in case.topology.gpus:
-        yield from _judge_links(case, profile, gpu.id)
-    yield from _judge_lanes(case, profile)
-    for pci in sorted(at.keys() & case.functions.keys()):
-        yield _judge_profile_device(case, profile, at[pci], pci)
+    for gpu in context.topology.gpus:
+        yield from _judge_links(context, profile, gpu.id)
+    yield from _judge_lanes(context, profile)
+    for pci in sorted(at.keys() & context.functions.keys()):
+        yield _judge_profile_device(context, profile, at[pci], pci)
 
 
-def _judge_links(case: RuleContext, profile: Profile, gpu_id: str) -> Iterator[Result]:
-    gpu, expected = case.gpus[gpu_id], expected_number(profile.nvlinks_per_gpu)
-    model = _model(case.functions.get(gpu.pci or ""))
+def _judge_links(context: RuleContext, profile: Profile, gpu_id: str) -> Iterator[Result]:
+    gpu, expected = context.gpus[gpu_id], expected_number(profile.nvlinks_per_gpu)
+    model = _model(context.functions.get(gpu.pci or ""))
     if (
         profile.nvlinks_per_gpu is None
         or not expected
@@ -218,28 +214,24 @@ def _judge_links(case: RuleContext, profile: Profile, gpu_id: str) -> Iterator[R
         or gpu.driver_state != "open"
     ):
         return
-    subject = f"gpu:{gpu.id}"
+    about = about_gpu(gpu)
     if not gpu.links_known:
-        yield Unknown(subject, quote_source(gpu.links_reason) or Reason("not-shown", detail="NVLinks not known"))
+        yield about.unknown(quote_source(gpu.links_reason) or Reason("not-shown", detail="NVLinks not known"))
         return
-    if {case.topology.bandwidth_mode, gpu.nvlink_bandwidth_mode} - {"full", None}:
-        yield NotApplicable(
-            subject, Reason("by-design", detail="a reduced NVLink bandwidth mode: links are off on purpose")
-        )
+    if {context.topology.bandwidth_mode, gpu.nvlink_bandwidth_mode} - {"full", None}:
+        yield about.not_applicable("by-design", detail="a reduced NVLink bandwidth mode: links are off on purpose")
         return
     up = sum(link.state in ("active", "sleep") for link in gpu.links)
-    if up >= expected or case.virtual_machine or (gpu.mig and gpu.mig.current):
-        yield Pass(subject)
+    if up >= expected or context.virtual_machine or (gpu.mig and gpu.mig.current):
+        yield about.passes()
         return
     if any(link.state == "unknown" for link in gpu.links):
-        yield Unknown(subject, Reason("not-known", fact="the state of a link"))
+        yield about.unknown("not-known", fact="the state of a link")
         return
-    severity = severity_by_confidence(case, profile.nvlinks_per_gpu, "warning")
+    severity = severity_by_confidence(context, profile.nvlinks_per_gpu, "warning")
     if up and profile.nvlinks_per_gpu.confidence == "high":
         severity = "error"  # a number of the GPU, which its PCI id shows; without any its tray may be outside of a rack
-    yield Fail(
-        subject=subject,
-        label=gpu.label,
+    yield about.fail(
         summary=f"{up} NVLinks are up, {expected} expected",
         impact=f"{100 * (1 - up / expected):.0f}% of the bandwidth between GPUs.",
         evidence=(
@@ -248,7 +240,6 @@ def _judge_links(case: RuleContext, profile: Profile, gpu_id: str) -> Iterator[R
         ),
         severity=severity,
         cause="nvlinks",
-        places=frozenset({gpu.id, gpu.pci or gpu.id}),
     )
 
 
@@ -257,63 +248,61 @@ def _model(function: PciFunction | None) -> str:
     return f"{(function.vendor or '')[2:]}:{(function.device or '')[2:]}" if function else ""
 
 
-def _judge_lanes(case: RuleContext, profile: Profile) -> Iterator[Result]:
+def _judge_lanes(context: RuleContext, profile: Profile) -> Iterator[Result]:
     """Each GPU against the lanes that its model has: where all report fewer, none differs from the others."""
     expected, due = profile.gpu_pcie_lanes, expected_number(profile.gpu_pcie_lanes)
     if expected is None or not due:
         return
     gpus = (
-        wire for wire in pcie_links(case)
-        if wire.child.id in case.gpu_by_pci and _model(wire.child) in profile.gpu_devices
+        pcie_link for pcie_link in pcie_links(context)
+        if pcie_link.child.id in context.gpu_by_pci and _model(pcie_link.child) in profile.gpu_devices
     )  # fmt: skip
-    answers = (_judge_lanes_of_gpu(case, profile, expected, due, wire) for wire in gpus)
+    answers = (_judge_lanes_of_gpu(context, profile, expected, due, pcie_link) for pcie_link in gpus)
     yield from aggregate_node_wide(answers, f"all GPUs report fewer PCIe lanes than the {due} of their model")
 
 
-def _judge_lanes_of_gpu(case: RuleContext, profile: Profile, expected: Expected, due: int, wire: PcieLink) -> Result:
-    silent, link = not_judged_reason(case, wire), wire.child.link
+def _judge_lanes_of_gpu(
+    context: RuleContext, profile: Profile, expected: Expected, due: int, pcie_link: PcieLink
+) -> Result:
+    silent, link = pcie_link.why_not_judged, pcie_link.child.link
     if silent:
         return silent
     if link is None or link.max_width not in LANES:
-        return Unknown(wire.subject, Reason("not-known", fact="how many lanes the GPU has"))
+        return pcie_link.unknown("not-known", fact="how many lanes the GPU has")
     if link.max_width >= due:
-        return Pass(wire.subject)
-    now, full = bandwidth(link.max_speed_gt_s, link.max_width), bandwidth(link.max_speed_gt_s, due)
-    return Fail(
-        subject=wire.subject,
-        label=link_label(case, wire),
+        return pcie_link.passes()
+    now, full = bandwidth_gbyte_s(link.max_speed_gt_s, link.max_width), bandwidth_gbyte_s(link.max_speed_gt_s, due)
+    return pcie_link.fail(
         summary=f"the GPU reports x{link.max_width} as the most that it can do; its model has x{due}",
         impact=format_loss(now, full) or "Every copy to and from the GPU has fewer lanes than it could.",
         evidence=(
             Evidence(
-                what=f"max link width of {wire.child.id}",
+                what=f"max link width of {pcie_link.child.id}",
                 value=f"x{link.max_width}",
-                source=pci_source(case, wire.child.id, "max_link_width"),
+                source=pci_source(context, pcie_link.child.id, "max_link_width"),
             ),
             profile_evidence(profile, "PCIe lanes of a GPU", expected),
         ),
         severity="warning" if expected.confidence == "high" else "info",  # of the model, which the PCI id shows
         cause="lanes",
-        places=wire.places,
     )
 
 
-def _judge_profile_device(case: RuleContext, profile: Profile, good: Device, pci: str) -> Result:
-    function, subject = case.functions[pci], f"pci:{pci}"
+def _judge_profile_device(context: RuleContext, profile: Profile, good: Device, pci: str) -> Result:
+    function, about = context.functions[pci], about_function(context, pci)
     model = _model(function)
-    if unreachable_reason(function):
-        return NotApplicable(subject, unreachable_reason(function) or Reason("not-in-use", detail=""))
+    if why_unreachable(function):
+        return about.not_applicable(why_unreachable(function) or Reason("not-in-use", detail=""))
     if good.vendor_device and model != good.vendor_device:
-        return NotApplicable(subject, Reason("no-profile", detail=f"the profile has another model here ({model})"))
-    slower = list(_slower_link(case, good, pci))
-    nic = case.nic_by_pci.get(pci)
+        return about.not_applicable("no-profile", detail=f"the profile has another model here ({model})")
+    slower = list(_slower_link(context, good, pci))
+    nic = context.nic_by_pci.get(pci)
     other = bool(good.firmware and nic and nic.firmware and nic.firmware != good.firmware)
     if not slower and not other:
-        return _unsure_reason(case, good, pci) or Pass(subject)
-    label = nic.label if nic else case.gpu_by_pci[pci].label if pci in case.gpu_by_pci else pci
+        return _unsure_reason(context, good, pci) or about.passes()
+    label = nic.label if nic else context.gpu_by_pci[pci].label if pci in context.gpu_by_pci else pci
     differences = slower or [f"firmware {nic.firmware if nic else ''}, {good.firmware} in the profile"]
-    return Fail(
-        subject=subject,
+    return about.fail(
         label=label,
         summary="; ".join(differences),
         impact="Its link is slower than that of the node in the profile." if slower else "None by itself.",
@@ -323,28 +312,26 @@ def _judge_profile_device(case: RuleContext, profile: Profile, good: Device, pci
         ),
         severity="warning" if slower else "info",
         cause="slower" if slower else "firmware",
-        places=frozenset({pci}),
     )
 
 
-def _slower_link(case: RuleContext, good: Device, pci: str) -> Iterator[str]:
-    link = case.functions[pci].link
+def _slower_link(context: RuleContext, good: Device, pci: str) -> Iterator[str]:
+    link = context.functions[pci].link
     if link and link.quality.state == "conclusive":
         if good.link_width and link.width and link.width < good.link_width:
             yield f"PCIe x{link.width}, x{good.link_width} in the profile"
         if good.link_gt_s and link.speed_gt_s and link.speed_gt_s < good.link_gt_s:
             yield f"PCIe {link.speed_gt_s:g} GT/s, {good.link_gt_s:g} in the profile"
-    nic = case.nic_by_pci.get(pci)
+    nic = context.nic_by_pci.get(pci)
     for port in nic.ports if nic else ():
         if good.rate_gbit_s and port.state == "ACTIVE" and port.rate_gbit_s and port.rate_gbit_s < good.rate_gbit_s:
             yield f"port at {port.rate_gbit_s:g} Gb/s, {good.rate_gbit_s:g} in the profile"
 
 
-def _unsure_reason(case: RuleContext, good: Device, pci: str) -> Unknown | None:
-    link = case.functions[pci].link
+def _unsure_reason(context: RuleContext, good: Device, pci: str) -> Unknown | None:
+    link = context.functions[pci].link
     if good.link_gt_s and link and link.quality.state != "conclusive":
-        return Unknown(
-            f"pci:{pci}",
-            Reason("undecided", detail=f"its link is {link.quality.state}: {link.quality.reason or 'no reason given'}"),
+        return about_function(context, pci).unknown(
+            "undecided", detail=f"its link is {link.quality.state}: {link.quality.reason or 'no reason given'}"
         )
     return None

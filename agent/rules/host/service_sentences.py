@@ -17,7 +17,7 @@ from agent.rules.devices import quote_log
 from agent.rules.host.driver_sentences import Meaning
 from agent.rules.nvlink.fabric import MANAGER, PLACE, unmanaged_reason
 from agent.rules.nvlink.link_counts import LinkForm, find_form
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import NODE, Fail, NotApplicable, Result, rule
 from agent.rules.wording import join_labels
 
 _NO_CUDA = "CUDA ends with error 802 on every GPU that is connected over NVSwitches."
@@ -86,91 +86,90 @@ _SHOWN = 6
 
 
 @rule("service-reports-failure")
-def service_reports_failure(case: RuleContext) -> Iterator[Result]:
-    events = [event for event in case.events if event.kind == "service"]
+def service_reports_failure(context: RuleContext) -> Iterator[Result]:
+    events = [event for event in context.events if event.kind == "service"]
     faults = [
         fault
         for service in sorted({event.subject or "" for event in events})
-        for fault in _judge_service(case, service, [event for event in events if event.subject == service])
+        for fault in _judge_service(context, service, [event for event in events if event.subject == service])
     ]
     yield from faults
     if faults:
         return
-    run, unread = case.probes.get("services"), case.probe_failure("services")
+    run, unread = context.probes.get("services"), context.why_probe_failed("services")
     if unread and unread.code in ("evidence-absent", "evidence-not-run"):
-        yield NotApplicable("node", Reason("not-measured", detail="no log and no state of a service is there"))
+        yield NODE.not_applicable("not-measured", detail="no log and no state of a service is there")
     elif run and run.reason_code == "service-log-unread":
-        yield Unknown("node", unread or quote_source(run.reason) or Reason("not-read", fact="a log of a service"))
+        yield NODE.unknown(unread or quote_source(run.reason) or Reason("not-read", fact="a log of a service"))
     else:
-        yield Unknown("node", unread) if unread else Pass("node")
+        yield NODE.unknown(unread) if unread else NODE.passes()
 
 
-def _judge_service(case: RuleContext, service: str, events: Sequence[Event]) -> Iterator[Fail]:
+def _judge_service(context: RuleContext, service: str, events: Sequence[Event]) -> Iterator[Fail]:
     """One finding per service: the first cause, with all that its log states."""
-    state = next((known.state for known in case.software.services if known.name == service), None)
+    state = next((known.state for known in context.software.services if known.name == service), None)
     counting = [
         event
         for event in events
         if event.code in SERVICE_MEANINGS
         and not (SERVICE_MEANINGS[event.code].of_start and state == "active")
-        and not _is_known(case, event)
+        and not _is_known(context, event)
     ]
     stated = [event for event in counting if SERVICE_MEANINGS[event.code or ""].alone]
     counting = sorted(stated or counting, key=lambda event: _ORDER.index(event.code or ""))
     if counting:
-        yield _fail(case, service, counting, events)
+        yield _fail(context, service, counting, events)
 
 
-def _is_known(case: RuleContext, event: Event) -> bool:
+def _is_known(context: RuleContext, event: Event) -> bool:
     """Whether another rule decides it: the kernel log has the same error of a switch, or the service's state is all."""
     if event.code in ("switch-fatal", "switch-error"):
-        return any(other.kind == "sxid" and other.code == event.detail.get("sxid") for other in case.events)
+        return any(other.kind == "sxid" and other.code == event.detail.get("sxid") for other in context.events)
     if event.code == "failed" and event.subject == MANAGER:
-        return unmanaged_reason(case) is None
-    return event.code == "cuda-802" and any(gpu.fabric and gpu.fabric.state for gpu in case.topology.gpus)
+        return unmanaged_reason(context) is None
+    return event.code == "cuda-802" and any(gpu.fabric and gpu.fabric.state for gpu in context.topology.gpus)
 
 
-def _fail(case: RuleContext, service: str, events: Sequence[Event], all_events: Sequence[Event]) -> Fail:
+def _fail(context: RuleContext, service: str, events: Sequence[Event], all_events: Sequence[Event]) -> Fail:
     first = events[0]
     code = first.code or ""
     meaning = SERVICE_MEANINGS[code]
     details = _describe_details(first)
     fabric = code in _OF_FABRIC
-    fault = Fail(
-        subject="node",
+    fault = NODE.fail(
         label=service,
         summary=f"its log states: {meaning.says}{f' ({details})' if details else ''}",
         impact=meaning.impact,
         evidence=(
             *(quote_log(event, "log") for event in all_events if event in events or event.code in ("failed", *CONTEXT)),
-            *(_describe_fabric(case) if fabric else ()),
+            *(_describe_fabric(context) if fabric else ()),
         )[:_SHOWN],
         severity=meaning.severity,
         confidence=meaning.confidence,
         cause=f"{service} {code}",
         situation=code,
         values=(("UNIT", service),),
-        places=frozenset({PLACE, *_list_gpus(case)} if fabric else {f"service {service}"}),
-        covers=None if meaning.confidence == "high" else frozenset(),
+        ids=frozenset({PLACE, *_list_gpus(context)} if fabric else {f"service {service}"}),
+        explains_ids=None if meaning.confidence == "high" else frozenset(),
     )
     if code == "failed" and service in _SELDOM_NEEDED:
         return replace(fault, severity="info")
-    if service == MANAGER and code in ("failed", "fm-no-switch") and (why := _why_unneeded(case)):
+    if service == MANAGER and code in ("failed", "fm-no-switch") and (why := _why_unneeded(context)):
         return replace(
             fault,
             summary=f"it failed, and is not needed here: {why}",
             impact="None: GPUs without NVSwitches work without it.",
             severity="info",
             situation="not-needed",
-            covers=frozenset(),
+            explains_ids=frozenset(),
         )
-    return _judge_no_switch(case, fault, all_events) if code == "fm-no-switch" else fault
+    return _judge_no_switch(context, fault, all_events) if code == "fm-no-switch" else fault
 
 
-def _why_unneeded(case: RuleContext) -> str | None:
+def _why_unneeded(context: RuleContext) -> str | None:
     """Why no fabric manager is due on this node, by its PCI list or by what its GPUs are; None where one may be."""
-    unmanaged = unmanaged_reason(case)
-    forms = {find_form(case, gpu) for gpu in case.topology.gpus}
+    unmanaged = unmanaged_reason(context)
+    forms = {find_form(context, gpu) for gpu in context.topology.gpus}
     if isinstance(unmanaged, NotApplicable):
         return str(unmanaged.reason)
     if unmanaged is not None and forms and forms <= {LinkForm.CARD, LinkForm.SUPERCHIP}:
@@ -178,44 +177,44 @@ def _why_unneeded(case: RuleContext) -> str | None:
     return None
 
 
-def _judge_no_switch(case: RuleContext, fault: Fail, events: Sequence[Event]) -> Fail:
+def _judge_no_switch(context: RuleContext, fault: Fail, events: Sequence[Event]) -> Fail:
     """A fabric manager without a switch: a fault on a board that has NVSwitches."""
-    unneeded = unmanaged_reason(case)
-    if unneeded is None and not case.topology.nvswitches and any(event.code == "pre-nvl5" for event in events):
+    unneeded = unmanaged_reason(context)
+    if unneeded is None and not context.topology.nvswitches and any(event.code == "pre-nvl5" for event in events):
         return replace(
             fault,
             summary="it took this node for one from before NVLink 5 and ended: it found no management port of the "
-            f"NVLink switches{_describe_modules(case)}",
+            f"NVLink switches{_describe_modules(context)}",
             situation="no-umad",
         )
     if unneeded is None:
         return fault
-    board = any(find_form(case, gpu) is LinkForm.BOARD for gpu in case.topology.gpus)
+    board = any(find_form(context, gpu) is LinkForm.BOARD for gpu in context.topology.gpus)
     return replace(
         fault,
         impact="What it means depends on the GPUs: on boards with NVSwitches (HGX, DGX) no program can use them (CUDA "
         "error 802), nodes with PCIe cards alone do not need the fabric manager.",
         severity="error" if board else "warning",
         confidence="medium" if board else "low",
-        covers=frozenset(),
+        explains_ids=frozenset(),
     )
 
 
-def _describe_modules(case: RuleContext) -> str:
-    loaded = {module.name for module in case.software.modules}
+def _describe_modules(context: RuleContext) -> str:
+    loaded = {module.name for module in context.software.modules}
     missing = [name for name in ("mlx5_ib", "ib_umad") if name not in loaded] if loaded else []
     verb = "is" if len(missing) == 1 else "are"
     return f" ({join_labels(missing)} {verb} not loaded)" if missing else ""
 
 
-def _list_gpus(case: RuleContext) -> set[str]:
-    return {place for gpu in case.topology.gpus for place in (gpu.id, gpu.pci) if place}
+def _list_gpus(context: RuleContext) -> set[str]:
+    return {place for gpu in context.topology.gpus for place in (gpu.id, gpu.pci) if place}
 
 
-def _describe_fabric(case: RuleContext) -> Iterator[Evidence]:
+def _describe_fabric(context: RuleContext) -> Iterator[Evidence]:
     """How far the registration of the GPUs with the fabric went."""
     states: dict[str, list[str]] = {}
-    for gpu in case.topology.gpus:
+    for gpu in context.topology.gpus:
         if gpu.fabric and gpu.fabric.state:
             states.setdefault(gpu.fabric.state.replace("_", " "), []).append(gpu.label)
     for state, labels in states.items():

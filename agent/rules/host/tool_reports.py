@@ -13,11 +13,10 @@ import msgspec
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.model.node import Event
-from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import device_label
 from agent.rules.node_wide import merge_if_on_all
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import NODE, Fail, Result, rule
 from agent.rules.wording import join_labels
 
 KIND = "tool"
@@ -35,6 +34,12 @@ class ToolMeaning(msgspec.Struct, frozen=True):
 
 _MAY_FAIL = "Jobs on it can fail or hang: the tool states a fault, but not its extent."
 _WHICH = "Which GPU it is, the lines do not state. Jobs on it can meet bad memory."
+_NO_RDMA = (
+    "It depends on where it ran: in a container the devices may not be passed in; on a host their driver is missing."
+)
+_NO_TRAFFIC = "The port carries nothing. If GPU jobs use it, they have one NIC less, or fail."
+_RESENT = "Damaged packets are sent again or lost: jobs over this port are slower, or time out."
+_GAUDI_PORTS = "Collectives of jobs over these ports fail or hang."
 _NO_GPU_IN_CONTAINER = "The container does not start, or has no GPU."
 _FEWER = "Pods that ask for all devices of the node are not placed on it."
 MEANINGS = {
@@ -79,9 +84,23 @@ MEANINGS = {
     "amd-no-driver": ToolMeaning(
         "error", "the ROCm tools find no loaded amdgpu driver", "No job on this node sees a GPU.", "unloaded"
     ),
+    "amd-no-gpu": ToolMeaning(
+        "error", "rocm-smi finds no GPU that amdgpu drives", "No job on this node sees a GPU.", "unloaded"
+    ),
     "npu-no-driver": ToolMeaning(
         "error", "npu-smi cannot reach the driver of the NPUs", "No job on this node sees an NPU.", "unloaded"
     ),
+    "neuron-no-driver": ToolMeaning(
+        "error", "neuron-ls cannot reach the driver", "No program there sees an accelerator.", "unloaded"
+    ),
+    "verbs-abi": ToolMeaning(
+        "error",
+        "the RDMA library is of another version than the kernel's driver of the NIC",
+        "Programs with this library have no RDMA; in a container only those of its image.",
+        "library",
+    ),
+    "verbs-no-device": ToolMeaning("warning", "a program finds no RDMA device", _NO_RDMA, "hidden", "low"),
+    "efa-no-device": ToolMeaning("warning", "libfabric finds no EFA device", _NO_RDMA, "hidden", "low"),
     "unnamed-remap-failed": ToolMeaning(
         "error", "nvidia-smi reports that remapping a row of GPU memory failed", _WHICH, "filtered"
     ),
@@ -93,6 +112,14 @@ MEANINGS = {
         "nvidia-smi reports that a GPU is not registered with its NVLink fabric yet (In Progress)",
         "CUDA ends with error 802 on it until it is. If it stays so for minutes, the fabric manager does not run.",
         "filtered",
+        "low",
+    ),
+    "modules-nouveau": ToolMeaning(
+        "warning",
+        "lsmod shows nouveau in use, and no NVIDIA driver",
+        "What it means depends on the GPU that it drives: one for the display alone needs no other driver; one for "
+        "computing runs no CUDA with it.",
+        "nouveau",
         "low",
     ),
     "unnamed-acs": ToolMeaning(
@@ -110,6 +137,24 @@ MEANINGS = {
         "filtered",
         "low",
     ),
+    "link-failure": ToolMeaning("warning", "no link, for a reason that the NIC states", _NO_TRAFFIC, "wire"),
+    "link-suspect": ToolMeaning("warning", "the link is up, and the NIC states a fault of it", _RESENT, "wire"),
+    "link-errors": ToolMeaning("warning", "errors that the FEC does not correct", _RESENT, "wire"),
+    "link-closed": ToolMeaning("warning", "no link: a command closed the port", _NO_TRAFFIC, "closed"),
+    "link-unplugged": ToolMeaning("info", "no link: no cable, or nothing at its other end", _NO_TRAFFIC, "wire"),
+    "frames-damaged": ToolMeaning(
+        "warning", "ethtool counts received frames with a wrong checksum", _RESENT, "wire", confidence="low"
+    ),
+    "gaudi-ports-down": ToolMeaning(
+        "warning", "the driver's script reports ports of a Gaudi card as down", _GAUDI_PORTS, "gaudi"
+    ),
+    "gaudi-no-interface": ToolMeaning(
+        "warning",
+        "the driver's script finds no network interface of the Gaudi cards",
+        _GAUDI_PORTS,
+        "gaudi",
+        confidence="low",
+    ),
     "kube-marked": ToolMeaning("error", "the device plugin marked a device unhealthy", _FEWER, "plugin"),
     "kube-xid": ToolMeaning("error", "the device plugin met an Xid that it takes for critical", _FEWER, "plugin"),
     "kube-no-devices": ToolMeaning(
@@ -125,6 +170,9 @@ MEANINGS = {
     ),
     "container-no-driver": ToolMeaning(
         "error", "the NVIDIA driver is not loaded on the host", _NO_GPU_IN_CONTAINER, "driver"
+    ),
+    "container-timeout": ToolMeaning(
+        "error", "the NVIDIA driver did not answer libnvidia-container in time", _NO_GPU_IN_CONTAINER, "silent"
     ),
     "container-no-device": ToolMeaning(
         "error", "a container asks for a GPU that does not exist", _NO_GPU_IN_CONTAINER, "device"
@@ -152,32 +200,37 @@ _SHOWN = 6
 
 
 @rule("tool-reports-fault")
-def tool_reports_fault(case: RuleContext) -> Iterator[Result]:
+def tool_reports_fault(context: RuleContext) -> Iterator[Result]:
     parts: dict[str, list[Event]] = {}
-    for event in case.events:
-        if event.kind == KIND and event.code in MEANINGS:
+    for event in context.events:
+        if event.kind == KIND and event.code in MEANINGS and not _is_known(context, event):
             parts.setdefault(event.subject or f"node {event.code}", []).append(event)
-    faults = [_fail(case, parts[part]) for part in sorted(parts)]
+    faults = [_fail(context, parts[part]) for part in sorted(parts)]
     of_gpus = [fault for fault in faults if fault.subject.startswith("gpu:")]
     says = MEANINGS[of_gpus[0].cause].says if of_gpus else ""
-    yield from merge_if_on_all(of_gpus, len(case.topology.gpus), says)
+    yield from merge_if_on_all(of_gpus, len(context.topology.gpus), says)
     yield from (fault for fault in faults if fault not in of_gpus)
     if not faults:
-        why = case.probe_failure("tool_reports")
+        why = context.why_probe_failed("tool_reports")
         if why is None:
-            yield Pass("node")
+            yield NODE.passes()
         elif why.code == "evidence-failed":
-            yield Unknown("node", why)
+            yield NODE.unknown(why)
         else:
-            yield NotApplicable("node", Reason("not-measured", detail="no saved output of a tool that states faults"))
+            yield NODE.not_applicable("not-measured", detail="no saved output of a tool that states faults")
 
 
-def _fail(case: RuleContext, events: Sequence[Event]) -> Fail:
-    """One finding per part: the gravest of its codes decides."""
+def _is_known(context: RuleContext, event: Event) -> bool:
+    """Whether the PCI list shows what each GPU's driver is: then the loaded modules state nothing more."""
+    return event.code == "modules-nouveau" and context.why_bus_unread is None
+
+
+def _fail(context: RuleContext, events: Sequence[Event]) -> Fail:
+    """One finding per part: the most severe of its codes decides."""
     events = sorted(events, key=lambda event: _ORDER.index(event.code or ""))
     first = events[0]
     meaning = MEANINGS[first.code or ""]
-    gpu = _find_gpu(case, first.subject)
+    gpu = _find_gpu(context, first.subject)
     details = join_labels(list(dict.fromkeys(text for event in events if event.code == first.code
                                              if (text := _describe(event)))))  # fmt: skip
     on_bus = (first.subject or "").count(":") == 2
@@ -185,7 +238,7 @@ def _fail(case: RuleContext, events: Sequence[Event]) -> Fail:
     if gpu is not None:
         subject, label = f"gpu:{gpu.id}", gpu.label
     elif on_bus:
-        subject, label = f"pci:{first.subject}", device_label(case, first.subject or "")
+        subject, label = f"pci:{first.subject}", device_label(context, first.subject or "")
     else:
         is_gpu = (first.subject or "").startswith(tuple(f"{maker} " for maker in _MAKERS))
         subject, label = "node", f"GPU{number}" if is_gpu else first.subject or "node"
@@ -201,16 +254,16 @@ def _fail(case: RuleContext, events: Sequence[Event]) -> Fail:
         confidence=meaning.confidence,
         cause=first.code or "",
         situation=meaning.steps,
-        places=frozenset({gpu.id if gpu else first.subject or f"tool {first.code}"}),
+        ids=frozenset({gpu.id if gpu else first.subject or f"tool {first.code}"}),
     )
 
 
-def _find_gpu(case: RuleContext, subject: str | None) -> Gpu | None:
+def _find_gpu(context: RuleContext, subject: str | None) -> Gpu | None:
     """By its address, or by the number that the tool of its maker gives it."""
     maker, _, number = (subject or "").partition(" ")
     if maker not in _MAKERS:
-        return case.gpus.get(subject or "")
-    return next((gpu for gpu in case.topology.gpus if (gpu.vendor, str(gpu.index)) == (maker, number)), None)
+        return context.gpus.get(subject or "")
+    return next((gpu for gpu in context.topology.gpus if (gpu.vendor, str(gpu.index)) == (maker, number)), None)
 
 
 def _describe(event: Event) -> str:
@@ -223,7 +276,8 @@ def _describe(event: Event) -> str:
         f"{detail['errors']} errors" if "errors" in detail else None,
         detail.get("columns"),
         f"{detail['condition']} {detail['status']}" if "condition" in detail else None,
-        detail.get("wants"),
+        detail.get("driver"),
+        f"ABI {detail['wants']}" if "driver" in detail else detail.get("wants"),
         f"{detail['counted']} by its label" if "counted" in detail else None,
         f"Xid {detail['xid']} of" if "xid" in detail else None,
         detail.get("device"),

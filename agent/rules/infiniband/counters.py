@@ -8,17 +8,16 @@ import msgspec
 from msgspec.structs import replace
 
 from agent.model.counters import netdev_counters, port_counters
-from agent.model.reasons import Reason
-from agent.rules import gates
+from agent.rules import applicability
 from agent.rules.context import RuleContext
 from agent.rules.counter_deltas import (
     HOUR,
     MINUTE,
+    CountedSubject,
     CounterDelta,
     Counters,
     FailureText,
     Limit,
-    Subject,
     delta,
     format_window,
     judge_count,
@@ -27,9 +26,9 @@ from agent.rules.counter_deltas import (
 )
 from agent.rules.infiniband.ports import IbPort, ib_ports
 from agent.rules.nccl.settings import effective_settings, parse_number
-from agent.rules.node_wide import aggregate_node_wide
+from agent.rules.node_wide import on_all
 from agent.rules.pages import read_limit
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import Fail, Pass, Result, Unknown, rule
 from agent.rules.wording import find_median
 
 LINK_DOWNED = "link_downed"
@@ -41,60 +40,51 @@ class IbPortCounters(msgspec.Struct, frozen=True):
     ib: IbPort
     counters: Counters
     ipoib: tuple[Counters, ...]
-    place: Subject
+    place: CountedSubject
 
 
-def watch_ports(case: RuleContext) -> Iterator[IbPortCounters | Result]:
+def watch_ports(context: RuleContext) -> Iterator[IbPortCounters | Result]:
     """Every InfiniBand port of a rail or storage NIC; an answer for every other, or for the node."""
-    shut = gates.has_infiniband_counters(case)
+    shut = applicability.has_infiniband_counters(context)
     if shut is not None:
         yield shut
         return
-    yield from read_ports(case)
+    yield from read_ports(context)
 
 
-def read_ports(case: RuleContext) -> Iterator[IbPortCounters | Result]:
+def read_ports(context: RuleContext) -> Iterator[IbPortCounters | Result]:
     """The same, also where there is no earlier sample."""
-    for port in ib_ports(case):
-        yield _read_port(case, port) if isinstance(port, IbPort) else port
+    for port in ib_ports(context):
+        yield _read_port(context, port) if isinstance(port, IbPort) else port
 
 
-def for_each_port(
-    case: RuleContext, judge: Callable[[RuleContext, IbPortCounters], Result], alike: str
-) -> Iterator[Result]:
-    """What a rule says of every port; one finding where all have the fault: "`alike` on every InfiniBand port"."""
-    answers = (judge(case, port) if isinstance(port, IbPortCounters) else port for port in watch_ports(case))
-    yield from aggregate_node_wide(answers, f"{alike} on every InfiniBand port")
-
-
-def link_went_down(case: RuleContext, port_counters: IbPortCounters) -> Result | None:
-    """Why errors of this window prove nothing: the link went down, and came up with them."""
+def link_went_down(context: RuleContext, port_counters: IbPortCounters) -> Result | None:
+    """Why errors of this window are no evidence: the link went down, and came up with them."""
     counters = [
-        delta(case, port_counters.counters, [LINK_DOWNED]),
-        *(delta(case, c, ["carrier_down_count"]) for c in port_counters.ipoib),
+        delta(context, port_counters.counters, [LINK_DOWNED]),
+        *(delta(context, c, ["carrier_down_count"]) for c in port_counters.ipoib),
     ]
     if any(isinstance(count, CounterDelta) and count.total for count in counters):
-        return NotApplicable(
-            port_counters.place.subject,
-            Reason("judged-elsewhere", detail="its link went down in the window: see ib-link-flap"),
+        return port_counters.place.not_applicable(
+            "judged-elsewhere", detail="its link went down in the window: see ib-link-flap"
         )
     return None
 
 
-def _read_port(case: RuleContext, ib_port: IbPort) -> IbPortCounters:
+def _read_port(context: RuleContext, ib_port: IbPort) -> IbPortCounters:
     port = ib_port.port
     folder = f"/sys/class/infiniband/{ib_port.nic.rdma_device or ib_port.nic.label}/ports/{port.port}"
 
     def file(name: str) -> str:
         return f"{folder}/{'hw_counters' if name in port.hw_counters else 'counters'}/{name}"
 
-    above = [case.netdevs[name] for name in sorted(port.netdevs) if name in case.netdevs]
+    above = [context.netdevs[name] for name in sorted(port.netdevs) if name in context.netdevs]
     plain = [netdev for netdev in above if netdev.vlan is None]
     return IbPortCounters(
         ib_port,
         Counters(ib_port.subject, port_counters(port), file),
         tuple(Counters(f"netdev:{n.id}", netdev_counters(n), _counter_source(n.label)) for n in plain),
-        Subject(ib_port.subject, ib_port.label, ib_port.places, ib_port.nic),
+        CountedSubject(ib_port.subject, ib_port.label, ib_port.ids, ib_port.nic),
     )
 
 
@@ -109,40 +99,36 @@ _RECEIVED = read_limit("ib-symbol-errors.received_per_hour")
 _INTEGRITY = read_limit("ib-symbol-errors.integrity_events")
 
 
-@rule("ib-symbol-errors")
-def ib_symbol_errors(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, _judge_wire, "errors on the wire")
-
-
-def _judge_wire(case: RuleContext, counters: IbPortCounters) -> Result:
+@rule("ib-symbol-errors", each=watch_ports, merge=on_all("errors on the wire on every InfiniBand port"))
+def ib_symbol_errors(context: RuleContext, counters: IbPortCounters) -> Result:
     """One answer for the four counters of a link: several that are over their limit are one bad link."""
-    recovered = _judge_recoveries(case, counters)
-    down = link_went_down(case, counters)
+    recovered = _judge_recoveries(context, counters)
+    down = link_went_down(context, counters)
     if down:  # errors come with it; that it recovered before does not
         return recovered if isinstance(recovered, Fail | Unknown) else down
     answers = [
-        _judge_symbol_errors(case, counters),
-        _judge_link_integrity(case, counters),
+        _judge_symbol_errors(context, counters),
+        _judge_link_integrity(context, counters),
         recovered,
-        _judge_received_errors(case, counters),
+        _judge_received_errors(context, counters),
     ]
     faults = [answer for answer in answers if isinstance(answer, Fail)]
     if faults:
         return replace(
-            faults[0],  # the gravest: only symbol errors can be an error
+            faults[0],  # the most severe: only symbol errors can be an error
             summary="; ".join(fault.summary for fault in faults),
             evidence=tuple(row for fault in faults for row in fault.evidence),
         )
     return next((a for kind in (Unknown, Pass) for a in answers if isinstance(a, kind)), answers[0])
 
 
-def _judge_symbol_errors(case: RuleContext, counters: IbPortCounters) -> Result:
+def _judge_symbol_errors(context: RuleContext, counters: IbPortCounters) -> Result:
     words = FailureText(
         "symbol errors", "Each damaged packet is sent again or lost; the link is degrading.", cause="symbol"
     )
-    count = delta(case, counters.counters, ["symbol_error"])
-    answer = judge_count(case, counters.place, count, (Limit(_PER_HOUR, "warning", HOUR),), words)
-    rate, seconds = counters.ib.port.rate_gbit_s, (case.window.seconds if case.window else None)
+    count = delta(context, counters.counters, ["symbol_error"])
+    answer = judge_count(context, counters.place, count, (Limit(_PER_HOUR, "warning", HOUR),), words)
+    rate, seconds = counters.ib.port.rate_gbit_s, (context.window.seconds if context.window else None)
     total = getattr(count, "total", 0)
     if not isinstance(answer, Fail) or not rate or not seconds:
         return answer
@@ -150,23 +136,23 @@ def _judge_symbol_errors(case: RuleContext, counters: IbPortCounters) -> Result:
     return replace(
         answer,
         summary=f"{answer.summary}: {ratio:.0e} of its bits",
-        severity=counters.place.severity("error" if ratio >= case.threshold(_RATIO) else "warning"),
+        severity=counters.place.severity("error" if ratio >= context.threshold(_RATIO) else "warning"),
     )
 
 
-def _judge_recoveries(case: RuleContext, counters: IbPortCounters) -> Result:
+def _judge_recoveries(context: RuleContext, counters: IbPortCounters) -> Result:
     words = FailureText(
         "recoveries of the link",
         "Each stops the link for milliseconds to seconds; the next one may fail, and the link goes down.",
         cause="recovery",
     )
-    count = delta(case, counters.counters, ["link_error_recovery"])
-    return judge_count(case, counters.place, count, (Limit(_RECOVERIES, "warning", HOUR),), words)
+    count = delta(context, counters.counters, ["link_error_recovery"])
+    return judge_count(context, counters.place, count, (Limit(_RECOVERIES, "warning", HOUR),), words)
 
 
-def _judge_received_errors(case: RuleContext, counters: IbPortCounters) -> Result:
-    count = delta(case, counters.counters, ["port_rcv_errors"])
-    marked = delta(case, counters.counters, ["port_rcv_remote_physical_errors"])
+def _judge_received_errors(context: RuleContext, counters: IbPortCounters) -> Result:
+    count = delta(context, counters.counters, ["port_rcv_errors"])
+    marked = delta(context, counters.counters, ["port_rcv_remote_physical_errors"])
     upstream = False
     if isinstance(marked, CounterDelta) and isinstance(count, CounterDelta) and marked.total >= max(count.total, 1):
         upstream, count = True, replace(count, evidence=count.evidence + marked.evidence)
@@ -175,17 +161,17 @@ def _judge_received_errors(case: RuleContext, counters: IbPortCounters) -> Resul
         "Each is dropped, and its sender waits for a timeout of up to 4.3 s (NCCL's default).",
         cause="upstream" if upstream else "received",
     )
-    return judge_count(case, counters.place, count, (Limit(_RECEIVED, "warning", HOUR),), words)
+    return judge_count(context, counters.place, count, (Limit(_RECEIVED, "warning", HOUR),), words)
 
 
-def _judge_link_integrity(case: RuleContext, counters: IbPortCounters) -> Result:
+def _judge_link_integrity(context: RuleContext, counters: IbPortCounters) -> Result:
     words = FailureText(
         "link integrity errors and buffer overruns",
         "Errors beyond what the link tolerates, or credits that the other end ignores: packets are lost.",
         cause="integrity",
     )
-    count = delta(case, counters.counters, ["local_link_integrity_errors", "excessive_buffer_overrun_errors"])
-    return judge_count(case, counters.place, count, (Limit(_INTEGRITY, "warning"),), words)
+    count = delta(context, counters.counters, ["local_link_integrity_errors", "excessive_buffer_overrun_errors"])
+    return judge_count(context, counters.place, count, (Limit(_INTEGRITY, "warning"),), words)
 
 
 _XMIT_DISCARDS_COUNTERS = ("port_xmit_discards",)
@@ -196,19 +182,15 @@ _XMIT_DISCARDS_WORDS = FailureText(
 )
 
 
-@rule("ib-xmit-discards")
-def ib_xmit_discards(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, _judge_xmit_discards, "discards")
-
-
-def _judge_xmit_discards(case: RuleContext, counters: IbPortCounters) -> Result:
-    down = link_went_down(case, counters)
+@rule("ib-xmit-discards", each=watch_ports, merge=on_all("discards on every InfiniBand port"))
+def ib_xmit_discards(context: RuleContext, counters: IbPortCounters) -> Result:
+    down = link_went_down(context, counters)
     if down:
         return down
     return judge_count(
-        case,
+        context,
         counters.place,
-        delta(case, counters.counters, _XMIT_DISCARDS_COUNTERS),
+        delta(context, counters.counters, _XMIT_DISCARDS_COUNTERS),
         (Limit(_XMIT_DISCARDS_LIMIT, "warning", 600.0),),
         _XMIT_DISCARDS_WORDS,
     )
@@ -220,49 +202,44 @@ _LEAST_SIBLINGS = 2
 
 
 @rule("ib-xmit-wait")
-def ib_xmit_wait(case: RuleContext) -> Iterator[Result]:
+def ib_xmit_wait(context: RuleContext) -> Iterator[Result]:
     waits: list[tuple[IbPortCounters, CounterDelta]] = []
-    for counters in watch_ports(case):
+    for counters in watch_ports(context):
         if not isinstance(counters, IbPortCounters):
             yield counters
         elif counters.ib.nic.role != "rail" or counters.ib.port.state != "ACTIVE":
-            yield NotApplicable(counters.place.subject, Reason("not-in-use", detail="no active rail"))
+            yield counters.place.not_applicable("not-in-use", detail="no active rail")
         else:
-            count = delta(case, counters.counters, ["port_xmit_wait"])
+            count = delta(context, counters.counters, ["port_xmit_wait"])
             if isinstance(count, CounterDelta):
                 waits.append((counters, count))
             else:
                 yield with_subject(counters.place, count)
     for counters, count in waits:
         yield _judge_xmit_wait(
-            case, counters, count, [other.total for port, other in waits if port is not counters and not other.gap]
+            context, counters, count, [other.total for port, other in waits if port is not counters and not other.gap]
         )
 
 
-def _judge_xmit_wait(case: RuleContext, counters: IbPortCounters, count: CounterDelta, others: list[int]) -> Result:
+def _judge_xmit_wait(context: RuleContext, counters: IbPortCounters, count: CounterDelta, others: list[int]) -> Result:
     place = counters.place
     if count.gap:
-        return Unknown(place.subject, count.gap)
+        return place.unknown(count.gap)
     if len(others) < _LEAST_SIBLINGS:
-        return NotApplicable(
-            place.subject, Reason("nothing-to-compare", detail="fewer than three rails: nothing to compare with")
-        )
+        return place.not_applicable("nothing-to-compare", detail="fewer than three rails: nothing to compare with")
     usual_share = find_median(others)
     if (
-        scale_count(case, count.total, 1.0) < case.threshold(_TICKS)
-        or count.total <= case.threshold(_TIMES) * usual_share
+        scale_count(context, count.total, 1.0) < context.threshold(_TICKS)
+        or count.total <= context.threshold(_TIMES) * usual_share
     ):
-        return Pass(place.subject)
-    return Fail(
-        subject=place.subject,
-        label=place.label,
-        summary=f"waited {count.total} ticks to send in {format_window(case)}; the other rails {usual_share:.0f}, "
-        f"limit {case.threshold(_TIMES):g} times that",
+        return place.passes()
+    return place.fail(
+        summary=f"waited {count.total} ticks to send in {format_window(context)}; the other rails {usual_share:.0f}, "
+        f"limit {context.threshold(_TIMES):g} times that",
         impact="Collectives wait for this rail while the others could carry more.",
         evidence=count.evidence,
         severity="info",
         confidence="medium",
-        places=place.places,
     )
 
 
@@ -275,16 +252,12 @@ _CONSTRAINT_ERRORS_WORDS = FailureText(
 )
 
 
-@rule("ib-constraint-errors")
-def ib_constraint_errors(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, _judge_constraint_errors, "partition violations")
-
-
-def _judge_constraint_errors(case: RuleContext, counters: IbPortCounters) -> Result:
+@rule("ib-constraint-errors", each=watch_ports, merge=on_all("partition violations on every InfiniBand port"))
+def ib_constraint_errors(context: RuleContext, counters: IbPortCounters) -> Result:
     return judge_count(
-        case,
+        context,
         counters.place,
-        delta(case, counters.counters, _CONSTRAINT_ERRORS_COUNTERS),
+        delta(context, counters.counters, _CONSTRAINT_ERRORS_COUNTERS),
         (Limit(_CONSTRAINT_ERRORS_LIMIT, "warning", HOUR),),
         _CONSTRAINT_ERRORS_WORDS,
     )
@@ -302,22 +275,18 @@ _KINDS = (
 _ORDERED = ("packet_seq_err", Limit(_SEQUENCE, "warning", MINUTE), "sequence errors without adaptive routing")
 
 
-@rule("ib-hwcounter-transport")
-def ib_hwcounter_transport(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, _judge_transport, "transport errors")
-
-
-def _judge_transport(case: RuleContext, counters: IbPortCounters) -> Result:
-    down = link_went_down(case, counters)
+@rule("ib-hwcounter-transport", each=watch_ports, merge=on_all("transport errors on every InfiniBand port"))
+def ib_hwcounter_transport(context: RuleContext, counters: IbPortCounters) -> Result:
+    down = link_went_down(context, counters)
     if down:
         return down
-    ordered = [parse_number(setting.value) for setting in effective_settings(case, _ROUTING)]
+    ordered = [parse_number(setting.value) for setting in effective_settings(context, _ROUTING)]
     kinds = [*_KINDS, _ORDERED] if set(ordered) == {0} else list(_KINDS)
     answers = [
         judge_count(
-            case,
+            context,
             counters.place,
-            delta(case, counters.counters, [name]),
+            delta(context, counters.counters, [name]),
             (limit,),
             FailureText(what, _IMPACT, cause=name),
         )

@@ -13,7 +13,7 @@ from agent.model.node import Event
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.pages import read_limit
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import NODE, Fail, Result, rule
 
 _KIND = "ib_port"
 _WIRE = {  # what each counts, and from which total on it is no start of a link
@@ -29,25 +29,25 @@ _RECEIVED, _MARKED, _DOWNED = "port_rcv_errors", "port_rcv_remote_physical_error
 
 
 @rule("ib-fabric-errors")
-def ib_fabric_errors(case: RuleContext) -> Iterator[Result]:
-    ports = [event for event in case.events if event.kind == _KIND]
+def ib_fabric_errors(context: RuleContext) -> Iterator[Result]:
+    ports = [event for event in context.events if event.kind == _KIND]
     odd = [event for event in ports if event.code not in _SLOW] if _are_chosen(ports) else ports
-    own = _find_own_ports(case)
-    faults = [_place(own, event, fault) for event in odd if (fault := _judge(case, event)) is not None]
+    own = _find_own_ports(context)
+    faults = [_place(own, event, fault) for event in odd if (fault := _judge(context, event)) is not None]
     yield from _merge_ends(faults)
     if not faults:
-        why = case.probe_failure("tool_reports")
+        why = context.why_probe_failed("tool_reports")
         absent = Reason("not-measured", detail="no port with errors, or no saved output of ibqueryerrors")
         if ports:
-            yield Pass("node")
+            yield NODE.passes()
         else:
-            yield Unknown("node", why) if why and why.code == "evidence-failed" else NotApplicable("node", absent)
+            yield NODE.unknown(why) if why and why.code == "evidence-failed" else NODE.not_applicable(absent)
 
 
-def _find_own_ports(case: RuleContext) -> dict[str, tuple[Nic, Port]]:
+def _find_own_ports(context: RuleContext) -> dict[str, tuple[Nic, Port]]:
     """The InfiniBand ports of this host by what tools of the fabric call them; a name of two ports names none."""
     names: dict[str, list[tuple[Nic, Port]]] = {}
-    for nic in case.topology.nics:
+    for nic in context.topology.nics:
         for port in nic.ports if not nic.software else ():
             if port.link_layer == "InfiniBand":
                 guid = (port.port_guid or "").removeprefix("0x").replace(":", "").lstrip("0")
@@ -62,9 +62,7 @@ def _place(own: Mapping[str, tuple[Nic, Port]], event: Event, fault: Fail) -> Fa
     if port is None:
         return fault
     place = f"{port[0].id}/{port[1].port}"
-    return replace(
-        fault, subject=f"port:{place}", label=f"{port[0].label}/{port[1].port}", places=fault.places | {place}
-    )
+    return replace(fault, subject=f"port:{place}", label=f"{port[0].label}/{port[1].port}", ids=fault.ids | {place})
 
 
 def _are_chosen(ports: Sequence[Event]) -> bool:
@@ -74,7 +72,7 @@ def _are_chosen(ports: Sequence[Event]) -> bool:
     return 0 < links < _FEW * len(slow)
 
 
-def _judge(case: RuleContext, event: Event) -> Fail | None:
+def _judge(context: RuleContext, event: Event) -> Fail | None:
     if event.code in _SLOW:
         runs, could = event.detail.get("runs", "?"), event.detail.get("could", "more")
         return _fail(event, f"the {event.code} of the link is {runs}, and both ends allow {could}", "low")
@@ -82,7 +80,7 @@ def _judge(case: RuleContext, event: Event) -> Fail | None:
     if event.code == "growing":
         grown = [f"{count} {_WIRE[name][0]}" for name, count in counters.items() if name in _WIRE]
         return _fail(event, f"{', '.join(grown)} while ibdiagnet ran", "medium") if grown else None
-    over = [name for name, (_, limit) in _WIRE.items() if counters.get(name, 0) >= case.threshold(limit)]
+    over = [name for name, (_, limit) in _WIRE.items() if counters.get(name, 0) >= context.threshold(limit)]
     if over == [_RECEIVED] and 2 * counters.get(_MARKED, 0) >= counters[_RECEIVED]:
         return None  # damaged on a link further away, whose port has them unmarked
     if not over:
@@ -105,8 +103,7 @@ def _at_least(name: str, count: int) -> str:
 
 def _fail(event: Event, what: str, confidence: str) -> Fail:
     far = event.detail.get("far")
-    return Fail(
-        subject="node",
+    return NODE.fail(
         label=event.subject or "port",
         summary=f"{what}{f'; the other end is {far}' if far else ''}",
         impact="Packets that a bad cable damages are sent again after a timeout of up to 4.3 s (NCCL's default): jobs "
@@ -115,7 +112,7 @@ def _fail(event: Event, what: str, confidence: str) -> Fail:
         confidence=confidence,
         cause=f"{event.code} {event.subject}",
         situation="link" if event.code in _SLOW else "errors",
-        places=frozenset({f"fabric {event.subject}", f"fabric {far or event.subject}"}),
+        ids=frozenset({f"fabric {event.subject}", f"fabric {far or event.subject}"}),
     )
 
 
@@ -123,5 +120,5 @@ def _merge_ends(faults: list[Fail]) -> Iterable[Fail]:
     """One finding per link: of its two ends the first that is listed."""
     links: dict[frozenset[str], Fail] = {}
     for fault in faults:
-        links.setdefault(fault.places, fault)
+        links.setdefault(fault.ids, fault)
     return links.values()

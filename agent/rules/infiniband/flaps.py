@@ -16,14 +16,14 @@ _IMPACT = "Its traffic stops while the link trains; after about 30 s of retries 
 
 
 @rule("ib-link-flap")
-def ib_link_flap(case: RuleContext) -> Iterator[Result]:
+def ib_link_flap(context: RuleContext) -> Iterator[Result]:
     downs: list[LinkDowns] = []
-    for port in read_ports(case):
+    for port in read_ports(context):
         if isinstance(port, IbPortCounters):
-            ipoib = [delta(case, counters, [name]) for counters in port.ipoib for name in _OF_IPOIB]
-            count = largest_delta(delta(case, port.counters, [LINK_DOWNED]), *ipoib)
+            ipoib = [delta(context, counters, [name]) for counters in port.ipoib for name in _OF_IPOIB]
+            count = largest_delta(delta(context, port.counters, [LINK_DOWNED]), *ipoib)
             history = port.ib.subject, *(counters.subject for counters in port.ipoib)
             downs.append(LinkDowns(port.place, count, history, port.ib.nic.pci))
         else:
             yield port
-    yield from judge_flaps(case, downs, _LIMITS, _IMPACT)
+    yield from judge_flaps(context, downs, _LIMITS, _IMPACT)

@@ -10,22 +10,21 @@ from agent.model.counters import PORT_COUNTER_BITS
 from agent.model.finding import Evidence
 from agent.model.nic import Nic
 from agent.model.node import Event
-from agent.model.reasons import Reason
 from agent.rules.cabling import (
     CageState,
     are_all_rails_down,
-    boot_settling_reason,
     find_confidence,
     find_known_rate,
     merge_whole_node,
     read_cage,
     unused_port_result,
+    why_still_booting,
 )
 from agent.rules.context import RuleContext
-from agent.rules.devices import find_function, severity_by_role, unreachable_reason
+from agent.rules.devices import find_function, severity_by_role, why_unreachable
 from agent.rules.infiniband.ports import EXPECTED, IbPort, device_number, has_no_infiniband, ib_ports, is_rate_unparsed
-from agent.rules.node_wide import aggregate_node_wide, merge_if_on_all
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.node_wide import merge_if_on_all, on_all
+from agent.rules.rule import NODE, Fail, Result, Unknown, rule, split_subjects
 from agent.rules.wording import count_of, find_majority, format_share_lost, join_labels
 
 _MEANING = {
@@ -47,20 +46,18 @@ _SITUATIONS = {
 
 
 @rule("ib-port-down")
-def ib_port_down(case: RuleContext) -> Iterator[Result]:
-    ports: list[IbPort] = []
-    for port in ib_ports(case):
-        if isinstance(port, IbPort):
-            ports.append(port)
-        else:
-            yield port
+def ib_port_down(context: RuleContext) -> Iterator[Result]:
+    ports, others = split_subjects(ib_ports(context))
+    yield from others
     for role in EXPECTED:
-        yield from _judge_role(case, [port for port in ports if port.nic.role == role])
+        yield from _judge_role(context, [port for port in ports if port.nic.role == role])
 
 
-def _judge_role(case: RuleContext, ports: list[IbPort]) -> Iterator[Result]:
-    sockets = [_cage_state(case, port) for port in ports]
-    answers = [_judge_port_down(case, ib_port, socket, sockets) for ib_port, socket in zip(ports, sockets, strict=True)]
+def _judge_role(context: RuleContext, ports: list[IbPort]) -> Iterator[Result]:
+    sockets = [_cage_state(context, port) for port in ports]
+    answers = [
+        _judge_port_down(context, ib_port, socket, sockets) for ib_port, socket in zip(ports, sockets, strict=True)
+    ]
     faults = [answer for answer in answers if isinstance(answer, Fail)]
     yield from (answer for answer in answers if not isinstance(answer, Fail))
     all_down = are_all_rails_down(sockets) and len(faults) == len(ports)
@@ -75,28 +72,26 @@ def _merge_rails(ports: list[IbPort], faults: list[Fail]) -> Fail:
     return replace(merged, summary=f"{merged.summary}; each is {_explain_down(ports[0])[0]}", situation=situation)
 
 
-def _cage_state(case: RuleContext, ib_port: IbPort) -> CageState:
-    return read_cage(case, ib_port.subject, ib_port.nic, ib_port.port, ib_port.board, ib_port.position)
+def _cage_state(context: RuleContext, ib_port: IbPort) -> CageState:
+    return read_cage(context, ib_port.subject, ib_port.nic, ib_port.port, ib_port.board, ib_port.position)
 
 
-def _judge_port_down(case: RuleContext, ib_port: IbPort, socket: CageState, sockets: list[CageState]) -> Result:
+def _judge_port_down(context: RuleContext, ib_port: IbPort, socket: CageState, sockets: list[CageState]) -> Result:
     port = ib_port.port
     if socket.active:
-        return Pass(ib_port.subject)
-    waiting = boot_settling_reason(case)
+        return ib_port.passes()
+    waiting = why_still_booting(context)
     if waiting:
-        return Unknown(ib_port.subject, waiting.prefixed(f"{port.state}; "))
+        return ib_port.unknown(waiting.prefixed(f"{port.state}; "))
     silent = unused_port_result(socket, sockets, port.state or "")
     if silent:
         return silent
     why, situation = _explain_down(ib_port)
-    return Fail(
-        subject=ib_port.subject,
-        label=ib_port.label,
+    return ib_port.fail(
         summary=f"{port.state}, physical state {port.phys_state}: {why}"
         if port.phys_state
         else f"{port.state}, physical state unknown",
-        impact=_impact(case, ib_port),
+        impact=_impact(context, ib_port),
         evidence=(
             ib_port.evidence("state", port.state or "", "state"),
             ib_port.evidence("physical state", port.phys_state or "not known", "phys_state"),
@@ -104,7 +99,6 @@ def _judge_port_down(case: RuleContext, ib_port: IbPort, socket: CageState, sock
         severity=severity_by_role("error", ib_port.nic),
         confidence=find_confidence(socket, sockets),
         situation=situation,
-        places=ib_port.places,
     )
 
 
@@ -120,8 +114,8 @@ def _explain_down(ib_port: IbPort) -> tuple[str, str]:
     return "a virtual function; the port of its physical function, on the host, is not up", "vf-physical"
 
 
-def _impact(case: RuleContext, ib_port: IbPort) -> str:
-    rails = len(case.rails)
+def _impact(context: RuleContext, ib_port: IbPort) -> str:
+    rails = len(context.rails)
     if ib_port.nic.role == "rail" and rails > 1:
         return (
             f"1 of {rails} rails: this node injects {100 / rails:.0f}% less traffic, and NCCL leaves "
@@ -136,26 +130,23 @@ _CABLE_LANES = 4  # 8X and 12X are links inside of switches; no NIC has them
 
 
 @rule("ib-rate-degraded")
-def ib_rate_degraded(case: RuleContext) -> Iterator[Result]:
+def ib_rate_degraded(context: RuleContext) -> Iterator[Result]:
     ports: list[IbPort] = []
-    for port in ib_ports(case):
+    for port in ib_ports(context):
         if not isinstance(port, IbPort):
             yield port
         elif port.port.state != "ACTIVE":
-            yield NotApplicable(
-                port.subject,
-                Reason("other-kind", detail=f"{port.port.state}: a rate is reported for active ports only"),
+            yield port.not_applicable(
+                "other-kind", detail=f"{port.port.state}: a rate is reported for active ports only"
             )
-        elif is_rate_unparsed(case, port):
-            yield Unknown(
-                port.subject, Reason("undecided", detail="SDR on an active port: the kernel has no name for its speed")
-            )
+        elif is_rate_unparsed(context, port):
+            yield port.unknown("undecided", detail="SDR on an active port: the kernel has no name for its speed")
         elif port.port.rate_gbit_s is None:
-            yield Unknown(port.subject, Reason("not-read", fact="its rate"))
+            yield port.unknown("not-read", fact="its rate")
         else:
             ports.append(port)
     answers = [
-        _judge_rate_degraded(case, port, [o for o in ports if _rate_group(o) == _rate_group(port)]) for port in ports
+        _judge_rate_degraded(context, port, [o for o in ports if _rate_group(o) == _rate_group(port)]) for port in ports
     ]
     slow = [answer for answer in answers if isinstance(answer, Fail) and answer.severity == "info"]
     yield from (answer for answer in answers if answer not in slow)
@@ -167,7 +158,7 @@ def _rate_group(ib_port: IbPort) -> tuple[object, ...]:
     return ib_port.nic.role, ib_port.board, ib_port.position
 
 
-def _judge_rate_degraded(case: RuleContext, ib_port: IbPort, alike: list[IbPort]) -> Result:
+def _judge_rate_degraded(context: RuleContext, ib_port: IbPort, alike: list[IbPort]) -> Result:
     rate = ib_port.port.rate_gbit_s or 0.0
     rates = [other.port.rate_gbit_s or 0.0 for other in alike]
     usual_rate, fastest = find_majority(rates), max(rates)
@@ -178,18 +169,18 @@ def _judge_rate_degraded(case: RuleContext, ib_port: IbPort, alike: list[IbPort]
     more = _rate_with_all_lanes(ib_port)
     if more is not None:
         return _fail_rate_degraded(ib_port, more, f"{_far_end(ib_port)} and this port support {more:g}", "medium")
-    was = find_known_rate(case, ib_port.subject)
+    was = find_known_rate(context, ib_port.subject)
     if was is not None and rate < was:
         fault = _fail_rate_degraded(ib_port, was, f"in an earlier run it had {was:g}", "medium")
         return fault if _has_fewer_lanes(ib_port) else replace(fault, severity=severity_by_role("warning", ib_port.nic))
     if ib_port.port.width == "1X":
         return _fail_rate_degraded(ib_port, rate * _CABLE_LANES, "one lane of four", "medium")
-    expected_rate = _GENERATION.get(device_number(case, ib_port.nic) or 0)
+    expected_rate = _GENERATION.get(device_number(context, ib_port.nic) or 0)
     if expected_rate and rate < expected_rate:
         return _lower_to_info(
             _fail_rate_degraded(ib_port, expected_rate, f"its generation can do {expected_rate}", "low")
         )
-    return Pass(ib_port.subject)
+    return ib_port.passes()
 
 
 def _has_fewer_lanes(ib_port: IbPort) -> bool:
@@ -199,9 +190,7 @@ def _has_fewer_lanes(ib_port: IbPort) -> bool:
 def _fail_rate_degraded(ib_port: IbPort, rate_due: float, because: str, confidence: str) -> Fail:
     port, rate = ib_port.port, ib_port.port.rate_gbit_s or 0.0
     lanes = f" ({port.width} {port.speed})" if port.width and port.speed else ""
-    return Fail(
-        subject=ib_port.subject,
-        label=ib_port.label,
+    return ib_port.fail(
         summary=f"runs at {rate:g} Gb/s{lanes}; {because}",
         impact=f"{rate / 8:g} instead of {rate_due / 8:g} GB/s in each direction "
         f"({format_share_lost(rate, rate_due)} less); "
@@ -209,12 +198,11 @@ def _fail_rate_degraded(ib_port: IbPort, rate_due: float, because: str, confiden
         evidence=(ib_port.evidence("rate", f"{rate:g} Gb/s{lanes}", "rate"), *_far_end_evidence(ib_port)),
         severity=severity_by_role("error", ib_port.nic),
         confidence=confidence,
-        places=ib_port.places,
     )
 
 
 def _rate_with_all_lanes(ib_port: IbPort) -> float | None:
-    """The rate in Gb/s with the lanes that both ends support; None where they all run, or nobody knows of more."""
+    """The rate in Gb/s with the lanes that both ends support; None where they all run, or no more are known."""
     far, port = ib_port.port.neighbor, ib_port.port
     if far is None or far.could_width is None or far.width is None or far.rate_gbit_s != port.rate_gbit_s:
         return None
@@ -244,31 +232,22 @@ def _far_end_evidence(ib_port: IbPort) -> tuple[Evidence, ...]:
 
 
 def _lower_to_info(fault: Fail) -> Fail:
-    return Fail(
-        subject=fault.subject,
-        label=fault.label,
-        summary=fault.summary,
-        impact=fault.impact + " Where the fabric is slower by design, nothing is lost.",
-        remedy=fault.remedy,
-        evidence=fault.evidence,
-        severity="info",
-        confidence=fault.confidence,
-        places=fault.places,
-    )
+    impact = f"{fault.impact} Where the fabric is slower by design, nothing is lost."
+    return replace(fault, impact=impact, severity="info")
 
 
 @rule("ib-rate-mixed")
-def ib_rate_mixed(case: RuleContext) -> Iterator[Result]:
+def ib_rate_mixed(context: RuleContext) -> Iterator[Result]:
     ports: list[IbPort] = []
     active: list[IbPort] = []
-    for port in ib_ports(case):
+    for port in ib_ports(context):
         if not isinstance(port, IbPort):
             if isinstance(port, Unknown):
                 yield port
         elif port.nic.role == "rail" and port.port.state == "ACTIVE":
             active.append(port)
-            if port.port.rate_gbit_s is None or is_rate_unparsed(case, port):
-                yield Unknown(port.subject, Reason("not-known", fact="its rate"))
+            if port.port.rate_gbit_s is None or is_rate_unparsed(context, port):
+                yield port.unknown("not-known", fact="its rate")
             else:
                 ports.append(port)
     sizes = [fault for fabric in _ports_by_subnet(active) if (fault := _find_small_packets(fabric)) is not None]
@@ -276,12 +255,12 @@ def ib_rate_mixed(case: RuleContext) -> Iterator[Result]:
     if len(ports) < 2:
         if sizes:
             return
-        if case.probe_failure("rdma") is None or has_no_infiniband(case):
-            yield NotApplicable("node", Reason("nothing-to-compare", detail="fewer than two active InfiniBand rails"))
+        if context.why_probe_failed("rdma") is None or has_no_infiniband(context):
+            yield NODE.not_applicable("nothing-to-compare", detail="fewer than two active InfiniBand rails")
         return
     mixed = [fabric for fabric in _ports_by_subnet(ports) if len({ib_port.port.rate_gbit_s for ib_port in fabric}) > 1]
     if mixed or not sizes:
-        yield _fail_rate_mixed(mixed[0]) if mixed else Pass("node")
+        yield _fail_rate_mixed(mixed[0]) if mixed else NODE.passes()
 
 
 def _find_small_packets(ports: list[IbPort]) -> Fail | None:
@@ -292,9 +271,7 @@ def _find_small_packets(ports: list[IbPort]) -> Fail | None:
     if not small:
         return None
     labels = [f"{ib_port.label} {ib_port.port.active_mtu}" for ib_port in small]
-    return Fail(
-        subject="node",
-        label="node",
+    return NODE.fail(
         summary=f"InfiniBand rails send packets of different sizes: most {usual} bytes; {join_labels(labels)}",
         impact="Connections over these rails take the smaller size: more packets for the same data.",
         evidence=tuple(
@@ -309,7 +286,7 @@ def _find_small_packets(ports: list[IbPort]) -> Fail | None:
         confidence="medium",
         cause="mtu",
         situation="mtu",
-        places=frozenset().union(*(ib_port.places for ib_port in small)),
+        ids=frozenset().union(*(ib_port.ids for ib_port in small)),
     )
 
 
@@ -325,86 +302,82 @@ def _fail_rate_mixed(ports: list[IbPort]) -> Fail:
     rates = [ib_port.port.rate_gbit_s or 0.0 for ib_port in ports]
     slowest, fastest = min(rates), max(rates)
     slow = [ib_port for ib_port in ports if (ib_port.port.rate_gbit_s or 0.0) < fastest]
-    return Fail(
-        subject="node",
-        label="node",
+    return NODE.fail(
         summary=f"InfiniBand rails run at {slowest:g} and {fastest:g} Gb/s; "
         f"slower: {join_labels([port.label for port in slow])}",
         impact="every rail runs as fast as the slowest: "
         f"{format_share_lost(slowest, fastest)} less on the faster ones.",
         evidence=tuple(ib_port.evidence("rate", f"{ib_port.port.rate_gbit_s:g} Gb/s", "rate") for ib_port in ports),
-        places=frozenset().union(*(ib_port.places for ib_port in slow)),
+        ids=frozenset().union(*(ib_port.ids for ib_port in slow)),
     )
 
 
-@rule("ib-rate-unparsed")
-def ib_rate_unparsed(case: RuleContext) -> Iterator[Result]:
-    answers = (_judge_rate_unparsed(case, port) if isinstance(port, IbPort) else port for port in ib_ports(case))
-    yield from aggregate_node_wide(answers, "the kernel cannot name the speed of any InfiniBand port")
-
-
-def _judge_rate_unparsed(case: RuleContext, ib_port: IbPort) -> Result:
+@rule("ib-rate-unparsed", each=ib_ports, merge=on_all("the kernel cannot name the speed of any InfiniBand port"))
+def ib_rate_unparsed(context: RuleContext, ib_port: IbPort) -> Result:
     port = ib_port.port
     if port.state != "ACTIVE":
-        return NotApplicable(
-            ib_port.subject, Reason("other-kind", detail=f"{port.state}: a rate is reported for active ports only")
-        )
+        return ib_port.not_applicable("other-kind", detail=f"{port.state}: a rate is reported for active ports only")
     if port.rate_gbit_s is None:
-        return Unknown(ib_port.subject, Reason("not-read", fact="its rate"))
-    if port.speed == "SDR" and device_number(case, ib_port.nic) is None:
-        return Unknown(ib_port.subject, Reason("not-shown", detail="SDR, and which NIC it is could not be read"))
-    if not is_rate_unparsed(case, ib_port):
-        return Pass(ib_port.subject)
-    return Fail(
-        subject=ib_port.subject,
-        label=ib_port.label,
+        return ib_port.unknown("not-read", fact="its rate")
+    if port.speed == "SDR" and device_number(context, ib_port.nic) is None:
+        return ib_port.unknown("not-shown", detail="SDR, and which NIC it is could not be read")
+    if not is_rate_unparsed(context, ib_port):
+        return ib_port.passes()
+    return ib_port.fail(
         summary=f"{port.rate_gbit_s:g} Gb/s ({port.width} SDR) on {ib_port.nic.model or 'a ConnectX-5 or later'}: "
-        f"kernel {case.node.kernel or 'unknown'} has no name for its speed",
+        f"kernel {context.node.kernel or 'unknown'} has no name for its speed",
         impact="the real rate is not known: up to 40 times what is shown. Rules about rates cannot judge this port.",
         evidence=(ib_port.evidence("rate", f"{port.rate_gbit_s:g} Gb/s ({port.width} SDR)", "rate"),),
         severity="info",
-        places=ib_port.places,
     )
 
 
 @rule("ib-limited-pf")
-def ib_limited_pf(case: RuleContext) -> Iterator[Result]:
-    limited = [nic for nic in case.topology.nics if nic.limited]
-    seen = [] if case.virtual_machine else [(nic, _refusals(case, nic)) for nic in case.topology.nics]
+def ib_limited_pf(context: RuleContext) -> Iterator[Result]:
+    limited = [nic for nic in context.topology.nics if nic.limited]
+    seen = [] if context.virtual_machine else [(nic, _refusals(context, nic)) for nic in context.topology.nics]
     refused = [(nic, lines) for nic, lines in seen if lines]
     if limited:
         yield _owned_by(limited)
     for nic, lines in refused:
-        yield _fail_limited_pf(nic, lines)
-    if not limited and not refused and (case.bus_unread is None or case.probe_failure("rdma") is None):
-        yield NotApplicable(
-            "node",
-            Reason(
-                "no-such-device", detail="no function that a fabric manager owns, and none that refuses its registers"
-            ),
+        times = sum(event.count for event in lines)
+        yield Fail(
+            subject=f"pci:{nic.pci}",
+            label=nic.label,
+            summary=f"its firmware refused a register {count_of(times, 'times')} since boot, and it is no function of "
+            "a fabric manager",
+            impact="Some of its counters and its module cannot be read; its traffic is not affected.",
+            remedy="Look at its firmware; where a fabric manager owns it, leave it out of jobs and monitoring.",
+            evidence=tuple(Evidence(what="kernel log", value=event.text, source=event.source) for event in lines[:2]),
+            severity="info",
+            confidence="low",
+            cause="refused",
+            ids=frozenset({nic.id, nic.pci or nic.id}),
+        )
+    if not limited and not refused and (context.why_bus_unread is None or context.why_probe_failed("rdma") is None):
+        yield NODE.not_applicable(
+            "no-such-device", detail="no function that a fabric manager owns, and none that refuses its registers"
         )
 
 
-def _refusals(case: RuleContext, nic: Nic) -> list[Event]:
+def _refusals(context: RuleContext, nic: Nic) -> list[Event]:
     """What the log has of that kind of a NIC for jobs."""
     if (
         nic.limited
         or nic.software
         or nic.virtual_function
         or nic.pci is None
-        or unreachable_reason(find_function(case, nic))
+        or why_unreachable(find_function(context, nic))
     ):
         return []
     ids = (nic.pci, f"pci:{nic.pci}")
     return [
-        event for event in case.events if (event.kind, event.code) == ("mlx5", "access-reg") and event.subject in ids
+        event for event in context.events if (event.kind, event.code) == ("mlx5", "access-reg") and event.subject in ids
     ]
 
 
 def _owned_by(limited: list[Nic]) -> Fail:
-    return Fail(
-        subject="node",
-        label="node",
+    return NODE.fail(
         summary=f"{len(limited)} management functions, not NICs for jobs; exclude them from NCCL_IB_HCA: "
         + join_labels([nic.label for nic in limited]),
         impact="A job that uses one of them hangs: NCCL_IB_HCA must exclude them.",
@@ -415,24 +388,7 @@ def _owned_by(limited: list[Nic]) -> Fail:
         ),
         severity="info",
         cause="owned",
-        places=frozenset(nic.id for nic in limited),
-    )
-
-
-def _fail_limited_pf(nic: Nic, lines: list[Event]) -> Fail:
-    times = sum(event.count for event in lines)
-    return Fail(
-        subject=f"pci:{nic.pci}",
-        label=nic.label,
-        summary=f"its firmware refused a register {count_of(times, 'times')} since boot, and it is no function of "
-        "a fabric manager",
-        impact="Some of its counters and its module cannot be read; its traffic is not affected.",
-        remedy="Look at its firmware; where a fabric manager owns it, leave it out of jobs and monitoring.",
-        evidence=tuple(Evidence(what="kernel log", value=event.text, source=event.source) for event in lines[:2]),
-        severity="info",
-        confidence="low",
-        cause="refused",
-        places=frozenset({nic.id, nic.pci or nic.id}),
+        ids=frozenset(nic.id for nic in limited),
     )
 
 
@@ -440,22 +396,15 @@ _OF_SWITCHES = "port_rcv_switch_relay_errors"  # no NIC relays
 _BITS = {name: bits for name, bits in PORT_COUNTER_BITS.items() if name != _OF_SWITCHES}
 
 
-@rule("ib-counter-saturated")
-def ib_counter_saturated(case: RuleContext) -> Iterator[Result]:
-    answers = (_judge_counter_saturated(port) if isinstance(port, IbPort) else port for port in ib_ports(case))
-    yield from aggregate_node_wide(answers, "counters at their maximum on every InfiniBand port")
-
-
-def _judge_counter_saturated(ib_port: IbPort) -> Result:
+@rule("ib-counter-saturated", each=ib_ports, merge=on_all("counters at their maximum on every InfiniBand port"))
+def ib_counter_saturated(ib_port: IbPort) -> Result:
     counters = ib_port.port.counters
     if not any(name in counters for name in _BITS):
-        return Unknown(ib_port.subject, Reason("not-read", fact="its error counters"))
+        return ib_port.unknown("not-read", fact="its error counters")
     full = [name for name, bits in _BITS.items() if counters.get(name) == (1 << bits) - 1]
     if not full:
-        return Pass(ib_port.subject)
-    return Fail(
-        subject=ib_port.subject,
-        label=ib_port.label,
+        return ib_port.passes()
+    return ib_port.fail(
         summary=f"counts no further: {', '.join(f'{name} {counters[name]}' for name in full)}",
         impact=f"{len(full)} of its counters show no new error: flaps and bit errors go unseen.",
         evidence=tuple(
@@ -465,5 +414,4 @@ def _judge_counter_saturated(ib_port: IbPort) -> Result:
             for name in full
         ),
         severity="info",
-        places=ib_port.places,
     )

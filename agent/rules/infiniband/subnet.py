@@ -6,36 +6,32 @@ import re
 from collections.abc import Callable, Iterator
 
 from agent.model.finding import Evidence
-from agent.model.reasons import NO_EARLIER_RUN, Reason
-from agent.rules.cabling import boot_settling_reason
+from agent.model.reasons import NO_EARLIER_RUN
+from agent.rules.cabling import why_still_booting
 from agent.rules.context import RuleContext
 from agent.rules.devices import severity_by_role
 from agent.rules.infiniband.ports import PLUGGED, IbPort, has_no_infiniband, ib_ports
-from agent.rules.nccl.hcas import NODE, Hca, rdma_rails, report_no_rails, settings_evidence, severity_by_scope
+from agent.rules.nccl.hcas import Hca, rdma_rails, report_no_rails, settings_evidence, severity_by_scope
 from agent.rules.nccl.prerequisites import mapped_libraries
 from agent.rules.nccl.settings import (
     EffectiveSetting,
     effective_settings,
-    files_unread_reason,
-    jobs_unread_reason,
     parse_number,
+    why_files_unread,
+    why_jobs_unread,
 )
-from agent.rules.node_wide import aggregate_node_wide
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.node_wide import aggregate_node_wide, on_all
+from agent.rules.rule import NODE, Fail, Pass, Result, Unknown, rule, split_subjects
 from agent.rules.wording import join_labels
 
 _NO_LID = (0, 0xFFFF)
 
 
 @rule("ib-no-sm")
-def ib_no_sm(case: RuleContext) -> Iterator[Result]:
-    ports: list[IbPort] = []
-    for port in ib_ports(case, PLUGGED):
-        if isinstance(port, IbPort):
-            ports.append(port)
-        else:
-            yield port
-    answers = [(port, _judge_no_sm(case, port)) for port in ports]
+def ib_no_sm(context: RuleContext) -> Iterator[Result]:
+    ports, others = split_subjects(ib_ports(context, PLUGGED))
+    yield from others
+    answers = [(port, _judge_no_sm(context, port)) for port in ports]
     faults = [(ib_port, answer) for ib_port, answer in answers if isinstance(answer, Fail)]
     yield from (answer for _, answer in answers if not isinstance(answer, Fail))
     if len(faults) > 1 and not any(isinstance(answer, Pass) for _, answer in answers):
@@ -44,27 +40,25 @@ def ib_no_sm(case: RuleContext) -> Iterator[Result]:
         yield from (fault for _, fault in faults)
 
 
-def _judge_no_sm(case: RuleContext, ib_port: IbPort) -> Result:
+def _judge_no_sm(context: RuleContext, ib_port: IbPort) -> Result:
     port = ib_port.port
     if port.state == "ACTIVE":
-        lids = {port.lid, port.sm_lid} if not (case.virtual_machine or ib_port.nic.virtual_function) else set()
-        return _fail_no_sm(ib_port) if lids.intersection(_NO_LID) else Pass(ib_port.subject)
+        lids = {port.lid, port.sm_lid} if not (context.virtual_machine or ib_port.nic.virtual_function) else set()
+        return _fail_no_sm(ib_port) if lids.intersection(_NO_LID) else ib_port.passes()
     if port.phys_state is None:
-        return Unknown(ib_port.subject, Reason("not-read", fact="its physical state"))
+        return ib_port.unknown("not-read", fact="its physical state")
     if port.phys_state != "LinkUp":
-        return NotApplicable(ib_port.subject, Reason("judged-elsewhere", detail="not physically up: see ib-port-down"))
+        return ib_port.not_applicable("judged-elsewhere", detail="not physically up: see ib-port-down")
     if ib_port.nic.virtual_function and (port.state == "DOWN" or port.sm_lid not in (None, *_NO_LID)):
-        return NotApplicable(ib_port.subject, Reason("judged-elsewhere", detail="a virtual function: see ib-port-down"))
-    waiting = boot_settling_reason(case)
-    return Unknown(ib_port.subject, waiting.prefixed(f"{port.state}; ")) if waiting else _fail_no_sm(ib_port)
+        return ib_port.not_applicable("judged-elsewhere", detail="a virtual function: see ib-port-down")
+    waiting = why_still_booting(context)
+    return ib_port.unknown(waiting.prefixed(f"{port.state}; ")) if waiting else _fail_no_sm(ib_port)
 
 
 def _fail_no_sm(ib_port: IbPort) -> Fail:
     port = ib_port.port
     lids = [("LID", port.lid, "lid"), ("LID of the subnet manager", port.sm_lid, "sm_lid")]
-    return Fail(
-        subject=ib_port.subject,
-        label=ib_port.label,
+    return ib_port.fail(
         summary=f"link is up, but the port is stuck in {port.state}: no subnet manager",
         impact="The port carries nothing until a subnet manager gives it an address.",
         evidence=(
@@ -72,22 +66,19 @@ def _fail_no_sm(ib_port: IbPort) -> Fail:
             *(ib_port.evidence(what, f"{value:#x}", file) for what, value, file in lids if value is not None),
         ),
         severity=severity_by_role("error", ib_port.nic),
-        places=ib_port.places,
     )
 
 
 def _merge_whole_node(faults: list[tuple[IbPort, Fail]]) -> Fail:
     first = faults[0][1]
     rails = any(ib_port.nic.role == "rail" for ib_port, _ in faults)
-    return Fail(
-        subject="node",
-        label="node",
+    return NODE.fail(
         summary=f"no subnet manager on any of {len(faults)} InfiniBand ports: "
         f"{join_labels([port.label for port, _ in faults])}",
         impact="The node reaches no other node over InfiniBand: it can take part in no job of several nodes.",
         evidence=tuple(fault.evidence[0] for _, fault in faults),
         severity="critical" if rails else first.severity,
-        places=frozenset().union(*(fault.places for _, fault in faults)),
+        ids=frozenset().union(*(fault.ids for _, fault in faults)),
         parts=tuple(fault for _, fault in faults),
     )
 
@@ -95,32 +86,24 @@ def _merge_whole_node(faults: list[tuple[IbPort, Fail]]) -> Fail:
 _WHAT = {"sm_lid": "the subnet manager's LID", "lid": "its own LID"}
 
 
-@rule("ib-sm-changed")
-def ib_sm_changed(case: RuleContext) -> Iterator[Result]:
-    answers = (_judge_sm_changed(case, port) if isinstance(port, IbPort) else port for port in ib_ports(case))
-    yield from aggregate_node_wide(answers, "another subnet manager or LID on every InfiniBand port")
-
-
-def _judge_sm_changed(case: RuleContext, ib_port: IbPort) -> Result:
+@rule("ib-sm-changed", each=ib_ports, merge=on_all("another subnet manager or LID on every InfiniBand port"))
+def ib_sm_changed(context: RuleContext, ib_port: IbPort) -> Result:
     if ib_port.port.state != "ACTIVE":
-        return NotApplicable(ib_port.subject, Reason("not-in-use", detail="not active"))
-    if case.history is None or not case.history.runs:
-        return Unknown(ib_port.subject, Reason("no-baseline", why=NO_EARLIER_RUN))
-    was = {name: text for name, text in case.history.settings.get(ib_port.subject, {}).items() if name in _WHAT}
+        return ib_port.not_applicable("not-in-use", detail="not active")
+    if context.history is None or not context.history.runs:
+        return ib_port.unknown("no-baseline", why=NO_EARLIER_RUN)
+    was = {name: text for name, text in context.history.settings.get(ib_port.subject, {}).items() if name in _WHAT}
     now = {"sm_lid": ib_port.port.sm_lid, "lid": ib_port.port.lid}
     changed = {name: text for name, text in was.items() if now[name] is not None}
     if not changed:
-        return Pass(ib_port.subject)
-    return Fail(
-        subject=ib_port.subject,
-        label=ib_port.label,
+        return ib_port.passes()
+    return ib_port.fail(
         summary="; ".join(f"{_WHAT[name]} is {now[name]}, was {text}" for name, text in sorted(changed.items())),
         impact="Where the port's own LID changed, the open connections of jobs on this port break.",
         evidence=tuple(
             ib_port.evidence(name, f"{now[name]}, was {text}", name) for name, text in sorted(changed.items())
         ),
         severity="info",
-        places=ib_port.places,
     )
 
 
@@ -129,9 +112,9 @@ _Groups = dict[str, list[IbPort]]
 
 
 @rule("ib-subnet-mixed")
-def ib_subnet_mixed(case: RuleContext) -> Iterator[Result]:
+def ib_subnet_mixed(context: RuleContext) -> Iterator[Result]:
     rails: list[IbPort] = []
-    for port in ib_ports(case, ("rail",)):
+    for port in ib_ports(context, ("rail",)):
         if not isinstance(port, IbPort):
             if isinstance(port, Unknown):
                 yield port
@@ -139,12 +122,11 @@ def ib_subnet_mixed(case: RuleContext) -> Iterator[Result]:
             if _subnet_prefix(port):
                 rails.append(port)
             else:
-                yield Unknown(port.subject, Reason("not-read", fact="its GID table"))
+                yield port.unknown("not-read", fact="its GID table")
     if len(rails) < 2:
-        if case.probe_failure("rdma") is None or has_no_infiniband(case):
-            yield NotApplicable(
-                "node",
-                Reason("nothing-to-compare", detail="fewer than two active InfiniBand rails whose subnet is known"),
+        if context.why_probe_failed("rdma") is None or has_no_infiniband(context):
+            yield NODE.not_applicable(
+                "nothing-to-compare", detail="fewer than two active InfiniBand rails whose subnet is known"
             )
         return
     prefixes, managers = (
@@ -168,7 +150,7 @@ def ib_subnet_mixed(case: RuleContext) -> Iterator[Result]:
             "default",
         )
     else:
-        yield Pass("node")
+        yield NODE.passes()
 
 
 def _subnet_prefix(ib_port: IbPort) -> str:
@@ -185,9 +167,7 @@ def _group_by(rails: list[IbPort], key: Callable[[IbPort], str]) -> _Groups:
 
 
 def _fail_subnet_mixed(rails: list[IbPort], few: list[IbPort], summary: str, cause: str) -> Fail:
-    return Fail(
-        subject="node",
-        label="node",
+    return NODE.fail(
         summary=summary,
         impact="Rails in different subnets cannot reach each other; connections by address fail.",
         evidence=tuple(
@@ -197,7 +177,7 @@ def _fail_subnet_mixed(rails: list[IbPort], few: list[IbPort], summary: str, cau
         severity="warning" if _is_minority(rails, few) else "info",
         confidence="medium",
         cause=cause,
-        places=frozenset().union(*(ib_port.places for ib_port in few)),
+        ids=frozenset().union(*(ib_port.ids for ib_port in few)),
     )
 
 
@@ -211,26 +191,20 @@ _PKEY = "NCCL_IB_PKEY"
 
 
 @rule("ib-pkey-mismatch")
-def ib_pkey_mismatch(case: RuleContext) -> Iterator[Result]:
-    yield from (silent := list(report_no_rails(case)))
-    if silent:
-        return
-    rails = [rail for rail in rdma_rails(case) if rail.port.link_layer == "InfiniBand"]
-    why = files_unread_reason(case)
-    settings = [setting for setting in effective_settings(case, _PKEY) if parse_number(setting.value)]
+def ib_pkey_mismatch(context: RuleContext) -> Result:
+    if silent := report_no_rails(context):
+        return silent
+    rails = [rail for rail in rdma_rails(context) if rail.port.link_layer == "InfiniBand"]
+    why = why_files_unread(context)
+    settings = [setting for setting in effective_settings(context, _PKEY) if parse_number(setting.value)]
     if not rails:
-        yield NotApplicable("node", Reason("not-in-use", detail="no active InfiniBand rail"))
-    elif not settings:
-        yield (
-            Unknown("node", why)
-            if why
-            else NotApplicable("node", Reason("not-configured", detail=f"{_PKEY} is not set"))
-        )
-    elif not all(rail.port.pkeys for rail in rails):
-        yield Unknown("node", Reason("not-read", fact="partition keys"))
-    else:
-        faults = [(where, short) for where in settings if (short := _rails_without_key(where, rails))]
-        yield _fail_pkey_mismatch(*faults[0]) if faults else Pass("node")
+        return NODE.not_applicable("not-in-use", detail="no active InfiniBand rail")
+    if not settings:
+        return NODE.unknown(why) if why else NODE.not_applicable("not-configured", detail=f"{_PKEY} is not set")
+    if not all(rail.port.pkeys for rail in rails):
+        return NODE.unknown("not-read", fact="partition keys")
+    faults = [(where, short) for where in settings if (short := _rails_without_key(where, rails))]
+    return _fail_pkey_mismatch(*faults[0]) if faults else NODE.passes()
 
 
 def _rails_without_key(where: EffectiveSetting, rails: list[Hca]) -> list[Hca]:
@@ -239,9 +213,7 @@ def _rails_without_key(where: EffectiveSetting, rails: list[Hca]) -> list[Hca]:
 
 
 def _fail_pkey_mismatch(where: EffectiveSetting, short: list[Hca]) -> Fail:
-    return Fail(
-        subject="node",
-        label="node",
+    return NODE.fail(
         summary=f"{_PKEY}={where.value} in {where.source}: "
         f"no key at that index on {join_labels([port.label for port in short])}",
         impact="Connections over these rails end with a timeout: jobs of several nodes fail.",
@@ -258,7 +230,7 @@ def _fail_pkey_mismatch(where: EffectiveSetting, short: list[Hca]) -> Fail:
         ),
         severity=severity_by_scope("error", [where]),
         confidence="medium",
-        places=frozenset().union(*({hca.nic.id, f"{hca.nic.id}/{hca.port.port}"} for hca in short)),
+        ids=frozenset().union(*({hca.nic.id, f"{hca.nic.id}/{hca.port.port}"} for hca in short)),
     )
 
 
@@ -266,13 +238,13 @@ _FULL = 0x8000  # the top bit of a key: full member
 
 
 @rule("ib-pkey-limited")
-def ib_pkey_limited(case: RuleContext) -> Iterator[Result]:
-    settings = [setting for setting in effective_settings(case, _PKEY) if parse_number(setting.value) is not None]
+def ib_pkey_limited(context: RuleContext) -> Iterator[Result]:
+    settings = [setting for setting in effective_settings(context, _PKEY) if parse_number(setting.value) is not None]
     index = (parse_number(settings[0].value) or 0) if settings else 0
-    why = files_unread_reason(case)
+    why = why_files_unread(context)
     answers = (
         _judge_pkey_limited(port, index, None if settings else why) if isinstance(port, IbPort) else port
-        for port in ib_ports(case, ("rail",))
+        for port in ib_ports(context, ("rail",))
     )
     yield from aggregate_node_wide(answers, "limited member of the partition on every InfiniBand rail")
 
@@ -280,36 +252,28 @@ def ib_pkey_limited(case: RuleContext) -> Iterator[Result]:
 def _judge_pkey_limited(ib_port: IbPort, index: int, why: str | None) -> Result:
     keys = ib_port.port.pkeys
     if ib_port.port.state != "ACTIVE":
-        return NotApplicable(ib_port.subject, Reason("not-in-use", detail="not active"))
+        return ib_port.not_applicable("not-in-use", detail="not active")
     if not keys:
-        return Unknown(ib_port.subject, Reason("not-read", fact="its partition keys"))
+        return ib_port.unknown("not-read", fact="its partition keys")
     if index not in range(len(keys)):
-        return NotApplicable(
-            ib_port.subject, Reason("judged-elsewhere", detail=f"no key at index {index}: see ib-pkey-mismatch")
-        )
+        return ib_port.not_applicable("judged-elsewhere", detail=f"no key at index {index}: see ib-pkey-mismatch")
     values = [_parse_key(key) for key in keys]
     if values[index] is None:
-        return Unknown(ib_port.subject, Reason("undecided", detail=f"not a partition key: {keys[index]}"))
+        return ib_port.unknown("undecided", detail=f"not a partition key: {keys[index]}")
     if (values[index] or 0) & _FULL:
-        return Pass(ib_port.subject)
+        return ib_port.passes()
     if why:
-        return Unknown(
-            ib_port.subject,
-            Reason(
-                "not-shown", detail=f"key 0 is a limited one, and whether {_PKEY} names another is not known: {why}"
-            ),
+        return ib_port.unknown(
+            "not-shown", detail=f"key 0 is a limited one, and whether {_PKEY} names another is not known: {why}"
         )
     full = [f"{key} at index {n}" for n, key in enumerate(keys) if (values[n] or 0) & _FULL]
-    return Fail(
-        subject=ib_port.subject,
-        label=ib_port.label,
+    return ib_port.fail(
         summary=f"partition key {keys[index]} (index {index}) is that of a limited member"
         + (f"; a full one is {full[0]}" if full else ""),
         impact="Connections to other limited members end with a timeout, after NCCL's 7 retries of 4.3 s.",
         remedy=f"Make the port a full member, or set {_PKEY} to the index of a full key.",
         evidence=(ib_port.evidence("partition keys", ", ".join(keys[:8]), "pkeys"),),
         severity="warning",
-        places=ib_port.places,
     )
 
 
@@ -326,61 +290,52 @@ _AR_DISABLED_KEY = "NCCL_IB_ADAPTIVE_ROUTING"
 
 
 @rule("ib-ar-disabled")
-def ib_ar_disabled(case: RuleContext) -> Iterator[Result]:
-    yield from (silent := list(report_no_rails(case)))
-    if silent:
-        return
-    off = [setting for setting in effective_settings(case, _AR_DISABLED_KEY) if parse_number(setting.value) == 0]
-    if not any(rail.port.link_layer == "InfiniBand" for rail in rdma_rails(case)):
-        yield NotApplicable("node", Reason("not-in-use", detail="no active InfiniBand rail"))
-    elif off:
-        yield Fail(
-            subject="node",
-            label="node",
+def ib_ar_disabled(context: RuleContext) -> Result:
+    if silent := report_no_rails(context):
+        return silent
+    off = [setting for setting in effective_settings(context, _AR_DISABLED_KEY) if parse_number(setting.value) == 0]
+    if not any(rail.port.link_layer == "InfiniBand" for rail in rdma_rails(context)):
+        return NODE.not_applicable("not-in-use", detail="no active InfiniBand rail")
+    if off:
+        return NODE.fail(
             summary=f"{_AR_DISABLED_KEY}={off[0].value} in {off[0].source}",
             impact="Flows that meet on one link share it while other links are idle.",
             evidence=settings_evidence(_AR_DISABLED_KEY, off),
-            places=NODE,
         )
-    else:
-        why = files_unread_reason(case)
-        yield Unknown("node", why) if why else Pass("node")
+    why = why_files_unread(context)
+    return NODE.unknown(why) if why else NODE.passes()
 
 
 _SHARP_NOT_READY_KEY, _OFF = "NCCL_COLLNET_ENABLE", "NCCL_IBEXT_DISABLE"
 
 
 @rule("ib-sharp-not-ready")
-def ib_sharp_not_ready(case: RuleContext) -> Iterator[Result]:
-    yield from (silent := list(report_no_rails(case)))
-    if silent:
-        return
-    why = files_unread_reason(case)
-    settings = [setting for setting in effective_settings(case, _SHARP_NOT_READY_KEY) if parse_number(setting.value)]
-    if not any(rail.port.link_layer == "InfiniBand" for rail in rdma_rails(case)):
-        yield NotApplicable("node", Reason("not-in-use", detail="no active InfiniBand rail"))
-    elif not settings:
-        yield (
-            Unknown("node", why)
+def ib_sharp_not_ready(context: RuleContext) -> Result:
+    if silent := report_no_rails(context):
+        return silent
+    why = why_files_unread(context)
+    settings = [setting for setting in effective_settings(context, _SHARP_NOT_READY_KEY) if parse_number(setting.value)]
+    if not any(rail.port.link_layer == "InfiniBand" for rail in rdma_rails(context)):
+        return NODE.not_applicable("not-in-use", detail="no active InfiniBand rail")
+    if not settings:
+        return (
+            NODE.unknown(why)
             if why
-            else NotApplicable(
-                "node", Reason("not-configured", detail=f"{_SHARP_NOT_READY_KEY} is not set: no job asks for SHARP")
+            else NODE.not_applicable(
+                "not-configured", detail=f"{_SHARP_NOT_READY_KEY} is not set: no job asks for SHARP"
             )
         )
-    else:
-        yield _judge_sharp_not_ready(case, settings)
+    return _judge_sharp_not_ready(context, settings)
 
 
-def _judge_sharp_not_ready(case: RuleContext, settings: list[EffectiveSetting]) -> Result:
-    off = [setting for setting in effective_settings(case, _OFF) if parse_number(setting.value)]
-    users = mapped_libraries(case, "libnccl.so")
-    why = jobs_unread_reason(case)
-    if not off and (not users or mapped_libraries(case, "libnccl-net")):
-        return Unknown("node", why) if why else Pass("node")
+def _judge_sharp_not_ready(context: RuleContext, settings: list[EffectiveSetting]) -> Result:
+    off = [setting for setting in effective_settings(context, _OFF) if parse_number(setting.value)]
+    users = mapped_libraries(context, "libnccl.so")
+    why = why_jobs_unread(context)
+    if not off and (not users or mapped_libraries(context, "libnccl-net")):
+        return NODE.unknown(why) if why else NODE.passes()
     missing = f"{_OFF}={off[0].value} switches its plugin off" if off else "jobs have no network plugin mapped"
-    return Fail(
-        subject="node",
-        label="node",
+    return NODE.fail(
         summary=f"{_SHARP_NOT_READY_KEY}={settings[0].value} asks for SHARP, and {missing}",
         impact="NCCL all-reduce runs over rings and trees instead of inside the switches, and is slower.",
         remedy=f"Remove {_OFF}." if off else "Put HPC-X's nccl_rdma_sharp_plugin on the library path of the jobs.",
@@ -390,5 +345,4 @@ def _judge_sharp_not_ready(case: RuleContext, settings: list[EffectiveSetting]) 
             *(Evidence(what="libnccl", value=row.path, source="/proc/*/maps") for row in users[:2]),
         ),
         cause="switched off" if off else "no plugin",
-        places=NODE,
     )

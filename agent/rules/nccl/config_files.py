@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from agent.model.finding import Evidence
 from agent.model.node import NcclSetting
-from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import one_level_lower
-from agent.rules.nccl.hcas import NODE, report_no_gpus, severity_by_scope
+from agent.rules.nccl.hcas import report_no_gpus, severity_by_scope
 from agent.rules.nccl.settings import (
     EffectiveSetting,
     effective_settings,
-    files_unread_reason,
     parse_number,
     source_unit,
+    why_files_unread,
 )
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import NODE, Fail, Result, Unknown, rule
 from agent.rules.wording import join_labels
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -29,23 +28,21 @@ _NEAR_NAME = re.compile(r"(?i)(?:nccl+|ncl+|ncc|nnccl|nncl|nlcc|ncccl)_")
 
 
 @rule("gdr-nccl-conf-syntax")
-def gdr_nccl_conf_syntax(case: RuleContext) -> Iterator[Result]:
-    yield from (silent := list(report_no_gpus(case)))
-    if silent:
-        return
+def gdr_nccl_conf_syntax(context: RuleContext) -> Result | Iterable[Result]:
+    if silent := report_no_gpus(context):
+        return silent
     wrong: dict[str, list[tuple[NcclSetting, str, bool]]] = {}
-    for setting, why, harmless in _find_wrong_lines(case):
+    for setting, why, harmless in _find_wrong_lines(context):
         wrong.setdefault(source_unit(setting.source), []).append((setting, why, harmless))
-    yield from (_fail_conf_syntax(file, lines) for file, lines in sorted(wrong.items()))
-    if not wrong:
-        unread = files_unread_reason(case)
-        yield Unknown("node", unread) if unread else Pass("node")
+    unread = why_files_unread(context)
+    faults = [_fail_conf_syntax(file, lines) for file, lines in sorted(wrong.items())]
+    return faults or (NODE.unknown(unread) if unread else NODE.passes())
 
 
-def _find_wrong_lines(case: RuleContext) -> Iterator[tuple[NcclSetting, str, bool]]:
-    """Lines that do not do what they say: the line, why, and whether it has its effect all the same."""
+def _find_wrong_lines(context: RuleContext) -> Iterator[tuple[NcclSetting, str, bool]]:
+    """Lines that do not do what they state: the line, why, and whether it has its effect all the same."""
     first: dict[tuple[str, str], NcclSetting] = {}
-    for setting in case.software.nccl.settings:
+    for setting in context.software.nccl.settings:
         if setting.line is None:
             continue  # of an environment
         why, harmless = _check_line(setting)
@@ -54,7 +51,7 @@ def _find_wrong_lines(case: RuleContext) -> Iterator[tuple[NcclSetting, str, boo
         earlier = first.setdefault((source_unit(setting.source), setting.key), setting)
         if earlier.value != setting.value:
             yield setting, f"{_TWICE} in line {earlier.source.rpartition(':')[2]}, which counts", False
-    for line in case.software.nccl.not_settings:
+    for line in context.software.nccl.not_settings:
         is_for_nccl = "NCCL" in line.value
         yield line, "no =, so it sets nothing", not is_for_nccl
 
@@ -88,8 +85,7 @@ def _fail_conf_syntax(file: str, lines: list[tuple[NcclSetting, str, bool]]) -> 
     sorted_lines = sorted(lines, key=lambda line: line[2])
     setting, why, _ = sorted_lines[0]
     more = f"; {len(lines) - 1} more lines" if len(lines) > 1 else ""
-    return Fail(
-        subject="node",
+    return NODE.fail(
         label=file,
         summary=f"{setting.source}: {why}{more}",
         impact=_impact(severity, why),
@@ -100,7 +96,7 @@ def _fail_conf_syntax(file: str, lines: list[tuple[NcclSetting, str, bool]]) -> 
         ),
         severity=severity,
         cause=file,
-        places=frozenset({file, *(line.source for line, _, _ in lines)}),
+        ids=frozenset({file, *(line.source for line, _, _ in lines)}),
     )
 
 
@@ -113,7 +109,7 @@ def _impact(severity: str, worst: str) -> str:
 
 
 def _remedy(file: str, reasons: list[str]) -> str:
-    """What mends each kind of mistake that is in the file."""
+    """What fixes each kind of mistake that is in the file."""
     twice = any(reason.startswith(_TWICE) for reason in reasons)
     misspelt = any(reason.endswith(_MISSPELT) for reason in reasons)
     shape = any(not reason.startswith(_TWICE) and not reason.endswith(_MISSPELT) for reason in reasons)
@@ -128,39 +124,34 @@ _HARMLESS = ("NCCL_DEBUG", "NCCL_COMM_ID", "NCCL_SOCKET_IFNAME")
 
 
 @rule("gdr-nccl-conf-shadowed")
-def gdr_nccl_conf_shadowed(case: RuleContext) -> Iterator[Result]:
-    yield from (silent := list(report_no_gpus(case)))
-    if silent:
-        return
-    why = files_unread_reason(case)
+def gdr_nccl_conf_shadowed(context: RuleContext) -> Result:
+    if silent := report_no_gpus(context):
+        return silent
+    why = why_files_unread(context)
     if why:
-        yield Unknown("node", why)
-        return
-    shadowed = {key: rows for key in _set_variables(case) if (rows := _shadowing_rows(case, key))}
+        return NODE.unknown(why)
+    shadowed = {key: rows for key in _set_variables(context) if (rows := _shadowing_rows(context, key))}
     if not shadowed:
-        yield Pass("node")
-        return
+        return NODE.passes()
     named_rows = [(key, row) for key, both in shadowed.items() for row in both]
-    yield Fail(
-        subject="node",
-        label="node",
+    return NODE.fail(
         summary=f"/etc/nccl.conf sets {join_labels(list(shadowed))}, "
         f"and {shadowed[next(iter(shadowed))][0].unit} otherwise",
         impact="A change in /etc/nccl.conf has no effect on these jobs.",
         evidence=tuple(Evidence(what=key, value=row.value, source=row.source) for key, row in named_rows[:16]),
         cause="shadowed",
-        places=frozenset({row.source for _, row in named_rows} | {row.unit for _, row in named_rows}),
+        ids=frozenset({row.source for _, row in named_rows} | {row.unit for _, row in named_rows}),
     )
 
 
-def _set_variables(case: RuleContext) -> list[str]:
-    mine = {setting.key for setting in case.software.nccl.settings if setting.scope == "system"}
+def _set_variables(context: RuleContext) -> list[str]:
+    mine = {setting.key for setting in context.software.nccl.settings if setting.scope == "system"}
     return sorted(key for key in mine if not key.startswith(_HARMLESS))
 
 
-def _shadowing_rows(case: RuleContext, key: str) -> list[EffectiveSetting]:
+def _shadowing_rows(context: RuleContext, key: str) -> list[EffectiveSetting]:
     """Stronger values that differ from the system's, then the system's; empty: none differs."""
-    rows = effective_settings(case, key)
+    rows = effective_settings(context, key)
     system = [row for row in rows if row.scope == "system"]
     system_values = {row.value for row in system[:1]}
     other = [row for row in rows if row.scope in ("job", "user") and row.value not in system_values]
@@ -172,42 +163,34 @@ _GPU_CLASSES = ("0x0302", "0x0300")
 
 
 @rule("nccl-topo-file-stale")
-def nccl_topo_file_stale(case: RuleContext) -> Iterator[Result]:
-    yield from (silent := list(report_no_gpus(case)))
-    if silent:
-        return
-    values = effective_settings(case, _KEY)
+def nccl_topo_file_stale(context: RuleContext) -> Result | Iterable[Result]:
+    if silent := report_no_gpus(context):
+        return silent
+    values = effective_settings(context, _KEY)
     if not values:
-        why = files_unread_reason(case)
-        yield (
-            Unknown("node", why)
-            if why
-            else NotApplicable("node", Reason("not-configured", detail=f"{_KEY} is not set"))
-        )
-        return
-    answers = [_judge_topo_file_stale(case, where) for where in values]
-    faults = [answer for answer in answers if isinstance(answer, Fail)]
-    yield from {fault.cause: fault for fault in reversed(faults)}.values()
-    if not faults:
-        yield next((answer for answer in answers if isinstance(answer, Unknown)), Pass("node"))
+        why = why_files_unread(context)
+        return NODE.unknown(why) if why else NODE.not_applicable("not-configured", detail=f"{_KEY} is not set")
+    answers = [_judge_topo_file_stale(context, where) for where in values]
+    faults = {answer.cause: answer for answer in reversed(answers) if isinstance(answer, Fail)}
+    return faults.values() or next((answer for answer in answers if isinstance(answer, Unknown)), NODE.passes())
 
 
-def _judge_topo_file_stale(case: RuleContext, where: EffectiveSetting) -> Result:
-    nccl = case.software.nccl
+def _judge_topo_file_stale(context: RuleContext, where: EffectiveSetting) -> Result:
+    nccl = context.software.nccl
     if where.value not in nccl.searched:
-        return Unknown(
-            "node", Reason("container-hides", detail=f"{where.value}: not looked for (a container's, or no whole path)")
+        return NODE.unknown(
+            "container-hides", detail=f"{where.value}: not looked for (a container's, or no whole path)"
         )
     if where.value not in nccl.files:
         return _fail_topo_file_stale(where, "missing", f"{where.value} is not there", ())
     if where.value not in nccl.topology_devices:
-        return Unknown("node", Reason("not-shown", detail=f"{where.value}: not opened"))
-    if case.bus_unread:
-        return Unknown("node", case.bus_unread)
+        return NODE.unknown("not-shown", detail=f"{where.value}: not opened")
+    if context.why_bus_unread:
+        return NODE.unknown(context.why_bus_unread)
     devices_named = [row.split(" ", 1) for row in nccl.topology_devices[where.value] if " " in row]
     addresses = {address for _, address in devices_named}
-    absent = sorted(addresses - case.functions.keys())
-    gpus = [gpu for gpu in case.topology.gpus if gpu.pci and gpu.driver_state == "open"]
+    absent = sorted(addresses - context.functions.keys())
+    gpus = [gpu for gpu in context.topology.gpus if gpu.pci and gpu.driver_state == "open"]
     left_out = [gpu for gpu in gpus if gpu.pci not in addresses]
     if not any(kind in _GPU_CLASSES for kind, _ in devices_named):
         left_out = []
@@ -217,20 +200,17 @@ def _judge_topo_file_stale(case: RuleContext, where: EffectiveSetting) -> Result
         for gpu in left_out[:8]
     )
     if not rows:
-        return Pass("node")
+        return NODE.passes()
     both = [f"names {join_labels(absent)}, where nothing is"] if absent else []
     both += [f"leaves out {join_labels([gpu.label for gpu in left_out])}"] if left_out else []
     return _fail_topo_file_stale(where, "other", f"{where.value} {' and '.join(both)}", rows)
 
 
 def _fail_topo_file_stale(where: EffectiveSetting, cause: str, what: str, rows: tuple[Evidence, ...]) -> Fail:
-    return Fail(
-        subject="node",
-        label="node",
+    return NODE.fail(
         summary=f"{_KEY} in {where.source}: {what}",
         impact="NCCL pairs GPUs with distant NICs and may not use GPUDirect RDMA: traffic between nodes is slower.",
         evidence=(where.evidence(_KEY), *rows),
         severity=severity_by_scope("warning", [where]),
         cause=cause,
-        places=NODE,
     )

@@ -1,20 +1,18 @@
 """NCCL_IB_HCA and NCCL_SOCKET_IFNAME: the ports and interfaces that NCCL uses."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev, Nic, Port
-from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import one_level_lower
-from agent.rules.nccl.settings import EffectiveSetting, effective_settings, files_unread_reason
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.nccl.settings import EffectiveSetting, effective_settings, why_files_unread
+from agent.rules.rule import NODE, Fail, Result, rule
 from agent.rules.wording import join_labels
 
-NODE = frozenset({"node"})
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _OWN_WAY = ("efa", "gve", "mana", "erdma", "siw")  # their providers bring a plugin; NCCL's own RDMA is not used
 
@@ -70,11 +68,11 @@ def read_hca_filter(value: str) -> HcaFilter:
     return HcaFilter(exclude, exact, tuple((words[0], _parse_port(words[1:])) for words in entries if words[0]))
 
 
-def active_ports(case: RuleContext) -> list[Hca]:
+def active_ports(context: RuleContext) -> list[Hca]:
     """Every port that NCCL would consider, by device name."""
     hcas = [
         Hca(nic, port)
-        for nic in case.topology.nics
+        for nic in context.topology.nics
         if nic.state == "present" and nic.rdma_device
         for port in nic.ports
         if port.state == "ACTIVE" and port.link_layer in ("InfiniBand", "Ethernet")
@@ -82,34 +80,28 @@ def active_ports(case: RuleContext) -> list[Hca]:
     return sorted(hcas, key=lambda hca: (len(hca.name), hca.name, hca.port.port))
 
 
-def rdma_rails(case: RuleContext) -> list[Hca]:
-    """Active ports of rails that NCCL's own RDMA is for: not those of clouds whose plugin stands in for it."""
-    rails = [port for port in active_ports(case) if port.nic.role == "rail" and not port.nic.software]
+def rdma_rails(context: RuleContext) -> list[Hca]:
+    """Active ports of rails that NCCL's own RDMA is for: not those of clouds whose plugin replaces it."""
+    rails = [port for port in active_ports(context) if port.nic.role == "rail" and not port.nic.software]
     return [rail for rail in rails if not (rail.nic.driver or "").startswith(_OWN_WAY)]
 
 
-def report_no_gpus(case: RuleContext) -> Iterator[Result]:
-    """The answer where no job of GPUs can run; none where one can."""
-    if not case.topology.gpus:
-        why = case.bus_unread
-        yield Unknown("node", why) if why else NotApplicable("node", Reason("no-such-device", detail="no GPU"))
+def report_no_gpus(context: RuleContext) -> Result | None:
+    """The answer where no job of GPUs can run; None where one can."""
+    if context.topology.gpus:
+        return None
+    why = context.why_bus_unread
+    return NODE.unknown(why) if why else NODE.not_applicable("no-such-device", detail="no GPU")
 
 
-def report_no_rails(case: RuleContext) -> Iterator[Result]:
-    """The answer where RDMA of NCCL's own is not expected; none where it is."""
-    silent = next(report_no_gpus(case), None)
-    if silent:
-        yield silent
-        return
-    why = case.probe_failure("rdma")
-    if not rdma_rails(case):
-        unknown = why if case.topology.nics else None
-        unknown = unknown or case.no_rail_known
-        yield (
-            Unknown("node", unknown)
-            if unknown
-            else NotApplicable("node", Reason("not-in-use", detail="no active RDMA rail"))
-        )
+def report_no_rails(context: RuleContext) -> Result | None:
+    """The answer where RDMA of NCCL's own is not expected; None where it is."""
+    if silent := report_no_gpus(context):
+        return silent
+    if rdma_rails(context):
+        return None
+    why = (context.why_probe_failed("rdma") if context.topology.nics else None) or context.why_no_rail_known
+    return NODE.unknown(why) if why else NODE.not_applicable("not-in-use", detail="no active RDMA rail")
 
 
 def severity_by_scope(severity: str, where: Iterable[EffectiveSetting]) -> str:
@@ -123,7 +115,7 @@ def settings_evidence(key: str, where: Iterable[EffectiveSetting]) -> tuple[Evid
 
 
 def _parse_port(words: list[str]) -> int | None:
-    """A port as atoi reads it; none is told: every one."""
+    """A port as atoi reads it; none is reported: every one."""
     if not words or not words[0]:
         return None
     match = _INTEGER.match(words[0].strip())
@@ -145,35 +137,29 @@ class _Chosen(msgspec.Struct, frozen=True):
 
 
 @rule("gdr-nccl-hca-mismatch")
-def gdr_nccl_hca_mismatch(case: RuleContext) -> Iterator[Result]:
-    yield from (silent := list(report_no_rails(case)))
-    if silent:
-        return
-    values = effective_settings(case, _HCA_MISMATCH_KEY)
+def gdr_nccl_hca_mismatch(context: RuleContext) -> Result | Iterable[Result]:
+    if silent := report_no_rails(context):
+        return silent
+    values = effective_settings(context, _HCA_MISMATCH_KEY)
     if not values:
-        why = files_unread_reason(case)
-        yield (
-            Unknown("node", why)
-            if why
-            else NotApplicable(
-                "node", Reason("not-configured", detail=f"{_HCA_MISMATCH_KEY} is not set: NCCL takes every active port")
-            )
-        )
-        return
-    answers = [_judge_hca_mismatch(case, where) for where in values]
-    faults = [answer for answer in answers if isinstance(answer, Fail)]
-    yield from {fault.cause: fault for fault in reversed(faults)}.values()  # of equal ones the first
-    if not faults:
-        yield Pass("node")
+        if why := why_files_unread(context):
+            return NODE.unknown(why)
+        text = f"{_HCA_MISMATCH_KEY} is not set: NCCL takes every active port"
+        return NODE.not_applicable("not-configured", detail=text)
+    answers = [_judge_hca_mismatch(context, where) for where in values]
+    faults = {
+        answer.cause: answer for answer in reversed(answers) if isinstance(answer, Fail)
+    }  # of equal ones the first
+    return faults.values() or NODE.passes()
 
 
-def _judge_hca_mismatch(case: RuleContext, where: EffectiveSetting) -> Result:
-    ports = active_ports(case)
+def _judge_hca_mismatch(context: RuleContext, where: EffectiveSetting) -> Result:
+    ports = active_ports(context)
     chosen = read_hca_filter(where.value)
     taken = [port for port in ports if chosen.takes(port.name, port.port.port)]
     missed = [port for port in ports if port.nic.role == "rail" and not port.nic.software and port not in taken]
     foreign = [hca for hca in taken if hca.nic.role not in ("rail", "unknown") or hca.nic.software]
-    selection = _Chosen(where, chosen, taken, missed, foreign, _remedy(case, where))
+    selection = _Chosen(where, chosen, taken, missed, foreign, _remedy(context, where))
     step = (lambda severity: severity) if where.persistent else one_level_lower
     if not taken:
         return _fail_hca_mismatch(
@@ -193,24 +179,24 @@ def _judge_hca_mismatch(case: RuleContext, where: EffectiveSetting) -> Result:
         return _fail_hca_mismatch(
             selection, "foreign", step("warning"), what, "every rail waits for the slowest port that is taken."
         )
-    strangers = _unknown_names(case, chosen)
+    strangers = _unknown_names(context, chosen)
     if strangers and not chosen.exclude:
         what = f"takes all rails, but also names {join_labels(strangers)}, which is no device here"
         return _fail_hca_mismatch(
             selection, "stranger", "info", what, "None, unless a NIC was renamed: then its rail is not used."
         )
-    return Pass("node")
+    return NODE.passes()
 
 
-def _unknown_names(case: RuleContext, chosen: HcaFilter) -> list[str]:
+def _unknown_names(context: RuleContext, chosen: HcaFilter) -> list[str]:
     """Names of the list that no RDMA device of this node has."""
-    names = [nic.rdma_device for nic in case.topology.nics if nic.rdma_device]
+    names = [nic.rdma_device for nic in context.topology.nics if nic.rdma_device]
     return [entry[0] for entry in chosen.names if not chosen.matching(entry, names)]
 
 
-def _remedy(case: RuleContext, where: EffectiveSetting) -> str:
+def _remedy(context: RuleContext, where: EffectiveSetting) -> str:
     """The whole list, to be copied: rails that are down now are rails, too."""
-    rails = {nic.rdma_device for nic in case.rails if nic.rdma_device and not nic.software}
+    rails = {nic.rdma_device for nic in context.rails if nic.rdma_device and not nic.software}
     names = ",".join(sorted(rails, key=lambda name: (len(name), name)))
     return f"In {where.unit} name every rail and nothing else, by whole names: {_HCA_MISMATCH_KEY}=={names}"
 
@@ -218,9 +204,7 @@ def _remedy(case: RuleContext, where: EffectiveSetting) -> str:
 def _fail_hca_mismatch(selection: _Chosen, cause: str, severity: str, what: str, impact: str) -> Fail:
     where = selection.where
     devices = selection.missed + selection.foreign
-    return Fail(
-        subject="node",
-        label="node",
+    return NODE.fail(
         summary=f"{_HCA_MISMATCH_KEY}={where.value[:80]} in {where.source} {what}{_ambiguous_names(selection)}",
         impact=impact,
         remedy=selection.remedy,
@@ -238,7 +222,6 @@ def _fail_hca_mismatch(selection: _Chosen, cause: str, severity: str, what: str,
         ),
         severity=severity,
         cause=cause,
-        places=NODE,
     )
 
 
@@ -277,37 +260,30 @@ _INSIDE = (
 
 
 @rule("gdr-nccl-socket-ifname")
-def gdr_nccl_socket_ifname(case: RuleContext) -> Iterator[Result]:
-    yield from (silent := list(report_no_gpus(case)))
-    if silent:
-        return
-    values = effective_settings(case, _IFNAME)
-    why = files_unread_reason(case) or case.probe_failure("netdev")
-    if why:
-        yield Unknown("node", why)
-    elif not values:
-        yield NotApplicable("node", Reason("not-configured", detail=f"{_IFNAME} is not set: NCCL looks for itself"))
-    else:
-        faults = [fault for where in values if (fault := _judge_socket_ifname(case, where))]
-        yield from {fault.cause: fault for fault in reversed(faults)}.values()
-        if not faults:
-            yield Pass("node")
+def gdr_nccl_socket_ifname(context: RuleContext) -> Result | Iterable[Result]:
+    if silent := report_no_gpus(context):
+        return silent
+    values = effective_settings(context, _IFNAME)
+    if why := why_files_unread(context) or context.why_probe_failed("netdev"):
+        return NODE.unknown(why)
+    if not values:
+        return NODE.not_applicable("not-configured", detail=f"{_IFNAME} is not set: NCCL looks for itself")
+    faults = {fault.cause: fault for where in reversed(values) if (fault := _judge_socket_ifname(context, where))}
+    return faults.values() or NODE.passes()
 
 
-def _judge_socket_ifname(case: RuleContext, where: EffectiveSetting) -> Fail | None:
+def _judge_socket_ifname(context: RuleContext, where: EffectiveSetting) -> Fail | None:
     chosen = read_hca_filter(where.value)
-    taken = [netdev for netdev in case.topology.netdevs if chosen.takes(netdev.label) and _is_up(netdev)]
+    taken = [netdev for netdev in context.topology.netdevs if chosen.takes(netdev.label) and _is_up(netdev)]
     if any(not netdev.label.startswith(_INSIDE) for netdev in taken):
         return None
     names = [netdev.label for netdev in taken]
     what = (
         f"takes only {join_labels(names)}, which leads to no other node" if names else "takes no interface that is up"
     )
-    outside = _front_end_interface(case)
-    up = [netdev.label for netdev in case.topology.netdevs if _is_up(netdev)]
-    return Fail(
-        subject="node",
-        label="node",
+    outside = _front_end_interface(context)
+    up = [netdev.label for netdev in context.topology.netdevs if _is_up(netdev)]
+    return NODE.fail(
         summary=f"{_IFNAME}={where.value[:80]} in {where.source} {what}",
         impact="Jobs of several nodes stop at their start, or hang.",
         remedy=f"Name the interface that reaches the other nodes, in full: {_IFNAME}=={outside}"
@@ -319,16 +295,15 @@ def _judge_socket_ifname(case: RuleContext, where: EffectiveSetting) -> Fail | N
         ),
         severity="warning" if where.persistent else one_level_lower("warning"),
         cause="inside" if names else "none",
-        places=NODE,
     )
 
 
-def _front_end_interface(case: RuleContext) -> str | None:
+def _front_end_interface(context: RuleContext) -> str | None:
     """The one interface that is up, has an address and is no rail's; None: a person must choose."""
-    rails = {nic.id for nic in case.rails}
+    rails = {nic.id for nic in context.rails}
     could = [
         netdev.label
-        for netdev in case.topology.netdevs
+        for netdev in context.topology.netdevs
         if _is_up(netdev) and netdev.addresses and netdev.nic not in rails and not netdev.label.startswith(_INSIDE)
     ]
     return could[0] if len(could) == 1 else None

@@ -20,7 +20,7 @@ _PROCESS = re.compile(r"environment of pid (\d{1,10}) ")
 
 
 class EffectiveSetting(msgspec.Struct, frozen=True):
-    """One value that is in force for somebody: for one job, one user, or all that set nothing themselves."""
+    """One value that is in force for someone: for one job, one user, or all that set nothing themselves."""
 
     value: str
     source: str  # "/etc/nccl.conf:3", "environment of pid 4711 (python3)"
@@ -47,33 +47,33 @@ class EffectiveSetting(msgspec.Struct, frozen=True):
         return Evidence(what=key, value=self.value, source=self.source)
 
 
-def effective_settings(case: RuleContext, key: str) -> list[EffectiveSetting]:
+def effective_settings(context: RuleContext, key: str) -> list[EffectiveSetting]:
     """Every value of a variable that is in force, jobs first, then users, then the system's.
 
-    Empty: nobody who could be looked at sets it. Whether that is all of them: see `files_unread_reason`
+    Empty: no one who could be looked at sets it. Whether that is all of them: see `files_unread_reason`
     and `jobs_unread_reason`.
     """
-    return list(_settings_in_force(case, key))
+    return list(_settings_in_force(context, key))
 
 
-def files_unread_reason(case: RuleContext) -> Reason | None:
+def why_files_unread(context: RuleContext) -> Reason | None:
     """Why it is not known what NCCL's files set; None where they were read, or are not there."""
-    why = case.probe_failure(PROBE)
+    why = context.why_probe_failed(PROBE)
     if why:
         return why
-    nccl = case.software.nccl
+    nccl = context.software.nccl
     if SYSTEM_FILE not in nccl.searched:
         unread = next((why for why in nccl.unread if why.startswith(SYSTEM_FILE)), f"{SYSTEM_FILE} was not looked for")
         return Reason("not-shown", detail=unread)
     return None
 
 
-def jobs_unread_reason(case: RuleContext) -> Reason | None:
+def why_jobs_unread(context: RuleContext) -> Reason | None:
     """Why it is not known what running jobs set; None where every one was looked into, or none runs."""
-    why = case.probe_failure(PROBE)
+    why = context.why_probe_failed(PROBE)
     if why:
         return why
-    nccl = case.software.nccl
+    nccl = context.software.nccl
     if nccl.jobs is None:
         hidden = f": {nccl.jobs_hidden}" if nccl.jobs_hidden else ""
         return Reason("not-shown", detail=f"which processes use a GPU is not known{hidden}")
@@ -84,9 +84,9 @@ def jobs_unread_reason(case: RuleContext) -> Reason | None:
     return None
 
 
-def is_surely_unset(case: RuleContext) -> bool:
+def is_surely_unset(context: RuleContext) -> bool:
     """Whether a variable that `effective_settings` does not find is set nowhere: files and all jobs were read."""
-    return files_unread_reason(case) is None and jobs_unread_reason(case) is None
+    return why_files_unread(context) is None and why_jobs_unread(context) is None
 
 
 def source_unit(source: str) -> str:
@@ -118,9 +118,9 @@ def parse_number(value: str) -> int | None:
     return read if -(1 << 63) <= read < 1 << 63 else None
 
 
-def _settings_in_force(case: RuleContext, key: str) -> Iterator[EffectiveSetting]:
+def _settings_in_force(context: RuleContext, key: str) -> Iterator[EffectiveSetting]:
     """The first setting of every unit: within a file or an environment what comes later is not taken."""
-    mine = [setting for setting in case.software.nccl.settings if setting.key == key]
+    mine = [setting for setting in context.software.nccl.settings if setting.key == key]
     seen: set[str] = set()
     for setting in sorted(mine, key=_rank):
         unit = source_unit(setting.source)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 
 import msgspec
 
 from agent.model.gpu import Gpu
 from agent.rules.context import RuleContext
 from agent.rules.devices import is_on_c2c
-from agent.rules.nccl.hcas import NODE, rdma_rails, report_no_gpus, settings_evidence, severity_by_scope
-from agent.rules.nccl.settings import EffectiveSetting, effective_settings, files_unread_reason, parse_number
-from agent.rules.rule import Fail, Pass, Result, Unknown, rule
+from agent.rules.nccl.hcas import rdma_rails, report_no_gpus, settings_evidence, severity_by_scope
+from agent.rules.nccl.settings import EffectiveSetting, effective_settings, parse_number, why_files_unread
+from agent.rules.rule import NODE, Fail, Result, rule
 
 _PEER_MODULES = {"nvidia_peermem", "nv_peer_mem"}
 _NO_DISTANCE = {"LOC", "0"}
@@ -36,34 +36,34 @@ def _is_zero(value: str) -> bool:
     return parse_number(value) == 0
 
 
-def _has_rails(case: RuleContext) -> bool:
-    return bool(rdma_rails(case))
+def _has_rails(context: RuleContext) -> bool:
+    return bool(rdma_rails(context))
 
 
-def _has_nvlinks(case: RuleContext) -> bool:
+def _has_nvlinks(context: RuleContext) -> bool:
     """GPUs that reach each other by NVLink: on others many boards have no peer-to-peer, and the switch is right."""
-    linked = [gpu for gpu in case.topology.gpus if any(link.state == "active" for link in gpu.links)]
+    linked = [gpu for gpu in context.topology.gpus if any(link.state == "active" for link in gpu.links)]
     return len(linked) > 1
 
 
-def _needs_shared_memory(case: RuleContext) -> bool:
-    return len(case.topology.gpus) > 1 and not _has_nvlinks(case)
+def _needs_shared_memory(context: RuleContext) -> bool:
+    return len(context.topology.gpus) > 1 and not _has_nvlinks(context)
 
 
-def _needs_dmabuf(case: RuleContext) -> bool:
+def _needs_dmabuf(context: RuleContext) -> bool:
     """Whether DMA-BUF is the only way of NICs to GPU memory."""
-    modules = {module.name for module in case.software.modules}
-    known = case.probe_failure("modules") is None
-    return _has_rails(case) and known and not modules & _PEER_MODULES and not case.software.peer_memory_clients
+    modules = {module.name for module in context.software.modules}
+    known = context.why_probe_failed("modules") is None
+    return _has_rails(context) and known and not modules & _PEER_MODULES and not context.software.peer_memory_clients
 
 
-def _has_c2c(case: RuleContext) -> bool:
-    return _has_rails(case) and any(is_on_c2c(case, gpu) for gpu in case.topology.gpus)
+def _has_c2c(context: RuleContext) -> bool:
+    return _has_rails(context) and any(is_on_c2c(context, gpu) for gpu in context.topology.gpus)
 
 
-def _reads_fast(case: RuleContext) -> bool:
+def _reads_fast(context: RuleContext) -> bool:
     """Ampere and later send straight out of GPU memory."""
-    return _has_rails(case) and all(_capability(gpu) >= _AMPERE for gpu in case.topology.gpus)
+    return _has_rails(context) and all(_capability(gpu) >= _AMPERE for gpu in context.topology.gpus)
 
 
 def _capability(gpu: Gpu) -> float:
@@ -73,11 +73,11 @@ def _capability(gpu: Gpu) -> float:
         return 0.0
 
 
-def _has_nvls(case: RuleContext) -> bool:
+def _has_nvls(context: RuleContext) -> bool:
     """NVLink SHARP that works: Hopper and later on switches whose fabric is ready, and no cloud's own settings."""
-    gpus = case.topology.gpus
+    gpus = context.topology.gpus
     ready = all(gpu.fabric is not None and gpu.fabric.state == "completed" for gpu in gpus)
-    plugin = any(setting.key.startswith("NCCL_FASTRAK") for setting in case.software.nccl.settings)
+    plugin = any(setting.key.startswith("NCCL_FASTRAK") for setting in context.software.nccl.settings)
     return len(gpus) > 2 and ready and not plugin and all(_capability(gpu) >= _HOPPER for gpu in gpus)
 
 
@@ -124,32 +124,28 @@ _SWITCHES = (
 
 
 @rule("gdr-disabled-by-env")
-def gdr_disabled_by_env(case: RuleContext) -> Iterator[Result]:
-    yield from (silent := list(report_no_gpus(case)))
-    if silent:
-        return
-    faults = [(switch, where) for switch in _SWITCHES if (where := _is_switched_off(case, switch))]
-    yield from (_fail_disabled(switch, where) for switch, where in faults)
-    if not faults:
-        why = files_unread_reason(case)
-        yield Unknown("node", why) if why else Pass("node")
+def gdr_disabled_by_env(context: RuleContext) -> Result | Iterable[Result]:
+    if silent := report_no_gpus(context):
+        return silent
+    why = why_files_unread(context)
+    faults = [_fail_disabled(switch, where) for switch in _SWITCHES if (where := _is_switched_off(context, switch))]
+    return faults or (NODE.unknown(why) if why else NODE.passes())
 
 
-def _is_switched_off(case: RuleContext, switch: _Switch) -> list[EffectiveSetting]:
+def _is_switched_off(context: RuleContext, switch: _Switch) -> list[EffectiveSetting]:
     return [
-        setting for setting in effective_settings(case, switch.key) if switch.off(setting.value) and switch.bites(case)
+        setting
+        for setting in effective_settings(context, switch.key)
+        if switch.off(setting.value) and switch.bites(context)
     ]
 
 
 def _fail_disabled(switch: _Switch, where: list[EffectiveSetting]) -> Fail:
-    return Fail(
-        subject="node",
-        label="node",
+    return NODE.fail(
         summary=f"{switch.key}={where[0].value} in {where[0].source} switches off what this node has",
         impact=switch.loses,
         remedy=f"Remove {switch.key} from {where[0].unit}.",
         evidence=settings_evidence(switch.key, where),
         severity=severity_by_scope(switch.severity, where),
         cause=switch.key,
-        places=NODE,
     )

@@ -8,10 +8,10 @@ from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.model.node import Event
 from agent.model.reasons import Reason, quote_source
+from agent.rules.applicability import AMAZON
 from agent.rules.context import RuleContext
-from agent.rules.devices import find_function, quote_log, unreachable_reason
-from agent.rules.gates import AMAZON
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.devices import about_gpu, find_function, quote_log, why_unreachable
+from agent.rules.rule import NODE, Fail, Result, rule
 from agent.rules.wording import count_of
 
 _LOST = ("mem_ecc_uncorrected", "sram_ecc_uncorrected")
@@ -21,26 +21,24 @@ _FOLDER = "/sys/devices/virtual/neuron_device"
 _REPLACE = "TERMINATE_INSTANCE"
 
 
-def _neuron_devices(case: RuleContext) -> Iterator[tuple[Gpu, Reason | None]]:
+def _neuron_devices(context: RuleContext) -> Iterator[tuple[Gpu, Reason | None]]:
     """Every device, and why it is not to be judged."""
-    for gpu in case.topology.gpus:
+    for gpu in context.topology.gpus:
         if gpu.vendor == AMAZON:
-            yield gpu, unreachable_reason(find_function(case, gpu))
+            yield gpu, why_unreachable(find_function(context, gpu))
 
 
 @rule("neuron-ecc")
-def neuron_ecc(case: RuleContext) -> Iterator[Result]:
-    for gpu, absent in _neuron_devices(case):
-        yield NotApplicable(f"gpu:{gpu.id}", absent) if absent else _judge_ecc(case, gpu)
+def neuron_ecc(context: RuleContext) -> Iterator[Result]:
+    for gpu, absent in _neuron_devices(context):
+        yield about_gpu(gpu).not_applicable(absent) if absent else _judge_ecc(context, gpu)
 
 
-def _judge_ecc(case: RuleContext, gpu: Gpu) -> Result:
-    subject = f"gpu:{gpu.id}"
+def _judge_ecc(context: RuleContext, gpu: Gpu) -> Result:
+    about = about_gpu(gpu)
     lost = {name: gpu.error_counts[name] for name in _LOST if gpu.error_counts.get(name)}
     if lost:
-        return Fail(
-            subject=subject,
-            label=gpu.label,
+        return about.fail(
             summary="uncorrectable memory errors since the device was started: "
             + ", ".join(f"{count} in {name.partition('_')[0].upper()}" for name, count in lost.items()),
             impact="Results of this device may be wrong, and its jobs end.",
@@ -49,49 +47,45 @@ def _judge_ecc(case: RuleContext, gpu: Gpu) -> Result:
                 for name, count in lost.items()
             ),
             cause="uncorrected",
-            places=frozenset({gpu.id}),
             situation="memory-errors",
         )
     if any(name not in gpu.error_counts for name in _LOST):
-        return Unknown(subject, _why_no_counts(case))
+        return about.unknown(_why_no_counts(context))
     if not gpu.error_counts.get(_REPAIRABLE):  # drivers before 2.23 have no such count
-        return Pass(subject)
-    moved = case.moved(subject, _REPAIRABLE, gpu.error_counts)
-    if case.not_counted or moved is None:
-        return Unknown(subject, case.not_counted or case.not_moved(subject, _REPAIRABLE))
+        return about.passes()
+    moved = context.moved(about.subject, _REPAIRABLE, gpu.error_counts)
+    if context.why_not_counted or moved is None:
+        return about.unknown(context.why_not_counted or context.why_not_moved(about.subject, _REPAIRABLE))
     if not moved:
-        return Pass(subject)
+        return about.passes()
     source = f"{_FOLDER}/neuron{gpu.index}/stats/hardware/{_REPAIRABLE}"
-    return Fail(
-        subject=subject,
-        label=gpu.label,
+    return about.fail(
         summary=f"{count_of(moved, 'uncorrectable memory errors')} since the earlier sample, which can be repaired",
         impact="Results that were computed at that time may be wrong; the repair waits for a restart.",
         evidence=(Evidence(what=_REPAIRABLE, value=f"+{moved}", source=source),),
         severity="warning",
         cause="repairable",
-        places=frozenset({gpu.id}),
         situation="other",
     )
 
 
-def _why_no_counts(case: RuleContext) -> Reason:
-    run = case.probes.get("neuron_errors")
+def _why_no_counts(context: RuleContext) -> Reason:
+    run = context.probes.get("neuron_errors")
     text = "the driver shows no error counts of a device with this number"
     return quote_source(run.reason if run else None) or Reason("not-shown", detail=text)
 
 
 @rule("neuron-hw-errors")
-def neuron_hw_errors(case: RuleContext) -> Iterator[Result]:
+def neuron_hw_errors(context: RuleContext) -> Iterator[Result]:
     logged: dict[str, list[Event]] = {}
-    for event in case.events:
+    for event in context.events:
         if event.kind == "neuron_hw":
             logged.setdefault(event.detail.get("device", ""), []).append(event)
-    for gpu, absent in _neuron_devices(case):
+    for gpu, absent in _neuron_devices(context):
         if events := logged.pop(str(gpu.index), None):
             yield _fail_logged(gpu, events)
         else:
-            yield NotApplicable(f"gpu:{gpu.id}", absent) if absent else _judge_runs(case, gpu)
+            yield about_gpu(gpu).not_applicable(absent) if absent else _judge_runs(context, gpu)
     for _, events in sorted(logged.items()):
         yield _fail_logged(None, events)
 
@@ -100,40 +94,35 @@ def _fail_logged(gpu: Gpu | None, events: list[Event]) -> Fail:
     device = events[0].detail.get("device", "")
     replace = any(event.detail.get("action") == _REPLACE for event in events)
     kinds = ", ".join(sorted({(event.code or "").replace("_", " ").lower() for event in events}))
-    return Fail(
-        subject=f"gpu:{gpu.id}" if gpu else "node",
-        label=gpu.label if gpu else "node",
+    return (about_gpu(gpu) if gpu else NODE).fail(
         summary=f"the runtime logged a hardware error of device {device}: {kinds}",
         impact="Jobs on this device end, or compute with wrong data.",
         evidence=tuple(quote_log(event) for event in events[-4:]),
         severity="error" if replace else None,
         cause="" if gpu else f"device {device}",
-        places=frozenset({gpu.id if gpu else f"neuron-{device}"}),
+        ids=frozenset({gpu.id if gpu else f"neuron-{device}"}),
         situation="memory-errors" if replace else "other",
     )
 
 
-def _judge_runs(case: RuleContext, gpu: Gpu) -> Result:
-    subject = f"gpu:{gpu.id}"
+def _judge_runs(context: RuleContext, gpu: Gpu) -> Result:
+    about = about_gpu(gpu)
     counts = {name: gpu.error_counts[name] for name in _RUNS if name in gpu.error_counts}
     if not counts:
-        return Unknown(subject, _why_no_counts(case))
-    if case.not_counted:
-        return Unknown(subject, case.not_counted)
-    moves = {name: case.moved(subject, name, counts) for name in counts}
+        return about.unknown(_why_no_counts(context))
+    if context.why_not_counted:
+        return about.unknown(context.why_not_counted)
+    moves = {name: context.moved(about.subject, name, counts) for name in counts}
     grown = {name: move for name, move in moves.items() if move}
     if grown:
         folder = f"{_FOLDER}/neuron{gpu.index}/neuron_core*/stats/status"
-        return Fail(
-            subject=subject,
-            label=gpu.label,
+        return about.fail(
             summary=f"runs ended with a hardware error since the earlier sample: {max(grown.values())}",
             impact="Jobs on this device end, or compute with wrong data.",
             evidence=tuple(
                 Evidence(what=name, value=f"+{move}", source=f"{folder}/{name}/total") for name, move in grown.items()
             ),
-            places=frozenset({gpu.id}),
             situation="other",
         )
     gap = next((name for name, move in moves.items() if move is None), None)
-    return Unknown(subject, case.not_moved(subject, gap)) if gap else Pass(subject)
+    return about.unknown(context.why_not_moved(about.subject, gap)) if gap else about.passes()

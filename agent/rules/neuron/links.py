@@ -9,10 +9,11 @@ from msgspec.structs import replace
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.model.reasons import Reason, quote_source
+from agent.rules.applicability import AMAZON
 from agent.rules.context import RuleContext
-from agent.rules.gates import AMAZON
+from agent.rules.devices import about_gpu, about_pair
 from agent.rules.node_wide import merge_failures
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import NODE, Fail, Result, rule
 from agent.rules.wording import join_labels
 
 _SIDE = 4  # trn1.32xlarge and trn2.48xlarge: 16 devices as a torus of 4 by 4
@@ -21,33 +22,30 @@ _FEW = 4  # pairs that are reported one by one
 
 
 @rule("neuron-link-asymmetric")
-def neuron_link_asymmetric(case: RuleContext) -> Iterator[Result]:
-    devices = {gpu.index: gpu for gpu in case.topology.gpus if gpu.vendor == AMAZON and gpu.index is not None}
-    unnumbered = [gpu for gpu in case.topology.gpus if gpu.vendor == AMAZON and gpu.index is None]
+def neuron_link_asymmetric(context: RuleContext) -> Iterator[Result]:
+    devices = {gpu.index: gpu for gpu in context.topology.gpus if gpu.vendor == AMAZON and gpu.index is not None}
+    unnumbered = [gpu for gpu in context.topology.gpus if gpu.vendor == AMAZON and gpu.index is None]
     for gpu in unnumbered:
-        yield Unknown(
-            f"gpu:{gpu.id}",
+        yield about_gpu(gpu).unknown(
             quote_source(gpu.driver_error)
-            or case.probe_failure("gpu")
-            or Reason("not-shown", detail="neuron-ls does not list it"),
+            or context.why_probe_failed("gpu")
+            or Reason("not-shown", detail="neuron-ls does not list it")
         )
     if len(devices) == 1 and not unnumbered:
-        yield NotApplicable(
-            "node", Reason("nothing-to-compare", detail="one Neuron device: it is connected to no other")
-        )
+        yield NODE.not_applicable("nothing-to-compare", detail="one Neuron device: it is connected to no other")
         return
     stated = {(number, link.link) for number, gpu in devices.items() for link in gpu.links}
-    expected = stated | {(b, a) for a, b in stated} | _find_torus(case, stated)
+    expected = stated | {(b, a) for a, b in stated} | _find_torus(context, stated)
     missing = {
         frozenset(pair) for pair in expected - stated if set(pair) <= devices.keys() and _states_far_end(devices, pair)
     }
     for number, gpu in devices.items():
         if not gpu.links_known:
-            yield Unknown(
-                f"gpu:{gpu.id}", quote_source(gpu.links_reason) or Reason("not-shown", detail="its links are not known")
+            yield about_gpu(gpu).unknown(
+                quote_source(gpu.links_reason) or Reason("not-shown", detail="its links are not known")
             )
         elif not any(number in pair for pair in missing):
-            yield Pass(f"gpu:{gpu.id}")
+            yield about_gpu(gpu).passes()
     faults = [_fail(devices[a], devices[b], stated) for a, b in sorted(sorted(pair) for pair in missing)]
     common = frozenset.intersection(*missing) if len(missing) > 1 else frozenset[int]()
     if common:
@@ -63,15 +61,15 @@ def _states_far_end(devices: dict[int, Gpu], pair: tuple[int, int]) -> bool:
     return devices[pair[0]].links_known
 
 
-def _find_torus(case: RuleContext, stated: set[tuple[int, int]]) -> set[tuple[int, int]]:
+def _find_torus(context: RuleContext, stated: set[tuple[int, int]]) -> set[tuple[int, int]]:
     """The links of a full instance, by its type or where two thirds of them are stated: an older one is a chain."""
     links: set[tuple[int, int]] = set()
     for number in range(_SIDE * _SIDE):
         row, column = divmod(number, _SIDE)
         links |= {(number, row * _SIDE + (column + step) % _SIDE) for step in (1, -1)}
         links |= {(number, (row + step) % _SIDE * _SIDE + column) for step in (1, -1)}
-    hidden = case.node.container or case.node.job_limit  # there numbers may be others
-    is_whole = case.platform.confidence == "exact" and case.platform.profile in _TORUS_INSTANCES and not hidden
+    hidden = context.node.container or context.node.job_limit  # there numbers may be others
+    is_whole = context.platform.confidence == "exact" and context.platform.profile in _TORUS_INSTANCES and not hidden
     return links if is_whole or 3 * len(links & stated) > 2 * len(links) else set()
 
 
@@ -89,9 +87,7 @@ def _fail_device(gpu: Gpu, faults: list[Fail]) -> Fail:
 def _fail(a: Gpu, b: Gpu, stated: set[tuple[int, int]]) -> Fail:
     silent = [own for own, far in ((a, b), (b, a)) if (own.index, far.index) not in stated]
     who = "neither states it" if len(silent) == 2 else f"{silent[0].label} does not state it"
-    return Fail(
-        subject=f"pair:{a.id}+{b.id}",
-        label=f"{a.label} - {b.label}",
+    return about_pair(a, b).fail(
         summary=f"the link between {a.label} and {b.label} is missing: {who}",
         impact="Collectives go around the missing link, or do not start.",
         remedy="Drain the instance, then stop and start it, so that it comes up on other hardware; report it to the "
@@ -104,5 +100,4 @@ def _fail(a: Gpu, b: Gpu, stated: set[tuple[int, int]]) -> Fail:
             )
             for gpu in (a, b)
         ),
-        places=frozenset({a.id, b.id}),
     )

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping
 from agent.model.finding import Evidence
 from agent.model.nic import Nic
 from agent.model.reasons import Reason
-from agent.rules.cabling import position_on_card
+from agent.rules.cabling import place_on_bus, position_on_card
 from agent.rules.context import RuleContext
-from agent.rules.devices import find_device_id, find_function, unreachable_reason
+from agent.rules.devices import about_nic, find_device_id, find_function, why_unreachable
 from agent.rules.nccl.hcas import Hca, rdma_rails, read_hca_filter, report_no_rails
-from agent.rules.nccl.settings import effective_settings, files_unread_reason
+from agent.rules.nccl.settings import effective_settings, why_files_unread
 from agent.rules.peers.parts import PeerPart
 from agent.rules.peers.voting import vote
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import NODE, Fail, Result, Unknown, rule
 from agent.rules.wording import find_majority, join_labels
 
 _LEAST_ALIKE = 3
@@ -23,44 +23,42 @@ _UNREAD = Reason("not-read", fact="board id or firmware version of another rail"
 
 
 @rule("nic-fw-mixed")
-def nic_fw_mixed(case: RuleContext) -> Iterator[Result]:
+def nic_fw_mixed(context: RuleContext) -> Iterator[Result]:
     boards: dict[str, list[Nic]] = {}
     unread = False
-    for nic in sorted(case.rails, key=lambda rail: rail.id):
-        silent = _not_judged_reason(case, nic)
+    for nic in sorted(context.rails, key=lambda rail: rail.id):
+        silent = _not_judged_reason(context, nic)
         if silent:
             unread |= isinstance(silent, Unknown)
             yield silent
         else:
             boards.setdefault(nic.board_id or "", []).append(nic)
-    unplaced = [nic for nic in case.topology.nics if nic.role == "unknown" and not nic.virtual_function]
-    if case.no_rail_known and not case.virtual_machine:
-        yield Unknown("node", case.no_rail_known)
-    elif not case.rails and unplaced and case.bus_unread is not None:
-        yield Unknown("node", Reason("role-not-known", why=str(case.bus_unread)))
-    elif not case.rails and (case.bus_unread is None or case.probe_failure("rdma") is None):
-        yield NotApplicable("node", Reason("no-such-device", detail="no rail"))
-    other_board = _find_other_board(case, boards)
+    unplaced = [nic for nic in context.topology.nics if nic.role == "unknown" and not nic.virtual_function]
+    if context.why_no_rail_known and not context.virtual_machine:
+        yield NODE.unknown(context.why_no_rail_known)
+    elif not context.rails and unplaced and context.why_bus_unread is not None:
+        yield NODE.unknown("role-not-known", why=str(context.why_bus_unread))
+    elif not context.rails and (context.why_bus_unread is None or context.why_probe_failed("rdma") is None):
+        yield NODE.not_applicable("no-such-device", detail="no rail")
+    other_board = _find_other_board(context, boards)
     for board, nics in sorted(boards.items()):
         yield from [_fail_other_board(nics[0], boards)] if other_board in nics else _judge_fw_mixed(board, nics, unread)
 
 
-def _find_other_board(case: RuleContext, boards: Mapping[str, list[Nic]]) -> Nic | None:
+def _find_other_board(context: RuleContext, boards: Mapping[str, list[Nic]]) -> Nic | None:
     """The one rail of another board, where all others, three and more of the same chip, are of one."""
     if len(boards) != 2:
         return None
     fewest, most = sorted(boards.values(), key=len)
     if len(fewest) != 1 or len(most) < _LEAST_ALIKE:
         return None
-    chips = {find_device_id(case, nic) for nic in (*fewest, *most)}
+    chips = {find_device_id(context, nic) for nic in (*fewest, *most)}
     return fewest[0] if len(chips) == 1 and "" not in chips else None
 
 
 def _fail_other_board(nic: Nic, boards: Mapping[str, list[Nic]]) -> Fail:
     (usual_board,) = boards.keys() - {nic.board_id}
-    return Fail(
-        subject=f"pci:{nic.pci or nic.id}",
-        label=nic.label,
+    return about_nic(nic).fail(
         summary=f"board {nic.board_id} (PSID); the other {len(boards[usual_board])} rails are {usual_board}",
         impact="Its firmware has different defaults and separate updates: settings of the others may not fit.",
         evidence=tuple(
@@ -74,38 +72,35 @@ def _fail_other_board(nic: Nic, boards: Mapping[str, list[Nic]]) -> Fail:
         severity="info",
         situation="board",
         cause="board",
-        places=frozenset({nic.id}),
     )
 
 
-def _not_judged_reason(case: RuleContext, nic: Nic) -> Result | None:
-    subject = f"pci:{nic.pci or nic.id}"
-    absent = unreachable_reason(find_function(case, nic))
-    if case.virtual_machine or nic.virtual_function:
-        return NotApplicable(subject, Reason("guest", detail="a virtual function or machine: the provider's firmware"))
+def _not_judged_reason(context: RuleContext, nic: Nic) -> Result | None:
+    about = about_nic(nic)
+    absent = why_unreachable(find_function(context, nic))
+    if context.virtual_machine or nic.virtual_function:
+        return about.not_applicable("guest", detail="a virtual function or machine: the provider's firmware")
     if nic.software or nic.limited:
-        return NotApplicable(
-            subject, Reason("other-kind", detail=f"not a NIC for jobs: {nic.limited or 'a software device'}")
-        )
+        return about.not_applicable("other-kind", detail=f"not a NIC for jobs: {nic.limited or 'a software device'}")
     if absent:
-        return NotApplicable(subject, absent)
+        return about.not_applicable(absent)
     if nic.board_id is None or nic.firmware is None:
-        return Unknown(subject, Reason("not-read", fact="its board id or firmware version"))
+        return about.unknown("not-read", fact="its board id or firmware version")
     return None
 
 
 def _judge_fw_mixed(board: str, nics: list[Nic], unread: bool) -> Iterator[Result]:
     if len(nics) < 2:
-        subject = f"pci:{nics[0].pci or nics[0].id}"
+        about = about_nic(nics[0])
         yield (
-            Unknown(subject, _UNREAD)
+            about.unknown(_UNREAD)
             if unread
-            else NotApplicable(subject, Reason("nothing-to-compare", detail="the only NIC of its board type"))
+            else about.not_applicable("nothing-to-compare", detail="the only NIC of its board type")
         )
         return
     usual_firmware = find_majority(nic.firmware for nic in nics)
     others = [nic for nic in nics if nic.firmware != usual_firmware]
-    yield from (Pass(f"pci:{nic.pci or nic.id}") for nic in nics if nic not in others)
+    yield from (about_nic(nic).passes() for nic in nics if nic not in others)
     if others:
         yield _fail_fw_mixed(board, nics, others, usual_firmware)
 
@@ -124,9 +119,7 @@ def _fail_fw_mixed(board: str, nics: list[Nic], differing: list[Nic], usual_firm
         others = ", ".join(f"{nic.label} {nic.firmware}" for nic in differing[:8])
         most = f"most run {usual_firmware}," if usual_firmware else "no version has a majority:"
         summary = f"rails of board {board} run different firmware: {most} {others}"
-    return Fail(
-        subject=f"pci:{alone.pci or alone.id}" if alone else "node",
-        label=alone.label if alone else "node",
+    return (about_nic(alone) if alone else NODE).fail(
         summary=summary,
         impact=f"{_describe_differing(len(differing), len(nics), usual_firmware)}; collectives wait for the slowest.",
         remedy=f"bring {join_labels([nic.label for nic in differing])} to {usual_firmware or 'one version'} "
@@ -141,61 +134,58 @@ def _fail_fw_mixed(board: str, nics: list[Nic], differing: list[Nic], usual_firm
         ),
         severity="info" if _is_rollout(nics) else None,
         cause=board,
-        places=frozenset(nic.id for nic in differing),
+        ids=frozenset(nic.id for nic in differing),
     )
 
 
 def _is_rollout(nics: list[Nic]) -> bool:
-    """Whether the versions follow socket or order on the bus, as while they are brought to a new one by turns."""
+    """Whether the versions follow socket or order on the bus, as while they are brought to a new one by turns.
+
+    Of two or three NICs no order is seen.
+    """
     parts = [
         PeerPart(
-            "nic", nic.id, nic.label, nic, frozenset(), nic.id, socket=nic.numa_node, order=nic.pci or nic.id,
+            "nic", nic.id, nic.label, nic, frozenset(), nic.id, socket=nic.numa_node, order=place_on_bus(nic),
             position=position_on_card(nic, 1),
         )
         for nic in nics
     ]  # fmt: skip
     verdict = vote([nic.firmware for nic in nics], parts)
-    return len(nics) >= _ROLLOUT_OF and verdict is not None and bool(verdict.pattern)
+    return verdict is not None and bool(verdict.pattern)
 
 
-_ROLLOUT_OF = 4  # of two or three NICs no order is seen
 _NEAR = ("PIX", "PXB")
 _KEY = "NCCL_IB_HCA"
 
 
 @rule("ib-mixed-linklayer")
-def ib_mixed_linklayer(case: RuleContext) -> Iterator[Result]:
-    yield from (silent := list(report_no_rails(case)))
-    if silent:
-        return
-    rails = rdma_rails(case)
+def ib_mixed_linklayer(context: RuleContext) -> Result:
+    if silent := report_no_rails(context):
+        return silent
+    rails = rdma_rails(context)
     if len(rails) < 2:
-        yield NotApplicable("node", Reason("nothing-to-compare", detail="one active RDMA rail"))
-    elif not _is_mixed(rails):
-        yield Pass("node")
-    else:
-        why = files_unread_reason(case)
-        lists = [setting for setting in effective_settings(case, _KEY) if setting.scope == "system"]
-        if why:
-            yield Unknown("node", why.prefixed(f"rails of both kinds, and what {_KEY} takes is not known: "))
-        elif lists and not _is_mixed([e for e in rails if read_hca_filter(lists[0].value).takes(e.name, e.port.port)]):
-            yield Pass("node")
-        else:
-            yield _fail_mixed_linklayer(case, rails)
+        return NODE.not_applicable("nothing-to-compare", detail="one active RDMA rail")
+    if not _is_mixed(rails):
+        return NODE.passes()
+    why = why_files_unread(context)
+    lists = [setting for setting in effective_settings(context, _KEY) if setting.scope == "system"]
+    if why:
+        return NODE.unknown(why.prefixed(f"rails of both kinds, and what {_KEY} takes is not known: "))
+    if lists and not _is_mixed([e for e in rails if read_hca_filter(lists[0].value).takes(e.name, e.port.port)]):
+        return NODE.passes()
+    return _fail_mixed_linklayer(context, rails)
 
 
 def _is_mixed(rails: list[Hca]) -> bool:
     return len({rail.port.link_layer for rail in rails}) > 1
 
 
-def _fail_mixed_linklayer(case: RuleContext, rails: list[Hca]) -> Fail:
+def _fail_mixed_linklayer(context: RuleContext, rails: list[Hca]) -> Fail:
     kinds = {kind: [rail for rail in rails if rail.port.link_layer == kind] for kind in ("InfiniBand", "Ethernet")}
     fewer = min(kinds.values(), key=len)
-    near = all(any(_is_near(case, hca) for hca in of_kind) for of_kind in kinds.values())
+    near = all(any(_is_near(context, hca) for hca in of_kind) for of_kind in kinds.values())
     kinds_text = "; ".join(f"{kind}: {join_labels([hca.label for hca in of_kind])}" for kind, of_kind in kinds.items())
-    return Fail(
-        subject="node",
-        label="node",
+    return NODE.fail(
         summary=f"rails of two kinds, and {_KEY} takes both: {kinds_text}",
         impact="NCCL does not connect InfiniBand with Ethernet: jobs end at their start, or do not use these rails.",
         evidence=tuple(
@@ -208,7 +198,7 @@ def _fail_mixed_linklayer(case: RuleContext, rails: list[Hca]) -> Fail:
         ),
         severity="error" if near else "warning",
         values=_wanted_type(kinds),
-        places=frozenset().union(*({hca.nic.id, f"{hca.nic.id}/{hca.port.port}"} for hca in fewer)),
+        ids=frozenset().union(*({hca.nic.id, f"{hca.nic.id}/{hca.port.port}"} for hca in fewer)),
     )
 
 
@@ -222,13 +212,15 @@ def _wanted_type(kinds: Mapping[str, list[Hca]]) -> tuple[tuple[str, str], ...]:
     return () if len(set(counts.values())) == 1 else (("LINK_TYPE", _LINK_TYPES[most]),)
 
 
-def _is_near(case: RuleContext, hca: Hca) -> bool:
+def _is_near(context: RuleContext, hca: Hca) -> bool:
     """Whether a GPU lies behind the same PCIe switches."""
-    return any(path.kind in _NEAR for path in case.paths_of.get(hca.nic.id, ()) if _path_to_gpu(case, path.a, path.b))
+    return any(
+        path.kind in _NEAR for path in context.paths_of.get(hca.nic.id, ()) if _path_to_gpu(context, path.a, path.b)
+    )
 
 
-def _path_to_gpu(case: RuleContext, a: str, b: str) -> bool:
-    return a in case.gpus or b in case.gpus
+def _path_to_gpu(context: RuleContext, a: str, b: str) -> bool:
+    return a in context.gpus or b in context.gpus
 
 
 _STACK = ("mlx5_core", "mlx5_ib", "ib_core", "ib_uverbs", "ib_cm", "rdma_cm", "rdma_ucm", "ib_umad", "ib_ipoib")
@@ -236,33 +228,28 @@ _OFED = re.compile(r"\d{1,3}\.\d{1,3}-\d{1,3}(?:\.\d{1,5}){2,}")  # year.month-b
 
 
 @rule("ofed-inbox-mix")
-def ofed_inbox_mix(case: RuleContext) -> Iterator[Result]:
-    why = case.probe_failure("modules")
-    if why and case.topology.nics:
-        yield Unknown("node", why)
-        return
-    loaded = {module.name: module.version for module in case.software.modules if module.name in _STACK}
+def ofed_inbox_mix(context: RuleContext) -> Result:
+    why = context.why_probe_failed("modules")
+    if why and context.topology.nics:
+        return NODE.unknown(why)
+    loaded = {module.name: module.version for module in context.software.modules if module.name in _STACK}
     ofed = {name: version for name, version in loaded.items() if version and _OFED.fullmatch(version)}
     if len(ofed) < 2:
-        yield NotApplicable(
-            "node", Reason("nothing-to-compare", detail="no two modules of the RDMA stack have a version of OFED")
+        return NODE.not_applicable(
+            "nothing-to-compare", detail="no two modules of the RDMA stack have a version of OFED"
         )
-    elif len(set(ofed.values())) == 1:
-        yield Pass("node")
-    else:
-        versions_text = "; ".join(
-            f"{version}: {', '.join(name for name in ofed if ofed[name] == version)}"
-            for version in sorted(set(ofed.values()))
-        )
-        yield Fail(
-            subject="node",
-            label="node",
-            summary=f"modules of {len(set(ofed.values()))} releases of OFED are loaded: {versions_text}",
-            impact="Modules built for one stack are refused by the other: nvidia-peermem does not load, "
-            "and traffic is copied through host memory.",
-            evidence=tuple(
-                Evidence(what=f"version of {name}", value=version, source=f"/sys/module/{name}/version")
-                for name, version in sorted(ofed.items())
-            ),
-            places=frozenset({"node"}),
-        )
+    if len(set(ofed.values())) == 1:
+        return NODE.passes()
+    versions_text = "; ".join(
+        f"{version}: {', '.join(name for name in ofed if ofed[name] == version)}"
+        for version in sorted(set(ofed.values()))
+    )
+    return NODE.fail(
+        summary=f"modules of {len(set(ofed.values()))} releases of OFED are loaded: {versions_text}",
+        impact="Modules built for one stack are refused by the other: nvidia-peermem does not load, "
+        "and traffic is copied through host memory.",
+        evidence=tuple(
+            Evidence(what=f"version of {name}", value=version, source=f"/sys/module/{name}/version")
+            for name, version in sorted(ofed.items())
+        ),
+    )

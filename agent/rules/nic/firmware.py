@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from agent.model.nic import Nic
 from agent.model.node import Event
-from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
-from agent.rules.devices import one_level_lower, quote_log, severity_by_role
+from agent.rules.devices import about_function, one_level_lower, quote_log, severity_by_role
 from agent.rules.pages import read_limit
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import NODE, Fail, Result, rule
 
 _SIGNS: Mapping[str, str] = {
     "health": "the driver finds its firmware unhealthy",
@@ -31,48 +30,49 @@ _SINCE_BOOT = re.compile(r"\+(\d{1,12}\.\d{1,9}) s")  # where the time of the bo
 
 
 @rule("nic-firmware-dead")
-def nic_firmware_dead(case: RuleContext) -> Iterator[Result]:
-    own_last = sorted(case.topology.nics, key=lambda nic: nic.id == nic.pci)  # a function, not its sub-functions
+def nic_firmware_dead(context: RuleContext) -> Iterator[Result]:
+    own_last = sorted(context.topology.nics, key=lambda nic: nic.id == nic.pci)  # a function, not its sub-functions
     nics = {nic.pci: nic for nic in own_last if nic.pci and (nic.driver or "").startswith(_DRIVERS)}
-    unlisted = _find_unlisted(case)
+    unlisted = _find_unlisted(context)
     if not nics and not unlisted:
-        yield NotApplicable(
-            "node", Reason("no-such-device", detail="no NIC whose driver reports the state of its firmware")
-        )
-    unread = case.probe_failure("kernel_log")
+        yield NODE.not_applicable("no-such-device", detail="no NIC whose driver reports the state of its firmware")
+    unread = context.why_probe_failed("kernel_log")
     for pci in (*nics, *unlisted):
         nic = nics.get(pci)
-        events = [event for event in case.events if event.kind in _KINDS and event.subject == pci]
+        events = [event for event in context.events if event.kind in _KINDS and event.subject == pci]
         signs = [event for event in events if event.code in _SIGNS]
         if signs:
-            yield _fail_firmware(case, nic, pci, signs, [event for event in events if event.code in _ENDED])
+            yield _fail_firmware(context, nic, pci, signs, [event for event in events if event.code in _ENDED])
         else:
-            subject = f"pci:{pci}"
-            yield Unknown(subject, Reason("log-not-read", why=unread)) if unread else Pass(subject)
+            about = about_function(context, pci)
+            yield about.unknown("log-not-read", why=unread) if unread else about.passes()
 
 
-def _find_unlisted(case: RuleContext) -> list[str]:
+def _find_unlisted(context: RuleContext) -> list[str]:
     """NICs that only the kernel log names, where the PCI bus was not read."""
-    if not case.bus_unread or case.virtual_machine:
+    if not context.why_bus_unread or context.virtual_machine:
         return []
-    named = {event.subject for event in case.events if event.kind in _KINDS and event.code in _SIGNS and event.subject}
-    return sorted(named - case.functions.keys() - case.nic_by_pci.keys())
+    named = {
+        event.subject for event in context.events if event.kind in _KINDS and event.code in _SIGNS and event.subject
+    }
+    return sorted(named - context.functions.keys() - context.nic_by_pci.keys())
 
 
-def _fail_firmware(case: RuleContext, nic: Nic | None, pci: str, signs: Sequence[Event], ends: Sequence[Event]) -> Fail:
+def _fail_firmware(
+    context: RuleContext, nic: Nic | None, pci: str, signs: Sequence[Event], ends: Sequence[Event]
+) -> Fail:
     worst = min(signs, key=lambda event: list(_SIGNS).index(event.code or ""))
     over = all(sign.code in _OVER or any(_is_after(end, sign) for end in ends) for sign in signs)
-    old = all(_is_old(case, sign) for sign in signs)
+    old = all(_is_old(context, sign) for sign in signs)
     stopped = [
-        event for event in case.events if (event.kind, event.code, event.subject) == ("driver", "rdma-port", pci)
+        event for event in context.events if (event.kind, event.code, event.subject) == ("driver", "rdma-port", pci)
     ]
     severity = (severity_by_role("error", nic) or "info") if nic else "error" if stopped else "warning"
     if over or (old and worst.code == "tx-timeout"):
         severity = "info"
     elif old:
         severity = one_level_lower(severity)
-    return Fail(
-        subject=f"pci:{pci}",
+    return about_function(context, pci).fail(
         label=nic.label if nic else f"NIC {pci}",
         summary=_SIGNS[worst.code or ""]
         + "".join(f"; RDMA ({event.detail.get('name', 'its device')}) did not start" for event in stopped[:1])
@@ -84,13 +84,13 @@ def _fail_firmware(case: RuleContext, nic: Nic | None, pci: str, signs: Sequence
         severity=severity,
         confidence="high" if nic or stopped else "medium",
         cause=worst.code or "",
-        places=frozenset({pci, *(one.id for one in case.topology.nics if one.pci == pci)}),
+        ids=frozenset({pci, *(one.id for one in context.topology.nics if one.pci == pci)}),
     )
 
 
-def _is_old(case: RuleContext, sign: Event) -> bool:
-    age = case.seconds_since(sign.at)
-    return age is not None and age > 3600 * case.threshold(_RECENT)
+def _is_old(context: RuleContext, sign: Event) -> bool:
+    age = context.seconds_since(sign.at)
+    return age is not None and age > 3600 * context.threshold(_RECENT)
 
 
 def _is_after(end: Event, sign: Event) -> bool:

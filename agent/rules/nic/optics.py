@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
-
 from agent.model.counters import netdev_counters
 from agent.model.finding import SEVERITIES, Evidence
 from agent.model.nic import Lane, Netdev, Nic, Port, TransceiverModule
@@ -15,13 +13,13 @@ from agent.rules.context import RuleContext
 from agent.rules.devices import severity_by_role
 from agent.rules.pages import read_limit
 from agent.rules.roce.ports import RocePort, cabled_interfaces, report_hidden, roce_ports
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import NODE, Fail, NotApplicable, Result, Subject, Unknown, rule
 from agent.rules.wording import count_of
 
 CABLES = ("copper", "active_copper")  # they measure nothing
 
 
-class PluggedModule(msgspec.Struct, frozen=True):
+class PluggedModule(Subject, frozen=True):
     """One interface of a RoCE port, with what is plugged into it."""
 
     each: RocePort
@@ -39,9 +37,9 @@ class PluggedModule(msgspec.Struct, frozen=True):
         return self.each.label if self.netdev is self.each.netdev else f"{self.each.label} {self.netdev.label}"
 
     @property
-    def places(self) -> frozenset[str]:
+    def ids(self) -> frozenset[str]:
         """What a fault of it is about."""
-        return self.each.places | {self.netdev.id}
+        return self.each.ids | {self.netdev.id}
 
     @property
     def name(self) -> str:
@@ -50,31 +48,29 @@ class PluggedModule(msgspec.Struct, frozen=True):
         return " ".join(filter(None, (module.vendor, module.part, module.serial))) if module else ""
 
 
-def plugged_modules(case: RuleContext, down: bool = False) -> Iterator[PluggedModule | Result]:
+def plugged_modules(context: RuleContext, down: bool = False) -> Iterator[PluggedModule | Result]:
     """Every interface with a cable of a RoCE port of a rail or storage NIC; an answer for every other.
 
     Virtual functions and machines have no module. `down`: ports that are not active, too.
     """
-    for port in roce_ports(case, down):
+    for port in roce_ports(context, down):
         if not isinstance(port, RocePort):
             yield port
-        elif case.virtual_machine or port.nic.virtual_function:
-            yield NotApplicable(
-                port.subject, Reason("guest", detail="a virtual function or machine: it sees no module")
-            )
+        elif context.virtual_machine or port.nic.virtual_function:
+            yield port.not_applicable("guest", detail="a virtual function or machine: it sees no module")
         elif silent := report_hidden(port):
             yield silent
         else:
-            wires = cabled_interfaces(case, port)
+            wires = cabled_interfaces(context, port)
             yield from (PluggedModule(port, netdev, netdev.module) for netdev in wires)
             if not wires:
-                yield Unknown(port.subject, Reason("not-shown", detail="the members of its bond are not visible here"))
+                yield port.unknown("not-shown", detail="the members of its bond are not visible here")
 
 
-def unread_reason(one: PluggedModule) -> Unknown:
+def why_unread(one: PluggedModule) -> Unknown:
     """Why nothing is known of the module; what this process may not read is one reason for the whole node."""
     why = quote_source(one.netdev.module_reason) or Reason("not-read", fact="its module")
-    return Unknown("node" if one.netdev.module_reason_code == "needs-root" else one.subject, why)
+    return (NODE if one.netdev.module_reason_code == "needs-root" else one).unknown(why)
 
 
 _COUNTERS = {
@@ -90,41 +86,41 @@ _EVENTS = {
 
 
 @rule("port-module-fault")
-def port_module_fault(case: RuleContext) -> Iterator[Result]:
+def port_module_fault(context: RuleContext) -> Iterator[Result]:
     ports = (
-        _judge_module_fault(case, one) if isinstance(one, PluggedModule) else one
-        for one in plugged_modules(case, down=True)
+        _judge_module_fault(context, one) if isinstance(one, PluggedModule) else one
+        for one in plugged_modules(context, down=True)
     )
     for answer in dict.fromkeys(ports):  # what this process may not read is the node's answer: once
         if not (isinstance(answer, NotApplicable) and answer.subject == "node"):
             yield answer
-    others = [(nic, port) for nic in case.topology.nics for port in nic.ports if port.link_layer == "InfiniBand"]
+    others = [(nic, port) for nic in context.topology.nics for port in nic.ports if port.link_layer == "InfiniBand"]
     for nic, port in others:
-        yield _judge_infiniband(case, nic, port)
-    looked = case.bus_unread is None or case.probe_failure("rdma") is None
-    if looked and not any(nic.ports for nic in case.topology.nics):
-        yield NotApplicable("node", Reason("no-such-device", detail="no port of an RDMA device"))
+        yield _judge_infiniband(context, nic, port)
+    looked = context.why_bus_unread is None or context.why_probe_failed("rdma") is None
+    if looked and not any(nic.ports for nic in context.topology.nics):
+        yield NODE.not_applicable("no-such-device", detail="no port of an RDMA device")
 
 
-def _judge_module_fault(case: RuleContext, one: PluggedModule) -> Result:
+def _judge_module_fault(context: RuleContext, one: PluggedModule) -> Result:
     source = f"ethtool -m {one.netdev.label}"
     faults = [
         (s, text, Evidence(what=text, value=value, source=source)) for s, text, value in _find_module_faults(one.module)
     ]
     now = netdev_counters(one.netdev)
     for name, meaning in _COUNTERS.items():
-        move = case.moved(f"netdev:{one.netdev.id}", name, now)
+        move = context.moved(f"netdev:{one.netdev.id}", name, now)
         if move:
             row = Evidence(what=name, value=f"+{move}", source=f"ethtool -S {one.netdev.label}")
             faults.append(("error", meaning, row))
-    faults += _logged_events(case, one.each.nic, one.each.port)
+    faults += _logged_events(context, one.each.nic, one.each.port)
     if faults:
-        return _fail_module_fault(one.subject, one.label, one.each.nic, faults, one.name, one.places)
-    return unread_reason(one) if one.module is None else Pass(one.subject)
+        return _fail_module_fault(one.subject, one.label, one.each.nic, faults, one.name, one.ids)
+    return why_unread(one) if one.module is None else one.passes()
 
 
 def _find_module_faults(module: TransceiverModule | None) -> Iterator[tuple[str, str, str]]:
-    """What a module tells against itself: severity, words, value."""
+    """What a module shows against itself: severity, words, value."""
     if module is None:
         return
     if module.state == "fault":
@@ -155,11 +151,11 @@ def _exceeded(
     return None
 
 
-def _logged_events(case: RuleContext, nic: Nic, port: Port) -> list[tuple[str, str, Evidence]]:
-    """Events of the function in the kernel log. What was in the past may be mended where the port is active."""
+def _logged_events(context: RuleContext, nic: Nic, port: Port) -> list[tuple[str, str, Evidence]]:
+    """Events of the function in the kernel log. What was in the past may be fixed where the port is active."""
     severity = "warning" if port.state == "ACTIVE" else "error"
     events_by_text: dict[str, Event] = {}
-    for event in case.events:
+    for event in context.events:
         if event.kind == "mlx5" and event.code in _EVENTS and nic.pci and event.subject in (nic.pci, f"pci:{nic.pci}"):
             events_by_text[event.code] = event
     return [
@@ -172,10 +168,10 @@ def _logged_events(case: RuleContext, nic: Nic, port: Port) -> list[tuple[str, s
     ]
 
 
-def _judge_infiniband(case: RuleContext, nic: Nic, port: Port) -> Result:
+def _judge_infiniband(context: RuleContext, nic: Nic, port: Port) -> Result:
     subject, place = f"port:{nic.id}/{port.port}", f"{nic.id}/{port.port}"
-    silent = case.virtual_machine or nic.virtual_function or nic.limited or nic.role not in ("rail", "storage")
-    faults = [] if silent else _logged_events(case, nic, port)
+    silent = context.virtual_machine or nic.virtual_function or nic.limited or nic.role not in ("rail", "storage")
+    faults = [] if silent else _logged_events(context, nic, port)
     if not faults:
         return NotApplicable(
             subject,
@@ -183,12 +179,12 @@ def _judge_infiniband(case: RuleContext, nic: Nic, port: Port) -> Result:
                 "not-measured", detail="the interface of an InfiniBand port cannot read its module (mlxlink -m can)"
             ),
         )
-    places = frozenset({place, nic.id, nic.pci or nic.id})
-    return _fail_module_fault(subject, f"{nic.label}/{port.port}", nic, faults, "", places)
+    ids = frozenset({place, nic.id, nic.pci or nic.id})
+    return _fail_module_fault(subject, f"{nic.label}/{port.port}", nic, faults, "", ids)
 
 
 def _fail_module_fault(
-    subject: str, label: str, nic: Nic, faults: list[tuple[str, str, Evidence]], name: str, places: frozenset[str]
+    subject: str, label: str, nic: Nic, faults: list[tuple[str, str, Evidence]], name: str, ids: frozenset[str]
 ) -> Fail:
     worst = max((severity for severity, _, _ in faults), key=SEVERITIES.index)
     return Fail(
@@ -198,47 +194,49 @@ def _fail_module_fault(
         impact="When the module switches itself off, the link goes down and jobs end.",
         evidence=tuple(row for _, _, row in faults),
         severity=severity_by_role(worst, nic) or "info",
-        places=places,
+        ids=ids,
     )
 
 
 _DARK_DBM = -20.0  # no receiver of these rates works below: on an active port such a lane is not in use
+_ALL_LANES = 4
 _SPREAD = read_limit("roce-optics-power.spread_db")
 _FLAGS = ("rx_los", "rx_lol", "tx_fault", "tx_los", "tx_lol")
 
 
 @rule("roce-optics-power")
-def roce_optics_power(case: RuleContext) -> Iterator[Result]:
+def roce_optics_power(context: RuleContext) -> Iterator[Result]:
     # What this process may not read is the node's answer: once, not for every port
     yield from dict.fromkeys(
-        _judge_optics_power(case, one) if isinstance(one, PluggedModule) else one for one in plugged_modules(case)
+        _judge_optics_power(context, one) if isinstance(one, PluggedModule) else one for one in plugged_modules(context)
     )
 
 
-def _judge_optics_power(case: RuleContext, one: PluggedModule) -> Result:
+def _judge_optics_power(context: RuleContext, one: PluggedModule) -> Result:
     module = one.module
     if module is None:
-        return unread_reason(one)
+        return why_unread(one)
     if module.media in CABLES:
-        return NotApplicable(one.subject, Reason("not-measured", detail="a copper cable: it measures no light"))
+        return one.not_applicable("not-measured", detail="a copper cable: it measures no light")
     if module.state not in (None, "ready"):
-        return NotApplicable(one.subject, Reason("not-in-use", detail=f"its module is in state {module.state}"))
+        return one.not_applicable("not-in-use", detail=f"its module is in state {module.state}")
     seen = [lane for lane in module.lanes if is_lit(lane)]
     if not seen:
-        return NotApplicable(one.subject, Reason("not-measured", detail="its module measures no light on any lane"))
+        return one.not_applicable("not-measured", detail="its module measures no light on any lane")
     faults = [row for lane in seen for row in find_lane_faults(lane, module)]
+    faults += [_describe_dark(lane) for lane in _find_dark_lane(module) if one.netdev.operstate != "up"]
     for severity in ("error", "warning"):
         rows = [(text, evidence) for grave, text, evidence in faults if grave == severity]
         if rows:
             return _fail_optics_power(one, severity, [text for text, _ in rows], [what for _, what in rows])
     powers = [lane.rx_power_dbm for lane in seen if lane.rx_power_dbm is not None]
     spread = max(powers, default=0.0) - min(powers, default=0.0)
-    if spread > case.threshold(_SPREAD):
+    if spread > context.threshold(_SPREAD):
         readings = [
             (f"lane {lane.lane}", f"{lane.rx_power_dbm:g} dBm") for lane in seen if lane.rx_power_dbm is not None
         ]
         return _fail_optics_power(one, "info", [f"received lanes differ by {spread:.1f} dB"], readings)
-    return Pass(one.subject)
+    return one.passes()
 
 
 def is_lit(lane: Lane) -> bool:
@@ -248,6 +246,17 @@ def is_lit(lane: Lane) -> bool:
     return lane.rx_power_dbm > _DARK_DBM
 
 
+def _find_dark_lane(module: TransceiverModule) -> list[Lane]:
+    """The one of four or more lanes that receives no light while the others do: links use one, two, or all of them."""
+    dark = [lane for lane in module.lanes if not is_lit(lane)]
+    return dark if len(dark) == 1 and len(module.lanes) >= _ALL_LANES else []
+
+
+def _describe_dark(lane: Lane) -> tuple[str, str, tuple[str, str]]:
+    reading = "no reading" if lane.rx_power_dbm is None else f"{lane.rx_power_dbm:g} dBm"
+    return "warning", f"lane {lane.lane} has no light ({reading}), the others have", (f"lane {lane.lane}", reading)
+
+
 def find_lane_faults(lane: Lane, module: TransceiverModule) -> Iterator[tuple[str, str, tuple[str, str]]]:
     """What is wrong with a lane: severity, words, and the evidence as name and value."""
     for name, unit, text, value in (
@@ -255,7 +264,7 @@ def find_lane_faults(lane: Lane, module: TransceiverModule) -> Iterator[tuple[st
         ("tx_power", "dBm", "sent", lane.tx_power_dbm),
         ("tx_bias", "mA", "has a laser bias of", lane.tx_bias_ma or None),  # 0: the laser is off
     ):
-        if value is None or (unit == "dBm" and value <= _DARK_DBM):
+        if value is None or value <= _DARK_DBM:  # a bias is more in any case
             continue
         for level, severity in _SEVERITIES.items():
             low = module.thresholds.get(f"{name}_low_{level}_{unit.lower()}")
@@ -277,13 +286,10 @@ def _fail_optics_power(one: PluggedModule, severity: str, texts: list[str], rows
     source = f"ethtool -m {one.netdev.label}"
     evidence = [Evidence(what=what, value=value, source=source) for what, value in dict.fromkeys(rows)]
     name = [Evidence(what="module", value=one.name, source=source)] if one.name else []
-    return Fail(
-        subject=one.subject,
-        label=one.label,
+    return one.fail(
         summary="; ".join(texts[:4]) + (f"; and {len(texts) - 4} more" if len(texts) > 4 else ""),
         impact="Bit errors and link flaps follow: 3 dB less is half the light.",
         evidence=(*name, *evidence[:16]),
         severity=one.each.severity(severity),
         cause="spread" if severity == "info" else "",
-        places=one.places,
     )

@@ -10,11 +10,11 @@ from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, GpuLink
 from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
-from agent.rules.counter_deltas import HOUR, MINUTE, Counters, FailureText, Limit, Subject, delta, judge_count
+from agent.rules.counter_deltas import HOUR, MINUTE, CountedSubject, Counters, FailureText, Limit, delta, judge_count
 from agent.rules.devices import is_nvidia
 from agent.rules.pages import read_limit
 from agent.rules.pcie.counters import command_source, gpu_counters_by_gpu
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import Fail, Pass, Result, Unknown, rule
 from agent.rules.wording import format_ranges
 
 _REPLAYS = read_limit("nvlink-errors.in_10_minutes")
@@ -29,7 +29,7 @@ _PACKETS = (
     *("malformed_packets", "buffer_overruns", "receive", "receive_remote", "receive_general"),
     *("local_link_integrity", "transmit_discards"),
 )
-# Counters, limit, and what is said of them: of links up to Hopper, then of NVLink 5; the gravest first
+# Counters, limit, and what is reported of them: of links up to Hopper, then of NVLink 5; the most severe first
 _KINDS: tuple[tuple[tuple[str, ...], Limit, str], ...] = (
     (("replay", "recovery"), Limit(_REPLAYS, "error", 600.0), "replays and recoveries"),
     (("crc",), Limit(_CRC_ERROR, "error", 1.0), "CRC errors"),
@@ -47,66 +47,65 @@ _BER = "symbol_ber_packed"
 
 
 @rule("nvlink-errors")
-def nvlink_errors(case: RuleContext) -> Iterator[Result]:
-    for gpu_counters in gpu_counters_by_gpu(case):
+def nvlink_errors(context: RuleContext) -> Iterator[Result]:
+    for gpu_counters in gpu_counters_by_gpu(context):
         if isinstance(gpu_counters, tuple):
-            yield from _judge_gpu(case, gpu_counters[0], gpu_counters[1])
+            yield from _judge_gpu(context, gpu_counters[0], gpu_counters[1])
         else:
             yield gpu_counters
 
 
-def _judge_gpu(case: RuleContext, gpu: Gpu, place: Subject) -> Iterator[Result]:
-    if not is_nvidia(case, gpu):
-        yield NotApplicable(place.subject, Reason("no-such-device", detail="not of NVIDIA: no NVLink"))
+def _judge_gpu(context: RuleContext, gpu: Gpu, place: CountedSubject) -> Iterator[Result]:
+    if not is_nvidia(context, gpu):
+        yield place.not_applicable("no-such-device", detail="not of NVIDIA: no NVLink")
         return
     if not gpu.links:
         if gpu.links_known or gpu.driver_state != "open":
-            yield NotApplicable(
-                place.subject,
-                quote_source(gpu.links_reason, "no-such-device") or Reason("no-such-device", detail="no NVLinks"),
+            yield place.not_applicable(
+                quote_source(gpu.links_reason, "no-such-device") or Reason("no-such-device", detail="no NVLinks")
             )
         else:
-            yield Unknown(place.subject, quote_source(gpu.links_reason) or Reason("not-read", fact="its NVLinks"))
+            yield place.unknown(quote_source(gpu.links_reason) or Reason("not-read", fact="its NVLinks"))
         return
     if gpu.links[0].protocol != "nvlink":
-        yield NotApplicable(place.subject, Reason("no-such-device", detail="no NVLinks"))
+        yield place.not_applicable("no-such-device", detail="no NVLinks")
         return
     counting = [link for link in gpu.links if link.errors]
     if not counting:
-        yield Unknown(place.subject, Reason("not-read", fact="the error counters of its NVLinks"))
-    answers = [(link, _judge_link(case, gpu, link)) for link in counting]
+        yield place.unknown("not-read", fact="the error counters of its NVLinks")
+    answers = [(link, _judge_link(context, gpu, link)) for link in counting]
     faults = [(link, answer) for link, answer in answers if isinstance(answer, Fail)]
     yield from (answer for _, answer in answers if not isinstance(answer, Fail))
     yield from _merge_links(place, faults)
 
 
-def _judge_link(case: RuleContext, gpu: Gpu, link: GpuLink) -> Result:
+def _judge_link(context: RuleContext, gpu: Gpu, link: GpuLink) -> Result:
     subject = f"link:{gpu.id}/{link.link}"
     which = f" -i {gpu.index}" if gpu.index is not None else ""
-    here = Subject(subject, f"{gpu.label} NVLink {link.link}", frozenset({f"{gpu.id}/{link.link}"}))
+    here = CountedSubject(subject, f"{gpu.label} NVLink {link.link}", frozenset({f"{gpu.id}/{link.link}"}))
     counters = Counters(subject, link.errors, command_source(f"nvidia-smi nvlink -e{which} -l {link.link}"))
     answers: list[Result] = []
     for names, limit, what in _KINDS:
-        count = delta(case, counters, names)
-        answer = judge_count(case, here, count, (limit,), FailureText(what, _IMPACT, cause=names[0]))
+        count = delta(context, counters, names)
+        answer = judge_count(context, here, count, (limit,), FailureText(what, _IMPACT, cause=names[0]))
         if isinstance(answer, Fail):
-            return _severity_by_error_rate(case, link, answer) if "symbol" in names else answer
+            return _severity_by_error_rate(context, link, answer) if "symbol" in names else answer
         answers.append(answer)
     return next((a for kind in (Unknown, Pass) for a in answers if isinstance(a, kind)), answers[0])
 
 
-def _severity_by_error_rate(case: RuleContext, link: GpuLink, fault: Fail) -> Fail:
-    """Symbol errors moved: their bit error rate since the last reset tells how grave it is."""
+def _severity_by_error_rate(context: RuleContext, link: GpuLink, fault: Fail) -> Fail:
+    """Symbol errors moved: their bit error rate since the last reset shows how severe it is."""
     packed = link.errors.get(_BER)
     if packed is None or not 0 <= packed < 1 << 12:
         return fault
     rate = (packed >> 8) * 10.0 ** -(packed & 0xFF)
     row = Evidence(what="symbol bit error rate", value=f"{rate:.0e}", source=fault.evidence[0].source)
-    severity = "error" if rate > case.threshold(_FLOOR) else fault.severity
+    severity = "error" if rate > context.threshold(_FLOOR) else fault.severity
     return replace(fault, severity=severity, evidence=(*fault.evidence, row))
 
 
-def _merge_links(place: Subject, faults: Sequence[tuple[GpuLink, Fail]]) -> Iterator[Fail]:
+def _merge_links(place: CountedSubject, faults: Sequence[tuple[GpuLink, Fail]]) -> Iterator[Fail]:
     """Several links of one GPU are one fault: the GPU, its socket, or what is behind all of them."""
     if len(faults) < 2:
         yield from (fault for _, fault in faults)
@@ -119,7 +118,7 @@ def _merge_links(place: Subject, faults: Sequence[tuple[GpuLink, Fail]]) -> Iter
         summary=f"errors on NVLinks {format_ranges(link.link for link, _ in faults)}; the worst: {worst.summary}",
         evidence=tuple(row for _, fault in faults for row in fault.evidence[:2])[:8],
         cause="several",
-        places=frozenset().union(*(fault.places for _, fault in faults)),
+        ids=frozenset().union(*(fault.ids for _, fault in faults)),
         parts=tuple(fault for _, fault in faults),
     )
 
@@ -134,16 +133,14 @@ _WORDS = FailureText(
 
 
 @rule("c2c-errors")
-def c2c_errors(case: RuleContext) -> Iterator[Result]:
-    for gpu_counters in gpu_counters_by_gpu(case):
-        yield _judge_c2c_errors(case, *gpu_counters) if isinstance(gpu_counters, tuple) else gpu_counters
+def c2c_errors(context: RuleContext) -> Iterator[Result]:
+    for gpu_counters in gpu_counters_by_gpu(context):
+        yield _judge_c2c_errors(context, *gpu_counters) if isinstance(gpu_counters, tuple) else gpu_counters
 
 
-def _judge_c2c_errors(case: RuleContext, gpu: Gpu, place: Subject, counters: Counters) -> Result:
+def _judge_c2c_errors(context: RuleContext, gpu: Gpu, place: CountedSubject, counters: Counters) -> Result:
     del gpu
     if not any(name in counters.now for name in _COUNTERS):
-        return NotApplicable(
-            place.subject, Reason("not-measured", detail="no C2C, or its driver does not report its errors")
-        )
+        return place.not_applicable("not-measured", detail="no C2C, or its driver does not report its errors")
     limits = (Limit(_PER_MINUTE, "error", MINUTE), Limit(_PER_HOUR, "warning", HOUR))
-    return judge_count(case, place, delta(case, counters, _COUNTERS), limits, _WORDS)
+    return judge_count(context, place, delta(context, counters, _COUNTERS), limits, _WORDS)

@@ -14,10 +14,10 @@ from agent.model.gpu import Fabric, Gpu
 from agent.model.node import Service
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
-from agent.rules.devices import find_device_id, find_function, report_no_gpu
+from agent.rules.devices import about_gpu, find_device_id, find_function, report_no_gpu
 from agent.rules.node_wide import merge_failures
 from agent.rules.nvlink.link_counts import LinkForm, find_form, not_offered_reason
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import NODE, Fail, Result, Unknown, rule
 from agent.rules.wording import join_labels
 
 PLACE = "nvlink-fabric"  # what is wrong with the fabric as a whole: the place that its consequences share
@@ -31,7 +31,7 @@ NO_UUID = "00000000-0000-0000-0000-000000000000"
 
 
 class FabricMember(msgspec.Struct, frozen=True):
-    """A GPU that registers with a fabric, and what it says of that."""
+    """A GPU that registers with a fabric, and what it states of that."""
 
     gpu: Gpu
     fabric: Fabric
@@ -40,80 +40,76 @@ class FabricMember(msgspec.Struct, frozen=True):
 T = TypeVar("T", Gpu, FabricMember)
 
 
-def unmanaged_reason(case: RuleContext) -> Result | None:
+def unmanaged_reason(context: RuleContext) -> Result | None:
     """Why no fabric manager is due on this node; None where one is."""
-    gpus = [gpu for gpu in case.topology.gpus if _is_of_hidden_board(case, gpu)]
-    hidden = len(gpus) >= _MOST_OF_A_BOARD and not case.virtual_machine
-    if not case.topology.nvswitches and not hidden:
-        if unread := case.bus_unread:
-            return Unknown("node", unread.prefixed("whether there are NVSwitches: "))
-        return NotApplicable(
-            "node", Reason("no-such-device", detail="no NVSwitch of this host: its GPUs need no fabric manager on it")
+    gpus = [gpu for gpu in context.topology.gpus if _is_of_hidden_board(context, gpu)]
+    hidden = len(gpus) >= _MOST_OF_A_BOARD and not context.virtual_machine
+    if not context.topology.nvswitches and not hidden:
+        if unread := context.why_bus_unread:
+            return NODE.unknown(unread.prefixed("whether there are NVSwitches: "))
+        return NODE.not_applicable(
+            "no-such-device", detail="no NVSwitch of this host: its GPUs need no fabric manager on it"
         )
-    if case.node.container:
-        return Unknown("node", Reason("container-hides", detail="a container does not show the services of its host"))
-    switches = [case.functions.get(switch.pci) for switch in case.topology.nvswitches]
+    if context.node.container:
+        return NODE.unknown("container-hides", detail="a container does not show the services of its host")
+    switches = [context.functions.get(switch.pci) for switch in context.topology.nvswitches]
     if switches and all(function and (function.driver or "").startswith("vfio") for function in switches):
-        return NotApplicable(
-            "node", Reason("guest", detail="the NVSwitches wait for a virtual machine (vfio-pci): it manages them")
+        return NODE.not_applicable(
+            "guest", detail="the NVSwitches wait for a virtual machine (vfio-pci): it manages them"
         )
-    if not any(gpu.driver_state in ("open", "not_open", "error", "unknown") for gpu in case.topology.gpus):
-        return NotApplicable(
-            "node", Reason("no-such-device", detail="no GPU has an NVIDIA driver here: no fabric to manage")
-        )
+    if not any(gpu.driver_state in ("open", "not_open", "error", "unknown") for gpu in context.topology.gpus):
+        return NODE.not_applicable("no-such-device", detail="no GPU has an NVIDIA driver here: no fabric to manage")
     return None
 
 
-def _is_of_hidden_board(case: RuleContext, gpu: Gpu) -> bool:
+def _is_of_hidden_board(context: RuleContext, gpu: Gpu) -> bool:
     """By PCI id; saved outputs of nvidia-smi alone have the name."""
-    device = find_device_id(case, gpu)
+    device = find_device_id(context, gpu)
     return device in _HIDDEN_SWITCHES or (not device and _HIDDEN_NAMES.search(gpu.name or "") is not None)
 
 
-def find_service(case: RuleContext, name: str) -> Service | Unknown:
+def find_service(context: RuleContext, name: str) -> Service | Unknown:
     """A system service, or why nothing is known of it."""
-    listed = next((service for service in case.software.services if service.name == name), None)
+    listed = next((service for service in context.software.services if service.name == name), None)
     if listed is None:
-        return Unknown(
-            "node", case.probe_failure("services") or Reason("not-shown", detail=f"the state of {name} is not known")
+        return NODE.unknown(
+            context.why_probe_failed("services") or Reason("not-shown", detail=f"the state of {name} is not known")
         )
     if listed.state == "unknown":
-        return Unknown("node", Reason("not-shown", detail=f"whether {name} runs is not known"))
+        return NODE.unknown("not-shown", detail=f"whether {name} runs is not known")
     return listed
 
 
-def lacks_umad(case: RuleContext) -> bool:
+def lacks_umad(context: RuleContext) -> bool:
     """Whether the module is not loaded over which nvlsm manages the switches of B200 and B300 boards."""
-    loaded = {module.name for module in case.software.modules}
-    built_in = "ib_core" not in loaded and any(nic.rdma_device for nic in case.topology.nics)
-    return bool(loaded) and not case.topology.nvswitches and not built_in and "ib_umad" not in loaded
+    loaded = {module.name for module in context.software.modules}
+    built_in = "ib_core" not in loaded and any(nic.rdma_device for nic in context.topology.nics)
+    return bool(loaded) and not context.topology.nvswitches and not built_in and "ib_umad" not in loaded
 
 
-def fabric_members(case: RuleContext) -> Iterator[FabricMember | Result]:
-    """Every GPU that registers with a fabric and what it says of it, or why it is not judged."""
-    yield from report_no_gpu(case)
-    for gpu in case.topology.gpus:
-        yield _read_members(case, gpu)
+def fabric_members(context: RuleContext) -> Iterator[FabricMember | Result]:
+    """Every GPU that registers with a fabric and what it states of it, or why it is not judged."""
+    yield from report_no_gpu(context)
+    for gpu in context.topology.gpus:
+        yield _read_members(context, gpu)
 
 
-def _read_members(case: RuleContext, gpu: Gpu) -> FabricMember | Result:
-    subject = f"gpu:{gpu.id}"
-    if answer := not_offered_reason(case, gpu):
+def _read_members(context: RuleContext, gpu: Gpu) -> FabricMember | Result:
+    about = about_gpu(gpu)
+    if answer := not_offered_reason(context, gpu):
         return answer
     if gpu.mig and gpu.mig.current:
-        return NotApplicable(subject, Reason("not-in-use", detail="MIG is on: NVLink is not used"))
+        return about.not_applicable("not-in-use", detail="MIG is on: NVLink is not used")
     fabric = gpu.fabric
     if fabric is not None and fabric.state == "not_supported":
-        return NotApplicable(
-            subject, Reason("other-kind", detail="it registers with no fabric (driver: not supported)")
-        )
+        return about.not_applicable("other-kind", detail="it registers with no fabric (driver: not supported)")
     if fabric is not None and fabric.state is not None:
         return FabricMember(gpu, fabric)
     if gpu.architecture is not None and gpu.architecture not in FABRIC_ARCHITECTURES:
-        return NotApplicable(subject, Reason("other-kind", detail="GPUs before Hopper register with no fabric"))
-    if find_form(case, gpu) is LinkForm.CARD:
-        return NotApplicable(subject, Reason("other-kind", detail="a card: it registers with no fabric"))
-    return Unknown(subject, case.probe_failure("gpu") or Reason("not-reported", fact="its fabric state"))
+        return about.not_applicable("other-kind", detail="GPUs before Hopper register with no fabric")
+    if find_form(context, gpu) is LinkForm.CARD:
+        return about.not_applicable("other-kind", detail="a card: it registers with no fabric")
+    return about.unknown(context.why_probe_failed("gpu") or Reason("not-reported", fact="its fabric state"))
 
 
 def multi_node_domain(gpu: Gpu) -> str | None:
@@ -146,87 +142,85 @@ def merge_if_on_all_gpus(faults: Sequence[Fail], judged: int) -> Iterator[Fail]:
         yield merge_failures(faults, faults[0].summary)
 
 
-def gpu_ids(case: RuleContext, gpu: Gpu) -> frozenset[str]:
+def gpu_ids(context: RuleContext, gpu: Gpu) -> frozenset[str]:
     """The ids of one GPU."""
-    function = find_function(case, gpu)
+    function = find_function(context, gpu)
     return frozenset({gpu.id, function.id if function else gpu.id})
 
 
 @rule("fabric-incomplete")
-def fabric_incomplete(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_gpu(fabric_members(case), lambda member: _judge_incomplete(case, member.gpu, member.fabric))
+def fabric_incomplete(context: RuleContext) -> Iterator[Result]:
+    yield from for_each_gpu(
+        fabric_members(context), lambda member: _judge_incomplete(context, member.gpu, member.fabric)
+    )
 
 
-def _judge_incomplete(case: RuleContext, gpu: Gpu, fabric: Fabric) -> Result:
-    subject = f"gpu:{gpu.id}"
+def _judge_incomplete(context: RuleContext, gpu: Gpu, fabric: Fabric) -> Result:
+    about = about_gpu(gpu)
     if fabric.state == "completed":
         if fabric.status is None:
-            return Unknown(subject, Reason("not-shown", detail="completed, and the driver does not report how"))
+            return about.unknown("not-shown", detail="completed, and the driver does not report how")
         if fabric.status == "success":
-            return Pass(subject)
-        return _fail_incomplete(case, gpu, f"completed with the error {fabric.status}", "critical")
-    if case.settling:
-        return Unknown(subject, case.settling)
-    if _may_still_register(case):
-        is_answer = case.recorded and _shows_a_board(case)
-        return _fail_alone(case, gpu, fabric) if is_answer else Unknown(subject, _STILL_REGISTERS)
-    unmanaged = _find_why_unmanaged(case)
+            return about.passes()
+        return _fail_incomplete(context, gpu, f"completed with the error {fabric.status}", "critical")
+    if context.why_settling:
+        return about.unknown(context.why_settling)
+    if _may_still_register(context):
+        is_answer = context.recorded and _shows_a_board(context)
+        if not is_answer:
+            return about.unknown(_STILL_REGISTERS)
+        # What a saved output states that shows neither how long the host runs nor what manages its fabric.
+        return replace(
+            _fail_incomplete(context, gpu, (fabric.state or "").replace("_", " "), "warning"),
+            impact="What this means here depends on how long the host runs: minutes after its start it is usual, later "
+            "CUDA ends with error 802 or waits, and nothing sets the fabric up.",
+            confidence="low",
+            situation="alone",
+        )
+    unmanaged = _find_why_unmanaged(context)
     severity = "critical" if unmanaged is not None and unmanaged.what == _UMAD else "error"
-    return _fail_incomplete(case, gpu, (fabric.state or "").replace("_", " "), severity, unmanaged)
+    return _fail_incomplete(context, gpu, (fabric.state or "").replace("_", " "), severity, unmanaged)
 
 
 _UMAD = "ib_umad"
 _STILL_REGISTERS = Reason("not-known", fact="registration goes on, and how long the host runs")
 
 
-def _may_still_register(case: RuleContext) -> bool:
+def _may_still_register(context: RuleContext) -> bool:
     """Whether the host may have just started: its uptime is unknown, and nothing shows that waiting is in vain."""
-    return case.node.uptime_seconds is None and _find_why_unmanaged(case) is None
+    return context.node.uptime_seconds is None and _find_why_unmanaged(context) is None
 
 
-def _shows_a_board(case: RuleContext) -> bool:
+def _shows_a_board(context: RuleContext) -> bool:
     """Whether the GPUs are most of a baseboard: fewer may be a part that a guest has, and a tray registers with
     switches elsewhere, whose state no output of this host has."""
-    return sum(find_form(case, gpu) is LinkForm.BOARD for gpu in case.topology.gpus) >= _MOST_OF_A_BOARD
+    return sum(find_form(context, gpu) is LinkForm.BOARD for gpu in context.topology.gpus) >= _MOST_OF_A_BOARD
 
 
-def _find_why_unmanaged(case: RuleContext) -> Evidence | None:
+def _find_why_unmanaged(context: RuleContext) -> Evidence | None:
     """What shows that nothing sets the fabric up, so that waiting does not help; None where nothing shows it."""
-    if unmanaged_reason(case) is not None:
+    if unmanaged_reason(context) is not None:
         return None
-    if lacks_umad(case):
+    if lacks_umad(context):
         return Evidence(what=_UMAD, value="not loaded; the switches of this board are managed over it", source="lsmod")
-    manager = find_service(case, MANAGER)
+    manager = find_service(context, MANAGER)
     if isinstance(manager, Service) and manager.state != "active":
         return Evidence(what=MANAGER, value=manager.state, source=f"systemctl status {MANAGER}")
     return None
 
 
-def _fail_alone(case: RuleContext, gpu: Gpu, fabric: Fabric) -> Fail:
-    """What a saved output states that shows neither how long the host runs nor what manages its fabric."""
-    return replace(
-        _fail_incomplete(case, gpu, (fabric.state or "").replace("_", " "), "warning"),
-        impact="What this means here depends on how long the host runs: minutes after its start it is usual, later "
-        "CUDA ends with error 802 or waits, and nothing sets the fabric up.",
-        confidence="low",
-        situation="alone",
-    )
-
-
-def _fail_incomplete(case: RuleContext, gpu: Gpu, what: str, severity: str, why: Evidence | None = None) -> Fail:
+def _fail_incomplete(context: RuleContext, gpu: Gpu, what: str, severity: str, why: Evidence | None = None) -> Fail:
     index = f" -i {gpu.index}" if gpu.index is not None else ""
     lacking = why is not None and why.what == _UMAD
     state = Evidence(what=f"fabric state of {gpu.label}", value=what, source=f"nvidia-smi -q{index}")
-    return Fail(
-        subject=f"gpu:{gpu.id}",
-        label=gpu.label,
+    return about_gpu(gpu).fail(
         summary=f"registration with the NVLink fabric: {what}" + ("; ib_umad is not loaded" if lacking else ""),
         impact="CUDA on it ends with error 802 or waits; jobs that ask for all GPUs do not start.",
         evidence=(state, *((why,) if why else ())),
         severity=severity,
         cause=what,
         situation="no-umad" if lacking else "",
-        places=gpu_ids(case, gpu) | {PLACE},
+        ids=gpu_ids(context, gpu) | {PLACE},
     )
 
 
@@ -240,7 +234,7 @@ _FINE = {
     "fabric_manager": "connected",
     "summary": "healthy",
 }
-_WRONG = {  # where NVML's own word does not say it
+_WRONG = {  # where NVML's own word does not show it
     "incorrect_sysguid": "its system GUID does not belong here",
     "incorrect_chassis_sn": "its chassis serial number does not belong here",
     "no_partition": "it is in no partition",
@@ -263,38 +257,34 @@ _RECOVERING = frozenset({"route_recovery", "access_timeout_recovery"})  # end by
 
 
 @rule("fabric-unhealthy")
-def fabric_unhealthy(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_gpu(fabric_members(case), lambda member: _judge_unhealthy(case, member.gpu, member.fabric))
+def fabric_unhealthy(context: RuleContext) -> Iterator[Result]:
+    yield from for_each_gpu(fabric_members(context), lambda member: _judge_unhealthy(member.gpu, member.fabric))
 
 
-def _judge_unhealthy(case: RuleContext, gpu: Gpu, fabric: Fabric) -> Result:
-    subject = f"gpu:{gpu.id}"
+def _judge_unhealthy(gpu: Gpu, fabric: Fabric) -> Result:
+    about = about_gpu(gpu)
     if fabric.state != "completed":
-        return NotApplicable(
-            subject, Reason("judged-elsewhere", detail="registration is not completed: see fabric-incomplete")
-        )
+        return about.not_applicable("judged-elsewhere", detail="registration is not completed: see fabric-incomplete")
     problems = {name: word for name, word in fabric.health.items() if word != "not_supported" and name in _FINE}
     if not problems:
-        return NotApplicable(subject, Reason("not-measured", detail="the driver reports no fabric health here"))
+        return about.not_applicable("not-measured", detail="the driver reports no fabric health here")
     bad = {name: word for name, word in problems.items() if word != _FINE[name] and not word.startswith("unknown")}
     if bad:
-        return _fail_unhealthy(case, gpu, bad)
+        return _fail_unhealthy(gpu, bad)
     strange = [f"{name} {word}" for name, word in problems.items() if word.startswith("unknown")]
     return (
-        Unknown(subject, Reason("undecided", detail=f"a state that is not known here: {', '.join(strange)}"))
+        about.unknown("undecided", detail=f"a state that is not known here: {', '.join(strange)}")
         if strange
-        else Pass(subject)
+        else about.passes()
     )
 
 
-def _fail_unhealthy(case: RuleContext, gpu: Gpu, bad: Mapping[str, str]) -> Fail:
+def _fail_unhealthy(gpu: Gpu, bad: Mapping[str, str]) -> Fail:
     index = f" -i {gpu.index}" if gpu.index is not None else ""
     details = {name: word for name, word in bad.items() if name != "summary"} or bad
     grave = [_SEVERITY.get(name) or _SUMMARIES.get(word, "warning") for name, word in bad.items()]
     details_text = ", ".join(_format_state(name, word) for name, word in sorted(details.items()))
-    return Fail(
-        subject=f"gpu:{gpu.id}",
-        label=gpu.label,
+    return about_gpu(gpu).fail(
         summary=f"NVLink fabric: {details_text}",
         impact="Traffic with its peers is slower than its NVLinks, takes PCIe, or ends with an error; "
         "collectives of all GPUs wait for it.",
@@ -305,7 +295,6 @@ def _fail_unhealthy(case: RuleContext, gpu: Gpu, bad: Mapping[str, str]) -> Fail
         severity=max(grave, key=SEVERITIES.index),
         cause=",".join(sorted(details)),
         situation="recovering" if details.keys() <= _RECOVERING else "",
-        places=gpu_ids(case, gpu),
     )
 
 
@@ -322,31 +311,30 @@ _SHORT = 8
 
 
 @rule("fabric-clique-mixed")
-def fabric_clique_mixed(case: RuleContext) -> Iterator[Result]:
+def fabric_clique_mixed(context: RuleContext) -> Iterator[Result]:
     domains: dict[tuple[str | None, int], list[Gpu]] = {}
-    for member in fabric_members(case):
+    for member in fabric_members(context):
         if not isinstance(member, FabricMember):
             yield member
             continue
         gpu, fabric = member.gpu, member.fabric
         if fabric.state != "completed":
-            yield NotApplicable(
-                f"gpu:{gpu.id}",
-                Reason("judged-elsewhere", detail="registration is not completed: see fabric-incomplete"),
+            yield about_gpu(gpu).not_applicable(
+                "judged-elsewhere", detail="registration is not completed: see fabric-incomplete"
             )
         elif fabric.clique is None or fabric.cluster_uuid is None:
-            yield Unknown(f"gpu:{gpu.id}", Reason("not-reported", fact="its cluster and clique"))
+            yield about_gpu(gpu).unknown("not-reported", fact="its cluster and clique")
         else:
             domains.setdefault((multi_node_domain(gpu), fabric.clique), []).append(gpu)
     if len(domains) > 1:
-        yield _fail_clique(case, domains)
+        yield _fail_clique(context, domains)
     elif sum(map(len, domains.values())) > 1:
-        yield Pass("node")
+        yield NODE.passes()
     elif domains:
-        yield NotApplicable("node", Reason("nothing-to-compare", detail="one GPU in a fabric: nothing to compare with"))
+        yield NODE.not_applicable("nothing-to-compare", detail="one GPU in a fabric: nothing to compare with")
 
 
-def _fail_clique(case: RuleContext, domains: dict[tuple[str | None, int], list[Gpu]]) -> Fail:
+def _fail_clique(context: RuleContext, domains: dict[tuple[str | None, int], list[Gpu]]) -> Fail:
     clusters = {uuid for uuid, _ in domains}
     partitioned = len(clusters) == 1 and None not in clusters
     groups = [
@@ -354,9 +342,7 @@ def _fail_clique(case: RuleContext, domains: dict[tuple[str | None, int], list[G
         for (uuid, clique), gpus in sorted(domains.items(), key=lambda group: (group[0][0] or "", group[0][1]))
     ]
     fewest = min((gpus for _, gpus in groups), key=len)
-    return Fail(
-        subject="node",
-        label="node",
+    return NODE.fail(
         summary="GPUs in different NVLink domains: "
         + "; ".join(f"{name}: {join_labels([gpu.label for gpu in gpus])}" for name, gpus in groups),
         impact="NCCL uses no NVLink between them, but PCIe or the network: seven times slower and more.",
@@ -366,34 +352,32 @@ def _fail_clique(case: RuleContext, domains: dict[tuple[str | None, int], list[G
         ),
         severity="warning" if partitioned else "error",
         cause="clique" if len(clusters) == 1 else "cluster",
-        places=frozenset().union(*(gpu_ids(case, gpu) for gpu in fewest)),
+        ids=frozenset().union(*(gpu_ids(context, gpu) for gpu in fewest)),
     )
 
 
 @rule("nvls-unavailable")
-def nvls_unavailable(case: RuleContext) -> Iterator[Result]:
-    yield _judge_nvls_unavailable(case)
+def nvls_unavailable(context: RuleContext) -> Result:
+    return _judge_nvls_unavailable(context)
 
 
-def _judge_nvls_unavailable(case: RuleContext) -> Result:
-    if case.virtual_machine:
-        return NotApplicable(
-            "node", Reason("guest", detail="a virtual machine: its hypervisor decides what of the fabric a guest has")
+def _judge_nvls_unavailable(context: RuleContext) -> Result:
+    if context.virtual_machine:
+        return NODE.not_applicable(
+            "guest", detail="a virtual machine: its hypervisor decides what of the fabric a guest has"
         )
-    if answer := unmanaged_reason(case):
+    if answer := unmanaged_reason(context):
         return answer
     gpus = [
         gpu
-        for gpu in case.topology.gpus
-        if not_offered_reason(case, gpu) is None
+        for gpu in context.topology.gpus
+        if not_offered_reason(context, gpu) is None
         and gpu.architecture in FABRIC_ARCHITECTURES
-        and find_form(case, gpu) is LinkForm.BOARD
+        and find_form(context, gpu) is LinkForm.BOARD
         and not (gpu.mig and gpu.mig.current)
     ]
     if len(gpus) < 2:
-        return NotApplicable(
-            "node", Reason("nothing-to-compare", detail="fewer than two GPUs that could sum in switches")
-        )
+        return NODE.not_applicable("nothing-to-compare", detail="fewer than two GPUs that could sum in switches")
     without = [gpu for gpu in gpus if gpu.fabric and (gpu.fabric.state, gpu.fabric.status) != ("completed", "success")]
     sure = [
         gpu
@@ -402,14 +386,12 @@ def _judge_nvls_unavailable(case: RuleContext) -> Result:
     ]
     if not sure:
         known = all(gpu.fabric and gpu.fabric.status for gpu in gpus)
-        return Pass("node") if known else Unknown("node", Reason("not-reported", fact="the fabric state of every GPU"))
-    if case.settling:
-        return Unknown("node", case.settling)
-    if all(gpu.fabric.state == "in_progress" for gpu in sure if gpu.fabric) and _may_still_register(case):
-        return Unknown("node", _STILL_REGISTERS)
-    return Fail(
-        subject="node",
-        label="node",
+        return NODE.passes() if known else NODE.unknown("not-reported", fact="the fabric state of every GPU")
+    if context.why_settling:
+        return NODE.unknown(context.why_settling)
+    if all(gpu.fabric.state == "in_progress" for gpu in sure if gpu.fabric) and _may_still_register(context):
+        return NODE.unknown(_STILL_REGISTERS)
+    return NODE.fail(
         summary=f"no NVLink multicast (NVLS): {join_labels([gpu.label for gpu in sure])} "
         "not registered with the fabric",
         impact="NCCL all-reduce falls back to rings: about 360 instead of 480 GB/s bus bandwidth on 8 H100.",
@@ -418,7 +400,7 @@ def _judge_nvls_unavailable(case: RuleContext) -> Result:
             for gpu in sure
             if gpu.fabric
         ),
-        places=frozenset({PLACE}).union(*(gpu_ids(case, gpu) for gpu in sure)),
+        ids=frozenset({PLACE}).union(*(gpu_ids(context, gpu) for gpu in sure)),
     )
 
 

@@ -6,14 +6,13 @@ import re
 from collections.abc import Iterator
 from enum import Enum
 
-import msgspec
-
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, GpuLink
 from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
 from agent.rules.devices import (
     C2C_GPUS,
+    about_gpu,
     find_device_id,
     find_function,
     gpu_model,
@@ -21,9 +20,9 @@ from agent.rules.devices import (
     is_nvidia,
     is_off_bus,
     report_no_gpu,
-    unreachable_reason,
+    why_unreachable,
 )
-from agent.rules.rule import NotApplicable, Result, Unknown
+from agent.rules.rule import Result, Subject
 from agent.rules.wording import format_ranges
 
 
@@ -32,8 +31,8 @@ class LinkForm(Enum):
 
     BOARD = "board"  # SXM: wired on a baseboard, to switches or to each other
     SUPERCHIP = "superchip"  # wired by whoever built the tray or rack
-    CARD = "card"  # by bridges that somebody plugs, or does not
-    UNKNOWN = "unknown"  # neither its id nor its name says
+    CARD = "card"  # by bridges that someone plugs, or does not
+    UNKNOWN = "unknown"  # neither its id nor its name states
 
 
 # SXM modules (pci.ids): V100, A100 and A800, H100 and H200 with H800 and H20, B200, B300
@@ -69,14 +68,14 @@ _UNLINKED = re.compile(
 )
 
 
-def never_has_nvlink(case: RuleContext, gpu: Gpu) -> bool:
+def never_has_nvlink(context: RuleContext, gpu: Gpu) -> bool:
     """Whether the model of a GPU is one that NVIDIA builds without NVLink, by its name."""
-    function = find_function(case, gpu)
+    function = find_function(context, gpu)
     name = f"{gpu.name or ''} {(function.name if function else None) or ''}"
     return _UNLINKED.search(name) is not None and _LINKED.search(name) is None
 
 
-class LinkCounts(msgspec.Struct, frozen=True):
+class LinkCounts(Subject, frozen=True):
     """The NVLinks of one GPU by state. A sleeping link is a healthy one."""
 
     gpu: Gpu
@@ -85,7 +84,7 @@ class LinkCounts(msgspec.Struct, frozen=True):
     enough: int | None  # so many active links are all that this product has, whatever its chip could do
     active: tuple[GpuLink, ...]
     inactive: tuple[GpuLink, ...]
-    unknown: tuple[GpuLink, ...]
+    unread: tuple[GpuLink, ...]
 
     @property
     def subject(self) -> str:
@@ -93,9 +92,19 @@ class LinkCounts(msgspec.Struct, frozen=True):
         return f"gpu:{self.gpu.id}"
 
     @property
+    def label(self) -> str:
+        """The GPU for people."""
+        return self.gpu.label
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """The GPU."""
+        return frozenset({self.gpu.id, self.gpu.pci or self.gpu.id})
+
+    @property
     def total(self) -> int:
         """All links that the driver shows."""
-        return len(self.active) + len(self.inactive) + len(self.unknown)
+        return len(self.active) + len(self.inactive) + len(self.unread)
 
     @property
     def evidence(self) -> Evidence:
@@ -109,15 +118,15 @@ class LinkCounts(msgspec.Struct, frozen=True):
         )
 
 
-def link_counts(case: RuleContext) -> tuple[LinkCounts | Result, ...]:
+def link_counts(context: RuleContext) -> tuple[LinkCounts | Result, ...]:
     """For every GPU its links, or why they are not judged."""
-    return case.once(_count_all)
+    return context.once(_count_all)
 
 
-def _count_all(case: RuleContext) -> Iterator[LinkCounts | Result]:
-    yield from report_no_gpu(case)
-    for gpu in case.topology.gpus:
-        yield _not_judged_reason(case, gpu) or count_links(case, gpu)
+def _count_all(context: RuleContext) -> Iterator[LinkCounts | Result]:
+    yield from report_no_gpu(context)
+    for gpu in context.topology.gpus:
+        yield _not_judged_reason(context, gpu) or count_links(context, gpu)
 
 
 def group_by_model(counts: list[LinkCounts]) -> list[list[LinkCounts]]:
@@ -128,94 +137,86 @@ def group_by_model(counts: list[LinkCounts]) -> list[list[LinkCounts]]:
     return list(groups.values())
 
 
-def lost_ends(case: RuleContext, tally: LinkCounts) -> frozenset[str]:
+def lost_ends(context: RuleContext, tally: LinkCounts) -> frozenset[str]:
     """GPUs and NVSwitches that are gone or not offered, where dead links of this GPU may lead to them.
 
-    A dead link does not say where it leads; what the live ones lead to tells.
+    A dead link does not show where it leads; what the live ones lead to shows.
     """
     kinds = {link.remote.kind for link in tally.active if link.remote} or {"gpu", "switch"}
     lost: set[str] = set()
     if "gpu" in kinds:
         lost |= {
             gpu.id
-            for gpu in case.topology.gpus
-            if is_off_bus(case.functions.get(gpu.pci or "")) or gpu.driver_state in ("not_open", "error")
+            for gpu in context.topology.gpus
+            if is_off_bus(context.functions.get(gpu.pci or "")) or gpu.driver_state in ("not_open", "error")
         }
     if "switch" in kinds:
-        lost |= {switch.id for switch in case.topology.nvswitches if is_off_bus(case.functions.get(switch.pci))}
+        lost |= {switch.id for switch in context.topology.nvswitches if is_off_bus(context.functions.get(switch.pci))}
     return frozenset(lost)
 
 
-def not_offered_reason(case: RuleContext, gpu: Gpu) -> Result | None:
-    """Why the driver says nothing of a GPU here; None where it does."""
-    subject = f"gpu:{gpu.id}"
-    absent = unreachable_reason(find_function(case, gpu))
-    if not is_nvidia(case, gpu):
-        return NotApplicable(subject, Reason("no-such-device", detail="not of NVIDIA: no NVLink"))
+def not_offered_reason(context: RuleContext, gpu: Gpu) -> Result | None:
+    """Why the driver reports nothing of a GPU here; None where it does."""
+    about = about_gpu(gpu)
+    absent = why_unreachable(find_function(context, gpu))
+    if not is_nvidia(context, gpu):
+        return about.not_applicable("no-such-device", detail="not of NVIDIA: no NVLink")
     if absent:
-        return NotApplicable(subject, absent)
+        return about.not_applicable(absent)
     if gpu.driver_state in ("not_open", "error"):
-        return NotApplicable(
-            subject, Reason("judged-elsewhere", detail="the driver does not offer it: see gpu-missing")
-        )
+        return about.not_applicable("judged-elsewhere", detail="the driver does not offer it: see gpu-missing")
     if gpu.driver_state in ("no_driver", "vfio"):
-        return NotApplicable(subject, Reason("no-such-device", detail="no NVIDIA driver is bound to it"))
+        return about.not_applicable("no-such-device", detail="no NVIDIA driver is bound to it")
     return None
 
 
-def _not_judged_reason(case: RuleContext, gpu: Gpu) -> Result | None:
-    subject = f"gpu:{gpu.id}"
-    if answer := not_offered_reason(case, gpu):
+def _not_judged_reason(context: RuleContext, gpu: Gpu) -> Result | None:
+    about = about_gpu(gpu)
+    if answer := not_offered_reason(context, gpu):
         return answer
     if gpu.mig and gpu.mig.current:
-        return NotApplicable(
-            subject, Reason("not-in-use", detail="MIG is on: NVLink is not used and cannot be queried")
-        )
-    if not gpu.links and never_has_nvlink(case, gpu):
-        return NotApplicable(subject, Reason("other-kind", detail="a model without NVLink"))
-    if not gpu.links_known and is_consumer(case, gpu):
-        return NotApplicable(
-            subject,
-            Reason("other-kind", detail="a consumer card: a bridge is the builder's choice, and none is listed"),
+        return about.not_applicable("not-in-use", detail="MIG is on: NVLink is not used and cannot be queried")
+    if not gpu.links and never_has_nvlink(context, gpu):
+        return about.not_applicable("other-kind", detail="a model without NVLink")
+    if not gpu.links_known and is_consumer(context, gpu):
+        return about.not_applicable(
+            "other-kind", detail="a consumer card: a bridge is the builder's choice, and none is listed"
         )
     if not gpu.links_known:
         why = (
             quote_source(gpu.links_reason)
-            or case.probe_failure("gpu")
+            or context.why_probe_failed("gpu")
             or Reason("not-shown", detail="NVLinks not known")
         )
-        return Unknown(subject, why)
+        return about.unknown(why)
     if not any(link.protocol == "nvlink" for link in gpu.links):
-        return NotApplicable(
-            subject,
-            quote_source(gpu.links_reason, "no-such-device") or Reason("other-kind", detail="a GPU without NVLink"),
+        return about.not_applicable(
+            quote_source(gpu.links_reason, "no-such-device") or Reason("other-kind", detail="a GPU without NVLink")
         )
-    for mode in (case.topology.bandwidth_mode, gpu.nvlink_bandwidth_mode):
+    for mode in (context.topology.bandwidth_mode, gpu.nvlink_bandwidth_mode):
         if mode not in (None, "full"):
-            return NotApplicable(
-                subject, Reason("by-design", detail=f"NVLink bandwidth mode {mode}: links are off on purpose")
-            )
+            return about.not_applicable("by-design", detail=f"NVLink bandwidth mode {mode}: links are off on purpose")
     return None
 
 
-def count_links(case: RuleContext, gpu: Gpu) -> LinkCounts:
-    """The links of one GPU; none where nobody told of them."""
-    device = find_device_id(case, gpu)
+def count_links(context: RuleContext, gpu: Gpu) -> LinkCounts:
+    """The links of one GPU; none where no source reported them."""
+    device = find_device_id(context, gpu)
     links = sorted((link for link in gpu.links if link.protocol == "nvlink"), key=lambda link: link.link)
     return LinkCounts(
         gpu=gpu,
-        form=find_form(case, gpu),
-        model=gpu_model(case, gpu),
+        form=find_form(context, gpu),
+        model=gpu_model(context, gpu),
         enough=_FEWER_ON_PURPOSE.get(device) if device else _fewer_by_name(gpu),
         active=tuple(link for link in links if link.state in ("active", "sleep")),
         inactive=tuple(link for link in links if link.state == "inactive"),
-        unknown=tuple(link for link in links if link.state not in ("active", "sleep", "inactive")),
+        unread=tuple(link for link in links if link.state not in ("active", "sleep", "inactive")),
     )
 
 
-def find_form(case: RuleContext, gpu: Gpu) -> LinkForm:
+def find_form(context: RuleContext, gpu: Gpu) -> LinkForm:
     """By PCI id, else by name: saved outputs of nvidia-smi alone have no other."""
-    device = find_device_id(case, gpu)
+    device = find_device_id(context, gpu)
     if device in _BOARD:
         return LinkForm.BOARD
     if device in C2C_GPUS:

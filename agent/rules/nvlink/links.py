@@ -10,7 +10,7 @@ from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, GpuLink
 from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
-from agent.rules.devices import gpu_model, is_nvidia, report_no_gpu
+from agent.rules.devices import about_gpu, gpu_model, is_nvidia, report_no_gpu
 from agent.rules.nvlink.fabric import FABRIC_ARCHITECTURES, NO_UUID, PLACE, for_each_gpu, gpu_ids, merge_if_on_all_gpus
 from agent.rules.nvlink.link_counts import (
     LinkCounts,
@@ -21,7 +21,7 @@ from agent.rules.nvlink.link_counts import (
     lost_ends,
     not_offered_reason,
 )
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import NODE, Fail, NotApplicable, Result, rule, split_subjects
 from agent.rules.wording import find_majority, format_ranges, format_share_lost, join_labels
 
 _WHOLE_BOARD = 8  # so many GPUs of one model fill a baseboard: all their links are wired
@@ -29,69 +29,57 @@ _FEW = 1 / 4  # of the links of one GPU: the others show that it is wired
 
 
 @rule("nvlink-inactive")
-def nvlink_inactive(case: RuleContext) -> Iterator[Result]:
-    counts: list[LinkCounts] = []
-    for count in link_counts(case):
-        if isinstance(count, LinkCounts):
-            counts.append(count)
-        else:
-            yield count
+def nvlink_inactive(context: RuleContext) -> Iterator[Result]:
+    counts, others = split_subjects(link_counts(context))
+    yield from others
     for group in group_by_model(counts):
-        answers = [(tally, _judge_inactive(case, tally, group)) for tally in group]
+        answers = [(tally, _judge_inactive(context, tally, group)) for tally in group]
         faults = [(tally, answer) for tally, answer in answers if isinstance(answer, Fail)]
         yield from (answer for _, answer in answers if not isinstance(answer, Fail))
         yield from _merge_group(group, faults)
 
 
-def _judge_inactive(case: RuleContext, tally: LinkCounts, group: list[LinkCounts]) -> Result:
+def _judge_inactive(context: RuleContext, tally: LinkCounts, group: list[LinkCounts]) -> Result:
     if tally.enough is not None and len(tally.active) >= tally.enough:
-        return Pass(tally.subject)
+        return tally.passes()
     if not tally.inactive:
-        return (
-            Unknown(tally.subject, Reason("not-known", fact="the state of a link"))
-            if tally.unknown
-            else Pass(tally.subject)
-        )
+        return tally.unknown("not-known", fact="the state of a link") if tally.unread else tally.passes()
     if tally.form is LinkForm.CARD and not tally.active:
-        return NotApplicable(tally.subject, Reason("other-kind", detail="a card without a bridge: no link is active"))
+        return tally.not_applicable("other-kind", detail="a card without a bridge: no link is active")
     if tally.form is LinkForm.UNKNOWN:
-        return Unknown(
-            tally.subject,
-            Reason("not-shown", detail="the GPU model is not known, nor whether all its NVLinks are wired"),
-        )
+        return tally.unknown("not-shown", detail="the GPU model is not known, nor whether all its NVLinks are wired")
     if len(group) < 2:
         nothing = Reason("nothing-to-compare", detail="the only GPU of its model: nothing to compare with")
-        wired = tally.form is LinkForm.BOARD and not case.virtual_machine
-        if wired and case.recorded and case.bus_unread and 0 < len(tally.inactive) <= _FEW * tally.total:
-            what = f"{len(tally.inactive)} of {tally.total} NVLinks down"  # of one GPU that somebody saved
-            return replace(_fail_inactive(case, tally, "warning", what), confidence="low")
-        return Unknown(tally.subject, nothing) if wired else NotApplicable(tally.subject, nothing)
+        wired = tally.form is LinkForm.BOARD and not context.virtual_machine
+        if wired and context.recorded and context.why_bus_unread and 0 < len(tally.inactive) <= _FEW * tally.total:
+            what = f"{len(tally.inactive)} of {tally.total} NVLinks down"  # of one GPU that someone saved
+            return replace(_fail_inactive(context, tally, "warning", what), confidence="low")
+        return tally.unknown(nothing) if wired else tally.not_applicable(nothing)
     if tally.form is LinkForm.CARD:
         return _fail_inactive(
-            case, tally, "warning", f"its bridge connects {len(tally.active)} of {tally.total} NVLinks"
+            context, tally, "warning", f"its bridge connects {len(tally.active)} of {tally.total} NVLinks"
         )
     most = max(len(other.active) for other in group)
     what = f"{len(tally.inactive)} of {tally.total} NVLinks down"
     if len(tally.active) < most:
         severity = "error" if tally.active else "critical"
-        return _fail_inactive(case, tally, severity, f"{what} (peers: {most} up)")
-    if tally.form is LinkForm.BOARD and _is_of_whole_board(case, tally):
+        return _fail_inactive(context, tally, severity, f"{what} (peers: {most} up)")
+    if tally.form is LinkForm.BOARD and _is_of_whole_board(context, tally):
         return _fail_inactive(
-            case, tally, "error" if tally.active else "critical", f"{what}, on a board that wires all of them"
+            context, tally, "error" if tally.active else "critical", f"{what}, on a board that wires all of them"
         )
-    if tally.form is LinkForm.BOARD and not tally.active and not case.virtual_machine:
-        return _fail_inactive(case, tally, "critical", f"{what}, on a board that wires them")
+    if tally.form is LinkForm.BOARD and not tally.active and not context.virtual_machine:
+        return _fail_inactive(context, tally, "critical", f"{what}, on a board that wires them")
     if not tally.active and _is_in_cluster(tally.gpu):
-        return _fail_inactive(case, tally, "critical", f"{what}, and its fabric has a cluster to join")
-    return NotApplicable(
-        tally.subject,
-        Reason("by-design", detail=f"every GPU of this model has the same {len(tally.active)} links: wired so"),
+        return _fail_inactive(context, tally, "critical", f"{what}, and its fabric has a cluster to join")
+    return tally.not_applicable(
+        "by-design", detail=f"every GPU of this model has the same {len(tally.active)} links: wired so"
     )
 
 
-def _is_of_whole_board(case: RuleContext, tally: LinkCounts) -> bool:
+def _is_of_whole_board(context: RuleContext, tally: LinkCounts) -> bool:
     """Those that do not answer count: one GPU that is lost makes no smaller board of the others."""
-    return sum(gpu_model(case, gpu) == tally.model for gpu in case.topology.gpus) >= _WHOLE_BOARD
+    return sum(gpu_model(context, gpu) == tally.model for gpu in context.topology.gpus) >= _WHOLE_BOARD
 
 
 def _is_in_cluster(gpu: Gpu) -> bool:
@@ -99,18 +87,17 @@ def _is_in_cluster(gpu: Gpu) -> bool:
     return gpu.fabric is not None and gpu.fabric.cluster_uuid not in (None, NO_UUID)
 
 
-def _fail_inactive(case: RuleContext, tally: LinkCounts, severity: str, summary: str) -> Fail:
+def _fail_inactive(context: RuleContext, tally: LinkCounts, severity: str, summary: str) -> Fail:
     gpu = tally.gpu
     ends = {link.remote.id for link in tally.inactive if link.remote and link.remote.id}
-    return Fail(
-        subject=tally.subject,
+    return tally.fail(
         label=gpu.label,
         summary=summary,
         impact=_impact(tally, gpu.label),
         evidence=(tally.evidence,),
         severity=severity,
-        places=frozenset({gpu.id, gpu.pci or gpu.id, *_links(tally)}) | ends | lost_ends(case, tally),
-        covers_parts=False,
+        ids=frozenset({gpu.id, gpu.pci or gpu.id, *_links(tally)}) | ends | lost_ends(context, tally),
+        explains_parts=False,
     )
 
 
@@ -137,8 +124,8 @@ def _merge_group(group: list[LinkCounts], faults: list[tuple[LinkCounts, Fail]])
     if len(faults) == len(group) and len(group) > 2 and group[0].form is not LinkForm.CARD:
         whole = _merge_links(faults, "node", "node", _summarize_group(tallied))
         none_left = not any(tally.active for tally in group)
-        places = whole.places | {"count of NVSwitches", *([PLACE] if none_left else [])}
-        yield replace(whole, places=places, residue=tuple(_list_residue(faults)))
+        ids = whole.ids | {"count of NVSwitches", *([PLACE] if none_left else [])}
+        yield replace(whole, ids=ids, residue=tuple(_list_residue(faults)))
     elif (
         len(faults) == 2
         and len({len(t.inactive) for t in tallied}) == 1
@@ -162,7 +149,7 @@ def _list_residue(faults: Sequence[tuple[LinkCounts, Fail]]) -> Iterator[Fail]:
             yield replace(
                 fault,
                 summary=f"{len(tally.inactive)} of {tally.total} NVLinks down; its peers have {common} down",
-                places=frozenset({gpu.id, gpu.pci or gpu.id})
+                ids=frozenset({gpu.id, gpu.pci or gpu.id})
                 | (frozenset(f"{gpu.id}/{link.link}" for link in own) if len(own) == more else frozenset()),
                 cause="more",
             )
@@ -193,42 +180,33 @@ def _merge_links(faults: list[tuple[LinkCounts, Fail]], subject: str, label: str
         remedy=first.remedy,
         evidence=tuple(tally.evidence for tally, _ in faults),
         severity="critical" if "critical" in grave else first.severity,
-        places=frozenset().union(*(fault.places for _, fault in faults)),
-        covers_parts=False,
+        ids=frozenset().union(*(fault.ids for _, fault in faults)),
+        explains_parts=False,
         parts=tuple(fault for _, fault in faults),
     )
 
 
 @rule("nvlink-asymmetric")
-def nvlink_asymmetric(case: RuleContext) -> Iterator[Result]:
-    tallies: list[LinkCounts] = []
-    for count in link_counts(case):
-        if isinstance(count, LinkCounts):
-            tallies.append(count)
-        else:
-            yield count
+def nvlink_asymmetric(context: RuleContext) -> Iterator[Result]:
+    tallies, others = split_subjects(link_counts(context))
+    yield from others
     for group in group_by_model(tallies):
         counts = [len(tally.active) for tally in group]
         for tally in group:
-            yield _judge_asymmetric(case, tally, group, max(counts))
+            yield _judge_asymmetric(context, tally, group, max(counts))
 
 
-def _judge_asymmetric(case: RuleContext, tally: LinkCounts, group: list[LinkCounts], usual_count: int) -> Result:
+def _judge_asymmetric(context: RuleContext, tally: LinkCounts, group: list[LinkCounts], usual_count: int) -> Result:
     if tally.form is LinkForm.CARD:
-        return NotApplicable(
-            tally.subject, Reason("by-design", detail="a card: which NVLinks are bridged is the builder's choice")
-        )
+        return tally.not_applicable("by-design", detail="a card: which NVLinks are bridged is the builder's choice")
     if len(group) < 2:
-        return NotApplicable(
-            tally.subject, Reason("nothing-to-compare", detail="the only GPU of its model: nothing to compare with")
-        )
+        return tally.not_applicable("nothing-to-compare", detail="the only GPU of its model: nothing to compare with")
     if len(tally.active) >= usual_count:
-        return Pass(tally.subject)
-    if tally.unknown:
-        return Unknown(tally.subject, Reason("not-known", fact="the state of a link"))
+        return tally.passes()
+    if tally.unread:
+        return tally.unknown("not-known", fact="the state of a link")
     missing = usual_count - len(tally.active)
-    return Fail(
-        subject=tally.subject,
+    return tally.fail(
         label=tally.gpu.label,
         summary=f"{len(tally.active)} active NVLinks; the other GPUs of its model have {usual_count}",
         impact=f"{100 * missing / usual_count:.0f}% of its NVLink bandwidth ({missing} of {usual_count} links); "
@@ -236,7 +214,7 @@ def _judge_asymmetric(case: RuleContext, tally: LinkCounts, group: list[LinkCoun
         evidence=tuple(
             tally.evidence for tally in (tally, *(other for other in group if len(other.active) == usual_count))
         )[:2],
-        places=frozenset({tally.gpu.id, tally.gpu.pci or tally.gpu.id}) | lost_ends(case, tally),
+        ids=frozenset({tally.gpu.id, tally.gpu.pci or tally.gpu.id}) | lost_ends(context, tally),
     )
 
 
@@ -249,16 +227,11 @@ _GA102 = (14.062,)
 _GENERATION = {"Volta": 2, "Turing": 2, "Ampere": 3, "Hopper": 4, "Blackwell": 5}
 
 
-@rule("nvlink-speed-low")
-def nvlink_speed_low(case: RuleContext) -> Iterator[Result]:
-    for count in link_counts(case):
-        yield _judge_speed_low(count) if isinstance(count, LinkCounts) else count
-
-
-def _judge_speed_low(tally: LinkCounts) -> Result:
+@rule("nvlink-speed-low", each=link_counts)
+def nvlink_speed_low(tally: LinkCounts) -> Result:
     live = [link for link in tally.active if link.state == "active"]
     if not live:
-        return NotApplicable(tally.subject, Reason("not-in-use", detail="no NVLink is awake and active"))
+        return tally.not_applicable("not-in-use", detail="no NVLink is awake and active")
     rates = {link.link: link.signal_gbyte_s for link in live if link.signal_gbyte_s}
     fastest = max(rates.values(), default=0.0)
     slow = [
@@ -270,8 +243,8 @@ def _judge_speed_low(tally: LinkCounts) -> Result:
     if slow:
         return _fail_speed_low(tally, slow)
     if len(rates) < len(live):
-        return Unknown(tally.subject, Reason("not-reported", fact="the rate of every link"))
-    return Pass(tally.subject)
+        return tally.unknown("not-reported", fact="the rate of every link")
+    return tally.passes()
 
 
 def _expected_rate(gpu: Gpu, link: GpuLink, fastest: float) -> float:
@@ -294,8 +267,7 @@ def _fail_speed_low(tally: LinkCounts, slow: list[tuple[GpuLink, float]]) -> Fai
     now = worst.signal_gbyte_s or 0.0
     numbers = format_ranges(link.link for link, _ in slow)
     which = f" -i {gpu.index}" if gpu.index is not None else ""
-    return Fail(
-        subject=tally.subject,
+    return tally.fail(
         label=gpu.label,
         summary=f"NVLink {numbers}: {now:.3g} GB/s, expected {expected_rate:.3g}",
         impact=f"{format_share_lost(now, expected_rate)} of the bandwidth of {len(slow)} of {tally.total} links; "
@@ -306,20 +278,20 @@ def _fail_speed_low(tally: LinkCounts, slow: list[tuple[GpuLink, float]]) -> Fai
             )
             for link, _ in slow
         ),
-        places=frozenset({gpu.id, gpu.pci or gpu.id}),
+        ids=frozenset({gpu.id, gpu.pci or gpu.id}),
     )
 
 
 @rule("nvlink-bandwidth-mode-reduced")
-def nvlink_bandwidth_mode_reduced(case: RuleContext) -> Iterator[Result]:
-    yield from report_no_gpu(case)
-    mode = case.topology.bandwidth_mode
+def nvlink_bandwidth_mode_reduced(context: RuleContext) -> Iterator[Result]:
+    yield from report_no_gpu(context)
+    mode = context.topology.bandwidth_mode
     if mode not in (None, "full"):
-        yield _fail_bandwidth_mode("node", "node", mode or "", frozenset(gpu.id for gpu in case.topology.gpus))
+        yield _fail_bandwidth_mode("node", "node", mode or "", frozenset(gpu.id for gpu in context.topology.gpus))
         return
     judged, faults = 0, []
-    for gpu in case.topology.gpus:
-        answer = _judge_bandwidth_mode(case, gpu)
+    for gpu in context.topology.gpus:
+        answer = _judge_bandwidth_mode(context, gpu)
         judged += not isinstance(answer, NotApplicable)
         if isinstance(answer, Fail):
             faults.append(answer)
@@ -328,27 +300,22 @@ def nvlink_bandwidth_mode_reduced(case: RuleContext) -> Iterator[Result]:
     yield from merge_if_on_all_gpus(faults, judged)
 
 
-def _judge_bandwidth_mode(case: RuleContext, gpu: Gpu) -> Result:
-    subject = f"gpu:{gpu.id}"
-    if answer := not_offered_reason(case, gpu):
+def _judge_bandwidth_mode(context: RuleContext, gpu: Gpu) -> Result:
+    about = about_gpu(gpu)
+    if answer := not_offered_reason(context, gpu):
         return answer
     if gpu.nvlink_bandwidth_mode not in (None, "full"):
-        return _fail_bandwidth_mode(subject, gpu.label, gpu.nvlink_bandwidth_mode or "", gpu_ids(case, gpu))
-    if "full" in (gpu.nvlink_bandwidth_mode, case.topology.bandwidth_mode):
-        return Pass(subject)
-    if gpu.architecture not in (*FABRIC_ARCHITECTURES, None) or find_form(case, gpu) is LinkForm.CARD:
-        return NotApplicable(
-            subject, Reason("other-kind", detail="GPUs before Hopper, and cards, have no NVLink bandwidth mode")
-        )
+        return _fail_bandwidth_mode(about.subject, gpu.label, gpu.nvlink_bandwidth_mode or "", gpu_ids(context, gpu))
+    if "full" in (gpu.nvlink_bandwidth_mode, context.topology.bandwidth_mode):
+        return about.passes()
+    if gpu.architecture not in (*FABRIC_ARCHITECTURES, None) or find_form(context, gpu) is LinkForm.CARD:
+        return about.not_applicable("other-kind", detail="GPUs before Hopper, and cards, have no NVLink bandwidth mode")
     if gpu.mig and gpu.mig.current:
-        return NotApplicable(subject, Reason("not-in-use", detail="MIG is on: NVLink is not used"))
+        return about.not_applicable("not-in-use", detail="MIG is on: NVLink is not used")
     if gpu.links_known and not gpu.links:
-        return NotApplicable(
-            subject, Reason("judged-elsewhere", detail="the driver offers no NVLink: see nvlink-disabled")
-        )
-    return Unknown(
-        subject,
-        Reason("needs-root", detail="the NVLink bandwidth mode is not reported (root is needed, or a newer driver)"),
+        return about.not_applicable("judged-elsewhere", detail="the driver offers no NVLink: see nvlink-disabled")
+    return about.unknown(
+        "needs-root", detail="the NVLink bandwidth mode is not reported (root is needed, or a newer driver)"
     )
 
 
@@ -359,33 +326,29 @@ def _fail_bandwidth_mode(subject: str, label: str, mode: str, at: frozenset[str]
         summary=f"NVLink bandwidth mode {mode}",
         impact="NVLinks are switched off on purpose: HALF leaves an H100 225 of 450 GB/s, MIN and OFF less.",
         evidence=(Evidence(what="bandwidth mode", value=mode, source="nvidia-smi nvlink -gBwMode"),),
-        places=at,
+        ids=at,
     )
 
 
 @rule("nvlink-unused-by-mig")
-def nvlink_unused_by_mig(case: RuleContext) -> Iterator[Result]:
+def nvlink_unused_by_mig(context: RuleContext) -> Result:
     linked = [
         gpu
-        for gpu in case.topology.gpus
-        if is_nvidia(case, gpu)
-        and find_form(case, gpu) in (LinkForm.BOARD, LinkForm.SUPERCHIP)
+        for gpu in context.topology.gpus
+        if is_nvidia(context, gpu)
+        and find_form(context, gpu) in (LinkForm.BOARD, LinkForm.SUPERCHIP)
         and gpu.driver_state == "open"
     ]
     if len(linked) < 2:
-        yield NotApplicable("node", Reason("nothing-to-compare", detail="fewer than two GPUs that are wired by NVLink"))
-        return
+        return NODE.not_applicable("nothing-to-compare", detail="fewer than two GPUs that are wired by NVLink")
     split = [gpu for gpu in linked if gpu.mig and gpu.mig.current]
     if not split:
-        yield Pass("node")
-        return
-    yield Fail(
-        subject="node",
-        label="node",
+        return NODE.passes()
+    return NODE.fail(
         summary=f"MIG is on: NVLink of {join_labels([gpu.label for gpu in split])} is not used",
         impact="A job cannot join these GPUs: 450 GB/s of NVLink on each H100 are idle.",
         evidence=(Evidence(what="MIG on", value=join_labels([gpu.label for gpu in split]), source="nvidia-smi -q"),),
-        places=frozenset().union(*(gpu_ids(case, gpu) for gpu in split)),
+        ids=frozenset().union(*(gpu_ids(context, gpu) for gpu in split)),
     )
 
 
@@ -393,36 +356,34 @@ _PARAMETER = "NvLinkDisable"
 
 
 @rule("nvlink-disabled")
-def nvlink_disabled(case: RuleContext) -> Iterator[Result]:
-    yield from report_no_gpu(case)
-    gpus = [not_offered_reason(case, gpu) or gpu for gpu in case.topology.gpus]
-    modules = sum(isinstance(gpu, Gpu) and find_form(case, gpu) is LinkForm.BOARD for gpu in gpus)
-    yield from for_each_gpu(gpus, lambda gpu: _judge_disabled(case, gpu, modules))
+def nvlink_disabled(context: RuleContext) -> Iterator[Result]:
+    yield from report_no_gpu(context)
+    gpus = [not_offered_reason(context, gpu) or gpu for gpu in context.topology.gpus]
+    modules = sum(isinstance(gpu, Gpu) and find_form(context, gpu) is LinkForm.BOARD for gpu in gpus)
+    yield from for_each_gpu(gpus, lambda gpu: _judge_disabled(context, gpu, modules))
 
 
-def _judge_disabled(case: RuleContext, gpu: Gpu, modules: int) -> Result:
-    subject = f"gpu:{gpu.id}"
-    if find_form(case, gpu) is not LinkForm.BOARD or modules < 2:
-        return NotApplicable(
-            subject, Reason("nothing-to-compare", detail="no other GPU of a baseboard that it could be wired to")
+def _judge_disabled(context: RuleContext, gpu: Gpu, modules: int) -> Result:
+    about = about_gpu(gpu)
+    if find_form(context, gpu) is not LinkForm.BOARD or modules < 2:
+        return about.not_applicable(
+            "nothing-to-compare", detail="no other GPU of a baseboard that it could be wired to"
         )
     if gpu.mig and gpu.mig.current:
-        return NotApplicable(subject, Reason("not-in-use", detail="MIG is on: NVLink is not used"))
-    if case.software.driver.confidential_computing:
-        return NotApplicable(
-            subject, Reason("by-design", detail="confidential computing: the driver disables NVLink between GPUs")
+        return about.not_applicable("not-in-use", detail="MIG is on: NVLink is not used")
+    if context.software.driver.confidential_computing:
+        return about.not_applicable(
+            "by-design", detail="confidential computing: the driver disables NVLink between GPUs"
         )
     if not gpu.links_known:
-        return Unknown(subject, quote_source(gpu.links_reason) or Reason("not-shown", detail="NVLinks not known"))
+        return about.unknown(quote_source(gpu.links_reason) or Reason("not-shown", detail="NVLinks not known"))
     if gpu.links:
-        return Pass(subject)
-    if case.virtual_machine:
-        return Unknown(subject, Reason("guest-hides", detail="no NVLink is offered; a hypervisor may have left it out"))
-    parameter = case.software.driver.parameters.get(_PARAMETER)
+        return about.passes()
+    if context.virtual_machine:
+        return about.unknown("guest-hides", detail="no NVLink is offered; a hypervisor may have left it out")
+    parameter = context.software.driver.parameters.get(_PARAMETER)
     is_set = parameter not in (None, "0")
-    return Fail(
-        subject=subject,
-        label=gpu.label,
+    return about.fail(
         summary="NVLink is switched off by the driver's NvLinkDisable" if is_set else "the driver offers no NVLink",
         impact="GPUs use PCIe: 63 GB/s at best instead of 450 on an H100.",
         remedy="Remove NVreg_NvLinkDisable from /etc/modprobe.d, and rebuild the initramfs."
@@ -433,5 +394,5 @@ def _judge_disabled(case: RuleContext, gpu: Gpu, modules: int) -> Result:
             Evidence(what=_PARAMETER, value=parameter or "not known", source="/proc/driver/nvidia/params"),
         ),
         cause="parameter" if is_set else "none",
-        places=gpu_ids(case, gpu) | {PLACE},
+        ids=gpu_ids(context, gpu) | {PLACE},
     )

@@ -15,7 +15,7 @@ from agent.model.gpu import Gpu
 from agent.model.reasons import Reason
 from agent.model.topology import Path
 from agent.rules.context import RuleContext
-from agent.rules.devices import gpu_model, report_no_gpu
+from agent.rules.devices import about_gpu, about_pair, gpu_model, report_no_gpu
 from agent.rules.nvlink.fabric import PLACE, gpu_ids
 from agent.rules.nvlink.link_counts import (
     LinkCounts,
@@ -26,75 +26,78 @@ from agent.rules.nvlink.link_counts import (
     link_counts,
     not_offered_reason,
 )
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import NODE, Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import find_majority, join_labels, name_pairs
 
 GpuPair = tuple[str, str]  # ids of GPUs
 
 _MATRIX_UNEVEN_NV = re.compile(r"NV\d{1,3}", re.ASCII)
 _SWITCHED = 8  # links of one pair that no wiring of three GPUs and more has without switches
+_MOST_OF_THEM = 3  # GPUs that are joined alike, and for each without NVLink
 _CUBE, _MESH = 8, 2  # GPUs of a cube mesh (DGX-1), and the most links that a pair of it has
 
 
 @rule("nvlink-matrix-uneven")
-def nvlink_matrix_uneven(case: RuleContext) -> Iterator[Result]:
-    yield from report_no_gpu(case)
+def nvlink_matrix_uneven(context: RuleContext) -> Iterator[Result]:
+    yield from report_no_gpu(context)
     groups: dict[str, list[Gpu]] = {}
-    for gpu in sorted(case.topology.gpus, key=lambda gpu: gpu.id):
-        if answer := not_offered_reason(case, gpu):
+    for gpu in sorted(context.topology.gpus, key=lambda gpu: gpu.id):
+        if answer := not_offered_reason(context, gpu):
             yield answer
         elif gpu.mig and gpu.mig.current:
-            yield NotApplicable(f"gpu:{gpu.id}", Reason("not-in-use", detail="MIG is on: NVLink is not used"))
+            yield about_gpu(gpu).not_applicable("not-in-use", detail="MIG is on: NVLink is not used")
         else:
-            groups.setdefault(gpu_model(case, gpu), []).append(gpu)
-    ways = {frozenset((path.a, path.b)): path.kind for path in case.topology.paths}
+            groups.setdefault(gpu_model(context, gpu), []).append(gpu)
+    ways = {frozenset((path.a, path.b)): path.kind for path in context.topology.paths}
     for group in groups.values():
         ids = [gpu.id for gpu in group]
-        yield _judge_matrix_uneven(case, group, {pair: ways.get(frozenset(pair)) for pair in combinations(ids, 2)})
+        yield _judge_matrix_uneven(context, group, {pair: ways.get(frozenset(pair)) for pair in combinations(ids, 2)})
 
 
-def _judge_matrix_uneven(case: RuleContext, group: list[Gpu], cells: Mapping[GpuPair, str | None]) -> Result:
-    subject = f"gpu:{group[0].id}" if len(group) < len(case.topology.gpus) else "node"
+def _judge_matrix_uneven(context: RuleContext, group: list[Gpu], cells: Mapping[GpuPair, str | None]) -> Result:
+    about = about_gpu(group[0]) if len(group) < len(context.topology.gpus) else NODE
     counts = {pair: int(kind[2:]) for pair, kind in cells.items() if kind and _MATRIX_UNEVEN_NV.fullmatch(kind)}
-    forms = {find_form(case, gpu) for gpu in group}
+    forms = {find_form(context, gpu) for gpu in group}
     if len(group) < 3 or not counts:
-        return NotApplicable(
-            subject, Reason("nothing-to-compare", detail="fewer than three GPUs, or no NVLink between any")
-        )
+        return about.not_applicable("nothing-to-compare", detail="fewer than three GPUs, or no NVLink between any")
     if LinkForm.CARD in forms:
-        return NotApplicable(
-            subject, Reason("by-design", detail="cards: which NVLinks are bridged is the builder's choice")
-        )
+        return about.not_applicable("by-design", detail="cards: which NVLinks are bridged is the builder's choice")
     if None in cells.values():
-        return Unknown(subject, Reason("not-known", fact="how some pairs reach each other"))
-    if {case.topology.bandwidth_mode, *(gpu.nvlink_bandwidth_mode for gpu in group)} - {"full", None}:
-        return NotApplicable(
-            subject, Reason("by-design", detail="a reduced NVLink bandwidth mode: links are off on purpose")
-        )
+        return about.unknown("not-known", fact="how some pairs reach each other")
+    if {context.topology.bandwidth_mode, *(gpu.nvlink_bandwidth_mode for gpu in group)} - {"full", None}:
+        return about.not_applicable("by-design", detail="a reduced NVLink bandwidth mode: links are off on purpose")
     if any(link.state == "unknown" for gpu in group for link in gpu.links):
-        return Unknown(subject, Reason("not-known", fact="the state of a link"))
+        return about.unknown("not-known", fact="the state of a link")
     whole = len(counts) == len(cells)
     if LinkForm.UNKNOWN in forms and not whole:
-        return Unknown(subject, Reason("not-shown", detail="the GPU model and the wiring are not known"))
+        without = [pair for pair in cells if pair not in counts]
+        alike = len(set(counts.values())) == 1 and len(counts) >= _JOINED_PER_MISSING * len(without)
+        if alike and context.why_bus_unread is not None:
+            return _fail_few_pairs(context, without, counts)
+        return about.unknown("not-shown", detail="the GPU model and the wiring are not known")
     if max(counts.values()) >= _SWITCHED:
         usual_count = find_majority(counts.values()) or max(counts.values())
         thin = [pair for pair, links in counts.items() if links < usual_count]
-        return _fail_matrix_uneven(case, thin, counts, f"NV{usual_count}") if thin else Pass(subject)
-    return _is_known_mesh(case, group, counts, subject, whole)
+        return _fail_matrix_uneven(context, thin, counts, f"NV{usual_count}") if thin else about.passes()
+    return _is_known_mesh(context, group, counts, about.subject, whole)
 
 
 def _is_known_mesh(
-    case: RuleContext, group: list[Gpu], counts: Mapping[GpuPair, int], subject: str, whole: bool
+    context: RuleContext, group: list[Gpu], counts: Mapping[GpuPair, int], subject: str, whole: bool
 ) -> Result:
     """GPUs wired to each other: four all alike, or the eight of a DGX-1. Other meshes are their builders' own."""
     if whole and max(counts.values()) > _MESH:
         thin = [pair for pair, links in counts.items() if links < max(counts.values())]
-        return _fail_matrix_uneven(case, thin, counts, f"NV{max(counts.values())}") if thin else Pass(subject)
+        return _fail_matrix_uneven(context, thin, counts, f"NV{max(counts.values())}") if thin else Pass(subject)
     if len(group) != _CUBE or max(counts.values()) > _MESH:
         return NotApplicable(
             subject, Reason("other-kind", detail="wired to each other, and not in one of the ways that are known")
         )
-    if case.node.container or case.virtual_machine or any(g.driver_state != "open" for g in case.topology.gpus):
+    if (
+        context.node.container
+        or context.virtual_machine
+        or any(g.driver_state != "open" for g in context.topology.gpus)
+    ):
         return NotApplicable(
             subject, Reason("other-kind", detail="wired to each other, and not all GPUs of the board are seen here")
         )
@@ -103,17 +106,19 @@ def _is_known_mesh(
     if not short:
         return Pass(subject)
     most = max(short, key=lambda gpu: short[gpu])
-    # Every lost link shows in two rows: one GPU is at an end of all where it lacks as many as its peers together
+    # Every lost link shows in two rows: one GPU is at an end of all where as many are missing as at its peers together
     alone = 2 * short[most] == sum(short.values())
     thin = (
         [(min(most, gpu), max(most, gpu)) for gpu in short if gpu != most] if alone else [(gpu, gpu) for gpu in short]
     )
-    return _fail_matrix_uneven(case, thin, counts, f"{max(sums.values())} links in each row")
+    return _fail_matrix_uneven(context, thin, counts, f"{max(sums.values())} links in each row")
 
 
-def _fail_matrix_uneven(case: RuleContext, thin: list[GpuPair], counts: Mapping[GpuPair, int], expected: str) -> Fail:
+def _fail_matrix_uneven(
+    context: RuleContext, thin: list[GpuPair], counts: Mapping[GpuPair, int], expected: str
+) -> Fail:
     """A pair of one GPU with itself stands for its whole row."""
-    name = {gpu.id: gpu.label for gpu in case.topology.gpus}
+    name = {gpu.id: gpu.label for gpu in context.topology.gpus}
     links = [f"NV{counts[pair]}" if pair in counts else "no NVLink" for pair in thin]
     labels = [name[a] if a == b else f"{name[a]} - {name[b]} {link}" for (a, b), link in zip(thin, links, strict=True)]
     ends = {end for pair in thin for end in pair}
@@ -130,43 +135,95 @@ def _fail_matrix_uneven(case: RuleContext, thin: list[GpuPair], counts: Mapping[
         summary=f"fewer NVLinks than between the others ({expected}): {join_labels(labels)}",
         impact="Collectives of all GPUs run at the speed of the slowest pair.",
         evidence=tuple(Evidence(what="pair", value=label, source="nvidia-smi topo -m") for label in labels[:8]),
-        places=frozenset().union(*(gpu_ids(case, case.gpus[end]) for end in ends)),
+        ids=frozenset().union(*(gpu_ids(context, context.gpus[end]) for end in ends)),
     )
+
+
+def _fail_few_pairs(context: RuleContext, without: list[GpuPair], counts: Mapping[GpuPair, int]) -> Fail:
+    """The odd pairs of a matrix that is all the source has."""
+    fault = _fail_matrix_uneven(context, without, counts, f"NV{next(iter(counts.values()))}")
+    depends = "What it means depends on how the board joins its GPUs, which the source leaves open."
+    return replace(fault, severity="warning", confidence="low", impact=f"{depends} {fault.impact}")
 
 
 TallyPair = tuple[LinkCounts, LinkCounts]
 
+_JOINED_PER_MISSING = 5  # bridges between cards join fewer; a GPU of eight in MIG mode leaves three per pair
 _PATH_MISSING_NV = re.compile(r"NV(\d{1,3})", re.ASCII)
 _ANOTHER_WAY = {None: "not known", "U": "unknown"}
 
 
 @rule("nvlink-path-missing")
-def nvlink_path_missing(case: RuleContext) -> Iterator[Result]:
-    ways = {frozenset((path.a, path.b)): path for path in case.topology.paths}
+def nvlink_path_missing(context: RuleContext) -> Iterator[Result]:
+    ways = {frozenset((path.a, path.b)): path for path in context.topology.paths}
     counts: list[LinkCounts] = []
 
     @cache
     def numbers_of(model: str) -> dict[frozenset[str], int]:
-        return _nvlinks_in_matrix(case, model, ways)
+        return _nvlinks_in_matrix(context, model, ways)
 
-    for tally in link_counts(case):
-        tally_or_result = _is_switched_by_matrix(case, tally, numbers_of) if isinstance(tally, Unknown) else tally
+    outside = _find_outside(context, ways)
+    for tally in link_counts(context):
+        if isinstance(tally, Unknown) and tally.subject.removeprefix("gpu:") in outside:
+            yield _fail_outside(context, context.gpus[tally.subject.removeprefix("gpu:")], ways)
+            continue
+        tally_or_result = _is_switched_by_matrix(context, tally, numbers_of) if isinstance(tally, Unknown) else tally
         if isinstance(tally_or_result, LinkCounts):
             counts.append(tally_or_result)
         else:
             yield tally_or_result
-    if case.software.driver.confidential_computing:
-        yield NotApplicable(
-            "node", Reason("by-design", detail="confidential computing: the driver disables NVLink between GPUs")
-        )
+    if context.software.driver.confidential_computing:
+        yield NODE.not_applicable("by-design", detail="confidential computing: the driver disables NVLink between GPUs")
         return
     for group in group_by_model(counts):
-        yield from _judge_path_missing(case, group, ways)
+        yield from _judge_path_missing(context, group, ways)
 
 
-def _nvlinks_in_matrix(case: RuleContext, model: str, ways: Mapping[frozenset[str], Path]) -> dict[frozenset[str], int]:
+def _find_outside(context: RuleContext, ways: Mapping[frozenset[str], Path]) -> set[str]:
+    """GPUs without NVLink to any other in a matrix that joins all the others, three and more, alike over switches.
+    Only where the source shows nothing else of them: whether they are in MIG mode, which uses no NVLink, is open."""
+    gpus = [gpu.id for gpu in context.topology.gpus]
+    numbers = {ends: kind for ends, way in ways.items() if _PATH_MISSING_NV.fullmatch(kind := way.kind or "")}
+    inside = [gpu for gpu in gpus if any(gpu in ends for ends in numbers)]
+    outside = [gpu for gpu in context.topology.gpus if gpu.id not in inside]
+    if context.why_bus_unread is None or len(set(numbers.values())) != 1 or len(inside) < _MOST_OF_THEM * len(outside):
+        return set()
+    joined = all(frozenset(pair) in numbers for pair in combinations(inside, 2))
+    shown = all(frozenset((gpu.id, other)) in ways for gpu in outside for other in inside)
+    models = {gpu_model(context, gpu) for gpu in context.topology.gpus}
+    if int(next(iter(numbers.values()))[2:]) < _SWITCHED or not joined or not shown or len(models) > 1:
+        return set()
+    return {gpu.id for gpu in outside}
+
+
+def _fail_outside(context: RuleContext, gpu: Gpu, ways: Mapping[frozenset[str], Path]) -> Fail:
+    cells = sorted((f"{context.gpus[other].label}", way.kind) for ends, way in ways.items() if gpu.id in ends
+                   for other in ends - {gpu.id} if other in context.gpus)  # fmt: skip
+    return about_gpu(gpu).fail(
+        summary=f"no NVLink to any other GPU in the matrix; the others are joined by {_usual_kind(ways)}",
+        impact="What this means here depends on whether the GPU is in MIG mode, which uses no NVLink. If it is not, "
+        "jobs that use all GPUs reach it over PCIe, and run at that speed or fail.",
+        evidence=tuple(
+            Evidence(what=f"{gpu.label} - {label}", value=str(kind), source="nvidia-smi topo -m")
+            for label, kind in cells
+        ),
+        confidence="low",
+        situation="matrix",
+        ids=frozenset({PLACE}) | gpu_ids(context, gpu),
+    )
+
+
+def _usual_kind(ways: Mapping[frozenset[str], Path]) -> str:
+    """The most frequent NV# of the matrix."""
+    kinds = [kind for way in ways.values() if _PATH_MISSING_NV.fullmatch(kind := way.kind or "")]
+    return max(sorted(set(kinds)), key=kinds.count)
+
+
+def _nvlinks_in_matrix(
+    context: RuleContext, model: str, ways: Mapping[frozenset[str], Path]
+) -> dict[frozenset[str], int]:
     """How many NVLinks the matrix shows between two GPUs of a model."""
-    like = {gpu.id for gpu in case.topology.gpus if gpu_model(case, gpu) == model}
+    like = {gpu.id for gpu in context.topology.gpus if gpu_model(context, gpu) == model}
     return {
         ends: int(nv[1])
         for ends, way in ways.items()
@@ -175,13 +232,13 @@ def _nvlinks_in_matrix(case: RuleContext, model: str, ways: Mapping[frozenset[st
 
 
 def _is_switched_by_matrix(
-    case: RuleContext, unknown: Unknown, numbers_of: Callable[[str], Mapping[frozenset[str], int]]
+    context: RuleContext, unknown: Unknown, numbers_of: Callable[[str], Mapping[frozenset[str], int]]
 ) -> LinkCounts | Unknown:
-    """A GPU of whose links nothing is told, where a saved matrix shows that it stands on switches."""
-    gpu = case.gpus.get(unknown.subject.removeprefix("gpu:"))
-    if gpu is None or case.virtual_machine or not _all_links_active(case, gpu):
+    """A GPU of whose links nothing is reported, where a saved matrix shows that it stands on switches."""
+    gpu = context.gpus.get(unknown.subject.removeprefix("gpu:"))
+    if gpu is None or context.virtual_machine or not _all_links_active(context, gpu):
         return unknown
-    own = count_links(case, gpu)
+    own = count_links(context, gpu)
     links = numbers_of(own.model)
     if own.form is not LinkForm.BOARD or max(links.values(), default=0) < _SWITCHED:
         return unknown
@@ -191,34 +248,34 @@ def _is_switched_by_matrix(
     return own
 
 
-def _all_links_active(case: RuleContext, gpu: Gpu) -> bool:
-    return {case.topology.bandwidth_mode, gpu.nvlink_bandwidth_mode} <= {"full", None}
+def _all_links_active(context: RuleContext, gpu: Gpu) -> bool:
+    return {context.topology.bandwidth_mode, gpu.nvlink_bandwidth_mode} <= {"full", None}
 
 
 def _judge_path_missing(
-    case: RuleContext, group: list[LinkCounts], ways: Mapping[frozenset[str], Path]
+    context: RuleContext, group: list[LinkCounts], ways: Mapping[frozenset[str], Path]
 ) -> Iterator[Result]:
     switched = [tally for tally in group if _leads_to_switches(tally)]
     for tally in group:
         if tally not in switched:
-            yield NotApplicable(tally.subject, Reason("no-such-device", detail="none of its NVLinks leads to a switch"))
+            yield tally.not_applicable("no-such-device", detail="none of its NVLinks leads to a switch")
     if len(switched) == 1:
-        yield NotApplicable(switched[0].subject, Reason("nothing-to-compare", detail="no other GPU on its switches"))
+        yield switched[0].not_applicable("nothing-to-compare", detail="no other GPU on its switches")
     pairs = list(combinations(switched, 2))
     some = any((way.kind or "").startswith("NV") for a, b in pairs if (way := ways.get(_ends(a, b))))
     missing: list[TallyPair] = []
     for a, b in pairs:
-        subject = f"pair:{a.gpu.id}+{b.gpu.id}"
+        about = about_pair(a.gpu, b.gpu)
         result = _judge_pair(a, b, ways.get(_ends(a, b)), some)
         if isinstance(result, Reason):
-            yield Unknown(subject, result)
+            yield about.unknown(result)
         elif result == "joined":
-            yield Pass(subject)
-        elif case.settling:
-            yield Unknown(subject, case.settling)
+            yield about.passes()
+        elif context.why_settling:
+            yield about.unknown(context.why_settling)
         else:
             missing.append((a, b))
-    yield from _merge_pairs(case, switched, missing, ways)
+    yield from _merge_pairs(context, switched, missing, ways)
 
 
 def _judge_pair(a: LinkCounts, b: LinkCounts, way: Path | None, some: bool) -> Reason | Literal["cut", "joined"]:
@@ -239,34 +296,35 @@ def _judge_pair(a: LinkCounts, b: LinkCounts, way: Path | None, some: bool) -> R
 
 
 def _merge_pairs(
-    case: RuleContext, group: list[LinkCounts], missing: list[TallyPair], ways: Mapping[frozenset[str], Path]
+    context: RuleContext, group: list[LinkCounts], missing: list[TallyPair], ways: Mapping[frozenset[str], Path]
 ) -> Iterator[Fail]:
     """All pairs as one; a GPU that reaches no other as one; each other pair alone."""
     if len(group) > 2 and len(missing) == len(group) * (len(group) - 1) // 2:
-        yield _fail_path_missing(case, missing, "node", "node", ways)
+        yield _fail_path_missing(context, missing, "node", "node", ways)
         return
     for tally in group if len(group) > 2 else ():
         own = [pair for pair in missing if tally.gpu.id in _ends(*pair)]
         if len(own) == len(group) - 1:
-            yield _fail_path_missing(case, own, tally.subject, tally.gpu.label, ways)
+            yield _fail_path_missing(context, own, tally.subject, tally.gpu.label, ways)
             missing = [pair for pair in missing if tally.gpu.id not in _ends(*pair)]
     for a, b in missing:
-        yield _fail_path_missing(case, [(a, b)], f"pair:{a.gpu.id}+{b.gpu.id}", f"{a.gpu.label} - {b.gpu.label}", ways)
+        yield _fail_path_missing(
+            context, [(a, b)], f"pair:{a.gpu.id}+{b.gpu.id}", f"{a.gpu.label} - {b.gpu.label}", ways
+        )
 
 
 def _fail_path_missing(
-    case: RuleContext, pairs: list[TallyPair], subject: str, label: str, ways: Mapping[frozenset[str], Path]
+    context: RuleContext, pairs: list[TallyPair], subject: str, label: str, ways: Mapping[frozenset[str], Path]
 ) -> Fail:
     labels = [f"{a.gpu.label} - {b.gpu.label}" for a, b in pairs]
     between = name_pairs([(a.gpu.label, b.gpu.label) for a, b in pairs])
     a, b = pairs[0]
     alone = subject.removeprefix("gpu:")
-    ends = {alone} if alone in case.gpus else {tally.gpu.id for pair in pairs for tally in pair}
+    ends = {alone} if alone in context.gpus else {tally.gpu.id for pair in pairs for tally in pair}
     cell = ways[_ends(a, b)].kind
     expected, links = f"NV{len(a.active)}", "and their links are up"
     if not (a.active and b.active):
-        others = [kind for way in ways.values() if _PATH_MISSING_NV.fullmatch(kind := way.kind or "")]
-        expected, links = max(set(others), key=others.count), "as others have; their links were not reported"
+        expected, links = _usual_kind(ways), "as others have; their links were not reported"
     return Fail(
         subject=subject,
         label=label,
@@ -276,7 +334,7 @@ def _fail_path_missing(
             Evidence(what=labels[0], value=str(cell), source="nvidia-smi topo -m"),
             Evidence(what=labels[0], value=_path_kind(a, b), source="nvidia-smi topo -p2p n"),
         ),
-        places=frozenset({PLACE}).union(*(gpu_ids(case, case.gpus[end]) for end in ends)),
+        ids=frozenset({PLACE}).union(*(gpu_ids(context, context.gpus[end]) for end in ends)),
     )
 
 
@@ -290,7 +348,7 @@ def _ends(a: LinkCounts, b: LinkCounts) -> frozenset[str]:
 
 
 def _leads_to_switches(tally: LinkCounts) -> bool:
-    """Wired on a board, and not to another GPU or a CPU. Without any link told of: by the matrix."""
+    """Wired on a board, and not to another GPU or a CPU. Without any link reported: by the matrix."""
     if not tally.total:
         return True
     if tally.form not in (LinkForm.BOARD, LinkForm.SUPERCHIP) or not tally.active:

@@ -8,9 +8,9 @@ from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, GpuLink
 from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
-from agent.rules.devices import find_function, is_nvidia, report_no_gpu, unreachable_reason
+from agent.rules.devices import about_gpu, find_function, is_nvidia, report_no_gpu, why_unreachable
 from agent.rules.pages import read_limit
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, rule
 from agent.rules.wording import count_of
 
 _LEAST = read_limit("nvlink-recoveries-outlier.recoveries")
@@ -19,35 +19,34 @@ _OTHERS = 3  # that are needed to call one an outlier
 
 
 @rule("nvlink-recoveries-outlier")
-def nvlink_recoveries_outlier(case: RuleContext) -> Iterator[Result]:
-    yield from report_no_gpu(case)
+def nvlink_recoveries_outlier(context: RuleContext) -> Iterator[Result]:
+    yield from report_no_gpu(context)
     counts: dict[tuple[str, int], int] = {}
-    for gpu in case.topology.gpus:
+    for gpu in context.topology.gpus:
         known = {link.link: count for link in gpu.links if (count := _count_recoveries(link)) is not None}
         counts |= {(gpu.id, link): count for link, count in known.items()}
         if not known:
-            yield _explain_silence(case, gpu)
-    for gpu in case.topology.gpus:
+            yield _explain_silence(context, gpu)
+    for gpu in context.topology.gpus:
         for link in gpu.links:
             if (gpu.id, link.link) in counts:
-                yield _judge_recoveries(case, gpu, link, counts)
+                yield _judge_recoveries(context, gpu, link, counts)
 
 
-def _explain_silence(case: RuleContext, gpu: Gpu) -> Result:
-    subject = f"gpu:{gpu.id}"
-    if not is_nvidia(case, gpu):
-        return NotApplicable(subject, Reason("no-such-device", detail="not of NVIDIA"))
-    if absent := unreachable_reason(find_function(case, gpu)):
-        return NotApplicable(subject, absent)
+def _explain_silence(context: RuleContext, gpu: Gpu) -> Result:
+    about = about_gpu(gpu)
+    if not is_nvidia(context, gpu):
+        return about.not_applicable("no-such-device", detail="not of NVIDIA")
+    if absent := why_unreachable(find_function(context, gpu)):
+        return about.not_applicable(absent)
     if gpu.links_known and not gpu.links:
-        return NotApplicable(
-            subject, quote_source(gpu.links_reason, "no-such-device") or Reason("no-such-device", detail="no NVLink")
+        return about.not_applicable(
+            quote_source(gpu.links_reason, "no-such-device") or Reason("no-such-device", detail="no NVLink")
         )
-    return Unknown(
-        subject,
+    return about.unknown(
         quote_source(gpu.links_reason)
-        or case.probe_failure("gpu")
-        or Reason("undecided", detail="no recoveries of its NVLinks are reported"),
+        or context.why_probe_failed("gpu")
+        or Reason("undecided", detail="no recoveries of its NVLinks are reported")
     )
 
 
@@ -60,16 +59,16 @@ def _count_recoveries(link: GpuLink) -> int | None:
     return sum(parts) if parts else errors.get("recovery")
 
 
-def _judge_recoveries(case: RuleContext, gpu: Gpu, link: GpuLink, counts: dict[tuple[str, int], int]) -> Result:
+def _judge_recoveries(context: RuleContext, gpu: Gpu, link: GpuLink, counts: dict[tuple[str, int], int]) -> Result:
     subject = f"link:{gpu.id}/{link.link}"
     count = counts[gpu.id, link.link]
-    if count < case.threshold(_LEAST):
+    if count < context.threshold(_LEAST):
         return Pass(subject)
     others = [number for place, number in counts.items() if place != (gpu.id, link.link)]
     if len(others) < _OTHERS:
         return NotApplicable(subject, Reason("nothing-to-compare", detail="too few other links to compare it with"))
     usual_rate = sorted(others)[9 * len(others) // 10]
-    if count <= case.threshold(_TIMES) * usual_rate:
+    if count <= context.threshold(_TIMES) * usual_rate:
         return Pass(subject)
     which = f" -i {gpu.index}" if gpu.index is not None else ""
     return Fail(
@@ -86,5 +85,5 @@ def _judge_recoveries(case: RuleContext, gpu: Gpu, link: GpuLink, counts: dict[t
                 source="nvidia-smi nvlink -e",
             ),
         ),
-        places=frozenset(f"{id_}/{link.link}" for id_ in filter(None, (gpu.id, gpu.pci))),
+        ids=frozenset(f"{id_}/{link.link}" for id_ in filter(None, (gpu.id, gpu.pci))),
     )

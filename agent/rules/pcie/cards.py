@@ -9,7 +9,7 @@ import msgspec
 from agent.model.pci import CXL_MEMORY, PciFunction
 from agent.rules.context import RuleContext
 from agent.rules.pages import read_limit
-from agent.rules.pcie.links import PcieLink, not_judged_reason, pcie_links
+from agent.rules.pcie.links import PcieLink, pcie_links
 
 # Of the rate that InfiniBand quotes, what is data: 8b/10b, then 64b/66b for FDR; later generations quote data
 _CODED = {"SDR": 0.8, "DDR": 0.8, "QDR": 0.8, "FDR": 64 / 66}
@@ -29,12 +29,12 @@ class RequiredRate(msgspec.Struct, frozen=True):
         return self.fastest if gbyte_s < self.fastest / 8 else self.together
 
 
-def required_rate(case: RuleContext, function: PciFunction) -> RequiredRate | None:
+def required_rate(context: RuleContext, function: PciFunction) -> RequiredRate | None:
     """The rates of the active ports of the card that a function is of; None where no port is active."""
     rates: list[float] = []
     alone: list[float] = []
-    for card_function in card_functions(case, function):
-        other = case.nic_by_pci.get(card_function.id)
+    for card_function in card_functions(context, function):
+        other = context.nic_by_pci.get(card_function.id)
         for port in other.ports if other and not other.virtual_function else ():
             if port.state == "ACTIVE" and port.rate_gbit_s:
                 rate = port.rate_gbit_s * _CODED.get(port.speed or "", 1.0)
@@ -43,15 +43,15 @@ def required_rate(case: RuleContext, function: PciFunction) -> RequiredRate | No
     return RequiredRate(max(alone, default=0.0), sum(rates)) if rates else None
 
 
-def card_functions(case: RuleContext, function: PciFunction) -> list[PciFunction]:
+def card_functions(context: RuleContext, function: PciFunction) -> list[PciFunction]:
     """All functions of a card, which share its link."""
-    (cards,) = case.once(_group_by_card)
+    (cards,) = context.once(_group_by_card)
     return cards.get(function.id.rpartition(".")[0], [])
 
 
-def _group_by_card(case: RuleContext) -> Iterator[dict[str, list[PciFunction]]]:
+def _group_by_card(context: RuleContext) -> Iterator[dict[str, list[PciFunction]]]:
     cards: dict[str, list[PciFunction]] = {}
-    for function in case.topology.pci:
+    for function in context.topology.pci:
         if not function.physical_function:
             cards.setdefault(function.id.rpartition(".")[0], []).append(function)
     yield cards
@@ -62,10 +62,10 @@ def is_sufficient(gbyte_s: float | None, gbit_s: float) -> bool:
     return gbyte_s is None or USABLE * gbyte_s >= gbit_s / 8
 
 
-def card_kind(case: RuleContext, wire: PcieLink) -> Hashable | None:
+def card_kind(context: RuleContext, pcie_link: PcieLink) -> Hashable | None:
     """What siblings have in common: vendor, device, subsystem and role; None where it is not known enough."""
-    function, nic = wire.child, case.nic_by_pci.get(wire.child.id)
-    if function.id not in case.gpu_by_pci and nic is None and not is_cxl_memory(function):
+    function, nic = pcie_link.child, pcie_link.nic
+    if function.id not in context.gpu_by_pci and nic is None and not is_cxl_memory(function):
         return None
     ids = (function.vendor, function.device, function.subsystem_vendor, function.subsystem_device)
     return None if None in ids[:2] else (*ids, nic.role if nic else "")
@@ -76,10 +76,14 @@ def is_cxl_memory(function: PciFunction) -> bool:
     return (function.class_code or "").startswith(CXL_MEMORY)
 
 
-def sibling_links(case: RuleContext, wire: PcieLink) -> list[PcieLink]:
+def sibling_links(context: RuleContext, pcie_link: PcieLink) -> list[PcieLink]:
     """The judged links of other cards of its kind."""
-    own = card_kind(case, wire)
+    own = card_kind(context, pcie_link)
     if own is None:
         return []
-    others = (other for other in pcie_links(case) if other.child.id != wire.child.id and card_kind(case, other) == own)
-    return [other for other in others if not_judged_reason(case, other) is None]
+    others = (
+        other
+        for other in pcie_links(context)
+        if other.child.id != pcie_link.child.id and card_kind(context, other) == own
+    )
+    return [other for other in others if other.why_not_judged is None]

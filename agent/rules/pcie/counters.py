@@ -13,25 +13,25 @@ from agent.model.gpu import Gpu
 from agent.model.node import Event
 from agent.model.pci import Link, PciFunction
 from agent.model.reasons import Reason
-from agent.rules import gates
+from agent.rules import applicability
 from agent.rules.context import RuleContext
 from agent.rules.counter_deltas import (
     HOUR,
     MINUTE,
+    CountedSubject,
     CounterDelta,
     Counters,
     FailureText,
     Limit,
-    Subject,
     delta,
     format_window,
     judge_count,
     scale_count,
 )
-from agent.rules.devices import device_label, kernel_log_evidence, unreachable_reason
+from agent.rules.devices import about_function, about_gpu, device_label, kernel_log_evidence, why_unreachable
 from agent.rules.pages import read_limit
 from agent.rules.pcie.links import fail_by_log, report_log_alone
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import NODE, Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import count_of, find_median
 
 # Errors a minute and lane by GT/s: a bit error rate of 1e-12 (DCGM, PcieMain.cpp)
@@ -48,39 +48,40 @@ class LinkEnd(msgspec.Struct, frozen=True):
 
     function: PciFunction
     counters: Counters
-    place: Subject
+    place: CountedSubject
 
 
-def link_ends(case: RuleContext) -> Iterator[LinkEnd | Result]:
+def link_ends(context: RuleContext) -> Iterator[LinkEnd | Result]:
     """GPUs, NICs, NVSwitches and NVMe drives, and every port above them, in the order of ids."""
-    shut = gates.has_device_counters(case)
+    shut = applicability.has_device_counters(context)
     if shut is not None:
         yield shut
         return
-    if not case.topology.pci and case.bus_unread:
-        yield Unknown("node", case.bus_unread)
-    devices = [function for function in case.topology.pci if _is_relevant(case, function)]
-    above = {port.id for function in devices for port in case.ancestors(function)}
+    if not context.topology.pci and context.why_bus_unread:
+        yield NODE.unknown(context.why_bus_unread)
+    devices = [function for function in context.topology.pci if _is_relevant(context, function)]
+    above = {port.id for function in devices for port in context.ancestors(function)}
     wanted = above | {function.id for function in devices}
-    for function in case.topology.pci:
+    for function in context.topology.pci:
         if function.id in wanted:
-            yield _build_end(case, function)
+            yield _build_end(context, function)
 
 
-def gpu_counters_by_gpu(case: RuleContext) -> Iterator[tuple[Gpu, Subject, Counters] | Result]:
+def gpu_counters_by_gpu(context: RuleContext) -> Iterator[tuple[Gpu, CountedSubject, Counters] | Result]:
     """GPUs with the counters that their driver keeps of their links."""
-    shut = gates.has_device_counters(case)
+    shut = applicability.has_device_counters(context)
     if shut is not None:
         yield shut
         return
-    if not case.topology.gpus:
-        why = case.bus_unread
-        yield Unknown("node", why) if why else NotApplicable("node", Reason("no-such-device", detail="no GPU"))
-    for gpu in case.topology.gpus:
-        absent = unreachable_reason(case.functions.get(gpu.pci or ""))
-        place = Subject(f"gpu:{gpu.id}", gpu.label, frozenset({gpu.id, gpu.pci or gpu.id}))
+    if not context.topology.gpus:
+        why = context.why_bus_unread
+        yield NODE.unknown(why) if why else NODE.not_applicable("no-such-device", detail="no GPU")
+    for gpu in context.topology.gpus:
+        absent = why_unreachable(context.functions.get(gpu.pci or ""))
+        about = about_gpu(gpu)
+        place = CountedSubject(about.subject, about.label, about.ids)
         if absent:
-            yield NotApplicable(place.subject, absent)
+            yield place.not_applicable(absent)
         else:
             yield gpu, place, Counters(place.subject, gpu_counters(gpu), command_source(_counters_command(gpu)))
 
@@ -102,19 +103,19 @@ def error_budget(link: Link | None) -> int:
     return math.ceil(width * _PER_LANE.get(speed, max(_PER_LANE.values())))
 
 
-def is_flit_link(case: RuleContext, function: PciFunction) -> bool:
+def is_flit_link(context: RuleContext, function: PciFunction) -> bool:
     """Whether the link above a function sends FLITs: both its ends support 64 GT/s, as far as they are known."""
-    port = case.functions.get(function.parent or "")
+    port = context.functions.get(function.parent or "")
     speeds = [end.link.max_speed_gt_s or end.link.speed_gt_s for end in (function, port) if end and end.link]
     return min((speed for speed in speeds if speed), default=0.0) >= _FLIT_GT_S
 
 
-def errors_allowed(case: RuleContext, function: PciFunction | None, alike: Sequence[float]) -> float | None:
+def errors_allowed(context: RuleContext, function: PciFunction | None, alike: Sequence[float]) -> float | None:
     """Errors a minute that the link above a function may have; `alike`: what other links of its kind have.
 
     None: it is a FLIT link, and there are too few others.
     """
-    if function is None or not is_flit_link(case, function):
+    if function is None or not is_flit_link(context, function):
         return error_budget(function.link if function else None)
     if len(alike) < _LEAST_ALIKE:
         return None
@@ -130,15 +131,15 @@ def _too_few_alike(subject: str) -> Unknown:
     )
 
 
-def _errors_a_minute(case: RuleContext, counts: Sequence[CounterDelta | Result]) -> list[float]:
-    return [scale_count(case, one.total, MINUTE) for one in counts if isinstance(one, CounterDelta) and not one.gap]
+def _errors_a_minute(context: RuleContext, counts: Sequence[CounterDelta | Result]) -> list[float]:
+    return [scale_count(context, one.total, MINUTE) for one in counts if isinstance(one, CounterDelta) and not one.gap]
 
 
-def port_above(case: RuleContext, function: PciFunction) -> PciFunction | None:
-    """The other end of a function's link; for one function of a card, so that its errors are told once."""
+def port_above(context: RuleContext, function: PciFunction) -> PciFunction | None:
+    """The other end of a function's link; for one function of a card, so that its errors are reported once."""
     if not function.id.endswith(".0"):
         return None
-    port = case.functions.get(function.parent or "")
+    port = context.functions.get(function.parent or "")
     return port if port is not None and port.port_type in ABOVE_A_LINK else None
 
 
@@ -153,23 +154,23 @@ def command_source(command: str) -> Callable[[str], str]:
     return lambda name: command
 
 
-def _is_relevant(case: RuleContext, function: PciFunction) -> bool:
-    if function.physical_function in case.functions:
+def _is_relevant(context: RuleContext, function: PciFunction) -> bool:
+    if function.physical_function in context.functions:
         return False
     kind = (function.class_code or "")[:6]
     nvswitch = kind == _SWITCH and function.vendor == _NVIDIA
-    return function.id in case.gpu_by_pci or function.id in case.nic_by_pci or kind == _DRIVE or nvswitch
+    return function.id in context.gpu_by_pci or function.id in context.nic_by_pci or kind == _DRIVE or nvswitch
 
 
-def _build_end(case: RuleContext, function: PciFunction) -> LinkEnd | Result:
-    absent = unreachable_reason(function)
+def _build_end(context: RuleContext, function: PciFunction) -> LinkEnd | Result:
+    absent = why_unreachable(function)
     if absent:
-        return NotApplicable(f"pci:{function.id}", absent)
-    place = Subject(
+        return about_function(context, function.id).not_applicable(absent)
+    place = CountedSubject(
         f"pci:{function.id}",
-        device_label(case, function.id),
+        device_label(context, function.id),
         frozenset({function.id}),
-        case.nic_by_pci.get(function.id),
+        context.nic_by_pci.get(function.id),
     )
     return LinkEnd(function, function_counters(function), place)
 
@@ -186,22 +187,27 @@ _REQUEST = "UnsupReq"  # what a driver that probes a device provokes, too
 
 
 @rule("pcie-errors-uncorrectable")
-def pcie_errors_uncorrectable(case: RuleContext) -> Iterator[Result]:
-    lines = [event for event in case.events if _is_lost_transaction(event)]
-    for end in link_ends(case):
+def pcie_errors_uncorrectable(context: RuleContext) -> Iterator[Result]:
+    lines = [event for event in context.events if _is_lost_transaction(event)]
+    for end in link_ends(context):
         if not isinstance(end, LinkEnd):
             yield end
             continue
-        answer = _judge_uncorrectable(case, end)
+        answer = _judge_uncorrectable(context, end)
         own = [event for event in lines if event.subject == end.function.id]
         if own and isinstance(answer, Unknown):
             answer = fail_by_log(end.function.id, end.place.label, own, _OF_LOG, _LOST_TRANSACTION)
             answer = replace(answer, situation=_find_kind((), own))
         yield answer
-    for fault in report_log_alone(case, lines, _OF_LOG, _LOST_TRANSACTION):
+    for fault in report_log_alone(context, lines, _OF_LOG, _LOST_TRANSACTION, "warning"):
         yield replace(
             fault, situation=_find_kind((), [event for event in lines if f"pci:{event.subject}" == fault.subject])
         )
+    for function in context.topology.pci if context.why_not_counted else ():
+        own = [event for event in lines if event.subject == function.id]
+        if own and _is_relevant(context, function):
+            fault = fail_by_log(function.id, device_label(context, function.id), own, _OF_LOG, _LOST_TRANSACTION)
+            yield replace(fault, situation=_find_kind((), own))
 
 
 _OF_LOG = "non-fatal PCIe errors"
@@ -213,19 +219,20 @@ def _is_lost_transaction(event: Event) -> bool:
     return "(Non-Fatal)" in event.text and (event.code != _REQUEST or "bits" in event.detail)
 
 
-def _judge_uncorrectable(case: RuleContext, link_end: LinkEnd) -> Result:
+def _judge_uncorrectable(context: RuleContext, link_end: LinkEnd) -> Result:
     if link_end.function.aer is None:
-        return NotApplicable(link_end.place.subject, Reason("not-measured", detail="no AER counters"))
+        return link_end.place.not_applicable("not-measured", detail="no AER counters")
     answers = [
-        _judge_kind(case, link_end, kind, severity) for kind, severity in (("fatal", "critical"), ("nonfatal", "error"))
+        _judge_kind(context, link_end, kind, severity)
+        for kind, severity in (("fatal", "critical"), ("nonfatal", "error"))
     ]
     failure = next((answer for answer in answers if isinstance(answer, Fail)), None)
     return failure or next((answer for answer in answers if not isinstance(answer, Pass)), answers[0])
 
 
-def _judge_kind(case: RuleContext, link_end: LinkEnd, kind: str, severity: str) -> Result:
+def _judge_kind(context: RuleContext, link_end: LinkEnd, kind: str, severity: str) -> Result:
     names = [name for name in link_end.counters.now if name.startswith(f"{kind}.") and not _is_total(name)]
-    count = delta(case, link_end.counters, names)
+    count = delta(context, link_end.counters, names)
     bits = {name.partition(".")[2] for name in count.parts} if isinstance(count, CounterDelta) else set()
     harmless = bits == {_REQUEST}
     words = FailureText(
@@ -235,13 +242,13 @@ def _judge_kind(case: RuleContext, link_end: LinkEnd, kind: str, severity: str) 
         else "After each error the link is reset or a transaction is lost, and jobs on this device fail.",
         cause="unsupported-request" if harmless else kind,
     )
-    answer = judge_count(case, link_end.place, count, (Limit(_EVENTS, "info" if harmless else severity),), words)
+    answer = judge_count(context, link_end.place, count, (Limit(_EVENTS, "info" if harmless else severity),), words)
     if not isinstance(answer, Fail):
         return answer
-    logged = [event for event in case.events if event.kind == "aer" and event.subject == link_end.function.id]
+    logged = [event for event in context.events if event.kind == "aer" and event.subject == link_end.function.id]
     return replace(
         answer,
-        evidence=answer.evidence + kernel_log_evidence(case, link_end.function.id),
+        evidence=answer.evidence + kernel_log_evidence(context, link_end.function.id),
         situation="" if harmless else _find_kind(bits, logged),
     )
 
@@ -267,71 +274,71 @@ _SIGNAL = read_limit("pcie-errors-correctable.signal_per_hour")
 _OF_LINK = tuple(f"correctable.{name}" for name in ("RxErr", "BadTLP", "BadDLLP", "Rollover", "Timeout"))
 _OF_NIC = ("rx_pci_signal_integrity", "tx_pci_signal_integrity")
 _IMPACT = "Each packet is sent again: bandwidth falls only slightly, but fatal errors often follow on such a link."
+_SINGLE = "None by single ones: each packet is sent again. Many a minute lower the bandwidth of the link."
 
 
 @rule("pcie-errors-correctable")
-def pcie_errors_correctable(case: RuleContext) -> Iterator[Result]:
-    ends = list(link_ends(case))
-    flits = [end for end in ends if isinstance(end, LinkEnd) and is_flit_link(case, end.function)]
+def pcie_errors_correctable(context: RuleContext) -> Iterator[Result]:
+    ends = list(link_ends(context))
+    flits = [end for end in ends if isinstance(end, LinkEnd) and is_flit_link(context, end.function)]
     for link_end in ends:
-        yield _judge_correctable(case, link_end, flits) if isinstance(link_end, LinkEnd) else link_end
+        yield _judge_correctable(context, link_end, flits) if isinstance(link_end, LinkEnd) else link_end
+    lines = (event for event in context.events if event.kind == "aer" and event.detail.get("severity") == "corrected")
+    for fault in report_log_alone(context, lines, "corrected PCIe errors", _SINGLE):
+        yield replace(fault, situation="log")
 
 
-def _judge_correctable(case: RuleContext, link_end: LinkEnd, flits: Sequence[LinkEnd]) -> Result:
-    port = port_above(case, link_end.function)
+def _judge_correctable(context: RuleContext, link_end: LinkEnd, flits: Sequence[LinkEnd]) -> Result:
+    port = port_above(context, link_end.function)
     if link_end.function.port_type in ABOVE_A_LINK:
-        return NotApplicable(
-            link_end.place.subject,
-            Reason("judged-elsewhere", detail="judged with the device at the other end of its link"),
+        return link_end.place.not_applicable(
+            "judged-elsewhere", detail="judged with the device at the other end of its link"
         )
     kind = link_end.function.vendor, link_end.function.device
     others = [one for one in flits if one is not link_end and (one.function.vendor, one.function.device) == kind]
-    ports = [above for one in others if (above := port_above(case, one.function))]
+    ports = [above for one in others if (above := port_above(context, one.function))]
     counters = [(link_end.counters, [one.counters for one in others])]
     if port is not None:
         counters.append((function_counters(port), [function_counters(one) for one in ports]))
-    answers = [_judge_end(case, link_end, one, alike) for one, alike in counters if one.now]
-    answers += [_judge_nic(case, link_end, one) for one in _interfaces(case, link_end)]
+    answers = [_judge_end(context, link_end, one, alike) for one, alike in counters if one.now]
+    answers += [_judge_nic(context, link_end, one) for one in _interfaces(context, link_end)]
     order = (Fail, Unknown, Pass, NotApplicable)
     ranked = [answer for kind in order for answer in answers if isinstance(answer, kind)]
     grave = next((answer for answer in ranked if isinstance(answer, Fail) and answer.severity == "error"), None)
-    return grave or next(
-        iter(ranked), NotApplicable(link_end.place.subject, Reason("not-measured", detail="no AER counters"))
-    )
+    return grave or next(iter(ranked), link_end.place.not_applicable("not-measured", detail="no AER counters"))
 
 
-def _judge_end(case: RuleContext, link_end: LinkEnd, counters: Counters, alike: Sequence[Counters]) -> Result:
-    place, count = link_end.place, delta(case, counters, _OF_LINK)
+def _judge_end(context: RuleContext, link_end: LinkEnd, counters: Counters, alike: Sequence[Counters]) -> Result:
+    place, count = link_end.place, delta(context, counters, _OF_LINK)
     if not isinstance(count, CounterDelta):
         return replace(count, subject=place.subject)
-    like = _errors_a_minute(case, [delta(case, one, _OF_LINK) for one in alike])
-    allowed = errors_allowed(case, link_end.function, like)
+    like = _errors_a_minute(context, [delta(context, one, _OF_LINK) for one in alike])
+    allowed = errors_allowed(context, link_end.function, like)
     if allowed is None and count.total:
         return _too_few_alike(place.subject)
     allowed = allowed or 1.0  # where nothing moved
-    times = scale_count(case, count.total, MINUTE) / allowed
-    if times <= case.threshold(_CORRECTABLE_TIMES):
-        return Unknown(place.subject, count.gap) if count.gap else Pass(place.subject)
-    grave = times > case.threshold(_CORRECTABLE_GRAVE)
-    limit = allowed * case.threshold(_CORRECTABLE_GRAVE if grave else _CORRECTABLE_TIMES)
-    return Fail(
-        subject=place.subject,
-        label=place.label,
-        summary=f"{count_of(count.total, 'correctable PCIe errors')} in {format_window(case)}, limit {limit:g}/min",
+    times = scale_count(context, count.total, MINUTE) / allowed
+    if times <= context.threshold(_CORRECTABLE_TIMES):
+        return place.unknown(count.gap) if count.gap else place.passes()
+    grave = times > context.threshold(_CORRECTABLE_GRAVE)
+    limit = allowed * context.threshold(_CORRECTABLE_GRAVE if grave else _CORRECTABLE_TIMES)
+    return place.fail(
+        summary=f"{count_of(count.total, 'correctable PCIe errors')} in {format_window(context)}, limit {limit:g}/min",
         impact=_IMPACT,
         evidence=count.evidence,
         severity=place.severity("error" if grave else "warning"),
-        places=place.places,
     )
 
 
-def _judge_nic(case: RuleContext, link_end: LinkEnd, counters: Counters) -> Result:
+def _judge_nic(context: RuleContext, link_end: LinkEnd, counters: Counters) -> Result:
     words = FailureText("signal integrity errors that the NIC counts", _IMPACT, cause="signal")
-    return judge_count(case, link_end.place, delta(case, counters, _OF_NIC), (Limit(_SIGNAL, "warning", HOUR),), words)
+    return judge_count(
+        context, link_end.place, delta(context, counters, _OF_NIC), (Limit(_SIGNAL, "warning", HOUR),), words
+    )
 
 
-def _interfaces(case: RuleContext, link_end: LinkEnd) -> Iterator[Counters]:
-    for netdev in case.topology.netdevs:
+def _interfaces(context: RuleContext, link_end: LinkEnd) -> Iterator[Counters]:
+    for netdev in context.topology.netdevs:
         if netdev.pci == link_end.function.id and any(name in netdev.counters for name in _OF_NIC):
             yield Counters(f"netdev:{netdev.id}", netdev_counters(netdev), command_source(f"ethtool -S {netdev.label}"))
 
@@ -342,42 +349,39 @@ _COUNTERS = ("replays", "replay_rollovers")
 
 
 @rule("pcie-replays")
-def pcie_replays(case: RuleContext) -> Iterator[Result]:
-    rows = list(gpu_counters_by_gpu(case))
+def pcie_replays(context: RuleContext) -> Iterator[Result]:
+    rows = list(gpu_counters_by_gpu(context))
     gpus = {row[0].id: row for row in rows if isinstance(row, tuple)}
-    counts = {name: delta(case, counters[2], _COUNTERS) for name, counters in gpus.items()}
+    counts = {name: delta(context, counters[2], _COUNTERS) for name, counters in gpus.items()}
     for row in rows:
         if isinstance(row, tuple):
             gpu = row[0]
             others = [counts[name] for name, one in gpus.items() if name != gpu.id and one[0].name == gpu.name]
-            yield _judge_replays(case, gpu, row[1], counts[gpu.id], _errors_a_minute(case, others))
+            yield _judge_replays(context, gpu, row[1], counts[gpu.id], _errors_a_minute(context, others))
         else:
             yield row
 
 
 def _judge_replays(
-    case: RuleContext, gpu: Gpu, place: Subject, count: CounterDelta | Result, alike: Sequence[float]
+    context: RuleContext, gpu: Gpu, place: CountedSubject, count: CounterDelta | Result, alike: Sequence[float]
 ) -> Result:
     if not isinstance(count, CounterDelta):
-        return NotApplicable(place.subject, Reason("not-measured", detail="its driver does not report replays"))
-    function = case.functions.get(gpu.pci or "")
-    allowed = errors_allowed(case, function, alike)
+        return place.not_applicable("not-measured", detail="its driver does not report replays")
+    function = context.functions.get(gpu.pci or "")
+    allowed = errors_allowed(context, function, alike)
     if allowed is None and count.total:
         return _too_few_alike(place.subject)
     allowed = allowed or 1.0  # where nothing moved
-    times = scale_count(case, count.total, MINUTE) / allowed
-    if times <= case.threshold(_REPLAYS_TIMES):
-        return Unknown(place.subject, count.gap) if count.gap else Pass(place.subject)
-    grave = times > case.threshold(_REPLAYS_GRAVE)
-    return Fail(
-        subject=place.subject,
-        label=place.label,
-        summary=f"{count.total} PCIe replays in {format_window(case)}, "
-        f"limit {allowed * case.threshold(_REPLAYS_GRAVE if grave else _REPLAYS_TIMES):g}/min",
+    times = scale_count(context, count.total, MINUTE) / allowed
+    if times <= context.threshold(_REPLAYS_TIMES):
+        return place.unknown(count.gap) if count.gap else place.passes()
+    grave = times > context.threshold(_REPLAYS_GRAVE)
+    return place.fail(
+        summary=f"{count.total} PCIe replays in {format_window(context)}, "
+        f"limit {allowed * context.threshold(_REPLAYS_GRAVE if grave else _REPLAYS_TIMES):g}/min",
         impact=f"{times:.0f} times what is allowed here: the link may come up with half its lanes next time.",
         evidence=count.evidence,
         severity="error" if grave else "warning",
-        places=place.places,
     )
 
 
@@ -391,19 +395,20 @@ _WORDS = FailureText(
 
 
 @rule("pcie-recoveries")
-def pcie_recoveries(case: RuleContext) -> Iterator[Result]:
-    for counters in gpu_counters_by_gpu(case):
-        yield _judge_recoveries(case, *counters) if isinstance(counters, tuple) else counters
+def pcie_recoveries(context: RuleContext) -> Iterator[Result]:
+    for counters in gpu_counters_by_gpu(context):
+        yield _judge_recoveries(context, *counters) if isinstance(counters, tuple) else counters
 
 
-def _judge_recoveries(case: RuleContext, gpu: Gpu, place: Subject, counters: Counters) -> Result:
+def _judge_recoveries(context: RuleContext, gpu: Gpu, place: CountedSubject, counters: Counters) -> Result:
     if _COUNTER not in counters.now:
-        return NotApplicable(place.subject, Reason("not-measured", detail="its driver does not report recoveries"))
+        return place.not_applicable("not-measured", detail="its driver does not report recoveries")
     if gpu.pstate is None or gpu.pcie is None or gpu.pcie.generation is None or gpu.pcie.max_generation is None:
-        return Unknown(place.subject, Reason("not-known", fact="whether its link keeps its speed"))
+        return place.unknown("not-known", fact="whether its link keeps its speed")
     if gpu.pstate != "P0" or gpu.pcie.generation < gpu.pcie.max_generation:
-        return NotApplicable(
-            place.subject,
-            Reason("other-kind", detail="it saves power: changing the link's speed goes through recovery"),
+        return place.not_applicable(
+            "other-kind", detail="it saves power: changing the link's speed goes through recovery"
         )
-    return judge_count(case, place, delta(case, counters, [_COUNTER]), (Limit(_PER_MINUTE, "info", MINUTE),), _WORDS)
+    return judge_count(
+        context, place, delta(context, counters, [_COUNTER]), (Limit(_PER_MINUTE, "info", MINUTE),), _WORDS
+    )

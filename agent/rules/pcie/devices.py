@@ -12,53 +12,54 @@ from agent.model.nic import Nic
 from agent.model.node import Event
 from agent.model.pci import PciFunction
 from agent.model.reasons import Reason
+from agent.rules.applicability import AMAZON, HABANA
 from agent.rules.context import RuleContext
 from agent.rules.devices import (
     AMD,
     MELLANOX,
     NVIDIA,
+    about_function,
     device_label,
     find_function,
     is_nvidia,
     kernel_log_evidence,
     pci_source,
     severity_by_role,
-    unreachable_reason,
+    why_unreachable,
 )
-from agent.rules.gates import AMAZON, HABANA
 from agent.rules.node_wide import merge_if_on_all
 from agent.rules.pcie.links import fail_by_log, report_log_alone
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import NODE, Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import join_labels
 
 
 @rule("pcie-device-gone")
-def pcie_device_gone(case: RuleContext) -> Iterator[Result]:
-    gear = _judged_functions(case)
+def pcie_device_gone(context: RuleContext) -> Iterator[Result]:
+    gear = _judged_functions(context)
     gone: dict[tuple[str | None, str], list[PciFunction]] = {}
-    for function in case.topology.pci:
+    for function in context.topology.pci:
         if function.id not in gear:
             continue
-        subject = f"pci:{function.id}"
+        about = about_function(context, function.id)
         if function.state == "gone" and not (function.power_state or "").startswith("D3"):
-            top = [up for up in case.ancestors(function) if up.state == "gone"]
+            top = [up for up in context.ancestors(function) if up.state == "gone"]
             place = top[-1] if top else function
             gone.setdefault((place.parent, place.id.rpartition(".")[0]), []).append(function)
         elif function.state == "present":
-            yield Pass(subject)
+            yield about.passes()
         else:
-            yield NotApplicable(subject, Reason("not-in-use", detail=f"not awake to answer: {function.state}"))
+            yield about.not_applicable("not-in-use", detail=f"not awake to answer: {function.state}")
     for members in gone.values():
-        yield _fail_device_gone(case, members, gear)
+        yield _fail_device_gone(context, members, gear)
 
 
-def _judged_functions(case: RuleContext) -> dict[str, str]:
-    """Judged functions with how grave it is to lose them; a port counts as the gravest thing below it."""
-    switches = {s.pci for s in case.topology.nvswitches}
+def _judged_functions(context: RuleContext) -> dict[str, str]:
+    """Judged functions with how severe it is to lose them; a port counts as the most severe thing below it."""
+    switches = {s.pci for s in context.topology.nvswitches}
     seen: dict[str, str] = {}
-    for function in case.topology.pci:
-        nic = case.nic_by_pci.get(function.id)
-        if function.id in case.gpu_by_pci or function.id in switches:
+    for function in context.topology.pci:
+        nic = context.nic_by_pci.get(function.id)
+        if function.id in context.gpu_by_pci or function.id in switches:
             severity = "critical"
         elif nic and not nic.virtual_function:
             severity = severity_by_role("critical", nic) or "warning"
@@ -68,106 +69,108 @@ def _judged_functions(case: RuleContext) -> dict[str, str]:
             severity = "warning"
         else:
             continue
-        for place in (function, *case.ancestors(function)):
+        for place in (function, *context.ancestors(function)):
             seen[place.id] = max(seen.get(place.id, "info"), severity, key=SEVERITIES.index)
     return seen
 
 
-def _fail_device_gone(case: RuleContext, members: list[PciFunction], gear: dict[str, str]) -> Fail:
+def _fail_device_gone(context: RuleContext, members: list[PciFunction], gear: dict[str, str]) -> Fail:
     ids = {f.id for f in members}
-    tops = [f for f in members if not any(up.id in ids for up in case.ancestors(f))]
+    tops = [f for f in members if not any(up.id in ids for up in context.ancestors(f))]
     first = min(tops, key=lambda f: f.id)
-    ends = sorted(device_label(case, f.id) for f in members if f.id in case.gpu_by_pci or f.id in case.nic_by_pci)
-    below = [name for name in ends if name != device_label(case, first.id)]
-    gpus = sum(f.id in case.gpu_by_pci for f in members)
-    lost = f"{gpus} of {len(case.topology.gpus)} GPUs" if gpus else join_labels(ends) or device_label(case, first.id)
-    return Fail(
-        subject=f"pci:{first.id}",
-        label=device_label(case, first.id),
+    ends = sorted(
+        device_label(context, f.id) for f in members if f.id in context.gpu_by_pci or f.id in context.nic_by_pci
+    )
+    below = [name for name in ends if name != device_label(context, first.id)]
+    gpus = sum(f.id in context.gpu_by_pci for f in members)
+    lost = (
+        f"{gpus} of {len(context.topology.gpus)} GPUs" if gpus else join_labels(ends) or device_label(context, first.id)
+    )
+    return about_function(context, first.id).fail(
         summary="has fallen off the bus (config space reads 0xFF)" + (f", with {join_labels(below)}" if below else ""),
         impact=f"{lost} lost until a reset or power cycle; jobs that use it hang or die.",
         evidence=(
-            Evidence(what=f"config space of {first.id}", value="all-ones", source=pci_source(case, first.id, "config")),
-            *_switched_off(case, first),
-            *kernel_log_evidence(case, first.id),
+            Evidence(
+                what=f"config space of {first.id}", value="all-ones", source=pci_source(context, first.id, "config")
+            ),
+            *_switched_off(context, first),
+            *kernel_log_evidence(context, first.id),
         ),
         severity=max((gear[f.id] for f in members), key=SEVERITIES.index),
-        places=_affected_ids(case, ids),
+        ids=_affected_ids(context, ids),
     )
 
 
-def _switched_off(case: RuleContext, function: PciFunction) -> tuple[Evidence, ...]:
-    port = case.functions.get(function.parent or "")
+def _switched_off(context: RuleContext, function: PciFunction) -> tuple[Evidence, ...]:
+    port = context.functions.get(function.parent or "")
     if port is None or not port.link_disabled:
         return ()
     return (Evidence(what=f"Link Disable of {port.id}", value="set", source=f"lspci -vv -s {port.id} (LnkCtl; root)"),)
 
 
-def _affected_ids(case: RuleContext, ids: set[str]) -> frozenset[str]:
-    places = set(ids)
-    for rows in (case.topology.gpus, case.topology.nics, case.topology.nvswitches):
-        places |= {row.id for row in rows if row.pci in ids}
-    return frozenset(places)
+def _affected_ids(context: RuleContext, ids: set[str]) -> frozenset[str]:
+    affected = set(ids)
+    for rows in (context.topology.gpus, context.topology.nics, context.topology.nvswitches):
+        affected |= {row.id for row in rows if row.pci in ids}
+    return frozenset(affected)
 
 
 _FATAL = ("(fatal)", "uncorrectable fatal", "containment event")
 
 
 @rule("pcie-containment")
-def pcie_containment(case: RuleContext) -> Iterator[Result]:
-    if case.virtual_machine:
-        yield NotApplicable("node", Reason("guest", detail="virtual machine: the hypervisor controls its ports"))
+def pcie_containment(context: RuleContext) -> Iterator[Result]:
+    if context.virtual_machine:
+        yield NODE.not_applicable("guest", detail="virtual machine: the hypervisor controls its ports")
         return
-    if not (case.topology.gpus or case.topology.nics or case.bus_unread):
-        yield NotApplicable("node", Reason("no-such-device", detail="no GPU and no NIC"))
+    if not (context.topology.gpus or context.topology.nics or context.why_bus_unread):
+        yield NODE.not_applicable("no-such-device", detail="no GPU and no NIC")
         return
     worst: dict[str, list[Event]] = {}
-    for event in case.events:
+    for event in context.events:
         if event.kind in ("dpc", "aer") and event.subject and any(word in event.text.lower() for word in _FATAL):
             worst.setdefault(event.subject.removeprefix("pci:"), []).append(event)
     for place in sorted(worst):
-        yield _judge_containment(case, place, worst[place])
-    pulled = (event for event in case.events if event.kind == "hotplug" and event.subject not in worst)
+        yield _judge_containment(context, place, worst[place])
+    pulled = (event for event in context.events if event.kind == "hotplug" and event.subject not in worst)
     impact = "What was below the port is off the bus: a device that failed, or a drive that was taken out."
-    yield from report_log_alone(case, pulled, "a slot lost its link", impact)
-    if not worst and case.probe_failure("kernel_log") is None:
-        yield Pass("node")
+    yield from report_log_alone(context, pulled, "a slot lost its link", impact)
+    if not worst and context.why_probe_failed("kernel_log") is None:
+        yield NODE.passes()
 
 
-def _judge_containment(case: RuleContext, place: str, events: list[Event]) -> Result:
-    subject, function = f"pci:{place}", case.functions.get(place)
-    gear = {gpu.pci for gpu in case.topology.gpus} | {switch.pci for switch in case.topology.nvswitches}
-    gear |= {nic.pci for nic in case.topology.nics if nic.role not in ("unused", "auxiliary") and not nic.limited}
-    below = [f for f in case.topology.pci if function in (f, *case.ancestors(f))]
+def _judge_containment(context: RuleContext, place: str, events: list[Event]) -> Result:
+    about, function = about_function(context, place), context.functions.get(place)
+    gear = {gpu.pci for gpu in context.topology.gpus} | {switch.pci for switch in context.topology.nvswitches}
+    gear |= {nic.pci for nic in context.topology.nics if nic.role not in ("unused", "auxiliary") and not nic.limited}
+    below = [f for f in context.topology.pci if function in (f, *context.ancestors(f))]
     ends = [f for f in below if not (f.class_code or "").startswith("0x0604")]
-    hit = sorted(device_label(case, f.id) for f in ends if f.id in gear)
+    hit = sorted(device_label(context, f.id) for f in ends if f.id in gear)
     if ends and not hit:
-        return NotApplicable(subject, Reason("not-in-use", detail="nothing that runs jobs is below it"))
-    stuck = _find_unrecovered(case, place, function)
+        return about.not_applicable("not-in-use", detail="nothing that runs jobs is below it")
+    stuck = _find_unrecovered(context, place, function)
     named = [f"{event.detail['driver']} {event.subject}" for event in stuck if "driver" in event.detail]
     lost = join_labels(hit or named) or "what was below it"
     times = max(sum(event.count for event in events if event.kind == kind) for kind in ("dpc", "aer"))
-    return Fail(
-        subject=subject,
-        label=device_label(case, place),
+    return about.fail(
         summary=f"a fatal PCIe error cut off {lost}{'; recovery failed' if stuck else ''}",
         impact=f"{times} time{'s' if times > 1 else ''} since boot; each ends every job that uses {lost}.",
         evidence=tuple(Evidence(what="kernel log", value=e.text, source=e.source) for e in (*events[-3:], *stuck[:3])),
         severity=None if hit or named else "warning",
-        places=frozenset({place, *(f.id for f in ends), *filter(None, (event.subject for event in stuck))}),
+        ids=frozenset({place, *(f.id for f in ends), *filter(None, (event.subject for event in stuck))}),
     )
 
 
-def _find_unrecovered(case: RuleContext, place: str, function: PciFunction | None) -> list[Event]:
+def _find_unrecovered(context: RuleContext, place: str, function: PciFunction | None) -> list[Event]:
     """Lines of a recovery that failed: of the port, and of devices below it. A log alone does not show what is below
     a port; there the devices count only where all fatal errors are of one port."""
-    lines = [event for event in case.events if (event.kind, event.code) == ("aer", "no-recovery") and event.subject]
+    lines = [event for event in context.events if (event.kind, event.code) == ("aer", "no-recovery") and event.subject]
     if function is not None:
-        below = {f.id for f in case.topology.pci if function in (f, *case.ancestors(f))}
+        below = {f.id for f in context.topology.pci if function in (f, *context.ancestors(f))}
         return [event for event in lines if event.subject in below]
     fatal = {
         event.subject
-        for event in case.events
+        for event in context.events
         if event.kind == "dpc" or (event.kind == "aer" and event.detail.get("severity") == "fatal")
     }
     return [event for event in lines if event.subject == place or (len(fatal) == 1 and "driver" in event.detail)]
@@ -187,49 +190,53 @@ _FAILED_START = ("a driver failed to start", "The device cannot be used by jobs.
 
 
 @rule("pci-driver-missing")
-def pci_driver_missing(case: RuleContext) -> Iterator[Result]:
-    yield from report_log_alone(case, _list_failed_starts(case), *_FAILED_START, "warning")
+def pci_driver_missing(context: RuleContext) -> Iterator[Result]:
+    yield from report_log_alone(context, _list_failed_starts(context), *_FAILED_START, "warning")
     faults: list[Fail] = []
-    for gpu in sorted(case.topology.gpus, key=lambda function: function.id):
-        answer = _judge_driver(case, gpu, find_function(case, gpu), "warning")
+    for gpu in sorted(context.topology.gpus, key=lambda function: function.id):
+        answer = _judge_driver(context, gpu, find_function(context, gpu), "warning")
         if isinstance(answer, Fail):
             faults.append(answer)
         else:
             yield answer
     for fault in merge_if_on_all(
-        faults, len(case.topology.gpus), "no GPU can be used: no driver is bound that runs jobs"
+        faults, len(context.topology.gpus), "no GPU can be used: no driver is bound that runs jobs"
     ):
         all_gpus = f"{len(faults)} of {len(faults)} GPUs cannot be used by jobs of this host."
-        fault = replace(fault, severity=_severity_of_all(case, faults, fault))
+        fault = replace(fault, severity=_severity_of_all(context, faults, fault))
         yield replace(fault, impact=all_gpus) if fault.subject == "node" else fault
-    for nic in case.topology.nics:
+    for nic in context.topology.nics:
         if nic.software or nic.virtual_function:
             yield NotApplicable(
                 f"pci:{nic.pci or nic.id}", Reason("guest", detail="a virtual function or a software device")
             )
         elif nic.id == nic.pci:
-            yield _judge_driver(case, nic, find_function(case, nic), _severity_by_kind(case, nic))
+            yield _judge_driver(context, nic, find_function(context, nic), _severity_by_kind(context, nic))
 
 
-def _list_failed_starts(case: RuleContext) -> list[Event]:
+def _list_failed_starts(context: RuleContext) -> list[Event]:
     """What the kernel log has of drivers that did not start."""
-    return [event for event in case.events if event.kind == "amd_init" or (event.kind, event.code) == ("mlx5", "load")]
+    return [
+        event for event in context.events if event.kind == "amd_init" or (event.kind, event.code) == ("mlx5", "load")
+    ]
 
 
-def _severity_of_all(case: RuleContext, faults: list[Fail], fault: Fail) -> str | None:
+def _severity_of_all(context: RuleContext, faults: list[Fail], fault: Fail) -> str | None:
     """Critical where no GPU has a driver on a host that has one installed: its jobs do not start."""
-    driver = case.software.driver
-    due = {_MODULES.get(gpu.vendor or "") for gpu in case.topology.gpus}
-    installed = bool(driver.library or driver.packages) or any(row.name in due for row in case.software.modules)
-    whole = installed and len(faults) == len(case.topology.gpus) and all(one.severity == "warning" for one in faults)
+    driver = context.software.driver
+    due = {_MODULES.get(gpu.vendor or "") for gpu in context.topology.gpus}
+    installed = bool(driver.library or driver.packages) or any(row.name in due for row in context.software.modules)
+    whole = installed and len(faults) == len(context.topology.gpus) and all(one.severity == "warning" for one in faults)
     return "critical" if whole else fault.severity
 
 
-def _judge_driver(case: RuleContext, device: Gpu | Nic, function: PciFunction | None, severity: str | None) -> Result:
+def _judge_driver(
+    context: RuleContext, device: Gpu | Nic, function: PciFunction | None, severity: str | None
+) -> Result:
     subject = f"pci:{device.pci or device.id}"
     if function is None:
         return Unknown(subject, Reason("not-known", fact="its PCI function"))
-    absent = unreachable_reason(function)
+    absent = why_unreachable(function)
     if absent and not _is_passed_through(function.driver or ""):
         return NotApplicable(subject, absent)
     if function.physical_function:
@@ -240,14 +247,14 @@ def _judge_driver(case: RuleContext, device: Gpu | Nic, function: PciFunction | 
     if isinstance(device, Gpu) and device.driver_state == "open" and not driver:
         return Pass(subject)  # who listed it is its driver; sources differ in age
     if driver is None:
-        lines = [event for event in _list_failed_starts(case) if event.subject == function.id]
-        if lines and case.recorded:
+        lines = [event for event in _list_failed_starts(context) if event.subject == function.id]
+        if lines and context.recorded:
             return replace(fail_by_log(function.id, device.label, lines, *_FAILED_START), severity="warning")
         return Unknown(subject, Reason("not-known", fact="whether a driver is bound to it"))
-    wrong = _WRONG.get(driver) if isinstance(device, Gpu) and is_nvidia(case, device) else None
+    wrong = _WRONG.get(driver) if isinstance(device, Gpu) and is_nvidia(context, device) else None
     if driver and not wrong and not _is_passed_through(driver):
         return Pass(subject)
-    return _fail_driver(case, device, function, "info" if _is_passed_through(driver) else severity)
+    return _fail_driver(context, device, function, "info" if _is_passed_through(driver) else severity)
 
 
 def _is_passed_through(driver: str) -> bool:
@@ -255,17 +262,17 @@ def _is_passed_through(driver: str) -> bool:
     return driver == _PARTITION or "vfio" in driver
 
 
-def _severity_by_kind(case: RuleContext, nic: Nic) -> str | None:
-    """How grave it is: a NIC without a driver shows no role, those of its kind do."""
+def _severity_by_kind(context: RuleContext, nic: Nic) -> str | None:
+    """How severe it is: a NIC without a driver has no role, those of its kind do."""
     if nic.limited:
         return None
     if nic.driver or nic.role not in ("unknown", "unused"):
         return severity_by_role("warning", nic)
-    function = find_function(case, nic)
+    function = find_function(context, nic)
     like = [
         other
-        for other in case.topology.nics
-        if other.role == "rail" and _is_same_model(function, find_function(case, other))
+        for other in context.topology.nics
+        if other.role == "rail" and _is_same_model(function, find_function(context, other))
     ]
     return "warning" if like else "info"
 
@@ -276,15 +283,16 @@ def _is_same_model(one: PciFunction | None, other: PciFunction | None) -> bool:
     return (one.vendor, one.device, one.subsystem_device) == (other.vendor, other.device, other.subsystem_device)
 
 
-def _fail_driver(case: RuleContext, device: Gpu | Nic, function: PciFunction, severity: str) -> Fail:
+def _fail_driver(context: RuleContext, device: Gpu | Nic, function: PciFunction, severity: str) -> Fail:
     driver = function.driver or ""
     expected_driver = _RIGHT.get(function.vendor or "", "its driver")
     what = "GPUs" if isinstance(device, Gpu) else "NICs"
-    rows = case.topology.gpus if isinstance(device, Gpu) else case.topology.nics
-    with_driver = sorted(row.label for row in rows if (f := find_function(case, row)) and f.driver == expected_driver)
+    rows = context.topology.gpus if isinstance(device, Gpu) else context.topology.nics
+    with_driver = sorted(
+        row.label for row in rows if (f := find_function(context, row)) and f.driver == expected_driver
+    )
     handed = _is_passed_through(driver)
-    return Fail(
-        subject=f"pci:{function.id}",
+    return about_function(context, function.id).fail(
         label=device.label,
         summary=f"bound to {driver}: it is kept for a virtual machine"
         if handed
@@ -305,9 +313,9 @@ def _fail_driver(case: RuleContext, device: Gpu | Nic, function: PciFunction, se
             Evidence(
                 what=f"{what} with {expected_driver}", value=join_labels(with_driver) or "none", source="lspci -nnk"
             ),
-            *kernel_log_evidence(case, function.id),
+            *kernel_log_evidence(context, function.id),
         ),
         severity=severity,
         cause=driver or "none",
-        places=frozenset({function.id, device.id}),
+        ids=frozenset({function.id, device.id}),
     )

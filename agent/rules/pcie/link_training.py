@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.model.finding import Evidence
-from agent.model.pci import Link, PciFunction
+from agent.model.pci import Link, bandwidth_gbyte_s
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import (
@@ -22,175 +22,128 @@ from agent.rules.pcie.links import (
     NO_LINK,
     OFTEN_HALF,
     PcieLink,
-    bandwidth,
-    both_ends_evidence,
-    expected_speed,
-    expected_width,
     format_loss,
-    inconclusive_reason,
     kernel_evidence,
-    link_label,
-    not_judged_reason,
     pcie_links,
     report_log_alone,
-    retrained_evidence,
 )
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import Fail, Result, rule
 from agent.rules.wording import format_share_lost
 
 _ENDS = Reason("not-known", fact="what both its ends can do")
 
 
-@rule("pcie-width-downgraded")
-def pcie_width_downgraded(case: RuleContext) -> Iterator[Result]:
-    for wire in pcie_links(case):
-        yield _judge_width_downgraded(case, wire)
-    lines = (event for event in case.events if event.kind == "pcie_bandwidth")
+def _links_and_log(context: RuleContext) -> Iterator[PcieLink | Result]:
+    yield from pcie_links(context)
+    lines = (event for event in context.events if event.kind == "pcie_bandwidth")
     impact = "The link carries less than the device could: when its driver was loaded, and perhaps still."
-    yield from report_log_alone(case, lines, "a link was limited", impact)
+    yield from report_log_alone(context, lines, "a link was limited", impact)
 
 
-def _judge_width_downgraded(case: RuleContext, wire: PcieLink) -> Result:
-    gpu = case.gpu_by_pci.get(wire.child.id)
-    if gpu and find_device_id(case, gpu) in WIDTH_PROVES_NOTHING:
-        return NotApplicable(
-            wire.subject,
-            Reason(
-                "not-measured", detail="the PCIe width of this GPU is not conclusive (superchip, B300 board, Atlas A3)"
-            ),
-        )
-    silent = not_judged_reason(case, wire)
-    if silent:
+@rule("pcie-width-downgraded", each=_links_and_log)
+def pcie_width_downgraded(pcie_link: PcieLink) -> Result:
+    if silent := _why_width_unreliable(pcie_link) or pcie_link.why_not_judged:
         return silent
-    link, expected = wire.child.link, expected_width(case, wire)
+    link, expected = pcie_link.child.link, pcie_link.expected_width
     if link is None or link.width not in LANES:
-        return Unknown(wire.subject, Reason("not-shown", detail="the source gives no lane count"))
+        return pcie_link.unknown("not-shown", detail="the source gives no lane count")
     if expected is None:
-        return _fail_alone(case, wire, "width") or Unknown(wire.subject, _ENDS)
+        return _fail_alone(pcie_link, "width") or pcie_link.unknown(_ENDS)
     if link.max_width is not None and link.width > link.max_width:
-        return NotApplicable(
-            wire.subject,
-            Reason("not-measured", detail="wider than its own maximum: its registers are unreliable"),
+        return pcie_link.not_applicable(
+            "not-measured", detail="wider than its own maximum: its registers are unreliable"
         )
     if link.width >= expected:
-        return Pass(wire.subject)
-    doubt = inconclusive_reason(wire)
-    return (
-        Unknown(wire.subject, doubt.prefixed(f"x{link.width}: "))
-        if doubt
-        else _fail_width_downgraded(case, wire, link.width, expected)
+        return pcie_link.passes()
+    if doubt := pcie_link.why_inconclusive:
+        return pcie_link.unknown(doubt.prefixed(f"x{link.width}: "))
+    lost = f"{format_share_lost(link.width, expected)} of the link's bandwidth, in each direction."
+    return pcie_link.fail(
+        summary=f"PCIe link is x{link.width}; both ends support x{expected}",
+        impact=format_loss(bandwidth_gbyte_s(link.speed_gt_s, link.width), pcie_link.possible_bandwidth) or lost,
+        evidence=(
+            *pcie_link.both_ends_evidence("width"),
+            *pcie_link.retrained_evidence,
+            *kernel_evidence(pcie_link.context, pcie_link.child.id),
+        ),
+        severity=pcie_link.severity,
+        confidence="medium" if _is_often_half(pcie_link) and link.width >= 8 else "high",
     )
 
 
-def _fail_alone(case: RuleContext, wire: PcieLink, kind: str) -> Fail | None:
+def _why_width_unreliable(pcie_link: PcieLink) -> Result | None:
+    gpu = pcie_link.gpu
+    if gpu is None or find_device_id(pcie_link.context, gpu) not in WIDTH_PROVES_NOTHING:
+        return None
+    text = "the PCIe width of this GPU is not conclusive (superchip, B300 board, Atlas A3)"
+    return pcie_link.not_applicable("not-measured", detail=text)
+
+
+def _is_often_half(pcie_link: PcieLink) -> bool:
+    gpu = pcie_link.gpu
+    return gpu is not None and find_device_id(pcie_link.context, gpu) in OFTEN_HALF
+
+
+def _fail_alone(pcie_link: PcieLink, kind: str) -> Fail | None:
     """A link below what its device can do, where the source holds nothing of the port above: whether that can do more
     is open. GPUs slow their links when idle."""
-    link, gpu = wire.child.link, case.gpu_by_pci.get(wire.child.id)
-    if link is None or wire.parent is not None or not case.recorded or (gpu and kind == "speed"):
+    link, gpu = pcie_link.child.link, pcie_link.gpu
+    if link is None or pcie_link.parent is not None or not pcie_link.context.recorded or (gpu and kind == "speed"):
         return None
     now, most = (link.width, link.max_width) if kind == "width" else (link.speed_gt_s, link.max_speed_gt_s)
     if kind not in (link.quality.reason_code or "").split("-") and not (now and most and now < most):
         return None
-    value = f"x{now}" if kind == "width" else f"{now:g} GT/s"
-    often_half = gpu is not None and find_device_id(case, gpu) in OFTEN_HALF
-    return Fail(
-        subject=wire.subject,
-        label=link_label(case, wire),
-        summary=f"PCIe link {'is' if kind == 'width' else 'runs at'} {value}, less than the device supports",
+    value = f"is x{now}" if kind == "width" else f"runs at {now:g} GT/s"
+    return pcie_link.fail(
+        summary=f"PCIe link {value}, less than the device supports",
         impact="What this means here depends on the port above it, which the source does not show: a slot that can do "
         "no more is no fault.",
-        evidence=both_ends_evidence(case, wire, kind),
-        severity="warning" if gpu and not often_half else "info",
+        evidence=pcie_link.both_ends_evidence(kind),
+        severity="warning" if gpu and not _is_often_half(pcie_link) else "info",
         confidence="low",
         cause="alone",
         situation="alone",
-        places=wire.places,
     )
 
 
-def _fail_width_downgraded(case: RuleContext, wire: PcieLink, width: int, expected: int) -> Fail:
-    gpu = case.gpu_by_pci.get(wire.child.id)
-    often_half = gpu is not None and find_device_id(case, gpu) in OFTEN_HALF and width >= 8
-    return Fail(
-        subject=wire.subject,
-        label=link_label(case, wire),
-        summary=f"PCIe link is x{width}; both ends support x{expected}",
-        impact=_impact(case, wire, width, expected),
-        evidence=(
-            *both_ends_evidence(case, wire, "width"),
-            *retrained_evidence(wire),
-            *kernel_evidence(case, wire.child.id),
-        ),
-        severity=wire.severity,
-        confidence="medium" if often_half else "high",
-        places=wire.places,
-    )
-
-
-def _impact(case: RuleContext, wire: PcieLink, width: int, expected: int) -> str:
-    link = wire.child.link
-    now = bandwidth(link.speed_gt_s if link else None, width)
-    full = bandwidth(expected_speed(case, wire), expected)
-    return format_loss(now, full) or f"{format_share_lost(width, expected)} of the link's bandwidth, in each direction."
-
-
-@rule("pcie-speed-downgraded")
-def pcie_speed_downgraded(case: RuleContext) -> Iterator[Result]:
-    for wire in pcie_links(case):
-        yield _judge_speed_downgraded(case, wire)
-
-
-def _judge_speed_downgraded(case: RuleContext, wire: PcieLink) -> Result:
-    gpu = case.gpu_by_pci.get(wire.child.id)
-    if gpu and is_on_c2c(case, gpu):
-        return NotApplicable(wire.subject, Reason("other-kind", detail="a superchip: its GPU reaches the CPU by C2C"))
-    silent = not_judged_reason(case, wire)
-    if silent:
+@rule("pcie-speed-downgraded", each=pcie_links)
+def pcie_speed_downgraded(context: RuleContext, pcie_link: PcieLink) -> Result:
+    if pcie_link.gpu and is_on_c2c(context, pcie_link.gpu):
+        return pcie_link.not_applicable("other-kind", detail="a superchip: its GPU reaches the CPU by C2C")
+    if silent := pcie_link.why_not_judged:
         return silent
-    link, expected = wire.child.link, expected_speed(case, wire)
+    link, expected = pcie_link.child.link, pcie_link.expected_speed
     if link is None or link.speed_gt_s is None:
-        return Unknown(wire.subject, Reason("not-shown", detail="the source gives no link speed"))
+        return pcie_link.unknown("not-shown", detail="the source gives no link speed")
     if expected is None:
-        return _fail_alone(case, wire, "speed") or Unknown(wire.subject, _ENDS)
+        return _fail_alone(pcie_link, "speed") or pcie_link.unknown(_ENDS)
     if link.max_speed_gt_s is not None and link.speed_gt_s > link.max_speed_gt_s:
-        return NotApplicable(
-            wire.subject,
-            Reason("not-measured", detail="faster than its own maximum: its registers are unreliable"),
+        return pcie_link.not_applicable(
+            "not-measured", detail="faster than its own maximum: its registers are unreliable"
         )
     if link.speed_gt_s >= expected:
-        return Pass(wire.subject)
-    doubt = inconclusive_reason(wire)
-    if doubt:
-        return Unknown(wire.subject, doubt.prefixed(f"{link.speed_gt_s:g} GT/s: "))
-    return _fail_speed_downgraded(case, wire, link.speed_gt_s, expected)
-
-
-def _fail_speed_downgraded(case: RuleContext, wire: PcieLink, speed: float, expected: float) -> Fail:
-    cap = _speed_caps(wire, speed, expected)
-    now, full = (
-        bandwidth(speed, wire.child.link.width if wire.child.link else None),
-        _full_bandwidth(case, wire, expected),
-    )
-    severity = wire.severity or "error"
-    return Fail(
-        subject=wire.subject,
-        label=link_label(case, wire),
-        summary=f"PCIe link runs at {speed:g} GT/s; both its ends can do {expected:g} GT/s"
+        return pcie_link.passes()
+    if doubt := pcie_link.why_inconclusive:
+        return pcie_link.unknown(doubt.prefixed(f"{link.speed_gt_s:g} GT/s: "))
+    cap = _speed_caps(pcie_link, link.speed_gt_s, expected)
+    severity = pcie_link.severity or "error"
+    return pcie_link.fail(
+        summary=f"PCIe link runs at {link.speed_gt_s:g} GT/s; both its ends can do {expected:g} GT/s"
         + (": capped by target link speed" if cap else ""),
-        impact=format_loss(now, full) or f"{format_share_lost(speed, expected)} of the link's speed.",
+        impact=format_loss(bandwidth_gbyte_s(link.speed_gt_s, link.width), pcie_link.possible_bandwidth)
+        or f"{format_share_lost(link.speed_gt_s, expected)} of the link's speed.",
         evidence=(
-            *both_ends_evidence(case, wire, "speed"),
+            *pcie_link.both_ends_evidence("speed"),
             *cap,
-            *retrained_evidence(wire),
-            *kernel_evidence(case, wire.child.id),
+            *pcie_link.retrained_evidence,
+            *kernel_evidence(context, pcie_link.child.id),
         ),
         severity=one_level_lower(severity) if cap and severity == "error" else severity,
         cause="target-link-speed" if cap else "",
-        places=wire.places,
     )
 
 
-def _speed_caps(wire: PcieLink, speed: float, expected: float) -> tuple[Evidence, ...]:
+def _speed_caps(pcie_link: PcieLink, speed: float, expected: float) -> tuple[Evidence, ...]:
     """The target link speeds that hold the link where it is."""
     return tuple(
         Evidence(
@@ -198,7 +151,7 @@ def _speed_caps(wire: PcieLink, speed: float, expected: float) -> tuple[Evidence
             value=f"{end.link.target_speed_gt_s:g} GT/s",
             source=f"lspci -vv -s {end.id} (LnkCtl2; root)",
         )
-        for end in (wire.child, wire.parent)
+        for end in (pcie_link.child, pcie_link.parent)
         if end
         and end.link
         and end.link.target_speed_gt_s is not None
@@ -206,108 +159,72 @@ def _speed_caps(wire: PcieLink, speed: float, expected: float) -> tuple[Evidence
     )
 
 
-def _full_bandwidth(case: RuleContext, wire: PcieLink, expected: float) -> float | None:
-    return bandwidth(expected, expected_width(case, wire))
+def _device_links(context: RuleContext) -> Iterator[PcieLink]:
+    return (pcie_link for pcie_link in pcie_links(context) if pcie_link.gpu or pcie_link.nic)
 
 
-@rule("pcie-link-down")
-def pcie_link_down(case: RuleContext) -> Iterator[Result]:
-    for wire in pcie_links(case):
-        if wire.child.id in case.gpu_by_pci or wire.child.id in case.nic_by_pci:
-            yield _judge_link_down(case, wire)
-
-
-def _judge_link_down(case: RuleContext, wire: PcieLink) -> Result:
-    gpu = case.gpu_by_pci.get(wire.child.id)
-    if gpu and find_device_id(case, gpu) in WIDTH_PROVES_NOTHING:
-        return NotApplicable(
-            wire.subject,
-            Reason(
-                "not-measured", detail="the PCIe width of this GPU is not conclusive (superchip, B300 board, Atlas A3)"
-            ),
-        )
-    silent, link = not_judged_reason(case, wire), wire.child.link
+@rule("pcie-link-down", each=_device_links)
+def pcie_link_down(context: RuleContext, pcie_link: PcieLink) -> Result:
+    if unreliable := _why_width_unreliable(pcie_link):
+        return unreliable
+    silent, link, port = pcie_link.why_not_judged, pcie_link.child.link, pcie_link.parent
     if silent and silent.reason is not NO_LINK:
         return silent
     if link is None or link.width is None:
-        return Unknown(wire.subject, Reason("not-shown", detail="the source gives no lane count"))
+        return pcie_link.unknown("not-shown", detail="the source gives no lane count")
     if link.width:
-        return Pass(wire.subject)
-    if wire.parent is None or not link.max_width:
-        return NotApplicable(wire.subject, Reason("not-measured", detail="its link reports no lanes"))
-    return _fail_link_down(case, wire, link.max_width)
-
-
-def _fail_link_down(case: RuleContext, wire: PcieLink, most: int) -> Fail:
-    nic = case.nic_by_pci.get(wire.child.id)
-    off = wire.parent is not None and wire.parent.link_disabled is True
-    return Fail(
-        subject=wire.subject,
-        label=link_label(case, wire),
-        summary=f"PCIe link has no lanes; the device could have {most}"
-        + (": the port above has its link switched off" if off else ""),
-        impact=f"0 of {most} lanes: nothing can be moved to or from it.",
+        return pcie_link.passes()
+    if port is None or not link.max_width:
+        return pcie_link.not_applicable("not-measured", detail="its link reports no lanes")
+    place = pcie_link.child.id
+    rows = [("current link width", place, "0", pci_source(context, place, "current_link_width"))]
+    if port.link_disabled is not None:
+        rows.append(
+            ("Link Disable", port.id, "set" if port.link_disabled else "not set", f"lspci -vv -s {port.id} (LnkCtl)")
+        )
+    nic = pcie_link.nic
+    return pcie_link.fail(
+        summary=f"PCIe link has no lanes; the device could have {link.max_width}"
+        + (": the port above has its link switched off" if port.link_disabled else ""),
+        impact=f"0 of {link.max_width} lanes: nothing can be moved to or from it.",
         evidence=(
-            Evidence(
-                what=f"current link width of {wire.child.id}",
-                value="0",
-                source=pci_source(case, wire.child.id, "current_link_width"),
-            ),
-            *_switched_off(wire),
-            *retrained_evidence(wire),
-            *kernel_log_evidence(case, wire.child.id),
+            *(Evidence(what=f"{what} of {end}", value=value, source=source) for what, end, value, source in rows),
+            *pcie_link.retrained_evidence,
+            *kernel_log_evidence(context, place),
         ),
         severity=(severity_by_role("warning", nic) or "info") if nic else None,
-        cause="disabled" if off else "",
-        places=wire.places,
+        cause="disabled" if port.link_disabled else "",
     )
 
 
-def _switched_off(wire: PcieLink) -> tuple[Evidence, ...]:
-    if wire.parent is None or wire.parent.link_disabled is None:
-        return ()
-    value = "set" if wire.parent.link_disabled else "not set"
-    return (
-        Evidence(
-            what=f"Link Disable of {wire.parent.id}", value=value, source=f"lspci -vv -s {wire.parent.id} (LnkCtl)"
-        ),
-    )
-
-
-@rule("pcie-ends-disagree")
-def pcie_ends_disagree(case: RuleContext) -> Iterator[Result]:
-    for wire in pcie_links(case):
-        yield _judge_ends_disagree(case, wire)
-
-
-def _judge_ends_disagree(case: RuleContext, wire: PcieLink) -> Result:
-    silent = not_judged_reason(case, wire)
-    if silent:
+@rule("pcie-ends-disagree", each=pcie_links)
+def pcie_ends_disagree(context: RuleContext, pcie_link: PcieLink) -> Result:
+    if silent := pcie_link.why_not_judged:
         return silent
-    here, there = wire.child.link, wire.parent.link if wire.parent else None
-    if wire.parent is None or wire.parent.port_type in ("upstream", "bridge"):
-        return NotApplicable(wire.subject, Reason("other-kind", detail="the port above is not the other end of a link"))
+    port = pcie_link.parent
+    if port is None or port.port_type in ("upstream", "bridge"):
+        return pcie_link.not_applicable("other-kind", detail="the port above is not the other end of a link")
+    here, there = pcie_link.child.link, port.link
     if here is None or there is None or not (_is_complete(here) and _is_complete(there)):
-        return Unknown(wire.subject, Reason("not-shown", detail="speed and lanes of both ends are not known"))
+        return pcie_link.unknown("not-shown", detail="speed and lanes of both ends are not known")
     if (here.speed_gt_s, here.width) == (there.speed_gt_s, there.width):
-        return Pass(wire.subject)
+        return pcie_link.passes()
     if here.quality.state != "conclusive" or there.quality.state != "conclusive":
-        return Unknown(
-            wire.subject,
-            Reason("undecided", detail="a GPU below its maximum: it may have changed between the two reads"),
+        return pcie_link.unknown(
+            "undecided", detail="a GPU below its maximum: it may have changed between the two reads"
         )
-    return Fail(
-        subject=wire.subject,
-        label=link_label(case, wire),
-        summary=f"the link is {_format_ends(here)} at the device and {_format_ends(there)} at the port above",
+    ends = [(pcie_link.child.id, _format_ends(here)), (port.id, _format_ends(there))]
+    return pcie_link.fail(
+        summary=f"the link is {ends[0][1]} at the device and {ends[1][1]} at the port above",
         impact="One of the two ends reports a wrong value: other findings about this link are in doubt.",
         evidence=(
-            *_build_evidence(case, wire.child, here),
-            *_build_evidence(case, wire.parent, there),
-            *retrained_evidence(wire),
+            *(
+                Evidence(what=f"link of {end}", value=value, source=pci_source(context, end, "current_link_speed"))
+                for end, value in ends
+            ),
+            *pcie_link.retrained_evidence,
         ),
         confidence="medium",
-        places=wire.places,
     )
 
 
@@ -317,8 +234,3 @@ def _is_complete(link: Link) -> bool:
 
 def _format_ends(link: Link) -> str:
     return f"x{link.width} at {link.speed_gt_s:g} GT/s"
-
-
-def _build_evidence(case: RuleContext, function: PciFunction, link: Link) -> tuple[Evidence, ...]:
-    source = pci_source(case, function.id, "current_link_speed")
-    return (Evidence(what=f"link of {function.id}", value=_format_ends(link), source=source),)

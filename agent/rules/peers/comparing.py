@@ -23,7 +23,20 @@ class PeerDifference(msgspec.Struct, frozen=True):
     vote: Vote
 
 
-def compare_parts(parts: Sequence[PeerPart], free: Container[str] = ()) -> Iterator[PeerDifference]:
+class PeerGap(msgspec.Struct, frozen=True):
+    """A field that a part does not state, and its nearest peers do."""
+
+    field: PeerField
+    part: PeerPart
+    peer: PeerPart  # one of them
+    value: Any  # of that
+    count: int  # of these peers
+
+
+_MOST = 3  # times as many parts that state a field as those that do not
+
+
+def compare_parts(parts: Sequence[PeerPart], free: Container[str] = ()) -> Iterator[PeerDifference | PeerGap]:
     """The differences among parts of one kind and role. `free`: fields that are left out."""
     struct: Any = type(parts[0].row)
     products: dict[str, list[PeerPart]] = defaultdict(list)
@@ -37,7 +50,19 @@ def compare_parts(parts: Sequence[PeerPart], free: Container[str] = ()) -> Itera
             for group in groups:
                 values = read_all(field, [part.row for part in group])
                 if values is not None:
+                    yield from _find_gaps(field, group, values)
                     yield from _compare_levels(field, group, values)
+
+
+def _find_gaps(field: PeerField, group: Sequence[PeerPart], values: Sequence[Any]) -> Iterator[PeerGap]:
+    leaves: dict[Hashable, list[tuple[PeerPart, Any]]] = defaultdict(list)
+    for part, value in zip(group, values, strict=True):
+        leaves[part.product, part.position].append((part, value))
+    for leaf in leaves.values():
+        known = [row for row in leaf if row[1] is not None]
+        if len(known) >= _MOST * max(len(leaf) - len(known), 1):
+            gaps = (part for part, value in leaf if value is None)
+            yield from (PeerGap(field, part, *known[0], len(known)) for part in gaps)
 
 
 def _compare_levels(field: PeerField, group: Sequence[PeerPart], values: Sequence[Any]) -> Iterator[PeerDifference]:
@@ -72,7 +97,5 @@ def _make_key(value: Any, word: PeerWord, others: Sequence[Any]) -> Hashable:
     if word.tolerance:
         middle: float = sorted(others)[len(others) // 2]
         return middle if abs(value - middle) <= word.tolerance * abs(middle) else float(value)
-    if word.enough:
-        return min(int(value), word.enough)
     key: Hashable = value
     return key

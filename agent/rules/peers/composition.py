@@ -9,10 +9,18 @@ from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
-from agent.rules.devices import find_function, gpu_model, is_nvidia, is_virtual_gpu, report_no_gpu, unreachable_reason
+from agent.rules.devices import (
+    about_gpu,
+    find_function,
+    gpu_model,
+    is_nvidia,
+    is_virtual_gpu,
+    report_no_gpu,
+    why_unreachable,
+)
 from agent.rules.peers.parts import PeerPart
 from agent.rules.peers.voting import vote
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import NODE, Fail, Result, rule
 from agent.rules.wording import join_labels
 
 _COMPUTE = ("0x0302", "0x1200")  # PCI classes without a display: a card for a screen is another thing
@@ -21,57 +29,57 @@ _MANY = 7  # that fill the slots of a server but for one
 
 
 @rule("gpu-model-mixed")
-def gpu_model_mixed(case: RuleContext) -> Iterator[Result]:
-    yield from report_no_gpu(case)
+def gpu_model_mixed(context: RuleContext) -> Iterator[Result]:
+    yield from report_no_gpu(context)
     groups: dict[tuple[str, str], list[Gpu]] = defaultdict(list)
-    for gpu in case.topology.gpus:
-        silent = _not_judged(case, gpu)
+    for gpu in context.topology.gpus:
+        silent = _not_judged(context, gpu)
         if silent:
             yield silent
         else:
             groups[gpu.vendor or "", gpu.compute_capability or ""].append(gpu)
     for gpus in _join_single(groups):
-        yield from _judge(case, gpus)
+        yield from _judge(context, gpus)
 
 
 def _join_single(groups: Mapping[tuple[str, str], list[Gpu]]) -> list[list[Gpu]]:
     """One GPU of another generation among seven and more alike was not chosen: it is compared with them."""
     single = [key for key, gpus in groups.items() if len(gpus) == 1]
     main = [key for key, gpus in groups.items() if len(gpus) >= _MANY]
+    joined = dict(groups)
     if len(single) == len(main) == 1 and single[0][0] == main[0][0]:
-        rest = [gpus for key, gpus in groups.items() if key not in (*single, *main)]
-        return [*rest, [*groups[main[0]], *groups[single[0]]]]
-    return list(groups.values())
+        joined[main[0]] = [*groups[main[0]], *joined.pop(single[0])]
+    return list(joined.values())
 
 
-def _not_judged(case: RuleContext, gpu: Gpu) -> Result | None:
-    subject, function = f"gpu:{gpu.id}", find_function(case, gpu)
-    if case.profile:
-        return NotApplicable(subject, Reason("judged-elsewhere", detail="the profile states which GPUs there are"))
-    if absent := unreachable_reason(function):
-        return NotApplicable(subject, absent)
+def _not_judged(context: RuleContext, gpu: Gpu) -> Result | None:
+    about, function = about_gpu(gpu), find_function(context, gpu)
+    if context.profile:
+        return about.not_applicable("judged-elsewhere", detail="the profile states which GPUs there are")
+    if absent := why_unreachable(function):
+        return about.not_applicable(absent)
     if is_virtual_gpu(gpu):
-        return NotApplicable(subject, Reason("guest", detail="a virtual GPU"))
+        return about.not_applicable("guest", detail="a virtual GPU")
     if function is not None and function.class_code and not function.class_code.startswith(_COMPUTE):
-        return NotApplicable(subject, Reason("other-kind", detail="a GPU with a display"))
-    if gpu.name is None or (gpu.compute_capability is None and is_nvidia(case, gpu)):  # others have none
-        return Unknown(subject, Reason("not-known", fact="its model or compute capability"))
+        return about.not_applicable("other-kind", detail="a GPU with a display")
+    if gpu.name is None or (gpu.compute_capability is None and is_nvidia(context, gpu)):  # others have none
+        return about.unknown("not-known", fact="its model or compute capability")
     if function is None or function.class_code is None:
-        return Unknown(subject, case.bus_unread or Reason("not-known", fact="its PCI class"))
+        return about.unknown(context.why_bus_unread or Reason("not-known", fact="its PCI class"))
     return None
 
 
-def _judge(case: RuleContext, gpus: Sequence[Gpu]) -> Iterator[Result]:
-    models = [gpu_model(case, gpu) for gpu in gpus]
+def _judge(context: RuleContext, gpus: Sequence[Gpu]) -> Iterator[Result]:
+    models = [gpu_model(context, gpu) for gpu in gpus]
     if len(gpus) < _ENOUGH:
         alone = Reason("nothing-to-compare", detail="too few GPUs of its compute capability")
-        yield from (NotApplicable(f"gpu:{gpu.id}", alone) for gpu in gpus)
+        yield from (about_gpu(gpu).not_applicable(alone) for gpu in gpus)
         return
     parts = [PeerPart("gpu", gpu.id, gpu.label, gpu, frozenset(), gpu.id, order=gpu.id) for gpu in gpus]
     verdict = vote(models, parts)
     is_mixed = verdict is not None and not verdict.halves and not verdict.pattern
     odd = {gpus[n].id for n in verdict.odd} if verdict and is_mixed else set()
-    yield from (Pass(f"gpu:{gpu.id}") for gpu in gpus if gpu.id not in odd)
+    yield from (about_gpu(gpu).passes() for gpu in gpus if gpu.id not in odd)
     if odd:
         yield _fail([gpu for gpu in gpus if gpu.id in odd], [gpu for gpu in gpus if gpu.id not in odd])
 
@@ -79,9 +87,7 @@ def _judge(case: RuleContext, gpus: Sequence[Gpu]) -> Iterator[Result]:
 def _fail(odd: Sequence[Gpu], usual: Sequence[Gpu]) -> Fail:
     single = len(odd) == 1
     names = join_labels(list(dict.fromkeys(gpu.name or "" for gpu in odd)))
-    return Fail(
-        subject=f"gpu:{odd[0].id}" if single else "node",
-        label=odd[0].label if single else "node",
+    return (about_gpu(odd[0]) if single else NODE).fail(
         summary=f"{names}{'' if single else f' on {join_labels([gpu.label for gpu in odd])}'}; the other {len(usual)} "
         f"GPUs are {usual[0].name}",
         impact="Jobs on all GPUs are limited to the memory and speed of the weakest model, and may run out of memory "
@@ -91,5 +97,5 @@ def _fail(odd: Sequence[Gpu], usual: Sequence[Gpu]) -> Fail:
             for gpu in (*odd, *usual[:1])
         ),
         cause="model",
-        places=frozenset(device for gpu in odd for device in (gpu.id, gpu.pci) if device),
+        ids=frozenset(device for gpu in odd for device in (gpu.id, gpu.pci) if device),
     )

@@ -10,14 +10,15 @@ from agent.model.finding import Evidence
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import one_level_lower
-from agent.rules.peers.comparing import PeerDifference, compare_parts
+from agent.rules.peers.comparing import PeerDifference, PeerGap, compare_parts
 from agent.rules.peers.parts import PeerPart, list_parts
 from agent.rules.peers.voting import is_irregular
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import NODE, Fail, NotApplicable, Result, Unknown, rule
 from agent.rules.wording import join_labels
 
 _ANSWERED = ("gpu", "nic", "port", "netdev")  # kinds that have an answer for each part, not only for a fault
 _SHOWN = 8
+_LARGE_BYTES = 1 << 20  # from here on in binary units
 _NOUNS = {
     "gpu": "GPUs", "link": "links", "pci": "PCI functions", "nic": "NICs", "port": "ports", "netdev": "interfaces",
     "npu": "NPU ports", "cxl": "expanders", "numa": "NUMA nodes",
@@ -33,15 +34,17 @@ _IMPACTS = {
     "cxl": "A region over several expanders is as fast as the slowest of them, and uses of each what the smallest has.",
 }
 _TOOLS = {"NVIDIA": "nvidia-smi -q", "AMD": "amd-smi static"}  # by maker of the GPU
+_STATED_BY_ABSENCE = frozenset({"driver", "bond", "vlan", "addresses.prefix"})  # none is a value
+_NOT_STATED = "None by itself: these are not compared, so another value of this part would pass."
 _CHOICE = "None by itself: the values follow an order, so they look intended."
 _NOTE = "None by itself: a suspect where this part behaves differently from its peers."
 
 
 @rule("peer-differs")
-def peer_differs(case: RuleContext) -> Iterator[Result]:
+def peer_differs(context: RuleContext) -> Iterator[Result]:
     groups: dict[tuple[str, str], list[PeerPart]] = defaultdict(list)
     parts: list[PeerPart] = []
-    for part in case.once(list_parts):
+    for part in context.once(list_parts):
         if isinstance(part, PeerPart):
             parts.append(part)
             groups[part.kind, part.role].append(part)
@@ -54,14 +57,16 @@ def peer_differs(case: RuleContext) -> Iterator[Result]:
     for group in groups.values():
         if len(group) > 1:
             compared |= _list_compared(group)
-            for difference in compare_parts(group, case.settings.free_fields):
-                fault = _describe(difference)
+            found = list(compare_parts(group, context.settings.free_fields))
+            faults = [_describe(one) for one in found if isinstance(one, PeerDifference)]
+            faults += _describe_gaps([one for one in found if isinstance(one, PeerGap)])
+            for fault in faults:
                 differing |= {part.subject for part in fault.parts} | {fault.subject}
                 yield fault
     for part in parts:
         if part.kind in _ANSWERED and part.subject not in differing:
             alone = Reason("nothing-to-compare", detail="no other part of its kind")
-            yield Pass(part.subject) if part.subject in compared else NotApplicable(part.subject, alone)
+            yield part.passes() if part.subject in compared else part.not_applicable(alone)
 
 
 def _list_compared(group: Sequence[PeerPart]) -> set[str]:
@@ -76,9 +81,7 @@ def _describe(difference: PeerDifference) -> Fail:
     if len(faults) == 1:
         return faults[0]
     word, some = difference.field.word, odd[0]
-    return Fail(
-        subject="node",
-        label="node",
+    return NODE.fail(
         summary=f"{word.title} differs among {len(difference.parts)} {_name_peers(some)}: {_list_values(difference)}"
         + (f" (by {difference.vote.pattern})" if difference.vote.pattern else ""),
         impact=faults[0].impact,
@@ -88,7 +91,7 @@ def _describe(difference: PeerDifference) -> Fail:
         cause=faults[0].cause,
         situation=_SITUATIONS.get(some.kind, ""),
         field=faults[0].field,
-        places=frozenset().union(*(fault.places for fault in faults)),
+        ids=frozenset().union(*(fault.ids for fault in faults)),
         peers=faults[0].peers,
         parts=tuple(faults),
     )
@@ -105,9 +108,7 @@ def _fail_part(difference: PeerDifference, number: int) -> Fail:
         if len(result.usual) > 1
         else difference.parts[result.usual[0]].label
     )
-    return Fail(
-        subject=part.subject,
-        label=part.label,
+    return part.fail(
         summary=f"{word.title} is {mine} ({others}: {theirs})",
         impact=_choose_impact(part, severity, result.pattern),
         evidence=_list_evidence(difference, number),
@@ -116,18 +117,50 @@ def _fail_part(difference: PeerDifference, number: int) -> Fail:
         cause=path,
         situation=_SITUATIONS.get(part.kind, ""),
         field=path,
-        places=part.ids,
         peers=frozenset(difference.parts[n].key for n in result.usual),
     )
 
 
 def _weigh(difference: PeerDifference) -> tuple[str, str]:
     """Severity and confidence: all alike is a choice, a minority is a fault, halves are one only without an order."""
-    part, result = difference.parts[0], difference.vote
-    if difference.field.word.word == "usual" or result.pattern or (result.halves and not is_irregular(result)):
+    part, word, result = difference.parts[0], difference.field.word, difference.vote
+    is_felt = word.word == "equal" and not (word.enough and min(difference.values) >= word.enough)
+    if not is_felt or result.pattern or (result.halves and not is_irregular(result)):
         return "info", "high"
     severity = one_level_lower("warning") if part.role.startswith("storage") else "warning"
     return severity, "low" if result.halves else "high"
+
+
+def _describe_gaps(gaps: Sequence[PeerGap]) -> list[Fail]:
+    """One finding for each part: its output ends early, or its driver is silent of it alone."""
+    by_part: dict[str, list[PeerGap]] = defaultdict(list)
+    for gap in gaps:
+        if gap.field.path not in _STATED_BY_ABSENCE and not gap.part.is_partial:
+            by_part[gap.part.key].append(gap)
+    return [_fail_gaps(some) for some in by_part.values()]
+
+
+def _fail_gaps(gaps: Sequence[PeerGap]) -> Fail:
+    part, count = gaps[0].part, max(gap.count for gap in gaps)
+    titles = list(dict.fromkeys(gap.field.word.title for gap in gaps))
+    more = " and others" if titles[_SHOWN:] else ""
+    return part.fail(
+        summary=f"no value of {', '.join(titles[:_SHOWN])}{more}; {count} other {_name_peers(part)} have one",
+        impact=_NOT_STATED,
+        evidence=tuple(
+            Evidence(
+                what=f"{gap.field.word.title} of {gap.peer.label}",
+                value=format_value(gap.value, gap.field.word.unit),
+                source=_find_source(gap.peer, gap.field.path),
+            )
+            for gap in gaps[:_SHOWN]
+        ),
+        severity="info",
+        confidence="medium",
+        cause="not-stated",
+        situation="not-stated",
+        remedy=f"Read it again for this part alone: {_find_source(part, gaps[0].field.path)}",
+    )
 
 
 def _choose_impact(part: PeerPart, severity: str, pattern: str) -> str:
@@ -191,8 +224,7 @@ def format_difference(one: Any, other: Any, unit: str) -> tuple[str, str]:
     if isinstance(one, dict) and isinstance(other, dict):
         keys = sorted(key for key in {**one, **other} if one.get(key) != other.get(key))
         return tuple(  # type: ignore[return-value]
-            ", ".join(f"{key} {format_value(table[key], unit)}" for key in keys[:_SHOWN] if key in table)
-            or "none of them"
+            ", ".join(f"{key} {format_value(table[key], unit) if key in table else 'missing'}" for key in keys[:_SHOWN])
             for table in (one, other)
         )
     return format_value(one, unit), format_value(other, unit)
@@ -208,5 +240,13 @@ def format_value(value: Any, unit: str = "") -> str:
         return ",".join(map(format_value, value))
     if isinstance(value, dict):
         return ", ".join(f"{key} {format_value(entry)}" for key, entry in list(value.items())[:_SHOWN])
-    text = f"{value:g}" if isinstance(value, float) else str(value)
+    if unit == "bytes" and isinstance(value, int) and value >= _LARGE_BYTES:
+        return _format_large(value)
+    text = f"{value:g}" if isinstance(value, float) else str(value) or "none"
     return f"{text}{'' if unit == '%' else ' '}{unit}" if unit else text
+
+
+def _format_large(value: int) -> str:
+    """Bytes in the largest binary unit that has at least one: BARs are powers of two."""
+    power = min((value.bit_length() - 1) // 10, 4)
+    return f"{value / (1 << 10 * power):g} {('bytes', 'KiB', 'MiB', 'GiB', 'TiB')[power]}"

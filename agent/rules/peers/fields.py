@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from agent.model.peers import PeerWord, equal, list_words
+from agent.model.peers import PeerWord, equal, list_words, read_types
 
 Value = Any  # of a field: a scalar, a list or a table
 _PREFIX = "prefix"
@@ -43,18 +43,23 @@ class PeerField(msgspec.Struct, frozen=True):
 @cache
 def list_fields(struct: Any, word: str) -> tuple[PeerField, ...]:
     """The fields with a word of a struct, and of the structs that it holds one of."""
-    return tuple(field for field in _walk(struct, ()) if field.word.word == word)
+    return tuple(field for field in _list_all(struct) if field.word.word == word)
+
+
+@cache
+def _list_all(struct: type) -> tuple[PeerField, ...]:
+    return tuple(_walk(struct, ()))
 
 
 def _walk(struct: type, parent: tuple[str, ...]) -> Iterator[PeerField]:
     words = list_words(struct)
-    hints = typing.get_type_hints(struct)
+    types = read_types(struct)
     for name in struct.__struct_fields__:  # type: ignore[attr-defined]
         if name in words:
             yield PeerField(".".join((*parent, name)), words[name], parent)
             if words[name].prefix:
                 yield PeerField(".".join((*parent, name, _PREFIX)), equal(words[name].prefix), (*parent, name))
-        elif (inner := _find_struct(hints[name])) is not None:
+        elif (inner := _find_struct(types[name])) is not None:
             yield from _walk(inner, (*parent, name))
 
 
@@ -66,18 +71,17 @@ def _read_prefixes(addresses: Iterable[str]) -> str | None:
 
 def _find_struct(hint: Any) -> type | None:
     """The struct that a field holds one of; None for lists of them, whose members are parts by themselves."""
+    hint = typing.get_args(hint)[0] if typing.get_origin(hint) is typing.Annotated else hint
     choices = (hint,) if typing.get_origin(hint) is list else typing.get_args(hint) or (hint,)
     return next((choice for choice in choices if hasattr(choice, "__struct_fields__")), None)
 
 
 def read_all(field: PeerField, parts: list[Any]) -> list[Value] | None:
-    """The values of all parts; None where all that are known are the same."""
+    """The values of all parts, None for one that states none. None where it is seen at once that all are the same."""
     try:
         values = list(map(attrgetter(field.path), parts))
     except AttributeError:  # one of them has not the struct with the field
         values = []
     if values and values.count(values[0]) == len(values):  # most are
         return None
-    values = [field.read(part) for part in parts]
-    known = [value for value in values if value is not None]
-    return values if any(value != known[0] for value in known) else None
+    return [field.read(part) for part in parts]

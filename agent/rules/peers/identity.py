@@ -12,7 +12,7 @@ from agent.model.finding import Evidence
 from agent.model.nic import Netdev, Nic, Port, is_link_local
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
-from agent.rules.devices import find_function, unreachable_reason
+from agent.rules.devices import find_function, why_unreachable
 from agent.rules.peers.fields import PeerField, list_fields
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, rule
 from agent.rules.wording import NAMED, join_labels
@@ -35,36 +35,36 @@ class _Holder(msgspec.Struct, frozen=True):
     key: str
     label: str
     row: Any
-    places: frozenset[str]
+    ids: frozenset[str]
     scope: str = ""  # within which values are unique: a VRF, a subnet
 
 
 @rule("duplicate-identity")
-def duplicate_identity(case: RuleContext) -> Iterator[Result]:
+def duplicate_identity(context: RuleContext) -> Iterator[Result]:
     holders: dict[str, list[_Holder]] = defaultdict(list)
-    for holder in _list_holders(case):
+    for holder in _list_holders(context):
         holders[holder.kind].append(holder)
     for kind, rows in holders.items():
         struct: Any = type(rows[0].row)
         alone = Reason("nothing-to-compare", detail="the only part of its kind")
-        fields = [f for f in list_fields(struct, "unique") if f"{kind}.{f.path}" not in case.settings.free_fields]
+        fields = [f for f in list_fields(struct, "unique") if f"{kind}.{f.path}" not in context.settings.free_fields]
         faults = [fault for field in fields for fault in _find_duplicates(kind, field, rows)]
         yield from faults
-        named = {place for fault in faults for place in fault.places}
+        named = {place for fault in faults for place in fault.ids}
         for row in rows:
             subject = f"{'pci' if kind == 'nic' else kind}:{row.key}"
             if row.key not in named:
                 yield Pass(subject) if len(rows) > 1 else NotApplicable(subject, alone)
 
 
-def _list_holders(case: RuleContext) -> Iterator[_Holder]:
-    for gpu in case.topology.gpus:
-        if not unreachable_reason(find_function(case, gpu)):
+def _list_holders(context: RuleContext) -> Iterator[_Holder]:
+    for gpu in context.topology.gpus:
+        if not why_unreachable(find_function(context, gpu)):
             yield _Holder("gpu", gpu.id, gpu.label, gpu, frozenset(filter(None, (gpu.id, gpu.pci))))
-    for nic in case.topology.nics:
+    for nic in context.topology.nics:
         if not nic.software:
             yield from _list_holders_of_nic(nic)
-    for netdev in case.topology.netdevs:
+    for netdev in context.topology.netdevs:
         if netdev.admin_up is not False:
             yield _hold_netdev(netdev)
 
@@ -90,8 +90,8 @@ def _hold_netdev(netdev: Netdev) -> _Holder:
     """
     borrowed = netdev.master or netdev.vlan or netdev.pci is None or len(netdev.mac or "") != _MAC_CHARACTERS
     row = msgspec.structs.replace(netdev, mac=None) if borrowed else netdev
-    places = frozenset(filter(None, (netdev.id, netdev.nic, netdev.pci)))
-    return _Holder("netdev", netdev.id, netdev.label, row, places, netdev.master or "")
+    ids = frozenset(filter(None, (netdev.id, netdev.nic, netdev.pci)))
+    return _Holder("netdev", netdev.id, netdev.label, row, ids, netdev.master or "")
 
 
 def _find_duplicates(kind: str, field: PeerField, rows: Sequence[_Holder]) -> Iterator[Fail]:
@@ -142,7 +142,7 @@ def _fail(kind: str, field: PeerField, found: Mapping[tuple[str, str], Sequence[
         cause=path,
         situation={"netdev": "addresses", "nic": "guids", "port": "guids"}.get(kind, ""),
         field=path,
-        places=frozenset().union(*(row.places | {row.key} for row in rows)),
+        ids=frozenset().union(*(row.ids | {row.key} for row in rows)),
     )
 
 

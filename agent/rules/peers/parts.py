@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -21,19 +21,22 @@ from agent.rules.devices import (
     find_function,
     gpu_model,
     is_virtual_gpu,
-    location_unknown,
-    unreachable_reason,
+    why_location_unknown,
+    why_unreachable,
 )
 from agent.rules.peers.fields import list_fields
+from agent.rules.rule import Subject
+from agent.rules.wording import find_median
 
 ROLES = ("rail", "storage")  # of NICs that are compared
+_READ = ("open", "unknown")  # states of a GPU
 _DOWN = ("down", "notpresent", "lowerlayerdown", "dormant")
 
 
-class PeerPart(msgspec.Struct, frozen=True):
+class PeerPart(Subject, frozen=True):
     """One part. `row`: the struct of the model that has its fields."""
 
-    kind: str  # gpu | link | pci | port-above | nic | port | netdev | npu | cxl | numa: begins the names of its fields
+    kind: str  # gpu | link | pci | nic | port | netdev | npu | cxl | numa: begins the names of its fields
     subject: str
     label: str
     row: Any
@@ -44,6 +47,7 @@ class PeerPart(msgspec.Struct, frozen=True):
     position: tuple[Any, ...] = ()  # on its card
     socket: int | None = None
     order: str = ""  # by which it stands between its peers
+    is_partial: bool = False  # it states less than its peers, and why is known
 
 
 class PartsSkipped(msgspec.Struct, frozen=True):
@@ -66,26 +70,43 @@ def list_compared_fields() -> frozenset[str]:
     return frozenset(f"{kind}.{field.path}" for kind, struct, word in kinds for field in list_fields(struct, word))
 
 
-def list_parts(case: RuleContext) -> Iterator[PeerPart | PartsSkipped]:
+def list_parts(context: RuleContext) -> Iterator[PeerPart | PartsSkipped]:
     """Every part of the node that may have peers, GPUs first."""
-    for gpu in case.topology.gpus:
-        yield from _list_gpu_parts(case, gpu)
-    for nic in case.topology.nics:
-        yield from _list_nic_parts(case, nic)
-    yield from _list_stacked_netdevs(case)
-    yield from _list_other_parts(case)
+    for gpu in context.topology.gpus:
+        yield from _list_gpu_parts(context, gpu)
+    yield from _state_vlans(context, [part for nic in context.topology.nics for part in _list_nic_parts(context, nic)])
+    yield from _list_stacked_netdevs(context)
+    # Ports inside NPUs, CXL expanders, and the memory of sockets.
+    ports = context.topology.ascend.ports if context.topology.ascend else []
+    for port in ports:
+        ids = frozenset(filter(None, (port.gpu, port.nic, f"npu-{port.npu}")))
+        order = f"{port.npu:06}"
+        subject = f"gpu:{port.gpu}" if port.gpu else f"npu:{port.npu}"
+        yield PeerPart("npu", subject, f"NPU {port.npu}", port, ids, f"npu-{port.npu}", "rail", "NPU", order=order)
+    for device in context.topology.cxl.devices if context.topology.cxl else []:
+        function = context.functions.get(device.id)
+        if function is not None and device.memdev is not None:
+            product = f"{function.vendor}:{function.device}:{function.subsystem_vendor}:{function.subsystem_device}"
+            label, ids = device_label(context, device.id), frozenset({device.id})
+            yield PeerPart(
+                "cxl", f"pci:{device.id}", label, device, ids, device.id, "", product, (), device.numa_node, device.id
+            )
+    for node in context.node.numa_nodes:
+        if node.cpus and not context.virtual_machine:
+            label, ids = f"NUMA node {node.id}", frozenset({f"numa-{node.id}"})
+            yield PeerPart("numa", "node", label, node, ids, f"numa-{node.id}", order=f"{node.id:06}")
 
 
-def _list_gpu_parts(case: RuleContext, gpu: Gpu) -> Iterator[PeerPart | PartsSkipped]:
-    subject, function = f"gpu:{gpu.id}", find_function(case, gpu)
-    absent = unreachable_reason(function)
+def _list_gpu_parts(context: RuleContext, gpu: Gpu) -> Iterator[PeerPart | PartsSkipped]:
+    subject, function = f"gpu:{gpu.id}", find_function(context, gpu)
+    absent = why_unreachable(function)
     if absent:
         yield PartsSkipped(subject, absent)
         return
     if is_virtual_gpu(gpu) or gpu.driver_state == "vfio":
         yield PartsSkipped(subject, Reason("guest", detail="a virtual GPU, or one for a virtual machine"))
         return
-    model = gpu_model(case, gpu)
+    model = gpu_model(context, gpu)
     if not model:
         yield PartsSkipped(subject, Reason("not-known", fact="its product"), is_open=True)
         return
@@ -96,19 +117,19 @@ def _list_gpu_parts(case: RuleContext, gpu: Gpu) -> Iterator[PeerPart | PartsSki
     row = msgspec.structs.replace(gpu, bar1_mib=None, memory_mib=None, mig=mig) if sliced else gpu
     if gpu.driver_state != "open":  # its name is that of a table
         row = msgspec.structs.replace(row, name=None)
-    order = gpu.id
-    yield PeerPart("gpu", subject, gpu.label, row, ids, gpu.id, "", model, (), gpu.numa_node, order)
+    order, is_partial = gpu.id, sliced or gpu.driver_state not in _READ
+    yield PeerPart("gpu", subject, gpu.label, row, ids, gpu.id, "", model, (), gpu.numa_node, order, is_partial)
     for link in gpu.links:
         if link.state == "active":
             place = f"{gpu.id}/{link.link}"
             at = ids | {f"{device}/{link.link}" for device in ids}
             label = f"{gpu.label} link {link.link}"
             yield PeerPart("link", f"link:{place}", label, link, at, place, "", f"{model} {link.protocol}", order=order)
-    yield from _list_functions(case, function, "", model, (), gpu.numa_node)
+    yield from _list_functions(context, function, "", model, (), gpu.numa_node)
 
 
 def _list_functions(
-    case: RuleContext,
+    context: RuleContext,
     function: PciFunction | None,
     role: str,
     product: str,
@@ -116,18 +137,18 @@ def _list_functions(
     socket: int | None,
 ) -> Iterator[PeerPart]:
     """The PCI function of a device."""
-    if function is None or case.virtual_machine or function.driver == "vfio-pci":
+    if function is None or context.virtual_machine or function.driver == "vfio-pci":
         return
-    ids, label = frozenset({function.id}), device_label(case, function.id)
+    ids, label = frozenset({function.id}), device_label(context, function.id)
     yield PeerPart(
         "pci", f"pci:{function.id}", label, function, ids, function.id, role, product, position, socket, function.id
     )
 
 
-def _list_nic_parts(case: RuleContext, nic: Nic) -> Iterator[PeerPart | PartsSkipped]:
-    function = find_function(case, nic)
-    why = _why_not_compared(case, nic, function)
-    netdevs = [netdev for netdev in case.topology.netdevs if netdev.nic == nic.id]
+def _list_nic_parts(context: RuleContext, nic: Nic) -> Iterator[PeerPart | PartsSkipped]:
+    function = find_function(context, nic)
+    why = _why_not_compared(context, nic, function)
+    netdevs = [netdev for netdev in context.topology.netdevs if netdev.nic == nic.id]
     if why is not None:
         yield why
         if why.is_open:
@@ -135,30 +156,29 @@ def _list_nic_parts(case: RuleContext, nic: Nic) -> Iterator[PeerPart | PartsSki
             yield from (PartsSkipped(f"netdev:{netdev.id}", why.reason, is_open=True) for netdev in netdevs)
         return
     pci, socket = nic.pci or nic.id, nic.numa_node
-    ids, product = frozenset({nic.id, pci}), find_device_id(case, nic) or nic.model or nic.board_id or ""
+    ids, product = frozenset({nic.id, pci}), find_device_id(context, nic) or nic.model or nic.board_id or ""
     place = position_on_card(nic, 1)
     is_up = any(port.state == "ACTIVE" for port in nic.ports)
     if is_up:
         yield PeerPart("nic", f"pci:{pci}", nic.label, nic, ids, nic.id, nic.role, product, place, socket, pci)
     if is_up or not nic.ports:  # without an RDMA device, which the driver makes
-        yield from _list_functions(case, function, nic.role, product, place, socket)
+        yield from _list_functions(context, function, nic.role, product, place, socket)
     for port in nic.ports:
         key = f"{nic.id}/{port.port}"
         if port.state == "ACTIVE":
             at, place, order = ids | {key}, position_on_card(nic, port.port), f"{pci}/{port.port}"
             label, role = f"{nic.label}/{port.port}", f"{nic.role} {port.link_layer or ''}".strip()
-            yield PeerPart("port", f"port:{key}", label, port, at, key, role, product, place, socket, order)
+            elsewhere = port.link_layer == "Ethernet" and not port.netdevs  # in another network namespace
+            yield PeerPart("port", f"port:{key}", label, port, at, key, role, product, place, socket, order, elsewhere)
     for netdev in netdevs:
-        if _is_compared(case, nic, netdev):
+        if _is_compared(context, nic, netdev):
             at, place = ids | {netdev.id}, _find_position(nic, netdev)
-            (above,) = case.once(_count_vlans)
-            row = msgspec.structs.replace(netdev, vlan={"VLANs above": above[netdev.label]}) if above else netdev
             order = f"{pci} {netdev.label}"
             yield PeerPart(
                 "netdev",
                 f"netdev:{netdev.id}",
                 netdev.label,
-                row,
+                netdev,
                 at,
                 netdev.id,
                 nic.role,
@@ -169,27 +189,55 @@ def _list_nic_parts(case: RuleContext, nic: Nic) -> Iterator[PeerPart | PartsSki
             )
 
 
-def _count_vlans(case: RuleContext) -> Iterator[Counter[str]]:
-    """How many VLANs are above an interface, by its name."""
-    yield Counter(str(netdev.vlan.get("parent")) for netdev in case.topology.netdevs if netdev.vlan)
+def _state_vlans(context: RuleContext, parts: Sequence[PeerPart | PartsSkipped]) -> Iterator[PeerPart | PartsSkipped]:
+    """The same parts; of interfaces that VLANs are above with what these are compared by.
+
+    Compared are how many most peers have, and the ids that most have: few have the others by choice, as one id per
+    rail, or one rail for storage, too.
+    """
+    above: dict[str, list[str]] = defaultdict(list)
+    for netdev in context.topology.netdevs:
+        if netdev.vlan:
+            above[str(netdev.vlan.get("parent"))].append(str(netdev.vlan.get("id")))
+    groups: dict[tuple[str, tuple[Any, ...]], list[list[str]]] = defaultdict(list)
+    for part in parts:
+        if isinstance(part, PeerPart) and part.kind == "netdev":
+            groups[part.role, part.position].append(above.get(part.row.label, []))
+    for part in parts:
+        if above and isinstance(part, PeerPart) and part.kind == "netdev":
+            vlan = _describe_vlans(above.get(part.row.label, []), groups[part.role, part.position])
+            yield msgspec.structs.replace(part, row=msgspec.structs.replace(part.row, vlan=vlan))
+        else:
+            yield part
 
 
-def _why_not_compared(case: RuleContext, nic: Nic, function: PciFunction | None) -> PartsSkipped | None:
-    subject, absent = f"pci:{nic.pci or nic.id}", unreachable_reason(function)
+def _describe_vlans(own: Sequence[str], peers: Sequence[Sequence[str]]) -> dict[str, int | str]:
+    usual_count = int(find_median(list(map(len, peers))))
+    counts = Counter(number for ids in peers for number in set(ids))
+    shared = {number for number, count in counts.items() if 2 * count > len(peers)}
+    shown = shared.intersection(own) or set(own)
+    described: dict[str, int | str] = {"VLANs above": min(len(own), usual_count)}
+    if shared:
+        described["VLAN id"] = ",".join(sorted(shown, key=lambda number: (len(number), number))) or "none"
+    return described
+
+
+def _why_not_compared(context: RuleContext, nic: Nic, function: PciFunction | None) -> PartsSkipped | None:
+    subject, absent = f"pci:{nic.pci or nic.id}", why_unreachable(function)
     if nic.software or nic.limited:
         return PartsSkipped(subject, Reason("other-kind", detail="not a NIC for jobs"))
     if absent:
         return PartsSkipped(subject, absent)
-    if case.virtual_machine or nic.virtual_function:
+    if context.virtual_machine or nic.virtual_function:
         return PartsSkipped(subject, Reason("guest", detail="a virtual function or machine: the provider sets it"))
-    if nic.role == "unknown" and (why := location_unknown(case, nic)):
+    if nic.role == "unknown" and (why := why_location_unknown(context, nic)):
         return PartsSkipped(subject, Reason("role-not-known", why=why), is_open=True)
     if nic.role not in ROLES:
         return PartsSkipped(subject, Reason("by-design", detail=f"role {nic.role}: nothing is expected of it"))
     return None
 
 
-def _is_compared(case: RuleContext, nic: Nic, netdev: Netdev) -> bool:
+def _is_compared(context: RuleContext, nic: Nic, netdev: Netdev) -> bool:
     """Whether an interface is up and of Ethernet: IPoIB carries nothing of RDMA."""
     if netdev.admin_up is False or (netdev.operstate or "").lower() in _DOWN or netdev.vlan:
         return False
@@ -206,13 +254,15 @@ def _find_position(nic: Nic, netdev: Netdev) -> tuple[Any, ...]:
     return position_on_card(nic, port.port if port else 1)
 
 
-def _list_stacked_netdevs(case: RuleContext) -> Iterator[PeerPart]:
-    """VLANs and bonds above the interfaces of NICs that are compared."""
-    for netdev in case.topology.netdevs:
-        below = _find_nic_below(case, netdev) if netdev.vlan or netdev.bond is not None else None
+def _list_stacked_netdevs(context: RuleContext) -> Iterator[PeerPart]:
+    """VLANs and bonds above the interfaces of NICs that are compared; VLANs of one id are peers of their own."""
+    counts = Counter(netdev.vlan.get("id") for netdev in context.topology.netdevs if netdev.vlan)
+    for netdev in context.topology.netdevs:
+        below = _find_nic_below(context, netdev) if netdev.vlan or netdev.bond is not None else None
         if below is None or below.role not in ROLES or netdev.admin_up is False:
             continue
-        kind = "VLAN" if netdev.vlan else "bond"
+        number = netdev.vlan.get("id") if netdev.vlan else None
+        kind = (f"VLAN {number}" if counts[number] > 1 else "VLAN") if netdev.vlan else "bond"
         order, ids = f"{below.pci or below.id} {netdev.label}", frozenset({netdev.id, below.id})
         yield PeerPart(
             "netdev", f"netdev:{netdev.id}", netdev.label, netdev, ids, netdev.id, f"{below.role} {kind}", kind,
@@ -220,39 +270,17 @@ def _list_stacked_netdevs(case: RuleContext) -> Iterator[PeerPart]:
         )  # fmt: skip
 
 
-def _find_nic_below(case: RuleContext, netdev: Netdev) -> Nic | None:
+def _find_nic_below(context: RuleContext, netdev: Netdev) -> Nic | None:
     """The NIC below a VLAN or bond; of several the first."""
     for _ in range(3):  # a VLAN of a bond of an interface
         if netdev.vlan:
             names = [str(netdev.vlan.get("parent"))]
         elif netdev.bond is not None:
-            names = [one.label for one in case.topology.netdevs if one.master == netdev.label]
+            names = [one.label for one in context.topology.netdevs if one.master == netdev.label]
         else:
-            return case.nics.get(netdev.nic or "")
-        below = next((case.netdevs[name] for name in sorted(names) if name in case.netdevs), None)
+            return context.nics.get(netdev.nic or "")
+        below = next((context.netdevs[name] for name in sorted(names) if name in context.netdevs), None)
         if below is None:
             return None
         netdev = below
     return None
-
-
-def _list_other_parts(case: RuleContext) -> Iterator[PeerPart]:
-    """Ports inside NPUs, CXL expanders, and the memory of sockets."""
-    ports = case.topology.ascend.ports if case.topology.ascend else []
-    for port in ports:
-        ids = frozenset(filter(None, (port.gpu, port.nic, f"npu-{port.npu}")))
-        order = f"{port.npu:06}"
-        subject = f"gpu:{port.gpu}" if port.gpu else f"npu:{port.npu}"
-        yield PeerPart("npu", subject, f"NPU {port.npu}", port, ids, f"npu-{port.npu}", "rail", "NPU", order=order)
-    for device in case.topology.cxl.devices if case.topology.cxl else []:
-        function = case.functions.get(device.id)
-        if function is not None and device.memdev is not None:
-            product = f"{function.vendor}:{function.device}:{function.subsystem_vendor}:{function.subsystem_device}"
-            label, ids = device_label(case, device.id), frozenset({device.id})
-            yield PeerPart(
-                "cxl", f"pci:{device.id}", label, device, ids, device.id, "", product, (), device.numa_node, device.id
-            )
-    for node in case.node.numa_nodes:
-        if node.cpus and not case.virtual_machine:
-            label, ids = f"NUMA node {node.id}", frozenset({f"numa-{node.id}"})
-            yield PeerPart("numa", "node", label, node, ids, f"numa-{node.id}", order=f"{node.id:06}")

@@ -1,4 +1,4 @@
-"""Which of several parts are the odd ones out, and whether their values follow an order that somebody chose."""
+"""Which of several parts are the odd ones out, and whether their values follow an order that someone chose."""
 
 from __future__ import annotations
 

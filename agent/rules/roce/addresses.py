@@ -16,44 +16,35 @@ from agent.rules.nccl.prerequisites import mapped_libraries
 from agent.rules.nccl.settings import (
     EffectiveSetting,
     effective_settings,
-    files_unread_reason,
-    jobs_unread_reason,
     parse_number,
+    why_files_unread,
+    why_jobs_unread,
 )
-from agent.rules.node_wide import merge_if_on_all
-from agent.rules.roce.ports import RocePort, for_each_port, roce_ports, visible_interface
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.node_wide import merge_if_on_all, on_all
+from agent.rules.roce.ports import RocePort, roce_ports, visible_interface
+from agent.rules.rule import NODE, Fail, Pass, Result, Unknown, rule
 
 _GID_V1_ONLY_V2 = "RoCE v2"
 _LINK_LOCAL = "fe80:"
 
 
-@rule("roce-gid-v1-only")
-def roce_gid_v1_only(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, _judge_gid_v1_only, "RoCE v1 addresses only")
-
-
-def _judge_gid_v1_only(roce_port: RocePort) -> Result:
+@rule("roce-gid-v1-only", each=roce_ports, merge=on_all("RoCE v1 addresses only on every RoCE port"))
+def roce_gid_v1_only(roce_port: RocePort) -> Result:
     gids = roce_port.port.gids
     if any(gid.type == _GID_V1_ONLY_V2 for gid in gids):
-        return Pass(roce_port.subject)
+        return roce_port.passes()
     if roce_port.nic.state == "other_namespace":
-        return Unknown(
-            roce_port.subject, Reason("namespace-hides", detail="its interface is in another network namespace")
-        )
+        return roce_port.unknown("namespace-hides", detail="its interface is in another network namespace")
     if not roce_port.port.gids_known:
-        return Unknown(roce_port.subject, Reason("not-read", fact="its GID table"))
+        return roce_port.unknown("not-read", fact="its GID table")
     if not gids:
-        return Unknown(
-            roce_port.subject,
-            Reason("namespace-hides", detail="its GID table is empty: no interface of it is in this network namespace"),
+        return roce_port.unknown(
+            "namespace-hides", detail="its GID table is empty: no interface of it is in this network namespace"
         )
     if any(gid.type is None for gid in gids):
-        return Unknown(roce_port.subject, Reason("not-read", fact="the types of its GIDs"))
+        return roce_port.unknown("not-read", fact="the types of its GIDs")
     flat = all(gid.gid.lower().startswith(_LINK_LOCAL) for gid in gids)
-    return Fail(
-        subject=roce_port.subject,
-        label=roce_port.label,
+    return roce_port.fail(
         summary=f"{len(gids)} GIDs, all of RoCE v1" + (" and link-local" if flat else ""),
         impact="This traffic passes no router, and no switch puts it into the lossless class.",
         evidence=tuple(
@@ -66,15 +57,14 @@ def _judge_gid_v1_only(roce_port: RocePort) -> Result:
         ),
         severity="info" if flat else roce_port.severity("error"),
         cause="flat" if flat else "",
-        places=roce_port.places,
     )
 
 
 @rule("roce-no-ip")
-def roce_no_ip(case: RuleContext) -> Iterator[Result]:
+def roce_no_ip(context: RuleContext) -> Iterator[Result]:
     faults: list[Fail] = []
     passed = 0
-    for port in roce_ports(case):
+    for port in roce_ports(context):
         answer = _judge_no_ip(port) if isinstance(port, RocePort) else port
         passed += isinstance(answer, Pass)
         if isinstance(answer, Fail):
@@ -91,16 +81,14 @@ def roce_no_ip(case: RuleContext) -> Iterator[Result]:
 def _judge_no_ip(roce_port: RocePort) -> Result:
     gids = roce_port.port.gids
     if any(not gid.gid.lower().startswith(_LINK_LOCAL) for gid in gids):
-        return Pass(roce_port.subject)
+        return roce_port.passes()
     netdev = visible_interface(roce_port)
     if not isinstance(netdev, Netdev):
         return netdev
     if not roce_port.port.gids_known or not gids:
-        return Unknown(roce_port.subject, Reason("not-shown", detail="its GID table could not be read, or is empty"))
+        return roce_port.unknown("not-shown", detail="its GID table could not be read, or is empty")
     source = f"ip addr show {netdev.label}"
-    return Fail(
-        subject=roce_port.subject,
-        label=roce_port.label,
+    return roce_port.fail(
         summary=f"{len(gids)} GIDs, all link-local: {netdev.label} has no IPv4 and no global IPv6 address",
         impact="This rail reaches nothing outside its subnet; connections to rails with addresses fail.",
         evidence=(
@@ -115,7 +103,7 @@ def _judge_no_ip(roce_port: RocePort) -> Result:
             ),
         ),
         severity=roce_port.severity("warning"),
-        places=roce_port.places | {netdev.id},
+        ids=roce_port.ids | {netdev.id},
     )
 
 
@@ -124,28 +112,26 @@ _GID_INDEX_WRONG_V1, _GID_INDEX_WRONG_V2 = "IB/RoCE v1", "RoCE v2"
 
 
 @rule("roce-gid-index-wrong")
-def roce_gid_index_wrong(case: RuleContext) -> Iterator[Result]:
+def roce_gid_index_wrong(context: RuleContext) -> Iterator[Result]:
     values = [
         setting
-        for setting in effective_settings(case, _KEY)
+        for setting in effective_settings(context, _KEY)
         if (parse_number(setting.value) or 0) >= 0 and setting.value.strip()
     ]
     if not values:
-        why = files_unread_reason(case)
+        why = why_files_unread(context)
         yield (
-            Unknown("node", why)
+            NODE.unknown(why)
             if why
-            else NotApplicable("node", Reason("by-design", detail=f"{_KEY} is not set: NCCL chooses a GID itself"))
+            else NODE.not_applicable("by-design", detail=f"{_KEY} is not set: NCCL chooses a GID itself")
         )
         return
     ports: list[RocePort] = []
-    for port in roce_ports(case):
+    for port in roce_ports(context):
         if not isinstance(port, RocePort):
             yield port
         elif port.nic.role != "rail":
-            yield NotApplicable(
-                port.subject, Reason("other-kind", detail=f"role {port.nic.role}: NCCL's settings are for rails")
-            )
+            yield port.not_applicable("other-kind", detail=f"role {port.nic.role}: NCCL's settings are for rails")
         else:
             ports.append(port)
     answers = [_judge_port_index(port, values) for port in ports]
@@ -162,27 +148,23 @@ def _judge_port_index(roce_port: RocePort, values: list[EffectiveSetting]) -> Re
         chosen = next((answer for answer in answers if isinstance(answer, kind)), None)
         if chosen:
             return chosen
-    return Pass(roce_port.subject)
+    return roce_port.passes()
 
 
 def _judge_gid_index_wrong(roce_port: RocePort, where: EffectiveSetting) -> Result:
     index = parse_number(where.value) or 0
     if roce_port.nic.state == "other_namespace":
-        return Unknown(
-            roce_port.subject, Reason("namespace-hides", detail="its interface is in another network namespace")
-        )
+        return roce_port.unknown("namespace-hides", detail="its interface is in another network namespace")
     if not roce_port.port.gids_known or not roce_port.port.gids:
-        return Unknown(roce_port.subject, Reason("not-shown", detail="its GID table could not be read, or is empty"))
+        return roce_port.unknown("not-shown", detail="its GID table could not be read, or is empty")
     gid = next((gid for gid in roce_port.port.gids if gid.index == index), None)
     if gid is not None and gid.type is None:
-        return Unknown(roce_port.subject, Reason("not-read", fact="the types of its GIDs"))
+        return roce_port.unknown("not-read", fact="the types of its GIDs")
     if gid is not None and gid.type != _GID_INDEX_WRONG_V1:
-        return Pass(roce_port.subject)
+        return roce_port.passes()
     good = [str(other.index) for other in roce_port.port.gids if other.type == _GID_INDEX_WRONG_V2]
     gid_text = f"{gid.gid} {gid.type}" if gid else "no GID"
-    return Fail(
-        subject=roce_port.subject,
-        label=roce_port.label,
+    return roce_port.fail(
         summary=f"{_KEY}={where.value.strip()} in {where.source}: index {index} is {gid_text if gid else 'empty'} here",
         impact="This traffic passes no router and is in no lossless class."
         if gid
@@ -199,7 +181,6 @@ def _judge_gid_index_wrong(roce_port: RocePort, where: EffectiveSetting) -> Resu
         ),
         severity="error" if where.persistent else one_level_lower("error"),
         cause="v1" if gid else "empty",
-        places=roce_port.places,
     )
 
 
@@ -207,30 +188,28 @@ _CHOOSES = (2, 21)
 
 
 @rule("roce-nccl-gid-default-old")
-def roce_nccl_gid_default_old(case: RuleContext) -> Iterator[Result]:
-    rails = [port for port in roce_ports(case) if isinstance(port, RocePort) and port.nic.role == "rail"]
+def roce_nccl_gid_default_old(context: RuleContext) -> Iterator[Result]:
+    rails = [port for port in roce_ports(context) if isinstance(port, RocePort) and port.nic.role == "rail"]
     if not rails:
-        why = case.probe_failure("rdma")
+        why = context.why_probe_failed("rdma")
         yield (
-            Unknown("node", why)
-            if why and case.topology.nics
-            else NotApplicable("node", Reason("not-in-use", detail="no active RoCE rail"))
+            NODE.unknown(why)
+            if why and context.topology.nics
+            else NODE.not_applicable("not-in-use", detail="no active RoCE rail")
         )
         return
-    used = mapped_libraries(case, "libnccl.so")
+    used = mapped_libraries(context, "libnccl.so")
     old = [row for row in used if row.version and _parse_version(row.version) < _CHOOSES]
     nameless = [row for row in used if not row.version]
-    unread = files_unread_reason(case) or jobs_unread_reason(case)
-    if effective_settings(case, _KEY):
-        yield Pass("node")
+    unread = why_files_unread(context) or why_jobs_unread(context)
+    if effective_settings(context, _KEY):
+        yield NODE.passes()
     elif unread:
-        yield Unknown("node", unread)
+        yield NODE.unknown(unread)
     elif not old:
         why = Reason("not-known", fact=f"the version of {nameless[0].path}") if nameless else None
-        silent = (
-            Pass("node") if used else NotApplicable("node", Reason("not-in-use", detail="no running job uses NCCL"))
-        )
-        yield Unknown("node", why) if why else silent
+        silent = NODE.passes() if used else NODE.not_applicable("not-in-use", detail="no running job uses NCCL")
+        yield NODE.unknown(why) if why else silent
     else:
         yield from _judge_gid_default(rails, [(row.path, row.version or "") for row in old])
 
@@ -240,12 +219,10 @@ def _judge_gid_default(rails: list[RocePort], old: list[tuple[str, str]]) -> Ite
     wrong = [(roce_port, gid) for roce_port, gid in firsts if gid and gid.type == "IB/RoCE v1"]
     if not wrong:
         known = all(roce_port.port.gids_known and gid and gid.type for roce_port, gid in firsts)
-        yield Pass("node") if known else Unknown("node", Reason("not-read", fact="GID 0 of a RoCE rail"))
+        yield NODE.passes() if known else NODE.unknown("not-read", fact="GID 0 of a RoCE rail")
         return
     path, version = old[0]
-    yield Fail(
-        subject="node",
-        label="node",
+    yield NODE.fail(
         summary=f"jobs use NCCL {version} without {_KEY}: it takes GID 0, of RoCE v1",
         impact="This traffic passes no router and is in no lossless class.",
         evidence=(
@@ -260,7 +237,7 @@ def _judge_gid_default(rails: list[RocePort], old: list[tuple[str, str]]) -> Ite
                 if gid
             ),
         ),
-        places=frozenset().union(*(roce_port.places for roce_port, _ in wrong)),
+        ids=frozenset().union(*(roce_port.ids for roce_port, _ in wrong)),
     )
 
 

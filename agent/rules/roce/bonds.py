@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
-
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev, Nic
-from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import severity_by_role
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import NODE, Fail, Result, Subject, rule
 from agent.rules.wording import join_labels
 
 LAG_MODES = ("active-backup", "balance-xor", "802.3ad")  # in which mlx5 makes one RDMA device of two ports
 
 
-class Bond(msgspec.Struct, frozen=True):
+class Bond(Subject, frozen=True):
     """One bond that carries RoCE."""
 
     netdev: Netdev
@@ -31,34 +28,44 @@ class Bond(msgspec.Struct, frozen=True):
         return mode if isinstance(mode, str) else ""
 
     @property
+    def subject(self) -> str:
+        """Its interface."""
+        return f"netdev:{self.netdev.id}"
+
+    @property
+    def label(self) -> str:
+        """The same for people."""
+        return self.netdev.label
+
+    @property
     def labels(self) -> str:
         """Its members, for people."""
         return ", ".join(f"{netdev.label} ({netdev.operstate or 'state not known'})" for netdev in self.members)
 
     @property
-    def places(self) -> frozenset[str]:
+    def ids(self) -> frozenset[str]:
         """What a fault of it is about."""
         nics = {nic.id for nic in self.nics} | {nic.pci or nic.id for nic in self.nics}
         ports = {f"{nic.id}/{port.port}" for nic in self.nics for port in nic.ports}
         return frozenset({self.netdev.id, *(netdev.id for netdev in self.members), *nics, *ports})
 
 
-def are_bonds_known(case: RuleContext) -> bool:
+def are_bonds_known(context: RuleContext) -> bool:
     """Whether it is certain that there is none where none was found: what was not read may be in a bond."""
-    return case.virtual_machine or case.probe_failure("rdma", "netdev") is None
+    return context.virtual_machine or context.why_probe_failed("rdma", "netdev") is None
 
 
-def bonds(case: RuleContext, roles: tuple[str, ...]) -> list[Bond]:
+def bonds(context: RuleContext, roles: tuple[str, ...]) -> list[Bond]:
     """Bonds with a member that is the interface of an Ethernet NIC in one of these roles.
 
     The second port of a bond has no RDMA device of its own and the role "auxiliary": its bond is its partner's.
     """
     bond_list = []
-    for netdev in case.topology.netdevs:
+    for netdev in context.topology.netdevs:
         if netdev.bond is None:
             continue
-        members = tuple(member for member in case.topology.netdevs if member.master == netdev.label)
-        below = [case.nics[member.nic] for member in members if member.nic and member.nic in case.nics]
+        members = tuple(member for member in context.topology.netdevs if member.master == netdev.label)
+        below = [context.nics[member.nic] for member in members if member.nic and member.nic in context.nics]
         nics = tuple(nic for nic in below if nic.role in roles and not nic.limited and not nic.software)
         if any(port.link_layer == "Ethernet" for nic in nics for port in nic.ports):
             bond_list.append(Bond(netdev, members, nics))
@@ -66,14 +73,12 @@ def bonds(case: RuleContext, roles: tuple[str, ...]) -> list[Bond]:
 
 
 @rule("roce-lag-on-rails")
-def roce_lag_on_rails(case: RuleContext) -> Iterator[Result]:
-    bond_list = [] if case.virtual_machine else bonds(case, ("rail",))
-    if not bond_list and are_bonds_known(case):
-        yield NotApplicable("node", Reason("guest", detail="no rail is in a bond, or this is a virtual machine"))
+def roce_lag_on_rails(context: RuleContext) -> Iterator[Result]:
+    bond_list = [] if context.virtual_machine else bonds(context, ("rail",))
+    if not bond_list and are_bonds_known(context):
+        yield NODE.not_applicable("guest", detail="no rail is in a bond, or this is a virtual machine")
     for bond in bond_list:
-        yield Fail(
-            subject=f"netdev:{bond.netdev.id}",
-            label=bond.netdev.label,
+        yield bond.fail(
             summary=f"{join_labels([nic.label for nic in bond.nics])}, for jobs, in one bond: {bond.labels}",
             impact="A connection uses one port of the bond only; two connections may share one port "
             "while the other is idle.",
@@ -88,32 +93,31 @@ def roce_lag_on_rails(case: RuleContext) -> Iterator[Result]:
                 ),
             ),
             severity="info",
-            places=bond.places,
         )
 
 
 @rule("roce-lag-broken")
-def roce_lag_broken(case: RuleContext) -> Iterator[Result]:
-    bond_list = [] if case.virtual_machine else [*bonds(case, ("rail", "storage")), *_other_bonds(case)]
-    if not bond_list and are_bonds_known(case):
-        yield NotApplicable("node", Reason("guest", detail="no interface is in a bond, or this is a virtual machine"))
+def roce_lag_broken(context: RuleContext) -> Iterator[Result]:
+    bond_list = [] if context.virtual_machine else [*bonds(context, ("rail", "storage")), *_other_bonds(context)]
+    if not bond_list and are_bonds_known(context):
+        yield NODE.not_applicable("guest", detail="no interface is in a bond, or this is a virtual machine")
     for bond in bond_list:
         yield _judge_lag_broken(bond)
 
 
-def _other_bonds(case: RuleContext) -> list[Bond]:
+def _other_bonds(context: RuleContext) -> list[Bond]:
     """Bonds of hardware that carry no RoCE of rails or storage: front ends."""
-    roce = {bond.netdev.id for bond in bonds(case, ("rail", "storage"))}
+    roce = {bond.netdev.id for bond in bonds(context, ("rail", "storage"))}
     bond_list = []
-    for netdev in case.topology.netdevs:
-        members = tuple(member for member in case.topology.netdevs if member.master == netdev.label and member.pci)
+    for netdev in context.topology.netdevs:
+        members = tuple(member for member in context.topology.netdevs if member.master == netdev.label and member.pci)
         if netdev.bond is not None and netdev.id not in roce and len(members) > 1:
             bond_list.append(Bond(netdev, members, ()))
     return bond_list
 
 
 def _judge_lag_broken(bond: Bond) -> Result:
-    subject = f"netdev:{bond.netdev.id}"
+    about = bond
     states = [netdev.operstate for netdev in bond.members]
     down = [netdev.label for netdev in bond.members if netdev.operstate not in ("up", None)]
     if down and "up" in states:
@@ -121,7 +125,7 @@ def _judge_lag_broken(bond: Bond) -> Result:
             bond, f"{', '.join(down)} is down; {len(states) - len(down)} of {len(states)} members carry it", "member"
         )
     if None in states:
-        return Unknown(subject, Reason("not-read", fact="the state of a member"))
+        return about.unknown("not-read", fact="the state of a member")
     for cause, what, values in (
         ("speed", "run at different speeds", [netdev.speed_gbit_s for netdev in bond.members]),
         ("mtu", "have different MTUs", [netdev.mtu for netdev in bond.members]),
@@ -140,7 +144,7 @@ def _judge_lag_broken(bond: Bond) -> Result:
             return _fail_lag_broken(
                 bond, f"its ports still have an RDMA device each ({names}): RoCE does not follow it", "devices"
             )
-    return Pass(subject)
+    return about.passes()
 
 
 def _is_on_one_card(bond: Bond) -> bool:
@@ -158,9 +162,7 @@ _IMPACTS = {
 
 def _fail_lag_broken(bond: Bond, summary: str, cause: str) -> Fail:
     folder = f"/sys/class/net/{bond.netdev.label}/bonding"
-    return Fail(
-        subject=f"netdev:{bond.netdev.id}",
-        label=bond.netdev.label,
+    return bond.fail(
         summary=summary,
         impact=_IMPACTS.get(cause, _IMPACT),
         evidence=(
@@ -174,5 +176,4 @@ def _fail_lag_broken(bond: Bond, summary: str, cause: str) -> Fail:
         ),
         severity=severity_by_role("warning", bond.nics[0]) if bond.nics else "info",
         cause=cause,
-        places=bond.places,
     )

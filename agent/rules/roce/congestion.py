@@ -18,38 +18,33 @@ from agent.rules.counter_deltas import (
     delta,
     format_window,
     judge_count,
-    settling_reason,
+    why_settling,
     with_subject,
 )
-from agent.rules.node_wide import aggregate_node_wide
+from agent.rules.node_wide import aggregate_node_wide, on_all
 from agent.rules.pages import Threshold, read_limit
 from agent.rules.roce.pause import judge_received_pauses
 from agent.rules.roce.port_counters import (
     RocePortCounters,
     delta_by_priority,
     delta_of_discards,
-    for_each_interface,
-    for_each_port,
     lossless_priorities,
     rdma_bytes,
     rdma_packets,
     roce_priorities,
+    watch_interfaces,
     watch_ports,
 )
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import Fail, Pass, Result, Unknown, rule
 
 _PRIORITY = re.compile(r"rx_prio(\d)_")
 _PER_MINUTE = read_limit("roce-rt-rx-discards.per_minute")
 _EVENTS = read_limit("roce-rt-rx-discards.events")
 
 
-@rule("roce-rt-rx-discards")
-def roce_rt_rx_discards(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_interface(case, _judge_rx_discards, "discards of received frames")
-
-
-def _judge_rx_discards(case: RuleContext, counters: RocePortCounters) -> Result:
-    count, carrying = delta_of_discards(case, counters), roce_priorities(case, counters)
+@rule("roce-rt-rx-discards", each=watch_interfaces, merge=on_all("discards of received frames on every RoCE port"))
+def roce_rt_rx_discards(context: RuleContext, counters: RocePortCounters) -> Result:
+    count, carrying = delta_of_discards(context, counters), roce_priorities(context, counters)
     foreign = isinstance(count, CounterDelta) and _is_foreign(count, carrying)
     words = FailureText(
         "received frames discarded" + (", none of a priority of RoCE" if foreign else ""),
@@ -62,7 +57,7 @@ def _judge_rx_discards(case: RuleContext, counters: RocePortCounters) -> Result:
         remedy="" if foreign else _remedy(counters),
     )
     limits = (Limit(_PER_MINUTE, "error", MINUTE), Limit(_EVENTS, "warning"))
-    answer = judge_count(case, counters.place, count, limits, words)
+    answer = judge_count(context, counters.place, count, limits, words)
     return replace(answer, severity="info") if foreign and isinstance(answer, Fail) else answer
 
 
@@ -86,51 +81,44 @@ _MOSTLY = 0.8  # so much of a port's bytes must be RDMA: TCP has its own class
 _CLEAR = 0.6  # a priority dominates with so much of the bytes
 
 
-@rule("roce-rt-class-usage")
-def roce_rt_class_usage(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_interface(case, _judge_class_usage, "RDMA outside its class")
-
-
-def _judge_class_usage(case: RuleContext, counters: RocePortCounters) -> Result:
-    subject = counters.place.subject
+@rule("roce-rt-class-usage", each=watch_interfaces, merge=on_all("RDMA outside its class on every RoCE port"))
+def roce_rt_class_usage(context: RuleContext, counters: RocePortCounters) -> Result:
+    about = counters.place
     sent, received = (
-        delta_by_priority(case, counters, "tx_prio{}_bytes"),
-        delta_by_priority(case, counters, "rx_prio{}_bytes"),
+        delta_by_priority(context, counters, "tx_prio{}_bytes"),
+        delta_by_priority(context, counters, "rx_prio{}_bytes"),
     )
-    if not sent or not received or settling_reason(case):
-        why = delta(case, counters.eth, ["tx_prio0_bytes"])
+    if not sent or not received or why_settling(context):
+        why = delta(context, counters.eth, ["tx_prio0_bytes"])
         if not isinstance(why, CounterDelta):
             return with_subject(counters.place, why)
-        return Unknown(subject, why.gap or Reason("not-shown", detail="its bytes by priority are not known"))
-    rdma = rdma_bytes(case, counters)
+        return about.unknown(why.gap or Reason("not-shown", detail="its bytes by priority are not known"))
+    rdma = rdma_bytes(context, counters)
     if rdma is None:
-        return Unknown(subject, Reason("not-shown", detail="its RDMA bytes are not counted"))
+        return about.unknown("not-shown", detail="its RDMA bytes are not counted")
     total = sum(sent.values())
-    if rdma < case.threshold(_BYTES) * 1e9:
-        return NotApplicable(
-            subject,
-            Reason(
-                "nothing-to-compare",
-                detail=f"{rdma / 1e9:.1f} GB of RDMA sent in {format_window(case)}: too little to judge",
-            ),
+    if rdma < context.threshold(_BYTES) * 1e9:
+        return about.not_applicable(
+            "nothing-to-compare",
+            detail=f"{rdma / 1e9:.1f} GB of RDMA sent in {format_window(context)}: too little to judge",
         )
     if rdma < _MOSTLY * total:
-        return NotApplicable(subject, Reason("other-kind", detail="much of what it sends is not RDMA"))
+        return about.not_applicable("other-kind", detail="much of what it sends is not RDMA")
     on = lossless_priorities(counters)
     inside = sum(count for priority, count in sent.items() if priority in (on or ()))
-    if on and 100 * inside < case.threshold(_CLASS_USAGE_SHARE) * total:
+    if on and 100 * inside < context.threshold(_CLASS_USAGE_SHARE) * total:
         return _fail_class_usage(
-            case, counters, f"{100 * inside / total:.0f}% of what it sent is of priorities with PFC", "sent"
+            context, counters, f"{100 * inside / total:.0f}% of what it sent is of priorities with PFC", "sent"
         )
     ours, theirs = _dominant_priority(sent), _dominant_priority(received)
     if ours is not None and theirs is not None and ours != theirs:
-        return _fail_class_usage(case, counters, f"it sends in priority {ours} and receives in {theirs}", "peers")
+        return _fail_class_usage(context, counters, f"it sends in priority {ours} and receives in {theirs}", "peers")
     if on is None:
-        return Unknown(subject, Reason("not-read", fact="whether PFC is on"))
+        return about.unknown("not-read", fact="whether PFC is on")
     return (
-        Pass(subject)
+        about.passes()
         if on
-        else NotApplicable(subject, Reason("not-configured", detail="PFC is off: there is no lossless class"))
+        else about.not_applicable("not-configured", detail="PFC is off: there is no lossless class")
     )
 
 
@@ -140,24 +128,21 @@ def _dominant_priority(moves: dict[int, int]) -> int | None:
     return most if moves[most] >= _CLEAR * max(sum(moves.values()), 1) else None
 
 
-def _fail_class_usage(case: RuleContext, counters: RocePortCounters, what: str, cause: str) -> Fail:
+def _fail_class_usage(context: RuleContext, counters: RocePortCounters, what: str, cause: str) -> Fail:
     place, on = counters.place, lossless_priorities(counters)
     names = [f"{way}_prio{p}_bytes" for way in ("tx", "rx") for p in range(8)]
-    rows = [(name, case.moved(counters.eth.subject, name, counters.eth.now)) for name in names]
+    rows = [(name, context.moved(counters.eth.subject, name, counters.eth.now)) for name in names]
     pfc = "not known" if on is None else ", ".join(map(str, sorted(on))) or "none"
-    return Fail(
-        subject=place.subject,
-        label=place.label,
-        summary=f"{what} in {format_window(case)}; PFC is on for {pfc}",
+    return place.fail(
+        summary=f"{what} in {format_window(context)}; PFC is on for {pfc}",
         impact="What is outside the class is dropped under congestion; throughput collapses above about 1% loss.",
         evidence=tuple(
-            Evidence(what=name, value=f"+{move} in {format_window(case)}", source=counters.eth.source(name))
+            Evidence(what=name, value=f"+{move} in {format_window(context)}", source=counters.eth.source(name))
             for name, move in rows
             if move
         ),
         severity=place.severity("error"),
         cause=cause,
-        places=place.places,
     )
 
 
@@ -165,7 +150,7 @@ _STALLS = read_limit("roce-rt-host-bound.stalls_per_minute")
 _DROPS = read_limit("roce-rt-host-bound.overflows_per_minute")
 _QUEUES = read_limit("roce-rt-host-bound.no_buffer_per_minute")
 _IMPACT = "The NIC waits for this host's PCIe: the rail runs below its rate, and pause spreads to the fabric."
-# Counter, limit, and what is said of it; the gravest first
+# Counter, limit, and what is reported of it; the most severe first
 _CAUSES = (
     ("outbound_pci_buffer_overflow", Limit(_DROPS, "error", MINUTE), "packets lost to a full PCIe buffer"),
     ("outbound_pci_stalled_wr_events", Limit(_STALLS, "warning", MINUTE), "seconds in which writes waited for PCIe"),
@@ -173,14 +158,10 @@ _CAUSES = (
 )
 
 
-@rule("roce-rt-host-bound")
-def roce_rt_host_bound(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_interface(case, _judge_host_bound, "waiting for PCIe")
-
-
-def _judge_host_bound(case: RuleContext, counters: RocePortCounters) -> Result:
+@rule("roce-rt-host-bound", each=watch_interfaces, merge=on_all("waiting for PCIe on every RoCE port"))
+def roce_rt_host_bound(context: RuleContext, counters: RocePortCounters) -> Result:
     answers = [
-        judge_count(case, counters.place, delta(case, counters.eth, [name]), (limit,), FailureText(what, _IMPACT))
+        judge_count(context, counters.place, delta(context, counters.eth, [name]), (limit,), FailureText(what, _IMPACT))
         for name, limit, what in _CAUSES
     ]
     return next((a for kind in (Fail, Unknown, Pass) for a in answers if isinstance(a, kind)), answers[0])
@@ -199,14 +180,14 @@ _WAYS = (
 
 
 @rule("roce-rt-congested")
-def roce_rt_congested(case: RuleContext) -> Iterator[Result]:
+def roce_rt_congested(context: RuleContext) -> Iterator[Result]:
     paused: dict[str, list[Result]] = {}
-    for answer in judge_received_pauses(case):
+    for answer in judge_received_pauses(context):
         paused.setdefault(answer.subject, []).append(answer)
     answers: list[Result] = []
-    for port in watch_ports(case):
+    for port in watch_ports(context):
         if isinstance(port, RocePortCounters):
-            answers.append(_judge_congested(case, port, paused.pop(port.place.subject, [])))
+            answers.append(_judge_congested(context, port, paused.pop(port.place.subject, [])))
         else:
             answers.append(port)
             paused.pop(port.subject, None)
@@ -214,9 +195,9 @@ def roce_rt_congested(case: RuleContext) -> Iterator[Result]:
     yield from aggregate_node_wide([*answers, *members], "congestion on every RoCE port")
 
 
-def _judge_congested(case: RuleContext, counters: RocePortCounters, paused: list[Result]) -> Result:
+def _judge_congested(context: RuleContext, counters: RocePortCounters, paused: list[Result]) -> Result:
     """One answer for a port: notifications, marks and pauses that come together are one congestion."""
-    answers = [*(_judge_direction(case, counters, *way) for way in _WAYS), *paused]
+    answers = [*(_judge_direction(context, counters, *way) for way in _WAYS), *paused]
     faults = sorted((a for a in answers if isinstance(a, Fail)), key=lambda fault: fault.severity != "warning")
     if faults:
         return replace(
@@ -228,37 +209,36 @@ def _judge_congested(case: RuleContext, counters: RocePortCounters, paused: list
 
 
 def _judge_direction(
-    case: RuleContext, counters: RocePortCounters, names: tuple[str, ...], received: bool, limit: Threshold, what: str
+    context: RuleContext,
+    counters: RocePortCounters,
+    names: tuple[str, ...],
+    received: bool,
+    limit: Threshold,
+    what: str,
 ) -> Result:
-    place, count = counters.place, delta(case, counters.rdma, names)
+    place, count = counters.place, delta(context, counters.rdma, names)
     if not isinstance(count, CounterDelta):
         return with_subject(place, count)
     if not count.total:
-        return Unknown(place.subject, count.gap) if count.gap else Pass(place.subject)
-    carried = rdma_packets(case, counters, received)
+        return place.unknown(count.gap) if count.gap else place.passes()
+    carried = rdma_packets(context, counters, received)
     if carried is None:
-        return Unknown(place.subject, Reason("not-shown", detail="its RDMA packets are not counted"))
+        return place.unknown("not-shown", detail="its RDMA packets are not counted")
     share = 100 * count.total / max(carried, 1)
-    if share <= case.threshold(limit):
-        return Pass(place.subject)
-    seconds = (case.window.seconds if case.window else None) or 0
+    if share <= context.threshold(limit):
+        return place.passes()
+    seconds = (context.window.seconds if context.window else None) or 0
     if carried < _LEAST_PACKETS or seconds < _LEAST_SECONDS:
-        return Unknown(
-            place.subject,
-            Reason(
-                "sample-too-small",
-                detail=f"{share:.0f}% {what}, of {carried} packets in {format_window(case)}: too short to be judged",
-            ),
+        return place.unknown(
+            "sample-too-small",
+            detail=f"{share:.0f}% {what}, of {carried} packets in {format_window(context)}: too short to be judged",
         )
-    return Fail(
-        subject=place.subject,
-        label=place.label,
-        summary=f"{count.total} {what} in {format_window(case)}: {share:.1f}% of its RDMA packets, "
-        f"limit {case.threshold(limit):g}%",
+    return place.fail(
+        summary=f"{count.total} {what} in {format_window(context)}: {share:.1f}% of its RDMA packets, "
+        f"limit {context.threshold(limit):g}%",
         impact=f"Senders are asked to slow down for {share:.1f}% of the packets: bandwidth is lost in the fabric.",
         evidence=count.evidence,
         severity="info",
-        places=place.places,
     )
 
 
@@ -267,30 +247,27 @@ _CNP_IGNORED_SHARE = read_limit("roce-cnp-ignored.percent")
 _LEAST = read_limit("roce-cnp-ignored.events")
 
 
-@rule("roce-cnp-ignored")
-def roce_cnp_ignored(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, _judge_cnp_ignored, "ignored congestion notifications")
-
-
-def _judge_cnp_ignored(case: RuleContext, counters: RocePortCounters) -> Result:
-    place, ignored, handled = counters.place, delta(case, counters.rdma, _IGNORED), delta(case, counters.rdma, _HANDLED)
+@rule("roce-cnp-ignored", each=watch_ports, merge=on_all("ignored congestion notifications on every RoCE port"))
+def roce_cnp_ignored(context: RuleContext, counters: RocePortCounters) -> Result:
+    place, ignored, handled = (
+        counters.place,
+        delta(context, counters.rdma, _IGNORED),
+        delta(context, counters.rdma, _HANDLED),
+    )
     if not isinstance(ignored, CounterDelta):
         return with_subject(place, ignored)
     if not isinstance(handled, CounterDelta):
         return with_subject(place, handled)
     if gap := ignored.gap or (handled.gap if ignored.total else None):
-        return Unknown(place.subject, gap)
-    share, carrying = 100 * ignored.total / max(ignored.total + handled.total, 1), roce_priorities(case, counters)
-    if ignored.total < case.threshold(_LEAST) or share <= case.threshold(_CNP_IGNORED_SHARE):
-        return Pass(place.subject)
-    return Fail(
-        subject=place.subject,
-        label=place.label,
+        return place.unknown(gap)
+    share, carrying = 100 * ignored.total / max(ignored.total + handled.total, 1), roce_priorities(context, counters)
+    if ignored.total < context.threshold(_LEAST) or share <= context.threshold(_CNP_IGNORED_SHARE):
+        return place.passes()
+    return place.fail(
         summary=f"ignored {ignored.total} of {ignored.total + handled.total} congestion notifications in "
-        f"{format_window(case)} ({share:.0f}%, limit {case.threshold(_CNP_IGNORED_SHARE):g}%)",
+        f"{format_window(context)} ({share:.0f}%, limit {context.threshold(_CNP_IGNORED_SHARE):g}%)",
         impact=f"{share:.0f}% of the notifications do not slow it down: congestion is left to PFC.",
         evidence=ignored.evidence + handled.evidence,
         severity=place.severity("warning"),
         values=(("PRIORITY", str(min(carrying))),) if carrying and len(carrying) == 1 else (),
-        places=place.places,
     )

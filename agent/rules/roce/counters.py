@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from agent.model.counters import port_counters
 from agent.model.nic import Nic, Port
-from agent.model.reasons import Reason
-from agent.rules import gates
+from agent.rules import applicability
 from agent.rules.context import RuleContext
 from agent.rules.counter_deltas import (
     HOUR,
@@ -24,19 +23,18 @@ from agent.rules.counter_deltas import (
     judge_count,
     with_subject,
 )
-from agent.rules.node_wide import aggregate_node_wide, merge_failures
+from agent.rules.node_wide import aggregate_node_wide, merge_failures, on_all
 from agent.rules.pages import read_limit
 from agent.rules.roce.port_counters import (
     RocePortCounters,
     adaptive_routing,
     delta_of_discards,
     describe_loss,
-    for_each_interface,
-    for_each_port,
     rdma_packets,
+    watch_interfaces,
     watch_ports,
 )
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import NODE, Fail, NamedSubject, NotApplicable, Pass, Result, Unknown, rule
 
 _CRC_COUNTERS = (
     "rx_crc_errors_phy",
@@ -53,15 +51,15 @@ _CRC_WORDS = FailureText(
 )
 
 
-@rule("roce-rt-crc")
-def roce_rt_crc(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_interface(case, _judge_crc, "damaged frames")
-
-
-def _judge_crc(case: RuleContext, counters: RocePortCounters) -> Result:
+@rule("roce-rt-crc", each=watch_interfaces, merge=on_all("damaged frames on every RoCE port"))
+def roce_rt_crc(context: RuleContext, counters: RocePortCounters) -> Result:
     names = _CRC_COUNTERS if any(name in counters.eth.now for name in _CRC_COUNTERS) else _KERNELS
     return judge_count(
-        case, counters.place, delta(case, counters.eth, names), (Limit(_CRC_PER_HOUR, "warning", HOUR),), _CRC_WORDS
+        context,
+        counters.place,
+        delta(context, counters.eth, names),
+        (Limit(_CRC_PER_HOUR, "warning", HOUR),),
+        _CRC_WORDS,
     )
 
 
@@ -74,18 +72,13 @@ _FEC_BER_ERROR = read_limit("roce-fec-ber.error_ratio")
 _LEAST_BITS = 1e12
 
 
-@rule("roce-fec-ber")
-def roce_fec_ber(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_interface(case, _judge_fec_ber, "bit errors")
-
-
-def _judge_fec_ber(case: RuleContext, counters: RocePortCounters) -> Result:
-    subject = counters.place.subject
-    downs = delta(case, counters.eth, _DOWNS)
+@rule("roce-fec-ber", each=watch_interfaces, merge=on_all("bit errors on every RoCE port"))
+def roce_fec_ber(context: RuleContext, counters: RocePortCounters) -> Result:
+    about = counters.place
+    downs = delta(context, counters.eth, _DOWNS)
     if isinstance(downs, CounterDelta) and downs.total:
-        return NotApplicable(
-            subject,
-            Reason("not-in-use", detail="its link went down in the window: errors while it comes up do not count"),
+        return about.not_applicable(
+            "not-in-use", detail="its link went down in the window: errors while it comes up do not count"
         )
     words = FailureText(
         "blocks that FEC could not correct",
@@ -93,43 +86,40 @@ def _judge_fec_ber(case: RuleContext, counters: RocePortCounters) -> Result:
         cause="lost",
     )
     lost = judge_count(
-        case, counters.place, delta(case, counters.eth, _LOST), (Limit(_FEC_BER_PER_HOUR, "error", HOUR),), words
+        context, counters.place, delta(context, counters.eth, _LOST), (Limit(_FEC_BER_PER_HOUR, "error", HOUR),), words
     )
     if isinstance(lost, Fail):
         return lost
-    ratio = _corrected_ratio(case, counters)
+    ratio = _corrected_ratio(context, counters)
     return next((a for kind in (Fail, Unknown, Pass) for a in (ratio, lost) if isinstance(a, kind)), lost)
 
 
-def _corrected_ratio(case: RuleContext, counters: RocePortCounters) -> Result:
+def _corrected_ratio(context: RuleContext, counters: RocePortCounters) -> Result:
     place = counters.place
-    fixed, bits = delta(case, counters.eth, [_CORRECTED]), case.moved(counters.eth.subject, _BITS, counters.eth.now)
+    fixed, bits = (
+        delta(context, counters.eth, [_CORRECTED]),
+        context.moved(counters.eth.subject, _BITS, counters.eth.now),
+    )
     if not isinstance(fixed, CounterDelta):
-        return NotApplicable(place.subject, Reason("not-measured", detail="its driver does not count corrected bits"))
+        return place.not_applicable("not-measured", detail="its driver does not count corrected bits")
     if not fixed.total:
-        return Unknown(place.subject, fixed.gap) if fixed.gap else Pass(place.subject)
+        return place.unknown(fixed.gap) if fixed.gap else place.passes()
     if bits is None or bits < _LEAST_BITS:
-        return Unknown(
-            place.subject,
-            Reason(
-                "sample-too-small",
-                detail=f"{fixed.total} corrected bits, too few bits received in {format_window(case)} for a ratio",
-            ),
+        return place.unknown(
+            "sample-too-small",
+            detail=f"{fixed.total} corrected bits, too few bits received in {format_window(context)} for a ratio",
         )
     ratio = fixed.total / bits
-    if ratio < case.threshold(_FEC_BER_WARN):
-        return Pass(place.subject)
-    grave = ratio >= case.threshold(_FEC_BER_ERROR)
-    return Fail(
-        subject=place.subject,
-        label=place.label,
-        summary=f"FEC corrected {ratio:.1e} of the bits received in {format_window(case)}, "
-        f"limit {case.threshold(_FEC_BER_ERROR if grave else _FEC_BER_WARN):.0e}",
+    if ratio < context.threshold(_FEC_BER_WARN):
+        return place.passes()
+    grave = ratio >= context.threshold(_FEC_BER_ERROR)
+    return place.fail(
+        summary=f"FEC corrected {ratio:.1e} of the bits received in {format_window(context)}, "
+        f"limit {context.threshold(_FEC_BER_ERROR if grave else _FEC_BER_WARN):.0e}",
         impact=f"At 2.4e-04 the code ends, and traffic is lost; this is {100 * ratio / 2.4e-4:.0f}% of it.",
         evidence=fixed.evidence,
         severity=place.severity("error" if grave else "warning"),
         cause="corrected",
-        places=place.places,
     )
 
 
@@ -141,16 +131,12 @@ _ICRC_WORDS = FailureText(
 )
 
 
-@rule("roce-rt-icrc")
-def roce_rt_icrc(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, _judge_icrc, "altered packets")
-
-
-def _judge_icrc(case: RuleContext, counters: RocePortCounters) -> Result:
+@rule("roce-rt-icrc", each=watch_ports, merge=on_all("altered packets on every RoCE port"))
+def roce_rt_icrc(context: RuleContext, counters: RocePortCounters) -> Result:
     return judge_count(
-        case,
+        context,
         counters.place,
-        delta(case, counters.rdma, _ICRC_COUNTERS),
+        delta(context, counters.rdma, _ICRC_COUNTERS),
         (Limit(_ICRC_PER_HOUR, "warning", HOUR),),
         _ICRC_WORDS,
     )
@@ -179,27 +165,27 @@ _ALIKE = 4.0  # times the least of all ports: what spreading packets over severa
 
 
 @rule("roce-rt-retrans")
-def roce_rt_retrans(case: RuleContext) -> Iterator[Result]:
-    ports = list(watch_ports(case))
-    answers = [_judge_retrans(case, port) if isinstance(port, RocePortCounters) else port for port in ports]
+def roce_rt_retrans(context: RuleContext) -> Iterator[Result]:
+    ports = list(watch_ports(context))
+    answers = [_judge_retrans(context, port) if isinstance(port, RocePortCounters) else port for port in ports]
     faults = [answer for answer in answers if isinstance(answer, Fail)]
     judged = [port for port in ports if isinstance(port, RocePortCounters)]
-    if 1 < len(faults) == len(judged) and _is_reordering(case, judged):
+    if 1 < len(faults) == len(judged) and _is_reordering(context, judged):
         yield from (answer for answer in answers if not isinstance(answer, Fail))
         yield _report_reordering(faults)
     else:
         yield from aggregate_node_wide(answers, "retransmissions on every RoCE port")
 
 
-def _is_reordering(case: RuleContext, ports: Sequence[RocePortCounters]) -> bool:
+def _is_reordering(context: RuleContext, ports: Sequence[RocePortCounters]) -> bool:
     """Whether all ports count packets out of order alike, and none a timeout or a frame that was dropped."""
-    counts = [(delta(case, port.rdma, _RETRANS_TIMEOUTS), delta_of_discards(case, port)) for port in ports]
+    counts = [(delta(context, port.rdma, _RETRANS_TIMEOUTS), delta_of_discards(context, port)) for port in ports]
     if any(not isinstance(one, CounterDelta) or one.total or one.gap for both in counts for one in both):
         return False
     ratios = []
     for port in ports:
-        counter_delta = delta(case, port.rdma, (*_SENT_AGAIN, *_GAPS))
-        carried = (rdma_packets(case, port) or 0) + (rdma_packets(case, port, received=True) or 0)
+        counter_delta = delta(context, port.rdma, (*_SENT_AGAIN, *_GAPS))
+        carried = (rdma_packets(context, port) or 0) + (rdma_packets(context, port, received=True) or 0)
         ratios.append(getattr(counter_delta, "total", 0) / max(carried, 1))
     return max(ratios) <= _ALIKE * min(ratios)
 
@@ -217,13 +203,15 @@ def _report_reordering(faults: Sequence[Fail]) -> Fail:
     )
 
 
-def _judge_retrans(case: RuleContext, counters: RocePortCounters) -> Result:
-    overtaking = adaptive_routing(case)
-    sent = delta(case, counters.rdma, _RETRANS_TIMEOUTS if overtaking else _SENT_AGAIN)
-    ways = [_judge_retrans_direction(case, counters, sent, received=False, overtaking=overtaking)]
+def _judge_retrans(context: RuleContext, counters: RocePortCounters) -> Result:
+    overtaking = adaptive_routing(context)
+    sent = delta(context, counters.rdma, _RETRANS_TIMEOUTS if overtaking else _SENT_AGAIN)
+    ways = [_judge_retrans_direction(context, counters, sent, received=False, overtaking=overtaking)]
     if not overtaking:
         ways.append(
-            _judge_retrans_direction(case, counters, delta(case, counters.rdma, _GAPS), received=True, overtaking=None)
+            _judge_retrans_direction(
+                context, counters, delta(context, counters.rdma, _GAPS), received=True, overtaking=None
+            )
         )
     faults = sorted((way for way in ways if isinstance(way, Fail)), key=lambda way: way.severity != "error")
     doubts = [way for way in ways if isinstance(way, Unknown)]
@@ -233,43 +221,38 @@ def _judge_retrans(case: RuleContext, counters: RocePortCounters) -> Result:
 
 
 def _judge_retrans_direction(
-    case: RuleContext, counters: RocePortCounters, count: CounterDelta | Result, received: bool, overtaking: str | None
+    context: RuleContext,
+    counters: RocePortCounters,
+    count: CounterDelta | Result,
+    received: bool,
+    overtaking: str | None,
 ) -> Result:
     place = counters.place
     if not isinstance(count, CounterDelta):
         return with_subject(place, count)
-    if not count.total or (count.total < case.threshold(_RETRANS_LEAST) and not count.gap):
-        return Unknown(place.subject, count.gap) if count.gap else Pass(place.subject)
-    carried = rdma_packets(case, counters, received)
+    if not count.total or (count.total < context.threshold(_RETRANS_LEAST) and not count.gap):
+        return place.unknown(count.gap) if count.gap else place.passes()
+    carried = rdma_packets(context, counters, received)
     if carried is None:
-        return Unknown(
-            place.subject,
-            Reason("not-shown", detail=f"{count.total} retransmissions, but its RDMA packets are not counted"),
-        )
-    if carried < case.threshold(_PACKETS):
-        return Unknown(
-            place.subject,
-            Reason(
-                "sample-too-small", detail=f"{count.total} retransmissions in {carried} packets: too few for a ratio"
-            ),
+        return place.unknown("not-shown", detail=f"{count.total} retransmissions, but its RDMA packets are not counted")
+    if carried < context.threshold(_PACKETS):
+        return place.unknown(
+            "sample-too-small", detail=f"{count.total} retransmissions in {carried} packets: too few for a ratio"
         )
     ratio = count.total / max(carried, 1)
-    raised = case.threshold(_LOSSY_TIMES) if case.settings.facts.get("roce_mode") == "lossy" else 1.0
-    if ratio < case.threshold(_RETRANS_WARN) * raised:
-        return Unknown(place.subject, count.gap) if count.gap else Pass(place.subject)
-    grave = ratio >= case.threshold(_RETRANS_ERROR) * raised
-    limit = case.threshold(_RETRANS_ERROR if grave else _RETRANS_WARN) * raised
+    raised = context.threshold(_LOSSY_TIMES) if context.settings.facts.get("roce_mode") == "lossy" else 1.0
+    if ratio < context.threshold(_RETRANS_WARN) * raised:
+        return place.unknown(count.gap) if count.gap else place.passes()
+    grave = ratio >= context.threshold(_RETRANS_ERROR) * raised
+    limit = context.threshold(_RETRANS_ERROR if grave else _RETRANS_WARN) * raised
     what, way = ("gaps in what it received", "received") if received else ("packets sent again", "sent")
-    return Fail(
-        subject=place.subject,
-        label=place.label,
-        summary=f"{count.total} {what} in {format_window(case)}: "
+    return place.fail(
+        summary=f"{count.total} {what} in {format_window(context)}: "
         f"{ratio:.1g} of {carried} packets {way}, limit {limit:.0e}",
         impact=f"{100 * ratio:.2g}% of its packets are followed by a resend; a lost last packet costs seconds.",
-        remedy=describe_loss(case, counters) + (f" Only timeouts are counted: {overtaking}." if overtaking else ""),
+        remedy=describe_loss(context, counters) + (f" Only timeouts are counted: {overtaking}." if overtaking else ""),
         evidence=count.evidence,
         severity=place.severity("error" if grave else "warning"),
-        places=place.places,
     )
 
 
@@ -277,19 +260,15 @@ _ACK_TIMEOUT_COUNTERS = ("local_ack_timeout_err", "to_retransmits", "RTO", "requ
 _ACK_TIMEOUT_PER_MINUTE = read_limit("roce-rt-ack-timeout.per_minute")
 
 
-@rule("roce-rt-ack-timeout")
-def roce_rt_ack_timeout(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, _judge_ack_timeout, "ACK timeouts")
-
-
-def _judge_ack_timeout(case: RuleContext, counters: RocePortCounters) -> Result:
+@rule("roce-rt-ack-timeout", each=watch_ports, merge=on_all("ACK timeouts on every RoCE port"))
+def roce_rt_ack_timeout(context: RuleContext, counters: RocePortCounters) -> Result:
     words = FailureText(
         "ACK timeouts",
         "Each stops a queue pair for up to 4.3 s (NCCL's default); seven in a row end the job.",
-        remedy=f"Look for a peer that hangs and for drops on the path. {describe_loss(case, counters)}",
+        remedy=f"Look for a peer that hangs and for drops on the path. {describe_loss(context, counters)}",
     )
     limits = (Limit(_ACK_TIMEOUT_PER_MINUTE, "error", MINUTE),)
-    return judge_count(case, counters.place, delta(case, counters.rdma, _ACK_TIMEOUT_COUNTERS), limits, words)
+    return judge_count(context, counters.place, delta(context, counters.rdma, _ACK_TIMEOUT_COUNTERS), limits, words)
 
 
 _RETRY_EXCEEDED_COUNTERS = (
@@ -304,22 +283,18 @@ _RETRY_EXCEEDED_WORDS = FailureText(
 )
 
 
-@rule("roce-rt-retry-exceeded")
-def roce_rt_retry_exceeded(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, _judge_retry_exceeded, "broken connections")
-
-
-def _judge_retry_exceeded(case: RuleContext, counters: RocePortCounters) -> Result:
+@rule("roce-rt-retry-exceeded", each=watch_ports, merge=on_all("broken connections on every RoCE port"))
+def roce_rt_retry_exceeded(context: RuleContext, counters: RocePortCounters) -> Result:
     return judge_count(
-        case,
+        context,
         counters.place,
-        delta(case, counters.rdma, _RETRY_EXCEEDED_COUNTERS),
+        delta(context, counters.rdma, _RETRY_EXCEEDED_COUNTERS),
         (Limit(_EVENTS, "error"),),
         _RETRY_EXCEEDED_WORDS,
     )
 
 
-# Told by the peer that it had no buffer posted; and the same seen here as receiver
+# Reported by the peer that it had no buffer posted; and the same seen here as receiver
 _RNR_COUNTERS = (
     "rnr_nak_retry_err",
     "rnr_naks_rcvd",
@@ -336,19 +311,14 @@ _RNR_WORDS = FailureText(
 )
 
 
-@rule("roce-rt-rnr")
-def roce_rt_rnr(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, _judge_rnr, "receivers without buffers")
-
-
-def _judge_rnr(case: RuleContext, counters: RocePortCounters) -> Result:
+@rule("roce-rt-rnr", each=watch_ports, merge=on_all("receivers without buffers on every RoCE port"))
+def roce_rt_rnr(context: RuleContext, counters: RocePortCounters) -> Result:
     if counters.roce.nic.role == "storage":
-        return NotApplicable(
-            counters.place.subject,
-            Reason("other-kind", detail="a storage NIC: its peers run out of buffers in good health"),
+        return counters.place.not_applicable(
+            "other-kind", detail="a storage NIC: its peers run out of buffers in good health"
         )
     limits = (Limit(_GRAVE, "warning", MINUTE), Limit(_RNR_PER_MINUTE, "info", MINUTE))
-    return judge_count(case, counters.place, delta(case, counters.rdma, _RNR_COUNTERS), limits, _RNR_WORDS)
+    return judge_count(context, counters.place, delta(context, counters.rdma, _RNR_COUNTERS), limits, _RNR_WORDS)
 
 
 _DUPLICATES_COUNTERS = ("duplicate_request", "dup_req", "responder_dup_request", "resp_rx_dup_request")
@@ -359,22 +329,17 @@ _DUPLICATES_WORDS = FailureText(
 )
 
 
-@rule("roce-rt-duplicates")
-def roce_rt_duplicates(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, _judge_duplicates, "duplicate requests")
-
-
-def _judge_duplicates(case: RuleContext, counters: RocePortCounters) -> Result:
-    here = delta_of_discards(case, counters)
+@rule("roce-rt-duplicates", each=watch_ports, merge=on_all("duplicate requests on every RoCE port"))
+def roce_rt_duplicates(context: RuleContext, counters: RocePortCounters) -> Result:
+    here = delta_of_discards(context, counters)
     if isinstance(here, CounterDelta) and here.total:
-        return NotApplicable(
-            counters.place.subject,
-            Reason("judged-elsewhere", detail="it dropped received frames itself: see roce-rt-rx-discards"),
+        return counters.place.not_applicable(
+            "judged-elsewhere", detail="it dropped received frames itself: see roce-rt-rx-discards"
         )
     return judge_count(
-        case,
+        context,
         counters.place,
-        delta(case, counters.rdma, _DUPLICATES_COUNTERS),
+        delta(context, counters.rdma, _DUPLICATES_COUNTERS),
         (Limit(_DUPLICATES_PER_HOUR, "info", HOUR),),
         _DUPLICATES_WORDS,
     )
@@ -387,44 +352,39 @@ _ADAPTIVE_RATIO = read_limit("roce-rt-adaptive-retrans.ratio")
 _LEAST_PACKETS = 1_000_000
 
 
-@rule("roce-rt-adaptive-retrans")
-def roce_rt_adaptive_retrans(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, _judge_adaptive, "hidden loss")
-
-
-def _judge_adaptive(case: RuleContext, counters: RocePortCounters) -> Result:
-    if case.settings.facts.get("roce_mode") == "lossy":
-        return NotApplicable(
-            counters.place.subject,
-            Reason("declared", detail='declared roce_mode = "lossy": the features do what they are for'),
+@rule("roce-rt-adaptive-retrans", each=watch_ports, merge=on_all("hidden loss on every RoCE port"))
+def roce_rt_adaptive_retrans(context: RuleContext, counters: RocePortCounters) -> Result:
+    if context.settings.facts.get("roce_mode") == "lossy":
+        return counters.place.not_applicable(
+            "declared", detail='declared roce_mode = "lossy": the features do what they are for'
         )
     words = FailureText(
         "adaptive timeouts and slow restarts",
         "Each costs a round trip or lowers the rate; the fabric loses packets although the usual counters do not grow.",
-        remedy=describe_loss(case, counters),
+        remedy=describe_loss(context, counters),
     )
     answer = judge_count(
-        case,
+        context,
         counters.place,
-        delta(case, counters.rdma, _ADAPTIVE_TIMEOUTS),
+        delta(context, counters.rdma, _ADAPTIVE_TIMEOUTS),
         (Limit(_ADAPTIVE_PER_HOUR, "info", HOUR),),
         words,
     )
-    again, sent = delta(case, counters.rdma, _RETRANSMISSIONS), rdma_packets(case, counters)
+    again, sent = delta(context, counters.rdma, _RETRANSMISSIONS), rdma_packets(context, counters)
     if not isinstance(answer, Pass) or not isinstance(again, CounterDelta):
         return answer
     if again.gap:
-        return Unknown(counters.place.subject, again.gap)
-    if sent is None or sent < _LEAST_PACKETS or again.total <= case.threshold(_ADAPTIVE_RATIO) * sent:
+        return counters.place.unknown(again.gap)
+    if sent is None or sent < _LEAST_PACKETS or again.total <= context.threshold(_ADAPTIVE_RATIO) * sent:
         return answer
-    failure = fail_count(case, counters.place, again, Limit(_ADAPTIVE_RATIO, "info"), words)
+    failure = fail_count(context, counters.place, again, Limit(_ADAPTIVE_RATIO, "info"), words)
     return replace(
-        failure, summary=f"{again.total} adaptive retransmissions of {sent} packets, limit {_ratio_limit(case)}"
+        failure, summary=f"{again.total} adaptive retransmissions of {sent} packets, limit {_ratio_limit(context)}"
     )
 
 
-def _ratio_limit(case: RuleContext) -> str:
-    return f"{case.threshold(_ADAPTIVE_RATIO):.0e}"
+def _ratio_limit(context: RuleContext) -> str:
+    return f"{context.threshold(_ADAPTIVE_RATIO):.0e}"
 
 
 _WAYS = (  # what the driver rxe counts: loss, all packets of that way, words
@@ -436,55 +396,51 @@ _SOFT_LOSS_RATIO = read_limit("roce-rt-soft-loss.ratio")
 
 
 @rule("roce-rt-soft-loss")
-def roce_rt_soft_loss(case: RuleContext) -> Iterator[Result]:
-    shut = gates.has_roce_counters(case)
+def roce_rt_soft_loss(context: RuleContext) -> Iterator[Result]:
+    shut = applicability.has_roce_counters(context)
     if shut is not None:
         yield shut
         return
-    soft = [(nic, port) for nic in case.topology.nics if nic.software for port in nic.ports]
+    soft = [(nic, port) for nic in context.topology.nics if nic.software for port in nic.ports]
     if not soft:
-        yield NotApplicable("node", Reason("no-such-device", detail="no software RDMA device"))
+        yield NODE.not_applicable("no-such-device", detail="no software RDMA device")
     for nic, port in soft:
-        yield _judge_soft_loss(case, nic, port)
+        yield _judge_soft_loss(context, nic, port)
 
 
-def _judge_soft_loss(case: RuleContext, nic: Nic, port: Port) -> Result:
-    subject, folder = f"port:{nic.id}/{port.port}", f"/sys/class/infiniband/{nic.label}/ports/{port.port}/hw_counters"
+def _judge_soft_loss(context: RuleContext, nic: Nic, port: Port) -> Result:
+    about = NamedSubject(f"port:{nic.id}/{port.port}", nic.label, frozenset({nic.id}))
     if port.state != "ACTIVE":
-        return (
-            NotApplicable(subject, Reason("not-in-use", detail="not active"))
-            if port.state
-            else Unknown(subject, Reason("not-read", fact="its state"))
-        )
-    counters = Counters(subject, port_counters(port), lambda name: f"{folder}/{name}")
-    answers = [_judge_soft_loss_direction(case, nic, counters, *way) for way in _WAYS]
+        if port.state:
+            return about.not_applicable("not-in-use", detail="not active")
+        return about.unknown("not-read", fact="its state")
+    folder = f"/sys/class/infiniband/{nic.label}/ports/{port.port}/hw_counters"
+    counters = Counters(about.subject, port_counters(port), lambda name: f"{folder}/{name}")
+    answers = [_judge_soft_loss_direction(context, about, counters, *way) for way in _WAYS]
     order = (Fail, Unknown, Pass, NotApplicable)
     return min(answers, key=lambda answer: order.index(type(answer)))
 
 
 def _judge_soft_loss_direction(
-    case: RuleContext, nic: Nic, counters: Counters, lost: str, packets: str, words: str
+    context: RuleContext, about: NamedSubject, counters: Counters, lost: str, packets: str, words: str
 ) -> Result:
-    subject = counters.subject
-    count = delta(case, counters, (lost,))
+    count = delta(context, counters, (lost,))
     if not isinstance(count, CounterDelta):
         return count
     if count.gap:
-        return Unknown(subject, count.gap)
-    if count.total < max(case.threshold(_SOFT_LOSS_LEAST), 1):
-        return Pass(subject)
-    carried = case.moved(subject, packets, counters.now)
+        return about.unknown(count.gap)
+    if count.total < max(context.threshold(_SOFT_LOSS_LEAST), 1):
+        return about.passes()
+    carried = context.moved(about.subject, packets, counters.now)
     if carried is None:
-        return Unknown(subject, Reason("not-shown", detail=f"{count.total} {words}, but its packets are not counted"))
+        return about.unknown("not-shown", detail=f"{count.total} {words}, but its packets are not counted")
     ratio = count.total / max(carried, 1)
-    if ratio < case.threshold(_SOFT_LOSS_RATIO):
-        return Pass(subject)
-    limit = case.threshold(_SOFT_LOSS_RATIO)
-    return Fail(
-        subject=subject,
-        label=nic.label,
-        summary=f"{count.total} {words} in {format_window(case)}: {ratio:.1g} of {carried} packets, limit {limit:.0e}",
+    if ratio < context.threshold(_SOFT_LOSS_RATIO):
+        return about.passes()
+    limit = context.threshold(_SOFT_LOSS_RATIO)
+    return about.fail(
+        summary=f"{count.total} {words} in {format_window(context)}: {ratio:.1g} of {carried} packets, "
+        f"limit {limit:.0e}",
         impact="Every lost packet is sent again with all that followed: what is measured here is the loss.",
         evidence=count.evidence,
-        places=frozenset({nic.id}),
     )

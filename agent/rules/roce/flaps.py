@@ -18,15 +18,15 @@ _IMPACT = (
 
 
 @rule("roce-link-flap")
-def roce_link_flap(case: RuleContext) -> Iterator[Result]:
+def roce_link_flap(context: RuleContext) -> Iterator[Result]:
     downs: list[LinkDowns] = []
-    for counters in by_interface(case, read_ports(case, down=True)):
+    for counters in by_interface(context, read_ports(context, down=True)):
         if isinstance(counters, RocePortCounters):
-            counts = [delta(case, counters.eth, [name]) for name in _COUNTERS]
+            counts = [delta(context, counters.eth, [name]) for name in _COUNTERS]
             nic = counters.roce.nic
-            function = (counters.wire.pci if counters.wire else None) or nic.pci or nic.accelerator
+            function = (counters.cabled_netdev.pci if counters.cabled_netdev else None) or nic.pci or nic.accelerator
             history = counters.roce.subject, counters.eth.subject
             downs.append(LinkDowns(counters.place, largest_delta(*counts), history, function))
         else:
             yield counters
-    yield from judge_flaps(case, downs, _LIMITS, _IMPACT)
+    yield from judge_flaps(context, downs, _LIMITS, _IMPACT)

@@ -7,45 +7,38 @@ from collections.abc import Iterator
 from agent.model.counters import netdev_counters
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev, Port
-from agent.model.reasons import Reason
-from agent.rules.cabling import is_plain_ethernet
 from agent.rules.context import RuleContext
+from agent.rules.node_wide import on_all
 from agent.rules.pages import read_limit
-from agent.rules.roce.ports import RocePort, for_each_port, is_virtual, roce_ports, visible_interface
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.roce.plain_ethernet import is_plain_ethernet
+from agent.rules.roce.ports import RocePort, is_virtual, roce_ports, visible_interface
+from agent.rules.rule import NODE, Fail, NotApplicable, Pass, Result, rule, split_subjects
 from agent.rules.wording import find_majority, join_labels
 
 
 @rule("roce-netdev-missing")
-def roce_netdev_missing(case: RuleContext) -> Iterator[Result]:
-    ports: list[RocePort] = []
-    for port in roce_ports(case, down=True):
-        if isinstance(port, RocePort):
-            ports.append(port)
-        else:
-            yield port
+def roce_netdev_missing(context: RuleContext) -> Iterator[Result]:
+    ports, others = split_subjects(roce_ports(context, down=True))
+    yield from others
     any_visible = any(port.netdev for port in ports)
     for port in ports:
-        yield _judge_netdev_missing(case, port, any_visible)
+        yield _judge_netdev_missing(context, port, any_visible)
 
 
-def _judge_netdev_missing(case: RuleContext, roce_port: RocePort, any_visible: bool) -> Result:
+def _judge_netdev_missing(context: RuleContext, roce_port: RocePort, any_visible: bool) -> Result:
     if roce_port.netdev is not None:
-        return Pass(roce_port.subject)
-    if case.software.rdma_namespaces == "exclusive" or case.node.container:
-        return NotApplicable(
-            roce_port.subject,
-            Reason("other-kind", detail="namespaces are separated here: other interfaces are not visible"),
+        return roce_port.passes()
+    if context.software.rdma_namespaces == "exclusive" or context.node.container:
+        return roce_port.not_applicable(
+            "other-kind", detail="namespaces are separated here: other interfaces are not visible"
         )
     if not any_visible:
-        return Unknown(roce_port.subject, Reason("not-shown", detail="no interface of any RoCE port is visible here"))
+        return roce_port.unknown("not-shown", detail="no interface of any RoCE port is visible here")
     if not roce_port.port.gids_known:
-        return Unknown(roce_port.subject, Reason("not-read", fact="its GID table"))
+        return roce_port.unknown("not-read", fact="its GID table")
     lost = not roce_port.port.gids
     where = "and no GID: nothing uses it" if lost else "and GIDs: it is in another network namespace"
-    return Fail(
-        subject=roce_port.subject,
-        label=roce_port.label,
+    return roce_port.fail(
         summary=f"no interface on this host, {where}",
         impact="The port carries nothing until its interface is back."
         if lost
@@ -60,7 +53,6 @@ def _judge_netdev_missing(case: RuleContext, roce_port: RocePort, any_visible: b
         ),
         severity=roce_port.severity("warning") if lost else "info",
         cause="lost" if lost else "elsewhere",
-        places=roce_port.places,
     )
 
 
@@ -69,40 +61,52 @@ _IB_MTUS = (256, 512, 1024, 2048, 4096)
 _WIRE_OVERHEAD = 82  # RoCEv2 over IPv4 with Ethernet framing: what a packet costs besides its payload
 
 
-@rule("roce-mtu-small")
-def roce_mtu_small(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, lambda roce_port: _judge_mtu_small(case, roce_port), "small packets")
-
-
-def _judge_mtu_small(case: RuleContext, roce_port: RocePort) -> Result:
-    if case.virtual_machine or roce_port.nic.virtual_function:
-        return NotApplicable(
-            roce_port.subject, Reason("guest", detail="a virtual function or machine: the provider sets the MTU")
-        )
+@rule("roce-mtu-small", each=roce_ports, merge=on_all("small packets on every RoCE port"))
+def roce_mtu_small(context: RuleContext, roce_port: RocePort) -> Result:
+    if context.virtual_machine or roce_port.nic.virtual_function:
+        return roce_port.not_applicable("guest", detail="a virtual function or machine: the provider sets the MTU")
     if roce_port.nic.state == "other_namespace":
-        return Unknown(
-            roce_port.subject, Reason("namespace-hides", detail="its interface is in another network namespace")
-        )
+        return roce_port.unknown("namespace-hides", detail="its interface is in another network namespace")
     if roce_port.netdev is None:
-        return Unknown(
-            roce_port.subject,
-            Reason(
-                "namespace-hides",
-                detail="no interface of it is visible here: in another network namespace, or not in this source",
-            ),
+        return roce_port.unknown(
+            "namespace-hides",
+            detail="no interface of it is visible here: in another network namespace, or not in this source",
         )
     mtu = roce_port.netdev.mtu
     if mtu is None:
-        return Unknown(roce_port.subject, Reason("not-read", fact="the MTU of its interface"))
+        return roce_port.unknown("not-read", fact="the MTU of its interface")
     active = _packet_size(roce_port.port, roce_port.netdev)
     if active >= _IB_MTUS[-1]:
-        return Pass(roce_port.subject)
-    return _fail_mtu_small(case, roce_port, roce_port.netdev, mtu, active)
+        return roce_port.passes()
+    netdev = roce_port.netdev
+    tiny = active < _IB_MTUS[2]  # 1024, which an MTU of 1500 gives
+    able = active_mtu(mtu)
+    text = f"interface MTU {mtu} limits the RoCE MTU to {active}; set at least 4200 for 4096"
+    if active < able:
+        text = f"the RoCE MTU is {active}, although the interface MTU {mtu} allows {able}"
+    row = _active_mtu(roce_port)
+    payload = 100 * active / (active + _WIRE_OVERHEAD)
+    plain = is_plain_ethernet(context)
+    return Fail(
+        subject=f"netdev:{netdev.id}",
+        label=roce_port.label,
+        summary=text,
+        values=(("RAIL_MTU", _find_large_mtu(context)),),
+        impact=f"{payload:.1f}% of the bytes are payload, not 98.0%, in {4096 // max(active, 256)} times the packets.",
+        evidence=(
+            Evidence(what=f"MTU of {netdev.label}", value=str(mtu), source=f"/sys/class/net/{netdev.label}/mtu"),
+            *((row,) if active < able else ()),
+        ),
+        severity="info" if plain else roce_port.severity("error" if tiny else "warning"),
+        confidence="low" if plain else "high",
+        cause="tiny" if tiny else "active" if active < able else "",
+        ids=roce_port.ids | {netdev.id},
+    )
 
 
-def _find_large_mtu(case: RuleContext) -> str:
+def _find_large_mtu(context: RuleContext) -> str:
     """That of the rails which carry the largest packets; where none does, what is usual."""
-    mtus = [port.netdev.mtu or 0 for port in roce_ports(case) if isinstance(port, RocePort) and port.netdev]
+    mtus = [port.netdev.mtu or 0 for port in roce_ports(context) if isinstance(port, RocePort) and port.netdev]
     large = [mtu for mtu in mtus if active_mtu(mtu) == _IB_MTUS[-1]]
     return str(find_majority(large) or max(large, default=_USUAL_MTU))
 
@@ -125,58 +129,32 @@ def active_mtu(mtu: int) -> int:
     return max((size for size in _IB_MTUS if size <= mtu - _HEADERS), default=0)
 
 
-def _fail_mtu_small(case: RuleContext, roce_port: RocePort, netdev: Netdev, mtu: int, active: int) -> Fail:
-    tiny = active < _IB_MTUS[2]  # 1024, which an MTU of 1500 gives
-    able = active_mtu(mtu)
-    text = f"interface MTU {mtu} limits the RoCE MTU to {active}; set at least 4200 for 4096"
-    if active < able:
-        text = f"the RoCE MTU is {active}, although the interface MTU {mtu} allows {able}"
-    row = _active_mtu(roce_port)
-    payload = 100 * active / (active + _WIRE_OVERHEAD)
-    plain = is_plain_ethernet(case)
-    return Fail(
-        subject=f"netdev:{netdev.id}",
-        label=roce_port.label,
-        summary=text,
-        values=(("RAIL_MTU", _find_large_mtu(case)),),
-        impact=f"{payload:.1f}% of the bytes are payload, not 98.0%, in {4096 // max(active, 256)} times the packets.",
-        evidence=(
-            Evidence(what=f"MTU of {netdev.label}", value=str(mtu), source=f"/sys/class/net/{netdev.label}/mtu"),
-            *((row,) if active < able else ()),
-        ),
-        severity="info" if plain else roce_port.severity("error" if tiny else "warning"),
-        confidence="low" if plain else "high",
-        cause="tiny" if tiny else "active" if active < able else "",
-        places=roce_port.places | {netdev.id},
-    )
-
-
 _FRAMING = 18  # Ethernet header and checksum, which an interface's MTU does not count
 _TOO_LARGE = ("rx_oversize_pkts_phy", "rx_out_of_range_len_phy", "rx_oversize_pkts_buffer")
 _FRAMES = read_limit("roce-mtu-mismatch.frames")
 
 
 @rule("roce-mtu-mismatch")
-def roce_mtu_mismatch(case: RuleContext) -> Iterator[Result]:
+def roce_mtu_mismatch(context: RuleContext) -> Iterator[Result]:
     rails: list[RocePort] = []
-    for port in roce_ports(case):
+    for port in roce_ports(context):
         if not isinstance(port, RocePort):
             yield port
             continue
-        netdev = is_virtual(case, port) or visible_interface(port)
+        netdev = is_virtual(context, port) or visible_interface(port)
         if not isinstance(netdev, Netdev):
             yield netdev
         elif netdev.mtu is None:
-            yield Unknown(port.subject, Reason("not-shown", detail=f"the MTU of {netdev.label} could not be read"))
+            yield port.unknown("not-shown", detail=f"the MTU of {netdev.label} could not be read")
         else:
-            yield _judge_mtu_mismatch(case, port, netdev)
+            yield _judge_mtu_mismatch(context, port, netdev)
         if port.nic.role == "rail" and not isinstance(netdev, NotApplicable) and _packet_size(port.port, port.netdev):
             rails.append(port)
     if len(rails) > 1:
         yield _merge_rails(rails)
 
 
-def _judge_mtu_mismatch(case: RuleContext, roce_port: RocePort, netdev: Netdev) -> Result:
+def _judge_mtu_mismatch(context: RuleContext, roce_port: RocePort, netdev: Netdev) -> Result:
     mtu, peer_mtu = netdev.mtu or 0, netdev.neighbor.max_frame_bytes if netdev.neighbor else None
     evidence = (_read_mtu(netdev),)
     if peer_mtu and peer_mtu < mtu + _FRAMING:
@@ -184,9 +162,9 @@ def _judge_mtu_mismatch(case: RuleContext, roce_port: RocePort, netdev: Netdev) 
         summary = f"MTU {mtu} needs frames of {mtu + _FRAMING} bytes; the switch takes {peer_mtu}"
         return _fail_mtu_mismatch(roce_port, netdev, summary, (*evidence, row), "error", "switch")
     now = netdev_counters(netdev)
-    moves = {name: case.moved(f"netdev:{netdev.id}", name, now) for name in _TOO_LARGE if name in now}
+    moves = {name: context.moved(f"netdev:{netdev.id}", name, now) for name in _TOO_LARGE if name in now}
     frames = sum(move or 0 for move in moves.values())
-    if frames and frames >= case.threshold(_FRAMES):
+    if frames and frames >= context.threshold(_FRAMES):
         rows = (
             Evidence(what=name, value=f"+{move}", source=f"ethtool -S {netdev.label}")
             for name, move in moves.items()
@@ -195,13 +173,10 @@ def _judge_mtu_mismatch(case: RuleContext, roce_port: RocePort, netdev: Netdev) 
         summary = f"{frames} frames came in that are larger than MTU {mtu} allows"
         return _fail_mtu_mismatch(roce_port, netdev, summary, (*evidence, *rows), "warning", "peers")
     if peer_mtu is None and None in (*moves.values(), *([] if moves else [None])):
-        return NotApplicable(
-            roce_port.subject,
-            Reason(
-                "not-measured", detail="the switch reports no frame size, and there is no earlier sample of counters"
-            ),
+        return roce_port.not_applicable(
+            "not-measured", detail="the switch reports no frame size, and there is no earlier sample of counters"
         )
-    return Pass(roce_port.subject)
+    return roce_port.passes()
 
 
 def _merge_rails(rails: list[RocePort]) -> Result:
@@ -209,12 +184,10 @@ def _merge_rails(rails: list[RocePort]) -> Result:
     largest = max(sizes.values())
     small = [port for port in rails if sizes[port.subject] < largest]
     if not small:
-        return Pass("node")
+        return NODE.passes()
     labels = [f"{port.label} {sizes[port.subject]}" for port in small]
     mtus = [port.netdev.mtu for port in rails if port.netdev and port.netdev.mtu]
-    return Fail(
-        subject="node",
-        label="node",
+    return NODE.fail(
         summary=f"rails send packets of different sizes: most bytes {largest}; {join_labels(labels)}",
         impact="Larger packets are dropped where programs do not agree on the smaller size.",
         evidence=tuple(
@@ -223,7 +196,7 @@ def _merge_rails(rails: list[RocePort]) -> Result:
         severity="error",
         values=(("RAIL_MTU", str(max(mtus))),) if mtus else (),
         cause="rails",
-        places=frozenset().union(*(port.places | {port.netdev.id if port.netdev else port.subject} for port in small)),
+        ids=frozenset().union(*(port.ids | {port.netdev.id if port.netdev else port.subject} for port in small)),
     )
 
 
@@ -239,37 +212,35 @@ def _active_mtu(port: RocePort) -> Evidence:
 def _fail_mtu_mismatch(
     roce_port: RocePort, netdev: Netdev, summary: str, evidence: tuple[Evidence, ...], severity: str, cause: str
 ) -> Fail:
-    return Fail(
-        subject=roce_port.subject,
-        label=roce_port.label,
+    return roce_port.fail(
         summary=summary,
         impact="Larger frames are dropped: large messages hang for 7 retries of 4.3 s (NCCL's default), "
         "small ones pass.",
         evidence=evidence,
         severity=roce_port.severity(severity),
         cause=cause,
-        places=roce_port.places | {netdev.id},
+        ids=roce_port.ids | {netdev.id},
     )
 
 
 @rule("rails-one-subnet")
-def rails_one_subnet(case: RuleContext) -> Iterator[Result]:
+def rails_one_subnet(context: RuleContext) -> Iterator[Result]:
     subnets: dict[str, list[tuple[RocePort, Netdev]]] = {}
-    for port in roce_ports(case):
+    for port in roce_ports(context):
         if not isinstance(port, RocePort):
             yield port
             continue
-        netdev = is_virtual(case, port) or visible_interface(port)
+        netdev = is_virtual(context, port) or visible_interface(port)
         if not isinstance(netdev, Netdev):
             yield netdev
         elif port.nic.role != "rail":
-            yield NotApplicable(port.subject, Reason("other-kind", detail=f"role {port.nic.role}: not a rail"))
+            yield port.not_applicable("other-kind", detail=f"role {port.nic.role}: not a rail")
         else:
             networks = {subnet for address in netdev.addresses if (subnet := find_subnet(address))}
             for subnet in networks:
                 subnets.setdefault(subnet, []).append((port, netdev))
             if not networks:
-                yield Pass(port.subject)
+                yield port.passes()
     for subnet, rails in sorted(subnets.items()):
         yield _judge_subnet(subnet, rails)
 
@@ -296,12 +267,8 @@ def _judge_subnet(subnet: str, rails: list[tuple[RocePort, Netdev]]) -> Result:
     if len({netdev.id for _, netdev in rails}) < 2:
         return Pass(f"netdev:{rails[0][1].id}")
     if any("arp_ignore" not in netdev.arp or "arp_filter" not in netdev.arp for _, netdev in rails):
-        return Unknown(
-            "node",
-            Reason(
-                "not-shown",
-                detail=f"{len(rails)} rails are in {subnet}, and how the kernel answers ARP could not be read",
-            ),
+        return NODE.unknown(
+            "not-shown", detail=f"{len(rails)} rails are in {subnet}, and how the kernel answers ARP could not be read"
         )
     loose = [
         (roce_port, netdev)
@@ -309,10 +276,8 @@ def _judge_subnet(subnet: str, rails: list[tuple[RocePort, Netdev]]) -> Result:
         if not netdev.arp["arp_ignore"] and not netdev.arp["arp_filter"]
     ]
     if not loose:
-        return Pass("node")
-    return Fail(
-        subject="node",
-        label="node",
+        return NODE.passes()
+    return NODE.fail(
         summary=f"{len(rails)} rails are in one subnet, {subnet}, and answer ARP for each other: "
         + join_labels([roce_port.label for roce_port, _ in loose]),
         impact="Peers may send the traffic of one rail to another: it is dropped, or two rails share one link.",
@@ -325,5 +290,5 @@ def _judge_subnet(subnet: str, rails: list[tuple[RocePort, Netdev]]) -> Result:
             for _, netdev in rails[:16]
         ),
         cause=subnet,
-        places=frozenset().union(*(roce_port.places | {netdev.id} for roce_port, netdev in loose)),
+        ids=frozenset().union(*(roce_port.ids | {netdev.id} for roce_port, netdev in loose)),
     )

@@ -14,46 +14,46 @@ from agent.rules.cabling import (
     CageState,
     are_all_rails_down,
     board_model,
-    boot_settling_reason,
     find_confidence,
     find_known_rate,
     merge_whole_node,
     position_on_card,
     read_cage,
     unused_port_result,
+    why_still_booting,
 )
 from agent.rules.context import RuleContext
 from agent.rules.node_wide import merge_if_on_all
 from agent.rules.roce.ports import RocePort, cabled_interfaces, is_virtual, report_hidden, roce_ports, visible_interface
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import Fail, NotApplicable, Result, Unknown, rule
 from agent.rules.wording import find_majority, format_share_lost
 
 
 @rule("roce-link-down")
-def roce_link_down(case: RuleContext) -> Iterator[Result]:
-    doubtful = {nic.id for nic in case.maybe_rails}
+def roce_link_down(context: RuleContext) -> Iterator[Result]:
+    doubtful = {nic.id for nic in context.maybe_rails}
     down = {
         f"port:{nic.id}/{port.port}": port.state
-        for nic in case.topology.nics
+        for nic in context.topology.nics
         for port in nic.ports
         if nic.id in doubtful and port.link_layer == "Ethernet" and port.state not in ("ACTIVE", None)
     }
     ports: list[RocePort] = []
-    for other in roce_ports(case, down=True):
+    for other in roce_ports(context, down=True):
         if isinstance(other, RocePort):
             ports.append(other)
-        elif isinstance(other, NotApplicable) and other.subject in down and (no_rail := case.no_rail_known):
+        elif isinstance(other, NotApplicable) and other.subject in down and (no_rail := context.why_no_rail_known):
             yield Unknown(other.subject, no_rail.prefixed(f"{down[other.subject]}; "))
         else:
             yield other
     for role in ("rail", "storage"):
-        yield from _judge_role(case, [roce_port for roce_port in ports if roce_port.nic.role == role])
+        yield from _judge_role(context, [roce_port for roce_port in ports if roce_port.nic.role == role])
 
 
-def _judge_role(case: RuleContext, ports: list[RocePort]) -> Iterator[Result]:
-    sockets = [_cage_state(case, port) for port in ports]
+def _judge_role(context: RuleContext, ports: list[RocePort]) -> Iterator[Result]:
+    sockets = [_cage_state(context, port) for port in ports]
     answers = [
-        _judge_link_down(case, roce_port, socket, sockets) for roce_port, socket in zip(ports, sockets, strict=True)
+        _judge_link_down(context, roce_port, socket, sockets) for roce_port, socket in zip(ports, sockets, strict=True)
     ]
     faults = [answer for answer in answers if isinstance(answer, Fail)]
     yield from (answer for answer in answers if not isinstance(answer, Fail))
@@ -62,30 +62,28 @@ def _judge_role(case: RuleContext, ports: list[RocePort]) -> Iterator[Result]:
     )
 
 
-def _cage_state(case: RuleContext, roce_port: RocePort) -> CageState:
-    board, position = board_model(case, roce_port.nic), position_on_card(roce_port.nic, roce_port.port.port)
-    return read_cage(case, roce_port.subject, roce_port.nic, roce_port.port, board, position)
+def _cage_state(context: RuleContext, roce_port: RocePort) -> CageState:
+    board, position = board_model(context, roce_port.nic), position_on_card(roce_port.nic, roce_port.port.port)
+    return read_cage(context, roce_port.subject, roce_port.nic, roce_port.port, board, position)
 
 
-def _judge_link_down(case: RuleContext, roce_port: RocePort, socket: CageState, sockets: list[CageState]) -> Result:
+def _judge_link_down(context: RuleContext, roce_port: RocePort, socket: CageState, sockets: list[CageState]) -> Result:
     state = roce_port.port.state or ""
     if socket.active:
-        return Pass(roce_port.subject)
-    waiting = boot_settling_reason(case)
+        return roce_port.passes()
+    waiting = why_still_booting(context)
     if waiting:
-        return Unknown(roce_port.subject, waiting.prefixed(f"{state}; "))
+        return roce_port.unknown(waiting.prefixed(f"{state}; "))
     if unused := unused_port_result(socket, sockets, state):
         return unused
     netdev = visible_interface(roce_port)
-    if isinstance(netdev, Unknown) and not case.lists_whole:  # in a fragment the port's own state has to do
+    if isinstance(netdev, Unknown) and not context.lists_whole:  # in a fragment the port's own state has to do
         return netdev
     shown = netdev if isinstance(netdev, Netdev) and netdev.operstate is not None else None
     cause, why = _down_reason(shown) if shown else ("", f"physical state {roce_port.port.phys_state or 'unknown'}")
-    return Fail(
-        subject=roce_port.subject,
-        label=roce_port.label,
+    return roce_port.fail(
         summary=f"{state}: {why}",
-        impact=_impact(case, roce_port),
+        impact=_impact(context, roce_port),
         evidence=(
             Evidence(what=f"state of {roce_port.label}", value=state, source=f"{roce_port.folder}/state"),
             *(_evidence(shown) if shown else ()),
@@ -94,7 +92,7 @@ def _judge_link_down(case: RuleContext, roce_port: RocePort, socket: CageState, 
         confidence=find_confidence(socket, sockets),
         cause=cause,
         situation=cause.replace(" ", "-"),
-        places=roce_port.places | ({netdev.id} if isinstance(netdev, Netdev) else set()),
+        ids=roce_port.ids | ({netdev.id} if isinstance(netdev, Netdev) else set()),
     )
 
 
@@ -140,8 +138,8 @@ def _evidence(netdev: Netdev) -> Iterator[Evidence]:
         )
 
 
-def _impact(case: RuleContext, roce_port: RocePort) -> str:
-    rails = len(case.rails)
+def _impact(context: RuleContext, roce_port: RocePort) -> str:
+    rails = len(context.rails)
     if roce_port.nic.role == "rail" and rails > 1:
         return (
             f"1 of {rails} rails: this node injects {100 / rails:.0f}% less traffic, and NCCL leaves "
@@ -153,49 +151,50 @@ def _impact(case: RuleContext, roce_port: RocePort) -> str:
 class _CabledLink(msgspec.Struct, frozen=True):
     """One interface that has a cable, and the port that it belongs to."""
 
-    each: RocePort
+    roce_port: RocePort
     netdev: Netdev
     speed: float  # Gb/s
     kind: tuple[object, ...]  # what interfaces have in common that should run alike
 
 
 @rule("roce-speed-degraded")
-def roce_speed_degraded(case: RuleContext) -> Iterator[Result]:
-    wires: list[_CabledLink] = []
-    for port in roce_ports(case):
+def roce_speed_degraded(context: RuleContext) -> Iterator[Result]:
+    cabled_links: list[_CabledLink] = []
+    for port in roce_ports(context):
         if isinstance(port, RocePort):
-            for link in _cabled_links(case, port):
+            for link in _cabled_links(context, port):
                 if isinstance(link, _CabledLink):
-                    wires.append(link)
+                    cabled_links.append(link)
                 else:
                     yield link
         else:
             yield port
-    answers = [_judge_speed_degraded(case, wire, [o for o in wires if o.kind == wire.kind]) for wire in wires]
+    answers = [
+        _judge_speed_degraded(context, cabled, [o for o in cabled_links if o.kind == cabled.kind])
+        for cabled in cabled_links
+    ]
     slow = [answer for answer in answers if isinstance(answer, Fail) and answer.severity == "info"]
     yield from (answer for answer in answers if answer not in slow)
     yield from merge_if_on_all(slow, len(slow), "slower than the NIC supports, all alike")
 
 
-def _judged_interfaces(case: RuleContext, roce_port: RocePort) -> Iterable[Netdev | Result]:
+def _judged_interfaces(context: RuleContext, roce_port: RocePort) -> Iterable[Netdev | Result]:
     """The interfaces that have the cables of a port, or why they are not judged."""
-    silent = is_virtual(case, roce_port) or report_hidden(roce_port)
+    silent = is_virtual(context, roce_port) or report_hidden(roce_port)
     if silent:
         return [silent]
-    below = cabled_interfaces(case, roce_port)
-    return below or [
-        Unknown(roce_port.subject, Reason("not-shown", detail="the members of its bond are not visible here"))
-    ]
+    below = cabled_interfaces(context, roce_port)
+    return below or [roce_port.unknown("not-shown", detail="the members of its bond are not visible here")]
 
 
-def _cabled_links(case: RuleContext, roce_port: RocePort) -> Iterator[_CabledLink | Result]:
-    for netdev in _judged_interfaces(case, roce_port):
+def _cabled_links(context: RuleContext, roce_port: RocePort) -> Iterator[_CabledLink | Result]:
+    for netdev in _judged_interfaces(context, roce_port):
         if not isinstance(netdev, Netdev):
             yield netdev
         elif netdev.speed_gbit_s:
             kind = (
                 roce_port.nic.role,
-                board_model(case, roce_port.nic),
+                board_model(context, roce_port.nic),
                 position_on_card(roce_port.nic, roce_port.port.port),
                 netdev.master,
             )
@@ -203,49 +202,49 @@ def _cabled_links(case: RuleContext, roce_port: RocePort) -> Iterator[_CabledLin
         elif netdev.operstate == "down":
             yield NotApplicable(f"netdev:{netdev.id}", Reason("not-in-use", detail="its link is down"))
         else:
-            yield Unknown(roce_port.subject, Reason("not-read", fact="the speed of its interface"))
+            yield roce_port.unknown("not-read", fact="the speed of its interface")
 
 
-def _judge_speed_degraded(case: RuleContext, wire: _CabledLink, alike: list[_CabledLink]) -> Result:
+def _judge_speed_degraded(context: RuleContext, cabled: _CabledLink, alike: list[_CabledLink]) -> Result:
     speeds = [other.speed for other in alike]
     usual_speed, fastest = find_majority(speeds), max(speeds)
-    able = wire.netdev.max_speed_gbit_s
-    if usual_speed is not None and wire.speed < usual_speed:
-        return _fail_speed_degraded(wire, usual_speed, f"most ports of this board run at {usual_speed:g}", "high")
-    if wire.speed < fastest:  # most are slow: no norm, where one shows what the fabric can do
-        return _fail_speed_degraded(wire, fastest, f"another port of this board runs at {fastest:g}", "medium")
-    was = find_known_rate(case, wire.each.subject) if wire.netdev is wire.each.netdev else None
-    if was is not None and wire.speed < was:
-        fault = _fail_speed_degraded(wire, was, f"in an earlier run it had {was:g}", "medium")
-        return replace(fault, severity=wire.each.severity("warning"))
-    if able and wire.speed < able:
-        return _fail_speed_degraded(wire, able, f"the interface supports {able:g}", "low")
-    return Pass(wire.each.subject)
+    able = cabled.netdev.max_speed_gbit_s
+    if usual_speed is not None and cabled.speed < usual_speed:
+        return _fail_speed_degraded(cabled, usual_speed, f"most ports of this board run at {usual_speed:g}", "high")
+    if cabled.speed < fastest:  # most are slow: no norm, where one shows what the fabric can do
+        return _fail_speed_degraded(cabled, fastest, f"another port of this board runs at {fastest:g}", "medium")
+    was = find_known_rate(context, cabled.roce_port.subject) if cabled.netdev is cabled.roce_port.netdev else None
+    if was is not None and cabled.speed < was:
+        fault = _fail_speed_degraded(cabled, was, f"in an earlier run it had {was:g}", "medium")
+        return replace(fault, severity=cabled.roce_port.severity("warning"))
+    if able and cabled.speed < able:
+        return _fail_speed_degraded(cabled, able, f"the interface supports {able:g}", "low")
+    return cabled.roce_port.passes()
 
 
-def _fail_speed_degraded(wire: _CabledLink, expected_speed: float, because: str, confidence: str) -> Fail:
-    netdev, folder = wire.netdev, f"/sys/class/net/{wire.netdev.label}"
+def _fail_speed_degraded(cabled: _CabledLink, expected_speed: float, because: str, confidence: str) -> Fail:
+    netdev, folder = cabled.netdev, f"/sys/class/net/{cabled.netdev.label}"
     by_design = confidence == "low"
     module = netdev.module
     module_text = " ".join(filter(None, (module.vendor, module.part, module.serial))) if module else ""
-    evidence = [Evidence(what=f"speed of {netdev.label}", value=f"{wire.speed:g} Gb/s", source=f"{folder}/speed")]
+    evidence = [Evidence(what=f"speed of {netdev.label}", value=f"{cabled.speed:g} Gb/s", source=f"{folder}/speed")]
     if netdev.max_speed_gbit_s:
         fastest = f"{netdev.max_speed_gbit_s:g} Gb/s"
         evidence.append(Evidence(what="fastest supported mode", value=fastest, source=f"ethtool {netdev.label}"))
     if module_text:
         evidence.append(Evidence(what="cable or module", value=module_text, source=f"ethtool -m {netdev.label}"))
     return Fail(
-        subject=wire.each.subject if netdev is wire.each.netdev else f"netdev:{netdev.id}",
-        label=wire.each.label,
-        summary=f"{netdev.label} runs at {wire.speed:g} Gb/s; {because}",
-        impact=f"{wire.speed / 8:g} instead of {expected_speed / 8:g} GB/s in each direction "
-        f"({format_share_lost(wire.speed, expected_speed)} less)"
+        subject=cabled.roce_port.subject if netdev is cabled.roce_port.netdev else f"netdev:{netdev.id}",
+        label=cabled.roce_port.label,
+        summary=f"{netdev.label} runs at {cabled.speed:g} Gb/s; {because}",
+        impact=f"{cabled.speed / 8:g} instead of {expected_speed / 8:g} GB/s in each direction "
+        f"({format_share_lost(cabled.speed, expected_speed)} less)"
         + (": nothing is lost where the fabric is slower by design." if by_design else "; collectives wait for it."),
         evidence=tuple(evidence),
-        severity="info" if by_design else wire.each.severity("error"),
+        severity="info" if by_design else cabled.roce_port.severity("error"),
         confidence=confidence,
         cause="all" if by_design else "",
-        places=wire.each.places | {netdev.id},
+        ids=cabled.roce_port.ids | {netdev.id},
     )
 
 
@@ -260,67 +259,67 @@ _WORDS = {"off": "no FEC", "baser": "BASE-R FEC", "rs": "RS-FEC", "llrs": "low-l
 class _FecLink(msgspec.Struct, frozen=True):
     """One interface that has a cable."""
 
-    each: RocePort
+    roce_port: RocePort
     netdev: Netdev
     fec: Fec
     kind: tuple[object, ...]  # what interfaces have in common whose FEC should be the same
 
 
 @rule("roce-fec-wrong")
-def roce_fec_wrong(case: RuleContext) -> Iterator[Result]:
-    wires: list[_FecLink] = []
-    for port in roce_ports(case):
-        for link in _fec_links(case, port) if isinstance(port, RocePort) else [port]:
+def roce_fec_wrong(context: RuleContext) -> Iterator[Result]:
+    cabled_links: list[_FecLink] = []
+    for port in roce_ports(context):
+        for link in _fec_links(context, port) if isinstance(port, RocePort) else [port]:
             if isinstance(link, _FecLink):
-                wires.append(link)
+                cabled_links.append(link)
             else:
                 yield link
-    answers = [_judge_fec_wrong(wire, [o.fec.active for o in wires if o.kind == wire.kind]) for wire in wires]
+    answers = [
+        _judge_fec_wrong(cabled, [o.fec.active for o in cabled_links if o.kind == cabled.kind])
+        for cabled in cabled_links
+    ]
     faults = [answer for answer in answers if isinstance(answer, Fail)]
     yield from (answer for answer in answers if not isinstance(answer, Fail))
     yield from merge_if_on_all(faults, len(answers), "FEC is wrong on every RoCE port")
 
 
-def _fec_links(case: RuleContext, roce_port: RocePort) -> Iterator[_FecLink | Result]:
-    for netdev in _judged_interfaces(case, roce_port):
+def _fec_links(context: RuleContext, roce_port: RocePort) -> Iterator[_FecLink | Result]:
+    for netdev in _judged_interfaces(context, roce_port):
         if not isinstance(netdev, Netdev):
             yield netdev
             continue
         speed = netdev.speed_gbit_s
         if speed is None:
-            yield Unknown(roce_port.subject, Reason("not-read", fact="the speed of its interface"))
+            yield roce_port.unknown("not-read", fact="the speed of its interface")
         elif speed < _LANES_OF_25G:
-            yield NotApplicable(
-                roce_port.subject, Reason("other-kind", detail=f"{speed:g} Gb/s: a link that may do without")
-            )
+            yield roce_port.not_applicable("other-kind", detail=f"{speed:g} Gb/s: a link that may do without")
         elif netdev.fec is None or netdev.fec.active is None:
-            yield Unknown(roce_port.subject, Reason("not-reported", fact="its active FEC"))
+            yield roce_port.unknown("not-reported", fact="its active FEC")
         else:
             part = netdev.module.part if netdev.module else None
             yield _FecLink(
-                roce_port, netdev, netdev.fec, (roce_port.nic.role, board_model(case, roce_port.nic), speed, part)
+                roce_port, netdev, netdev.fec, (roce_port.nic.role, board_model(context, roce_port.nic), speed, part)
             )
 
 
-def _judge_fec_wrong(wire: _FecLink, alike: list[str | None]) -> Result:
-    active, speed = wire.fec.active or "", wire.netdev.speed_gbit_s or 0.0
-    standard = wire.netdev.module.standard if wire.netdev.module else None
+def _judge_fec_wrong(cabled: _FecLink, alike: list[str | None]) -> Result:
+    active, speed = cabled.fec.active or "", cabled.netdev.speed_gbit_s or 0.0
+    standard = cabled.netdev.module.standard if cabled.netdev.module else None
     if active not in _STRONG and speed < _PAM4 and standard in _WITHOUT_FEC:
-        return NotApplicable(wire.each.subject, Reason("other-kind", detail=f"{standard} has no FEC"))
+        return cabled.roce_port.not_applicable("other-kind", detail=f"{standard} has no FEC")
     usual_fec = find_majority(alike)
     if speed >= _PAM4 and active not in _STRONG:
-        return _fail_fec_wrong(wire, "lanes of 50 Gb/s and more need RS-FEC", "weak")
-    if active not in _STRONG and "rs" in wire.fec.supported:
-        if wire.netdev.module is None:
-            return Unknown(
-                wire.each.subject,
-                Reason("not-shown", detail=f"{_WORDS.get(active, active)}, and its cable could not be read"),
+        return _fail_fec_wrong(cabled, "lanes of 50 Gb/s and more need RS-FEC", "weak")
+    if active not in _STRONG and "rs" in cabled.fec.supported:
+        if cabled.netdev.module is None:
+            return cabled.roce_port.unknown(
+                "not-shown", detail=f"{_WORDS.get(active, active)}, and its cable could not be read"
             )
-        if not _is_short_copper(wire.netdev):
-            return _fail_fec_wrong(wire, "the port supports RS-FEC", "weak")
-    if usual_fec is not None and active != usual_fec and wire.netdev.module:
-        return _fail_fec_wrong(wire, f"most ports like it have {_WORDS.get(usual_fec, usual_fec)}", "differs")
-    return Pass(wire.each.subject)
+        if not _is_short_copper(cabled.netdev):
+            return _fail_fec_wrong(cabled, "the port supports RS-FEC", "weak")
+    if usual_fec is not None and active != usual_fec and cabled.netdev.module:
+        return _fail_fec_wrong(cabled, f"most ports like it have {_WORDS.get(usual_fec, usual_fec)}", "differs")
+    return cabled.roce_port.passes()
 
 
 def _is_short_copper(netdev: Netdev) -> bool:
@@ -328,13 +327,13 @@ def _is_short_copper(netdev: Netdev) -> bool:
     return bool(module and module.media == "copper" and module.length_m and module.length_m <= _SHORT_METRES)
 
 
-def _fail_fec_wrong(wire: _FecLink, because: str, cause: str) -> Fail:
-    netdev, fec = wire.netdev, wire.fec
+def _fail_fec_wrong(cabled: _FecLink, because: str, cause: str) -> Fail:
+    netdev, fec = cabled.netdev, cabled.fec
     configured = ", ".join(fec.configured) or ("auto" if fec.auto else "not reported")
     source = f"ethtool --show-fec {netdev.label}"
     return Fail(
-        subject=wire.each.subject if netdev is wire.each.netdev else f"netdev:{netdev.id}",
-        label=wire.each.label,
+        subject=cabled.roce_port.subject if netdev is cabled.roce_port.netdev else f"netdev:{netdev.id}",
+        label=cabled.roce_port.label,
         summary=f"{_WORDS.get(fec.active or '', fec.active)} at {netdev.speed_gbit_s:g} Gb/s; {because}",
         impact="Every bit error is a lost packet, at up to 2.4e-4 a bit by design; ends that differ have no link.",
         evidence=(
@@ -344,7 +343,7 @@ def _fail_fec_wrong(wire: _FecLink, because: str, cause: str) -> Fail:
                 what="supported", value=", ".join(fec.supported) or "not reported", source=f"ethtool {netdev.label}"
             ),
         ),
-        severity=wire.each.severity("warning"),
+        severity=cabled.roce_port.severity("warning"),
         cause=cause,
-        places=wire.each.places | {netdev.id},
+        ids=cabled.roce_port.ids | {netdev.id},
     )

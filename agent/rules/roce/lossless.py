@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from agent.model.counters import port_counters
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev
@@ -12,51 +10,43 @@ from agent.rules.context import RuleContext
 from agent.rules.devices import one_level_lower
 from agent.rules.pages import read_limit
 from agent.rules.roce.qos_findings import (
+    cause_rule,
     cnp_priority,
     expected_class,
-    fail_by_cause,
     fail_port,
-    for_each_port,
-    for_each_readable_port,
     format_cnp,
     format_pfc,
     lossless_traffic_class,
     lossless_values,
+    merge_alike,
     not_judged_result,
     path_evidence,
+    readable_paths,
     set_pfc,
     set_trust,
 )
-from agent.rules.roce.qos_path import QosPath, address_tags, qos_paths, unreadable_reason
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.roce.qos_path import QosPath, address_tags, qos_paths, why_unreadable
+from agent.rules.rule import Fail, Result, rule
 from agent.rules.wording import find_majority, format_ranges
 
 
-@rule("roce-lossy")
-def roce_lossy(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, lambda qos_path: _judge_lossy(case, qos_path))
-
-
-def _judge_lossy(case: RuleContext, qos_path: QosPath) -> Result:
+@rule("roce-lossy", each=qos_paths, merge=merge_alike)
+def roce_lossy(context: RuleContext, qos_path: QosPath) -> Result:
     if qos_path.verdict != "lossy":
-        return not_judged_result(qos_path) or Pass(qos_path.each.subject)
+        return not_judged_result(qos_path) or qos_path.passes()
     used = f"RDMA uses priority {qos_path.priority} ({qos_path.how}), " if qos_path.priority is not None else ""
     return fail_port(
         qos_path,
         f"{used}PFC is on for {format_pfc(qos_path.qos)}: see {qos_path.cause}",
-        "" if qos_path.protected else f"{set_pfc(expected_class(case, qos_path))}.",
+        "" if qos_path.protected else f"{set_pfc(expected_class(context, qos_path))}.",
         values=lossless_values(qos_path.qos),
         cause=qos_path.cause,
         situation="marking" if qos_path.protected else "",
     )
 
 
-@rule("roce-pfc-off")
-def roce_pfc_off(case: RuleContext) -> Iterator[Result]:
-    yield from fail_by_cause(case, "roce-pfc-off", lambda qos_path: _fail_pfc_off(case, qos_path))
-
-
-def _fail_pfc_off(case: RuleContext, qos_path: QosPath) -> Fail:
+@cause_rule("roce-pfc-off")
+def roce_pfc_off(context: RuleContext, qos_path: QosPath) -> Fail:
     why = qos_path.meant or ("lost packets are counted" if qos_path.losses else "")
     trust = "" if qos_path.qos.trust == "dscp" else f"{set_trust()}, "
     pause = qos_path.each.netdev.pause if qos_path.each.netdev else None
@@ -64,17 +54,13 @@ def _fail_pfc_off(case: RuleContext, qos_path: QosPath) -> Fail:
     return fail_port(
         qos_path,
         "PFC is off for every priority" + (f", and {why}" if why else "; lossy by design?"),
-        f"Drain the node, then {trust}{set_pfc(expected_class(case, qos_path))}{half}.",
+        f"Drain the node, then {trust}{set_pfc(expected_class(context, qos_path))}{half}.",
         cause="meant" if qos_path.meant else "",
     )
 
 
-@rule("roce-class-mismatch")
-def roce_class_mismatch(case: RuleContext) -> Iterator[Result]:
-    yield from fail_by_cause(case, "roce-class-mismatch", _fail_class_mismatch)
-
-
-def _fail_class_mismatch(qos_path: QosPath) -> Fail:
+@cause_rule("roce-class-mismatch")
+def roce_class_mismatch(qos_path: QosPath) -> Fail:
     marking, priority = qos_path.marking, qos_path.priority or 0
     by = f"traffic class {marking.text} is DSCP {marking.dscp}: " if marking and "DSCP" in qos_path.how else ""
     return fail_port(
@@ -85,12 +71,8 @@ def _fail_class_mismatch(qos_path: QosPath) -> Fail:
     )
 
 
-@rule("roce-trust-pcp-untagged")
-def roce_trust_pcp_untagged(case: RuleContext) -> Iterator[Result]:
-    yield from fail_by_cause(case, "roce-trust-pcp-untagged", _fail_trust)
-
-
-def _fail_trust(qos_path: QosPath) -> Fail:
+@cause_rule("roce-trust-pcp-untagged")
+def roce_trust_pcp_untagged(qos_path: QosPath) -> Fail:
     guessed = qos_path.qos.trust_source == "APP table" and qos_path.each.nic.driver not in ("mlx5_core", "mlx5", None)
     severity = qos_path.severity
     return fail_port(
@@ -102,12 +84,8 @@ def _fail_trust(qos_path: QosPath) -> Fail:
     )
 
 
-@rule("roce-marking-unset")
-def roce_marking_unset(case: RuleContext) -> Iterator[Result]:
-    yield from fail_by_cause(case, "roce-marking-unset", _fail_marking_unset)
-
-
-def _fail_marking_unset(qos_path: QosPath) -> Fail:
+@cause_rule("roce-marking-unset")
+def roce_marking_unset(qos_path: QosPath) -> Fail:
     doubt = qos_path.marking.doubt if qos_path.marking else None
     mark = lossless_traffic_class(qos_path.qos)
     declare = "" if mark is None else f"Where launchers set it, declare it: roce_traffic_class = {mark} below [facts]."
@@ -122,12 +100,8 @@ def _fail_marking_unset(qos_path: QosPath) -> Fail:
     )
 
 
-@rule("roce-nccl-tc-suspect")
-def roce_nccl_tc_suspect(case: RuleContext) -> Iterator[Result]:
-    yield from fail_by_cause(case, "roce-nccl-tc-suspect", _fail_nccl_tc_suspect)
-
-
-def _fail_nccl_tc_suspect(qos_path: QosPath) -> Fail:
+@cause_rule("roce-nccl-tc-suspect")
+def roce_nccl_tc_suspect(qos_path: QosPath) -> Fail:
     marking = qos_path.marking
     assert marking is not None  # the chain names this cause for a marking only
     right = lossless_traffic_class(qos_path.qos)
@@ -144,13 +118,9 @@ def _fail_nccl_tc_suspect(qos_path: QosPath) -> Fail:
     )
 
 
-@rule("roce-vlan-no-egress-map")
-def roce_vlan_no_egress_map(case: RuleContext) -> Iterator[Result]:
-    yield from fail_by_cause(case, "roce-vlan-no-egress-map", lambda qos_path: _fail_vlan_no_egress_map(case, qos_path))
-
-
-def _fail_vlan_no_egress_map(case: RuleContext, qos_path: QosPath) -> Fail:
-    vlan = address_tags(case, qos_path.each).vlan
+@cause_rule("roce-vlan-no-egress-map")
+def roce_vlan_no_egress_map(context: RuleContext, qos_path: QosPath) -> Fail:
+    vlan = address_tags(context, qos_path.each).vlan
     name = vlan.label if vlan else "VLAN"
     egress_map = str((vlan.vlan or {}).get("egress_map") or "none") if vlan else "none"
     to = qos_path.protected[0]
@@ -167,21 +137,17 @@ def _fail_vlan_no_egress_map(case: RuleContext, qos_path: QosPath) -> Fail:
     )
 
 
-@rule("roce-dcb-unreadable")
-def roce_dcb_unreadable(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, _judge_dcb_unreadable)
-
-
-def _judge_dcb_unreadable(qos_path: QosPath) -> Result:
-    subject, port = qos_path.each.subject, qos_path.each
-    why = unreadable_reason(port)
+@rule("roce-dcb-unreadable", each=qos_paths, merge=merge_alike)
+def roce_dcb_unreadable(qos_path: QosPath) -> Result:
+    port = qos_path.each
+    why = why_unreadable(port)
     if port.nic.role != "rail":
-        return NotApplicable(subject, Reason("no-such-device", detail="no rail"))
+        return qos_path.not_applicable("no-such-device", detail="no rail")
     if why is None:
-        return Pass(subject)
+        return qos_path.passes()
     is_elsewhere = port.nic.virtual_function or port.nic.state == "other_namespace"
     if not is_elsewhere and port.netdev is not None and port.netdev.qos_reason is None:
-        return Unknown(subject, why)
+        return qos_path.unknown(why)
     name = port.netdev.label if port.netdev else "INTERFACE"
     return fail_port(
         qos_path,
@@ -192,17 +158,14 @@ def _judge_dcb_unreadable(qos_path: QosPath) -> Result:
     )
 
 
-@rule("roce-dcbx-firmware-owned")
-def roce_dcbx_firmware_owned(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_readable_port(case, _judge_dcbx_firmware_owned)
-
-
-def _judge_dcbx_firmware_owned(qos_path: QosPath, netdev: Netdev) -> Result:
-    subject, qos = qos_path.each.subject, qos_path.qos
+@rule("roce-dcbx-firmware-owned", each=readable_paths, merge=merge_alike)
+def roce_dcbx_firmware_owned(qos_path: QosPath) -> Result:
+    netdev = qos_path.netdev
+    qos = qos_path.qos
     if qos.dcbx is None and not qos.peer_pfc:
-        return Unknown(subject, Reason("not-known", fact="who runs DCBX"))
+        return qos_path.unknown("not-known", fact="who runs DCBX")
     if qos.dcbx != "firmware" and not qos.peer_pfc:
-        return Pass(subject)
+        return qos_path.passes()
     peer = format_ranges(n for n, on in enumerate(qos.peer_pfc) if on) if qos.peer_pfc else "not known"
     value = f"{qos.dcbx or 'not known'} ({' '.join(qos.dcbx_modes) or 'no modes'}), PFC of the peer: {peer}"
     return fail_port(
@@ -217,32 +180,23 @@ def _judge_dcbx_firmware_owned(qos_path: QosPath, netdev: Netdev) -> Result:
 _CNP_DSCP = 48  # by convention
 
 
-@rule("roce-cnp-class")
-def roce_cnp_class(case: RuleContext) -> Iterator[Result]:
-    alike: dict[str, list[int | None]] = {}
-    for path in qos_paths(case):
-        if isinstance(path, QosPath) and path.qos.cnp_dscp is not None:
-            alike.setdefault(path.each.nic.role, []).append(path.qos.cnp_dscp)
-    usual_values = {role: find_majority(values) for role, values in alike.items()}
-    yield from for_each_readable_port(
-        case, lambda qos_path, netdev: _judge_cnp_class(qos_path, netdev, usual_values.get(qos_path.each.nic.role))
-    )
-
-
-def _judge_cnp_class(qos_path: QosPath, netdev: Netdev, usual_value: int | None) -> Result:
-    subject, cnp, dscp = qos_path.each.subject, cnp_priority(qos_path.qos), qos_path.qos.cnp_dscp
+@rule("roce-cnp-class", each=readable_paths, merge=merge_alike)
+def roce_cnp_class(context: RuleContext, qos_path: QosPath) -> Result:
+    cnp, dscp, netdev = cnp_priority(qos_path.qos), qos_path.qos.cnp_dscp, qos_path.netdev
+    others = [path for path in qos_paths(context) if isinstance(path, QosPath) and path.qos.cnp_dscp is not None]
+    usual_value = find_majority(path.qos.cnp_dscp for path in others if path.each.nic.role == qos_path.each.nic.role)
     if cnp is None:
-        return Unknown(subject, Reason("not-read", fact="which priority CNPs use"))
+        return qos_path.unknown("not-read", fact="which priority CNPs use")
     if usual_value is not None and dscp is not None and dscp != usual_value:
         text, cause = f"CNPs have DSCP {dscp}, those of other ports {usual_value}", "differs"
     elif qos_path.priority is None:
-        return Unknown(subject, Reason("not-known", fact="which priority RDMA uses"))
+        return qos_path.unknown("not-known", fact="which priority RDMA uses")
     elif cnp == qos_path.priority:
         text, cause = f"CNPs share priority {cnp} with RDMA", "data"
     elif cnp == 0:
         text, cause = "CNPs have priority 0, that of ordinary traffic", "default"
     else:
-        return Pass(subject)
+        return qos_path.passes()
     row = Evidence(
         what=f"CNPs of {netdev.label}",
         value=format_cnp(qos_path.qos),
@@ -265,25 +219,20 @@ _PROGRAMMABLE = ("BlueField", "ConnectX-8", "ConnectX-9")  # their congestion co
 _SIDES = {"np": "notification point", "rp": "reaction point"}
 
 
-@rule("roce-ecn-off")
-def roce_ecn_off(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_readable_port(case, lambda qos_path, netdev: _judge_ecn_off(case, qos_path, netdev))
-
-
-def _judge_ecn_off(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> Result:
+@rule("roce-ecn-off", each=readable_paths, merge=merge_alike)
+def roce_ecn_off(context: RuleContext, qos_path: QosPath) -> Result:
+    netdev = qos_path.netdev
     priority, ecn = qos_path.priority, qos_path.qos.ecn
-    declared = case.settings.facts.get("roce_congestion_control")
+    declared = context.settings.facts.get("roce_congestion_control")
     if declared == "none":
-        return NotApplicable(
-            qos_path.each.subject, Reason("declared", detail='declared roce_congestion_control = "none": PFC alone')
-        )
+        return qos_path.not_applicable("declared", detail='declared roce_congestion_control = "none": PFC alone')
     off = [side for side in _SIDES if _is_enabled(ecn.get(side), priority) is False]
-    marks, answered = _count_marks(case, qos_path)
+    marks, answered = _count_marks(context, qos_path)
     if off:
         which = "every priority" if priority is None else f"priority {priority}"
         text = f"ECN is off for {which}: {' and '.join(_SIDES[side] for side in off)}"
         rows = tuple(_build_evidence(netdev, side, ecn[side]) for side in off)
-    elif marks is not None and answered == 0 and marks >= case.threshold(MARKS):
+    elif marks is not None and answered == 0 and marks >= context.threshold(MARKS):
         text = f"{marks} marks of congestion were received and none was answered"
         folder = f"{qos_path.each.folder}/hw_counters"
         rows = (
@@ -291,11 +240,11 @@ def _judge_ecn_off(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> Resu
             Evidence(what="CNPs sent, moved by", value="0", source=f"{folder}/np_cnp_sent"),
         )
     elif all(_is_enabled(ecn.get(side), priority) for side in _SIDES):
-        return Pass(qos_path.each.subject)
+        return qos_path.passes()
     else:
         is_read = priority is None and all(ecn.get(side) for side in _SIDES)
         known = Reason("not-known", fact="which priority RDMA uses") if is_read else Reason("not-reported", fact="it")
-        return Unknown(qos_path.each.subject, known.prefixed("whether ECN is on for RDMA is not known: "))
+        return qos_path.unknown(known.prefixed("whether ECN is on for RDMA is not known: "))
     bare = not qos_path.protected and qos_path.verdict != "pause"
     programmable = declared is None and (qos_path.each.nic.model or "").startswith(_PROGRAMMABLE)
     return fail_port(
@@ -311,7 +260,7 @@ def _judge_ecn_off(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> Resu
 
 
 def _is_enabled(by_priority: list[bool] | None, priority: int | None) -> bool | None:
-    """Whether one side is on for RDMA; None: not told, or on for some and the priority of RDMA is not known."""
+    """Whether one side is on for RDMA; None: not reported, or on for some and the priority of RDMA is not known."""
     if not by_priority:
         return None
     if priority is None:
@@ -319,10 +268,10 @@ def _is_enabled(by_priority: list[bool] | None, priority: int | None) -> bool | 
     return by_priority[priority] if priority < len(by_priority) else None
 
 
-def _count_marks(case: RuleContext, qos_path: QosPath) -> tuple[int | None, int | None]:
+def _count_marks(context: RuleContext, qos_path: QosPath) -> tuple[int | None, int | None]:
     now = port_counters(qos_path.each.port)
     names = ("np_ecn_marked_roce_packets", "np_cnp_sent")
-    marks, answered = (case.moved(qos_path.each.subject, name, now) for name in names)
+    marks, answered = (context.moved(qos_path.subject, name, now) for name in names)
     return marks, answered
 
 

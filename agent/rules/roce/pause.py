@@ -20,15 +20,15 @@ from agent.rules.counter_deltas import (
     sum_deltas,
     with_subject,
 )
+from agent.rules.node_wide import on_all
 from agent.rules.pages import read_limit
 from agent.rules.roce.port_counters import (
     RocePortCounters,
     delta_by_priority,
-    for_each_interface,
     lossless_priorities,
     watch_interfaces,
 )
-from agent.rules.rule import Fail, Pass, Result, Unknown, rule
+from agent.rules.rule import Fail, Pass, Result, rule
 from agent.rules.wording import find_median
 
 # Microseconds of pause: mlx5 by priority and of the whole port, bnxt and Ascend by priority
@@ -44,20 +44,20 @@ class PauseTime(msgspec.Struct, frozen=True):
     evidence: tuple[Evidence, ...]
 
 
-def pause_time(case: RuleContext, counters: RocePortCounters, way: str) -> PauseTime | Result:
+def pause_time(context: RuleContext, counters: RocePortCounters, way: str) -> PauseTime | Result:
     """For how long one port was paused in the window, or why that is not known.
 
     `way`: "rx" it was held by the switch, "tx" it held the switch.
     """
     names = [_GLOBAL.format(way=way), *(name.format(way=way, p=p) for p in range(8) for name in _NAMES)]
-    count = delta(case, counters.eth, names)
+    count = delta(context, counters.eth, names)
     if not isinstance(count, CounterDelta):
         return with_subject(counters.place, count)
     if not count.parts:
-        return PauseTime(0.0, "", ()) if count.gap is None else Unknown(counters.place.subject, count.gap)
+        return PauseTime(0.0, "", ()) if count.gap is None else counters.place.unknown(count.gap)
     name = max(count.parts, key=lambda part: count.parts[part])
     rows = tuple(row for row in count.evidence if row.what == name)
-    return PauseTime(min(scale_count(case, count.parts[name] / 1e6, 1.0), 1.0), name, rows)
+    return PauseTime(min(scale_count(context, count.parts[name] / 1e6, 1.0), 1.0), name, rows)
 
 
 _INFO = read_limit("roce-rt-congested.paused_percent")
@@ -65,42 +65,39 @@ _PAUSE_RECEIVED_WARN = read_limit("roce-rt-congested.paused_warning_percent")
 _STICKS_OUT = 5.0  # times the median of the other ports
 
 
-def judge_received_pauses(case: RuleContext) -> Iterator[Result]:
+def judge_received_pauses(context: RuleContext) -> Iterator[Result]:
     """For every interface that has a cable: whether the switch holds it back; of several, whether it is one path."""
     pauses: list[tuple[RocePortCounters, PauseTime]] = []
-    for interface in watch_interfaces(case):
+    for interface in watch_interfaces(context):
         if not isinstance(interface, RocePortCounters):
             yield interface
             continue
-        received = pause_time(case, interface, "rx")
+        received = pause_time(context, interface, "rx")
         if isinstance(received, PauseTime):
             pauses.append((interface, received))
         else:
             yield received
     for counters, pause in pauses:
         others = [other.share for port, other in pauses if port is not counters]
-        yield _judge_pause_received(case, counters, pause, others)
+        yield _judge_pause_received(context, counters, pause, others)
 
 
 def _judge_pause_received(
-    case: RuleContext, counters: RocePortCounters, pause: PauseTime, others: list[float]
+    context: RuleContext, counters: RocePortCounters, pause: PauseTime, others: list[float]
 ) -> Result:
     place, percent = counters.place, 100 * pause.share
-    if percent <= case.threshold(_INFO):
-        return Pass(place.subject)
+    if percent <= context.threshold(_INFO):
+        return place.passes()
     usual_share = find_median(others) if others else pause.share
-    sticks_out = pause.share >= _STICKS_OUT * usual_share and percent > case.threshold(_PAUSE_RECEIVED_WARN)
-    limit = case.threshold(_PAUSE_RECEIVED_WARN if sticks_out else _INFO)
+    sticks_out = pause.share >= _STICKS_OUT * usual_share and percent > context.threshold(_PAUSE_RECEIVED_WARN)
+    limit = context.threshold(_PAUSE_RECEIVED_WARN if sticks_out else _INFO)
     among = f"; the other ports {100 * usual_share:.0f}%" if others else ""
-    return Fail(
-        subject=place.subject,
-        label=place.label,
-        summary=f"paused by the switch for {percent:.0f}% of {format_window(case)}, limit {limit:g}%{among}",
+    return place.fail(
+        summary=f"paused by the switch for {percent:.0f}% of {format_window(context)}, limit {limit:g}%{among}",
         impact=f"{percent:.0f}% of the time it sends nothing of that priority: congestion further down.",
         evidence=pause.evidence,
         severity=place.severity("warning") if sticks_out else "info",
         cause="one-port" if sticks_out else "paused",
-        places=place.places,
     )
 
 
@@ -108,30 +105,23 @@ _PAUSE_SENT_WARN = read_limit("roce-rt-pause-sent.percent")
 _ERROR = read_limit("roce-rt-pause-sent.error_percent")
 
 
-@rule("roce-rt-pause-sent")
-def roce_rt_pause_sent(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_interface(case, _judge_pause_sent, "pause sent")
-
-
-def _judge_pause_sent(case: RuleContext, counters: RocePortCounters) -> Result:
-    place, pause = counters.place, pause_time(case, counters, "tx")
+@rule("roce-rt-pause-sent", each=watch_interfaces, merge=on_all("pause sent on every RoCE port"))
+def roce_rt_pause_sent(context: RuleContext, counters: RocePortCounters) -> Result:
+    place, pause = counters.place, pause_time(context, counters, "tx")
     if not isinstance(pause, PauseTime):
         return pause
     percent = 100 * pause.share
-    if percent <= case.threshold(_PAUSE_SENT_WARN):
-        return Pass(place.subject)
-    grave = percent > case.threshold(_ERROR)
+    if percent <= context.threshold(_PAUSE_SENT_WARN):
+        return place.passes()
+    grave = percent > context.threshold(_ERROR)
     inside = counters.roce.nic.accelerator is not None
-    return Fail(
-        subject=place.subject,
-        label=place.label,
-        summary=f"paused its switch for {percent:.0f}% of {format_window(case)}, "
-        f"limit {case.threshold(_ERROR if grave else _PAUSE_SENT_WARN):g}%",
+    return place.fail(
+        summary=f"paused its switch for {percent:.0f}% of {format_window(context)}, "
+        f"limit {context.threshold(_ERROR if grave else _PAUSE_SENT_WARN):g}%",
         impact=f"{percent:.0f}% of the time this {'NPU' if inside else 'host'} accepts no data; the backlog fills "
         "switches and stops other nodes.",
         evidence=pause.evidence,
         severity=place.severity("error" if grave else "warning"),
-        places=place.places,
     )
 
 
@@ -140,22 +130,20 @@ _ERRORS = ("tx_pause_storm_error_events",)
 _EVENTS = read_limit("roce-rt-pause-storm.events")
 
 
-@rule("roce-rt-pause-storm")
-def roce_rt_pause_storm(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_interface(case, _judge_pause_storm, "pause storms")
-
-
-def _judge_pause_storm(case: RuleContext, counters: RocePortCounters) -> Result:
+@rule("roce-rt-pause-storm", each=watch_interfaces, merge=on_all("pause storms on every RoCE port"))
+def roce_rt_pause_storm(context: RuleContext, counters: RocePortCounters) -> Result:
     stopped = FailureText(
         "pause storms that firmware ended", "Pause is off on this port: it drops packets.", cause="off"
     )
     storm = FailureText("pause storms", "One node that pauses continuously can stop its whole rail in the fabric.")
     answers = [
-        judge_count(case, counters.place, delta(case, counters.eth, _ERRORS), (Limit(_EVENTS, "critical"),), stopped),
         judge_count(
-            case,
+            context, counters.place, delta(context, counters.eth, _ERRORS), (Limit(_EVENTS, "critical"),), stopped
+        ),
+        judge_count(
+            context,
             counters.place,
-            sum_deltas(delta(case, counters.eth, _WARNINGS), delta(case, counters.rdma, _WARNINGS)),
+            sum_deltas(delta(context, counters.eth, _WARNINGS), delta(context, counters.rdma, _WARNINGS)),
             (Limit(_EVENTS, "error"),),
             storm,
         ),
@@ -170,32 +158,28 @@ _FOREIGN = ("rx_unsupported_op_phy",)
 _OBEYED = ("rx_global_pause", *(f"rx_prio{p}_pause" for p in range(8)))
 
 
-@rule("roce-rt-pause-unanswered")
-def roce_rt_pause_unanswered(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_interface(case, _judge_pause_unanswered, "unanswered pause frames")
-
-
-def _judge_pause_unanswered(case: RuleContext, counters: RocePortCounters) -> Result:
-    received, foreign = delta(case, counters.eth, _ALL), delta(case, counters.eth, _FOREIGN)
-    obeyed = delta(case, counters.eth, _OBEYED)
+@rule("roce-rt-pause-unanswered", each=watch_interfaces, merge=on_all("unanswered pause frames on every RoCE port"))
+def roce_rt_pause_unanswered(context: RuleContext, counters: RocePortCounters) -> Result:
+    received, foreign = delta(context, counters.eth, _ALL), delta(context, counters.eth, _FOREIGN)
+    obeyed = delta(context, counters.eth, _OBEYED)
     if not isinstance(received, CounterDelta) or not isinstance(foreign, CounterDelta):
         first = received if not isinstance(received, CounterDelta) else foreign
-        return judge_count(case, counters.place, first, (), _WORDS)
+        return judge_count(context, counters.place, first, (), _WORDS)
     if isinstance(obeyed, CounterDelta) and obeyed.gap and received.total:
         received = CounterDelta({}, (), obeyed.gap)
     rest = max(received.total - (obeyed.total if isinstance(obeyed, CounterDelta) else 0), 0)
-    unused = _unused_priorities(case, counters)
+    unused = _unused_priorities(context, counters)
     parts = {"rx_pause_ctrl_phy": rest, "rx_unsupported_op_phy": foreign.total} | unused
     rows = received.evidence + foreign.evidence + (obeyed.evidence if isinstance(obeyed, CounterDelta) else ())
     count = CounterDelta(parts, rows, received.gap or foreign.gap)
-    return judge_count(case, counters.place, count, (Limit(_PER_MINUTE, "warning", MINUTE),), _WORDS)
+    return judge_count(context, counters.place, count, (Limit(_PER_MINUTE, "warning", MINUTE),), _WORDS)
 
 
-def _unused_priorities(case: RuleContext, counters: RocePortCounters) -> dict[str, int]:
+def _unused_priorities(context: RuleContext, counters: RocePortCounters) -> dict[str, int]:
     """Pause frames of priorities with PFC on which (next to) nothing is sent, while something is on others."""
     sent, pauses = (
-        delta_by_priority(case, counters, "tx_prio{}_bytes"),
-        delta_by_priority(case, counters, "rx_prio{}_pause"),
+        delta_by_priority(context, counters, "tx_prio{}_bytes"),
+        delta_by_priority(context, counters, "rx_prio{}_pause"),
     )
     total, on = sum(sent.values()), lossless_priorities(counters)
     if not on:

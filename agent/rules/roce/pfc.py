@@ -15,34 +15,30 @@ from agent.rules.roce.qos_findings import (
     cnp_priority,
     expected_class,
     fail_port,
-    for_each_port,
-    for_each_readable_port,
     format_cnp,
     format_pfc,
+    format_switch,
+    merge_alike,
     path_evidence,
-    port_ids,
+    readable_paths,
     set_pfc,
     set_trust,
 )
-from agent.rules.roce.qos_path import QosPath, qos_paths, unreadable_reason
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.roce.qos_path import QosPath, qos_paths, why_unreadable
+from agent.rules.rule import NODE, Fail, Result, rule
 from agent.rules.wording import find_majority, format_ranges, join_labels
 
 CLASSES = read_limit("roce-pfc-multi.classes")
 
 
-@rule("roce-pfc-multi")
-def roce_pfc_multi(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_readable_port(case, lambda qos_path, netdev: _judge_pfc_multi(case, qos_path, netdev))
-
-
-def _judge_pfc_multi(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> Result:
+@rule("roce-pfc-multi", each=readable_paths, merge=merge_alike)
+def roce_pfc_multi(context: RuleContext, qos_path: QosPath) -> Result:
     on = qos_path.protected
     if not on:
-        return NotApplicable(qos_path.each.subject, Reason("not-configured", detail="PFC is off"))
-    if len(on) <= case.threshold(CLASSES):
-        return Pass(qos_path.each.subject)
-    expected = expected_class(case, qos_path)
+        return qos_path.not_applicable("not-configured", detail="PFC is off")
+    if len(on) <= context.threshold(CLASSES):
+        return qos_path.passes()
+    expected = expected_class(context, qos_path)
     keep = next((n for n in (qos_path.priority, expected) if n in on), on[0])
     return fail_port(
         qos_path,
@@ -54,17 +50,14 @@ def _judge_pfc_multi(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> Re
     )
 
 
-@rule("roce-pfc-on-cnp-or-default")
-def roce_pfc_on_cnp_or_default(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_readable_port(case, _judge_pfc_on_cnp)
-
-
-def _judge_pfc_on_cnp(qos_path: QosPath, netdev: Netdev) -> Result:
-    subject, on, data, cnp = qos_path.each.subject, qos_path.protected, qos_path.priority, cnp_priority(qos_path.qos)
+@rule("roce-pfc-on-cnp-or-default", each=readable_paths, merge=merge_alike)
+def roce_pfc_on_cnp_or_default(qos_path: QosPath) -> Result:
+    netdev = qos_path.netdev
+    on, data, cnp = qos_path.protected, qos_path.priority, cnp_priority(qos_path.qos)
     if not on:
-        return NotApplicable(subject, Reason("not-configured", detail="PFC is off"))
+        return qos_path.not_applicable("not-configured", detail="PFC is off")
     if data is None:
-        return Unknown(subject, Reason("not-known", fact="which priority RDMA uses")) if len(on) > 1 else Pass(subject)
+        return qos_path.unknown("not-known", fact="which priority RDMA uses") if len(on) > 1 else qos_path.passes()
     wrong = ["congestion notification packets"] if cnp in on and cnp != data else []
     wrong += ["ordinary traffic (priority 0)"] if 0 in on and data != 0 and cnp != 0 else []
     if wrong:
@@ -84,32 +77,28 @@ def _judge_pfc_on_cnp(qos_path: QosPath, netdev: Netdev) -> Result:
             confidence="medium",
         )
     if cnp is None and set(on) - {data}:
-        return Unknown(subject, Reason("not-read", fact="which priority CNPs use"))
-    return Pass(subject)
+        return qos_path.unknown("not-read", fact="which priority CNPs use")
+    return qos_path.passes()
 
 
-@rule("roce-global-pause")
-def roce_global_pause(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, lambda qos_path: _judge_any_pause(case, qos_path))
-
-
-def _judge_any_pause(case: RuleContext, qos_path: QosPath) -> Result:
+@rule("roce-global-pause", each=qos_paths, merge=merge_alike)
+def roce_global_pause(context: RuleContext, qos_path: QosPath) -> Result:
     """Also where PFC is not known: frames that were exchanged show that global pause is in force."""
-    netdev, why = qos_path.each.netdev, unreadable_reason(qos_path.each)
+    netdev, why = qos_path.each.netdev, why_unreadable(qos_path.each)
     if netdev is None:
-        return Unknown(qos_path.each.subject, why or NOT_SHOWN)
+        return qos_path.unknown(why or NOT_SHOWN)
     if why is None:
-        return _judge_global_pause(case, qos_path, netdev)
+        return _judge_global_pause(context, qos_path, netdev)
     counted = {name: count for name in _GLOBAL_FRAMES if (count := netdev.counters.get(name))}
     ways = _format_ways(netdev.pause)
     if why.code != "not-shown" or not counted or not ways:
-        return Unknown(qos_path.each.subject, why)
+        return qos_path.unknown(why)
     rows = (Evidence(what=f"{name} of {netdev.label}", value=str(count), source=f"ethtool -S {netdev.label}")
             for name, count in counted.items())  # fmt: skip
     return fail_port(
         qos_path,
         f"{ways} global pause, and {max(counted.values())} pause frames were exchanged",
-        f"`ethtool -A INTERFACE rx off tx off`; {set_trust()}; {set_pfc(expected_class(case, qos_path))}.",
+        f"`ethtool -A INTERFACE rx off tx off`; {set_trust()}; {set_pfc(expected_class(context, qos_path))}.",
         impact=_STOPS_ALL,
         severity=qos_path.each.severity("warning"),
         evidence=(*path_evidence(qos_path), *rows),
@@ -126,21 +115,21 @@ _GLOBAL_FRAMES = ("rx_global_pause", "tx_global_pause")  # mlx5: there only whil
 _STOPS_ALL = "A pause stops all 8 priorities, congestion feedback and SSH too, and spreads over the fabric."
 
 
-def _judge_global_pause(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> Result:
-    subject, pause = qos_path.each.subject, netdev.pause
+def _judge_global_pause(context: RuleContext, qos_path: QosPath, netdev: Netdev) -> Result:
+    pause = netdev.pause
     if qos_path.protected:
-        return NotApplicable(subject, Reason("not-in-use", detail="PFC is on"))
+        return qos_path.not_applicable("not-in-use", detail="PFC is on")
     if qos_path.verdict == "by_design":
-        return NotApplicable(subject, qos_path.reason)
+        return qos_path.not_applicable(qos_path.reason)
     if not pause or not (pause.rx or pause.tx):
         off = pause is not None and pause.rx is False and pause.tx is False
-        return Pass(subject) if off else Unknown(subject, Reason("not-read", fact="its global pause"))
+        return qos_path.passes() if off else qos_path.unknown("not-read", fact="its global pause")
     negotiated = " (as negotiated with the switch)" if pause.autoneg else ""
     return fail_port(
         qos_path,
         f"{_format_ways(pause)} global pause{negotiated}, and no priority has PFC"
         + (f": {qos_path.meant}" if qos_path.meant else ""),
-        f"`ethtool -A INTERFACE rx off tx off`; {set_trust()}; {set_pfc(expected_class(case, qos_path))}.",
+        f"`ethtool -A INTERFACE rx off tx off`; {set_trust()}; {set_pfc(expected_class(context, qos_path))}.",
         impact=_STOPS_ALL,
         severity=qos_path.each.severity("error" if qos_path.meant else "warning"),
     )
@@ -149,23 +138,20 @@ def _judge_global_pause(case: RuleContext, qos_path: QosPath, netdev: Netdev) ->
 _FRAMES = ("rx_pause_frames", "tx_pause_frames")  # bnxt: always there, and not zero where pause is in use
 
 
-@rule("roce-pause-and-pfc")
-def roce_pause_and_pfc(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_readable_port(case, _judge_pause_and_pfc)
-
-
-def _judge_pause_and_pfc(qos_path: QosPath, netdev: Netdev) -> Result:
-    subject, pause = qos_path.each.subject, netdev.pause
+@rule("roce-pause-and-pfc", each=readable_paths, merge=merge_alike)
+def roce_pause_and_pfc(qos_path: QosPath) -> Result:
+    netdev = qos_path.netdev
+    pause = netdev.pause
     if not qos_path.protected:
-        return NotApplicable(subject, Reason("not-configured", detail="PFC is off"))
+        return qos_path.not_applicable("not-configured", detail="PFC is off")
     if not pause or not (pause.rx or pause.tx):
         off = pause is not None and pause.rx is False and pause.tx is False
-        return Pass(subject) if off else Unknown(subject, Reason("not-read", fact="its global pause"))
+        return qos_path.passes() if off else qos_path.unknown("not-read", fact="its global pause")
     if not netdev.counters:
-        return Unknown(subject, Reason("not-read", fact="its counters"))
+        return qos_path.unknown("not-read", fact="its counters")
     in_force = any("global_pause" in name for name in netdev.counters)
     if not in_force and not any(netdev.counters.get(name) for name in _FRAMES):
-        return Pass(subject)
+        return qos_path.passes()
     return fail_port(
         qos_path,
         f"global pause is on beside PFC ({format_pfc(qos_path.qos)})",
@@ -183,54 +169,63 @@ _GRAVE = ("PFC", "trust", "DSCP table", "traffic class queues")  # these lose pa
 
 
 @rule("roce-pfc-nic-asymmetry")
-def roce_pfc_nic_asymmetry(case: RuleContext) -> Iterator[Result]:
+def roce_pfc_nic_asymmetry(context: RuleContext) -> Iterator[Result]:
     kinds: dict[str, list[QosPath]] = {}
-    for path in qos_paths(case):
+    for path in qos_paths(context):
         if not isinstance(path, QosPath):
             yield path
             continue
-        subject, why = path.each.subject, unreadable_reason(path.each)
+        why = why_unreadable(path.each)
         if path.each.nic.role != "rail":
-            yield NotApplicable(subject, Reason("no-such-device", detail="no rail"))
+            yield path.not_applicable("no-such-device", detail="no rail")
         elif why:
-            yield Unknown(subject, why)
+            yield path.unknown(why)
         else:
-            kinds.setdefault(find_device_id(case, path.each.nic), []).append(path)
+            kinds.setdefault(find_device_id(context, path.each.nic), []).append(path)
     for alike in kinds.values():
-        yield from _compare(case, alike)
+        yield from _compare(context, alike)
 
 
-def _compare(case: RuleContext, alike: list[QosPath]) -> Iterator[Result]:
+def _compare(context: RuleContext, alike: list[QosPath]) -> Iterator[Result]:
     if len(alike) < 2:
-        yield NotApplicable(
-            alike[0].each.subject, Reason("nothing-to-compare", detail="no other rail of its kind to compare with")
-        )
+        yield alike[0].each.not_applicable("nothing-to-compare", detail="no other rail of its kind to compare with")
         return
-    values = {qos_path.each.subject: _format_settings(qos_path) for qos_path in alike}
+    values = {qos_path.subject: _format_settings(qos_path) for qos_path in alike}
     usual_values, split = {}, []
     for what in next(iter(values.values())):
         known = [row[what] for row in values.values() if row[what] is not None]
-        usual_values[what] = _find_unchanged(case, what, values) or find_majority(known)
+        usual_values[what] = _find_unchanged(context, what, values) or find_majority(known)
         if len(set(known)) > 1 and usual_values[what] in _NO_MEASURE:
             split.append(what)
     if split:
-        yield _fail_split(alike, values, split)
+        port_values = [(qos_path, what, values[qos_path.subject][what]) for what in split for qos_path in alike]
+        rows = tuple(
+            _build_evidence(qos_path, what, value) for qos_path, what, value in port_values if value is not None
+        )
+        yield NODE.fail(
+            summary="; ".join(f"rails differ in {what}: {_format_groups(alike, values, what)}" for what in split),
+            impact="Collectives run at the speed of the slowest rail, and packets of some are queued differently.",
+            evidence=rows,
+            severity="error" if set(split) & set(_GRAVE) else "warning",
+            cause=",".join(split),
+            ids=frozenset().union(*(qos_path.ids for qos_path in alike)),
+        )
         return
     for qos_path in alike:
-        row = values[qos_path.each.subject]
+        row = values[qos_path.subject]
         differing = [what for what in row if row[what] not in (None, usual_values[what])]
-        yield _fail_outlier(qos_path, alike, row, usual_values, differing) if differing else Pass(qos_path.each.subject)
+        yield _fail_outlier(qos_path, alike, row, usual_values, differing) if differing else qos_path.passes()
 
 
-def _find_unchanged(case: RuleContext, what: str, values: dict[str, dict[str, str | None]]) -> str | None:
+def _find_unchanged(context: RuleContext, what: str, values: dict[str, dict[str, str | None]]) -> str | None:
     """The value that all rails have whose setting is what it was in the last run, where others were changed since."""
-    changes = case.history.settings if case.history else {}
+    changes = context.history.settings if context.history else {}
     names = _SETTING_NAMES.get(what, ())
     netdevs = {
         f"port:{nic.id}/{port.port}": netdev.id
-        for nic in case.topology.nics
+        for nic in context.topology.nics
         for port in nic.ports
-        for netdev in case.topology.netdevs
+        for netdev in context.topology.netdevs
         if netdev.label in port.netdevs
     }
     changed = {port for port in values if set(names) & changes.get(f"netdev:{netdevs.get(port, '')}", {}).keys()}
@@ -248,7 +243,9 @@ def _format_settings(qos_path: QosPath) -> dict[str, str | None]:
         "DSCP table": _format_dscp_table(qos.dscp_prio),
         "traffic class queues": ",".join(map(str, qos.prio_tc)) or None,
         "receive buffers": ",".join(map(str, qos.buffers.get("prio_buffer", []))) or None,
-        "global pause": f"rx {pause.rx}, tx {pause.tx}" if pause and None not in (pause.rx, pause.tx) else None,
+        "global pause": f"rx {format_switch(pause.rx)}, tx {format_switch(pause.tx)}"
+        if pause and None not in (pause.rx, pause.tx)
+        else None,
         "DCBX owner": qos.dcbx,
     }
 
@@ -272,7 +269,7 @@ def _fail_outlier(
 ) -> Fail:
     others = [one for one in alike if one is not qos_path]
     all_lossy = qos_path.verdict == "lossless" and all(one.verdict == "lossy" for one in others)
-    about = frozenset().union(*(port_ids(one) for one in (alike if all_lossy else [qos_path])))
+    about = frozenset().union(*(one.ids for one in (alike if all_lossy else [qos_path])))
     return fail_port(
         qos_path,
         "; ".join(f"{what} is {row[what]}, on the other rails {usual_values[what]}" for what in differing),
@@ -280,22 +277,7 @@ def _fail_outlier(
         severity="error" if set(differing) & set(_GRAVE) else "warning",
         evidence=tuple(_build_evidence(qos_path, what, str(row[what])) for what in differing),
         cause=",".join(differing),
-        places=about,
-    )
-
-
-def _fail_split(alike: list[QosPath], values: dict[str, dict[str, str | None]], split: list[str]) -> Fail:
-    port_values = [(qos_path, what, values[qos_path.each.subject][what]) for what in split for qos_path in alike]
-    rows = tuple(_build_evidence(qos_path, what, value) for qos_path, what, value in port_values if value is not None)
-    return Fail(
-        subject="node",
-        label="node",
-        summary="; ".join(f"rails differ in {what}: {_format_groups(alike, values, what)}" for what in split),
-        impact="Collectives run at the speed of the slowest rail, and packets of some are queued differently.",
-        evidence=rows,
-        severity="error" if set(split) & set(_GRAVE) else "warning",
-        cause=",".join(split),
-        places=frozenset().union(*(port_ids(qos_path) for qos_path in alike)),
+        ids=about,
     )
 
 
@@ -303,14 +285,14 @@ def _format_groups(alike: list[QosPath], values: dict[str, dict[str, str | None]
     """Each value with the rails that have it."""
     groups: dict[str, list[str]] = {}
     for qos_path in alike:
-        value = values[qos_path.each.subject][what]
+        value = values[qos_path.subject][what]
         if value is not None:
-            groups.setdefault(value, []).append(qos_path.each.label)
+            groups.setdefault(value, []).append(qos_path.label)
     return ", ".join(f"{value} on {join_labels(labels)}" for value, labels in sorted(groups.items()))
 
 
 def _build_evidence(qos_path: QosPath, what: str, value: str) -> Evidence:
-    name = qos_path.each.netdev.label if qos_path.each.netdev else qos_path.each.label
+    name = qos_path.each.netdev.label if qos_path.each.netdev else qos_path.label
     command = {
         "PFC": "dcb pfc show dev",
         "traffic class queues": "dcb ets show dev",
@@ -324,15 +306,12 @@ def _build_evidence(qos_path: QosPath, what: str, value: str) -> Evidence:
 _ROCE = "udp:4791"
 
 
-@rule("roce-pfc-switch-mismatch")
-def roce_pfc_switch_mismatch(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_readable_port(case, lambda qos_path, netdev: _judge_switch_pfc(case, qos_path, netdev))
-
-
-def _judge_switch_pfc(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> Result:
-    subject, neighbor = qos_path.each.subject, netdev.neighbor
-    if case.settings.facts.get("roce_mode") == "lossy":
-        return NotApplicable(subject, qos_path.reason)
+@rule("roce-pfc-switch-mismatch", each=readable_paths, merge=merge_alike)
+def roce_pfc_switch_mismatch(context: RuleContext, qos_path: QosPath) -> Result:
+    netdev = qos_path.netdev
+    neighbor = netdev.neighbor
+    if context.settings.facts.get("roce_mode") == "lossy":
+        return qos_path.not_applicable(qos_path.reason)
     switch_pfc = (neighbor.pfc if neighbor else None) or qos_path.qos.peer_pfc
     roce = neighbor.applications.get(_ROCE) if neighbor else None
     wrong = []
@@ -345,7 +324,7 @@ def _judge_switch_pfc(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> R
         )
     if not wrong:
         compared = bool(switch_pfc) or (roce is not None and qos_path.priority is not None)
-        return Pass(subject) if compared else Unknown(subject, _unnamed_reason(neighbor is not None))
+        return qos_path.passes() if compared else qos_path.unknown(_why_unnamed(neighbor is not None))
     where = f"{neighbor.system or '?'} {neighbor.port or ''}".strip() if neighbor else "the switch"
     row = Evidence(
         what=f"what {where} announces",
@@ -365,7 +344,7 @@ def _judge_switch_pfc(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> R
     )
 
 
-def _unnamed_reason(heard: bool) -> Reason:
+def _why_unnamed(heard: bool) -> Reason:
     """Without a name of the port: many ports have one reason."""
     why = "it announces no DCBX" if heard else "no LLDP was received from it (lldpd)"
     return Reason("not-shown", detail=f"what the switch has is not known: {why}")

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
 from agent.model.counters import netdev_counters, port_counters
 from agent.model.nic import Netdev, Nic, Port
 from agent.model.reasons import Reason, Settle
-from agent.rules import gates
+from agent.rules import applicability
 from agent.rules.context import RuleContext
-from agent.rules.counter_deltas import CounterDelta, Counters, Subject, delta, sum_deltas
+from agent.rules.counter_deltas import CountedSubject, CounterDelta, Counters, delta, sum_deltas
 from agent.rules.nccl.settings import effective_settings, parse_number
-from agent.rules.node_wide import aggregate_node_wide
 from agent.rules.roce.ports import NOT_SHOWN, RocePort, roce_ports
-from agent.rules.rule import Result, Unknown
+from agent.rules.rule import Result
 
 # What sysfs and netlink count of every interface: where nothing else is there, the driver's own were not read
 _KERNEL_COUNTS = re.compile(
@@ -46,37 +45,24 @@ class RocePortCounters(msgspec.Struct, frozen=True):
 
     roce: RocePort
     rdma: Counters
-    wire: Netdev | None  # the interface that has the cable: of a bond one of its members
+    cabled_netdev: Netdev | None  # the interface that has the cable: of a bond one of its members
     eth: Counters
-    place: Subject
+    place: CountedSubject
 
 
-Judge = Callable[[RuleContext, RocePortCounters], Result]
-
-
-def for_each_port(case: RuleContext, judge: Judge, alike: str) -> Iterator[Result]:
-    """What a rule says of every active RoCE port; one finding where all have the fault: "`alike` on every port"."""
-    yield from _for_each(case, watch_ports(case), judge, alike)
-
-
-def for_each_interface(case: RuleContext, judge: Judge, alike: str) -> Iterator[Result]:
-    """The same of every interface that has a cable: the members of a bond one by one."""
-    yield from _for_each(case, watch_interfaces(case), judge, alike)
-
-
-def watch_ports(case: RuleContext, down: bool = False) -> Iterator[RocePortCounters | Result]:
+def watch_ports(context: RuleContext, down: bool = False) -> Iterator[RocePortCounters | Result]:
     """Every RoCE port of a rail or storage NIC; an answer for every other, or for the node."""
-    shut = gates.has_roce_counters(case)
+    shut = applicability.has_roce_counters(context)
     if shut is not None:
         yield shut
         return
-    yield from read_ports(case, down)
+    yield from read_ports(context, down)
 
 
-def read_ports(case: RuleContext, down: bool = False) -> Iterator[RocePortCounters | Result]:
+def read_ports(context: RuleContext, down: bool = False) -> Iterator[RocePortCounters | Result]:
     """The same, also where there is no earlier sample."""
-    inside = [(nic, port) for nic in case.accelerator_nics for port in nic.ports if port.hw_counters]
-    for each in roce_ports(case, down):
+    inside = [(nic, port) for nic in context.accelerator_nics for port in nic.ports if port.hw_counters]
+    for each in roce_ports(context, down):
         if isinstance(each, RocePort):
             yield _read_port(each, each.netdev)
         elif not (inside and each.subject == "node"):  # "no RoCE port"
@@ -84,81 +70,79 @@ def read_ports(case: RuleContext, down: bool = False) -> Iterator[RocePortCounte
     yield from (_read_inside(nic, port) for nic, port in inside if down or port.state == "ACTIVE")
 
 
-def watch_interfaces(case: RuleContext) -> Iterator[RocePortCounters | Result]:
+def watch_interfaces(context: RuleContext) -> Iterator[RocePortCounters | Result]:
     """Those of `watch_ports` by interface; unknown where none is in sight."""
-    yield from by_interface(case, watch_ports(case))
+    yield from by_interface(context, watch_ports(context))
 
 
-def by_interface(case: RuleContext, ports: Iterator[RocePortCounters | Result]) -> Iterator[RocePortCounters | Result]:
+def by_interface(
+    context: RuleContext, ports: Iterator[RocePortCounters | Result]
+) -> Iterator[RocePortCounters | Result]:
     """Ports by the interfaces that have their cables."""
     for port in ports:
         if not isinstance(port, RocePortCounters):
             yield port
         elif port.roce.nic.state == "other_namespace":
-            yield Unknown(
-                port.place.subject, Reason("namespace-hides", detail="its interface is in another network namespace")
-            )
+            yield port.place.unknown("namespace-hides", detail="its interface is in another network namespace")
         elif port.roce.nic.accelerator is not None:
             yield port
-        elif port.wire is None:
-            yield Unknown(
-                port.place.subject,
-                Reason(
-                    "namespace-hides",
-                    detail="no interface of it is visible here: in another network namespace, or not in this source",
-                ),
+        elif port.cabled_netdev is None:
+            yield port.place.unknown(
+                "namespace-hides",
+                detail="no interface of it is visible here: in another network namespace, or not in this source",
             )
-        elif port.wire.bond is not None:
-            bond = port.wire.label
-            below = [netdev for netdev in case.topology.netdevs if netdev.master == bond]
+        elif port.cabled_netdev.bond is not None:
+            bond = port.cabled_netdev.label
+            below = [netdev for netdev in context.topology.netdevs if netdev.master == bond]
             yield from (_read_port(port.roce, netdev) for netdev in below)
             if not below:
-                yield Unknown(
-                    port.place.subject, Reason("not-shown", detail=f"the members of {bond} are not visible here")
-                )
+                yield port.place.unknown("not-shown", detail=f"the members of {bond} are not visible here")
         else:
             yield port
 
 
-def rdma_packets(case: RuleContext, counters: RocePortCounters, received: bool = False) -> int | None:
+def rdma_packets(context: RuleContext, counters: RocePortCounters, received: bool = False) -> int | None:
     """RDMA packets that a port sent or received in the window; None where nothing counts them."""
     for name in _RECEIVED if received else _SENT:
         if name in counters.rdma.now:
-            return case.moved(counters.rdma.subject, name, counters.rdma.now)
+            return context.moved(counters.rdma.subject, name, counters.rdma.now)
     name = f"{'rx' if received else 'tx'}_vport_rdma_unicast_packets"
-    return case.moved(counters.eth.subject, name, counters.eth.now)
+    return context.moved(counters.eth.subject, name, counters.eth.now)
 
 
-def rdma_bytes(case: RuleContext, counters: RocePortCounters, received: bool = False) -> int | None:
+def rdma_bytes(context: RuleContext, counters: RocePortCounters, received: bool = False) -> int | None:
     """Bytes of RDMA that a port sent or received in the window; None where nothing counts them."""
     way, word = ("rx", "rcv") if received else ("tx", "xmit")
     name = f"{way}_vport_rdma_unicast_bytes"
     if name in counters.eth.now:
-        return case.moved(counters.eth.subject, name, counters.eth.now)
-    words = case.moved(
+        return context.moved(counters.eth.subject, name, counters.eth.now)
+    words = context.moved(
         counters.rdma.subject, f"port_{word}_data", counters.rdma.now
     )  # of four bytes, as the PMA counts
     return None if words is None else 4 * words
 
 
-def delta_by_priority(case: RuleContext, counters: RocePortCounters, counter: str) -> dict[int, int]:
+def delta_by_priority(context: RuleContext, counters: RocePortCounters, counter: str) -> dict[int, int]:
     """How a counter "tx_prio{}_bytes" moved, by priority; without those that are not there or not known."""
-    moves = {p: case.moved(counters.eth.subject, counter.format(p), counters.eth.now) for p in _PRIORITIES}
+    moves = {p: context.moved(counters.eth.subject, counter.format(p), counters.eth.now) for p in _PRIORITIES}
     return {priority: move for priority, move in moves.items() if move is not None}
 
 
 def lossless_priorities(counters: RocePortCounters) -> frozenset[int] | None:
     """Priorities with PFC on; None where that was not read."""
-    qos = counters.wire.qos if counters.wire else None
+    qos = counters.cabled_netdev.qos if counters.cabled_netdev else None
     return frozenset(p for p, on in enumerate(qos.pfc) if on) if qos and qos.pfc else None
 
 
-def roce_priorities(case: RuleContext, counters: RocePortCounters) -> frozenset[int] | None:
+def roce_priorities(context: RuleContext, counters: RocePortCounters) -> frozenset[int] | None:
     """Priorities that may carry RoCE here: with PFC, or with a tenth of the bytes of a port that mostly does RDMA.
 
-    None where nothing says so: then it may be any.
+    None where nothing states it: then it may be any.
     """
-    received, rdma = delta_by_priority(case, counters, "rx_prio{}_bytes"), rdma_bytes(case, counters, received=True)
+    received, rdma = (
+        delta_by_priority(context, counters, "rx_prio{}_bytes"),
+        rdma_bytes(context, counters, received=True),
+    )
     total = sum(received.values())
     if not total or rdma is None or 2 * rdma < total:
         return lossless_priorities(counters) or None
@@ -167,18 +151,18 @@ def roce_priorities(case: RuleContext, counters: RocePortCounters) -> frozenset[
     )
 
 
-def delta_of_discards(case: RuleContext, counters: RocePortCounters) -> CounterDelta | Result:
+def delta_of_discards(context: RuleContext, counters: RocePortCounters) -> CounterDelta | Result:
     """Received frames that this NIC dropped without a buffer: by priority where it counts so, else of the port."""
     per_priority = [f"rx_prio{p}_{kind}" for p in _PRIORITIES for kind in ("discards", "buf_discard", "cong_discard")]
     of_port = per_priority if any(name in counters.eth.now for name in per_priority) else PORT_DISCARDS
-    return sum_deltas(delta(case, counters.eth, of_port), delta(case, counters.rdma, ROCE_DISCARDS))
+    return sum_deltas(delta(context, counters.eth, of_port), delta(context, counters.rdma, ROCE_DISCARDS))
 
 
-def describe_loss(case: RuleContext, counters: RocePortCounters) -> str:
+def describe_loss(context: RuleContext, counters: RocePortCounters) -> str:
     """Where the loss is, in a sentence: this host where its own discards moved, else somewhere else."""
     if counters.roce.nic.accelerator is not None:
         return "Look for drops on the switches and on the peers, and whether PFC protects the class of HCCL."
-    here = delta_of_discards(case, counters)
+    here = delta_of_discards(context, counters)
     if not isinstance(here, CounterDelta) or (here.gap and not here.total):
         return "Whether this host drops frames itself is not known: look at rx_discards_phy here, then at the switches."
     if here.total:
@@ -186,26 +170,26 @@ def describe_loss(case: RuleContext, counters: RocePortCounters) -> str:
     return "Nothing was dropped on this host: look for drops on the switches and on the peers."
 
 
-def adaptive_routing(case: RuleContext) -> str | None:
-    """Who says that packets may overtake each other here; None where nobody does."""
-    declared = case.settings.facts.get("adaptive_routing")
+def adaptive_routing(context: RuleContext) -> str | None:
+    """What states that packets may overtake each other here; None where nothing does."""
+    declared = context.settings.facts.get("adaptive_routing")
     if declared is not None:
         return "declared: facts.adaptive_routing of the configuration" if declared else None
-    enabled = (setting for setting in effective_settings(case, ADAPTIVE_ROUTING) if parse_number(setting.value) == 1)
+    enabled = (setting for setting in effective_settings(context, ADAPTIVE_ROUTING) if parse_number(setting.value) == 1)
     return next((f"{ADAPTIVE_ROUTING}=1 ({setting.source})" for setting in enabled), None)
 
 
-def _read_port(roce: RocePort, wire: Netdev | None) -> RocePortCounters:
-    port, member = roce.port, wire if wire is not roce.netdev else None  # of a bond
+def _read_port(roce: RocePort, cabled_netdev: Netdev | None) -> RocePortCounters:
+    port, member = roce.port, cabled_netdev if cabled_netdev is not roce.netdev else None  # of a bond
     subject = f"netdev:{member.id}" if member else roce.subject
     label = f"{roce.label} {member.label}" if member else roce.label
-    places = roce.places | ({wire.id} if wire else frozenset())
+    ids = roce.ids | ({cabled_netdev.id} if cabled_netdev else frozenset())
     return RocePortCounters(
         roce,
         Counters(roce.subject, port_counters(port), lambda name: _port_source(roce, name)),
-        wire,
-        _interface_counters(wire, roce.subject),
-        Subject(subject, label, places, roce.nic),
+        cabled_netdev,
+        _interface_counters(cabled_netdev, roce.subject),
+        CountedSubject(subject, label, ids, roce.nic),
     )
 
 
@@ -213,7 +197,7 @@ def _read_inside(nic: Nic, port: Port) -> RocePortCounters:
     """A port inside an accelerator: the host has no interface of it, and its own counters are of wire and RDMA."""
     roce = RocePort(nic, port, None)
     counters = Counters(roce.subject, port_counters(port), lambda name: _accelerator_source(nic, name))
-    return RocePortCounters(roce, counters, None, counters, Subject(roce.subject, roce.label, roce.places, nic))
+    return RocePortCounters(roce, counters, None, counters, CountedSubject(roce.subject, roce.label, roce.ids, nic))
 
 
 def _accelerator_source(nic: Nic, name: str) -> str:
@@ -221,18 +205,20 @@ def _accelerator_source(nic: Nic, name: str) -> str:
     return f"hccn_tool -i {nic.label.removeprefix('NPU')} -{option} -g"
 
 
-def _interface_counters(wire: Netdev | None, port: str) -> Counters:
-    if wire is None:
+def _interface_counters(cabled_netdev: Netdev | None, port: str) -> Counters:
+    if cabled_netdev is None:
         return Counters(port, {}, str, NOT_SHOWN)
-    label = wire.label
+    label = cabled_netdev.label
     unread = None
-    if all(_KERNEL_COUNTS.fullmatch(name) for name in wire.counters or ()):
+    if all(_KERNEL_COUNTS.fullmatch(name) for name in cabled_netdev.counters or ()):
         unread = Reason(
             "not-shown",
             Settle("command", f"ethtool -S {label}"),
             detail=f"the driver's own counters of {label} could not be read (ethtool -S)",
         )
-    return Counters(f"netdev:{wire.id}", netdev_counters(wire), lambda name: _ethtool_source(label, name), unread)
+    return Counters(
+        f"netdev:{cabled_netdev.id}", netdev_counters(cabled_netdev), lambda name: _ethtool_source(label, name), unread
+    )
 
 
 def _ethtool_source(label: str, name: str) -> str:
@@ -241,10 +227,3 @@ def _ethtool_source(label: str, name: str) -> str:
 
 def _port_source(roce: RocePort, name: str) -> str:
     return f"{roce.folder}/{'hw_counters' if name in roce.port.hw_counters else 'counters'}/{name}"
-
-
-def _for_each(
-    case: RuleContext, items: Iterator[RocePortCounters | Result], judge: Judge, alike: str
-) -> Iterator[Result]:
-    answers = (judge(case, counters) if isinstance(counters, RocePortCounters) else counters for counters in items)
-    yield from aggregate_node_wide(answers, f"{alike} on every RoCE port")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from msgspec.structs import replace
@@ -12,11 +12,11 @@ from agent.model.nic import Netdev, Qos
 from agent.rules.context import RuleContext
 from agent.rules.node_wide import merge_if_on_all
 from agent.rules.roce.ports import NOT_SHOWN
-from agent.rules.roce.qos_path import QosPath, lossless_priorities, qos_paths, unreadable_reason
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown
+from agent.rules.roce.qos_path import QosPath, lossless_priorities, qos_paths, why_unreadable
+from agent.rules.rule import Fail, Pass, Result, Rule, rule
 from agent.rules.wording import format_ranges
 
-CONVENTION = 3  # the priority that NVIDIA, Broadcom and Cumulus use where nobody chose another
+CONVENTION = 3  # the priority that NVIDIA, Broadcom and Cumulus use where no one chose another
 COLLAPSE = (
     "RoCE resends whole windows: throughput collapses above about 1% loss, and a lost last packet waits 4.3 s in NCCL."
 )
@@ -24,84 +24,72 @@ _DSCP_OF_CONVENTION = 26
 _SHOWN = 32  # rows of evidence of one finding about many ports
 
 
-def for_each_port(case: RuleContext, judge: Callable[[QosPath], Result]) -> Iterator[Result]:
-    """An answer for every port; one finding for the node where all have the same fault in the same words."""
+def readable_paths(context: RuleContext) -> Iterator[QosPath | Result]:
+    """The chain of every port whose PFC state could be read; unknown for the others."""
+    for path in qos_paths(context):
+        why = why_unreadable(path.each) if isinstance(path, QosPath) else None
+        hidden = isinstance(path, QosPath) and path.each.netdev is None
+        yield path.unknown(why or NOT_SHOWN) if isinstance(path, QosPath) and (why or hidden) else path
+
+
+def cause_rule(name: str) -> Callable[[Callable[[QosPath], Result] | Callable[[RuleContext, QosPath], Result]], Rule]:
+    """A rule about the ports whose chain names it as the cause of their loss."""
+
+    def list_paths(context: RuleContext) -> Iterator[QosPath | Result]:
+        for path in qos_paths(context):
+            if isinstance(path, QosPath) and path.cause != name:
+                yield not_judged_result(path) or path.passes()
+            else:
+                yield path
+
+    return rule(name, each=list_paths, merge=merge_alike)
+
+
+def merge_alike(context: RuleContext, answers: Iterable[Result]) -> Iterator[Result]:
+    """The answers, faults last; one finding for the node where all ports have the same fault in the same words."""
     faults: list[Fail] = []
-    of: dict[str, QosPath] = {}
     judged = 0
-    for path in qos_paths(case):
-        if not isinstance(path, QosPath):
-            yield path
-            continue
-        answer = judge(path)
+    for answer in answers:
         judged += isinstance(answer, Pass | Fail)
         if isinstance(answer, Fail):
             faults.append(answer)
-            of[answer.subject] = path
         else:
             yield answer
     if len({one.summary for one in faults}) > 1:
-        yield from (_fill_port_name(one, of) for one in faults)
+        yield from (_fill_port_name(context, one) for one in faults)
     elif faults:
         for one in merge_if_on_all(faults, judged, f"{faults[0].summary}; the same on {len(faults)} ports"):
-            yield _fill_port_name(replace(one, evidence=tuple(dict.fromkeys(one.evidence))[:_SHOWN]), of)
+            yield _fill_port_name(context, replace(one, evidence=tuple(dict.fromkeys(one.evidence))[:_SHOWN]))
 
 
-def _fill_port_name(one: Fail, of: Mapping[str, QosPath]) -> Fail:
+def _fill_port_name(context: RuleContext, one: Fail) -> Fail:
     """Its commands with the names of the one port that it is about; what is about all ports keeps the words."""
-    if one.subject not in of:
+    paths = [path for path in qos_paths(context) if isinstance(path, QosPath) and path.subject == one.subject]
+    path = next((path for path in paths if path.ids <= one.ids), paths[-1] if paths else None)
+    if path is None:
         return one
-    nic, netdev = of[one.subject].each.nic, of[one.subject].each.netdev
-    remedy = one.remedy.replace("DEVICE", nic.rdma_device or "DEVICE")
-    return replace(one, remedy=remedy.replace("INTERFACE", netdev.label) if netdev else remedy)
-
-
-def for_each_readable_port(case: RuleContext, judge: Callable[[QosPath, Netdev], Result]) -> Iterator[Result]:
-    """The same for every port whose PFC state could be read, with its interface; unknown for the others."""
-
-    def judge_readable(qos_path: QosPath) -> Result:
-        why, netdev = unreadable_reason(qos_path.each), qos_path.each.netdev
-        return Unknown(qos_path.each.subject, why or NOT_SHOWN) if why or netdev is None else judge(qos_path, netdev)
-
-    yield from for_each_port(case, judge_readable)
-
-
-def fail_by_cause(case: RuleContext, rule: str, make: Callable[[QosPath], Fail]) -> Iterator[Result]:
-    """Faults of the ports whose chain names this rule as the cause."""
-
-    def judge(qos_path: QosPath) -> Result:
-        return make(qos_path) if qos_path.cause == rule else not_judged_result(qos_path) or Pass(qos_path.each.subject)
-
-    yield from for_each_port(case, judge)
+    remedy = one.remedy.replace("DEVICE", path.each.nic.rdma_device or "DEVICE")
+    return replace(one, remedy=remedy.replace("INTERFACE", path.netdev.label) if path.each.netdev else remedy)
 
 
 def not_judged_result(qos_path: QosPath) -> Result | None:
-    """The answer of a port of which nothing can be said, or nothing need be."""
+    """The answer of a port of which nothing can be reported, or nothing need be."""
     if qos_path.verdict == "by_design":
-        return NotApplicable(qos_path.each.subject, qos_path.reason)
-    return Unknown(qos_path.each.subject, qos_path.reason) if qos_path.verdict == "unknown" else None
+        return qos_path.not_applicable(qos_path.reason)
+    return qos_path.unknown(qos_path.reason) if qos_path.verdict == "unknown" else None
 
 
 def fail_port(qos_path: QosPath, summary: str, remedy: str = "", **other: Any) -> Fail:
     """A fault of one port with its whole chain as evidence; `other`: fields of Fail that are not as for lossy ports."""
-    failure = Fail(
-        subject=qos_path.each.subject,
-        label=qos_path.each.label,
+    failure = qos_path.fail(
         summary=summary,
         impact=COLLAPSE,
         remedy=remedy,
         evidence=path_evidence(qos_path),
         severity=qos_path.severity,
         confidence="low" if qos_path.severity == "info" and qos_path.is_plain else "high",
-        places=port_ids(qos_path),
     )
     return replace(failure, **other)
-
-
-def port_ids(qos_path: QosPath) -> frozenset[str]:
-    """The port and its interface."""
-    port, netdev = qos_path.each, qos_path.each.netdev
-    return port.places | ({netdev.id} if netdev else set())
 
 
 def path_evidence(qos_path: QosPath) -> tuple[Evidence, ...]:
@@ -115,17 +103,17 @@ def path_evidence(qos_path: QosPath) -> tuple[Evidence, ...]:
 
 
 def loss_evidence(qos_path: QosPath) -> tuple[Evidence, ...]:
-    """Counters of lost packets that moved."""
+    """Counters of lost packets that moved, or what they have counted where nothing dates it."""
     nic, netdev = qos_path.each.nic, qos_path.each.netdev
     hw = f"/sys/class/infiniband/{nic.rdma_device or nic.label}/ports/{qos_path.each.port.port}/hw_counters"
     ethtool = f"ethtool -S {netdev.label if netdev else 'INTERFACE'}"
+    moved = [(f"{name} of {qos_path.label}, moved by", name, by) for name, by in qos_path.losses]
+    undated = [(f"{name} of {qos_path.label}, not dated", name, count) for name, count in qos_path.undated]
     return tuple(
         Evidence(
-            what=f"{name} of {qos_path.each.label}, moved by",
-            value=str(by),
-            source=f"{hw}/{name}" if name in qos_path.each.port.hw_counters else ethtool,
+            what=what, value=str(count), source=f"{hw}/{name}" if name in qos_path.each.port.hw_counters else ethtool
         )
-        for name, by in qos_path.losses
+        for what, name, count in (*moved, *undated)
     )
 
 
@@ -163,11 +151,11 @@ def set_pfc(priority: int) -> str:
     return f"`mlnx_qos -i INTERFACE --pfc {bits}` (upstream: {upstream})"
 
 
-def expected_class(case: RuleContext, qos_path: QosPath) -> int:
+def expected_class(context: RuleContext, qos_path: QosPath) -> int:
     """The class of the switch, else of other ports, else the convention."""
     neighbor = qos_path.each.netdev.neighbor if qos_path.each.netdev else None
     priorities = [n for n, on in enumerate(neighbor.pfc[:8]) if on] if neighbor else []
-    others = [lossless_priorities(netdev.qos) for netdev in case.topology.netdevs if netdev.qos]
+    others = [lossless_priorities(netdev.qos) for netdev in context.topology.netdevs if netdev.qos]
     return next((n for n in (*priorities, *(n for on in others for n in on))), CONVENTION)
 
 
@@ -199,7 +187,7 @@ def _interface_evidence(qos_path: QosPath, netdev: Netdev) -> Iterator[Evidence]
     if qos.pfc:
         yield Evidence(what=f"PFC of {name}", value=format_pfc(qos), source=pfc_source(netdev))
     if netdev.pause:
-        words = f"rx {_format_switch(netdev.pause.rx)}, tx {_format_switch(netdev.pause.tx)}"
+        words = f"rx {format_switch(netdev.pause.rx)}, tx {format_switch(netdev.pause.tx)}"
         yield Evidence(what=f"global pause of {name}", value=words, source=f"ethtool -a {name}")
     if netdev.neighbor and netdev.neighbor.pfc:
         priorities = format_ranges(n for n, on in enumerate(netdev.neighbor.pfc) if on)
@@ -209,7 +197,8 @@ def _interface_evidence(qos_path: QosPath, netdev: Netdev) -> Iterator[Evidence]
         )
 
 
-def _format_switch(value: bool | None) -> str:
+def format_switch(value: bool | None) -> str:
+    """As a person writes it."""
     return {True: "on", False: "off", None: "not known"}[value]
 
 

@@ -2,54 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 from agent.model.counters import netdev_counters
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev
-from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.pages import read_limit
-from agent.rules.roce.qos_findings import fail_port, for_each_readable_port, loss_evidence, path_evidence
+from agent.rules.roce.qos_findings import (
+    fail_port,
+    loss_evidence,
+    merge_alike,
+    path_evidence,
+    readable_paths,
+)
 from agent.rules.roce.qos_path import QosPath
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import Result, rule
 from agent.rules.wording import format_ranges
 
-_CABLE_METRES = 7.0  # what mlx5 reckons with where nobody says more
+_CABLE_METRES = 7.0  # what mlx5 computes with where nothing states more
 _XON, _CELL = 9216, 128  # bytes between XON and XOFF, and the smallest cell of the buffer: the most lenient sum
 _DROPS = ("discards", "buf_discard")
 
 
-@rule("roce-headroom-small")
-def roce_headroom_small(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_readable_port(case, lambda qos_path, netdev: _judge_headroom(case, qos_path, netdev))
-
-
-def needed_bytes(metres: float, gbit_s: float, mtu: int) -> float:
-    """The smallest buffer of a lossless class.
-
-    >>> round(needed_bytes(7, 400, 9000) / 1000), round(needed_bytes(100, 400, 9000) / 1000)
-    (160, 241)
-    """
-    return (301 + 2.16 * metres) * gbit_s + 2.72 * mtu + _XON + _CELL
-
-
-def _judge_headroom(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> Result:
-    subject, nic = qos_path.each.subject, qos_path.each.nic
+@rule("roce-headroom-small", each=readable_paths, merge=merge_alike)
+def roce_headroom_small(context: RuleContext, qos_path: QosPath) -> Result:
+    netdev = qos_path.netdev
+    nic = qos_path.each.nic
     driver = nic.driver or netdev.driver or ""
     if not qos_path.protected:
-        return NotApplicable(subject, Reason("not-configured", detail="PFC is off"))
+        return qos_path.not_applicable("not-configured", detail="PFC is off")
     if not driver.startswith("mlx5") or (nic.model or "").startswith("BlueField"):
-        return NotApplicable(subject, Reason("not-measured", detail="not computed for this kind of NIC"))
+        return qos_path.not_applicable("not-measured", detail="not computed for this kind of NIC")
     where, sizes = qos_path.qos.buffers.get("prio_buffer", []), qos_path.qos.buffers.get("size_bytes", [])
     speed, mtu = netdev.speed_gbit_s or qos_path.each.port.rate_gbit_s, netdev.mtu
     if not speed or not mtu or len(where) < 8 or not all(0 <= where[n] < len(sizes) for n in qos_path.protected):
-        return Unknown(subject, Reason("not-shown", detail="buffers, speed or MTU could not be read"))
-    metres = _cable_metres(case, qos_path, netdev)
+        return qos_path.unknown("not-shown", detail="buffers, speed or MTU could not be read")
+    metres = _cable_metres(context, qos_path, netdev)
     need = needed_bytes(metres, speed, mtu)
     small = {where[n]: sizes[where[n]] for n in qos_path.protected if sizes[where[n]] < need}
     if not small:
-        return Pass(subject)
+        return qos_path.passes()
     dropped = [name for name, _ in qos_path.losses if name.endswith(_DROPS) or name.startswith("rx_discards")]
     buffers = ", ".join(f"buffer {n} has {size // 1000} kB" for n, size in sorted(small.items()))
     return fail_port(
@@ -70,8 +63,17 @@ def _judge_headroom(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> Res
     )
 
 
-def _cable_metres(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> float:
-    declared = case.settings.facts.get("cable_metres")
+def needed_bytes(metres: float, gbit_s: float, mtu: int) -> float:
+    """The smallest buffer of a lossless class.
+
+    >>> round(needed_bytes(7, 400, 9000) / 1000), round(needed_bytes(100, 400, 9000) / 1000)
+    (160, 241)
+    """
+    return (301 + 2.16 * metres) * gbit_s + 2.72 * mtu + _XON + _CELL
+
+
+def _cable_metres(context: RuleContext, qos_path: QosPath, netdev: Netdev) -> float:
+    declared = context.settings.facts.get("cable_metres")
     lengths = [float(declared)] if isinstance(declared, int | float) else []
     lengths += [netdev.module.length_m] if netdev.module and netdev.module.length_m else []
     lengths += [float(qos_path.qos.cable_metres)] if qos_path.qos.cable_metres else []
@@ -81,31 +83,27 @@ def _cable_metres(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> float
 SHARE = read_limit("roce-prio2buffer-shared.percent")
 
 
-@rule("roce-prio2buffer-shared")
-def roce_prio2buffer_shared(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_readable_port(case, lambda qos_path, netdev: _judge_shared_buffer(case, qos_path, netdev))
-
-
-def _judge_shared_buffer(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> Result:
-    subject, on = qos_path.each.subject, qos_path.protected
+@rule("roce-prio2buffer-shared", each=readable_paths, merge=merge_alike)
+def roce_prio2buffer_shared(context: RuleContext, qos_path: QosPath) -> Result:
+    netdev = qos_path.netdev
+    on = qos_path.protected
     where = qos_path.qos.buffers.get("prio_buffer", [])
     if not on or len(on) == 8:
-        return NotApplicable(subject, Reason("no-such-device", detail="no priority beside lossless ones"))
+        return qos_path.not_applicable("no-such-device", detail="no priority beside lossless ones")
     if len(where) < 8:
-        return Unknown(subject, Reason("not-read", fact="its receive buffers"))
+        return qos_path.unknown("not-read", fact="its receive buffers")
     lossless = {where[n] for n in on}
     sharing = [n for n in range(8) if n not in on and where[n] in lossless]
     netdev_id, now = f"netdev:{netdev.id}", netdev_counters(netdev)
-    received = {n: case.moved(netdev_id, f"rx_prio{n}_bytes", now) for n in range(8)}
+    received = {n: context.moved(netdev_id, f"rx_prio{n}_bytes", now) for n in range(8)}
     if any(received[n] is None for n in sharing):
-        return Unknown(
-            subject,
-            case.not_moved(netdev_id, "rx_prio0_bytes").prefixed("whether anything uses them: "),
+        return qos_path.unknown(
+            context.why_not_moved(netdev_id, "rx_prio0_bytes").prefixed("whether anything uses them: ")
         )
     total = sum(moved or 0 for moved in received.values())
-    busy = [n for n in sharing if 100 * (received[n] or 0) > case.threshold(SHARE) * total]
+    busy = [n for n in sharing if 100 * (received[n] or 0) > context.threshold(SHARE) * total]
     if not busy:
-        return Pass(subject)
+        return qos_path.passes()
     return fail_port(
         qos_path,
         f"priority {format_ranges(busy)} shares the receive buffer of "
@@ -143,31 +141,28 @@ BUSY = read_limit("roce-ets-starved.other_percent")
 _MOST = 90  # percent of the link for RDMA, in the step that corrects it
 
 
-@rule("roce-ets-starved")
-def roce_ets_starved(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_readable_port(case, lambda qos_path, netdev: _judge_ets_starved(case, qos_path, netdev))
-
-
-def _judge_ets_starved(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> Result:
-    subject, qos, priority = qos_path.each.subject, qos_path.qos, qos_path.priority
+@rule("roce-ets-starved", each=readable_paths, merge=merge_alike)
+def roce_ets_starved(context: RuleContext, qos_path: QosPath) -> Result:
+    netdev = qos_path.netdev
+    qos, priority = qos_path.qos, qos_path.priority
     if len(qos.prio_tc) < 8 or len(qos.tc_tsa) < 8:
-        return Unknown(subject, Reason("not-read", fact="its traffic class queues"))
+        return qos_path.unknown("not-read", fact="its traffic class queues")
     if set(qos.tc_tsa) == {"vendor"} and len(set(qos.prio_tc)) == 8:
-        return Pass(subject)
+        return qos_path.passes()
     if priority is None:
         return (
-            Unknown(subject, Reason("not-known", fact="which priority RDMA uses"))
+            qos_path.unknown("not-known", fact="which priority RDMA uses")
             if qos_path.protected
             else _no_class_reason(qos_path)
         )
     queue = qos.prio_tc[priority]
     if not 0 <= queue < 8:
-        return Unknown(subject, Reason("not-read", fact="its traffic class queues"))
-    sent = _bytes_sent(case, netdev)
+        return qos_path.unknown("not-read", fact="its traffic class queues")
+    sent = _bytes_sent(context, netdev)
     others, text = _compute_share(sent, [n for n in range(8) if n != priority]), None
     if qos.tc_tsa[queue] == "ets" and len(qos.tc_bandwidth) == 8:
         share = qos.tc_bandwidth[queue]
-        if share < case.threshold(GUARANTEED) and (others is None or others > case.threshold(BUSY)):
+        if share < context.threshold(GUARANTEED) and (others is None or others > context.threshold(BUSY)):
             text = f"ETS guarantees {share}% to the queue of RDMA (priority {priority}, queue {queue})"
     situation = "shares" if text else ""
     if len(set(qos.prio_tc)) == 1 and priority in qos_path.protected and others is None:
@@ -177,31 +172,10 @@ def _judge_ets_starved(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> 
     same = [0] if priority != 0 and qos.prio_tc[0] == queue else []
     for which, words in ((ahead, "goes before RDMA in strict queues"), (same, "shares the queue of RDMA")):
         busy = _compute_share(sent, which)
-        if busy is not None and busy > case.threshold(BUSY):
+        if busy is not None and busy > context.threshold(BUSY):
             text = text or f"priority {format_ranges(which)} {words} and sent {busy:.0f}% of all bytes"
-    return _fail_ets_starved(qos_path, netdev, text, situation) if text else Pass(subject)
-
-
-def _no_class_reason(qos_path: QosPath) -> Result:
-    return NotApplicable(
-        qos_path.each.subject, Reason("not-configured", detail="PFC is off: RDMA has no class of its own")
-    )
-
-
-def _bytes_sent(case: RuleContext, netdev: Netdev) -> list[int | None]:
-    now = netdev_counters(netdev)
-    return [case.moved(f"netdev:{netdev.id}", f"tx_prio{n}_bytes", now) for n in range(8)]
-
-
-def _compute_share(sent: list[int | None], which: list[int]) -> float | None:
-    """The share of some priorities in what was sent; None where that is not known, or nothing was sent."""
-    known = [count for count in sent if count is not None]
-    if len(known) < 8 or not sum(known):
-        return None
-    return 100 * sum(known[n] for n in which) / sum(known)
-
-
-def _fail_ets_starved(qos_path: QosPath, netdev: Netdev, text: str, situation: str) -> Fail:
+    if not text:
+        return qos_path.passes()
     rows = (
         f"queue of priority 0 to 7: {qos_path.qos.prio_tc}, {qos_path.qos.tc_tsa}, percent {qos_path.qos.tc_bandwidth}"
     )
@@ -220,6 +194,23 @@ def _fail_ets_starved(qos_path: QosPath, netdev: Netdev, text: str, situation: s
     )
 
 
+def _no_class_reason(qos_path: QosPath) -> Result:
+    return qos_path.not_applicable("not-configured", detail="PFC is off: RDMA has no class of its own")
+
+
+def _bytes_sent(context: RuleContext, netdev: Netdev) -> list[int | None]:
+    now = netdev_counters(netdev)
+    return [context.moved(f"netdev:{netdev.id}", f"tx_prio{n}_bytes", now) for n in range(8)]
+
+
+def _compute_share(sent: list[int | None], which: list[int]) -> float | None:
+    """The share of some priorities in what was sent; None where that is not known, or nothing was sent."""
+    known = [count for count in sent if count is not None]
+    if len(known) < 8 or not sum(known):
+        return None
+    return 100 * sum(known[n] for n in which) / sum(known)
+
+
 def _share_link(qos_path: QosPath) -> tuple[tuple[str, str], ...]:
     """Shares with most of the link for the queue of RDMA: of ETS queues the others keep their proportions."""
     qos, queue = qos_path.qos, qos_path.qos.prio_tc[qos_path.priority or 0]
@@ -232,31 +223,28 @@ def _share_link(qos_path: QosPath) -> tuple[tuple[str, str], ...]:
 ENOUGH = read_limit("roce-tc-rate-limited.percent")
 
 
-@rule("roce-tc-rate-limited")
-def roce_tc_rate_limited(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_readable_port(case, lambda qos_path, netdev: _judge_tc_rate_limited(case, qos_path, netdev))
-
-
-def _judge_tc_rate_limited(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> Result:
-    subject, qos, rates = qos_path.each.subject, qos_path.qos, qos_path.qos.max_rate_kbit_s
+@rule("roce-tc-rate-limited", each=readable_paths, merge=merge_alike)
+def roce_tc_rate_limited(context: RuleContext, qos_path: QosPath) -> Result:
+    netdev = qos_path.netdev
+    qos, rates = qos_path.qos, qos_path.qos.max_rate_kbit_s
     link = netdev.speed_gbit_s or qos_path.each.port.rate_gbit_s
     if not rates:
-        return Unknown(subject, Reason("not-read", fact="its rate limits"))
+        return qos_path.unknown("not-read", fact="its rate limits")
     if not any(rates):
-        return Pass(subject)
+        return qos_path.passes()
     if not link:
-        return Unknown(subject, Reason("not-known", fact="the rate of its link"))
-    low = [n for n, rate in enumerate(rates) if rate and rate / 1e6 < link * case.threshold(ENOUGH) / 100]
+        return qos_path.unknown("not-known", fact="the rate of its link")
+    low = [n for n, rate in enumerate(rates) if rate and rate / 1e6 < link * context.threshold(ENOUGH) / 100]
     if not low:
-        return Pass(subject)
+        return qos_path.passes()
     if qos_path.priority is not None and qos_path.priority < len(qos.prio_tc):
         queue = qos.prio_tc[qos_path.priority]
         if queue not in low:
-            return Pass(subject)
+            return qos_path.passes()
     elif len(low) == len(rates):
         queue = low[0]
     else:
-        return Unknown(subject, Reason("not-known", fact="some queues are limited, and which one RDMA uses"))
+        return qos_path.unknown("not-known", fact="some queues are limited, and which one RDMA uses")
     limit = rates[queue] / 1e6
     return fail_port(
         qos_path,

@@ -13,15 +13,13 @@ from agent.assemble import Assembled, assemble
 from agent.assemble.paths import PathFinder
 from agent.assemble.pcie_tree import PcieTree
 from agent.model.topology import Disagreement, Path
-from probes.catalogue import providers
+from probes.catalogue import probe, providers
 from probes.gpu.facts import Gpu, GpuFacts, NvLink, PairCell
 from probes.gpu.nvidia_smi_topo import parse_matrix
-from probes.pci import sysfs as pci
 from probes.pci.sysfs import PciFacts
 from probes.probe import outcome_of
 from probes.rdma.facts import RdmaDevice, RdmaFacts
 from probes.sources.open_source import open_source
-from probes.system import numa
 from probes.system.numa import NumaFacts, NumaNodeFacts
 from tests.agent.assemble.boards import (
     GEN1,
@@ -373,7 +371,7 @@ def test_a_virtual_machine_s_matrix_that_differs_from_its_bus_is_recorded(corpus
 
 def _tree(corpus: File, name: str) -> Assembled:
     host = open_source(str(corpus / "trees" / f"{name}.tar.xz"))
-    return assemble([outcome_of(probe, host) for probe in (pci.PROBE, numa.PROBE)], providers())
+    return assemble([outcome_of(probe(name), host) for name in ("pci", "numa")], providers())
 
 
 def test_every_gpu_of_an_xe9680_shares_a_switch_with_one_connectx_7(corpus: File) -> None:

@@ -192,6 +192,16 @@ def test_a_server_without_switches_has_rails_where_there_is_one_model() -> None:
     assert "rail" == roles(pci=nearer.facts())["0000:09:00.0"]
 
 
+def test_where_all_gpus_are_given_to_guests_what_is_left_far_from_them_is_no_rail() -> None:
+    """Their NICs may be given away, too: what is left is the host's own. One GPU of the host needs rails."""
+    board = plain({"80": "0x1021"})
+    board.change("0000:01:00.0", driver="vfio-pci")
+
+    assert {"rail"} == set(roles(pci=board.facts()).values())
+    board.change("0000:11:00.0", driver="vfio-pci")
+    assert {"unknown"} == set(roles(pci=board.facts()).values())
+
+
 def test_on_c2c_platforms_the_model_of_most_cards_is_the_rail() -> None:
     """GB200: four ConnectX-7, two dual-port BlueField-3; NODE or SYS from every GPU is normal."""
     board = plain({}, gpus=4)

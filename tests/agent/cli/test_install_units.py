@@ -128,7 +128,7 @@ def test_what_runs_next_is_told_with_the_choice_between_timer_and_watch(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--with", "fleet", "--exec", PROGRAM], "no unit 'fleet'; there are ingest, page, receive, scan"),
+        (["--with", "fleet", "--exec", PROGRAM], "no unit 'fleet'; there are forget, ingest, page, receive, scan"),
         (["--exec", "true"], "'true' is not allowed in ExecStart"),
         (["--exec", PROGRAM, "--unit-dir", "/no/such/place"], "/no/such/place: no such folder"),
         (["--exec", PROGRAM, "--prefix", "/dev/null"], "Not a directory"),

@@ -64,8 +64,11 @@ def test_a_value_is_named_in_words(command: Command) -> None:
     values = [option.value for option in command.options if option.value] + [a.value for a in command.arguments]
 
     assert [] == [
-        value.metavar for value in values if value.metavar.split(" ")[0] in ("INTEGER", "FLOAT", "TEXT", "STR")
+        value.metavar
+        for value in values
+        if value.metavar.split(" ")[0] in ("INTEGER", "FLOAT", "TEXT", "STR", "<int", "<float", "<text>")
     ]
+    assert [] == [argument.help for argument in command.arguments if argument.value.metavar.islower()]
 
 
 def test_explain_of_an_old_name(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ from agent.model.pci import CxlDevice, CxlRegion
 from agent.model.report import Report
 
 _RULE = "+" + "=" * 78 + "+"
+_UNLISTED = "not_open"  # the driver does not offer it
 _STATES = {"ACTIVE": "UP", "DOWN": "DOWN"}
 _LANE_COUNTERS = {"rx_power_dbm": "Rcvr signal avg optical power", "tx_power_dbm": "Transmit avg optical power"}
 _MODULE_STATES = {"low_power": "ModuleLowPwr", "ready": "ModuleReady", "fault": "ModuleFault"}
@@ -18,11 +19,14 @@ _MODULE_STATES = {"low_power": "ModuleLowPwr", "ready": "ModuleReady", "fault": 
 
 def render_accelerators(report: Report) -> dict[str, str]:
     """Name of the file -> text; "" for what this machine has nothing to print in."""
-    npus, gaudi = (_list_of(report, maker) for maker in ("Huawei", "Habana"))
+    npus, gaudi, neuron = (_list_of(report, maker) for maker in ("Huawei", "Habana", "Amazon"))
     return {
         "npu-smi_info.txt": _render_npus(npus),
         "hccn_tool.txt": "".join(_hccn(report)),
-        "hl-smi.txt": _render_gaudi(gaudi),
+        "hl-smi.txt": _render_gaudi([card for card in gaudi if card.driver_state != _UNLISTED]),
+        "neuron-ls_--json-output.txt": _render_neuron(
+            [device for device in neuron if device.driver_state != _UNLISTED]
+        ),
         "cxl_list_-v.txt": _render_cxl(report),
     }
 
@@ -96,6 +100,22 @@ def _render_gaudi(cards: list[Gpu]) -> str:
     ]
     head = "| HL-SMI Version:                              hl-1.18.0-fw-53.1.1.1          |\n"
     return head + "".join(rows) if rows else ""
+
+
+def _render_neuron(devices: list[Gpu]) -> str:
+    rows = [
+        {
+            "neuron_device": device.index,
+            "bdf": (device.pci or "").removeprefix("0000:"),
+            "connected_to": sorted(link.link for link in device.links),
+            "nc_count": 2,
+            "memory_size": (device.memory_mib or 0) << 20,
+            "neuron_processes": [],
+        }
+        for device in devices
+        if device.index is not None
+    ]
+    return json.dumps(rows, indent=1) + "\n" if rows else ""
 
 
 def _render_cxl(report: Report) -> str:

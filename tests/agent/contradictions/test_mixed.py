@@ -194,15 +194,39 @@ def test_two_lists_of_all_rdma_devices_are_compared(
 
 
 def test_an_earlier_output_of_the_same_host_is_no_other_host(tmp_path: Path) -> None:
-    """A thread goes on: the port is down, then it is up, of one GUID; the first is used, and the other is named."""
-    text = f"```\n{HEALTHY}```\nand after the switch was restarted:\n```\n{HEALTHY.replace('Active', 'Down')}```\n"
+    """A thread goes on: the port is up, then it is down, of one GUID; the first is used, and of the other is named what
+    the first does not show. What both show is named once."""
+    later = IBSTAT.format("a088c20300ab0001", "Down", "Polling")
+    text = f"```\n{HEALTHY}```\nand after the switch was restarted:\n```\n{later}```\n"
     (tmp_path / "issue.md").write_text(text)
     report, _ = diagnose(open_source(str(tmp_path / "issue.md")), ScanPlan())
 
     assert None is report.source.hosts
     files = [(file.name, file.read_as, file.reason) for file in report.source.files or []]
-    assert [("issue.md, line 16", None, "an output: an earlier one is used")] == files[:1]
+    ((name, read_as, why),) = files[:1]
+    assert ("issue.md, line 16", None) == (name, read_as)
+    assert why is not None
+    assert why.startswith("an output: an earlier one is used; by itself it shows mlx5_0/1: DOWN")
+    assert why.endswith("(ib-port-down)")
     assert [("issue.md, line 1", "ibstat", None)] == files[1:]
+
+    (tmp_path / "issue.md").write_text(text.replace(HEALTHY, later))
+    report, _ = diagnose(open_source(str(tmp_path / "issue.md")), ScanPlan())
+    assert ["ib-port-down"] == [finding.rule for finding in report.findings]
+    assert [None] == [file.reason for file in report.source.files or []]
+
+
+def test_outputs_of_one_device_at_two_times_are_not_joined(tmp_path: Path) -> None:
+    """`ibstat DEVICE` of several devices is one list; of one device again it is another time."""
+    other = HEALTHY.replace("mlx5_0", "mlx5_1").replace("b0001", "b0003")
+    (tmp_path / "issue.md").write_text(
+        f"$ ibstat mlx5_0\n{HEALTHY}$ ibstat mlx5_1\n{other}$ ibstat mlx5_0\n{HEALTHY.replace('Active', 'Down')}"
+    )
+    report, _ = diagnose(open_source(str(tmp_path / "issue.md")), ScanPlan())
+    states = {nic.label: nic.ports[0].state for nic in report.topology.nics}
+
+    assert {"mlx5_0": "ACTIVE", "mlx5_1": "ACTIVE"} == states
+    assert 1 == sum("an earlier one is used" in (file.reason or "") for file in report.source.files or [])
 
 
 def test_a_log_of_several_hosts_is_read_by_host() -> None:

@@ -51,9 +51,9 @@ _NONE = """
 ## Rules that no set of these outputs shows
 
 Counters need two samples, some rules an earlier run, a profile, or the setting of a job; others read what only a live
-host, a capture or a sosreport has. The table of `hl-smi` shows no port and no error; `neuron-ls` and `npu-smi info
--t hccs`, `-t sio-info` and `-t topo` are not among the outputs that are tried here; they are read
-([sources](sources.md)). The rules are: """
+host, a capture or a sosreport has. The table of `hl-smi` shows no port and no reset; `npu-smi info -t hccs`,
+`-t sio-info` and `-t topo` are not among the outputs that are tried here; they are read ([sources](sources.md)). The
+rules are: """
 
 
 class OutputSet(NamedTuple):

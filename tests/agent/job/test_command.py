@@ -120,7 +120,7 @@ def test_a_file_that_cannot_be_read_does_not_hide_the_others(
     assert 0 == run(["job", str(tmp_path), "--format", "json"])
     files = {file["name"]: file for file in json.loads(capsys.readouterr().out)["source"]["files"]}
 
-    assert ("NCCL log", "binary") == (files["log"]["read_as"], files["core"]["reason"])
+    assert ("NCCL log", "it is not a text file") == (files["log"]["read_as"], files["core"]["reason"])
 
 
 def test_links_and_pipes_in_a_folder_are_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -170,7 +170,7 @@ def test_files_of_a_byte_or_two(tmp_path: Path) -> None:
     for number, content in enumerate(SHORT):
         (tmp_path / f"rank_{number}").write_bytes(content)
 
-    with pytest.raises(CliError, match="rank_3: damaged gzip"):
+    with pytest.raises(CliError, match="rank_3: it is damaged gzip"):
         answer_job([str(tmp_path)], JobOptions([]))
 
 

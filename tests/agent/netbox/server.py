@@ -6,11 +6,12 @@ and held against a real 4.6.8 by test_contract.py. It is no NetBox: what fabrics
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import ssl
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -187,3 +188,26 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
             """Nothing on stderr."""
 
     return Handler
+
+
+@contextlib.contextmanager
+def dripping(start: bytes) -> Iterator[int]:
+    """The port of a server that sends this and then byte after byte, each in time."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        ended = threading.Event()
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    threading.Thread(target=drip, args=(listening.accept()[0],), daemon=True).start()
+
+        def drip(sock: socket.socket) -> None:
+            with sock, contextlib.suppress(OSError):
+                sock.sendall(start)
+                while not ended.wait(0.02):
+                    sock.sendall(b"x")
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield listening.getsockname()[1]
+        ended.set()
+        listening.shutdown(socket.SHUT_RDWR)

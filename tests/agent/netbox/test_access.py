@@ -39,7 +39,7 @@ def test_an_address_is_that_of_netbox(text: str, meant: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "--url .or NETBOX_URL. has the address"),
+        ("", "--url .or NETBOX_URL. is missing: the address"),
         ("netbox.example.com", "https://HOST"),
         ("ftp://a", "https://HOST"),
         ("https://", "https://HOST"),

@@ -50,9 +50,9 @@ def text_of(report: Report, detail: Detail = Detail.NORMAL) -> str:
 
 
 def _rows(report: Report) -> list[tuple[object, ...]]:
-    """Whether its findings are silenced, as a fleet's dataset has them."""
+    """Whether its findings are silenced, why and until when, as a fleet's dataset has them."""
     read = msgspec.json.decode(msgspec.json.encode(report), type=report_fields.ReportFields)
-    return [row[-3:] for row in finding_rows(read.findings)]
+    return [row[-4:-1] for row in finding_rows(read.findings)]
 
 
 def test_the_report_lists_the_entry(silenced: Report) -> None:

@@ -27,6 +27,7 @@ class Receiver(NamedTuple):
     spool: Path
     log: list[str]
     process: subprocess.Popen[str]
+    reader: threading.Thread  # of its log
 
     @property
     def files(self) -> list[Path]:
@@ -36,7 +37,9 @@ class Receiver(NamedTuple):
     def stop(self) -> int:
         """End it as systemd does; its exit code."""
         self.process.terminate()
-        return self.process.wait(20)
+        code = self.process.wait(20)
+        self.reader.join(20)
+        return code
 
 
 Start = Callable[..., Receiver]
@@ -69,8 +72,9 @@ def start(real_commands: None, tmp_path: Path, certificates: Certificates) -> It
         port = re.search(r"listening on https?://127\.0\.0\.1:(\d+)", line)
         assert port, line + process.stderr.read()
         log: list[str] = []
-        threading.Thread(target=lambda: log.extend(process.stderr or ()), daemon=True).start()
-        return Receiver(int(port[1]), spool, log, process)
+        reader = threading.Thread(target=lambda: log.extend(process.stderr or ()), daemon=True)
+        reader.start()
+        return Receiver(int(port[1]), spool, log, process, reader)
 
     yield begin
     for process in running:

@@ -32,7 +32,9 @@ MIXTURE = Model(235e9, 96, 4096, 4096, 4 * 2**20, experts=128, top_k=8, active_p
 def plan(model: Model, gpus: int, memory: float = 80.0) -> TrainingPlan:
     """Layouts on nodes of eight H100."""
     answer = plan_training(model, Cluster(NODE, gpus, memory, NEWEST))
-    assert "Arithmetic" in to_plain_text(render_plan(answer, 100))
+    text = to_plain_text(render_plan(answer, 80))
+    assert "Arithmetic" in text
+    assert max(map(len, text.splitlines())) <= 80
     return answer
 
 

@@ -81,11 +81,11 @@ def server(gpus: int = 4, ethernet: bool = False) -> RuleContext:
 
 def instinct() -> RuleContext:
     """Eight MI300X in one hive, each with a RoCE rail, in the places of `server`."""
-    case = server(8, ethernet=True)
+    context = server(8, ethernet=True)
     part = {"class_code": "0x120000", "vendor": "0x1002", "device": "0x74a1", "driver": "amdgpu"}
-    for each in case.topology.gpus:
-        case = function(case, each.id, **part)
-    ids = [gpu.id for gpu in case.topology.gpus]
+    for each in context.topology.gpus:
+        context = function(context, each.id, **part)
+    ids = [gpu.id for gpu in context.topology.gpus]
     gpus = [
         Gpu(
             id=each.id,
@@ -101,17 +101,17 @@ def instinct() -> RuleContext:
             links=xgmi_links([other for other in ids if other != each.id]),
             links_known=True,
         )
-        for each in case.topology.gpus
+        for each in context.topology.gpus
     ]
     paths = [
         msgspec.structs.replace(path, kind="XGMI", bandwidth_gbyte_s=64.0, source="kfd")
         if path.kind == "NV18"
         else path
-        for path in case.topology.paths
+        for path in context.topology.paths
     ]
-    probes = {**case.probes, "kfd": ProbeRun(name="kfd", status="ok")}
+    probes = {**context.probes, "kfd": ProbeRun(name="kfd", status="ok")}
     probes["nvml"] = ProbeRun(name="nvml", status="absent", reason="no NVIDIA driver")
-    return replace(_topology(case, gpus=gpus, paths=paths), probes=probes)
+    return replace(_topology(context, gpus=gpus, paths=paths), probes=probes)
 
 
 def _numa_nodes() -> list[NumaNode]:
@@ -153,96 +153,98 @@ def nic_id(n: int) -> str:
     return f"0000:{n + 1:x}5:00.0"
 
 
-def function(case: RuleContext, address: str, **changes: Any) -> RuleContext:
+def function(context: RuleContext, address: str, **changes: Any) -> RuleContext:
     """The same machine with one PCI function changed."""
-    return _topology(case, pci=_changed(case.topology.pci, address, changes))
+    return _topology(context, pci=_changed(context.topology.pci, address, changes))
 
 
-def relinked(case: RuleContext, address: str, made: Link | None) -> RuleContext:
+def relinked(context: RuleContext, address: str, made: Link | None) -> RuleContext:
     """The same machine with one PCI function's link replaced."""
-    return function(case, address, link=made)
+    return function(context, address, link=made)
 
 
-def changed_gpu(case: RuleContext, n: int, **changes: Any) -> RuleContext:
+def changed_gpu(context: RuleContext, n: int, **changes: Any) -> RuleContext:
     """The same machine with GPU n changed."""
-    return _topology(case, gpus=_changed(case.topology.gpus, gpu_id(n), changes))
+    return _topology(context, gpus=_changed(context.topology.gpus, gpu_id(n), changes))
 
 
-def changed_gpus(case: RuleContext, **changes: Any) -> RuleContext:
+def changed_gpus(context: RuleContext, **changes: Any) -> RuleContext:
     """The same machine with all its GPUs changed."""
-    return _topology(case, gpus=[msgspec.structs.replace(each, **changes) for each in case.topology.gpus])
+    return _topology(context, gpus=[msgspec.structs.replace(each, **changes) for each in context.topology.gpus])
 
 
-def changed_nic(case: RuleContext, n: int, **changes: Any) -> RuleContext:
+def changed_nic(context: RuleContext, n: int, **changes: Any) -> RuleContext:
     """The same machine with rail n changed."""
-    return _topology(case, nics=_changed(case.topology.nics, nic_id(n), changes))
+    return _topology(context, nics=_changed(context.topology.nics, nic_id(n), changes))
 
 
-def changed_nics(case: RuleContext, **changes: Any) -> RuleContext:
+def changed_nics(context: RuleContext, **changes: Any) -> RuleContext:
     """The same machine with all its NICs changed."""
-    return _topology(case, nics=[msgspec.structs.replace(each, **changes) for each in case.topology.nics])
+    return _topology(context, nics=[msgspec.structs.replace(each, **changes) for each in context.topology.nics])
 
 
-def changed_port(case: RuleContext, n: int, **changes: Any) -> RuleContext:
+def changed_port(context: RuleContext, n: int, **changes: Any) -> RuleContext:
     """The same machine with the port of rail n changed."""
-    ports = [msgspec.structs.replace(port, **changes) for port in case.topology.nics[n].ports]
-    return changed_nic(case, n, ports=ports)
+    ports = [msgspec.structs.replace(port, **changes) for port in context.topology.nics[n].ports]
+    return changed_nic(context, n, ports=ports)
 
 
-def changed_ports(case: RuleContext, **changes: Any) -> RuleContext:
+def changed_ports(context: RuleContext, **changes: Any) -> RuleContext:
     """The same machine with the ports of all rails changed."""
-    for n in range(len(case.topology.nics)):
-        case = changed_port(case, n, **changes)
-    return case
+    for n in range(len(context.topology.nics)):
+        context = changed_port(context, n, **changes)
+    return context
 
 
-def changed_netdev(case: RuleContext, n: int, **changes: Any) -> RuleContext:
+def changed_netdev(context: RuleContext, n: int, **changes: Any) -> RuleContext:
     """The same machine with the interface of rail n changed."""
-    return _topology(case, netdevs=_changed(case.topology.netdevs, nic_id(n), changes))
+    return _topology(context, netdevs=_changed(context.topology.netdevs, nic_id(n), changes))
 
 
-def all_functions(case: RuleContext, class_code: str, **changes: Any) -> RuleContext:
+def all_functions(context: RuleContext, class_code: str, **changes: Any) -> RuleContext:
     """The same machine with every function of a class changed."""
     return _topology(
-        case,
-        pci=[msgspec.structs.replace(f, **changes) if f.class_code == class_code else f for f in case.topology.pci],
+        context,
+        pci=[msgspec.structs.replace(f, **changes) if f.class_code == class_code else f for f in context.topology.pci],
     )
 
 
-def models(case: RuleContext, device: str) -> RuleContext:
+def models(context: RuleContext, device: str) -> RuleContext:
     """The same machine with GPUs of another product."""
-    return all_functions(case, "0x030200", device=device)
+    return all_functions(context, "0x030200", device=device)
 
 
-def topology(case: RuleContext, **changes: Any) -> RuleContext:
+def topology(context: RuleContext, **changes: Any) -> RuleContext:
     """The same machine with parts of its topology replaced."""
-    return _topology(case, **changes)
+    return _topology(context, **changes)
 
 
-def node(case: RuleContext, **changes: Any) -> RuleContext:
+def node(context: RuleContext, **changes: Any) -> RuleContext:
     """The same machine with facts of the node changed."""
-    return replace(case, node=msgspec.structs.replace(case.node, **changes))
+    return replace(context, node=msgspec.structs.replace(context.node, **changes))
 
 
-def virtual(case: RuleContext) -> RuleContext:
+def virtual(context: RuleContext) -> RuleContext:
     """The same machine, seen by a guest."""
-    return node(case, virtualization="kvm")
+    return node(context, virtualization="kvm")
 
 
-def probe(case: RuleContext, name: str, status: str, reason: str | None = None, code: str | None = None) -> RuleContext:
+def probe(
+    context: RuleContext, name: str, status: str, reason: str | None = None, code: str | None = None
+) -> RuleContext:
     """The same machine with one probe that ended otherwise."""
     run = ProbeRun(name=name, status=status, reason=reason, reason_code=code)
-    return replace(case, probes={**case.probes, name: run})
+    return replace(context, probes={**context.probes, name: run})
 
 
-def software(case: RuleContext, **changes: Any) -> RuleContext:
+def software(context: RuleContext, **changes: Any) -> RuleContext:
     """The same machine with other software."""
-    return replace(case, software=msgspec.structs.replace(case.software, **changes))
+    return replace(context, software=msgspec.structs.replace(context.software, **changes))
 
 
-def fails(rule: Rule, case: RuleContext) -> list[Fail]:
+def fails(rule: Rule, context: RuleContext) -> list[Fail]:
     """The faults that a rule sees; of what is at fault it says nothing else."""
-    told = list(rule.check(case))
+    told = list(rule.check(context))
     found = [answer for answer in told if isinstance(answer, Fail)]
     faulty = {fault.subject for fault in found}
     also = [answer for answer in told if answer.subject in faulty and not isinstance(answer, Fail)]
@@ -250,14 +252,14 @@ def fails(rule: Rule, case: RuleContext) -> list[Fail]:
     return found
 
 
-def answers(rule: Rule, case: RuleContext, subject: str) -> list[Result]:
+def answers(rule: Rule, context: RuleContext, subject: str) -> list[Result]:
     """What a rule says of one subject."""
-    return [answer for answer in rule.check(case) if answer.subject == subject]
+    return [answer for answer in rule.check(context) if answer.subject == subject]
 
 
-def kinds(rule: Rule, case: RuleContext) -> set[type[Result]]:
+def kinds(rule: Rule, context: RuleContext) -> set[type[Result]]:
     """The kinds of all answers of a rule."""
-    return {type(answer) for answer in rule.check(case)}
+    return {type(answer) for answer in rule.check(context)}
 
 
 def _peers(n: int, gpus: int) -> dict[str, dict[str, str]]:
@@ -271,5 +273,5 @@ def _changed(rows: Iterable[S], which: str, changes: dict[str, Any]) -> list[S]:
     return [msgspec.structs.replace(row, **changes) if row.id == which else row for row in rows]  # type: ignore[attr-defined]  # as above
 
 
-def _topology(case: RuleContext, **changes: Any) -> RuleContext:
-    return replace(case, topology=msgspec.structs.replace(case.topology, **changes))
+def _topology(context: RuleContext, **changes: Any) -> RuleContext:
+    return replace(context, topology=msgspec.structs.replace(context.topology, **changes))

@@ -23,25 +23,25 @@ def switch(**changes) -> PciFunction:
     return PciFunction(id=SWITCH, **values)
 
 
-def service(case: RuleContext, name: str, state: str, version: str | None = None) -> RuleContext:
+def service(context: RuleContext, name: str, state: str, version: str | None = None) -> RuleContext:
     """The same machine with one service in another state."""
-    others = [service for service in case.software.services if service.name != name]
-    return software(case, services=[*others, Service(name=name, state=state, version=version)])
+    others = [service for service in context.software.services if service.name != name]
+    return software(context, services=[*others, Service(name=name, state=state, version=version)])
 
 
 def hgx(gpus: int = 8) -> RuleContext:
     """Healthy: a switch, its manager in the driver's version, every GPU registered."""
-    case = probe(server(gpus), "services", "ok")
-    case = topology(case, pci=[*case.topology.pci, switch()], nvswitches=[NvSwitch(id=SWITCH, pci=SWITCH)])
-    return service(case, FM, "active", "570.124.06")
+    context = probe(server(gpus), "services", "ok")
+    context = topology(context, pci=[*context.topology.pci, switch()], nvswitches=[NvSwitch(id=SWITCH, pci=SWITCH)])
+    return service(context, FM, "active", "570.124.06")
 
 
 def tray() -> RuleContext:
     """Healthy: four GB200, one cluster, C2C and ATS on, IMEX configured and ready."""
-    case = models(probe(server(), "services", "ok"), GB200)
+    context = models(probe(server(), "services", "ok"), GB200)
     completed = Fabric(state="completed", status="success", clique=1, cluster_uuid=RACK)
-    case = changed_gpus(
-        case,
+    context = changed_gpus(
+        context,
         architecture="Blackwell",
         name="NVIDIA GB200",
         fabric=completed,
@@ -49,35 +49,37 @@ def tray() -> RuleContext:
         addressing_mode="ats",
     )
     for n in range(4):
-        case = changed_gpu(case, n, memory_numa_node=2 + n)
+        context = changed_gpu(context, n, memory_numa_node=2 + n)
     nodes = [
         NumaNode(id=0, cpus="0-71"),
         NumaNode(id=1, cpus="72-143"),
         *(NumaNode(id=2 + n, cpus="") for n in range(4)),
     ]
-    case = software(node(case, numa_nodes=nodes), imex={"nodes_config": "18", "node": "READY"}, device_nodes=[CHANNEL])
-    return service(case, IMEX, "active")
+    context = software(
+        node(context, numa_nodes=nodes), imex={"nodes_config": "18", "node": "READY"}, device_nodes=[CHANNEL]
+    )
+    return service(context, IMEX, "active")
 
 
 CHANNEL = "nvidia-caps-imex-channels/channel0"
 
 
-def registration(case: RuleContext, n: int | None, **changes) -> RuleContext:
+def registration(context: RuleContext, n: int | None, **changes) -> RuleContext:
     """The same machine with the fabric facts of GPU n changed; None: of every GPU."""
-    for item in range(len(case.topology.gpus)) if n is None else (n,):
-        fabric = case.topology.gpus[item].fabric or Fabric()
-        case = changed_gpu(case, item, fabric=msgspec.structs.replace(fabric, **changes))
-    return case
+    for item in range(len(context.topology.gpus)) if n is None else (n,):
+        fabric = context.topology.gpus[item].fabric or Fabric()
+        context = changed_gpu(context, item, fabric=msgspec.structs.replace(fabric, **changes))
+    return context
 
 
-def health(case: RuleContext, n: int | None, **words: str) -> RuleContext:
+def health(context: RuleContext, n: int | None, **words: str) -> RuleContext:
     """The same machine with words of the fabric health changed."""
-    return registration(case, n, health={**HEALTHY, **words})
+    return registration(context, n, health={**HEALTHY, **words})
 
 
-def driver(case: RuleContext, **changes) -> RuleContext:
+def driver(context: RuleContext, **changes) -> RuleContext:
     """The same machine with another driver."""
-    return software(case, driver=msgspec.structs.replace(case.software.driver, **changes))
+    return software(context, driver=msgspec.structs.replace(context.software.driver, **changes))
 
 
 def profile(**numbers: float) -> Profile:

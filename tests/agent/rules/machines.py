@@ -39,19 +39,19 @@ _STATES = {
 }
 
 
-def seen_before(case: RuleContext) -> RuleContext:
+def seen_before(context: RuleContext) -> RuleContext:
     """The same machine, which was the same when it was scanned before."""
-    history = History(last_good="2026-01-01T00:00:00Z", runs=1, inventory=build_inventory(case.topology))
-    return msgspec.structs.replace(case, history=history)
+    history = History(last_good="2026-01-01T00:00:00Z", runs=1, inventory=build_inventory(context.topology))
+    return msgspec.structs.replace(context, history=history)
 
 
 def riser() -> RuleContext:
     """GPU 0 sits on a riser with a switch of its own, whose uplink has 8 lanes and can have no more."""
-    case, gpu = server(), gpu_id(0)
+    context, gpu = server(), gpu_id(0)
     up = msgspec.structs.replace(bridge(RISER_UP, "0000:12:00.0", "upstream"), link=link(width=8, max_width=8))
     down = bridge(RISER_DOWN, RISER_UP, "downstream")
-    case = function(topology(case, pci=[*case.topology.pci, up, down]), gpu, parent=RISER_DOWN)
-    return topology(case, paths=[_longer(path) if path.a == gpu else path for path in case.topology.paths])
+    context = function(topology(context, pci=[*context.topology.pci, up, down]), gpu, parent=RISER_DOWN)
+    return topology(context, paths=[_longer(path) if path.a == gpu else path for path in context.topology.paths])
 
 
 def _longer(path: Path) -> Path:
@@ -61,10 +61,10 @@ def _longer(path: Path) -> Path:
 
 def two_port_cards() -> RuleContext:
     """A second function on every InfiniBand card, its port without a cable."""
-    case = server()
-    twins = [_second(nic) for nic in case.topology.nics]
-    functions = [msgspec.structs.replace(case.functions[twin.id[:-1] + "0"], id=twin.id) for twin in twins]
-    return topology(case, nics=[*case.topology.nics, *twins], pci=[*case.topology.pci, *functions])
+    context = server()
+    twins = [_second(nic) for nic in context.topology.nics]
+    functions = [msgspec.structs.replace(context.functions[twin.id[:-1] + "0"], id=twin.id) for twin in twins]
+    return topology(context, nics=[*context.topology.nics, *twins], pci=[*context.topology.pci, *functions])
 
 
 def _second(nic: Nic) -> Nic:
@@ -81,22 +81,22 @@ def interfaces() -> RuleContext:
 def bonded_card(one_device: bool = True) -> RuleContext:
     """Both ports of the card of rail 1 in a bond, with one RDMA device for both, else one each."""
     nic_1 = nic_id(1)
-    case = changed_port(changed_netdev(server(ethernet=True), 1, master="bond0"), 1, netdevs=["bond0"])
+    context = changed_port(changed_netdev(server(ethernet=True), 1, master="bond0"), 1, netdevs=["bond0"])
     above = Netdev(id="bond0", label="bond0", mtu=4200, operstate="up", speed_gbit_s=800.0, bond={"mode": "802.3ad"})
-    nic, netdev, second = case.topology.nics[1], case.netdevs["eth1"], f"{nic_1[:-1]}1"
+    nic, netdev, second = context.topology.nics[1], context.netdevs["eth1"], f"{nic_1[:-1]}1"
     more = {"rdma_device": None, "ports": [], "role": "auxiliary", "bond": "bond0"} if one_device else {}
     twin = msgspec.structs.replace(nic, id=second, pci=second, label="mlx5_9", **more)
     port = msgspec.structs.replace(netdev, id=second, pci=second, nic=second, label="eth9")
-    case = topology(case, nics=[*case.topology.nics, twin], netdevs=[*case.topology.netdevs, above, port])
-    return changed_nic(case, 1, rdma_device="mlx5_bond_0", bond="bond0") if one_device else case
+    context = topology(context, nics=[*context.topology.nics, twin], netdevs=[*context.topology.netdevs, above, port])
+    return changed_nic(context, 1, rdma_device="mlx5_bond_0", bond="bond0") if one_device else context
 
 
 def expanders() -> RuleContext:
     """Two GPUs, and four CXL expanders of 128 GiB, two in each of two regions, which are NUMA nodes 2 and 3."""
-    case = server(2)
+    context = server(2)
     ids = [f"0000:a{n}:00.0" for n in range(1, 5)]
     part = {"class_code": "0x050210", "vendor": "0x144d", "device": "0xc0de", "driver": "cxl_pci"}
-    functions = list(case.topology.pci)
+    functions = list(context.topology.pci)
     for number, address in enumerate(ids, 1):
         own = msgspec.structs.replace(gpu_function(address, f"0000:a0:0{number}.0"), root_bus="0000:a0", **part)
         functions += [
@@ -121,9 +121,9 @@ def expanders() -> RuleContext:
         CxlRegion(id="region0", devices=ids[:2], numa_node=2, **whole),
         CxlRegion(id="region1", devices=ids[2:], numa_node=3, **whole),
     ]
-    nodes = [*case.node.numa_nodes, NumaNode(id=3, cpus="", memory_mib=262_144)]
-    case = topology(node(case, numa_nodes=nodes), pci=functions, cxl=Cxl(devices=devices, regions=regions))
-    return msgspec.structs.replace(case, probes={**case.probes, "cxl": ProbeRun(name="cxl", status="ok")})
+    nodes = [*context.node.numa_nodes, NumaNode(id=3, cpus="", memory_mib=262_144)]
+    context = topology(node(context, numa_nodes=nodes), pci=functions, cxl=Cxl(devices=devices, regions=regions))
+    return msgspec.structs.replace(context, probes={**context.probes, "cxl": ProbeRun(name="cxl", status="ok")})
 
 
 def gaudi_modules() -> RuleContext:
@@ -133,9 +133,11 @@ def gaudi_modules() -> RuleContext:
 
 def gaudi_cards(count: int = 4, links: int = 2, outside: tuple[int, ...] = (20, 21)) -> RuleContext:
     """Four Gaudi cards: two links to each other one (ports 2n and 2n+1 lead to card n), and ports 20 and 21 outside."""
-    case = server(count)
-    for gpu in case.topology.gpus:
-        case = function(case, gpu.id, class_code="0x120000", vendor="0x1da3", device="0x1060", driver="habanalabs")
+    context = server(count)
+    for gpu in context.topology.gpus:
+        context = function(
+            context, gpu.id, class_code="0x120000", vendor="0x1da3", device="0x1060", driver="habanalabs"
+        )
     gpus = [
         Gpu(
             id=gpu_id(own),
@@ -176,9 +178,9 @@ def gaudi_cards(count: int = 4, links: int = 2, outside: tuple[int, ...] = (20, 
         for port in nic.ports
     ]
     return msgspec.structs.replace(
-        topology(case, gpus=gpus, netdevs=netdevs),
+        topology(context, gpus=gpus, netdevs=netdevs),
         accelerator_nics=scale_out,
-        software=msgspec.structs.replace(case.software, modules=modules),
+        software=msgspec.structs.replace(context.software, modules=modules),
         window=CountersWindow(since="2026-08-16T08:00:00Z", seconds=3600.0),
     )
 
@@ -192,9 +194,11 @@ def _gaudi_port(number: int, remote: Remote) -> GpuLink:
 
 def neuron_devices() -> RuleContext:
     """Sixteen Neuron devices as a torus of four by four."""
-    case = server(16)
-    for gpu in case.topology.gpus:
-        case = function(case, gpu.id, class_code="0x088000", vendor="0x1d0f", device="0x7164", driver="neuron-driver")
+    context = server(16)
+    for gpu in context.topology.gpus:
+        context = function(
+            context, gpu.id, class_code="0x088000", vendor="0x1d0f", device="0x7164", driver="neuron-driver"
+        )
     gpus = []
     for own in range(16):
         row, column = divmod(own, 4)
@@ -212,7 +216,7 @@ def neuron_devices() -> RuleContext:
             )
         )  # fmt: skip
     window = CountersWindow(since="2026-08-16T08:00:00Z", seconds=3600.0)
-    return msgspec.structs.replace(topology(case, gpus=gpus), window=window)
+    return msgspec.structs.replace(topology(context, gpus=gpus), window=window)
 
 
 _NEURON_ERRORS = {
@@ -227,11 +231,11 @@ _NEURON_ERRORS = {
 def npus(device: str = "0xd802") -> RuleContext:
     """Eight NPUs of an Ascend 910B board in the places of `server`: seven HCCS ports each, every pair by HCCS, and a
     RoCE port each with an address in one network."""
-    case = server(8, ethernet=True)
-    ids = [gpu.id for gpu in case.topology.gpus]
+    context = server(8, ethernet=True)
+    ids = [gpu.id for gpu in context.topology.gpus]
     part = {"class_code": "0x120000", "vendor": "0x19e5", "device": device, "driver": "devdrv_device_driver"}
     for each in ids:
-        case = function(case, each, **part)
+        context = function(context, each, **part)
     none = {"crc": 0, "retries": 0}
     ports = [GpuLink(protocol="hccs", link=n, state="active", signal_gbyte_s=28.0, errors=none) for n in range(1, 8)]
     gpus = [
@@ -252,7 +256,7 @@ def npus(device: str = "0xd802") -> RuleContext:
         msgspec.structs.replace(path, kind="HCCS", source="npu", bandwidth_gbyte_s=28.0)
         if path.kind == "NV18"
         else path
-        for path in case.topology.paths
+        for path in context.topology.paths
     ]
     limits = {name: dbm for name, dbm in optical().thresholds.items() if "warning" not in name}  # as hccn_tool has them
     module = msgspec.structs.replace(optical(), state=None, thresholds=limits)
@@ -270,10 +274,10 @@ def npus(device: str = "0xd802") -> RuleContext:
         for n, item in enumerate(ids)
     )
     known = Ascend(device_nodes=8, configuration="read", ports=roce)
-    probes = {**case.probes, "npu": ProbeRun(name="npu", status="ok"), "hccn": ProbeRun(name="hccn", status="ok")}
+    probes = {**context.probes, "npu": ProbeRun(name="npu", status="ok"), "hccn": ProbeRun(name="hccn", status="ok")}
     probes["nvml"] = ProbeRun(name="nvml", status="absent", reason="no NVIDIA driver")
     return msgspec.structs.replace(
-        topology(case, gpus=gpus, paths=paths, ascend=known),
+        topology(context, gpus=gpus, paths=paths, ascend=known),
         probes=probes,
         accelerator_nics=own,
         window=CountersWindow(since="2026-08-16T08:00:00Z", seconds=3600.0),

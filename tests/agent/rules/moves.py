@@ -65,11 +65,11 @@ _NVLINK = (
 
 def roce() -> RuleContext:
     """Four RoCE rails with all counters of mlx5 and PFC on priority 3; an hour in which nothing moved."""
-    case = changed_ports(_quiet(server(ethernet=True)), counters=_stand(_PORT), hw_counters=_stand(_MLX5))
+    context = changed_ports(_quiet(server(ethernet=True)), counters=_stand(_PORT), hw_counters=_stand(_MLX5))
     for n in range(4):
         qos = Qos(pfc=[priority == 3 for priority in range(8)])
-        case = changed_netdev(case, n, counters=_stand(_ETHERNET), qos=qos)
-    return case
+        context = changed_netdev(context, n, counters=_stand(_ETHERNET), qos=qos)
+    return context
 
 
 def infiniband() -> RuleContext:
@@ -79,10 +79,10 @@ def infiniband() -> RuleContext:
 
 def gpus() -> RuleContext:
     """Four GPUs, their NVLinks, C2C and PCIe functions with all counters; an hour in which nothing moved."""
-    case = _quiet(server())
+    context = _quiet(server())
     links = [msgspec.structs.replace(link, errors=_stand(_NVLINK)) for link in nvlinks()]
-    case = changed_gpus(
-        case,
+    context = changed_gpus(
+        context,
         pcie_counters=_stand(_GPU_PCIE),
         c2c=C2c(enabled=True, errors=_stand(_C2C)),
         links=links,
@@ -90,42 +90,42 @@ def gpus() -> RuleContext:
         pcie=GpuPcie(generation=5, width=16, max_generation=5, max_width=16),
     )
     aer = {kind: _stand(names) for kind, names in _AER.items()}
-    return topology(case, pci=[msgspec.structs.replace(item, aer=aer) for item in case.topology.pci])
+    return topology(context, pci=[msgspec.structs.replace(item, aer=aer) for item in context.topology.pci])
 
 
-def moved(case: RuleContext, subject: str, counters: Mapping[str, int], seconds: float | None = None) -> RuleContext:
+def moved(context: RuleContext, subject: str, counters: Mapping[str, int], seconds: float | None = None) -> RuleContext:
     """The same machine after these counters of one subject of the window moved by so much."""
-    assert case.window is not None
-    table = {**case.window.moved, subject: {**case.window.moved.get(subject, {}), **counters}}
-    window = msgspec.structs.replace(case.window, moved=table, seconds=seconds or case.window.seconds)
-    return replace(case, window=window)
+    assert context.window is not None
+    table = {**context.window.moved, subject: {**context.window.moved.get(subject, {}), **counters}}
+    window = msgspec.structs.replace(context.window, moved=table, seconds=seconds or context.window.seconds)
+    return replace(context, window=window)
 
 
-def reset(case: RuleContext, subject: str, counter: str = "*", why: str = "restarted") -> RuleContext:
+def reset(context: RuleContext, subject: str, counter: str = "*", why: str = "restarted") -> RuleContext:
     """The same machine with counters that could not be compared."""
-    assert case.window is not None
-    gaps = {**case.window.not_compared, subject: {counter: why}}
-    return replace(case, window=msgspec.structs.replace(case.window, not_compared=gaps, moved={}))
+    assert context.window is not None
+    gaps = {**context.window.not_compared, subject: {counter: why}}
+    return replace(context, window=msgspec.structs.replace(context.window, not_compared=gaps, moved={}))
 
 
-def without_window(case: RuleContext) -> RuleContext:
+def without_window(context: RuleContext) -> RuleContext:
     """The first run on this machine."""
-    return replace(case, window=None)
+    return replace(context, window=None)
 
 
-def severities(rule: Rule, case: RuleContext) -> list[tuple[str, str]]:
+def severities(rule: Rule, context: RuleContext) -> list[tuple[str, str]]:
     """Subject and severity of each fault."""
-    return [(fault.subject, fault.severity or rule.severity) for fault in fails(rule, case)]
+    return [(fault.subject, fault.severity or rule.severity) for fault in fails(rule, context)]
 
 
-def one(rule: Rule, case: RuleContext, subject: str) -> Result:
+def one(rule: Rule, context: RuleContext, subject: str) -> Result:
     """The one answer about a subject."""
-    (answer,) = answers(rule, case, subject)
+    (answer,) = answers(rule, context, subject)
     return answer
 
 
-def _quiet(case: RuleContext) -> RuleContext:
-    return replace(case, window=CountersWindow(since="2026-05-01T10:00:00Z", seconds=HOUR))
+def _quiet(context: RuleContext) -> RuleContext:
+    return replace(context, window=CountersWindow(since="2026-05-01T10:00:00Z", seconds=HOUR))
 
 
 def _stand(names: tuple[str, ...]) -> dict[str, int]:

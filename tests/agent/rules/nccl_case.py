@@ -25,26 +25,26 @@ def lines(unit: str, scope: str, values: Mapping[str, str]) -> list[NcclSetting]
 
 
 def said(
-    case: RuleContext,
+    context: RuleContext,
     system: Mapping[str, str] | None = None,
     user: Mapping[str, str] | None = None,
     job: Mapping[str, str] | None = None,
 ) -> RuleContext:
     """The same machine with these settings, and no others."""
     rows = lines(SYSTEM, "system", system or {}) + lines(USER, "user", user or {}) + lines(JOB, "job", job or {})
-    return changed(case, settings=rows, jobs=1 if job else 0)
+    return changed(context, settings=rows, jobs=1 if job else 0)
 
 
-def changed(case: RuleContext, **changes: Any) -> RuleContext:
+def changed(context: RuleContext, **changes: Any) -> RuleContext:
     """The same machine with facts of NCCL replaced."""
-    return software(case, nccl=msgspec.structs.replace(case.software.nccl, **changes))
+    return software(context, nccl=msgspec.structs.replace(context.software.nccl, **changes))
 
 
-def using(case: RuleContext, *paths: str, version: str | None = None) -> RuleContext:
+def using(context: RuleContext, *paths: str, version: str | None = None) -> RuleContext:
     """The same machine with one running job that has these libraries mapped."""
     rows = [NcclLibrary(path=path, version=version, used_by=1) for path in paths]
     return changed(
-        case,
+        context,
         jobs=1,
         libraries=[row for row in rows if "libnccl.so" in row.path],
         plugins=[row for row in rows if "libnccl-" in row.path],
@@ -52,11 +52,11 @@ def using(case: RuleContext, *paths: str, version: str | None = None) -> RuleCon
     )
 
 
-def unread(case: RuleContext) -> RuleContext:
+def unread(context: RuleContext) -> RuleContext:
     """The same machine, its /etc/nccl.conf not readable."""
-    return changed(case, searched=[], settings=[], unread=["/etc/nccl.conf: Permission denied"])
+    return changed(context, searched=[], settings=[], unread=["/etc/nccl.conf: Permission denied"])
 
 
-def jobs_hidden(case: RuleContext) -> RuleContext:
+def jobs_hidden(context: RuleContext) -> RuleContext:
     """The same machine without privilege: whether jobs run is not known."""
-    return changed(case, jobs=None, jobs_unread=None)
+    return changed(context, jobs=None, jobs_unread=None)

@@ -13,12 +13,13 @@ from agent.rules.cabling import (
     CageState,
     are_all_rails_down,
     board_model,
-    boot_settling_reason,
+    find_confidence,
     find_known_rate,
     is_meant_to_be_up,
     position_on_card,
     read_cage,
     unused_port_result,
+    why_still_booting,
 )
 from agent.rules.context import RuleContext
 from agent.rules.infiniband.links import ib_port_down
@@ -51,21 +52,21 @@ def test_a_socket_knows_its_card() -> None:
 
 def test_boards_by_id_then_by_product() -> None:
     """PSID, PCI device, model, nothing."""
-    case = server()
-    bare = changed_nic(case, 1, board_id=None)
+    context = server()
+    bare = changed_nic(context, 1, board_id=None)
     blank = function(bare, nic_id(1), device=None)
 
-    assert "MT_0000000838" == board_model(case, case.topology.nics[1])
+    assert "MT_0000000838" == board_model(context, context.topology.nics[1])
     assert "0x1021" == board_model(bare, bare.topology.nics[1])
     assert "ConnectX-7" == board_model(blank, blank.topology.nics[1])
     assert "" == board_model(changed_nic(blank, 1, model=None), changed_nic(blank, 1, model=None).topology.nics[1])
-    assert (2, "0") == position_on_card(case.topology.nics[1], 2)
+    assert (2, "0") == position_on_card(context.topology.nics[1], 2)
 
 
 @pytest.mark.parametrize(("seconds", "waits"), [(239.9, True), (240.0, False), (None, False)])
 def test_ports_have_four_minutes(seconds: float | None, waits: bool) -> None:
     """Where nobody says how long the host runs, it runs long enough."""
-    assert waits == bool(boot_settling_reason(node(server(), uptime_seconds=seconds)))
+    assert waits == bool(why_still_booting(node(server(), uptime_seconds=seconds)))
 
 
 def test_all_dark_is_several_rails_without_a_light() -> None:
@@ -88,6 +89,20 @@ def test_what_was_meant() -> None:
     twin = socket(1, True, position=(1, "1"))
     assert isinstance(unused_port_result(dark, [lit, dark, twin], "DOWN"), NotApplicable)
     assert unused_port_result(dark, [lit, socket(0, True, position=(1, "1")), dark, twin], "DOWN") is None
+
+
+@pytest.mark.parametrize(
+    ("unused", "used", "kind"),
+    [(1, 1, type(None)), (2, 1, NotApplicable), (2, 2, NotApplicable), (2, 3, type(None))],
+)
+def test_ports_that_are_switched_off_are_meant_to_be_where_half_are(unused: int, used: int, kind: type) -> None:
+    """One alone is a fault, and so are a few of many."""
+    off = [socket(n, False, unused=True, disabled=True) for n in range(unused)]
+    all_ports = [*off, *(socket(n, True) for n in range(unused, unused + used))]
+
+    assert kind is type(unused_port_result(off[0], all_ports, "DOWN"))
+    half = unused > 1 and unused >= used
+    assert ("low" if half else "high") == find_confidence(replace(off[0], unused=False), all_ports)
 
 
 @pytest.mark.parametrize(
@@ -132,15 +147,15 @@ def test_a_card_has_the_ports_that_most_of_its_board_have() -> None:
 )
 def test_an_interface_that_is_set_up_is_meant_to_be_up(changes: dict[str, Any], meant: bool) -> None:
     """By an address or a module, where nobody switched it off."""
-    case = changed_netdev(server(ethernet=True), 0, **changes)
-    port = case.nics[nic_id(0)].ports[0]
+    context = changed_netdev(server(ethernet=True), 0, **changes)
+    port = context.nics[nic_id(0)].ports[0]
 
-    assert meant == is_meant_to_be_up(case, f"port:{nic_id(0)}/1", port)
+    assert meant == is_meant_to_be_up(context, f"port:{nic_id(0)}/1", port)
 
 
 def test_the_rate_of_an_earlier_run_is_the_rate_of_the_same_port() -> None:
     """Of a NIC that is no longer here nothing is known."""
-    case = server()
+    context = server()
     here, gone = f"port:{nic_id(0)}/1", "port:0000:ff:00.0/1"
     known = [
         Known(subject=f"nic:{nic_id(0)}", label="mlx5_0", role="rail"),
@@ -148,33 +163,33 @@ def test_the_rate_of_an_earlier_run_is_the_rate_of_the_same_port() -> None:
         Known(subject=f"port:{nic_id(1)}/1", label="mlx5_1/1"),
         Known(subject=gone, label="mlx5_9/1", rate_gbit_s=200.0),
     ]
-    case = replace(case, history=History(inventory=known))
+    context = replace(context, history=History(inventory=known))
 
-    assert [400.0, None, None] == [find_known_rate(case, s) for s in (here, f"port:{nic_id(1)}/1", gone)]
-    assert is_meant_to_be_up(case, here, case.nics[nic_id(0)].ports[0])
+    assert [400.0, None, None] == [find_known_rate(context, s) for s in (here, f"port:{nic_id(1)}/1", gone)]
+    assert is_meant_to_be_up(context, here, context.nics[nic_id(0)].ports[0])
 
 
-def dark(case: RuleContext, count: int, **netdev: Any) -> RuleContext:
+def dark(context: RuleContext, count: int, **netdev: Any) -> RuleContext:
     """The last ports of four are down, and nothing is in their cages."""
     for n in range(4 - count, 4):
-        case = changed_port(case, n, state="DOWN", phys_state="Disabled")
-        if case.topology.netdevs:
-            case = changed_netdev(case, n, **({"admin_up": False, "addresses": [], "module": None} | netdev))
-    return case
+        context = changed_port(context, n, state="DOWN", phys_state="Disabled")
+        if context.topology.netdevs:
+            context = changed_netdev(context, n, **({"admin_up": False, "addresses": [], "module": None} | netdev))
+    return context
 
 
-def lists(case: RuleContext, value: str) -> RuleContext:
+def lists(context: RuleContext, value: str) -> RuleContext:
     """NCCL_IB_HCA of the host."""
     setting = NcclSetting(key="NCCL_IB_HCA", value=value, source="/etc/nccl.conf:1")
-    nccl = replace(case.software.nccl, settings=[setting])
-    return replace(case, software=replace(case.software, nccl=nccl))
+    nccl = replace(context.software.nccl, settings=[setting])
+    return replace(context, software=replace(context.software, nccl=nccl))
 
 
 EMPTY = {"module_reason_code": "no-module"}
 
 
 @pytest.mark.parametrize(
-    ("case", "found"),
+    ("context", "found"),
     [
         (dark(server(ethernet=True), 2, **EMPTY), []),
         (dark(server(ethernet=True), 1, **EMPTY), ["low"]),
@@ -188,19 +203,20 @@ EMPTY = {"module_reason_code": "no-module"}
         (lists(dark(server(ethernet=True), 2, **EMPTY), "mlx5_2,mlx5_3"), ["high", "high"]),
         (lists(dark(server(ethernet=True), 2, **EMPTY), "mlx5"), []),
         (lists(dark(server(), 2), "=mlx5_0,mlx5_1"), []),
+        (lists(dark(server(), 1), "bnxt_re"), ["high"]),  # no device of this host: of another machine
         (dark(server(), 2), ["low", "low"]),
         (dark(server(), 1), ["high"]),
     ],
 )
-def test_half_of_the_ports_are_not_switched_off_by_a_fault(case: RuleContext, found: list[str]) -> None:
+def test_half_of_the_ports_are_not_switched_off_by_a_fault(context: RuleContext, found: list[str]) -> None:
     """Set down with an empty cage, or left out of NCCL_IB_HCA: not meant to be up; of one port it is not sure."""
-    assert found == [fault.confidence for rule in (ib_port_down, roce_link_down) for fault in fails(rule, case)]
+    assert found == [fault.confidence for rule in (ib_port_down, roce_link_down) for fault in fails(rule, context)]
 
 
 def test_storage_ports_are_not_in_the_list_of_rails() -> None:
     """NCCL_IB_HCA leaves them out, and they are meant to be up all the same."""
-    case = lists(dark(server(), 2), "=mlx5_0,mlx5_1")
-    case = changed_nic(changed_nic(case, 2, role="storage"), 3, role="storage")
-    cage = read_cage(case, "port:x", case.topology.nics[3], case.topology.nics[3].ports[0], "", (1, "0"))
+    context = lists(dark(server(), 2), "=mlx5_0,mlx5_1")
+    context = changed_nic(changed_nic(context, 2, role="storage"), 3, role="storage")
+    cage = read_cage(context, "port:x", context.topology.nics[3], context.topology.nics[3].ports[0], "", (1, "0"))
 
     assert (False, True) == (cage.unused, cage.disabled)

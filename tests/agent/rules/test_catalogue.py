@@ -72,7 +72,7 @@ def test_a_page_lies_beside_the_module_that_it_names() -> None:
 
 
 def test_every_folder_of_pages_is_a_family() -> None:
-    """And the gates of a family are of modules that it has."""
+    """And what is asked before a family is imported is of modules that it has."""
     assert sorted(pages.family_names()) == sorted(family.name for family in FAMILIES)
     for family in FAMILIES:
         assert family.module_gates.keys() <= {pages.read_declaration(name).module for name in family.rules}

@@ -9,25 +9,25 @@ import pytest
 from msgspec.structs import replace
 
 from agent.model.finding import SEVERITIES
-from agent.rules.consequences import Standing, find_standing
+from agent.rules.consequences import RootFinding, find_standing
 from agent.rules.node_wide import merge_failures
 from agent.rules.rule import Fail, Rule
 
 
-def fault(subject: str, *places: str, **more: object) -> Fail:
+def fault(subject: str, *ids: str, **more: object) -> Fail:
     """A fault about these places, or about its subject."""
-    ids = frozenset(places or (subject,))
-    return Fail(subject=subject, label=subject, summary=subject, impact="i", places=ids, **more)  # type: ignore[arg-type]
+    ids = frozenset(ids or (subject,))
+    return Fail(subject=subject, label=subject, summary=subject, impact="i", ids=ids, **more)  # type: ignore[arg-type]
 
 
 def rule(name: str, *absorbs: str, severity: str = "error") -> Rule:
     """A rule that explains others."""
-    return Rule(name, severity, lambda case: iter(()), False, (), absorbs, ())
+    return Rule(name, severity, lambda context: iter(()), False, (), absorbs, ())
 
 
 def stand(*failures: tuple[Rule, Fail]) -> list[tuple[str, str, str, tuple[str, ...]]]:
     """Rule, subject, severity and consequences of what stands."""
-    rows: Sequence[Standing] = find_standing(failures)
+    rows: Sequence[RootFinding] = find_standing(failures)
     return [(row.rule.name, row.fault.subject, row.severity, row.absorbs) for row in rows]
 
 
@@ -93,12 +93,14 @@ def test_a_device_covers_its_links_and_a_link_covers_itself() -> None:
     assert 2 == len(stand((CAUSE, fault("link3", "gpu1/3")), other_link))
     assert 2 == len(stand((CAUSE, fault("link3", "gpu1/3")), gpu))
     assert 1 == len(stand((CAUSE, fault("link3", "gpu1/7")), other_link))
-    assert 2 == len(stand((CAUSE, fault("gpu1", "gpu1", "gpu1/3", covers_parts=False)), other_link))
+    assert 2 == len(stand((CAUSE, fault("gpu1", "gpu1", "gpu1/3", explains_parts=False)), other_link))
 
 
 def test_what_a_cause_covers_may_be_more_than_it_is_about() -> None:
     """An Xid is about the GPU's log, and explains what is wrong with the GPU."""
-    assert 1 == len(stand((CAUSE, fault("gpu1", "gpu1/xid", covers=frozenset({"gpu1"}))), (EFFECT, fault("gpu1"))))
+    assert 1 == len(
+        stand((CAUSE, fault("gpu1", "gpu1/xid", explains_ids=frozenset({"gpu1"}))), (EFFECT, fault("gpu1")))
+    )
     assert 2 == len(stand((CAUSE, fault("gpu1", "gpu1/xid")), (EFFECT, fault("gpu1"))))
 
 
@@ -124,7 +126,7 @@ def test_of_two_that_explain_each_other_the_graver_stands(first: str, second: st
 def test_a_place_of_the_whole_is_one_of_each_part() -> None:
     """The fabric as a whole is what every GPU's lost links share."""
     whole = of_all(8)
-    whole = replace(whole, places=whole.places | {"fabric"})
+    whole = replace(whole, ids=whole.ids | {"fabric"})
 
     assert [("cause", "fabric", "error", ("effect node",))] == stand((CAUSE, fault("fabric")), (EFFECT, whole))
 
@@ -175,7 +177,7 @@ def test_of_a_circle_one_stands(severities: tuple[str, str, str]) -> None:
     assert 3 == sum(1 + len(row[3]) for row in rows)
 
 
-JUDGE = Rule("judge", "error", lambda case: iter(()), False, (), (), (), fields=("netdev.mtu",))
+JUDGE = Rule("judge", "error", lambda context: iter(()), False, (), (), (), fields=("netdev.mtu",))
 PEERS = rule("peers", severity="warning")
 
 
@@ -215,7 +217,7 @@ def test_what_most_peers_have_too_does_not_explain_the_difference() -> None:
 def test_what_one_has_beyond_a_fault_of_all_stands_where_that_is_explained() -> None:
     """A switch took five links of each GPU, and one GPU has lost a sixth."""
     more = fault("gpu3", "gpu3/7")
-    whole = replace(of_all(8), places=frozenset({"count of switches"}), parts=(), residue=(more,))
+    whole = replace(of_all(8), ids=frozenset({"count of switches"}), parts=(), residue=(more,))
     switch = fault("switch", "count of switches")
 
     assert [("effect", "node", "error", ())] == stand((EFFECT, whole))
@@ -224,7 +226,7 @@ def test_what_one_has_beyond_a_fault_of_all_stands_where_that_is_explained() -> 
     gone = fault("gpu3", "gpu3/7")
     assert both[0] == stand((CAUSE, switch), (CAUSE, gone), (EFFECT, whole))[0]
     assert 2 == len(stand((CAUSE, switch), (CAUSE, gone), (EFFECT, whole)))
-    covered = replace(switch, covers=frozenset({"count of switches", "gpu3/7"}))
+    covered = replace(switch, explains_ids=frozenset({"count of switches", "gpu3/7"}))
     assert 1 == len(stand((CAUSE, covered), (EFFECT, whole)))
     other = rule("other", severity="warning")
     assert 3 == len(stand((CAUSE, switch), (other, gone), (EFFECT, whole)))

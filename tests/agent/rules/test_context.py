@@ -19,10 +19,10 @@ GPU = Known(subject="gpu:0000:19:00.0", label="GPU0", identity="GPU-1", detail="
 LOST = History(inventory=[GPU])
 
 
-def driven(case, *ids: str, pci: str | None = None):
+def driven(context, *ids: str, pci: str | None = None):
     """The same, where the driver names GPUs that the bus lacks."""
     gpus = [msgspec.structs.replace(server(1).topology.gpus[0], id=each, pci=pci) for each in ids]
-    return topology(case, gpus=gpus)
+    return topology(context, gpus=gpus)
 
 
 def bare(class_code: str | None, parent: str | None = None):
@@ -31,16 +31,16 @@ def bare(class_code: str | None, parent: str | None = None):
     return software(topology(server(1), pci=[only], gpus=[], nics=[], paths=[]), modules=[])
 
 
-def listed(case):
+def listed(context):
     """The same, from a saved listing of lspci instead of sysfs."""
-    return probe(probe(case, "pci", "absent", "no sysfs"), "lspci", "ok")
+    return probe(probe(context, "pci", "absent", "no sysfs"), "lspci", "ok")
 
 
 CUT = "the list of lspci may be cut: it ends within a function"
 
 
 @pytest.mark.parametrize(
-    ("case", "why"),
+    ("context", "why"),
     [
         pytest.param(bare("0x060400"), None, id="sysfs is whole"),
         pytest.param(bare(None), "the class of 1 of 1 PCI functions is unknown", id="no class files"),
@@ -68,13 +68,13 @@ CUT = "the list of lspci may be cut: it ends within a function"
         pytest.param(probe(bare("0x060400"), "pci", "failed", "broken"), "pci: failed: broken", id="nobody looked"),
     ],
 )
-def test_absence_needs_a_whole_bus(case, why) -> None:
+def test_absence_needs_a_whole_bus(context, why) -> None:
     """A GPU that is not among the functions may be among those that were not seen."""
-    assert why == replace(case).bus_unread  # a copy: the first answer is kept
+    assert why == replace(context).why_bus_unread  # a copy: the first answer is kept
 
 
 @pytest.mark.parametrize(
-    ("case", "verdict"),
+    ("context", "verdict"),
     [
         pytest.param(bare("0x060400"), "nothing_to_check", id="a whole bus without devices"),
         pytest.param(bare("0x120000"), "nothing_to_check", id="an NPU inside the CPU"),
@@ -89,9 +89,9 @@ def test_absence_needs_a_whole_bus(case, why) -> None:
         pytest.param(replace(bare("0x060400"), history=LOST), "critical", id="a GPU of the last run is gone"),
     ],
 )
-def test_a_host_without_devices_is_not_ok(case: RuleContext, verdict: str) -> None:
+def test_a_host_without_devices_is_not_ok(context: RuleContext, verdict: str) -> None:
     """Nothing to check where the list of devices is whole; otherwise it is unknown, and the summary has the reason."""
-    summary = judge(replace(case), every_rule())[2]  # a copy: answers are kept
+    summary = judge(replace(context), every_rule())[2]  # a copy: answers are kept
 
     assert verdict == summary.verdict
     assert (verdict == "unknown") == (summary.devices_unread is not None)
@@ -108,13 +108,13 @@ def test_what_may_be_here_unlisted_has_its_reason() -> None:
 
 def test_a_probe_of_another_vendor_is_no_reason() -> None:
     """It had nothing to ask; where all are of other vendors, they are what there is to say."""
-    case = probe(
+    context = probe(
         probe(server(), "nvml", "failed", "broken"), "kfd", "absent", "no accelerator of PCI vendor 0x1002", "no-device"
     )
-    others = probe(case, "nvml", "absent", "no accelerator of PCI vendor 0x10de", "no-device")
+    others = probe(context, "nvml", "absent", "no accelerator of PCI vendor 0x10de", "no-device")
 
-    assert "nvml: failed: broken" == case.probe_failure("gpu")
-    assert "nvml: absent: no accelerator of PCI vendor 0x10de" in (others.probe_failure("gpu") or "")
+    assert "nvml: failed: broken" == context.why_probe_failed("gpu")
+    assert "nvml: absent: no accelerator of PCI vendor 0x10de" in (others.why_probe_failed("gpu") or "")
 
 
 @pytest.mark.parametrize(
@@ -132,15 +132,17 @@ def test_a_probe_of_another_vendor_is_no_reason() -> None:
 )
 def test_a_driver_without_a_gpu(change: dict, idle: bool) -> None:
     """It may be that of the GPU of a CPU, or of one that is gone."""
-    case = bare("0x060400")
-    only = replace(case.topology.pci[0], vendor=change.get("vendor", "0x1000"), driver=change.get("driver", "pcieport"))
-    gpus = server(1).topology.gpus if change.get("gpus") else []
-    case = topology(
-        software(case, modules=[Module(name=name) for name in change.get("modules", ["amdgpu"])]), pci=[only]
+    context = bare("0x060400")
+    only = replace(
+        context.topology.pci[0], vendor=change.get("vendor", "0x1000"), driver=change.get("driver", "pcieport")
     )
-    case = virtual(topology(case, gpus=gpus)) if change.get("guest") else topology(case, gpus=gpus)
+    gpus = server(1).topology.gpus if change.get("gpus") else []
+    context = topology(
+        software(context, modules=[Module(name=name) for name in change.get("modules", ["amdgpu"])]), pci=[only]
+    )
+    context = virtual(topology(context, gpus=gpus)) if change.get("guest") else topology(context, gpus=gpus)
 
-    assert idle == bool(case.idle_gpu_driver)
+    assert idle == bool(context.why_gpu_driver_idle)
 
 
 def test_lists_of_two_hosts() -> None:
@@ -150,10 +152,10 @@ def test_lists_of_two_hosts() -> None:
     first = cut.topology.pci[0]
     after = topology(cut, pci=[replace(first, id="0000:17:00.0"), replace(first, id="0000:1a:00.0")])
 
-    assert "a GPU of the driver is missing" in (whole.lists_differ or "")
-    assert cut.lists_differ is None
-    assert "a GPU of the driver is missing" in (after.lists_differ or "")
-    assert topology(cut, pci=[]).lists_differ is None
+    assert "a GPU of the driver is missing" in (whole.why_lists_differ or "")
+    assert cut.why_lists_differ is None
+    assert "a GPU of the driver is missing" in (after.why_lists_differ or "")
+    assert topology(cut, pci=[]).why_lists_differ is None
 
 
 @pytest.mark.parametrize(
@@ -169,40 +171,40 @@ def test_lists_of_two_hosts() -> None:
 )
 def test_seconds_since_a_line_of_this_boot(at: str | None, up: float | None, seconds: float | None) -> None:
     """Not a second more than an hour before the boot: the clock was wrong."""
-    case = node(replace(server(), observed_at="2026-01-02T00:00:00Z"), uptime_seconds=up)
+    context = node(replace(server(), observed_at="2026-01-02T00:00:00Z"), uptime_seconds=up)
 
-    assert seconds == case.seconds_since(at)
+    assert seconds == context.seconds_since(at)
 
 
 def test_a_list_that_was_cut_is_no_reason_beside_one_that_is_whole() -> None:
     """Neither is one of another subject."""
     cut = probe(server(), "rdma_tools", "partial", "ibstat: the text ends within a line")
 
-    assert cut.partial_reason("rdma") is None
-    assert "rdma_tools: ibstat: the text ends within a line" == probe(cut, "rdma", "absent", "").partial_reason("rdma")
-    assert probe(cut, "rdma", "absent", "").partial_reason("gpu") is None
+    assert cut.why_partial("rdma") is None
+    assert "rdma_tools: ibstat: the text ends within a line" == probe(cut, "rdma", "absent", "").why_partial("rdma")
+    assert probe(cut, "rdma", "absent", "").why_partial("gpu") is None
 
 
 def test_any_device_is_something_to_check() -> None:
     """A GPU, a NIC, an NVSwitch, or one that the last run saw."""
-    case = bare("0x060400")
+    context = bare("0x060400")
     full = server(1).topology
     switch = [NvSwitch(id="0000:83:00.0", pci="0000:83:00.0")]
 
-    assert not replace(case).has_devices
-    assert topology(case, nics=full.nics).has_devices
-    assert topology(case, nvswitches=switch).has_devices
-    assert topology(case, gpus=full.gpus).has_devices
-    assert replace(case, history=LOST).has_devices
-    assert not replace(case, history=History(last_run="2026-01-01T00:00:00Z", runs=1)).has_devices
+    assert not replace(context).has_devices
+    assert topology(context, nics=full.nics).has_devices
+    assert topology(context, nvswitches=switch).has_devices
+    assert topology(context, gpus=full.gpus).has_devices
+    assert replace(context, history=LOST).has_devices
+    assert not replace(context, history=History(last_run="2026-01-01T00:00:00Z", runs=1)).has_devices
 
 
 def test_a_function_that_came_or_went_is_no_gap() -> None:
     """It has no class because it left while it was read."""
-    case = bare(None)
-    left = msgspec.structs.replace(case.topology.pci[0], state="changed_during_scan")
+    context = bare(None)
+    left = msgspec.structs.replace(context.topology.pci[0], state="changed_during_scan")
 
-    assert None is topology(case, pci=[left]).bus_unread
+    assert None is topology(context, pci=[left]).why_bus_unread
 
 
 @pytest.mark.parametrize(
@@ -216,18 +218,18 @@ def test_a_function_that_came_or_went_is_no_gap() -> None:
 )
 def test_a_nic_may_be_a_rail_where_nothing_says_what_it_is_for(changes, could: bool) -> None:
     """One that waits for a guest, or belongs to one, is none; nor is any where there is no GPU."""
-    case = changed_nic(changed_nics(server(), role="unknown"), 1, **changes)
+    context = changed_nic(changed_nics(server(), role="unknown"), 1, **changes)
 
-    assert could == (nic_id(1) in {nic.id for nic in case.maybe_rails})
-    assert () == topology(case, gpus=[]).maybe_rails
+    assert could == (nic_id(1) in {nic.id for nic in context.maybe_rails})
+    assert () == topology(context, gpus=[]).maybe_rails
 
 
 def test_rails_are_known_where_one_is() -> None:
     """Whatever nothing is known of beside it."""
     nameless = changed_nics(server(), role="unknown", role_evidence=["no path is known"])
 
-    assert "which NICs are rails is not known: no path is known" == nameless.no_rail_known
-    assert None is changed_nic(nameless, 1, role="rail").no_rail_known
+    assert "which NICs are rails is not known: no path is known" == nameless.why_no_rail_known
+    assert None is changed_nic(nameless, 1, role="rail").why_no_rail_known
 
 
 def test_a_nic_is_found_by_its_own_function() -> None:
@@ -247,7 +249,7 @@ def test_nodes_with_cpus_are_sockets() -> None:
 @pytest.mark.parametrize(("seconds", "settles"), [(899.9, True), (900.0, False), (None, False)])
 def test_links_settle_for_a_quarter_of_an_hour(seconds: float | None, settles: bool) -> None:
     """Where nobody says how long the host runs, it runs long enough."""
-    assert settles == bool(node(server(), uptime_seconds=seconds).settling)
+    assert settles == bool(node(server(), uptime_seconds=seconds).why_settling)
 
 
 @pytest.mark.parametrize(
@@ -261,42 +263,42 @@ def test_links_settle_for_a_quarter_of_an_hour(seconds: float | None, settles: b
 )
 def test_a_window_has_a_length(window: CountersWindow | None, why: str | None) -> None:
     """Or says why it has none."""
-    result = replace(server(), window=window).not_counted
+    result = replace(server(), window=window).why_not_counted
 
     assert (result or "").startswith(why) if why else result is None
 
 
 def test_a_counter_that_is_not_there_did_not_stand_still() -> None:
     """What both samples hold and the window does not name did."""
-    case = replace(server(), window=CountersWindow(seconds=60.0, moved={"pci:a": {"b": 2}}))
+    context = replace(server(), window=CountersWindow(seconds=60.0, moved={"pci:a": {"b": 2}}))
 
-    assert [2, 0, None] == [case.moved("pci:a", name, {"b": 9, "c": 9}) for name in ("b", "c", "d")]
+    assert [2, 0, None] == [context.moved("pci:a", name, {"b": 9, "c": 9}) for name in ("b", "c", "d")]
 
 
 def test_what_many_rules_ask_is_made_once() -> None:
     """For each case."""
     collected = []
 
-    def rails(case):
-        collected.append(case)
-        return case.rails
+    def rails(context):
+        collected.append(context)
+        return context.rails
 
-    case = server()
-    assert [case.rails] * 2 == [case.once(rails), case.once(rails)]
-    assert [case] == collected
+    context = server()
+    assert [context.rails] * 2 == [context.once(rails), context.once(rails)]
+    assert [context] == collected
 
 
 def test_without_an_earlier_sample_that_is_the_reason_for_each_counter() -> None:
     """Not that the counter is missing, which nobody could know."""
-    case = replace(server(), window=CountersWindow(reset_reason="the host was restarted"))
+    context = replace(server(), window=CountersWindow(reset_reason="the host was restarted"))
 
-    assert "the host was restarted" == case.not_moved("port:a", "x")
+    assert "the host was restarted" == context.why_not_moved("port:a", "x")
 
 
 def test_a_gap_of_all_counters_is_the_reason_for_each() -> None:
     """A counter's own gap is named before that of all."""
     window = CountersWindow(seconds=60.0, not_compared={"port:a": {"*": "the driver was loaded anew"}})
-    case = replace(server(), window=window)
+    context = replace(server(), window=window)
 
-    assert "the driver was loaded anew" in case.not_moved("port:a", "x")
-    assert "x is not among its counters" in case.not_moved("port:b", "x")
+    assert "the driver was loaded anew" in context.why_not_moved("port:a", "x")
+    assert "x is not among its counters" in context.why_not_moved("port:b", "x")

@@ -19,8 +19,8 @@ from agent.rules.counter_deltas import (
     format_seconds,
     merge_if_widespread,
     scale_count,
-    settling_reason,
     sum_deltas,
+    why_settling,
 )
 from agent.rules.infiniband.counters import ib_symbol_errors
 from agent.rules.infiniband.flaps import ib_link_flap
@@ -40,8 +40,8 @@ def counters(**now: int) -> Counters:
 
 def test_a_sum_is_of_what_the_driver_has() -> None:
     """Others are not missed; what did not move is no evidence."""
-    case = moves.moved(infiniband(), PORT, {"a": 3, "b": 4})
-    result = delta(case, counters(a=1, b=2, c=3), ["a", "b", "c", "d"])
+    context = moves.moved(infiniband(), PORT, {"a": 3, "b": 4})
+    result = delta(context, counters(a=1, b=2, c=3), ["a", "b", "c", "d"])
 
     assert isinstance(result, CounterDelta)
     assert (7, None) == (result.total, result.gap)
@@ -57,14 +57,14 @@ def row_of(row):
 
 def test_why_nothing_can_be_summed() -> None:
     """Not counted, not read, not compared, not settled."""
-    case = infiniband()
-    assert isinstance(delta(case, counters(x=1), ["a"]), NotApplicable)
-    assert isinstance(delta(case, counters(), ["a"]), Unknown)
+    context = infiniband()
+    assert isinstance(delta(context, counters(x=1), ["a"]), NotApplicable)
+    assert isinstance(delta(context, counters(), ["a"]), Unknown)
     unread = Counters(PORT, {"x": 1}, str, "denied")
-    assert Unknown(PORT, "denied") == delta(case, unread, ["a"])
-    gap = delta(reset(case, PORT, "a"), counters(a=1, b=1), ["a", "b"])
+    assert Unknown(PORT, "denied") == delta(context, unread, ["a"])
+    gap = delta(reset(context, PORT, "a"), counters(a=1, b=1), ["a", "b"])
     assert CounterDelta({}, (), "restarted") == gap
-    late = delta(node(case, uptime_seconds=HOUR + 60), counters(a=1), ["a"])
+    late = delta(node(context, uptime_seconds=HOUR + 60), counters(a=1), ["a"])
     assert isinstance(late, CounterDelta)
     assert late.gap == "the earlier sample is of 1 min after boot: links and drivers settled then"
 
@@ -72,8 +72,8 @@ def test_why_nothing_can_be_summed() -> None:
 @pytest.mark.parametrize(("up", "settled"), [(None, True), (HOUR + 900, True), (HOUR + 899, False)])
 def test_a_window_that_begins_while_the_host_settles(up: float | None, settled: bool) -> None:
     """A quarter of an hour after boot; who does not know how long it ran does not wait."""
-    assert settled == (settling_reason(node(infiniband(), uptime_seconds=up)) is None)
-    assert settling_reason(without_window(infiniband())) is None
+    assert settled == (why_settling(node(infiniband(), uptime_seconds=up)) is None)
+    assert why_settling(without_window(infiniband())) is None
 
 
 @pytest.mark.parametrize(
@@ -93,10 +93,10 @@ def test_a_window_that_begins_while_the_host_settles(up: float | None, settled: 
 )
 def test_a_limit_needs_its_number_and_its_rate(count: int, seconds: float, per: float, expected) -> None:
     """Two in a minute are not a hundred in the hour."""
-    case = moves.moved(infiniband(), PORT, {}, seconds)
+    context = moves.moved(infiniband(), PORT, {}, seconds)
     limit = Limit(TEN, "warning", per)
 
-    assert (limit if expected is True else expected or None) == exceeded_limit(case, count, [limit])
+    assert (limit if expected is True else expected or None) == exceeded_limit(context, count, [limit])
 
 
 def test_the_gravest_limit_that_is_reached_counts() -> None:
@@ -117,11 +117,11 @@ def test_what_did_not_move_is_over_no_limit() -> None:
 
 def test_an_operator_sets_a_limit() -> None:
     """Up and down, and the text states it."""
-    case = moves.moved(infiniband(), PORT, {"symbol_error": 50})
-    higher = replace(case, settings=Settings(thresholds={"ib-symbol-errors.per_hour": 51}))
-    lower = replace(case, settings=Settings(thresholds={"ib-symbol-errors.per_hour": 5}))
+    context = moves.moved(infiniband(), PORT, {"symbol_error": 50})
+    higher = replace(context, settings=Settings(thresholds={"ib-symbol-errors.per_hour": 51}))
+    lower = replace(context, settings=Settings(thresholds={"ib-symbol-errors.per_hour": 5}))
 
-    assert [(PORT, "warning")] == severities(ib_symbol_errors, case)
+    assert [(PORT, "warning")] == severities(ib_symbol_errors, context)
     assert [] == severities(ib_symbol_errors, higher)
     (fault,) = fails(ib_symbol_errors, lower)
     assert "limit 5/h" in fault.summary
@@ -160,9 +160,9 @@ def test_half_of_all_and_two_at_least_are_one_fault(count: int, of: int, one: bo
 @pytest.mark.parametrize("seconds", [1e300, float("inf"), float("nan"), -5.0, 1e-300])
 def test_a_report_may_hold_any_number(seconds: float) -> None:
     """Nothing breaks."""
-    case = moves.moved(infiniband(), PORT, {"link_downed": 3, "symbol_error": 2**63})
-    assert case.window is not None
-    case = replace(node(case, uptime_seconds=None), window=replace(case.window, seconds=seconds))
+    context = moves.moved(infiniband(), PORT, {"link_downed": 3, "symbol_error": 2**63})
+    assert context.window is not None
+    context = replace(node(context, uptime_seconds=None), window=replace(context.window, seconds=seconds))
 
     for rule in (ib_link_flap, ib_symbol_errors):
-        list(rule.check(case))
+        list(rule.check(context))

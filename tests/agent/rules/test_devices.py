@@ -16,10 +16,10 @@ from agent.rules.devices import (
     is_nvidia,
     is_on_c2c,
     kernel_log_evidence,
-    location_unknown,
     pci_source,
     states_driver_cause,
-    unreachable_reason,
+    why_location_unknown,
+    why_unreachable,
 )
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from agent.rules.wording import count_of, join_labels, name_pairs
@@ -48,17 +48,17 @@ def test_addresses_of_the_last_run_are_lost_where_nothing_is_now() -> None:
 )
 def test_the_maker_is_the_bus_s_word_then_the_driver_s(bus: str | None, driver: str | None, nvidia: bool) -> None:
     """Of a GPU that neither names the probe knows: NVIDIA's."""
-    case = changed_gpu(function(server(), GPU, vendor=bus), 0, vendor=driver)
+    context = changed_gpu(function(server(), GPU, vendor=bus), 0, vendor=driver)
 
-    assert nvidia == is_nvidia(case, case.topology.gpus[0])
+    assert nvidia == is_nvidia(context, context.topology.gpus[0])
 
 
 def test_a_model_without_a_number_is_its_name() -> None:
     """Device, else what the driver calls it."""
-    case = server()
-    blind = function(case, GPU, device=None)
+    context = server()
+    blind = function(context, GPU, device=None)
 
-    assert "0x10de:0x2330" == gpu_model(case, case.topology.gpus[0])
+    assert "0x10de:0x2330" == gpu_model(context, context.topology.gpus[0])
     assert "NVIDIA H100 80GB HBM3" == gpu_model(blind, blind.topology.gpus[0])
 
 
@@ -77,8 +77,8 @@ def test_a_model_without_a_number_is_its_name() -> None:
 )
 def test_a_device_that_its_driver_need_not_offer(state: str, on_bus: str, kind: type | None) -> None:
     """It is bound to another or none, asleep, or the driver's list was not read; one that left the bus is a fault."""
-    case = changed_gpu(function(server(), GPU, state=on_bus), 0, driver_state=state)
-    answer = find_offered(case, case.topology.gpus[0], "habanalabs", "not listed", ("open", "error"))
+    context = changed_gpu(function(server(), GPU, state=on_bus), 0, driver_state=state)
+    answer = find_offered(context, context.topology.gpus[0], "habanalabs", "not listed", ("open", "error"))
 
     assert kind is (None if answer is None else type(answer))
 
@@ -86,25 +86,25 @@ def test_a_device_that_its_driver_need_not_offer(state: str, on_bus: str, kind: 
 @pytest.mark.parametrize(("c2c", "there"), [(None, False), (C2c(enabled=False), False), (C2c(enabled=True), True)])
 def test_c2c_counts_where_it_is_switched_on(c2c: C2c | None, there: bool) -> None:
     """Whatever the device number says."""
-    case = changed_gpu(server(), 0, c2c=c2c)
+    context = changed_gpu(server(), 0, c2c=c2c)
 
-    assert there == is_on_c2c(case, case.topology.gpus[0])
+    assert there == is_on_c2c(context, context.topology.gpus[0])
 
 
 def test_why_a_place_on_the_bus_is_not_known() -> None:
     """The bus could not be read, or nothing shows which function it is; one that the whole bus lacks is simply gone."""
-    case = server(2)
-    nic = case.topology.nics[0]
-    elsewhere = topology(case, pci=[f for f in case.topology.pci if f.id != nic.pci])
-    unread = probe(probe(topology(case, pci=[]), "pci", "absent", "no sysfs"), "lspci", "absent", "no output")
+    context = server(2)
+    nic = context.topology.nics[0]
+    elsewhere = topology(context, pci=[f for f in context.topology.pci if f.id != nic.pci])
+    unread = probe(probe(topology(context, pci=[]), "pci", "absent", "no sysfs"), "lspci", "absent", "no output")
     placeless = msgspec.structs.replace(nic, pci=None)
 
-    assert None is location_unknown(case, nic)
-    assert None is location_unknown(elsewhere, nic)
-    assert "where it is on the PCI bus is not known" == location_unknown(case, placeless)
-    assert unread.bus_unread
-    assert unread.bus_unread == location_unknown(unread, nic) == location_unknown(unread, placeless)
-    assert None is location_unknown(probe(case, "pci", "failed", "x"), nic)
+    assert None is why_location_unknown(context, nic)
+    assert None is why_location_unknown(elsewhere, nic)
+    assert "where it is on the PCI bus is not known" == why_location_unknown(context, placeless)
+    assert unread.why_bus_unread
+    assert unread.why_bus_unread == why_location_unknown(unread, nic) == why_location_unknown(unread, placeless)
+    assert None is why_location_unknown(probe(context, "pci", "failed", "x"), nic)
 
 
 def test_the_source_is_where_the_fact_came_from() -> None:
@@ -185,9 +185,9 @@ def test_one_thing_is_singular(number: int, things: str, text: str) -> None:
 def test_only_a_sentence_of_the_driver_about_this_gpu_states_why_it_did_not_start(change: dict, stated: bool) -> None:
     """Its kind, its subject and its code all count."""
     event = Event(kind="driver", text="NVRM: x", source="/dev/kmsg", subject=GPU, code="open-modules")
-    case = replace(server(), events=[replace(event, **change)])
+    context = replace(server(), events=[replace(event, **change)])
 
-    assert stated is states_driver_cause(case, GPU)
+    assert stated is states_driver_cause(context, GPU)
 
 
 @pytest.mark.parametrize(
@@ -201,6 +201,6 @@ def test_only_a_sentence_of_the_driver_about_this_gpu_states_why_it_did_not_star
 )
 def test_why_a_function_cannot_be_asked(state: str, why: str | None) -> None:
     """A state that has no sentence of its own is named."""
-    case = function(server(), GPU, state=state)
+    context = function(server(), GPU, state=state)
 
-    assert why == unreachable_reason(case.functions[GPU])
+    assert why == why_unreachable(context.functions[GPU])

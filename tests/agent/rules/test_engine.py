@@ -35,14 +35,14 @@ from tests.agent.rules.rows import link
 from tests.matrix.rule_rows import row, rules
 
 
-def fault(subject: str = "node", places: tuple[str, ...] = (), **more) -> Fail:
+def fault(subject: str = "node", ids: tuple[str, ...] = (), **more) -> Fail:
     return Fail(
-        subject=subject, label="x", summary="s", impact="1%", remedy="r", evidence=(), places=frozenset(places), **more
+        subject=subject, label="x", summary="s", impact="1%", remedy="r", evidence=(), ids=frozenset(ids), **more
     )
 
 
 def made(name: str, *answers: Result, severity: str = "error", **more) -> Rule:
-    def check(case: RuleContext) -> Iterator[Result]:
+    def check(context: RuleContext) -> Iterator[Result]:
         """A rule for the test."""
         yield from answers
 
@@ -95,11 +95,11 @@ def test_a_subject_is_met_by_any_probe_about_it() -> None:
     """nvidia-smi stands in for NVML, and lspci for sysfs, but not where the attributes of sysfs are needed."""
     denied = probe(probe(CASE, "nvml", "denied", "needs root"), "pci", "absent", "no sysfs")
 
-    assert probe(probe(denied, "nvidia_smi", "ok"), "lspci", "partial").probe_failure("gpu", "pci") is None
+    assert probe(probe(denied, "nvidia_smi", "ok"), "lspci", "partial").why_probe_failed("gpu", "pci") is None
     assert "nvml: denied: needs root; nvidia_smi: absent: no tool" == (
-        probe(denied, "nvidia_smi", "absent", "no tool").probe_failure("gpu")
+        probe(denied, "nvidia_smi", "absent", "no tool").why_probe_failed("gpu")
     )
-    assert "pci: absent: no sysfs" == denied.probe_failure("pci_sysfs")
+    assert "pci: absent: no sysfs" == denied.why_probe_failed("pci_sysfs")
 
 
 def test_a_probe_that_never_ran_is_a_reason_too() -> None:
@@ -170,18 +170,18 @@ def test_a_cause_that_is_off_hides_nothing() -> None:
 
 def test_what_no_subject_names_is_listed() -> None:
     """Devices of a finding of the node, and of one that explains such a finding; places that are no device are none."""
-    case = server(2)
+    context = server(2)
     gpu, nic = gpu_id(0), nic_id(1)
-    both = made("both", fault(places=(gpu, f"{nic}/1", "count of GPUs", "node")))
+    both = made("both", fault(ids=(gpu, f"{nic}/1", "count of GPUs", "node")))
     cause = made("cause", fault(f"gpu:{gpu}", (gpu,)), absorbs=("both",))
 
     def devices(*rules: Rule) -> list[list[str]]:
-        return [finding.devices for finding in judge(case, list(rules))[1]]
+        return [finding.devices for finding in judge(context, list(rules))[1]]
 
     assert [sorted((gpu, nic))] == devices(both)
     assert [[]] == devices(cause)
     assert [sorted((gpu, nic))] == devices(cause, both)
-    (finding,) = judge(case, [cause, both])[1]
+    (finding,) = judge(context, [cause, both])[1]
     assert {gpu, nic} == finding.list_concerned()
 
 
@@ -200,84 +200,86 @@ def test_findings_come_worst_first() -> None:
 
 def test_a_fingerprint_holds_through_renames_and_moves() -> None:
     """Index, label and slot may change; the UUID, the GUID, the MAC and the cause may not."""
-    case = server(2, ethernet=True)
+    context = server(2, ethernet=True)
     gpu, pci, port = fault(f"gpu:{gpu_id(0)}"), fault(f"pci:{gpu_id(0)}"), fault(f"port:{nic_id(0)}/1")
     interface = fault(f"netdev:{nic_id(0)}")
-    renamed = changed_netdev(changed_nic(changed_gpu(case, 0, index=7, label="GPU7"), 0, label="ib0"), 0, label="x")
+    renamed = changed_netdev(changed_nic(changed_gpu(context, 0, index=7, label="GPU7"), 0, label="ib0"), 0, label="x")
 
     for item in (gpu, pci, port, interface):
-        assert fingerprint("r", item, case) == fingerprint("r", item, renamed)
-        assert fingerprint("r", item, case) == fingerprint("r", replace(item, summary="x9 of 10", evidence=()), case)
-        assert fingerprint("r", item, case) != fingerprint("other", item, case)
-        assert fingerprint("r", item, case) != fingerprint("r", replace(item, cause="c"), case)
-    assert fingerprint("r", gpu, case) != fingerprint("r", gpu, changed_gpu(case, 0, uuid="GPU-other"))
-    assert fingerprint("r", port, case) != fingerprint("r", port, changed_nic(case, 0, node_guid="other"))
-    assert fingerprint("r", interface, case) != fingerprint("r", interface, changed_netdev(case, 0, mac="other"))
-    assert fingerprint("r", gpu, case) != fingerprint("r", fault(f"gpu:{gpu_id(1)}"), case)
-    assert fingerprint("r", port, case) != fingerprint("r", fault(f"port:{nic_id(0)}/2"), case)
+        assert fingerprint("r", item, context) == fingerprint("r", item, renamed)
+        assert fingerprint("r", item, context) == fingerprint(
+            "r", replace(item, summary="x9 of 10", evidence=()), context
+        )
+        assert fingerprint("r", item, context) != fingerprint("other", item, context)
+        assert fingerprint("r", item, context) != fingerprint("r", replace(item, cause="c"), context)
+    assert fingerprint("r", gpu, context) != fingerprint("r", gpu, changed_gpu(context, 0, uuid="GPU-other"))
+    assert fingerprint("r", port, context) != fingerprint("r", port, changed_nic(context, 0, node_guid="other"))
+    assert fingerprint("r", interface, context) != fingerprint("r", interface, changed_netdev(context, 0, mac="other"))
+    assert fingerprint("r", gpu, context) != fingerprint("r", fault(f"gpu:{gpu_id(1)}"), context)
+    assert fingerprint("r", port, context) != fingerprint("r", fault(f"port:{nic_id(0)}/2"), context)
 
 
 def test_a_card_that_moves_keeps_its_fingerprint() -> None:
     """Another address, the same UUID."""
-    case = server(2)
+    context = server(2)
     there = fault(f"gpu:{gpu_id(1)}")
-    moved = changed_gpu(changed_gpu(case, 0, uuid="GPU-away"), 1, uuid=case.topology.gpus[0].uuid)
+    moved = changed_gpu(changed_gpu(context, 0, uuid="GPU-away"), 1, uuid=context.topology.gpus[0].uuid)
 
-    assert fingerprint("r", fault(f"gpu:{gpu_id(0)}"), case) == fingerprint("r", there, moved)
+    assert fingerprint("r", fault(f"gpu:{gpu_id(0)}"), context) == fingerprint("r", there, moved)
 
 
 def test_a_pair_has_no_order() -> None:
     """Both ends by their own identity."""
-    case = server(2)
+    context = server(2)
     one, other = fault(f"pair:{gpu_id(0)}+{nic_id(0)}"), fault(f"pair:{nic_id(0)}+{gpu_id(0)}")
 
-    assert fingerprint("r", one, case) == fingerprint("r", other, case)
-    assert fingerprint("r", one, case) != fingerprint("r", one, changed_nic(case, 0, node_guid="other"))
+    assert fingerprint("r", one, context) == fingerprint("r", other, context)
+    assert fingerprint("r", one, context) != fingerprint("r", one, changed_nic(context, 0, node_guid="other"))
 
 
 def test_ports_of_one_switch_differ_though_they_have_one_serial() -> None:
     """All ports of a switch, and all functions of a card, repeat the serial number of the device."""
-    case = server(1)
+    context = server(1)
     for place in ("0000:11:00.0", "0000:12:00.0", "0000:12:01.0"):
-        case = function(case, place, serial="00-0d-00-00-00-00-00-01")
-    places = ("0000:11:00.0", "0000:12:00.0", "0000:12:01.0")
+        context = function(context, place, serial="00-0d-00-00-00-00-00-01")
+    ids = ("0000:11:00.0", "0000:12:00.0", "0000:12:01.0")
 
-    assert 3 == len({fingerprint("r", fault(f"pci:{place}"), case) for place in places})
+    assert 3 == len({fingerprint("r", fault(f"pci:{place}"), context) for place in ids})
 
 
 def _many_faults() -> RuleContext:
-    case = relinked(relinked(server(8), gpu_id(1), link(width=8)), "0000:31:00.0", link(width=4))
-    case = relinked(case, nic_id(4), link(speed=8.0))
-    case = changed_gpu(case, 2, links=case.topology.gpus[2].links[:15])
-    case = changed_port(changed_nic(case, 5, firmware="1"), 6, state="INIT")
-    case = changed_gpu(case, 7, driver_state="not_open", mig=None)
+    context = relinked(relinked(server(8), gpu_id(1), link(width=8)), "0000:31:00.0", link(width=4))
+    context = relinked(context, nic_id(4), link(speed=8.0))
+    context = changed_gpu(context, 2, links=context.topology.gpus[2].links[:15])
+    context = changed_port(changed_nic(context, 5, firmware="1"), 6, state="INIT")
+    context = changed_gpu(context, 7, driver_state="not_open", mig=None)
     for n in (0, 3):
-        case = function(case, gpu_id(n), numa_declared=False)
-    return case
+        context = function(context, gpu_id(n), numa_declared=False)
+    return context
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_order_of_lists_changes_nothing(seed: int) -> None:
     """Checks, findings and verdict are those of the machine, not of how its report was written."""
-    case = _many_faults()
+    context = _many_faults()
     mixed = random.Random(seed)
 
     def shuffled(rows):
         return mixed.sample(rows, len(rows))
 
-    parts = {name: shuffled(getattr(case.topology, name)) for name in ("pci", "gpus", "nics", "netdevs", "paths")}
+    parts = {name: shuffled(getattr(context.topology, name)) for name in ("pci", "gpus", "nics", "netdevs", "paths")}
 
-    assert len(judge(case, every_rule())[1]) >= 7
-    assert judge(case, every_rule()) == judge(topology(case, **parts), every_rule())
+    assert len(judge(context, every_rule())[1]) >= 7
+    assert judge(context, every_rule()) == judge(topology(context, **parts), every_rule())
 
 
 def test_parents_in_a_circle_end() -> None:
     """A hostile report: every bridge is its own ancestor."""
-    case = relinked(server(2), gpu_id(0), link(width=8))
-    case = function(case, "0000:10:01.0", parent="0000:12:00.0")
-    case = function(case, "0000:20:01.0", parent="0000:20:01.0", state="gone")
+    context = relinked(server(2), gpu_id(0), link(width=8))
+    context = function(context, "0000:10:01.0", parent="0000:12:00.0")
+    context = function(context, "0000:20:01.0", parent="0000:20:01.0", state="gone")
 
-    assert judge(case, every_rule())[2].verdict in ("error", "critical")
+    assert judge(context, every_rule())[2].verdict in ("error", "critical")
 
 
 NOTHING = st.one_of(
@@ -289,17 +291,17 @@ NOTHING = st.one_of(
 @settings(max_examples=60)
 def test_no_report_breaks_a_rule(data: st.DataObject) -> None:
     """Any field of any row may be null, empty or nonsense of its type."""
-    case = _many_faults() if data.draw(st.booleans()) else server(2, ethernet=True)
+    context = _many_faults() if data.draw(st.booleans()) else server(2, ethernet=True)
     for _ in range(data.draw(st.integers(1, 12))):
         part = data.draw(st.sampled_from(["pci", "gpus", "nics", "netdevs", "paths"]))
-        rows = list(getattr(case.topology, part))
+        rows = list(getattr(context.topology, part))
         if not rows:
             continue
         which = data.draw(st.integers(0, len(rows) - 1))
         field = data.draw(st.sampled_from(rows[which].__struct_fields__))
         rows[which] = replace(rows[which], **{field: _nonsense(data, getattr(rows[which], field), field)})
-        case = topology(case, **{part: rows})
-    checks, findings, _ = judge(case if data.draw(st.booleans()) else virtual(case), every_rule())
+        context = topology(context, **{part: rows})
+    checks, findings, _ = judge(context if data.draw(st.booleans()) else virtual(context), every_rule())
 
     assert len(every_rule()) == len(checks)
     assert all(finding.fingerprint and finding.impact and finding.remedy for finding in findings)
@@ -324,17 +326,17 @@ def test_probes_that_lack_the_same_share_one_reason() -> None:
     """It is read by people: one sentence once."""
     asleep = probe(probe(server(), "nvml", "skipped", "a GPU sleeps"), "nvidia_smi", "skipped", "a GPU sleeps")
 
-    assert "nvml, nvidia_smi: skipped: a GPU sleeps" == asleep.probe_failure("gpu")
+    assert "nvml, nvidia_smi: skipped: a GPU sleeps" == asleep.why_probe_failed("gpu")
     absent = probe(asleep, "nvml", "absent", "no driver")
-    assert "nvml: absent: no driver; nvidia_smi: skipped: a GPU sleeps" == absent.probe_failure("gpu")
+    assert "nvml: absent: no driver; nvidia_smi: skipped: a GPU sleeps" == absent.why_probe_failed("gpu")
 
 
 def test_a_fault_that_only_an_earlier_boot_shows_is_told_so() -> None:
     """People reboot before they collect. A fault of this boot needs no older one."""
-    case, _ = row("gpu-xid", "fires")
+    context, _ = row("gpu-xid", "fires")
     gpu_xid = rules()["gpu-xid"]
-    before = replace(case, events=(), earlier_events=case.events)
-    again = replace(case, earlier_events=case.events)
+    before = replace(context, events=(), earlier_events=context.events)
+    again = replace(context, earlier_events=context.events)
 
     (old,) = [fault for _, fault in evaluate(before, [gpu_xid]).faults]
     (new,) = [fault for _, fault in evaluate(again, [gpu_xid]).faults]
@@ -347,9 +349,9 @@ def test_a_fault_that_only_an_earlier_boot_shows_is_told_so() -> None:
 
 def test_no_rule_about_the_log_passes_where_a_log_was_not_read() -> None:
     """What is unread may hold the fault."""
-    case, _ = row("gpu-xid", "fires")
+    context, _ = row("gpu-xid", "fires")
     runs = {name: replace(run, status="partial", reason_code="log-unread") if name == "kernel_log" else run
-            for name, run in case.probes.items()}  # fmt: skip
-    (check,) = evaluate(replace(case, events=(), probes=runs), [rules()["gpu-xid"]]).checks
+            for name, run in context.probes.items()}  # fmt: skip
+    (check,) = evaluate(replace(context, events=(), probes=runs), [rules()["gpu-xid"]]).checks
 
     assert ("unknown", 0) == (check.state, check.passed)

@@ -70,10 +70,10 @@ def test_the_answer_depends_on_the_event(event: tuple[str, str | None], rule: st
     """On at least one machine of the rule's table its answer is another one without the event."""
     kind, code = event
     for name in (name for of, name in row_ids() if of == rule):
-        case, _ = row(rule, name)
-        rest = tuple(e for e in case.events if e.kind != kind or code not in (None, e.code))
-        if rest != case.events and list(rules()[rule].check(case)) != list(
-            rules()[rule].check(replace(case, events=rest))
+        context, _ = row(rule, name)
+        rest = tuple(e for e in context.events if e.kind != kind or code not in (None, e.code))
+        if rest != context.events and list(rules()[rule].check(context)) != list(
+            rules()[rule].check(replace(context, events=rest))
         ):
             return
     pytest.fail(f"no row of {rule} depends on {event}")

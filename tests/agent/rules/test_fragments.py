@@ -15,6 +15,7 @@ from agent.outputs.check import format_slurm_prolog
 from agent.outputs.text.lines import to_plain_text
 from agent.outputs.text.not_checked import list_commands_to_save
 from agent.outputs.text.page import render_page
+from probes.sources.identify import KERNEL_DRIVERS
 from probes.sources.open_source import open_source
 from tests.agent.contradictions.saved_outputs import render_outputs
 from tests.agent.contradictions.test_mixed import outputs_of, scan_outputs
@@ -367,3 +368,117 @@ def test_firmware_that_may_be_an_arrangement_is_no_finding(versions: list[str], 
 
     assert [] == warnings_of(report)
     assert {"unknown"} == {check.state for check in report.checks if check.rule == "nic-fw-mixed"}
+
+
+@pytest.mark.parametrize(
+    ("states", "expected"), [(("Active", "Down"), ["mlx5_1/1"]), (("Active", "Active"), []), (("Active",) * 3, [])]
+)
+def test_the_second_of_two_ports_is_a_note(states: Sequence[str], expected: Sequence[str], tmp_path: Path) -> None:
+    """The second port of a card is often left without a cable: no warning, and not silent."""
+    text = ibstat(*states, name="rocep59s0f{}", layer="Ethernet").replace("Polling", "Disabled")
+    notes = scan_text(tmp_path, text).findings
+
+    assert [label.replace("mlx5_", "rocep59s0f") for label in expected] == [note.label for note in notes]
+    assert all((note.severity, note.confidence) == ("info", "low") for note in notes)
+
+
+def ibdev2netdev(*states: str, name: str = "ens{}np0", verbose: bool = False) -> str:
+    """What the script prints of an adapter per state; with -v the port's own state, too."""
+    port = (
+        "0000:{bus}:00.0 mlx5_{n} (MT4129 - MCX75310AAS-NEAT) ConnectX-7 adapter card fw 28.39.1002 port 1 ({own:<6})"
+    )
+    lines = [
+        (port if verbose else "mlx5_{n} port 1").format(
+            bus=f"{0x18 + n:02x}", n=n, own="ACTIVE" if state == "Up" else "DOWN"
+        )
+        + f" ==> {name.format(n)} ({state})\n"
+        for n, state in enumerate(states)
+    ]
+    return "".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (ibdev2netdev("Up", "Up", "Down", "Up"), ["roce-link-down mlx5_2/1 (ens2np0)"]),
+        (ibdev2netdev("Up", "Up", "Down", "Up", name="ibp{}s0"), []),
+        (ibdev2netdev("Up", "Up", "Down", "Up", name="ens{}f1np1"), []),
+        (ibdev2netdev("Up", "Down", "Up"), []),
+        (ibdev2netdev(*["Down"] * 8), []),
+        (ibdev2netdev("Down", "Down", "Down", "Up", "Down", "Down", "Down", "Down", name="rdma{}"), []),
+        (ibdev2netdev("Up", "Up", "Down", "Up", name="ibp{}s0", verbose=True), ["ib-port-down mlx5_2/1"]),
+        (ibdev2netdev(*["Up"] * 4, verbose=True), []),
+    ],
+)
+def test_the_states_that_ibdev2netdev_prints(text: str, expected: Sequence[str], tmp_path: Path) -> None:
+    """An interface of InfiniBand is down without IP; of Ethernet few that are down are the odd ones out."""
+    findings = warnings_of(scan_text(tmp_path, f"$ ibdev2netdev\n{text}", "post.txt"))
+
+    assert expected == [f"{finding.rule} {finding.label}" for finding in findings]
+
+
+def matrix(size: int, outside: Sequence[int], links: int = 18) -> str:
+    """A matrix in which some GPUs have no NVLink."""
+    rows = [
+        "\t".join(
+            [f"GPU{a}", *("X" if a == b else "SYS" if {a, b} & set(outside) else f"NV{links}" for b in range(size))]
+        )
+        for a in range(size)
+    ]
+    return "\t" + "\t".join(f"GPU{n}" for n in range(size)) + "\n" + "\n".join(rows) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [(matrix(8, [7]), ["GPU7"]), (matrix(8, [7], links=7), []), (matrix(8, []), [])]
+)
+def test_a_gpu_outside_the_matrix_of_nvlink(text: str, expected: Sequence[str], tmp_path: Path) -> None:
+    """One or two of eight; where the others are not joined alike, the matrix may be of another kind."""
+    findings = scan_text(tmp_path, text, "nvidia-smi_topo_-m.txt").findings
+    outside = [finding for finding in findings if finding.rule == "nvlink-path-missing"]
+
+    assert list(expected) == [finding.label for finding in outside]
+    assert all((finding.severity, finding.confidence) == ("warning", "low") for finding in outside)
+    assert all("MIG mode" in finding.impact for finding in outside)
+
+
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [
+        (("Active", "Initializing", "Active", "Active"), ["mlx5_1/1"]),
+        (("Active", "Down", "Active", "Active"), ["mlx5_1/1"]),
+        (("Initializing",) * 4, []),
+        (("Active",) * 4, []),
+    ],
+)
+def test_a_short_ibstat(states: Sequence[str], expected: Sequence[str], tmp_path: Path) -> None:
+    """`ibstat -s` states no link layer: a port that starts or trains is one of InfiniBand."""
+    kept = ("CA ", "Port ", "State", "Physical", "Rate")
+    lines = [line for line in ibstat(*states).splitlines() if line.strip().startswith(kept) and "type" not in line]
+    findings = warnings_of(scan_text(tmp_path, "$ ibstat -s\n" + "\n".join(lines) + "\n", "post.txt"))
+
+    assert list(expected) == [finding.label for finding in findings]
+
+
+MODULE = (
+    "\tIdentifier                                : 0x18 (QSFP-DD Double Density 8X Pluggable Transceiver (INF-8628))\n"
+    "\tVendor PN                                 : MMA4Z00-NS\n"
+    "\tModule temperature                        : 79.21 degrees C / 174.58 degrees F\n"
+    "\tRcvr signal avg optical power(Channel 1)  : 1.1220 mW / 0.50 dBm\n"
+    "\tRcvr signal avg optical power(Channel 2)  : 1.1220 mW / 0.50 dBm\n"
+    "\tModule temperature high alarm             : {}\n"
+)
+
+
+@pytest.mark.parametrize(("flag", "expected"), [("On", [("warning", "ens3np0", "low")]), ("Off", [])])
+def test_what_a_module_states_needs_no_port(flag: str, expected: list[tuple[str, str, str]], tmp_path: Path) -> None:
+    findings = scan_text(tmp_path, MODULE.format(flag), "ethtool_-m_ens3np0.txt").findings
+
+    assert expected == [(finding.severity, finding.label, finding.confidence) for finding in findings]
+
+
+@pytest.mark.parametrize("driver", KERNEL_DRIVERS.replace("[45]", "5").split("|"))
+def test_a_line_of_each_driver_is_the_kernel_log(driver: str, tmp_path: Path) -> None:
+    """Without a date, by the name of the driver and the address."""
+    report = scan_text(tmp_path, f"{driver} 0000:5e:00.0: Direct firmware load failed\n", "post.txt")
+
+    assert [("post.txt", "dmesg")] == [(file.name, file.read_as) for file in report.source.files]

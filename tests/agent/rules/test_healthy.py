@@ -19,21 +19,21 @@ RUN = "2026-01-15T07:00:00Z"
 
 def healthy(ethernet: bool) -> RuleContext:
     """A machine with all counters, an hour after the last run, which saw the same devices."""
-    case, counted = moves.roce() if ethernet else moves.infiniband(), moves.gpus().topology
-    case = topology(case, gpus=counted.gpus, pci=counted.pci)
+    context, counted = moves.roce() if ethernet else moves.infiniband(), moves.gpus().topology
+    context = topology(context, gpus=counted.gpus, pci=counted.pci)
     for n, netdev in enumerate(server(ethernet=ethernet).topology.netdevs):
-        case = changed_netdev(case, n, qos=netdev.qos)
-    case = changed_nics(changed_gpus(case, numa_node=0), numa_node=0)
-    return replace(case, history=History(last_run=RUN, runs=1, inventory=build_inventory(case.topology)))
+        context = changed_netdev(context, n, qos=netdev.qos)
+    context = changed_nics(changed_gpus(context, numa_node=0), numa_node=0)
+    return replace(context, history=History(last_run=RUN, runs=1, inventory=build_inventory(context.topology)))
 
 
 @pytest.mark.parametrize("rule", every_rule(), ids=lambda rule: rule.name)
 @pytest.mark.parametrize("ethernet", [False, True], ids=["infiniband", "roce"])
 def test_a_healthy_machine_is_clean(rule, ethernet) -> None:
     """Neither a fault nor a doubt; where there is nothing of its kind, the gate of its family says so."""
-    case = healthy(ethernet)
-    gated = next(item for item in rules_for(case) if item.name == rule.name)
-    seen = kinds(rule, case) | kinds(gated, case)
+    context = healthy(ethernet)
+    gated = next(item for item in rules_for(context) if item.name == rule.name)
+    seen = kinds(rule, context) | kinds(gated, context)
 
     assert seen
     assert not seen & {Fail, Unknown}

@@ -67,10 +67,12 @@ SITUATIONS = {
     "failed", "api-mismatch", "bar-missing", "closed-modules", "driver-too-old", "firmware-missing",
     "gsp-firmware-missing", "gsp-not-started", "held", "inaccessible", "iommu-fault", "legacy-gpu", "limits",
     "module-kernel", "module-symbols", "module-unsigned", "module-versions", "no-atomics", "no-interrupt",
-    "access", "device", "diagnostic", "driver", "errors", "fan", "filtered", "image", "link", "node", "npu", "plugin",
-    "runtime", "unloaded",
+    "access", "device", "diagnostic", "driver", "error", "errors", "fan", "filtered", "hidden", "image", "library",
+    "link", "node", "not-stated", "npu", "plugin", "silent", "runtime", "unloaded",
+    "region-taken", "reserved-memory", "nouveau", "rdma-probe", "module-refused", "interface-probe",
     "no-mkey", "open-modules", "power-cable", "probe-failed", "rdma-port", "registers-taken", "safe-mode",
     "unsupported-gpu", "all", "imex", "bus", "unlisted", "recovering", "marking", "nccl", "switch", "peers",
+    "wire", "closed", "gaudi", "matrix",
 }  # fmt: skip
 RULES = [rule.name for rule in every_rule()]
 SECTIONS = {name: family for family, names in family_names().items() for name in names}
@@ -323,8 +325,8 @@ def test_commands_are_filled_in() -> None:
 
 def test_commands_of_a_finding_about_the_node() -> None:
     """Few devices: one command each. Many: the first stands for all. None: nothing."""
-    one = build_confirm(server(), "numa-unknown", fail("node", places=frozenset({gpu_id(0), gpu_id(1)})))
-    many = build_confirm(server(8), "numa-unknown", fail("node", places=frozenset(gpu_id(n) for n in range(8))))
+    one = build_confirm(server(), "numa-unknown", fail("node", ids=frozenset({gpu_id(0), gpu_id(1)})))
+    many = build_confirm(server(8), "numa-unknown", fail("node", ids=frozenset(gpu_id(n) for n in range(8))))
 
     assert [f"cat /sys/bus/pci/devices/{gpu_id(n)}/numa_node" for n in (0, 1)] == one
     assert [f"cat /sys/bus/pci/devices/{gpu_id(0)}/numa_node"] == many
@@ -333,7 +335,7 @@ def test_commands_of_a_finding_about_the_node() -> None:
 
 def test_a_vendors_tool_is_for_its_parts_alone() -> None:
     """A GPU of AMD is not looked at with nvidia-smi, nor is a node that has no other."""
-    own = fail(f"gpu:{gpu_id(0)}", places=frozenset({gpu_id(0)}))
+    own = fail(f"gpu:{gpu_id(0)}", ids=frozenset({gpu_id(0)}))
     lspci = f"lspci -vvv -s {gpu_id(0)}"
 
     assert ["nvidia-smi -q -i 0", lspci] == build_confirm(server(), "peer-differs", own)
@@ -399,9 +401,18 @@ def test_commands_for_an_npu_have_its_number() -> None:
     assert "`hccn_tool -i 3 -ip -s address IP netmask NETMASK`" in finding.steps[0].do
     values = {"NPU_INDEX": "9", "NPU_CARD": "9", "NPU_CHIP": "0"}
     assert [values] == find_values(server(), fail("npu:9"))
-    assert [values] == find_values(server(), fail("node", places=frozenset({"npu-9"})))
-    assert [{}] == find_values(server(), fail("node", places=frozenset({"npu-²", "npu-99999"})))
+    assert [values] == find_values(server(), fail("node", ids=frozenset({"npu-9"})))
+    assert [{}] == find_values(server(), fail("node", ids=frozenset({"npu-²", "npu-99999"})))
     assert [{**values, "NPU_CARD": "4", "NPU_CHIP": "1"}] == find_values(npus("0xd803"), fail("npu:9"))  # two a module
+
+
+@pytest.mark.parametrize(("device", "chip"), [("0xd802", " -c 0"), ("0xd806", "")])
+def test_a_reset_of_an_ascend_950_names_the_card_alone(device: str, chip: str) -> None:
+    """Its npu-smi takes no chip."""
+    fault = fail("npu:3", situation="card")
+    text = describe_steps(build_steps(npus(device), "npu-heartbeat-lost", fault, Location(part="NPU")))
+
+    assert f"npu-smi set -t reset -i 3{chip} -m 1." in text
 
 
 @pytest.mark.parametrize(
@@ -419,16 +430,16 @@ def test_the_fabric_manager_is_looked_at_where_it_runs(
     services: list[tuple[str, str]], guest: bool, there: bool
 ) -> None:
     """Not on a tray of a rack, nor in a guest, whose manager runs on another host."""
-    case = software(
+    context = software(
         virtual(server()) if guest else server(), services=[Service(name=name, state=state) for name, state in services]
     )
     fault = fail(f"gpu:{gpu_id(0)}")
 
     for rule in ("nvlink-inactive", "fabric-incomplete"):
-        commands = build_confirm(case, rule, fault) or []
+        commands = build_confirm(context, rule, fault) or []
         assert there == any("fabricmanager" in command for command in commands), rule
         assert any(command.startswith("nvidia-smi") for command in commands)
-    assert "systemctl status nvidia-fabricmanager" in (build_confirm(case, "fabric-manager-down", fault) or [])
+    assert "systemctl status nvidia-fabricmanager" in (build_confirm(context, "fabric-manager-down", fault) or [])
 
 
 def test_an_applications_xid_needs_no_service() -> None:
@@ -468,7 +479,7 @@ def test_nothing_known_is_left_to_fill_in(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "subject", "places", "values"),
+    ("context", "subject", "ids", "values"),
     [
         (server(), f"gpu:{gpu_id(0)}", (), [{"ADDRESS": gpu_id(0), "PORT_ABOVE": "0000:12:00.0", "GPU_INDEX": "0"}]),
         (
@@ -531,22 +542,22 @@ def test_nothing_known_is_left_to_fill_in(name: str) -> None:
     ],
 )  # fmt: skip
 def test_what_is_filled_in(
-    case: RuleContext, subject: str, places: tuple[str, ...], values: list[dict[str, str]]
+    context: RuleContext, subject: str, ids: tuple[str, ...], values: list[dict[str, str]]
 ) -> None:
     """Of every kind of subject; what is not known is absent."""
-    assert values == find_values(case, fail(subject, places=frozenset(places)))
+    assert values == find_values(context, fail(subject, ids=frozenset(ids)))
 
 
 @pytest.mark.parametrize(("devices", "commands"), [(4, 4), (5, 1)])
 def test_commands_are_written_out_for_four_devices(devices: int, commands: int) -> None:
     """Of more the first stands for all."""
-    fault = fail("node", places=frozenset(gpu_id(n) for n in range(devices)))
+    fault = fail("node", ids=frozenset(gpu_id(n) for n in range(devices)))
 
     assert commands == len(build_confirm(server(8), "numa-unknown", fault) or ())
 
 
 @pytest.mark.parametrize(
-    ("remedy", "subject", "places", "do"),
+    ("remedy", "subject", "ids", "do"),
     [
         ("Look: `ip link show INTERFACE`", f"port:{nic_id(0)}/1", (), "Look: `ip link show eth0`"),
         ("Look (`ip link show INTERFACE`) at INTERFACE.", f"gpu:{gpu_id(0)}", (), "Look at its interface."),
@@ -563,16 +574,16 @@ def test_commands_are_written_out_for_four_devices(devices: int, commands: int) 
         ),
     ],
 )  # fmt: skip
-def test_a_step_is_filled_in(remedy: str, subject: str, places: tuple[str, ...], do: str) -> None:
+def test_a_step_is_filled_in(remedy: str, subject: str, ids: tuple[str, ...], do: str) -> None:
     """With the first device that has all values; a command without its value is left out."""
-    fault = fail(subject, remedy=remedy, places=frozenset(places))
+    fault = fail(subject, remedy=remedy, ids=frozenset(ids))
 
     assert do == build_steps(server(ethernet=True), "gpu-xid", fault, None)[0].do
 
 
 def test_the_form_factor_of_a_finding_about_the_node() -> None:
     """Is that of its devices."""
-    fault = fail("node", places=frozenset({gpu_id(0), gpu_id(1)}))
+    fault = fail("node", ids=frozenset({gpu_id(0), gpu_id(1)}))
     location = Location(part="GPU", form_factor="sxm")
 
     assert build_steps(server(), "pcie-width-downgraded", fault, None) == build_steps(
@@ -584,18 +595,18 @@ def test_a_tool_is_for_the_maker_of_the_very_gpu() -> None:
     """Also where the node has GPUs of another maker."""
     mixed = changed_gpu(server(), 1, vendor="AMD")
     for number, output in ((0, True), (1, False)):
-        fault = fail(f"gpu:{gpu_id(number)}", places=frozenset({gpu_id(number)}))
+        fault = fail(f"gpu:{gpu_id(number)}", ids=frozenset({gpu_id(number)}))
         assert output == (f"nvidia-smi -q -i {number}" in (build_confirm(mixed, "peer-differs", fault) or ()))
 
 
 def test_interfaces_that_have_nothing_else_are_all_named() -> None:
     """A step that needs no more than an interface is for every one of them."""
-    case = server(ethernet=True)
+    context = server(ethernet=True)
     for number in (0, 1):
-        case = changed_netdev(case, number, nic=None, pci=None)
-    fault = fail("node", remedy="Set INTERFACE.", places=frozenset({"eth0", "eth1"}))
+        context = changed_netdev(context, number, nic=None, pci=None)
+    fault = fail("node", remedy="Set INTERFACE.", ids=frozenset({"eth0", "eth1"}))
 
-    assert "Set eth0. The same for eth1." == build_steps(case, "gpu-xid", fault, None)[0].do
+    assert "Set eth0. The same for eth1." == build_steps(context, "gpu-xid", fault, None)[0].do
 
 
 def part(npu: int, **values: str) -> Fail:
@@ -631,7 +642,7 @@ def states(**services: str) -> RuleContext:
 
 
 @pytest.mark.parametrize(
-    ("case", "held"),
+    ("context", "held"),
     [
         (server(), "the fabric manager, DCGM, the persistence daemon, exporters"),  # it is not known what runs
         (
@@ -641,9 +652,9 @@ def states(**services: str) -> RuleContext:
         (states(dcgm="inactive"), "jobs, exporters"),
     ],
 )
-def test_what_holds_the_gpus_is_ended_before_a_reset(case: RuleContext, held: str) -> None:
+def test_what_holds_the_gpus_is_ended_before_a_reset(context: RuleContext, held: str) -> None:
     """The services that run here; exporters and the device plugin run in containers."""
-    steps = build_steps(case, "gpu-clocks-limited", fail(f"gpu:{gpu_id(0)}", situation="clocks-unexplained"), None)
+    steps = build_steps(context, "gpu-clocks-limited", fail(f"gpu:{gpu_id(0)}", situation="clocks-unexplained"), None)
 
     assert held in steps[1].do
     assert steps[1].do.endswith("`fuser -v /dev/nvidia*` shows what is left.")
@@ -660,19 +671,19 @@ def test_what_holds_the_gpus_is_ended_before_a_reset(case: RuleContext, held: st
 )
 def test_gpus_that_are_reset_together_are_named_so(architecture: str | None, switches: bool, command: str) -> None:
     """Up to A100 those that NVSwitches join."""
-    case = changed_gpu(server(), 0, architecture=architecture)
+    context = changed_gpu(server(), 0, architecture=architecture)
     rows = [NvSwitch(id="0000:f1:00.0", pci="0000:f1:00.0")] if switches else []
-    case = replace(case, topology=replace(case.topology, nvswitches=rows))
-    fault = fail(f"gpu:{gpu_id(0)}", places=frozenset({gpu_id(0)}))
+    context = replace(context, topology=replace(context.topology, nvswitches=rows))
+    fault = fail(f"gpu:{gpu_id(0)}", ids=frozenset({gpu_id(0)}))
 
-    assert describe_reset(case, "gpu-ecc", fault, None)["RESET_GPU"].endswith(command)
+    assert describe_reset(context, "gpu-ecc", fault, None)["RESET_GPU"].endswith(command)
 
 
 BUG_REPORT = "`nvidia-bug-report.sh` (as root; with `--safe-mode` where it hangs)"
 
 
 @pytest.mark.parametrize(
-    ("case", "subject", "form", "evidence"),
+    ("context", "subject", "form", "evidence"),
     [
         (server(), f"gpu:{gpu_id(0)}", "sxm", f"{BUG_REPORT} and the BMC's event log"),
         (server(), f"link:{gpu_id(0)}/3", "virtual", f"{BUG_REPORT}."),
@@ -684,12 +695,12 @@ BUG_REPORT = "`nvidia-bug-report.sh` (as root; with `--safe-mode` where it hangs
         (changed_gpu(server(), 0, vendor="AMD"), f"gpu:{gpu_id(1)}", None, "`nvidia-bug-report.sh`"),
     ],
 )  # fmt: skip
-def test_the_evidence_is_of_the_part(case: RuleContext, subject: str, form: str | None, evidence: str) -> None:
+def test_the_evidence_is_of_the_part(context: RuleContext, subject: str, form: str | None, evidence: str) -> None:
     """By the maker of the GPUs, of a NIC its firmware's dump; a guest has no BMC."""
     place = subject.partition(":")[2]
-    fault = fail(subject, places=frozenset({place}) if place else frozenset())
+    fault = fail(subject, ids=frozenset({place}) if place else frozenset())
 
-    assert describe_reset(case, "gpu-ecc", fault, form)["EVIDENCE"].startswith(evidence)
+    assert describe_reset(context, "gpu-ecc", fault, form)["EVIDENCE"].startswith(evidence)
 
 
 SWITCHES = [NvSwitch(id="0000:f1:00.0", pci="0000:f1:00.0")]
@@ -697,7 +708,7 @@ KERNEL_LOG = "the kernel log (`dmesg -T`) and the BMC's"
 
 
 @pytest.mark.parametrize(
-    ("rule", "case", "places", "evidence"),
+    ("rule", "context", "ids", "evidence"),
     [
         ("gpu-missing", server(), (), BUG_REPORT),
         ("pcie-slot-card-missing", server(), ("0000:10:01.0",), KERNEL_LOG),  # a port: not of the GPUs that are there
@@ -709,10 +720,10 @@ KERNEL_LOG = "the kernel log (`dmesg -T`) and the BMC's"
     ],
 )
 def test_the_evidence_of_a_node_is_of_its_devices(
-    rule: str, case: RuleContext, places: tuple[str, ...], evidence: str
+    rule: str, context: RuleContext, ids: tuple[str, ...], evidence: str
 ) -> None:
     """Of those that a finding is about; where it names none, of the GPUs and NVSwitches that are there."""
-    phrases = describe_reset(case, rule, fail("node", places=frozenset(places)), None)
+    phrases = describe_reset(context, rule, fail("node", ids=frozenset(ids)), None)
 
     assert phrases["EVIDENCE"].startswith(evidence)
     assert ("/dev/nvidia" in phrases["HOLDERS"]) == (evidence == BUG_REPORT)
@@ -720,9 +731,11 @@ def test_the_evidence_of_a_node_is_of_its_devices(
 
 def test_a_nic_that_left_the_bus_is_asked_for_no_dump() -> None:
     """It answers no command."""
-    case = function(server(), nic_id(0), state="gone")
+    context = function(server(), nic_id(0), state="gone")
 
-    assert describe_reset(case, "pcie-device-gone", fail(f"pci:{nic_id(0)}"), None)["EVIDENCE"].startswith(KERNEL_LOG)
+    assert describe_reset(context, "pcie-device-gone", fail(f"pci:{nic_id(0)}"), None)["EVIDENCE"].startswith(
+        KERNEL_LOG
+    )
 
 
 @pytest.mark.parametrize(("parts", "subject", "first"), [(2, "node", "A."), (1, "node", "L."), (2, "gpu:x", "L.")])
@@ -775,8 +788,8 @@ def test_a_command_goes_with_what_leads_to_it(remedy: str, do: str) -> None:
 def test_the_second_port_of_a_nic_is_named_so() -> None:
     """mlxconfig has one setting for each port; of other functions none is known."""
     for address, ports in (("0000:15:00.1", ["P2"]), ("0000:15:00.2", [])):
-        case = changed_nic(server(), 0, pci=address)
-        values = find_values(case, fail(f"port:{nic_id(0)}/1"))
+        context = changed_nic(server(), 0, pci=address)
+        values = find_values(context, fail(f"port:{nic_id(0)}/1"))
         assert ports == [row["PHYSICAL_PORT"] for row in values if "PHYSICAL_PORT" in row]
 
 
@@ -808,8 +821,8 @@ def test_a_guest_comes_before_the_situation_and_the_situation_before_the_part(mo
     )
     location = Location(part="GPU", form_factor="sxm")
 
-    def choose(case: RuleContext, situation: str, where: Location | None) -> str:
-        return build_steps(case, "gpu-xid", fail("node", situation=situation), where)[0].do
+    def choose(context: RuleContext, situation: str, where: Location | None) -> str:
+        return build_steps(context, "gpu-xid", fail("node", situation=situation), where)[0].do
 
     assert "L." == choose(server(), "lost", location)
     assert "S." == choose(server(), "", location)
@@ -823,7 +836,7 @@ def test_how_a_part_is_built_in() -> None:
 
     assert "virtual" == find_form_factor(virtual(server()), fail(f"gpu:{gpu_id(0)}"), card)
     assert "pcie-card" == find_form_factor(server(), fail(f"gpu:{gpu_id(0)}"), card)
-    assert "sxm" == find_form_factor(server(), fail("node", places=frozenset({gpu_id(0)})), gone)
+    assert "sxm" == find_form_factor(server(), fail("node", ids=frozenset({gpu_id(0)})), gone)
     assert "sxm" == find_form_factor(server(), fail("gpu:gone"), None)
     assert None is find_form_factor(server(), fail("pci:gone"), None)
 

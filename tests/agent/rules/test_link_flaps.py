@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from agent.model.node import Nccl
 from agent.model.report import History
+from agent.rules.applicability import has_infiniband_flaps
 from agent.rules.context import RuleContext, Settings
 from agent.rules.counter_deltas import CounterDelta
-from agent.rules.gates import has_infiniband_flaps
 from agent.rules.infiniband.flaps import ib_link_flap
 from agent.rules.link_flaps import largest_delta
 from agent.rules.rule import NotApplicable, Pass, Unknown
@@ -62,9 +62,9 @@ def test_what_this_run_noted_itself_is_in_the_window() -> None:
 @pytest.mark.parametrize(("count", "hours", "expected"), [(5, 24, True), (5, 25, False), (6, 28, True), (6, 29, False)])
 def test_of_a_window_longer_than_a_day_the_share_of_a_day_counts(count: int, hours: int, expected: bool) -> None:
     """Five in 24 hours."""
-    case = node(moved(infiniband(), PORT, {"link_downed": count}, hours * HOUR), uptime_seconds=10**6)
+    context = node(moved(infiniband(), PORT, {"link_downed": count}, hours * HOUR), uptime_seconds=10**6)
 
-    assert expected == bool(fails(ib_link_flap, case))
+    assert expected == bool(fails(ib_link_flap, context))
 
 
 @pytest.mark.parametrize(
@@ -73,8 +73,8 @@ def test_of_a_window_longer_than_a_day_the_share_of_a_day_counts(count: int, hou
 )
 def test_while_a_job_runs_fewer_are_too_many(jobs: int | None, count: int, limit: int, expected: bool) -> None:
     """One job is enough; an operator may allow more."""
-    case = software(moved(infiniband(), PORT, {"link_downed": count}, 600.0), nccl=Nccl(jobs=jobs))
-    case = replace(case, settings=Settings(thresholds={"ib-link-flap.in_job": limit}))
+    context = software(moved(infiniband(), PORT, {"link_downed": count}, 600.0), nccl=Nccl(jobs=jobs))
+    context = replace(context, settings=Settings(thresholds={"ib-link-flap.in_job": limit}))
 
-    assert expected == bool(fails(ib_link_flap, case))
-    assert expected or Pass(PORT) == one(ib_link_flap, case, PORT)
+    assert expected == bool(fails(ib_link_flap, context))
+    assert expected or Pass(PORT) == one(ib_link_flap, context, PORT)

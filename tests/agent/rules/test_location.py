@@ -58,9 +58,9 @@ def with_lldp(neighbor: Neighbor | None) -> RuleContext:
     return changed_netdev(ROCE, 0, neighbor=neighbor)
 
 
-def locate(case: RuleContext, subject: str) -> dict[str, Any] | None:
+def locate(context: RuleContext, subject: str) -> dict[str, Any] | None:
     """What is known of the place of a subject."""
-    location = find_location(case, subject)
+    location = find_location(context, subject)
     return strip(msgspec.to_builtins(location)) if location else None
 
 
@@ -70,7 +70,7 @@ def strip(row: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("case", "subject", "expected"),
+    ("context", "subject", "expected"),
     [
         (IB, "node", None),
         (node(IB, serial="S1"), "node", {"part": "node", "serial": "S1"}),
@@ -206,9 +206,9 @@ def strip(row: dict[str, Any]) -> dict[str, Any]:
         (IB, "pci:0000:ff:00:1", None),
     ],
 )  # fmt: skip
-def test_a_part(case: RuleContext, subject: str, expected: dict[str, Any] | None) -> None:
+def test_a_part(context: RuleContext, subject: str, expected: dict[str, Any] | None) -> None:
     """All that is known of it, and nothing else."""
-    assert expected == locate(case, subject)
+    assert expected == locate(context, subject)
 
 
 @pytest.mark.parametrize(
@@ -235,10 +235,10 @@ def test_how_a_gpu_is_built_in(name: str | None, changes: dict[str, Any], form: 
 
 def test_a_module_number_of_another_vendor_is_no_sxm() -> None:
     """And the name of the PCI function counts as the driver's does."""
-    case = function(named("unheard of", module_id=1), GPU, vendor="0x1002")
+    context = function(named("unheard of", module_id=1), GPU, vendor="0x1002")
 
-    assert None is find_location(case, f"gpu:{GPU}").form_factor
-    assert "oam" == find_location(function(case, GPU, name="MI300X"), f"gpu:{GPU}").form_factor
+    assert None is find_location(context, f"gpu:{GPU}").form_factor
+    assert "oam" == find_location(function(context, GPU, name="MI300X"), f"gpu:{GPU}").form_factor
 
 
 @pytest.mark.parametrize(("vendor", "index", "number"), [("Huawei", 3, "3"), ("Huawei", None, None), ("AMD", 3, None)])
@@ -252,18 +252,18 @@ def test_an_npu_without_settings_has_the_number_of_the_driver(
 def test_an_npu_has_the_number_of_its_settings() -> None:
     """Whatever number the driver has for it; an id of settings without a number is none."""
     ports = [NpuPort(npu=5, gpu=gpu_id(1)), NpuPort(npu=6, gpu=GPU)]
-    case = topology(named("Ascend 910B", vendor="Huawei", index=3), ascend=Ascend(ports=ports))
+    context = topology(named("Ascend 910B", vendor="Huawei", index=3), ascend=Ascend(ports=ports))
 
     named_so = (GPU, "npu-9", "npu-1023", "npu-10230", "npu-", "npu-x")
-    assert ["6", "9", "1023", None, None, None] == [find_npu_number(case, device) for device in named_so]
+    assert ["6", "9", "1023", None, None, None] == [find_npu_number(context, device) for device in named_so]
 
 
 @pytest.mark.parametrize(("slot", "part"), [(None, "GPU with module id 6"), ("7", "GPU in slot 7")])
 def test_where_a_card_with_a_module_id_sits(slot: str | None, part: str) -> None:
     """Its slot says more than the id that its driver has."""
-    case = function(named("Gaudi3", vendor="Intel", module_id=6), GPU, vendor="0x1da3", slot=slot)
+    context = function(named("Gaudi3", vendor="Intel", module_id=6), GPU, vendor="0x1da3", slot=slot)
 
-    assert part == find_location(case, f"gpu:{GPU}").part
+    assert part == find_location(context, f"gpu:{GPU}").part
 
 
 @pytest.mark.parametrize(
@@ -295,14 +295,14 @@ def test_the_slot_is_that_of_the_card() -> None:
     """Its first function has it, or the physical function of a virtual one."""
     second = msgspec.structs.replace(IB.functions[NIC], id="0000:15:00.1")
     virtual_one = msgspec.structs.replace(second, id="0000:15:01.2", physical_function=NIC)
-    case = function(topology(IB, pci=[*IB.topology.pci, second, virtual_one]), NIC, slot="5")
+    context = function(topology(IB, pci=[*IB.topology.pci, second, virtual_one]), NIC, slot="5")
 
-    assert "5" == locate(case, "pci:0000:15:00.1")["slot"]
-    assert "5" == locate(case, "pci:0000:15:01.2")["slot"]
+    assert "5" == locate(context, "pci:0000:15:00.1")["slot"]
+    assert "5" == locate(context, "pci:0000:15:01.2")["slot"]
 
 
 @pytest.mark.parametrize(
-    ("case", "devices", "form"),
+    ("context", "devices", "form"),
     [
         (IB, [GPU, gpu_id(1)], "sxm"),
         (IB, [GPU, NIC], "sxm"),  # the GPUs decide
@@ -312,9 +312,9 @@ def test_the_slot_is_that_of_the_card() -> None:
         (IB, ["0000:ff:00.0"], None),
     ],
 )
-def test_the_form_of_several_parts(case: RuleContext, devices: list[str], form: str | None) -> None:
+def test_the_form_of_several_parts(context: RuleContext, devices: list[str], form: str | None) -> None:
     """Where all are alike."""
-    assert form == find_common_form_factor(case, devices)
+    assert form == find_common_form_factor(context, devices)
 
 
 def test_an_interface_is_of_its_own_port() -> None:
@@ -323,18 +323,18 @@ def test_an_interface_is_of_its_own_port() -> None:
         msgspec.structs.replace(ROCE.nics[NIC].ports[0], port=n, netdevs=[name], port_guid=f"{GUID[:-1]}{n}")
         for n, name in ((1, "eth8"), (2, "eth0"))
     ]
-    case = function(changed_nic(ROCE, 0, ports=ports), NIC, slot="5")
+    context = function(changed_nic(ROCE, 0, ports=ports), NIC, slot="5")
 
-    assert "port 2 of PCIe card in slot 5" == locate(case, "netdev:eth0")["part"]
-    assert f"{GUID[:-1]}2" == locate(case, "netdev:eth0")["port_guid"]
-    assert "mac" not in locate(case, f"port:{NIC}/1")
+    assert "port 2 of PCIe card in slot 5" == locate(context, "netdev:eth0")["part"]
+    assert f"{GUID[:-1]}2" == locate(context, "netdev:eth0")["port_guid"]
+    assert "mac" not in locate(context, f"port:{NIC}/1")
 
 
 def test_an_interface_has_its_own_far_end() -> None:
     """Also where its NIC has two interfaces and no port that owns it."""
-    case = changed_nic(ROCE, 0, ports=[])
-    second = msgspec.structs.replace(case.netdevs["eth0"], id="eth9", label="eth9", neighbor=None)
-    case = topology(case, netdevs=[*case.topology.netdevs, second])
+    context = changed_nic(ROCE, 0, ports=[])
+    second = msgspec.structs.replace(context.netdevs["eth0"], id="eth9", label="eth9", neighbor=None)
+    context = topology(context, netdevs=[*context.topology.netdevs, second])
 
-    assert LEAF == locate(case, "netdev:eth0")["far_end"]
-    assert "far_end" not in locate(case, "netdev:eth9")
+    assert LEAF == locate(context, "netdev:eth0")["far_end"]
+    assert "far_end" not in locate(context, "netdev:eth9")

@@ -19,9 +19,9 @@ A = Fail(
     remedy="Switch it on.",
     evidence=(ROW,),
     severity="warning",
-    places=frozenset({"a"}),
+    ids=frozenset({"a"}),
 )
-B = replace(A, subject="gpu:b", label="GPU1", places=frozenset({"b"}))
+B = replace(A, subject="gpu:b", label="GPU1", ids=frozenset({"b"}))
 
 
 def fold(*answers: Result) -> list[Result]:
@@ -36,15 +36,15 @@ def test_all_with_the_same_fault_are_one_finding() -> None:
     assert isinstance(one, Fail)
     assert ("node", "node", "all are off: GPU0, GPU1") == (one.subject, one.label, one.summary)
     assert (ROW,) == one.evidence
-    assert {"a", "b"} == one.places
+    assert {"a", "b"} == one.ids
 
 
 def test_one_finding_explains_what_each_would() -> None:
     """The places of those that name nothing else, and what the others name."""
-    (one,) = fold(A, replace(B, covers=frozenset({"c"})))
+    (one,) = fold(A, replace(B, explains_ids=frozenset({"c"})))
 
     assert isinstance(one, Fail)
-    assert ({"a", "b"}, {"a", "c"}) == (one.places, one.covers)
+    assert ({"a", "b"}, {"a", "c"}) == (one.ids, one.explains_ids)
 
 
 def test_those_that_were_not_judged_do_not_count() -> None:

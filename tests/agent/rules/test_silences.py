@@ -16,17 +16,17 @@ from agent.rules.rule import Fail, Rule
 from tests.agent.rules.build import changed_netdev, changed_port, gpu_id, nic_id, server
 
 GPU, NIC = gpu_id(1), nic_id(1)
-OF_GPU = Fail(subject=f"gpu:{GPU}", label="GPU1", summary="s", impact="i", places=frozenset({GPU}))
-OF_PORT = replace(OF_GPU, subject=f"port:{NIC}/1", label="mlx5_1/1 (eth1)", places=frozenset({NIC}))
+OF_GPU = Fail(subject=f"gpu:{GPU}", label="GPU1", summary="s", impact="i", ids=frozenset({GPU}))
+OF_PORT = replace(OF_GPU, subject=f"port:{NIC}/1", label="mlx5_1/1 (eth1)", ids=frozenset({NIC}))
 OF_PAIR = replace(OF_GPU, subject=f"pair:{GPU}+{NIC}", label="GPU1 - mlx5_1")
 OF_NODE = replace(OF_GPU, subject="node", label="node")
-OF_NETDEV = replace(OF_GPU, subject=f"netdev:{NIC}", label="eth1", places=frozenset({NIC}))
+OF_NETDEV = replace(OF_GPU, subject=f"netdev:{NIC}", label="eth1", ids=frozenset({NIC}))
 
 
 def rule(name: str, *faults: Fail, severity: str = "error", absorbs: tuple[str, ...] = ()) -> Rule:
     """A rule that reports these faults."""
 
-    def check(case: RuleContext) -> Iterator[Fail]:
+    def check(context: RuleContext) -> Iterator[Fail]:
         yield from faults
 
     return Rule(name, severity, check, False, (), absorbs, ())
@@ -34,8 +34,8 @@ def rule(name: str, *faults: Fail, severity: str = "error", absorbs: tuple[str, 
 
 def judged(rules: list[Rule], *silences: Silence, **changes: object) -> tuple[list[Finding], Summary]:
     """Findings and summary of an Ethernet server with these silences."""
-    case = replace(server(ethernet=True), observed_at="2026-03-31T23:59:59Z", settings=Settings(silences=silences))
-    return judge(replace(case, **changes), rules)[1:]
+    context = replace(server(ethernet=True), observed_at="2026-03-31T23:59:59Z", settings=Settings(silences=silences))
+    return judge(replace(context, **changes), rules)[1:]
 
 
 def rows(findings: list[Finding]) -> list[tuple[str, str, str, bool]]:
@@ -105,23 +105,23 @@ def test_one_device_is_not_the_pair() -> None:
 
 def test_an_interface_has_the_name_that_it_has_now() -> None:
     """By its row, not by the label of the finding."""
-    case = changed_netdev(server(ethernet=True), 1, label="ens1f0np0")
-    findings, _ = judged([rule("r", OF_NETDEV)], Silence("r", "x", "ens1f0np0"), topology=case.topology)
+    context = changed_netdev(server(ethernet=True), 1, label="ens1f0np0")
+    findings, _ = judged([rule("r", OF_NETDEV)], Silence("r", "x", "ens1f0np0"), topology=context.topology)
 
     assert findings[0].silenced
 
 
 def test_a_port_has_the_names_of_its_interfaces() -> None:
     """Also of one that has no row of its own."""
-    case = changed_port(server(ethernet=True), 1, netdevs=["bond7"])
-    findings, _ = judged([rule("r", OF_PORT)], Silence("r", "x", "bond7"), topology=case.topology)
+    context = changed_port(server(ethernet=True), 1, netdevs=["bond7"])
+    findings, _ = judged([rule("r", OF_PORT)], Silence("r", "x", "bond7"), topology=context.topology)
 
     assert findings[0].silenced
 
 
 def test_another_rule_is_not_silenced() -> None:
     """Nor are other devices of the same rule."""
-    other = replace(OF_GPU, subject=f"gpu:{gpu_id(2)}", label="GPU2", places=frozenset({gpu_id(2)}))
+    other = replace(OF_GPU, subject=f"gpu:{gpu_id(2)}", label="GPU2", ids=frozenset({gpu_id(2)}))
     findings, _ = judged([rule("r", OF_GPU, other), rule("s", OF_GPU)], Silence("r", "x", "GPU1"))
 
     assert [("r", "gpu", "error", False), ("s", "gpu", "error", False), ("r", "gpu", "error", True)] == rows(findings)
@@ -160,7 +160,7 @@ def test_a_chain_is_taken_apart_only_where_it_is_silenced() -> None:
     ] == rows(both)  # fmt: skip
 
 
-MERGED = merge_failures([OF_GPU, replace(OF_GPU, subject=f"gpu:{gpu_id(2)}", places=frozenset({gpu_id(2)}))], "two")
+MERGED = merge_failures([OF_GPU, replace(OF_GPU, subject=f"gpu:{gpu_id(2)}", ids=frozenset({gpu_id(2)}))], "two")
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_of_several_devices_all_entries_are_for_what_they_explain(both: bool) ->
 def test_a_part_that_stands_alone_is_taken_apart_too() -> None:
     """A finding of three devices of which another cause explains two."""
     parts = [
-        replace(OF_GPU, subject=f"gpu:{gpu_id(n)}", label=f"GPU{n}", places=frozenset({gpu_id(n)})) for n in (1, 2, 3)
+        replace(OF_GPU, subject=f"gpu:{gpu_id(n)}", label=f"GPU{n}", ids=frozenset({gpu_id(n)})) for n in (1, 2, 3)
     ]
     middle = rule("middle", merge_failures(parts, "three"), absorbs=("effect",))
     root = rule("root", merge_failures(parts[1:], "two"), absorbs=("middle",))

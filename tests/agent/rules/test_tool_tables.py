@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from probes.host.interface import BadSource
 from tests.agent.rules.test_fragments import ibstat, scan_text, warnings_of
 from tests.probes.gpu.test_nvidia_smi_table import R390, TABLE, row, table
 from tests.probes.sources.test_wrappers import ULIMIT
@@ -16,6 +17,23 @@ LOST = "N/A   ERR!   ERR!           ERR! /  700W |              GPU is lost | ER
 NO_FAN = "ERR!  30C    P0              72W /  700W |       1MiB /  81559MiB |      0%      Default"
 NO_SENSORS = "ERR!  ERR!   P0             ERR! /  700W |       1MiB /  81559MiB |      0%      Default"
 LSPCI = "17:00.0 3D controller: NVIDIA Corporation GH100 [H100 SXM5 80GB] (rev a1)\n"
+PORT_JSON = (
+    '{{"result": {{"output": {{"Operational Info": {{"State": "{state}", "Physical state": "LinkUp"}}, '
+    '"Troubleshooting Info": {{"Status Opcode": "{opcode}", "Recommendation": "{reason}"}}}}}}}}\n'
+)
+MODULE = (
+    "\tIdentifier                                : 0x11 (QSFP28)\n\tLaser wavelength                          : 850nm\n"
+    + "".join(f"\tRcvr signal avg optical power(Channel {n})  : 0.91 mW / -0.4{n} dBm\n" for n in (1, 2, 4))
+    + "\tRcvr signal avg optical power(Channel 3)  : {power} dBm\n"
+)
+LINKS_OF_ONE = "$ nvidia-smi nvlink -e -i 5\nGPU 5: NVIDIA A100-SXM4-80GB (UUID: GPU-aaaaaaaa-1111)\n"
+GAUDI_QUERY = "index, module_id, bus_id, ecc.errors.uncorrected.aggregate.total\n0, 2, 0000:33:00.0, {count}\n"
+FRAMES = "     rx_packets_phy: 1200000\n     rx_crc_errors_phy: {count}\n"
+MATRIX = (
+    "$ nvidia-smi topo -m\n\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\tNUMA Affinity\n"
+    "GPU0\t X \tNV4\tNV4\tNV4\t0-31\t0\nGPU1\tNV4\t X \tNV4\tNV4\t0-31\t0\n"
+    "GPU2\tNV4\tNV4\t X \t{odd}\t32-63\t1\nGPU3\tNV4\tNV4\t{odd}\t X \t32-63\t1\n"
+)
 FAULTS = {  # name: text, and its findings of warning or more
     "an ECC count": (TABLE, {"error gpu-ecc GPU1 high"}),
     "a lost GPU": (table(row(), row(1, "2A", second=LOST)), {"error gpu-missing GPU1 medium"}),
@@ -97,12 +115,50 @@ FAULTS = {  # name: text, and its findings of warning or more
         "        Pending                           : No\n        Remapping Failure Occurred        : Yes\n",
         {"error gpu-remap-failed GPU0 high"},
     ),
+    "nvidia-smi -q without its head": (
+        "> GPU 00000000:5D:00.0\n>     Remapped Rows\n>         Correctable Error                 : 0\n"
+        ">         Uncorrectable Error               : 8\n>         Pending                           : No\n"
+        ">         Remapping Failure Occurred        : Yes\n",
+        {"error gpu-remap-failed GPU0 high"},
+    ),
+    "dmesg --time-format=iso": (
+        "2025-07-01T12:00:02,118291+00:00 pcieport 0000:40:01.1: DPC: containment event, status:0x1f01 source:0x0000\n",
+        {"warning pcie-containment device 0000:40:01.1 high"},
+    ),
+    "a pair of a matrix": (MATRIX.format(odd="SYS"), {"warning nvlink-matrix-uneven GPU2 - GPU3 no NVLink low"}),
     "rocm-smi without a driver": (
         "$ rocm-smi\nERROR:root:Driver not initialized (amdgpu not found in modules)\n",
         {"error tool-reports-fault node medium"},
     ),
     "npu-smi without a driver": (
         "dcmi module initialize failed. ret is -8005\n", {"error tool-reports-fault node medium"},
+    ),
+    "npu-smi info without a driver": (
+        "[root@n7 ~]# npu-smi info\nLog level is not read.\ndcmi module initialize failed. ret is -8005\n",
+        {"error tool-reports-fault node medium"},
+    ),
+    "rocm-smi --showtopo without a driver": (
+        "$ rocm-smi --showtopo\nERROR:root:Driver not initialized (amdgpu not found in modules)\n",
+        {"error tool-reports-fault node medium"},
+    ),
+    "neuron-ls without a driver": (
+        'FATA[0000] Failed to discover neuron devices  error="Unable to read device information from the driver."\n',
+        {"error tool-reports-fault node medium"},
+    ),
+    "ibv_devinfo without a device": (
+        "$ ibv_devinfo\nNo IB devices found\n", {"warning tool-reports-fault node low"},
+    ),
+    "a library that does not fit": (
+        "root@pod-1:/# ibv_devinfo\nlibibverbs: Warning: Driver bnxt_re does not support the kernel ABI of 6 "
+        "(supports 1 to 1) for device /sys/class/infiniband/bnxt_re2\nNo IB devices found\n",
+        {"error tool-reports-fault node medium"},
+    ),
+    "fi_info without a device": (
+        "$ fi_info -p efa\nfi_getinfo: -61 (No data available)\n", {"warning tool-reports-fault node low"},
+    ),
+    "a driver that does not answer": (
+        "kubelet[33]: nvidia-container-cli: detection error: driver error: timed out: unknown\n",
+        {"error tool-reports-fault node medium"},
     ),
     "a log from pdsh": (
         "n7: [142.445220] mlx5_core 0000:61:00.0: wait_func:1132:(pid 1): CREATE_DCT(0x710) timeout. Will cause a leak "
@@ -119,6 +175,47 @@ FAULTS = {  # name: text, and its findings of warning or more
         "$ sudo dmesg | grep amdgpu\n[    8.839735] amdgpu 0000:c3:00.0: amdgpu: Fatal error during GPU init\n"
         "$ lspci | grep MI\nc3:00.0 Display controller: Advanced Micro Devices, Inc. [AMD/ATI] MI210 (rev 02)\n",
         {"warning pci-driver-missing 0000:c3:00.0 medium"},
+    ),
+    "mlxlink --json": (PORT_JSON.format(state="Polling", opcode="2", reason="Negotiation failure, no partner"), {
+        "warning tool-reports-fault node medium",
+    }),
+    "mlxlink --json of a device": (
+        "# mlxlink -d mlx5_4 --json\n" + PORT_JSON.format(state="Active", opcode="15", reason="Bad signal integrity"),
+        {"warning tool-reports-fault mlx5_4 medium"},
+    ),
+    "amd-smi metric without its begin": (
+        "        TOTAL_DEFERRED_COUNT: 0\n" + texts.AMD_METRIC.format(count=2) + "GPU: 2\n    ECC:\n        TOTAL_UNC",
+        {"error tool-reports-fault GPU1 medium"},
+    ),
+    "lsmod with nouveau": (
+        "Module                  Size  Used by\nnouveau              2596864  4\nmxm_wmi  16384  1 nouveau\n",
+        {"warning tool-reports-fault node low"},
+    ),
+    "lsmod | grep": ("$ lsmod | grep nouveau\nnouveau 2596864  1\n", {"warning tool-reports-fault node low"}),
+    "iblinkinfo": (texts.SLOW_LINKS, {
+        f"warning ib-fabric-errors port {port} of MF0;leaf3:MQM9700/U1 low" for port in (8, 9)
+    }),
+    "hl-smi -Q": (GAUDI_QUERY.format(count=3), {"error tool-reports-fault device 0000:33:00.0 medium"}),
+    "ethtool -S of no interface": (
+        "NIC statistics:\n" + FRAMES.format(count=70_000), {"warning tool-reports-fault ethX low"},
+    ),
+    "ethtool -S | grep of no interface": (FRAMES.format(count=70_000), {"warning tool-reports-fault ethX low"}),
+    "ethtool -m of no interface": (
+        MODULE.format(power="0.001 mW / -30.00"), {"warning roce-optics-power ethX low"},
+    ),
+    "NVLinks of one GPU": (
+        LINKS_OF_ONE
+        + "".join(f"\t Link {n}: Recovery Errors: {40 if n == 3 else 0}\n" for n in range(12)),
+        {"warning nvlink-recoveries-outlier GPU5 NVLink 3 high"},
+    ),
+    "a Neuron device in a log": (
+        "[ 1204.004120] NEURON_HW_ERR=SRAM_UNCORRECTABLE_ERROR instance-id=i-0 nd-id=6 nc-id=1 serial-num=a "
+        "action=TERMINATE_INSTANCE\n",
+        {"error neuron-hw-errors node high"},
+    ),
+    "a function of a NIC in a log": (
+        "Oct  2 11:20:03 n4 kernel: irdma: probe of ice.roce.0 failed with error -5\n",
+        {"error driver-reports-failure ice.roce.0 high"},
     ),
     "lspci | grep": (f"$ lspci | grep -i nvidia\n{LSPCI}{LSPCI.replace('17', '3d').replace('a1', 'ff')}", {
         "critical pcie-device-gone GPU1 high",
@@ -144,6 +241,15 @@ HEALTHY = {
     "pod": texts.POD_WAITS,
     "kubectl get node": texts.NODE_YAML.format(left=8),
     "dcgmi nvlink": texts.LINK_STATES.format(states="U U U U _ _"),
+    "ibv_devinfo with a warning": (
+        "libibverbs: Warning: couldn't open config directory '/etc/libibverbs.d'.\nhca_id:\tmlx5_0\n"
+        "\ttransport:\t\t\tInfiniBand (0)\n\tfw_ver:\t\t\t\t28.39.2048\n\tphys_port_cnt:\t\t\t1\n\t\tport:\t1\n"
+        "\t\t\tstate:\t\t\tPORT_ACTIVE (4)\n"
+        "\t\t\tlink_layer:\t\tInfiniBand\n"
+    ),
+    "words of an error in a sentence": (
+        f"Why does it print No IB devices found?\n```\n{texts.NPU.format(state='OK')}```\n"
+    ),
     "lspci | grep ACSCtl": (
         "\t\tACSCtl: SrcValid+ TransBlk- ReqRedir+ CmpltRedir+ UpstreamFwd+ EgressCtrl- DirectTrans-\n"
         "\t\tACSCtl: SrcValid- TransBlk- ReqRedir- CmpltRedir- UpstreamFwd- EgressCtrl- DirectTrans-\n"
@@ -158,6 +264,27 @@ HEALTHY = {
         "\t\tLnkCap: Port #0, Speed 32GT/s, Width x16, ASPM L1\n\t\tLnkSta: Speed 32GT/s, Width x16\n"
     ),
     "lspci | grep": f"$ lspci | grep -i nvidia\n{LSPCI}",
+    "mlxlink --json": PORT_JSON.format(state="Active", opcode="0", reason="No issue was observed"),
+    "amd-smi metric without its begin": "TOTAL_UNCORRECTABLE_COUNT: 9\n" + texts.AMD_METRIC.format(count=0),
+    "lsmod": "Module  Size  Used by\nnvidia_drm 122880 3\nnvidia 54308864 26 nvidia_drm\nnouveau 2596864 1\n",
+    "lsmod, nouveau unused": "Module  Size  Used by\nmlx5_core 2134016 1 mlx5_ib\nnouveau 2596864 0\n",
+    "lsmod | grep": "$ lsmod | grep -E 'nvidia|mlx5'\nnvidia 54308864 26 nvidia_uvm\nmlx5_core 2134016 1 mlx5_ib\n",
+    "nvidia-smi -q without its head": (
+        f"$ lspci | grep NVIDIA\n{LSPCI}{LSPCI.replace('17', '3d')}\nand\n\n"
+        "GPU 00000000:17:00.0\n    Remapped Rows\n        Correctable Error                 : 0\n"
+        "        Pending                           : No\n        Remapping Failure Occurred        : No\n"
+    ),
+    "dmesg --time-format=iso": "[2025-07-01T12:00:02,118291+00:00] pcieport 0000:40:01.1: DPC: enabled with IRQ 34\n",
+    "a matrix": MATRIX.format(odd="NV4"),
+    "a matrix of bridged pairs": MATRIX.format(odd="NV4").replace("NV4\tNV4", "SYS\tNV4"),
+    "hl-smi -Q": GAUDI_QUERY.format(count=0),
+    "ethtool -S of no interface": "NIC statistics:\n" + FRAMES.format(count=3),
+    "ethtool -m of no interface": MODULE.format(power="0.88 mW / -0.55"),
+    "ethtool -i of no interface": "driver: mlx5_core\nversion: 6.8.0\nfirmware-version: 28.39.2048 (MT_0000000838)\n",
+    "NVLinks of one GPU": (LINKS_OF_ONE + "".join(f"\t Link {n}: Recovery Errors: 0\n" for n in range(12))),
+    "functions of NICs that start": (
+        "[   12.1] irdma: irdma_probe: ice.roce.0 is up\n[   12.300000] mlx5_core 0000:19:00.0: E-Switch: on\n"
+    ),
     "lspci | grep LnkSta": f'$ lspci -vv | grep -E "LnkSta|^[0-9]"\n{LSPCI}\t\tLnkSta:\tSpeed 32GT/s, Width x16\n',
 }
 
@@ -196,6 +323,31 @@ def test_the_steps_have_no_words_to_fill_in(name: str, tmp_path: Path) -> None:
         assert not {"NPU_CARD", "NPU_CHIP", "GPU_INDEX", "ADDRESS", "DEVICE"} & set(finding.remedy.split())
 
 
+SETTINGS = (
+    "Settings for ens1f0np0:\n\tSupported link modes:   {modes}/Full\n\tAuto-negotiation: on\n\tLink detected: {link}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            SETTINGS.format(modes="100000baseCR4", link="no (No cable)"),
+            {"info roce-link-down ens1f0np0 low", "info tool-reports-fault ens1f0np0 medium"},
+        ),
+        (SETTINGS.format(modes="25000baseCR", link="no"), {"info roce-link-down ens1f0np0 low"}),
+        (SETTINGS.format(modes="100000baseCR4", link="yes"), set()),
+        (SETTINGS.format(modes="10000baseT", link="no"), set()),
+    ],
+    ids=["no cable", "no", "a link", "of management"],
+)
+def test_a_link_that_ethtool_alone_shows_is_a_note(text: str, expected: set[str], tmp_path: Path) -> None:
+    """Also from a file that is named after the tool alone: the text states the interface."""
+    report = scan_text(tmp_path, text, "ethtool.txt")
+
+    assert expected == {f"{f.severity} {f.rule} {f.label} {f.confidence}" for f in report.findings}
+
+
 @pytest.mark.parametrize(("links", "ports"), [(texts.LINKS, ()), (texts.SLOW_LINKS, (8, 9))], ids=["healthy", "slow"])
 def test_slow_links_of_the_fabric_around_a_host_are_named(tmp_path: Path, links: str, ports: tuple[int, ...]) -> None:
     """A fabric alone is no host: `fleet topology` reads it."""
@@ -205,6 +357,12 @@ def test_slow_links_of_the_fabric_around_a_host_are_named(tmp_path: Path, links:
     assert {f"ib-fabric-errors port {port} of MF0;leaf3:MQM9700/U1 low" for port in ports} == {
         f"{f.rule} {f.label} {f.confidence}" for f in warnings_of(report)
     }
+
+
+def test_a_fabric_whose_links_are_all_fast_is_refused(tmp_path: Path) -> None:
+    """With the command that reads it."""
+    with pytest.raises(BadSource, match="describes a whole InfiniBand fabric"):
+        scan_text(tmp_path, texts.LINKS, "issue.txt")
 
 
 def test_a_list_that_ends_at_a_lost_gpu_is_of_no_other_host(tmp_path: Path) -> None:

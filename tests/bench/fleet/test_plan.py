@@ -15,7 +15,9 @@ from agent.model.report import Report
 from agent.reports import ReportError, encode_report, read_report
 from bench.fleet.fabric import LAYOUTS
 from bench.fleet.kinds import KINDS, STALE_DAYS
+from bench.fleet.overlaid import merge_overlays
 from bench.fleet.plan import FABRIC_FORMS, Plan, plan
+from bench.fleet.planting import has_restarted
 from bench.fleet.platforms import BY_NAME
 
 KINDS_HERE = (
@@ -282,3 +284,20 @@ MISTAKES = {
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_it_can_be_planted(mistake: str) -> None:
     assert MISTAKES[mistake] <= {*KINDS, *BY_NAME, *FABRIC_FORMS, *LAYOUTS}
+
+
+def test_overlays_of_two_causes_on_one_device_are_both_in_the_result() -> None:
+    one, other = (
+        {"device": {"a": {"width": 8}}},
+        {"device": {"a": {"gpu": {"name": "x"}}, "b": {}}, "node": {"os": "y"}},
+    )
+
+    assert {"device": {"a": {"width": 8, "gpu": {"name": "x"}}, "b": {}}, "node": {"os": "y"}} == merge_overlays(
+        {}, one, other
+    )
+    assert {"device": {"a": {"width": 8}}} == one
+
+
+def test_rates_are_planted_on_nodes_that_do_not_restart() -> None:
+    """Of 97 nodes exactly one does between two sweeps."""
+    assert [1] * 3 == [sum(has_restarted(index, sweep) for index in range(97)) for sweep in (1, 2, 3)]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+import fcntl
 from pathlib import Path
 
-from tests.lab.place import FROZEN, INITRD, LAB, OUR_DISK, PLACE, ROOT, ROOT_DISK, Unmakeable, frozen, newer
+from tests.lab.place import FROZEN, INITRD, OUR_DISK, PLACE, ROOT, ROOT_DISK, Unmakeable, frozen, newer
 from tests.lab.qemu import guest
 from tests.lab.qemu.described import LOAD_MODULES
 from tests.lab.qemu.guest import SCAN, Guest, GuestFailed
@@ -53,14 +53,17 @@ def _keep(file: Path, loads: bool) -> None:
     raise Unmakeable(f"a guest was booted, and: {why}") from why
 
 
-def freeze_shown() -> bool:
-    """A guest for each of `MACHINES`. Raises Unmakeable."""
+def freeze_shown(shape: str) -> None:
+    """A guest that shows this one of `MACHINES`, where there is none that is as new as what it is made of.
+
+    Of several processes that need it, one makes it. Raises Unmakeable.
+    """
     fixtures = ROOT / "fixtures"
-    made_of = [FROZEN, LAB / "described.py", LAB / "shown.py", *fixtures.rglob("*.py"), *fixtures.rglob("*.toml")]
-    missing = [shape for shape in MACHINES if not newer(frozen(shape), made_of)]
-    with ThreadPoolExecutor(2) as beside:
-        list(beside.map(_freeze_shown, missing))
-    return bool(missing)
+    made_of = [FROZEN, *Path(__file__).parent.glob("*.py"), *fixtures.rglob("*.py"), *fixtures.rglob("*.toml")]
+    with Path(f"{frozen(shape)}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not newer(frozen(shape), made_of):
+            _freeze_shown(shape)
 
 
 def _booted(name: str, cpus: int = 1) -> Guest:

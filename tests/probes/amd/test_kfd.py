@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.amd.kfd import NODES, TOPOLOGY, address_of, parse_properties
-from probes.amd.probe import parse_errors, parse_metrics, parse_xgmi, split_bandwidth
+from probes.amd.metrics import parse_metrics, parse_xgmi
+from probes.amd.probe import parse_errors, split_bandwidth
 from probes.catalogue import probe
 from probes.gpu.facts import Gpu, GpuFacts, XgmiPorts
 from probes.host.interface import Denied, Failed
@@ -342,6 +343,45 @@ def test_metrics_of_the_known_version_alone(table: bytes, counts: dict[str, int]
 
 
 OFF = 0xFFFF
+
+
+def attributes(*rows: tuple[int, int, tuple[int, ...]], count: int | None = None) -> bytes:
+    """A table of version 1.9: id, type and values of each attribute."""
+    body = b"".join(
+        struct.pack(f"<Q{len(values)}{'BbHhIiQq'[kind]}", kind << 20 | name << 10 | len(values), *values)
+        for name, kind, values in rows
+    )
+    return struct.pack("<HBBi", 8 + len(body), 1, 9, len(rows) if count is None else count) + body
+
+
+LISTED = (
+    *((3, 2, (650,)), (18, 2, (16,)), (19, 2, (38,)), (25, 6, (5,)), (26, 6, ((1 << 64) - 1,))),
+    *((29, 6, 8 * (9,)), (31, 2, (1, 1, 1, 1, 1, 1, 1, OFF))),
+)
+
+
+def test_a_table_that_lists_its_attributes() -> None:
+    """Version 1.9: in any order, each with its type and number of values."""
+    for rows in (LISTED, LISTED[::-1]):
+        assert {"replays": 5} == parse_metrics(attributes(*rows))
+        assert XgmiPorts(16, 38, (*7 * ("active",), "unknown")) == parse_xgmi(attributes(*rows))
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        attributes(*LISTED, count=len(LISTED) + 1),
+        attributes(*LISTED)[:-1],
+        attributes(*LISTED) + b"\0",
+        attributes(*LISTED, count=-1),
+        attributes((18, 2, (16,)), (19, 2, (0xFFFF,))).replace(struct.pack("<Q", 2 << 20 | 18 << 10 | 1), b"\xff" * 8),
+        struct.pack("<HBBi", 8, 1, 9, 1 << 30),
+        struct.pack("<HBB", 4, 1, 9),
+    ],
+)
+def test_a_listed_table_that_is_cut_or_strange_states_nothing(table: bytes) -> None:
+    """Neither a part of it: what is behind the strange word may be anything."""
+    assert ({}, None) == (parse_metrics(table), parse_xgmi(table))
 
 
 @pytest.mark.parametrize(

@@ -53,9 +53,9 @@ Ca\t1 "H-{HCA1}"\t\t# "gpu-7 HCA-2"
 
 _4X_NDR = "==( 4X         106.25 Gbps Active/  LinkUp)==> "
 _2X_HDR = "==( 2X         53.125 Gbps Active/  LinkUp)==> "
-_COULD = "(Could be 4X Could be 106.25 Gbps)"
+COULD = "(Could be 4X Could be 106.25 Gbps)"
 LINKS = f"""CA: gpu-7 HCA-2:
-      0x{HCA1}     22    1[  ] {_2X_HDR}     12    1[  ] "MF0;leaf-2:MQM9700/U1" {_COULD}
+      0x{HCA1}     22    1[  ] {_2X_HDR}     12    1[  ] "MF0;leaf-2:MQM9700/U1" {COULD}
 CA: gpu-7 mlx5_0:
       0x{HCA0}     21    1[  ] {_4X_NDR}     11    1[  ] "MF0;leaf-1:MQM9700/U1" ( )
 Switch: 0x{LEAF1} MF0;leaf-1:MQM9700/U1:
@@ -64,20 +64,20 @@ Switch: 0x{LEAF1} MF0;leaf-1:MQM9700/U1:
           11   33[  ] {_4X_NDR}     12   33[  ] "MF0;leaf-2:MQM9700/U1" ( )
           11   65[  ] {_4X_NDR}     31    1[  ] "Mellanox Technologies Aggregation Node" ( )
 Switch: 0x{LEAF2} MF0;leaf-2:MQM9700/U1:
-          12    1[  ] {_2X_HDR}     22    1[  ] "gpu-7 HCA-2" {_COULD}
+          12    1[  ] {_2X_HDR}     22    1[  ] "gpu-7 HCA-2" {COULD}
           12   33[  ] {_4X_NDR}     11   33[  ] "MF0;leaf-1:MQM9700/U1" ( )
 CA: Mellanox Technologies Aggregation Node:
       0x{SHARP}     31    1[  ] {_4X_NDR}     11   65[  ] "MF0;leaf-1:MQM9700/U1" ( )
 """
 
 _AN = '"Mellanox Technologies Aggregation Node"'
-LINES = f"""0x{HCA1} "                   gpu-7 HCA-2"     22    1[  ] {_2X_HDR} 0x{LEAF2}     12    1[  ] "MF0;leaf-2:MQM9700/U1" {_COULD}
+LINES = f"""0x{HCA1} "                   gpu-7 HCA-2"     22    1[  ] {_2X_HDR} 0x{LEAF2}     12    1[  ] "MF0;leaf-2:MQM9700/U1" {COULD}
 0x{HCA0} "                  gpu-7 mlx5_0"     21    1[  ] {_4X_NDR} 0x{LEAF1}     11    1[  ] "MF0;leaf-1:MQM9700/U1" ( )
 0x{LEAF1} "         MF0;leaf-1:MQM9700/U1"     11    1[  ] {_4X_NDR} 0x{HCA0}     21    1[  ] "gpu-7 mlx5_0" ( )
 0x{LEAF1} "         MF0;leaf-1:MQM9700/U1"     11    2[  ] ==(                Down/ Polling)==>             [  ] "" ( )
 0x{LEAF1} "         MF0;leaf-1:MQM9700/U1"     11   33[  ] {_4X_NDR} 0x{LEAF2}     12   33[  ] "MF0;leaf-2:MQM9700/U1" ( )
 0x{LEAF1} "         MF0;leaf-1:MQM9700/U1"     11   65[  ] {_4X_NDR} 0x{SHARP}     31    1[  ] {_AN} ( )
-0x{LEAF2} "         MF0;leaf-2:MQM9700/U1"     12    1[  ] {_2X_HDR} 0x{HCA1}     22    1[  ] "gpu-7 HCA-2" {_COULD}
+0x{LEAF2} "         MF0;leaf-2:MQM9700/U1"     12    1[  ] {_2X_HDR} 0x{HCA1}     22    1[  ] "gpu-7 HCA-2" {COULD}
 0x{LEAF2} "         MF0;leaf-2:MQM9700/U1"     12   33[  ] {_4X_NDR} 0x{LEAF1}     11   33[  ] "MF0;leaf-1:MQM9700/U1" ( )
 0x{SHARP} {_AN}     31    1[  ] {_4X_NDR} 0x{LEAF1}     11   65[  ] "MF0;leaf-1:MQM9700/U1" ( )
 """  # noqa: E501 - lines as the tool writes them

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from probes.catalogue import probe
 from probes.host import process as tool
 from probes.host.commands import BOUND_SECONDS, COMMANDS, SERVICE_JOURNAL
 from probes.host.interface import Absent, Failed, TimedOut
 from probes.host.live import LiveHost
 from probes.host.process import describe_process, run_tool
-from probes.services import probe as services
 
 PATIENCE = 30.0  # on a busy machine; what hangs here does so for 60 s or for ever
 
@@ -251,7 +251,7 @@ def test_the_list_holds_only_what_reads() -> None:
     journals = [argv for argv in others if argv[0] == "journalctl"]
     assert {("-k", "-b", "-q"), ("-b", "-q", "--no-pager")} == {argv[1:4] for argv in journals}
     assert all("-n" in argv for argv in journals if "-k" not in argv)  # that of services: so many lines, few seconds
-    assert all(BOUND_SECONDS[argv] < services.PROBE.bound_seconds for argv in SERVICE_JOURNAL)
+    assert all(BOUND_SECONDS[argv] < probe("services").bound_seconds for argv in SERVICE_JOURNAL)
 
 
 def test_nothing_is_started_in_the_suite_unasked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from probes.catalogue import probe
 from probes.host.interface import Completed
-from probes.kernel import modules
 from probes.kernel.modules import (
     KernelModule,
     NvidiaGpu,
@@ -51,7 +50,7 @@ def hopper(version: str = "24.10-1.1.4") -> Machine:
 
 def test_modules_of_interest_with_versions_and_users():
     """Only GPU and RDMA modules; one that is being unloaded is not loaded."""
-    outcome = outcome_of(modules.PROBE, hopper())
+    outcome = outcome_of(probe("modules"), hopper())
     result = {module.name: module for module in outcome.facts.modules}
 
     assert Status.OK == outcome.status
@@ -62,7 +61,7 @@ def test_modules_of_interest_with_versions_and_users():
 
 def test_driver_and_peer_memory():
     """The open driver by its own words; GPUs in lower case; who may register GPU memory."""
-    facts = outcome_of(modules.PROBE, hopper()).facts
+    facts = outcome_of(probe("modules"), hopper()).facts
 
     assert ("580.82.07", True) == (facts.nvidia_version, facts.nvidia_open)
     assert ("0000:1b:00.0",) == facts.nvidia_gpus
@@ -97,7 +96,7 @@ def test_gpu_memory_nodes_without_a_list_of_modules():
     """A tree with nothing but the driver's folder: facts, and the reason why no module is named."""
     status = "Node:      250\nStatus:    online\n"
     host = Machine().put({"/proc/driver/nvidia/gpus/0035:05:00.0/numa_status": status})
-    outcome = outcome_of(modules.PROBE, host)
+    outcome = outcome_of(probe("modules"), host)
 
     assert Status.PARTIAL == outcome.status
     assert {"0035:05:00.0": 250} == outcome.facts.nvidia_numa_nodes
@@ -106,7 +105,7 @@ def test_gpu_memory_nodes_without_a_list_of_modules():
 
 def test_nothing_is_absent():
     """No sign of modules at all: absent, not "none loaded"."""
-    assert Status.ABSENT == outcome_of(modules.PROBE, Machine()).status
+    assert Status.ABSENT == outcome_of(probe("modules"), Machine()).status
 
 
 def test_lsmod_names_modules_but_not_the_stack():
@@ -167,7 +166,7 @@ def unloaded(dep: str | None, library: str = "libnvidia-ml.so.580.82.07") -> Mac
 )
 def test_what_is_installed_of_a_driver_that_is_not_loaded(line: str, built: bool) -> None:
     """Library, DKMS package, and whether the running kernel has the module: others name it as what they need."""
-    facts = outcome_of(modules.PROBE, unloaded(DEPENDENCIES + line)).facts
+    facts = outcome_of(probe("modules"), unloaded(DEPENDENCIES + line)).facts
 
     assert ("580.82.07", ("580.82.07",), built) == (facts.nvidia_library, facts.nvidia_packages, facts.nvidia_built)
 
@@ -175,7 +174,7 @@ def test_what_is_installed_of_a_driver_that_is_not_loaded(line: str, built: bool
 @pytest.mark.parametrize("library", ["", "libnvidia-ml.so.?", "/opt/libnvidia-ml.so", "libnvidia-ml.so.1"])
 def test_a_library_of_another_name_has_no_version(library: str) -> None:
     """Nothing is taken for a version that is none."""
-    assert outcome_of(modules.PROBE, unloaded(None, library)).facts.nvidia_library is None
+    assert outcome_of(probe("modules"), unloaded(None, library)).facts.nvidia_library is None
 
 
 def test_the_long_list_of_modules_is_read_where_it_decides_alone() -> None:
@@ -184,7 +183,7 @@ def test_the_long_list_of_modules_is_read_where_it_decides_alone() -> None:
     for host in (loaded, nothing):
         host.put({"/proc/sys/kernel/osrelease": "6.8.0-60\n", "/lib/modules/6.8.0-60/modules.dep": "nvidia.ko:\n"})
 
-        assert outcome_of(modules.PROBE, host).facts.nvidia_built is None
+        assert outcome_of(probe("modules"), host).facts.nvidia_built is None
 
 
 @pytest.mark.parametrize("release", ["", "6.8.0-60/modules", "6.8.0-61"])
@@ -193,4 +192,4 @@ def test_without_the_list_it_is_not_known(release: str) -> None:
     host = unloaded("nvidia.ko:\n").put({"/proc/sys/kernel/osrelease": release})
     host.put({"/lib/modules/6.8.0-60/modules/modules.dep": "nvidia.ko:\n", "/lib/modules//modules.dep": "nvidia.ko:\n"})
 
-    assert outcome_of(modules.PROBE, host).facts.nvidia_built is None
+    assert outcome_of(probe("modules"), host).facts.nvidia_built is None

@@ -55,6 +55,8 @@ SAMPLES = (
     _nvidia("held", f"NVRM: GPU {GPU} is already bound to nouveau.", GPU, "nvidia-nvlink: already bound to a device"),
     _nvidia("held", "NVRM: The NVIDIA probe routine was not called for 2 device(s).", None,
             "nvidia: the hook was not called for resume"),
+    Sample("driver", "nouveau", f"nouveau {GPU}: NVIDIA GA100 (170000a1)", GPU,
+           f"nouveau {GPU}: NVIDIA GP107 (137000a1)"),
     _nvidia("gsp-firmware-missing", f"NVRM: GPU0 RmFetchGspRmImages: No firmware image found\n"
             f"NVRM: GPU {GPU}: RmInitAdapter failed! (0x61:0x56:1697)", GPU, "nvidia-uvm: No firmware image found"),
     _nvidia("gsp-firmware-missing",
@@ -62,6 +64,12 @@ SAMPLES = (
             f"nvidia {GPU}: Direct firmware load for nvidia/570.86/gsp_ga10x.bin took 2 s"),
     _nvidia("gsp-not-started", f"NVRM: GPU0 RmInitAdapter: Cannot initialize GSP firmware RM\n"
             f"NVRM: GPU {GPU}: rm_init_adapter failed", None, "NVRM: GPU0 GSP firmware RM is initialized"),
+    _nvidia("gfw-boot", "NVRM: kgspWaitForGfwBootOk_TU102: failed to wait for GFW boot complete: 0x65 VBIOS\n"
+            f"NVRM: GPU {GPU}: RmInitAdapter failed! (0x62:0x65:1697)", GPU, "NVRM: will wait for GFW boot"),
+    _nvidia("gsp-silent", "NVRM: GPU6 _kgspIsHeartbeatTimedOut: Heartbeat timed out, currentTimeMs 8", None,
+            "NVRM: GPU6 osInit: the heartbeat timed out once"),
+    _nvidia("gsp-silent", "NVRM: GPU6 _kgspLogRpcTimeout: ******** GSP Timeout ********", None,
+            "NVRM: ** GSP Timeout ** is set"),
     _nvidia("probe-failed", "NVRM: The NVIDIA probe routine failed for 1 device(s).", None,
             "nvidia: the probe routine failed over"),
     _nvidia("probe-failed", "NVRM: None of the NVIDIA devices were initialized.", None,
@@ -87,6 +95,8 @@ SAMPLES = (
     Sample("amd_reset", None, f"amdgpu {GPU}: amdgpu: GPU reset begin!", GPU, "amdgpu: GPU reset begin!"),
     Sample("amd_reset_failed", None, f"amdgpu {GPU}: amdgpu: GPU reset(2) failed", GPU,
            f"amdgpu {GPU}: amdgpu: GPU reset(2) succeeded!"),
+    Sample("amd_reset_failed", None, f"amdgpu {GPU}: amdgpu: GPU Recovery Failed: -19", GPU,
+           "amdgpu: GPU Recovery Failed once"),
     Sample("amd_vram_lost", None, "[drm] VRAM is lost due to GPU reset!", None, "amdgpu: VRAM is lost in thought"),
     Sample("amd_init", "Fatal error during GPU init", f"amdgpu {GPU}: amdgpu: Fatal error during GPU init", GPU,
            "amdgpu: Fatal error during GPU init"),
@@ -98,6 +108,11 @@ SAMPLES = (
     Sample("driver", "amd-power-controller",
            f"amdgpu {GPU}: amdgpu: SMU: I'm not done with your previous command: SMN_C2PMSG_66:0x12", GPU,
            "amdgpu: SMU: the previous command is done"),
+    Sample("driver", "amd-queues-stuck", f"amdgpu {GPU}: amdgpu: MES might be in unrecoverable state, issue a",
+           GPU, "fans might be in an unrecoverable state"),
+    Sample("driver", "amd-lost", f"amdgpu {GPU}: amdgpu: device lost from bus!", GPU, "usb 1-1: device lost from bus!"),
+    Sample("driver", "kfd-not-added", "kfd kfd: amdgpu: device 1002:74a1 NOT added due to errors", None,
+           "the rule was NOT added due to errors"),
     Sample("driver", "amd-ring-timeout", f"amdgpu {GPU}: amdgpu: ring sdma0 timeout, signaled seq=1, emitted seq=3",
            GPU, "amdgpu: no timeout, signaled seq=1"),
     Sample("driver", "amd-block", f"amdgpu {GPU}: amdgpu: hw_init of IP block <psp> failed -22", GPU,
@@ -110,6 +125,8 @@ SAMPLES = (
            f"amdgpu {GPU}: amdgpu: XGMI: Add node 0, hive 1"),
     Sample("driver", "gaudi-heartbeat", "accel accel3: Device heartbeat failed! PCI link is broken", "accel3",
            "accel accel3: no heartbeat failed"),
+    Sample("driver", "gaudi-reset", "habanalabs hl3: Going to reset device", "hl3",
+           "habanalabs hl3: not going to reset"),
     Sample("driver", "device-unusable", f"habanalabs: Failed to initialize accel3. Device {GPU} is NOT usable!", GPU,
            "habanalabs: the option is NOT usable"),
     Sample("driver", "device-unusable", f"habanalabs {GPU}: Failed to initialize hl2. Device is NOT usable !", GPU,
@@ -134,6 +151,16 @@ SAMPLES = (
            f"nvidia {GPU}: AER: can't recover yet"),
     Sample("driver", "inaccessible", f"nvidia {GPU}: Unable to change power state from D3cold to D0, device "
            "inaccessible", GPU, f"nvme {GPU}: Unable to change power state from D3cold to D0, device inaccessible"),
+    Sample("driver", "reset-unanswered", f"nvidia {GPU}: not ready 65535ms after bus reset; giving up", GPU,
+           f"nvidia {GPU}: not ready 1023ms after bus reset; waiting, never; giving up"),
+    Sample("driver", "bar-unassigned", f"pci {GPU}: BAR 2 [mem size 0x10000000 64bit pref]: failed to assign", GPU,
+           f"pci {GPU}: BAR 0: failed to assign [io  size 0x1000]"),
+    Sample("driver", "vf-bar", f"pci {NIC}: BAR 7: failed to assign [mem size 0x01000000 64bit pref]", NIC,
+           f"pci {PORT}: BAR 7: failed to assign [io  size 0x1000]"),
+    Sample("driver", "region-taken", f"vfio-pci {GPU}: BAR 1: can't reserve [mem 0x80000000-0x8fffffff 64b]", GPU,
+           f"ahci {GPU}: nvidia BAR 5: can't reserve [mem 0x80000000-0x800007ff]"),
+    Sample("driver", "reserved-memory", f"vfio-pci {NIC}: Device is ineligible for IOMMU domain attach due to platform "
+           "RMRR requirement.  Contact your platform vendor.", NIC, "DMAR: a platform RMRR requirement was met"),
     Sample("pcie_bandwidth", None, f"pci {GPU}: 63.008 Gb/s available PCIe bandwidth, limited by 8.0 GT/s PCIe x8 link "
            f"at {PORT} (capable of 126.024 Gb/s with 8.0 GT/s PCIe x16 link)", GPU,
            f"pci {GPU}: 63.008 Gb/s available PCIe bandwidth (8.0 GT/s PCIe x8 link)"),
@@ -143,16 +170,26 @@ SAMPLES = (
            "AMD-Vi: IO_PAGE_FAULT reporting is on"),
     Sample("driver", "iommu-fault", f"nvidia {GPU}: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0]", GPU,
            "nvidia: AMD-Vi: IO_PAGE_FAULT reporting is on"),
+    Sample("driver", "iommu-timeout", "AMD-Vi: IOMMU 0000:c0:00.2: Completion-Wait loop timed out", None,
+           "AMD-Vi: Completion-Wait loop ended"),
+    Sample("driver", "iommu-timeout", "DMAR: VT-d detected Invalidation Time-out Error: SID 5300", None,
+           "DMAR: VT-d detected Invalidation Time-out Error: SID ffff"),
     Sample("driver", "probe-error", f"mlx5_core: probe of {NIC} failed with error -22", NIC,
            "snd: probe of x failed with error -22"),
     Sample("driver", "probe-error", f"amdgpu {GPU}: probe with driver amdgpu failed with error -12", GPU,
            "snd 0000:3b:00.1: probe with driver snd failed with error -12"),
+    Sample("driver", "rdma-probe", "mlx5_ib.rdma: probe of mlx5_core.rdma.3 failed with error -12",
+           "mlx5_core.rdma.3", "snd: probe of snd.rdma.3 failed with error -12 infiniband "),
+    Sample("driver", "interface-probe", "mlx5_core.eth mlx5_core.eth.1: probe with driver mlx5_core.eth failed with "
+           "error -22", "mlx5_core.eth.1", "mlx5_core.vdpa mlx5_core.vdpa.1: x failed with error -22"),
     Sample("peermem", "symbol", "nvidia_peermem: Unknown symbol ib_register_peer_memory_client (err -22)", None,
            "ib_register_peer_memory_client: nvidia is registered"),
     Sample("driver", "module-symbols", "nvidia: Unknown symbol drm_gem_object_free (err -2)", None,
            "zfs: Unknown symbol spl_x (err -2)"),
     Sample("driver", "module-kernel", "nvidia: version magic '6.8.0-40 SMP' should be '6.8.0-48 SMP'", None,
            "zfs: version magic '6.8.0-40 SMP' should be '6.8.0-48 SMP'"),
+    Sample("driver", "task-hung", "INFO: task nvidia-smi:48213 blocked for more than 122 seconds.", None,
+           "INFO: task kworker/0:2:4821 blocked for more than 122 seconds."),
     Sample("driver", "hugepages", "HugeTLB: allocating 1024 of page size 2.00 MiB failed.  Only allocated 512 pages.",
            None, "HugeTLB: allocating pages of module x"),
     Sample("driver", "module-unsigned", "Loading of unsigned module is rejected", None,
@@ -185,14 +222,16 @@ SAMPLES = (
     Sample("driver", "limits", f"mlx5_core {NIC}: mlx5_cmd_check:816:(pid 0): CREATE_MKEY(0x200) op_mod(0x0) failed, "
            "status limits exceeded(0x8), syndrome (0x59c8a4)", NIC,
            f"mlx5_core {NIC}: mlx5_cmd_check:816: limits exceeded is status 0x8"),
-    Sample("driver", "no-mkey", "infiniband mlx5_0: create_mkey_callback:146: create_mkey failed, error -12", "mlx5_0",
-           "infiniband mlx5_0: create_mkey_callback:146: async create_mkey failed. status -11"),
+    Sample("driver", "limits", f"mlx5_core {NIC}: mlx5_cmd_check:810:(pid 9): CREATE_QP(0x500) op_mod(0x0) failed, "
+           "status no resources(0xf), syndrome (0x1)", NIC, f"mlx5_core {NIC}: no resources"),
+    Sample("driver", "no-mkey", "infiniband mlx5_0: create_mkey_callback:146:(pid 1): async reg mr failed. status -12",
+           "mlx5_0", "infiniband mlx5_0: create_mkey_callback:146:(pid 1): async reg mr failed. status -11"),
     Sample("link_down", None, f"mlx5_core {NIC} ens1f0: Link down", NIC, f"mlx5_core {NIC}: Link training"),
     Sample("link_up", None, f"mlx5_core {NIC} ens1f0: Link up", NIC, f"mlx5_core {NIC}: Link training"),
     Sample("nic_firmware", "reset-failed", f"bnxt_en {NIC} ens1: Firmware reset aborted, rc -19", NIC,
            "bnxt_en: Firmware reset aborted"),
     Sample("nic_firmware", "reset", f"bnxt_en {NIC} ens1: Fatal firmware reset event, data1: 0x1", NIC,
-           "bnxt_en: Fatal firmware reset is on"),
+           f"bnxt_en {NIC} ens1: Non-fatal firmware reset event, data1: 0x1"),
     Sample("nic_firmware", "command", f"bnxt_en {NIC}: Error (timeout: 5000015) msg {{0x41 0x2f}} len:0", NIC,
            f"bnxt_en {NIC}: Error (timeout: 500) of a test"),
     Sample("nic_firmware", "health", f"bnxt_en {NIC} ens1: Firmware not responding, status: 0x2000", NIC,
@@ -201,6 +240,10 @@ SAMPLES = (
            NIC, "bnxt_en: FW STALL counter"),
     Sample("driver", "rdma-port", "infiniband bnxt_re0: Couldn't start port", "bnxt_re0",
            "infiniband: Couldn't start port"),
+    Sample("driver", "module-refused", f"bnxt_en {NIC} ens1: Unqualified SFP+ module detected on Port 2", NIC,
+           f"bnxt_en {NIC} ens1: SFP+ module is there"),
+    Sample("driver", "module-refused", f"ice {NIC}: The module's power requirements exceed the device's power supply. "
+           "Cannot start link.", NIC, f"ice {NIC}: a module was plugged"),
     Sample("nic_firmware", "reset-failed", f"ice {NIC}: Rebuild failed, unload and reload driver", NIC,
            f"ice {NIC}: Rebuild failed once"),
     Sample("nic_firmware", "reset-failed", f"ice {NIC} ens1: tx_timeout recovery unsuccessful, device is in "
@@ -216,10 +259,21 @@ SAMPLES = (
            f"ena {NIC} ens5: Reset attempt failed once"),
     Sample("nic_firmware", "command", f"efa {NIC} efa_0: Wait for completion (polling) timeout", NIC,
            f"efa {NIC} efa_0: completion (polling)"),
+    Sample("driver", "limits", f"efa {NIC} efa_0: Failed to process command ALLOC_PD (opcode 14) comp_status 1 err -12",
+           NIC, f"efa {NIC} efa_0: Failed to process command REG_MR (opcode 7) comp_status 3 err -22"),
     Sample("nic_firmware", "health", f"ionic {NIC}: FW heartbeat stalled at 1234", NIC, "ionic : FW heartbeat stalled"),
     Sample("nic_firmware", "command", f"ionic {NIC}: DEVCMD IDENTIFY (1) timeout after 10 secs", NIC,
            f"ionic {NIC}: DEVCMD IDENTIFY (1) done after 1 secs"),
     Sample("nic_firmware", "reset", f"ice {NIC} irdma0: Requesting a reset", NIC, f"ice {NIC}: Requesting a reset"),
+    Sample("driver", "queue-stalled", "NETDEV WATCHDOG: ens1np0 (mlx5_core): transmit queue 7 timed out 5350 ms",
+           "ens1np0", "NETDEV WATCHDOG: wlan0 (iwlwifi): transmit queue 7 timed out"),
+    Sample("driver", "queue-stalled",
+           f"ice {NIC} ens1: NETDEV WATCHDOG: CPU: 12: transmit queue 7 timed out 5350 ms", NIC,
+           f"r8169 {NIC} eth0: NETDEV WATCHDOG: CPU: 12: transmit queue 7 timed out 5350 ms"),
+    Sample("driver", "queue-stalled", f"bnxt_en {NIC} ens1: TX timeout detected, starting reset task!", NIC,
+           f"bnxt_en {NIC} ens1: no TX timeout detected"),
+    Sample("driver", "ipoib-join", "mlx5_0: ib0: multicast join failed for ff12:401b:ffff::0001, status -22", "ib0",
+           "eth0: multicast join failed for ff12::1, status -22"),
     Sample("link_down", None, f"bnxt_en {NIC} ens1: NIC Link is Down", NIC, f"bnxt_en {NIC} ens1: NIC Link is slow"),
     Sample("link_up", None, f"ice {NIC} ens1: NIC Link is up 100 Gbps Full Duplex", NIC, "ice 0: NIC Link is slow"),
 )  # fmt: skip
@@ -251,3 +305,104 @@ def test_a_line_with_the_same_words_is_not_that_sentence(row: Sentence, sample: 
     """The literal alone finds nothing: the pattern decides."""
     assert row.needle in sample.unlike
     assert (sample.kind, sample.code) not in [event[:2] for event in _read(sample.unlike)]
+
+
+BAR = f"pci {NIC}: VF BAR 0 [mem size 0x02000000 64bit pref]: failed to assign"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (BAR, [("driver", "vf-bar", NIC)]),
+        (f"{BAR}\nmlx5_core {NIC}: VF BAR 0 [mem 0x4000000-0x5ffffff 64bit pref]: assigned", []),
+        (f"{BAR}\npci {NIC}: BAR 0 [mem 0x4000000-0x5ffffff 64bit pref]: assigned", [("driver", "vf-bar", NIC)]),
+        (f"pci {NIC}: BAR 0 [mem 0x40-0x5f]: assigned\n{BAR}", [("driver", "vf-bar", NIC)]),
+        (
+            f"nvidia-nvswitch3: SXid (PCI:{NIC}): 24007, Data {{0x00000007}}\n"
+            f"nvidia-nvswitch3: SXid (PCI:{NIC}): 24008, Fatal, Link 44 error\n"
+            f"nvidia-nvswitch3: SXid (PCI:{NIC}): 24008, Severity 5 Engine instance 44",
+            [("sxid", "24007", NIC), ("sxid", "24008", NIC)],
+        ),
+    ],
+    ids=["failed", "assigned in the end", "another region", "assigned before", "the rest of an SXid"],
+)
+def test_what_several_lines_state_together(text: str, expected: list[tuple[str, str | None, str | None]]) -> None:
+    assert expected == _read(text)
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("irdma: probe of ice.roce.0 failed with error -5", "rdma-probe"),
+        ("irdma.gen_2 ice.iwarp.1: probe with driver irdma.gen_2 failed with error -110", "rdma-probe"),
+        ("bnxt_re bnxt_en.rdma.0: probe with driver bnxt_re failed with error -12", "rdma-probe"),
+        (f"nvidia {GPU}: BAR 0 [mem 0x8000-0x8fff 64bit pref]: can't reserve", "region-taken"),
+        (f"i40e {NIC}: Rx/Tx is disabled on this device because an unsupported SFP module type was detected.",
+         "module-refused"),
+        (f"ice {NIC}: The installed module is incompatible with the device's NVM image. Cannot start link.",
+         "module-refused"),
+        (f"bnxt_en {NIC} ens1: SFP+ module is shutdown", "module-refused"),
+        ("infiniband rocep1s0: Couldn't register device with driver model", "rdma-port"),
+        ("infiniband irdma1: Couldn't set up InfiniBand P_Key/GID cache", "rdma-port"),
+        ("INFO: task ibstat:4711 blocked for more than 122 seconds.", "task-hung"),
+        ("ib1: multicast join failed for ff12:401b:ffff::0001, status -110", "ipoib-join"),
+        (f"pci {GPU}: not ready 65535ms after FLR; giving up", "reset-unanswered"),
+        ("kfd: skipped device 1002:7300, PCI rejects atomics", "no-atomics"),
+    ],
+)  # fmt: skip
+def test_other_forms_of_a_sentence(line: str, code: str) -> None:
+    assert [code] == [event[1] for event in _read(line)]
+
+
+STUCK = "[drm:atom_op_jump [amdgpu]] *ERROR* atombios stuck in loop"
+FATAL = f"amdgpu {GPU}: amdgpu: Fatal error during GPU init"
+HCA = f"mlx5_core {NIC}: handle_hca_cap failed"
+QUIET = "\n".join(f"usb 1-{number}: new device" for number in range(20)).replace("usb", "infiniband")
+
+
+@pytest.mark.parametrize(
+    ("text", "before"),
+    [
+        (f"{STUCK}\namdgpu {GPU}: amdgpu: amdgpu_device_ip_init failed\n{FATAL}", STUCK),
+        (f"{HCA}\n{FATAL}", None),
+        (FATAL, None),
+        (f"{STUCK}\n{QUIET}\n{FATAL}", None),
+        (f"{STUCK}\namdgpu {GPU}: amdgpu: MEM ECC is active.\n{FATAL}", STUCK),
+        (f"{STUCK}\n{FATAL}\n{FATAL.replace('3b', '3c')}", None),
+        (f"{HCA}\nmlx5_core {NIC}: mlx5_load_one failed with error code -22", HCA),
+        (f"{HCA}\nmlx5_core: probe of {NIC} failed with error -22", HCA),
+    ],
+    ids=["the first", "another driver", "none", "long before", "one between", "another device", "mlx5", "driver core"],
+)
+def test_a_start_that_failed_has_the_line_where_the_trouble_began(text: str, before: str | None) -> None:
+    dated = "\n".join(f"[   12.500000] {line}" for line in text.split("\n"))
+    assert before == dict(events(lines(dated, None))[0][-1].detail).get("before")
+
+
+RECORD = (
+    "{{7}}[Hardware Error]:  Error 0, type: {severity}\n{{7}}[Hardware Error]:   section_type: PCIe error\n"
+    "{{7}}[Hardware Error]:   port_type: 4, root port\n{{7}}[Hardware Error]:   device_id: 0000:3a:01.0"
+)
+
+
+@pytest.mark.parametrize(
+    ("severity", "expected", "words"),
+    [
+        ("corrected", "corrected", "Corrected"),
+        ("info", "corrected", "Corrected"),
+        ("recoverable", "nonfatal", "(Non-Fatal)"),
+        ("fatal", "fatal", "(Fatal)"),
+    ],
+)
+def test_a_pcie_error_of_the_firmware_is_one_of_the_kernel(severity: str, expected: str, words: str) -> None:
+    text = RECORD.format(severity=severity)
+    dated = "\n".join(f"[   12.500000] {line}" for line in text.split("\n"))
+    (event,) = events(lines(dated, None))[0]
+
+    assert ("aer", PORT, None, (("severity", expected),)) == (event.kind, event.subject, event.code, event.detail)
+    assert words in event.text
+
+
+@pytest.mark.parametrize("line", ["section_type: memory error", "device_id: 0000:3a:01.0"])
+def test_another_record_of_the_firmware_is_no_pcie_error(line: str) -> None:
+    assert [] == _read(f"{{7}}[Hardware Error]:  Error 0, type: fatal\n{{7}}[Hardware Error]:   {line}")

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from probes.catalogue import probe
 from probes.kernel import system as kernel
 from probes.kernel.containers import container_of_cgroup
 from probes.kernel.system import (
@@ -42,7 +43,7 @@ UBUNTU = {
 
 def test_a_whole_system():
     """Every fact of a bare-metal host, and nothing missing."""
-    outcome = outcome_of(kernel.PROBE, Machine(live=True).put(UBUNTU))
+    outcome = outcome_of(probe("kernel"), Machine(live=True).put(UBUNTU))
 
     assert Status.OK == outcome.status
     assert (
@@ -66,7 +67,7 @@ def test_a_whole_system():
 
 def test_silence_is_named():
     """A tree with nothing but a command line: the ids that it lacks stand in the reason."""
-    outcome = outcome_of(kernel.PROBE, Machine().put({"/proc/cmdline": "quiet\n"}))
+    outcome = outcome_of(probe("kernel"), Machine().put({"/proc/cmdline": "quiet\n"}))
 
     assert Status.PARTIAL == outcome.status
     assert "not in this source: hostname, machine_id, boot_id, kernel, arch" == outcome.reason
@@ -75,7 +76,7 @@ def test_silence_is_named():
 
 def test_no_file_at_all_is_absent():
     """Nothing that names a system: absent, not a system without a name."""
-    assert Status.ABSENT == outcome_of(kernel.PROBE, Machine()).status
+    assert Status.ABSENT == outcome_of(probe("kernel"), Machine()).status
 
 
 def test_root_option_trusts_the_hosts_file_over_our_own_namespace():
@@ -83,14 +84,14 @@ def test_root_option_trusts_the_hosts_file_over_our_own_namespace():
     host = Machine(live=True).put({**UBUNTU, "/etc/hostname": "hgx-01\n", "/proc/sys/kernel/hostname": "pod-7f\n"})
     host.path = "/host"
 
-    assert "hgx-01" == outcome_of(kernel.PROBE, host).facts.hostname
+    assert "hgx-01" == outcome_of(probe("kernel"), host).facts.hostname
 
 
 def test_gathered_tree_is_named_by_its_note():
     """hwloc's gather notes the names beside the files; a live host's file of that name is not believed."""
     note = {"/proc/hwloc-nofile-info": "OSRelease: 5.3.0-rc7\nHostName: leonide\nArchitecture: x86_64\n"}
-    gathered = outcome_of(kernel.PROBE, Machine().put(note)).facts
-    live = outcome_of(kernel.PROBE, Machine(live=True).put({**UBUNTU, **note})).facts
+    gathered = outcome_of(probe("kernel"), Machine().put(note)).facts
+    live = outcome_of(probe("kernel"), Machine(live=True).put({**UBUNTU, **note})).facts
 
     assert ("leonide", "5.3.0-rc7", "x86_64") == (gathered.hostname, gathered.kernel, gathered.arch)
     assert "hgx-01" == live.hostname
@@ -110,7 +111,7 @@ def test_gathered_tree_is_named_by_its_note():
 )
 def test_containers(files: dict[str, str], expected: str):
     """Each container manager's trace, the orchestrator before the runtime."""
-    assert expected == outcome_of(kernel.PROBE, Machine(live=True).put({**UBUNTU, **files})).facts.container
+    assert expected == outcome_of(probe("kernel"), Machine(live=True).put({**UBUNTU, **files})).facts.container
 
 
 @pytest.mark.parametrize(
@@ -131,7 +132,7 @@ def test_containers(files: dict[str, str], expected: str):
 )
 def test_limits_of_jobs(files: dict[str, str], limit: str | None):
     """What a scheduler or a namespace may hide, by files that every process may read."""
-    assert limit == outcome_of(kernel.PROBE, Machine(live=True).put({**UBUNTU, **files})).facts.job_limit
+    assert limit == outcome_of(probe("kernel"), Machine(live=True).put({**UBUNTU, **files})).facts.job_limit
 
 
 def test_another_root_is_not_where_this_process_runs():
@@ -139,7 +140,7 @@ def test_another_root_is_not_where_this_process_runs():
     host = Machine(live=True).put({**UBUNTU, "/proc/self/uid_map": "0 1000 1\n"})
     host.path = "/host"
 
-    assert outcome_of(kernel.PROBE, host).facts.job_limit is None
+    assert outcome_of(probe("kernel"), host).facts.job_limit is None
 
 
 def test_arm_kernel_is_known_by_its_release_or_processors():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from probes.catalogue import probe
 from probes.host.interface import Absent, Denied
 from probes.nccl import probe as nccl
 from probes.nccl.jobs import parse_conf, parse_environ, parse_maps
@@ -44,7 +45,7 @@ def live(**jobs: str) -> Machine:
 
 
 def facts(host: Machine) -> nccl.NcclFacts:
-    return outcome_of(nccl.PROBE, host).facts
+    return outcome_of(probe("nccl"), host).facts
 
 
 @pytest.mark.parametrize(
@@ -259,7 +260,7 @@ def test_topology_files() -> None:
 
 def test_a_source_without_any_of_it() -> None:
     """A tree need not hold what a machine has: absent, and not "not set"."""
-    outcome = outcome_of(nccl.PROBE, Machine())
+    outcome = outcome_of(probe("nccl"), Machine())
 
     assert Status.ABSENT == outcome.status
     assert outcome.facts is None

@@ -18,8 +18,8 @@ from fixtures.netlink import (
     encode_u32,
 )
 from probes import netlink
+from probes.catalogue import probe
 from probes.host.interface import Denied, Failed
-from probes.netdev import probe as netdev
 from probes.netdev import rtnetlink
 from probes.netdev.probe import Netdev, natural
 from probes.netdev.sysfs import mac, parse_vlans, place_of, whole
@@ -61,7 +61,7 @@ def answering(machine: Machine, links: bytes, addresses: bytes = b"", counters: 
 
 def one(machine: Machine, name: str = "ens1f0np0") -> Netdev:
     """The interface of that name."""
-    (found,) = (dev for dev in outcome_of(netdev.PROBE, machine).facts.netdevs if dev.name == name)
+    (found,) = (dev for dev in outcome_of(probe("netdev"), machine).facts.netdevs if dev.name == name)
     return found
 
 
@@ -69,7 +69,7 @@ def test_port_of_a_card_whole():
     """Both sources joined: address, port, driver, speed, addresses and counters."""
     addresses = build_address(4, "fe80::1", 64) + build_address(4, "10.0.0.1", 24)
     host = answering(sysfs(), build_link(4, "ens1f0np0", mac=MAC), addresses, build_statistics(4, range(25)))
-    outcome = outcome_of(netdev.PROBE, host)
+    outcome = outcome_of(probe("netdev"), host)
 
     assert Status.OK == outcome.status
     assert "rtnetlink RTM_GETLINK" in outcome.sources
@@ -143,7 +143,7 @@ def test_another_namespaces_interface_of_the_same_name():
 
 def test_interface_in_another_namespace_is_named_not_listed():
     """What sysfs shows and netlink does not have is told apart from what is not there."""
-    outcome = outcome_of(netdev.PROBE, answering(sysfs(), build_link(1, "lo")))
+    outcome = outcome_of(probe("netdev"), answering(sysfs(), build_link(1, "lo")))
 
     assert ["lo"] == [dev.name for dev in outcome.facts.netdevs]
     assert "another network namespace, and not described: ens1f0np0" in outcome.reason
@@ -154,7 +154,7 @@ def test_software_interfaces_cost_no_file():
     host = answering(
         Machine(live=True), b"".join(build_link(n, f"veth{n}", more=build_link_info("veth")) for n in range(5, 100))
     )
-    outcome = outcome_of(netdev.PROBE, host)
+    outcome = outcome_of(probe("netdev"), host)
 
     assert 95 == len(outcome.facts.netdevs)
     assert all(dev.virtual and dev.kind == "veth" for dev in outcome.facts.netdevs)
@@ -176,7 +176,7 @@ def test_bond_lists_its_slaves_in_order():
 def test_refused_addresses_leave_the_rest():
     """One question that fails takes nothing else along."""
     host = answering(sysfs(), build_link(4, "ens1f0np0", mac=MAC), build_error(errno.EPERM), build_statistics(4, [1]))
-    outcome = outcome_of(netdev.PROBE, host)
+    outcome = outcome_of(probe("netdev"), host)
 
     assert Status.PARTIAL == outcome.status
     assert () == outcome.facts.netdevs[0].addresses
@@ -188,7 +188,7 @@ def test_without_netlink_sysfs_says_what_it_can():
     """A tree: the same facts but addresses, and the reason."""
     said = {"operstate": "up", "flags": "0x1003", "mtu": "9000", "type": "1", "carrier": "1", "carrier_changes": "5"}
     host = sysfs(**said).put({f"{DEVICE}/net/ens1f0np0/statistics/rx_bytes": "77\n"})
-    outcome = outcome_of(netdev.PROBE, host)
+    outcome = outcome_of(probe("netdev"), host)
     found = outcome.facts.netdevs[0]
 
     assert Status.PARTIAL == outcome.status
@@ -229,8 +229,8 @@ def test_bonds_and_vlans_of_a_tree():
 def test_interfaces_below_pci_functions_of_a_recorded_source():
     """A tree may hold interfaces only in the folders of their functions; a live host always has /sys/class/net."""
     files = {f"/sys/bus/pci/devices/{PCI}/net/ib6/operstate": "down\n"}
-    tree = outcome_of(netdev.PROBE, Machine().put(files))
-    live = outcome_of(netdev.PROBE, Machine(live=True).put(files))
+    tree = outcome_of(probe("netdev"), Machine().put(files))
+    live = outcome_of(probe("netdev"), Machine(live=True).put(files))
 
     assert [("ib6", PCI, "down")] == [(dev.name, dev.address, dev.operstate) for dev in tree.facts.netdevs]
     assert Status.ABSENT == live.status
@@ -241,12 +241,12 @@ def test_refused_netlink_is_a_reason_on_a_live_host():
     host = sysfs(operstate="up")
     host.answers[netlink.links_request()] = Denied("netlink: Operation not permitted", "EPERM")
 
-    assert "Operation not permitted" in outcome_of(netdev.PROBE, host).reason
+    assert "Operation not permitted" in outcome_of(probe("netdev"), host).reason
 
 
 def test_damaged_recording_is_told_apart_from_silence():
     """Bytes that are no messages: sysfs answers, and the reason names them."""
-    outcome = outcome_of(netdev.PROBE, answering(sysfs(operstate="up"), b"\x01" * 9))
+    outcome = outcome_of(probe("netdev"), answering(sysfs(operstate="up"), b"\x01" * 9))
 
     assert ["ens1f0np0"] == [dev.name for dev in outcome.facts.netdevs]
     assert "where a header should be" in outcome.reason

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from probes.pci.sysfs import PROBE, PciFunction, read_pci
+from probes.catalogue import probe
+from probes.pci.sysfs import PciFunction, read_pci
 from probes.probe import Status, outcome_of
 from tests.probes.pci.corpus_trees import TreeHost, in_memory, unpacked
 
@@ -83,7 +84,7 @@ def test_every_function_of_a_tree_is_listed_once(machine: Callable[[str], Machin
 @pytest.mark.parametrize("name", WITHOUT_PCI)
 def test_trees_without_a_pci_bus_are_absent(host: Callable[[str], TreeHost], name: str) -> None:
     """Nothing is claimed of a machine whose PCI bus was not captured."""
-    assert Status.ABSENT is outcome_of(PROBE, host(name)).status
+    assert Status.ABSENT is outcome_of(probe("pci"), host(name)).status
 
 
 @pytest.mark.parametrize("name", LSPCI_READS)

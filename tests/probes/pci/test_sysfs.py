@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from probes.catalogue import probe
 from probes.host.interface import Absent, Denied, Failed
 from probes.pci.facts import Acs
-from probes.pci.sysfs import PROBE, PciFunction, read_pci
+from probes.pci.sysfs import PciFunction, read_pci
 from probes.probe import Status, outcome_of
 from probes.sources.memory import SymlinkNode
 from tests.probes.pci.pci_machine import PciHost, conventional, express
@@ -254,7 +255,7 @@ def test_short_config_space_says_what_would_make_it_whole() -> None:
     host = PciHost().function(ROOT_PORT, {"config": bytes(express()[:64])})
     host.function(GPU, GPU_FILES | {"config": express()})
 
-    outcome = outcome_of(PROBE, host)  # type: ignore[arg-type]  # a stand-in host for tests
+    outcome = outcome_of(probe("pci"), host)  # type: ignore[arg-type]  # a stand-in host for tests
 
     assert Status.PARTIAL is outcome.status
     assert "config space past byte 64 needs CAP_SYS_ADMIN (1 of 2 functions)" == outcome.reason
@@ -307,5 +308,5 @@ def test_no_pci_bus_is_absent_and_an_empty_one_is_a_fact() -> None:
     empty = PciHost()
     empty.files.add(DEVICES, {})
 
-    assert Status.ABSENT is outcome_of(PROBE, PciHost()).status  # type: ignore[arg-type]  # a stand-in host
+    assert Status.ABSENT is outcome_of(probe("pci"), PciHost()).status  # type: ignore[arg-type]  # a stand-in host
     assert {} == functions(empty)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from hypothesis import strategies as st
 
+from probes.catalogue import probe
 from probes.probe import Outcome, outcome_of
 from probes.rdma.facts import RdmaDevice, RdmaPort
 from probes.rdma.normalize import ParsedTool
-from probes.rdma.sysfs import PROBE
 from probes.sources.archive import load
 from probes.sources.memory import MemoryFiles, SymlinkNode
 from probes.text import ParseError
@@ -99,7 +99,7 @@ def one_card(live: bool = True) -> Machine:
 
 
 def probed(host: Machine) -> Outcome:
-    return outcome_of(PROBE, host)
+    return outcome_of(probe("rdma"), host)
 
 
 def devices(host: Machine) -> dict[str, RdmaDevice]:

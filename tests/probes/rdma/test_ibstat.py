@@ -192,3 +192,16 @@ def test_a_text_that_is_no_whole_list_is_known_by_its_ends(tool: str) -> None:
     assert (f"{tool}: the text begins within a device",) == parse(rest + whole).cut
     assert (f"{tool}: the text ends within a line",) == parse(whole + head).cut
     assert ["mlx5_0"] == [device.name for device in parse(rest + whole + head).devices]
+
+
+@pytest.mark.parametrize("labels", [("State", "Rate"), ("Physical state", "State"), ("Rate",)])
+def test_what_grep_left_over_is_of_ports_in_their_order(labels: tuple[str, ...]) -> None:
+    """`ibstat | egrep "CA '|State"`: no line says which port it is; none is a whole list."""
+    values = {"State": ("Active", "Down"), "Physical state": ("LinkUp", "Polling"), "Rate": ("400", "10")}
+    lines = [f"\t\t{label}: {values[label][n]}\n" for n in range(2) for label in labels]
+    parsed = parse_ibstat("".join(["CA 'mlx5_0'\n", *lines, "CA 'mlx5_1'\n", *lines[: len(labels)]]))
+    numbers = [[port.port for port in device.ports] for device in parsed.devices]
+
+    assert ([[1, 2], [1]], True) == (numbers, bool(parsed.cut))
+    if "State" in labels:
+        assert ["ACTIVE", "DOWN"] == [port.state for port in parsed.devices[0].ports]

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from probes.catalogue import probe
 from probes.host.commands import SERVICE_JOURNAL
 from probes.host.interface import READ_LIMIT_BYTES, Denied
 from probes.probe import Status, outcome_of
@@ -39,7 +40,7 @@ def booted() -> Machine:
 
 def states(host: Machine) -> dict[str, str]:
     """Every service's state."""
-    return {service.name: service.state for service in outcome_of(services.PROBE, host).facts.services}
+    return {service.name: service.state for service in outcome_of(probe("services"), host).facts.services}
 
 
 def test_running_daemon():
@@ -108,7 +109,7 @@ def test_unit_file_that_may_not_be_read_is_installed():
 def test_without_control_groups_a_daemon_is_unknown():
     """A container may show the units and not the control groups: unknown, with the reason."""
     host = Machine().put({"/run/systemd/system/x": "", f"{UNITS}/nvidia-persistenced.service": DAEMON})
-    outcome = outcome_of(services.PROBE, host)
+    outcome = outcome_of(probe("services"), host)
 
     assert Status.PARTIAL == outcome.status
     assert "unknown" == states(host)["nvidia-persistenced"]
@@ -119,7 +120,7 @@ def test_without_systemd_nothing_is_said():
     """A container without its own systemd says nothing of the host's services."""
     host = Machine().put({f"{UNITS}/nvidia-fabricmanager.service": DAEMON})
 
-    assert Status.ABSENT == outcome_of(services.PROBE, host).status
+    assert Status.ABSENT == outcome_of(probe("services"), host).status
 
 
 @pytest.mark.parametrize("unit", [None, DAEMON, ONESHOT])
@@ -150,7 +151,7 @@ def installed(name: str, running: bool = True) -> Machine:
 
 
 def facts(host: Machine):
-    return outcome_of(services.PROBE, host).facts
+    return outcome_of(probe("services"), host).facts
 
 
 def version(host: Machine) -> str | None:
@@ -221,7 +222,7 @@ def node_with_journal(stdout: str, unit: str = "nvidia-fabricmanager") -> Machin
 def test_the_journal_of_an_installed_service_is_read_by_one_command():
     """A stopped service and a failed one leave the same traces: the journal tells them apart, and why."""
     host = node_with_journal(JOURNAL)
-    facts = outcome_of(services.PROBE, host).facts
+    facts = outcome_of(probe("services"), host).facts
 
     assert {"failed", "fm-topology"} == {event.code for event in facts.events}
     assert "failed" == {service.name: service.state for service in facts.services}["nvidia-fabricmanager"]
@@ -233,7 +234,7 @@ def test_the_journal_of_an_installed_service_is_read_by_one_command():
     ids=["not readable for this user", "no service with a journal that is read", "no such command"],
 )
 def test_without_a_journal_the_traces_are_all(host: Machine):
-    outcome = outcome_of(services.PROBE, host)
+    outcome = outcome_of(probe("services"), host)
 
     assert Status.OK == outcome.status
     assert () == outcome.facts.events

@@ -12,7 +12,7 @@ from probes.fabric.topology import Fabric
 from probes.host.interface import BadSource, Host
 from probes.sources.open_source import open_source
 from tests.machines import machine
-from tests.probes.fabric.fabric_texts import EVERY, HCA1, NODES
+from tests.probes.fabric.fabric_texts import COULD, EVERY, HCA1, NODES
 
 IBSTAT = f"""CA 'mlx5_1'
 	CA type: MT4129
@@ -40,8 +40,8 @@ def host_of(path: Path) -> Host:
 @pytest.mark.parametrize("text", [*EVERY.values(), NODES])
 @pytest.mark.parametrize("name", ["ibnetdiscover.txt", "paste", "ibdiagnet2.db_csv", "iblinkinfo_-l.txt"])
 def test_a_fabric_alone_is_no_node(name: str, text: str, tmp_path: Path) -> None:
-    """Whatever it is called; the line says what reads it."""
-    (tmp_path / name).write_text(text)
+    """Whatever it is called; the line says what reads it. One that marks a slow link is read for that."""
+    (tmp_path / name).write_text(text.replace(COULD, "( )"))
 
     for path in (tmp_path / name, tmp_path):
         if path == tmp_path and text == NODES and name == "paste":
@@ -58,7 +58,7 @@ def test_a_name_alone_makes_no_fabric(content: bytes, tmp_path: Path) -> None:
     place = tmp_path / "ibnetdiscover.txt"
     place.write_bytes(content)
 
-    with pytest.raises(BadSource, match="is not recognized"):
+    with pytest.raises(BadSource, match=r"is not recognized|is empty"):
         open_source(str(place))
 
 

@@ -78,7 +78,7 @@ def test_a_capture_is_recognized_in_every_form(tmp_path: Path) -> None:
     for source in (tmp_path / "c", tmp_path / "c.tar.zst", tmp_path / "around"):
         host = open_source(str(source))
         assert ("capture", b"1") == (host.kind, host.read("/proc/uptime"))
-    with pytest.raises(BadSource, match="not recognized"):
+    with pytest.raises(BadSource, match="holds no source, but its folder c does"):
         open_source(str(again))
 
 
@@ -168,7 +168,7 @@ def test_a_byte_order_mark_says_how_an_output_was_saved(encoding: str, tmp_path:
     ("content", "why"),
     [
         (b"Dear all,\nplease find attached\n", "is not recognized: it is neither an archive"),
-        (b"", "is not recognized"),
+        (b"", "it is empty"),
         (b'{"schema": "fabricscope.report/1", "node": {}}', "is a finished report of fabricscope"),
         (b"<!DOCTYPE html>\n<html><head><title>h - fabricscope</title>", "is a page for people, not a report"),
         (b"<!DOCTYPE html>\n<html><head><title>News</title>", "is not recognized"),
@@ -199,12 +199,32 @@ def test_folders_that_are_no_source(tmp_path: Path) -> None:
     (tmp_path / "other/report.pdf").write_bytes(b"%PDF")
 
     for name, why in (
-        ("empty", "nothing in it is a source"),
-        ("other", "nothing in it is a source"),
+        ("empty", "it holds no source"),
+        ("other", "it holds no source"),
         ("nothing", "No such file"),
     ):
         with pytest.raises(BadSource, match=why):
             open_source(str(tmp_path / name))
+
+
+def test_a_folder_whose_one_folder_is_a_source_is_named(tmp_path: Path) -> None:
+    """Beside files that are none; how to scan it is the hint. Beside an output it is named as not read."""
+    inner = tmp_path / "issue 12" / "in"
+    inner.mkdir(parents=True)
+    (inner / "ibstat.txt").write_text("CA 'mlx5_0'\n\tCA type: MT4129\n")
+    (inner.parent / "notes.json").write_text("{}\n")
+
+    with pytest.raises(BadSource, match="holds no source, but its folder in does") as caught:
+        open_source(str(inner.parent))
+    assert caught.value.hint == f"`fabricscope scan --source '{inner}'`"
+
+    (inner.parent / "lsmod.txt").write_text("Module                  Size  Used by\nnvidia 1 0\n")
+    (inner.parent / "empty").mkdir()
+    host = open_source(str(inner.parent))
+    assert {file.name: file.reason for file in host.saved.list_files() if file.name in ("in", "empty")} == {
+        "in": "is a folder of outputs, a source of its own",
+        "empty": "is a folder",
+    }
 
 
 def test_a_link_in_a_source_does_not_lead_to_this_host(tmp_path: Path) -> None:
@@ -282,7 +302,6 @@ def test_prose_is_no_output(corpus: Path) -> None:
     for folder in (
         "text/nccl",
         "text/ethtool",
-        "text/mlxlink",
     ):
         for path in (corpus / folder).iterdir():
             assert () == identify_command(path.read_text(errors="replace")), path

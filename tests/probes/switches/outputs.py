@@ -53,6 +53,13 @@ Ingress PG dropped packets:
 ---------  -----  -----  -----  -----  -----  -----  -----  -----
 Ethernet0      0      0      0    803      0      0      0      0
 """
+POOL = """\
+Headroom pool maximum occupancy:
+                 Pool    Bytes
+---------------------  -------
+ingress_lossless_pool   95,000
+   egress_lossy_pool      N/A
+"""
 FLAPS = """\
   Interface    Flap Count    Admin    Oper    Link Down TimeStamp(UTC)    Link Up TimeStamp(UTC)
 -----------  ------------  -------  ------  --------------------------  ------------------------
@@ -98,6 +105,7 @@ OUTPUTS: dict[tuple[str, str], Any] = {
     ("show interfaces status", "txt"): STATUS,
     ("show interfaces fec status", "txt"): FEC_STATUS,
     ("show interfaces counters fec-stats", "txt"): FEC,
+    ("show headroom-pool watermark", "txt"): POOL,
     ("show interfaces flap", "txt"): FLAPS,
     ("show pfc counters", "txt"): PFC,
     ("show pfcwd config", "txt"): WATCHDOG,

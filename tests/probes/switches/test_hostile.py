@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from probes.switches import collection
+from probes.switches import collection, normalized
 from probes.switches.collection import Collection, UnreadableCollection, read_collection
 from tests.probes.switches.outputs import OUTPUTS
 
@@ -80,18 +80,67 @@ def test_what_is_beyond_a_bound_is_named(tmp_path: Path, monkeypatch: pytest.Mon
     assert ["3 files, of which 2 are read"] == read(leaf)
     monkeypatch.undo()
 
-    monkeypatch.setattr(collection, "TOTAL_BYTES", 2 * len(STATUS))
-    (line,) = read(leaf)
-    assert line.startswith("leaf1/x2: more than 0 GiB with the files before it")
+    monkeypatch.setattr(collection, "TOTAL_BYTES", len(STATUS))
+    assert ["leaf1/x2: more than 0 GiB with the files before it"] == read(leaf)
+    other = tmp_path / "other" / "leaf2"
+    other.mkdir(parents=True)
+    (other / "status.txt").write_text(STATUS)
+    came = read_collection([str(leaf.parent), str(other.parent)])
+    assert (["leaf1"], 2) == (list(came.switches), len(came.problems))  # a bound for all paths
+    monkeypatch.setattr(collection, "TOTAL_BYTES", 1 << 30)
+    monkeypatch.setattr(collection, "KEPT_BYTES", len(STATUS))
+    assert ["leaf1/x2: the files before it in its folder have more than 0 MiB"] == read(leaf)
     monkeypatch.undo()
-
-    (leaf / "x2").write_bytes(b" " * collection.FILE_BYTES)
-    assert ["leaf1/x2: 16 MiB or more"] == read(leaf)
-    (leaf / "x2").unlink()
 
     (leaf / "1" / "2" / "3" / "4").mkdir(parents=True)
     (leaf / "1" / "2" / "3" / "4" / "deep.txt").write_text(STATUS)
     assert ["leaf1/1/2/3: folders below it are not read: 4 levels are"] == read(leaf)
+
+
+def test_a_sparse_file_takes_no_place_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of it is read: not the 4 GiB of it that would leave nothing for the files after it."""
+    leaf = fleet(tmp_path)
+    for size, name in ((16 << 20, "a"), (1 << 40, "b")):
+        with (leaf / name).open("wb") as file:
+            file.truncate(size)
+    monkeypatch.setattr(collection, "TOTAL_BYTES", 16 << 20)
+
+    assert ["leaf1/a: 16 MiB or more", "leaf1/b: 16 MiB or more"] == read(leaf)
+
+
+PORTS = '{"switch": "leaf%d", "port": "Ethernet%d"}\n'
+COUNTERS = '{"subject": "swport:leaf%d/Ethernet%d", "name": "flaps", "value": 1}\n'
+
+
+@pytest.mark.parametrize(("row", "ports", "rows"), [(PORTS, 5, 100), (COUNTERS, 5, 100), (PORTS, 100, 9)])
+def test_ports_and_rows_are_bounded_in_all(
+    row: str, ports: int, rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also within a file; what is not read is named, and a port that is there twice is one."""
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.ndjson").write_text("".join(row % (name == "b", number // 2) for number in range(10)))
+    monkeypatch.setattr(normalized.Room, "__init__", lambda room: set_room(room, ports, rows))
+    came = read_collection([str(tmp_path)])
+
+    assert {"leaf0": 5} == {name: len(switch.ports) for name, switch in came.switches.items()}
+    reason = "more than 500,000 ports or 20,000,000 normalized lines in all: compare parts of the fabric"
+    first, second = (line.removeprefix(f"{tmp_path}/") for line in came.problems)
+    assert (f"a.ndjson: not read from line 10 on: {reason}", f"b.ndjson: {reason}") == (first, second)
+
+
+def set_room(room: normalized.Room, ports: int, rows: int) -> None:
+    """A small one."""
+    room.ports, room.rows = ports, rows
+
+
+def test_ports_of_outputs_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those of normalized lines do."""
+    leaf = fleet(tmp_path)
+    (leaf.parent / "leaf2").mkdir()
+    (leaf.parent / "leaf2" / "status.txt").write_text(STATUS)
+    monkeypatch.setattr(normalized.Room, "__init__", lambda room: set_room(room, 1, 100))
+    (line,) = read(leaf)
+    assert line.startswith("leaf2/status.txt: more than 500,000 ports")
 
 
 def test_members_that_are_no_files_are_named(tmp_path: Path) -> None:
@@ -140,3 +189,24 @@ def test_a_cut_output_breaks_nothing(output: tuple[str, str], tmp_path: Path) ->
         path.write_text(text[:part])
         came: Collection = read_collection([str(path)])
         assert came.switches or came.problems
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of it would be of another moment."""
+
+    class Growing(io.FileIO):
+        def read(self, size: int | None = -1) -> bytes:
+            data = super().read(-1 if size is None else size)
+            with open(tmp_path / "leaf1" / "config_db.json", "ab") as file:
+                file.write(b" ")
+            return data or b""
+
+    (tmp_path / "leaf1").mkdir()
+    (tmp_path / "leaf1" / "config_db.json").write_text('{"PORT": {"Ethernet0": {"mtu": "9100"}}}')
+    assert list(read_collection([str(tmp_path)]).switches) == ["leaf1"]
+    monkeypatch.setattr(collection, "open_saved", lambda path, follow: Growing(path))
+
+    found = read_collection([str(tmp_path)])
+
+    assert found.switches == {}
+    assert [problem.partition(": ")[2] for problem in found.problems] == ["changed while it was read"]

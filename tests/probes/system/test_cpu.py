@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from probes.catalogue import probe
 from probes.host.interface import Denied
 from probes.probe import Status, outcome_of
-from probes.system import cpu, numa
+from probes.system import cpu
 from probes.system.cpu import MOST_CPUS, parse_cpuinfo, parse_cpulist
 from probes.system.numa import NumaNodeFacts, parse_distances, parse_memory_mib
 from probes.text import ParseError
@@ -69,7 +70,7 @@ def test_power_model_of_the_machine_is_not_a_processor_model():
 def test_arm_sockets_ask_one_processor_of_each_package():
     """144 processors in two packages cost two questions."""
     machine = packages(range(72), range(72, 144))
-    outcome = outcome_of(cpu.PROBE, machine)
+    outcome = outcome_of(probe("cpu"), machine)
 
     assert Status.OK == outcome.status
     assert 2 == outcome.facts.sockets
@@ -80,7 +81,7 @@ def test_package_minus_one_is_not_a_socket():
     """Firmware that names no package leaves the number of sockets unknown, and says so."""
     machine = Machine().put({"/proc/cpuinfo": GRACE.format(0), "/sys/devices/system/cpu/online": "0-1\n"})
     machine.put({f"{TOPOLOGY.format(0)}/physical_package_id": "-1\n"})
-    outcome = outcome_of(cpu.PROBE, machine)
+    outcome = outcome_of(probe("cpu"), machine)
 
     assert Status.PARTIAL == outcome.status
     assert outcome.facts.sockets is None
@@ -89,7 +90,7 @@ def test_package_minus_one_is_not_a_socket():
 
 def test_source_without_processors_is_absent():
     """No /proc/cpuinfo and no list: absent, with both names."""
-    outcome = outcome_of(cpu.PROBE, Machine())
+    outcome = outcome_of(probe("cpu"), Machine())
 
     assert Status.ABSENT == outcome.status
     assert "/proc/cpuinfo" in outcome.reason
@@ -153,9 +154,9 @@ def test_arm_asks_the_first_processor_for_its_threads():
     """/proc/cpuinfo of Arm says nothing of cores."""
     machine = packages(range(4))
 
-    assert None is outcome_of(cpu.PROBE, machine).facts.threads_per_core
+    assert None is outcome_of(probe("cpu"), machine).facts.threads_per_core
     machine.put({f"{TOPOLOGY.format(0)}/thread_siblings_list": "0-1\n"})
-    assert 2 == outcome_of(cpu.PROBE, machine).facts.threads_per_core
+    assert 2 == outcome_of(probe("cpu"), machine).facts.threads_per_core
 
 
 # NUMA nodes: without CPUs, with gaps in their numbers, and with rows that do not fit.
@@ -174,7 +175,7 @@ def machine(nodes: dict[int, tuple[str, str, int]]) -> Machine:
 def test_gpu_memory_is_a_node_without_cpus():
     """Grace Hopper: the GPU's memory and an empty node stand beside the CPUs' node, and have no CPUs."""
     outcome = outcome_of(
-        numa.PROBE,
+        probe("numa"),
         machine({0: ("0-71", "10 80 80", 501789696), 1: ("", "80 10 255", 99614720), 2: ("", "80 255 10", 0)}),
     )
 
@@ -189,14 +190,14 @@ def test_gpu_memory_is_a_node_without_cpus():
 def test_nodes_are_sorted_as_numbers_and_may_have_gaps():
     """POWER9 has nodes 0, 8 and 250: in that order, not 0, 250, 8."""
     rows = {0: ("0-3", "10 40 80", 4096), 250: ("", "80 80 10", 4096), 8: ("4-7", "40 10 80", 4096)}
-    outcome = outcome_of(numa.PROBE, machine(rows))
+    outcome = outcome_of(probe("numa"), machine(rows))
 
     assert [0, 8, 250] == [node.id for node in outcome.facts.nodes]
 
 
 def test_row_that_does_not_fit_is_not_read_by_position():
     """Two distances for one node (another is offline) would be given to the wrong one."""
-    outcome = outcome_of(numa.PROBE, machine({1: ("1,3", "21 10", 4096)}))
+    outcome = outcome_of(probe("numa"), machine({1: ("1,3", "21 10", 4096)}))
 
     assert Status.PARTIAL == outcome.status
     assert () == outcome.facts.nodes[0].distances
@@ -205,7 +206,7 @@ def test_row_that_does_not_fit_is_not_read_by_position():
 
 def test_missing_cpulist_is_unknown_not_empty():
     """A node whose CPUs the source does not hold is not a node without CPUs."""
-    outcome = outcome_of(numa.PROBE, Machine().put({"/sys/devices/system/node/node0/uevent": ""}))
+    outcome = outcome_of(probe("numa"), Machine().put({"/sys/devices/system/node/node0/uevent": ""}))
 
     assert Status.PARTIAL == outcome.status
     assert outcome.facts.nodes[0].cpus is None
@@ -216,7 +217,7 @@ def test_refused_cpulist_is_named():
     """A file that may not be read is a reason."""
     host = machine({0: ("0-3", "10", 4096)})
     host.refused["/sys/devices/system/node/node0/cpulist"] = Denied("node0/cpulist: Permission denied")
-    outcome = outcome_of(numa.PROBE, host)
+    outcome = outcome_of(probe("numa"), host)
 
     assert outcome.facts.nodes[0].cpus is None
     assert "Permission denied" in outcome.reason
@@ -224,7 +225,7 @@ def test_refused_cpulist_is_named():
 
 def test_kernel_without_numa_is_absent():
     """No folder of nodes: absent."""
-    assert Status.ABSENT == outcome_of(numa.PROBE, Machine()).status
+    assert Status.ABSENT == outcome_of(probe("numa"), Machine()).status
 
 
 @given(st.text(), st.text())

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from probes.catalogue import probe
 from probes.host.interface import Denied, Failed
 from probes.probe import Status, outcome_of
 from probes.sources.dump import SavedOutputs
@@ -30,7 +31,7 @@ def dgx(folder: str = FOLDER) -> Machine:
 
 def test_strings_as_firmware_has_them():
     """Vendor, product and SKU without white space around them."""
-    outcome = outcome_of(dmi.PROBE, dgx())
+    outcome = outcome_of(probe("dmi"), dgx())
 
     assert Status.OK == outcome.status
     assert DmiFacts("NVIDIA", "DGXB200", "920-24387-2561-000") == outcome.facts
@@ -41,7 +42,7 @@ def test_serial_that_needs_root_is_missing_not_empty():
     """Without privilege the rest is read, and the reason says what would make it whole."""
     host = dgx().put({f"{FOLDER}/product_serial": "1660123000001\n"})
     host.refused[f"{FOLDER}/product_serial"] = Denied("product_serial: Permission denied")
-    outcome = outcome_of(dmi.PROBE, host)
+    outcome = outcome_of(probe("dmi"), host)
 
     assert Status.PARTIAL == outcome.status
     assert outcome.facts.serial is None
@@ -52,20 +53,20 @@ def test_serial_that_needs_root_is_missing_not_empty():
 def test_fillers_say_nothing():
     """What the maker left unfilled would be the same on a thousand machines."""
     host = dgx().put({f"{FOLDER}/board_name": "To Be Filled By O.E.M.\n", f"{FOLDER}/chassis_asset_tag": "00000000\n"})
-    outcome = outcome_of(dmi.PROBE, host)
+    outcome = outcome_of(probe("dmi"), host)
 
     assert (None, None) == (outcome.facts.board, outcome.facts.chassis_asset_tag)
 
 
 def test_folder_without_its_class_link_serves():
     """A gathered tree may hold only /sys/devices/virtual/dmi/id."""
-    assert "DGXB200" == outcome_of(dmi.PROBE, dgx("/sys/devices/virtual/dmi/id")).facts.product
+    assert "DGXB200" == outcome_of(probe("dmi"), dgx("/sys/devices/virtual/dmi/id")).facts.product
 
 
 def test_modalias_alone_names_the_machine_and_says_what_it_lacks():
     """udev's export holds nothing but the modalias."""
     alias = "dmi:bvnAMI:bvr1.32:bd11/03/2025:br1.32:svnNVIDIA:pnDGXA100920-23687-2530-000:rnDGXA100:skuDefaultstring:"
-    outcome = outcome_of(dmi.PROBE, Machine().put({f"{FOLDER}/modalias": alias}))
+    outcome = outcome_of(probe("dmi"), Machine().put({f"{FOLDER}/modalias": alias}))
 
     assert Status.PARTIAL == outcome.status
     assert DmiFacts("NVIDIA", "DGXA100920-23687-2530-000", board="DGXA100", bios_version="1.32") == outcome.facts
@@ -76,12 +77,12 @@ def test_device_tree_names_an_arm_board():
     host = Machine().put({"/proc/device-tree/model": "NVIDIA Jetson AGX Orin\0"})
     host.put({"/proc/device-tree/serial-number": "1423\0"})
 
-    assert DmiFacts(product="NVIDIA Jetson AGX Orin", serial="1423") == outcome_of(dmi.PROBE, host).facts
+    assert DmiFacts(product="NVIDIA Jetson AGX Orin", serial="1423") == outcome_of(probe("dmi"), host).facts
 
 
 def test_neither_is_absent():
     """No firmware strings at all: absent, with the places that were looked at."""
-    outcome = outcome_of(dmi.PROBE, Machine())
+    outcome = outcome_of(probe("dmi"), Machine())
 
     assert Status.ABSENT == outcome.status
     assert "device-tree" in outcome.reason

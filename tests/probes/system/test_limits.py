@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from probes.catalogue import probe
 from probes.host.interface import Denied
 from probes.probe import Status, outcome_of
 from probes.system import limits
@@ -15,7 +16,7 @@ LIMITS = f"Limit\n{'Max locked memory':<26}{'8388608':<21}{'unlimited':<21}bytes
 
 
 def facts(host: Machine) -> limits.LimitFacts:
-    return outcome_of(limits.PROBE, host).facts
+    return outcome_of(probe("limits"), host).facts
 
 
 def test_a_running_service_has_its_process_s_limit() -> None:
@@ -102,4 +103,4 @@ def test_a_tree_has_no_device_nodes() -> None:
     host = Machine().put({"/dev/nvidia0": "", "/etc/security/limits.conf": "* - memlock 64\n"})
 
     assert None is nodes(host)
-    assert Status.ABSENT == outcome_of(limits.PROBE, Machine()).status
+    assert Status.ABSENT == outcome_of(probe("limits"), Machine()).status

@@ -8,18 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from probes.catalogue import probe
 from probes.host.live import LiveHost
-from probes.kernel import system as kernel
-from probes.netdev import probe as netdev
 from probes.probe import Status, outcome_of
-from probes.system import cpu, numa
+from probes.system import cpu
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the live host is a Linux host")
 
 
 def test_interfaces_are_those_of_the_kernel():
     """Names as /proc/net/dev lists them; the loopback address is there."""
-    outcome = outcome_of(netdev.PROBE, LiveHost())
+    outcome = outcome_of(probe("netdev"), LiveHost())
     listed = set(re.findall(r"^ *(\S+):", Path("/proc/net/dev").read_text(), re.MULTILINE))
     result = {dev.name: dev for dev in outcome.facts.netdevs}
 
@@ -32,7 +31,7 @@ def test_interfaces_are_those_of_the_kernel():
 
 def test_interfaces_agree_with_sysfs():
     """State, MTU and carrier counts: netlink's answer is sysfs's answer."""
-    for dev in outcome_of(netdev.PROBE, LiveHost()).facts.netdevs:
+    for dev in outcome_of(probe("netdev"), LiveHost()).facts.netdevs:
         folder = Path("/sys/class/net") / dev.name
         if not folder.is_dir():
             continue
@@ -44,7 +43,7 @@ def test_interfaces_agree_with_sysfs():
 
 def test_system_agrees_with_proc():
     """Kernel, boot and memory as /proc prints them."""
-    facts = outcome_of(kernel.PROBE, LiveHost()).facts
+    facts = outcome_of(probe("kernel"), LiveHost()).facts
 
     assert Path("/proc/sys/kernel/osrelease").read_text().strip() == facts.kernel
     assert Path("/proc/sys/kernel/random/boot_id").read_text().strip() == facts.boot_id
@@ -54,10 +53,10 @@ def test_system_agrees_with_proc():
 
 def test_processors_agree_with_proc():
     """As many processors as /proc/cpuinfo has sections; every node's lie among them."""
-    facts = outcome_of(cpu.PROBE, LiveHost()).facts
+    facts = outcome_of(probe("cpu"), LiveHost()).facts
     sections = len(re.findall(r"^processor\s*:", Path("/proc/cpuinfo").read_text(), re.MULTILINE))
     online = set(cpu.parse_cpulist(facts.online or ""))
-    nodes = outcome_of(numa.PROBE, LiveHost())
+    nodes = outcome_of(probe("numa"), LiveHost())
 
     assert sections == len(online)
     if nodes.facts is not None:

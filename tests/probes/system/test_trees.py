@@ -12,17 +12,14 @@ from typing import Any
 
 import pytest
 
-from probes.kernel import modules
-from probes.kernel import system as kernel
+from probes.catalogue import probe
 from probes.kernel.modules import parse_lsmod
-from probes.netdev import probe as netdev
 from probes.probe import Probe, Status, outcome_of
-from probes.system import cpu, dmi, numa
 from probes.system.cpu import parse_cpulist
 from tests.conftest import sample_of
 from tests.probes.machine import Machine, recorded
 
-PROBES = (kernel.PROBE, dmi.PROBE, cpu.PROBE, numa.PROBE, modules.PROBE, netdev.PROBE)
+PROBES = (probe("kernel"), probe("dmi"), probe("cpu"), probe("numa"), probe("modules"), probe("netdev"))
 HWLOC_TREES = (  # those that hwloc reads whole
     "hwloc-32intel64-2p8co2t+8ve",
     "hwloc-40intel64-2g2n4c+pcilocality",
@@ -48,8 +45,8 @@ def test_every_tree_is_read_without_a_broken_probe(corpus: Path):
     """Whatever a tree holds or lacks: an answer or a reason, never "failed"."""
     for archive in sorted((corpus / "trees").glob("*.tar.xz")):
         host = recorded(corpus, archive.name.removesuffix(".tar.xz"))
-        for probe in PROBES:
-            outcome = outcome_of(probe, host)
+        for one in PROBES:
+            outcome = outcome_of(one, host)
 
             assert outcome.status in (Status.OK, Status.PARTIAL, Status.ABSENT), (archive, outcome)
             assert (outcome.reason is None) == (outcome.status is Status.OK)
@@ -65,9 +62,9 @@ def test_nodes_and_processors_as_hwloc_sees_them(corpus: Path, tmp_path: Path, n
     result = hwloc(lstopo, corpus / "trees" / f"{name}.tar.xz", tmp_path)
     nodes = re.findall(r'type="NUMANode" os_index="(\d+)" cpuset="([^"]*)"', result)
     host = recorded(corpus, name)
-    processors = facts(cpu.PROBE, host)
+    processors = facts(probe("cpu"), host)
     online = set(parse_cpulist(processors.online or ""))
-    ours = {node.id: set(parse_cpulist(node.cpus)) & online for node in facts(numa.PROBE, host).nodes}
+    ours = {node.id: set(parse_cpulist(node.cpus)) & online for node in facts(probe("numa"), host).nodes}
 
     assert {int(number) for number, _ in nodes} == set(ours)
     assert result.count('type="Package"') == processors.sockets - LOST_PACKAGES.get(name, 0)
@@ -97,22 +94,22 @@ def bits(cpuset: str) -> set[int]:
 def test_gpu_memory_of_a_power9(corpus: Path):
     """AC922: two nodes with processors, six that are the six GPUs' memory."""
     host = recorded(corpus, "hwloc-nvidiagpunumanodes")
-    nodes = facts(numa.PROBE, host).nodes
-    driver = facts(modules.PROBE, host)
+    nodes = facts(probe("numa"), host).nodes
+    driver = facts(probe("modules"), host)
 
     assert [0, 8] == [node.id for node in nodes if node.cpus]
     assert [250, 251, 252, 253, 254, 255] == [node.id for node in nodes if node.cpus == ""]
     assert set(range(250, 256)) == set((driver.nvidia_numa_nodes or {}).values())
     assert ("ppc64le", None, True) == (
-        facts(kernel.PROBE, host).arch,
-        facts(kernel.PROBE, host).virtualization,
-        facts(kernel.PROBE, host).virtualization_known,
+        facts(probe("kernel"), host).arch,
+        facts(probe("kernel"), host).virtualization,
+        facts(probe("kernel"), host).virtualization_known,
     )
 
 
 def test_memory_tiers_have_no_processors(corpus: Path):
     """Sparse node numbers, four of seven nodes without CPUs."""
-    nodes = facts(numa.PROBE, recorded(corpus, "hwloc-fakeheteromemtiers")).nodes
+    nodes = facts(probe("numa"), recorded(corpus, "hwloc-fakeheteromemtiers")).nodes
 
     assert [0, 1, 2, 4, 6, 8, 9] == [node.id for node in nodes]
     assert [4, 6, 8, 9] == [node.id for node in nodes if node.cpus == ""]
@@ -121,19 +118,19 @@ def test_memory_tiers_have_no_processors(corpus: Path):
 def test_dgx_spark_is_one_arm_socket(corpus: Path):
     """GB10: 20 cores of two kinds, DMI, bare metal."""
     host = recorded(corpus, "hwloc-nvidia-dgx-gb10")
-    processors, system = facts(cpu.PROBE, host), facts(kernel.PROBE, host)
+    processors, system = facts(probe("cpu"), host), facts(probe("kernel"), host)
 
     assert ("ARM", 1, "0-19") == (processors.vendor, processors.sockets, processors.online)
-    assert "NVIDIA_DGX_Spark" == facts(dmi.PROBE, host).product
+    assert "NVIDIA_DGX_Spark" == facts(probe("dmi"), host).product
     assert ("aarch64", None, True) == (system.arch, system.virtualization, system.virtualization_known)
 
 
 def test_vm_is_seen_as_one(corpus: Path):
     """A CloudStack guest whose virtio interface sits on a PCI function."""
     host = recorded(corpus, "hwloc-2pa-pcidomain32bits")
-    devices = {dev.name: dev for dev in facts(netdev.PROBE, host).netdevs}
+    devices = {dev.name: dev for dev in facts(probe("netdev"), host).netdevs}
 
-    assert "kvm" == facts(kernel.PROBE, host).virtualization
+    assert "kvm" == facts(probe("kernel"), host).virtualization
     assert ("0000:00:03.0", "virtio_net") == (devices["ens3"].address, devices["ens3"].driver)
     assert devices["lo"].virtual
 
@@ -141,9 +138,12 @@ def test_vm_is_seen_as_one(corpus: Path):
 def test_dgx_a100_is_named_by_its_modalias(corpus: Path):
     """An udev export keeps only the modalias; interfaces sit below their functions."""
     host = recorded(corpus, "udev-dgx-a100")
-    devices = {dev.name: dev.address for dev in facts(netdev.PROBE, host).netdevs}
+    devices = {dev.name: dev.address for dev in facts(probe("netdev"), host).netdevs}
 
-    assert ("NVIDIA", "DGXA100920-23687-2530-000") == (facts(dmi.PROBE, host).vendor, facts(dmi.PROBE, host).product)
+    assert ("NVIDIA", "DGXA100920-23687-2530-000") == (
+        facts(probe("dmi"), host).vendor,
+        facts(probe("dmi"), host).product,
+    )
     assert ("0000:e1:00.1", "0000:0c:00.0") == (devices["enp225s0f1np1"], devices["enp12s0np0"])
     assert 10 == len(devices)
 
@@ -158,7 +158,7 @@ def test_dgx_a100_is_named_by_its_modalias(corpus: Path):
 )
 def test_ipoib_interfaces_of_a_dgx_a100(corpus: Path, name: str, down: list[str], ib0: str):
     """Eight IPoIB interfaces below their cards; the faults of the index are seen."""
-    devices = facts(netdev.PROBE, recorded(corpus, name)).netdevs
+    devices = facts(probe("netdev"), recorded(corpus, name)).netdevs
 
     assert [f"ib{number}" for number in range(8)] == [dev.name for dev in devices]
     assert ib0 == devices[0].address
@@ -170,7 +170,7 @@ def test_ipoib_interfaces_of_a_dgx_a100(corpus: Path, name: str, down: list[str]
 def test_qib_node_of_a_dell_r910(corpus: Path):
     """Six interfaces of an old kernel, among them QDR InfiniBand without a speed."""
     devices = {
-        dev.name: dev for dev in facts(netdev.PROBE, recorded(corpus, "hwloc-40intel64-2g2n4c+pcilocality")).netdevs
+        dev.name: dev for dev in facts(probe("netdev"), recorded(corpus, "hwloc-40intel64-2g2n4c+pcilocality")).netdevs
     }
 
     assert ["eth0", "eth1", "eth2", "eth3", "ib0", "lo"] == list(devices)

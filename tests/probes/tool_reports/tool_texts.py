@@ -363,3 +363,36 @@ PLUGIN_LOG = """\
 2026/03/02 19:09:42 'nvidia.com/gpu' device marked unhealthy: GPU-1f0e
 2026/03/02 19:11:00 'nvidia.com/gpu' device marked unhealthy: GPU-77aa
 """
+MLXLINK = """\
+Operational Info
+----------------
+State                              : {state}
+Physical state                     : ETH_AN_FSM_ENABLE
+Speed                              : N/A
+
+Troubleshooting Info
+--------------------
+Status Opcode                      : {opcode}
+Group Opcode                       : PHY FW
+Recommendation                     : {reason}
+
+Physical Counters and BER Info
+------------------------------
+Raw Physical BER                   : 3E-6
+Effective Physical BER             : {rate}
+Symbol BER                         : 15E-255
+"""
+GAUDI_PORTS = (
+    "accel0\n3 ports up (port 8 port 22 port 23)\naccel1\n2 ports up (port 8, port 22)\n1 ports down (port 23)\n"
+)
+ETHTOOL = "Settings for ens8np0:\n\tSpeed: Unknown!\n\tLink detected: {state}\n"
+ROCM_SHORT = """\
+========================================= ROCm System Management Interface =========================================
+=================================================== Concise Info ===================================================
+Device  Node  IDs              Temp        Power     Partitions          SCLK    MCLK    Fan  Perf  PwrCap  VRAM%  GPU%
+              (DID,     GUID)  (Junction)  (Socket)  (Mem, Compute, ID)
+====================================================================================================================
+{rows}\
+====================================================================================================================
+=============================================== End of ROCm SMI Log ================================================
+"""

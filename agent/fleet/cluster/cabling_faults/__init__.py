@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from agent.fleet.cluster.cabling_faults.disagreements import find_loose_hosts, find_shared_ports, find_unseen_ports
 from agent.fleet.cluster.cabling_faults.domains import find_domain_faults
+from agent.fleet.cluster.cabling_faults.exchanged_rails import find_exchanged_leaves, find_exchanged_rails
 from agent.fleet.cluster.cabling_faults.fault import KINDS, CablingFault
 from agent.fleet.cluster.cabling_faults.rails import find_missing_rails, find_moved_rails, find_short_units
 from agent.fleet.cluster.cabling_faults.slow_links import find_uneven_rates
@@ -24,6 +25,7 @@ def find_cabling_faults(cluster: FabricGraph, views: list[View]) -> list[Cabling
         moved = find_moved_rails(view)
         explained = {host for fault in moved for host in fault.hosts} | cluster.displaced
         faults += moved
+        faults += [*find_exchanged_rails(view), *find_exchanged_leaves(view)]
         faults += find_missing_rails(view, explained)
         faults += find_short_units(view)
         faults += find_loose_hosts(view)

@@ -7,6 +7,7 @@ import msgspec
 KINDS = {
     "swapped-cables": "Swapped cables",
     "rail-elsewhere": "A rail on another leaf than its unit's",
+    "exchanged-rails": "Swapped rails of a unit",
     "missing-rail": "A node with fewer rails than its peers",
     "short-unit": "A unit without a leaf that its peers have",
     "no-unit": "A node in no scalable unit",

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from agent.fleet.cluster.cabling_faults.fault import CablingFault
 from agent.fleet.cluster.fabric_view import View
-from agent.fleet.cluster.graph import HostLink
+from agent.fleet.cluster.graph import HostLink, natural
 from agent.fleet.cluster.peers import Majority, find_most
 from agent.fleet.cluster.rail_names import order
 from agent.fleet.cluster.units import Unit
+from agent.fleet.hostlist import fold
+
+FEW_SWAPS = 2  # pairs of cables between two leaves: more are one fault
 
 
 class _Moved(NamedTuple):
@@ -26,20 +29,41 @@ def find_moved_rails(view: View) -> list[CablingFault]:
     moved = list(_find_moved(view))
     where = {(rail.link.at.switch, rail.leaf): rail for rail in moved}
     moved_rails, paired = [], set[int]()
+    swaps: defaultdict[tuple[frozenset[str], frozenset[str]], list[CablingFault]] = defaultdict(list)
     for number, rail in enumerate(moved):
         if number in paired:
             continue
         partner = _find_partner(number, moved, paired) if (rail.leaf, rail.link.at.switch) in where else None
         if partner is not None:
             paired |= {number, partner}
-            moved_rails.append(_swap(view, rail, moved[partner]))
+            other = moved[partner]
+            swaps[frozenset((rail.unit.name, other.unit.name)), frozenset((rail.leaf, other.leaf))].append(
+                _swap(view, rail, other)
+            )
         else:
             moved_rails.append(_report_single(view, rail))
+    for (_, leaves), single in swaps.items():
+        moved_rails += [_report_side(view, leaves, single)] if len(single) > FEW_SWAPS else single
     return moved_rails
 
 
+def _report_side(view: View, leaves: Iterable[str], single: list[CablingFault]) -> CablingFault:
+    """Many swaps between two leaves are one: their cables are exchanged for a row of nodes."""
+    one, other = sorted((view.name(leaf) for leaf in leaves), key=natural)
+    hosts = tuple(sorted({host for fault in single for host in fault.hosts}, key=natural))
+    return CablingFault(
+        kind="swapped-cables",
+        text=f"{len(single)} pairs of cables of {fold(hosts)} are exchanged between {one} and {other}",
+        hosts=hosts,
+        ports=tuple(port for fault in single for port in fault.ports),
+        compared="; ".join(dict.fromkeys(fault.compared for fault in single[:3])),
+        fix="exchange the bundle between the two switches, or these cables one by one",
+        should={end: place for fault in single for end, place in fault.should.items()},
+    )
+
+
 def find_missing_rails(view: View, explained: set[str]) -> list[CablingFault]:
-    """Nodes with fewer rails than the nodes beside them. `told`: hosts of which something else is said already."""
+    """Nodes with fewer rails than the nodes beside them. `told`: hosts that another finding names already."""
     faults: list[CablingFault] = []
     for unit in view.units.units if not view.cluster.cut else ():
         if unit.usual is None or unit.usual[0] < 2:
@@ -130,7 +154,7 @@ def _list_missing(unit: Unit, links: tuple[HostLink, ...]) -> list[str]:
 
 
 def _may_be_moved(view: View, leaf: str) -> bool:
-    """An adapter on that leaf does not say whose it is: it may be the one that seems to be missing."""
+    """An adapter on that leaf does not show whose it is: it may be the one that seems to be missing."""
     return any(link.at.switch == leaf for link in view.nameless)
 
 

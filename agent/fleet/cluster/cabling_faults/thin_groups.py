@@ -16,7 +16,7 @@ from agent.fleet.cluster.switch_tiers import SwitchBlock
 REGULAR = 0.8  # of a group's switches: so many have the same number of cables
 
 
-class _Group(NamedTuple):
+class _ThinGroup(NamedTuple):
     """Switches of a row that belong together: the leaves of a unit, of a pod, or the spines of a pod."""
 
     name: str
@@ -28,7 +28,7 @@ class _Group(NamedTuple):
     shape: str  # of most names
 
 
-def find_thin_groups(view: View) -> list[tuple[_Group, CablingFault]]:
+def find_thin_groups(view: View) -> list[tuple[_ThinGroup, CablingFault]]:
     """Groups of which every switch has fewer cables up than those of other groups: half wired, or a spine is dark."""
     up: defaultdict[str, Counter[str]] = defaultdict(Counter)
     down = Counter({switch: len(ports) for switch, ports in view.down.items()})
@@ -43,7 +43,7 @@ def find_thin_groups(view: View) -> list[tuple[_Group, CablingFault]]:
         [(_format_ends(view, pod.peers), "leaves", pod.peers) for pod in pods],
         [(_format_ends(view, tuple(pod.places)), "spines", tuple(pod.places)) for pod in pods if len(pod.places) > 1],
     ]
-    thin: list[tuple[_Group, CablingFault]] = []
+    thin: list[tuple[_ThinGroup, CablingFault]] = []
     explained: set[str] = set()
     for kind in kinds:
         groups = [group for key in kind if (group := _group(view, *key, up, down))]
@@ -56,7 +56,7 @@ def find_thin_groups(view: View) -> list[tuple[_Group, CablingFault]]:
 
 def _group(
     view: View, name: str, what: str, switches: tuple[str, ...], up: Mapping[str, Counter[str]], down: Mapping[str, int]
-) -> _Group | None:
+) -> _ThinGroup | None:
     """None where its switches differ, or not all of them are in the file with all their ports."""
     counts = Counter(up[switch].total() if switch in up else 0 for switch in switches)
     cables, same = counts.most_common(1)[0]
@@ -69,10 +69,10 @@ def _group(
     far = {above for switch in switches for above in up[switch]}
     middle = sorted(down.get(switch, 0) for switch in switches)[len(switches) // 2]
     shapes = Counter(shape(view.name(switch)) for switch in switches)
-    return _Group(name, what, switches, cables, len(far), middle, shapes.most_common(1)[0][0])
+    return _ThinGroup(name, what, switches, cables, len(far), middle, shapes.most_common(1)[0][0])
 
 
-def _find_thin(view: View, groups: list[_Group]) -> Iterator[tuple[_Group, CablingFault]]:
+def _find_thin(view: View, groups: list[_ThinGroup]) -> Iterator[tuple[_ThinGroup, CablingFault]]:
     expected = find_most(Counter((group.cables, group.far) for group in groups))
     if expected is None or view.cluster.cut:
         return
@@ -166,7 +166,7 @@ def _find_skipped(names: Iterable[str]) -> list[str]:
         return []
     missing = sorted(set(range(min(numbers), max(numbers))) - set(numbers))
     if len(missing) > max(1, len(numbers) // 8):
-        return []  # numbers that say something else
+        return []  # numbers that state something else
     width = len(split[0][place]) if split[0][place].startswith("0") else 0
     return ["".join([*split[0][:place], f"{number:0{width}d}", *split[0][place + 1 :]]) for number in missing]
 

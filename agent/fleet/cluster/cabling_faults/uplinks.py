@@ -1,36 +1,38 @@
-"""Cables between switches, in words: two at each other's place, one at another switch, and what a leaf lacks."""
+"""Faults of the cables between switches: swapped, at another switch, or missing."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 
 from agent.fleet.cluster.cabling_faults.fault import CablingFault
+from agent.fleet.cluster.cabling_faults.missing_uplinks import MissingCables, fold_missing
 from agent.fleet.cluster.cabling_faults.thin_groups import find_dark_spines, find_thin_groups
 from agent.fleet.cluster.fabric_view import View
 from agent.fleet.cluster.graph import SwitchPort, natural
 from agent.fleet.cluster.switch_tiers import SwitchBlock
 from agent.fleet.cluster.trunks import Fault, TrunkFaults, find_far_switches, find_trunk_faults
 
+FEW_SWAPS = 2  # pairs of cables between two switches: more are one fault
+
 
 def find_uplink_faults(view: View) -> list[CablingFault]:
     """What is wrong above the leaves."""
     trunk_faults = find_trunk_faults(view)
-    all_faults = [_swap(view, one, other) for one, other in trunk_faults.swapped]
+    all_faults = _report_swaps(view, trunk_faults.swapped)
     all_faults += [_report_moved(view, faults) for faults in trunk_faults.moved]
     thin = find_thin_groups(view)
     explained = {switch for group, _ in thin for switch in group.switches}
     all_faults += [fault for _, fault in thin]
     all_faults += find_dark_spines(view, explained)
-    return all_faults + [
-        fault for block in view.blocks for fault in _find_missing_cables(view, block, trunk_faults, explained)
-    ]
+    for block in view.blocks:
+        missing = _find_missing_cables(view, block, trunk_faults, explained)
+        all_faults += [fault for _, fault in fold_missing(view, block, missing)]
+    return all_faults
 
 
 def find_missing(view: View, trunk_faults: TrunkFaults) -> list[CablingFault]:
     """Cables that are nowhere, a switch each."""
-    return [
-        cable_break for block in view.blocks for cable_break in _find_missing_cables(view, block, trunk_faults, set())
-    ]
+    return [fault for block in view.blocks for _, fault in _find_missing_cables(view, block, trunk_faults, set())]
 
 
 def end(view: View, fault: Fault) -> str:
@@ -46,6 +48,31 @@ def describe_peers(view: View, block: SwitchBlock, upper: str) -> str:
     what = "leaves" if block.tier == 1 else "switches"
     of = f"{clear.words} {what}" if clear.of <= len(block.peers) else f"{clear.words} pairs"
     return f"{of} have {expected} to {view.name(upper)}" if clear.of <= len(block.peers) else f"{of} have {expected}"
+
+
+def _report_swaps(view: View, swapped: list[tuple[Fault, Fault]]) -> list[CablingFault]:
+    """Many between the same two switches are one: a side or a bundle of one is at the other."""
+    between: defaultdict[frozenset[str], list[tuple[Fault, Fault]]] = defaultdict(list)
+    for pair in swapped:
+        between[frozenset(fault.lower for fault in pair)].append(pair)
+    faults: list[CablingFault] = []
+    for switches, pairs in between.items():
+        single = [_swap(view, *pair) for pair in pairs]
+        faults += [_report_side(view, sorted(switches), single)] if len(pairs) > FEW_SWAPS else single
+    return faults
+
+
+def _report_side(view: View, switches: list[str], single: list[CablingFault]) -> CablingFault:
+    names = sorted(map(view.name, switches), key=natural)
+    return CablingFault(
+        kind="swapped-uplinks",
+        text=f"{len(single)} cables up of {names[0]} and as many of {names[1]} are exchanged: each leads to the switch "
+        "that the other has by its peers",
+        ports=tuple(port for fault in single for port in fault.ports),
+        compared="; ".join(dict.fromkeys(fault.compared for fault in single[:3])),
+        fix=f"exchange the whole bundle between {names[0]} and {names[1]}, at one end",
+        should={port: place for fault in single for port, place in fault.should.items()},
+    )
 
 
 def _swap(view: View, one: Fault, other: Fault) -> CablingFault:
@@ -89,7 +116,7 @@ def _report_moved(view: View, faults: tuple[Fault, ...]) -> CablingFault:
 
 def _find_missing_cables(
     view: View, block: SwitchBlock, trunk_faults: TrunkFaults, explained: set[str]
-) -> list[CablingFault]:
+) -> list[tuple[MissingCables, CablingFault]]:
     """`explained`: switches of a group that has fewer cables as a whole."""
     gone: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
     for lower in block.peers if not explained else [peer for peer in block.peers if peer not in explained]:
@@ -114,22 +141,21 @@ def _find_missing_cables(
                     view.cluster.place(SwitchPort(upper, far[0])) if len(far) == count == 1 else view.name(upper)
                 )
         also = "; it has others that its peers do not have" if lower in extra else ""
-        faults.append(
-            CablingFault(
-                kind="missing-uplink",
-                text=f"{view.name(lower)} has {has} of {wanted} cables up: {', '.join(words)}{also}",
-                ports=tuple(should),
-                compared="; ".join(dict.fromkeys(describe_peers(view, block, upper) for upper, _ in gone[lower][:3])),
-                fix="look for a cable that is out, or a port that is down, at both ends",
-                should=should,
-            )
+        fault = CablingFault(
+            kind="missing-uplink",
+            text=f"{view.name(lower)} has {has} of {wanted} cables up: {', '.join(words)}{also}",
+            ports=tuple(should),
+            compared="; ".join(dict.fromkeys(describe_peers(view, block, upper) for upper, _ in gone[lower][:3])),
+            fix="look for a cable that is out, or a port that is down, at both ends",
+            should=should,
         )
+        faults.append((MissingCables(lower, has, wanted, tuple(upper for upper, _ in gone[lower])), fault))
     return faults
 
 
 def _find_free_ports(view: View, block: SwitchBlock, lower: str, upper: str, count: int) -> tuple[list[str], list[str]]:
     """Ports with nothing on them whose peers' lead to the other switch: below, above. Of a switch of which not all
-    is told none is known to be free."""
+    is given none is known to be free."""
     switches = view.cluster.switches
     near = [
         port

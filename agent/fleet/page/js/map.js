@@ -87,6 +87,33 @@ const fitted = (text, pixels) => {
   while (letters > 3 && pen.measureText(result).width > pixels) result = shortened(text, letters -= 1);
   return result;
 };
+const differing = (text, start, pixels) => {
+  // the word at `start`, and as much of the end as there is room for
+  const word = text.slice(start).match(/^\w*/)[0].length;
+  let tail = start, result = "…" + text.slice(start);
+  while (tail < text.length && pen.measureText(result).width > pixels) {
+    tail = Math.max(tail, start + word) + 1;
+    result = "…" + text.slice(start, start + word) + "…" + text.slice(tail);
+  }
+  return result;
+};
+const labelTexts = (labels, size) => {
+  // labels that would read the same begin with the first word in which they differ
+  const result = labels.map((each) => fitted(each.text, each.room * size));
+  for (let round = 0; round < 4; round += 1) {
+    const alike = new Map();
+    result.forEach((text, at) => alike.set(text, alike.get(text) || []).get(text).push(at));
+    for (const group of alike.values()) {
+      const texts = group.map((at) => labels[at].text), [first] = texts;
+      if (texts.every((text) => text === first)) continue;
+      let start = 0;
+      while (texts.every((text) => text[start] === first[start])) start += 1;
+      while (start && /\w/.test(first[start - 1])) start -= 1;
+      for (const at of group) result[at] = differing(labels[at].text, start, labels[at].room * size);
+    }
+  }
+  return result;
+};
 const paint = () => {
   const { count, size, wide, high, cells, xs, ys, labels } = view.laid;
   const kinds = new Map(), paintOf = painter(), mask = view.mask;
@@ -101,11 +128,12 @@ const paint = () => {
   const width = wide * size, height = high * size;
   const svg = drawnAs("svg", { width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
   pen.font = LABEL_FONT;
-  for (const each of labels) {
+  const texts = labelTexts(labels, size);
+  labels.forEach((each, at) => {
     const text = drawnAs("text", { x: each.x * size + edge, y: each.y * size + LABEL });
-    text.textContent = fitted(each.text, each.room * size);
+    text.textContent = texts[at];
     svg.append(text);
-  }
+  });
   for (const [name, { clear, faint }] of kinds) {
     if (clear.length) svg.append(drawnAs("path", { d: clear.join(""), class: "look " + name }));
     if (faint.length) svg.append(drawnAs("path", { d: faint.join(""), class: "look " + name + " faint" }));

@@ -13,8 +13,8 @@ import pytest
 
 pytest.importorskip("duckdb", reason="the extra fleet is not installed")
 from agent.cli.main import run
+from agent.fleet import racks
 from agent.fleet.ingest.run import IngestOptions, ingest
-from agent.fleet.page import locations
 from bench.fleet.plan import plan
 from tests.conftest import ROOT
 
@@ -103,7 +103,7 @@ def test_without_a_file_it_is_printed(dataset: str, capsysbinary: pytest.Capture
         ([], "no dataset given"),
         (["--dataset", "/nowhere/at/all"], "no dataset"),
         (["--dataset", "{dataset}", "--nodes-dir", "/nowhere/at/all"], "--nodes-dir /nowhere/at/all: No such file"),
-        (["--engine", "chdb://"], "no dataset given"),
+        (["--engine", "duckdb://"], "no dataset given"),
         (["--dataset", "{dataset}", "--engine", "nonsense://u:secret@h"], "nonsense://h"),
         (["--dataset", "{dataset}", "--rack", "("], "no regular expression"),
         (["--dataset", "{dataset}", "--rack", "x" * 400], "longer than 300 letters"),
@@ -132,7 +132,7 @@ def test_a_pattern_that_never_ends_is_one_line(
     dataset: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many names there are. What was in force before is so again."""
-    monkeypatch.setattr(locations, "SECONDS", 0.5)
+    monkeypatch.setattr(racks, "SECONDS", 0.5)
     slow = "^" + "([a-z0-9]*)*" * 20 + "!$"  # a name has seven letters
     assert 2 == run(["fleet", "html", "--dataset", dataset, "--rack", slow])
     output = capsys.readouterr()

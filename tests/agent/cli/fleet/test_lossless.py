@@ -5,14 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import fromstring
 
 import pytest
 
 from agent.cli.main import run
 from bench.switches.fabric import build
 from bench.switches.render import write
+from tests.conftest import ROOT
 
 # The shape of SONiC's own templates: PFC on 3 and 4, where DSCP 3 and 4 lead; all others lead to class 1
 DEFAULT = {
@@ -29,6 +32,9 @@ DEFAULT = {
         for port in (0, 4)
     },
 }
+
+
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 def answer(capfd: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
@@ -85,6 +91,12 @@ def test_text_and_csv(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None
     assert run(["fleet", "lossless", "--switches", str(folder), "--format", "csv"]) == 0
     rows = list(csv.DictReader(io.StringIO(capfd.readouterr().out)))
 
+    assert run(["fleet", "lossless", "--switches", str(folder), "--output", str(tmp_path / "hops.svg")]) == 0
+    picture = fromstring((tmp_path / "hops.svg").read_text())
+    wires = [path.get("class") for path in picture.iter(f"{SVG}path")]
+
+    assert wires == ["wire good", "wire doubtful", "wire bad", "wire broken"]  # the legend, and the bundle
+    assert picture.get("aria-label") == "RoCE with DSCP 26: 2 hops, 2 lossy"
     assert "2 hops: 2 lossy" in text
     assert "DSCP 3 is NCCL_IB_TC=12" in " ".join(text.split())
     assert [(row["verdict"], row["a_port"], row["a_pfc"]) for row in rows] == [
@@ -158,3 +170,61 @@ def test_a_recipe(capfd: pytest.CaptureFixture[str]) -> None:
     assert "show lldp table > show_lldp_table.txt" in capfd.readouterr().out
     assert run(["fleet", "lossless", "--recipe", "ios"]) == 2
     assert "expected sonic, sonic-enterprise, cumulus" in capfd.readouterr().err
+
+
+def test_topology_and_cables_with_switches(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Spines are above the leaves, and cables between switches match the plan; nothing readable is an error."""
+    write(build(2, 2, 4, systems=("sonic", "cumulus")), tmp_path)
+    switches = ("--switches", str(tmp_path / "now"))
+
+    assert run(["fleet", "topology", *switches, "--format", "json"]) == 0
+    [fabric] = json.loads(capfd.readouterr().out)["fabrics"]
+    assert run(["fleet", "cables", *switches, "--plan", str(tmp_path / "plan.csv")]) == 0
+    cables = capfd.readouterr().out
+    assert run(["fleet", "topology", "--switches", str(save(tmp_path / "empty"))]) == 2
+
+    assert (fabric["hosts"], fabric["levels"], fabric["cables"]) == (4, 2, 4)
+    assert "4 of 4 cables match the plan." in cables
+    assert "contains no file" in capfd.readouterr().err
+
+
+def test_the_fleet_page_with_switches(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The picture, a card of the finding with its host, and the switch's ports, the worst hop first."""
+    fabric = build(2, 1, 2, systems=("sonic",))
+    next(fabric.ports(True)).priorities = {26: 0}
+    write(fabric, tmp_path)
+    dataset = str(tmp_path / "fleet")
+    assert run(["fleet", "ingest", str(tmp_path / "reports.ndjson"), "--dataset", dataset]) == 0
+    arguments = ["--dataset", dataset, "--output", str(tmp_path / "page.html")]
+    assert run(["fleet", "html", *arguments, "--switches", str(tmp_path / "now")]) == 0
+    page = (tmp_path / "page.html").read_text()
+    assert run(["fleet", "html", *arguments]) == 0
+    without = (tmp_path / "page.html").read_text()
+
+    section = page.partition('<h2 id="roce">')[2].partition("<footer>")[0]
+    first = section.partition("<strong>leaf1</strong>")[2].partition("<tbody>")[2]
+    assert "6 hops: 5 set, 1 lossy" in section
+    assert 'class="cluster"' in section.partition("<article")[0]
+    assert "<code>sw-dscp-lossy</code>" in section
+    assert "gpu00001" in section.partition("sw-dscp-lossy")[2].partition("</article>")[0]
+    assert first.startswith('<tr><th scope="row" class="mono">Ethernet0</th><td class="mono">gpu00001 eth0</td>')
+    assert ".cluster .wire.bad" in page.partition("</style>")[0]
+    assert "roce" not in without
+    assert ".cluster" not in without
+
+
+def test_the_worked_case_of_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its files, its command and what is printed."""
+    page = (ROOT / "docs" / "fleet-lossless.md").read_text().partition("## From two files")[2]
+    config, rows = re.findall(r"```json\n(.*?)```", page, re.DOTALL)[:2]
+    shown = re.search(r"```\n\$ fabricscope (.*?)\n(.*?)```", page, re.DOTALL)
+    assert shown is not None
+    save(tmp_path / "switches" / "leaf1", **{"config_db.json": config})
+    save(tmp_path / "switches", **{"spine1.jsonl": rows})
+    monkeypatch.chdir(tmp_path)
+
+    assert run(shown[1].split()) == 0
+
+    assert capfd.readouterr().out == shown[2]

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,6 +16,7 @@ import pytest
 from agent.cli.main import run
 from tests.agent.fleet.questions.nodes import finding
 from tests.agent.fleet.small import report, take
+from tests.agent.netbox.server import dripping
 
 pytest.importorskip("duckdb")
 NOW = datetime.now(timezone.utc)
@@ -104,6 +106,19 @@ def test_a_request_is_sent_where_something_is_new(dataset: Path, hook: str) -> N
 
     (body,) = Received.bodies
     assert "WARNING a: n1" in body["text"]
+
+
+def test_a_server_that_sends_byte_after_byte_is_given_up(
+    dataset: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of an answer only its status is read, however long it is."""
+    monkeypatch.setattr(import_module("agent.cli.fleet.news"), "_POST_SECONDS", 0.2)
+    words = ["fleet", "news", "--since", "1h", "--format", "slack", "--post"]
+    with dripping(b"HTTP/1.1 200 OK\r\nX: ") as port:
+        assert 2 == run([*words, f"http://127.0.0.1:{port}/"])
+    assert "not sent: no answer in 0.2 s" in capsys.readouterr().err
+    with dripping(b"HTTP/1.1 200 OK\r\n\r\n") as port:
+        assert 1 == run([*words, f"http://127.0.0.1:{port}/"])
 
 
 def test_a_request_that_fails_leaves_the_state(

@@ -141,7 +141,7 @@ def test_some_nodes(capfd, dataset):
         (["query", "select cast(node as int) from host", "--dataset", "DATASET"], "duckdb"),
         (["export", "csv", "gpus", "--dataset", "DATASET"], "hint: did you mean gpu?"),
         (["export", "xml", "gpu", "--dataset", "DATASET"], "xml"),
-        (["load", "--dataset", "DATASET", "--engine", "spark://h:1"], ""),
+        (["load", "--dataset", "DATASET", "--engine", "spark://h:1"], "no such engine: duckdb://, postgres://"),
     ],
 )
 def test_refused_in_one_line(capfd, dataset, arguments, says):

@@ -279,3 +279,16 @@ def test_fabric_files_need_no_library_of_the_fleet(broken: str, real_commands: N
     code += "print([name for name in sys.modules if 'cluster' in name])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=True)
     assert "[]" == done.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize("option", ["--plan", "--fabric"])
+def test_a_sparse_file_is_refused_before_it_is_read(
+    option: str, broken: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A single line of a terabyte would be read into memory."""
+    sparse = tmp_path / "sparse"
+    with sparse.open("wb") as file:
+        file.truncate(1 << 40)
+    fabric = [] if option == "--fabric" else ["--fabric", broken]
+    assert 2 == run(["fleet", "cables", *fabric, option, str(sparse)])
+    assert f"error: {sparse}: larger than {1024 if option == '--fabric' else 128} MiB\n" == capsys.readouterr().err

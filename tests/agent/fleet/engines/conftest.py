@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.fleet.engines import load
 from bench.fleet.kinds import KINDS
 from tests.agent.fleet.engines.servers import NotReadyError, needed, run_server
 from tests.agent.fleet.questions.conftest import EVERY_KIND, OF_CABLES, ON_THEIR_OWN, made
@@ -23,6 +24,22 @@ def dataset(tmp_path_factory):
     odd = {oddity["kind"] for oddity in (*fleet.truth["oddities"], *fleet.truth["noise"])}
     assert not KINDS.keys() - odd - {*OF_CABLES, *ON_THEIR_OWN}
     return place / "dataset"
+
+
+@pytest.fixture(scope="session")
+def clickhouse(dataset, tmp_path_factory):
+    """The fleet in a ClickHouse of this process: its address. No server is at hand that a test could start."""
+    needed("chdb", "clickhouse_connect")
+    url = f"chdb://{tmp_path_factory.mktemp('clickhouse') / 'database'}"
+    assert load(str(dataset), url)["host"] > 50
+    return url
+
+
+@pytest.fixture(scope="session")
+def loaded_postgres(dataset, postgres):
+    """The fleet in a PostgreSQL server: its address."""
+    assert load(str(dataset), postgres)["host"] > 50
+    return postgres
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,6 @@ import contextlib
 import importlib.util
 import os
 import re
-import shutil
 import socket
 import subprocess
 import time
@@ -26,12 +25,6 @@ def needed(*modules: str) -> None:
     missing = [module for module in modules if importlib.util.find_spec(module) is None]
     if missing:
         pytest.skip(f"not installed: {', '.join(missing)} (make engines)")
-
-
-def java_needed() -> None:
-    """Skip where there is no Java that Spark can use."""
-    if not shutil.which("java"):
-        pytest.skip("no java (Debian: openjdk-17-jre-headless)")
 
 
 def free_port() -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from agent.fleet.cluster.from_dataset import query_identity_rows
 from agent.fleet.engines.query import WANTED, LookupQuery, Query
-from agent.fleet.episodes import history, news, repeat, silences
+from agent.fleet.episodes import finding_changes, history, repeat, silences
 from agent.fleet.expected import compare
 from agent.fleet.page import build, days, reading
 from agent.fleet.page.scene import STATES
@@ -16,8 +16,10 @@ from agent.fleet.questions import (
     amounts,
     attributes,
     baseline,
+    domains,
     drift,
     drift_rows,
+    error_rates,
     findings,
     identities,
     in_common,
@@ -35,6 +37,8 @@ from agent.fleet.table import BOOL, FLOAT, INT, TEXT, TIME
 
 SINCE = datetime(2026, 1, 15, 8, 59, 59)  # noqa: DTZ001  # UTC without a zone is what is asked for
 MODULES = (
+    domains,
+    error_rates,
     amounts,
     multisets,
     baseline,
@@ -56,7 +60,7 @@ MODULES = (
     days,
     reading,
     history,
-    news,
+    finding_changes,
     repeat,
     compare,
     silences,

@@ -1,4 +1,4 @@
-"""Grafana's dashboard on PostgreSQL: every query runs after a load, and has rows where the fleet has them."""
+"""Grafana's dashboards on PostgreSQL and ClickHouse: after a load every query runs and has rows where the fleet has."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from agent.fleet.engines import connect
-from agent.fleet.engines.postgres import load
+from agent.fleet.engines import load
+from agent.fleet.engines.clickhouse import connect_client
 from tests.agent.fleet.engines.servers import needed
 from tests.conftest import ROOT
 
@@ -38,9 +38,7 @@ def connection(dataset, postgres):
     with psycopg.connect(postgres, autocommit=True) as connection:
         connection.execute("CREATE DATABASE grafana")
     url = postgres.rpartition("/")[0] + "/grafana"
-    source = connect(None, str(dataset))
-    load(source, url)
-    source.close()
+    load(str(dataset), url)
     with psycopg.connect(url, autocommit=True) as connection:
         page = (ROOT / "docs" / "monitoring.md").read_text()
         (grants,) = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
@@ -74,3 +72,36 @@ def test_a_class_that_is_not_chosen_has_no_rows(connection):
     for panel in PANELS:
         rows = connection.execute(expand(panel["targets"][0]["rawSql"], "'none'")).fetchall()
         assert rows in ([], [(0,)]) or panel["title"] == "Last load"
+
+
+ON_CLICKHOUSE = json.loads((ROOT / "packaging" / "grafana" / "fabricscope-clickhouse.json").read_text())
+
+
+def test_the_dashboard_on_clickhouse_has_the_same_panels():
+    places = [
+        [(panel["type"], panel["title"], panel["gridPos"]) for panel in board["panels"]]
+        for board in (DASHBOARD, ON_CLICKHOUSE)
+    ]
+    assert places[0] == places[1]
+
+
+@pytest.mark.parametrize("chosen", ["all", "none"])
+def test_every_query_runs_on_clickhouse(clickhouse, chosen):
+    """And looks at the variable, but for that of the load's age."""
+    client = connect_client(clickhouse)
+    (variable,) = ON_CLICKHOUSE["templating"]["list"]
+    classes = [row[0] for row in client.query(variable["query"]).result_rows]
+    assert len(classes) > 1
+    quoted = ",".join(f"'{name}'" for name in classes) if chosen == "all" else "'none'"
+    for panel in ON_CLICKHOUSE["panels"]:
+        for target in panel.get("targets", []):
+            sql = re.sub(r"\$__timeFilter\((toDateTime\(\w+\)|\w+)\)", r"\1 >= toDateTime(0)", target["rawSql"])
+            answer = client.query(sql.replace("${hardware_class:sqlstring}", quoted))
+            rows, is_series = answer.result_rows, target["queryType"] == "timeseries"
+            if chosen == "all" or panel["title"] == "Last load":
+                assert rows or panel["title"] in MAY_BE_EMPTY, panel["title"]
+            else:
+                assert rows in ([], [(0,)]), panel["title"]
+            assert not rows or not is_series or answer.column_names[:2] == ("time", "metric")
+            assert panel["type"] != "stat" or (1, 1) == (len(rows), len(answer.column_names))
+    client.close()

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import re
-import subprocess
-import time
 from datetime import date, datetime, timezone
-from pathlib import Path
 
 import msgspec
 import pytest
 
 from agent.cli.main import run
 from agent.fleet.cluster.from_dataset import build_from_reports, read_wiring
-from agent.fleet.engines import connect
+from agent.fleet.engines import connect, load, translated
 from agent.fleet.engines.engine import EngineRefused, Where, narrow
+from agent.fleet.engines.query import table_query
+from agent.fleet.engines.views import ABOUT
 from agent.fleet.episodes.silences import FleetSilence, Silences, silence
 from agent.fleet.page.build import build_scene
 from agent.fleet.page.from_dataset import PageOptions
@@ -25,7 +22,7 @@ from agent.fleet.questions.duplicates import find_duplicates
 from agent.fleet.questions.findings import find_findings
 from agent.fleet.questions.outliers import find_outliers
 from agent.fleet.questions.summary import build_summary
-from tests.agent.fleet.engines.servers import free_port, java_needed, needed, run_server, stop
+from tests.agent.fleet.engines.servers import needed
 from tests.agent.fleet.questions.nodes import finding
 from tests.agent.fleet.questions.test_silenced import OF_THE_NEWEST, QUESTIONS, SILENCED, fleet
 from tests.agent.fleet.small import take
@@ -33,6 +30,14 @@ from tests.agent.fleet.small import take
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(1800), pytest.mark.usefixtures("real_commands")]
 SINCE = datetime(2026, 1, 15, 8, 59, 59)  # noqa: DTZ001  # UTC without a zone is what is asked for
 MADE = datetime(2026, 1, 16, tzinfo=timezone.utc)
+QUERIES = [
+    "select hardware_class, driver, count(*) as nodes from host group by all having count(*) < 20 order by nodes",
+    "select node, observed_at, verdict from history_host",
+    "select node, gpus from host where node like 'gpu000%' and contains(lower(hardware_class), 'gb200')",
+    *(f"select * from {name}" for name in ABOUT if name != "port_day"),
+    "select node, nic, port, day, symbol_error from port_day",
+]
+ENGINES = ["clickhouse", "loaded_postgres"]
 
 
 def answers(tables):
@@ -83,15 +88,60 @@ def test_there_is_something_to_compare(expected):
     assert len(expected["page"]) > 100_000
 
 
-def test_clickhouse_in_this_process(dataset, expected):
-    needed("chdb", "clickhouse_connect")
-    compared("chdb://", str(dataset), expected)
+def test_clickhouse_after_a_load(expected, clickhouse):
+    compared(clickhouse, None, expected)
 
 
-def test_the_page_by_clickhouse(dataset, tmp_path):
-    needed("chdb", "clickhouse_connect")
-    request = ("--dataset", str(dataset))
-    assert page(tmp_path, *request, "--engine", "chdb://") == page(tmp_path, *request)
+def test_the_page_by_clickhouse(dataset, clickhouse, tmp_path):
+    (folder, _), (database, _) = page(tmp_path, "--dataset", str(dataset)), page(tmp_path, "--engine", clickhouse)
+    assert folder == database
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("sql", QUERIES)
+def test_a_query_of_a_person_has_the_same_rows(dataset, request, sql, engine):
+    """In DuckDB's SQL, with every engine; of each view, too."""
+    url = request.getfixturevalue(engine)
+    expected, found = (rows_of(connect(*address), sql) for address in ((None, str(dataset)), (url, None)))
+    assert found == expected
+    assert expected[1]
+
+
+def rows_of(engine, sql):
+    names, pieces = engine.query(sql)
+    rows = sorted((row for piece in pieces for row in piece), key=repr)
+    engine.close()
+    return names, rows
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_answer_without_rows_has_columns_and_a_large_one_is_refused(request, engine, monkeypatch):
+    asked = connect(request.getfixturevalue(engine), None)
+    assert rows_of_open(asked, "select node, gpus from host where node = 'none'") == (["node", "gpus"], [])
+    monkeypatch.setattr(translated, "MOST_ROWS", 3)
+    with pytest.raises(EngineRefused, match=r"^\w+: the answer has more than 3 rows: "):
+        asked.query("select node from host")
+    monkeypatch.setattr(translated, "MOST_ROWS", 10_000)
+    monkeypatch.setattr(translated, "MOST_BYTES", 3)
+    with pytest.raises(EngineRefused, match=r"^\w+: the answer has more than 0 MiB: "):
+        asked.rows(table_query("host", ["node"]))
+    monkeypatch.undo()
+    assert rows_of_open(asked, "select count(*) as number from host")[1][0][0] > 3
+    asked.close()
+
+
+def rows_of_open(engine, sql):
+    names, pieces = engine.query(sql)
+    return list(names), [row for piece in pieces for row in piece]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("sql", ["drop table host", "select 1; select 2", "insert into host values (1)", "", "selec"])
+def test_a_query_that_is_no_select_is_refused(request, engine, sql):
+    asked = connect(request.getfixturevalue(engine), None)
+    with pytest.raises(EngineRefused, match=r"^[^\n]+$"):
+        asked.query(sql)
+    asked.close()
 
 
 @pytest.fixture(scope="session")
@@ -117,23 +167,14 @@ def answers_of_silenced(engine):
     return found
 
 
-def test_silenced_findings_by_clickhouse(silenced):
+def test_silenced_findings_by_clickhouse(silenced, tmp_path):
     needed("chdb", "clickhouse_connect")
-    same_of_silenced("chdb://", str(silenced[0]), silenced[1])
-
-
-def test_silenced_findings_by_spark(silenced):
-    needed("pyspark")
-    java_needed()
-    same_of_silenced("local", str(silenced[0]), silenced[1])
+    load(str(silenced[0]), f"chdb://{tmp_path}/silenced")
+    same_of_silenced(f"chdb://{tmp_path}/silenced", None, silenced[1])
 
 
 def test_silenced_findings_by_postgresql(silenced, postgres):
-    from agent.fleet.engines.postgres import load
-
-    source = connect(None, str(silenced[0]))
-    load(source, postgres)
-    source.close()
+    load(str(silenced[0]), postgres)
     same_of_silenced(postgres, None, silenced[1])
 
 
@@ -146,61 +187,9 @@ def same_of_silenced(url, dataset, expected):
     assert result == expected
 
 
-def test_spark_in_this_process(dataset, expected):
-    needed("pyspark")
-    java_needed()
-    compared("local", str(dataset), expected)
-
-
-@pytest.fixture
-def spark(tmp_path):
-    """A Spark master with two workers; the address of the master."""
-    needed("pyspark")
-    java_needed()
-    home = Path(importlib.util.find_spec("pyspark").origin).parent
-    environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1"}
-    begin = [str(home / "bin" / "spark-class"), "org.apache.spark.deploy."]
-    own = ["--host", "127.0.0.1", "--webui-port", "0"]
-    worker = [begin[0], f"{begin[1]}worker.Worker", *own, "--cores", "1", "--memory", "1g", "--work-dir"]
-
-    def master(port: int) -> list[str]:
-        return [begin[0], f"{begin[1]}master.Master", *own, "--port", str(port)]
-
-    with run_server(master, tmp_path / "master.log", env=environment) as port:
-        url = f"spark://127.0.0.1:{port}"
-        workers = []
-        for name in ("worker1", "worker2"):
-            with (tmp_path / f"{name}.log").open("wb") as log:
-                command = [*worker, str(tmp_path / name), url]
-                workers.append(subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT))
-        try:
-            yield url
-        finally:
-            stop(*workers)
-
-
-@pytest.mark.parametrize("url", ["spark://127.0.0.1:PORT", "spark://nowhere", "spark://nowhere.invalid:7077"])
-def test_a_spark_that_is_not_there_is_said_at_once(dataset, url):
-    """Spark itself tries for a minute, and then speaks of a stopped context."""
-    needed("pyspark")
-    url = url.replace("PORT", str(free_port()))
-    began = time.monotonic()
-    with pytest.raises(EngineRefused, match=rf"^{url}: [^\n]+$"):
-        connect(url, str(dataset))
-    assert time.monotonic() - began < 45
-
-
-def test_spark_with_workers_of_its_own(dataset, expected, spark):
-    compared(spark, str(dataset), expected)
-
-
 def test_postgresql_after_a_load(dataset, expected, postgres):
-    from agent.fleet.engines.postgres import load
-
-    source = connect(None, str(dataset))
     for _ in range(2):  # the second takes the place of the first
-        counts = load(source, postgres)
-    source.close()
+        counts = load(str(dataset), postgres)
     assert counts["host"] > 50
     compared(postgres, None, expected)
 

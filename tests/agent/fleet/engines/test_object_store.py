@@ -149,6 +149,11 @@ def test_what_is_not_there_is_one_line(bucket):
         assert "Traceback" not in result
 
 
-def test_engines_that_read_a_folder_only_say_so(datasets):
+def test_what_is_loaded_from_there_is_what_lies_there(datasets, tmp_path):
+    """The way of an object store to every engine but DuckDB."""
     needed("chdb", "clickhouse_connect")
-    assert "a dataset in a folder" in told("summary", "--engine", "chdb://", "--dataset", datasets[1], code=2)
+    database = f"chdb://{tmp_path}/database"
+    assert "rows of" in told("load", "--engine", database, "--dataset", datasets[1])
+    for question in (("findings",), ("drift", "--since", "2026-01-15T08:59:59Z")):
+        folder = told(*question, "--format", "json", "--dataset", datasets[0])
+        assert folder == told(*question, "--format", "json", "--engine", database)

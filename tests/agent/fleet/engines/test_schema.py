@@ -116,7 +116,7 @@ def counted(host, hour, **counters):
 
 @pytest.mark.parametrize("order", [(0, 1, 2, 3, 4), (4, 3, 2, 1, 0), (2, 0, 4, 1, 3)])
 def test_counters_of_a_port_by_day(tmp_path, order):
-    """The first report of each day, however they came; a counter that began again has grown by what it is."""
+    """From the first report of each day, however they came; a counter that began again has grown by what it is."""
     reports = [
         counted("gpu1", 0, downs=1), counted("gpu1", 5, downs=3), counted("gpu1", 17, downs=6),
         counted("gpu1", 20, downs=9), counted("gpu1", 41, downs=2, symbol_error=2**64 - 1),
@@ -129,12 +129,24 @@ def test_counters_of_a_port_by_day(tmp_path, order):
         "FROM port_day ORDER BY day"
     )
     assert [row for piece in pieces for row in piece] == [
-        ("gpu1", "2026-01-15", 1, None, None, None, None),
-        ("gpu1", "2026-01-16", 1, 5, 0, None, None),
-        ("gpu1", "2026-01-17", 1, 2, 0, None, None),
+        ("gpu1", "2026-01-15", 1, 5, 0, None, None),
+        ("gpu1", "2026-01-16", 1, 2, 0, None, None),
+        ("gpu1", "2026-01-17", 1, None, None, None, None),
     ]
     assert engine.rows(table_query("port_counter", ["link_downed", "symbol_error"])) == [(2, None)]
     engine.close()
+
+
+def test_counters_of_the_first_day_are_there_after_two_reports(tmp_path):
+    take(tmp_path / "dataset", counted("gpu1", 0, downs=1))
+    days = []
+    for later in (1, 4):
+        take(tmp_path / "dataset", counted("gpu1", later, downs=1 + later))
+        engine = connect(None, str(tmp_path / "dataset"))
+        _, pieces = engine.query("SELECT link_downed, hour(sampled_at), hour(compared_at) FROM port_day")
+        days += [row for piece in pieces for row in piece]
+        engine.close()
+    assert days == [(1, 8, 9), (4, 8, 12)]
 
 
 def test_a_port_without_counters_has_no_row(tmp_path):

@@ -68,6 +68,31 @@ def test_a_file_that_is_replaced_while_it_is_read_stays(
     assert ("n22",) in rows(tmp_path / "d", "host", "node")
 
 
+def test_a_file_that_changes_while_it_is_read_is_left_for_the_next_ingest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is half of two reports: neither taken nor put into quarantine."""
+    source = tmp_path / "in"
+    source.mkdir()
+    (source / "a.json").write_bytes(report("n1"))
+    real, grown = os.read, list[bool]()
+
+    def read_and_grow(descriptor: int, size: int) -> bytes:
+        data = real(descriptor, size)
+        if data and not grown:
+            grown.append(True)
+            with open(source / "a.json", "ab") as file:
+                file.write(b" ")
+        return data
+
+    monkeypatch.setattr(worker.os, "read", read_and_grow)
+    made = taken(tmp_path / "d", source)
+    monkeypatch.undo()
+    assert (made.fresh, made.quarantined, len(made.unread)) == (0, 0, 1)
+    assert made.unread[0].endswith("a.json: changed while it was read: the next ingest reads it")
+    assert taken(tmp_path / "d", source).fresh == 1
+
+
 @pytest.mark.parametrize(
     ("keep", "left"), [(Keep(), "12345"), (Keep(250), "45"), (Keep(None, 2.5), "345"), (Keep(250, 1.5), "45")]
 )

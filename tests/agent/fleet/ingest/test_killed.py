@@ -66,7 +66,8 @@ def test_the_command_and_its_processes_killed_together(tmp_path: Path, real_comm
     fleet = _Fleet(tmp_path)
     fleet.ingest()
     fleet.check()
-    command = [sys.executable, "-m", "fabricscope", "fleet", "ingest", str(fleet.source), "--jobs", "2", "--quiet"]
+    command = [sys.executable, "-m", "fabricscope", "fleet", "ingest", *map(str, fleet.sources)]
+    command += ["--jobs", "2", "--quiet"]
     environment = {**os.environ, "FABRICSCOPE_DATASET": str(fleet.dataset), "PYTHONPATH": str(ROOT)}
     seconds = _seconds(lambda: subprocess.run(command, env=environment, check=True))
     for _ in range(max(KILLS // 5, 1)):
@@ -83,9 +84,10 @@ class _Fleet:
     """A dataset, the sweep that is being taken into it, and what it may say meanwhile."""
 
     def __init__(self, folder: Path) -> None:
-        self.dataset, self.source = folder / "d", folder / "reports"
+        self.dataset, self.sources = folder / "d", (folder / "site-a", folder / "site-b")  # of two receivers
         self._reference, self._all = folder / "reference", folder / "all"
-        self.source.mkdir()
+        for source in self.sources:
+            source.mkdir()
         self._all.mkdir()
         self._sweep = 0
         self._states: list[Any] = [None]
@@ -94,7 +96,7 @@ class _Fleet:
 
     def ingest(self) -> None:
         """The sweep of now."""
-        taken(self.dataset, self.source)
+        taken(self.dataset, *self.sources)
 
     def next_sweep(self) -> None:
         """Other reports, if those of now are in."""
@@ -120,18 +122,19 @@ class _Fleet:
         assert len({line.split('"sha256"')[1] for line in lines}) == self._sweep + 1
 
     def _write(self) -> None:
-        for item in self.source.iterdir():
+        for item in (item for source in self.sources for item in source.iterdir()):
             item.unlink()
         for number in range(NODES):
             hour = self._sweep * 2 - (3 if number == 3 and self._sweep > 2 else 0)  # one comes late
             data = report(f"gpu{number}", hour, f"{self._sweep}" if number % 7 == 0 else "same")
-            for folder in (self.source, self._all):
+            of_both = self.sources if number % 10 == 0 else self.sources[number % 2 :][:1]  # some come by both ways
+            for folder in (*of_both, self._all):
                 path = folder / f"{self._sweep:03d}-{number}.json"
                 path.write_bytes(data)
                 os.utime(path, (ARRIVED, ARRIVED))
-        for folder in (self.source, self._all):
+        for folder in (self.sources[0], self._all):
             (folder / f"{self._sweep:03d}-bad.json").write_text(f"{{{self._sweep}")
-        taken(self._reference, self.source)
+        taken(self._reference, *self.sources)
         self._states.append(_told(self._reference))
         self._done = False
 

@@ -238,6 +238,19 @@ def test_quarantine_is_not_for_all_users(tmp_path: Path) -> None:
     assert [0o600] == [path.stat().st_mode & 0o777 for path in place.iterdir() if path.name != "reasons.ndjson"]
 
 
+def test_a_file_whose_name_is_no_text_is_named(tmp_path: Path) -> None:
+    """In the list of reasons, which is UTF-8."""
+    source = tmp_path / "in"
+    source.mkdir()
+    for name in (b"bad-\xff\n.json", b"bad-\xfe.ndjson"):
+        (Path(os.fsdecode(os.fsencode(source) + b"/" + name))).write_bytes(b"{")
+    taken(tmp_path / "d", source, report_file(tmp_path))
+
+    reasons = (tmp_path / "d" / "quarantine" / "reasons.ndjson").read_text(encoding="utf-8")
+    assert "bad-\\\\udcff\\n.json" in reasons
+    assert "bad-\\\\udcfe.ndjson" in reasons
+
+
 def report_file(folder: Path) -> Path:
     """A report that can be taken."""
     (folder / "good.json").write_bytes(report())

@@ -12,6 +12,7 @@ import os
 import sys
 import tarfile
 import tempfile
+import time
 import tracemalloc
 from datetime import datetime, timezone
 from pathlib import Path
@@ -22,6 +23,8 @@ import zstandard
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from agent.fleet import store
+from agent.fleet.ingest import streams
 from agent.fleet.ingest.files import Staging
 from agent.fleet.ingest.sources import UnreadableSource, check_sources, list_items
 from agent.fleet.ingest.streams import BadStream, find_spans, read_pieces
@@ -316,3 +319,32 @@ def test_a_stream_of_several_parts_however_they_are_cut(name: str, monkeypatch: 
     assert reports == [piece.data.strip() for piece in read_pieces(io.BytesIO(b"".join(parts)))]
     with pytest.raises(BadStream, match="truncated"):
         list(read_pieces(io.BytesIO(b"".join(parts)[:-9])))
+
+
+def test_a_sparse_file_and_a_deep_folder_hold_no_report_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line of a terabyte is not read to its end; a walk goes into itself, so that its depth has a limit."""
+    assert store.MOST_LEVELS < 100
+    monkeypatch.setattr(store, "MOST_LEVELS", 2)
+    (tmp_path / "in/1/2/3/4").mkdir(parents=True)
+    for place in ("in", "in/1/2", "in/1/2/3"):
+        (tmp_path / place / "good.json").write_bytes(report(f"n{len(place)}"))
+    with (tmp_path / "in/a.ndjson").open("wb") as file:
+        file.truncate(1 << 40)
+    began = time.process_time()
+    result = taken(tmp_path / "dataset", tmp_path / "in")
+
+    assert time.process_time() - began < 5
+    assert 2 == result.fresh
+    reasons = (tmp_path / "dataset" / "quarantine" / "reasons.ndjson").read_text()
+    assert "a line of more than 64 MiB: nothing is read from it on" in reasons
+    assert f'"{tmp_path}/in/1/2"' in reasons
+    assert "folders below it are not read: 2 levels are" in reasons
+
+
+def test_a_stream_without_a_line_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a file is: what a packed one holds may be a terabyte, too."""
+    monkeypatch.setattr(streams, "_MOST_SKIPPED", 100)
+    monkeypatch.setattr(streams, "REPORT_LIMIT_BYTES", 20)
+    pieces = list(read_pieces(io.BytesIO(b"{}\n" + b"x" * (3 << 20) + b"\n{}\n")))
+
+    assert [("1", ""), ("2", streams._ENDLESS)] == [(piece.place, piece.trouble) for piece in pieces]

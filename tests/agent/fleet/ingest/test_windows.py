@@ -26,10 +26,10 @@ SAME = counting(5, downs=0)
 
 
 def scanned(
-    case: RuleContext = SAME, hour: float = 0, configuration: Configuration = Configuration(), **node: Any
+    context: RuleContext = SAME, hour: float = 0, configuration: Configuration = Configuration(), **node: Any
 ) -> Report:
     """A report of the machine at an hour, as a node without a state folder judges it."""
-    plain = report(case, node.pop("uptime", DAY + 3600 * hour), **node)
+    plain = report(context, node.pop("uptime", DAY + 3600 * hour), **node)
     plain = msgspec.structs.replace(plain, generated_at=at(hour), observed_at=at(hour))
     return msgspec.structs.replace(evaluate_report(plain, configuration), generated_at=at(hour))
 
@@ -70,6 +70,38 @@ def test_what_the_fleet_finds_is_what_the_node_would_have_found(tmp_path: Path) 
     assert new == sorted(found(tmp_path / "d"))
     (host,) = rows(tmp_path / "d", "host", "verdict, error + critical")
     assert (on_node.summary.verdict, True) == (host[0], host[1] > 0)
+
+
+def test_a_late_report_is_judged_by_its_neighbor_of_the_same_ingest(tmp_path: Path) -> None:
+    take(tmp_path / "d", *sent(scanned(), scanned(FLAPS, 4)))
+    now = found(tmp_path / "d")
+    result = take(tmp_path / "d", *sent(scanned(SAME, 2), scanned(counting(5, downs=30), 3)))
+
+    assert (result.late, result.unjudged) == (2, 1), "the first of them has no neighbor"
+    past = history(tmp_path / "d", "finding", "observed_at, rule", "summary LIKE '%fleet history%'")
+    assert {3} == {moment.hour - 8 for moment, _ in past}, "and as it is, it was still there an hour later"
+    assert now == found(tmp_path / "d"), "a newer report's answers stay"
+
+
+@pytest.mark.parametrize("second", [scanned(hour=2), scanned(FLAPS, 2)])
+def test_a_late_report_without_a_neighbor_is_counted_as_not_judged(tmp_path: Path, second: Report) -> None:
+    take(tmp_path / "d", *sent(scanned(), scanned(hour=4)))
+    assert 1 == take(tmp_path / "d", *sent(second)).unjudged
+    assert 0 == take(tmp_path / "d", *sent(second)).unjudged, "it is known now"
+
+
+def test_the_length_of_the_window_and_what_grew_are_kept(tmp_path: Path) -> None:
+    take(tmp_path / "d", *sent(scanned()))
+    assert [(None,)] == rows(tmp_path / "d", "host", "window_seconds")
+    take(tmp_path / "d", *sent(scanned(hour=1)))
+    assert [(3600.0,)] == rows(tmp_path / "d", "host", "window_seconds"), "nothing moved"
+    assert [] == rows(tmp_path / "d", "rate")
+    take(tmp_path / "d", *sent(scanned(FLAPS, 3)))
+    assert [(7200.0,)] == rows(tmp_path / "d", "host", "window_seconds")
+    grown = rows(tmp_path / "d", "rate", "name, place, grown, seconds")
+    assert [("carrier_down_count", "rail 0", 40, 7200.0), ("link_downed", "rail 0", 40, 7200.0)] == grown
+    ((window,),) = set(rows(tmp_path / "d", "finding", "fleet_window", "fleet_window IS NOT NULL"))
+    assert f"{at(1)} to {at(3)}" == window
 
 
 def test_the_window_and_both_times_are_shown(tmp_path: Path) -> None:
@@ -138,8 +170,8 @@ def test_a_node_that_judged_its_own_window_is_not_judged_twice(tmp_path: Path) -
 def test_a_report_whose_file_is_gone_when_its_bucket_is_written_stays_as_it_is(tmp_path: Path) -> None:
     place = tmp_path / "drop"
     place.mkdir()
-    for hour, case in enumerate((SAME, FLAPS)):
-        (place / f"{hour}.json").write_bytes(sent(scanned(case, hour))[0])
+    for hour, context in enumerate((SAME, FLAPS)):
+        (place / f"{hour}.json").write_bytes(sent(scanned(context, hour))[0])
     taken(tmp_path / "d", place)
     assert found(tmp_path / "d"), "of files, too"
 

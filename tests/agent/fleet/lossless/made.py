@@ -24,23 +24,32 @@ def make(system: str, **more: Any) -> MadeFabric:
 
 
 def judge_made(
-    fabric: MadeFabric, folder: Path, before: bool = True, dscp: int | None = None, hosts: bool = True
+    fabric: MadeFabric,
+    folder: Path,
+    before: bool = True,
+    dscp: int | None = None,
+    hosts: bool = True,
+    plan: str | None = None,
+    rewrite: bool = True,
 ) -> LosslessAnswer:
-    """Written, read and judged. `before`: with the earlier collection."""
-    write(fabric, folder)
+    """Written, read and judged. `before`: with the earlier collection; `plan`: another one; `rewrite`: the fabric is
+    not there yet."""
+    if rewrite:
+        write(fabric, folder)
     now, earlier = (read_collection([str(folder / moment)]) for moment in ("now", "before"))
     ports = [
         port
         for line in (folder / "reports.ndjson").read_text().splitlines()
         for port in read_report_ports(DECODER.decode(line))
     ]
-    plan = list(read_plan((folder / "plan.csv").read_text().splitlines(keepends=True)))
+    text = plan if plan is not None else (folder / "plan.csv").read_text()
+    planned = list(read_plan(text.splitlines(keepends=True)))
     return judge(
         Inputs(
             now.switches,
             earlier.switches if before else {},
             ports if hosts else [],
-            plan,
+            planned,
             now.problems,
             dscp,
             only_known_hosts=hosts,

@@ -40,7 +40,7 @@ def test_default_renders_are_lossy_for_the_commonest_dscp() -> None:
 
 
 def test_the_made_fabric() -> None:
-    """Every planted fault of its hops, and nothing beside; its plan against its cables is for `fleet cables`."""
+    """Every planted fault, and nothing beside."""
     folder = SAMPLES / "fabric-sonic-dscp26"
     header, *lines = (line.split("\t") for line in (folder / "hosts.tsv").read_text().splitlines())
     rows = [dict(zip(header, line, strict=True)) for line in lines]
@@ -68,6 +68,7 @@ def test_the_made_fabric() -> None:
         ("sw-lossless-drops", "error", "leaf2 Ethernet8"),
         ("sw-ecn-missing", "warning", "leaf1 Ethernet0"),
         ("sw-headroom-short", "warning", "leaf1 Ethernet264"),
+        ("sw-rail-elsewhere", "error", "leaf2 Ethernet0"),
     }
     assert len(answer.hops) == 12
     assert answer.counts["unknown"] == 0

@@ -160,9 +160,9 @@ OVERLAPPING = """() => {
 
 
 def test_no_label_lies_on_another(show: Any) -> None:
-    """Names of capital letters are wider than others: what fits is measured."""
+    """Names of capital letters are wider than others: what fits is measured, and two that are cut stay two."""
     scene = fleet(96)
-    labels = [f"SUPERMICRO SYS-821GE-TNHR {at:02}, 16X CONNECTX-7 (MT_000000083{at:02})" for at in range(12)]
+    labels = [f"SUPERMICRO SYS-821GE-TNHR {at:02}, 16X CONNECTX-7 (MT_0000000838)" for at in range(12)]
     classes = msgspec.structs.replace(scene.nodes.classes, labels=labels, codes=[at % 12 for at in range(96)])
     nodes = msgspec.structs.replace(scene.nodes, classes=classes)
     page = show(msgspec.structs.replace(scene, nodes=nodes)).page
@@ -170,6 +170,7 @@ def test_no_label_lies_on_another(show: Any) -> None:
 
     assert 12 == page.locator("#drawn text").count()
     assert 0 == page.evaluate(OVERLAPPING)
+    assert 12 == len(set(page.locator("#drawn text").all_text_contents()))
 
 
 def test_what_is_not_known_is_not_drawn_as_ok(show: Any) -> None:
@@ -542,6 +543,9 @@ def test_print_shows_all(show: Any) -> None:
     assert page.pdf().startswith(b"%PDF")
 
     assert 0 == page.locator("details:not([open])").count()
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 700, "height": 1000})  # an A4 sheet within its margins
+    assert 700 >= page.evaluate("document.documentElement.scrollWidth")
 
 
 def test_without_script_the_essentials_are_read(show: Any) -> None:

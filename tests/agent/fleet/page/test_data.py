@@ -12,11 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.fleet.page.answers import NodeIndex, build_drift
 from agent.fleet.page.data import column, encode_scene, encode_spans, pack_scene
 from agent.fleet.page.findings import EXPLAINED_BY, join_outliers
 from agent.fleet.page.page import format_policy, page, render_pages
 from agent.fleet.page.scene import PageItem, Section
 from agent.fleet.questions.attributes import ATTRIBUTES
+from agent.fleet.questions.drift import Drift
+from agent.fleet.questions.error_rates import RATE_KEYS
 from agent.rules.pages import page_paths
 from tests.agent.fleet.page.given import fleet, hostile
 
@@ -182,7 +185,7 @@ def test_every_named_rule_exists() -> None:
 
 def test_every_named_attribute_exists() -> None:
     """As `fleet outliers` compares them."""
-    assert set() == set(EXPLAINED_BY) - {attribute.key for attribute in ATTRIBUTES}
+    assert set() == set(EXPLAINED_BY) - {attribute.key for attribute in ATTRIBUTES} - RATE_KEYS
 
 
 # Colours of the map, as people see them who lack one kind of cone.
@@ -245,3 +248,18 @@ def test_a_scale_rises_in_lightness(theme: int, sight: str) -> None:
     steps = [lab(tones(f"c{at}")[theme], sight)[0] for at in range(7)]
 
     assert steps == sorted(steps, reverse=bool(theme))
+
+
+@pytest.mark.parametrize(
+    ("silent", "requested", "shown"), [(3, False, False), (3, True, True), (1, False, True), (2, False, True)]
+)
+def test_a_new_dataset_has_no_silent_nodes(silent: int, requested: bool, shown: bool) -> None:
+    """Nodes with a single report are not silent since a moment that was chosen from these reports."""
+    nodes = fleet(4).nodes
+    hosts = ",".join(nodes.names[:silent])
+    answer = Drift(since="2026-01-15T08:15:00Z", silent=hosts, silent_nodes=silent, compared_nodes=4)
+
+    section = build_drift(answer, NodeIndex(nodes), requested)
+
+    assert shown == bool(section.said)
+    assert shown != section.empty.startswith("Most nodes have a single report")

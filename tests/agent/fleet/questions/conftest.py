@@ -10,11 +10,11 @@ import pytest
 from agent.fleet.engines import connect
 from agent.fleet.engines.engine import Engine
 from agent.fleet.ingest.run import IngestOptions, ingest
-from bench.fleet.cables import CABLES
+from bench.fleet.cables import CABLES, OF_MANY
 from bench.fleet.kinds import KINDS, ON_REQUEST
 from bench.fleet.plan import Plan, plan
 
-OF_CABLES = tuple(CABLES)  # tests/agent/fleet/cluster asks for these
+OF_CABLES = (*CABLES, *OF_MANY)  # tests/agent/fleet/cluster asks for these
 ON_THEIR_OWN = ("flapping", *ON_REQUEST)  # tests with fleets of their own ask for these
 
 

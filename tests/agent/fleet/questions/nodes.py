@@ -12,13 +12,16 @@ from tests.agent.fleet.small import report, take
 def node(host: str, hour: float = 0, **more: Any) -> bytes:
     """A report. Keywords: fields of `node`, or `software`, `nics`, `netdevs`, `gpus` (UUIDs), `findings`, `summary`."""
     top = {
-        key: more.pop(key) for key in ("software", "findings", "summary", "probes", "checks", "platform") if key in more
+        key: more.pop(key)
+        for key in ("software", "findings", "summary", "probes", "checks", "platform", "counters_window")
+        if key in more
     }
     uuids = more.pop("gpus", [f"{host}-a", f"{host}-b"])
     topology = {"nics": more.pop("nics", []), "netdevs": more.pop("netdevs", [])}
-    named = {"name": more.pop("gpu_name")} if "gpu_name" in more else {}
+    names = more.pop("gpu_names", [more.pop("gpu_name", None)] * len(uuids))  # None: as a source without a driver
     topology["gpus"] = [
-        {"id": f"0000:0{n}:00.0", "label": f"GPU{n}", "uuid": uuid, **named} for n, uuid in enumerate(uuids)
+        {"id": f"0000:0{n}:00.0", "label": f"GPU{n}", "uuid": uuid, **({"name": name} if name else {})}
+        for n, (uuid, name) in enumerate(zip(uuids, names, strict=True))
     ]
     facts = {"hostname": host, "vendor": "V", "product": "P", "machine_id": f"id-of-{host}", "serial": f"no-of-{host}"}
     return report(host, hour, node={**facts, **more}, topology=topology, **top)

@@ -191,6 +191,16 @@ def test_a_machine_that_was_replaced_or_not_read_takes_no_turns(tmp_path, machin
     assert turns(tmp_path, *machines) == []
 
 
+@pytest.mark.parametrize(("ids", "found"), [("ababab", True), ("abbbbb", False)])
+def test_machines_without_serial_numbers_are_told_apart_by_their_ids(tmp_path, ids, found):
+    """A machine that is installed again has another id once; two take turns."""
+    reports = [node("localhost", hour, serial=None, machine_id=f"beef-{id_}") for hour, id_ in enumerate(ids)]
+    with asked(tmp_path, *reports, node("other", len(ids))) as tables:
+        answers = find_duplicates(tables).duplicates
+
+    assert [(duplicate.kind, duplicate.value) for duplicate in answers] == [("node name", "localhost")] * found
+
+
 def test_machines_that_have_names_of_their_own_now(tmp_path):
     assert turns(tmp_path, "S-1001", "S-1002", "S-1001", later=26) == []
 

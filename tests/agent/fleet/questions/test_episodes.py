@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agent.fleet.engines import connect
-from agent.fleet.episodes.news import FLAPS, News, NewsItem, news_since, news_since_last, state_of
+from agent.fleet.episodes.finding_changes import FLAPS, News, NewsItem, news_since, news_since_last, state_of
 from agent.fleet.episodes.repeat import Repeats, repeats
 from agent.fleet.episodes.silences import NONE, FleetSilence, Silences
 from agent.fleet.ingest.forgetting import ForgetRequest, forget
@@ -279,3 +279,16 @@ def test_the_far_end_of_a_port_that_flaps(tmp_path: Path) -> None:
     assert {"link-flap": "leaf03/12", "eth-flap": "tor1/swp7"} == {
         offender.rules[0][0]: offender.far_end for offender in result.offenders
     }
+
+
+def test_no_name_calls_a_channel_or_begins_a_line() -> None:
+    """In what a chat shows; a name of 10 kB does not push the others out."""
+    names = {"node": "<!channel>", "rule": "r", "severity": "error", "label": "\n*New*\x1b[31m\u202e<http://x|y>"}
+    answer = News(
+        since="", newest=None, items=[NewsItem(kind="new", **names), NewsItem(kind="silent", node="n" * 10_000)]
+    )
+    for text in (slack(answer)["text"], webhook(answer)["text"]):
+        assert [c for c in text if c != "\n" and not c.isprintable()] == []
+        assert max(map(len, text.split("\n"))) < 1000
+        assert text.count("\n") <= 4
+    assert not {"<", ">"} & set(slack(answer)["text"])

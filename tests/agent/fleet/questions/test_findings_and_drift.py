@@ -14,7 +14,7 @@ from agent.fleet.page.from_dataset import PageOptions, read_dataset
 from agent.fleet.page.scene import list_looks, sort_worst_first
 from agent.fleet.questions.baseline import Baseline
 from agent.fleet.questions.deviations import Deviation, PeerGroup, fold_deviations
-from agent.fleet.questions.drift import find_drift
+from agent.fleet.questions.drift import DriftChange, _sort_changes, find_drift
 from agent.fleet.questions.findings import find_findings
 from agent.fleet.questions.options import Options
 from agent.fleet.questions.outliers import find_outliers
@@ -140,6 +140,15 @@ def test_findings_that_came_and_went(tmp_path):
         ("gone", ["a"], 1),
         ("new", ["b"], 2),
     ]
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_changes_of_the_same_nodes_are_in_one_order(backwards):
+    """Whatever order an engine gives rows in: two rules that are new on the same nodes."""
+    found = [
+        DriftChange(subject="finding", what="new", hosts="n1", nodes=1, things=1, labels=[rule]) for rule in ("a", "b")
+    ]
+    assert found == _sort_changes(found[::-1] if backwards else found)
 
 
 def test_a_stale_node_that_was_bad_counts_as_bad(tmp_path):

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from agent.fleet.alike import COMPARED, digest_column
 from agent.fleet.cluster.from_dataset import build_from_reports, read_wiring
 from agent.fleet.dataset import open_dataset
 from agent.fleet.engines import connect, schema
@@ -19,9 +18,10 @@ from agent.fleet.page.build import build_scene
 from agent.fleet.page.from_dataset import PageOptions
 from agent.fleet.questions.attributes import PARTS, THINGS
 from agent.fleet.questions.baseline import CLASS
-from agent.fleet.questions.kinds import KINDS, Kinds
+from agent.fleet.questions.kinds import KINDS, DigestGroups
 from agent.fleet.questions.outliers import find_outliers
 from agent.fleet.questions.summary import STATES, build_summary
+from agent.fleet.row_digests import COMPARED, digest_column
 from bench.fleet.plan import plan
 from tests.agent.fleet.small import take
 
@@ -99,10 +99,10 @@ def test_nodes_of_a_kind_that_are_many_are_asked_for(dataset, monkeypatch, few):
 
 def test_more_kinds_than_are_read_are_none(dataset, monkeypatch):
     engine = connect(None, str(dataset))
-    assert Kinds(engine, engine.submit(KINDS)).of("pci")
-    assert Kinds(engine, engine.submit(KINDS)).of("host") is None
+    assert DigestGroups(engine, engine.submit(KINDS)).of("pci")
+    assert DigestGroups(engine, engine.submit(KINDS)).of("host") is None
     monkeypatch.setattr("agent.fleet.questions.kinds._MOST_ROWS", 2)
-    assert Kinds(engine, engine.submit(KINDS.bind(most=3))).of("pci") is None
+    assert DigestGroups(engine, engine.submit(KINDS.bind(most=3))).of("pci") is None
     engine.close()
 
 
@@ -118,4 +118,4 @@ def test_what_is_compared_is_in_the_digests():
         known = {column.name for column in schema.columns(table)}
         assert set(columns) <= known
         assert needed[table] - {"node", CLASS} <= set(columns), table
-    assert needed.keys() - {"host"} == COMPARED.keys()
+    assert needed.keys() - {"host", "switch", "switch_port"} == COMPARED.keys()  # switches have no row in table host

@@ -66,6 +66,31 @@ def test_other_values_are_still_mixed_where_many_lost_gpus(tmp_path):
         assert [each.attribute for each in find_outliers(tables).mixed] == ["kernel"]
 
 
+@pytest.mark.parametrize(("others", "value"), [(1, "7x H100, 1x H200"), (2, "6x H100, 2x H200")])
+def test_a_node_with_a_gpu_of_another_model_stays_in_its_class(tmp_path, others, value):
+    mixed = ["H100"] * (8 - others) + ["H200"] * others
+    reports = [made(n, gpu_names=mixed if n == 3 else ["H100"] * 8) for n in range(NODES)]
+    with asked(tmp_path, *reports) as tables:
+        answer = find_outliers(tables)
+        assert told(tables) == [("gpu-models", "n03", value, "H100")]
+    assert answer.classes == {"V P, 8x H100": NODES}
+
+
+def test_nodes_that_are_meant_to_have_several_models_are_a_class_by_true_counts(tmp_path):
+    mixed = ["H100"] * 4 + ["H200"] * 4
+    with asked(tmp_path, *(made(n, gpu_names=mixed if n < 6 else ["H100"] * 8) for n in range(NODES))) as tables:
+        answer = find_outliers(tables)
+    assert (answer.outliers, answer.mixed) == ([], [])
+    assert answer.classes == {"V P, 4x H100, 4x H200": 6, "V P, 8x H100": 6}
+
+
+def test_a_product_with_ten_gpus_is_called_so(tmp_path):
+    with asked(tmp_path, *(made(n, gpus="abcdefghij"[: 9 if n == 3 else 10]) for n in range(NODES))) as tables:
+        answer = find_outliers(tables)
+        assert told(tables) == [("gpus", "n03", "9", "10")]
+    assert answer.classes == {"V P, 10x GPU": NODES}
+
+
 def test_a_product_with_fewer_gpus_is_a_class_of_its_own(tmp_path):
     reports = [made(n, gpus=HALF if n < 6 else ALL) for n in range(30)]
     with asked(tmp_path, *reports) as tables:

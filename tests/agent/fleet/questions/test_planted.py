@@ -9,25 +9,37 @@ import pytest
 
 from agent.cli.main import run
 from agent.fleet.engines import connect
+from agent.fleet.episodes.finding_changes import news_since
 from agent.fleet.hostlist import unfold
 from agent.fleet.questions.drift import find_drift
 from agent.fleet.questions.findings import find_findings
+from agent.fleet.questions.options import ORDINARY
 from agent.fleet.questions.outliers import find_outliers
 from agent.fleet.questions.summary import build_summary
+from agent.fleet.text.findings import page
 from bench.fleet.answers import DRIFT, DUPLICATES, NEWS, OUTLIERS, STALE, UNREADABLE, compared
-from bench.fleet.faults import HIGH_COUNTERS, RATES
+from bench.fleet.faults import HIGH_COUNTERS
 from bench.fleet.kinds import CLOCK_SECONDS, FLAPPING_SWEEPS, KINDS, STALE_DAYS
+from bench.fleet.overlaid import PAIRS
 from bench.fleet.plan import FIRST, plan
 from tests.agent.fleet.questions.conftest import OF_CABLES, ON_THEIR_OWN
 from tests.agent.fleet.small import rows, take, taken
 
 pytestmark = pytest.mark.timeout(400)  # its fleet is made within the first test
-OTHERWISE = {"node-gone", "node-never", "stale", "newer-minor", *UNREADABLE}
+OTHERWISE = {
+    "node-gone",
+    "node-never",
+    "stale",
+    "newer-minor",
+    "rate-retransmissions",
+    *UNREADABLE,
+    *map("+".join, PAIRS),
+}
 NOISE = {"clock-behind", "uplink-older", *HIGH_COUNTERS}
 
 
 def test_every_kind_of_oddity_is_asked_for():
-    assert {*KINDS} - {*OF_CABLES} == {*OUTLIERS, *DUPLICATES, *DRIFT, *NEWS, *OTHERWISE, *NOISE, *RATES}
+    assert {*KINDS} - {*OF_CABLES} == {*OUTLIERS, *DUPLICATES, *DRIFT, *NEWS, *OTHERWISE, *NOISE}
 
 
 def test_every_oddity_is_found_and_none_is_invented(fleet):
@@ -54,12 +66,30 @@ def test_a_finding_that_comes_and_goes_is_flapping(tmp_path):
 
 
 def test_rates_are_found_between_two_sweeps_and_counters_that_only_stand_high_are_not(tmp_path):
-    made = plan(24, 3, {"rate-link-downs": 2, "counter-high": 2}, sweeps=2, mix={"h100-ib": 1})
+    """And a node with a GPU of another model is an outlier of its class."""
+    faults = {"rate-link-downs": 2, "rate-symbol-errors": 1, "gpu-model": 1, "counter-high": 2}
+    made = plan(32, 3, faults, sweeps=2, mix={"h100-ib": 1})
     take(tmp_path / "dataset", *(data for sweep in range(made.sweeps) for data in made.reports(sweep, one_line=True)))
     found = rows(tmp_path / "dataset", "finding", "node, subject, rule", "summary LIKE '%(fleet history, %'")
-    planted = [odd for odd in made.truth["oddities"] if odd["kind"] == "rate-link-downs"]
-    assert len(planted) == 2
-    assert found == sorted((host, odd["subject"], "ib-link-flap") for odd in planted for host in odd["hosts"])
+    rules = {"rate-link-downs": "ib-link-flap", "rate-symbol-errors": "ib-symbol-errors"}
+    planted = [odd for odd in made.truth["oddities"] if odd["kind"] in rules]
+    assert len(planted) == 3
+    assert found == sorted((host, odd["subject"], rules[odd["kind"]]) for odd in planted for host in odd["hosts"])
+    engine = connect(None, str(tmp_path / "dataset"))
+    sides = compared(engine, made.truth)["outliers"]
+    outliers, findings = find_outliers(engine), find_findings(engine)
+    news = [item for item in news_since(engine, datetime(2026, 1, 15, 8, 59), ORDINARY).items if item.kind == "new"]  # noqa: DTZ001  # UTC
+    engine.close()
+    of_fleet = {group.rule: group.by_fleet for group in findings.findings if group.by_fleet}
+    assert of_fleet == {"ib-link-flap": 2, "ib-symbol-errors": 1}
+    assert sorted(item.rule for item in news if item.fleet_window) == ["ib-link-flap"] * 2 + ["ib-symbol-errors"]
+    lines = "\n".join("".join(text for text, *_ in line) for line in page(findings, 200))
+    assert "From the fleet's history: ib-link-flap, ib-symbol-errors" in lines
+    assert (sides.missed, sides.invented, sides.right) == (set(), set(), 4)
+    assert len(outliers.classes) == 1
+    assert [each.value for each in outliers.outliers if each.attribute == "gpu-models"] == [
+        odd["detail"]["models"] for odd in made.truth["oddities"] if odd["kind"] == "gpu-model"
+    ]
 
 
 def test_the_same_difference_on_other_rails_is_another_answer(tmp_path):

@@ -16,7 +16,7 @@ from agent.fleet.dataset import open_dataset
 from agent.fleet.engines import connect
 from agent.fleet.engines.engine import Tables, Where, narrow
 from agent.fleet.engines.query import query, table_query
-from agent.fleet.episodes.news import news_since
+from agent.fleet.episodes.finding_changes import news_since
 from agent.fleet.episodes.repeat import repeats
 from agent.fleet.episodes.silences import NONE, FleetSilence, Silences, silence
 from agent.fleet.page import build

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from agent.fleet.alike import COMPARED, digest_column
 from agent.fleet.reading import Naming, Unfit, read, unpack
+from agent.fleet.row_digests import COMPARED, digest_column
 from agent.fleet.rows import NAMES, Reader
 from agent.fleet.rows.device_fields import NicFields
 from agent.fleet.rows.devices import hardware_class

@@ -10,7 +10,7 @@ import pytest
 from agent.fleet.cluster.expected_cables import Cables
 from agent.fleet.cluster.text import render_cables_page
 from agent.fleet.hostlist import fold
-from agent.fleet.questions.deviations import Mixed, Outlier
+from agent.fleet.questions.deviations import NoMajority, Outlier
 from agent.fleet.questions.drift import Drift, DriftChange
 from agent.fleet.questions.duplicates import Duplicate, Duplicates, Holder
 from agent.fleet.questions.findings import FindingGroup, Findings, Share
@@ -47,7 +47,9 @@ ANSWERS = {
         Outliers(
             outliers=[ODD],
             mixed=[
-                Mixed(attribute="driver", what="GPU driver", hardware_class=CLASS, one="node", values=[("1", 5)], of=9)
+                NoMajority(
+                    attribute="driver", what="GPU driver", hardware_class=CLASS, one="node", values=[("1", 5)], of=9
+                )
             ],
             compared_nodes=100_000,
             classes={CLASS: 100_000},

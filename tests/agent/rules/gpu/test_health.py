@@ -55,4 +55,4 @@ def test_only_errors_explain_what_the_log_has_of_the_memory(changes: dict, expla
     """That ECC is off explains no Xid."""
     (fault,) = fails(gpu_ecc, unwell(**changes))
 
-    assert explains == bool(fault.covers)
+    assert explains == bool(fault.explains_ids)

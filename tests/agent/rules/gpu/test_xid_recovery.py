@@ -83,24 +83,24 @@ def link_error(code: str, unit: str, words: str, severity: str = "Fatal", gpu: i
     return xid(code, text=text, subject=gpu_id(gpu), detail={"unit": unit, "severity": severity, "link": link})
 
 
-def fault_of(*events: Event, case: RuleContext | None = None) -> Fail:
+def fault_of(*events: Event, context: RuleContext | None = None) -> Fail:
     """The finding of the second GPU."""
-    case = replace(case or server(), events=events, observed_at="2026-01-15T08:00:00Z")
-    (fault,) = (answer for answer in gpu_xid.check(case) if isinstance(answer, Fail))
+    context = replace(context or server(), events=events, observed_at="2026-01-15T08:00:00Z")
+    (fault,) = (answer for answer in gpu_xid.check(context) if isinstance(answer, Fail))
     return fault
 
 
 def asking() -> RuleContext:
     """The server with a driver that names no recovery action."""
-    case = server()
+    context = server()
     for number in range(4):
-        case = changed_gpu(case, number, recovery_action=None)
-    return case
+        context = changed_gpu(context, number, recovery_action=None)
+    return context
 
 
-def steps_of(fault: Fail, case: RuleContext | None = None) -> str:
+def steps_of(fault: Fail, context: RuleContext | None = None) -> str:
     """All steps and outcomes as one text."""
-    steps = build_steps(case or server(), "gpu-xid", fault, None)
+    steps = build_steps(context or server(), "gpu-xid", fault, None)
     return "\n".join(text for step in steps for text in (step.do, *step.outcomes))
 
 
@@ -146,7 +146,7 @@ def test_the_table_has_every_number() -> None:
 )
 def test_the_drivers_own_action_comes_first(action: str, code: str, situation: str) -> None:
     """Field 230, where the Xid is a fault."""
-    assert situation == fault_of(xid(code), case=changed_gpu(server(), 1, recovery_action=action)).situation
+    assert situation == fault_of(xid(code), context=changed_gpu(server(), 1, recovery_action=action)).situation
 
 
 @pytest.mark.parametrize(
@@ -164,9 +164,9 @@ def test_a_logged_action_counts_where_the_driver_names_none(after: str, situatio
     other = xid("154", detail={"after": "reboot"}, subject=gpu_id(0))
     silent = changed_gpu(server(), 1, recovery_action=None)
 
-    assert situation == fault_of(xid("119"), *logged, case=silent).situation
-    case = replace(silent, events=(xid("119"), other))
-    (fault,) = (a for a in gpu_xid.check(case) if isinstance(a, Fail) and "1" in a.label)
+    assert situation == fault_of(xid("119"), *logged, context=silent).situation
+    context = replace(silent, events=(xid("119"), other))
+    (fault,) = (a for a in gpu_xid.check(context) if isinstance(a, Fail) and "1" in a.label)
     assert "reset" == fault.situation
 
 
@@ -235,36 +235,36 @@ def test_what_the_sheet_ignores_is_not_followed_up() -> None:
 
 def test_what_needs_no_reset_is_the_same_long_ago_and_in_a_guest() -> None:
     """Only what would be reset or replaced is over, or a restart of the guest."""
-    case = node(changed_gpu(server(), 1, driver_state="open"), uptime_seconds=1e6)
+    context = node(changed_gpu(server(), 1, driver_state="open"), uptime_seconds=1e6)
     guest = virtual(server())
 
-    assert "" == fault_of(xid("94", at=LONG_AGO), case=case).situation
-    assert "stop and start" not in steps_of(fault_of(xid("13"), case=guest), guest)
+    assert "" == fault_of(xid("94", at=LONG_AGO), context=context).situation
+    assert "stop and start" not in steps_of(fault_of(xid("13"), context=guest), guest)
 
 
 def test_a_fatal_error_of_a_switch_in_a_guest() -> None:
     """A guest has no switch to reset."""
-    case, fatal = virtual(server()), xid("24007", kind="sxid", detail={"severity": "Fatal"})
+    context, fatal = virtual(server()), xid("24007", kind="sxid", detail={"severity": "Fatal"})
 
-    assert "stop and start it" in steps_of(fault_of(fatal, case=case), case)
+    assert "stop and start it" in steps_of(fault_of(fatal, context=context), context)
     assert "" == fault_of(fatal).remedy
 
 
 def test_only_an_xid_154_is_a_recovery_action() -> None:
     """Not another line with such a word, nor an SXid of that number."""
     words = {"after": "0x2 (Node Reboot Required)"}
-    case = changed_gpu(server(), 1, recovery_action=None)
+    context = changed_gpu(server(), 1, recovery_action=None)
 
-    assert "reset" == fault_of(xid("119"), xid("154", kind="other", detail=words), case=case).situation
-    assert "reset" == fault_of(xid("119"), xid("45", detail=words), case=case).situation
+    assert "reset" == fault_of(xid("119"), xid("154", kind="other", detail=words), context=context).situation
+    assert "reset" == fault_of(xid("119"), xid("45", detail=words), context=context).situation
 
 
 def test_an_evaluated_error_needs_nothing_where_the_driver_asks_for_nothing() -> None:
     """The sheet leaves some errors to the recovery action."""
     event = link_error("145", "RLW_REMAP", "0x4 0x1")
 
-    assert "" == fault_of(event, case=changed_gpu(server(), 1, recovery_action="none")).situation
-    assert "reset" == fault_of(event, case=changed_gpu(server(), 1, recovery_action=None)).situation
+    assert "" == fault_of(event, context=changed_gpu(server(), 1, recovery_action="none")).situation
+    assert "reset" == fault_of(event, context=changed_gpu(server(), 1, recovery_action=None)).situation
 
 
 @pytest.mark.parametrize(
@@ -272,12 +272,12 @@ def test_an_evaluated_error_needs_nothing_where_the_driver_asks_for_nothing() ->
 )
 def test_what_is_long_ago_needs_nothing_at_once(code: str, words: str) -> None:
     """Where the driver works with the GPU; what to do when it comes back is still told."""
-    case = node(changed_gpu(server(), 1, driver_state="open"), uptime_seconds=1e6)
-    fault = fault_of(xid(code, at=LONG_AGO), case=case)
+    context = node(changed_gpu(server(), 1, driver_state="open"), uptime_seconds=1e6)
+    fault = fault_of(xid(code, at=LONG_AGO), context=context)
 
     assert "over" == fault.situation
-    assert "No immediate action" in steps_of(fault, case)
-    assert words in steps_of(fault, case)
+    assert "No immediate action" in steps_of(fault, context)
+    assert words in steps_of(fault, context)
 
 
 def test_a_clean_up_alone_is_about_the_application_or_the_fabric_manager() -> None:
@@ -285,21 +285,21 @@ def test_a_clean_up_alone_is_about_the_application_or_the_fabric_manager() -> No
     managed = software(server(), services=[Service(name="nvidia-fabricmanager", state="active")])
     restart = "systemctl restart nvidia-fabricmanager"
 
-    assert restart in steps_of(fault_of(xid("45"), case=managed), managed)
-    assert restart not in steps_of(fault_of(xid("45"), xid("13"), case=managed), managed)
+    assert restart in steps_of(fault_of(xid("45"), context=managed), managed)
+    assert restart not in steps_of(fault_of(xid("45"), xid("13"), context=managed), managed)
     assert restart not in steps_of(fault_of(xid("45")))
-    assert restart not in steps_of(fault_of(xid("13"), case=managed), managed)
+    assert restart not in steps_of(fault_of(xid("13"), context=managed), managed)
     other = software(server(), services=[Service(name="nvidia-dcgm", state="active")])
-    assert restart not in steps_of(fault_of(xid("45"), case=other), other)
+    assert restart not in steps_of(fault_of(xid("45"), context=other), other)
     stopped = software(server(), services=[Service(name="nvidia-fabricmanager", state="inactive")])
-    assert restart not in steps_of(fault_of(xid("45"), case=stopped), stopped)
+    assert restart not in steps_of(fault_of(xid("45"), context=stopped), stopped)
 
 
 @pytest.mark.parametrize("code", ["79", "143", "119", "48"])
 def test_a_guest_restarts(code: str) -> None:
     """It has no hardware."""
-    case = virtual(server())
-    steps = steps_of(fault_of(xid(code), case=case), case)
+    context = virtual(server())
+    steps = steps_of(fault_of(xid(code), context=context), context)
 
     assert "stop and start it" in steps
     assert "ower cycle" not in steps
@@ -316,9 +316,9 @@ def test_a_guest_restarts(code: str) -> None:
 def test_the_root_of_many_is_what_its_code_names(words: str, situation: str, reset: str) -> None:
     """And every GPU that has to be reset is named: the others, too."""
     root = link_error("149", "NETIR_LINK_EVT", words)
-    case = replace(asking(), events=(root, link_error("145", "RLW_SRC_TRACK", "0x7 0x10", gpu=2)))
-    (fault,) = (answer for answer in xid_root_of_many.check(case) if isinstance(answer, Fail))
-    steps = [step.do for step in build_steps(case, "xid-root-of-many", fault, None)]
+    context = replace(asking(), events=(root, link_error("145", "RLW_SRC_TRACK", "0x7 0x10", gpu=2)))
+    (fault,) = (answer for answer in xid_root_of_many.check(context) if isinstance(answer, Fail))
+    steps = [step.do for step in build_steps(context, "xid-root-of-many", fault, None)]
 
     assert situation == fault.situation
     assert [step for step in steps if f": `{reset}`" in step]
@@ -329,12 +329,12 @@ def test_the_root_of_many_is_what_its_code_names(words: str, situation: str, res
 @pytest.mark.parametrize(("root", "follower"), [("reset", "none"), ("none", "reset")])
 def test_one_gpu_that_asks_is_enough(root: str, follower: str) -> None:
     """And it is reset whatever its line is; a GPU without a number is named by its address."""
-    case = changed_gpu(changed_gpu(server(), 1, recovery_action=root, index=None), 2, recovery_action=follower)
+    context = changed_gpu(changed_gpu(server(), 1, recovery_action=root, index=None), 2, recovery_action=follower)
     events = (
         link_error("149", "NETIR_LINK_EVT", "0x02600011 0x0"),
         link_error("145", "RLW_SRC_TRACK", "0x7 0x10", gpu=2),
     )
-    (fault,) = (a for a in xid_root_of_many.check(replace(case, events=events)) if isinstance(a, Fail))
+    (fault,) = (a for a in xid_root_of_many.check(replace(context, events=events)) if isinstance(a, Fail))
 
     assert fault.remedy.startswith("Drain the node")
     assert (f"-i {gpu_id(1)}`" in fault.remedy) == (root == "reset")

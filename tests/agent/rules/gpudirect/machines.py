@@ -16,7 +16,7 @@ def acs(*control: str) -> Acs:
     return Acs(capability=["SV", "TB", "RR", "CR", "UF", "EC", "DT"], control=list(control))
 
 
-def direct_nic(case: RuleContext) -> RuleContext:
+def direct_nic(context: RuleContext) -> RuleContext:
     """The same machine as a Grace board: GPU 0 and a data-direct function meet at a switch, ACS as it must be."""
     more = [
         PciFunction(id=PORT_DMA, parent="0000:11:00.0", class_code="0x060400", vendor="0x15b3", port_type="downstream"),
@@ -25,20 +25,20 @@ def direct_nic(case: RuleContext) -> RuleContext:
             iommu_group=7,
         ),
     ]  # fmt: skip
-    case = topology(case, pci=[*case.topology.pci, *more])
-    case = function(case, PORT_DMA, acs=acs("SV", "CR", "UF"))
-    case = function(case, PORT_GPU, acs=acs("SV", "RR", "UF"))
-    case = function(case, ROOT, acs=acs("RR", "CR", "UF"))
-    return function(models(node(case, arch="aarch64"), GB200), gpu_id(0), iommu_group=7)
+    context = topology(context, pci=[*context.topology.pci, *more])
+    context = function(context, PORT_DMA, acs=acs("SV", "CR", "UF"))
+    context = function(context, PORT_GPU, acs=acs("SV", "RR", "UF"))
+    context = function(context, ROOT, acs=acs("RR", "CR", "UF"))
+    return function(models(node(context, arch="aarch64"), GB200), gpu_id(0), iommu_group=7)
 
 
-def grace(case: RuleContext) -> RuleContext:
+def grace(context: RuleContext) -> RuleContext:
     """GPUs on C2C, rails behind the CPU."""
-    return models(node(case, arch="aarch64"), GB200)
+    return models(node(context, arch="aarch64"), GB200)
 
 
-def grouped(case: RuleContext, kind: str | None) -> RuleContext:
+def grouped(context: RuleContext, kind: str | None) -> RuleContext:
     """Every GPU and NIC in an IOMMU group of that type."""
     for code in ("0x030200", "0x020700"):
-        case = all_functions(case, code, iommu_group=3, iommu_type=kind)
-    return case
+        context = all_functions(context, code, iommu_group=3, iommu_type=kind)
+    return context

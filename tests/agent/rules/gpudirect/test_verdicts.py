@@ -37,9 +37,9 @@ from tests.agent.rules.nccl_case import said, unread
 DOWN = "0000:22:00.0"
 
 
-def rows(case) -> list[Gpudirect]:
-    checks, faults, _ = evaluate(case, every_rule())
-    return build_verdicts(case, checks, faults)
+def rows(context) -> list[Gpudirect]:
+    checks, faults, _ = evaluate(context, every_rule())
+    return build_verdicts(context, checks, faults)
 
 
 def test_gpus_of_amd_have_a_way_of_their_own() -> None:
@@ -51,8 +51,8 @@ def test_gpus_of_amd_have_a_way_of_their_own() -> None:
     assert [] == rows(other)
 
 
-def of_pair(case, n: int) -> Gpudirect:
-    return next(row for row in rows(case) if (row.gpu, row.nic) == (gpu_id(n), nic_id(n)))
+def of_pair(context, n: int) -> Gpudirect:
+    return next(row for row in rows(context) if (row.gpu, row.nic) == (gpu_id(n), nic_id(n)))
 
 
 def test_a_healthy_node_is_ready_by_dmabuf() -> None:
@@ -75,13 +75,13 @@ def test_the_way_is_named() -> None:
 
 def test_a_fault_on_the_way_degrades_its_pair_alone() -> None:
     """The others stay ready."""
-    case = function(server(), DOWN, acs=acs("RR"))
-    row = of_pair(case, 1)
+    context = function(server(), DOWN, acs=acs("RR"))
+    row = of_pair(context, 1)
 
     assert ("degraded", "dma-buf", [f"gdr-acs-on-path pair:{gpu_id(1)}+{nic_id(1)}"]) == (
         row.verdict, row.via, row.causes,
     )  # fmt: skip
-    assert ["ready", "degraded", "ready", "ready"] == [row.verdict for row in rows(case)]
+    assert ["ready", "degraded", "ready", "ready"] == [row.verdict for row in rows(context)]
 
 
 def test_what_could_not_be_read_is_unknown_not_ready() -> None:
@@ -142,8 +142,8 @@ def test_without_any_way_no_pair_is_ready() -> None:
     """In a guest, and with GPUs that gdr-no-path does not judge."""
     nothing = software(server(), modules=[], driver=Driver(version="570.1", open=False, cuda="12.8"))
 
-    for case in (virtual(nothing), changed_gpus(nothing, name="NVIDIA GeForce RTX 3090")):
-        result = rows(case)
+    for context in (virtual(nothing), changed_gpus(nothing, name="NVIDIA GeForce RTX 3090")):
+        result = rows(context)
         assert "ready" not in {row.verdict for row in result}
         assert all(row.causes for row in result)
 
@@ -154,14 +154,14 @@ def test_c2c_is_no_distance() -> None:
     over = topology(far, paths=[msgspec.structs.replace(p, kind="C2C") for p in far.topology.paths])
 
     assert {"blocked"} == {row.verdict for row in rows(far)}
-    for case in (over, grace(far)):
-        assert not any("distance" in cause for row in rows(case) for cause in row.causes)
+    for context in (over, grace(far)):
+        assert not any("distance" in cause for row in rows(context) for cause in row.causes)
 
 
 def test_a_fault_that_has_nothing_to_do_with_it_is_no_cause() -> None:
     """A rule that is not of the way."""
-    case = changed_gpu(server(), 0, driver_state="open", recovery_action="drain_p2p")
-    judged = [cause for row in rows(case) for cause in row.causes]
+    context = changed_gpu(server(), 0, driver_state="open", recovery_action="drain_p2p")
+    judged = [cause for row in rows(context) for cause in row.causes]
 
     assert not any(cause.startswith("gpu-recovery-needed") for cause in judged)
 
@@ -175,11 +175,13 @@ def test_what_is_unknown_elsewhere_is_not_unknown_here() -> None:
 
 def test_modules_that_were_not_read_leave_the_way_open() -> None:
     """Neither DMA-BUF nor peer memory was seen, and the modules were not looked at: unknown, with a reason."""
-    case = probe(software(server(), modules=[], driver=Driver(version="570.1", open=False)), "modules", "failed", "x")
+    context = probe(
+        software(server(), modules=[], driver=Driver(version="570.1", open=False)), "modules", "failed", "x"
+    )
 
-    assert {"unknown"} == {row.verdict for row in rows(case)}
-    assert {"unknown"} == {row.via for row in rows(case)}
-    assert all(row.causes for row in rows(case))
+    assert {"unknown"} == {row.verdict for row in rows(context)}
+    assert {"unknown"} == {row.via for row in rows(context)}
+    assert all(row.causes for row in rows(context))
 
 
 @pytest.mark.parametrize(
@@ -187,22 +189,22 @@ def test_modules_that_were_not_read_leave_the_way_open() -> None:
 )
 def test_a_way_over_c2c_that_is_switched_off_concerns_the_pairs_that_take_it(board, kind: str, concerned: bool) -> None:
     """A GPU and its rail behind one switch reach each other by PCIe, and so they do by data-direct functions."""
-    case = said(board(server()), {"NCCL_NET_GDR_C2C": "0"})
-    paths = [msgspec.structs.replace(path, kind=kind, pcie_kind=kind) for path in case.topology.paths]
+    context = said(board(server()), {"NCCL_NET_GDR_C2C": "0"})
+    paths = [msgspec.structs.replace(path, kind=kind, pcie_kind=kind) for path in context.topology.paths]
 
-    assert {concerned} == {"gdr-disabled-by-env node" in row.causes for row in rows(topology(case, paths=paths))}
+    assert {concerned} == {"gdr-disabled-by-env node" in row.causes for row in rows(topology(context, paths=paths))}
 
 
-def without_names(case):
-    return all_functions(changed_gpus(case, name=None), "0x030200", name=None)
+def without_names(context):
+    return all_functions(changed_gpus(context, name=None), "0x030200", name=None)
 
 
 @pytest.mark.parametrize("name", ["NVIDIA GeForce RTX 4090", "NVIDIA TITAN RTX"])
 @pytest.mark.parametrize("is_open", [True, False])
 def test_a_consumer_card_is_ready_by_no_way(name: str, is_open: bool) -> None:
     """NVIDIA's driver has no GPUDirect RDMA for it, with DMA-BUF or with peer memory; other cards keep theirs."""
-    case = software(server(), driver=Driver(version="570.1", open=is_open, cuda="12.8"))
-    result = rows(changed_gpu(case, 1, name=name))
+    context = software(server(), driver=Driver(version="570.1", open=is_open, cuda="12.8"))
+    result = rows(changed_gpu(context, 1, name=name))
 
     assert ["ready", "blocked", "ready", "ready"] == [row.verdict for row in result]
     assert "none" == result[1].via
@@ -211,9 +213,9 @@ def test_a_consumer_card_is_ready_by_no_way(name: str, is_open: bool) -> None:
 
 def test_a_consumer_card_is_one_by_what_the_bus_calls_it() -> None:
     """The driver told no name."""
-    case = all_functions(without_names(server()), "0x030200", name="GA102 [GeForce RTX 3090]")
+    context = all_functions(without_names(server()), "0x030200", name="GA102 [GeForce RTX 3090]")
 
-    assert {"blocked"} == {row.verdict for row in rows(case)}
+    assert {"blocked"} == {row.verdict for row in rows(context)}
 
 
 @pytest.mark.parametrize("name", ["NVIDIA H100 80GB HBM3", "NVIDIA RTX A6000", "Quadro RTX 8000"])
@@ -258,10 +260,10 @@ def test_a_card_without_a_name_may_be_a_consumer_card() -> None:
 )  # fmt: skip
 def test_a_gpu_that_the_driver_does_not_offer_is_not_ready(changes, driver, verdict: str, word: str) -> None:
     """The reason is with it, also where no rule sees a fault in it; the other GPUs are ready."""
-    case = function(changed_gpu(server(), 1, **changes), gpu_id(1), driver=driver)
-    alone = build_verdicts(case, [], [])
+    context = function(changed_gpu(server(), 1, **changes), gpu_id(1), driver=driver)
+    alone = build_verdicts(context, [], [])
 
-    for result in (rows(case), alone):
+    for result in (rows(context), alone):
         assert ["ready", verdict, "ready", "ready"] == [row.verdict for row in result]
         assert any(word in cause for cause in result[1].causes), result[1]
         assert not any(cause.endswith(": None") for cause in result[1].causes)
@@ -278,8 +280,8 @@ def test_a_gpu_that_is_a_guests_has_no_other_cause() -> None:
 
 def test_a_gpu_that_is_not_on_the_list_of_functions_may_be_ready() -> None:
     """The driver lists it: what the bus says is one source of two."""
-    case = server()
-    bare = topology(case, pci=[f for f in case.topology.pci if f.id != gpu_id(1)])
+    context = server()
+    bare = topology(context, pci=[f for f in context.topology.pci if f.id != gpu_id(1)])
 
     assert "ready" == build_verdicts(bare, [], [])[1].verdict
 

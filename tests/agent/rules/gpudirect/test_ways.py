@@ -59,12 +59,12 @@ def test_the_kind_of_platform(made, kind: str) -> None:
 
 def test_ends_of_other_makers_that_sleep_or_are_software_make_no_pair() -> None:
     """Whoever cannot be asked, or has no GPUDirect of this kind."""
-    for case in (
+    for context in (
         function(server(), gpu_id(1), vendor="0x1002"),
         function(server(), gpu_id(1), state="asleep"),
         changed_nic(server(), 1, software=True),
     ):
-        assert PAIR not in {pair.subject for pair in pairs(case)}
+        assert PAIR not in {pair.subject for pair in pairs(context)}
 
 
 def test_a_way_of_no_known_kind_makes_no_pair() -> None:
@@ -98,13 +98,13 @@ def test_a_number_alone_or_a_maker_alone_is_no_platform(changes) -> None:
 
 def test_a_pair_is_where_its_functions_are() -> None:
     """Ends whose id is no address: a sub-function, a GPU by its UUID."""
-    case = changed_nic(changed_gpu(server(1), 0, id="GPU-0", label="GPU0"), 0, id=f"{nic_id(0)}/sf7")
+    context = changed_nic(changed_gpu(server(1), 0, id="GPU-0", label="GPU0"), 0, id=f"{nic_id(0)}/sf7")
     path = way(0, 0)
     hops = frozenset(path.hops)
     moved = type(path)(a="GPU-0", b=f"{nic_id(0)}/sf7", kind="PIX", pcie_kind="PIX", hops=path.hops)
-    (pair,) = pairs(topology(case, paths=[moved]))
+    (pair,) = pairs(topology(context, paths=[moved]))
 
-    assert {"GPU-0", gpu_id(0), f"{nic_id(0)}/sf7", nic_id(0)} == pair.places - hops
+    assert {"GPU-0", gpu_id(0), f"{nic_id(0)}/sf7", nic_id(0)} == pair.ids - hops
 
 
 def test_shares_that_are_all_small_are_even_enough() -> None:

@@ -11,7 +11,7 @@ from tests.matrix.rule_rows import row
 
 
 @pytest.mark.parametrize(
-    ("rule", "name", "covers"),
+    ("rule", "name", "explains_ids"),
     [
         (driver_reports_failure, "the first cause of one device counts", None),
         (driver_reports_failure, "held by nouveau", frozenset()),
@@ -20,6 +20,6 @@ from tests.matrix.rule_rows import row
     ],
     ids=lambda item: item.name if isinstance(item, Rule) else "",
 )
-def test_only_what_is_sure_explains_others(rule: Rule, name: str, covers: frozenset[str] | None) -> None:
+def test_only_what_is_sure_explains_others(rule: Rule, name: str, explains_ids: frozenset[str] | None) -> None:
     context, _ = row(rule.name, name)
-    assert [covers] == [answer.covers for answer in rule.check(context) if isinstance(answer, Fail)]
+    assert [explains_ids] == [answer.explains_ids for answer in rule.check(context) if isinstance(answer, Fail)]

@@ -34,19 +34,19 @@ from tests.agent.rules.rows import nvlinks
 GPU, RAIL = gpu_id(1), nic_id(1)
 
 
-def at(case: RuleContext, now: RuleContext, subject: str) -> str | None:
-    return match_devices(build_inventory(case.topology), build_inventory(now.topology)).at.get(subject)
+def at(context: RuleContext, now: RuleContext, subject: str) -> str | None:
+    return match_devices(build_inventory(context.topology), build_inventory(now.topology)).at.get(subject)
 
 
-def moved(case: RuleContext, address: str) -> RuleContext:
+def moved(context: RuleContext, address: str) -> RuleContext:
     """GPU 1 at another address."""
-    return function(changed_gpu(case, 1, id=address, pci=address), GPU, id=address)
+    return function(changed_gpu(context, 1, id=address, pci=address), GPU, id=address)
 
 
-def without(case: RuleContext, n: int) -> RuleContext:
+def without(context: RuleContext, n: int) -> RuleContext:
     """GPU n is gone without a trace."""
-    pci = [f for f in case.topology.pci if f.id != gpu_id(n)]
-    return topology(case, pci=pci, gpus=[g for g in case.topology.gpus if g.id != gpu_id(n)])
+    pci = [f for f in context.topology.pci if f.id != gpu_id(n)]
+    return topology(context, pci=pci, gpus=[g for g in context.topology.gpus if g.id != gpu_id(n)])
 
 
 def switches(*addresses: str) -> Topology:
@@ -229,8 +229,8 @@ def test_a_circle_of_bridges_ends() -> None:
 
 def test_a_gpu_without_a_place_and_a_sub_function_are_in_no_inventory() -> None:
     """What is on no bus of its own comes and goes."""
-    case = changed_gpu(changed_nic(server(), 1, id=f"{RAIL}/sf1"), 1, pci=None)
-    subjects = {item.subject for item in build_inventory(case.topology)}
+    context = changed_gpu(changed_nic(server(), 1, id=f"{RAIL}/sf1"), 1, pci=None)
+    subjects = {item.subject for item in build_inventory(context.topology)}
 
     assert not {s for s in subjects if GPU in s or RAIL in s}
 
@@ -254,12 +254,12 @@ def test_what_is_told_anew_is_renewed() -> None:
 @pytest.mark.parametrize("state", ["gone", "changed_during_scan"])
 def test_what_does_not_answer_is_not_here_for_certain(state: str) -> None:
     """Of GPUs, NICs and switches alike."""
-    case = server()
+    context = server()
     top = switches("0000:83:00.0")
-    case = topology(case, pci=[*case.topology.pci, *top.pci], nvswitches=top.nvswitches)
+    context = topology(context, pci=[*context.topology.pci, *top.pci], nvswitches=top.nvswitches)
     for address, kind in ((GPU, "gpu"), (RAIL, "nic"), ("0000:83:00.0", "nvswitch")):
-        assert f"{kind}:{address}" in healthy_subjects(case.topology)
-        left = healthy_subjects(function(case, address, state=state).topology)
+        assert f"{kind}:{address}" in healthy_subjects(context.topology)
+        left = healthy_subjects(function(context, address, state=state).topology)
         assert f"{kind}:{address}" not in left
         assert not any(item.partition(":")[2].startswith(f"{address}/") for item in left)
 
@@ -286,8 +286,8 @@ def test_a_chain_of_bridges_is_bounded() -> None:
 @pytest.mark.parametrize("value", [True, "4"])
 def test_what_is_no_number_expects_nothing(value) -> None:
     """A word or a switch of a profile that somebody wrote; 3 of 4 GPUs would be too few."""
-    case = server(3)
+    context = server(3)
     profile = Profile(name="test", gpus=Expected(value=value, source="a good source"))
-    case = replace(case, profile=profile, platform=Platform(profile="test", confidence="exact"))
+    context = replace(context, profile=profile, platform=Platform(profile="test", confidence="exact"))
 
-    assert set() == kinds(device_count_low, case)
+    assert set() == kinds(device_count_low, context)

@@ -32,9 +32,9 @@ def nameless(**changes):
     return changed_nic(changed_nics(down(), role="unknown"), 1, **changes)
 
 
-def unread(case):
+def unread(context):
     """The same where the PCI bus was not read."""
-    return probe(topology(case, pci=[]), "pci", "failed", "broken")
+    return probe(topology(context, pci=[]), "pci", "failed", "broken")
 
 
 @pytest.mark.parametrize(
@@ -61,10 +61,12 @@ def test_a_port_is_judged_or_says_why_not(make, roles, kind) -> None:
 
 def test_a_port_is_at_its_nic_and_its_function() -> None:
     """A sub-function is not what its parent's function is, and a fault of it is about both."""
-    case = changed_nic(server(), 1, id=f"{NIC}/sf1")
-    (port,) = [ib_port for ib_port in ib_ports(case) if isinstance(ib_port, IbPort) and ib_port.nic.id == f"{NIC}/sf1"]
+    context = changed_nic(server(), 1, id=f"{NIC}/sf1")
+    (port,) = [
+        ib_port for ib_port in ib_ports(context) if isinstance(ib_port, IbPort) and ib_port.nic.id == f"{NIC}/sf1"
+    ]
 
-    assert {f"{NIC}/sf1/1", f"{NIC}/sf1", NIC} == set(port.places)
+    assert {f"{NIC}/sf1/1", f"{NIC}/sf1", NIC} == set(port.ids)
 
 
 @pytest.mark.parametrize(
@@ -77,10 +79,10 @@ def test_a_port_is_at_its_nic_and_its_function() -> None:
 )
 def test_no_infiniband_is_said_where_nothing_is_of_it(class_code: str, ethernet: bool, none: bool) -> None:
     """Neither a function's class nor a port."""
-    case = function(server(1, ethernet), nic_id(0), class_code=class_code)
+    context = function(server(1, ethernet), nic_id(0), class_code=class_code)
 
-    assert none == has_no_infiniband(case)
-    assert not has_no_infiniband(unread(case))
+    assert none == has_no_infiniband(context)
+    assert not has_no_infiniband(unread(context))
 
 
 HDR = {"rate_gbit_s": 200.0, "speed": "HDR"}
@@ -88,10 +90,10 @@ HDR = {"rate_gbit_s": 200.0, "speed": "HDR"}
 
 def different():
     """Two kinds of rails: nobody is slower than its own board."""
-    case = server()
+    context = server()
     for n in (0, 1):
-        case = changed_nic(changed_port(case, n, **HDR), n, board_id="MT_HDR")
-    return case
+        context = changed_nic(changed_port(context, n, **HDR), n, board_id="MT_HDR")
+    return context
 
 
 def test_it_remains_where_no_board_is_degraded() -> None:

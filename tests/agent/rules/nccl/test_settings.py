@@ -15,11 +15,11 @@ from agent.rules.nccl.hcas import (
 from agent.rules.nccl.settings import (
     EffectiveSetting,
     effective_settings,
-    files_unread_reason,
     is_surely_unset,
-    jobs_unread_reason,
     parse_number,
     source_unit,
+    why_files_unread,
+    why_jobs_unread,
 )
 from agent.rules.rule import NotApplicable, Unknown
 from tests.agent.rules.build import (
@@ -35,13 +35,13 @@ from tests.agent.rules.nccl_case import JOB, SYSTEM, USER, changed, jobs_hidden,
 
 def test_jobs_come_before_users_before_the_system() -> None:
     """Each is in force for somebody; the line is told."""
-    case = said(server(1), {"NCCL_X": "0", "NCCL_A": "1"}, {"NCCL_A": "2"}, {"NCCL_A": "3"})
+    context = said(server(1), {"NCCL_X": "0", "NCCL_A": "1"}, {"NCCL_A": "2"}, {"NCCL_A": "3"})
 
     known = [("3", JOB, "job"), ("2", f"{USER}:1", "user"), ("1", f"{SYSTEM}:2", "system")]
-    assert [EffectiveSetting(*of_one) for of_one in known] == effective_settings(case, "NCCL_A")
-    assert [] == effective_settings(case, "NCCL_B")
+    assert [EffectiveSetting(*of_one) for of_one in known] == effective_settings(context, "NCCL_A")
+    assert [] == effective_settings(context, "NCCL_B")
     assert [False, True, True] == [
-        effective_setting.persistent for effective_setting in effective_settings(case, "NCCL_A")
+        effective_setting.persistent for effective_setting in effective_settings(context, "NCCL_A")
     ]
 
 
@@ -49,26 +49,26 @@ def test_within_a_file_the_first_line_counts() -> None:
     """setenv without overwrite; by number, not by text."""
     rows = [*lines(SYSTEM, "system", {f"NCCL_{n}": "x" for n in range(10)}), *lines("/f", "user", {"NCCL_1": "y"})]
     later = NcclSetting(key="NCCL_1", value="z", source=f"{SYSTEM}:12")
-    case = changed(server(1), settings=[later, *rows])
+    context = changed(server(1), settings=[later, *rows])
 
-    assert ["y", "x"] == [effective_setting.value for effective_setting in effective_settings(case, "NCCL_1")]
+    assert ["y", "x"] == [effective_setting.value for effective_setting in effective_settings(context, "NCCL_1")]
 
 
 def test_what_is_not_known() -> None:
     """Files, jobs, the probe itself."""
-    case = said(server(1))
+    context = said(server(1))
 
-    assert is_surely_unset(case)
-    assert "Permission denied" in (files_unread_reason(unread(case)) or "")
-    assert not is_surely_unset(unread(case))
-    assert "which processes use a GPU is not known" == (jobs_unread_reason(jobs_hidden(case)) or "")
-    why = changed(jobs_hidden(case), jobs_hidden="root only")
-    assert "which processes use a GPU is not known: root only" == jobs_unread_reason(why)
-    assert not is_surely_unset(jobs_hidden(case))
-    assert "2 of 3 jobs" in (jobs_unread_reason(changed(case, jobs=3, jobs_unread=2)) or "")
-    assert None is jobs_unread_reason(changed(case, jobs=3, jobs_unread=0))
-    assert None is not files_unread_reason(probe(case, "nccl", "failed", "broken"))
-    assert None is not jobs_unread_reason(probe(case, "nccl", "failed", "broken"))
+    assert is_surely_unset(context)
+    assert "Permission denied" in (why_files_unread(unread(context)) or "")
+    assert not is_surely_unset(unread(context))
+    assert "which processes use a GPU is not known" == (why_jobs_unread(jobs_hidden(context)) or "")
+    why = changed(jobs_hidden(context), jobs_hidden="root only")
+    assert "which processes use a GPU is not known: root only" == why_jobs_unread(why)
+    assert not is_surely_unset(jobs_hidden(context))
+    assert "2 of 3 jobs" in (why_jobs_unread(changed(context, jobs=3, jobs_unread=2)) or "")
+    assert None is why_jobs_unread(changed(context, jobs=3, jobs_unread=0))
+    assert None is not why_files_unread(probe(context, "nccl", "failed", "broken"))
+    assert None is not why_jobs_unread(probe(context, "nccl", "failed", "broken"))
 
 
 @pytest.mark.parametrize(
@@ -110,10 +110,10 @@ def test_the_unit_of_a_source(source: str, unit: str) -> None:
 
 def test_another_file_s_reason_is_not_that_of_the_system_s() -> None:
     """Each has its own."""
-    case = changed(server(1), searched=[], unread=["/root/.nccl.conf: no", "/etc/nccl.conf: yes"])
+    context = changed(server(1), searched=[], unread=["/root/.nccl.conf: no", "/etc/nccl.conf: yes"])
 
-    assert "/etc/nccl.conf: yes" == files_unread_reason(case)
-    assert "was not looked for" in (files_unread_reason(changed(server(1), searched=[], unread=["/root/x: no"])) or "")
+    assert "/etc/nccl.conf: yes" == why_files_unread(context)
+    assert "was not looked for" in (why_files_unread(changed(server(1), searched=[], unread=["/root/x: no"])) or "")
 
 
 @pytest.mark.parametrize("value", [str(2**63), str(-(2**63) - 1), "0" * 40 + "7" * 40, "0x" + "f" * 40, "9" * 10_000])
@@ -160,13 +160,13 @@ def test_ports_that_nccl_considers() -> None:
     assert ["mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3"] == [
         active_port.name for active_port in active_ports(named_by_people)
     ]
-    for case in (
+    for context in (
         changed_port(server(), 1, state="DOWN"),
         changed_port(server(), 1, link_layer="unspecified"),
         changed_nic(server(), 1, state="other_namespace"),
         changed_nic(server(), 1, rdma_device=None),
     ):
-        assert ["mlx5_0", "mlx5_2", "mlx5_3"] == [active_port.name for active_port in active_ports(case)]
+        assert ["mlx5_0", "mlx5_2", "mlx5_3"] == [active_port.name for active_port in active_ports(context)]
 
 
 def test_rails_of_ncc_s_own_rdma() -> None:
@@ -196,10 +196,10 @@ def test_a_node_whose_devices_nobody_saw() -> None:
     quiet = changed_ports(server(), state="DOWN")
     hidden = probe(quiet, "rdma", "failed", "x")
 
-    assert [NotApplicable("node", "no GPU")] == list(report_no_rails(bare))
-    assert [NotApplicable("node", "no GPU")] == list(report_no_rails(topology(bare, nics=[])))
-    assert [Unknown] == [type(a) for a in report_no_rails(probe(bare, "pci", "failed", "x"))]
-    assert [NotApplicable("node", "no active RDMA rail")] == list(report_no_rails(quiet))
-    assert [Unknown("node", "rdma: failed: x")] == list(report_no_rails(hidden))
-    assert [NotApplicable("node", "no active RDMA rail")] == list(report_no_rails(topology(hidden, nics=[])))
-    assert [] == list(report_no_rails(server()))
+    assert NotApplicable("node", "no GPU") == report_no_rails(bare)
+    assert NotApplicable("node", "no GPU") == report_no_rails(topology(bare, nics=[]))
+    assert isinstance(report_no_rails(probe(bare, "pci", "failed", "x")), Unknown)
+    assert NotApplicable("node", "no active RDMA rail") == report_no_rails(quiet)
+    assert Unknown("node", "rdma: failed: x") == report_no_rails(hidden)
+    assert NotApplicable("node", "no active RDMA rail") == report_no_rails(topology(hidden, nics=[]))
+    assert report_no_rails(server()) is None

@@ -98,7 +98,7 @@ def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
 def made(n: int, **changes) -> Fail:
     """A fault of one GPU."""
     values = {"impact": "", "remedy": "", "evidence": (), "severity": "error", "summary": "it"} | changes
-    return Fail(subject=f"gpu:{n}", label=f"GPU{n}", places=frozenset({str(n)}), **values)
+    return Fail(subject=f"gpu:{n}", label=f"GPU{n}", ids=frozenset({str(n)}), **values)
 
 
 @pytest.mark.parametrize(
@@ -129,11 +129,11 @@ def test_the_command_names_the_gpu(index: int | None, command: str) -> None:
 
 def test_it_is_about_the_gpu_and_its_function() -> None:
     """Both are places, where they have different ids."""
-    case = health(hgx(1), 0, route_unhealthy="true")
-    (gpu,) = case.topology.gpus
-    (fault,) = fails(fabric_unhealthy, topology(case, gpus=[msgspec.structs.replace(gpu, id="GPU-0")]))
+    context = health(hgx(1), 0, route_unhealthy="true")
+    (gpu,) = context.topology.gpus
+    (fault,) = fails(fabric_unhealthy, topology(context, gpus=[msgspec.structs.replace(gpu, id="GPU-0")]))
 
-    assert {"GPU-0", gpu.pci} == fault.places
+    assert {"GPU-0", gpu.pci} == fault.ids
 
 
 # fabric-incomplete: when it fires, when it must not, and every guard alone.
@@ -160,14 +160,14 @@ def test_an_error_at_completion_is_critical() -> None:
     (fault,) = fails(fabric_incomplete, registration(hgx(), None, status="UNKNOWN"))
 
     assert ("node", "critical") == (fault.subject, fault.severity)
-    assert {gpu_id(n) for n in range(8)} < fault.places
+    assert {gpu_id(n) for n in range(8)} < fault.ids
 
 
 def test_gpus_that_fail_in_different_ways_stand_alone() -> None:
     """Nothing explains both."""
-    case = registration(stuck(1), 2, status="UNKNOWN")
+    context = registration(stuck(1), 2, status="UNKNOWN")
 
-    assert 2 == len(fails(fabric_incomplete, case))
+    assert 2 == len(fails(fabric_incomplete, context))
     assert 1 == len(fails(fabric_incomplete, registration(hgx(1), 0, state="not_started")))
 
 
@@ -222,7 +222,7 @@ def test_another_clique_on_a_node_of_its_own_is_an_error() -> None:
 
     assert ("node", "error", "clique") == (fault.subject, fault.severity, fault.cause)
     assert "clique 3: GPU2" in fault.summary
-    assert frozenset({gpu_id(2)}) == fault.places
+    assert frozenset({gpu_id(2)}) == fault.ids
 
 
 def test_cliques_of_one_rack_may_be_partitions() -> None:
@@ -249,10 +249,10 @@ def test_another_cluster_is_an_error(uuid: str) -> None:
 )
 def test_a_guard_keeps_it_silent_fabric_clique_mixed(circumstance, kind) -> None:
     """The firing case and this circumstance: the others still agree."""
-    case = circumstance(registration(hgx(), 2, clique=3))
+    context = circumstance(registration(hgx(), 2, clique=3))
 
-    assert [] == fails(fabric_clique_mixed, case)
-    assert kind in kinds(fabric_clique_mixed, case)
+    assert [] == fails(fabric_clique_mixed, context)
+    assert kind in kinds(fabric_clique_mixed, context)
 
 
 def test_one_gpu_has_nothing_to_differ_from() -> None:

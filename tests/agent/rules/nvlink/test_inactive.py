@@ -28,9 +28,9 @@ from tests.agent.rules.rows import B200, GB200, H100_PCIE, H800, bridge, nvlinks
 GPU = gpu_id(2)
 
 
-def devices(places: frozenset[str]) -> frozenset[str]:
+def devices(ids: frozenset[str]) -> frozenset[str]:
     """The devices among the places, without their links."""
-    return frozenset(place for place in places if "/" not in place)
+    return frozenset(place for place in ids if "/" not in place)
 
 
 def dead(count: int, state: str = "inactive", remote: str = "switch", total: int = 18):
@@ -42,8 +42,8 @@ def dead(count: int, state: str = "inactive", remote: str = "switch", total: int
 
 
 def one_lost(gpus: int = 4, remote: str = "switch"):
-    case = changed_gpus(server(gpus), links=nvlinks(18, remote))
-    return changed_gpu(case, 2, links=dead(2, remote=remote))
+    context = changed_gpus(server(gpus), links=nvlinks(18, remote))
+    return changed_gpu(context, 2, links=dead(2, remote=remote))
 
 
 def all_lost(gpus: int, count: int = 2, remote: str = "switch"):
@@ -77,18 +77,18 @@ def test_the_far_end_of_a_link_is_a_place_where_both_its_parts_are_known() -> No
     ]
     (fault,) = fails(rule, changed_gpu(changed_gpus(server(), links=nvlinks(18, "gpu")), 2, links=links))
 
-    assert {GPU, "far", f"{GPU}/nvlink", f"{GPU}/0", f"{GPU}/1", f"{GPU}/2", "far/4"} == fault.places
+    assert {GPU, "far", f"{GPU}/nvlink", f"{GPU}/0", f"{GPU}/1", f"{GPU}/2", "far/4"} == fault.ids
 
 
 @pytest.mark.parametrize(("count", "severity"), [(4, "error"), (18, "critical")])
 @pytest.mark.parametrize("guest", [False, True])
 def test_a_whole_board_that_lost_links_is_one_finding(count: int, severity: str, guest: bool) -> None:
     """Eight SXM GPUs, all with the same links down: a switch, or the fabric manager; guests of eight, too."""
-    case = all_lost(8, count)
-    (fault,) = fails(rule, virtual(case) if guest else case)
+    context = all_lost(8, count)
+    (fault,) = fails(rule, virtual(context) if guest else context)
 
     assert ("node", "node", severity) == (fault.subject, fault.label, fault.severity)
-    assert {gpu_id(n) for n in range(8)} <= fault.places
+    assert {gpu_id(n) for n in range(8)} <= fault.ids
 
 
 def test_a_small_board_without_any_link_is_critical() -> None:
@@ -100,8 +100,8 @@ def test_a_small_board_without_any_link_is_critical() -> None:
 
 def test_one_wire_between_two_gpus_is_one_finding() -> None:
     """Both report it; the pair is the subject."""
-    case = changed_gpu(one_lost(remote="gpu"), 3, links=dead(2, remote="gpu"))
-    (fault,) = fails(rule, case)
+    context = changed_gpu(one_lost(remote="gpu"), 3, links=dead(2, remote="gpu"))
+    (fault,) = fails(rule, context)
 
     assert f"pair:{gpu_id(2)}+{gpu_id(3)}" == fault.subject
     assert "GPU2 - GPU3" == fault.label
@@ -109,15 +109,15 @@ def test_one_wire_between_two_gpus_is_one_finding() -> None:
 
 def test_two_gpus_of_a_switch_do_not_share_a_wire() -> None:
     """Each has lost links of its own."""
-    case = changed_gpu(one_lost(), 3, links=dead(2))
+    context = changed_gpu(one_lost(), 3, links=dead(2))
 
-    assert [f"gpu:{gpu_id(2)}", f"gpu:{gpu_id(3)}"] == [fault.subject for fault in fails(rule, case)]
+    assert [f"gpu:{gpu_id(2)}", f"gpu:{gpu_id(3)}"] == [fault.subject for fault in fails(rule, context)]
 
 
 def test_a_bridge_that_connects_in_part_is_a_warning() -> None:
     """Two PCIe cards, four of twelve links: one of the bridges is not seated."""
-    case = models(changed_gpus(server(2), links=dead(4, remote="gpu", total=12)), H100_PCIE)
-    (fault,) = fails(rule, case)
+    context = models(changed_gpus(server(2), links=dead(4, remote="gpu", total=12)), H100_PCIE)
+    (fault,) = fails(rule, context)
 
     assert ("warning", f"pair:{gpu_id(0)}+{gpu_id(1)}") == (fault.severity, fault.subject)
 
@@ -167,8 +167,8 @@ def test_it_stands_for_the_asymmetry_that_it_causes() -> None:
 )  # fmt: skip
 def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
     """The firing case and this circumstance: no fault, and the answer that the page promises."""
-    case = circumstance(one_lost())
-    (answer,) = answers(rule, case, f"gpu:{GPU}")
+    context = circumstance(one_lost())
+    (answer,) = answers(rule, context, f"gpu:{GPU}")
 
     assert isinstance(answer, kind), answer
 
@@ -180,24 +180,24 @@ def test_superchips_of_a_full_node_may_have_no_links() -> None:
 
 def test_h800_below_its_eight_links_is_a_fault() -> None:
     """The reduced count is a count, not a blind eye."""
-    case = changed_gpu(models(changed_gpus(server(8), links=dead(10)), H800), 2, links=dead(11))
+    context = changed_gpu(models(changed_gpus(server(8), links=dead(10)), H800), 2, links=dead(11))
 
-    assert [f"gpu:{GPU}"] == [fault.subject for fault in fails(rule, case)]
+    assert [f"gpu:{GPU}"] == [fault.subject for fault in fails(rule, context)]
 
 
 def test_a_single_card_with_a_part_of_its_links_has_no_peer_here() -> None:
     """The other end of the bridge is not on this node, or hidden from it."""
-    case = models(changed_gpus(server(1), links=dead(4, remote="gpu", total=12)), H100_PCIE)
+    context = models(changed_gpus(server(1), links=dead(4, remote="gpu", total=12)), H100_PCIE)
 
-    assert {NotApplicable} == {type(answer) for answer in rule.check(case)}
+    assert {NotApplicable} == {type(answer) for answer in rule.check(context)}
 
 
 def test_links_to_a_switch_that_is_gone_are_folded_into_it() -> None:
     """The NVSwitch fell off the bus: one finding."""
     switch = msgspec.structs.replace(bridge("0000:83:00.0", None, "endpoint"), class_code="0x068000", state="gone")
-    case = all_lost(8, 5)
-    case = topology(case, pci=[*case.topology.pci, switch], nvswitches=[NvSwitch(id=switch.id, pci=switch.id)])
-    _, findings, _ = judge(case, every_rule())
+    context = all_lost(8, 5)
+    context = topology(context, pci=[*context.topology.pci, switch], nvswitches=[NvSwitch(id=switch.id, pci=switch.id)])
+    _, findings, _ = judge(context, every_rule())
 
     assert [("pcie-device-gone", ["nvlink-inactive node"])] == [(f.rule, f.absorbs) for f in findings]
 
@@ -207,7 +207,7 @@ def test_a_dead_link_that_names_its_far_end_is_about_both() -> None:
     links = [msgspec.structs.replace(item, remote=Remote(kind="gpu", id=gpu_id(3))) for item in dead(2)]
     (fault,) = fails(rule, changed_gpu(server(), 2, links=links))
 
-    assert gpu_id(3) in fault.places
+    assert gpu_id(3) in fault.ids
 
 
 def test_no_gpu_is_not_applicable_even_where_no_driver_answers() -> None:
@@ -227,14 +227,14 @@ def test_gpus_that_lost_different_links_do_not_share_one() -> None:
 
     assert 2 == len(fails(rule, uneven))
     assert 3 == len(fails(rule, three))
-    assert {frozenset({gpu_id(n)}) for n in (2, 3, 4)} == {devices(fault.places) for fault in fails(rule, three)}
+    assert {frozenset({gpu_id(n)}) for n in (2, 3, 4)} == {devices(fault.ids) for fault in fails(rule, three)}
 
 
 def test_cards_are_no_board() -> None:
     """Four of them with partial bridges: nobody says that one part explains all."""
-    case = models(changed_gpus(server(4), links=dead(4, remote="gpu", total=12)), H100_PCIE)
+    context = models(changed_gpus(server(4), links=dead(4, remote="gpu", total=12)), H100_PCIE)
 
-    assert 4 == len(fails(rule, case))
+    assert 4 == len(fails(rule, context))
 
 
 def test_the_gravest_gpu_decides_for_the_board() -> None:
@@ -269,8 +269,8 @@ def test_a_gpu_of_another_vendor_is_never_unknown() -> None:
 
 def unplaced(name: str | None, gpus: int = 2, lost: int = 2):
     """GPUs of a saved `nvidia-smi nvlink -s`: no PCI function, a name at most; one has lost links."""
-    case = topology(changed_gpus(server(gpus), links=nvlinks(), pci=None, name=name), pci=[])
-    return changed_gpu(case, gpus - 1, links=dead(lost))
+    context = topology(changed_gpus(server(gpus), links=nvlinks(), pci=None, name=name), pci=[])
+    return changed_gpu(context, gpus - 1, links=dead(lost))
 
 
 @pytest.mark.parametrize(
@@ -297,9 +297,9 @@ def test_links_of_a_gpu_that_nothing_names_are_not_judged() -> None:
 @pytest.mark.parametrize(("device", "lost", "found"), [("0x2321", 6, 0), ("0x2331", 6, 0), ("0x2321", 7, 1)])
 def test_bridges_of_hopper_cards_carry_twelve_of_eighteen_links(device, lost, found) -> None:
     """H100 PCIe and NVL: the chip has more links than its three bridges."""
-    case = models(changed_gpus(server(2), links=dead(lost, remote="gpu")), device)
+    context = models(changed_gpus(server(2), links=dead(lost, remote="gpu")), device)
 
-    assert found == len(fails(rule, case))
+    assert found == len(fails(rule, context))
 
 
 @pytest.mark.parametrize(("gpus", "whole"), [(2, False), (3, True), (4, True)])
@@ -315,29 +315,29 @@ def test_a_board_without_any_link_is_about_its_nvlink() -> None:
     (some,) = fails(rule, all_lost(8))
     (none,) = fails(rule, all_lost(8, 18))
 
-    assert devices(some.places) < devices(none.places)
-    assert 1 == len(devices(none.places) - devices(some.places))
+    assert devices(some.ids) < devices(none.ids)
+    assert 1 == len(devices(none.ids) - devices(some.ids))
 
 
 def test_gpus_that_are_lost_explain_dead_links_to_gpus_alone() -> None:
     """Gone from the bus, or not offered by the driver; live links to a switch say that dead ones led there, too."""
     wired = changed_gpus(one_lost(remote="gpu"))
-    for case in (function(wired, gpu_id(0), state="gone"), changed_gpu(wired, 0, driver_state="error")):
-        (fault,) = [f for f in fails(rule, case) if f.subject == f"gpu:{GPU}"]
-        assert gpu_id(0) in fault.places
-    for case in (one_lost(), wired):
-        assert not any(gpu_id(0) in fault.places for fault in fails(rule, case))
+    for context in (function(wired, gpu_id(0), state="gone"), changed_gpu(wired, 0, driver_state="error")):
+        (fault,) = [f for f in fails(rule, context) if f.subject == f"gpu:{GPU}"]
+        assert gpu_id(0) in fault.ids
+    for context in (one_lost(), wired):
+        assert not any(gpu_id(0) in fault.ids for fault in fails(rule, context))
 
 
 def test_a_switch_that_is_there_explains_nothing() -> None:
     """Only one that is gone; and not the loss of a wire between two GPUs."""
     switch = msgspec.structs.replace(bridge("0000:f1:00.0", None, "upstream"), class_code="0x068000")
     for state, remote, result in (("gone", "switch", True), ("present", "switch", False), ("gone", "gpu", False)):
-        case = one_lost(remote=remote)
-        functions = [*case.topology.pci, msgspec.structs.replace(switch, state=state)]
-        case = topology(case, pci=functions, nvswitches=[NvSwitch(id=switch.id, pci=switch.id)])
-        (fault,) = fails(rule, case)
-        assert result == (switch.id in fault.places)
+        context = one_lost(remote=remote)
+        functions = [*context.topology.pci, msgspec.structs.replace(switch, state=state)]
+        context = topology(context, pci=functions, nvswitches=[NvSwitch(id=switch.id, pci=switch.id)])
+        (fault,) = fails(rule, context)
+        assert result == (switch.id in fault.ids)
 
 
 def test_what_one_gpu_has_beyond_the_links_of_a_lost_switch_is_named_by_itself() -> None:
@@ -345,13 +345,13 @@ def test_what_one_gpu_has_beyond_the_links_of_a_lost_switch_is_named_by_itself()
     (whole,) = fails(rule, changed_gpu(all_lost(8), 2, links=dead(3)))
     (more,) = whole.residue
 
-    assert "count of NVSwitches" in whole.places
-    assert "count of NVSwitches" not in more.places
+    assert "count of NVSwitches" in whole.ids
+    assert "count of NVSwitches" not in more.ids
     assert (f"gpu:{GPU}", "3 of 18 NVLinks down; its peers have 2 down") == (more.subject, more.summary)
-    assert {GPU, f"{GPU}/2"} == more.places
+    assert {GPU, f"{GPU}/2"} == more.ids
     other = [
         msgspec.structs.replace(link, state="inactive" if link.link in (4, 5, 6) else "active") for link in nvlinks(18)
     ]
     (unnamed,) = fails(rule, changed_gpu(all_lost(8), 2, links=other))[0].residue
-    assert {GPU} == unnamed.places
+    assert {GPU} == unnamed.ids
     assert () == fails(rule, all_lost(8))[0].residue

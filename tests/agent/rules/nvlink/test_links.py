@@ -56,9 +56,9 @@ def test_without_a_majority_the_highest_number_is_due() -> None:
 
 def test_one_gpu_with_more_than_most_shows_what_the_others_lost() -> None:
     """A majority excuses nothing."""
-    case = changed_gpu(changed_gpus(server(), links=nvlinks(16)), 2, links=nvlinks(18))
+    context = changed_gpu(changed_gpus(server(), links=nvlinks(16)), 2, links=nvlinks(18))
 
-    assert 3 == len(fails(nvlink_asymmetric, case))
+    assert 3 == len(fails(nvlink_asymmetric, context))
 
 
 @pytest.mark.parametrize(
@@ -82,11 +82,13 @@ def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
 
 def test_it_is_about_the_gpu_and_its_function() -> None:
     """Both are places, where they have different ids."""
-    case = fewer()
-    renamed = msgspec.structs.replace(case.topology.gpus[2], id="GPU-2")
-    (fault,) = fails(nvlink_asymmetric, topology(case, gpus=[*case.topology.gpus[:2], renamed, case.topology.gpus[3]]))
+    context = fewer()
+    renamed = msgspec.structs.replace(context.topology.gpus[2], id="GPU-2")
+    (fault,) = fails(
+        nvlink_asymmetric, topology(context, gpus=[*context.topology.gpus[:2], renamed, context.topology.gpus[3]])
+    )
 
-    assert {"GPU-2", GPU} == fault.places
+    assert {"GPU-2", GPU} == fault.ids
 
 
 # nvlink-speed-low: when it fires, when it must not, and every guard alone.
@@ -146,9 +148,9 @@ def test_slow_links_are_one_error_on_their_gpu() -> None:
 )
 def test_every_generation_has_its_rate(version: str | None, capability: str | None, rate: float, healthy: bool) -> None:
     """Within three percent of what nvidia-smi prints for it; the architecture tells where the version does not."""
-    case = changed_gpu(slow(rate, 18, version), 0, compute_capability=capability)
+    context = changed_gpu(slow(rate, 18, version), 0, compute_capability=capability)
 
-    assert healthy == (not fails(nvlink_speed_low, case))
+    assert healthy == (not fails(nvlink_speed_low, context))
 
 
 def test_an_unknown_generation_compares_the_links_of_one_gpu() -> None:
@@ -209,7 +211,7 @@ def test_it_is_about_the_gpu_and_its_function_speed_low() -> None:
     """Both are places, where they have different ids."""
     (fault,) = fails(nvlink_speed_low, changed_gpu(slow(), 0, pci="0000:99:00.0"))
 
-    assert {GPU_SPEED_LOW, "0000:99:00.0"} == fault.places
+    assert {GPU_SPEED_LOW, "0000:99:00.0"} == fault.ids
 
 
 # How NVLinks are counted, and what GPU they are of: seen through nvlink-inactive.
@@ -228,12 +230,14 @@ def test_the_command_names_the_gpu_tally(index: int | None, command: str) -> Non
 
 def test_it_is_about_the_gpu_and_its_function_tally() -> None:
     """Both are places, where they have different ids."""
-    case = one_lost()
-    renamed = msgspec.structs.replace(case.topology.gpus[2], id="GPU-2")
-    (fault,) = fails(nvlink_inactive, topology(case, gpus=[*case.topology.gpus[:2], renamed, case.topology.gpus[3]]))
+    context = one_lost()
+    renamed = msgspec.structs.replace(context.topology.gpus[2], id="GPU-2")
+    (fault,) = fails(
+        nvlink_inactive, topology(context, gpus=[*context.topology.gpus[:2], renamed, context.topology.gpus[3]])
+    )
 
-    assert {"GPU-2", GPU} == {place for place in fault.places if "/" not in place}
-    assert "GPU-2/nvlink" in fault.places
+    assert {"GPU-2", GPU} == {place for place in fault.ids if "/" not in place}
+    assert "GPU-2/nvlink" in fault.ids
 
 
 @pytest.mark.parametrize(("links", "kind"), [(XGMI, NotApplicable), ([*nvlinks(), *XGMI], Pass)])
@@ -264,17 +268,17 @@ def test_without_a_pci_id_the_name_says_how_many_are_enough(name: str | None, lo
 def test_a_gpu_without_live_links_may_have_lost_them_to_anything() -> None:
     """Nothing says where they led: a GPU that is not offered and a switch that is gone both explain them."""
     switch = msgspec.structs.replace(bridge("0000:f1:00.0", None, "upstream"), class_code="0x068000", state="gone")
-    case = changed_gpu(changed_gpu(server(), 2, links=dead(18)), 0, driver_state="not_open")
-    case = topology(case, pci=[*case.topology.pci, switch], nvswitches=[NvSwitch(id=switch.id, pci=switch.id)])
-    (fault,) = fails(nvlink_inactive, case)
+    context = changed_gpu(changed_gpu(server(), 2, links=dead(18)), 0, driver_state="not_open")
+    context = topology(context, pci=[*context.topology.pci, switch], nvswitches=[NvSwitch(id=switch.id, pci=switch.id)])
+    (fault,) = fails(nvlink_inactive, context)
 
-    assert {GPU, gpu_id(0), switch.id} == {place for place in fault.places if "/" not in place}
+    assert {GPU, gpu_id(0), switch.id} == {place for place in fault.ids if "/" not in place}
 
 
 def test_two_gpus_without_any_link_do_not_share_one() -> None:
     """Each lost all of its own: nothing says that they led to each other."""
-    case = changed_gpus(server(), links=nvlinks(18, "gpu"))
+    context = changed_gpus(server(), links=nvlinks(18, "gpu"))
     for n in (2, 3):
-        case = changed_gpu(case, n, links=dead(18))
+        context = changed_gpu(context, n, links=dead(18))
 
-    assert [f"gpu:{gpu_id(n)}" for n in (2, 3)] == [fault.subject for fault in fails(nvlink_inactive, case)]
+    assert [f"gpu:{gpu_id(n)}" for n in (2, 3)] == [fault.subject for fault in fails(nvlink_inactive, context)]

@@ -97,10 +97,10 @@ def test_a_cube_mesh_has_equal_sums() -> None:
 )
 def test_a_guard_keeps_the_cube_silent(circumstance, kind) -> None:
     """Not all of the board is seen."""
-    case = circumstance(matrix(cube(p0_4=1)))
+    context = circumstance(matrix(cube(p0_4=1)))
 
-    assert [] == fails(rule, case)
-    assert kind in kinds(rule, case)
+    assert [] == fails(rule, context)
+    assert kind in kinds(rule, context)
 
 
 @pytest.mark.parametrize(
@@ -120,10 +120,10 @@ def test_a_guard_keeps_the_cube_silent(circumstance, kind) -> None:
 )
 def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
     """The firing case and this circumstance."""
-    case = circumstance(matrix(mesh(18, p1_2=16)))
+    context = circumstance(matrix(mesh(18, p1_2=16)))
 
-    assert [] == fails(rule, case)
-    assert kind in kinds(rule, case)
+    assert [] == fails(rule, context)
+    assert kind in kinds(rule, context)
 
 
 def test_pairs_on_switches_without_nvlink_are_another_rules() -> None:
@@ -163,10 +163,10 @@ def test_mig_that_is_off_changes_nothing() -> None:
 
 def test_a_fault_of_one_model_among_several_is_not_the_node_s() -> None:
     """Its first GPU has the answer; of a single model the node."""
-    case = matrix(mesh(18))
-    two = function(function(case, gpu_id(6), device=B200), gpu_id(7), device=B200)
+    context = matrix(mesh(18))
+    two = function(function(context, gpu_id(6), device=B200), gpu_id(7), device=B200)
 
-    assert {"node"} == {answer.subject for answer in rule.check(case)}
+    assert {"node"} == {answer.subject for answer in rule.check(context)}
     assert {f"gpu:{gpu_id(0)}", f"gpu:{gpu_id(6)}"} == {answer.subject for answer in rule.check(two)}
 
 
@@ -178,9 +178,9 @@ def test_eight_links_and_more_are_switches(links: int, thin: int, faults: int) -
 
 def test_without_a_majority_on_switches_the_most_is_due() -> None:
     """Two and two and two."""
-    case = matrix({(0, 1): 18, (2, 3): 18, (0, 2): 17, (1, 3): 17, (0, 3): 16, (1, 2): 16}, 4)
+    context = matrix({(0, 1): 18, (2, 3): 18, (0, 2): 17, (1, 3): 17, (0, 3): 16, (1, 2): 16}, 4)
 
-    assert 1 == len(fails(rule, case))
+    assert 1 == len(fails(rule, context))
 
 
 def test_a_link_that_is_known_is_no_doubt() -> None:
@@ -215,9 +215,9 @@ def test_two_thin_pairs_of_one_gpu_are_its_own() -> None:
 def test_a_cube_with_a_ninth_gpu_that_is_not_offered() -> None:
     """Its links to the others are not in the matrix: the rows may be uneven."""
     eight, ninth = matrix(cube(p0_4=1)), server(9).topology
-    case = topology(eight, gpus=[*eight.topology.gpus, ninth.gpus[8]], pci=ninth.pci)
+    context = topology(eight, gpus=[*eight.topology.gpus, ninth.gpus[8]], pci=ninth.pci)
 
-    assert [] == fails(rule, changed_gpu(case, 8, driver_state="not_open"))
+    assert [] == fails(rule, changed_gpu(context, 8, driver_state="not_open"))
     assert 1 == len(fails(rule, eight))
 
 

@@ -68,16 +68,16 @@ def test_a_mode_of_gpus() -> None:
 )
 def test_modes_that_are_full_or_not_told(circumstance, kind) -> None:
     """Not told is never full."""
-    case = circumstance(topology(hgx(), bandwidth_mode=None))
+    context = circumstance(topology(hgx(), bandwidth_mode=None))
 
-    assert [kind] == [type(answer) for answer in answers(bandwidth, case, SUBJECTS[2])]
+    assert [kind] == [type(answer) for answer in answers(bandwidth, context, SUBJECTS[2])]
 
 
 def test_a_gpu_without_a_driver_has_no_mode_to_judge() -> None:
     """Though a stale one is told."""
-    case = changed_gpu(changed_gpu(hgx(), 2, nvlink_bandwidth_mode="half"), 2, driver_state="no_driver")
+    context = changed_gpu(changed_gpu(hgx(), 2, nvlink_bandwidth_mode="half"), 2, driver_state="no_driver")
 
-    assert [] == fails(bandwidth, case)
+    assert [] == fails(bandwidth, context)
 
 
 def test_mig_leaves_nvlink_idle() -> None:
@@ -90,7 +90,7 @@ def test_mig_leaves_nvlink_idle() -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "kind"),
+    ("context", "kind"),
     [
         (hgx(), Pass),
         (changed_gpus(hgx(), mig=Mig(current=False, pending=True)), Pass),
@@ -99,9 +99,9 @@ def test_mig_leaves_nvlink_idle() -> None:
         (changed_gpus(hgx(), mig=Mig(current=True), driver_state="error"), NotApplicable),
     ],
 )
-def test_mig_that_is_off_or_divides_a_card(case, kind) -> None:
+def test_mig_that_is_off_or_divides_a_card(context, kind) -> None:
     """Nothing to say."""
-    assert {kind} == kinds(unused, case)
+    assert {kind} == kinds(unused, context)
 
 
 @pytest.mark.parametrize(
@@ -117,14 +117,14 @@ def test_links_that_a_mode_switched_off_do_not_differ_from_a_profile(circumstanc
     """The mode is the finding."""
     expected = profile(nvlinks_per_gpu=18)
     site = Profile(name="site", gpu_devices=["10de:2330"], nvlinks_per_gpu=expected.nvlinks_per_gpu)
-    case = circumstance(changed_gpu(replace(hgx(), profile=site), 2, links=dead(9)))
+    context = circumstance(changed_gpu(replace(hgx(), profile=site), 2, links=dead(9)))
 
-    assert [kind] == [type(answer) for answer in answers(profile_differs, case, SUBJECTS[2])]
+    assert [kind] == [type(answer) for answer in answers(profile_differs, context, SUBJECTS[2])]
 
 
 def switched_off(value: str | None = "1"):
-    case = changed_gpus(hgx(), links=[], links_known=True, links_reason="NVML: link 0 is NOT_SUPPORTED")
-    return driver(case, parameters={"NvLinkDisable": value} if value else {})
+    context = changed_gpus(hgx(), links=[], links_known=True, links_reason="NVML: link 0 is NOT_SUPPORTED")
+    return driver(context, parameters={"NvLinkDisable": value} if value else {})
 
 
 def test_nvlink_that_the_driver_was_told_to_leave() -> None:
@@ -233,22 +233,22 @@ def test_a_guard_keeps_nvls_silent(circumstance, kind) -> None:
 
 def test_a_mode_that_one_of_eight_does_not_tell() -> None:
     """The others are in it: one finding for the node where the eighth is not judged."""
-    case = changed_gpus(hgx(), nvlink_bandwidth_mode="half")
-    away_one = changed_gpu(case, 2, driver_state="no_driver")
+    context = changed_gpus(hgx(), nvlink_bandwidth_mode="half")
+    away_one = changed_gpu(context, 2, driver_state="no_driver")
 
-    assert ["node"] == [fault.subject for fault in fails(bandwidth, case)]
+    assert ["node"] == [fault.subject for fault in fails(bandwidth, context)]
     assert ["node"] == [fault.subject for fault in fails(bandwidth, away_one)]
-    whole = changed_gpu(case, 2, nvlink_bandwidth_mode="full")
+    whole = changed_gpu(context, 2, nvlink_bandwidth_mode="full")
     assert 7 == len(fails(bandwidth, whole))
 
 
 @pytest.mark.parametrize(("gpus", "kind"), [(1, NotApplicable), (2, Fail), (3, Fail)])
 def test_two_gpus_are_wired_to_each_other(gpus: int, kind: type) -> None:
     """MIG on one is nobody's loss; nor are sums in switches."""
-    case = changed_gpus(hgx(gpus), mig=Mig(current=True))
+    context = changed_gpus(hgx(gpus), mig=Mig(current=True))
     sums = registration(hgx(gpus), None, state="not_supported", status=None)
 
-    assert {kind} == kinds(unused, case)
+    assert {kind} == kinds(unused, context)
     assert {kind} == kinds(nvls, sums)
 
 
@@ -270,9 +270,9 @@ def test_a_completed_state_with_a_bad_status_is_none() -> None:
 def test_nvlink_that_is_switched_off_explains_what_follows() -> None:
     """Nothing is reported of NVLS or of what differs from the profile."""
     site = Profile(name="site", gpu_devices=["10de:2330"], nvlinks_per_gpu=profile(nvlinks_per_gpu=18).nvlinks_per_gpu)
-    case = replace(registration(switched_off(), None, state="not_supported", status=None), profile=site)
+    context = replace(registration(switched_off(), None, state="not_supported", status=None), profile=site)
 
-    result = [f.rule for f in judge(case, every_rule())[1]]
+    result = [f.rule for f in judge(context, every_rule())[1]]
 
     assert "nvlink-disabled" in result
     assert not {"nvls-unavailable", "profile-differs"} & set(result)

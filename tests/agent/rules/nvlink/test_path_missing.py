@@ -36,18 +36,18 @@ from tests.agent.rules.rows import B200, H100_PCIE, nvlinks
 PAIR = f"pair:{gpu_id(1)}+{gpu_id(2)}"
 
 
-def cut(case, pairs, kind: str | None = "NODE", word: str | None = "NS", source: str = "nvml"):
+def cut(context, pairs, kind: str | None = "NODE", word: str | None = "NS", source: str = "nvml"):
     """The same machine where some pairs have no NVLink."""
     ends = [{gpu_id(a), gpu_id(b)} for a, b in pairs]
     paths = [
         msgspec.structs.replace(path, kind=kind, source=source) if {path.a, path.b} in ends else path
-        for path in case.topology.paths
+        for path in context.topology.paths
     ]
-    case = topology(case, paths=paths)
+    context = topology(context, paths=paths)
     for a, b in [*pairs, *((b, a) for a, b in pairs)]:
         words = {} if word is None else {"read": "OK", "write": "OK", "nvlink": word}
-        case = changed_gpu(case, a, p2p={**(case.topology.gpus[a].p2p or {}), gpu_id(b): words})
-    return case
+        context = changed_gpu(context, a, p2p={**(context.topology.gpus[a].p2p or {}), gpu_id(b): words})
+    return context
 
 
 def fired():
@@ -70,15 +70,15 @@ def test_a_gpu_that_none_reaches_is_one_finding_and_so_are_all() -> None:
 
     assert [f"gpu:{gpu_id(2)}"] == [fault.subject for fault in fails(rule, alone)]
     assert ["node"] == [fault.subject for fault in fails(rule, every)]
-    assert gpu_id(3) not in fails(rule, alone)[0].places
+    assert gpu_id(3) not in fails(rule, alone)[0].ids
 
 
 def blind(pairs, gpus: int = 8, nv: str = "NV18", current: bool | None = False):
     """A saved matrix, and nothing of links: these pairs have no NVLink."""
-    case = cut(hgx(gpus), pairs, word=None, source="nvidia-smi")
-    paths = [msgspec.structs.replace(p, kind=nv) if p.kind == "NV18" else p for p in case.topology.paths]
-    case = changed_gpus(topology(case, paths=paths), links=[], links_known=False, mig=Mig(current=current))
-    return changed_gpus(case, p2p=None)
+    context = cut(hgx(gpus), pairs, word=None, source="nvidia-smi")
+    paths = [msgspec.structs.replace(p, kind=nv) if p.kind == "NV18" else p for p in context.topology.paths]
+    context = changed_gpus(topology(context, paths=paths), links=[], links_known=False, mig=Mig(current=current))
+    return changed_gpus(context, p2p=None)
 
 
 ALONE = [(2, n) for n in range(8) if n != 2]
@@ -96,16 +96,16 @@ def test_a_matrix_alone_tells_of_a_gpu_that_none_reaches() -> None:
 
 def test_a_gpu_of_a_matrix_that_others_reach_is_in_no_mig_mode() -> None:
     """One pair is cut; whether MIG is on needs no word. Most pairs say what is due."""
-    case = blind([(1, 2)], current=None)
+    context = blind([(1, 2)], current=None)
     thin = [msgspec.structs.replace(p, kind="NV17") if {p.a, p.b} == {gpu_id(0), gpu_id(1)} else p
-            for p in case.topology.paths]  # fmt: skip
+            for p in context.topology.paths]  # fmt: skip
 
-    assert [PAIR] == [fault.subject for fault in fails(rule, changed_gpus(case, mig=None))]
-    assert "instead of NV18" in fails(rule, topology(case, paths=thin))[0].summary
+    assert [PAIR] == [fault.subject for fault in fails(rule, changed_gpus(context, mig=None))]
+    assert "instead of NV18" in fails(rule, topology(context, paths=thin))[0].summary
 
 
 @pytest.mark.parametrize(
-    "case",
+    "context",
     [
         pytest.param(blind(ALONE, current=None), id="MIG mode not told"),
         pytest.param(changed_gpus(blind(ALONE), mig=None), id="nothing of MIG told"),
@@ -118,19 +118,19 @@ def test_a_gpu_of_a_matrix_that_others_reach_is_in_no_mig_mode() -> None:
         pytest.param(function(blind(ALONE), gpu_id(2), device=B200), id="the only one of its model"),
     ],
 )
-def test_a_matrix_alone_may_mean_another_thing(case) -> None:
+def test_a_matrix_alone_may_mean_another_thing(context) -> None:
     """Unknown of the GPU that no other reaches."""
-    assert [] == fails(rule, case)
-    assert [Unknown] == [type(answer) for answer in answers(rule, case, f"gpu:{gpu_id(2)}")]
+    assert [] == fails(rule, context)
+    assert [Unknown] == [type(answer) for answer in answers(rule, context, f"gpu:{gpu_id(2)}")]
 
 
 def test_mig_that_is_not_told_is_the_reason() -> None:
     """The others are judged."""
-    case = blind(ALONE, current=None)
-    (answer,) = answers(rule, case, f"gpu:{gpu_id(2)}")
+    context = blind(ALONE, current=None)
+    (answer,) = answers(rule, context, f"gpu:{gpu_id(2)}")
 
     assert "whether MIG is on is not known" in answer.reason
-    assert [Pass] == [type(a) for a in answers(rule, case, f"pair:{gpu_id(0)}+{gpu_id(1)}")]
+    assert [Pass] == [type(a) for a in answers(rule, context, f"pair:{gpu_id(0)}+{gpu_id(1)}")]
 
 
 def test_two_gpus_of_a_matrix_are_joined() -> None:
@@ -140,10 +140,10 @@ def test_two_gpus_of_a_matrix_are_joined() -> None:
 
 def test_one_end_whose_links_were_told_of() -> None:
     """What is due is what others have."""
-    case = blind([(1, 2)])
+    context = blind([(1, 2)])
     for ends in ({1: nvlinks(18, "switch")}, {2: nvlinks(18, "switch")}):
         for gpu, links in ends.items():
-            half = changed_gpu(case, gpu, links=links, links_known=True)
+            half = changed_gpu(context, gpu, links=links, links_known=True)
             assert fails(rule, half)[0].summary.endswith("as others have; their links were not reported")
 
 
@@ -197,18 +197,18 @@ def test_a_guard_keeps_the_pair_silent(circumstance, kind) -> None:
 )
 def test_a_guard_keeps_it_silent(circumstance) -> None:
     """The firing case and this circumstance: no answer about the pair, and none is a fault."""
-    case = circumstance(fired())
+    context = circumstance(fired())
 
-    assert [] == fails(rule, case)
-    assert NotApplicable in kinds(rule, case)
+    assert [] == fails(rule, context)
+    assert NotApplicable in kinds(rule, context)
 
 
 def test_a_matrix_of_pci_paths_alone_is_unknown() -> None:
     """`topo -mp` shows no NVLink at all."""
-    case = cut(hgx(), list(combinations(range(8), 2)), word=None, source="nvidia-smi")
+    context = cut(hgx(), list(combinations(range(8), 2)), word=None, source="nvidia-smi")
 
-    assert [] == fails(rule, case)
-    assert Unknown in kinds(rule, case)
+    assert [] == fails(rule, context)
+    assert Unknown in kinds(rule, context)
 
 
 def test_three_gpus_are_a_board_and_two_are_not() -> None:

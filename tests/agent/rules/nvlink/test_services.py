@@ -40,8 +40,8 @@ def stopped(state: str = "inactive"):
     return service(hgx(), FM, state)
 
 
-def unregistered(case):
-    return changed_gpus(registration(case, None, state="not_started", status=None), p2p=None)
+def unregistered(context):
+    return changed_gpus(registration(context, None, state="not_started", status=None), p2p=None)
 
 
 def hidden(gpus: int = 8):
@@ -84,8 +84,8 @@ def test_a_guest_that_sees_switches_manages_them() -> None:
 
 def test_it_stands_for_what_follows() -> None:
     """Registration, paths and links that were never set up."""
-    case = changed_gpus(unregistered(stopped()), links=dead(18))
-    _, findings, _ = judge(case, every_rule())
+    context = changed_gpus(unregistered(stopped()), links=dead(18))
+    _, findings, _ = judge(context, every_rule())
     result = {finding.rule for finding in findings if finding.severity in ("error", "critical")}
 
     assert {"fabric-manager-down"} == result & {
@@ -130,7 +130,7 @@ def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "faults"),
+    ("context", "faults"),
     [
         (changed_gpus(stopped("not_installed"), p2p=None), 0),
         (changed_gpus(unregistered(stopped("not_installed")), p2p={"0000:14:00.0": {"nvlink": "OK"}}), 0),
@@ -139,16 +139,16 @@ def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
     ],
     ids=["registered", "reached by NVLink", "not reached", "reached over PCIe"],
 )
-def test_what_shows_that_it_is_managed_elsewhere(case, faults: int) -> None:
+def test_what_shows_that_it_is_managed_elsewhere(context, faults: int) -> None:
     """A completed registration or an open NVLink, each alone; P2P over PCIe needs no manager."""
-    assert faults == len(fails(fabric_manager_down, case))
+    assert faults == len(fails(fabric_manager_down, context))
 
 
 def test_other_services_say_nothing_of_it() -> None:
     """One of them runs."""
-    case = software(hgx(), services=[Service(name="openibd", state="active"), Service(name=FM, state="failed")])
+    context = software(hgx(), services=[Service(name="openibd", state="active"), Service(name=FM, state="failed")])
 
-    assert 1 == len(fails(fabric_manager_down, case))
+    assert 1 == len(fails(fabric_manager_down, context))
 
 
 @pytest.mark.parametrize(
@@ -162,8 +162,8 @@ def test_other_services_say_nothing_of_it() -> None:
 )
 def test_hidden_switches_need_ib_umad(modules: tuple[str, ...], switches: str, lacks: bool) -> None:
     """It is named first where it is not loaded: the manager would end again at once."""
-    case = software(hidden() if switches == "hidden" else stopped(), modules=[Module(name=name) for name in modules])
-    (finding,) = judge(case, [fabric_manager_down])[1]
+    context = software(hidden() if switches == "hidden" else stopped(), modules=[Module(name=name) for name in modules])
+    (finding,) = judge(context, [fabric_manager_down])[1]
 
     stated = next((row.value for row in finding.evidence if row.what == "ib_umad"), None)
     assert stated in (None, "loaded" if "ib_umad" in modules else "not loaded" if lacks else "not known")
@@ -174,8 +174,8 @@ def test_hidden_switches_need_ib_umad(modules: tuple[str, ...], switches: str, l
 
 def test_the_management_functions_are_evidence() -> None:
     """Those that the report knows as the fabric manager's."""
-    case = changed_nic(hidden(), 1, limited="a management function of the NVLink switches")
-    values = [[row.value for row in fails(fabric_manager_down, item)[0].evidence] for item in (hidden(), case)]
+    context = changed_nic(hidden(), 1, limited="a management function of the NVLink switches")
+    values = [[row.value for row in fails(fabric_manager_down, item)[0].evidence] for item in (hidden(), context)]
 
     assert [["inactive", "not known", "none recognized"], ["inactive", "not known", "mlx5_1"]] == values
 
@@ -235,12 +235,12 @@ def stopped_imex():
     return service(tray(), IMEX, "inactive")
 
 
-def imex(case, **words: str):
-    return software(case, imex=words)
+def imex(context, **words: str):
+    return software(context, imex=words)
 
 
 @pytest.mark.parametrize(
-    ("case", "severity"),
+    ("context", "severity"),
     [
         (stopped_imex(), "error"),
         (service(tray(), IMEX, "failed"), "error"),
@@ -249,9 +249,9 @@ def imex(case, **words: str):
         (imex(stopped_imex(), nodes_config="18", node="DEGRADED"), "error"),
     ],
 )
-def test_a_configured_imex_must_be_ready(case, severity: str) -> None:
+def test_a_configured_imex_must_be_ready(context, severity: str) -> None:
     """Two nodes and more."""
-    (fault,) = fails(imex_down, case)
+    (fault,) = fails(imex_down, context)
 
     assert ("node", severity) == (fault.subject, fault.severity)
 

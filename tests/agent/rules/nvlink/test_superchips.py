@@ -115,16 +115,16 @@ def test_memory_that_is_no_node(circumstance, words: str) -> None:
 )
 def test_a_guard_keeps_memory_silent(circumstance, kind) -> None:
     """The firing case and this circumstance."""
-    case = circumstance(changed_gpu(tray(), 2, memory_numa_node=99))
+    context = circumstance(changed_gpu(tray(), 2, memory_numa_node=99))
 
-    assert [kind] == [type(answer) for answer in answers(gpu_memory_numa_missing, case, SUBJECTS[2])]
+    assert [kind] == [type(answer) for answer in answers(gpu_memory_numa_missing, context, SUBJECTS[2])]
 
 
 def test_other_memory_modes_and_mig_that_is_off_change_nothing() -> None:
     """numa is the default."""
-    case = driver(changed_gpu(broken(), 2, mig=Mig(current=False)), parameters={"CoherentGPUMemoryMode": '"numa"'})
+    context = driver(changed_gpu(broken(), 2, mig=Mig(current=False)), parameters={"CoherentGPUMemoryMode": '"numa"'})
 
-    assert 1 == len(fails(gpu_memory_numa_missing, case))
+    assert 1 == len(fails(gpu_memory_numa_missing, context))
 
 
 def test_an_hgx_has_no_c2c() -> None:
@@ -144,13 +144,13 @@ def test_the_states_of_c2c_links_are_shown(lost: tuple[int, ...], told: list[str
 
 def test_97_percent_of_c2c_are_enough() -> None:
     """Exactly that is not less."""
-    case = replace(tray(), profile=profile(c2c_gbyte_s=100.0))
+    context = replace(tray(), profile=profile(c2c_gbyte_s=100.0))
     full = C2c(enabled=True, links=["active"] * 10, max_gbyte_s=97.0)
 
-    assert {Pass} == kinds(c2c_down, changed_gpus(case, c2c=full))
+    assert {Pass} == kinds(c2c_down, changed_gpus(context, c2c=full))
     less = C2c(enabled=True, links=["active"] * 10, max_gbyte_s=96.9)
     assert [SUBJECTS[2]] == [
-        fault.subject for fault in fails(c2c_down, changed_gpu(changed_gpus(case, c2c=full), 2, c2c=less))
+        fault.subject for fault in fails(c2c_down, changed_gpu(changed_gpus(context, c2c=full), 2, c2c=less))
     ]
 
 

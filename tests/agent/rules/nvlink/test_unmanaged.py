@@ -19,20 +19,20 @@ WITH_UMAD = (*MODULES, "ib_umad")
 
 def board(*modules: str, manager: str = "active", device: str = B200, name: str = "NVIDIA B200") -> RuleContext:
     """B200: the switches are no PCI functions; its GPUs register since nobody knows when."""
-    case = service(probe(models(server(8), device), "services", "ok"), FM, manager)
-    case = changed_gpus(case, name=name, architecture="Blackwell")
-    case = software(case, modules=[Module(name=module) for module in modules])
-    return node(registration(case, None, state="in_progress", status=None), uptime_seconds=None)
+    context = service(probe(models(server(8), device), "services", "ok"), FM, manager)
+    context = changed_gpus(context, name=name, architecture="Blackwell")
+    context = software(context, modules=[Module(name=module) for module in modules])
+    return node(registration(context, None, state="in_progress", status=None), uptime_seconds=None)
 
 
-def incomplete(case: RuleContext) -> Fail:
-    (fault,) = fails(fabric_incomplete, case)
+def incomplete(context: RuleContext) -> Fail:
+    (fault,) = fails(fabric_incomplete, context)
     return fault
 
 
-def is_open(case: RuleContext) -> bool:
+def is_open(context: RuleContext) -> bool:
     """Whether the registration may still come to its end."""
-    return any(isinstance(answer, Unknown) for answer in answers(fabric_incomplete, case, SUBJECTS[0]))
+    return any(isinstance(answer, Unknown) for answer in answers(fabric_incomplete, context, SUBJECTS[0]))
 
 
 def test_without_the_module_of_hidden_switches_it_does_not_end() -> None:
@@ -50,14 +50,14 @@ def test_without_the_manager_it_does_not_end() -> None:
     assert (FM, "failed") in [(row.what, row.value) for row in fault.evidence]
 
 
-@pytest.mark.parametrize("case", [board(*MODULES), board(*WITH_UMAD, manager="inactive")], ids=["module", "manager"])
-def test_the_same_is_so_where_the_uptime_is_known(case: RuleContext) -> None:
-    known = incomplete(node(case, uptime_seconds=86400.0))
-    assert (known.severity, known.evidence) == (incomplete(case).severity, incomplete(case).evidence)
+@pytest.mark.parametrize("context", [board(*MODULES), board(*WITH_UMAD, manager="inactive")], ids=["module", "manager"])
+def test_the_same_is_so_where_the_uptime_is_known(context: RuleContext) -> None:
+    known = incomplete(node(context, uptime_seconds=86400.0))
+    assert (known.severity, known.evidence) == (incomplete(context).severity, incomplete(context).evidence)
 
 
 @pytest.mark.parametrize(
-    "case",
+    "context",
     [
         pytest.param(board(*WITH_UMAD), id="all that is needed is there"),
         pytest.param(changed_nics(board(), rdma_device=None), id="modules are not known"),
@@ -68,9 +68,9 @@ def test_the_same_is_so_where_the_uptime_is_known(case: RuleContext) -> None:
         pytest.param(board(*MODULES, manager="failed", device=H100, name="NVIDIA B200"), id="its PCI id decides"),
     ],
 )
-def test_otherwise_it_may_still_end(case: RuleContext) -> None:
-    assert is_open(case)
-    assert [] == fails(nvls_unavailable, case)
+def test_otherwise_it_may_still_end(context: RuleContext) -> None:
+    assert is_open(context)
+    assert [] == fails(nvls_unavailable, context)
 
 
 def test_without_a_pci_list_the_name_decides() -> None:
@@ -85,8 +85,8 @@ def test_modules_that_are_not_built_in() -> None:
 
 
 def test_switches_that_are_functions_need_no_module() -> None:
-    case = software(registration(hgx(), None, state="in_progress", status=None), modules=[Module(name="nvidia")])
-    assert is_open(node(case, uptime_seconds=None))
+    context = software(registration(hgx(), None, state="in_progress", status=None), modules=[Module(name="nvidia")])
+    assert is_open(node(context, uptime_seconds=None))
 
 
 def test_multicast_is_judged_where_the_registration_is() -> None:

@@ -22,7 +22,7 @@ def bridge(address: str, parent: str | None) -> PciFunction:
     return PciFunction(id=address, parent=parent, class_code=BRIDGE, vendor="0x1000", device="0xc030")
 
 
-def board(switches: int, places: int, without: Collection[tuple[int, int]] = (), **others: tuple[str, str]):
+def board(switches: int, ids: int, without: Collection[tuple[int, int]] = (), **others: tuple[str, str]):
     """Switches with a GPU below each of their ports but those in `without`; `others`: "s1p2" -> class and device there.
 
     A GPU has a switch of its own in front of it, as an OAM module has.
@@ -31,9 +31,9 @@ def board(switches: int, places: int, without: Collection[tuple[int, int]] = (),
     for switch in range(switches):
         root, top = f"0000:{switch:02x}:01.0", f"0000:{switch + 16:02x}:00.0"
         functions += [bridge(root, None), bridge(top, root)]
-        for place in range(places):
-            port, inner = f"0000:{switch + 32:02x}:{place:02x}.0", f"0000:{64 + switch * places + place:02x}:00.0"
-            leaf = f"0000:{160 + switch * places + place:02x}:00.0"
+        for place in range(ids):
+            port, inner = f"0000:{switch + 32:02x}:{place:02x}.0", f"0000:{64 + switch * ids + place:02x}:00.0"
+            leaf = f"0000:{160 + switch * ids + place:02x}:00.0"
             functions.append(bridge(port, top))
             kind, device = others.get(f"s{switch}p{place}", (DISPLAY, "0x26b9"))
             if (switch, place) in without:
@@ -48,7 +48,7 @@ def board(switches: int, places: int, without: Collection[tuple[int, int]] = (),
 
 
 @pytest.mark.parametrize(
-    ("switches", "places", "without", "ports"),
+    ("switches", "ids", "without", "ports"),
     [
         (2, 4, {(1, 2)}, ["0000:21:02.0"]),  # 7 of 8 cards
         (2, 4, {(0, 0)}, ["0000:20:00.0"]),
@@ -65,11 +65,31 @@ def board(switches: int, places: int, without: Collection[tuple[int, int]] = (),
         (5, 2, {(2, 1), (1, 1)}, ["0000:21:01.0", "0000:22:01.0"]),
     ],
 )
-def test_what_is_missing(switches: int, places: int, without: set[tuple[int, int]], ports: list[str]) -> None:
+def test_what_is_missing(switches: int, ids: int, without: set[tuple[int, int]], ports: list[str]) -> None:
     """Of three switches and more by majority; of two only one device of eight or so."""
-    result = fails(rule, board(switches, places, without))
+    result = fails(rule, board(switches, ids, without))
 
     assert ports == sorted(fault.subject.removeprefix("pci:") for fault in result)
+
+
+def test_seven_of_eight_below_switches_of_two_shapes() -> None:
+    """Two switches with a NIC beside their GPUs and two without: those of one chip have seven together."""
+    nics = {f"s{switch}p2": (NETWORK, "0x1021") for switch in (0, 1)}
+
+    def without(*cards: tuple[int, int], chip: str = "") -> list[str]:
+        context = board(4, 3, {*cards, (2, 2), (3, 2)}, **nics)
+        gone = {"0000:22:02.0", "0000:23:02.0"}  # the ports that would make the shapes the same
+        pci = [
+            msgspec.structs.replace(function, device=chip) if function.id[5:7] == "10" and chip else function
+            for function in context.topology.pci
+            if function.id not in gone
+        ]
+        topology = msgspec.structs.replace(context.topology, pci=pci)
+        return sorted(fault.subject for fault in fails(rule, replace(context, topology=topology)))
+
+    assert ["pci:0000:21:01.0"] == without((1, 1))
+    assert ["pci:0000:23:01.0"] == without((3, 1))
+    assert [] == without((0, 0), (3, 1)) == without((3, 1), chip="0xc034")
 
 
 def test_another_device_is_no_empty_port() -> None:
@@ -88,26 +108,30 @@ def test_of_two_switches_only_devices_of_the_same_kind_count() -> None:
 
 def test_a_place_of_cards_with_a_gpu_and_a_nic_is_not_compared() -> None:
     """A converged card has a switch of its own, with both below: which of them is missing cannot be told."""
-    case = board(4, 2, {(2, 1)})
-    cards = [function for function in case.topology.pci if function.class_code == DISPLAY]
-    pci, nics = list(case.topology.pci), []
+    context = board(4, 2, {(2, 1)})
+    cards = [function for function in context.topology.pci if function.class_code == DISPLAY]
+    pci, nics = list(context.topology.pci), []
     for gpu in cards:
         port, nic = f"{gpu.id[:5]}{gpu.id[5:7]}:01.0", gpu.id.replace("0000:", "0001:")
         pci += [bridge(port, gpu.parent), PciFunction(id=nic, parent=port, class_code=NETWORK, vendor="0x15b3")]
         nics.append(Nic(id=nic, label=f"mlx5_{len(nics)}", pci=nic, role="rail"))
 
-    assert {Pass} == kinds(rule, replace(case, topology=msgspec.structs.replace(case.topology, pci=pci, nics=nics)))
+    assert {Pass} == kinds(
+        rule, replace(context, topology=msgspec.structs.replace(context.topology, pci=pci, nics=nics))
+    )
 
 
 def test_a_rail_is_named_as_such_with_its_slot() -> None:
     """The port of the place, and the GPUs that would be near."""
     nics = {f"s{switch}p1": (NETWORK, "0x1021") for switch in range(4)}
-    case = board(4, 2, {(2, 1)}, **nics)
-    slot = [replace_slot(function) for function in case.topology.pci]
-    (fault,) = fails(rule, replace(case, topology=Topology(pci=slot, gpus=case.topology.gpus, nics=case.topology.nics)))
+    context = board(4, 2, {(2, 1)}, **nics)
+    slot = [replace_slot(function) for function in context.topology.pci]
+    (fault,) = fails(
+        rule, replace(context, topology=Topology(pci=slot, gpus=context.topology.gpus, nics=context.topology.nics))
+    )
 
     assert "nothing below this switch port (slot 7); the same port of 3 other switches has a rail NIC" == fault.summary
-    assert {"0000:22:01.0", "count of rails", "rail of 0000:a4:00.0"} == fault.places
+    assert {"0000:22:01.0", "count of rails", "rail of 0000:a4:00.0"} == fault.ids
     assert "3 rail NICs are on the bus" in fault.impact
     assert ["nothing", "mlx5_0 (0x10de:0x1021)"] == [row.value for row in fault.evidence][:2]
 
@@ -120,7 +144,7 @@ def test_a_missing_gpu_takes_no_rail_along() -> None:
     """The other GPU of its switch has its rail as before."""
     (fault,) = fails(rule, board(4, 2, {(2, 1)}))
 
-    assert {"0000:22:01.0", "count of GPUs"} == fault.places
+    assert {"0000:22:01.0", "count of GPUs"} == fault.ids
 
 
 def test_one_switch_has_nothing_to_be_compared_with() -> None:

@@ -23,28 +23,28 @@ from tests.agent.rules.rows import link
 NIC, SECOND = nic_id(0), f"{nic_id(0)[:-1]}1"
 
 
-def severities(case: RuleContext) -> list[tuple[str, str | None]]:
-    return [(fault.subject, fault.severity) for fault in fails(rule, case)]
+def severities(context: RuleContext) -> list[tuple[str, str | None]]:
+    return [(fault.subject, fault.severity) for fault in fails(rule, context)]
 
 
-def two_ports(case: RuleContext, rate: float) -> RuleContext:
+def two_ports(context: RuleContext, rate: float) -> RuleContext:
     """A second function of NIC 0, with a port of its own; both at `rate`."""
-    case = changed_port(case, 0, rate_gbit_s=rate)
-    twin = msgspec.structs.replace(case.nics[NIC], id=SECOND, pci=SECOND, label="mlx5_9")
-    like = msgspec.structs.replace(case.functions[NIC], id=SECOND)
-    return topology(case, pci=[*case.topology.pci, like], nics=[*case.topology.nics, twin])
+    context = changed_port(context, 0, rate_gbit_s=rate)
+    twin = msgspec.structs.replace(context.nics[NIC], id=SECOND, pci=SECOND, label="mlx5_9")
+    like = msgspec.structs.replace(context.functions[NIC], id=SECOND)
+    return topology(context, pci=[*context.topology.pci, like], nics=[*context.topology.nics, twin])
 
 
-def gone(case: RuleContext, address: str) -> RuleContext:
+def gone(context: RuleContext, address: str) -> RuleContext:
     """The same machine, one function of which does not answer."""
-    return function(relinked(case, address, link(quality="unreadable")), address, state="gone")
+    return function(relinked(context, address, link(quality="unreadable")), address, state="gone")
 
 
-def second_of(case: RuleContext, class_code: str) -> RuleContext:
+def second_of(context: RuleContext, class_code: str) -> RuleContext:
     """NIC 0 is the second function of its card; the first is something else."""
-    first = msgspec.structs.replace(case.functions[NIC], class_code=class_code, driver=None)
-    case = changed_nic(function(case, NIC, id=SECOND), 0, id=SECOND, pci=SECOND)
-    return topology(case, pci=[*case.topology.pci[:5], first, *case.topology.pci[5:]])
+    first = msgspec.structs.replace(context.functions[NIC], class_code=class_code, driver=None)
+    context = changed_nic(function(context, NIC, id=SECOND), 0, id=SECOND, pci=SECOND)
+    return topology(context, pci=[*context.topology.pci[:5], first, *context.topology.pci[5:]])
 
 
 def test_just_enough_is_enough() -> None:
@@ -68,9 +68,9 @@ def test_a_better_slot_that_is_enough_for_one_port_of_two_helps() -> None:
 
 def test_a_card_whose_first_function_is_no_nic() -> None:
     """A management function stands first: the card is judged by its NIC."""
-    case = second_of(relinked(server(), NIC, link(16.0)), "0x088000")
+    context = second_of(relinked(server(), NIC, link(16.0)), "0x088000")
 
-    assert [(f"pci:{SECOND}", "error")] == severities(case)
+    assert [(f"pci:{SECOND}", "error")] == severities(context)
 
 
 def test_two_ports_together() -> None:
@@ -79,15 +79,15 @@ def test_two_ports_together() -> None:
 
     assert [(f"pci:{NIC}", "warning")] == severities(two_ports(relinked(server(), NIC, link(16.0)), 200.0))
     assert [(f"pci:{NIC}", "info")] == severities(built_so)
-    assert frozenset() == fails(rule, built_so)[0].places
+    assert frozenset() == fails(rule, built_so)[0].ids
 
 
 def test_functions_of_one_card_are_one_finding() -> None:
     """Both ports of a dual-port card fall off together."""
-    case = gone(server(), NIC)
-    functions = [msgspec.structs.replace(case.functions[NIC], id=SECOND), *case.topology.pci]
-    nics = [*case.topology.nics, msgspec.structs.replace(case.topology.nics[0], id=SECOND, pci=SECOND)]
-    (fault,) = fails(pcie_device_gone, topology(case, pci=functions, nics=nics))
+    context = gone(server(), NIC)
+    functions = [msgspec.structs.replace(context.functions[NIC], id=SECOND), *context.topology.pci]
+    nics = [*context.topology.nics, msgspec.structs.replace(context.topology.nics[0], id=SECOND, pci=SECOND)]
+    (fault,) = fails(pcie_device_gone, topology(context, pci=functions, nics=nics))
 
     assert f"pci:{NIC}" == fault.subject
-    assert {NIC, SECOND} <= fault.places
+    assert {NIC, SECOND} <= fault.ids

@@ -22,13 +22,13 @@ def aer(subject: str | None, code: str | None = None, **detail: str) -> Event:
 
 def bare_log(*events: Event) -> RuleContext:
     """A log, and no PCI list."""
-    case = probe(topology(server(), pci=[], gpus=[], nics=[], netdevs=[]), "pci", "absent", "no")
-    return replace(case, events=list(events))
+    context = probe(topology(server(), pci=[], gpus=[], nics=[], netdevs=[]), "pci", "absent", "no")
+    return replace(context, events=list(events))
 
 
-def find_fault(case: RuleContext, port: str = PORT) -> Fail:
+def find_fault(context: RuleContext, port: str = PORT) -> Fail:
     """The finding of a port."""
-    return next(a for a in pcie_containment.check(case) if isinstance(a, Fail) and a.subject == f"pci:{port}")
+    return next(a for a in pcie_containment.check(context) if isinstance(a, Fail) and a.subject == f"pci:{port}")
 
 
 def quoted(fault: Fail) -> int:
@@ -75,4 +75,4 @@ def test_recovery_that_failed_without_a_pci_list(more: list[Event], lines: int, 
         quoted(fault),
         fault.summary,
     )
-    assert PORT in fault.places
+    assert PORT in fault.ids

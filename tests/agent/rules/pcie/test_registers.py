@@ -21,10 +21,8 @@ def test_what_root_alone_may_read_is_one_reason() -> None:
     """Eighty functions, one line of the page."""
     short, broken = (PciFunction(id=f"0000:0{n}:00.0", config_bytes=size) for n, size in ((1, 64), (2, 256)))
 
-    assert (
-        registers.unread_reason(short, "ASPM") == registers.unread_reason(short, "the payload size") == registers.HIDDEN
-    )
-    assert "ASPM could not be read" == registers.unread_reason(broken, "ASPM")
+    assert registers.why_unread(short, "ASPM") == registers.why_unread(short, "the payload size") == registers.HIDDEN
+    assert "ASPM could not be read" == registers.why_unread(broken, "ASPM")
 
 
 def test_settings_that_matter_on_nics_only_are_asked_of_nics() -> None:

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from agent.config import Configuration
 from agent.diagnose import build_context
+from agent.model.error_counters import ERROR_COUNTERS
 from agent.model.report import Report
 from agent.model.topology import Topology
 from agent.rules.context import RuleContext
 from agent.rules.peers.fields import PeerField, list_fields
-from agent.rules.peers.outliers import COUNTERS
 from agent.rules.peers.parts import PeerPart, list_parts
 
 LEAST = 3  # parts of a group in which one can be the odd one out
@@ -37,10 +37,10 @@ def context_of(report: Report) -> RuleContext:
     return build_context(report, Configuration().settings, report.platform, None)
 
 
-def list_mutations(case: RuleContext, word: str) -> Iterator[Mutation]:
+def list_mutations(context: RuleContext, word: str) -> Iterator[Mutation]:
     """Every field with a word of each group of the machine that has one value."""
     groups: dict[tuple[Any, ...], list[PeerPart]] = {}
-    for part in list_parts(case):
+    for part in list_parts(context):
         if isinstance(part, PeerPart):
             groups.setdefault((part.kind, part.role, part.product, part.position), []).append(part)
     for group in groups.values():
@@ -54,17 +54,17 @@ def list_mutations(case: RuleContext, word: str) -> Iterator[Mutation]:
                 yield Mutation(field, tuple(group))
 
 
-def mutate(case: RuleContext, mutation: Mutation, parts: Sequence[PeerPart], value: Any) -> RuleContext:
+def mutate(context: RuleContext, mutation: Mutation, parts: Sequence[PeerPart], value: Any) -> RuleContext:
     """The same machine with a value at some of the parts."""
-    topology = case.topology
-    nodes = case.node.numa_nodes
+    topology = context.topology
+    nodes = context.node.numa_nodes
     for part in parts:
         row = _set(part.row, mutation.field.path.split("."), value)
         if part.kind == "numa":
             nodes = [row if node.id == row.id else node for node in nodes]
         else:
             topology = _put(topology, part, row)
-    return replace(case, topology=topology, node=replace(case.node, numa_nodes=nodes))
+    return replace(context, topology=topology, node=replace(context.node, numa_nodes=nodes))
 
 
 def _put(topology: Topology, part: PeerPart, row: Any) -> Topology:
@@ -122,13 +122,13 @@ def other_value(value: Any, enough: int = 0) -> Any:
 
 
 _TABLES = {"gpus": "pcie_counters", "netdevs": "counters", "pci": "aer"}
-ERRORS = {name for family in COUNTERS.values() for name in family}
+ERRORS = {name for family in ERROR_COUNTERS.values() for name in family}
 
 
-def list_counters(case: RuleContext) -> Iterator[tuple[str, str, list[Any]]]:
+def list_counters(context: RuleContext) -> Iterator[tuple[str, str, list[Any]]]:
     """Error counters that at least four GPUs, or interfaces of rails, of one product have: table, name, parts."""
     groups: dict[tuple[str, str], list[Any]] = {}
-    for part in list_parts(case):
+    for part in list_parts(context):
         table = {"gpu": "gpus", "netdev": "netdevs"}.get(part.kind) if isinstance(part, PeerPart) else None
         if isinstance(part, PeerPart) and table and part.role in ("", "rail"):
             groups.setdefault((table, part.product), []).append(part.row)
@@ -138,7 +138,7 @@ def list_counters(case: RuleContext) -> Iterator[tuple[str, str, list[Any]]]:
             yield from ((table, name, rows) for name in sorted(names))
 
 
-def count(case: RuleContext, table: str, name: str, rows: Sequence[Any], place: int) -> RuleContext:
+def count(context: RuleContext, table: str, name: str, rows: Sequence[Any], place: int) -> RuleContext:
     """The same machine with 100,000 of a counter on one part, and none on the others."""
     counters = _TABLES[table]
     ids = {row.id for row in rows}
@@ -146,6 +146,6 @@ def count(case: RuleContext, table: str, name: str, rows: Sequence[Any], place: 
         replace(row, **{counters: {**getattr(row, counters), name: 100_000 if row.id == rows[place].id else 0}})
         if row.id in ids
         else row
-        for row in getattr(case.topology, table)
+        for row in getattr(context.topology, table)
     ]
-    return replace(case, topology=replace(case.topology, **{table: changed}))
+    return replace(context, topology=replace(context.topology, **{table: changed}))

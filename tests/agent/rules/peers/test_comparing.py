@@ -7,7 +7,7 @@ from typing import Any
 
 from agent.model.nic import Netdev
 from agent.model.node import NumaNode
-from agent.rules.peers.comparing import PeerDifference, compare_parts
+from agent.rules.peers.comparing import PeerDifference, PeerGap, compare_parts
 from agent.rules.peers.parts import PeerPart
 
 FIRST, SECOND = (1,), (2,)
@@ -29,6 +29,7 @@ def differences(parts: Sequence[PeerPart], *free: str) -> list[tuple[list[str], 
     return [
         ([one.parts[n].label for n in one.vote.odd], one.vote.halves, one.vote.pattern)
         for one in compare_parts(parts, free)
+        if isinstance(one, PeerDifference)
     ]
 
 
@@ -58,6 +59,22 @@ def test_what_is_not_known_takes_no_part() -> None:
     assert [] == differences(rows[:2]) == differences(rows[:1])
 
 
+def test_a_part_that_states_nothing_is_named_where_three_times_as_many_do() -> None:
+    """Of its own board and position; how many they are, and what one of them has."""
+
+    def gaps(*rows: tuple[Any, ...]) -> list[tuple[str, str, Any, int]]:
+        found = compare_parts(ports(*rows))
+        return [(one.part.label, one.peer.label, one.value, one.count) for one in found if isinstance(one, PeerGap)]
+
+    one, none = (9000, FIRST, "A"), (None, FIRST, "A")
+
+    assert [("eth1", "eth0", 9000, 3)] == gaps(one, none, one, one)
+    assert [("eth0", "eth2", 9000, 6), ("eth1", "eth2", 9000, 6)] == gaps(none, none, *[one] * 6)
+    assert [] == gaps(none, none, *[one] * 5) == gaps(none, one, one)
+    assert [] == gaps(none, one, one, (9000, SECOND, "A")) == gaps(none, one, one, (9000, FIRST, "B"))
+    assert [] == gaps(*[one] * 4) == gaps(*[none] * 4)
+
+
 def test_of_two_on_a_card_further_peers_decide() -> None:
     """Two ports of one position differ: neither is odd, until the other positions are asked."""
     rows = ports((9000, FIRST, "A"), (1500, FIRST, "A"), (9000, SECOND, "A"), (9000, SECOND, "A"))
@@ -83,8 +100,8 @@ def _fields(part: PeerPart) -> dict[str, Any]:
 
 
 def test_a_number_near_the_middle_is_the_middle() -> None:
-    """The kernel keeps some memory of a node for itself; up to a tenth is the same."""
-    sizes = (100_000, 100_000, 90_000, 110_000, 89_999)
+    """The kernel keeps some memory of a node for itself; up to a twentieth is the same."""
+    sizes = (100_000, 100_000, 95_000, 105_000, 94_999)
     nodes = [
         PeerPart("numa", "node", f"NUMA node {n}", NumaNode(id=n, memory_mib=size), frozenset(), str(n), order=str(n))
         for n, size in enumerate(sizes)

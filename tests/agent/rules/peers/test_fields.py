@@ -45,11 +45,12 @@ def test_a_value_that_is_not_known_is_none_and_off_is_one() -> None:
     assert "dscp" == fields["qos.trust"].read(netdev("0000:15:00.0", 0))
 
 
-def test_values_are_compared_only_where_two_known_ones_differ() -> None:
-    """What one part alone has is no difference."""
+def test_values_are_compared_only_where_two_differ() -> None:
+    """Nothing is one of them."""
     (mtu,) = (field for field in list_fields(Netdev, "equal") if field.path == "mtu")
     parts = [Netdev(id=str(n), label=str(n), mtu=mtu) for n, mtu in enumerate((9000, None, 9000))]
 
-    assert None is read_all(mtu, parts)
-    assert None is read_all(mtu, parts[:2])
+    assert [9000, None, 9000] == read_all(mtu, parts)
+    assert None is read_all(mtu, parts[::2])
+    assert None is read_all(mtu, [parts[1], parts[1]])
     assert [1500, 9000] == read_all(mtu, [Netdev(id="x", label="x", mtu=1500), parts[0]])

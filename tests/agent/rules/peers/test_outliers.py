@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
+from agent.model.gpu import NvSwitch
 from agent.model.nic import Netdev
+from agent.model.pci import PciFunction
 from agent.rules.context import RuleContext
 from agent.rules.peers.outliers import counter_outlier
 from tests.agent.rules.build import changed_netdev, changed_port, fails, server, topology
@@ -12,20 +15,20 @@ from tests.agent.rules.build import changed_netdev, changed_port, fails, server,
 OFTEN = {"carrier_down_count": 500}
 
 
-def with_vlans(case: RuleContext, listed: bool, **counts: dict[str, int]) -> RuleContext:
+def with_vlans(context: RuleContext, listed: bool, **counts: dict[str, int]) -> RuleContext:
     """A VLAN above each of four rails, with its counters by the name of the interface below."""
     for n in range(4):
-        below = case.topology.netdevs[n]
-        case = changed_netdev(case, n, counters={"carrier_down_count": 0, **counts.get(below.label, {})})
+        below = context.topology.netdevs[n]
+        context = changed_netdev(context, n, counters={"carrier_down_count": 0, **counts.get(below.label, {})})
         name = f"{below.label}.5"
         above = Netdev(
             id=name, label=name, vlan={"id": 5, "parent": below.label}, nic=below.nic, operstate="up",
             counters={"carrier_down_count": 0, **counts.get(f"vlan{n}", {})},
         )  # fmt: skip
-        case = topology(case, netdevs=[*case.topology.netdevs, above])
+        context = topology(context, netdevs=[*context.topology.netdevs, above])
         if listed:
-            case = changed_port(case, n, netdevs=[below.label, name])
-    return case
+            context = changed_port(context, n, netdevs=[below.label, name])
+    return context
 
 
 def test_a_count_of_an_interface_is_no_less_for_the_vlan_above_it() -> None:
@@ -43,12 +46,28 @@ def test_counts_of_vlans_are_those_of_the_interface_below() -> None:
 
 def test_only_large_counts_are_named() -> None:
     """Where fewer times those of peers are enough, the least count still is."""
-    case = with_vlans(server(ethernet=True), True, eth1={**OFTEN, "rx_crc_errors_phy": 99, "rx_symbol_err_phy": 100})
+    context = with_vlans(server(ethernet=True), True, eth1={**OFTEN, "rx_crc_errors_phy": 99, "rx_symbol_err_phy": 100})
     for n in (0, 2, 3):
-        case = changed_netdev(
-            case, n, counters={"carrier_down_count": 0, "rx_crc_errors_phy": 0, "rx_symbol_err_phy": 0}
+        context = changed_netdev(
+            context, n, counters={"carrier_down_count": 0, "rx_crc_errors_phy": 0, "rx_symbol_err_phy": 0}
         )
-    case = replace(case, settings=replace(case.settings, thresholds={"counter-outlier.times": 2}))
-    (fault,) = fails(counter_outlier, case)
+    context = replace(context, settings=replace(context.settings, thresholds={"counter-outlier.times": 2}))
+    (fault,) = fails(counter_outlier, context)
 
     assert ["500", "100"] == [row.value.partition(";")[0] for row in fault.evidence]
+
+
+@pytest.mark.parametrize("odd", [0, 2])
+def test_an_nvswitch_is_compared_with_the_others(odd: int) -> None:
+    """By what the ports above have counted: both ends are one link."""
+    context, rows = server(), []
+    for n in range(4):
+        kinds = {"vendor": "0x10de", "device": "0x22a3", "class_code": "0x068000"}
+        counts = {"correctable": {"TOTAL_ERR_COR": 300 if n == odd else 1}}
+        rows.append(PciFunction(id=f"0000:e{n}:00.0", parent=f"0000:d{n}:00.0", **kinds))
+        rows.append(PciFunction(id=f"0000:d{n}:00.0", vendor="0x10b5", device="0x8725", aer=counts))
+    switches = [NvSwitch(id=f"0000:e{n}:00.0", pci=f"0000:e{n}:00.0") for n in range(4)]
+    context = topology(context, pci=[*context.topology.pci, *rows], nvswitches=switches)
+    (fault,) = fails(counter_outlier, context)
+
+    assert (f"pci:0000:e{odd}:00.0", "300; peers 1 in the middle") == (fault.subject, fault.evidence[0].value)

@@ -18,18 +18,18 @@ MODES = ("802.3ad", "active-backup", "802.3ad", "802.3ad")
 
 def with_bonds(*modes: str, **fields: Any) -> RuleContext:
     """A bond above each of four rails; of the second one with these fields."""
-    case = server(ethernet=True)
+    context = server(ethernet=True)
     for n, mode in enumerate(modes):
         bond = Netdev(id=f"bond{n}", label=f"bond{n}", bond={"mode": mode})
-        case = changed_netdev(case, n, master=bond.label)
+        context = changed_netdev(context, n, master=bond.label)
         bond = replace(bond, **fields) if n == 1 else bond
-        case = topology(case, netdevs=[*case.topology.netdevs, bond])
-    return case
+        context = topology(context, netdevs=[*context.topology.netdevs, bond])
+    return context
 
 
-def odd(case: RuleContext) -> list[tuple[str, str]]:
+def odd(context: RuleContext) -> list[tuple[str, str]]:
     """Label and field of what differs."""
-    return [(fault.label, fault.field) for fault in fails(peer_differs, case)]
+    return [(fault.label, fault.field) for fault in fails(peer_differs, context)]
 
 
 def test_bonds_are_compared() -> None:
@@ -45,17 +45,17 @@ def test_bonds_are_compared() -> None:
 
 def test_a_vlan_of_a_bond_has_the_nic_below_the_bond() -> None:
     """And is no bond itself."""
-    case = with_bonds(*("802.3ad",) * 4)
+    context = with_bonds(*("802.3ad",) * 4)
     vlans = [
         Netdev(id=f"v{n}", label=f"v{n}", vlan={"id": n, "parent": f"bond{n}", "flags": "on" if n == 1 else "off"})
         for n in range(4)
     ]
-    case = topology(case, netdevs=[*case.topology.netdevs, *vlans])
-    roles = {part.label: part.role for part in list_parts(case) if isinstance(part, PeerPart)}
+    context = topology(context, netdevs=[*context.topology.netdevs, *vlans])
+    roles = {part.label: part.role for part in list_parts(context) if isinstance(part, PeerPart)}
 
     assert ("rail VLAN", "rail bond") == (roles["v1"], roles["bond1"])
-    assert [("v1", "netdev.vlan")] == odd(case)
-    lost = topology(case, netdevs=[netdev for netdev in case.topology.netdevs if netdev.label != "bond1"])
+    assert [("v1", "netdev.vlan")] == odd(context)
+    lost = topology(context, netdevs=[netdev for netdev in context.topology.netdevs if netdev.label != "bond1"])
     assert "v1" not in {part.label for part in list_parts(lost) if isinstance(part, PeerPart)}
 
 
@@ -72,3 +72,59 @@ def test_the_memory_of_sockets_is_compared() -> None:
     assert ("node", "NUMA node 3", "info") == (fault.subject, fault.label, fault.severity)
     assert [] == odd(with_nodes(*sizes, cpus=""))
     assert [] == odd(with_nodes(*sizes, virtualization="kvm"))
+
+
+def test_each_port_of_a_card_has_its_own_interface() -> None:
+    """One function with two ports: the interface of the second is at the place of the second, and up as that is."""
+    context = server(ethernet=True)
+    nic = context.topology.nics[1]
+    second = replace(nic.ports[0], port=2, netdevs=["x1"], state="DOWN")
+    context = changed_nic(context, 1, ports=[nic.ports[0], second])
+    context = topology(
+        context, netdevs=[*context.topology.netdevs, Netdev(id="x1", label="x1", nic=nic.id, operstate="up")]
+    )
+
+    def positions(context: RuleContext) -> dict[str, Any]:
+        parts = [part for part in list_parts(context) if isinstance(part, PeerPart)]
+        return {part.label: part.position[0] for part in parts if part.kind == "netdev"}
+
+    assert {"eth0": 1, "eth1": 1, "eth2": 1, "eth3": 1} == positions(context)
+    context = changed_nic(context, 1, ports=[nic.ports[0], replace(second, state="ACTIVE")])
+    assert {"eth0": 1, "eth1": 1, "eth2": 1, "eth3": 1, "x1": 2} == positions(context)
+
+
+def test_a_nic_is_named_by_its_address() -> None:
+    """Where it has one; where it is on the bus matters only as long as its use is unknown."""
+    context = server(ethernet=True)
+    nic = changed_nic(context, 1, id="mlx5_1").topology.nics[1]
+    named = topology(context, nics=[nic])
+
+    def subjects(context: RuleContext) -> set[tuple[str, bool]]:
+        return {
+            (part.subject, isinstance(part, PeerPart))
+            for part in list_parts(context)
+            if part.subject.startswith("pci:") and (not isinstance(part, PeerPart) or part.kind == "nic")
+        }
+
+    assert {(f"pci:{nic.pci}", True)} == subjects(named)
+    assert {("pci:mlx5_1", True)} == subjects(topology(named, nics=[replace(nic, pci=None)]))
+    assert {("pci:mlx5_1", False)} == subjects(topology(named, nics=[replace(nic, pci=None, role="unknown")]))
+
+
+def test_vlans_of_management_are_not_compared() -> None:
+    """Only those above a rail or storage NIC."""
+    context = with_bonds(*("802.3ad",) * 4)
+    context = changed_nic(context, 1, role="management")
+
+    assert "bond1" not in {part.label for part in list_parts(context) if isinstance(part, PeerPart)}
+    assert "bond0" in {part.label for part in list_parts(context) if isinstance(part, PeerPart)}
+
+
+def test_each_of_two_odd_parts_has_its_own_evidence_first() -> None:
+    """Where one of them is explained by another finding, what is left of it stands alone."""
+    context = server(gpus=8)
+    gpus = [replace(gpu, vbios="2" if n in (1, 4) else "1") for n, gpu in enumerate(context.topology.gpus)]
+    (fault,) = [one for one in fails(peer_differs, topology(context, gpus=gpus)) if one.field == "gpu.vbios"]
+
+    assert ["GPU1", "GPU4"] == [part.evidence[0].what.rpartition(" ")[2] for part in fault.parts]
+    assert ["GPU0", "GPU0"] == [part.evidence[1].what.rpartition(" ")[2] for part in fault.parts]

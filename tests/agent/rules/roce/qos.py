@@ -38,93 +38,93 @@ def roce(gpus: int = 4) -> RuleContext:
     return server(gpus, ethernet=True)
 
 
-def dcb(case: RuleContext, n: int = 1, **changes: Any) -> RuleContext:
+def dcb(context: RuleContext, n: int = 1, **changes: Any) -> RuleContext:
     """The same machine with DCB of rail n changed."""
-    netdev = case.topology.netdevs[n]
+    netdev = context.topology.netdevs[n]
     assert netdev.qos
-    return changed_netdev(case, n, qos=msgspec.structs.replace(netdev.qos, **changes))
+    return changed_netdev(context, n, qos=msgspec.structs.replace(netdev.qos, **changes))
 
 
-def dcb_everywhere(case: RuleContext, **changes: Any) -> RuleContext:
+def dcb_everywhere(context: RuleContext, **changes: Any) -> RuleContext:
     """The same machine with DCB of all rails changed."""
-    for n in range(len(case.topology.netdevs)):
-        case = dcb(case, n, **changes)
-    return case
+    for n in range(len(context.topology.netdevs)):
+        context = dcb(context, n, **changes)
+    return context
 
 
-def netdevs(case: RuleContext, **changes: Any) -> RuleContext:
+def netdevs(context: RuleContext, **changes: Any) -> RuleContext:
     """The same machine with all interfaces changed."""
-    for n in range(len(case.topology.netdevs)):
-        case = changed_netdev(case, n, **changes)
-    return case
+    for n in range(len(context.topology.netdevs)):
+        context = changed_netdev(context, n, **changes)
+    return context
 
 
-def nccl_sets(case: RuleContext, **settings: str) -> RuleContext:
+def nccl_sets(context: RuleContext, **settings: str) -> RuleContext:
     """The same machine with another /etc/nccl.conf."""
-    return software(case, nccl=nccl(**settings))
+    return software(context, nccl=nccl(**settings))
 
 
-def facts(case: RuleContext, **declared: Any) -> RuleContext:
+def facts(context: RuleContext, **declared: Any) -> RuleContext:
     """The same machine with facts that the operator declares."""
-    return replace(case, settings=Settings(facts=declared))
+    return replace(context, settings=Settings(facts=declared))
 
 
-def limited(case: RuleContext, name: str, value: float) -> RuleContext:
+def limited(context: RuleContext, name: str, value: float) -> RuleContext:
     """The same machine with a limit of the operator's."""
-    return replace(case, settings=Settings(thresholds={name: value}))
+    return replace(context, settings=Settings(thresholds={name: value}))
 
 
-def window(case: RuleContext, moved: Mapping[str, Mapping[str, int]], seconds: float = 600.0) -> RuleContext:
+def window(context: RuleContext, moved: Mapping[str, Mapping[str, int]], seconds: float = 600.0) -> RuleContext:
     """The same machine with counters that moved since an earlier sample."""
     result = CountersWindow(seconds=seconds, moved={subject: dict(row) for subject, row in moved.items()})
-    return replace(case, window=result)
+    return replace(context, window=result)
 
 
 def traffic(
-    case: RuleContext, priority: int, n: int = 1, gbyte: float = 20.0, rdma: float = 1.0, way: str = "tx"
+    context: RuleContext, priority: int, n: int = 1, gbyte: float = 20.0, rdma: float = 1.0, way: str = "tx"
 ) -> RuleContext:
     """The same machine with rail n's bytes of the window in one priority, a share of them RDMA."""
-    netdev = case.topology.netdevs[n]
+    netdev = context.topology.netdevs[n]
     sent = {f"{way}_prio{priority}_bytes": int(gbyte * 1e9), "tx_vport_rdma_unicast_bytes": int(gbyte * rdma * 1e9)}
-    case = changed_netdev(case, n, counters={**netdev.counters, "tx_vport_rdma_unicast_bytes": 0})
-    return window(case, {f"netdev:{netdev.id}": sent})
+    context = changed_netdev(context, n, counters={**netdev.counters, "tx_vport_rdma_unicast_bytes": 0})
+    return window(context, {f"netdev:{netdev.id}": sent})
 
 
-def lost(case: RuleContext, n: int = 1, counter: str = "packet_seq_err", by: int = 5) -> RuleContext:
+def lost(context: RuleContext, n: int = 1, counter: str = "packet_seq_err", by: int = 5) -> RuleContext:
     """The same machine with lost packets counted at rail n in the window."""
-    nic = case.topology.nics[n]
+    nic = context.topology.nics[n]
     ports = [msgspec.structs.replace(port, hw_counters={counter: 100}) for port in nic.ports]
-    nics = [msgspec.structs.replace(each, ports=ports) if each.id == nic.id else each for each in case.topology.nics]
-    case = replace(case, topology=msgspec.structs.replace(case.topology, nics=nics))
-    return window(case, {f"port:{nic.id}/1": {counter: by}})
+    nics = [msgspec.structs.replace(each, ports=ports) if each.id == nic.id else each for each in context.topology.nics]
+    context = replace(context, topology=msgspec.structs.replace(context.topology, nics=nics))
+    return window(context, {f"port:{nic.id}/1": {counter: by}})
 
 
-def vlan(case: RuleContext, egress: str | None) -> RuleContext:
+def vlan(context: RuleContext, egress: str | None) -> RuleContext:
     """Rail 1 with its routable addresses on a VLAN, trust in PCP."""
     row = {"id": 5, "parent": "eth1"} | ({} if egress is None else {"egress_map": egress})
-    tagged = msgspec.structs.replace(case.topology.netdevs[1], id="eth1.5", label="eth1.5", vlan=row, qos=None)
-    case = topology(case, netdevs=[*case.topology.netdevs, tagged])
+    tagged = msgspec.structs.replace(context.topology.netdevs[1], id="eth1.5", label="eth1.5", vlan=row, qos=None)
+    context = topology(context, netdevs=[*context.topology.netdevs, tagged])
     gids = [
         msgspec.structs.replace(gid, netdev="eth1.5") if not gid.gid.startswith("fe80") else gid
-        for gid in case.topology.nics[1].ports[0].gids
+        for gid in context.topology.nics[1].ports[0].gids
     ]
-    return dcb(changed_port(case, 1, gids=gids), trust="pcp")
+    return dcb(changed_port(context, 1, gids=gids), trust="pcp")
 
 
-def of(case: RuleContext, nic: str = NIC) -> QosPath:
+def of(context: RuleContext, nic: str = NIC) -> QosPath:
     """The chain of one rail's port."""
     (result,) = [
-        qos_path for qos_path in qos_paths(case) if isinstance(qos_path, QosPath) and qos_path.each.nic.id == nic
+        qos_path for qos_path in qos_paths(context) if isinstance(qos_path, QosPath) and qos_path.each.nic.id == nic
     ]
     return result
 
 
-def silent(rule: Rule, case: RuleContext, kind: type[Result]) -> None:
+def silent(rule: Rule, context: RuleContext, kind: type[Result]) -> None:
     """No fault anywhere, and this answer for rail 1."""
-    (answer,) = answers(rule, case, PORT)
+    (answer,) = answers(rule, context, PORT)
 
     assert isinstance(answer, kind), answer
-    assert [] == fails(rule, case)
+    assert [] == fails(rule, context)
 
 
 ROLES = [
@@ -147,9 +147,9 @@ UNSEEN = [
 ]
 
 
-def bonded(case: RuleContext, mode: str = "802.3ad", members: tuple[int, ...] = (1,)) -> RuleContext:
+def bonded(context: RuleContext, mode: str = "802.3ad", members: tuple[int, ...] = (1,)) -> RuleContext:
     """The same machine with the interfaces of these rails in a bond, which is what their ports are above."""
     for n in members:
-        case = changed_port(changed_netdev(case, n, master="bond0"), n, netdevs=["bond0"])
+        context = changed_port(changed_netdev(context, n, master="bond0"), n, netdevs=["bond0"])
     above = Netdev(id="bond0", label="bond0", mtu=4200, operstate="up", speed_gbit_s=800.0, bond={"mode": mode})
-    return topology(case, netdevs=[*case.topology.netdevs, above])
+    return topology(context, netdevs=[*context.topology.netdevs, above])

@@ -80,11 +80,11 @@ def test_without_roce_v2_the_graver_rule_stands() -> None:
 )
 def test_a_guard_keeps_no_ip_silent(circumstance, kind) -> None:
     """The firing case and this circumstance: no fault, and the answer that the page promises."""
-    case = circumstance(no_ip())
-    (answer,) = answers(roce_no_ip, case, PORT)
+    context = circumstance(no_ip())
+    (answer,) = answers(roce_no_ip, context, PORT)
 
     assert isinstance(answer, kind), answer
-    assert [] == fails(roce_no_ip, case)
+    assert [] == fails(roce_no_ip, context)
     assert {NotApplicable} == kinds(roce_no_ip, server())
 
 
@@ -99,7 +99,7 @@ def test_an_interface_that_nobody_has_is_a_warning() -> None:
 
     assert (PORT, "warning", "lost") == (fault.subject, fault.severity, fault.cause)
     assert ["none", "0"] == [row.value for row in fault.evidence]
-    assert {NIC, f"{NIC}/1"} <= fault.places
+    assert {NIC, f"{NIC}/1"} <= fault.ids
     assert ["roce-netdev-missing"] == [f.rule for f in findings if f.severity != "info"]
     assert ["info"] == [f.severity for f in fails(roce_netdev_missing, changed_nic(lost(), 1, role="storage"))]
 
@@ -127,11 +127,11 @@ def test_an_interface_in_a_container_is_an_info() -> None:
 )
 def test_a_guard_keeps_a_missing_interface_silent(circumstance, kind) -> None:
     """The firing case and this circumstance: no fault, and the answer that the page promises."""
-    case = circumstance(lost())
-    (answer,) = answers(roce_netdev_missing, case, PORT)
+    context = circumstance(lost())
+    (answer,) = answers(roce_netdev_missing, context, PORT)
 
     assert isinstance(answer, kind), answer
-    assert [] == fails(roce_netdev_missing, case)
+    assert [] == fails(roce_netdev_missing, context)
 
 
 # roce-gid-index-wrong: an index that is empty, or of RoCE v1.
@@ -145,8 +145,8 @@ def roce(index: str = "3", **where):
 
 def with_gids(n: int, keep):
     """Rail n with only some of its GIDs."""
-    case = roce()
-    return changed_port(case, n, gids=[gid for gid in case.topology.nics[n].ports[0].gids if keep(gid)])
+    context = roce()
+    return changed_port(context, n, gids=[gid for gid in context.topology.nics[n].ports[0].gids if keep(gid)])
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_one_rail_without_an_address() -> None:
     assert (PORT, "error", "empty") == (fault.subject, fault.severity, fault.cause)
     assert "index 3 is empty here" in fault.summary
     assert "here 1" in fault.remedy
-    assert nic_id(1) in fault.places
+    assert nic_id(1) in fault.ids
 
 
 def test_in_a_job_it_is_a_warning() -> None:
@@ -176,7 +176,7 @@ def test_in_a_job_it_is_a_warning() -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "kind"),
+    ("context", "kind"),
     [
         (changed_port(roce("2"), 1, gids_known=False), Unknown),
         (changed_port(roce("2"), 1, gids=[]), Unknown),
@@ -187,23 +187,23 @@ def test_in_a_job_it_is_a_warning() -> None:
         (roce("3"), Pass),
     ],
 )
-def test_a_guard_keeps_gid_index_wrong_silent(case, kind) -> None:
+def test_a_guard_keeps_gid_index_wrong_silent(context, kind) -> None:
     """The firing case and this circumstance."""
-    assert [kind] == [type(answer) for answer in answers(roce_gid_index_wrong, case, PORT)]
+    assert [kind] == [type(answer) for answer in answers(roce_gid_index_wrong, context, PORT)]
 
 
 def test_types_that_could_not_be_read() -> None:
     """Nobody knows which RoCE it is."""
-    case = roce("2")
-    rows = [msgspec.structs.replace(gid, type=None) for gid in case.topology.nics[1].ports[0].gids]
+    context = roce("2")
+    rows = [msgspec.structs.replace(gid, type=None) for gid in context.topology.nics[1].ports[0].gids]
 
     assert [Unknown] == [
-        type(answer) for answer in answers(roce_gid_index_wrong, changed_port(case, 1, gids=rows), PORT)
+        type(answer) for answer in answers(roce_gid_index_wrong, changed_port(context, 1, gids=rows), PORT)
     ]
 
 
 @pytest.mark.parametrize(
-    ("case", "kind"),
+    ("context", "kind"),
     [
         (said(server(ethernet=True)), NotApplicable),
         (roce("-1"), NotApplicable),
@@ -213,9 +213,9 @@ def test_types_that_could_not_be_read() -> None:
         (said(server(), {KEY: "2"}), NotApplicable),
     ],
 )
-def test_not_set_or_no_roce(case, kind) -> None:
+def test_not_set_or_no_roce(context, kind) -> None:
     """One answer for the node."""
-    assert [kind] == [type(answer) for answer in roce_gid_index_wrong.check(case)]
+    assert [kind] == [type(answer) for answer in roce_gid_index_wrong.check(context)]
 
 
 def test_it_stands_for_the_old_default() -> None:
@@ -302,11 +302,11 @@ def test_a_guard_keeps_gid_v1_only_silent(circumstance, kind) -> None:
 
 def test_infiniband_is_not_applicable() -> None:
     """Its GIDs have no version."""
-    case = changed_ports(
+    context = changed_ports(
         server(), gids=[msgspec.structs.replace(gid, type="IB/RoCE v1") for gid in V1], gids_known=True
     )
 
-    assert {NotApplicable} == kinds(roce_gid_v1_only, case)
+    assert {NotApplicable} == kinds(roce_gid_v1_only, context)
 
 
 # roce-nccl-gid-default-old: a running NCCL that takes GID 0.
@@ -318,12 +318,12 @@ def old_nccl(version: str | None = "2.18.3", ethernet: bool = True):
     return using(server(ethernet=ethernet), LIBRARY, version=version)
 
 
-def with_gid_0(case, **changes):
+def with_gid_0(context, **changes):
     """The same with the first GID of every rail changed."""
-    for n, nic in enumerate(case.topology.nics):
+    for n, nic in enumerate(context.topology.nics):
         first, *others = nic.ports[0].gids
-        case = changed_port(case, n, gids=[msgspec.structs.replace(first, **changes), *others])
-    return case
+        context = changed_port(context, n, gids=[msgspec.structs.replace(first, **changes), *others])
+    return context
 
 
 @pytest.mark.parametrize(
@@ -347,7 +347,7 @@ def test_what_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "kind"),
+    ("context", "kind"),
     [
         (changed(old_nccl(), settings=lines("/etc/nccl.conf", "system", {"NCCL_IB_GID_INDEX": "3"})), Pass),
         (with_gid_0(old_nccl(), type="RoCE v2"), Pass),
@@ -371,6 +371,6 @@ def test_what_is_told() -> None:
         (changed_port(with_gid_0(old_nccl(), type="RoCE v2"), 1, gids_known=False), Unknown),
     ],
 )
-def test_silent(case, kind) -> None:
+def test_silent(context, kind) -> None:
     """Set, new, installed only, not known."""
-    assert [kind] == [type(answer) for answer in roce_nccl_gid_default_old.check(case)]
+    assert [kind] == [type(answer) for answer in roce_nccl_gid_default_old.check(context)]

@@ -30,17 +30,17 @@ SECOND = f"{NIC[:-1]}1"
 
 def one_card(mode: str = "802.3ad", **second):
     """Both ports of one card in a bond, each with an RDMA device unless told otherwise."""
-    case = bonded(server(ethernet=True), mode)
-    nic, netdev = case.topology.nics[1], case.netdevs["eth1"]
+    context = bonded(server(ethernet=True), mode)
+    nic, netdev = context.topology.nics[1], context.netdevs["eth1"]
     twin = replace(nic, **({"id": SECOND, "pci": SECOND, "label": "mlx5_9"} | second))
     port = replace(netdev, id=SECOND, pci=SECOND, nic=SECOND, label="eth9")
-    return topology(case, nics=[*case.topology.nics, twin], netdevs=[*case.topology.netdevs, port])
+    return topology(context, nics=[*context.topology.nics, twin], netdevs=[*context.topology.netdevs, port])
 
 
 def followed(mode: str = "802.3ad"):
     """The same, with one RDMA device for both."""
-    case = one_card(mode, rdma_device=None, ports=[], role="auxiliary", bond="bond0")
-    return changed_nic(case, 1, rdma_device="mlx5_bond_0", bond="bond0")
+    context = one_card(mode, rdma_device=None, ports=[], role="auxiliary", bond="bond0")
+    return changed_nic(context, 1, rdma_device="mlx5_bond_0", bond="bond0")
 
 
 def test_a_rail_in_a_bond_is_an_info() -> None:
@@ -49,7 +49,7 @@ def test_a_rail_in_a_bond_is_an_info() -> None:
 
     assert (BOND, "bond0", "info") == (fault.subject, fault.label, fault.severity)
     assert ["802.3ad", "eth1 (up), eth9 (up)"] == [row.value for row in fault.evidence]
-    assert {NIC, "bond0", f"{NIC}/1", SECOND} - {SECOND} <= fault.places
+    assert {NIC, "bond0", f"{NIC}/1", SECOND} - {SECOND} <= fault.ids
     assert [Pass(BOND)] == answers(roce_lag_broken, followed(), BOND)
 
 
@@ -76,18 +76,18 @@ def test_other_bonds_are_not_applicable(circumstance) -> None:
 
 def test_storage_bonds_are_looked_at_for_faults_only() -> None:
     """They are built on purpose; a member that is down is an info."""
-    case = changed_netdev(bonded(server(ethernet=True), members=(0, 1)), 1, operstate="down")
-    case = changed_nic(changed_nic(case, 0, role="storage"), 1, role="storage")
+    context = changed_netdev(bonded(server(ethernet=True), members=(0, 1)), 1, operstate="down")
+    context = changed_nic(changed_nic(context, 0, role="storage"), 1, role="storage")
 
-    assert {NotApplicable} == kinds(roce_lag_on_rails, case)
-    assert [(BOND, "info", "member")] == [(f.subject, f.severity, f.cause) for f in fails(roce_lag_broken, case)]
+    assert {NotApplicable} == kinds(roce_lag_on_rails, context)
+    assert [(BOND, "info", "member")] == [(f.subject, f.severity, f.cause) for f in fails(roce_lag_broken, context)]
 
 
 def test_a_member_that_is_down_is_a_warning_and_stands_for_the_bond() -> None:
     """Half of the bandwidth; that rails are bonded is not told again."""
-    case = changed_netdev(bonded(server(ethernet=True), members=(0, 1)), 1, operstate="down")
-    (fault,) = fails(roce_lag_broken, case)
-    _, findings, _ = judge(case, every_rule())
+    context = changed_netdev(bonded(server(ethernet=True), members=(0, 1)), 1, operstate="down")
+    (fault,) = fails(roce_lag_broken, context)
+    _, findings, _ = judge(context, every_rule())
 
     assert (BOND, "warning", "member") == (fault.subject, fault.severity, fault.cause)
     assert "eth1 is down; 1 of 2 members carry it" == fault.summary
@@ -96,10 +96,10 @@ def test_a_member_that_is_down_is_a_warning_and_stands_for_the_bond() -> None:
 
 def test_members_of_different_speeds_are_named() -> None:
     """One whose speed was not read is not."""
-    case = bonded(server(ethernet=True), members=(0, 1, 2))
+    context = bonded(server(ethernet=True), members=(0, 1, 2))
     for n, speed in enumerate((100.0, 200.0, None)):
-        case = changed_netdev(case, n, speed_gbit_s=speed)
-    (fault,) = fails(roce_lag_broken, case)
+        context = changed_netdev(context, n, speed_gbit_s=speed)
+    (fault,) = fails(roce_lag_broken, context)
 
     assert ("speed", "its members run at different speeds: eth0 100, eth1 200") == (fault.cause, fault.summary)
 
@@ -144,9 +144,9 @@ def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
 
 def test_all_members_down_is_the_ports_matter() -> None:
     """Nothing carries the bond: roce-link-down has it."""
-    case = changed_netdev(bonded(server(ethernet=True)), 1, operstate="down")
+    context = changed_netdev(bonded(server(ethernet=True)), 1, operstate="down")
 
-    assert [] == fails(roce_lag_broken, case)
+    assert [] == fails(roce_lag_broken, context)
 
 
 def test_a_bond_that_says_nothing() -> None:
@@ -178,7 +178,7 @@ def test_a_bond_is_not_said_to_be_missing_beside_itself() -> None:
 
 def test_a_bond_is_about_the_bus_of_its_nics_too() -> None:
     """A sub-function has an id of its own, and the place of its card."""
-    case = changed_netdev(bonded(server(ethernet=True)), 1, id="eth1", nic="mlx5_core.sf.4")
-    (fault,) = fails(roce_lag_on_rails, changed_nic(case, 1, id="mlx5_core.sf.4"))
+    context = changed_netdev(bonded(server(ethernet=True)), 1, id="eth1", nic="mlx5_core.sf.4")
+    (fault,) = fails(roce_lag_on_rails, changed_nic(context, 1, id="mlx5_core.sf.4"))
 
-    assert {"mlx5_core.sf.4", NIC} <= fault.places
+    assert {"mlx5_core.sf.4", NIC} <= fault.ids

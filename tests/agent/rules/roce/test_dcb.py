@@ -13,12 +13,12 @@ from tests.agent.rules.rows import only
 # roce-dcb-unreadable: what cannot be seen from here; and every guard alone.
 
 
-def refused(case=None):
-    return changed_netdev(case or roce(), 1, qos=None, qos_reason="EOPNOTSUPP: the driver has no DCB here")
+def refused(context=None):
+    return changed_netdev(context or roce(), 1, qos=None, qos_reason="EOPNOTSUPP: the driver has no DCB here")
 
 
 @pytest.mark.parametrize(
-    ("case", "word"),
+    ("context", "word"),
     [
         pytest.param(refused(), "EOPNOTSUPP", id="refused"),
         pytest.param(changed_nic(roce(), 1, virtual_function=True), "a virtual function", id="virtual function"),
@@ -27,9 +27,9 @@ def refused(case=None):
         pytest.param(facts(refused(), roce_mode="lossy"), "EOPNOTSUPP", id="whatever is declared"),
     ],
 )
-def test_what_cannot_be_seen_is_said(case, word: str) -> None:
+def test_what_cannot_be_seen_is_said(context, word: str) -> None:
     """Info, with the reason."""
-    (fault,) = fails(roce_dcb_unreadable, case)
+    (fault,) = fails(roce_dcb_unreadable, context)
 
     assert (PORT, "info") == (fault.subject, fault.severity)
     assert word in fault.summary
@@ -44,7 +44,7 @@ def test_every_rail_is_one_finding() -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "kind"),
+    ("context", "kind"),
     [
         pytest.param(roce(), Pass, id="seen"),
         pytest.param(changed_netdev(roce(), 1, qos=None), Unknown, id="nobody asked"),
@@ -54,9 +54,9 @@ def test_every_rail_is_one_finding() -> None:
         pytest.param(changed_port(refused(), 1, state="DOWN"), NotApplicable, id="down"),
     ],
 )
-def test_a_guard_keeps_dcb_unreadable_silent(case, kind) -> None:
+def test_a_guard_keeps_dcb_unreadable_silent(context, kind) -> None:
     """No fault, and the answer that the page promises."""
-    silent(roce_dcb_unreadable, case, kind)
+    silent(roce_dcb_unreadable, context, kind)
 
 
 def test_the_command_names_the_interface_where_it_has_one() -> None:
@@ -91,7 +91,7 @@ def test_a_peer_shows_that_dcbx_runs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "kind"),
+    ("context", "kind"),
     [
         pytest.param(roce(), Pass, id="the host's"),
         pytest.param(dcb(roce(), dcbx=None), Unknown, id="not told"),
@@ -99,6 +99,6 @@ def test_a_peer_shows_that_dcbx_runs() -> None:
         pytest.param(changed_nic(roce(), 1, role="unused"), NotApplicable, id="unused"),
     ],
 )
-def test_a_guard_keeps_dcbx_firmware_owned_silent(case, kind) -> None:
+def test_a_guard_keeps_dcbx_firmware_owned_silent(context, kind) -> None:
     """No fault, and the answer that the page promises."""
-    silent(roce_dcbx_firmware_owned, case, kind)
+    silent(roce_dcbx_firmware_owned, context, kind)

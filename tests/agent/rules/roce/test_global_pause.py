@@ -124,11 +124,11 @@ def test_both_at_once_are_a_warning() -> None:
 )
 def test_counters_must_say_so(changes, kind) -> None:
     """What some drivers report is what was asked for."""
-    case = both(**changes)
+    context = both(**changes)
     if kind is None:
-        assert 1 == len(fails(roce_pause_and_pfc, case))
+        assert 1 == len(fails(roce_pause_and_pfc, context))
     else:
-        silent(roce_pause_and_pfc, case, kind)
+        silent(roce_pause_and_pfc, context, kind)
 
 
 def test_without_pfc_it_is_another_rule() -> None:

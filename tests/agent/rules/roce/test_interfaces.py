@@ -32,16 +32,16 @@ from tests.agent.rules.roce.qos import NETDEV, NIC, NOT_ACTIVE, PORT, PROVIDERS,
 
 def told(frame: int | None, gpus: int = 4):
     """A switch that announces its largest frame."""
-    case = server(gpus, ethernet=True)
-    neighbor = msgspec.structs.replace(case.topology.netdevs[1].neighbor, max_frame_bytes=frame)
-    return changed_netdev(case, 1, neighbor=neighbor)
+    context = server(gpus, ethernet=True)
+    neighbor = msgspec.structs.replace(context.topology.netdevs[1].neighbor, max_frame_bytes=frame)
+    return changed_netdev(context, 1, neighbor=neighbor)
 
 
 def oversize(frames: int, counter: str = "rx_oversize_pkts_phy"):
     """Frames that came in too large."""
-    case = roce()
-    counters = {**case.topology.netdevs[1].counters, counter: 7}
-    return moved(changed_netdev(case, 1, counters=counters), NETDEV, {counter: frames})
+    context = roce()
+    counters = {**context.topology.netdevs[1].counters, counter: 7}
+    return moved(changed_netdev(context, 1, counters=counters), NETDEV, {counter: frames})
 
 
 def test_a_switch_that_takes_smaller_frames_is_an_error() -> None:
@@ -51,7 +51,7 @@ def test_a_switch_that_takes_smaller_frames_is_an_error() -> None:
     assert (PORT, "error", "switch") == (fault.subject, fault.severity, fault.cause)
     assert "MTU 4200 needs frames of 4218 bytes; the switch takes 1518" == fault.summary
     assert ["4200", "1518"] == [row.value for row in fault.evidence]
-    assert {NIC, f"{NIC}/1"} <= fault.places
+    assert {NIC, f"{NIC}/1"} <= fault.ids
 
 
 @pytest.mark.parametrize(("frame", "fires"), [(4217, True), (4218, False), (9216, False), (0, False), (None, False)])
@@ -72,9 +72,9 @@ def test_frames_that_are_too_large_are_a_warning(counter: str) -> None:
 
 def test_rails_that_differ_are_one_error() -> None:
     """Two packet sizes; the rail with the small MTU has a rule of its own, which stands for this one."""
-    case = changed_netdev(server(ethernet=True), 1, mtu=1500)
-    (fault,) = fails(roce_mtu_mismatch, case)
-    _, findings, _ = judge(case, every_rule())
+    context = changed_netdev(server(ethernet=True), 1, mtu=1500)
+    (fault,) = fails(roce_mtu_mismatch, context)
+    _, findings, _ = judge(context, every_rule())
 
     assert ("node", "error", "rails") == (fault.subject, fault.severity, fault.cause)
     assert fault.summary.endswith("mlx5_1/1 (eth1) 1024")
@@ -86,10 +86,10 @@ def test_rails_that_differ_are_one_error() -> None:
 @pytest.mark.parametrize("mtu", [4192, 4220, 9000])
 def test_mtus_of_one_packet_size_are_fine(mtu: int) -> None:
     """4096 bytes fit into each; and a storage NIC is not compared with rails."""
-    case = changed_netdev(server(ethernet=True), 1, mtu=mtu)
+    context = changed_netdev(server(ethernet=True), 1, mtu=mtu)
 
-    assert Pass("node") in list(roce_mtu_mismatch.check(case))
-    assert [] == fails(roce_mtu_mismatch, changed_nic(changed_netdev(case, 1, mtu=1500), 1, role="storage"))
+    assert Pass("node") in list(roce_mtu_mismatch.check(context))
+    assert [] == fails(roce_mtu_mismatch, changed_nic(changed_netdev(context, 1, mtu=1500), 1, role="storage"))
 
 
 def test_storage_is_less_grave_for_mtu_mismatch() -> None:
@@ -120,10 +120,10 @@ def test_a_guard_keeps_mtu_mismatch_silent(circumstance, kind) -> None:
 
 def test_counters_alone_are_enough_to_pass() -> None:
     """Without LLDP, where a window compares them; not where they began anew."""
-    case = changed_netdev(oversize(0), 1, neighbor=None)
+    context = changed_netdev(oversize(0), 1, neighbor=None)
 
-    assert [Pass(PORT)] == answers(roce_mtu_mismatch, case, PORT)
-    assert [NotApplicable] == [type(a) for a in answers(roce_mtu_mismatch, reset(case, NETDEV), PORT)]
+    assert [Pass(PORT)] == answers(roce_mtu_mismatch, context, PORT)
+    assert [NotApplicable] == [type(a) for a in answers(roce_mtu_mismatch, reset(context, NETDEV), PORT)]
 
 
 def test_one_rail_is_compared_with_nothing() -> None:
@@ -147,9 +147,9 @@ def test_no_frame_is_no_fault_whatever_the_limit() -> None:
 
 def test_only_counters_that_moved_are_evidence() -> None:
     """Beside the MTU."""
-    case = oversize(10)
-    counters = {**case.topology.netdevs[1].counters, "rx_oversize_pkts_buffer": 7}
-    (fault,) = fails(roce_mtu_mismatch, changed_netdev(case, 1, counters=counters))
+    context = oversize(10)
+    counters = {**context.topology.netdevs[1].counters, "rx_oversize_pkts_buffer": 7}
+    (fault,) = fails(roce_mtu_mismatch, changed_netdev(context, 1, counters=counters))
 
     assert ["rx_oversize_pkts_phy"] == [row.what for row in fault.evidence[1:]]
 
@@ -212,15 +212,15 @@ def test_storage_is_less_grave_for_mtu_small() -> None:
 
 def test_the_same_on_every_port_is_one_finding() -> None:
     """Somebody configured it so; two groups are two findings."""
-    case = server(ethernet=True)
+    context = server(ethernet=True)
     for n in range(4):
-        case = changed_netdev(case, n, mtu=1500)
-    (fault,) = fails(roce_mtu_small, case)
+        context = changed_netdev(context, n, mtu=1500)
+    (fault,) = fails(roce_mtu_small, context)
 
     assert ("node", "warning") == (fault.subject, fault.severity)
     assert 4 == len(fault.evidence)
-    assert 4 == len(fails(roce_mtu_small, changed_netdev(case, 0, mtu=1000)))
-    assert 3 == len(fails(roce_mtu_small, changed_netdev(case, 0, mtu=9000)))
+    assert 4 == len(fails(roce_mtu_small, changed_netdev(context, 0, mtu=1000)))
+    assert 3 == len(fails(roce_mtu_small, changed_netdev(context, 0, mtu=9000)))
 
 
 @pytest.mark.parametrize(
@@ -258,17 +258,17 @@ def test_the_same_on_every_port_is_one_finding() -> None:
 )
 def test_a_guard_keeps_mtu_small_silent(circumstance, kind) -> None:
     """The firing case and this circumstance: no fault, and the answer that the page promises."""
-    case = circumstance(small())
-    (answer,) = answers(roce_mtu_small, case, PORT)
+    context = circumstance(small())
+    (answer,) = answers(roce_mtu_small, context, PORT)
 
     assert isinstance(answer, kind), answer
-    assert [] == fails(roce_mtu_small, case)
+    assert [] == fails(roce_mtu_small, context)
 
 
 def test_a_vlan_above_the_port_is_not_its_interface() -> None:
     """The port's own interface decides; a VLAN only where it is all that is shown."""
-    case = changed_port(small(9000), 1, netdevs=["eth0", "eth1"])
-    vlan = changed_netdev(case, 0, mtu=1500, vlan={"id": 5, "parent": "eth1"})
+    context = changed_port(small(9000), 1, netdevs=["eth0", "eth1"])
+    vlan = changed_netdev(context, 0, mtu=1500, vlan={"id": 5, "parent": "eth1"})
 
     assert [Pass(PORT)] == answers(roce_mtu_small, vlan, PORT)
 
@@ -284,12 +284,12 @@ def test_infiniband_and_nothing_are_not_applicable() -> None:
 
 def test_what_a_nic_is_for_takes_its_place_on_the_bus() -> None:
     """Outputs of RDMA tools alone: unknown, where the PCI functions that are here would say that it is no rail."""
-    case = changed_nic(small(), 1, role="unknown")
-    alone = probe(probe(topology(case, pci=[]), "pci", "absent", "no sysfs"), "lspci", "absent", "no output")
-    elsewhere = topology(case, pci=[f for f in case.topology.pci if f.id != NIC])
+    context = changed_nic(small(), 1, role="unknown")
+    alone = probe(probe(topology(context, pci=[]), "pci", "absent", "no sysfs"), "lspci", "absent", "no output")
+    elsewhere = topology(context, pci=[f for f in context.topology.pci if f.id != NIC])
 
     assert {NotApplicable} == {
-        type(answer) for item in (case, elsewhere) for answer in answers(roce_mtu_small, item, PORT)
+        type(answer) for item in (context, elsewhere) for answer in answers(roce_mtu_small, item, PORT)
     }
     placeless = changed_nic(elsewhere, 1, role="unknown", pci=None)  # which of the functions it is nobody tells
     assert ["what it is for is not known: where it is on the PCI bus is not known"] == [

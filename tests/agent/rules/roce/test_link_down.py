@@ -35,22 +35,22 @@ def down(gpus: int = 4, **interface):
     return changed_netdev(changed_port(server(gpus, ethernet=True), 1, **DARK), 1, **result)
 
 
-def never_used(case):
+def never_used(context):
     """No module in any cage, and no address."""
     return topology(
-        case, netdevs=[msgspec.structs.replace(n, module=None, addresses=[]) for n in case.topology.netdevs]
+        context, netdevs=[msgspec.structs.replace(n, module=None, addresses=[]) for n in context.topology.netdevs]
     )
 
 
-def twins(case, **changes):
+def twins(context, **changes):
     """A second function on every card, down unless told otherwise."""
     nics, functions = [], []
-    for nic in case.topology.nics:
+    for nic in context.topology.nics:
         place = f"{nic.pci[:-1]}1"
         ports = [msgspec.structs.replace(port, **({**DARK, "netdevs": []} | changes)) for port in nic.ports]
         nics.append(msgspec.structs.replace(nic, id=place, pci=place, label=f"{nic.label}b", ports=ports))
-        functions.append(msgspec.structs.replace(case.functions[nic.pci], id=place))
-    return topology(case, nics=[*case.topology.nics, *nics], pci=[*case.topology.pci, *functions])
+        functions.append(msgspec.structs.replace(context.functions[nic.pci], id=place))
+    return topology(context, nics=[*context.topology.nics, *nics], pci=[*context.topology.pci, *functions])
 
 
 def test_a_dark_rail_among_bright_ones_is_an_error() -> None:
@@ -62,7 +62,7 @@ def test_a_dark_rail_among_bright_ones_is_an_error() -> None:
     assert "1 of 4 rails: this node injects 25% less" in fault.impact
     assert ["DOWN", "down", "up", "OSFP NVIDIA MMA4Z00-NS400 MT0001 ready"] == [row.value for row in fault.evidence]
     assert "/sys/class/infiniband/mlx5_1/ports/1/state" == fault.evidence[0].source
-    assert {NIC, f"{NIC}/1"} <= fault.places
+    assert {NIC, f"{NIC}/1"} <= fault.ids
 
 
 def module(*dark: int) -> TransceiverModule:
@@ -96,8 +96,8 @@ def test_the_reason_is_told(interface, cause: str, words: str) -> None:
 
 def test_storage_is_less_grave_and_costs_what_it_carries() -> None:
     """One step below a rail, with a sibling of its board."""
-    case = changed_nic(changed_nic(down(), 1, role="storage"), 0, role="storage")
-    (fault,) = fails(rule, case)
+    context = changed_nic(changed_nic(down(), 1, role="storage"), 0, role="storage")
+    (fault,) = fails(rule, context)
 
     assert "warning" == fault.severity
     assert fault.impact.startswith("This port carries nothing")
@@ -132,11 +132,11 @@ def test_one_finding_for_a_node_with_a_dark_rail() -> None:
 )
 def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
     """The firing case and this circumstance: no fault, and the answer that the page promises."""
-    case = circumstance(down())
-    (answer,) = answers(rule, case, PORT)
+    context = circumstance(down())
+    (answer,) = answers(rule, context, PORT)
 
     assert isinstance(answer, kind), answer
-    assert [] == fails(rule, case)
+    assert [] == fails(rule, context)
 
 
 def test_a_single_dark_rail_is_unknown() -> None:
@@ -146,31 +146,31 @@ def test_a_single_dark_rail_is_unknown() -> None:
 
 def test_a_cable_that_shows_needs_no_sibling() -> None:
     """Drivers that tell a physical state beside the port's."""
-    case = changed_port(server(1, ethernet=True), 0, state="DOWN", phys_state="LinkUp")
+    context = changed_port(server(1, ethernet=True), 0, state="DOWN", phys_state="LinkUp")
 
-    assert ["error"] == [fault.severity for fault in fails(rule, case)]
+    assert ["error"] == [fault.severity for fault in fails(rule, context)]
 
 
 def test_second_ports_that_nobody_cabled_are_not_applicable() -> None:
     """All second ports are dark while the first ones shine; and which port of a card is cabled is a choice."""
-    case = twins(server(ethernet=True))
+    context = twins(server(ethernet=True))
     lit = twins(server(ethernet=True), state="ACTIVE", phys_state="LinkUp")
-    one = topology(case, nics=[*case.topology.nics[:4], lit.topology.nics[4], *case.topology.nics[5:]])
+    one = topology(context, nics=[*context.topology.nics[:4], lit.topology.nics[4], *context.topology.nics[5:]])
 
-    assert {Pass, NotApplicable} == kinds(rule, case)
+    assert {Pass, NotApplicable} == kinds(rule, context)
     assert [] == fails(rule, one)
 
 
 def test_a_dark_port_is_unknown_where_nothing_says_which_nics_are_rails() -> None:
     """GPUs are here, and no NIC could be told to be theirs; without GPUs nobody expects anything of it."""
-    case = changed_nics(down(), role="unknown", role_evidence=["several models are as near"])
-    (answer,) = answers(rule, case, PORT)
-    (lit,) = answers(rule, changed_port(case, 1, state="ACTIVE"), PORT)
+    context = changed_nics(down(), role="unknown", role_evidence=["several models are as near"])
+    (answer,) = answers(rule, context, PORT)
+    (lit,) = answers(rule, changed_port(context, 1, state="ACTIVE"), PORT)
 
     assert Unknown(PORT, "DOWN; which NICs are rails is not known: several models are as near") == answer
     assert isinstance(lit, NotApplicable)
-    assert {NotApplicable} == kinds(rule, topology(case, gpus=[]))
-    assert {NotApplicable} == kinds(rule, changed_ports(case, link_layer="unspecified"))
+    assert {NotApplicable} == kinds(rule, topology(context, gpus=[]))
+    assert {NotApplicable} == kinds(rule, changed_ports(context, link_layer="unspecified"))
 
 
 def test_one_known_rail_is_enough() -> None:
@@ -220,17 +220,17 @@ def test_a_cable_without_lanes_has_no_light_to_lose() -> None:
 )
 def test_all_rails_dark_is_said_only_where_all_were_judged(circumstance, found: list[str]) -> None:
     """A port that is unknown may be another matter."""
-    case = circumstance(changed_ports(server(ethernet=True), **DARK))
+    context = circumstance(changed_ports(server(ethernet=True), **DARK))
 
-    assert found == [fault.severity for fault in fails(rule, case)]
-    assert Unknown in kinds(rule, case)
+    assert found == [fault.severity for fault in fails(rule, context)]
+    assert Unknown in kinds(rule, context)
 
 
 def test_a_bus_that_was_not_read_is_the_reason_that_is_told() -> None:
     """It would say what the NIC is for; evidence of roles cannot."""
-    case = probe(changed_nics(down(), role="unknown"), "pci", "failed", "no permission")
-    case = topology(case, pci=[item for item in case.topology.pci if item.id != NIC])
-    (answer,) = answers(rule, case, PORT)
+    context = probe(changed_nics(down(), role="unknown"), "pci", "failed", "no permission")
+    context = topology(context, pci=[item for item in context.topology.pci if item.id != NIC])
+    (answer,) = answers(rule, context, PORT)
 
     assert isinstance(answer, Unknown)
     assert "what it is for is not known: pci: failed: no permission" == answer.reason

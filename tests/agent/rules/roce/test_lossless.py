@@ -26,10 +26,10 @@ from tests.agent.rules.rows import only
 ODD = {str(dscp): 5 if dscp == 10 else 0 for dscp in range(64)}
 
 
-def settings(case, *rows: tuple[str, str, str], **more):
+def settings(context, *rows: tuple[str, str, str], **more):
     """NCCL with settings of (scope, source, value) for the traffic class."""
     result = [NcclSetting(key="NCCL_IB_TC", value=value, source=source, scope=scope) for scope, source, value in rows]
-    return software(case, nccl=msgspec.structs.replace(case.software.nccl, settings=result, **more))
+    return software(context, nccl=msgspec.structs.replace(context.software.nccl, settings=result, **more))
 
 
 def test_the_healthy_port_is_lossless() -> None:
@@ -57,15 +57,15 @@ def test_who_sets_the_class_in_which_order() -> None:
     system = ("system", "/etc/nccl.conf:1", "4")
     user = ("user", "/home/a/.nccl.conf:1", "8")
     job = ("job", "environment of pid 7 (python3)", "12")
-    case = settings(roce(), system, user, job)
+    context = settings(roce(), system, user, job)
     kinds = []
     for item in (
-        changed_port(facts(case, roce_traffic_class=16), 1, traffic_class=20),
-        facts(case, roce_traffic_class=16),
-        facts(settings(case, system, user), roce_traffic_class=16),
-        settings(case, system, user),
-        settings(case, system),
-        settings(case),
+        changed_port(facts(context, roce_traffic_class=16), 1, traffic_class=20),
+        facts(context, roce_traffic_class=16),
+        facts(settings(context, system, user), roce_traffic_class=16),
+        settings(context, system, user),
+        settings(context, system),
+        settings(context),
     ):
         marking = of(item).marking
         assert marking
@@ -76,8 +76,8 @@ def test_who_sets_the_class_in_which_order() -> None:
 
 def test_of_several_jobs_the_worst_counts() -> None:
     """One job that is not lossless is a fault."""
-    case = settings(roce(), ("job", "environment of pid 7 (a)", "106"), ("job", "environment of pid 8 (b)", "40"))
-    result = of(case)
+    context = settings(roce(), ("job", "environment of pid 7 (a)", "106"), ("job", "environment of pid 8 (b)", "40"))
+    result = of(context)
 
     assert ("lossy", 1) == (result.verdict, result.priority)
     assert result.marking
@@ -121,10 +121,10 @@ def test_what_is_not_known_is_unknown(change, reason: str) -> None:
 def test_plugins_by_name_leave_doubt() -> None:
     """NCCL_NET_PLUGIN names one; the built-in transport does not."""
     plugin = NcclSetting(key="NCCL_NET_PLUGIN", value="gib", source="/etc/nccl.conf:1")
-    case = settings(roce())
-    named = software(case, nccl=msgspec.structs.replace(case.software.nccl, settings=[plugin]))
+    context = settings(roce())
+    named = software(context, nccl=msgspec.structs.replace(context.software.nccl, settings=[plugin]))
     built_in = NcclSetting(key="NCCL_NET", value="IB", source="/etc/nccl.conf:1")
-    own = software(case, nccl=msgspec.structs.replace(case.software.nccl, settings=[built_in]))
+    own = software(context, nccl=msgspec.structs.replace(context.software.nccl, settings=[built_in]))
 
     assert "gib (/etc/nccl.conf:1)" in of(named).reason
     assert "lossy" == of(own).verdict
@@ -132,18 +132,18 @@ def test_plugins_by_name_leave_doubt() -> None:
 
 def test_without_a_marking_pfc_alone_can_tell() -> None:
     """On for all eight: any class is lossless; off for all: none is."""
-    case = probe(roce(), "nccl", "absent")
+    context = probe(roce(), "nccl", "absent")
 
-    assert "lossless" == of(dcb(case, pfc=[True] * 8)).verdict
-    assert ("lossy", "roce-pfc-off") == (of(dcb(case, pfc=only())).verdict, of(dcb(case, pfc=only())).cause)
+    assert "lossless" == of(dcb(context, pfc=[True] * 8)).verdict
+    assert ("lossy", "roce-pfc-off") == (of(dcb(context, pfc=only())).verdict, of(dcb(context, pfc=only())).cause)
 
 
 def test_the_table_decides_and_what_is_not_in_it_is_priority_0() -> None:
     """A site's own table; OCI marks 41 (DSCP 10)."""
-    case = dcb(nccl_sets(roce(), NCCL_IB_TC="41"), dscp_prio=ODD, pfc=only(5))
+    context = dcb(nccl_sets(roce(), NCCL_IB_TC="41"), dscp_prio=ODD, pfc=only(5))
 
-    assert ("lossless", 5) == (of(case).verdict, of(case).priority)
-    assert 0 == of(dcb(case, dscp_prio={"26": 3})).priority
+    assert ("lossless", 5) == (of(context).verdict, of(context).priority)
+    assert 0 == of(dcb(context, dscp_prio={"26": 3})).priority
 
 
 @pytest.mark.parametrize(
@@ -165,17 +165,17 @@ def test_without_pfc_global_pause_decides(pause, verdict: str) -> None:
 
 def test_why_pfc_is_meant() -> None:
     """The switch, another rail, the operator; else nothing says so."""
-    case = netdevs(dcb_everywhere(roce(), pfc=only()), neighbor=None)
+    context = netdevs(dcb_everywhere(roce(), pfc=only()), neighbor=None)
 
-    assert "" == of(case).meant
+    assert "" == of(context).meant
     assert (
         "the switch announces PFC on priority 3"
-        == of(changed_netdev(case, 1, neighbor=Neighbor(system="leaf9", pfc=only(3)))).meant
+        == of(changed_netdev(context, 1, neighbor=Neighbor(system="leaf9", pfc=only(3)))).meant
     )
-    assert "it is on at eth2" == of(dcb(case, 2, pfc=only(3))).meant
-    assert "declared lossless" in of(facts(case, roce_mode="lossless")).meant
-    assert "" == of(changed_nic(dcb(case, 2, pfc=only(3)), 2, role="storage")).meant
-    assert "" == of(changed_port(dcb(case, 2, pfc=only(3)), 2, state="DOWN")).meant
+    assert "it is on at eth2" == of(dcb(context, 2, pfc=only(3))).meant
+    assert "declared lossless" in of(facts(context, roce_mode="lossless")).meant
+    assert "" == of(changed_nic(dcb(context, 2, pfc=only(3)), 2, role="storage")).meant
+    assert "" == of(changed_port(dcb(context, 2, pfc=only(3)), 2, state="DOWN")).meant
 
 
 def test_lossy_by_design() -> None:
@@ -269,9 +269,9 @@ def test_bytes_of_the_window_are_enough_from_10_gbyte_on() -> None:
 
 def test_what_is_measured_tells_where_nothing_is_known() -> None:
     """Same priority, no verdict of its own: the bytes decide."""
-    case = traffic(dcb(roce(), trust=None), 3)
+    context = traffic(dcb(roce(), trust=None), 3)
 
-    assert ("lossless", 3, "most bytes of the window") == (of(case).verdict, of(case).priority, of(case).how)
+    assert ("lossless", 3, "most bytes of the window") == (of(context).verdict, of(context).priority, of(context).how)
 
 
 def test_what_is_measured_ends_a_doubt() -> None:
@@ -283,6 +283,6 @@ def test_what_is_measured_ends_a_doubt() -> None:
 
 def test_a_user_s_file_takes_the_place_of_the_system_s() -> None:
     """What is not in force marks nothing."""
-    case = settings(roce(), ("system", "/etc/nccl.conf:1", "4"), ("user", "/home/a/.nccl.conf:1", "106"))
+    context = settings(roce(), ("system", "/etc/nccl.conf:1", "4"), ("user", "/home/a/.nccl.conf:1", "106"))
 
-    assert "lossless" == of(case).verdict
+    assert "lossless" == of(context).verdict

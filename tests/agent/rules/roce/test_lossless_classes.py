@@ -151,9 +151,9 @@ def test_a_guard_keeps_cnp_class_silent(circumstance, kind) -> None:
 
 def test_ports_that_do_not_tell_have_no_vote() -> None:
     """Two of the three that tell are most of them."""
-    case = dcb(dcb(roce(), 0, cnp_dscp=None), 1, cnp_dscp=46)
+    context = dcb(dcb(roce(), 0, cnp_dscp=None), 1, cnp_dscp=46)
 
-    assert [(PORT, "differs")] == [(fault.subject, fault.cause) for fault in fails(roce_cnp_class, case)]
+    assert [(PORT, "differs")] == [(fault.subject, fault.cause) for fault in fails(roce_cnp_class, context)]
 
 
 @pytest.mark.parametrize(
@@ -182,13 +182,13 @@ def ecn(np=ON, rp=ON, **changes):
 
 def marked(marks: int = 10_000, answered: int = 0, **changes):
     """A driver that does not tell, and marks counted over the window."""
-    case = dcb(roce(), ecn={}, **changes)
-    case = changed_port(case, 1, hw_counters={"np_ecn_marked_roce_packets": marks, "np_cnp_sent": answered})
-    return window(case, {PORT: {"np_ecn_marked_roce_packets": marks, "np_cnp_sent": answered}})
+    context = dcb(roce(), ecn={}, **changes)
+    context = changed_port(context, 1, hw_counters={"np_ecn_marked_roce_packets": marks, "np_cnp_sent": answered})
+    return window(context, {PORT: {"np_ecn_marked_roce_packets": marks, "np_cnp_sent": answered}})
 
 
 @pytest.mark.parametrize(
-    ("case", "sides"),
+    ("context", "sides"),
     [
         pytest.param(ecn(np=BUT_3), "notification point", id="np"),
         pytest.param(ecn(rp=BUT_3), "reaction point", id="rp"),
@@ -196,9 +196,9 @@ def marked(marks: int = 10_000, answered: int = 0, **changes):
         pytest.param(ecn(np=only(5)), "notification point", id="on for another priority"),
     ],
 )
-def test_off_for_the_class_of_rdma_is_a_warning(case, sides: str) -> None:
+def test_off_for_the_class_of_rdma_is_a_warning(context, sides: str) -> None:
     """Either side."""
-    (fault,) = fails(roce_ecn_off, case)
+    (fault,) = fails(roce_ecn_off, context)
 
     assert (PORT, "warning", "medium") == (fault.subject, fault.severity, fault.confidence)
     assert f"ECN is off for priority 3: {sides}" == fault.summary
@@ -240,7 +240,7 @@ def test_marks_that_nobody_answers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "kind"),
+    ("context", "kind"),
     [
         pytest.param(ecn(), Pass, id="on"),
         pytest.param(ecn(only(3), only(3)), Pass, id="on for RDMA"),
@@ -254,9 +254,9 @@ def test_marks_that_nobody_answers() -> None:
         pytest.param(changed_nic(ecn(OFF), 1, role="unused"), NotApplicable, id="unused"),
     ],
 )
-def test_a_guard_keeps_ecn_off_silent(case, kind) -> None:
+def test_a_guard_keeps_ecn_off_silent(context, kind) -> None:
     """No fault, and the answer that the page promises."""
-    silent(roce_ecn_off, case, kind)
+    silent(roce_ecn_off, context, kind)
 
 
 # roce-pfc-off: severity by what is known, and every guard alone.
@@ -337,9 +337,9 @@ def test_lost_packets_make_it_grave() -> None:
 
 def test_the_remedy_takes_the_class_of_the_switch() -> None:
     """Else that of other rails, else 3."""
-    case = netdevs(off_everywhere(), neighbor=Neighbor(system="leaf", pfc=only(5)))
+    context = netdevs(off_everywhere(), neighbor=Neighbor(system="leaf", pfc=only(5)))
 
-    assert "--pfc 0,0,0,0,0,1,0,0" in fails(roce_pfc_off, case)[0].remedy
+    assert "--pfc 0,0,0,0,0,1,0,0" in fails(roce_pfc_off, context)[0].remedy
     assert "--pfc 0,0,0,1,0,0,0,0" in fails(roce_pfc_off, off_everywhere())[0].remedy
     assert "--pfc 0,0,0,0,1,0,0,0" in fails(roce_pfc_off, dcb(off_everywhere(), 0, pfc=only(4)))[0].remedy
 

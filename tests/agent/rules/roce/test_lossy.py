@@ -24,9 +24,9 @@ CAUSES = {
 }
 
 
-def told(case, *disabled: str):
+def told(context, *disabled: str):
     """Findings above info: rule, severity, subject, what it explains."""
-    result = judge(replace(case, settings=Settings(disabled=frozenset(disabled))), every_rule())[1]
+    result = judge(replace(context, settings=Settings(disabled=frozenset(disabled))), every_rule())[1]
     return [(f.rule, f.severity, f.subject, [row.split()[0] for row in f.absorbs]) for f in result]
 
 

@@ -36,9 +36,9 @@ def unset():
     return nccl_sets(roce())
 
 
-def seen(case, **changes):
+def seen(context, **changes):
     """The same machine with another view of NCCL."""
-    return software(case, nccl=msgspec.structs.replace(case.software.nccl, **changes))
+    return software(context, nccl=msgspec.structs.replace(context.software.nccl, **changes))
 
 
 def test_nothing_marks_is_a_warning() -> None:
@@ -299,7 +299,7 @@ def test_severity() -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "kind"),
+    ("context", "kind"),
     [
         pytest.param(vlan(roce(), "0:3"), Pass, id="map"),
         pytest.param(nccl_sets(unmapped(), NCCL_IB_SL="3"), Pass, id="service level"),
@@ -310,6 +310,6 @@ def test_severity() -> None:
         pytest.param(dcb(roce(), trust="pcp"), Pass, id="no VLAN: told elsewhere"),
     ],
 )
-def test_a_guard_keeps_vlan_no_egress_map_silent(case, kind) -> None:
+def test_a_guard_keeps_vlan_no_egress_map_silent(context, kind) -> None:
     """The firing case and this circumstance."""
-    silent(roce_vlan_no_egress_map, case, kind)
+    silent(roce_vlan_no_egress_map, context, kind)

@@ -188,14 +188,14 @@ def test_severity_and_confidence() -> None:
 
 def test_what_the_driver_knows_of_its_peer_counts_too() -> None:
     """Without LLDP."""
-    case = changed_netdev(dcb(roce(), peer_pfc=only(4)), 1, neighbor=None)
-    assert not case.topology.netdevs[1].neighbor
+    context = changed_netdev(dcb(roce(), peer_pfc=only(4)), 1, neighbor=None)
+    assert not context.topology.netdevs[1].neighbor
 
-    assert ["what the switch announces"] == [fails(roce_pfc_switch_mismatch, case)[0].evidence[0].what]
+    assert ["what the switch announces"] == [fails(roce_pfc_switch_mismatch, context)[0].evidence[0].what]
 
 
 @pytest.mark.parametrize(
-    ("case", "kind"),
+    ("context", "kind"),
     [
         pytest.param(switch((3,)), Pass, id="the same"),
         pytest.param(switch((3,), applications={"udp:4791": 3}), Pass, id="the same priority"),
@@ -211,9 +211,9 @@ def test_what_the_driver_knows_of_its_peer_counts_too() -> None:
         ),
     ],
 )
-def test_a_guard_keeps_pfc_switch_mismatch_silent(case, kind) -> None:
+def test_a_guard_keeps_pfc_switch_mismatch_silent(context, kind) -> None:
     """No fault, and the answer that the page promises."""
-    silent(roce_pfc_switch_mismatch, case, kind)
+    silent(roce_pfc_switch_mismatch, context, kind)
 
 
 # roce-pfc-nic-asymmetry: a rail that differs; and every guard alone.
@@ -261,8 +261,8 @@ def test_several_differences_are_one_finding() -> None:
 
 def test_without_a_majority_all_are_named() -> None:
     """Two and two: nobody knows which is right."""
-    case = dcb(dcb(roce(), 0, pfc=only(4)), 1, pfc=only(4))
-    (fault,) = fails(roce_pfc_nic_asymmetry, case)
+    context = dcb(dcb(roce(), 0, pfc=only(4)), 1, pfc=only(4))
+    (fault,) = fails(roce_pfc_nic_asymmetry, context)
 
     assert ("node", "error", "PFC") == (fault.subject, fault.severity, fault.cause)
     assert fault.summary.startswith("rails differ in PFC: 3 on mlx5_2/1 (eth2), mlx5_3/1 (eth3), 4 on mlx5_0/1")
@@ -272,20 +272,20 @@ def test_without_a_majority_all_are_named() -> None:
 
 def test_what_was_not_read_is_no_evidence() -> None:
     """Two and one; of the fourth nothing is known."""
-    case = dcb(dcb(dcb(roce(), 0, trust="pcp"), 1, trust="pcp"), 2, trust=None)
-    result = fails(roce_pfc_nic_asymmetry, case)
+    context = dcb(dcb(dcb(roce(), 0, trust="pcp"), 1, trust="pcp"), 2, trust=None)
+    result = fails(roce_pfc_nic_asymmetry, context)
 
     assert all("None" not in str(row.value) for fault in result for row in fault.evidence)
 
 
 def test_the_good_one_among_lossy_ones_belongs_to_their_fault() -> None:
     """Its places are theirs, so that the rule of the cause stands alone."""
-    case = dcb(dcb_everywhere(nccl_sets(roce(), NCCL_IB_TC="130"), pfc=only(3)), pfc=only(4))
-    (fault,) = fails(roce_pfc_nic_asymmetry, case)
+    context = dcb(dcb_everywhere(nccl_sets(roce(), NCCL_IB_TC="130"), pfc=only(3)), pfc=only(4))
+    (fault,) = fails(roce_pfc_nic_asymmetry, context)
 
     assert PORT == fault.subject
-    assert f"{nic_id(3)}/1" in fault.places
-    assert f"{nic_id(3)}/1" not in fails(roce_pfc_nic_asymmetry, dcb(roce(), pfc=only(4)))[0].places
+    assert f"{nic_id(3)}/1" in fault.ids
+    assert f"{nic_id(3)}/1" not in fails(roce_pfc_nic_asymmetry, dcb(roce(), pfc=only(4)))[0].ids
 
 
 @pytest.mark.parametrize(
@@ -331,17 +331,17 @@ def test_the_odd_one_s_places_are_all_only_where_it_is_the_good_one() -> None:
     among = dcb(nccl_sets(roce(), NCCL_IB_TC="130"), dcbx="firmware")
     some = dcb(dcb(dcb_everywhere(nccl_sets(roce(), NCCL_IB_TC="130"), pfc=only(3)), pfc=only(4)), 2, pfc=only(4))
 
-    for case in (lossy, good, among):
-        (fault,) = fails(roce_pfc_nic_asymmetry, case)
-        assert f"{nic_id(3)}/1" not in fault.places
+    for context in (lossy, good, among):
+        (fault,) = fails(roce_pfc_nic_asymmetry, context)
+        assert f"{nic_id(3)}/1" not in fault.ids
     assert all(fault.subject == "node" for fault in fails(roce_pfc_nic_asymmetry, some))
 
 
 def test_one_answer_for_each_of_several_that_differ_without_a_majority() -> None:
     """The node's; nobody is the odd one."""
-    case = dcb(dcb(roce(), 0, pfc=only(4)), 1, pfc=only(4))
+    context = dcb(dcb(roce(), 0, pfc=only(4)), 1, pfc=only(4))
 
-    assert ["node"] == [answer.subject for answer in roce_pfc_nic_asymmetry.check(case)]
+    assert ["node"] == [answer.subject for answer in roce_pfc_nic_asymmetry.check(context)]
 
 
 def test_what_one_alone_tells_is_compared_with_nothing() -> None:

@@ -23,7 +23,7 @@ from tests.agent.rules.rows import only
 def made(n: int, **changes) -> Fail:
     """A fault of one port."""
     values = {"summary": "", "impact": "", "remedy": "", "evidence": (), "severity": "error"} | changes
-    return Fail(subject=f"port:{n}", label=f"mlx5_{n}", places=frozenset({str(n)}), **values)
+    return Fail(subject=f"port:{n}", label=f"mlx5_{n}", ids=frozenset({str(n)}), **values)
 
 
 @pytest.mark.parametrize(
@@ -68,13 +68,13 @@ def test_ports_that_are_down_are_wanted_by_some(state: str | None, down: bool, k
 
 def test_a_nic_of_unknown_use_is_unknown_where_the_half_read_bus_does_not_show_it() -> None:
     """Where it is shown, nothing is expected of it."""
-    case = probe(changed_nic(server(ethernet=True), 1, role="unknown"), "pci", "failed", "x")
-    hidden = topology(case, pci=[f for f in case.topology.pci if f.id != nic_id(1)])
+    context = probe(changed_nic(server(ethernet=True), 1, role="unknown"), "pci", "failed", "x")
+    hidden = topology(context, pci=[f for f in context.topology.pci if f.id != nic_id(1)])
 
     def of(each):
         return next(type(port) for port in roce_ports(each) if port.subject == PORT)
 
-    assert NotApplicable is of(case)
+    assert NotApplicable is of(context)
     assert Unknown is of(hidden)
     assert Unknown is not of(changed_nic(hidden, 1, role="rail"))
 
@@ -91,19 +91,19 @@ def test_no_port_is_one_answer_where_somebody_looked() -> None:
 
 def test_a_port_is_about_the_bus_too() -> None:
     """A sub-function has an id of its own, and the place of its card."""
-    case = changed_nic(server(ethernet=True), 1, id="mlx5_core.sf.4")
-    result = [roce_port.places for roce_port in roce_ports(case) if isinstance(roce_port, RocePort)]
+    context = changed_nic(server(ethernet=True), 1, id="mlx5_core.sf.4")
+    result = [roce_port.ids for roce_port in roce_ports(context) if isinstance(roce_port, RocePort)]
 
     assert {"mlx5_core.sf.4/1", "mlx5_core.sf.4", nic_id(1)} in result
 
 
 def test_a_fault_is_about_the_port_and_its_interface() -> None:
     """Told by the name of the port, found by either."""
-    case = changed_netdev(roce(), 1, id="eth1 of 25:00.0")
-    (fault,) = fails(roce_rt_crc, moved(case, "netdev:eth1 of 25:00.0", {"rx_crc_errors_phy": 10}))
+    context = changed_netdev(roce(), 1, id="eth1 of 25:00.0")
+    (fault,) = fails(roce_rt_crc, moved(context, "netdev:eth1 of 25:00.0", {"rx_crc_errors_phy": 10}))
 
     assert (PORT, "mlx5_1/1 (eth1)") == (fault.subject, fault.label)
-    assert {"eth1 of 25:00.0", PORT.removeprefix("port:")} <= fault.places
+    assert {"eth1 of 25:00.0", PORT.removeprefix("port:")} <= fault.ids
 
 
 # What rules about lossless classes say alike: evidence only of what was read, one finding only in the same words.
@@ -115,7 +115,7 @@ def mismatch(**changes):
 
 
 @pytest.mark.parametrize(
-    ("case", "row"),
+    ("context", "row"),
     [
         pytest.param(mismatch(pause=None), "global pause of eth1", id="pause"),
         pytest.param(mismatch(neighbor=None), "PFC that", id="neighbor"),
@@ -124,9 +124,9 @@ def mismatch(**changes):
         pytest.param(dcb(roce_server(), pfc=only(), trust=None), "trust of eth1", id="trust"),
     ],
 )
-def test_what_was_not_read_is_no_evidence(case, row: str) -> None:
+def test_what_was_not_read_is_no_evidence(context, row: str) -> None:
     """The rest of the chain is."""
-    (fault,) = fails(roce_lossy, case)
+    (fault,) = fails(roce_lossy, context)
     result = [item.what for item in fault.evidence]
 
     assert "PFC of eth1" in result
@@ -135,13 +135,13 @@ def test_what_was_not_read_is_no_evidence(case, row: str) -> None:
 
 def saved(role: str = "unknown", gpus: bool = False, bus: str = "absent"):
     """Saved outputs of DCB tools: one NIC with an interface, and nothing of the PCI bus."""
-    case = changed_port(changed_nic(roce_server(1), 0, role=role), 0, state=None)
-    bare = topology(case, pci=[], gpus=case.topology.gpus if gpus else [])
+    context = changed_port(changed_nic(roce_server(1), 0, role=role), 0, state=None)
+    bare = topology(context, pci=[], gpus=context.topology.gpus if gpus else [])
     return probe(bare, "pci", bus, "no sysfs")
 
 
 @pytest.mark.parametrize(
-    ("case", "judged"),
+    ("context", "judged"),
     [
         pytest.param(saved(), True, id="settings alone"),
         pytest.param(changed_netdev(saved(), 0, qos=None), False, id="without settings"),
@@ -152,29 +152,29 @@ def saved(role: str = "unknown", gpus: bool = False, bus: str = "absent"):
         pytest.param(saved("management"), False, id="a NIC that is known to be for something else"),
     ],
 )
-def test_settings_that_somebody_saved_are_of_a_port_in_use(case, judged: bool) -> None:
+def test_settings_that_somebody_saved_are_of_a_port_in_use(context, judged: bool) -> None:
     """What it is for and its state are in no output; where another source could have them, they decide."""
-    assert [judged] == [isinstance(each, RocePort) for each in roce_ports(case)]
+    assert [judged] == [isinstance(each, RocePort) for each in roce_ports(context)]
 
 
 def test_a_fault_is_about_the_interface_too() -> None:
     """Its id is not always that of the NIC."""
-    case = changed_port(changed_netdev(mismatch(), 1, id="eth1"), 1, netdevs=["eth1"])
+    context = changed_port(changed_netdev(mismatch(), 1, id="eth1"), 1, netdevs=["eth1"])
 
-    assert {NIC, f"{NIC}/1", "eth1"} == fails(roce_lossy, case)[0].places
+    assert {NIC, f"{NIC}/1", "eth1"} == fails(roce_lossy, context)[0].ids
 
 
 def test_faults_in_other_words_are_not_one() -> None:
     """As grave and of one cause, but not the same."""
-    case = dcb_everywhere(roce_server(), pfc=only(3, 4, 5))
+    context = dcb_everywhere(roce_server(), pfc=only(3, 4, 5))
     words = {
         "PFC is on for 3 priorities (priority 3-5)": 3,
         "PFC is on for 3 priorities (priority 2-4)": 1,
     }
-    result = [fault.summary for fault in fails(roce_pfc_multi, dcb(case, pfc=only(2, 3, 4)))]
+    result = [fault.summary for fault in fails(roce_pfc_multi, dcb(context, pfc=only(2, 3, 4)))]
 
     assert words == {summary: result.count(summary) for summary in result}
-    assert ["node"] == [fault.subject for fault in fails(roce_pfc_multi, case)]
+    assert ["node"] == [fault.subject for fault in fails(roce_pfc_multi, context)]
 
 
 def test_evidence_of_many_ports_is_cut() -> None:

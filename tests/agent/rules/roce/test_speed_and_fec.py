@@ -18,10 +18,10 @@ def slow(speed: float = 200.0, gpus: int = 4):
 
 
 def all_at(speed: float, gpus: int = 4):
-    case = server(gpus, ethernet=True)
+    context = server(gpus, ethernet=True)
     for n in range(gpus):
-        case = changed_netdev(case, n, speed_gbit_s=speed)
-    return case
+        context = changed_netdev(context, n, speed_gbit_s=speed)
+    return context
 
 
 def test_a_slow_rail_is_an_error() -> None:
@@ -32,7 +32,7 @@ def test_a_slow_rail_is_an_error() -> None:
     assert "eth1 runs at 200 Gb/s; most ports of this board run at 400" == fault.summary
     assert fault.impact == "25 instead of 50 GB/s in each direction (50% less); collectives wait for it."
     assert ["200 Gb/s", "400 Gb/s", "NVIDIA MMA4Z00-NS400 MT0001"] == [row.value for row in fault.evidence]
-    assert {NIC, f"{NIC}/1"} <= fault.places
+    assert {NIC, f"{NIC}/1"} <= fault.ids
 
 
 def test_without_a_majority_the_fastest_counts() -> None:
@@ -55,8 +55,8 @@ def test_all_below_what_they_could_is_one_info() -> None:
 
 def test_most_slow_ports_are_no_norm() -> None:
     """Six at 200 and one at 100 are the faults, because the one at 400 shows what the fabric can do."""
-    case = changed_netdev(changed_netdev(all_at(200.0, gpus=8), 1, speed_gbit_s=100.0), 2, speed_gbit_s=400.0)
-    faults = {fault.subject: fault for fault in fails(roce_speed_degraded, case)}
+    context = changed_netdev(changed_netdev(all_at(200.0, gpus=8), 1, speed_gbit_s=100.0), 2, speed_gbit_s=400.0)
+    faults = {fault.subject: fault for fault in fails(roce_speed_degraded, context)}
 
     assert (7, {"error"}) == (len(faults), {fault.severity for fault in faults.values()})
     assert "most ports of this board run at 200" in faults[PORT].summary
@@ -64,11 +64,11 @@ def test_most_slow_ports_are_no_norm() -> None:
 
 def test_storage_is_less_grave() -> None:
     """One step below a rail."""
-    case = slow()
+    context = slow()
     for n in range(4):
-        case = changed_nic(case, n, role="storage")
+        context = changed_nic(context, n, role="storage")
 
-    assert ["warning"] == [fault.severity for fault in fails(roce_speed_degraded, case)]
+    assert ["warning"] == [fault.severity for fault in fails(roce_speed_degraded, context)]
 
 
 @pytest.mark.parametrize(
@@ -94,17 +94,17 @@ def test_storage_is_less_grave() -> None:
 )  # fmt: skip
 def test_a_guard_keeps_speed_degraded_silent(circumstance, kind) -> None:
     """The firing case and this circumstance: no fault, and the answer that the page promises."""
-    case = circumstance(slow())
-    result = [*answers(roce_speed_degraded, case, PORT), *answers(roce_speed_degraded, case, NETDEV)]
+    context = circumstance(slow())
+    result = [*answers(roce_speed_degraded, context, PORT), *answers(roce_speed_degraded, context, NETDEV)]
 
     assert [kind] == [type(answer) for answer in result]
-    assert [] == fails(roce_speed_degraded, case)
+    assert [] == fails(roce_speed_degraded, context)
 
 
 def test_members_of_a_bond_are_judged_one_by_one_for_speed_degraded() -> None:
     """The bond's own speed is a sum; two bonds' members are not compared with bare rails of another kind."""
-    case = changed_netdev(bonded(server(ethernet=True), members=(0, 1)), 1, speed_gbit_s=100.0)
-    (fault, *_) = fails(roce_speed_degraded, case)
+    context = changed_netdev(bonded(server(ethernet=True), members=(0, 1)), 1, speed_gbit_s=100.0)
+    (fault, *_) = fails(roce_speed_degraded, context)
     lone = bonded(server(ethernet=True))
     gone = topology(lone, netdevs=[netdev for netdev in lone.topology.netdevs if netdev.master is None])
 
@@ -177,9 +177,9 @@ def test_a_link_without_fec_is_a_warning() -> None:
 )
 def test_what_a_speed_needs(active: str, speed: float, supported: tuple[str, ...], fires: bool) -> None:
     """RS-FEC from 200 Gb/s on; from 100 on where the port has it."""
-    case = changed_netdev(server(ethernet=True), 1, fec=fec(active, *supported), speed_gbit_s=speed)
+    context = changed_netdev(server(ethernet=True), 1, fec=fec(active, *supported), speed_gbit_s=speed)
 
-    assert fires == bool(fails(roce_fec_wrong, case))
+    assert fires == bool(fails(roce_fec_wrong, context))
 
 
 @pytest.mark.parametrize(
@@ -194,11 +194,11 @@ def test_what_a_speed_needs(active: str, speed: float, supported: tuple[str, ...
 )
 def test_short_copper_may_do_without_at_100(module, kind) -> None:
     """Lanes of 25 Gb/s over a passive cable of up to 3 m; unknown where the cable is."""
-    case = wrong(speed=100.0, module=module)
+    context = wrong(speed=100.0, module=module)
 
-    assert (kind is None) == bool(fails(roce_fec_wrong, case))
+    assert (kind is None) == bool(fails(roce_fec_wrong, context))
     if kind:
-        assert [kind] == [type(answer) for answer in answers(roce_fec_wrong, case, PORT)]
+        assert [kind] == [type(answer) for answer in answers(roce_fec_wrong, context, PORT)]
 
 
 def test_short_copper_needs_it_at_200() -> None:
@@ -208,27 +208,27 @@ def test_short_copper_needs_it_at_200() -> None:
 
 def test_one_that_differs_from_its_kind() -> None:
     """The same board, speed and part, and another FEC than most; not compared where the part is not known."""
-    case = wrong("llrs")
-    (fault,) = fails(roce_fec_wrong, case)
+    context = wrong("llrs")
+    (fault,) = fails(roce_fec_wrong, context)
 
     assert (PORT, "differs") == (fault.subject, fault.cause)
     assert "most ports like it have RS-FEC" in fault.summary
-    assert [] == fails(roce_fec_wrong, changed_netdev(case, 1, module=copper(2.0)))
-    assert [] == fails(roce_fec_wrong, changed_netdev(case, 1, speed_gbit_s=200.0))
-    assert [] == fails(roce_fec_wrong, changed_nic(case, 1, board_id="MT_OTHER"))
-    assert [] == fails(roce_fec_wrong, changed_nic(case, 1, role="storage"))
+    assert [] == fails(roce_fec_wrong, changed_netdev(context, 1, module=copper(2.0)))
+    assert [] == fails(roce_fec_wrong, changed_netdev(context, 1, speed_gbit_s=200.0))
+    assert [] == fails(roce_fec_wrong, changed_nic(context, 1, board_id="MT_OTHER"))
+    assert [] == fails(roce_fec_wrong, changed_nic(context, 1, role="storage"))
     for n in range(4):
-        case = changed_netdev(case, n, module=None)
-    assert [] == fails(roce_fec_wrong, case)
+        context = changed_netdev(context, n, module=None)
+    assert [] == fails(roce_fec_wrong, context)
 
 
 def test_the_same_on_every_port_is_one_finding() -> None:
     """Somebody configured it so; storage is one step lower."""
-    case = server(ethernet=True)
+    context = server(ethernet=True)
     for n in range(4):
-        case = changed_netdev(case, n, fec=fec("off"))
+        context = changed_netdev(context, n, fec=fec("off"))
 
-    assert [("node", "warning")] == [(fault.subject, fault.severity) for fault in fails(roce_fec_wrong, case)]
+    assert [("node", "warning")] == [(fault.subject, fault.severity) for fault in fails(roce_fec_wrong, context)]
     assert ["info"] == [fault.severity for fault in fails(roce_fec_wrong, changed_nic(wrong(), 1, role="storage"))]
 
 
@@ -247,19 +247,19 @@ def test_the_same_on_every_port_is_one_finding() -> None:
 )
 def test_a_guard_keeps_fec_wrong_silent(circumstance, kind) -> None:
     """The firing case and this circumstance: no fault, and the answer that the page promises."""
-    case = circumstance(wrong())
-    (answer,) = answers(roce_fec_wrong, case, PORT)
+    context = circumstance(wrong())
+    (answer,) = answers(roce_fec_wrong, context, PORT)
 
     assert isinstance(answer, kind), answer
-    assert [] == fails(roce_fec_wrong, case)
+    assert [] == fails(roce_fec_wrong, context)
 
 
 def test_members_of_a_bond_are_judged_one_by_one_for_fec_wrong() -> None:
     """The bond itself has no FEC; without members in sight it is unknown."""
-    case = bonded(wrong())
-    gone = topology(case, netdevs=[netdev for netdev in case.topology.netdevs if netdev.master is None])
+    context = bonded(wrong())
+    gone = topology(context, netdevs=[netdev for netdev in context.topology.netdevs if netdev.master is None])
 
-    assert [NETDEV] == [fault.subject for fault in fails(roce_fec_wrong, case)]
+    assert [NETDEV] == [fault.subject for fault in fails(roce_fec_wrong, context)]
     assert [Unknown(PORT, "the members of its bond are not visible here")] == answers(roce_fec_wrong, gone, PORT)
     assert {NotApplicable} == kinds(roce_fec_wrong, server())
 

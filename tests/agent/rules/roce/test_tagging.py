@@ -35,10 +35,10 @@ RULES = [rule for rule in every_rule() if rule.name.startswith("roce-") and ".ro
 )
 def test_a_vlan_tag_decides_with_trust_in_pcp(egress, level, verdict: str, priority) -> None:
     """The egress map or NCCL's service level; DSCP means nothing."""
-    case = vlan(roce(), egress)
+    context = vlan(roce(), egress)
     if level:
-        case = nccl_sets(case, NCCL_IB_SL=level)
-    result = of(case)
+        context = nccl_sets(context, NCCL_IB_SL=level)
+    result = of(context)
 
     assert (verdict, priority) == (result.verdict, result.priority)
     assert ("roce-vlan-no-egress-map" if verdict == "lossy" else "") == result.cause
@@ -46,9 +46,9 @@ def test_a_vlan_tag_decides_with_trust_in_pcp(egress, level, verdict: str, prior
 
 def test_which_addresses_are_in_use() -> None:
     """Routable ones; the one that NCCL is told to take; on the VLAN and beside it it is not known."""
-    case = vlan(roce(), "0:3")
-    both = case.topology.nics[1].ports[0].gids
-    mixed = changed_port(case, 1, gids=[*both, Gid(index=9, gid="2001:db8::1", type="RoCE v2", netdev="eth1")])
+    context = vlan(roce(), "0:3")
+    both = context.topology.nics[1].ports[0].gids
+    mixed = changed_port(context, 1, gids=[*both, Gid(index=9, gid="2001:db8::1", type="RoCE v2", netdev="eth1")])
 
     assert "some of its addresses have a VLAN tag" in of(mixed).reason
     assert "lossless" == of(nccl_sets(mixed, NCCL_IB_GID_INDEX="3")).verdict
@@ -79,30 +79,30 @@ def test_pfc_on_priority_0_is_consistent_with_untagged_packets() -> None:
 
 def test_below_a_bond_the_worst_member_counts() -> None:
     """DCB is the members'; the bond has none."""
-    case = roce()
+    context = roce()
     bond = msgspec.structs.replace(
-        case.topology.netdevs[1], id="bond0", label="bond0", qos=None, bond={"mode": "802.3ad"}
+        context.topology.netdevs[1], id="bond0", label="bond0", qos=None, bond={"mode": "802.3ad"}
     )
     members = [
-        msgspec.structs.replace(case.topology.netdevs[n], id=f"m{n}", label=f"m{n}", master="bond0") for n in (0, 1)
+        msgspec.structs.replace(context.topology.netdevs[n], id=f"m{n}", label=f"m{n}", master="bond0") for n in (0, 1)
     ]
-    case = changed_port(topology(case, netdevs=[*case.topology.netdevs, bond, *members]), 1, netdevs=["bond0"])
+    context = changed_port(topology(context, netdevs=[*context.topology.netdevs, bond, *members]), 1, netdevs=["bond0"])
 
-    assert "lossless" == of(case).verdict
+    assert "lossless" == of(context).verdict
     worse = msgspec.structs.replace(members[1], qos=msgspec.structs.replace(members[1].qos, pfc=only()))
-    case = topology(case, netdevs=[*case.topology.netdevs[:-1], worse])
-    assert ("lossy", "m1") == (of(case).verdict, of(case).each.netdev.label)
+    context = topology(context, netdevs=[*context.topology.netdevs[:-1], worse])
+    assert ("lossy", "m1") == (of(context).verdict, of(context).each.netdev.label)
 
 
 def test_a_vlan_interface_has_the_dcb_of_its_parent() -> None:
     """Where a VLAN is all that is listed for the port."""
-    case = roce()
+    context = roce()
     tagged = msgspec.structs.replace(
-        case.topology.netdevs[1], id="v", label="v", vlan={"id": 5, "parent": "eth1"}, qos=None
+        context.topology.netdevs[1], id="v", label="v", vlan={"id": 5, "parent": "eth1"}, qos=None
     )
-    case = changed_port(topology(case, netdevs=[*case.topology.netdevs, tagged]), 1, netdevs=["v"])
+    context = changed_port(topology(context, netdevs=[*context.topology.netdevs, tagged]), 1, netdevs=["v"])
 
-    assert "lossless" == of(case).verdict
+    assert "lossless" == of(context).verdict
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
@@ -130,48 +130,48 @@ def test_any_egress_map_can_be_read(egress: str) -> None:
 
 def test_a_vlan_whose_parent_is_not_here_is_asked_itself() -> None:
     """Its own DCB, which most have none of."""
-    case = roce()
-    tagged = msgspec.structs.replace(case.topology.netdevs[1], id="v", label="v", vlan={"id": 5, "parent": "gone"})
-    case = changed_port(topology(case, netdevs=[*case.topology.netdevs, tagged]), 1, netdevs=["v"])
+    context = roce()
+    tagged = msgspec.structs.replace(context.topology.netdevs[1], id="v", label="v", vlan={"id": 5, "parent": "gone"})
+    context = changed_port(topology(context, netdevs=[*context.topology.netdevs, tagged]), 1, netdevs=["v"])
 
-    assert "lossless" == of(case).verdict
+    assert "lossless" == of(context).verdict
 
 
 def test_old_and_link_local_addresses_are_not_in_use() -> None:
     """RoCE v1 beside v2; where nothing can be routed, what there is."""
-    case = vlan(roce(), "0:3")
-    gids = case.topology.nics[1].ports[0].gids
+    context = vlan(roce(), "0:3")
+    gids = context.topology.nics[1].ports[0].gids
     old = Gid(index=8, gid="2001:db8::1", type="IB/RoCE v1", netdev="eth1")
     local = [msgspec.structs.replace(gid, netdev="eth1.5") for gid in gids if gid.gid.startswith("fe80")]
 
-    assert "lossless" == of(changed_port(case, 1, gids=[*gids, old])).verdict
-    assert "lossless" == of(changed_port(case, 1, gids=local)).verdict
+    assert "lossless" == of(changed_port(context, 1, gids=[*gids, old])).verdict
+    assert "lossless" == of(changed_port(context, 1, gids=local)).verdict
 
 
 def test_a_pfc_list_that_is_short_says_nothing_of_the_rest() -> None:
     """A map that leads beyond it leads to no lossless priority."""
-    case = dcb(vlan(roce(), "0:3"), pfc=[False, True, False])
+    context = dcb(vlan(roce(), "0:3"), pfc=[False, True, False])
 
-    assert ("lossy", 0) == (of(case).verdict, of(case).priority)
+    assert ("lossy", 0) == (of(context).verdict, of(context).priority)
 
 
 def test_one_of_two_vlans_unread_is_unknown() -> None:
     """The map of each counts."""
-    case = vlan(roce(), "0:3")
-    second = msgspec.structs.replace(case.netdevs["eth1.5"], id="eth1.6", label="eth1.6", vlan={"id": 6})
-    gids = case.topology.nics[1].ports[0].gids
+    context = vlan(roce(), "0:3")
+    second = msgspec.structs.replace(context.netdevs["eth1.5"], id="eth1.6", label="eth1.6", vlan={"id": 6})
+    gids = context.topology.nics[1].ports[0].gids
     more = Gid(index=9, gid="2001:db8::1", type="RoCE v2", netdev="eth1.6")
-    case = changed_port(topology(case, netdevs=[*case.topology.netdevs, second]), 1, gids=[*gids, more])
+    context = changed_port(topology(context, netdevs=[*context.topology.netdevs, second]), 1, gids=[*gids, more])
 
-    assert "unknown" == of(case).verdict
-    assert "could not be read" in of(case).reason
+    assert "unknown" == of(context).verdict
+    assert "could not be read" in of(context).reason
 
 
 def test_a_service_level_of_0_asks_for_nothing() -> None:
     """One job leaves it at the default; the file's is still that of all others."""
-    case = said(vlan(roce(), ""), system={"NCCL_IB_SL": "3"}, job={"NCCL_IB_SL": "0"})
+    context = said(vlan(roce(), ""), system={"NCCL_IB_SL": "3"}, job={"NCCL_IB_SL": "0"})
 
-    assert "lossless" == of(case).verdict
+    assert "lossless" == of(context).verdict
 
 
 def test_how_a_priority_is_known() -> None:
@@ -182,9 +182,9 @@ def test_how_a_priority_is_known() -> None:
 
 def test_a_bridge_with_ports_is_no_bond() -> None:
     """What is set at its members says nothing of RoCE on the bridge itself."""
-    case = roce()
-    bridge = msgspec.structs.replace(case.topology.netdevs[1], id="br0", label="br0")
-    case = dcb(changed_netdev(case, 1, master="br0"), pfc=only())
-    case = changed_port(topology(case, netdevs=[*case.topology.netdevs, bridge]), 1, netdevs=["br0"])
+    context = roce()
+    bridge = msgspec.structs.replace(context.topology.netdevs[1], id="br0", label="br0")
+    context = dcb(changed_netdev(context, 1, master="br0"), pfc=only())
+    context = changed_port(topology(context, netdevs=[*context.topology.netdevs, bridge]), 1, netdevs=["br0"])
 
-    assert ("lossless", "br0") == (of(case).verdict, of(case).each.netdev.label)
+    assert ("lossless", "br0") == (of(context).verdict, of(context).each.netdev.label)

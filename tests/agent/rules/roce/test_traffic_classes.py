@@ -40,8 +40,8 @@ def strict(**sent: int):
 
 def one_queue(**sent: int):
     """Priority 0 and 3 in queue 0."""
-    case = ets(50, prio_tc=[0] * 8, tc_bandwidth=[100, 0, 0, 0, 0, 0, 0, 0])
-    return window(case, {NETDEV: {f"tx_{prio}_bytes": count for prio, count in sent.items()}})
+    context = ets(50, prio_tc=[0] * 8, tc_bandwidth=[100, 0, 0, 0, 0, 0, 0, 0])
+    return window(context, {NETDEV: {f"tx_{prio}_bytes": count for prio, count in sent.items()}})
 
 
 def seven():
@@ -76,7 +76,7 @@ def test_the_limit_for_ets_starved(share: int, fires: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "fires"),
+    ("context", "fires"),
     [
         pytest.param(strict(prio6=21, prio3=79), True, id="strict queue is busy"),
         pytest.param(strict(prio6=20, prio3=80), False, id="strict queue is not"),
@@ -102,13 +102,13 @@ def test_the_limit_for_ets_starved(share: int, fires: bool) -> None:
         pytest.param(facts(one_queue(prio0=100), roce_traffic_class=0), False, id="RDMA has priority 0 itself"),
     ],
 )
-def test_who_competes(case, fires: bool) -> None:
+def test_who_competes(context, fires: bool) -> None:
     """More than 20% of the bytes of the window."""
-    assert fires == bool(fails(roce_ets_starved, case))
+    assert fires == bool(fails(roce_ets_starved, context))
 
 
 @pytest.mark.parametrize(
-    ("case", "kind"),
+    ("context", "kind"),
     [
         pytest.param(roce(), Pass, id="the default"),
         pytest.param(dcb(ets(), prio_tc=[]), Unknown, id="queues not read"),
@@ -129,9 +129,9 @@ def test_who_competes(case, fires: bool) -> None:
         pytest.param(dcb(ets(), tc_tsa=["strict"] * 8), Pass, id="all strict"),
     ],
 )
-def test_a_guard_keeps_ets_starved_silent(case, kind) -> None:
+def test_a_guard_keeps_ets_starved_silent(context, kind) -> None:
     """No fault, and the answer that the page promises."""
-    silent(roce_ets_starved, case, kind)
+    silent(roce_ets_starved, context, kind)
 
 
 # roce-headroom-small: what must fit after a pause; and every guard alone.
@@ -194,13 +194,13 @@ def test_the_interface_s_speed_comes_first() -> None:
 @pytest.mark.parametrize("counter", ["rx_discards_phy", "rx_prio3_discards"])
 def test_discards_make_it_an_error(counter: str) -> None:
     """Lost in spite of PFC; NAKs alone prove no overflow here."""
-    case = sized(100_000)
-    case = changed_netdev(case, 1, counters={counter: 0})
-    case = lost(case)
-    assert case.window
-    case.window.moved[f"netdev:{case.topology.netdevs[1].id}"] = {counter: 4}
+    context = sized(100_000)
+    context = changed_netdev(context, 1, counters={counter: 0})
+    context = lost(context)
+    assert context.window
+    context.window.moved[f"netdev:{context.topology.netdevs[1].id}"] = {counter: 4}
 
-    assert [("error", "high")] == [(fault.severity, fault.confidence) for fault in fails(roce_headroom_small, case)]
+    assert [("error", "high")] == [(fault.severity, fault.confidence) for fault in fails(roce_headroom_small, context)]
     assert ["warning"] == [fault.severity for fault in fails(roce_headroom_small, lost(sized(100_000)))]
 
 
@@ -253,11 +253,11 @@ def test_a_short_cable_is_believed() -> None:
 )
 def test_a_guard_keeps_headroom_small_silent(circumstance, kind) -> None:
     """The firing case and this circumstance; None: it fires all the same."""
-    case = circumstance(sized(100_000))
+    context = circumstance(sized(100_000))
     if kind is None:
-        assert 1 == len(fails(roce_headroom_small, case))
+        assert 1 == len(fails(roce_headroom_small, context))
     else:
-        silent(roce_headroom_small, case, kind)
+        silent(roce_headroom_small, context, kind)
 
 
 def test_the_healthy_buffer_is_large_enough() -> None:
@@ -297,7 +297,7 @@ def test_the_operator_says_how_much() -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "kind"),
+    ("context", "kind"),
     [
         pytest.param(dcb(shared(), pfc=only()), NotApplicable, id="PFC off"),
         pytest.param(dcb(shared(), pfc=[True] * 8), NotApplicable, id="PFC everywhere"),
@@ -309,9 +309,9 @@ def test_the_operator_says_how_much() -> None:
         pytest.param(changed_netdev(shared(), 1, qos=None), Unknown, id="DCB not known"),
     ],
 )
-def test_a_guard_keeps_prio2buffer_shared_silent(case, kind) -> None:
+def test_a_guard_keeps_prio2buffer_shared_silent(context, kind) -> None:
     """No fault, and the answer that the page promises."""
-    silent(roce_prio2buffer_shared, case, kind)
+    silent(roce_prio2buffer_shared, context, kind)
 
 
 # roce-tc-rate-limited: a limit on the queue of RDMA; and every guard alone.
@@ -344,14 +344,14 @@ def test_the_limit_for_tc_rate_limited(gbit_s: float, fires: bool) -> None:
 
 def test_all_queues_limited_is_one_whatever_rdma_uses() -> None:
     """The class need not be known; the rate of the port serves where the interface has none."""
-    case = dcb(roce(), max_rate_kbit_s=[100_000_000] * 8, trust=None)
+    context = dcb(roce(), max_rate_kbit_s=[100_000_000] * 8, trust=None)
 
-    assert 1 == len(fails(roce_tc_rate_limited, case))
-    assert 1 == len(fails(roce_tc_rate_limited, changed_netdev(case, 1, speed_gbit_s=None)))
+    assert 1 == len(fails(roce_tc_rate_limited, context))
+    assert 1 == len(fails(roce_tc_rate_limited, changed_netdev(context, 1, speed_gbit_s=None)))
 
 
 @pytest.mark.parametrize(
-    ("case", "kind"),
+    ("context", "kind"),
     [
         pytest.param(rates(100, queue=5), Pass, id="another queue"),
         pytest.param(rates(100, trust=None), Unknown, id="class not known"),
@@ -372,6 +372,6 @@ def test_all_queues_limited_is_one_whatever_rdma_uses() -> None:
         pytest.param(changed_nic(rates(100), 1, role="unused"), NotApplicable, id="unused"),
     ],
 )
-def test_a_guard_keeps_tc_rate_limited_silent(case, kind) -> None:
+def test_a_guard_keeps_tc_rate_limited_silent(context, kind) -> None:
     """No fault, and the answer that the page promises."""
-    silent(roce_tc_rate_limited, case, kind)
+    silent(roce_tc_rate_limited, context, kind)

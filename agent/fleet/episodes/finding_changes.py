@@ -1,4 +1,4 @@
-"""What is new, back, graver, gone or flapping since a moment, or since the last run."""
+"""What is new, back, more severe, gone or flapping since a moment, or since the last run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KINDS = ("new", "back", "worse", "flapping", "silent", "gone", "reporting")
 ALARMING = KINDS[:5]  # what makes the command exit with 1
 FLAPS = 3  # times that a finding began in the time that is looked at
 FLAP_WINDOW = timedelta(days=1)  # where only the last run is compared with
-ARRIVALS = query("episodes", "arrivals")
+ARRIVALS, SWITCH_NODES = query("episodes", "arrivals"), query("episodes", "switch_nodes")
 
 
 class NewsItem(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +37,7 @@ class NewsItem(msgspec.Struct, frozen=True, kw_only=True):
     ended: str | None = None
     times: int | None = None  # that a flapping finding began
     before: str | None = None  # severity of one that is worse now
+    fleet_window: str | None = None  # made by the fleet from two reports of these times; null: by the node
 
 
 class KnownFinding(msgspec.Struct, frozen=True, array_like=True):
@@ -206,6 +207,7 @@ def _item(kind: str, episode: Episode, times: int | None = None, before: str | N
         ended=format_stamp(episode.ended) if episode.ended is not None and episode.ended != _NO_TIME else None,
         times=times,
         before=before,
+        fleet_window=episode.fleet_window,
     )
 
 
@@ -216,7 +218,8 @@ def _is_graver(severity: str, before: str | None) -> bool:
 def _news(tables: Tables, items: list[NewsItem], silenced: int, episode_list: list[Episode], since: str) -> News:
     """Of nodes that are in the dataset: what a forgotten one had is neither repaired nor back."""
     arrivals: dict[str, datetime | None] = dict(tables.rows(ARRIVALS))
-    items = [item for item in items if item.node in arrivals]
+    present = arrivals.keys() | {node for (node,) in tables.rows(SWITCH_NODES)}
+    items = [item for item in items if item.node in present]
     newest = max((received for received in arrivals.values() if received), default=None)
     order = {kind: place for place, kind in enumerate(KINDS)}
     return News(

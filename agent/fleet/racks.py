@@ -1,4 +1,4 @@
-"""Where nodes are: rack, NVLink domain. Pure; what nothing tells is None, never guessed."""
+"""The rack of each node, for outliers, topology and page. Pure; what nothing shows is None, never guessed."""
 
 from __future__ import annotations
 
@@ -7,19 +7,24 @@ import signal
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import NoReturn
 
-FEWEST = 2  # nodes of one rack or chassis, else it says nothing
+FEWEST = 2  # nodes of one rack or chassis, else it reports nothing
+MOST = 96  # nodes of one rack: what has more is the name of a cluster, or a maker's placeholder
+_DIGITS, _NUMBER = "0123456789", re.compile(r"[0-9]+")
 LETTERS = 300  # of a pattern
 SECONDS = 5.0  # of processor time for all names: 100,000 take 0.1 s by a pattern that is not at odds with itself
 
 
 class BadPattern(Exception):
-    """The pattern for racks cannot be used; the message says why."""
+    """The pattern for racks cannot be used; the message states why."""
 
 
-def find_racks(names: Sequence[str], chassis: Sequence[str | None], pattern: str | None) -> list[str | None]:
+def find_racks(names: Sequence[str], chassis: Sequence[str | None], pattern: str | None = None) -> list[str | None]:
     """By the pattern where there is one, else by the chassis that several nodes share, else by the host names.
+
+    The trays of a rack share its chassis serial; a server that is alone in its chassis has one of its own.
 
     >>> find_racks(["r1n1", "r1n2", "r2n1", "r2n2", "login"], [None] * 5, None)
     ['r1', 'r1', 'r2', 'r2', None]
@@ -29,16 +34,12 @@ def find_racks(names: Sequence[str], chassis: Sequence[str | None], pattern: str
     if pattern is not None:
         return _match_pattern(names, pattern)
     shared = _keep_shared(chassis)
-    if sum(name is not None for name in shared) * 2 > len(names):
+    by_name = _keep_shared(
+        [_cut_last_number(name) if rack is None else None for name, rack in zip(names, shared, strict=True)]
+    )
+    if len(set(by_name) - {None}) < 2:  # one name for all shows no racks apart
         return shared
-    return _keep_shared([_cut_last_number(name) for name in names])
-
-
-def find_domains(values: Sequence[str | None]) -> list[str | None]:
-    """The start of the cluster's UUID and the clique, where that tells them apart."""
-    short = {value: _shorten(value) for value in values if value}
-    apart = len(set(short.values())) == len(short)
-    return [None if value is None else short[value] if apart else value for value in values]
+    return [rack or name for rack, name in zip(shared, by_name, strict=True)]
 
 
 def _match_pattern(names: Sequence[str], pattern: str) -> list[str | None]:
@@ -84,12 +85,18 @@ def _cut_last_number(name: str) -> str | None:
     >>> _cut_last_number("dgx-r12-u03.site"), _cut_last_number("gpu012"), _cut_last_number("r1-2-3")
     ('dgx-r12', None, 'r1-2')
     """
-    host = name.rpartition("/")[2]
-    host = host.partition(".")[0]
-    numbers = list(re.finditer(r"[0-9]+", host))
-    if len(numbers) < 2:
-        return None
-    return host[: numbers[-2].end()]
+    host = name.rpartition("/")[2].partition(".")[0]
+    stem = host.rstrip(_DIGITS)
+    if stem == host:  # letters behind the last number
+        numbers = list(_NUMBER.finditer(host))
+        stem = host[: numbers[-1].start()] if numbers else ""
+    return _cut_behind_number(stem)
+
+
+@lru_cache(1 << 12)  # nodes of a rack have the same
+def _cut_behind_number(stem: str) -> str | None:
+    numbers = list(_NUMBER.finditer(stem))
+    return stem[: numbers[-1].end()] if numbers else None
 
 
 def _keep_shared(values: Sequence[str | None]) -> list[str | None]:
@@ -97,9 +104,4 @@ def _keep_shared(values: Sequence[str | None]) -> list[str | None]:
     for value in values:
         if value:
             counts[value] = counts.get(value, 0) + 1
-    return [value if value and counts[value] >= FEWEST else None for value in values]
-
-
-def _shorten(domain: str) -> str:
-    uuid, _, clique = domain.rpartition(".")
-    return f"{uuid[:8]}.{clique}"
+    return [value if value and FEWEST <= counts[value] <= MOST else None for value in values]

@@ -1,0 +1,61 @@
+"""Racks of nodes, and nodes in another NVLink domain than most of their rack."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+
+from agent.fleet.engines.engine import Tables
+from agent.fleet.engines.query import Pending, Row, query
+from agent.fleet.questions.baseline import find_baseline
+from agent.fleet.questions.deviations import Deviation, PeerGroup
+from agent.fleet.questions.options import Options
+from agent.fleet.racks import find_racks
+
+DOMAINS = query("outliers", "domain_nodes")
+RACK_NODES = query("outliers", "rack_nodes")
+
+
+class Racks:
+    """The rack of each node; all are read when the first one is asked for."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    @cached_property
+    def _rows(self) -> list[Row]:
+        return self._tables.rows(RACK_NODES)
+
+    @cached_property
+    def of(self) -> dict[str, str]:
+        """By node, those that are known."""
+        found = find_racks([node for node, *_ in self._rows], [serial for *_, serial in self._rows])
+        return {node: rack for (node, *_), rack in zip(self._rows, found, strict=True) if rack is not None}
+
+    @cached_property
+    def class_of(self) -> dict[str, str]:
+        """The hardware class of each node."""
+        return {node: name for node, name, _ in self._rows}
+
+    @cached_property
+    def sizes(self) -> Mapping[tuple[str, str], int]:
+        """Nodes of a class in a rack."""
+        return Counter((name, self.of[node]) for node, name, _ in self._rows if node in self.of)
+
+
+def find_shifted_domains(rows: Pending, racks: Racks, of: Mapping[str, str], options: Options) -> Iterator[Deviation]:
+    """Nodes with GPUs in another NVLink domain than most nodes of their rack. `rows`: of DOMAINS."""
+    placed: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for node, domain in rows():
+        name, rack = racks.class_of.get(node), racks.of.get(node)
+        if name is not None and name in of and rack is not None:
+            placed.setdefault((name, rack), {}).setdefault(domain, []).append(node)
+    for (name, rack), domains in placed.items():
+        normal = find_baseline({domain: len(nodes) for domain, nodes in domains.items()}, options)
+        if normal is None:
+            continue
+        group = PeerGroup("gpu-cluster-uuid", "NVLink domain", of[name], f"rack {rack}", "node")
+        for domain, nodes in domains.items():
+            if domain != normal.value:
+                yield from (Deviation(group, normal, domain, normal.value, node, None) for node in nodes)

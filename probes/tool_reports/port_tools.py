@@ -1,0 +1,175 @@
+"""Why ports have no link, or errors, as tools of NICs and Gaudi state it: mlxlink, manage_network_ifs.sh, `ethtool -S`.
+
+Sources: NVIDIA MFT and Mellanox/mstflint (mlxlink); NVIDIA's list of link diagnostics per port (Monitor_opcode); the
+status of Gaudi's script as public threads show it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from probes.text import ParseError, lazy_pattern
+from probes.tool_reports.facts import ToolReport
+
+_LIMIT_CHARACTERS = 4 << 20
+_LIMIT_LINE = 300
+_MOST_REPORTS = 128
+_FIELD = lazy_pattern(r"(?P<name>[A-Z][\w ()/.-]{1,40}?) {0,40}: (?P<value>\S.{0,200}?) {0,40}")
+_JSON_FIELD = lazy_pattern(r'"(?P<name>[A-Z][\w ()/.-]{1,40})" ?: ?"?(?P<value>[^"{[]{1,200}?)"?[ \t},\]]{0,40}')
+_JSON_START = lazy_pattern(r'[{,]\s{0,40}(?=")')  # of an object or a member: each on a line of its own
+_DEVICE = lazy_pattern(r"\b(?:mlxlink|mstlink)\b[^\n]{0,120}?(?: -d ?| --device[ =])(?P<device>[\w/.:-]{1,60})")
+_CLOSED, _UNPLUGGED = "1", "1024"  # opcodes: closed by a command; nothing is plugged in
+_NO_ISSUE = ("no issue was observed", "no issue observed")
+_NO_LINK = lazy_pattern(r"^[ \t]*Link detected: (?:yes|no)(?: \((?P<reason>[^\n]{1,120})\))?[ \t\r]*$", re.MULTILINE)
+_NOTHING_THERE = ("No cable", "Autoneg, No partner detected", "Autoneg, (No partner detected")  # netlink/settings.c
+_ERRORS_MATTER = 1e-12  # errors per bit behind the FEC: IEEE 802.3 and InfiniBand allow no more
+_GAUDI = lazy_pattern(r"(?P<device>(?:accel|hl)\d{1,3}):?")
+_PORT = lazy_pattern(r"port {1,8}(?P<port>\d{1,3}):?\s{1,16}(?P<state>UP|DOWN)", re.IGNORECASE)
+_COUNT = lazy_pattern(
+    r"(?P<count>\d{1,3}) ports? (?P<state>up|down)\b(?: {0,4}\((?P<ports>[\w ,]{1,200})\))?.{0,80}", re.IGNORECASE
+)
+_NONE = "no interfaces were detected"
+_BAD_FRAMES = ("rx_crc_errors_phy", "rx_crc_errors", "rx_crc_errors.nic", "rx_fcs_err_frames")
+_FRAMES = ("rx_packets_phy", "rx_ucast_packets", "rx_unicast.nic", "rx_good_frames")
+_MANY, _ONE_IN = 1000, 100_000  # received frames; a link that starts counts a few
+
+
+def list_link_states(text: str) -> list[ToolReport]:
+    """Ports that `mlxlink`, with or without --json, states a reason for, or an error rate. Raises ParseError.
+
+    >>> text = "$ mlxlink -d mlx5_3\\nOperational Info\\nState : Polling\\nRecommendation : Negotiation failure\\n"
+    >>> [(report.code, report.subject, report.detail) for report in list_link_states(text)]
+    [('link-failure', 'mlx5_3', (('what', 'Negotiation failure'),))]
+    """
+    reports: list[ToolReport] = []
+    known = False
+    for device, fields in _split_ports(text):
+        known = known or "State" in fields
+        reports += _report_port(device, fields)
+    if not known:
+        raise ParseError("no state of a port")
+    return reports[:_MOST_REPORTS]
+
+
+def _split_ports(text: str) -> Iterator[tuple[str | None, dict[str, str]]]:
+    """Each output of mlxlink: the device that its command names, and its fields."""
+    device: str | None = None
+    fields: dict[str, str] = {}
+    text = text[:_LIMIT_CHARACTERS]
+    is_json = '"Operational Info"' in text
+    for line in (_JSON_START.sub("\n", text) if is_json else text).splitlines():
+        if len(line) > _LIMIT_LINE:
+            continue
+        if command := _DEVICE.search(line):
+            yield device, fields
+            device, fields = command["device"].rpartition("/")[2], {}
+        elif line.strip(' ":{') == "Operational Info" and fields:
+            yield device, fields
+            device, fields = None, {}
+        elif field := (_JSON_FIELD if is_json else _FIELD).fullmatch(line.strip()):
+            fields.setdefault(field["name"].strip(), field["value"])
+    yield device, fields
+
+
+def _report_port(device: str | None, fields: dict[str, str]) -> Iterator[ToolReport]:
+    state, opcode = fields.get("State", ""), fields.get("Status Opcode", "")
+    reason = fields.get("Recommendation", "").rstrip(".")
+    is_up = state.lower().startswith(("active", "port plu"))
+    has_reason = bool(reason) and not reason.lower().startswith((*_NO_ISSUE, "n/a"))
+    line = ", ".join(
+        f"{name}: {fields[name]}" for name in ("State", "Physical state", "Recommendation") if name in fields
+    )
+    if state and not is_up and opcode == _UNPLUGGED:
+        yield ToolReport("link-unplugged", device, line, (("what", reason or "no cable"),))
+    elif state and not is_up and opcode == _CLOSED:
+        yield ToolReport("link-closed", device, line, (("what", reason or "closed by a command"),))
+    elif state and has_reason:
+        yield ToolReport("link-suspect" if is_up else "link-failure", device, line, (("what", reason),))
+    for name in ("Effective Physical BER", "Symbol BER"):
+        if is_up and (rate := _rate(fields.get(name))) > _ERRORS_MATTER:
+            yield ToolReport("link-errors", device, f"{name}: {fields[name]}", (("what", f"{name} {rate:.0e}"),))
+            return
+
+
+def _rate(value: str | None) -> float:
+    """`15E-255`, which is none at all, `3E-9`."""
+    try:
+        return float(value or 0)
+    except ValueError:
+        return 0.0
+
+
+def list_lost_link(text: str) -> list[ToolReport]:
+    """Why an interface has no link, as `ethtool INTERFACE` states it behind "no". Raises ParseError.
+
+    >>> list_lost_link("\\tLink detected: no (Bad signal integrity, (Remote Tx fault))\\n")[0].detail
+    (('what', 'Bad signal integrity, Remote Tx fault'),)
+    """
+    match = _NO_LINK.search(text[:_LIMIT_CHARACTERS])
+    if match is None:
+        raise ParseError("no state of the link")
+    reason = match["reason"]
+    if not reason:
+        return []
+    code = "link-unplugged" if reason.startswith(_NOTHING_THERE) else "link-failure"
+    what = reason.replace("(", "").replace(")", "")
+    return [ToolReport(code, None, match[0].strip(), (("what", what),))]
+
+
+def list_gaudi_ports(text: str) -> list[ToolReport]:
+    """Ports of Gaudi cards that the script of the driver reports as down. Raises ParseError.
+
+    >>> [(r.subject, r.detail) for r in list_gaudi_ports("accel0\\n3 ports up\\naccel1\\n1 ports down (port 23)\\n")]
+    [('accel1', (('what', '1 of 1 ports (port 23)'),))]
+    """
+    states: dict[str, list[tuple[str, str, int]]] = {}
+    missing: list[str] = []
+    device: str | None = None
+    for line in (line.strip() for line in text[:_LIMIT_CHARACTERS].splitlines() if len(line) < _LIMIT_LINE):
+        if head := _GAUDI.fullmatch(line):
+            device = head["device"]
+            states.setdefault(device, [])
+        elif device is None:
+            continue
+        elif port := _PORT.fullmatch(line):
+            states[device].append((port["state"].lower(), f"port {port['port']}", 1))
+        elif count := _COUNT.fullmatch(line):
+            states[device].append((count["state"].lower(), count["ports"] or "", int(count["count"])))
+        elif line.lower().startswith(_NONE):
+            missing.append(device)
+    if not missing and not any(states.values()):
+        raise ParseError("no port of a Gaudi card")
+    reports = [_report_card(card, rows) for card, rows in states.items() if any(row[0] == "down" for row in rows)]
+    none = [ToolReport("gaudi-no-interface", card, _NONE) for card in missing]
+    if len(missing) == len(states) > 1:
+        none = [ToolReport("gaudi-no-interface", None, _NONE, (("what", f"{len(missing)} cards"),))]
+    return (reports + none)[:_MOST_REPORTS]
+
+
+def _report_card(card: str, rows: list[tuple[str, str, int]]) -> ToolReport:
+    down = [row for row in rows if row[0] == "down"]
+    total, count = sum(row[2] for row in rows), sum(row[2] for row in down)
+    names = ", ".join(name for _, name, _ in down if name)
+    what = f"{count} of {total} ports{f' ({names})' if names else ''}"
+    return ToolReport("gaudi-ports-down", card, f"{card}: {what} down", (("what", what),))
+
+
+def list_bad_frames(text: str) -> list[ToolReport]:
+    """Frames with a wrong checksum that `ethtool -S` counts, where they are more than a link makes as it starts.
+    Raises ParseError.
+
+    >>> [report.detail for report in list_bad_frames("     rx_crc_errors_phy: 41231\\n")]
+    [(('what', '41231'),)]
+    """
+    from probes.ethtool.saved import parse_counters  # lazy: it imports what reads interfaces
+
+    counts = parse_counters(text[:_LIMIT_CHARACTERS])
+    if not counts:
+        raise ParseError("no counter")
+    name = next((name for name in _BAD_FRAMES if counts.get(name, 0) >= _MANY), None)
+    frames = next((counts[name] for name in _FRAMES if name in counts), None)
+    if name is None or (frames is not None and counts[name] * _ONE_IN < frames + counts[name]):
+        return []
+    what = f"{counts[name]} of {frames + counts[name]} frames" if frames is not None else str(counts[name])
+    return [ToolReport("frames-damaged", None, f"{name}: {counts[name]}", (("what", what),))]

@@ -1,0 +1,68 @@
+"""What a tool prints in place of its output: it found no device, no driver, or a library that does not fit.
+
+Sources: ROCm/rocm_smi_lib python_smi_tools/rocm_smi.py, ROCm/amdsmi amdsmi_cli, rocminfo.cc; linux-rdma/rdma-core
+libibverbs (init.c, examples/devinfo.c), linux-rdma/perftest; libfabric util/info.c. The sources of npu-smi and
+neuron-ls are closed: public threads.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from probes.text import ParseError, lazy_pattern
+from probes.tool_reports.facts import ToolReport
+
+_LIMIT_CHARACTERS = 4 << 20
+_LIMIT_LINE = 300
+
+
+class _ToolError(NamedTuple):
+    code: str
+    needle: str
+    pattern: re.Pattern[str] | None = None  # groups are details
+
+
+_TOOL_ERRORS = (  # the first that the text has; a library that does not fit explains that no device was found
+    _ToolError("amd-no-driver", "amdgpu not found in modules"),
+    _ToolError("amd-no-driver", "Unable to detect any GPU devices, check amdgpu"),
+    _ToolError("amd-no-gpu", "No AMD GPUs specified"),
+    _ToolError("amd-no-driver", "ROCk module is NOT loaded"),
+    _ToolError("npu-no-driver", "dcmi module initialize failed"),
+    _ToolError("neuron-no-driver", "Failed to discover neuron devices"),
+    _ToolError(
+        "verbs-abi",
+        "does not support the kernel ABI",
+        lazy_pattern(r"Driver (?P<driver>\w{2,20}) does not support the kernel ABI of (?P<wants>\d{1,5})\b"),
+    ),
+    _ToolError("verbs-no-device", "No IB devices found"),
+    _ToolError("verbs-no-device", "Failed to get IB devices list"),
+    _ToolError("verbs-no-device", "Unable to find the Infiniband/RoCE device"),
+    _ToolError("efa-no-device", "fi_getinfo: -61"),
+)
+
+
+_NO_ROW = lazy_pattern(  # of the short table of rocm-smi
+    r"^(?P<heading>(?:Device|GPU) {1,8}\S[^\n]{0,200}GPU%)[ \t\r]*\n(?: {4,40}\([^\n]{0,200}\n)?"
+    r"={40,200}\r?\n={40,200}\s",
+    re.MULTILINE,
+)
+
+
+def list_tool_errors(text: str) -> list[ToolReport]:
+    """The error of a tool that printed nothing else. Raises ParseError.
+
+    >>> list_tool_errors("ERROR:root:Driver not initialized (amdgpu not found in modules)")[0].code
+    'amd-no-driver'
+    """
+    if table := _NO_ROW.search(text[:_LIMIT_CHARACTERS]):
+        return [ToolReport("amd-no-gpu", None, " ".join(table["heading"].split()), (("what", "its table has no row"),))]
+    lines = [line for line in text[:_LIMIT_CHARACTERS].splitlines() if len(line) < _LIMIT_LINE]
+    for error in _TOOL_ERRORS:
+        line = next((line for line in lines if error.needle in line), None)
+        if line is None:
+            continue
+        match = error.pattern.search(line) if error.pattern else None
+        detail = tuple((name, value) for name, value in (match.groupdict() if match else {}).items())
+        return [ToolReport(error.code, None, line.strip(), detail)]
+    raise ParseError("no sentence of a tool that found nothing")

@@ -1,0 +1,141 @@
+"""One cause of many cables is one fault, in fabrics of the generator; nothing else is found there."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.fleet.cluster.build import build
+from agent.fleet.cluster.cabling_faults import CablingFault, find_cabling_faults
+from agent.fleet.cluster.fabric_view import build_views
+from agent.fleet.cluster.from_reports import ClusterTables, NetdevRow
+from bench.fleet import cabling
+from bench.fleet.cables import OF_MANY
+from bench.fleet.plan import Plan, plan
+from tests.agent.fleet.cluster.given import rails
+
+
+def planted(kind: str) -> Plan:
+    """Five units of 32 nodes."""
+    return plan(160, 3, {kind: 1}, mix={"h100-ib": 1})
+
+
+@pytest.mark.parametrize("kind", OF_MANY)
+def test_one_line_with_the_units_behind_it(kind: str) -> None:
+    made = planted(kind)
+    (odd,) = made.truth["oddities"]
+
+    wrong, moved = cabling.found({made.fabrics[0]: "".join(made.fabric_text())})
+
+    assert cabling.planted(made.truth) == cabling.told(wrong, moved)
+    (fault,) = wrong
+    assert set(odd["hosts"]) <= set(fault.hosts)
+    assert fault.compared
+    assert len(fault.text) < 300
+
+
+def by_lldp(
+    units: int, leaves: int, moved: dict[tuple[int, int], int], hosts: int = 4, only: int | None = None
+) -> list[CablingFault]:
+    """RoCE nodes of four rails. `leaves`: of a unit. `moved`: rail that a unit's rail is in the place of; `only`: on so
+    many of its nodes."""
+    rows = []
+    for unit in range(units):
+        for host in range(hosts):
+            for rail in range(4):
+                place = moved.get((unit, rail), rail) if only is None or host < only else rail
+                leaf, port = place * leaves // 4, host * 4 // leaves + place % (4 // leaves) + 1
+                name = f"n{unit * hosts + host:02d}"
+                rows.append(
+                    NetdevRow(
+                        name, f"eth{rail}", f"x{rail}", rail, 400.0, f"leaf-{unit + 1}-{leaf + 1}", None, f"swp{port}"
+                    )
+                )
+    cluster = build([], ClusterTables(netdev=rows))
+    return find_cabling_faults(cluster, build_views(cluster))
+
+
+@pytest.mark.parametrize("leaves", [1, 2, 4])
+@pytest.mark.parametrize("unit", [0, 3])
+def test_two_rails_exchanged_on_roce_leaves(unit: int, leaves: int) -> None:
+    """On one leaf, or on two; by LLDP."""
+    (fault,) = by_lldp(4, leaves, {(unit, 1): 2, (unit, 2): 1})
+    assert fault.kind == "exchanged-rails"
+    assert fault.text.startswith("all 4 nodes of ")
+    assert "rail 1 and rail 2 swapped on " in fault.text
+    assert fault.hosts == tuple(f"n{unit * 4 + host:02d}" for host in range(4))
+    assert fault.compared == "3 of 4 units have them the other way round"
+
+
+@pytest.mark.parametrize("leaves", [2, 4])
+@pytest.mark.parametrize("only", [3, 4, 5])
+def test_two_rails_exchanged_on_about_half_of_a_units_nodes(only: int, leaves: int) -> None:
+    """Within the unit neither place is the usual one: the other units show which nodes are wrong."""
+    (fault,) = by_lldp(4, leaves, {(1, 1): 2, (1, 2): 1}, hosts=8, only=only)
+    assert fault.kind == "exchanged-rails"
+    assert fault.text.startswith(f"{only} of 8 nodes of ")
+    assert "rail 1 and rail 2 swapped on leaf-2-" in fault.text
+    assert fault.hosts == tuple(f"n{8 + host:02d}" for host in range(only))
+    assert fault.compared == "3 of 3 units have them the other way round"
+
+
+def test_rails_of_many_nodes_that_are_on_a_third_leaf_are_not_swapped() -> None:
+    """Each is where another one belongs, in a ring: no two are each other's."""
+    faults = by_lldp(4, 4, {(1, 1): 2, (1, 2): 3, (1, 3): 1}, hosts=8, only=4)
+    assert "exchanged-rails" not in {fault.kind for fault in faults}
+
+
+@pytest.mark.parametrize(
+    ("units", "moved"),
+    [
+        (4, {}),
+        (3, {(0, 1): 2, (0, 2): 1}),  # two of three are no majority
+        (4, {(0, rail): 3 - rail for rail in range(4)}),  # an order of its own
+        (4, {(unit, rail): 2 if rail == 1 else 1 for unit in (0, 1) for rail in (1, 2)}),  # half of the units each
+    ],
+)
+def test_where_it_is_not_clear_which_rails_are_exchanged_none_are(
+    units: int, moved: dict[tuple[int, int], int]
+) -> None:
+    for leaves in (1, 4):
+        assert [] == [fault for fault in by_lldp(units, leaves, moved) if fault.kind == "exchanged-rails"]
+
+
+def test_a_unit_without_a_leaf_has_no_exchanged_rails() -> None:
+    plant = rails(units=5)
+    for node in range(4):
+        plant.cut(f"n{node + 1:03d} mlx5_1")
+    assert "exchanged-rails" not in {fault.kind for fault in plant.breaks()}
+
+
+@pytest.mark.parametrize(("nodes", "lines"), [(1, 1), (2, 2), (3, 1)])
+def test_a_row_of_nodes_with_two_cables_exchanged(nodes: int, lines: int) -> None:
+    plant = rails(units=2, nodes=12)
+    for node in range(nodes):
+        plant.swap(f"n{node + 1:03d} mlx5_0", f"n{node + 1:03d} mlx5_1")
+    faults = plant.breaks()
+    assert [fault.kind for fault in faults] == ["swapped-cables"] * lines
+    assert {host for fault in faults for host in fault.hosts} == {f"n{node + 1:03d}" for node in range(nodes)}
+    assert sum(len(fault.should) for fault in faults) == 2 * nodes
+
+
+@pytest.mark.parametrize(("leaves", "lines"), [(2, 2), (3, 1)])
+def test_leaves_without_a_cable_to_the_same_switch(leaves: int, lines: int) -> None:
+    plant = rails(units=4, spines=8, each=1)
+    for rail in range(leaves):
+        plant.cut(f"su{rail + 1}-leaf{rail + 1}", 33 + 2)
+    faults = plant.breaks()
+    assert [fault.kind for fault in faults] == ["missing-uplink"] * lines
+    assert sum(len(fault.should) for fault in faults) == leaves
+    assert all("spine3" in fault.text for fault in faults)
+
+
+def test_leaves_of_two_units_that_lack_many_cables_are_two_faults() -> None:
+    plant = rails(units=6, spines=8, each=1)
+    for unit in (1, 3):
+        for leaf, lost in enumerate((3, 4, 5, 4)):
+            for spine in range(lost):
+                plant.cut(f"su{unit}-leaf{leaf + 1}", 33 + (spine + leaf) % 8)
+    faults = plant.breaks()
+    assert [fault.kind for fault in faults] == ["fewer-uplinks"] * 2
+    assert [len(fault.hosts) for fault in faults] == [4, 4]
+    assert "4 of 4 leaves of su1 have 3 to 5 of 8 cables up" in faults[0].text

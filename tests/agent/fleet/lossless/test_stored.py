@@ -1,0 +1,192 @@
+"""Switches in a dataset: what changed on them, what is new, and which differ from their peers."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.cli.main import run
+from agent.fleet.dataset import open_dataset
+from agent.fleet.engines import connect
+from agent.fleet.episodes.finding_changes import news_since
+from agent.fleet.ingest.forgetting import ForgetRequest, forget
+from agent.fleet.questions.drift import find_drift
+from agent.fleet.questions.options import ORDINARY
+from agent.fleet.questions.outliers import find_outliers
+from agent.fleet.store import Folder
+from agent.fleet.text.drift import page as drift_page
+from agent.fleet.text.outliers import page as outliers_page
+from agent.outputs.text.lines import to_plain_text
+from tests.agent.fleet.small import history, report, rows, take
+
+FIRST, SECOND = "2026-01-15T08:00:00Z", "2026-01-16T08:00:00Z"
+BETWEEN = datetime(2026, 1, 15, 20)  # noqa: DTZ001  # times of a dataset have no zone
+LEAVES = 8
+
+
+def write_lines(path: Path, moment: str, changed: bool) -> Path:
+    """Leaves with two hosts and two uplinks each. `changed`: PFC is off on a port of leaf 2; a host's cable is gone."""
+    lines: list[dict[str, Any]] = []
+    for leaf in range(1, LEAVES + 1):
+        name = f"leaf{leaf}"
+        lines.append({"name": name, "nos": "eos", "model": "DCS-7060", "observed_at": moment})
+        for number, (far, far_port) in enumerate(
+            (
+                (f"gpu{leaf}a", "eth0"),
+                (f"gpu{leaf}b", "eth0"),
+                ("spine1", f"Ethernet{leaf}"),
+                ("spine2", f"Ethernet{leaf}"),
+            )
+        ):
+            off = changed and (leaf, number) == (2, 2)
+            lines.append({
+                "switch": name, "port": f"Ethernet{number}", "oper": "up", "speed_gbit_s": 400, "mtu": 9214,
+                "neighbor_name": far, "neighbor_port": far_port, "trust": "dscp", "dscp_prio": "26:3 48:6",
+                "prio_queue": "3:3 6:6", "pfc": "00000000" if off else "00010000", "pfc_wd": "on",
+                "headroom_bytes": 19456, "xoff_bytes": 131072 if leaf == 5 else 660480, "cable_metres_assumed": 40,
+                "ecn": {"3": {"min_bytes": 150000, "max_bytes": 1500000, "percent": 100}},
+            })  # fmt: skip
+            lines.append({"subject": f"swport:{name}/Ethernet{number}", "name": "pfc_rx_prio3", "value": 7 + changed})
+    for spine in (1, 2):
+        lines.append({"name": f"spine{spine}", "nos": "eos", "model": "DCS-7800", "observed_at": moment})
+        lines += [
+            {
+                "switch": f"spine{spine}", "port": f"Ethernet{leaf}", "oper": "up", "speed_gbit_s": 400, "mtu": 9214,
+                "neighbor_name": f"leaf{leaf}", "neighbor_port": f"Ethernet{spine + 1}", "trust": "dscp",
+                "dscp_prio": "26:3 48:6", "pfc": "00010000", "pfc_wd": "on", "cable_metres_assumed": 40,
+            }
+            for leaf in range(1, LEAVES + 1)
+        ]  # fmt: skip
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def store(dataset: Path, lines: Path) -> None:
+    assert run(["fleet", "lossless", "--switches", str(lines), "--dataset", str(dataset), "--store"]) == 0
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dataset with a host and two collections of the same switches."""
+    folder = tmp_path_factory.mktemp("stored")
+    dataset = folder / "dataset"
+    take(dataset, report("gpu9"))
+    store(dataset, write_lines(folder / "first.jsonl", FIRST, changed=False))
+    store(dataset, write_lines(folder / "second.jsonl", SECOND, changed=True))
+    return dataset
+
+
+@pytest.fixture(scope="module")
+def engine(stored: Path) -> Iterator[Any]:
+    engine = connect(None, str(stored))
+    yield engine
+    engine.close()
+
+
+def test_a_setting_that_changed_is_drift(engine: Any) -> None:
+    drift = find_drift(engine, BETWEEN)
+    changes = {(change.subject, change.what, change.old, change.new, change.hosts) for change in drift.changes}
+
+    assert ("switch port", "pfc", "00010000", "00000000", "switch:leaf2") in changes
+    assert {change[4] for change in changes} == {"switch:leaf2"}, "nothing else changed"
+    assert ("hop", "verdict", "set", "lossy", "switch:leaf2") in changes
+    assert drift.added == ""
+    assert drift.compared_nodes == 1
+    text = to_plain_text(drift_page(drift, 100))
+    assert "Switch ports" in text
+    assert "switch:leaf2: pfc 00010000 -> 00000000 (Ethernet2)" in text
+
+
+def test_a_finding_of_a_switch_is_news(engine: Any) -> None:
+    news = [item for item in news_since(engine, BETWEEN, ORDINARY).items if item.node.startswith("switch:")]
+
+    assert [(item.kind, item.node, item.rule, item.subject) for item in news] == [
+        ("new", "switch:leaf2", "sw-pfc-one-end", "swport:leaf2/Ethernet2")
+    ]
+
+
+def test_a_leaf_with_another_buffer_profile_is_an_outlier(engine: Any) -> None:
+    answer = find_outliers(engine)
+    found = {(outlier.attribute, outlier.hosts, outlier.value, outlier.usual) for outlier in answer.outliers}
+
+    assert ("switch-port-headroom", "switch:leaf5", "3:19456+131072", "3:19456+660480") in found
+    assert {row[1] for row in found} == {"switch:leaf5", "switch:leaf2"}, "the port without PFC, too, and nothing else"
+    assert answer.compared_switches == LEAVES
+    assert answer.compared_nodes == 0
+    assert f"{LEAVES} switches" in to_plain_text(outliers_page(answer, 100))
+
+
+def test_the_same_outputs_are_stored_once(stored: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = history(stored, "switch_port", "count(*)"), open_dataset(str(stored)).manifest.generation
+    store(stored, stored.parent / "second.jsonl")
+
+    assert "10 switches stored: 0 new, 10 known" in capsys.readouterr().err
+    assert (history(stored, "switch_port", "count(*)"), open_dataset(str(stored)).manifest.generation) == before
+
+
+def test_history_keeps_what_changed_alone(stored: Path) -> None:
+    assert len(rows(stored, "switch_port")) == LEAVES * 6
+    assert history(stored, "switch_port", "DISTINCT node", "observed_at > '2026-01-16'") == [("switch:leaf2",)]
+    assert rows(stored, "switch", "DISTINCT observed_at::varchar")[0][0].startswith("2026-01-16 08:00:00")
+    assert rows(stored, "hop", "switch, far_kind, verdict", "port = 'Ethernet2' AND switch = 'leaf2'") == [
+        ("leaf2", "switch", "lossy")
+    ]
+    assert rows(stored, "counter", "DISTINCT value", "subject = 'swport:leaf1/Ethernet0'") == [(8,)]
+
+
+def test_switches_are_no_nodes(stored: Path) -> None:
+    assert open_dataset(str(stored)).manifest.nodes == 1
+    assert rows(stored, "host", "node") == [("gpu9",)]
+
+
+def test_a_host_cannot_take_the_place_of_a_switch(tmp_path: Path) -> None:
+    dataset = tmp_path / "dataset"
+    store(dataset, write_lines(tmp_path / "first.jsonl", FIRST, changed=False))  # a dataset begins with switches, too
+    take(dataset, report("switch:leaf1"))
+
+    assert rows(dataset, "host", "node") == [("switch?leaf1",)]
+    assert len(rows(dataset, "switch_port", where="node = 'switch:leaf1'")) == 4
+
+    forgotten = forget(ForgetRequest(dataset=str(dataset), nodes=["switch:leaf1"]), datetime.now(timezone.utc))
+    assert forgotten.nodes == ["switch:leaf1"]
+    assert rows(dataset, "switch_port", where="node = 'switch:leaf1'") == []
+    assert rows(dataset, "host", "node") == [("switch?leaf1",)]
+
+
+def test_a_dataset_that_cannot_be_written_stays_as_it_was(
+    stored: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = (stored / "manifest.json").read_bytes()
+    third = write_lines(stored.parent / "third.jsonl", "2026-01-17T08:00:00Z", changed=False)
+    monkeypatch.setattr(Folder, "replace", _refuse_write)
+
+    assert run(["fleet", "lossless", "--switches", str(third), "--dataset", str(stored), "--store"]) == 2
+    assert capsys.readouterr().err == f"error: {stored}: cannot be written: No space left on device; it is as it was\n"
+    assert (stored / "manifest.json").read_bytes() == before
+
+
+def _refuse_write(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_outputs_without_a_date_are_of_the_time_of_their_file(tmp_path: Path) -> None:
+    lines = write_lines(tmp_path / "lines.jsonl", "no date", changed=False)
+    os.utime(lines, (1_768_500_000, 1_768_500_000))
+    store(tmp_path / "dataset", lines)
+
+    assert rows(tmp_path / "dataset", "switch", "DISTINCT epoch(observed_at)") == [(1_768_500_000,)]
+
+
+@pytest.mark.parametrize("more", [[], ["--dataset", "x", "--report", "y"], ["--engine", "duckdb:x"]])
+def test_storing_needs_a_dataset(more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = write_lines(tmp_path / "lines.jsonl", FIRST, changed=False)
+
+    assert run(["fleet", "lossless", "--switches", str(lines), "--store", *more]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
