@@ -74,3 +74,16 @@ def test_an_answer_that_is_too_large_is_refused(limit: str, why: str, monkeypatc
     size.add(5, 5)
     with pytest.raises(EngineRefused, match=rf"^server: the answer has {why}: ask about fewer nodes"):
         size.add(1, 1)
+
+
+@pytest.mark.parametrize("what", ASKED)
+def test_the_limit_is_of_the_answer_alone(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """sqlglot imports a dialect when it is first needed: interrupted there, half of it would stay for the process."""
+    monkeypatch.setattr(translated, "ANSWER_SECONDS", 0.05)
+
+    def slow(sql: str, dialect: str) -> str:
+        time.sleep(0.1)
+        return sql
+
+    monkeypatch.setattr(translated, "translate", slow)
+    ASKED[what](Server(list))
