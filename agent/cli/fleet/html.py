@@ -70,7 +70,8 @@ def html(
 ) -> None:
     """Write the fleet as one HTML page.
 
-    A map of all nodes, findings, outliers and changes; with --switches RoCE hop by hop. The page loads nothing.
+    A map of all nodes, findings, outliers and changes. RoCE hop by hop: of --switches, else what
+    `fleet lossless --store` stored. The page loads nothing.
     """
     from agent.cli.fleet.questions import parse_duration, parse_time, utc_now
     from agent.cli.output import deliver
@@ -101,6 +102,7 @@ def _render_page(
     from agent.fleet.episodes.silences import silence
     from agent.fleet.page.build import build_scene
     from agent.fleet.page.page import page
+    from agent.fleet.page.stored_hops import read_stored_answer
     from agent.fleet.racks import BadPattern
 
     chosen, (fabric, switches) = parse_where(where), files
@@ -111,6 +113,7 @@ def _render_page(
             now = datetime.now(timezone.utc)
 
             hops = read_hops(switches, whole) if switches else None
+            lossless = hops.answer if hops else read_stored_answer(whole)
 
             def find_wiring() -> Wiring:
                 if not fabric and hops is None:
@@ -118,9 +121,8 @@ def _render_page(
                 return read_wiring(load_cluster_with_reports(fabric or [], whole, hops.outputs if hops else None))
 
             fleet_scene = build_scene(
-                tables, find_wiring, page_options, now, title=title, quarantined=quarantined,
-                lossless=hops.answer if hops else None,
-            )  # fmt: skip
+                tables, find_wiring, page_options, now, title=title, quarantined=quarantined, lossless=lossless
+            )
             return page(fleet_scene).encode("utf-8", "replace")
     except (EngineRefused, BadDataset, BadPattern) as error:
         raise CliError(str(error)) from error

@@ -12,11 +12,14 @@ from typing import Any
 
 import pytest
 
+from agent.cli.fleet.switches import read_hops
 from agent.cli.main import run
 from agent.fleet.dataset import open_dataset
 from agent.fleet.engines import connect
 from agent.fleet.episodes.finding_changes import news_since
 from agent.fleet.ingest.forgetting import ForgetRequest, forget
+from agent.fleet.lossless.answer import LosslessAnswer
+from agent.fleet.page.stored_hops import read_stored_answer
 from agent.fleet.questions.drift import find_drift
 from agent.fleet.questions.options import ORDINARY
 from agent.fleet.questions.outliers import find_outliers
@@ -190,3 +193,37 @@ def test_storing_needs_a_dataset(more: list[str], tmp_path: Path, capsys: pytest
 
     assert run(["fleet", "lossless", "--switches", str(lines), "--store", *more]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def _in_short(answer: LosslessAnswer) -> tuple[Any, ...]:
+    """What a page shows of an answer."""
+    hops = sorted(
+        (
+            *((end.kind, end.node, end.port, end.priority, end.pfc) for end in (hop.a, hop.b)),
+            *(hop.verdict, hop.reason, hop.settle, hop.told_by, hop.findings),
+        )
+        for hop in answer.hops
+    )
+    findings = sorted(
+        (each.rule, each.severity, each.subject, each.label, each.summary, each.remedy, each.devices,
+         [(row.what, row.value, row.source) for row in each.evidence])
+        for each in answer.findings
+    )  # fmt: skip
+    switches = sorted((switch.name, switch.nos, switch.model, switch.ports) for switch in answer.switches)
+    return hops, findings, switches, answer.counts, answer.paths, answer.dscp
+
+
+def test_the_page_shows_what_was_stored(stored: Path, engine: Any, tmp_path: Path) -> None:
+    """The same as of the outputs themselves; where nothing was stored there is no such section."""
+    kept = read_stored_answer(engine)
+    assert kept is not None
+    assert _in_short(kept) == _in_short(read_hops([str(stored.parent / "second.jsonl")], engine).answer)
+    assert kept.dscp_source == "as stored, from outputs of 2026-01-16 08:00 UTC"
+
+    page, none = tmp_path / "page.html", tmp_path / "none.html"
+    assert run(["fleet", "html", "--dataset", str(stored), "-o", str(page)]) == 0
+    assert "swport:leaf2/Ethernet2" in page.read_text() or "leaf2 Ethernet2" in page.read_text()
+    take(tmp_path / "hosts", report("gpu9"))
+    assert run(["fleet", "html", "--dataset", str(tmp_path / "hosts"), "-o", str(none)]) == 0
+    assert "Lossless RoCE" in page.read_text()
+    assert "Lossless RoCE" not in none.read_text()

@@ -1,0 +1,126 @@
+"""The answer that `fleet lossless --store` left in a dataset, as far as its tables keep it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from agent.fleet.engines.engine import Tables
+from agent.fleet.engines.query import table_query
+from agent.fleet.lossless.answer import LosslessAnswer
+from agent.fleet.lossless.host_ports import commonest
+from agent.fleet.lossless.paths import count_paths
+from agent.fleet.lossless.rows import HopEnd, HopRow, SwitchRow
+from agent.fleet.lossless.verdict import VERDICTS
+from agent.model.finding import Evidence, Finding
+from agent.model.node import SWITCH_PREFIX
+
+_Stored = dict[str, Any]
+_EVIDENCE = msgspec.json.Decoder(list[Evidence])
+_SWITCH = ("name", "nos", "model", "version", "role", "ports", "configuration", "dscp", "observed_at")
+_HOP = ("switch", "port", "far_kind", "far_node", "far_port", "rail", "verdict", "reason", "settle", "told_by",
+        "priority", "far_priority", "pfc", "far_pfc", "metres_plan", "metres_module", "findings")  # fmt: skip
+_FINDING = ("node", "rule", "severity", "subject", "label", "summary", "impact", "remedy", "evidence", "confidence",
+            "devices", "fingerprint", "silenced")  # fmt: skip
+
+
+def read_stored_answer(tables: Tables) -> LosslessAnswer | None:
+    """The newest answer about each switch; None where none was stored. Raises EngineRefused."""
+    switches = sorted(_read(tables, "switch", _SWITCH), key=lambda row: row["name"])
+    if not switches:
+        return None
+    hops = [_make_hop(row) for row in _read(tables, "hop", _HOP)]
+    hosts = {(end.node, end.port) for hop in hops for end in (hop.a, hop.b) if end.kind == "host"}
+    moments = [f"{row['observed_at']:%Y-%m-%d %H:%M} UTC" for row in switches]
+    outputs = " to ".join(sorted({min(moments), max(moments)}))
+    return LosslessAnswer(
+        dscp=commonest(row["dscp"] for row in switches) or 0,
+        dscp_source=f"as stored, from outputs of {outputs}",
+        switches=[_make_switch(row) for row in switches],
+        hosts=len({node for node, _ in hosts}),
+        host_ports=len(hosts),
+        counts={verdict: sum(hop.verdict == verdict for hop in hops) for verdict in VERDICTS},
+        hops=hops,
+        paths=count_paths(hops),
+        findings=[
+            _make_finding(row)
+            for row in _read(tables, "finding", _FINDING)
+            if row["node"].startswith(SWITCH_PREFIX) and not row["silenced"]
+        ],
+        changes=[],
+        not_read=[],
+        notes=[],
+    )
+
+
+def _read(tables: Tables, table: str, columns: tuple[str, ...]) -> Iterator[_Stored]:
+    for row in tables.many_rows(table_query(table, columns)):
+        yield dict(zip(columns, row, strict=True))
+
+
+def _make_switch(row: _Stored) -> SwitchRow:
+    return SwitchRow(
+        name=row["name"],
+        nos=row["nos"],
+        model=row["model"],
+        version=row["version"],
+        role=row["role"],
+        ports=row["ports"] or 0,
+        complete=bool(row["configuration"]),
+        unknown_columns=0,
+        sources=[],
+        observed_at=row["observed_at"].isoformat(),
+    )
+
+
+def _make_hop(row: _Stored) -> HopRow:
+    """A host's end is the first one, as in an answer."""
+    here = HopEnd(
+        node=row["switch"], port=row["port"], kind="switch", priority=row["priority"], pfc=_parse_bits(row["pfc"])
+    )
+    far = HopEnd(
+        node=row["far_node"] or "",
+        port=row["far_port"] or "",
+        kind=row["far_kind"],
+        rail=row["rail"],
+        priority=row["far_priority"],
+        pfc=_parse_bits(row["far_pfc"]),
+    )
+    a, b = (here, far) if far.kind == "switch" else (far, here)
+    return HopRow(
+        a=a,
+        b=b,
+        verdict=row["verdict"],
+        reason=row["reason"] or "",
+        settle=row["settle"] or "",
+        told_by=row["told_by"] or "",
+        metres_plan=row["metres_plan"],
+        metres_module=row["metres_module"],
+        findings=(row["findings"] or "").split(),
+    )
+
+
+def _make_finding(row: _Stored) -> Finding:
+    return Finding(
+        rule=row["rule"],
+        severity=row["severity"],
+        subject=row["subject"],
+        label=row["label"] or "",
+        summary=row["summary"] or "",
+        evidence=_EVIDENCE.decode(row["evidence"] or "[]"),
+        impact=row["impact"] or "",
+        remedy=row["remedy"] or "",
+        confidence=row["confidence"] or "high",
+        devices=(row["devices"] or "").split(),
+        fingerprint=row["fingerprint"] or "",
+    )
+
+
+def _parse_bits(text: str | None) -> list[int] | None:
+    """
+    >>> _parse_bits("00011000"), _parse_bits("00000000"), _parse_bits(None)
+    ([3, 4], [], None)
+    """
+    return None if text is None else [number for number, bit in enumerate(text) if bit == "1"]
