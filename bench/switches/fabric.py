@@ -171,5 +171,5 @@ def _start_counters(port: MadePort) -> None:
         port.before[name] = value
         port.now[name] = value * 2
     port.before["first"], port.now["first"] = 10**6, 2 * 10**6
-    for name in ("tx", "rx", "uncorrected", "flaps", "trim_drops"):
+    for name in ("tx", "rx", "uncorrected", "near_limit", "flaps", "trim_drops"):
         port.before[name] = port.now[name] = 100

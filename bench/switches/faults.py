@@ -84,6 +84,10 @@ def _fec_errors(fabric: MadeFabric, port: MadePort) -> None:
     port.now["uncorrected"] = port.before["uncorrected"] + 57
 
 
+def _near_limit(fabric: MadeFabric, port: MadePort) -> None:
+    port.now["near_limit"] = port.before["near_limit"] + 57
+
+
 def _flaps(fabric: MadeFabric, port: MadePort) -> None:
     port.now["flaps"] = port.before["flaps"] + 3
 
@@ -169,6 +173,7 @@ FAULTS: tuple[tuple[str, Plant, tuple[str, ...], tuple[bool, ...]], ...] = (
     ("sw-storm", _storm, ALL, BOTH),
     ("sw-pause-unheard", _unheard, ALL, (False,)),
     ("sw-fec-errors", _fec_errors, ("sonic", "other"), BOTH),
+    ("sw-fec-errors", _near_limit, ("sonic", "other"), BOTH),
     ("sw-flaps", _flaps, ("sonic", "other"), BOTH),
     ("sw-pfc-extra", _pfc_extra, ALL, BOTH),
     ("sw-cnp-not-strict", _cnp, ALL, BOTH),

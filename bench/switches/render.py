@@ -112,6 +112,19 @@ def _sonic(switch: MadeSwitch, before: bool) -> dict[str, str]:
             ("IFACE", "STATE", "FEC_CORR", "FEC_UNCORR", "FEC_SYMBOL_ERR", "FEC_PRE_BER", "FEC_POST_BER"),
             [(p.name, "U", "130,402", f"{counts[p.name]['uncorrected']:,}", 0, "1.20e-09", "0.00e+00") for p in ports],
         ),
+        "portstat_-fh.txt": _table(
+            ("IFACE", *(f"BIN{n}" for n in range(16))),
+            [
+                (
+                    p.name,
+                    "4,374,661,575",
+                    *(0 for _ in range(9)),
+                    f"{counts[p.name]['near_limit']:,}",
+                    *(0 for _ in range(5)),
+                )
+                for p in ports
+            ],
+        ),
         "show_interfaces_flap.txt": _table(
             ("Interface", "Flap Count", "Admin", "Oper", "Link Down TimeStamp(UTC)", "Link Up TimeStamp(UTC)"),
             [(p.name, counts[p.name]["flaps"], "Up", "Up", "Never", "Sat Feb 21 11:00:41 2026") for p in ports],
@@ -396,8 +409,7 @@ def _lines(switch: MadeSwitch, before: bool) -> dict[str, str]:
         for counter, key in (
             (f"pfc_rx_prio{prio}", "rx"), (f"pfc_tx_prio{prio}", "tx"), (f"drop_queue{prio}", "drops"),
             (f"drop_pg{prio}", "group_drops"), (f"queue_bytes_{prio}", "bytes"), ("queue_bytes_6", "first"),
-            ("fec_uncorrected", "uncorrected"),
-            ("flaps", "flaps"),
+            ("fec_uncorrected", "uncorrected"), ("fec_near_limit", "near_limit"), ("flaps", "flaps"),
         ):  # fmt: skip
             rows.append({"subject": subject, "name": counter, "value": counts[key]})
     return {"rows.jsonl": "".join(json.dumps(row) + "\n" for row in rows)}

@@ -20,6 +20,7 @@ _PROFILE_METRES = lazy_pattern(r"_([0-9]{1,5})m_")
 _PORT = lazy_pattern(r"Ethernet[0-9]{1,5}|Eth[0-9]{1,3}(?:/[0-9]{1,3}){1,3}")
 _GBIT = {"M": 0.001, "G": 1.0, "T": 1000.0}
 NOTHING = ("N/A", "-", "")
+NEAR_LIMIT = range(10, 16)  # symbol errors in a codeword
 
 
 class TableKind(NamedTuple):
@@ -107,6 +108,13 @@ def _read_fec_counters(switch: SwitchFacts, port: PortFacts, row: Row) -> None:
     except ValueError:
         return
     port.pre_fec_ber = ber if 0 <= ber <= 1 else None
+
+
+def _read_fec_bins(switch: SwitchFacts, port: PortFacts, row: Row) -> None:
+    """Codewords by their errors; FEC of 544 symbols (RS-544, 514) corrects up to 15 in one."""
+    counts = [parse_count(row.get(f"BIN{number}")) for number in NEAR_LIMIT]
+    if None not in counts:
+        port.counters["fec_near_limit"] = sum(count or 0 for count in counts)
 
 
 def _read_pfc_received(switch: SwitchFacts, port: PortFacts, row: Row) -> None:
@@ -283,7 +291,7 @@ KINDS = (
     ),
     TableKind("show llr interface", ("PORT", "LLR Mode", "LLR Local", "LLR Remote", "LLR Profile"), _read_link_retry),
     TableKind("show interfaces counters", ("IFACE", "RX_OK", "TX_OK"), _read_nothing),
-    TableKind("portstat -fh", ("IFACE", "BIN0"), _read_nothing),
+    TableKind("portstat -fh", ("IFACE", "BIN0"), _read_fec_bins, numbered="BIN"),
     TableKind("show priority-group watermark shared", ("Port", "PG3"), _read_nothing, title="shared", numbered="PG"),
 )
 _QUEUE_FIELDS = {

@@ -190,6 +190,14 @@ def _judge_fec(context: HopContext, end: CableEnd) -> Iterator[HopFault]:
             (("pre-FEC BER", f"{ber:.2e}", counter_source(end, command)),),
             severity="error" if ber >= BER_ERROR else "warning",
         )
+    elif near := end.delta("fec_near_limit"):
+        yield HopFault(
+            "sw-fec-errors",
+            end,
+            context.hop,
+            f"{near:,} codewords had 10 or more of the 15 symbol errors that FEC corrects, between the two collections",
+            (("codewords near the limit", f"{near:,}", counter_source(end, "portstat -fh")),),
+        )
 
 
 def _judge_flaps(context: HopContext, end: CableEnd) -> Iterator[HopFault]:

@@ -26,6 +26,12 @@ FEC = """\
   Ethernet0        U     130,402             7                 0       1.20e-09       N/A
   Ethernet8        D         N/A           N/A               N/A            N/A       N/A
 """
+BINS = """\
+      IFACE           BIN0    BIN1    BIN2    BIN3    BIN4    BIN5    BIN6    BIN7    BIN8    BIN9    BIN10    BIN11    BIN12    BIN13    BIN14    BIN15
+-----------  -------------  ------  ------  ------  ------  ------  ------  ------  ------  ------  -------  -------  -------  -------  -------  -------
+  Ethernet0  4,374,661,575   8,069     340      12       3       0       0       0       0       1    1,200        0        0        2        0        5
+  Ethernet8            N/A     N/A     N/A     N/A     N/A     N/A     N/A     N/A     N/A     N/A      N/A      N/A      N/A      N/A      N/A      N/A
+"""  # noqa: E501
 PFC = """\
   Port Rx    PFC0    PFC1    PFC2    PFC3    PFC4    PFC5    PFC6    PFC7
 ---------  ------  ------  ------  ------  ------  ------  ------  ------
@@ -105,6 +111,7 @@ OUTPUTS: dict[tuple[str, str], Any] = {
     ("show interfaces status", "txt"): STATUS,
     ("show interfaces fec status", "txt"): FEC_STATUS,
     ("show interfaces counters fec-stats", "txt"): FEC,
+    ("portstat -fh", "txt"): BINS,
     ("show headroom-pool watermark", "txt"): POOL,
     ("show interfaces flap", "txt"): FLAPS,
     ("show pfc counters", "txt"): PFC,

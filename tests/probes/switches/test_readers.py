@@ -117,6 +117,8 @@ def test_tables(tmp_path: Path) -> None:
     assert port(tmp_path, "show interfaces counters fec-stats").counters["fec_uncorrected"] == 7
     assert port(tmp_path, "show interfaces counters fec-stats").pre_fec_ber == 1.2e-9
     assert port(tmp_path, "show interfaces counters fec-stats", name="Ethernet8").counters == {}
+    assert port(tmp_path, "portstat -fh").counters == {"fec_near_limit": 1207}
+    assert port(tmp_path, "portstat -fh", name="Ethernet8").counters == {}
     assert port(tmp_path, "show interfaces flap").counters == {"flaps": 5}
     counters = port(tmp_path, "show pfc counters").counters
     assert (counters["pfc_rx_3"], counters["pfc_tx_3"], "pfc_rx_4" in counters) == (1203, 44, False)
