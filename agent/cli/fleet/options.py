@@ -170,13 +170,13 @@ def query_tables(
 def select_nodes(engine_: Engine, chosen: Where, where: list[str] | None) -> Tables:
     """An open engine's tables of the selected nodes; `where`: the option's text. Raises CliError."""
     from agent.fleet.engines.engine import narrow
-    from agent.fleet.engines.query import table_query
+    from agent.fleet.engines.query import query
 
     missing: set[str] = set()
     if chosen.nodes:
         chosen, missing = _name_nodes(engine_, chosen, where or [])
     tables = narrow(engine_, chosen)
-    if any(chosen) and not tables.rows(table_query("host", ["node"])):
+    if any(chosen) and not tables.rows(query("fleet", "scope")):
         raise CliError(f"no node of the dataset matches {' '.join(where or [])}")
     if missing:
         from agent.fleet.hostlist import fold
@@ -194,10 +194,10 @@ def _name_nodes(engine_: Engine, chosen: Where, where: list[str]) -> tuple[Where
 
     A list that names no node may be the name of one: gpu[001-128].
     """
-    from agent.fleet.engines.query import table_query
+    from agent.fleet.engines.query import query
     from agent.fleet.node_names import AmbiguousName, NodeNames
 
-    names = NodeNames((node, host) for node, host in engine_.rows(table_query("host", ["node", "hostname"])))
+    names = NodeNames((node, host) for node, host in engine_.rows(query("fleet", "names")))
     try:
         nodes = {name: names.find(name) for name in chosen.nodes}
         if not any(nodes.values()):

@@ -32,6 +32,22 @@ WHERE coalesce(received_at, observed_at) < $moment
 -- What decides whether a node is one of those that are asked about.
 SELECT node, cluster, hardware_class
 FROM host
+UNION ALL
+SELECT node, NULL, hardware_class
+FROM switch
+
+-- name: names
+-- Nodes and their host names; a switch has none beside its own.
+SELECT node, hostname
+FROM host
+UNION ALL
+SELECT node, NULL
+FROM switch
+
+-- name: switches
+-- How many there are.
+SELECT count(*) AS switches
+FROM switch
 
 -- name: kinds
 -- Nodes by class and by the digests of their rows (agent/fleet/row_digests.py): how many, one of them, and of few nodes all.

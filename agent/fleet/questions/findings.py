@@ -66,6 +66,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
 
     findings: list[FindingGroup] = []
     nodes: int = 0  # all that were asked
+    switches: int = 0  # likewise
     lost: BandwidthLoss | None = None
 
 
@@ -95,7 +96,12 @@ def find_findings(tables: Tables, options: Options = ORDINARY) -> Findings:
     dated = [
         msgspec.structs.replace(group, first_seen=seen.get((group.rule, group.severity))) for group in finding_groups
     ]
-    return Findings(findings=sorted(dated, key=_rank), nodes=sum(of.values()), lost=_make_bandwidth_loss(tables))
+    return Findings(
+        findings=sorted(dated, key=_rank),
+        nodes=sum(of.values()),
+        switches=tables.rows(SWITCHES)[0][0],
+        lost=_make_bandwidth_loss(tables),
+    )
 
 
 def _make_bandwidth_loss(tables: Tables) -> BandwidthLoss | None:
@@ -121,6 +127,7 @@ def _make_bandwidth_loss(tables: Tables) -> BandwidthLoss | None:
 
 _GROUP = key_types("finding", ("rule", "severity", CLASS))
 COUNTS = query("findings", "counts")
+SWITCHES = query("fleet", "switches")
 COSTS, GPUS = query("findings", "costs"), query("findings", "gpus")
 FIRST_SEEN = query("findings", "first_seen", episode=statement("views", "finding_episode"))
 NODES = lookup(_GROUP, "findings", "nodes")

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agent.fleet.questions.findings import BandwidthLoss, FindingGroup, Findings, Share
-from agent.fleet.text.parts import FLEET_HISTORY, STYLES, count, hosts, number, share, split_steps, table, wrap_item
+from agent.fleet.text.parts import (
+    FLEET_HISTORY,
+    STYLES,
+    count,
+    hosts,
+    name_asked,
+    number,
+    share,
+    split_steps,
+    table,
+    wrap_item,
+)
 from agent.outputs.grouping import describe_loss
 from agent.outputs.text.lines import BLANK, Line, make_line, wrap_paragraph
 
@@ -15,11 +26,12 @@ _CLASSES = 4  # of one rule that are named
 
 def page(answer: Findings, width: int = 80, detail: bool = False) -> list[Line]:
     """A table of all rules; with `detail` who has each, on which parts, and what to do."""
-    if not answer.nodes:
+    if not answer.nodes and not answer.switches:
         return [make_line("no nodes")]
+    asked = name_asked(answer.nodes, answer.switches)
     if not answer.findings:
-        return [make_line((f"no findings on {count(answer.nodes, 'node')}", "ok"))]
-    lines = [make_line(f"{count(len(answer.findings), 'kind')} of findings on {count(answer.nodes, 'node')}")]
+        return [make_line((f"no findings on {asked}", "ok"))]
+    lines = [make_line(f"{count(len(answer.findings), 'kind')} of findings on {asked}")]
     lines += wrap_item(describe_bandwidth_loss(answer.lost), width) if answer.lost else []
     if not detail:
         return [*lines, BLANK, *_table(answer.findings, width), BLANK, *_list_fleet_rules(answer.findings, width),

@@ -7,7 +7,7 @@ from itertools import groupby
 from agent.fleet.questions.deviations import NoMajority, Outlier
 from agent.fleet.questions.multisets import ABSENT
 from agent.fleet.questions.outliers import Outliers
-from agent.fleet.text.parts import count, hosts, number, share, wrap_item
+from agent.fleet.text.parts import count, hosts, name_asked, number, share, wrap_item
 from agent.outputs.text.lines import BLANK, Line, make_heading, wrap_paragraph
 
 _STATES = {
@@ -70,9 +70,8 @@ _LABELS = 4
 
 def page(answer: Outliers, width: int = 80) -> list[Line]:
     """The whole answer."""
-    switches = f" and {count(answer.compared_switches, 'switch')}" if answer.compared_switches else ""
-    things = f"{count(answer.compared_nodes, 'node')}{switches}"
-    compared = f"{things} of {count(len(answer.classes), 'hardware class')} compared"
+    asked = name_asked(answer.compared_nodes, answer.compared_switches)
+    compared = f"{asked} of {count(len(answer.classes), 'hardware class')} compared"
     many = count(len(answer.outliers), "outlier") if answer.outliers else "no outliers"
     first = f"{compared}: {many}" if answer.classes else "no node has enough others of its class to compare with"
     lines = wrap_paragraph(first, width, "  ", first="")

@@ -32,6 +32,15 @@ def count(many: int, one: str) -> str:
     return f"{number(many)} {one}{'es' if one.endswith(('s', 'ch')) else 's'}"
 
 
+def name_asked(nodes: int, switches: int) -> str:
+    """
+    >>> name_asked(8, 0), name_asked(8, 1), name_asked(0, 2)
+    ('8 nodes', '8 nodes and 1 switch', '2 switches')
+    """
+    asked = [count(nodes, "node")] if nodes or not switches else []
+    return " and ".join([*asked, *([count(switches, "switch")] if switches else [])])
+
+
 def share(part: int, whole: int) -> str:
     """In percent; all is 100%, and nothing else is.
 

@@ -227,3 +227,20 @@ def test_the_page_shows_what_was_stored(stored: Path, engine: Any, tmp_path: Pat
     assert run(["fleet", "html", "--dataset", str(tmp_path / "hosts"), "-o", str(none)]) == 0
     assert "Lossless RoCE" in page.read_text()
     assert "Lossless RoCE" not in none.read_text()
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("nodes=switch:leaf2", "1 kind of findings on 1 switch"),
+        ("nodes=switch:leaf[1,3-4]", "no findings on 3 switches"),
+        ("nodes=switch:leaf2,gpu9", "1 kind of findings on 1 node and 1 switch"),
+        ("nodes=gpu9", "no findings on 1 node"),
+        ("class=switch: eos DCS-7060", f"1 kind of findings on {LEAVES} switches"),
+    ],
+)
+def test_switches_are_chosen_as_nodes_are(
+    where: str, said: str, stored: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["fleet", "findings", "--dataset", str(stored), "--where", where]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == said
