@@ -53,6 +53,7 @@ def start(real_commands: None, tmp_path: Path, certificates: Certificates) -> It
     )
     (tmp_path / "clients.toml").chmod(0o600)
     running: list[subprocess.Popen[str]] = []
+    readers: list[threading.Thread] = []
 
     def begin(*options: str, plain: bool = False, tokens: bool = True) -> Receiver:
         spool = tmp_path / "spool"
@@ -74,11 +75,15 @@ def start(real_commands: None, tmp_path: Path, certificates: Certificates) -> It
         log: list[str] = []
         reader = threading.Thread(target=lambda: log.extend(process.stderr or ()), daemon=True)
         reader.start()
+        readers.append(reader)
         return Receiver(int(port[1]), spool, log, process, reader)
 
     yield begin
     for process in running:
         process.kill()
         process.wait(20)
+    for reader in readers:
+        reader.join(20)
+    for process in running:
         if process.stderr:
             process.stderr.close()
