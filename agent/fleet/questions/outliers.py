@@ -277,9 +277,17 @@ def format_value(attribute: Attribute, value: Any) -> str:
     if attribute.column == "acs":
         return value or "off"
     if attribute.column == "pfc" and isinstance(value, str):
-        on = [str(priority) for priority, bit in enumerate(value) if bit == "1"]
-        return f"{', '.join(on)} on" if on else "off"
+        return _name_priorities(value)
     return ("no", "yes")[value] if isinstance(value, bool) else attribute.form.format(value)
+
+
+def _name_priorities(bits: str) -> str:
+    """
+    >>> _name_priorities("00010000"), _name_priorities("00000000"), _name_priorities("00011000")
+    ('priority 3', 'off', 'priorities 3, 4')
+    """
+    on = [str(priority) for priority, bit in enumerate(bits) if bit == "1"]
+    return "off" if not on else f"priority {on[0]}" if len(on) == 1 else f"priorities {', '.join(on)}"
 
 
 def _describe_distance(value: Any, normal: Any) -> str | None:

@@ -36,7 +36,7 @@ def describe_peers(outlier: Outlier) -> str:
     elif outlier.attribute == "services":
         peers_value = peers_value.partition("=")[2]
     elif outlier.attribute.endswith("-pfc"):
-        peers_value = _describe_priorities(peers_value)
+        peers_value = "PFC off" if peers_value == "off" else peers_value
     elif outlier.attribute == "nic-state":
         peers_value = "a driver" if peers_value == "present" else peers_value
     have = "do" if peers_value == "not have it" else "have"
@@ -46,7 +46,7 @@ def describe_peers(outlier: Outlier) -> str:
 def describe_value(attribute: str, what: str, value: str) -> str:
     """`port state is DOWN`; PFC by its priorities, a driver's state in words."""
     if attribute.endswith("-pfc"):
-        return f"PFC is on for {_describe_priorities(value)}" if "1" in value else "PFC is off"
+        return "PFC is off" if value == "off" else f"PFC is on for {value}"
     if attribute == "nic-state" and value in _STATES:
         return _STATES[value]
     if attribute in ("cmdline", "settings"):
@@ -54,15 +54,6 @@ def describe_value(attribute: str, what: str, value: str) -> str:
     if attribute == "services":
         return f"service {value.replace('=', ' is ', 1)}"
     return f"{what.removesuffix(' of a rail')} is {value}"
-
-
-def _describe_priorities(bits: str) -> str:
-    """
-    >>> _describe_priorities("00010000"), _describe_priorities("00000000"), _describe_priorities("00011000")
-    ('priority 3', 'PFC off', 'priorities 3, 4')
-    """
-    on = [str(priority) for priority, bit in enumerate(bits) if bit == "1"]
-    return "PFC off" if not on else f"priority {on[0]}" if len(on) == 1 else f"priorities {', '.join(on)}"
 
 
 _LABELS = 4

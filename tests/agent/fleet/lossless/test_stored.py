@@ -25,6 +25,7 @@ from agent.fleet.questions.options import ORDINARY
 from agent.fleet.questions.outliers import find_outliers
 from agent.fleet.store import Folder
 from agent.fleet.text.drift import page as drift_page
+from agent.fleet.text.outliers import describe_outlier
 from agent.fleet.text.outliers import page as outliers_page
 from agent.outputs.text.lines import to_plain_text
 from tests.agent.fleet.small import history, report, rows, take
@@ -244,3 +245,14 @@ def test_switches_are_chosen_as_nodes_are(
 ) -> None:
     assert run(["fleet", "findings", "--dataset", str(stored), "--where", where]) == 0
     assert capsys.readouterr().out.splitlines()[0] == said
+
+
+def test_values_of_an_outlier_are_words_wherever_they_are_shown(engine: Any) -> None:
+    answer = find_outliers(engine)
+    [pfc] = [outlier for outlier in answer.outliers if outlier.attribute == "switch-port-pfc"]
+
+    assert (pfc.value, pfc.usual) == ("off", "priority 3")
+    assert describe_outlier(pfc) == "PFC is off; 15 of 16 switch ports have priority 3."
+    assert "switch:leaf2: PFC of a switch port off on Ethernet2; usually priority 3 (15 of 16 switch ports, 94%)" in (
+        to_plain_text(outliers_page(answer, 200))
+    )

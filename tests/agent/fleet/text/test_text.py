@@ -233,9 +233,9 @@ def test_what_is_wrong_with_the_worst_nodes_is_named():
     [
         ("driver", "GPU driver", "570.30", "570.124", "node", "GPU driver is 570.30; 31 of 32 nodes have 570.124."),
         ("rail-mtu", "MTU of a rail", "1500", "4220", "rail", "MTU is 1500; 31 of 32 rails have 4220."),
-        ("rail-pfc", "PFC by priority of a rail", "00000000", "00010000", "rail",
+        ("rail-pfc", "PFC of a rail", "off", "priority 3", "rail",
          "PFC is off; 31 of 32 rails have priority 3."),
-        ("rail-pfc", "PFC by priority of a rail", "00011000", "00000000", "rail",
+        ("rail-pfc", "PFC of a rail", "priorities 3, 4", "off", "rail",
          "PFC is on for priorities 3, 4; 31 of 32 rails have PFC off."),
         ("nic-state", "state of a NIC", "no_driver", "present", "NIC",
          "No driver is bound; 31 of 32 NICs have a driver."),
