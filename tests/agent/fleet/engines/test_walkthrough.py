@@ -54,7 +54,11 @@ def test_with_chdb(reports):
 
 
 def test_with_postgresql(reports, postgres):
-    walk(reports, lambda words: with_postgres(words, postgres))
+    import psycopg
+
+    with psycopg.connect(postgres, autocommit=True) as session:  # other tests have loaded into the server's first one
+        session.execute("CREATE DATABASE walkthrough")
+    walk(reports, lambda words: with_postgres(words, f"{postgres.rpartition('/')[0]}/walkthrough"))
 
 
 def walk(place, change):
