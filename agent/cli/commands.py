@@ -267,7 +267,7 @@ def explain(
         str,
         typer.Argument(
             metavar="RULE",
-            help="A rule's name, a prefix or a family; with --report also a part (GPU2, mlx5_0/1).",
+            help="A rule's name, a prefix, a family or words (Xid 79); with --report also a part (GPU2, mlx5_0/1).",
             show_default=False,
         ),
     ],
@@ -278,8 +278,8 @@ def explain(
 ) -> None:
     """Explain a rule.
 
-    What it checks, why it matters and how to confirm; --all prints the whole page. For a prefix or family: its rules.
-    With --report: the findings of that rule or part, and how to fix that part.
+    What it checks, why it matters and how to confirm; --all prints the whole page. For a prefix, a family or words:
+    their rules. With --report: the findings of that rule or part, and how to fix that part.
     """
     from agent.cli.reference import print_findings, print_rule
 

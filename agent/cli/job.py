@@ -229,7 +229,7 @@ def collect_reports(evidence: Evidence, reader: FileReader, options: JobOptions,
                 evidence.note_unread(other.name, str(error).removeprefix(f"{other.path}: "))
     saved = [other for other in reader.others if not other.is_report]
     if saved:
-        from agent.cli.job_sources import scan_saved
+        from agent.cli.job_inputs import scan_saved
 
         reports += scan_saved(saved, evidence, bool(reports), until)
     return reports

@@ -1,20 +1,27 @@
-"""The files that `job` is given: found, and read within the time limit."""
+"""The files that `job` is given: found, and read within the time limit; outputs of commands among them are scanned."""
 
 from __future__ import annotations
 
 import os
 import sys
+import time
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agent.cli.errors import CliError
+from agent.cli.stdin import STDIN, copy_stdin
 
 if TYPE_CHECKING:
     from agent.job.evidence import Evidence
-    from agent.job.files import FileReader, Given, ReadLimit
+    from agent.job.files import FileReader, Given, OtherFile, ReadLimit
+    from agent.job.join.context import HostReport
     from agent.job.lines import Part
 
 SECONDS, BYTES_PER_SECOND = 30.0, 4 << 20  # of the time limit where none is given
+# Of outputs of commands: dmesg, ibstat
+_FILE_BYTES, _ALL_BYTES, _MOST_FILES = 16 << 20, 256 << 20, 2000
+_SCAN_SECONDS = 60.0
 
 
 def choose_limit(files: Sequence[Given], seconds: float | None) -> float:
@@ -27,16 +34,12 @@ def list_inputs(paths: list[str], folder: str) -> list[Given]:
     from agent.job.files import Given, UnreadableError, list_files
 
     try:
-        files = list_files([path for path in paths if path != "-"])
+        files = list_files([path for path in paths if path != STDIN])
     except UnreadableError as error:
         raise CliError(str(error)) from error
     files.sort(key=lambda file: not _is_small_list(file.name))
-    if "-" in paths:
-        import shutil
-
-        path = os.path.join(folder, "stdin")
-        with open(path, "wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
+    if STDIN in paths:
+        path = copy_stdin(folder)
         files.append(Given(path, "stdin", os.path.getsize(path)))
     return files
 
@@ -93,3 +96,80 @@ class ReadProgress:
         """Remove the bar."""
         if self._shown:
             print("\r" + " " * 48 + "\r", end="", file=sys.stderr, flush=True)
+
+
+def scan_saved(files: list[OtherFile], evidence: Evidence, has_reports: bool, until: float) -> list[HostReport]:
+    """A report for each host, whose folder they are in, of the files that are known outputs; others stay as they are.
+
+    Hosts whose turn does not come before `until` (time.monotonic()) have none.
+    """
+    by_host: dict[str, dict[str, bytes]] = defaultdict(dict)
+    size = 0
+    for other in files[:_MOST_FILES]:
+        content = _read(other)
+        if content is None or not content.strip():
+            continue
+        size += len(content)
+        if size > _ALL_BYTES:
+            break
+        by_host[evidence.ranks.find_named_host(other.name) or ""][os.path.basename(other.name)] = content
+    reports = []
+    for host, contents in sorted(by_host.items()):
+        seconds = min(until - time.monotonic(), _SCAN_SECONDS)
+        if seconds <= 0:
+            _note_late(contents, evidence)
+            continue
+        report = _scan(host, contents, evidence, seconds)
+        if report is not None:
+            reports.append(report)
+    return reports
+
+
+def _note_late(contents: dict[str, bytes], evidence: Evidence) -> None:
+    """Files that are no log and were not tried as outputs of commands."""
+    for file in list(evidence.files):
+        if os.path.basename(file.name) in contents and file.read_as is None:
+            evidence.note_unread(file.name, "not read: the time limit was reached")
+
+
+def _read(other: OtherFile) -> bytes | None:
+    from agent.job.files import open_given
+
+    try:
+        with open_given(other.path, other.is_found) as file:
+            content = file.read(_FILE_BYTES + 1)
+    except OSError:
+        return None
+    return content if len(content) <= _FILE_BYTES else None
+
+
+def _scan(host: str, contents: dict[str, bytes], evidence: Evidence, seconds: float) -> HostReport | None:
+    from agent.cli.request import ReportRequest  # noqa: F401  # its imports are those of a scan
+    from agent.config import Configuration
+    from agent.diagnose import ScanPlan, diagnose
+    from agent.job.join.context import HostReport
+    from agent.model.job_answer import JobFile
+    from probes.host.interface import BadSource
+    from probes.sources.dump import SavedOutputs
+    from probes.sources.memory import MemoryFiles
+    from probes.sources.tree import TreeHost
+
+    outputs = SavedOutputs(MemoryFiles(dict(contents)))
+    if not outputs.commands:
+        return None
+    try:
+        report, _ = diagnose(
+            TreeHost("dump", host or "saved outputs", MemoryFiles(), outputs, tuple(outputs.unread)),
+            ScanPlan(timeout_seconds=seconds, configuration=Configuration()),
+        )
+    except BadSource:
+        return None
+    if host and report.node.hostname is None:
+        import msgspec
+
+        report = msgspec.structs.replace(report, node=msgspec.structs.replace(report.node, hostname=host))
+    read = {str(row.name).partition(", line ")[0] for row in outputs.list_files() if row.read_as is not None}
+    for number, file in enumerate(evidence.files):
+        if os.path.basename(file.name) in read and file.read_as in (None, "log"):
+            evidence.files[number] = JobFile(name=file.name, read_as="saved output", lines=file.lines)
+    return HostReport(report, f"saved outputs{f' of {host}' if host else ''}", guessed=True)

@@ -92,7 +92,9 @@ def reject_empty_name(value: str | None) -> str | None:
 Source = Annotated[
     str | None,
     typer.Option(
-        metavar="PATH", help="Read a capture, support bundle or saved outputs instead of this host.", show_default=False
+        metavar="PATH",
+        help="Read a capture, support bundle or saved outputs instead of this host (- for stdin).",
+        show_default=False,
     ),
 ]
 Root = Annotated[

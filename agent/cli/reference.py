@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import typer
@@ -74,10 +74,25 @@ def print_rule(name: str, everything: bool = False) -> None:
     if _print_switch_rules(name):
         return
     hint = _hint_name(name, list(rules))
-    raise CliError(f"no rule, prefix or family {name!r:.80}", hint)
+    matching = _find_by_words(name, rules.values(), in_pages=hint is None)
+    if not matching:
+        raise CliError(f"no rule, prefix or family {name!r:.80}", hint or "fabricscope rules lists all rules")
+    _print_list(matching)
 
 
-def _hint_name(name: str, rules: Sequence[str]) -> str:
+def _find_by_words(text: str, rules: Iterable[Rule], in_pages: bool) -> list[Rule]:
+    """Rules whose name or title has these words, else whose page has them."""
+    words = [re.compile(rf"(?<![a-z0-9]){re.escape(word)}(?![0-9])", re.IGNORECASE) for word in text.split()]
+    titles, pages = [], []
+    for rule in rules if words else ():
+        if all(word.search(f"{rule.name} {rule.title}") for word in words):
+            titles.append(rule)
+        elif in_pages and not titles and all(word.search(rule.page) for word in words):
+            pages.append(rule)
+    return titles or pages
+
+
+def _hint_name(name: str, rules: Sequence[str]) -> str | None:
     """What was meant by a name that no rule has: a rule, also by its beginning, a part of a report, a file."""
     if path := hint_path("explain", name):
         return path
@@ -87,7 +102,7 @@ def _hint_name(name: str, rules: Sequence[str]) -> str:
     if not near:
         cut = {rule[: len(name)]: rule for rule in reversed(rules)}
         near = [cut[begin] for begin in difflib.get_close_matches(name, cut, n=1, cutoff=0.8)]
-    return f"did you mean {near[0]}?" if near else "fabricscope rules lists all rules"
+    return f"did you mean {near[0]}?" if near else None
 
 
 def _print_switch_rules(name: str) -> bool:

@@ -11,6 +11,7 @@ import msgspec
 
 from agent.cli.errors import CliError, print_warning, printable
 from agent.cli.output import DEBUG
+from agent.cli.stdin import STDIN, copy_stdin
 from agent.config import Configuration, ConfigurationError, load_configuration
 from agent.diagnose import ScanPlan, diagnose, evaluate_report
 from agent.model.profile import BadProfile
@@ -59,6 +60,8 @@ class ReportRequest(msgspec.Struct, frozen=True):
 
     def make_report(self, record: bool = False) -> tuple[Report, Recording | None]:
         """Make one report, from a host or from a finished report. Raises CliError."""
+        if self.source == STDIN:
+            return self._read_stdin(record)
         sources = [name for name in ("source", "root", "report") if getattr(self, name)]
         if len(sources) > 1:
             raise CliError(f"--{sources[0]} and --{sources[1]} exclude each other")
@@ -126,11 +129,27 @@ class ReportRequest(msgspec.Struct, frozen=True):
                 )
         return report, recording
 
+    def _read_stdin(self, record: bool) -> tuple[Report, Recording | None]:
+        """The same of a copy of stdin. Raises CliError."""
+        from tempfile import TemporaryDirectory
+
+        with TemporaryDirectory(prefix="fabricscope-") as folder:
+            try:
+                with TimeLimit(time.monotonic() + self.time_limit):
+                    path = copy_stdin(folder)
+            except TimeIsUp:
+                raise self._took_too_long() from None
+            try:
+                report, recording = msgspec.structs.replace(self, source=path).make_report(record)
+            except CliError as error:
+                hint = error.hint and error.hint.replace(path, STDIN)
+                raise CliError(str(error).replace(path, "stdin"), hint) from error
+        source = msgspec.structs.replace(report.source, path=STDIN) if report.source.path == path else report.source
+        return msgspec.structs.replace(report, source=source), recording
+
     def _took_too_long(self) -> CliError:
-        return CliError(
-            f"{self.source or self.root}: cannot be opened within {self.time_limit:g} s",
-            "--timeout SECONDS gives it more",
-        )
+        name = "stdin" if self.source == STDIN else self.source or self.root
+        return CliError(f"{name}: cannot be opened within {self.time_limit:g} s", "--timeout SECONDS gives it more")
 
     def check_profile(self) -> None:
         """Raises CliError for a --profile that is missing or cannot be read."""

@@ -117,6 +117,24 @@ def test_a_name_is_suggested_only_where_it_is_near(name: str, hint: str, capsys:
     assert [f"error: no rule, prefix or family {name!r}", hint] == capsys.readouterr().err.splitlines()
 
 
+@pytest.mark.parametrize(
+    ("words", "found", "others"),
+    [
+        ("Xid", "gpu-xid ", "pcie-device-gone"),
+        ("xid 79", "pcie-device-gone ", "roce-mtu-mismatch"),  # a page has MTU 790 and more
+        ("lanes pcie", "pcie-width-downgraded ", "gpu-xid"),
+    ],
+)
+def test_words_find_the_rules_that_have_them(
+    words: str, found: str, others: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In names and titles, else in pages."""
+    assert run(["explain", words]) == 0
+    listed = capsys.readouterr().out
+    assert any(line.startswith(found) for line in listed.splitlines())
+    assert others not in listed
+
+
 @pytest.mark.parametrize("name", ["GPU2", "pcie-width-downgraded"])
 def test_explain_shows_the_findings_of_a_report(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """By the label of a part or by the rule; with --all the page, too. Another part is an error with the labels."""
