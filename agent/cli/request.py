@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -24,8 +26,10 @@ from probes.time_limit import TimeIsUp, TimeLimit
 from probes.topology_files.preparsed import FactsSource
 
 if TYPE_CHECKING:
+    from probes.host.interface import Host
     from probes.host.recording import Recording
 
+LOOKED_INTO = 200  # files of a folder that is no source
 UNREAD_SHOWN = 8  # lines on stderr about saved files that are not read
 TIME_LIMIT = 30.0  # seconds of a run, besides the wait between two samples
 EXTRAS_SECONDS = 20.0  # time for a capture's extras, after its probes
@@ -87,11 +91,9 @@ class ReportRequest(msgspec.Struct, frozen=True):
         only, skip = parse_probe_names("--only", self.only), parse_probe_names("--skip", self.skip)
         try:
             with TimeLimit(began + self.time_limit):
-                host = open_source(self.source, self.root)
+                host = self._open()
         except TimeIsUp:
             raise self._took_too_long() from None
-        except BadSource as error:
-            raise CliError(str(error), error.hint) from error
         try:
             if record and isinstance(host, FactsSource):
                 raise CliError(f"--capture needs a host: {host.path} holds a topology only")
@@ -147,6 +149,18 @@ class ReportRequest(msgspec.Struct, frozen=True):
         source = msgspec.structs.replace(report.source, path=STDIN) if report.source.path == path else report.source
         return msgspec.structs.replace(report, source=source), recording
 
+    def _open(self) -> Host | FactsSource:
+        """Raises CliError, TimeIsUp."""
+        try:
+            return open_source(self.source, self.root)
+        except BadSource as error:
+            if self.source and _is_of_switch(self.source):
+                raise CliError(
+                    f"{self.source}: holds outputs of a switch, not of a host",
+                    f"`fabricscope fleet lossless --switches {shlex.quote(self.source)}` reads them",
+                ) from error
+            raise CliError(str(error), error.hint) from error
+
     def _took_too_long(self) -> CliError:
         name = "stdin" if self.source == STDIN else self.source or self.root
         return CliError(f"{name}: cannot be opened within {self.time_limit:g} s", "--timeout SECONDS gives it more")
@@ -194,6 +208,17 @@ class ReportRequest(msgspec.Struct, frozen=True):
             return load_configuration(self.config, names(), print_warning)
         except ConfigurationError as error:
             raise CliError(str(error)) from error
+
+
+def _is_of_switch(path: str) -> bool:
+    from probes.switches.collection import UnreadableCollection, read_collection
+
+    try:
+        if os.path.isdir(path) and len(os.listdir(path)) > LOOKED_INTO:
+            return False
+        return any(switch.ports for switch in read_collection([path]).switches.values())
+    except (UnreadableCollection, OSError):
+        return False
 
 
 def build_request(values: Mapping[str, Any]) -> ReportRequest:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from agent.diagnose import FILES_SHOWN, ScanPlan, diagnose
 from agent.model.report import Report
 from probes.sources.given import find_early_end
 from probes.sources.open_source import open_source
+from tests.probes.switches.outputs import CONFIG, FEC
 
 IBSTAT = (
     "CA 'mlx5_0'\n\tCA type: MT4129\n\tNumber of ports: 1\n\tNode GUID: 0xa088c20300ab0001\n\tPort 1:\n"
@@ -104,6 +106,28 @@ def test_the_log_of_a_job_is_named_as_one(place: str, tmp_path: Path, capsys: py
     error = capsys.readouterr().err
     assert f"error: {source}: is the log of a job, not evidence of a host\n" in error
     assert f"hint: `fabricscope job {source}` reads it\n" in error
+
+
+@pytest.mark.parametrize("name", ["config_db.json", "fec.txt", "rows.jsonl", "."])
+def test_an_output_of_a_switch_is_named_as_one(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the command that reads it; a date alone is nobody's."""
+    of_switch = {
+        "config_db.json": json.dumps(CONFIG),
+        "fec.txt": FEC,
+        "rows.jsonl": '{"switch": "leaf1", "port": "Ethernet1", "pfc": "00010000", "speed_gbit_s": 400}\n',
+    }
+    (tmp_path / "saved").mkdir()
+    for file, text in of_switch.items() if name == "." else [(name, of_switch[name])]:
+        (tmp_path / "saved" / file).write_text(text)
+    source = tmp_path / "saved" / name
+    assert run(["scan", str(source)]) == 2
+    error = capsys.readouterr().err
+    assert f"error: {source}: holds outputs of a switch, not of a host\n" in error
+    assert f"hint: `fabricscope fleet lossless --switches {source}` reads them\n" in error
+
+    (tmp_path / "date").write_text("2026-01-15T08:00:00Z\n")
+    assert run(["scan", str(tmp_path / "date")]) == 2
+    assert "of a switch" not in capsys.readouterr().err
 
 
 def test_evidence_names_the_given_file(tmp_path: Path) -> None:
