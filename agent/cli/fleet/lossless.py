@@ -100,7 +100,8 @@ def lossless(
 ) -> None:
     """Check that RoCE is lossless from host to host.
 
-    Joins saved outputs of switches with hosts' reports, and judges every hop. Nothing logs in to a switch.
+    Joins saved outputs of switches with hosts' reports, and judges every hop. Nothing logs in to a switch. Without
+    --switches: what --store stored.
     """
     from agent.fleet.lossless.answer import Inputs, judge
     from agent.fleet.lossless.host_ports import choose_marking
@@ -110,9 +111,13 @@ def lossless(
         return
     format_name = form.value if form is not None else _choose_format(output)
     if not switches:
-        raise CliError(
-            "--switches DIR is needed: a folder of saved outputs for each switch", "--recipe NOS lists what to save"
-        )
+        stored = None if before or report or plan or store or dscp is not None else _read_stored(dataset, engine)
+        if stored is None:
+            raise CliError(
+                "--switches DIR is needed: a folder of saved outputs for each switch", "--recipe NOS lists what to save"
+            )
+        _deliver(stored, format_name, everything, output, no_color)
+        return
     if report is not None and dataset is not None and "FABRICSCOPE_DATASET" not in os.environ:
         raise CliError("--report and --dataset are two sources of hosts: give one of them")
     if store and (not dataset or engine is not None or report is not None):
@@ -136,6 +141,10 @@ def lossless(
         )
         if store and dataset:
             _store_switches(dataset, now.switches, answer)
+    _deliver(answer, format_name, everything, output, no_color)
+
+
+def _deliver(answer: LosslessAnswer, format_name: str, everything: bool, output: str | None, no_color: bool) -> None:
     if format_name == "json":
         import msgspec
 
@@ -188,6 +197,21 @@ def _store_switches(dataset: str, switches: Mapping[str, SwitchFacts], answer: L
     late = f" ({result.late:,} late)" if result.late else ""
     many = count(len(records), "switch")
     print(f"{many} stored: {result.fresh:,} new{late}, {result.repeated:,} known", file=sys.stderr)
+
+
+def _read_stored(dataset: str | None, engine: str | None) -> LosslessAnswer | None:
+    """What `--store` left; None without a dataset, and where nothing was stored. Raises CliError."""
+    from agent.fleet.engines import holds_tables
+
+    if not dataset and not holds_tables(engine):
+        return None
+    from agent.cli.fleet.options import open_engine, require_libraries
+
+    require_libraries()
+    from agent.fleet.page.stored_hops import read_stored_answer
+
+    with open_engine(dataset, engine) as tables:
+        return read_stored_answer(tables)
 
 
 def _read_hosts(

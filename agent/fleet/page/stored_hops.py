@@ -14,7 +14,8 @@ from agent.fleet.lossless.host_ports import commonest
 from agent.fleet.lossless.paths import count_paths
 from agent.fleet.lossless.rows import HopEnd, HopRow, SwitchRow
 from agent.fleet.lossless.verdict import VERDICTS
-from agent.model.finding import Evidence, Finding
+from agent.fleet.text.parts import split_steps
+from agent.model.finding import Evidence, Finding, Step
 from agent.model.node import SWITCH_PREFIX
 
 _Stored = dict[str, Any]
@@ -112,6 +113,7 @@ def _make_finding(row: _Stored) -> Finding:
         evidence=_EVIDENCE.decode(row["evidence"] or "[]"),
         impact=row["impact"] or "",
         remedy=row["remedy"] or "",
+        steps=[Step(do=step) for step in split_steps(row["remedy"])] if row["remedy"] else [],
         confidence=row["confidence"] or "high",
         devices=(row["devices"] or "").split(),
         fingerprint=row["fingerprint"] or "",

@@ -256,3 +256,21 @@ def test_values_of_an_outlier_are_words_wherever_they_are_shown(engine: Any) -> 
     assert "switch:leaf2: PFC of a switch port off on Ethernet2; usually priority 3 (15 of 16 switch ports, 94%)" in (
         to_plain_text(outliers_page(answer, 200))
     )
+
+
+def test_what_was_stored_is_shown_again(stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In every form; a question that needs the outputs is refused as before."""
+    second = str(stored.parent / "second.jsonl")
+    assert run(["fleet", "lossless", "--dataset", str(stored), "--format", "csv"]) == 0
+    kept = capsys.readouterr().out
+    assert run(["fleet", "lossless", "--dataset", str(stored), "--switches", second, "--format", "csv"]) == 0
+    assert sorted(kept.splitlines()) == sorted(capsys.readouterr().out.splitlines())
+    assert run(["fleet", "lossless", "--dataset", str(stored)]) == 0
+    said = capsys.readouterr().out
+    assert "sw-pfc-one-end  leaf2 Ethernet2" in said
+    assert "→ Enable PFC for priority 3 on leaf2 Ethernet2 by the vendor's guide." in said
+    assert run(["fleet", "lossless", "--dataset", str(stored), "--dscp", "3"]) == 2
+    assert "--switches DIR is needed" in capsys.readouterr().err
+    take(tmp_path / "hosts", report("gpu9"))
+    assert run(["fleet", "lossless", "--dataset", str(tmp_path / "hosts")]) == 2
+    assert "--switches DIR is needed" in capsys.readouterr().err
