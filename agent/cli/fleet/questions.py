@@ -107,10 +107,11 @@ def findings(
 
     A table; with RULE or NODES what each is about and what to do.
     """
+    from agent.fleet.lossless.catalogue import switch_rules
     from agent.rules.catalogue import names
 
     format_name = choose_format(form, output)
-    rule = name if name in names() else None
+    rule = name if name in names() or name in switch_rules() else None
     if name and not rule:
         where = [*(where or []), f"nodes={name}"]
     with query_tables(dataset, engine, where, read_silences(silences)) as tables:

@@ -17,7 +17,7 @@ from agent.fleet.questions import drift as drifts
 from agent.fleet.questions import duplicates as twice
 from agent.fleet.questions import findings as wrong
 from agent.fleet.questions.outliers import Outliers
-from agent.fleet.text.findings import describe_bandwidth_loss, describe_cost, describe_origin
+from agent.fleet.text.findings import count_class, describe_bandwidth_loss, describe_cost, describe_origin
 from agent.fleet.text.outliers import describe_outlier
 
 NAMED = 3  # devices that a change is reported with
@@ -195,7 +195,7 @@ def _make_finding_item(group: wrong.FindingGroup, numbers: NodeIndex) -> PageIte
 
 def _share(share: wrong.Share, numbers: NodeIndex) -> str:
     without = f" (all but {share.without})" if share.without else ""
-    return f"{number(share.nodes)} of {_count(share.of, 'node')} of {share.hardware_class}{without}"
+    return f"{number(share.nodes)} of {count_class(share)} of {share.hardware_class}{without}"
 
 
 def _make_outlier_item(outlier: deviations.Outlier, numbers: NodeIndex) -> PageItem:

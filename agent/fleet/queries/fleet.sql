@@ -6,9 +6,13 @@
 -- otherwise. Tables are those of docs/fleet-dataset.md.
 
 -- name: class_sizes
--- Nodes of every hardware class; null: of none.
+-- Nodes of every hardware class, and switches of theirs; null: of none.
 SELECT hardware_class, count(*) AS nodes
 FROM host
+GROUP BY hardware_class
+UNION ALL
+SELECT hardware_class, count(*) AS nodes
+FROM switch
 GROUP BY hardware_class
 
 -- name: clusters

@@ -96,10 +96,11 @@ def find_findings(tables: Tables, options: Options = ORDINARY) -> Findings:
     dated = [
         msgspec.structs.replace(group, first_seen=seen.get((group.rule, group.severity))) for group in finding_groups
     ]
+    switches = tables.rows(SWITCHES)[0][0]
     return Findings(
         findings=sorted(dated, key=_rank),
-        nodes=sum(of.values()),
-        switches=tables.rows(SWITCHES)[0][0],
+        nodes=sum(of.values()) - switches,
+        switches=switches,
         lost=_make_bandwidth_loss(tables),
     )
 

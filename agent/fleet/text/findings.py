@@ -17,6 +17,7 @@ from agent.fleet.text.parts import (
     table,
     wrap_item,
 )
+from agent.model.node import SWITCH_PREFIX
 from agent.outputs.grouping import describe_loss
 from agent.outputs.text.lines import BLANK, Line, make_line, wrap_paragraph
 
@@ -114,11 +115,16 @@ def describe_cost(group: FindingGroup) -> str:
     return f"{most}{describe_loss(group.cost_percent or 0.0, 'all_reduce', group.cost_nodes or 1)}"
 
 
+def count_class(one: Share) -> str:
+    """How many there are of a class: "8 nodes", "8 switches"."""
+    return count(one.of, "switch" if one.hardware_class.startswith(SWITCH_PREFIX) else "node")
+
+
 def sentences(group: FindingGroup) -> list[str]:
     """Who has it, and of how many."""
     if group.of_class:
         return [
-            f"affects the whole class: {number(one.nodes)} of {count(one.of, 'node')} ({share(one.nodes, one.of)}) of "
+            f"affects the whole class: {number(one.nodes)} of {count_class(one)} ({share(one.nodes, one.of)}) of "
             f"{one.hardware_class}{f'; not {one.without}' if one.without else ''}"
             for one in group.classes
         ]
@@ -129,7 +135,7 @@ def sentences(group: FindingGroup) -> list[str]:
 
 
 def _classes(shares: list[Share]) -> str:
-    parts = [f"{number(one.nodes)} of {count(one.of, 'node')} of {one.hardware_class}" for one in shares[:_CLASSES]]
+    parts = [f"{number(one.nodes)} of {count_class(one)} of {one.hardware_class}" for one in shares[:_CLASSES]]
     rest = shares[_CLASSES:]
     if rest:
         parts.append(f"{number(sum(one.nodes for one in rest))} of {count(len(rest), 'other class')}")

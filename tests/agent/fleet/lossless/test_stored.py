@@ -274,3 +274,12 @@ def test_what_was_stored_is_shown_again(stored: Path, tmp_path: Path, capsys: py
     take(tmp_path / "hosts", report("gpu9"))
     assert run(["fleet", "lossless", "--dataset", str(tmp_path / "hosts")]) == 2
     assert "--switches DIR is needed" in capsys.readouterr().err
+
+
+def test_a_finding_of_switches_is_shown_by_its_rule(stored: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the share of the switches that it is compared with."""
+    assert run(["fleet", "findings", "sw-pfc-one-end", "--dataset", str(stored)]) == 0
+    said = capsys.readouterr().out
+    assert f"1 kind of findings on 1 node and {LEAVES + 2} switches" in said
+    assert f"1 of {LEAVES} switches of switch: eos DCS-7060" in " ".join(said.split())
+    assert "fix: Enable PFC for priority 3 on leaf2 Ethernet2" in said
