@@ -264,9 +264,9 @@ def rules(
 @app.command()
 def explain(
     rule: Annotated[
-        str,
+        list[str],
         typer.Argument(
-            metavar="RULE",
+            metavar="RULE...",
             help="A rule's name, a prefix, a family or words (Xid 79); with --report also a part (GPU2, mlx5_0/1).",
             show_default=False,
         ),
@@ -284,9 +284,9 @@ def explain(
     from agent.cli.reference import print_findings, print_rule
 
     if report is None:
-        print_rule(rule, everything)
+        print_rule(" ".join(rule), everything)
     else:
-        print_findings(rule, report, everything)
+        print_findings(" ".join(rule), report, everything)
 
 
 @app.command()

@@ -129,7 +129,7 @@ def test_words_find_the_rules_that_have_them(
     words: str, found: str, others: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In names and titles, else in pages."""
-    assert run(["explain", words]) == 0
+    assert run(["explain", *words.split()]) == 0
     listed = capsys.readouterr().out
     assert any(line.startswith(found) for line in listed.splitlines())
     assert others not in listed
