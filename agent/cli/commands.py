@@ -16,7 +16,7 @@ from agent.cli.install_units import install_units
 from agent.cli.job import job
 from agent.cli.netbox import netbox
 from agent.cli.profiles import profiles
-from agent.cli.program import GroupedHelp, build_program
+from agent.cli.program import GroupedHelp, build_program, set_plain_usage
 from agent.cli.receive import receive
 from agent.cli.recommend import recommend
 from agent.cli.ship import ship
@@ -40,7 +40,7 @@ app = typer.Typer(
 
 def run_command(arguments: Sequence[str], failed: int) -> int:
     """Run the command that the arguments name; `failed`: the exit code of wrong usage."""
-    program = build_program(app, arguments)
+    program = set_plain_usage(build_program(app, arguments))
     try:
         code = program(args=list(arguments), prog_name="fabricscope", standalone_mode=False)
     except USAGE_ERROR as error:

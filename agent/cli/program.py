@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from agent.cli.options import FLEET_HELP
 
@@ -30,6 +30,24 @@ class GroupedHelp(TyperGroup):
             if known:
                 with formatter.section(title):
                     formatter.write_dl([(name, command.get_short_help_str(formatter.width)) for name, command in known])
+
+
+class PlainUsage(TyperCommand):
+    """A command whose usage line has `OLD NEW`, where typer writes `{OLD} {NEW}`."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The line's parts."""
+        return [piece[1:-1] if piece.startswith("{") else piece for piece in super().collect_usage_pieces(ctx)]
+
+
+def set_plain_usage(app: typer.Typer) -> typer.Typer:
+    """For all commands, those of groups too."""
+    for command in app.registered_commands:
+        command.cls = PlainUsage
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            set_plain_usage(group.typer_instance)
+    return app
 
 
 def build_program(app: typer.Typer, arguments: Sequence[str]) -> typer.Typer:

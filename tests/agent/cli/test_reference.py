@@ -304,3 +304,13 @@ def _members(data: bytes) -> dict[str, tuple[bytes, str]]:
         return {name: (file.read() if file else b"", "") for name, file in files.items()} | {
             name: (b"", link) for name, link in links.items()
         }
+
+
+@pytest.mark.parametrize(
+    ("words", "usage"),
+    [(["diff"], "[OPTIONS] OLD NEW"), (["scan"], "[OPTIONS] [PATH]"), (["fleet", "ingest"], "[OPTIONS] SOURCE...")],
+)
+def test_a_usage_line_has_plain_names(words: list[str], usage: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Braces mean a choice to most."""
+    assert run([*words, "--help"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == f"Usage: fabricscope {' '.join(words)} {usage}"
