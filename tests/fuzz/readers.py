@@ -599,7 +599,7 @@ NOT_READERS = {
     "probes.locks.find_stuck": "a folder of ours",
     "probes.host.process.find_opener": "a path of ours",
     "probes.host.process.find_uninterruptible": "a path of ours",
-    "probes.sources.dump.group_by_prefix": "names of files that were listed",
+    "probes.sources.output_names.group_by_prefix": "names of files that were listed",
     "probes.sources.dump.refuse_several": "the path that was given",
     "probes.sources.given.is_log": "a command's name",
     "agent.reports.open_atomically": "a path that we write",

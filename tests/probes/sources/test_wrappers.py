@@ -14,9 +14,9 @@ from probes.catalogue import probes
 from probes.host.commands import SERVICE_LOG
 from probes.host.interface import BadSource
 from probes.probe import outcome_of
-from probes.sources import dump
 from probes.sources.identify import identify_command
 from probes.sources.open_source import open_source
+from probes.sources.output_names import saved_name
 from tests.conftest import CORPUS, sample_of
 from tests.fuzz import ethernet
 from tests.probes.amd import test_smi
@@ -218,7 +218,7 @@ def write(folder: Path, name: str, text: str) -> Path:
 @pytest.mark.parametrize("output", [*OUR_OWN, *FROM_CORPUS], ids=lambda output: output.name)
 def test_an_output_reads_the_same_in_every_wrapper(tmp_path: Path, output: Output) -> None:
     """The facts of a text are those of the file that it was saved in by itself, under its command's name."""
-    name = f"{dump.saved_name(tuple(output.command.split()))}.txt"
+    name = f"{saved_name(tuple(output.command.split()))}.txt"
     plain = read_facts(write(tmp_path, name, output.text))
     blanks = read_facts(write(tmp_path, name, output.text.expandtabs()))  # a terminal has no tabs
     named = any(output.command.startswith(f"{tool} ") for tool in ("ethtool", "mlnx_qos", "dcb"))
