@@ -233,7 +233,7 @@ class SavedOutputs:
         if argv in NAMED_LOGS:
             named = [name for name, read_as in self._contents.items() if argv in read_as]
             return sorted(named + [name for name in self._pieces if name == argv[0]])
-        return sorted({device for name in (*self._paths, *self._pieces) if (device := find_device(name, argv))})
+        return sorted({device for name in (*self._paths, *self._pieces) if (device := find_device(argv, name))})
 
     def name_of(self, argv: tuple[str, ...]) -> str | None:
         """Which output serves where this command's is wanted."""
@@ -348,9 +348,9 @@ class SavedOutputs:
         """The command whose output this is; None where that is not known."""
         if name in self._contents:
             return describe_command(self._contents[name][0])
-        of_device = next((argv for argv in OF_DEVICES if find_device(name, argv)), None)
+        of_device = next((argv for argv in OF_DEVICES if find_device(argv, name)), None)
         if of_device in OF_INTERFACE:
-            return f"{' '.join(of_device)} {find_device(name, of_device)}"
+            return f"{' '.join(of_device)} {find_device(of_device, name)}"
         argv = next((argv for argv in COMMANDS + SAVED if best_name(argv, [name])), None)
         if name == SERVICE_LOG[0]:
             return describe_command(SERVICE_LOG)

@@ -31,13 +31,13 @@ LONG_OPTIONS = {  # of nvidia-smi
 
 def is_of_device(name: str) -> bool:
     """Whether it is the name of an output about one interface, NPU or service."""
-    return any(find_device(name, argv) for argv in OF_DEVICES)
+    return any(find_device(argv, name) for argv in OF_DEVICES)
 
 
-def find_device(name: str, argv: tuple[str, ...]) -> str | None:
+def find_device(argv: tuple[str, ...], name: str) -> str | None:
     """The device that an output is about, by its name; None for what is not this command's about one device.
 
-    >>> find_device("ethtool_-S_ens1f0np0.txt", ("ethtool", "-S")), find_device("ethtool_-S", ("ethtool", "-S"))
+    >>> find_device(("ethtool", "-S"), "ethtool_-S_ens1f0np0.txt"), find_device(("ethtool", "-S"), "ethtool_-S")
     ('ens1f0np0', None)
     """
     wanted, options = _command_parts(argv)

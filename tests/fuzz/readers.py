@@ -428,6 +428,12 @@ READERS: tuple[Reader, ...] = (
         lambda read: lambda data: read(data.decode("utf-8", "replace"), lambda lines: True),
     ),
     Reader(
+        "probes.sources.pieces:name_pieces",
+        seeds.texts(f"[root@n7 ~]# ibstat\n{test_ibstat.TWO_PORTS}$ lspci | grep x\n```\n", "[root@n1 ~]# dmesg\n"),
+        (),
+        lambda read: lambda data: read("issue.md", data.decode("utf-8", "replace")),
+    ),
+    Reader(
         "probes.sources.pasted:read_saved",
         seeds.texts(f"[root@n7 ~]# ibstat\n{test_ibstat.TWO_PORTS}", "$ for i in 1 2; do ibstat $i; done\nCA 'a'\n"),
         (),
@@ -600,6 +606,8 @@ NOT_READERS = {
     "probes.host.process.find_opener": "a path of ours",
     "probes.host.process.find_uninterruptible": "a path of ours",
     "probes.sources.output_names.group_by_prefix": "names of files that were listed",
+    "probes.sources.output_names.is_of_device": "the name of a file",
+    "probes.sources.output_names.file_stem": "the same",
     "probes.sources.dump.refuse_several": "the path that was given",
     "probes.sources.given.is_log": "a command's name",
     "agent.reports.open_atomically": "a path that we write",

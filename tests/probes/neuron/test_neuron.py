@@ -100,6 +100,28 @@ def test_what_is_none_is_refused(text: str, why: str) -> None:
         parse_neuron_ls(text)
 
 
+ALONE = TABLE.replace("| 1         | 10", "|           | 10").partition("|        |   ")[
+    0
+]  # one device, joined with none
+
+
+@pytest.mark.parametrize(
+    ("text", "devices", "reason"),
+    [(TABLE, 2, None), (JSON, 2, None), (ALONE, 1, None), (f"{JSON[:-60]}...\n", 0, "cut or elided")],
+    ids=["table", "JSON", "no peers", "elided"],
+)
+def test_a_saved_output(tmp_path: Path, text: str, devices: int, reason: str | None) -> None:
+    """What a person cut is named; the output is asked of no host."""
+    file = tmp_path / "neuron-ls.txt"
+    file.write_text(text)
+    saved = outcome_of(probe("neuron"), open_source(str(file), None))  # type: ignore[arg-type]
+
+    assert devices == len(saved.facts.gpus if saved.facts else ())
+    assert (reason or "") in (saved.reason or "")
+    assert (Status.FAILED if reason else Status.OK) is saved.status
+    assert Status.ABSENT is outcome_of(probe("neuron"), Machine()).status  # type: ignore[arg-type]
+
+
 def test_real_outputs(corpus: Path) -> None:
     """Two instances of 16 in a torus of 4 by 4, one device alone, and an elided output that is refused."""
     folder = corpus / "accelerators" / "other"
