@@ -100,9 +100,7 @@ def test_what_is_none_is_refused(text: str, why: str) -> None:
         parse_neuron_ls(text)
 
 
-ALONE = TABLE.replace("| 1         | 10", "|           | 10").partition("|        |   ")[
-    0
-]  # one device, joined with none
+ALONE = TABLE.replace("| 1         | 10", "|           | 10").partition("|        |   ")[0]
 
 
 @pytest.mark.parametrize(
