@@ -70,45 +70,21 @@ def recommend_machine(
     config: opt.ConfigFile = None,
     profile: opt.ProfileName = "auto",
     collective: Annotated[Collective | None, typer.Option(help="Only this collective.", show_default=False)] = None,
-    size: Annotated[
-        str | None, typer.Option(metavar="BYTES", help="Message size: 1G, 256M, 4096. Default 1G.", show_default=False)
-    ] = None,
+    size: Annotated[str | None, opt.option("BYTES", "Message size: 1G, 256M, 4096. Default 1G.")] = None,
     nodes: Annotated[
-        int | None,
-        typer.Option(
-            metavar="COUNT", help="Nodes of the job. Default 1, 2 and 4.", min=1, max=100_000, show_default=False
-        ),
+        int | None, opt.option("COUNT", "Nodes of the job. Default 1, 2 and 4.", min=1, max=100_000)
     ] = None,
     nccl: Annotated[
-        str | None,
-        typer.Option(
-            metavar="VERSION", help="NCCL version, such as 2.27. Default: the installed one.", show_default=False
-        ),
+        str | None, opt.option("VERSION", "NCCL version, such as 2.27. Default: the installed one.")
     ] = None,
-    dataset: Annotated[
-        str | None,
-        typer.Option(metavar="DIR|URL", help="Dataset of `fleet ingest`: one job on its nodes.", show_default=False),
-    ] = None,
+    dataset: Annotated[str | None, opt.option("DIR|URL", "Dataset of `fleet ingest`: one job on its nodes.")] = None,
     hosts: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOSTLIST", help="With --dataset: the nodes of the job, as gpu[001-128].", show_default=False
-        ),
+        str | None, opt.option("HOSTLIST", "With --dataset: the nodes of the job, as gpu[001-128].")
     ] = None,
     measured: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Judge the output of nccl-tests, nvbandwidth or perftest; - for stdin.",
-            show_default=False,
-        ),
+        str | None, opt.option("FILE", "Judge the output of nccl-tests, nvbandwidth or perftest; - for stdin.")
     ] = None,
-    rails: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NUMBERxGBITS", help="With --profile: rails of a node, such as 8x400.", show_default=False
-        ),
-    ] = None,
+    rails: Annotated[str | None, opt.option("NUMBERxGBITS", "With --profile: rails of a node, such as 8x400.")] = None,
     form: Annotated[
         RecommendFormat, typer.Option("--format", help="text, json, html; conf or env for the settings alone.")
     ] = RecommendFormat.TEXT,
