@@ -229,6 +229,7 @@ def test_the_last_word_counts_where_it_is_whole(heading: str, end: str, kind: st
     assert (kind, cpus) == (kinds(matrix).get("GPU1-GPU2"), matrix.gpus[1].cpu_affinity)
     assert ("NV4", "0-15" if heading else None) == (kinds(matrix)["GPU0-GPU1"], matrix.gpus[0].cpu_affinity)
     assert (matrix.missing is None) == ("GPU2" in end)
+    assert ("16,18-19" if cpus else None) == matrix.gpus[2].cpu_affinity
 
 
 @pytest.mark.parametrize("end", range(0, len(TOPO), 3))
