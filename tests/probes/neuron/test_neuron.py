@@ -11,7 +11,8 @@ from agent.diagnose import ScanPlan, diagnose
 from agent.outputs.text.page import render_page
 from probes.catalogue import probe
 from probes.gpu.facts import GpuFacts
-from probes.kernel.log_events import events, lines
+from probes.kernel.log_events import events
+from probes.kernel.log_lines import lines
 from probes.neuron.errors import DEVICES, MOST_CORES, MOST_DEVICES, NeuronErrors
 from probes.neuron.probe import parse_neuron_ls
 from probes.probe import Outcome, Status, outcome_of

@@ -240,9 +240,7 @@ def write(folder: Path, name: str, text: str) -> Path:
 
 def test_all_outputs_in_one_text_read_as_their_files(tmp_path: Path) -> None:
     """A thread in which a person pasted them one after the other."""
-    outputs = {
-        output.command: output.text for output in reversed(OUR_OWN) if output.name != "ip"
-    }  # has two
+    outputs = {output.command: output.text for output in reversed(OUR_OWN) if output.name != "ip"}  # has two
     folder = tmp_path / "saved"
     folder.mkdir()
     for command, text in outputs.items():
