@@ -44,7 +44,7 @@ def facts(probe: Probe, host: Machine) -> Any:
 
 
 @pytest.mark.parametrize(
-    "folder", ["", "proc", "sys/class", "sys/bus", "sys/devices/system", "sys/devices", "sys/kernel", "etc"]
+    "folder", ["", "proc", "sys", "sys/class", "sys/bus", "sys/devices/system", "sys/devices", "sys/kernel", "etc"]
 )
 def test_a_pruned_machine_is_read_without_a_broken_probe(folder: str):
     """Tools that save a machine leave folders out: an answer or a reason, never "failed"."""
