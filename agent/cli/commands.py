@@ -87,10 +87,7 @@ def _accept_program_options(
 
 @app.command()
 def scan(
-    path: Annotated[
-        str | None,
-        typer.Argument(metavar="PATH", help="The same as --source PATH.", show_default=False),
-    ] = None,
+    path: Annotated[str | None, opt.argument("PATH", "The same as --source PATH.")] = None,
     source: opt.Source = None,
     root: opt.Root = None,
     report: opt.ReportFile = None,
@@ -107,10 +104,7 @@ def scan(
         typer.Option("--format", help="text (default), json, ndjson or html.", show_default=False),
     ] = None,
     output: opt.Output = None,
-    capture: Annotated[
-        str | None,
-        typer.Option(help="Also save all evidence of this run.", metavar="FILE", show_default=False),
-    ] = None,
+    capture: Annotated[str | None, opt.option("FILE", "Also save all evidence of this run.")] = None,
     redact: opt.Redact = False,
     no_color: opt.NoColor = False,
     quiet: opt.Quiet = False,
@@ -174,14 +168,7 @@ def check(
 @app.command()
 def capture(
     output: Annotated[
-        str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="A new folder, or .tar, .tar.gz, .tar.zst.",
-            show_default=False,
-        ),
+        str | None, opt.option("FILE", "A new folder, or .tar, .tar.gz, .tar.zst.", "--output", "-o")
     ] = None,
     root: opt.Root = None,
     source: opt.Source = None,
@@ -201,12 +188,8 @@ def capture(
 
 @app.command()
 def diff(
-    old: Annotated[
-        str, typer.Argument(metavar="OLD", help="A report (.json, .gz), or what --source takes.", show_default=False)
-    ],
-    new: Annotated[
-        str, typer.Argument(metavar="NEW", help="The same, from later or from another host.", show_default=False)
-    ],
+    old: Annotated[str, opt.argument("OLD", "A report (.json, .gz), or what --source takes.")],
+    new: Annotated[str, opt.argument("NEW", "The same, from later or from another host.")],
     form: Annotated[
         opt.DiffFormat | None, typer.Option("--format", help="text (default) or json.", show_default=False)
     ] = None,
@@ -230,7 +213,7 @@ def diff(
 
 @app.command(help=f"Export a report for another tool.\n\nFormats: {opt.EXPORT_FORMS}. Exit 0 once it is written.")
 def export(
-    form: Annotated[opt.ExportFormat, typer.Argument(metavar="FORMAT", help="The format.", show_default=False)],
+    form: Annotated[opt.ExportFormat, opt.argument("FORMAT", "The format.")],
     source: opt.Source = None,
     root: opt.Root = None,
     report: opt.ReportFile = None,
@@ -265,10 +248,9 @@ def rules(
 def explain(
     rule: Annotated[
         list[str],
-        typer.Argument(
-            metavar="RULE...",
-            help="A rule's name, a prefix, a family or words (Xid 79); with --report also a part (GPU2, mlx5_0/1).",
-            show_default=False,
+        opt.argument(
+            "RULE...",
+            "A rule's name, a prefix, a family or words (Xid 79); with --report also a part (GPU2, mlx5_0/1).",
         ),
     ],
     report: opt.FindingsFile = None,
@@ -299,7 +281,7 @@ def schema() -> None:
 
 @app.command()
 def completion(
-    shell: Annotated[opt.Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.", show_default=False)],
+    shell: Annotated[opt.Shell, opt.argument("SHELL", "bash, zsh or fish.")],
 ) -> None:
     """Print the completion of a shell.
 

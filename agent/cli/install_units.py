@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agent.cli import options as opt
 from agent.cli.errors import CliError
 
 if TYPE_CHECKING:
@@ -15,30 +16,20 @@ if TYPE_CHECKING:
 
 
 def install_units(
-    prefix: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="Write below DIR instead of /: for packages and images.", show_default=False),
-    ] = None,
+    prefix: Annotated[str | None, opt.option("DIR", "Write below DIR instead of /: for packages and images.")] = None,
     unit_dir: Annotated[
         str, typer.Option(metavar="DIR", help="Folder of the units, below --prefix.")
     ] = "/etc/systemd/system",
     with_: Annotated[
         str | None,
-        typer.Option(
+        opt.option(
+            "PART,...",
+            "Also install: ship, watch; receive, ingest, page, forget (on the host that collects).",
             "--with",
-            metavar="PART,...",
-            help="Also install: ship, watch; receive, ingest, page, forget (on the host that collects).",
-            show_default=False,
         ),
     ] = None,
     program: Annotated[
-        str | None,
-        typer.Option(
-            "--exec",
-            metavar="COMMAND",
-            help="Program that the units start. Default: this one.",
-            show_default=False,
-        ),
+        str | None, opt.option("COMMAND", "Program that the units start. Default: this one.", "--exec")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite units that were changed by hand.")] = False,
     show: Annotated[bool, typer.Option("--print", help="Print the units; write nothing.")] = False,

@@ -35,11 +35,10 @@ class JobFormat(str, Enum):
 
 JobTimeout = Annotated[
     float | None,
-    typer.Option(
+    opt.option(
+        "SECONDS",
+        "Time limit; what is read by then is answered. Default: 30, plus 1 for each 4 MiB.",
         "--timeout",
-        metavar="SECONDS",
-        help="Time limit; what is read by then is answered. Default: 30, plus 1 for each 4 MiB.",
-        show_default=False,
         min=0.1,
         callback=opt.reject_nan,
     ),
@@ -60,33 +59,17 @@ class JobOptions(NamedTuple):
 
 def job(
     paths: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="PATH...", help="Logs, or folders of any mix of what jobs leave; - for stdin.", show_default=False
-        ),
+        list[str], opt.argument("PATH...", "Logs, or folders of any mix of what jobs leave; - for stdin.")
     ],
     report: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--report", metavar="FILE", help="Report of a host of the job. May be repeated.", show_default=False
-        ),
+        list[str] | None, opt.option("FILE", "Report of a host of the job. May be repeated.", "--report")
     ] = None,
     source: opt.Source = None,
-    dataset: Annotated[
-        str | None,
-        typer.Option(metavar="DIR|URL", help="Dataset of `fleet ingest`: the hosts of the job.", show_default=False),
-    ] = None,
+    dataset: Annotated[str | None, opt.option("DIR|URL", "Dataset of `fleet ingest`: the hosts of the job.")] = None,
     at: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME",
-            help="With --dataset: its state at TIME (RFC 3339). Default: end of the log.",
-            show_default=False,
-        ),
+        str | None, opt.option("TIME", "With --dataset: its state at TIME (RFC 3339). Default: end of the log.")
     ] = None,
-    profile: Annotated[
-        str | None, typer.Option(metavar="NAME|FILE", help="Compare with this platform.", show_default=False)
-    ] = None,
+    profile: Annotated[str | None, opt.option("NAME|FILE", "Compare with this platform.")] = None,
     form: Annotated[
         JobFormat | None, typer.Option("--format", help="text (default), json or html.", show_default=False)
     ] = None,

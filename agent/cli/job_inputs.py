@@ -37,7 +37,7 @@ def list_inputs(paths: list[str], folder: str) -> list[Given]:
         files = list_files([path for path in paths if path != STDIN])
     except UnreadableError as error:
         raise CliError(str(error)) from error
-    files.sort(key=lambda file: not _is_small_list(file.name))
+    files.sort(key=lambda file: "host" not in os.path.basename(file.name).lower())  # lists of hosts: ranks name none
     if STDIN in paths:
         path = copy_stdin(folder)
         files.append(Given(path, "stdin", os.path.getsize(path)))
@@ -70,11 +70,6 @@ def read_inputs(
             reader.read(file, part)
     progress.end()
     return reader
-
-
-def _is_small_list(name: str) -> bool:
-    """Lists of hosts are read first: lines of ranks name no hosts."""
-    return "host" in os.path.basename(name).lower()
 
 
 class ReadProgress:

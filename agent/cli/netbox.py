@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -28,17 +28,10 @@ class PlanFormat(str, Enum):
     JSON = "json"
 
 
-def _option(metavar: str, text: str, **more: Any) -> Any:
-    return typer.Option(metavar=metavar, help=text, show_default=False, **more)
-
-
-Reports = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="REPORT...", help="Reports of many nodes (.json, .gz).", show_default=False),
-]
-Url = Annotated[str | None, _option("URL", "Address of NetBox: https://HOST. Default: the variable NETBOX_URL.")]
-TokenFile = Annotated[str | None, _option("FILE", "File with the token. Default: the variable NETBOX_TOKEN.")]
-Ca = Annotated[str | None, _option("FILE", "CA bundle; default: the system's.")]
+Reports = Annotated[list[str] | None, opt.argument("REPORT...", "Reports of many nodes (.json, .gz).")]
+Url = Annotated[str | None, opt.option("URL", "Address of NetBox: https://HOST. Default: the variable NETBOX_URL.")]
+TokenFile = Annotated[str | None, opt.option("FILE", "File with the token. Default: the variable NETBOX_TOKEN.")]
+Ca = Annotated[str | None, opt.option("FILE", "CA bundle; default: the system's.")]
 Timeout = Annotated[
     float,
     typer.Option(metavar="SECONDS", help="Time limit of one request.", min=0.1, max=3600, callback=opt.reject_nan),
@@ -46,9 +39,9 @@ Timeout = Annotated[
 Create = Annotated[
     bool, typer.Option("--create", help="Create missing devices; needs --site, --role and --device-type.")
 ]
-Site = Annotated[str | None, _option("SLUG", "Look for devices in this site only; --create makes them there.")]
-Role = Annotated[str | None, _option("SLUG", "With --create: the role of new devices.")]
-DeviceType = Annotated[str | None, _option("SLUG", "With --create: their type, or MANUFACTURER/SLUG.")]
+Site = Annotated[str | None, opt.option("SLUG", "Look for devices in this site only; --create makes them there.")]
+Role = Annotated[str | None, opt.option("SLUG", "With --create: the role of new devices.")]
+DeviceType = Annotated[str | None, opt.option("SLUG", "With --create: their type, or MANUFACTURER/SLUG.")]
 Prune = Annotated[bool, typer.Option("--prune", help="Delete objects made by this tool that the node no longer has.")]
 Form = Annotated[PlanFormat | None, typer.Option("--format", help="text (default) or json.", show_default=False)]
 
@@ -94,7 +87,7 @@ def netbox_apply(
     role: Role = None,
     device_type: DeviceType = None,
     prune: Prune = False,
-    limit_changes: Annotated[int | None, _option("NUMBER", "Send nothing if there are more changes.", min=0)] = None,
+    limit_changes: Annotated[int | None, opt.option("NUMBER", "Send nothing if there are more changes.", min=0)] = None,
     timeout: Timeout = 60.0,
     form: Form = None,
     output: opt.Output = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from enum import Enum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -39,6 +39,16 @@ class ExportFormat(str, Enum):
     PROMETHEUS = "prometheus"
     SLURM = "slurm"
     SVG = "svg"
+
+
+def option(metavar: str, text: str, *names: str, **more: Any) -> Any:
+    """An option whose help shows no default."""
+    return typer.Option(*names, metavar=metavar, help=text, show_default=False, **more)
+
+
+def argument(metavar: str, text: str, **more: Any) -> Any:
+    """An argument, the same."""
+    return typer.Argument(metavar=metavar, help=text, show_default=False, **more)
 
 
 EXPORT_FORMS = ", ".join(form.value for form in list(ExportFormat)[:-1]) + f" or {list(ExportFormat)[-1].value}"
@@ -90,68 +100,31 @@ def reject_empty_name(value: str | None) -> str | None:
 
 
 Source = Annotated[
-    str | None,
-    typer.Option(
-        metavar="PATH",
-        help="Read a capture, support bundle or saved outputs instead of this host (- for stdin).",
-        show_default=False,
-    ),
+    str | None, option("PATH", "Read a capture, support bundle or saved outputs instead of this host (- for stdin).")
 ]
-Root = Annotated[
-    str | None,
-    typer.Option(
-        metavar="DIR", help="Filesystem of this host, mounted elsewhere: /host in a container.", show_default=False
-    ),
-]
-ReportFile = Annotated[
-    str | None,
-    typer.Option(
-        "--report", metavar="FILE", help="Evaluate this finished report again; no probe runs.", show_default=False
-    ),
-]
+Root = Annotated[str | None, option("DIR", "Filesystem of this host, mounted elsewhere: /host in a container.")]
+ReportFile = Annotated[str | None, option("FILE", "Evaluate this finished report again; no probe runs.", "--report")]
 FindingsFile = Annotated[
-    str | None,
-    typer.Option(
-        "--report", metavar="FILE", help="Explain the findings of this report for RULE or part.", show_default=False
-    ),
+    str | None, option("FILE", "Explain the findings of this report for RULE or part.", "--report")
 ]
-Only = Annotated[str | None, typer.Option(metavar="PROBE,...", help="Run only these probes.", show_default=False)]
-Skip = Annotated[str | None, typer.Option(metavar="PROBE,...", help="Skip these probes.", show_default=False)]
+Only = Annotated[str | None, option("PROBE,...", "Run only these probes.")]
+Skip = Annotated[str | None, option("PROBE,...", "Skip these probes.")]
 TIME_LIMIT = "Time limit of the whole run; the report is still written."
 Timeout = Annotated[
-    float | None,
-    typer.Option(
-        metavar="SECONDS",
-        help=f"{TIME_LIMIT} Default: 30, plus --interval.",
-        show_default=False,
-        min=0.1,
-        callback=reject_nan,
-    ),
+    float | None, option("SECONDS", f"{TIME_LIMIT} Default: 30, plus --interval.", min=0.1, callback=reject_nan)
 ]
 CaptureTimeout = Annotated[
     float, typer.Option("--timeout", metavar="SECONDS", help=TIME_LIMIT, min=0.1, callback=reject_nan)
 ]
 StateDir = Annotated[
-    str | None,
-    typer.Option(
-        "--state-dir",
-        metavar="DIR",
-        help="Keep counters and inventory in DIR, and compare with earlier runs.",
-        show_default=False,
-    ),
+    str | None, option("DIR", "Keep counters and inventory in DIR, and compare with earlier runs.", "--state-dir")
 ]
 AcceptInventory = Annotated[
     bool, typer.Option("--accept-inventory", help="Accept the current hardware as the new baseline (with --state-dir).")
 ]
 Interval = Annotated[
     float | None,
-    typer.Option(
-        metavar="SECONDS",
-        help="Sample counters twice, SECONDS apart, within --timeout.",
-        min=1,
-        callback=reject_nan,
-        show_default=False,
-    ),
+    option("SECONDS", "Sample counters twice, SECONDS apart, within --timeout.", min=1, callback=reject_nan),
 ]
 ProfileName = Annotated[
     str,
@@ -159,20 +132,9 @@ ProfileName = Annotated[
         "--profile", metavar="NAME|FILE", help="Expected hardware: auto, none, a built-in profile, or a file."
     ),
 ]
-ConfigFile = Annotated[
-    str | None,
-    typer.Option("--config", metavar="FILE", help="Configuration file (TOML).", show_default=False),
-]
+ConfigFile = Annotated[str | None, option("FILE", "Configuration file (TOML).", "--config")]
 Output = Annotated[
-    str | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="Write to FILE (atomically).",
-        callback=reject_empty_name,
-        show_default=False,
-    ),
+    str | None, option("FILE", "Write to FILE (atomically).", "--output", "-o", callback=reject_empty_name)
 ]
 Redact = Annotated[bool, typer.Option("--redact", help="Replace names, serials and addresses in the capture.")]
 NoColor = Annotated[bool, typer.Option("--no-color", help="No colours; the variable NO_COLOR does the same.")]

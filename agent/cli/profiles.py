@@ -25,9 +25,7 @@ def profile_list() -> None:
 
 @profiles.command("show")
 def profile_show(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME|FILE", help="A built-in profile, or a file.", show_default=False)
-    ],
+    name: Annotated[str, opt.argument("NAME|FILE", "A built-in profile, or a file.")],
 ) -> None:
     """Show a profile as TOML.
 
@@ -52,9 +50,7 @@ def profile_learn(
     source: opt.Source = None,
     root: opt.Root = None,
     report: opt.ReportFile = None,
-    name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Name of the profile. Default: the product.", show_default=False)
-    ] = None,
+    name: Annotated[str | None, opt.option("NAME", "Name of the profile. Default: the product.")] = None,
     output: opt.Output = None,
     timeout: opt.Timeout = None,
     quiet: opt.Quiet = False,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -71,64 +72,31 @@ class ReportRequest(msgspec.Struct, frozen=True):
             raise CliError(f"--{sources[0]} and --{sources[1]} exclude each other")
         configuration = self.configuration()
         began = time.monotonic()
-        try:
-            with TimeLimit(began + self.time_limit):
-                report_file = self.report or (self.source if self.source and is_report(self.source) else None)
-        except TimeIsUp:
-            raise self._took_too_long() from None
+        with self._limit_opening(began):
+            report_file = self.report or (self.source if self.source and is_report(self.source) else None)
         if report_file:
-            if record:
-                raise CliError("--capture needs a scan: not with a finished report")
-            self._check_earlier(live=False, record=False)
-            if self.earlier.state_dir is not None:
-                print_warning("--state-dir is ignored with a finished report")
-            try:
-                return evaluate_report(read_report(report_file), configuration, self.profile), None
-            except (ReportError, BadProfile) as error:
-                raise CliError(str(error)) from error
+            return self._evaluate(report_file, configuration, record), None
         if self.profile not in ("auto", "none"):  # report a bad one before probing
             self.check_profile()
         only, skip = parse_probe_names("--only", self.only), parse_probe_names("--skip", self.skip)
         try:
-            with TimeLimit(began + self.time_limit):
+            with self._limit_opening(began):
                 host = self._open()
-        except TimeIsUp:
-            raise self._took_too_long() from None
-        try:
             if record and isinstance(host, FactsSource):
                 raise CliError(f"--capture needs a host: {host.path} holds a topology only")
             if getattr(host, "saved", None) is None:
                 warn_of_unread([f"not read: {output}" for output in getattr(host, "unread", ())])
             self._check_earlier(live=host.live, record=record)
-            with Progress(live=host.live and not self.quiet) as progress:
-                plan = ScanPlan(
-                    only,
-                    skip,
-                    self.time_limit,
-                    configuration,
-                    record,
-                    progress,
-                    self.earlier.interval,
-                    self.profile,
-                    self._history(only),
-                    began=began,
-                )
-                report, recording = diagnose(host, plan)
-                if host.live:
-                    warn_of_holders(report, print_warning)
-                warn_of_unread(describe_unread(report))
-                if recording is not None and not isinstance(host, FactsSource):
-                    from probes.capture.extras import record_extras
-
-                    record_extras(recording, host, EXTRAS_SECONDS, progress)
+            report, recording = self._scan(host, ScanPlan(
+                only, skip, self.time_limit, configuration, record, None, self.earlier.interval, self.profile,
+                self._history(only), began=began,
+            ))  # fmt: skip
         except BadSource as error:
             raise CliError(str(error), error.hint) from error
         if DEBUG.get():
             for run in report.probes:
-                print(
-                    printable(f"{run.name:12} {run.status:9} {run.duration_seconds:7.3f} s  {run.reason or ''}"),
-                    file=sys.stderr,
-                )
+                ended = f"{run.name:12} {run.status:9} {run.duration_seconds:7.3f} s  {run.reason or ''}"
+                print(printable(ended), file=sys.stderr)
         return report, recording
 
     def _read_stdin(self, record: bool) -> tuple[Report, Recording | None]:
@@ -136,11 +104,8 @@ class ReportRequest(msgspec.Struct, frozen=True):
         from tempfile import TemporaryDirectory
 
         with TemporaryDirectory(prefix="fabricscope-") as folder:
-            try:
-                with TimeLimit(time.monotonic() + self.time_limit):
-                    path = copy_stdin(folder)
-            except TimeIsUp:
-                raise self._took_too_long() from None
+            with self._limit_opening(time.monotonic()):
+                path = copy_stdin(folder)
             try:
                 report, recording = msgspec.structs.replace(self, source=path).make_report(record)
             except CliError as error:
@@ -150,7 +115,7 @@ class ReportRequest(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(report, source=source), recording
 
     def _open(self) -> Host | FactsSource:
-        """Raises CliError, TimeIsUp."""
+        """Raises CliError."""
         try:
             return open_source(self.source, self.root)
         except BadSource as error:
@@ -161,9 +126,41 @@ class ReportRequest(msgspec.Struct, frozen=True):
                 ) from error
             raise CliError(str(error), error.hint) from error
 
-    def _took_too_long(self) -> CliError:
-        name = "stdin" if self.source == STDIN else self.source or self.root
-        return CliError(f"{name}: cannot be opened within {self.time_limit:g} s", "--timeout SECONDS gives it more")
+    def _evaluate(self, report_file: str, configuration: Configuration, record: bool) -> Report:
+        """A finished report, judged again. Raises CliError."""
+        if record:
+            raise CliError("--capture needs a scan: not with a finished report")
+        self._check_earlier(live=False, record=False)
+        if self.earlier.state_dir is not None:
+            print_warning("--state-dir is ignored with a finished report")
+        try:
+            return evaluate_report(read_report(report_file), configuration, self.profile)
+        except (ReportError, BadProfile) as error:
+            raise CliError(str(error)) from error
+
+    def _scan(self, host: Host | FactsSource, plan: ScanPlan) -> tuple[Report, Recording | None]:
+        """Raises BadSource."""
+        with Progress(live=host.live and not self.quiet) as progress:
+            report, recording = diagnose(host, msgspec.structs.replace(plan, progress=progress))
+            if host.live:
+                warn_of_holders(report, print_warning)
+            warn_of_unread(describe_unread(report))
+            if recording is not None and not isinstance(host, FactsSource):
+                from probes.capture.extras import record_extras
+
+                record_extras(recording, host, EXTRAS_SECONDS, progress)
+        return report, recording
+
+    @contextlib.contextmanager
+    def _limit_opening(self, began: float) -> Iterator[None]:
+        """Raises CliError where it takes too long."""
+        try:
+            with TimeLimit(began + self.time_limit):
+                yield
+        except TimeIsUp:
+            name = "stdin" if self.source == STDIN else self.source or self.root
+            text = f"{name}: cannot be opened within {self.time_limit:g} s"
+            raise CliError(text, "--timeout SECONDS gives it more") from None
 
     def check_profile(self) -> None:
         """Raises CliError for a --profile that is missing or cannot be read."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agent.cli import options as opt
 from agent.cli.errors import CliError, print_warning
-from agent.cli.options import reject_nan
 
 if TYPE_CHECKING:
     from agent.config import ShipSettings
@@ -23,35 +23,28 @@ ALL_SENT, SOME_WAITING = 0, 1
 SPOOL_BYTES, SPOOL_COUNT, SECONDS = 64 << 20, 2000, 60.0
 
 
-def _option(metavar: str, text: str, **more: Any) -> Any:
-    return typer.Option(metavar=metavar, help=text, show_default=False, **more)
-
-
 def ship(
-    reports: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="REPORT...", help=f"Reports (.json, .gz); {REPORT}.", show_default=False),
-    ] = None,
-    to: Annotated[str | None, _option("URL", "A folder, https://, or s3://BUCKET/PREFIX.")] = None,
-    method: Annotated[str | None, _option("POST|PUT", "PUT: a file below the address. Default: POST.")] = None,
-    compress: Annotated[str | None, _option("gzip|zstd|none", "Compression of what is sent; gzip.")] = None,
-    token_file: Annotated[str | None, _option("FILE", "File with the bearer token.")] = None,
-    cert: Annotated[str | None, _option("FILE", "Client certificate (PEM), if the server requires one.")] = None,
-    key: Annotated[str | None, _option("FILE", "Client key, if it is not in the same file.")] = None,
-    ca: Annotated[str | None, _option("FILE", "CA bundle; default: the system's.")] = None,
-    endpoint: Annotated[str | None, _option("URL", "s3: address of a store that is not AWS.")] = None,
-    region: Annotated[str | None, _option("NAME", "s3: region. Default: AWS_REGION or us-east-1.")] = None,
+    reports: Annotated[list[str] | None, opt.argument("REPORT...", f"Reports (.json, .gz); {REPORT}.")] = None,
+    to: Annotated[str | None, opt.option("URL", "A folder, https://, or s3://BUCKET/PREFIX.")] = None,
+    method: Annotated[str | None, opt.option("POST|PUT", "PUT: a file below the address. Default: POST.")] = None,
+    compress: Annotated[str | None, opt.option("gzip|zstd|none", "Compression of what is sent; gzip.")] = None,
+    token_file: Annotated[str | None, opt.option("FILE", "File with the bearer token.")] = None,
+    cert: Annotated[str | None, opt.option("FILE", "Client certificate (PEM), if the server requires one.")] = None,
+    key: Annotated[str | None, opt.option("FILE", "Client key, if it is not in the same file.")] = None,
+    ca: Annotated[str | None, opt.option("FILE", "CA bundle; default: the system's.")] = None,
+    endpoint: Annotated[str | None, opt.option("URL", "s3: address of a store that is not AWS.")] = None,
+    region: Annotated[str | None, opt.option("NAME", "s3: region. Default: AWS_REGION or us-east-1.")] = None,
     credentials: Annotated[
-        str | None, _option("FILE", "s3: AWS credentials file. Default: the AWS_ variables.")
+        str | None, opt.option("FILE", "s3: AWS credentials file. Default: the AWS_ variables.")
     ] = None,
-    spool: Annotated[str | None, _option("DIR", f"Folder of waiting reports; {STATE}/spool.")] = None,
-    state_dir: Annotated[str | None, _option("DIR", "The spool is DIR/spool.")] = None,
-    spool_limit: Annotated[int | None, _option("BYTES", "Largest size of the spool; 64 MiB.", min=0)] = None,
-    spool_count: Annotated[int | None, _option("NUMBER", "Most reports in the spool; 2000.", min=0)] = None,
+    spool: Annotated[str | None, opt.option("DIR", f"Folder of waiting reports; {STATE}/spool.")] = None,
+    state_dir: Annotated[str | None, opt.option("DIR", "The spool is DIR/spool.")] = None,
+    spool_limit: Annotated[int | None, opt.option("BYTES", "Largest size of the spool; 64 MiB.", min=0)] = None,
+    spool_count: Annotated[int | None, opt.option("NUMBER", "Most reports in the spool; 2000.", min=0)] = None,
     timeout: Annotated[
-        float | None, _option("SECONDS", "Time limit of the whole run; 60.", min=0.1, callback=reject_nan)
+        float | None, opt.option("SECONDS", "Time limit of the whole run; 60.", min=0.1, callback=opt.reject_nan)
     ] = None,
-    config: Annotated[str | None, _option("FILE", "TOML: a table [ship] with these options.")] = None,
+    config: Annotated[str | None, opt.option("FILE", "TOML: a table [ship] with these options.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings and errors only.")] = False,
 ) -> None:
     """Send reports to a fleet inventory.

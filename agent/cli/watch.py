@@ -60,14 +60,7 @@ def watch(
     profile: opt.ProfileName = "auto",
     form: Annotated[WatchFormat, typer.Option("--format", help="text or ndjson.")] = WatchFormat.TEXT,
     output: Annotated[
-        str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Keep the current report in FILE (JSON, atomically).",
-            show_default=False,
-        ),
+        str | None, opt.option("FILE", "Keep the current report in FILE (JSON, atomically).", "--output", "-o")
     ] = None,
     screen: Annotated[
         bool, typer.Option("--screen", help="Show the machine on the whole terminal: links, changes, events.")

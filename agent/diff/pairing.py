@@ -91,7 +91,7 @@ def _by_identity(old: Report, new: Report) -> dict[str, str]:
     for row in old.topology.pci:
         card, _, number = row.id.rpartition(".")
         beside = f"{cards[card]}.{number}" if card in cards else None
-        if beside in there and row.id not in same and beside not in taken and _is_same_device(row, there[beside]):
+        if beside in there and row.id not in same and beside not in taken and _kind(row) == _kind(there[beside]):
             same[row.id] = beside
             taken.add(beside)
     return same
@@ -215,7 +215,3 @@ def _card(ident: str) -> str:
 
 def _kind(row: PciFunction) -> tuple[str | None, str | None]:
     return (row.vendor, row.device)
-
-
-def _is_same_device(a: PciFunction, b: PciFunction) -> bool:
-    return _kind(a) == _kind(b)

@@ -95,6 +95,12 @@ def visible_nics(report: Report) -> list[Nic]:
     return physical or real
 
 
+def nics_by_role(report: Report) -> list[Nic]:
+    """Those NICs, rails first."""
+    order = {"rail": 0, "unknown": 1}
+    return sorted(visible_nics(report), key=lambda nic: order.get(nic.role, 2))
+
+
 def format_gib(mib: int | None) -> str:
     """Memory for people.
 

@@ -167,7 +167,7 @@ def _sections(text: str) -> tuple[dict[str, str], dict[str, dict[str, str]], boo
             current, headings, slices = sections.setdefault(gpu[1], {"address": gpu[1]}), [], 0
         else:
             indent = len(line.expandtabs()) - len(line.expandtabs().lstrip())
-            headings = _select_headings(headings, indent)
+            headings = [heading for heading in headings if heading[0] < indent]  # that the line stands below
             name, colon, value = f"{words} ".partition(" : ")
             if colon:
                 path = "/".join([*(heading for _, heading in headings), name.strip()])
@@ -178,11 +178,6 @@ def _sections(text: str) -> tuple[dict[str, str], dict[str, dict[str, str]], boo
             elif len(headings) < _LIMIT_DEPTH:
                 headings = [*headings, (indent, words)]
     return top, sections, cut
-
-
-def _select_headings(headings: list[tuple[int, str]], indent: int) -> list[tuple[int, str]]:
-    """The headings that a line of this indent stands below."""
-    return [heading for heading in headings if heading[0] < indent]
 
 
 def _gpu_of_text(section: Mapping[str, str], index: int | None) -> Gpu:

@@ -14,7 +14,7 @@ from probes.host.event_sockets import KERNEL, LINKS, ROUTE, UEVENT, EventSource,
 from probes.host.interface import ReadError
 from probes.host.netlink_socket import request_netlink
 from probes.kernel.log_events import events as log_events
-from probes.kernel.log_events import lines
+from probes.kernel.log_lines import lines
 from probes.kernel.modules import is_relevant
 from probes.netdev.rtnetlink import MASTER, NetlinkLink, parse_links
 from probes.netlink import LINK, NEW_LINK, attributes, links_request, messages

@@ -20,7 +20,7 @@ from probes.probe import Reading
 from probes.text import lazy_pattern
 
 if TYPE_CHECKING:
-    from probes.kernel.log_events import Line
+    from probes.kernel.log_lines import Line
 
 STAT_BYTES = 1 << 20
 SAVED_FILES = ("/var/log/dmesg",)
@@ -98,7 +98,7 @@ def _others(host: Host, reader: HostReader) -> Iterator[tuple[str, str]]:
             yield path, saved
     for paths in () if host.live else list_log_files(host).values():
         if not is_rotated(paths[-1]) and (saved := read_log_file(host, reader, paths[-1])):
-            from probes.kernel.log_events import split_boots
+            from probes.kernel.log_lines import split_boots
 
             yield paths[-1], (split_boots(saved) or [""])[-1]
 
@@ -110,7 +110,8 @@ def _read_other_logs(
 
     One fault is often in two logs: it counts once, by the log with the boot's number.
     """
-    from probes.kernel.log_events import events, lines, split_boots
+    from probes.kernel.log_events import events
+    from probes.kernel.log_lines import lines, split_boots
 
     by_key = {(event.kind, event.subject, event.code, event.detail): event for event in known}
     others: dict[tuple[object, ...], LogEvent] = {}
@@ -147,7 +148,7 @@ def _read_other_logs(
 
 def _lines(source: str, text: str, boot_time: int | None) -> Sequence[Line]:
     """The lines of a log. Raises Denied or Failed where a refusal, a prompt or a page stands in its place."""
-    from probes.kernel.log_events import is_kernel_log, lines
+    from probes.kernel.log_lines import is_kernel_log, lines
 
     log = list(lines(text, boot_time))
     if is_kernel_log(log):

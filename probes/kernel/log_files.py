@@ -72,7 +72,7 @@ def read_log_file(
         reader.gap(f"{path}: longer than {LOG_LIMIT_BYTES >> 20} MiB", "log-unread")
         return None
     if len(content) > OUTPUT_LIMIT_BYTES:
-        from probes.kernel.log_events import keep_read_lines
+        from probes.kernel.log_lines import keep_read_lines
 
         content = (shorten or keep_read_lines)(content)
     reader.answered(path)

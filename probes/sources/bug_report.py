@@ -17,8 +17,9 @@ from probes.host.commands import COMMANDS, SAVED
 from probes.host.interface import OUTPUT_LIMIT_BYTES
 from probes.services.sentences import LOG_FILES
 from probes.sources.decompress import DecompressedStream
-from probes.sources.dump import SavedOutputs, saved_name
+from probes.sources.dump import SavedOutputs
 from probes.sources.memory import MemoryFiles, SpecialNode
+from probes.sources.output_names import saved_name
 from probes.sources.tree import BundleHost, parse_date_output
 from probes.text import lazy_pattern
 

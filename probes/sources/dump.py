@@ -1,31 +1,19 @@
-"""Saved outputs of commands: which file is which command's, by its name or by what it holds.
-
-Names are those of sos: each run of characters outside [A-Za-z0-9_./-] is one "_", then "/" is "."; a suffix such as
-.txt may follow.
-"""
+"""Saved outputs of commands: which file is which command's, by its name or by what it holds."""
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterable, Mapping
-from functools import cache, lru_cache
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from probes.host.commands import (
     COMMANDS,
-    GAUDI_PORTS,
-    GPU_LINES,
     KERNEL_LOG,
     KERNEL_LOG_EARLIER,
     KERNEL_LOG_SAVED,
-    MLXLINK,
-    NVIDIA_SMI_SAVED,
     NVIDIA_SMI_TABLE,
     OF_INTERFACE,
-    OF_NPU,
     OF_SERVICE,
-    PCI_LINES,
     ROTATED_LOG,
     SAVED,
     SERVICE_LOG,
@@ -52,11 +40,18 @@ from probes.sources.given import (
     is_log,
     is_log_of_job,
 )
-from probes.sources.identify import LOOK_CHARACTERS, UNNAMED, find_missing_name, identify_command, identify_unnamed
-from probes.text import decode_saved, lazy_pattern
-
-if TYPE_CHECKING:
-    from probes.sources.pasted import Piece
+from probes.sources.identify import LOOK_CHARACTERS, UNNAMED, find_missing_name, identify_command
+from probes.sources.output_names import (
+    OF_DEVICES,
+    best_name,
+    file_stem,
+    find_device,
+    group_by_prefix,
+    is_of_device,
+    saved_name,
+)
+from probes.sources.pieces import IN_PARTS, LOG, NAMED_LOGS, OutputPiece, UnusedOutput, name_pieces
+from probes.text import decode_saved
 
 PASTED_CHARACTERS = 2 << 20  # a longer text is one output
 _SPLIT_CHARACTERS = 8 << 20  # of all files together, 0.2 s each MiB
@@ -64,8 +59,6 @@ _SPLIT_CHARACTERS = 8 << 20  # of all files together, 0.2 s each MiB
 _PROMPT_LINES = 3  # before an output: a fence and a prompt
 HOSTS_SHOWN = 8  # of a folder of several
 FILES_LIMIT = 1000  # of one folder that are looked into
-_NAMES_KEPT = 2048  # that are taken apart: each output is asked for by many probes
-SUFFIXES = (".txt", ".xml", ".log", ".out", ".json")
 _OF_MACHINE = frozenset(
     (
         ".dockerenv",
@@ -85,17 +78,6 @@ _OF_MACHINE = frozenset(
         "var",
     )
 )  # at the top of a machine, where probes look
-LSPCI_EXTRAS = frozenset("Dnkbvx")  # options of lspci that only add to what it prints
-LONG_OPTIONS = {  # of nvidia-smi
-    "--query": "-q",
-    "--xml-format": "-x",
-    "--list-gpus": "-L",
-    "--matrix": "-m",
-    "--status": "-s",
-    "--errorcounters": "-e",
-    "--capabilities": "-c",
-    "--remotelinkinfo": "-R",
-}
 
 
 class Outputs(Protocol):
@@ -166,12 +148,12 @@ class SavedOutputs:
                 self._names[argv] = name
                 taken.add(name)
         self.unread: list[str] = []  # which outputs in a text of several are not used, and why
-        self._pieces: dict[str, _Piece] = {}
-        self._unused: list[_Unused] = []  # in texts of several
+        self._pieces: dict[str, OutputPiece] = {}
+        self._unused: list[UnusedOutput] = []  # in texts of several
         self._texts: set[str] = set()  # files that were looked through for outputs
         self._left, self._unsplit = _SPLIT_CHARACTERS, 0
         for name in names if self._is_copied else ():
-            if name not in taken and not _is_of_device(_stem(name)):
+            if name not in taken and not is_of_device(name):
                 self._look_into(name)
         self._drop_unnamed()
         if self._unsplit:
@@ -189,7 +171,7 @@ class SavedOutputs:
             piece = self._pieces.pop(name)
             command, saved_as = " ".join(name.split("_")[:-1]), name.replace(UNNAMED, "ens1f0")
             why = f"is an output of {command} that does not state its interface; save it as {saved_as}.txt"
-            unused = _Unused(piece.place, command, why)
+            unused = UnusedOutput(piece.place, command, why)
             self._unused.append(unused)
             self.unread.append(str(unused))
 
@@ -243,24 +225,19 @@ class SavedOutputs:
     @property
     def commands(self) -> list[tuple[str, ...]]:
         """What there is an output of."""
-        of_interfaces = {(*argv, name) for argv in (*_OF_DEVICES, *_NAMED_LOGS) for name in self.arguments(argv)}
+        of_interfaces = {(*argv, name) for argv in (*OF_DEVICES, *NAMED_LOGS) for name in self.arguments(argv)}
         return sorted(of_interfaces | {argv for argv, name in self._names.items() if name is not None})
 
     def arguments(self, argv: tuple[str, ...]) -> list[str]:
         """See Host.saved_arguments."""
-        if argv in _NAMED_LOGS:
+        if argv in NAMED_LOGS:
             named = [name for name, read_as in self._contents.items() if argv in read_as]
             return sorted(named + [name for name in self._pieces if name == argv[0]])
-        wanted, _ = _parts(saved_name(argv))
-        arguments = set()
-        for name in (*self._paths, *self._pieces):
-            if _is_about_one(_stem(name), argv):
-                arguments.add("_".join(_parts(_stem(name))[0][len(wanted) :]))
-        return sorted(arguments)
+        return sorted({device for name in (*self._paths, *self._pieces) if (device := find_device(argv, name))})
 
     def name_of(self, argv: tuple[str, ...]) -> str | None:
         """Which output serves where this command's is wanted."""
-        if argv[:-1] in _NAMED_LOGS:
+        if argv[:-1] in NAMED_LOGS:
             return argv[-1]
         if argv not in self._names:
             self._names[argv] = best_name(argv, list(self._paths)) or best_name(argv, list(self._pieces))
@@ -357,7 +334,7 @@ class SavedOutputs:
         if read_as is None:
             return GivenFile(shown, None, self._why_unknown(name))
         users = [argv for argv, used in self._names.items() if used == name]
-        if name in self._answered or name in self._pieces or (users and _is_of_device(_stem(name))):
+        if name in self._answered or name in self._pieces or (users and is_of_device(name)):
             return GivenFile(shown, read_as, self._not_whole.get(name))
         rival = next(
             (used for argv in COMMANDS + SAVED if best_name(argv, [name]) and (used := self._names.get(argv))), None
@@ -371,16 +348,14 @@ class SavedOutputs:
         """The command whose output this is; None where that is not known."""
         if name in self._contents:
             return describe_command(self._contents[name][0])
-        stem = _stem(name)
-        of_device = next((argv for argv in _OF_DEVICES if _is_about_one(stem, argv)), None)
+        of_device = next((argv for argv in OF_DEVICES if find_device(argv, name)), None)
         if of_device in OF_INTERFACE:
-            device = "_".join(_parts(stem)[0][len(_command_parts(of_device)[0]) :])
-            return f"{' '.join(of_device)} {device}"
+            return f"{' '.join(of_device)} {find_device(of_device, name)}"
         argv = next((argv for argv in COMMANDS + SAVED if best_name(argv, [name])), None)
-        if name == _SERVICE_LOG:
+        if name == SERVICE_LOG[0]:
             return describe_command(SERVICE_LOG)
         if of_device or (argv is None and name in self._pieces):
-            return stem.replace("_", " ")
+            return file_stem(name).replace("_", " ")
         return describe_command(argv) if argv else None
 
     def _why_unknown(self, name: str) -> str:
@@ -401,7 +376,7 @@ class SavedOutputs:
                 parts += self._file_part(name)
         return parts
 
-    def _part(self, place: str, name: str, piece: _Piece, is_used: bool) -> OutputPart:
+    def _part(self, place: str, name: str, piece: OutputPiece, is_used: bool) -> OutputPart:
         alone = self._alone()
         alone._pieces[name] = piece
         read_as = alone._read_as(name) or name
@@ -419,14 +394,14 @@ class SavedOutputs:
         from probes.sources.pasted import find_prompt_host
 
         text, _ = self._start(name, OUTPUT_LIMIT_BYTES)
-        is_used = _is_of_device(_stem(name)) or name in self._names.values()
+        is_used = is_of_device(name) or name in self._names.values()
         return [OutputPart(self._shown(name), read_as, find_prompt_host(text), text, alone, is_used)]
 
     def with_text(self, text: str) -> SavedOutputs:
         """The same single output with another text."""
-        (name,) = [*self._pieces, *map(_stem, self._paths)]
+        (name,) = [*self._pieces, *map(file_stem, self._paths)]
         alone = self._alone()
-        alone._pieces[name] = _Piece(text, None)
+        alone._pieces[name] = OutputPiece(text, None)
         return alone
 
     def _shown(self, name: str) -> str:
@@ -455,20 +430,22 @@ class SavedOutputs:
             return "", False
         return decode_saved(content), len(content) >= limit
 
-    def _split(self, name: str, start: str, cut: bool, known: bool) -> tuple[dict[str, _Piece], list[_Unused]]:
+    def _split(
+        self, name: str, start: str, cut: bool, known: bool
+    ) -> tuple[dict[str, OutputPiece], list[UnusedOutput]]:
         """The outputs in a file. `known`: its begin is an output, so that more of them may stand beyond the cut."""
         if self._left <= 0:
             self._unsplit += 1
             return {}, []
         self._left -= len(start)
-        pieces, unread = _named_pieces(name, start)
+        pieces, unread = name_pieces(name, start)
         if not cut:
             return pieces, unread
         if not (known or pieces):
             return {}, []
         text, cut = self._start(name, PASTED_CHARACTERS)
         self._left -= len(text)
-        return ({}, []) if cut else _named_pieces(name, text)
+        return ({}, []) if cut else name_pieces(name, text)
 
     def _is_of(self, argv: tuple[str, ...], name: str) -> bool:
         """Whether a file holds what its name promises, as far as that is known."""
@@ -484,19 +461,19 @@ class SavedOutputs:
         pieces, unread = self._split(name, start, cut, bool(whole))
         shown = any(piece.filtered or piece.marked for piece in pieces.values())
         if whole and len(pieces) < 2 and not unread and not shown:
-            if whole == ((_LOG,),) and is_rotated(name):
+            if whole == ((LOG,),) and is_rotated(name):
                 whole = (ROTATED_LOG,)
             self._contents[name] = whole
-            for argv in whole if whole[0] not in _NAMED_LOGS else ():
+            for argv in whole if whole[0] not in NAMED_LOGS else ():
                 self._names.setdefault(argv, name)
             return
         for piece_name, piece in pieces.items():
             used = self._pieces.setdefault(piece_name, piece)
             if used is not piece:
                 why = f"{used.place} is used"
-                unread.append(_Unused(piece.place, piece_name.replace("_", " "), why, piece_name, piece))
+                unread.append(UnusedOutput(piece.place, piece_name.replace("_", " "), why, piece_name, piece))
         if pieces and (line := find_job_line(start, [piece.text for piece in pieces.values()])) is not None:
-            unread.append(_Unused(f"{name}, line {line}", "lines of a job's log", "`fabricscope job` reads them"))
+            unread.append(UnusedOutput(f"{name}, line {line}", "lines of a job's log", "`fabricscope job` reads them"))
         self._texts.add(name)
         self._unused += unread
         self.unread += map(str, unread)
@@ -527,198 +504,6 @@ class OutputPart(NamedTuple):
         return self._replace(name=name, text=text, outputs=self.outputs.with_text(text))
 
 
-class _Piece(NamedTuple):
-    """An output that stands in a longer text."""
-
-    text: str
-    filtered: str | None  # why it is a part of what its command printed
-    marked: bool = False
-    host: str | None = None  # by the prompt
-    place: str = ""  # "issue.md, line 12"
-
-
-class _Unused(NamedTuple):
-    """An output in a longer text that is not used; of one that is known the name and the text."""
-
-    place: str
-    words: str
-    why: str
-    name: str | None = None
-    piece: _Piece | None = None
-    is_known: bool = True
-
-    def __str__(self) -> str:
-        return f"{self.place}: {self.words}: {self.why}"
-
-
-_SERVICE_LOG = SERVICE_LOG[0]
-_MLXLINK, _GAUDI_PORTS = MLXLINK[0], GAUDI_PORTS[0]
-_LOG, _HCCN, _SYSFS = "dmesg", "hccn_tool", "sysfs_files"  # of which several parts are one output
-_QUERY = "nvidia-smi_-q"  # each has a date: the reader chooses
-_RDMA = ("ibstat", "ibv_dev", "rdma_link", "ibdev2netdev", "show_gids")
-_OF_ONE = (*_RDMA, "nvidia-smi_nvlink")  # of one device, or of all
-_FAULTS = ("ibqueryerrors", "perfquery", "ibdiagnet", "kubectl", "docker")  # each line stands for itself
-IN_PARTS = (
-    _LOG,
-    _HCCN,
-    _SYSFS,
-    _MLXLINK,
-    "lspci",
-    "ethtool",
-    "mlnx_qos",
-    "journalctl",
-    "systemctl",
-    _SERVICE_LOG,
-    "ip_link",
-    _QUERY,  # of one GPU; what a filter left of it is not known as an output of nvidia-smi
-    "lspci_grep",
-    "nvidia-smi_grep",
-    "lsmod",
-    *_OF_ONE,
-    *_FAULTS,
-)  # a part of it is a part of the facts, nothing else
-_OF_DEVICES = OF_INTERFACE + OF_NPU + OF_SERVICE
-_NAMED_LOGS = (SERVICE_LOG, ROTATED_LOG)  # of which a source may have several, by the names of their files
-
-
-def _named_pieces(file: str, text: str) -> tuple[dict[str, _Piece], list[_Unused]]:
-    """The outputs in a text by the names of their commands, and which are not used and why."""
-    from probes.sources.pasted import split_pasted, with_command  # lazy: few sources hold a text that no one named
-
-    found: dict[str, _Piece] = {}
-    unread: list[_Unused] = []
-    first_host: str | None = None
-    commands: set[tuple[str, ...]] = set()  # whose outputs are used
-    for piece in split_pasted(text):
-        name = _name_of_piece(piece)
-        if name and name.startswith("lspci"):
-            name = next((one for one in found if one.startswith("lspci")), name)  # of one device, and of the next one
-        shown = f"{file}, line {piece.line}", " ".join(piece.words) or "an output"
-        first_host = first_host or (piece.host if name else None)
-        content = with_command(piece) if name in (_HCCN, _SYSFS, _MLXLINK) else piece.text
-        part = f"it is the output of `{' '.join(piece.words)} | ...`" if piece.filtered else None
-        here = _Piece(content, part, piece.marked, piece.host, shown[0])
-        if name is None:
-            if why := find_missing_name(piece.text):
-                unread.append(_Unused(*shown, why))
-            elif piece.words:
-                unread.append(_Unused(*shown, "this output is not known", is_known=False))
-        elif piece.filtered and not name.startswith(IN_PARTS):
-            unread.append(_Unused(*shown, "is a part of what the command printed; save the whole"))
-        elif piece.host not in (None, first_host):
-            why = f"is of {piece.host}, and a source is one host: here {first_host}"
-            unread.append(_Unused(*shown, why, name, here))
-        elif name not in found:
-            found[name] = here
-            commands.add(piece.words)
-        elif (
-            name in (_LOG, _HCCN, _SYSFS, _MLXLINK, _SERVICE_LOG, _QUERY)
-            or name.startswith("lspci")
-            or (found[name].filtered and name.startswith(_OF_ONE) and not (piece.words and piece.words in commands))
-        ):
-            commands.add(piece.words)
-            between = "\n\n" if name.startswith("lspci") else "" if found[name].text.endswith("\n") else "\n"
-            before = found[name].text.rstrip() if name.startswith("lspci") else found[name].text
-            found[name] = found[name]._replace(text=before + between + content)
-        elif found[name].text.strip() != piece.text.strip():
-            unread.append(_Unused(*shown, "an earlier one is used", name, here))
-    return found, unread
-
-
-def _name_of_piece(piece: Piece) -> str | None:
-    """The name under which a folder would hold this output; None where it is none that is known.
-
-    >>> from probes.sources.pasted import Piece
-    >>> _name_of_piece(Piece(1, ("ethtool", "-S", "ens1f0np0"), False, None, "NIC statistics:\\n"))
-    'ethtool_-S_ens1f0np0'
-    >>> _name_of_piece(Piece(1, (), False, None, "CA 'mlx5_0'\\n\\tCA type: MT4129\\n"))
-    'ibstat'
-    """
-    of_content = identify_command(piece.text)
-    if of_content in ((PCI_LINES,), (GPU_LINES,)):
-        return saved_name(of_content[0])
-    if piece.words and piece.words[-1] not in _PROSE:
-        shown = saved_name(piece.words)
-        tool = piece.words[0]
-        if tool in ("cat", _HCCN):
-            return _SYSFS if tool == "cat" else _HCCN
-        if tool in (_MLXLINK, _GAUDI_PORTS) and of_content == ((tool,),):
-            return tool
-        if of_content == ((_LOG,),):
-            return _LOG  # whatever its options
-        if _is_of_device(shown):
-            return None if any("$" in word for word in piece.words) else shown
-        if of_content and of_content[0][0] == tool == "ip":
-            return saved_name(of_content[0])
-        if (tool,) in NVIDIA_SMI_TABLE and shown == tool and of_content:
-            return saved_name(of_content[0])
-        is_own = any(argv[0] == tool for argv in of_content) or (tool in _BARE and _BARE[tool].match(piece.text))
-        if is_own and any(best_name(argv, [shown]) for argv in COMMANDS + SAVED):
-            return shown
-    of_content = of_content or tuple(filter(None, (identify_unnamed(piece.text),)))
-    return saved_name(of_content[0]) if of_content else None
-
-
-_BARE = {  # outputs that their command alone identifies
-    "ip": lazy_pattern(r"\A\s*[0-9]{1,6}: \S{1,60}: <[A-Z0-9_,-]*> mtu [0-9]"),  # by itself it may be without -d
-    "ulimit": lazy_pattern(r"\A\s*(?:unlimited|[0-9]{1,15})\s*\Z"),
-}
-_PROSE = ("output", "outputs", "shows", "says", "result", "results")
-
-
-def _is_of_device(name: str) -> bool:
-    """Whether it is the name of an output about one interface or NPU."""
-    return any(_is_about_one(name, argv) for argv in _OF_DEVICES)
-
-
-def _is_about_one(name: str, argv: tuple[str, ...]) -> bool:
-    """Whether it is the name of this command's output about one device."""
-    wanted, options = _command_parts(argv)
-    words, others = _parts(name)
-    return words[: len(wanted)] == wanted and len(words) > len(wanted) and _same(options, others) is not None
-
-
-@cache
-def _command_parts(argv: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    return _parts(saved_name(argv))
-
-
-@lru_cache(_NAMES_KEPT)
-def saved_name(argv: tuple[str, ...]) -> str:
-    """The name that sos gives to a command's output.
-
-    >>> saved_name(("nvidia-smi", "topo", "-m")), saved_name(("systemctl", "show", "--property=Id,Sub", "a.service"))
-    ('nvidia-smi_topo_-m', 'systemctl_show_--property_Id_Sub_a.service')
-    """
-    line = re.sub(r"^/(?:usr/)?s?bin/", "", " ".join(argv))
-    return re.sub(r"[^A-Za-z0-9_./-]+", "_", line).replace("/", ".").strip("._")
-
-
-def best_name(argv: tuple[str, ...], names: list[str]) -> str | None:
-    """The file that serves where this command's output is wanted. Options count as a set.
-
-    >>> best_name(("lspci", "-D", "-nn", "-vvv"), ["lspci_-nnvvv", "lspci_-t", "lspci_-vv.txt"])
-    'lspci_-nnvvv'
-    >>> best_name(("nvidia-smi", "-L"), ["nvidia-smi_--list-gpus", "nvidia-smi"])
-    'nvidia-smi_--list-gpus'
-    >>> best_name(("nvidia-smi", "-q"), ["nvidia-smi_-q_-x.xml"])
-    """
-    if not names:
-        return None
-    wanted_words, wanted = _parts(saved_name(argv))
-    ranked: list[tuple[int, str]] = []
-    for name in names:
-        if argv in NVIDIA_SMI_SAVED and name.startswith(saved_name(argv)):
-            ranked.append((0, name))
-        words, options = _parts(_stem(name))
-        if words != wanted_words:
-            continue
-        rank = _lspci_rank(wanted, options) if argv[0] == "lspci" else _same(wanted, options)
-        if rank is not None:
-            ranked.append((-rank, name))
-    return min(ranked)[1] if ranked else None
-
-
 def _file_names(files: Files) -> list[str]:
     try:
         names = files.listdir("/")
@@ -737,57 +522,7 @@ def refuse_several(path: str, names: Iterable[str], glob: bool = False) -> BadSo
     return BadSource(f"{path}: holds outputs of {len(names)} hosts: {shown}{more}", f"scan each: {commands}")
 
 
-_TOOL_IN_NAME = lazy_pattern(
-    "|".join(sorted({rf"(?<=[-_.]){re.escape(argv[0])}(?=[_.]|$)" for argv in COMMANDS + SAVED}, reverse=True))
-)
-
-
-def group_by_prefix(names: Iterable[str]) -> dict[str, list[str]]:
-    """Names of outputs by what stands before the command: "n7-" of "n7-ibstat.txt".
-
-    >>> group_by_prefix(["n7-ibstat.txt", "n8-ibstat.txt", "n7-nvidia-smi_-q.txt", "lspci_-vvv.txt", "notes.md"])
-    {'n7-': ['ibstat.txt', 'nvidia-smi_-q.txt'], 'n8-': ['ibstat.txt'], '': ['lspci_-vvv.txt']}
-    >>> group_by_prefix(["hccn_tool_-i_0_-ip_-g.txt"])
-    {'': ['hccn_tool_-i_0_-ip_-g.txt']}
-    """
-    own = tuple(f"{argv[0]}{end}" for argv in COMMANDS + SAVED for end in "_.")
-    groups: dict[str, list[str]] = {}
-    for name in names:
-        if f"{name}.".startswith(own):
-            groups.setdefault("", []).append(name)
-        elif match := _TOOL_IN_NAME.search(name):
-            groups.setdefault(name[: match.start()], []).append(name[match.start() :])
-    return groups
-
-
 def _in_lines(place: str) -> tuple[str, int]:
     """The sort key of a file, or of an output in a text."""
     file, _, line = place.rpartition(", line ")
     return (file, int(line)) if file and line.isdecimal() else (place, 0)
-
-
-def _stem(name: str) -> str:
-    return next((name[: -len(suffix)] for suffix in SUFFIXES if name.endswith(suffix)), name)
-
-
-@lru_cache(_NAMES_KEPT)
-def _parts(stem: str) -> tuple[list[str], list[str]]:
-    tokens = [token for token in stem.split("_") if token]
-    if tokens[:1] == ["nvidia-smi"]:
-        tokens = [LONG_OPTIONS.get(token, token) for token in tokens]
-    return [t for t in tokens if not t.startswith("-")], [t for t in tokens if t.startswith("-")]
-
-
-def _same(wanted: list[str], options: list[str]) -> int | None:
-    return 0 if set(wanted) == set(options) else None
-
-
-def _lspci_rank(wanted: list[str], options: list[str]) -> int | None:
-    """How much it shows; None where it does not print what is wanted. Without -v it still names the functions."""
-    letters = "".join(options).replace("-", "")
-    if not set(letters) <= LSPCI_EXTRAS or any(option.startswith("--") for option in options):
-        return None
-    kind = "x" if any("x" in option for option in wanted) else "v"
-    if kind not in letters and (kind == "x" or letters.count("n") == 1):  # -n leaves the names of the classes out
-        return None
-    return letters.count(kind) * 8 + letters.count("n")

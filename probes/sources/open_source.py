@@ -140,7 +140,8 @@ def _host(path: str, store: Files) -> Host | None:
         from probes.sources.sosreport import sos_host
 
         return sos_host(path, store)
-    from probes.sources.dump import SavedOutputs, group_by_prefix, refuse_several
+    from probes.sources.dump import SavedOutputs, refuse_several
+    from probes.sources.output_names import group_by_prefix
     from probes.sources.tree import TreeHost
 
     outputs = SavedOutputs(store)

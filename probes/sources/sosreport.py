@@ -16,7 +16,8 @@ from probes.host.files import Files, is_file
 from probes.host.interface import OUTPUT_LIMIT_BYTES, Completed, Failed, ReadError, TimedOut
 from probes.kernel.log_files import is_log_file
 from probes.services.sentences import LOG_FILES, UNITS
-from probes.sources.dump import SavedOutputs, saved_name
+from probes.sources.dump import SavedOutputs
+from probes.sources.output_names import saved_name
 from probes.sources.tree import BundleHost, parse_date_output
 from probes.text import lazy_pattern
 

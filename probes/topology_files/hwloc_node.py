@@ -94,7 +94,7 @@ class Locality:
             own = [child for child in numa_element.each("object") if child.said("type") == "NUMANode"]
             numbers = [
                 decimal(element.said("os_index") or "")
-                for element in (own or [numa_element] if _is_node(numa_element) else own)
+                for element in (own or [numa_element] if numa_element.said("type") == "NUMANode" else own)
             ]
             near = frozenset(number for number in numbers if number is not None)
         if not near:
@@ -160,10 +160,6 @@ def objects(above: Element, kind: str) -> Iterator[Element]:
             yield child
         if type_name not in _NOT_OF_THE_TREE:
             yield from objects(child, kind)
-
-
-def _is_node(element: Element) -> bool:
-    return element.said("type") == "NUMANode"
 
 
 def _members(mask: str | None) -> frozenset[int] | None:

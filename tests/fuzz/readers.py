@@ -23,7 +23,7 @@ from agent.reports import ReportError
 from agent.rules.catalogue import every_rule
 from probes.host.commands import DCB_OBJECTS
 from probes.host.interface import BadSource, Failed
-from probes.kernel.log_events import lines
+from probes.kernel.log_lines import lines
 from probes.pci.lspci_fields import LspciBlock
 from probes.switches.normalized import Room
 from probes.text import ParseError
@@ -296,13 +296,13 @@ READERS: tuple[Reader, ...] = (
     ),
     lenient("probes.kernel.log:parse_boot_time", "cpu 1 2\nbtime 1700000000\nprocesses 5\n"),
     Reader(
-        "probes.kernel.log_events:split_boots",
+        "probes.kernel.log_lines:split_boots",
         seeds.texts(*seeds.KERNEL_LOGS),
         (),
         lambda read: lambda data: read(data.decode("utf-8", "replace")),
     ),
-    lenient("probes.kernel.log_events:convert_to_utc", "2026-01-15T08:00:00,25+0100"),
-    Reader("probes.kernel.log_events:lines", seeds.texts(*seeds.KERNEL_LOGS), (), _then(1_700_000_000)),
+    lenient("probes.kernel.log_lines:convert_to_utc", "2026-01-15T08:00:00,25+0100"),
+    Reader("probes.kernel.log_lines:lines", seeds.texts(*seeds.KERNEL_LOGS), (), _then(1_700_000_000)),
     Reader(
         "probes.kernel.log_events:events",
         seeds.texts(*seeds.KERNEL_LOGS),
@@ -426,6 +426,12 @@ READERS: tuple[Reader, ...] = (
         seeds.texts("  1 | CA 'a'\n  2 | x\n> y\n", "1:$ lsmod\n2:x\n"),
         (),
         lambda read: lambda data: read(data.decode("utf-8", "replace"), lambda lines: True),
+    ),
+    Reader(
+        "probes.sources.pieces:name_pieces",
+        seeds.texts(f"[root@n7 ~]# ibstat\n{test_ibstat.TWO_PORTS}$ lspci | grep x\n```\n", "[root@n1 ~]# dmesg\n"),
+        (),
+        lambda read: lambda data: read("issue.md", data.decode("utf-8", "replace")),
     ),
     Reader(
         "probes.sources.pasted:read_saved",
@@ -599,7 +605,9 @@ NOT_READERS = {
     "probes.locks.find_stuck": "a folder of ours",
     "probes.host.process.find_opener": "a path of ours",
     "probes.host.process.find_uninterruptible": "a path of ours",
-    "probes.sources.dump.group_by_prefix": "names of files that were listed",
+    "probes.sources.output_names.group_by_prefix": "names of files that were listed",
+    "probes.sources.output_names.is_of_device": "the name of a file",
+    "probes.sources.output_names.file_stem": "the same",
     "probes.sources.dump.refuse_several": "the path that was given",
     "probes.sources.given.is_log": "a command's name",
     "agent.reports.open_atomically": "a path that we write",
@@ -641,10 +649,10 @@ NOT_READERS = {
     "probes.kernel.log_files.is_rotated": "the same",
     "probes.sources.sosreport.is_read_log": "a member's name; fuzzed as an archive",
     "probes.sources.sosreport.shorten_log": "lines are found and kept, none is parsed",
-    "probes.kernel.log_events.keep_lines": "lines are found and kept, none is parsed",
+    "probes.kernel.log_lines.keep_lines": "lines are found and kept, none is parsed",
     "probes.services.logs.shorten_mixed": "the same",
     "probes.services.logs.shorten_own": "the same",
-    "probes.kernel.log_events.keep_read_lines": "lines are found and kept, none is parsed",
+    "probes.kernel.log_lines.keep_read_lines": "lines are found and kept, none is parsed",
     "probes.locks.acquire_lock": "a folder of ours",
     "probes.kernel.modules.is_relevant": "a name that was parsed",
     "probes.fabric.formatting.guid16": "digits that a pattern found",

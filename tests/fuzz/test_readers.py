@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from probes.gpu import nvidia_smi_table
-from probes.kernel.log_events import LINE_CHARACTERS
+from probes.kernel.log_lines import LINE_CHARACTERS
 from probes.sources import pasted
 from probes.text import find_required
 from tests.conftest import PROFILE, ROOT

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from agent.cli import options as opt
 from agent.cli.errors import CliError
 from agent.cli.fleet.cluster import All, Dataset, Fabric, Switches, load_cluster, read_bounded
@@ -20,11 +18,9 @@ if TYPE_CHECKING:
 _PLAN_BYTES = 1 << 27
 Plan = Annotated[
     str | None,
-    typer.Option(
-        metavar="FILE",
-        help="CSV: node, rail or adapter, switch, port of the switch; or UFM's NDT file. "
-        "Default: the majority pattern.",
-        show_default=False,
+    opt.option(
+        "FILE",
+        "CSV: node, rail or adapter, switch, port of the switch; or UFM's NDT file. Default: the majority pattern.",
     ),
 ]
 

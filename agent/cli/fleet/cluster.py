@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agent.cli import options as opt
 from agent.cli.errors import CliError
 from agent.cli.fleet.options import open_engine, require_libraries
 
@@ -24,28 +25,15 @@ LIMIT_BYTES = 1 << 30  # of one file, unpacked: ten times the largest fabric the
 
 Fabric = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="FILE",
-        help="Output of ibnetdiscover, iblinkinfo or ibdiagnet (- for stdin); may be repeated.",
-        show_default=False,
-    ),
+    opt.option("FILE", "Output of ibnetdiscover, iblinkinfo or ibdiagnet (- for stdin); may be repeated."),
 ]
 Dataset = Annotated[
     str | None,
-    typer.Option(
-        metavar="DIR|URL",
-        help="Dataset of `fleet ingest`: LLDP, adapters, NVLink domains.",
-        envvar="FABRICSCOPE_DATASET",
-        show_default=False,
-    ),
+    opt.option("DIR|URL", "Dataset of `fleet ingest`: LLDP, adapters, NVLink domains.", envvar="FABRICSCOPE_DATASET"),
 ]
 Switches = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="DIR|FILE",
-        help="Saved outputs of Ethernet switches, as `fleet lossless` reads them; may be repeated.",
-        show_default=False,
-    ),
+    opt.option("DIR|FILE", "Saved outputs of Ethernet switches, as `fleet lossless` reads them; may be repeated."),
 ]
 All = Annotated[bool, typer.Option("--all", help="Print whole lists.")]
 

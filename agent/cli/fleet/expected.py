@@ -39,11 +39,10 @@ class ExpectedFormat(str, Enum):
 def expected(
     sources: Annotated[
         list[str],
-        typer.Argument(
-            metavar="SOURCE...",
-            help="Host lists; output of sinfo -hN -o '%N %T %E' or kubectl get nodes -o json; devices of NetBox's "
+        opt.argument(
+            "SOURCE...",
+            "Host lists; output of sinfo -hN -o '%N %T %E' or kubectl get nodes -o json; devices of NetBox's "
             "REST API; - for stdin.",
-            show_default=False,
         ),
     ],
     dataset: Dataset = None,

@@ -14,24 +14,12 @@ from agent.cli.fleet.questions import parse_duration
 
 
 def forget(
-    nodes: Annotated[
-        str | None,
-        typer.Argument(metavar="[HOSTLIST]", help="Nodes, as gpu[001-128].", show_default=False),
-    ] = None,
+    nodes: Annotated[str | None, opt.argument("[HOSTLIST]", "Nodes, as gpu[001-128].")] = None,
     dataset: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR|URL", help="Folder or URL of the dataset.", envvar="FABRICSCOPE_DATASET", show_default=False
-        ),
+        str | None, opt.option("DIR|URL", "Folder or URL of the dataset.", envvar="FABRICSCOPE_DATASET")
     ] = None,
-    unseen: Annotated[
-        str | None,
-        typer.Option(metavar="DURATION", help="Nodes whose last report arrived longer ago: 30d.", show_default=False),
-    ] = None,
-    history: Annotated[
-        str | None,
-        typer.Option(metavar="DURATION", help="Keep history this long: 400d.", show_default=False),
-    ] = None,
+    unseen: Annotated[str | None, opt.option("DURATION", "Nodes whose last report arrived longer ago: 30d.")] = None,
+    history: Annotated[str | None, opt.option("DURATION", "Keep history this long: 400d.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be forgotten.")] = False,
     wait: Annotated[
         float,

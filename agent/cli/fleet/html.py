@@ -26,30 +26,14 @@ if TYPE_CHECKING:
     from agent.fleet.episodes.silences import Silences
     from agent.fleet.page.from_dataset import PageOptions
 
-NodesDir = Annotated[
-    str | None,
-    typer.Option(
-        metavar="DIR",
-        help="Folder with one page per node (NODE.html) to link to.",
-        show_default=False,
-    ),
-]
-Rack = Annotated[
-    str | None,
-    typer.Option(
-        metavar="REGEX",
-        help="Regular expression for the rack in a host name: '^r[0-9]+'.",
-        show_default=False,
-    ),
-]
+NodesDir = Annotated[str | None, opt.option("DIR", "Folder with one page per node (NODE.html) to link to.")]
+Rack = Annotated[str | None, opt.option("REGEX", "Regular expression for the rack in a host name: '^r[0-9]+'.")]
 Title = Annotated[str, typer.Option(metavar="TITLE", help="The heading.")]
 StaleAfter = Annotated[str, typer.Option(metavar="DURATION", help="Reports older than this are stale: 90m, 24h, 7d.")]
 Since = Annotated[
     str | None,
-    typer.Option(
-        metavar="TIME|DURATION",
-        help="Changes since: 2026-01-15, or 24h, 7d before now. Default: 7d before the newest report.",
-        show_default=False,
+    opt.option(
+        "TIME|DURATION", "Changes since: 2026-01-15, or 24h, 7d before now. Default: 7d before the newest report."
     ),
 ]
 

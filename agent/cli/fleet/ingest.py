@@ -20,42 +20,25 @@ PRINTED_LINES = 5
 
 NodeKeyOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="KEY",
-        help="Identity of a node: hostname (default), machine-id or serial. The first ingest fixes it.",
-        show_default=False,
-    ),
+    opt.option("KEY", "Identity of a node: hostname (default), machine-id or serial. The first ingest fixes it."),
 ]
 
 
 def ingest(
     sources: Annotated[
         list[str],
-        typer.Argument(
-            metavar="SOURCE...",
-            help="Reports: files, folders, tar archives, lines of JSON, - for stdin, URLs such as s3://BUCKET/PREFIX.",
-            show_default=False,
+        opt.argument(
+            "SOURCE...",
+            "Reports: files, folders, tar archives, lines of JSON, - for stdin, URLs such as s3://BUCKET/PREFIX.",
         ),
     ],
     dataset: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR|URL",
-            help="Folder or URL of the dataset.",
-            envvar="FABRICSCOPE_DATASET",
-            show_default=False,
-        ),
+        str | None, opt.option("DIR|URL", "Folder or URL of the dataset.", envvar="FABRICSCOPE_DATASET")
     ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Cluster name, put before each node name.", show_default=False),
-    ] = None,
+    cluster: Annotated[str | None, opt.option("NAME", "Cluster name, put before each node name.")] = None,
     node_key: NodeKeyOption = None,
     jobs: Annotated[
-        int | None,
-        typer.Option(
-            metavar="NUMBER", help="Number of processes. Default: one per CPU.", min=1, max=256, show_default=False
-        ),
+        int | None, opt.option("NUMBER", "Number of processes. Default: one per CPU.", min=1, max=256)
     ] = None,
     wait: Annotated[
         float,
@@ -63,30 +46,13 @@ def ingest(
             metavar="SECONDS", help="Wait for another ingest that holds the dataset.", min=0, callback=opt.reject_nan
         ),
     ] = 60.0,
-    move: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR", help="Move files there after their reports are in the dataset.", show_default=False
-        ),
-    ] = None,
+    move: Annotated[str | None, opt.option("DIR", "Move files there after their reports are in the dataset.")] = None,
     move_limit: Annotated[
         int | None,
-        typer.Option(
-            metavar="BYTES",
-            help="Largest size of received reports in that folder; the oldest are removed.",
-            min=0,
-            show_default=False,
-        ),
+        opt.option("BYTES", "Largest size of received reports in that folder; the oldest are removed.", min=0),
     ] = None,
     move_days: Annotated[
-        float | None,
-        typer.Option(
-            metavar="DAYS",
-            help="Keep received reports there for DAYS.",
-            min=0,
-            callback=opt.reject_nan,
-            show_default=False,
-        ),
+        float | None, opt.option("DAYS", "Keep received reports there for DAYS.", min=0, callback=opt.reject_nan)
     ] = None,
     quiet: opt.Quiet = False,
 ) -> None:

@@ -42,41 +42,21 @@ Form = Annotated[
 ]
 Switches = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="DIR|FILE",
-        help="Saved outputs of switches: a folder for each, a tar, or normalized JSON lines; may be repeated.",
-        show_default=False,
+    opt.option(
+        "DIR|FILE", "Saved outputs of switches: a folder for each, a tar, or normalized JSON lines; may be repeated."
     ),
 ]
 Before = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="DIR|FILE",
-        help="An earlier collection of the same switches: counters are compared with it.",
-        show_default=False,
-    ),
+    opt.option("DIR|FILE", "An earlier collection of the same switches: counters are compared with it."),
 ]
-ReportFile = Annotated[
-    str | None,
-    typer.Option("--report", metavar="FILE", help="Report of one host, in place of a dataset.", show_default=False),
-]
+ReportFile = Annotated[str | None, opt.option("FILE", "Report of one host, in place of a dataset.", "--report")]
 Dscp = Annotated[
-    int | None,
-    typer.Option(
-        metavar="NUMBER",
-        min=0,
-        max=63,
-        help="DSCP of the RDMA packets. Default: what hosts mark, else 26.",
-        show_default=False,
-    ),
+    int | None, opt.option("NUMBER", "DSCP of the RDMA packets. Default: what hosts mark, else 26.", min=0, max=63)
 ]
 Recipe = Annotated[
     str | None,
-    typer.Option(
-        metavar="NOS",
-        help="Print the read-only commands to save on a switch: sonic, sonic-enterprise or cumulus.",
-        show_default=False,
-    ),
+    opt.option("NOS", "Print the read-only commands to save on a switch: sonic, sonic-enterprise or cumulus."),
 ]
 Store = Annotated[
     bool, typer.Option("--store", help="Store switches, hops and findings in the dataset, for its other questions.")

@@ -55,19 +55,9 @@ LeastSeverity = Annotated[Severity, typer.Option("--severity", help="Lowest seve
 
 
 def news(
-    since: Annotated[
-        str | None,
-        typer.Option(metavar="TIME|DURATION", help="2026-01-15T08:00:00Z, or 24h, 7d before now.", show_default=False),
-    ] = None,
+    since: Annotated[str | None, opt.option("TIME|DURATION", "2026-01-15T08:00:00Z, or 24h, 7d before now.")] = None,
     since_last: Annotated[bool, typer.Option("--since-last", help="Since the last run with the same --state.")] = False,
-    state: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="State of --since-last, kept from run to run.",
-            show_default=False,
-        ),
-    ] = None,
+    state: Annotated[str | None, opt.option("FILE", "State of --since-last, kept from run to run.")] = None,
     dataset: Dataset = None,
     engine: EngineUrl = None,
     where: WhereOption = None,
@@ -81,12 +71,7 @@ def news(
     ),
     post: Annotated[
         str | None,
-        typer.Option(
-            metavar="URL",
-            help="Send the body to URL (slack, webhook) if something is new.",
-            envvar="FABRICSCOPE_WEBHOOK",
-            show_default=False,
-        ),
+        opt.option("URL", "Send the body to URL (slack, webhook) if something is new.", envvar="FABRICSCOPE_WEBHOOK"),
     ] = None,
     output: opt.Output = None,
     no_color: opt.NoColor = False,

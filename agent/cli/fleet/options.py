@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agent.cli import options as opt
 from agent.cli.errors import INTERRUPTED, CliError, print_error, print_warning
 from agent.fleet.collection import without_collection
 
@@ -33,41 +34,28 @@ class AnswerFormat(str, Enum):
 _INTERRUPTED_MESSAGE = "Query interrupted"  # DuckDB's own error on Ctrl-C
 _GRACE_SECONDS = 0.7
 
-Dataset = Annotated[
-    str | None,
-    typer.Option(
-        metavar="DIR|URL",
-        help="Dataset of `fleet ingest`.",
-        envvar="FABRICSCOPE_DATASET",
-        show_default=False,
-    ),
-]
+Dataset = Annotated[str | None, opt.option("DIR|URL", "Dataset of `fleet ingest`.", envvar="FABRICSCOPE_DATASET")]
 EngineUrl = Annotated[
     str | None,
-    typer.Option(
+    opt.option(
+        "URL",
+        "Query engine: duckdb:// (default), or what `fleet load` filled: postgres://..., clickhouse://..., chdb://FOLDER.",
         "--engine",
-        metavar="URL",
-        help="Query engine: duckdb:// (default), or what `fleet load` filled: postgres://..., clickhouse://..., chdb://FOLDER.",
         envvar="FABRICSCOPE_ENGINE",
-        show_default=False,
     ),
 ]
 WhereOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--where",
-        metavar="KEY=VALUE",
-        help="Only these nodes: cluster=NAME, class=PART, nodes=gpu[001-128]. May be repeated.",
-        show_default=False,
+    opt.option(
+        "KEY=VALUE", "Only these nodes: cluster=NAME, class=PART, nodes=gpu[001-128]. May be repeated.", "--where"
     ),
 ]
 SilencesOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="FILE",
-        help="TOML with [[silence]] entries: the keys of a node's configuration, and node.",
+    opt.option(
+        "FILE",
+        "TOML with [[silence]] entries: the keys of a node's configuration, and node.",
         envvar="FABRICSCOPE_SILENCES",
-        show_default=False,
     ),
 ]
 Form = Annotated[

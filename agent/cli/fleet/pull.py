@@ -23,9 +23,7 @@ def pull(
     nodes: Annotated[
         str | None, typer.Option(metavar="LIST", help="Hosts: gpu[001-128],login1; - reads them from stdin.")
     ] = None,
-    to: Annotated[
-        str | None, typer.Option("--to", metavar="DIR", help="Folder for the reports.", show_default=False)
-    ] = None,
+    to: Annotated[str | None, opt.option("DIR", "Folder for the reports.", "--to")] = None,
     dataset: Annotated[
         str | None,
         typer.Option(metavar="DIR|URL", help="Load them into this dataset, too.", envvar="FABRICSCOPE_DATASET"),

@@ -90,10 +90,7 @@ def outliers(
 
 def findings(
     name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[RULE|NODES]", help="Parts and steps: of this rule, or on these nodes.", show_default=False
-        ),
+        str | None, opt.argument("[RULE|NODES]", "Parts and steps: of this rule, or on these nodes.")
     ] = None,
     dataset: Dataset = None,
     engine: EngineUrl = None,

@@ -7,8 +7,6 @@ import sys
 from enum import Enum
 from typing import Annotated
 
-import typer
-
 from agent.cli import options as opt
 from agent.cli.errors import CliError
 from agent.cli.fleet.options import (
@@ -35,7 +33,7 @@ class TableFormat(str, Enum):
 
 
 def query(
-    sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT; - reads it from stdin.", show_default=False)],
+    sql: Annotated[str, opt.argument("SQL", "One SELECT; - reads it from stdin.")],
     dataset: Dataset = None,
     engine: EngineUrl = None,
     form: Form = None,
@@ -59,14 +57,9 @@ def query(
 
 
 def export(
-    form: Annotated[
-        TableFormat, typer.Argument(metavar="FORMAT", help="csv, parquet, json; prometheus.", show_default=False)
-    ],
+    form: Annotated[TableFormat, opt.argument("FORMAT", "csv, parquet, json; prometheus.")],
     table: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[TABLE]", help="host, gpu, .., or history_host, ..; none for prometheus.", show_default=False
-        ),
+        str | None, opt.argument("[TABLE]", "host, gpu, .., or history_host, ..; none for prometheus.")
     ] = None,
     dataset: Dataset = None,
     engine: EngineUrl = None,
@@ -129,11 +122,8 @@ def _export_metrics(
 def load(
     engine: Annotated[
         str,
-        typer.Option(
-            "--engine",
-            metavar="URL",
-            help="postgres://USER@HOST/DATABASE, clickhouse://USER@HOST/DATABASE or chdb://FOLDER.",
-            show_default=False,
+        opt.option(
+            "URL", "postgres://USER@HOST/DATABASE, clickhouse://USER@HOST/DATABASE or chdb://FOLDER.", "--engine"
         ),
     ],
     dataset: Dataset = None,

@@ -44,11 +44,7 @@ Form = Annotated[
 ]
 Nodes = Annotated[
     str | None,
-    typer.Option(
-        metavar="HOSTLIST",
-        help="Only these nodes in Slurm's files, as gpu[001-128]; sinfo -hN -o %N lists them.",
-        show_default=False,
-    ),
+    opt.option("HOSTLIST", "Only these nodes in Slurm's files, as gpu[001-128]; sinfo -hN -o %N lists them."),
 ]
 
 

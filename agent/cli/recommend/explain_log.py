@@ -15,9 +15,7 @@ def explain_log(
     log: Annotated[str, typer.Argument(metavar="FILE", help="Output of a job with NCCL_DEBUG=INFO; - for stdin.")],
     report: opt.ReportFile = None,
     source: opt.Source = None,
-    profile: Annotated[
-        str | None, typer.Option(metavar="NAME|FILE", help="Compare with this platform.", show_default=False)
-    ] = None,
+    profile: Annotated[str | None, opt.option("NAME|FILE", "Compare with this platform.")] = None,
     form: Annotated[JobFormat, typer.Option("--format", help="text, json or html.")] = JobFormat.TEXT,
     output: opt.Output = None,
     no_color: opt.NoColor = False,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Iterator
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -21,6 +23,7 @@ _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)\s*([KMGT]?)(?:i?B)?", re.IGNORECAS
 _RAILS = re.compile(r"(\d{1,3})x(\d{1,5}(?:\.\d+)?)")
 _POWERS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 LARGEST = 1 << 50  # bytes
+_LIMIT_BYTES = 1 << 30  # of a log or a table
 
 
 class Collective(str, Enum):
@@ -70,45 +73,21 @@ def recommend_machine(
     config: opt.ConfigFile = None,
     profile: opt.ProfileName = "auto",
     collective: Annotated[Collective | None, typer.Option(help="Only this collective.", show_default=False)] = None,
-    size: Annotated[
-        str | None, typer.Option(metavar="BYTES", help="Message size: 1G, 256M, 4096. Default 1G.", show_default=False)
-    ] = None,
+    size: Annotated[str | None, opt.option("BYTES", "Message size: 1G, 256M, 4096. Default 1G.")] = None,
     nodes: Annotated[
-        int | None,
-        typer.Option(
-            metavar="COUNT", help="Nodes of the job. Default 1, 2 and 4.", min=1, max=100_000, show_default=False
-        ),
+        int | None, opt.option("COUNT", "Nodes of the job. Default 1, 2 and 4.", min=1, max=100_000)
     ] = None,
     nccl: Annotated[
-        str | None,
-        typer.Option(
-            metavar="VERSION", help="NCCL version, such as 2.27. Default: the installed one.", show_default=False
-        ),
+        str | None, opt.option("VERSION", "NCCL version, such as 2.27. Default: the installed one.")
     ] = None,
-    dataset: Annotated[
-        str | None,
-        typer.Option(metavar="DIR|URL", help="Dataset of `fleet ingest`: one job on its nodes.", show_default=False),
-    ] = None,
+    dataset: Annotated[str | None, opt.option("DIR|URL", "Dataset of `fleet ingest`: one job on its nodes.")] = None,
     hosts: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOSTLIST", help="With --dataset: the nodes of the job, as gpu[001-128].", show_default=False
-        ),
+        str | None, opt.option("HOSTLIST", "With --dataset: the nodes of the job, as gpu[001-128].")
     ] = None,
     measured: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Judge the output of nccl-tests, nvbandwidth or perftest; - for stdin.",
-            show_default=False,
-        ),
+        str | None, opt.option("FILE", "Judge the output of nccl-tests, nvbandwidth or perftest; - for stdin.")
     ] = None,
-    rails: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NUMBERxGBITS", help="With --profile: rails of a node, such as 8x400.", show_default=False
-        ),
-    ] = None,
+    rails: Annotated[str | None, opt.option("NUMBERxGBITS", "With --profile: rails of a node, such as 8x400.")] = None,
     form: Annotated[
         RecommendFormat, typer.Option("--format", help="text, json, html; conf or env for the settings alone.")
     ] = RecommendFormat.TEXT,
@@ -177,7 +156,6 @@ def run_measured(
 ) -> None:
     """Judge a table of measurements. Raises CliError where it has no figure."""
     from agent.cli.output import deliver, show
-    from agent.cli.recommend.evidence import read_lines
     from agent.job.measured_tables import read_tables
     from agent.recommend.answer import answer_profile, answer_report
     from agent.recommend.judge import judge_table
@@ -186,7 +164,7 @@ def run_measured(
 
     if form not in ("text", "json") or options.dataset is not None or options.size is not None:
         raise CliError("--measured: one machine, --format text or json; not --dataset or --size")
-    table = read_tables(read_lines(path))
+    table = read_tables(_read_lines(path))
     if not table.rows:
         raise CliError(f"{path}: no row of nccl-tests, nvbandwidth or perftest")
     question, rails = _question(options), parse_rails(options.rails)
@@ -291,3 +269,24 @@ def load_platform(name: str) -> Profile:
         raise CliError(str(error)) from error
     assert profile is not None, "neither auto nor none"
     return profile
+
+
+def _read_lines(path: str) -> Iterator[str]:
+    """The lines of a file, or of stdin for "-". Raises CliError."""
+    try:
+        if path == "-":
+            yield from _decode(sys.stdin.buffer)
+        else:
+            with open(path, "rb") as file:
+                yield from _decode(file)
+    except OSError as error:
+        raise CliError(f"{path}: {error.strerror or error}") from error
+
+
+def _decode(file: object) -> Iterator[str]:
+    size = 0
+    while line := file.readline(1 << 16):  # type: ignore[attr-defined]  # a binary file
+        size += len(line)
+        if size > _LIMIT_BYTES:
+            raise CliError(f"larger than {_LIMIT_BYTES >> 30} GiB")
+        yield line.decode("utf-8", "replace")

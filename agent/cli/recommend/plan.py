@@ -29,20 +29,13 @@ def plan(
     batch: Annotated[float, typer.Option(metavar="TOKENS", help="Tokens per step.", min=1, max=1e12)] = 4 * 2.0**20,
     experts: Annotated[int, typer.Option(metavar="COUNT", help="Experts per layer.", min=0, max=65_536)] = 0,
     top_k: Annotated[int, typer.Option(metavar="COUNT", help="Experts per token.", min=1, max=1024)] = 1,
-    active: Annotated[
-        float | None,
-        typer.Option(metavar="COUNT", help="With --experts: parameters used per token.", show_default=False),
-    ] = None,
+    active: Annotated[float | None, opt.option("COUNT", "With --experts: parameters used per token.")] = None,
     kv_share: Annotated[float, typer.Option(metavar="SHARE", help="KV heads by heads.", min=0.001, max=1.0)] = 0.125,
-    memory: Annotated[
-        float | None, typer.Option(metavar="GB", help="Memory of a GPU. Default: the machine's.", show_default=False)
-    ] = None,
+    memory: Annotated[float | None, opt.option("GB", "Memory of a GPU. Default: the machine's.")] = None,
     report: opt.ReportFile = None,
     source: opt.Source = None,
     profile: opt.ProfileName = "auto",
-    rails: Annotated[
-        str | None, typer.Option(metavar="NUMBERxGBITS", help="With --profile: rails, as 8x400.", show_default=False)
-    ] = None,
+    rails: Annotated[str | None, opt.option("NUMBERxGBITS", "With --profile: rails, as 8x400.")] = None,
     form: Annotated[opt.DiffFormat, typer.Option("--format", help="text or json.")] = opt.DiffFormat.TEXT,
     output: opt.Output = None,
     no_color: opt.NoColor = False,

@@ -6,13 +6,11 @@ what is known of one at the side.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import os
 from collections.abc import Iterator
 from pkgutil import get_data
 from urllib.parse import quote
-from xml.etree.ElementTree import Element, tostring
+from xml.etree.ElementTree import Element
 
 from agent.fleet.cluster.picture import STYLE
 from agent.fleet.page.data import encode_scene
@@ -21,6 +19,7 @@ from agent.fleet.page.hops import render_picture, render_switches
 from agent.fleet.page.overview import render_nodes, render_overview
 from agent.fleet.page.scene import FleetScene
 from agent.fleet.page.sections import render_coverage, render_section, render_skew
+from agent.outputs.html.document import read_styles, write_document
 from agent.outputs.html.elements import el
 
 SCRIPTS = ("unpack.js", "match.js", "layout.js", "map.js", "list.js", "panel.js", "take.js", "start.js")
@@ -36,30 +35,12 @@ def page(scene: FleetScene) -> str:
     body = el(
         "body", el("a", "To the nodes", href="#nodes", class_="skip"), render_overview(scene), _render_main(scene)
     )
-    style = _format_house("palette.css") + _format_house("page.css") + _read_asset("page.css") + _format_widths(body)
+    style = read_styles("palette.css", "page.css") + _read_asset("page.css") + _format_widths(body)
     style += STYLE if scene.hops is not None else ""
-    head = el(
-        "head",
-        el("meta", charset="utf-8"),
-        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        el("meta", http_equiv="Content-Security-Policy", content=format_policy(script, style)),
-        el("title", f"{scene.title} - fabricscope"),
-        _render_raw("style", style),
-    )
     data = el("script", id="data", type="application/json")
     data.text = encode_scene(scene)
-    body.extend([_render_footer(scene), panel, data, _render_raw("script", script)])
-    return "<!DOCTYPE html>\n" + tostring(el("html", head, body, lang="en"), encoding="unicode", method="html") + "\n"
-
-
-def format_policy(script: str, style: str) -> str:
-    """Nothing from outside, and no script and no style but these, whatever a name in the data holds."""
-    rest = "base-uri 'none'; form-action 'none'"
-    return f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; {rest}"
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+    body.extend([_render_footer(scene), panel, data])
+    return write_document(scene.title, style, body, script)
 
 
 def _format_widths(body: Element) -> str:
@@ -107,20 +88,8 @@ def _render_footer(scene: FleetScene) -> Element:
     return el("footer", el("p", text), el("p", "Every rule in words: fabricscope explain RULE"))
 
 
-def _render_raw(tag: str, text: str) -> Element:
-    """Our own style or script: what `method="html"` writes as it is."""
-    element = Element(tag)
-    element.text = text
-    return element
-
-
 def _read_asset(name: str) -> str:
     return (get_data(__package__ or "", name) or b"").decode()
-
-
-def _format_house(name: str) -> str:
-    """Style that this page shares with the page of one node."""
-    return (get_data("agent.outputs.html", name) or b"").decode()
 
 
 SUFFIX = ".html"

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator, Mapping
 from typing import NamedTuple
 
 from agent.fleet.engines.engine import Tables
-from agent.fleet.engines.query import LookupQuery, Pending, Query, Row, lookup, quote, statement
+from agent.fleet.engines.query import LookupQuery, Pending, Row, lookup, quote, statement
 from agent.fleet.known_duplicates import OWN, PATTERN
 from agent.fleet.questions.baseline import CLASS, Baseline, find_baseline
 from agent.fleet.questions.deviations import Deviation, PeerGroup
@@ -79,11 +79,6 @@ def _parse_parameters(bag: Multiset) -> dict[str, str]:
     return {"own_words": PATTERN} if bag.common else {}
 
 
-def _query_counts(bag: Multiset) -> Query:
-    """How often each text occurs in each class."""
-    return query_named("outliers", "text_counts", compared=_describe_compared(bag)).bind(**_parse_parameters(bag))
-
-
 def _query_nodes(bag: Multiset) -> LookupQuery:
     """The nodes that have some of these texts."""
     keys = {CLASS: TEXT, "compared": TEXT}
@@ -91,7 +86,10 @@ def _query_nodes(bag: Multiset) -> LookupQuery:
     return nodes.bind(**_parse_parameters(bag))
 
 
-COUNTS = [_query_counts(bag) for bag in BAGS]
+COUNTS = [
+    query_named("outliers", "text_counts", compared=_describe_compared(bag)).bind(**_parse_parameters(bag))
+    for bag in BAGS
+]
 NODES = [_query_nodes(bag) for bag in BAGS]
 
 

@@ -34,7 +34,7 @@ def find_exits(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Iterat
     if not own:
         return
     # an abort is mostly the watchdog of a rank that waited for another one
-    _, how, hosts, tasks, event, pid = next((row for row in own if not _is_abort(row[1])), own[0])
+    _, how, hosts, tasks, event, pid = next((row for row in own if _read_how(row[1])[0] != "aborted"), own[0])
     host = _short_name(hosts) if hosts and "[" not in hosts and "," not in hosts else None
     key, role, fault, text = _read_how(how)
     if killed and key in ("killed", "oom-kill"):
@@ -64,10 +64,6 @@ def _short_name(host: str) -> str:
 def _is_victim(how: str) -> bool:
     """Ended by the launcher because another had ended."""
     return bool(re.search(r"Terminated|code (?:-15|143)\b|signal 15\b|Broken pipe", how))
-
-
-def _is_abort(how: str) -> bool:
-    return _read_how(how)[0] == "aborted"
 
 
 def _read_how(how: str) -> tuple[str, str, str, str]:

@@ -13,11 +13,11 @@ from datetime import timedelta
 
 from agent.model.report import Report
 from agent.outputs.formatting import nvlink_domain, observation_time
+from agent.outputs.text.gpudirect import WORST_FIRST
 
 NAMESPACE = "fabricscope.feature.node.kubernetes.io"  # a namespace that NFD lets anyone use
 EXPIRY = timedelta(hours=3)  # three hourly scans
 LABEL_LIMIT = 63
-_WORST_FIRST = ("blocked", "degraded", "unknown", "ready")
 
 
 def export(report: Report) -> str:
@@ -72,7 +72,7 @@ def _rail_labels(report: Report) -> Iterator[tuple[str, object]]:
     yield "rail-gbit-s", f"{rate:g}" if isinstance(rate, float) else None
     yield "rail-link-layer", _common_value([port.link_layer for port in ports])
     verdicts = {row.verdict for row in report.gpudirect}
-    yield "gpudirect", next((verdict for verdict in _WORST_FIRST if verdict in verdicts), None)
+    yield "gpudirect", next((verdict for verdict in WORST_FIRST if verdict in verdicts), None)
 
 
 def _common_value(values: list[str | None] | list[float | None]) -> object:

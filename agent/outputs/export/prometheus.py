@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from agent.model.finding import SEVERITIES, VERDICTS, Finding
-from agent.model.pci import PciFunction
 from agent.model.report import Report
 from agent.outputs.formatting import clean_line, known_fields, observation_time
 
@@ -160,40 +159,33 @@ def _gpu_families(report: Report) -> Iterator[Metric]:
     )
 
 
+_LINK_METRICS = (  # name, help, field of the link, factor to the unit of the name
+    (
+        "pci_link_transfers_per_second",
+        "Transfers per second and lane at which the PCIe link runs.",
+        "speed_gt_s",
+        1_000_000_000,
+    ),
+    (
+        "pci_link_max_transfers_per_second",
+        "Transfers per second and lane that the device can do.",
+        "max_speed_gt_s",
+        1_000_000_000,
+    ),
+    ("pci_link_lanes", "Lanes that the PCIe link has.", "width", 1),
+    ("pci_link_max_lanes", "Lanes that the device can have.", "max_width", 1),
+)
+
+
 def _link_families(report: Report) -> Iterator[Metric]:
     """Conclusive PCIe links of GPUs and NICs: an idle GPU's speed would look like a fault."""
     topology = report.topology
     labels = {n.pci: n.label for n in topology.host_nics[:DEVICES_LIMIT] if n.pci}
     labels |= {g.pci: g.label for g in topology.gpus[:DEVICES_LIMIT] if g.pci}
     conclusive = [f for f in topology.pci if f.id in labels and f.link and f.link.quality.state == "conclusive"]
-
-    def samples(values: Mapping[str, float | None]) -> list[Sample]:
-        return [Sample({"device": i, "label": labels[i]}, v) for i, v in values.items() if v is not None]
-
-    yield Metric(
-        "pci_link_transfers_per_second",
-        "Transfers per second and lane at which the PCIe link runs.",
-        samples({f.id: _transfers(f.link.speed_gt_s) for f in conclusive if f.link}),
-    )
-    yield Metric(
-        "pci_link_max_transfers_per_second",
-        "Transfers per second and lane that the device can do.",
-        samples({f.id: _transfers(f.link.max_speed_gt_s) for f in conclusive if f.link}),
-    )
-    yield Metric("pci_link_lanes", "Lanes that the PCIe link has.", samples({f.id: _lanes(f) for f in conclusive}))
-    yield Metric(
-        "pci_link_max_lanes",
-        "Lanes that the device can have.",
-        samples({f.id: f.link.max_width for f in conclusive if f.link}),
-    )
-
-
-def _transfers(gt_s: float | None) -> float | None:
-    return None if gt_s is None else gt_s * 1e9
-
-
-def _lanes(function: PciFunction) -> float | None:
-    return function.link.width if function.link else None
+    for name, help_text, field, factor in _LINK_METRICS:
+        values = [({"device": f.id, "label": labels[f.id]}, getattr(f.link, field)) for f in conclusive]
+        yield Metric(name, help_text, [Sample(device, value * factor) for device, value in values if value is not None])
 
 
 def _port_families(report: Report) -> Iterator[Metric]:

@@ -16,7 +16,7 @@ from agent.outputs.html.elements import MARKED, Child, Severities, el
 from agent.outputs.html.link_bars import make_link_bar
 from agent.outputs.html.scene import Box, Scene
 from agent.outputs.names import DisplayNames, format_gib, short_model
-from agent.outputs.text.rows import DRIVER_STATES, NIC_STATES
+from agent.outputs.text.rows import NIC_STATES, describe_driver_state
 
 COLUMNS = ("Device", "Model", "Slot", "Serial", "Link", "State", "Firmware")
 GROUPS = (
@@ -125,10 +125,7 @@ class _RowMaker:
 
     def _gpu(self, gpu: Gpu, box: Box | None) -> DeviceRow:
         function = self.functions.get(gpu.pci or "")
-        driver = (
-            gpu.driver_error or "driver error" if gpu.driver_state == "error" else DRIVER_STATES.get(gpu.driver_state)
-        )
-        states = [(driver or gpu.pstate or "", "")]
+        states = [(describe_driver_state(gpu) or gpu.pstate or "", "")]
         states += [("MIG on", "")] if gpu.mig and gpu.mig.current else []
         states += [(port.text, _finding_tone(port.severity)) for port in (box.ports if box else ())]
         slot = f"module {gpu.module_id}" if gpu.module_id is not None else self._slot(function)

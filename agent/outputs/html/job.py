@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
-from collections.abc import Iterator, Sequence
-from pkgutil import get_data
-from xml.etree.ElementTree import Element, tostring
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from xml.etree.ElementTree import Element
 
 from agent.model.job_answer import JobAnswer, JobCause, Rank
 from agent.model.labels import compress_names
+from agent.outputs.html.document import read_styles, write_document
 from agent.outputs.html.elements import Child, el
 from agent.outputs.html.job_times import STYLE, draw_times
-from agent.outputs.text.job import describe_job, describe_jobs
+from agent.outputs.text.job import (
+    describe_consequence,
+    describe_gap,
+    describe_job,
+    describe_jobs,
+    describe_other_job,
+    describe_report,
+    describe_table,
+)
 from agent.outputs.text.lines import to_plain_text
 from agent.outputs.text.recommend_answers import render_log_answer
 
@@ -23,24 +30,12 @@ _EXTRA = (
     "pre{font:13px/1.45 ui-monospace,monospace;overflow-x:auto}" + STYLE + "\n"
 )
 _TONES = {"well": "ok", "failed": "error", "hung": "error", "killed": "error", "cut": "warning", "unknown": "warning"}
-_MOST_RANKS, _MOST_ROWS = 512, 64
+_MOST_RANKS, _MOST_ROWS, _MOST_FINDINGS = 512, 64, 4
 _CODE = re.compile(r"`([^`]{1,200})`")
 
 
 def render_job_page(answer: JobAnswer) -> str:
     """HTML 5 that loads nothing; the same bytes for the same answer."""
-    style = el("style")
-    style.text = "".join((get_data("agent.outputs.html", name) or b"").decode() for name in _STYLES) + _EXTRA
-    digest = base64.b64encode(hashlib.sha256(style.text.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    head = el(
-        "head",
-        el("meta", charset="utf-8"),
-        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        el("meta", http_equiv="Content-Security-Policy", content=policy),
-        el("title", "job - fabricscope"),
-        style,
-    )
     tone = "warning" if answer.headline.startswith("Slow") else _TONES.get(answer.job.ended, "warning")
     word, separator, rest = answer.headline.partition(": ")
     verdict = el(
@@ -53,7 +48,7 @@ def render_job_page(answer: JobAnswer) -> str:
     header = el("header", el("h1", "Job"), el("p", describe_job(answer), class_="dim"), jobs, verdict)
     footer = el("footer", el("p", f"fabricscope {answer.generator.version}, {answer.generated_at}", class_="dim"))
     body = el("body", header, el("main", *_sections(answer)), footer)
-    return "<!DOCTYPE html>\n" + tostring(el("html", head, body, lang="en"), encoding="unicode", method="html") + "\n"
+    return write_document("job", read_styles(*_STYLES) + _EXTRA, body)
 
 
 def _sections(answer: JobAnswer) -> Iterator[Element]:
@@ -63,10 +58,7 @@ def _sections(answer: JobAnswer) -> Iterator[Element]:
     if answer.timeline:
         yield el("h2", "Time line")
         yield draw_times(answer.timeline)
-    yield from _listed(
-        "What followed",
-        [f"{row.summary}{f' ({row.count} lines)' if row.count > 1 else ''}" for row in answer.consequences],
-    )
+    yield from _listed("What followed", map(describe_consequence, answer.consequences))
     if answer.ranks:
         yield el("h2", "Ranks")
         yield _table(
@@ -79,28 +71,10 @@ def _sections(answer: JobAnswer) -> Iterator[Element]:
     if settings:
         yield el("h2", "Settings")
         yield _table(("name", "value", "where", "verdict", "reason"), settings[:_MOST_ROWS])
-    yield from _listed(
-        "Measured",
-        [
-            f"{row.source}: {row.rows} rows of {row.tool}, {row.largest_gbyte_s:.3g} GB/s at the largest "
-            f"size{''.join(f'; {text}' for text in row.shapes)}"
-            for row in answer.measured
-        ],
-    )
-    yield from _listed(
-        "Other jobs in these files",
-        [f"{', '.join(other.where[:4])}: {other.headline}" for other in answer.other_jobs],
-    )
-    yield from _listed("Notes", [row.summary for row in answer.notes])
-    reports = [
-        f"{row.source}{f' ({row.host})' if row.host else ''}: "
-        f"{'joined' if row.joined else 'not joined'}{f'; {row.reason}' if row.reason else ''}"
-        + "".join(
-            f"; {finding.severity} {finding.rule} on {finding.label}: {finding.summary}" for finding in row.findings[:4]
-        )
-        for row in answer.reports
-    ]
-    yield from _listed("Reports", reports)
+    yield from _listed("Measured", map(describe_table, answer.measured))
+    yield from _listed("Other jobs in these files", map(describe_other_job, answer.other_jobs))
+    yield from _listed("Notes", (row.summary for row in answer.notes))
+    yield from _listed("Reports", (describe_report(row, _MOST_FINDINGS) for row in answer.reports))
     if answer.machine is not None:
         yield el("h2", "NCCL's choices")
         block = el("pre")
@@ -108,10 +82,7 @@ def _sections(answer: JobAnswer) -> Iterator[Element]:
             block.append(el("span", line))
             block[-1].tail = "\n"
         yield block
-    yield from _listed(
-        "What these files do not show",
-        [f"{row.what}{f'; save {row.save}' if row.save else ''}" for row in answer.cannot_tell],
-    )
+    yield from _listed("What these files do not show", map(describe_gap, answer.cannot_tell))
     files = [
         (file.name, file.read_as or "not read", "" if file.lines is None else str(file.lines), file.reason or "")
         for file in answer.source.files
@@ -179,7 +150,8 @@ def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Element:
     return el("div", el("table", head, body), class_="scroll", tabindex=0, role="region", aria_label=titles[0])
 
 
-def _listed(title: str, texts: Sequence[str]) -> Iterator[Element]:
-    if texts:
+def _listed(title: str, texts: Iterable[str]) -> Iterator[Element]:
+    items = [el("li", *_inline(text)) for text in islice(texts, _MOST_ROWS)]
+    if items:
         yield el("h2", title)
-        yield el("ul", *[el("li", *_inline(text)) for text in texts[:_MOST_ROWS]])
+        yield el("ul", *items)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from agent.model.pci import Link, bandwidth_gbyte_s
 from agent.model.report import Report
 from agent.outputs.names import DisplayNames
-from agent.outputs.text.link import QUALITY_TEXTS, format_generation
+from agent.outputs.text.link import QUALITY_TEXTS, describe_capability, format_generation
 
 GPUDIRECT_KINDS = ("PIX", "PXB", "PHB", "NODE")  # pairs that GPUDirect can use: their limiting link is named
 
@@ -40,13 +40,7 @@ class LinkBar(NamedTuple):
 
 def make_link_bar(place: str, link: Link, limits: tuple[str, ...] = ()) -> LinkBar:
     """Describe a link; an idle or untrusted link is not called reduced."""
-    lacks = [
-        format_generation(link.max_speed_gt_s)
-        if (link.speed_gt_s or 0) < (link.max_speed_gt_s or 0) and link.speed_gt_s
-        else "",
-        f"x{link.max_width}" if link.width and link.max_width and link.width < link.max_width else "",
-    ]
-    less = " ".join(part for part in lacks if part)
+    less = describe_capability(link)
     text = f"{format_generation(link.speed_gt_s)} x{link.width if link.width is not None else '?'}"
     now = link.bandwidth_gbyte_s
     could = bandwidth_gbyte_s(link.max_speed_gt_s, link.max_width)

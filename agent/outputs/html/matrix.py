@@ -9,7 +9,7 @@ from agent.model.labels import compress_names
 from agent.model.report import Report
 from agent.model.topology import Path
 from agent.outputs.html.elements import el
-from agent.outputs.names import DisplayNames, visible_nics
+from agent.outputs.names import DisplayNames, nics_by_role
 from agent.outputs.text.matrix import KINDS_BY_DISTANCE, MEANINGS, Pairs, find_nearest_rails, paths_by_pair
 
 MAX_SIZE = 64  # rows or columns that a table on a page still shows
@@ -35,8 +35,7 @@ def render_gpu_matrix(report: Report) -> list[Element]:
 def render_nic_matrix(report: Report) -> list[Element]:
     """GPU to NIC, rails first: a sentence if each GPU has rails at one distance and all else is farther."""
     names = DisplayNames(report)
-    order = {"rail": 0, "unknown": 1}
-    nics_in_order = sorted(visible_nics(report), key=lambda nic: order.get(nic.role, 2))
+    nics_in_order = nics_by_role(report)
     gpus = {gpu.id: names.labels[gpu.id] for gpu in report.topology.gpus}
     pairs = paths_by_pair(report, gpus, {nic.id: "" for nic in nics_in_order})
     nics = {nic.id: names.labels[nic.id] for nic in nics_in_order if any((gpu, nic.id) in pairs for gpu in gpus)}

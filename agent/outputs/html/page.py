@@ -6,16 +6,14 @@ commands, traces paths, and changes the theme.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Iterable, Iterator
-from pkgutil import get_data
-from xml.etree.ElementTree import Element, tostring
+from xml.etree.ElementTree import Element
 
 from agent.model.gpu import link_name
 from agent.model.report import Report
 from agent.outputs.html.coverage import RuleLinks, render_gpudirect, render_not_checked, render_probes
 from agent.outputs.html.devices import render_devices
+from agent.outputs.html.document import read_styles, write_document
 from agent.outputs.html.elements import el
 from agent.outputs.html.findings import render_findings
 from agent.outputs.html.matrix import render_gpu_matrix, render_nic_matrix
@@ -33,18 +31,7 @@ def render_html(report: Report) -> str:
     scene, rules = build_scene(report), RuleLinks()
     drawn = draw_picture(report, scene, anchors=True)
     width = float(drawn.get("width", "0")) if drawn is not None else 0.0
-    style = _inline(
-        "style", *STYLES, extra=f"@media screen {{ .machine {{ min-width: {width * MIN_SCALE:.0f}px; }} }}\n"
-    )
-    script = _inline("script", "page.js")
-    head = el(
-        "head",
-        el("meta", charset="utf-8"),
-        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        el("meta", http_equiv="Content-Security-Policy", content=_policy(style, script)),
-        el("title", f"{_host_name(report)} - fabricscope"),
-        style,
-    )
+    style = f"{read_styles(*STYLES)}@media screen {{ .machine {{ min-width: {width * MIN_SCALE:.0f}px; }} }}\n"
     panel = el(
         "aside", el("button", "Close", type="button"), el("div", class_="inside"), id="panel", hidden="hidden",
         aria_label="details",
@@ -52,8 +39,8 @@ def render_html(report: Report) -> str:
     header = _render_header(report, rules)
     main = _render_main(report, scene, drawn, rules)
     body = el("body", el("a", "To the findings", href="#findings", class_="skip"), header, main)
-    body.extend([_render_footer(report), panel, script])
-    return "<!DOCTYPE html>\n" + tostring(el("html", head, body, lang="en"), encoding="unicode", method="html") + "\n"
+    body.extend([_render_footer(report), panel])
+    return write_document(_host_name(report), style, body, read_styles("page.js"))
 
 
 def _render_header(report: Report, rules: RuleLinks) -> Element:
@@ -136,22 +123,3 @@ def _section(title: str, *parts: Element | None) -> Iterable[Element]:
 
 def _host_name(report: Report) -> str:
     return report.node.hostname or "(host name not known)"
-
-
-def _inline(tag: str, *names: str, extra: str = "") -> Element:
-    """An inline style or script, which `method="html"` writes unescaped."""
-    element = Element(tag)
-    element.text = "".join((get_data(__package__ or "", name) or b"").decode() for name in names) + extra
-    return element
-
-
-def _policy(style: Element, script: Element) -> str:
-    """Nothing is loaded and nothing runs but this style and this script, whatever a name in the report contains."""
-    return (
-        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
-    )
-
-
-def _hash(element: Element) -> str:
-    digest = hashlib.sha256((element.text or "").encode()).digest()
-    return f"'sha256-{base64.b64encode(digest).decode()}'"

@@ -29,7 +29,7 @@ from agent.outputs.names import (
     short_model,
 )
 from agent.outputs.text.header import count_names
-from agent.outputs.text.rows import DRIVER_STATES, NIC_STATES
+from agent.outputs.text.rows import NIC_STATES, describe_driver_state
 
 
 def sockets_by_numa_node(report: Report) -> dict[int, int]:
@@ -224,11 +224,7 @@ class _SceneBuilder:
         return Box(function.id, "drive", "NVMe", words, severity, wire, drives=(model,))
 
     def _gpu(self, gpu: Gpu, function: PciFunction | None) -> Box:
-        state = (
-            gpu.driver_error or "driver error"
-            if gpu.driver_state == "error"
-            else DRIVER_STATES.get(gpu.driver_state, "")
-        )
+        state = describe_driver_state(gpu)
         return Box(
             gpu.id,
             "gpu",

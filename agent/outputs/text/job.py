@@ -7,13 +7,14 @@ from collections.abc import Iterator
 
 import msgspec
 
-from agent.model.job_answer import JobAnswer, JobCause
+from agent.model.job_answer import CannotTell, JobAnswer, JobCause, JobConsequence, JobTable, JoinedReport, OtherJob
 from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
 from agent.outputs.text.recommend_answers import render_log_answer
 
 MOST_CAUSES = 3
 _MOST_LINES = 4
 _MOST_ROWS = 8
+_MOST_FINDINGS = 3
 _FAULTS = {
     "rank": "this rank", "peer": "its peer", "wire": "the link", "fabric": "the fabric", "hardware": "the hardware",
     "software": "the software", "setting": "a setting", "unknown": "not known",
@@ -89,7 +90,7 @@ def _cause(cause: JobCause, number: int, width: int) -> Iterator[Line]:
 def _sections(answer: JobAnswer) -> Iterator[tuple[str, list[str]]]:
     if answer.consequences:
         rows = [
-            f"{row.summary}{f' ({row.count} lines)' if row.count > 1 else ''}{f' [from {row.of}]' if row.of else ''}"
+            describe_consequence(row) + (f" [from {row.of}]" if row.of else "")
             for row in answer.consequences[:_MOST_ROWS]
         ]
         rest = len(answer.consequences) - len(rows)
@@ -97,27 +98,16 @@ def _sections(answer: JobAnswer) -> Iterator[tuple[str, list[str]]]:
     settings = [f"{row.name}={row.value} ({row.where}): {row.reason}" for row in answer.settings if row.verdict != "ok"]
     if settings:
         yield "Settings", settings[: 2 * _MOST_ROWS]
-    tables = [
-        f"{table.source}: {table.rows} rows of {table.tool}, {table.largest_gbyte_s:.3g} GB/s at the largest size"
-        + "".join(f"; {text}" for text in table.shapes)
-        + _level(table.judged)
-        for table in answer.measured
-    ]
-    if tables:
-        yield "Measured", tables[:_MOST_ROWS]
+    if answer.measured:
+        yield "Measured", [describe_table(table) + _level(table.judged) for table in answer.measured[:_MOST_ROWS]]
     if answer.other_jobs:
-        jobs = [f"{', '.join(other.where[:4])}: {other.headline}" for other in answer.other_jobs]
+        jobs = list(map(describe_other_job, answer.other_jobs))
         jobs += [f"and {answer.other_jobs_more} before them"] if answer.other_jobs_more else []
         yield "Other jobs in these files", jobs
     if answer.notes:
         yield "Notes", [row.summary for row in answer.notes[:_MOST_ROWS]]
     telling = [row for row in answer.reports if not row.joined or row.reason or row.findings] or answer.reports[:1]
-    reports = [
-        f"{row.source}{f' ({row.host})' if row.host else ''}: {'joined' if row.joined else 'not joined'}"
-        + (f"; {row.reason}" if row.reason else "")
-        + _findings(row.findings)
-        for row in telling[:_MOST_ROWS]
-    ]
+    reports = [describe_report(row, _MOST_FINDINGS) for row in telling[:_MOST_ROWS]]
     more = len(answer.reports) - len(reports)
     if reports:
         yield "Reports", [*reports, *([f"and {more} more"] if more else [])]
@@ -129,14 +119,35 @@ def _sections(answer: JobAnswer) -> Iterator[tuple[str, list[str]]]:
     if unread:
         yield "Not read, or only in part", unread[:_MOST_ROWS]
     if answer.cannot_tell:
-        yield (
-            "What these files do not show",
-            [f"{row.what}{f'; save {row.save}' if row.save else ''}" for row in answer.cannot_tell],
-        )
+        yield "What these files do not show", list(map(describe_gap, answer.cannot_tell))
 
 
-def _findings(findings: list) -> str:  # type: ignore[type-arg]
-    return "".join(f"; {row.severity} {row.rule} on {row.label}: {row.summary}" for row in findings[:3])
+def describe_consequence(row: JobConsequence) -> str:
+    """What followed, and in how many lines."""
+    return f"{row.summary}{f' ({row.count} lines)' if row.count > 1 else ''}"
+
+
+def describe_table(table: JobTable) -> str:
+    """A measured table in one line."""
+    size = f"{table.rows} rows of {table.tool}, {table.largest_gbyte_s:.3g} GB/s at the largest size"
+    return "; ".join((f"{table.source}: {size}", *table.shapes))
+
+
+def describe_other_job(other: OtherJob) -> str:
+    """Another job of the same files."""
+    return f"{', '.join(other.where[:4])}: {other.headline}"
+
+
+def describe_report(row: JoinedReport, most_findings: int) -> str:
+    """Whether a report was joined with the job, and its findings."""
+    parts = ["joined" if row.joined else "not joined", *([row.reason] if row.reason else [])]
+    parts += [f"{f.severity} {f.rule} on {f.label}: {f.summary}" for f in row.findings[:most_findings]]
+    return f"{row.source}{f' ({row.host})' if row.host else ''}: {'; '.join(parts)}"
+
+
+def describe_gap(row: CannotTell) -> str:
+    """What is not in the files, and what to save."""
+    return f"{row.what}{f'; save {row.save}' if row.save else ''}"
 
 
 def _level(judged: list) -> str:  # type: ignore[type-arg]

@@ -39,20 +39,23 @@ def format_link(link: Link | None, notes: Footnotes) -> list[Span]:
     """Format a link: `Gen5 x16`, reduced links as `Gen5 x8 of x16`, `Gen1 x16 of Gen4 (a)`."""
     if link is None:
         return []
-    speed, width, most, widest = link.speed_gt_s, link.width, link.max_speed_gt_s, link.max_width
+    speed, width = link.speed_gt_s, link.width
     conclusive = link.quality.state == "conclusive"
     text = f"{format_generation(speed)} x{width if width is not None else '?'}"
     if speed is None and not width:
         text = "asleep" if link.quality.state == "asleep" else "link ?"
-    lacks = [
-        format_generation(most) if most and speed and speed < most else "",
-        f"x{widest}" if widest and width and width < widest else "",
-    ]
-    less = " ".join(part for part in lacks if part)
+    less = describe_capability(link)
     text += f" of {less}" if less else ""
     if conclusive:
         return [(text, "warning" if less else "")]
     return [(text, ""), (f" {notes.mark(link.quality)}", "dim")]
+
+
+def describe_capability(link: Link) -> str:
+    """What a reduced link is capable of, where it does not reach it: `Gen5`, `x16`, both; else nothing."""
+    speed, width, most, widest = link.speed_gt_s, link.width, link.max_speed_gt_s, link.max_width
+    generation = format_generation(most) if most and speed and speed < most else ""
+    return f"{generation} {f'x{widest}' if widest and width and width < widest else ''}".strip()
 
 
 def format_generation(speed: float | None) -> str:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from agent.model.labels import compress_names
 from agent.model.report import Report
 from agent.model.topology import Path
-from agent.outputs.names import DisplayNames, visible_nics
+from agent.outputs.names import DisplayNames, nics_by_role, visible_nics
 from agent.outputs.text.lines import BLANK, Line, Span, line_length, make_line, wrap_paragraph
 
 MEANINGS = {
@@ -113,8 +113,7 @@ def _draw_torus(torus: list[list[str]], pairs: Pairs, width: int) -> list[Line]:
 
 def render_rail_matrix(report: Report, width: int) -> list[Line]:
     """Every GPU with every NIC, rails first; `*` marks the nearest rails."""
-    order = {"rail": 0, "unknown": 1}
-    nics_in_order = sorted(visible_nics(report), key=lambda n: order.get(n.role, 2))
+    nics_in_order = nics_by_role(report)
     gpus = {g.id: g.label for g in report.topology.gpus}
     nics = {n.id: n.label for n in nics_in_order}
     pairs = paths_by_pair(report, gpus, nics)

@@ -15,7 +15,7 @@ from agent.outputs.text.lines import Line, Span
 from agent.outputs.text.link import Footnotes, format_link
 
 SHOWN_SEVERITIES = ("warning", "error", "critical")
-DRIVER_STATES = {"not_open": "not in the driver's list", "no_driver": "no driver", "vfio": "passed to a guest (vfio)"}
+_DRIVER_STATES = {"not_open": "not in the driver's list", "no_driver": "no driver", "vfio": "passed to a guest (vfio)"}
 NIC_STATES = {
     "no_driver": "no driver",
     "vfio": "passed to a guest (vfio)",
@@ -75,8 +75,7 @@ class RowBuilder:
 
     def gpu(self, gpu: Gpu, function: PciFunction | None) -> TreeRow:
         """A GPU: its NVLinks, and why the driver does not have it."""
-        remarks = [gpu.driver_error or "driver error"] if gpu.driver_state == "error" else []
-        remarks += [DRIVER_STATES[gpu.driver_state]] if gpu.driver_state in DRIVER_STATES else []
+        remarks = [text] if (text := describe_driver_state(gpu)) else []
         remarks += _presence_remarks(function)
         if gpu.mig and gpu.mig.current:
             remarks.append(f"MIG, {len(gpu.mig.instances)} instances" if gpu.mig.instances else "MIG")
@@ -126,6 +125,13 @@ class RowBuilder:
     def _items(self, remarks: list[str], details: str, name: str) -> tuple[Span, ...]:
         spans = [(remark, "warning") for remark in dict.fromkeys(remarks)]
         return (*spans, *((text, "dim") for text in (details, name) if text))
+
+
+def describe_driver_state(gpu: Gpu) -> str:
+    """Why the driver does not have a GPU; nothing for one that it has."""
+    if gpu.driver_state == "error":
+        return gpu.driver_error or "driver error"
+    return _DRIVER_STATES.get(gpu.driver_state, "")
 
 
 def _presence_remarks(function: PciFunction | None) -> list[str]:

@@ -382,7 +382,7 @@ def _judge_nvls_unavailable(context: RuleContext) -> Result:
     sure = [
         gpu
         for gpu in without
-        if gpu.fabric and gpu.fabric.state and not _unreported_reason(gpu.fabric.state, gpu.fabric.status)
+        if gpu.fabric and gpu.fabric.state and (gpu.fabric.state, gpu.fabric.status) != ("completed", None)
     ]
     if not sure:
         known = all(gpu.fabric and gpu.fabric.status for gpu in gpus)
@@ -402,7 +402,3 @@ def _judge_nvls_unavailable(context: RuleContext) -> Result:
         ),
         ids=frozenset({PLACE}).union(*(gpu_ids(context, gpu) for gpu in sure)),
     )
-
-
-def _unreported_reason(state: str, status: str | None) -> bool:
-    return state == "completed" and status is None

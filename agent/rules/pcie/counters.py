@@ -231,7 +231,9 @@ def _judge_uncorrectable(context: RuleContext, link_end: LinkEnd) -> Result:
 
 
 def _judge_kind(context: RuleContext, link_end: LinkEnd, kind: str, severity: str) -> Result:
-    names = [name for name in link_end.counters.now if name.startswith(f"{kind}.") and not _is_total(name)]
+    names = [
+        name for name in link_end.counters.now if name.startswith(f"{kind}.") and not name.startswith(f"{kind}.TOTAL")
+    ]
     count = delta(context, link_end.counters, names)
     bits = {name.partition(".")[2] for name in count.parts} if isinstance(count, CounterDelta) else set()
     harmless = bits == {_REQUEST}
@@ -261,10 +263,6 @@ def _find_kind(bits: Collection[str], logged: Sequence[Event]) -> str:
     first = next((event.code for event in logged if event.code and event.code != _REQUEST), None)
     kind = _KINDS.get(first or "", "")
     return kind if kind in kinds or not kinds else ""
-
-
-def _is_total(name: str) -> bool:
-    return name.partition(".")[2].startswith("TOTAL")
 
 
 _CORRECTABLE_TIMES = read_limit("pcie-errors-correctable.times_budget")

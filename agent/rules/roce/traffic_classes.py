@@ -153,7 +153,7 @@ def roce_ets_starved(context: RuleContext, qos_path: QosPath) -> Result:
         return (
             qos_path.unknown("not-known", fact="which priority RDMA uses")
             if qos_path.protected
-            else _no_class_reason(qos_path)
+            else qos_path.not_applicable("not-configured", detail="PFC is off: RDMA has no class of its own")
         )
     queue = qos.prio_tc[priority]
     if not 0 <= queue < 8:
@@ -192,10 +192,6 @@ def roce_ets_starved(context: RuleContext, qos_path: QosPath) -> Result:
         ),
         confidence="medium",
     )
-
-
-def _no_class_reason(qos_path: QosPath) -> Result:
-    return qos_path.not_applicable("not-configured", detail="PFC is off: RDMA has no class of its own")
 
 
 def _bytes_sent(context: RuleContext, netdev: Netdev) -> list[int | None]:

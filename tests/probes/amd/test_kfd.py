@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from probes.amd.kfd import NODES, TOPOLOGY, address_of, parse_properties
 from probes.amd.metrics import parse_metrics, parse_xgmi
-from probes.amd.probe import parse_errors, split_bandwidth
+from probes.amd.probe import ON_PACKAGE, PER_HOP, parse_errors, split_bandwidth
 from probes.catalogue import probe
 from probes.gpu.facts import Gpu, GpuFacts, XgmiPorts
 from probes.host.interface import Denied, Failed
@@ -112,11 +112,33 @@ def test_rates_of_real_graphs(corpus: Path) -> None:
     assert {None} == rates("kfd-8x-mi308x-cpx4")
 
 
-def test_two_identities_at_one_address_are_said(corpus: Path) -> None:
-    """A copy that somebody made of a node is no second partition."""
-    reading = outcome(open_source(str(corpus / "accelerators" / "amd" / "kfd-1x-vega-plus-copy.tar.xz"), None))
+def test_partitions_are_parts_of_one_gpu() -> None:
+    """Nodes of one address and identity; a link inside a package is none, and a route goes through both packages."""
+    route = PER_HOP + 2 * ON_PACKAGE
+    nodes = [{"location_id": place, "unique_id": place >> 8} for place in (0x100, 0x101, 0x200, 0x201)]
+    links = {
+        node: [(other, ON_PACKAGE if (node < 3) == (other < 3) else route, 0) for other in range(1, 5) if other != node]
+        for node in range(1, 5)
+    }
+    outer = facts(graph(*nodes, links=links))
+    far = {node: [(other, weight + PER_HOP, rate) for other, weight, rate in row] for node, row in links.items()}
 
-    assert "0000:19:00.0: its 2 nodes in the graph have different identities" in (reading.reason or "")
+    assert {"0000:01:00.0": {"0000:02:00.0": 1}, "0000:02:00.0": {"0000:01:00.0": 1}} == joined(outer.gpus)
+    assert ([2, 2], 1, {None}) == (
+        [gpu.partitions for gpu in outer.gpus],
+        len(outer.pairs),
+        {link.speed_gbyte_s for gpu in outer.gpus for link in gpu.nvlinks},
+    )
+    assert {"0000:01:00.0": {}, "0000:02:00.0": {}} == joined(facts(graph(*nodes, links=far)).gpus)  # two hops
+
+
+def test_two_identities_at_one_address_are_reported() -> None:
+    """A copy that somebody made of a node is no second partition; an identity has up to 20 digits."""
+    first, copy = ({"location_id": 0x1900, "unique_id": identity} for identity in (10**19, 10**19 + 1))
+    reading = outcome(graph(first, copy))
+
+    assert "0000:19:00.0: its 2 nodes in the graph have different identities" == reading.reason
+    assert [(None, f"GPU-{10**19:016x}")] == [(gpu.partitions, gpu.uuid) for gpu in reading.facts.gpus]
 
 
 def test_mi250_has_pairs_of_four_two_and_one_link_and_pairs_over_a_third() -> None:

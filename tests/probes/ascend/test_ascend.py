@@ -22,7 +22,8 @@ from probes.ascend.rank_table import parse_rank_table
 from probes.catalogue import probe, providers
 from probes.gpu.facts import GpuFacts
 from probes.host.interface import BadSource, Denied
-from probes.kernel.log_events import events, lines
+from probes.kernel.log_events import events
+from probes.kernel.log_lines import lines
 from probes.probe import Outcome, Status, outcome_of
 from probes.sources.open_source import open_source
 from probes.sources.pasted import read_saved

@@ -16,7 +16,8 @@ from probes.cxl.cxl_list import parse_cxl_list
 from probes.cxl.facts import CxlFacts
 from probes.cxl.probe import BUS, parse_number
 from probes.host.interface import Denied
-from probes.kernel.log_events import events, lines
+from probes.kernel.log_events import events
+from probes.kernel.log_lines import lines
 from probes.probe import Outcome, Status, outcome_of
 from probes.run import run_probes
 from probes.sources.memory import SymlinkNode

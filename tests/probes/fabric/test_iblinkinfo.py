@@ -102,6 +102,19 @@ def test_both_ports_of_a_channel_adapter_are_of_one_node() -> None:
     assert [(HCA0, 1, HCA0, 21), (HCA0, 2, HCA1, 22)] == [link.a for link in fabric.links]
 
 
+def test_lines_that_grep_picked() -> None:
+    """Without the headers: hosts by their ports' GUIDs, switches by their LIDs."""
+    fabric = parse("".join(f"{line}\n" for line in LINKS.splitlines() if "LinkUp" in line), "f")
+    names = {node.guid: (node.kind, node.name.partition(":")[0]) for node in fabric.nodes.values()}
+
+    assert () == fabric.problems
+    assert {"lid 11": ("switch", "MF0;leaf-1"), "lid 12": ("switch", "MF0;leaf-2")} == {
+        guid: name for guid, name in names.items() if name[0] == "switch"
+    }
+    assert {HCA0: "gpu-7 mlx5_0", HCA1: "gpu-7 HCA-2"} == {guid: names[guid][1] for guid in (HCA0, HCA1)}
+    assert [(2, "HDR"), (4, "NDR"), (4, "NDR"), (4, "NDR")] == [(link.width, link.speed) for link in fabric.links]
+
+
 def test_a_port_that_could_not_be_asked() -> None:
     """It is up, and nothing is known of its far end."""
     link, _ = of(" 4X 10.0 Gbps Active/  LinkUp)", '    "Port not available"')

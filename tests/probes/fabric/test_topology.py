@@ -276,16 +276,6 @@ def test_a_real_fabric_of_2007(corpus: Path) -> None:
     assert 2 == len(fabric.problems)
 
 
-def test_lines_that_somebody_picked_from_iblinkinfo(corpus: Path) -> None:
-    """Without the headers: hosts by their ports' GUIDs, the switch by its LID."""
-    fabric = read_fabric((corpus / "text/ib-fabric/iblinkinfo-edr-3nodes-grep-up.txt").read_text(), "f")
-
-    assert () == fabric.problems
-    assert {"lid 2": "MF0;SB7700:MSB7700/U1"} == {n.guid: n.name for n in fabric.nodes.values() if n.kind == "switch"}
-    assert {"n01 HCA-1", "n02 HCA-1", "mgt mlx5_0"} == {n.name for n in fabric.nodes.values() if n.kind == "ca"}
-    assert [(4, "EDR", "Active")] * 3 == [(link.width, link.speed, link.state) for link in fabric.links]
-
-
 def test_a_real_ports_report_with_free_ports(corpus: Path) -> None:
     """ "4x ???" and "4x SDR" of a port without a cable mean nothing."""
     fabric = read_fabric((corpus / "text/ib-fabric/ibnetdiscover-p-edr-mixed-down.txt").read_text(), "f")

@@ -207,6 +207,19 @@ def test_a_newer_document_type_is_read_as_the_newest_known_aloud() -> None:
 
     assert "document type v14 is newer than v13, and was read as that" == missing
     assert facts.gpus[1] == BUSY
+    assert nvidia_smi_query.parse_xml(XML.replace("_v12.dtd", "_v13.dtd"))[1] is None
+
+
+def test_the_oldest_xml_has_neither_count_nor_address_beside_a_gpu() -> None:
+    """The address is a part of the GPU."""
+    address = f'id="0000{ADDRESSES[1].upper()}">'
+    inside = f"><pci><pci_bus_id>0000{ADDRESSES[1].upper()}</pci_bus_id></pci>"
+    text = XML.replace("  <attached_gpus>4</attached_gpus>\n", "").replace(address, inside)
+    facts, missing = nvidia_smi_query.parse_xml(text)
+
+    assert inside in text
+    assert (ADDRESSES, None) == ([gpu.address for gpu in facts.gpus], missing)
+    assert {None} == {gpu.index for gpu in facts.gpus}
 
 
 BOMB = '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>'

@@ -211,6 +211,27 @@ def test_an_authors_cut_keeps_what_is_whole() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("heading", "end", "kind", "cpus"),
+    [
+        ("", "NV1\n", None, None),  # may be NV18
+        ("", "SYS\n", "SYS", None),
+        ("\tCPU Affinity", "SYS\t0-1\n", "SYS", None),  # may be 0-15
+        ("", "SYS\nGPU2\tPIX\tSYS\tX\n", "SYS", None),
+        ("\tCPU Affinity", "SYS\t16,18-18\nGPU2\tPIX\tSYS\tX\t16,18-19\n", "SYS", "16,18"),
+    ],
+)
+def test_the_last_word_counts_where_it_is_whole(heading: str, end: str, kind: str | None, cpus: str | None) -> None:
+    """An author cut rows, the last one within a word; a table that has all its rows was not cut."""
+    first = "GPU0\tX\tNV4\tPIX" + ("\t0-15" if heading else "")
+    matrix = nvidia_smi_topo.parse_matrix(f"\tGPU0\tGPU1\tGPU2{heading}\n{first}\nGPU1\tNV4\tX\t{end}")
+
+    assert (kind, cpus) == (kinds(matrix).get("GPU1-GPU2"), matrix.gpus[1].cpu_affinity)
+    assert ("NV4", "0-15" if heading else None) == (kinds(matrix)["GPU0-GPU1"], matrix.gpus[0].cpu_affinity)
+    assert (matrix.missing is None) == ("GPU2" in end)
+    assert ("16,18-19" if cpus else None) == matrix.gpus[2].cpu_affinity
+
+
 @pytest.mark.parametrize("end", range(0, len(TOPO), 3))
 def test_a_cut_text_says_nothing_that_the_whole_does_not(end: int) -> None:
     """Wherever it is cut: pairs, affinity and names are those of the whole, or not there."""

@@ -6,16 +6,9 @@ import pytest
 
 from probes.host.interface import Absent, Completed, Denied, Failed
 from probes.kernel import log as kernel_log
-from probes.kernel.log_events import (
-    CODES_LIMIT,
-    EVENTS_LIMIT,
-    LINE_CHARACTERS,
-    events,
-    keep_read_lines,
-    lines,
-    split_boots,
-)
+from probes.kernel.log_events import CODES_LIMIT, EVENTS_LIMIT, events
 from probes.kernel.log_facts import KernelLogFacts, LogEvent
+from probes.kernel.log_lines import LINE_CHARACTERS, keep_read_lines, lines, split_boots
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=7, name=python3, GPU has fallen off the bus."
 BOOT = 1_700_000_000

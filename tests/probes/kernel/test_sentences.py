@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import pytest
 
-from probes.kernel.log_events import events, lines
+from probes.kernel.log_events import events
+from probes.kernel.log_lines import lines
 from probes.kernel.sentences import SENTENCES, Sentence
 
 GPU, NIC, PORT = "0000:3b:00.0", "0000:5e:00.0", "0000:3a:01.0"

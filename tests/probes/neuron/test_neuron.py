@@ -11,7 +11,8 @@ from agent.diagnose import ScanPlan, diagnose
 from agent.outputs.text.page import render_page
 from probes.catalogue import probe
 from probes.gpu.facts import GpuFacts
-from probes.kernel.log_events import events, lines
+from probes.kernel.log_events import events
+from probes.kernel.log_lines import lines
 from probes.neuron.errors import DEVICES, MOST_CORES, MOST_DEVICES, NeuronErrors
 from probes.neuron.probe import parse_neuron_ls
 from probes.probe import Outcome, Status, outcome_of
@@ -98,6 +99,26 @@ def test_what_is_none_is_refused(text: str, why: str) -> None:
     """In one line."""
     with pytest.raises(ParseError, match=why):
         parse_neuron_ls(text)
+
+
+ALONE = TABLE.replace("| 1         | 10", "|           | 10").partition("|        |   ")[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "devices", "reason"),
+    [(TABLE, 2, None), (JSON, 2, None), (ALONE, 1, None), (f"{JSON[:-60]}...\n", 0, "cut or elided")],
+    ids=["table", "JSON", "no peers", "elided"],
+)
+def test_a_saved_output(tmp_path: Path, text: str, devices: int, reason: str | None) -> None:
+    """What a person cut is named; the output is asked of no host."""
+    file = tmp_path / "neuron-ls.txt"
+    file.write_text(text)
+    saved = outcome_of(probe("neuron"), open_source(str(file), None))  # type: ignore[arg-type]
+
+    assert devices == len(saved.facts.gpus if saved.facts else ())
+    assert (reason or "") in (saved.reason or "")
+    assert (Status.FAILED if reason else Status.OK) is saved.status
+    assert Status.ABSENT is outcome_of(probe("neuron"), Machine()).status  # type: ignore[arg-type]
 
 
 def test_real_outputs(corpus: Path) -> None:

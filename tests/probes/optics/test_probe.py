@@ -468,6 +468,29 @@ def test_saved_text_by_the_interfaces_name() -> None:
         probe("optics").read(TreeHost("dump", "x", MemoryFiles(), SavedOutputs(MemoryFiles(files))))
 
 
+SFP_LINE, QSFP_LINE = "Identifier : 0x03 (SFP)", "Identifier : 0x11 (QSFP28)"
+LIGHT = ("Laser wavelength : 850nm", "Optical diagnostics support : Yes", "Laser bias current : 7.0 mA")
+
+
+@pytest.mark.parametrize(
+    ("lines", "media", "length", "lanes"),
+    [
+        ((SFP_LINE, "Transceiver type : Passive Cable", "Length (Copper) : 2m"), "copper", 2.0, 0),
+        ((QSFP_LINE, "Transmitter technology : 0xa0 (Copper cable unequalized)", "Length (Copper or Active cable) : 1m",
+          "Length (Copper) : 3m"), "copper", 1.0, 0),
+        ((QSFP_LINE, "Transceiver type : 40G Ethernet: 40G Base-CR4"), "copper", None, 0),
+        ((SFP_LINE, *LIGHT, "Length (Copper) : 4m"), "optical", None, 1),
+        ((SFP_LINE, LIGHT[0]), "optical", None, 0),
+        ((SFP_LINE,), "unknown", None, 0),
+    ],
+)  # fmt: skip
+def test_cables_and_modules(lines: tuple[str, ...], media: str, length: float | None, lanes: int) -> None:
+    """A module has no length of copper, whatever the label; a monitor that names no channel is of lane 1."""
+    said = parse("".join(f"\t{line}\n" for line in lines))
+    assert said is not None
+    assert (media, length, lanes) == (said.media, said.length_m, len(said.lanes))
+
+
 @pytest.mark.parametrize(
     ("file", "media", "length", "lanes"),
     [

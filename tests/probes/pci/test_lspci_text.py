@@ -193,12 +193,12 @@ def test_marks_behind_values_are_not_read() -> None:
 
 def test_an_empty_target_speed_is_unknown() -> None:
     """lspci prints an empty LnkCtl2 as 2.5 GT/s; on a link that does run at that speed it may be true."""
-    fast, slow = (
+    fast, slow, empty = (
         one(f"19:00.0 Bridge: x\n\tLnkSta: Speed {speed}, Width x1\n\tLnkCtl2: Target Link Speed: 2.5GT/s\n")
-        for speed in ("8GT/s", "2.5GT/s")
+        for speed in ("8GT/s", "2.5GT/s", "unknown")
     )
 
-    assert (None, 2.5) == (fast.target_link_speed_gt_s, slow.target_link_speed_gt_s)
+    assert [None, 2.5, 2.5] == [function.target_link_speed_gt_s for function in (fast, slow, empty)]
 
 
 def test_capabilities_that_were_denied_are_unknown() -> None:
@@ -267,6 +267,23 @@ def test_a_function_whose_text_is_cut_may_have_a_driver() -> None:
     functions = parsed(f"{first}{CARD}")
 
     assert [("", "nvidia", None)] == [tuple(functions[f"0000:{bus}:00.0"].driver for bus in (18, 17, 19))]
+    assert "" == parsed(f"{first}{CARD}{MODULES}\n")["0000:19:00.0"].driver
+
+
+def test_a_last_function_with_its_driver_is_whole() -> None:
+    """What it does not print, it does not have."""
+    express_words = "\tCapabilities: [60] Express (v2) Endpoint\n\tCapabilities: [100 v1] Device Serial Number 98\n"
+
+    assert [True, False] == [one(f"{CARD}{express_words}{end}").acs_known for end in (DRIVER, "")]
+
+
+def test_what_lspci_calls_downgraded_counts_where_the_capability_is_not_printed() -> None:
+    """Else both numbers are there to be compared."""
+    status = "\tLnkSta:\tSpeed 16GT/s (downgraded), Width x8 (downgraded)\n"
+
+    assert [("speed", "width"), None] == [
+        one(f"{CARD}{capability}{status}").link_downgraded for capability in ("", "\tLnkCap:\tSpeed 32GT/s\n")
+    ]
 
 
 def test_a_cut_list_is_completed_by_a_whole_one() -> None:
@@ -284,15 +301,16 @@ def test_a_cut_list_is_completed_by_a_whole_one() -> None:
 
 def test_bytes_go_to_the_decoder() -> None:
     """-xxxx says what the text does not, and rows after a gap are left out."""
-    data = express(link=(0x0105, 0, 0x1105), extended={0x0D: bytes.fromhex("1f001d00")})
+    data = express(link=(0x0105, 0, 0x1105), target=5, extended={0x0D: bytes.fromhex("1f001d00")})
     rows = hex_rows(data)
     holed = rows.replace(rows.splitlines()[20] + "\n", "")
 
     whole, part = (one(f"19:00.0 3D controller: NVIDIA Corporation Device 2330\n{text}\n") for text in (rows, holed))
 
-    assert (4096, 32.0, 16, True) == (
+    assert (4096, 32.0, 32.0, 16, True) == (
         whole.config_bytes,
         whole.max_link_speed_gt_s,
+        whole.target_link_speed_gt_s,
         whole.current_link_width,
         whole.acs_known,
     )

@@ -80,6 +80,7 @@ def test_ports_of_one_card_belong_together() -> None:
         (port.port, port.state, port.phys_state) for port in device.ports
     ]
     assert [False, False] == [port.gids_known for port in device.ports]
+    assert ["0002:c903:00a1:0001", "0002:c903:00a1:0002"] == [port.gids[0].gid[20:] for port in device.ports]
 
 
 def test_an_empty_default_gid_is_none() -> None:

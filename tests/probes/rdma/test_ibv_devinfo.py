@@ -105,7 +105,7 @@ def test_verbose_output_adds_rate_state_and_gids() -> None:
     result = parse_ibv_devinfo(VERBOSE)
 
     (port,) = result.devices[0].ports
-    assert ("LinkUp", "400 Gb/sec (4X NDR)") == (port.phys_state, port.rate_text)
+    assert ("Ethernet", "LinkUp", "400 Gb/sec (4X NDR)") == (port.link_layer, port.phys_state, port.rate_text)
     assert port.gids_known
     assert (
         GidEntry(0, "fe80:0000:0000:0000:0002:c9ff:fea1:0010", "RoCE v2"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,7 +23,6 @@ from tests.probes.rdma.rdma_machine import (
     one_card,
     pci_device,
     probed,
-    unpacked,
 )
 
 # Which RDMA devices there are, which functions they are, and what must not be read of them.
@@ -147,9 +144,9 @@ class TestNoDevices:
         """A container may hide it."""
         assert Status.ABSENT == probed(Machine(live=True, kind="live")).status
 
-    def test_a_pruned_tree_is_no_answer(self, corpus: Path) -> None:
-        """The gather has two InfiniBand cards on PCI, and left the class out."""
-        outcome = probed(unpacked(str(corpus / "trees/hwloc-32intel64-2p8co2t+8ve.tar.xz")))
+    def test_a_pruned_tree_is_no_answer(self) -> None:
+        """Other tools leave the class out: without it nothing is known of a tree."""
+        outcome = probed(Machine().put({f"{FUNCTION}/vendor": "0x15b3", "/sys/class/net/lo/mtu": "65536"}))
 
         assert (Status.ABSENT, "the source holds no /sys/class/infiniband") == (outcome.status, outcome.reason)
 
@@ -193,6 +190,63 @@ def test_a_sub_function_belongs_to_its_function() -> None:
     result = devices(host)["mlx5_1"]
 
     assert (ADDRESS, ("enp25s0f0s4",)) == (result.address, result.ports[0].netdevs)
+
+
+class TestTreesOfOtherTools:
+    """They leave folders and links out, and blank files."""
+
+    def test_devices_below_functions_stand_for_the_class(self) -> None:
+        """What is below no function is not known, and that is said."""
+        files = pci_device("mlx5_0", ADDRESS, infiniband__mlx5_0__ports__1__state="4: ACTIVE")
+        del files[f"{CLASS}/mlx5_0"]
+        outcome = probed(Machine().put(files))
+
+        (device,) = outcome.facts.devices
+        assert ("mlx5_0", ADDRESS, "ACTIVE") == (device.name, device.address, device.ports[0].state)
+        assert (Status.PARTIAL, True) == (
+            outcome.status,
+            "only what lies below PCI functions" in (outcome.reason or ""),
+        )
+
+    def test_the_place_of_a_device_names_its_function(self) -> None:
+        """Where the link `device` is not in the tree."""
+        files = pci_device("mlx5_0", ADDRESS, infiniband__mlx5_0__ports__1__state="4: ACTIVE")
+        del files[f"{DEVICE}/device"]
+
+        assert ADDRESS == devices(Machine().put(files))["mlx5_0"].address
+
+    def test_a_device_below_no_function_has_no_address(self) -> None:
+        """The class alone was kept, as folders."""
+        (device,) = devices(Machine().put({f"{CLASS}/hfi1_0/ports/1/state": "4: ACTIVE"})).values()
+
+        assert (None, False) == (device.address, device.software)
+        assert (None, None) == (device.ports[0].counters, device.ports[0].hw_counters)
+
+    def test_a_device_without_ports_is_named(self) -> None:
+        """Its ports were left out: that they are up is not known."""
+        outcome = probed(one_card(live=False).put(pci_device("mlx5_1", "0000:1a:00.0")))
+
+        assert ("mlx5_0", "mlx5_1") == tuple(device.name for device in outcome.facts.devices)
+        assert "the source holds no ports of mlx5_1" == outcome.reason
+        assert probed(one_card(live=False)).reason is None
+
+    def test_a_file_that_holds_its_own_name_states_nothing(self) -> None:
+        """It was blanked out; an interface of a GID that is not in the tree is none."""
+        host = one_card(live=False).put({f"{DEVICE}/fw_ver": "fw_ver\n"})
+        host.put({f"{PORT}/gids/2": "fe80:0000:0000:0000:0002:c9ff:fea1:0011\n"})
+        device = devices(host)["mlx5_0"]
+
+        assert (None, "MT4129") == (device.firmware, device.hca_type)
+        assert ("ens1f0np0", "ens1f0np0.100") == device.ports[0].netdevs
+
+    def test_an_infiniband_port_without_gids_has_no_guid(self) -> None:
+        """The table was left out."""
+        host = Machine().put({f"{CLASS}/qib0/ports/1/link_layer": "InfiniBand"})
+
+        assert ("InfiniBand", None) == (
+            devices(host)["qib0"].ports[0].link_layer,
+            devices(host)["qib0"].ports[0].port_guid,
+        )
 
 
 # The ports of an RDMA device from sysfs: what each file says, and files that do not answer.

@@ -17,6 +17,7 @@ from probes.rdma import tools as rdma_tools
 from probes.sources import dump
 from probes.sources.dump import PASTED_CHARACTERS
 from probes.sources.open_source import open_source
+from probes.sources.output_names import saved_name
 from probes.sources.pasted import LINE_CHARACTERS, PIECES_LIMIT, holds_output, split_pasted
 from probes.sources.tree import TreeHost
 from probes.sources.unwrap import unwrap
@@ -80,7 +81,7 @@ def test_an_output_that_is_saved_as_the_warning_advises_is_read(
     (tmp_path / "lsmod.txt").write_text(LSMOD)
     (tmp_path / "ethtool_-a_ens9.txt").write_text("Pause parameters for ens9:\nRX: off\n")
     warned = open_source(str(tmp_path)).unread
-    name = f"{dump.saved_name(command)}.txt"
+    name = f"{saved_name(command)}.txt"
     assert [True] == [f"save it as {name}" in warning for warning in warned]
     (tmp_path / "output.txt").rename(tmp_path / name)
     host = open_source(str(tmp_path))

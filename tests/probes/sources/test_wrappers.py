@@ -3,6 +3,7 @@ numbers, colours, line ends, and a terminal that broke its lines."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,19 +12,22 @@ from typing import Any, NamedTuple
 import pytest
 
 from probes.catalogue import probes
-from probes.host.commands import SERVICE_LOG
+from probes.host.commands import COMMANDS, SAVED, SERVICE_LOG
 from probes.host.interface import BadSource
 from probes.probe import outcome_of
-from probes.sources import dump
 from probes.sources.identify import identify_command
 from probes.sources.open_source import open_source
+from probes.sources.output_names import saved_name
 from tests.conftest import CORPUS, sample_of
 from tests.fuzz import ethernet
 from tests.probes.amd import test_smi
 from tests.probes.ascend import test_ascend
 from tests.probes.dcb import test_tools
-from tests.probes.gpu import test_nvidia_smi_table
+from tests.probes.fabric import fabric_texts
+from tests.probes.gpu import nvidia_smi_texts, test_nvidia_smi_table
 from tests.probes.netdev import test_ip_link, test_lldp
+from tests.probes.optics import test_probe as test_optics
+from tests.probes.pci import lspci_sample
 from tests.probes.rdma import test_ibdev2netdev, test_ibstat, test_ibstatus, test_ibv_devinfo, test_rdma_link
 from tests.probes.services import test_logs as test_service_logs
 from tests.probes.sources import test_pasted
@@ -34,6 +38,9 @@ ULIMIT = (
     "core file size              (blocks, -c) 0\nmax locked memory           (kbytes, -l) 64\n"
     "open files                          (-n) 1024\nfile locks                          (-x) unlimited\n"
 )
+
+
+LLDP = {"lldp": {"interface": {"ens1f0": test_lldp.ROW | test_lldp.DCBX}}}
 
 
 class Output(NamedTuple):
@@ -139,6 +146,21 @@ OUR_OWN = (
         "kubectl", "kubectl describe node n07", tool_texts.NODE.format(**{**tool_texts.NODE_WORDS, "allocatable": "7"})
     ),
     Output("ulimit", "ulimit -a", ULIMIT),
+    Output("nvidia-smi -L", "nvidia-smi -L", nvidia_smi_texts.LIST),
+    Output("nvidia-smi -q", "nvidia-smi -q", nvidia_smi_texts.QUERY),
+    Output("p2p", "nvidia-smi topo -p2p r", nvidia_smi_texts.P2P),
+    Output("nvlink -s", "nvidia-smi nvlink -s", nvidia_smi_texts.STATUS),
+    Output("nvlink -e", "nvidia-smi nvlink -e", nvidia_smi_texts.ERRORS),
+    Output("nvlink -R", "nvidia-smi nvlink -R", nvidia_smi_texts.REMOTES),
+    Output("nvlink -c", "nvidia-smi nvlink -c", nvidia_smi_texts.CAPABILITIES),
+    Output("lspci", "lspci -D -nn -vvv", lspci_sample.SAMPLE),
+    Output("ethtool -i", "ethtool -i ens1f0", ethernet.DRIVER),
+    Output("ethtool -m", "ethtool -m ens1f0", test_optics.QSFP_TEXT),
+    Output("ethtool --show-fec", "ethtool --show-fec ens1f0", f"FEC parameters for ens1f0:\n{ethernet.FEC}"),
+    Output("lldpctl json", "lldpctl -f json", json.dumps(LLDP, indent=2) + "\n"),
+    Output("ibnetdiscover", "ibnetdiscover", fabric_texts.TOPOLOGY),
+    Output("ibnetdiscover -p", "ibnetdiscover -p", fabric_texts.PORTS),
+    Output("iblinkinfo", "iblinkinfo", fabric_texts.LINKS),
 )
 
 
@@ -172,7 +194,7 @@ BEYOND_REPAIR = {
     "bare, less -N": {"dmesg/xid63-row-remap.txt"},  # a log whose lines begin with numbers
     "grep -n": {"lspci/vvv-FULL-hgx-h100-8gpu.txt"},  # its line 10000 looks like a PCI domain
     "80 columns": {
-        "ibqueryerrors", "ibv_devinfo", "show_gids", "amd/amd-smi-topology-mi300x.txt",
+        "ibqueryerrors", "ibv_devinfo", "lldpctl json", "show_gids", "amd/amd-smi-topology-mi300x.txt",
         "dmesg/mlx5-probe-failed-create-eq.txt",
         "ib-ibv_devinfo/cx4lx-bond.txt", "ib-show_gids/a800-vm-4nic-trailing-spaces.txt",
         "ib-show_gids/container-gids-start-at-4.txt", "ib-show_gids/cx5-mce0-second-port-v1only.txt",
@@ -184,6 +206,7 @@ BEYOND_REPAIR = {
         "nvidia-smi-topo-m/8gpu-h800-9nic-interleaved-TRUNCATED.txt",
     },
     "132 columns": {
+        "iblinkinfo",
         "dmesg/boot-limited-x8-laptop-gpu.txt", "dmesg/pcie-bw-limited-gen4-switch.txt",
         "fabricmanager/journal-a40-nothing-to-do-zh-locale.txt",
         "nvidia-smi-query-csv/h200-590-idle-allfields.txt", "nvidia-smi-query-csv/l40s-595-load-allfields.txt",
@@ -215,10 +238,28 @@ def write(folder: Path, name: str, text: str) -> Path:
     return path
 
 
+def test_all_outputs_in_one_text_read_as_their_files(tmp_path: Path) -> None:
+    """A thread in which a person pasted them one after the other."""
+    outputs = {output.command: output.text for output in reversed(OUR_OWN) if output.name != "ip"}  # has two
+    folder = tmp_path / "saved"
+    folder.mkdir()
+    for command, text in outputs.items():
+        write(folder, f"{saved_name(tuple(command.split()))}.txt", text)
+    paste = "".join(f"Then:\n\n```\n$ {command}\n{text}```\n\n" for command, text in outputs.items())
+    files, thread = open_source(str(folder)), open_source(str(write(tmp_path, "issue.md", paste)))
+    known = [argv for argv in COMMANDS + SAVED if files.has_output(*argv)]
+
+    assert len(known) > len(outputs) // 2
+    assert [] == [argv for argv in known if not thread.has_output(*argv)]
+    for argv in known:
+        texts = (host.run(*argv).stdout.split() for host in (files, thread))
+        assert next(texts) == next(texts), argv
+
+
 @pytest.mark.parametrize("output", [*OUR_OWN, *FROM_CORPUS], ids=lambda output: output.name)
 def test_an_output_reads_the_same_in_every_wrapper(tmp_path: Path, output: Output) -> None:
     """The facts of a text are those of the file that it was saved in by itself, under its command's name."""
-    name = f"{dump.saved_name(tuple(output.command.split()))}.txt"
+    name = f"{saved_name(tuple(output.command.split()))}.txt"
     plain = read_facts(write(tmp_path, name, output.text))
     blanks = read_facts(write(tmp_path, name, output.text.expandtabs()))  # a terminal has no tabs
     named = any(output.command.startswith(f"{tool} ") for tool in ("ethtool", "mlnx_qos", "dcb"))

@@ -77,6 +77,18 @@ def test_arm_sockets_ask_one_processor_of_each_package():
     assert 2 == sum(path.endswith("physical_package_id") for path in machine.asked)
 
 
+def test_packages_of_an_older_kernel():
+    """Before 5.4 the list had another name."""
+    machine = Machine().put({"/proc/cpuinfo": GRACE.format(0), "/sys/devices/system/cpu/online": "0-3\n"})
+    for one in range(4):
+        machine.put({f"{TOPOLOGY.format(one)}/physical_package_id": f"{one // 2}\n"})
+        machine.put({f"{TOPOLOGY.format(one)}/core_siblings_list": f"{one // 2 * 2}-{one // 2 * 2 + 1}\n"})
+    outcome = outcome_of(probe("cpu"), machine)
+
+    assert (Status.OK, 2) == (outcome.status, outcome.facts.sockets)
+    assert 2 == sum(path.endswith("physical_package_id") for path in machine.asked)
+
+
 def test_package_minus_one_is_not_a_socket():
     """Firmware that names no package leaves the number of sockets unknown, and says so."""
     machine = Machine().put({"/proc/cpuinfo": GRACE.format(0), "/sys/devices/system/cpu/online": "0-1\n"})

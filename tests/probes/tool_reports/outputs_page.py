@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from agent.rules.host.tool_reports import MEANINGS
 from probes.host.commands import COMMANDS, OF_INTERFACE, OF_NPU, SAVED
-from probes.sources.dump import IN_PARTS, saved_name
 from probes.sources.given import describe_command
 from probes.sources.identify import MARKS
+from probes.sources.output_names import saved_name
+from probes.sources.pieces import IN_PARTS
 from probes.tool_reports.port_errors import COUNTERS
 from probes.tool_reports.probe import READERS
 

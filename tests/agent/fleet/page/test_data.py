@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from agent.fleet.page.answers import NodeIndex, build_drift
 from agent.fleet.page.data import column, encode_scene, encode_spans, pack_scene
 from agent.fleet.page.findings import EXPLAINED_BY, join_outliers
-from agent.fleet.page.page import format_policy, page, render_pages
+from agent.fleet.page.page import page, render_pages
 from agent.fleet.page.scene import PageItem, Section
 from agent.fleet.questions.attributes import ATTRIBUTES
 from agent.fleet.questions.drift import Drift
 from agent.fleet.questions.error_rates import RATE_KEYS
+from agent.outputs.html.document import format_policy
 from agent.rules.pages import page_paths
 from tests.agent.fleet.page.given import fleet, hostile
 
@@ -65,7 +66,7 @@ def test_the_page_has_its_own_elements_only() -> None:
     assert not seen.strangers
     script = text[text.rindex("<script>") + len("<script>") : text.rindex("</script>")]
     style = text.partition("<style>")[2].partition("</style>")[0]
-    assert [format_policy(script, style)] == seen.policies
+    assert [format_policy(style, script)] == seen.policies
     assert "unsafe" not in seen.policies[0]
     assert " style=" not in text.partition("</style>")[2].partition("<script")[0]
 

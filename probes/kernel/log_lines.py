@@ -1,0 +1,237 @@
+"""Lines of a kernel log in all the forms in which it is printed: /dev/kmsg records, dmesg, journalctl, syslog.
+
+Kernel page: Documentation/ABI/testing/dev-kmsg; dmesg(1) (-T, -x, --time-format), journalctl(1) (-o short..).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timezone
+from functools import lru_cache
+from math import floor
+from typing import NamedTuple
+
+from probes.kernel.sentences import SENTENCES
+from probes.text import ESCAPES, lazy_pattern
+
+LINE_CHARACTERS = 1000  # of one line; the kernel's own limit is 1024 bytes
+_KERNEL_FACILITY = 0
+
+_RECORD = lazy_pattern(
+    r"(?P<priority>\d{1,4}),(?P<sequence>\d{1,19}),(?P<microseconds>\d{1,18}),[^;\n]{0,40};(?P<text>.*)"
+)
+_MONTH = r"(?:[^\W\d]{3,12}\.?|\d{1,2}[^\W\d])"  # "Feb", "août", "11月"
+_CTIME = rf"\[(?P<ctime>[^\W\d]{{1,9}}\.? {{1,2}}{_MONTH} {{1,2}}\d{{1,2}} \d\d:\d\d:\d\d \d{{4}})\]"
+_HUMAN = r"\[(?P<human>[^\W\d]{3,12}\.?\d\d \d\d:\d\d)\]"  # dmesg -H: the first line of a minute, then differences
+_DELTA = r"\[ {0,12}\+(?P<delta>\d{1,9}\.\d{6})\]"
+_SECONDS = r"\[ {0,8}(?P<seconds>\d{1,9}\.\d{6})(?: *[<@][^\]]{0,20})?\](?:\[ *[TC]\d{1,9}\])?"
+_ISO = r"(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d))"
+_TAG = r"(?:\S{1,255} kernel(?:\[\d+\])?: )?"
+_PRINTED = lazy_pattern(
+    r"(?:\d{1,7} ?)?(?:<\d+>)?\s*(?:[\d.]{7,15}: )?(?:\w+ *: {0,8}\w+ *: )?"  # numbered, a node's, with its level
+    rf"(?:{_SECONDS}|{_CTIME}|{_HUMAN}|{_DELTA}|\[?{_ISO}\]?):? ?{_TAG}(?:\[ *\d+\.\d{{6}}\] )?(?P<text>.*)"
+)
+_SYSLOG = lazy_pattern(
+    rf"(?P<logged>{_MONTH} {{1,2}}\d{{1,2}} \d\d:\d\d:\d\d)(?:\.\d+)? \S{{1,255}} "
+    rf"(?P<tag>[^:\[ ]{{1,64}})(?:\[\d+\])?: (?:{_SECONDS} )?(?P<text>.*)"
+)
+_OTHER_TAG = lazy_pattern(r"\S{1,255} [\w@./-]{1,64}\[\d+\]: ")
+_BARE = lazy_pattern(r"kernel: (?P<text>.*)")
+_UNDATED = lazy_pattern(  # what a log without times (dmesg -t) has of its own
+    r"\bLinux version \d|\b(?:BIOS-e820|ACPI|NVRM): |^\[drm(?:\]|:)|^NETDEV WATCHDOG: |^infiniband \w+: "
+    r"|\b(?:pci|pcieport|nvidia|mlx[45]_core|amdgpu|bnxt_en|ice|ena|efa|ionic|habanalabs) [0-9a-f]{4,8}:[0-9a-f]{2}:"
+)
+
+
+class Line(NamedTuple):
+    """One line of the log."""
+
+    text: str
+    at: str | None = None  # RFC 3339, UTC, microseconds left out
+    logged: str | None = (
+        None  # what the log states of the time, where that gives no moment: "+68183.6 s", "Dec  1 02:16"
+    )
+    sequence: int | None = None
+    seconds: float | None = None  # since boot
+    delta: float | None = None  # since the line before
+    continued: bool = False  # belongs to the line before
+
+
+def lines(text: str, boot_time: int | None) -> Iterator[Line]:
+    """Every line that the kernel wrote. `boot_time`: Unix seconds (btime of /proc/stat), None where not known."""
+    minute, elapsed = "", 0.0  # of dmesg -H, whose lines have the time since the line before
+    for raw in (ESCAPES.sub("", text) if "\x1b" in text else text).splitlines():
+        line = _line(raw[:LINE_CHARACTERS], boot_time)
+        if line is None or not line.text:
+            continue
+        if line.delta is not None:
+            elapsed += line.delta
+            line = line._replace(logged=f"{minute} +{elapsed:.3f} s".strip())
+        elif line.logged:
+            minute, elapsed = line.logged, 0.0
+        yield line
+
+
+_BOOT_RULE = lazy_pattern(r"-- (?:Reboot|Boot [0-9a-f]{32}) --")
+_RESTARTED_SECONDS = 1.0  # by so much the time since boot goes back where the next boot begins
+
+
+def split_boots(text: str) -> list[str]:
+    r"""A log of several boots, boot by boot: a kernel starts where it names its version, where its time goes back, or
+    where journalctl states it.
+
+    >>> split_boots("[   90.000000] a\n[    1.000000] b\n-- Reboot --\n[    0.500000] c\n")
+    ['[   90.000000] a', '[    1.000000] b', '-- Reboot --\n[    0.500000] c']
+    """
+    boots: list[list[str]] = [[]]
+    last = 0.0
+    for raw in text.splitlines():
+        line = _line(raw[:LINE_CHARACTERS], None)
+        if line is not None:
+            restarted = line.seconds is not None and line.seconds < last - _RESTARTED_SECONDS
+            if restarted or line.text.startswith("Linux version ") or _BOOT_RULE.fullmatch(line.text):
+                boots.append([])
+                last = 0.0
+            last = line.seconds if line.seconds is not None else last
+        boots[-1].append(raw)
+    return ["\n".join(boot) for boot in boots if any(row.strip() and not _BOOT_RULE.fullmatch(row) for row in boot)]
+
+
+_RULES = (b"Linux version ", b"-- Boot ", b"-- Reboot --")  # where a boot begins
+_GO_ON = (b"PCIe Bus Error", b"NVRM: The NVIDIA ", b"Hardware Error]")  # what the next lines belong to
+_FIRST_LINES, _LINES_BEHIND = 20, 12
+_PIECE_BYTES = 1 << 20
+
+
+def keep_read_lines(content: bytes, others: Iterable[str] = ()) -> bytes:
+    """Of a very long log the lines that can be events, its first ones and those at which a boot begins. `others`:
+    what further lines have that are read of it."""
+    needles = (*dict.fromkeys(row.needle.encode() for row in SENTENCES), *_GO_ON, *_RULES, b" bnxt_re", b": assigned")
+    return keep_lines(content, (*needles, *(needle.encode() for needle in others)))
+
+
+def keep_lines(content: bytes, needles: Sequence[bytes]) -> bytes:
+    """Of a very long log its first lines and those that hold one of the literals."""
+    kept: list[bytes] = []
+    start = 0
+    while start < len(content):
+        end = content.find(b"\n", start + _PIECE_BYTES)
+        end = len(content) if end < 0 else end + 1
+        piece = content[start:end]
+        lines_at = _find_lines(piece, needles)
+        if start == 0:
+            lines_at |= _find_next_lines(piece, 0, _FIRST_LINES)
+        kept += [piece[at : piece.find(b"\n", at) + 1 or len(piece)] for at in sorted(lines_at)]
+        start = end
+    return b"".join(kept)
+
+
+def _find_lines(piece: bytes, needles: Sequence[bytes]) -> set[int]:
+    """Where the lines begin that hold one of the literals, and those that belong to them."""
+    lines_at: set[int] = set()
+    for needle in needles:
+        found = piece.find(needle)
+        while found >= 0:
+            at = piece.rfind(b"\n", 0, found) + 1
+            lines_at.add(at)
+            if needle in _GO_ON:
+                lines_at |= _find_next_lines(piece, at, _LINES_BEHIND)
+            end = piece.find(b"\n", found)
+            found = piece.find(needle, end) if end >= 0 else -1
+    return lines_at
+
+
+def _find_next_lines(piece: bytes, at: int, count: int) -> set[int]:
+    lines_at = {at}
+    for _ in range(count):
+        at = piece.find(b"\n", at) + 1
+        if at in (0, len(piece)):
+            break
+        lines_at.add(at)
+    return lines_at
+
+
+def is_kernel_log(log: Sequence[Line]) -> bool:
+    """Whether any line is a kernel log's: a refused dmesg leaves a sentence where its log should be.
+
+    >>> is_kernel_log(list(lines("dmesg: read kernel buffer failed: Operation not permitted", None)))
+    False
+    >>> is_kernel_log(list(lines("[    0.000000] x", None))), is_kernel_log(list(lines("NVRM: loading", None)))
+    (True, True)
+    """
+    return any(not line.continued or _UNDATED.search(line.text) for line in log)
+
+
+def format_time(boot_time: int | None, seconds: float) -> str | None:
+    """The time of a message.
+
+    >>> format_time(1_700_000_000, 12.5), format_time(None, 12.5)
+    ('2023-11-14T22:13:32Z', None)
+    """
+    if boot_time is None:
+        return None
+    try:
+        return _format_second(boot_time + floor(seconds))
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+@lru_cache(maxsize=64)
+def _format_second(at: int) -> str:
+    """Of a Unix time: many lines share a second."""
+    return datetime.fromtimestamp(at, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _line(raw: str, boot_time: int | None) -> Line | None:
+    if record := _RECORD.fullmatch(raw):
+        if int(record["priority"]) >> 3 != _KERNEL_FACILITY:
+            return None  # written by a program
+        seconds = int(record["microseconds"]) / 1e6
+        at = format_time(boot_time, seconds)
+        return Line(record["text"], at, _since_boot(at, seconds), int(record["sequence"]), seconds)
+    if raw.startswith(" ") and "=" in raw and re.fullmatch(r" [A-Z]+=\S*", raw):
+        return None  # a property of the record before
+    if printed := _PRINTED.match(raw):
+        return (
+            None if _OTHER_TAG.match(printed["text"]) and not printed["seconds"] else _parse_printed(printed, boot_time)
+        )
+    if syslog := _SYSLOG.match(raw):
+        if syslog["tag"] != "kernel":
+            return None
+        seconds_text = syslog["seconds"]
+        return Line(syslog["text"], None, syslog["logged"], None, float(seconds_text) if seconds_text else None)
+    if bare := _BARE.match(raw):
+        return Line(bare["text"])
+    return Line(raw.strip(), continued=True)
+
+
+def _parse_printed(match: re.Match[str], boot_time: int | None) -> Line:
+    if match["seconds"]:
+        seconds = float(match["seconds"])
+        at = format_time(boot_time, seconds)
+        return Line(match["text"], at, _since_boot(at, seconds), None, seconds)
+    if match["iso"]:
+        return Line(match["text"], convert_to_utc(match["iso"]), None)
+    if match["delta"]:
+        return Line(match["text"], delta=float(match["delta"]))
+    return Line(match["text"], None, match["ctime"] or match["human"])
+
+
+def convert_to_utc(text: str) -> str | None:
+    """A date of ISO 8601 with its zone as RFC 3339 in UTC.
+
+    >>> convert_to_utc("2026-01-15T08:00:00,25+0100"), convert_to_utc("2026-13-15T08:00:00Z")
+    ('2026-01-15T07:00:00Z', None)
+    """
+    text = re.sub(
+        r"([.,]\d+)|([+-]\d\d):?(\d\d)$", lambda m: "" if m[1] else f"{m[2]}:{m[3]}", text.replace("Z", "+00:00")
+    )
+    try:
+        return datetime.fromisoformat(text).astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError):
+        return None
+
+
+def _since_boot(at: str | None, seconds: float) -> str | None:
+    return None if at else f"+{seconds:.3f} s"

@@ -1,0 +1,161 @@
+"""Outputs in a longer text: which command's each is, which are used, and which parts of one belong together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from probes.host.commands import (
+    COMMANDS,
+    GAUDI_PORTS,
+    GPU_LINES,
+    MLXLINK,
+    NVIDIA_SMI_TABLE,
+    PCI_LINES,
+    ROTATED_LOG,
+    SAVED,
+    SERVICE_LOG,
+)
+from probes.sources.identify import find_missing_name, identify_command, identify_unnamed
+from probes.sources.output_names import best_name, is_of_device, saved_name
+from probes.text import lazy_pattern
+
+if TYPE_CHECKING:
+    from probes.sources.pasted import Piece
+
+
+class OutputPiece(NamedTuple):
+    """An output that stands in a longer text."""
+
+    text: str
+    filtered: str | None  # why it is a part of what its command printed
+    marked: bool = False
+    host: str | None = None  # by the prompt
+    place: str = ""  # "issue.md, line 12"
+
+
+class UnusedOutput(NamedTuple):
+    """An output in a longer text that is not used; of one that is known the name and the text."""
+
+    place: str
+    words: str
+    why: str
+    name: str | None = None
+    piece: OutputPiece | None = None
+    is_known: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.words}: {self.why}"
+
+
+_SERVICE_LOG = SERVICE_LOG[0]
+_MLXLINK, _GAUDI_PORTS = MLXLINK[0], GAUDI_PORTS[0]
+LOG, _HCCN, _SYSFS = "dmesg", "hccn_tool", "sysfs_files"  # of which several parts are one output
+_QUERY = "nvidia-smi_-q"  # each has a date: the reader chooses
+_RDMA = ("ibstat", "ibv_dev", "rdma_link", "ibdev2netdev", "show_gids")
+_OF_ONE = (*_RDMA, "nvidia-smi_nvlink")  # of one device, or of all
+_FAULTS = ("ibqueryerrors", "perfquery", "ibdiagnet", "kubectl", "docker")  # each line stands for itself
+IN_PARTS = (
+    LOG,
+    _HCCN,
+    _SYSFS,
+    _MLXLINK,
+    "lspci",
+    "ethtool",
+    "mlnx_qos",
+    "journalctl",
+    "systemctl",
+    _SERVICE_LOG,
+    "ip_link",
+    _QUERY,  # of one GPU; what a filter left of it is not known as an output of nvidia-smi
+    "lspci_grep",
+    "nvidia-smi_grep",
+    "lsmod",
+    *_OF_ONE,
+    *_FAULTS,
+)  # a part of it is a part of the facts, nothing else
+NAMED_LOGS = (SERVICE_LOG, ROTATED_LOG)  # of which a source may have several, by the names of their files
+
+
+def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[UnusedOutput]]:
+    """The outputs in a text by the names of their commands, and which are not used and why."""
+    from probes.sources.pasted import split_pasted, with_command  # lazy: few sources hold a text that no one named
+
+    found: dict[str, OutputPiece] = {}
+    unread: list[UnusedOutput] = []
+    first_host: str | None = None
+    commands: set[tuple[str, ...]] = set()  # whose outputs are used
+    for piece in split_pasted(text):
+        name = _name_of_piece(piece)
+        if name and name.startswith("lspci"):
+            name = next((one for one in found if one.startswith("lspci")), name)  # of one device, and of the next one
+        shown = f"{file}, line {piece.line}", " ".join(piece.words) or "an output"
+        first_host = first_host or (piece.host if name else None)
+        content = with_command(piece) if name in (_HCCN, _SYSFS, _MLXLINK) else piece.text
+        part = f"it is the output of `{' '.join(piece.words)} | ...`" if piece.filtered else None
+        here = OutputPiece(content, part, piece.marked, piece.host, shown[0])
+        if name is None:
+            if why := find_missing_name(piece.text):
+                unread.append(UnusedOutput(*shown, why))
+            elif piece.words:
+                unread.append(UnusedOutput(*shown, "this output is not known", is_known=False))
+        elif piece.filtered and not name.startswith(IN_PARTS):
+            unread.append(UnusedOutput(*shown, "is a part of what the command printed; save the whole"))
+        elif piece.host not in (None, first_host):
+            why = f"is of {piece.host}, and a source is one host: here {first_host}"
+            unread.append(UnusedOutput(*shown, why, name, here))
+        elif name not in found:
+            found[name] = here
+            commands.add(piece.words)
+        elif (
+            name in (LOG, _HCCN, _SYSFS, _MLXLINK, _SERVICE_LOG, _QUERY)
+            or name.startswith("lspci")
+            or (found[name].filtered and name.startswith(_OF_ONE) and not (piece.words and piece.words in commands))
+        ):
+            commands.add(piece.words)
+            between = "\n\n" if name.startswith("lspci") else "" if found[name].text.endswith("\n") else "\n"
+            before = found[name].text.rstrip() if name.startswith("lspci") else found[name].text
+            found[name] = found[name]._replace(text=before + between + content)
+        elif found[name].text.strip() != piece.text.strip():
+            unread.append(UnusedOutput(*shown, "an earlier one is used", name, here))
+    return found, unread
+
+
+def _name_of_piece(piece: Piece) -> str | None:
+    """The name under which a folder would hold this output; None where it is none that is known.
+
+    >>> from probes.sources.pasted import Piece
+    >>> _name_of_piece(Piece(1, ("ethtool", "-S", "ens1f0np0"), False, None, "NIC statistics:\\n"))
+    'ethtool_-S_ens1f0np0'
+    >>> _name_of_piece(Piece(1, (), False, None, "CA 'mlx5_0'\\n\\tCA type: MT4129\\n"))
+    'ibstat'
+    """
+    of_content = identify_command(piece.text)
+    if of_content in ((PCI_LINES,), (GPU_LINES,)):
+        return saved_name(of_content[0])
+    if piece.words and piece.words[-1] not in _PROSE:
+        shown = saved_name(piece.words)
+        tool = piece.words[0]
+        if tool in ("cat", _HCCN):
+            return _SYSFS if tool == "cat" else _HCCN
+        if tool in (_MLXLINK, _GAUDI_PORTS) and of_content == ((tool,),):
+            return tool
+        if of_content == ((LOG,),):
+            return LOG  # whatever its options
+        if is_of_device(shown):
+            return None if any("$" in word for word in piece.words) else shown
+        if of_content and of_content[0][0] == tool == "ip":
+            return saved_name(of_content[0])
+        if (tool,) in NVIDIA_SMI_TABLE and shown == tool and of_content:
+            return saved_name(of_content[0])
+        is_own = any(argv[0] == tool for argv in of_content) or (tool in _BARE and _BARE[tool].match(piece.text))
+        if is_own and any(best_name(argv, [shown]) for argv in COMMANDS + SAVED):
+            return shown
+    of_content = of_content or tuple(filter(None, (identify_unnamed(piece.text),)))
+    return saved_name(of_content[0]) if of_content else None
+
+
+_BARE = {  # outputs that their command alone identifies
+    "ip": lazy_pattern(r"\A\s*[0-9]{1,6}: \S{1,60}: <[A-Z0-9_,-]*> mtu [0-9]"),  # by itself it may be without -d
+    "ulimit": lazy_pattern(r"\A\s*(?:unlimited|[0-9]{1,15})\s*\Z"),
+}
+_PROSE = ("output", "outputs", "shows", "says", "result", "results")
