@@ -90,8 +90,9 @@ def test_what_never_ends_is_bounded(
     assert capsys.readouterr().err.startswith("error: stdin: more than ")
 
     silent, kept_open = os.pipe()
-    monkeypatch.setattr(sys, "stdin", os.fdopen(silent, "r"))
-    assert run(["scan", "-", "--timeout", "0.2"]) == 2
+    with os.fdopen(silent) as reader:
+        monkeypatch.setattr(sys, "stdin", reader)
+        assert run(["scan", "-", "--timeout", "0.2"]) == 2
     os.close(kept_open)
     assert capsys.readouterr().err.startswith("error: stdin: cannot be opened within 0.2 s")
     assert list(folder.iterdir()) == []
