@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from probes.host.commands import GPU_LINES, PCI_LINES, SERVICE_LOG
+from probes.host.commands import GPU_LINES, PCI_LINES, ROCM_SHORT, SERVICE_LOG, SLURM_HELD, SLURM_NODE
 from probes.text import lazy_pattern
 
 LOOK_CHARACTERS = 64 << 10
@@ -86,6 +86,12 @@ _TOOL_ERRORS = (  # a tool, and what it prints where it finds nothing
     ),
     ("ib_write_bw", r"^[ \t]*Unable to find the Infiniband/RoCE device"),
     ("fi_info", r"^fi_getinfo: -61\b"),
+    ("modprobe", r"^[^\n]{0,40}could not insert '[\w-]{2,40}': "),
+    (
+        "ibv_reg_mr",
+        r"^[^\n]{0,400}?(?:ibv_reg_mr\([^\n]{0,200}max locked memory|libibverbs: Warning: RLIMIT_MEMLOCK is \d)",
+    ),
+    ("sminfo", r"^sminfo: iberror: failed: query"),
 )
 
 MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
@@ -170,6 +176,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         (("rocm-smi", "--showretiredpages"),),
         (r"^=+ ROCm System Management Interface =+", r"^=+ Pages Info =+"),
     ),
+    ((ROCM_SHORT,), (r"^(?:Device|GPU) {1,8}\S[^\n]{0,200}GPU%[ \t]*$", r"^[ \t]*\d{1,3}[ \t]+[^\n=]{10,200}$")),
     ((("rocm-smi", "--showtopo", "--json"),), (r"\A\s*\{\s*\"(?:system|card\d+)\":",)),
     ((("rocm-smi", "--showtopo"),), (r"^=+ ROCm System Management Interface =+", rf"^{_AMD_NAMES}")),
     ((("amd-smi", "topology", "--json"),), (_AMD_JSON, r"\"(?:links|link_type|weight)\" ?: ?[\[{]")),
@@ -223,6 +230,8 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
             r"(?i)^[ \t]*(?:\d{1,3} ports? (?:up|down)\b|port +\d{1,3}:?\s+(?:up|down)\b|no interfaces were detected)",
         ),
     ),
+    ((SLURM_NODE,), (r"^[ \t]*NodeName=\S{1,200} ", r"\bCPUAlloc=\d|\bReason=\S", r"\bState=[A-Z]")),
+    ((SLURM_HELD,), (r"^REASON +USER +TIMESTAMP +(?:STATE +)?NODELIST[ \t]*$",)),
     ((("kubectl", "describe", "node"),), (r"^Name: +\S", r"^Conditions:", r"^Capacity:", r"^Allocatable:")),
     (
         (("kubectl", "get", "node"),),
@@ -291,10 +300,6 @@ _USELESS = (
         r"^Device #\d{1,3}:\s{0,80}$|^Configurations: {4,80}"
         r"|^ +(?:LINK_TYPE_P\d|ADVANCED_PCI_SETTINGS|SRIOV_EN) {4,60}\S",
         "is the configuration of a NIC's firmware, which no check reads; save `ibstat` and `lspci -vvv`",
-    ),
-    (
-        r"^=+ ROCm System Management Interface =+\s+=+ Concise Info =+",
-        "is the short table of rocm-smi, which states no fault; save `rocm-smi --showtopo` and `amd-smi static`",
     ),
     (
         r"^(?:IB/)?RoCE v[12][ \t]*$",

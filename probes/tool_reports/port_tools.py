@@ -117,6 +117,26 @@ def list_lost_link(text: str) -> list[ToolReport]:
     return [ToolReport(code, None, match[0].strip(), (("what", what),))]
 
 
+def list_fec_off(text: str) -> list[ToolReport]:
+    """Whether `ethtool --show-fec` states that FEC is off, and whether it was asked for. Raises ParseError.
+
+    >>> rows = "Configured FEC encodings: {}\\nActive FEC encoding: Off\\n"
+    >>> [list_fec_off(rows.format(modes))[0].code for modes in ("RS", "Auto", "Off")]
+    ['fec-not-active', 'fec-off', 'fec-off']
+    """
+    from probes.ethtool.saved import parse_fec  # lazy: it imports what reads interfaces
+
+    fec = parse_fec(text[:_LIMIT_CHARACTERS])
+    if fec is None:
+        raise ParseError("no FEC encoding")
+    if fec.active != "off":
+        return []
+    modes = ", ".join([*(["auto"] if fec.auto else []), *fec.configured])
+    is_asked = fec.configured and not fec.auto and "off" not in fec.configured
+    line = f"Active FEC encoding: Off; configured: {modes or 'not stated'}"
+    return [ToolReport("fec-not-active" if is_asked else "fec-off", None, line, (("what", f"configured: {modes}"),))]
+
+
 def list_gaudi_ports(text: str) -> list[ToolReport]:
     """Ports of Gaudi cards that the script of the driver reports as down. Raises ParseError.
 
