@@ -36,8 +36,8 @@ _RAS_GPU = lazy_pattern(r"GPU ?\[(\d{1,4})\] ?:")
 _COUNT = lazy_pattern(r"[0-9]{1,18}")
 _BOX = lazy_pattern(rf"\|\s*(?P<address>{_ADDRESS}) [^|]*\|[^|]*?°C\s+(?P<count>\d{{1,12}})\s[^|]*\|")
 _PAGE_STATES = {"pending": "amd-pages-pending", "unreservable": "amd-pages-unreservable"}
-_ERRORS_OF_LINKS = frozenset(
-    {"replay", "recovery", "crc", "malformed_packets", "buffer_overruns", "local_link_integrity", "recoveries_failed"}
+_ERRORS_OF_LINKS = frozenset(  # without recoveries, which nvlink-recoveries-outlier compares
+    {"replay", "crc", "malformed_packets", "buffer_overruns", "local_link_integrity"}
 )
 _MANY_ERRORS = 100  # of one link; a link that starts counts a few
 _SHORT_ROW = lazy_pattern(r"[ \t]*(\d{1,3})[ \t]+(?=\S)(?![^\n]*==)")

@@ -43,7 +43,8 @@ def list_node_states(text: str) -> list[ToolReport]:
     """
     reports = []
     starts = [*_NODE.finditer(_check(text))]
-    for start, end in zip(starts, [*(match.start() for match in starts[1:]), len(text)], strict=True):
+    ends = [*(match.start() for match in starts[1:]), len(text)]
+    for start, end in zip(starts, ends, strict=False):
         block = text[start.start() : end]
         state, reason = _STATE.search(block), _REASON.search(block)
         if state and reason and _HELD.search(state["state"]) and not _OFF.search(state["state"]):

@@ -81,6 +81,8 @@ def list_tool_errors(text: str) -> list[ToolReport]:
         if line is None:
             continue
         match = error.pattern.search(line) if error.pattern else None
+        if error.pattern and match is None:
+            continue
         detail = tuple((name, value.replace("'", "")) for name, value in (match.groupdict() if match else {}).items())
         return [ToolReport(error.code, None, line.strip(), detail)]
     raise ParseError("no sentence of a tool that found nothing")

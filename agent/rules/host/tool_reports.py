@@ -333,6 +333,7 @@ def _fail(context: RuleContext, events: Sequence[Event]) -> Fail:
         confidence=meaning.confidence,
         cause=first.code or "",
         situation=meaning.steps,
+        values=(("SLURM_NODE", first.subject),) if first.subject and meaning.steps == "slurm" else (),
         ids=frozenset({gpu.id if gpu else first.subject or f"tool {first.code}"}),
     )
 

@@ -34,6 +34,35 @@ MATRIX = (
     "GPU0\t X \tNV4\tNV4\tNV4\t0-31\t0\nGPU1\tNV4\t X \tNV4\tNV4\t0-31\t0\n"
     "GPU2\tNV4\tNV4\t X \t{odd}\t32-63\t1\nGPU3\tNV4\tNV4\t{odd}\t X \t32-63\t1\n"
 )
+LINK_ERRORS = "$ nvidia-smi nvlink -e\nGPU 2: NVIDIA A100-SXM4-80GB (UUID: GPU-aaaaaaaa-1111)\n" + "".join(
+    f"\t Link {n}: Replay Errors: {{{n}}}\n\t Link {n}: CRC Errors: 0\n" for n in range(4)
+)
+SLURM_NODE = (
+    "NodeName=n7 Arch=x86_64 CoresPerSocket=48\n   CPUAlloc=0 CPUEfctv=192 CPUTot=192 CPULoad=0.4\n"
+    "   Gres=gpu:h200:8\n   State={state} ThreadsPerCore=2 TmpDisk=0\n   CfgTRES=cpu=192,gres/gpu=8\n"
+    "   Reason={reason} [root@2025-03-11T02:20:02]\n"
+)
+HELD = "REASON               USER      TIMESTAMP           NODELIST\n"
+FEC = "FEC parameters for ens3np0:\nSupported/Configured FEC encodings: {modes}\nActive FEC encoding: {active}\n"
+INTERFACE = (
+    "{n}: {name}: <{flags},BROADCAST,MULTICAST,UP> mtu {mtu} qdisc mq state {state} mode DEFAULT group default "
+    "qlen 1000\n    link/ether {mac} brd ff:ff:ff:ff:ff:ff\n"
+)
+
+
+def ip_link(*mtus: int, down: tuple[int, ...] = (), maker: str = "b8:3f:d2") -> str:
+    """Interfaces of cards of one maker, behind one of the board."""
+    rows = [(2, "eno1", 1500, "3c:ec:ef:00:00:01")]
+    rows += [(n, f"ens{n}np0", mtu, f"{maker}:00:00:{n:02x}") for n, mtu in enumerate(mtus, 3)]
+    return "".join(
+        INTERFACE.format(
+            n=n, name=name, mtu=mtu, mac=mac,
+            flags="NO-CARRIER" if n in down else "LOWER_UP", state="DOWN" if n in down else "UP",
+        )
+        for n, name, mtu, mac in rows
+    )  # fmt: skip
+
+
 FAULTS = {  # name: text, and its findings of warning or more
     "an ECC count": (TABLE, {"error gpu-ecc GPU1 high"}),
     "a lost GPU": (table(row(), row(1, "2A", second=LOST)), {"error gpu-missing GPU1 medium"}),
@@ -217,11 +246,67 @@ FAULTS = {  # name: text, and its findings of warning or more
         "Oct  2 11:20:03 n4 kernel: irdma: probe of ice.roce.0 failed with error -5\n",
         {"error driver-reports-failure ice.roce.0 high"},
     ),
+    "links with many errors": (LINK_ERRORS.format(0, 0, 771, 230), {"warning tool-reports-fault GPU2 low"}),
+    "a node without a GPU": (
+        SLURM_NODE.format(state="IDLE+DRAIN", reason="gres/gpu count reported lower than configured (7 < 8)"),
+        {"error tool-reports-fault n7 medium"},
+    ),
+    "a node whose check failed": (
+        f"$ scontrol show node n7\n{SLURM_NODE.format(state='DOWN*+DRAIN', reason='NHC: check_hw_ib failed')}",
+        {"warning tool-reports-fault n7 low"},
+    ),
+    "nodes that are held back": (
+        f"$ sinfo -R\n{HELD}Xid 79 on GPU 3      root      2025-03-11T10:01:02 n[3,11]\n"
+        "Not responding       slurm     2025-03-12T06:31:44 n7\nnew firmware         ops       2025-03-12T06:31:44 n8\n",
+        {"warning tool-reports-fault n[3,11] low", "warning tool-reports-fault n7 low"},
+    ),
+    "FEC that does not come up": (FEC.format(modes="RS", active="Off"), {"warning tool-reports-fault ens3np0 low"}),
+    "a module that is refused": (
+        "modprobe: ERROR: could not insert 'nvidia_peermem': Invalid argument\n",
+        {"warning tool-reports-fault node medium"},
+    ),
+    "memory that is not locked": (
+        "[1712001122.3] [n7:8812 :0] ib_md.c:293 UCX ERROR ibv_reg_mr(address=0x7f00, length=4096, access=0xf) failed: "
+        "Cannot allocate memory : Please set max locked memory (ulimit -l) to 'unlimited' (current: 64 kbytes)\n",
+        {"warning tool-reports-fault node medium"},
+    ),
+    "no subnet manager": ("$ sminfo\nsminfo: iberror: failed: query\n", {"warning tool-reports-fault node low"}),
+    "an interface with another MTU": (ip_link(9000, 9000, 1500, 9000, 9000), {"warning roce-mtu-mismatch node low"}),
+    "an interface without a link": (ip_link(*[9000] * 4, down=(5,)), {"warning roce-link-down ens5np0 low"}),
+    "a module in a log": (
+        "[ 1811.332000] mlx5_core 0000:5e:00.1: Port module event[error]: module 1, Cable error, Bus stuck\n",
+        {"warning port-module-fault NIC 0000:5e:00.1 low"},
+    ),
+    "too little power in a log": (
+        "[   22.114000] mlx5_core 0000:5e:00.0: mlx5_pcie_event:301:(pid 12): Detected insufficient power on the PCIe "
+        "slot (27W).\n",
+        {"warning port-module-fault NIC 0000:5e:00.0 low"},
+    ),
+    "a hot module with one lane in the text": (
+        "$ ethtool -m ens2np0\n\tIdentifier                                : 0x18 (QSFP-DD)\n"
+        "\tModule temperature                        : 84.11 degrees C / 183.40 degrees F\n"
+        "\tModule temperature high alarm             : On\n",
+        {"warning port-module-fault ens2np0 low"},
+    ),
     "lspci | grep": (f"$ lspci | grep -i nvidia\n{LSPCI}{LSPCI.replace('17', '3d').replace('a1', 'ff')}", {
         "critical pcie-device-gone GPU1 high",
     }),
 }  # fmt: skip
 HEALTHY = {
+    "links with a few errors": LINK_ERRORS.format(0, 0, 7, 2),
+    "links that all have errors": LINK_ERRORS.format(910, 840, 771, 230),
+    "a node that works": SLURM_NODE.format(state="MIXED", reason="GPU 3 was exchanged"),
+    "a node that is off": SLURM_NODE.format(state="IDLE+DRAIN+POWERED_DOWN", reason="no GPU jobs"),
+    "a node that is worked on": SLURM_NODE.format(state="IDLE+DRAIN", reason="kernel upgrade, ticket 4410"),
+    "no node that is held back": f"$ sinfo -R\n{HELD}",
+    "FEC of a short cable": FEC.format(modes="Auto Off RS BaseR", active="Off"),
+    "FEC": FEC.format(modes="RS", active="RS"),
+    "another module": "modprobe: ERROR: could not insert 'zfs': No such device\n$ sinfo -R\n" + HELD,
+    "interfaces": ip_link(9000, 9000, 9000, 9000),
+    "half of the interfaces": ip_link(9000, 9000, 9000, 9000, down=(3, 5)),
+    "interfaces for management": ip_link(1500, 1500, 1500, 1500, down=(5,)),
+    "interfaces of guests": ip_link(9000, 9000, 9000, 9000, down=(5,), maker="52:54:00"),
+    "three interfaces": ip_link(9000, 9000, 9000, down=(5,)),
     "nvidia-smi": table(row(), row(1, "2A")),
     "nvidia-smi R390": R390.replace("                  Off |", "                    0 |"),
     "nvidia-smi with MIG": table(*(row(n, f"{n}8", ecc="On", mig="Enabled") for n in range(2))),
