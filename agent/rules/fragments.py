@@ -200,7 +200,9 @@ def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]
         why = None if isinstance(fault, Pass) else _find_open_reason(fault, open_reasons)
         if isinstance(fault, Pass) or why is None or (fault.severity or rule.severity) == "info":
             continue
-        if (assumes_nics and rule.name not in _OF_MODULES and not is_odd_one) or _is_setting_of_all(assumed, rule, fault):
+        if (assumes_nics and rule.name not in _OF_MODULES and not is_odd_one) or _is_setting_of_all(
+            assumed, rule, fault
+        ):
             note = replace(fault, severity="info", confidence="low", depends_on=why)
             note = replace(note, parts=tuple(replace(part, severity="info") for part in note.parts))
             yield _of_interface(note) if assumes_nics else note

@@ -8,7 +8,16 @@ from __future__ import annotations
 
 import re
 
-from probes.host.commands import GPU_LINES, PCI_LINES, ROCM_SHORT, SERVICE_LOG, SLURM_HELD, SLURM_NODE
+from probes.host.commands import (
+    DCGM_METRICS,
+    GPU_LINES,
+    NIC_REPORTERS,
+    PCI_LINES,
+    ROCM_SHORT,
+    SERVICE_LOG,
+    SLURM_HELD,
+    SLURM_NODE,
+)
 from probes.text import lazy_pattern
 
 LOOK_CHARACTERS = 64 << 10
@@ -230,6 +239,11 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
             r"(?i)^[ \t]*(?:\d{1,3} ports? (?:up|down)\b|port +\d{1,3}:?\s+(?:up|down)\b|no interfaces were detected)",
         ),
     ),
+    (
+        (NIC_REPORTERS,),
+        (r"^[ \t]*(?:pci|auxiliary)/\S{5,60}:$", r"^[ \t]+reporter \w", r"^[ \t]+state (?:healthy|error)\b"),
+    ),
+    ((DCGM_METRICS,), (r"^DCGM_FI_[A-Z_]{4,60}\{[^\n]*gpu=\"\d",)),
     ((SLURM_NODE,), (r"^[ \t]*NodeName=\S{1,200} ", r"\bCPUAlloc=\d|\bReason=\S", r"\bState=[A-Z]")),
     ((SLURM_HELD,), (r"^REASON +USER +TIMESTAMP +(?:STATE +)?NODELIST[ \t]*$",)),
     ((("kubectl", "describe", "node"),), (r"^Name: +\S", r"^Conditions:", r"^Capacity:", r"^Allocatable:")),

@@ -22,8 +22,8 @@ _REASON = lazy_pattern(r"(?m)(?:^|\s)Reason=(?P<reason>\S.{0,400}?)(?: \[(?P<by>
 _HELD = lazy_pattern(r"DRAIN|DOWN(?!_)|FAIL|INVAL|NOT_RESPONDING")  # not POWERED_DOWN, POWERING_DOWN
 _OFF = lazy_pattern(r"POWER")
 _ROW = lazy_pattern(
-    r"(?P<reason>\S.{0,200}?) {1,80}(?P<by>[\w.-]{1,40}(?:\(\d{1,10}\))?) {1,40}(?P<at>\d{4}-[\dT:-]{6,20}|Unknown) {1,20}"
-    r"(?:[a-z]{2,12}[*~#!%$@^-]? {1,20})?(?P<nodes>[\w.,\[\]-]{1,200})"
+    r"(?P<reason>\S.{0,200}?) {1,80}(?P<by>[\w.-]{1,40}(?:\(\d{1,10}\))?) {1,40}(?P<at>\d{4}-[\dT:-]{6,20}|Unknown)"
+    r" {1,20}(?:[a-z]{2,12}[*~#!%$@^-]? {1,20})?(?P<nodes>[\w.,\[\]-]{1,200})"
 )
 _HEADING = lazy_pattern(r"(?m)^REASON +USER +TIMESTAMP +(?:STATE +)?NODELIST[ \t\r]*$")
 _FEWER = lazy_pattern(r"gres/gpu\S{0,40} count reported lower than configured \((\d{1,5}) < (\d{1,5})\)")

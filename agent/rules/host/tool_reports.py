@@ -104,6 +104,25 @@ MEANINGS = {
         "counted",
         "low",
     ),
+    "metric-remap-failed": ToolMeaning(
+        "error", "DCGM reports that remapping a row of GPU memory failed", "Jobs on it can meet bad memory.", "metric"
+    ),
+    "metric-ecc": ToolMeaning(
+        "error", "DCGM counts uncorrectable errors of GPU memory since the driver was loaded", _MAY_FAIL, "metric"
+    ),
+    "metric-remap-pending": ToolMeaning(
+        "warning",
+        "DCGM reports rows of GPU memory that wait for a reset to be remapped",
+        "Until then jobs can meet the bad memory.",
+        "metric",
+    ),
+    "metric-xid": ToolMeaning(
+        "warning",
+        "DCGM reports the last Xid of the GPU",
+        "What it means depends on when it came: DCGM keeps the last one.",
+        "metric",
+        "low",
+    ),
     "amd-no-driver": ToolMeaning(
         "error", "the ROCm tools find no loaded amdgpu driver", "No job on this node sees a GPU.", "unloaded"
     ),
@@ -185,6 +204,12 @@ MEANINGS = {
     "link-errors": ToolMeaning("warning", "errors that the FEC does not correct", _RESENT, "wire"),
     "link-closed": ToolMeaning("warning", "no link: a command closed the port", _NO_TRAFFIC, "closed"),
     "link-unplugged": ToolMeaning("info", "no link: no cable, or nothing at its other end", _NO_TRAFFIC, "wire"),
+    "reporter-error": ToolMeaning(
+        "error",
+        "devlink reports a fault of the NIC that its driver has not recovered",
+        "Until it is recovered, the port can stay up while nothing passes.",
+        "reporter",
+    ),
     "fec-not-active": ToolMeaning(
         "warning",
         "FEC is configured, and not active",
@@ -329,13 +354,23 @@ def _fail(context: RuleContext, events: Sequence[Event]) -> Fail:
         evidence=tuple(
             Evidence(what=_name_tool(event), value=event.text, source=event.source) for event in events[:_SHOWN]
         ),
-        severity=meaning.severity,
+        severity=_find_severity(first, meaning),
         confidence=meaning.confidence,
         cause=first.code or "",
         situation=meaning.steps,
-        values=(("SLURM_NODE", first.subject),) if first.subject and meaning.steps == "slurm" else (),
+        values=(("SLURM_NODE", first.subject or "NODE"), ("REPORTER", first.detail.get("reporter", "REPORTER"))),
         ids=frozenset({gpu.id if gpu else first.subject or f"tool {first.code}"}),
     )
+
+
+def _find_severity(event: Event, meaning: ToolMeaning) -> str:
+    """As the table states; an Xid that applications cause is a note."""
+    if event.code != "metric-xid":
+        return meaning.severity
+    from agent.rules.gpu.xid_catalogue import XIDS  # lazy: few sources hold metrics
+
+    xid = XIDS.get(event.detail.get("xid", ""))
+    return "info" if xid is None or xid.severity == "info" else meaning.severity
 
 
 def _find_gpu(context: RuleContext, subject: str | None) -> Gpu | None:
@@ -359,7 +394,7 @@ def _describe(event: Event) -> str:
         detail.get("driver"),
         f"ABI {detail['wants']}" if "driver" in detail else detail.get("wants"),
         f"{detail['counted']} by its label" if "counted" in detail else None,
-        f"Xid {detail['xid']} of" if "xid" in detail else None,
+        f"Xid {detail['xid']}{' of' if 'device' in detail else ''}" if "xid" in detail else None,
         detail.get("device"),
     )
     return " ".join(row for row in rows if row)

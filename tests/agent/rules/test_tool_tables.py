@@ -63,6 +63,21 @@ def ip_link(*mtus: int, down: tuple[int, ...] = (), maker: str = "b8:3f:d2") -> 
     )  # fmt: skip
 
 
+METRICS = (
+    "# HELP DCGM_FI_DEV_XID_ERRORS Value of the last XID error encountered.\n"
+    'DCGM_FI_DEV_XID_ERRORS{{gpu="0",UUID="GPU-aa",device="nvidia0",Hostname="n7"}} 0\n'
+    'DCGM_FI_DEV_XID_ERRORS{{gpu="3",UUID="GPU-ab",device="nvidia3",Hostname="n7"}} {xid}\n'
+    'DCGM_FI_DEV_ROW_REMAP_FAILURE{{gpu="4",UUID="GPU-ac",device="nvidia4"}} {remap}\n'
+    'DCGM_FI_DEV_ECC_DBE_VOL_TOTAL{{gpu="5",UUID="GPU-ad",device="nvidia5"}} {ecc}\n'
+)
+REPORTERS = (
+    "$ devlink health show\npci/0000:08:00.0:\n  reporter fw\n    state healthy error 0 recover 0 auto_dump true\n"
+    "  reporter fw_fatal\n    state {state} error 3 recover 2 grace_period 60000 auto_recover true auto_dump true\n"
+)
+WIDTHS = (
+    "index, name, pstate, pcie.link.width.current, pcie.link.width.max\n"
+    "0, NVIDIA {name}, {state}, {one}, 16\n1, NVIDIA {name}, {state}, {other}, 16\n"
+)
 FAULTS = {  # name: text, and its findings of warning or more
     "an ECC count": (TABLE, {"error gpu-ecc GPU1 high"}),
     "a lost GPU": (table(row(), row(1, "2A", second=LOST)), {"error gpu-missing GPU1 medium"}),
@@ -247,6 +262,16 @@ FAULTS = {  # name: text, and its findings of warning or more
         {"error driver-reports-failure ice.roce.0 high"},
     ),
     "links with many errors": (LINK_ERRORS.format(0, 0, 771, 230), {"warning tool-reports-fault GPU2 low"}),
+    "metrics of DCGM": (METRICS.format(xid=79, remap=1, ecc=2), {
+        "warning tool-reports-fault GPU3 low", "error tool-reports-fault GPU4 medium",
+        "error tool-reports-fault GPU5 medium",
+    }),
+    "a reporter of a NIC": (
+        REPORTERS.format(state="error"), {"error tool-reports-fault device 0000:08:00.0 medium"}
+    ),
+    "lanes of one GPU": (
+        WIDTHS.format(name="H100 PCIe", state="P0", one=16, other=8), {"warning pcie-width-downgraded GPU1 low"}
+    ),
     "a node without a GPU": (
         SLURM_NODE.format(state="IDLE+DRAIN", reason="gres/gpu count reported lower than configured (7 < 8)"),
         {"error tool-reports-fault n7 medium"},
@@ -257,7 +282,8 @@ FAULTS = {  # name: text, and its findings of warning or more
     ),
     "nodes that are held back": (
         f"$ sinfo -R\n{HELD}Xid 79 on GPU 3      root      2025-03-11T10:01:02 n[3,11]\n"
-        "Not responding       slurm     2025-03-12T06:31:44 n7\nnew firmware         ops       2025-03-12T06:31:44 n8\n",
+        "Not responding       slurm     2025-03-12T06:31:44 n7\n"
+        "new firmware         ops       2025-03-12T06:31:44 n8\n",
         {"warning tool-reports-fault n[3,11] low", "warning tool-reports-fault n7 low"},
     ),
     "FEC that does not come up": (FEC.format(modes="RS", active="Off"), {"warning tool-reports-fault ens3np0 low"}),
@@ -293,6 +319,13 @@ FAULTS = {  # name: text, and its findings of warning or more
     }),
 }  # fmt: skip
 HEALTHY = {
+    "metrics of DCGM": METRICS.format(xid=0, remap=0, ecc=9223372036854775794),
+    "metrics of an application's Xid": METRICS.format(xid=31, remap=0, ecc=0),
+    "reporters of a NIC": REPORTERS.format(state="healthy"),
+    "lanes of all GPUs": WIDTHS.format(name="H100 PCIe", state="P0", one=8, other=8),
+    "lanes of an idle GPU": WIDTHS.format(name="H100 PCIe", state="P8", one=16, other=8),
+    "lanes of a superchip": WIDTHS.format(name="GB200", state="P0", one=16, other=1),
+    "lanes of cards for games": WIDTHS.format(name="GeForce RTX 4090", state="P0", one=16, other=8),
     "links with a few errors": LINK_ERRORS.format(0, 0, 7, 2),
     "links that all have errors": LINK_ERRORS.format(910, 840, 771, 230),
     "a node that works": SLURM_NODE.format(state="MIXED", reason="GPU 3 was exchanged"),
