@@ -358,9 +358,16 @@ def _fail(context: RuleContext, events: Sequence[Event]) -> Fail:
         confidence=meaning.confidence,
         cause=first.code or "",
         situation=meaning.steps,
-        values=(("SLURM_NODE", first.subject or "NODE"), ("REPORTER", first.detail.get("reporter", "REPORTER"))),
+        values=_list_values(first, meaning),
         ids=frozenset({gpu.id if gpu else first.subject or f"tool {first.code}"}),
     )
+
+
+def _list_values(event: Event, meaning: ToolMeaning) -> tuple[tuple[str, str], ...]:
+    """Words of the steps, as the line has them."""
+    node = event.subject if meaning.steps == "slurm" else None
+    values = (("SLURM_NODE", node), ("REPORTER", event.detail.get("reporter")))
+    return tuple((name, value) for name, value in values if value)
 
 
 def _find_severity(event: Event, meaning: ToolMeaning) -> str:
