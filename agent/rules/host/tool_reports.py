@@ -187,8 +187,9 @@ MEANINGS = {
     "unnamed-acs": ToolMeaning(
         "info",
         "lspci shows ACS that redirects requests",
-        "What it means depends on the ports: at one of a PCIe switch, traffic between the GPUs and NICs below it takes "
-        "the way through the root port; at a root port alone it changes little.",
+        "What it means depends on the ports and on the IOMMU: at a PCIe switch, traffic between the GPUs and NICs "
+        "below it takes the way through the root port; where the IOMMU translates, direct traffic between GPUs can "
+        "hang, also below root ports.",
         "filtered",
         "low",
     ),

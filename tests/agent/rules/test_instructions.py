@@ -69,7 +69,7 @@ SITUATIONS = {
     "module-kernel", "module-symbols", "module-unsigned", "module-versions", "no-atomics", "no-interrupt",
     "access", "device", "diagnostic", "driver", "error", "errors", "fan", "filtered", "hidden", "image", "library",
     "link", "node", "not-stated", "npu", "plugin", "silent", "runtime", "unloaded", "slurm", "counted",
-    "silent-gpu", "module", "memlock", "manager", "fec", "metric", "reporter",
+    "silent-gpu", "module", "memlock", "manager", "fec", "metric", "reporter", "again",
     "region-taken", "reserved-memory", "nouveau", "rdma-probe", "module-refused", "interface-probe",
     "no-mkey", "open-modules", "power-cable", "probe-failed", "rdma-port", "registers-taken", "safe-mode",
     "unsupported-gpu", "all", "imex", "bus", "unlisted", "recovering", "marking", "nccl", "switch", "peers",

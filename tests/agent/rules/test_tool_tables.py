@@ -438,7 +438,9 @@ def test_lines_that_a_filter_left_are_of_the_address_of_the_command(head: str, t
 @pytest.mark.parametrize("name", [name for name in FAULTS if name != "ulimit -l"])
 def test_the_steps_have_no_words_to_fill_in(name: str, tmp_path: Path) -> None:
     for finding in warnings_of(scan_text(tmp_path, FAULTS[name][0], "issue.txt")):
-        assert not {"NPU_CARD", "NPU_CHIP", "GPU_INDEX", "ADDRESS", "DEVICE", "SLURM_NODE", "REPORTER"} & set(finding.remedy.split())
+        assert not {"NPU_CARD", "NPU_CHIP", "GPU_INDEX", "ADDRESS", "DEVICE", "SLURM_NODE", "REPORTER"} & set(
+            finding.remedy.split()
+        )
 
 
 SETTINGS = (
