@@ -198,7 +198,9 @@ def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]
     is_odd_one = rule.name in _COMPARED and _are_odd_siblings(assumed, again)
     for fault in again:
         why = None if isinstance(fault, Pass) else _find_open_reason(fault, open_reasons)
-        if isinstance(fault, Pass) or why is None or (fault.severity or rule.severity) == "info":
+        if isinstance(fault, Pass) or why is None:
+            continue
+        if (fault.severity or rule.severity) == "info" and not (rule.name in _STATES and _shows_one_port(assumed)):
             continue
         if (assumes_nics and rule.name not in _OF_MODULES and not is_odd_one) or _is_setting_of_all(
             assumed, rule, fault
@@ -239,8 +241,12 @@ def _find_open_reason(fault: Fail, open_reasons: Mapping[str, Reason]) -> Reason
 
 def _is_only_port(assumed: RuleContext, rule: Rule, fault: Fail) -> bool:
     """Whether a port without a link is all that the source shows: one that nothing uses looks the same."""
-    ports = sum(len(nic.ports) for nic in assumed.topology.nics)
-    return ports == 1 and rule.name in _LINKS and fault.situation not in _LINK_IS_UP
+    return _shows_one_port(assumed) and rule.name in _LINKS and fault.situation not in _LINK_IS_UP
+
+
+def _shows_one_port(assumed: RuleContext) -> bool:
+    """Whether one port is all that the source shows: it was saved because of its state, so that notes count, too."""
+    return sum(len(nic.ports) for nic in assumed.topology.nics) == 1
 
 
 def _is_of_nic(assumed: RuleContext, subject: str) -> bool:

@@ -41,6 +41,7 @@ _ERRORS_OF_LINKS = frozenset(  # without recoveries, which nvlink-recoveries-out
 )
 _MANY_ERRORS = 100  # of one link; a link that starts counts a few
 _SHORT_ROW = lazy_pattern(r"[ \t]*(\d{1,3})[ \t]+(?=\S)(?![^\n]*==)")
+_PARTITION = lazy_pattern(r"\b[CDQT]PX, *[1-9]")  # another than the first of a GPU has no sensors of its own
 _DEGREES = lazy_pattern(r"\d ?°?[cC](?:[ \t]|$)")
 _NO_VALUE = lazy_pattern(r"(?:N/A|unknown)(?:[ \t,]|$)")
 _NO_PAGES = ("no bad pages", "n/a", "not supported")
@@ -91,7 +92,7 @@ def list_silent_rows(text: str) -> list[ToolReport]:
     >>> [(report.code, report.subject) for report in list_silent_rows(rows)]
     [('amd-silent', 'AMD 1')]
     """
-    rows = [(row[1], line) for line in _lines(text) if (row := _SHORT_ROW.match(line))]
+    rows = [(row[1], line) for line in _lines(text) if (row := _SHORT_ROW.match(line)) and not _PARTITION.search(line)]
     if not rows:
         raise ParseError("no row of a GPU")
     silent = [row for row in rows if not _DEGREES.search(row[1]) and _NO_VALUE.search(row[1])]

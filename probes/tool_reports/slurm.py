@@ -34,6 +34,13 @@ _OF_DEVICES = lazy_pattern(
 )
 
 
+_PLANNED = lazy_pattern(
+    r"(?i)\b(?:maint|upgrad|updat|install|planned|scheduled|testing|reserv|burn.?in|benchmark|decommission|reimag|"
+    r"exchang|replac|swap|moving|moved)"
+)
+_FAULTY = lazy_pattern(r"(?i)fail|error|fault|bad|lost|missing|down|xid|ecc|not |fell|fallen|hang|hung|stuck|unhealthy")
+
+
 def list_node_states(text: str) -> list[ToolReport]:
     """Nodes of `scontrol show node` that get no jobs, and the reason. Raises ParseError.
 
@@ -80,7 +87,7 @@ def _report(node: str, reason: str, line: str) -> ToolReport:
         code = "slurm-gpus"
     elif _SILENT.search(reason):
         code = "slurm-silent"
-    elif _OF_DEVICES.search(reason):
+    elif _OF_DEVICES.search(reason) and (_FAULTY.search(reason) or not _PLANNED.search(reason)):
         code = "slurm-device"
     what = " ".join(reason.split())[:_LIMIT_TEXT]
     return ToolReport(code, node, " ".join(line.split())[: 2 * _LIMIT_TEXT], (("what", what),))

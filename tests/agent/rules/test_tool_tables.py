@@ -280,6 +280,10 @@ FAULTS = {  # name: text, and its findings of warning or more
         f"$ scontrol show node n7\n{SLURM_NODE.format(state='DOWN*+DRAIN', reason='NHC: check_hw_ib failed')}",
         {"warning tool-reports-fault n7 low"},
     ),
+    "a node whose GPU was exchanged for nothing": (
+        SLURM_NODE.format(state="IDLE+DRAIN", reason="GPU 3 replaced, ECC errors again"),
+        {"warning tool-reports-fault n7 low"},
+    ),
     "nodes that are held back": (
         f"$ sinfo -R\n{HELD}Xid 79 on GPU 3      root      2025-03-11T10:01:02 n[3,11]\n"
         "Not responding       slurm     2025-03-12T06:31:44 n7\n"
@@ -331,6 +335,7 @@ HEALTHY = {
     "a node that works": SLURM_NODE.format(state="MIXED", reason="GPU 3 was exchanged"),
     "a node that is off": SLURM_NODE.format(state="IDLE+DRAIN+POWERED_DOWN", reason="no GPU jobs"),
     "a node that is worked on": SLURM_NODE.format(state="IDLE+DRAIN", reason="kernel upgrade, ticket 4410"),
+    "a node with new GPUs": SLURM_NODE.format(state="DOWN+DRAIN", reason="GPU driver update, back on Monday"),
     "no node that is held back": f"$ sinfo -R\n{HELD}",
     "FEC of a short cable": FEC.format(modes="Auto Off RS BaseR", active="Off"),
     "FEC": FEC.format(modes="RS", active="RS"),
@@ -515,3 +520,14 @@ def test_a_service_that_starts_jobs_outweighs_a_shell(tmp_path: Path) -> None:
     (unit / "slurmd.service").write_text("[Service]\nLimitMEMLOCK=infinity\n")
 
     assert [] == warnings_of(scan_text(tmp_path, ULIMIT, "ulimit_-a.txt"))
+
+
+def test_an_interface_alone_that_could_be_faster_is_a_note(tmp_path: Path) -> None:
+    """Beside others it would be none: a switch may choose the speed."""
+    text = SETTINGS.format(modes="400000baseCR8", link="yes") + "\tSpeed: {}Mb/s\n"
+    notes = {
+        speed: [(f.rule, f.severity, f.confidence) for f in scan_text(tmp_path, text.format(speed), "a.txt").findings]
+        for speed in (25000, 400000)
+    }
+
+    assert {25000: [("roce-speed-degraded", "info", "low")], 400000: []} == notes

@@ -173,5 +173,7 @@ def test_the_short_table_of_rocm_smi(tmp_path: Path) -> None:
     bad = "1       2     0x74a1,   31407  N/A         N/A       N/A, N/A, 0         None    None    0%   unknown\n"
     assert [] == scan_text(tmp_path, ROCM_SHORT.format(rows=good))
     assert [] == scan_text(tmp_path, ROCM_SHORT.format(rows=bad))  # a guest reads no sensor at all
+    part = bad.replace("N/A, N/A, 0", "NPS1, CPX, 1")
+    assert [] == scan_text(tmp_path, ROCM_SHORT.format(rows=good + part))
     (finding,) = scan_text(tmp_path, ROCM_SHORT.format(rows=good + bad))
     assert ("warning", "low", "GPU1") == (finding.severity, finding.confidence, finding.label)
