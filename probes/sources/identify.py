@@ -52,6 +52,7 @@ _KERNEL_LINE = (
     r"\A(?:[^\n]*\n){0,4}?(?:"
     r"(?:\d{1,7} ?)?[ \t]*\[[ +\d]{1,12}\.\d{6}\](?:\[ *[TC]\d+\])? |<\d+>\[|\d+,\d+,\d+,-;|kern +:\w+ *: "
     r"|\[\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\] "
+    r"|\[[^\W\d]{3,12}\.?\d\d \d\d:\d\d\] "  # dmesg -H
     r"|\[?\d{4}-\d\d-\d\dT[\d:]{8},\d{6}(?:Z|[+-]\d\d:?\d\d)\]?:? "  # dmesg --time-format=iso
     r"|[^\n]{0,80}?\bNVRM: Xid \(|(?:kernel: )?NVRM: [A-Z]|[\w.-]{1,64}: kern: +\w+: \["
     rf"|[ \t]*(?:kernel: )?(?:{KERNEL_DRIVERS}) [0-9a-f]{{4,8}}:[0-9a-f]{{2}}:[0-9a-f]{{2}}\.[0-7](?: \S{{1,40}})?: "
@@ -101,6 +102,7 @@ _TOOL_ERRORS = (  # a tool, and what it prints where it finds nothing
         r"^[^\n]{0,400}?(?:ibv_reg_mr\([^\n]{0,200}max locked memory|libibverbs: Warning: RLIMIT_MEMLOCK is \d)",
     ),
     ("sminfo", r"^sminfo: iberror: failed: query"),
+    ("sminfo", r"^(?:ibwarn: \[\d{1,10}\] )?mad_rpc_open_port: can't open UMAD port"),
 )
 
 MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
@@ -111,8 +113,10 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         (GPU_LINES,),
         (
             r"\A(?![\s\S]*^GPU [0-9A-Fa-f]{4,8}:)",
-            r"^[ \t]*(?:Remapping Failure Occurred[ \t]*: Yes|Pending[ \t]*: Yes|State[ \t]*: In Progress)\b",
-            r"^[ \t]*(?:Remapped Rows|Remapping Failure Occurred[ \t]*: \w+|Fabric)[ \t]*$",
+            r"^[ \t]*(?:Remapping Failure Occurred[ \t]*: Yes|Pending[ \t]*: Yes|State[ \t]*: In Progress|"
+            r"SRAM Threshold Exceeded[ \t]*: Yes|[SD]RAM Uncorrectable[\w -]{0,12}: [1-9])\b",
+            r"^[ \t]*(?:Remapped Rows|Remapping Failure Occurred[ \t]*: \w+|Fabric|ECC Errors|Volatile|"
+            r"SRAM Threshold Exceeded[ \t]*: Yes)[ \t]*$",
         ),
     ),
     (((_SMI, "--query-gpu"),), (r"\A[a-z_.]+(?: \[[\w/%]+\])?, ", r"\A[^\n]*\b(?:uuid|pci\.bus_id|pcie\.link\.\w+)\b")),

@@ -54,6 +54,7 @@ _TOOL_ERRORS = (  # the first that the text has; a library that does not fit exp
         lazy_pattern(r"\(current: (?P<what>\d{1,12} kbytes)\)"),
     ),
     _ToolError("memory-not-locked", "RLIMIT_MEMLOCK is ", lazy_pattern(r"RLIMIT_MEMLOCK is (?P<what>\d{1,12} bytes)")),
+    _ToolError("umad-closed", "can't open UMAD port"),
     _ToolError("sm-silent", "sminfo: iberror: failed: query"),
 )
 

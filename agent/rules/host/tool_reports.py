@@ -163,8 +163,21 @@ MEANINGS = {
         "manager",
         "low",
     ),
+    "umad-closed": ToolMeaning(
+        "info",
+        "a tool could not open the management port of a NIC",
+        "It asks for root, for the module ib_umad, and for a NIC with InfiniBand. For RoCE no action is needed.",
+        "manager",
+        "low",
+    ),
     "unnamed-remap-failed": ToolMeaning(
         "error", "nvidia-smi reports that remapping a row of GPU memory failed", _WHICH, "filtered"
+    ),
+    "unnamed-sram": ToolMeaning(
+        "error", "nvidia-smi reports that errors of a GPU's SRAM exceeded their threshold", _WHICH, "filtered"
+    ),
+    "unnamed-ecc": ToolMeaning(
+        "error", "nvidia-smi counts uncorrectable errors of a GPU since its driver was loaded", _WHICH, "filtered"
     ),
     "unnamed-remap-pending": ToolMeaning(
         "warning", "nvidia-smi reports rows of GPU memory that wait for a reset to be remapped", _WHICH, "filtered"

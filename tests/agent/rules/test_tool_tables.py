@@ -78,6 +78,12 @@ WIDTHS = (
     "index, name, pstate, pcie.link.width.current, pcie.link.width.max\n"
     "0, NVIDIA {name}, {state}, {one}, 16\n1, NVIDIA {name}, {state}, {other}, 16\n"
 )
+ECC = (
+    "    ECC Errors\n        Volatile\n            SRAM Correctable              : 7\n"
+    "            SRAM Uncorrectable SEC-DED    : {now}\n            DRAM Uncorrectable            : 0\n"
+    "        Aggregate\n            SRAM Correctable              : 9\n"
+    "            DRAM Uncorrectable            : {ever}\n            SRAM Threshold Exceeded       : {exceeded}\n"
+)
 FAULTS = {  # name: text, and its findings of warning or more
     "an ECC count": (TABLE, {"error gpu-ecc GPU1 high"}),
     "a lost GPU": (table(row(), row(1, "2A", second=LOST)), {"error gpu-missing GPU1 medium"}),
@@ -262,6 +268,12 @@ FAULTS = {  # name: text, and its findings of warning or more
         {"error driver-reports-failure ice.roce.0 high"},
     ),
     "links with many errors": (LINK_ERRORS.format(0, 0, 771, 230), {"warning tool-reports-fault GPU2 low"}),
+    "ECC errors of some GPU": (ECC.format(now=3, ever=3, exceeded="No"), {"error tool-reports-fault node medium"}),
+    "a threshold of some GPU": (ECC.format(now=0, ever=3, exceeded="Yes"), {"error tool-reports-fault node medium"}),
+    "a switch in a log of dmesg -H": (
+        "[May07 03:11] nvidia-nvswitch3: SXid (PCI:0000:06:00.0): 24007, Fatal, Link 46 sourcetrack timeout error\n",
+        {"error gpu-xid NVSwitch 0000:06:00.0 high"},
+    ),
     "metrics of DCGM": (METRICS.format(xid=79, remap=1, ecc=2), {
         "warning tool-reports-fault GPU3 low", "error tool-reports-fault GPU4 medium",
         "error tool-reports-fault GPU5 medium",
@@ -323,6 +335,8 @@ FAULTS = {  # name: text, and its findings of warning or more
     }),
 }  # fmt: skip
 HEALTHY = {
+    "ECC errors of the past": ECC.format(now=0, ever=3, exceeded="No") + "    Remapped Rows\n        Pending : No\n",
+    "a port of management": "ibwarn: [99] mad_rpc_open_port: can't open UMAD port ((null):0)\n",
     "metrics of DCGM": METRICS.format(xid=0, remap=0, ecc=9223372036854775794),
     "metrics of an application's Xid": METRICS.format(xid=31, remap=0, ecc=0),
     "reporters of a NIC": REPORTERS.format(state="healthy"),
