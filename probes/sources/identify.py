@@ -16,6 +16,7 @@ from probes.host.commands import (
     ROCM_SHORT,
     SERVICE_LOG,
     SLURM_HELD,
+    SLURM_LOG,
     SLURM_NODE,
 )
 from probes.text import lazy_pattern
@@ -249,6 +250,13 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ),
     ((DCGM_METRICS,), (r"^DCGM_FI_[A-Z_]{4,60}\{[^\n]*gpu=\"\d",)),
     ((SLURM_NODE,), (r"^[ \t]*NodeName=\S{1,200} ", r"\bCPUAlloc=\d|\bReason=\S", r"\bState=[A-Z]")),
+    (
+        (SLURM_LOG,),
+        (
+            r"^(?:\[[\dT:.-]{19,30}\] |[^\n]{0,80}\bslurmctld(?:\[\d{1,10}\])?: )"
+            r"(?:update_node: node \S{1,80} reason set to: |error: Nodes \S{1,200} not responding, setting DOWN)",
+        ),
+    ),
     ((SLURM_HELD,), (r"^REASON +USER +TIMESTAMP +(?:STATE +)?NODELIST[ \t]*$",)),
     ((("kubectl", "describe", "node"),), (r"^Name: +\S", r"^Conditions:", r"^Capacity:", r"^Allocatable:")),
     (

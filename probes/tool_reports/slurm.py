@@ -1,4 +1,4 @@
-"""Nodes that Slurm holds back, and why: `scontrol show node`, `sinfo -R`.
+"""Nodes that Slurm holds back, and why: `scontrol show node`, `sinfo -R`, the log of slurmctld.
 
 Sources: SchedMD/slurm src/common/node_conf.c (states), src/interfaces/gres.c, src/slurmctld/ping_nodes.c and
 node_mgr.c (the controller's own reasons), src/sinfo/opts.c (columns). Every other reason is text of a site's checks.
@@ -24,6 +24,12 @@ _OFF = lazy_pattern(r"POWER")
 _ROW = lazy_pattern(
     r"(?P<reason>\S.{0,200}?) {1,80}(?P<by>[\w.-]{1,40}(?:\(\d{1,10}\))?) {1,40}(?P<at>\d{4}-[\dT:-]{6,20}|Unknown)"
     r" {1,20}(?:[a-z]{2,12}[*~#!%$@^-]? {1,20})?(?P<nodes>[\w.,\[\]-]{1,200})"
+)
+_CONTROLLER = lazy_pattern(
+    r"update_node: node (?P<held>\S{1,80}) reason set to: (?P<reason>\S.{0,300})"
+    r"|error: Nodes (?P<silent>\S{1,200}) not responding, setting DOWN"
+    r"|(?:node_did_resp: node (?P<back>\S{1,80}) returned to service"
+    r"|update_node: node (?P<resumed>\S{1,80}) state set to (?:IDLE|MIXED|ALLOCATED))"
 )
 _HEADING = lazy_pattern(r"(?m)^REASON +USER +TIMESTAMP +(?:STATE +)?NODELIST[ \t\r]*$")
 _FEWER = lazy_pattern(r"gres/gpu\S{0,40} count reported lower than configured \((\d{1,5}) < (\d{1,5})\)")
@@ -72,6 +78,30 @@ def list_held_nodes(text: str) -> list[ToolReport]:
     if not _HEADING.search(_check(text)):
         raise ParseError("no heading of sinfo -R")
     return [_report(row["nodes"], row["reason"], row[0]) for row in _rows(text)][:_MOST_REPORTS]
+
+
+def list_controller_lines(text: str) -> list[ToolReport]:
+    """Nodes that the log of slurmctld took out of use, and did not give back. Raises ParseError.
+
+    >>> text = "update_node: node n7 reason set to: Xid 79\\nerror: Nodes n8 not responding, setting DOWN\\n"
+    >>> [(report.code, report.subject) for report in list_controller_lines(text)]
+    [('slurm-device', 'n7'), ('slurm-silent', 'n8')]
+    """
+    held: dict[str, ToolReport] = {}
+    known = False
+    for line in _check(text).splitlines():
+        match = _CONTROLLER.search(line) if len(line) < _LIMIT_LINE else None
+        if match is None:
+            continue
+        known = True
+        node = match["held"] or match["silent"]
+        if node and len(held) < _MOST_REPORTS:
+            held[node] = _report(node, match["reason"] or "Not responding", line)
+        elif back := match["back"] or match["resumed"]:
+            held.pop(back, None)
+    if not known:
+        raise ParseError("no line of slurmctld about the state of a node")
+    return list(held.values())
 
 
 def _rows(text: str) -> Iterator[re.Match[str]]:

@@ -187,6 +187,7 @@ READERS: tuple[Reader, ...] = (
         "probes.tool_reports.slurm:list_held_nodes",
         "REASON  USER  TIMESTAMP  NODELIST\nXid 79  root  2025-03-02T08:00:00 n[3,7]\n",
     ),
+    parser("probes.tool_reports.slurm:list_controller_lines", "update_node: node n7 reason set to: Xid 79\n"),
     parser("probes.tool_reports.accelerators:list_silent_rows", "0 2 41.0°C 138.0W 0%\n1 3 N/A N/A unknown 0%\n"),
     parser("probes.tool_reports.accelerators:list_link_errors", "GPU 2: A100\n Link 1: Replay Errors: 771\n"),
     parser("probes.tool_reports.port_tools:list_fec_off", "Configured FEC encodings: RS\nActive FEC encoding: Off\n"),

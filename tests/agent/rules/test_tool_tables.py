@@ -84,6 +84,11 @@ ECC = (
     "        Aggregate\n            SRAM Correctable              : 9\n"
     "            DRAM Uncorrectable            : {ever}\n            SRAM Threshold Exceeded       : {exceeded}\n"
 )
+CONTROLLER = (
+    "[2025-03-11T10:01:02.123] update_node: node n3 reason set to: GPU 5 fell off the bus\n"
+    "[2025-03-11T10:01:02.124] update_node: node n3 state set to DRAINED\n"
+    "[2025-03-11T11:01:02.124] error: Nodes n[7-8] not responding, setting DOWN\n"
+)
 FAULTS = {  # name: text, and its findings of warning or more
     "an ECC count": (TABLE, {"error gpu-ecc GPU1 high"}),
     "a lost GPU": (table(row(), row(1, "2A", second=LOST)), {"error gpu-missing GPU1 medium"}),
@@ -296,6 +301,13 @@ FAULTS = {  # name: text, and its findings of warning or more
         SLURM_NODE.format(state="IDLE+DRAIN", reason="GPU 3 replaced, ECC errors again"),
         {"warning tool-reports-fault n7 low"},
     ),
+    "the log of slurmctld": (
+        CONTROLLER, {"warning tool-reports-fault n3 low", "warning tool-reports-fault n[7-8] low"},
+    ),
+    "the journal of slurmctld": (
+        "Mar 11 10:01:02 head slurmctld[1533]: error: Nodes n7 not responding, setting DOWN\n",
+        {"warning tool-reports-fault n7 low"},
+    ),
     "nodes that are held back": (
         f"$ sinfo -R\n{HELD}Xid 79 on GPU 3      root      2025-03-11T10:01:02 n[3,11]\n"
         "Not responding       slurm     2025-03-12T06:31:44 n7\n"
@@ -335,6 +347,8 @@ FAULTS = {  # name: text, and its findings of warning or more
     }),
 }  # fmt: skip
 HEALTHY = {
+    "nodes that came back": CONTROLLER + "[2025-03-12T10:01:02.123] update_node: node n3 state set to IDLE\n"
+    "[2025-03-12T10:01:02.124] node_did_resp: node n[7-8] returned to service\n",
     "ECC errors of the past": ECC.format(now=0, ever=3, exceeded="No") + "    Remapped Rows\n        Pending : No\n",
     "a port of management": "ibwarn: [99] mad_rpc_open_port: can't open UMAD port ((null):0)\n",
     "metrics of DCGM": METRICS.format(xid=0, remap=0, ecc=9223372036854775794),
