@@ -18,7 +18,7 @@ _LIMIT_TEXT = 200
 _MOST_REPORTS = 128
 _NODE = lazy_pattern(r"(?m)^[ \t]*NodeName=(?P<name>\S{1,200})(?= )")
 _STATE = lazy_pattern(r"(?m)(?:^|\s)State=(?P<state>[A-Z_+*~#!%$@^-]{2,120})")
-_REASON = lazy_pattern(r"(?m)(?:^|\s)Reason=(?P<reason>\S.{0,400}?)(?: \[(?P<by>[^\]\n]{1,120})\])?[ \t\r]*$")
+_REASON = lazy_pattern(r"(?m)(?:^|[ \t])Reason=(?P<reason>[^\s][^\n]{0,400})")
 _HELD = lazy_pattern(r"DRAIN|DOWN(?!_)|FAIL|INVAL|NOT_RESPONDING")  # not POWERED_DOWN, POWERING_DOWN
 _OFF = lazy_pattern(r"POWER")
 _ROW = lazy_pattern(
@@ -62,7 +62,8 @@ def list_node_states(text: str) -> list[ToolReport]:
         state, reason = _STATE.search(block), _REASON.search(block)
         if state and reason and _HELD.search(state["state"]) and not _OFF.search(state["state"]):
             line = f"NodeName={start['name']} State={state['state']} {reason[0].strip()}"
-            reports.append(_report(start["name"], reason["reason"], line))
+            why, _, by = reason["reason"].strip().rpartition(" [")  # who set it, and when
+            reports.append(_report(start["name"], why if by.endswith("]") else reason["reason"], line))
     if not starts:
         raise ParseError("no node in the output of scontrol show node")
     return reports[:_MOST_REPORTS]

@@ -104,7 +104,8 @@ def port_module_fault(context: RuleContext) -> Iterator[Result]:
         nic = Nic(id=pci, label=f"NIC {pci}", pci=pci)
         faults = _logged_events(context, nic, Port(port=1))
         fault = _fail_module_fault(about.subject, nic.label, nic, faults, "", about.ids)
-        yield replace(fault, severity="warning", confidence="low")
+        codes = {event.code for event in context.events if event.subject == pci and event.code in _EVENTS}
+        yield replace(fault, severity="info" if codes == {"slot-power"} else "warning", confidence="low")
     looked = context.why_bus_unread is None or context.why_probe_failed("rdma") is None
     if looked and not any(nic.ports for nic in context.topology.nics):
         yield NODE.not_applicable("no-such-device", detail="no port of an RDMA device")
