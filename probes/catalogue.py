@@ -9,6 +9,7 @@ from probes.host.commands import (
     AMD_SAVED,
     CXL_SAVED,
     ETHTOOL_COUNTERS,
+    ETHTOOL_FEC,
     ETHTOOL_SETTINGS,
     HCCN_OF_NPU,
     HCCN_SAVED,
@@ -28,6 +29,7 @@ from probes.host.commands import (
     NVIDIA_SMI,
     NVIDIA_SMI_SAVED,
     NVIDIA_SMI_TABLE,
+    NVLINK_ERRORS,
     OF_INTERFACE,
     OF_SERVICE,
     PCI,
@@ -382,9 +384,10 @@ def _tool_reports(host: Host) -> Reading:
         *HL_SMI_SAVED,
         *AMD_SAVED,
         *IB_LINKS,
+        NVLINK_ERRORS,
         *TOOL_REPORTS_SAVED,
     )
-    of_interfaces = (ETHTOOL_COUNTERS, ETHTOOL_SETTINGS)
+    of_interfaces = (ETHTOOL_COUNTERS, ETHTOOL_SETTINGS, ETHTOOL_FEC)
     if host.kind in ("dump", "text"):  # other sources have files of the machine, which hold its modules, too
         tables = (*tables, *SYSTEM)
     if host.live or not (

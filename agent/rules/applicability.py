@@ -60,6 +60,11 @@ def lists_no_nic(context: RuleContext) -> bool:
     return not context.topology.nics and _is_unlisted(context, "rdma")
 
 
+def shows_no_module(context: RuleContext) -> bool:
+    """Whether neither a list shows a NIC nor the kernel log has a line of one about its module."""
+    return lists_no_nic(context) and not any(event.kind == "mlx5" for event in context.events)
+
+
 def lists_no_function(context: RuleContext) -> bool:
     """Whether no PCI function is seen because no list of them was read."""
     return not context.topology.pci and _is_unlisted(context, "pci")

@@ -80,7 +80,7 @@ FAMILIES: tuple[Family, ...] = (
         },
         dict.fromkeys(("interfaces", "links", "lossless", "pfc", "traffic_classes"), applicability.lists_no_nic),
     ),
-    Family("nic", applicability.always, {"optics": applicability.has_nics}, {"optics": applicability.lists_no_nic}),
+    Family("nic", applicability.always, {"optics": applicability.has_nics}, {"optics": applicability.shows_no_module}),
     Family("affinity", applicability.always),
     Family("gpudirect", applicability.has_gpudirect, {"rocm": applicability.has_amd_rails}),
     Family("nccl", applicability.has_gpus),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
@@ -219,6 +219,14 @@ def quote_with_reason(event: Event) -> Iterator[Evidence]:
     if before := event.detail.get("before"):
         yield Evidence(what="kernel log, the line before", value=before, source=event.source)
     yield Evidence(what="kernel log", value=event.text, source=event.source)
+
+
+def find_unlisted(context: RuleContext, kinds: Sequence[str], codes: Collection[str]) -> list[str]:
+    """Functions that only such lines of the kernel log name, where the PCI bus was not read."""
+    if not context.why_bus_unread or context.virtual_machine:
+        return []
+    named = {event.subject for event in context.events if event.kind in kinds and event.code in codes and event.subject}
+    return sorted(named - context.functions.keys() - context.nic_by_pci.keys())
 
 
 def kernel_log_evidence(context: RuleContext, pci: str) -> tuple[Evidence, ...]:

@@ -8,6 +8,7 @@ settles it.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -31,12 +32,17 @@ _WIRE_IS_UP = ("vf-policy", "vf-guid")
 _LINK_IS_UP = (*_WIRE_IS_UP, "vf-physical", "linkup")
 _OF_MODULES = ("port-module-fault", "roce-optics-power")  # what a module states of itself needs no port
 _LINKS = ("ib-port-down", "roce-link-down")
-_ASSUMED = "assumed"  # the node type of a NIC that no output names
+_ASSUMED, _SIBLING = "assumed", "assumed sibling"  # the node types of a NIC that no output names
+_COMPARED = ("roce-link-down", "roce-mtu-mismatch")  # what one of several interfaces shows beside the others
+_JUMBO = 1501  # bytes; an interface with such an MTU was set up for data
+_LOCAL = 0x02  # of the first byte of a MAC address that no maker gave
 _FEW = 1 / 4  # of the ports: the odd ones out
 _PORT_STATES = {"up": "ACTIVE", "down": "DOWN"}  # of a port with Ethernet, by its interface
+_FAST_MODULES = ("QSFP", "OSFP")
 _FAST_GBIT_S = 25  # slower ones are for management
 _STATES_OF_IB = frozenset({"polling", "portconfigurationtraining", "linkerrorrecovery"})  # of the link
 _STARTING = ("INIT", "ARMED")  # which a subnet manager alone ends
+_NUMBER = re.compile(r"\d+", re.ASCII)
 _ENOUGH = 4  # ports in which an order can be seen
 
 
@@ -76,7 +82,10 @@ def assume_context(context: RuleContext) -> RuleContext:
     }
     netdevs = [*context.topology.netdevs, *named.values()]
     if not nics and not read:
+        siblings = _list_siblings(netdevs)
         nics = [_assume_rdma_device(netdev) for netdev in netdevs if _may_have_rdma(netdev)]
+        known = {nic.id for nic in nics}
+        nics += [_assume_rdma_device(netdev, _SIBLING) for netdev in siblings if netdev.id not in known]
         netdevs = [replace(netdev, pause=netdev.pause or Pause(rx=False, tx=False)) for netdev in netdevs]
     return replace(context, topology=replace(context.topology, nics=nics, netdevs=netdevs), lists_whole=True)
 
@@ -85,14 +94,32 @@ def _may_have_rdma(netdev: Netdev) -> bool:
     """Whether a source without any RDMA device shows classes of traffic of an interface, the link of a fast one, or a
     module of several lanes."""
     has_link = netdev.operstate is not None and (netdev.max_speed_gbit_s or 0) >= _FAST_GBIT_S
-    has_module = netdev.module is not None and len(netdev.module.lanes) > 1
+    module = netdev.module
+    has_module = module is not None and (len(module.lanes) > 1 or (module.identifier or "").startswith(_FAST_MODULES))
     return netdev.bond is None and (netdev.qos is not None or has_link or has_module)
 
 
-def _assume_rdma_device(netdev: Netdev) -> Nic:
+def _list_siblings(netdevs: Sequence[Netdev]) -> list[Netdev]:
+    """Interfaces of cards of one maker that are named alike, four or more, most of them with a large MTU: set up for
+    data, so that one which differs is worth a look."""
+    groups: dict[tuple[str, str], list[Netdev]] = {}
+    for netdev in netdevs:
+        mac = netdev.mac or ""
+        is_made = mac[:2].isalnum() and not int(mac[:2], 16) & _LOCAL
+        if is_made and netdev.operstate is not None and netdev.bond is None and netdev.vlan is None:
+            groups.setdefault((_NUMBER.sub("#", netdev.label), mac[:8]), []).append(netdev)
+    return [
+        netdev
+        for group in groups.values()
+        if len(group) >= _ENOUGH and sum((one.mtu or 0) >= _JUMBO for one in group) >= len(group) * (1 - _FEW)
+        for netdev in group
+    ]
+
+
+def _assume_rdma_device(netdev: Netdev, node_type: str = _ASSUMED) -> Nic:
     state = _PORT_STATES.get(netdev.operstate or "", "ACTIVE")
     port = Port(port=1, link_layer="Ethernet", state=state, netdevs=[netdev.label])
-    return Nic(id=netdev.id, label=netdev.label, role="rail", node_type=_ASSUMED, ports=[port])
+    return Nic(id=netdev.id, label=netdev.label, role="rail", node_type=node_type, ports=[port])
 
 
 def _list_odd_cards(nics: Sequence[Nic]) -> set[str]:
@@ -155,7 +182,7 @@ def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]
     """Faults of NICs that are unknown because context alone is missing; notes are left out, and a setting that all
     ports have is one."""
     open_reasons = {answer.subject: answer.reason for answer in answers if isinstance(answer, Unknown)}
-    assumes_nics = any(nic.node_type == _ASSUMED for nic in assumed.topology.nics)
+    assumes_nics = any(nic.node_type in (_ASSUMED, _SIBLING) for nic in assumed.topology.nics)
     open_reasons = {
         subject: why for subject, why in open_reasons.items() if is_context(why, _BUS | _RDMA if assumes_nics else _BUS)
     }
@@ -168,11 +195,16 @@ def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]
         for second in _find_second_port(assumed, rule):
             if why := _find_open_reason(second, open_reasons):
                 yield replace(second, severity="info", confidence="low", depends_on=why)
+    is_odd_one = rule.name in _COMPARED and _are_odd_siblings(assumed, again)
     for fault in again:
         why = None if isinstance(fault, Pass) else _find_open_reason(fault, open_reasons)
-        if isinstance(fault, Pass) or why is None or (fault.severity or rule.severity) == "info":
+        if isinstance(fault, Pass) or why is None:
             continue
-        if (assumes_nics and rule.name not in _OF_MODULES) or _is_setting_of_all(assumed, rule, fault):
+        if (fault.severity or rule.severity) == "info" and not (rule.name in _STATES and _shows_one_port(assumed)):
+            continue
+        if (assumes_nics and rule.name not in _OF_MODULES and not is_odd_one) or _is_setting_of_all(
+            assumed, rule, fault
+        ):
             note = replace(fault, severity="info", confidence="low", depends_on=why)
             note = replace(note, parts=tuple(replace(part, severity="info") for part in note.parts))
             yield _of_interface(note) if assumes_nics else note
@@ -180,6 +212,14 @@ def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]
             low = replace(fault, confidence="low", depends_on=why)
             low = _of_interface(low) if assumes_nics else low
             yield replace(low, severity="info") if _is_only_port(assumed, rule, fault) else low
+
+
+def _are_odd_siblings(assumed: RuleContext, answers: Sequence[Pass | Fail]) -> bool:
+    """Whether the faults are of few of several interfaces that are set up alike."""
+    siblings = {f"{nic.id}/{port.port}" for nic in assumed.topology.nics if nic.node_type == _SIBLING
+                for port in nic.ports}  # fmt: skip
+    faulty = {place for answer in answers if isinstance(answer, Fail) for place in answer.ids if "/" in place}
+    return 0 < len(faulty) <= len(siblings) * _FEW and faulty <= siblings
 
 
 def _find_second_port(assumed: RuleContext, rule: Rule) -> Iterator[Fail]:
@@ -201,8 +241,12 @@ def _find_open_reason(fault: Fail, open_reasons: Mapping[str, Reason]) -> Reason
 
 def _is_only_port(assumed: RuleContext, rule: Rule, fault: Fail) -> bool:
     """Whether a port without a link is all that the source shows: one that nothing uses looks the same."""
-    ports = sum(len(nic.ports) for nic in assumed.topology.nics)
-    return ports == 1 and rule.name in _LINKS and fault.situation not in _LINK_IS_UP
+    return _shows_one_port(assumed) and rule.name in _LINKS and fault.situation not in _LINK_IS_UP
+
+
+def _shows_one_port(assumed: RuleContext) -> bool:
+    """Whether one port is all that the source shows: it was saved because of its state, so that notes count, too."""
+    return sum(len(nic.ports) for nic in assumed.topology.nics) == 1
 
 
 def _is_of_nic(assumed: RuleContext, subject: str) -> bool:

@@ -114,7 +114,8 @@ LLDP_SAVED = (
 )
 # Of any interface, whose name follows: read by name where the source shows the interface
 ETHTOOL_SAVED = tuple(("ethtool", *option) for option in ((), ("-i",), ("-a",), ("--show-fec",), ("-S",), ("-m",)))
-ETHTOOL_COUNTERS, ETHTOOL_SETTINGS = ("ethtool", "-S"), ("ethtool",)
+ETHTOOL_COUNTERS, ETHTOOL_SETTINGS, ETHTOOL_FEC = ("ethtool", "-S"), ("ethtool",), ("ethtool", "--show-fec")
+NVLINK_ERRORS = ("nvidia-smi", "nvlink", "-e")
 DCB_OBJECTS = ("pfc", "ets", "app", "buffer", "dcbx", "apptrust")
 DCB_SAVED = (
     ("mlnx_qos", "-i"),
@@ -151,10 +152,13 @@ ROCM_RAS_SAVED = (("rocm-smi", "--showrasinfo"), ("rocm-smi", "--showrasinfo", "
 ROCM_PAGES_SAVED = tuple(
     ("rocm-smi", about) for about in ("--showretiredpages", "--showpendingpages", "--showunreservablepages")
 )
+ROCM_SHORT = ("rocm-smi",)
 DCGM_HEALTH = (("dcgmi", "health", "-c"), ("dcgmi", "health", "-c", "-j"))
 DCGM_DIAG = (("dcgmi", "diag", "-r"), ("dcgmi", "diag", "-r", "-j"))
 IB_ERRORS_SAVED = (("ibqueryerrors",), ("perfquery",), ("ibdiagnet",))
 DCGM_LINKS = (("dcgmi", "nvlink", "--link-status"), ("dcgmi", "nvlink", "-s"))
+NIC_REPORTERS, DCGM_METRICS = ("devlink", "health", "show"), ("dcgm-exporter", "metrics")
+SLURM_NODE, SLURM_HELD, SLURM_LOG = ("scontrol", "show", "node"), ("sinfo", "-R"), ("slurmctld", "log")
 KUBE_NODE = (("kubectl", "describe", "node"), ("kubectl", "get", "node"))
 CONTAINER_SAVED = (
     ("kubectl", "describe", "pod"),
@@ -169,7 +173,10 @@ MLXLINK, GAUDI_PORTS = ("mlxlink",), ("manage_network_ifs.sh",)  # each below it
 # What tools print where they find no device or no driver, whatever their options
 TOOL_ERRORS_SAVED = tuple(
     ("error", "of", tool)
-    for tool in ("rocm-smi", "rocminfo", "amd-smi", "npu-smi", "neuron-ls", "ibv_devinfo", "ib_write_bw", "fi_info")
+    for tool in (
+        *("rocm-smi", "rocminfo", "amd-smi", "npu-smi", "neuron-ls", "ibv_devinfo", "ib_write_bw", "fi_info"),
+        *("modprobe", "ibv_reg_mr", "sminfo"),
+    )
 )
 TOOL_REPORTS_SAVED = (
     AMD_HEALTH_SAVED
@@ -180,6 +187,7 @@ TOOL_REPORTS_SAVED = (
     + DCGM_LINKS
     + IB_ERRORS_SAVED
     + KUBE_NODE
+    + (SLURM_NODE, SLURM_HELD, SLURM_LOG, ROCM_SHORT, NIC_REPORTERS, DCGM_METRICS)
     + CONTAINER_SAVED
     + FILTERED_SAVED
     + (MLXLINK, GAUDI_PORTS, HL_SMI_QUERY)

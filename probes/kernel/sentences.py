@@ -292,7 +292,7 @@ _MELLANOX = (
 
 _OTHER = (
     _row("nic_firmware", "reset-failed", "bnxt_en", "Firmware reset aborted",
-         rf"bnxt_en {BDF} .*Firmware reset aborted(?P<what>.{{0,100}})", "Linux bnxt/bnxt.c"),
+         _BNXT + r".*Firmware reset aborted(?P<what>.{0,100})", "Linux bnxt/bnxt.c"),
     _row("nic_firmware", "reset", "bnxt_en", "reset event",
          rf"bnxt_en {BDF} .*\b(?:Fatal firmware|Firmware fatal) reset event\b", "Linux 5.4 to 6.12 bnxt/bnxt.c"),
     _row("nic_firmware", "command", "bnxt_en", "Error (timeout: ",

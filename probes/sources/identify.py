@@ -8,7 +8,17 @@ from __future__ import annotations
 
 import re
 
-from probes.host.commands import GPU_LINES, PCI_LINES, SERVICE_LOG
+from probes.host.commands import (
+    DCGM_METRICS,
+    GPU_LINES,
+    NIC_REPORTERS,
+    PCI_LINES,
+    ROCM_SHORT,
+    SERVICE_LOG,
+    SLURM_HELD,
+    SLURM_LOG,
+    SLURM_NODE,
+)
 from probes.text import lazy_pattern
 
 LOOK_CHARACTERS = 64 << 10
@@ -43,6 +53,7 @@ _KERNEL_LINE = (
     r"\A(?:[^\n]*\n){0,4}?(?:"
     r"(?:\d{1,7} ?)?[ \t]*\[[ +\d]{1,12}\.\d{6}\](?:\[ *[TC]\d+\])? |<\d+>\[|\d+,\d+,\d+,-;|kern +:\w+ *: "
     r"|\[\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\] "
+    r"|\[[^\W\d]{3,12}\.?\d\d \d\d:\d\d\] "  # dmesg -H
     r"|\[?\d{4}-\d\d-\d\dT[\d:]{8},\d{6}(?:Z|[+-]\d\d:?\d\d)\]?:? "  # dmesg --time-format=iso
     r"|[^\n]{0,80}?\bNVRM: Xid \(|(?:kernel: )?NVRM: [A-Z]|[\w.-]{1,64}: kern: +\w+: \["
     rf"|[ \t]*(?:kernel: )?(?:{KERNEL_DRIVERS}) [0-9a-f]{{4,8}}:[0-9a-f]{{2}}:[0-9a-f]{{2}}\.[0-7](?: \S{{1,40}})?: "
@@ -86,6 +97,13 @@ _TOOL_ERRORS = (  # a tool, and what it prints where it finds nothing
     ),
     ("ib_write_bw", r"^[ \t]*Unable to find the Infiniband/RoCE device"),
     ("fi_info", r"^fi_getinfo: -61\b"),
+    ("modprobe", r"^[^\n]{0,40}could not insert '[\w-]{2,40}': "),
+    (
+        "ibv_reg_mr",
+        r"^[^\n]{0,400}?(?:ibv_reg_mr\([^\n]{0,200}max locked memory|libibverbs: Warning: RLIMIT_MEMLOCK is \d)",
+    ),
+    ("sminfo", r"^sminfo: iberror: failed: query"),
+    ("sminfo", r"^(?:ibwarn: \[\d{1,10}\] )?mad_rpc_open_port: can't open UMAD port"),
 )
 
 MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
@@ -96,8 +114,10 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         (GPU_LINES,),
         (
             r"\A(?![\s\S]*^GPU [0-9A-Fa-f]{4,8}:)",
-            r"^[ \t]*(?:Remapping Failure Occurred[ \t]*: Yes|Pending[ \t]*: Yes|State[ \t]*: In Progress)\b",
-            r"^[ \t]*(?:Remapped Rows|Remapping Failure Occurred[ \t]*: \w+|Fabric)[ \t]*$",
+            r"^[ \t]*(?:Remapping Failure Occurred[ \t]*: Yes|Pending[ \t]*: Yes|State[ \t]*: In Progress|"
+            r"SRAM Threshold Exceeded[ \t]*: Yes|[SD]RAM Uncorrectable[\w -]{0,12}: [1-9])\b",
+            r"^[ \t]*(?:Remapped Rows|Remapping Failure Occurred[ \t]*: \w+|Fabric|ECC Errors|Volatile|"
+            r"SRAM Threshold Exceeded[ \t]*: Yes)[ \t]*$",
         ),
     ),
     (((_SMI, "--query-gpu"),), (r"\A[a-z_.]+(?: \[[\w/%]+\])?, ", r"\A[^\n]*\b(?:uuid|pci\.bus_id|pcie\.link\.\w+)\b")),
@@ -170,6 +190,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         (("rocm-smi", "--showretiredpages"),),
         (r"^=+ ROCm System Management Interface =+", r"^=+ Pages Info =+"),
     ),
+    ((ROCM_SHORT,), (r"^(?:Device|GPU) {1,8}\S[^\n]{0,200}GPU%[ \t]*$", r"^[ \t]*\d{1,3}[ \t]+[^\n=]{10,200}$")),
     ((("rocm-smi", "--showtopo", "--json"),), (r"\A\s*\{\s*\"(?:system|card\d+)\":",)),
     ((("rocm-smi", "--showtopo"),), (r"^=+ ROCm System Management Interface =+", rf"^{_AMD_NAMES}")),
     ((("amd-smi", "topology", "--json"),), (_AMD_JSON, r"\"(?:links|link_type|weight)\" ?: ?[\[{]")),
@@ -223,6 +244,20 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
             r"(?i)^[ \t]*(?:\d{1,3} ports? (?:up|down)\b|port +\d{1,3}:?\s+(?:up|down)\b|no interfaces were detected)",
         ),
     ),
+    (
+        (NIC_REPORTERS,),
+        (r"^[ \t]*(?:pci|auxiliary)/\S{5,60}:$", r"^[ \t]+reporter \w", r"^[ \t]+state (?:healthy|error)\b"),
+    ),
+    ((DCGM_METRICS,), (r"^DCGM_FI_[A-Z_]{4,60}\{[^\n]*gpu=\"\d",)),
+    ((SLURM_NODE,), (r"^[ \t]*NodeName=\S{1,200} ", r"\bCPUAlloc=\d|\bReason=\S", r"\bState=[A-Z]")),
+    (
+        (SLURM_LOG,),
+        (
+            r"^(?:\[[\dT:.-]{19,30}\] |[^\n]{0,80}\bslurmctld(?:\[\d{1,10}\])?: )"
+            r"(?:update_node: node \S{1,80} reason set to: |error: Nodes \S{1,200} not responding, setting DOWN)",
+        ),
+    ),
+    ((SLURM_HELD,), (r"^REASON +USER +TIMESTAMP +(?:STATE +)?NODELIST[ \t]*$",)),
     ((("kubectl", "describe", "node"),), (r"^Name: +\S", r"^Conditions:", r"^Capacity:", r"^Allocatable:")),
     (
         (("kubectl", "get", "node"),),
@@ -291,10 +326,6 @@ _USELESS = (
         r"^Device #\d{1,3}:\s{0,80}$|^Configurations: {4,80}"
         r"|^ +(?:LINK_TYPE_P\d|ADVANCED_PCI_SETTINGS|SRIOV_EN) {4,60}\S",
         "is the configuration of a NIC's firmware, which no check reads; save `ibstat` and `lspci -vvv`",
-    ),
-    (
-        r"^=+ ROCm System Management Interface =+\s+=+ Concise Info =+",
-        "is the short table of rocm-smi, which states no fault; save `rocm-smi --showtopo` and `amd-smi static`",
     ),
     (
         r"^(?:IB/)?RoCE v[12][ \t]*$",

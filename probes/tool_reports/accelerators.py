@@ -13,6 +13,7 @@ from typing import Any
 
 from probes.amd.smi_output import as_number, parse_smi
 from probes.gpu.facts import normal_address
+from probes.gpu.nvidia_smi_nvlink import parse_errors
 from probes.gpu.nvidia_smi_table import list_unreadable
 from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
@@ -35,6 +36,14 @@ _RAS_GPU = lazy_pattern(r"GPU ?\[(\d{1,4})\] ?:")
 _COUNT = lazy_pattern(r"[0-9]{1,18}")
 _BOX = lazy_pattern(rf"\|\s*(?P<address>{_ADDRESS}) [^|]*\|[^|]*?°C\s+(?P<count>\d{{1,12}})\s[^|]*\|")
 _PAGE_STATES = {"pending": "amd-pages-pending", "unreservable": "amd-pages-unreservable"}
+_ERRORS_OF_LINKS = frozenset(  # without recoveries, which nvlink-recoveries-outlier compares
+    {"replay", "crc", "malformed_packets", "buffer_overruns", "local_link_integrity"}
+)
+_MANY_ERRORS = 100  # of one link; a link that starts counts a few
+_SHORT_ROW = lazy_pattern(r"[ \t]*(\d{1,3})[ \t]+(?=\S)(?![^\n]*==)")
+_PARTITION = lazy_pattern(r"\b[CDQT]PX, *[1-9]")  # another than the first of a GPU has no sensors of its own
+_DEGREES = lazy_pattern(r"\d ?°?[cC](?:[ \t]|$)")
+_NO_VALUE = lazy_pattern(r"(?:N/A|unknown)(?:[ \t,]|$)")
 _NO_PAGES = ("no bad pages", "n/a", "not supported")
 
 
@@ -49,6 +58,47 @@ def list_smi_errors(text: str) -> list[ToolReport]:
         )
         for gpu in list_unreadable(text)
     ]
+
+
+def list_link_errors(text: str) -> list[ToolReport]:
+    """GPUs of `nvidia-smi nvlink -e` with links that counted many errors, and whether their other links counted none.
+    Raises ParseError.
+
+    >>> rows = "GPU 2: A100\\n Link 0: Replay Errors: 0\\n Link 1: Replay Errors: 771\\n"
+    >>> [(report.code, report.subject, report.detail) for report in list_link_errors(rows)]
+    [('nvlink-counted', 'NVIDIA 2', (('what', '771 on link 1'),))]
+    """
+    counts = {
+        (gpu.index, link.link): sum(count for name, count in (link.errors or {}).items() if name in _ERRORS_OF_LINKS)
+        for gpu in parse_errors(text).gpus
+        for link in gpu.nvlinks
+        if link.errors
+    }
+    many = {place: count for place, count in counts.items() if count >= _MANY_ERRORS}
+    without = sum(not count for count in counts.values())
+    code = "nvlink-counted" if without >= len(many) else "nvlink-counted-everywhere"
+    reports = []
+    for index in dict.fromkeys(gpu for gpu, _ in many):
+        links = ", ".join(f"{count} on link {link}" for (gpu, link), count in many.items() if gpu == index)
+        subject = f"NVIDIA {index}" if index is not None else None
+        reports.append(ToolReport(code, subject, f"errors: {links}"[:_LIMIT_LINE], (("what", links[:_LIMIT_LINE]),)))
+    return reports[:MOST_REPORTS]
+
+
+def list_silent_rows(text: str) -> list[ToolReport]:
+    """GPUs of the short table of `rocm-smi` whose sensors have no value, where those of others do. Raises ParseError.
+
+    >>> rows = "Device Node IDs GPU%\\n0 2 0x74a1, 7 41.0C 138.0W 0%\\n1 3 0x74a1, 9 N/A N/A unknown 0%\\n"
+    >>> [(report.code, report.subject) for report in list_silent_rows(rows)]
+    [('amd-silent', 'AMD 1')]
+    """
+    rows = [(row[1], line) for line in _lines(text) if (row := _SHORT_ROW.match(line)) and not _PARTITION.search(line)]
+    if not rows:
+        raise ParseError("no row of a GPU")
+    silent = [row for row in rows if not _DEGREES.search(row[1]) and _NO_VALUE.search(row[1])]
+    if len(silent) == len(rows):
+        return []  # a guest, or a card without sensors
+    return [ToolReport("amd-silent", f"AMD {number}", " ".join(line.split())) for number, line in silent][:MOST_REPORTS]
 
 
 def list_npu_states(text: str) -> list[ToolReport]:

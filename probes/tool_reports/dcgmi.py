@@ -24,6 +24,19 @@ _RESULT = lazy_pattern(r"(?P<result>Pass|Fail|Skip|Warn)\b(?: - (?P<about>All|GP
 _OF_GPU = lazy_pattern(r"(?P<kind>GPU|NvSwitch|CPU) ?(?P<number>\d{1,4}): (?P<result>Pass|Fail|Skip|Warn)\b.*")
 _WARNED = lazy_pattern(r"(?:Warning|Error)(?:: GPU ?(?P<number>\d{1,4}))?")
 _GPU_IN_TEXT = lazy_pattern(r"GPU (\d{1,4})\b")
+_LIMIT_METRIC = 2000
+_METRIC = lazy_pattern(
+    r"(?P<name>DCGM_FI_[A-Z0-9_]{2,80})\{[^}\n]{0,20}?\bgpu=\"(?P<gpu>\d{1,4})\"[^}\n]{0,1600}\} "
+    r"(?P<value>\d{1,20}(?:\.\d{1,12})?(?:e[+-]?\d{1,2})?)(?: \d{1,16})?"
+)
+_METRICS = {  # dcgm-exporter etc/*.csv
+    "DCGM_FI_DEV_XID_ERRORS": "metric-xid",
+    "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL": "metric-ecc",
+    "DCGM_FI_DEV_ROW_REMAP_FAILURE": "metric-remap-failed",
+    "DCGM_FI_DEV_ROW_REMAP_PENDING": "metric-remap-pending",
+}
+_FLAGS = frozenset({"metric-remap-failed", "metric-remap-pending"})
+_BLANK = 0x7FFFFFF0  # dcgm_structs.h
 _SECTION = lazy_pattern(r"^[|+]-{3,8} {1,4}(?:Deployment|Integration|Hardware|Stress) {1,4}-{3,16}\+-", re.MULTILINE)
 _LINKS_OF = lazy_pattern(r"[ \t]{0,16}(?P<kind>gpuId|physicalId|nvSwitchId) (?P<number>\d{1,4}):[ \t]{0,16}")
 _LINK_STATES = lazy_pattern(r"[ \t]{0,40}[UDX_](?: [UDX_]){0,143}[ \t]{0,16}")
@@ -172,6 +185,37 @@ def _list_failed_tests(document: Any) -> list[ToolReport]:
     if not isinstance(_field(document, "DCGM Diagnostic") or _field(document, "DCGM GPU Diagnostic"), dict):
         raise ParseError("no diagnostic in the JSON of dcgmi diag")
     return reports[:MOST_REPORTS]
+
+
+def list_metrics(text: str) -> list[ToolReport]:
+    """Metrics of dcgm-exporter that state a fault of a GPU. Raises ParseError.
+
+    >>> [(r.code, r.subject, r.detail) for r in list_metrics('DCGM_FI_DEV_XID_ERRORS{gpu="3",device="nvidia3"} 79\\n')]
+    [('metric-xid', 'NVIDIA 3', (('xid', '79'),))]
+    """
+    _check(text)
+    reports: dict[tuple[str, str], ToolReport] = {}
+    known = False
+    for line in text.splitlines():
+        row = _METRIC.fullmatch(line.strip()) if len(line) < _LIMIT_METRIC else None
+        known = known or row is not None
+        code = _METRICS.get(row["name"]) if row else None
+        if row is None or code is None or not (count := _read_count(row["value"])):
+            continue
+        subject = _name("GPU", row["gpu"])
+        detail = (("xid" if code == "metric-xid" else "errors", str(count)),) if code not in _FLAGS else ()
+        reports.setdefault(
+            (code, subject), ToolReport(code, subject, f"{row['name']} of GPU {row['gpu']}: {count}", detail)
+        )
+    if not known:
+        raise ParseError("no metric of a GPU")
+    return list(reports.values())[:MOST_REPORTS]
+
+
+def _read_count(text: str) -> int:
+    """0 for a value that is no count: DCGM states blanks as very large numbers."""
+    value = float(text)
+    return int(value) if 0 < value < _BLANK else 0
 
 
 def _find_entity(result: Any) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from probes.gpu.facts import normal_address
 from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
 
@@ -24,6 +25,12 @@ _NO_ISSUE = ("no issue was observed", "no issue observed")
 _NO_LINK = lazy_pattern(r"^[ \t]*Link detected: (?:yes|no)(?: \((?P<reason>[^\n]{1,120})\))?[ \t\r]*$", re.MULTILINE)
 _NOTHING_THERE = ("No cable", "Autoneg, No partner detected", "Autoneg, (No partner detected")  # netlink/settings.c
 _ERRORS_MATTER = 1e-12  # errors per bit behind the FEC: IEEE 802.3 and InfiniBand allow no more
+_DEVLINK = lazy_pattern(
+    r"(?:pci/(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])|auxiliary/\S{1,60})(?:/\d{1,6})?:"
+)
+_REPORTER_STATE = lazy_pattern(
+    r"state (?P<state>healthy|error)(?: error (?P<errors>\d{1,12}))?(?: recover (?P<recoveries>\d{1,12}))?"
+)
 _GAUDI = lazy_pattern(r"(?P<device>(?:accel|hl)\d{1,3}):?")
 _PORT = lazy_pattern(r"port {1,8}(?P<port>\d{1,3}):?\s{1,16}(?P<state>UP|DOWN)", re.IGNORECASE)
 _COUNT = lazy_pattern(
@@ -115,6 +122,54 @@ def list_lost_link(text: str) -> list[ToolReport]:
     code = "link-unplugged" if reason.startswith(_NOTHING_THERE) else "link-failure"
     what = reason.replace("(", "").replace(")", "")
     return [ToolReport(code, None, match[0].strip(), (("what", what),))]
+
+
+def list_fec_off(text: str) -> list[ToolReport]:
+    """Whether `ethtool --show-fec` states that FEC is off, and whether it was asked for. Raises ParseError.
+
+    >>> rows = "Configured FEC encodings: {}\\nActive FEC encoding: Off\\n"
+    >>> [list_fec_off(rows.format(modes))[0].code for modes in ("RS", "Auto", "Off")]
+    ['fec-not-active', 'fec-off', 'fec-off']
+    """
+    from probes.ethtool.saved import parse_fec  # lazy: it imports what reads interfaces
+
+    fec = parse_fec(text[:_LIMIT_CHARACTERS])
+    if fec is None:
+        raise ParseError("no FEC encoding")
+    if fec.active != "off":
+        return []
+    modes = ", ".join([*(["auto"] if fec.auto else []), *fec.configured])
+    is_asked = fec.configured and not fec.auto and "off" not in fec.configured
+    line = f"Active FEC encoding: Off; configured: {modes or 'not stated'}"
+    return [ToolReport("fec-not-active" if is_asked else "fec-off", None, line, (("what", f"configured: {modes}"),))]
+
+
+def list_failed_reporters(text: str) -> list[ToolReport]:
+    """Health reporters of `devlink health show` whose state is an error. Raises ParseError.
+
+    >>> text = "pci/0000:08:00.0:\\n  reporter fw_fatal\\n    state error error 3 recover 2\\n"
+    >>> [(report.subject, report.detail) for report in list_failed_reporters(text)]
+    [('0000:08:00.0', (('what', 'fw_fatal (errors 3, recoveries 2)'), ('reporter', 'fw_fatal')))]
+    """
+    device, name, states = None, None, 0
+    reports = []
+    for line in (line.strip() for line in text[:_LIMIT_CHARACTERS].splitlines() if len(line) < _LIMIT_LINE):
+        if head := _DEVLINK.fullmatch(line):
+            device, name = normal_address(head["address"]) if head["address"] else None, None
+        elif line.startswith("reporter "):
+            name = line.removeprefix("reporter ").strip()[:40]
+        elif name and (state := _REPORTER_STATE.match(line)):
+            states += 1
+            if state["state"] == "error":
+                what = f"{name} (errors {state['errors']}, recoveries {state['recoveries']})"
+                reports.append(
+                    ToolReport(
+                        "reporter-error", device, f"reporter {name}: {line}", (("what", what), ("reporter", name))
+                    )
+                )
+    if not states:
+        raise ParseError("no state of a health reporter")
+    return reports[:_MOST_REPORTS]
 
 
 def list_gaudi_ports(text: str) -> list[ToolReport]:

@@ -12,7 +12,9 @@ from probes.host.commands import (
     DCGM_DIAG,
     DCGM_HEALTH,
     DCGM_LINKS,
+    DCGM_METRICS,
     ETHTOOL_COUNTERS,
+    ETHTOOL_FEC,
     ETHTOOL_SETTINGS,
     GAUDI_PORTS,
     GPU_LINES,
@@ -22,40 +24,53 @@ from probes.host.commands import (
     IB_LINKS,
     KUBE_NODE,
     MLXLINK,
+    NIC_REPORTERS,
     NPU_INFO,
     NVIDIA_SMI_TABLE,
+    NVLINK_ERRORS,
     PCI_LINES,
     ROCM_PAGES_SAVED,
     ROCM_RAS_SAVED,
+    ROCM_SHORT,
+    SLURM_HELD,
+    SLURM_LOG,
+    SLURM_NODE,
     SYSTEM,
     TOOL_ERRORS_SAVED,
 )
 from probes.host.interface import Absent, Failed, Host, ReadError
 from probes.probe import Reading
 from probes.text import ParseError
-from probes.tool_reports import accelerators, containers, dcgmi, port_tools, unnamed
+from probes.tool_reports import accelerators, containers, dcgmi, port_tools, slurm, unnamed
 from probes.tool_reports.facts import ToolFacts, ToolReport
 from probes.tool_reports.port_errors import list_port_errors, list_slow_links
 from probes.tool_reports.tool_errors import list_tool_errors
 
 READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolReport]]], ...] = (
     (NVIDIA_SMI_TABLE, accelerators.list_smi_errors),
+    ((NVLINK_ERRORS,), accelerators.list_link_errors),
     ((NPU_INFO,), accelerators.list_npu_states),
     (HL_SMI_SAVED, accelerators.list_gaudi_errors),
     ((HL_SMI_QUERY,), accelerators.list_gaudi_counts),
     (SYSTEM, unnamed.list_module_lines),
+    ((ROCM_SHORT,), accelerators.list_silent_rows),
     (ROCM_RAS_SAVED, accelerators.list_ras_errors),
     (ROCM_PAGES_SAVED, accelerators.list_bad_pages),
     (AMD_SMI_SAVED + AMD_HEALTH_SAVED, accelerators.list_amd_errors),
     (DCGM_HEALTH, dcgmi.parse_health),
     (DCGM_DIAG, dcgmi.parse_diag),
     (DCGM_LINKS, dcgmi.list_links_down),
+    ((DCGM_METRICS,), dcgmi.list_metrics),
     (IB_ERRORS_SAVED, list_port_errors),
     (IB_LINKS, list_slow_links),
     (KUBE_NODE, containers.list_node_faults),
+    ((SLURM_NODE,), slurm.list_node_states),
+    ((SLURM_HELD,), slurm.list_held_nodes),
+    ((SLURM_LOG,), slurm.list_controller_lines),
     (CONTAINER_SAVED, containers.list_sentences),
     (TOOL_ERRORS_SAVED, list_tool_errors),
     ((MLXLINK,), port_tools.list_link_states),
+    ((NIC_REPORTERS,), port_tools.list_failed_reporters),
     ((GAUDI_PORTS,), port_tools.list_gaudi_ports),
     ((PCI_LINES,), unnamed.list_pci_lines),
     ((GPU_LINES,), unnamed.list_gpu_lines),
@@ -63,6 +78,7 @@ READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolRepor
 OF_INTERFACES = (  # the interface follows
     (ETHTOOL_COUNTERS, port_tools.list_bad_frames),
     (ETHTOOL_SETTINGS, port_tools.list_lost_link),
+    (ETHTOOL_FEC, port_tools.list_fec_off),
 )
 
 

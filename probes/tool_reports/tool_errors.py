@@ -1,7 +1,8 @@
 """What a tool prints in place of its output: it found no device, no driver, or a library that does not fit.
 
 Sources: ROCm/rocm_smi_lib python_smi_tools/rocm_smi.py, ROCm/amdsmi amdsmi_cli, rocminfo.cc; linux-rdma/rdma-core
-libibverbs (init.c, examples/devinfo.c), linux-rdma/perftest; libfabric util/info.c. The sources of npu-smi and
+libibverbs (init.c, examples/devinfo.c) and infiniband-diags (sminfo.c), linux-rdma/perftest; openucx/ucx
+uct/ib/base/ib_md.c; kmod tools/modprobe.c; libfabric util/info.c. The sources of npu-smi and
 neuron-ls are closed: public threads.
 """
 
@@ -15,6 +16,9 @@ from probes.tool_reports.facts import ToolReport
 
 _LIMIT_CHARACTERS = 4 << 20
 _LIMIT_LINE = 300
+
+
+_MODULES = "nvidia[a-z_-]*|amdgpu|amdkfd|mlx[45]_\\w+|ib_\\w+|bnxt_\\w+|irdma|ice|efa|ena|habanalabs\\w*|neuron"
 
 
 class _ToolError(NamedTuple):
@@ -39,6 +43,19 @@ _TOOL_ERRORS = (  # the first that the text has; a library that does not fit exp
     _ToolError("verbs-no-device", "Failed to get IB devices list"),
     _ToolError("verbs-no-device", "Unable to find the Infiniband/RoCE device"),
     _ToolError("efa-no-device", "fi_getinfo: -61"),
+    _ToolError(
+        "module-refused",
+        "could not insert '",
+        lazy_pattern(rf"could not insert '(?P<what>(?:{_MODULES})': [\w ().]{{4,80}})"),
+    ),
+    _ToolError(
+        "memory-not-locked",
+        "max locked memory",
+        lazy_pattern(r"\(current: (?P<what>\d{1,12} kbytes)\)"),
+    ),
+    _ToolError("memory-not-locked", "RLIMIT_MEMLOCK is ", lazy_pattern(r"RLIMIT_MEMLOCK is (?P<what>\d{1,12} bytes)")),
+    _ToolError("umad-closed", "can't open UMAD port"),
+    _ToolError("sm-silent", "sminfo: iberror: failed: query"),
 )
 
 
@@ -63,6 +80,8 @@ def list_tool_errors(text: str) -> list[ToolReport]:
         if line is None:
             continue
         match = error.pattern.search(line) if error.pattern else None
-        detail = tuple((name, value) for name, value in (match.groupdict() if match else {}).items())
+        if error.pattern and match is None:
+            continue
+        detail = tuple((name, value.replace("'", "")) for name, value in (match.groupdict() if match else {}).items())
         return [ToolReport(error.code, None, line.strip(), detail)]
     raise ParseError("no sentence of a tool that found nothing")

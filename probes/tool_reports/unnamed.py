@@ -19,6 +19,15 @@ _SMI = (
         "unnamed-remap-pending",
         lazy_pattern(r"^[ \t]*Remapped Rows[ \t]*$(?:\n[^\n]{0,120}){0,4}?\n[ \t]*Pending[ \t]*: Yes\b", re.MULTILINE),
     ),
+    ("unnamed-sram", lazy_pattern(r"^[ \t]*SRAM Threshold Exceeded[ \t]*: Yes\b", re.MULTILINE)),
+    (
+        "unnamed-ecc",
+        lazy_pattern(
+            r"^[ \t]*Volatile[ \t]*$(?:\n(?![ \t]*Aggregate)[^\n]{0,120}){0,6}?"
+            r"\n[ \t]*[SD]RAM Uncorrectable[\w -]{0,12}: [1-9]\d{0,11}\b",
+            re.MULTILINE,
+        ),
+    ),
     ("unnamed-fabric", lazy_pattern(r"^[ \t]*Fabric[ \t]*\n[ \t]*State[ \t]*: In Progress\b", re.MULTILINE)),
 )
 

@@ -179,6 +179,23 @@ READERS: tuple[Reader, ...] = (
         "probes.tool_reports.unnamed:list_pci_lines", "ACSCtl: SrcValid+ ReqRedir+\n\tLnkSta: Width x1 (downgraded)\n"
     ),
     parser("probes.tool_reports.port_tools:list_link_states", tool_texts.MLXLINK),
+    parser(
+        "probes.tool_reports.slurm:list_node_states",
+        "NodeName=n7 Arch=x\n   State=DOWN+DRAIN\n   Reason=Xid 79 [a@b]\n",
+    ),
+    parser(
+        "probes.tool_reports.slurm:list_held_nodes",
+        "REASON  USER  TIMESTAMP  NODELIST\nXid 79  root  2025-03-02T08:00:00 n[3,7]\n",
+    ),
+    parser("probes.tool_reports.slurm:list_controller_lines", "update_node: node n7 reason set to: Xid 79\n"),
+    parser("probes.tool_reports.accelerators:list_silent_rows", "0 2 41.0°C 138.0W 0%\n1 3 N/A N/A unknown 0%\n"),
+    parser("probes.tool_reports.accelerators:list_link_errors", "GPU 2: A100\n Link 1: Replay Errors: 771\n"),
+    parser("probes.tool_reports.port_tools:list_fec_off", "Configured FEC encodings: RS\nActive FEC encoding: Off\n"),
+    parser(
+        "probes.tool_reports.port_tools:list_failed_reporters",
+        "pci/0000:08:00.0:\n  reporter fw_fatal\n    state error error 3 recover 2\n",
+    ),
+    parser("probes.tool_reports.dcgmi:list_metrics", 'DCGM_FI_DEV_XID_ERRORS{gpu="3",device="nvidia3"} 79\n'),
     parser("probes.tool_reports.port_tools:list_gaudi_ports", tool_texts.GAUDI_PORTS),
     parser("probes.tool_reports.port_tools:list_bad_frames", "rx_crc_errors_phy: 41231\nrx_packets_phy: 7\n"),
     parser("probes.tool_reports.port_tools:list_lost_link", tool_texts.ETHTOOL.format(state="no (No cable)")),

@@ -6,7 +6,7 @@ The situations are those of the page gpu-xid, which has the steps.
 from __future__ import annotations
 
 from agent.model.node import Event
-from agent.rules.context import RuleContext
+from agent.rules.context import RuleContext, parse_time
 from agent.rules.gpu.xid_catalogue import NVLINK5, Xid, decode_link_error, effective_code
 
 _CRITERIA = (
@@ -68,6 +68,7 @@ _DRIVER = {  # recovery actions of the driver (field 230), and what they are in 
     "reboot": "RESTART_BM", "system_reboot": "RESTART_BM",
 }  # fmt: skip
 _MEMORY_CODES = frozenset({"48", "64", "95", "140", "156", "171", "172"})
+_CONTAINED, _OFTEN, _DAY_SECONDS = "94", 3, 86_400.0  # errors that end one job each: rows may wait to be remapped
 _RESETS = ("RESET_GPU", "WORKFLOW_NVLINK_ERR")
 
 
@@ -83,11 +84,26 @@ def plan_recovery(context: RuleContext, event: Event, meaning: Xid, alone: bool,
         return "over", _CRITERIA if situation == "memory" else _AFTER.get(after, _SUPPORT)
     if context.virtual_machine and situation in ("reset", "memory", "init", "power-cycle", "reboot"):
         return situation, _GUEST_RESET
+    if situation in ("reset", "reboot") and _came_before_boot(context, event):
+        after_that = _AFTER.get(after, _SUPPORT).removeprefix("If it comes back").removeprefix(" after that")
+        return "again", after_that.removeprefix(", ")[:1].upper() + after_that.removeprefix(", ")[1:]
     if situation in ("reset", "reboot"):
         return situation, _AFTER.get(after, _SUPPORT)
     if situation in ("memory", "init", "power-cycle"):
         return situation, ""
     return situation, _describe_light(context, event, meaning, after, alone)
+
+
+def _came_before_boot(context: RuleContext, event: Event) -> bool:
+    """Whether the same error of the same GPU is in the log of an earlier boot: a reboot did not end it."""
+    same = (event.kind, effective_code(event), event.subject)
+    return any((one.kind, effective_code(one), one.subject) == same for one in context.earlier_events)
+
+
+def _is_often(event: Event) -> bool:
+    """Whether it came several times within a day."""
+    first, last = parse_time(event.first_at), parse_time(event.at)
+    return event.count >= _OFTEN and bool(first and last and (last - first).total_seconds() <= _DAY_SECONDS)
 
 
 def _plan_switch(context: RuleContext, meaning: Xid) -> tuple[str, str]:
@@ -106,7 +122,7 @@ def _choose_situation(context: RuleContext, event: Event, meaning: Xid) -> tuple
         return "harmless", after
     if at_once == "RESTART_BM":
         return "reboot", after
-    if code in _MEMORY_CODES:
+    if code in _MEMORY_CODES or (code == _CONTAINED and _is_often(event)):
         return "memory", after
     if at_once in _RESETS or (not at_once and code not in _TEXTS):
         return "reset", after

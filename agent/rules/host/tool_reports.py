@@ -42,6 +42,7 @@ _RESENT = "Damaged packets are sent again or lost: jobs over this port are slowe
 _GAUDI_PORTS = "Collectives of jobs over these ports fail or hang."
 _NO_GPU_IN_CONTAINER = "The container does not start, or has no GPU."
 _FEWER = "Pods that ask for all devices of the node are not placed on it."
+_NO_JOBS = "No job starts on it. Whether the reason still holds depends on what was done since; Slurm keeps it."
 MEANINGS = {
     "sensors-unreadable": ToolMeaning(
         "error", "nvidia-smi reads ERR!", "The GPU's own processor does not answer: jobs on it hang or end.", "reset"
@@ -81,6 +82,47 @@ MEANINGS = {
         "diagnostic",
         "low",
     ),
+    "amd-silent": ToolMeaning(
+        "warning",
+        "rocm-smi reads no sensor of this GPU, and those of others",
+        "The GPU does not answer its driver, or is asleep: jobs on it hang or end.",
+        "silent-gpu",
+        "low",
+    ),
+    "nvlink-counted": ToolMeaning(
+        "warning",
+        "nvidia-smi counts errors on NVLinks, and none on others",
+        "What they mean depends on when they came: they are counted since the driver was loaded. If they still grow, "
+        "collectives wait for this link.",
+        "counted",
+        "low",
+    ),
+    "nvlink-counted-everywhere": ToolMeaning(
+        "info",
+        "nvidia-smi counts errors on NVLinks",
+        "What they mean depends on when they came: they are counted since the driver was loaded.",
+        "counted",
+        "low",
+    ),
+    "metric-remap-failed": ToolMeaning(
+        "error", "DCGM reports that remapping a row of GPU memory failed", "Jobs on it can meet bad memory.", "metric"
+    ),
+    "metric-ecc": ToolMeaning(
+        "error", "DCGM counts uncorrectable errors of GPU memory since the driver was loaded", _MAY_FAIL, "metric"
+    ),
+    "metric-remap-pending": ToolMeaning(
+        "warning",
+        "DCGM reports rows of GPU memory that wait for a reset to be remapped",
+        "Until then jobs can meet the bad memory.",
+        "metric",
+    ),
+    "metric-xid": ToolMeaning(
+        "warning",
+        "DCGM reports the last Xid of the GPU",
+        "What it means depends on when it came: DCGM keeps the last one.",
+        "metric",
+        "low",
+    ),
     "amd-no-driver": ToolMeaning(
         "error", "the ROCm tools find no loaded amdgpu driver", "No job on this node sees a GPU.", "unloaded"
     ),
@@ -101,8 +143,41 @@ MEANINGS = {
     ),
     "verbs-no-device": ToolMeaning("warning", "a program finds no RDMA device", _NO_RDMA, "hidden", "low"),
     "efa-no-device": ToolMeaning("warning", "libfabric finds no EFA device", _NO_RDMA, "hidden", "low"),
+    "module-refused": ToolMeaning(
+        "warning",
+        "the kernel refused a module",
+        "The kernel log states why. Without the module its devices, or RDMA to GPU memory, do not work.",
+        "module",
+    ),
+    "memory-not-locked": ToolMeaning(
+        "warning",
+        "a program may lock too little memory for RDMA",
+        "The program registers no memory with the NIC: it ends, or goes on without RDMA.",
+        "memlock",
+    ),
+    "sm-silent": ToolMeaning(
+        "warning",
+        "no subnet manager answered sminfo",
+        "What it means depends on the port: one without a link reaches none. Without a subnet manager no new port "
+        "becomes active.",
+        "manager",
+        "low",
+    ),
+    "umad-closed": ToolMeaning(
+        "info",
+        "a tool could not open the management port of a NIC",
+        "It asks for root, for the module ib_umad, and for a NIC with InfiniBand. For RoCE no action is needed.",
+        "manager",
+        "low",
+    ),
     "unnamed-remap-failed": ToolMeaning(
         "error", "nvidia-smi reports that remapping a row of GPU memory failed", _WHICH, "filtered"
+    ),
+    "unnamed-sram": ToolMeaning(
+        "error", "nvidia-smi reports that errors of a GPU's SRAM exceeded their threshold", _WHICH, "filtered"
+    ),
+    "unnamed-ecc": ToolMeaning(
+        "error", "nvidia-smi counts uncorrectable errors of a GPU since its driver was loaded", _WHICH, "filtered"
     ),
     "unnamed-remap-pending": ToolMeaning(
         "warning", "nvidia-smi reports rows of GPU memory that wait for a reset to be remapped", _WHICH, "filtered"
@@ -125,8 +200,9 @@ MEANINGS = {
     "unnamed-acs": ToolMeaning(
         "info",
         "lspci shows ACS that redirects requests",
-        "What it means depends on the ports: at one of a PCIe switch, traffic between the GPUs and NICs below it takes "
-        "the way through the root port; at a root port alone it changes little.",
+        "What it means depends on the ports and on the IOMMU: at a PCIe switch, traffic between the GPUs and NICs "
+        "below it takes the way through the root port; where the IOMMU translates, direct traffic between GPUs can "
+        "hang, also below root ports.",
         "filtered",
         "low",
     ),
@@ -142,6 +218,28 @@ MEANINGS = {
     "link-errors": ToolMeaning("warning", "errors that the FEC does not correct", _RESENT, "wire"),
     "link-closed": ToolMeaning("warning", "no link: a command closed the port", _NO_TRAFFIC, "closed"),
     "link-unplugged": ToolMeaning("info", "no link: no cable, or nothing at its other end", _NO_TRAFFIC, "wire"),
+    "reporter-error": ToolMeaning(
+        "error",
+        "devlink reports a fault of the NIC that its driver has not recovered",
+        "Until it is recovered, the port can stay up while nothing passes.",
+        "reporter",
+    ),
+    "fec-not-active": ToolMeaning(
+        "warning",
+        "FEC is configured, and not active",
+        "What it means depends on the link: one that is down has no active FEC. A link of 100 Gb/s or more that is up "
+        "without it loses packets.",
+        "fec",
+        "low",
+    ),
+    "fec-off": ToolMeaning(
+        "info",
+        "FEC is off",
+        "What it means depends on the link: short cables of 25 Gb/s need none, most links of 100 Gb/s and more do not "
+        "come up without it.",
+        "fec",
+        "low",
+    ),
     "frames-damaged": ToolMeaning(
         "warning", "ethtool counts received frames with a wrong checksum", _RESENT, "wire", confidence="low"
     ),
@@ -165,6 +263,19 @@ MEANINGS = {
     "kube-endpoint": ToolMeaning("error", "the kubelet lost the device plugin", _FEWER, "plugin"),
     "kube-not-ready": ToolMeaning("error", "Kubernetes reports the node as not Ready", "No pod starts on it.", "node"),
     "kube-condition": ToolMeaning("warning", "a health check of Kubernetes reports a fault", _FEWER, "node"),
+    "slurm-gpus": ToolMeaning(
+        "error",
+        "Slurm found fewer GPUs on the node than it is configured for",
+        "No job starts on it. Either a GPU is missing, or gres.conf does not fit the node.",
+        "slurm",
+    ),
+    "slurm-device": ToolMeaning(
+        "warning", "Slurm gives the node no jobs, for a reason that names a device or a check", _NO_JOBS, "slurm", "low"
+    ),
+    "slurm-silent": ToolMeaning(
+        "warning", "Slurm gives the node no jobs: it, or a job on it, did not answer", _NO_JOBS, "slurm", "low"
+    ),
+    "slurm-held": ToolMeaning("info", "Slurm gives the node no jobs", _NO_JOBS, "slurm", "low"),
     "container-version": ToolMeaning(
         "error", "the driver's library is of another version than its module", _NO_GPU_IN_CONTAINER, "driver"
     ),
@@ -221,8 +332,15 @@ def tool_reports_fault(context: RuleContext) -> Iterator[Result]:
 
 
 def _is_known(context: RuleContext, event: Event) -> bool:
-    """Whether the PCI list shows what each GPU's driver is: then the loaded modules state nothing more."""
-    return event.code == "modules-nouveau" and context.why_bus_unread is None
+    """Whether something else in the source shows it: the PCI list each GPU's driver, a second sample which counters
+    grow, the link of an interface what its FEC means."""
+    code = event.code or ""
+    if code.startswith("fec-"):
+        netdev = context.netdevs.get(event.subject or "")
+        return netdev is not None and netdev.operstate is not None
+    if code.startswith("nvlink-counted"):
+        return context.why_not_counted is None
+    return code == "modules-nouveau" and context.why_bus_unread is None
 
 
 def _fail(context: RuleContext, events: Sequence[Event]) -> Fail:
@@ -250,12 +368,30 @@ def _fail(context: RuleContext, events: Sequence[Event]) -> Fail:
         evidence=tuple(
             Evidence(what=_name_tool(event), value=event.text, source=event.source) for event in events[:_SHOWN]
         ),
-        severity=meaning.severity,
+        severity=_find_severity(first, meaning),
         confidence=meaning.confidence,
         cause=first.code or "",
         situation=meaning.steps,
+        values=_list_values(first, meaning),
         ids=frozenset({gpu.id if gpu else first.subject or f"tool {first.code}"}),
     )
+
+
+def _list_values(event: Event, meaning: ToolMeaning) -> tuple[tuple[str, str], ...]:
+    """Words of the steps, as the line has them."""
+    node = event.subject if meaning.steps == "slurm" else None
+    values = (("SLURM_NODE", node), ("REPORTER", event.detail.get("reporter")))
+    return tuple((name, value) for name, value in values if value)
+
+
+def _find_severity(event: Event, meaning: ToolMeaning) -> str:
+    """As the table states; an Xid that applications cause is a note."""
+    if event.code != "metric-xid":
+        return meaning.severity
+    from agent.rules.gpu.xid_catalogue import XIDS  # lazy: few sources hold metrics
+
+    xid = XIDS.get(event.detail.get("xid", ""))
+    return "info" if xid is None or xid.severity == "info" else meaning.severity
 
 
 def _find_gpu(context: RuleContext, subject: str | None) -> Gpu | None:
@@ -279,7 +415,7 @@ def _describe(event: Event) -> str:
         detail.get("driver"),
         f"ABI {detail['wants']}" if "driver" in detail else detail.get("wants"),
         f"{detail['counted']} by its label" if "counted" in detail else None,
-        f"Xid {detail['xid']} of" if "xid" in detail else None,
+        f"Xid {detail['xid']}{' of' if 'device' in detail else ''}" if "xid" in detail else None,
         detail.get("device"),
     )
     return " ".join(row for row in rows if row)

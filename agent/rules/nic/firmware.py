@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from agent.model.nic import Nic
 from agent.model.node import Event
 from agent.rules.context import RuleContext
-from agent.rules.devices import about_function, one_level_lower, quote_log, severity_by_role
+from agent.rules.devices import about_function, find_unlisted, one_level_lower, quote_log, severity_by_role
 from agent.rules.pages import read_limit
 from agent.rules.rule import NODE, Fail, Result, rule
 
@@ -33,7 +33,7 @@ _SINCE_BOOT = re.compile(r"\+(\d{1,12}\.\d{1,9}) s")  # where the time of the bo
 def nic_firmware_dead(context: RuleContext) -> Iterator[Result]:
     own_last = sorted(context.topology.nics, key=lambda nic: nic.id == nic.pci)  # a function, not its sub-functions
     nics = {nic.pci: nic for nic in own_last if nic.pci and (nic.driver or "").startswith(_DRIVERS)}
-    unlisted = _find_unlisted(context)
+    unlisted = find_unlisted(context, _KINDS, _SIGNS)
     if not nics and not unlisted:
         yield NODE.not_applicable("no-such-device", detail="no NIC whose driver reports the state of its firmware")
     unread = context.why_probe_failed("kernel_log")
@@ -46,16 +46,6 @@ def nic_firmware_dead(context: RuleContext) -> Iterator[Result]:
         else:
             about = about_function(context, pci)
             yield about.unknown("log-not-read", why=unread) if unread else about.passes()
-
-
-def _find_unlisted(context: RuleContext) -> list[str]:
-    """NICs that only the kernel log names, where the PCI bus was not read."""
-    if not context.why_bus_unread or context.virtual_machine:
-        return []
-    named = {
-        event.subject for event in context.events if event.kind in _KINDS and event.code in _SIGNS and event.subject
-    }
-    return sorted(named - context.functions.keys() - context.nic_by_pci.keys())
 
 
 def _fail_firmware(

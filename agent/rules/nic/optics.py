@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from agent.model.counters import netdev_counters
 from agent.model.finding import SEVERITIES, Evidence
 from agent.model.nic import Lane, Netdev, Nic, Port, TransceiverModule
 from agent.model.node import Event
 from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
-from agent.rules.devices import severity_by_role
+from agent.rules.devices import about_function, find_unlisted, severity_by_role
 from agent.rules.pages import read_limit
 from agent.rules.roce.ports import RocePort, cabled_interfaces, report_hidden, roce_ports
 from agent.rules.rule import NODE, Fail, NotApplicable, Result, Subject, Unknown, rule
@@ -97,6 +99,13 @@ def port_module_fault(context: RuleContext) -> Iterator[Result]:
     others = [(nic, port) for nic in context.topology.nics for port in nic.ports if port.link_layer == "InfiniBand"]
     for nic, port in others:
         yield _judge_infiniband(context, nic, port)
+    for pci in find_unlisted(context, ("mlx5",), _EVENTS):
+        about = about_function(context, pci)
+        nic = Nic(id=pci, label=f"NIC {pci}", pci=pci)
+        faults = _logged_events(context, nic, Port(port=1))
+        fault = _fail_module_fault(about.subject, nic.label, nic, faults, "", about.ids)
+        codes = {event.code for event in context.events if event.subject == pci and event.code in _EVENTS}
+        yield replace(fault, severity="info" if codes == {"slot-power"} else "warning", confidence="low")
     looked = context.why_bus_unread is None or context.why_probe_failed("rdma") is None
     if looked and not any(nic.ports for nic in context.topology.nics):
         yield NODE.not_applicable("no-such-device", detail="no port of an RDMA device")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from msgspec.structs import replace
@@ -13,7 +14,7 @@ from agent.model.node import Event
 from agent.model.pci import PciFunction
 from agent.model.reasons import Reason
 from agent.rules.applicability import AMAZON, HABANA
-from agent.rules.context import RuleContext
+from agent.rules.context import RuleContext, parse_time
 from agent.rules.devices import (
     AMD,
     MELLANOX,
@@ -152,13 +153,36 @@ def _judge_containment(context: RuleContext, place: str, events: list[Event]) ->
     named = [f"{event.detail['driver']} {event.subject}" for event in stuck if "driver" in event.detail]
     lost = join_labels(hit or named) or "what was below it"
     times = max(sum(event.count for event in events if event.kind == kind) for kind in ("dpc", "aer"))
+    ids = frozenset({place, *(f.id for f in ends), *filter(None, (event.subject for event in stuck))})
     return about.fail(
         summary=f"a fatal PCIe error cut off {lost}{'; recovery failed' if stuck else ''}",
         impact=f"{times} time{'s' if times > 1 else ''} since boot; each ends every job that uses {lost}.",
         evidence=tuple(Evidence(what="kernel log", value=e.text, source=e.source) for e in (*events[-3:], *stuck[:3])),
         severity=None if hit or named else "warning",
-        ids=frozenset({place, *(f.id for f in ends), *filter(None, (event.subject for event in stuck))}),
+        ids=ids,
+        explains_ids=ids | {f"{pci}/xid" for pci in ids if _was_lost_then(context, pci, events)},
     )
+
+
+def _was_lost_then(context: RuleContext, pci: str, errors: list[Event]) -> bool:
+    """Whether all that the driver logged of a GPU is that it was lost, at the time of these errors."""
+    logged = [event for event in context.events if event.kind in ("xid", "gpu_lost") and event.subject == pci]
+    is_lost = any(event.kind == "gpu_lost" or event.code == _LOST_XID for event in logged)
+    moments = [_read_moment(event) for event in (*logged, *errors)]
+    known = [moment for moment in moments if moment is not None]
+    near = len(known) == len(moments) and max(known, default=0.0) - min(known, default=0.0) <= _TOGETHER_SECONDS
+    return is_lost and near and all(event.code in (_LOST_XID, _ACTION_XID, None) for event in logged)
+
+
+def _read_moment(event: Event) -> float | None:
+    """Seconds since an epoch that is the same for all lines of one log; None where its time is not known."""
+    at, logged = parse_time(event.at), _SINCE_BOOT.fullmatch(event.logged or "")
+    return at.timestamp() if at else float(logged[1]) if logged else None
+
+
+_LOST_XID, _ACTION_XID = "79", "154"
+_TOGETHER_SECONDS = 60.0
+_SINCE_BOOT = re.compile(r"\+(\d{1,12}\.\d{1,9}) s")  # where the time of the boot is not known
 
 
 def _find_unrecovered(context: RuleContext, place: str, function: PciFunction | None) -> list[Event]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from agent.model.finding import Evidence
@@ -10,7 +11,10 @@ from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import (
     WIDTH_PROVES_NOTHING,
+    about_gpu,
     find_device_id,
+    find_function,
+    is_consumer,
     is_on_c2c,
     kernel_log_evidence,
     one_level_lower,
@@ -30,6 +34,7 @@ from agent.rules.pcie.links import (
 from agent.rules.rule import Fail, Result, rule
 from agent.rules.wording import format_share_lost
 
+_OTHER_HOST_LINK = re.compile(r"\bG[BH]2\d\d\b|\bGB3\d\d\b|\bB300\b")  # as WIDTH_PROVES_NOTHING, by name
 _ENDS = Reason("not-known", fact="what both its ends can do")
 
 
@@ -38,6 +43,34 @@ def _links_and_log(context: RuleContext) -> Iterator[PcieLink | Result]:
     lines = (event for event in context.events if event.kind == "pcie_bandwidth")
     impact = "The link carries less than the device could: when its driver was loaded, and perhaps still."
     yield from report_log_alone(context, lines, "a link was limited", impact)
+    yield from _report_driver_alone(context)
+
+
+def _report_driver_alone(context: RuleContext) -> Iterator[Fail]:
+    """GPUs below the width that their driver calls possible, where the PCI bus was not read and another GPU of the
+    same source has all lanes: an idle GPU may narrow its link, one of several seldom does alone."""
+    gpus = [gpu for gpu in context.topology.gpus if gpu.pcie and gpu.pcie.width and gpu.pcie.max_width]
+    if not context.why_bus_unread or context.virtual_machine:
+        return
+    whole = sum(gpu.pcie is not None and gpu.pcie.width == gpu.pcie.max_width for gpu in gpus)
+    for gpu in gpus:
+        pcie = gpu.pcie
+        if pcie is None or not whole or (pcie.width or 0) >= (pcie.max_width or 0) or is_on_c2c(context, gpu):
+            continue
+        is_idle = gpu.pstate not in (None, "P0")
+        if is_idle or find_function(context, gpu) is not None or _OTHER_HOST_LINK.search(gpu.name or ""):
+            continue
+        yield about_gpu(gpu).fail(
+            summary=f"PCIe link is x{pcie.width}; the driver states that x{pcie.max_width} are possible",
+            impact="What this means here depends on whether the GPU was idle, and on its slot, which the source does "
+            "not show.",
+            evidence=(Evidence(what="PCIe width, current / max", value=f"x{pcie.width} / x{pcie.max_width}",
+                               source="nvidia-smi -q"),),
+            severity="info" if is_consumer(context, gpu) else "warning",
+            confidence="low",
+            cause="alone",
+            situation="alone",
+        )  # fmt: skip
 
 
 @rule("pcie-width-downgraded", each=_links_and_log)

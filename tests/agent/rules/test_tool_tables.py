@@ -34,6 +34,61 @@ MATRIX = (
     "GPU0\t X \tNV4\tNV4\tNV4\t0-31\t0\nGPU1\tNV4\t X \tNV4\tNV4\t0-31\t0\n"
     "GPU2\tNV4\tNV4\t X \t{odd}\t32-63\t1\nGPU3\tNV4\tNV4\t{odd}\t X \t32-63\t1\n"
 )
+LINK_ERRORS = "$ nvidia-smi nvlink -e\nGPU 2: NVIDIA A100-SXM4-80GB (UUID: GPU-aaaaaaaa-1111)\n" + "".join(
+    f"\t Link {n}: Replay Errors: {{{n}}}\n\t Link {n}: CRC Errors: 0\n" for n in range(4)
+)
+SLURM_NODE = (
+    "NodeName=n7 Arch=x86_64 CoresPerSocket=48\n   CPUAlloc=0 CPUEfctv=192 CPUTot=192 CPULoad=0.4\n"
+    "   Gres=gpu:h200:8\n   State={state} ThreadsPerCore=2 TmpDisk=0\n   CfgTRES=cpu=192,gres/gpu=8\n"
+    "   Reason={reason} [root@2025-03-11T02:20:02]\n"
+)
+HELD = "REASON               USER      TIMESTAMP           NODELIST\n"
+FEC = "FEC parameters for ens3np0:\nSupported/Configured FEC encodings: {modes}\nActive FEC encoding: {active}\n"
+INTERFACE = (
+    "{n}: {name}: <{flags},BROADCAST,MULTICAST,UP> mtu {mtu} qdisc mq state {state} mode DEFAULT group default "
+    "qlen 1000\n    link/ether {mac} brd ff:ff:ff:ff:ff:ff\n"
+)
+
+
+def ip_link(*mtus: int, down: tuple[int, ...] = (), maker: str = "b8:3f:d2") -> str:
+    """Interfaces of cards of one maker, behind one of the board."""
+    rows = [(2, "eno1", 1500, "3c:ec:ef:00:00:01")]
+    rows += [(n, f"ens{n}np0", mtu, f"{maker}:00:00:{n:02x}") for n, mtu in enumerate(mtus, 3)]
+    return "".join(
+        INTERFACE.format(
+            n=n, name=name, mtu=mtu, mac=mac,
+            flags="NO-CARRIER" if n in down else "LOWER_UP", state="DOWN" if n in down else "UP",
+        )
+        for n, name, mtu, mac in rows
+    )  # fmt: skip
+
+
+METRICS = (
+    "# HELP DCGM_FI_DEV_XID_ERRORS Value of the last XID error encountered.\n"
+    'DCGM_FI_DEV_XID_ERRORS{{gpu="0",UUID="GPU-aa",device="nvidia0",Hostname="n7"}} 0\n'
+    'DCGM_FI_DEV_XID_ERRORS{{gpu="3",UUID="GPU-ab",device="nvidia3",Hostname="n7"}} {xid}\n'
+    'DCGM_FI_DEV_ROW_REMAP_FAILURE{{gpu="4",UUID="GPU-ac",device="nvidia4"}} {remap}\n'
+    'DCGM_FI_DEV_ECC_DBE_VOL_TOTAL{{gpu="5",UUID="GPU-ad",device="nvidia5"}} {ecc}\n'
+)
+REPORTERS = (
+    "$ devlink health show\npci/0000:08:00.0:\n  reporter fw\n    state healthy error 0 recover 0 auto_dump true\n"
+    "  reporter fw_fatal\n    state {state} error 3 recover 2 grace_period 60000 auto_recover true auto_dump true\n"
+)
+WIDTHS = (
+    "index, name, pstate, pcie.link.width.current, pcie.link.width.max\n"
+    "0, NVIDIA {name}, {state}, {one}, 16\n1, NVIDIA {name}, {state}, {other}, 16\n"
+)
+ECC = (
+    "    ECC Errors\n        Volatile\n            SRAM Correctable              : 7\n"
+    "            SRAM Uncorrectable SEC-DED    : {now}\n            DRAM Uncorrectable            : 0\n"
+    "        Aggregate\n            SRAM Correctable              : 9\n"
+    "            DRAM Uncorrectable            : {ever}\n            SRAM Threshold Exceeded       : {exceeded}\n"
+)
+CONTROLLER = (
+    "[2025-03-11T10:01:02.123] update_node: node n3 reason set to: GPU 5 fell off the bus\n"
+    "[2025-03-11T10:01:02.124] update_node: node n3 state set to DRAINED\n"
+    "[2025-03-11T11:01:02.124] error: Nodes n[7-8] not responding, setting DOWN\n"
+)
 FAULTS = {  # name: text, and its findings of warning or more
     "an ECC count": (TABLE, {"error gpu-ecc GPU1 high"}),
     "a lost GPU": (table(row(), row(1, "2A", second=LOST)), {"error gpu-missing GPU1 medium"}),
@@ -217,11 +272,106 @@ FAULTS = {  # name: text, and its findings of warning or more
         "Oct  2 11:20:03 n4 kernel: irdma: probe of ice.roce.0 failed with error -5\n",
         {"error driver-reports-failure ice.roce.0 high"},
     ),
+    "links with many errors": (LINK_ERRORS.format(0, 0, 771, 230), {"warning tool-reports-fault GPU2 low"}),
+    "ECC errors of some GPU": (ECC.format(now=3, ever=3, exceeded="No"), {"error tool-reports-fault node medium"}),
+    "a threshold of some GPU": (ECC.format(now=0, ever=3, exceeded="Yes"), {"error tool-reports-fault node medium"}),
+    "a switch in a log of dmesg -H": (
+        "[May07 03:11] nvidia-nvswitch3: SXid (PCI:0000:06:00.0): 24007, Fatal, Link 46 sourcetrack timeout error\n",
+        {"error gpu-xid NVSwitch 0000:06:00.0 high"},
+    ),
+    "metrics of DCGM": (METRICS.format(xid=79, remap=1, ecc=2), {
+        "warning tool-reports-fault GPU3 low", "error tool-reports-fault GPU4 medium",
+        "error tool-reports-fault GPU5 medium",
+    }),
+    "a reporter of a NIC": (
+        REPORTERS.format(state="error"), {"error tool-reports-fault device 0000:08:00.0 medium"}
+    ),
+    "lanes of one GPU": (
+        WIDTHS.format(name="H100 PCIe", state="P0", one=16, other=8), {"warning pcie-width-downgraded GPU1 low"}
+    ),
+    "a node without a GPU": (
+        SLURM_NODE.format(state="IDLE+DRAIN", reason="gres/gpu count reported lower than configured (7 < 8)"),
+        {"error tool-reports-fault n7 medium"},
+    ),
+    "a node whose check failed": (
+        f"$ scontrol show node n7\n{SLURM_NODE.format(state='DOWN*+DRAIN', reason='NHC: check_hw_ib failed')}",
+        {"warning tool-reports-fault n7 low"},
+    ),
+    "a node whose GPU was exchanged for nothing": (
+        SLURM_NODE.format(state="IDLE+DRAIN", reason="GPU 3 replaced, ECC errors again"),
+        {"warning tool-reports-fault n7 low"},
+    ),
+    "the log of slurmctld": (
+        CONTROLLER, {"warning tool-reports-fault n3 low", "warning tool-reports-fault n[7-8] low"},
+    ),
+    "the journal of slurmctld": (
+        "Mar 11 10:01:02 head slurmctld[1533]: error: Nodes n7 not responding, setting DOWN\n",
+        {"warning tool-reports-fault n7 low"},
+    ),
+    "nodes that are held back": (
+        f"$ sinfo -R\n{HELD}Xid 79 on GPU 3      root      2025-03-11T10:01:02 n[3,11]\n"
+        "Not responding       slurm     2025-03-12T06:31:44 n7\n"
+        "new firmware         ops       2025-03-12T06:31:44 n8\n",
+        {"warning tool-reports-fault n[3,11] low", "warning tool-reports-fault n7 low"},
+    ),
+    "FEC that does not come up": (FEC.format(modes="RS", active="Off"), {"warning tool-reports-fault ens3np0 low"}),
+    "a module that is refused": (
+        "modprobe: ERROR: could not insert 'nvidia_peermem': Invalid argument\n",
+        {"warning tool-reports-fault node medium"},
+    ),
+    "memory that is not locked": (
+        "[1712001122.3] [n7:8812 :0] ib_md.c:293 UCX ERROR ibv_reg_mr(address=0x7f00, length=4096, access=0xf) failed: "
+        "Cannot allocate memory : Please set max locked memory (ulimit -l) to 'unlimited' (current: 64 kbytes)\n",
+        {"warning tool-reports-fault node medium"},
+    ),
+    "no subnet manager": ("$ sminfo\nsminfo: iberror: failed: query\n", {"warning tool-reports-fault node low"}),
+    "an interface with another MTU": (ip_link(9000, 9000, 1500, 9000, 9000), {"warning roce-mtu-mismatch node low"}),
+    "an interface without a link": (ip_link(*[9000] * 4, down=(5,)), {"warning roce-link-down ens5np0 low"}),
+    "a module in a log": (
+        "[ 1811.332000] mlx5_core 0000:5e:00.1: Port module event[error]: module 1, Cable error, Bus stuck\n",
+        {"warning port-module-fault NIC 0000:5e:00.1 low"},
+    ),
+    "a hot module with one lane in the text": (
+        "$ ethtool -m ens2np0\n\tIdentifier                                : 0x18 (QSFP-DD)\n"
+        "\tModule temperature                        : 84.11 degrees C / 183.40 degrees F\n"
+        "\tModule temperature high alarm             : On\n",
+        {"warning port-module-fault ens2np0 low"},
+    ),
     "lspci | grep": (f"$ lspci | grep -i nvidia\n{LSPCI}{LSPCI.replace('17', '3d').replace('a1', 'ff')}", {
         "critical pcie-device-gone GPU1 high",
     }),
 }  # fmt: skip
 HEALTHY = {
+    "a slot with little power, as many have": (
+        "[   22.114000] mlx5_core 0000:5e:00.0: mlx5_pcie_event:301:(pid 12): Detected insufficient power on the PCIe "
+        "slot (27W).\n"
+    ),
+    "nodes that came back": CONTROLLER + "[2025-03-12T10:01:02.123] update_node: node n3 state set to IDLE\n"
+    "[2025-03-12T10:01:02.124] node_did_resp: node n[7-8] returned to service\n",
+    "ECC errors of the past": ECC.format(now=0, ever=3, exceeded="No") + "    Remapped Rows\n        Pending : No\n",
+    "a port of management": "ibwarn: [99] mad_rpc_open_port: can't open UMAD port ((null):0)\n",
+    "metrics of DCGM": METRICS.format(xid=0, remap=0, ecc=9223372036854775794),
+    "metrics of an application's Xid": METRICS.format(xid=31, remap=0, ecc=0),
+    "reporters of a NIC": REPORTERS.format(state="healthy"),
+    "lanes of all GPUs": WIDTHS.format(name="H100 PCIe", state="P0", one=8, other=8),
+    "lanes of an idle GPU": WIDTHS.format(name="H100 PCIe", state="P8", one=16, other=8),
+    "lanes of a superchip": WIDTHS.format(name="GB200", state="P0", one=16, other=1),
+    "lanes of cards for games": WIDTHS.format(name="GeForce RTX 4090", state="P0", one=16, other=8),
+    "links with a few errors": LINK_ERRORS.format(0, 0, 7, 2),
+    "links that all have errors": LINK_ERRORS.format(910, 840, 771, 230),
+    "a node that works": SLURM_NODE.format(state="MIXED", reason="GPU 3 was exchanged"),
+    "a node that is off": SLURM_NODE.format(state="IDLE+DRAIN+POWERED_DOWN", reason="no GPU jobs"),
+    "a node that is worked on": SLURM_NODE.format(state="IDLE+DRAIN", reason="kernel upgrade, ticket 4410"),
+    "a node with new GPUs": SLURM_NODE.format(state="DOWN+DRAIN", reason="GPU driver update, back on Monday"),
+    "no node that is held back": f"$ sinfo -R\n{HELD}",
+    "FEC of a short cable": FEC.format(modes="Auto Off RS BaseR", active="Off"),
+    "FEC": FEC.format(modes="RS", active="RS"),
+    "another module": "modprobe: ERROR: could not insert 'zfs': No such device\n$ sinfo -R\n" + HELD,
+    "interfaces": ip_link(9000, 9000, 9000, 9000),
+    "half of the interfaces": ip_link(9000, 9000, 9000, 9000, down=(3, 5)),
+    "interfaces for management": ip_link(1500, 1500, 1500, 1500, down=(5,)),
+    "interfaces of guests": ip_link(9000, 9000, 9000, 9000, down=(5,), maker="52:54:00"),
+    "three interfaces": ip_link(9000, 9000, 9000, down=(5,)),
     "nvidia-smi": table(row(), row(1, "2A")),
     "nvidia-smi R390": R390.replace("                  Off |", "                    0 |"),
     "nvidia-smi with MIG": table(*(row(n, f"{n}8", ecc="On", mig="Enabled") for n in range(2))),
@@ -320,7 +470,9 @@ def test_lines_that_a_filter_left_are_of_the_address_of_the_command(head: str, t
 @pytest.mark.parametrize("name", [name for name in FAULTS if name != "ulimit -l"])
 def test_the_steps_have_no_words_to_fill_in(name: str, tmp_path: Path) -> None:
     for finding in warnings_of(scan_text(tmp_path, FAULTS[name][0], "issue.txt")):
-        assert not {"NPU_CARD", "NPU_CHIP", "GPU_INDEX", "ADDRESS", "DEVICE"} & set(finding.remedy.split())
+        assert not {"NPU_CARD", "NPU_CHIP", "GPU_INDEX", "ADDRESS", "DEVICE", "SLURM_NODE", "REPORTER"} & set(
+            finding.remedy.split()
+        )
 
 
 SETTINGS = (
@@ -395,3 +547,14 @@ def test_a_service_that_starts_jobs_outweighs_a_shell(tmp_path: Path) -> None:
     (unit / "slurmd.service").write_text("[Service]\nLimitMEMLOCK=infinity\n")
 
     assert [] == warnings_of(scan_text(tmp_path, ULIMIT, "ulimit_-a.txt"))
+
+
+def test_an_interface_alone_that_could_be_faster_is_a_note(tmp_path: Path) -> None:
+    """Beside others it would be none: a switch may choose the speed."""
+    text = SETTINGS.format(modes="400000baseCR8", link="yes") + "\tSpeed: {}Mb/s\n"
+    notes = {
+        speed: [(f.rule, f.severity, f.confidence) for f in scan_text(tmp_path, text.format(speed), "a.txt").findings]
+        for speed in (25000, 400000)
+    }
+
+    assert {25000: [("roce-speed-degraded", "info", "low")], 400000: []} == notes

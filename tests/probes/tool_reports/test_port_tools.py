@@ -9,7 +9,6 @@ import pytest
 
 from agent.diagnose import ScanPlan, diagnose
 from agent.model.finding import Finding
-from probes.host.interface import BadSource
 from probes.sources.open_source import open_source
 from probes.text import ParseError
 from probes.tool_reports import port_tools
@@ -165,11 +164,16 @@ def test_a_pasted_output_is_found(text: str, expected: list[str], tmp_path: Path
 
 
 def test_the_short_table_of_rocm_smi(tmp_path: Path) -> None:
-    """Without a row it states that there is no GPU; with rows it states no fault, and is refused with what to save."""
+    """Without a row it states that there is no GPU; a row without sensors beside others names one that is silent."""
     findings = scan_text(tmp_path, ROCM_SHORT.format(rows=""))
     assert ["error"] == [finding.severity for finding in findings]
     assert "finds no GPU" in findings[0].summary
 
-    row = "0       1     0x74a1,   28851  36.0C       140.0W    NPS1, SPX, 0        131Mhz  900Mhz  0%   auto\n"
-    with pytest.raises(BadSource, match="is the short table of rocm-smi"):
-        scan_text(tmp_path, ROCM_SHORT.format(rows=row))
+    good = "0       1     0x74a1,   28851  36.0°C      140.0W    NPS1, SPX, 0        131Mhz  900Mhz  0%   auto\n"
+    bad = "1       2     0x74a1,   31407  N/A         N/A       N/A, N/A, 0         None    None    0%   unknown\n"
+    assert [] == scan_text(tmp_path, ROCM_SHORT.format(rows=good))
+    assert [] == scan_text(tmp_path, ROCM_SHORT.format(rows=bad))  # a guest reads no sensor at all
+    part = bad.replace("N/A, N/A, 0", "NPS1, CPX, 1")
+    assert [] == scan_text(tmp_path, ROCM_SHORT.format(rows=good + part))
+    (finding,) = scan_text(tmp_path, ROCM_SHORT.format(rows=good + bad))
+    assert ("warning", "low", "GPU1") == (finding.severity, finding.confidence, finding.label)

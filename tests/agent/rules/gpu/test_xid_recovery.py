@@ -127,6 +127,31 @@ def test_every_number_has_the_steps_of_its_action(line: str) -> None:
     assert not [text for text in REPLACED if situation == "reset" and text in steps_of(fault)]
 
 
+def test_what_an_earlier_boot_logged_is_not_reset_once_more() -> None:
+    """The same error of the same GPU; of another GPU, or another number, it is the first of its kind."""
+    before = [xid("119", boot="-1")]
+    again = fault_of(xid("119"), context=replace(server(), earlier_events=before))
+
+    assert "again" == again.situation
+    assert again.remedy.startswith("Compare driver and firmware")
+    assert "Reset the GPU" not in steps_of(again)
+    for other in (replace(before[0], subject=gpu_id(2)), replace(before[0], code="62")):
+        assert "reset" == fault_of(xid("119"), context=replace(server(), earlier_events=[other])).situation
+
+
+@pytest.mark.parametrize(
+    ("count", "first", "situation"),
+    [
+        (3, "2026-01-14T20:00:00Z", "memory"),
+        (2, "2026-01-14T20:00:00Z", ""),
+        (3, "2025-12-14T20:00:00Z", ""),
+        (3, None, ""),
+    ],
+)
+def test_contained_errors_that_come_often_need_a_reset(count: int, first: str | None, situation: str) -> None:
+    assert situation == fault_of(xid("94", count=count, first_at=first)).situation
+
+
 def test_the_table_has_every_number() -> None:
     """But for those that share a row of the catalogue."""
     alone = {code for code, xid in XIDS.items() if "engine error" not in xid.meaning and "commands" not in xid.meaning}

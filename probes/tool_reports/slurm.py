@@ -1,0 +1,130 @@
+"""Nodes that Slurm holds back, and why: `scontrol show node`, `sinfo -R`, the log of slurmctld.
+
+Sources: SchedMD/slurm src/common/node_conf.c (states), src/interfaces/gres.c, src/slurmctld/ping_nodes.c and
+node_mgr.c (the controller's own reasons), src/sinfo/opts.c (columns). Every other reason is text of a site's checks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from probes.text import ParseError, lazy_pattern
+from probes.tool_reports.facts import ToolReport
+
+_LIMIT_CHARACTERS = 4 << 20
+_LIMIT_LINE = 1000
+_LIMIT_TEXT = 200
+_MOST_REPORTS = 128
+_NODE = lazy_pattern(r"(?m)^[ \t]*NodeName=(?P<name>\S{1,200})(?= )")
+_STATE = lazy_pattern(r"(?m)(?:^|\s)State=(?P<state>[A-Z_+*~#!%$@^-]{2,120})")
+_REASON = lazy_pattern(r"(?m)(?:^|[ \t])Reason=(?P<reason>[^\s][^\n]{0,400})")
+_HELD = lazy_pattern(r"DRAIN|DOWN(?!_)|FAIL|INVAL|NOT_RESPONDING")  # not POWERED_DOWN, POWERING_DOWN
+_OFF = lazy_pattern(r"POWER")
+_ROW = lazy_pattern(
+    r"(?P<reason>\S.{0,200}?) {1,80}(?P<by>[\w.-]{1,40}(?:\(\d{1,10}\))?) {1,40}(?P<at>\d{4}-[\dT:-]{6,20}|Unknown)"
+    r" {1,20}(?:[a-z]{2,12}[*~#!%$@^-]? {1,20})?(?P<nodes>[\w.,\[\]-]{1,200})"
+)
+_CONTROLLER = lazy_pattern(
+    r"update_node: node (?P<held>\S{1,80}) reason set to: (?P<reason>\S.{0,300})"
+    r"|error: Nodes (?P<silent>\S{1,200}) not responding, setting DOWN"
+    r"|(?:node_did_resp: node (?P<back>\S{1,80}) returned to service"
+    r"|update_node: node (?P<resumed>\S{1,80}) state set to (?:IDLE|MIXED|ALLOCATED))"
+)
+_HEADING = lazy_pattern(r"(?m)^REASON +USER +TIMESTAMP +(?:STATE +)?NODELIST[ \t\r]*$")
+_FEWER = lazy_pattern(r"gres/gpu\S{0,40} count reported lower than configured \((\d{1,5}) < (\d{1,5})\)")
+_SILENT = lazy_pattern(r"(?i)^(?:not responding|node unexpectedly rebooted|kill task failed)")
+_OF_DEVICES = lazy_pattern(
+    r"(?i)(?:^|[^a-z])(?:gpus?|nv(?:link|switch|ml|sm)|s?xid|ecc|infiniband|ib|hcas?|mlx[45]|rdma|roce|"
+    r"nics?|pcie?|aer|dcgm|cuda|rocm|amdgpu|npu|gaudi|neuron|efa|nhc|check_\w+|health ?check|hw|hardware)(?![a-z])"
+)
+
+
+_PLANNED = lazy_pattern(
+    r"(?i)\b(?:maint|upgrad|updat|install|planned|scheduled|testing|reserv|burn.?in|benchmark|decommission|reimag|"
+    r"exchang|replac|swap|moving|moved)"
+)
+_FAULTY = lazy_pattern(r"(?i)fail|error|fault|bad|lost|missing|down|xid|ecc|not |fell|fallen|hang|hung|stuck|unhealthy")
+
+
+def list_node_states(text: str) -> list[ToolReport]:
+    """Nodes of `scontrol show node` that get no jobs, and the reason. Raises ParseError.
+
+    >>> text = "NodeName=n7 Arch=x86_64\\n   State=IDLE+DRAIN\\n   Reason=GPU 3 ECC [root@2025-03-02T08:00:00]\\n"
+    >>> [(report.code, report.subject, report.detail) for report in list_node_states(text)]
+    [('slurm-device', 'n7', (('what', 'GPU 3 ECC'),))]
+    """
+    reports = []
+    starts = [*_NODE.finditer(_check(text))]
+    ends = [*(match.start() for match in starts[1:]), len(text)]
+    for start, end in zip(starts, ends, strict=False):
+        block = text[start.start() : end]
+        state, reason = _STATE.search(block), _REASON.search(block)
+        if state and reason and _HELD.search(state["state"]) and not _OFF.search(state["state"]):
+            line = f"NodeName={start['name']} State={state['state']} {reason[0].strip()}"
+            why, _, by = reason["reason"].strip().rpartition(" [")  # who set it, and when
+            reports.append(_report(start["name"], why if by.endswith("]") else reason["reason"], line))
+    if not starts:
+        raise ParseError("no node in the output of scontrol show node")
+    return reports[:_MOST_REPORTS]
+
+
+def list_held_nodes(text: str) -> list[ToolReport]:
+    """Nodes of `sinfo -R`, and the reason. Raises ParseError.
+
+    >>> text = "REASON   USER  TIMESTAMP            NODELIST\\nXid 79   root  2025-03-02T08:00:00  n[3,7]\\n"
+    >>> [(report.code, report.subject, report.detail) for report in list_held_nodes(text)]
+    [('slurm-device', 'n[3,7]', (('what', 'Xid 79'),))]
+    """
+    if not _HEADING.search(_check(text)):
+        raise ParseError("no heading of sinfo -R")
+    return [_report(row["nodes"], row["reason"], row[0]) for row in _rows(text)][:_MOST_REPORTS]
+
+
+def list_controller_lines(text: str) -> list[ToolReport]:
+    """Nodes that the log of slurmctld took out of use, and did not give back. Raises ParseError.
+
+    >>> text = "update_node: node n7 reason set to: Xid 79\\nerror: Nodes n8 not responding, setting DOWN\\n"
+    >>> [(report.code, report.subject) for report in list_controller_lines(text)]
+    [('slurm-device', 'n7'), ('slurm-silent', 'n8')]
+    """
+    held: dict[str, ToolReport] = {}
+    known = False
+    for line in _check(text).splitlines():
+        match = _CONTROLLER.search(line) if len(line) < _LIMIT_LINE else None
+        if match is None:
+            continue
+        known = True
+        node = match["held"] or match["silent"]
+        if node and len(held) < _MOST_REPORTS:
+            held[node] = _report(node, match["reason"] or "Not responding", line)
+        elif back := match["back"] or match["resumed"]:
+            held.pop(back, None)
+    if not known:
+        raise ParseError("no line of slurmctld about the state of a node")
+    return list(held.values())
+
+
+def _rows(text: str) -> Iterator[re.Match[str]]:
+    for line in text.splitlines():
+        row = _ROW.fullmatch(line.strip()) if len(line) < _LIMIT_LINE else None
+        if row is not None:
+            yield row
+
+
+def _report(node: str, reason: str, line: str) -> ToolReport:
+    code = "slurm-held"
+    if _FEWER.search(reason):
+        code = "slurm-gpus"
+    elif _SILENT.search(reason):
+        code = "slurm-silent"
+    elif _OF_DEVICES.search(reason) and (_FAULTY.search(reason) or not _PLANNED.search(reason)):
+        code = "slurm-device"
+    what = " ".join(reason.split())[:_LIMIT_TEXT]
+    return ToolReport(code, node, " ".join(line.split())[: 2 * _LIMIT_TEXT], (("what", what),))
+
+
+def _check(text: str) -> str:
+    if len(text) > _LIMIT_CHARACTERS:
+        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
+    return text
