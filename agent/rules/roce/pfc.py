@@ -221,14 +221,13 @@ def _find_unchanged(context: RuleContext, what: str, values: dict[str, dict[str,
     """The value that all rails have whose setting is what it was in the last run, where others were changed since."""
     changes = context.history.settings if context.history else {}
     names = _SETTING_NAMES.get(what, ())
-    netdevs = {
-        f"port:{nic.id}/{port.port}": netdev.id
-        for nic in context.topology.nics
+    changed = {
+        f"port:{nic.id}/{port.port}"
+        for nic in context.topology.nics if changes
         for port in nic.ports
         for netdev in context.topology.netdevs
-        if netdev.label in port.netdevs
-    }
-    changed = {port for port in values if set(names) & changes.get(f"netdev:{netdevs.get(port, '')}", {}).keys()}
+        if netdev.label in port.netdevs and changes.get(f"netdev:{netdev.id}", {}).keys() & set(names)
+    }  # fmt: skip
     same = {row[what] for port, row in values.items() if port not in changed and row[what] is not None}
     return same.pop() if len(same) == 1 else None
 
