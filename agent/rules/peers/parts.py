@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from agent.model.gpu import Gpu, GpuLink, NpuPort
-from agent.model.nic import Netdev, Nic, Port
+from agent.model.nic import Netdev, Nic, Port, is_link_local
 from agent.model.node import NumaNode
 from agent.model.pci import CxlDevice, PciFunction
 from agent.model.reasons import Reason
@@ -192,14 +192,14 @@ def _list_nic_parts(context: RuleContext, nic: Nic) -> Iterator[PeerPart | Parts
 def _state_vlans(context: RuleContext, parts: Sequence[PeerPart | PartsSkipped]) -> Iterator[PeerPart | PartsSkipped]:
     """The same parts; of interfaces that VLANs are above with what these are compared by.
 
-    Compared are how many most peers have, and the ids that most have: few have the others by choice, as one id per
-    rail, or one rail for storage, too.
+    Compared are how many most peers have, how many of these have an address, and the ids that most have: few have the
+    others by choice, as one id per rail, or one rail for storage, too. One that is set down is none.
     """
-    above: dict[str, list[str]] = defaultdict(list)
+    above: dict[str, list[Netdev]] = defaultdict(list)
     for netdev in context.topology.netdevs:
-        if netdev.vlan:
-            above[str(netdev.vlan.get("parent"))].append(str(netdev.vlan.get("id")))
-    groups: dict[tuple[str, tuple[Any, ...]], list[list[str]]] = defaultdict(list)
+        if netdev.vlan and netdev.admin_up is not False:
+            above[str(netdev.vlan.get("parent"))].append(netdev)
+    groups: dict[tuple[str, tuple[Any, ...]], list[list[Netdev]]] = defaultdict(list)
     for part in parts:
         if isinstance(part, PeerPart) and part.kind == "netdev":
             groups[part.role, part.position].append(above.get(part.row.label, []))
@@ -211,15 +211,24 @@ def _state_vlans(context: RuleContext, parts: Sequence[PeerPart | PartsSkipped])
             yield part
 
 
-def _describe_vlans(own: Sequence[str], peers: Sequence[Sequence[str]]) -> dict[str, int | str]:
-    usual_count = int(find_median(list(map(len, peers))))
-    counts = Counter(number for ids in peers for number in set(ids))
+def _describe_vlans(own: Sequence[Netdev], peers: Sequence[Sequence[Netdev]]) -> dict[str, int | str]:
+    counts = Counter(number for vlans in peers for number in _list_ids(vlans))
     shared = {number for number, count in counts.items() if 2 * count > len(peers)}
-    shown = shared.intersection(own) or set(own)
-    described: dict[str, int | str] = {"VLANs above": min(len(own), usual_count)}
+    shown = shared & _list_ids(own) or _list_ids(own)
+    described: dict[str, int | str] = {"VLANs above": min(len(own), int(find_median(list(map(len, peers)))))}
+    if usual_count := int(find_median(list(map(_count_addressed, peers)))):
+        described["VLANs with an address"] = min(_count_addressed(own), usual_count)
     if shared:
         described["VLAN id"] = ",".join(sorted(shown, key=lambda number: (len(number), number))) or "none"
     return described
+
+
+def _list_ids(vlans: Sequence[Netdev]) -> set[str]:
+    return {str((vlan.vlan or {}).get("id")) for vlan in vlans}
+
+
+def _count_addressed(vlans: Sequence[Netdev]) -> int:
+    return sum(any(not is_link_local(address) for address in vlan.addresses) for vlan in vlans)
 
 
 def _why_not_compared(context: RuleContext, nic: Nic, function: PciFunction | None) -> PartsSkipped | None:
