@@ -76,6 +76,7 @@ def list_parts(context: RuleContext) -> Iterator[PeerPart | PartsSkipped]:
         yield from _list_gpu_parts(context, gpu)
     yield from _state_vlans(context, [part for nic in context.topology.nics for part in _list_nic_parts(context, nic)])
     yield from _list_stacked_netdevs(context)
+    yield from _list_scale_out_netdevs(context)
     # Ports inside NPUs, CXL expanders, and the memory of sockets.
     ports = context.topology.ascend.ports if context.topology.ascend else []
     for port in ports:
@@ -261,6 +262,20 @@ def _find_port(nic: Nic, netdev: Netdev) -> Port | None:
 def _find_position(nic: Nic, netdev: Netdev) -> tuple[Any, ...]:
     port = _find_port(nic, netdev)
     return position_on_card(nic, port.port if port else 1)
+
+
+def _list_scale_out_netdevs(context: RuleContext) -> Iterator[PeerPart]:
+    """The interfaces of ports that accelerators have of their own, each with those of one number on the others."""
+    for nic in context.accelerator_nics:
+        for port in nic.ports:
+            netdevs = [context.netdevs[name] for name in port.netdevs if name in context.netdevs]
+            for netdev in netdevs if port.state == "ACTIVE" else ():
+                ids, role = frozenset({netdev.id}), "rail scale-out"
+                place, product, order = (port.port,), nic.model or "", f"{nic.accelerator} {port.port:03}"
+                yield PeerPart(
+                    "netdev", f"netdev:{netdev.id}", netdev.label, netdev, ids, netdev.id, role, product, place,
+                    nic.numa_node, order,
+                )  # fmt: skip
 
 
 def _list_stacked_netdevs(context: RuleContext) -> Iterator[PeerPart]:
