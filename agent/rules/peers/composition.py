@@ -54,8 +54,8 @@ def _join_single(groups: Mapping[tuple[str, str], list[Gpu]]) -> list[list[Gpu]]
 
 def _not_judged(context: RuleContext, gpu: Gpu) -> Result | None:
     about, function = about_gpu(gpu), find_function(context, gpu)
-    if context.profile:
-        return about.not_applicable("judged-elsewhere", detail="the profile states which GPUs there are")
+    if context.profile and any(device.kind == "gpu" for device in context.profile.devices):
+        return about.not_applicable("judged-elsewhere", detail="the profile states which GPU is where")
     if absent := why_unreachable(function):
         return about.not_applicable(absent)
     if is_virtual_gpu(gpu):
