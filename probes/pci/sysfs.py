@@ -175,9 +175,10 @@ def list_models(
     folders = [f"{DEVICES}/{name}" for name in _names_in(host, DEVICES) if is_address(name)]
     for folder in folders if len(folders) > most else ():
         with suppress(ReadError):
-            vendor, *_ = _identify(host, folder, "vendor")
+            (vendor,) = _identify(host, folder, "vendor")
             if vendor in vendors and _answer(host.readlink, f"{folder}/physfn") is None:
-                yield (vendor, *_identify(host, folder, "device", "class"))
+                device, kind = _identify(host, folder, "device", "class")
+                yield vendor, device, kind
 
 
 def _identify(host: Host, folder: str, *names: str) -> list[str | None]:

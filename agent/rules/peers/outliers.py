@@ -23,7 +23,7 @@ from agent.model.nic import Netdev
 from agent.model.pci import PciFunction
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
-from agent.rules.devices import device_label, find_function
+from agent.rules.devices import device_label, find_device_id, find_function
 from agent.rules.pages import read_limit
 from agent.rules.pcie.links import pcie_links
 from agent.rules.peers.parts import PeerPart, list_parts
@@ -152,13 +152,28 @@ def _list_counts(context: RuleContext) -> Iterator[Counts]:
         elif part.kind == "nic":
             yield Counts(part, _list_pcie_tables(context, find_function(context, part.row)))
         elif part.kind == "port":
-            values = port_counters(part.row)
-            known = [values[name] for name in _PACKETS if name in values]
-            tables = [("", values), *(("", netdev.counters or {}) for netdev in of_ports[part.key])]
-            yield Counts(part, tables, sum(known) if known else None)
+            yield _count_port(part, of_ports[part.key])
         elif part.kind == "netdev" and part.row.id not in listed and "parent" not in (part.row.vlan or {}):
             yield Counts(part, [("", part.row.counters or {})])
+    yield from _list_guest_ports(context)
     yield from _list_link_counts(context)
+
+
+def _count_port(part: PeerPart, netdevs: Sequence[Netdev] = ()) -> Counts:
+    values = port_counters(part.row)
+    packets = [values[name] for name in _PACKETS if name in values]
+    tables = [("", values), *(("", netdev.counters or {}) for netdev in netdevs)]
+    return Counts(part, tables, sum(packets) if packets else None)
+
+
+def _list_guest_ports(context: RuleContext) -> Iterator[Counts]:
+    """Of rails in a virtual machine: the provider sets them up, so nothing else of them is compared."""
+    for nic in context.rails if context.virtual_machine else ():
+        for port in nic.ports:
+            if port.state == "ACTIVE":
+                key, label, product = f"{nic.id}/{port.port}", f"{nic.label}/{port.port}", find_device_id(context, nic)
+                ids = frozenset({nic.id, nic.pci or nic.id, key})
+                yield _count_port(PeerPart("port", f"port:{key}", label, port, ids, key, "rail", product))
 
 
 def _list_link_counts(context: RuleContext) -> Iterator[Counts]:
