@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev, Pause
@@ -239,7 +240,7 @@ def _format_settings(qos_path: QosPath) -> dict[str, str | None]:
     return {
         "PFC": format_ranges(qos_path.protected),
         "trust": qos.trust,
-        "DSCP table": _format_dscp_table(qos.dscp_prio),
+        "DSCP table": _format_dscp_table(tuple(qos.dscp_prio.items())),
         "traffic class queues": ",".join(map(str, qos.prio_tc)) or None,
         "receive buffers": ",".join(map(str, qos.buffers.get("prio_buffer", []))) or None,
         "global pause": f"rx {format_switch(pause.rx)}, tx {format_switch(pause.tx)}"
@@ -249,10 +250,11 @@ def _format_settings(qos_path: QosPath) -> dict[str, str | None]:
     }
 
 
-def _format_dscp_table(dscp_prio: dict[str, int]) -> str | None:
+@lru_cache(maxsize=64)  # rails have the same one
+def _format_dscp_table(dscp_prio: tuple[tuple[str, int], ...]) -> str | None:
     """DSCPs by priority; those of priority 0 go there without an entry, too."""
     by_priority: dict[int, list[int]] = {}
-    for dscp, priority in dscp_prio.items():
+    for dscp, priority in dscp_prio:
         if dscp.isdecimal() and priority:
             by_priority.setdefault(priority, []).append(int(dscp))
     rows = [f"{priority}: {format_ranges(dscps)}" for priority, dscps in sorted(by_priority.items())]
