@@ -61,7 +61,7 @@ def _not_judged(context: RuleContext, gpu: Gpu) -> Result | None:
     if is_virtual_gpu(gpu):
         return about.not_applicable("guest", detail="a virtual GPU")
     if function is not None and function.class_code and not function.class_code.startswith(_COMPUTE):
-        return about.not_applicable("other-kind", detail="a GPU with a display")
+        return about.not_applicable("other-kind", detail="a display, or no GPU, by its PCI class")
     if gpu.name is None or (gpu.compute_capability is None and is_nvidia(context, gpu)):  # others have none
         return about.unknown("not-known", fact="its model or compute capability")
     if function is None or function.class_code is None:
