@@ -192,11 +192,8 @@ def _list_link_counts(context: RuleContext) -> Iterator[Counts]:
 
 def _list_pcie_tables(context: RuleContext, function: PciFunction | None) -> Tables:
     """Those of both ends of its link; of several functions the first has what the port above counted."""
-    if function is None:
-        return ()
-    above = context.functions.get(function.parent or "") if function.id.endswith(".0") else None
-    ends = [end.aer for end in (function, above) if end and end.aer]
-    return [(f"{kind}.", table) for aer in ends for kind, table in aer.items()]
+    above = context.functions.get(function.parent or "") if function and function.id.endswith(".0") else None
+    return [(f"{kind}.", table) for end in (function, above) if end and end.aer for kind, table in end.aer.items()]
 
 
 def _judge(
