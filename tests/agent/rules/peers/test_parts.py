@@ -14,6 +14,7 @@ from agent.rules.context import RuleContext
 from agent.rules.peers.differs import peer_differs
 from agent.rules.peers.parts import PeerPart, list_parts
 from tests.agent.rules.build import changed_netdev, changed_nic, fails, server, topology
+from tests.agent.rules.peers.mutating import context_of
 from tests.machines import scan_machine
 
 MODES = ("802.3ad", "active-backup", "802.3ad", "802.3ad")
@@ -153,3 +154,21 @@ def test_interfaces_of_ports_that_accelerators_have_are_compared() -> None:
     counters = {**own.counters, "carrier_down_count": 5000}
     assert [("counter-outlier", "warning", [])] == find(own, counters=counters)
     assert [] == find(own, mtu=1500, label="of no port")
+
+
+def test_an_interface_of_a_port_that_is_down_is_not_compared() -> None:
+    """Of an accelerator as of any NIC."""
+    context = context_of(scan_machine("8xgaudi3-2s"))
+    names = {part.label for part in list_parts(context) if isinstance(part, PeerPart) and part.kind == "netdev"}
+    nics = [
+        replace(nic, ports=[replace(port, state="DOWN" if port.port == 5 else port.state) for port in nic.ports])
+        for nic in context.accelerator_nics
+    ]
+    fewer = {
+        part.label
+        for part in list_parts(replace(context, accelerator_nics=tuple(nics)))
+        if isinstance(part, PeerPart) and part.kind == "netdev"
+    }
+
+    assert {"enp51s0d5"} == {name for name in names - fewer if name.startswith("enp51")}
+    assert len(fewer) < len(names)
