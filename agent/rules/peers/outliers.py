@@ -172,7 +172,7 @@ def _list_guest_ports(context: RuleContext) -> Iterator[Counts]:
         for port in nic.ports:
             if port.state == "ACTIVE":
                 key, label, product = f"{nic.id}/{port.port}", f"{nic.label}/{port.port}", find_device_id(context, nic)
-                ids = frozenset({nic.id, nic.pci or nic.id, key})
+                ids = frozenset({nic.id, key})
                 yield _count_port(PeerPart("port", f"port:{key}", label, port, ids, key, "rail", product))
 
 
