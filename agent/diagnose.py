@@ -20,7 +20,7 @@ from agent.model.node import Platform
 from agent.model.profile import Profile
 from agent.model.reasons import list_reasons
 from agent.model.report import Config, Generator, ProbeRun, Report, Source, SourceFile
-from agent.platforms.devices import is_accelerator
+from agent.platforms.devices import ACCELERATOR_MAKERS, is_accelerator
 from agent.rules.catalogue import rules_for
 from agent.rules.context import RuleContext
 from agent.rules.engine import Failures, build_findings, evaluate
@@ -124,7 +124,7 @@ def _refuse_too_many_gpus(host: Host | FactsSource, selected: Sequence[Probe]) -
         return
     from probes.pci.sysfs import list_models  # lazy: saved outputs have no bus
 
-    gpus = (model for model in list_models(host, MOST_GPUS) if is_accelerator(*model))
+    gpus = (model for model in list_models(host, MOST_GPUS, ACCELERATOR_MAKERS) if is_accelerator(*model))
     if next(islice(gpus, MOST_GPUS, None), None):
         raise BadSource(f"{host.path or host.kind}: lists more than {MOST_GPUS} GPUs: more than one host can have")
 

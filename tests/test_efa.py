@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import msgspec
 import pytest
 
-from agent.diagnose import ScanPlan, diagnose
+from agent.config import Configuration
+from agent.diagnose import ScanPlan, diagnose, evaluate_report
 from agent.model.report import Report
 from fixtures.build import capture_machine, host_in_memory
 from fixtures.loader import merge_tables
@@ -113,3 +115,33 @@ def test_what_is_missing_is_counted(product: str, gone: list[str], finding: tupl
     report = scan(product, pci={"remove": gone})
 
     assert [finding] == [(f.rule, f.severity, f.summary) for f in report.findings]
+
+
+def test_an_efa_that_alone_sends_again_is_found() -> None:
+    """In a guest the counts of ports are compared, and no setting."""
+    report = scan("p5.48xlarge")
+
+    def find(**counters: int) -> list[tuple[str, str, str]]:
+        """With these counts on the sixth EFA; the others have none of the first kind."""
+        rails = [nic for nic in report.topology.nics if nic.role == "rail"]
+        nics = [
+            msgspec.structs.replace(
+                nic,
+                ports=[
+                    msgspec.structs.replace(
+                        port, hw_counters=counters if nic is rails[5] else dict.fromkeys(counters, 0)
+                    )
+                    for port in nic.ports
+                ],
+            )
+            for nic in report.topology.nics
+        ]
+        changed = msgspec.structs.replace(report, topology=msgspec.structs.replace(report.topology, nics=nics))
+        findings = evaluate_report(changed, Configuration()).findings
+        return [(finding.rule, finding.severity, finding.summary.partition(" since")[0]) for finding in findings]
+
+    found = [("counter-outlier", "warning", "5000 retransmission timeouts")]
+    assert found == find(retrans_timeout_events=5000, tx_pkts=0, rx_pkts=0)
+    assert [] == find(retrans_timeout_events=99)
+    assert [] == find(retrans_timeout_events=5000, tx_pkts=9_000_000)
+    assert [] == find(rx_drops=5000)

@@ -68,9 +68,10 @@ def port_counters(port: Port) -> dict[str, int]:
 
 def netdev_counters(netdev: Netdev) -> dict[str, int]:
     """Those of the kernel and the driver, and PFC frames by priority as DCB counts them ("dcb_pfc_sent_3")."""
-    if netdev.qos is None:
+    qos = netdev.qos
+    if qos is None or not (qos.pfc_frames_sent or qos.pfc_frames_received):
         return netdev.counters or {}
-    rows = (("dcb_pfc_sent", netdev.qos.pfc_frames_sent), ("dcb_pfc_received", netdev.qos.pfc_frames_received))
+    rows = (("dcb_pfc_sent", qos.pfc_frames_sent), ("dcb_pfc_received", qos.pfc_frames_received))
     return {**(netdev.counters or {}), **{f"{name}_{n}": count for name, row in rows for n, count in enumerate(row)}}
 
 

@@ -69,6 +69,7 @@ ERROR_COUNTERS: Mapping[str, Mapping[str, str]] = {
             ("seq_err_naks_rcvd", "req_rx_pkt_seq_err", "Nak Sequence Error"), "missing packets that a peer reported"
         ),
         **dict.fromkeys(("to_retransmits", "RTO"), "acknowledgement timeouts"),
+        "retrans_timeout_events": "retransmission timeouts",  # efa
         **dict.fromkeys(
             ("req_transport_retries_exceeded", "max_retry_exceeded", "req_tx_retry_excd_err"),
             "queue pairs that gave up",

@@ -86,14 +86,15 @@ class _Index:
         self._exact: dict[tuple[str, str], list[int]] = {}
         self._below: dict[tuple[str, str], list[int]] = {}
         for number, unit in enumerate(units):
-            name = failures[unit.owner][0].name
+            names = [failures[unit.owner][0].name]
+            if unit.fault.field:
+                names.append(_by_field(unit.fault.field))
             for place in unit.fault.ids:
-                if unit.fault.field:
-                    self._exact.setdefault((_by_field(unit.fault.field), place), []).append(number)
-                self._exact.setdefault((name, place), []).append(number)
                 device, slash, _ = place.rpartition("/")
-                if slash:
-                    self._below.setdefault((name, device), []).append(number)
+                for name in names:
+                    self._exact.setdefault((name, place), []).append(number)
+                    if slash:
+                        self._below.setdefault((name, device), []).append(number)
 
     def find(self, rule: Rule, fault: Fail) -> set[int]:
         """The units that a cause explains directly."""

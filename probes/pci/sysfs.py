@@ -11,7 +11,7 @@ Every parser answers None (or leaves out) what is not as the kernel writes it, a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -165,18 +165,25 @@ def read_pci(host: Host) -> Reading:
     return Reading(facts, sources, _missing(facts.functions))
 
 
-def list_models(host: Host, most: int) -> Iterator[tuple[str | None, str | None, str | None]]:
-    """Vendor, device and class of each function that is no virtual one, of a bus of more than `most` functions.
+def list_models(
+    host: Host, most: int, vendors: Container[str | None]
+) -> Iterator[tuple[str | None, str | None, str | None]]:
+    """Vendor, device and class of each function of some vendors, of a bus of more than `most` functions.
 
-    Each is read when it is its turn.
+    Virtual functions are left out. Each is read when it is its turn.
     """
     folders = [f"{DEVICES}/{name}" for name in _names_in(host, DEVICES) if is_address(name)]
     for folder in folders if len(folders) > most else ():
         with suppress(ReadError):
-            texts = _texts(host.attributes(folder, ("vendor", "device", "class")))
-            if _answer(host.readlink, f"{folder}/physfn") is None:
-                vendor, device, kind = (identifier(texts.get(name, "")) for name in ("vendor", "device", "class"))
+            (vendor,) = _identify(host, folder, "vendor")
+            if vendor in vendors and _answer(host.readlink, f"{folder}/physfn") is None:
+                device, kind = _identify(host, folder, "device", "class")
                 yield vendor, device, kind
+
+
+def _identify(host: Host, folder: str, *names: str) -> list[str | None]:
+    texts = _texts(host.attributes(folder, names))
+    return [identifier(texts.get(name, "")) for name in names]
 
 
 def _find_functions(host: Host) -> dict[str, tuple[list[str], Place]]:

@@ -371,7 +371,7 @@ def test_the_count_of_gpus_is_of_physical_ones_and_in_time(
     (listed / "0001:10:00.0/physfn").symlink_to("../../0001:00:00.0")
     monkeypatch.setattr(diagnose, "run_probes", lambda *_arguments, **_options: ProbeResults([], None))
     assert 0 == run(["scan", str(tmp_path / "tree")])
-    monkeypatch.setattr("probes.pci.sysfs.list_models", lambda _host, _most: iter(lambda: ("0x8086", None, None), None))
+    monkeypatch.setattr("probes.pci.sysfs.list_models", lambda *_: iter(lambda: ("0x8086", None, None), None))
     assert 0 == run(["scan", str(tmp_path / "tree"), "--timeout", "0.2"])
 
 

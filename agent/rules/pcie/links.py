@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 
 from msgspec.structs import replace
 
@@ -23,7 +24,7 @@ OFTEN_HALF = frozenset({"0x1eb8", "0x2237", "0x26b9", "0x20f3"})
 NO_LINK = Reason("judged-elsewhere", detail="no link at all: see pcie-link-down")
 
 
-class PcieLink(Subject, frozen=True):
+class PcieLink(Subject, frozen=True, dict=True):
     """One link between a port and what is below it, and what both its ends report."""
 
     context: RuleContext
@@ -49,7 +50,7 @@ class PcieLink(Subject, frozen=True):
         """The NIC at its lower end."""
         return self.context.nic_by_pci.get(self.child.id)
 
-    @property
+    @cached_property  # asked by every rule about links
     def why_not_judged(self) -> Unknown | NotApplicable | None:
         """Why nothing can be reported of a wire; None where its numbers mean something (or the GPU is merely idle)."""
         function, link, parent = self.child, self.child.link, self.parent

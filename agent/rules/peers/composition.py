@@ -54,14 +54,14 @@ def _join_single(groups: Mapping[tuple[str, str], list[Gpu]]) -> list[list[Gpu]]
 
 def _not_judged(context: RuleContext, gpu: Gpu) -> Result | None:
     about, function = about_gpu(gpu), find_function(context, gpu)
-    if context.profile:
-        return about.not_applicable("judged-elsewhere", detail="the profile states which GPUs there are")
+    if context.profile and any(device.kind == "gpu" for device in context.profile.devices):
+        return about.not_applicable("judged-elsewhere", detail="the profile states which GPU is where")
     if absent := why_unreachable(function):
         return about.not_applicable(absent)
     if is_virtual_gpu(gpu):
         return about.not_applicable("guest", detail="a virtual GPU")
     if function is not None and function.class_code and not function.class_code.startswith(_COMPUTE):
-        return about.not_applicable("other-kind", detail="a GPU with a display")
+        return about.not_applicable("other-kind", detail="a display, or no GPU, by its PCI class")
     if gpu.name is None or (gpu.compute_capability is None and is_nvidia(context, gpu)):  # others have none
         return about.unknown("not-known", fact="its model or compute capability")
     if function is None or function.class_code is None:

@@ -56,7 +56,8 @@ def peer_differs(context: RuleContext) -> Iterator[Result]:
     compared: set[str] = set()
     for group in groups.values():
         if len(group) > 1:
-            compared |= _list_compared(group)
+            if group[0].kind in _ANSWERED:
+                compared |= _list_compared(group)
             found = list(compare_parts(group, context.settings.free_fields))
             faults = [_describe(one) for one in found if isinstance(one, PeerDifference)]
             faults += _describe_gaps([one for one in found if isinstance(one, PeerGap)])

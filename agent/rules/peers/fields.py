@@ -81,7 +81,7 @@ def read_all(field: PeerField, parts: list[Any]) -> list[Value] | None:
     try:
         values = list(map(attrgetter(field.path), parts))
     except AttributeError:  # one of them has not the struct with the field
-        values = []
-    if values and values.count(values[0]) == len(values):  # most are
+        values = [field.read(part) for part in parts]
+    if values.count(values[0]) == len(values):  # most are
         return None
     return [field.read(part) for part in parts]

@@ -23,7 +23,7 @@ from agent.model.nic import Netdev
 from agent.model.pci import PciFunction
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
-from agent.rules.devices import device_label, find_function
+from agent.rules.devices import device_label, find_device_id, find_function
 from agent.rules.pages import read_limit
 from agent.rules.pcie.links import pcie_links
 from agent.rules.peers.parts import PeerPart, list_parts
@@ -37,6 +37,10 @@ _BUSIER = 10  # times the packets of its peers: it alone carries the traffic
 _BILLION = 1_000_000_000
 _ANY = ERROR_COUNTERS[LOST].keys() | ERROR_COUNTERS[CUT].keys()
 _ERRORS = frozenset(name for family in ERROR_COUNTERS.values() for name in family)
+_AER = ("correctable.", "nonfatal.", "fatal.")
+_NAMES: Mapping[str, Mapping[str, str]] = {  # of errors, by the name in a table that begins with a prefix
+    prefix: {name.removeprefix(prefix): name for name in _ERRORS if name.startswith(prefix)} for prefix in ("", *_AER)
+}
 _REORDERED = frozenset({  # what adaptive routing makes, without a fault
     "out_of_sequence", "packet_seq_err", "oos_drop_count", "seq_err_naks_rcvd", "resp_rx_outouf_seq",
     "req_rx_pkt_seq_err", "Rcvd Out of order packets", "Nak Sequence Error",
@@ -67,12 +71,38 @@ _SITUATIONS = {
 }
 
 
+Tables = Sequence[tuple[str, Mapping[str, int]]]  # of counters, each with what begins the names of its errors
+
+
 class Counts(msgspec.Struct, frozen=True):
     """The counters of one part."""
 
     part: PeerPart
-    values: Mapping[str, int]
+    tables: Tables
     packets: int | None = None
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether nothing was counted: seen without a look at any name, and so it is of most parts."""
+        return not any(any(table.values()) for _, table in self.tables)
+
+    def list_errors(self) -> dict[str, int]:
+        """The counts of errors among them, of several tables the largest."""
+        errors: dict[str, int] = {}
+        for prefix, table in self.tables:
+            names = _NAMES.get(prefix, {})
+            for name in names.keys() & table.keys():
+                error = names[name]
+                errors[error] = max(table[name], errors.get(error, 0))
+        return errors
+
+
+class PartErrors(msgspec.Struct, frozen=True):
+    """A part, and what it has counted of errors."""
+
+    part: PeerPart
+    values: Mapping[str, int]
+    packets: int | None
 
 
 @rule("counter-outlier")
@@ -83,14 +113,24 @@ def counter_outlier(context: RuleContext) -> Iterator[Result]:
         groups[part.kind, part.role, part.product].append(counts)
     least = context.threshold(_LEAST)
     for group in groups.values():
-        for counts in group:
-            if len(group) <= _PEERS:
-                why = Reason("nothing-to-compare", detail="too few peers to compare its counts with")
-                yield counts.part.not_applicable(why)
-            elif large := {name for name, count in counts.values.items() if count >= least or (count and name in _ANY)}:
-                yield from _judge(context, counts, group, large)
-            else:
-                yield counts.part.passes()
+        if len(group) <= _PEERS:
+            why = Reason("nothing-to-compare", detail="too few peers to compare its counts with")
+            yield from (counts.part.not_applicable(why) for counts in group)
+        elif all(counts.is_zero for counts in group):
+            yield from (counts.part.passes() for counts in group)
+        else:
+            yield from _judge_group(
+                context, [PartErrors(one.part, one.list_errors(), one.packets) for one in group], least
+            )
+
+
+def _judge_group(context: RuleContext, group: Sequence[PartErrors], least: float) -> Iterator[Result]:
+    for counts in group:
+        large = {name for name, count in counts.values.items() if count >= least or (count and name in _ANY)}
+        if large:
+            yield from _judge(context, counts, group, large)
+        else:
+            yield counts.part.passes()
 
 
 def _list_counts(context: RuleContext) -> Iterator[Counts]:
@@ -105,22 +145,35 @@ def _list_counts(context: RuleContext) -> Iterator[Counts]:
         if not isinstance(part, PeerPart):
             continue
         if part.kind == "gpu":
-            own = _count_pcie_errors(context, find_function(context, part.row))
-            yield Counts(part, _choose_errors({**gpu_counters(part.row), **own}))
+            own = _list_pcie_tables(context, find_function(context, part.row))
+            yield Counts(part, [("", gpu_counters(part.row)), *own])
         elif part.kind == "link":
-            yield Counts(part, _choose_errors(part.row.errors))
+            yield Counts(part, [("", part.row.errors)])
         elif part.kind == "nic":
-            yield Counts(part, _choose_errors(_count_pcie_errors(context, find_function(context, part.row))))
+            yield Counts(part, _list_pcie_tables(context, find_function(context, part.row)))
         elif part.kind == "port":
-            values = port_counters(part.row)
-            errors = _choose_errors(values)
-            for netdev in of_ports[part.key]:
-                errors |= _choose_errors(netdev.counters)
-            known = [values[name] for name in _PACKETS if name in values]
-            yield Counts(part, errors, sum(known) if known else None)
+            yield _count_port(part, of_ports[part.key])
         elif part.kind == "netdev" and part.row.id not in listed and "parent" not in (part.row.vlan or {}):
-            yield Counts(part, _choose_errors(part.row.counters))
+            yield Counts(part, [("", part.row.counters or {})])
+    yield from _list_guest_ports(context)
     yield from _list_link_counts(context)
+
+
+def _count_port(part: PeerPart, netdevs: Sequence[Netdev] = ()) -> Counts:
+    values = port_counters(part.row)
+    packets = [values[name] for name in _PACKETS if name in values]
+    tables = [("", values), *(("", netdev.counters or {}) for netdev in netdevs)]
+    return Counts(part, tables, sum(packets) if packets else None)
+
+
+def _list_guest_ports(context: RuleContext) -> Iterator[Counts]:
+    """Of rails in a virtual machine: the provider sets them up, so nothing else of them is compared."""
+    for nic in context.rails if context.virtual_machine else ():
+        for port in nic.ports:
+            if port.state == "ACTIVE":
+                key, label, product = f"{nic.id}/{port.port}", f"{nic.label}/{port.port}", find_device_id(context, nic)
+                ids = frozenset({nic.id, key})
+                yield _count_port(PeerPart("port", f"port:{key}", label, port, ids, key, "rail", product))
 
 
 def _list_link_counts(context: RuleContext) -> Iterator[Counts]:
@@ -134,27 +187,18 @@ def _list_link_counts(context: RuleContext) -> Iterator[Counts]:
             product, label = f"{function.vendor}:{function.device}", device_label(context, function.id)
             ids = frozenset({function.id})
             part = PeerPart("pci", f"pci:{function.id}", label, function, ids, function.id, "", product)
-            yield Counts(part, _choose_errors(_count_pcie_errors(context, function)))
+            yield Counts(part, _list_pcie_tables(context, function))
 
 
-def _count_pcie_errors(context: RuleContext, function: PciFunction | None) -> Mapping[str, int]:
-    """Those of its link, of both ends the larger; of several functions the first has what the port above counted."""
-    counts: dict[str, int] = {}
-    if function is not None:
-        above = context.functions.get(function.parent or "") if function.id.endswith(".0") else None
-        for end in (function, above):
-            for kind, values in (end.aer if end and end.aer else {}).items():
-                for name, count in values.items():
-                    counts[f"{kind}.{name}"] = max(count, counts.get(f"{kind}.{name}", 0))
-    return counts
+def _list_pcie_tables(context: RuleContext, function: PciFunction | None) -> Tables:
+    """Those of both ends of its link; of several functions the first has what the port above counted."""
+    above = context.functions.get(function.parent or "") if function and function.id.endswith(".0") else None
+    return [(f"{kind}.", table) for end in (function, above) if end and end.aer for kind, table in end.aer.items()]
 
 
-def _choose_errors(counters: Mapping[str, int] | None) -> dict[str, int]:
-    """Those that count errors: a port has two hundred others."""
-    return {name: counters[name] for name in counters.keys() & _ERRORS} if counters else {}
-
-
-def _judge(context: RuleContext, counts: Counts, group: Sequence[Counts], large: Container[str]) -> Iterator[Result]:
+def _judge(
+    context: RuleContext, counts: PartErrors, group: Sequence[PartErrors], large: Container[str]
+) -> Iterator[Result]:
     others = [other for other in group if other is not counts]
     faults: list[Result] = []
     for family, names in ERROR_COUNTERS.items():
@@ -164,7 +208,7 @@ def _judge(context: RuleContext, counts: Counts, group: Sequence[Counts], large:
     yield from faults or [counts.part.passes()]
 
 
-def _is_odd(context: RuleContext, counts: Counts, others: Sequence[Counts], name: str) -> bool:
+def _is_odd(context: RuleContext, counts: PartErrors, others: Sequence[PartErrors], name: str) -> bool:
     count = counts.values[name]
     if context.moved(counts.part.subject, name, counts.values) is not None:
         return False  # two samples state what happens now
@@ -192,13 +236,13 @@ def _is_reordered(context: RuleContext) -> bool:
     return adaptive_routing(context) is not None
 
 
-def _usual_count(others: Sequence[Counts], name: str) -> float | None:
+def _usual_count(others: Sequence[PartErrors], name: str) -> float | None:
     """The median of its peers; None where too few count it."""
     known = [other.values[name] for other in others if name in other.values]
     return find_median(known) if len(known) >= _PEERS else None
 
 
-def _fail(counts: Counts, others: Sequence[Counts], family: str, odd: Sequence[str]) -> Fail:
+def _fail(counts: PartErrors, others: Sequence[PartErrors], family: str, odd: Sequence[str]) -> Fail:
     part = counts.part
     most = max(odd, key=lambda name: counts.values[name])
     usual = _usual_count(others, most) or 0

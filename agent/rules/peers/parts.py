@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from agent.model.gpu import Gpu, GpuLink, NpuPort
-from agent.model.nic import Netdev, Nic, Port
+from agent.model.nic import Netdev, Nic, Port, is_link_local
 from agent.model.node import NumaNode
 from agent.model.pci import CxlDevice, PciFunction
 from agent.model.reasons import Reason
@@ -76,6 +76,7 @@ def list_parts(context: RuleContext) -> Iterator[PeerPart | PartsSkipped]:
         yield from _list_gpu_parts(context, gpu)
     yield from _state_vlans(context, [part for nic in context.topology.nics for part in _list_nic_parts(context, nic)])
     yield from _list_stacked_netdevs(context)
+    yield from _list_scale_out_netdevs(context)
     # Ports inside NPUs, CXL expanders, and the memory of sockets.
     ports = context.topology.ascend.ports if context.topology.ascend else []
     for port in ports:
@@ -192,14 +193,14 @@ def _list_nic_parts(context: RuleContext, nic: Nic) -> Iterator[PeerPart | Parts
 def _state_vlans(context: RuleContext, parts: Sequence[PeerPart | PartsSkipped]) -> Iterator[PeerPart | PartsSkipped]:
     """The same parts; of interfaces that VLANs are above with what these are compared by.
 
-    Compared are how many most peers have, and the ids that most have: few have the others by choice, as one id per
-    rail, or one rail for storage, too.
+    Compared are how many most peers have, how many of these have an address, and the ids that most have: few have the
+    others by choice, as one id per rail, or one rail for storage, too. One that is set down is none.
     """
-    above: dict[str, list[str]] = defaultdict(list)
+    above: dict[str, list[Netdev]] = defaultdict(list)
     for netdev in context.topology.netdevs:
-        if netdev.vlan:
-            above[str(netdev.vlan.get("parent"))].append(str(netdev.vlan.get("id")))
-    groups: dict[tuple[str, tuple[Any, ...]], list[list[str]]] = defaultdict(list)
+        if netdev.vlan and netdev.admin_up is not False:
+            above[str(netdev.vlan.get("parent"))].append(netdev)
+    groups: dict[tuple[str, tuple[Any, ...]], list[list[Netdev]]] = defaultdict(list)
     for part in parts:
         if isinstance(part, PeerPart) and part.kind == "netdev":
             groups[part.role, part.position].append(above.get(part.row.label, []))
@@ -211,15 +212,24 @@ def _state_vlans(context: RuleContext, parts: Sequence[PeerPart | PartsSkipped])
             yield part
 
 
-def _describe_vlans(own: Sequence[str], peers: Sequence[Sequence[str]]) -> dict[str, int | str]:
-    usual_count = int(find_median(list(map(len, peers))))
-    counts = Counter(number for ids in peers for number in set(ids))
+def _describe_vlans(own: Sequence[Netdev], peers: Sequence[Sequence[Netdev]]) -> dict[str, int | str]:
+    counts = Counter(number for vlans in peers for number in _list_ids(vlans))
     shared = {number for number, count in counts.items() if 2 * count > len(peers)}
-    shown = shared.intersection(own) or set(own)
-    described: dict[str, int | str] = {"VLANs above": min(len(own), usual_count)}
+    shown = shared & _list_ids(own) or _list_ids(own)
+    described: dict[str, int | str] = {"VLANs above": min(len(own), int(find_median(list(map(len, peers)))))}
+    if usual_count := int(find_median(list(map(_count_addressed, peers)))):
+        described["VLANs with an address"] = min(_count_addressed(own), usual_count)
     if shared:
         described["VLAN id"] = ",".join(sorted(shown, key=lambda number: (len(number), number))) or "none"
     return described
+
+
+def _list_ids(vlans: Sequence[Netdev]) -> set[str]:
+    return {str((vlan.vlan or {}).get("id")) for vlan in vlans}
+
+
+def _count_addressed(vlans: Sequence[Netdev]) -> int:
+    return sum(any(not is_link_local(address) for address in vlan.addresses) for vlan in vlans)
 
 
 def _why_not_compared(context: RuleContext, nic: Nic, function: PciFunction | None) -> PartsSkipped | None:
@@ -252,6 +262,20 @@ def _find_port(nic: Nic, netdev: Netdev) -> Port | None:
 def _find_position(nic: Nic, netdev: Netdev) -> tuple[Any, ...]:
     port = _find_port(nic, netdev)
     return position_on_card(nic, port.port if port else 1)
+
+
+def _list_scale_out_netdevs(context: RuleContext) -> Iterator[PeerPart]:
+    """The interfaces of ports that accelerators have of their own, each with those of one number on the others."""
+    for nic in context.accelerator_nics:
+        for port in nic.ports:
+            netdevs = [context.netdevs[name] for name in port.netdevs if name in context.netdevs]
+            for netdev in netdevs if port.state == "ACTIVE" else ():
+                ids, role = frozenset({netdev.id}), "rail scale-out"
+                place, product, order = (port.port,), nic.model or "", f"{nic.accelerator} {port.port:03}"
+                yield PeerPart(
+                    "netdev", f"netdev:{netdev.id}", netdev.label, netdev, ids, netdev.id, role, product, place,
+                    nic.numa_node, order,
+                )  # fmt: skip
 
 
 def _list_stacked_netdevs(context: RuleContext) -> Iterator[PeerPart]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev, Pause
@@ -221,14 +222,13 @@ def _find_unchanged(context: RuleContext, what: str, values: dict[str, dict[str,
     """The value that all rails have whose setting is what it was in the last run, where others were changed since."""
     changes = context.history.settings if context.history else {}
     names = _SETTING_NAMES.get(what, ())
-    netdevs = {
-        f"port:{nic.id}/{port.port}": netdev.id
-        for nic in context.topology.nics
+    changed = {
+        f"port:{nic.id}/{port.port}"
+        for nic in context.topology.nics if changes
         for port in nic.ports
         for netdev in context.topology.netdevs
-        if netdev.label in port.netdevs
-    }
-    changed = {port for port in values if set(names) & changes.get(f"netdev:{netdevs.get(port, '')}", {}).keys()}
+        if netdev.label in port.netdevs and changes.get(f"netdev:{netdev.id}", {}).keys() & set(names)
+    }  # fmt: skip
     same = {row[what] for port, row in values.items() if port not in changed and row[what] is not None}
     return same.pop() if len(same) == 1 else None
 
@@ -240,7 +240,7 @@ def _format_settings(qos_path: QosPath) -> dict[str, str | None]:
     return {
         "PFC": format_ranges(qos_path.protected),
         "trust": qos.trust,
-        "DSCP table": _format_dscp_table(qos.dscp_prio),
+        "DSCP table": _format_dscp_table(tuple(qos.dscp_prio.items())),
         "traffic class queues": ",".join(map(str, qos.prio_tc)) or None,
         "receive buffers": ",".join(map(str, qos.buffers.get("prio_buffer", []))) or None,
         "global pause": f"rx {format_switch(pause.rx)}, tx {format_switch(pause.tx)}"
@@ -250,10 +250,11 @@ def _format_settings(qos_path: QosPath) -> dict[str, str | None]:
     }
 
 
-def _format_dscp_table(dscp_prio: dict[str, int]) -> str | None:
+@lru_cache(maxsize=64)  # rails have the same one
+def _format_dscp_table(dscp_prio: tuple[tuple[str, int], ...]) -> str | None:
     """DSCPs by priority; those of priority 0 go there without an entry, too."""
     by_priority: dict[int, list[int]] = {}
-    for dscp, priority in dscp_prio.items():
+    for dscp, priority in dscp_prio:
         if dscp.isdecimal() and priority:
             by_priority.setdefault(priority, []).append(int(dscp))
     rows = [f"{priority}: {format_ranges(dscps)}" for priority, dscps in sorted(by_priority.items())]

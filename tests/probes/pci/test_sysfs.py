@@ -7,7 +7,7 @@ import pytest
 from probes.catalogue import probe
 from probes.host.interface import Absent, Denied, Failed
 from probes.pci.facts import Acs
-from probes.pci.sysfs import PciFunction, read_pci
+from probes.pci.sysfs import PciFunction, list_models, read_pci
 from probes.probe import Status, outcome_of
 from probes.sources.memory import SymlinkNode
 from tests.probes.pci.pci_machine import PciHost, conventional, express
@@ -311,3 +311,16 @@ def test_no_pci_bus_is_absent_and_an_empty_one_is_a_fact() -> None:
 
     assert Status.ABSENT is outcome_of(probe("pci"), PciHost()).status  # type: ignore[arg-type]  # a stand-in host
     assert {} == functions(empty)
+
+
+def test_models_are_read_of_the_makers_that_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of any other function its vendor alone: a bus has hundreds."""
+    host = PciHost().function(ROOT_PORT, {"vendor": "0x8086\n", "device": "0x352a\n", "class": "0x060400\n"})
+    host.function(GPU, GPU_FILES)
+    asked: list[tuple[str, ...]] = []
+    read = host.attributes
+    monkeypatch.setattr(host, "attributes", lambda place, names: asked.append(tuple(names)) or read(place, names))
+
+    assert [("0x10de", "0x2330", "0x030200")] == list(list_models(host, 1, {"0x10de"}))
+    assert [("vendor",), ("vendor",), ("device", "class")] == asked
+    assert [] == list(list_models(host, 2, {"0x10de"}))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -11,6 +13,7 @@ from msgspec.structs import replace
 from agent.config import Configuration
 from agent.diagnose import build_context
 from agent.model.error_counters import ERROR_COUNTERS
+from agent.model.peers import read_types
 from agent.model.report import Report
 from agent.model.topology import Topology
 from agent.rules.context import RuleContext
@@ -18,6 +21,8 @@ from agent.rules.peers.fields import PeerField, list_fields
 from agent.rules.peers.parts import PeerPart, list_parts
 
 LEAST = 3  # parts of a group in which one can be the odd one out
+# With the one an interface is a VLAN, and a part of another kind; the other is of addresses that it would have
+UNSTATED = frozenset({"netdev.vlan", "netdev.addresses.prefix"})
 
 
 class Mutation(msgspec.Struct, frozen=True):
@@ -25,6 +30,12 @@ class Mutation(msgspec.Struct, frozen=True):
 
     field: PeerField
     group: tuple[PeerPart, ...]
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What its parts have in common."""
+        first = self.group[0]
+        return first.kind, first.role, first.product, first.position
 
     @property
     def path(self) -> str:
@@ -39,32 +50,61 @@ def context_of(report: Report) -> RuleContext:
 
 def list_mutations(context: RuleContext, word: str) -> Iterator[Mutation]:
     """Every field with a word of each group of the machine that has one value."""
+    for mutation in _list_groups(context, word):
+        values = [mutation.field.read(part.row) for part in mutation.group]
+        if None not in values and (word == "unique" or values.count(values[0]) == len(values)):
+            yield mutation
+
+
+def list_unstated(context: RuleContext, word: str) -> Iterator[tuple[RuleContext, Mutation]]:
+    """Every field with a word that no part of a group states, on the same machine where all of them do."""
+    for mutation in _list_groups(context, word):
+        values = [mutation.field.read(part.row) for part in mutation.group]
+        if any(value is not None for value in values) or mutation.path in UNSTATED:
+            continue
+        stated = context
+        for part in mutation.group:
+            stated = _exchange_row(stated, part, _state(part.row, mutation.field.path.split(".")))
+        (again,) = (one for one in _list_groups(stated, word) if (one.path, one.key) == (mutation.path, mutation.key))
+        yield stated, again
+
+
+def _list_groups(context: RuleContext, word: str) -> Iterator[Mutation]:
     groups: dict[tuple[Any, ...], list[PeerPart]] = {}
     for part in list_parts(context):
         if isinstance(part, PeerPart):
             groups.setdefault((part.kind, part.role, part.product, part.position), []).append(part)
     for group in groups.values():
-        for field in list_fields(type(group[0].row), word):
-            values = [field.read(part.row) for part in group]
-            if (
-                len(group) >= LEAST
-                and None not in values
-                and (word == "unique" or values.count(values[0]) == len(values))
-            ):
-                yield Mutation(field, tuple(group))
+        if len(group) >= LEAST:
+            yield from (Mutation(field, tuple(group)) for field in list_fields(type(group[0].row), word))
 
 
 def mutate(context: RuleContext, mutation: Mutation, parts: Sequence[PeerPart], value: Any) -> RuleContext:
     """The same machine with a value at some of the parts."""
-    topology = context.topology
-    nodes = context.node.numa_nodes
     for part in parts:
-        row = _set(part.row, mutation.field.path.split("."), value)
-        if part.kind == "numa":
-            nodes = [row if node.id == row.id else node for node in nodes]
-        else:
-            topology = _put(topology, part, row)
-    return replace(context, topology=topology, node=replace(context.node, numa_nodes=nodes))
+        context = _exchange_row(context, part, _set(part.row, mutation.field.path.split("."), value))
+    return context
+
+
+def _exchange_row(context: RuleContext, part: PeerPart, row: Any) -> RuleContext:
+    if part.kind != "numa":
+        return replace(context, topology=_put(context.topology, part, row))
+    nodes = [row if node.id == row.id else node for node in context.node.numa_nodes]
+    return replace(context, node=replace(context.node, numa_nodes=nodes))
+
+
+def _state(row: Any, path: Sequence[str]) -> Any:
+    """The same row with a value of a field that it does not state, in a struct of its own where that is missing."""
+    hint = read_types(type(row))[path[0]]
+    if len(path) > 1:
+        below = getattr(row, path[0])
+        if below is None:
+            below = next(one for one in typing.get_args(hint) if hasattr(one, "__struct_fields__"))()
+        return replace(row, **{path[0]: _state(below, path[1:])})
+    for value in (True, 64, 64.0, "x", ["x"], [64], [True] * 8, {"a": 64}, {"a": "x"}):
+        with suppress(msgspec.ValidationError):
+            return replace(row, **{path[0]: msgspec.convert(value, hint)})
+    raise AssertionError(path)
 
 
 def _put(topology: Topology, part: PeerPart, row: Any) -> Topology:

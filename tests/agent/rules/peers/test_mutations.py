@@ -14,7 +14,15 @@ from agent.rules.peers.differs import peer_differs
 from agent.rules.peers.identity import duplicate_identity
 from agent.rules.peers.outliers import counter_outlier
 from agent.rules.rule import Fail
-from tests.agent.rules.peers.mutating import context_of, count, list_counters, list_mutations, mutate, other_value
+from tests.agent.rules.peers.mutating import (
+    context_of,
+    count,
+    list_counters,
+    list_mutations,
+    list_unstated,
+    mutate,
+    other_value,
+)
 from tests.conftest import IN_FULL, PARTS
 from tests.machines import SOME_HOSTS, scan_machine
 
@@ -39,6 +47,20 @@ def test_the_odd_one_is_named_and_a_choice_is_not_a_fault(host: str, word: str) 
             assert [(part.subject, "info" if storage else SEVERITY[word], mutation.path)] == found, mutation.path
         alike = peer_differs.check(mutate(context, mutation, group, value))
         assert [] == [f for f in alike if isinstance(f, Fail) and f.severity != "info"], mutation.path
+
+
+@pytest.mark.parametrize("word", ["equal", "usual"])
+@pytest.mark.parametrize("host", SOME_HOSTS)
+def test_a_field_that_the_machine_does_not_state_is_compared_as_well(host: str, word: str) -> None:
+    """All parts of a group get a value, and one of them another one."""
+    for context, mutation in list_unstated(context_of(scan_machine(host)), word):
+        part = mutation.group[-1]
+        other = mutate(
+            context, mutation, [part], other_value(mutation.field.read(part.row), mutation.field.word.enough)
+        )
+        expected = (part.subject, "info" if part.role.startswith("storage") else SEVERITY[word])
+        faults = [fault for fault in peer_differs.check(other) if isinstance(fault, Fail)]
+        assert expected in [(f.subject, f.severity) for f in faults if f.field == mutation.path], mutation.path
 
 
 @pytest.mark.parametrize("host", SOME_HOSTS)

@@ -11,6 +11,8 @@ from agent.model.pci import PciFunction
 from agent.rules.context import RuleContext
 from agent.rules.peers.outliers import counter_outlier
 from tests.agent.rules.build import changed_netdev, changed_port, fails, server, topology
+from tests.agent.rules.peers.mutating import context_of
+from tests.machines import scan_machine
 
 OFTEN = {"carrier_down_count": 500}
 
@@ -71,3 +73,19 @@ def test_an_nvswitch_is_compared_with_the_others(odd: int) -> None:
     (fault,) = fails(counter_outlier, context)
 
     assert (f"pci:0000:e{odd}:00.0", "300; peers 1 in the middle") == (fault.subject, fault.evidence[0].value)
+
+
+def test_what_the_port_above_a_card_counted_is_of_its_first_function() -> None:
+    """And a switch whose function is not known has no count."""
+    context = context_of(scan_machine("8xh200-sxm-2s-16xcx7-roce-4nvsw"))
+    above = context.functions["0000:10:00.1"].parent
+    errors = {"correctable": {"TOTAL_ERR_COR": 5000}}
+    changed = topology(
+        context,
+        pci=[
+            replace(function, aer=errors if function.id == above else {"correctable": {"TOTAL_ERR_COR": 0}})
+            for function in context.topology.pci
+        ],
+        nvswitches=[replace(one, pci="0000:ff:00.0") for one in context.topology.nvswitches],
+    )
+    assert ["pci:0000:10:00.0"] == [fault.subject for fault in fails(counter_outlier, changed)]

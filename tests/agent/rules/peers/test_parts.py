@@ -6,12 +6,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from agent.config import Configuration
+from agent.diagnose import evaluate_report
 from agent.model.nic import Netdev
 from agent.model.node import NumaNode
 from agent.rules.context import RuleContext
 from agent.rules.peers.differs import peer_differs
 from agent.rules.peers.parts import PeerPart, list_parts
 from tests.agent.rules.build import changed_netdev, changed_nic, fails, server, topology
+from tests.agent.rules.peers.mutating import context_of
+from tests.machines import scan_machine
 
 MODES = ("802.3ad", "active-backup", "802.3ad", "802.3ad")
 
@@ -128,3 +132,43 @@ def test_each_of_two_odd_parts_has_its_own_evidence_first() -> None:
 
     assert ["GPU1", "GPU4"] == [part.evidence[0].what.rpartition(" ")[2] for part in fault.parts]
     assert ["GPU0", "GPU0"] == [part.evidence[1].what.rpartition(" ")[2] for part in fault.parts]
+
+
+def test_interfaces_of_ports_that_accelerators_have_are_compared() -> None:
+    """Where a rule about the card finds the same, it names the port, and is the one finding."""
+    report = scan_machine("8xgaudi3-2s")
+
+    def find(row: Netdev, **fields: Any) -> list[tuple[str, str, list[str]]]:
+        """With these fields on one interface: each finding, the severity, and what it explains."""
+        netdevs = [replace(one, **fields) if one is row else one for one in report.topology.netdevs]
+        changed = replace(report, topology=replace(report.topology, netdevs=netdevs))
+        findings = evaluate_report(changed, Configuration()).findings
+        return [(finding.rule, finding.severity, finding.absorbs) for finding in findings]
+
+    own = next(row for row in report.topology.netdevs if row.id == "0000:4d:00.0/20")
+    explained = ["peer-differs netdev:0000:4d:00.0/20"]
+
+    assert [] == find(own)
+    assert [("gaudi-external-uneven", "warning", explained)] == find(own, mtu=1500)
+    assert [("peer-differs", "warning", [])] == find(own, speed_gbit_s=100.0)
+    counters = {**own.counters, "carrier_down_count": 5000}
+    assert [("counter-outlier", "warning", [])] == find(own, counters=counters)
+    assert [] == find(own, mtu=1500, label="of no port")
+
+
+def test_an_interface_of_a_port_that_is_down_is_not_compared() -> None:
+    """Of an accelerator as of any NIC."""
+    context = context_of(scan_machine("8xgaudi3-2s"))
+    names = {part.label for part in list_parts(context) if isinstance(part, PeerPart) and part.kind == "netdev"}
+    nics = [
+        replace(nic, ports=[replace(port, state="DOWN" if port.port == 5 else port.state) for port in nic.ports])
+        for nic in context.accelerator_nics
+    ]
+    fewer = {
+        part.label
+        for part in list_parts(replace(context, accelerator_nics=tuple(nics)))
+        if isinstance(part, PeerPart) and part.kind == "netdev"
+    }
+
+    assert {"enp51s0d5"} == {name for name in names - fewer if name.startswith("enp51")}
+    assert len(fewer) < len(names)
