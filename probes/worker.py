@@ -30,6 +30,7 @@ KILL_SECONDS = 0.3
 DYING_SECONDS = 5.0  # that a killed process may take to end where only a CPU is missing; one in D never gets them
 PATIENCE = 3  # bounds that a child may take while it is at work
 CHUNK_BYTES = 1 << 20
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _LENGTH = struct.Struct("=Q")
 _JOB = struct.Struct("=HB")  # the position of a probe in the run's list, and the number of the lock that it takes
@@ -61,9 +62,15 @@ class Worker:
         self._data = bytearray()
         self.descriptor, send = os.pipe()
         jobs, self.jobs = os.pipe()
-        self.pid = os.fork()
-        if self.pid == 0:
-            _serve(probes, host, record, folder, jobs, send, (*foreign, self.descriptor, self.jobs))
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        try:
+            # Until it has handlers of its own: one of the parent's could raise, and the parent's code would run twice.
+            signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+            self.pid = os.fork()
+            if self.pid == 0:
+                _serve(probes, host, record, folder, jobs, send, (*foreign, self.descriptor, self.jobs))
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         os.close(send)
         os.close(jobs)
         os.set_blocking(self.descriptor, False)
@@ -197,8 +204,10 @@ def _serve(
     code = 1
     try:
         os.setsid()
-        signal.signal(signal.SIGTERM, _stop)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        for number in STOP_SIGNALS:  # whatever the parent does with them
+            signal.signal(number, _stop)
+        signal.set_wakeup_fd(-1)  # the parent's
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
         for descriptor in foreign:
             os.close(descriptor)
         null = os.open(os.devnull, os.O_RDWR)
