@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from probes import locks, worker, worker_pool
+from probes import child, locks, worker, worker_pool
 from probes.capture.writer import write_capture
 from probes.host import process
 from probes.host.interface import Absent, Denied, Host
@@ -35,6 +35,7 @@ from probes.sources.memory import MemoryFiles
 from probes.sources.open_source import open_source
 from probes.sources.tree import TreeHost
 from probes.worker import Worker
+from tests.conftest import ROOT
 
 pytestmark = pytest.mark.usefixtures("real_commands")
 HOSTNAME = "/proc/sys/kernel/hostname"
@@ -456,6 +457,14 @@ def test_a_signal_to_a_child_that_has_just_begun_ends_it_alone(name: str) -> Non
     assert (0, "OK 0\n", "") == run()
 
 
+def test_every_fork_is_in_one_place() -> None:
+    """What holds signals back until the child is a process of its own."""
+    paths = [path for folder in ("agent", "probes") for path in (ROOT / folder).rglob("*.py")]
+    forks = re.compile(r"\bos\.fork|_context\(\"fork|preexec_fn=")
+
+    assert ["child.py"] == [path.name for path in paths if forks.search(path.read_text())]
+
+
 def test_a_tool_ignores_no_signal_that_the_caller_of_the_scan_ignores(tmp_path: Path) -> None:
     """A background job of a shell has SIGINT ignored, nohup SIGHUP: it goes on to what is started."""
     (tmp_path / "ibstat").write_text("#!/bin/sh\nexec grep SigIgn /proc/self/status\n")
@@ -464,14 +473,14 @@ def test_a_tool_ignores_no_signal_that_the_caller_of_the_scan_ignores(tmp_path: 
     def asks(_: Host) -> Reading:
         return Reading(run_tool(("ibstat",), 30, (str(tmp_path),)).stdout, ())
 
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in worker.STOP_SIGNALS}
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in child.STOP_SIGNALS}
     try:
         facts = one(asks).facts
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
-    assert not int(facts.split()[1], 16) & sum(1 << (number - 1) for number in worker.STOP_SIGNALS)
+    assert not int(facts.split()[1], 16) & sum(1 << (number - 1) for number in child.STOP_SIGNALS)
 
 
 class Unkillable(Worker):
