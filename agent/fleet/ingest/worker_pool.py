@@ -66,13 +66,15 @@ class Workers:
         self._idle: list[Connection[Any, Any]] = []
         self._processes = {}
         self._data = {}
-        with _list_hold_interrupts():
+        with _away_from_current_folder() as folder, _holding_interrupts():
             for _ in range(self.count):
                 ours, theirs = context.Pipe()
                 their_data, our_data = context.Pipe(duplex=False)
                 with contextlib.suppress(OSError):
                     fcntl.fcntl(our_data, getattr(fcntl, "F_SETPIPE_SZ", 1031), _PIPE_BYTES)  # of Linux
-                process = context.Process(target=_run_worker, args=(self._setup, theirs, their_data), daemon=True)
+                process = context.Process(
+                    target=_run_worker, args=(self._setup, folder, theirs, their_data), daemon=True
+                )
                 process.start()
                 theirs.close()
                 their_data.close()
@@ -152,7 +154,7 @@ class Workers:
 
 
 @contextlib.contextmanager
-def _list_hold_interrupts() -> Iterator[None]:
+def _holding_interrupts() -> Iterator[None]:
     """Ctrl-C waits, here; a process that is started meanwhile does not get it at all: its Python would show where."""
     resource_tracker.ensure_running()  # as it starts it lets Ctrl-C through again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -160,6 +162,22 @@ def _list_hold_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def _away_from_current_folder() -> Iterator[str]:
+    """A Python that is started takes its first modules from the current folder, which may be another user's. What it
+    was: paths may be relative to it. It may be gone."""
+    folder = "/"
+    with contextlib.suppress(FileNotFoundError):
+        folder = os.getcwd()
+    before = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.chdir("/")
+        yield folder
+    finally:
+        os.fchdir(before)
+        os.close(before)
 
 
 class _WithoutPandas:
@@ -203,8 +221,9 @@ def _make_task(pipe: Connection[Any, Any], data: Connection[Any, Any]) -> Task:
     return task
 
 
-def _run_worker(setup: Setup, pipe: Connection[Any, Any], data: Connection[Any, Any]) -> None:
-    """The process: Ctrl-C is for who started us (_uninterrupted)."""
+def _run_worker(setup: Setup, folder: str, pipe: Connection[Any, Any], data: Connection[Any, Any]) -> None:
+    """The process: Ctrl-C is for who started us (_holding_interrupts)."""
+    os.chdir(folder)
     sys.meta_path.insert(0, _WithoutPandas())
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError), without_collection():
         try:
