@@ -146,6 +146,17 @@ def test_another_user_cannot_hold_a_lock(tmp_path: Path) -> None:
     assert NOBODY == (folder / "lock").stat().st_uid
 
 
+def test_a_second_name_of_a_file_is_no_lock(tmp_path: Path) -> None:
+    """Who owns the folder could have put it there (fs.protected_hardlinks off), to be given a file of root's."""
+    (tmp_path / "shadow").write_text("root:")
+    (tmp_path / "shadow").chmod(0o644)
+    (tmp_path / "lock").hardlink_to(tmp_path / "shadow")
+
+    with pytest.raises(OSError, match="a second name of a file"):
+        open_lock(str(tmp_path / "lock"))
+    assert 0o644 == (tmp_path / "shadow").stat().st_mode & 0o777
+
+
 def test_every_lock_is_opened_and_held_in_one_place() -> None:
     """`flock` is called there only, but for who asks whether a lock is held."""
     places = [
