@@ -114,6 +114,14 @@ def test_a_lock_is_for_nobody_else(tmp_path: Path) -> None:
         assert 0o600 == (tmp_path / name).stat().st_mode & 0o777
 
 
+def test_a_new_lock_is_for_nobody_else_from_its_first_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not only once its mode was mended: it could have been opened by then."""
+    monkeypatch.setattr(os, "fchmod", pytest.fail)
+    os.close(open_lock(str(tmp_path / "lock")))
+
+    assert 0o600 == (tmp_path / "lock").stat().st_mode & 0o777
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 def test_another_user_cannot_hold_a_lock(tmp_path: Path) -> None:
     """Not by reading it, and not by having been there first; root's lock in a user's folder becomes that user's."""
