@@ -46,6 +46,7 @@ def write_capture(recording: Recording, path: str, version: str | None = None) -
     _check_size(entries, path)
     folder, name = os.path.split(os.path.abspath(path))
     path = os.path.join(follow_links(folder, PathUse.READ), name)
+    follow_links(path, PathUse.REPLACE)
     if compression is None:
         _write_folder(entries, path)
     else:
