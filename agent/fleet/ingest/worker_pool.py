@@ -66,15 +66,13 @@ class Workers:
         self._idle: list[Connection[Any, Any]] = []
         self._processes = {}
         self._data = {}
-        with _away_from_current_folder() as folder, _holding_interrupts():
+        with _away_from_current_folder(), _holding_interrupts():
             for _ in range(self.count):
                 ours, theirs = context.Pipe()
                 their_data, our_data = context.Pipe(duplex=False)
                 with contextlib.suppress(OSError):
                     fcntl.fcntl(our_data, getattr(fcntl, "F_SETPIPE_SZ", 1031), _PIPE_BYTES)  # of Linux
-                process = context.Process(
-                    target=_run_worker, args=(self._setup, folder, theirs, their_data), daemon=True
-                )
+                process = context.Process(target=_run_worker, args=(self._setup, theirs, their_data), daemon=True)
                 process.start()
                 theirs.close()
                 their_data.close()
@@ -165,16 +163,13 @@ def _holding_interrupts() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _away_from_current_folder() -> Iterator[str]:
-    """A Python that is started takes its first modules from the current folder, which may be another user's. What it
-    was: paths may be relative to it. It may be gone."""
-    folder = "/"
-    with contextlib.suppress(FileNotFoundError):
-        folder = os.getcwd()
+def _away_from_current_folder() -> Iterator[None]:
+    """A Python that is started takes its first modules from the current folder, which may be another user's, or gone.
+    It stays where it was started: the paths of stores are absolute."""
     before = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.chdir("/")
-        yield folder
+        yield
     finally:
         os.fchdir(before)
         os.close(before)
@@ -221,9 +216,8 @@ def _make_task(pipe: Connection[Any, Any], data: Connection[Any, Any]) -> Task:
     return task
 
 
-def _run_worker(setup: Setup, folder: str, pipe: Connection[Any, Any], data: Connection[Any, Any]) -> None:
+def _run_worker(setup: Setup, pipe: Connection[Any, Any], data: Connection[Any, Any]) -> None:
     """The process: Ctrl-C is for who started us (_holding_interrupts)."""
-    os.chdir(folder)
     sys.meta_path.insert(0, _WithoutPandas())
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError), without_collection():
         try:
