@@ -14,6 +14,7 @@ from typing import BinaryIO
 import msgspec
 
 from agent.model.report import REPORT_LIMIT_BYTES, SCHEMA, Report
+from probes.ending_signals import unwinding_at_signals
 from probes.own_files import PRIVATE_MODE, create_temporary, remove_own_file
 from probes.planted import PathUse, follow_links
 
@@ -199,43 +200,8 @@ def sync_folder(path: str) -> None:
 
 @contextlib.contextmanager
 def _replacing(path: str, mode: int, sole: bool) -> Iterator[BinaryIO]:
-    with _ending_signals_raised(), _written_beside(path, mode, sole) as file:
+    with unwinding_at_signals(), _written_beside(path, mode, sole) as file:
         yield file
-
-
-@contextlib.contextmanager
-def _ending_signals_raised() -> Iterator[None]:
-    """Within it a signal whose default would end the process here and now first unwinds the stack, then ends it."""
-    import signal
-    import threading
-
-    received: list[int] = []
-
-    def unwind(number: int, _: object) -> None:
-        received.append(number)
-        if len(received) == 1:  # a second one does not stop the tidying up
-            raise _Ended
-
-    if threading.current_thread() is not threading.main_thread():  # signals go to the main thread
-        yield
-        return
-    numbers = (signal.SIGTERM, signal.SIGHUP)
-    defaults = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
-    try:
-        for number in defaults:
-            signal.signal(number, unwind)
-        yield
-    except _Ended:
-        pass
-    finally:
-        for number in defaults:
-            signal.signal(number, signal.SIG_DFL)
-        if received:
-            signal.raise_signal(received[0])
-
-
-class _Ended(BaseException):
-    """A signal has come that ends the process."""
 
 
 @contextlib.contextmanager

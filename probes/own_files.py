@@ -153,6 +153,8 @@ def open_lock(path: str) -> int:
         status, folder = os.fstat(descriptor), os.stat(os.path.dirname(path) or ".")
         if not stat.S_ISREG(status.st_mode) or status.st_uid not in (os.geteuid(), folder.st_uid, 0):
             raise OSError(errno.EACCES, "the lock in it is another user's", os.path.dirname(path))
+        if status.st_nlink > 1:  # of any file: its mode and owner would be changed
+            raise OSError(errno.EACCES, "the lock in it is a second name of a file", os.path.dirname(path))
         with contextlib.suppress(PermissionError):  # root's
             if status.st_uid != folder.st_uid and not os.geteuid():
                 os.fchown(descriptor, folder.st_uid, folder.st_gid)

@@ -14,8 +14,9 @@ import struct
 import time
 from collections.abc import Iterable, Sequence
 from types import FrameType
-from typing import TYPE_CHECKING, NoReturn, Optional
+from typing import TYPE_CHECKING, Optional
 
+from probes.child import fork_child
 from probes.host.interface import Host
 from probes.host.process import condition, is_running, is_uninterruptible
 from probes.locks import LOCKS, Lock, LockHolder, acquire_lock
@@ -61,9 +62,8 @@ class Worker:
         self._data = bytearray()
         self.descriptor, send = os.pipe()
         jobs, self.jobs = os.pipe()
-        self.pid = os.fork()
-        if self.pid == 0:
-            _serve(probes, host, record, folder, jobs, send, (*foreign, self.descriptor, self.jobs))
+        others = (*foreign, self.descriptor, self.jobs)
+        self.pid = fork_child(lambda: _serve(probes, host, record, folder, jobs, send, others), _stop)
         os.close(send)
         os.close(jobs)
         os.set_blocking(self.descriptor, False)
@@ -192,24 +192,17 @@ def _serve(
     jobs: int,
     send: int,
     foreign: Iterable[int],
-) -> NoReturn:
-    """The child's whole life. Nothing gets out of here: the parent's code above must not run twice."""
-    code = 1
-    try:
-        os.setsid()
-        signal.signal(signal.SIGTERM, _stop)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        for descriptor in foreign:
-            os.close(descriptor)
-        null = os.open(os.devnull, os.O_RDWR)
-        for descriptor in (0, 1, 2):  # what a driver's library prints is not our data
-            os.dup2(null, descriptor)
-        while job := os.read(jobs, _JOB.size):
-            position, number = _JOB.unpack(job)
-            _run(probes[position], host, record, folder, number, send)
-        code = 0
-    finally:
-        os._exit(code)
+) -> None:
+    """What the child does."""
+    os.setsid()
+    for descriptor in foreign:
+        os.close(descriptor)
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):  # what a driver's library prints is not our data
+        os.dup2(null, descriptor)
+    while job := os.read(jobs, _JOB.size):
+        position, number = _JOB.unpack(job)
+        _run(probes[position], host, record, folder, number, send)
 
 
 def _run(probe: Probe, host: Host, record: bool, folder: str | None, lock_number: int, send: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import socket
 import subprocess
@@ -250,3 +251,19 @@ def test_a_full_shared_memory_stops_nothing(real_commands: None) -> None:
         pytest.skip(f"no namespace of its own can be made: {done.stderr.strip()[:80]}")
 
     assert (0, "False 8", "") == (done.returncode, done.stdout.strip(), done.stderr)
+
+
+def test_a_terminal_gets_printable_text_whatever_the_format() -> None:
+    """JSON escapes only some of the characters that a terminal obeys; to a pipe it goes as it is."""
+    printing = "from agent.cli.output import deliver; deliver('[\"\x9b31m\u202e\"]\\n'.encode(), None)"
+    ours, theirs = pty.openpty()
+    try:
+        subprocess.run([sys.executable, "-c", printing], stdout=theirs, check=True, cwd=ROOT)
+        shown = os.read(ours, 1000)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    piped = subprocess.run([sys.executable, "-c", printing], stdout=subprocess.PIPE, check=True, cwd=ROOT).stdout
+
+    assert b'["\\u009b31m\\u202e"]\r\n' == shown
+    assert '["\x9b31m\u202e"]\n'.encode() == piped

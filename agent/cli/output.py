@@ -27,7 +27,7 @@ def deliver(data: bytes, output: str | None, public: bool = False) -> None:
     if output is None:
         with ignore_closed_pipe():
             sys.stdout.flush()
-            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.write(escape_controls(data) if sys.stdout.isatty() else data)
             sys.stdout.buffer.flush()
         return
     from agent.reports import PRIVATE, PUBLIC, write_atomically
@@ -37,6 +37,20 @@ def deliver(data: bytes, output: str | None, public: bool = False) -> None:
     except OSError as error:
         raise CliError(f"{output}: {error.strerror}") from error
     print_written(output)
+
+
+def escape_controls(data: bytes) -> bytes:
+    r"""What a terminal would obey, or show in another direction, as JSON escapes it: the same JSON, safe to look at.
+
+    >>> escape_controls('{"name": "\x9b31m\u202e"}'.encode())
+    b'{"name": "\\u009b31m\\u202e"}'
+    """
+    text = data.decode("utf-8", "replace")
+    if text.replace("\n", "").isprintable():
+        return data
+    import json
+
+    return "".join(c if c.isprintable() or c in "\n\t" else json.dumps(c)[1:-1] for c in text).encode()
 
 
 @contextmanager

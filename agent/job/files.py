@@ -8,7 +8,7 @@ import re
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import BinaryIO, NamedTuple
 
 import msgspec
@@ -85,36 +85,60 @@ def list_files(paths: Sequence[str]) -> list[Given]:
         if stat.S_ISDIR(path_stat.st_mode):
             if all(os.path.exists(os.path.join(path, name)) for name in ("manifest.json", "files")):
                 raise UnreadableError(f"{path}: is the capture of a host, which `fabricscope scan` reads")
-            found = sorted(_walk(path, "", 0), key=lambda row: _natural(row.name))
+            found = sorted(_Walk(path, _MOST_FILES - len(given)).list_files(), key=lambda row: _natural(row.name))
             given += found if len(paths) == 1 else [row._replace(name=os.path.join(path, row.name)) for row in found]
         elif stat.S_ISREG(path_stat.st_mode) or stat.S_ISFIFO(path_stat.st_mode):
             given.append(Given(path, path, path_stat.st_size))
         else:
             raise UnreadableError(f"{path}: neither a file nor a folder")
         if len(given) > _MOST_FILES:
-            raise UnreadableError(f"{path}: more than {_MOST_FILES} files")
+            raise _too_many(path)
     return given
 
 
-def _walk(folder: str, below: str, depth: int) -> Iterator[Given]:
-    """Only regular files are read: a pipe would block, and a link may lead anywhere."""
-    try:
-        entries = sorted(os.scandir(os.path.join(folder, below)), key=lambda entry: entry.name)
-    except OSError as error:
-        yield Given(os.path.join(folder, below), below or folder, 0, True, error.strerror or str(error))
-        return
-    for entry in entries:
-        name = os.path.join(below, entry.name)
-        if entry.is_dir(follow_symlinks=False):
-            if depth < _DEEPEST:
-                yield from _walk(folder, name, depth + 1)
+def _too_many(path: str) -> UnreadableError:
+    return UnreadableError(f"{path}: more than {_MOST_FILES} files and folders")
+
+
+class _Walk:
+    """The files below a folder: only regular ones are read, as a pipe would block, and a link may lead anywhere."""
+
+    def __init__(self, folder: str, most: int) -> None:
+        self._folder = folder
+        self._left = most  # files and folders that may still come
+
+    def list_files(self, below: str = "", depth: int = 0) -> Iterator[Given]:
+        """All of them, by folder. Raises UnreadableError, before a folder without end is in memory."""
+        path = os.path.join(self._folder, below)
+        try:
+            with os.scandir(path) as listing:
+                entries = sorted(islice(listing, self._left + 1), key=lambda entry: entry.name)
+        except OSError as error:
+            yield Given(path, below or self._folder, 0, True, error.strerror or str(error))
+            return
+        self._left -= len(entries)
+        if self._left < 0:
+            raise _too_many(self._folder)
+        for entry in entries:
+            name = os.path.join(below, entry.name)
+            if entry.is_dir(follow_symlinks=False):
+                if depth < _DEEPEST:
+                    yield from self.list_files(name, depth + 1)
+                else:
+                    yield Given(entry.path, name, 0, True, f"a folder more than {_DEEPEST} levels deep")
             else:
-                yield Given(entry.path, name, 0, True, f"a folder more than {_DEEPEST} levels deep")
-        elif entry.is_file(follow_symlinks=False):
-            yield Given(entry.path, name, entry.stat(follow_symlinks=False).st_size, True)
-        else:
-            reason = "a symbolic link, which is not followed" if entry.is_symlink() else "not a regular file"
-            yield Given(entry.path, name, 0, True, reason)
+                yield self._describe(entry, name)
+
+    def _describe(self, entry: os.DirEntry[str], name: str) -> Given:
+        try:
+            file_stat = entry.stat(follow_symlinks=False)
+        except OSError as error:  # it is gone by now
+            return Given(entry.path, name, 0, True, error.strerror or str(error))
+        if stat.S_ISREG(file_stat.st_mode):
+            return Given(entry.path, name, file_stat.st_size, True)
+        is_link = stat.S_ISLNK(file_stat.st_mode)
+        reason = "a symbolic link, which is not followed" if is_link else "not a regular file"
+        return Given(entry.path, name, 0, True, reason)
 
 
 def open_given(path: str, is_found: bool) -> BinaryIO:

@@ -17,6 +17,7 @@ import msgspec
 
 from agent.reports import replace_file, sync_folder
 from agent.ship.payload import Payload, compress
+from probes.child import fork_child
 from probes.planted import PathUse, follow_links
 
 RETRY_AFTER_LIMIT_SECONDS = 86400.0  # a server's slip of the pen must not silence a node for longer
@@ -97,9 +98,7 @@ class _Worker:
         self.is_idle = True
         job_reader, self._jobs = os.pipe()
         self._results, result_writer = os.pipe()
-        self._pid = os.fork()
-        if self._pid == 0:
-            _serve(send, job_reader, result_writer)
+        self._pid = fork_child(lambda: _serve(send, job_reader, result_writer))
         os.close(job_reader)
         os.close(result_writer)
 
@@ -150,36 +149,32 @@ class _Worker:
 
 def _serve(send: Callable[[Payload, Attempt], SendResult], jobs: int, results: int) -> None:
     """The child. It holds nothing else open, so that one which hangs keeps neither the spool's lock nor a pipe."""
-    try:
-        for signal_number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
-            signal.signal(signal_number, signal.SIG_DFL)
-        null = os.open(os.devnull, os.O_RDWR)
-        for number in (0, 1, 2):
-            os.dup2(null, number)
-        low, high = sorted((jobs, results))
-        os.closerange(3, low)
-        os.closerange(low + 1, high)
-        os.closerange(high + 1, 65536)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(null, number)
+    low, high = sorted((jobs, results))
+    os.closerange(3, low)
+    os.closerange(low + 1, high)
+    os.closerange(high + 1, 65536)
 
-        def write(kind: int, result: SendResult) -> None:
-            data = _frame((kind, result))
-            while data:
-                data = data[os.write(results, data) :]
+    def write(kind: int, result: SendResult) -> None:
+        data = _frame((kind, result))
+        while data:
+            data = data[os.write(results, data) :]
 
-        def write_interim(result: SendResult) -> None:
-            write(_INTERIM, result)
+    def write_interim(result: SendResult) -> None:
+        write(_INTERIM, result)
 
-        with os.fdopen(jobs, "rb") as file:
-            while header := file.read(8):  # its end: the parent has closed it, or was killed
-                job = msgspec.msgpack.decode(file.read(int.from_bytes(header, "big")), type=tuple[float, Payload])
-                until, payload = job
-                seconds = max(until - time.monotonic(), 0) + _GRACE_SECONDS
-                signal.setitimer(signal.ITIMER_REAL, seconds)  # the kernel ends us, whatever became of the parent
-                result = send(payload, Attempt(until, write_interim))
-                signal.setitimer(signal.ITIMER_REAL, 0)
-                write(_FINAL, result)
-    finally:
-        os._exit(0)
+    with os.fdopen(jobs, "rb") as file:
+        while header := file.read(8):  # its end: the parent has closed it, or was killed
+            job = msgspec.msgpack.decode(file.read(int.from_bytes(header, "big")), type=tuple[float, Payload])
+            until, payload = job
+            seconds = max(until - time.monotonic(), 0) + _GRACE_SECONDS
+            signal.setitimer(signal.ITIMER_REAL, seconds)  # the kernel ends us, whatever became of the parent
+            result = send(payload, Attempt(until, write_interim))
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            write(_FINAL, result)
 
 
 def _frame(message: object) -> bytes:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any, NamedTuple, cast
 
+from probes.ending_signals import unwinding_at_signals
 from probes.host.interface import Completed, Refusal
 from probes.host.recording import Recording
 from probes.own_files import create_temporary, create_temporary_folder, remove_own_file
@@ -46,10 +47,12 @@ def write_capture(recording: Recording, path: str, version: str | None = None) -
     _check_size(entries, path)
     folder, name = os.path.split(os.path.abspath(path))
     path = os.path.join(follow_links(folder, PathUse.READ), name)
-    if compression is None:
-        _write_folder(entries, path)
-    else:
-        _write_tar(entries, path, compression)
+    follow_links(path, PathUse.REPLACE)
+    with unwinding_at_signals():
+        if compression is None:
+            _write_folder(entries, path)
+        else:
+            _write_tar(entries, path, compression)
 
 
 def _check_size(entries: list[CaptureEntry], path: str) -> None:

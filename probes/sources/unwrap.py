@@ -27,6 +27,7 @@ _EMPHASIZED = lazy_pattern(
 _CODE_MARGIN = 4
 _INDENTED = lazy_pattern(r"(?:\A|\n[ \t\r]{0,8}\n) {4}\S")  # the first line of a block of code
 _LOOKED_AT = 60
+_MOST_MISSES = 500  # numbers that are no line's, each tried for an output behind it: those of the text are its own
 _LEAST_HOSTED = 2  # lines with the same name before them
 _HEAD_CHARACTERS = 8 << 10
 _NARROWEST, _WIDEST = 60, 250  # terminals
@@ -77,10 +78,15 @@ def unwrap(text: str, holds_output: Callable[[list[str]], bool]) -> str:
     for first, after in _runs(lines, _is_quoted):
         if after - first > 1 or len(lines) == 1:
             lines[first:after] = [_QUOTED.sub("", line, count=1) for line in lines[first:after]]
+    misses = 0
     for first, after in _runs(lines, _goes_on_counting):
         bare = _cut_numbers(lines[first:after])
         if holds_output(bare) and (_are_numbers_of_lines(lines[first:after]) or not holds_output(lines[first:after])):
             lines[first:after] = [line if line.endswith(("\n", "\r")) else f"{line}\n" for line in bare]
+        else:
+            misses += 1
+            if misses >= _MOST_MISSES:
+                break
     return "".join(lines)
 
 

@@ -23,6 +23,7 @@ from agent.fleet.ingest.sources import UnreadableSource, check_sources
 from agent.history.store import apply_state_file
 from agent.job.files import UnreadableError, list_files
 from agent.receive.inbox import Inbox, Limits
+from agent.reports import write_atomically
 from agent.ship.spool import Spool
 from agent.ship.target import FolderTarget
 from probes import locks
@@ -88,6 +89,13 @@ FILES: dict[str, Callable[[str], object]] = {
 }
 
 
+WRITTEN: dict[str, Callable[[str], object]] = {
+    "--output": lambda path: write_atomically(path, b"x"),
+    "capture --output": lambda path: write_capture(Recording(), f"{path}.tar.gz"),
+    "capture --output, a folder": lambda path: write_capture(Recording(), path),
+}
+
+
 @pytest.fixture
 def shared(tmp_path: Path) -> Path:
     """A folder like /tmp."""
@@ -150,6 +158,28 @@ def test_a_planted_link_to_a_file_is_not_read_through(shared: Path, monkeypatch:
     _give_away(monkeypatch, planted)
     with pytest.raises((CliError, UnreadableCollection, UnreadableError), match="planted: another user"):
         FILES[use](str(planted))
+
+
+@pytest.mark.parametrize("kind", ["link", "file", "folder"])
+@pytest.mark.parametrize("use", WRITTEN)
+def test_what_another_user_planted_is_not_replaced(
+    shared: Path, monkeypatch: pytest.MonkeyPatch, use: str, kind: str
+) -> None:
+    """At the path of an output itself: as if fs.protected_regular and protected_symlinks were on."""
+    planted = shared / ("planted.tar.gz" if use == "capture --output" else "planted")
+    target = shared.parent / "target"
+    target.write_text("a")
+    if kind == "link":
+        planted.symlink_to(target)
+    elif kind == "file":
+        planted.write_text("a")
+    else:
+        planted.mkdir()
+    _give_away(monkeypatch, planted)
+    with pytest.raises(OSError, match="another user put it"):
+        WRITTEN[use](str(shared / "planted"))
+    assert ("a", [planted.name]) == (target.read_text(), os.listdir(shared))
+    WRITTEN[use](str(shared / "own"))
 
 
 @pytest.mark.parametrize("use", ["scan --state-dir", "ship --spool", "fleet ingest --dataset"])

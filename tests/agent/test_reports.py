@@ -53,24 +53,45 @@ def test_a_report_reads_back_as_it_was(tmp_path: Path) -> None:
     assert read_report(str(packed)) == REPORT
 
 
+WRITTEN = {
+    "report": "write_atomically(place, b'x')",
+    "capture": "write_capture(Recording(), place + '.tar.gz')",
+    "capture, a folder": "write_capture(Recording(), place)",
+}
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-@pytest.mark.parametrize("moment", ["os.fdopen", "os.fsync", "os.replace"])
+@pytest.mark.parametrize(
+    ("what", "moment"),
+    [
+        ("report", "os.fdopen"),
+        ("report", "os.fsync"),
+        ("report", "os.replace"),
+        ("capture", "os.fsync"),
+        ("capture, a folder", "os.fsync"),
+    ],
+)
 @pytest.mark.usefixtures("real_commands")
-def test_a_signal_while_it_is_written_leaves_nothing(tmp_path: Path, number: signal.Signals, moment: str) -> None:
+def test_a_signal_while_it_is_written_leaves_nothing(
+    tmp_path: Path, number: signal.Signals, what: str, moment: str
+) -> None:
     """The process ends by that signal, as it would have; to be asked to end a second time changes nothing."""
     program = f"""
 import os
 from agent.reports import write_atomically
+from probes.capture.writer import write_capture
+from probes.host.recording import Recording
 true, true_unlink = {moment}, os.unlink
 def stopped(*given):
     os.kill(os.getpid(), {int(number)})
     return true(*given)
-def unlinked(*given):
+def unlinked(*given, **more):
     if {number != signal.SIGINT}:
         os.kill(os.getpid(), {int(signal.SIGTERM)})
-    return true_unlink(*given)
+    return true_unlink(*given, **more)
 {moment}, os.unlink = stopped, unlinked
-write_atomically({str(tmp_path / "r.json")!r}, b"x")
+place = {str(tmp_path / "r")!r}
+{WRITTEN[what]}
 """
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True)
 

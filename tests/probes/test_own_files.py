@@ -114,6 +114,14 @@ def test_a_lock_is_for_nobody_else(tmp_path: Path) -> None:
         assert 0o600 == (tmp_path / name).stat().st_mode & 0o777
 
 
+def test_a_new_lock_is_for_nobody_else_from_its_first_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not only once its mode was mended: it could have been opened by then."""
+    monkeypatch.setattr(os, "fchmod", pytest.fail)
+    os.close(open_lock(str(tmp_path / "lock")))
+
+    assert 0o600 == (tmp_path / "lock").stat().st_mode & 0o777
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 def test_another_user_cannot_hold_a_lock(tmp_path: Path) -> None:
     """Not by reading it, and not by having been there first; root's lock in a user's folder becomes that user's."""
@@ -144,6 +152,17 @@ def test_another_user_cannot_hold_a_lock(tmp_path: Path) -> None:
     os.chown(folder, NOBODY, NOBODY)
     os.close(open_lock(str(folder / "lock")))
     assert NOBODY == (folder / "lock").stat().st_uid
+
+
+def test_a_second_name_of_a_file_is_no_lock(tmp_path: Path) -> None:
+    """Who owns the folder could have put it there (fs.protected_hardlinks off), to be given a file of root's."""
+    (tmp_path / "shadow").write_text("root:")
+    (tmp_path / "shadow").chmod(0o644)
+    (tmp_path / "lock").hardlink_to(tmp_path / "shadow")
+
+    with pytest.raises(OSError, match="a second name of a file"):
+        open_lock(str(tmp_path / "lock"))
+    assert 0o644 == (tmp_path / "shadow").stat().st_mode & 0o777
 
 
 def test_every_lock_is_opened_and_held_in_one_place() -> None:

@@ -13,13 +13,14 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from probes import locks, worker, worker_pool
+from probes import child, locks, worker, worker_pool
 from probes.capture.writer import write_capture
 from probes.host import process
 from probes.host.interface import Absent, Denied, Host
@@ -34,6 +35,7 @@ from probes.sources.memory import MemoryFiles
 from probes.sources.open_source import open_source
 from probes.sources.tree import TreeHost
 from probes.worker import Worker
+from tests.conftest import ROOT
 
 pytestmark = pytest.mark.usefixtures("real_commands")
 HOSTNAME = "/proc/sys/kernel/hostname"
@@ -411,6 +413,74 @@ def test_an_interrupt_ends_the_children(tmp_path: Path, monkeypatch: pytest.Monk
         ran(Probe("one", mark))
 
     assert ended(int((tmp_path / "pid").read_text()))
+
+
+SIGNALLED = """
+import os, signal, sys
+from probes.host.live import LiveHost
+from probes.probe import Probe, Reading
+from probes.run import run_probes
+
+def fork(real=os.fork):
+    pid = real()
+    if pid == 0:
+        os.kill(os.getpid(), signal.Signals[sys.argv[1]])
+    return pid
+
+def blocked(_host):
+    lines = open("/proc/self/status").read().splitlines()
+    masks = {name: int(value, 16) for name, value in (line.split(":") for line in lines if line[:4] == "SigB")}
+    return Reading(masks["SigBlk"], ())
+
+def raise_it(number, frame):
+    raise SystemExit("raised")
+
+for number in (signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, raise_it)
+if sys.argv[2:]:
+    os.fork = fork
+outcome, = run_probes((Probe("one", blocked), ), LiveHost(), 20.0).outcomes
+print(outcome.status.name, outcome.facts)
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_to_a_child_that_has_just_begun_ends_it_alone(name: str) -> None:
+    """Whatever the parent does with it: its code does not go on in the child. Nothing stays blocked in one."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        argv = [sys.executable, "-c", SIGNALLED, name, *arguments]
+        result = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+        return result.returncode, result.stdout, result.stderr
+
+    assert (0, "FAILED None\n", "") == run("early")
+    assert (0, "OK 0\n", "") == run()
+
+
+def test_every_fork_is_in_one_place() -> None:
+    """What holds signals back until the child is a process of its own."""
+    paths = [path for folder in ("agent", "probes") for path in (ROOT / folder).rglob("*.py")]
+    forks = re.compile(r"\bos\.fork|_context\(\"fork|preexec_fn=")
+
+    assert ["child.py"] == [path.name for path in paths if forks.search(path.read_text())]
+
+
+def test_a_tool_ignores_no_signal_that_the_caller_of_the_scan_ignores(tmp_path: Path) -> None:
+    """A background job of a shell has SIGINT ignored, nohup SIGHUP: it goes on to what is started."""
+    (tmp_path / "ibstat").write_text("#!/bin/sh\nexec grep SigIgn /proc/self/status\n")
+    (tmp_path / "ibstat").chmod(0o755)
+
+    def asks(_: Host) -> Reading:
+        return Reading(run_tool(("ibstat",), 30, (str(tmp_path),)).stdout, ())
+
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in child.STOP_SIGNALS}
+    try:
+        facts = one(asks).facts
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    assert not int(facts.split()[1], 16) & sum(1 << (number - 1) for number in child.STOP_SIGNALS)
 
 
 class Unkillable(Worker):

@@ -141,6 +141,45 @@ def test_opening_counts_against_the_limit(
     assert 2 * error == capsys.readouterr().err
 
 
+def test_looking_whether_a_source_is_a_report_counts_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is on a server that does not answer."""
+    from agent.cli.main import run
+
+    monkeypatch.setattr("agent.cli.request.is_report", lambda _: compute())
+
+    assert 2 == run(["scan", str(tmp_path), "--timeout", "0.3"])
+    assert f"error: {tmp_path}: cannot be opened within 0.3 s\n" in capsys.readouterr().err
+
+
+def test_what_opening_took_is_missing_to_the_probes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The limit is of the whole run."""
+    from agent.cli import request
+    from agent.cli.main import run
+
+    opened = request.open_source
+
+    def open_slowly(*arguments: str | None) -> object:
+        time.sleep(0.3)
+        return opened(*arguments)
+
+    spent: list[float] = []
+
+    def note_began(_host: object, plan: request.ScanPlan) -> None:
+        spent.append(time.monotonic() - (plan.began or time.monotonic()))
+        raise request.BadSource("x")
+
+    monkeypatch.setattr(request, "open_source", open_slowly)
+    monkeypatch.setattr(request, "diagnose", note_began)
+    (tmp_path / "ibstat.txt").write_text("CA 'mlx5_0'\n\tCA type: MT4129\n")
+    assert 2 == run(["scan", str(tmp_path)])
+
+    assert [True] == [seconds > 0.3 for seconds in spent]
+
+
 def test_outputs_of_which_each_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """No comparison of what each states alone, and no probe of the whole: the report says so of each."""
     from agent.diagnose import ScanPlan, diagnose

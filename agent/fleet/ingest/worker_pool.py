@@ -66,7 +66,7 @@ class Workers:
         self._idle: list[Connection[Any, Any]] = []
         self._processes = {}
         self._data = {}
-        with _list_hold_interrupts():
+        with _away_from_current_folder(), _holding_interrupts():
             for _ in range(self.count):
                 ours, theirs = context.Pipe()
                 their_data, our_data = context.Pipe(duplex=False)
@@ -152,7 +152,7 @@ class Workers:
 
 
 @contextlib.contextmanager
-def _list_hold_interrupts() -> Iterator[None]:
+def _holding_interrupts() -> Iterator[None]:
     """Ctrl-C waits, here; a process that is started meanwhile does not get it at all: its Python would show where."""
     resource_tracker.ensure_running()  # as it starts it lets Ctrl-C through again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -160,6 +160,19 @@ def _list_hold_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def _away_from_current_folder() -> Iterator[None]:
+    """A Python that is started takes its first modules from the current folder, which may be another user's, or gone.
+    It stays where it was started: the paths of stores are absolute."""
+    before = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.chdir("/")
+        yield
+    finally:
+        os.fchdir(before)
+        os.close(before)
 
 
 class _WithoutPandas:
@@ -204,7 +217,7 @@ def _make_task(pipe: Connection[Any, Any], data: Connection[Any, Any]) -> Task:
 
 
 def _run_worker(setup: Setup, pipe: Connection[Any, Any], data: Connection[Any, Any]) -> None:
-    """The process: Ctrl-C is for who started us (_uninterrupted)."""
+    """The process: Ctrl-C is for who started us (_holding_interrupts)."""
     sys.meta_path.insert(0, _WithoutPandas())
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError), without_collection():
         try:

@@ -15,7 +15,7 @@ from pyarrow import fs
 from agent.fleet import store
 from agent.fleet.dataset import MANIFEST, BadDataset, read_manifest
 from agent.fleet.ingest.worker import _read_store
-from agent.fleet.store import Folder, ObjectStore
+from agent.fleet.store import Folder, ObjectStore, open_no_link
 
 
 @pytest.fixture
@@ -99,3 +99,12 @@ def test_a_folder_that_is_mounted_into_itself_is_read_once(tmp_path: Path, monke
 
     loop = "is a folder that it is in itself: not read again"
     assert listed == {("a/x.json", ""), ("a/b/loop", loop), ("twice/loop/x.json", ""), ("twice/loop/b", loop)}
+
+
+def test_a_link_that_took_the_place_of_a_listed_file_is_not_followed(tmp_path: Path) -> None:
+    """A listing leaves links out; another user may be faster than the reading."""
+    (tmp_path / "shadow").write_text("root:")
+    (tmp_path / "r.json").symlink_to(tmp_path / "shadow")
+
+    with pytest.raises(OSError, match="a symbolic link, which is not followed"):
+        open_no_link(str(tmp_path / "r.json"), os.O_RDONLY)

@@ -17,6 +17,7 @@ import pytest
 
 from agent.cli.errors import CliError
 from agent.cli.job import JobOptions, answer_job
+from agent.job import files
 from agent.job.files import open_given
 from agent.outputs.html.job import render_job_page
 from agent.outputs.text.job import render_job
@@ -213,3 +214,31 @@ def test_a_damaged_file_in_a_folder_costs_no_answer(tmp_path: Path) -> None:
     assert "failed" == result.job.ended
     assert dict.fromkeys(files) == {file.name: file.read_as for file in result.source.files if file.name != "a.log"}
     assert all(file.reason for file in result.source.files if file.name != "a.log")
+
+
+@pytest.mark.parametrize("below", ["", "a/b"])
+def test_a_folder_without_end_is_refused_while_it_is_listed(
+    below: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not once a million names are in memory; folders count as files do."""
+    (tmp_path / below).mkdir(parents=True, exist_ok=True)
+    for number in range(40):
+        (tmp_path / below / f"{number}.d").mkdir()
+    monkeypatch.setattr(files, "_MOST_FILES", 30)
+    described: list[str] = []
+    monkeypatch.setattr(files._Walk, "_describe", lambda _walk, entry, name: described.append(name))
+
+    with pytest.raises(files.UnreadableError, match="more than 30 files and folders"):
+        files.list_files([str(tmp_path)])
+    assert [] == described
+    monkeypatch.setattr(files, "_MOST_FILES", 42)
+    assert [] == files.list_files([str(tmp_path)])
+
+
+def test_a_file_that_is_gone_once_it_is_listed_has_a_reason(tmp_path: Path) -> None:
+    """A job may still be writing, and removing, there."""
+    (tmp_path / "gone.log").write_text("x")
+    (entry,) = os.scandir(tmp_path)
+    (tmp_path / "gone.log").unlink()
+
+    assert "No such file or directory" == files._Walk(str(tmp_path), 1)._describe(entry, "gone.log").reason

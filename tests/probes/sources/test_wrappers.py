@@ -18,6 +18,7 @@ from probes.probe import outcome_of
 from probes.sources.identify import identify_command
 from probes.sources.open_source import open_source
 from probes.sources.output_names import saved_name
+from probes.sources.unwrap import unwrap
 from tests.conftest import CORPUS, sample_of
 from tests.fuzz import ethernet
 from tests.probes.amd import test_smi
@@ -279,3 +280,18 @@ def test_an_output_reads_the_same_in_every_wrapper(tmp_path: Path, output: Outpu
         if read_facts(write(tmp_path, "issue.md", text)) != (blanks if "columns" in title else plain)
     ]
     assert {title for title in wrapped if output.name in BEYOND_REPAIR.get(title, ())} == set(different)
+
+
+@pytest.mark.parametrize("lines", ["4\n", "4 a\n9 b\n", "1\n2\n\n"])
+def test_numbers_of_the_text_itself_are_tried_so_often_and_no_more(lines: str) -> None:
+    """64 KiB of such lines took four seconds; an output behind numbers is found all the same where few are in vain."""
+    tried: list[int] = []
+
+    def holds(bare: list[str]) -> bool:
+        tried.append(1)
+        return bare[0].startswith("CA ")
+
+    text = lines * 20_000
+    assert text == unwrap(text, holds)
+    assert len(tried) <= 500
+    assert f"{lines * 100}text\nCA 'mlx5_0'\n" == unwrap(f"{lines * 100}text\n7:CA 'mlx5_0'\n", holds)

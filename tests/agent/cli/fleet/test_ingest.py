@@ -151,6 +151,28 @@ def test_interrupted_it_leaves_the_dataset_as_it_was(tmp_path: Path, real_comman
     assert not (tmp_path / "d" / ".staging").exists()
 
 
+@pytest.mark.parametrize("is_there", [True, False])
+def test_no_module_of_the_current_folder_is_run(tmp_path: Path, real_commands: None, is_there: bool) -> None:
+    """It may be another user's, and root's ingest be run in it; or be gone. Relative paths are of it all the same."""
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    for name in ("multiprocessing", "pickle", "random", "selectors", "socket", "struct", "typing"):
+        (folder / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'a').write('{name} ')\n")
+    (tmp_path / "in").mkdir()
+    for number in range(100):  # enough for two processes
+        (tmp_path / "in" / f"{number}.json").write_bytes(report(f"gpu{number}", 1, "1"))
+    paths = ["../in", "--dataset", "../d"] if is_there else [str(tmp_path / "in"), "--dataset", str(tmp_path / "d")]
+
+    installed = f"import sys; sys.path[0] = {str(ROOT)!r}; import fabricscope; fabricscope.console()"
+    shell = '"$0" -c "$@"' if is_there else 'rm -r "$PWD"; "$0" -c "$@"'
+    command = ["sh", "-c", shell, sys.executable, installed, "fleet", "ingest", *paths, "--jobs", "2"]
+    ended = subprocess.run(command, capture_output=True, check=False, cwd=folder)
+
+    assert (0, b"") == (ended.returncode, ended.stderr)
+    assert not (tmp_path / "ran").exists()
+    assert 100 == len(rows(tmp_path / "d", "host", "node"))
+
+
 def test_on_a_terminal_it_shows_how_far_it_is(tmp_path: Path, real_commands: None) -> None:
     (tmp_path / "r.json").write_bytes(report())
     ours, theirs = pty.openpty()

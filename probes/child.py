@@ -1,0 +1,42 @@
+"""A child process, from the fork to its end: no code of the parent goes on in it, whatever signal comes when."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+Handler = Callable[[int, FrameType | None], Any] | signal.Handlers
+
+
+def fork_child(run: Callable[[], object], on_stop: Handler = signal.SIG_DFL) -> int:
+    """The process id of a child that does this and ends; its exit code is 0 where that returned. Raises OSError.
+
+    `on_stop`: what a signal that ends a process does in the child. Signals wait until that is in force: a handler of
+    the parent's could raise, and what the parent does after the fork would be done twice.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+        pid = os.fork()
+        if pid == 0:
+            _run_and_exit(run, on_stop)
+        return pid
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _run_and_exit(run: Callable[[], object], on_stop: Handler) -> None:
+    code = 1
+    try:
+        for number in STOP_SIGNALS:
+            signal.signal(number, on_stop)
+        signal.set_wakeup_fd(-1)  # the parent's
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+        run()
+        code = 0
+    finally:
+        os._exit(code)
