@@ -513,7 +513,8 @@ _ACCELERATORS = (
          _AMDGPU + r"(?:ASIC reset failed with error, (?P<error>-\d{1,5})|GPU mode1 reset failed|Mode2 reset failed!)",
          "Linux amdgpu/amdgpu_device.c, aldebaran.c, pm/swsmu/amdgpu_smu.c"),
     _row("amd_reset_failed", None, "amdgpu", "PCIe error recovery failed",
-         _AMDGPU + r"PCIe error recovery failed, err:(?P<error>-\d{1,5})", "Linux amdgpu/amdgpu_device.c"),
+         rf"(?:{_AMDGPU}|\[amdgpu\]\] \*ERROR\* )PCIe error recovery failed, err:(?P<error>-\d{{1,5}})",
+         "Linux amdgpu/amdgpu_device.c"),  # older kernels name no GPU
     _row(DRIVER, "amd-overheat", "amdgpu", "detected!",
          _AMDGPU + r"ERROR: GPU (?:over temperature range ?\(SW CTF\)|HW Critical Temperature Fault ?\(aka CTF\)) "
          r"detected!",
