@@ -147,7 +147,7 @@ ROCM_SMI_SAVED = tuple(
 HL_SMI_SAVED = (("hl-smi",),)
 HL_SMI_QUERY = ("hl-smi", "-Q")  # with any fields, as a table of comma-separated values
 # Of these no list of devices is made: what they state of faults alone is read
-AMD_HEALTH_SAVED = (("amd-smi", "bad-pages"), ("amd-smi", "bad-pages", "--json"))
+AMD_HEALTH_SAVED = (("amd-smi", "bad-pages"), ("amd-smi", "bad-pages", "--json"), ("amd-smi", "monitor"))
 ROCM_RAS_SAVED = (("rocm-smi", "--showrasinfo"), ("rocm-smi", "--showrasinfo", "all"))
 ROCM_PAGES_SAVED = tuple(
     ("rocm-smi", about) for about in ("--showretiredpages", "--showpendingpages", "--showunreservablepages")

@@ -27,7 +27,8 @@ _TOKENS = (  # cheap sieve
     "ionic ", "amdgpu", "kfd kfd", "VRAM is lost", "[ascend]", "NEURON_HW_ERR", "Hardware Error]", "infiniband ",
     "DMAR:", "AMD-Vi", "ower state", "failed with error", " symbol ", "version magic", "module", "habanalabs", "accel ",
     "HugeTLB: ", "NETDEV WATCHDOG", "assign", "can't reserve", "nouveau ", "i40e 0", "idpf 0", "; giving up",
-    "blocked for more", "multicast join", "PCI rejects", "vfio-pci ",
+    "blocked for more", "multicast join", "PCI rejects", "vfio-pci ", "arm-smmu-v3 ", "RLIMIT_MEMLOCK",
+    "KFD is disabled", "Queue preemption", "DMA completion", "ultraserver",
 )  # fmt: skip
 
 _AER = lazy_pattern(
@@ -45,9 +46,10 @@ _PCIE_SEVERITIES = {  # of a record, as AER has them
 _GPU_NAMED = lazy_pattern(rf"NVRM: The NVIDIA v?GPU {BDF}(?: \(PCI ID: [0-9a-f:]{{4,16}}\))?(?:\s*$|\\x0a)")
 _RDMA_NAMED = lazy_pattern(rf"(?:bnxt_en|mlx5_core|ice|irdma|ionic|efa) {BDF} (?P<name>[a-z]\w{{1,15}}_\w{{0,15}}\d):")
 # Sentences of the NVIDIA driver without an address: the next GPU that cannot be initialized is theirs
-_OF_NEXT_GPU = frozenset(
-    {"gsp-firmware-missing", "gsp-not-started", "gfw-boot", "bar-missing", "registers-taken", "no-interrupt"}
-)
+_OF_NEXT_GPU = frozenset({
+    "gsp-firmware-missing", "gsp-not-started", "needs-reset", "gfw-boot", "bar-missing", "registers-taken",
+    "no-interrupt",
+})  # fmt: skip
 _NVLINK5 = lazy_pattern(r"\b(?P<unit>[A-Z][A-Z0-9_]{2,24}) (?P<severity>Fatal|Nonfatal)\b.*?\bLink (?P<link>-?\d+)")
 _PREVIOUS = lazy_pattern(r"caused by previous Xid (?P<previous>\d+)")
 _RECOVERY = lazy_pattern(r"GPU recovery action changed from (?P<before>\S+.*?) to (?P<after>\S.*?)\s*$")

@@ -14,10 +14,12 @@ from probes.text import lazy_pattern
 BDF = r"(?P<bdf>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?)"
 DRIVER, STARTED = "driver", "started"
 
+_BDF_OR_SHORT = rf"(?:{BDF}|(?P<short>[0-9a-f]{{2}}:[0-9a-f]{{2}}\.[0-7]))"
 _PORT = rf"pcieport {BDF}: (?:AER: )?"
 _MLX5 = rf"mlx5_core {BDF}:"
 _BNXT = rf"bnxt_en {BDF}\b"
 _OTHER_NICS = rf"(?:bnxt_en|ice|i40e|ixgbe|tg3) {BDF} (?P<name>\S+?): NIC Link is"
+_GAUDI = r"(?:accel|habanalabs) (?P<name>accel\d{1,3}|hl\d{1,3}): "
 _AMDGPU = rf"amdgpu {BDF}: (?:amdgpu: )?"
 _NIC_DRIVERS = "mlx4_core|mlx4_en|mlx5_core|bnxt_en|ice|i40e|ena|ionic|hns3|qede|cxgb4"
 _DRIVERS = "nvidia|nouveau|vfio-pci|mlx5_core|bnxt_en|ice|ena|efa|ionic|amdgpu|habanalabs|neuron"
@@ -45,7 +47,8 @@ def _row(kind: str, code: str | None, module: str, needle: str, pattern: str, so
 # Files of the open driver (595.45.04) and of Linux (6.12), where no other is named
 _OSINIT, _OSAPI = "open-gpu-kernel-modules 595 nvalloc/unix/src/osinit.c", "open-gpu-kernel-modules 595 osapi.c"
 _NV_PCI, _NV_C = "open-gpu-kernel-modules 595 nvidia/nv-pci.c", "open-gpu-kernel-modules 595 nvidia/nv.c"
-_GSP = "open-gpu-kernel-modules 580 gsp/kernel_gsp.c"
+_GSP, _OPEN = "open-gpu-kernel-modules 580 gsp/kernel_gsp.c", "open-gpu-kernel-modules 595"
+_OS_INTERFACE = f"{_OPEN} nvidia/os-interface.c"
 _RAS = "Linux amdgpu/amdgpu_ras.c"
 _NVIDIA_FS, _HABANA = "gds-nvidia-fs 2.28.4 src/nvfs-core.c", "Linux habanalabs/common/device.c"
 
@@ -91,6 +94,31 @@ _NVIDIA = (
     _row(DRIVER, "registers-taken", "nvidia", "request_mem_region", r"NVRM: request_mem_region failed for", _NV_PCI),
     _row(DRIVER, "no-interrupt", "nvidia", "find an IRQ", r"NVRM: Can't find an IRQ for your NVIDIA card", _NV_PCI),
     _row(
+        DRIVER, "no-interrupt", "nvidia", "No interrupts of any type",
+        rf"NVRM: GPU {BDF}: No interrupts of any type are available", _NV_C,
+    ),
+    _row(
+        DRIVER, "no-interrupt", "nvidia", "Tried to get IRQ",
+        rf"NVRM: GPU {BDF}: Tried to get IRQ \d{{1,6}}, but another driver", _NV_C,
+    ),
+    _row(
+        DRIVER, "memory-online", "nvidia", "GPU memory onlining",
+        r"NVRM: Failing GPU memory onlining as the onlining zone is not movable", _OS_INTERFACE,
+    ),
+    _row(
+        DRIVER, "memory-online", "nvidia", "auto onlining failed",
+        r"NVRM: GPU memory zone movable auto onlining failed", _OS_INTERFACE,
+    ),
+    _row(
+        DRIVER, "removed-in-use", "nvidia", "non-zero usage count",
+        rf"NVRM: Attempting to remove device {BDF} with non-zero usage count", _NV_PCI,
+    ),
+    _row(
+        DRIVER, "nvlink-degraded", "nvidia", "marked Degraded",
+        r"NVRM: .{0,80}\b(?P<unit>GPU\d{1,4}) marked Degraded\. Error originated on linkId (?P<link>\d{1,3})",
+        f"{_OPEN} nvlink/kernel_nvlinkstate.c",
+    ),
+    _row(
         DRIVER, "held", "nvidia", "already bound to",
         rf"NVRM: GPU {BDF} is already bound to (?P<holder>[\w-]{{1,40}})", _NV_PCI,
     ),
@@ -114,8 +142,30 @@ _NVIDIA = (
     ),
     _row(
         DRIVER, "gsp-not-started", "nvidia", "GSP",
-        r"NVRM: .{0,60}(?:Cannot initialize GSP firmware RM|Failed to boot GSP)",
+        r"NVRM: .{0,60}(?:Cannot initialize GSP firmware RM|Failed to boot GSP|Fatal GSP-FMC Error: |"
+        r"GSP-FMC reported an error|GSP-RM proxy boot command failed|Timeout waiting for GSP target mask release|"
+        r"Timed out waiting for GSP falcon reset)",
         "open-gpu-kernel-modules 595 osinit.c, kernel_gsp_tu102.c",
+    ),
+    _row(
+        DRIVER, "gsp-not-started", "nvidia", "lockdown release",
+        r"NVRM: .{0,60}Timeout waiting for lockdown release\.", f"{_OPEN} kernel_gsp_gh100.c",
+    ),
+    _row(
+        DRIVER, "gsp-not-started", "nvidia", "Booter Load",
+        r"NVRM: .{0,60}failed to execute Booter Load", f"{_OPEN} kernel_gsp_tu102.c",
+    ),
+    _row(
+        DRIVER, "needs-reset", "nvidia", "WPR2 already up",
+        r"NVRM: .{0,60}unexpected WPR2 already up, cannot proceed", f"{_OPEN} gsp/kernel_gsp.c",
+    ),
+    _row(
+        DRIVER, "gfw-boot", "nvidia", "VBIOS boot failed",
+        r"NVRM: .{0,60}VBIOS boot failed!!", f"{_OPEN} kernel_bif_gh100.c",
+    ),
+    _row(
+        DRIVER, "gfw-boot", "nvidia", "bar firewall to lower",
+        r"NVRM: failed to wait for bar firewall to lower", _NV_PCI,
     ),
     _row(
         DRIVER, "gfw-boot", "nvidia", "wait for GFW boot",
@@ -123,7 +173,7 @@ _NVIDIA = (
     ),
     _row(
         DRIVER, "gsp-silent", "nvidia", "eartbeat timed out",
-        r"NVRM: (?P<unit>GPU\d{1,4}) _kgsp\w{1,40}: .{0,40}[Hh]eartbeat timed out", _GSP,
+        r"NVRM: (?P<unit>GPU\d{1,4}) _?kgsp\w{1,40}: .{0,40}[Hh]eartbeat timed out", _GSP,
     ),
     _row(
         DRIVER, "gsp-silent", "nvidia", "** GSP Timeout **",
@@ -152,6 +202,16 @@ _NVIDIA = (
         "open-gpu-kernel-modules 595 nvidia/linux_nvswitch.c",
     ),
     _row(
+        DRIVER, "switch-not-started", "nvidia-nvswitch", "nvidia-nvswitch",
+        r"(?P<name>nvidia-nvswitch\d{1,4}): ?Failed (?:to (?:register device|initialize (?:device|interrupt|"
+        r"background tasks)|enable PCI device|request memory regions|map BAR0 region)|during device post init) : -?\d",
+        f"{_OPEN} nvidia/linux_nvswitch.c",
+    ),
+    _row(
+        DRIVER, "uvm-assert", "nvidia-uvm", "global fatal error",
+        r"nvidia-uvm: .{0,80}Encountered a global fatal error: ", f"{_OPEN} nvidia-uvm/uvm_global.c",
+    ),
+    _row(
         DRIVER, "uvm-assert", "nvidia-uvm", "Assert failed",
         r"nvidia-uvm: .{1,160}Assert failed, condition ", "open-gpu-kernel-modules 595 nvidia-uvm/uvm_common.h",
     ),
@@ -175,18 +235,29 @@ _PCI = (
          "Linux pci/hotplug/pciehp_ctrl.c"),
     _row("aer", "no-recovery", "pcieport", "device recovery failed",
          rf"pcieport {BDF}: (?:AER: )?device recovery failed", "Linux pci/pcie/err.c"),
+    _row("aer", "no-recovery", "pcieport", "subordinate device reset failed",
+         rf"pcieport {BDF}: (?:AER: )?subordinate device reset failed", "Linux pci/pcie/err.c"),
     _row("aer", "no-recovery", "pcieport", "can't recover",
          rf"(?P<driver>[\w-]{{1,32}}) {BDF}: (?:AER: )?can't recover \(no error_detected callback\)",
          "Linux pci/pcie/err.c"),
     _row(DRIVER, "inaccessible", "pci", "ower state from D3",
          rf"(?P<driver>{_DRIVERS}|pci) {BDF}: (?:Unable to|can't) change power state from (?P<state>D3\w{{1,6}}) to D0"
          r"(?:, device inaccessible| \(config space inaccessible\))", "Linux pci/pci.c"),
+    _row(DRIVER, "inaccessible", "pci", "ower state, currently in D3",
+         rf"(?P<driver>{_DRIVERS}|pci) {BDF}: Refused to change power state, currently in (?P<state>D3\w{{0,6}})",
+         "Linux 3.10 to 5.4 pci/pci.c"),
     _row(DRIVER, "reset-unanswered", "pci", "; giving up",
          rf"(?P<driver>{_DRIVERS}|pci) {BDF}: not ready \d{{1,7}}ms after (?P<what>[\w ]{{2,40}}); giving up",
          "Linux pci/pci.c (pci_dev_wait)"),
     _row(DRIVER, "bar-unassigned", "pci", "failed to assign",
          rf"\bpci {BDF}: (?:BAR (?P<bar>[0-5])(?: \[mem[^\]]{{0,60}}\]: failed to assign|: failed to assign \[mem))",
          "Linux 4.2 to 6.12 pci/setup-res.c"),
+    _row(DRIVER, "bar-unassigned", "pci", "; can't enable device",
+         rf"(?P<driver>{_DRIVERS}) {BDF}: BAR (?P<bar>[0-5])(?: \[mem[^\]]{{0,60}}\])?: not (?:assigned|claimed); "
+         r"can't enable device", "Linux 3.18 to 6.12 pci/setup-res.c"),
+    _row(DRIVER, "vf-bar", "pci", "SR-IOV",
+         rf"\b(?P<driver>{_DRIVERS}) {BDF}: (?:not enough MMIO resources for SR-IOV|SR-IOV: IOV BARS not allocated)",
+         "Linux pci/iov.c"),
     _row(DRIVER, "vf-bar", "pci", "failed to assign",
          rf"\bpci {BDF}: (?:VF BAR [0-5]|BAR (?:7|10|11))(?: \[mem[^\]]{{0,60}}\]: failed to assign|: failed to assign"
          r" \[mem)", "Linux 4.2 to 6.12 pci/setup-res.c"),  # 8 and 9 may be windows of a bridge
@@ -205,10 +276,21 @@ _PCI = (
          r"\[(?P<short>[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\]",
          "Linux iommu/intel/dmar.c"),
     _row(DRIVER, "iommu-fault", "AMD-Vi", "IO_PAGE_FAULT",
-         rf"AMD-Vi: Event logged \[IO_PAGE_FAULT device=(?:{BDF}|(?P<short>[0-9a-f]{{2}}:[0-9a-f]{{2}}\.[0-7]))",
+         rf"AMD-Vi: Event logged \[IO_PAGE_FAULT device={_BDF_OR_SHORT}",
          "Linux iommu/amd/iommu.c"),
     _row(DRIVER, "iommu-fault", "AMD-Vi", "IO_PAGE_FAULT",
          rf"(?P<driver>[\w-]{{1,32}}) {BDF}: AMD-Vi: Event logged \[IO_PAGE_FAULT", "Linux iommu/amd/iommu.c"),
+    _row(DRIVER, "iommu-fault", "AMD-Vi", "INVALID_DEVICE_REQUEST",
+         rf"AMD-Vi: Event logged \[INVALID_DEVICE_REQUEST device={_BDF_OR_SHORT}",
+         "Linux iommu/amd/iommu.c"),
+    _row(DRIVER, "iommu-fault", "arm-smmu-v3", " client: ",
+         rf"arm-smmu-v3 \S{{1,60}}: event: F_(?:TRANSLATION|ADDR_SIZE|ACCESS|PERMISSION) client: {BDF} ",
+         "Linux 6.15 iommu/arm/arm-smmu-v3/arm-smmu-v3.c"),
+    _row(DRIVER, "iommu-timeout", "arm-smmu-v3", "CMD_SYNC timeout",
+         r"arm-smmu-v3 \S{1,60}: CMD_SYNC timeout at ", "Linux iommu/arm/arm-smmu-v3/arm-smmu-v3.c"),
+    _row(DRIVER, "iommu-timeout", "AMD-Vi", "IOTLB_INV_TIMEOUT",
+         rf"AMD-Vi: Event logged \[IOTLB_INV_TIMEOUT device={_BDF_OR_SHORT}",
+         "Linux iommu/amd/iommu.c"),
     _row(DRIVER, "iommu-timeout", "AMD-Vi", "Completion-Wait loop",
          r"AMD-Vi: (?:IOMMU \S{1,16}: )?Completion-Wait loop timed out", "Linux iommu/amd/iommu.c"),
     _row(DRIVER, "iommu-timeout", "dmar", "Invalidation Time-out Error:",
@@ -233,6 +315,8 @@ _PCI = (
     _row(DRIVER, "module-kernel", "kernel", "version magic",
          r"(?P<module>nvidia|amdgpu|mlx5_core|mlx5_ib|bnxt_re|irdma|efa|habanalabs|neuron): version magic "
          r"'(?P<built>[^']{1,80})' should be '(?P<running>[^']{1,80})'", "Linux kernel/module/main.c"),
+    _row(DRIVER, "vfio-memlock", "vfio", "RLIMIT_MEMLOCK",
+         r"\bvfio_\w{1,40}: .{0,60}RLIMIT_MEMLOCK \(\d{1,20}\) exceeded", "Linux vfio/vfio_iommu_type1.c"),
     _row(DRIVER, "task-hung", "kernel", "blocked for more than",
          r"INFO: task (?P<task>nvidia-smi|nvidia-persiste\w{0,2}|nv-hostengine|nv-fabricmanag\w{0,2}|rocm-smi|amd-smi|"
          r"npu-smi|hl-smi|neuron-\w{1,10}|ibstat|opensm):\d{1,10} blocked for more than \d{1,7} seconds",
@@ -261,6 +345,16 @@ _MELLANOX = (
          _MLX5 + r".*(?P<what>device's health compromised|health recovery failed)", "Linux mlx5/core/health.c"),
     _row("mlx5", "command", "mlx5_core", "leak of a command", _MLX5 + r".*Will cause a leak of a command resource",
          "Linux mlx5/core/cmd.c"),
+    _row("mlx5", "command", "mlx5_core", "while waiting for",
+         _MLX5 + r".*\b[A-Z_]{4,40}\(0x[0-9a-f]{1,4}\) (?:timed out while waiting for a slot|timeout while "
+         r"waiting for command semaphore)", "Linux 5.10 to 6.12 mlx5/core/cmd.c"),
+    _row("mlx5", "reset-failed", "mlx5_core", "PCI reads still not working",
+         _MLX5 + r".*(?P<what>(?:health recovery|reset reload) flow aborted, PCI reads still not working)",
+         "Linux mlx5/core/health.c, fw_reset.c"),
+    _row("mlx5", "reset-failed", "mlx5_core", "PCI link not ready",
+         _MLX5 + r".*(?P<what>PCI link not ready) \(0x[0-9a-f]{4}\) after", "Linux mlx5/core/fw_reset.c"),
+    _row("mlx5", "reset-failed", "mlx5_core", "irmware is not responsive",
+         _MLX5 + r".*(?P<what>Firmware is not responsive) \(0x[0-9a-f]{4}\) after", "Linux mlx5/core/fw_reset.c"),
     _row("mlx5", "tx-timeout", "mlx5_core", "TX timeout", rf"mlx5_core {BDF}.*TX timeout detected",
          "Linux mlx5/core/en_main.c"),
     _row("mlx5", "firmware-init", "mlx5_core", "initializing state",
@@ -270,7 +364,7 @@ _MELLANOX = (
     _row("mlx5", STARTED, "mlx5_core", "firmware version:",
          _MLX5 + r".*\bfirmware version: (?!65535)\d+\.\d+\.\d+", "Linux mlx5/core/main.c"),
     _row("mlx5", "load", "mlx5_core", "failed with error",
-         _MLX5 + r".*(?:load_one|init_one|probe_one).*(?P<what>failed with error (?:code )?-?\d+)",
+         _MLX5 + r".*(?:load_one|init_one|probe_one|pci_init).*(?P<what>failed with error (?:code )?-?\d+)",
          "Linux mlx5/core/main.c"),
     _row(DRIVER, "limits", "mlx5_core", "limits exceeded",
          _MLX5 + r".*\b(?P<command>[A-Z_]{4,40})\(0x[0-9a-f]{1,4}\) op_mod\(0x[0-9a-f]{1,4}\) failed, "
@@ -278,6 +372,10 @@ _MELLANOX = (
     _row(DRIVER, "limits", "mlx5_core", "no resources",
          _MLX5 + r".*\b(?P<command>[A-Z_]{4,40})\(0x[0-9a-f]{1,4}\) op_mod\(0x[0-9a-f]{1,4}\) failed, "
          r"status no resources\(0xf\)", "Linux mlx5/core/cmd.c"),
+    _row(DRIVER, "rdma-probe", "mlx5_core", " failed to load",
+         _MLX5 + r".*Device\[\d{1,2}\] \(rdma\) failed to load", "Linux mlx5/core/dev.c"),
+    _row(DRIVER, "interface-probe", "mlx5_core", " failed to load",
+         _MLX5 + r".*Device\[\d{1,2}\] \(eth\) failed to load", "Linux mlx5/core/dev.c"),
     _row(DRIVER, "no-mkey", "mlx5_ib", " failed",
          r"(?:mlx5_core " + BDF + r":|infiniband) .{0,40}?(?P<name>mlx5_\w{1,20})?\b.{0,80}"
          r"(?:[Cc]reate mkey failed,?|async (?:reg mr|create_mkey) failed\. status) (?P<error>-12)\b",
@@ -301,6 +399,27 @@ _OTHER = (
          _BNXT + r".{0,40}: Firmware not responding, status: 0x", "Linux bnxt/bnxt.c"),
     _row("nic_firmware", "health", "bnxt_re", "FW STALL", _BNXT + r".{0,80}FW STALL Detected",
          "Linux bnxt_re/qplib_rcfw.c"),
+    _row("nic_firmware", "reset-failed", "bnxt_en", "during FW reset",
+         _BNXT + r".{0,40}: (?P<what>(?:bnxt_open\(\) failed|RESET_DONE not set) during FW reset)",
+         "Linux bnxt/bnxt.c"),
+    _row("nic_firmware", "reset-failed", "bnxt_en", "firmware reset",
+         _BNXT + r".{0,40}: (?P<what>Failed to reinitialize after aborted firmware reset|A previous firmware reset "
+         r"has not completed)", "Linux bnxt/bnxt.c"),
+    _row("nic_firmware", "reset", "bnxt_en", "firmware fatal condition",
+         _BNXT + r".{0,40}: Detected firmware fatal condition, initiating reset", "Linux bnxt/bnxt.c"),
+    _row("nic_firmware", "command", "bnxt_re", "timedout",
+         _BNXT + r".{0,40}: cmdq\[0x[0-9a-f]{1,8}\]=0x[0-9a-f]{1,8} timedout ", "Linux bnxt_re/qplib_rcfw.c"),
+    _row(DRIVER, "limits", "bnxt_re", "max exceeded",
+         rf"(?:bnxt_en {BDF} |infiniband )(?P<name>bnxt_re\d{{1,3}}): .{{0,40}}\b(?P<command>QP|CQ) "
+         r"(?:failed )?- ?max exceeded",
+         "Linux bnxt_re/ib_verbs.c"),
+    _row(DRIVER, "pause-storm", "bnxt_en", "Pause Storm", _BNXT + r".{0,40}: Pause Storm detected",
+         "Linux bnxt/bnxt.c"),
+    _row(DRIVER, "doorbells", "bnxt_en", "doorbells dropped",
+         _BNXT + r".{0,40}: One or more MMIO doorbells dropped", "Linux bnxt/bnxt.c"),
+    _row(DRIVER, "nic-hot", "bnxt_en", "thermal threshold",
+         _BNXT + r".{0,40}: Chip temperature has gone above the (?P<what>critical|fatal|shutdown) thermal threshold",
+         "Linux 6.8 bnxt/bnxt.c"),
     _row(DRIVER, "rdma-port", "ib_core", "Couldn't ",
          r"infiniband (?P<name>\S{1,40}): Couldn't (?:start port|register device with |create per-port data"
          r"|set up InfiniBand P_Key/GID cache)", "Linux infiniband/core/mad.c, device.c"),
@@ -315,6 +434,10 @@ _OTHER = (
          rf"\bice {BDF}: Rebuild failed, unload and reload driver", "Linux ice/ice_main.c"),
     _row("nic_firmware", "reset-failed", "ice", "unrecoverable state",
          rf"\bice {BDF}\b.{{0,80}}device is in unrecoverable state", "Linux ice/ice_main.c"),
+    _row("nic_firmware", "reset-failed", "ice", "device is unrecoverable",
+         rf"\bice {BDF}: .{{0,60}}failed, device is unrecoverable", "Linux ice/ice_main.c"),
+    _row(DRIVER, "firmware-recovery", "ice", "irmware recovery mode",
+         rf"\bice {BDF}: Firmware recovery mode detected", "Linux ice/ice_main.c"),
     _row(DRIVER, "safe-mode", "ice", "afe Mode", rf"\bice {BDF}: .{{0,120}}[Ee]ntering Safe Mode",
          "Linux ice/ice_ddp.c"),
     _row(DRIVER, "driver-too-old", "ice", "NVM image is newer",
@@ -323,19 +446,35 @@ _OTHER = (
     _row("nic_firmware", "reset", "ena", "eep alive watchdog timeout",
          rf"\bena {BDF}\b.{{0,40}}[Kk]eep alive watchdog timeout",
          "Linux ena/ena_netdev.c"),
+    _row("nic_firmware", "reset", "ena", "reset is ",
+         rf"\bena {BDF}\b.{{0,40}}(?:Trigger reset is on|device has detected an unhealthy state, reset is requested)",
+         "Linux ena/ena_netdev.c"),
+    _row("nic_firmware", "health", "ena", "isn't responsive",
+         rf"\bena {BDF}\b.{{0,40}}FW isn't responsive", "ena 2.17 ena_netdev.c"),
     _row("nic_firmware", "reset-failed", "ena", "eset attempt failed",
          rf"\bena {BDF}\b.{{0,40}}Reset attempt failed\. Can not reset the device", "Linux ena/ena_netdev.c"),
     _row("nic_firmware", "command", "efa", "completion",
          rf"\befa {BDF}\b.{{0,40}}(?:Wait for completion \(polling\) timeout|device didn't send any completion for )",
          "Linux efa/efa_com.c"),
+    _row("nic_firmware", "command", "efa", "Reading register timed out",
+         rf"\befa {BDF}\b.{{0,40}}Reading register timed out", "Linux efa/efa_com.c"),
+    _row("nic_firmware", "reset-failed", "efa", "Reset indication didn't",
+         rf"\befa {BDF}\b.{{0,40}}Reset indication didn't turn o", "Linux efa/efa_com.c"),
+    _row("nic_firmware", "reset-failed", "efa", "can't reset device",
+         rf"\befa {BDF}\b.{{0,40}}Device isn't ready, can't reset device", "Linux efa/efa_com.c"),
     _row(DRIVER, "limits", "efa", "Failed to process command",
          rf"(?:\befa {BDF} |infiniband )(?P<name>\w{{1,40}}): Failed to process command (?P<command>[A-Z_]{{1,40}}) "
          r"\(opcode \d{1,4}\) .{0,24}err -12\b", "Linux 5.2 to 6.12 efa/efa_com.c"),
     _row("nic_firmware", "health", "ionic", "FW heartbeat stalled", rf"\bionic {BDF}\b.{{0,40}}FW heartbeat stalled",
          "Linux ionic/ionic_dev.c"),
+    _row("nic_firmware", "reset-failed", "ionic", "LIFs restart failed",
+         rf"\bionic {BDF}\b.{{0,40}}FW Up: LIFs restart failed", "Linux ionic/ionic_lif.c"),
     _row("nic_firmware", "command", "ionic", "DEVCMD",
          rf"\bionic {BDF}\b.{{0,40}}DEVCMD \S{{1,40}} \(\d{{1,5}}\) timeout after",
          "Linux ionic/ionic_main.c"),
+    _row(DRIVER, "rdma-probe", "irdma", "FAIL",
+         rf"\b(?:ice|idpf|i40e) {BDF}: (?:IRDMA hardware initialization FAILED|HW runtime init FAIL) ",
+         "Linux irdma/hw.c"),
     _row("nic_firmware", "reset", "irdma", "Requesting a reset",
          rf"\b(?:ice|idpf|i40e) {BDF} \S{{1,40}}: Requesting a reset", "Linux irdma/main.c, 6.16 irdma/icrdma_if.c"),
     _row(DRIVER, "queue-stalled", "net", "NETDEV WATCHDOG",
@@ -370,6 +509,18 @@ _ACCELERATORS = (
          "Linux amdgpu/amdgpu_device.c"),
     _row("amd_reset_failed", None, "amdgpu", "GPU Recovery Failed",
          _AMDGPU + r"GPU Recovery Failed: (?P<error>-\d{1,5})", "Linux amdgpu/amdgpu_device.c"),
+    _row("amd_reset_failed", None, "amdgpu", "reset failed",
+         _AMDGPU + r"(?:ASIC reset failed with error, (?P<error>-\d{1,5})|GPU mode1 reset failed|Mode2 reset failed!)",
+         "Linux amdgpu/amdgpu_device.c, aldebaran.c, pm/swsmu/amdgpu_smu.c"),
+    _row("amd_reset_failed", None, "amdgpu", "PCIe error recovery failed",
+         rf"(?:{_AMDGPU}|\[amdgpu\]\] \*ERROR\* )PCIe error recovery failed, err:(?P<error>-\d{{1,5}})",
+         "Linux amdgpu/amdgpu_device.c"),  # older kernels name no GPU
+    _row(DRIVER, "amd-overheat", "amdgpu", "detected!",
+         _AMDGPU + r"ERROR: GPU (?:over temperature range ?\(SW CTF\)|HW Critical Temperature Fault ?\(aka CTF\)) "
+         r"detected!",
+         "Linux amdgpu/pm/swsmu/amdgpu_smu.c, smu13/smu_v13_0.c"),
+    _row(DRIVER, "amd-bad-pages-near", "amdgpu", "of threshold",
+         _AMDGPU + r"RAS records: ?\d{1,9} exceeds 90% of threshold", "Linux amdgpu/amdgpu_ras_eeprom.c"),
     _row("amd_vram_lost", None, "amdgpu", "VRAM is lost", rf"(?:{_AMDGPU}|\[drm\] )VRAM is lost due to GPU reset!",
          "Linux amdgpu/amdgpu_device.c"),  # older kernels name no GPU
     _row("amd_init", None, "amdgpu", "Fatal error during GPU init", _AMDGPU + r"(?P<code>Fatal error during GPU init)",
@@ -391,6 +542,11 @@ _ACCELERATORS = (
     _row(DRIVER, "kfd-not-added", "amdkfd", "NOT added due to errors",
          r"\bkfd(?: kfd)?: (?:amdgpu: )?device (?P<device>[0-9a-f]{4}:[0-9a-f]{4}) NOT added due to errors",
          "Linux amdkfd/kfd_device.c"),
+    _row(DRIVER, "kfd-not-added", "amdkfd", "KFD is disabled",
+         r"\bkfd: (?:amdgpu: )?KFD is disabled due to module initialization failure", "Linux amdkfd/kfd_module.c"),
+    _row(DRIVER, "amd-queues-stuck", "amdkfd", "Queue preemption time out",
+         r"\b(?:kfd|amdgpu): .{0,80}HIQ MQD's queue_doorbell_id0 is not 0, Queue preemption time out",
+         "Linux amdkfd/kfd_device_queue_manager.c"),
     _row(DRIVER, "amd-ring-timeout", "amdgpu", "timeout, signaled seq",
          rf"(?:{_AMDGPU}|amdgpu_job_timedout \[amdgpu\]\] \*ERROR\* )ring (?P<ring>\S{{1,32}}) timeout, signaled seq=",
          "Linux amdgpu/amdgpu_job.c"),  # older kernels name no GPU
@@ -408,6 +564,19 @@ _ACCELERATORS = (
          "Linux amdgpu/amdgpu_xgmi.c"),
     _row(DRIVER, "gaudi-heartbeat", "habanalabs", "heartbeat failed",
          r"(?:accel|habanalabs) (?P<name>accel\d{1,3}|hl\d{1,3}): Device heartbeat failed!", _HABANA),
+    _row(DRIVER, "gaudi-heartbeat", "habanalabs", "Device CPU packet timeout",
+         rf"{_GAUDI}Device CPU packet timeout", "Linux habanalabs/common/firmware_if.c"),
+    _row(DRIVER, "gaudi-boot", "habanalabs", "Device boot error - ",
+         rf"{_GAUDI}Device boot error - (?P<what>DRAM initialization failed|FIT image corrupted|Thermal Sensor "
+         r"initialization failed|security failure|eFuse failure|PLL failure|NIC F/W initialization failed)",
+         "Linux habanalabs/common/firmware_if.c"),
+    _row(DRIVER, "gaudi-boot", "habanalabs", "Device boot progress - ",
+         rf"{_GAUDI}Device boot progress - (?P<what>Stuck in[^,\n]{{1,60}}|Cannot boot|DRAM initialization failed|"
+         r"Thermal Sensor initialization failed)", "Linux habanalabs/common/firmware_if.c"),
+    _row(DRIVER, "gaudi-overheat", "habanalabs", "CATTRIP",
+         rf"{_GAUDI}HBM catastrophic temperature error \(CATTRIP\)", "Linux habanalabs/gaudi2/gaudi2.c"),
+    _row(DRIVER, "gaudi-memory", "habanalabs", "System Critical Error Interrupt",
+         rf"{_GAUDI}System Critical Error Interrupt - HBM\((?P<hbm>\d{{1,2}})\)", "Linux habanalabs/gaudi2/gaudi2.c"),
     _row(DRIVER, "gaudi-reset", "habanalabs", "oing to ",
          r"(?:accel|habanalabs) (?P<name>accel\d{1,3}|hl\d{1,3}): Going to (?:reset device|RESET device!)", _HABANA),
     _row(DRIVER, "device-unusable", "habanalabs", "is NOT usable",
@@ -422,6 +591,11 @@ _ACCELERATORS = (
          r"\[ascend\] .{0,200}Heartbeat lost! \(device=(?P<device>\d{1,5});", "Ascend driver"),
     _row("npu_fault", None, "ascend", "vent",
          r"\[ascend\] .{0,400}\b[Ee]vent[ _]id(?:=| ?: {0,4}\[)(?P<code>0x[0-9a-fA-F]{8})\b", "Ascend driver"),
+    _row(DRIVER, "neuron-dma", "neuron", "DMA completion timeout",
+         r"\bDMA completion timeout on (?P<name>nd\d{1,3}) for ", "aws-neuron-driver 2.24 neuron_dma.c"),
+    _row(DRIVER, "neuron-miswired", "neuron", "ultraserver link is miss-wired",
+         r"\b(?P<name>nd\d{1,3}): (?P<what>left|right) ultraserver link is miss-wired",
+         "aws-neuron-driver 2.24 v3/neuron_pelect.c"),
     _row("neuron_hw", None, "neuron", "NEURON_HW_ERR",
          r"NEURON_HW_ERR=(?P<code>[A-Z_]{1,64}) .{0,300}?\bnd-id=(?P<device>\d{1,4}) nc-id=(?P<core>\d{1,4})\b"
          r"(?:.{0,80}?\baction=(?P<action>[A-Z_]{1,40}))?", "aws-neuronx-dkms"),

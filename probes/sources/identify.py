@@ -205,6 +205,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("amd-smi", "static"),), (r"^GPU: \d+\s*$", r"^ +ASIC:\s*$")),
     ((("amd-smi", "metric"),), (r"^GPU: \d+\s*$", r"^ +(?:ECC|ECC_BLOCKS|USAGE|MEM_USAGE):\s*$")),
     ((("amd-smi", "list"),), (r"^GPU: \d+\s*$", r"^ +KFD_ID: ")),
+    ((("amd-smi", "monitor"),), (r"^ *GPU +[^\n]{0,300}\bSINGLE_ECC {2}DOUBLE_ECC\b",)),
     ((("amd-smi",),), (r"^\| AMD-SMI ", r"^\| BDF ")),
     ((("hl-smi",),), (r"^\| HL-SMI Version: ", r"^\|\s+\d+\s+HL-\S+\s")),
     (
@@ -259,6 +260,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ),
     ((SLURM_HELD,), (r"^REASON +USER +TIMESTAMP +(?:STATE +)?NODELIST[ \t]*$",)),
     ((("kubectl", "describe", "node"),), (r"^Name: +\S", r"^Conditions:", r"^Capacity:", r"^Allocatable:")),
+    ((("kubectl", "describe", "node"),), (r"^Name: +\S", r"^Conditions:", r"^ +Type +Status +LastHeartbeatTime ")),
     (
         (("kubectl", "get", "node"),),
         (

@@ -32,7 +32,8 @@ _NPU_STATES = {
 _GAUDI = lazy_pattern(
     rf"\|\s+\d{{1,4}}\s+HL-\S+\s+\S+\s+\|\s+(?P<address>{_ADDRESS})\s[^|]*\|\s*(?P<count>\d{{1,12}})\s*\|"
 )
-_RAS_GPU = lazy_pattern(r"GPU ?\[(\d{1,4})\] ?:")
+_RAS_GPU = lazy_pattern(r"GPU ?\[(\d{1,4})\]\s{0,16}:")
+_MONITORED = "SINGLE_ECC  DOUBLE_ECC"  # columns of `amd-smi monitor`: each count ends under the end of its name
 _COUNT = lazy_pattern(r"[0-9]{1,18}")
 _BOX = lazy_pattern(rf"\|\s*(?P<address>{_ADDRESS}) [^|]*\|[^|]*?°C\s+(?P<count>\d{{1,12}})\s[^|]*\|")
 _PAGE_STATES = {"pending": "amd-pages-pending", "unreservable": "amd-pages-unreservable"}
@@ -196,10 +197,12 @@ def list_bad_pages(text: str) -> list[ToolReport]:
 
 
 def list_amd_errors(text: str) -> list[ToolReport]:
-    """GPUs of an output of amd-smi (its table, metric, bad-pages) with uncorrectable errors or bad pages.
+    """GPUs of an output of amd-smi (its table, monitor, metric, bad-pages) with uncorrectable errors or bad pages.
 
     Raises ParseError.
     """
+    if _MONITORED in text:
+        return list(_list_monitored(_lines(text)))[:MOST_REPORTS]
     boxes = [match for line in _lines(text) if (match := _BOX.match(line.strip()))]
     if boxes:
         return [
@@ -214,6 +217,25 @@ def list_amd_errors(text: str) -> list[ToolReport]:
         subject = _find_address(record) or f"AMD {int(name[3:])}"
         reports += _list_of_record(subject, record)
     return reports[:MOST_REPORTS]
+
+
+def _list_monitored(lines: list[str]) -> Iterator[ToolReport]:
+    """GPUs of `amd-smi monitor` with uncorrectable errors.
+
+    >>> table = ["GPU  POWER  SINGLE_ECC  DOUBLE_ECC", "  1  199 W           0           3"]
+    >>> [report[:2] for report in _list_monitored(table)]
+    [('amd-uncorrectable', 'AMD 1')]
+    """
+    end = 0
+    for line in lines:
+        words = line[:end].split()
+        if line.lstrip().startswith("GPU ") and _MONITORED in line:
+            end = line.index(_MONITORED) + len(_MONITORED)
+        elif len(words) < 2 or line[end : end + 1].strip():
+            continue
+        elif _COUNT.fullmatch(words[0]) and _COUNT.fullmatch(words[-1]) and int(words[-1]):
+            detail = _errors(int(words[-1]))
+            yield ToolReport("amd-uncorrectable", f"AMD {int(words[0])}", " ".join(line.split())[:200], detail)
 
 
 def _list_of_record(subject: str, record: Mapping[str, Any]) -> Iterator[ToolReport]:

@@ -145,6 +145,7 @@ READERS: tuple[Reader, ...] = (
         "probes.tool_reports.accelerators:list_amd_errors",
         tool_texts.AMD_METRIC.format(count=3),
         tool_texts.AMD_BOX.format(count=3),
+        tool_texts.AMD_MONITOR.format(count=3),
         tool_texts.AMD_PAGES.format(pending=tool_texts.PAGES.format(state="PENDING"), unreservable="N/A"),
     ),
     parser("probes.tool_reports.dcgmi:parse_health", tool_texts.UNHEALTHY, tool_texts.HEALTH_JSON),

@@ -49,6 +49,12 @@ MEANINGS = {
         "A virtual machine that it is given to does not start.",
     ),
     "no-interrupt": Meaning("critical", "the GPU has no interrupt", _NO_GPU),
+    "needs-reset": Meaning(
+        "critical", "an earlier start of its firmware still holds its memory (WPR2): it needs a reset", _NO_GPU
+    ),
+    "memory-online": Meaning(
+        "critical", "the kernel does not put the GPU's memory online as movable (auto_online_blocks)", _NO_GPU
+    ),
     "gsp-firmware-missing": Meaning("critical", "the firmware of its GSP is not installed with the driver", _NO_GPU),
     "inaccessible": Meaning("critical", "its config space cannot be read: it does not leave a sleep state"),
     "legacy-gpu": Meaning("warning", "the loaded driver ignores this GPU: it needs an older release", _NO_GPU),
@@ -141,6 +147,18 @@ MEANINGS = {
         "error", "a program (fabric manager) uses an NVSwitch library of another version than the loaded module",
         "The NVLink fabric is not managed: CUDA ends with error 802.", False, "medium",
     ),
+    "switch-not-started": Meaning(
+        "critical", "an NVSwitch did not start",
+        "The fabric manager cannot set up the board: CUDA ends with error 802.", True, "medium",
+    ),
+    "nvlink-degraded": Meaning(
+        "error", "after an error on one NVLink the driver uses none of the GPU's NVLinks",
+        "Jobs that use NVLink on this GPU end, until it is reset.", False, "medium",
+    ),
+    "removed-in-use": Meaning(
+        "error", "it was removed from the bus while programs use it",
+        "The removal waits until these programs end, and tools that list devices wait with it.", False,
+    ),
     "uvm-assert": Meaning(
         "warning", "the module for CUDA's memory (nvidia-uvm) met an internal error",
         "Programs that use GPUs may fail until the node is rebooted.", False, "medium",
@@ -149,6 +167,44 @@ MEANINGS = {
         "warning", "GPUDirect Storage does not fit a module of storage or RDMA", _NO_GDS, False, "medium"
     ),
     "gds-pin": Meaning("warning", "GPUDirect Storage could not pin GPU memory", _NO_GDS, False, "medium"),
+    "vfio-memlock": Meaning(
+        "warning", "a virtual machine may lock less memory than it needs for its devices",
+        "That virtual machine does not start, or loses DMA.", False, "medium",
+    ),
+    "firmware-recovery": Meaning(
+        "error", "its firmware is in recovery mode", "The NIC works with limited functions and without RDMA.", False,
+    ),
+    "pause-storm": Meaning(
+        "warning", "the NIC detected a storm of pause frames on its port",
+        "Lossless traffic of this port stands still: jobs hang or time out.", False,
+    ),
+    "doorbells": Meaning(
+        "warning", "the NIC dropped requests of programs (doorbells)",
+        "Sends of a job may wait until they time out.", False, "medium",
+    ),
+    "nic-hot": Meaning(
+        "error", "its chip is above a temperature limit", "It slows down or shuts down: its links go down.", False,
+    ),
+    "amd-overheat": Meaning(
+        "critical", "the GPU is above its highest temperature", "The GPU or the whole server shuts down.", False,
+    ),
+    "amd-bad-pages-near": Meaning(
+        "warning", "the bad pages of its memory are above 90% of the limit",
+        "At the limit the driver does not start the GPU.", False,
+    ),
+    "gaudi-overheat": Meaning(
+        "critical", "its memory (HBM) is above its highest temperature", "The driver resets it: its job ends.", False,
+    ),
+    "gaudi-memory": Meaning(
+        "error", "its memory (HBM) reports a critical error", "The driver resets it: its job ends.", False,
+    ),
+    "neuron-dma": Meaning(
+        "warning", "a DMA transfer of the accelerator did not end", "The job on it was ended.", False, "medium",
+    ),
+    "neuron-miswired": Meaning(
+        "error", "a cable to the next server of the UltraServer ends at another accelerator",
+        "Jobs of several servers do not start.", False,
+    ),
     "hugepages": Meaning(
         "warning", "the kernel reserved fewer huge pages than asked for",
         "Programs that need huge pages do not start, or run slower.", False, "medium",
@@ -163,6 +219,9 @@ MEANINGS = {
         "critical", "the NVIDIA driver could not start its GPUs and does not state why", _NO_GPU, alone=False
     ),
     "amd-block": Meaning("critical", "a part of the AMD GPU did not start", _NO_GPU, alone=False),
+    "gaudi-boot": Meaning(
+        "error", "its firmware does not finish its boot", _NO_GPU, True, "medium", alone=False,
+    ),
     "device-unusable": Meaning("critical", "the driver took the accelerator out of use", _NO_GPU, alone=False),
     "gaudi-reset": Meaning(
         "warning", "the driver reset the accelerator", "The job on it was ended.", False, "medium", alone=False,
@@ -185,6 +244,7 @@ _AUXILIARY = ("rdma-probe", "interface-probe")
 _DRIVERS_OF_JOBS = ("nvidia", "amdgpu", "habanalabs", "neuron", "mlx5_core")
 _MISMATCH = "version mismatch"  # NVML's error 18, and nvidia-smi's sentence
 _NAMES_VERSIONS = ("module-versions", "switch-versions")
+_NAMES_WHAT = ("reset-unanswered", "gaudi-boot", "nic-hot", "neuron-miswired")
 _EXPLAINED_BY = {"gsp-silent": ("xid", "gpu_lost", "gpu_init"), "queue-stalled": ("mlx5", "nic_firmware")}
 _SHOWN = 6
 
@@ -241,8 +301,7 @@ def _counts(context: RuleContext, event: Event) -> bool:
     if gpu is not None:
         return not (meaning.of_start and gpu.driver_state == "open")
     if nic is not None:
-        works = bool(nic.rdma_device) or any(port.netdevs for port in nic.ports)
-        return not (meaning.of_start and code != "rdma-port" and works) and severity_by_role("error", nic) is not None
+        return not (meaning.of_start and _works_now(nic, code)) and severity_by_role("error", nic) is not None
     if code == "queue-stalled" and context.why_bus_unread is None:
         return False  # of an interface that has no RDMA
     if _may_be_anything(context, event):
@@ -253,6 +312,13 @@ def _counts(context: RuleContext, event: Event) -> bool:
     if function is not None or not is_of_jobs or kept or (code in _AUXILIARY and _any_nic_works(context, event)):
         return False
     return bool(address) or not meaning.of_start or not _any_gpu_works(context)
+
+
+def _works_now(nic: Nic, code: str) -> bool:
+    """Whether the part of a NIC works now whose start a sentence is about."""
+    has_rdma, has_interface = bool(nic.rdma_device), any(port.netdevs for port in nic.ports)
+    parts = {"rdma-port": False, "rdma-probe": has_rdma, "interface-probe": has_interface}
+    return parts.get(code, has_rdma or has_interface)
 
 
 def _may_be_anything(context: RuleContext, event: Event) -> bool:
@@ -361,8 +427,10 @@ def _describe_details(event: Event) -> str:
         detail.get("file"),
         detail.get("chip"),
         detail.get("task"),
-        detail.get("what") if event.code == "reset-unanswered" else None,
+        detail.get("what") if event.code in _NAMES_WHAT else None,
         detail.get("block"),
+        f"NVLink {detail['link']}" if "link" in detail else None,
+        f"HBM {detail['hbm']}" if "hbm" in detail else None,
         f"module {detail['module']}" if "module" in detail else None,
         detail.get("what") if event.code in _NAMES_VERSIONS else None,
         f"error {detail['error']}" if "error" in detail else None,

@@ -45,6 +45,24 @@ SERVICE_MEANINGS = {
         "error", "it could not allocate a reference to memory of another node",
         "Jobs of several trays cannot share GPU memory over NVLink.", False, "medium",
     ),
+    "imex-address": Meaning(
+        "error", "no address in its list of nodes belongs to this node, so it ended",
+        "Jobs of several trays cannot share GPU memory over NVLink.",
+    ),
+    "sm-port-closed": Meaning("error", "it cannot open its own port", "The subnet is not managed from here."),
+    "sm-routing": Meaning(
+        "warning", "it does not route as configured, but by its default (Min Hop)",
+        "Routes may be uneven: some links carry more than others.", False,
+    ),
+    "sm-partition-full": Meaning(
+        "warning", "the partition table of a port is full", "That port is not in all of its partitions.", False,
+    ),
+    "numa-memory": Meaning(
+        "error", "it cannot put the GPU's memory online as memory of the node",
+        "Programs cannot use this memory from the CPU (GH200, GB200).", False, "medium",
+    ),
+    "ofed-load": Meaning("error", "a kernel module of the OFED was not loaded", "RDMA does not work on its devices."),
+    "dcgm-second": Meaning("info", "another host engine runs already", "None: the first one does the work."),
     "sm-second": Meaning("warning", "another subnet manager uses this port already", "This one does nothing.", True),
     "sm-no-ports": Meaning("error", "it found no InfiniBand port on this node", "The subnet is not managed from here."),
     "sm-key": Meaning(

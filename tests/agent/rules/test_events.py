@@ -42,6 +42,7 @@ READ_BY = {
     ("npu_fault", None): "npu-fault-event",
     ("neuron_hw", None): "neuron-hw-errors",
     ("mlx5", "firmware-init"): "nic-firmware-dead",
+    ("mlx5", "reset-failed"): "nic-firmware-dead",
     ("nic_firmware", "command"): "nic-firmware-dead",
     ("nic_firmware", "health"): "nic-firmware-dead",
     ("aer", "no-recovery"): "pcie-containment",

@@ -117,6 +117,7 @@ FAULTS = {  # name: text, and its findings of warning or more
     "rocm-smi": (texts.RAS.format(count=2), {"error tool-reports-fault GPU1 medium"}),
     "amd-smi metric": (texts.AMD_METRIC.format(count=2), {"error tool-reports-fault GPU1 medium"}),
     "amd-smi": (texts.AMD_BOX.format(count=2), {"error tool-reports-fault GPU1 medium"}),
+    "amd-smi monitor": (texts.AMD_MONITOR.format(count=2), {"error tool-reports-fault GPU1 medium"}),
     "amd-smi bad-pages": (
         texts.AMD_PAGES.format(pending=texts.PAGES.format(state="PENDING"), unreservable=texts.NO_PAGES),
         {"warning tool-reports-fault GPU1 medium"},
@@ -134,6 +135,10 @@ FAULTS = {  # name: text, and its findings of warning or more
     "kubectl": (texts.NODE.format(**{**NODE, "allocatable": "7"}), {"error tool-reports-fault node medium"}),
     "pod": (texts.POD, {"error tool-reports-fault node medium"}),
     "docker": (texts.DOCKER, {"error tool-reports-fault node medium"}),
+    "kubectl, its begin": (
+        texts.NODE.format(**{**NODE, "gpus": "False"}).partition("Capacity:")[0],
+        {"warning tool-reports-fault node medium"},
+    ),
     "kubectl get node": (texts.NODE_YAML.format(left=7), {"error tool-reports-fault node medium"}),
     "device plugin": (f"the pod logs:\n```\n{texts.PLUGIN_LOG}```\n", {
         "error tool-reports-fault node medium",
@@ -382,6 +387,7 @@ HEALTHY = {
     "rocm-smi": texts.RAS.format(count=0),
     "amd-smi metric": texts.AMD_METRIC.format(count=0),
     "amd-smi": texts.AMD_BOX.format(count=0),
+    "amd-smi monitor": texts.AMD_MONITOR.format(count=0),
     "amd-smi bad-pages": texts.AMD_PAGES.format(pending=texts.NO_PAGES, unreservable=texts.NO_PAGES),
     "dcgmi health": texts.HEALTHY,
     "dcgmi diag": texts.DIAG_PASSED,
@@ -389,6 +395,7 @@ HEALTHY = {
     "perfquery": texts.PERFQUERY.format(symbols=3),
     "kubectl": texts.NODE.format(**NODE),
     "pod": texts.POD_WAITS,
+    "kubectl, its begin": texts.NODE.format(**NODE).partition("Capacity:")[0],
     "kubectl get node": texts.NODE_YAML.format(left=8),
     "dcgmi nvlink": texts.LINK_STATES.format(states="U U U U _ _"),
     "ibv_devinfo with a warning": (

@@ -113,6 +113,9 @@ SAMPLES = (
     Sample("pre-nvl5", "Detected Pre-NVL5 system", "Detected Pre-NVL5 or later"),
     Sample("imex-memory", "[Feb 03 2026 10:11:12] [ERROR] [tid 77] Failed to get new memory reference with rc: 87",
            "[Feb 03 2026 10:11:12] [INFO] [tid 77] new memory reference for node 1"),
+    Sample("imex-address", "[Mar 26 2025 16:41:27] [ERROR] [tid 40] No matching network interface found for any IP "
+           "addresses in the node configuration file /etc/nvidia-imex/nodes_config.cfg.",
+           "[Mar 26 2025 16:41:27] [INFO] [tid 40] No matching network interface is excluded"),
     Sample("sm-second", "Perhaps another instance of OpenSM is already running", "another instance of OpenSM ended"),
     Sample("sm-no-ports", "No local ports detected!", "No local ports are excluded"),
     Sample("sm-port-down", f"{HOST} OpenSM[9]: SM port is down", f"{HOST} OpenSM[9]: NOSM port is downstream"),
@@ -122,6 +125,18 @@ SAMPLES = (
            f"{HOST} OpenSM[9]: remote SM with non-matching sm_key is allowed"),
     Sample("sm-duplicate-guid", f"{HOST} OpenSM[9]: ERR 0D01: Found duplicated node GUID.",
            f"{HOST} OpenSM[9]: no duplicated node GUID"),
+    Sample("sm-duplicate-guid", f"{HOST} OpenSM[9]: ERR 0D15: Duplicate Port GUID 0x2c9030000! Found by the two",
+           f"{HOST} OpenSM[9]: no Duplicate Port GUID"),
+    Sample("sm-port-closed", f"{HOST} OpenSM[9]: osm_vendor_bind: ERR 5424: Unable to open port 0x2c9030000",
+           f"{HOST} OpenSM[9]: never Unable to open port"),
+    Sample("sm-routing", f"{HOST} OpenSM[9]: Failed to setup routing engine 'ar_updn'",
+           f"{HOST} OpenSM[9]: never Failed to setup routing engine"),
+    Sample("sm-routing", f"{HOST} OpenSM[9]: Fabric topology is not fat-tree - falling back to default routing",
+           f"{HOST} OpenSM[9]: not falling back to default routing"),
+    Sample("sm-partition-full", f"{HOST} OpenSM[9]: ERR 0512: Failed to set PKey 0x8012 because Pkey table is full for "
+           "node 0x2c9 port 1", f"{HOST} OpenSM[9]: no Pkey table is full"),
+    Sample("numa-memory", f"{HOST} nvidia-persistenced[9]: device 0009:01:00.0 - NUMA: Changing node2 state to online "
+           "failed", f"{HOST} nvidia-persistenced[9]: device 0009:01:00.0 - NUMA: Memory onlining completed!"),
     Sample("no-devices", f"{HOST} nvidia-persistenced[9]: Failed to query NVIDIA devices. Please ensure that the "
            "NVIDIA device files (/dev/nvidia*) exist", f"{HOST} nvidia-persistenced[9]: 8 NVIDIA devices"),
     Sample("library-missing", f"{HOST} nvidia-persistenced[9]: Failed to open libnvidia-cfg.so.1: cannot open shared "
@@ -129,12 +144,18 @@ SAMPLES = (
     Sample("nvml-failed", "2026-02-03 10:11:12.507 ERROR [76:76] Cannot initialize the hostengine: Error: Failed to "
            "initialize NVML [DcgmHostEngineHandler.cpp:3647]", "2026-02-03 10:11:12.507 INFO [76:76] initialize NVML"),
     Sample("dcgm-failed", "Err: Failed to start DCGM Server: -7", "ready to start DCGM Server"),
+    Sample("dcgm-failed", "Error: DCGM engine failed to initialize", "DCGM engine is initialized"),
+    Sample("dcgm-second", "Host engine already running with pid 4711", "nv-hostengine is already running with pid"),
+    Sample("ofed-load", f"{HOST} openibd[9]: Failed loading kernel module mlx5_ib:[FAILED]",
+           f"{HOST} openibd[9]: Failed loading kernel module: none"),
     Sample("ofed-modules", "Module rdma_cm belong to kernel which is not a part of MLNX_OFED, skipping...",
            "modules that belong to kernel 6.8"),
     Sample("rshim-lockdown", f"{HOST} rshim[9]: Need to enable IOMMU/VFIO for kernel lock-down",
            f"{HOST} rshim[9]: no kernel lock-down"),
     Sample("rshim-unreadable", f"{HOST} rshim[9]: rshim0 unable to read from rshim",
            f"{HOST} rshim[9]: read from rshim0"),
+    Sample("rshim-unreadable", f"{HOST} rshim[9]: rshim0 failed to map RShim registers",
+           f"{HOST} rshim[9]: map RShim registers"),
     Sample("rshim-taken", f"{HOST} rshim[9]: another backend already attached",
            f"{HOST} rshim[9]: another backend left"),
     Sample("cuda-802", "RuntimeError: Unexpected error from cudaGetDeviceCount. Error 802: system not yet initialized",

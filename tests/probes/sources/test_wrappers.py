@@ -137,6 +137,7 @@ OUR_OWN = (
     Output("nvidia-smi R390", "nvidia-smi", test_nvidia_smi_table.R390),
     Output("npu-smi alarm", "npu-smi info", tool_texts.NPU.format(state="Alarm")),
     Output("hl-smi", "hl-smi", tool_texts.HL.format(count=3)),
+    Output("amd-smi monitor", "amd-smi monitor", tool_texts.AMD_MONITOR.format(count=3)),
     Output("rocm-smi ras", "rocm-smi --showrasinfo", tool_texts.RAS.format(count=3)),
     Output("dcgmi health", "dcgmi health -c", tool_texts.UNHEALTHY),
     Output("dcgmi diag", "dcgmi diag -r 3", tool_texts.DIAG),

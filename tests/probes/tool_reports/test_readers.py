@@ -59,6 +59,15 @@ def node(**words: str) -> str:
         (accelerators.list_bad_pages, texts.PAGES_INFO.format(state="reserved"), []),
         (accelerators.list_amd_errors, texts.AMD_METRIC.format(count=2), [("amd-uncorrectable", "AMD 1")]),
         (accelerators.list_amd_errors, texts.AMD_METRIC.format(count=0), []),
+        (accelerators.list_amd_errors, texts.AMD_MONITOR.format(count=7), [("amd-uncorrectable", "AMD 1")]),
+        (accelerators.list_amd_errors, texts.AMD_MONITOR.format(count=0), []),
+        (accelerators.list_amd_errors, texts.AMD_MONITOR.format(count="N/A"), []),
+        (accelerators.list_amd_errors, texts.AMD_MONITOR.format(count=0).replace("    0     283", "10 283"), []),
+        (
+            accelerators.list_ras_errors,
+            texts.RAS.format(count=5).replace("]:", "]\t\t:"),
+            [("amd-uncorrectable", "AMD 1")],
+        ),
         (accelerators.list_amd_errors, texts.AMD_BOX.format(count=1), [("amd-uncorrectable", "0000:22:00.0")]),
         (accelerators.list_amd_errors, texts.AMD_BOX.format(count=0), []),
         (

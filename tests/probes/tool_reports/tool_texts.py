@@ -38,6 +38,11 @@ HL = """\
 | Compute Processes:                                               AIP Memory |
 +=============================================================================+
 """
+AMD_MONITOR = """\
+GPU  POWER  GPU_TEMP  MEM_TEMP  GFX_UTIL  GFX_CLOCK  SINGLE_ECC  DOUBLE_ECC  PCIE_REPLAY  VRAM_USED  VRAM_TOTAL
+  0  140 W     42 °C     36 °C       0 %    132 MHz           0           0            0     283 MB   196592 MB
+  1  140 W     42 °C     36 °C       0 %    132 MHz           2     {count:>6}            9     283 MB   196592 MB
+"""
 RAS = """\
 
 
