@@ -69,7 +69,7 @@ def test_every_metric_and_label_is_exported() -> None:
     source = "".join(
         (ROOT / "agent" / path).read_text() for path in ("outputs/export/prometheus.py", "fleet/metrics.py")
     )
-    names = {f"fabricscope_{name}" for name in re.findall(r'(?:Metric\(\s*|[01], )"([a-z]\w*)"', source)}
+    names = {f"fabricscope_{name}" for name in re.findall(r'(?:\(\s*|[01], )"([a-z]\w*)"', source)}
     queries = [target["expr"] for _, target in targets("fabricscope-prometheus")]
     variables = [variable["definition"] for variable in DASHBOARDS["fabricscope-prometheus"]["templating"]["list"]]
     used = set(re.findall(r"\bfabricscope_\w+", " ".join([*queries, *variables])))

@@ -101,7 +101,6 @@ EXPECTED = {
         "changed platform profile: node",
         "new gaudi-missing: node",
         "changed check: device-count-low",
-        "changed check: gpu-model-mixed",
         "lost link (unreadable): 0000:4c:01.0, 0000:4c:02.0, 0000:32:01.0, 0000:32:02.0",
     ],
     "gaudi-malfunction": [
@@ -195,6 +194,7 @@ EXPECTED = {
         "changed driver_state: GPU4",
         "new gpu-missing: GPU4",
         "changed check: gdr-bar1-small",
+        "changed check: gpu-model-mixed",
         "changed check: gpu-p2p-redirected",
         "changed check: gpu-recovery-needed",
         "changed check: nvlink-recoveries-outlier",
@@ -207,6 +207,7 @@ EXPECTED = {
         "changed driver_state: GPU@0000:cb:00.0",
         "new gpu-missing: GPU@0000:cb:00.0",
         "changed check: gdr-bar1-small",
+        "changed check: gpu-model-mixed",
         "changed check: gpu-p2p-redirected",
         "changed check: nvlink-recoveries-outlier",
         "lost bar1_mib, fabric, memory_mib, nvlinks, recovery_action, vbios, virtualization: GPU@0000:cb:00.0",
@@ -324,7 +325,6 @@ EXPECTED = {
         "new npu-missing: GPU10",
         "changed check: device-count-low",
         "changed check: gpu-missing",
-        "changed check: gpu-model-mixed",
         "lost path: 7 pairs, most of them of GPU0",
     ],
     "npu-half-the-board": [
@@ -332,7 +332,6 @@ EXPECTED = {
         "changed platform profile: node",
         "new npu-missing: node",
         "changed check: device-count-low",
-        "changed check: gpu-model-mixed",
         "lost link (unreadable): 0000:00:01.0, 0000:00:02.0, 0000:c0:01.0, 0000:c0:02.0",
     ],
     "npu-no-device-node": [
@@ -375,6 +374,7 @@ EXPECTED = {
         "changed check: fabric-unhealthy, imex-channel-denied, imex-down",
         "changed check: gdr-bar1-small",
         "changed check: gdr-dmabuf-prereq",
+        "changed check: gpu-model-mixed",
         "changed check: gpu-module-missing",
         "changed check: gpu-p2p-blocked",
         "changed check: gpu-p2p-redirected",
