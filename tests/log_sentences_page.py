@@ -24,10 +24,12 @@ run `make docs` after a change of either.
 AER records and CXL records go over several lines and are read by `probes/kernel/log_events.py`.
 
 `part`: what the line names. Sentences of the NVIDIA driver without an address are about the GPU that a line beside them
-names. All logs that a source holds are read: `dmesg` or the journal of this boot, `journalctl -b -1` and `-b -2`,
-kern.log, syslog and messages with the parts that logrotate put aside (`syslog.1`, `messages-20260101`, also `.gz`,
-`.bz2` and `.xz`), and the scan section of nvidia-bug-report. A fault that only a log of an earlier boot shows begins
-with "before the last boot" and has medium confidence.
+names. All logs that a source holds are read: `dmesg`, the journals of this boot and of earlier ones
+(`journalctl -k -b -3`, options in any order), kern.log, syslog, messages and /var/log/dmesg with the parts that were
+put aside (`syslog.1`, `messages-20260101`, also `.gz`, `.bz2` and `.xz`), and the scan section of nvidia-bug-report. Of
+two outputs of `dmesg` one is read, and the report names the other: they may be of two hosts. A fault that only a log of
+an earlier boot shows begins with "before the last boot" and has medium confidence; so does one that a file has and a
+whole `dmesg` has not.
 """
 _SERVICES = """
 ## Services

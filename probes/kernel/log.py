@@ -15,7 +15,7 @@ from probes.host.commands import KERNEL_LOG, KERNEL_LOG_EARLIER, KERNEL_LOG_SAVE
 from probes.host.interface import Absent, Denied, Failed, Host, ReadError
 from probes.host_reader import HostReader, as_text
 from probes.kernel.log_facts import KernelLogFacts, LogEvent
-from probes.kernel.log_files import group_logs, is_rotated, list_log_files, read_log_file
+from probes.kernel.log_files import group_logs, is_of_earlier_boot, is_rotated, list_log_files, read_log_file
 from probes.probe import Reading
 from probes.text import lazy_pattern
 
@@ -33,7 +33,10 @@ def read(host: Host) -> Reading:
     """Everything of interest that the kernel wrote since boot. Raises ReadError where no log can be read."""
     reader = HostReader(host)
     boot_time = parse_boot_time(reader.text("/proc/stat", STAT_BYTES) or "")
-    source, log = _log(host, reader, boot_time)
+    try:
+        source, log = _log(host, reader, boot_time)
+    except ReadError as why:
+        return _read_earlier_alone(host, reader, why)
     from probes.kernel.log_events import events  # some thirty patterns: not for a source without a log
 
     found_events, left_out = events(log)
@@ -47,6 +50,16 @@ def read(host: Host) -> Reading:
     all_events = (*found_events, *earlier)
     iommu = None if host.live else _find_iommu_default(log)  # a live host has the type of each group
     return Reading(KernelLogFacts(all_events, source, since, whole, iommu), reader.sources, reader.missing)
+
+
+def _read_earlier_alone(host: Host, reader: HostReader, why: ReadError) -> Reading:
+    """What logs of earlier boots state where none of this boot can be read. Raises ReadError where that is nothing."""
+    events = () if host.live else _read_other_logs(host, reader, "", (), None)
+    if not events:
+        raise why
+    reader.gap(f"of this boot: {why}", "log-unread")
+    dated = tuple(event._replace(boot=event.boot or "earlier") for event in events)
+    return Reading(KernelLogFacts(dated, dated[0].source or "", None, None, None), reader.sources, reader.missing)
 
 
 def _find_iommu_default(log: Sequence[Line]) -> str | None:
@@ -119,7 +132,7 @@ def _read_other_logs(
     def add(text: Iterator[Line], boot: str | None, source: str, known_here: Container[object] = ()) -> None:
         for event in events(text)[0]:
             key = (event.kind, event.subject, event.code, event.detail)
-            if (boot is None and (whole or key in by_key)) or key in known_here:
+            if (boot is None and key in by_key) or key in known_here:
                 continue
             others.setdefault((boot is None, *key), event._replace(boot=boot, source=source))
 
@@ -130,19 +143,27 @@ def _read_other_logs(
             boots = split_boots(text) if text else []
             for number, log in enumerate(boots, 1):
                 is_last = is_this and number == len(boots)
-                if is_last and whole and is_rotated(path):
+                if is_last and whole and path != main:
                     add(lines(log, None), "earlier", path, by_key)
                 elif path != main or not is_last:
                     add(lines(log, None), None if is_last else "earlier", path)
             is_this = is_this and len(boots) < 2 and not any(_BOOT_START in log for log in boots)
 
+    for argv in (*KERNEL_LOG, *KERNEL_LOG_SAVED):
+        if " ".join(argv) != main and host.has_output(*argv) and (text := reader.output(*argv)):
+            add(lines(text, None), None, " ".join(argv))
     for argv in KERNEL_LOG_EARLIER:
         if host.has_output(*argv) and (text := reader.output(*argv)):
             add(lines(text, None), argv[-1], " ".join(argv))
     for paths in list_log_files(host).values():
         add_files((path, read_log_file(host, reader, path)) for path in reversed(paths))
-    for names in group_logs(host.saved_arguments(*ROTATED_LOG)).values():
+    saved = host.saved_arguments(*ROTATED_LOG)
+    groups = group_logs(saved)
+    for names in groups.values():
         add_files((name, reader.output(*ROTATED_LOG, name)) for name in reversed(names))
+    for name in set(saved).difference(*groups.values()):
+        if text := reader.output(*ROTATED_LOG, name):
+            add(lines(text, None), "earlier" if is_of_earlier_boot(name) else None, name)
     return tuple(others.values())
 
 

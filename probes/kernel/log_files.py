@@ -1,4 +1,5 @@
-"""The files of syslog: kern.log, syslog and messages with those that logrotate put aside, compressed or not."""
+"""The files of syslog: kern.log, syslog and messages with those that logrotate put aside, compressed or not; and
+dmesg, in which Debian keeps what each boot began with."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from probes.text import lazy_pattern
 FOLDER = "/var/log"
 _WINDOW_BYTES = 1 << 27  # what xz may keep in memory
 LOG_NAME = lazy_pattern(
-    r"(?P<log>kern\.log|syslog|messages)(?:\.(?P<number>\d{1,3})|-(?P<day>\d{6,14}))?(?P<packed>\.(?:gz|bz2|xz))?"
+    r"(?P<log>dmesg|kern\.log|syslog|messages)(?:\.(?P<number>\d{1,3})|-(?P<day>\d{6,14}))?(?P<packed>\.(?:gz|bz2|xz))?"
 )
 
 
@@ -118,6 +119,39 @@ def is_log_file(path: str) -> bool:
     """
     folder, _, name = path.rpartition("/")
     return folder == FOLDER and LOG_NAME.fullmatch(name) is not None
+
+
+_JOURNAL = lazy_pattern(r"journalctl(?:[_.-].*)?")
+_OF_EARLIER_BOOT = lazy_pattern(r".*(?:_-b|_--boot)[_=]?-\d{1,3}(?:[_.].*)?")
+
+
+def is_further_log(name: str) -> bool:
+    """Whether a saved file is by its name one of several logs of one host: a file of syslog, or a journal.
+
+    >>> is_further_log("kern.log"), is_further_log("journalctl_-k_-b_-3.txt"), is_further_log("n2_dmesg.txt")
+    (True, True, False)
+    """
+    return LOG_NAME.fullmatch(name) is not None or _JOURNAL.fullmatch(name) is not None
+
+
+def is_of_earlier_boot(name: str) -> bool:
+    """Whether a saved journal is by its name that of a boot before.
+
+    >>> is_of_earlier_boot("journalctl_-b_-3_-k.txt"), is_of_earlier_boot("journalctl_--boot=-1"), is_of_earlier_boot(
+    ...     "journalctl_-k_-b_-q.txt")
+    (True, True, False)
+    """
+    return _OF_EARLIER_BOOT.fullmatch(name) is not None
+
+
+def is_packed(name: str) -> bool:
+    """Whether a file is by its name a compressed log.
+
+    >>> is_packed("syslog.2.gz"), is_packed("syslog.2"), is_packed("data.gz")
+    (True, False, False)
+    """
+    match = LOG_NAME.fullmatch(name)
+    return match is not None and match["packed"] is not None
 
 
 def is_rotated(path: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import zlib
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
 
@@ -30,7 +31,7 @@ from probes.host.interface import (
     Failed,
     ReadError,
 )
-from probes.kernel.log_files import is_rotated
+from probes.kernel.log_files import is_further_log, is_packed, is_rotated, unpack
 from probes.sources.given import (
     GivenFile,
     cut_early_end,
@@ -253,8 +254,8 @@ class SavedOutputs:
             text, why = self._cut_end(name, argv, piece.text)
             part = piece.filtered or why
             return Completed(argv, 0, text, f"{FILTERED}{part}" if part else "", 0.0)
-        content = self._files.read(self._paths[name], OUTPUT_LIMIT_BYTES)
-        if len(content) == OUTPUT_LIMIT_BYTES and is_long_log(argv):
+        content = self._read(name, OUTPUT_LIMIT_BYTES)
+        if len(content) == OUTPUT_LIMIT_BYTES and is_long_log(argv) and not is_packed(name):
             content = read_long_log(self._files, self._paths[name], argv)
         if len(content) == OUTPUT_LIMIT_BYTES:
             raise Failed(f"{name}: longer than {OUTPUT_LIMIT_BYTES >> 20} MiB", "EFBIG")
@@ -425,10 +426,20 @@ class SavedOutputs:
     def _start(self, name: str, limit: int = LOOK_CHARACTERS) -> tuple[str, bool]:
         """Its text, and whether it may go on."""
         try:
-            content = self._files.read(self._paths[name], limit) if name in self._paths else b""
+            content = self._read(name, limit) if name in self._paths else b""
         except ReadError:
             return "", False
         return decode_saved(content), len(content) >= limit
+
+    def _read(self, name: str, limit: int) -> bytes:
+        """The first bytes of a file, of a compressed log those of its text. Raises ReadError."""
+        if not is_packed(name):
+            return self._files.read(self._paths[name], limit)
+        content = self._files.read(self._paths[name], LOG_LIMIT_BYTES)
+        try:
+            return unpack(content)[:limit]
+        except (OSError, EOFError, ValueError, zlib.error):
+            raise Failed(f"{name}: is damaged or cut short") from None
 
     def _split(
         self, name: str, start: str, cut: bool, known: bool
@@ -451,6 +462,10 @@ class SavedOutputs:
         """Whether a file holds what its name promises, as far as that is known."""
         return identify_command(self._start(name)[0]) in ((), (argv,))
 
+    @property
+    def _has_kernel_log(self) -> bool:
+        return any(name is not None and argv in KERNEL_LOGS for argv, name in self._names.items())
+
     def _look_into(self, name: str) -> None:
         """Take a file whose name states nothing: as one output, or as the outputs that someone pasted into it."""
         from probes.sources.pasted import holds_output  # lazy: few sources hold a text that no one named
@@ -461,7 +476,7 @@ class SavedOutputs:
         pieces, unread = self._split(name, start, cut, bool(whole))
         shown = any(piece.filtered or piece.marked for piece in pieces.values())
         if whole and len(pieces) < 2 and not unread and not shown:
-            if whole == ((LOG,),) and is_rotated(name):
+            if whole == ((LOG,),) and (is_rotated(name) or (is_further_log(name) and self._has_kernel_log)):
                 whole = (ROTATED_LOG,)
             self._contents[name] = whole
             for argv in whole if whole[0] not in NAMED_LOGS else ():

@@ -134,9 +134,12 @@ def test_two_boots_in_the_newer_file_leave_none_to_the_older() -> None:
 
 def test_a_rotated_log_alone_is_no_log_of_this_boot() -> None:
     """The newest file is missing."""
-    host = host_of(syslog__1=lines(XID.format(2)))
+    reading = log.read(host_of(syslog__1=lines(XID.format(2))))
+
+    assert {"2": "earlier"} == boots_of(reading.facts)
+    assert "log-unread" == getattr(reading.missing, "code", None)
     with pytest.raises(Exception, match="kmsg"):
-        log.read(host)
+        log.read(host_of(syslog__1=lines("usb 1-1: x")))
 
 
 def test_an_unread_part_is_no_pass() -> None:
