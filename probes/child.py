@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 Handler = Callable[[int, FrameType | None], Any] | signal.Handlers
+
+
+@contextlib.contextmanager
+def hold_stop_signals() -> Iterator[None]:
+    """They wait until the end of the block: who forks there notes the child down before a handler can raise."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def fork_child(run: Callable[[], object], on_stop: Handler = signal.SIG_DFL) -> int:
@@ -18,15 +30,11 @@ def fork_child(run: Callable[[], object], on_stop: Handler = signal.SIG_DFL) -> 
     `on_stop`: what a signal that ends a process does in the child. Signals wait until that is in force: a handler of
     the parent's could raise, and what the parent does after the fork would be done twice.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    try:
-        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    with hold_stop_signals():
         pid = os.fork()
         if pid == 0:
             _run_and_exit(run, on_stop)
         return pid
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _run_and_exit(run: Callable[[], object], on_stop: Handler) -> None:

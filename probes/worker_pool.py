@@ -8,6 +8,7 @@ import time
 from importlib import import_module
 from typing import NamedTuple
 
+from probes.child import hold_stop_signals
 from probes.host.process import condition
 from probes.locks import LockHolder, StuckProcess, find_stuck, run_folder
 from probes.probe import ModuleReader, Probe, Status
@@ -94,9 +95,10 @@ class WorkerPool(Scheduler):
         if len(self.running) == AT_ONCE or any(now - worker.started < SLOW_SECONDS for worker in self.running):
             return None
         foreign = [descriptor for worker in self.running for descriptor in (worker.descriptor, worker.jobs)]
-        worker = Worker(self.probes, self.host, self.record, self.folder, [*foreign, self.selector.fileno()])
-        self.running.append(worker)
-        self.selector.register(worker.descriptor, selectors.EVENT_READ, worker)
+        with hold_stop_signals():
+            worker = Worker(self.probes, self.host, self.record, self.folder, [*foreign, self.selector.fileno()])
+            self.running.append(worker)
+            self.selector.register(worker.descriptor, selectors.EVENT_READ, worker)
         return worker
 
     def _is_locked(self, probe: Probe, holder: LockHolder) -> bool:

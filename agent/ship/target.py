@@ -17,7 +17,7 @@ import msgspec
 
 from agent.reports import replace_file, sync_folder
 from agent.ship.payload import Payload, compress
-from probes.child import fork_child
+from probes.child import fork_child, hold_stop_signals
 from probes.planted import PathUse, follow_links
 
 RETRY_AFTER_LIMIT_SECONDS = 86400.0  # a server's slip of the pen must not silence a node for longer
@@ -98,7 +98,8 @@ class _Worker:
         self.is_idle = True
         job_reader, self._jobs = os.pipe()
         self._results, result_writer = os.pipe()
-        self._pid = fork_child(lambda: _serve(send, job_reader, result_writer))
+        with hold_stop_signals():
+            self._pid = fork_child(lambda: _serve(send, job_reader, result_writer))
         os.close(job_reader)
         os.close(result_writer)
 

@@ -138,6 +138,7 @@ class SavedOutputs:
         self._answered: set[str] = set()  # outputs that a probe asked for
         self._alone_read: dict[str, OutputPart] = {}  # by the name that is shown
         self._not_whole: dict[str, str] = {}  # by name
+        self._long_logs: dict[tuple[str, bool], bytes] = {}  # the lines that are read, by path and whether of a service
         self._bare_texts: dict[tuple[str, str], tuple[str, bool]] = {}  # by name and tool, without what is around them
         self.cut_commands: dict[str, str] = {}  # the same by command
         taken: set[str] = set()
@@ -256,7 +257,7 @@ class SavedOutputs:
             return Completed(argv, 0, text, f"{FILTERED}{part}" if part else "", 0.0)
         content = self._read(name, OUTPUT_LIMIT_BYTES)
         if len(content) == OUTPUT_LIMIT_BYTES and is_long_log(argv) and not is_packed(name):
-            content = read_long_log(self._files, self._paths[name], argv)
+            content = self._read_long(name, argv)
         if len(content) == OUTPUT_LIMIT_BYTES:
             raise Failed(f"{name}: longer than {OUTPUT_LIMIT_BYTES >> 20} MiB", "EFBIG")
         text = decode_saved(content)
@@ -268,6 +269,14 @@ class SavedOutputs:
             part = f"it is the output of `{' '.join(argv)} | ...`" if is_part else part
             return Completed(argv, 0, text, f"{FILTERED}{part}" if part else "", 0.0)
         return Completed(argv, 0, text, "", 0.0)
+
+    def _read_long(self, name: str, argv: tuple[str, ...]) -> bytes:
+        """See read_long_log; several probes read one log."""
+        path = self._paths[name]
+        key = path, is_of_service(argv)
+        if key not in self._long_logs:
+            self._long_logs[key] = read_long_log(self._files, path, argv)
+        return self._long_logs[key]
 
     def _bare(self, name: str, text: str, tool: str) -> tuple[str, bool]:
         """See read_saved; several probes read one output."""
@@ -413,6 +422,7 @@ class SavedOutputs:
         """The same source without any output."""
         alone = SavedOutputs(self._files, {})
         alone._is_copied = self._is_copied
+        alone._long_logs = self._long_logs
         return alone
 
     def list_names(self) -> list[str]:

@@ -205,7 +205,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("amd-smi", "static"),), (r"^GPU: \d+\s*$", r"^ +ASIC:\s*$")),
     ((("amd-smi", "metric"),), (r"^GPU: \d+\s*$", r"^ +(?:ECC|ECC_BLOCKS|USAGE|MEM_USAGE):\s*$")),
     ((("amd-smi", "list"),), (r"^GPU: \d+\s*$", r"^ +KFD_ID: ")),
-    ((("amd-smi", "monitor"),), (r"^ *GPU +[^\n]{0,300}\bSINGLE_ECC {2}DOUBLE_ECC\b",)),
+    ((("amd-smi", "monitor"),), (r"^ {0,20}GPU [^\n]{0,300}\bSINGLE_ECC {2}DOUBLE_ECC\b",)),
     ((("amd-smi",),), (r"^\| AMD-SMI ", r"^\| BDF ")),
     ((("hl-smi",),), (r"^\| HL-SMI Version: ", r"^\|\s+\d+\s+HL-\S+\s")),
     (

@@ -20,6 +20,7 @@ from tests.matrix.cases import pairs
 from tests.matrix.together import Collision, find_reason, lay, together
 
 _OF_PAIRS = 0.7  # of the time
+_COLLECTED = 300  # machines until their contexts, which are in cycles with what they remember, are freed: 1 MB each
 PAGE = ROOT / "docs" / "scope.md"
 _SECTION = re.compile(r"(?<=## Two causes at once\n\n).*?(?=\n## |\Z)", re.DOTALL)
 
@@ -45,6 +46,8 @@ def measure(chosen: Iterable[Sequence[str]], until: float | None = None) -> tupl
             figures["collide"] += 1
             continue
         figures["laid"] += 1
+        if figures["laid"] % _COLLECTED == 0:
+            gc.collect()
         figures["named"] += laid.named
         figures["explained"] += len(laid.explained)
         for missing in laid.missing:
@@ -88,7 +91,7 @@ def main(seconds: float, machines: Sequence[str] = ()) -> int:
     random.Random(3).shuffle(drawn)
     shapes = sorted({shape for shape, _, _ in drawn})
     halves = [[row for row in drawn if shapes.index(row[0]) % 2 == half] for half in (0, 1)]
-    gc.disable()  # what is kept is large, and nothing is in cycles
+    gc.disable()  # what is kept is large: see measure
     began, results = time.monotonic(), []
     with Pool(2) as pool:
         for chosen, until in ((halves, began + seconds * _OF_PAIRS), (map(draw_triples, halves), began + seconds)):
@@ -108,7 +111,7 @@ INTRODUCTION = """\
 The tests lay two causes on one fixture machine. Both must be named, or one finding lists the other as its \
 consequence. Else `tests/matrix/consequences.toml` has the reason why the second cannot be judged beside the first.
 
-`make test` lays a fixed sample. `make pairs` lays pairs and then triples for 15 minutes and writes these figures.
+`make test` lays a fixed sample. `make pairs` lays pairs and then triples for some minutes and writes these figures.
 
 """
 

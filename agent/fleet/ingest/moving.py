@@ -108,16 +108,24 @@ class Mover:
 
 
 def _move_to(file: str, place: str) -> bool:
-    """Nothing that was moved before is replaced, nor by another ingest; False where the name is no longer free."""
+    """Nothing that was moved before is replaced, nor by another ingest; False where the name is no longer free. A file
+    with holes is not copied to another file system: one of a terabyte takes no room until then."""
     try:
         os.link(file, place, follow_symlinks=False)
     except FileExistsError:
         return False
-    except OSError:  # another file system, or one without such links
+    except OSError as error:  # another file system, or one without such links
+        if error.errno == errno.EXDEV and _has_holes(file):
+            raise OSError(errno.EFBIG, "it has holes, and would be written in full on the other file system") from None
         shutil.move(file, place)
         return True
     os.unlink(file)
     return True
+
+
+def _has_holes(file: str) -> bool:
+    with open(file, "rb") as opened:
+        return os.lseek(opened.fileno(), 0, os.SEEK_HOLE) < os.fstat(opened.fileno()).st_size
 
 
 def _identify(file: str) -> FileIdentity:

@@ -41,9 +41,12 @@ def gpu_xid(context: RuleContext) -> Iterator[Result]:
             continue  # the sentence is the finding: driver-reports-failure
         if event.kind in ("xid", "sxid", "gpu_lost", "gpu_init") and event.subject:
             events_of.setdefault(event.subject, []).append(event)
-    if not subjects and not events_of:
-        yield NODE.not_applicable("no-such-device", detail="no NVIDIA GPU")
     unread = context.why_probe_failed("kernel_log")
+    if not subjects and not events_of:
+        if unread and unread.code != "evidence-absent" and context.why_bus_unread:  # both are there
+            yield NODE.unknown(Reason("log-not-read", why=unread))
+        else:
+            yield NODE.not_applicable("no-such-device", detail="no NVIDIA GPU")
     for pci in sorted(subjects.keys() | events_of.keys()):
         subject = subjects.get(pci, f"pci:{pci}")
         if events := events_of.get(pci):

@@ -27,9 +27,12 @@ _SHOWN = 32  # rows of evidence of one finding about many ports
 def readable_paths(context: RuleContext) -> Iterator[QosPath | Result]:
     """The chain of every port whose PFC state could be read; unknown for the others."""
     for path in qos_paths(context):
-        why = why_unreadable(path.each) if isinstance(path, QosPath) else None
-        hidden = isinstance(path, QosPath) and path.each.netdev is None
-        yield path.unknown(why or NOT_SHOWN) if isinstance(path, QosPath) and (why or hidden) else path
+        if not isinstance(path, QosPath):
+            yield path
+        elif (why := why_unreadable(path.each)) or path.each.netdev is None:
+            yield path.unknown(why or NOT_SHOWN)
+        else:
+            yield path
 
 
 def cause_rule(name: str) -> Callable[[Callable[[QosPath], Result] | Callable[[RuleContext, QosPath], Result]], Rule]:

@@ -22,7 +22,7 @@ from agent.rules.devices import (
     why_unreachable,
 )
 from agent.rules.rule import NotApplicable, Pass, Unknown
-from agent.rules.wording import count_of, join_labels, name_pairs
+from agent.rules.wording import count_of, find_median, join_labels, name_pairs
 from tests.agent.rules.build import changed_gpu, function, gpu_id, nic_id, probe, server, topology
 
 GPU = gpu_id(0)
@@ -204,3 +204,22 @@ def test_why_a_function_cannot_be_asked(state: str, why: str | None) -> None:
     context = function(server(), GPU, state=state)
 
     assert why == why_unreachable(context.functions[GPU])
+
+
+@pytest.mark.parametrize(
+    ("error", "said"), [("nvmlInit: driver not loaded", "nvmlInit: driver not loaded"), (None, "not listed")]
+)
+def test_why_a_device_is_not_offered_is_the_driver_s_word_first(error: str | None, said: str) -> None:
+    """Else that the list lacks it."""
+    context = changed_gpu(server(), 0, driver_state="unlisted", driver_error=error)
+    answer = find_offered(context, context.topology.gpus[0], "the driver", "not listed")
+
+    assert isinstance(answer, Unknown)
+    assert said in str(answer.reason)
+
+
+@pytest.mark.parametrize(
+    ("values", "median"), [([3, 1, 2], 2), ([4.0, 1.0], 2.5), ([9, 1, 2, 4], 3), ([7], 7), ([0, 0, 5, 9], 2.5)]
+)
+def test_the_median_of_an_even_number_is_between_the_middle_two(values: list[float], median: float) -> None:
+    assert find_median(values) == median

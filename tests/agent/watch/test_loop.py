@@ -6,6 +6,8 @@ import os
 import select
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +30,7 @@ from probes.kernel.events import MISSED, UEVENTS, Listener, device_events
 from probes.probe import Probe, Reading
 from probes.run import run_probes
 from tests.agent.watch.test_evaluate import NAMES, WIDTH, Machine
+from tests.conftest import ROOT
 
 PCI = b"change@/devices/pci0000:4a/0000:4a:01.0/0000:4c:00.0\0SUBSYSTEM=pci\0"
 RDMA = b"add@/devices/pci0000:16/0000:1a:00.0/infiniband/mlx5_0\0SUBSYSTEM=infiniband\0"
@@ -221,7 +224,7 @@ def test_probes_that_run_are_ended_soon(tmp_path: Path, monkeypatch: pytest.Monk
     alarm = signal.signal(signal.SIGALRM, soon)
     started = time.monotonic()
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.5)
+        signal.setitimer(signal.ITIMER_REAL, 1.0)
         with WatchSignals() as signals, pytest.raises(StopSignal), signals.interruptible():
             run_probes(probes, LiveHost(), LONG)
     finally:
@@ -231,6 +234,35 @@ def test_probes_that_run_are_ended_soon(tmp_path: Path, monkeypatch: pytest.Monk
     assert time.monotonic() - started < LONG / 2
     assert [] == worker_pool._left_behind
     assert _list_children() <= before
+
+
+def test_a_signal_while_a_child_is_forked_leaves_none(tmp_path: Path) -> None:
+    """It waits until the child is noted down: nobody else would end it. In a process with one thread, as a run is."""
+    code = """
+import os, signal, time
+import psutil
+from agent.watch.loop import StopSignal, WatchSignals
+from probes.host.live import LiveHost
+from probes.probe import Probe
+from probes.run import run_probes
+fork = os.fork
+def fork_and_stop():
+    pid = fork()
+    if pid:
+        os.kill(os.getpid(), signal.SIGTERM)
+    return pid
+os.fork = fork_and_stop
+try:
+    with WatchSignals() as signals, signals.interruptible():
+        run_probes([Probe("sleeps", lambda _host: time.sleep(60), 60.0)], LiveHost(), 60.0)
+except StopSignal:
+    print("stopped", len(psutil.Process().children()))
+"""
+    told = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env={**os.environ, locks.FOLDER_VARIABLE: str(tmp_path / "run")},
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert told.stdout == "stopped 0\n"
 
 
 def test_what_is_written_is_finished_first() -> None:

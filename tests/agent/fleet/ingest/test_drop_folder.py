@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from pathlib import Path
@@ -122,6 +123,24 @@ def test_what_another_ingest_moved_meanwhile_is_not_replaced(tmp_path: Path) -> 
 
     assert not moving._move_to(str(tmp_path / "file"), str(tmp_path / "place"))
     assert ["file", "place"] == [(tmp_path / name).read_text() for name in ("file", "place")]
+
+
+def test_a_file_with_holes_is_not_copied_to_another_file_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A terabyte of nothing would fill it; a whole file is copied."""
+    (tmp_path / "whole").write_text("whole")
+    with (tmp_path / "holes").open("wb") as file:
+        file.truncate(1 << 40)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EXDEV, "Invalid cross-device link")
+
+    monkeypatch.setattr(os, "link", refuse)
+    assert moving._move_to(str(tmp_path / "whole"), str(tmp_path / "moved"))
+    with pytest.raises(OSError, match="it has holes"):
+        moving._move_to(str(tmp_path / "holes"), str(tmp_path / "place"))
+    assert {path.name for path in tmp_path.iterdir()} == {"holes", "moved"}
 
 
 @pytest.fixture

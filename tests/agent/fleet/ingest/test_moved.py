@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent.fleet.dataset import BadDataset
+from agent.fleet.ingest.locked_dataset import open_dataset
 from agent.fleet.ingest.run import IngestOptions, ingest
 from tests.agent.fleet.small import report, rows, take, taken
 
@@ -70,3 +71,17 @@ def test_what_is_moved_before_the_end_is_not_written_to(tmp_path: Path) -> None:
     ingest(IngestOptions(sources=[str(source)], dataset=str(dataset)), tell)
 
     assert not dataset.exists()
+
+
+def test_what_another_ingest_writes_in_a_dataset_put_in_its_place_stays(tmp_path: Path) -> None:
+    """The path is that of our staging, the folder is another one's."""
+    dataset, source = tmp_path / "d", tmp_path / "in.ndjson"
+    source.write_bytes(report("gpu1").replace(b"\n", b" ") + b"\n")
+    taken(dataset, source)
+
+    with open_dataset(str(dataset), 5.0):
+        dataset.rename(tmp_path / "moved")
+        shutil.copytree(tmp_path / "moved", dataset)
+        assert (dataset / ".staging" / "files").is_dir()
+
+    assert (dataset / ".staging" / "files").is_dir()

@@ -11,9 +11,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent.diagnose import ScanPlan, diagnose
+from agent.rules.gpu.xid import gpu_xid
+from agent.rules.rule import NotApplicable, Result, Unknown
+from probes.host.files import Files
+from probes.sources import dump
 from probes.sources.open_source import open_source
+from tests.agent.rules.build import probe, server
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus."
 DMESG = (
@@ -141,3 +147,34 @@ def test_in_a_sosreport(tmp_path: Path, name: str, content: bytes) -> None:
             row.size = len(data)
             archive.addfile(row, io.BytesIO(data))
     assert judge(path)[0][0] in ("critical", "error")
+
+
+def test_a_long_log_is_gone_through_once_for_all_of_its_readers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By what looks for other hosts in it, by the kernel's probe and by that of services."""
+    gone_through: list[tuple[str, ...]] = []
+    read = dump.read_long_log
+
+    def count(files: Files, path: str, argv: tuple[str, ...]) -> bytes:
+        gone_through.append(argv)
+        return read(files, path, argv)
+
+    monkeypatch.setattr(dump, "read_long_log", count)
+    filler = "[   50.000000] usb 1-1: new high-speed USB device number 7 using xhci_hcd\n" * (17 << 20 >> 6)
+    assert [NOW] == judge(save(tmp_path, {"lspci.txt": LSPCI, "dmesg.txt": DMESG + filler + f"[   99.000000] {XID}\n"}))
+    assert len(gone_through) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "state"),
+    [("timed_out", None, Unknown), ("ok", None, NotApplicable), ("absent", None, NotApplicable)],
+)
+def test_a_log_that_is_there_and_was_not_read_is_no_answer(status: str, code: str | None, state: type[Result]) -> None:
+    """Also where the list of devices was not read either: then no GPU is known."""
+    context = server()
+    context = replace(context, topology=replace(context.topology, gpus=[], nvswitches=[]), events=())
+    for name in ("pci", "lspci"):
+        context = probe(context, name, "timed_out")
+    (answer,) = gpu_xid.check(probe(context, "kernel_log", status, code=code))
+    assert isinstance(answer, state)
