@@ -1,6 +1,7 @@
 """How to confirm and how to fix one finding: the sections of its rule's page, chosen and filled in for its part.
 
-A page is written once for all parts. In `How to confirm` every line `- ` begins with a command in backticks. In
+A page is written once for all parts. In `How to confirm` every line `- ` begins with a command in backticks; `For KEY:`
+chooses there as in `How to fix`. In
 `How to fix` numbered lines are steps; lines `- ` below a step are its outcomes. A paragraph `For KEY, KEY: ..`
 begins the steps for one situation of the rule or one form factor (`other`: none of the others fits), and
 `Then follow NAME.` inserts a procedure of `procedures.md`. Words in capitals (ADDRESS, INTERFACE, ..) are filled in.
@@ -83,7 +84,9 @@ def build_confirm(context: RuleContext, rule: str, fault: Fail) -> list[str] | N
     devices, makers = find_values(context, fault), _find_makers(context, fault)
     managed = rule.startswith("fabric-manager") or _may_have_fabric_manager(context)
     commands: dict[str, None] = {}
-    for command in _COMMAND.findall(read_sections(rule).get("How to confirm", "")):
+    keys = tuple(key for key in (fault.situation, fault.cause, "other") if key)
+    text = "\n".join(_choose(read_sections(rule).get("How to confirm", ""), keys))
+    for command in _COMMAND.findall(text):
         if makers and _TOOLS.get(command.partition(" ")[0], min(makers)) not in makers:
             continue  # another vendor's tool
         if fault.situation.startswith("vf-") and command.startswith("mlxlink"):

@@ -158,6 +158,7 @@ DCGM_DIAG = (("dcgmi", "diag", "-r"), ("dcgmi", "diag", "-r", "-j"))
 IB_ERRORS_SAVED = (("ibqueryerrors",), ("perfquery",), ("ibdiagnet",))
 DCGM_LINKS = (("dcgmi", "nvlink", "--link-status"), ("dcgmi", "nvlink", "-s"))
 NIC_REPORTERS, DCGM_METRICS = ("devlink", "health", "show"), ("dcgm-exporter", "metrics")
+BONDING = ("bonding", "status")  # files of /proc/net/bonding, as cat, head and grep print them
 SLURM_NODE, SLURM_HELD, SLURM_LOG = ("scontrol", "show", "node"), ("sinfo", "-R"), ("slurmctld", "log")
 KUBE_NODE = (("kubectl", "describe", "node"), ("kubectl", "get", "node"))
 CONTAINER_SAVED = (
@@ -187,7 +188,7 @@ TOOL_REPORTS_SAVED = (
     + DCGM_LINKS
     + IB_ERRORS_SAVED
     + KUBE_NODE
-    + (SLURM_NODE, SLURM_HELD, SLURM_LOG, ROCM_SHORT, NIC_REPORTERS, DCGM_METRICS)
+    + (SLURM_NODE, SLURM_HELD, SLURM_LOG, ROCM_SHORT, NIC_REPORTERS, DCGM_METRICS, BONDING)
     + CONTAINER_SAVED
     + FILTERED_SAVED
     + (MLXLINK, GAUDI_PORTS, HL_SMI_QUERY)

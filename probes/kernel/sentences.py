@@ -343,6 +343,11 @@ _MELLANOX = (
          "Linux mlx5/core/health.c"),
     _row("mlx5", "health", "mlx5_core", "health",
          _MLX5 + r".*(?P<what>device's health compromised|health recovery failed)", "Linux mlx5/core/health.c"),
+    _row("mlx5", "health", "mlx5_core", "Health issue observed",  # by the severity that the firmware gives it
+         _MLX5 + r".*Health issue observed, (?P<what>[\w ]{3,60}), severity\([0-3]\)", "Linux 5.15 mlx5/core/health.c"),
+    _row("mlx5", "health", "mlx5_core", "synd 0x",
+         _MLX5 + r".*print_health_info.*\bsynd 0x0?[1-9a-f][0-9a-f]?: (?!High temperature)(?P<what>[\w ]{3,60}?) *$",
+         "Linux 4.18 to 5.14 mlx5/core/health.c"),
     _row("mlx5", "command", "mlx5_core", "leak of a command", _MLX5 + r".*Will cause a leak of a command resource",
          "Linux mlx5/core/cmd.c"),
     _row("mlx5", "command", "mlx5_core", "while waiting for",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from probes.host.commands import (
+    BONDING,
     DCGM_METRICS,
     GPU_LINES,
     NIC_REPORTERS,
@@ -95,7 +96,12 @@ _TOOL_ERRORS = (  # a tool, and what it prints where it finds nothing
         r"^(?:No IB devices found|Failed to get IB devices list: "
         r"|libibverbs: Warning: Driver \w{2,20} does not support the kernel ABI)",
     ),
-    ("ib_write_bw", r"^[ \t]*Unable to find the Infiniband/RoCE device"),
+    (
+        "ib_write_bw",
+        r"^[ \t]*(?:Unable to find the Infiniband/RoCE device|Couldn't allocate MR\b"
+        r"|Port number \d{1,3} state is (?!Active)\w|Failed status (?:12|13): wr_id \d"
+        r"|Failed to modify QP \w{1,12} to RTR)",
+    ),
     ("fi_info", r"^fi_getinfo: -61\b"),
     ("modprobe", r"^[^\n]{0,40}could not insert '[\w-]{2,40}': "),
     (
@@ -115,9 +121,10 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         (
             r"\A(?![\s\S]*^GPU [0-9A-Fa-f]{4,8}:)",
             r"^[ \t]*(?:Remapping Failure Occurred[ \t]*: Yes|Pending[ \t]*: Yes|State[ \t]*: In Progress|"
-            r"SRAM Threshold Exceeded[ \t]*: Yes|[SD]RAM Uncorrectable[\w -]{0,12}: [1-9])\b",
+            r"SRAM Threshold Exceeded[ \t]*: Yes|[SD]RAM Uncorrectable[\w -]{0,12}: [1-9]|"
+            r"HW (?:Thermal|Power Brake) Slowdown[ \t]*: Active)\b",
             r"^[ \t]*(?:Remapped Rows|Remapping Failure Occurred[ \t]*: \w+|Fabric|ECC Errors|Volatile|"
-            r"SRAM Threshold Exceeded[ \t]*: Yes)[ \t]*$",
+            r"SRAM Threshold Exceeded[ \t]*: Yes|HW (?:Thermal|Power Brake) Slowdown[ \t]*: Active)[ \t]*$",
         ),
     ),
     (((_SMI, "--query-gpu"),), (r"\A[a-z_.]+(?: \[[\w/%]+\])?, ", r"\A[^\n]*\b(?:uuid|pci\.bus_id|pcie\.link\.\w+)\b")),
@@ -273,6 +280,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("kubectl", "get", "events"),), (r"\A(?:NAMESPACE +)?LAST SEEN +TYPE +REASON +OBJECT ",)),
     ((("lsmod",),), (r"\A(?:Module +Size +Used by|\w+ +\d+ +\d+(?: [\w,\[\]-]*)?)$",)),
     ((("sysfs", "files"),), (r"^[> \t]*(?:==> )?/sys/class/(?:infiniband|net)/[\w./-]{3,200}(?::| <==$)",)),
+    ((BONDING,), (r"^[> \t]*Ethernet Channel Bonding Driver: ",)),
     ((("ulimit", "-a"),), (r"^(?:max locked memory +|-l: locked-in-memory size +)\(k(?:ilo)?bytes",)),
     ((("dmesg",),), (_KERNEL_LINE,)),
     ((SERVICE_LOG,), (_SERVICE_LINE, _NO_JOB)),

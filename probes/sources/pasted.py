@@ -26,7 +26,7 @@ _TOOLS = (
     r"lldpctl|lldpcli|uname|systemctl|dcgmi|ibqueryerrors|perfquery|ibdiagnet|kubectl|docker|ulimit|mlxlink|"
     r"scontrol|sinfo|modprobe|sminfo|devlink|"
     r"manage_network_ifs\.sh|"
-    r"cat(?=[ \t]+/sys/class/(?:infiniband|net)/)"
+    r"cat(?=[ \t]+/(?:sys/class/(?:infiniband|net)|proc/net/bonding)/)"
 )
 _OPTION = r"-[\w-]{1,40}(?:=\S{1,40})?|[\d.]{1,8}[smh]?|[A-Z_]{1,40}=\S{0,80}"
 _RUN_BY = rf"(?:(?:sudo|watch|time|timeout|nice|stdbuf|env|command)(?:[ \t]+(?:{_OPTION}))*[ \t]+)*"
@@ -42,7 +42,9 @@ _HOST = r"[\w-]{1,40}@(?P<host>[\w.-]{1,64})"
 _MARGIN = r"[ \t>]{0,40}(?:[$] )?(?:\([\w.-]{1,40}\) ?)?"  # with the name of a virtual environment
 _AT_HOST = rf"\[?{_HOST}(?:[: ][^\n$#%]{{0,100}}?)?\]?"
 _PROMPT = lazy_pattern(rf"{_MARGIN}(?:{_AT_HOST}|bash-[\d.]+)?[ \t]{{0,8}}[$#%❯➜ᐅ][ \t]*(?:~[ \t]+)?{_COMMAND}[ \t]*")
-_OTHER_PROMPT = lazy_pattern(rf"{_MARGIN}{_AT_HOST}[$#%](?: ?\S|[ ]?$)")
+_OTHER_PROMPT = lazy_pattern(
+    rf"{_MARGIN}{_AT_HOST}[$#%](?: ?\S|[ ]?$)|[ \t>]{{0,40}}\$ [a-z./][\w./-]{{1,80}}(?: \S|$)"
+)
 _WATCH = lazy_pattern(rf"Every [\d.]{{1,8}}s: {_COMMAND}")
 _ALONE = lazy_pattern(rf"[ \t>]{{0,40}}{_COMMAND}[ \t]*")
 _WORDS_ALONE = lazy_pattern(
@@ -317,7 +319,7 @@ def _begin(number: int, line: str, host: str | None) -> _Open | None:
     if watched := _WATCH.match(line):
         return _of_command(number, watched, host)
     if other := _OTHER_PROMPT.match(line):
-        return _Open(number, True, host=other["host"])
+        return _Open(number, True, host=other["host"] or host)
     if _FENCE.fullmatch(line):
         return _Open(number, True, host=host)
     alone = _ALONE.fullmatch(line)

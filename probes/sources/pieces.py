@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from probes.host.commands import (
+    BONDING,
     COMMANDS,
     GAUDI_PORTS,
     GPU_LINES,
@@ -49,16 +50,22 @@ class UnusedOutput(NamedTuple):
 
 _SERVICE_LOG = SERVICE_LOG[0]
 _MLXLINK, _GAUDI_PORTS = MLXLINK[0], GAUDI_PORTS[0]
-LOG, _HCCN, _SYSFS = "dmesg", "hccn_tool", "sysfs_files"  # of which several parts are one output
+LOG, _HCCN, _SYSFS, _BONDING = (
+    "dmesg",
+    "hccn_tool",
+    "sysfs_files",
+    "bonding_status",
+)  # of which several parts are one output
 _QUERY = "nvidia-smi_-q"  # each has a date: the reader chooses
 _RDMA = ("ibstat", "ibv_dev", "rdma_link", "ibdev2netdev", "show_gids")
 _OF_ONE = (*_RDMA, "nvidia-smi_nvlink")  # of one device, or of all
-_FAULTS = ("ibqueryerrors", "perfquery", "ibdiagnet", "kubectl", "docker")  # each line stands for itself
+_FAULTS = ("ibqueryerrors", "iblinkinfo", "perfquery", "ibdiagnet", "kubectl", "docker")  # each line stands for itself
 IN_PARTS = (
     LOG,
     _HCCN,
     _SYSFS,
     _MLXLINK,
+    _BONDING,
     "lspci",
     "ethtool",
     "mlnx_qos",
@@ -90,7 +97,7 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
             name = next((one for one in found if one.startswith("lspci")), name)  # of one device, and of the next one
         shown = f"{file}, line {piece.line}", " ".join(piece.words) or "an output"
         first_host = first_host or (piece.host if name else None)
-        content = with_command(piece) if name in (_HCCN, _SYSFS, _MLXLINK) else piece.text
+        content = with_command(piece) if name in (_HCCN, _SYSFS, _MLXLINK, _BONDING) else piece.text
         part = f"it is the output of `{' '.join(piece.words)} | ...`" if piece.filtered else None
         here = OutputPiece(content, part, piece.marked, piece.host, shown[0])
         if name is None:
@@ -107,7 +114,7 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
             found[name] = here
             commands.add(piece.words)
         elif (
-            name in (LOG, _HCCN, _SYSFS, _MLXLINK, _SERVICE_LOG, _QUERY)
+            name in (LOG, _HCCN, _SYSFS, _MLXLINK, _BONDING, _SERVICE_LOG, _QUERY)
             or name.startswith("lspci")
             or (found[name].filtered and name.startswith(_OF_ONE) and not (piece.words and piece.words in commands))
         ):
@@ -136,7 +143,7 @@ def _name_of_piece(piece: Piece) -> str | None:
         shown = saved_name(piece.words)
         tool = piece.words[0]
         if tool in ("cat", _HCCN):
-            return _SYSFS if tool == "cat" else _HCCN
+            return _BONDING if of_content == (BONDING,) else _SYSFS if tool == "cat" else _HCCN
         if tool in (_MLXLINK, _GAUDI_PORTS) and of_content == ((tool,),):
             return tool
         if of_content == ((LOG,),):

@@ -172,6 +172,49 @@ def list_failed_reporters(text: str) -> list[ToolReport]:
     return reports[:_MOST_REPORTS]
 
 
+def list_bond_members(text: str) -> list[ToolReport]:
+    """Members without a link, and members of one LACP bond in different aggregators, in files of /proc/net/bonding
+    (Linux drivers/net/bonding/bond_procfs.c). Raises ParseError.
+
+    >>> member = "Slave Interface: {}\nMII Status: {}\nAggregator ID: {}\n"
+    >>> text = "Ethernet Channel Bonding Driver: v6.8\n" + member.format("p1", "up", 1) + member.format("p2", "down", 2)
+    >>> [(report.code, report.subject, report.detail) for report in list_bond_members(text)]
+    [('bond-member-down', 'p2', (('what', 'p2; p1 has one'),))]
+    """
+    bonds: list[tuple[str | None, list[dict[str, str]]]] = []
+    path: str | None = None
+    for line in (line.strip() for line in text[:_LIMIT_CHARACTERS].splitlines() if len(line) < _LIMIT_LINE):
+        name, _, value = line.partition(": ")
+        if line.startswith("==> ") and line.endswith(" <=="):
+            path = line[4:-4].rpartition("/")[2]
+        elif name == "Ethernet Channel Bonding Driver":
+            bonds.append((path, []))
+            path = None
+        elif bonds and name == "Slave Interface":
+            bonds[-1][1].append({"name": value})
+        elif bonds and bonds[-1][1] and name in ("MII Status", "Aggregator ID"):
+            bonds[-1][1][-1].setdefault(name, value)  # rows of details repeat names
+    if not any(members for _, members in bonds):
+        raise ParseError("no member of a bond")
+    return [report for bond, members in bonds for report in _report_bond(bond, members)][:_MOST_REPORTS]
+
+
+def _report_bond(bond: str | None, members: list[dict[str, str]]) -> Iterator[ToolReport]:
+    up = [member for member in members if member.get("MII Status") == "up"]
+    others = ", ".join(member["name"] for member in up)
+    of_bond = f" of {bond}" if bond else ""
+    for member in members if up else ():
+        state = member.get("MII Status", "up")
+        if state != "up":
+            line = f"Slave Interface: {member['name']}, MII Status: {state}"
+            detail = (("what", f"{member['name']}{of_bond}; {others} {'has' if len(up) == 1 else 'have'} one"),)
+            yield ToolReport("bond-member-down", member["name"], line, detail)
+    groups = {number for member in up if (number := member.get("Aggregator ID"))}
+    if len(groups) > 1:
+        line = ", ".join(f"{member['name']}: Aggregator ID {member.get('Aggregator ID', '?')}" for member in up)
+        yield ToolReport("bond-apart", bond or up[0]["name"], line, (("what", line),))
+
+
 def list_gaudi_ports(text: str) -> list[ToolReport]:
     """Ports of Gaudi cards that the script of the driver reports as down. Raises ParseError.
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from probes.host.commands import (
     AMD_HEALTH_SAVED,
     AMD_SMI_SAVED,
+    BONDING,
     CONTAINER_SAVED,
     DCGM_DIAG,
     DCGM_HEALTH,
@@ -70,6 +71,7 @@ READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolRepor
     (CONTAINER_SAVED, containers.list_sentences),
     (TOOL_ERRORS_SAVED, list_tool_errors),
     ((MLXLINK,), port_tools.list_link_states),
+    ((BONDING,), port_tools.list_bond_members),
     ((NIC_REPORTERS,), port_tools.list_failed_reporters),
     ((GAUDI_PORTS,), port_tools.list_gaudi_ports),
     ((PCI_LINES,), unnamed.list_pci_lines),

@@ -54,6 +54,13 @@ _TOOL_ERRORS = (  # the first that the text has; a library that does not fit exp
         lazy_pattern(r"\(current: (?P<what>\d{1,12} kbytes)\)"),
     ),
     _ToolError("memory-not-locked", "RLIMIT_MEMLOCK is ", lazy_pattern(r"RLIMIT_MEMLOCK is (?P<what>\d{1,12} bytes)")),
+    _ToolError(
+        "perftest-port", "Port number ", lazy_pattern(r"Port number \d{1,3} state is (?!Active)(?P<what>\w{2,20})")
+    ),
+    _ToolError("perftest-memory", "Couldn't allocate MR"),
+    _ToolError("perftest-no-answer", "Failed status 12: wr_id "),
+    _ToolError("perftest-not-ready", "Failed status 13: wr_id "),
+    _ToolError("perftest-route", "Failed to modify QP "),
     _ToolError("umad-closed", "can't open UMAD port"),
     _ToolError("sm-silent", "sminfo: iberror: failed: query"),
 )

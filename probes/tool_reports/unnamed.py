@@ -28,6 +28,10 @@ _SMI = (
             re.MULTILINE,
         ),
     ),
+    (
+        "unnamed-slowdown",
+        lazy_pattern(r"^[ \t]*HW (?:Thermal Slowdown|Power Brake Slowdown)[ \t]*: Active\b", re.MULTILINE),
+    ),
     ("unnamed-fabric", lazy_pattern(r"^[ \t]*Fabric[ \t]*\n[ \t]*State[ \t]*: In Progress\b", re.MULTILINE)),
 )
 

@@ -171,6 +171,11 @@ READERS: tuple[Reader, ...] = (
         tool_texts.PERFQUERY.format(symbols=3),
     ),
     parser("probes.tool_reports.port_errors:list_slow_links", tool_texts.SLOW_LINKS),
+    parser(
+        "probes.tool_reports.port_tools:list_bond_members",
+        "Ethernet Channel Bonding Driver: v6\n\nSlave Interface: a\nMII Status: up\n\nSlave Interface: b\n"
+        "MII Status: down\nAggregator ID: 2\n",
+    ),
     parser("probes.tool_reports.dcgmi:list_links_down", tool_texts.LINK_STATES.format(states="U U D U _ _")),
     parser(
         "probes.tool_reports.tool_errors:list_tool_errors",

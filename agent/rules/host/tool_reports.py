@@ -155,6 +155,49 @@ MEANINGS = {
         "The program registers no memory with the NIC: it ends, or goes on without RDMA.",
         "memlock",
     ),
+    "perftest-port": ToolMeaning(
+        "warning", "the port that a program of perftest was to use is not active", _NO_TRAFFIC, "port"
+    ),
+    "perftest-memory": ToolMeaning(
+        "warning",
+        "a program of perftest could not register memory with the NIC",
+        "What it means depends on the memory: for that of the host the limit on locked memory is too small; for that "
+        "of a GPU (--use_cuda, --use_rocm) the NIC cannot reach it: no peer memory module and no DMA-BUF.",
+        "registration",
+        "low",
+    ),
+    "perftest-no-answer": ToolMeaning(
+        "warning",
+        "packets of perftest got no acknowledgement (status 12)",
+        "What it means depends on the path: a GID of another RoCE version or network, a firewall, loss, or a path "
+        "that does not carry the MTU. Jobs over this pair of ports end in the same way.",
+        "path",
+        "low",
+    ),
+    "perftest-not-ready": ToolMeaning(
+        "info",
+        "the other side of perftest had no buffer ready (status 13)",
+        "The receiver of the test did not keep up; a job rarely has this.",
+        "path",
+        "low",
+    ),
+    "perftest-route": ToolMeaning(
+        "warning",
+        "perftest could not connect its queue pair to the other side",
+        "What it means depends on the addresses: the GID index of each side must be of the same RoCE version and of a "
+        "network that reaches the other.",
+        "path",
+        "low",
+    ),
+    "bond-member-down": ToolMeaning(
+        "warning", "a member of the bond has no link", "The bond carries less, and has no spare.", "bond"
+    ),
+    "bond-apart": ToolMeaning(
+        "warning",
+        "members of the bond are in different aggregators",
+        "Only one aggregator carries traffic: the bond has a part of its speed.",
+        "lacp",
+    ),
     "sm-silent": ToolMeaning(
         "warning",
         "no subnet manager answered sminfo",
@@ -181,6 +224,12 @@ MEANINGS = {
     ),
     "unnamed-remap-pending": ToolMeaning(
         "warning", "nvidia-smi reports rows of GPU memory that wait for a reset to be remapped", _WHICH, "filtered"
+    ),
+    "unnamed-slowdown": ToolMeaning(
+        "error",
+        "nvidia-smi reports that the hardware slows a GPU down, for its temperature or by the power supply",
+        "A job waits for its slowest GPU. Which GPU it is, the lines do not state.",
+        "slowdown",
     ),
     "unnamed-fabric": ToolMeaning(
         "warning",
@@ -307,6 +356,7 @@ MEANINGS = {
 }
 _ORDER = list(MEANINGS)
 _MAKERS = ("AMD", "NVIDIA")  # as the reader names a GPU by number
+_SUBJECTS = {"ethtool": "INTERFACE", "bonding": "INTERFACE", "mlxlink": "DEVICE"}  # that the tool's output is about
 _SHOWN = 6
 
 
@@ -379,8 +429,8 @@ def _fail(context: RuleContext, events: Sequence[Event]) -> Fail:
 
 def _list_values(event: Event, meaning: ToolMeaning) -> tuple[tuple[str, str], ...]:
     """Words of the steps, as the line has them."""
-    node = event.subject if meaning.steps == "slurm" else None
-    values = (("SLURM_NODE", node), ("REPORTER", event.detail.get("reporter")))
+    named = "SLURM_NODE" if meaning.steps == "slurm" else _SUBJECTS.get(_name_tool(event))
+    values = ((named or "", event.subject if named else None), ("REPORTER", event.detail.get("reporter")))
     return tuple((name, value) for name, value in values if value)
 
 

@@ -66,10 +66,11 @@ def _place(own: Mapping[str, tuple[Nic, Port]], event: Event, fault: Fail) -> Fa
 
 
 def _are_chosen(ports: Sequence[Event]) -> bool:
-    """Whether so many links of the fabric are slower than their ends that cables or a setting make them so."""
+    """Whether so many links of the fabric are slower than their ends that cables or a setting make them so. A few
+    links, all of them slow, are what a filter for "Could be" left."""
     slow = [event for event in ports if event.code in _SLOW]
     links = max((int(text) for event in slow if (text := event.detail.get("links", "")).isdecimal()), default=0)
-    return 0 < links < _FEW * len(slow)
+    return 0 < links < _FEW * len(slow) and not links == len(slow) <= _FEW
 
 
 def _judge(context: RuleContext, event: Event) -> Fail | None:

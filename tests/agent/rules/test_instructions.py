@@ -73,7 +73,7 @@ SITUATIONS = {
     "region-taken", "reserved-memory", "nouveau", "rdma-probe", "module-refused", "interface-probe",
     "no-mkey", "open-modules", "power-cable", "probe-failed", "rdma-port", "registers-taken", "safe-mode",
     "unsupported-gpu", "all", "imex", "bus", "unlisted", "recovering", "marking", "nccl", "switch", "peers",
-    "wire", "closed", "gaudi", "matrix",
+    "wire", "closed", "gaudi", "matrix", "bond", "lacp", "path", "port", "registration", "slowdown",
 }  # fmt: skip
 RULES = [rule.name for rule in every_rule()]
 SECTIONS = {name: family for family, names in family_names().items() for name in names}
@@ -102,10 +102,13 @@ def steps_of(rule: str, form: str, **changes: object) -> list[Step]:
 def test_every_page_has_commands_and_steps(rule: str) -> None:
     """A known key for each choice, a procedure for each name, and at least one step for every form factor."""
     sections = read_sections(rule)
-    keys = {key for text in CHOICE.findall(sections["How to fix"]) for key in text.split(", ")}
+    keys, shown = (
+        {key for text in CHOICE.findall(sections[name]) for key in text.split(", ")}
+        for name in ("How to fix", "How to confirm")
+    )
 
     assert re.search(r"^- `[^`]+`", sections["How to confirm"], re.MULTILINE)
-    assert keys <= SITUATIONS | MEANINGS.keys() | SERVICE_MEANINGS.keys() | set(NOUNS)
+    assert keys | shown <= SITUATIONS | MEANINGS.keys() | SERVICE_MEANINGS.keys() | set(NOUNS)
     assert set(PROCEDURE.findall(sections["How to fix"])) <= read_procedures().keys()
     for form, situation in itertools.product(
         (*NOUNS, None), keys & (SITUATIONS | MEANINGS.keys() | SERVICE_MEANINGS.keys()) or {""}

@@ -63,6 +63,25 @@ def ip_link(*mtus: int, down: tuple[int, ...] = (), maker: str = "b8:3f:d2") -> 
     )  # fmt: skip
 
 
+def slow_link(node: str, port: int, width: str, hint: str) -> str:
+    """One line of `iblinkinfo -l`: that port of a switch, and the link's width."""
+    return (
+        f'0x0c42a10300a1b2{port:02x} "       {node}"     {20 + port}    1[  ] ==( {width}        53.125 Gbps '
+        f'Active/  LinkUp)==>  0xb83fd20300112233      3   {port}[  ] "leaf2" ( {hint})\n'
+    )
+
+
+def bond(down: str = "", group: int = 1) -> str:
+    """A file of /proc/net/bonding: ens5f0 in group 1 and ens5f1 in `group`; the members that begin with `down` are
+    down."""
+    head = "Ethernet Channel Bonding Driver: v6.8.0-45-generic\n\nBonding Mode: IEEE 802.3ad\nMII Status: up\n"
+    return head + "".join(
+        f"\nSlave Interface: {name}\nMII Status: {'down' if down and name.startswith(down) else 'up'}\n"
+        f"Speed: 200000 Mbps\nAggregator ID: {number}\ndetails partner lacp pdu:\n    oper key: 21\n"
+        for name, number in (("ens5f0", 1), ("ens5f1", group))
+    )
+
+
 METRICS = (
     "# HELP DCGM_FI_DEV_XID_ERRORS Value of the last XID error encountered.\n"
     'DCGM_FI_DEV_XID_ERRORS{{gpu="0",UUID="GPU-aa",device="nvidia0",Hostname="n7"}} 0\n'
@@ -342,11 +361,61 @@ FAULTS = {  # name: text, and its findings of warning or more
         "\tModule temperature high alarm             : On\n",
         {"warning port-module-fault ens2np0 low"},
     ),
+    "a health issue of a NIC": (
+        "[ 905.100000] mlx5_core 0000:5e:00.0: x: Health issue observed, unrecoverable hardware "
+        "error, severity(2) CRITICAL:\n[ 905.200000] mlx5_core 0000:5e:00.0: x: assert_var[0] 0\n",
+        {"warning nic-firmware-dead NIC 0000:5e:00.0 medium"},
+    ),
+    "a syndrome of a NIC": (
+        "[ 905.100000] mlx5_core 0000:5e:00.0: print_health_info:406:(pid 0): synd 0x7: irisc not responding\n",
+        {"warning nic-firmware-dead NIC 0000:5e:00.0 medium"},
+    ),
+    "iblinkinfo | grep Could": (
+        f"$ iblinkinfo -l | grep Could\n{slow_link('n3 mlx5_0', 3, '2X', 'Could be 4X')}"
+        f"{slow_link('n4 mlx5_0', 4, '2X', 'Could be 4X')}",
+        {f"warning ib-fabric-errors port 1 of {node} mlx5_0 low" for node in ("n3", "n4")},
+    ),
+    "why a GPU is slow": (
+        "    Clocks Throttle Reasons\n        Idle : Not Active\n        HW Slowdown : Active\n"
+        "            HW Thermal Slowdown : Active\n            HW Power Brake Slowdown : Not Active\n",
+        {"error tool-reports-fault node medium"},
+    ),
+    "a bond with one link": (bond(down="ens5f1"), {"warning tool-reports-fault ens5f1 medium"}),
+    "a bond of two groups": (f"$ cat /proc/net/bonding/bond0\n{bond(group=2)}", {
+        "warning tool-reports-fault bond0 medium",
+    }),
+    "perftest without memory": (
+        "$ ulimit -l\nunlimited\n$ ib_write_bw -d mlx5_0 --use_cuda=0\nCouldn't allocate MR\n failed to create mr\n",
+        {"warning tool-reports-fault node low"},
+    ),
+    "perftest without a link": (
+        "$ ib_send_bw -d mlx5_3\n Port number 1 state is Down\n Couldn't set the link layer\n",
+        {"warning tool-reports-fault node medium"},
+    ),
+    "perftest without an answer": (
+        " Completion with error at client\n Failed status 12: wr_id 0 syndrom 0x81\nscnt=128, ccnt=0\n",
+        {"warning tool-reports-fault node low"},
+    ),
+    "perftest without a path": (
+        " Failed to modify QP 1122 to RTR\n Unable to Connect the HCA's through the link\n",
+        {"warning tool-reports-fault node low"},
+    ),
     "lspci | grep": (f"$ lspci | grep -i nvidia\n{LSPCI}{LSPCI.replace('17', '3d').replace('a1', 'ff')}", {
         "critical pcie-device-gone GPU1 high",
     }),
 }  # fmt: skip
 HEALTHY = {
+    "a NIC with little to state": (
+        "[ 905.100000] mlx5_core 0000:5e:00.0: x: Health issue observed, High temperature, "
+        "severity(4) WARNING:\n[ 905.200000] mlx5_core 0000:5e:00.0: print_health_info:406: synd 0x0: No error\n"
+    ),
+    "iblinkinfo of a fabric whose cables are slower": (
+        "".join(slow_link(f"n{n} mlx5_0", n, "4X", "Could be 106.25 Gbps") for n in range(2, 8))
+    ),
+    "a bond": bond(),
+    "a bond without LACP": bond().replace("Aggregator ID", "Queue ID"),
+    "a bond without a link at all": bond(down="ens5f"),
+    "perftest at the receiver": "$ ib_send_bw -d mlx5_0\n Failed status 13: wr_id 0 syndrom 0x87\n",
     "a slot with little power, as many have": (
         "[   22.114000] mlx5_core 0000:5e:00.0: mlx5_pcie_event:301:(pid 12): Detected insufficient power on the PCIe "
         "slot (27W).\n"
