@@ -500,9 +500,13 @@ _OTHER = (
 
 _ACCELERATORS = (
     _row("amd_ras", None, "amdgpu", "hardware errors detected",
-         _AMDGPU + r"(?:\{\d{1,20}\})?socket: (?P<socket>\d{1,4}),.{0,40} \d{1,20} new "
+         _AMDGPU + r"(?:\{\d{1,20}\} ?)?socket: (?P<socket>\d{1,4}),.{0,40} \d{1,20} new "
          r"(?P<severity>correctable|uncorrectable|deferred) hardware errors detected in (?P<code>\w{1,32}) block",
          _RAS),
+    _row("amd_ras", None, "amdgpu", "hardware errors detected",  # a sum; a GPU that sleeps reads as 1048560 and more
+         _AMDGPU + r"(?:\{\d{1,20}\} ?)?(?:socket: (?P<socket>\d{1,4})(?:, die: \d{1,4})?,? )?\d{1,5} "
+         r"(?P<severity>correctable|uncorrectable|deferred) hardware errors detected in (?:total in )?"
+         r"(?P<code>\w{1,32}) block", "Linux 5.7 to 6.12 amdgpu/amdgpu_ras.c"),
     _row("amd_fatal", None, "amdgpu", "uncorrectable hardware error",
          _AMDGPU + r".{0,40}uncorrectable hardware error ?\((?P<code>\w{1,48})\) detected", _RAS),
     _row("amd_bad_pages", None, "amdgpu", "threshold",

@@ -145,8 +145,10 @@ def _fail_reset(context: RuleContext, resets: list[Event]) -> Fail:
     long_ago = _is_long_ago(context, resets)
     lost = [event for event in context.events if event.kind == "amd_vram_lost"]
     failed = any(event.kind == "amd_reset_failed" for event in resets)
-    first = f"; the first error is of {device_label(context, root.subject)}" if root and root.subject else ""
-    return (about_gpu(gpu) if gpu else NODE).fail(
+    where = f" ({root.code})" if root and root.code else ""
+    first = f"; the first error is of {device_label(context, root.subject)}{where}" if root and root.subject else ""
+    return (about_gpu(gpu) if gpu else about_function(context, about) if about else NODE).fail(
+        label=device_label(context, about) if about else "node",
         summary=f"{_describe_reset(context, resets, labels)}{first}{', long ago' if long_ago else ''}",
         impact="Jobs on these GPUs ended, and their memory was lost: end processes that still use it."
         if lost

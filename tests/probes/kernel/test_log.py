@@ -220,6 +220,14 @@ def test_what_says_nothing_is_no_event(line: str) -> None:
             "amd_ras", "0000:46:00.0", "umc", {"socket": "3", "severity": "uncorrectable"},
         ),
         (
+            "amdgpu 0000:46:00.0: amdgpu: {88} socket: 3, die: 0, 9 deferred hardware errors detected in total in umc "
+            "block", "amd_ras", "0000:46:00.0", "umc", {"socket": "3", "severity": "deferred"},
+        ),
+        (
+            "amdgpu 0000:46:00.0: 2 uncorrectable hardware errors detected in gfx block",
+            "amd_ras", "0000:46:00.0", "gfx", {"severity": "uncorrectable"},
+        ),
+        (
             "amdgpu 0000:dd:00.0: amdgpu: uncorrectable hardware error(ERREVENT_ATHUB_INTERRUPT) detected!",
             "amd_fatal", "0000:dd:00.0", "ERREVENT_ATHUB_INTERRUPT", {},
         ),

@@ -115,6 +115,8 @@ SAMPLES = (
             "nvidia-fs:nvfs nvidia_p2p_get_pages is there"),
     Sample("amd_ras", "gfx", f"amdgpu {GPU}: amdgpu: socket: 0, die: 0 1 new uncorrectable hardware errors detected in "
            "gfx block", GPU, f"amdgpu {GPU}: amdgpu: no hardware errors detected"),
+    Sample("amd_ras", "umc", f"amdgpu {GPU}: {{1}}socket: 5 3 uncorrectable hardware errors detected in umc block",
+           GPU, f"amdgpu {GPU}: amdgpu: 1048560 uncorrectable hardware errors detected in umc block"),
     Sample("amd_fatal", "ERREVENT_ATHUB_INTERRUPT", f"amdgpu {GPU}: amdgpu: uncorrectable hardware error"
            "(ERREVENT_ATHUB_INTERRUPT) detected!", GPU, f"amdgpu {GPU}: amdgpu: no uncorrectable hardware error"),
     Sample("amd_bad_pages", None, f"amdgpu {GPU}: amdgpu: RAS records:128 exceed threshold:128", GPU,
