@@ -386,9 +386,12 @@ def parse_csv(text: str) -> tuple[GpuFacts, str | None]:
         raise ParseError(f"no line with the {len(heading)} fields of the heading")
     first = fitting[0]
     count = nvidia_smi_words.number(first.get("count", ""))
+    # nvidia-smi lists the GPUs by their index: where no column names them, the line does
+    named = not {"index", *_FIELDS["uuid"], *_FIELDS["address"], *_FIELDS["serial"]}.isdisjoint(heading)
     facts = GpuFacts(
         gpus=tuple(
-            nvidia_smi_words.gpu(_values(row), index=nvidia_smi_words.number(row.get("index", ""))) for row in fitting
+            nvidia_smi_words.gpu(_values(row), index=nvidia_smi_words.number(row.get("index", "")) if named else place)
+            for place, row in enumerate(fitting)
         ),
         driver_version=nvidia_smi_words.meaning(first.get("kmd_version") or first.get("driver_version", "")),
         attached=count,

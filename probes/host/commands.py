@@ -158,6 +158,8 @@ DCGM_DIAG = (("dcgmi", "diag", "-r"), ("dcgmi", "diag", "-r", "-j"))
 IB_ERRORS_SAVED = (("ibqueryerrors",), ("perfquery",), ("ibdiagnet",))
 DCGM_LINKS = (("dcgmi", "nvlink", "--link-status"), ("dcgmi", "nvlink", "-s"))
 NIC_REPORTERS, DCGM_METRICS = ("devlink", "health", "show"), ("dcgm-exporter", "metrics")
+NVSM_HEALTH = ("nvsm", "show", "health")
+MEASURED = ("nvbandwidth",)  # p2pBandwidthLatencyTest, too
 BONDING = ("bonding", "status")  # files of /proc/net/bonding, as cat, head and grep print them
 SLURM_NODE, SLURM_HELD, SLURM_LOG = ("scontrol", "show", "node"), ("sinfo", "-R"), ("slurmctld", "log")
 KUBE_NODE = (("kubectl", "describe", "node"), ("kubectl", "get", "node"))
@@ -176,7 +178,7 @@ TOOL_ERRORS_SAVED = tuple(
     ("error", "of", tool)
     for tool in (
         *("rocm-smi", "rocminfo", "amd-smi", "npu-smi", "neuron-ls", "ibv_devinfo", "ib_write_bw", "fi_info"),
-        *("modprobe", "ibv_reg_mr", "sminfo"),
+        *("modprobe", "ibv_reg_mr", "sminfo", "ibping"),
     )
 )
 TOOL_REPORTS_SAVED = (
@@ -188,7 +190,7 @@ TOOL_REPORTS_SAVED = (
     + DCGM_LINKS
     + IB_ERRORS_SAVED
     + KUBE_NODE
-    + (SLURM_NODE, SLURM_HELD, SLURM_LOG, ROCM_SHORT, NIC_REPORTERS, DCGM_METRICS, BONDING)
+    + (SLURM_NODE, SLURM_HELD, SLURM_LOG, ROCM_SHORT, NIC_REPORTERS, DCGM_METRICS, BONDING, NVSM_HEALTH, MEASURED)
     + CONTAINER_SAVED
     + FILTERED_SAVED
     + (MLXLINK, GAUDI_PORTS, HL_SMI_QUERY)

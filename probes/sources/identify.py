@@ -12,7 +12,9 @@ from probes.host.commands import (
     BONDING,
     DCGM_METRICS,
     GPU_LINES,
+    MEASURED,
     NIC_REPORTERS,
+    NVSM_HEALTH,
     PCI_LINES,
     ROCM_SHORT,
     SERVICE_LOG,
@@ -100,8 +102,9 @@ _TOOL_ERRORS = (  # a tool, and what it prints where it finds nothing
         "ib_write_bw",
         r"^[ \t]*(?:Unable to find the Infiniband/RoCE device|Couldn't allocate MR\b"
         r"|Port number \d{1,3} state is (?!Active)\w|Failed status (?:12|13): wr_id \d"
-        r"|Failed to modify QP \w{1,12} to RTR)",
+        r"|Failed to modify QP (?:\w{1,12} )?to RTR)",
     ),
+    ("ibping", r"^ibwarn: \[\d{1,10}\] (?:_do_madrpc: recv failed|mad_rpc(?:_rmpp)?: _do_madrpc failed)"),
     ("fi_info", r"^fi_getinfo: -61\b"),
     ("modprobe", r"^[^\n]{0,40}could not insert '[\w-]{2,40}': "),
     (
@@ -127,7 +130,18 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
             r"SRAM Threshold Exceeded[ \t]*: Yes|HW (?:Thermal|Power Brake) Slowdown[ \t]*: Active)[ \t]*$",
         ),
     ),
-    (((_SMI, "--query-gpu"),), (r"\A[a-z_.]+(?: \[[\w/%]+\])?, ", r"\A[^\n]*\b(?:uuid|pci\.bus_id|pcie\.link\.\w+)\b")),
+    (
+        (("hl-smi", "-Q"),),
+        (r"\A(?:[\w.]{1,60}, ?){0,30}?(?:module_id|bus_id)[ ,]", r"\A[^\n]{0,800}\becc\.errors\.\w"),
+    ),
+    (
+        ((_SMI, "--query-gpu"),),
+        (
+            r"\A[a-z_.]+(?: \[[\w/%]+\])?, ",
+            r"\A[^\n]*\b(?:uuid|pci\.bus_id|pstate|gpu_recovery_action|clocks_(?:event|throttle)_reasons\.\w+"
+            r"|(?:pcie\.link|ecc\.errors|retired_pages|remapped_rows|fabric|power|utilization|mig\.mode)\.[\w.]+)\b",
+        ),
+    ),
     (((_SMI,),), (r"^\|[ \t]*NVIDIA-SMI[ \t]", r"^\|[^|\n]{1,80}\|[ \t]*[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[01]")),
     (((_SMI, "topo", "-p2p", "r"),), (_P2P_LINE, _P2P_HEADING)),
     (
@@ -215,10 +229,6 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("amd-smi", "monitor"),), (r"^ {0,20}GPU [^\n]{0,300}\bSINGLE_ECC {2}DOUBLE_ECC\b",)),
     ((("amd-smi",),), (r"^\| AMD-SMI ", r"^\| BDF ")),
     ((("hl-smi",),), (r"^\| HL-SMI Version: ", r"^\|\s+\d+\s+HL-\S+\s")),
-    (
-        (("hl-smi", "-Q"),),
-        (r"\A(?:[\w.]{1,60}, ?){0,30}?(?:module_id|bus_id)[ ,]", r"\A[^\n]{0,800}\becc\.errors\.\w"),
-    ),
     ((("dcgmi", "health", "-c"),), (r"(?:^\|? ?|\")Health Monitor Report", r"Overall Health")),
     ((("dcgmi", "health", "-c"),), (r"^\| Overall Health +\| (?:Healthy|Warning|Failure) ",)),
     ((("dcgmi", "nvlink", "--link-status"),), (r"NvLink Link Status", r"^[ \t]*gpuId \d{1,4}:")),
@@ -280,6 +290,14 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("kubectl", "get", "events"),), (r"\A(?:NAMESPACE +)?LAST SEEN +TYPE +REASON +OBJECT ",)),
     ((("lsmod",),), (r"\A(?:Module +Size +Used by|\w+ +\d+ +\d+(?: [\w,\[\]-]*)?)$",)),
     ((("sysfs", "files"),), (r"^[> \t]*(?:==> )?/sys/class/(?:infiniband|net)/[\w./-]{3,200}(?::| <==$)",)),
+    ((NVSM_HEALTH,), (r"^[ \t]*\S[^\n]{2,100}\.{3,100} ?(?:Healthy|UnHealthy)[ \t]*$",)),
+    (
+        (MEASURED,),
+        (
+            r"(?i)^[^\n]{0,80}\bbandwidth\b[^\n]{0,40}$",
+            r"^[ \t]{0,8}(?:D\\D)?[ \t]{1,16}0[ \t]{1,12}1[ \t]{1,12}2\b[\d \t]{0,400}$",
+        ),
+    ),
     ((BONDING,), (r"^[> \t]*Ethernet Channel Bonding Driver: ",)),
     ((("ulimit", "-a"),), (r"^(?:max locked memory +|-l: locked-in-memory size +)\(k(?:ilo)?bytes",)),
     ((("dmesg",),), (_KERNEL_LINE,)),

@@ -1,4 +1,5 @@
-"""`dcgmi health -c` and `dcgmi diag`, as tables and as JSON: which GPU does not pass, and why; `dcgmi nvlink`.
+"""`dcgmi health -c` and `dcgmi diag`, as tables and as JSON: which GPU does not pass, and why; `dcgmi nvlink`; `nvsm
+show health` of a DGX (its user guide).
 
 Source: NVIDIA/DCGM, dcgmi/Health.cpp and Diag.cpp, nvvs/include/NvvsJsonStrings.h. Tables break a message at the width
 of their second column; the table of R3 and earlier lists the GPUs of a result, the one of R4 has a line for each.
@@ -11,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from probes.gpu.facts import normal_address
 from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
 
@@ -41,6 +43,34 @@ _SECTION = lazy_pattern(r"^[|+]-{3,8} {1,4}(?:Deployment|Integration|Hardware|St
 _LINKS_OF = lazy_pattern(r"[ \t]{0,16}(?P<kind>gpuId|physicalId|nvSwitchId) (?P<number>\d{1,4}):[ \t]{0,16}")
 _LINK_STATES = lazy_pattern(r"[ \t]{0,40}[UDX_](?: [UDX_]){0,143}[ \t]{0,16}")
 _METADATA = ("DCGM Version", "Driver Version Detected", "GPU Device IDs Detected", "Diagnostic", "Number of")
+
+
+_CHECK = lazy_pattern(r"[ \t]*(?P<check>\S.{2,120}?)[ \t]?\.{3,120} ?(?P<state>Healthy|UnHealthy|Unknown)[ \t]*")
+_ADDRESS = lazy_pattern(r"\[([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])\]")
+
+
+def list_failed_checks(text: str) -> list[ToolReport]:
+    """The checks of `nvsm show health` that are UnHealthy, with the PCI address where it names one. Raises ParseError.
+
+    >>> text = "Number of CPU cores [224]......... Healthy\\nGPU link width [0000:1b:00.0][x8]..... UnHealthy\\n"
+    >>> [(report.subject, report.detail) for report in list_failed_checks(text)]
+    [('0000:1b:00.0', (('what', 'GPU link width'),))]
+    """
+    _check(text)
+    lines = (line for line in text.splitlines() if len(line) < _LIMIT_LINE)
+    checks = [match for line in lines if (match := _CHECK.fullmatch(line))]
+    if not checks:
+        raise ParseError("no check of nvsm")
+    reports = []
+    for match in checks:
+        if match["state"] == "UnHealthy":
+            address = _ADDRESS.search(match["check"])
+            what = match["check"].partition(" [")[0]
+            detail = (("what", what),)
+            reports.append(
+                ToolReport("nvsm-unhealthy", address and normal_address(address[1]), match[0].strip(), detail)
+            )
+    return reports[:MOST_REPORTS]
 
 
 def parse_health(text: str) -> list[ToolReport]:

@@ -24,11 +24,13 @@ from probes.host.commands import (
     IB_ERRORS_SAVED,
     IB_LINKS,
     KUBE_NODE,
+    MEASURED,
     MLXLINK,
     NIC_REPORTERS,
     NPU_INFO,
     NVIDIA_SMI_TABLE,
     NVLINK_ERRORS,
+    NVSM_HEALTH,
     PCI_LINES,
     ROCM_PAGES_SAVED,
     ROCM_RAS_SAVED,
@@ -42,7 +44,7 @@ from probes.host.commands import (
 from probes.host.interface import Absent, Failed, Host, ReadError
 from probes.probe import Reading
 from probes.text import ParseError
-from probes.tool_reports import accelerators, containers, dcgmi, port_tools, slurm, unnamed
+from probes.tool_reports import accelerators, containers, dcgmi, measured, port_tools, slurm, unnamed
 from probes.tool_reports.facts import ToolFacts, ToolReport
 from probes.tool_reports.port_errors import list_port_errors, list_slow_links
 from probes.tool_reports.tool_errors import list_tool_errors
@@ -71,6 +73,8 @@ READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolRepor
     (CONTAINER_SAVED, containers.list_sentences),
     (TOOL_ERRORS_SAVED, list_tool_errors),
     ((MLXLINK,), port_tools.list_link_states),
+    ((NVSM_HEALTH,), dcgmi.list_failed_checks),
+    ((MEASURED,), measured.list_slow_gpus),
     ((BONDING,), port_tools.list_bond_members),
     ((NIC_REPORTERS,), port_tools.list_failed_reporters),
     ((GAUDI_PORTS,), port_tools.list_gaudi_ports),

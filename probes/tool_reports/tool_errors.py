@@ -61,6 +61,9 @@ _TOOL_ERRORS = (  # the first that the text has; a library that does not fit exp
     _ToolError("perftest-no-answer", "Failed status 12: wr_id "),
     _ToolError("perftest-not-ready", "Failed status 13: wr_id "),
     _ToolError("perftest-route", "Failed to modify QP "),
+    _ToolError(
+        "mad-unanswered", "_do_madrpc failed", lazy_pattern(r"_do_madrpc failed; dport \((?P<what>[\w ;:.]{2,60})\)")
+    ),
     _ToolError("umad-closed", "can't open UMAD port"),
     _ToolError("sm-silent", "sminfo: iberror: failed: query"),
 )

@@ -189,6 +189,22 @@ MEANINGS = {
         "path",
         "low",
     ),
+    "measured-slow": ToolMeaning(
+        "warning",
+        "a benchmark measured far less bandwidth than for the other GPUs",
+        "Collectives run at the speed of this GPU's links. What limits it, a PCIe link, NVLinks or a longer path, the "
+        "figures do not state.",
+        "measured",
+    ),
+    "nvsm-unhealthy": ToolMeaning("warning", "nvsm reports UnHealthy", _MAY_FAIL, "nvsm"),
+    "mad-unanswered": ToolMeaning(
+        "warning",
+        "a tool of InfiniBand got no answer from another port",
+        "What it means depends on the other end: a host that is off, a link that is down, no route, or an ibping that "
+        "no server answers.",
+        "manager",
+        "low",
+    ),
     "bond-member-down": ToolMeaning(
         "warning", "a member of the bond has no link", "The bond carries less, and has no spare.", "bond"
     ),

@@ -74,6 +74,7 @@ SITUATIONS = {
     "no-mkey", "open-modules", "power-cable", "probe-failed", "rdma-port", "registers-taken", "safe-mode",
     "unsupported-gpu", "all", "imex", "bus", "unlisted", "recovering", "marking", "nccl", "switch", "peers",
     "wire", "closed", "gaudi", "matrix", "bond", "lacp", "path", "port", "registration", "slowdown",
+    "measured", "nvsm",
 }  # fmt: skip
 RULES = [rule.name for rule in every_rule()]
 SECTIONS = {name: family for family, names in family_names().items() for name in names}

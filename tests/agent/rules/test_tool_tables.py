@@ -63,6 +63,27 @@ def ip_link(*mtus: int, down: tuple[int, ...] = (), maker: str = "b8:3f:d2") -> 
     )  # fmt: skip
 
 
+NVSM = (
+    "Checks\n------\nNumber of logical CPU cores [224]................................ Healthy\n"
+    "GPU link width [0000:1b:00.0][x16]............................... {state}\n"
+    "GPU link width [0000:43:00.0][x16]............................... Healthy\n\nHealth Summary\n--------------\n"
+)
+
+
+def bandwidths(slow: int | None) -> str:
+    """nvbandwidth's tables between four GPUs, and from the CPU: all values of the GPU `slow` are small."""
+    rows = "".join(
+        f" {row}  "
+        + "  ".join("N/A" if row == to else "27.1" if slow in (row, to) else "276.1" for to in range(4))
+        + "\n"
+        for row in range(4)
+    )
+    return (
+        "Running device_to_device_memcpy_read_ce.\nmemcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)\n"
+        f"           0         1         2         3\n{rows}\nSUM device_to_device_memcpy_read_ce 3313.2\n"
+    )
+
+
 def slow_link(node: str, port: int, width: str, hint: str) -> str:
     """One line of `iblinkinfo -l`: that port of a switch, and the link's width."""
     return (
@@ -380,6 +401,34 @@ FAULTS = {  # name: text, and its findings of warning or more
         "            HW Thermal Slowdown : Active\n            HW Power Brake Slowdown : Not Active\n",
         {"error tool-reports-fault node medium"},
     ),
+    "why one GPU of four is slow, as CSV": (
+        "index, clocks_event_reasons.hw_thermal_slowdown, temperature.gpu\n0, Not Active, 55\n1, Active, 91\n",
+        {"error gpu-throttled GPU1 high"},
+    ),
+    "GPUs without a number": (
+        "name, pcie.link.gen.current, pcie.link.width.current, pcie.link.width.max\n"
+        + "".join(f"NVIDIA H100 80GB HBM3, 5, {lanes}, 16\n" for lanes in (16, 16, 8, 16)),
+        {"warning pcie-width-downgraded GPU2 low"},
+    ),
+    "nvsm": (f"# nvsm show health\n{NVSM.format(state='UnHealthy')}", {
+        "warning tool-reports-fault device 0000:1b:00.0 medium",
+    }),
+    "nvbandwidth": (bandwidths(slow=2), {"warning tool-reports-fault GPU2 medium"}),
+    "p2pBandwidthLatencyTest": (
+        "Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)\n   D\\D     0      1      2 \n"
+        "     0 2501.11  21.33 391.87 \n     1  21.41 2498.12  22.02 \n     2 390.99  21.07 2511.33 \n"
+        "P2P=Enabled Latency (P2P Writes) Matrix (us)\n   GPU     0      1      2 \n     0  1.1  2.1  2.0 \n",
+        {"warning tool-reports-fault GPU1 medium"},
+    ),
+    "ibping": (
+        "$ ibping -L 12\nibwarn: [4411] mad_rpc_rmpp: _do_madrpc failed; dport (Lid 12)\n",
+        {"warning tool-reports-fault node low"},
+    ),
+    "ibv_rc_pingpong": (
+        "$ ibv_rc_pingpong -d mlx5_0 -g 0 10.0.0.2\n  local address:  LID 0x0000, QPN 0x00012a\n"
+        "Failed to modify QP to RTR\nCouldn't connect to remote QP\n",
+        {"warning tool-reports-fault node low"},
+    ),
     "a bond with one link": (bond(down="ens5f1"), {"warning tool-reports-fault ens5f1 medium"}),
     "a bond of two groups": (f"$ cat /proc/net/bonding/bond0\n{bond(group=2)}", {
         "warning tool-reports-fault bond0 medium",
@@ -405,6 +454,9 @@ FAULTS = {  # name: text, and its findings of warning or more
     }),
 }  # fmt: skip
 HEALTHY = {
+    "nvsm": NVSM.format(state="Healthy"),
+    "nvbandwidth": bandwidths(slow=None),
+    "nvbandwidth of two halves": bandwidths(slow=None).replace("276.1  276.1 ", "27.1  27.1 "),
     "a NIC with little to state": (
         "[ 905.100000] mlx5_core 0000:5e:00.0: x: Health issue observed, High temperature, "
         "severity(4) WARNING:\n[ 905.200000] mlx5_core 0000:5e:00.0: print_health_info:406: synd 0x0: No error\n"
