@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 
 from probes.host.commands import (
+    BMC_LOG,
+    BMC_SENSORS,
     DCGM_METRICS,
     GPU_LINES,
     NIC_REPORTERS,
@@ -81,6 +83,8 @@ SERVICE_LINES = (
 )
 _SERVICE_LINE = "|".join(f"^{line}" for line in SERVICE_LINES)
 _NO_JOB = r"\A(?![\s\S]{0,60000}?(?:NCCL (?:INFO|WARN)|\[rank\d|torchrun|torch\.distributed))"  # its log has a command
+
+_BMC_DATE = r" {0,3}(?:\d\d/\d\d/\d{2,4} {0,3}\| {0,3}[\d:]{8}[^|\n]{0,12}|Pre-Init *\|[^|\n]{0,24})"
 
 _TOOL_ERRORS = (  # a tool, and what it prints where it finds nothing
     ("rocm-smi", r"^[^\n]{0,80}\(amdgpu not found in modules\)"),
@@ -249,6 +253,11 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         (NIC_REPORTERS,),
         (r"^[ \t]*(?:pci|auxiliary)/\S{5,60}:$", r"^[ \t]+reporter \w", r"^[ \t]+state (?:healthy|error)\b"),
     ),
+    (BMC_LOG[:1], (rf"^[ \t]*[0-9a-f]{{1,8}} {{0,3}}\|{_BMC_DATE} {{0,3}}\|[^|\n]{{2,80}}\|",)),
+    (BMC_LOG[2:3], (r"^ID +\| Date +\| Time +\| Name +\| Type +\| ",)),
+    (BMC_LOG[3:], (r"^(?:Record: +\d|SeqNumber += \d)", r"^Severity *[:=] +\w", r"^(?:Description|Message) *[:=] ")),
+    (BMC_LOG[3:], (r"\"@odata\.type\" ?: ?\"#LogEntry", r"\"Message\" ?: ?\"")),
+    (BMC_SENSORS[:1], (r"^\S[^|\n]{0,40}\|[^|\n]{1,40}\|(?:[^|\n]{1,40}\|)? *(?:ok|nc|cr|nr|ns)(?: *\||[ \t]*$)",)),
     ((DCGM_METRICS,), (r"^DCGM_FI_[A-Z_]{4,60}\{[^\n]*gpu=\"\d",)),
     ((SLURM_NODE,), (r"^[ \t]*NodeName=\S{1,200} ", r"\bCPUAlloc=\d|\bReason=\S", r"\bState=[A-Z]")),
     (

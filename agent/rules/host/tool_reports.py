@@ -42,6 +42,7 @@ _RESENT = "Damaged packets are sent again or lost: jobs over this port are slowe
 _GAUDI_PORTS = "Collectives of jobs over these ports fail or hang."
 _NO_GPU_IN_CONTAINER = "The container does not start, or has no GPU."
 _FEWER = "Pods that ask for all devices of the node are not placed on it."
+_LOGGED = "What it means now depends on its date, and on what was done since: a BMC keeps its log until it is cleared."
 _NO_JOBS = "No job starts on it. Whether the reason still holds depends on what was done since; Slurm keeps it."
 MEANINGS = {
     "sensors-unreadable": ToolMeaning(
@@ -213,6 +214,30 @@ MEANINGS = {
         "filtered",
         "low",
     ),
+    "bmc-pcie": ToolMeaning("warning", "the BMC logs an uncorrectable PCIe error", _LOGGED, "bmc", "low"),
+    "bmc-slot": ToolMeaning("warning", "the BMC logs a fault of a slot", _LOGGED, "bmc", "low"),
+    "bmc-memory": ToolMeaning(
+        "warning", "the BMC logs an uncorrectable error of the host's memory", _LOGGED, "bmc-host", "low"
+    ),
+    "bmc-processor": ToolMeaning("warning", "the BMC logs a machine check of a CPU", _LOGGED, "bmc-host", "low"),
+    "sensor-critical": ToolMeaning(
+        "warning",
+        "the BMC reports a sensor outside of its critical limits",
+        "What is cooled or fed by it slows down, or is switched off.",
+        "bmc-sensor",
+    ),
+    "bmc-temperature": ToolMeaning(
+        "warning", "the BMC logs a temperature outside of its critical limit", _LOGGED, "bmc-sensor", "low"
+    ),
+    "bmc-fan": ToolMeaning("warning", "the BMC logs a fan that fails or is too slow", _LOGGED, "bmc-sensor", "low"),
+    "bmc-power": ToolMeaning(
+        "warning", "the BMC logs a power supply that fails or has no input", _LOGGED, "bmc-sensor", "low"
+    ),
+    "bmc-voltage": ToolMeaning(
+        "warning", "the BMC logs a value outside of its critical limits", _LOGGED, "bmc-sensor", "low"
+    ),
+    "bmc-critical": ToolMeaning("warning", "the BMC logs an event that it rates critical", _LOGGED, "bmc", "low"),
+    "bmc-corrected": ToolMeaning("info", "the BMC logs corrected errors", _LOGGED, "bmc-host", "low"),
     "link-failure": ToolMeaning("warning", "no link, for a reason that the NIC states", _NO_TRAFFIC, "wire"),
     "link-suspect": ToolMeaning("warning", "the link is up, and the NIC states a fault of it", _RESENT, "wire"),
     "link-errors": ToolMeaning("warning", "errors that the FEC does not correct", _RESENT, "wire"),
@@ -308,6 +333,7 @@ MEANINGS = {
 _ORDER = list(MEANINGS)
 _MAKERS = ("AMD", "NVIDIA")  # as the reader names a GPU by number
 _SHOWN = 6
+_BMC_DAYS = 30  # between an event and the newest one of the BMC's log: after that it is history
 
 
 @rule("tool-reports-fault")
@@ -368,7 +394,7 @@ def _fail(context: RuleContext, events: Sequence[Event]) -> Fail:
         evidence=tuple(
             Evidence(what=_name_tool(event), value=event.text, source=event.source) for event in events[:_SHOWN]
         ),
-        severity=_find_severity(first, meaning),
+        severity=_find_severity(context, first, meaning),
         confidence=meaning.confidence,
         cause=first.code or "",
         situation=meaning.steps,
@@ -384,8 +410,12 @@ def _list_values(event: Event, meaning: ToolMeaning) -> tuple[tuple[str, str], .
     return tuple((name, value) for name, value in values if value)
 
 
-def _find_severity(event: Event, meaning: ToolMeaning) -> str:
-    """As the table states; an Xid that applications cause is a note."""
+def _find_severity(context: RuleContext, event: Event, meaning: ToolMeaning) -> str:
+    """As the table states; an Xid that applications cause is a note, and so is what a BMC logged long ago, or beside
+    the rest of a host, which shows how its parts are now."""
+    if (event.code or "").startswith("bmc-"):
+        is_old = int(event.detail.get("days_before", "0")) > _BMC_DAYS
+        return "info" if is_old or context.why_bus_unread is None else meaning.severity
     if event.code != "metric-xid":
         return meaning.severity
     from agent.rules.gpu.xid_catalogue import XIDS  # lazy: few sources hold metrics

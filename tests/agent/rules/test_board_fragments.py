@@ -1,0 +1,118 @@
+"""What people paste of the board: the BMC's log and sensors, filtered lists of PCI, lines of a log without a date."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from probes.tool_reports import bmc
+from tests.agent.rules.test_fragments import scan_text, warnings_of
+
+SEL = "{id:4} | {at} | 10:00:0{n} | {what} | {state}\n"
+
+
+def sel(*rows: str, at: str = "03/01/2025", state: str = "Asserted") -> str:
+    return "".join(SEL.format(id=n, at=at, n=n, what=what, state=state) for n, what in enumerate(rows, 1))
+
+
+HOT = "Temperature GPU4 Temp | Upper Critical going high"
+FATAL = "Critical Interrupt PCIe Err | Bus Fatal Error"
+RACADM = (
+    "Record:      {n}\nDate/Time:   03/03/2025 10:11:12\nSeverity:    {severity}\nDescription: {what}\n-----------\n"
+)
+REDFISH = (
+    '{{"Members": [{{"@odata.type": "#LogEntry.v1_9_0.LogEntry", "Severity": "{severity}", "Created": '
+    '"2025-05-01T10:00:00+00:00", "Message": "The resource property GPU_SXM_5 has detected errors", "Links": '
+    '{{"OriginOfCondition": {{"@odata.id": "/redfish/v1/Chassis/HGX_GPU_SXM_5"}}}}}}]}}\n'
+)
+FAULTS = {
+    "a slot": (
+        sel("Slot / Connector GPU5 Slot | Fault Status", "System Event | Timestamp Clock Sync"),
+        {"warning tool-reports-fault GPU5 Slot low"},
+    ),
+    "a PCIe error": (f"$ ipmitool sel elist\n{sel(FATAL, FATAL)}", {"warning tool-reports-fault PCIe Err low"}),
+    "before the clock ran": (
+        "   1 |  Pre-Init  |0000198492| Critical Interrupt #0xa1 | PCI SERR | Asserted\n",
+        {"warning tool-reports-fault Critical Interrupt #0xa1 low"},
+    ),
+    "memory of the host": (
+        sel("Memory #0x87 | Correctable ECC", "Memory #0x87 | Uncorrectable ECC"),
+        {"warning tool-reports-fault Memory #0x87 low"},
+    ),
+    "a machine check": (sel("Processor CPU1 | IERR"), {"warning tool-reports-fault CPU1 low"}),
+    "heat": (sel(HOT), {"warning tool-reports-fault GPU4 Temp low"}),
+    "a fan": (sel("Fan FAN_7 | Lower Critical going low"), {"warning tool-reports-fault FAN_7 low"}),
+    "a supply": (sel("Power Supply PSU3 Status | Power Supply AC lost"), {
+        "warning tool-reports-fault PSU3 Status low",
+    }),
+    "a voltage": (sel("Voltage P12V | Lower Critical going low"), {"warning tool-reports-fault P12V low"}),
+    "ipmi-sel": (
+        "ID  | Date        | Time     | Name             | Type                     | Event\n"
+        "2   | Feb-19-2025 | 03:41:55 | GPU4 Temp        | Temperature              | Upper Critical - going high ; "
+        "Sensor Reading = 94.00 C ; Threshold = 92.00 C\n",
+        {"warning tool-reports-fault GPU4 Temp low"},
+    ),
+    "racadm": (
+        RACADM.format(n=1, severity="Ok", what="Log cleared.")
+        + RACADM.format(n=2, severity="Critical", what="A fatal error was detected on a component at bus 203 device 0 "
+                        "function 0."),
+        {"warning tool-reports-fault device 0000:cb:00.0 low"},
+    ),
+    "racadm, an event of no class": (
+        RACADM.format(n=2, severity="Critical", what="The system board battery is missing."),
+        {"warning tool-reports-fault node low"},
+    ),
+    "Redfish": (REDFISH.format(severity="Critical"), {"warning tool-reports-fault HGX_GPU_SXM_5 low"}),
+    "sensors": (
+        "$ ipmitool sdr\nCPU1 Temp        | 44 degrees C      | ok\nGPU2 Temp        | 95 degrees C      | cr\n",
+        {"warning tool-reports-fault GPU2 Temp medium"},
+    ),
+    "sensors with their limits": (
+        "FAN2             | 0.000      | RPM        | nr    | 500.000   | 700.000   | na | na | na | na\n",
+        {"warning tool-reports-fault FAN2 medium"},
+    ),
+}  # fmt: skip
+HEALTHY = {
+    "starts": sel("System Boot Initiated #0x01 | Initiated by warm reset", "Power Supply PSU1 | Presence detected"),
+    "what is over": sel(HOT) + sel(HOT, at="03/02/2025", state="Deasserted"),
+    "redundant again": sel(*(f"Power Supply PSUs | {state}" for state in ("Redundancy Lost", "Fully Redundant"))),
+    "long ago": sel(FATAL, at="03/01/2023") + sel("System Boot Initiated #0x01 | Initiated by power up"),
+    "corrected": sel("Memory #0x87 | Correctable ECC"),
+    "racadm": RACADM.format(n=1, severity="Ok", what="The power supply 2 is operating normally."),
+    "Redfish": REDFISH.format(severity="OK"),
+    "sensors": "CPU1 Temp        | 44 degrees C      | ok\nFAN9             | no reading        | ns\n"
+    "PSU2             | 0x00              | ok\nIntrusion        | no reading        | cr\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fragment_gives_its_finding(name: str, tmp_path: Path) -> None:
+    text, expected = FAULTS[name]
+
+    report = scan_text(tmp_path, text, "issue.txt")
+
+    assert expected == {f"{f.severity} {f.rule} {f.label} {f.confidence}" for f in warnings_of(report)}
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_healthy_fragment_gives_no_warning(name: str, tmp_path: Path) -> None:
+    assert [] == warnings_of(scan_text(tmp_path, HEALTHY[name], "issue.txt"))
+
+
+def test_a_log_of_the_bmc_beside_the_list_of_devices_is_a_note(tmp_path: Path) -> None:
+    """Its events are older than what the devices show now."""
+    (tmp_path / "ipmitool_sel_elist.txt").write_text(sel(FATAL))
+    lspci = (
+        "00:00.0 Host bridge: Intel Corporation Device 09a2\n17:00.0 3D controller: NVIDIA Corporation GH100 [H100]\n"
+    )
+
+    report = scan_text(tmp_path, lspci, "lspci_-vvv.txt")
+
+    assert ["info"] == [finding.severity for finding in report.findings if finding.rule == "tool-reports-fault"]
+
+
+def test_events_of_one_part_and_kind_are_counted() -> None:
+    (report,) = bmc.list_log_events(sel(FATAL, FATAL, FATAL))
+
+    assert "Bus Fatal Error, 3 times, last 03/01/2025 10:00:03" == dict(report.detail)["what"]
