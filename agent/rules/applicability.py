@@ -65,6 +65,11 @@ def shows_no_module(context: RuleContext) -> bool:
     return lists_no_nic(context) and not any(event.kind == "mlx5" for event in context.events)
 
 
+def shows_no_acs(context: RuleContext) -> bool:
+    """Whether neither a GPU is listed nor a port whose ACS is shown."""
+    return lists_no_gpu(context) and not any(function.acs for function in context.topology.pci)
+
+
 def lists_no_function(context: RuleContext) -> bool:
     """Whether no PCI function is seen because no list of them was read."""
     return not context.topology.pci and _is_unlisted(context, "pci")

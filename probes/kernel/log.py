@@ -49,7 +49,13 @@ def read(host: Host) -> Reading:
     earlier = () if host.live else _read_other_logs(host, reader, source, found_events, whole)
     all_events = (*found_events, *earlier)
     iommu = None if host.live else _find_iommu_default(log)  # a live host has the type of each group
-    return Reading(KernelLogFacts(all_events, source, since, whole, iommu), reader.sources, reader.missing)
+    if iommu is not None:
+        all_events = (*all_events, iommu)
+    return Reading(
+        KernelLogFacts(all_events, source, since, whole, iommu.code if iommu else None),
+        reader.sources,
+        reader.missing,
+    )
 
 
 def _read_earlier_alone(host: Host, reader: HostReader, why: ReadError) -> Reading:
@@ -62,10 +68,12 @@ def _read_earlier_alone(host: Host, reader: HostReader, why: ReadError) -> Readi
     return Reading(KernelLogFacts(dated, dated[0].source or "", None, None, None), reader.sources, reader.missing)
 
 
-def _find_iommu_default(log: Sequence[Line]) -> str | None:
+def _find_iommu_default(log: Sequence[Line]) -> LogEvent | None:
     """What the kernel states of addresses that it maps for devices, where nothing else is set for one."""
-    found = (match for line in log if (match := _IOMMU_DEFAULT.match(line.text)))
-    return next((match[1] for match in found), None)
+    found = ((line, match) for line in log if (match := _IOMMU_DEFAULT.match(line.text)))
+    return next(
+        (LogEvent("iommu", match[0], line.at, code=match[1], logged=line.logged) for line, match in found), None
+    )
 
 
 def parse_boot_time(stat: str) -> int | None:

@@ -15,6 +15,7 @@ from agent.model.gpu import Gpu
 from agent.model.node import Event
 from agent.rules.context import RuleContext
 from agent.rules.devices import device_label
+from agent.rules.gpu.p2p import iommu_translates
 from agent.rules.node_wide import merge_if_on_all
 from agent.rules.rule import NODE, Fail, Result, rule
 from agent.rules.wording import join_labels
@@ -207,6 +208,13 @@ MEANINGS = {
         "filtered",
         "low",
     ),
+    "unnamed-acs-translated": ToolMeaning(
+        "warning",
+        "lspci shows ACS that redirects requests, and the kernel log an IOMMU that translates",
+        "What it means depends on the ports: direct traffic between two GPUs below them can hang or arrive corrupt.",
+        "redirected",
+        "low",
+    ),
     "unnamed-link": ToolMeaning(
         "info",
         "lspci shows links below what their device supports",
@@ -341,6 +349,7 @@ def tool_reports_fault(context: RuleContext) -> Iterator[Result]:
     parts: dict[str, list[Event]] = {}
     for event in context.events:
         if event.kind == KIND and event.code in MEANINGS and not _is_known(context, event):
+            event = _join(context, event)
             parts.setdefault(event.subject or f"node {event.code}", []).append(event)
     faults = [_fail(context, parts[part]) for part in sorted(parts)]
     of_gpus = [fault for fault in faults if fault.subject.startswith("gpu:")]
@@ -355,6 +364,13 @@ def tool_reports_fault(context: RuleContext) -> Iterator[Result]:
             yield NODE.unknown(why)
         else:
             yield NODE.not_applicable("not-measured", detail="no saved output of a tool that states faults")
+
+
+def _join(context: RuleContext, event: Event) -> Event:
+    """A line of ACS together with what the kernel's log states of the IOMMU."""
+    if event.code == "unnamed-acs" and iommu_translates(context):
+        return msgspec.structs.replace(event, code="unnamed-acs-translated")
+    return event
 
 
 def _is_known(context: RuleContext, event: Event) -> bool:

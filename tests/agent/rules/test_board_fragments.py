@@ -26,6 +26,9 @@ REDFISH = (
     '"2025-05-01T10:00:00+00:00", "Message": "The resource property GPU_SXM_5 has detected errors", "Links": '
     '{{"OriginOfCondition": {{"@odata.id": "/redfish/v1/Chassis/HGX_GPU_SXM_5"}}}}}}]}}\n'
 )
+ACS = "\t\tACSCtl:\tSrcValid+ TransBlk- ReqRedir{} CmpltRedir+ UpstreamFwd+ EgressCtrl- DirectTrans-\n"
+ACS_OF_ONE = f"# lspci -s e0:01.1 -vvv | grep -i acsctl\n{ACS.format('+')}"
+TRANSLATED = "$ dmesg | grep iommu\n[    0.412233] iommu: Default domain type: Translated\n"
 FAULTS = {
     "a slot": (
         sel("Slot / Connector GPU5 Slot | Fault Status", "System Event | Timestamp Clock Sync"),
@@ -64,6 +67,13 @@ FAULTS = {
         {"warning tool-reports-fault node low"},
     ),
     "Redfish": (REDFISH.format(severity="Critical"), {"warning tool-reports-fault HGX_GPU_SXM_5 low"}),
+    "ACS of one port beside the kernel's log": (
+        f"{ACS_OF_ONE}\n{TRANSLATED}", {"warning gpu-p2p-redirected node low"},
+    ),
+    "ACS of no port beside the kernel's log": (
+        f"$ lspci -vvv | grep ACSCtl\n{ACS.format('+')}{ACS.format('-')}\n{TRANSLATED}",
+        {"warning tool-reports-fault node low"},
+    ),
     "sensors": (
         "$ ipmitool sdr\nCPU1 Temp        | 44 degrees C      | ok\nGPU2 Temp        | 95 degrees C      | cr\n",
         {"warning tool-reports-fault GPU2 Temp medium"},
@@ -81,6 +91,13 @@ HEALTHY = {
     "corrected": sel("Memory #0x87 | Correctable ECC"),
     "racadm": RACADM.format(n=1, severity="Ok", what="The power supply 2 is operating normally."),
     "Redfish": REDFISH.format(severity="OK"),
+    "ACS of one port": ACS_OF_ONE,
+    "ACS that redirects nothing": f"{ACS_OF_ONE.replace('ReqRedir+', 'ReqRedir-')}\n{TRANSLATED}",
+    "ACS where the IOMMU passes through": f"{ACS_OF_ONE}\n{TRANSLATED.replace('Translated', 'Passthrough')}",
+    "ACS of ports of a cut list": (
+        "e0:01.1 PCI bridge: Advanced Micro Devices, Inc. [AMD] Device 14ab (rev 01)\n"
+        f"\tCapabilities: [2a0 v1] Access Control Services\n{ACS.format('+')}\n{TRANSLATED}"
+    ),
     "sensors": "CPU1 Temp        | 44 degrees C      | ok\nFAN9             | no reading        | ns\n"
     "PSU2             | 0x00              | ok\nIntrusion        | no reading        | cr\n",
 }  # fmt: skip
@@ -116,3 +133,10 @@ def test_events_of_one_part_and_kind_are_counted() -> None:
     (report,) = bmc.list_log_events(sel(FATAL, FATAL, FATAL))
 
     assert "Bus Fatal Error, 3 times, last 03/01/2025 10:00:03" == dict(report.detail)["what"]
+
+
+def test_a_port_that_redirects_is_named_in_a_note(tmp_path: Path) -> None:
+    (finding,) = scan_text(tmp_path, ACS_OF_ONE, "issue.txt").findings
+
+    assert ("gpu-p2p-redirected", "info", "low") == (finding.rule, finding.severity, finding.confidence)
+    assert "at 0000:e0:01.1" in finding.summary
