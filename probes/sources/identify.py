@@ -29,6 +29,10 @@ _ESCAPES = lazy_pattern(r"\x1b\[[0-9;]*m|\[[04]m")  # nvidia-smi underlines a he
 _SMI, _NPU = "nvidia-smi", "npu-smi"
 _GPU_LINE = r"^GPU \d+: "
 _PCI_LINE = r"\A(?:[^\n]*\n){0,4}?(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] [A-Z0-9][^\n]*: "
+_PCI_ADDRESS_ALONE = (  # as a loop of a shell prints it above what it asked
+    r"^[> \t]*(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7][ \t:]*\n"
+    r"[> \t]*(?:ACS(?:Cap|Ctl)|Lnk(?:Cap|Sta|Ctl)2?|Dev(?:Cap|Sta|Ctl)2?|[UC]ESta):"
+)
 _HEX_LINE = r"^[0-9a-f]{2,3}: (?:[0-9a-f]{2} ){15}[0-9a-f]{2}"
 _CAPABILITY = r"^[ \t]+Capabilities: "
 _MATRIX_LINE = r"^[ \t]*(?:GPU|NIC|mlx5_)\d+[ \t][^\n]*\bX\b"
@@ -36,6 +40,11 @@ _P2P_LINE = r"^[ \t]*GPU\d+(?:[ \t]+(?:X|OK|CNS|GNS|TNS|NS|DR|U))+[ \t]*$"
 _P2P_HEADING = r"^[ \t]+GPU\d+(?:[ \t]+GPU\d+)*[ \t]*$"
 _NO_NVLINK = r"(?i)^(?:NVML: Unable to|Device does not|Nvlink queries)\b[^\n]*\bnvlink\b|^Nvlink queries"
 _SMI_SECTION = r"^[ \t]+(?:ECC Errors|Remapped Rows|PCI|Fabric|Clocks Event Reasons|FB Memory Usage)[ \t]*$"
+_SMI_LEAF = (  # lines that name themselves, below their GPU
+    r"^[ \t]+(?:Link Width[ \t]*$|(?:HW (?:Thermal |Power Brake )?Slowdown|SW Thermal Slowdown|Persistence Mode|"
+    r"Remapping Failure Occurred|SRAM Threshold Exceeded|GPU Recovery Action|Channel Repair Pending|"
+    r"Pending Page Blacklist|Current Power Limit|[SD]RAM Uncorrectable[\w -]{0,12})[ \t]+: )"
+)
 _SMI_SENTENCE = (  # whole lines, which any command of it may print
     r"^(?:Unable to determine the device handle for GPU ?\S|No devices were found[ \t.]*$|Failed to initialize NVML: "
     r"|NVIDIA-SMI has failed because|NVIDIA-SMI couldn't (?:find|communicate))"
@@ -114,13 +123,17 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     (((_SMI, "-q", "-x"),), (r"^<nvidia_smi_log>",)),
     (((_SMI, "-q"),), (r"^=+NVSMI LOG=+",)),
     (((_SMI, "-q"),), (r"^[ \t]*GPU [0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\.0[ \t]*$", _SMI_SECTION)),
+    (((_SMI, "-q"),), (r"^[ \t]*GPU [0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\.0[ \t]*$", _SMI_LEAF)),
     (
         (GPU_LINES,),
         (
             r"\A(?![\s\S]*^GPU [0-9A-Fa-f]{4,8}:)",
             r"^[ \t]*(?:Remapping Failure Occurred[ \t]*: Yes|Pending[ \t]*: Yes|State[ \t]*: In Progress|"
-            r"SRAM Threshold Exceeded[ \t]*: Yes|[SD]RAM Uncorrectable[\w -]{0,12}: [1-9])\b",
-            r"^[ \t]*(?:Remapped Rows|Remapping Failure Occurred[ \t]*: \w+|Fabric|ECC Errors|Volatile|"
+            r"SRAM Threshold Exceeded[ \t]*: Yes|[SD]RAM Uncorrectable[\w -]{0,12}: [1-9]|"
+            r"GPU Recovery Action[ \t]*: [A-Z]\w*|HW (?:Thermal |Power Brake )?Slowdown[ \t]*: (?:Not )?Active)\b",
+            r"^[ \t]*(?:GPU Recovery Action[ \t]*: [^\n]{1,40}|"
+            r"HW (?:Thermal |Power Brake )?Slowdown[ \t]*: [\w ]{6,12}|Remapped Rows|"
+            r"Remapping Failure Occurred[ \t]*: \w+|Fabric|ECC Errors|Volatile|"
             r"SRAM Threshold Exceeded[ \t]*: Yes)[ \t]*$",
         ),
     ),
@@ -140,6 +153,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((_TEXT, _HEX), (_PCI_LINE, _HEX_LINE, _CAPABILITY)),
     ((_HEX,), (_PCI_LINE, _HEX_LINE)),
     ((_TEXT,), (_PCI_LINE,)),
+    ((_TEXT,), (_PCI_ADDRESS_ALONE,)),
     (
         (PCI_LINES,),
         (

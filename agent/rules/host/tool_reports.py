@@ -181,6 +181,18 @@ MEANINGS = {
     "unnamed-ecc": ToolMeaning(
         "error", "nvidia-smi counts uncorrectable errors of a GPU since its driver was loaded", _WHICH, "filtered"
     ),
+    "unnamed-action": ToolMeaning(
+        "error",
+        "nvidia-smi names an action that a GPU needs to recover",
+        "Which GPU it is, the lines do not state. Until then jobs on it end or hang.",
+        "filtered",
+    ),
+    "unnamed-slowdown": ToolMeaning(
+        "warning",
+        "nvidia-smi reports that hardware slows a GPU down",
+        "Which GPU it is, the lines do not state. A job runs at the pace of its slowest GPU.",
+        "filtered",
+    ),
     "unnamed-remap-pending": ToolMeaning(
         "warning", "nvidia-smi reports rows of GPU memory that wait for a reset to be remapped", _WHICH, "filtered"
     ),

@@ -29,6 +29,14 @@ REDFISH = (
 ACS = "\t\tACSCtl:\tSrcValid+ TransBlk- ReqRedir{} CmpltRedir+ UpstreamFwd+ EgressCtrl- DirectTrans-\n"
 ACS_OF_ONE = f"# lspci -s e0:01.1 -vvv | grep -i acsctl\n{ACS.format('+')}"
 TRANSLATED = "$ dmesg | grep iommu\n[    0.412233] iommu: Default domain type: Translated\n"
+LINK = "\t\tLnkSta:\tSpeed 32GT/s (ok), Width {}\n"
+GPU, OTHER = "GPU 00000000:18:00.0\n", "GPU 00000000:2A:00.0\n"
+REMAPPED = "        Remapping Failure Occurred        : {}\n"
+SLOW = "        HW Slowdown                       : {0}\n            HW Thermal Slowdown           : {0}\n"
+WIDTH = (
+    "            Link Width\n                Max                       : 16x\n"
+    "                Current                   : {}x\n"
+)
 FAULTS = {
     "a slot": (
         sel("Slot / Connector GPU5 Slot | Fault Status", "System Event | Timestamp Clock Sync"),
@@ -74,6 +82,24 @@ FAULTS = {
         f"$ lspci -vvv | grep ACSCtl\n{ACS.format('+')}{ACS.format('-')}\n{TRANSLATED}",
         {"warning tool-reports-fault node low"},
     ),
+    "grep with the line of each GPU": (
+        f"$ nvidia-smi -q | grep -E '^GPU|Failure'\n{GPU}{REMAPPED.format('No')}{OTHER}{REMAPPED.format('Yes')}",
+        {"error gpu-remap-failed GPU@0000:2a:00.0 high"},
+    ),
+    "grep of slowdowns with the line of each GPU": (
+        f"{GPU}{SLOW.format('Not Active')}--\n{OTHER}{SLOW.format('Active')}",
+        {"error gpu-throttled GPU@0000:2a:00.0 high"},
+    ),
+    "grep of widths with the line of each GPU": (
+        f"{GPU}{WIDTH.format(16)}--\n{OTHER}{WIDTH.format(4)}",
+        {"warning pcie-width-downgraded GPU@0000:2a:00.0 low"},
+    ),
+    "slowdowns of some GPU": (f"    Clocks Event Reasons\n{SLOW.format('Active')}", {
+        "warning tool-reports-fault node medium",
+    }),
+    "an action that some GPU needs": ("    GPU Recovery Action                   : Reset\n", {
+        "error tool-reports-fault node medium",
+    }),
     "sensors": (
         "$ ipmitool sdr\nCPU1 Temp        | 44 degrees C      | ok\nGPU2 Temp        | 95 degrees C      | cr\n",
         {"warning tool-reports-fault GPU2 Temp medium"},
@@ -98,6 +124,10 @@ HEALTHY = {
         "e0:01.1 PCI bridge: Advanced Micro Devices, Inc. [AMD] Device 14ab (rev 01)\n"
         f"\tCapabilities: [2a0 v1] Access Control Services\n{ACS.format('+')}\n{TRANSLATED}"
     ),
+    "grep with the line of each GPU": f"{GPU}{REMAPPED.format('No')}{OTHER}{REMAPPED.format('No')}",
+    "slowdowns of no GPU": f"    Clocks Event Reasons\n{SLOW.format('Not Active')}",
+    "no action that a GPU needs": "    GPU Recovery Action                   : None\n",
+    "links of a loop": f"17:00.0\n{LINK.format('x16 (ok)')}2a:00.0\n{LINK.format('x8 (downgraded)')}",
     "sensors": "CPU1 Temp        | 44 degrees C      | ok\nFAN9             | no reading        | ns\n"
     "PSU2             | 0x00              | ok\nIntrusion        | no reading        | cr\n",
 }  # fmt: skip
@@ -140,3 +170,11 @@ def test_a_port_that_redirects_is_named_in_a_note(tmp_path: Path) -> None:
 
     assert ("gpu-p2p-redirected", "info", "low") == (finding.rule, finding.severity, finding.confidence)
     assert "at 0000:e0:01.1" in finding.summary
+
+
+def test_a_loop_that_prints_addresses_states_whose_link_is_narrow(tmp_path: Path) -> None:
+    loop = "$ for i in $(lspci | awk '/NVIDIA/{print $1}'); do echo $i; lspci -s $i -vvv | grep LnkSta: ; done\n"
+
+    (finding,) = scan_text(tmp_path, loop + HEALTHY["links of a loop"], "issue.txt").findings
+
+    assert ("pcie-width-downgraded", "pci:0000:2a:00.0", "info") == (finding.rule, finding.subject, finding.severity)
