@@ -14,7 +14,7 @@ from probes.host import kmsg
 from probes.host.commands import KERNEL_LOG, KERNEL_LOG_EARLIER, KERNEL_LOG_SAVED, ROTATED_LOG
 from probes.host.interface import Absent, Denied, Failed, Host, ReadError
 from probes.host_reader import HostReader, as_text
-from probes.kernel.log_facts import KernelLogFacts, LogEvent
+from probes.kernel.log_facts import AFTER_RESET, KernelLogFacts, LogEvent
 from probes.kernel.log_files import group_logs, is_of_earlier_boot, is_rotated, list_log_files, read_log_file
 from probes.probe import Reading
 from probes.text import lazy_pattern
@@ -124,6 +124,11 @@ def _others(host: Host, reader: HostReader) -> Iterator[tuple[str, str]]:
             yield paths[-1], (split_boots(saved) or [""])[-1]
 
 
+def _identify(event: LogEvent) -> tuple[object, ...]:
+    """What lines of one error have in common, whatever else their log has."""
+    return event.kind, event.subject, event.code, tuple(row for row in event.detail if row != AFTER_RESET)
+
+
 def _read_other_logs(
     host: Host, reader: HostReader, main: str, known: Sequence[LogEvent], whole: bool | None
 ) -> Sequence[LogEvent]:
@@ -134,12 +139,12 @@ def _read_other_logs(
     from probes.kernel.log_events import events
     from probes.kernel.log_lines import lines, split_boots
 
-    by_key = {(event.kind, event.subject, event.code, event.detail): event for event in known}
+    by_key = {_identify(event): event for event in known}
     others: dict[tuple[object, ...], LogEvent] = {}
 
     def add(text: Iterator[Line], boot: str | None, source: str, known_here: Container[object] = ()) -> None:
         for event in events(text)[0]:
-            key = (event.kind, event.subject, event.code, event.detail)
+            key = _identify(event)
             if (boot is None and key in by_key) or key in known_here:
                 continue
             others.setdefault((boot is None, *key), event._replace(boot=boot, source=source))

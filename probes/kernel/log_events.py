@@ -12,13 +12,15 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from probes.kernel.failed_starts import FailedStarts
-from probes.kernel.log_facts import LogEvent
+from probes.kernel.log_facts import AFTER_RESET, LogEvent
 from probes.kernel.log_lines import Line
 from probes.kernel.sentences import BDF, DRIVER, SENTENCES, STARTED
 from probes.text import lazy_pattern
 
 TEXT_CHARACTERS = 300
 _OF_LINKS, _TIMES = ("link_down", "link_up"), 32  # whose times are kept, and how many
+_OF_GPUS = frozenset({"xid", "gpu_lost", "gpu_init"})  # of which it matters whether they came after a reset, too
+_LOADED = "driver_loaded"  # kind of a line that is no event by itself
 EVENTS_LIMIT = 500  # distinct ones; a log of one fault repeated is one row
 CODES_LIMIT = 1000  # above the limit only codes that a device has not had: details of many links hide no fault
 
@@ -68,12 +70,17 @@ def events(log: Iterable[Line]) -> tuple[list[LogEvent], int]:
     codes: set[tuple[object, ...]] = set()
     left_out = 0
     names: dict[str, str] = {}  # of RDMA devices, with their addresses
+    resets = _Resets()
     for event in _events(_learn_names(log, names)):
         if event.code == STARTED and event.subject not in failed:
             continue
         if event.kind == "mlx5":
             failed.add(event.subject)
+        if event.kind == _LOADED:
+            resets.loads += 1
+            continue
         key = (event.kind, event.subject, event.code, event.detail)
+        resets.note(key, event)
         before = by_key.get(key)
         if event.kind in _OF_LINKS and (date := event.at or event.logged):
             event = event._replace(times=(*(before.times if before else ()), date)[-_TIMES:])
@@ -87,10 +94,35 @@ def events(log: Iterable[Line]) -> tuple[list[LogEvent], int]:
             left_out += 1
     graded = {(event.subject, event.code) for event in by_key.values() if event.kind == "sxid" and _has_severity(event)}
     return [
-        _name_address(event, names)
-        for event in by_key.values()
+        resets.mark(key, _name_address(event, names))
+        for key, event in by_key.items()
         if event.kind != "sxid" or _has_severity(event) or (event.subject, event.code) not in graded
     ], left_out
+
+
+class _Resets:
+    """Which errors of GPUs came again after the driver was loaded again, or stated that the GPU has recovered."""
+
+    def __init__(self) -> None:
+        self.loads = 0
+        self._recovered: dict[str | None, int] = {}
+        self._first: dict[tuple[object, ...], tuple[int, int]] = {}
+        self._again: set[tuple[object, ...]] = set()
+
+    def note(self, key: tuple[object, ...], event: LogEvent) -> None:
+        """One line of the log."""
+        if event.kind not in _OF_GPUS:
+            return
+        if dict(event.detail).get("after", "").endswith("(None)"):
+            self._recovered[event.subject] = self._recovered.get(event.subject, 0) + 1
+            return
+        now = (self.loads, self._recovered.get(event.subject, 0))
+        if self._first.setdefault(key, now) != now:
+            self._again.add(key)
+
+    def mark(self, key: tuple[object, ...], event: LogEvent) -> LogEvent:
+        """The event, with that in its detail."""
+        return event._replace(detail=(*event.detail, AFTER_RESET)) if key in self._again else event
 
 
 def _has_severity(event: LogEvent) -> bool:
@@ -158,6 +190,9 @@ def _events(log: Iterable[Line]) -> Iterator[LogEvent]:
             continue
         if "assign" in line.text and (bar := _ASSIGNED.search(line.text)):
             bars.read(bar, line)
+            continue
+        if line.text.startswith("NVRM: loading NVIDIA UNIX"):
+            yield LogEvent(_LOADED, line.text)
             continue
         yield from starts.read(line.text, gpus.read(line))
     if bus_error:

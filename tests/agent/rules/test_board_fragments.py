@@ -178,3 +178,52 @@ def test_a_loop_that_prints_addresses_states_whose_link_is_narrow(tmp_path: Path
     (finding,) = scan_text(tmp_path, loop + HEALTHY["links of a loop"], "issue.txt").findings
 
     assert ("pcie-width-downgraded", "pci:0000:2a:00.0", "info") == (finding.rule, finding.subject, finding.severity)
+
+
+XID = "[{at:5}.000001] NVRM: Xid (PCI:0000:1a:00): {code}\n"
+GSP = "119, pid=4021, name=python3, Timeout after 6s of waiting for RPC response from GPU6 GSP!"
+DBE = "48, pid=1533, name=python3, DBE (double bit error) detected"
+CONTAINED = "94, pid=1201, name=python3, Contained: SM (0x1). RST: No, D-RST: No"
+RECOVERED = "154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)"
+LOADED = "[{at:5}.000001] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.54.15\n"
+
+
+def log(*lines: str) -> str:
+    return "".join((line if "NVRM" in line else XID.replace("{code}", line)).format(at=100 * n + 100)
+                   for n, line in enumerate(lines))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_again"),
+    [
+        ((GSP, LOADED, GSP), True),
+        ((GSP, RECOVERED, GSP), True),
+        ((LOADED, GSP, GSP), False),
+        ((GSP, GSP, LOADED), False),
+        ((GSP, RECOVERED.replace("None", "Drain P2P"), GSP), False),
+        ((GSP, RECOVERED.replace("1a", "2b"), CONTAINED), False),
+    ],
+    ids=["loaded again", "recovered", "loaded before", "loaded after", "not recovered", "once"],
+)
+def test_an_xid_that_came_again_after_a_reset_is_not_reset_once_more(
+    lines: tuple[str, ...], is_again: bool, tmp_path: Path
+) -> None:
+    finding = next(f for f in scan_text(tmp_path, log(*lines), "dmesg.txt").findings if f.rule == "gpu-xid")
+
+    assert is_again == ("again after a reset" in finding.summary)
+    assert is_again != ("Reset the GPU" in finding.remedy)
+
+
+def test_an_error_that_needs_a_reset_comes_before_one_that_ends_a_job(tmp_path: Path) -> None:
+    (finding,) = scan_text(tmp_path, log(CONTAINED, DBE, CONTAINED), "dmesg.txt").findings
+
+    assert finding.summary.startswith("Xid 48")
+
+
+def test_a_mark_of_a_reset_counts_no_error_twice(tmp_path: Path) -> None:
+    """The same lines in a second log, which has no line of the driver's start."""
+    (tmp_path / "journalctl_-k.txt").write_text(log(GSP, GSP))
+
+    (finding,) = scan_text(tmp_path, log(GSP, LOADED, GSP), "dmesg.txt").findings
+
+    assert 1 == len(finding.evidence)
