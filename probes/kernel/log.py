@@ -200,4 +200,6 @@ def _whole(log: Sequence[Line]) -> bool | None:
     first = log[0]
     if first.sequence is not None:
         return first.sequence == 0
+    if first.text.startswith(_BOOT_START):
+        return True
     return first.seconds < 1.0 if first.seconds is not None else None

@@ -227,3 +227,40 @@ def test_a_mark_of_a_reset_counts_no_error_twice(tmp_path: Path) -> None:
     (finding,) = scan_text(tmp_path, log(GSP, LOADED, GSP), "dmesg.txt").findings
 
     assert 1 == len(finding.evidence)
+
+
+DOWN, UP = "mlx5_core 0000:2a:00.0 ens3np0: Link down\n", "mlx5_core 0000:2a:00.0 ens3np0: Link up\n"
+START = "[    0.000000] Linux version 6.8.0 (gcc)\n"
+
+
+def flaps(*heads: str) -> str:
+    return "".join(f"{head}{line}" for head in heads for line in (DOWN, UP))
+
+
+@pytest.mark.parametrize(
+    ("text", "summary"),
+    [
+        (flaps("", "", "", ""), "went down 4 times, by lines without a date"),
+        (flaps("", "", ""), None),
+        (flaps("[ 1000.000000] ", "[ 1900.000000] ", "[ 4600.000000] "), "went down 3 times within 60 min, by the log"),
+        (flaps("[   20.000000] ", "[ 1900.000000] ", "[ 4600.000000] "), None),
+        (flaps("[ 1000.000000] ", "[60000.000000] ", "[99000.000000] "), None),
+        (flaps(*(f"Mar  3 0{n}:00:00 n7 kernel: " for n in (1, 2, 3))), "went down 3 times within 2 h, by the log"),
+        (flaps(*(f"Mar  {n} 01:00:00 n7 kernel: " for n in (1, 2, 3))), None),
+        (flaps(*(f"[Mon Mar  3 0{n}:00:00 2025] " for n in (1, 2, 3))), "went down 3 times within 2 h, by the log"),
+    ],
+    ids=["no date", "few", "a job", "a start", "rare", "syslog", "rare in syslog", "dmesg -T"],
+)
+def test_flaps_in_a_log_alone(text: str, summary: str | None, tmp_path: Path) -> None:
+    """By the times of the log itself: when it was read is not known."""
+    found = warnings_of(scan_text(tmp_path, text, "dmesg.txt"))
+
+    assert ([("ens3np0", summary)] if summary else []) == [(f.label, f.summary) for f in found]
+    assert all(("roce-link-flap", "low") == (f.rule, f.confidence) for f in found)
+
+
+def test_what_a_start_brings_is_no_flap(tmp_path: Path) -> None:
+    heads = [f"[Mon Mar  3 01:0{n}:00 2025] " for n in (1, 2, 3)]
+    text = f"[Mon Mar  3 01:00:00 2025] Linux version 6.8.0 (gcc)\n{flaps(*heads)}"
+
+    assert [] == warnings_of(scan_text(tmp_path, text, "dmesg.txt"))
