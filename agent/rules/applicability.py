@@ -62,7 +62,7 @@ def lists_no_nic(context: RuleContext) -> bool:
 
 def shows_no_module(context: RuleContext) -> bool:
     """Whether neither a list shows a NIC nor the kernel log has a line of one about its module."""
-    return lists_no_nic(context) and not any(event.kind == "mlx5" for event in context.events)
+    return lists_no_nic(context) and not any(event.kind in ("mlx5", "unplugged") for event in context.events)
 
 
 def shows_no_acs(context: RuleContext) -> bool:

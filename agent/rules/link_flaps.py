@@ -190,6 +190,12 @@ def _count_together(seconds: Sequence[float]) -> tuple[int, float]:
     return len(most), most[-1] - most[0] if most else 0.0
 
 
+def is_of_start(time: str | None) -> bool:
+    """Whether a time of the log is of the first minutes after the kernel started."""
+    since_boot = _SINCE_BOOT.fullmatch(time or "")
+    return since_boot is not None and float(since_boot[1]) <= SETTLE_SECONDS
+
+
 def _log_seconds(time: str) -> float | None:
     """A time of the log on a scale of its own; None where it states none."""
     if since_boot := _SINCE_BOOT.fullmatch(time):

@@ -45,6 +45,10 @@ _PCIE_SEVERITIES = {  # of a record, as AER has them
     "info": ("corrected", "Corrected"),
     "fatal": ("fatal", "Uncorrected (Fatal)"),
 }
+_CABLE = lazy_pattern(
+    rf"mlx5_core {BDF}: .{{0,60}}?Port module event: module (?P<module>\d{{1,3}}), Cable (?P<un>un)?plugged"
+)
+_LINK_UP = lazy_pattern(rf"mlx5_core {BDF}:? \S{{1,40}}?:? (?:Port: \d{{1,3}} )?Link up\b")
 _GPU_NAMED = lazy_pattern(rf"NVRM: The NVIDIA v?GPU {BDF}(?: \(PCI ID: [0-9a-f:]{{4,16}}\))?(?:\s*$|\\x0a)")
 _RDMA_NAMED = lazy_pattern(rf"(?:bnxt_en|mlx5_core|ice|irdma|ionic|efa) {BDF} (?P<name>[a-z]\w{{1,15}}_\w{{0,15}}\d):")
 # Sentences of the NVIDIA driver without an address: the next GPU that cannot be initialized is theirs
@@ -171,7 +175,7 @@ class _BusError(NamedTuple):
 def _events(log: Iterable[Line]) -> Iterator[LogEvent]:
     bus_error: _BusError | None = None
     firmware = _FirmwareRecord("", "")
-    gpus, bars, starts = _GpuSentences(), _Bars(), FailedStarts()
+    gpus, bars, cables, starts = _GpuSentences(), _Bars(), _Cables(), FailedStarts()
     for line in log:
         if bus_error and (bit := _AER_BIT.search(line.text)) and bit["bdf"] == bus_error.match["bdf"]:
             bus_error = bus_error.with_bit(bit)
@@ -191,6 +195,8 @@ def _events(log: Iterable[Line]) -> Iterator[LogEvent]:
         if "assign" in line.text and (bar := _ASSIGNED.search(line.text)):
             bars.read(bar, line)
             continue
+        if line.text.startswith("mlx5_core "):
+            cables.read(line)
         if line.text.startswith("NVRM: loading NVIDIA UNIX"):
             yield LogEvent(_LOADED, line.text)
             continue
@@ -198,6 +204,7 @@ def _events(log: Iterable[Line]) -> Iterator[LogEvent]:
     if bus_error:
         yield _aer(bus_error)
     yield from bars.close()
+    yield from cables.close()
     yield from gpus.close()
 
 
@@ -219,6 +226,32 @@ class _Bars:
         """The regions that stay without a window."""
         for line in self._failed.values():
             yield from _plain(line)
+
+
+class _Cables:
+    """Cages of mlx5 without a cable at the end of the log: maintenance plugs it in again."""
+
+    def __init__(self) -> None:
+        self._unplugged: dict[tuple[str, str], LogEvent] = {}
+        self._used: set[str] = set()  # functions whose cable or link was there before
+
+    def read(self, line: Line) -> None:
+        """One line, where it is about a cable or a link that came up."""
+        if cable := _CABLE.match(line.text):
+            place = address(cable["bdf"]), cable["module"]
+            self._unplugged.pop(place, None)
+            if not cable["un"]:
+                self._used.add(place[0])
+            elif len(self._unplugged) < CODES_LIMIT:
+                detail = {"module": place[1], "before": "used" if place[0] in self._used else "not known"}
+                event = LogEvent("unplugged", line.text[:TEXT_CHARACTERS], line.at, place[0], logged=line.logged)
+                self._unplugged[place] = event._replace(detail=_detail(detail))
+        elif up := _LINK_UP.match(line.text):
+            self._used.add(address(up["bdf"]))
+
+    def close(self) -> Iterator[LogEvent]:
+        """The cages that stay without one."""
+        yield from self._unplugged.values()
 
 
 class _GpuSentences:

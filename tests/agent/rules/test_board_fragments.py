@@ -264,3 +264,26 @@ def test_what_a_start_brings_is_no_flap(tmp_path: Path) -> None:
     text = f"[Mon Mar  3 01:00:00 2025] Linux version 6.8.0 (gcc)\n{flaps(*heads)}"
 
     assert [] == warnings_of(scan_text(tmp_path, text, "dmesg.txt"))
+
+
+CABLE = "mlx5_core 0000:2a:00.0: Port module event: module 0, Cable {}\n"
+PLUGGED, UNPLUGGED = CABLE.format("plugged"), CABLE.format("unplugged")
+LATE = "[66021.771000] "
+
+
+@pytest.mark.parametrize(
+    ("text", "severity"),
+    [
+        (LATE + UNPLUGGED, "info"),
+        (UNPLUGGED, "info"),
+        ("[    9.771000] " + UNPLUGGED, None),
+        (f"[    9.771000] {PLUGGED}{LATE}{UNPLUGGED}", "warning"),
+        (f"[    9.771000] {UP}{LATE}{UNPLUGGED}", "warning"),
+        (f"{LATE}{UNPLUGGED}{LATE}{PLUGGED}", None),
+    ],
+    ids=["later", "no date", "a start", "a cable before", "a link before", "plugged again"],
+)
+def test_a_cable_that_a_log_alone_shows_as_unplugged(text: str, severity: str | None, tmp_path: Path) -> None:
+    found = [(f.rule, f.label, f.severity, f.confidence) for f in scan_text(tmp_path, text, "dmesg.txt").findings]
+
+    assert ([("port-module-fault", "NIC 0000:2a:00.0", severity, "low")] if severity else []) == found
