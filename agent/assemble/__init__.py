@@ -63,7 +63,8 @@ def assemble(outcomes: Iterable[Outcome], providers: Mapping[str, tuple[str, ...
     judge = LinkClassifier(tree, {g.address: g for g in driver.gpus if g.address}, node.virtualization is not None)
     pci = build_functions(functions, judge, facts.of("numa", NumaFacts))
 
-    gpus = build_gpus(pci, driver, "a container" if node.container else node.job_limit)
+    of_lspci = facts.get("lspci") is not None and facts.get("pci_sysfs") is None
+    gpus = build_gpus(pci, driver, "a container" if node.container else node.job_limit, of_lspci)
     if (errors := facts.get("neuron_errors")) and not (node.container or node.job_limit):  # there numbers are others
         gpus = add_error_counts(gpus, errors)
     network = gather_network_facts(facts, pci, driver.nic_names)

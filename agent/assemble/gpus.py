@@ -39,6 +39,7 @@ _DRIVERS = {  # that of Ascend NPUs has another name in each release
 _PARTITIONS = {"SPX": 1, "DPX": 2, "TPX": 3, "QPX": 4}
 # Compute dies of one GPU, each a partition in CPX: MI300A, MI300X, MI308X, MI325X, MI350X, MI355X
 _COMPUTE_DIES = {"0x74a0": 6, "0x74a1": 8, "0x74a2": 4, "0x74a5": 8, "0x75a0": 8, "0x75a3": 8}
+_HOST_BRIDGE = "0x0600"
 _NO_PERMISSION = "NO_PERMISSION"  # as NVML returns it
 
 
@@ -50,18 +51,20 @@ class _GpuSources(msgspec.Struct, frozen=True):
     gpu: driver_gpu.Gpu | None
 
 
-def build_gpus(rows: Sequence[PciFunction], driver: DriverGpus, limit: str | None) -> list[Gpu]:
+def build_gpus(rows: Sequence[PciFunction], driver: DriverGpus, limit: str | None, of_lspci: bool = False) -> list[Gpu]:
     """One row per accelerator on the bus, and per GPU that only the driver lists.
 
-    `limit`: the container or job that this process runs in, and that hides devices.
+    `limit`: the container or job that this process runs in, and that hides devices. `of_lspci`: lspci alone lists the
+    functions, and a filter may have cut its output.
     """
+    is_cut = of_lspci and not any((r.class_code or "").startswith(_HOST_BRIDGE) for r in rows)
     listed = {g.address: g for g in driver.gpus if g.address}
     on_bus = {r.id: r for r in rows if (_is_gpu(r, driver) or r.id in listed) and not r.physical_function}
     seen = [_GpuSources(row.id, row, listed.get(row.id)) for row in on_bus.values()]
     only_listed = [g for g in driver.gpus if g.address not in on_bus]
     seen += [_GpuSources(_gpu_id(gpu, place), None, gpu) for place, gpu in enumerate(only_listed)]
     seen.sort(key=lambda pair: sort_key(pair.id))
-    return _GpuBuilder(seen, rows, driver, limit).build()
+    return _GpuBuilder(seen, rows, driver, limit, is_cut).build()
 
 
 def _is_gpu(row: PciFunction, driver: DriverGpus) -> bool:
@@ -78,13 +81,19 @@ class _GpuBuilder:
     """Builds the rows of one host; holds what every row needs to know about the others."""
 
     def __init__(
-        self, seen: Sequence[_GpuSources], rows: Sequence[PciFunction], driver: DriverGpus, limit: str | None
+        self,
+        seen: Sequence[_GpuSources],
+        rows: Sequence[PciFunction],
+        driver: DriverGpus,
+        limit: str | None,
+        is_cut: bool,
     ) -> None:
         self.pairs = seen
         self.driver = driver
         self.limit = limit
         self.id_by_index = {s.gpu.index: s.id for s in seen if s.gpu and s.gpu.index is not None}
         self.gpu_ids = {s.id for s in seen}
+        self.is_cut = is_cut
         self.switch_ids = {r.id for r in rows if is_nvswitch(r.vendor, r.device, r.class_code)}
 
     def build(self) -> list[Gpu]:
@@ -93,12 +102,14 @@ class _GpuBuilder:
     def _label(self, place: int, pair: _GpuSources) -> str:
         """`GPU3` uses the driver's index. If the driver numbers no GPU: bus order; otherwise the address.
 
-        Ascend NPUs have numbers of their own, in another order than the bus.
+        Ascend NPUs have numbers of their own, in another order than the bus; what one GPU's part of an output states
+        has no place in an order.
         """
         if pair.gpu and pair.gpu.index is not None:
             return f"GPU{pair.gpu.index}"
         of_huawei = pair.row is not None and pair.row.vendor == "0x19e5"
-        return f"GPU@{pair.id}" if self.id_by_index or of_huawei else f"GPU{place}"
+        is_part = ":" in pair.id and (self.is_cut or (pair.row is None and pair.gpu is not None))
+        return f"GPU@{pair.id}" if self.id_by_index or of_huawei or is_part else f"GPU{place}"
 
     def _row(self, pair: _GpuSources, label: str) -> Gpu:
         row, gpu = pair.row, pair.gpu or driver_gpu.Gpu()

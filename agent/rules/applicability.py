@@ -62,7 +62,12 @@ def lists_no_nic(context: RuleContext) -> bool:
 
 def shows_no_module(context: RuleContext) -> bool:
     """Whether neither a list shows a NIC nor the kernel log has a line of one about its module."""
-    return lists_no_nic(context) and not any(event.kind == "mlx5" for event in context.events)
+    return lists_no_nic(context) and not any(event.kind in ("mlx5", "unplugged") for event in context.events)
+
+
+def shows_no_acs(context: RuleContext) -> bool:
+    """Whether neither a GPU is listed nor a port whose ACS is shown."""
+    return lists_no_gpu(context) and not any(function.acs for function in context.topology.pci)
 
 
 def lists_no_function(context: RuleContext) -> bool:

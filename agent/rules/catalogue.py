@@ -48,7 +48,10 @@ FAMILIES: tuple[Family, ...] = (
     Family(
         "gpu",
         applicability.always,
-        unlisted=dict.fromkeys(("devices", "health", "memory", "p2p"), applicability.lists_no_gpu),
+        unlisted={
+            **dict.fromkeys(("devices", "health", "memory"), applicability.lists_no_gpu),
+            "p2p": applicability.shows_no_acs,
+        },
     ),
     Family(
         "nvlink",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from datetime import datetime, timedelta
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta, timezone
 
 import msgspec
 from msgspec.structs import replace
@@ -19,6 +20,7 @@ from agent.rules.counter_deltas import (
     merge_if_widespread,
     with_subject,
 )
+from agent.rules.devices import about_function, find_unlisted
 from agent.rules.pages import Threshold, read_limit
 from agent.rules.rule import Fail, NotApplicable, Result, Unknown
 from agent.rules.wording import count_of
@@ -148,6 +150,61 @@ def _judge_log(context: RuleContext, port_downs: LinkDowns, limits: FlapLimits, 
         cause=_OUTAGE,
         situation=_OUTAGE,
     )
+
+
+def judge_unlisted(context: RuleContext, limits: FlapLimits, impact: str) -> Iterator[Fail]:
+    """Links of devices that a log alone names: how often they went down by its own times, or by the number of lines."""
+    software = context.software
+    started = (_log_seconds(software.kernel_log_since or "") if software.kernel_log_whole else None) or 0.0
+    for pci in find_unlisted(context, ("link_down",), (None,)):
+        downs = [event for event in context.events if event.kind == "link_down" and event.subject == pci]
+        count = sum(event.count for event in downs)
+        times = (_log_seconds(time) for event in downs for time in event.times)
+        most, span = _count_together(sorted(at for at in times if at is not None and at > started + SETTLE_SECONDS))
+        limit = context.threshold(limits.half_day)
+        if most >= limit:
+            summary = f"went down {most:d} times within {format_seconds(span)}, by the log"
+        elif not any(event.times for event in downs) and count > limit:  # a start has two, and a change of the MTU one
+            summary = f"went down {count} times, by lines without a date"
+        else:
+            continue
+        about = about_function(context, pci)
+        name = next((event.detail["name"] for event in downs if "name" in event.detail), None)
+        yield about.fail(
+            label=name or about.label,
+            summary=summary,
+            impact="What this means here depends on when it was, on what was done then, and on what the port is for. "
+            f"If GPU jobs use it: {impact[:1].lower()}{impact[1:]}",
+            evidence=_log_evidence(context, pci),
+            severity="warning",
+            confidence="low",
+            situation="log",
+            values=(("INTERFACE", name),) if name else (),
+        )
+
+
+def _count_together(seconds: Sequence[float]) -> tuple[int, float]:
+    """The most times within half a day, and how far apart their first and last are."""
+    windows = [[at for at in seconds if first <= at <= first + _HALF_DAY] for first in seconds]
+    most = max(windows, key=len, default=[])
+    return len(most), most[-1] - most[0] if most else 0.0
+
+
+def is_of_start(time: str | None) -> bool:
+    """Whether a time of the log is of the first minutes after the kernel started."""
+    since_boot = _SINCE_BOOT.fullmatch(time or "")
+    return since_boot is not None and float(since_boot[1]) <= SETTLE_SECONDS
+
+
+def _log_seconds(time: str) -> float | None:
+    """A time of the log on a scale of its own; None where it states none."""
+    if since_boot := _SINCE_BOOT.fullmatch(time):
+        return float(since_boot[1])
+    for form, text in (("%Y %b %d %H:%M:%S", f"2000 {time}"), ("%a %b %d %H:%M:%S %Y", time)):
+        with suppress(ValueError):
+            return datetime.strptime(text, form).replace(tzinfo=timezone.utc).timestamp()
+    moment = _parse_time(time)
+    return moment.timestamp() if moment else None
 
 
 def _pair_outages(downs: Sequence[float], ups: Sequence[float]) -> list[tuple[float, float]]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from itertools import pairwise
 from xml.etree import ElementTree
 
@@ -27,7 +28,8 @@ _LIMIT_MIG = 64  # MIG devices of one GPU
 _MIG_DEVICE = "MIG Device"
 _MIG_NUMBER = lazy_pattern(r"[0-9]{1,3}")
 _GPU = lazy_pattern(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])", re.ASCII)
-_CUTS = ("[...]", "...", "…")
+_CUTS = ("[...]", "...", "…", "--")  # the last between two places that grep shows
+_ALWAYS = frozenset({"Product Name", "GPU UUID"})  # of a GPU whose lines no filter took away
 
 # by our names: where the value stands, newest layout first
 _TEXT_FIELDS: Mapping[str, tuple[str, ...]] = {
@@ -72,6 +74,22 @@ _TEXT_FIELDS: Mapping[str, tuple[str, ...]] = {
     "health_configuration": ("Fabric/Health/Incorrect Configuration",),
     "health_partition": ("Fabric/Health/Partition Assigned",),
 }
+
+
+@cache
+def _list_short_paths() -> dict[str, str]:
+    """Ends of the paths above that one field alone has, each with its path: a filter takes headings away."""
+    fields: dict[str, set[str]] = {}
+    places: dict[str, str] = {}
+    for name, paths in _TEXT_FIELDS.items():
+        for path in paths:
+            parts = path.split("/")
+            for start in range(1, len(parts)):
+                short = "/".join(parts[start:])
+                if "/" in short or " " in short:  # a word alone may be of anything: State, Current
+                    fields.setdefault(short, set()).add(name)
+                    places.setdefault(short, path)
+    return {short: path for short, path in places.items() if len(fields[short]) == 1}
 
 
 _LOG = "==NVSMI LOG=="
@@ -182,6 +200,9 @@ def _sections(text: str) -> tuple[dict[str, str], dict[str, dict[str, str]], boo
 
 def _gpu_of_text(section: Mapping[str, str], index: int | None) -> Gpu:
     values = {"address": section["address"]}
+    if not section.keys() & _ALWAYS:
+        short = _list_short_paths()
+        section = {short.get(path, path): value for path, value in section.items()}
     for name, places in _TEXT_FIELDS.items():
         value = next((section[place] for place in places if place in section), None)
         if value is not None:

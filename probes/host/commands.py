@@ -169,6 +169,8 @@ CONTAINER_SAVED = (
     ("kubectl", "logs"),
     ("docker", "run"),
 )
+BMC_LOG = (("ipmitool", "sel", "elist"), ("ipmitool", "sel", "list"), ("ipmi-sel",), ("racadm", "getsel"))
+BMC_SENSORS = (("ipmitool", "sdr"), ("ipmitool", "sensor"))
 # What a filter left of a long output, without the device: by its text alone
 PCI_LINES, GPU_LINES = ("lspci", "|", "grep"), ("nvidia-smi", "|", "grep")
 FILTERED_SAVED = (PCI_LINES, GPU_LINES)
@@ -193,6 +195,8 @@ TOOL_REPORTS_SAVED = (
     + (SLURM_NODE, SLURM_HELD, SLURM_LOG, ROCM_SHORT, NIC_REPORTERS, DCGM_METRICS, BONDING, NVSM_HEALTH, MEASURED)
     + CONTAINER_SAVED
     + FILTERED_SAVED
+    + BMC_LOG
+    + BMC_SENSORS
     + (MLXLINK, GAUDI_PORTS, HL_SMI_QUERY)
     + TOOL_ERRORS_SAVED
 )

@@ -14,7 +14,7 @@ from probes.host import kmsg
 from probes.host.commands import KERNEL_LOG, KERNEL_LOG_EARLIER, KERNEL_LOG_SAVED, ROTATED_LOG
 from probes.host.interface import Absent, Denied, Failed, Host, ReadError
 from probes.host_reader import HostReader, as_text
-from probes.kernel.log_facts import KernelLogFacts, LogEvent
+from probes.kernel.log_facts import AFTER_RESET, KernelLogFacts, LogEvent
 from probes.kernel.log_files import group_logs, is_of_earlier_boot, is_rotated, list_log_files, read_log_file
 from probes.probe import Reading
 from probes.text import lazy_pattern
@@ -49,7 +49,13 @@ def read(host: Host) -> Reading:
     earlier = () if host.live else _read_other_logs(host, reader, source, found_events, whole)
     all_events = (*found_events, *earlier)
     iommu = None if host.live else _find_iommu_default(log)  # a live host has the type of each group
-    return Reading(KernelLogFacts(all_events, source, since, whole, iommu), reader.sources, reader.missing)
+    if iommu is not None:
+        all_events = (*all_events, iommu)
+    return Reading(
+        KernelLogFacts(all_events, source, since, whole, iommu.code if iommu else None),
+        reader.sources,
+        reader.missing,
+    )
 
 
 def _read_earlier_alone(host: Host, reader: HostReader, why: ReadError) -> Reading:
@@ -62,10 +68,12 @@ def _read_earlier_alone(host: Host, reader: HostReader, why: ReadError) -> Readi
     return Reading(KernelLogFacts(dated, dated[0].source or "", None, None, None), reader.sources, reader.missing)
 
 
-def _find_iommu_default(log: Sequence[Line]) -> str | None:
+def _find_iommu_default(log: Sequence[Line]) -> LogEvent | None:
     """What the kernel states of addresses that it maps for devices, where nothing else is set for one."""
-    found = (match for line in log if (match := _IOMMU_DEFAULT.match(line.text)))
-    return next((match[1] for match in found), None)
+    found = ((line, match) for line in log if (match := _IOMMU_DEFAULT.match(line.text)))
+    return next(
+        (LogEvent("iommu", match[0], line.at, code=match[1], logged=line.logged) for line, match in found), None
+    )
 
 
 def parse_boot_time(stat: str) -> int | None:
@@ -116,6 +124,11 @@ def _others(host: Host, reader: HostReader) -> Iterator[tuple[str, str]]:
             yield paths[-1], (split_boots(saved) or [""])[-1]
 
 
+def _identify(event: LogEvent) -> tuple[object, ...]:
+    """What lines of one error have in common, whatever else their log has."""
+    return event.kind, event.subject, event.code, tuple(row for row in event.detail if row != AFTER_RESET)
+
+
 def _read_other_logs(
     host: Host, reader: HostReader, main: str, known: Sequence[LogEvent], whole: bool | None
 ) -> Sequence[LogEvent]:
@@ -126,12 +139,12 @@ def _read_other_logs(
     from probes.kernel.log_events import events
     from probes.kernel.log_lines import lines, split_boots
 
-    by_key = {(event.kind, event.subject, event.code, event.detail): event for event in known}
+    by_key = {_identify(event): event for event in known}
     others: dict[tuple[object, ...], LogEvent] = {}
 
     def add(text: Iterator[Line], boot: str | None, source: str, known_here: Container[object] = ()) -> None:
         for event in events(text)[0]:
-            key = (event.kind, event.subject, event.code, event.detail)
+            key = _identify(event)
             if (boot is None and key in by_key) or key in known_here:
                 continue
             others.setdefault((boot is None, *key), event._replace(boot=boot, source=source))
@@ -187,4 +200,6 @@ def _whole(log: Sequence[Line]) -> bool | None:
     first = log[0]
     if first.sequence is not None:
         return first.sequence == 0
+    if first.text.startswith(_BOOT_START):
+        return True
     return first.seconds < 1.0 if first.seconds is not None else None

@@ -12,13 +12,15 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from probes.kernel.failed_starts import FailedStarts
-from probes.kernel.log_facts import LogEvent
+from probes.kernel.log_facts import AFTER_RESET, LogEvent
 from probes.kernel.log_lines import Line
 from probes.kernel.sentences import BDF, DRIVER, SENTENCES, STARTED
 from probes.text import lazy_pattern
 
 TEXT_CHARACTERS = 300
 _OF_LINKS, _TIMES = ("link_down", "link_up"), 32  # whose times are kept, and how many
+_OF_GPUS = frozenset({"xid", "gpu_lost", "gpu_init"})  # of which it matters whether they came after a reset, too
+_LOADED = "driver_loaded"  # kind of a line that is no event by itself
 EVENTS_LIMIT = 500  # distinct ones; a log of one fault repeated is one row
 CODES_LIMIT = 1000  # above the limit only codes that a device has not had: details of many links hide no fault
 
@@ -43,6 +45,10 @@ _PCIE_SEVERITIES = {  # of a record, as AER has them
     "info": ("corrected", "Corrected"),
     "fatal": ("fatal", "Uncorrected (Fatal)"),
 }
+_CABLE = lazy_pattern(
+    rf"mlx5_core {BDF}: .{{0,60}}?Port module event: module (?P<module>\d{{1,3}}), Cable (?P<un>un)?plugged"
+)
+_LINK_UP = lazy_pattern(rf"mlx5_core {BDF}:? \S{{1,40}}?:? (?:Port: \d{{1,3}} )?Link up\b")
 _GPU_NAMED = lazy_pattern(rf"NVRM: The NVIDIA v?GPU {BDF}(?: \(PCI ID: [0-9a-f:]{{4,16}}\))?(?:\s*$|\\x0a)")
 _RDMA_NAMED = lazy_pattern(rf"(?:bnxt_en|mlx5_core|ice|irdma|ionic|efa) {BDF} (?P<name>[a-z]\w{{1,15}}_\w{{0,15}}\d):")
 # Sentences of the NVIDIA driver without an address: the next GPU that cannot be initialized is theirs
@@ -68,12 +74,17 @@ def events(log: Iterable[Line]) -> tuple[list[LogEvent], int]:
     codes: set[tuple[object, ...]] = set()
     left_out = 0
     names: dict[str, str] = {}  # of RDMA devices, with their addresses
+    resets = _Resets()
     for event in _events(_learn_names(log, names)):
         if event.code == STARTED and event.subject not in failed:
             continue
         if event.kind == "mlx5":
             failed.add(event.subject)
+        if event.kind == _LOADED:
+            resets.loads += 1
+            continue
         key = (event.kind, event.subject, event.code, event.detail)
+        resets.note(key, event)
         before = by_key.get(key)
         if event.kind in _OF_LINKS and (date := event.at or event.logged):
             event = event._replace(times=(*(before.times if before else ()), date)[-_TIMES:])
@@ -87,10 +98,35 @@ def events(log: Iterable[Line]) -> tuple[list[LogEvent], int]:
             left_out += 1
     graded = {(event.subject, event.code) for event in by_key.values() if event.kind == "sxid" and _has_severity(event)}
     return [
-        _name_address(event, names)
-        for event in by_key.values()
+        resets.mark(key, _name_address(event, names))
+        for key, event in by_key.items()
         if event.kind != "sxid" or _has_severity(event) or (event.subject, event.code) not in graded
     ], left_out
+
+
+class _Resets:
+    """Which errors of GPUs came again after the driver was loaded again, or stated that the GPU has recovered."""
+
+    def __init__(self) -> None:
+        self.loads = 0
+        self._recovered: dict[str | None, int] = {}
+        self._first: dict[tuple[object, ...], tuple[int, int]] = {}
+        self._again: set[tuple[object, ...]] = set()
+
+    def note(self, key: tuple[object, ...], event: LogEvent) -> None:
+        """One line of the log."""
+        if event.kind not in _OF_GPUS:
+            return
+        if dict(event.detail).get("after", "").endswith("(None)"):
+            self._recovered[event.subject] = self._recovered.get(event.subject, 0) + 1
+            return
+        now = (self.loads, self._recovered.get(event.subject, 0))
+        if self._first.setdefault(key, now) != now:
+            self._again.add(key)
+
+    def mark(self, key: tuple[object, ...], event: LogEvent) -> LogEvent:
+        """The event, with that in its detail."""
+        return event._replace(detail=(*event.detail, AFTER_RESET)) if key in self._again else event
 
 
 def _has_severity(event: LogEvent) -> bool:
@@ -139,7 +175,7 @@ class _BusError(NamedTuple):
 def _events(log: Iterable[Line]) -> Iterator[LogEvent]:
     bus_error: _BusError | None = None
     firmware = _FirmwareRecord("", "")
-    gpus, bars, starts = _GpuSentences(), _Bars(), FailedStarts()
+    gpus, bars, cables, starts = _GpuSentences(), _Bars(), _Cables(), FailedStarts()
     for line in log:
         if bus_error and (bit := _AER_BIT.search(line.text)) and bit["bdf"] == bus_error.match["bdf"]:
             bus_error = bus_error.with_bit(bit)
@@ -159,10 +195,16 @@ def _events(log: Iterable[Line]) -> Iterator[LogEvent]:
         if "assign" in line.text and (bar := _ASSIGNED.search(line.text)):
             bars.read(bar, line)
             continue
+        if line.text.startswith("mlx5_core "):
+            cables.read(line)
+        if line.text.startswith("NVRM: loading NVIDIA UNIX"):
+            yield LogEvent(_LOADED, line.text)
+            continue
         yield from starts.read(line.text, gpus.read(line))
     if bus_error:
         yield _aer(bus_error)
     yield from bars.close()
+    yield from cables.close()
     yield from gpus.close()
 
 
@@ -184,6 +226,32 @@ class _Bars:
         """The regions that stay without a window."""
         for line in self._failed.values():
             yield from _plain(line)
+
+
+class _Cables:
+    """Cages of mlx5 without a cable at the end of the log: maintenance plugs it in again."""
+
+    def __init__(self) -> None:
+        self._unplugged: dict[tuple[str, str], LogEvent] = {}
+        self._used: set[str] = set()  # functions whose cable or link was there before
+
+    def read(self, line: Line) -> None:
+        """One line, where it is about a cable or a link that came up."""
+        if cable := _CABLE.match(line.text):
+            place = address(cable["bdf"]), cable["module"]
+            self._unplugged.pop(place, None)
+            if not cable["un"]:
+                self._used.add(place[0])
+            elif len(self._unplugged) < CODES_LIMIT:
+                detail = {"module": place[1], "before": "used" if place[0] in self._used else "not known"}
+                event = LogEvent("unplugged", line.text[:TEXT_CHARACTERS], line.at, place[0], logged=line.logged)
+                self._unplugged[place] = event._replace(detail=_detail(detail))
+        elif up := _LINK_UP.match(line.text):
+            self._used.add(address(up["bdf"]))
+
+    def close(self) -> Iterator[LogEvent]:
+        """The cages that stay without one."""
+        yield from self._unplugged.values()
 
 
 class _GpuSentences:

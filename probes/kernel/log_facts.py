@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+AFTER_RESET = ("after_reset", "yes")  # in the detail of an error of a GPU that came before and after a reset
+
 
 class LogEvent(NamedTuple):
     """Equal lines of the log, as one."""

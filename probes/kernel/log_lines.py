@@ -100,6 +100,7 @@ def split_boots(text: str) -> list[str]:
 
 _RULES = (b"Linux version ", b"-- Boot ", b"-- Reboot --")  # where a boot begins
 _GO_ON = (b"PCIe Bus Error", b"NVRM: The NVIDIA ", b"Hardware Error]")  # what the next lines belong to
+_OF_STATES = (b"NVRM: loading NVIDIA", b"Port module event", b"iommu: Default domain type")
 _FIRST_LINES, _LINES_BEHIND = 20, 12
 _PIECE_BYTES = 1 << 20
 
@@ -107,7 +108,14 @@ _PIECE_BYTES = 1 << 20
 def keep_read_lines(content: bytes, others: Iterable[str] = ()) -> bytes:
     """Of a very long log the lines that can be events, its first ones and those at which a boot begins. `others`:
     what further lines have that are read of it."""
-    needles = (*dict.fromkeys(row.needle.encode() for row in SENTENCES), *_GO_ON, *_RULES, b" bnxt_re", b": assigned")
+    needles = (
+        *dict.fromkeys(row.needle.encode() for row in SENTENCES),
+        *_GO_ON,
+        *_RULES,
+        b" bnxt_re",
+        b": assigned",
+        *_OF_STATES,
+    )
     return keep_lines(content, (*needles, *(needle.encode() for needle in others)))
 
 

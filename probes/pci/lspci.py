@@ -260,6 +260,9 @@ def _target(block: LspciBlock, current: float | None) -> float | None:
 
 def _acs(block: LspciBlock) -> Acs | None:
     capability, control = _flags(block.first("ACSCap")), _flags(block.first("ACSCtl"))
+    capability = capability or {
+        name: is_on for name, is_on in control.items() if is_on
+    }  # a filter left this line alone
     if not capability or not control:
         return None
     return Acs(

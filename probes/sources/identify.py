@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 
 from probes.host.commands import (
+    BMC_LOG,
+    BMC_SENSORS,
     BONDING,
     DCGM_METRICS,
     GPU_LINES,
@@ -30,6 +32,10 @@ _ESCAPES = lazy_pattern(r"\x1b\[[0-9;]*m|\[[04]m")  # nvidia-smi underlines a he
 _SMI, _NPU = "nvidia-smi", "npu-smi"
 _GPU_LINE = r"^GPU \d+: "
 _PCI_LINE = r"\A(?:[^\n]*\n){0,4}?(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] [A-Z0-9][^\n]*: "
+_PCI_ADDRESS_ALONE = (  # as a loop of a shell prints it above what it asked
+    r"^[> \t]*(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7][ \t:]*\n"
+    r"[> \t]*(?:ACS(?:Cap|Ctl)|Lnk(?:Cap|Sta|Ctl)2?|Dev(?:Cap|Sta|Ctl)2?|[UC]ESta):"
+)
 _HEX_LINE = r"^[0-9a-f]{2,3}: (?:[0-9a-f]{2} ){15}[0-9a-f]{2}"
 _CAPABILITY = r"^[ \t]+Capabilities: "
 _MATRIX_LINE = r"^[ \t]*(?:GPU|NIC|mlx5_)\d+[ \t][^\n]*\bX\b"
@@ -37,6 +43,11 @@ _P2P_LINE = r"^[ \t]*GPU\d+(?:[ \t]+(?:X|OK|CNS|GNS|TNS|NS|DR|U))+[ \t]*$"
 _P2P_HEADING = r"^[ \t]+GPU\d+(?:[ \t]+GPU\d+)*[ \t]*$"
 _NO_NVLINK = r"(?i)^(?:NVML: Unable to|Device does not|Nvlink queries)\b[^\n]*\bnvlink\b|^Nvlink queries"
 _SMI_SECTION = r"^[ \t]+(?:ECC Errors|Remapped Rows|PCI|Fabric|Clocks Event Reasons|FB Memory Usage)[ \t]*$"
+_SMI_LEAF = (  # lines that name themselves, below their GPU
+    r"^[ \t]+(?:Link Width[ \t]*$|(?:HW (?:Thermal |Power Brake )?Slowdown|SW Thermal Slowdown|Persistence Mode|"
+    r"Remapping Failure Occurred|SRAM Threshold Exceeded|GPU Recovery Action|Channel Repair Pending|"
+    r"Pending Page Blacklist|Current Power Limit|[SD]RAM Uncorrectable[\w -]{0,12})[ \t]+: )"
+)
 _SMI_SENTENCE = (  # whole lines, which any command of it may print
     r"^(?:Unable to determine the device handle for GPU ?\S|No devices were found[ \t.]*$|Failed to initialize NVML: "
     r"|NVIDIA-SMI has failed because|NVIDIA-SMI couldn't (?:find|communicate))"
@@ -85,6 +96,8 @@ SERVICE_LINES = (
 _SERVICE_LINE = "|".join(f"^{line}" for line in SERVICE_LINES)
 _NO_JOB = r"\A(?![\s\S]{0,60000}?(?:NCCL (?:INFO|WARN)|\[rank\d|torchrun|torch\.distributed))"  # its log has a command
 
+_BMC_DATE = r" {0,3}(?:\d\d/\d\d/\d{2,4} {0,3}\| {0,3}[\d:]{8}[^|\n]{0,12}|Pre-Init *\|[^|\n]{0,24})"
+
 _TOOL_ERRORS = (  # a tool, and what it prints where it finds nothing
     ("rocm-smi", r"^[^\n]{0,80}\(amdgpu not found in modules\)"),
     ("rocm-smi", r"^(?:Device|GPU) {1,8}\S[^\n]{0,200}GPU%[ \t]*\n(?: {4,40}\([^\n]{0,200}\n)?={40,200}\n={40,200}$"),
@@ -119,15 +132,18 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     (((_SMI, "-q", "-x"),), (r"^<nvidia_smi_log>",)),
     (((_SMI, "-q"),), (r"^=+NVSMI LOG=+",)),
     (((_SMI, "-q"),), (r"^[ \t]*GPU [0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\.0[ \t]*$", _SMI_SECTION)),
+    (((_SMI, "-q"),), (r"^[ \t]*GPU [0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\.0[ \t]*$", _SMI_LEAF)),
     (
         (GPU_LINES,),
         (
             r"\A(?![\s\S]*^GPU [0-9A-Fa-f]{4,8}:)",
             r"^[ \t]*(?:Remapping Failure Occurred[ \t]*: Yes|Pending[ \t]*: Yes|State[ \t]*: In Progress|"
             r"SRAM Threshold Exceeded[ \t]*: Yes|[SD]RAM Uncorrectable[\w -]{0,12}: [1-9]|"
-            r"HW (?:Thermal|Power Brake) Slowdown[ \t]*: Active)\b",
-            r"^[ \t]*(?:Remapped Rows|Remapping Failure Occurred[ \t]*: \w+|Fabric|ECC Errors|Volatile|"
-            r"SRAM Threshold Exceeded[ \t]*: Yes|HW (?:Thermal|Power Brake) Slowdown[ \t]*: Active)[ \t]*$",
+            r"GPU Recovery Action[ \t]*: [A-Z]\w*|HW (?:Thermal |Power Brake )?Slowdown[ \t]*: (?:Not )?Active)\b",
+            r"^[ \t]*(?:GPU Recovery Action[ \t]*: [^\n]{1,40}|"
+            r"HW (?:Thermal |Power Brake )?Slowdown[ \t]*: [\w ]{6,12}|Remapped Rows|"
+            r"Remapping Failure Occurred[ \t]*: \w+|Fabric|ECC Errors|Volatile|"
+            r"SRAM Threshold Exceeded[ \t]*: Yes)[ \t]*$",
         ),
     ),
     (
@@ -157,6 +173,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((_TEXT, _HEX), (_PCI_LINE, _HEX_LINE, _CAPABILITY)),
     ((_HEX,), (_PCI_LINE, _HEX_LINE)),
     ((_TEXT,), (_PCI_LINE,)),
+    ((_TEXT,), (_PCI_ADDRESS_ALONE,)),
     (
         (PCI_LINES,),
         (
@@ -266,6 +283,11 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         (NIC_REPORTERS,),
         (r"^[ \t]*(?:pci|auxiliary)/\S{5,60}:$", r"^[ \t]+reporter \w", r"^[ \t]+state (?:healthy|error)\b"),
     ),
+    (BMC_LOG[:1], (rf"^[ \t]*[0-9a-f]{{1,8}} {{0,3}}\|{_BMC_DATE} {{0,3}}\|[^|\n]{{2,80}}\|",)),
+    (BMC_LOG[2:3], (r"^ID +\| Date +\| Time +\| Name +\| Type +\| ",)),
+    (BMC_LOG[3:], (r"^(?:Record: +\d|SeqNumber += \d)", r"^Severity *[:=] +\w", r"^(?:Description|Message) *[:=] ")),
+    (BMC_LOG[3:], (r"\"@odata\.type\" ?: ?\"#LogEntry", r"\"Message\" ?: ?\"")),
+    (BMC_SENSORS[:1], (r"^\S[^|\n]{0,40}\|[^|\n]{1,40}\|(?:[^|\n]{1,40}\|)? *(?:ok|nc|cr|nr|ns)(?: *\||[ \t]*$)",)),
     ((DCGM_METRICS,), (r"^DCGM_FI_[A-Z_]{4,60}\{[^\n]*gpu=\"\d",)),
     ((SLURM_NODE,), (r"^[ \t]*NodeName=\S{1,200} ", r"\bCPUAlloc=\d|\bReason=\S", r"\bState=[A-Z]")),
     (

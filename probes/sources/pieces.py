@@ -59,7 +59,17 @@ LOG, _HCCN, _SYSFS, _BONDING = (
 _QUERY = "nvidia-smi_-q"  # each has a date: the reader chooses
 _RDMA = ("ibstat", "ibv_dev", "rdma_link", "ibdev2netdev", "show_gids")
 _OF_ONE = (*_RDMA, "nvidia-smi_nvlink")  # of one device, or of all
-_FAULTS = ("ibqueryerrors", "iblinkinfo", "perfquery", "ibdiagnet", "kubectl", "docker")  # each line stands for itself
+_FAULTS = (
+    "ibqueryerrors",
+    "iblinkinfo",
+    "perfquery",
+    "ibdiagnet",
+    "kubectl",
+    "docker",
+    "ipmitool",
+    "ipmi-sel",
+    "racadm",
+)  # each line stands for itself
 IN_PARTS = (
     LOG,
     _HCCN,

@@ -8,6 +8,8 @@ from contextlib import suppress
 from probes.host.commands import (
     AMD_HEALTH_SAVED,
     AMD_SMI_SAVED,
+    BMC_LOG,
+    BMC_SENSORS,
     BONDING,
     CONTAINER_SAVED,
     DCGM_DIAG,
@@ -44,7 +46,7 @@ from probes.host.commands import (
 from probes.host.interface import Absent, Failed, Host, ReadError
 from probes.probe import Reading
 from probes.text import ParseError
-from probes.tool_reports import accelerators, containers, dcgmi, measured, port_tools, slurm, unnamed
+from probes.tool_reports import accelerators, bmc, containers, dcgmi, measured, port_tools, slurm, unnamed
 from probes.tool_reports.facts import ToolFacts, ToolReport
 from probes.tool_reports.port_errors import list_port_errors, list_slow_links
 from probes.tool_reports.tool_errors import list_tool_errors
@@ -80,6 +82,8 @@ READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolRepor
     ((GAUDI_PORTS,), port_tools.list_gaudi_ports),
     ((PCI_LINES,), unnamed.list_pci_lines),
     ((GPU_LINES,), unnamed.list_gpu_lines),
+    (BMC_LOG, bmc.list_log_events),
+    (BMC_SENSORS, bmc.list_sensor_states),
 )
 OF_INTERFACES = (  # the interface follows
     (ETHTOOL_COUNTERS, port_tools.list_bad_frames),

@@ -30,10 +30,18 @@ _SMI = (
     ),
     (
         "unnamed-slowdown",
-        lazy_pattern(r"^[ \t]*HW (?:Thermal Slowdown|Power Brake Slowdown)[ \t]*: Active\b", re.MULTILINE),
+        lazy_pattern(r"^[ \t]*HW (?P<what>Thermal Slowdown|Power Brake Slowdown)[ \t]*: Active\b", re.MULTILINE),
+    ),
+    ("unnamed-slowdown", lazy_pattern(r"^[ \t]*(?P<what>HW Slowdown)[ \t]*: Active\b", re.MULTILINE)),
+    (
+        "unnamed-action",
+        lazy_pattern(
+            r"^[ \t]*GPU Recovery Action[ \t]*: (?P<what>(?!None|N/A|Unknown)[A-Z][\w -]{2,40})", re.MULTILINE
+        ),
     ),
     ("unnamed-fabric", lazy_pattern(r"^[ \t]*Fabric[ \t]*\n[ \t]*State[ \t]*: In Progress\b", re.MULTILINE)),
 )
+_SMI_CALM = lazy_pattern(r"^[ \t]*(?:HW Slowdown[ \t]*: Not Active|GPU Recovery Action[ \t]*: None)", re.MULTILINE)
 
 
 def list_pci_lines(text: str) -> list[ToolReport]:
@@ -79,10 +87,16 @@ def list_gpu_lines(text: str) -> list[ToolReport]:
     >>> [report.code for report in list_gpu_lines(rows)]
     ['unnamed-remap-pending']
     """
-    matches = [(code, match) for code, pattern in _SMI if (match := pattern.search(_check(text)))]
-    if not matches:
+    matches: dict[str, re.Match[str]] = {}
+    for code, pattern in _SMI:
+        if match := pattern.search(_check(text)):
+            matches.setdefault(code, match)
+    if not matches and not _SMI_CALM.search(text):
         raise ParseError("no state of a GPU that is a fault")
-    return [ToolReport(code, None, " ".join(match[0].split())[:_LIMIT_TEXT]) for code, match in matches]
+    return [
+        ToolReport(code, None, " ".join(match[0].split())[:_LIMIT_TEXT], tuple(match.groupdict().items()))
+        for code, match in matches.items()
+    ]
 
 
 def _report(code: str, what: str, text: str) -> ToolReport:

@@ -190,6 +190,14 @@ READERS: tuple[Reader, ...] = (
     ),
     parser("probes.tool_reports.port_tools:list_link_states", tool_texts.MLXLINK),
     parser(
+        "probes.tool_reports.bmc:list_log_events",
+        "1 | 02/19/2025 | 03:41:55 | Temperature GPU4 Temp | Upper Critical going high | Asserted | Reading 94 > "
+        "Threshold 92 degrees C\n",
+        "Record: 14\nDate/Time: 03/03/2025 10:11:12\nSeverity: Critical\nDescription: error at bus 203 device 0\n",
+        '{"Members": [{"Severity": "Critical", "Message": "GPU 3", "Created": "2025-03-03T10:11:12Z"}]}',
+    ),
+    parser("probes.tool_reports.bmc:list_sensor_states", "GPU2 Temp  | 95 degrees C  | cr\n"),
+    parser(
         "probes.tool_reports.slurm:list_node_states",
         "NodeName=n7 Arch=x\n   State=DOWN+DRAIN\n   Reason=Xid 79 [a@b]\n",
     ),

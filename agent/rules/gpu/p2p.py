@@ -17,6 +17,7 @@ from agent.rules.rule import NODE, Fail, NotApplicable, Pass, Result, Unknown, r
 from agent.rules.wording import count_of, join_labels
 
 _REQUEST_REDIRECT = "RR"
+_SHOWN = 6
 _CROSSED = ("root_port", "downstream")  # ports through which requests of a GPU come from below
 
 
@@ -28,6 +29,8 @@ def gpu_p2p_redirected(context: RuleContext) -> Iterator[Result]:
     if silent and ways:
         yield NODE.not_applicable(silent)
         return
+    if not ways and context.why_bus_unread is not None and silent is None:
+        yield from _judge_listed_ports(context)
     answers = [_judge_way(context, path, gpus[path.a], gpus[path.b]) for path in ways]
     yield from (answer for answer in answers if not isinstance(answer, Fail))
     faults = [answer for answer in answers if isinstance(answer, Fail)]
@@ -60,6 +63,42 @@ def _judge_way(context: RuleContext, path: Path, a: Gpu, b: Gpu) -> Result:
         return Unknown(subject, Reason("not-read", fact="whether the IOMMU translates their addresses"))
     translated = [end for end in ends if end.iommu_type in TRANSLATED]
     return _fail_way(context, (a, b), redirecting, translated) if translated else Pass(subject)
+
+
+def iommu_translates(context: RuleContext) -> bool:
+    """Whether the kernel's log, or the group of a listed function, states that the IOMMU translates."""
+    return any(event.kind == "iommu" and event.code == "Translated" for event in context.events) or any(
+        function.iommu_type in TRANSLATED for function in context.topology.pci
+    )
+
+
+def _judge_listed_ports(context: RuleContext) -> Iterator[Result]:
+    """What the ports of a cut list show, where no pair of GPUs is in it: a note. Lines of ACS that someone picked out
+    are more where the IOMMU is known to translate."""
+    why = context.why_bus_unread
+    ports = [f for f in context.topology.pci if f.acs and _REQUEST_REDIRECT in f.acs.control]
+    if not ports or why is None:
+        return
+    yield NODE.unknown(why)
+    translates = iommu_translates(context)
+    names = [port.id for port in ports[:_SHOWN]] + ([f"{len(ports) - _SHOWN} more"] if len(ports) > _SHOWN else [])
+    yield NODE.fail(
+        summary=f"ACS redirects requests at {join_labels(names)}{', and the IOMMU translates' if translates else ''}",
+        impact="What this means here depends on what is below these ports and on the IOMMU: where it translates, "
+        "direct copies between two GPUs below them hang, fail or arrive corrupt.",
+        evidence=tuple(
+            Evidence(
+                what=f"ACS control of {port.id}",
+                value=" ".join(port.acs.control) if port.acs else "",
+                source=pci_source(context, port.id, "config"),
+            )
+            for port in ports[:_SHOWN]
+        ),
+        severity="warning" if translates and all(port.class_code is None for port in ports) else "info",
+        confidence="low",
+        situation="listed",
+        ids=frozenset(port.id for port in ports),
+    )
 
 
 def _list_p2p_states(a: Gpu, b: Gpu) -> list[str]:

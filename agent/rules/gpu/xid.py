@@ -69,7 +69,8 @@ def _look_up(event: Event) -> Xid:
 
 
 def _fail_xid(context: RuleContext, subject: str, pci: str, events: Sequence[Event]) -> Fail:
-    ranked = sorted(events, key=lambda event: (_rank(event), event.at or "", event.code or ""), reverse=True)
+    ranked = sorted(events, key=lambda event: (_rank(event), _needs_reset(event), event.at or "", event.code or ""),
+                    reverse=True)  # fmt: skip
     worst = ranked[0]
     meaning = _look_up(worst)
     passed = _is_over(context, pci, ranked)
@@ -77,7 +78,8 @@ def _fail_xid(context: RuleContext, subject: str, pci: str, events: Sequence[Eve
     return Fail(
         subject=subject,
         label=_label(context, pci, worst),
-        summary=f"{_name(worst)}: {meaning.meaning}{_count_others(ranked[1:])}" + (", long ago" if passed else ""),
+        summary=f"{_name(worst)}: {meaning.meaning}{_describe_return(worst)}{_count_others(ranked[1:])}"
+        + (", long ago" if passed else ""),
         impact=_impact(worst, meaning),
         remedy=remedy,
         evidence=tuple(_evidence(event) for event in ranked[:_SHOWN]),
@@ -120,6 +122,15 @@ def _impact(worst: Event, meaning: Xid) -> str:
     if worst.kind == "sxid":
         return "Jobs whose NVLink traffic passes this switch end or hang: all GPUs of the node can be affected."
     return "Jobs on this GPU end or hang; a job that uses all GPUs of the node stops."
+
+
+def _describe_return(event: Event) -> str:
+    return ", and again after a reset or a new load of the driver" if "after_reset" in event.detail else ""
+
+
+def _needs_reset(event: Event) -> bool:
+    """Whether it is more than the end of one application."""
+    return _look_up(event).at_once not in ("RESTART_APP", "IGNORE")
 
 
 def _rank(event: Event) -> int:

@@ -69,6 +69,7 @@ _DRIVER = {  # recovery actions of the driver (field 230), and what they are in 
 }  # fmt: skip
 _MEMORY_CODES = frozenset({"48", "64", "95", "140", "156", "171", "172"})
 _CONTAINED, _OFTEN, _DAY_SECONDS = "94", 3, 86_400.0  # errors that end one job each: rows may wait to be remapped
+_AFTER_RESET = "after_reset"
 _RESETS = ("RESET_GPU", "WORKFLOW_NVLINK_ERR")
 
 
@@ -84,7 +85,7 @@ def plan_recovery(context: RuleContext, event: Event, meaning: Xid, alone: bool,
         return "over", _CRITERIA if situation == "memory" else _AFTER.get(after, _SUPPORT)
     if context.virtual_machine and situation in ("reset", "memory", "init", "power-cycle", "reboot"):
         return situation, _GUEST_RESET
-    if situation in ("reset", "reboot") and _came_before_boot(context, event):
+    if situation in ("reset", "reboot") and _came_again(context, event):
         after_that = _AFTER.get(after, _SUPPORT).removeprefix("If it comes back").removeprefix(" after that")
         return "again", after_that.removeprefix(", ")[:1].upper() + after_that.removeprefix(", ")[1:]
     if situation in ("reset", "reboot"):
@@ -94,8 +95,10 @@ def plan_recovery(context: RuleContext, event: Event, meaning: Xid, alone: bool,
     return situation, _describe_light(context, event, meaning, after, alone)
 
 
-def _came_before_boot(context: RuleContext, event: Event) -> bool:
-    """Whether the same error of the same GPU is in the log of an earlier boot: a reboot did not end it."""
+def _came_again(context: RuleContext, event: Event) -> bool:
+    """Whether the same error of the same GPU was there before a reset, or in an earlier boot: that did not end it."""
+    if _AFTER_RESET in event.detail:
+        return True
     same = (event.kind, effective_code(event), event.subject)
     return any((one.kind, effective_code(one), one.subject) == same for one in context.earlier_events)
 

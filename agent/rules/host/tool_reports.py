@@ -15,6 +15,7 @@ from agent.model.gpu import Gpu
 from agent.model.node import Event
 from agent.rules.context import RuleContext
 from agent.rules.devices import device_label
+from agent.rules.gpu.p2p import iommu_translates
 from agent.rules.node_wide import merge_if_on_all
 from agent.rules.rule import NODE, Fail, Result, rule
 from agent.rules.wording import join_labels
@@ -42,6 +43,7 @@ _RESENT = "Damaged packets are sent again or lost: jobs over this port are slowe
 _GAUDI_PORTS = "Collectives of jobs over these ports fail or hang."
 _NO_GPU_IN_CONTAINER = "The container does not start, or has no GPU."
 _FEWER = "Pods that ask for all devices of the node are not placed on it."
+_LOGGED = "What it means now depends on its date, and on what was done since: a BMC keeps its log until it is cleared."
 _NO_JOBS = "No job starts on it. Whether the reason still holds depends on what was done since; Slurm keeps it."
 MEANINGS = {
     "sensors-unreadable": ToolMeaning(
@@ -238,14 +240,20 @@ MEANINGS = {
     "unnamed-ecc": ToolMeaning(
         "error", "nvidia-smi counts uncorrectable errors of a GPU since its driver was loaded", _WHICH, "filtered"
     ),
-    "unnamed-remap-pending": ToolMeaning(
-        "warning", "nvidia-smi reports rows of GPU memory that wait for a reset to be remapped", _WHICH, "filtered"
+    "unnamed-action": ToolMeaning(
+        "error",
+        "nvidia-smi names an action that a GPU needs to recover",
+        "Which GPU it is, the lines do not state. Until then jobs on it end or hang.",
+        "filtered",
     ),
     "unnamed-slowdown": ToolMeaning(
-        "error",
-        "nvidia-smi reports that the hardware slows a GPU down, for its temperature or by the power supply",
-        "A job waits for its slowest GPU. Which GPU it is, the lines do not state.",
+        "warning",
+        "nvidia-smi reports that hardware slows a GPU down",
+        "Which GPU it is, the lines do not state. A job runs at the pace of its slowest GPU.",
         "slowdown",
+    ),
+    "unnamed-remap-pending": ToolMeaning(
+        "warning", "nvidia-smi reports rows of GPU memory that wait for a reset to be remapped", _WHICH, "filtered"
     ),
     "unnamed-fabric": ToolMeaning(
         "warning",
@@ -271,6 +279,13 @@ MEANINGS = {
         "filtered",
         "low",
     ),
+    "unnamed-acs-translated": ToolMeaning(
+        "warning",
+        "lspci shows ACS that redirects requests, and the kernel log an IOMMU that translates",
+        "What it means depends on the ports: direct traffic between two GPUs below them can hang or arrive corrupt.",
+        "redirected",
+        "low",
+    ),
     "unnamed-link": ToolMeaning(
         "info",
         "lspci shows links below what their device supports",
@@ -278,6 +293,30 @@ MEANINGS = {
         "filtered",
         "low",
     ),
+    "bmc-pcie": ToolMeaning("warning", "the BMC logs an uncorrectable PCIe error", _LOGGED, "bmc", "low"),
+    "bmc-slot": ToolMeaning("warning", "the BMC logs a fault of a slot", _LOGGED, "bmc", "low"),
+    "bmc-memory": ToolMeaning(
+        "warning", "the BMC logs an uncorrectable error of the host's memory", _LOGGED, "bmc-host", "low"
+    ),
+    "bmc-processor": ToolMeaning("warning", "the BMC logs a machine check of a CPU", _LOGGED, "bmc-host", "low"),
+    "sensor-critical": ToolMeaning(
+        "warning",
+        "the BMC reports a sensor outside of its critical limits",
+        "What is cooled or fed by it slows down, or is switched off.",
+        "bmc-sensor",
+    ),
+    "bmc-temperature": ToolMeaning(
+        "warning", "the BMC logs a temperature outside of its critical limit", _LOGGED, "bmc-sensor", "low"
+    ),
+    "bmc-fan": ToolMeaning("warning", "the BMC logs a fan that fails or is too slow", _LOGGED, "bmc-sensor", "low"),
+    "bmc-power": ToolMeaning(
+        "warning", "the BMC logs a power supply that fails or has no input", _LOGGED, "bmc-sensor", "low"
+    ),
+    "bmc-voltage": ToolMeaning(
+        "warning", "the BMC logs a value outside of its critical limits", _LOGGED, "bmc-sensor", "low"
+    ),
+    "bmc-critical": ToolMeaning("warning", "the BMC logs an event that it rates critical", _LOGGED, "bmc", "low"),
+    "bmc-corrected": ToolMeaning("info", "the BMC logs corrected errors", _LOGGED, "bmc-host", "low"),
     "link-failure": ToolMeaning("warning", "no link, for a reason that the NIC states", _NO_TRAFFIC, "wire"),
     "link-suspect": ToolMeaning("warning", "the link is up, and the NIC states a fault of it", _RESENT, "wire"),
     "link-errors": ToolMeaning("warning", "errors that the FEC does not correct", _RESENT, "wire"),
@@ -374,6 +413,7 @@ _ORDER = list(MEANINGS)
 _MAKERS = ("AMD", "NVIDIA")  # as the reader names a GPU by number
 _SUBJECTS = {"ethtool": "INTERFACE", "bonding": "INTERFACE", "mlxlink": "DEVICE"}  # that the tool's output is about
 _SHOWN = 6
+_BMC_DAYS = 30  # between an event and the newest one of the BMC's log: after that it is history
 
 
 @rule("tool-reports-fault")
@@ -381,6 +421,7 @@ def tool_reports_fault(context: RuleContext) -> Iterator[Result]:
     parts: dict[str, list[Event]] = {}
     for event in context.events:
         if event.kind == KIND and event.code in MEANINGS and not _is_known(context, event):
+            event = _join(context, event)
             parts.setdefault(event.subject or f"node {event.code}", []).append(event)
     faults = [_fail(context, parts[part]) for part in sorted(parts)]
     of_gpus = [fault for fault in faults if fault.subject.startswith("gpu:")]
@@ -395,6 +436,13 @@ def tool_reports_fault(context: RuleContext) -> Iterator[Result]:
             yield NODE.unknown(why)
         else:
             yield NODE.not_applicable("not-measured", detail="no saved output of a tool that states faults")
+
+
+def _join(context: RuleContext, event: Event) -> Event:
+    """A line of ACS together with what the kernel's log states of the IOMMU."""
+    if event.code == "unnamed-acs" and iommu_translates(context):
+        return msgspec.structs.replace(event, code="unnamed-acs-translated")
+    return event
 
 
 def _is_known(context: RuleContext, event: Event) -> bool:
@@ -434,7 +482,7 @@ def _fail(context: RuleContext, events: Sequence[Event]) -> Fail:
         evidence=tuple(
             Evidence(what=_name_tool(event), value=event.text, source=event.source) for event in events[:_SHOWN]
         ),
-        severity=_find_severity(first, meaning),
+        severity=_find_severity(context, first, meaning),
         confidence=meaning.confidence,
         cause=first.code or "",
         situation=meaning.steps,
@@ -450,8 +498,12 @@ def _list_values(event: Event, meaning: ToolMeaning) -> tuple[tuple[str, str], .
     return tuple((name, value) for name, value in values if value)
 
 
-def _find_severity(event: Event, meaning: ToolMeaning) -> str:
-    """As the table states; an Xid that applications cause is a note."""
+def _find_severity(context: RuleContext, event: Event, meaning: ToolMeaning) -> str:
+    """As the table states; an Xid that applications cause is a note, and so is what a BMC logged long ago, or beside
+    the rest of a host, which shows how its parts are now."""
+    if (event.code or "").startswith("bmc-"):
+        is_old = int(event.detail.get("days_before", "0")) > _BMC_DAYS
+        return "info" if is_old or context.why_bus_unread is None else meaning.severity
     if event.code != "metric-xid":
         return meaning.severity
     from agent.rules.gpu.xid_catalogue import XIDS  # lazy: few sources hold metrics

@@ -12,7 +12,8 @@ from agent.model.nic import Lane, Netdev, Nic, Port, TransceiverModule
 from agent.model.node import Event
 from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
-from agent.rules.devices import about_function, find_unlisted, severity_by_role
+from agent.rules.devices import about_function, find_unlisted, quote_log, severity_by_role
+from agent.rules.link_flaps import is_of_start
 from agent.rules.pages import read_limit
 from agent.rules.roce.ports import RocePort, cabled_interfaces, report_hidden, roce_ports
 from agent.rules.rule import NODE, Fail, NotApplicable, Result, Subject, Unknown, rule
@@ -106,9 +107,30 @@ def port_module_fault(context: RuleContext) -> Iterator[Result]:
         fault = _fail_module_fault(about.subject, nic.label, nic, faults, "", about.ids)
         codes = {event.code for event in context.events if event.subject == pci and event.code in _EVENTS}
         yield replace(fault, severity="info" if codes == {"slot-power"} else "warning", confidence="low")
+    yield from _find_unplugged(context)
     looked = context.why_bus_unread is None or context.why_probe_failed("rdma") is None
     if looked and not any(nic.ports for nic in context.topology.nics):
         yield NODE.not_applicable("no-such-device", detail="no port of an RDMA device")
+
+
+def _find_unplugged(context: RuleContext) -> Iterator[Fail]:
+    """Cables that a log alone shows as pulled: a port that had none since the start is a note at most."""
+    for pci in find_unlisted(context, ("unplugged",), (None,)):
+        events = [event for event in context.events if event.kind == "unplugged" and event.subject == pci]
+        was_used = any(event.detail.get("before") == "used" for event in events)
+        if not was_used and all(is_of_start(event.logged) for event in events):
+            continue
+        yield about_function(context, pci).fail(
+            label=f"NIC {pci}",
+            summary="by the log, its cable was unplugged and not plugged in again "
+            f"(module {events[0].detail.get('module')})",
+            impact="What this means here depends on what the port is for: one without a cable carries nothing.",
+            evidence=tuple(quote_log(event) for event in events[:4]),
+            severity="warning" if was_used else "info",
+            confidence="low",
+            cause="unplugged",
+            situation="unplugged",
+        )
 
 
 def _judge_module_fault(context: RuleContext, one: PluggedModule) -> Result:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from agent.rules.context import RuleContext
 from agent.rules.counter_deltas import delta
-from agent.rules.link_flaps import LinkDowns, judge_flaps, largest_delta, read_limits
+from agent.rules.link_flaps import LinkDowns, judge_flaps, judge_unlisted, largest_delta, read_limits
 from agent.rules.roce.port_counters import RocePortCounters, by_interface, read_ports
 from agent.rules.rule import Result, rule
 
@@ -30,3 +30,4 @@ def roce_link_flap(context: RuleContext) -> Iterator[Result]:
         else:
             yield counters
     yield from judge_flaps(context, downs, _LIMITS, _IMPACT)
+    yield from judge_unlisted(context, _LIMITS, _IMPACT)

@@ -137,7 +137,7 @@ FAULTS = {  # name: text, and its findings of warning or more
     "ECC of one GPU off": (table(row(), row(1, "2A", ecc="Off")), {"warning gpu-ecc GPU1 high"}),
     "device handle": (
         "Unable to determine the device handle for GPU0000:CB:00.0: Unknown Error\n",
-        {"error gpu-missing GPU0 medium"},
+        {"error gpu-missing GPU@0000:cb:00.0 medium"},
     ),
     "mismatch": (
         "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 550.54\n",
@@ -213,13 +213,13 @@ FAULTS = {  # name: text, and its findings of warning or more
         "Attached GPUs                             : 8\nGPU 00000000:5D:00.0\n    Remapped Rows\n"
         "        Correctable Error                 : 0\n        Uncorrectable Error               : 8\n"
         "        Pending                           : No\n        Remapping Failure Occurred        : Yes\n",
-        {"error gpu-remap-failed GPU0 high"},
+        {"error gpu-remap-failed GPU@0000:5d:00.0 high"},
     ),
     "nvidia-smi -q without its head": (
         "> GPU 00000000:5D:00.0\n>     Remapped Rows\n>         Correctable Error                 : 0\n"
         ">         Uncorrectable Error               : 8\n>         Pending                           : No\n"
         ">         Remapping Failure Occurred        : Yes\n",
-        {"error gpu-remap-failed GPU0 high"},
+        {"error gpu-remap-failed GPU@0000:5d:00.0 high"},
     ),
     "dmesg --time-format=iso": (
         "2025-07-01T12:00:02,118291+00:00 pcieport 0000:40:01.1: DPC: containment event, status:0x1f01 source:0x0000\n",
@@ -399,7 +399,7 @@ FAULTS = {  # name: text, and its findings of warning or more
     "why a GPU is slow": (
         "    Clocks Throttle Reasons\n        Idle : Not Active\n        HW Slowdown : Active\n"
         "            HW Thermal Slowdown : Active\n            HW Power Brake Slowdown : Not Active\n",
-        {"error tool-reports-fault node medium"},
+        {"warning tool-reports-fault node medium"},
     ),
     "why one GPU of four is slow, as CSV": (
         "index, clocks_event_reasons.hw_thermal_slowdown, temperature.gpu\n0, Not Active, 55\n1, Active, 91\n",
@@ -450,7 +450,7 @@ FAULTS = {  # name: text, and its findings of warning or more
         {"warning tool-reports-fault node low"},
     ),
     "lspci | grep": (f"$ lspci | grep -i nvidia\n{LSPCI}{LSPCI.replace('17', '3d').replace('a1', 'ff')}", {
-        "critical pcie-device-gone GPU1 high",
+        "critical pcie-device-gone GPU@0000:3d:00.0 high",
     }),
 }  # fmt: skip
 HEALTHY = {

@@ -1,0 +1,221 @@
+"""What the BMC of a server logs and measures: `ipmitool sel`, `ipmi-sel`, `racadm getsel`, Redfish, `ipmitool sdr`.
+
+Sources: the IPMI specification v2.0, tables 42-2 and 42-3 (names of events); ipmitool lib/ipmi_sel.c and
+lib/ipmi_sdr.c; FreeIPMI ipmi-sel; Dell's message registry (PCI1318, PCI1360: bus numbers are decimal); DMTF
+LogEntry.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime, timezone
+from typing import Any, NamedTuple
+
+from probes.text import ParseError, lazy_pattern
+from probes.tool_reports.facts import ToolReport
+
+_LIMIT_CHARACTERS = 4 << 20
+_LIMIT_LINE = 400
+_LIMIT_TEXT = 200
+_MOST_REPORTS = 128
+_DATE = r"(?:\d\d/\d\d/\d{2,4}|\w{3}-\d\d-\d{4}|\d{4}-\d\d-\d\d|Pre-Init|PostInit|Unspecified) {0,8}\| {0,8}"
+_ROW = lazy_pattern(
+    rf"[ \t]{{0,20}}(?:[0-9a-fA-F]{{1,8}} {{0,8}}\| {{0,8}})?(?P<at>{_DATE}[\w:. +-]{{0,24}}?) {{0,8}}"
+    r"\|(?P<sensor>[^|\n]{2,80})\|(?P<rest>[^\n]{2,300})"
+)
+_SENSOR = lazy_pattern(
+    r"(?P<name>\S[^|\n]{0,40}?) {0,40}\|(?P<values>(?:[^|\n]{0,40}\|){1,8}?) {0,8}(?P<state>ok|nc|cr|nr|ns)"
+    r"(?: {0,8}\|[^\n]{0,200})? {0,8}"
+)
+_FIELD = lazy_pattern(
+    r"[ \t]{0,8}(?P<name>[A-Z][A-Za-z/ ]{2,20}?) {0,12}[:=][ \t]{0,12}(?P<value>\S[^\n]{0,300}?)\s{0,8}"
+)
+_TYPES = (
+    "Temperature|Voltage|Current|Fan|Power Supply|Power Unit|Memory|Critical Interrupt|Slot / Connector|Slot/Connector|"
+    "Processor|Module / Board|Cooling Device|Drive Slot / Bay|Drive Slot|System Event|Other FRU|Add-in Card|Chip Set|"
+    "Physical Security|Cable / Interconnect|System Firmwares|System Firmware Progress|Management Subsystem Health"
+)
+_TYPED = lazy_pattern(rf"(?:{_TYPES}) (?=[^#\s])")
+_OVER = r"Upper (?:Critical|Non-recoverable)(?: -)? going high"
+_UNDER = r"Lower (?:Critical|Non-recoverable)(?: -)? going low"
+_CLASSES = (  # the first that fits the sensor, its type and the event
+    ("bmc-pcie", r"Bus Fatal|Bus Uncorrectable|PCI SERR|PCI PERR|fatal error was detected on a component"),
+    ("bmc-slot", r"\bSlot\b.{0,80}Fault"),
+    ("bmc-memory", r"Uncorrectable ECC|Uncorrectable memory|[Mm]ulti-bit (?:memory )?error"),
+    ("bmc-corrected", r"Correctable ECC|Bus Correctable|correctable (?:memory )?error"),
+    ("bmc-processor", r"\bIERR|Machine Check|(?:CPU|Processor).{0,60}(?:internal error|Thermal Trip)"),
+    ("bmc-temperature", rf"(?:Temp|Thermal|Margin).{{0,80}}(?:{_OVER}|Thermal Trip)|Transition to (?:Critical|Non-r)"),
+    ("bmc-temperature", r"degrees C.{0,40}(?:critical|exceed)|temperature is greater than the (?:maximum|critical)"),
+    ("bmc-fan", rf"(?i:fan|cooling).{{0,80}}(?:{_UNDER}|Redundancy Lost|Fault|RPM is less than)"),
+    ("bmc-power", r"(?i:power supply|\bpsu|\bps\d|power unit).{0,80}(?:AC lost|Failure detected|Predictive failure|"
+     r"Redundancy Lost|Non-redundant|input (?:lost|is lost)|[Ff]ailed|lost input|Soft-power control failure)"),
+    ("bmc-voltage", rf"(?:{_OVER}|{_UNDER})"),
+)  # fmt: skip
+_PATTERNS = tuple((code, lazy_pattern(pattern)) for code, pattern in _CLASSES)
+_CALM = lazy_pattern(r"(?i)Fully Redundant|Redundancy Regained|\bcleared\b|returned to normal|is operating normally")
+_AT_BUS = lazy_pattern(r"bus (?P<bus>\d{1,3}) device (?P<device>\d{1,2}) function (?P<function>[0-7])\b")
+_PART = lazy_pattern(
+    r"(?i)\b(?:slot|fan|psu|power supply|dimm|cpu|gpu)[ _]?#?[A-Z]{0,3}\d{1,3}[\w.-]{0,24}\b|\bDIMM_\w{1,12}"
+)
+_LIMITS = lazy_pattern(
+    r"Reading (?P<is>-?[\d.]{1,12}) (?:[<>]=? )?Threshold (?P<limit>-?[\d.]{1,12}) ?(?P<unit>[\w /%]{0,12})"
+)
+_DAYS = ("%m/%d/%Y", "%m/%d/%y", "%b-%d-%Y", "%Y-%m-%d")
+_GRAVE = ("critical", "non-recoverable")
+
+
+class _Event(NamedTuple):
+    """One record of a log."""
+
+    part: str | None
+    what: str
+    line: str
+    at: str = ""
+    over: bool = False  # the state that it states has ended
+    code: str | None = None
+
+
+def list_log_events(text: str) -> list[ToolReport]:
+    """Faults that a log of a BMC holds and that no later record ends: one per part and kind. Raises ParseError.
+
+    >>> row = "  2 | 02/19/2025 | 03:41:55 | Temperature GPU4 Temp | Upper Critical going high | {}\\n"
+    >>> [(report.code, report.subject) for report in list_log_events(row.format("Asserted"))]
+    [('bmc-temperature', 'GPU4 Temp')]
+    >>> list_log_events(row.format("Asserted") + row.format("Deasserted"))
+    []
+    """
+    _check(text)
+    events = [*_read_rows(text), *(_read_json(text) if text.lstrip()[:1] in ("{", "[") else _read_records(text))]
+    if not events:
+        raise ParseError("no record of a BMC's log")
+    open_events: dict[tuple[str | None, str], list[_Event]] = {}
+    for event in events:
+        code = event.code or _classify(f"{event.part or ''} {event.line}")
+        if _CALM.search(event.what):
+            for key in [key for key in open_events if key[0] == event.part]:
+                del open_events[key]
+        elif code is not None and event.over:
+            open_events.pop((event.part, code), None)
+        elif code is not None:
+            open_events.setdefault((event.part, code), []).append(event)
+    newest = max((date for event in events if (date := _parse_date(event.at))), default=None)
+    return [_report(code, rows, newest) for (_, code), rows in open_events.items()][:_MOST_REPORTS]
+
+
+def list_sensor_states(text: str) -> list[ToolReport]:
+    """Sensors that `ipmitool sdr` or `ipmitool sensor` reports outside of their critical limits. Raises ParseError.
+
+    >>> rows = "GPU2 Temp        | 95 degrees C      | cr\\nFAN1             | 9800 RPM          | ok\\n"
+    >>> [(report.code, report.subject, report.detail) for report in list_sensor_states(rows)]
+    [('sensor-critical', 'GPU2 Temp', (('what', '95 degrees C'),))]
+    """
+    rows = [
+        match
+        for line in _check(text).splitlines()
+        if len(line) < _LIMIT_LINE and (match := _SENSOR.fullmatch(line.strip()))
+    ]
+    if not rows:
+        raise ParseError("no state of a sensor")
+    reports = []
+    for row in rows:
+        values = [value.strip() for value in row["values"].split("|") if value.strip()]
+        if row["state"] in ("cr", "nr") and any(character.isdigit() for character in "".join(values)):
+            what = " ".join(values[:2])[:_LIMIT_TEXT]
+            reports.append(ToolReport("sensor-critical", row["name"].strip(), _clean(row[0]), (("what", what),)))
+    return reports[:_MOST_REPORTS]
+
+
+def _read_rows(text: str) -> Iterator[_Event]:
+    """Rows of `ipmitool sel list`, `elist` and of `ipmi-sel`."""
+    for line in text.splitlines():
+        row = _ROW.fullmatch(line.rstrip()) if len(line) < _LIMIT_LINE and "|" in line else None
+        if row is None:
+            continue
+        cells = [cell.strip() for cell in row["rest"].split("|")]
+        over = any(cell.startswith(("Deasserted", "Deassertion")) for cell in cells)
+        event = next((cell for cell in cells[::-1] if _classify(f"{row['sensor']} {cell}")), cells[0])
+        part = row["sensor"].strip()
+        what = event.partition(" ; ")[0]
+        if limits := _LIMITS.search(line):
+            what += f" ({limits['is']} {limits['unit'].strip()}, limit {limits['limit']})".replace(" ,", ",")
+        at = " ".join(row["at"].replace("|", " ").split())
+        yield _Event(_TYPED.sub("", part, count=1), what, line, at, over)
+
+
+def _read_records(text: str) -> Iterator[_Event]:
+    """Records of `racadm getsel` and `racadm lclog view`: those that are critical by themselves."""
+    fields: dict[str, str] = {}
+    for line in [*text.splitlines(), "Record: end"]:
+        field = _FIELD.fullmatch(line) if len(line) < _LIMIT_LINE else None
+        name = field["name"].strip() if field else ""
+        if name in ("Record", "SeqNumber"):
+            what = fields.get("Description") or fields.get("Message")
+            if what and "Severity" in fields:
+                at = fields.get("Date/Time") or fields.get("Timestamp", "")
+                yield _of_message(what, fields["Severity"], at)
+            fields = {}
+        elif field:
+            fields.setdefault(name, field["value"])
+
+
+def _read_json(text: str) -> Iterator[_Event]:
+    """Entries of a log that Redfish lists."""
+    try:
+        found: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return
+    entries = found.get("Members", [found]) if isinstance(found, dict) else found
+    for entry in entries if isinstance(entries, list) else ():
+        if not isinstance(entry, dict) or not isinstance(entry.get("Message"), str):
+            continue
+        origin = (entry.get("Links") or {}).get("OriginOfCondition") if isinstance(entry.get("Links"), dict) else None
+        address = origin.get("@odata.id") if isinstance(origin, dict) else None
+        part = address.rstrip("/").rpartition("/")[2] if isinstance(address, str) else None
+        event = _of_message(entry["Message"], str(entry.get("Severity")), str(entry.get("Created", "")))
+        yield event._replace(part=part or event.part, over=event.over or entry.get("Resolved") is True)
+
+
+def _of_message(what: str, severity: str, at: str) -> _Event:
+    bus = _AT_BUS.search(what)
+    part = _PART.search(what)
+    name = part[0] if part else None
+    if bus and int(bus["bus"]) < 256 and int(bus["device"]) < 32:
+        name = f"0000:{int(bus['bus']):02x}:{int(bus['device']):02x}.{bus['function']}"
+    grave = severity.strip().lower() in _GRAVE
+    code = (_classify(what) or "bmc-critical") if grave else None
+    line = f"{severity.strip()}: {what}"
+    return _Event(name, what.rstrip("."), line, at, not grave, code or _classify(what))
+
+
+def _classify(text: str) -> str | None:
+    return next((code for code, pattern in _PATTERNS if pattern.search(text)), None)
+
+
+def _parse_date(at: str) -> datetime | None:
+    """The day of a record; None where the BMC had no clock yet."""
+    for form in _DAYS:
+        with suppress(ValueError):
+            return datetime.strptime(at[:19].replace("T", " ").partition(" ")[0], form).replace(tzinfo=timezone.utc)
+    return None
+
+
+def _report(code: str, events: list[_Event], newest: datetime | None) -> ToolReport:
+    dates = [(day, number) for number, event in enumerate(events) if (day := _parse_date(event.at))]
+    day, number = max(dates, default=(None, -1))
+    last = events[number]
+    age = (("days_before", str((newest - day).days)),) if newest and day else ()
+    when = f"{len(events)} times, last {last.at}" if len(events) > 1 else last.at
+    what = f"{_clean(last.what)}{f', {when}' if when else ''}"
+    return ToolReport(code, last.part, _clean(last.line), (("what", what), *age))
+
+
+def _clean(text: str) -> str:
+    return " ".join(text.split())[:_LIMIT_TEXT]
+
+
+def _check(text: str) -> str:
+    if len(text) > _LIMIT_CHARACTERS:
+        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
+    return text
