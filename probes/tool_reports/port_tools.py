@@ -1,4 +1,4 @@
-"""Why ports have no link, or errors, as tools of NICs and Gaudi state it: mlxlink, manage_network_ifs.sh, `ethtool -S`.
+"""Why ports have no link, or errors, as tools of NICs and Gaudi state it: mlxlink, manage_network_ifs.sh, ethtool.
 
 Sources: NVIDIA MFT and Mellanox/mstflint (mlxlink); NVIDIA's list of link diagnostics per port (Monitor_opcode); the
 status of Gaudi's script as public threads show it.
@@ -37,9 +37,6 @@ _COUNT = lazy_pattern(
     r"(?P<count>\d{1,3}) ports? (?P<state>up|down)\b(?: {0,4}\((?P<ports>[\w ,]{1,200})\))?.{0,80}", re.IGNORECASE
 )
 _NONE = "no interfaces were detected"
-_BAD_FRAMES = ("rx_crc_errors_phy", "rx_crc_errors", "rx_crc_errors.nic", "rx_fcs_err_frames")
-_FRAMES = ("rx_packets_phy", "rx_ucast_packets", "rx_unicast.nic", "rx_good_frames")
-_MANY, _ONE_IN = 1000, 100_000  # received frames; a link that starts counts a few
 
 
 def list_link_states(text: str) -> list[ToolReport]:
@@ -208,23 +205,3 @@ def _report_card(card: str, rows: list[tuple[str, str, int]]) -> ToolReport:
     names = ", ".join(name for _, name, _ in down if name)
     what = f"{count} of {total} ports{f' ({names})' if names else ''}"
     return ToolReport("gaudi-ports-down", card, f"{card}: {what} down", (("what", what),))
-
-
-def list_bad_frames(text: str) -> list[ToolReport]:
-    """Frames with a wrong checksum that `ethtool -S` counts, where they are more than a link makes as it starts.
-    Raises ParseError.
-
-    >>> [report.detail for report in list_bad_frames("     rx_crc_errors_phy: 41231\\n")]
-    [(('what', '41231'),)]
-    """
-    from probes.ethtool.saved import parse_counters  # lazy: it imports what reads interfaces
-
-    counts = parse_counters(text[:_LIMIT_CHARACTERS])
-    if not counts:
-        raise ParseError("no counter")
-    name = next((name for name in _BAD_FRAMES if counts.get(name, 0) >= _MANY), None)
-    frames = next((counts[name] for name in _FRAMES if name in counts), None)
-    if name is None or (frames is not None and counts[name] * _ONE_IN < frames + counts[name]):
-        return []
-    what = f"{counts[name]} of {frames + counts[name]} frames" if frames is not None else str(counts[name])
-    return [ToolReport("frames-damaged", None, f"{name}: {counts[name]}", (("what", what),))]

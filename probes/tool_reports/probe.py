@@ -13,7 +13,6 @@ from probes.host.commands import (
     DCGM_HEALTH,
     DCGM_LINKS,
     DCGM_METRICS,
-    ETHTOOL_COUNTERS,
     ETHTOOL_FEC,
     ETHTOOL_SETTINGS,
     GAUDI_PORTS,
@@ -76,7 +75,6 @@ READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolRepor
     ((GPU_LINES,), unnamed.list_gpu_lines),
 )
 OF_INTERFACES = (  # the interface follows
-    (ETHTOOL_COUNTERS, port_tools.list_bad_frames),
     (ETHTOOL_SETTINGS, port_tools.list_lost_link),
     (ETHTOOL_FEC, port_tools.list_fec_off),
 )

@@ -240,9 +240,6 @@ MEANINGS = {
         "fec",
         "low",
     ),
-    "frames-damaged": ToolMeaning(
-        "warning", "ethtool counts received frames with a wrong checksum", _RESENT, "wire", confidence="low"
-    ),
     "gaudi-ports-down": ToolMeaning(
         "warning", "the driver's script reports ports of a Gaudi card as down", _GAUDI_PORTS, "gaudi"
     ),

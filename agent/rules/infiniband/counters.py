@@ -19,7 +19,7 @@ from agent.rules.counter_deltas import (
     FailureText,
     Limit,
     delta,
-    format_window,
+    in_window,
     judge_count,
     scale_count,
     with_subject,
@@ -234,7 +234,7 @@ def _judge_xmit_wait(context: RuleContext, counters: IbPortCounters, count: Coun
     ):
         return place.passes()
     return place.fail(
-        summary=f"waited {count.total} ticks to send in {format_window(context)}; the other rails {usual_share:.0f}, "
+        summary=f"waited {count.total} ticks to send {in_window(context)}; the other rails {usual_share:.0f}, "
         f"limit {context.threshold(_TIMES):g} times that",
         impact="Collectives wait for this rail while the others could carry more.",
         evidence=count.evidence,

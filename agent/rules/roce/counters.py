@@ -19,7 +19,7 @@ from agent.rules.counter_deltas import (
     Limit,
     delta,
     fail_count,
-    format_window,
+    in_window,
     judge_count,
     with_subject,
 )
@@ -107,14 +107,14 @@ def _corrected_ratio(context: RuleContext, counters: RocePortCounters) -> Result
     if bits is None or bits < _LEAST_BITS:
         return place.unknown(
             "sample-too-small",
-            detail=f"{fixed.total} corrected bits, too few bits received in {format_window(context)} for a ratio",
+            detail=f"{fixed.total} corrected bits, too few bits received {in_window(context)} for a ratio",
         )
     ratio = fixed.total / bits
     if ratio < context.threshold(_FEC_BER_WARN):
         return place.passes()
     grave = ratio >= context.threshold(_FEC_BER_ERROR)
     return place.fail(
-        summary=f"FEC corrected {ratio:.1e} of the bits received in {format_window(context)}, "
+        summary=f"FEC corrected {ratio:.1e} of the bits received {in_window(context)}, "
         f"limit {context.threshold(_FEC_BER_ERROR if grave else _FEC_BER_WARN):.0e}",
         impact=f"At 2.4e-04 the code ends, and traffic is lost; this is {100 * ratio / 2.4e-4:.0f}% of it.",
         evidence=fixed.evidence,
@@ -247,7 +247,7 @@ def _judge_retrans_direction(
     limit = context.threshold(_RETRANS_ERROR if grave else _RETRANS_WARN) * raised
     what, way = ("gaps in what it received", "received") if received else ("packets sent again", "sent")
     return place.fail(
-        summary=f"{count.total} {what} in {format_window(context)}: "
+        summary=f"{count.total} {what} {in_window(context)}: "
         f"{ratio:.1g} of {carried} packets {way}, limit {limit:.0e}",
         impact=f"{100 * ratio:.2g}% of its packets are followed by a resend; a lost last packet costs seconds.",
         remedy=describe_loss(context, counters) + (f" Only timeouts are counted: {overtaking}." if overtaking else ""),
@@ -439,7 +439,7 @@ def _judge_soft_loss_direction(
         return about.passes()
     limit = context.threshold(_SOFT_LOSS_RATIO)
     return about.fail(
-        summary=f"{count.total} {words} in {format_window(context)}: {ratio:.1g} of {carried} packets, "
+        summary=f"{count.total} {words} {in_window(context)}: {ratio:.1g} of {carried} packets, "
         f"limit {limit:.0e}",
         impact="Every lost packet is sent again with all that followed: what is measured here is the loss.",
         evidence=count.evidence,
