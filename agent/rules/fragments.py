@@ -28,6 +28,7 @@ _RDMA = frozenset({"rdma", "rdma_tools"})
 _OF_NICS = ("port:", "pci:")
 _CHOSEN = frozenset({"ib-rate-degraded", "roce-speed-degraded", "nic-fw-mixed"})  # by the switch, or board by board
 _STATES = frozenset({"roce-link-down", "roce-speed-degraded"})  # all ports alike: the network, or nothing is cabled
+_NOTED = frozenset({"roce-no-ip"})  # what a list of GIDs is saved for: a note counts
 _WIRE_IS_UP = ("vf-policy", "vf-guid")
 _LINK_IS_UP = (*_WIRE_IS_UP, "vf-physical", "linkup")
 _OF_MODULES = ("port-module-fault", "roce-optics-power")  # what a module states of itself needs no port
@@ -155,6 +156,8 @@ def _assume_layer(port: Port, alone: bool, trains: bool, states: Mapping[str, st
         return replace(port, link_layer="InfiniBand")
     addressed = any(":ffff:" in gid.gid.lower() for gid in port.gids)
     state = port.state or ("ACTIVE" if addressed else states.get(port.netdevs[0]))
+    if state is None and port.gids and port.netdevs[0] not in states:
+        state = "ACTIVE"  # a list of GIDs is saved because of these
     return replace(port, link_layer="Ethernet", state=state)
 
 
@@ -210,7 +213,8 @@ def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]
         why = None if isinstance(fault, Pass) else _find_open_reason(fault, open_reasons)
         if isinstance(fault, Pass) or why is None:
             continue
-        if (fault.severity or rule.severity) == "info" and not (rule.name in _STATES and _shows_one_port(assumed)):
+        is_note = (fault.severity or rule.severity) == "info" and rule.name not in _NOTED
+        if is_note and not (rule.name in _STATES and _shows_one_port(assumed)):
             continue
         if (assumes_nics and rule.name not in _OF_MODULES and not is_odd_one) or _is_setting_of_all(
             assumed, rule, fault

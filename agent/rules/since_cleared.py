@@ -57,6 +57,7 @@ FLOORS: Mapping[str, Floor] = {
         _DAMAGED,
     ),
     **dict.fromkeys(("link_down_events_phy", "link_down_events", "carrier_down_count", "link_downed"), _DOWNS),
+    "rx_errors": Floor(1000, 1e-5, _FRAMES),  # frames of a length that the interface does not take, too
     "rx_corrected_bits_phy": Floor(1, 0.0, ("rx_bits_phy",), only_of_traffic=True),
     "rx_icrc_encapsulated": Floor(100),
     "link_error_recovery": Floor(20),

@@ -273,6 +273,20 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("kubectl", "get", "events"),), (r"\A(?:NAMESPACE +)?LAST SEEN +TYPE +REASON +OBJECT ",)),
     ((("lsmod",),), (r"\A(?:Module +Size +Used by|\w+ +\d+ +\d+(?: [\w,\[\]-]*)?)$",)),
     ((("sysfs", "files"),), (r"^[> \t]*(?:==> )?/sys/class/(?:infiniband|net)/[\w./-]{3,200}(?::| <==$)",)),
+    (
+        (("sysfs", "files"),),
+        (
+            r"^[> \t]*(?:link |\d{1,4}/\d{1,3}: ?)[\w.-]{1,64}/\d{1,3}:? (?:[a-z]\w{2,60} \d{1,20} ?){0,80}"
+            r"(?:packet_seq_err|local_ack_timeout_err|rx_write_requests|seq_err_naks_rcvd|to_retransmits) \d",
+        ),
+    ),
+    (
+        (("sysfs", "files"),),
+        (
+            r"^[^\n]{0,200}/sys/class/infiniband/[\w.-]{1,64}/ports/\d{1,3}/(?:hw_)?counters\b",
+            r"^[> \t]*[a-z]\w{2,50}(?: +| ?: ?|\t+| ?= ?)\d{1,20}[ \t]*$",
+        ),
+    ),
     ((("ulimit", "-a"),), (r"^(?:max locked memory +|-l: locked-in-memory size +)\(k(?:ilo)?bytes",)),
     ((("dmesg",),), (_KERNEL_LINE,)),
     ((SERVICE_LOG,), (_SERVICE_LINE, _NO_JOB)),

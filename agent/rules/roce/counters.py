@@ -44,6 +44,7 @@ _CRC_COUNTERS = (
     "rx_crc_errors.nic",
 )
 _KERNELS = ("rx_crc_errors",)  # of any driver, where its own are not there
+_ALL_KINDS = ("rx_errors",)  # of `ip -s link`, which shows no kinds
 _CRC_PER_HOUR = read_limit("roce-rt-crc.per_hour")
 _CRC_WORDS = FailureText(
     "received frames with a wrong check sum",
@@ -53,13 +54,14 @@ _CRC_WORDS = FailureText(
 
 @rule("roce-rt-crc", each=watch_interfaces, merge=on_all("damaged frames on every RoCE port"))
 def roce_rt_crc(context: RuleContext, counters: RocePortCounters) -> Result:
-    names = _CRC_COUNTERS if any(name in counters.eth.now for name in _CRC_COUNTERS) else _KERNELS
+    sets = (_CRC_COUNTERS, _KERNELS, _ALL_KINDS)
+    names = next((names for names in sets if not counters.eth.now.keys().isdisjoint(names)), _KERNELS)
     return judge_count(
         context,
         counters.place,
         delta(context, counters.eth, names),
         (Limit(_CRC_PER_HOUR, "warning", HOUR),),
-        _CRC_WORDS,
+        replace(_CRC_WORDS, what="received frames with errors") if names is _ALL_KINDS else _CRC_WORDS,
     )
 
 
