@@ -147,17 +147,18 @@ def _assume_rail(nic: Nic, alone: bool, trains: bool, states: Mapping[str, str |
 
 def _assume_layer(port: Port, alone: bool, trains: bool, states: Mapping[str, str | None]) -> Port:
     """A port whose network interface is not named as those of InfiniBand are carries Ethernet, and is in the state of
-    its interface. One with an IPv4 address among its GIDs is active: the address goes when its interface is down.
+    its interface. One with an IPv4 address among its GIDs is active: the address goes when its interface is down; so is
+    one of which GIDs are all that is shown: they were saved because of what they lack.
     `alone`: the only port of the source; without an interface its output is cut, or older than RoCE. `trains`: a port
     of the source is in a physical state that InfiniBand alone reports. `states`: of ports, by their interfaces."""
+    if port.link_layer == "Ethernet" and port.state is None and port.gids and not any(map(states.get, port.netdevs)):
+        return replace(port, state="ACTIVE")
     if port.link_layer is not None or not (port.netdevs or alone or trains):
         return port
     if not port.netdevs or port.netdevs[0].startswith("ib"):
         return replace(port, link_layer="InfiniBand")
     addressed = any(":ffff:" in gid.gid.lower() for gid in port.gids)
     state = port.state or ("ACTIVE" if addressed else states.get(port.netdevs[0]))
-    if state is None and port.gids and port.netdevs[0] not in states:
-        state = "ACTIVE"  # a list of GIDs is saved because of these
     return replace(port, link_layer="Ethernet", state=state)
 
 

@@ -105,7 +105,11 @@ def count_since_cleared(assumed: RuleContext) -> Counted | None:
         if f"{NETDEV}:{netdev.id}" in moved and netdev.label not in named and not (netdev.bond or netdev.vlan)
     ]
     nics = [_assume_in_use(nic, moved) for nic in assumed.topology.nics]
-    waiting = replace(assumed, topology=replace(assumed.topology, nics=[*nics, *ports]))
+    waiting = replace(
+        assumed,
+        topology=replace(assumed.topology, nics=[*nics, *ports]),
+        accelerator_nics=tuple(_assume_in_use(nic, moved) for nic in assumed.accelerator_nics),
+    )
     window = CountersWindow(moved=moved, not_compared=gaps)
     return Counted(waiting, replace(waiting, window=window, since_cleared=True))
 

@@ -54,7 +54,8 @@ def read_shown_files(text: str) -> MemoryFiles:
         elif line.startswith("==> "):
             current = folder = None
         elif current is not None and line.strip() and not _ERROR.fullmatch(line):
-            contents[current] = f"{contents.get(current, '')}{line.strip()}\n"
+            shown = line.strip().removeprefix(f"{current.rpartition('/')[2]} ")  # a loop names the file, too
+            contents[current] = f"{contents.get(current, '')}{shown}\n"
         if len(contents) >= _MOST_FILES:
             break
     files = MemoryFiles()

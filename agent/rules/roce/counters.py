@@ -42,6 +42,7 @@ _CRC_COUNTERS = (
     "rx_fcs_err_frames",
     "frames_rx_bad_fcs",
     "rx_crc_errors.nic",
+    "mac_rx_fcs_err_pkt_num",  # Ascend
 )
 _KERNELS = ("rx_crc_errors",)  # of any driver, where its own are not there
 _ALL_KINDS = ("rx_errors",)  # of `ip -s link`, which shows no kinds

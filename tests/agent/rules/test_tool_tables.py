@@ -257,9 +257,9 @@ FAULTS = {  # name: text, and its findings of warning or more
     }),
     "hl-smi -Q": (GAUDI_QUERY.format(count=3), {"error tool-reports-fault device 0000:33:00.0 medium"}),
     "ethtool -S of no interface": (
-        "NIC statistics:\n" + FRAMES.format(count=70_000), {"warning tool-reports-fault ethX low"},
+        "NIC statistics:\n" + FRAMES.format(count=70_000), {"warning roce-rt-crc ethX low"},
     ),
-    "ethtool -S | grep of no interface": (FRAMES.format(count=70_000), {"warning tool-reports-fault ethX low"}),
+    "ethtool -S | grep of no interface": (FRAMES.format(count=70_000), {"warning roce-rt-crc ethX low"}),
     "ethtool -m of no interface": (
         MODULE.format(power="0.001 mW / -30.00"), {"warning roce-optics-power ethX low"},
     ),
