@@ -184,8 +184,10 @@ def describe_settling(context: RuleContext, fault: Fail) -> str:
     if fault.depends_on and fault.depends_on.code == NO_SAMPLE:
         reads = list(dict.fromkeys(row.source for row in fault.evidence))[:_READS]
         again = join_labels([f"`{f'cat {read}' if read.startswith('/') else read}`" for read in reads])
-        return f"Read them again a minute later, under load: {again}; or on the host: `fabricscope scan --interval 60`. "\
+        return (
+            f"Read them again a minute later, under load: {again}; or on the host: `fabricscope scan --interval 60`. "
             "If they do not grow, no action is needed."
+        )
     commands = [f"`{settle.what}`" for settle in fault.depends_on.settles] if fault.depends_on else []
     if context.why_bus_unread is None and "`lspci -vvv`" in commands:
         commands = ["`rdma link`", "`ip -d link`"]  # the list is there, and no output has the NIC's address

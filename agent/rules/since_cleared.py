@@ -37,7 +37,7 @@ _LOSS = 1e-6  # of frames: where RoCE begins to lose speed
 class Floor(NamedTuple):
     """From which value on a counter is evidence by itself."""
 
-    count: int
+    least: int
     share: float = 0.0  # of the traffic, where the source counts it
     traffic: Sequence[str] = ()
     only_of_traffic: bool = False  # no evidence where the source counts no traffic
@@ -146,7 +146,7 @@ def _is_evidence(name: str, subject: str, subjects: Mapping[str, Mapping[str, in
         return False
     others = [other[name] for key, other in subjects.items() if key != subject and name in other]
     stands_out = len(others) >= _PEERS and value >= max(_LEAST, _TIMES * max(others))
-    return value >= floor.count or (stands_out and 10 * value >= floor.count)
+    return value >= floor.least or (stands_out and 10 * value >= floor.least)
 
 
 def find_since_cleared(machine: Counted, rule: Rule, answers: Sequence[Result]) -> Iterator[Fail]:

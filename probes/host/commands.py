@@ -148,6 +148,7 @@ HL_SMI_SAVED = (("hl-smi",),)
 HL_SMI_QUERY = ("hl-smi", "-Q")  # with any fields, as a table of comma-separated values
 # Of these no list of devices is made: what they state of faults alone is read
 AMD_HEALTH_SAVED = (("amd-smi", "bad-pages"), ("amd-smi", "bad-pages", "--json"), ("amd-smi", "monitor"))
+ROCM_XGMI = ("rocm-smi", "--showxgmierr")
 ROCM_RAS_SAVED = (("rocm-smi", "--showrasinfo"), ("rocm-smi", "--showrasinfo", "all"))
 ROCM_PAGES_SAVED = tuple(
     ("rocm-smi", about) for about in ("--showretiredpages", "--showpendingpages", "--showunreservablepages")
@@ -169,6 +170,7 @@ CONTAINER_SAVED = (
 # What a filter left of a long output, without the device: by its text alone
 PCI_LINES, GPU_LINES = ("lspci", "|", "grep"), ("nvidia-smi", "|", "grep")
 FILTERED_SAVED = (PCI_LINES, GPU_LINES)
+BONDING, SWITCH_PORTS = ("bonding",), ("show", "interfaces")  # a file of /proc; of a switch, any such command
 MLXLINK, GAUDI_PORTS = ("mlxlink",), ("manage_network_ifs.sh",)  # each below its command, which names the device
 # What tools print where they find no device or no driver, whatever their options
 TOOL_ERRORS_SAVED = tuple(
@@ -190,7 +192,7 @@ TOOL_REPORTS_SAVED = (
     + (SLURM_NODE, SLURM_HELD, SLURM_LOG, ROCM_SHORT, NIC_REPORTERS, DCGM_METRICS)
     + CONTAINER_SAVED
     + FILTERED_SAVED
-    + (MLXLINK, GAUDI_PORTS, HL_SMI_QUERY)
+    + (MLXLINK, GAUDI_PORTS, HL_SMI_QUERY, ROCM_XGMI, BONDING, SWITCH_PORTS)
     + TOOL_ERRORS_SAVED
 )
 NEURON_SAVED = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from probes.host.commands import (
+    BONDING,
     COMMANDS,
     GAUDI_PORTS,
     GPU_LINES,
@@ -14,6 +15,7 @@ from probes.host.commands import (
     ROTATED_LOG,
     SAVED,
     SERVICE_LOG,
+    SWITCH_PORTS,
 )
 from probes.sources.identify import find_missing_name, identify_command, identify_unnamed
 from probes.sources.output_names import best_name, is_of_device, saved_name
@@ -48,7 +50,7 @@ class UnusedOutput(NamedTuple):
 
 
 _SERVICE_LOG = SERVICE_LOG[0]
-_MLXLINK, _GAUDI_PORTS = MLXLINK[0], GAUDI_PORTS[0]
+_MLXLINK, _GAUDI_PORTS, _SWITCH = MLXLINK[0], GAUDI_PORTS[0], "_".join(SWITCH_PORTS)
 LOG, _HCCN, _SYSFS = "dmesg", "hccn_tool", "sysfs_files"  # of which several parts are one output
 _QUERY = "nvidia-smi_-q"  # each has a date: the reader chooses
 _RDMA = ("ibstat", "ibv_dev", "rdma_link", "ibdev2netdev", "show_gids")
@@ -90,7 +92,7 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
             name = next((one for one in found if one.startswith("lspci")), name)  # of one device, and of the next one
         shown = f"{file}, line {piece.line}", " ".join(piece.words) or "an output"
         first_host = first_host or (piece.host if name else None)
-        content = with_command(piece) if name in (_HCCN, _SYSFS, _MLXLINK) else piece.text
+        content = with_command(piece) if name in (_HCCN, _SYSFS, _MLXLINK, _SWITCH) else piece.text
         part = f"it is the output of `{' '.join(piece.words)} | ...`" if piece.filtered else None
         here = OutputPiece(content, part, piece.marked, piece.host, shown[0])
         if name is None:
@@ -135,6 +137,8 @@ def _name_of_piece(piece: Piece) -> str | None:
     if piece.words and piece.words[-1] not in _PROSE:
         shown = saved_name(piece.words)
         tool = piece.words[0]
+        if of_content in ((BONDING,), (SWITCH_PORTS,)):
+            return saved_name(of_content[0])
         if tool in ("cat", _HCCN):
             return _SYSFS if tool == "cat" else _HCCN
         if tool in (_MLXLINK, _GAUDI_PORTS) and of_content == ((tool,),):

@@ -175,17 +175,17 @@ def list_gaudi_ports(text: str) -> list[ToolReport]:
     >>> [(r.subject, r.detail) for r in list_gaudi_ports("accel0\\n3 ports up\\naccel1\\n1 ports down (port 23)\\n")]
     [('accel1', (('what', '1 of 1 ports (port 23)'),))]
     """
-    states: dict[str, list[tuple[str, str, int]]] = {}
+    states: dict[str | None, list[tuple[str, str, int]]] = {}  # None: of `hl-smi -n link`, which names no card
     missing: list[str] = []
     device: str | None = None
     for line in (line.strip() for line in text[:_LIMIT_CHARACTERS].splitlines() if len(line) < _LIMIT_LINE):
         if head := _GAUDI.fullmatch(line):
             device = head["device"]
             states.setdefault(device, [])
+        elif port := _PORT.fullmatch(line):
+            states.setdefault(device, []).append((port["state"].lower(), f"port {port['port']}", 1))
         elif device is None:
             continue
-        elif port := _PORT.fullmatch(line):
-            states[device].append((port["state"].lower(), f"port {port['port']}", 1))
         elif count := _COUNT.fullmatch(line):
             states[device].append((count["state"].lower(), count["ports"] or "", int(count["count"])))
         elif line.lower().startswith(_NONE):
@@ -199,9 +199,9 @@ def list_gaudi_ports(text: str) -> list[ToolReport]:
     return (reports + none)[:_MOST_REPORTS]
 
 
-def _report_card(card: str, rows: list[tuple[str, str, int]]) -> ToolReport:
+def _report_card(card: str | None, rows: list[tuple[str, str, int]]) -> ToolReport:
     down = [row for row in rows if row[0] == "down"]
     total, count = sum(row[2] for row in rows), sum(row[2] for row in down)
     names = ", ".join(name for _, name, _ in down if name)
     what = f"{count} of {total} ports{f' ({names})' if names else ''}"
-    return ToolReport("gaudi-ports-down", card, f"{card}: {what} down", (("what", what),))
+    return ToolReport("gaudi-ports-down", card, f"{card or 'card'}: {what} down", (("what", what),))

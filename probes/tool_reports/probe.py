@@ -8,6 +8,7 @@ from contextlib import suppress
 from probes.host.commands import (
     AMD_HEALTH_SAVED,
     AMD_SMI_SAVED,
+    BONDING,
     CONTAINER_SAVED,
     DCGM_DIAG,
     DCGM_HEALTH,
@@ -31,16 +32,18 @@ from probes.host.commands import (
     ROCM_PAGES_SAVED,
     ROCM_RAS_SAVED,
     ROCM_SHORT,
+    ROCM_XGMI,
     SLURM_HELD,
     SLURM_LOG,
     SLURM_NODE,
+    SWITCH_PORTS,
     SYSTEM,
     TOOL_ERRORS_SAVED,
 )
 from probes.host.interface import Absent, Failed, Host, ReadError
 from probes.probe import Reading
 from probes.text import ParseError
-from probes.tool_reports import accelerators, containers, dcgmi, port_tools, slurm, unnamed
+from probes.tool_reports import accelerators, containers, dcgmi, interfaces, port_tools, slurm, unnamed
 from probes.tool_reports.facts import ToolFacts, ToolReport
 from probes.tool_reports.port_errors import list_port_errors, list_slow_links
 from probes.tool_reports.tool_errors import list_tool_errors
@@ -54,6 +57,7 @@ READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolRepor
     (SYSTEM, unnamed.list_module_lines),
     ((ROCM_SHORT,), accelerators.list_silent_rows),
     (ROCM_RAS_SAVED, accelerators.list_ras_errors),
+    ((ROCM_XGMI,), accelerators.list_xgmi_errors),
     (ROCM_PAGES_SAVED, accelerators.list_bad_pages),
     (AMD_SMI_SAVED + AMD_HEALTH_SAVED, accelerators.list_amd_errors),
     (DCGM_HEALTH, dcgmi.parse_health),
@@ -71,6 +75,8 @@ READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolRepor
     ((MLXLINK,), port_tools.list_link_states),
     ((NIC_REPORTERS,), port_tools.list_failed_reporters),
     ((GAUDI_PORTS,), port_tools.list_gaudi_ports),
+    ((BONDING,), interfaces.list_bond_faults),
+    ((SWITCH_PORTS,), interfaces.list_switch_ports),
     ((PCI_LINES,), unnamed.list_pci_lines),
     ((GPU_LINES,), unnamed.list_gpu_lines),
 )

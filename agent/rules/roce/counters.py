@@ -250,8 +250,7 @@ def _judge_retrans_direction(
     limit = context.threshold(_RETRANS_ERROR if grave else _RETRANS_WARN) * raised
     what, way = ("gaps in what it received", "received") if received else ("packets sent again", "sent")
     return place.fail(
-        summary=f"{count.total} {what} {in_window(context)}: "
-        f"{ratio:.1g} of {carried} packets {way}, limit {limit:.0e}",
+        summary=f"{count.total} {what} {in_window(context)}: {ratio:.1g} of {carried} packets {way}, limit {limit:.0e}",
         impact=f"{100 * ratio:.2g}% of its packets are followed by a resend; a lost last packet costs seconds.",
         remedy=describe_loss(context, counters) + (f" Only timeouts are counted: {overtaking}." if overtaking else ""),
         evidence=count.evidence,
@@ -442,8 +441,7 @@ def _judge_soft_loss_direction(
         return about.passes()
     limit = context.threshold(_SOFT_LOSS_RATIO)
     return about.fail(
-        summary=f"{count.total} {words} {in_window(context)}: {ratio:.1g} of {carried} packets, "
-        f"limit {limit:.0e}",
+        summary=f"{count.total} {words} {in_window(context)}: {ratio:.1g} of {carried} packets, limit {limit:.0e}",
         impact="Every lost packet is sent again with all that followed: what is measured here is the loss.",
         evidence=count.evidence,
     )
