@@ -102,9 +102,10 @@ def rules_for(context: RuleContext) -> list[Rule]:
         unlisted = {module for module, is_unlisted in family.unlisted.items() if is_unlisted(context)}
         for name in family.rules:
             module = read_declaration(name).module
-            answer = answers[family.module_gates.get(module, family.gate)]
+            gate = family.module_gates.get(module, family.gate)
+            answer = answers[gate]
             if answer is not None:
-                chosen.append(_stand_in(name, answer))
+                chosen.append(_stand_in(family, name, gate, answer))
             elif module in unlisted:
                 chosen.append(_put_off(family, name))
             else:
@@ -141,8 +142,13 @@ def _put_off(family: Family, name: str) -> Rule:
     return declared_rule(name, check)
 
 
-def _stand_in(name: str, answer: Result) -> Rule:
+def _stand_in(family: Family, name: str, gate: Gate, answer: Result) -> Rule:
+    """The answer of a shut gate; the rule where counters of a fragment are judged by their values."""
+
     def check(context: RuleContext) -> Iterator[Result]:
-        yield answer
+        if context.since_cleared and gate(context) is None:
+            yield from load_rule(family, name).check(context)
+        else:
+            yield answer
 
     return declared_rule(name, check)

@@ -83,7 +83,7 @@ def delta(context: RuleContext, counters: Counters, names: Iterable[str]) -> Cou
     gaps = [context.why_not_moved(counters.subject, name) for name, move in moves.items() if move is None]
     parts = {name: move for name, move in moves.items() if move}
     rows = tuple(
-        Evidence(what=name, value=f"+{move} in {format_window(context)}", source=counters.source(name))
+        Evidence(what=name, value=format_move(context, move), source=counters.source(name))
         for name, move in parts.items()
     )
     return CounterDelta({}, (), early) if early else CounterDelta(parts, rows, gaps[0] if gaps else None)
@@ -156,7 +156,8 @@ def fail_count(
 ) -> Fail:
     """What a count over its limit is reported as: the count, the window, the limit."""
     return place.fail(
-        f"{count_of(count.total, words.what)} in {format_window(context)}, limit {format_limit(context, limit)}",
+        f"{count_of(count.total, words.what)} {in_window(context)}"
+        + ("" if context.since_cleared else f", limit {format_limit(context, limit)}"),
         words.impact,
         remedy=words.remedy,
         evidence=count.evidence,
@@ -180,6 +181,16 @@ def format_limit(context: RuleContext, limit: Limit) -> str:
 def format_window(context: RuleContext) -> str:
     """The window in words."""
     return format_seconds((context.window.seconds if context.window else None) or 0)
+
+
+def in_window(context: RuleContext) -> str:
+    """The window in words, behind what happened in it."""
+    return "since the counters were last cleared" if context.since_cleared else f"in {format_window(context)}"
+
+
+def format_move(context: RuleContext, move: int) -> str:
+    """By how much a counter moved, as evidence."""
+    return str(move) if context.since_cleared else f"+{move} in {format_window(context)}"
 
 
 def format_seconds(seconds: float) -> str:

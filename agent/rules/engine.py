@@ -75,11 +75,15 @@ def list_second_looks(context: RuleContext) -> list[SecondLook]:
     is_fragment = context.recorded and (context.why_bus_unread or context.why_probe_failed("pci_sysfs")) is not None
     if not is_fragment and not context.earlier_events:
         return []
-    from agent.rules import fragments  # lazy: no live host needs them
+    from agent.rules import fragments, since_cleared  # lazy: no live host needs them
 
     looks: list[SecondLook] = []
     if is_fragment:
-        looks.append(partial(fragments.find_in_fragment, fragments.assume_context(context)))
+        assumed = fragments.assume_context(context)
+        looks.append(partial(fragments.find_in_fragment, assumed))
+        counted = since_cleared.count_since_cleared(assumed)
+        if counted is not None:
+            looks.append(partial(since_cleared.find_since_cleared, counted))
     if context.earlier_events:
         looks.append(partial(fragments.find_before_boot, replace(context, events=context.earlier_events)))
     return looks

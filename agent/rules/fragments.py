@@ -28,11 +28,13 @@ _RDMA = frozenset({"rdma", "rdma_tools"})
 _OF_NICS = ("port:", "pci:")
 _CHOSEN = frozenset({"ib-rate-degraded", "roce-speed-degraded", "nic-fw-mixed"})  # by the switch, or board by board
 _STATES = frozenset({"roce-link-down", "roce-speed-degraded"})  # all ports alike: the network, or nothing is cabled
+_NOTED = frozenset({"roce-no-ip"})  # what a list of GIDs is saved for: a note counts
 _WIRE_IS_UP = ("vf-policy", "vf-guid")
 _LINK_IS_UP = (*_WIRE_IS_UP, "vf-physical", "linkup")
 _OF_MODULES = ("port-module-fault", "roce-optics-power")  # what a module states of itself needs no port
 _LINKS = ("ib-port-down", "roce-link-down")
-_ASSUMED, _SIBLING = "assumed", "assumed sibling"  # the node types of a NIC that no output names
+NO_SAMPLE = "no-second-sample"
+ASSUMED_TYPES = _ASSUMED, _SIBLING = "assumed", "assumed sibling"  # the node types of a NIC that no output names
 _COMPARED = ("roce-link-down", "roce-mtu-mismatch")  # what one of several interfaces shows beside the others
 _JUMBO = 1501  # bytes; an interface with such an MTU was set up for data
 _LOCAL = 0x02  # of the first byte of a MAC address that no maker gave
@@ -43,6 +45,7 @@ _FAST_GBIT_S = 25  # slower ones are for management
 _STATES_OF_IB = frozenset({"polling", "portconfigurationtraining", "linkerrorrecovery"})  # of the link
 _STARTING = ("INIT", "ARMED")  # which a subnet manager alone ends
 _NUMBER = re.compile(r"\d+", re.ASCII)
+_READS = 2  # commands that read counters again
 _ENOUGH = 4  # ports in which an order can be seen
 
 
@@ -83,9 +86,9 @@ def assume_context(context: RuleContext) -> RuleContext:
     netdevs = [*context.topology.netdevs, *named.values()]
     if not nics and not read:
         siblings = _list_siblings(netdevs)
-        nics = [_assume_rdma_device(netdev) for netdev in netdevs if _may_have_rdma(netdev)]
+        nics = [assume_rdma_device(netdev) for netdev in netdevs if _may_have_rdma(netdev)]
         known = {nic.id for nic in nics}
-        nics += [_assume_rdma_device(netdev, _SIBLING) for netdev in siblings if netdev.id not in known]
+        nics += [assume_rdma_device(netdev, _SIBLING) for netdev in siblings if netdev.id not in known]
         netdevs = [replace(netdev, pause=netdev.pause or Pause(rx=False, tx=False)) for netdev in netdevs]
     return replace(context, topology=replace(context.topology, nics=nics, netdevs=netdevs), lists_whole=True)
 
@@ -116,7 +119,8 @@ def _list_siblings(netdevs: Sequence[Netdev]) -> list[Netdev]:
     ]
 
 
-def _assume_rdma_device(netdev: Netdev, node_type: str = _ASSUMED) -> Nic:
+def assume_rdma_device(netdev: Netdev, node_type: str = _ASSUMED) -> Nic:
+    """An interface as a NIC that carries GPU traffic."""
     state = _PORT_STATES.get(netdev.operstate or "", "ACTIVE")
     port = Port(port=1, link_layer="Ethernet", state=state, netdevs=[netdev.label])
     return Nic(id=netdev.id, label=netdev.label, role="rail", node_type=node_type, ports=[port])
@@ -143,9 +147,12 @@ def _assume_rail(nic: Nic, alone: bool, trains: bool, states: Mapping[str, str |
 
 def _assume_layer(port: Port, alone: bool, trains: bool, states: Mapping[str, str | None]) -> Port:
     """A port whose network interface is not named as those of InfiniBand are carries Ethernet, and is in the state of
-    its interface. One with an IPv4 address among its GIDs is active: the address goes when its interface is down.
+    its interface. One with an IPv4 address among its GIDs is active: the address goes when its interface is down; so is
+    one of which GIDs are all that is shown: they were saved because of what they lack.
     `alone`: the only port of the source; without an interface its output is cut, or older than RoCE. `trains`: a port
     of the source is in a physical state that InfiniBand alone reports. `states`: of ports, by their interfaces."""
+    if port.link_layer == "Ethernet" and port.state is None and port.gids and not any(map(states.get, port.netdevs)):
+        return replace(port, state="ACTIVE")
     if port.link_layer is not None or not (port.netdevs or alone or trains):
         return port
     if not port.netdevs or port.netdevs[0].startswith("ib"):
@@ -160,6 +167,8 @@ def describe_assumption(fault: Fail) -> str:
     why = fault.depends_on
     if why is None:
         return ""
+    if why.code == NO_SAMPLE:
+        return "The counters have no date: what they mean depends on whether they still grow. If they do:"
     if why.code == "list-incomplete":
         return "The list of PCI devices is incomplete: what this means depends on the rest of it."
     if why.code == "link-layer-not-known":
@@ -172,6 +181,13 @@ def describe_assumption(fault: Fail) -> str:
 
 def describe_settling(context: RuleContext, fault: Fail) -> str:
     """The first step: what to save so that the assumption is no longer needed."""
+    if fault.depends_on and fault.depends_on.code == NO_SAMPLE:
+        reads = list(dict.fromkeys(row.source for row in fault.evidence))[:_READS]
+        again = join_labels([f"`{f'cat {read}' if read.startswith('/') else read}`" for read in reads])
+        return (
+            f"Read them again a minute later, under load: {again}; or on the host: `fabricscope scan --interval 60`. "
+            "If they do not grow, no action is needed."
+        )
     commands = [f"`{settle.what}`" for settle in fault.depends_on.settles] if fault.depends_on else []
     if context.why_bus_unread is None and "`lspci -vvv`" in commands:
         commands = ["`rdma link`", "`ip -d link`"]  # the list is there, and no output has the NIC's address
@@ -182,7 +198,7 @@ def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]
     """Faults of NICs that are unknown because context alone is missing; notes are left out, and a setting that all
     ports have is one."""
     open_reasons = {answer.subject: answer.reason for answer in answers if isinstance(answer, Unknown)}
-    assumes_nics = any(nic.node_type in (_ASSUMED, _SIBLING) for nic in assumed.topology.nics)
+    assumes_nics = any(nic.node_type in ASSUMED_TYPES for nic in assumed.topology.nics)
     open_reasons = {
         subject: why for subject, why in open_reasons.items() if is_context(why, _BUS | _RDMA if assumes_nics else _BUS)
     }
@@ -200,17 +216,18 @@ def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]
         why = None if isinstance(fault, Pass) else _find_open_reason(fault, open_reasons)
         if isinstance(fault, Pass) or why is None:
             continue
-        if (fault.severity or rule.severity) == "info" and not (rule.name in _STATES and _shows_one_port(assumed)):
+        is_note = (fault.severity or rule.severity) == "info" and rule.name not in _NOTED
+        if is_note and not (rule.name in _STATES and _shows_one_port(assumed)):
             continue
         if (assumes_nics and rule.name not in _OF_MODULES and not is_odd_one) or _is_setting_of_all(
             assumed, rule, fault
         ):
             note = replace(fault, severity="info", confidence="low", depends_on=why)
             note = replace(note, parts=tuple(replace(part, severity="info") for part in note.parts))
-            yield _of_interface(note) if assumes_nics else note
+            yield of_interface(note) if assumes_nics else note
         elif _is_of_nic(assumed, fault.subject) or _is_certain_of_node(assumed, fault):
             low = replace(fault, confidence="low", depends_on=why)
-            low = _of_interface(low) if assumes_nics else low
+            low = of_interface(low) if assumes_nics else low
             yield replace(low, severity="info") if _is_only_port(assumed, rule, fault) else low
 
 
@@ -255,7 +272,7 @@ def _is_of_nic(assumed: RuleContext, subject: str) -> bool:
     return kind in ("port", "netdev") or name in assumed.nics
 
 
-def _of_interface(fault: Fail) -> Fail:
+def of_interface(fault: Fail) -> Fail:
     """The finding without what is assumed: the interface is its subject, and its global pause was not read."""
     subject = fault.subject if fault.subject == "node" else f"netdev:{fault.subject[5:].rpartition('/')[0]}"
     evidence = tuple(row for row in fault.evidence if not row.what.startswith("global pause"))

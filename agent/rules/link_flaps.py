@@ -17,6 +17,7 @@ from agent.rules.counter_deltas import (
     CounterDelta,
     format_seconds,
     format_window,
+    in_window,
     merge_if_widespread,
     with_subject,
 )
@@ -102,6 +103,13 @@ def _judge_count(context: RuleContext, downs: LinkDowns, limits: FlapLimits, imp
         times = count_of(count.total, "times")
         return place.not_applicable("not-in-use", detail=f"went down {times} while its settings changed ({changed})")
     earlier = _earlier_downs(context, downs)
+    if context.since_cleared:
+        return place.fail(
+            f"went down {count_of(count.total, 'times')} {in_window(context)}",
+            impact,
+            evidence=count.evidence,
+            severity=place.severity("error"),
+        )
     over = _exceeded_limit(context, count.total, earlier, limits)
     if over is None:
         return place.passes()

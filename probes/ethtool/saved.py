@@ -21,6 +21,7 @@ from probes.visible_interfaces import interfaces
 _SPEED = lazy_pattern(r"\b([0-9]{2,7})base[A-Za-z0-9_]+/(?:Full|Half)\b")
 _RUNS = lazy_pattern(r"([1-9][0-9]{0,7})Mb/s.{0,40}")
 _FEC = {"none": "off", "off": "off", "rs": "rs", "baser": "baser", "llrs": "llrs"}
+_TRAFFIC = ("rx_packets_phy", "rx_ucast_packets", "rx_unicast.nic", "rx_good_frames", "rx_packets")  # of a text
 _OF_MLX5 = frozenset({"rx_discards_phy", "rx_prio0_bytes", "rx_prio7_bytes"})  # of a physical port
 
 
@@ -102,11 +103,11 @@ def parse_fec(text: str) -> FecReading | None:
 def parse_statistics(text: str) -> dict[str, int] | None:
     r"""The answer to `ethtool -S IF`, as far as we keep it; None where there is no counter at all.
 
-    >>> parse_statistics("NIC statistics:\n     rx_packets: 5\n     rx_discards_phy: 3\n")
-    {'rx_discards_phy': 3}
+    >>> parse_statistics("NIC statistics:\n     rx_packets: 5\n     rx_discards_phy: 3\n     ch0_poll: 4\n")
+    {'rx_discards_phy': 3, 'rx_packets': 5}
     """
     every = parse_counters(text)
-    return select_wanted(every) if every else None
+    return select_wanted(every) | {name: every[name] for name in _TRAFFIC if name in every} if every else None
 
 
 def parse_flow_control(text: str) -> tuple[tuple[bool, ...], bool] | None:

@@ -148,6 +148,7 @@ HL_SMI_SAVED = (("hl-smi",),)
 HL_SMI_QUERY = ("hl-smi", "-Q")  # with any fields, as a table of comma-separated values
 # Of these no list of devices is made: what they state of faults alone is read
 AMD_HEALTH_SAVED = (("amd-smi", "bad-pages"), ("amd-smi", "bad-pages", "--json"), ("amd-smi", "monitor"))
+ROCM_XGMI = ("rocm-smi", "--showxgmierr")
 ROCM_RAS_SAVED = (("rocm-smi", "--showrasinfo"), ("rocm-smi", "--showrasinfo", "all"))
 ROCM_PAGES_SAVED = tuple(
     ("rocm-smi", about) for about in ("--showretiredpages", "--showpendingpages", "--showunreservablepages")
@@ -160,7 +161,6 @@ DCGM_LINKS = (("dcgmi", "nvlink", "--link-status"), ("dcgmi", "nvlink", "-s"))
 NIC_REPORTERS, DCGM_METRICS = ("devlink", "health", "show"), ("dcgm-exporter", "metrics")
 NVSM_HEALTH = ("nvsm", "show", "health")
 MEASURED = ("nvbandwidth",)  # p2pBandwidthLatencyTest, too
-BONDING = ("bonding", "status")  # files of /proc/net/bonding, as cat, head and grep print them
 SLURM_NODE, SLURM_HELD, SLURM_LOG = ("scontrol", "show", "node"), ("sinfo", "-R"), ("slurmctld", "log")
 KUBE_NODE = (("kubectl", "describe", "node"), ("kubectl", "get", "node"))
 CONTAINER_SAVED = (
@@ -174,6 +174,7 @@ BMC_SENSORS = (("ipmitool", "sdr"), ("ipmitool", "sensor"))
 # What a filter left of a long output, without the device: by its text alone
 PCI_LINES, GPU_LINES = ("lspci", "|", "grep"), ("nvidia-smi", "|", "grep")
 FILTERED_SAVED = (PCI_LINES, GPU_LINES)
+BONDING, SWITCH_PORTS = ("bonding",), ("show", "interfaces")  # a file of /proc; of a switch, any such command
 MLXLINK, GAUDI_PORTS = ("mlxlink",), ("manage_network_ifs.sh",)  # each below its command, which names the device
 # What tools print where they find no device or no driver, whatever their options
 TOOL_ERRORS_SAVED = tuple(
@@ -192,12 +193,12 @@ TOOL_REPORTS_SAVED = (
     + DCGM_LINKS
     + IB_ERRORS_SAVED
     + KUBE_NODE
-    + (SLURM_NODE, SLURM_HELD, SLURM_LOG, ROCM_SHORT, NIC_REPORTERS, DCGM_METRICS, BONDING, NVSM_HEALTH, MEASURED)
+    + (SLURM_NODE, SLURM_HELD, SLURM_LOG, ROCM_SHORT, NIC_REPORTERS, DCGM_METRICS, NVSM_HEALTH, MEASURED)
     + CONTAINER_SAVED
     + FILTERED_SAVED
     + BMC_LOG
     + BMC_SENSORS
-    + (MLXLINK, GAUDI_PORTS, HL_SMI_QUERY)
+    + (MLXLINK, GAUDI_PORTS, HL_SMI_QUERY, ROCM_XGMI, BONDING, SWITCH_PORTS)
     + TOOL_ERRORS_SAVED
 )
 NEURON_SAVED = (

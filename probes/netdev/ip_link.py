@@ -25,6 +25,8 @@ _KINDS = frozenset(
 _PCI = lazy_pattern(r"\bparentbus pci parentdev ([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?: |$)")
 _WORDS = lazy_pattern(r"\b(mtu|master|state|portname|id|mode|miimon) (\S{1,64})")
 _EGRESS = lazy_pattern(r"\begress-qos-map \{ ((?:[0-9]{1,10}:[0-7] ){1,16})\}")
+_STATISTICS = lazy_pattern(r"[ \t]{1,12}(RX|TX)( errors)?: {1,12}((?:[a-z]{2,12}[ \t]*){3,8})")
+_NUMBERS = lazy_pattern(r"[ \t]{1,40}\d{1,20}(?:[ \t]{1,40}\d{1,20}){2,7}[ \t]*")
 _MOST_LINKS = 10_000
 
 
@@ -48,6 +50,7 @@ def parse_ip_link(text: str) -> tuple[NetlinkLink, ...]:
     ('ib0', 32, 4092, 'up', True, '0000:1a:00.0')
     """
     links: list[NetlinkLink] = []
+    columns: list[str] = []  # of the line of numbers that follows
     layer = False  # the line before was the link layer's: what comes now states the kind
     for line in text.splitlines():
         head = _HEAD.fullmatch(line)
@@ -62,6 +65,12 @@ def parse_ip_link(text: str) -> tuple[NetlinkLink, ...]:
             layer = False
         elif links and links[-1].kind == "vlan" and (egress := _EGRESS.search(line)):
             links[-1] = links[-1]._replace(vlan_egress=",".join(egress[1].split()))
+        elif links and (heading := _STATISTICS.fullmatch(line)):
+            columns = [f"{heading[1].lower()}_{_name_counter(word, bool(heading[2]))}" for word in heading[3].split()]
+        elif links and columns and _NUMBERS.fullmatch(line):
+            counts = dict(zip(columns, map(int, line.split()), strict=False))
+            links[-1] = links[-1]._replace(statistics={**(links[-1].statistics or {}), **counts})
+            columns = []
         elif links and " parentbus " in f" {line.strip()}":
             links[-1] = _with_parent(links[-1], line)
     if not links:
@@ -109,6 +118,15 @@ def _with_kind(link: NetlinkLink, words: list[str]) -> NetlinkLink:
     vlan = _whole(values.get("id")) if kind == "vlan" else None
     lower, egress = (link.lower, "") if kind == "vlan" else (None, None)  # a map, if any, comes on the next line
     return link._replace(kind=kind, bond=bond, vlan_id=vlan, lower=lower, vlan_egress=egress)
+
+
+def _name_counter(column: str, is_error: bool) -> str:
+    """The name that rtnetlink gives to a column.
+
+    >>> _name_counter("crc", True), _name_counter("errors", False), _name_counter("window", True)
+    ('crc_errors', 'errors', 'window_errors')
+    """
+    return f"{column}_errors" if is_error else column
 
 
 def _whole(text: str | None) -> int | None:

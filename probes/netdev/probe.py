@@ -324,5 +324,5 @@ def _netdev(
         virtual=one.place.virtual,
         kind=link.kind,
         port_name=link.port_name,
-        counters=counters.get(link.name),
+        counters=counters.get(link.name) or link.statistics,
     )

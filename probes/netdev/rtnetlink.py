@@ -55,6 +55,7 @@ class NetlinkLink(NamedTuple):
     bond: Mapping[str, str] | None = None  # without its slaves
     port_name: str | None = None  # "p0"; "pf0vf3" of a representor
     parent_pci: str | None = None  # PCI address of the device, where the kernel names it (5.14)
+    statistics: Mapping[str, int] | None = None  # of a saved `ip -s link`, as COUNTERS names them
 
 
 def parse_links(payloads: Iterable[bytes]) -> tuple[NetlinkLink, ...]:

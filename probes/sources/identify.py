@@ -19,10 +19,12 @@ from probes.host.commands import (
     NVSM_HEALTH,
     PCI_LINES,
     ROCM_SHORT,
+    ROCM_XGMI,
     SERVICE_LOG,
     SLURM_HELD,
     SLURM_LOG,
     SLURM_NODE,
+    SWITCH_PORTS,
 )
 from probes.text import lazy_pattern
 
@@ -197,6 +199,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("ibqueryerrors",),), (r"^## Summary: \d+ nodes checked, \d+ bad nodes found",)),
     ((("perfquery",),), (r"^# Port (?:extended )?counters: Lid \d", r"^PortSelect:\.+\d")),
     ((("ibdiagnet",),), (r"^-[EWI]- [^\n]*(?:increased during the run|Unexpected actual link (?:speed|width) )",)),
+    ((("ibdiagnet",),), (r"^-W- (?:lid=0x[0-9a-f]{1,8} guid=0x|link with (?:LOG|PHY|SPD|WID)=)",)),
     ((("iblinkinfo",),), (r"==\( {0,20}\S", r"\)==> ")),
     ((("ibnetdiscover",),), (r'^(?:Switch|Ca|Rt)\s+\d{1,3}\s+"[SHR]-[0-9a-f]{16}"',)),
     ((("ibnetdiscover", "-p"),), (r"^(?:CA|SW|RT) {1,5}\d{1,5} {1,2}\d{1,3} 0x[0-9a-f]{16} ",)),
@@ -228,6 +231,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         (("rocm-smi", "--showretiredpages"),),
         (r"^=+ ROCm System Management Interface =+", r"^=+ Pages Info =+"),
     ),
+    ((ROCM_XGMI,), (r"^GPU ?\[\d{1,4}\]\s{0,16}: XGMI Error count: \d",)),
     ((ROCM_SHORT,), (r"^(?:Device|GPU) {1,8}\S[^\n]{0,200}GPU%[ \t]*$", r"^[ \t]*\d{1,3}[ \t]+[^\n=]{10,200}$")),
     ((("rocm-smi", "--showtopo", "--json"),), (r"\A\s*\{\s*\"(?:system|card\d+)\":",)),
     ((("rocm-smi", "--showtopo"),), (r"^=+ ROCm System Management Interface =+", rf"^{_AMD_NAMES}")),
@@ -279,6 +283,12 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
             r"(?i)^[ \t]*(?:\d{1,3} ports? (?:up|down)\b|port +\d{1,3}:?\s+(?:up|down)\b|no interfaces were detected)",
         ),
     ),
+    ((("manage_network_ifs.sh",),), (r"^[ \t]*port 0:\s+(?:UP|DOWN)[ \t]*$", r"^[ \t]*port 1:\s+(?:UP|DOWN)[ \t]*$")),
+    ((BONDING,), (r"^Ethernet Channel Bonding Driver: v", r"^Slave Interface: \S")),
+    ((SWITCH_PORTS,), (r"^[ \t]*IFACE +STATE +(?:[\w/]+ +)*RX_ERR\b", r"^[ \t]*Ethernet\d+ ")),
+    ((SWITCH_PORTS,), (r"^Port +(?:[\w-]+ +)*(?:FCS|Align-Err|FCS-Err)\b", r"^(?:Eth?|Ethernet|Po)\d[\w/]* +\d")),
+    ((SWITCH_PORTS,), (r"^(?:Eth?|Ethernet|Po)\d[\w/]* [^\n]{0,160}\berr-?[dD]is",)),
+    ((SWITCH_PORTS,), (r"^[ \t]*(?:in-pkts|in-bytes) +\d", r"^[ \t]*in-errors +\d", r"^[ \t]*carrier-transitions +\d")),
     (
         (NIC_REPORTERS,),
         (r"^[ \t]*(?:pci|auxiliary)/\S{5,60}:$", r"^[ \t]+reporter \w", r"^[ \t]+state (?:healthy|error)\b"),
@@ -294,9 +304,11 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         (SLURM_LOG,),
         (
             r"^(?:\[[\dT:.-]{19,30}\] |[^\n]{0,80}\bslurmctld(?:\[\d{1,10}\])?: )"
-            r"(?:update_node: node \S{1,80} reason set to: |error: Nodes \S{1,200} not responding, setting DOWN)",
+            r"(?:update_node: node \S{1,80} reason set to: |error: Nodes \S{1,200} not responding, setting DOWN"
+            r"|error: Setting node \S{1,80} state to INVAL with reason:)",
         ),
     ),
+    ((SLURM_LOG,), (r"^[^\n]{0,120}?(?:can't stat|Waiting for) gres\.conf file /dev/",)),
     ((SLURM_HELD,), (r"^REASON +USER +TIMESTAMP +(?:STATE +)?NODELIST[ \t]*$",)),
     ((("kubectl", "describe", "node"),), (r"^Name: +\S", r"^Conditions:", r"^Capacity:", r"^Allocatable:")),
     ((("kubectl", "describe", "node"),), (r"^Name: +\S", r"^Conditions:", r"^ +Type +Status +LastHeartbeatTime ")),
@@ -321,6 +333,20 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         ),
     ),
     ((BONDING,), (r"^[> \t]*Ethernet Channel Bonding Driver: ",)),
+    (
+        (("sysfs", "files"),),
+        (
+            r"^[> \t]*(?:link |\d{1,4}/\d{1,3}: ?)[\w.-]{1,64}/\d{1,3}:? (?:[a-z]\w{2,60} \d{1,20} ?){0,80}"
+            r"(?:packet_seq_err|local_ack_timeout_err|rx_write_requests|seq_err_naks_rcvd|to_retransmits) \d",
+        ),
+    ),
+    (
+        (("sysfs", "files"),),
+        (
+            r"^[^\n]{0,200}/sys/class/infiniband/[\w.-]{1,64}/ports/\d{1,3}/(?:hw_)?counters\b",
+            r"^[> \t]*[a-z]\w{2,50}(?: +| ?: ?|\t+| ?= ?)\d{1,20}[ \t]*$",
+        ),
+    ),
     ((("ulimit", "-a"),), (r"^(?:max locked memory +|-l: locked-in-memory size +)\(k(?:ilo)?bytes",)),
     ((("dmesg",),), (_KERNEL_LINE,)),
     ((SERVICE_LOG,), (_SERVICE_LINE, _NO_JOB)),

@@ -26,6 +26,7 @@ _TOOLS = (
     r"lldpctl|lldpcli|uname|systemctl|dcgmi|ibqueryerrors|perfquery|ibdiagnet|kubectl|docker|ulimit|mlxlink|"
     r"scontrol|sinfo|modprobe|sminfo|devlink|ipmitool|ipmi-sel|racadm|"
     r"manage_network_ifs\.sh|"
+    r"nv(?=[ \t]+show[ \t]+interface[ \t])|"
     r"cat(?=[ \t]+/(?:sys/class/(?:infiniband|net)|proc/net/bonding)/)"
 )
 _OPTION = r"-[\w-]{1,40}(?:=\S{1,40})?|[\d.]{1,8}[smh]?|[A-Z_]{1,40}=\S{0,80}"
@@ -116,7 +117,7 @@ OPENERS = (  # kind, the first line of such an output, whether each such line be
 _OPENER = lazy_pattern("|".join(rf"(?P<k{number}>{pattern})" for number, (_, pattern, _) in enumerate(OPENERS)))
 
 
-_COMMANDS_KEPT = ("hccn_tool", "mlxlink")
+_COMMANDS_KEPT = ("hccn_tool", "mlxlink", "nv")
 _WITHIN = {"rocm-smi": ("matrix",), "amd-smi": ("matrix", "rocm-smi")}  # openers that such an output has in it
 _OPTIONS = {"Settings": (), "Pause parameters": ("-a",), "FEC parameters": ("--show-fec",)}  # of ethtool
 

@@ -15,6 +15,7 @@ from probes.host.commands import (
     ROTATED_LOG,
     SAVED,
     SERVICE_LOG,
+    SWITCH_PORTS,
 )
 from probes.sources.identify import find_missing_name, identify_command, identify_unnamed
 from probes.sources.output_names import best_name, is_of_device, saved_name
@@ -49,13 +50,8 @@ class UnusedOutput(NamedTuple):
 
 
 _SERVICE_LOG = SERVICE_LOG[0]
-_MLXLINK, _GAUDI_PORTS = MLXLINK[0], GAUDI_PORTS[0]
-LOG, _HCCN, _SYSFS, _BONDING = (
-    "dmesg",
-    "hccn_tool",
-    "sysfs_files",
-    "bonding_status",
-)  # of which several parts are one output
+_MLXLINK, _GAUDI_PORTS, _SWITCH = MLXLINK[0], GAUDI_PORTS[0], "_".join(SWITCH_PORTS)
+LOG, _HCCN, _SYSFS = "dmesg", "hccn_tool", "sysfs_files"  # of which several parts are one output
 _QUERY = "nvidia-smi_-q"  # each has a date: the reader chooses
 _RDMA = ("ibstat", "ibv_dev", "rdma_link", "ibdev2netdev", "show_gids")
 _OF_ONE = (*_RDMA, "nvidia-smi_nvlink")  # of one device, or of all
@@ -75,7 +71,6 @@ IN_PARTS = (
     _HCCN,
     _SYSFS,
     _MLXLINK,
-    _BONDING,
     "lspci",
     "ethtool",
     "mlnx_qos",
@@ -107,7 +102,7 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
             name = next((one for one in found if one.startswith("lspci")), name)  # of one device, and of the next one
         shown = f"{file}, line {piece.line}", " ".join(piece.words) or "an output"
         first_host = first_host or (piece.host if name else None)
-        content = with_command(piece) if name in (_HCCN, _SYSFS, _MLXLINK, _BONDING) else piece.text
+        content = with_command(piece) if name in (_HCCN, _SYSFS, _MLXLINK, _SWITCH) else piece.text
         part = f"it is the output of `{' '.join(piece.words)} | ...`" if piece.filtered else None
         here = OutputPiece(content, part, piece.marked, piece.host, shown[0])
         if name is None:
@@ -124,7 +119,7 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
             found[name] = here
             commands.add(piece.words)
         elif (
-            name in (LOG, _HCCN, _SYSFS, _MLXLINK, _BONDING, _SERVICE_LOG, _QUERY)
+            name in (LOG, _HCCN, _SYSFS, _MLXLINK, _SERVICE_LOG, _QUERY)
             or name.startswith("lspci")
             or (found[name].filtered and name.startswith(_OF_ONE) and not (piece.words and piece.words in commands))
         ):
@@ -152,8 +147,10 @@ def _name_of_piece(piece: Piece) -> str | None:
     if piece.words and piece.words[-1] not in _PROSE:
         shown = saved_name(piece.words)
         tool = piece.words[0]
+        if of_content in ((BONDING,), (SWITCH_PORTS,)):
+            return saved_name(of_content[0])
         if tool in ("cat", _HCCN):
-            return _BONDING if of_content == (BONDING,) else _SYSFS if tool == "cat" else _HCCN
+            return _SYSFS if tool == "cat" else _HCCN
         if tool in (_MLXLINK, _GAUDI_PORTS) and of_content == ((tool,),):
             return tool
         if of_content == ((LOG,),):

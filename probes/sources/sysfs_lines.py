@@ -1,4 +1,5 @@
-"""Files of /sys as people show them: `grep "" FILES`, `head FILES`, `cat FILE` below its command.
+"""Files of /sys as people show them: `grep "" FILES`, `head FILES`, `cat FILE` below its command, a loop over the
+counters of a port, and the same counters as `rdma statistic` prints them.
 
 Taken are attributes of RDMA devices and of network interfaces: what of them is not shown stays not known.
 """
@@ -15,6 +16,14 @@ _LIMIT_CHARACTERS = 8 << 20
 _PATH = r"/sys/class/(?:infiniband|net)/[\w.-]{1,64}(?:/[\w.-]{1,64}){1,5}"
 _BESIDE = lazy_pattern(rf"[> \t]{{0,40}}(?P<path>{_PATH}):(?P<value>[^\n]{{0,400}})")
 _ABOVE = lazy_pattern(rf"[> \t]{{0,40}}==> (?P<path>{_PATH}) <==[ \t]*")
+_FOLDER = lazy_pattern(  # of a command whose output names each file: a loop with `echo`, `grep . *` below `cd`
+    r"(?P<folder>/sys/class/infiniband/[\w.-]{1,64}/ports/\d{1,3}/(?:hw_)?counters)(?:/?(?:[\$*\"']|$|;| )|/\{)"
+)
+_NAMED = lazy_pattern(r"[> \t]{0,40}(?P<name>[a-zA-Z]\w{2,50})(?: {1,40}| ?: ?|\t+| ?= ?)(?P<value>\d{1,20})[ \t]*")
+_STATISTIC = lazy_pattern(
+    r"[> \t]{0,40}(?:link|\d{1,4}/\d{1,3}:) ?(?P<device>[\w.-]{1,64})/(?P<port>\d{1,3}):? "
+    r"(?P<rest>(?:[a-z]\w{2,60} \d{1,20} ?){2,400})[ \t]*"
+)
 _ERROR = lazy_pattern(r"[ \t]*(?:cat|grep|head|tail|sudo|bash|-bash): .{0,300}")
 
 
@@ -27,16 +36,26 @@ def read_shown_files(text: str) -> MemoryFiles:
     """
     contents: dict[str, str] = {}
     current: str | None = None
+    folder: str | None = None
     for line in text[:_LIMIT_CHARACTERS].splitlines():
-        if above := _ABOVE.fullmatch(line):
-            current = above["path"]
+        if statistic := _STATISTIC.fullmatch(line):
+            words = statistic["rest"].split()
+            port = f"/sys/class/infiniband/{statistic['device']}/ports/{statistic['port']}/hw_counters"
+            contents |= {f"{port}/{name}": f"{value}\n" for name, value in zip(words[::2], words[1::2], strict=False)}
+        elif folder is not None and (named := _NAMED.fullmatch(line)):
+            contents[f"{folder}/{named['name']}"] = f"{named['value']}\n"
+        elif above := _ABOVE.fullmatch(line):
+            current, folder = above["path"], None
         elif beside := _BESIDE.fullmatch(line):
             contents[beside["path"]] = f"{contents.get(beside['path'], '')}{beside['value'].strip()}\n"
             current = None
+        elif looped := _FOLDER.search(line):
+            current, folder = None, looped["folder"]
         elif line.startswith("==> "):
-            current = None
+            current = folder = None
         elif current is not None and line.strip() and not _ERROR.fullmatch(line):
-            contents[current] = f"{contents.get(current, '')}{line.strip()}\n"
+            shown = line.strip().removeprefix(f"{current.rpartition('/')[2]} ")  # a loop names the file, too
+            contents[current] = f"{contents.get(current, '')}{shown}\n"
         if len(contents) >= _MOST_FILES:
             break
     files = MemoryFiles()

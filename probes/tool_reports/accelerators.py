@@ -33,6 +33,9 @@ _GAUDI = lazy_pattern(
     rf"\|\s+\d{{1,4}}\s+HL-\S+\s+\S+\s+\|\s+(?P<address>{_ADDRESS})\s[^|]*\|\s*(?P<count>\d{{1,12}})\s*\|"
 )
 _RAS_GPU = lazy_pattern(r"GPU ?\[(\d{1,4})\]\s{0,16}:")
+_XGMI = lazy_pattern(
+    r"GPU ?\[(?P<number>\d{1,4})\]\s{0,16}: XGMI Error count: (?P<count>\d{1,9})(?: \((?P<state>[\w ]{3,60})\))?"
+)
 _MONITORED = "SINGLE_ECC  DOUBLE_ECC"  # columns of `amd-smi monitor`: each count ends under the end of its name
 _COUNT = lazy_pattern(r"[0-9]{1,18}")
 _BOX = lazy_pattern(rf"\|\s*(?P<address>{_ADDRESS}) [^|]*\|[^|]*?°C\s+(?P<count>\d{{1,12}})\s[^|]*\|")
@@ -176,6 +179,22 @@ def list_ras_errors(text: str) -> list[ToolReport]:
             detail = (("what", words[0][:40]), *_errors(int(words[-1])))
             reports.append(ToolReport("amd-uncorrectable", f"AMD {int(number)}", " ".join(words), detail))
     return reports[:MOST_REPORTS]
+
+
+def list_xgmi_errors(text: str) -> list[ToolReport]:
+    """GPUs of `rocm-smi --showxgmierr` with errors since someone read them before. Raises ParseError.
+
+    >>> [report[:2] for report in list_xgmi_errors("GPU[2]\t: XGMI Error count: 2 (Multiple errors detected)\n")]
+    [('amd-xgmi-errors', 'AMD 2')]
+    """
+    rows = [row for line in _lines(text) if (row := _XGMI.match(line.strip()))]
+    if not rows:
+        raise ParseError("no count of XGMI errors")
+    return [
+        ToolReport("amd-xgmi-errors", f"AMD {int(row['number'])}", row[0], (("what", row["state"]),))
+        for row in rows
+        if row["count"] != "0"
+    ][:MOST_REPORTS]
 
 
 def list_bad_pages(text: str) -> list[ToolReport]:

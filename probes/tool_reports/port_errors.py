@@ -15,6 +15,7 @@ from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
 
 MOST_REPORTS = 512
+_ENDS = 2
 _LIMIT_CHARACTERS = 16 << 20
 _LIMIT_LINE = 2048
 _LIMIT_TEXT = 300
@@ -35,6 +36,17 @@ _UNEXPECTED = lazy_pattern(
     r"(?:-[EW]- )?Link: (?P<a>\S{1,120}?)<-->(?P<b>\S{1,120}) - Unexpected actual link "
     r"(?P<what>speed|width) (?P<value>\S{1,16})"
 )
+_OLD_PORT = lazy_pattern(  # ibdiagnet 1: above a table of counters
+    r"-W- lid=0x(?P<lid>[0-9a-f]{1,8}) guid=0x(?P<guid>[0-9a-f]{1,16}) dev=\d{1,6}(?: (?P<node>\S{1,60}))?/? ?"
+    r"P(?:ort=?)?(?P<port>\d{1,3})"
+)
+_OLD_COUNTER = lazy_pattern(r"(?P<name>[a-z][a-z_]{4,50}?)(?:_counter)?\s{1,30}: 0x(?P<count>[0-9a-f]{1,16})\b.{0,40}")
+_OLD_LINK = lazy_pattern(r"-W- link with (?P<what>LOG|PHY|SPD|WID)=(?P<value>\S{1,16}) found at direct path .{0,80}")
+_OLD_END = lazy_pattern(
+    r'(?:From|To): {1,8}(?:a |an )?(?P<kind>\S{1,10}) "?(?P<name>\S{0,60}?)"? ?'
+    r"PortGUID=0x(?P<guid>[0-9a-f]{1,16}) Port=(?P<port>\d{1,3}).{0,40}"
+)
+_OLD_KINDS = {"SPD": "speed", "WID": "width"}
 COUNTERS = {  # as ibqueryerrors and perfquery print them, by the names of the kernel's files, which ibdiagnet prints
     "symbol_error": "SymbolErrorCounter",
     "link_error_recovery": "LinkErrorRecoveryCounter",
@@ -70,6 +82,8 @@ def list_port_errors(text: str) -> list[ToolReport]:
         raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
     ports: list[_Port] = []
     reports: list[ToolReport] = []
+    link: re.Match[str] | None = None
+    ends: list[str] = []
     node, known = "", text.lstrip().startswith("## Summary")
     for line in text.splitlines():
         bare = line.strip()
@@ -88,12 +102,31 @@ def list_port_errors(text: str) -> list[ToolReport]:
             ports.append(_Port(f"port {match['port'].replace('255', 'ALL')} of LID {match['lid']}", {}, bare))
         elif ports and (match := _QUERY_LINE.fullmatch(bare)):
             ports[-1].counters[match["name"]] = int(match["count"])
+        elif match := _OLD_PORT.fullmatch(bare):
+            known = True
+            ports.append(_Port(f"port {match['port']} of LID {int(match['lid'], 16)}", {}, bare))
+        elif ports and (match := _OLD_COUNTER.fullmatch(bare)):
+            ports[-1].counters[COUNTERS.get(match["name"], match["name"])] = int(match["count"], 16)
+        elif match := _OLD_LINK.fullmatch(bare):
+            known, link = True, match
+        elif link is not None and (match := _OLD_END.match(bare)):
+            ends.append(f"port {match['port']} of {match['name'] or match['guid']}")
+            if len(ends) == _ENDS:
+                reports += _read_old_link(link, ends)
+                link, ends = None, []
         elif _OF_DIAGNET.search(line) and (match := _DIAGNET.search(line) or _UNEXPECTED.search(line)):
             known = True
             reports += _read_diagnet(match, bare)
     if not known:
         raise ParseError("no port in the output")
     return [port for row in ports if (port := _report_port(row)) is not None] + reports
+
+
+def _read_old_link(link: re.Match[str], ends: list[str]) -> list[ToolReport]:
+    """A link of ibdiagnet 1 that is slower than it can be, or that the subnet manager did not configure."""
+    kind = _OLD_KINDS.get(link["what"])
+    detail = (("runs", link["value"]), ("far", ends[1]))
+    return [ToolReport(kind or "state", ends[0], link[0], detail, KIND)]
 
 
 def list_slow_links(text: str) -> list[ToolReport]:

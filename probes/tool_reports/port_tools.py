@@ -1,4 +1,4 @@
-"""Why ports have no link, or errors, as tools of NICs and Gaudi state it: mlxlink, manage_network_ifs.sh, `ethtool -S`.
+"""Why ports have no link, or errors, as tools of NICs and Gaudi state it: mlxlink, manage_network_ifs.sh, ethtool.
 
 Sources: NVIDIA MFT and Mellanox/mstflint (mlxlink); NVIDIA's list of link diagnostics per port (Monitor_opcode); the
 status of Gaudi's script as public threads show it.
@@ -37,9 +37,6 @@ _COUNT = lazy_pattern(
     r"(?P<count>\d{1,3}) ports? (?P<state>up|down)\b(?: {0,4}\((?P<ports>[\w ,]{1,200})\))?.{0,80}", re.IGNORECASE
 )
 _NONE = "no interfaces were detected"
-_BAD_FRAMES = ("rx_crc_errors_phy", "rx_crc_errors", "rx_crc_errors.nic", "rx_fcs_err_frames")
-_FRAMES = ("rx_packets_phy", "rx_ucast_packets", "rx_unicast.nic", "rx_good_frames")
-_MANY, _ONE_IN = 1000, 100_000  # received frames; a link that starts counts a few
 
 
 def list_link_states(text: str) -> list[ToolReport]:
@@ -172,66 +169,23 @@ def list_failed_reporters(text: str) -> list[ToolReport]:
     return reports[:_MOST_REPORTS]
 
 
-def list_bond_members(text: str) -> list[ToolReport]:
-    """Members without a link, and members of one LACP bond in different aggregators, in files of /proc/net/bonding
-    (Linux drivers/net/bonding/bond_procfs.c). Raises ParseError.
-
-    >>> member = "Slave Interface: {}\nMII Status: {}\nAggregator ID: {}\n"
-    >>> text = "Ethernet Channel Bonding Driver: v6.8\n" + member.format("p1", "up", 1) + member.format("p2", "down", 2)
-    >>> [(report.code, report.subject, report.detail) for report in list_bond_members(text)]
-    [('bond-member-down', 'p2', (('what', 'p2; p1 has one'),))]
-    """
-    bonds: list[tuple[str | None, list[dict[str, str]]]] = []
-    path: str | None = None
-    for line in (line.strip() for line in text[:_LIMIT_CHARACTERS].splitlines() if len(line) < _LIMIT_LINE):
-        name, _, value = line.partition(": ")
-        if line.startswith("==> ") and line.endswith(" <=="):
-            path = line[4:-4].rpartition("/")[2]
-        elif name == "Ethernet Channel Bonding Driver":
-            bonds.append((path, []))
-            path = None
-        elif bonds and name == "Slave Interface":
-            bonds[-1][1].append({"name": value})
-        elif bonds and bonds[-1][1] and name in ("MII Status", "Aggregator ID"):
-            bonds[-1][1][-1].setdefault(name, value)  # rows of details repeat names
-    if not any(members for _, members in bonds):
-        raise ParseError("no member of a bond")
-    return [report for bond, members in bonds for report in _report_bond(bond, members)][:_MOST_REPORTS]
-
-
-def _report_bond(bond: str | None, members: list[dict[str, str]]) -> Iterator[ToolReport]:
-    up = [member for member in members if member.get("MII Status") == "up"]
-    others = ", ".join(member["name"] for member in up)
-    of_bond = f" of {bond}" if bond else ""
-    for member in members if up else ():
-        state = member.get("MII Status", "up")
-        if state != "up":
-            line = f"Slave Interface: {member['name']}, MII Status: {state}"
-            detail = (("what", f"{member['name']}{of_bond}; {others} {'has' if len(up) == 1 else 'have'} one"),)
-            yield ToolReport("bond-member-down", member["name"], line, detail)
-    groups = {number for member in up if (number := member.get("Aggregator ID"))}
-    if len(groups) > 1:
-        line = ", ".join(f"{member['name']}: Aggregator ID {member.get('Aggregator ID', '?')}" for member in up)
-        yield ToolReport("bond-apart", bond or up[0]["name"], line, (("what", line),))
-
-
 def list_gaudi_ports(text: str) -> list[ToolReport]:
     """Ports of Gaudi cards that the script of the driver reports as down. Raises ParseError.
 
     >>> [(r.subject, r.detail) for r in list_gaudi_ports("accel0\\n3 ports up\\naccel1\\n1 ports down (port 23)\\n")]
     [('accel1', (('what', '1 of 1 ports (port 23)'),))]
     """
-    states: dict[str, list[tuple[str, str, int]]] = {}
+    states: dict[str | None, list[tuple[str, str, int]]] = {}  # None: of `hl-smi -n link`, which names no card
     missing: list[str] = []
     device: str | None = None
     for line in (line.strip() for line in text[:_LIMIT_CHARACTERS].splitlines() if len(line) < _LIMIT_LINE):
         if head := _GAUDI.fullmatch(line):
             device = head["device"]
             states.setdefault(device, [])
+        elif port := _PORT.fullmatch(line):
+            states.setdefault(device, []).append((port["state"].lower(), f"port {port['port']}", 1))
         elif device is None:
             continue
-        elif port := _PORT.fullmatch(line):
-            states[device].append((port["state"].lower(), f"port {port['port']}", 1))
         elif count := _COUNT.fullmatch(line):
             states[device].append((count["state"].lower(), count["ports"] or "", int(count["count"])))
         elif line.lower().startswith(_NONE):
@@ -245,29 +199,9 @@ def list_gaudi_ports(text: str) -> list[ToolReport]:
     return (reports + none)[:_MOST_REPORTS]
 
 
-def _report_card(card: str, rows: list[tuple[str, str, int]]) -> ToolReport:
+def _report_card(card: str | None, rows: list[tuple[str, str, int]]) -> ToolReport:
     down = [row for row in rows if row[0] == "down"]
     total, count = sum(row[2] for row in rows), sum(row[2] for row in down)
     names = ", ".join(name for _, name, _ in down if name)
     what = f"{count} of {total} ports{f' ({names})' if names else ''}"
-    return ToolReport("gaudi-ports-down", card, f"{card}: {what} down", (("what", what),))
-
-
-def list_bad_frames(text: str) -> list[ToolReport]:
-    """Frames with a wrong checksum that `ethtool -S` counts, where they are more than a link makes as it starts.
-    Raises ParseError.
-
-    >>> [report.detail for report in list_bad_frames("     rx_crc_errors_phy: 41231\\n")]
-    [(('what', '41231'),)]
-    """
-    from probes.ethtool.saved import parse_counters  # lazy: it imports what reads interfaces
-
-    counts = parse_counters(text[:_LIMIT_CHARACTERS])
-    if not counts:
-        raise ParseError("no counter")
-    name = next((name for name in _BAD_FRAMES if counts.get(name, 0) >= _MANY), None)
-    frames = next((counts[name] for name in _FRAMES if name in counts), None)
-    if name is None or (frames is not None and counts[name] * _ONE_IN < frames + counts[name]):
-        return []
-    what = f"{counts[name]} of {frames + counts[name]} frames" if frames is not None else str(counts[name])
-    return [ToolReport("frames-damaged", None, f"{name}: {counts[name]}", (("what", what),))]
+    return ToolReport("gaudi-ports-down", card, f"{card or 'card'}: {what} down", (("what", what),))

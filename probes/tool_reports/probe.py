@@ -16,7 +16,6 @@ from probes.host.commands import (
     DCGM_HEALTH,
     DCGM_LINKS,
     DCGM_METRICS,
-    ETHTOOL_COUNTERS,
     ETHTOOL_FEC,
     ETHTOOL_SETTINGS,
     GAUDI_PORTS,
@@ -37,16 +36,18 @@ from probes.host.commands import (
     ROCM_PAGES_SAVED,
     ROCM_RAS_SAVED,
     ROCM_SHORT,
+    ROCM_XGMI,
     SLURM_HELD,
     SLURM_LOG,
     SLURM_NODE,
+    SWITCH_PORTS,
     SYSTEM,
     TOOL_ERRORS_SAVED,
 )
 from probes.host.interface import Absent, Failed, Host, ReadError
 from probes.probe import Reading
 from probes.text import ParseError
-from probes.tool_reports import accelerators, bmc, containers, dcgmi, measured, port_tools, slurm, unnamed
+from probes.tool_reports import accelerators, bmc, containers, dcgmi, interfaces, measured, port_tools, slurm, unnamed
 from probes.tool_reports.facts import ToolFacts, ToolReport
 from probes.tool_reports.port_errors import list_port_errors, list_slow_links
 from probes.tool_reports.tool_errors import list_tool_errors
@@ -60,6 +61,7 @@ READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolRepor
     (SYSTEM, unnamed.list_module_lines),
     ((ROCM_SHORT,), accelerators.list_silent_rows),
     (ROCM_RAS_SAVED, accelerators.list_ras_errors),
+    ((ROCM_XGMI,), accelerators.list_xgmi_errors),
     (ROCM_PAGES_SAVED, accelerators.list_bad_pages),
     (AMD_SMI_SAVED + AMD_HEALTH_SAVED, accelerators.list_amd_errors),
     (DCGM_HEALTH, dcgmi.parse_health),
@@ -77,16 +79,16 @@ READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolRepor
     ((MLXLINK,), port_tools.list_link_states),
     ((NVSM_HEALTH,), dcgmi.list_failed_checks),
     ((MEASURED,), measured.list_slow_gpus),
-    ((BONDING,), port_tools.list_bond_members),
     ((NIC_REPORTERS,), port_tools.list_failed_reporters),
     ((GAUDI_PORTS,), port_tools.list_gaudi_ports),
+    ((BONDING,), interfaces.list_bond_faults),
+    ((SWITCH_PORTS,), interfaces.list_switch_ports),
     ((PCI_LINES,), unnamed.list_pci_lines),
     ((GPU_LINES,), unnamed.list_gpu_lines),
     (BMC_LOG, bmc.list_log_events),
     (BMC_SENSORS, bmc.list_sensor_states),
 )
 OF_INTERFACES = (  # the interface follows
-    (ETHTOOL_COUNTERS, port_tools.list_bad_frames),
     (ETHTOOL_SETTINGS, port_tools.list_lost_link),
     (ETHTOOL_FEC, port_tools.list_fec_off),
 )

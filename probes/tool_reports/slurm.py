@@ -1,4 +1,4 @@
-"""Nodes that Slurm holds back, and why: `scontrol show node`, `sinfo -R`, the log of slurmctld.
+"""Nodes that Slurm holds back, and why: `scontrol show node`, `sinfo -R`, the logs of slurmctld and slurmd.
 
 Sources: SchedMD/slurm src/common/node_conf.c (states), src/interfaces/gres.c, src/slurmctld/ping_nodes.c and
 node_mgr.c (the controller's own reasons), src/sinfo/opts.c (columns). Every other reason is text of a site's checks.
@@ -27,6 +27,8 @@ _ROW = lazy_pattern(
 )
 _CONTROLLER = lazy_pattern(
     r"update_node: node (?P<held>\S{1,80}) reason set to: (?P<reason>\S.{0,300})"
+    r"|error: Setting node (?P<invalid>\S{1,80}) state to INVAL with reason: ?(?P<why>\S.{0,300})"
+    r"|(?:can't stat|Waiting for) gres\.conf file (?P<missing>/dev/[\w/]{2,40})"
     r"|error: Nodes (?P<silent>\S{1,200}) not responding, setting DOWN"
     r"|(?:node_did_resp: node (?P<back>\S{1,80}) returned to service"
     r"|update_node: node (?P<resumed>\S{1,80}) state set to (?:IDLE|MIXED|ALLOCATED))"
@@ -95,9 +97,11 @@ def list_controller_lines(text: str) -> list[ToolReport]:
         if match is None:
             continue
         known = True
-        node = match["held"] or match["silent"]
+        node = match["held"] or match["silent"] or match["invalid"]
         if node and len(held) < _MOST_REPORTS:
-            held[node] = _report(node, match["reason"] or "Not responding", line)
+            held[node] = _report(node, match["reason"] or match["why"] or "Not responding", line)
+        elif (device := match["missing"]) and len(held) < _MOST_REPORTS:
+            held[device] = ToolReport("slurm-no-file", device, " ".join(line.split()), (("what", device),))
         elif back := match["back"] or match["resumed"]:
             held.pop(back, None)
     if not known:

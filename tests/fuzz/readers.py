@@ -175,11 +175,6 @@ READERS: tuple[Reader, ...] = (
         "probes.tool_reports.measured:list_slow_gpus", "bandwidth (GB/s)\n 0 1 2\n 0 N/A 2 9\n 1 2 N/A 2\n 2 9 2 N/A\n"
     ),
     parser("probes.tool_reports.dcgmi:list_failed_checks", "GPU link width [0000:1b:00.0][x8]..... UnHealthy\n"),
-    parser(
-        "probes.tool_reports.port_tools:list_bond_members",
-        "Ethernet Channel Bonding Driver: v6\n\nSlave Interface: a\nMII Status: up\n\nSlave Interface: b\n"
-        "MII Status: down\nAggregator ID: 2\n",
-    ),
     parser("probes.tool_reports.dcgmi:list_links_down", tool_texts.LINK_STATES.format(states="U U D U _ _")),
     parser(
         "probes.tool_reports.tool_errors:list_tool_errors",

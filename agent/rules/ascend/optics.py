@@ -10,7 +10,7 @@ from agent.model.nic import Lane, TransceiverModule
 from agent.model.topology import find_npu_link
 from agent.rules.ascend.ports import about_port, list_ports, npu_ports, report_no_ports
 from agent.rules.context import RuleContext
-from agent.rules.nic.optics import find_lane_faults, is_lit
+from agent.rules.nic.optics import DARK_DBM, find_lane_faults, is_lit
 from agent.rules.rule import Fail, Result, rule
 
 _LIMITS = ("rx_power_low_alarm_dbm", "rx_power_high_alarm_dbm", "tx_power_low_alarm_dbm", "tx_power_high_alarm_dbm")
@@ -30,7 +30,7 @@ def npu_optic_power(context: RuleContext, port: NpuPort) -> Result:
     if module.state == "absent":
         return about.not_applicable("no-such-device", detail="no module is in the port")
     lit = [lane for lane in module.lanes if is_lit(lane)]
-    faults = [*_judge_heat(module), *_judge_light(lit, module)]
+    faults = [*_judge_heat(module), *_judge_light(lit, module), *_judge_dark(module)]
     if faults:
         return _fail_power(port, module, faults)
     if not lit:
@@ -49,6 +49,14 @@ def _judge_heat(module: TransceiverModule) -> Iterator[tuple[str, tuple[str, str
 def _judge_light(lit: list[Lane], module: TransceiverModule) -> Iterator[tuple[str, tuple[str, str]]]:
     for lane in lit:
         yield from ((text, row) for _, text, row in find_lane_faults(lane, module))
+
+
+def _judge_dark(module: TransceiverModule) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Lanes that send and receive nothing while others receive: a port uses all of its lanes."""
+    dark = [lane for lane in module.lanes if not is_lit(lane) and (lane.tx_power_dbm or DARK_DBM) > DARK_DBM]
+    if len(dark) < len([lane for lane in module.lanes if lane.rx_power_dbm is not None]):
+        for lane in dark:
+            yield f"lane {lane.lane} sends light and receives none", (f"lane {lane.lane}", f"{lane.rx_power_dbm:g} dBm")
 
 
 def _fail_power(port: NpuPort, module: TransceiverModule, faults: list[tuple[str, tuple[str, str]]]) -> Fail:

@@ -125,6 +125,13 @@ MEANINGS = {
         "metric",
         "low",
     ),
+    "amd-xgmi-errors": ToolMeaning(
+        "warning",
+        "rocm-smi reports errors of the GPU's XGMI links since they were last read",
+        "Packets are sent again while collectives wait. What it means depends on whether more come.",
+        "xgmi",
+        "low",
+    ),
     "amd-no-driver": ToolMeaning(
         "error", "the ROCm tools find no loaded amdgpu driver", "No job on this node sees a GPU.", "unloaded"
     ),
@@ -206,15 +213,6 @@ MEANINGS = {
         "no server answers.",
         "manager",
         "low",
-    ),
-    "bond-member-down": ToolMeaning(
-        "warning", "a member of the bond has no link", "The bond carries less, and has no spare.", "bond"
-    ),
-    "bond-apart": ToolMeaning(
-        "warning",
-        "members of the bond are in different aggregators",
-        "Only one aggregator carries traffic: the bond has a part of its speed.",
-        "lacp",
     ),
     "sm-silent": ToolMeaning(
         "warning",
@@ -344,8 +342,31 @@ MEANINGS = {
         "fec",
         "low",
     ),
-    "frames-damaged": ToolMeaning(
-        "warning", "ethtool counts received frames with a wrong checksum", _RESENT, "wire", confidence="low"
+    "bond-member-down": ToolMeaning(
+        "warning",
+        "a member of a bond has no link",
+        "The bond has less bandwidth, and nothing to fall back on.",
+        "bond",
+        "low",
+    ),
+    "bond-not-joined": ToolMeaning(
+        "warning",
+        "LACP did not join a member to the bond",
+        "The member carries nothing: its switch port is in no or in another group.",
+        "bond",
+    ),
+    "bond-flaps": ToolMeaning(
+        "warning",
+        "a member of a bond lost its link often since the bond was made",
+        "Each time its traffic stops for seconds. What it means depends on when that was.",
+        "wire",
+        "low",
+    ),
+    "switch-disabled": ToolMeaning(
+        "warning", "a switch closed a port because of an error", _NO_TRAFFIC, "switch", confidence="medium"
+    ),
+    "switch-errors": ToolMeaning(
+        "warning", "a switch counts damaged frames on a port", _RESENT, "wire", confidence="low"
     ),
     "gaudi-ports-down": ToolMeaning(
         "warning", "the driver's script reports ports of a Gaudi card as down", _GAUDI_PORTS, "gaudi"
@@ -372,6 +393,12 @@ MEANINGS = {
         "Slurm found fewer GPUs on the node than it is configured for",
         "No job starts on it. Either a GPU is missing, or gres.conf does not fit the node.",
         "slurm",
+    ),
+    "slurm-no-file": ToolMeaning(
+        "error",
+        "slurmd does not find the device file of a GPU that gres.conf names",
+        "slurmd does not start, so no job starts on the node. Either a GPU is missing, or gres.conf does not fit it.",
+        "gres",
     ),
     "slurm-device": ToolMeaning(
         "warning", "Slurm gives the node no jobs, for a reason that names a device or a check", _NO_JOBS, "slurm", "low"

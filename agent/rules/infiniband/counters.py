@@ -19,7 +19,7 @@ from agent.rules.counter_deltas import (
     FailureText,
     Limit,
     delta,
-    format_window,
+    in_window,
     judge_count,
     scale_count,
     with_subject,
@@ -114,9 +114,10 @@ def ib_symbol_errors(context: RuleContext, counters: IbPortCounters) -> Result:
     ]
     faults = [answer for answer in answers if isinstance(answer, Fail)]
     if faults:
+        since = f" {in_window(context)}" if context.since_cleared else ""  # once
         return replace(
             faults[0],  # the most severe: only symbol errors can be an error
-            summary="; ".join(fault.summary for fault in faults),
+            summary="; ".join([*(fault.summary.removesuffix(since) for fault in faults[:-1]), faults[-1].summary]),
             evidence=tuple(row for fault in faults for row in fault.evidence),
         )
     return next((a for kind in (Unknown, Pass) for a in answers if isinstance(a, kind)), answers[0])
@@ -234,7 +235,7 @@ def _judge_xmit_wait(context: RuleContext, counters: IbPortCounters, count: Coun
     ):
         return place.passes()
     return place.fail(
-        summary=f"waited {count.total} ticks to send in {format_window(context)}; the other rails {usual_share:.0f}, "
+        summary=f"waited {count.total} ticks to send {in_window(context)}; the other rails {usual_share:.0f}, "
         f"limit {context.threshold(_TIMES):g} times that",
         impact="Collectives wait for this rail while the others could carry more.",
         evidence=count.evidence,

@@ -31,7 +31,7 @@ _RECEIVED, _MARKED, _DOWNED = "port_rcv_errors", "port_rcv_remote_physical_error
 @rule("ib-fabric-errors")
 def ib_fabric_errors(context: RuleContext) -> Iterator[Result]:
     ports = [event for event in context.events if event.kind == _KIND]
-    odd = [event for event in ports if event.code not in _SLOW] if _are_chosen(ports) else ports
+    odd = [event for event in ports if _lost_lanes(event) or event.code not in _SLOW] if _are_chosen(ports) else ports
     own = _find_own_ports(context)
     faults = [_place(own, event, fault) for event in odd if (fault := _judge(context, event)) is not None]
     yield from _merge_ends(faults)
@@ -65,6 +65,11 @@ def _place(own: Mapping[str, tuple[Nic, Port]], event: Event, fault: Fail) -> Fa
     return replace(fault, subject=f"port:{place}", label=f"{port[0].label}/{port[1].port}", ids=fault.ids | {place})
 
 
+def _lost_lanes(event: Event) -> bool:
+    """Whether a link runs on one lane: no cable and no setting is made for that."""
+    return event.code == "width" and event.detail.get("runs") == "1X"
+
+
 def _are_chosen(ports: Sequence[Event]) -> bool:
     """Whether so many links of the fabric are slower than their ends that cables or a setting make them so. A few
     links, all of them slow, are what a filter for "Could be" left."""
@@ -77,6 +82,8 @@ def _judge(context: RuleContext, event: Event) -> Fail | None:
     if event.code in _SLOW:
         runs, could = event.detail.get("runs", "?"), event.detail.get("could", "more")
         return _fail(event, f"the {event.code} of the link is {runs}, and both ends allow {could}", "low")
+    if event.code == "state":
+        return _fail(event, f"the state of the link is {event.detail.get('runs', '?')}, no ACTIVE", "medium")
     counters = {name: int(value) for name, value in event.detail.items() if value.isdecimal()}
     if event.code == "growing":
         grown = [f"{count} {_WIRE[name][0]}" for name, count in counters.items() if name in _WIRE]

@@ -229,7 +229,7 @@ def _fail_module_fault(
     )
 
 
-_DARK_DBM = -20.0  # no receiver of these rates works below: on an active port such a lane is not in use
+DARK_DBM = -20.0  # no receiver of these rates works below: on an active port such a lane is not in use
 _ALL_LANES = 4
 _SPREAD = read_limit("roce-optics-power.spread_db")
 _FLAGS = ("rx_los", "rx_lol", "tx_fault", "tx_los", "tx_lol")
@@ -273,8 +273,8 @@ def _judge_optics_power(context: RuleContext, one: PluggedModule) -> Result:
 def is_lit(lane: Lane) -> bool:
     """Whether anything is measured on a lane, and light comes in where that is measured."""
     if lane.rx_power_dbm is None:
-        return lane.tx_power_dbm is not None and lane.tx_power_dbm > _DARK_DBM
-    return lane.rx_power_dbm > _DARK_DBM
+        return lane.tx_power_dbm is not None and lane.tx_power_dbm > DARK_DBM
+    return lane.rx_power_dbm > DARK_DBM
 
 
 def _find_dark_lane(module: TransceiverModule) -> list[Lane]:
@@ -295,7 +295,7 @@ def find_lane_faults(lane: Lane, module: TransceiverModule) -> Iterator[tuple[st
         ("tx_power", "dBm", "sent", lane.tx_power_dbm),
         ("tx_bias", "mA", "has a laser bias of", lane.tx_bias_ma or None),  # 0: the laser is off
     ):
-        if value is None or value <= _DARK_DBM:  # a bias is more in any case
+        if value is None or value <= DARK_DBM:  # a bias is more in any case
             continue
         for level, severity in _SEVERITIES.items():
             low = module.thresholds.get(f"{name}_low_{level}_{unit.lower()}")

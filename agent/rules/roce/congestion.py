@@ -17,6 +17,7 @@ from agent.rules.counter_deltas import (
     Limit,
     delta,
     format_window,
+    in_window,
     judge_count,
     why_settling,
     with_subject,
@@ -100,7 +101,7 @@ def roce_rt_class_usage(context: RuleContext, counters: RocePortCounters) -> Res
     if rdma < context.threshold(_BYTES) * 1e9:
         return about.not_applicable(
             "nothing-to-compare",
-            detail=f"{rdma / 1e9:.1f} GB of RDMA sent in {format_window(context)}: too little to judge",
+            detail=f"{rdma / 1e9:.1f} GB of RDMA sent {in_window(context)}: too little to judge",
         )
     if rdma < _MOSTLY * total:
         return about.not_applicable("other-kind", detail="much of what it sends is not RDMA")
@@ -134,10 +135,10 @@ def _fail_class_usage(context: RuleContext, counters: RocePortCounters, what: st
     rows = [(name, context.moved(counters.eth.subject, name, counters.eth.now)) for name in names]
     pfc = "not known" if on is None else ", ".join(map(str, sorted(on))) or "none"
     return place.fail(
-        summary=f"{what} in {format_window(context)}; PFC is on for {pfc}",
+        summary=f"{what} {in_window(context)}; PFC is on for {pfc}",
         impact="What is outside the class is dropped under congestion; throughput collapses above about 1% loss.",
         evidence=tuple(
-            Evidence(what=name, value=f"+{move} in {format_window(context)}", source=counters.eth.source(name))
+            Evidence(what=name, value=f"+{move} {in_window(context)}", source=counters.eth.source(name))
             for name, move in rows
             if move
         ),
@@ -231,10 +232,10 @@ def _judge_direction(
     if carried < _LEAST_PACKETS or seconds < _LEAST_SECONDS:
         return place.unknown(
             "sample-too-small",
-            detail=f"{share:.0f}% {what}, of {carried} packets in {format_window(context)}: too short to be judged",
+            detail=f"{share:.0f}% {what}, of {carried} packets {in_window(context)}: too short to be judged",
         )
     return place.fail(
-        summary=f"{count.total} {what} in {format_window(context)}: {share:.1f}% of its RDMA packets, "
+        summary=f"{count.total} {what} {in_window(context)}: {share:.1f}% of its RDMA packets, "
         f"limit {context.threshold(limit):g}%",
         impact=f"Senders are asked to slow down for {share:.1f}% of the packets: bandwidth is lost in the fabric.",
         evidence=count.evidence,

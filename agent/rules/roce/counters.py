@@ -19,7 +19,7 @@ from agent.rules.counter_deltas import (
     Limit,
     delta,
     fail_count,
-    format_window,
+    in_window,
     judge_count,
     with_subject,
 )
@@ -42,8 +42,10 @@ _CRC_COUNTERS = (
     "rx_fcs_err_frames",
     "frames_rx_bad_fcs",
     "rx_crc_errors.nic",
+    "mac_rx_fcs_err_pkt_num",  # Ascend
 )
 _KERNELS = ("rx_crc_errors",)  # of any driver, where its own are not there
+_ALL_KINDS = ("rx_errors",)  # of `ip -s link`, which shows no kinds
 _CRC_PER_HOUR = read_limit("roce-rt-crc.per_hour")
 _CRC_WORDS = FailureText(
     "received frames with a wrong check sum",
@@ -53,13 +55,14 @@ _CRC_WORDS = FailureText(
 
 @rule("roce-rt-crc", each=watch_interfaces, merge=on_all("damaged frames on every RoCE port"))
 def roce_rt_crc(context: RuleContext, counters: RocePortCounters) -> Result:
-    names = _CRC_COUNTERS if any(name in counters.eth.now for name in _CRC_COUNTERS) else _KERNELS
+    sets = (_CRC_COUNTERS, _KERNELS, _ALL_KINDS)
+    names = next((names for names in sets if not counters.eth.now.keys().isdisjoint(names)), _KERNELS)
     return judge_count(
         context,
         counters.place,
         delta(context, counters.eth, names),
         (Limit(_CRC_PER_HOUR, "warning", HOUR),),
-        _CRC_WORDS,
+        replace(_CRC_WORDS, what="received frames with errors") if names is _ALL_KINDS else _CRC_WORDS,
     )
 
 
@@ -107,14 +110,14 @@ def _corrected_ratio(context: RuleContext, counters: RocePortCounters) -> Result
     if bits is None or bits < _LEAST_BITS:
         return place.unknown(
             "sample-too-small",
-            detail=f"{fixed.total} corrected bits, too few bits received in {format_window(context)} for a ratio",
+            detail=f"{fixed.total} corrected bits, too few bits received {in_window(context)} for a ratio",
         )
     ratio = fixed.total / bits
     if ratio < context.threshold(_FEC_BER_WARN):
         return place.passes()
     grave = ratio >= context.threshold(_FEC_BER_ERROR)
     return place.fail(
-        summary=f"FEC corrected {ratio:.1e} of the bits received in {format_window(context)}, "
+        summary=f"FEC corrected {ratio:.1e} of the bits received {in_window(context)}, "
         f"limit {context.threshold(_FEC_BER_ERROR if grave else _FEC_BER_WARN):.0e}",
         impact=f"At 2.4e-04 the code ends, and traffic is lost; this is {100 * ratio / 2.4e-4:.0f}% of it.",
         evidence=fixed.evidence,
@@ -247,8 +250,7 @@ def _judge_retrans_direction(
     limit = context.threshold(_RETRANS_ERROR if grave else _RETRANS_WARN) * raised
     what, way = ("gaps in what it received", "received") if received else ("packets sent again", "sent")
     return place.fail(
-        summary=f"{count.total} {what} in {format_window(context)}: "
-        f"{ratio:.1g} of {carried} packets {way}, limit {limit:.0e}",
+        summary=f"{count.total} {what} {in_window(context)}: {ratio:.1g} of {carried} packets {way}, limit {limit:.0e}",
         impact=f"{100 * ratio:.2g}% of its packets are followed by a resend; a lost last packet costs seconds.",
         remedy=describe_loss(context, counters) + (f" Only timeouts are counted: {overtaking}." if overtaking else ""),
         evidence=count.evidence,
@@ -439,8 +441,7 @@ def _judge_soft_loss_direction(
         return about.passes()
     limit = context.threshold(_SOFT_LOSS_RATIO)
     return about.fail(
-        summary=f"{count.total} {words} in {format_window(context)}: {ratio:.1g} of {carried} packets, "
-        f"limit {limit:.0e}",
+        summary=f"{count.total} {words} {in_window(context)}: {ratio:.1g} of {carried} packets, limit {limit:.0e}",
         impact="Every lost packet is sent again with all that followed: what is measured here is the loss.",
         evidence=count.evidence,
     )

@@ -73,7 +73,7 @@ SITUATIONS = {
     "region-taken", "reserved-memory", "nouveau", "rdma-probe", "module-refused", "interface-probe",
     "no-mkey", "open-modules", "power-cable", "probe-failed", "rdma-port", "registers-taken", "safe-mode",
     "unsupported-gpu", "all", "imex", "bus", "unlisted", "recovering", "marking", "nccl", "switch", "peers",
-    "wire", "closed", "gaudi", "matrix", "bond", "lacp", "path", "port", "registration", "slowdown",
+    "wire", "closed", "gaudi", "matrix", "bond", "path", "port", "registration", "slowdown",
     "measured", "nvsm",
 }  # fmt: skip
 RULES = [rule.name for rule in every_rule()]

@@ -1,0 +1,142 @@
+"""Members of a bond in /proc/net/bonding, and ports that a switch closed or counts errors on.
+
+Sources: Linux drivers/net/bonding/bond_procfs.c; sonic-utilities scripts/portstat; manuals of Arista EOS and Cisco
+NX-OS (`show interfaces counters errors`, `show interfaces status errdisabled`) and of NVUE (`nv show interface`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from probes.text import ParseError, lazy_pattern
+from probes.tool_reports.facts import ToolReport
+
+_LIMIT_CHARACTERS = 4 << 20
+_LIMIT_LINE = 400
+_MOST_REPORTS = 128
+_BOND_LINE = lazy_pattern(
+    r"(?P<name>Slave Interface|MII Status|Link Failure Count|Aggregator ID|Bonding Mode): (?P<value>\S.{0,80})"
+)
+_MANY_FAILURES = 20  # of a member's link, since the bond was made
+_LACP = "802.3ad"
+_ERROR_COLUMNS = frozenset(
+    {"RX_ERR", "FCS", "FCS-Err", "FcsErr", "Align", "Align-Err", "Symbol", "Symbol-Err", "CRC", "RX_CRC"}
+)
+_FRAME_COLUMNS = ("RX_OK", "InUcastPkts")
+_MANY, _ONE_IN = 1000, 10_000_000  # received frames
+_HEADER = lazy_pattern(r"[ \t]{0,12}(?:IFACE|Port|Interface)(?:[ \t]+[A-Za-z][\w/-]{0,15}){2,20}[ \t]*")
+_PORT = lazy_pattern(r"(?:Ethernet|Eth?|Po|swp|xe-|et-|mgmt)\d{1,4}(?:[/:s]\d{1,3}){0,4}")
+_NUMBER = lazy_pattern(r"\d{1,3}(?:,\d{3}){1,6}|\d{1,20}")
+_DISABLED = lazy_pattern(r"[ \t]*(?P<port>\S{2,24})[ \t]+(?P<rest>[^\n]{0,160}?\berr-?[dD]is\w*\b[^\n]{0,100})")
+_REASON = lazy_pattern(r".*\berr-?[dD]is\w*\s+(?:\S*vlan\S*\s+)?(?P<reason>[A-Za-z][\w -]{2,40}?)\s*(?:\d.*)?")
+_NVUE = lazy_pattern(r"[>$ \t]{0,8}nv show interface (?P<port>\S{2,24})(?: .*)?")
+_NVUE_ROW = lazy_pattern(
+    r"[ \t]{0,12}(?P<name>in-errors|in-pkts|rx-(?:crc|fcs|symbol)-errors)[ \t]{1,40}(?P<value>\d{1,20})[ \t]*"
+)
+
+
+def list_bond_faults(text: str) -> list[ToolReport]:
+    """Members of a bond without a link, that lost it often, or that LACP did not join. Raises ParseError.
+
+    >>> rows = "Slave Interface: {}\\nMII Status: {}\\nLink Failure Count: {}\\n"
+    >>> reports = list_bond_faults(rows.format("eth2", "up", 0) + rows.format("eth3", "down", 41))
+    >>> [(report.code, report.subject, report.detail) for report in reports]
+    [('bond-member-down', 'eth3', (('what', 'link failures: 41'),))]
+    """
+    members: list[dict[str, str]] = []
+    mode = ""
+    for line in _lines(text):
+        row = _BOND_LINE.fullmatch(line.strip())
+        if row is None:
+            continue
+        if row["name"] == "Slave Interface":
+            members.append({row["name"]: row["value"]})
+        elif members:
+            members[-1].setdefault(row["name"], row["value"].strip())
+        elif row["name"] == "Bonding Mode":
+            mode = row["value"]
+    if not members:
+        raise ParseError("no member of a bond")
+    used = [member.get("Aggregator ID") for member in members if _LACP in mode and member.get("MII Status") == "up"]
+    usual = max(used, key=used.count, default=None)
+    return [report for member in members if (report := _report_member(member, usual)) is not None][:_MOST_REPORTS]
+
+
+def _report_member(member: Mapping[str, str], aggregator: str | None) -> ToolReport | None:
+    name, state = member["Slave Interface"], member.get("MII Status", "")
+    failures = member.get("Link Failure Count", "0")
+    line = ", ".join(f"{key}: {value}" for key, value in member.items())
+    if state == "down":
+        return ToolReport("bond-member-down", name, line, (("what", f"link failures: {failures}"),))
+    if failures.isdecimal() and int(failures) >= _MANY_FAILURES:
+        return ToolReport("bond-flaps", name, line, (("what", f"{failures} times"),))
+    if aggregator is not None and member.get("Aggregator ID", aggregator) != aggregator:
+        what = f"aggregator {member['Aggregator ID']}, that of others is {aggregator}"
+        return ToolReport("bond-not-joined", name, line, (("what", what),))
+    return None
+
+
+def list_switch_ports(text: str) -> list[ToolReport]:
+    """Ports that a switch closed, or of which it counts damaged frames. Raises ParseError.
+
+    >>> rows = "    IFACE  STATE   RX_OK  RX_ERR\\nEthernet0   U  912,381   0\\nEthernet8   U  912,381  91,231\\n"
+    >>> [(report.code, report.subject, report.detail) for report in list_switch_ports(rows)]
+    [('switch-errors', 'Ethernet8', (('what', '91231 RX_ERR'),))]
+    >>> [report[:2] for report in list_switch_ports("Et12/1  gpu-22  errdisabled  link-flap\\n")]
+    [('switch-disabled', 'Et12/1')]
+    """
+    reports: list[ToolReport] = []
+    columns: list[str] = []
+    known, named = False, None
+    counts: dict[str, int] = {}
+    for line in _lines(text):
+        cells = line.split()
+        if command := _NVUE.fullmatch(line):
+            named, counts = command["port"], {}
+        elif row := _NVUE_ROW.fullmatch(line):
+            known = True
+            counts[row["name"]] = int(row["value"])
+        elif _HEADER.fullmatch(line):
+            columns = cells
+            known = known or not _ERROR_COLUMNS.isdisjoint(columns)
+        elif cells and _PORT.fullmatch(cells[0]):
+            if closed := _DISABLED.fullmatch(line):
+                known = True
+                reason = _REASON.fullmatch(line)
+                detail = (("what", reason["reason"]),) if reason else ()
+                reports.append(ToolReport("switch-disabled", cells[0], " ".join(closed[0].split()), detail))
+            elif len(values := _read_row(columns, line)) > 1:
+                reports += _report_counts(cells[0], values, line)
+    if not known:
+        raise ParseError("no port of a switch")
+    errors = {name: count for name, count in counts.items() if name != "in-pkts"}
+    return [*reports, *_report_damaged(named, errors, counts.get("in-pkts"), str(counts))][:_MOST_REPORTS]
+
+
+def _read_row(columns: list[str], line: str) -> dict[str, int]:
+    """Numbers by column, counted from the end: a rate before them has a unit of its own."""
+    cells = re.split(r"[ \t]{2,}", line.strip())
+    if len(cells) != len(columns):
+        cells = line.split()
+    if len(cells) != len(columns):
+        return {}
+    pairs = zip(columns, cells, strict=True)
+    return {name: int(cell.replace(",", "")) for name, cell in pairs if _NUMBER.fullmatch(cell)}
+
+
+def _report_counts(port: str, values: Mapping[str, int], line: str) -> Iterator[ToolReport]:
+    errors = {name: values[name] for name in values if name in _ERROR_COLUMNS}
+    frames = next((values[name] for name in _FRAME_COLUMNS if name in values), None)
+    yield from _report_damaged(port, errors, frames, " ".join(line.split()))
+
+
+def _report_damaged(port: str | None, errors: Mapping[str, int], frames: int | None, line: str) -> Iterator[ToolReport]:
+    many = {name: count for name, count in errors.items() if count >= _MANY and count * _ONE_IN >= (frames or 0)}
+    if many:
+        what = ", ".join(f"{count} {name}" for name, count in many.items())
+        yield ToolReport("switch-errors", port, line[:_LIMIT_LINE], (("what", what),))
+
+
+def _lines(text: str) -> list[str]:
+    return [line.rstrip() for line in text[:_LIMIT_CHARACTERS].splitlines() if len(line) < _LIMIT_LINE]
