@@ -60,17 +60,17 @@ def parse_ip_link(text: str) -> tuple[NetlinkLink, ...]:
         elif links and (match := _LAYER.match(line)) is not None:
             links[-1] = _with_layer(links[-1], match, line)
             layer = True
-        elif layer:
-            links[-1] = _with_parent(_with_kind(links[-1], line.split()), line)
-            layer = False
-        elif links and links[-1].kind == "vlan" and (egress := _EGRESS.search(line)):
-            links[-1] = links[-1]._replace(vlan_egress=",".join(egress[1].split()))
         elif links and (heading := _STATISTICS.fullmatch(line)):
             columns = [f"{heading[1].lower()}_{_name_counter(word, bool(heading[2]))}" for word in heading[3].split()]
         elif links and columns and _NUMBERS.fullmatch(line):
             counts = dict(zip(columns, map(int, line.split()), strict=False))
             links[-1] = links[-1]._replace(statistics={**(links[-1].statistics or {}), **counts})
             columns = []
+        elif layer:
+            links[-1] = _with_parent(_with_kind(links[-1], line.split()), line)
+            layer = False
+        elif links and links[-1].kind == "vlan" and (egress := _EGRESS.search(line)):
+            links[-1] = links[-1]._replace(vlan_egress=",".join(egress[1].split()))
         elif links and " parentbus " in f" {line.strip()}":
             links[-1] = _with_parent(links[-1], line)
     if not links:

@@ -22,8 +22,9 @@ _FOLDER = lazy_pattern(  # of a command whose output names each file: a loop wit
 _NAMED = lazy_pattern(r"[> \t]{0,40}(?P<name>[a-zA-Z]\w{2,50})(?: {1,40}| ?: ?|\t+| ?= ?)(?P<value>\d{1,20})[ \t]*")
 _STATISTIC = lazy_pattern(
     r"[> \t]{0,40}(?:link|\d{1,4}/\d{1,3}:) ?(?P<device>[\w.-]{1,64})/(?P<port>\d{1,3}):? "
-    r"(?P<rest>(?:[a-z]\w{2,60} \d{1,20} ?){2,400})[ \t]*"
+    r"(?P<rest>(?:[a-z]\w{2,60} \d{1,20} ?){0,400})[ \t]*"
 )
+_PAIRS = lazy_pattern(r"[> \t]{0,40}(?P<rest>[a-z]\w{2,60} \d{1,20}(?: [a-z]\w{2,60} \d{1,20}){0,60})[ \t]*")
 _ERROR = lazy_pattern(r"[ \t]*(?:cat|grep|head|tail|sudo|bash|-bash): .{0,300}")
 
 
@@ -39,9 +40,11 @@ def read_shown_files(text: str) -> MemoryFiles:
     folder: str | None = None
     for line in text[:_LIMIT_CHARACTERS].splitlines():
         if statistic := _STATISTIC.fullmatch(line):
-            words = statistic["rest"].split()
-            port = f"/sys/class/infiniband/{statistic['device']}/ports/{statistic['port']}/hw_counters"
-            contents |= {f"{port}/{name}": f"{value}\n" for name, value in zip(words[::2], words[1::2], strict=False)}
+            current = None
+            folder = f"/sys/class/infiniband/{statistic['device']}/ports/{statistic['port']}/hw_counters"
+            contents |= _read_pairs(folder, statistic["rest"])
+        elif folder is not None and (pairs := _PAIRS.fullmatch(line)):
+            contents |= _read_pairs(folder, pairs["rest"])
         elif folder is not None and (named := _NAMED.fullmatch(line)):
             contents[f"{folder}/{named['name']}"] = f"{named['value']}\n"
         elif above := _ABOVE.fullmatch(line):
@@ -63,3 +66,8 @@ def read_shown_files(text: str) -> MemoryFiles:
         with suppress(ValueError):
             files.add(path, content.encode())
     return files
+
+
+def _read_pairs(folder: str, text: str) -> dict[str, str]:
+    words = text.split()
+    return {f"{folder}/{name}": f"{value}\n" for name, value in zip(words[::2], words[1::2], strict=False)}

@@ -256,6 +256,37 @@ FAULTS = {  # name: text, and its findings of warning or more
         f"warning ib-fabric-errors port {port} of MF0;leaf3:MQM9700/U1 low" for port in (8, 9)
     }),
     "hl-smi -Q": (GAUDI_QUERY.format(count=3), {"error tool-reports-fault device 0000:33:00.0 medium"}),
+    "rocm-smi --showxgmierr": (texts.XGMI_ERRORS.format(count=2, state="Multiple errors detected"),
+                                {"warning tool-reports-fault GPU1 low"}),
+    "a bond with a member down": (
+        texts.BOND.format(state="down", failures=41, aggregator=2), {"warning tool-reports-fault ens1f1np1 low"},
+    ),
+    "a bond with a member that flaps": (
+        texts.BOND.format(state="up", failures=41, aggregator=1), {"warning tool-reports-fault ens1f1np1 low"},
+    ),
+    "a bond with a member outside": (
+        "$ cat /proc/net/bonding/bond0\n" + texts.BOND.format(state="up", failures=1, aggregator=2),
+        {"warning tool-reports-fault ens1f1np1 medium"},
+    ),
+    "slurmd": (texts.SLURMD, {"error tool-reports-fault /dev/nvidia5 medium"}),
+    "slurmctld and fewer GPUs": (texts.INVALID, {"error tool-reports-fault n7 medium"}),
+    "ports of a SONiC switch": (
+        texts.SONIC.format(errors="91,231"), {"warning tool-reports-fault Ethernet16 low"},
+    ),
+    "errors of an EOS switch": (texts.EOS.format(errors=91_231), {"warning tool-reports-fault Et2/1 low"}),
+    "a port that a switch closed": (texts.CLOSED, {"warning tool-reports-fault Et12/1 medium"}),
+    "an NVUE switch": (texts.NVUE.format(errors=812_312), {"warning tool-reports-fault swp12 low"}),
+    "ibdiagnet 1": (texts.OLD_DIAGNET, {
+        "warning ib-fabric-errors port 9 of LID 7 medium",
+        "warning ib-fabric-errors port 12 of 0002c902004a1234 medium",
+    }),
+    "a link of one lane among few": (
+        texts.ONE_LANE.format(width="1X"), {"warning ib-fabric-errors port 7 of MF0;leaf3:MQM8700/U1 low"},
+    ),
+    "hl-smi -n link": (texts.GAUDI_LINKS.format(state="DOWN"), {"warning tool-reports-fault node medium"}),
+    "a dark lane of an NPU's module": (texts.NPU_MODULE.format(dark="0.0001"), {
+        "warning npu-optic-power NPU 2 high",
+    }),
     "ethtool -S of no interface": (
         "NIC statistics:\n" + FRAMES.format(count=70_000), {"warning roce-rt-crc ethX low"},
     ),
@@ -435,6 +466,14 @@ HEALTHY = {
     "a matrix": MATRIX.format(odd="NV4"),
     "a matrix of bridged pairs": MATRIX.format(odd="NV4").replace("NV4\tNV4", "SYS\tNV4"),
     "hl-smi -Q": GAUDI_QUERY.format(count=0),
+    "rocm-smi --showxgmierr": texts.XGMI_ERRORS.format(count=0, state="No errors detected"),
+    "a bond": texts.BOND.format(state="up", failures=3, aggregator=1),
+    "ports of a SONiC switch": texts.SONIC.format(errors="12"),
+    "errors of an EOS switch": texts.EOS.format(errors=3),
+    "an NVUE switch": texts.NVUE.format(errors=3),
+    "two links of four lanes": texts.ONE_LANE.format(width="2X"),
+    "hl-smi -n link": texts.GAUDI_LINKS.format(state="UP"),
+    "an NPU's module": texts.NPU_MODULE.format(dark="0.9021"),
     "ethtool -S of no interface": "NIC statistics:\n" + FRAMES.format(count=3),
     "ethtool -m of no interface": MODULE.format(power="0.88 mW / -0.55"),
     "ethtool -i of no interface": "driver: mlx5_core\nversion: 6.8.0\nfirmware-version: 28.39.2048 (MT_0000000838)\n",
