@@ -12,7 +12,9 @@ from probes.host.commands import (
     BONDING,
     DCGM_METRICS,
     GPU_LINES,
+    NIC_PORTS,
     NIC_REPORTERS,
+    NPU_HEALTH,
     PCI_LINES,
     ROCM_SHORT,
     ROCM_XGMI,
@@ -98,7 +100,7 @@ _TOOL_ERRORS = (  # a tool, and what it prints where it finds nothing
         r"^(?:No IB devices found|Failed to get IB devices list: "
         r"|libibverbs: Warning: Driver \w{2,20} does not support the kernel ABI)",
     ),
-    ("ib_write_bw", r"^[ \t]*Unable to find the Infiniband/RoCE device"),
+    ("ib_write_bw", r"^[ \t]*(?:Unable to find the Infiniband/RoCE device|Failed status 12: wr_id)"),
     ("fi_info", r"^fi_getinfo: -61\b"),
     ("modprobe", r"^[^\n]{0,40}could not insert '[\w-]{2,40}': "),
     (
@@ -178,6 +180,13 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         ),
     ),
     ((("ip", "-d", "link"),), (r"^\d{1,6}: \S{1,60}: <[A-Z0-9_,-]*> mtu \d", r"^[ \t]+link/[^\n]*\bpromiscuity \d")),
+    (
+        (("ifconfig",),),
+        (
+            r"^[\w.-]{1,40}(?:: flags=\d+<[A-Z,]*> +mtu \d| +Link encap:\w)",
+            r"^[ \t]+[RT]X (?:packets|errors)[ :]\d",
+        ),
+    ),
     ((("ip", "link"),), (r"^\d{1,6}: \S{1,60}: <[A-Z0-9_,-]*> mtu \d", r"^[ \t]+link/(?:ether|infiniband|loopback)\b")),
     (
         (("cxl", "list", "-v"),),
@@ -251,8 +260,12 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         ),
     ),
     ((("manage_network_ifs.sh",),), (r"^[ \t]*port 0:\s+(?:UP|DOWN)[ \t]*$", r"^[ \t]*port 1:\s+(?:UP|DOWN)[ \t]*$")),
+    ((NPU_HEALTH,), (r"^[ \t]*Health(?: Status)? +: [A-Z]", r"^[ \t]*Error Code +: \w")),
+    ((NIC_PORTS,), (r"^[ \t]*(?:Operational status +:|LINK_STATE:) (?:UP|DOWN|up|down)\b",)),
     ((BONDING,), (r"^Ethernet Channel Bonding Driver: v", r"^Slave Interface: \S")),
     ((SWITCH_PORTS,), (r"^[ \t]*IFACE +STATE +(?:[\w/]+ +)*RX_ERR\b", r"^[ \t]*Ethernet\d+ ")),
+    ((SWITCH_PORTS,), (r"^Port +\(Celsius\) +\(Volts\) ", r"^Et\d[\w/]* +[\d.]+ ")),
+    ((SWITCH_PORTS,), (r"^ *Interface +Lanes +Speed +MTU ", r"^ *Ethernet\d+ +[\d,]+ ")),
     ((SWITCH_PORTS,), (r"^Port +(?:[\w-]+ +)*(?:FCS|Align-Err|FCS-Err)\b", r"^(?:Eth?|Ethernet|Po)\d[\w/]* +\d")),
     ((SWITCH_PORTS,), (r"^(?:Eth?|Ethernet|Po)\d[\w/]* [^\n]{0,160}\berr-?[dD]is",)),
     ((SWITCH_PORTS,), (r"^[ \t]*(?:in-pkts|in-bytes) +\d", r"^[ \t]*in-errors +\d", r"^[ \t]*carrier-transitions +\d")),
@@ -271,9 +284,10 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         ),
     ),
     ((SLURM_LOG,), (r"^[^\n]{0,120}?(?:can't stat|Waiting for) gres\.conf file /dev/",)),
+    ((SLURM_LOG,), (r"^[^\n]{0,200}?(?:/node-mark-offline \S|\bnhc: +Health check failed:)",)),
     ((SLURM_HELD,), (r"^REASON +USER +TIMESTAMP +(?:STATE +)?NODELIST[ \t]*$",)),
     ((("kubectl", "describe", "node"),), (r"^Name: +\S", r"^Conditions:", r"^Capacity:", r"^Allocatable:")),
-    ((("kubectl", "describe", "node"),), (r"^Name: +\S", r"^Conditions:", r"^ +Type +Status +LastHeartbeatTime ")),
+    ((("kubectl", "describe", "node"),), (r"^Conditions:", r"^ +Type +Status +LastHeartbeatTime ")),
     (
         (("kubectl", "get", "node"),),
         (

@@ -25,7 +25,7 @@ _TOOLS = (
     r"journalctl|lsmod|ip|amd-smi|rocm-smi|rocminfo|hl-smi|npu-smi|hccn_tool|neuron-ls|cxl|iblinkinfo|ibnetdiscover|dmidecode|"
     r"lldpctl|lldpcli|uname|systemctl|dcgmi|ibqueryerrors|perfquery|ibdiagnet|kubectl|docker|ulimit|mlxlink|"
     r"scontrol|sinfo|modprobe|sminfo|devlink|"
-    r"manage_network_ifs\.sh|"
+    r"manage_network_ifs\.sh|ifconfig|nicctl|"
     r"nv(?=[ \t]+show[ \t]+interface[ \t])|"
     r"cat(?=[ \t]+/(?:sys/class/(?:infiniband|net)|proc/net/bonding)/)"
 )

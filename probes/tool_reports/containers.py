@@ -138,7 +138,7 @@ def list_node_faults(text: str) -> list[ToolReport]:
                 sections.setdefault(name, {})[resource] = count
         elif name == "Conditions" and (condition := _CONDITION.fullmatch(line.strip())):
             reports += _read_condition(condition)
-    if not nodes and not is_machine:
+    if not nodes and not is_machine and name != "Conditions" and not reports:
         raise ParseError("no name of a node in the output of kubectl describe node")
     if nodes > 1:
         raise ParseError(f"{nodes} nodes: save the output of each")

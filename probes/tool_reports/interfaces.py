@@ -36,6 +36,18 @@ _NVUE_ROW = lazy_pattern(
 )
 
 
+_LIGHT_HEAD = "(Celsius)"
+_LIGHT = lazy_pattern(  # port, temperature, voltage, current, light sent and received
+    r"(?P<port>Et\d{1,3}(?:/\d{1,3}){0,2})(?: +[\d.]{1,8}){3} +-?[\d.]{1,8} +(?P<rx>-?\d{1,3}\.\d{1,3}) .*"
+)
+_STATUS_HEAD = lazy_pattern(r"(?m)^ *Interface +Lanes +Speed +MTU ")
+_STATUS = lazy_pattern(
+    r" *(?P<port>Ethernet\d{1,4}) +[\d,]{1,60} +\S+ +\d+ +\S+ +\S+ +\S+ +(?P<oper>up|down) +(?P<admin>up|down) +"
+    r"(?P<type>\S.*)"
+)
+_PEERS, _LESS_DB, _DIM_DBM, _FEW = 3, 6.0, -10.0, 4
+
+
 def list_bond_faults(text: str) -> list[ToolReport]:
     """Members of a bond without a link, that lost it often, or that LACP did not join. Raises ParseError.
 
@@ -108,10 +120,32 @@ def list_switch_ports(text: str) -> list[ToolReport]:
                 reports.append(ToolReport("switch-disabled", cells[0], " ".join(closed[0].split()), detail))
             elif len(values := _read_row(columns, line)) > 1:
                 reports += _report_counts(cells[0], values, line)
+    if _LIGHT_HEAD in text or _STATUS_HEAD.search(text):
+        return [*_list_dim_ports(text), *_list_idle_ports(text)][:_MOST_REPORTS]
     if not known:
         raise ParseError("no port of a switch")
     errors = {name: count for name, count in counts.items() if name != "in-pkts"}
     return [*reports, *_report_damaged(named, errors, counts.get("in-pkts"), str(counts))][:_MOST_REPORTS]
+
+
+def _list_dim_ports(text: str) -> Iterator[ToolReport]:
+    """Ports of `show interfaces transceiver` that receive far less light than the others."""
+    rows = [row for line in _lines(text) if (row := _LIGHT.fullmatch(line))]
+    levels = sorted(float(row["rx"]) for row in rows)
+    usual = levels[len(levels) // 2] if len(levels) >= _PEERS else None
+    for row in rows if usual is not None else ():
+        if float(row["rx"]) <= min(usual - _LESS_DB, _DIM_DBM):
+            what = f"{row['rx']} dBm, others {usual:g}"
+            yield ToolReport("switch-dim", row["port"], " ".join(row[0].split()), (("what", what),))
+
+
+def _list_idle_ports(text: str) -> Iterator[ToolReport]:
+    """Ports of SONiC's `show interfaces status` that are on, have a module, and no link, where most others have one."""
+    rows = [row for line in _lines(text) if (row := _STATUS.fullmatch(line))]
+    down = [row for row in rows if (row["oper"], row["admin"]) == ("down", "up") and not row["type"].startswith("N/A")]
+    if _FEW * len(down) <= len(rows):
+        for row in down:
+            yield ToolReport("switch-port-down", row["port"], " ".join(row[0].split()))
 
 
 def _read_row(columns: list[str], line: str) -> dict[str, int]:

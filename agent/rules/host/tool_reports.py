@@ -149,6 +149,13 @@ MEANINGS = {
         "library",
     ),
     "verbs-no-device": ToolMeaning("warning", "a program finds no RDMA device", _NO_RDMA, "hidden", "low"),
+    "verbs-retries": ToolMeaning(
+        "warning",
+        "a transfer ended because its peer did not answer (status 12, retries exceeded)",
+        "RDMA between these two hosts fails: NCCL ends with the same error.",
+        "path",
+        "low",
+    ),
     "efa-no-device": ToolMeaning("warning", "libfabric finds no EFA device", _NO_RDMA, "hidden", "low"),
     "module-refused": ToolMeaning(
         "warning",
@@ -273,6 +280,14 @@ MEANINGS = {
     "switch-errors": ToolMeaning(
         "warning", "a switch counts damaged frames on a port", _RESENT, "wire", confidence="low"
     ),
+    "switch-dim": ToolMeaning(
+        "warning", "a port of a switch receives far less light than others", _RESENT, "wire", "low"
+    ),
+    "switch-port-down": ToolMeaning(
+        "info", "a port of a switch is on, has a module, and has no link", _NO_TRAFFIC, "wire", "low"
+    ),
+    "nic-port-down": ToolMeaning("warning", "a port of a NIC is down, others are up", _NO_TRAFFIC, "wire", "low"),
+    "nic-ports-down": ToolMeaning("info", "a port of a NIC is down", _NO_TRAFFIC, "wire", "low"),
     "gaudi-ports-down": ToolMeaning(
         "warning", "the driver's script reports ports of a Gaudi card as down", _GAUDI_PORTS, "gaudi"
     ),
@@ -304,6 +319,13 @@ MEANINGS = {
         "slurmd does not find the device file of a GPU that gres.conf names",
         "slurmd does not start, so no job starts on the node. Either a GPU is missing, or gres.conf does not fit it.",
         "gres",
+    ),
+    "nhc-failed": ToolMeaning(
+        "warning",
+        "the node health check of the site failed",
+        "Schedulers that ask it take the node out of use. Whether the reason still holds, the line does not state.",
+        "nhc",
+        "low",
     ),
     "slurm-device": ToolMeaning(
         "warning", "Slurm gives the node no jobs, for a reason that names a device or a check", _NO_JOBS, "slurm", "low"
