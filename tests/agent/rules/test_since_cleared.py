@@ -64,6 +64,18 @@ FAULTS = {
         _IP_LINK.format(packets=912_381_238, errors=81_233) + _KINDS.format(crc=81_233), "roce-rt-crc ens2f0",
     ),
     "ip -s link": (_IP_LINK.format(packets=912_381_238, errors=81_233), "roce-rt-crc ens2f0"),
+    "ifconfig": (
+        "ens7: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 9000\n        ether 0c:42:a1:aa:bb:cc  txqueuelen 1000\n"
+        "        RX packets 9123812  bytes 81238123812 (81.2 GB)\n"
+        "        RX errors 912312  dropped 0  overruns 0  frame 912312\n",
+        "roce-rt-crc ens7",
+    ),
+    "ifconfig of net-tools 1": (
+        "ens7      Link encap:Ethernet  HWaddr 0C:42:A1:AA:BB:CC\n"
+        "          UP BROADCAST RUNNING MULTICAST  MTU:9000  Metric:1\n"
+        "          RX packets:9123812 errors:912312 dropped:0 overruns:0 frame:912312\n",
+        "roce-rt-crc ens7",
+    ),
     "damaged frames of an NPU": (_NPU.format(damaged=81_231, again=3), "roce-rt-crc NPU6/1"),
     "packets that an NPU sent again": (_NPU.format(damaged=0, again=91_231), "roce-rt-retrans NPU6/1"),
 }  # fmt: skip

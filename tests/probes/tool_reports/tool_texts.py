@@ -458,3 +458,46 @@ NPU_MODULE = (
     "Rx Power0 : {dark} mW\nRx Power1 : 0.9021 mW\nTxPower High Thres : 3.5481 mW\nTxPower Low Thres : 0.2818 mW\n"
     "RxPower High Thres : 3.5481 mW\nRxPower Low Thres : 0.1445 mW\n"
 )
+EOS_LIGHT = (
+    "leaf1#show interfaces transceiver\n"
+    "Port      (Celsius)  (Volts)     (mA)      (dBm)     (dBm)     Last Update\n"
+    "-----     ---------  --------    --------  --------  --------  -------------------\n"
+    "Et5/1       35.12      3.29        7.21      0.81     -1.12     0:00:02 ago\n"
+    "Et6/1       34.92      3.29        7.11      0.91     -0.98     0:00:02 ago\n"
+    "Et7/1       35.77      3.29        7.35      0.77    {light}     0:00:02 ago\n"
+)
+SONIC_STATUS = (
+    "admin@leaf1:~$ show interfaces status\n"
+    "  Interface            Lanes    Speed    MTU    FEC    Alias    Vlan    Oper    Admin      Type    Asym PFC\n"
+    "-----------  ---------------  -------  -----  -----  -------  ------  ------  -------  --------  ----------\n"
+    "  Ethernet0      73,74,75,76     400G   9100     rs     etp1  routed      up       up   QSFP-DD         N/A\n"
+    "  Ethernet8      65,66,67,68     400G   9100     rs     etp2  routed      up       up   QSFP-DD         N/A\n"
+    " Ethernet64      25,26,27,28     400G   9100     rs     etp9  routed    down       up   QSFP-DD         N/A\n"
+    " Ethernet72      33,34,35,36     400G   9100     rs    etp10  routed      up       up   QSFP-DD         N/A\n"
+)
+CONDITIONS = (
+    "Conditions:\n"
+    "  Type             Status  LastHeartbeatTime                 LastTransitionTime                Reason      Message\n"
+    "  ----             ------  -----------------                 ------------------                ------      -------\n"
+    "  IBPortDown       {state}   Mon, 02 Mar 2026 10:11:12 +0000   Mon, 02 Mar 2026 08:11:12 +0000   IBPortDown  mlx5_6\n"
+    "Addresses:\n"
+)
+HEALTH_CHECK = "ERROR:  nhc:  Health check failed:  check_hw_ib:  No IB port mlx5_3:1 is ACTIVE (LinkUp 200 Gb/sec).\n"
+MARKED_OFFLINE = (
+    "20260302 08:12:31 [slurm] /usr/libexec/nhc/node-mark-offline gpu-041 check_hw_ib:  No IB port mlx5_3:1 is ACTIVE "
+    "(LinkUp 200 Gb/sec).\n"
+)
+NPU_HEALTH = (
+    "# npu-smi info -t health -i 3 -c 0\n\tHealth                         : {state}\n"
+    "\tError Code                     : 81078603\n\tError Information              : NPU port link failure\n"
+)
+NIC_PORTS = (
+    "$ sudo nicctl show port\nNIC  : 42424650 (0000:06:00.0)\n\nPort : a (eth1/1)\n  Spec:\n"
+    "    Admin state                 : UP\n  Status:\n    Operational status          : UP\n"
+    "Port : b (eth1/1)\n  Spec:\n    Admin state                 : UP\n  Status:\n"
+    "    Operational status          : {state}\n    Link FSM state              : WAIT_PHY_LINK_UP\n"
+)
+PERFTEST = (
+    "$ ib_write_bw -d mlx5_0 10.0.0.2\n Link type       : Ethernet\n Completion with error at client\n"
+    " Failed status 12: wr_id 0 syndrom 0x81\nscnt=128, ccnt=0\n"
+)
