@@ -162,6 +162,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         (r"^(?:Errors|Data Counters) for (?:0x[0-9a-f]{1,16} )?\"", r"^ +GUID 0x[0-9a-f]{1,16} port (?:\d|ALL)"),
     ),
     ((("ibqueryerrors",),), (r"^## Summary: \d+ nodes checked, \d+ bad nodes found",)),
+    ((("perfquery",),), (r"^# Port info: ", r"^LinkState:\.+[A-Z]")),
     ((("perfquery",),), (r"^# Port (?:extended )?counters: Lid \d", r"^PortSelect:\.+\d")),
     ((("ibdiagnet",),), (r"^-[EWI]- [^\n]*(?:increased during the run|Unexpected actual link (?:speed|width) )",)),
     ((("ibdiagnet",),), (r"^-W- (?:lid=0x[0-9a-f]{1,8} guid=0x|link with (?:LOG|PHY|SPD|WID)=)",)),
@@ -265,6 +266,8 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((BONDING,), (r"^Ethernet Channel Bonding Driver: v", r"^Slave Interface: \S")),
     ((SWITCH_PORTS,), (r"^[ \t]*IFACE +STATE +(?:[\w/]+ +)*RX_ERR\b", r"^[ \t]*Ethernet\d+ ")),
     ((SWITCH_PORTS,), (r"^Port +\(Celsius\) +\(Volts\) ", r"^Et\d[\w/]* +[\d.]+ ")),
+    ((SWITCH_PORTS,), (r"^Ethernet\d[\w/.]* is (?:up|down|administratively down)\b", r"^ +\d+ input errors?\b")),
+    ((SWITCH_PORTS,), (r"^ *QUEUE +STATUS +STORM DETECTED/RESTORED ", r"^ *Ethernet\d+:\d ")),
     ((SWITCH_PORTS,), (r"^ *Interface +Lanes +Speed +MTU ", r"^ *Ethernet\d+ +[\d,]+ ")),
     ((SWITCH_PORTS,), (r"^Port +(?:[\w-]+ +)*(?:FCS|Align-Err|FCS-Err)\b", r"^(?:Eth?|Ethernet|Po)\d[\w/]* +\d")),
     ((SWITCH_PORTS,), (r"^(?:Eth?|Ethernet|Po)\d[\w/]* [^\n]{0,160}\berr-?[dD]is",)),
@@ -300,6 +303,8 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("kubectl", "get", "events"),), (r"\A(?:NAMESPACE +)?LAST SEEN +TYPE +REASON +OBJECT ",)),
     ((("lsmod",),), (r"\A(?:Module +Size +Used by|\w+ +\d+ +\d+(?: [\w,\[\]-]*)?)$",)),
     ((("sysfs", "files"),), (r"^[> \t]*(?:==> )?/sys/class/(?:infiniband|net)/[\w./-]{3,200}(?::| <==$)",)),
+    ((("sysfs", "files"),), (r'^node_infiniband_\w{3,60}\{device="[^"]',)),
+    ((("sysfs", "files"),), (r'\{"ifindex": ?\d+, ?"ifname": ?"[^"]+", ?"port": ?\d+, ?"\w+": ?\d',)),
     (
         (("sysfs", "files"),),
         (
@@ -318,7 +323,12 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("dmesg",),), (_KERNEL_LINE,)),
     ((SERVICE_LOG,), (_SERVICE_LINE, _NO_JOB)),
     (((_SMI,),), (_SMI_SENTENCE,)),
-    ((("kubectl", "logs"),), (r"^[^\n]{0,200}?(?:XidCriticalError: Xid=|' device marked unhealthy: )",)),
+    (
+        (("kubectl", "logs"),),
+        (
+            r"^[^\n]{0,200}?(?:XidCriticalError: Xid=|' device marked unhealthy: |creating empty resource server for )",
+        ),
+    ),
     *(((("error", "of", tool),), (pattern,)) for tool, pattern in _TOOL_ERRORS),
     ((("docker", "run"),), (_CONTAINER_SENTENCE,)),
 )  # fmt: skip

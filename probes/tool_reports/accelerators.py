@@ -135,7 +135,7 @@ def list_npu_states(text: str) -> list[ToolReport]:
 def list_npu_health(text: str) -> list[ToolReport]:
     """NPUs of `npu-smi info -t health`, each below its command, whose state is not OK. Raises ParseError.
 
-    >>> text = "$ npu-smi info -t health -i 3 -c 0\nHealth : Alarm\nError Code : 81078603\n"
+    >>> text = "$ npu-smi info -t health -i 3 -c 0\\nHealth : Alarm\\nError Code : 81078603\\n"
     >>> [report[:2] + report.detail for report in list_npu_health(text)]
     [('npu-alarm', 'NPU 3', ('what', 'error code 81078603'))]
     """
@@ -212,7 +212,7 @@ def list_ras_errors(text: str) -> list[ToolReport]:
 def list_xgmi_errors(text: str) -> list[ToolReport]:
     """GPUs of `rocm-smi --showxgmierr` with errors since someone read them before. Raises ParseError.
 
-    >>> [report[:2] for report in list_xgmi_errors("GPU[2]\t: XGMI Error count: 2 (Multiple errors detected)\n")]
+    >>> [report[:2] for report in list_xgmi_errors("GPU[2]\\t: XGMI Error count: 2 (Multiple errors detected)\\n")]
     [('amd-xgmi-errors', 'AMD 2')]
     """
     rows = [row for line in _lines(text) if (row := _XGMI.match(line.strip()))]

@@ -78,6 +78,11 @@ SENTENCES = (  # the first that fits a line
         "device marked unhealthy",
         lazy_pattern(r"device marked unhealthy: (?P<device>[\w-]{1,60})"),
     ),
+    _Sentence(  # Mellanox/k8s-rdma-shared-dev-plugin pkg/resources/server.go
+        "kube-no-nic",
+        "creating empty resource server",
+        lazy_pattern(r"empty resource server for (?P<wants>[\w./-]{1,60})"),
+    ),
     _Sentence(
         "kube-endpoint", "could not be found for endpoint", lazy_pattern(r"for endpoint (?P<wants>[\w./-]{1,60})")
     ),

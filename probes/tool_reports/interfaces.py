@@ -36,6 +36,12 @@ _NVUE_ROW = lazy_pattern(
 )
 
 
+_SHOWN = lazy_pattern(r"(?P<port>[A-Z][\w./-]{2,30}) is (?:up|down|administratively down)\b")
+_INPUT = lazy_pattern(r"\s{1,12}(?P<count>\d{1,20}) (?:packets input|input packets)\b")
+_INPUT_ERRORS = lazy_pattern(r"(?m)^[ \t]{1,12}(?P<count>\d{1,20}) input errors?\b")
+_ERROR_COUNT = lazy_pattern(r"\b(\d{1,20}) (CRC|symbol)\b")
+_STORM_HEAD = "STORM DETECTED/RESTORED"
+_STORM = lazy_pattern(r" *(?P<queue>Ethernet\d{1,4}:\d) +stormed +(?P<count>\d{1,9})/\d{1,9} .*")
 _LIGHT_HEAD = "(Celsius)"
 _LIGHT = lazy_pattern(  # port, temperature, voltage, current, light sent and received
     r"(?P<port>Et\d{1,3}(?:/\d{1,3}){0,2})(?: +[\d.]{1,8}){3} +-?[\d.]{1,8} +(?P<rx>-?\d{1,3}\.\d{1,3}) .*"
@@ -120,6 +126,8 @@ def list_switch_ports(text: str) -> list[ToolReport]:
                 reports.append(ToolReport("switch-disabled", cells[0], " ".join(closed[0].split()), detail))
             elif len(values := _read_row(columns, line)) > 1:
                 reports += _report_counts(cells[0], values, line)
+    if _INPUT_ERRORS.search(text) or _STORM_HEAD in text:
+        return [*_list_shown_ports(text), *_list_storms(text)][:_MOST_REPORTS]
     if _LIGHT_HEAD in text or _STATUS_HEAD.search(text):
         return [*_list_dim_ports(text), *_list_idle_ports(text)][:_MOST_REPORTS]
     if not known:
@@ -128,12 +136,39 @@ def list_switch_ports(text: str) -> list[ToolReport]:
     return [*reports, *_report_damaged(named, errors, counts.get("in-pkts"), str(counts))][:_MOST_REPORTS]
 
 
+def _list_shown_ports(text: str) -> Iterator[ToolReport]:
+    """Ports of `show interfaces` (EOS, IOS, NX-OS) with damaged frames."""
+    port, frames = "", None
+    for line in _lines(text):
+        if head := _SHOWN.match(line):
+            port, frames = head["port"], None
+        elif count := _INPUT.match(line):
+            frames = int(count["count"])
+        elif errors := _INPUT_ERRORS.match(line):
+            counts = {name: int(value) for value, name in _ERROR_COUNT.findall(line)}
+            damaged = {name: counts[name] for name in ("CRC", "symbol") if name in counts} or {
+                "input errors": int(errors["count"])
+            }
+            yield from _report_damaged(port, damaged, frames, line.strip())
+
+
+def _list_storms(text: str) -> Iterator[ToolReport]:
+    """Queues of `show pfcwd stats` that the watchdog stopped."""
+    for line in _lines(text):
+        if row := _STORM.fullmatch(line):
+            yield ToolReport(
+                "switch-storm", row["queue"], " ".join(line.split()), (("what", f"{row['count']} storms"),)
+            )
+
+
 def _list_dim_ports(text: str) -> Iterator[ToolReport]:
     """Ports of `show interfaces transceiver` that receive far less light than the others."""
     rows = [row for line in _lines(text) if (row := _LIGHT.fullmatch(line))]
     levels = sorted(float(row["rx"]) for row in rows)
-    usual = levels[len(levels) // 2] if len(levels) >= _PEERS else None
-    for row in rows if usual is not None else ():
+    if len(levels) < _PEERS:
+        return
+    usual = levels[len(levels) // 2]
+    for row in rows:
         if float(row["rx"]) <= min(usual - _LESS_DB, _DIM_DBM):
             what = f"{row['rx']} dBm, others {usual:g}"
             yield ToolReport("switch-dim", row["port"], " ".join(row[0].split()), (("what", what),))

@@ -177,7 +177,7 @@ def list_failed_reporters(text: str) -> list[ToolReport]:
 def list_nic_ports(text: str) -> list[ToolReport]:
     """Ports that `nicctl show port` or amd-smi reports as down, though nobody closed them. Raises ParseError.
 
-    >>> rows = "Port : {} (eth1/1)\n Admin state : UP\n Operational status : {}\n"
+    >>> rows = "Port : {} (eth1/1)\\n Admin state : UP\\n Operational status : {}\\n"
     >>> [report[:2] for report in list_nic_ports(rows.format("a", "UP") + rows.format("b", "DOWN"))]
     [('nic-port-down', 'port b')]
     """

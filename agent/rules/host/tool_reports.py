@@ -280,6 +280,12 @@ MEANINGS = {
     "switch-errors": ToolMeaning(
         "warning", "a switch counts damaged frames on a port", _RESENT, "wire", confidence="low"
     ),
+    "switch-storm": ToolMeaning(
+        "warning",
+        "the PFC watchdog of a switch stopped a queue because its peer paused it for too long",
+        "What is sent in this class is dropped: jobs over this port are slower, or time out.",
+        "storm",
+    ),
     "switch-dim": ToolMeaning(
         "warning", "a port of a switch receives far less light than others", _RESENT, "wire", "low"
     ),
@@ -305,6 +311,13 @@ MEANINGS = {
     ),
     "kube-unhealthy": ToolMeaning("error", "the device plugin marks devices as unhealthy", _FEWER, "plugin"),
     "kube-allocate": ToolMeaning("error", "the kubelet could not give a pod its devices", _FEWER, "plugin"),
+    "kube-no-nic": ToolMeaning(
+        "warning",
+        "the plugin for RDMA devices finds none that its selectors fit",
+        "No pod on this node gets an RDMA device.",
+        "selectors",
+        "low",
+    ),
     "kube-endpoint": ToolMeaning("error", "the kubelet lost the device plugin", _FEWER, "plugin"),
     "kube-not-ready": ToolMeaning("error", "Kubernetes reports the node as not Ready", "No pod starts on it.", "node"),
     "kube-condition": ToolMeaning("warning", "a health check of Kubernetes reports a fault", _FEWER, "node"),

@@ -59,6 +59,15 @@ FAULTS = {
         _STATISTIC.format(timeouts=9312).replace(" packet_seq_err", "\npacket_seq_err"),
         "ib-hwcounter-transport mlx5_5/1",
     ),
+    "rdma -j statistic": (
+        '[{"ifindex":1,"ifname":"mlx5_1","port":1,"out_of_buffer":0,"local_ack_timeout_err":41231}]\n',
+        "ib-hwcounter-transport mlx5_1/1",
+    ),
+    "node_exporter": (
+        'node_infiniband_link_downed_total{device="mlx5_3",port="1"} 61\n'
+        'node_infiniband_symbol_error_total{device="mlx5_3",port="1"} 9.1e+03\n',
+        "ib-link-flap mlx5_3/1",
+    ),
     "a loop over counters": (_LOOP + "symbol_error 65535\nlink_downed 9\n", "ib-symbol-errors mlx5_1/1"),
     "ip -s -s link": (
         _IP_LINK.format(packets=912_381_238, errors=81_233) + _KINDS.format(crc=81_233), "roce-rt-crc ens2f0",

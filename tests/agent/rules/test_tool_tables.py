@@ -285,6 +285,12 @@ FAULTS = {  # name: text, and its findings of warning or more
     "npu-smi info -t health": (texts.NPU_HEALTH.format(state="Alarm"), {"error tool-reports-fault NPU 3 medium"}),
     "a port of a Pensando NIC": (texts.NIC_PORTS.format(state="DOWN"), {"warning tool-reports-fault port b low"}),
     "a transfer without an answer": (texts.PERFTEST, {"warning tool-reports-fault node low"}),
+    "a storm on a SONiC switch": (
+        texts.STORM.format(state="stormed"), {"warning tool-reports-fault Ethernet12:3 medium"},
+    ),
+    "a port of an EOS switch": (texts.EOS_PORT.format(errors=812_312), {"warning tool-reports-fault Ethernet3/1 low"}),
+    "smpquery": (texts.PORT_INFO.format(state="Initialize"), {"warning ib-fabric-errors port 13 of Lid 12 medium"}),
+    "an RDMA plugin without devices": (texts.NO_NICS, {"warning tool-reports-fault node low"}),
     "ibdiagnet 1": (texts.OLD_DIAGNET, {
         "warning ib-fabric-errors port 9 of LID 7 medium",
         "warning ib-fabric-errors port 12 of 0002c902004a1234 medium",
@@ -486,6 +492,9 @@ HEALTHY = {
     "npu-smi info -t health": texts.NPU_HEALTH.format(state="OK"),
     "ports of a Pensando NIC": texts.NIC_PORTS.format(state="UP"),
     "the one port of a NIC": texts.NIC_PORTS.format(state="DOWN").partition("Port : b")[2].join(["Port : b", ""]),
+    "queues of a SONiC switch": texts.STORM.format(state="operational"),
+    "a port of an EOS switch": texts.EOS_PORT.format(errors=3),
+    "smpquery": texts.PORT_INFO.format(state="Active"),
     "two links of four lanes": texts.ONE_LANE.format(width="2X"),
     "hl-smi -n link": texts.GAUDI_LINKS.format(state="UP"),
     "an NPU's module": texts.NPU_MODULE.format(dark="0.9021"),

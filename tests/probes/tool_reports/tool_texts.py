@@ -501,3 +501,21 @@ PERFTEST = (
     "$ ib_write_bw -d mlx5_0 10.0.0.2\n Link type       : Ethernet\n Completion with error at client\n"
     " Failed status 12: wr_id 0 syndrom 0x81\nscnt=128, ccnt=0\n"
 )
+STORM = (
+    "       QUEUE       STATUS    STORM DETECTED/RESTORED    TX OK/DROP    RX OK/DROP\n"
+    "------------  -----------  -------------------------  ------------  ------------\n"
+    "Ethernet12:3    {state}                         12/11       812/91         12/331\n"
+    " Ethernet8:3  operational                         0/0           0/0           0/0\n"
+)
+EOS_PORT = (
+    "leaf2#show interfaces Ethernet3/1\nEthernet3/1 is up, line protocol is up (connected)\n"
+    "     91238123 packets input, 812381238123 bytes\n     0 runts, 0 giants\n"
+    "     {errors} input errors, {errors} CRC, 0 alignment, 12 symbol, 0 input discards\n"
+)
+PORT_INFO = (
+    "$ smpquery portinfo 12 13\n# Port info: Lid 12 port 13\nLinkWidthActive:.................4X\n"
+    "LinkState:.......................{state}\nPhysLinkState:...................LinkUp\n"
+)
+NO_NICS = (
+    "2026/03/02 13:16:23 Warning: no devices in device pool, creating empty resource server for rdma_shared_device_a\n"
+)
