@@ -142,3 +142,20 @@ def test_the_step_names_the_command_that_was_given(tmp_path: Path) -> None:
 
 def test_no_floor_is_of_a_counter_that_healthy_hosts_move() -> None:
     assert not [name for name in FLOORS if "cnp" in name or name.endswith(("_pause", "_duration", "xmit_wait"))]
+
+
+@pytest.mark.parametrize(
+    ("counters", "expected"),
+    [
+        ({"rx_crc_errors_phy": 1000}, 1),
+        ({"rx_crc_errors_phy": 999}, 0),
+        ({"rx_crc_errors_phy": 1000, "rx_packets_phy": 9_999_999_000}, 1),
+        ({"rx_crc_errors_phy": 1000, "rx_packets_phy": 10_000_000_001}, 0),
+        ({"rx_crc_errors": 5000}, 1),
+        ({"rx_crc_errors.nic": 5000, "rx_unicast.nic": 7000}, 1),
+        ({"link_down_events_phy": 20}, 1),
+        ({"link_down_events_phy": 19}, 0),
+    ],
+)
+def test_the_least_values(counters: dict[str, int], expected: int, tmp_path: Path) -> None:
+    assert expected == len(warnings_of(scan_text(tmp_path, ethtool(**counters), "issue.txt")))
