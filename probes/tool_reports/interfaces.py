@@ -28,8 +28,7 @@ _MANY, _ONE_IN = 1000, 10_000_000  # received frames
 _HEADER = lazy_pattern(r"[ \t]{0,12}(?:IFACE|Port|Interface)(?:[ \t]+[A-Za-z][\w/-]{0,15}){2,20}[ \t]*")
 _PORT = lazy_pattern(r"(?:Ethernet|Eth?|Po|swp|xe-|et-|mgmt)\d{1,4}(?:[/:s]\d{1,3}){0,4}")
 _NUMBER = lazy_pattern(r"\d{1,3}(?:,\d{3}){1,6}|\d{1,20}")
-_DISABLED = lazy_pattern(r"[ \t]*(?P<port>\S{2,24})[ \t]+(?P<rest>[^\n]{0,160}?\berr-?[dD]is\w*\b[^\n]{0,100})")
-_REASON = lazy_pattern(r".*\berr-?[dD]is\w*\s+(?:\S*vlan\S*\s+)?(?P<reason>[A-Za-z][\w -]{2,40}?)\s*(?:\d.*)?")
+_DISABLED = lazy_pattern(r"\berr-?[dD]is\w{2,12}\b")  # between the name of the port and the reason
 _NVUE = lazy_pattern(r"[>$ \t]{0,8}nv show interface (?P<port>\S{2,24})(?: .*)?")
 _NVUE_ROW = lazy_pattern(
     r"[ \t]{0,12}(?P<name>in-errors|in-pkts|rx-(?:crc|fcs|symbol)-errors)[ \t]{1,40}(?P<value>\d{1,20})[ \t]*"
@@ -119,11 +118,11 @@ def list_switch_ports(text: str) -> list[ToolReport]:
             columns = cells
             known = known or not _ERROR_COLUMNS.isdisjoint(columns)
         elif cells and _PORT.fullmatch(cells[0]):
-            if closed := _DISABLED.fullmatch(line):
+            if closed := _DISABLED.search(line):
                 known = True
-                reason = _REASON.fullmatch(line)
-                detail = (("what", reason["reason"]),) if reason else ()
-                reports.append(ToolReport("switch-disabled", cells[0], " ".join(closed[0].split()), detail))
+                reason = " ".join(word for word in line[closed.end() :].split() if word[0].isalpha())
+                detail = (("what", reason),) if reason else ()
+                reports.append(ToolReport("switch-disabled", cells[0], " ".join(cells), detail))
             elif len(values := _read_row(columns, line)) > 1:
                 reports += _report_counts(cells[0], values, line)
     if _INPUT_ERRORS.search(text) or _STORM_HEAD in text:
