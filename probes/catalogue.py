@@ -257,6 +257,7 @@ _shows_interfaces = _has_saved(  # see probes/netdev/shown_links.py
     ("ip", "-s", "-d", "link"),
     ("ip", "-d", "link"),
     ("ip", "link"),
+    ("ifconfig",),
     ("rdma", "link"),
     ("rdma", "link", "show"),
     ("ibdev2netdev",),

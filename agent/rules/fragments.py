@@ -257,7 +257,10 @@ def _find_open_reason(fault: Fail, open_reasons: Mapping[str, Reason]) -> Reason
 
 
 def _is_only_port(assumed: RuleContext, rule: Rule, fault: Fail) -> bool:
-    """Whether a port without a link is all that the source shows: one that nothing uses looks the same."""
+    """Whether a port without a link is all that the source shows: one that nothing uses looks the same; or a port
+    without an address one of few."""
+    if rule.name in _NOTED:
+        return sum(len(nic.ports) for nic in assumed.topology.nics) < _ENOUGH
     return _shows_one_port(assumed) and rule.name in _LINKS and fault.situation not in _LINK_IS_UP
 
 

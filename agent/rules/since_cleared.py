@@ -76,14 +76,14 @@ _LEAST = 10  # however few its peers have
 _NO_NUMBER = frozenset({(1 << 32) - 1, (1 << 64) - 1})
 
 
-class Counted(NamedTuple):
+class CountedMachine(NamedTuple):
     """A machine without a second sample, and the same as if all its counters had been 0 at an earlier one."""
 
     waiting: RuleContext
     counted: RuleContext
 
 
-def count_since_cleared(assumed: RuleContext) -> Counted | None:
+def count_since_cleared(assumed: RuleContext) -> CountedMachine | None:
     """None where no counter is evidence. Interfaces of which one is, and which no port names, have one assumed."""
     why = assumed.why_not_counted
     if why is None or why.code != NO_SAMPLE:
@@ -111,7 +111,7 @@ def count_since_cleared(assumed: RuleContext) -> Counted | None:
         accelerator_nics=tuple(_assume_in_use(nic, moved) for nic in assumed.accelerator_nics),
     )
     window = CountersWindow(moved=moved, not_compared=gaps)
-    return Counted(waiting, replace(waiting, window=window, since_cleared=True))
+    return CountedMachine(waiting, replace(waiting, window=window, since_cleared=True))
 
 
 def _assume_in_use(nic: Nic, moved: Mapping[str, Mapping[str, int]]) -> Nic:
@@ -149,7 +149,7 @@ def _is_evidence(name: str, subject: str, subjects: Mapping[str, Mapping[str, in
     return value >= floor.least or (stands_out and 10 * value >= floor.least)
 
 
-def find_since_cleared(machine: Counted, rule: Rule, answers: Sequence[Result]) -> Iterator[Fail]:
+def find_since_cleared(machine: CountedMachine, rule: Rule, answers: Sequence[Result]) -> Iterator[Fail]:
     """Faults that a rule finds in the values alone, of subjects for which it has no second sample."""
     if not any(isinstance(answer, Unknown) for answer in answers):
         return
@@ -165,6 +165,6 @@ def find_since_cleared(machine: Counted, rule: Rule, answers: Sequence[Result]) 
             yield of_interface(low) if _is_assumed(machine, fault.subject) else low
 
 
-def _is_assumed(machine: Counted, subject: str) -> bool:
+def _is_assumed(machine: CountedMachine, subject: str) -> bool:
     nic = machine.waiting.nics.get(subject.partition(":")[2].rpartition("/")[0])
     return nic is not None and nic.node_type in ASSUMED_TYPES

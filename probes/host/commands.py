@@ -75,7 +75,14 @@ NVIDIA_SMI_TABLE = (("nvidia-smi",),)  # without options: known by what it holds
 RDMA_SAVED = (("ibv_devinfo",), ("rdma", "link", "show"), ("ibdev2netdev", "-v"), ("ibv_devices",))
 SYSFS_SAVED = (("sysfs", "files"),)  # no program: files of /sys as grep, head, tail and cat print them
 LIMITS_SAVED = (("ulimit", "-a"), ("ulimit", "-l"), ("ulimit", "-Ha"), ("ulimit", "-Sa"))
-SYSTEM_SAVED = (("uname", "-a"), ("dmidecode",), ("ip", "-s", "-d", "link"), ("ip", "-d", "link"), ("ip", "link"))
+SYSTEM_SAVED = (
+    ("uname", "-a"),
+    ("dmidecode",),
+    ("ip", "-s", "-d", "link"),
+    ("ip", "-d", "link"),
+    ("ip", "link"),
+    ("ifconfig",),
+)
 
 KERNEL_LOG_SAVED = (
     ("dmesg",),
@@ -174,6 +181,7 @@ BMC_SENSORS = (("ipmitool", "sdr"), ("ipmitool", "sensor"))
 # What a filter left of a long output, without the device: by its text alone
 PCI_LINES, GPU_LINES = ("lspci", "|", "grep"), ("nvidia-smi", "|", "grep")
 FILTERED_SAVED = (PCI_LINES, GPU_LINES)
+NPU_HEALTH, NIC_PORTS = ("npu-smi", "info", "-t", "health"), ("nicctl", "show", "port")
 BONDING, SWITCH_PORTS = ("bonding",), ("show", "interfaces")  # a file of /proc; of a switch, any such command
 MLXLINK, GAUDI_PORTS = ("mlxlink",), ("manage_network_ifs.sh",)  # each below its command, which names the device
 # What tools print where they find no device or no driver, whatever their options
@@ -198,7 +206,7 @@ TOOL_REPORTS_SAVED = (
     + FILTERED_SAVED
     + BMC_LOG
     + BMC_SENSORS
-    + (MLXLINK, GAUDI_PORTS, HL_SMI_QUERY, ROCM_XGMI, BONDING, SWITCH_PORTS)
+    + (MLXLINK, GAUDI_PORTS, HL_SMI_QUERY, ROCM_XGMI, BONDING, SWITCH_PORTS, NPU_HEALTH, NIC_PORTS)
     + TOOL_ERRORS_SAVED
 )
 NEURON_SAVED = (

@@ -13,7 +13,8 @@ from probes.netdev.rtnetlink import ADMIN_UP, NetlinkLink
 from probes.text import ParseError, lazy_pattern
 
 LOOPBACK = 772  # ARPHRD_LOOPBACK
-SAVED = (("ip", "-s", "-d", "link"), ("ip", "-d", "link"), ("ip", "link"))
+_IFCONFIG = ("ifconfig",)
+SAVED = (("ip", "-s", "-d", "link"), ("ip", "-d", "link"), ("ip", "link"), _IFCONFIG)
 
 _HEAD = lazy_pattern(r"(\d{1,9}): ([^\s:@]{1,40}(?::[^\s:@]{1,20})?)(?:@([^\s:]{1,40}))?: <([A-Z0-9_,-]*)>([^\n]*)")
 _LAYER = lazy_pattern(r"\s+link/([a-z0-9]+)(?: ([0-9a-f:]{2,95}))?(?: |$)")
@@ -35,6 +36,10 @@ def saved_links(reader: HostReader) -> dict[str, NetlinkLink]:
     saved = [argv for argv in SAVED if not reader.host.live and reader.host.has_output(*argv)]
     text = reader.output(*saved[0]) if saved else None
     try:
+        if text and saved[0] == _IFCONFIG:
+            from probes.netdev.ifconfig import parse_ifconfig  # lazy: few sources have it
+
+            return {link.name: link for link in parse_ifconfig(text)}
         return {link.name: link for link in parse_ip_link(text)} if text else {}
     except ParseError as why:
         reader.gap(f"{' '.join(saved[0])}: {why}")
@@ -60,17 +65,17 @@ def parse_ip_link(text: str) -> tuple[NetlinkLink, ...]:
         elif links and (match := _LAYER.match(line)) is not None:
             links[-1] = _with_layer(links[-1], match, line)
             layer = True
-        elif layer:
-            links[-1] = _with_parent(_with_kind(links[-1], line.split()), line)
-            layer = False
-        elif links and links[-1].kind == "vlan" and (egress := _EGRESS.search(line)):
-            links[-1] = links[-1]._replace(vlan_egress=",".join(egress[1].split()))
         elif links and (heading := _STATISTICS.fullmatch(line)):
             columns = [f"{heading[1].lower()}_{_name_counter(word, bool(heading[2]))}" for word in heading[3].split()]
         elif links and columns and _NUMBERS.fullmatch(line):
             counts = dict(zip(columns, map(int, line.split()), strict=False))
             links[-1] = links[-1]._replace(statistics={**(links[-1].statistics or {}), **counts})
             columns = []
+        elif layer:
+            links[-1] = _with_parent(_with_kind(links[-1], line.split()), line)
+            layer = False
+        elif links and links[-1].kind == "vlan" and (egress := _EGRESS.search(line)):
+            links[-1] = links[-1]._replace(vlan_egress=",".join(egress[1].split()))
         elif links and " parentbus " in f" {line.strip()}":
             links[-1] = _with_parent(links[-1], line)
     if not links:

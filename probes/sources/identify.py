@@ -15,7 +15,9 @@ from probes.host.commands import (
     DCGM_METRICS,
     GPU_LINES,
     MEASURED,
+    NIC_PORTS,
     NIC_REPORTERS,
+    NPU_HEALTH,
     NVSM_HEALTH,
     PCI_LINES,
     ROCM_SHORT,
@@ -197,6 +199,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         (r"^(?:Errors|Data Counters) for (?:0x[0-9a-f]{1,16} )?\"", r"^ +GUID 0x[0-9a-f]{1,16} port (?:\d|ALL)"),
     ),
     ((("ibqueryerrors",),), (r"^## Summary: \d+ nodes checked, \d+ bad nodes found",)),
+    ((("perfquery",),), (r"^# Port info: ", r"^LinkState:\.+[A-Z]")),
     ((("perfquery",),), (r"^# Port (?:extended )?counters: Lid \d", r"^PortSelect:\.+\d")),
     ((("ibdiagnet",),), (r"^-[EWI]- [^\n]*(?:increased during the run|Unexpected actual link (?:speed|width) )",)),
     ((("ibdiagnet",),), (r"^-W- (?:lid=0x[0-9a-f]{1,8} guid=0x|link with (?:LOG|PHY|SPD|WID)=)",)),
@@ -215,6 +218,13 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         ),
     ),
     ((("ip", "-d", "link"),), (r"^\d{1,6}: \S{1,60}: <[A-Z0-9_,-]*> mtu \d", r"^[ \t]+link/[^\n]*\bpromiscuity \d")),
+    (
+        (("ifconfig",),),
+        (
+            r"^[\w.-]{1,40}(?:: flags=\d+<[A-Z,]*> +mtu \d| +Link encap:\w)",
+            r"^[ \t]+[RT]X (?:packets|errors)[ :]\d",
+        ),
+    ),
     ((("ip", "link"),), (r"^\d{1,6}: \S{1,60}: <[A-Z0-9_,-]*> mtu \d", r"^[ \t]+link/(?:ether|infiniband|loopback)\b")),
     (
         (("cxl", "list", "-v"),),
@@ -284,8 +294,14 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         ),
     ),
     ((("manage_network_ifs.sh",),), (r"^[ \t]*port 0:\s+(?:UP|DOWN)[ \t]*$", r"^[ \t]*port 1:\s+(?:UP|DOWN)[ \t]*$")),
+    ((NPU_HEALTH,), (r"^[ \t]*Health(?: Status)? +: [A-Z]", r"^[ \t]*Error Code +: \w")),
+    ((NIC_PORTS,), (r"^[ \t]*(?:Operational status +:|LINK_STATE:) (?:UP|DOWN|up|down)\b",)),
     ((BONDING,), (r"^Ethernet Channel Bonding Driver: v", r"^Slave Interface: \S")),
     ((SWITCH_PORTS,), (r"^[ \t]*IFACE +STATE +(?:[\w/]+ +)*RX_ERR\b", r"^[ \t]*Ethernet\d+ ")),
+    ((SWITCH_PORTS,), (r"^Port +\(Celsius\) +\(Volts\) ", r"^Et\d[\w/]* +[\d.]+ ")),
+    ((SWITCH_PORTS,), (r"^Ethernet\d[\w/.]* is (?:up|down|administratively down)\b", r"^ +\d+ input errors?\b")),
+    ((SWITCH_PORTS,), (r"^ *QUEUE +STATUS +STORM DETECTED/RESTORED ", r"^ *Ethernet\d+:\d ")),
+    ((SWITCH_PORTS,), (r"^ *Interface +Lanes +Speed +MTU ", r"^ *Ethernet\d+ +[\d,]+ ")),
     ((SWITCH_PORTS,), (r"^Port +(?:[\w-]+ +)*(?:FCS|Align-Err|FCS-Err)\b", r"^(?:Eth?|Ethernet|Po)\d[\w/]* +\d")),
     ((SWITCH_PORTS,), (r"^(?:Eth?|Ethernet|Po)\d[\w/]* [^\n]{0,160}\berr-?[dD]is",)),
     ((SWITCH_PORTS,), (r"^[ \t]*(?:in-pkts|in-bytes) +\d", r"^[ \t]*in-errors +\d", r"^[ \t]*carrier-transitions +\d")),
@@ -309,9 +325,10 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         ),
     ),
     ((SLURM_LOG,), (r"^[^\n]{0,120}?(?:can't stat|Waiting for) gres\.conf file /dev/",)),
+    ((SLURM_LOG,), (r"^[^\n]{0,200}?(?:/node-mark-offline \S|\bnhc: +Health check failed:)",)),
     ((SLURM_HELD,), (r"^REASON +USER +TIMESTAMP +(?:STATE +)?NODELIST[ \t]*$",)),
     ((("kubectl", "describe", "node"),), (r"^Name: +\S", r"^Conditions:", r"^Capacity:", r"^Allocatable:")),
-    ((("kubectl", "describe", "node"),), (r"^Name: +\S", r"^Conditions:", r"^ +Type +Status +LastHeartbeatTime ")),
+    ((("kubectl", "describe", "node"),), (r"^Conditions:", r"^ +Type +Status +LastHeartbeatTime ")),
     (
         (("kubectl", "get", "node"),),
         (
@@ -332,7 +349,8 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
             r"^[ \t]{0,8}(?:D\\D)?[ \t]{1,16}0[ \t]{1,12}1[ \t]{1,12}2\b[\d \t]{0,400}$",
         ),
     ),
-    ((BONDING,), (r"^[> \t]*Ethernet Channel Bonding Driver: ",)),
+    ((("sysfs", "files"),), (r'^node_infiniband_\w{3,60}\{device="[^"]',)),
+    ((("sysfs", "files"),), (r'\{"ifindex": ?\d+, ?"ifname": ?"[^"]+", ?"port": ?\d+, ?"\w+": ?\d',)),
     (
         (("sysfs", "files"),),
         (
@@ -351,7 +369,12 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("dmesg",),), (_KERNEL_LINE,)),
     ((SERVICE_LOG,), (_SERVICE_LINE, _NO_JOB)),
     (((_SMI,),), (_SMI_SENTENCE,)),
-    ((("kubectl", "logs"),), (r"^[^\n]{0,200}?(?:XidCriticalError: Xid=|' device marked unhealthy: )",)),
+    (
+        (("kubectl", "logs"),),
+        (
+            r"^[^\n]{0,200}?(?:XidCriticalError: Xid=|' device marked unhealthy: |creating empty resource server for )",
+        ),
+    ),
     *(((("error", "of", tool),), (pattern,)) for tool, pattern in _TOOL_ERRORS),
     ((("docker", "run"),), (_CONTAINER_SENTENCE,)),
 )  # fmt: skip

@@ -23,9 +23,9 @@ _SPLIT_WORDS = 12  # of a command: more are not looked at
 _TOOLS = (
     r"nvidia-smi|lspci|ibstatus|ibstat|ibv_devinfo|ibv_devices|ibdev2netdev|show_gids|rdma|mlnx_qos|dcb|ethtool|dmesg|"
     r"journalctl|lsmod|ip|amd-smi|rocm-smi|rocminfo|hl-smi|npu-smi|hccn_tool|neuron-ls|cxl|iblinkinfo|ibnetdiscover|dmidecode|"
-    r"lldpctl|lldpcli|uname|systemctl|dcgmi|ibqueryerrors|perfquery|ibdiagnet|kubectl|docker|ulimit|mlxlink|"
+    r"lldpctl|lldpcli|uname|systemctl|dcgmi|ibqueryerrors|perfquery|smpquery|ibportstate|ibdiagnet|kubectl|docker|ulimit|mlxlink|"
     r"scontrol|sinfo|modprobe|sminfo|devlink|ipmitool|ipmi-sel|racadm|"
-    r"manage_network_ifs\.sh|"
+    r"manage_network_ifs\.sh|ifconfig|nicctl|"
     r"nv(?=[ \t]+show[ \t]+interface[ \t])|"
     r"cat(?=[ \t]+/(?:sys/class/(?:infiniband|net)|proc/net/bonding)/)"
 )

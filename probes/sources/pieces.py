@@ -10,6 +10,8 @@ from probes.host.commands import (
     GAUDI_PORTS,
     GPU_LINES,
     MLXLINK,
+    NIC_PORTS,
+    NPU_HEALTH,
     NVIDIA_SMI_TABLE,
     PCI_LINES,
     ROTATED_LOG,
@@ -51,6 +53,8 @@ class UnusedOutput(NamedTuple):
 
 _SERVICE_LOG = SERVICE_LOG[0]
 _MLXLINK, _GAUDI_PORTS, _SWITCH = MLXLINK[0], GAUDI_PORTS[0], "_".join(SWITCH_PORTS)
+_NPU_HEALTH = saved_name(NPU_HEALTH)
+_BY_CONTENT = frozenset({BONDING, SWITCH_PORTS, NPU_HEALTH, NIC_PORTS})  # whatever the command before it
 LOG, _HCCN, _SYSFS = "dmesg", "hccn_tool", "sysfs_files"  # of which several parts are one output
 _QUERY = "nvidia-smi_-q"  # each has a date: the reader chooses
 _RDMA = ("ibstat", "ibv_dev", "rdma_link", "ibdev2netdev", "show_gids")
@@ -102,7 +106,13 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
             name = next((one for one in found if one.startswith("lspci")), name)  # of one device, and of the next one
         shown = f"{file}, line {piece.line}", " ".join(piece.words) or "an output"
         first_host = first_host or (piece.host if name else None)
-        content = with_command(piece) if name in (_HCCN, _SYSFS, _MLXLINK, _SWITCH) else piece.text
+        content = (
+            f"$ {' '.join(piece.words)}\n{piece.text}"
+            if name == _NPU_HEALTH
+            else with_command(piece)
+            if name in (_HCCN, _SYSFS, _MLXLINK, _SWITCH)
+            else piece.text
+        )
         part = f"it is the output of `{' '.join(piece.words)} | ...`" if piece.filtered else None
         here = OutputPiece(content, part, piece.marked, piece.host, shown[0])
         if name is None:
@@ -147,7 +157,7 @@ def _name_of_piece(piece: Piece) -> str | None:
     if piece.words and piece.words[-1] not in _PROSE:
         shown = saved_name(piece.words)
         tool = piece.words[0]
-        if of_content in ((BONDING,), (SWITCH_PORTS,)):
+        if of_content and of_content[0] in _BY_CONTENT:
             return saved_name(of_content[0])
         if tool in ("cat", _HCCN):
             return _SYSFS if tool == "cat" else _HCCN

@@ -22,8 +22,25 @@ _FOLDER = lazy_pattern(  # of a command whose output names each file: a loop wit
 _NAMED = lazy_pattern(r"[> \t]{0,40}(?P<name>[a-zA-Z]\w{2,50})(?: {1,40}| ?: ?|\t+| ?= ?)(?P<value>\d{1,20})[ \t]*")
 _STATISTIC = lazy_pattern(
     r"[> \t]{0,40}(?:link|\d{1,4}/\d{1,3}:) ?(?P<device>[\w.-]{1,64})/(?P<port>\d{1,3}):? "
-    r"(?P<rest>(?:[a-z]\w{2,60} \d{1,20} ?){2,400})[ \t]*"
+    r"(?P<rest>(?:[a-z]\w{2,60} \d{1,20} ?){0,400})[ \t]*"
 )
+_PAIRS = lazy_pattern(r"[> \t]{0,40}(?P<rest>[a-z]\w{2,60} \d{1,20}(?: [a-z]\w{2,60} \d{1,20}){0,60})[ \t]*")
+_JSON_STATISTIC = lazy_pattern(
+    r'\{"ifindex": ?\d{1,6}, ?"ifname": ?"(?P<device>[\w.-]{1,64})", ?"port": ?(?P<port>\d{1,3}), ?'
+    r'(?P<rest>"[^{}\[\]]{2,20000})\}'
+)
+_JSON_PAIR = lazy_pattern(r'"(?P<name>[a-zA-Z]\w{2,60})": ?(?P<value>\d{1,20})\b')
+_EXPORTED = lazy_pattern(  # by node_exporter
+    r'node_infiniband_(?P<name>\w{3,60}?)(?:_total)?\{device="(?P<device>[\w.-]{1,64})",[^}]{0,200}?'
+    r'port="(?P<port>\d{1,3})"[^}]{0,200}\} (?P<value>\d[\d.e+]{0,24})'
+)
+_EXPORTED_NAMES = {
+    "port_errors_received": "port_rcv_errors",
+    "port_receive_remote_physical_errors": "port_rcv_remote_physical_errors",
+    "port_discards_transmitted": "port_xmit_discards",
+    "port_packets_received": "port_rcv_packets",
+    "port_packets_transmitted": "port_xmit_packets",
+}
 _ERROR = lazy_pattern(r"[ \t]*(?:cat|grep|head|tail|sudo|bash|-bash): .{0,300}")
 
 
@@ -37,11 +54,21 @@ def read_shown_files(text: str) -> MemoryFiles:
     contents: dict[str, str] = {}
     current: str | None = None
     folder: str | None = None
+    for match in _JSON_STATISTIC.finditer(text[:_LIMIT_CHARACTERS]) if '"ifname"' in text else ():
+        of_port = f"/sys/class/infiniband/{match['device']}/ports/{match['port']}/hw_counters"
+        contents |= {f"{of_port}/{name}": f"{value}\n" for name, value in _JSON_PAIR.findall(match["rest"])}
     for line in text[:_LIMIT_CHARACTERS].splitlines():
-        if statistic := _STATISTIC.fullmatch(line):
-            words = statistic["rest"].split()
-            port = f"/sys/class/infiniband/{statistic['device']}/ports/{statistic['port']}/hw_counters"
-            contents |= {f"{port}/{name}": f"{value}\n" for name, value in zip(words[::2], words[1::2], strict=False)}
+        if exported := _EXPORTED.match(line):
+            name = _EXPORTED_NAMES.get(exported["name"], exported["name"])
+            with suppress(ValueError, OverflowError):
+                of_port = f"/sys/class/infiniband/{exported['device']}/ports/{exported['port']}/counters"
+                contents[f"{of_port}/{name}"] = f"{int(float(exported['value']))}\n"
+        elif statistic := _STATISTIC.fullmatch(line):
+            current = None
+            folder = f"/sys/class/infiniband/{statistic['device']}/ports/{statistic['port']}/hw_counters"
+            contents |= _read_pairs(folder, statistic["rest"])
+        elif folder is not None and (pairs := _PAIRS.fullmatch(line)):
+            contents |= _read_pairs(folder, pairs["rest"])
         elif folder is not None and (named := _NAMED.fullmatch(line)):
             contents[f"{folder}/{named['name']}"] = f"{named['value']}\n"
         elif above := _ABOVE.fullmatch(line):
@@ -63,3 +90,8 @@ def read_shown_files(text: str) -> MemoryFiles:
         with suppress(ValueError):
             files.add(path, content.encode())
     return files
+
+
+def _read_pairs(folder: str, text: str) -> dict[str, str]:
+    words = text.split()
+    return {f"{folder}/{name}": f"{value}\n" for name, value in zip(words[::2], words[1::2], strict=False)}

@@ -214,6 +214,8 @@ def _is_broken_at(lines: list[str], width: int, longest: int) -> bool:
     at an end out) is one of a terminal, and the lines are rows of few forms."""
     if not longest <= width < longest + _TRIMMED:
         return False
+    if all(len(line) == longest for line in lines if line.strip()):
+        return False  # a table: what goes on in the next line seldom fills it
     begun = _find_shapes(lines, width)
     shortest = width if width == longest else width - _TRIMMED + 1
     full = [(line, after) for line, after in pairwise(lines) if len(line) >= shortest and after.strip()]

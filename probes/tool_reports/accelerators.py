@@ -23,6 +23,8 @@ _LIMIT_CHARACTERS = 4 << 20
 _LIMIT_LINE = 300
 _ADDRESS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\.[0-7]"
 _NPU_PLACE = lazy_pattern(rf" *({_ADDRESS}) *")
+_NPU_CARD = lazy_pattern(r"\bnpu-smi info -t health\b.{0,40}?-i (\d{1,3})\b")
+_NPU_FIELD = lazy_pattern(r"(?P<name>Health(?: Status)?|Error Code|Error Information) {0,40}: (?P<value>\S.{0,120})")
 _NPU_STATES = {
     "warning": "npu-warning",
     "alarm": "npu-alarm",
@@ -130,6 +132,32 @@ def list_npu_states(text: str) -> list[ToolReport]:
     return reports
 
 
+def list_npu_health(text: str) -> list[ToolReport]:
+    """NPUs of `npu-smi info -t health`, each below its command, whose state is not OK. Raises ParseError.
+
+    >>> text = "$ npu-smi info -t health -i 3 -c 0\\nHealth : Alarm\\nError Code : 81078603\\n"
+    >>> [report[:2] + report.detail for report in list_npu_health(text)]
+    [('npu-alarm', 'NPU 3', ('what', 'error code 81078603'))]
+    """
+    reports: list[ToolReport] = []
+    card, state, known = "", None, False
+    for line in _lines(text if text.endswith("\n") else f"{text}\n"):
+        row = _NPU_FIELD.fullmatch(line.strip())
+        if command := _NPU_CARD.search(line):
+            card, state = f"NPU {command[1]}", None
+        elif row and row["name"].startswith("Health"):
+            known, state = True, _NPU_STATES.get(row["value"].lower())
+            if state:
+                reports.append(ToolReport(state, card or "NPU", line.strip()))
+        elif row and state and row["value"] not in ("NA", "0"):
+            name = row["name"].lower()
+            what = " ".join([*(value for _, value in reports[-1].detail), f"{name} {row['value']}"])
+            reports[-1] = reports[-1]._replace(text=f"{reports[-1].text}, {line.strip()}", detail=(("what", what),))
+    if not known:
+        raise ParseError("no state of an NPU's health")
+    return reports[:MOST_REPORTS]
+
+
 def list_gaudi_errors(text: str) -> list[ToolReport]:
     """Cards of `hl-smi` with uncorrectable events."""
     rows = (match for line in _lines(text) if (match := _GAUDI.match(line.strip())) and int(match["count"]))
@@ -184,7 +212,7 @@ def list_ras_errors(text: str) -> list[ToolReport]:
 def list_xgmi_errors(text: str) -> list[ToolReport]:
     """GPUs of `rocm-smi --showxgmierr` with errors since someone read them before. Raises ParseError.
 
-    >>> [report[:2] for report in list_xgmi_errors("GPU[2]\t: XGMI Error count: 2 (Multiple errors detected)\n")]
+    >>> [report[:2] for report in list_xgmi_errors("GPU[2]\\t: XGMI Error count: 2 (Multiple errors detected)\\n")]
     [('amd-xgmi-errors', 'AMD 2')]
     """
     rows = [row for line in _lines(text) if (row := _XGMI.match(line.strip()))]

@@ -78,6 +78,11 @@ SENTENCES = (  # the first that fits a line
         "device marked unhealthy",
         lazy_pattern(r"device marked unhealthy: (?P<device>[\w-]{1,60})"),
     ),
+    _Sentence(  # Mellanox/k8s-rdma-shared-dev-plugin pkg/resources/server.go
+        "kube-no-nic",
+        "creating empty resource server",
+        lazy_pattern(r"empty resource server for (?P<wants>[\w./-]{1,60})"),
+    ),
     _Sentence(
         "kube-endpoint", "could not be found for endpoint", lazy_pattern(r"for endpoint (?P<wants>[\w./-]{1,60})")
     ),
@@ -138,7 +143,7 @@ def list_node_faults(text: str) -> list[ToolReport]:
                 sections.setdefault(name, {})[resource] = count
         elif name == "Conditions" and (condition := _CONDITION.fullmatch(line.strip())):
             reports += _read_condition(condition)
-    if not nodes and not is_machine:
+    if not nodes and not is_machine and name != "Conditions" and not reports:
         raise ParseError("no name of a node in the output of kubectl describe node")
     if nodes > 1:
         raise ParseError(f"{nodes} nodes: save the output of each")

@@ -28,12 +28,29 @@ _MANY, _ONE_IN = 1000, 10_000_000  # received frames
 _HEADER = lazy_pattern(r"[ \t]{0,12}(?:IFACE|Port|Interface)(?:[ \t]+[A-Za-z][\w/-]{0,15}){2,20}[ \t]*")
 _PORT = lazy_pattern(r"(?:Ethernet|Eth?|Po|swp|xe-|et-|mgmt)\d{1,4}(?:[/:s]\d{1,3}){0,4}")
 _NUMBER = lazy_pattern(r"\d{1,3}(?:,\d{3}){1,6}|\d{1,20}")
-_DISABLED = lazy_pattern(r"[ \t]*(?P<port>\S{2,24})[ \t]+(?P<rest>[^\n]{0,160}?\berr-?[dD]is\w*\b[^\n]{0,100})")
-_REASON = lazy_pattern(r".*\berr-?[dD]is\w*\s+(?:\S*vlan\S*\s+)?(?P<reason>[A-Za-z][\w -]{2,40}?)\s*(?:\d.*)?")
+_DISABLED = lazy_pattern(r"\berr-?[dD]is\w{2,12}\b")  # between the name of the port and the reason
 _NVUE = lazy_pattern(r"[>$ \t]{0,8}nv show interface (?P<port>\S{2,24})(?: .*)?")
 _NVUE_ROW = lazy_pattern(
     r"[ \t]{0,12}(?P<name>in-errors|in-pkts|rx-(?:crc|fcs|symbol)-errors)[ \t]{1,40}(?P<value>\d{1,20})[ \t]*"
 )
+
+
+_SHOWN = lazy_pattern(r"(?P<port>[A-Z][\w./-]{2,30}) is (?:up|down|administratively down)\b")
+_INPUT = lazy_pattern(r"\s{1,12}(?P<count>\d{1,20}) (?:packets input|input packets)\b")
+_INPUT_ERRORS = lazy_pattern(r"(?m)^[ \t]{1,12}(?P<count>\d{1,20}) input errors?\b")
+_ERROR_COUNT = lazy_pattern(r"\b(\d{1,20}) (CRC|symbol)\b")
+_STORM_HEAD = "STORM DETECTED/RESTORED"
+_STORM = lazy_pattern(r" *(?P<queue>Ethernet\d{1,4}:\d) +stormed +(?P<count>\d{1,9})/\d{1,9} .*")
+_LIGHT_HEAD = "(Celsius)"
+_LIGHT = lazy_pattern(  # port, temperature, voltage, current, light sent and received
+    r"(?P<port>Et\d{1,3}(?:/\d{1,3}){0,2})(?: +[\d.]{1,8}){3} +-?[\d.]{1,8} +(?P<rx>-?\d{1,3}\.\d{1,3}) .*"
+)
+_STATUS_HEAD = lazy_pattern(r"(?m)^ *Interface +Lanes +Speed +MTU ")
+_STATUS = lazy_pattern(
+    r" *(?P<port>Ethernet\d{1,4}) +[\d,]{1,60} +\S+ +\d+ +\S+ +\S+ +\S+ +(?P<oper>up|down) +(?P<admin>up|down) +"
+    r"(?P<type>\S.*)"
+)
+_PEERS, _LESS_DB, _DIM_DBM, _FEW = 3, 6.0, -10.0, 4
 
 
 def list_bond_faults(text: str) -> list[ToolReport]:
@@ -101,17 +118,68 @@ def list_switch_ports(text: str) -> list[ToolReport]:
             columns = cells
             known = known or not _ERROR_COLUMNS.isdisjoint(columns)
         elif cells and _PORT.fullmatch(cells[0]):
-            if closed := _DISABLED.fullmatch(line):
+            if closed := _DISABLED.search(line):
                 known = True
-                reason = _REASON.fullmatch(line)
-                detail = (("what", reason["reason"]),) if reason else ()
-                reports.append(ToolReport("switch-disabled", cells[0], " ".join(closed[0].split()), detail))
+                reason = " ".join(word for word in line[closed.end() :].split() if word[0].isalpha())
+                detail = (("what", reason),) if reason else ()
+                reports.append(ToolReport("switch-disabled", cells[0], " ".join(cells), detail))
             elif len(values := _read_row(columns, line)) > 1:
                 reports += _report_counts(cells[0], values, line)
+    if _INPUT_ERRORS.search(text) or _STORM_HEAD in text:
+        return [*_list_shown_ports(text), *_list_storms(text)][:_MOST_REPORTS]
+    if _LIGHT_HEAD in text or _STATUS_HEAD.search(text):
+        return [*_list_dim_ports(text), *_list_idle_ports(text)][:_MOST_REPORTS]
     if not known:
         raise ParseError("no port of a switch")
     errors = {name: count for name, count in counts.items() if name != "in-pkts"}
     return [*reports, *_report_damaged(named, errors, counts.get("in-pkts"), str(counts))][:_MOST_REPORTS]
+
+
+def _list_shown_ports(text: str) -> Iterator[ToolReport]:
+    """Ports of `show interfaces` (EOS, IOS, NX-OS) with damaged frames."""
+    port, frames = "", None
+    for line in _lines(text):
+        if head := _SHOWN.match(line):
+            port, frames = head["port"], None
+        elif count := _INPUT.match(line):
+            frames = int(count["count"])
+        elif errors := _INPUT_ERRORS.match(line):
+            counts = {name: int(value) for value, name in _ERROR_COUNT.findall(line)}
+            damaged = {name: counts[name] for name in ("CRC", "symbol") if name in counts} or {
+                "input errors": int(errors["count"])
+            }
+            yield from _report_damaged(port, damaged, frames, line.strip())
+
+
+def _list_storms(text: str) -> Iterator[ToolReport]:
+    """Queues of `show pfcwd stats` that the watchdog stopped."""
+    for line in _lines(text):
+        if row := _STORM.fullmatch(line):
+            yield ToolReport(
+                "switch-storm", row["queue"], " ".join(line.split()), (("what", f"{row['count']} storms"),)
+            )
+
+
+def _list_dim_ports(text: str) -> Iterator[ToolReport]:
+    """Ports of `show interfaces transceiver` that receive far less light than the others."""
+    rows = [row for line in _lines(text) if (row := _LIGHT.fullmatch(line))]
+    levels = sorted(float(row["rx"]) for row in rows)
+    if len(levels) < _PEERS:
+        return
+    usual = levels[len(levels) // 2]
+    for row in rows:
+        if float(row["rx"]) <= min(usual - _LESS_DB, _DIM_DBM):
+            what = f"{row['rx']} dBm, others {usual:g}"
+            yield ToolReport("switch-dim", row["port"], " ".join(row[0].split()), (("what", what),))
+
+
+def _list_idle_ports(text: str) -> Iterator[ToolReport]:
+    """Ports of SONiC's `show interfaces status` that are on, have a module, and no link, where most others have one."""
+    rows = [row for line in _lines(text) if (row := _STATUS.fullmatch(line))]
+    down = [row for row in rows if (row["oper"], row["admin"]) == ("down", "up") and not row["type"].startswith("N/A")]
+    if _FEW * len(down) <= len(rows):
+        for row in down:
+            yield ToolReport("switch-port-down", row["port"], " ".join(row[0].split()))
 
 
 def _read_row(columns: list[str], line: str) -> dict[str, int]:

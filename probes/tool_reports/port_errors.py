@@ -36,6 +36,10 @@ _UNEXPECTED = lazy_pattern(
     r"(?:-[EW]- )?Link: (?P<a>\S{1,120}?)<-->(?P<b>\S{1,120}) - Unexpected actual link "
     r"(?P<what>speed|width) (?P<value>\S{1,16})"
 )
+_INFO = lazy_pattern(r"# Port info: (?P<place>Lid \d{1,5}|DR path .{1,120}?) port (?P<port>\d{1,3})")
+_INFO_LINE = lazy_pattern(
+    r"(?P<name>LinkState|PhysLinkState|LinkWidthEnabled|LinkWidthActive|LinkSpeedActive):\.{1,40}(?P<value>\S.{0,60})"
+)
 _OLD_PORT = lazy_pattern(  # ibdiagnet 1: above a table of counters
     r"-W- lid=0x(?P<lid>[0-9a-f]{1,8}) guid=0x(?P<guid>[0-9a-f]{1,16}) dev=\d{1,6}(?: (?P<node>\S{1,60}))?/? ?"
     r"P(?:ort=?)?(?P<port>\d{1,3})"
@@ -82,6 +86,7 @@ def list_port_errors(text: str) -> list[ToolReport]:
         raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
     ports: list[_Port] = []
     reports: list[ToolReport] = []
+    infos: list[tuple[str, dict[str, str]]] = []
     link: re.Match[str] | None = None
     ends: list[str] = []
     node, known = "", text.lstrip().startswith("## Summary")
@@ -100,6 +105,11 @@ def list_port_errors(text: str) -> list[ToolReport]:
         elif match := _QUERY.fullmatch(bare):
             known = True
             ports.append(_Port(f"port {match['port'].replace('255', 'ALL')} of LID {match['lid']}", {}, bare))
+        elif match := _INFO.fullmatch(bare):
+            known = True
+            infos.append((f"port {match['port']} of {match['place']}", {}))
+        elif infos and (match := _INFO_LINE.fullmatch(bare)):
+            infos[-1][1][match["name"]] = match["value"]
         elif ports and (match := _QUERY_LINE.fullmatch(bare)):
             ports[-1].counters[match["name"]] = int(match["count"])
         elif match := _OLD_PORT.fullmatch(bare):
@@ -119,7 +129,22 @@ def list_port_errors(text: str) -> list[ToolReport]:
             reports += _read_diagnet(match, bare)
     if not known:
         raise ParseError("no port in the output")
-    return [port for row in ports if (port := _report_port(row)) is not None] + reports
+    return (
+        [port for row in ports if (port := _report_port(row)) is not None]
+        + [report for name, fields in infos for report in _report_info(name, fields)]
+        + reports
+    )
+
+
+def _report_info(name: str, fields: dict[str, str]) -> list[ToolReport]:
+    """A port of smpquery or ibportstate: a link that no subnet manager configured, or that lost lanes."""
+    state, width = fields.get("LinkState", ""), fields.get("LinkWidthActive", "")
+    line = ", ".join(f"{key}: {value}" for key, value in fields.items())[:_LIMIT_TEXT]
+    if fields.get("PhysLinkState") == "LinkUp" and state in ("Initialize", "Armed"):
+        return [ToolReport("state", name, line, (("runs", state),), KIND)]
+    if state == "Active" and width == "1X" and "4X" in fields.get("LinkWidthEnabled", "4X"):
+        return [ToolReport("width", name, line, (("runs", width), ("could", "4X")), KIND)]
+    return []
 
 
 def _read_old_link(link: re.Match[str], ends: list[str]) -> list[ToolReport]:

@@ -36,6 +36,11 @@ _PORT = lazy_pattern(r"port {1,8}(?P<port>\d{1,3}):?\s{1,16}(?P<state>UP|DOWN)",
 _COUNT = lazy_pattern(
     r"(?P<count>\d{1,3}) ports? (?P<state>up|down)\b(?: {0,4}\((?P<ports>[\w ,]{1,200})\))?.{0,80}", re.IGNORECASE
 )
+_NIC_PORT = lazy_pattern(r"Port {0,20}: (?P<port>[\w:./-]{1,60})(?: .*)?|(?P<nic>PORT_\d{1,3}):")
+_NIC_FIELD = lazy_pattern(
+    r"(?P<name>Admin state|Operational status|Link FSM state|NETDEV|LINK_STATE) {0,60}: (?P<value>\S{1,40})"
+)
+_NIC_STATES = frozenset({"operational status", "link_state"})
 _NONE = "no interfaces were detected"
 
 
@@ -167,6 +172,31 @@ def list_failed_reporters(text: str) -> list[ToolReport]:
     if not states:
         raise ParseError("no state of a health reporter")
     return reports[:_MOST_REPORTS]
+
+
+def list_nic_ports(text: str) -> list[ToolReport]:
+    """Ports that `nicctl show port` or amd-smi reports as down, though nobody closed them. Raises ParseError.
+
+    >>> rows = "Port : {} (eth1/1)\\n Admin state : UP\\n Operational status : {}\\n"
+    >>> [report[:2] for report in list_nic_ports(rows.format("a", "UP") + rows.format("b", "DOWN"))]
+    [('nic-port-down', 'port b')]
+    """
+    ports: list[dict[str, str]] = []
+    for line in (line.strip() for line in text[:_LIMIT_CHARACTERS].splitlines() if len(line) < _LIMIT_LINE):
+        if head := _NIC_PORT.fullmatch(line):
+            ports.append({"name": f"port {head['port']}" if head["port"] else head["nic"]})
+        elif ports and (row := _NIC_FIELD.fullmatch(line)):
+            ports[-1].setdefault(row["name"].lower(), row["value"].lower())
+    shown = [port for port in ports if _NIC_STATES.intersection(port)]
+    if not shown:
+        raise ParseError("no state of a NIC's port")
+    down = [port for port in shown if "down" in (port.get("operational status"), port.get("link_state"))]
+    code = "nic-port-down" if len(down) < len(shown) else "nic-ports-down"
+    return [
+        ToolReport(code, port.get("netdev") or port["name"], ", ".join(f"{key}: {port[key]}" for key in port))
+        for port in down
+        if port.get("admin state", "up") == "up"
+    ][:_MOST_REPORTS]
 
 
 def list_gaudi_ports(text: str) -> list[ToolReport]:

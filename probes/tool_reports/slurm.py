@@ -29,6 +29,7 @@ _CONTROLLER = lazy_pattern(
     r"update_node: node (?P<held>\S{1,80}) reason set to: (?P<reason>\S.{0,300})"
     r"|error: Setting node (?P<invalid>\S{1,80}) state to INVAL with reason: ?(?P<why>\S.{0,300})"
     r"|(?:can't stat|Waiting for) gres\.conf file (?P<missing>/dev/[\w/]{2,40})"
+    r"|node-mark-offline (?P<marked>\S{1,80}) (?P<mark>\S.{0,300})|\bnhc: +Health check failed: +(?P<check>\S.{0,300})"
     r"|error: Nodes (?P<silent>\S{1,200}) not responding, setting DOWN"
     r"|(?:node_did_resp: node (?P<back>\S{1,80}) returned to service"
     r"|update_node: node (?P<resumed>\S{1,80}) state set to (?:IDLE|MIXED|ALLOCATED))"
@@ -97,16 +98,20 @@ def list_controller_lines(text: str) -> list[ToolReport]:
         if match is None:
             continue
         known = True
-        node = match["held"] or match["silent"] or match["invalid"]
+        node = match["held"] or match["silent"] or match["invalid"] or match["marked"]
         if node and len(held) < _MOST_REPORTS:
-            held[node] = _report(node, match["reason"] or match["why"] or "Not responding", line)
+            held[node] = _report(node, match["reason"] or match["why"] or match["mark"] or "Not responding", line)
+        elif (check := match["check"]) and len(held) < _MOST_REPORTS:
+            what = " ".join(check.split())[:_LIMIT_TEXT]
+            held.setdefault(what, ToolReport("nhc-failed", None, " ".join(line.split()), (("what", what),)))
         elif (device := match["missing"]) and len(held) < _MOST_REPORTS:
             held[device] = ToolReport("slurm-no-file", device, " ".join(line.split()), (("what", device),))
         elif back := match["back"] or match["resumed"]:
             held.pop(back, None)
     if not known:
         raise ParseError("no line of slurmctld about the state of a node")
-    return list(held.values())
+    named = {value for report in held.values() if report.subject for _, value in report.detail}
+    return [report for report in held.values() if report.subject or report.detail[0][1] not in named]
 
 
 def _rows(text: str) -> Iterator[re.Match[str]]:

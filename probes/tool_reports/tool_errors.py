@@ -42,6 +42,7 @@ _TOOL_ERRORS = (  # the first that the text has; a library that does not fit exp
     _ToolError("verbs-no-device", "No IB devices found"),
     _ToolError("verbs-no-device", "Failed to get IB devices list"),
     _ToolError("verbs-no-device", "Unable to find the Infiniband/RoCE device"),
+    _ToolError("verbs-retries", "Failed status 12: wr_id"),
     _ToolError("efa-no-device", "fi_getinfo: -61"),
     _ToolError(
         "module-refused",
@@ -58,7 +59,6 @@ _TOOL_ERRORS = (  # the first that the text has; a library that does not fit exp
         "perftest-port", "Port number ", lazy_pattern(r"Port number \d{1,3} state is (?!Active)(?P<what>\w{2,20})")
     ),
     _ToolError("perftest-memory", "Couldn't allocate MR"),
-    _ToolError("perftest-no-answer", "Failed status 12: wr_id "),
     _ToolError("perftest-not-ready", "Failed status 13: wr_id "),
     _ToolError("perftest-route", "Failed to modify QP "),
     _ToolError(

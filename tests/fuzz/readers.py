@@ -169,6 +169,8 @@ READERS: tuple[Reader, ...] = (
         "probes.tool_reports.port_errors:list_port_errors",
         tool_texts.PORT_ERRORS,
         tool_texts.PERFQUERY.format(symbols=3),
+        tool_texts.OLD_DIAGNET,
+        tool_texts.PORT_INFO.format(state="Initialize"),
     ),
     parser("probes.tool_reports.port_errors:list_slow_links", tool_texts.SLOW_LINKS),
     parser(
@@ -184,6 +186,25 @@ READERS: tuple[Reader, ...] = (
         "probes.tool_reports.unnamed:list_pci_lines", "ACSCtl: SrcValid+ ReqRedir+\n\tLnkSta: Width x1 (downgraded)\n"
     ),
     parser("probes.tool_reports.port_tools:list_link_states", tool_texts.MLXLINK),
+    parser("probes.tool_reports.port_tools:list_nic_ports", tool_texts.NIC_PORTS.format(state="DOWN")),
+    parser(
+        "probes.tool_reports.interfaces:list_bond_faults", tool_texts.BOND.format(state="up", failures=41, aggregator=2)
+    ),
+    parser(
+        "probes.tool_reports.interfaces:list_switch_ports",
+        tool_texts.SONIC.format(errors="91,231"),
+        tool_texts.EOS.format(errors=91_231),
+        tool_texts.EOS_LIGHT.format(light="-18.20"),
+        tool_texts.EOS_PORT.format(errors=812_312),
+        tool_texts.NVUE.format(errors=812_312),
+        tool_texts.STORM.format(state="stormed"),
+        tool_texts.SONIC_STATUS,
+        tool_texts.CLOSED,
+    ),
+    parser(
+        "probes.tool_reports.accelerators:list_xgmi_errors", tool_texts.XGMI_ERRORS.format(count=2, state="Multiple")
+    ),
+    parser("probes.tool_reports.accelerators:list_npu_health", tool_texts.NPU_HEALTH.format(state="Alarm")),
     parser(
         "probes.tool_reports.bmc:list_log_events",
         "1 | 02/19/2025 | 03:41:55 | Temperature GPU4 Temp | Upper Critical going high | Asserted | Reading 94 > "
@@ -210,7 +231,6 @@ READERS: tuple[Reader, ...] = (
     ),
     parser("probes.tool_reports.dcgmi:list_metrics", 'DCGM_FI_DEV_XID_ERRORS{gpu="3",device="nvidia3"} 79\n'),
     parser("probes.tool_reports.port_tools:list_gaudi_ports", tool_texts.GAUDI_PORTS),
-    parser("probes.tool_reports.port_tools:list_bad_frames", "rx_crc_errors_phy: 41231\nrx_packets_phy: 7\n"),
     parser("probes.tool_reports.port_tools:list_lost_link", tool_texts.ETHTOOL.format(state="no (No cable)")),
     lenient(
         "probes.sources.sysfs_lines:read_shown_files", "/sys/class/net/ens1/mtu:9000\n==> /sys/class/net/a/b <==\n1\n"
@@ -569,6 +589,10 @@ READERS: tuple[Reader, ...] = (
     # whole documents
     parser("probes.system.dmi:parse_dmidecode", seeds.DMIDECODE),
     parser("probes.netdev.ip_link:parse_ip_link", seeds.IP_LINK),
+    parser(
+        "probes.netdev.ifconfig:parse_ifconfig",
+        "ens7: flags=4163<UP,RUNNING>  mtu 9000\n        RX errors 912312  dropped 0  overruns 0  frame 912312\n",
+    ),
     parser("probes.system.cpu:members", "00000000,0000000f"),
     Reader("probes.topology_files.nccl_topo:parse", seeds.texts(seeds.NCCL), (ParseError,)),
     Reader("probes.topology_files.hwloc_xml:parse", seeds.texts(seeds.HWLOC), (ParseError,)),

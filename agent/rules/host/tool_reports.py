@@ -151,6 +151,13 @@ MEANINGS = {
         "library",
     ),
     "verbs-no-device": ToolMeaning("warning", "a program finds no RDMA device", _NO_RDMA, "hidden", "low"),
+    "verbs-retries": ToolMeaning(
+        "warning",
+        "a transfer ended because its peer did not answer (status 12, retries exceeded)",
+        "RDMA between these two hosts fails: NCCL ends with the same error.",
+        "path",
+        "low",
+    ),
     "efa-no-device": ToolMeaning("warning", "libfabric finds no EFA device", _NO_RDMA, "hidden", "low"),
     "module-refused": ToolMeaning(
         "warning",
@@ -173,14 +180,6 @@ MEANINGS = {
         "What it means depends on the memory: for that of the host the limit on locked memory is too small; for that "
         "of a GPU (--use_cuda, --use_rocm) the NIC cannot reach it: no peer memory module and no DMA-BUF.",
         "registration",
-        "low",
-    ),
-    "perftest-no-answer": ToolMeaning(
-        "warning",
-        "packets of perftest got no acknowledgement (status 12)",
-        "What it means depends on the path: a GID of another RoCE version or network, a firewall, loss, or a path "
-        "that does not carry the MTU. Jobs over this pair of ports end in the same way.",
-        "path",
         "low",
     ),
     "perftest-not-ready": ToolMeaning(
@@ -368,6 +367,20 @@ MEANINGS = {
     "switch-errors": ToolMeaning(
         "warning", "a switch counts damaged frames on a port", _RESENT, "wire", confidence="low"
     ),
+    "switch-storm": ToolMeaning(
+        "warning",
+        "the PFC watchdog of a switch stopped a queue because its peer paused it for too long",
+        "What is sent in this class is dropped: jobs over this port are slower, or time out.",
+        "storm",
+    ),
+    "switch-dim": ToolMeaning(
+        "warning", "a port of a switch receives far less light than others", _RESENT, "wire", "low"
+    ),
+    "switch-port-down": ToolMeaning(
+        "info", "a port of a switch is on, has a module, and has no link", _NO_TRAFFIC, "wire", "low"
+    ),
+    "nic-port-down": ToolMeaning("warning", "a port of a NIC is down, others are up", _NO_TRAFFIC, "wire", "low"),
+    "nic-ports-down": ToolMeaning("info", "a port of a NIC is down", _NO_TRAFFIC, "wire", "low"),
     "gaudi-ports-down": ToolMeaning(
         "warning", "the driver's script reports ports of a Gaudi card as down", _GAUDI_PORTS, "gaudi"
     ),
@@ -385,6 +398,13 @@ MEANINGS = {
     ),
     "kube-unhealthy": ToolMeaning("error", "the device plugin marks devices as unhealthy", _FEWER, "plugin"),
     "kube-allocate": ToolMeaning("error", "the kubelet could not give a pod its devices", _FEWER, "plugin"),
+    "kube-no-nic": ToolMeaning(
+        "warning",
+        "the plugin for RDMA devices finds none that its selectors fit",
+        "No pod on this node gets an RDMA device.",
+        "selectors",
+        "low",
+    ),
     "kube-endpoint": ToolMeaning("error", "the kubelet lost the device plugin", _FEWER, "plugin"),
     "kube-not-ready": ToolMeaning("error", "Kubernetes reports the node as not Ready", "No pod starts on it.", "node"),
     "kube-condition": ToolMeaning("warning", "a health check of Kubernetes reports a fault", _FEWER, "node"),
@@ -399,6 +419,13 @@ MEANINGS = {
         "slurmd does not find the device file of a GPU that gres.conf names",
         "slurmd does not start, so no job starts on the node. Either a GPU is missing, or gres.conf does not fit it.",
         "gres",
+    ),
+    "nhc-failed": ToolMeaning(
+        "warning",
+        "the node health check of the site failed",
+        "Schedulers that ask it take the node out of use. Whether the reason still holds, the line does not state.",
+        "nhc",
+        "low",
     ),
     "slurm-device": ToolMeaning(
         "warning", "Slurm gives the node no jobs, for a reason that names a device or a check", _NO_JOBS, "slurm", "low"

@@ -50,9 +50,11 @@ the machine of the rule's row in `tests/matrix/rules`. Run
 _NONE = """
 ## Rules that no set of these outputs shows
 
-Counters need two samples, some rules an earlier run, a profile, or the setting of a job; others read what only a live
-host, a capture or a sosreport has. The table of `hl-smi` shows no port and no reset; `npu-smi info -t hccs`,
-`-t sio-info` and `-t topo` are not among the outputs that are tried here; they are read ([sources](sources.md)). The
+Counters need two samples, or values that only a fault reaches
+([decision](decisions/0025-fragments-are-judged-by-assumption.md)); some rules need an earlier run, a profile, or the
+setting of a job; others read what only a live host, a capture or a sosreport has. The table of `hl-smi` shows no port
+and no reset; `npu-smi info -t hccs`, `-t sio-info` and `-t topo` are not among the outputs that are tried here; they
+are read ([sources](sources.md)). The
 rules are: """
 
 

@@ -482,3 +482,13 @@ def test_a_line_of_each_driver_is_the_kernel_log(driver: str, tmp_path: Path) ->
     report = scan_text(tmp_path, f"{driver} 0000:5e:00.0: Direct firmware load failed\n", "post.txt")
 
     assert [("post.txt", "dmesg")] == [(file.name, file.read_as) for file in report.source.files]
+
+
+def test_a_list_of_link_local_gids_is_a_note(tmp_path: Path) -> None:
+    rows = "".join(
+        f"mlx5_{n}\t1\t{index}\tfe80:0000:0000:0000:0e42:a1ff:fe12:345{n}\t\t\tv{index + 1}\tens{n}np0\n"
+        for n in (0, 1) for index in (0, 1)
+    )  # fmt: skip
+    report = scan_text(tmp_path, f"DEV\tPORT\tINDEX\tGID\t\tIPv4\t\tVER\tDEV\n{rows}n_gids_found=4\n", "show_gids.txt")
+
+    assert [("roce-no-ip", "info", "low")] == [(f.rule, f.severity, f.confidence) for f in report.findings]

@@ -69,11 +69,12 @@ SITUATIONS = {
     "module-kernel", "module-symbols", "module-unsigned", "module-versions", "no-atomics", "no-interrupt",
     "access", "device", "diagnostic", "driver", "error", "errors", "fan", "filtered", "hidden", "image", "library",
     "link", "node", "not-stated", "npu", "plugin", "silent", "runtime", "unloaded", "slurm", "counted",
+    "gres", "selectors", "path", "nhc", "xgmi", "bond", "storm",
     "silent-gpu", "module", "memlock", "manager", "fec", "metric", "reporter", "again",
     "region-taken", "reserved-memory", "nouveau", "rdma-probe", "module-refused", "interface-probe",
     "no-mkey", "open-modules", "power-cable", "probe-failed", "rdma-port", "registers-taken", "safe-mode",
     "unsupported-gpu", "all", "imex", "bus", "unlisted", "recovering", "marking", "nccl", "switch", "peers",
-    "wire", "closed", "gaudi", "matrix", "bond", "path", "port", "registration", "slowdown",
+    "wire", "closed", "gaudi", "matrix", "port", "registration", "slowdown",
     "measured", "nvsm",
 }  # fmt: skip
 RULES = [rule.name for rule in every_rule()]

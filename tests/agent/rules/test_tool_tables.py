@@ -92,17 +92,6 @@ def slow_link(node: str, port: int, width: str, hint: str) -> str:
     )
 
 
-def bond(down: str = "", group: int = 1) -> str:
-    """A file of /proc/net/bonding: ens5f0 in group 1 and ens5f1 in `group`; the members that begin with `down` are
-    down."""
-    head = "Ethernet Channel Bonding Driver: v6.8.0-45-generic\n\nBonding Mode: IEEE 802.3ad\nMII Status: up\n"
-    return head + "".join(
-        f"\nSlave Interface: {name}\nMII Status: {'down' if down and name.startswith(down) else 'up'}\n"
-        f"Speed: 200000 Mbps\nAggregator ID: {number}\ndetails partner lacp pdu:\n    oper key: 21\n"
-        for name, number in (("ens5f0", 1), ("ens5f1", group))
-    )
-
-
 METRICS = (
     "# HELP DCGM_FI_DEV_XID_ERRORS Value of the last XID error encountered.\n"
     'DCGM_FI_DEV_XID_ERRORS{{gpu="0",UUID="GPU-aa",device="nvidia0",Hostname="n7"}} 0\n'
@@ -296,6 +285,52 @@ FAULTS = {  # name: text, and its findings of warning or more
         f"warning ib-fabric-errors port {port} of MF0;leaf3:MQM9700/U1 low" for port in (8, 9)
     }),
     "hl-smi -Q": (GAUDI_QUERY.format(count=3), {"error tool-reports-fault device 0000:33:00.0 medium"}),
+    "rocm-smi --showxgmierr": (texts.XGMI_ERRORS.format(count=2, state="Multiple errors detected"),
+                                {"warning tool-reports-fault GPU1 low"}),
+    "a bond with a member down": (
+        texts.BOND.format(state="down", failures=41, aggregator=2), {"warning tool-reports-fault ens1f1np1 low"},
+    ),
+    "a bond with a member that flaps": (
+        texts.BOND.format(state="up", failures=41, aggregator=1), {"warning tool-reports-fault ens1f1np1 low"},
+    ),
+    "a bond with a member outside": (
+        "$ cat /proc/net/bonding/bond0\n" + texts.BOND.format(state="up", failures=1, aggregator=2),
+        {"warning tool-reports-fault ens1f1np1 medium"},
+    ),
+    "slurmd": (texts.SLURMD, {"error tool-reports-fault /dev/nvidia5 medium"}),
+    "slurmctld and fewer GPUs": (texts.INVALID, {"error tool-reports-fault n7 medium"}),
+    "ports of a SONiC switch": (
+        texts.SONIC.format(errors="91,231"), {"warning tool-reports-fault Ethernet16 low"},
+    ),
+    "errors of an EOS switch": (texts.EOS.format(errors=91_231), {"warning tool-reports-fault Et2/1 low"}),
+    "a port that a switch closed": (texts.CLOSED, {"warning tool-reports-fault Et12/1 medium"}),
+    "an NVUE switch": (texts.NVUE.format(errors=812_312), {"warning tool-reports-fault swp12 low"}),
+    "a dim port of an EOS switch": (texts.EOS_LIGHT.format(light="-18.20"), {"warning tool-reports-fault Et7/1 low"}),
+    "conditions of a node": (texts.CONDITIONS.format(state="True "), {"warning tool-reports-fault node medium"}),
+    "a health check of the site": (texts.HEALTH_CHECK, {"warning tool-reports-fault node low"}),
+    "a health check that took a node out": (
+        texts.MARKED_OFFLINE + texts.HEALTH_CHECK, {"warning tool-reports-fault gpu-041 low"},
+    ),
+    "npu-smi info -t health": (texts.NPU_HEALTH.format(state="Alarm"), {"error tool-reports-fault NPU 3 medium"}),
+    "a port of a Pensando NIC": (texts.NIC_PORTS.format(state="DOWN"), {"warning tool-reports-fault port b low"}),
+    "a transfer without an answer": (texts.PERFTEST, {"warning tool-reports-fault node low"}),
+    "a storm on a SONiC switch": (
+        texts.STORM.format(state="stormed"), {"warning tool-reports-fault Ethernet12:3 medium"},
+    ),
+    "a port of an EOS switch": (texts.EOS_PORT.format(errors=812_312), {"warning tool-reports-fault Ethernet3/1 low"}),
+    "smpquery": (texts.PORT_INFO.format(state="Initialize"), {"warning ib-fabric-errors port 13 of Lid 12 medium"}),
+    "an RDMA plugin without devices": (texts.NO_NICS, {"warning tool-reports-fault node low"}),
+    "ibdiagnet 1": (texts.OLD_DIAGNET, {
+        "warning ib-fabric-errors port 9 of LID 7 medium",
+        "warning ib-fabric-errors port 12 of 0002c902004a1234 medium",
+    }),
+    "a link of one lane among few": (
+        texts.ONE_LANE.format(width="1X"), {"warning ib-fabric-errors port 7 of MF0;leaf3:MQM8700/U1 low"},
+    ),
+    "hl-smi -n link": (texts.GAUDI_LINKS.format(state="DOWN"), {"warning tool-reports-fault node medium"}),
+    "a dark lane of an NPU's module": (texts.NPU_MODULE.format(dark="0.0001"), {
+        "warning npu-optic-power NPU 2 high",
+    }),
     "ethtool -S of no interface": (
         "NIC statistics:\n" + FRAMES.format(count=70_000), {"warning roce-rt-crc ethX low"},
     ),
@@ -429,10 +464,6 @@ FAULTS = {  # name: text, and its findings of warning or more
         "Failed to modify QP to RTR\nCouldn't connect to remote QP\n",
         {"warning tool-reports-fault node low"},
     ),
-    "a bond with one link": (bond(down="ens5f1"), {"warning tool-reports-fault ens5f1 low"}),
-    "a bond of two groups": (f"$ cat /proc/net/bonding/bond0\n{bond(group=2)}", {
-        "warning tool-reports-fault ens5f1 medium",
-    }),
     "perftest without memory": (
         "$ ulimit -l\nunlimited\n$ ib_write_bw -d mlx5_0 --use_cuda=0\nCouldn't allocate MR\n failed to create mr\n",
         {"warning tool-reports-fault node low"},
@@ -464,8 +495,6 @@ HEALTHY = {
     "iblinkinfo of a fabric whose cables are slower": (
         "".join(slow_link(f"n{n} mlx5_0", n, "4X", "Could be 106.25 Gbps") for n in range(2, 8))
     ),
-    "a bond": bond(),
-    "a bond without LACP": bond().replace("Aggregator ID", "Queue ID"),
     "perftest at the receiver": "$ ib_send_bw -d mlx5_0\n Failed status 13: wr_id 0 syndrom 0x87\n",
     "a slot with little power, as many have": (
         "[   22.114000] mlx5_core 0000:5e:00.0: mlx5_pcie_event:301:(pid 12): Detected insufficient power on the PCIe "
@@ -555,6 +584,23 @@ HEALTHY = {
     "a matrix": MATRIX.format(odd="NV4"),
     "a matrix of bridged pairs": MATRIX.format(odd="NV4").replace("NV4\tNV4", "SYS\tNV4"),
     "hl-smi -Q": GAUDI_QUERY.format(count=0),
+    "rocm-smi --showxgmierr": texts.XGMI_ERRORS.format(count=0, state="No errors detected"),
+    "a bond": texts.BOND.format(state="up", failures=3, aggregator=1),
+    "ports of a SONiC switch": texts.SONIC.format(errors="12"),
+    "errors of an EOS switch": texts.EOS.format(errors=3),
+    "an NVUE switch": texts.NVUE.format(errors=3),
+    "ports of an EOS switch": texts.EOS_LIGHT.format(light="-1.20"),
+    "a port of a SONiC switch without a link": texts.SONIC_STATUS,
+    "conditions of a node": texts.CONDITIONS.format(state="False"),
+    "npu-smi info -t health": texts.NPU_HEALTH.format(state="OK"),
+    "ports of a Pensando NIC": texts.NIC_PORTS.format(state="UP"),
+    "the one port of a NIC": texts.NIC_PORTS.format(state="DOWN").partition("Port : b")[2].join(["Port : b", ""]),
+    "queues of a SONiC switch": texts.STORM.format(state="operational"),
+    "a port of an EOS switch": texts.EOS_PORT.format(errors=3),
+    "smpquery": texts.PORT_INFO.format(state="Active"),
+    "two links of four lanes": texts.ONE_LANE.format(width="2X"),
+    "hl-smi -n link": texts.GAUDI_LINKS.format(state="UP"),
+    "an NPU's module": texts.NPU_MODULE.format(dark="0.9021"),
     "ethtool -S of no interface": "NIC statistics:\n" + FRAMES.format(count=3),
     "ethtool -m of no interface": MODULE.format(power="0.88 mW / -0.55"),
     "ethtool -i of no interface": "driver: mlx5_core\nversion: 6.8.0\nfirmware-version: 28.39.2048 (MT_0000000838)\n",

@@ -215,7 +215,7 @@ def test_saved_outputs_are_found_by_the_interfaces_name() -> None:
         PauseReading(True, False, False),
         FecReading("rs", ("rs",), False, {"fec_corrected_blocks": 4, "fec_uncorrectable_blocks": 0}),
         LinkModes(True, 400_000, ("off", "rs"), 100_000),
-        {"rx_prio3_pause": 6},
+        {"rx_packets": 5, "rx_prio3_pause": 6},
         "mlx5_core",
         "6.8.0",
         "28.43.2026 (MT_0000000838)",

@@ -96,22 +96,6 @@ def test_what_the_script_of_gaudi_states(text: str, expected: list[tuple[str, st
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("rx_crc_errors_phy: 1000\n", ["1000"]),
-        ("rx_crc_errors_phy: 999\n", []),
-        ("rx_symbol_err_phy: 70000\n", []),
-        ("rx_crc_errors_phy: 1000\nrx_packets_phy: 99999000\n", ["1000 of 100000000 frames"]),
-        ("rx_crc_errors_phy: 1000\nrx_packets_phy: 99999001\n", []),
-        ("rx_crc_errors: 5000\n", ["5000"]),
-        ("rx_crc_errors.nic: 5000\nrx_unicast.nic: 7000\n", ["5000 of 12000 frames"]),
-    ],
-)
-def test_damaged_frames(text: str, expected: list[str]) -> None:
-    assert expected == [report.detail[0][1] for report in port_tools.list_bad_frames(text)]
-
-
-@pytest.mark.parametrize(
     ("state", "expected"),
     [
         ("yes", []),
@@ -128,7 +112,7 @@ def test_why_an_interface_has_no_link(state: str, expected: list[str]) -> None:
 
 @pytest.mark.parametrize(
     "read",
-    [port_tools.list_link_states, port_tools.list_gaudi_ports, port_tools.list_bad_frames, port_tools.list_lost_link],
+    [port_tools.list_link_states, port_tools.list_gaudi_ports, port_tools.list_nic_ports, port_tools.list_lost_link],
 )
 def test_a_text_of_another_kind_is_refused(read) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(ParseError):
@@ -159,7 +143,7 @@ def scan_text(folder: Path, text: str) -> list[Finding]:
 def test_a_pasted_output_is_found(text: str, expected: list[str], tmp_path: Path) -> None:
     findings = scan_text(tmp_path, text)
     assert expected == [
-        f"{f.severity} {f.label}" for f in findings if f.rule in ("tool-reports-fault", "roce-link-down")
+        f"{f.severity} {f.label}" for f in findings if f.rule in ("tool-reports-fault", "roce-link-down", "roce-rt-crc")
     ]
 
 

@@ -401,3 +401,121 @@ Device  Node  IDs              Temp        Power     Partitions          SCLK   
 ====================================================================================================================
 =============================================== End of ROCm SMI Log ================================================
 """
+XGMI_ERRORS = (
+    "$ rocm-smi --showxgmierr\n============================ ROCm System Management Interface ============================\n"
+    "==================================== XGMI Error status ===================================\n"
+    "GPU[0]\t\t: XGMI Error count: 0 (No errors detected)\nGPU[1]\t\t: XGMI Error count: {count} ({state})\n"
+    "==========================================================================================\n"
+)
+BOND = (
+    "Ethernet Channel Bonding Driver: v5.15.0\n\nBonding Mode: IEEE 802.3ad Dynamic link aggregation\nMII Status: up\n"
+    "\nSlave Interface: ens1f0np0\nMII Status: up\nLink Failure Count: 0\nAggregator ID: 1\n"
+    "\nSlave Interface: ens1f1np1\nMII Status: {state}\nLink Failure Count: {failures}\nAggregator ID: {aggregator}\n"
+)
+SLURMD = (
+    "[2026-03-02T11:41:49.123] error: Waiting for gres.conf file /dev/nvidia5\n"
+    "[2026-03-02T11:42:09.223] fatal: can't stat gres.conf file /dev/nvidia5: No such file or directory\n"
+)
+INVALID = (
+    "[2026-03-02T11:42:03.123] error: Setting node n7 state to INVAL with reason:gres/gpu count reported lower than "
+    "configured (3 < 4)\n"
+)
+SONIC = (
+    "admin@leaf2:~$ show interfaces counters\n"
+    "     IFACE    STATE    RX_OK      RX_BPS    RX_UTIL    RX_ERR    RX_DRP    TX_OK\n"
+    "----------  -------  -------  ----------  ---------  --------  --------  -------\n"
+    " Ethernet0        U  912,381    1.2 GB/s      2.11%         0     1,312  812,381\n"
+    "Ethernet16        U  912,381    1.2 GB/s      2.11%    {errors}         0  812,381\n"
+)
+EOS = (
+    "leaf1#show interfaces counters errors\nPort      FCS    Align   Symbol      Rx    Runts   Giants      Tx\n"
+    "Et1/1       0        0        0       0        0        0       0\n"
+    "Et2/1       {errors}        0        0       3        0        3       0\n"
+)
+CLOSED = (
+    "leaf1#show interfaces status errdisabled\nPort      Name              Status       Reason\n"
+    "--------- ----------------- ------------ ----------------\nEt12/1    gpu-22-rail3      errdisabled  link-flap\n"
+)
+NVUE = (
+    "cumulus@leaf01:mgmt:~$ nv show interface swp12 counters\n                     operational\n"
+    "-------------------  -----------\nin-bytes             91.2 TB\nin-pkts              9123812381\n"
+    "in-errors            {errors}\ncarrier-transitions  83\n"
+)
+OLD_DIAGNET = (
+    '-W- link with LOG=INI found at direct path "1,12"\n'
+    "    From: a Switch PortGUID=0x0002c902004a1234 Port=12\n    To:   a CA PortGUID=0x0002c903000b5678 Port=1\n"
+    "-W- lid=0x0007 guid=0x0002c902004a1234 dev=48438 Port=9\n    Performance Monitor counter     : Value\n"
+    "    symbol_error_counter            : 0xffff\n    link_error_recovery_counter     : 0x1f\n"
+)
+ONE_LANE = (
+    "Switch: 0xb8599f0300ab1234 MF0;leaf3:MQM8700/U1:\n"
+    '   12    6[  ] ==( 4X      53.125 Gbps Active/  LinkUp)==>     201    1[  ] "gpu-08 mlx5_0" ( )\n'
+    '   12    7[  ] ==( {width}      53.125 Gbps Active/  LinkUp)==>     202    1[  ] "gpu-09 mlx5_0" ( Could be 4X)\n'
+)
+GAUDI_LINKS = "$ hl-smi -n link -i 0000:4d:00.0\nport 0:         UP\nport 1:         UP\nport 2:         {state}\n"
+NPU_MODULE = (
+    "# hccn_tool -i 2 -optical -g\npresent : present\ntemperature : 41 C\nTx Power0 : 1.0211 mW\nTx Power1 : 1.0312 mW\n"
+    "Rx Power0 : {dark} mW\nRx Power1 : 0.9021 mW\nTxPower High Thres : 3.5481 mW\nTxPower Low Thres : 0.2818 mW\n"
+    "RxPower High Thres : 3.5481 mW\nRxPower Low Thres : 0.1445 mW\n"
+)
+EOS_LIGHT = (
+    "leaf1#show interfaces transceiver\n"
+    "Port      (Celsius)  (Volts)     (mA)      (dBm)     (dBm)     Last Update\n"
+    "-----     ---------  --------    --------  --------  --------  -------------------\n"
+    "Et5/1       35.12      3.29        7.21      0.81     -1.12     0:00:02 ago\n"
+    "Et6/1       34.92      3.29        7.11      0.91     -0.98     0:00:02 ago\n"
+    "Et7/1       35.77      3.29        7.35      0.77    {light}     0:00:02 ago\n"
+)
+SONIC_STATUS = (
+    "admin@leaf1:~$ show interfaces status\n"
+    "  Interface            Lanes    Speed    MTU    FEC    Alias    Vlan    Oper    Admin      Type    Asym PFC\n"
+    "-----------  ---------------  -------  -----  -----  -------  ------  ------  -------  --------  ----------\n"
+    "  Ethernet0      73,74,75,76     400G   9100     rs     etp1  routed      up       up   QSFP-DD         N/A\n"
+    "  Ethernet8      65,66,67,68     400G   9100     rs     etp2  routed      up       up   QSFP-DD         N/A\n"
+    " Ethernet64      25,26,27,28     400G   9100     rs     etp9  routed    down       up   QSFP-DD         N/A\n"
+    " Ethernet72      33,34,35,36     400G   9100     rs    etp10  routed      up       up   QSFP-DD         N/A\n"
+)
+CONDITIONS = (
+    "Conditions:\n"
+    "  Type             Status  LastHeartbeatTime                 LastTransitionTime                Reason      Message\n"
+    "  ----             ------  -----------------                 ------------------                ------      -------\n"
+    "  IBPortDown       {state}   Mon, 02 Mar 2026 10:11:12 +0000   Mon, 02 Mar 2026 08:11:12 +0000   IBPortDown  mlx5_6\n"
+    "Addresses:\n"
+)
+HEALTH_CHECK = "ERROR:  nhc:  Health check failed:  check_hw_ib:  No IB port mlx5_3:1 is ACTIVE (LinkUp 200 Gb/sec).\n"
+MARKED_OFFLINE = (
+    "20260302 08:12:31 [slurm] /usr/libexec/nhc/node-mark-offline gpu-041 check_hw_ib:  No IB port mlx5_3:1 is ACTIVE "
+    "(LinkUp 200 Gb/sec).\n"
+)
+NPU_HEALTH = (
+    "# npu-smi info -t health -i 3 -c 0\n\tHealth                         : {state}\n"
+    "\tError Code                     : 81078603\n\tError Information              : NPU port link failure\n"
+)
+NIC_PORTS = (
+    "$ sudo nicctl show port\nNIC  : 42424650 (0000:06:00.0)\n\nPort : a (eth1/1)\n  Spec:\n"
+    "    Admin state                 : UP\n  Status:\n    Operational status          : UP\n"
+    "Port : b (eth1/1)\n  Spec:\n    Admin state                 : UP\n  Status:\n"
+    "    Operational status          : {state}\n    Link FSM state              : WAIT_PHY_LINK_UP\n"
+)
+PERFTEST = (
+    "$ ib_write_bw -d mlx5_0 10.0.0.2\n Link type       : Ethernet\n Completion with error at client\n"
+    " Failed status 12: wr_id 0 syndrom 0x81\nscnt=128, ccnt=0\n"
+)
+STORM = (
+    "       QUEUE       STATUS    STORM DETECTED/RESTORED    TX OK/DROP    RX OK/DROP\n"
+    "------------  -----------  -------------------------  ------------  ------------\n"
+    "Ethernet12:3    {state}                         12/11       812/91         12/331\n"
+    " Ethernet8:3  operational                         0/0           0/0           0/0\n"
+)
+EOS_PORT = (
+    "leaf2#show interfaces Ethernet3/1\nEthernet3/1 is up, line protocol is up (connected)\n"
+    "     91238123 packets input, 812381238123 bytes\n     0 runts, 0 giants\n"
+    "     {errors} input errors, {errors} CRC, 0 alignment, 12 symbol, 0 input discards\n"
+)
+PORT_INFO = (
+    "$ smpquery portinfo 12 13\n# Port info: Lid 12 port 13\nLinkWidthActive:.................4X\n"
+    "LinkState:.......................{state}\nPhysLinkState:...................LinkUp\n"
+)
+NO_NICS = (
+    "2026/03/02 13:16:23 Warning: no devices in device pool, creating empty resource server for rdma_shared_device_a\n"
+)

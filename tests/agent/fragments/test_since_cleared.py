@@ -1,0 +1,161 @@
+"""Counters of a source that can give no second sample: which values are a finding, and which every host has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agent.rules.since_cleared import FLOORS
+from tests.agent.rules.test_fragments import scan_text, warnings_of
+
+_HW = "/sys/class/infiniband/mlx5_{}/ports/1/hw_counters/{}:{}\n"
+_IP_LINK = (
+    "$ ip -s -s link show ens2f0\n"
+    "4: ens2f0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc mq state UP mode DEFAULT group default qlen 1000\n"
+    "    link/ether 0c:42:a1:12:34:56 brd ff:ff:ff:ff:ff:ff\n"
+    "    RX:  bytes packets errors dropped  missed   mcast\n"
+    "    9182312312 {packets} {errors} 0 0 12\n"
+)
+_KINDS = (
+    "    RX errors:  length    crc   frame    fifo overrun\n                     0  {crc}       0       0       0\n"
+)
+_LOOP = (
+    '$ for i in symbol_error link_downed; do echo -n "$i "; '
+    "cat /sys/class/infiniband/mlx5_1/ports/1/counters/$i; done\n"
+)
+_STATISTIC = (
+    "link mlx5_5/1 rx_write_requests 812345 packet_seq_err 12 local_ack_timeout_err {timeouts} out_of_buffer 0\n"
+)
+_NPU = (
+    "# hccn_tool -i 6 -stat -g\npacket statistics:\nmac_rx_total_pkt_num:81238123\nmac_rx_fcs_err_pkt_num:{damaged}\n"
+    "roce_rx_all_pkt_num:81200000\nroce_tx_all_pkt_num:91200000\nroce_new_pkt_rty_num:{again}\n"
+)
+
+
+def ethtool(interface: str = "ens6f0np0", **counters: int) -> str:
+    """An `ethtool -S` below its command."""
+    rows = "".join(f"     {name}: {count}\n" for name, count in counters.items())
+    return f"$ ethtool -S {interface}\nNIC statistics:\n{rows}"
+
+
+FAULTS = {
+    "damaged frames": (ethtool(rx_crc_errors_phy=41_231), "roce-rt-crc ens6f0np0"),
+    "damaged frames of many": (
+        ethtool(rx_packets_phy=9_000_000_000, rx_crc_errors_phy=88_123), "roce-rt-crc ens6f0np0",
+    ),
+    "a link that flaps": (ethtool(link_down_events_phy=55), "roce-link-flap ens6f0np0"),
+    "lost blocks": (ethtool(rx_pcs_symbol_err_phy=88_123), "roce-fec-ber ens6f0np0"),
+    "discards of much traffic": (
+        ethtool(rx_packets_phy=1_000_000, rx_discards_phy=20_000), "roce-rt-rx-discards ens6f0np0",
+    ),
+    "a pause storm": (ethtool(tx_pause_storm_error_events=1), "roce-rt-pause-storm ens6f0np0"),
+    "timeouts": (
+        _HW.format(2, "local_ack_timeout_err", 22_705) + _HW.format(2, "packet_seq_err", 81_223),
+        "ib-hwcounter-transport mlx5_2/1",
+    ),
+    "rdma statistic": (_STATISTIC.format(timeouts=9312), "ib-hwcounter-transport mlx5_5/1"),
+    "rdma statistic, wrapped": (
+        _STATISTIC.format(timeouts=9312).replace(" packet_seq_err", "\npacket_seq_err"),
+        "ib-hwcounter-transport mlx5_5/1",
+    ),
+    "rdma -j statistic": (
+        '[{"ifindex":1,"ifname":"mlx5_1","port":1,"out_of_buffer":0,"local_ack_timeout_err":41231}]\n',
+        "ib-hwcounter-transport mlx5_1/1",
+    ),
+    "node_exporter": (
+        'node_infiniband_link_downed_total{device="mlx5_3",port="1"} 61\n'
+        'node_infiniband_symbol_error_total{device="mlx5_3",port="1"} 9.1e+03\n',
+        "ib-link-flap mlx5_3/1",
+    ),
+    "a loop over counters": (_LOOP + "symbol_error 65535\nlink_downed 9\n", "ib-symbol-errors mlx5_1/1"),
+    "ip -s -s link": (
+        _IP_LINK.format(packets=912_381_238, errors=81_233) + _KINDS.format(crc=81_233), "roce-rt-crc ens2f0",
+    ),
+    "ip -s link": (_IP_LINK.format(packets=912_381_238, errors=81_233), "roce-rt-crc ens2f0"),
+    "ifconfig": (
+        "ens7: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 9000\n        ether 0c:42:a1:aa:bb:cc  txqueuelen 1000\n"
+        "        RX packets 9123812  bytes 81238123812 (81.2 GB)\n"
+        "        RX errors 912312  dropped 0  overruns 0  frame 912312\n",
+        "roce-rt-crc ens7",
+    ),
+    "ifconfig of net-tools 1": (
+        "ens7      Link encap:Ethernet  HWaddr 0C:42:A1:AA:BB:CC\n"
+        "          UP BROADCAST RUNNING MULTICAST  MTU:9000  Metric:1\n"
+        "          RX packets:9123812 errors:912312 dropped:0 overruns:0 frame:912312\n",
+        "roce-rt-crc ens7",
+    ),
+    "damaged frames of an NPU": (_NPU.format(damaged=81_231, again=3), "roce-rt-crc NPU6/1"),
+    "packets that an NPU sent again": (_NPU.format(damaged=0, again=91_231), "roce-rt-retrans NPU6/1"),
+}  # fmt: skip
+HEALTHY = {
+    "a link that started": ethtool(link_down_events_phy=3, rx_crc_errors_phy=40, rx_symbol_err_phy=999),
+    "few of much traffic": ethtool(rx_packets_phy=90_000_000_000_000, rx_crc_errors_phy=41_231),
+    "pauses": ethtool(rx_prio3_pause=91_823_123, tx_prio3_pause=8123, rx_prio3_pause_duration=812_312),
+    "discards without traffic": ethtool(rx_discards_phy=20_000),
+    "few discards": ethtool(rx_packets_phy=900_000_000_000, rx_discards_phy=20_000),
+    "all-ones": ethtool(rx_crc_errors_phy=2**32 - 1),
+    "no buffer, congestion": _HW.format(2, "out_of_buffer", 812_312) + _HW.format(2, "np_cnp_sent", 91_823_123),
+    "jobs that ended": _HW.format(2, "local_ack_timeout_err", 84) + _HW.format(2, "packet_seq_err", 121),
+    "rdma statistic": _STATISTIC.format(timeouts=3),
+    "ip -s link": _IP_LINK.format(packets=912_381_238, errors=1200),
+    "an NPU": _NPU.format(damaged=81, again=121),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_value_alone_is_a_finding_of_low_confidence(name: str, tmp_path: Path) -> None:
+    text, expected = FAULTS[name]
+    (finding,) = warnings_of(scan_text(tmp_path, text, "issue.txt"))
+
+    assert expected == f"{finding.rule} {finding.label}"
+    assert ("warning", "low") == (finding.severity, finding.confidence)
+    assert "since the counters were last cleared" in finding.summary
+    assert finding.impact.startswith("The counters have no date")
+    assert finding.steps[0].do.startswith("Read them again a minute later, under load: `")
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_what_every_host_counts_is_none(name: str, tmp_path: Path) -> None:
+    assert [] == warnings_of(scan_text(tmp_path, HEALTHY[name], "issue.txt"))
+
+
+@pytest.mark.parametrize(("others", "expected"), [(0, 1), (2, 0)], ids=["far beyond its peers", "as its peers"])
+def test_peers_of_the_same_text_lower_the_floor(others: int, expected: int, tmp_path: Path) -> None:
+    text = "".join(ethtool(f"ens{n}np0", link_down_events_phy=15 if n == 3 else others) for n in range(4))
+
+    assert expected == len(warnings_of(scan_text(tmp_path, text, "issue.txt")))
+
+
+def test_the_check_itself_stays_unknown(tmp_path: Path) -> None:
+    report = scan_text(tmp_path, ethtool(rx_crc_errors_phy=41_231), "issue.txt")
+
+    assert "unknown" == next(check.state for check in report.checks if check.rule == "roce-rt-crc")
+
+
+def test_the_step_names_the_command_that_was_given(tmp_path: Path) -> None:
+    (finding,) = warnings_of(scan_text(tmp_path, ethtool(rx_crc_errors_phy=41_231), "issue.txt"))
+
+    assert "`ethtool -S ens6f0np0`" in finding.steps[0].do
+    assert "`fabricscope scan --interval 60`" in finding.steps[0].do
+
+
+def test_no_floor_is_of_a_counter_that_healthy_hosts_move() -> None:
+    assert not [name for name in FLOORS if "cnp" in name or name.endswith(("_pause", "_duration", "xmit_wait"))]
+
+
+@pytest.mark.parametrize(
+    ("counters", "expected"),
+    [
+        ({"rx_crc_errors_phy": 1000}, 1),
+        ({"rx_crc_errors_phy": 999}, 0),
+        ({"rx_crc_errors_phy": 1000, "rx_packets_phy": 9_999_999_000}, 1),
+        ({"rx_crc_errors_phy": 1000, "rx_packets_phy": 10_000_000_001}, 0),
+        ({"rx_crc_errors": 5000}, 1),
+        ({"rx_crc_errors.nic": 5000, "rx_unicast.nic": 7000}, 1),
+        ({"link_down_events_phy": 20}, 1),
+        ({"link_down_events_phy": 19}, 0),
+    ],
+)
+def test_the_least_values(counters: dict[str, int], expected: int, tmp_path: Path) -> None:
+    assert expected == len(warnings_of(scan_text(tmp_path, ethtool(**counters), "issue.txt")))
