@@ -287,3 +287,28 @@ def test_a_cable_that_a_log_alone_shows_as_unplugged(text: str, severity: str | 
     found = [(f.rule, f.label, f.severity, f.confidence) for f in scan_text(tmp_path, text, "dmesg.txt").findings]
 
     assert ([("port-module-fault", "NIC 0000:2a:00.0", severity, "low")] if severity else []) == found
+
+
+LINK_OF_PORT = "link mlx5_{n}/1 state {state} netdev ens{n}np0 \n"
+
+
+def rdma_link(*down: int) -> str:
+    states = ("ACTIVE physical_state LINK_UP", "DOWN physical_state DISABLED")
+    return "".join(LINK_OF_PORT.format(n=n, state=states[n in down]) for n in range(4))
+
+
+def test_ports_in_two_halves_are_one_note(tmp_path: Path) -> None:
+    (finding,) = scan_text(tmp_path, rdma_link(2, 3), "rdma_link.txt").findings
+
+    assert ("roce-link-down", "info", "low", "node") == (
+        finding.rule, finding.severity, finding.confidence, finding.subject,
+    )  # fmt: skip
+    assert "no link on mlx5_2/1 (ens2np0) and mlx5_3/1 (ens3np0)" in finding.summary.replace(", ", " and ")
+
+
+def test_ports_that_all_have_a_link_or_none_are_no_halves(tmp_path: Path) -> None:
+    for down in ((), (0, 1, 2, 3)):
+        folder = tmp_path / str(len(down))
+        folder.mkdir()
+
+        assert not any("no link on" in f.summary for f in scan_text(folder, rdma_link(*down), "rdma_link.txt").findings)
