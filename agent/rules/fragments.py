@@ -46,6 +46,8 @@ _STATES_OF_IB = frozenset({"polling", "portconfigurationtraining", "linkerrorrec
 _STARTING = ("INIT", "ARMED")  # which a subnet manager alone ends
 _NUMBER = re.compile(r"\d+", re.ASCII)
 _READS = 2  # commands that read counters again
+_HALVES = "halves"  # the cause of a note of ports in two halves
+_SHOWN = 8  # lines of evidence
 _ENOUGH = 4  # ports in which an order can be seen
 
 
@@ -206,6 +208,7 @@ def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]
         return
     again = [answer for answer in rule.check(assumed) if isinstance(answer, Pass | Fail)]
     if _is_arrangement(rule, again):
+        yield from _tell_arrangement(rule, again, open_reasons)
         return
     if not any(isinstance(answer, Fail) for answer in again):
         for second in _find_second_port(assumed, rule):
@@ -307,6 +310,28 @@ def _is_arrangement(rule: Rule, answers: Sequence[Pass | Fail]) -> bool:
         return False
     changes = sum(a != b for a, b in pairwise(wrong))
     return rule.name in _CHOSEN or (len(wrong) >= _ENOUGH and changes in (1, len(wrong) - 1))
+
+
+def _tell_arrangement(rule: Rule, answers: Sequence[Pass | Fail], open_reasons: Mapping[str, Reason]) -> Iterator[Fail]:
+    """One note of ports in two halves: nothing is known to be wrong, and whoever expects all of them up sees it."""
+    faults = [answer for answer in answers if isinstance(answer, Fail) and answer.subject.startswith(_OF_NICS)]
+    why = next((reason for fault in faults if (reason := _find_open_reason(fault, open_reasons))), None)
+    if rule.name not in _LINKS or why is None or not faults:
+        return
+    ports = sum(answer.subject.startswith(_OF_NICS) for answer in answers)
+    yield replace(
+        faults[0],
+        subject="node",
+        label=f"{len(faults)} of {ports} ports",
+        summary=f"no link on {join_labels([fault.label for fault in faults])}; the others have one",
+        impact=f"{len(faults)} of {ports} ports carry nothing.",
+        evidence=tuple(row for fault in faults for row in fault.evidence[:1])[:_SHOWN],
+        severity="info",
+        confidence="low",
+        cause=_HALVES,
+        depends_on=why,
+        ids=frozenset().union(*(fault.ids for fault in faults)),
+    )
 
 
 def _natural_order(answer: Pass | Fail) -> tuple[int, str]:

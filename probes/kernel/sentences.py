@@ -53,7 +53,7 @@ _RAS = "Linux amdgpu/amdgpu_ras.c"
 _NVIDIA_FS, _HABANA = "gds-nvidia-fs 2.28.4 src/nvfs-core.c", "Linux habanalabs/common/device.c"
 
 _NVIDIA = (
-    _row("xid", None, "nvidia", "Xid", rf"NVRM: Xid \((?:PCI:)?{BDF}\): (?P<code>\d{{1,4}})\b", _OSINIT),
+    _row("xid", None, "nvidia", "Xid", rf"(?:NVRM: |\A)Xid \((?:PCI:)?{BDF}\): (?P<code>\d{{1,4}})\b", _OSINIT),
     _row(
         "sxid", None, "nvidia", "SXid",
         rf"(?P<switch>nvidia-nvswitch\d+): SXid \((?:PCI:)?{BDF}\): (?P<code>\d{{1,6}}), "

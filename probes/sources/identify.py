@@ -52,6 +52,11 @@ _SMI_LEAF = (  # lines that name themselves, below their GPU
     r"Remapping Failure Occurred|SRAM Threshold Exceeded|GPU Recovery Action|Channel Repair Pending|"
     r"Pending Page Blacklist|Current Power Limit|[SD]RAM Uncorrectable[\w -]{0,12})[ \t]+: )"
 )
+_QUERIED = (  # a field of --query-gpu that states something; those of hl-smi have a bus_id of their own
+    r"\A(?:[^\n]*\b(?:uuid|pci\.bus_id|pcie\.link\.\w+)\b|(?![^\n]*(?:, |^)(?:module_id|bus_id)\b)[^\n]*\b"
+    r"(?:clocks_(?:event|throttle)_reasons\.\w+|ecc\.(?:mode|errors)\.\w+|remapped_rows\.\w+|retired_pages\.\w+|"
+    r"gpu_recovery_action|fabric\.\w+|persistence_mode|temperature\.gpu|power\.limit)\b)"
+)
 _SMI_SENTENCE = (  # whole lines, which any command of it may print
     r"^(?:Unable to determine the device handle for GPU ?\S|No devices were found[ \t.]*$|Failed to initialize NVML: "
     r"|NVIDIA-SMI has failed because|NVIDIA-SMI couldn't (?:find|communicate))"
@@ -73,7 +78,7 @@ _KERNEL_LINE = (
     r"|\[\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\] "
     r"|\[[^\W\d]{3,12}\.?\d\d \d\d:\d\d\] "  # dmesg -H
     r"|\[?\d{4}-\d\d-\d\dT[\d:]{8},\d{6}(?:Z|[+-]\d\d:?\d\d)\]?:? "  # dmesg --time-format=iso
-    r"|[^\n]{0,80}?\bNVRM: Xid \(|(?:kernel: )?NVRM: [A-Z]|[\w.-]{1,64}: kern: +\w+: \["
+    r"|(?:[^\n]{0,80}?\bNVRM: )?Xid \(|(?:kernel: )?NVRM: [A-Z]|[\w.-]{1,64}: kern: +\w+: \["
     rf"|[ \t]*(?:kernel: )?(?:{KERNEL_DRIVERS}) [0-9a-f]{{4,8}}:[0-9a-f]{{2}}:[0-9a-f]{{2}}\.[0-7](?: \S{{1,40}})?: "
     r"|(?:\d{4}-\d\d-\d\dT\S+|[^\W\d]\w{2,11}\.? {1,2}\d{1,2} [\d:]{8}) \S+ kernel: )"
 )
@@ -154,14 +159,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         (("hl-smi", "-Q"),),
         (r"\A(?:[\w.]{1,60}, ?){0,30}?(?:module_id|bus_id)[ ,]", r"\A[^\n]{0,800}\becc\.errors\.\w"),
     ),
-    (
-        ((_SMI, "--query-gpu"),),
-        (
-            r"\A[a-z_.]+(?: \[[\w/%]+\])?, ",
-            r"\A[^\n]*\b(?:uuid|pci\.bus_id|pstate|gpu_recovery_action|clocks_(?:event|throttle)_reasons\.\w+"
-            r"|(?:pcie\.link|ecc\.errors|retired_pages|remapped_rows|fabric|power|utilization|mig\.mode)\.[\w.]+)\b",
-        ),
-    ),
+    (((_SMI, "--query-gpu"),), (r"\A[a-z_.]+(?: \[[\w/%]+\])?, ", _QUERIED)),
     (((_SMI,),), (r"^\|[ \t]*NVIDIA-SMI[ \t]", r"^\|[^|\n]{1,80}\|[ \t]*[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[01]")),
     (((_SMI, "topo", "-p2p", "r"),), (_P2P_LINE, _P2P_HEADING)),
     (
@@ -314,6 +312,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     (BMC_LOG[3:], (r"^(?:Record: +\d|SeqNumber += \d)", r"^Severity *[:=] +\w", r"^(?:Description|Message) *[:=] ")),
     (BMC_LOG[3:], (r"\"@odata\.type\" ?: ?\"#LogEntry", r"\"Message\" ?: ?\"")),
     (BMC_SENSORS[:1], (r"^\S[^|\n]{0,40}\|[^|\n]{1,40}\|(?:[^|\n]{1,40}\|)? *(?:ok|nc|cr|nr|ns)(?: *\||[ \t]*$)",)),
+    (BMC_SENSORS[:1], (r"^Main Power Fault +: (?:true|false)[ \t]*$",)),
     ((DCGM_METRICS,), (r"^DCGM_FI_[A-Z_]{4,60}\{[^\n]*gpu=\"\d",)),
     ((SLURM_NODE,), (r"^[ \t]*NodeName=\S{1,200} ", r"\bCPUAlloc=\d|\bReason=\S", r"\bState=[A-Z]")),
     (

@@ -19,6 +19,7 @@ from probes.tool_reports.facts import ToolReport
 _LIMIT_CHARACTERS = 4 << 20
 _LIMIT_LINE = 400
 _LIMIT_TEXT = 200
+_LIMIT_NAME = 60
 _MOST_REPORTS = 128
 _DATE = r"(?:\d\d/\d\d/\d{2,4}|\w{3}-\d\d-\d{4}|\d{4}-\d\d-\d\d|Pre-Init|PostInit|Unspecified) {0,8}\| {0,8}"
 _ROW = lazy_pattern(
@@ -31,6 +32,10 @@ _SENSOR = lazy_pattern(
 )
 _FIELD = lazy_pattern(
     r"[ \t]{0,8}(?P<name>[A-Z][A-Za-z/ ]{2,20}?) {0,12}[:=][ \t]{0,12}(?P<value>\S[^\n]{0,300}?)\s{0,8}"
+)
+_CHASSIS = lazy_pattern(
+    r"[ \t]{0,8}(?P<name>Power Overload|Main Power Fault|Power Control Fault|Drive Fault|Cooling/Fan Fault) {0,20}: "
+    r"(?P<value>true|false)[ \t\r]{0,8}"
 )
 _TYPES = (
     "Temperature|Voltage|Current|Fan|Power Supply|Power Unit|Memory|Critical Interrupt|Slot / Connector|Slot/Connector|"
@@ -63,6 +68,7 @@ _LIMITS = lazy_pattern(
     r"Reading (?P<is>-?[\d.]{1,12}) (?:[<>]=? )?Threshold (?P<limit>-?[\d.]{1,12}) ?(?P<unit>[\w /%]{0,12})"
 )
 _DAYS = ("%m/%d/%Y", "%m/%d/%y", "%b-%d-%Y", "%Y-%m-%d")
+_DOCUMENT = lazy_pattern(r"(?m)^[{[]")
 _GRAVE = ("critical", "non-recoverable")
 
 
@@ -86,8 +92,8 @@ def list_log_events(text: str) -> list[ToolReport]:
     >>> list_log_events(row.format("Asserted") + row.format("Deasserted"))
     []
     """
-    _check(text)
-    events = [*_read_rows(text), *(_read_json(text) if text.lstrip()[:1] in ("{", "[") else _read_records(text))]
+    document = _DOCUMENT.search(_check(text))
+    events = [*_read_rows(text), *(_read_json(text[document.start() :]) if document else _read_records(text))]
     if not events:
         raise ParseError("no record of a BMC's log")
     open_events: dict[tuple[str | None, str], list[_Event]] = {}
@@ -116,11 +122,17 @@ def list_sensor_states(text: str) -> list[ToolReport]:
         for line in _check(text).splitlines()
         if len(line) < _LIMIT_LINE and (match := _SENSOR.fullmatch(line.strip()))
     ]
-    if not rows:
+    states = [match for line in text.splitlines() if len(line) < _LIMIT_LINE and (match := _CHASSIS.fullmatch(line))]
+    if not rows and not states:
         raise ParseError("no state of a sensor")
-    reports = []
+    reports = [
+        ToolReport("sensor-failed", state["name"], _clean(state[0])) for state in states if state["value"] == "true"
+    ]
     for row in rows:
         values = [value.strip() for value in row["values"].split("|") if value.strip()]
+        shown = row[0].rpartition("|")[2].strip()
+        if row["state"] == "ok" and (_classify(f"{row['name']} {shown}") or "bmc-corrected") != "bmc-corrected":
+            reports.append(ToolReport("sensor-failed", row["name"].strip(), _clean(row[0]), (("what", shown),)))
         if row["state"] in ("cr", "nr") and any(character.isdigit() for character in "".join(values)):
             what = " ".join(values[:2])[:_LIMIT_TEXT]
             reports.append(ToolReport("sensor-critical", row["name"].strip(), _clean(row[0]), (("what", what),)))
@@ -163,7 +175,7 @@ def _read_records(text: str) -> Iterator[_Event]:
 def _read_json(text: str) -> Iterator[_Event]:
     """Entries of a log that Redfish lists."""
     try:
-        found: Any = json.loads(text)
+        found: Any = json.JSONDecoder().raw_decode(text)[0]
     except (ValueError, RecursionError):
         return
     entries = found.get("Members", [found]) if isinstance(found, dict) else found
@@ -173,6 +185,9 @@ def _read_json(text: str) -> Iterator[_Event]:
         origin = (entry.get("Links") or {}).get("OriginOfCondition") if isinstance(entry.get("Links"), dict) else None
         address = origin.get("@odata.id") if isinstance(origin, dict) else None
         part = address.rstrip("/").rpartition("/")[2] if isinstance(address, str) else None
+        words = entry.get("MessageArgs")
+        if part is None and isinstance(words, list) and words and isinstance(words[0], str):
+            part = words[0][:_LIMIT_NAME]
         event = _of_message(entry["Message"], str(entry.get("Severity")), str(entry.get("Created", "")))
         yield event._replace(part=part or event.part, over=event.over or entry.get("Resolved") is True)
 

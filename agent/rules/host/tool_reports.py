@@ -302,6 +302,12 @@ MEANINGS = {
         "What is cooled or fed by it slows down, or is switched off.",
         "bmc-sensor",
     ),
+    "sensor-failed": ToolMeaning(
+        "warning",
+        "the BMC reports a failure",
+        "What is cooled or fed by it slows down, or is switched off.",
+        "bmc-sensor",
+    ),
     "bmc-temperature": ToolMeaning(
         "warning", "the BMC logs a temperature outside of its critical limit", _LOGGED, "bmc-sensor", "low"
     ),

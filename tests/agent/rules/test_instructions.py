@@ -74,7 +74,8 @@ SITUATIONS = {
     "region-taken", "reserved-memory", "nouveau", "rdma-probe", "module-refused", "interface-probe",
     "no-mkey", "open-modules", "power-cable", "probe-failed", "rdma-port", "registers-taken", "safe-mode",
     "unsupported-gpu", "all", "imex", "bus", "unlisted", "recovering", "marking", "nccl", "switch", "peers",
-    "wire", "closed", "gaudi", "matrix", "port", "registration", "slowdown",
+    "wire", "closed", "gaudi", "matrix", "port", "registration", "slowdown", "bmc", "bmc-host", "bmc-sensor",
+    "redirected", "listed", "unplugged",
     "measured", "nvsm",
 }  # fmt: skip
 RULES = [rule.name for rule in every_rule()]

@@ -37,6 +37,14 @@ WIDTH = (
     "            Link Width\n                Max                       : 16x\n"
     "                Current                   : {}x\n"
 )
+CHASSIS = (
+    "$ ipmitool chassis status\nSystem Power         : on\nMain Power Fault     : false\nCooling/Fan Fault    : {}\n"
+)
+REDFISH_ARGUMENTS = (
+    '{\n  "Members": [\n    {\n      "@odata.type": "#LogEntry.v1_13_0.LogEntry",\n'
+    '      "Created": "2025-06-18T07:40:02+00:00",\n      "Message": "GPU_SXM_6 Link_4 has errors",\n'
+    '      "MessageArgs": ["GPU_SXM_6 Link_4"],\n      "Severity": "Critical"\n    }\n  ]\n}\n'
+)
 FAULTS = {
     "a slot": (
         sel("Slot / Connector GPU5 Slot | Fault Status", "System Event | Timestamp Clock Sync"),
@@ -109,7 +117,33 @@ FAULTS = {
         {"warning tool-reports-fault FAN2 medium"},
     ),
 }  # fmt: skip
+FAULTS |= {
+    "a failed supply in a list of sensors": (
+        "PS2 Status       | 86h | ok  | 10.2 | Presence detected, Failure detected, Power Supply AC lost\n",
+        {"warning tool-reports-fault PS2 Status medium"},
+    ),
+    "the chassis": (CHASSIS.format("true"), {"warning tool-reports-fault Cooling/Fan Fault medium"}),
+    "Redfish as curl shows it": (
+        f"$ curl -sk https://bmc/redfish/v1/Systems/1/LogServices/EventLog/Entries\n{REDFISH_ARGUMENTS}",
+        {"warning tool-reports-fault GPU_SXM_6 Link_4 low"},
+    ),
+    "fields of a query beside the number of the GPU": (
+        "index, clocks_throttle_reasons.hw_thermal_slowdown, temperature.gpu\n0, Not Active, 61\n2, Active, 92\n",
+        {"error gpu-throttled GPU2 high"},
+    ),
+    "ACS beside GPUs that may copy to each other": (
+        f"$ nvidia-smi topo -p2p r\n \tGPU0\tGPU1\n GPU0\tX\tOK\n GPU1\tOK\tX\n{ACS_OF_ONE}\n{TRANSLATED}",
+        {"warning gpu-p2p-redirected node low"},
+    ),
+    "an Xid without the name of the driver": (
+        "Xid (PCI:0000:c1:00): 79, pid='<unknown>', GPU has fallen off the bus.\n",
+        {"critical gpu-xid device 0000:c1:00.0 high"},
+    ),
+}
 HEALTHY = {
+    "a supply in a list of sensors": "PS2 Status       | 86h | ok  | 10.2 | Presence detected\n",
+    "the chassis": CHASSIS.format("false"),
+    "fields of a query": "index, clocks_throttle_reasons.hw_thermal_slowdown, temperature.gpu\n0, Not Active, 61\n",
     "starts": sel("System Boot Initiated #0x01 | Initiated by warm reset", "Power Supply PSU1 | Presence detected"),
     "what is over": sel(HOT) + sel(HOT, at="03/02/2025", state="Deasserted"),
     "redundant again": sel(*(f"Power Supply PSUs | {state}" for state in ("Redundancy Lost", "Fully Redundant"))),
@@ -287,3 +321,28 @@ def test_a_cable_that_a_log_alone_shows_as_unplugged(text: str, severity: str | 
     found = [(f.rule, f.label, f.severity, f.confidence) for f in scan_text(tmp_path, text, "dmesg.txt").findings]
 
     assert ([("port-module-fault", "NIC 0000:2a:00.0", severity, "low")] if severity else []) == found
+
+
+LINK_OF_PORT = "link mlx5_{n}/1 state {state} netdev ens{n}np0 \n"
+
+
+def rdma_link(*down: int) -> str:
+    states = ("ACTIVE physical_state LINK_UP", "DOWN physical_state DISABLED")
+    return "".join(LINK_OF_PORT.format(n=n, state=states[n in down]) for n in range(4))
+
+
+def test_ports_in_two_halves_are_one_note(tmp_path: Path) -> None:
+    (finding,) = scan_text(tmp_path, rdma_link(2, 3), "rdma_link.txt").findings
+
+    assert ("roce-link-down", "info", "low", "node") == (
+        finding.rule, finding.severity, finding.confidence, finding.subject,
+    )  # fmt: skip
+    assert "no link on mlx5_2/1 (ens2np0) and mlx5_3/1 (ens3np0)" in finding.summary.replace(", ", " and ")
+
+
+def test_ports_that_all_have_a_link_or_none_are_no_halves(tmp_path: Path) -> None:
+    for down in ((), (0, 1, 2, 3)):
+        folder = tmp_path / str(len(down))
+        folder.mkdir()
+
+        assert not any("no link on" in f.summary for f in scan_text(folder, rdma_link(*down), "rdma_link.txt").findings)
