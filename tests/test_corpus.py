@@ -151,10 +151,11 @@ def rows() -> list[Row]:
     """The table without its heading."""
     with TABLE.open(newline="") as file:
         lines = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    own = {name for name, *_ in lines}  # before the line of their folder
     return [
         Row(file, saved_as, expected.split(", "), remark)
         for name, saved_as, expected, remark in lines[1:]
-        for file in (_files(CORPUS / name) if name.endswith("/") else [name])
+        for file in ([one for one in _files(CORPUS / name) if one not in own] if name.endswith("/") else [name])
     ]
 
 
@@ -256,7 +257,9 @@ def test_ports_that_answer_all_ones_are_told(corpus: Path) -> None:
     assert 3 == len(report.findings)
 
 
-@pytest.mark.parametrize("name", ["cache_milan_good", "learn_ib_intf_operstate_down"])
-def test_functions_without_a_class_may_be_anything(corpus: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "verdict"), [("cache_milan_good", "unknown"), ("learn_ib_intf_operstate_down", "warning")]
+)
+def test_functions_without_a_class_may_be_anything(corpus: Path, name: str, verdict: str) -> None:
     """Trees that were saved without `class` and `vendor` files."""
-    assert "unknown" == scan_source(corpus / "trees" / f"gcm-{name}.tar.xz").summary.verdict
+    assert verdict == scan_source(corpus / "trees" / f"gcm-{name}.tar.xz").summary.verdict

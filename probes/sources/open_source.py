@@ -7,7 +7,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from probes.host.commands import IB_FABRIC_SAVED, IB_LINKS, SOS_FOLDER, SYSFS_SAVED
+from probes.host.commands import IB_FABRIC_SAVED, IB_LINKS, SOS_FOLDER, SWITCH_PORTS, SYSFS_SAVED
 from probes.host.files import Files, is_directory, is_file
 from probes.host.interface import OUTPUT_LIMIT_BYTES, BadSource, Host, ReadError
 from probes.text import ParseError, lazy_pattern
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["BadSource", "open_source"]
 
 OF_A_FABRIC = "describes a whole InfiniBand fabric, not a single node; `fabricscope fleet topology` reads it"
+OF_A_SWITCH = "holds outputs of a switch, not of a host, and no fault of its ports"
 _FOLDERS_LOOKED_INTO = 64
 _REPORT = '"fabricscope.report/'
 _PAGE = lazy_pattern(r"\s{0,64}<!doctype html>[^\0]{0,4096}?<title>[^<]{0,1024}fabricscope</title>", re.IGNORECASE)
@@ -156,11 +157,14 @@ def _host(path: str, store: Files) -> Host | None:
 
 
 def _dump(path: str, files: Files, outputs: SavedOutputs) -> Host:
-    """A host of saved outputs. Raises BadSource where all that they report is a fabric: which node is it?"""
+    """A host of saved outputs. Raises BadSource where all that they report is a fabric or a switch: which node is
+    it?"""
     from probes.sources.tree import TreeHost
 
     if _is_of_a_fabric(outputs):
         raise BadSource(f"{path}: {OF_A_FABRIC}")
+    if _is_of_a_switch(outputs):
+        raise BadSource(f"{path}: {OF_A_SWITCH}")
     shown = outputs.shown_files if outputs.holds(SYSFS_SAVED[0]) else files
     return TreeHost("dump", path, shown, outputs, tuple(outputs.unread))
 
@@ -177,6 +181,18 @@ def _is_of_a_fabric(outputs: SavedOutputs) -> bool:
 
     try:
         return not list_slow_links(outputs.completed(links).stdout)
+    except (ParseError, ReadError):
+        return True
+
+
+def _is_of_a_switch(outputs: SavedOutputs) -> bool:
+    """Whether they are about ports of a switch alone, and state no fault of one."""
+    if set(outputs.commands) != {SWITCH_PORTS}:
+        return False
+    from probes.tool_reports.interfaces import list_switch_ports
+
+    try:
+        return not list_switch_ports(outputs.completed(SWITCH_PORTS).stdout)
     except (ParseError, ReadError):
         return True
 
@@ -217,6 +233,8 @@ def _single_output(path: str) -> Host | FactsSource:
         except ReadError as why:
             raise BadSource(f"{path}: cannot be read: {why}") from None
         outputs = SavedOutputs(MemoryFiles({name: content}))
+    if _is_of_a_switch(outputs):
+        raise BadSource(f"{path}: {OF_A_SWITCH}")
     if _is_of_a_fabric(outputs):
         start = unwrap(decode_saved(content[:LOOK_CHARACTERS]), holds_output)
         if fabric_format(start):

@@ -23,7 +23,7 @@ _LIMIT_CHARACTERS = 4 << 20
 _LIMIT_LINE = 300
 _ADDRESS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\.[0-7]"
 _NPU_PLACE = lazy_pattern(rf" *({_ADDRESS}) *")
-_NPU_CARD = lazy_pattern(r"\bnpu-smi info -t health\b.{0,40}?-i (\d{1,3})\b")
+_NPU_CARD = lazy_pattern(r"\bnpu-smi info\b[^\n]{0,40}? -i (\d{1,3})\b")
 _NPU_FIELD = lazy_pattern(r"(?P<name>Health(?: Status)?|Error Code|Error Information) {0,40}: (?P<value>\S.{0,120})")
 _NPU_STATES = {
     "warning": "npu-warning",

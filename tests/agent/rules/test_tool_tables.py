@@ -586,17 +586,11 @@ HEALTHY = {
     "hl-smi -Q": GAUDI_QUERY.format(count=0),
     "rocm-smi --showxgmierr": texts.XGMI_ERRORS.format(count=0, state="No errors detected"),
     "a bond": texts.BOND.format(state="up", failures=3, aggregator=1),
-    "ports of a SONiC switch": texts.SONIC.format(errors="12"),
-    "errors of an EOS switch": texts.EOS.format(errors=3),
-    "an NVUE switch": texts.NVUE.format(errors=3),
-    "ports of an EOS switch": texts.EOS_LIGHT.format(light="-1.20"),
     "a port of a SONiC switch without a link": texts.SONIC_STATUS,
     "conditions of a node": texts.CONDITIONS.format(state="False"),
     "npu-smi info -t health": texts.NPU_HEALTH.format(state="OK"),
     "ports of a Pensando NIC": texts.NIC_PORTS.format(state="UP"),
     "the one port of a NIC": texts.NIC_PORTS.format(state="DOWN").partition("Port : b")[2].join(["Port : b", ""]),
-    "queues of a SONiC switch": texts.STORM.format(state="operational"),
-    "a port of an EOS switch": texts.EOS_PORT.format(errors=3),
     "smpquery": texts.PORT_INFO.format(state="Active"),
     "two links of four lanes": texts.ONE_LANE.format(width="2X"),
     "hl-smi -n link": texts.GAUDI_LINKS.format(state="UP"),
@@ -688,6 +682,23 @@ def test_a_fabric_whose_links_are_all_fast_is_refused(tmp_path: Path) -> None:
     """With the command that reads it."""
     with pytest.raises(BadSource, match="describes a whole InfiniBand fabric"):
         scan_text(tmp_path, texts.LINKS, "issue.txt")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        texts.SONIC.format(errors="12"),
+        texts.EOS.format(errors=3),
+        texts.NVUE.format(errors=3),
+        texts.EOS_LIGHT.format(light="-1.20"),
+        texts.EOS_PORT.format(errors=3),
+        texts.STORM.format(state="operational"),
+    ],
+)
+def test_a_switch_without_a_fault_is_refused(tmp_path: Path, text: str) -> None:
+    """It is no host."""
+    with pytest.raises(BadSource, match="holds outputs of a switch, not of a host"):
+        scan_text(tmp_path, text, "issue.txt")
 
 
 def test_a_list_that_ends_at_a_lost_gpu_is_of_no_other_host(tmp_path: Path) -> None:
