@@ -68,6 +68,7 @@ def _row(function: pci.PciFunction, judge: LinkClassifier, nodes: Mapping[str, i
         power_state=function.power_state or function.runtime_status,
         acs=_acs(function.acs, function.acs_known),
         retrained=_retrain_bits(function),
+        aer_status=None if function.aer_status is None else list(function.aer_status),
         state=_state(function),
         link=_link(function, judge),
     )

@@ -102,6 +102,8 @@ class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
     acs: Annotated[Acs | None, stored("control bits that are set, blank between; null: unknown or no ACS")] = None
     ats: Annotated[bool | None, equal("ATS"), STORED] = None
     aer: Annotated[dict[str, dict[str, int]] | None, free("counter")] = None
+    # uncorrectable errors whose bit of AER is set since it was last cleared, as lspci names them
+    aer_status: Annotated[list[str] | None, free("counter")] = None
     max_payload_bytes: Annotated[int | None, equal("maximum payload", "bytes"), STORED] = None
     max_payload_supported_bytes: Annotated[int | None, usual("supported maximum payload", "bytes")] = None
     # these two as gdr-mrrs-small and gdr-relaxed-ordering-off: notes, unless something shows that they cost

@@ -203,8 +203,9 @@ def has_device_counters(context: RuleContext) -> Result | None:
 
 
 def has_pcie_counters(context: RuleContext) -> Result | None:
-    """The same; a PCIe error in the kernel log opens it, too."""
-    return None if any(event.kind == "aer" for event in context.events) else has_device_counters(context)
+    """The same; a PCIe error in the kernel log or in a device's own status opens it, too."""
+    is_stated = any(function.aer_status for function in context.topology.pci)
+    return None if is_stated or any(event.kind == "aer" for event in context.events) else has_device_counters(context)
 
 
 def has_window(context: RuleContext) -> Result | None:

@@ -81,6 +81,9 @@ class PciFunction(NamedTuple):
     aer: Mapping[str, Mapping[str, int]] | None = (
         None  # {"correctable": {"RxErr": 0, ...}, "nonfatal": .., "fatal": ..}
     )
+    aer_status: tuple[str, ...] | None = (
+        None  # AER: uncorrectable errors whose bit is set, as lspci names them; undated
+    )
     bars_bytes: Mapping[str, int] | None = None  # {"0": 16777216, "2": 68719476736}
     config_bytes: int | None = None  # how much of config could be read: 64, 256, 4096
     gone: bool = False  # all-ones: the device does not answer

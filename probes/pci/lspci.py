@@ -195,6 +195,8 @@ def _add_capabilities(draft: PciFunctionBuilder, block: LspciBlock) -> None:
     fields["ats"] = _flags(block.first("ATSCtl")).get("Enable")
     fields["acs"] = _acs(block)
     fields["acs_known"] = True if fields["acs"] or _whole(block, express is not None) else None
+    errors = _flags(block.first("UESta"))
+    fields["aer_status"] = tuple(name for name, is_set in errors.items() if is_set) if errors else None
     fields |= _link(block, port)
     _add_virtual_functions(draft, block)
 

@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agent.model.counters import aer_counters, gpu_counters, netdev_counters
+from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.model.node import Event
 from agent.model.pci import Link, PciFunction
@@ -203,6 +204,19 @@ def pcie_errors_uncorrectable(context: RuleContext) -> Iterator[Result]:
         yield replace(
             fault, situation=_find_kind((), [event for event in lines if f"pci:{event.subject}" == fault.subject])
         )
+    for function in context.topology.pci:
+        bits = [bit for bit in function.aer_status or () if bit != _REQUEST]
+        if bits and function.aer is None and (_is_relevant(context, function) or function.port_type in ABOVE_A_LINK):
+            yield about_function(context, function.id).fail(
+                summary=f"errors that its link could not correct: {', '.join(bits)}, since its status was last cleared",
+                impact="The status has no date: what it means depends on when the errors came. If they come again: "
+                f"{_LOST_TRANSACTION[0].lower()}{_LOST_TRANSACTION[1:]}",
+                evidence=(Evidence(what="UESta", value=" ".join(bits), source=f"lspci -vvv -s {function.id}"),),
+                severity="warning",
+                confidence="low",
+                cause="status",
+                situation=_find_kind(bits, ()),
+            )
     for function in context.topology.pci if context.why_not_counted else ():
         own = [event for event in lines if event.subject == function.id]
         if own and _is_relevant(context, function):

@@ -67,6 +67,8 @@ def roce_mtu_small(context: RuleContext, roce_port: RocePort) -> Result:
         return roce_port.not_applicable("guest", detail="a virtual function or machine: the provider sets the MTU")
     if roce_port.nic.state == "other_namespace":
         return roce_port.unknown("namespace-hides", detail="its interface is in another network namespace")
+    if roce_port.netdev is None and context.lists_whole and roce_port.port.active_mtu is not None:
+        return _judge_port_alone(roce_port, roce_port.port.active_mtu)
     if roce_port.netdev is None:
         return roce_port.unknown(
             "namespace-hides",
@@ -85,14 +87,13 @@ def roce_mtu_small(context: RuleContext, roce_port: RocePort) -> Result:
     if active < able:
         text = f"the RoCE MTU is {active}, although the interface MTU {mtu} allows {able}"
     row = _active_mtu(roce_port)
-    payload = 100 * active / (active + _WIRE_OVERHEAD)
     plain = is_plain_ethernet(context)
     return Fail(
         subject=f"netdev:{netdev.id}",
         label=roce_port.label,
         summary=text,
         values=(("RAIL_MTU", _find_large_mtu(context)),),
-        impact=f"{payload:.1f}% of the bytes are payload, not 98.0%, in {4096 // max(active, 256)} times the packets.",
+        impact=_describe_payload(active),
         evidence=(
             Evidence(what=f"MTU of {netdev.label}", value=str(mtu), source=f"/sys/class/net/{netdev.label}/mtu"),
             *((row,) if active < able else ()),
@@ -202,6 +203,25 @@ def _merge_rails(rails: list[RocePort]) -> Result:
 
 def _read_mtu(netdev: Netdev) -> Evidence:
     return Evidence(what=f"MTU of {netdev.label}", value=str(netdev.mtu), source=f"/sys/class/net/{netdev.label}/mtu")
+
+
+def _judge_port_alone(roce_port: RocePort, active: int) -> Result:
+    """By the packets that the port states, where the source shows no interface (`ibv_devinfo` alone)."""
+    if active >= _IB_MTUS[-1]:
+        return roce_port.passes()
+    return roce_port.fail(
+        summary=f"packets of {active} bytes (active MTU), and 4096 are possible; the MTU of its interface decides",
+        impact=_describe_payload(active),
+        evidence=(_active_mtu(roce_port),),
+        severity=roce_port.severity("error" if active < _IB_MTUS[2] else "warning"),
+        cause="tiny" if active < _IB_MTUS[2] else "active",
+        ids=roce_port.ids,
+    )
+
+
+def _describe_payload(active: int) -> str:
+    payload = 100 * active / (active + _WIRE_OVERHEAD)
+    return f"{payload:.1f}% of the bytes are payload, not 98.0%, in {4096 // max(active, 256)} times the packets."
 
 
 def _active_mtu(port: RocePort) -> Evidence:

@@ -63,6 +63,11 @@ def ip_link(*mtus: int, down: tuple[int, ...] = (), maker: str = "b8:3f:d2") -> 
     )  # fmt: skip
 
 
+VERBS_PORT = (
+    "hca_id:\tmlx5_0\n\ttransport:\t\t\tInfiniBand (0)\n\tphys_port_cnt:\t\t\t1\n\t\tport:\t1\n"
+    "\t\t\tstate:\t\t\tPORT_ACTIVE (4)\n\t\t\tmax_mtu:\t\t4096 (5)\n\t\t\tactive_mtu:\t\t{mtu}\n"
+    "\t\t\tsm_lid:\t\t\t0\n\t\t\tport_lid:\t\t0\n\t\t\tlink_layer:\t\tEthernet\n"
+)
 NVSM = (
     "Checks\n------\nNumber of logical CPU cores [224]................................ Healthy\n"
     "GPU link width [0000:1b:00.0][x16]............................... {state}\n"
@@ -417,6 +422,13 @@ FAULTS = {  # name: text, and its findings of warning or more
         "\tModule temperature high alarm             : On\n",
         {"warning port-module-fault ens2np0 low"},
     ),
+    "packets of a RoCE port": (VERBS_PORT.format(mtu="1024 (3)"), {"warning roce-mtu-small mlx5_0/1 low"}),
+    "small packets of a RoCE port": (VERBS_PORT.format(mtu="512 (2)"), {"warning roce-mtu-small mlx5_0/1 low"}),
+    "the status of a card": (
+        f"{LSPCI}\tCapabilities: [100 v2] Advanced Error Reporting\n\t\tUESta:\tDLP- SDES- TLP- FCP- CmpltTO- MalfTLP+ "
+        "UnsupReq- ACSViol-\n",
+        {"warning pcie-errors-uncorrectable GPU@0000:17:00.0 low"},
+    ),
     "a health issue of a NIC": (
         "[ 905.100000] mlx5_core 0000:5e:00.0: x: Health issue observed, unrecoverable hardware "
         "error, severity(2) CRITICAL:\n[ 905.200000] mlx5_core 0000:5e:00.0: x: assert_var[0] 0\n",
@@ -485,6 +497,10 @@ FAULTS = {  # name: text, and its findings of warning or more
     }),
 }  # fmt: skip
 HEALTHY = {
+    "large packets of a RoCE port": VERBS_PORT.format(mtu="4096 (5)"),
+    "the status of a card": (
+        f"{LSPCI}\tCapabilities: [100 v2] Advanced Error Reporting\n\t\tUESta:\tDLP- UnsupReq+ ACSViol-\n"
+    ),
     "nvsm": NVSM.format(state="Healthy"),
     "nvbandwidth": bandwidths(slow=None),
     "nvbandwidth of two halves": bandwidths(slow=None).replace("276.1  276.1 ", "27.1  27.1 "),
