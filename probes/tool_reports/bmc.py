@@ -68,7 +68,6 @@ _LIMITS = lazy_pattern(
     r"Reading (?P<is>-?[\d.]{1,12}) (?:[<>]=? )?Threshold (?P<limit>-?[\d.]{1,12}) ?(?P<unit>[\w /%]{0,12})"
 )
 _DAYS = ("%m/%d/%Y", "%m/%d/%y", "%b-%d-%Y", "%Y-%m-%d")
-_DOCUMENT = lazy_pattern(r"(?m)^[{[]")
 _GRAVE = ("critical", "non-recoverable")
 
 
@@ -92,8 +91,8 @@ def list_log_events(text: str) -> list[ToolReport]:
     >>> list_log_events(row.format("Asserted") + row.format("Deasserted"))
     []
     """
-    document = _DOCUMENT.search(_check(text))
-    events = [*_read_rows(text), *(_read_json(text[document.start() :]) if document else _read_records(text))]
+    starts = [at for mark in "{[" if (at := f"\n{_check(text)}".find(f"\n{mark}")) >= 0]  # below its command, too
+    events = [*_read_rows(text), *(_read_json(text[min(starts) :]) if starts else _read_records(text))]
     if not events:
         raise ParseError("no record of a BMC's log")
     open_events: dict[tuple[str | None, str], list[_Event]] = {}
