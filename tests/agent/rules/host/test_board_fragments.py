@@ -118,6 +118,15 @@ FAULTS = {
     ),
 }  # fmt: skip
 FAULTS |= {
+    "sensors with their numbers": (
+        "Fan3A            | 33h | cr  | 29.3 | 480 RPM\n",
+        {"warning tool-reports-fault Fan3A medium"},
+    ),
+    "remapped rows of a query": (
+        "gpu_bus_id, gpu_uuid, remapped_rows.pending, remapped_rows.failure\n"
+        "00000000:1B:00.0, GPU-11111111, 0, 0\n00000000:43:00.0, GPU-22222222, 1, 0\n",
+        {"warning gpu-remap-pending GPU@0000:43:00.0 high"},
+    ),
     "a failed supply in a list of sensors": (
         "PS2 Status       | 86h | ok  | 10.2 | Presence detected, Failure detected, Power Supply AC lost\n",
         {"warning tool-reports-fault PS2 Status medium"},
@@ -374,3 +383,16 @@ def test_a_record_of_the_firmware_names_the_error(
 
     assert ["0000:ab:00.0", "0000:ac:00.0"] == [finding.label for finding in found]
     assert all(f"kernel log: {named}" in finding.summary for finding in found)
+
+
+def test_a_reading_beside_the_number_of_its_sensor_is_shown() -> None:
+    (report,) = bmc.list_sensor_states("Fan3A            | 33h | cr  | 29.3 | 480 RPM\n")
+
+    assert {"what": "480 RPM"} == dict(report.detail)
+
+
+@pytest.mark.parametrize(("lanes", "notes"), [(8, ["8x"]), (16, [])])
+def test_lanes_of_some_gpu_are_a_note(lanes: int, notes: list[str], tmp_path: Path) -> None:
+    findings = scan_text(tmp_path, f"        GPU Link Info\n{WIDTH.format(lanes)}", "issue.txt").findings
+
+    assert notes == [f.summary.rpartition(": ")[2] for f in findings if f.severity == "info"]
