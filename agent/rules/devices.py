@@ -221,7 +221,7 @@ def quote_with_reason(event: Event) -> Iterator[Evidence]:
     yield Evidence(what="kernel log", value=event.text, source=event.source)
 
 
-def find_unlisted(context: RuleContext, kinds: Sequence[str], codes: Collection[str]) -> list[str]:
+def find_unlisted(context: RuleContext, kinds: Sequence[str], codes: Collection[str | None]) -> list[str]:
     """Functions that only such lines of the kernel log name, where the PCI bus was not read."""
     if not context.why_bus_unread or context.virtual_machine:
         return []

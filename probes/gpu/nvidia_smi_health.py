@@ -14,7 +14,7 @@ Names = Mapping[str, tuple[str, ...]]
 
 _LIMIT, _ECC = "limit:", "unc:"
 _ENABLED = {"enabled": True, "disabled": False}
-_YES = {"yes": True, "no": False}
+_YES = {"yes": True, "no": False, "1": True, "0": False}  # as numbers: --query-remapped-rows
 _ACTIVE = {"active": True, "not active": False}
 _NUMBER = lazy_pattern(r"(\d{1,12}(?:\.\d{1,6})?)(?: ?(?:W|MHz|%))?", re.ASCII)
 _REPAIRS_PENDING = {

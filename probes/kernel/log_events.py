@@ -41,6 +41,14 @@ _AER_BIT = lazy_pattern(rf"{BDF}:? +(?:AER: +)?\[ ?\d+\] (?P<name>[A-Za-z][\w ]{
 _RECORD_OF_FIRMWARE = lazy_pattern(r"(?P<record>(?:\{\d{1,10}\})?)\[Hardware Error\]: +(?P<text>\S.{0,100})")
 _SECTIONS = {"CXL Protocol Error": "cxl", "PCIe error": "pcie"}
 _AGENTS = {"cxl": lazy_pattern(rf"agent_address: {BDF}"), "pcie": lazy_pattern(rf"device_id: {BDF}")}
+_STATUS = lazy_pattern(
+    r"aer_(?P<kind>cor|uncor)_status: 0x(?P<status>[0-9a-f]{1,8}), aer_(?:un)?cor_mask: 0x(?P<mask>[0-9a-f]{1,8})"
+)
+_CORRECTED = {0: "RxErr", 6: "BadTLP", 7: "BadDLLP", 8: "Rollover", 12: "Timeout", 13: "NonFatalErr"}
+_UNCORRECTED = {  # bits, as Linux drivers/pci/pcie/aer.c names them
+    4: "DLP", 5: "SDES", 12: "TLP", 13: "FCP", 14: "CmpltTO", 15: "CmpltAbrt", 16: "UnxCmplt", 17: "RxOF",
+    18: "MalfTLP", 19: "ECRC", 20: "UnsupReq", 21: "ACSViol", 22: "UncorrIntErr", 24: "AtomicOpBlocked",
+}  # fmt: skip
 _PCIE_SEVERITIES = {  # of a record, as AER has them
     "corrected": ("corrected", "Corrected"),
     "info": ("corrected", "Corrected"),
@@ -184,9 +192,9 @@ def _events(log: Iterable[Line]) -> Iterator[LogEvent]:
         if not any(token in line.text for token in _TOKENS):
             continue
         if record := _RECORD_OF_FIRMWARE.match(line.text):
-            firmware, event = _read_record(firmware, record["record"], record["text"], line)
-            if event:
-                yield event
+            before, firmware = firmware, _read_record(firmware, record["record"], record["text"], line)
+            if before.event and firmware.event is None:
+                yield before.event
             continue
         if again := _AER.search(line.text):
             if bus_error:
@@ -204,6 +212,8 @@ def _events(log: Iterable[Line]) -> Iterator[LogEvent]:
         yield from starts.read(line.text, gpus.read(line))
     if bus_error:
         yield _aer(bus_error)
+    if firmware.event:
+        yield firmware.event
     yield from bars.close()
     yield from cables.close()
     yield from gpus.close()
@@ -304,21 +314,32 @@ class _FirmwareRecord(NamedTuple):
     record: str  # "{1}"
     severity: str  # recoverable | fatal | corrected | info
     about: str = ""  # cxl | pcie
+    event: LogEvent | None = None  # of the device that it names; its status follows
 
 
-def _read_record(
-    before: _FirmwareRecord, number: str, text: str, line: Line
-) -> tuple[_FirmwareRecord, LogEvent | None]:
-    """The record with one more line, and the event where that line names the device."""
+def _read_record(before: _FirmwareRecord, number: str, text: str, line: Line) -> _FirmwareRecord:
+    """The record with one more line."""
     record = before if before.record == number else _FirmwareRecord(number, "")
     if kind := re.match(r"Error \d{1,5}, type: (\w{1,20})", text):
-        return _FirmwareRecord(number, kind[1]), None
+        return _FirmwareRecord(number, kind[1])
     if text.startswith("section_type: "):
-        return record._replace(about=_SECTIONS.get(text.removeprefix("section_type: ").strip(), "")), None
+        about = _SECTIONS.get(text.removeprefix("section_type: ").strip(), "")
+        return _FirmwareRecord(number, record.severity, about)
+    if record.event:
+        status = _STATUS.match(text)
+        return record._replace(event=_with_status(record.event, status)) if status else record
     agent = _AGENTS[record.about].match(text) if record.about else None
-    if agent is None:
-        return record, None
-    return record._replace(about=""), _of_firmware(record, agent, line)
+    return record._replace(event=_of_firmware(record, agent, line)) if agent else record
+
+
+def _with_status(event: LogEvent, status: re.Match[str]) -> LogEvent:
+    """The event with the names of the bits of its AER status that no mask hides."""
+    is_corrected = event.detail == _detail({"severity": "corrected"})
+    bits = int(status["status"], 16) & ~int(status["mask"], 16)
+    names = [name for bit, name in (_CORRECTED if is_corrected else _UNCORRECTED).items() if bits >> bit & 1]
+    if event.kind != "aer" or not names or is_corrected != (status["kind"] == "cor"):
+        return event
+    return event._replace(code=names[0], text=f"{event.text}, {', '.join(names)}")
 
 
 def _of_firmware(record: _FirmwareRecord, agent: re.Match[str], line: Line) -> LogEvent:

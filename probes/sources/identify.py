@@ -148,8 +148,9 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
             r"\A(?![\s\S]*^GPU [0-9A-Fa-f]{4,8}:)",
             r"^[ \t]*(?:Remapping Failure Occurred[ \t]*: Yes|Pending[ \t]*: Yes|State[ \t]*: In Progress|"
             r"SRAM Threshold Exceeded[ \t]*: Yes|[SD]RAM Uncorrectable[\w -]{0,12}: [1-9]|"
-            r"GPU Recovery Action[ \t]*: [A-Z]\w*|HW (?:Thermal |Power Brake )?Slowdown[ \t]*: (?:Not )?Active)\b",
-            r"^[ \t]*(?:GPU Recovery Action[ \t]*: [^\n]{1,40}|"
+            r"GPU Recovery Action[ \t]*: [A-Z]\w*|Link Width[ \t]*\n[ \t]*Max[ \t]*: \d{1,2}x|"
+            r"HW (?:Thermal |Power Brake )?Slowdown[ \t]*: (?:Not )?Active)\b",
+            r"^[ \t]*(?:GPU Recovery Action[ \t]*: [^\n]{1,40}|Link Width|"
             r"HW (?:Thermal |Power Brake )?Slowdown[ \t]*: [\w ]{6,12}|Remapped Rows|"
             r"Remapping Failure Occurred[ \t]*: \w+|Fabric|ECC Errors|Volatile|"
             r"SRAM Threshold Exceeded[ \t]*: Yes)[ \t]*$",

@@ -67,8 +67,8 @@ _PART = lazy_pattern(
 _LIMITS = lazy_pattern(
     r"Reading (?P<is>-?[\d.]{1,12}) (?:[<>]=? )?Threshold (?P<limit>-?[\d.]{1,12}) ?(?P<unit>[\w /%]{0,12})"
 )
+_NUMBER = lazy_pattern(r"[0-9A-F]{2}h")
 _DAYS = ("%m/%d/%Y", "%m/%d/%y", "%b-%d-%Y", "%Y-%m-%d")
-_DOCUMENT = lazy_pattern(r"(?m)^[{[]")
 _GRAVE = ("critical", "non-recoverable")
 
 
@@ -92,8 +92,8 @@ def list_log_events(text: str) -> list[ToolReport]:
     >>> list_log_events(row.format("Asserted") + row.format("Deasserted"))
     []
     """
-    document = _DOCUMENT.search(_check(text))
-    events = [*_read_rows(text), *(_read_json(text[document.start() :]) if document else _read_records(text))]
+    starts = [at for mark in "{[" if (at := f"\n{_check(text)}".find(f"\n{mark}")) >= 0]  # below its command, too
+    events = [*_read_rows(text), *(_read_json(text[min(starts) :]) if starts else _read_records(text))]
     if not events:
         raise ParseError("no record of a BMC's log")
     open_events: dict[tuple[str | None, str], list[_Event]] = {}
@@ -133,6 +133,8 @@ def list_sensor_states(text: str) -> list[ToolReport]:
         shown = row[0].rpartition("|")[2].strip()
         if row["state"] == "ok" and (_classify(f"{row['name']} {shown}") or "bmc-corrected") != "bmc-corrected":
             reports.append(ToolReport("sensor-failed", row["name"].strip(), _clean(row[0]), (("what", shown),)))
+        if _NUMBER.fullmatch(values[0] if values else ""):  # of `sdr elist`: the sensor's number; the reading is last
+            values = [shown]
         if row["state"] in ("cr", "nr") and any(character.isdigit() for character in "".join(values)):
             what = " ".join(values[:2])[:_LIMIT_TEXT]
             reports.append(ToolReport("sensor-critical", row["name"].strip(), _clean(row[0]), (("what", what),)))

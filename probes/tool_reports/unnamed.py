@@ -39,9 +39,19 @@ _SMI = (
             r"^[ \t]*GPU Recovery Action[ \t]*: (?P<what>(?!None|N/A|Unknown)[A-Z][\w -]{2,40})", re.MULTILINE
         ),
     ),
+    (
+        "unnamed-width",
+        lazy_pattern(
+            r"^[ \t]*Link Width[ \t]*\n[ \t]*Max[ \t]*: (?P<max>\d{1,2})x[ \t]*\n"
+            r"[ \t]*Current[ \t]*: (?!(?P=max)x)(?P<what>\d{1,2}x)",
+            re.MULTILINE,
+        ),
+    ),
     ("unnamed-fabric", lazy_pattern(r"^[ \t]*Fabric[ \t]*\n[ \t]*State[ \t]*: In Progress\b", re.MULTILINE)),
 )
-_SMI_CALM = lazy_pattern(r"^[ \t]*(?:HW Slowdown[ \t]*: Not Active|GPU Recovery Action[ \t]*: None)", re.MULTILINE)
+_SMI_CALM = lazy_pattern(
+    r"^[ \t]*(?:Link Width[ \t]*$|HW Slowdown[ \t]*: Not Active|GPU Recovery Action[ \t]*: None)", re.MULTILINE
+)
 
 
 def list_pci_lines(text: str) -> list[ToolReport]:

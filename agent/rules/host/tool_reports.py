@@ -249,6 +249,13 @@ MEANINGS = {
         "Which GPU it is, the lines do not state. A job runs at the pace of its slowest GPU.",
         "slowdown",
     ),
+    "unnamed-width": ToolMeaning(
+        "info",
+        "nvidia-smi reports a PCIe link with fewer lanes than the GPU has",
+        "Which GPU it is, the lines do not state. What it means depends on the slot: many have fewer lanes than cards.",
+        "filtered",
+        "low",
+    ),
     "unnamed-remap-pending": ToolMeaning(
         "warning", "nvidia-smi reports rows of GPU memory that wait for a reset to be remapped", _WHICH, "filtered"
     ),

@@ -225,10 +225,12 @@ def _is_unjudged(context: RuleContext, address: str) -> bool:
 
 def fail_by_log(place: str, label: str, lines: Sequence[Event], what: str, impact: str) -> Fail:
     """What the kernel log alone shows of a device: worth knowing, and no measure."""
+    kinds = list(dict.fromkeys(event.code for event in lines if event.kind == "aer" and event.code))
+    named = f" ({', '.join(kinds[:3])})" if kinds else ""
     return Fail(
         subject=f"pci:{place}",
         label=label,
-        summary=f"kernel log: {what}: {lines[-1].detail.get('before') or lines[-1].text}",
+        summary=f"kernel log: {what}{named}: {lines[-1].detail.get('before') or lines[-1].text}",
         impact=impact,
         evidence=tuple(row for event in lines[-3:] for row in quote_with_reason(event)),
         severity="info",

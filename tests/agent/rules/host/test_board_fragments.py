@@ -118,6 +118,15 @@ FAULTS = {
     ),
 }  # fmt: skip
 FAULTS |= {
+    "sensors with their numbers": (
+        "Fan3A            | 33h | cr  | 29.3 | 480 RPM\n",
+        {"warning tool-reports-fault Fan3A medium"},
+    ),
+    "remapped rows of a query": (
+        "gpu_bus_id, gpu_uuid, remapped_rows.pending, remapped_rows.failure\n"
+        "00000000:1B:00.0, GPU-11111111, 0, 0\n00000000:43:00.0, GPU-22222222, 1, 0\n",
+        {"warning gpu-remap-pending GPU@0000:43:00.0 high"},
+    ),
     "a failed supply in a list of sensors": (
         "PS2 Status       | 86h | ok  | 10.2 | Presence detected, Failure detected, Power Supply AC lost\n",
         {"warning tool-reports-fault PS2 Status medium"},
@@ -346,3 +355,44 @@ def test_ports_that_all_have_a_link_or_none_are_no_halves(tmp_path: Path) -> Non
         folder.mkdir()
 
         assert not any("no link on" in f.summary for f in scan_text(folder, rdma_link(*down), "rdma_link.txt").findings)
+
+
+FIRMWARE = (
+    "{{2}}[Hardware Error]:  Error 0, type: {severity}\n{{2}}[Hardware Error]:   section_type: PCIe error\n"
+    "{{2}}[Hardware Error]:   device_id: 0000:ab:00.0\n{{2}}[Hardware Error]:   vendor_id: 0x10de, device_id: 0x2330\n"
+    "{{2}}[Hardware Error]:   aer_{kind}_status: 0x{status}, aer_{kind}_mask: 0x{mask}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("severity", "kind", "status", "mask", "named"),
+    [
+        ("recoverable", "uncor", "00004000", "00000000", "non-fatal PCIe errors (CmpltTO): "),
+        ("recoverable", "uncor", "00044000", "00004000", "non-fatal PCIe errors (MalfTLP): "),
+        ("recoverable", "uncor", "00004000", "00004000", "non-fatal PCIe errors: "),
+        ("corrected", "cor", "00000041", "00000000", "corrected PCIe errors (RxErr): "),
+        ("corrected", "uncor", "00004000", "00000000", "corrected PCIe errors: "),
+    ],
+)
+def test_a_record_of_the_firmware_names_the_error(
+    severity: str, kind: str, status: str, mask: str, named: str, tmp_path: Path
+) -> None:
+    record = FIRMWARE.format(severity=severity, kind=kind, status=status, mask=mask)
+    text = "".join(f"[   12.500000] {line}\n" for line in record.splitlines())
+    found = scan_text(tmp_path, text + text.replace("{2}", "{3}").replace("ab:", "ac:"), "dmesg.txt").findings
+
+    assert ["0000:ab:00.0", "0000:ac:00.0"] == [finding.label for finding in found]
+    assert all(f"kernel log: {named}" in finding.summary for finding in found)
+
+
+def test_a_reading_beside_the_number_of_its_sensor_is_shown() -> None:
+    (report,) = bmc.list_sensor_states("Fan3A            | 33h | cr  | 29.3 | 480 RPM\n")
+
+    assert {"what": "480 RPM"} == dict(report.detail)
+
+
+@pytest.mark.parametrize(("lanes", "notes"), [(8, ["8x"]), (16, [])])
+def test_lanes_of_some_gpu_are_a_note(lanes: int, notes: list[str], tmp_path: Path) -> None:
+    findings = scan_text(tmp_path, f"        GPU Link Info\n{WIDTH.format(lanes)}", "issue.txt").findings
+
+    assert notes == [f.summary.rpartition(": ")[2] for f in findings if f.severity == "info"]
