@@ -42,10 +42,11 @@ def read(host: Host) -> Reading:
     found_events, left_out = events(log)
     if left_out:
         reader.gap(f"{left_out} more events of other kinds or devices are not listed")
-    whole = _whole(log)
+    first = next((line for line in log if not line.continued), log[0])
+    whole = _whole(first)
     if whole is False:
         reader.gap("the beginning of the log was overwritten: journalctl -k -b may have it")
-    since = log[0].at or log[0].logged
+    since = first.at or first.logged
     earlier = () if host.live else _read_other_logs(host, reader, source, found_events, whole)
     all_events = (*found_events, *earlier)
     iommu = None if host.live else _find_iommu_default(log)  # a live host has the type of each group
@@ -182,9 +183,8 @@ def _lines(source: str, text: str, boot_time: int | None) -> Sequence[Line]:
     raise Failed(f"{source}: no line of a kernel log; it begins with: {first}")
 
 
-def _whole(log: Sequence[Line]) -> bool | None:
+def _whole(first: Line) -> bool | None:
     """Whether nothing is missing before the first line."""
-    first = log[0]
     if first.sequence is not None:
         return first.sequence == 0
     return first.seconds < 1.0 if first.seconds is not None else None

@@ -14,7 +14,8 @@ from typing import NamedTuple
 from probes.kernel.failed_starts import FailedStarts
 from probes.kernel.log_facts import LogEvent
 from probes.kernel.log_lines import Line
-from probes.kernel.sentences import BDF, DRIVER, SENTENCES, STARTED
+from probes.kernel.sentences import BDF, DRIVER, SENTENCES, STARTED, address
+from probes.kernel.unexplained import Unexplained
 from probes.text import lazy_pattern
 
 TEXT_CHARACTERS = 300
@@ -28,7 +29,8 @@ _TOKENS = (  # cheap sieve
     "DMAR:", "AMD-Vi", "ower state", "failed with error", " symbol ", "version magic", "module", "habanalabs", "accel ",
     "HugeTLB: ", "NETDEV WATCHDOG", "assign", "can't reserve", "nouveau ", "i40e 0", "idpf 0", "; giving up",
     "blocked for more", "multicast join", "PCI rejects", "vfio-pci ", "arm-smmu-v3 ", "RLIMIT_MEMLOCK",
-    "KFD is disabled", "Queue preemption", "DMA completion", "ultraserver",
+    "KFD is disabled", "Queue preemption", "DMA completion", "ultraserver", "gdrdrv", "mlx4_core ", "ib_core", "irdma",
+    "hns3 ", "neuron",
 )  # fmt: skip
 
 _AER = lazy_pattern(
@@ -68,7 +70,8 @@ def events(log: Iterable[Line]) -> tuple[list[LogEvent], int]:
     codes: set[tuple[object, ...]] = set()
     left_out = 0
     names: dict[str, str] = {}  # of RDMA devices, with their addresses
-    for event in _events(_learn_names(log, names)):
+    unexplained = Unexplained()
+    for event in _events(_learn_names(log, names), unexplained):
         if event.code == STARTED and event.subject not in failed:
             continue
         if event.kind == "mlx5":
@@ -88,9 +91,9 @@ def events(log: Iterable[Line]) -> tuple[list[LogEvent], int]:
     graded = {(event.subject, event.code) for event in by_key.values() if event.kind == "sxid" and _has_severity(event)}
     return [
         _name_address(event, names)
-        for event in by_key.values()
+        for event in (*by_key.values(), *unexplained.close())
         if event.kind != "sxid" or _has_severity(event) or (event.subject, event.code) not in graded
-    ], left_out
+    ], left_out + unexplained.left_out
 
 
 def _has_severity(event: LogEvent) -> bool:
@@ -113,16 +116,6 @@ def _name_address(event: LogEvent, names: dict[str, str]) -> LogEvent:
     return event._replace(subject=at, detail=_detail({**dict(event.detail), "name": event.subject or ""}))
 
 
-def address(text: str) -> str:
-    """A PCI address as ours; a message of the driver leaves the function out.
-
-    >>> address("0018:01:00"), address("00000000:3B:00.0"), address("10000:e1:00.0")
-    ('0018:01:00.0', '0000:3b:00.0', '10000:e1:00.0')
-    """
-    domain, _, rest = text.lower().partition(":")
-    return f"{int(domain, 16):04x}:{rest}" + ("" if "." in rest else ".0")
-
-
 class _BusError(NamedTuple):
     """One record of AER: its first line, and the status bits that follow."""
 
@@ -136,7 +129,7 @@ class _BusError(NamedTuple):
         return self._replace(bits=(*self.bits, bit["name"]), first=bit["name"] if bit["first"] else self.first)
 
 
-def _events(log: Iterable[Line]) -> Iterator[LogEvent]:
+def _events(log: Iterable[Line], unexplained: Unexplained) -> Iterator[LogEvent]:
     bus_error: _BusError | None = None
     firmware = _FirmwareRecord("", "")
     gpus, bars, starts = _GpuSentences(), _Bars(), FailedStarts()
@@ -159,7 +152,12 @@ def _events(log: Iterable[Line]) -> Iterator[LogEvent]:
         if "assign" in line.text and (bar := _ASSIGNED.search(line.text)):
             bars.read(bar, line)
             continue
-        yield from starts.read(line.text, gpus.read(line))
+        is_explained = False
+        for event in starts.read(line.text, gpus.read(line)):
+            is_explained = True
+            yield event
+        if not is_explained and unexplained.is_due(line.text) and not any(_plain(line)):
+            unexplained.add(line.text, line.at, line.logged)
     if bus_error:
         yield _aer(bus_error)
     yield from bars.close()

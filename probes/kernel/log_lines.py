@@ -13,6 +13,7 @@ from math import floor
 from typing import NamedTuple
 
 from probes.kernel.sentences import SENTENCES
+from probes.kernel.unexplained import DRIVER_LINE, DRIVERS, FAILURE_NEEDLES
 from probes.text import ESCAPES, lazy_pattern
 
 LINE_CHARACTERS = 1000  # of one line; the kernel's own limit is 1024 bytes
@@ -24,8 +25,8 @@ _RECORD = lazy_pattern(
 _MONTH = r"(?:[^\W\d]{3,12}\.?|\d{1,2}[^\W\d])"  # "Feb", "août", "11月"
 _CTIME = rf"\[(?P<ctime>[^\W\d]{{1,9}}\.? {{1,2}}{_MONTH} {{1,2}}\d{{1,2}} \d\d:\d\d:\d\d \d{{4}})\]"
 _HUMAN = r"\[(?P<human>[^\W\d]{3,12}\.?\d\d \d\d:\d\d)\]"  # dmesg -H: the first line of a minute, then differences
-_DELTA = r"\[ {0,12}\+(?P<delta>\d{1,9}\.\d{6})\]"
-_SECONDS = r"\[ {0,8}(?P<seconds>\d{1,9}\.\d{6})(?: *[<@][^\]]{0,20})?\](?:\[ *[TC]\d{1,9}\])?"
+_DELTA = r"\[ {0,12}\+(?P<delta>\d{1,9}\.\d{1,9})\]"
+_SECONDS = r"\[ {0,8}(?P<seconds>\d{1,9}\.\d{1,9})(?: *[<@][^\]]{0,20})?\](?:\[ *[TC]\d{1,9}\])?"
 _ISO = r"(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d))"
 _TAG = r"(?:\S{1,255} kernel(?:\[\d+\])?: )?"
 _PRINTED = lazy_pattern(
@@ -37,11 +38,13 @@ _SYSLOG = lazy_pattern(
     rf"(?P<tag>[^:\[ ]{{1,64}})(?:\[\d+\])?: (?:{_SECONDS} )?(?P<text>.*)"
 )
 _OTHER_TAG = lazy_pattern(r"\S{1,255} [\w@./-]{1,64}\[\d+\]: ")
-_BARE = lazy_pattern(r"kernel: (?P<text>.*)")
-_UNDATED = lazy_pattern(  # what a log without times (dmesg -t) has of its own
+_BARE = lazy_pattern(r"(?:[\w.-]{1,64} )?kernel: (?P<text>.*)")
+_UNDATED_WORDS = (  # what a log without times (dmesg -t) has of its own
     r"\bLinux version \d|\b(?:BIOS-e820|ACPI|NVRM): |^\[drm(?:\]|:)|^NETDEV WATCHDOG: |^infiniband \w+: "
     r"|\b(?:pci|pcieport|nvidia|mlx[45]_core|amdgpu|bnxt_en|ice|ena|efa|ionic|habanalabs) [0-9a-f]{4,8}:[0-9a-f]{2}:"
 )
+_UNDATED = lazy_pattern(_UNDATED_WORDS)
+_OF_DRIVER = lazy_pattern(rf"(?:{_UNDATED_WORDS}|(?<![^ \]])(?:{DRIVERS})[\d.]{{0,8}}[: ])")
 
 
 class Line(NamedTuple):
@@ -102,26 +105,32 @@ _RULES = (b"Linux version ", b"-- Boot ", b"-- Reboot --")  # where a boot begin
 _GO_ON = (b"PCIe Bus Error", b"NVRM: The NVIDIA ", b"Hardware Error]")  # what the next lines belong to
 _FIRST_LINES, _LINES_BEHIND = 20, 12
 _PIECE_BYTES = 1 << 20
+_FAILURES_LIMIT = 50_000  # lines that read as a failure and have no meaning: of a flood these are enough
 
 
 def keep_read_lines(content: bytes, others: Iterable[str] = ()) -> bytes:
     """Of a very long log the lines that can be events, its first ones and those at which a boot begins. `others`:
     what further lines have that are read of it."""
     needles = (*dict.fromkeys(row.needle.encode() for row in SENTENCES), *_GO_ON, *_RULES, b" bnxt_re", b": assigned")
-    return keep_lines(content, (*needles, *(needle.encode() for needle in others)))
+    return keep_lines(content, (*needles, *(needle.encode() for needle in others)), FAILURE_NEEDLES)
 
 
-def keep_lines(content: bytes, needles: Sequence[bytes]) -> bytes:
-    """Of a very long log its first lines and those that hold one of the literals."""
+def keep_lines(content: bytes, needles: Sequence[bytes], failures: Sequence[bytes] = ()) -> bytes:
+    """Of a very long log its first lines and those that hold one of the literals. `failures`: what lines of drivers
+    have that read as a failure."""
     # What another literal is a part of costs a search and finds nothing more
     needles = [n for n in needles if n in _GO_ON or not any(other != n and other in n for other in needles)]
     kept: list[bytes] = []
-    start = 0
+    start = more = 0
     while start < len(content):
         end = content.find(b"\n", start + _PIECE_BYTES)
         end = len(content) if end < 0 else end + 1
         piece = content[start:end]
         lines_at = _find_lines(piece, needles)
+        if more < _FAILURES_LIMIT:
+            of_failures = _find_lines(piece, failures, DRIVER_LINE) - lines_at
+            lines_at |= of_failures
+            more += len(of_failures)
         if start == 0:
             lines_at |= _find_next_lines(piece, 0, _FIRST_LINES)
         kept += [piece[at : piece.find(b"\n", at) + 1 or len(piece)] for at in sorted(lines_at)]
@@ -129,14 +138,15 @@ def keep_lines(content: bytes, needles: Sequence[bytes]) -> bytes:
     return b"".join(kept)
 
 
-def _find_lines(piece: bytes, needles: Sequence[bytes]) -> set[int]:
-    """Where the lines begin that hold one of the literals, and those that belong to them."""
+def _find_lines(piece: bytes, needles: Sequence[bytes], of: re.Pattern[bytes] | None = None) -> set[int]:
+    """Where the lines begin that hold one of the literals, and those that belong to them. `of`: what else they hold."""
     lines_at: set[int] = set()
     for needle in needles:
         found = piece.find(needle)
         while found >= 0:
             at = piece.rfind(b"\n", 0, found) + 1
-            lines_at.add(at)
+            if of is None or of.search(piece, at, found):
+                lines_at.add(at)
             if needle in _GO_ON:
                 lines_at |= _find_next_lines(piece, at, _LINES_BEHIND)
             end = piece.find(b"\n", found)
@@ -163,6 +173,16 @@ def is_kernel_log(log: Sequence[Line]) -> bool:
     (True, True)
     """
     return any(not line.continued or _UNDATED.search(line.text) for line in log)
+
+
+def has_kernel_line(text: str) -> bool:
+    r"""Whether a line of a text has the form of a kernel log and is by its words the kernel's or a driver's.
+
+    >>> has_kernel_line("Hi,\n[ 12.5] mlx5_core 0000:3b:00.0: x\n"), has_kernel_line("[ 12.5] epoch 3: loss 0.1\n")
+    (True, False)
+    """
+    parsed = (_line(row[:LINE_CHARACTERS], None) for row in text.splitlines() if _OF_DRIVER.search(row))
+    return any(line and not line.continued and _OF_DRIVER.match(line.text) for line in parsed)
 
 
 def format_time(boot_time: int | None, seconds: float) -> str | None:

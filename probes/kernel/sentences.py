@@ -29,6 +29,16 @@ _AUXILIARY = r"(?P<name>(?P<parent>mlx5_core|bnxt_en|ice|i40e|idpf|ionic|mana)"
 _PROBE_ENDS = r"(?:: probe with driver \S{1,40})? failed with error (?P<error>-\d{1,5})"
 
 
+def address(text: str) -> str:
+    """A PCI address as ours; a message of the driver leaves the function out.
+
+    >>> address("0018:01:00"), address("00000000:3B:00.0"), address("10000:e1:00.0")
+    ('0018:01:00.0', '0000:3b:00.0', '10000:e1:00.0')
+    """
+    domain, _, rest = text.lower().partition(":")
+    return f"{int(domain, 16):04x}:{rest}" + ("" if "." in rest else ".0")
+
+
 class Sentence(NamedTuple):
     """One sentence. Named groups of its pattern: bdf, name, code; others are details."""
 

@@ -13,10 +13,10 @@ from typing import NamedTuple
 from probes.host.commands import KERNEL_LOG, KERNEL_LOG_SAVED, OF_SERVICE, SERVICE_LOG, SERVICE_SAVED
 from probes.host.interface import Host
 from probes.host_reader import HostReader
-from probes.kernel.log_events import address
 from probes.kernel.log_facts import LogEvent
 from probes.kernel.log_files import FOLDER, list_log_files, read_log_file
 from probes.kernel.log_lines import convert_to_utc, keep_lines, keep_read_lines
+from probes.kernel.sentences import address
 from probes.services.sentences import (
     BEGUN,
     LOG_FILES,

@@ -295,7 +295,15 @@ def identify_command(text: str) -> tuple[tuple[str, ...], ...]:
     for commands, patterns in MARKS:
         if all(_PATTERNS[pattern].search(start) for pattern in patterns):
             return commands
-    return ()
+    if not (_OF_LOG.search(start) and _PATTERNS[_NO_JOB].search(start)):
+        return ()
+    from probes.kernel.log_lines import has_kernel_line  # lazy: few texts that nothing identifies have such a line
+
+    return (("dmesg",),) if has_kernel_line(start) else ()
+
+
+# What a line of a kernel log begins with, in any of its forms: seconds, a date, the host
+_OF_LOG = lazy_pattern(r"^[^\n]{0,120}?(?:\[[ +\d]{1,12}\.\d{1,9}\]|\d\d:\d\d:\d\d|\bkernel: )", re.MULTILINE)
 
 
 _PATTERNS = {pattern: lazy_pattern(pattern, re.MULTILINE) for _, patterns in MARKS for pattern in patterns}

@@ -15,6 +15,7 @@ from agent.model.nic import Nic
 from agent.model.node import Event
 from agent.rules.context import RuleContext
 from agent.rules.devices import about_function, about_gpu, device_label, quote_log, severity_by_role
+from agent.rules.host.unexplained import find_unexplained
 from agent.rules.node_wide import merge_if_on_all
 from agent.rules.rule import NODE, Fail, Result, rule
 from agent.rules.wording import count_of, join_labels
@@ -263,7 +264,9 @@ def driver_reports_failure(context: RuleContext) -> Iterator[Result]:
     else:
         yield from of_gpus
     yield from (fault for fault in faults if fault not in of_gpus)
-    if not faults:
+    notes = list(find_unexplained(context))
+    yield from notes
+    if not faults and not notes:
         unread = context.why_probe_failed("kernel_log")
         if not context.has_devices and not context.why_bus_unread:
             yield NODE.not_applicable("no-such-device", detail="no GPU and no NIC")
