@@ -102,6 +102,7 @@ OF_SERVICE = (
     ("journalctl", "-xeu"),
 )
 SERVICE_LOG, ROTATED_LOG = ("service-log",), ("rotated-log",)
+UNUSED_LOG = ("unused-log",)  # what follows it: files with a further kernel log, which may be of another host
 SERVICE_SAVED = (("systemctl", "status", "--all"),)
 
 LLDP_SAVED = (

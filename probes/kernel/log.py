@@ -11,7 +11,7 @@ from collections.abc import Container, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from probes.host import kmsg
-from probes.host.commands import KERNEL_LOG, KERNEL_LOG_EARLIER, KERNEL_LOG_SAVED, ROTATED_LOG
+from probes.host.commands import KERNEL_LOG, KERNEL_LOG_EARLIER, KERNEL_LOG_SAVED, ROTATED_LOG, UNUSED_LOG
 from probes.host.interface import Absent, Denied, Failed, Host, ReadError
 from probes.host_reader import HostReader, as_text
 from probes.kernel.log_facts import KernelLogFacts, LogEvent
@@ -43,6 +43,8 @@ def read(host: Host) -> Reading:
     if left_out:
         reader.gap(f"{left_out} more events of other kinds or devices are not listed")
     first = next((line for line in log if not line.continued), log[0])
+    for name in () if host.live else host.saved_arguments(*UNUSED_LOG):
+        reader.gap(f"{name}: a further kernel log, which may be of another host", "log-unread")
     whole = _whole(first)
     if whole is False:
         reader.gap("the beginning of the log was overwritten: journalctl -k -b may have it")
