@@ -22,7 +22,8 @@ run `make docs` after a change of either.
 
 ## Kernel log
 
-AER records and CXL records go over several lines and are read by `probes/kernel/log_events.py`.
+AER records and CXL records go over several lines and are read by `probes/kernel/log_events.py`; so do the calls of a
+task that is blocked, of which the first one in a driver is read (`probes/kernel/hung_tasks.py`).
 
 `part`: what the line names. Sentences of the NVIDIA driver without an address are about the GPU that a line beside them
 names. All logs that a source holds are read: `dmesg`, the journals of this boot and of earlier ones

@@ -176,7 +176,7 @@ TOOL_ERRORS_SAVED = tuple(
     ("error", "of", tool)
     for tool in (
         *("rocm-smi", "rocminfo", "amd-smi", "npu-smi", "neuron-ls", "ibv_devinfo", "ib_write_bw", "fi_info"),
-        *("modprobe", "ibv_reg_mr", "sminfo"),
+        *("modprobe", "ibv_reg_mr", "sminfo", "CUDA"),
     )
 )
 TOOL_REPORTS_SAVED = (

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from probes.kernel.failed_starts import FailedStarts
+from probes.kernel.hung_tasks import HungTasks
 from probes.kernel.log_facts import LogEvent
 from probes.kernel.log_lines import Line
 from probes.kernel.sentences import BDF, DRIVER, SENTENCES, STARTED, address
@@ -30,7 +31,7 @@ _TOKENS = (  # cheap sieve
     "HugeTLB: ", "NETDEV WATCHDOG", "assign", "can't reserve", "nouveau ", "i40e 0", "idpf 0", "; giving up",
     "blocked for more", "multicast join", "PCI rejects", "vfio-pci ", "arm-smmu-v3 ", "RLIMIT_MEMLOCK",
     "KFD is disabled", "Queue preemption", "DMA completion", "ultraserver", "gdrdrv", "mlx4_core ", "ib_core", "irdma",
-    "hns3 ", "neuron",
+    "hns3 ", "neuron", "segfault at", "EDAC MC", "temperature above",
 )  # fmt: skip
 
 _AER = lazy_pattern(
@@ -132,8 +133,9 @@ class _BusError(NamedTuple):
 def _events(log: Iterable[Line], unexplained: Unexplained) -> Iterator[LogEvent]:
     bus_error: _BusError | None = None
     firmware = _FirmwareRecord("", "")
-    gpus, bars, starts = _GpuSentences(), _Bars(), FailedStarts()
+    gpus, bars, starts, tasks = _GpuSentences(), _Bars(), FailedStarts(), HungTasks()
     for line in log:
+        yield from tasks.read(line.text, line.at, line.logged)
         if bus_error and (bit := _AER_BIT.search(line.text)) and bit["bdf"] == bus_error.match["bdf"]:
             bus_error = bus_error.with_bit(bit)
             continue

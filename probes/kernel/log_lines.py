@@ -102,8 +102,13 @@ def split_boots(text: str) -> list[str]:
 
 
 _RULES = (b"Linux version ", b"-- Boot ", b"-- Reboot --")  # where a boot begins
-_GO_ON = (b"PCIe Bus Error", b"NVRM: The NVIDIA ", b"Hardware Error]")  # what the next lines belong to
-_FIRST_LINES, _LINES_BEHIND = 20, 12
+_GO_ON = (
+    b"PCIe Bus Error",
+    b"NVRM: The NVIDIA ",
+    b"Hardware Error]",
+    b"blocked for more than",
+)  # what the next lines belong to
+_FIRST_LINES, _LINES_BEHIND = 20, 32
 _PIECE_BYTES = 1 << 20
 _FAILURES_LIMIT = 50_000  # lines that read as a failure and have no meaning: of a flood these are enough
 

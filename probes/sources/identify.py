@@ -40,7 +40,8 @@ _SMI_SENTENCE = (  # whole lines, which any command of it may print
 )
 _CONTAINER_SENTENCE = (
     r"^[^\n]{0,400}?(?:nvidia-container-cli: |could not select device driver \"|unresolvable CDI devices "
-    r"|unknown or invalid runtime name: nvidia|no runtime for \"nvidia\" is configured|Allocate failed due to )"
+    r"|unknown or invalid runtime name: nvidia|no runtime for \"nvidia\" is configured|Allocate failed due to "
+    r"|If this is a GPU node, did you (?:set the docker|configure the NVIDIA))"
 )
 _TEXT = ("lspci", "-D", "-nn", "-vvv")
 _HEX = ("lspci", "-D", "-nn", "-xxxx")
@@ -104,6 +105,15 @@ _TOOL_ERRORS = (  # a tool, and what it prints where it finds nothing
     ),
     ("sminfo", r"^sminfo: iberror: failed: query"),
     ("sminfo", r"^(?:ibwarn: \[\d{1,10}\] )?mad_rpc_open_port: can't open UMAD port"),
+)
+
+# What CUDA and programs that start it print of a start that failed; in the log of a job it has its ranks and a command
+_CUDA_SENTENCE = (
+    r"^[^\n]{0,400}?(?:system has unsupported display driver / cuda driver combination"
+    r"|forward compatibility was attempted on non[- ]supported HW|no CUDA-capable device is detected"
+    r"|CUDA driver version is insufficient for CUDA runtime|NVIDIA driver on your system is too old"
+    r"|Found no NVIDIA driver on your system|uncorrectable ECC error encountered|[Uu]ncorrectable NVLink error"
+    r"|CUDA-capable device(?:\(s\) is/|s )are busy or unavailable|CUDA unknown error - this may be due to|hardware stack error)"
 )
 
 MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
@@ -280,6 +290,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("kubectl", "logs"),), (r"^[^\n]{0,200}?(?:XidCriticalError: Xid=|' device marked unhealthy: )",)),
     *(((("error", "of", tool),), (pattern,)) for tool, pattern in _TOOL_ERRORS),
     ((("docker", "run"),), (_CONTAINER_SENTENCE,)),
+    ((("error", "of", "CUDA"),), (_CUDA_SENTENCE, _NO_JOB)),
 )  # fmt: skip
 
 

@@ -78,6 +78,7 @@ SENTENCES = (  # the first that fits a line
         "device marked unhealthy",
         lazy_pattern(r"device marked unhealthy: (?P<device>[\w-]{1,60})"),
     ),
+    _Sentence("plugin-no-driver", "If this is a GPU node, did you "),  # the same, main.go
     _Sentence(
         "kube-endpoint", "could not be found for endpoint", lazy_pattern(r"for endpoint (?P<wants>[\w./-]{1,60})")
     ),

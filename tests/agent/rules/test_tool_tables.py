@@ -205,6 +205,53 @@ FAULTS = {  # name: text, and its findings of warning or more
         'FATA[0000] Failed to discover neuron devices  error="Unable to read device information from the driver."\n',
         {"error tool-reports-fault node medium"},
     ),
+    "CUDA with another library": (
+        "RuntimeError: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before calling "
+        "NumCudaDevices() that might have already set an error? Error 803: system has unsupported display driver / "
+        "cuda driver combination (Triggered internally at ../c10/cuda/CUDAFunctions.cpp:108.)\n",
+        {"error tool-reports-fault node medium"},
+    ),
+    "CUDA with a library for newer GPUs": (
+        "Error 804: forward compatibility was attempted on non supported HW\n",
+        {"warning tool-reports-fault node medium"},
+    ),
+    "CUDA without a GPU": (
+        "cudaGetDeviceCount returned 100\n-> no CUDA-capable device is detected\nResult = FAIL\n",
+        {"warning tool-reports-fault node low"},
+    ),
+    "CUDA without a driver": (
+        "RuntimeError: Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU\n",
+        {"warning tool-reports-fault node low"},
+    ),
+    "CUDA with an old driver": (
+        "RuntimeError: The NVIDIA driver on your system is too old (found version 11040). Please update\n",
+        {"warning tool-reports-fault node medium"},
+    ),
+    "CUDA with a runtime that is too new": (
+        "CUDA error 35: CUDA driver version is insufficient for CUDA runtime version\n",
+        {"warning tool-reports-fault node medium"},
+    ),
+    "CUDA and an error of memory": (
+        "RuntimeError: CUDA error: uncorrectable ECC error encountered\n", {"error tool-reports-fault node medium"},
+    ),
+    "CUDA and an NVLink": (
+        "CUDA error: uncorrectable NVLink error detected during the execution\n",
+        {"error tool-reports-fault node medium"},
+    ),
+    "CUDA and the hardware": ("CUDA error: hardware stack error\n", {"warning tool-reports-fault node low"}),
+    "CUDA and a GPU in use": (
+        "RuntimeError: CUDA error: CUDA-capable device(s) is/are busy or unavailable\n",
+        {"warning tool-reports-fault node low"},
+    ),
+    "CUDA that does not start": (
+        "RuntimeError: CUDA unknown error - this may be due to an incorrectly set up environment, e.g. changing\n",
+        {"warning tool-reports-fault node low"},
+    ),
+    "a device plugin without a driver": (
+        "2026/11/03 10:11:12 Failed to initialize NVML: could not load NVML library.\n2026/11/03 10:11:12 If this is a "
+        "GPU node, did you set the docker default runtime to `nvidia`?\n",
+        {"warning tool-reports-fault node low"},
+    ),
     "ibv_devinfo without a device": (
         "$ ibv_devinfo\nNo IB devices found\n", {"warning tool-reports-fault node low"},
     ),
