@@ -71,7 +71,7 @@ _HARMLESS_SENTENCE = lazy_pattern("|".join(pattern for pattern, _ in HARMLESS_SE
 _ADDRESS = lazy_pattern(rf"(?<![\w:])(?:PCI:)?{BDF}(?![\w:])")
 _NAME = lazy_pattern(r"(?:infiniband|habanalabs|accel) (?P<name>\w{2,15}):")
 _UNIT = lazy_pattern(r"\b(?P<unit>GPU ?\d{1,3})\b(?!:)")
-_VARIABLE = lazy_pattern(r"0x[0-9a-fA-F]+|\d+")
+VARIABLE = lazy_pattern(r"0x[0-9a-fA-F]+|\d+")
 
 
 class Unexplained:
@@ -97,7 +97,7 @@ class Unexplained:
             self.left_out += 1
             return
         forms = self._forms.setdefault(part, {})
-        form = _VARIABLE.sub("#", text)
+        form = VARIABLE.sub("#", text)
         before = forms.get(form)
         if before is None and len(forms) >= _FORMS:
             self._more[part] += 1

@@ -64,7 +64,7 @@ _KERNEL_LINE = (
 # A line that systemd, the journal or a service of a GPU node wrote, in one of their forms
 _SERVICES = (
     r"nv-fabricmanager|nvidia-fabricmanager|nvlsm|nvidia-imex|nvidia-persistenced|nv-hostengine|nvidia-dcgm|"
-    r"opensmd?|OpenSM|openibd|rshim|irqbalance"
+    r"opensmd?|OpenSM|openibd|rshim|irqbalance|systemd-coredump"
 )
 SERVICE_LINES = (
     rf"[ \t]*(?:\d{{4}}-\d\d-\d\d\S{{8,24}}|[^\W_]{{2,12}}\.? {{1,2}}\d{{1,2}} [\d:]{{8}}) \S{{1,255}} "
@@ -107,13 +107,14 @@ _TOOL_ERRORS = (  # a tool, and what it prints where it finds nothing
     ("sminfo", r"^(?:ibwarn: \[\d{1,10}\] )?mad_rpc_open_port: can't open UMAD port"),
 )
 
-# What CUDA and programs that start it print of a start that failed; in the log of a job it has its ranks and a command
+# What CUDA and programs that start it print of a start that failed; the log of a job has a command of its own
 _CUDA_SENTENCE = (
     r"^[^\n]{0,400}?(?:system has unsupported display driver / cuda driver combination"
     r"|forward compatibility was attempted on non[- ]supported HW|no CUDA-capable device is detected"
     r"|CUDA driver version is insufficient for CUDA runtime|NVIDIA driver on your system is too old"
     r"|Found no NVIDIA driver on your system|uncorrectable ECC error encountered|[Uu]ncorrectable NVLink error"
-    r"|CUDA-capable device(?:\(s\) is/|s )are busy or unavailable|CUDA unknown error - this may be due to|hardware stack error)"
+    r"|CUDA-capable device(?:\(s\) is/|s )are busy or unavailable|CUDA unknown error - this may be due to"
+    r"|hardware stack error)"
 )
 
 MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
@@ -169,6 +170,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("ibqueryerrors",),), (r"^## Summary: \d+ nodes checked, \d+ bad nodes found",)),
     ((("perfquery",),), (r"^# Port (?:extended )?counters: Lid \d", r"^PortSelect:\.+\d")),
     ((("ibdiagnet",),), (r"^-[EWI]- [^\n]*(?:increased during the run|Unexpected actual link (?:speed|width) )",)),
+    ((("ibdiagnet",),), (r"^-[EWI]- [A-Z][\w ./-]{3,60}? finished (?:successfully|with errors)",)),
     ((("iblinkinfo",),), (r"==\( {0,20}\S", r"\)==> ")),
     ((("ibnetdiscover",),), (r'^(?:Switch|Ca|Rt)\s+\d{1,3}\s+"[SHR]-[0-9a-f]{16}"',)),
     ((("ibnetdiscover", "-p"),), (r"^(?:CA|SW|RT) {1,5}\d{1,5} {1,2}\d{1,3} 0x[0-9a-f]{16} ",)),

@@ -35,6 +35,7 @@ _UNEXPECTED = lazy_pattern(
     r"(?:-[EW]- )?Link: (?P<a>\S{1,120}?)<-->(?P<b>\S{1,120}) - Unexpected actual link "
     r"(?P<what>speed|width) (?P<value>\S{1,16})"
 )
+_STAGE = lazy_pattern(r"-(?P<level>[IEW])- (?P<stage>[A-Z][\w ./-]{3,60}?) finished (?:successfully|with errors)")
 COUNTERS = {  # as ibqueryerrors and perfquery print them, by the names of the kernel's files, which ibdiagnet prints
     "symbol_error": "SymbolErrorCounter",
     "link_error_recovery": "LinkErrorRecoveryCounter",
@@ -70,6 +71,7 @@ def list_port_errors(text: str) -> list[ToolReport]:
         raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
     ports: list[_Port] = []
     reports: list[ToolReport] = []
+    stages: list[ToolReport] = []  # of ibdiagnet that ended with errors
     node, known = "", text.lstrip().startswith("## Summary")
     for line in text.splitlines():
         bare = line.strip()
@@ -91,9 +93,14 @@ def list_port_errors(text: str) -> list[ToolReport]:
         elif _OF_DIAGNET.search(line) and (match := _DIAGNET.search(line) or _UNEXPECTED.search(line)):
             known = True
             reports += _read_diagnet(match, bare)
+        elif match := _STAGE.match(bare):
+            known = True
+            if match["level"] == "E":
+                stages.append(ToolReport("ibdiagnet-errors", None, bare, (("what", match["stage"]),)))
     if not known:
         raise ParseError("no port in the output")
-    return [port for row in ports if (port := _report_port(row)) is not None] + reports
+    found = [port for row in ports if (port := _report_port(row)) is not None] + reports
+    return found or stages
 
 
 def list_slow_links(text: str) -> list[ToolReport]:

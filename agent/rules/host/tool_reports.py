@@ -318,6 +318,13 @@ MEANINGS = {
     ),
     "kube-marked": ToolMeaning("error", "the device plugin marked a device unhealthy", _FEWER, "plugin"),
     "kube-xid": ToolMeaning("error", "the device plugin met an Xid that it takes for critical", _FEWER, "plugin"),
+    "ibdiagnet-errors": ToolMeaning(
+        "warning",
+        "a check of ibdiagnet ended with errors",
+        "What it means depends on its lines, which are not in the source: they name the ports.",
+        "ibdiagnet",
+        "low",
+    ),
     "plugin-no-driver": ToolMeaning(
         "warning",
         "the device plugin finds no NVIDIA driver",

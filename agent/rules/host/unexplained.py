@@ -115,7 +115,7 @@ def _note(context: RuleContext, name: str, events: Sequence[Event]) -> Fail:
     where = f" of {shown}" if shown and not on_bus else ""
     return about.fail(
         f"the {name.removesuffix(' driver')} driver reports a failure{where} that no check explains "
-        f"({count_of(lines, 'lines')}{_describe_period(events)}): {_shorten(first.text)}"
+        f"({count_of(lines, 'lines')}{describe_period(events)}): {shorten(first.text)}"
         + (f" ({join_labels(list(numbers)[:2])})" if numbers else ""),
         "Not known: the line states that something failed, and not what depends on it.",
         label=shown if on_bus else name,
@@ -130,7 +130,7 @@ def _note(context: RuleContext, name: str, events: Sequence[Event]) -> Fail:
     )
 
 
-def _describe_period(events: Sequence[Event]) -> str:
+def describe_period(events: Sequence[Event]) -> str:
     """From the first line to the last, where the log has dates."""
     dates = sorted(date for event in events for date in (event.first_at, event.at) if date)
     if not dates:
@@ -140,5 +140,6 @@ def _describe_period(events: Sequence[Event]) -> str:
     return f", {dates[0]}" if dates[0] == dates[-1] else f", {dates[0]} to {dates[-1]}"
 
 
-def _shorten(text: str, limit: int = 160) -> str:
+def shorten(text: str, limit: int = 160) -> str:
+    """The beginning of a long line."""
     return text if len(text) <= limit else f"{text[:limit]}..."

@@ -205,6 +205,10 @@ FAULTS = {  # name: text, and its findings of warning or more
         'FATA[0000] Failed to discover neuron devices  error="Unable to read device information from the driver."\n',
         {"error tool-reports-fault node medium"},
     ),
+    "ibdiagnet without its lines": (
+        "-I- Fabric Discover finished successfully\n-E- Links Check finished with errors\n",
+        {"warning tool-reports-fault node low"},
+    ),
     "CUDA with another library": (
         "RuntimeError: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before calling "
         "NumCudaDevices() that might have already set an error? Error 803: system has unsupported display driver / "
@@ -405,6 +409,7 @@ HEALTHY = {
     "metrics of DCGM": METRICS.format(xid=0, remap=0, ecc=9223372036854775794),
     "metrics of an application's Xid": METRICS.format(xid=31, remap=0, ecc=0),
     "reporters of a NIC": REPORTERS.format(state="healthy"),
+    "ibdiagnet": "-I- Fabric Discover finished successfully\n-I- Links Check finished successfully\n",
     "lanes of all GPUs": WIDTHS.format(name="H100 PCIe", state="P0", one=8, other=8),
     "lanes of an idle GPU": WIDTHS.format(name="H100 PCIe", state="P8", one=16, other=8),
     "lanes of a superchip": WIDTHS.format(name="GB200", state="P0", one=16, other=1),
