@@ -37,7 +37,7 @@ whole `dmesg` has not.
 _UNEXPLAINED = """
 ### Lines that no sentence explains
 
-A line of the driver of a GPU, NIC, NVSwitch, IOMMU or PCIe port that reads as a failure and that none of the rows knows
+A line of the driver of a GPU, NIC, NVSwitch, IOMMU or PCIe port that reads as a failure and fits none of the rows
 is a note of `driver-reports-failure`, one per driver, with the line, its number and dates, and the name of the error in
 it. It is not one beside a failure of the same part that a row explains (within 10 minutes), nor on a host whose part
 works now. These lines read as a failure, and are left out:

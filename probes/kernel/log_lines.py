@@ -24,17 +24,19 @@ _RECORD = lazy_pattern(
 )
 _MONTH = r"(?:[^\W\d]{3,12}\.?|\d{1,2}[^\W\d])"  # "Feb", "août", "11月"
 _CTIME = rf"\[(?P<ctime>[^\W\d]{{1,9}}\.? {{1,2}}{_MONTH} {{1,2}}\d{{1,2}} \d\d:\d\d:\d\d \d{{4}})\]"
-_HUMAN = r"\[(?P<human>[^\W\d]{3,12}\.?\d\d \d\d:\d\d)\]"  # dmesg -H: the first line of a minute, then differences
+_HUMAN = r"\[(?P<human>[^\W\d]{3,12}\.?[ \d]\d \d\d:\d\d)\]"  # dmesg -H: the first line of a minute, then differences
 _DELTA = r"\[ {0,12}\+(?P<delta>\d{1,9}\.\d{1,9})\]"
-_SECONDS = r"\[ {0,8}(?P<seconds>\d{1,9}\.\d{1,9})(?: *[<@][^\]]{0,20})?\](?:\[ *[TC]\d{1,9}\])?"
+_SECONDS = r"\[ {0,8}(?P<seconds>\d{1,9}\.\d{1,9})(?: *[<@][^\]]{0,20})?\](?: ?\[ *[TC]\d{1,9}\])?"
 _ISO = r"(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d))"
 _TAG = r"(?:\S{1,255} kernel(?:\[\d+\])?: )?"
 _PRINTED = lazy_pattern(
-    r"(?:\d{1,7} ?)?(?:<\d+>)?\s*(?:[\d.]{7,15}: )?(?:\w+ *: {0,8}\w+ *: )?"  # numbered, a node's, with its level
+    r"(?:\d{1,7} ?)?(?:<\d+>)?\s*(?:[\w.-]{2,64}: )?(?:\w+ *: {0,8}\w+ *: )?"  # numbered, a node's, with its level
     rf"(?:{_SECONDS}|{_CTIME}|{_HUMAN}|{_DELTA}|\[?{_ISO}\]?):? ?{_TAG}(?:\[ *\d+\.\d{{6}}\] )?(?P<text>.*)"
 )
 _SYSLOG = lazy_pattern(
-    rf"(?P<logged>{_MONTH} {{1,2}}\d{{1,2}} \d\d:\d\d:\d\d)(?:\.\d+)? \S{{1,255}} "
+    rf"(?P<logged>{_MONTH} {{1,2}}\d{{1,2}}(?: \d{{4}})? \d\d:\d\d:\d\d"
+    r"|(?:[^\W\d]{2,5}\.? )?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)"
+    rf"(?:[.,]\d{{1,9}})?(?: [A-Z]{{2,5}})? \S{{1,255}} "
     rf"(?P<tag>[^:\[ ]{{1,64}})(?:\[\d+\])?: (?:{_SECONDS} )?(?P<text>.*)"
 )
 _OTHER_TAG = lazy_pattern(r"\S{1,255} [\w@./-]{1,64}\[\d+\]: ")
@@ -44,7 +46,9 @@ _UNDATED_WORDS = (  # what a log without times (dmesg -t) has of its own
     r"|\b(?:pci|pcieport|nvidia|mlx[45]_core|amdgpu|bnxt_en|ice|ena|efa|ionic|habanalabs) [0-9a-f]{4,8}:[0-9a-f]{2}:"
 )
 _UNDATED = lazy_pattern(_UNDATED_WORDS)
-_OF_DRIVER = lazy_pattern(rf"(?:{_UNDATED_WORDS}|(?<![^ \]])(?:{DRIVERS})[\d.]{{0,8}}[: ])")
+_KERNEL_WORDS = r"INFO: task \S{1,40}:\d{1,10} blocked for more than|EDAC MC\d"  # which no program writes
+_OF_KERNEL = lazy_pattern(_KERNEL_WORDS)
+_OF_DRIVER = lazy_pattern(rf"(?:{_UNDATED_WORDS}|{_KERNEL_WORDS}|(?<![^ \]])(?:{DRIVERS})[\d.]{{0,8}}[: ])")
 
 
 class Line(NamedTuple):
@@ -177,7 +181,7 @@ def is_kernel_log(log: Sequence[Line]) -> bool:
     >>> is_kernel_log(list(lines("[    0.000000] x", None))), is_kernel_log(list(lines("NVRM: loading", None)))
     (True, True)
     """
-    return any(not line.continued or _UNDATED.search(line.text) for line in log)
+    return any(not line.continued or _UNDATED.search(line.text) or _OF_KERNEL.match(line.text) for line in log)
 
 
 def has_kernel_line(text: str) -> bool:
@@ -187,7 +191,7 @@ def has_kernel_line(text: str) -> bool:
     (True, False)
     """
     parsed = (_line(row[:LINE_CHARACTERS], None) for row in text.splitlines() if _OF_DRIVER.search(row))
-    return any(line and not line.continued and _OF_DRIVER.match(line.text) for line in parsed)
+    return any(line and (_OF_KERNEL if line.continued else _OF_DRIVER).match(line.text) for line in parsed)
 
 
 def format_time(boot_time: int | None, seconds: float) -> str | None:

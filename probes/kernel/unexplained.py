@@ -65,6 +65,7 @@ HARMLESS_SENTENCES = (
     (r"Failed to find handle for ACPI object", "Linux iommu/intel/dmar.c"),
     (r"can't derive routing for PCI INT", "Linux acpi/pci_irq.c"),
     (r"(?:failed to|can't) assign\b|\bno space for\b", "Linux pci/setup-res.c: read as regions of devices"),
+    (r"DPC: error containment capabilities", "Linux pci/pcie/dpc.c"),
     (r"Failed to check link status", "Linux pci/hotplug/pciehp_hpc.c: an empty slot"),
 )
 _HARMLESS_SENTENCE = lazy_pattern("|".join(pattern for pattern, _ in HARMLESS_SENTENCES))

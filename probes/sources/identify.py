@@ -41,7 +41,7 @@ _SMI_SENTENCE = (  # whole lines, which any command of it may print
 _CONTAINER_SENTENCE = (
     r"^[^\n]{0,400}?(?:nvidia-container-cli: |could not select device driver \"|unresolvable CDI devices "
     r"|unknown or invalid runtime name: nvidia|no runtime for \"nvidia\" is configured|Allocate failed due to "
-    r"|If this is a GPU node, did you (?:set the docker|configure the NVIDIA))"
+    r"|If this is a GPU node, did you (?:set the docker|configure the NVIDIA)|nvml init failed: )"
 )
 _TEXT = ("lspci", "-D", "-nn", "-vvv")
 _HEX = ("lspci", "-D", "-nn", "-xxxx")
@@ -54,7 +54,7 @@ _KERNEL_LINE = (
     r"\A(?:[^\n]*\n){0,4}?(?:"
     r"(?:\d{1,7} ?)?[ \t]*\[[ +\d]{1,12}\.\d{6}\](?:\[ *[TC]\d+\])? |<\d+>\[|\d+,\d+,\d+,-;|kern +:\w+ *: "
     r"|\[\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\] "
-    r"|\[[^\W\d]{3,12}\.?\d\d \d\d:\d\d\] "  # dmesg -H
+    r"|\[[^\W\d]{3,12}\.?[ \d]\d \d\d:\d\d\] "  # dmesg -H
     r"|\[?\d{4}-\d\d-\d\dT[\d:]{8},\d{6}(?:Z|[+-]\d\d:?\d\d)\]?:? "  # dmesg --time-format=iso
     r"|[^\n]{0,80}?\bNVRM: Xid \(|(?:kernel: )?NVRM: [A-Z]|[\w.-]{1,64}: kern: +\w+: \["
     rf"|[ \t]*(?:kernel: )?(?:{KERNEL_DRIVERS}) [0-9a-f]{{4,8}}:[0-9a-f]{{2}}:[0-9a-f]{{2}}\.[0-7](?: \S{{1,40}})?: "
@@ -112,7 +112,8 @@ _CUDA_SENTENCE = (
     r"^[^\n]{0,400}?(?:system has unsupported display driver / cuda driver combination"
     r"|forward compatibility was attempted on non[- ]supported HW|no CUDA-capable device is detected"
     r"|CUDA driver version is insufficient for CUDA runtime|NVIDIA driver on your system is too old"
-    r"|Found no NVIDIA driver on your system|uncorrectable ECC error encountered|[Uu]ncorrectable NVLink error"
+    r"|Found no NVIDIA driver on your system|libcuda\.so\.1: cannot open"
+    r"|uncorrectable ECC error encountered|[Uu]ncorrectable NVLink error"
     r"|CUDA-capable device(?:\(s\) is/|s )are busy or unavailable|CUDA unknown error - this may be due to"
     r"|hardware stack error)"
 )
@@ -316,7 +317,9 @@ def identify_command(text: str) -> tuple[tuple[str, ...], ...]:
 
 
 # What a line of a kernel log begins with, in any of its forms: seconds, a date, the host
-_OF_LOG = lazy_pattern(r"^[^\n]{0,120}?(?:\[[ +\d]{1,12}\.\d{1,9}\]|\d\d:\d\d:\d\d|\bkernel: )", re.MULTILINE)
+_OF_LOG = lazy_pattern(
+    r"^[^\n]{0,120}?(?:\[[ +\d]{1,12}\.\d{1,9}\]|\d\d:\d\d:\d\d|\bkernel: |blocked for more|EDAC MC)", re.MULTILINE
+)
 
 
 _PATTERNS = {pattern: lazy_pattern(pattern, re.MULTILINE) for _, patterns in MARKS for pattern in patterns}

@@ -78,7 +78,8 @@ SENTENCES = (  # the first that fits a line
         "device marked unhealthy",
         lazy_pattern(r"device marked unhealthy: (?P<device>[\w-]{1,60})"),
     ),
-    _Sentence("plugin-no-driver", "If this is a GPU node, did you "),  # the same, main.go
+    _Sentence("plugin-no-driver", "If this is a GPU node, did you "),  # the same, internal/rm and cmd
+    _Sentence("plugin-no-driver", "nvml init failed: "),
     _Sentence(
         "kube-endpoint", "could not be found for endpoint", lazy_pattern(r"for endpoint (?P<wants>[\w./-]{1,60})")
     ),

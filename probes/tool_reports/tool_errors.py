@@ -63,6 +63,7 @@ _TOOL_ERRORS = (  # the first that the text has; a library that does not fit exp
     _ToolError("cuda-busy", "busy or unavailable"),
     _ToolError("cuda-no-device", "no CUDA-capable device is detected"),
     _ToolError("cuda-no-driver", "Found no NVIDIA driver on your system"),
+    _ToolError("cuda-no-driver", "libcuda.so.1: cannot open"),
     _ToolError("cuda-too-old", "CUDA driver version is insufficient"),
     _ToolError("cuda-too-old", "driver on your system is too old", lazy_pattern(r"found version (?P<what>\d{4,6})")),
     _ToolError("cuda-unknown", "CUDA unknown error"),

@@ -48,7 +48,7 @@ _NV_STATUS = {
     0x87: "FABRIC_STATE_OUT_OF_SYNC", 0xFFFF: "GENERIC",
 }  # fmt: skip
 _NEGATIVE = re.compile(
-    r"(?:\berr(?:or|no)?(?: code)?|\bret(?:urn(?:ed)?|val)?|\brc|\bstatus|\bresult|\bfailed|:|\()"
+    r"(?:\berr(?:or|no)?(?: code)?|\bret(?:urn(?:ed)?|val)?|\brc|\bstatus|\bresult|\bfailed|[:,(])"
     r"[ =:(]{0,3}-([0-9]{1,3})\b"
 )
 _STATUS = re.compile(r"\b(?:status|rc|error|err)(?:code)?[ =:(]{1,3}(?:0x)0*([0-9a-fA-F]{1,4})\b")

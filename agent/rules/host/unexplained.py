@@ -40,7 +40,7 @@ def find_unexplained(context: RuleContext) -> Iterator[Fail]:
     groups: dict[str, list[Event]] = {}
     for event in context.events:
         if event.kind == KIND and _counts(context, event) and not _is_explained(context, event):
-            groups.setdefault(_find_family(event.code or "")[0], []).append(event)
+            groups.setdefault(_find_family(_find_driver(event))[0], []).append(event)
     for name, events in sorted(groups.items()):
         yield _note(context, name, events)
 
@@ -49,6 +49,11 @@ def _find_family(driver: str) -> tuple[str, str]:
     """The name of a driver for people, and what to save of its parts."""
     found = next(((name, save) for name, starts, save in _FAMILIES if driver.startswith(starts)), None)
     return found or (driver, "lspci -vvv" if driver in _OF_BUS else _OF_NICS)
+
+
+def _find_driver(event: Event) -> str:
+    """The driver that wrote a line; of one of the RDMA core that of the device in it."""
+    return event.subject if event.code == "infiniband" and event.subject else event.code or ""
 
 
 def _counts(context: RuleContext, event: Event) -> bool:
@@ -67,7 +72,7 @@ def _counts(context: RuleContext, event: Event) -> bool:
 
 def _is_explained(context: RuleContext, event: Event) -> bool:
     """Whether the log states a failure of the same part, or of the same driver where a line names no part, near it."""
-    family = _find_family(event.code or "")[0]
+    family = _find_family(_find_driver(event))[0]
     for other in context.events:
         if other.kind in _NO_FAILURES or other.code == "started" or not _is_near(event, other):
             continue
@@ -120,7 +125,7 @@ def _note(context: RuleContext, name: str, events: Sequence[Event]) -> Fail:
         "Not known: the line states that something failed, and not what depends on it.",
         label=shown if on_bus else name,
         evidence=tuple(quote_log(event) for event in events[:_SHOWN]),
-        values=(("COMMANDS", _find_family(first.code or "")[1]),),
+        values=(("COMMANDS", _find_family(_find_driver(first))[1]),),
         severity="info",
         confidence="low",
         cause=f"{KIND} {name}",

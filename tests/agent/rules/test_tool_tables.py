@@ -227,6 +227,15 @@ FAULTS = {  # name: text, and its findings of warning or more
         "RuntimeError: Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU\n",
         {"warning tool-reports-fault node low"},
     ),
+    "CUDA without its library": (
+        "ImportError: libcuda.so.1: cannot open shared object file: No such file or directory\n",
+        {"warning tool-reports-fault node low"},
+    ),
+    "a device plugin with a driver that is not loaded": (
+        "E1103 10:11:12.000001 1 main.go:123] error starting plugins: unable to create plugin manager: nvml init "
+        "failed: Driver Not Loaded\n",
+        {"warning tool-reports-fault node low"},
+    ),
     "CUDA with an old driver": (
         "RuntimeError: The NVIDIA driver on your system is too old (found version 11040). Please update\n",
         {"warning tool-reports-fault node medium"},

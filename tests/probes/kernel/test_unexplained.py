@@ -75,6 +75,7 @@ def test_other_lines_are_none(text: str) -> None:
         r"DMAR: Failed to find handle for ACPI object \_SB.PCI0",
         f"pcieport {NIC}: can't derive routing for PCI INT A",
         f"pcieport {NIC}: bridge window [io  size 0x1000]: can't assign; no space",
+        f"pcieport {NIC}: DPC: error containment capabilities: Int Msg #0, RPExt+ PoisonedTLP+",
         f"pcieport {NIC}: pciehp: Failed to check link status",
     ],
 )
