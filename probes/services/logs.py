@@ -236,9 +236,9 @@ class _Reader:
                 event = _make_event(line, service, row.code or "", groups)
                 self._add((SERVICE, service, row.code, event.detail), event)
                 return
-        service = PROGRAMS.get(line.program or "") or line.service
-        if service and (line.is_error or (line.program and reads_as_failure(line.text))):
-            self._add_unexplained(service, line)
+        writer = PROGRAMS.get(line.program or "") or line.service
+        if writer and (line.is_error or (line.program and reads_as_failure(line.text))):
+            self._add_unexplained(writer, line)
 
     def _add_unexplained(self, service: str, line: _Line) -> None:
         """A line of an error that no row knows: those of one form are one, of several forms the first ones count."""
