@@ -5,6 +5,7 @@ from __future__ import annotations
 from agent.rules.host.driver_sentences import MEANINGS, Meaning
 from agent.rules.host.service_sentences import CONTEXT, SERVICE_MEANINGS
 from probes.kernel.sentences import DRIVER, SENTENCES, Sentence
+from probes.kernel.unexplained import HARMLESS_SENTENCES
 from probes.services.sentences import LOG_FILES, PROGRAMS, SERVICE_SENTENCES
 from tests.agent.rules.test_events import CONTEXT_ONLY, READ_BY
 
@@ -21,15 +22,28 @@ run `make docs` after a change of either.
 
 ## Kernel log
 
-AER records and CXL records go over several lines and are read by `probes/kernel/log_events.py`.
+AER records and CXL records go over several lines and are read by `probes/kernel/log_events.py`; so do the calls of a
+task that is blocked, of which the first one in a driver is read (`probes/kernel/hung_tasks.py`).
 
 `part`: what the line names. Sentences of the NVIDIA driver without an address are about the GPU that a line beside them
 names. All logs that a source holds are read: `dmesg`, the journals of this boot and of earlier ones
 (`journalctl -k -b -3`, options in any order), kern.log, syslog, messages and /var/log/dmesg with the parts that were
 put aside (`syslog.1`, `messages-20260101`, also `.gz`, `.bz2` and `.xz`), and the scan section of nvidia-bug-report. Of
-two outputs of `dmesg` one is read, and the report names the other: they may be of two hosts. A fault that only a log of
+two outputs of `dmesg` one is read, and the report names the other: they may be of two hosts. What finds nothing in the
+first is unknown then. A fault that only a log of
 an earlier boot shows begins with "before the last boot" and has medium confidence; so does one that a file has and a
 whole `dmesg` has not.
+"""
+_UNEXPLAINED = """
+### Lines that no sentence explains
+
+A line of the driver of a GPU, NIC, NVSwitch, IOMMU or PCIe port that reads as a failure and fits none of the rows
+is a note of `driver-reports-failure`, one per driver, with the line, its number and dates, and the name of the error in
+it. It is not one beside a failure of the same part that a row explains (within 10 minutes), nor on a host whose part
+works now. These lines read as a failure, and are left out:
+
+| line | source |
+|---|---|
 """
 _SERVICES = """
 ## Services
@@ -50,7 +64,8 @@ def describe_log_sentences() -> str:
     head = _SERVICES.format(
         files=", ".join(f"`{name}`" for name in LOG_FILES), programs=", ".join(f"`{name}`" for name in PROGRAMS)
     )
-    return f"{_HEAD}{_COLUMNS}{kernel}{head}{_COLUMNS}{services}"
+    usual = "".join(f"| `{pattern.replace('|', '` or `')}` | {source} |\n" for pattern, source in HARMLESS_SENTENCES)
+    return f"{_HEAD}{_COLUMNS}{kernel}{_UNEXPLAINED}{usual}{head}{_COLUMNS}{services}"
 
 
 def _describe_row(row: Sentence) -> str:

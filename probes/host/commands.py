@@ -109,6 +109,7 @@ OF_SERVICE = (
     ("journalctl", "-xeu"),
 )
 SERVICE_LOG, ROTATED_LOG = ("service-log",), ("rotated-log",)
+UNUSED_LOG = ("unused-log",)  # what follows it: files with a further kernel log, which may be of another host
 SERVICE_SAVED = (("systemctl", "status", "--all"),)
 
 LLDP_SAVED = (
@@ -189,7 +190,7 @@ TOOL_ERRORS_SAVED = tuple(
     ("error", "of", tool)
     for tool in (
         *("rocm-smi", "rocminfo", "amd-smi", "npu-smi", "neuron-ls", "ibv_devinfo", "ib_write_bw", "fi_info"),
-        *("modprobe", "ibv_reg_mr", "sminfo", "ibping"),
+        *("modprobe", "ibv_reg_mr", "sminfo", "ibping", "CUDA"),
     )
 )
 TOOL_REPORTS_SAVED = (

@@ -11,7 +11,7 @@ from collections.abc import Container, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from probes.host import kmsg
-from probes.host.commands import KERNEL_LOG, KERNEL_LOG_EARLIER, KERNEL_LOG_SAVED, ROTATED_LOG
+from probes.host.commands import KERNEL_LOG, KERNEL_LOG_EARLIER, KERNEL_LOG_SAVED, ROTATED_LOG, UNUSED_LOG
 from probes.host.interface import Absent, Denied, Failed, Host, ReadError
 from probes.host_reader import HostReader, as_text
 from probes.kernel.log_facts import AFTER_RESET, KernelLogFacts, LogEvent
@@ -42,10 +42,13 @@ def read(host: Host) -> Reading:
     found_events, left_out = events(log)
     if left_out:
         reader.gap(f"{left_out} more events of other kinds or devices are not listed")
-    whole = _whole(log)
+    first = next((line for line in log if not line.continued), log[0])
+    for name in () if host.live else host.saved_arguments(*UNUSED_LOG):
+        reader.gap(f"{name}: a further kernel log, which may be of another host", "log-unread")
+    whole = _whole(first)
     if whole is False:
         reader.gap("the beginning of the log was overwritten: journalctl -k -b may have it")
-    since = log[0].at or log[0].logged
+    since = first.at or first.logged
     earlier = () if host.live else _read_other_logs(host, reader, source, found_events, whole)
     all_events = (*found_events, *earlier)
     iommu = None if host.live else _find_iommu_default(log)  # a live host has the type of each group
@@ -195,9 +198,8 @@ def _lines(source: str, text: str, boot_time: int | None) -> Sequence[Line]:
     raise Failed(f"{source}: no line of a kernel log; it begins with: {first}")
 
 
-def _whole(log: Sequence[Line]) -> bool | None:
+def _whole(first: Line) -> bool | None:
     """Whether nothing is missing before the first line."""
-    first = log[0]
     if first.sequence is not None:
         return first.sequence == 0
     if first.text.startswith(_BOOT_START):

@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from probes.kernel.failed_starts import FailedStarts
+from probes.kernel.hung_tasks import HungTasks
 from probes.kernel.log_facts import AFTER_RESET, LogEvent
 from probes.kernel.log_lines import Line
-from probes.kernel.sentences import BDF, DRIVER, SENTENCES, STARTED
+from probes.kernel.sentences import BDF, DRIVER, SENTENCES, STARTED, address
+from probes.kernel.unexplained import Unexplained
 from probes.text import lazy_pattern
 
 TEXT_CHARACTERS = 300
@@ -31,7 +33,8 @@ _TOKENS = (  # cheap sieve
     "DMAR:", "AMD-Vi", "ower state", "failed with error", " symbol ", "version magic", "module", "habanalabs", "accel ",
     "HugeTLB: ", "NETDEV WATCHDOG", "assign", "can't reserve", "nouveau ", "i40e 0", "idpf 0", "; giving up",
     "blocked for more", "multicast join", "PCI rejects", "vfio-pci ", "arm-smmu-v3 ", "RLIMIT_MEMLOCK",
-    "KFD is disabled", "Queue preemption", "DMA completion", "ultraserver",
+    "KFD is disabled", "Queue preemption", "DMA completion", "ultraserver", "gdrdrv", "mlx4_core ", "ib_core", "irdma",
+    "hns3 ", "neuron", "segfault at", "EDAC MC", "temperature above",
 )  # fmt: skip
 
 _AER = lazy_pattern(
@@ -83,8 +86,8 @@ def events(log: Iterable[Line]) -> tuple[list[LogEvent], int]:
     codes: set[tuple[object, ...]] = set()
     left_out = 0
     names: dict[str, str] = {}  # of RDMA devices, with their addresses
-    resets = _Resets()
-    for event in _events(_learn_names(log, names)):
+    resets, unexplained = _Resets(), Unexplained()
+    for event in _events(_learn_names(log, names), unexplained):
         if event.code == STARTED and event.subject not in failed:
             continue
         if event.kind == "mlx5":
@@ -106,11 +109,12 @@ def events(log: Iterable[Line]) -> tuple[list[LogEvent], int]:
         else:
             left_out += 1
     graded = {(event.subject, event.code) for event in by_key.values() if event.kind == "sxid" and _has_severity(event)}
+    marked = [resets.mark(key, event) for key, event in by_key.items()]
     return [
-        resets.mark(key, _name_address(event, names))
-        for key, event in by_key.items()
+        _name_address(event, names)
+        for event in (*marked, *unexplained.close())
         if event.kind != "sxid" or _has_severity(event) or (event.subject, event.code) not in graded
-    ], left_out
+    ], left_out + unexplained.left_out
 
 
 class _Resets:
@@ -158,16 +162,6 @@ def _name_address(event: LogEvent, names: dict[str, str]) -> LogEvent:
     return event._replace(subject=at, detail=_detail({**dict(event.detail), "name": event.subject or ""}))
 
 
-def address(text: str) -> str:
-    """A PCI address as ours; a message of the driver leaves the function out.
-
-    >>> address("0018:01:00"), address("00000000:3B:00.0"), address("10000:e1:00.0")
-    ('0018:01:00.0', '0000:3b:00.0', '10000:e1:00.0')
-    """
-    domain, _, rest = text.lower().partition(":")
-    return f"{int(domain, 16):04x}:{rest}" + ("" if "." in rest else ".0")
-
-
 class _BusError(NamedTuple):
     """One record of AER: its first line, and the status bits that follow."""
 
@@ -181,11 +175,12 @@ class _BusError(NamedTuple):
         return self._replace(bits=(*self.bits, bit["name"]), first=bit["name"] if bit["first"] else self.first)
 
 
-def _events(log: Iterable[Line]) -> Iterator[LogEvent]:
+def _events(log: Iterable[Line], unexplained: Unexplained) -> Iterator[LogEvent]:
     bus_error: _BusError | None = None
     firmware = _FirmwareRecord("", "")
-    gpus, bars, cables, starts = _GpuSentences(), _Bars(), _Cables(), FailedStarts()
+    gpus, bars, cables, starts, tasks = _GpuSentences(), _Bars(), _Cables(), FailedStarts(), HungTasks()
     for line in log:
+        yield from tasks.read(line.text, line.at, line.logged)
         if bus_error and (bit := _AER_BIT.search(line.text)) and bit["bdf"] == bus_error.match["bdf"]:
             bus_error = bus_error.with_bit(bit)
             continue
@@ -209,7 +204,12 @@ def _events(log: Iterable[Line]) -> Iterator[LogEvent]:
         if line.text.startswith("NVRM: loading NVIDIA UNIX"):
             yield LogEvent(_LOADED, line.text)
             continue
-        yield from starts.read(line.text, gpus.read(line))
+        is_explained = False
+        for event in starts.read(line.text, gpus.read(line)):
+            is_explained = True
+            yield event
+        if not is_explained and unexplained.is_due(line.text) and not any(_plain(line)):
+            unexplained.add(line.text, line.at, line.logged)
     if bus_error:
         yield _aer(bus_error)
     if firmware.event:

@@ -13,6 +13,7 @@ from math import floor
 from typing import NamedTuple
 
 from probes.kernel.sentences import SENTENCES
+from probes.kernel.unexplained import DRIVER_LINE, DRIVERS, FAILURE_NEEDLES
 from probes.text import ESCAPES, lazy_pattern
 
 LINE_CHARACTERS = 1000  # of one line; the kernel's own limit is 1024 bytes
@@ -23,25 +24,31 @@ _RECORD = lazy_pattern(
 )
 _MONTH = r"(?:[^\W\d]{3,12}\.?|\d{1,2}[^\W\d])"  # "Feb", "août", "11月"
 _CTIME = rf"\[(?P<ctime>[^\W\d]{{1,9}}\.? {{1,2}}{_MONTH} {{1,2}}\d{{1,2}} \d\d:\d\d:\d\d \d{{4}})\]"
-_HUMAN = r"\[(?P<human>[^\W\d]{3,12}\.?\d\d \d\d:\d\d)\]"  # dmesg -H: the first line of a minute, then differences
-_DELTA = r"\[ {0,12}\+(?P<delta>\d{1,9}\.\d{6})\]"
-_SECONDS = r"\[ {0,8}(?P<seconds>\d{1,9}\.\d{6})(?: *[<@][^\]]{0,20})?\](?:\[ *[TC]\d{1,9}\])?"
+_HUMAN = r"\[(?P<human>[^\W\d]{3,12}\.?[ \d]\d \d\d:\d\d)\]"  # dmesg -H: the first line of a minute, then differences
+_DELTA = r"\[ {0,12}\+(?P<delta>\d{1,9}\.\d{1,9})\]"
+_SECONDS = r"\[ {0,8}(?P<seconds>\d{1,9}\.\d{1,9})(?: *[<@][^\]]{0,20})?\](?: ?\[ *[TC]\d{1,9}\])?"
 _ISO = r"(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d))"
 _TAG = r"(?:\S{1,255} kernel(?:\[\d+\])?: )?"
 _PRINTED = lazy_pattern(
-    r"(?:\d{1,7} ?)?(?:<\d+>)?\s*(?:[\d.]{7,15}: )?(?:\w+ *: {0,8}\w+ *: )?"  # numbered, a node's, with its level
+    r"(?:\d{1,7} ?)?(?:<\d+>)?\s*(?:[\w.-]{2,64}: )?(?:\w+ *: {0,8}\w+ *: )?"  # numbered, a node's, with its level
     rf"(?:{_SECONDS}|{_CTIME}|{_HUMAN}|{_DELTA}|\[?{_ISO}\]?):? ?{_TAG}(?:\[ *\d+\.\d{{6}}\] )?(?P<text>.*)"
 )
 _SYSLOG = lazy_pattern(
-    rf"(?P<logged>{_MONTH} {{1,2}}\d{{1,2}} \d\d:\d\d:\d\d)(?:\.\d+)? \S{{1,255}} "
+    rf"(?P<logged>{_MONTH} {{1,2}}\d{{1,2}}(?: \d{{4}})? \d\d:\d\d:\d\d"
+    r"|(?:[^\W\d]{2,5}\.? )?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)"
+    rf"(?:[.,]\d{{1,9}})?(?: [A-Z]{{2,5}})? \S{{1,255}} "
     rf"(?P<tag>[^:\[ ]{{1,64}})(?:\[\d+\])?: (?:{_SECONDS} )?(?P<text>.*)"
 )
 _OTHER_TAG = lazy_pattern(r"\S{1,255} [\w@./-]{1,64}\[\d+\]: ")
-_BARE = lazy_pattern(r"kernel: (?P<text>.*)")
-_UNDATED = lazy_pattern(  # what a log without times (dmesg -t) has of its own
+_BARE = lazy_pattern(r"(?:[\w.-]{1,64} )?kernel: (?P<text>.*)")
+_UNDATED_WORDS = (  # what a log without times (dmesg -t) has of its own
     r"^Xid \(PCI:|\bLinux version \d|\b(?:BIOS-e820|ACPI|NVRM): |^\[drm(?:\]|:)|^NETDEV WATCHDOG: |^infiniband \w+: "
     r"|\b(?:pci|pcieport|nvidia|mlx[45]_core|amdgpu|bnxt_en|ice|ena|efa|ionic|habanalabs) [0-9a-f]{4,8}:[0-9a-f]{2}:"
 )
+_UNDATED = lazy_pattern(_UNDATED_WORDS)
+_KERNEL_WORDS = r"INFO: task \S{1,40}:\d{1,10} blocked for more than|EDAC MC\d"  # which no program writes
+_OF_KERNEL = lazy_pattern(_KERNEL_WORDS)
+_OF_DRIVER = lazy_pattern(rf"(?:{_UNDATED_WORDS}|{_KERNEL_WORDS}|(?<![^ \]])(?:{DRIVERS})[\d.]{{0,8}}[: ])")
 
 
 class Line(NamedTuple):
@@ -99,10 +106,16 @@ def split_boots(text: str) -> list[str]:
 
 
 _RULES = (b"Linux version ", b"-- Boot ", b"-- Reboot --")  # where a boot begins
-_GO_ON = (b"PCIe Bus Error", b"NVRM: The NVIDIA ", b"Hardware Error]")  # what the next lines belong to
+_GO_ON = (  # what the next lines belong to
+    b"PCIe Bus Error",
+    b"NVRM: The NVIDIA ",
+    b"Hardware Error]",
+    b"blocked for more than",
+)
 _OF_STATES = (b"NVRM: loading NVIDIA", b"Port module event", b"iommu: Default domain type")
-_FIRST_LINES, _LINES_BEHIND = 20, 12
+_FIRST_LINES, _LINES_BEHIND = 20, 32
 _PIECE_BYTES = 1 << 20
+_FAILURES_LIMIT = 50_000  # lines that read as a failure and have no meaning: of a flood these are enough
 
 
 def keep_read_lines(content: bytes, others: Iterable[str] = ()) -> bytes:
@@ -116,20 +129,25 @@ def keep_read_lines(content: bytes, others: Iterable[str] = ()) -> bytes:
         b": assigned",
         *_OF_STATES,
     )
-    return keep_lines(content, (*needles, *(needle.encode() for needle in others)))
+    return keep_lines(content, (*needles, *(needle.encode() for needle in others)), FAILURE_NEEDLES)
 
 
-def keep_lines(content: bytes, needles: Sequence[bytes]) -> bytes:
-    """Of a very long log its first lines and those that hold one of the literals."""
+def keep_lines(content: bytes, needles: Sequence[bytes], failures: Sequence[bytes] = ()) -> bytes:
+    """Of a very long log its first lines and those that hold one of the literals. `failures`: what lines of drivers
+    have that read as a failure."""
     # What another literal is a part of costs a search and finds nothing more
     needles = [n for n in needles if n in _GO_ON or not any(other != n and other in n for other in needles)]
     kept: list[bytes] = []
-    start = 0
+    start = more = 0
     while start < len(content):
         end = content.find(b"\n", start + _PIECE_BYTES)
         end = len(content) if end < 0 else end + 1
         piece = content[start:end]
         lines_at = _find_lines(piece, needles)
+        if more < _FAILURES_LIMIT:
+            of_failures = _find_lines(piece, failures, DRIVER_LINE) - lines_at
+            lines_at |= of_failures
+            more += len(of_failures)
         if start == 0:
             lines_at |= _find_next_lines(piece, 0, _FIRST_LINES)
         kept += [piece[at : piece.find(b"\n", at) + 1 or len(piece)] for at in sorted(lines_at)]
@@ -137,14 +155,15 @@ def keep_lines(content: bytes, needles: Sequence[bytes]) -> bytes:
     return b"".join(kept)
 
 
-def _find_lines(piece: bytes, needles: Sequence[bytes]) -> set[int]:
-    """Where the lines begin that hold one of the literals, and those that belong to them."""
+def _find_lines(piece: bytes, needles: Sequence[bytes], of: re.Pattern[bytes] | None = None) -> set[int]:
+    """Where the lines begin that hold one of the literals, and those that belong to them. `of`: what else they hold."""
     lines_at: set[int] = set()
     for needle in needles:
         found = piece.find(needle)
         while found >= 0:
             at = piece.rfind(b"\n", 0, found) + 1
-            lines_at.add(at)
+            if of is None or of.search(piece, at, found):
+                lines_at.add(at)
             if needle in _GO_ON:
                 lines_at |= _find_next_lines(piece, at, _LINES_BEHIND)
             end = piece.find(b"\n", found)
@@ -170,7 +189,17 @@ def is_kernel_log(log: Sequence[Line]) -> bool:
     >>> is_kernel_log(list(lines("[    0.000000] x", None))), is_kernel_log(list(lines("NVRM: loading", None)))
     (True, True)
     """
-    return any(not line.continued or _UNDATED.search(line.text) for line in log)
+    return any(not line.continued or _UNDATED.search(line.text) or _OF_KERNEL.match(line.text) for line in log)
+
+
+def has_kernel_line(text: str) -> bool:
+    r"""Whether a line of a text has the form of a kernel log and is by its words the kernel's or a driver's.
+
+    >>> has_kernel_line("Hi,\n[ 12.5] mlx5_core 0000:3b:00.0: x\n"), has_kernel_line("[ 12.5] epoch 3: loss 0.1\n")
+    (True, False)
+    """
+    parsed = (_line(row[:LINE_CHARACTERS], None) for row in text.splitlines() if _OF_DRIVER.search(row))
+    return any(line and (_OF_KERNEL if line.continued else _OF_DRIVER).match(line.text) for line in parsed)
 
 
 def format_time(boot_time: int | None, seconds: float) -> str | None:

@@ -22,11 +22,25 @@ _OTHER_NICS = rf"(?:bnxt_en|ice|i40e|ixgbe|tg3) {BDF} (?P<name>\S+?): NIC Link i
 _GAUDI = r"(?:accel|habanalabs) (?P<name>accel\d{1,3}|hl\d{1,3}): "
 _AMDGPU = rf"amdgpu {BDF}: (?:amdgpu: )?"
 _NIC_DRIVERS = "mlx4_core|mlx4_en|mlx5_core|bnxt_en|ice|i40e|ena|ionic|hns3|qede|cxgb4"
+TOOLS = (  # and services, as the kernel names their processes
+    r"nvidia-smi|nvidia-persiste\w{0,2}|nv-hostengine|nv-fabricmanag\w{0,2}|nvidia-imex|nvlsm|rocm-smi|amd-smi|npu-smi|"
+    r"hl-smi|neuron-\w{1,10}|ibstat|opensm"
+)
 _DRIVERS = "nvidia|nouveau|vfio-pci|mlx5_core|bnxt_en|ice|ena|efa|ionic|amdgpu|habanalabs|neuron"
 # A function of a NIC on the auxiliary bus (mlx5_core.rdma.0, ice.roce.1), to the probe of which Linux 6.10 and newer
 # gives another form
 _AUXILIARY = r"(?P<name>(?P<parent>mlx5_core|bnxt_en|ice|i40e|idpf|ionic|mana)"
 _PROBE_ENDS = r"(?:: probe with driver \S{1,40})? failed with error (?P<error>-\d{1,5})"
+
+
+def address(text: str) -> str:
+    """A PCI address as ours; a message of the driver leaves the function out.
+
+    >>> address("0018:01:00"), address("00000000:3B:00.0"), address("10000:e1:00.0")
+    ('0018:01:00.0', '0000:3b:00.0', '10000:e1:00.0')
+    """
+    domain, _, rest = text.lower().partition(":")
+    return f"{int(domain, 16):04x}:{rest}" + ("" if "." in rest else ".0")
 
 
 class Sentence(NamedTuple):
@@ -308,6 +322,9 @@ _PCI = (
     _row("peermem", "symbol", "nvidia_peermem", "ib_register_peer_memory_client",
          r"(?P<module>nvidia_peermem|nv_peer_mem): (?:Unknown symbol|disagrees about version of symbol) "
          r"(?P<symbol>ib_register_peer_memory_client)", "Linux kernel/module/main.c"),
+    _row("peermem", "register", "nvidia_peermem", "error while registering",
+         r"nvidia-peermem .{0,60}\berror while registering \w{1,20} client",
+         f"{_OPEN} nvidia-peermem/nvidia-peermem.c"),
     _row(DRIVER, "module-symbols", "kernel", " symbol ",
          r"(?P<module>nvidia|nvidia_uvm|nvidia_fs|amdgpu|mlx5_core|mlx5_ib|ib_core|ib_uverbs|bnxt_re|irdma|efa|"
          r"habanalabs|neuron): "
@@ -318,9 +335,16 @@ _PCI = (
     _row(DRIVER, "vfio-memlock", "vfio", "RLIMIT_MEMLOCK",
          r"\bvfio_\w{1,40}: .{0,60}RLIMIT_MEMLOCK \(\d{1,20}\) exceeded", "Linux vfio/vfio_iommu_type1.c"),
     _row(DRIVER, "task-hung", "kernel", "blocked for more than",
-         r"INFO: task (?P<task>nvidia-smi|nvidia-persiste\w{0,2}|nv-hostengine|nv-fabricmanag\w{0,2}|rocm-smi|amd-smi|"
-         r"npu-smi|hl-smi|neuron-\w{1,10}|ibstat|opensm):\d{1,10} blocked for more than \d{1,7} seconds",
+         rf"INFO: task (?P<task>{TOOLS}):\d{{1,10}} blocked for more than \d{{1,7}} seconds",
          "Linux kernel/hung_task.c"),
+    _row(DRIVER, "tool-crashed", "kernel", "segfault at",
+         rf"(?P<task>{TOOLS})\[\d{{1,10}}\]: segfault at ", "Linux arch/x86/mm/fault.c"),
+    _row(DRIVER, "memory-uncorrected", "edac", "EDAC MC",
+         r"EDAC MC(?P<controller>\d{1,3}): \d{1,9} UE (?P<what>.{0,80}? on \S{1,80})", "Linux drivers/edac/edac_mc.c"),
+    _row(DRIVER, "memory-corrected", "edac", "EDAC MC",
+         r"EDAC MC(?P<controller>\d{1,3}): \d{1,9} CE (?P<what>.{0,80}? on \S{1,80})", "Linux drivers/edac/edac_mc.c"),
+    _row(DRIVER, "cpu-hot", "mce", "temperature above threshold",
+         r"CPU\d{1,5}: (?P<what>Core|Package) temperature above threshold", "Linux x86 thermal/intel/therm_throt.c"),
     _row(DRIVER, "hugepages", "kernel", "HugeTLB: allocating",
          r"HugeTLB: allocating (?P<asked>\d{1,9}) of page size .{1,40}failed\. +Only allocated (?P<got>\d{1,9})",
          "Linux mm/hugetlb.c"),

@@ -13,19 +13,23 @@ from typing import NamedTuple
 from probes.host.commands import KERNEL_LOG, KERNEL_LOG_SAVED, OF_SERVICE, SERVICE_LOG, SERVICE_SAVED
 from probes.host.interface import Host
 from probes.host_reader import HostReader
-from probes.kernel.log_events import address
 from probes.kernel.log_facts import LogEvent
 from probes.kernel.log_files import FOLDER, list_log_files, read_log_file
 from probes.kernel.log_lines import convert_to_utc, keep_lines, keep_read_lines
+from probes.kernel.sentences import address
+from probes.kernel.unexplained import UNEXPLAINED, VARIABLE, reads_as_failure
 from probes.services.sentences import (
     BEGUN,
+    DCGM,
     LOG_FILES,
+    MANAGER,
     NEEDLES,
     OWN_NEEDLES,
     PROGRAMS,
     RECOVERED,
     SERVICE,
     SERVICE_SENTENCES,
+    SUBNET_MANAGER,
     UNITS,
 )
 from probes.text import ESCAPES, lazy_pattern
@@ -33,6 +37,9 @@ from probes.text import ESCAPES, lazy_pattern
 LINE_CHARACTERS = 1000
 TEXT_CHARACTERS = 300
 EVENTS_LIMIT = 200
+_FORMS = 3  # of lines of one service that no row knows
+_ERRORS = ("ERROR", "CRITICAL", "FATAL")
+_OPENSM_ERROR = lazy_pattern(r"\w{1,60}: ERR [0-9A-F]{4}: ")
 FAILED = "failed"  # the code of what systemd states of a service
 
 _DATE = (
@@ -45,9 +52,9 @@ _TAGGED = lazy_pattern(
 )
 _PREFIXED = lazy_pattern(r"[\w.:-]{7,64}: (?P<program>[\w./@-]{1,64}): (?P<text>.*)")  # a node's, as talosctl prints it
 _OWN = lazy_pattern(
-    r"\[(?P<date>\w{3} \d\d \d{4} \d\d:\d\d:\d\d)\] \[[A-Z]{1,10}\] (?:\[tid \d{1,10}\] )?(?P<text>.*)"
+    r"\[(?P<date>\w{3} \d\d \d{4} \d\d:\d\d:\d\d)\] \[(?P<level>[A-Z]{1,10})\] (?:\[tid \d{1,10}\] )?(?P<text>.*)"
     r"|(?P<date2>\w{3} \d\d \d\d:\d\d:\d\d) \d{6} \[[0-9A-Fa-f]{8}\] 0x[0-9a-f]{2} -> (?P<text2>.*)"
-    r"|(?P<date3>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\.\d{3} +[A-Z]{4,7} +\[\d{1,10}:\d{1,10}\] (?P<text3>.*)"
+    r"|(?P<date3>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\.\d{3} +(?P<level3>[A-Z]{4,7}) +\[\d{1,10}:\d{1,10}\] (?P<text3>.*)"
 )
 _HEAD = lazy_pattern(r"[ \t]*(?:[^\w\s] )?(?P<unit>[\w@.-]{1,64})\.service(?: - .*)?$")
 _ACTIVE = lazy_pattern(
@@ -82,6 +89,8 @@ class _Line(NamedTuple):
     program: str | None  # that wrote it; None: the line does not show it
     date: str | None
     text: str
+    is_error: bool = False  # by the level that the service gave it
+    service: str | None = None  # by the form of the line
 
 
 def read_saved_logs(host: Host, reader: HostReader) -> ServiceLogs | None:
@@ -227,6 +236,16 @@ class _Reader:
                 event = _make_event(line, service, row.code or "", groups)
                 self._add((SERVICE, service, row.code, event.detail), event)
                 return
+        writer = PROGRAMS.get(line.program or "") or line.service
+        if writer and (line.is_error or (line.program and reads_as_failure(line.text))):
+            self._add_unexplained(writer, line)
+
+    def _add_unexplained(self, service: str, line: _Line) -> None:
+        """A line of an error that no row knows: those of one form are one, of several forms the first ones count."""
+        form = VARIABLE.sub("#", line.text)
+        key = (SERVICE, service, UNEXPLAINED, form)
+        if key in self.events or sum(key[:3] == other[:3] for other in self.events) < _FORMS:
+            self._add(key, _make_event(line, service, UNEXPLAINED, {}))
 
     def _add(self, key: tuple[object, ...], event: LogEvent) -> None:
         before = self.events.pop(key, None)
@@ -238,7 +257,9 @@ def _split(raw: str) -> _Line | None:
     """Who wrote a line, when, and what; None for one of a program that is none of these."""
     if own := _OWN.match(raw):
         text = own["text"] or own["text2"] or own["text3"] or ""
-        return _Line(None, own["date"] or own["date2"] or own["date3"], text)
+        is_error = (own["level"] or own["level3"]) in _ERRORS or _OPENSM_ERROR.match(text) is not None
+        service = MANAGER if own["date"] else SUBNET_MANAGER if own["date2"] else DCGM
+        return _Line(None, own["date"] or own["date2"] or own["date3"], text, is_error, service)
     if tagged := _TAGGED.match(raw):
         program = tagged["program"].rpartition("/")[2]
         return _Line(program, tagged["date"], tagged["text"]) if program == "systemd" or program in PROGRAMS else None

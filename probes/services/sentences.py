@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from probes.kernel.sentences import BDF, Sentence
+from probes.kernel.sentences import BDF, TOOLS, Sentence
 from probes.text import lazy_pattern
 
 SERVICE = "service"
 MANAGER, IMEX, SUBNET_MANAGER = "nvidia-fabricmanager", "nvidia-imex", "opensm"
+COREDUMP = "systemd-coredump"
 PERSISTENCED, DCGM, OPENIBD, RSHIM = "nvidia-persistenced", "nvidia-dcgm", "openibd", "rshim"
 
 # The name of a program in the journal -> its service
@@ -30,6 +31,7 @@ PROGRAMS: Mapping[str, str] = {
     "openibd": OPENIBD,
     "mlnx_interface_mgr.sh": OPENIBD,
     "rshim": RSHIM,
+    "systemd-coredump": COREDUMP,
 }
 # Units, and how systemd describes them where it leaves the name of the unit out (before version 250)
 UNITS: Mapping[str, str] = {
@@ -151,6 +153,9 @@ SERVICE_SENTENCES: tuple[Sentence, ...] = (
     _row("rshim-unreadable", RSHIM, "map RShim registers", r"\brshim\d{1,3} failed to map RShim registers",
          f"{_RSHIM_C}/rshim_pcie.c"),
     _row("rshim-taken", RSHIM, "another backend", r"\banother backend already attached", f"{_RSHIM_C}/rshim.c"),
+    _row("crashed", COREDUMP, " of user ",
+         rf"Process \d{{1,10}} \((?P<task>{TOOLS})\) of user \d{{1,10}} (?:dumped core|terminated abnormally)",
+         "systemd coredump/coredump.c"),
     _row("cuda-802", "CUDA", "system not yet initialized",
          r"\b802\b.{0,60}system not yet initialized|system not yet initialized.{0,60}\b802\b",
          "CUDA 13 driver_types.h (cudaErrorSystemNotReady)"),
@@ -170,4 +175,8 @@ OWN_NEEDLES = (
     " systemd[1]: ",
     ".service",
     "Active: ",
+    "[ERROR]",
+    "[CRITICAL]",
+    " ERROR ",
+    ": ERR ",
 )

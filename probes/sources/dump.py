@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 from probes.host.commands import (
@@ -19,6 +19,7 @@ from probes.host.commands import (
     SAVED,
     SERVICE_LOG,
     SYSFS_SAVED,
+    UNUSED_LOG,
 )
 from probes.host.files import Files, is_directory, is_file
 from probes.host.interface import (
@@ -232,10 +233,21 @@ class SavedOutputs:
 
     def arguments(self, argv: tuple[str, ...]) -> list[str]:
         """See Host.saved_arguments."""
+        if argv == UNUSED_LOG:
+            return sorted(self._list_unused_logs())
         if argv in NAMED_LOGS:
             named = [name for name, read_as in self._contents.items() if argv in read_as]
             return sorted(named + [name for name in self._pieces if name == argv[0]])
         return sorted({device for name in (*self._paths, *self._pieces) if (device := find_device(argv, name))})
+
+    def _list_unused_logs(self) -> Iterator[str]:
+        """Files with a kernel log, and places in a text, for which another one stands."""
+        used = {self.name_of(argv) for argv in KERNEL_LOGS}
+        for name in self._paths:
+            is_log = (LOG,) in self._contents.get(name, ()) or any(best_name(argv, [name]) for argv in KERNEL_LOGS)
+            if is_log and name not in used:
+                yield name
+        yield from (unused.place for unused in self._unused if unused.name == LOG)
 
     def name_of(self, argv: tuple[str, ...]) -> str | None:
         """Which output serves where this command's is wanted."""

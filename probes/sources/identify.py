@@ -63,7 +63,8 @@ _SMI_SENTENCE = (  # whole lines, which any command of it may print
 )
 _CONTAINER_SENTENCE = (
     r"^[^\n]{0,400}?(?:nvidia-container-cli: |could not select device driver \"|unresolvable CDI devices "
-    r"|unknown or invalid runtime name: nvidia|no runtime for \"nvidia\" is configured|Allocate failed due to )"
+    r"|unknown or invalid runtime name: nvidia|no runtime for \"nvidia\" is configured|Allocate failed due to "
+    r"|If this is a GPU node, did you (?:set the docker|configure the NVIDIA)|nvml init failed: )"
 )
 _TEXT = ("lspci", "-D", "-nn", "-vvv")
 _HEX = ("lspci", "-D", "-nn", "-xxxx")
@@ -76,7 +77,7 @@ _KERNEL_LINE = (
     r"\A(?:[^\n]*\n){0,4}?(?:"
     r"(?:\d{1,7} ?)?[ \t]*\[[ +\d]{1,12}\.\d{6}\](?:\[ *[TC]\d+\])? |<\d+>\[|\d+,\d+,\d+,-;|kern +:\w+ *: "
     r"|\[\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\] "
-    r"|\[[^\W\d]{3,12}\.?\d\d \d\d:\d\d\] "  # dmesg -H
+    r"|\[[^\W\d]{3,12}\.?[ \d]\d \d\d:\d\d\] "  # dmesg -H
     r"|\[?\d{4}-\d\d-\d\dT[\d:]{8},\d{6}(?:Z|[+-]\d\d:?\d\d)\]?:? "  # dmesg --time-format=iso
     r"|(?:[^\n]{0,80}?\bNVRM: )?Xid \(|(?:kernel: )?NVRM: [A-Z]|[\w.-]{1,64}: kern: +\w+: \["
     rf"|[ \t]*(?:kernel: )?(?:{KERNEL_DRIVERS}) [0-9a-f]{{4,8}}:[0-9a-f]{{2}}:[0-9a-f]{{2}}\.[0-7](?: \S{{1,40}})?: "
@@ -86,7 +87,7 @@ _KERNEL_LINE = (
 # A line that systemd, the journal or a service of a GPU node wrote, in one of their forms
 _SERVICES = (
     r"nv-fabricmanager|nvidia-fabricmanager|nvlsm|nvidia-imex|nvidia-persistenced|nv-hostengine|nvidia-dcgm|"
-    r"opensmd?|OpenSM|openibd|rshim|irqbalance"
+    r"opensmd?|OpenSM|openibd|rshim|irqbalance|systemd-coredump"
 )
 SERVICE_LINES = (
     rf"[ \t]*(?:\d{{4}}-\d\d-\d\d\S{{8,24}}|[^\W_]{{2,12}}\.? {{1,2}}\d{{1,2}} [\d:]{{8}}) \S{{1,255}} "
@@ -135,6 +136,17 @@ _TOOL_ERRORS = (  # a tool, and what it prints where it finds nothing
     ),
     ("sminfo", r"^sminfo: iberror: failed: query"),
     ("sminfo", r"^(?:ibwarn: \[\d{1,10}\] )?mad_rpc_open_port: can't open UMAD port"),
+)
+
+# What CUDA and programs that start it print of a start that failed; the log of a job has a command of its own
+_CUDA_SENTENCE = (
+    r"^[^\n]{0,400}?(?:system has unsupported display driver / cuda driver combination"
+    r"|forward compatibility was attempted on non[- ]supported HW|no CUDA-capable device is detected"
+    r"|CUDA driver version is insufficient for CUDA runtime|NVIDIA driver on your system is too old"
+    r"|Found no NVIDIA driver on your system|libcuda\.so\.1: cannot open"
+    r"|uncorrectable ECC error encountered|[Uu]ncorrectable NVLink error"
+    r"|CUDA-capable device(?:\(s\) is/|s )are busy or unavailable|CUDA unknown error - this may be due to"
+    r"|hardware stack error)"
 )
 
 MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
@@ -202,6 +214,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("perfquery",),), (r"^# Port (?:extended )?counters: Lid \d", r"^PortSelect:\.+\d")),
     ((("ibdiagnet",),), (r"^-[EWI]- [^\n]*(?:increased during the run|Unexpected actual link (?:speed|width) )",)),
     ((("ibdiagnet",),), (r"^-W- (?:lid=0x[0-9a-f]{1,8} guid=0x|link with (?:LOG|PHY|SPD|WID)=)",)),
+    ((("ibdiagnet",),), (r"^-[EWI]- [A-Z][\w ./-]{3,60}? finished (?:successfully|with errors)",)),
     ((("iblinkinfo",),), (r"==\( {0,20}\S", r"\)==> ")),
     ((("ibnetdiscover",),), (r'^(?:Switch|Ca|Rt)\s+\d{1,3}\s+"[SHR]-[0-9a-f]{16}"',)),
     ((("ibnetdiscover", "-p"),), (r"^(?:CA|SW|RT) {1,5}\d{1,5} {1,2}\d{1,3} 0x[0-9a-f]{16} ",)),
@@ -377,6 +390,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ),
     *(((("error", "of", tool),), (pattern,)) for tool, pattern in _TOOL_ERRORS),
     ((("docker", "run"),), (_CONTAINER_SENTENCE,)),
+    ((("error", "of", "CUDA"),), (_CUDA_SENTENCE, _NO_JOB)),
 )  # fmt: skip
 
 
@@ -392,7 +406,17 @@ def identify_command(text: str) -> tuple[tuple[str, ...], ...]:
     for commands, patterns in MARKS:
         if all(_PATTERNS[pattern].search(start) for pattern in patterns):
             return commands
-    return ()
+    if not (_OF_LOG.search(start) and _PATTERNS[_NO_JOB].search(start)):
+        return ()
+    from probes.kernel.log_lines import has_kernel_line  # lazy: few texts that nothing identifies have such a line
+
+    return (("dmesg",),) if has_kernel_line(start) else ()
+
+
+# What a line of a kernel log begins with, in any of its forms: seconds, a date, the host
+_OF_LOG = lazy_pattern(
+    r"^[^\n]{0,120}?(?:\[[ +\d]{1,12}\.\d{1,9}\]|\d\d:\d\d:\d\d|\bkernel: |blocked for more|EDAC MC)", re.MULTILINE
+)
 
 
 _PATTERNS = {pattern: lazy_pattern(pattern, re.MULTILINE) for _, patterns in MARKS for pattern in patterns}

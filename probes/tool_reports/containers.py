@@ -83,6 +83,8 @@ SENTENCES = (  # the first that fits a line
         "creating empty resource server",
         lazy_pattern(r"empty resource server for (?P<wants>[\w./-]{1,60})"),
     ),
+    _Sentence("plugin-no-driver", "If this is a GPU node, did you "),  # the same, internal/rm and cmd
+    _Sentence("plugin-no-driver", "nvml init failed: "),
     _Sentence(
         "kube-endpoint", "could not be found for endpoint", lazy_pattern(r"for endpoint (?P<wants>[\w./-]{1,60})")
     ),

@@ -51,6 +51,7 @@ _OLD_END = lazy_pattern(
     r"PortGUID=0x(?P<guid>[0-9a-f]{1,16}) Port=(?P<port>\d{1,3}).{0,40}"
 )
 _OLD_KINDS = {"SPD": "speed", "WID": "width"}
+_STAGE = lazy_pattern(r"-(?P<level>[IEW])- (?P<stage>[A-Z][\w ./-]{3,60}?) finished (?:successfully|with errors)")
 COUNTERS = {  # as ibqueryerrors and perfquery print them, by the names of the kernel's files, which ibdiagnet prints
     "symbol_error": "SymbolErrorCounter",
     "link_error_recovery": "LinkErrorRecoveryCounter",
@@ -89,6 +90,7 @@ def list_port_errors(text: str) -> list[ToolReport]:
     infos: list[tuple[str, dict[str, str]]] = []
     link: re.Match[str] | None = None
     ends: list[str] = []
+    stages: list[ToolReport] = []  # of ibdiagnet that ended with errors
     node, known = "", text.lstrip().startswith("## Summary")
     for line in text.splitlines():
         bare = line.strip()
@@ -127,13 +129,18 @@ def list_port_errors(text: str) -> list[ToolReport]:
         elif _OF_DIAGNET.search(line) and (match := _DIAGNET.search(line) or _UNEXPECTED.search(line)):
             known = True
             reports += _read_diagnet(match, bare)
+        elif match := _STAGE.match(bare):
+            known = True
+            if match["level"] == "E":
+                stages.append(ToolReport("ibdiagnet-errors", None, bare, (("what", match["stage"]),)))
     if not known:
         raise ParseError("no port in the output")
-    return (
+    found = (
         [port for row in ports if (port := _report_port(row)) is not None]
         + [report for name, fields in infos for report in _report_info(name, fields)]
         + reports
     )
+    return found or stages
 
 
 def _report_info(name: str, fields: dict[str, str]) -> list[ToolReport]:

@@ -2,7 +2,8 @@
 
 Sources: ROCm/rocm_smi_lib python_smi_tools/rocm_smi.py, ROCm/amdsmi amdsmi_cli, rocminfo.cc; linux-rdma/rdma-core
 libibverbs (init.c, examples/devinfo.c) and infiniband-diags (sminfo.c), linux-rdma/perftest; openucx/ucx
-uct/ib/base/ib_md.c; kmod tools/modprobe.c; libfabric util/info.c. The sources of npu-smi and
+uct/ib/base/ib_md.c; kmod tools/modprobe.c; libfabric util/info.c; CUDA 13 driver_types.h, PyTorch 2
+torch/csrc/cuda/Module.cpp, torch/cuda/__init__.py. The sources of npu-smi and
 neuron-ls are closed: public threads.
 """
 
@@ -15,7 +16,7 @@ from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
 
 _LIMIT_CHARACTERS = 4 << 20
-_LIMIT_LINE = 300
+_LIMIT_LINE = 1000
 
 
 _MODULES = "nvidia[a-z_-]*|amdgpu|amdkfd|mlx[45]_\\w+|ib_\\w+|bnxt_\\w+|irdma|ice|efa|ena|habanalabs\\w*|neuron"
@@ -64,6 +65,18 @@ _TOOL_ERRORS = (  # the first that the text has; a library that does not fit exp
     _ToolError(
         "mad-unanswered", "_do_madrpc failed", lazy_pattern(r"_do_madrpc failed; dport \((?P<what>[\w ;:.]{2,60})\)")
     ),
+    _ToolError("cuda-versions", "unsupported display driver / cuda driver combination"),
+    _ToolError("cuda-compat", "forward compatibility was attempted on non"),
+    _ToolError("cuda-memory", "uncorrectable ECC error encountered"),
+    _ToolError("cuda-nvlink", "ncorrectable NVLink error"),
+    _ToolError("cuda-stack", "hardware stack error"),
+    _ToolError("cuda-busy", "busy or unavailable"),
+    _ToolError("cuda-no-device", "no CUDA-capable device is detected"),
+    _ToolError("cuda-no-driver", "Found no NVIDIA driver on your system"),
+    _ToolError("cuda-no-driver", "libcuda.so.1: cannot open"),
+    _ToolError("cuda-too-old", "CUDA driver version is insufficient"),
+    _ToolError("cuda-too-old", "driver on your system is too old", lazy_pattern(r"found version (?P<what>\d{4,6})")),
+    _ToolError("cuda-unknown", "CUDA unknown error"),
     _ToolError("umad-closed", "can't open UMAD port"),
     _ToolError("sm-silent", "sminfo: iberror: failed: query"),
 )

@@ -218,8 +218,10 @@ def _fail_refused(context: RuleContext, line: Event, knows_modules: bool) -> Fai
     kind = f"{stack.kind} {stack.version or ''}".strip()
     slower = "traffic between nodes is copied through host memory and is slower."
     return NODE.fail(
-        summary=f"{line.detail.get('module', 'nvidia_peermem')} was refused by the kernel: it was built for "
-        "another RDMA stack",
+        summary="nvidia_peermem could not register with the RDMA stack: it was built for another one"
+        if line.code == "register"
+        else f"{line.detail.get('module', 'nvidia_peermem')} was refused by the kernel: it was built for another RDMA "
+        "stack",
         impact="None: DMA-BUF has all that it needs."
         if ready
         else slower.capitalize()
@@ -232,7 +234,7 @@ def _fail_refused(context: RuleContext, line: Event, knows_modules: bool) -> Fai
         severity="info" if ready else "error" if knows_modules else "warning",
         confidence="high" if knows_modules else "medium",
         remedy="" if ready else _install_missing(check_dmabuf(context, capable_gpus(context))),
-        cause="symbol",
+        cause=line.code or "symbol",
         situation="by-dmabuf" if ready else "",
     )
 

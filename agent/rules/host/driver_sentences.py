@@ -15,6 +15,7 @@ from agent.model.nic import Nic
 from agent.model.node import Event
 from agent.rules.context import RuleContext
 from agent.rules.devices import about_function, about_gpu, device_label, quote_log, severity_by_role
+from agent.rules.host.unexplained import find_unexplained
 from agent.rules.node_wide import merge_if_on_all
 from agent.rules.rule import NODE, Fail, Result, rule
 from agent.rules.wording import count_of, join_labels
@@ -230,6 +231,25 @@ MEANINGS = {
         "warning", "a tool or service of the devices hangs in the kernel",
         "What asks the same device hangs, too: monitoring, jobs as they start or end.", False, "medium", alone=False,
     ),
+    "hung-in-driver": Meaning(
+        "warning", "a program hangs in a driver",
+        "The program cannot be ended, and what asks the same device hangs, too.", False, "medium", alone=False,
+    ),
+    "tool-crashed": Meaning(
+        "warning", "a tool or service of the devices crashed",
+        "A service that crashed does not do its work until it is started again.", False, "medium", alone=False,
+    ),
+    "memory-uncorrected": Meaning(
+        "error", "the host's memory has an error that cannot be corrected",
+        "The program that uses this memory ends, or the node stops.", False, "medium",
+    ),
+    "memory-corrected": Meaning(
+        "info", "the host's memory has errors that were corrected",
+        "None as long as they are few: a module with many is about to fail.", False, "medium",
+    ),
+    "cpu-hot": Meaning(
+        "info", "a CPU slows down because it is hot", "Programs on this CPU are slower while it is.", False, "medium",
+    ),
     "probe-error": Meaning("warning", "its driver failed to start", alone=False),
 }  # fmt: skip
 _ORDER = list(MEANINGS)  # of several sentences about one device the first is the cause
@@ -245,6 +265,8 @@ _DRIVERS_OF_JOBS = ("nvidia", "amdgpu", "habanalabs", "neuron", "mlx5_core")
 _MISMATCH = "version mismatch"  # NVML's error 18, and nvidia-smi's sentence
 _NAMES_VERSIONS = ("module-versions", "switch-versions")
 _NAMES_WHAT = ("reset-unanswered", "gaudi-boot", "nic-hot", "neuron-miswired")
+_OF_KERNEL = ("hung-in-driver", "tool-crashed", "memory-uncorrected", "memory-corrected", "cpu-hot")
+_OF_MEMORY = ("memory-uncorrected", "memory-corrected")
 _EXPLAINED_BY = {"gsp-silent": ("xid", "gpu_lost", "gpu_init"), "queue-stalled": ("mlx5", "nic_firmware")}
 _SHOWN = 6
 
@@ -263,7 +285,9 @@ def driver_reports_failure(context: RuleContext) -> Iterator[Result]:
     else:
         yield from of_gpus
     yield from (fault for fault in faults if fault not in of_gpus)
-    if not faults:
+    notes = list(find_unexplained(context))
+    yield from notes
+    if not faults and not notes:
         unread = context.why_probe_failed("kernel_log")
         if not context.has_devices and not context.why_bus_unread:
             yield NODE.not_applicable("no-such-device", detail="no GPU and no NIC")
@@ -380,9 +404,10 @@ def _fail(context: RuleContext, address: str, events: Sequence[Event]) -> Fail:
     details = _describe_details(first)
     on_bus = address.count(":") == 2
     about = about_gpu(gpu) if gpu else about_function(context, address) if on_bus else NODE
+    who = "kernel log" if first.code in _OF_KERNEL else "driver"
     return about.fail(
         label=device_label(context, address) if on_bus else address or "node",
-        summary=f"the driver states: {meaning.says}{f' ({details})' if details else ''}",
+        summary=f"the {who} states: {meaning.says}{f' ({details})' if details else ''}",
         impact=f"{depends if anything else ''}{meaning.impact}",
         evidence=tuple(quote_log(event) for event in events[:_SHOWN]),
         severity="info" if anything else _find_severity(first, meaning, gpu, nic),
@@ -432,6 +457,7 @@ def _describe_details(event: Event) -> str:
         f"NVLink {detail['link']}" if "link" in detail else None,
         f"HBM {detail['hbm']}" if "hbm" in detail else None,
         f"module {detail['module']}" if "module" in detail else None,
+        detail.get("what") if event.code in _OF_MEMORY else None,
         detail.get("what") if event.code in _NAMES_VERSIONS else None,
         f"error {detail['error']}" if "error" in detail else None,
         f"before it: {detail['before']}" if "before" in detail else None,

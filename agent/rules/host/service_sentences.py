@@ -15,10 +15,12 @@ from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
 from agent.rules.devices import quote_log
 from agent.rules.host.driver_sentences import Meaning
+from agent.rules.host.error_numbers import explain_number
+from agent.rules.host.unexplained import KIND, describe_period, shorten
 from agent.rules.nvlink.fabric import MANAGER, PLACE, unmanaged_reason
 from agent.rules.nvlink.link_counts import LinkForm, find_form
 from agent.rules.rule import NODE, Fail, NotApplicable, Result, rule
-from agent.rules.wording import join_labels
+from agent.rules.wording import count_of, join_labels
 
 _NO_CUDA = "CUDA ends with error 802 on every GPU that is connected over NVSwitches."
 SERVICE_MEANINGS = {
@@ -91,6 +93,10 @@ SERVICE_MEANINGS = {
         "critical", "CUDA reports error 802: the system is not yet initialized",
         "No program uses the GPUs before the NVLink fabric is set up.", True, "medium", alone=False,
     ),
+    "crashed": Meaning(
+        "warning", "a tool or service of the devices crashed",
+        "A service that crashed does not do its work until it is started again.", False, "medium",
+    ),
     "dcgm-failed": Meaning("warning", "DCGM did not start", "GPUs are not monitored.", alone=False),
     "failed": Meaning("warning", "it failed, and its log does not state why", "Its function is missing.", alone=False),
 }  # fmt: skip
@@ -137,12 +143,41 @@ def _judge_service(context: RuleContext, service: str, events: Sequence[Event]) 
     counting = sorted(stated or counting, key=lambda event: _ORDER.index(event.code or ""))
     if counting:
         yield _fail(context, service, counting, events)
+    elif state != "active" and (unexplained := [event for event in events if event.code == KIND]):
+        yield _note(service, unexplained)
+
+
+def _note(service: str, events: Sequence[Event]) -> Fail:
+    """Lines of errors that no sentence explains."""
+    lines = count_of(sum(event.count for event in events), "lines")
+    numbers = list(dict.fromkeys(filter(None, (explain_number(service, event.text) for event in events))))
+    return NODE.fail(
+        f"its log has errors that no check explains ({lines}{describe_period(events)}): {shorten(events[-1].text)}"
+        + (f" ({join_labels(numbers[:2])})" if numbers else ""),
+        "Not known: the line states that something failed, and not what depends on it.",
+        label=service,
+        evidence=tuple(quote_log(event, "log") for event in events[:_SHOWN]),
+        values=(("UNIT", service),),
+        severity="info",
+        confidence="low",
+        cause=f"{KIND} {service}",
+        situation=KIND,
+        ids=frozenset({f"service {service}"}),
+        explains_ids=frozenset(),
+    )
 
 
 def _is_known(context: RuleContext, event: Event) -> bool:
     """Whether another rule decides it: the kernel log has the same error of a switch, or the service's state is all."""
     if event.code in ("switch-fatal", "switch-error"):
         return any(other.kind == "sxid" and other.code == event.detail.get("sxid") for other in context.events)
+    if event.code == "crashed":
+        task = event.detail.get("task", "")
+        in_kernel = any(one.code == "tool-crashed" and one.detail.get("task") == task for one in context.events)
+        return in_kernel or any(
+            one.kind == "service" and one.code == "failed" and (one.subject or "").endswith(task.removeprefix("nv-"))
+            for one in context.events
+        )
     if event.code == "failed" and event.subject == MANAGER:
         return unmanaged_reason(context) is None
     return event.code == "cuda-802" and any(gpu.fabric and gpu.fabric.state for gpu in context.topology.gpus)
@@ -159,7 +194,11 @@ def _fail(context: RuleContext, service: str, events: Sequence[Event], all_event
         summary=f"its log states: {meaning.says}{f' ({details})' if details else ''}",
         impact=meaning.impact,
         evidence=(
-            *(quote_log(event, "log") for event in all_events if event in events or event.code in ("failed", *CONTEXT)),
+            *(
+                quote_log(event, "log")
+                for event in all_events
+                if event in events or event.code in ("failed", KIND, *CONTEXT)
+            ),
             *(_describe_fabric(context) if fabric else ()),
         )[:_SHOWN],
         severity=meaning.severity,
@@ -247,6 +286,7 @@ def _describe_details(event: Event) -> str:
         if {"version", "driver"} <= detail.keys()
         else None,
         detail.get("item"),
+        detail.get("task"),
         f"SXid {detail['sxid']}" if "sxid" in detail else None,
         f"NVSwitch {detail['pci']}" if "pci" in detail else None,
         f"port {detail['port']}" if "port" in detail else None,

@@ -213,6 +213,69 @@ MEANINGS = {
         "manager",
         "low",
     ),
+    "cuda-memory": ToolMeaning(
+        "error", "CUDA met an error of GPU memory that cannot be corrected", _WHICH, "cuda-hardware"
+    ),
+    "cuda-nvlink": ToolMeaning(
+        "error",
+        "CUDA met an NVLink error that cannot be corrected",
+        "The job ended; others can meet it.",
+        "cuda-hardware",
+    ),
+    "cuda-stack": ToolMeaning(
+        "warning",
+        "CUDA met an error of a GPU's hardware, or of the program (hardware stack error)",
+        "What it means depends on the kernel log: an Xid of that time names the GPU and the cause.",
+        "cuda-hardware",
+        "low",
+    ),
+    "cuda-versions": ToolMeaning(
+        "error",
+        "the CUDA library (libcuda) does not fit the loaded kernel module",
+        "No CUDA program with this library starts: on the host, or in one container.",
+        "cuda-versions",
+    ),
+    "cuda-compat": ToolMeaning(
+        "warning",
+        "a CUDA compatibility library is used on a GPU that does not support it, or with an older module",
+        "No CUDA program with this library starts: on the host, or in one container.",
+        "cuda-versions",
+    ),
+    "cuda-too-old": ToolMeaning(
+        "warning",
+        "a program needs a newer NVIDIA driver than the loaded one",
+        "That program does not start; others work.",
+        "image",
+    ),
+    "cuda-no-driver": ToolMeaning(
+        "warning",
+        "a program finds no NVIDIA driver",
+        "It depends on where it ran: in a container the GPUs may not be passed in; on a host the driver is not loaded.",
+        "cuda-hidden",
+        "low",
+    ),
+    "cuda-no-device": ToolMeaning(
+        "warning",
+        "CUDA finds no GPU",
+        "It depends on where it ran: CUDA_VISIBLE_DEVICES or the container may leave out all GPUs; on a host the "
+        "driver may have none.",
+        "cuda-hidden",
+        "low",
+    ),
+    "cuda-busy": ToolMeaning(
+        "warning",
+        "CUDA finds the GPU busy or unavailable",
+        "It depends on the GPU: it is used exclusively, is in MIG mode without instances, or needs a reset.",
+        "cuda-hidden",
+        "low",
+    ),
+    "cuda-unknown": ToolMeaning(
+        "warning",
+        "CUDA does not start and does not state why",
+        "It depends on the host: without the module nvidia_uvm and its device file no CUDA program starts.",
+        "cuda-hidden",
+        "low",
+    ),
     "sm-silent": ToolMeaning(
         "warning",
         "no subnet manager answered sminfo",
@@ -406,6 +469,20 @@ MEANINGS = {
     ),
     "kube-marked": ToolMeaning("error", "the device plugin marked a device unhealthy", _FEWER, "plugin"),
     "kube-xid": ToolMeaning("error", "the device plugin met an Xid that it takes for critical", _FEWER, "plugin"),
+    "ibdiagnet-errors": ToolMeaning(
+        "warning",
+        "a check of ibdiagnet ended with errors",
+        "What it means depends on its lines, which are not in the source: they name the ports.",
+        "ibdiagnet",
+        "low",
+    ),
+    "plugin-no-driver": ToolMeaning(
+        "warning",
+        "the device plugin finds no NVIDIA driver",
+        "It depends on the node: one without GPUs needs none. A node with GPUs offers none of them.",
+        "runtime",
+        "low",
+    ),
     "kube-no-devices": ToolMeaning(
         "error", "Kubernetes has no GPU of a node that is labelled with GPUs", _FEWER, "plugin"
     ),

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from agent.rules.host.driver_sentences import MEANINGS
-from probes.kernel import sentences
+from probes.kernel import hung_tasks, sentences
 from tests.matrix.rule_rows import row, row_ids, rules
 
 # kind and code (None: whatever the line says); a rule's answer on some machine changes with it
@@ -30,6 +30,7 @@ READ_BY = {
     ("nic_firmware", "reset"): "nic-firmware-dead",
     ("nic_firmware", "reset-failed"): "nic-firmware-dead",
     ("peermem", "symbol"): "gdr-peermem-broken",
+    ("peermem", "register"): "gdr-peermem-broken",
     ("hotplug", None): "pcie-containment",
     ("mlx5", "load"): "pci-driver-missing",
     ("amd_init", None): "pci-driver-missing",
@@ -57,7 +58,7 @@ CONTEXT_ONLY = {
 
 
 def _emitted() -> set[tuple[str, str | None]]:
-    return {(form.kind, form.code) for form in sentences.SENTENCES} | {("aer", None)}
+    return {(form.kind, form.code) for form in sentences.SENTENCES} | {("aer", None), ("driver", hung_tasks.CODE)}
 
 
 def test_every_event_is_listed() -> None:

@@ -239,6 +239,66 @@ FAULTS = {  # name: text, and its findings of warning or more
         'FATA[0000] Failed to discover neuron devices  error="Unable to read device information from the driver."\n',
         {"error tool-reports-fault node medium"},
     ),
+    "ibdiagnet without its lines": (
+        "-I- Fabric Discover finished successfully\n-E- Links Check finished with errors\n",
+        {"warning tool-reports-fault node low"},
+    ),
+    "CUDA with another library": (
+        "RuntimeError: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before calling "
+        "NumCudaDevices() that might have already set an error? Error 803: system has unsupported display driver / "
+        "cuda driver combination (Triggered internally at ../c10/cuda/CUDAFunctions.cpp:108.)\n",
+        {"error tool-reports-fault node medium"},
+    ),
+    "CUDA with a library for newer GPUs": (
+        "Error 804: forward compatibility was attempted on non supported HW\n",
+        {"warning tool-reports-fault node medium"},
+    ),
+    "CUDA without a GPU": (
+        "cudaGetDeviceCount returned 100\n-> no CUDA-capable device is detected\nResult = FAIL\n",
+        {"warning tool-reports-fault node low"},
+    ),
+    "CUDA without a driver": (
+        "RuntimeError: Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU\n",
+        {"warning tool-reports-fault node low"},
+    ),
+    "CUDA without its library": (
+        "ImportError: libcuda.so.1: cannot open shared object file: No such file or directory\n",
+        {"warning tool-reports-fault node low"},
+    ),
+    "a device plugin with a driver that is not loaded": (
+        "E1103 10:11:12.000001 1 main.go:123] error starting plugins: unable to create plugin manager: nvml init "
+        "failed: Driver Not Loaded\n",
+        {"warning tool-reports-fault node low"},
+    ),
+    "CUDA with an old driver": (
+        "RuntimeError: The NVIDIA driver on your system is too old (found version 11040). Please update\n",
+        {"warning tool-reports-fault node medium"},
+    ),
+    "CUDA with a runtime that is too new": (
+        "CUDA error 35: CUDA driver version is insufficient for CUDA runtime version\n",
+        {"warning tool-reports-fault node medium"},
+    ),
+    "CUDA and an error of memory": (
+        "RuntimeError: CUDA error: uncorrectable ECC error encountered\n", {"error tool-reports-fault node medium"},
+    ),
+    "CUDA and an NVLink": (
+        "CUDA error: uncorrectable NVLink error detected during the execution\n",
+        {"error tool-reports-fault node medium"},
+    ),
+    "CUDA and the hardware": ("CUDA error: hardware stack error\n", {"warning tool-reports-fault node low"}),
+    "CUDA and a GPU in use": (
+        "RuntimeError: CUDA error: CUDA-capable device(s) is/are busy or unavailable\n",
+        {"warning tool-reports-fault node low"},
+    ),
+    "CUDA that does not start": (
+        "RuntimeError: CUDA unknown error - this may be due to an incorrectly set up environment, e.g. changing\n",
+        {"warning tool-reports-fault node low"},
+    ),
+    "a device plugin without a driver": (
+        "2026/11/03 10:11:12 Failed to initialize NVML: could not load NVML library.\n2026/11/03 10:11:12 If this is a "
+        "GPU node, did you set the docker default runtime to `nvidia`?\n",
+        {"warning tool-reports-fault node low"},
+    ),
     "ibv_devinfo without a device": (
         "$ ibv_devinfo\nNo IB devices found\n", {"warning tool-reports-fault node low"},
     ),
@@ -523,6 +583,7 @@ HEALTHY = {
     "metrics of DCGM": METRICS.format(xid=0, remap=0, ecc=9223372036854775794),
     "metrics of an application's Xid": METRICS.format(xid=31, remap=0, ecc=0),
     "reporters of a NIC": REPORTERS.format(state="healthy"),
+    "ibdiagnet": "-I- Fabric Discover finished successfully\n-I- Links Check finished successfully\n",
     "lanes of all GPUs": WIDTHS.format(name="H100 PCIe", state="P0", one=8, other=8),
     "lanes of an idle GPU": WIDTHS.format(name="H100 PCIe", state="P8", one=16, other=8),
     "lanes of a superchip": WIDTHS.format(name="GB200", state="P0", one=16, other=1),

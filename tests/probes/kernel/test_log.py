@@ -9,6 +9,7 @@ from probes.kernel import log as kernel_log
 from probes.kernel.log_events import CODES_LIMIT, EVENTS_LIMIT, events
 from probes.kernel.log_facts import KernelLogFacts, LogEvent
 from probes.kernel.log_lines import LINE_CHARACTERS, keep_read_lines, lines, split_boots
+from probes.sources.identify import identify_command
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=7, name=python3, GPU has fallen off the bus."
 BOOT = 1_700_000_000
@@ -548,7 +549,7 @@ def test_a_sentence_of_two_lines_is_of_the_gpu_that_its_first_line_names() -> No
 def test_the_name_of_an_rdma_device_leads_to_its_address() -> None:
     """Where another line of the driver has both."""
     log = "infiniband bnxt_re0: Couldn't start port\nbnxt_en 0003:02:00.0 bnxt_re0: Failed to destroy HW QP\n"
-    (event,) = found(log)
+    event, _ = found(log)
 
     assert ("0003:02:00.0", (("name", "bnxt_re0"),)) == (event.subject, event.detail)
 
@@ -565,7 +566,48 @@ def test_a_very_long_log_keeps_every_line_that_is_an_event() -> None:
     kept = keep_read_lines(log.encode()).decode()
 
     assert found(log) == found(kept)
-    assert len(found(kept)) == 3
+    assert len(found(kept)) == 4
     assert len(split_boots(kept)) > 1
     assert kept.count("usb") < 60
     assert kept.startswith(log[:500])
+
+
+@pytest.mark.parametrize(
+    ("begin", "logged"),
+    [
+        ("[ 123.4] ", "+123.400 s"),
+        ("[  123.456789] [ T77] ", "+123.457 s"),
+        ("n7: [  123.456789] ", "+123.457 s"),
+        ("[Nov 3 10:11] ", "Nov 3 10:11"),
+        ("Nov 3 2026 10:11:12 n7 kernel: ", "Nov 3 2026 10:11:12"),
+        ("2026-11-03 10:11:12 n7 kernel: ", "2026-11-03 10:11:12"),
+        ("Tue 2026-11-03 10:11:12 UTC n7 kernel: ", "Tue 2026-11-03 10:11:12"),
+        ("n7 kernel: ", None),
+    ],
+)
+def test_further_forms_of_dates(begin: str, logged: str | None) -> None:
+    """Also in a text that has words above it."""
+    text = f"Hi,\n{begin}mlx5_core 0000:3b:00.0: health recovery failed\n"
+    (event,) = events(lines(text, None))[0]
+
+    assert ("0000:3b:00.0", logged) == (event.subject, event.logged)
+    assert (("dmesg",),) == identify_command(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["INFO: task cp:9 blocked for more than 120 seconds.\n", "EDAC MC1: 1 UE x on DIMM#0\n"]
+)
+def test_lines_that_the_kernel_alone_writes_need_no_date(text: str) -> None:
+    assert (("dmesg",),) == identify_command(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[ 12.5] epoch 3: loss 0.1\n",
+        "10:11:12 INFO nvidia: all is well\n",
+        "n1:7:7 [0] NCCL INFO x\n[ 12.5] mlx5_core 0000:3b:00.0: x\n",
+    ],
+)
+def test_other_logs_are_none_of_the_kernel(text: str) -> None:
+    assert () == identify_command(text)

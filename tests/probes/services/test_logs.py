@@ -10,6 +10,7 @@ import pytest
 from probes.host.interface import Absent
 from probes.kernel.log_facts import LogEvent
 from probes.kernel.sentences import Sentence
+from probes.kernel.unexplained import UNEXPLAINED
 from probes.services import probe as services
 from probes.services.logs import ServiceLogs, list_lines, read_logs
 from probes.services.sentences import SERVICE_SENTENCES
@@ -158,6 +159,8 @@ SAMPLES = (
            f"{HOST} rshim[9]: map RShim registers"),
     Sample("rshim-taken", f"{HOST} rshim[9]: another backend already attached",
            f"{HOST} rshim[9]: another backend left"),
+    Sample("crashed", f"{HOST} systemd-coredump[9]: Process 98 (nv-fabricmanager) of user 0 dumped core.",
+           f"{HOST} systemd-coredump[9]: Process 98 (python3) of user 0 dumped core."),
     Sample("cuda-802", "RuntimeError: Unexpected error from cudaGetDeviceCount. Error 802: system not yet initialized",
            "the file system not yet initialized"),
 )  # fmt: skip
@@ -187,7 +190,7 @@ def test_each_sentence_is_read_with_its_service(row: Sentence, sample: Sample) -
 def test_a_line_with_the_same_words_is_not_that_sentence(row: Sentence, sample: Sample) -> None:
     """The literal alone finds nothing: the pattern decides."""
     assert row.needle in sample.unlike
-    assert [] == codes_of(sample.unlike)
+    assert [] == [code for code in codes_of(sample.unlike) if code[1] != UNEXPLAINED]
 
 
 @pytest.mark.parametrize("text", [HEALTHY, HEALTHY_JOURNALS, HEALTHY_LOG], ids=["status", "journals", "log"])
@@ -409,3 +412,35 @@ def test_what_a_log_states_counts_where_the_traces_leave_it_open() -> None:
         state_of(host_of(stopped, **status)),
         state_of(host_of(running, **status)),
     ]
+
+
+FORM = "[Nov 03 2026 10:11:12] [{}] [tid 7] {}"
+
+
+@pytest.mark.parametrize(
+    ("line", "service"),
+    [
+        (FORM.format("ERROR", "xyz of NVSwitch 3"), "nvidia-fabricmanager"),
+        (FORM.format("INFO", "xyz failed"), None),
+        ("Nov 03 10:11:14 123456 [A1B2C3D4] 0x01 -> xyz_cb: ERR 3113: xyz", "opensm"),
+        ("Nov 03 10:11:14 123456 [A1B2C3D4] 0x02 -> xyz_cb: error", None),
+        ("2026-02-03 10:11:12.507 ERROR [76:76] xyz", "nvidia-dcgm"),
+        ("2026-02-03 10:11:12.507 INFO [76:76] xyz failed", None),
+        (f"{HOST} nvidia-imex[9]: xyz failed", "nvidia-imex"),
+        (f"{HOST} nvidia-imex[9]: xyz without errors", None),
+        (f"{HOST} sshd[9]: xyz failed", None),
+    ],
+)
+def test_an_error_that_no_row_knows_is_kept(line: str, service: str | None) -> None:
+    events = read_logs([("a log", f"{line}\n", False)]).events
+
+    assert ([service] if service else []) == [event.subject for event in events if event.code == "unexplained"]
+
+
+def test_errors_of_one_form_are_one_and_few_forms_are_kept() -> None:
+    lines = [FORM.format("ERROR", f"xyz of NVSwitch {number}") for number in range(9)]
+    (event,) = read_logs([("a log", "\n".join(lines), False)]).events
+    assert 9 == event.count
+
+    lines = [FORM.format("ERROR", "xyz" * number) for number in range(1, 9)]
+    assert 3 == len(read_logs([("a log", "\n".join(lines), False)]).events)

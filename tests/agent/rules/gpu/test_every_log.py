@@ -178,3 +178,15 @@ def test_a_log_that_is_there_and_was_not_read_is_no_answer(status: str, code: st
         context = probe(context, name, "timed_out")
     (answer,) = gpu_xid.check(probe(context, "kernel_log", status, code=code))
     assert isinstance(answer, state)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"a.txt": DMESG, "b.txt": LATE},
+        {"dmesg.txt": DMESG, "n7_dmesg.txt": LATE},
+    ],
+    ids=["by content", "by name"],
+)
+def test_a_further_dmesg_that_may_be_of_another_host_is_no_pass(tmp_path: Path, files: dict[str, str]) -> None:
+    assert [("", "unknown")] == judge(save(tmp_path, {"lspci.txt": LSPCI, **files}))

@@ -1,0 +1,150 @@
+"""Lines of drivers that read as a failure and that no sentence explains: a note with the line, never more.
+
+The reader of the log collects them (`probes/kernel/unexplained.py`). What is left out here: lines beside a failure that
+is explained, about parts that work now, and about devices that run no jobs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from agent.model.node import Event
+from agent.rules.context import RuleContext
+from agent.rules.devices import about_function, about_gpu, device_label, quote_log, severity_by_role
+from agent.rules.host.error_numbers import explain_number
+from agent.rules.rule import NODE, Fail
+from agent.rules.wording import count_of, join_labels
+
+KIND = "unexplained"
+_NO_FAILURES = frozenset({"link_down", "link_up", "xgmi", "pcie_bandwidth", "tool", "service", "ib_port", KIND})
+_NEAR_SECONDS = 600  # lines of one failure stand so close
+_SHOWN, _PARTS = 4, 4
+_SINCE_BOOT = re.compile(r"\+([0-9]{1,12}(?:\.[0-9]{1,9})?) s")
+_FAMILIES = (  # drivers of one maker's part, and what to save of it
+    ("NVIDIA driver", ("NVRM", "nvidia", "nv_peer_mem", "gdrdrv"), "nvidia-smi -q; nvidia-smi"),
+    ("mlx5", ("mlx5_", "mlx4_"), "ibstat; rdma link; ip -d link"),
+    ("bnxt", ("bnxt_",), "rdma link; ip -d link"),
+    ("amdgpu", ("amdgpu", "kfd"), "amd-smi static; amd-smi metric"),
+    ("habanalabs", ("habanalabs", "accel"), "hl-smi"),
+    ("Neuron driver", ("neuron",), "neuron-ls"),
+    ("Ascend driver", ("ascend", "[ascend]"), "npu-smi info"),
+)
+_OF_NICS = "rdma link; ip -d link"
+_OF_BUS = ("pcieport", "DMAR", "AMD-Vi", "arm-smmu-v3", "vfio-pci")
+
+
+def find_unexplained(context: RuleContext) -> Iterator[Fail]:
+    """One note per driver."""
+    groups: dict[str, list[Event]] = {}
+    for event in context.events:
+        if event.kind == KIND and _counts(context, event) and not _is_explained(context, event):
+            groups.setdefault(_find_family(_find_driver(event))[0], []).append(event)
+    for name, events in sorted(groups.items()):
+        yield _note(context, name, events)
+
+
+def _find_family(driver: str) -> tuple[str, str]:
+    """The name of a driver for people, and what to save of its parts."""
+    found = next(((name, save) for name, starts, save in _FAMILIES if driver.startswith(starts)), None)
+    return found or (driver, "lspci -vvv" if driver in _OF_BUS else _OF_NICS)
+
+
+def _find_driver(event: Event) -> str:
+    """The driver that wrote a line; of one of the RDMA core that of the device in it."""
+    return event.subject if event.code == "infiniband" and event.subject else event.code or ""
+
+
+def _counts(context: RuleContext, event: Event) -> bool:
+    """Whether the part runs jobs, and nothing shows that it works now."""
+    address = event.subject or ""
+    gpu, nic = context.gpu_by_pci.get(address), context.nic_by_pci.get(address)
+    if gpu is not None:
+        return gpu.driver_state != "open"
+    if nic is None:
+        nic = next((nic for nic in context.topology.nics if address and address == nic.rdma_device), None)
+    if nic is not None:
+        works = bool(nic.rdma_device) or any(port.netdevs for port in nic.ports)
+        return not works and severity_by_role("error", nic) is not None
+    return context.why_bus_unread is not None and not any(gpu.driver_state == "open" for gpu in context.topology.gpus)
+
+
+def _is_explained(context: RuleContext, event: Event) -> bool:
+    """Whether the log states a failure of the same part, or of the same driver where a line names no part, near it."""
+    family = _find_family(_find_driver(event))[0]
+    for other in context.events:
+        if other.kind in _NO_FAILURES or other.code == "started" or not _is_near(event, other):
+            continue
+        if event.subject and other.subject and _card(event.subject) == _card(other.subject):
+            return True
+        if not (event.subject and other.subject) and _find_family(other.text.split(" ")[0].rstrip(":"))[0] == family:
+            return True
+    return False
+
+
+def _card(subject: str) -> str:
+    """A device without its function: what one of them reports holds for its siblings."""
+    return subject.rpartition(".")[0] if subject.count(":") == 2 else subject
+
+
+def _is_near(event: Event, other: Event) -> bool:
+    """Whether two lines stand close in time; where a log has no dates they do."""
+    mine, others = _list_seconds(event), _list_seconds(other)
+    if not mine or not others:
+        return True
+    return max(mine) >= min(others) - _NEAR_SECONDS and min(mine) <= max(others) + _NEAR_SECONDS
+
+
+def _list_seconds(event: Event) -> list[float]:
+    dates = [date for date in (event.first_at, event.at) if date]
+    if dates:
+        return [datetime.fromisoformat(date.replace("Z", "+00:00")).timestamp() for date in dates]
+    since_boot = (_SINCE_BOOT.fullmatch(text) for text in (event.detail.get("first"), event.logged) if text)
+    return [float(match[1]) for match in since_boot if match]
+
+
+def _note(context: RuleContext, name: str, events: Sequence[Event]) -> Fail:
+    subjects = sorted({event.subject for event in events if event.subject})
+    alone = subjects[0] if len(subjects) == 1 else ""
+    gpu = context.gpu_by_pci.get(alone)
+    on_bus = alone.count(":") == 2
+    about = about_gpu(gpu) if gpu else about_function(context, alone) if on_bus else NODE
+    labels = [device_label(context, one) if one.count(":") == 2 else one for one in subjects]
+    units = sorted({unit for event in events if (unit := event.detail.get("unit"))})
+    parts = labels or [f"{unit} by the driver's own count" for unit in units]
+    shown = join_labels(parts) if len(parts) <= _PARTS else count_of(len(parts), "devices")
+    lines = sum(event.count for event in events) + sum(int(event.detail.get("more", "0")) for event in events)
+    numbers = dict.fromkeys(filter(None, (explain_number(event.code or "", event.text) for event in events)))
+    first = events[0]
+    where = f" of {shown}" if shown and not on_bus else ""
+    return about.fail(
+        f"the {name.removesuffix(' driver')} driver reports a failure{where} that no check explains "
+        f"({count_of(lines, 'lines')}{describe_period(events)}): {shorten(first.text)}"
+        + (f" ({join_labels(list(numbers)[:2])})" if numbers else ""),
+        "Not known: the line states that something failed, and not what depends on it.",
+        label=shown if on_bus else name,
+        evidence=tuple(quote_log(event) for event in events[:_SHOWN]),
+        values=(("COMMANDS", _find_family(_find_driver(first))[1]),),
+        severity="info",
+        confidence="low",
+        cause=f"{KIND} {name}",
+        situation=KIND,
+        ids=frozenset({alone} if on_bus else {f"{KIND} {name}"}),
+        explains_ids=frozenset(),
+    )
+
+
+def describe_period(events: Sequence[Event]) -> str:
+    """From the first line to the last, where the log has dates."""
+    dates = sorted(date for event in events for date in (event.first_at, event.at) if date)
+    if not dates:
+        dates = [date for date in (events[0].detail.get("first"), events[0].logged) if date]
+    if not dates:
+        return ""
+    return f", {dates[0]}" if dates[0] == dates[-1] else f", {dates[0]} to {dates[-1]}"
+
+
+def shorten(text: str, limit: int = 160) -> str:
+    """The beginning of a long line."""
+    return text if len(text) <= limit else f"{text[:limit]}..."
