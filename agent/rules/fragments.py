@@ -48,6 +48,7 @@ _NUMBER = re.compile(r"\d+", re.ASCII)
 _READS = 2  # commands that read counters again
 _HALVES = "halves"  # the cause of a note of ports in two halves
 _SHOWN = 8  # lines of evidence
+COUNTED_BY_ROCE = ("np_cnp_sent", "np_ecn_marked_roce_packets", "rp_cnp_handled", "roce_adp_retrans")  # not 0
 _ENOUGH = 4  # ports in which an order can be seen
 
 
@@ -157,6 +158,8 @@ def _assume_layer(port: Port, alone: bool, trains: bool, states: Mapping[str, st
         return replace(port, state="ACTIVE")
     if port.link_layer is not None or not (port.netdevs or alone or trains):
         return port
+    if not port.netdevs and any(port.hw_counters.get(name) for name in COUNTED_BY_ROCE):
+        return replace(port, link_layer="Ethernet")
     if not port.netdevs or port.netdevs[0].startswith("ib"):
         return replace(port, link_layer="InfiniBand")
     addressed = any(":ffff:" in gid.gid.lower() for gid in port.gids)

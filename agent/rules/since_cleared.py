@@ -14,10 +14,10 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from agent.model.counters import NETDEV, PORT, list_counted, port_counters
-from agent.model.nic import Nic
+from agent.model.nic import Nic, Port
 from agent.model.report import CountersWindow
 from agent.rules.context import RuleContext
-from agent.rules.fragments import ASSUMED_TYPES, NO_SAMPLE, assume_rdma_device, of_interface
+from agent.rules.fragments import ASSUMED_TYPES, COUNTED_BY_ROCE, NO_SAMPLE, assume_rdma_device, of_interface
 from agent.rules.rule import Fail, Result, Rule, Unknown
 
 _FRAMES = (
@@ -117,12 +117,16 @@ def count_since_cleared(assumed: RuleContext) -> CountedMachine | None:
 def _assume_in_use(nic: Nic, moved: Mapping[str, Mapping[str, int]]) -> Nic:
     """The NIC with its ports that counted errors in use, where no output shows their state."""
     ports = [
-        replace(port, state=port.state or "ACTIVE", link_layer=port.link_layer or "InfiniBand")
+        replace(port, state=port.state or "ACTIVE", link_layer=port.link_layer or _find_layer(port))
         if f"{PORT}:{nic.id}/{port.port}" in moved
         else port
         for port in nic.ports
     ]
     return replace(nic, ports=ports)
+
+
+def _find_layer(port: Port) -> str:
+    return "Ethernet" if any(port.hw_counters.get(name) for name in COUNTED_BY_ROCE) else "InfiniBand"
 
 
 def _list_counters(context: RuleContext) -> Iterator[tuple[str, Mapping[str, int]]]:

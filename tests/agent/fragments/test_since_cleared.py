@@ -54,6 +54,15 @@ FAULTS = {
         _HW.format(2, "local_ack_timeout_err", 22_705) + _HW.format(2, "packet_seq_err", 81_223),
         "ib-hwcounter-transport mlx5_2/1",
     ),
+    "timeouts of RoCE": (
+        _HW.format(2, "local_ack_timeout_err", 22_705) + _HW.format(2, "np_cnp_sent", 3),
+        "roce-rt-ack-timeout mlx5_2/1",
+    ),
+    "timeouts of RoCE at one of two ports": (
+        _HW.format(2, "local_ack_timeout_err", 22_705)
+        + "".join(_HW.format(n, "np_ecn_marked_roce_packets", 3) for n in (1, 2)),
+        "roce-rt-ack-timeout mlx5_2/1",
+    ),
     "rdma statistic": (_STATISTIC.format(timeouts=9312), "ib-hwcounter-transport mlx5_5/1"),
     "rdma statistic, wrapped": (
         _STATISTIC.format(timeouts=9312).replace(" packet_seq_err", "\npacket_seq_err"),
