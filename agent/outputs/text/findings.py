@@ -108,7 +108,7 @@ def _render_parts(block: FindingBlock, names: DisplayNames, width: int, everythi
     findings = block.findings if everything else block.findings[:PARTS]
     for finding in findings:
         part = describe_part(finding, names)
-        text = part if block.same_summary else f"{part}: {finding.summary}"
+        text = part if block.same_summary else f"{part or finding.label}: {finding.summary}"
         lines += _row("" if lines else "part", text, width) if text else []
     if len(block.findings) > len(findings):
         lines += _row("", f"and {len(block.findings) - len(findings)} more (--verbose)", width, "dim")
