@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.outputs.text.findings import render_findings
 from probes.tool_reports import bmc
 from tests.agent.rules.test_fragments import scan_text, warnings_of
 
@@ -396,3 +397,12 @@ def test_lanes_of_some_gpu_are_a_note(lanes: int, notes: list[str], tmp_path: Pa
     findings = scan_text(tmp_path, f"        GPU Link Info\n{WIDTH.format(lanes)}", "issue.txt").findings
 
     assert notes == [f.summary.rpartition(": ")[2] for f in findings if f.severity == "info"]
+
+
+def test_the_first_screen_names_parts_that_have_no_address(tmp_path: Path) -> None:
+    text = sel("Slot / Connector GPU5 Slot | Fault Status", FATAL)
+    rows = render_findings(scan_text(tmp_path, text, "ipmitool_sel_elist.txt"), width=200)
+    screen = "\n".join("".join(words for words, _ in row) for row in rows)
+
+    assert "part      GPU5 Slot: the BMC logs a fault of a slot" in screen
+    assert "            PCIe Err: the BMC logs an uncorrectable PCIe error" in screen
