@@ -69,7 +69,7 @@ def _counts(context: RuleContext, event: Event) -> bool:
     if nic is not None:
         works = bool(nic.rdma_device) or any(port.netdevs for port in nic.ports)
         return not works and severity_by_role("error", nic) is not None
-    is_listed = any(address == nic.rdma_device for nic in context.topology.nics if address)
+    is_listed = any(address == nic.rdma_device for nic in context.topology.nics)
     return context.why_bus_unread is not None and not is_listed
 
 

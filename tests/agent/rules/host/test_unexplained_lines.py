@@ -199,6 +199,7 @@ def test_an_rdma_device_that_an_output_lists_has_none() -> None:
     of_name = line("infiniband mlx5_4: x failed", "mlx5_4", code="infiniband")
 
     assert [] == judge(listed, of_name)
+    assert 1 == len(judge(listed, line("infiniband mlx5_5: x failed", "mlx5_5", code="infiniband")))
     assert 1 == len(judge(context, of_name))
 
 
