@@ -175,7 +175,7 @@ def _is_known(context: RuleContext, event: Event) -> bool:
         task = event.detail.get("task", "")
         return any(
             (one.code == "tool-crashed" and one.detail.get("task") == task)
-            or (one.code == "failed" and one.detail.get("result") == "core-dump")
+            or one.detail.get("result") == "core-dump"  # of a service that failed by it
             for one in context.events
         )
     if event.code == "failed" and event.subject == MANAGER:
