@@ -173,9 +173,9 @@ def _is_known(context: RuleContext, event: Event) -> bool:
         return any(other.kind == "sxid" and other.code == event.detail.get("sxid") for other in context.events)
     if event.code == "crashed":
         task = event.detail.get("task", "")
-        in_kernel = any(one.code == "tool-crashed" and one.detail.get("task") == task for one in context.events)
-        return in_kernel or any(
-            one.kind == "service" and one.code == "failed" and (one.subject or "").endswith(task.removeprefix("nv-"))
+        return any(
+            (one.code == "tool-crashed" and one.detail.get("task") == task)
+            or one.detail.get("result") == "core-dump"  # of a service that failed by it
             for one in context.events
         )
     if event.code == "failed" and event.subject == MANAGER:

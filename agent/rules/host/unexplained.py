@@ -7,7 +7,9 @@ is explained, about parts that work now, and about devices that run no jobs.
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 
 from agent.model.node import Event
@@ -29,10 +31,12 @@ _FAMILIES = (  # drivers of one maker's part, and what to save of it
     ("amdgpu", ("amdgpu", "kfd"), "amd-smi static; amd-smi metric"),
     ("habanalabs", ("habanalabs", "accel"), "hl-smi"),
     ("Neuron driver", ("neuron",), "neuron-ls"),
+    ("PCIe port", ("pcieport",), "lspci -vvv"),
+    ("IOMMU", ("DMAR", "AMD-Vi", "arm-smmu-v3"), "lspci -vvv"),
+    ("vfio-pci", ("vfio-pci",), "lspci -vvv"),
     ("Ascend driver", ("ascend", "[ascend]"), "npu-smi info"),
 )
 _OF_NICS = "rdma link; ip -d link"
-_OF_BUS = ("pcieport", "DMAR", "AMD-Vi", "arm-smmu-v3", "vfio-pci")
 
 
 def find_unexplained(context: RuleContext) -> Iterator[Fail]:
@@ -48,12 +52,12 @@ def find_unexplained(context: RuleContext) -> Iterator[Fail]:
 def _find_family(driver: str) -> tuple[str, str]:
     """The name of a driver for people, and what to save of its parts."""
     found = next(((name, save) for name, starts, save in _FAMILIES if driver.startswith(starts)), None)
-    return found or (driver, "lspci -vvv" if driver in _OF_BUS else _OF_NICS)
+    return found or (driver, _OF_NICS)
 
 
 def _find_driver(event: Event) -> str:
     """The driver that wrote a line; of one of the RDMA core that of the device in it."""
-    return event.subject if event.code == "infiniband" and event.subject else event.code or ""
+    return (event.subject if event.code == "infiniband" else event.code) or event.code or ""
 
 
 def _counts(context: RuleContext, event: Event) -> bool:
@@ -62,12 +66,11 @@ def _counts(context: RuleContext, event: Event) -> bool:
     gpu, nic = context.gpu_by_pci.get(address), context.nic_by_pci.get(address)
     if gpu is not None:
         return gpu.driver_state != "open"
-    if nic is None:
-        nic = next((nic for nic in context.topology.nics if address and address == nic.rdma_device), None)
     if nic is not None:
         works = bool(nic.rdma_device) or any(port.netdevs for port in nic.ports)
         return not works and severity_by_role("error", nic) is not None
-    return context.why_bus_unread is not None and not any(gpu.driver_state == "open" for gpu in context.topology.gpus)
+    is_listed = any(address == nic.rdma_device for nic in context.topology.nics)
+    return context.why_bus_unread is not None and not is_listed
 
 
 def _is_explained(context: RuleContext, event: Event) -> bool:
@@ -76,16 +79,17 @@ def _is_explained(context: RuleContext, event: Event) -> bool:
     for other in context.events:
         if other.kind in _NO_FAILURES or other.code == "started" or not _is_near(event, other):
             continue
-        if event.subject and other.subject and _card(event.subject) == _card(other.subject):
-            return True
-        if not (event.subject and other.subject) and _find_family(other.text.split(" ")[0].rstrip(":"))[0] == family:
+        if not (event.subject and other.subject):
+            if _find_family(other.text.split(" ")[0].rstrip(":"))[0] == family:
+                return True
+        elif _card(event.subject) == _card(other.subject):
             return True
     return False
 
 
 def _card(subject: str) -> str:
     """A device without its function: what one of them reports holds for its siblings."""
-    return subject.rpartition(".")[0] if subject.count(":") == 2 else subject
+    return subject.partition(".")[0]
 
 
 def _is_near(event: Event, other: Event) -> bool:
@@ -99,7 +103,9 @@ def _is_near(event: Event, other: Event) -> bool:
 def _list_seconds(event: Event) -> list[float]:
     dates = [date for date in (event.first_at, event.at) if date]
     if dates:
-        return [datetime.fromisoformat(date.replace("Z", "+00:00")).timestamp() for date in dates]
+        with suppress(ValueError, OverflowError):  # a report may be anyone's
+            return [datetime.fromisoformat(date.replace("Z", "+00:00")).timestamp() for date in dates]
+        return []
     since_boot = (_SINCE_BOOT.fullmatch(text) for text in (event.detail.get("first"), event.logged) if text)
     return [float(match[1]) for match in since_boot if match]
 
@@ -110,16 +116,16 @@ def _note(context: RuleContext, name: str, events: Sequence[Event]) -> Fail:
     gpu = context.gpu_by_pci.get(alone)
     on_bus = alone.count(":") == 2
     about = about_gpu(gpu) if gpu else about_function(context, alone) if on_bus else NODE
-    labels = [device_label(context, one) if one.count(":") == 2 else one for one in subjects]
+    labels = [device_label(context, one) if ":" in one else one for one in subjects]
     units = sorted({unit for event in events if (unit := event.detail.get("unit"))})
     parts = labels or [f"{unit} by the driver's own count" for unit in units]
     shown = join_labels(parts) if len(parts) <= _PARTS else count_of(len(parts), "devices")
-    lines = sum(event.count for event in events) + sum(int(event.detail.get("more", "0")) for event in events)
+    lines = sum(event.count for event in events) + sum(_count_more(event) for event in events)
     numbers = dict.fromkeys(filter(None, (explain_number(event.code or "", event.text) for event in events)))
     first = events[0]
     where = f" of {shown}" if shown and not on_bus else ""
     return about.fail(
-        f"the {name.removesuffix(' driver')} driver reports a failure{where} that no check explains "
+        f"{_name_driver(name)} reports a failure{where} that no check explains "
         f"({count_of(lines, 'lines')}{describe_period(events)}): {shorten(first.text)}"
         + (f" ({join_labels(list(numbers)[:2])})" if numbers else ""),
         "Not known: the line states that something failed, and not what depends on it.",
@@ -135,6 +141,16 @@ def _note(context: RuleContext, name: str, events: Sequence[Event]) -> Fail:
     )
 
 
+def _name_driver(name: str) -> str:
+    return f"the {name}" if name in ("PCIe port", "IOMMU") else f"the {name.removesuffix(' driver')} driver"
+
+
+def _count_more(event: Event) -> int:
+    """Lines of the part in other forms."""
+    more = event.detail.get("more", "")
+    return int(more) if re.fullmatch(r"[0-9]{1,9}", more) else 0
+
+
 def describe_period(events: Sequence[Event]) -> str:
     """From the first line to the last, where the log has dates."""
     dates = sorted(date for event in events for date in (event.first_at, event.at) if date)
@@ -147,4 +163,4 @@ def describe_period(events: Sequence[Event]) -> str:
 
 def shorten(text: str, limit: int = 160) -> str:
     """The beginning of a long line."""
-    return text if len(text) <= limit else f"{text[:limit]}..."
+    return textwrap.shorten(text, limit, placeholder=" ...")

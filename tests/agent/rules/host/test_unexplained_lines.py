@@ -138,3 +138,100 @@ def test_nothing_else_is_lost() -> None:
     """With a finding beside it, and alone it is no pass."""
     answers = list(driver_reports_failure.check(replace(fragment(), events=(line(),))))
     assert 1 == len(answers)
+
+
+def test_the_first_lines_of_the_note() -> None:
+    (note,) = judge(fragment(), line())
+    assert f"device {NIC}" == note.label
+    assert note.summary.startswith("the mlx5 driver reports a failure that no check explains (1 line): mlx5_core")
+    assert (("COMMANDS", "ibstat; rdma link; ip -d link"),) == note.values
+    assert frozenset({NIC}) == note.ids
+
+    (note,) = judge(fragment(), line("infiniband bnxt_re4: x failed", "bnxt_re4", code="infiniband"))
+    assert note.summary.startswith("the bnxt driver reports a failure of bnxt_re4 that")
+    assert ("bnxt", frozenset({"unexplained bnxt"})) == (note.label, note.ids)
+
+
+@pytest.mark.parametrize(
+    ("driver", "name", "commands"),
+    [
+        ("pcieport", "the PCIe port reports", "lspci -vvv"),
+        ("DMAR", "the IOMMU reports", "lspci -vvv"),
+        ("ice", "the ice driver reports", "rdma link; ip -d link"),
+        ("NVRM", "the NVIDIA driver reports", "nvidia-smi -q; nvidia-smi"),
+    ],
+)
+def test_each_driver_has_its_name_and_what_to_save(driver: str, name: str, commands: str) -> None:
+    (note,) = judge(fragment(), line(f"{driver}: x failed", None, code=driver))
+
+    assert f"{name} a failure that no check explains (1 line): {driver}: x failed" == note.summary
+    assert (("COMMANDS", commands),) == note.values
+
+
+@pytest.mark.parametrize(("count", "shown"), [(4, "0000:03:1f.3"), (5, "5 devices")])
+def test_few_parts_are_named(count: int, shown: str) -> None:
+    parts = [line(TEXT, f"0000:{number:02x}:1f.3") for number in range(count)]
+    (note,) = judge(fragment(), *parts)
+    assert shown in note.summary
+
+
+def test_a_nic_that_works_or_runs_no_jobs_has_none() -> None:
+    context = machine()
+    nic = context.rails[0]
+
+    def change(**fields: Any) -> RuleContext:
+        nics = [replace(one, **fields) if one.id == nic.id else one for one in context.topology.nics]
+        return replace(context, topology=replace(context.topology, nics=nics))
+
+    bare = [replace(port, netdevs=[]) for port in nic.ports]
+    named = [replace(port, netdevs=["ens1"]) for port in nic.ports]
+    of_nic = line(f"mlx5_core {nic.pci}: x failed", nic.pci)
+    assert 1 == len(judge(change(rdma_device=None, ports=bare), of_nic))
+    assert [] == judge(change(rdma_device=None, ports=named), of_nic)
+    assert [] == judge(change(rdma_device="mlx5_0", ports=bare), of_nic)
+    assert [] == judge(change(rdma_device=None, ports=bare, role="unused"), of_nic)
+
+
+def test_an_rdma_device_that_an_output_lists_has_none() -> None:
+    context = fragment()
+    nic = replace(machine().rails[0], pci=None, rdma_device="mlx5_4")
+    listed = replace(context, topology=replace(context.topology, nics=[nic]))
+    of_name = line("infiniband mlx5_4: x failed", "mlx5_4", code="infiniband")
+
+    assert [] == judge(listed, of_name)
+    assert 1 == len(judge(listed, line("infiniband mlx5_5: x failed", "mlx5_5", code="infiniband")))
+    assert 1 == len(judge(context, of_name))
+
+
+def test_a_line_without_a_part_beside_one_with_a_part() -> None:
+    """Of one driver they are one failure, whichever has the part; of two parts they are two."""
+    text = "NVRM: Xid (PCI:0000:1b:00): 79"
+    assert [] == judge(fragment(), line("NVRM: GPU x failed", "0000:1b:00.0", code="NVRM"), xid(text=text))
+    assert 1 == len(
+        judge(
+            fragment(), line("NVRM: GPU x failed", "0000:1c:00.0", code="NVRM"), xid(text=text, subject="0000:1b:00.0")
+        )
+    )
+
+
+@pytest.mark.parametrize(("seconds", "is_note"), [(600, False), (601, True)])
+@pytest.mark.parametrize("is_before", [True, False])
+def test_the_limit_of_one_failure(seconds: int, is_before: bool, is_note: bool) -> None:
+    times = (1000, 1000 + seconds) if is_before else (1000 + seconds, 1000)
+    own, other = (f"+{at}.000 s" for at in times)
+    assert is_note is bool(judge(fragment(), line(logged=own), xid(subject=NIC, logged=other)))
+
+
+def test_one_line_with_a_time_is_near_to_one_without() -> None:
+    assert [] == judge(fragment(), line(), xid(subject=NIC, logged="+5.000 s"))
+
+
+def test_a_report_with_any_dates_and_counts_is_judged() -> None:
+    (note,) = judge(fragment(), line(at="yesterday", detail={"more": "x"}), xid(subject="0000:01:00.0", at="today"))
+    assert "1 line" in note.summary
+
+
+def test_a_long_line_is_cut() -> None:
+    (note,) = judge(fragment(), line(f"{TEXT} {'word ' * 60}"))
+    assert len(note.summary) < 280
+    assert "..." in note.summary
