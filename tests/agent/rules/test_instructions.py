@@ -75,7 +75,7 @@ SITUATIONS = {
     "no-mkey", "open-modules", "power-cable", "probe-failed", "rdma-port", "registers-taken", "safe-mode",
     "unsupported-gpu", "all", "imex", "bus", "unlisted", "recovering", "marking", "nccl", "switch", "peers",
     "wire", "closed", "gaudi", "matrix", "port", "registration", "slowdown", "bmc", "bmc-host", "bmc-sensor",
-    "redirected", "listed", "unplugged",
+    "redirected", "listed", "unplugged", "unexplained", "ibdiagnet", "cuda-hardware", "cuda-versions", "cuda-hidden",
     "measured", "nvsm",
 }  # fmt: skip
 RULES = [rule.name for rule in every_rule()]
