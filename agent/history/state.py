@@ -56,7 +56,7 @@ class HostState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def add_history(state: HostState | None, report: Report) -> Report:
-    """The report with what earlier runs know of its host."""
+    """The report with what earlier runs left of its host."""
     why = _why_unusable(state, report)
     own_window = report.counters_window  # of this run's own two readings
     if state is not None and not why:
@@ -104,7 +104,7 @@ def _restore_roles(state: HostState, report: Report) -> Report:
 
 
 def update_state(state: HostState | None, report: Report) -> HostState:
-    """What the next run shall know. Evidence that is older than what is known teaches nothing."""
+    """What the next run reads. Evidence that is older than what is known teaches nothing."""
     why = _why_unusable(state, report)
     if state is not None and why == OLDER_EVIDENCE:
         return state

@@ -138,7 +138,7 @@ def _plans(nodes: Sequence[NodeFacts], request: Request, healthy: bool) -> dict[
         TREE: plan_of_job([plan_tree(node) for node in inputs]),
     }
     switch = plan_of_job([plan_nvls(node) for node in inputs])
-    if request.nodes == 1 or nodes[0].network != TCPXO:  # between nodes its plugin wants NVLS off (validated.py)
+    if request.nodes == 1 or nodes[0].network != TCPXO:  # between nodes its plugin needs NVLS off (validated.py)
         plans[NVLS if request.nodes == 1 or request.algorithm == NVLS else NVLS_TREE] = switch
     return {name: plan for name, plan in plans.items() if request.algorithm in (None, name)}
 

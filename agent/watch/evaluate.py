@@ -21,7 +21,7 @@ from probes.probe import Outcome
 
 FINDINGS = "findings"
 NEW_OR_GONE = ("new", "gone")
-AddHistory = Callable[[Report, bool], Report]  # a report, whether all of it was read: adds what earlier runs know of it
+AddHistory = Callable[[Report, bool], Report]  # a report, whether all of it was read: adds what earlier runs left of it
 
 
 class Evaluation(NamedTuple):
@@ -107,7 +107,7 @@ class Evaluator:
 
 
 class ProcessHistory:
-    """What earlier runs know, where no state directory is given: the runs of this process."""
+    """What earlier runs left, where no state directory is given: the runs of this process."""
 
     def __init__(self) -> None:
         self._state: HostState | None = None

@@ -153,7 +153,7 @@ class LspciBlock:
         return not self.data or (not self.torn and len(self.data) in _SIZES)
 
     def first(self, name: str) -> str:
-        """The text of a field where it stands first; "" where it does not stand."""
+        """The text of a field where it is first; "" where there is none."""
         texts = self.fields.get(name)
         return texts[0] if texts else ""
 
@@ -171,7 +171,7 @@ class LspciBlock:
         self.closed = True
 
     def capabilities(self) -> list[str]:
-        """What stands after "Capabilities: [60] "."""
+        """What is after "Capabilities: [60] "."""
         return [_CAPABILITY.sub("", text, count=1) for text in self.fields.get("Capabilities", ())]
 
 

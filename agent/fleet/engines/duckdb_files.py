@@ -147,7 +147,7 @@ class Embedded(Engine):
         return True
 
     def _make(self, name: str) -> None:
-        """A view with all columns, also those that files of an earlier version lack: it may have no file at all."""
+        """A view with all columns, also those that older files do not have: it may have no file at all."""
         files = _files(self._dataset, name)
         source, there = self._source(name, files) if files else ("range(0)", set())
         chosen = ", ".join(  # UTC without a zone: times with one need a further library to be fetched
