@@ -31,7 +31,7 @@ OLDER_EVIDENCE = "the last run saw this host at the time of this evidence, or la
 
 
 class LinkDownEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """One time that a run saw that a link had gone down."""
+    """A moment at which a run saw that a link had gone down."""
 
     uptime_seconds: float
     at: str

@@ -113,7 +113,7 @@ class ProcessHistory:
         self._state: HostState | None = None
 
     def __call__(self, report: Report, full: bool) -> Report:
-        """The report with what is known; remembered, where all of it was read."""
+        """The report with what earlier runs left; kept for the next one where all of it was read."""
         compared_report = add_history(self._state, report)
         if full:
             self._state = update_state(self._state, report)

@@ -224,7 +224,7 @@ _ENDS_BLOCK_WITH_LINE = lazy_pattern(r"(?:Kernel d|D)river in use: \S")
 def find_cut(text: str, heads: Iterable[str], last: LspciBlock) -> str | None:
     """Why more functions may be there than a text has; None: it is whole, as far as it shows. `last`: its last one.
 
-    Of -v, -x and more a blank line ends every function; who copies a text may lose the last one.
+    Of -v, -x and more a blank line ends every function; a copied text may have lost the last one.
 
     >>> head = "19:00.0 3D controller [0302]: NVIDIA Corporation [10de:2330]"
     >>> find_cut(f"{head}\\n\\tControl: I/O- Mem+", [], LspciBlock("0000:19:00.0", "", {"Control": [""]}))

@@ -161,7 +161,7 @@ def _print_recipe(system: str, output: str | None) -> None:
 
 
 def _store_switches(dataset: str, switches: Mapping[str, SwitchFacts], answer: LosslessAnswer) -> None:
-    """Raises CliError; then the dataset is as it was."""
+    """Store them in the dataset. Raises CliError; then the dataset is unchanged."""
     from datetime import datetime, timezone
 
     from agent.fleet.dataset import BadDataset

@@ -69,7 +69,7 @@ def pack_scene(scene: FleetScene) -> dict[str, Any]:
 
 
 def column(numbers: Sequence[int]) -> Column:
-    """As runs where that is shorter.
+    """The column, as runs where that is shorter.
 
     >>> column([5, 5, 5, 5, 5, 7])
     {'r': [5, 5, 7, 1]}
