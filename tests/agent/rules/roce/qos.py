@@ -69,6 +69,11 @@ def facts(context: RuleContext, **declared: Any) -> RuleContext:
     return replace(context, settings=Settings(facts=declared))
 
 
+def limited(context: RuleContext, name: str, value: float) -> RuleContext:
+    """The same machine with a limit of the operator's."""
+    return replace(context, settings=Settings(thresholds={name: value}))
+
+
 def window(context: RuleContext, moved: Mapping[str, Mapping[str, int]], seconds: float = 600.0) -> RuleContext:
     """The same machine with counters that moved since an earlier sample."""
     result = CountersWindow(seconds=seconds, moved={subject: dict(row) for subject, row in moved.items()})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
 from agent.rules.roce.interfaces import find_subnet, roce_mtu_mismatch, roce_mtu_small
 from agent.rules.rule import NotApplicable, Pass, Unknown
@@ -14,6 +15,7 @@ from tests.agent.rules.build import (
     changed_nics,
     fails,
     kinds,
+    nic_id,
     probe,
     server,
     topology,
@@ -36,6 +38,19 @@ def oversize(frames: int, counter: str = "rx_oversize_pkts_phy"):
     context = roce()
     counters = {**context.topology.netdevs[1].counters, counter: 7}
     return moved(changed_netdev(context, 1, counters=counters), NETDEV, {counter: frames})
+
+
+def test_rails_that_differ_are_one_error() -> None:
+    """Two packet sizes; the rail with the small MTU has a rule of its own, which stands for this one."""
+    context = changed_netdev(server(ethernet=True), 1, mtu=1500)
+    (fault,) = fails(roce_mtu_mismatch, context)
+    _, findings, _ = judge(context, every_rule())
+
+    assert ("node", "error", "rails") == (fault.subject, fault.severity, fault.cause)
+    assert fault.summary.endswith("mlx5_1/1 (eth1) 1024")
+    assert 4 == len(fault.evidence)
+    explained = [f"peer-differs netdev:{nic_id(1)}", "roce-mtu-mismatch node"]
+    assert [("roce-mtu-small", explained)] == [(f.rule, f.absorbs) for f in findings]
 
 
 @pytest.mark.parametrize(
@@ -83,6 +98,20 @@ def test_all_addresses_are_no_network() -> None:
 
 
 # roce-mtu-small: when it fires, when it must not, and every guard alone.
+
+
+def small(mtu: int = 1500):
+    return changed_netdev(server(ethernet=True), 1, mtu=mtu)
+
+
+def test_a_small_mtu_is_a_warning_on_the_interface() -> None:
+    """1500 gives packets of 1024 bytes."""
+    (fault,) = fails(roce_mtu_small, small())
+
+    assert (NETDEV, "mlx5_1/1 (eth1)", "warning", "") == (fault.subject, fault.label, fault.severity, fault.cause)
+    assert fault.summary.startswith("interface MTU 1500 limits the RoCE MTU to 1024")
+    assert fault.impact.startswith("92.6% of the bytes are payload")
+    assert ("1500", "/sys/class/net/eth1/mtu") == (fault.evidence[0].value, fault.evidence[0].source)
 
 
 def test_infiniband_and_nothing_are_not_applicable() -> None:

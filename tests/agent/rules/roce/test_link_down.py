@@ -6,8 +6,11 @@ import pytest
 
 from agent.model.nic import Lane, TransceiverModule
 from agent.rules.roce.links import roce_link_down as rule
+from agent.rules.rule import NotApplicable
 from tests.agent.rules.build import (
+    answers,
     changed_netdev,
+    changed_nic,
     changed_port,
     fails,
     server,
@@ -36,6 +39,13 @@ def test_a_dark_rail_among_bright_ones_is_an_error() -> None:
 
 def module(*dark: int) -> TransceiverModule:
     return TransceiverModule(lanes=[Lane(lane=n, flags=["rx_los"] if n in dark else []) for n in (1, 2)])
+
+
+def test_one_known_rail_is_enough() -> None:
+    """A NIC of unknown use beside rails is not expected."""
+    assert [NotApplicable(PORT, "role unknown: nothing is expected of it")] == answers(
+        rule, changed_nic(down(), 1, role="unknown"), PORT
+    )
 
 
 @pytest.mark.parametrize(

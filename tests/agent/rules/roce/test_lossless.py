@@ -21,6 +21,8 @@ from tests.agent.rules.roce.qos import (
 )
 from tests.agent.rules.rows import only
 
+ODD = {str(dscp): 5 if dscp == 10 else 0 for dscp in range(64)}
+
 
 def settings(context, *rows: tuple[str, str, str], **more):
     """NCCL with settings of (scope, source, value) for the traffic class."""
@@ -108,6 +110,14 @@ def test_plugins_by_name_leave_doubt() -> None:
     assert "lossy" == of(own).verdict
 
 
+def test_the_table_decides_and_what_is_not_in_it_is_priority_0() -> None:
+    """A site's own table; OCI marks 41 (DSCP 10)."""
+    context = dcb(nccl_sets(roce(), NCCL_IB_TC="41"), dscp_prio=ODD, pfc=only(5))
+
+    assert ("lossless", 5) == (of(context).verdict, of(context).priority)
+    assert 0 == of(dcb(context, dscp_prio={"26": 3})).priority
+
+
 @pytest.mark.parametrize(
     ("pause", "verdict"),
     [
@@ -154,6 +164,11 @@ def test_bytes_of_the_window_count_more_than_marking() -> None:
     half.window.moved[NETDEV]["tx_prio1_bytes"] = half.window.moved[NETDEV]["tx_prio0_bytes"]
     half.window.moved[NETDEV]["tx_vport_rdma_unicast_bytes"] *= 2
     assert "lossless" == of(half).verdict
+
+
+def test_bytes_that_agree_keep_the_cause() -> None:
+    """What is known of the marking says more than the bytes."""
+    assert "roce-nccl-tc-suspect" == of(traffic(nccl_sets(roce(), NCCL_IB_TC="26"), 0)).cause
 
 
 def test_a_class_of_63_may_be_a_dscp() -> None:

@@ -13,7 +13,7 @@ from agent.rules.roce.lossless import (
     roce_vlan_no_egress_map,
 )
 from agent.rules.rule import NotApplicable, Pass, Unknown
-from tests.agent.rules.build import changed_nic, fails, probe, software
+from tests.agent.rules.build import changed_nic, changed_port, fails, probe, software
 from tests.agent.rules.roce.qos import (
     PORT,
     dcb,
@@ -116,6 +116,13 @@ def test_what_is_no_number_is_named_so() -> None:
     assert (("TRAFFIC_CLASS", "106"),) == word.values
     (no_class,) = fails(roce_nccl_tc_suspect, dcb_everywhere(slip("300"), dscp_prio={"0": 0}))
     assert () == no_class.values  # no DSCP ends in the lossless priority
+
+
+def test_the_forced_class_can_be_a_slip_too() -> None:
+    """On its port only."""
+    (fault,) = fails(roce_nccl_tc_suspect, changed_port(roce(), 1, traffic_class=26))
+
+    assert fault.evidence[0].source.endswith("mlx5_1/tc/1/traffic_class")
 
 
 # roce-trust-pcp-untagged: no tag, no class; and every guard alone.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agent.model.nic import Neighbor
 from agent.rules.roce.pfc import (
+    roce_pfc_multi,
     roce_pfc_nic_asymmetry,
     roce_pfc_on_cnp_or_default,
     roce_pfc_switch_mismatch,
@@ -12,6 +13,24 @@ from agent.rules.rule import Pass
 from tests.agent.rules.build import changed_netdev, fails, nic_id
 from tests.agent.rules.roce.qos import PORT, dcb, dcb_everywhere, nccl_sets, roce, silent, vlan
 from tests.agent.rules.rows import only
+
+# roce-pfc-multi: how many classes are many; and every guard alone.
+
+
+def many(*priorities: int):
+    return dcb(roce(), pfc=only(*(priorities or (3, 4, 5))))
+
+
+def test_what_is_told() -> None:
+    """The class of RDMA is the one to keep."""
+    (fault,) = fails(roce_pfc_multi, many())
+
+    assert (PORT, "PFC is on for 3 priorities (priority 3-5)", "") == (fault.subject, fault.summary, fault.cause)
+    assert "--pfc 0,0,0,1,0,0,0,0" in fault.remedy
+    assert "all" == fails(roce_pfc_multi, many(*range(8)))[0].cause
+    assert "--pfc 0,0,0,1,0,0,0,0" in fails(roce_pfc_multi, many(2, 3, 4))[0].remedy
+    assert "--pfc 0,0,0,0,1,0,0,0" in fails(roce_pfc_multi, many(4, 5, 6))[0].remedy
+
 
 # roce-pfc-on-cnp-or-default: what else is paused; and every guard alone.
 
@@ -50,6 +69,15 @@ def test_another_class_at_the_switch_is_an_error() -> None:
         fault.evidence[0].what,
         fault.evidence[0].value,
     )
+
+
+def test_another_priority_for_roce() -> None:
+    """PFC agrees, the class of UDP 4791 does not."""
+    (fault,) = fails(roce_pfc_switch_mismatch, switch((3,), applications={"udp:4791": 5}))
+
+    assert "priority" == fault.cause
+    assert "the switch announces priority 5 for RoCE, RDMA here uses 3 (DSCP 26)" == fault.summary
+    assert 1 == len(fails(roce_pfc_switch_mismatch, switch(None, applications={"udp:4791": 5})))
 
 
 # roce-pfc-nic-asymmetry: a rail that differs; and every guard alone.

@@ -8,7 +8,7 @@ from agent.model.nic import Neighbor
 from agent.rules.roce.counters import roce_rt_crc
 from agent.rules.roce.lossless import roce_lossy
 from agent.rules.roce.ports import RocePort, cabled_interfaces, report_hidden, roce_ports
-from agent.rules.rule import Unknown
+from agent.rules.rule import NotApplicable, Unknown
 from tests.agent.rules.build import changed_netdev, changed_nic, changed_port, fails, nic_id, probe, server, topology
 from tests.agent.rules.moves import moved, roce
 from tests.agent.rules.roce.qos import NIC, PORT, dcb, dcb_everywhere
@@ -16,6 +16,16 @@ from tests.agent.rules.roce.qos import roce as roce_server
 from tests.agent.rules.rows import only
 
 # Which ports are RoCE ports, and when the faults of all of them are one.
+
+
+def test_no_port_is_one_answer_where_somebody_looked() -> None:
+    """At the bus, or at RDMA."""
+    bare = topology(server(ethernet=True), nics=[])
+    half = probe(bare, "pci", "failed", "x")
+
+    assert [NotApplicable("node", "no RoCE port")] == list(roce_ports(bare))
+    assert [NotApplicable("node", "no RoCE port")] == list(roce_ports(half))
+    assert [] == list(roce_ports(probe(half, "rdma", "failed", "x")))
 
 
 def test_a_port_is_about_the_bus_too() -> None:

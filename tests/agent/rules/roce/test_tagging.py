@@ -72,6 +72,11 @@ def test_addresses_that_are_not_known_say_nothing(change) -> None:
     assert ("unknown", "") == (result.verdict, result.cause)
 
 
+def test_pfc_on_priority_0_is_consistent_with_untagged_packets() -> None:
+    """Trust in PCP, no tag, PFC on 0: lossless."""
+    assert "lossless" == of(dcb(roce(), trust="pcp", pfc=only(0))).verdict
+
+
 def test_below_a_bond_the_worst_member_counts() -> None:
     """DCB is the members'; the bond has none."""
     context = roce()
