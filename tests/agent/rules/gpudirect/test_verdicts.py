@@ -61,6 +61,17 @@ def test_a_healthy_node_is_ready_by_dmabuf() -> None:
     ] == rows(server())
 
 
+def test_the_way_is_named() -> None:
+    """Peer memory where DMA-BUF lacks something; data-direct where the board has it; none where there is none."""
+    proprietary = software(server(), driver=Driver(version="570.1", open=False, cuda="12.8"))
+    nothing = software(proprietary, modules=[])
+
+    assert {"peermem"} == {row.via for row in rows(proprietary)}
+    assert {"data-direct"} == {row.via for row in rows(direct_nic(server()))}
+    assert {("none", "blocked")} == {(row.via, row.verdict) for row in rows(nothing)}
+    assert {("gdr-no-path node",)} == {tuple(row.causes) for row in rows(nothing)}
+
+
 def test_what_could_not_be_read_is_unknown_not_ready() -> None:
     """ACS that needs root; a node whose DMA-BUF is not known."""
     row = of_pair(function(server(), DOWN, acs=None), 1)

@@ -11,6 +11,7 @@ from agent.rules.engine import judge
 from agent.rules.nvlink.links import nvlink_inactive as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
+    answers,
     changed_gpu,
     changed_gpus,
     fails,
@@ -19,6 +20,7 @@ from tests.agent.rules.build import (
     models,
     server,
     topology,
+    virtual,
 )
 from tests.agent.rules.rows import H100_PCIE, bridge, nvlinks
 
@@ -47,6 +49,17 @@ def all_lost(gpus: int, count: int = 2, remote: str = "switch"):
     return changed_gpus(server(gpus), links=dead(count, remote=remote))
 
 
+def test_a_gpu_with_fewer_active_links_than_others_is_an_error() -> None:
+    """One finding a GPU, not one a link; the links are in the evidence."""
+    (fault,) = fails(rule, one_lost())
+
+    assert (f"gpu:{GPU}", "GPU2", "error", "") == (fault.subject, fault.label, fault.severity, fault.cause)
+    assert "2 of 18 NVLinks down (peers: 18 up)" == fault.summary
+    assert "16 of 18 active; inactive: 0-1" == fault.evidence[0].value
+    assert "nvidia-smi nvlink -s -i 2" == fault.evidence[0].source
+    assert fault.impact.startswith("53 GB/s less")
+
+
 def test_the_far_end_of_a_link_is_a_place_where_both_its_parts_are_known() -> None:
     """NVML names the device alone, and not which of its links."""
     far = [Remote(kind="gpu", id="far", link=4), Remote(kind="gpu", id="far"), Remote(kind="gpu", link=5)]
@@ -57,6 +70,26 @@ def test_the_far_end_of_a_link_is_a_place_where_both_its_parts_are_known() -> No
     (fault,) = fails(rule, changed_gpu(changed_gpus(server(), links=nvlinks(18, "gpu")), 2, links=links))
 
     assert {GPU, "far", f"{GPU}/nvlink", f"{GPU}/0", f"{GPU}/1", f"{GPU}/2", "far/4"} == fault.ids
+
+
+@pytest.mark.parametrize(("count", "severity"), [(4, "error"), (18, "critical")])
+@pytest.mark.parametrize("guest", [False, True])
+def test_a_whole_board_that_lost_links_is_one_finding(count: int, severity: str, guest: bool) -> None:
+    """Eight SXM GPUs, all with the same links down: a switch, or the fabric manager; guests of eight, too."""
+    context = all_lost(8, count)
+    (fault,) = fails(rule, virtual(context) if guest else context)
+
+    assert ("node", "node", severity) == (fault.subject, fault.label, fault.severity)
+    assert {gpu_id(n) for n in range(8)} <= fault.ids
+
+
+def test_one_wire_between_two_gpus_is_one_finding() -> None:
+    """Both report it; the pair is the subject."""
+    context = changed_gpu(one_lost(remote="gpu"), 3, links=dead(2, remote="gpu"))
+    (fault,) = fails(rule, context)
+
+    assert f"pair:{gpu_id(2)}+{gpu_id(3)}" == fault.subject
+    assert "GPU2 - GPU3" == fault.label
 
 
 def test_a_bridge_that_connects_in_part_is_a_warning() -> None:
@@ -98,6 +131,13 @@ def test_a_lost_gpu_does_not_explain_links_to_a_switch() -> None:
     _, findings, _ = judge(changed_gpu(one_lost(), 0, driver_state="not_open"), every_rule())
 
     assert {"gpu-missing", "nvlink-inactive"} == {finding.rule for finding in findings}
+
+
+def test_a_gpu_of_another_vendor_is_never_unknown() -> None:
+    """Its links are not NVIDIA's to tell."""
+    amd = function(changed_gpu(server(), 2, links=[], links_known=False, driver_state="unknown"), GPU, vendor="0x1002")
+
+    assert [NotApplicable(f"gpu:{GPU}", "not of NVIDIA: no NVLink")] == answers(rule, amd, f"gpu:{GPU}")
 
 
 def unplaced(name: str | None, gpus: int = 2, lost: int = 2):

@@ -19,7 +19,7 @@ from tests.agent.rules.build import (
     models,
     topology,
 )
-from tests.agent.rules.fabric import hgx, registration
+from tests.agent.rules.fabric import driver, hgx, registration, tray
 from tests.agent.rules.rows import H100_PCIE
 
 
@@ -29,6 +29,15 @@ def test_a_mode_of_the_system(mode: str) -> None:
     (fault,) = fails(bandwidth, changed_gpus(topology(hgx(), bandwidth_mode=mode), nvlink_bandwidth_mode=mode))
 
     assert ("node", f"NVLink bandwidth mode {mode}") == (fault.subject, fault.summary)
+
+
+def test_mig_leaves_nvlink_idle() -> None:
+    """Info; it names the GPUs that are divided."""
+    (fault,) = fails(unused, changed_gpu(hgx(), 2, mig=Mig(current=True)))
+
+    assert ("node", "info") == (fault.subject, fault.severity or unused.severity)
+    assert "NVLink of GPU2 is" in fault.summary
+    assert 1 == len(fails(unused, changed_gpu(tray(), 2, mig=Mig(current=True))))
 
 
 @pytest.mark.parametrize(
@@ -44,6 +53,20 @@ def test_a_mode_of_the_system(mode: str) -> None:
 def test_mig_that_is_off_or_divides_a_card(context, kind) -> None:
     """Nothing to say."""
     assert {kind} == kinds(unused, context)
+
+
+def switched_off(value: str | None = "1"):
+    context = changed_gpus(hgx(), links=[], links_known=True, links_reason="NVML: link 0 is NOT_SUPPORTED")
+    return driver(context, parameters={"NvLinkDisable": value} if value else {})
+
+
+@pytest.mark.parametrize("value", ["0", None])
+def test_nvlink_that_is_missing_though_nobody_asked_for_it(value: str | None) -> None:
+    """The parameter is not what to look at."""
+    (fault,) = fails(disabled, switched_off(value))
+
+    assert ("none", value or "not known") == (fault.cause, fault.evidence[1].value)
+    assert "kernel's log" in fault.remedy
 
 
 def test_a_module_that_is_alone_needs_no_nvlink() -> None:

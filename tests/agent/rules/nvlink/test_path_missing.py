@@ -28,6 +28,8 @@ from tests.agent.rules.build import (
 from tests.agent.rules.fabric import hgx
 from tests.agent.rules.rows import B200, H100_PCIE
 
+PAIR = f"pair:{gpu_id(1)}+{gpu_id(2)}"
+
 
 def cut(context, pairs, kind: str | None = "NODE", word: str | None = "NS", source: str = "nvml"):
     """The same machine where some pairs have no NVLink."""
@@ -41,6 +43,19 @@ def cut(context, pairs, kind: str | None = "NODE", word: str | None = "NS", sour
         words = {} if word is None else {"read": "OK", "write": "OK", "nvlink": word}
         context = changed_gpu(context, a, p2p={**(context.topology.gpus[a].p2p or {}), gpu_id(b): words})
     return context
+
+
+def fired():
+    return cut(hgx(), [(1, 2)])
+
+
+def test_a_pair_without_nvlink_is_critical() -> None:
+    """Its links are up."""
+    (fault,) = fails(rule, fired())
+
+    assert (PAIR, "GPU1 - GPU2") == (fault.subject, fault.label)
+    assert "NODE instead of NV18" in fault.summary
+    assert ["NODE", "NS"] == [row.value for row in fault.evidence]
 
 
 def test_a_gpu_that_none_reaches_is_one_finding_and_so_are_all() -> None:

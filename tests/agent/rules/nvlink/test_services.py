@@ -6,7 +6,7 @@ import pytest
 
 from agent.model.node import Module
 from agent.rules.engine import judge
-from agent.rules.nvlink.services import fabric_manager_down, imex_down
+from agent.rules.nvlink.services import fabric_manager_down, fabric_manager_mismatch, imex_down
 from agent.rules.nvlink.services import imex_channel_denied as channel
 from agent.rules.rule import (
     NotApplicable,
@@ -34,9 +34,33 @@ def stopped(state: str = "inactive"):
     return service(hgx(), FM, state)
 
 
+def unregistered(context):
+    return changed_gpus(registration(context, None, state="not_started", status=None), p2p=None)
+
+
 def hidden(gpus: int = 8):
     """B200: the switches are no PCI functions."""
     return service(models(probe(server(gpus), "services", "ok"), B200), FM, "inactive")
+
+
+@pytest.mark.parametrize("state", ["inactive", "failed"])
+def test_a_stopped_manager_is_critical(state: str) -> None:
+    """Also where the fabric still stands."""
+    (fault,) = fails(fabric_manager_down, stopped(state))
+
+    assert ("node", "node", fabric_manager_down.severity) == (fault.subject, fault.label, "critical")
+    assert f"nvidia-fabricmanager does not run ({state}), and this host has NVSwitches" == fault.summary
+
+
+def test_one_that_is_not_installed_is_critical_where_nothing_is_registered() -> None:
+    """Nobody set the fabric up."""
+    (fault,) = fails(fabric_manager_down, unregistered(stopped("not_installed")))
+
+    assert "is not installed" in fault.summary
+    assert fault.remedy.startswith("Install nvidia-fabricmanager in ")
+    assert fails(fabric_manager_down, stopped())[0].remedy.startswith(
+        "Start it: `systemctl enable --now nvidia-fabricmanager`"
+    )
 
 
 @pytest.mark.parametrize(
@@ -66,6 +90,26 @@ def test_the_management_functions_are_evidence() -> None:
     values = [[row.value for row in fails(fabric_manager_down, item)[0].evidence] for item in (hidden(), context)]
 
     assert [["inactive", "not known", "none recognized"], ["inactive", "not known", "mlx5_1"]] == values
+
+
+# fabric-manager-mismatch: when it fires, when it must not, and every guard alone.
+
+
+def other(state: str = "inactive"):
+    return service(hgx(), FM, state, "570.124.07")
+
+
+@pytest.mark.parametrize(
+    ("state", "severity"), [("active", "warning"), ("inactive", "critical"), ("failed", "critical")]
+)
+def test_the_last_number_counts(state: str, severity: str) -> None:
+    """One that still runs will not start again."""
+    (fault,) = fails(fabric_manager_mismatch, other(state))
+
+    assert (severity, "fabric manager 570.124.07, driver 570.124.06: they must be equal") == (
+        fault.severity,
+        fault.summary,
+    )
 
 
 # imex-down and imex-channel-denied: when they fire, when they must not, and every guard alone.
