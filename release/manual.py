@@ -100,7 +100,7 @@ def _option(option: Option) -> list[str]:
 
 
 def _choice(text: str, choices: tuple[str, ...]) -> str:
-    """The help, and after it the words that may stand there, where they are few and not in it."""
+    """The help, and after it the words that may be there, where they are few and not in it."""
     missing = [choice for choice in choices if not re.search(rf"\b{re.escape(choice)}\b", text)]
     text = text.rstrip(".") + "."
     return f"{text} One of {', '.join(choices)}." if missing and len(choices) <= 12 else text

@@ -53,7 +53,7 @@ messages, and {files} in /var/log. A log that was saved under another name is re
 pasted text. Programs: {programs}. Of all units systemd's own sentences are read: started, stopped, failed.
 
 A sentence counts until the node or the service started again, and one about a start until the service runs. The sources
-of the fabric manager and of IMEX are closed: what is marked with `thread:` stands in a public thread, nowhere else.
+of the fabric manager and of IMEX are closed: what is marked with `thread:` is from a public thread alone.
 """
 
 

@@ -130,6 +130,7 @@ def test_every_word_can_be_found() -> None:
         "a line a node", "what is there twice", "one step graver", "50 % less",
         "stands for this one", "nothing is to be done", "a total proves nothing", "ends without a word", "that errs so",
         "for want of a driver", "one step less", "which of both", "set otherwise",
+        "whoever reads it", "it stands in a file",
     )  # fmt: skip
 
     assert len(WORDS) == len(examples)

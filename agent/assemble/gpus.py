@@ -78,7 +78,7 @@ def _gpu_id(gpu: driver_gpu.Gpu, place: int) -> str:
 
 
 class _GpuBuilder:
-    """Builds the rows of one host; holds what every row needs to know about the others."""
+    """Builds the rows of one host; holds what every row needs of the others."""
 
     def __init__(
         self,

@@ -75,7 +75,8 @@ def add_ethernet(rows: Sequence[Netdev], facts: ProbeFacts) -> list[Netdev]:
         said = socket or (none if row.pci else None)
         fec_counters = ethernet.fec.counters if ethernet and ethernet.fec else {}
         changes = {name: getattr(carriers.get(row.label), name, None) for name in CARRIER_COUNTERS}
-        kernel = {name: number for name, number in changes.items() if number is not None and not _is_software(row)}
+        # an interface without hardware (bridge, bond) has no counters of a wire
+        kernel = {name: number for name, number in changes.items() if number is not None and row.pci is not None}
         counters = {**((ethernet.counters if ethernet else None) or {}), **fec_counters, **kernel, **row.counters}
         fastest, runs = (modes.max_speed_mbit_s, modes.speed_mbit_s) if modes else (None, None)
         link = modes.has_link if modes else None
@@ -97,11 +98,6 @@ def add_ethernet(rows: Sequence[Netdev], facts: ProbeFacts) -> list[Netdev]:
             )
         )
     return result
-
-
-def _is_software(row: Netdev) -> bool:
-    """Whether it is an interface without hardware (bridge, bond): it has no counters of a wire."""
-    return row.pci is None
 
 
 def _fec(ethernet: Ethernet) -> Fec | None:

@@ -38,7 +38,9 @@ def build_functions(
     functions: Iterable[pci.PciFunction], judge: LinkClassifier, numa: NumaFacts | None
 ) -> list[PciFunction]:
     """The report's rows, in the order of the functions."""
-    nodes = _nodes_by_cpus(numa)
+    # by cpulist; with a single node the list is that of all CPUs and is no evidence
+    with_cpus = [node for node in numa.nodes if node.cpus] if numa else []
+    nodes = {node.cpus: node.id for node in with_cpus if node.cpus} if len(with_cpus) > 1 else {}
     return [_row(function, judge, nodes) for function in functions]
 
 
@@ -121,12 +123,6 @@ def _numa(function: pci.PciFunction, nodes: Mapping[str, int]) -> tuple[int | No
         return (function.numa_node, True) if function.numa_node >= 0 else (None, False)
     node = nodes.get(function.local_cpus) if function.local_cpus else None
     return node, None if node is None else True
-
-
-def _nodes_by_cpus(numa: NumaFacts | None) -> dict[str, int]:
-    """NUMA node by cpulist. With a single node the list is that of all CPUs and is no evidence."""
-    with_cpus = [node for node in numa.nodes if node.cpus] if numa else []
-    return {node.cpus: node.id for node in with_cpus if node.cpus} if len(with_cpus) > 1 else {}
 
 
 def _acs(acs: pci.Acs | None, known: bool) -> Acs | None:

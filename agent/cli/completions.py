@@ -122,7 +122,7 @@ function __fabricscope_at
     test "$found" = "$argv"
 end
 
-# the words given, after what stands before the last comma
+# the words given, after what is before the last comma
 function __fabricscope_list
     set -l before (string match -r '.*,' -- (commandline -ct | string replace -r '^--[a-z-]+=' ''))
     printf '%s\\n' $before$argv

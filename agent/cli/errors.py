@@ -27,7 +27,7 @@ def print_error(text: str, hint: str | None = None) -> None:
 
 
 def print_warning(text: str) -> None:
-    """Print what the user should know; the command goes on."""
+    """Print a warning; the command goes on."""
     print(printable(f"warning: {text}")[:LINE_CHARACTERS], file=sys.stderr)
 
 

@@ -112,19 +112,14 @@ def scan_saved(files: list[OtherFile], evidence: Evidence, has_reports: bool, un
     for host, contents in sorted(by_host.items()):
         seconds = min(until - time.monotonic(), _SCAN_SECONDS)
         if seconds <= 0:
-            _note_late(contents, evidence)
+            for file in list(evidence.files):  # no logs, and not tried as outputs of commands
+                if os.path.basename(file.name) in contents and file.read_as is None:
+                    evidence.note_unread(file.name, "not read: the time limit was reached")
             continue
         report = _scan(host, contents, evidence, seconds)
         if report is not None:
             reports.append(report)
     return reports
-
-
-def _note_late(contents: dict[str, bytes], evidence: Evidence) -> None:
-    """Files that are no log and were not tried as outputs of commands."""
-    for file in list(evidence.files):
-        if os.path.basename(file.name) in contents and file.read_as is None:
-            evidence.note_unread(file.name, "not read: the time limit was reached")
 
 
 def _read(other: OtherFile) -> bytes | None:

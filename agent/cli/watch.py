@@ -75,24 +75,17 @@ def watch(
 
     A link, a device, an Xid: one line per change. SIGUSR1 starts a full scan. Runs until a signal; exit 0.
     """
-    from agent.cli.request import HistoryOptions, ReportRequest
-
-    request = ReportRequest(None, root, None, only, skip, timeout, config, quiet, HistoryOptions(state_dir), profile)
-    if screen:
-        _reject_screen(form)
-    _watch(request, settle, every, _WatchOutput(form, output, verbose), screen, no_color)
-
-
-def _watch(
-    request: ReportRequest, settle: float, every: float, reporter: _WatchOutput, screen: bool, no_color: bool
-) -> None:
-    """Run until a signal. Raises CliError."""
     import signal
 
+    from agent.cli.request import HistoryOptions, ReportRequest
     from agent.watch.debounce import Debouncer
     from agent.watch.loop import Watch, WatchSignals
     from probes.kernel.events import listeners
 
+    request = ReportRequest(None, root, None, only, skip, timeout, config, quiet, HistoryOptions(state_dir), profile)
+    if screen:
+        _reject_screen(form)
+    reporter = _WatchOutput(form, output, verbose)
     with WatchSignals(*([signal.SIGQUIT] if screen else [])) as signals, ExitStack() as stack:
         evaluator = _build_evaluator(request, signals, reporter)
         places, refused = listeners()

@@ -49,7 +49,7 @@ def diff(old: Report, new: Report) -> Diff:
 
 
 def is_same_host(old: Report, new: Report) -> bool:
-    """By the machine's serial number, its machine id (which cloned images share), its name: whichever both know."""
+    """By the machine's serial number, its machine id (which cloned images share), its name: whichever both have."""
     same_name = old.node.hostname is not None and old.node.hostname == new.node.hostname
     for before, after in ((old.node.serial, new.node.serial), (old.node.machine_id, new.node.machine_id)):
         if before and after:

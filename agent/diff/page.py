@@ -1,4 +1,4 @@
-"""A diff for people: notes first, then a section a group, one line per change, folded where it is long."""
+"""A diff for people: notes first, then one section per group, one line per change, folded where it is long."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ NO_GUIDS = ("", "0000:0000:0000:0000")
 
 
 class Matched(NamedTuple):
-    """Two tables as pairs, and what stands on one side only."""
+    """Two tables as pairs, and what is on one side only."""
 
     pairs: list[tuple[Any, Any]]
     gone: list[Any]

@@ -70,11 +70,18 @@ def gpus(ledger: Ledger, pairs: Pairing) -> None:
     """GPUs, their NVLinks and their fabric."""
     for a, b in pairs.gpus.pairs:
         place = pairs.place("gpu", a, b)
-        _driver(ledger, place, a, b)
+        before, after = (None if gpu.driver_state == "unknown" else gpu.driver_state for gpu in (a, b))
+        ledger.compare("software", "driver_state", place, before, after, note=b.driver_error or a.driver_error)
+        if before == after == "open":
+            ledger.compare("devices", "name", place, a.name, b.name)
         ledger.fields(place, a, b, GPU_FIELDS)
         if not (a.pci in pairs.ids and b.pci):
             ledger.compare("settings", "numa_node", place, a.numa_node, b.numa_node)
-            _driver_link(ledger, place, a, b)
+            if a.pcie and b.pcie:  # the driver's view, where there is no other
+                fields = {"width": "links", "max_width": "links", "max_generation": "links"}
+                if a.pstate == b.pstate == "P0":
+                    fields["generation"] = "links"
+                ledger.fields(place, a.pcie, b.pcie, fields, "pcie ")
         if a.mig and b.mig:
             ledger.fields(place, a.mig, b.mig, dict.fromkeys(("current", "pending", "instances"), "settings"), "mig ")
         if a.fabric and b.fabric:
@@ -155,23 +162,6 @@ def _link(ledger: Ledger, place: ChangedThing, a: Link | None, b: Link | None, u
     else:  # speed follows load; the width of an idle link is worth a word
         unsure = after if after != SURE else before
         ledger.compare("links", "width", place, a.width, b.width, note=f"the link is {unsure}")
-
-
-def _driver(ledger: Ledger, place: ChangedThing, a: Gpu, b: Gpu) -> None:
-    """What the driver makes of it; where it cannot, the name comes from elsewhere, too."""
-    before, after = (None if gpu.driver_state == "unknown" else gpu.driver_state for gpu in (a, b))
-    ledger.compare("software", "driver_state", place, before, after, note=b.driver_error or a.driver_error)
-    if before == after == "open":
-        ledger.compare("devices", "name", place, a.name, b.name)
-
-
-def _driver_link(ledger: Ledger, place: ChangedThing, a: Gpu, b: Gpu) -> None:
-    """The driver's view, where there is no other."""
-    if a.pcie and b.pcie:
-        fields = {"width": "links", "max_width": "links", "max_generation": "links"}
-        if a.pstate == b.pstate == "P0":
-            fields["generation"] = "links"
-        ledger.fields(place, a.pcie, b.pcie, fields, "pcie ")
 
 
 def link_word(links: list[GpuLink]) -> str:

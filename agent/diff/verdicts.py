@@ -14,7 +14,7 @@ ANSWERED = ("ok", "partial")
 
 
 def verdicts(ledger: Ledger, old: Report, new: Report, pairs: Pairing) -> None:
-    """A finding is the same by its fingerprint, else by its rule and the subject that it stands on."""
+    """A finding is the same by its fingerprint, else by its rule and the subject that it is on."""
     reported: set[str] = set()
     after = {finding.fingerprint: finding for finding in new.findings} if pairs.same_host else {}
     subjects = {(f.rule, _subject(f.subject, {})): f for f in new.findings}

@@ -25,7 +25,7 @@ HISTORY = {table.name: table for table in (*(table for table in TABLES.values() 
 
 
 def history_columns(table: Table) -> tuple[Column, ...]:
-    """Columns of a table in history: `observed_at` stands after the node, where the table has none of its own."""
+    """Columns of a table in history: `observed_at` is after the node, where the table has none of its own."""
     if any(column.name == _MOMENT.name for column in table.columns):
         return table.columns
     return (table.columns[0], _MOMENT, *table.columns[1:])

@@ -69,7 +69,7 @@ class Dataset(NamedTuple):
     manifest: Manifest
 
     def latest(self, table: str) -> list[str]:
-        """Files (paths, or URLs of an object store) of a table; none for one that its writer did not know."""
+        """Files (paths, or URLs of an object store) of a table; none for one that its writer did not have."""
         return [self.store.full(file.path) for file in self.manifest.latest.get(table, ())]
 
     def history(self, table: str) -> list[str]:

@@ -98,7 +98,7 @@ def _rows(numbers: set[tuple[str, ...]], end: str) -> list[tuple[str, ...]]:
 
 
 def _close_name(row: tuple[str, ...]) -> tuple[str, ...]:
-    """Slurm wants a bracket at the end of a name that has one."""
+    """Slurm needs a bracket at the end of a name that has one."""
     return (*row[:-1], f"[{row[-1]}]") if "[" in "".join(row[:-1]) and "[" not in row[-1] else row
 
 

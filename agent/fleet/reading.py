@@ -117,7 +117,10 @@ def decompress_report(data: bytes) -> bytes:
     if data[:2] == GZIP:
         return _inflate(data)
     if data[:4] == ZSTD:
-        return _unzstd(data)
+        import zstandard
+
+        inflate = zstandard.ZstdDecompressor(max_window_size=1 << 27)
+        return _all_parts(data, "zstd", inflate.decompressobj, zstandard.ZstdError, _ZSTD_STEP)
     return data
 
 
@@ -132,13 +135,6 @@ def _inflate(data: bytes) -> bytes:
     if not inflate.eof and len(out) <= REPORT_LIMIT_BYTES:
         raise Unfit("truncated gzip")
     return out
-
-
-def _unzstd(data: bytes) -> bytes:
-    import zstandard
-
-    inflate = zstandard.ZstdDecompressor(max_window_size=1 << 27)
-    return _all_parts(data, "zstd", inflate.decompressobj, zstandard.ZstdError, _ZSTD_STEP)
 
 
 def _all_parts(data: bytes, packed: str, begun: Callable[[], Any], error: type[Exception], step: int) -> bytes:

@@ -24,7 +24,7 @@ def renew_page(page: str) -> str:
 
 
 def _table(table: Table) -> str:
-    """Volatile columns stand in italics."""
+    """Volatile columns are in italics."""
     key = ", ".join(f"`{name}`" for name in ("node", *table.key))
     note = "" if table.history else " No history."
     lines = [f"### {table.name}", "", f"{table.about} Key: {key}.{note}", "", "| column | type | |", "|---|---|---|"]

@@ -260,7 +260,7 @@ class ObjectStore:
                 yield FileInfo(info.path[skip:], info.size or 0, (info.mtime_ns or 0) / 1e9)
 
     def at(self, path: str) -> str:
-        """The path of a file as pyarrow wants it."""
+        """The path of a file as pyarrow takes it."""
         return "/".join(part for part in (self.root, path) if part)
 
 

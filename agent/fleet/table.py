@@ -41,7 +41,7 @@ class Table(NamedTuple):
 
 
 def columns(text: str, of: Column | None = CLASS) -> tuple[Column, ...]:
-    """Lines "name type[~] about", "~" is volatile; the node stands before them, its class after them."""
+    """Lines "name type[~] about", "~" is volatile; the node is before them, its class after them."""
     rows = (line.split(None, 2) for line in text.strip().splitlines())
     result = [Column(name, kind.rstrip("~"), about[0] if about else "", kind[-1] == "~") for name, kind, *about in rows]
     return (Column("node", TEXT, "the host"), *result, *([of] if of else []))

@@ -236,7 +236,7 @@ number int of a MAC address and of a GUID made of it the same; else of a digest
 )
 CHANGE = Table(
     "change",
-    "In history only: when a table's rows of a node became what they are. Rows of that moment stand in that table.",
+    "In history only: when a table's rows of a node became what they are. Rows of that moment are in that table.",
     ("table", "observed_at"),
     _columns(
         """

@@ -56,7 +56,7 @@ def compute_deltas(before: Mapping[str, int], now: Counted) -> CounterDeltas:
 
 
 def is_count(value: int) -> bool:
-    """Whether a counter can stand there: hostile reports hold anything."""
+    """Whether a counter can be there: hostile reports hold anything."""
     return 0 <= value < TWO_64
 
 

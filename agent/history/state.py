@@ -31,7 +31,7 @@ OLDER_EVIDENCE = "the last run saw this host at the time of this evidence, or la
 
 
 class LinkDownEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """One time that a run saw that a link had gone down."""
+    """A moment at which a run saw that a link had gone down."""
 
     uptime_seconds: float
     at: str
@@ -56,7 +56,7 @@ class HostState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def add_history(state: HostState | None, report: Report) -> Report:
-    """The report with what earlier runs know of its host."""
+    """The report with what earlier runs left of its host."""
     why = _why_unusable(state, report)
     own_window = report.counters_window  # of this run's own two readings
     if state is not None and not why:
@@ -104,7 +104,7 @@ def _restore_roles(state: HostState, report: Report) -> Report:
 
 
 def update_state(state: HostState | None, report: Report) -> HostState:
-    """What the next run shall know. Evidence that is older than what is known teaches nothing."""
+    """What the next run reads. Evidence that is older than what is known teaches nothing."""
     why = _why_unusable(state, report)
     if state is not None and why == OLDER_EVIDENCE:
         return state

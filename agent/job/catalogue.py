@@ -45,7 +45,7 @@ class FailureRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """One kind of line."""
 
     id: str
-    words: list[str]  # one of them is in each such line, without digits; "~" before it: it may stand within a token
+    words: list[str]  # one of them is in each such line, without digits; "~" before it: it may be within a token
     pattern: str
     role: str
     info: str | None = None  # the role of such a line at level INFO, where it is another
@@ -95,7 +95,7 @@ class WordIndex(NamedTuple):
 
 @cache
 def load_words() -> WordIndex:
-    """Each word, and the rows that have it; one that begins with ~ may stand within a token."""
+    """Each word, and the rows that have it; one that begins with ~ may be within a token."""
     words: dict[str, list[Pattern]] = {}
     for pattern in load_patterns():
         for word in pattern.row.words:

@@ -77,7 +77,7 @@ class NcclFacts:
         return -1
 
     def read_version(self, version: str) -> None:
-        """Of a banner, which may stand on a line of its own."""
+        """Of a banner, which may be on a line of its own."""
         self.facts["version"] = version[:20]
 
     def result(self) -> NcclLog:

@@ -87,7 +87,7 @@ class RankMap:
         self.table: dict[int, tuple[str, int, str | None]] = {}  # of nccl-tests: host, device, bus
 
     def process(self, host: str, pid: int) -> Process:
-        """The process of that host and number."""
+        """The process by its host and PID."""
         key = host, pid
         process = self.processes.get(key)
         if process is None:

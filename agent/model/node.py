@@ -9,7 +9,7 @@ import msgspec
 
 from agent.model.peers import free, usual
 
-SWITCH_PREFIX = "switch:"  # before the name of a switch where a node's name stands
+SWITCH_PREFIX = "switch:"  # before the name of a switch where a node's name is
 
 
 def choose_node_name(names: Iterable[str | None]) -> str:

@@ -1,6 +1,6 @@
 """Why something could not be checked, or cannot exist here: a closed set of codes, whose texts are made here alone.
 
-A `Reason` is its text, so that outputs print it as it is; whoever decides by a reason compares its code. Texts may be
+A `Reason` is its text, so that outputs print it as it is; code that decides by a reason compares its code. Texts may be
 reworded, codes may not: they are in reports (`reasons[]`, `reason_code`).
 """
 

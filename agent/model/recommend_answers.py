@@ -152,7 +152,7 @@ class NcclLog(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that is not as this machine should give it."""
+    """One difference from what this machine should give."""
 
     what: str
     seen: str

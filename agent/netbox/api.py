@@ -14,7 +14,7 @@ _TOKEN_LIMIT_BYTES = 1 << 12
 
 
 class NetBoxAccess(NamedTuple):
-    """What the client needs. `token` stands in no message, and repr does not show it."""
+    """What the client needs. `token` is in no message, and repr does not show it."""
 
     url: str
     token: str

@@ -10,7 +10,7 @@ from agent.netbox.changes import DiffResult, NetBoxChange, ObjectRef, PlanNote, 
 from agent.netbox.state import TAG, ModuleBay, ModuleType, NetBoxInterface, NetBoxModule, NetBoxState
 from agent.outputs.inventory import objects
 
-TEMPORARY_BAY = "fabricscope moving"  # a bay to stand in while two modules change places
+TEMPORARY_BAY = "fabricscope moving"  # a bay for one of them while two modules change places
 A = TypeVar("A")
 B = TypeVar("B")
 
@@ -170,7 +170,7 @@ def _update_module(diff: DeviceDiff, pair: ModulePair, notes: list[PlanNote]) ->
 def _move_modules(
     diff: DeviceDiff, moves: Mapping[int, str], pruned: Container[int | None], notes: list[PlanNote]
 ) -> tuple[list[NetBoxChange], set[tuple[str, str]]]:
-    """Modules that stand in another bay now; and what cannot be made, as one that cannot move is in its place."""
+    """Modules that are in another bay now; and what cannot be made, as one that cannot move is in its place."""
     names = {bay.id: bay.name for bay in diff.current.bays}
     places = {
         module.id: names[module.module_bay.id]

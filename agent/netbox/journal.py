@@ -1,7 +1,7 @@
 """Findings as journal entries: one where the set of findings changed, which states what is new and what is gone.
 
 The last entry is the memory: its end names, by fingerprint, what was open then. Written in one request, it can be
-neither half done nor done twice: whoever comes after an interrupted run finds the entry, or finds it missing.
+neither half done nor done twice: the run after an interrupted one finds the entry, or finds it missing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`plan` reads NetBox and states what is to be done; `apply` does it, and reads again where it cannot know what was."""
+"""`plan` reads NetBox and states what is to be done; `apply` does it, and reads again where that is not certain."""
 
 from __future__ import annotations
 

@@ -208,7 +208,7 @@ def read_states(client: Client, devices: Sequence[NetBoxDevice]) -> dict[int, Ne
 
 
 def read_shared(client: Client, nodes: Sequence[DesiredNode], states: Iterable[NetBoxState]) -> SharedState:
-    """Tags, fields, makers, types (those that devices want, and those of modules of ours), and far ends of cables."""
+    """Tags, fields, makers, types (those that devices need, and those of modules of ours), and far ends of cables."""
     modules = [module for node in nodes for module in node.modules]
     makers = {module.manufacturer for module in modules}
     models = {module.model for module in modules}

@@ -46,7 +46,7 @@ def format_nagios(report: Report, fail_on: str = "warning", stale: str | None = 
         lines.append(f"{head} {finding.rule} {finding.label}: {finding.summary}{place}{why}")
     if not stale and code == UNKNOWN:
         lines += [f"UNKNOWN {_shorten_list(rules)}: {reason}" for reason, rules in _group_by_reason(report).items()]
-    texts = [clean(line).replace("|", "/") for line in lines]  # what stands behind a bar is performance data
+    texts = [clean(line).replace("|", "/") for line in lines]  # what is behind a bar is performance data
     texts[0] += f" | {perfdata}"
     return CheckResult("".join(f"{text}\n" for text in texts), code)
 

@@ -269,7 +269,7 @@ def can_rdma(vendor: str | None, device: str | None, class_code: str | None) -> 
     """Whether a network function has an RDMA device, or would have one with its driver loaded."""
     if not (class_code or "").startswith(("0x02", "0x0c06")):
         return False
-    if vendor is None:  # a topology without ids: an InfiniBand controller is one, whoever makes it
+    if vendor is None:  # a topology without ids: an InfiniBand controller is one, of any maker
         return (class_code or "").startswith("0x0207")
     if vendor == "0x1d0f":
         return (device or "").startswith("0xefa")

@@ -4,7 +4,7 @@
 
 A source is an IPv4 address, or the /64 of an IPv6 address: a host has all of its addresses. Each source has its own
 rate of new connections, and what is beyond it comes out of a rate that all share: a handshake costs a millisecond or
-two, and whoever opens thousands gets no more of them than is left by the others.
+two, and a client that opens thousands gets no more of them than is left by the others.
 """
 
 from __future__ import annotations

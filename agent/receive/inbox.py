@@ -65,7 +65,7 @@ class _Checks(threading.local):
 
 @lru_cache(256)
 def _list_file_names(hosts: frozenset[str]) -> frozenset[str]:
-    """Of hosts, as they stand in names of files."""
+    """Of hosts, as they are in names of files."""
     return frozenset(fit_file_name(host) for host in hosts)
 
 

@@ -22,8 +22,6 @@ from agent.recommend.overheads import (
     reach,
 )
 from agent.recommend.rails import merge_rails, rail_gbyte_s
-from agent.recommend.refusal import MODELLED_FROM as MODELLED_FROM
-from agent.recommend.refusal import find_refusal
 from agent.recommend.search import search_rings
 from agent.recommend.tuning import (
     ALL_GATHER,
@@ -43,6 +41,7 @@ _NO_RING = "no ring over the direct links joins all GPUs: measure with nccl-test
 _HOST_COPY = {80: 0.35, 90: 0.30, 100: 0.30}  # of the rail, through host memory: nccl#1412, nccl#1676 (measured)
 # us at 8 MB that large transfers take beyond NCCL's own times, growing with size^0.4: fitted on public tables
 _FILL_US = {NVLS: 14.0, RING: 8.0}
+MODELLED_FROM = 8_000_000  # bytes: below, launch and plugins decide, which no topology shows
 
 
 class Request(NamedTuple):
@@ -138,7 +137,7 @@ def _plans(nodes: Sequence[NodeFacts], request: Request, healthy: bool) -> dict[
         TREE: plan_of_job([plan_tree(node) for node in inputs]),
     }
     switch = plan_of_job([plan_nvls(node) for node in inputs])
-    if request.nodes == 1 or nodes[0].network != TCPXO:  # between nodes its plugin wants NVLS off (validated.py)
+    if request.nodes == 1 or nodes[0].network != TCPXO:  # between nodes its plugin needs NVLS off (validated.py)
         plans[NVLS if request.nodes == 1 or request.algorithm == NVLS else NVLS_TREE] = switch
     return {name: plan for name, plan in plans.items() if request.algorithm in (None, name)}
 
@@ -303,3 +302,32 @@ def version_of(requested: str | None, nodes: Iterable[NodeFacts]) -> Version:
     if requested:
         return parse_version(requested)
     return min((parse_version(node.nccl) for node in nodes if node.nccl), default=NEWEST)
+
+
+def find_refusal(job: Sequence[NodeFacts], nodes: int, size: int) -> str | None:
+    """Why a job on these nodes has no prediction; None: it has one."""
+    return next((text for node in job if (text := _refuse(node, nodes, size))), None) or _unlike(job)
+
+
+def _refuse(node: NodeFacts, nodes: int, size: int) -> str | None:
+    if node.missing:
+        return f"missing: {', '.join(node.missing)}"
+    if len(node.gpus) * nodes < 2:
+        return "a collective needs two GPUs"
+    if node.kind in ("pcie", "none"):
+        return "GPUs without direct links: measure with nccl-tests; NCCL's constants do not fit PCIe-only machines"
+    if not node.regular and (nodes > 1 or not node.mesh):
+        return "the direct links do not join all GPUs alike: measure with nccl-tests"
+    if nodes > 1 and not any(rail_gbyte_s(rail, True) for rail in node.rails):
+        return "no rail with a known rate: give --rails, for example 8x400"
+    if size < MODELLED_FROM:
+        return "below 8 MB launch time and network plugin decide, which no topology shows"
+    return None
+
+
+def _unlike(nodes: Sequence[NodeFacts]) -> str | None:
+    """Nodes of different kinds in one job have no model."""
+    shapes = {(node.kind, len(node.gpus)): node.host for node in nodes}
+    if len(shapes) < 2:
+        return None
+    return "nodes differ: " + ", ".join(f"{host} has {count} GPUs ({kind})" for (kind, count), host in shapes.items())

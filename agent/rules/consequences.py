@@ -1,9 +1,9 @@
-"""Which faults stand, and which are the consequence of another: a cause explains what it covers, and no more.
+"""Which faults are reported, and which are the consequence of another: a cause explains what it covers, and no more.
 
 A finding for several devices stands for one fault per device (`Fail.parts`); each is explained by itself. Where all
 are, the finding is folded. Where less than half are left, these stand one by one; else it stands whole. A cause is at
 least as severe as what it explains, and an info explains nothing above info. Of two that explain each other the worse
-one stands, of equal ones the first.
+one is reported, of equal ones the first.
 
 What a device has beyond a fault of all of them (`Fail.residue`) is in the words of that fault; where a cause explains
 the fault, it stands by itself.

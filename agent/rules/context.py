@@ -204,7 +204,7 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
         return self.window.moved.get(subject, {}).get(counter, 0)
 
     def why_not_moved(self, subject: str, counter: str) -> Reason:
-        """Why `moved` does not know."""
+        """Why `moved` has no answer."""
         gaps = self.window.not_compared.get(subject, {}) if self.window else {}
         gap = gaps.get(counter) or gaps.get("*")
         if gap is None and self.why_not_counted:

@@ -99,7 +99,7 @@ def _bound(rule: Rule, fault: Fail) -> Fail:
 def build_findings(
     context: RuleContext, rules: Sequence[Rule], checks: Sequence[Check], faults: Failures
 ) -> tuple[list[Finding], Summary]:
-    """The findings that stand, and the verdict."""
+    """The findings to report, and the verdict."""
     findings = sorted(_fold_failures(faults, context), key=worst_first)
     summary = summarize(checks, findings, {r.name for r in rules if r.essential})
     if summary.verdict in ("ok", "unknown") and not context.has_devices:

@@ -54,7 +54,7 @@ _ENOUGH = 4  # ports in which an order can be seen
 
 def is_context(why: Reason, absent: frozenset[str] = _BUS) -> bool:
     """Whether a reason is about what surrounds a part, and the source simply does not hold it. `absent`: the probes
-    that may lack all evidence."""
+    that may have no evidence."""
     return why.code in _OPEN or (why.code == "evidence-absent" and why.parameters.get("subject") in absent)
 
 

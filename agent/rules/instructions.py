@@ -278,7 +278,7 @@ def _name_others(text: str, devices: Sequence[Values]) -> Iterator[str]:
 
 
 def _sort_key(label: str) -> list[str | int]:
-    """Numbers as numbers, after what stands before them."""
+    """Numbers as numbers, after what is before them."""
     return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", label)]
 
 

@@ -47,7 +47,10 @@ def find_location(context: RuleContext, subject: str) -> Location | None:
     """Where the subject of a finding is; None for a pair of devices, and where nothing of it is known."""
     kind, _, rest = subject.partition(":")
     if kind == "node":
-        return _locate_node(context)
+        node = context.node
+        if not (node.serial or node.chassis.serial):
+            return None
+        return Location(part="node", slot=node.chassis.slot, serial=node.serial or node.chassis.serial)
     device, _, part = rest.partition("/")
     if kind == "netdev":
         return _locate_interface(context, device)
@@ -58,7 +61,10 @@ def find_location(context: RuleContext, subject: str) -> Location | None:
         return _locate_gpu(context, gpu, f"{link_name(gpu.links)} {part} of " if kind == "link" else "")
     if nic:
         return _locate_nic(context, nic, find_port(nic, part))
-    return _locate_function(context, device)
+    function = context.functions.get(device)
+    if function is None:
+        return Location(part="PCI device", pci=device) if device.count(":") == 2 else None
+    return _describe_function(context, function)
 
 
 def find_gpu(context: RuleContext, device: str) -> Gpu | None:
@@ -164,13 +170,6 @@ def find_common_form_factor(context: RuleContext, devices: Iterable[str]) -> str
     return next(iter(forms)) if len(forms) == 1 else None
 
 
-def _locate_node(context: RuleContext) -> Location | None:
-    node = context.node
-    if not (node.serial or node.chassis.serial):
-        return None
-    return Location(part="node", slot=node.chassis.slot, serial=node.serial or node.chassis.serial)
-
-
 def _locate_gpu(context: RuleContext, gpu: Gpu, prefix: str) -> Location:
     form, function = gpu_form_factor(context, gpu), find_function(context, gpu)
     slot = _find_slot(context, function) if form in ("pcie-card", None) else None
@@ -215,13 +214,6 @@ def _locate_interface(context: RuleContext, device: str) -> Location | None:
     else:
         located = Location(part="interface")
     return msgspec.structs.replace(located, mac=_read_mac(netdev), far_end=far_end)
-
-
-def _locate_function(context: RuleContext, device: str) -> Location | None:
-    function = context.functions.get(device)
-    if function is None:
-        return Location(part="PCI device", pci=device) if device.count(":") == 2 else None
-    return _describe_function(context, function)
 
 
 def _describe_function(context: RuleContext, function: PciFunction) -> Location:

@@ -93,7 +93,7 @@ def read_declaration(name: str) -> Declaration:
         os.close(descriptor)
     head, end, _ = start.partition(b"\n---\n")
     if not end or not head.startswith(b"---\n"):
-        raise BadPage(f"{path}:1: the head must stand between two lines `---`")
+        raise BadPage(f"{path}:1: the head must be between two lines `---`")
     return parse_head(name, head.decode(), path)
 
 

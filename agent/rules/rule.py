@@ -37,7 +37,7 @@ class Fail(msgspec.Struct, frozen=True):
     explains_parts: bool = True  # as a cause: of these ids, every part too
     depends_on: Reason | None = None  # of a finding of low confidence: the context that is assumed
     parts: tuple[Any, ...] = ()  # of a finding for several devices: the Fail of each
-    residue: tuple[Any, ...] = ()  # a Fail for each device that has more than all: stands where the rest is explained
+    residue: tuple[Any, ...] = ()  # a Fail for each device that has more than all: reported where the rest is explained
     field: str = ""  # of a comparison with peers: the field that differs, "netdev.mtu"
     peers: frozenset[str] = frozenset()  # and the ids of those that have it as usual
 

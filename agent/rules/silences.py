@@ -17,7 +17,7 @@ from agent.rules.rule import Fail, Rule
 def fold_with_silences(
     faults: Sequence[tuple[Rule, Fail]], context: RuleContext
 ) -> list[tuple[RootFinding, Silenced | None]]:
-    """The faults that stand, each with the entry that silences it.
+    """The faults to report, each with the entry that silences it.
 
     What a silenced fault explains stands by itself, unless the entry is for that, too.
     """

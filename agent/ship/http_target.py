@@ -270,7 +270,7 @@ def _public_url(url: SplitResult) -> str:
 
 
 def _describe_location(location: str | None, host: str) -> str:
-    """Where a redirect leads. Another host is not named: whoever wrote it there may have written a secret."""
+    """Where a redirect leads. Another host is not named: it may hold a secret."""
     try:
         url = urlsplit(location or "")
         if url.hostname in (host, None):

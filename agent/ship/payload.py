@@ -133,7 +133,7 @@ def decompress(data: bytes) -> bytes:
 
 
 def compress(data: bytes, compression: str) -> bytes:
-    """Compressed by gzip, zstd or none; no time stands in it: the same bytes give the same."""
+    """Compressed by gzip, zstd or none; no time is in it: the same bytes give the same."""
     if compression == "gzip":
         deflate = zlib.compressobj(6, zlib.DEFLATED, 31)
         return deflate.compress(data) + deflate.flush()

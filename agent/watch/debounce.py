@@ -113,7 +113,7 @@ class Debouncer:
         self._unlisted: dict[str, int] = {}
 
     def add(self, events: Iterable[KernelEvent], now: float) -> None:
-        """Something happened."""
+        """Take an event."""
         for event in events:
             if not is_relevant(event):
                 continue

@@ -21,7 +21,7 @@ from probes.probe import Outcome
 
 FINDINGS = "findings"
 NEW_OR_GONE = ("new", "gone")
-AddHistory = Callable[[Report, bool], Report]  # a report, whether all of it was read: adds what earlier runs know of it
+AddHistory = Callable[[Report, bool], Report]  # a report, whether all of it was read: adds what earlier runs left of it
 
 
 class Evaluation(NamedTuple):
@@ -107,13 +107,13 @@ class Evaluator:
 
 
 class ProcessHistory:
-    """What earlier runs know, where no state directory is given: the runs of this process."""
+    """What earlier runs left, where no state directory is given: the runs of this process."""
 
     def __init__(self) -> None:
         self._state: HostState | None = None
 
     def __call__(self, report: Report, full: bool) -> Report:
-        """The report with what is known; remembered, where all of it was read."""
+        """The report with what earlier runs left; kept for the next one where all of it was read."""
         compared_report = add_history(self._state, report)
         if full:
             self._state = update_state(self._state, report)

@@ -74,7 +74,7 @@ class WatchSignals(SignalGuard):
 
     def take_scan_request(self) -> bool:
         """Whether a full scan was requested since."""
-        with suppress(BlockingIOError):  # what stands there does not count: children write there too
+        with suppress(BlockingIOError):  # what is there does not count: children write there too
             while self._reader.recv(64):
                 pass
         is_requested, self._scan_requested = self._scan_requested, False

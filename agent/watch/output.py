@@ -130,5 +130,5 @@ def _format_changes(changes: list[Change]) -> Iterator[str]:
 
 
 def _one_line(line: str) -> str:
-    """Names and texts of a host stand in it: none of them breaks the line or speaks to a terminal."""
+    """It holds names and texts of a host: none of them breaks the line or speaks to a terminal."""
     return "".join(c if c.isprintable() else "?" for c in line)

@@ -58,7 +58,7 @@ def read(host: Host) -> Reading:
 
 
 def parse_hccn_conf(text: str) -> dict[int, dict[str, str]]:
-    """Keys and values by the physical id of the NPU; of a key that stands twice the last one.
+    """Keys and values by the physical id of the NPU; of a repeated key the last one.
 
     >>> parse_hccn_conf("address_0=10.0.0.1\\nbitmap_0=0,0,0,0,1,0,0,0\\n# x\\nIPv6address_1=::1\\n")
     {0: {'address': '10.0.0.1', 'bitmap': '0,0,0,0,1,0,0,0'}, 1: {'IPv6address': '::1'}}

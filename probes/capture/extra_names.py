@@ -1,6 +1,6 @@
 """What a capture holds beyond what probes ask: an allow-list of names, with why a later version may ask for them.
 
-A name stands here only if reading it changes nothing, sends nothing to firmware in bulk, and describes the machine, not
+A name is here only if reading it changes nothing, sends nothing to firmware in bulk, and describes the machine, not
 of its users. Never here: `resource*`, `rom`, `vpd`, `config` (the probe reads what it needs of them), any counter (a
 fabric manager's functions must not be asked for theirs, and the probe recognizes these), `sriov_numvfs` (waits
 for a driver that is stuck), process lists, environments, mounts, anything below /home or /root.
@@ -28,7 +28,7 @@ FORBIDDEN = (
 
 
 class ExtraFile(NamedTuple):
-    """Files of the folders that a pattern names; "*" stands within one part of a path, as in the shell."""
+    """Files of the folders that a pattern names; "*" matches within one part of a path, as in the shell."""
 
     folder: str
     names: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Reads what stands in the allow-list for later versions, from any host: bounded, and nothing of a device that sleeps.
+"""Reads what is in the allow-list for later versions, from any host: bounded, and nothing of a device that sleeps.
 
 It reads through the host interface like a probe, and makes no facts: what it reads is in the recording.
 
@@ -112,7 +112,7 @@ KERNEL_LOG = "kernel log"
 
 
 def record_extras(recording: Recording, host: Host, timeout_seconds: float, progress: Progress | None = None) -> None:
-    """Add to a recording what stands in the allow-list. What could not be had is in `recording.missing`."""
+    """Add to a recording what is in the allow-list. What could not be had is in `recording.missing`."""
     passes = [Probe(group.name, partial(_read, group), BOUND_SECONDS) for group in GROUPS]
     if host.live and kmsg.PLACE not in recording.files | recording.refusals:  # the probe of it was left out
         passes.append(Probe(KERNEL_LOG, _kernel_log, BOUND_SECONDS))

@@ -1,6 +1,6 @@
 """Saved output of `cxl list -v`: the same objects as JSON, nested or in one list for each kind.
 
-Source: pmem/ndctl, Documentation/cxl/cxl-list.txt. Keys that begin a new object are read wherever they stand; sizes are
+Source: pmem/ndctl, Documentation/cxl/cxl-list.txt. Keys that begin a new object are read wherever they are; sizes are
 numbers, or texts with `-u`.
 """
 

@@ -1,7 +1,7 @@
 """ethtool over generic netlink: requests built, replies parsed. The socket is in `probes/host/netlink_socket.py`.
 
 Headers: linux/genetlink.h, linux/ethtool_netlink.h; kernel page Documentation/networking/ethtool-netlink.rst. Requests
-name an interface by its index, so that no name stands in a recording's questions.
+name an interface by its index, so that no name is in a recording's questions.
 
 The link modes of Ethernet by their bits: enum ethtool_link_mode_bit_indices in linux/ethtool.h.
 """

@@ -42,7 +42,7 @@ def fabric_format(text: str) -> str | None:
 
 
 def read_fabric(text: str, name: str) -> Fabric:
-    """The fabric that a file holds, recognized by its content. Never raises: what is not read stands in `problems`,
+    """The fabric that a file holds, recognized by its content. Never raises: what is not read is in `problems`,
     each with `name`. Links and nodes are in the order of the file."""
     from probes.fabric import ibdiagnet, iblinkinfo, ibnetdiscover
 

@@ -1,6 +1,6 @@
 """Parses three sections of `ibdiagnet2.db_csv`: NODES, PORTS and LINKS; the others are not read.
 
-A section stands between START_NAME and END_NAME and begins with the names of its columns, by which it is read. Codes of
+A section is between START_NAME and END_NAME and begins with the names of its columns, by which it is read. Codes of
 widths, speeds and states are those of PortInfo, as ibdm's Fabric.h packs them: the extended speeds in the second byte,
 FDR10 in the third, XDR in the fourth.
 

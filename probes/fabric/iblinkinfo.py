@@ -121,7 +121,7 @@ def _with_far(wiring: FabricBuilder, row: _LinkRow, line: str, right: str) -> _L
 
 
 def _parse_middle(middle: str) -> FabricLink:
-    """What stands between "==(" and "==>": "4X 25.78125 Gbps Active/  LinkUp)", or without what runs if it is down."""
+    """What is between "==(" and "==>": "4X 25.78125 Gbps Active/  LinkUp)", or without what runs if it is down."""
     state, _, phys = middle.partition(") (HOQ")[0].rstrip().removesuffix(")").rpartition("/")
     words, speed = state.split(), _SPEED.search(state)
     down = words[-1:] == ["Down"]  # all but the states means nothing then

@@ -37,7 +37,7 @@ _HEADINGS = ("Chassis ", "Non-Chassis Nodes", "Spine Nodes", "Line Nodes", "Host
 
 
 class _Tail(NamedTuple):
-    """What stands behind "#" on a port's line."""
+    """What is behind "#" on a port's line."""
 
     own_lid: int | None = None
     name: str = ""

@@ -25,7 +25,7 @@ class FabricNode(NamedTuple):
     vendor_id: str | None = None  # "0x2c9"
     device_id: str | None = None
     system_image_guid: str | None = None
-    guid_of_port: bool = False  # the file names no GUIDs of nodes: that of its first port (a switch's port 0) stands in
+    guid_of_port: bool = False  # the file names no GUIDs of nodes: that of its first port (a switch's port 0) is used
 
 
 class FabricEnd(NamedTuple):

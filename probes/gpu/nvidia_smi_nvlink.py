@@ -168,7 +168,7 @@ def _drop_links_of_cut(sections: list[_Section], text: str) -> str | None:
 
 
 def _gpu(section: _Section) -> Gpu:
-    """A GPU without links carries the sentence that stands in their place, and what that means."""
+    """A GPU without links carries the sentence that is in their place, and what that means."""
     if section.links:
         links = tuple(section.links[number] for number in sorted(section.links))
         return section.gpu._replace(nvlink_supported=True, nvlinks=links)

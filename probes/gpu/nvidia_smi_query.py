@@ -31,7 +31,7 @@ _GPU = lazy_pattern(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]
 _CUTS = ("[...]", "...", "…", "--")  # the last between two places that grep shows
 _ALWAYS = frozenset({"Product Name", "GPU UUID"})  # of a GPU whose lines no filter took away
 
-# by our names: where the value stands, newest layout first
+# by our names: where the value is, newest layout first
 _TEXT_FIELDS: Mapping[str, tuple[str, ...]] = {
     **nvidia_smi_health.TEXT,
     "name": ("Product Name",),
@@ -185,7 +185,7 @@ def _sections(text: str) -> tuple[dict[str, str], dict[str, dict[str, str]], boo
             current, headings, slices = sections.setdefault(gpu[1], {"address": gpu[1]}), [], 0
         else:
             indent = len(line.expandtabs()) - len(line.expandtabs().lstrip())
-            headings = [heading for heading in headings if heading[0] < indent]  # that the line stands below
+            headings = [heading for heading in headings if heading[0] < indent]  # that the line is below
             name, colon, value = f"{words} ".partition(" : ")
             if colon:
                 path = "/".join([*(heading for _, heading in headings), name.strip()])
@@ -231,7 +231,7 @@ _TYPE = lazy_pattern(r"nvsmi_device_v(\d{1,3})\.dtd", re.ASCII)
 _END = "</nvidia_smi_log>"
 _LINK = "pci/pci_gpu_link_info"
 
-# by our names: where the value stands, newest document type first
+# by our names: where the value is, newest document type first
 _XML_FIELDS: Mapping[str, tuple[str, ...]] = {
     **nvidia_smi_health.XML,
     "name": ("product_name",),

@@ -70,7 +70,7 @@ class MatrixTable(NamedTuple):
 
 
 def parse_table(text: str, words: Iterable[str]) -> MatrixTable:
-    r"""The first table of the text. `words` are regular expressions of what may stand in a cell. Raises ParseError.
+    r"""The first table of the text. `words` are regular expressions of what may be in a cell. Raises ParseError.
 
     >>> table = parse_table("\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV4\t0-15\nGPU1\tNV4\t X \t0-15\n", [r"NV\d"])
     >>> [(row.label, row.cells, row.tail) for row in table.rows]
@@ -168,7 +168,7 @@ class _TableReader:
         if parts[0] != label or not all(map(self.cell.fullmatch, parts[1 : count + 1])):
             return None
         rest = parts[count + 1 :]
-        if len(self.tail) == len(_TAIL) and len(rest) > len(_TAIL):  # a doubled tab stands before the last heading
+        if len(self.tail) == len(_TAIL) and len(rest) > len(_TAIL):  # a doubled tab is before the last heading
             rest = [*rest[:2], *(part for part in rest[2:] if part)]
             rest += [""] * (len(_TAIL) - len(rest))
         return self._check_row(label, parts[1 : count + 1], rest)

@@ -64,7 +64,7 @@ PCIE_COUNTERS: Mapping[int, str] = {
 }
 # NVML_FI_DEV_C2C_LINK_ERROR_*, of a link
 C2C_ERRORS: Mapping[int, str] = {231: "interrupts", 232: "replays", 233: "replays_back_to_back"}
-# nvmlGpuP2PCapsIndex_t: the binding's constant for READ is a tuple, so the numbers stand here
+# nvmlGpuP2PCapsIndex_t: the binding's constant for READ is a tuple, so the numbers are here
 P2P_INDEXES: Mapping[str, int] = {"read": 0, "write": 1, "nvlink": 2, "atomics": 3}
 
 # nvmlReturn_t, of which a fabric status is one

@@ -1,6 +1,6 @@
 """ethtool, asked of the running kernel: which of its commands are questions, and one question by ioctl.
 
-linux/ethtool.h, linux/ethtool_netlink.h. Every command that is asked stands here; a test holds the list.
+linux/ethtool.h, linux/ethtool_netlink.h. Every command that is asked is here; a test holds the list.
 """
 
 from __future__ import annotations

@@ -211,7 +211,7 @@ def device_events(datagram: bytes) -> list[KernelEvent]:
 
 
 class Log:
-    """Records of the kernel's log that are events. A sentence may stand in two records."""
+    """Records of the kernel's log that are events. A sentence may be in two records."""
 
     def __init__(self) -> None:
         self._begun = ""

@@ -184,7 +184,7 @@ def _read_other_logs(
 
 
 def _lines(source: str, text: str, boot_time: int | None) -> Sequence[Line]:
-    """The lines of a log. Raises Denied or Failed where a refusal, a prompt or a page stands in its place."""
+    """The lines of a log. Raises Denied or Failed where a refusal, a prompt or a page is in its place."""
     from probes.kernel.log_lines import is_kernel_log, lines
 
     log = list(lines(text, boot_time))

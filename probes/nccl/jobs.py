@@ -5,7 +5,7 @@ the number of jobs is not known.
 
 What NCCL's files, environments and the maps of processes state: pure parsers, as literal as NCCL itself.
 
-A line of a file is a setting where it holds a "=": what stands before it is the name, what follows the value, with
+A line of a file is a setting where it holds a "=": what is before it is the name, what follows the value, with
 every blank and quote; "#" begins a remark in the first column only. Source: NCCL `src/misc/param.cc`.
 """
 

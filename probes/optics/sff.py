@@ -23,7 +23,7 @@ from probes.optics.facts import (
     volts,
 )
 
-EXTENDED = 0x80  # byte 131: what it is stands in byte 192
+EXTENDED = 0x80  # byte 131: its kind is in byte 192
 FLAT = 0x04  # byte 2: there are no other pages
 COPPER, ACTIVE_COPPER = (0xA, 0xB), (0xC, 0xD, 0xE, 0xF)  # upper half of byte 147
 CABLE_CONNECTORS = (0x21, 0x23)  # copper pigtail, no separable connector

@@ -153,7 +153,7 @@ class LspciBlock:
         return not self.data or (not self.torn and len(self.data) in _SIZES)
 
     def first(self, name: str) -> str:
-        """The text of a field where it stands first; "" where it does not stand."""
+        """The text of a field where it is first; "" where there is none."""
         texts = self.fields.get(name)
         return texts[0] if texts else ""
 
@@ -171,7 +171,7 @@ class LspciBlock:
         self.closed = True
 
     def capabilities(self) -> list[str]:
-        """What stands after "Capabilities: [60] "."""
+        """What is after "Capabilities: [60] "."""
         return [_CAPABILITY.sub("", text, count=1) for text in self.fields.get("Capabilities", ())]
 
 
@@ -224,7 +224,7 @@ _ENDS_BLOCK_WITH_LINE = lazy_pattern(r"(?:Kernel d|D)river in use: \S")
 def find_cut(text: str, heads: Iterable[str], last: LspciBlock) -> str | None:
     """Why more functions may be there than a text has; None: it is whole, as far as it shows. `last`: its last one.
 
-    Of -v, -x and more a blank line ends every function; who copies a text may lose the last one.
+    Of -v, -x and more a blank line ends every function; a copied text may have lost the last one.
 
     >>> head = "19:00.0 3D controller [0302]: NVIDIA Corporation [10de:2330]"
     >>> find_cut(f"{head}\\n\\tControl: I/O- Mem+", [], LspciBlock("0000:19:00.0", "", {"Control": [""]}))

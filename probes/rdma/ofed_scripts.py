@@ -25,7 +25,7 @@ _FIRMWARE = lazy_pattern(r"\bfw\s{1,8}(\S{1,64})")
 
 
 def parse_ibdev2netdev(text: str) -> ParsedTool:
-    """Devices with the interface of each port. With -v the port's state stands before the arrow. What it prints in the
+    """Devices with the interface of each port. With -v the port's state is before the arrow. What it prints in the
     end is the interface's state: of InfiniBand that of IP, which the port does not need; of Ethernet, by the name, it
     counts as the port's where few of them are down. Raises ParseError without any line of it.
 

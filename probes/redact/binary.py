@@ -100,7 +100,7 @@ def rewrite_config_space(texts: TextRedactor, content: bytes) -> bytes:
 
 
 def serial_at(content: bytes) -> int | None:
-    """Where the device serial number of a configuration space begins; its lowest byte stands first."""
+    """Where the device serial number of a configuration space begins; its lowest byte is first."""
     at = EXTENDED_AT
     for _ in range((4096 - EXTENDED_AT) // 8):  # as many capabilities as there is room for: then it is a loop
         if not EXTENDED_AT <= at <= len(content) - 4 - SERIAL_BYTES:

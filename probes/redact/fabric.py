@@ -26,7 +26,7 @@ _VENDORS = lazy_pattern(
 )
 _MODEL = lazy_pattern(r"[A-Z0-9_-]{1,24}")
 _PART = lazy_pattern(r"[A-Z0-9/]{1,16}")
-# ibnetdiscover: what stands before "#", and around the description behind it
+# ibnetdiscover: what is before "#", and around the description behind it
 _HEAD = lazy_pattern(
     rf"(?:vendid|devid|sysimgguid|switchguid|caguid|rtguid)=0x{_HEX}(?:\({_HEX}\))?"
     r"|Chassis [0-9]{1,4}|Non-Chassis Nodes"

@@ -1,6 +1,6 @@
 """`--redact`: a recording that names no one. What names someone is gathered first, then written again everywhere.
 
-What is promised, and what is not, stands in docs/capture.md.
+What is promised, and what is not, is in docs/capture.md.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ class _Rewriter:
         self.texts = texts
 
     def text(self, text: str) -> str:
-        """Names behind a label first, however short they are; then what is known wherever it stands."""
+        """Names behind a label first, however short they are; then what is known, anywhere."""
         for pattern in _HOSTS:
             text = pattern.sub(self.labelled, text)
         text = _HOMES.sub(lambda match: self.texts.names.user(match[0]), text)

@@ -178,7 +178,7 @@ FEW_BYTES = 3  # different ones in a round number
 
 
 class TextRedactor:
-    """Writes texts again. What is known stands in the sets; `words` are names and serials with their pseudonyms."""
+    """Writes texts again. What is known is in the sets; `words` are names and serials with their pseudonyms."""
 
     def __init__(self, names: Pseudonyms) -> None:
         self.names = names
@@ -208,7 +208,7 @@ class TextRedactor:
             self.learn_address(raw[4:])
 
     def learn_guid(self, raw: bytes) -> None:
-        """A GUID, unless it could as well be a number: those stand everywhere with sixteen digits."""
+        """A GUID, unless it could as well be a number: those are everywhere with sixteen digits."""
         if any(raw[:3]) and len(set(raw)) > FEW_BYTES:
             self.guids.add(raw)
 

@@ -181,7 +181,7 @@ def _gnu_segments(stream: DecompressedStream, block: bytes) -> tuple[list[tuple[
 
 
 def _written_segments(stream: DecompressedStream) -> tuple[list[tuple[int, int]], int]:
-    """pax sparse 1.0: the map stands before the data, one decimal number a line; and how many bytes it takes."""
+    """pax sparse 1.0: the map is before the data, one decimal number a line; and how many bytes it takes."""
     parts: list[bytes] = []
     lines = 0
     wanted = 2 * SEGMENTS_LIMIT + 1

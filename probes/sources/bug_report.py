@@ -30,7 +30,7 @@ RULE = b"\n" + b"_" * 44 + b"\n"
 
 
 class LogSection(NamedTuple):
-    """What stands between two rules. `cut`: it goes on behind `text`."""
+    """What is between two rules. `cut`: it goes on behind `text`."""
 
     text: bytes
     cut: bool

@@ -220,7 +220,7 @@ class SavedOutputs:
 
     @property
     def is_text(self) -> bool:
-        """Whether all outputs stand in one text of several, or with prose around them."""
+        """Whether all outputs are in one text of several, or with prose around them."""
         places = [piece.place for piece in self._pieces.values()] + [unused.place for unused in self._unused]
         first = min((int(place.rpartition(" ")[2]) for place in places), default=0)
         return bool(self._pieces) and set(self._paths) <= self._texts and (len(places) > 1 or first > _PROMPT_LINES)

@@ -1,7 +1,7 @@
 """Which command printed this text: for saved outputs whose file name reports nothing.
 
-Each line of the table is a command and what all stands in its output; the first line that fits decides, so the
-special stands before the general.
+Each line of the table is a command and what its output holds; the first line that fits decides, so the
+special is before the general.
 """
 
 from __future__ import annotations

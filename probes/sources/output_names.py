@@ -94,7 +94,7 @@ _TOOL_IN_NAME = lazy_pattern(
 
 
 def group_by_prefix(names: Iterable[str]) -> dict[str, list[str]]:
-    """Names of outputs by what stands before the command: "n7-" of "n7-ibstat.txt".
+    """Names of outputs by what is before the command: "n7-" of "n7-ibstat.txt".
 
     >>> group_by_prefix(["n7-ibstat.txt", "n8-ibstat.txt", "n7-nvidia-smi_-q.txt", "lspci_-vvv.txt", "notes.md"])
     {'n7-': ['ibstat.txt', 'nvidia-smi_-q.txt'], 'n8-': ['ibstat.txt'], '': ['lspci_-vvv.txt']}

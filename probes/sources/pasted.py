@@ -208,7 +208,7 @@ def with_command(piece: Piece) -> str:
 
 
 def holds_output(lines: list[str]) -> bool:
-    """Whether a known output stands in these lines, or a command at its prompt."""
+    """Whether a known output is in these lines, or a command at its prompt."""
     short = [bare for line in lines[:_LOOKED_AT] if len(bare := line.rstrip("\r\n")) < LINE_CHARACTERS]
     patterns = (_PROMPT.fullmatch, _OTHER_PROMPT.match, _OPENER.match, _WATCH.match)
     return any(fits(line) for line in short for fits in patterns) or bool(identify_command("".join(lines[:_LOOKED_AT])))
@@ -227,7 +227,7 @@ class _Open(NamedTuple):
     loop: tuple[str, tuple[str, ...]] | None = None  # its variable, and the values that the command states
 
 
-_WORD = lazy_pattern(r"\w")  # a line of a frame has none, and stands above the first line of an output
+_WORD = lazy_pattern(r"\w")  # a line of a frame has none, and is above the first line of an output
 
 
 def _split(text: str) -> Iterator[tuple[_Open, list[str]]]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class OutputPiece(NamedTuple):
-    """An output that stands in a longer text."""
+    """An output that is in a longer text."""
 
     text: str
     filtered: str | None  # why it is a part of what its command printed

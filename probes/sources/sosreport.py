@@ -177,7 +177,7 @@ def _read_manifest(files: Files) -> Any:
 
 
 def _commands(document: Any) -> list[dict[str, Any]]:
-    """What stands below components.report.plugins.*.commands."""
+    """What is below components.report.plugins.*.commands."""
     for key in ("components", "report", "plugins"):
         document = document.get(key) if isinstance(document, dict) else None
     rows_of: list[dict[str, Any]] = []

@@ -36,7 +36,7 @@ _NAMES = lazy_pattern(r"(?:(?:GPU|NIC|NPU|Phy-ID|mlx5_(?:bond_)?)[0-9]{1,3})+([A
 _LAST_NAMES = "CPUAffinityNUMAAffinityGPUNUMAID"
 _WIDTHS = (80, 100, 120, 132, 160, 200)
 _FORMS = 5
-# A line of its own, whatever stands before it: a name, dots and a value; the link layer of an interface (`ip link`)
+# A line of its own, whatever is before it: a name, dots and a value; the link layer of an interface (`ip link`)
 _ROW = lazy_pattern(r"\w{1,40}:\.{3}| {4}link/[a-z]")
 _FRAMES = ("|", "+", "==", "--")  # what a line of a box or a heading ends with
 _BOX = ("|", "+")  # what a line of a table in a frame begins with
@@ -47,7 +47,7 @@ _VARYING = lazy_pattern(r"[0-9a-f]{0,16}[0-9][0-9a-f]{0,16}")
 
 def unwrap(text: str, holds_output: Callable[[list[str]], bool]) -> str:
     """The text without colours, quotation marks and line numbers; as many lines as before. `holds_output`: whether
-    one stands in these lines, for numbers that may be its own.
+    one is in these lines, for numbers that may be its own.
 
     >>> unwrap("> \\x1b[1mCA 'mlx5_0'\\x1b[0m\\n> \\tCA type: MT4129\\n", bool)
     "CA 'mlx5_0'\\n\\tCA type: MT4129\\n"

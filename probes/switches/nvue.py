@@ -97,7 +97,7 @@ def read_interfaces(data: Mapping[str, Any], switch: SwitchFacts) -> None:
 
 
 def counters_port(file: str) -> str | None:
-    """The port of `nv show interface PORT counters qos`, which stands in the name of the file only.
+    """The port of `nv show interface PORT counters qos`, which is in the name of the file only.
 
     >>> counters_port("nv_show_interface_swp1s0_counters_qos_-o_json.json")
     'swp1s0'
@@ -247,7 +247,7 @@ def _numbered(value: object) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def _list_counter_rows(data: Mapping[str, Any], depth: int = 4) -> Iterator[tuple[str, int, Mapping[str, Any]]]:
-    """Rows by number, wherever they stand: releases name the parts differently."""
+    """Rows by number, wherever they are: releases name the parts differently."""
     for number, row in _numbered(data):
         if "rx-pause-frames" in row or "tx-pause-frames" in row:
             yield "pfc", number, row

@@ -1,6 +1,6 @@
 """Tables as SONiC prints them (Python's tabulate): a line of names, a line of dashes, rows.
 
-Columns are found by their names, cells by the dashes above them; numbers stand right, texts left.
+Columns are found by their names, cells by the dashes above them; numbers are aligned right, texts left.
 """
 
 from __future__ import annotations

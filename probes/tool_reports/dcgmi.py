@@ -149,7 +149,7 @@ def parse_diag(text: str) -> list[ToolReport]:
         result, of_gpu = _RESULT.match(value), _OF_GPU.fullmatch(value)
         if test and not warned and (result or of_gpu):
             subjects = _list_failed(result, of_gpu)
-            if of_gpu and subjects:  # R4: the line of the test stands above those of its GPUs
+            if of_gpu and subjects:  # R4: the line of the test is above those of its GPUs
                 reports = [report for report in reports if report.subject is not None or report.detail[0][1] != test]
             failed = list(range(len(reports), len(reports) + len(subjects))) or failed * bool(of_gpu or not label)
             reports += [_failed_test(test, subject) for subject in subjects]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class ToolReport(NamedTuple):
-    """A fault of one part. What a code means stands in `agent/rules/host/tool_reports.py`."""
+    """A fault of one part. What a code means is in `agent/rules/host/tool_reports.py`."""
 
     code: str
     subject: str | None  # PCI address; "NVIDIA 3", "AMD 0": a GPU as the tool numbers it; another name; None: the host

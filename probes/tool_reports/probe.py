@@ -129,7 +129,7 @@ def read(host: Host) -> Reading:
 
 
 def _read(text: str, list_faults: Callable[[str], list[ToolReport]]) -> list[ToolReport]:
-    """The faults that an output states, or the error that stands in its place. Raises ParseError."""
+    """The faults that an output states, or the error that is in its place. Raises ParseError."""
     try:
         faults = list_faults(text)
     except ParseError:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import copy
 import functools
 import gzip
 import io
@@ -33,7 +32,7 @@ from agent.receive.inbox import Inbox, Limits
 from agent.receive.listening import AccessFiles, TlsFiles, open_sockets
 from agent.receive.server import Server, ServerOptions
 from tests.fuzz import ethernet, readers, seeds
-from tests.fuzz.mutations import mutated, with_checksums
+from tests.fuzz.mutations import mutated, replace_value, with_checksums
 from tests.probes.gpu import nvidia_smi_texts as smi
 from tests.probes.pci.lspci_sample import SAMPLE
 from tests.probes.rdma import test_ibstat, test_ibv_devinfo, test_rdma_link, test_show_gids
@@ -235,7 +234,7 @@ def _damaged_report(random: Random, contents: Sequence[bytes]) -> bytes:
         return mutated(random, contents)
     document = json.loads(contents[0])
     for _ in range(random.choice((1, 1, 4, 20))):
-        _spoil(random, document)
+        replace_value(random, document, VALUES)
     return json.dumps(document, ensure_ascii=random.random() < 0.5).encode("utf-8", "surrogatepass")
 
 
@@ -252,17 +251,6 @@ VALUES: tuple[Any, ...] = (
         "n[1-9]",
     ),
 )
-
-
-def _spoil(random: Random, document: Any) -> None:
-    while True:
-        keys = list(document) if isinstance(document, dict) else list(range(len(document)))
-        key = random.choice(keys)
-        inner = document[key]
-        if not isinstance(inner, (dict, list)) or not inner or random.random() < 0.05:
-            document[key] = copy.deepcopy(random.choice(VALUES))
-            return
-        document = inner
 
 
 def _ingest(source: Path, dataset: Path) -> Ingested:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from random import Random
+from typing import Any
 
 LONGEST_BYTES, BLOCK_BYTES = 64 << 10, 512
 TOKENS = (
@@ -78,3 +80,15 @@ def _splice(random: Random, data: bytearray, seeds: Sequence[bytes]) -> None:
 
 
 _DAMAGES = (_flip, _cut, _drop, _double, _insert, _insert, _number, _pump, _splice)
+
+
+def replace_value(random: Random, document: Any, values: Sequence[Any]) -> None:
+    """Put another value somewhere into a document."""
+    while True:
+        keys = list(document) if isinstance(document, dict) else list(range(len(document)))
+        key = random.choice(keys)
+        inner = document[key]
+        if not isinstance(inner, (dict, list)) or not inner or random.random() < 0.05:
+            document[key] = copy.deepcopy(random.choice(values))
+            return
+        document = inner

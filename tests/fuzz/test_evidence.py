@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import json
 from random import Random
-from typing import Any
 
 import msgspec
 import pytest
@@ -25,7 +23,7 @@ from probes.host.interface import BadSource
 from probes.sources.capture import CaptureHost
 from probes.sources.memory import MemoryFiles, Node, SymlinkNode
 from tests.conftest import PROFILE
-from tests.fuzz.mutations import mutated
+from tests.fuzz.mutations import mutated, replace_value
 from tests.machines import scan_machine
 
 MACHINES = ("2xa10-2xt4-1s-idle", "4xrtx3090-1s-nvlink-pairs", "8xl40s-pcie-2s-2xcx7-roce")
@@ -55,7 +53,7 @@ def damaged(shape: str, random: Random) -> CaptureHost:
         del contents[path]
     calls = json.loads(contents["/nvml.json"])
     for _ in range(random.choice((0, 1, 10))):
-        _spoil(random, calls)
+        replace_value(random, calls, VALUES)
     contents["/nvml.json"] = json.dumps(calls).encode()
     store = MemoryFiles()
     for path, node in [*others.items(), *contents.items()]:
@@ -63,18 +61,6 @@ def damaged(shape: str, random: Random) -> CaptureHost:
     below = store.below("/files")
     assert below is not None
     return CaptureHost("damaged", store, below)
-
-
-def _spoil(random: Random, document: Any) -> None:
-    """Another value, somewhere."""
-    while True:
-        keys = list(document) if isinstance(document, dict) else list(range(len(document)))
-        key = random.choice(keys)
-        inner = document[key]
-        if not isinstance(inner, (dict, list)) or not inner or random.random() < 0.05:
-            document[key] = copy.deepcopy(random.choice(VALUES))
-            return
-        document = inner
 
 
 @pytest.mark.parametrize("shape", MACHINES)

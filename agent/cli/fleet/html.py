@@ -84,9 +84,9 @@ def _render_page(
     from agent.fleet.dataset import BadDataset, open_dataset
     from agent.fleet.engines.engine import EngineRefused
     from agent.fleet.episodes.silences import silence
+    from agent.fleet.lossless.stored_answer import read_stored_answer
     from agent.fleet.page.build import build_scene
     from agent.fleet.page.page import page
-    from agent.fleet.page.stored_hops import read_stored_answer
     from agent.fleet.racks import BadPattern
 
     chosen, (fabric, switches) = parse_where(where), files

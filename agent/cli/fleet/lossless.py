@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,8 +21,9 @@ from agent.cli.output import deliver, show
 from agent.fleet.collection import without_collection
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
+    from agent.fleet.engines.engine import Tables
     from agent.fleet.lossless.answer import LosslessAnswer
     from agent.fleet.lossless.hop import HostPort
     from probes.switches.facts import SwitchFacts
@@ -159,7 +161,7 @@ def _print_recipe(system: str, output: str | None) -> None:
 
 
 def _store_switches(dataset: str, switches: Mapping[str, SwitchFacts], answer: LosslessAnswer) -> None:
-    """Raises CliError; then the dataset is as it was."""
+    """Store them in the dataset. Raises CliError; then the dataset is unchanged."""
     from datetime import datetime, timezone
 
     from agent.fleet.dataset import BadDataset
@@ -181,16 +183,11 @@ def _store_switches(dataset: str, switches: Mapping[str, SwitchFacts], answer: L
 
 def _read_stored(dataset: str | None, engine: str | None) -> LosslessAnswer | None:
     """What `--store` left; None without a dataset, and where nothing was stored. Raises CliError."""
-    from agent.fleet.engines import holds_tables
+    with _open_tables(dataset, engine) as tables:
+        if tables is None:
+            return None
+        from agent.fleet.lossless.stored_answer import read_stored_answer
 
-    if not dataset and not holds_tables(engine):
-        return None
-    from agent.cli.fleet.options import open_engine, require_libraries
-
-    require_libraries()
-    from agent.fleet.page.stored_hops import read_stored_answer
-
-    with open_engine(dataset, engine) as tables:
         return read_stored_answer(tables)
 
 
@@ -207,10 +204,18 @@ def _read_hosts(
         from agent.cli.job import read_one
 
         return read_report_ports(read_one(report)), False
+    with _open_tables(dataset, engine, may_be_new) as tables:
+        return ([], False) if tables is None else (read_host_ports(tables), True)
+
+
+@contextmanager
+def _open_tables(dataset: str | None, engine: str | None, may_be_new: bool = False) -> Iterator[Tables | None]:
+    """Tables of the dataset or the engine; None where neither is given, or is a dataset yet. Raises CliError."""
     from agent.fleet.engines import holds_tables
 
     if not dataset and not holds_tables(engine):
-        return [], False
+        yield None
+        return
     from agent.cli.fleet.options import open_engine, require_libraries
 
     require_libraries()
@@ -218,12 +223,14 @@ def _read_hosts(
         from agent.fleet.dataset import BadDataset, read_manifest, store_at
 
         try:
-            if read_manifest(store_at(dataset)) is None:
-                return [], False
+            is_new = read_manifest(store_at(dataset)) is None
         except BadDataset as error:
             raise CliError(str(error)) from error
+        if is_new:
+            yield None
+            return
     with open_engine(dataset, engine) as tables:
-        return read_host_ports(tables), True
+        yield tables
 
 
 def _format_csv(answer: LosslessAnswer) -> str:

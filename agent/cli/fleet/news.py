@@ -102,7 +102,14 @@ def news(
     if post is not None and answer.items:
         _post(post, _body(answer, form))
     if left is not None and state is not None:
-        _write_state(state, left)
+        import msgspec
+
+        from agent.reports import replace_file
+
+        try:
+            replace_file(state, msgspec.json.encode(left) + b"\n")
+        except OSError as error:
+            raise CliError(f"{state}: {error.strerror}") from error
     if answer.alarming:
         raise typer.Exit(1)
 
@@ -139,17 +146,6 @@ def _read_state(path: str) -> NewsState | None:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CliError(f"{path}: not a state of fleet news, or damaged: {error}", "remove it to begin again") from error
     return state
-
-
-def _write_state(path: str, state: NewsState) -> None:
-    import msgspec
-
-    from agent.reports import replace_file
-
-    try:
-        replace_file(path, msgspec.json.encode(state) + b"\n")
-    except OSError as error:
-        raise CliError(f"{path}: {error.strerror}") from error
 
 
 def _body(answer: News, form: NewsFormat) -> bytes:

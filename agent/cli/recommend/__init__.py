@@ -5,7 +5,7 @@ Only options, output and exit codes belong here, not the model: that is in agent
 
 from __future__ import annotations
 
-from agent.cli.recommend.explain_log import explain_log
+from agent.cli.job import explain_log
 from agent.cli.recommend.machine import recommend as recommend
 from agent.cli.recommend.plan import plan
 

@@ -43,7 +43,7 @@ class OtherSource(Protocol):
 
 
 def build(files: Sequence[FabricFile], tables: ClusterTables | None, outputs: OtherSource | None = None) -> FabricGraph:
-    """Everything joined. What cannot be read or joined stands in its notes."""
+    """Everything joined. What cannot be read or joined is in its notes."""
     notes: list[str] = []
     known, claimed = build_adapters(tables) if tables and files else ({}, [])
     notes += claimed

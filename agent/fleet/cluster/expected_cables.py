@@ -52,7 +52,7 @@ class ExpectedCable(NamedTuple):
 
 
 def list_wrong_cables(cluster: FabricGraph, off: list[ExpectedCable], views: list[View]) -> list[Cable]:
-    """In words; two that are at each other's place are a swap."""
+    """The wrong cables in words; two that are exchanged are one swap."""
     place = {(row.found, row.should): row for row in off if row.found}
     cables = []
     for row in off:

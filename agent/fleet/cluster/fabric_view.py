@@ -1,4 +1,4 @@
-"""One fabric, worked out: rows, units, blocks. What judges it, draws it and writes it down stands on this."""
+"""One fabric, worked out: rows, units, blocks. What judges it, draws it and writes it down reads this."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def query_identity_rows(table: str, names: tuple[str, ...], beside_files: bool) 
 
 
 def rename_by_host(rows: Rows) -> Rows:
-    """Nodes under the names that schedulers and cables know; those that share a host name keep the dataset's."""
+    """Nodes under the names that schedulers and cables use; those that share a host name keep the dataset's."""
     names_of = {
         row.node: f"{row.cluster}/{row.hostname}" if row.cluster and row.hostname else row.hostname for row in rows.host
     }

@@ -133,7 +133,7 @@ class FabricGraph(NamedTuple):
 
     @property
     def displaced(self) -> frozenset[str]:
-        """Hosts with a port that a newer report of another host names, too: what they lack may be there."""
+        """Hosts with a port that a newer report of another host names, too: what they do not have may be there."""
         return frozenset(link.host for port in self.shared for link in port.links[1:])
 
     def place(self, at: SwitchPort) -> str:

@@ -1,4 +1,4 @@
-"""The tree that schedulers want: units of nodes, pods of units, and so on, each with one parent.
+"""The tree that schedulers read: units of nodes, pods of units, and so on, each with one parent.
 
 A node of a rail-optimized fabric hangs on many leaves; the unit of nodes that share them stands for all of them.
 """

@@ -94,7 +94,8 @@ def _build_picture(
     hosts = {host: f"hosts {unit.name}" for unit in view.units.units for host in unit.hosts}
     hosts |= dict.fromkeys(view.units.loose, "hosts in no unit")
     if len({*hosts.values()}) > MOST:
-        hosts = _reduce_groups(view, hosts, box_of)
+        # by the box of their first leaf
+        hosts = {host: f"hosts {box_of.get(view.units.links[host][0].at.switch, key)}" for host, key in hosts.items()}
     wires: Counter[tuple[str, str]] = Counter()
     found: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for link in view.part.switch_links:
@@ -212,11 +213,6 @@ def _group_by_below(view: View, switches: list[str], tier: int, box_of: Mapping[
     cohorts, loose = group_peers(below)
     group_of = {switch: f"{tier}.{number} " for number, group in enumerate(cohorts) for switch in group.members}
     return group_of | {switch: f"{view.name(switch)} " for switch in (*loose, *(set(switches) - {*group_of, *loose}))}
-
-
-def _reduce_groups(view: View, hosts: Mapping[str, str], box_of: Mapping[str, str]) -> dict[str, str]:
-    """Hosts by the box of their first leaf."""
-    return {host: f"hosts {box_of.get(view.units.links[host][0].at.switch, key)}" for host, key in hosts.items()}
 
 
 def _order_rows(rows: dict[int, list[PictureBox]], wires: Mapping[tuple[str, str], int]) -> dict[int, list[PictureBox]]:

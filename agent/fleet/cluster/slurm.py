@@ -49,7 +49,7 @@ def format_conf(cluster: FabricGraph, views: list[View], only: Collection[str] |
 def format_yaml(cluster: FabricGraph, views: list[View], only: Collection[str] | None = None) -> str:
     """topology.yaml: the tree, and the blocks of NVLink domains.
 
-    Blocks are the default where every node of the tree is in one: Slurm states of the others that blocks lack them.
+    Blocks are the default where every node of the tree is in one: Slurm reports that the others are in no block.
     """
     topology_tree = build_tree(views)
     nodes, left = _choose_nodes(cluster, topology_tree, only)

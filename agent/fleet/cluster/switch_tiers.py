@@ -19,7 +19,7 @@ MANY = 8  # cables of a switch, of which one may be at a wrong place
 def find_tiers(
     part: FabricPart, switches: Mapping[str, Switch], nameless: Iterable[UnknownAdapter] = ()
 ) -> dict[str, int]:
-    """Every switch's row; those that no host reaches are left out. `nameless`: hosts too, whoever they are."""
+    """Every switch's row; those that no host reaches are left out. `nameless`: hosts too, whichever they are."""
     hosts = Counter(link.at.switch for link in part.host_links)
     hosts.update(adapter.at.switch for adapter in nameless)
     beside: defaultdict[str, Counter[str]] = defaultdict(Counter)

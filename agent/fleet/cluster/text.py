@@ -13,7 +13,7 @@ from agent.fleet.cluster.fabric_kind import WORDS
 from agent.fleet.text.parts import hosts, wrap_item
 from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
 
-SHOWN = 30  # rows of a list; the rest is counted, and stands in the JSON
+SHOWN = 30  # rows of a list; the rest is counted, and is in the JSON
 
 
 def page(answer: TopologyAnswer, width: int, every: bool = False) -> list[Line]:

@@ -147,11 +147,11 @@ class Embedded(Engine):
         return True
 
     def _make(self, name: str) -> None:
-        """A view with all columns, also those that files of an earlier version lack: it may have no file at all."""
+        """A view with all columns, also those that older files do not have: it may have no file at all."""
         files = _files(self._dataset, name)
         source, there = self._source(name, files) if files else ("range(0)", set())
-        chosen = ", ".join(
-            _time(column.name)
+        chosen = ", ".join(  # UTC without a zone: times with one need a further library to be fetched
+            f'make_timestamp(epoch_us("{column.name}")) AS "{column.name}"'
             if column.type == TIME and column.name in there
             else f'"{column.name}"'
             if column.name in there
@@ -234,8 +234,3 @@ def _files(dataset: Dataset, name: str) -> list[str]:
     if name.startswith(schema.HISTORY):
         return dataset.history(name.removeprefix(schema.HISTORY))
     return dataset.latest(name)
-
-
-def _time(name: str) -> str:
-    """UTC without a zone: times with one need a further library to be fetched."""
-    return f'make_timestamp(epoch_us("{name}")) AS "{name}"'

@@ -55,7 +55,7 @@ class Query(NamedTuple):
         return tables_of(self.sql)
 
     def ctes(self, schema: str = "") -> list[tuple[str, str]]:
-        """Names and SELECTs that stand before it, so that tables have the rows of some nodes only, and silences.
+        """Names and SELECTs that are before it, so that tables have the rows of some nodes only, and silences.
 
         `schema`: of the tables, where an engine takes their bare names for those that it reads.
         """
@@ -125,7 +125,7 @@ def lookup(keys: Mapping[str, str], file: str, name: str, /, **parts: str) -> Lo
 
 
 def table_query(name: str, columns: Iterable[str] = ()) -> Query:
-    """Columns of a table by the name that engines know; all where none is named. Raises KeyError."""
+    """Columns of a table by the name that engines use; all where none is named. Raises KeyError."""
     wanted = [column.name for column in schema.columns(name)]
     return query("fleet", "columns", columns=identifiers(columns or wanted), table=quote(name))
 

@@ -1,6 +1,6 @@
 """What engines other than DuckDB have in common: statements translated by sqlglot, tables that a load made.
 
-All differences of the dialects that sqlglot does not know are in this file.
+All differences of the dialects that sqlglot does not translate are in this file.
 """
 
 from __future__ import annotations

@@ -225,7 +225,7 @@ def _select_kept(batch: Any, void: Any, names: list[str]) -> Any:
 
 
 def fill_missing(store: Store, staging: Staging, latest: dict[str, list[File]], history: dict[str, list[File]]) -> None:
-    """No table is without a file: an engine would not know its columns. Raises OSError."""
+    """No table is without a file: an engine would not find its columns. Raises OSError."""
     name = staging.name
     for files, path, past in (
         (latest, "latest/{}/bucket=00/{}", False),

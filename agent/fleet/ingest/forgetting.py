@@ -15,7 +15,7 @@ from agent.fleet.columns import TYPES, schema
 from agent.fleet.dataset import BadDataset, File, Manifest
 from agent.fleet.ingest.files import HistoryFiles, Staging, Void, correct_history, fill_missing, write_file
 from agent.fleet.ingest.history import day_of, read_batches
-from agent.fleet.ingest.locked_dataset import OpenDataset, open_dataset
+from agent.fleet.ingest.locked_dataset import open_dataset
 from agent.fleet.ingest.node_state import KEPT, STATE_SCHEMA
 from agent.fleet.node_names import NodeNames
 from agent.fleet.store import Store
@@ -67,29 +67,18 @@ def forget(wanted: ForgetRequest, now: datetime | None = None) -> Forgotten:
             _add_ends(store, staging, history, nodes, now)
         if not wanted.dry_run and (nodes or forgotten.history_rows):
             fill_missing(store, staging, latest, history)
-            _commit(dataset, before, now, latest, state, history)
+            manifest = msgspec.structs.replace(
+                before,
+                generation=before.generation + 1,
+                written_at=now.isoformat(),
+                generator=VERSION,
+                nodes=sum(file.rows for file in latest[HOST.name]),
+                latest=latest,
+                state=state,
+                history=history,
+            )
+            dataset.commit(manifest, {})
         return forgotten
-
-
-def _commit(
-    dataset: OpenDataset,
-    before: Manifest,
-    now: datetime,
-    latest: dict[str, list[File]],
-    state: list[File],
-    history: dict[str, list[File]],
-) -> None:
-    manifest = msgspec.structs.replace(
-        before,
-        generation=before.generation + 1,
-        written_at=now.isoformat(),
-        generator=VERSION,
-        nodes=sum(file.rows for file in latest[HOST.name]),
-        latest=latest,
-        state=state,
-        history=history,
-    )
-    dataset.commit(manifest, {})
 
 
 def _choose_nodes(

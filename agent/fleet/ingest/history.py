@@ -135,7 +135,7 @@ def _check_table(
             continue
         state = now
         if old is not None and (given is None or old.digest == now.digest):
-            continue  # it stands there
+            continue  # it is there
         if old is not None:
             removed.append((table, moment))
         added.append(Added(table, moment, now, given, since))

@@ -125,16 +125,12 @@ class OpenDataset:
         with ThreadPoolExecutor(_SYNCS) as pool:
             list(pool.map(_sync, paths))
         if os.path.isdir(os.path.join(self.staging, QUARANTINE)):
-            _close_to_others(store.full(QUARANTINE))
+            quarantine = store.full(QUARANTINE)
+            os.makedirs(quarantine, 0o700, exist_ok=True)  # bytes of unknown content: not for all readers
+            with contextlib.suppress(OSError):  # another user's
+                os.chmod(quarantine, 0o700)
         for local in paths:
             store.take(local, os.path.relpath(local, self.staging))
-
-
-def _close_to_others(quarantine: str) -> None:
-    """Bytes of unknown content: not for all who may read the dataset."""
-    os.makedirs(quarantine, 0o700, exist_ok=True)
-    with contextlib.suppress(OSError):  # another user's
-        os.chmod(quarantine, 0o700)
 
 
 def _sync(path: str) -> None:
@@ -150,12 +146,17 @@ def open_dataset(url: str, wait_seconds: float) -> Iterator[OpenDataset]:
     """Hold a dataset, made where there is none. Raises BadDataset, OSError."""
     store = store_at(url)
     if isinstance(store, Folder):
-        _check_root(store)
+        try:
+            follow_links(store.root, PathUse.OWN_FOLDER)
+        except OSError as error:
+            raise BadDataset(f"{error.filename}: {error.strerror}") from error
         if os.path.isdir(store.root):
             _refuse_foreign(store)
         with _list_locked(store, wait_seconds) as (made, lock):
             manifest = _refuse_foreign(store)
-            _remove_left_behind(store)
+            for folder in (store.root, store.full(QUARANTINE)):
+                if os.path.isdir(folder):
+                    remove_left_behind(folder, _REPLACED)
             place = store.full(STAGING)
             _remove_staging(place)
             os.mkdir(place, 0o700)
@@ -180,14 +181,6 @@ def open_dataset(url: str, wait_seconds: float) -> Iterator[OpenDataset]:
         yield dataset
 
 
-def _check_root(store: Folder) -> None:
-    """Raises BadDataset where another user decides what is in it."""
-    try:
-        follow_links(store.root, PathUse.OWN_FOLDER)
-    except OSError as error:
-        raise BadDataset(f"{error.filename}: {error.strerror}") from error
-
-
 def _refuse_foreign(store: Folder) -> Manifest | None:
     """Only an empty folder becomes a dataset: files in it might be someone's. Raises BadDataset, OSError."""
     manifest = read_manifest(store)
@@ -196,12 +189,6 @@ def _refuse_foreign(store: Folder) -> Manifest | None:
         if foreign:
             raise BadDataset(f"{store.root}: not a dataset, and not empty: {foreign[0]!r:.80} is there")
     return manifest
-
-
-def _remove_left_behind(store: Folder) -> None:
-    for folder in (store.root, store.full(QUARANTINE)):
-        if os.path.isdir(folder):
-            remove_left_behind(folder, _REPLACED)
 
 
 def _remove_staging(place: str) -> None:

@@ -125,7 +125,7 @@ class Quarantine:
         self._files: set[str] = set()
 
     def add(self, refusals: list[RefusedItem]) -> None:
-        """These were refused."""
+        """Note what was refused."""
         for refusal in refusals:
             self._inputs.setdefault(refusal.within or refusal.source, _Input()).add(refusal)
 

@@ -65,7 +65,7 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
 
 
 class SpilledBlock(msgspec.Struct, array_like=True, frozen=True):
-    """Where in an epoch the entries of a slot stand."""
+    """Where in an epoch the entries of a slot are."""
 
     epoch: str  # folder
     slot: int
@@ -223,7 +223,7 @@ class Spilled:
 
 
 def _detach(rows: Any) -> Any:
-    """The same rows without a dictionary that stands in a mapped file, which would stay mapped as long as they do."""
+    """The same rows without a dictionary that is in a mapped file, which would stay mapped as long as they do."""
     columns = [
         pa.chunked_array([_copy_dictionary(chunk) for chunk in column.chunks], column.type)
         if pa.types.is_dictionary(column.type)

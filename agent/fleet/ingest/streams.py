@@ -48,7 +48,7 @@ class Piece(NamedTuple):
 
 
 class ByteSpan(NamedTuple):
-    """Where one report of a file stands."""
+    """Where one report of a file is."""
 
     place: str  # "12" (line)
     offset: int

@@ -34,7 +34,7 @@ _FEW_REPORTS = 200  # of an epoch: to look for circles among all objects takes l
 
 
 class Setup(msgspec.Struct, frozen=True):
-    """What every worker has to know."""
+    """What every worker is given."""
 
     dataset: str  # URL
     staging: Staging

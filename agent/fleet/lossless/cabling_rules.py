@@ -28,7 +28,8 @@ def find_cabling_hop_faults(
     rails = Counter(host.host for host in hosts)
     graph = add_hops(FabricGraph({}, rails=rails), switches, hops, only_reported=bool(hosts))
     views = build_views(graph)
-    ends = _index_ends(hops)
+    # switches' ends by "SWITCH/PORT"
+    ends = {f"{end.node}/{end.port}": (end, hop) for hop in hops for end in hop.ends if end.facts is not None}
     names = {host.lower() for host in rails}
     planned = [row for row in plan if row.node.lower() in names]
     by_plan = False
@@ -41,7 +42,10 @@ def find_cabling_hop_faults(
         yield from _name_planned(wrong, ends)
     for fault in find_cabling_faults(graph, views):
         if fault.kind in _RAILS and not by_plan:
-            yield from _name_rails(fault, ends)
+            for place in fault.ports:
+                hop_end = ends.get(place)
+                if hop_end is not None and not hop_end[1].is_trunk:
+                    yield _make_fault("sw-rail-elsewhere", *hop_end, fault.text, fault.compared)
         elif fault.kind in _TRUNKS:
             yield from _name_trunk(fault, ends, switches)
 
@@ -60,18 +64,6 @@ def _name_planned(wrong: Sequence[Cable], ends: Mapping[str, tuple[CableEnd, Hop
         other = f", whose cable ({cable.there}) belongs here" if swapped else ""
         text = f"{cable.end} is here and belongs to {cable.should}{other} ({cable.why})"
         yield _make_fault("sw-rail-elsewhere", *hop_end, text, "plan")
-
-
-def _index_ends(hops: Sequence[Hop]) -> dict[str, tuple[CableEnd, Hop]]:
-    """Switches' ends by "SWITCH/PORT"."""
-    return {f"{end.node}/{end.port}": (end, hop) for hop in hops for end in hop.ends if end.facts is not None}
-
-
-def _name_rails(fault: CablingFault, ends: Mapping[str, tuple[CableEnd, Hop]]) -> Iterator[HopFault]:
-    for place in fault.ports:
-        hop_end = ends.get(place)
-        if hop_end is not None and not hop_end[1].is_trunk:
-            yield _make_fault("sw-rail-elsewhere", *hop_end, fault.text, fault.compared)
 
 
 def _name_trunk(

@@ -68,7 +68,7 @@ class HopContext:
 
 
 def config_source(end: CableEnd) -> str:
-    """Where the configuration of a switch's end stands."""
+    """Where the configuration of a switch's end is."""
     if end.switch is None:
         return f"report of {end.node}"
     wanted = {"sonic": "config_db", "cumulus": "config"}.get(end.switch.nos or "", "")
@@ -76,7 +76,7 @@ def config_source(end: CableEnd) -> str:
 
 
 def counter_source(end: CableEnd, command: str) -> str:
-    """The output that a counter stands in."""
+    """The output that a counter is in."""
     if end.switch is None:
         return f"report of {end.node}"
     return f"{end.node}: {command}" if end.switch.nos == "sonic" else f"{end.node}: {end.switch.sources[0]}"

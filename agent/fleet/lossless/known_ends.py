@@ -11,7 +11,7 @@ from probes.switches.facts import PortFacts, SwitchFacts, SwitchNeighbor
 
 
 def _find_short_names(names: Collection[str]) -> dict[str, str]:
-    """The names by what stands before their domain, where only one of them has it.
+    """The names by what is before their domain, where only one of them has it.
 
     >>> _find_short_names(["Leaf1.site.org", "gpu1.a", "gpu1.b"])
     {'leaf1': 'Leaf1.site.org'}

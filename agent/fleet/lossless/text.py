@@ -12,7 +12,7 @@ from agent.model.finding import Finding
 from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
 
 PORTS = 8  # of one change in its text
-SHOWN = 20  # rows of a list; the rest is counted, and stands in the JSON
+SHOWN = 20  # rows of a list; the rest is counted, and is in the JSON
 _STYLES = {"proved": "ok", "set": "ok", "trimmed": "warning", "unknown": "warning", "lossy": "error"}
 
 

@@ -14,7 +14,7 @@ import msgspec
 from agent.fleet.page.scene import LOOKS, SEVERITY, CodedColumn, FleetScene, ReportedFinding, list_looks
 from agent.outputs.html.elements import to_text
 
-# In JSON these stand in texts only. With none of them, no tag, comment or entity can begin
+# In JSON these are in texts only. With none of them, no tag, comment or entity can begin
 _HARMLESS = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 _ESCAPED = str.maketrans(_HARMLESS)
 
@@ -22,7 +22,7 @@ Column = list[int] | dict[str, list[int]]
 
 
 def encode_scene(scene: FleetScene) -> str:
-    """JSON that may stand in a script element of type application/json."""
+    """JSON that may be in a script element of type application/json."""
     return msgspec.json.encode(pack_scene(scene)).decode().translate(_ESCAPED)
 
 
@@ -69,7 +69,7 @@ def pack_scene(scene: FleetScene) -> dict[str, Any]:
 
 
 def column(numbers: Sequence[int]) -> Column:
-    """As runs where that is shorter.
+    """The column, as runs where that is shorter.
 
     >>> column([5, 5, 5, 5, 5, 7])
     {'r': [5, 5, 7, 1]}

@@ -147,7 +147,7 @@ def read_rails(tables: Tables, digests: NodeDigests) -> Texts:
 
 
 def read_letters(tables: Tables, states: Mapping[str, str], digests: NodeDigests) -> tuple[list[str], Texts]:
-    """The rules, sorted, and of every node a letter for each: blank where its report does not know the rule.
+    """The rules, sorted, and of every node a letter for each: blank where its report does not have the rule.
 
     Without digests nodes are put together by a sum over their rules, each with a random factor: that two nodes whose
     states differ have the same sum is one chance of 2**FACTOR_BITS. Letters are then read of one node of each sum.

@@ -186,7 +186,7 @@ class FleetScene(msgspec.Struct, frozen=True, kw_only=True):
     coverage: list[Coverage] = []
     coverage_words: str = ""  # as `fleet summary` has it
     notes: list[str] = []  # what the dataset could not show
-    quarantined: int | None = 0  # reports that could not be read; None: the engine does not know
+    quarantined: int | None = 0  # reports that could not be read; None: the engine has no number
 
 
 def list_looks(nodes: Nodes) -> list[str]:

@@ -45,7 +45,7 @@ class Baseline(NamedTuple):
 
 
 def find_baseline(counts: Mapping[Any, int], options: Options) -> Baseline | None:
-    """The value that so many have as `options` want; None: it is mixed, or there are too few."""
+    """The value that as many have as `options` require; None: it is mixed, or there are too few."""
     of = sum(counts.values())
     if of < options.fewest:
         return None

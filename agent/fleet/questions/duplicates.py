@@ -35,13 +35,13 @@ _MACHINES = 8  # that are named
 HOLDERS = 16  # of one value that are named one by one
 _SEVERAL_NETWORKS = 0.2  # share of addresses that are twice: then these are networks that use the same ones
 _FEW = 20  # addresses that are twice: so many are reported in any case
-_MANY = 1000  # values that stand in several rows: most are then one node's, and the engine compares the nodes
+_MANY = 1000  # values that are in several rows: most are then one node's, and the engine compares the nodes
 _BY_DESIGN = 0.5  # share of a fleet that has one and the same address
 _OF_A_MACHINE = frozenset(("GPU UUID", "GPU serial number", "node GUID", "port GUID", "MAC address"))
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """Where a value stands."""
+    """Where a value is."""
 
     node: str
     label: str | None
@@ -148,9 +148,9 @@ def _find_twice(kind: Kind, rows: list[Row]) -> list[_Found]:
 
 
 def _sum_by_values(fleet: _Fleet, kind_queries: KindQueries, rows: list[Row]) -> list[Row]:
-    """Rows whose value stands on more than one node; where such are few, also those that are twice on one.
+    """Rows whose value is on more than one node; where such are few, also those that are twice on one.
 
-    `rows`: values that stand in several rows, and in how many.
+    `rows`: values that are in several rows, and in how many.
     """
     several: dict[str, int] = {}
     for value, count in rows:

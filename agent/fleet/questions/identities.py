@@ -91,7 +91,7 @@ class KindQueries(NamedTuple):
     """Queries of a kind."""
 
     kind: Kind
-    counts: Query  # values that stand in several rows, and in how many
+    counts: Query  # values that are in several rows, and in how many
     rows: LookupQuery  # of values: node, keys, label, what shows known duplicates
     shared: Query  # all rows whose value is on several nodes
     of_nodes: LookupQuery  # of nodes, the same columns

@@ -30,7 +30,7 @@ class TableScan(Protocol):
 
 
 def read_passes(tables: Tables, kinds: DigestGroups) -> list[TableScan]:
-    """Of each of PARTS. All are asked for at once."""
+    """The rows of each of PARTS, queried at once."""
     of_kinds: dict[str, Pending] = {}  # by table
     for table, things in THINGS.items():
         alike = kinds.of(table)

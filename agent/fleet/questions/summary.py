@@ -42,7 +42,7 @@ class ClassLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RuleCoverage(msgspec.Struct, frozen=True, kw_only=True):
-    """How one rule was judged, in nodes that are not stale. `missing`: nodes whose report does not know the rule."""
+    """How one rule was judged, in nodes that are not stale. `missing`: nodes whose report does not have the rule."""
 
     rule: str
     passed: int = 0

@@ -24,7 +24,7 @@ class CounterDigests(NamedTuple):
     """Digests of a report's counters."""
 
     shape: int  # which counters which devices have; of equal ones, what is not listed is zero in both
-    standing: int  # what counts errors and events, and where each stands; 0: all at zero
+    standing: int  # what counts errors and events, and where each is; 0: all at zero
     saturated: bool  # one of them is at its maximum
 
 
@@ -40,7 +40,7 @@ class CounterShape:
 
 
 class CounterStandings:
-    """Where counters of reports stand, of the rows that a reader holds."""
+    """Where counters of reports are, of the rows that a reader holds."""
 
     def __init__(self, counters: CounterRows) -> None:
         self._counters = counters

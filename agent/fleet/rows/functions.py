@@ -40,7 +40,7 @@ class _Function(NamedTuple):
     row: int
     link: int | None
     counters: Sequence[int]
-    hole: tuple[int, int]  # where in its text its serial number stands; (0, 0): nowhere
+    hole: tuple[int, int]  # where in its text its serial number is; (0, 0): nowhere
     shape: int
 
 

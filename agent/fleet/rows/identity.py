@@ -10,7 +10,7 @@ from agent.fleet.rows.device_fields import GpuFields, NetdevFields, NicFields
 from agent.fleet.rows.report_fields import NodeFields
 
 _MAC, _GUID, _IPOIB = 17, 19, 59  # letters; an address of IP over InfiniBand ends with the port's GUID
-_FILLED = (0x0300, 0xFFFE, 0xFFFF)  # what stands in the middle of a GUID that was made of a MAC address
+_FILLED = (0x0300, 0xFFFE, 0xFFFF)  # what is in the middle of a GUID that was made of a MAC address
 # one digit alone, as innocent.placeholder() has it: of numbers it is decided in a tenth of the time
 _ALIKE = frozenset(int(digit * count, 16) for digit in "0123456789abcdef" for count in (12, 16))
 _TOP = 1 << 63

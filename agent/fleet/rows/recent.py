@@ -73,7 +73,7 @@ class Hit(NamedTuple):
 class Members:
     """Objects of a list by place, the newest first: found while going through the list's text.
 
-    A whole JSON object that stands where one begins is that object: none is a part of another's beginning.
+    A whole JSON object that is where one begins is that object: none is a part of another's beginning.
     """
 
     def __init__(self) -> None:
@@ -134,7 +134,7 @@ def following(text: bytes, end: int) -> int:
 
 
 def serial_place(member: bytes, serial: str | None) -> tuple[int, int]:
-    """Where the text of its field `serial` stands; (0, 0) where it has none, or it cannot be found so."""
+    """Where the text of its field `serial` is; (0, 0) where it has none, or it cannot be found so."""
     if serial and member.count(b'"serial"') == 1:
         for words in (b'"serial":"', b'"serial": "'):
             start = member.find(words) + len(words)

@@ -210,7 +210,7 @@ def _numa_memory(nodes: list[NumaNodeFields]) -> str | None:
 
 
 def finding_rows(findings: Sequence[FindingFields]) -> list[Row]:
-    """Rows of table finding; one that stands there twice is once, and not silenced where it is so but once."""
+    """Rows of table finding; one that is there twice is once, and not silenced where it is so but once."""
     if len(findings) < 2:
         return [_finding_row(finding) for finding in findings]
     first: dict[tuple[str, str, str], FindingFields] = {}

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from agent.job.candidate import PossibleCause
 from agent.job.causes.ascend import find_hccl_codes, find_link_timeouts, find_links, find_waiting_npus
 from agent.job.causes.devices import find_cuda, find_xids
-from agent.job.causes.dump_delays import find_dump_delays
-from agent.job.causes.dump_hangs import find_dump_hangs
+from agent.job.causes.dump_hangs import find_dump_delays, find_dump_hangs
 from agent.job.causes.generic import find_generic, find_unexplained
 from agent.job.causes.network import (
     find_async,

@@ -81,7 +81,7 @@ class PairTimes:
 
     @property
     def fast(self) -> float:
-        """The time that a tenth of them do not exceed: what the path can do, whoever came late."""
+        """The time that a tenth of them do not exceed: what the path can do, whichever rank came late."""
         seen = 0
         for bucket in sorted(self.buckets):
             seen += self.buckets[bucket]

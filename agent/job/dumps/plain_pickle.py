@@ -150,7 +150,7 @@ class _Machine:
         return self.stack[-1]
 
     def pop_to_mark(self) -> list[Any]:
-        """What stands above the last mark."""
+        """What is above the last mark."""
         items: list[Any] = []
         while (item := self.stack.pop()) is not _MARK:
             items.append(item)

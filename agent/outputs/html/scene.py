@@ -163,7 +163,7 @@ class _SceneBuilder:
         return self._join_drives(boxes)
 
     def _join_drives(self, boxes: list[Box]) -> list[Box]:
-        """Drives stand after the other devices; those without a finding share one box."""
+        """Drives are after the other devices; those without a finding share one box."""
         boxes = sorted(boxes, key=lambda box: box.kind == "drive")
         drives = [box for box in boxes if box.kind == "drive" and not box.severity]
         if len(drives) < 2:

@@ -10,7 +10,7 @@ from agent.outputs.text.rows import TreeRow
 
 ALL_CELLS, LINK_ONLY = 4, 1  # columns: link, state, role, interface; or the link only
 _BRANCHES = str.maketrans({"├": "│", "└": " ", "─": " "})
-_MIN_COLUMNS = 20  # of a continued line, however deep it stands
+_MIN_COLUMNS = 20  # of a continued line, however deep it is
 
 
 def align_rows(rows: Sequence[TreeRow | Line], width: int, columns: int) -> list[Line]:

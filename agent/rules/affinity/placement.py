@@ -105,7 +105,16 @@ def _judge_without_switches(context: RuleContext, far: list[tuple[Gpu, Path]]) -
     """Everything hangs on the CPUs: what can be wrong is the socket."""
     across = [_crosses_sockets(context, gpu, best) for gpu, best in far]
     if far and all(across):
-        yield _fail_other_socket(context, far)
+        yield NODE.fail(
+            summary=f"every rail is on another socket than {join_labels([gpu.label for gpu, _ in far])}",
+            impact="All traffic between nodes crosses the link between the sockets and is copied through host memory.",
+            evidence=tuple(_evidence(context, gpu, best) for gpu, best in far),
+            severity="warning",
+            values=(("LEVEL", "SYS"),),
+            confidence="medium",
+            cause="other-socket",
+            ids=frozenset(place for gpu, _ in far for place in (gpu.id, near_rail_id(gpu.id))),
+        )
         return
     for (gpu, _), crossed in zip(far, across, strict=True):
         why = "no GPU here has a rail behind a switch"
@@ -171,19 +180,6 @@ def _fail_few_nics(context: RuleContext, far: list[tuple[Gpu, Path]]) -> Fail:
         values=(("LEVEL", "SYS" if any(best.pcie_kind == "SYS" for _, best in far) else "PHB"),),
         confidence="medium",
         cause="few-nics",
-        ids=frozenset(place for gpu, _ in far for place in (gpu.id, near_rail_id(gpu.id))),
-    )
-
-
-def _fail_other_socket(context: RuleContext, far: list[tuple[Gpu, Path]]) -> Fail:
-    return NODE.fail(
-        summary=f"every rail is on another socket than {join_labels([gpu.label for gpu, _ in far])}",
-        impact="All traffic between nodes crosses the link between the sockets and is copied through host memory.",
-        evidence=tuple(_evidence(context, gpu, best) for gpu, best in far),
-        severity="warning",
-        values=(("LEVEL", "SYS"),),
-        confidence="medium",
-        cause="other-socket",
         ids=frozenset(place for gpu, _ in far for place in (gpu.id, near_rail_id(gpu.id))),
     )
 
@@ -278,7 +274,21 @@ def numa_changed(context: RuleContext) -> Iterator[Result]:
     elif context.history is None or not context.history.runs:
         yield NODE.unknown("no-baseline", why=NO_EARLIER_RUN)
     elif count := context.history.settings.get("node", {}).get("numa_nodes"):
-        yield _fail_numa_count(context, count)
+        yield NODE.fail(
+            summary=f"{len(context.cpu_nodes)} NUMA nodes with CPUs, {count} in the last run: "
+            "a sub-NUMA setting (NPS, SNC)",
+            impact="Bindings by number of a NUMA node mean other CPUs and other memory than before.",
+            evidence=(
+                Evidence(
+                    what="NUMA nodes with CPUs",
+                    value=f"{len(context.cpu_nodes)}, was {count}",
+                    source="/sys/devices/system/node/has_cpu",
+                ),
+            ),
+            severity="info",
+            cause="count",
+            ids=frozenset({"NUMA nodes"}),
+        )
     elif len(context.node.numa_nodes) == 1:
         yield NODE.not_applicable("nothing-to-compare", detail="one NUMA node")
     else:
@@ -324,22 +334,4 @@ def _fail_numa_changed(context: RuleContext, devices: Mapping[str, Gpu | Nic], c
         ),
         cause="device",
         ids=frozenset(devices[subject].pci or devices[subject].id for subject, _ in changed),
-    )
-
-
-def _fail_numa_count(context: RuleContext, before: str) -> Fail:
-    return NODE.fail(
-        summary=f"{len(context.cpu_nodes)} NUMA nodes with CPUs, {before} in the last run: "
-        "a sub-NUMA setting (NPS, SNC)",
-        impact="Bindings by number of a NUMA node mean other CPUs and other memory than before.",
-        evidence=(
-            Evidence(
-                what="NUMA nodes with CPUs",
-                value=f"{len(context.cpu_nodes)}, was {before}",
-                source="/sys/devices/system/node/has_cpu",
-            ),
-        ),
-        severity="info",
-        cause="count",
-        ids=frozenset({"NUMA nodes"}),
     )

@@ -200,15 +200,11 @@ def amd_bad_pages(context: RuleContext) -> Iterator[Result]:
         else:
             yield about_gpu(gpu).passes()
     for address in sorted(lines):  # of a log alone, or of GPUs that left the bus, too
-        yield _fail_bad_pages(context, address, lines[address])
-
-
-def _fail_bad_pages(context: RuleContext, address: str, lines: list[Event]) -> Fail:
-    return Fail(
-        subject=f"{'gpu' if address in context.gpus else 'pci'}:{address}",
-        label=device_label(context, address),
-        summary="as many pages of its memory are bad as the driver allows",
-        impact="The driver does not start this GPU again after the next load of amdgpu or restart.",
-        evidence=tuple(map(quote_log, lines[-6:])),
-        ids=frozenset({address}),
-    )
+        yield Fail(
+            subject=f"{'gpu' if address in context.gpus else 'pci'}:{address}",
+            label=device_label(context, address),
+            summary="as many pages of its memory are bad as the driver allows",
+            impact="The driver does not start this GPU again after the next load of amdgpu or restart.",
+            evidence=tuple(map(quote_log, lines[address][-6:])),
+            ids=frozenset({address}),
+        )

@@ -66,7 +66,21 @@ def _judge_acs_on_path(context: RuleContext, pair: Pair) -> Result:
         return pair.unknown(HIDDEN if unseen else Reason("not-known", fact="which ports are between them"))
     redirecting = [port for port in ports if _redirecting_bits(context, pair, port)]
     if redirecting:
-        return _fail_acs_on_path(context, pair, redirecting)
+        names = [port.id for port in redirecting]
+        return pair.fail(
+            summary=f"ACS redirects peer traffic at {join_labels(names)}, below which both are",
+            impact="Traffic between GPU and NIC goes up to the CPU and back: it is much slower, and can hang.",
+            remedy=_switch_off(names),
+            values=_name_ports(names),
+            evidence=tuple(
+                Evidence(
+                    what=f"ACS control of {port.id}",
+                    value=" ".join(port.acs.control) if port.acs else "",
+                    source=pci_source(context, port.id, "config"),
+                )
+                for port in redirecting
+            ),
+        )
     if any(port.acs is None for port in ports):
         return pair.unknown(HIDDEN)
     if any(port.acs and _EGRESS_CONTROL in port.acs.control for port in ports):
@@ -79,23 +93,6 @@ def _redirecting_bits(context: RuleContext, pair: Pair, port: PciFunction) -> bo
         return False
     nic = find_function(context, pair.nic)
     return not ("DT" in port.acs.control and nic is not None and nic.ats)
-
-
-def _fail_acs_on_path(context: RuleContext, pair: Pair, ports: list[PciFunction]) -> Fail:
-    return pair.fail(
-        summary=f"ACS redirects peer traffic at {join_labels([port.id for port in ports])}, below which both are",
-        impact="Traffic between GPU and NIC goes up to the CPU and back: it is much slower, and can hang.",
-        remedy=_switch_off([port.id for port in ports]),
-        values=_name_ports([port.id for port in ports]),
-        evidence=tuple(
-            Evidence(
-                what=f"ACS control of {port.id}",
-                value=" ".join(port.acs.control) if port.acs else "",
-                source=pci_source(context, port.id, "config"),
-            )
-            for port in ports
-        ),
-    )
 
 
 def _switch_off(ports: Sequence[str]) -> str:

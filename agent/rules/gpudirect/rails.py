@@ -248,19 +248,15 @@ def gdr_soft_rdma(context: RuleContext) -> Iterator[Result]:
         elif unread:
             yield Unknown(f"port:{nic.id}/1", unread.prefixed("whether NCCL_IB_HCA is set is not known: "))
         else:
-            yield _fail_soft_rdma(context, nic)
-
-
-def _fail_soft_rdma(context: RuleContext, nic: Nic) -> Fail:
-    return Fail(
-        subject=f"port:{nic.id}/1",
-        label=nic.label,
-        summary=f"{nic.label} is a software device, active beside {len(context.rails)} rails, "
-        "and NCCL_IB_HCA is not set",
-        impact=f"NCCL may build a ring over it: some 10 Gb/s, and all {len(context.rails)} rails wait.",
-        evidence=(
-            Evidence(what="RDMA device", value=f"{nic.label}, software, ACTIVE", source="rdma link"),
-            Evidence(what="NCCL_IB_HCA", value="not set", source=", ".join(context.software.nccl.searched[:4])),
-        ),
-        ids=frozenset({nic.id}),
-    )
+            yield Fail(
+                subject=f"port:{nic.id}/1",
+                label=nic.label,
+                summary=f"{nic.label} is a software device, active beside {len(context.rails)} rails, "
+                "and NCCL_IB_HCA is not set",
+                impact=f"NCCL may build a ring over it: some 10 Gb/s, and all {len(context.rails)} rails wait.",
+                evidence=(
+                    Evidence(what="RDMA device", value=f"{nic.label}, software, ACTIVE", source="rdma link"),
+                    Evidence(what="NCCL_IB_HCA", value="not set", source=", ".join(context.software.nccl.searched[:4])),
+                ),
+                ids=frozenset({nic.id}),
+            )

@@ -22,7 +22,7 @@ class MatchedDevices(msgspec.Struct, frozen=True):
     """Where the things of an inventory are now. Subjects as of then -> as of now."""
 
     at: dict[str, str]
-    replaced: frozenset[str]  # then: another device stands in its place, or was put in elsewhere instead
+    replaced: frozenset[str]  # then: another device is in its place, or was put in elsewhere instead
     unsure: dict[str, str]  # then -> now: one of its kind that cannot be distinguished from it
 
 

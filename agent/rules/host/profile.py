@@ -54,7 +54,8 @@ def device_count_low(context: RuleContext) -> Iterator[Result]:
     if profile is None:
         yield NODE.not_applicable(NO_PROFILE)
         return
-    if context.virtual_machine and not _is_cloud_shape(context):
+    # a cloud whose instance type is the profile, or a profile that was chosen: its devices are judged
+    if context.virtual_machine and context.platform.confidence != "exact":
         yield NODE.not_applicable("guest", detail="virtual machine: the hypervisor assigns devices")
         return
     if context.why_bus_unread:
@@ -88,11 +89,6 @@ def device_count_low(context: RuleContext) -> Iterator[Result]:
     yield _fail_device_count(
         context, profile, "rails", profile.rails, counted, gone, severity_by_confidence(context, profile.rails, "error")
     )
-
-
-def _is_cloud_shape(context: RuleContext) -> bool:
-    """A cloud whose instance type is the profile, or a profile that someone chose."""
-    return context.platform.confidence == "exact"
 
 
 def _judge_gpu_count(context: RuleContext, profile: Profile) -> Iterator[Result]:

@@ -30,7 +30,7 @@ class LinkForm(Enum):
     """How a GPU gets its NVLinks."""
 
     BOARD = "board"  # SXM: wired on a baseboard, to switches or to each other
-    SUPERCHIP = "superchip"  # wired by whoever built the tray or rack
+    SUPERCHIP = "superchip"  # wired by the maker of the tray or rack
     CARD = "card"  # by bridges that someone plugs, or does not
     UNKNOWN = "unknown"  # neither its id nor its name states
 

@@ -234,7 +234,7 @@ def _nvlinks_in_matrix(
 def _is_switched_by_matrix(
     context: RuleContext, unknown: Unknown, numbers_of: Callable[[str], Mapping[frozenset[str], int]]
 ) -> LinkCounts | Unknown:
-    """A GPU of whose links nothing is reported, where a saved matrix shows that it stands on switches."""
+    """A GPU of whose links nothing is reported, where a saved matrix shows that it is on switches."""
     gpu = context.gpus.get(unknown.subject.removeprefix("gpu:"))
     if gpu is None or context.virtual_machine or not _all_links_active(context, gpu):
         return unknown

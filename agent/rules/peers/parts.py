@@ -46,7 +46,7 @@ class PeerPart(Subject, frozen=True):
     product: str = ""  # the board or model
     position: tuple[Any, ...] = ()  # on its card
     socket: int | None = None
-    order: str = ""  # by which it stands between its peers
+    order: str = ""  # by which it is between its peers
     is_partial: bool = False  # it states less than its peers, and why is known
 
 

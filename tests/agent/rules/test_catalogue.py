@@ -111,7 +111,7 @@ def test_a_page_without_a_head_is_told_with_its_file(text: str, tmp_path, monkey
     page = tmp_path / "r-without-head.md"
     page.write_text(text)
     monkeypatch.setattr(pages, "page_paths", lambda: {"r-without-head": str(page)})
-    with pytest.raises(pages.BadPage, match=f"^{page}:1: the head must stand between"):
+    with pytest.raises(pages.BadPage, match=f"^{page}:1: the head must be between"):
         pages.read_declaration.__wrapped__("r-without-head")
 
 

@@ -1,4 +1,4 @@
-"""Many switches that lack cables up by one cause are one fault: those of a unit, or those that lack the same switch."""
+"""Many switches with uplinks missing by one cause are one fault: those of a unit, or those without the same switch."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def find_missing_rails(view: View, explained: set[str]) -> list[CablingFault]:
 
 
 def find_short_units(view: View) -> list[CablingFault]:
-    """Units whose nodes all lack a rail that the nodes of most other units have."""
+    """Units whose nodes are all without a rail that the nodes of most other units have."""
     counts = {unit.name: unit.usual[0] for unit in view.units.units if unit.usual and unit.usual[0] > 1}
     clear = find_most(Counter(counts.values()))
     if clear is None or view.cluster.cut:

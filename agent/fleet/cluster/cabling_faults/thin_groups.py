@@ -1,4 +1,4 @@
-"""What many switches lack together is one fault: a unit or pod that is half wired, or a spine that is dark."""
+"""Cables that many switches miss together are one fault: a unit or pod that is half wired, or a spine that is dark."""
 
 from __future__ import annotations
 

@@ -15,6 +15,10 @@ from typing import Any
 
 import pytest
 
+from agent.fleet.engines import schema
+from agent.fleet.engines.engine import Engine
+from agent.fleet.engines.query import table_query
+
 SECONDS, STOP_SECONDS, ATTEMPTS = 90, 60, 3
 LOG_CHARACTERS = 4000
 _PORT_TAKEN = re.compile(r"(?i)address (?:is )?already in use|could not bind|BindException")
@@ -97,3 +101,10 @@ def _connect(port: int) -> None:
     with socket.socket() as tried:
         if problem := tried.connect_ex(("127.0.0.1", port)):
             raise NotReadyError(os.strerror(problem))
+
+
+def every_row(engine: Engine) -> dict[str, list[Any]]:
+    """Of every table, in an order that has no meaning."""
+    rows = {name: sorted(engine.rows(table_query(name)), key=repr) for name in schema.names()}
+    engine.close()
+    return rows

@@ -12,8 +12,7 @@ from agent.fleet.engines import connect, load, schema
 from agent.fleet.engines.clickhouse import connect_client
 from agent.fleet.engines.clickhouse_load import _FileLoad
 from agent.fleet.engines.engine import EngineRefused
-from agent.fleet.engines.query import table_query
-from tests.agent.fleet.engines.servers import needed
+from tests.agent.fleet.engines.servers import every_row, needed
 from tests.agent.fleet.small import report, take
 from tests.conftest import ROOT
 
@@ -28,13 +27,6 @@ def libraries():
 @pytest.fixture
 def database(tmp_path):
     return f"chdb://{tmp_path}/database"
-
-
-def every_row(engine):
-    """Of every table, in an order that has no meaning."""
-    rows = {name: sorted(engine.rows(table_query(name)), key=repr) for name in schema.names()}
-    engine.close()
-    return rows
 
 
 def ask(database, sql):

@@ -10,11 +10,10 @@ import time
 
 import pytest
 
-from agent.fleet.engines import connect, load, schema
+from agent.fleet.engines import connect, load
 from agent.fleet.engines.clickhouse import connect_client
 from agent.fleet.engines.engine import EngineRefused
-from agent.fleet.engines.query import table_query
-from tests.agent.fleet.engines.servers import needed
+from tests.agent.fleet.engines.servers import every_row, needed
 from tests.agent.fleet.small import report, take
 from tests.conftest import ROOT
 
@@ -38,13 +37,6 @@ def start_load(place, url):
     """By the real command line."""
     command = [sys.executable, "-m", "fabricscope", "fleet", "load", "--engine", url, "--dataset", str(place)]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-
-
-def every_row(engine):
-    """Of every table, in an order that has no meaning."""
-    rows = {name: sorted(engine.rows(table_query(name)), key=repr) for name in schema.names()}
-    engine.close()
-    return rows
 
 
 def test_loads_of_one_moment_into_clickhouse(place, chdb):

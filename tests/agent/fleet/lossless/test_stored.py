@@ -19,7 +19,7 @@ from agent.fleet.engines import connect
 from agent.fleet.episodes.finding_changes import news_since
 from agent.fleet.ingest.forgetting import ForgetRequest, forget
 from agent.fleet.lossless.answer import LosslessAnswer
-from agent.fleet.page.stored_hops import read_stored_answer
+from agent.fleet.lossless.stored_answer import read_stored_answer
 from agent.fleet.questions.drift import find_drift
 from agent.fleet.questions.options import ORDINARY
 from agent.fleet.questions.outliers import find_outliers

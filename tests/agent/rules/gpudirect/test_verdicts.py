@@ -20,7 +20,6 @@ from tests.agent.rules.build import (
     gpu_id,
     instinct,
     nic_id,
-    probe,
     server,
     software,
     topology,
@@ -32,7 +31,7 @@ from tests.agent.rules.gpudirect.machines import (
     grace,
     grouped,
 )
-from tests.agent.rules.nccl_case import said, unread
+from tests.agent.rules.nccl_case import said
 
 DOWN = "0000:22:00.0"
 
@@ -73,17 +72,6 @@ def test_the_way_is_named() -> None:
     assert {("gdr-no-path node",)} == {tuple(row.causes) for row in rows(nothing)}
 
 
-def test_a_fault_on_the_way_degrades_its_pair_alone() -> None:
-    """The others stay ready."""
-    context = function(server(), DOWN, acs=acs("RR"))
-    row = of_pair(context, 1)
-
-    assert ("degraded", "dma-buf", [f"gdr-acs-on-path pair:{gpu_id(1)}+{nic_id(1)}"]) == (
-        row.verdict, row.via, row.causes,
-    )  # fmt: skip
-    assert ["ready", "degraded", "ready", "ready"] == [row.verdict for row in rows(context)]
-
-
 def test_what_could_not_be_read_is_unknown_not_ready() -> None:
     """ACS that needs root; a node whose DMA-BUF is not known."""
     row = of_pair(function(server(), DOWN, acs=None), 1)
@@ -114,13 +102,6 @@ def test_distance_blocks_as_nccl_would() -> None:
     assert rows(amd)
 
 
-def test_a_finding_for_the_node_concerns_every_pair_that_it_names() -> None:
-    """Translation of all devices."""
-    translated = grouped(server(), "DMA")
-
-    assert {("degraded", ("gdr-iommu-translated node",))} == {(r.verdict, tuple(r.causes)) for r in rows(translated)}
-
-
 def test_what_is_only_worth_knowing_does_not_degrade() -> None:
     """Info findings are no cause, neither of what slows nor, in one job only, of what blocks."""
     tried = said(server(), job={"NCCL_NET_GDR_READ": "0"})
@@ -136,16 +117,6 @@ def test_a_cloud_with_a_stack_of_its_own_is_not_known() -> None:
     assert {("unknown", "unknown")} == {(row.verdict, row.via) for row in (*efa, *other)}
     assert all(len(row.causes) == 1 and "through libfabric: not judged" in row.causes[0] for row in efa)
     assert all(["which way NICs take to GPU memory is not known"] == row.causes for row in other)
-
-
-def test_without_any_way_no_pair_is_ready() -> None:
-    """In a guest, and with GPUs that gdr-no-path does not judge."""
-    nothing = software(server(), modules=[], driver=Driver(version="570.1", open=False, cuda="12.8"))
-
-    for context in (virtual(nothing), changed_gpus(nothing, name="NVIDIA GeForce RTX 3090")):
-        result = rows(context)
-        assert "ready" not in {row.verdict for row in result}
-        assert all(row.causes for row in result)
 
 
 def test_c2c_is_no_distance() -> None:
@@ -171,17 +142,6 @@ def test_what_is_unknown_elsewhere_is_not_unknown_here() -> None:
     verdicts = {row.gpu: row.verdict for row in rows(function(server(), DOWN, acs=None))}
 
     assert {gpu_id(0): "ready", gpu_id(1): "unknown", gpu_id(2): "ready", gpu_id(3): "ready"} == verdicts
-
-
-def test_modules_that_were_not_read_leave_the_way_open() -> None:
-    """Neither DMA-BUF nor peer memory was seen, and the modules were not looked at: unknown, with a reason."""
-    context = probe(
-        software(server(), modules=[], driver=Driver(version="570.1", open=False)), "modules", "failed", "x"
-    )
-
-    assert {"unknown"} == {row.verdict for row in rows(context)}
-    assert {"unknown"} == {row.via for row in rows(context)}
-    assert all(row.causes for row in rows(context))
 
 
 @pytest.mark.parametrize(
@@ -271,21 +231,9 @@ def test_a_gpu_that_the_driver_does_not_offer_is_not_ready(changes, driver, verd
     assert 1 == len(alone[1].causes)
 
 
-def test_a_gpu_that_is_a_guests_has_no_other_cause() -> None:
-    """Whatever slows the way to it on this host: what its guest gets is not seen here."""
-    slowed = function(changed_gpu(server(), 1, driver_state="vfio"), DOWN, acs=acs("RR"))
-
-    assert ("unknown", 1) == (of_pair(slowed, 1).verdict, len(of_pair(slowed, 1).causes))
-
-
 def test_a_gpu_that_is_not_on_the_list_of_functions_may_be_ready() -> None:
     """The driver lists it: what the bus says is one source of two."""
     context = server()
     bare = topology(context, pci=[f for f in context.topology.pci if f.id != gpu_id(1)])
 
     assert "ready" == build_verdicts(bare, [], [])[1].verdict
-
-
-def test_settings_that_were_not_read_block_nothing() -> None:
-    """The rule says that it does not know; each job may set its own."""
-    assert "blocked" not in {row.verdict for row in rows(unread(server()))}

@@ -6,7 +6,6 @@ from itertools import combinations
 
 import pytest
 
-from agent.model.gpu import GpuLink, Mig
 from agent.model.topology import Path
 from agent.rules.nvlink.paths import nvlink_matrix_uneven as rule
 from agent.rules.rule import Fail, NotApplicable, Pass, Unknown
@@ -14,16 +13,13 @@ from tests.agent.rules.build import (
     changed_gpu,
     changed_gpus,
     fails,
-    function,
     gpu_id,
     kinds,
-    models,
     node,
     server,
     topology,
     virtual,
 )
-from tests.agent.rules.rows import B200, H100_PCIE
 
 
 def matrix(cells: dict[tuple[int, int], int | None], gpus: int = 8, other: str | None = "SYS"):
@@ -65,14 +61,6 @@ def test_most_decide_what_is_due() -> None:
     assert [] == fails(rule, matrix(mesh(16, p1_2=18)))
 
 
-@pytest.mark.parametrize("cells", [mesh(18), mesh(8), mesh(6, 4), mesh(2, 4)])
-def test_even_matrices(cells) -> None:
-    """On switches, or wired to each other."""
-    gpus = 8 if len(cells) == 28 else 4
-
-    assert [] == fails(rule, matrix(cells, gpus))
-
-
 def cube(**changed: int):
     """A DGX-1: 6 links in every row."""
     cells = {(0, 1): 1, (0, 2): 1, (0, 3): 2, (1, 2): 2, (1, 3): 1, (2, 3): 1}
@@ -103,34 +91,6 @@ def test_a_guard_keeps_the_cube_silent(circumstance, kind) -> None:
     assert kind in kinds(rule, context)
 
 
-@pytest.mark.parametrize(
-    ("circumstance", "kind"),
-    [
-        pytest.param(lambda c: models(c, H100_PCIE), NotApplicable, id="cards"),
-        pytest.param(lambda c: changed_gpus(c, mig=Mig(current=True)), NotApplicable, id="MIG"),
-        pytest.param(lambda c: changed_gpus(c, driver_state="no_driver"), NotApplicable, id="no driver"),
-        pytest.param(lambda c: topology(c, bandwidth_mode="half"), NotApplicable, id="bandwidth mode of the system"),
-        pytest.param(lambda c: changed_gpu(c, 2, nvlink_bandwidth_mode="min"), NotApplicable, id="of a GPU"),
-        pytest.param(lambda c: topology(c, paths=c.topology.paths[1:]), Unknown, id="a cell is missing"),
-        pytest.param(
-            lambda c: changed_gpu(c, 5, links=[GpuLink(link=0, state="unknown")]), Unknown, id="a link is not known"
-        ),
-        pytest.param(lambda c: topology(c, paths=[]), NotApplicable, id="no NVLink"),
-    ],
-)
-def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
-    """The firing case and this circumstance."""
-    context = circumstance(matrix(mesh(18, p1_2=16)))
-
-    assert [] == fails(rule, context)
-    assert kind in kinds(rule, context)
-
-
-def test_pairs_on_switches_without_nvlink_are_another_rules() -> None:
-    """Among NV18 one SYS."""
-    assert {Pass} == kinds(rule, matrix(mesh(18, p1_2=0)))
-
-
 def test_gpus_that_nothing_names() -> None:
     """All of them NV#: judged; some of them not: bridges, perhaps."""
     nameless = [
@@ -140,54 +100,6 @@ def test_gpus_that_nothing_names() -> None:
 
     assert 1 == len(fails(rule, nameless[0]))
     assert {Unknown} == kinds(rule, nameless[1])
-
-
-def test_two_gpus_and_unlike_ones_are_not_compared() -> None:
-    """At least three of one model."""
-    two = matrix(mesh(18, 2), 2)
-    unlike = function(function(matrix(mesh(18, 4, p0_1=16), 4), gpu_id(0), device=B200), gpu_id(1), device=B200)
-
-    assert {NotApplicable} == kinds(rule, two)
-    assert [] == fails(rule, unlike)
-
-
-def test_other_meshes_are_their_builders_own() -> None:
-    """Half a cube mesh: five links in one row, four in another."""
-    assert {NotApplicable} == kinds(rule, matrix(mesh(2, 4, p0_1=1), 4))
-
-
-def test_mig_that_is_off_changes_nothing() -> None:
-    """It is possible on all of them."""
-    assert 1 == len(fails(rule, changed_gpus(matrix(mesh(18, p1_2=16)), mig=Mig(current=False))))
-
-
-def test_a_fault_of_one_model_among_several_is_not_the_node_s() -> None:
-    """Its first GPU has the answer; of a single model the node."""
-    context = matrix(mesh(18))
-    two = function(function(context, gpu_id(6), device=B200), gpu_id(7), device=B200)
-
-    assert {"node"} == {answer.subject for answer in rule.check(context)}
-    assert {f"gpu:{gpu_id(0)}", f"gpu:{gpu_id(6)}"} == {answer.subject for answer in rule.check(two)}
-
-
-@pytest.mark.parametrize(("links", "thin", "faults"), [(8, 7, 1), (9, 8, 1), (18, 17, 1)])
-def test_eight_links_and_more_are_switches(links: int, thin: int, faults: int) -> None:
-    """Whatever most have is due."""
-    assert faults == len(fails(rule, matrix(mesh(links, p1_2=thin))))
-
-
-def test_without_a_majority_on_switches_the_most_is_due() -> None:
-    """Two and two and two."""
-    context = matrix({(0, 1): 18, (2, 3): 18, (0, 2): 17, (1, 3): 17, (0, 3): 16, (1, 2): 16}, 4)
-
-    assert 1 == len(fails(rule, context))
-
-
-def test_a_link_that_is_known_is_no_doubt() -> None:
-    """Inactive or active."""
-    links = [GpuLink(link=0, state="inactive"), GpuLink(link=1, state="active")]
-
-    assert 1 == len(fails(rule, changed_gpu(matrix(mesh(18, p1_2=16)), 5, links=links)))
 
 
 @pytest.mark.parametrize(
@@ -202,14 +114,6 @@ def test_eight_links_of_a_pair_are_switches_also_where_another_has_none(links: i
 def test_wired_to_each_other_with_gaps_is_not_judged(gpus: int, links: int) -> None:
     """More than 2 links a pair, and one pair without any."""
     assert {NotApplicable} == kinds(rule, matrix(mesh(links, gpus, p0_1=0, p0_2=links - 1), gpus))
-
-
-def test_two_thin_pairs_of_one_gpu_are_its_own() -> None:
-    """Both are named."""
-    (fault,) = fails(rule, matrix(mesh(18, p1_2=16, p1_3=17)))
-
-    assert f"gpu:{gpu_id(1)}" == fault.subject
-    assert fault.summary.endswith("(NV18): GPU1 - GPU2 NV16, GPU1 - GPU3 NV17")
 
 
 def test_a_cube_with_a_ninth_gpu_that_is_not_offered() -> None:

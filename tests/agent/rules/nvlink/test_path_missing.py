@@ -8,11 +8,8 @@ import msgspec
 import pytest
 
 from agent.model.gpu import Mig
-from agent.rules.catalogue import every_rule
-from agent.rules.engine import judge
 from agent.rules.nvlink.paths import nvlink_path_missing as rule
 from agent.rules.rule import (
-    NotApplicable,
     Pass,
     Unknown,
 )
@@ -25,13 +22,11 @@ from tests.agent.rules.build import (
     gpu_id,
     kinds,
     models,
-    node,
     topology,
     virtual,
 )
-from tests.agent.rules.fabric import driver, hgx
-from tests.agent.rules.nvlink.test_inactive import dead
-from tests.agent.rules.rows import B200, H100_PCIE, nvlinks
+from tests.agent.rules.fabric import hgx
+from tests.agent.rules.rows import B200, H100_PCIE
 
 PAIR = f"pair:{gpu_id(1)}+{gpu_id(2)}"
 
@@ -94,16 +89,6 @@ def test_a_matrix_alone_tells_of_a_gpu_that_none_reaches() -> None:
     assert "instead of NV8, as" in eight.summary
 
 
-def test_a_gpu_of_a_matrix_that_others_reach_is_in_no_mig_mode() -> None:
-    """One pair is cut; whether MIG is on needs no word. Most pairs say what is due."""
-    context = blind([(1, 2)], current=None)
-    thin = [msgspec.structs.replace(p, kind="NV17") if {p.a, p.b} == {gpu_id(0), gpu_id(1)} else p
-            for p in context.topology.paths]  # fmt: skip
-
-    assert [PAIR] == [fault.subject for fault in fails(rule, changed_gpus(context, mig=None))]
-    assert "instead of NV18" in fails(rule, topology(context, paths=thin))[0].summary
-
-
 @pytest.mark.parametrize(
     "context",
     [
@@ -124,83 +109,14 @@ def test_a_matrix_alone_may_mean_another_thing(context) -> None:
     assert [Unknown] == [type(answer) for answer in answers(rule, context, f"gpu:{gpu_id(2)}")]
 
 
-def test_mig_that_is_not_told_is_the_reason() -> None:
-    """The others are judged."""
-    context = blind(ALONE, current=None)
-    (answer,) = answers(rule, context, f"gpu:{gpu_id(2)}")
-
-    assert "whether MIG is on is not known" in answer.reason
-    assert [Pass] == [type(a) for a in answers(rule, context, f"pair:{gpu_id(0)}+{gpu_id(1)}")]
-
-
 def test_two_gpus_of_a_matrix_are_joined() -> None:
     """No third of their model."""
     assert {Pass} == kinds(rule, blind([], gpus=2))
 
 
-def test_one_end_whose_links_were_told_of() -> None:
-    """What is due is what others have."""
-    context = blind([(1, 2)])
-    for ends in ({1: nvlinks(18, "switch")}, {2: nvlinks(18, "switch")}):
-        for gpu, links in ends.items():
-            half = changed_gpu(context, gpu, links=links, links_known=True)
-            assert fails(rule, half)[0].summary.endswith("as others have; their links were not reported")
-
-
 def test_two_gpus_are_a_pair() -> None:
     """No third to compare with."""
     assert [f"pair:{gpu_id(0)}+{gpu_id(1)}"] == [fault.subject for fault in fails(rule, cut(hgx(2), [(0, 1)]))]
-
-
-def test_a_saved_matrix_counts_where_others_are_nv() -> None:
-    """Nobody asked for P2P."""
-    assert 1 == len(fails(rule, cut(hgx(), [(1, 2)], word=None, source="nvidia-smi")))
-
-
-def test_dead_links_and_blocked_p2p_stand_for_it() -> None:
-    """One finding each."""
-    _, findings, _ = judge(changed_gpu(fired(), 1, links=dead(2)), every_rule())
-    assert "nvlink-path-missing" not in {finding.rule for finding in findings}
-    _, findings, _ = judge(cut(hgx(), [(1, 2)], word="DR", kind="NODE"), every_rule())
-    assert "nvlink-path-missing" in {finding.rule for finding in findings}
-
-
-@pytest.mark.parametrize(
-    ("circumstance", "kind"),
-    [
-        pytest.param(lambda c: cut(c, [(1, 2)], kind="NV18"), Pass, id="joined"),
-        pytest.param(lambda c: cut(c, [(1, 2)], kind=None), Unknown, id="kind not known"),
-        pytest.param(lambda c: cut(c, [(1, 2)], word=None), Unknown, id="no word of the driver"),
-        pytest.param(lambda c: cut(c, [(1, 2)], word="U"), Unknown, id="unknown word"),
-        pytest.param(lambda c: cut(c, [(1, 2)], word="OK"), Unknown, id="matrix and P2P differ"),
-        pytest.param(lambda c: topology(c, paths=[]), Unknown, id="no paths"),
-        pytest.param(lambda c: node(c, uptime_seconds=60.0), Unknown, id="just booted"),
-    ],
-)
-def test_a_guard_keeps_the_pair_silent(circumstance, kind) -> None:
-    """The firing case and this circumstance."""
-    assert [kind] == [type(answer) for answer in answers(rule, circumstance(fired()), PAIR)]
-
-
-@pytest.mark.parametrize(
-    "circumstance",
-    [
-        pytest.param(lambda c: driver(c, confidential_computing=True), id="confidential computing"),
-        pytest.param(lambda c: models(c, H100_PCIE), id="cards"),
-        pytest.param(lambda c: changed_gpus(c, links=nvlinks(18, "gpu")), id="wired to each other"),
-        pytest.param(lambda c: changed_gpus(c, links=nvlinks(18, "cpu")), id="wired to CPUs"),
-        pytest.param(lambda c: changed_gpu(c, 2, links=dead(18)), id="no link is up"),
-        pytest.param(lambda c: changed_gpu(c, 2, mig=Mig(current=True)), id="MIG"),
-        pytest.param(lambda c: function(c, gpu_id(2), device=B200), id="the only one of its model"),
-        pytest.param(lambda c: topology(c, bandwidth_mode="half"), id="bandwidth mode"),
-    ],
-)
-def test_a_guard_keeps_it_silent(circumstance) -> None:
-    """The firing case and this circumstance: no answer about the pair, and none is a fault."""
-    context = circumstance(fired())
-
-    assert [] == fails(rule, context)
-    assert NotApplicable in kinds(rule, context)
 
 
 def test_a_matrix_of_pci_paths_alone_is_unknown() -> None:
@@ -220,15 +136,6 @@ def test_three_gpus_are_a_board_and_two_are_not() -> None:
     assert ["node"] == [fault.subject for fault in fails(rule, every)]
     assert [f"gpu:{gpu_id(2)}"] == [fault.subject for fault in fails(rule, alone)]
     assert {f"gpu:{gpu_id(2)}", f"pair:{gpu_id(4)}+{gpu_id(5)}"} == {f.subject for f in fails(rule, mixed)}
-
-
-def test_a_young_host_is_unknown_only_where_a_pair_is_cut() -> None:
-    """The others pass."""
-    young = node(fired(), uptime_seconds=60.0)
-
-    assert [] == fails(rule, young)
-    assert [Unknown] == [type(a) for a in answers(rule, young, PAIR)]
-    assert [Pass] == [type(a) for a in answers(rule, young, f"pair:{gpu_id(0)}+{gpu_id(1)}")]
 
 
 @pytest.mark.parametrize(("word", "told"), [(None, "not known"), ("U", "unknown"), ("NS", "NS")])

@@ -7,10 +7,9 @@ import pytest
 from agent.model.node import Module
 from agent.rules.context import RuleContext
 from agent.rules.nvlink.fabric import fabric_incomplete, nvls_unavailable
-from agent.rules.nvlink.services import fabric_manager_down
 from agent.rules.rule import Fail, Unknown
 from tests.agent.rules.build import answers, changed_gpus, changed_nics, fails, models, node, probe, server, software
-from tests.agent.rules.fabric import FM, SUBJECTS, hgx, registration, service
+from tests.agent.rules.fabric import FM, SUBJECTS, registration, service
 from tests.agent.rules.rows import B200, H100
 
 MODULES = ("nvidia", "ib_core")
@@ -50,12 +49,6 @@ def test_without_the_manager_it_does_not_end() -> None:
     assert (FM, "failed") in [(row.what, row.value) for row in fault.evidence]
 
 
-@pytest.mark.parametrize("context", [board(*MODULES), board(*WITH_UMAD, manager="inactive")], ids=["module", "manager"])
-def test_the_same_is_so_where_the_uptime_is_known(context: RuleContext) -> None:
-    known = incomplete(node(context, uptime_seconds=86400.0))
-    assert (known.severity, known.evidence) == (incomplete(context).severity, incomplete(context).evidence)
-
-
 @pytest.mark.parametrize(
     "context",
     [
@@ -84,19 +77,7 @@ def test_modules_that_are_not_built_in() -> None:
     assert not is_open(changed_nics(board("nvidia"), rdma_device=None))
 
 
-def test_switches_that_are_functions_need_no_module() -> None:
-    context = software(registration(hgx(), None, state="in_progress", status=None), modules=[Module(name="nvidia")])
-    assert is_open(node(context, uptime_seconds=None))
-
-
 def test_multicast_is_judged_where_the_registration_is() -> None:
     assert 1 == len(fails(nvls_unavailable, board(*MODULES)))
     assert 1 == len(fails(nvls_unavailable, node(board(*WITH_UMAD), uptime_seconds=86400.0)))
     assert 1 == len(fails(nvls_unavailable, registration(board(*WITH_UMAD), None, state="not_started", status=None)))
-
-
-def test_the_manager_that_does_not_run_names_the_module() -> None:
-    (fault,) = fails(fabric_manager_down, board(*MODULES, manager="failed"))
-    assert "ib_umad is not loaded" in fault.summary
-    (fault,) = fails(fabric_manager_down, board(manager="failed"))
-    assert "ib_umad" not in fault.summary

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import pytest
 from msgspec.structs import replace
 
 from agent.model.nic import Nic
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
 from agent.rules.roce.bonds import bonds, roce_lag_broken, roce_lag_on_rails
-from agent.rules.rule import NotApplicable, Pass, Unknown
+from agent.rules.rule import Pass
 from tests.agent.rules.build import (
     answers,
     changed_netdev,
     changed_nic,
     fails,
-    kinds,
     nic_id,
-    probe,
     server,
     topology,
-    virtual,
 )
 from tests.agent.rules.roce.qos import NIC, bonded
 
@@ -53,36 +49,6 @@ def test_a_rail_in_a_bond_is_an_info() -> None:
     assert [Pass(BOND)] == answers(roce_lag_broken, followed(), BOND)
 
 
-@pytest.mark.parametrize(
-    "circumstance",
-    [
-        virtual,
-        lambda c: changed_nic(c, 1, role="storage"),
-        lambda c: changed_nic(c, 1, role="management"),
-        lambda c: changed_nic(c, 1, limited="mezz internal"),
-        lambda c: changed_nic(c, 1, software=True),
-        lambda c: changed_netdev(c, 1, master=None),
-        lambda c: changed_netdev(c, 1, nic=None),
-        lambda c: changed_netdev(c, 1, nic="0000:ff:00.0"),
-        lambda c: topology(c, netdevs=[netdev for netdev in c.topology.netdevs if netdev.bond is None]),
-        lambda c: changed_nic(c, 1, ports=[replace(c.topology.nics[1].ports[0], link_layer="IB")]),
-        lambda c: topology(c, netdevs=[replace(netdev, bond=None) for netdev in c.topology.netdevs]),
-    ],
-)
-def test_other_bonds_are_not_applicable(circumstance) -> None:
-    """One answer for the node."""
-    assert {NotApplicable} == kinds(roce_lag_on_rails, circumstance(bonded(server(ethernet=True))))
-
-
-def test_storage_bonds_are_looked_at_for_faults_only() -> None:
-    """They are built on purpose; a member that is down is an info."""
-    context = changed_netdev(bonded(server(ethernet=True), members=(0, 1)), 1, operstate="down")
-    context = changed_nic(changed_nic(context, 0, role="storage"), 1, role="storage")
-
-    assert {NotApplicable} == kinds(roce_lag_on_rails, context)
-    assert [(BOND, "info", "member")] == [(f.subject, f.severity, f.cause) for f in fails(roce_lag_broken, context)]
-
-
 def test_a_member_that_is_down_is_a_warning_and_stands_for_the_bond() -> None:
     """Half of the bandwidth; that rails are bonded is not told again."""
     context = changed_netdev(bonded(server(ethernet=True), members=(0, 1)), 1, operstate="down")
@@ -113,42 +79,6 @@ def test_two_devices_on_one_card_are_a_warning() -> None:
     assert "mlx5_1, mlx5_1" == fault.evidence[2].value
 
 
-@pytest.mark.parametrize(
-    ("mode", "cause"),
-    [("balance-rr", "mode"), ("active-backup", None), ("balance-xor", None), ("802.3ad", None), ("", None)],
-)
-def test_modes_that_roce_follows(mode: str, cause: str | None) -> None:
-    """Three of seven."""
-    assert ([cause] if cause else []) == [fault.cause for fault in fails(roce_lag_broken, followed(mode))]
-
-
-@pytest.mark.parametrize(
-    ("circumstance", "kind"),
-    [
-        pytest.param(virtual, NotApplicable, id="virtual machine"),
-        pytest.param(lambda c: changed_nic(c, 1, virtual_functions=4), Pass, id="virtual functions in use"),
-        pytest.param(lambda c: changed_netdev(c, 1, operstate=None), Unknown, id="state not read"),
-        pytest.param(lambda c: changed_netdev(c, 1, driver="bnxt_en"), Pass, id="another driver"),
-        pytest.param(lambda c: changed_netdev(c, 1, pci="0000:77:00.0"), Pass, id="two cards"),
-        pytest.param(lambda c: changed_nic(c, 1, rdma_device="mlx5_bond_0"), Pass, id="the bond's own device"),
-        pytest.param(lambda c: changed_nic(c, 1, rdma_device=None), Pass, id="one device"),
-        pytest.param(lambda c: one_card(""), Pass, id="mode not read"),
-        pytest.param(lambda c: bonded(server(ethernet=True), "balance-rr"), Pass, id="a single member"),
-    ],
-)
-def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
-    """Two devices on one card, and this circumstance."""
-    assert kind in kinds(roce_lag_broken, circumstance(one_card()))
-    assert [] == fails(roce_lag_broken, circumstance(one_card()))
-
-
-def test_all_members_down_is_the_ports_matter() -> None:
-    """Nothing carries the bond: roce-link-down has it."""
-    context = changed_netdev(bonded(server(ethernet=True)), 1, operstate="down")
-
-    assert [] == fails(roce_lag_broken, context)
-
-
 def test_a_bond_that_says_nothing() -> None:
     """A mode that was not read, or is no word."""
     (bond,) = bonds(bonded(server(ethernet=True), mode=""), ("rail",))
@@ -158,22 +88,6 @@ def test_a_bond_that_says_nothing() -> None:
     assert "" == replace(bond, netdev=outlier).mode
     assert isinstance(bond.nics[0], Nic)
     assert bond.nics[0].id == nic_id(1)
-
-
-@pytest.mark.parametrize("rule", [roce_lag_on_rails, roce_lag_broken], ids=lambda rule: rule.name)
-def test_what_was_not_read_may_be_in_a_bond(rule) -> None:
-    """Nothing is said, and the engine gives the reason; a virtual machine's is certain."""
-    blind = probe(topology(server(ethernet=True), netdevs=[]), "netdev", "denied", "EACCES")
-
-    assert [] == list(rule.check(blind))
-    assert {NotApplicable} == kinds(rule, virtual(blind))
-    assert {NotApplicable} == kinds(rule, server(ethernet=True))
-
-
-def test_a_bond_is_not_said_to_be_missing_beside_itself() -> None:
-    """One answer, that of the bond."""
-    assert [BOND] == [answer.subject for answer in roce_lag_on_rails.check(followed())]
-    assert [BOND] == [answer.subject for answer in roce_lag_broken.check(followed())]
 
 
 def test_a_bond_is_about_the_bus_of_its_nics_too() -> None:

@@ -7,14 +7,12 @@ import pytest
 
 from agent.model.nic import Neighbor, Pause
 from agent.model.node import NcclLibrary, NcclSetting
-from agent.rules.roce.qos_path import Marking
 from tests.agent.rules.build import changed_netdev, changed_nic, changed_port, probe, software
 from tests.agent.rules.roce.qos import (
     NETDEV,
     dcb,
     dcb_everywhere,
     facts,
-    lost,
     nccl_sets,
     netdevs,
     of,
@@ -30,14 +28,6 @@ def settings(context, *rows: tuple[str, str, str], **more):
     """NCCL with settings of (scope, source, value) for the traffic class."""
     result = [NcclSetting(key="NCCL_IB_TC", value=value, source=source, scope=scope) for scope, source, value in rows]
     return software(context, nccl=msgspec.structs.replace(context.software.nccl, settings=result, **more))
-
-
-def test_the_healthy_port_is_lossless() -> None:
-    """106 is DSCP 26, which goes to priority 3, which has PFC."""
-    result = of(roce())
-
-    assert ("lossless", 3, "DSCP 26", "") == (result.verdict, result.priority, result.how, result.cause)
-    assert Marking(106, "106", "/etc/nccl.conf:1", "file") == result.marking
 
 
 @pytest.mark.parametrize(
@@ -72,16 +62,6 @@ def test_who_sets_the_class_in_which_order() -> None:
         kinds.append((marking.kind, marking.traffic_class))
 
     assert [("forced", 20), ("job", 12), ("declared", 16), ("file", 8), ("file", 4), ("default", 0)] == kinds
-
-
-def test_of_several_jobs_the_worst_counts() -> None:
-    """One job that is not lossless is a fault."""
-    context = settings(roce(), ("job", "environment of pid 7 (a)", "106"), ("job", "environment of pid 8 (b)", "40"))
-    result = of(context)
-
-    assert ("lossy", 1) == (result.verdict, result.priority)
-    assert result.marking
-    assert "environment of pid 8 (b)" == result.marking.source
 
 
 @pytest.mark.parametrize(
@@ -130,14 +110,6 @@ def test_plugins_by_name_leave_doubt() -> None:
     assert "lossy" == of(own).verdict
 
 
-def test_without_a_marking_pfc_alone_can_tell() -> None:
-    """On for all eight: any class is lossless; off for all: none is."""
-    context = probe(roce(), "nccl", "absent")
-
-    assert "lossless" == of(dcb(context, pfc=[True] * 8)).verdict
-    assert ("lossy", "roce-pfc-off") == (of(dcb(context, pfc=only())).verdict, of(dcb(context, pfc=only())).cause)
-
-
 def test_the_table_decides_and_what_is_not_in_it_is_priority_0() -> None:
     """A site's own table; OCI marks 41 (DSCP 10)."""
     context = dcb(nccl_sets(roce(), NCCL_IB_TC="41"), dscp_prio=ODD, pfc=only(5))
@@ -178,18 +150,6 @@ def test_why_pfc_is_meant() -> None:
     assert "" == of(changed_port(dcb(context, 2, pfc=only(3)), 2, state="DOWN")).meant
 
 
-def test_lossy_by_design() -> None:
-    """Declared, or a class for RoCE without PFC at the switch; not where PFC is meant all the same."""
-    off = dcb_everywhere(roce(), pfc=only())
-    announced = netdevs(off, neighbor=Neighbor(system="leaf", applications={"udp:4791": 3}))
-
-    assert "by_design" == of(facts(roce(), roce_mode="lossy")).verdict
-    assert ("by_design", "") == (of(facts(off, roce_mode="lossy")).verdict, of(facts(off, roce_mode="lossy")).cause)
-    assert "by_design" == of(announced).verdict
-    assert "lossy" == of(netdevs(off, neighbor=Neighbor(system="leaf", applications={"tcp:3260": 4}))).verdict
-    assert "lossy" == of(facts(announced, roce_mode="lossless")).verdict
-
-
 def test_bytes_of_the_window_count_more_than_marking() -> None:
     """At least 10 GB, 80% of them RDMA, more than half in one priority."""
     assert ("lossy", 0, "roce-class-mismatch") == (lambda c: (c.verdict, c.priority, c.cause))(of(traffic(roce(), 0)))
@@ -209,37 +169,6 @@ def test_bytes_of_the_window_count_more_than_marking() -> None:
 def test_bytes_that_agree_keep_the_cause() -> None:
     """What is known of the marking says more than the bytes."""
     assert "roce-nccl-tc-suspect" == of(traffic(nccl_sets(roce(), NCCL_IB_TC="26"), 0)).cause
-
-
-def test_losses_make_it_grave() -> None:
-    """Counters that moved over the window; none without one."""
-    off = netdevs(dcb_everywhere(roce(), pfc=only()), neighbor=None)
-
-    assert "warning" == of(off).severity
-    assert "error" == of(lost(off)).severity
-    assert (("out_of_sequence", 5),) == of(lost(off, counter="out_of_sequence")).losses
-    assert "warning" == of(lost(off, by=0)).severity
-    assert "warning" == of(lost(off, counter="duplicate_request")).severity
-    assert "info" == of(changed_nic(off, 1, role="storage")).severity
-
-
-@pytest.mark.parametrize(
-    ("traffic_class", "cause"),
-    [
-        (0, "roce-class-mismatch"),
-        (26, "roce-nccl-tc-suspect"),
-        (24, "roce-nccl-tc-suspect"),
-        (31, "roce-nccl-tc-suspect"),
-        (63, "roce-class-mismatch"),
-        (64, "roce-class-mismatch"),
-        (255, "roce-class-mismatch"),
-    ],
-)
-def test_a_dscp_that_was_written_as_a_traffic_class(traffic_class: int, cause: str) -> None:
-    """Below 64, and of a protected priority."""
-    result = of(nccl_sets(roce(), NCCL_IB_TC=str(traffic_class)))
-
-    assert ("lossy", cause) == (result.verdict, result.cause)
 
 
 def test_a_class_of_63_may_be_a_dscp() -> None:
@@ -265,13 +194,6 @@ def test_bytes_of_the_window_are_enough_from_10_gbyte_on() -> None:
     assert "DSCP 26" == of(traffic(roce(), 5, gbyte=9.9999999995)).how  # a byte less
     assert "most bytes of the window" == of(traffic(roce(), 5, gbyte=10.0)).how
     assert "DSCP 26" == of(traffic(roce(), 3)).how
-
-
-def test_what_is_measured_tells_where_nothing_is_known() -> None:
-    """Same priority, no verdict of its own: the bytes decide."""
-    context = traffic(dcb(roce(), trust=None), 3)
-
-    assert ("lossless", 3, "most bytes of the window") == (of(context).verdict, of(context).priority, of(context).how)
 
 
 def test_what_is_measured_ends_a_doubt() -> None:

@@ -5,78 +5,17 @@ from __future__ import annotations
 import pytest
 
 from agent.model.nic import Neighbor
-from agent.rules.node_wide import merge_if_on_all
 from agent.rules.roce.counters import roce_rt_crc
 from agent.rules.roce.lossless import roce_lossy
-from agent.rules.roce.pfc import roce_pfc_multi
 from agent.rules.roce.ports import RocePort, cabled_interfaces, report_hidden, roce_ports
-from agent.rules.rule import Fail, NotApplicable, Unknown
+from agent.rules.rule import NotApplicable, Unknown
 from tests.agent.rules.build import changed_netdev, changed_nic, changed_port, fails, nic_id, probe, server, topology
 from tests.agent.rules.moves import moved, roce
-from tests.agent.rules.roce.qos import NIC, PORT, dcb, dcb_everywhere, traffic
+from tests.agent.rules.roce.qos import NIC, PORT, dcb, dcb_everywhere
 from tests.agent.rules.roce.qos import roce as roce_server
 from tests.agent.rules.rows import only
 
 # Which ports are RoCE ports, and when the faults of all of them are one.
-
-
-def made(n: int, **changes) -> Fail:
-    """A fault of one port."""
-    values = {"summary": "", "impact": "", "remedy": "", "evidence": (), "severity": "error"} | changes
-    return Fail(subject=f"port:{n}", label=f"mlx5_{n}", ids=frozenset({str(n)}), **values)
-
-
-@pytest.mark.parametrize(
-    ("faults", "judged", "subjects"),
-    [
-        ([], 0, []),
-        ([made(0)], 1, ["port:0"]),
-        ([made(0), made(1)], 2, ["node"]),
-        ([made(0), made(1)], 3, ["port:0", "port:1"]),
-        ([made(0), made(1, severity="warning")], 2, ["port:0", "port:1"]),
-        ([made(0), made(1, cause="x")], 2, ["port:0", "port:1"]),
-        ([made(0), made(1), made(2)], 3, ["node"]),
-    ],
-)
-def test_the_same_of_all_is_one(faults, judged: int, subjects: list[str]) -> None:
-    """Two at least, all that were judged, as grave and of one cause."""
-    assert subjects == [fault.subject for fault in merge_if_on_all(faults, judged, "all")]
-
-
-@pytest.mark.parametrize(
-    ("state", "down", "kind"),
-    [
-        ("ACTIVE", False, None),
-        ("ACTIVE", True, None),
-        ("DOWN", False, NotApplicable),
-        ("DOWN", True, None),
-        (None, False, Unknown),
-        (None, True, Unknown),
-    ],
-)
-def test_ports_that_are_down_are_wanted_by_some(state: str | None, down: bool, kind: type | None) -> None:
-    """One whose state was not read is unknown to all."""
-    (result,) = [
-        roce_port
-        for roce_port in roce_ports(changed_port(server(ethernet=True), 1, state=state), down)
-        if roce_port.subject == PORT
-    ]
-
-    assert kind is None or isinstance(result, kind)
-    assert kind is not None or not isinstance(result, NotApplicable | Unknown)
-
-
-def test_a_nic_of_unknown_use_is_unknown_where_the_half_read_bus_does_not_show_it() -> None:
-    """Where it is shown, nothing is expected of it."""
-    context = probe(changed_nic(server(ethernet=True), 1, role="unknown"), "pci", "failed", "x")
-    hidden = topology(context, pci=[f for f in context.topology.pci if f.id != nic_id(1)])
-
-    def of(each):
-        return next(type(port) for port in roce_ports(each) if port.subject == PORT)
-
-    assert NotApplicable is of(context)
-    assert Unknown is of(hidden)
-    assert Unknown is not of(changed_nic(hidden, 1, role="rail"))
 
 
 def test_no_port_is_one_answer_where_somebody_looked() -> None:
@@ -164,31 +103,11 @@ def test_a_fault_is_about_the_interface_too() -> None:
     assert {NIC, f"{NIC}/1", "eth1"} == fails(roce_lossy, context)[0].ids
 
 
-def test_faults_in_other_words_are_not_one() -> None:
-    """As grave and of one cause, but not the same."""
-    context = dcb_everywhere(roce_server(), pfc=only(3, 4, 5))
-    words = {
-        "PFC is on for 3 priorities (priority 3-5)": 3,
-        "PFC is on for 3 priorities (priority 2-4)": 1,
-    }
-    result = [fault.summary for fault in fails(roce_pfc_multi, dcb(context, pfc=only(2, 3, 4)))]
-
-    assert words == {summary: result.count(summary) for summary in result}
-    assert ["node"] == [fault.subject for fault in fails(roce_pfc_multi, context)]
-
-
 def test_evidence_of_many_ports_is_cut() -> None:
     """Nobody reads more than 32 rows."""
     (fault,) = fails(roce_lossy, dcb_everywhere(roce_server(8), pfc=only(4)))
 
     assert 32 == len(fault.evidence)
-
-
-def test_a_table_that_was_not_read_gives_no_class() -> None:
-    """Bytes of the window show that RDMA is elsewhere; which DSCP would lead to priority 0 is not known."""
-    (fault,) = fails(roce_lossy, traffic(dcb(roce_server(), pfc=only(0), dscp_prio={}), 5))
-
-    assert () == fault.values
 
 
 def test_an_interface_out_of_sight_has_no_cables() -> None:
