@@ -140,11 +140,14 @@ def _events(log: Iterable[Line]) -> Iterator[LogEvent]:
     bus_error: _BusError | None = None
     firmware = _FirmwareRecord("", "")
     gpus, bars, starts = _GpuSentences(), _Bars(), FailedStarts()
-    for line in log:
+    lines = list(log)
+    text = "\n".join(line.text for line in lines)
+    tokens = [token for token in _TOKENS if token in text]  # of a healthy machine a few
+    for line in lines:
         if bus_error and (bit := _AER_BIT.search(line.text)) and bit["bdf"] == bus_error.match["bdf"]:
             bus_error = bus_error.with_bit(bit)
             continue
-        if not any(token in line.text for token in _TOKENS):
+        if not any(token in line.text for token in tokens):
             continue
         if record := _RECORD_OF_FIRMWARE.match(line.text):
             firmware, event = _read_record(firmware, record["record"], record["text"], line)
