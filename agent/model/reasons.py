@@ -7,6 +7,7 @@ reworded, codes may not: they are in reports (`reasons[]`, `reason_code`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Literal, NamedTuple, Protocol, get_args
 
 import msgspec
@@ -169,6 +170,7 @@ def needs_sample(check: _RuleTally) -> bool:
     )
 
 
+@cache
 def list_commands(need: str, maker: str | None) -> tuple[Settle, ...]:
     """The commands whose saved outputs hold what a rule needs ("a|b": either), for GPUs of a maker."""
     commands: list[str] = []

@@ -48,7 +48,8 @@ FAMILIES: tuple[Family, ...] = (
     Family(
         "gpu",
         applicability.always,
-        unlisted=dict.fromkeys(("devices", "health", "memory", "p2p"), applicability.lists_no_gpu),
+        dict.fromkeys(("health", "memory"), applicability.has_gpus),
+        dict.fromkeys(("devices", "health", "memory", "p2p"), applicability.lists_no_gpu),
     ),
     Family(
         "nvlink",

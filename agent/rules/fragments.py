@@ -42,7 +42,7 @@ _FAST_MODULES = ("QSFP", "OSFP")
 _FAST_GBIT_S = 25  # slower ones are for management
 _STATES_OF_IB = frozenset({"polling", "portconfigurationtraining", "linkerrorrecovery"})  # of the link
 _STARTING = ("INIT", "ARMED")  # which a subnet manager alone ends
-_NUMBER = re.compile(r"\d+", re.ASCII)
+_NUMBER = r"(?a)\d+"
 _ENOUGH = 4  # ports in which an order can be seen
 
 
@@ -107,7 +107,7 @@ def _list_siblings(netdevs: Sequence[Netdev]) -> list[Netdev]:
         mac = netdev.mac or ""
         is_made = mac[:2].isalnum() and not int(mac[:2], 16) & _LOCAL
         if is_made and netdev.operstate is not None and netdev.bond is None and netdev.vlan is None:
-            groups.setdefault((_NUMBER.sub("#", netdev.label), mac[:8]), []).append(netdev)
+            groups.setdefault((re.sub(_NUMBER, "#", netdev.label), mac[:8]), []).append(netdev)
     return [
         netdev
         for group in groups.values()

@@ -21,14 +21,14 @@ import msgspec
 from agent.model.finding import SEVERITIES
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
-PROCEDURE = re.compile(r"^Then follow ([a-z0-9-]+)\.$", re.MULTILINE)
+PROCEDURE = r"(?m)^Then follow ([a-z0-9-]+)\.$"
 _LONGEST_HEAD = 4096  # bytes
 _GENERIC = {  # what stands for a sentence of the finding, where a page is read without one
     "EVIDENCE": "\n   `nvidia-bug-report.sh`, or the kernel log and the maker's tool; and the BMC's event log.",
     "HOLDERS": "\n   fabric manager, DCGM, persistence daemon, exporters, the device plugin of Kubernetes.",
     "RESET_GPU": "\n   `nvidia-smi -r -i GPU_INDEX`",
 }
-_PHRASES = re.compile(r"\s(EVIDENCE|HOLDERS|RESET_GPU)\b")
+_PHRASES = r"\s(EVIDENCE|HOLDERS|RESET_GPU)\b"
 _REQUIRED = frozenset({"severity", "module", "references"})
 _KEYS = _REQUIRED | {"essential", "needs", "absorbs", "fields"}
 
@@ -137,12 +137,12 @@ def read_limit(name: str) -> Threshold:
 
 def read_text(name: str) -> str:
     """The page of a rule without its head, as `explain` prints it: the title, then the sections."""
-    return _PHRASES.sub(lambda match: _GENERIC[match[1]], _insert_procedures(_read_body(name)))
+    return re.sub(_PHRASES, lambda match: _GENERIC[match[1]], _insert_procedures(_read_body(name)))
 
 
 def _insert_procedures(text: str) -> str:
     """Procedures may follow others."""
-    return PROCEDURE.sub(lambda match: _insert_procedures(read_procedures()[match[1]].strip()), text)
+    return re.sub(PROCEDURE, lambda match: _insert_procedures(read_procedures()[match[1]].strip()), text)
 
 
 @cache
