@@ -5,8 +5,6 @@ tool that it started: no one has to release it. That it is held is no proof of a
 which holds it for good. A hang is a process in an uninterruptible sleep; for any other the next lock is taken.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

@@ -5,8 +5,6 @@ drivers/pci/pcie/{aer,dpc}.c, drivers/pci/hotplug, pci.c (__pcie_print_link_stat
 bnxt, ice, kernel/module (symbol versions).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
@@ -131,7 +129,7 @@ class _BusError(NamedTuple):
     bits: tuple[str, ...] = ()
     first: str | None = None  # the bit that the hardware marked as first
 
-    def with_bit(self, bit: re.Match[str]) -> _BusError:
+    def with_bit(self, bit: re.Match[str]) -> "_BusError":
         """The record with one more status bit."""
         return self._replace(bits=(*self.bits, bit["name"]), first=bit["name"] if bit["first"] else self.first)
 

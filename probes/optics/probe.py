@@ -5,8 +5,6 @@ RTNL lock, so this probe has its own bound, and of a cable only three short part
 is selected by us; reading flags clears those of the past, as with any tool that reads a module.
 """
 
-from __future__ import annotations
-
 import time
 from typing import Literal, NamedTuple
 

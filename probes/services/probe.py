@@ -12,8 +12,6 @@ NVIDIA Fabric Manager user guide (`nv-fabricmanager --version`, /var/log/fabricm
 (/etc/nvidia-imex/nodes_config.cfg, one address a line; `nvidia-imex-ctl -q`).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
@@ -188,7 +186,7 @@ def read(host: Host) -> Reading:
     return Reading(ServiceFacts(tuple(services), imex, events), reader.sources, reader.missing)
 
 
-def _read_journal(host: Host, reader: HostReader) -> ServiceLogs | None:
+def _read_journal(host: Host, reader: HostReader) -> "ServiceLogs | None":
     """What the services wrote in this boot, by one bounded journalctl for all; None where it shows no line of them, as
     to a user who may not read the journal."""
     (command,) = SERVICE_JOURNAL
