@@ -192,7 +192,7 @@ def write_empty_bus(tree: Path) -> None:
 
 
 @pytest.mark.parametrize("unneeded", [
-    "agent.rules.gpu.health", "agent.rules.gpu.memory", "agent.rules.host.service_faults",
+    "agent.rules.gpu.health", "agent.rules.gpu.memory", "agent.rules.host.service_sentences",
     "agent.rules.nvlink.fabric", "probes.kernel.log_events", "probes.services.logs", "threading",
 ])  # fmt: skip
 def test_a_machine_without_devices_and_logs_imports_nothing_about_them(

@@ -5,12 +5,19 @@ The sentences are rows of `probes/services/sentences.py`; here stands what each 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from agent.model.reasons import Reason, quote_source
+from msgspec.structs import replace
+
+from agent.model.finding import Evidence
+from agent.model.node import Event
 from agent.rules.context import RuleContext
+from agent.rules.devices import quote_log
 from agent.rules.host.driver_sentences import Meaning
-from agent.rules.rule import NODE, Result, rule
+from agent.rules.nvlink.fabric import MANAGER, PLACE, unmanaged_reason
+from agent.rules.nvlink.link_counts import LinkForm, find_form
+from agent.rules.rule import NODE, Fail, NotApplicable
+from agent.rules.wording import join_labels
 
 _NO_CUDA = "CUDA ends with error 802 on every GPU that is connected over NVSwitches."
 SERVICE_MEANINGS = {
@@ -87,22 +94,150 @@ SERVICE_MEANINGS = {
     "failed": Meaning("warning", "it failed, and its log does not state why", "Its function is missing.", alone=False),
 }  # fmt: skip
 CONTEXT = frozenset({"pre-nvl5"})  # evidence of other sentences
+_ORDER = list(SERVICE_MEANINGS)
+_OF_FABRIC = frozenset({
+    "fm-version", "fm-config", "no-umad", "fm-topology", "fm-no-switch", "switch-fatal", "cuda-802",
+})  # fmt: skip
+_SELDOM_NEEDED = ("irqbalance", "rshim")  # installed on many nodes that do not need them
+_SHOWN = 6
 
 
-@rule("service-reports-failure")
-def service_reports_failure(context: RuleContext) -> Iterator[Result]:
-    events = [event for event in context.events if event.kind == "service"]
-    if events:
-        from agent.rules.host.service_faults import judge_services  # lazy: most logs state none
+def judge_services(context: RuleContext, events: Sequence[Event]) -> Iterator[Fail]:
+    """The faults of all services that the events are of."""
+    for service in sorted({event.subject or "" for event in events}):
+        yield from _judge_service(context, service, [event for event in events if event.subject == service])
 
-        faults = list(judge_services(context, events))
-        yield from faults
-        if faults:
-            return
-    run, unread = context.probes.get("services"), context.why_probe_failed("services")
-    if unread and unread.code in ("evidence-absent", "evidence-not-run"):
-        yield NODE.not_applicable("not-measured", detail="no log and no state of a service is there")
-    elif run and run.reason_code == "service-log-unread":
-        yield NODE.unknown(unread or quote_source(run.reason) or Reason("not-read", fact="a log of a service"))
-    else:
-        yield NODE.unknown(unread) if unread else NODE.passes()
+
+def _judge_service(context: RuleContext, service: str, events: Sequence[Event]) -> Iterator[Fail]:
+    """One finding per service: the first cause, with all that its log states."""
+    state = next((known.state for known in context.software.services if known.name == service), None)
+    counting = [
+        event
+        for event in events
+        if event.code in SERVICE_MEANINGS
+        and not (SERVICE_MEANINGS[event.code].of_start and state == "active")
+        and not _is_known(context, event)
+    ]
+    stated = [event for event in counting if SERVICE_MEANINGS[event.code or ""].alone]
+    counting = sorted(stated or counting, key=lambda event: _ORDER.index(event.code or ""))
+    if counting:
+        yield _fail(context, service, counting, events)
+
+
+def _is_known(context: RuleContext, event: Event) -> bool:
+    """Whether another rule decides it: the kernel log has the same error of a switch, or the service's state is all."""
+    if event.code in ("switch-fatal", "switch-error"):
+        return any(other.kind == "sxid" and other.code == event.detail.get("sxid") for other in context.events)
+    if event.code == "failed" and event.subject == MANAGER:
+        return unmanaged_reason(context) is None
+    return event.code == "cuda-802" and any(gpu.fabric and gpu.fabric.state for gpu in context.topology.gpus)
+
+
+def _fail(context: RuleContext, service: str, events: Sequence[Event], all_events: Sequence[Event]) -> Fail:
+    first = events[0]
+    code = first.code or ""
+    meaning = SERVICE_MEANINGS[code]
+    details = _describe_details(first)
+    fabric = code in _OF_FABRIC
+    fault = NODE.fail(
+        label=service,
+        summary=f"its log states: {meaning.says}{f' ({details})' if details else ''}",
+        impact=meaning.impact,
+        evidence=(
+            *(quote_log(event, "log") for event in all_events if event in events or event.code in ("failed", *CONTEXT)),
+            *(_describe_fabric(context) if fabric else ()),
+        )[:_SHOWN],
+        severity=meaning.severity,
+        confidence=meaning.confidence,
+        cause=f"{service} {code}",
+        situation=code,
+        values=(("UNIT", service),),
+        ids=frozenset({PLACE, *_list_gpus(context)} if fabric else {f"service {service}"}),
+        explains_ids=None if meaning.confidence == "high" else frozenset(),
+    )
+    if code == "failed" and service in _SELDOM_NEEDED:
+        return replace(fault, severity="info")
+    if service == MANAGER and code in ("failed", "fm-no-switch") and (why := _why_unneeded(context)):
+        return replace(
+            fault,
+            summary=f"it failed, and is not needed here: {why}",
+            impact="None: GPUs without NVSwitches work without it.",
+            severity="info",
+            situation="not-needed",
+            explains_ids=frozenset(),
+        )
+    return _judge_no_switch(context, fault, all_events) if code == "fm-no-switch" else fault
+
+
+def _why_unneeded(context: RuleContext) -> str | None:
+    """Why no fabric manager is due on this node, by its PCI list or by what its GPUs are; None where one may be."""
+    unmanaged = unmanaged_reason(context)
+    forms = {find_form(context, gpu) for gpu in context.topology.gpus}
+    if isinstance(unmanaged, NotApplicable):
+        return str(unmanaged.reason)
+    if unmanaged is not None and forms and forms <= {LinkForm.CARD, LinkForm.SUPERCHIP}:
+        return "its GPUs are on no NVSwitch of this node"
+    return None
+
+
+def _judge_no_switch(context: RuleContext, fault: Fail, events: Sequence[Event]) -> Fail:
+    """A fabric manager without a switch: a fault on a board that has NVSwitches."""
+    unneeded = unmanaged_reason(context)
+    if unneeded is None and not context.topology.nvswitches and any(event.code == "pre-nvl5" for event in events):
+        return replace(
+            fault,
+            summary="it took this node for one from before NVLink 5 and ended: it found no management port of the "
+            f"NVLink switches{_describe_modules(context)}",
+            situation="no-umad",
+        )
+    if unneeded is None:
+        return fault
+    board = any(find_form(context, gpu) is LinkForm.BOARD for gpu in context.topology.gpus)
+    return replace(
+        fault,
+        impact="What it means depends on the GPUs: on boards with NVSwitches (HGX, DGX) no program can use them (CUDA "
+        "error 802), nodes with PCIe cards alone do not need the fabric manager.",
+        severity="error" if board else "warning",
+        confidence="medium" if board else "low",
+        explains_ids=frozenset(),
+    )
+
+
+def _describe_modules(context: RuleContext) -> str:
+    loaded = {module.name for module in context.software.modules}
+    missing = [name for name in ("mlx5_ib", "ib_umad") if name not in loaded] if loaded else []
+    verb = "is" if len(missing) == 1 else "are"
+    return f" ({join_labels(missing)} {verb} not loaded)" if missing else ""
+
+
+def _list_gpus(context: RuleContext) -> set[str]:
+    return {place for gpu in context.topology.gpus for place in (gpu.id, gpu.pci) if place}
+
+
+def _describe_fabric(context: RuleContext) -> Iterator[Evidence]:
+    """How far the registration of the GPUs with the fabric went."""
+    states: dict[str, list[str]] = {}
+    for gpu in context.topology.gpus:
+        if gpu.fabric and gpu.fabric.state:
+            states.setdefault(gpu.fabric.state.replace("_", " "), []).append(gpu.label)
+    for state, labels in states.items():
+        yield Evidence(what=f"NVLink fabric state of {join_labels(labels)}", value=state, source="nvidia-smi -q")
+
+
+def _describe_details(event: Event) -> str:
+    """What else the line states that a person needs."""
+    detail = event.detail
+    rows = [
+        f"fabric manager {detail['version']}, driver {detail['driver']}"
+        if {"version", "driver"} <= detail.keys()
+        else None,
+        detail.get("item"),
+        f"SXid {detail['sxid']}" if "sxid" in detail else None,
+        f"NVSwitch {detail['pci']}" if "pci" in detail else None,
+        f"port {detail['port']}" if "port" in detail else None,
+        f"module {detail['module']}" if "module" in detail else None,
+        f"error {detail['error']}" if "error" in detail else None,
+        detail.get("result"),
+        f"status {detail['status']}" if "status" in detail else None,
+    ]
+    return join_labels([row for row in rows if row])
