@@ -40,8 +40,6 @@ def card_address(address: str) -> str:
     return address.rpartition(".")[0]
 
 
-_PLAIN = frozenset({str, int, float, bool})
-
 F = TypeVar("F")
 K = TypeVar("K")
 R = TypeVar("R")
@@ -61,21 +59,15 @@ def build_row(kind: type[S], facts: Any, **computed: Any) -> S:
 
     A table is sorted, a sequence is a list. What the probe did not read (None) is what the row has by default.
     """
-    names, read = _shared_fields(kind, facts.__class__)
-    row = {
-        name: value if type(value) in _PLAIN else _to_plain(value)
-        for name, value in zip(names, read(facts), strict=True)
-        if value is not None and name not in computed
-    }
-    return kind(**row, **computed)
+    for name in _shared_fields(kind, facts.__class__):
+        if name not in computed and (value := getattr(facts, name)) is not None:
+            computed[name] = _to_plain(value)
+    return kind(**computed)
 
 
 @cache
-def _shared_fields(kind: type[msgspec.Struct], facts: Any) -> tuple[tuple[str, ...], Callable[[Any], Iterable[Any]]]:
-    """The fields of both, and what reads them: of hundreds of functions one is as the other."""
-    names = tuple(name for name in kind.__struct_fields__ if name in facts._fields)
-    places = [facts._fields.index(name) for name in names]
-    return names, lambda row: [row[place] for place in places]
+def _shared_fields(kind: type[msgspec.Struct], facts: Any) -> tuple[str, ...]:
+    return tuple(name for name in kind.__struct_fields__ if name in facts._fields)
 
 
 def _to_plain(value: Any) -> Any:
