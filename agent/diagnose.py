@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 FILES_SHOWN = 256  # of saved outputs, in a report
 _FIRST_SAMPLE_SHARE = 2 / 3  # of the time left besides the interval, for the first sample: it runs every probe
+_LONG_BUS = 4 * MOST_GPUS  # functions: of a shorter one all are read in a tenth of a second, and counted then
 _SETTLE_SECONDS = 1.0  # before the bus and the driver are read once more
 NOT_EVALUATED = Summary(verdict="unknown", counts={})
 
@@ -117,16 +118,16 @@ def scan(host: Host | FactsSource, plan: ScanPlan) -> ScanResult:
 
 
 def _refuse_too_many_gpus(host: Host | FactsSource, selected: Sequence[Probe]) -> None:
-    """Of a recorded bus, before the probes read all of it. Raises BadSource."""
+    """Of a long recorded bus, before the probes read all of it. Raises BadSource."""
     if isinstance(host, FactsSource) or host.live or is_outputs_alone(host):
         return
     if all(probe.name != "pci" for probe in selected):
         return
     from probes.pci.sysfs import list_models  # lazy: saved outputs have no bus
 
-    gpus = (model for model in list_models(host, MOST_GPUS, ACCELERATOR_MAKERS) if is_accelerator(*model))
+    gpus = (model for model in list_models(host, _LONG_BUS, ACCELERATOR_MAKERS) if is_accelerator(*model))
     if next(islice(gpus, MOST_GPUS, None), None):
-        raise BadSource(f"{host.path or host.kind}: lists more than {MOST_GPUS} GPUs: more than one host can have")
+        raise BadSource(f"{host.path or host.kind}: {TooManyDevices.of_gpus()}")
 
 
 def _scan_separately(

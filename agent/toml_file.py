@@ -11,7 +11,7 @@ import msgspec
 import msgspec.structs
 
 LIMIT_BYTES = 1 << 20
-_HEAD = re.compile(r"\s*\[{1,2}([^\[\]]+)\]")
+_HEAD = r"\s*\[{1,2}([^\[\]]+)\]"
 T = TypeVar("T")
 
 
@@ -54,14 +54,14 @@ def find_line(text: str, keys: Sequence[str], entry: int = 0) -> int | None:
     """
     lines = text.splitlines()
     if entry:
-        heads = [number for number, line in enumerate(lines) if _HEAD.match(line)]
+        heads = [number for number, line in enumerate(lines) if re.match(_HEAD, line)]
         named = [number for number in heads if _table_names(lines[number]) == list(keys)[:1]]
         if entry < len(named):
             end = next((number for number in heads if number > named[entry]), len(lines))
             return named[entry] + (find_line("\n".join(lines[named[entry] : end]), keys) or 1)
     table: list[str] = []
     for number, line in enumerate(lines, 1):
-        if _HEAD.match(line):
+        if re.match(_HEAD, line):
             table = _table_names(line)
             if table == list(keys):
                 return number
@@ -73,7 +73,7 @@ def find_line(text: str, keys: Sequence[str], entry: int = 0) -> int | None:
 
 
 def _table_names(line: str) -> list[str]:
-    head = _HEAD.match(line)
+    head = re.match(_HEAD, line)
     return [name.strip() for name in head[1].split(".")] if head else []
 
 

@@ -276,6 +276,7 @@ _shows_interfaces = _has_saved(  # see probes/netdev/shown_links.py
 def _nvml(host: Host) -> Reading:
     if not _answers(host):
         raise Absent(f"a {host.kind} holds no NVML answers")
+    _require_driver(host)
     from probes.gpu.nvml import read
 
     return read(host)
@@ -354,10 +355,7 @@ def _lspci(host: Host) -> Reading:
 
 def _nvidia_smi(host: Host) -> Reading:
     _require_saved(host, NVIDIA_SMI + NVIDIA_SMI_SAVED + NVIDIA_SMI_TABLE)
-    if host.live:  # before the readers of its outputs are imported
-        from probes.gpu.query_guard import require_driver
-
-        require_driver(host)
+    _require_driver(host)
     from probes.gpu.nvidia_smi import read
 
     return read(host)
@@ -405,6 +403,14 @@ def _tool_reports(host: Host) -> Reading:
 def _answers(host: Host) -> bool:
     """Whether it states what a kernel, its drivers and tools answered; another source holds files and outputs."""
     return host.live or host.kind == "capture"
+
+
+def _require_driver(host: Host) -> None:
+    """On a live host, before what reads the driver's answers is imported. Raises Skipped or Absent."""
+    if host.live:
+        from probes.gpu.query_guard import require_driver
+
+        require_driver(host)
 
 
 def _require_saved(host: Host, commands: tuple[tuple[str, ...], ...]) -> None:

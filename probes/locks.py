@@ -5,8 +5,6 @@ tool that it started: no one has to release it. That it is held is no proof of a
 which holds it for good. A hang is a process in an uninterruptible sleep; for any other the next lock is taken.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl
@@ -30,6 +28,7 @@ FOLDER_VARIABLE = "FABRICSCOPE_RUN_DIR"
 LOCKS = 2  # of a probe: the second one is for when a daemon that a tool started holds the first
 GRACE_SECONDS = 3.0  # between a child's bound and the end of its killing
 HOLDER_LIMIT_BYTES = 4096
+HOLDER_BYTES = 128  # of each name of a holder, which is shorter
 
 
 class LockHolder(NamedTuple):
@@ -72,10 +71,11 @@ class Lock:
         self.descriptor = descriptor
 
     def name_holder(self, pid: int, bound_seconds: float) -> None:
-        """Write down for whom it is held."""
+        """Write down for whom it is held: over who held it before, so that no page is freed and made again."""
         since_boot = time.clock_gettime(time.CLOCK_BOOTTIME)
         since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        os.pwrite(self.descriptor, f'[{pid}, {since_boot!r}, "{since}", {bound_seconds!r}]'.encode(), 0)
+        name = f'[{pid}, {since_boot!r}, "{since}", {bound_seconds!r}]'
+        os.pwrite(self.descriptor, name.ljust(HOLDER_BYTES).encode(), 0)
 
     def close(self) -> None:
         """Let go, here: a child that has inherited it goes on to hold it."""
@@ -105,9 +105,11 @@ def acquire_lock(folder: str, probe: str, number: int = 1) -> Lock | LockHolder:
             holder = _holder(descriptor)
             os.close(descriptor)
             return holder
-        if os.pread(descriptor, 1, 0) not in (b"", b"["):  # no holder of ours wrote it
+        content = os.pread(descriptor, HOLDER_BYTES + 1, 0)
+        if content[:1] not in (b"", b"["):  # no holder of ours wrote it
             raise OSError(errno.EEXIST, "is there, and is no lock")
-        os.ftruncate(descriptor, 0)
+        if len(content) > HOLDER_BYTES:
+            os.ftruncate(descriptor, 0)
     except OSError:
         os.close(descriptor)
         raise

@@ -4,8 +4,6 @@ A probe is one function that asks a `Host` and returns a `Reading`. It never jud
 probe: times it, names the reason of a failure, and lets no failure out.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from enum import Enum
@@ -43,7 +41,7 @@ class Gap(str):
     __slots__ = ("code",)
     code: GapCode
 
-    def __new__(cls, code: GapCode, text: str) -> Gap:
+    def __new__(cls, code: GapCode, text: str) -> "Gap":
         """A text and its code."""
         made = str.__new__(cls, text)
         made.code = code

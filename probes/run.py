@@ -1,7 +1,5 @@
 """Runs probes on a host: in children on a live host, one after the other in this process on any other."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,7 +18,7 @@ class ProbeResults(NamedTuple):
     """The outcomes in the order of the probes, and what was asked and answered, where that was wanted."""
 
     outcomes: list[Outcome]
-    recording: Recording | None
+    recording: "Recording | None"
 
 
 def run_probes(

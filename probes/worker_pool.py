@@ -1,7 +1,5 @@
 """Probes on a live host: in children that take one after the other, none waited for without a bound."""
 
-from __future__ import annotations
-
 import selectors
 import signal
 import time

@@ -19,8 +19,8 @@ from probes.rdma.facts import RdmaDevice, RdmaFacts
 if TYPE_CHECKING:
     from probes.netdev.probe import Netdev, NetdevFacts
 
-_OF_ACCELERATOR = re.compile(r"(?:hbl|hlib)_[0-9]+")  # of the driver habanalabs: all ports of one accelerator
-_NUMBERED = re.compile(r"NIC[0-9]+")  # a column of a matrix whose legend is missing
+_OF_ACCELERATOR = r"(?:hbl|hlib)_[0-9]+"  # of the driver habanalabs: all ports of one accelerator
+_NUMBERED = r"NIC[0-9]+"  # a column of a matrix whose legend is missing
 
 
 class NetworkFacts(msgspec.Struct, frozen=True):
@@ -56,7 +56,7 @@ def build_nics(rows: Sequence[PciFunction], facts: NetworkFacts) -> list[Nic]:
     The ports of an accelerator itself (Gaudi) are no NIC that GPUs share.
     """
     accelerators = {r.id for r in rows if is_accelerator(r.vendor, r.device, r.class_code)}
-    own = [d for d in facts.devices if d.address in accelerators or _OF_ACCELERATOR.fullmatch(d.name)]
+    own = [d for d in facts.devices if d.address in accelerators or re.fullmatch(_OF_ACCELERATOR, d.name)]
     facts = replace(facts, devices=[device for device in facts.devices if device not in own]) if own else facts
     by_place: dict[str, RdmaDevice] = {}
     for rdma_device in facts.devices:
@@ -71,7 +71,8 @@ def build_nics(rows: Sequence[PciFunction], facts: NetworkFacts) -> list[Nic]:
     nics += [_nic_of_device(device, functions) for device in facts.devices if device.name not in placed]
     if not nics:
         nics = [
-            Nic(id=name, label=name, rdma_device=None if _NUMBERED.fullmatch(name) else name) for name in facts.names
+            Nic(id=name, label=name, rdma_device=None if re.fullmatch(_NUMBERED, name) else name)
+            for name in facts.names
         ]
     return sorted(nics, key=lambda nic: sort_key(nic.id))
 

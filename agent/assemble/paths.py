@@ -150,11 +150,18 @@ class PathFinder:
 class TooManyDevices(Exception):
     """A source that lists more devices than a host can have; the message is for people."""
 
+    @classmethod
+    def of_gpus(cls) -> TooManyDevices:
+        """More GPUs than a report is made for."""
+        return cls(f"lists more than {MOST_GPUS} GPUs: more than one host can have")
+
 
 def build_paths(finder: PathFinder, gpus: Sequence[Gpu], nics: Sequence[Nic], matrix: DriverMatrix) -> list[Path]:
     """One row per GPU-GPU and GPU-NIC pair. Raises TooManyDevices: pairs grow with the square."""
     path_nics = select_path_nics(nics)
-    if len(gpus) > MOST_GPUS or len(gpus) * len(path_nics) > MOST_NIC_PAIRS:
+    if len(gpus) > MOST_GPUS:
+        raise TooManyDevices.of_gpus()
+    if len(gpus) * len(path_nics) > MOST_NIC_PAIRS:
         raise TooManyDevices(f"{len(gpus)} GPUs and {len(path_nics)} NICs are more than one host can have")
     pairs: list[tuple[Gpu, Gpu | Nic]] = [(a, b) for place, a in enumerate(gpus) for b in gpus[place + 1 :]]
     pairs += [(a, b) for a in gpus for b in path_nics]

@@ -1,7 +1,5 @@
 """Where outputs contradict each other, and which of them belong together."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple

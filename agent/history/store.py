@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
 import stat
 import time
@@ -18,6 +17,7 @@ import msgspec
 from agent.history.state import STATE, HostState, accept_inventory, add_history, update_state
 from agent.model.report import CountersWindow, History, Report
 from agent.reports import replace_file
+from agent.rules.fingerprints import load_sha256
 from probes.own_files import hold_lock, open_lock
 from probes.planted import PathUse, follow_links
 
@@ -155,7 +155,7 @@ def _state_file_name(report: Report) -> str | None:
     if not own:
         return None
     seen_from = f"\n{node.container}\n{node.hostname}" if node.container else ""
-    return f"host-{hashlib.sha256(f'fabricscope {own}{seen_from}'.encode()).hexdigest()[:16]}.json"
+    return f"host-{load_sha256()(f'fabricscope {own}{seen_from}'.encode()).hexdigest()[:16]}.json"
 
 
 def _without_history(report: Report, why: str, warn: Warn) -> Report:

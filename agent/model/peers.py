@@ -8,8 +8,6 @@
 A field of a part that the fleet stores as it is has its column there, too: `STORED`, or `stored("null: not known")`.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from functools import cache

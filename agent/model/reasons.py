@@ -4,9 +4,8 @@ A `Reason` is its text, so that outputs print it as it is; code that decides by 
 reworded, codes may not: they are in reports (`reasons[]`, `reason_code`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Literal, NamedTuple, Protocol, get_args
 
 import msgspec
@@ -169,6 +168,7 @@ def needs_sample(check: _RuleTally) -> bool:
     )
 
 
+@cache
 def list_commands(need: str, maker: str | None) -> tuple[Settle, ...]:
     """The commands whose saved outputs hold what a rule needs ("a|b": either), for GPUs of a maker."""
     commands: list[str] = []
@@ -191,12 +191,12 @@ class Reason(str):
     parameters: Mapping[str, str]
     settles: tuple[Settle, ...]
 
-    def __new__(cls, code: ReasonCode, *settles: Settle, **parameters: str) -> Reason:
+    def __new__(cls, code: ReasonCode, *settles: Settle, **parameters: str) -> "Reason":
         """The reason of a code; a command that is missing settles itself."""
         return cls._made(_TEXTS.get(code, "{detail}").format_map(parameters), code, settles, parameters)
 
     @classmethod
-    def _made(cls, text: str, code: ReasonCode, settles: tuple[Settle, ...], parameters: Mapping[str, str]) -> Reason:
+    def _made(cls, text: str, code: ReasonCode, settles: tuple[Settle, ...], parameters: Mapping[str, str]) -> "Reason":
         made = str.__new__(cls, text)
         made.code, made.parameters = code, parameters
         if not settles:
@@ -206,11 +206,11 @@ class Reason(str):
         made.settles = settles
         return made
 
-    def settled_by(self, settles: tuple[Settle, ...]) -> Reason:
+    def settled_by(self, settles: tuple[Settle, ...]) -> "Reason":
         """The same reason, settled by these where it names nothing itself."""
         return self if self.settles or not settles else self._made(str(self), self.code, settles, self.parameters)
 
-    def prefixed(self, question: str) -> Reason:
+    def prefixed(self, question: str) -> "Reason":
         """The same reason behind the question that it leaves open: "whether there are NVSwitches: " and the reason."""
         return self._made(f"{question}{self}", self.code, self.settles, {**self.parameters, "question": question})
 

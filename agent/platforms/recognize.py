@@ -20,7 +20,7 @@ from agent.platforms.devices import is_accelerator, is_nvswitch
 class _Product(msgspec.Struct, frozen=True):
     """A product name of NVIDIA, and whether a dump of a real machine confirms it."""
 
-    pattern: re.Pattern[str]
+    pattern: str
     profile: str
     confirmed: bool
 
@@ -39,7 +39,7 @@ class _Fingerprint(msgspec.Struct, frozen=True):
 
 
 def _product(pattern: str, profile: str, confirmed: bool = False) -> _Product:
-    return _Product(re.compile(pattern, re.IGNORECASE), profile, confirmed)
+    return _Product(f"(?i){pattern}", profile, confirmed)
 
 
 def _fingerprint(
@@ -96,7 +96,7 @@ _FINGERPRINTS = (
     _fingerprint("l40s", "26b9", _ANY),
     _fingerprint("geforce", "2684 2685 2b85 2204", _ANY),
 )
-_AWS_SHAPE = re.compile(r"(?:p[3-9]|g[4-9]|trn[1-9]|inf[1-9])[a-z0-9-]*\.(?:[0-9]*xlarge|metal[a-z0-9-]*)")
+_AWS_SHAPE = r"(?:p[3-9]|g[4-9]|trn[1-9]|inf[1-9])[a-z0-9-]*\.(?:[0-9]*xlarge|metal[a-z0-9-]*)"
 _CLOUDS_BY_TAG = {"7783-7084-3265-9085-8269-3286-77": "Azure", "OracleCloud.com": "OCI"}
 
 
@@ -113,7 +113,7 @@ def recognize_platform(
     if unlisted:
         profile = None
         device_reasons = [*device_reasons, f"the driver names {unlisted} more GPUs than the PCI functions show"]
-    if cloud == "AWS" and node.product and _AWS_SHAPE.fullmatch(node.product):
+    if cloud == "AWS" and node.product and re.fullmatch(_AWS_SHAPE, node.product):
         reason = f"DMI product {node.product!r} is the instance type"
         return Platform(profile=node.product, confidence="exact", evidence=[*evidence, reason, *device_reasons])
     product = _match_product(node)
@@ -131,7 +131,7 @@ def recognize_platform(
 def _match_product(node: Node) -> _Product | None:
     if (node.vendor or "").strip().upper() != "NVIDIA" or not node.product:
         return None
-    return next((product for product in _PRODUCTS if product.pattern.match(node.product)), None)
+    return next((product for product in _PRODUCTS if re.match(product.pattern, node.product)), None)
 
 
 def _detect_cloud(node: Node, asset_tag: str | None) -> str | None:

@@ -19,7 +19,7 @@ from agent.rules.node_wide import merge_failures
 from agent.rules.rule import Fail, NotApplicable, Result, Unknown
 from agent.rules.wording import find_majority
 
-_NAMED_BY_PLACE = re.compile(r"((?:P\d{1,6})?p\d{1,4}s\d{1,4})f(\d{1,2})\Z", re.ASCII)
+_NAMED_BY_PLACE = r"(?a)((?:P\d{1,6})?p\d{1,4}s\d{1,4})f(\d{1,2})\Z"
 _CABLED = frozenset({"LinkUp", "PortConfigurationTraining", "LinkErrorRecovery"})  # a signal, or a trained link
 _SETTLED_SECONDS = 240.0  # gpud waits 4 minutes for a port after boot
 
@@ -58,7 +58,7 @@ def place_on_bus(nic: Nic) -> str:
     if nic.pci is not None:
         return nic.pci
     names = [nic.label, *(name for port in nic.ports for name in port.netdevs)]
-    named = next((match for name in names if (match := _NAMED_BY_PLACE.search(name))), None)
+    named = next((match for name in names if (match := re.search(_NAMED_BY_PLACE, name))), None)
     return f"{named[1]}.{named[2]}" if named else ""
 
 

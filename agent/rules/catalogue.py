@@ -48,6 +48,7 @@ FAMILIES: tuple[Family, ...] = (
     Family(
         "gpu",
         applicability.always,
+        dict.fromkeys(("health", "memory"), applicability.has_gpus),
         unlisted={
             **dict.fromkeys(("devices", "health", "memory"), applicability.lists_no_gpu),
             "p2p": applicability.shows_no_acs,

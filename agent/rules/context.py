@@ -318,15 +318,24 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
     def why_probe_failed(self, *needs: str) -> Reason | None:
         """Why the first subject has no facts; None where all have some. "a|b" is met by either."""
         for need in needs:
-            names = [name for subject in need.split("|") for name in self.providers[subject]]
-            runs = [self.probes[name] for name in names if name in self.probes]
-            if any(run.status in ("ok", "partial") and run.reason_code != "log-unread" for run in runs):
-                continue
-            runs = [run for run in runs if run.reason_code != "no-device"] or runs
-            if not runs:
-                return Reason("evidence-not-run", probes="|".join(names))
-            return self._describe_failure(need, runs)
+            if need not in self._failures:
+                self._failures[need] = self._find_failure(need)
+            if (why := self._failures[need]) is not None:
+                return why
         return None
+
+    @cached_property
+    def _failures(self) -> dict[str, Reason | None]:
+        """What `why_probe_failed` found so far, by subject: all rules of a kind ask the same."""
+        return {}
+
+    def _find_failure(self, need: str) -> Reason | None:
+        names = [name for subject in need.split("|") for name in self.providers[subject]]
+        runs = [self.probes[name] for name in names if name in self.probes]
+        if any(run.status in ("ok", "partial") and run.reason_code != "log-unread" for run in runs):
+            return None
+        runs = [run for run in runs if run.reason_code != "no-device"] or runs
+        return self._describe_failure(need, runs) if runs else Reason("evidence-not-run", probes="|".join(names))
 
     def _describe_failure(self, need: str, runs: list[ProbeRun]) -> Reason:
         """The code is that of the run that came nearest to an answer."""

@@ -1,7 +1,5 @@
 """Judging: every rule over one context -> checks and findings, and the verdict."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple

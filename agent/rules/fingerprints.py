@@ -14,11 +14,11 @@ from agent.rules.rule import Fail
 def fingerprint(rule: str, fault: Fail, context: RuleContext) -> str:
     """Stable over reboots, renames and slots: rule, the most lasting identity of the subject, cause."""
     text = "\n".join((rule, lasting_identity(fault.subject, context), fault.cause))
-    return str(_load_sha256()(text.encode()).hexdigest()[:16])
+    return str(load_sha256()(text.encode()).hexdigest()[:16])
 
 
 @cache
-def _load_sha256() -> Any:
+def load_sha256() -> Any:
     """SHA-256 as `random` loads its own hash: hashlib loads OpenSSL, which takes longer than all fingerprints."""
     for module in ("_sha2", "_sha256"):  # from Python 3.12 on; before
         with suppress(ImportError):

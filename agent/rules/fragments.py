@@ -44,7 +44,7 @@ _FAST_MODULES = ("QSFP", "OSFP")
 _FAST_GBIT_S = 25  # slower ones are for management
 _STATES_OF_IB = frozenset({"polling", "portconfigurationtraining", "linkerrorrecovery"})  # of the link
 _STARTING = ("INIT", "ARMED")  # which a subnet manager alone ends
-_NUMBER = re.compile(r"\d+", re.ASCII)
+_NUMBER = r"(?a)\d+"
 _READS = 2  # commands that read counters again
 _HALVES = "halves"  # the cause of a note of ports in two halves
 _SHOWN = 8  # lines of evidence
@@ -113,7 +113,7 @@ def _list_siblings(netdevs: Sequence[Netdev]) -> list[Netdev]:
         mac = netdev.mac or ""
         is_made = mac[:2].isalnum() and not int(mac[:2], 16) & _LOCAL
         if is_made and netdev.operstate is not None and netdev.bond is None and netdev.vlan is None:
-            groups.setdefault((_NUMBER.sub("#", netdev.label), mac[:8]), []).append(netdev)
+            groups.setdefault((re.sub(_NUMBER, "#", netdev.label), mac[:8]), []).append(netdev)
     return [
         netdev
         for group in groups.values()

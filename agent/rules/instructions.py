@@ -297,7 +297,7 @@ def _choose(section: str, keys: Sequence[str]) -> Iterator[str]:
     for block in blocks:
         if block.keys and chosen not in block.keys:
             continue
-        procedure = PROCEDURE.match(block.text)
+        procedure = re.match(PROCEDURE, block.text)
         if procedure:
             yield from _choose(read_procedures()[procedure[1]], keys)
         else:

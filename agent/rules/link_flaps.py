@@ -28,7 +28,7 @@ from agent.rules.wording import count_of
 
 _HALF_DAY = 12 * 3600.0
 _OUTAGE = "outage"  # cause of an info: one outage, and a long one
-_SINCE_BOOT = re.compile(r"\+(\d{1,12}\.\d{1,9}) s")  # where the time of the boot is not known
+_SINCE_BOOT = r"\+(\d{1,12}\.\d{1,9}) s"  # where the time of the boot is not known
 # What someone changed and what takes the link down while it is changed
 _BOUNCING = frozenset({"mtu", "pfc", "fec", "firmware", "trust", "dcbx", "pause_rx", "pause_tx"})
 
@@ -237,7 +237,7 @@ def _logged_ages(context: RuleContext, kind: str, function: str | None) -> list[
 
 def _age(context: RuleContext, time: str) -> float | None:
     """Seconds between a line of the log and this scan; None where that is not known."""
-    since_boot = _SINCE_BOOT.fullmatch(time)
+    since_boot = re.fullmatch(_SINCE_BOOT, time)
     if since_boot:
         up = context.node.uptime_seconds
         return None if up is None else up - float(since_boot[1])

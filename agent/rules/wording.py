@@ -11,7 +11,7 @@ from agent.model.labels import group_names, name_runs
 
 T = TypeVar("T")
 
-_PLURAL = re.compile(r"\b\w+s\b(?: and (?:\w+ )?\w+s\b)?")
+_PLURAL = r"\b\w+s\b(?: and (?:\w+ )?\w+s\b)?"
 NAMED = 8  # how many devices a sentence names
 _RANGE = 3  # labels from which on they become ranges
 _PAIR = " - "  # in the label of two devices: no range of them can be read
@@ -92,7 +92,7 @@ def count_of(number: int, things: str) -> str:
     >>> count_of(1, "link integrity errors and buffer overruns"), count_of(1, "recoveries of the PCIe link")
     ('1 link integrity error and buffer overrun', '1 recovery of the PCIe link')
     """
-    return f"{number} {things}" if number != 1 else f"1 {_PLURAL.sub(_singular, things, count=1)}"
+    return f"{number} {things}" if number != 1 else f"1 {re.sub(_PLURAL, _singular, things, count=1)}"
 
 
 def _singular(match: re.Match[str]) -> str:

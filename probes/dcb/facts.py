@@ -1,7 +1,5 @@
 """DCB as facts: what each source states of an interface. Lists are by priority or traffic class 0 to 7."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

@@ -16,8 +16,6 @@ from typing import TypeVar
 from probes import netlink
 from probes.dcb import netlink as dcb_netlink
 from probes.dcb.facts import Dcb, DcbFacts, DcbInterface, TrafficMarking
-from probes.dcb.tools import parse_dcb, parse_mlnx_qos
-from probes.ethtool.saved import parse_flow_control, read_saved_interface
 from probes.host.commands import DCB_OBJECTS
 from probes.host.interface import Absent, Failed, Host, ReadError
 from probes.host_reader import HostReader
@@ -158,6 +156,9 @@ def _read_saved(reader: HostReader, name: str) -> list[Dcb]:
     """Saved outputs for this interface: no tool is run."""
     if reader.host.live or not SAVED.fullmatch(name):
         return []
+    from probes.dcb.tools import parse_dcb, parse_mlnx_qos  # lazy: a live host has no saved outputs
+    from probes.ethtool.saved import parse_flow_control, read_saved_interface
+
     questions: list[tuple[tuple[str, ...], Callable[[str], Dcb]]] = [(("mlnx_qos", "-i", name), parse_mlnx_qos)]
     for about in DCB_OBJECTS:
         as_json, as_text = ("dcb", "-j", about, "show", "dev", name), ("dcb", about, "show", "dev", name)

@@ -6,8 +6,6 @@ name an interface by its index, so that no name is in a recording's questions.
 The link modes of Ethernet by their bits: enum ethtool_link_mode_bit_indices in linux/ethtool.h.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple

@@ -5,8 +5,6 @@ be a firmware command, so only interfaces of awake PCI devices are asked, each q
 manager owns is asked for its driver alone: its registers refuse, and each refusal is a line in the kernel's log.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar

@@ -46,6 +46,8 @@ def _of_process(name: str, content: bytes) -> bytes:
         whole = content.rpartition(b"\0")[0]  # what is cut off has no end
         return b"".join(part + b"\0" for part in whole.split(b"\0") if _WANTED.match(part))
     if name == "maps":
+        if not _MAPPED.search(content):  # most processes: their lines need not be looked at one by one
+            return b""
         lines = {_ADDRESSES.sub(b"0-0 ", line) for line in content.split(b"\n") if _MAPPED.search(line)}
         return b"".join(line + b"\n" for line in sorted(lines))
     return b"".join(_mount(line) + b"\n" for line in content.split(b"\n") if _MOUNTS.search(line))

@@ -6,8 +6,6 @@ the host that is looked at ("/sys/bus/pci/devices"), whatever folder or archive 
 A reason why there is no answer, as plain data: what a recording keeps and a capture holds.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Iterable, Mapping
@@ -153,7 +151,7 @@ class Refusal(NamedTuple):
     code: str | None = None
 
     @staticmethod
-    def of(why: ReadError) -> Refusal:
+    def of(why: ReadError) -> "Refusal":
         """The same reason as data."""
         return Refusal(why.status, why.reason, why.code)
 
@@ -161,7 +159,7 @@ class Refusal(NamedTuple):
         """The same reason to be raised again."""
         return KINDS[self.status](self.reason, self.code)
 
-    def renamed(self, old: str, new: str) -> Refusal:
+    def renamed(self, old: str, new: str) -> "Refusal":
         """The same reason for the same file under another of its names."""
         if not self.reason.startswith(f"{old}:"):
             return self

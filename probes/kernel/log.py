@@ -139,6 +139,10 @@ def _read_other_logs(
 
     One fault is often in two logs: it counts once, by the log with the boot's number.
     """
+    files, saved = list_log_files(host), host.saved_arguments(*ROTATED_LOG)
+    outputs = (*KERNEL_LOG, *KERNEL_LOG_SAVED, *KERNEL_LOG_EARLIER)
+    if not (files or saved or any(host.has_output(*argv) for argv in outputs)):
+        return ()
     from probes.kernel.log_events import events
     from probes.kernel.log_lines import lines, split_boots
 
@@ -171,9 +175,8 @@ def _read_other_logs(
     for argv in KERNEL_LOG_EARLIER:
         if host.has_output(*argv) and (text := reader.output(*argv)):
             add(lines(text, None), argv[-1], " ".join(argv))
-    for paths in list_log_files(host).values():
+    for paths in files.values():
         add_files((path, read_log_file(host, reader, path)) for path in reversed(paths))
-    saved = host.saved_arguments(*ROTATED_LOG)
     groups = group_logs(saved)
     for names in groups.values():
         add_files((name, reader.output(*ROTATED_LOG, name)) for name in reversed(names))

@@ -5,8 +5,6 @@ drivers/pci/pcie/{aer,dpc}.c, drivers/pci/hotplug, pci.c (__pcie_print_link_stat
 bnxt, ice, kernel/module (symbol versions).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
@@ -170,7 +168,7 @@ class _BusError(NamedTuple):
     bits: tuple[str, ...] = ()
     first: str | None = None  # the bit that the hardware marked as first
 
-    def with_bit(self, bit: re.Match[str]) -> _BusError:
+    def with_bit(self, bit: re.Match[str]) -> "_BusError":
         """The record with one more status bit."""
         return self._replace(bits=(*self.bits, bit["name"]), first=bit["name"] if bit["first"] else self.first)
 
@@ -179,12 +177,15 @@ def _events(log: Iterable[Line], unexplained: Unexplained) -> Iterator[LogEvent]
     bus_error: _BusError | None = None
     firmware = _FirmwareRecord("", "")
     gpus, bars, cables, starts, tasks = _GpuSentences(), _Bars(), _Cables(), FailedStarts(), HungTasks()
-    for line in log:
+    lines = list(log)
+    text = "\n".join(line.text for line in lines)
+    tokens = [token for token in _TOKENS if token in text]  # of a healthy machine a few
+    for line in lines:
         yield from tasks.read(line.text, line.at, line.logged)
         if bus_error and (bit := _AER_BIT.search(line.text)) and bit["bdf"] == bus_error.match["bdf"]:
             bus_error = bus_error.with_bit(bit)
             continue
-        if not any(token in line.text for token in _TOKENS):
+        if not any(token in line.text for token in tokens):
             continue
         if record := _RECORD_OF_FIRMWARE.match(line.text):
             before, firmware = firmware, _read_record(firmware, record["record"], record["text"], line)

@@ -3,8 +3,6 @@
 Kernel page: Documentation/ABI/testing/dev-kmsg; dmesg(1) (-T, -x, --time-format), journalctl(1) (-o short..).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone

@@ -4,8 +4,6 @@ A row makes an event of a line: its kind and code, the part that the line names,
 matter of rules. Rows are tried in order, the first that fits is the event. `docs/log-sentences.md` is made of it.
 """
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

@@ -7,7 +7,6 @@ lldpd: it prints them as unknown ones, in hexadecimal.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -15,7 +14,6 @@ from typing import Any, NamedTuple
 from probes.host.commands import LLDP, LLDP_SAVED
 from probes.host.interface import Absent, Failed, Host
 from probes.host_reader import HostReader
-from probes.netdev.lldp_forms import parse_keyvalue, parse_plain, parse_xml
 from probes.probe import Reading
 from probes.text import ParseError, natural
 
@@ -72,6 +70,10 @@ def parse_lldp(text: str) -> LldpFacts:
     >>> parse_lldp('{"lldp": {"interface": {"eth0": {"port": {"mfs": "9216"}}}}}').neighbors[0].max_frame_bytes
     9216
     """
+    import json  # lazy, as the other forms: most hosts run no lldpd
+
+    from probes.netdev.lldp_forms import parse_keyvalue, parse_plain, parse_xml
+
     begin = text.lstrip()[:1]
     if begin not in ("{", "["):
         document = parse_xml(text) if begin == "<" else _as_json(parse_keyvalue(text) or parse_plain(text))

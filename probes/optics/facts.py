@@ -1,7 +1,5 @@
 """What a cable or optical module shows of itself, whatever memory layout it has; and numbers as modules write them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

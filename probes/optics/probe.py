@@ -5,23 +5,15 @@ RTNL lock, so this probe has its own bound, and of a cable only three short part
 is selected by us; reading flags clears those of the past, as with any tool that reads a module.
 """
 
-from __future__ import annotations
-
 import time
 from typing import Literal, NamedTuple
 
-from probes import netlink as codec
-from probes.ethtool import netlink as genl
 from probes.ethtool.probe import REPRESENTOR, family_of
 from probes.host.interface import Absent, Denied, Host, ReadError
 from probes.host_reader import HostReader
 from probes.netdev import probe as netdev
 from probes.netdev.shown_links import MOST_INTERFACES
 from probes.netdev.sysfs import PCI
-from probes.optics import cmis as optics_cmis
-from probes.optics import eeprom as optics_reads
-from probes.optics import sff
-from probes.optics.eeprom import CMIS, SFF8472, SFF8636, Read
 from probes.optics.facts import ModuleReading
 from probes.probe import Reading
 from probes.rdma import sysfs as rdma_sysfs
@@ -29,7 +21,6 @@ from probes.text import ParseError
 
 SECONDS = 12.0  # for all interfaces together
 INFINIBAND = 32  # ARPHRD: the interfaces of such ports have no operation for it
-CABLES = ("copper", "active_copper")  # they measure nothing
 NEEDS = "reading a module's memory needs CAP_NET_ADMIN"
 VIRTUAL = (
     "0x1014",
@@ -84,7 +75,7 @@ def read(host: Host) -> Reading:
             sockets.append(ModuleSocket(name, reason=why_not, reason_code="needs-root" if denied else None))
             continue
         try:
-            sockets.append(_socket(reader, name, Memory(host, family, index)))
+            sockets.append(_socket(reader, name, family, index))
         except Denied as why:
             reader.gap(NEEDS, "needs-root")
             denied = f"{why.code or 'EPERM'}: {NEEDS}"
@@ -94,61 +85,12 @@ def read(host: Host) -> Reading:
     return Reading(OpticsFacts(tuple(sockets)), reader.sources, reader.missing)
 
 
-class Memory:
-    """The memory of one module."""
-
-    def __init__(self, host: Host, family: int, index: int) -> None:
-        self.host = host
-        self.family = family
-        self.index = index
-
-    def bytes_of(self, part: Read) -> bytes:
-        """One part, whole. Raises ReadError, and ParseError where it is of another length."""
-        request = genl.eeprom_request(self.family, self.index, *part)
-        data = genl.parse_eeprom(self.host.netlink(codec.GENERIC, request))
-        if len(data) != part[2]:
-            raise ParseError(f"ethtool: {len(data)} bytes of a module where {part[2]} were asked for")
-        return data
-
-    def page(self, part: Read) -> bytes:
-        """A page that not every module has: empty where it does not answer."""
-        try:
-            return self.bytes_of(part)
-        except (ReadError, ParseError):
-            return b""
-
-
-def module_of(memory: Memory) -> ModuleReading:
-    """What the module shows, by the layout of its memory. Raises ReadError and ParseError."""
-    code = memory.bytes_of(optics_reads.FIRST)[0]
-    if code in SFF8472:
-        serial = memory.bytes_of(optics_reads.SFF8472_SERIAL)
-        more = memory.page(optics_reads.SFF8472_DIAGNOSTICS) if sff.has_monitors(serial) else b""
-        return sff.parse_sff8472(serial, more)
-    if code not in CMIS and code not in SFF8636:
-        raise ParseError(f"a module of kind 0x{code:02x}, whose memory is laid out in another way")
-    lower, upper = memory.bytes_of(optics_reads.LOWER), memory.bytes_of(optics_reads.UPPER)
-    if code in SFF8636:
-        reading = sff.parse_sff8636(lower, upper, {})
-        if reading.media in CABLES or not sff.is_paged(lower):
-            return reading
-        return sff.parse_sff8636(lower, upper, {3: memory.page(optics_reads.SFF8636_THRESHOLDS)})
-    reading = optics_cmis.parse(lower, upper, {})
-    if reading.media in CABLES or not optics_cmis.is_paged(lower):
-        return reading
-    memory.page(optics_reads.CMIS_FLAGS)  # those of the past; what is flagged now is flagged again
-    wanted = {
-        1: optics_reads.CMIS_ADVERTISED,
-        2: optics_reads.CMIS_THRESHOLDS,
-        0x11: optics_reads.CMIS_LANES,
-    }
-    return optics_cmis.parse(lower, upper, {page: memory.page(part) for page, part in wanted.items()})
-
-
-def _socket(reader: HostReader, name: str, memory: Memory) -> ModuleSocket:
+def _socket(reader: HostReader, name: str, family: int, index: int) -> ModuleSocket:
     """What is plugged in, or why that is not known. Raises Denied."""
+    from probes.optics.module import Memory, read_module  # lazy: many hosts have no interface with a module
+
     try:
-        module = module_of(memory)
+        module = read_module(Memory(reader.host, family, index))
     except Denied:
         raise
     except Absent as why:

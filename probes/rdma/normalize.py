@@ -3,8 +3,6 @@
 Link rates as the kernel and the RDMA tools print them, taken apart and put together.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -196,7 +194,7 @@ def in_order(name: str) -> tuple[tuple[str, int], ...]:
     return tuple((word, int(digits or -1)) for word, digits in re.findall(r"([^0-9]*)([0-9]{0,18})", name))
 
 
-def build_device(block: Block, **more: Any) -> RdmaDevice:
+def build_device(block: "Block", **more: Any) -> RdmaDevice:
     """A device as its section states it, with the ports that are sections in it."""
     ports = sorted((RdmaPort(**port.values()) for port in block.sections.values()), key=lambda port: port.port)
     name = block.texts["name"]
@@ -216,7 +214,7 @@ def devices_of_ports(ports: Mapping[str, Mapping[int, RdmaPort]], **more: Mappin
     )
 
 
-def describe_cut(tool: str, block: Block, count_label: str) -> list[str]:
+def describe_cut(tool: str, block: "Block", count_label: str) -> list[str]:
     """Notes on ports of a device that are cut off, or missing by its own count."""
     name = block.texts["name"]
     ports = [(port.values(), port.texts.get("Port GUID")) for port in block.sections.values()]

@@ -5,8 +5,6 @@ Each line is read by itself: the journal names the program in it, the services' 
 date. systemd.unit(5), systemctl(1) (status), journalctl(1); forms of dates: the sources of the services.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 

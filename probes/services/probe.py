@@ -12,16 +12,23 @@ NVIDIA Fabric Manager user guide (`nv-fabricmanager --version`, /var/log/fabricm
 (/etc/nvidia-imex/nodes_config.cfg, one address a line; `nvidia-imex-ctl -q`).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from probes.host.commands import JOURNAL_UNITS, SERVICE_JOURNAL
+from probes.host.commands import (
+    JOURNAL_UNITS,
+    KERNEL_LOG,
+    KERNEL_LOG_SAVED,
+    OF_SERVICE,
+    SERVICE_JOURNAL,
+    SERVICE_LOG,
+    SERVICE_SAVED,
+)
 from probes.host.interface import READ_LIMIT_BYTES, Absent, Host, ReadError
 from probes.host_reader import HostReader, as_text
 from probes.kernel.log_facts import LogEvent
+from probes.kernel.log_files import FOLDER
 from probes.probe import Reading
 from probes.system.limits import CGROUPS, UNIT_FOLDERS
 from probes.text import lazy_pattern
@@ -155,8 +162,8 @@ def read(host: Host) -> Reading:
     """The state of every service of interest. Raises Absent where no systemd runs, and no log of a service is saved."""
     reader = HostReader(host)
     logs = None
-    if not host.live:
-        from probes.services.logs import read_saved_logs  # lazy: no live host needs it
+    if not host.live and _may_hold_logs(host):
+        from probes.services.logs import read_saved_logs  # lazy: neither a live host nor a bare tree needs it
 
         logs = read_saved_logs(host, reader)
     if reader.names(BOOTED) is None:
@@ -188,7 +195,20 @@ def read(host: Host) -> Reading:
     return Reading(ServiceFacts(tuple(services), imex, events), reader.sources, reader.missing)
 
 
-def _read_journal(host: Host, reader: HostReader) -> ServiceLogs | None:
+def _may_hold_logs(host: Host) -> bool:
+    """Whether a recorded source has an output or a folder with logs of services."""
+    outputs = (*KERNEL_LOG, *KERNEL_LOG_SAVED, *SERVICE_SAVED)
+    if any(host.has_output(*argv) for argv in outputs) or any(
+        host.saved_arguments(*argv) for argv in (SERVICE_LOG, *OF_SERVICE)
+    ):
+        return True
+    try:
+        return bool(host.listdir(FOLDER))
+    except ReadError as why:
+        return not isinstance(why, Absent)
+
+
+def _read_journal(host: Host, reader: HostReader) -> "ServiceLogs | None":
     """What the services wrote in this boot, by one bounded journalctl for all; None where it shows no line of them, as
     to a user who may not read the journal."""
     (command,) = SERVICE_JOURNAL

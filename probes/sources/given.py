@@ -1,7 +1,5 @@
 """What a person gave: every file with the command that it is read as, or why it is not read; whether it is whole."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ What begins an output: a fence of Markdown, a prompt with a command, the line of
 backticks, and the heading of another tool's output. A text of one output has no such parts, and stays whole.
 """
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Outputs in a longer text: which command's each is, which are used, and which parts of one belong together."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, NamedTuple
 
 from probes.host.commands import (
@@ -142,7 +140,7 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
     return found, unread
 
 
-def _name_of_piece(piece: Piece) -> str | None:
+def _name_of_piece(piece: "Piece") -> str | None:
     """The name under which a folder would hold this output; None where it is none that is known.
 
     >>> from probes.sources.pasted import Piece

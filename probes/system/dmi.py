@@ -5,8 +5,6 @@ Kernel page: Documentation/ABI/testing/sysfs-class-dmi (product_serial and chass
 What `dmidecode` prints: the same strings as /sys/class/dmi/id, for bundles that hold no sysfs.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -31,7 +29,7 @@ _LINES = {
 _HANDLE = lazy_pattern(r"Handle 0x[0-9A-Fa-f]{4}, DMI type \d{1,3}, ")
 
 
-def parse_dmidecode(text: str) -> DmiFacts:
+def parse_dmidecode(text: str) -> "DmiFacts":
     r"""The strings of the system, its board and its chassis. Raises ParseError where no structure is there.
 
     >>> parse_dmidecode("Handle 0x0100, DMI type 1, 27 bytes\nSystem Information\n\tProduct Name: DGXH100\n").product

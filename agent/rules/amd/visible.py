@@ -9,8 +9,8 @@ from agent.rules.nccl.settings import EffectiveSetting, effective_settings, why_
 from agent.rules.rule import NODE, Fail, Result, rule
 
 _RUNTIME, _HIP = "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"
-_NUMBERS = re.compile(r"\d{1,3}(?:,\d{1,3})*", re.ASCII)
-_DEVICES = re.compile(r"(?:\d{1,3}|GPU-[\w-]{1,60})(?:,(?:\d{1,3}|GPU-[\w-]{1,60}))*", re.ASCII)
+_NUMBERS = r"(?a)\d{1,3}(?:,\d{1,3})*"
+_DEVICES = r"(?a)(?:\d{1,3}|GPU-[\w-]{1,60})(?:,(?:\d{1,3}|GPU-[\w-]{1,60}))*"
 
 
 @rule("amd-visible-conflict")
@@ -35,7 +35,7 @@ def _find_beyond(outer: str, inner: str) -> str | None:
     ('4', None, '1')
     """
     outer, inner = outer.replace(" ", ""), inner.replace(" ", "")
-    if not (_DEVICES.fullmatch(outer) and _NUMBERS.fullmatch(inner)):
+    if not (re.fullmatch(_DEVICES, outer) and re.fullmatch(_NUMBERS, inner)):
         return None
     return next((number for number in inner.split(",") if int(number) > outer.count(",")), None)
 

@@ -12,14 +12,14 @@ from agent.rules.ascend.ports import about_port, list_ports
 from agent.rules.context import RuleContext
 from agent.rules.rule import Result, rule
 
-_COUNT = re.compile(r"tx_pfc[0-7]_duration_(?:warn|err)_cnt")
+_COUNT = r"tx_pfc[0-7]_duration_(?:warn|err)_cnt"
 
 
 @rule("npu-pfc-storm", each=list_ports)
 def npu_pfc_storm(context: RuleContext, port: NpuPort) -> Result:
     about, command = about_port(port), f"hccn_tool -i {port.npu} -pfc_stat -g"
     link = find_npu_link(context.accelerator_nics, port)
-    counts = {name: n for name, n in port_counters(link).items() if _COUNT.fullmatch(name)}
+    counts = {name: n for name, n in port_counters(link).items() if re.fullmatch(_COUNT, name)}
     errors = {name: n for name, n in sorted(counts.items()) if "_err_" in name}
     if not errors:
         return about.unknown("output-missing", command=command)

@@ -242,7 +242,7 @@ def gpu_recovery_needed(context: RuleContext, gpu: Gpu) -> Result:
     )
 
 
-_CONSUMER = re.compile(r"GeForce|TITAN", re.IGNORECASE)
+_CONSUMER = r"(?i)GeForce|TITAN"
 _BY_REGISTRY = "DR"
 _NEAR = ("PIX", "PXB")
 _MOST = 3  # times as many pairs with P2P as without, of one kind of way
@@ -376,7 +376,7 @@ def _merge_pairs(word: str, pairs: Sequence[tuple[Gpu, Gpu]]) -> Iterator[Fail]:
 
 def _fail_p2p_blocked(word: str, pairs: Sequence[tuple[Gpu, Gpu]], subject: str, label: str, ends: set[str]) -> Fail:
     labels = [f"{a.label} - {b.label}" for a, b in pairs]
-    consumer = all(_CONSUMER.search(gpu.name or "") for pair in pairs for gpu in pair)
+    consumer = all(re.search(_CONSUMER, gpu.name or "") for pair in pairs for gpu in pair)
     return Fail(
         subject=subject,
         label=label,

@@ -15,8 +15,8 @@ from agent.rules.devices import find_function, is_nvidia, report_no_gpu, why_unr
 from agent.rules.rule import NODE, Fail, Result, rule
 
 _FABRIC = "nvlink-fabric"  # the place of findings about the fabric manager
-_MISMATCH = re.compile(r"version mismatch", re.IGNORECASE)  # NVML's error 18, and nvidia-smi's sentence
-_NONE_FOUND = re.compile(r"No devices were found")  # nvidia-smi's sentence where the driver could open no GPU
+_MISMATCH = r"(?i)version mismatch"  # NVML's error 18, and nvidia-smi's sentence
+_NONE_FOUND = r"No devices were found"  # nvidia-smi's sentence where the driver could open no GPU
 _BUILT = {True: "there", False: "missing", None: ""}
 
 
@@ -31,15 +31,15 @@ _SENTENCES = (  # of nvidia-smi
     (_MISMATCH, _Trouble("mismatch", "the loaded driver and its library are of different versions")),
     (_NONE_FOUND, _Trouble("no-gpu", "nvidia-smi finds no GPU")),
     (
-        re.compile(r"couldn't communicate with the NVIDIA driver"),
+        r"couldn't communicate with the NVIDIA driver",
         _Trouble("not-loaded", "nvidia-smi cannot reach the NVIDIA driver: it is not loaded, or does not work"),
     ),
     (
-        re.compile(r"Failed to initialize NVML: Unknown Error"),
+        r"Failed to initialize NVML: Unknown Error",
         _Trouble("access", "NVML fails with Unknown Error: the usual cause is a container that lost its GPUs"),
     ),
     (
-        re.compile(r"Failed to initialize NVML: Driver Not Loaded", re.IGNORECASE),
+        r"(?i)Failed to initialize NVML: Driver Not Loaded",
         _Trouble("not-loaded", "the NVIDIA driver is not loaded"),
     ),
 )
@@ -63,7 +63,7 @@ def gpu_driver_unusable(context: RuleContext) -> Iterator[Result]:
 def _judge_sentence(context: RuleContext) -> Fail | None:
     """By the sentence of a saved nvidia-smi, where the source does not show the bus: no one runs it without a GPU."""
     stated = context.why_probe_failed("gpu") or ""
-    trouble = next((trouble for pattern, trouble in _SENTENCES if pattern.search(stated)), None)
+    trouble = next((trouble for pattern, trouble in _SENTENCES if re.search(pattern, stated)), None)
     limited = context.node.container or context.node.job_limit
     if trouble is None or limited or not (context.recorded and context.why_probe_failed("pci")):
         return None
@@ -92,9 +92,9 @@ def _judge_driver(context: RuleContext, gpus: list[Gpu]) -> Result:
     unread = context.why_probe_failed("gpu")
     if unread is None or any(gpu.driver_state == "open" for gpu in gpus):
         return NODE.passes()
-    if _MISMATCH.search(unread):
+    if re.search(_MISMATCH, unread):
         return _fail_driver(context, gpus, _Trouble("mismatch", _describe_mismatch(context)))
-    if _NONE_FOUND.search(unread) and not (context.node.container or context.node.job_limit):
+    if re.search(_NONE_FOUND, unread) and not (context.node.container or context.node.job_limit):
         return _fail_driver(context, gpus, _Trouble("no-gpu", "the driver is loaded but opens none of its GPUs"))
     if context.why_probe_failed("modules") is not None or any(row.name == "nvidia" for row in context.software.modules):
         return NODE.unknown(unread)

@@ -116,7 +116,7 @@ _LINK_DOWN = {  # the code in the first word of NETIR's link events
     40: (_IGNORE, "INVESTIGATE_HOST"),
 }
 _HARMLESS_MFDE = 3  # of the status words of NETIR_MFDE_EVENT the one that is ignored
-_WORDS = re.compile(r"\(0x([0-9a-fA-F]{1,8}) 0x([0-9a-fA-F]{1,8})\b")
+_WORDS = r"\(0x([0-9a-fA-F]{1,8}) 0x([0-9a-fA-F]{1,8})\b"
 
 
 def effective_code(event: Event) -> str:
@@ -127,7 +127,7 @@ def effective_code(event: Event) -> str:
 
 def decode_link_error(event: Event) -> tuple[str, str] | None:
     """What the words of a line of Xid 144 to 150 need at once and after; None where the sheet does not have them."""
-    words = _WORDS.search(event.text) if event.code in NVLINK5 else None
+    words = re.search(_WORDS, event.text) if event.code in NVLINK5 else None
     unit = event.detail.get("unit", "")
     if words is None:
         return None

@@ -33,8 +33,8 @@ _DMABUF_DRIVERS = ("mlx5", "irdma", "ice", "bnxt")  # whose kernel modules can r
 _OWN_WAY = ("efa", "gve", "mana", "erdma")  # their providers bring a GPUDirect of their own, or none
 NO_RAIL = Reason("no-such-device", detail="no rail")
 _TURING = 7.5
-_KERNEL = re.compile(r"(\d{1,3})\.(\d{1,3})")
-_CUDA = re.compile(r"(\d{1,3})\.(\d{1,3})")
+_KERNEL = r"(\d{1,3})\.(\d{1,3})"
+_CUDA = r"(\d{1,3})\.(\d{1,3})"
 _NEW_ENOUGH = ("Turing", "Ampere", "Ada", "Hopper", "Blackwell", "Rubin")
 _GENERATION = "Turing or newer"
 _KERNEL_NEED, _OPEN_NEED, _CUDA_NEED = (
@@ -169,8 +169,8 @@ def _is_near_enough(context: RuleContext) -> bool:
     return coherent or not ways or any(p.pcie_kind in (*NEAR, None) or p.kind == "C2C" for p in ways)
 
 
-def _is_at_least(pattern: re.Pattern[str], text: str | None, least: tuple[int, int]) -> bool | None:
-    match = pattern.match(text or "")
+def _is_at_least(pattern: str, text: str | None, least: tuple[int, int]) -> bool | None:
+    match = re.match(pattern, text or "")
     return (int(match[1]), int(match[2])) >= least if match else None
 
 

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from agent.model.finding import Evidence
 from agent.model.node import Event
-from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
 from agent.rules.devices import quote_log
 from agent.rules.host.driver_sentences import Meaning
@@ -19,7 +18,7 @@ from agent.rules.host.error_numbers import explain_number
 from agent.rules.host.unexplained import KIND, describe_period, shorten
 from agent.rules.nvlink.fabric import MANAGER, PLACE, unmanaged_reason
 from agent.rules.nvlink.link_counts import LinkForm, find_form
-from agent.rules.rule import NODE, Fail, NotApplicable, Result, rule
+from agent.rules.rule import NODE, Fail, NotApplicable
 from agent.rules.wording import count_of, join_labels
 
 _NO_CUDA = "CUDA ends with error 802 on every GPU that is connected over NVSwitches."
@@ -109,24 +108,10 @@ _SELDOM_NEEDED = ("irqbalance", "rshim")  # installed on many nodes that do not 
 _SHOWN = 6
 
 
-@rule("service-reports-failure")
-def service_reports_failure(context: RuleContext) -> Iterator[Result]:
-    events = [event for event in context.events if event.kind == "service"]
-    faults = [
-        fault
-        for service in sorted({event.subject or "" for event in events})
-        for fault in _judge_service(context, service, [event for event in events if event.subject == service])
-    ]
-    yield from faults
-    if faults:
-        return
-    run, unread = context.probes.get("services"), context.why_probe_failed("services")
-    if unread and unread.code in ("evidence-absent", "evidence-not-run"):
-        yield NODE.not_applicable("not-measured", detail="no log and no state of a service is there")
-    elif run and run.reason_code == "service-log-unread":
-        yield NODE.unknown(unread or quote_source(run.reason) or Reason("not-read", fact="a log of a service"))
-    else:
-        yield NODE.unknown(unread) if unread else NODE.passes()
+def judge_services(context: RuleContext, events: Sequence[Event]) -> Iterator[Fail]:
+    """The faults of all services that the events are of."""
+    for service in sorted({event.subject or "" for event in events}):
+        yield from _judge_service(context, service, [event for event in events if event.subject == service])
 
 
 def _judge_service(context: RuleContext, service: str, events: Sequence[Event]) -> Iterator[Fail]:

@@ -20,11 +20,11 @@ from agent.rules.nccl.settings import (
 from agent.rules.rule import NODE, Fail, Result, Unknown, rule
 from agent.rules.wording import join_labels
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_NUMBER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|[0-9]+)")
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+_NUMBER = r"-?(?:0[xX][0-9a-fA-F]+|[0-9]+)"
 _LISTS = frozenset({"NCCL_IB_HCA", "NCCL_SOCKET_IFNAME"})  # where a second "=" asks for whole names
 _TWICE, _MISSPELT = "set before", "is not a name of NCCL"
-_NEAR_NAME = re.compile(r"(?i)(?:nccl+|ncl+|ncc|nnccl|nncl|nlcc|ncccl)_")
+_NEAR_NAME = r"(?i)(?:nccl+|ncl+|ncc|nnccl|nncl|nlcc|ncccl)_"
 
 
 @rule("gdr-nccl-conf-syntax")
@@ -59,9 +59,9 @@ def _find_wrong_lines(context: RuleContext) -> Iterator[tuple[NcclSetting, str, 
 def _check_line(setting: NcclSetting) -> tuple[str, bool]:
     key, value = setting.key, setting.value
     clean = _clean_value(value)
-    if not _NAME.fullmatch(key):
+    if not re.fullmatch(_NAME, key):
         return f"sets {key!r}, which nothing reads", False
-    if not key.startswith("NCCL_") and _NEAR_NAME.match(key):
+    if not key.startswith("NCCL_") and re.match(_NEAR_NAME, key):
         return f"{key} {_MISSPELT}", False
     if value.startswith("=") and key not in _LISTS:
         return "two =: the second is part of the value", False
@@ -69,7 +69,7 @@ def _check_line(setting: NcclSetting) -> tuple[str, bool]:
         return f"the value is {value!r}: a name in it begins or ends with a blank", False
     if clean == value:
         return "", False
-    as_meant = bool(_NUMBER.fullmatch(clean)) and parse_number(value) == parse_number(clean)
+    as_meant = bool(re.fullmatch(_NUMBER, clean)) and parse_number(value) == parse_number(clean)
     return f"the value is {value!r}, with everything in it", as_meant or key.startswith("NCCL_DEBUG")
 
 

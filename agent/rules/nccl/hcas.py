@@ -13,7 +13,7 @@ from agent.rules.nccl.settings import EffectiveSetting, effective_settings, why_
 from agent.rules.rule import NODE, Fail, Result, rule
 from agent.rules.wording import join_labels
 
-_INTEGER = re.compile(r"[+-]?[0-9]+")
+_INTEGER = r"[+-]?[0-9]+"
 _OWN_WAY = ("efa", "gve", "mana", "erdma", "siw")  # their providers bring a plugin; NCCL's own RDMA is not used
 
 
@@ -118,7 +118,7 @@ def _parse_port(words: list[str]) -> int | None:
     """A port as atoi reads it; none is reported: every one."""
     if not words or not words[0]:
         return None
-    match = _INTEGER.match(words[0].strip())
+    match = re.match(_INTEGER, words[0].strip())
     return int(match[0][:9]) if match else 0
 
 

@@ -15,8 +15,8 @@ from agent.rules.context import RuleContext
 PROBE = "nccl"
 SYSTEM_FILE = "/etc/nccl.conf"
 _ORDER = {"job": 0, "user": 1, "service": 2, "system": 3}
-_NUMBER = re.compile(r"[ \t\n\v\f\r]*([+-]?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]*))")
-_PROCESS = re.compile(r"environment of pid (\d{1,10}) ")
+_NUMBER = r"[ \t\n\v\f\r]*([+-]?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]*))"
+_PROCESS = r"environment of pid (\d{1,10}) "
 
 
 class EffectiveSetting(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ class EffectiveSetting(msgspec.Struct, frozen=True):
     @property
     def process(self) -> tuple[tuple[str, str], ...]:
         """`Fail.values` of the process that has it; none where a file does."""
-        match = _PROCESS.match(self.source)
+        match = re.match(_PROCESS, self.source)
         return (("PID", match[1]),) if match else ()
 
     def evidence(self, key: str) -> Evidence:
@@ -108,7 +108,7 @@ def parse_number(value: str) -> int | None:
     """
     if not value:
         return None
-    match = _NUMBER.match(value)
+    match = re.match(_NUMBER, value)
     if not match:
         return 0
     sign, sixteen, eight, ten = match.groups()

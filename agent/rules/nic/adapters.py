@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from agent.model.finding import Evidence
 from agent.model.nic import Nic
 from agent.model.reasons import Reason
-from agent.rules.cabling import place_on_bus, position_on_card
 from agent.rules.context import RuleContext
 from agent.rules.devices import about_nic, find_device_id, find_function, why_unreachable
 from agent.rules.nccl.hcas import Hca, rdma_rails, read_hca_filter, report_no_rails
@@ -143,6 +142,8 @@ def _is_rollout(nics: list[Nic]) -> bool:
 
     Of two or three NICs no order is seen.
     """
+    from agent.rules.cabling import place_on_bus, position_on_card  # lazy: of most nodes all NICs have one version
+
     parts = [
         PeerPart(
             "nic", nic.id, nic.label, nic, frozenset(), nic.id, socket=nic.numa_node, order=place_on_bus(nic),
@@ -224,7 +225,7 @@ def _path_to_gpu(context: RuleContext, a: str, b: str) -> bool:
 
 
 _STACK = ("mlx5_core", "mlx5_ib", "ib_core", "ib_uverbs", "ib_cm", "rdma_cm", "rdma_ucm", "ib_umad", "ib_ipoib")
-_OFED = re.compile(r"\d{1,3}\.\d{1,3}-\d{1,3}(?:\.\d{1,5}){2,}")  # year.month-build: "24.10-1.1.4"
+_OFED = r"\d{1,3}\.\d{1,3}-\d{1,3}(?:\.\d{1,5}){2,}"  # year.month-build: "24.10-1.1.4"
 
 
 @rule("ofed-inbox-mix")
@@ -233,7 +234,7 @@ def ofed_inbox_mix(context: RuleContext) -> Result:
     if why and context.topology.nics:
         return NODE.unknown(why)
     loaded = {module.name: module.version for module in context.software.modules if module.name in _STACK}
-    ofed = {name: version for name, version in loaded.items() if version and _OFED.fullmatch(version)}
+    ofed = {name: version for name, version in loaded.items() if version and re.fullmatch(_OFED, version)}
     if len(ofed) < 2:
         return NODE.not_applicable(
             "nothing-to-compare", detail="no two modules of the RDMA stack have a version of OFED"

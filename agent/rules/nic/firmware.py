@@ -26,7 +26,7 @@ _DRIVERS = ("mlx5", "bnxt_en", "ice", "ena", "efa", "ionic")
 _KINDS = ("mlx5", "nic_firmware")
 _RECENT = read_limit("nic-firmware-dead.recent_hours")
 _SHOWN = 6  # lines of evidence
-_SINCE_BOOT = re.compile(r"\+(\d{1,12}\.\d{1,9}) s")  # where the time of the boot is not known
+_SINCE_BOOT = r"\+(\d{1,12}\.\d{1,9}) s"  # where the time of the boot is not known
 
 
 @rule("nic-firmware-dead")
@@ -87,5 +87,5 @@ def _is_after(end: Event, sign: Event) -> bool:
     """Whether a failure is over: its last line is not after the end. A start at its very second may have failed."""
     if end.at and sign.at:
         return end.at > sign.at or (end.at == sign.at and end.code == "recovered")
-    one, other = _SINCE_BOOT.fullmatch(end.logged or ""), _SINCE_BOOT.fullmatch(sign.logged or "")
+    one, other = re.fullmatch(_SINCE_BOOT, end.logged or ""), re.fullmatch(_SINCE_BOOT, sign.logged or "")
     return one is not None and other is not None and float(one[1]) > float(other[1])

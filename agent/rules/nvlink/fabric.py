@@ -25,7 +25,7 @@ MANAGER, IMEX = "nvidia-fabricmanager", "nvidia-imex"
 FABRIC_ARCHITECTURES = ("Hopper", "Blackwell", "Rubin")  # their GPUs register with the fabric
 # HGX boards whose NVLink switches are no PCI functions of the host, and whose fabric manager runs on it all the same
 _HIDDEN_SWITCHES = frozenset({"0x2901", "0x2909", "0x3182"})
-_HIDDEN_NAMES = re.compile(r"\bB[23]00\b")
+_HIDDEN_NAMES = r"\bB[23]00\b"
 _MOST_OF_A_BOARD = 5  # of its eight GPUs: others may be lost
 NO_UUID = "00000000-0000-0000-0000-000000000000"
 
@@ -65,7 +65,7 @@ def unmanaged_reason(context: RuleContext) -> Result | None:
 def _is_of_hidden_board(context: RuleContext, gpu: Gpu) -> bool:
     """By PCI id; saved outputs of nvidia-smi alone have the name."""
     device = find_device_id(context, gpu)
-    return device in _HIDDEN_SWITCHES or (not device and _HIDDEN_NAMES.search(gpu.name or "") is not None)
+    return device in _HIDDEN_SWITCHES or (not device and re.search(_HIDDEN_NAMES, gpu.name or "") is not None)
 
 
 def find_service(context: RuleContext, name: str) -> Service | Unknown:

@@ -44,27 +44,25 @@ _BOARD = frozenset({
 _FEWER_ON_PURPOSE = {"0x20f3": 8, "0x2324": 8, "0x2331": 12, "0x2321": 12, "0x2322": 8}
 # The same by name, where no PCI id is known: saved outputs of nvidia-smi alone
 _NAMED = (
-    (re.compile(r"\b(GH200|GB[123]00)\b"), LinkForm.SUPERCHIP),
-    (re.compile(r"PCIe\b|\bNVL\b", re.IGNORECASE), LinkForm.CARD),
-    (re.compile(r"\bSXM|\bHBM3|\b(H20|H200|H800|B[123]00)\b"), LinkForm.BOARD),
+    (r"\b(GH200|GB[123]00)\b", LinkForm.SUPERCHIP),
+    (r"(?i)PCIe\b|\bNVL\b", LinkForm.CARD),
+    (r"\bSXM|\bHBM3|\b(H20|H200|H800|B[123]00)\b", LinkForm.BOARD),
 )
 _NAMED_FEWER = (
-    (re.compile(r"\b[AH]800\b"), 8),
-    (re.compile(r"\bH100 (PCIe|NVL)\b", re.IGNORECASE), 12),
+    (r"\b[AH]800\b", 8),
+    (r"(?i)\bH100 (PCIe|NVL)\b", 12),
 )
 
 
 # Names of products that NVIDIA makes with NVLink, or with a connector for a bridge, among lines that have none:
 # GeForce, TITAN, Quadro, RTX and Tesla cards (data sheets)
-_LINKED = re.compile(
-    r"\b(?:G?P100|[GV]?V100S?|GV100|A100X?|A800|A30X?|A40|TITAN (?:RTX|V CEO)|RTX (?:2070 SUPER|2080|3090)"
-    r"|RTX A(?:4500|5000|5500|6000)|Quadro RTX (?:5000|6000|8000)|RTX (?:5000|6000|8000)$)",
-    re.IGNORECASE,
+_LINKED = (
+    r"(?i)\b(?:G?P100|[GV]?V100S?|GV100|A100X?|A800|A30X?|A40|TITAN (?:RTX|V CEO)|RTX (?:2070 SUPER|2080|3090)"
+    r"|RTX A(?:4500|5000|5500|6000)|Quadro RTX (?:5000|6000|8000)|RTX (?:5000|6000|8000)$)"
 )
-_UNLINKED = re.compile(
-    r"\b(?:GeForce|TITAN|Quadro|NVS|Tesla [CKMPT]\d+|T4G?|L4|L20|L2|L40S?|A2|A10G?M?|A16|RTX (?:PRO|A?\d{3,4})"
-    r"|T\d{3,4}|GTX?|MX\d{3})\b",
-    re.IGNORECASE,
+_UNLINKED = (
+    r"(?i)\b(?:GeForce|TITAN|Quadro|NVS|Tesla [CKMPT]\d+|T4G?|L4|L20|L2|L40S?|A2|A10G?M?|A16|RTX (?:PRO|A?\d{3,4})"
+    r"|T\d{3,4}|GTX?|MX\d{3})\b"
 )
 
 
@@ -72,7 +70,7 @@ def never_has_nvlink(context: RuleContext, gpu: Gpu) -> bool:
     """Whether the model of a GPU is one that NVIDIA builds without NVLink, by its name."""
     function = find_function(context, gpu)
     name = f"{gpu.name or ''} {(function.name if function else None) or ''}"
-    return _UNLINKED.search(name) is not None and _LINKED.search(name) is None
+    return re.search(_UNLINKED, name) is not None and re.search(_LINKED, name) is None
 
 
 class LinkCounts(Subject, frozen=True):
@@ -223,9 +221,9 @@ def find_form(context: RuleContext, gpu: Gpu) -> LinkForm:
         return LinkForm.SUPERCHIP
     if device:
         return LinkForm.CARD
-    named = next((form for pattern, form in _NAMED if pattern.search(gpu.name or "")), None)
+    named = next((form for pattern, form in _NAMED if re.search(pattern, gpu.name or "")), None)
     return named or (LinkForm.CARD if gpu.name else LinkForm.UNKNOWN)
 
 
 def _fewer_by_name(gpu: Gpu) -> int | None:
-    return next((links for pattern, links in _NAMED_FEWER if pattern.search(gpu.name or "")), None)
+    return next((links for pattern, links in _NAMED_FEWER if re.search(pattern, gpu.name or "")), None)

@@ -31,7 +31,7 @@ from agent.rules.wording import find_majority, join_labels, name_pairs
 
 GpuPair = tuple[str, str]  # ids of GPUs
 
-_MATRIX_UNEVEN_NV = re.compile(r"NV\d{1,3}", re.ASCII)
+_MATRIX_UNEVEN_NV = r"(?a)NV\d{1,3}"
 _SWITCHED = 8  # links of one pair that no wiring of three GPUs and more has without switches
 _MOST_OF_THEM = 3  # GPUs that are joined alike, and for each without NVLink
 _CUBE, _MESH = 8, 2  # GPUs of a cube mesh (DGX-1), and the most links that a pair of it has
@@ -56,7 +56,7 @@ def nvlink_matrix_uneven(context: RuleContext) -> Iterator[Result]:
 
 def _judge_matrix_uneven(context: RuleContext, group: list[Gpu], cells: Mapping[GpuPair, str | None]) -> Result:
     about = about_gpu(group[0]) if len(group) < len(context.topology.gpus) else NODE
-    counts = {pair: int(kind[2:]) for pair, kind in cells.items() if kind and _MATRIX_UNEVEN_NV.fullmatch(kind)}
+    counts = {pair: int(kind[2:]) for pair, kind in cells.items() if kind and re.fullmatch(_MATRIX_UNEVEN_NV, kind)}
     forms = {find_form(context, gpu) for gpu in group}
     if len(group) < 3 or not counts:
         return about.not_applicable("nothing-to-compare", detail="fewer than three GPUs, or no NVLink between any")
@@ -149,7 +149,7 @@ def _fail_few_pairs(context: RuleContext, without: list[GpuPair], counts: Mappin
 TallyPair = tuple[LinkCounts, LinkCounts]
 
 _JOINED_PER_MISSING = 5  # bridges between cards join fewer; a GPU of eight in MIG mode leaves three per pair
-_PATH_MISSING_NV = re.compile(r"NV(\d{1,3})", re.ASCII)
+_PATH_MISSING_NV = r"(?a)NV(\d{1,3})"
 _ANOTHER_WAY = {None: "not known", "U": "unknown"}
 
 
@@ -183,7 +183,7 @@ def _find_outside(context: RuleContext, ways: Mapping[frozenset[str], Path]) -> 
     """GPUs without NVLink to any other in a matrix that joins all the others, three and more, alike over switches.
     Only where the source shows nothing else of them: whether they are in MIG mode, which uses no NVLink, is open."""
     gpus = [gpu.id for gpu in context.topology.gpus]
-    numbers = {ends: kind for ends, way in ways.items() if _PATH_MISSING_NV.fullmatch(kind := way.kind or "")}
+    numbers = {ends: kind for ends, way in ways.items() if re.fullmatch(_PATH_MISSING_NV, kind := way.kind or "")}
     inside = [gpu for gpu in gpus if any(gpu in ends for ends in numbers)]
     outside = [gpu for gpu in context.topology.gpus if gpu.id not in inside]
     if context.why_bus_unread is None or len(set(numbers.values())) != 1 or len(inside) < _MOST_OF_THEM * len(outside):
@@ -215,7 +215,7 @@ def _fail_outside(context: RuleContext, gpu: Gpu, ways: Mapping[frozenset[str], 
 
 def _usual_kind(ways: Mapping[frozenset[str], Path]) -> str:
     """The most frequent NV# of the matrix."""
-    kinds = [kind for way in ways.values() if _PATH_MISSING_NV.fullmatch(kind := way.kind or "")]
+    kinds = [kind for way in ways.values() if re.fullmatch(_PATH_MISSING_NV, kind := way.kind or "")]
     return max(sorted(set(kinds)), key=kinds.count)
 
 
@@ -227,7 +227,7 @@ def _nvlinks_in_matrix(
     return {
         ends: int(nv[1])
         for ends, way in ways.items()
-        if ends <= like and (nv := _PATH_MISSING_NV.fullmatch(way.kind or ""))
+        if ends <= like and (nv := re.fullmatch(_PATH_MISSING_NV, way.kind or ""))
     }
 
 

@@ -95,15 +95,15 @@ def _judge_gpu_ats_off(context: RuleContext, gpu: Gpu) -> Result:
     )
 
 
-_VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})\b")
+_VERSION = r"(\d{1,4})\.(\d{1,4})\b"
 _SVA_WITH_PASSTHROUGH = (6, 11)  # from here on the SMMU shares page tables beside passthrough
-_PASSTHROUGH = re.compile(r"(?:^|\s)iommu(?:=pt|\.passthrough=(?P<number>\S+))(?=\s|$)")
+_PASSTHROUGH = r"(?:^|\s)iommu(?:=pt|\.passthrough=(?P<number>\S+))(?=\s|$)"
 _OFF = ("0", "n", "N", "off")
 
 
 def _is_new_kernel(context: RuleContext) -> bool | None:
     """Whether the kernel's SMMU shares page tables in passthrough mode, too; None where its version is not known."""
-    version = _VERSION.match(context.node.kernel or "")
+    version = re.match(_VERSION, context.node.kernel or "")
     return (int(version[1]), int(version[2])) >= _SVA_WITH_PASSTHROUGH if version else None
 
 
@@ -144,7 +144,7 @@ def _is_passed_through(context: RuleContext, gpu: Gpu) -> bool | None:
     function = find_function(context, gpu)
     if function and function.iommu_type:
         return function.iommu_type == "identity"
-    matches = list(_PASSTHROUGH.finditer(context.node.cmdline or ""))
+    matches = list(re.finditer(_PASSTHROUGH, context.node.cmdline or ""))
     return matches[-1]["number"] not in _OFF if matches else None
 
 

@@ -176,13 +176,13 @@ def _was_lost_then(context: RuleContext, pci: str, errors: list[Event]) -> bool:
 
 def _read_moment(event: Event) -> float | None:
     """Seconds since an epoch that is the same for all lines of one log; None where its time is not known."""
-    at, logged = parse_time(event.at), _SINCE_BOOT.fullmatch(event.logged or "")
+    at, logged = parse_time(event.at), re.fullmatch(_SINCE_BOOT, event.logged or "")
     return at.timestamp() if at else float(logged[1]) if logged else None
 
 
 _LOST_XID, _ACTION_XID = "79", "154"
 _TOGETHER_SECONDS = 60.0
-_SINCE_BOOT = re.compile(r"\+(\d{1,12}\.\d{1,9}) s")  # where the time of the boot is not known
+_SINCE_BOOT = r"\+(\d{1,12}\.\d{1,9}) s"  # where the time of the boot is not known
 
 
 def _find_unrecovered(context: RuleContext, place: str, function: PciFunction | None) -> list[Event]:

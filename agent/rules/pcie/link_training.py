@@ -34,7 +34,7 @@ from agent.rules.pcie.links import (
 from agent.rules.rule import Fail, Result, rule
 from agent.rules.wording import format_share_lost
 
-_OTHER_HOST_LINK = re.compile(r"\bG[BH]2\d\d\b|\bGB3\d\d\b|\bB300\b")  # as WIDTH_PROVES_NOTHING, by name
+_OTHER_HOST_LINK = r"\bG[BH]2\d\d\b|\bGB3\d\d\b|\bB300\b"  # as WIDTH_PROVES_NOTHING, by name
 _ENDS = Reason("not-known", fact="what both its ends can do")
 
 
@@ -58,7 +58,7 @@ def _report_driver_alone(context: RuleContext) -> Iterator[Fail]:
         if pcie is None or not whole or (pcie.width or 0) >= (pcie.max_width or 0) or is_on_c2c(context, gpu):
             continue
         is_idle = gpu.pstate not in (None, "P0")
-        if is_idle or find_function(context, gpu) is not None or _OTHER_HOST_LINK.search(gpu.name or ""):
+        if is_idle or find_function(context, gpu) is not None or re.search(_OTHER_HOST_LINK, gpu.name or ""):
             continue
         yield about_gpu(gpu).fail(
             summary=f"PCIe link is x{pcie.width}; the driver states that x{pcie.max_width} are possible",

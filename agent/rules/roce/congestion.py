@@ -38,7 +38,7 @@ from agent.rules.roce.port_counters import (
 )
 from agent.rules.rule import Fail, Pass, Result, Unknown, rule
 
-_PRIORITY = re.compile(r"rx_prio(\d)_")
+_PRIORITY = r"rx_prio(\d)_"
 _PER_MINUTE = read_limit("roce-rt-rx-discards.per_minute")
 _EVENTS = read_limit("roce-rt-rx-discards.events")
 
@@ -66,7 +66,7 @@ def _is_foreign(count: CounterDelta, carrying: frozenset[int] | None) -> bool:
     """Every discard is of a priority that carries no RoCE."""
     if not carrying:
         return False
-    matches = [_PRIORITY.match(name) for name in count.parts]
+    matches = [re.match(_PRIORITY, name) for name in count.parts]
     return all(m is not None and int(m[1]) not in carrying for m in matches)
 
 

@@ -88,7 +88,7 @@ WRONG_WORDS = {
     r"setpci|mlxconfig|mlxfwreset|[Uu]nplug",
 }
 ON_THE_HOST = {("gdr-ats-vm", "virtual")}  # its steps are for the host of the guest
-HARDWARE = [name for name in RULES if PROCEDURE.search(read_sections(name)["How to fix"])]
+HARDWARE = [name for name in RULES if re.search(PROCEDURE, read_sections(name)["How to fix"])]
 
 
 def fail(subject: str, **changes: object) -> Fail:
@@ -112,7 +112,7 @@ def test_every_page_has_commands_and_steps(rule: str) -> None:
 
     assert re.search(r"^- `[^`]+`", sections["How to confirm"], re.MULTILINE)
     assert keys | shown <= SITUATIONS | MEANINGS.keys() | SERVICE_MEANINGS.keys() | set(NOUNS)
-    assert set(PROCEDURE.findall(sections["How to fix"])) <= read_procedures().keys()
+    assert set(re.findall(PROCEDURE, sections["How to fix"])) <= read_procedures().keys()
     for form, situation in itertools.product(
         (*NOUNS, None), keys & (SITUATIONS | MEANINGS.keys() | SERVICE_MEANINGS.keys()) or {""}
     ):
@@ -120,7 +120,7 @@ def test_every_page_has_commands_and_steps(rule: str) -> None:
         steps = build_steps(server(), rule, fault, Location(part="GPU", form_factor=form))
         assert steps, (form, situation)
         assert all(step.do for step in steps), (form, situation)
-    assert not PROCEDURE.search(read_text(rule))  # a reader of the page sees the steps
+    assert not re.search(PROCEDURE, read_text(rule))  # a reader of the page sees the steps
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -12,9 +12,9 @@ from fixtures.optics import THRESHOLDS, build_pages
 from probes.catalogue import probe
 from probes.host.interface import Absent, Denied, Failed, TimedOut
 from probes.optics import cmis as optics_cmis
-from probes.optics import probe as optics
 from probes.optics import sff
 from probes.optics.facts import LaneReading, ModuleReading
+from probes.optics.module import Memory, read_module
 from probes.optics.probe import ModuleSocket
 from probes.optics.saved import parse
 from probes.sources.dump import SavedOutputs
@@ -345,7 +345,7 @@ def test_memory_that_is_no_memory_is_a_gap() -> None:
         reading = probe("optics").read(Answering(told({}), lambda r, a=answer: a if r[16] == 31 else None))  # type: ignore[misc]
         assert reading.missing
 
-    class Odd(optics.Memory):
+    class Odd(Memory):
         def __init__(self) -> None:
             pass
 
@@ -353,7 +353,7 @@ def test_memory_that_is_no_memory_is_a_gap() -> None:
             return b"\x7f" * part[2]
 
     with pytest.raises(ParseError, match="kind 0x7f"):
-        optics.module_of(Odd())
+        read_module(Odd())
 
 
 def test_flags_of_the_past_are_read_away_first() -> None:

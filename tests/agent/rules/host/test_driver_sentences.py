@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.rules.host.driver_sentences import driver_reports_failure
-from agent.rules.host.service_sentences import service_reports_failure
+from agent.rules.host.service_failures import service_reports_failure
 from agent.rules.rule import Fail, Rule
 from tests.matrix.rule_rows import row
 
