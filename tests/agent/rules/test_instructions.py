@@ -73,7 +73,7 @@ SITUATIONS = {
     "region-taken", "reserved-memory", "nouveau", "rdma-probe", "module-refused", "interface-probe",
     "no-mkey", "open-modules", "power-cable", "probe-failed", "rdma-port", "registers-taken", "safe-mode",
     "unsupported-gpu", "all", "imex", "bus", "unlisted", "recovering", "marking", "nccl", "switch", "peers",
-    "wire", "closed", "gaudi", "matrix",
+    "wire", "closed", "gaudi", "matrix", "listed", "unplugged", "redirected", "bmc", "bmc-host", "bmc-sensor",
 }  # fmt: skip
 RULES = [rule.name for rule in every_rule()]
 SECTIONS = {name: family for family, names in family_names().items() for name in names}
