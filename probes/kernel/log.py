@@ -51,7 +51,7 @@ def read(host: Host) -> Reading:
     since = first.at or first.logged
     earlier = () if host.live else _read_other_logs(host, reader, source, found_events, whole)
     all_events = (*found_events, *earlier)
-    iommu = None if host.live else _find_iommu_default(log)  # a live host has the type of each group
+    iommu = _find_iommu_default(log)
     if iommu is not None:
         all_events = (*all_events, iommu)
     return Reading(
@@ -73,7 +73,8 @@ def _read_earlier_alone(host: Host, reader: HostReader, why: ReadError) -> Readi
 
 def _find_iommu_default(log: Sequence[Line]) -> LogEvent | None:
     """What the kernel states of addresses that it maps for devices, where nothing else is set for one."""
-    found = ((line, match) for line in log if (match := _IOMMU_DEFAULT.match(line.text)))
+    named = (line for line in log if line.text.startswith("iommu: "))
+    found = ((line, match) for line in named if (match := _IOMMU_DEFAULT.match(line.text)))
     return next(
         (LogEvent("iommu", match[0], line.at, code=match[1], logged=line.logged) for line, match in found), None
     )
