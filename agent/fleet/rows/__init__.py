@@ -101,7 +101,7 @@ class Reader:
                 self._cutter.learn("pci", node.product, text, bytes(topology.pci))
         ids["pci"], ids["link"], kinds, counted, shape_of_functions = functions
         counted, shape = [*counted], CounterShape()
-        shape.add("pci", None, (str(shape_of_functions),))
+        shape.add("pci", None, b"", str(shape_of_functions))
         gpus, nics, netdevs = topology.gpus, topology.nics, topology.netdevs
         ends = once([gpu.id for gpu in gpus], "topology.gpus"), once([nic.id for nic in nics], "topology.nics")
         once([netdev.id for netdev in netdevs], "topology.netdevs")
@@ -163,7 +163,7 @@ class Reader:
         ids: NodeIndex = dict.fromkeys(NAMES, ())
         for name, of_table in rows.items():
             ids[name] = self._own[name].extend(of_table)
-        counted = (self.counters.add(subject, counts, counts.values()) for subject, counts in counters)
+        counted = (self.counters.add(subject, tuple(counts), counts.values()) for subject, counts in counters)
         ids["counter"] = [number for numbers in counted for number in numbers]
         digests = [self._digest(name, numbers) for name, numbers in ids.items()]
         return ReportRows(list(ids.values()), digests, peers)
@@ -183,12 +183,14 @@ class Reader:
             counted += counters
             rows.append(devices.gpu_row(gpu, len(mine), active))
             c2c = gpu.c2c.errors if gpu.c2c is not None else {}
-            shape.add(gpu.id, gpu.uuid or gpu.serial, (*gpu.pcie_counters, *gpu.error_counts, *c2c, str(link_names)))
+            names = (*gpu.pcie_counters, *gpu.error_counts, *c2c)
+            shape.add(gpu.id, gpu.uuid or gpu.serial, self.counters.join(names), str(link_names))
             for counts in (gpu.pcie_counters, gpu.error_counts):
-                counted += self.counters.add(f"gpu:{gpu.id}", counts, counts.values())
+                counted += self.counters.add(f"gpu:{gpu.id}", tuple(counts), counts.values())
             if gpu.c2c is not None:
                 errors = gpu.c2c.errors
-                counted += self.counters.add(f"gpu:{gpu.id}", [f"c2c_{name}" for name in errors], errors.values())
+                names = tuple([f"c2c_{name}" for name in errors])
+                counted += self.counters.add(f"gpu:{gpu.id}", names, errors.values())
         return self._own["gpu"].extend(rows), links
 
     def _gpu_links(self, gpu: device_fields.GpuFields, place: int) -> tuple[list[int], list[int], int, int]:
@@ -202,8 +204,9 @@ class Reader:
             counters: list[int] = []
             shape = CounterShape()
             for link in links:
-                shape.add(str(link.link), None, link.errors)
-                counters += self.counters.add(f"link:{gpu.id}/{link.link}", link.errors, link.errors.values())
+                names = tuple(link.errors)
+                shape.add(str(link.link), None, self.counters.join(names))
+                counters += self.counters.add(f"link:{gpu.id}/{link.link}", names, link.errors.values())
             return numbers, counters, sum(link.state in devices.UP for link in links), shape.value
 
         return self._whole(("links", gpu.id), gpu.links, made)
@@ -212,18 +215,18 @@ class Reader:
         self, nic: device_fields.NicFields, port: device_fields.PortFields, counted: list[int], shape: CounterShape
     ) -> None:
         subject, first, second = f"port:{nic.id}/{port.port}", port.counters, port.hw_counters
-        shape.add(subject, nic.node_guid, (*first, *second))
-        if not first.keys().isdisjoint(second):
-            first, second = {**first, **second}, {}
-        for counts in (first, second):
-            counted += self.counters.add(subject, counts, counts.values())
+        names = (*first, *second)
+        shape.add(subject, nic.node_guid, self.counters.join(names))
+        counts = {**first, **second}
+        counted += self.counters.add(subject, names if len(names) == len(counts) else tuple(counts), counts.values())
 
     def _count_netdev(self, netdev: device_fields.NetdevFields, counted: list[int], shape: CounterShape) -> None:
         subject, counts, qos = f"netdev:{netdev.id}", netdev.counters, netdev.qos
-        lengths = (str(len(qos.pfc_frames_sent)), str(len(qos.pfc_frames_received))) if qos is not None else ()
-        shape.add(subject, netdev.mac, (*(counts or ()), *lengths))
+        names = tuple(counts or ())
+        lengths = f"{len(qos.pfc_frames_sent)} {len(qos.pfc_frames_received)}" if qos is not None else ""
+        shape.add(subject, netdev.mac, self.counters.join(names), lengths)
         if counts:
-            counted += self.counters.add(subject, counts, counts.values())
+            counted += self.counters.add(subject, names, counts.values())
         if qos is not None:
             for name, frames in (("sent", qos.pfc_frames_sent), ("received", qos.pfc_frames_received)):
                 if any(frames):

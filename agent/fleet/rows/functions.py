@@ -122,9 +122,10 @@ class FunctionReader:
         counts = devices.aer(decode_part(_AER, f.aer, "topology.pci", place))
         link, row = devices.link_row(f), self._pci.add(devices.function_row(f))
         linked = None if link is None else self._links.number(link)
-        counters = self._counters.add(f"pci:{f.id}", counts, counts.values())
+        names = tuple(counts)
+        counters = self._counters.add(f"pci:{f.id}", names, counts.values())
         shape = CounterShape()
-        shape.add(f.id, None, counts)
+        shape.add(f.id, None, self._counters.join(names))
         hole = serial_place(member, f.serial)
         part = _Function(f.id, (f.vendor, f.device), row, linked, counters, hole, shape.value)
         if not counters:
