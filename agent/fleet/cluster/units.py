@@ -14,10 +14,20 @@ from agent.fleet.cluster.rail_names import order, unify_names
 
 
 class UnitRail(NamedTuple):
-    """The leaf of a rail within a unit, and how many of its nodes have it there."""
+    """The leaf of a rail within a unit, and how many of its nodes have it there.
+
+    `units`: as so many units show it, where these nodes do not agree (rail_slots.py).
+    """
 
     leaf: str
     most: Majority
+    units: Majority | None = None
+
+    def describe(self, unit: str, rail: str, leaf: str) -> str:
+        """Why it is thought to belong there. `leaf`: its name."""
+        if self.units is not None:
+            return f"{self.units.words} units have {rail} on a leaf like {leaf}, {self.most.words} nodes of {unit}"
+        return f"{self.most.words} nodes of {unit} have {rail} on {leaf}"
 
 
 class Unit(NamedTuple):
