@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from agent.fleet.cluster.fabrics import FabricPart
@@ -100,21 +100,25 @@ def _find_rails(hosts: Iterable[str], links: Mapping[str, list[HostLink]]) -> di
 
 
 def _name(leaves: list[str]) -> str:
-    """What the names of its leaves have in common, else the first of them.
+    """What the names of its leaves have in common, or most of them where one is another unit's; else the first of them.
 
     >>> _name(["LG28-01", "LG28-08"]), _name(["leaf1"]), _name(["B09-LEAF-01-05", "B09-LEAF-02-05"]), _name(["a", "b"])
     ('LG28', 'leaf1', 'B09-LEAF-05', 'a')
+    >>> _name(["su2-leaf1", "su3-leaf2", "su3-leaf3", "su3-leaf4"])
+    'su3'
     """
     split = [re.split(r"([^A-Za-z0-9]+)", leaf) for leaf in leaves]
     if len(leaves) == 1 or len({len(word) for word in split}) > 1:
         return leaves[0]
-    same = [
-        letters[0]
-        for letters in zip(*split, strict=True)
-        if len(set(letters)) == 1 and re.match(r"[A-Za-z0-9]", letters[0])
-    ]
-    name = "-".join(same)
+    same = [_find_shared(words) for words in zip(*split, strict=True)]
+    name = "-".join(word for word in same if word and re.match(r"[A-Za-z0-9]", word))
     return name if len(name) > 1 else leaves[0]
+
+
+def _find_shared(words: Sequence[str]) -> str | None:
+    counts = Counter(words)
+    most = find_most(counts)
+    return words[0] if len(counts) == 1 else most[0] if most else None
 
 
 def _find_free_name(names: list[str], taken: set[str]) -> str:

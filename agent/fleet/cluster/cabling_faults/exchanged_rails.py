@@ -22,8 +22,30 @@ from agent.fleet.cluster.rail_slots import (
 from agent.fleet.cluster.units import Unit
 
 
+class _Exchange(NamedTuple):
+    one: Unit
+    other: Unit
+    rails: list[str]
+
+
 def find_exchanged_leaves(view: View) -> list[CablingFault]:
     """Two units of which each has the other's leaf of a rail, by the numbers in the names of all leaves."""
+    return [_report_leaves(view, *exchange) for exchange in _find_exchanges(view)]
+
+
+def list_home_leaves(view: View) -> dict[str, tuple[str, ...]]:
+    """The leaves of each unit, those that two units have exchanged where they belong."""
+    leaves = {unit.name: list(unit.leaves) for unit in view.units.units}
+    for one, other, rails in _find_exchanges(view):
+        for rail in rails:
+            for unit, own, foreign in ((one, other, one), (other, one, other)):
+                place = foreign.rails[rail].leaf
+                if place in leaves[unit.name]:
+                    leaves[unit.name][leaves[unit.name].index(place)] = own.rails[rail].leaf
+    return {name: tuple(row) for name, row in leaves.items()}
+
+
+def _find_exchanges(view: View) -> list[_Exchange]:
     units = [unit for unit in view.units.units if len(unit.rails) > AGREE]
     home = _find_home_numbers(view, units) if not view.cluster.cut else {}
     of_number = {number: unit for unit, (_, number) in home.items()}
@@ -35,12 +57,12 @@ def find_exchanged_leaves(view: View) -> list[CablingFault]:
             if number != own and number in of_number:
                 away.setdefault((unit.name, of_number[number]), []).append(rail)
     named = {unit.name: unit for unit in units}
-    faults = []
+    exchanges = []
     for (one, other), rails in sorted(away.items()):
         both = [rail for rail in rails if one < other and rail in away.get((other, one), ())]
         if both:
-            faults.append(_report_leaves(view, named[one], named[other], both))
-    return faults
+            exchanges.append(_Exchange(named[one], named[other], both))
+    return exchanges
 
 
 def _find_home_numbers(view: View, units: Sequence[Unit]) -> dict[str, tuple[int, int]]:

@@ -13,7 +13,7 @@ from agent.fleet.cluster.from_reports import ClusterTables, NetdevRow
 from bench.fleet import cabling
 from bench.fleet.cables import OF_MANY
 from bench.fleet.plan import Plan, plan
-from tests.agent.fleet.cluster.given import rails
+from tests.agent.fleet.cluster.given import UP, rails
 
 
 def planted(kind: str) -> Plan:
@@ -221,3 +221,21 @@ def test_leaves_of_two_units_that_lack_many_cables_are_two_faults() -> None:
     assert [fault.kind for fault in faults] == ["fewer-uplinks"] * 2
     assert [len(fault.hosts) for fault in faults] == [4, 4]
     assert "4 of 4 leaves of su1 have 3 to 5 of 8 cables up" in faults[0].text
+
+
+@pytest.mark.parametrize("every", [2, 3])
+def test_a_half_wired_unit_of_which_a_leaf_is_exchanged_with_another_units(every: int) -> None:
+    """Both are reported, each by the leaves that are the unit's own by their names."""
+    plant = rails(units=6, nodes=8, spines=4)
+    for leaf in range(1, 5):
+        for port in range(UP, UP + 8, every):
+            plant.cut(f"su2-leaf{leaf}", port)
+    for node in range(1, 9):
+        plant.swap(f"n{8 + node:03d} mlx5_0", f"n{16 + node:03d} mlx5_0")
+
+    exchanged, thin = plant.breaks()
+
+    assert exchanged.text == "all nodes of su2 and su3 are on each other's leaf: mlx5_0 on su3-leaf1 and on su2-leaf1"
+    left = 8 - len(range(0, 8, every))
+    assert thin.text.startswith(f"each of the 4 leaves of su2 has {left} of 8 cables up")
+    assert set(thin.ports) == {f"su2-leaf{leaf}" for leaf in range(1, 5)}
