@@ -8,9 +8,8 @@ from functools import cached_property
 
 from agent.fleet.cluster.fabrics import FabricPart, split_fabric
 from agent.fleet.cluster.graph import FabricGraph, HostLink, SwitchLink, SwitchPort, UnknownAdapter
-from agent.fleet.cluster.rail_slots import settle_rails
 from agent.fleet.cluster.switch_tiers import SwitchBlock, build_blocks, find_tiers
-from agent.fleet.cluster.units import Unit, Units, build_units
+from agent.fleet.cluster.units import Unit, Units, build_units, settle_rails
 
 
 class View:

@@ -11,7 +11,8 @@ from agent.fleet.cluster.fabric_view import View
 from agent.fleet.cluster.graph import HostLink
 from agent.fleet.cluster.peers import AGREE, Majority, find_most
 from agent.fleet.cluster.rail_names import order
-from agent.fleet.cluster.rail_slots import (
+from agent.fleet.cluster.units import (
+    Unit,
     UsualSlots,
     find_places,
     find_ranks,
@@ -19,7 +20,6 @@ from agent.fleet.cluster.rail_slots import (
     keeps_usual_order,
     list_numbers,
 )
-from agent.fleet.cluster.units import Unit
 
 
 class _Exchange(NamedTuple):
@@ -108,7 +108,7 @@ def find_exchanged_rails(view: View) -> list[CablingFault]:
     return faults
 
 
-class _Ports(NamedTuple):
+class _ExchangedPorts(NamedTuple):
     """Two rails of a node on each other's port of a leaf. `why`: what others have."""
 
     one: HostLink
@@ -116,7 +116,7 @@ class _Ports(NamedTuple):
     why: str
 
 
-def _find_exchanged_ports(view: View, unit: Unit, slots: UsualSlots) -> dict[tuple[str, str], list[_Ports]]:
+def _find_exchanged_ports(view: View, unit: Unit, slots: UsualSlots) -> dict[tuple[str, str], list[_ExchangedPorts]]:
     """Where several rails of a node share a leaf and keep an order of ports: nodes with two of them exchanged.
 
     Where nearly all nodes of a unit are alike they decide, unless most other units have it the other way round.
@@ -130,7 +130,7 @@ def _find_exchanged_ports(view: View, unit: Unit, slots: UsualSlots) -> dict[tup
             expected[rail] = slot.rank, f"{units.words} units"
         elif rank is not None and most is not None:
             expected[rail] = rank, f"{most.words} nodes of {unit.name}"
-    swaps: dict[tuple[str, str], list[_Ports]] = {}
+    swaps: dict[tuple[str, str], list[_ExchangedPorts]] = {}
     for host in unit.hosts:
         links = {link.rail: link for link in view.units.links[host]}
         if len(links) != len(unit.rails) or links.keys() != expected.keys():
@@ -142,11 +142,13 @@ def _find_exchanged_ports(view: View, unit: Unit, slots: UsualSlots) -> dict[tup
         one, other = odd
         (leaf, rank), (other_leaf, other_rank) = places[one], places[other]
         if (leaf, rank, other_rank) == (other_leaf, expected[other][0], expected[one][0]):
-            swaps.setdefault((one, other), []).append(_Ports(links[one], links[other], expected[one][1]))
+            swaps.setdefault((one, other), []).append(_ExchangedPorts(links[one], links[other], expected[one][1]))
     return swaps
 
 
-def _report_ports(view: View, unit: Unit, rails: tuple[str, str], nodes: Sequence[_Ports]) -> list[CablingFault]:
+def _report_ports(
+    view: View, unit: Unit, rails: tuple[str, str], nodes: Sequence[_ExchangedPorts]
+) -> list[CablingFault]:
     leaf = view.name(nodes[0].one.at.switch)
     compared = f"{nodes[0].why} have them in the other order of ports"
     fix = "exchange the two cables, at the switch or at the host"
