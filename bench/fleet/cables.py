@@ -21,7 +21,11 @@ def swapped_rails(planter: Planter, kind: str) -> bool:
     if result is None:
         return False
     group, node = result
-    fabric, local, a, b = _fabric(group), node - group.first, 1, 2
+    fabric, local = _fabric(group), node - group.first
+    free = [rail for rail in range(1, len(group.templates.shape.rails)) if (local, rail) not in fabric.moved]
+    if len(free) < 2:
+        return False
+    a, b = free[:2]
     one, other = fabric.meant(local, a), fabric.meant(local, b)
     fabric.moved |= {(local, a): other, (local, b): one}
     rails = group.templates.shape.rails

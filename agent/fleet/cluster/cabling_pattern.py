@@ -81,7 +81,7 @@ def _judge_unit(view: View, unit: Unit) -> tuple[list[ExpectedCable], list[str]]
                 continue  # the adapter there does not show it: it may be this one
             fits += link is not None and link.at == should
             own = f"this node the port {ports[host]}"
-            why = f"{at.most.words} nodes of {unit.name} have {rail} on {view.name(at.leaf)}, {own}"
+            why = f"{at.describe(unit.name, rail, view.name(at.leaf))}, {own}"
             rows.append(
                 ExpectedCable(f"{host} {link.called if link else rail}", should, link.at if link else None, why)
             )
@@ -108,7 +108,7 @@ def _judge_by_leaf(view: View, unit: Unit) -> tuple[int, list[Cable]]:
                     should=view.name(at.leaf),
                     found=view.cluster.place(link.at),
                     there=describe_holder([view], SwitchPort(at.leaf, link.at.port)),
-                    why=f"{at.most.words} nodes of {unit.name} have {rail} on {view.name(at.leaf)}",
+                    why=at.describe(unit.name, rail, view.name(at.leaf)),
                 )
             )
     return right, wrong

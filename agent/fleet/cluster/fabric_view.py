@@ -9,7 +9,7 @@ from functools import cached_property
 from agent.fleet.cluster.fabrics import FabricPart, split_fabric
 from agent.fleet.cluster.graph import FabricGraph, HostLink, SwitchLink, SwitchPort, UnknownAdapter
 from agent.fleet.cluster.switch_tiers import SwitchBlock, build_blocks, find_tiers
-from agent.fleet.cluster.units import Unit, Units, build_units
+from agent.fleet.cluster.units import Unit, Units, build_units, settle_rails
 
 
 class View:
@@ -19,7 +19,8 @@ class View:
         self.cluster = cluster
         self.part = part
         self.tiers: dict[str, int] = find_tiers(part, cluster.switches, self.nameless)
-        self.units: Units = build_units(part, cluster.switches)
+        units = build_units(part, cluster.switches)
+        self.units: Units = units if cluster.cut else settle_rails(units, self.name)
 
     @cached_property
     def blocks(self) -> list[SwitchBlock]:

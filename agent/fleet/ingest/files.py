@@ -22,7 +22,7 @@ from probes.own_files import create_private
 GROUP_ROWS = 122_880  # as DuckDB writes them, and shares them out among threads
 HELD_BYTES = 8 << 20  # of one file: a host's row is a hundred times a counter's
 HELD_PARTS = 16  # each costs tens of KiB beside its bytes
-HISTORY_BYTES = 32 << 20  # of all files of history that a worker writes
+HISTORY_BYTES = 16 << 20  # of all files of history that a worker writes
 MOST_OPEN = 96
 PARQUET_NAME = re.compile(r"[0-9]{8,20}-[0-9a-f]{12}\.parquet")
 _WITH_STATISTICS = (

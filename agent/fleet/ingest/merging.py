@@ -32,8 +32,8 @@ from agent.fleet.rows import NAMES
 from agent.fleet.store import Store
 from agent.fleet.tables import CHECK, COUNTER, HOST, TIME
 
-_SLICE_ROWS = 1 << 16  # about; of entries whose rows are taken at once
-_PIECE_BYTES = 16 << 20  # of entries on disk that are held at once, three times as much in memory
+_SLICE_ROWS = 1 << 15  # about; of entries whose rows are taken at once
+_PIECE_BYTES = 8 << 20  # of entries on disk that are held at once, three times as much in memory
 Changed = dict[str, list[tuple[str, list[Entry]]]]  # by table, entries of each day
 
 
@@ -82,6 +82,7 @@ def merge(job: MergeJob, store: Store, spilled: Spilled, history: HistoryFiles, 
         file = write_file(job.staging, store, path, schema(name), latest)
         if file:
             result.latest[name] = file
+        pa.default_memory_pool().release_unused()  # what is freed in small pieces would stay with this process
     for node, entry in newest.items():
         digests = dict(zip(NAMES, entry.digests, strict=True))
         shape, standing, _ = entry.counted

@@ -30,7 +30,7 @@ from agent.fleet.ingest.spill import SpilledBlock
 from agent.fleet.ingest.worker import BatchDone, Closed, End, ReportBatch, Rest, Setup, SwitchBatch, Task
 from agent.fleet.ingest.worker_pool import InProcessWorker, Workers
 from agent.fleet.reading import Naming
-from agent.fleet.rows.switches import SwitchRecord
+from agent.fleet.rows.switch_record import SwitchRecord
 from agent.fleet.store import hide_secrets
 from agent.fleet.tables import FORMAT, HOST, TABLES
 from agent.version import VERSION

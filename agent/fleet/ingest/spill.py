@@ -29,7 +29,7 @@ from agent.fleet.rows.unique_rows import CounterRows, Functions, Shared
 from agent.fleet.tables import CLASS, COUNTER, PCI, TABLES, TIME
 
 MOST_ROWS, MOST_REPORTS, MOST_BYTES = 400_000, 4000, 64 << 20  # of an epoch
-_REMEMBERED_ROWS = 1 << 19  # of one table
+_REMEMBERED_ROWS = 1 << 18  # of one table
 _MOMENT = "observed_at"
 _START = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _PLACE = {name: place for place, name in enumerate(NAMES)}

@@ -25,11 +25,12 @@ from agent.fleet.ingest.spill import Epoch, Spilled, SpilledBlock
 from agent.fleet.ingest.texts import TextCopies, TextPlace
 from agent.fleet.ingest.windows import WindowJudge
 from agent.fleet.reading import Naming, ReadReport, Unfit, read, unpack
-from agent.fleet.rows.switches import SwitchRecord
+from agent.fleet.rows.switch_record import SwitchRecord
 from agent.fleet.rows.verdicts import Label
 from agent.fleet.store import Folder, ObjectStore, Store, identity_of, open_no_link, store_of
 from agent.model.report import REPORT_LIMIT_BYTES
 
+_POOL = pa.system_memory_pool()  # the others keep what is freed, a third of what a worker holds
 _FEW_REPORTS = 200  # of an epoch: to look for circles among all objects takes longer than to read so many
 
 
@@ -94,6 +95,7 @@ class IngestWorker:
     """Raises OSError where the dataset cannot be written."""
 
     def __init__(self, setup: Setup) -> None:
+        pa.set_memory_pool(_POOL)
         self._setup = setup
         self._store = store_of(setup.dataset)
         self._stores: dict[str, Store] = {}
@@ -117,7 +119,7 @@ class IngestWorker:
             return BatchDone(blocks=self._spill())
         if isinstance(task, MergeJob):
             merged = merge(task, self._store, self._spilled, self._history, self._windows)
-            pa.default_memory_pool().release_unused()
+            _POOL.release_unused()
             return merged
         return Closed(self._history.close())
 
@@ -205,6 +207,7 @@ class IngestWorker:
         blocks = self._epoch.write(os.path.join(self._setup.spill, f"{os.getpid()}-{self._epochs}"))
         if many:
             gc.collect()
+            _POOL.release_unused()
         return blocks
 
 

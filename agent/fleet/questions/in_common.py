@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import partial
+from math import comb
 from typing import NamedTuple
 
 import msgspec
@@ -19,6 +20,8 @@ from agent.fleet.table import TEXT
 
 _CHANCE = 0.002  # that so many nodes of the class have it by chance: what is more likely is not reported
 _MOST = 500  # nodes of an answer: more are no matter of one rack or leaf
+_SHARE = 0.75  # of the nodes of an answer, where all but a few have it: two causes at once; and of the fact's own nodes
+_LEAST = 3  # nodes that then have it
 _ALIKE = 2  # facts of a kind in one answer; nodes with more leaves in common are neighbors in a pod
 
 
@@ -90,7 +93,7 @@ def add_common_facts(
     nodes_wanted = {node for nodes in hosts if 1 < len(nodes) <= _MOST for node in nodes}
     facts = _read_facts(tables, racks, nodes_wanted)
     common = [
-        _find_common(outlier, [facts.get(node, {}) for node in nodes]) if 1 < len(nodes) <= _MOST else set()
+        _find_common(outlier, [facts.get(node, {}) for node in nodes]) if 1 < len(nodes) <= _MOST else {}
         for outlier, nodes in zip(outliers, hosts, strict=True)
     ]
     wanted = {
@@ -125,17 +128,21 @@ def _read_facts(tables: Tables, racks: Racks, nodes: set[str]) -> dict[str, _Fac
     return facts_of
 
 
-def _find_common(outlier: Outlier, facts: list[_Facts]) -> set[Fact]:
-    """Facts of all nodes; where rails are odd, the leaves and modules of these rails."""
+def _find_common(outlier: Outlier, facts: list[_Facts]) -> dict[Fact, int]:
+    """Facts of all nodes, or of all but a few, and how many have them; where rails are odd, the leaves and modules of
+    these rails."""
     every = {rail for of_node in facts for rails in of_node.values() for rail in rails}
     odd = {rail for rail in every if f"rail {rail}" in outlier.places}
     wanted = odd | {_NO_RAIL} if odd else every
-    shared = set.intersection(
-        *({fact for fact, rails in of_node.items() if not rails.isdisjoint(wanted)} for of_node in facts)
-    )
-    shared = {fact for fact in shared if outlier.attribute not in _REPEATED.get(fact.kind, ())}
+    counts = Counter(fact for of_node in facts for fact, rails in of_node.items() if not rails.isdisjoint(wanted))
+    shared = {
+        fact: count
+        for fact, count in counts.items()
+        if (count == len(facts) or (count >= _LEAST and count >= _SHARE * len(facts)))
+        and outlier.attribute not in _REPEATED.get(fact.kind, ())
+    }
     many = {kind for kind, count in Counter(fact.kind for fact in shared).items() if count > _ALIKE}
-    return {fact for fact in shared if fact.kind not in many}
+    return {fact: count for fact, count in shared.items() if fact.kind not in many}
 
 
 def _sum_sizes(
@@ -161,12 +168,19 @@ def _kind(table: str, column: str) -> str:
 
 
 def _describe_facts(
-    outlier: Outlier, shared: set[Fact], sizes: Mapping[tuple[str, Fact], int], classes: Mapping[str, int]
+    outlier: Outlier, shared: Mapping[Fact, int], sizes: Mapping[tuple[str, Fact], int], classes: Mapping[str, int]
 ) -> list[str]:
-    all_nodes = classes.get(outlier.hardware_class, 0)
+    """Of what all but a few have: where it is hardly on any other node. `nodes`: those of the class that have it."""
+    all_nodes, odd = classes.get(outlier.hardware_class, 0), outlier.nodes
     telling = []
-    for fact in sorted(shared, key=str):
+    for fact, count in sorted(shared.items(), key=str):
         nodes = sizes.get((outlier.hardware_class, fact), 0)
-        if all_nodes and nodes and (nodes / all_nodes) ** outlier.nodes <= _CHANCE:
-            telling.append(f"{fact.kind} {fact.value} ({outlier.nodes} of its {nodes} nodes of this class)")
+        if not all_nodes or not nodes or comb(odd, count) * (nodes / all_nodes) ** count > _CHANCE:
+            continue
+        if count == odd:
+            telling.append(f"{fact.kind} {fact.value} ({count} of its {nodes} nodes of this class)")
+        elif count >= _SHARE * nodes:
+            telling.append(
+                f"{fact.kind} {fact.value} ({count} of its {nodes} nodes of this class, {count} of these {odd})"
+            )
     return telling

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -20,8 +20,8 @@ from agent.fleet.rows import device_fields, devices, identity, network, rates, r
 from agent.fleet.rows.counter_digests import CounterDigests, CounterShape, CounterStandings
 from agent.fleet.rows.devices import Row
 from agent.fleet.rows.functions import FunctionReader
+from agent.fleet.rows.recent import Cut, Cutter, Lists, Recent, decode_part, once
 from agent.fleet.rows.recent import DamagedPart as DamagedPart
-from agent.fleet.rows.recent import Recent, decode_part, once
 from agent.fleet.rows.unique_rows import ComparedColumns, CounterRows, Functions, Rows, Shared
 from agent.fleet.rows.verdicts import HostTotals, Label
 from agent.fleet.tables import COUNTER, EVENT, PCI, PORT_COUNTER, RATE, TABLES
@@ -69,6 +69,8 @@ class Reader:
         self._recent = Recent()
         self._standing = CounterStandings(self.counters)
         self._functions = FunctionReader(self._pci, self._shared["link"], self.counters)
+        self._lists = Lists()
+        self._cutter = Cutter({"pci": self._functions.find, "paths": self._find_list, "checks": self._find_list})
 
     @property
     def size(self) -> int:
@@ -80,13 +82,26 @@ class Reader:
         """Bytes of findings and of parts that are remembered, about."""
         return self._cost + self.counters.cost + self._functions.cost
 
-    def read(self, report: report_fields.ReportFields, label: Label) -> ReportRows:
-        """The rows of one report. Raises DamagedPart; then no row of it counts."""
+    def cut(self, text: bytes) -> Cut:
+        """A report without the lists that earlier ones had."""
+        return self._cutter.cut(text)
+
+    def read(
+        self, report: report_fields.ReportFields, label: Label, text: bytes, known: Mapping[str, Any]
+    ) -> ReportRows:
+        """The rows of one report. `known`: lists that were cut out of its text. Raises DamagedPart; then no row of it
+        counts."""
         topology, node = report.topology, report.node
         ids: NodeIndex = dict.fromkeys(NAMES, ())
-        ids["pci"], ids["link"], kinds, counted, functions = self._functions.read(topology.pci, node.product)
+        if "pci" in known:
+            functions = self._functions.repeat(known["pci"])
+        else:
+            functions, is_known = self._functions.read(topology.pci, node.product)
+            if is_known:
+                self._cutter.learn("pci", node.product, text, bytes(topology.pci))
+        ids["pci"], ids["link"], kinds, counted, shape_of_functions = functions
         counted, shape = [*counted], CounterShape()
-        shape.add("pci", None, (str(functions),))
+        shape.add("pci", None, b"", str(shape_of_functions))
         gpus, nics, netdevs = topology.gpus, topology.nics, topology.netdevs
         ends = once([gpu.id for gpu in gpus], "topology.gpus"), once([nic.id for nic in nics], "topology.nics")
         once([netdev.id for netdev in netdevs], "topology.netdevs")
@@ -106,7 +121,8 @@ class Reader:
         for netdev in netdevs:
             self._count_netdev(netdev, counted, shape)
         ids["counter"] = counted
-        ids["path"], (ids["check"], pending) = self._paths(topology.paths, ends), self._checks(report.checks)
+        paths, checks = known.get("paths", topology.paths), known.get("checks", report.checks)
+        ids["path"], (ids["check"], pending) = self._paths(paths, ends, text), self._checks(checks, text)
         self._cost += sum(_FINDING_BYTES + len(finding.evidence) for finding in report.findings)
         self._cost += sum(_EVENT_BYTES + len(event.text) for event in report.events)
         own_numbers = [(number,) for number in identity.numbers(node, gpus, nics, netdevs)]
@@ -147,7 +163,7 @@ class Reader:
         ids: NodeIndex = dict.fromkeys(NAMES, ())
         for name, of_table in rows.items():
             ids[name] = self._own[name].extend(of_table)
-        counted = (self.counters.add(subject, counts, counts.values()) for subject, counts in counters)
+        counted = (self.counters.add(subject, tuple(counts), counts.values()) for subject, counts in counters)
         ids["counter"] = [number for numbers in counted for number in numbers]
         digests = [self._digest(name, numbers) for name, numbers in ids.items()]
         return ReportRows(list(ids.values()), digests, peers)
@@ -167,12 +183,14 @@ class Reader:
             counted += counters
             rows.append(devices.gpu_row(gpu, len(mine), active))
             c2c = gpu.c2c.errors if gpu.c2c is not None else {}
-            shape.add(gpu.id, gpu.uuid or gpu.serial, (*gpu.pcie_counters, *gpu.error_counts, *c2c, str(link_names)))
+            names = (*gpu.pcie_counters, *gpu.error_counts, *c2c)
+            shape.add(gpu.id, gpu.uuid or gpu.serial, self.counters.join(names), str(link_names))
             for counts in (gpu.pcie_counters, gpu.error_counts):
-                counted += self.counters.add(f"gpu:{gpu.id}", counts, counts.values())
+                counted += self.counters.add(f"gpu:{gpu.id}", tuple(counts), counts.values())
             if gpu.c2c is not None:
                 errors = gpu.c2c.errors
-                counted += self.counters.add(f"gpu:{gpu.id}", [f"c2c_{name}" for name in errors], errors.values())
+                names = tuple([f"c2c_{name}" for name in errors])
+                counted += self.counters.add(f"gpu:{gpu.id}", names, errors.values())
         return self._own["gpu"].extend(rows), links
 
     def _gpu_links(self, gpu: device_fields.GpuFields, place: int) -> tuple[list[int], list[int], int, int]:
@@ -186,8 +204,9 @@ class Reader:
             counters: list[int] = []
             shape = CounterShape()
             for link in links:
-                shape.add(str(link.link), None, link.errors)
-                counters += self.counters.add(f"link:{gpu.id}/{link.link}", link.errors, link.errors.values())
+                names = tuple(link.errors)
+                shape.add(str(link.link), None, self.counters.join(names))
+                counters += self.counters.add(f"link:{gpu.id}/{link.link}", names, link.errors.values())
             return numbers, counters, sum(link.state in devices.UP for link in links), shape.value
 
         return self._whole(("links", gpu.id), gpu.links, made)
@@ -196,24 +215,28 @@ class Reader:
         self, nic: device_fields.NicFields, port: device_fields.PortFields, counted: list[int], shape: CounterShape
     ) -> None:
         subject, first, second = f"port:{nic.id}/{port.port}", port.counters, port.hw_counters
-        shape.add(subject, nic.node_guid, (*first, *second))
-        if not first.keys().isdisjoint(second):
-            first, second = {**first, **second}, {}
-        for counts in (first, second):
-            counted += self.counters.add(subject, counts, counts.values())
+        names = (*first, *second)
+        shape.add(subject, nic.node_guid, self.counters.join(names))
+        counts = {**first, **second}
+        counted += self.counters.add(subject, names if len(names) == len(counts) else tuple(counts), counts.values())
 
     def _count_netdev(self, netdev: device_fields.NetdevFields, counted: list[int], shape: CounterShape) -> None:
         subject, counts, qos = f"netdev:{netdev.id}", netdev.counters, netdev.qos
-        lengths = (str(len(qos.pfc_frames_sent)), str(len(qos.pfc_frames_received))) if qos is not None else ()
-        shape.add(subject, netdev.mac, (*(counts or ()), *lengths))
+        names = tuple(counts or ())
+        lengths = f"{len(qos.pfc_frames_sent)} {len(qos.pfc_frames_received)}" if qos is not None else ""
+        shape.add(subject, netdev.mac, self.counters.join(names), lengths)
         if counts:
-            counted += self.counters.add(subject, counts, counts.values())
+            counted += self.counters.add(subject, names, counts.values())
         if qos is not None:
             for name, frames in (("sent", qos.pfc_frames_sent), ("received", qos.pfc_frames_received)):
                 if any(frames):
                     counted += self.counters.add(subject, network.pfc_names(name, len(frames)), frames)
 
-    def _paths(self, whole: Raw, ends: tuple[frozenset[str], frozenset[str]]) -> list[int]:
+    def _find_list(self, kind: object, text: bytes, at: int) -> tuple[bytes, int] | None:
+        hit = self._lists.find(kind, text, at)
+        return None if hit is None else (hit[0], hit[3])
+
+    def _paths(self, whole: Raw | bytes, ends: tuple[frozenset[str], frozenset[str]], text: bytes) -> list[int]:
         """All of them are the same on every node of a kind."""
 
         def made() -> list[int]:
@@ -221,9 +244,9 @@ class Reader:
             once([(path.a, path.b) for path in paths], "topology.paths", "a pair")
             return [self._shared["path"].number(devices.path_row(path, *ends)) for path in paths]
 
-        return self._whole(("paths", ends), whole, made)
+        return self._whole(("paths", ends), whole, made, ("paths", text))
 
-    def _checks(self, whole: Raw) -> tuple[list[int], bytes]:
+    def _checks(self, whole: Raw | bytes, text: bytes) -> tuple[list[int], bytes]:
         """And their digest, where one needs an earlier sample."""
 
         def made() -> tuple[list[int], bytes]:
@@ -233,16 +256,23 @@ class Reader:
             digest = blake2b(bytes(whole), digest_size=8).digest() if pending else b""
             return self.number_checks(map(verdicts.check_row, checks)), digest
 
-        return self._whole("checks", whole, made)
+        return self._whole("checks", whole, made, ("checks", text))
 
-    def _whole(self, place: object, raw: Raw, make: Callable[[], _T]) -> _T:
-        """What was made of an equal list at that place before, or is made now."""
+    def _whole(
+        self, place: object, raw: Raw | bytes, make: Callable[[], _T], within: tuple[str, bytes] | None = None
+    ) -> _T:
+        """What was made of an equal list at that place before, or is made now. `within`: its name, and the report that
+        it is from now on cut out of."""
         key = bytes(raw)
         part: _T | None = self._recent.find(place, key)
         if part is None:
             part = make()
             self._recent.add(place, key, part)
             self._cost += len(key)
+        elif within is not None and raw is not key:
+            name, text = within
+            self._lists.add(name, key, (), key)
+            self._cutter.learn(name, name, text, key)
         return part
 
     def _compared_digest(self, table: str, numbers: Sequence[int]) -> int:

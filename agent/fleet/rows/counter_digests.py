@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import NamedTuple
 from zlib import crc32
@@ -34,9 +34,11 @@ class CounterShape:
     def __init__(self) -> None:
         self.value = 0
 
-    def add(self, subject: str, identity: str | None, names: Iterable[str]) -> None:
-        """A device that lasts by its identity."""
-        self.value = crc32(f"{subject} {identity} {' '.join(names)}\n".encode("utf-8", "replace"), self.value)
+    def add(self, subject: str, identity: str | None, names: bytes, more: str = "") -> None:
+        """A device that lasts by its identity. `names`: those of its counters (`CounterRows.join`)."""
+        after = f" {more}\n" if names and more else f"{more}\n"
+        start = crc32(f"{subject} {identity} ".encode("utf-8", "replace"), self.value)
+        self.value = crc32(names + after.encode(), start)
 
 
 class CounterStandings:

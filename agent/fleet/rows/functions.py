@@ -32,6 +32,14 @@ class FunctionRows(NamedTuple):
     shape: int  # of their counters
 
 
+class KnownFunctions(NamedTuple):
+    """A list that was read before, and the serial numbers of its functions at some places."""
+
+    rows: FunctionRows
+    places: list[int]
+    serials: list[str]
+
+
 class _Function(NamedTuple):
     """What is known of a function that was read."""
 
@@ -52,12 +60,21 @@ class FunctionReader:
         self._lists, self._members = Lists(), Members()
         self.cost = 0  # bytes that are remembered, about
 
-    def read(self, whole: Raw, product: str | None) -> FunctionRows:
-        """Raises DamagedPart."""
+    def find(self, product: object, text: bytes, at: int) -> tuple[KnownFunctions, int] | None:
+        """A list that begins at `at` and differs in serial numbers alone from one that was read; where it ends."""
+        hit = self._lists.find(product, text, at)
+        return None if hit is None else (KnownFunctions(*hit[:3]), hit[3])
+
+    def read(self, whole: Raw | bytes, product: str | None) -> tuple[FunctionRows, bool]:
+        """And whether such a list was read before. Raises DamagedPart."""
         text = bytes(whole)
-        hit = self._lists.find(product, text)
-        if hit is None:
-            return self._one_by_one(text, product)
+        hit = self.find(product, text, 0)
+        if hit is None or hit[1] != len(text):
+            return self._one_by_one(text, product), False
+        return self.repeat(hit[0]), True
+
+    def repeat(self, hit: KnownFunctions) -> FunctionRows:
+        """The rows of a list that was found."""
         known, places, serials = hit
         rows, like = known.rows.copy(), self._pci.like
         for place, serial in zip(places, serials, strict=True):
@@ -105,9 +122,10 @@ class FunctionReader:
         counts = devices.aer(decode_part(_AER, f.aer, "topology.pci", place))
         link, row = devices.link_row(f), self._pci.add(devices.function_row(f))
         linked = None if link is None else self._links.number(link)
-        counters = self._counters.add(f"pci:{f.id}", counts, counts.values())
+        names = tuple(counts)
+        counters = self._counters.add(f"pci:{f.id}", names, counts.values())
         shape = CounterShape()
-        shape.add(f.id, None, counts)
+        shape.add(f.id, None, self._counters.join(names))
         hole = serial_place(member, f.serial)
         part = _Function(f.id, (f.vendor, f.device), row, linked, counters, hole, shape.value)
         if not counters:

@@ -5,8 +5,9 @@ What differs in serial numbers alone counts as equal, where they stand as `scan`
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -38,6 +39,7 @@ def decode_part(decoder: Decoder[_T], raw: Raw | bytes, where: str, place: int |
 
 
 _MOST = 12  # at one place: kinds of nodes that come in turn
+_SLACK = 4096  # bytes by which a list may stand elsewhere than in an earlier report
 _SERIAL_LIMIT = 256
 _NEXT = re.compile(rb"[ \t\r\n]*,?[ \t\r\n]*")
 
@@ -105,12 +107,13 @@ class Lists:
     def __init__(self) -> None:
         self._seen: dict[object, list[tuple[list[bytes], list[int], Any]]] = {}
 
-    def find(self, kind: object, text: bytes) -> tuple[Any, list[int], list[str]] | None:
-        """What was made of such a list, the places in it that have a serial number apart, and these numbers."""
+    def find(self, kind: object, text: bytes, at: int = 0) -> tuple[Any, list[int], list[str], int] | None:
+        """The list that begins at `at`: what was made of such a one, the places in it that have a serial number apart,
+        these numbers, and where it ends."""
         for pieces, places, result in self._seen.get(kind, ()):
-            serials = _serials(text, pieces)
-            if serials is not None:
-                return result, places, serials
+            hit = _serials(text, pieces, at)
+            if hit is not None:
+                return result, places, *hit
         return None
 
     def add(self, kind: object, text: bytes, holes: Sequence[tuple[int, int, int]], result: Any) -> None:
@@ -122,6 +125,68 @@ class Lists:
         row = self._seen.setdefault(kind, [])
         row.insert(0, ([*pieces, text[at:]], [place for place, _, _ in holes], result))
         del row[_MOST:]
+
+
+Find = Callable[[object, bytes, int], "tuple[Any, int] | None"]
+
+
+class Cut(NamedTuple):
+    """A report without the lists that are known. After a name and its colon stands a value, and a whole JSON list where
+    a value begins is that value: what is left is JSON exactly where the report is, with `HOLE` as value of each."""
+
+    text: bytes
+    known: Mapping[str, Any]  # by name of a list, what was found
+
+
+HOLE = b'["' + os.urandom(16).hex().encode() + b'"]'  # no report can have one by itself
+
+
+class Cutter:
+    """Takes lists out of reports where earlier ones had them: to skip them would cost more than all that is decoded.
+
+    `finders`: by name, in their order in a report, what finds a known list of a kind at a place, and where it ends.
+    """
+
+    def __init__(self, finders: Mapping[str, Find]) -> None:
+        self._finders = {name: (b'"%s":' % name.encode(), find) for name, find in finders.items()}
+        self._places: dict[str, list[tuple[int, object]]] = {name: [] for name in finders}
+
+    def cut(self, text: bytes) -> Cut:
+        """Without the lists that are found."""
+        parts: list[bytes] = []
+        known: dict[str, Any] = {}
+        at = 0
+        for name, (key, find) in self._finders.items():
+            for place, kind in self._places[name]:
+                near = place if place >= 0 else len(text) + place
+                start = _find_value(text, key, max(at, near - _SLACK), near + _SLACK)
+                hit = find(kind, text, start) if start else None
+                if hit is not None:
+                    known[name], end = hit
+                    parts += (text[at:start], HOLE)
+                    at = end
+                    break
+        return Cut(b"".join((*parts, text[at:])) if parts else text, known)
+
+    def learn(self, name: str, kind: object, text: bytes, value: bytes) -> None:
+        """A list that was found, and was not cut out: where it stands. From the nearer end of the report."""
+        places = self._places[name]
+        if len(places) >= _MOST:  # whoever comes at ever other places is not looked for each time
+            return
+        key, start = self._finders[name][0], 0
+        while start := _find_value(text, key, start, len(text)):
+            if text.startswith(value, start):
+                places.insert(0, (start if 2 * start < len(text) else start - len(text), kind))
+                return
+
+
+def _find_value(text: bytes, key: bytes, start: int, end: int) -> int:
+    """Where the value of the next such key begins; 0: nowhere."""
+    at = text.find(key, start, end)
+    if at < 0:
+        return 0
+    at += len(key)
+    return at + 1 if text.startswith(b" ", at) else at
 
 
 def following(text: bytes, end: int) -> int:
@@ -143,8 +208,9 @@ def serial_place(member: bytes, serial: str | None) -> tuple[int, int]:
     return 0, 0
 
 
-def _serials(text: bytes, pieces: list[bytes]) -> list[str] | None:
-    serials, at = [], 0
+def _serials(text: bytes, pieces: list[bytes], at: int) -> tuple[list[str], int] | None:
+    """The serial numbers between these pieces, and where the last piece ends."""
+    serials = []
     for piece in pieces[:-1]:
         if not text.startswith(piece, at):
             return None
@@ -155,7 +221,7 @@ def _serials(text: bytes, pieces: list[bytes]) -> list[str] | None:
         serials.append(serial)
         at += len(serial)
     last = pieces[-1]
-    return serials if len(text) == at + len(last) and text.endswith(last) else None
+    return (serials, at + len(last)) if text.startswith(last, at) else None
 
 
 def _serial(text: bytes, start: int) -> str:

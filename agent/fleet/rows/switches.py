@@ -14,6 +14,7 @@ from agent.fleet.lossless.rows import HopEnd, HopRow
 from agent.fleet.receipt import receive
 from agent.fleet.rows.report_fields import FindingFields
 from agent.fleet.rows.row_columns import MOST, Row
+from agent.fleet.rows.switch_record import SwitchRecord
 from agent.fleet.rows.verdicts import finding_rows
 from agent.model.node import SWITCH_PREFIX, choose_node_name
 from probes.switches.facts import EcnProfile, Headroom, PortFacts, SwitchFacts
@@ -21,16 +22,6 @@ from probes.switches.facts import EcnProfile, Headroom, PortFacts, SwitchFacts
 _FINDINGS = msgspec.json.Decoder(list[FindingFields])
 _V = TypeVar("_V")
 _HopsAt = dict[str, tuple[list[HopRow], dict[str, HopEnd]]]  # by switch: its rows of hops; the far end of each port
-
-
-class SwitchRecord(msgspec.Struct, frozen=True):
-    """What a dataset stores of one switch. `rows`: by table, in the order of its columns."""
-
-    node: str
-    observed_at: datetime
-    hardware_class: str
-    rows: dict[str, list[Row]]
-    counters: list[tuple[str, dict[str, int]]]  # subject, counts
 
 
 def make_records(switches: Mapping[str, SwitchFacts], answer: LosslessAnswer, now: datetime) -> list[SwitchRecord]:

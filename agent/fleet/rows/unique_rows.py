@@ -139,22 +139,18 @@ class CounterRows:
     def __init__(self) -> None:
         self.subjects: dict[str, int] = {}
         self.names: dict[str, int] = {}
-        self._codes: dict[tuple[str, ...], array[int]] = {}
+        self._lists: dict[tuple[str, ...], tuple[array[int], bytes]] = {}
         self.cost = 0  # bytes of lists of names that are remembered, about
         self.subject, self.name, self.value = array("i"), array("i"), array("q")
 
     def __len__(self) -> int:
         return len(self.value)
 
-    def add(self, subject: str, names: Iterable[str], values: Iterable[int]) -> Sequence[int]:
+    def add(self, subject: str, names: tuple[str, ...], values: Iterable[int]) -> Sequence[int]:
         """Those that are not zero; the numbers of their rows. `values` is gone through several times."""
         if not any(values):
             return _NOTHING
-        key = tuple(names)
-        codes = self._codes.get(key)
-        if codes is None:
-            codes = self._codes[key] = array("i", [self.names.setdefault(name, len(self.names)) for name in key])
-            self.cost += 200 + 12 * len(key)
+        codes = self._list(names)[0]
         start = len(self.value)
         try:
             self.value.extend(compress(values, values))
@@ -166,6 +162,19 @@ class CounterRows:
         code = self.subjects.setdefault(subject, len(self.subjects))
         self.subject.extend(repeat(code, end - start))
         return range(start, end)
+
+    def join(self, names: tuple[str, ...]) -> bytes:
+        """Names of counters as one text."""
+        return self._list(names)[1]
+
+    def _list(self, names: tuple[str, ...]) -> tuple[array[int], bytes]:
+        """Most devices have the list of names of others: it is gone through once."""
+        known = self._lists.get(names)
+        if known is None:
+            codes = array("i", [self.names.setdefault(name, len(self.names)) for name in names])
+            known = self._lists[names] = codes, " ".join(names).encode("utf-8", "replace")
+            self.cost += 200 + 12 * len(names) + len(known[1])
+        return known
 
 
 def _join_digests(digests: list[bytes], numbers: Sequence[int]) -> str:

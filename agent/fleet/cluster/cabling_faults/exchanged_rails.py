@@ -1,33 +1,51 @@
-"""Swapped rails of whole units, or of about half of the nodes of one: within the unit all agree, or neither place is
-the usual one, and other units show it."""
+"""Swapped rails of whole units: within the unit all agree, and other units show it."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from itertools import combinations
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from agent.fleet.cluster.cabling_faults.fault import CablingFault
 from agent.fleet.cluster.fabric_view import View
-from agent.fleet.cluster.graph import natural
+from agent.fleet.cluster.graph import HostLink
 from agent.fleet.cluster.peers import AGREE, Majority, find_most
 from agent.fleet.cluster.rail_names import order
-from agent.fleet.cluster.units import Unit
+from agent.fleet.cluster.units import (
+    Unit,
+    UsualSlots,
+    find_places,
+    find_ranks,
+    find_slots,
+    keeps_usual_order,
+    list_numbers,
+)
 
-_NUMBERS = re.compile(r"[0-9]{1,9}")
 
-
-class _Slot(NamedTuple):
-    """Where a rail is, as other units have it, too. `rank`: of its port among those of a node on that leaf."""
-
-    leaf: int  # number of the leaf within its unit
-    rank: int
+class _Exchange(NamedTuple):
+    one: Unit
+    other: Unit
+    rails: list[str]
 
 
 def find_exchanged_leaves(view: View) -> list[CablingFault]:
     """Two units of which each has the other's leaf of a rail, by the numbers in the names of all leaves."""
+    return [_report_leaves(view, *exchange) for exchange in _find_exchanges(view)]
+
+
+def list_home_leaves(view: View) -> dict[str, tuple[str, ...]]:
+    """The leaves of each unit, those that two units have exchanged where they belong."""
+    leaves = {unit.name: list(unit.leaves) for unit in view.units.units}
+    for one, other, rails in _find_exchanges(view):
+        for rail in rails:
+            for unit, own, foreign in ((one, other, one), (other, one, other)):
+                place = foreign.rails[rail].leaf
+                if place in leaves[unit.name]:
+                    leaves[unit.name][leaves[unit.name].index(place)] = own.rails[rail].leaf
+    return {name: tuple(row) for name, row in leaves.items()}
+
+
+def _find_exchanges(view: View) -> list[_Exchange]:
     units = [unit for unit in view.units.units if len(unit.rails) > AGREE]
     home = _find_home_numbers(view, units) if not view.cluster.cut else {}
     of_number = {number: unit for unit, (_, number) in home.items()}
@@ -35,21 +53,21 @@ def find_exchanged_leaves(view: View) -> list[CablingFault]:
     for unit in units if len(of_number) == len(home) else ():
         for rail, at in unit.rails.items() if unit.name in home else ():
             place, own = home[unit.name]
-            number = _list_numbers(view, at.leaf)[place]
+            number = list_numbers(view.name(at.leaf))[place]
             if number != own and number in of_number:
                 away.setdefault((unit.name, of_number[number]), []).append(rail)
     named = {unit.name: unit for unit in units}
-    faults = []
+    exchanges = []
     for (one, other), rails in sorted(away.items()):
         both = [rail for rail in rails if one < other and rail in away.get((other, one), ())]
         if both:
-            faults.append(_report_leaves(view, named[one], named[other], both))
-    return faults
+            exchanges.append(_Exchange(named[one], named[other], both))
+    return exchanges
 
 
 def _find_home_numbers(view: View, units: Sequence[Unit]) -> dict[str, tuple[int, int]]:
     """Of each unit, which number in the names of its leaves is the unit's, and the number."""
-    numbers = {unit.name: [_list_numbers(view, at.leaf) for at in unit.rails.values()] for unit in units}
+    numbers = {unit.name: [list_numbers(view.name(at.leaf)) for at in unit.rails.values()] for unit in units}
     lengths = {len(row) for rows in numbers.values() for row in rows}
     for place in range(next(iter(lengths))) if len(lengths) == 1 else ():
         clear = {name: find_most(Counter(row[place] for row in rows)) for name, rows in numbers.items()}
@@ -57,10 +75,6 @@ def _find_home_numbers(view: View, units: Sequence[Unit]) -> dict[str, tuple[int
         if len(homes) > 1 and len(homes) == len(units) == len(set(homes.values())):
             return homes
     return {}
-
-
-def _list_numbers(view: View, leaf: str) -> list[int]:
-    return [int(number) for number in _NUMBERS.findall(view.name(leaf))]
 
 
 def _report_leaves(view: View, one: Unit, other: Unit, rails: Sequence[str]) -> CablingFault:
@@ -80,62 +94,86 @@ def find_exchanged_rails(view: View) -> list[CablingFault]:
     """Where the places of rails are as clear as that; a unit of which most rails differ keeps an order of its own."""
     if view.cluster.cut:
         return []
-    units = [unit for unit in view.units.units if len(unit.rails) > 1]
-    number = _find_rail_number(view, units)
-    slots = {unit.name: _list_slots(view, unit, number) for unit in units}
-    usual = _find_usual([slots[unit.name] for unit in units])
-    if len({slot for slot, _ in usual.values()}) < len(usual):
-        return []
+    slots = find_slots(view.units, view.name)
     faults = []
-    for unit in units:
-        own = slots[unit.name]
-        odd = [rail for rail, slot in own.items() if rail in usual and slot != usual[rail][0]]
-        if 0 < len(odd) <= max(2, len(own) // 2) and {own[rail] for rail in odd} == {usual[rail][0] for rail in odd}:
-            faults.append(_make_fault(view, unit, sorted(odd, key=order), usual[odd[0]][1]))
-        faults += _find_swapped_nodes(view, unit, usual, number)
+    for unit in view.units.units:
+        own = slots.of_unit.get(unit.name, {})
+        odd = [rail for rail, slot in own.items() if rail in slots.usual and slot != slots.usual[rail][0]]
+        exchanged = {own[rail] for rail in odd} == {slots.usual[rail][0] for rail in odd}
+        swaps = _find_exchanged_ports(view, unit, slots)
+        if odd and keeps_usual_order(len(odd), len(own)) and exchanged and not any(set(odd) & {*key} for key in swaps):
+            faults.append(_make_fault(view, unit, sorted(odd, key=order), slots.usual[odd[0]][1]))
+        for rails, nodes in swaps.items():
+            faults += _report_ports(view, unit, rails, nodes)
     return faults
 
 
-def _find_swapped_nodes(
-    view: View, unit: Unit, usual: Mapping[str, tuple[_Slot, Majority]], number: int | None
-) -> list[CablingFault]:
-    """Two rails that are swapped on so many nodes of a unit that within it neither place is the usual one."""
-    leaves = sorted(unit.leaves, key=lambda leaf: natural(view.name(leaf)))
-    of_number = {
-        place if number is None else _list_numbers(view, leaf)[number]: leaf for place, leaf in enumerate(leaves)
-    }
-    expected = {
-        rail: of_number[slot.leaf]
-        for rail, (slot, _) in usual.items()
-        if rail not in unit.rails and slot.leaf in of_number
-    }
-    swapped: dict[tuple[str, str], list[str]] = {}
+class _ExchangedPorts(NamedTuple):
+    """Two rails of a node on each other's port of a leaf. `why`: what others have."""
+
+    one: HostLink
+    other: HostLink
+    why: str
+
+
+def _find_exchanged_ports(view: View, unit: Unit, slots: UsualSlots) -> dict[tuple[str, str], list[_ExchangedPorts]]:
+    """Where several rails of a node share a leaf and keep an order of ports: nodes with two of them exchanged.
+
+    Where nearly all nodes of a unit are alike they decide, unless most other units have it the other way round.
+    """
+    ranks = find_ranks(view.units, unit)
+    expected: dict[str, tuple[int, str]] = {}
+    for rail in unit.rails:
+        rank, most = ranks.get(rail, (None, None))
+        slot, units = slots.usual.get(rail, (None, None))
+        if slot is not None and units is not None and rank != slot.rank and (most is None or most.agree < most.of):
+            expected[rail] = slot.rank, f"{units.words} units"
+        elif rank is not None and most is not None:
+            expected[rail] = rank, f"{most.words} nodes of {unit.name}"
+    swaps: dict[tuple[str, str], list[_ExchangedPorts]] = {}
     for host in unit.hosts:
-        leaf_of = {link.rail: link.at.switch for link in view.units.links[host]}
-        for one, other in combinations(sorted(expected, key=order), 2):
-            places = expected[one], expected[other]
-            if places[0] != places[1] and (leaf_of.get(other), leaf_of.get(one)) == places:
-                swapped.setdefault((one, other), []).append(host)
+        links = {link.rail: link for link in view.units.links[host]}
+        if len(links) != len(unit.rails) or links.keys() != expected.keys():
+            continue
+        places = find_places(view.units.links[host])
+        odd = [rail for rail, (rank, _) in expected.items() if places[rail] != (unit.rails[rail].leaf, rank)]
+        if len(odd) != 2:
+            continue
+        one, other = odd
+        (leaf, rank), (other_leaf, other_rank) = places[one], places[other]
+        if (leaf, rank, other_rank) == (other_leaf, expected[other][0], expected[one][0]):
+            swaps.setdefault((one, other), []).append(_ExchangedPorts(links[one], links[other], expected[one][1]))
+    return swaps
+
+
+def _report_ports(
+    view: View, unit: Unit, rails: tuple[str, str], nodes: Sequence[_ExchangedPorts]
+) -> list[CablingFault]:
+    leaf = view.name(nodes[0].one.at.switch)
+    compared = f"{nodes[0].why} have them in the other order of ports"
+    fix = "exchange the two cables, at the switch or at the host"
+    if len(nodes) >= AGREE:
+        hosts = tuple(node.one.host for node in nodes)
+        text = f"{len(hosts)} of {len(unit.hosts)} nodes of {unit.name} have {' and '.join(rails)} swapped on {leaf}"
+        return [
+            CablingFault(
+                kind="exchanged-rails", text=text, hosts=hosts, ports=(leaf,), compared=compared, fix=f"{fix}s"
+            )
+        ]
+    place = view.cluster.place
     return [
-        _report_nodes(view, unit, hosts, rails, [expected[rail] for rail in rails], usual[rails[0]][1])
-        for rails, hosts in sorted(swapped.items())
-        if len(hosts) >= AGREE
+        CablingFault(
+            kind="swapped-cables",
+            text=f"{one.host} {one.called} is on {place(one.at)} and {other.called} on {place(other.at)}: "
+            "each on the port of the other",
+            hosts=(one.host,),
+            ports=(place(one.at), place(other.at)),
+            compared=compared,
+            fix=fix,
+            should={f"{one.host} {one.called}": place(other.at), f"{other.host} {other.called}": place(one.at)},
+        )
+        for one, other, _ in nodes
     ]
-
-
-def _report_nodes(
-    view: View, unit: Unit, hosts: Sequence[str], rails: Sequence[str], leaves: Sequence[str], most: Majority
-) -> CablingFault:
-    names = [view.name(leaf) for leaf in leaves]
-    nodes = f"{len(hosts)} of {len(unit.hosts)} nodes of {unit.name}"
-    return CablingFault(
-        kind="exchanged-rails",
-        text=f"{nodes} have {' and '.join(rails)} swapped on {', '.join(names)}",
-        hosts=tuple(hosts),
-        ports=tuple(names),
-        compared=f"{most.words} units have them the other way round",
-        fix="exchange the cables of both rails at these nodes or at the switches",
-    )
 
 
 def _make_fault(view: View, unit: Unit, rails: Sequence[str], most: Majority) -> CablingFault:
@@ -149,51 +187,3 @@ def _make_fault(view: View, unit: Unit, rails: Sequence[str], most: Majority) ->
         compared=f"{most.words} units have them the other way round",
         fix="see whether the names of the two switches are exchanged; else exchange their cables to the nodes",
     )
-
-
-def _find_usual(slots: Sequence[Mapping[str, _Slot]]) -> dict[str, tuple[_Slot, Majority]]:
-    counts: dict[str, Counter[_Slot]] = {}
-    for own in slots:
-        for rail, slot in own.items():
-            counts.setdefault(rail, Counter())[slot] += 1
-    clear = {rail: find_most(seen) for rail, seen in counts.items()}
-    return {rail: most for rail, most in clear.items() if most is not None}
-
-
-def _list_slots(view: View, unit: Unit, number: int | None) -> dict[str, _Slot]:
-    """Of the rails whose place is clear. `number`: see _find_rail_number."""
-    ranks = _find_ranks(view, unit)
-    leaves = sorted(unit.leaves, key=lambda leaf: natural(view.name(leaf)))
-    return {
-        rail: _Slot(leaves.index(at.leaf) if number is None else _list_numbers(view, at.leaf)[number], ranks[rail])
-        for rail, at in unit.rails.items()
-        if rail in ranks and at.leaf in leaves
-    }
-
-
-def _find_ranks(view: View, unit: Unit) -> dict[str, int]:
-    seen: dict[str, Counter[int]] = {}
-    for host in unit.hosts:
-        on_leaf: dict[str, list[tuple[object, str]]] = {}
-        for link in view.units.links[host]:
-            on_leaf.setdefault(link.at.switch, []).append((natural(link.at.port), link.rail))
-        for ports in on_leaf.values():
-            for rank, (_, rail) in enumerate(sorted(ports)):
-                seen.setdefault(rail, Counter())[rank] += 1
-    clear = {rail: find_most(counts) for rail, counts in seen.items()}
-    return {rail: most[0] for rail, most in clear.items() if most is not None}
-
-
-def _find_rail_number(view: View, units: Sequence[Unit]) -> int | None:
-    """Which number in the names of leaves is that of the rail: the same for a rail in nearly all units."""
-    numbers = [(rail, _list_numbers(view, at.leaf)) for unit in units for rail, at in unit.rails.items()]
-    if len({len(row) for _, row in numbers}) != 1:
-        return None
-    for place in range(len(numbers[0][1])):
-        of_rail: dict[str, Counter[int]] = {}
-        for rail, row in numbers:
-            of_rail.setdefault(rail, Counter())[row[place]] += 1
-        clear = [find_most(counts) for counts in of_rail.values()]
-        if all(clear) and len({most[0] for most in clear if most}) > 1:
-            return place
-    return None

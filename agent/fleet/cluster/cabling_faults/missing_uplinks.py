@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple, TypedDict
 
+from agent.fleet.cluster.cabling_faults.exchanged_rails import list_home_leaves
 from agent.fleet.cluster.cabling_faults.fault import CablingFault
 from agent.fleet.cluster.fabric_view import View
 from agent.fleet.cluster.graph import HostLink, natural
@@ -29,7 +30,7 @@ Missing = tuple[MissingCables, CablingFault]
 
 def fold_missing(view: View, block: SwitchBlock, missing: Sequence[Missing]) -> list[tuple[str, CablingFault]]:
     """The faults, each with the first switch that it is about."""
-    unit_of = {leaf: unit.name for unit in view.units.units if len(unit.leaves) > 1 for leaf in unit.leaves}
+    unit_of = {leaf: name for name, leaves in list_home_leaves(view).items() if len(leaves) > 1 for leaf in leaves}
     groups: defaultdict[tuple[str, ...], list[Missing]] = defaultdict(list)
     for row in missing:
         lost, _ = row
@@ -48,7 +49,7 @@ def fold_missing(view: View, block: SwitchBlock, missing: Sequence[Missing]) -> 
 
 def _report_group(view: View, block: SwitchBlock, rows: Sequence[Missing], unit: str) -> CablingFault:
     what = "leaves" if block.tier == 1 else "switches"
-    leaves = next((one.leaves for one in view.units.units if one.name == unit), block.peers)
+    leaves = list_home_leaves(view).get(unit, block.peers)
     has, wanted = sorted({lost.has for lost, _ in rows}), rows[0][0].wanted
     cables = f"{has[0]}" if len(has) == 1 else f"{has[0]} to {has[-1]}"
     where = f"{len(rows)} of {len(leaves)} {what}{f' of {unit}' if unit else ''}"

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from agent.fleet.cluster.cabling_faults.fault import CablingFault
 from agent.fleet.cluster.fabric_view import View
 from agent.fleet.cluster.graph import HostLink, natural
-from agent.fleet.cluster.peers import Majority, find_most
+from agent.fleet.cluster.peers import AGREE, find_most
 from agent.fleet.cluster.rail_names import order
-from agent.fleet.cluster.units import Unit
+from agent.fleet.cluster.units import Unit, UnitRail
 from agent.fleet.hostlist import fold
 
 FEW_SWAPS = 2  # pairs of cables between two leaves: more are one fault
@@ -20,31 +20,87 @@ FEW_SWAPS = 2  # pairs of cables between two leaves: more are one fault
 class _Moved(NamedTuple):
     link: HostLink
     unit: Unit
-    leaf: str  # where it should be
-    most: Majority
+    at: UnitRail  # where it should be
+
+    @property
+    def leaf(self) -> str:
+        """Of that place."""
+        return self.at.leaf
 
 
 def find_moved_rails(view: View) -> list[CablingFault]:
-    """Rails on another leaf than their unit's; two that would repair each other are one swap."""
+    """Rails on another leaf than their unit's; two that would repair each other are one swap, many alike one fault."""
     moved = list(_find_moved(view))
     where = {(rail.link.at.switch, rail.leaf): rail for rail in moved}
-    moved_rails, paired = [], set[int]()
-    swaps: defaultdict[tuple[frozenset[str], frozenset[str]], list[CablingFault]] = defaultdict(list)
+    singles: defaultdict[tuple[str, ...], list[_Moved]] = defaultdict(list)
+    swaps: defaultdict[tuple[frozenset[str], frozenset[str]], list[_Swap]] = defaultdict(list)
+    paired = set[int]()
     for number, rail in enumerate(moved):
         if number in paired:
             continue
         partner = _find_partner(number, moved, paired) if (rail.leaf, rail.link.at.switch) in where else None
-        if partner is not None:
-            paired |= {number, partner}
-            other = moved[partner]
-            swaps[frozenset((rail.unit.name, other.unit.name)), frozenset((rail.leaf, other.leaf))].append(
-                _swap(view, rail, other)
-            )
+        if partner is None:
+            singles[rail.unit.name, rail.link.rail, rail.link.at.switch].append(rail)
+            continue
+        paired |= {number, partner}
+        other = moved[partner]
+        swaps[frozenset((rail.unit.name, other.unit.name)), frozenset((rail.leaf, other.leaf))].append(
+            _Swap(rail, other)
+        )
+    faults = []
+    for rails in singles.values():
+        faults += [_report_row(view, rails)] if len(rails) > FEW_SWAPS else [_report_single(view, one) for one in rails]
+    for (_, leaves), pairs in swaps.items():
+        if all(swap.within_unit for swap in pairs) and len(pairs) >= AGREE:
+            faults.append(_report_nodes(view, pairs))
+        elif len(pairs) > FEW_SWAPS:
+            faults.append(_report_side(view, leaves, [_report_swap(view, *swap) for swap in pairs]))
         else:
-            moved_rails.append(_report_single(view, rail))
-    for (_, leaves), single in swaps.items():
-        moved_rails += [_report_side(view, leaves, single)] if len(single) > FEW_SWAPS else single
-    return moved_rails
+            faults += [_report_swap(view, *swap) for swap in pairs]
+    return faults
+
+
+class _Swap(NamedTuple):
+    one: _Moved
+    other: _Moved
+
+    @property
+    def within_unit(self) -> bool:
+        """Two rails of a node that its unit has in both ways: other units show which is right."""
+        return self.one.link.host == self.other.link.host and None not in (self.one.at.units, self.other.at.units)
+
+
+def _report_nodes(view: View, pairs: Sequence[_Swap]) -> CablingFault:
+    """Two rails that are swapped on so many nodes of a unit that within it neither place is the usual one."""
+    first, second = sorted((pairs[0].one, pairs[0].other), key=lambda rail: order(rail.link.rail))
+    hosts = tuple(swap.one.link.host for swap in pairs)
+    names = [view.name(first.leaf), view.name(second.leaf)]
+    assert first.at.units is not None
+    return CablingFault(
+        kind="exchanged-rails",
+        text=f"{len(hosts)} of {len(first.unit.hosts)} nodes of {first.unit.name} have {first.link.rail} and "
+        f"{second.link.rail} swapped on {', '.join(names)}",
+        hosts=hosts,
+        ports=tuple(names),
+        compared=f"{first.at.units.words} units have them the other way round",
+        fix="exchange the cables of both rails at these nodes or at the switches",
+    )
+
+
+def _report_row(view: View, rails: Sequence[_Moved]) -> CablingFault:
+    """Many nodes of a unit with a rail on one other leaf."""
+    one = rails[0]
+    here, leaf = view.name(one.link.at.switch), view.name(one.leaf)
+    return CablingFault(
+        kind="rail-elsewhere",
+        text=f"{len(rails)} of {len(one.unit.hosts)} nodes of {one.unit.name} have {one.link.rail} on {here}, not on "
+        f"{leaf}",
+        hosts=tuple(rail.link.host for rail in rails),
+        ports=tuple(view.cluster.place(rail.link.at) for rail in rails),
+        compared=_describe_peers(view, one),
+        fix=f"move these cables to {leaf}",
+        should={_end(rail): leaf for rail in rails},
+    )
 
 
 def _report_side(view: View, leaves: Iterable[str], single: list[CablingFault]) -> CablingFault:
@@ -126,7 +182,7 @@ def _find_moved(view: View) -> Iterator[_Moved]:
             for rail, link in group_links_by_rail(unit, view.units.links[host]).items():
                 at = unit.rails.get(rail)
                 if at is not None and at.leaf != link.at.switch:
-                    yield _Moved(link, unit, at.leaf, at.most)
+                    yield _Moved(link, unit, at)
 
 
 def group_links_by_rail(unit: Unit, links: Iterable[HostLink]) -> dict[str, HostLink]:
@@ -179,7 +235,7 @@ def _find_partner(number: int, moved: list[_Moved], paired: set[int]) -> int | N
     return min(fits, key=lambda other: (moved[other].link.host != one.link.host, other), default=None)
 
 
-def _swap(view: View, one: _Moved, other: _Moved) -> CablingFault:
+def _report_swap(view: View, one: _Moved, other: _Moved) -> CablingFault:
     place, name = view.cluster.place, view.name
     same = one.link.host == other.link.host
     first, second = _end(one), other.link.called if same else _end(other)
@@ -216,4 +272,4 @@ def _end(one: _Moved) -> str:
 
 
 def _describe_peers(view: View, one: _Moved) -> str:
-    return f"{one.most.words} nodes of {one.unit.name} have {one.link.rail} on {view.name(one.leaf)}"
+    return one.at.describe(one.unit.name, one.link.rail, view.name(one.leaf))

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from agent.fleet.cluster.cabling_faults.exchanged_rails import list_home_leaves
 from agent.fleet.cluster.cabling_faults.fault import CablingFault
 from agent.fleet.cluster.fabric_view import View
 from agent.fleet.cluster.graph import natural, shape
@@ -38,8 +39,9 @@ def find_thin_groups(view: View) -> list[tuple[_ThinGroup, CablingFault]]:
             up[low][high] += 1
             down[high] += 1
     pods = [block for block in view.blocks if block.tier == 1 and len(block.peers) > 1]
+    units = list_home_leaves(view)
     kinds = [
-        [(unit.name, "leaves", unit.leaves) for unit in view.units.units if len(unit.leaves) > 1],
+        [(name, "leaves", leaves) for name, leaves in units.items() if len(leaves) > 1],
         [(_format_ends(view, pod.peers), "leaves", pod.peers) for pod in pods],
         [(_format_ends(view, tuple(pod.places)), "spines", tuple(pod.places)) for pod in pods if len(pod.places) > 1],
     ]

@@ -183,7 +183,7 @@ def test_the_minimum_window_is_the_node_s() -> None:
 def stand(*rows_: tuple[str, str, int]) -> CounterDigests:
     """The digests of some counters."""
     counters = CounterRows()
-    numbers = [number for subject, name, value in rows_ for number in counters.add(subject, [name], [value])]
+    numbers = [number for subject, name, value in rows_ for number in counters.add(subject, (name,), [value])]
     return CounterStandings(counters).read(7, numbers)
 
 
@@ -208,12 +208,12 @@ def test_a_counter_at_its_end_is_no_quiet_one(name: str, value: int, saturated: 
 def test_the_shape_is_of_devices_their_identity_and_their_counters() -> None:
     shapes = []
     for subject, identity, names in (
-        ("port:a/1", "guid 1", ["x", "y"]),
-        ("port:b/1", "guid 1", ["x", "y"]),
-        ("port:a/1", "guid 2", ["x", "y"]),
-        ("port:a/1", "guid 1", ["x"]),
+        ("port:a/1", "guid 1", ("x", "y")),
+        ("port:b/1", "guid 1", ("x", "y")),
+        ("port:a/1", "guid 2", ("x", "y")),
+        ("port:a/1", "guid 1", ("x",)),
     ):
         shape = CounterShape()
-        shape.add(subject, identity, names)
+        shape.add(subject, identity, CounterRows().join(names))
         shapes.append(shape.value)
     assert 4 == len(set(shapes))

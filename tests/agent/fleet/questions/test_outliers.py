@@ -259,6 +259,11 @@ def racked(n, *, odd, leaf=None, rack=None, part="P1", firmware="28.2", **more):
         ((1, 20, 40), {"firmware": "28.1"}, ["NIC firmware 28.1 (3 of its 3 nodes of this class)"]),
         ((5,), {}, []),
         ((1, 3, 4), {"rack": "R9", "leaf": "leaf9"}, []),
+        # two causes at once: nearly all of a rack, and one elsewhere
+        ((0, 1, 2, 3, 4, 5, 40), {}, ["rack R0 (6 of its 6 nodes of this class, 6 of these 7)"]),
+        ((0, 1, 2, 3, 4, 40), {}, ["rack R0 (5 of its 6 nodes of this class, 5 of these 6)"]),
+        ((0, 1, 2, 3, 40), {}, []),  # two of three of the rack
+        ((0, 1, 2, 3, 4, 5, 20, 30, 40), {}, []),  # three elsewhere are no exception
     ],
 )
 def test_what_odd_nodes_have_in_common(tmp_path, odd, more, common):

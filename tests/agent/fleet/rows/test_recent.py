@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agent.fleet.rows import DamagedPart
 from agent.fleet.rows.functions import FunctionReader
-from agent.fleet.rows.recent import Lists, Members, Recent, following, serial_place
+from agent.fleet.rows.recent import HOLE, Cutter, Lists, Members, Recent, following, serial_place
 from agent.fleet.rows.unique_rows import CounterRows, Functions, Shared
 from agent.fleet.tables import LINK, PCI
 
@@ -115,13 +115,68 @@ def test_a_list_that_is_found_says_what_its_text_says(
         seen,
         [place for place, _, _ in holes],
         [seen[p]["serial"] for p, _, _ in holes],
+        len(texts[0]),
+    )
+    assert lists.find("kind", b'{"list": ' + texts[0] + b"}", 9) == (
+        *lists.find("kind", texts[0])[:3],
+        9 + len(texts[0]),
     )
     found = lists.find("kind", texts[1])
-    if found is not None:
+    if found is not None and found[3] == len(texts[1]):
         made = [dict(row) for row in seen]
         for place, serial in zip(found[1], found[2], strict=True):
             made[place]["serial"] = serial
         assert made == asked
+
+
+LIST = b'[{"a":"[1,2]"},[3]]'
+
+
+def cutter(learned: bytes) -> Cutter:
+    def find(_: object, text: bytes, at: int) -> tuple[bytes, int] | None:
+        return (LIST, at + len(LIST)) if text.startswith(LIST, at) else None
+
+    cutter = Cutter({"one": find, "two": find})
+    for name in ("one", "two"):
+        cutter.learn(name, None, learned, LIST)
+    return cutter
+
+
+@pytest.mark.parametrize("more", [b"", b"x" * 3000])
+@pytest.mark.parametrize("colon", [b":", b": "])
+def test_lists_are_cut_out_where_they_stood_and_a_little_beside(more: bytes, colon: bytes) -> None:
+    def report(before: bytes, between: bytes) -> bytes:
+        return b'{"id":"%s","one"%s%s,"far":"%s","two"%s%s}' % (before, colon, LIST, between, colon, LIST)
+
+    seen = cutter(report(b"a", b"b" * 90_000))
+    cut = seen.cut(report(b"a" + more, b"b" * 99_000 + more))
+
+    assert cut.known == {"one": LIST, "two": LIST}
+    assert cut.text == report(b"a" + more, b"b" * 99_000 + more).replace(LIST, HOLE)
+    assert seen.cut(report(b"a" * 9000, b"b")).known == {"two": LIST}  # the other is too far from there
+
+
+@given(
+    st.lists(st.sampled_from([b"one", b'"', b"\\", b":", b": ", b"{", b"}", b",", b"1", b'"one":', LIST]), max_size=12)
+)
+@settings(deadline=None)
+def test_a_report_without_its_lists_is_json_exactly_where_the_report_is(parts: list[bytes]) -> None:
+    text = b"".join(parts)
+    cut = cutter(b'{"one":' + LIST + b',"two":' + LIST + b"}").cut(text)
+
+    def is_json(text: bytes) -> bool:
+        try:
+            msgspec.json.decode(text)
+        except msgspec.DecodeError:
+            return False
+        return True
+
+    assert is_json(cut.text) == is_json(text)
+    if is_json(text):
+        whole = msgspec.json.encode(msgspec.json.decode(cut.text)).replace(
+            HOLE, msgspec.json.encode(msgspec.json.decode(LIST))
+        )
+        assert whole == msgspec.json.encode(msgspec.json.decode(text))
 
 
 ERRORS = {"correctable": {"RxErr": 7}}
@@ -149,7 +204,7 @@ class Whole:
     def told(self, text: bytes) -> Any:
         """All that is told of a list, whatever the numbers of its rows are."""
         try:
-            read = self.reader.read(msgspec.Raw(text), "product")
+            read = self.reader.read(msgspec.Raw(text), "product")[0]
         except DamagedPart as error:
             return str(error)
         names, subjects = list(self.counters.names), list(self.counters.subjects)

@@ -324,3 +324,41 @@ def test_digests_are_of_what_is_compared() -> None:
     assert other(lambda: report["checks"][0].update(state="disabled")) == {"gpu", "pci", "check"}
     assert other(lambda: topology["nics"][0].update(firmware="x")) == {"gpu", "pci", "check", "nic"}
     assert digests(reader, {**report, "topology": {}})["gpu"] == 0
+
+
+@pytest.mark.parametrize("indent", [0, 2])
+def test_lists_that_earlier_reports_had_are_read_as_if_they_were_the_first(indent: int) -> None:
+    """Also where one stands under another name of a report, or as evidence that is stored as it is."""
+    whole = msgspec.json.decode(msgspec.json.encode(dated(scan_machine("8xh100-sxm-2s-8xcx7-ib-4nvsw"))))
+    text = msgspec.json.encode(whole)
+    checks, pci = whole["checks"], whole["topology"]["pci"]
+    evidence = {
+        "rule": "r",
+        "severity": "info",
+        "subject": "node",
+        "fingerprint": "1",
+        "evidence": [{"checks": checks}],
+    }
+    others = [
+        text,
+        text.replace(b'"checks":', b'"later":', 1),
+        text.replace(b'"topology":{"pci":', b'"topology":{"later":', 1),
+        text.replace(b'"config":', b'"checks":%s,"config":' % msgspec.json.encode(checks), 1),
+        msgspec.json.encode(whole | {"findings": [evidence], "checks": []}),
+        msgspec.json.encode(
+            whole | {"topology": whole["topology"] | {"pci": [], "paths": pci}, "config": {"pci": pci}}
+        ),
+    ]
+    reader = Reader()
+    for other in [text, text, text, *others, text]:
+        data = msgspec.json.format(other, indent=indent) if indent else other
+        try:
+            first = tables(data)
+        except Unfit as error:
+            with pytest.raises(Unfit, match=re.escape(str(error))):
+                read(unpack(data), reader, Naming(), NOW)
+        else:
+            assert tables(data, reader) == first
+    cut = reader.cut(msgspec.json.format(text, indent=indent) if indent else text)
+    assert cut.known.keys() == {"pci", "paths", "checks"}
+    assert len(cut.text) < 0.7 * len(text) * (1 + bool(indent))

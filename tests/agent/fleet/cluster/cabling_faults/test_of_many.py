@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from agent.fleet.cluster.build import build
@@ -11,7 +13,7 @@ from agent.fleet.cluster.from_reports import ClusterTables, NetdevRow
 from bench.fleet import cabling
 from bench.fleet.cables import OF_MANY
 from bench.fleet.plan import Plan, plan
-from tests.agent.fleet.cluster.given import rails
+from tests.agent.fleet.cluster.given import UP, rails
 
 
 def planted(kind: str) -> Plan:
@@ -41,13 +43,21 @@ def by_lldp(
     rows = []
     for unit in range(units):
         for host in range(hosts):
-            for rail in range(4):
-                place = moved.get((unit, rail), rail) if only is None or host < only else rail
+            places = [moved.get((unit, rail), rail) if only is None or host < only else rail for rail in range(4)]
+            for rail, place in enumerate(places):
+                twice = 100 * places[:rail].count(place)
                 leaf, port = place * leaves // 4, host * 4 // leaves + place % (4 // leaves) + 1
                 name = f"n{unit * hosts + host:02d}"
                 rows.append(
                     NetdevRow(
-                        name, f"eth{rail}", f"x{rail}", rail, 400.0, f"leaf-{unit + 1}-{leaf + 1}", None, f"swp{port}"
+                        name,
+                        f"eth{rail}",
+                        f"x{rail}",
+                        rail,
+                        400.0,
+                        f"leaf-{unit + 1}-{leaf + 1}",
+                        None,
+                        f"swp{port + twice}",
                     )
                 )
     cluster = build([], ClusterTables(netdev=rows))
@@ -76,6 +86,78 @@ def test_two_rails_exchanged_on_about_half_of_a_units_nodes(only: int, leaves: i
     assert "rail 1 and rail 2 swapped on leaf-2-" in fault.text
     assert fault.hosts == tuple(f"n{8 + host:02d}" for host in range(only))
     assert fault.compared == "3 of 3 units have them the other way round"
+
+
+def both_on_one_leaf(nodes: int, units: int = 4, hosts: int = 8) -> list[CablingFault]:
+    """The first nodes of a unit have rail 1 on the leaf of rail 0, and nothing on its own."""
+    return by_lldp(units, 4, {(1, 1): 0}, hosts=hosts, only=nodes)
+
+
+@pytest.mark.parametrize("nodes", [3, 4, 6, 7])
+def test_part_of_a_unit_has_both_rails_on_one_leaf(nodes: int) -> None:
+    """However many of its nodes: other units show which are wrong, and the fix is for these."""
+    (fault,) = both_on_one_leaf(nodes)
+    assert fault.kind == "rail-elsewhere"
+    assert fault.text == f"{nodes} of 8 nodes of leaf-2 have rail 1 on leaf-2-1, not on leaf-2-2"
+    assert fault.hosts == tuple(f"n{8 + host:02d}" for host in range(nodes))
+    assert fault.fix == "move these cables to leaf-2-2"
+    assert set(fault.should.values()) == {"leaf-2-2"}
+    assert re.fullmatch(
+        r"(3 of [34]|4 of 4) units have rail 1 on a leaf like leaf-2-2, . of 8 nodes of leaf-2", fault.compared
+    )
+
+
+def test_two_nodes_with_both_rails_on_one_leaf_are_as_many_faults() -> None:
+    assert [("rail-elsewhere", 1)] * 2 == [(fault.kind, len(fault.hosts)) for fault in both_on_one_leaf(2)]
+
+
+@pytest.mark.parametrize(("nodes", "units"), [(4, 2), (4, 1), (8, 4)])
+def test_where_no_other_unit_or_no_node_shows_the_leaf_of_a_rail_none_is_wrong(nodes: int, units: int) -> None:
+    """Two units of which one is half wrong; one alone; a unit that never had that leaf."""
+    faults = both_on_one_leaf(nodes, units) if units > 1 else by_lldp(1, 4, {(0, 1): 0}, hosts=8, only=nodes)
+    assert faults == []
+
+
+@pytest.mark.parametrize("leaves", [1, 2, 4])
+@pytest.mark.parametrize("only", [6, 7])
+def test_nearly_all_nodes_of_a_unit_have_two_rails_exchanged(only: int, leaves: int) -> None:
+    """They are the wrong ones, not the few that are as in other units; and the text does not state that all are."""
+    (fault,) = by_lldp(4, leaves, {(1, 1): 2, (1, 2): 1}, hosts=8, only=only)
+    assert fault.kind == "exchanged-rails"
+    assert fault.text.startswith(f"{only} of 8 nodes of ")
+    assert fault.hosts == tuple(f"n{8 + host:02d}" for host in range(only))
+
+
+@pytest.mark.parametrize(("only", "kinds"), [(1, 1), (2, 2), (3, 1), (4, 1)])
+def test_two_rails_exchanged_on_the_ports_of_one_leaf(only: int, kinds: int) -> None:
+    faults = by_lldp(4, 1, {(1, 1): 2, (1, 2): 1}, hosts=8, only=only)
+    assert len(faults) == kinds
+    if only < 3:
+        assert {fault.kind for fault in faults} == {"swapped-cables"}
+        assert faults[0].text == (
+            "n08 rail 1 (eth1) is on leaf-2-1/swp3 and rail 2 (eth2) on leaf-2-1/swp2: each on the port of the other"
+        )
+        assert faults[0].should == {"n08 rail 1 (eth1)": "leaf-2-1/swp2", "n08 rail 2 (eth2)": "leaf-2-1/swp3"}
+        assert faults[0].compared == f"{8 - only} of 8 nodes of leaf-2-1 have them in the other order of ports"
+    else:
+        assert faults[0].text == f"{only} of 8 nodes of leaf-2-1 have rail 1 and rail 2 swapped on leaf-2-1"
+        assert faults[0].hosts == tuple(f"n{8 + host:02d}" for host in range(only))
+
+
+@pytest.mark.parametrize("ring", [(1, 2, 3, 0), (1, 0, 3, 2)])
+def test_a_node_with_more_than_two_rails_on_other_ports_of_a_leaf_keeps_its_own_order(ring: tuple[int, ...]) -> None:
+    assert by_lldp(4, 1, {(1, rail): place for rail, place in enumerate(ring)}, hosts=8, only=1) == []
+
+
+def test_a_rail_less_shifts_the_ports_of_the_others_and_swaps_none() -> None:
+    rows = [
+        NetdevRow(f"n{host}", f"eth{rail}", f"x{rail}", rail, 400.0, "leaf", None, f"swp{host * 4 + rail + 1}")
+        for host in range(8)
+        for rail in range(4)
+        if (host, rail) != (3, 1)
+    ]
+    cluster = build([], ClusterTables(netdev=rows))
+    assert "swapped-cables" not in {fault.kind for fault in find_cabling_faults(cluster, build_views(cluster))}
 
 
 def test_rails_of_many_nodes_that_are_on_a_third_leaf_are_not_swapped() -> None:
@@ -139,3 +221,21 @@ def test_leaves_of_two_units_that_lack_many_cables_are_two_faults() -> None:
     assert [fault.kind for fault in faults] == ["fewer-uplinks"] * 2
     assert [len(fault.hosts) for fault in faults] == [4, 4]
     assert "4 of 4 leaves of su1 have 3 to 5 of 8 cables up" in faults[0].text
+
+
+@pytest.mark.parametrize("every", [2, 3])
+def test_a_half_wired_unit_of_which_a_leaf_is_exchanged_with_another_units(every: int) -> None:
+    """Both are reported, each by the leaves that are the unit's own by their names."""
+    plant = rails(units=6, nodes=8, spines=4)
+    for leaf in range(1, 5):
+        for port in range(UP, UP + 8, every):
+            plant.cut(f"su2-leaf{leaf}", port)
+    for node in range(1, 9):
+        plant.swap(f"n{8 + node:03d} mlx5_0", f"n{16 + node:03d} mlx5_0")
+
+    exchanged, thin = plant.breaks()
+
+    assert exchanged.text == "all nodes of su2 and su3 are on each other's leaf: mlx5_0 on su3-leaf1 and on su2-leaf1"
+    left = 8 - len(range(0, 8, every))
+    assert thin.text.startswith(f"each of the 4 leaves of su2 has {left} of 8 cables up")
+    assert set(thin.ports) == {f"su2-leaf{leaf}" for leaf in range(1, 5)}
