@@ -98,7 +98,7 @@ def found() -> Counter[tuple[str, str, str]]:
 
 
 TABLE = """
-agent/cli/fleet/news.py | _write_state | replace_file | the file of --state, read as ours before (its format)
+agent/cli/fleet/news.py | news | replace_file | the file of --state, read as ours before (its format)
 agent/cli/fleet/pull.py | pull | TemporaryDirectory | a new folder of a random name
 agent/cli/install_units.py | _write_units | install_file | a unit that why_not_replaceable found to be ours, or --force
 agent/cli/job.py | _open_folder | TemporaryDirectory | a new folder of a random name
@@ -119,7 +119,7 @@ agent/fleet/ingest/locked_dataset.py | OpenDataset.commit | store.remove | a fil
 agent/fleet/ingest/locked_dataset.py | OpenDataset.commit | store.replace | the manifest of the dataset
 agent/fleet/ingest/locked_dataset.py | OpenDataset.commit | store.replace | reasons.ndjson of the quarantine
 agent/fleet/ingest/locked_dataset.py | OpenDataset.tidy | self.store.remove | a name of our pattern, in a dataset
-agent/fleet/ingest/locked_dataset.py | _remove_left_behind | remove_left_behind | temporary files beside the manifest
+agent/fleet/ingest/locked_dataset.py | open_dataset | remove_left_behind | temporary files beside the manifest
 agent/fleet/ingest/locked_dataset.py | _remove_empty | os.rmdir | the folder, if this run made it and nothing is in it
 agent/fleet/ingest/locked_dataset.py | _remove_empty | remove_own_file | .lock, empty, in a folder without anything else
 agent/fleet/ingest/locked_dataset.py | _remove_staging | shutil.rmtree | .staging, if it holds only what we write

@@ -200,13 +200,13 @@ def _count_together(seconds: Sequence[float]) -> tuple[int, float]:
 
 def is_of_start(time: str | None) -> bool:
     """Whether a time of the log is of the first minutes after the kernel started."""
-    since_boot = _SINCE_BOOT.fullmatch(time or "")
+    since_boot = re.fullmatch(_SINCE_BOOT, time or "")
     return since_boot is not None and float(since_boot[1]) <= SETTLE_SECONDS
 
 
 def _log_seconds(time: str) -> float | None:
     """A time of the log on a scale of its own; None where it states none."""
-    if since_boot := _SINCE_BOOT.fullmatch(time):
+    if since_boot := re.fullmatch(_SINCE_BOOT, time):
         return float(since_boot[1])
     for form, text in (("%Y %b %d %H:%M:%S", f"2000 {time}"), ("%a %b %d %H:%M:%S %Y", time)):
         with suppress(ValueError):
