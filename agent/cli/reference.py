@@ -126,11 +126,18 @@ def _print_switch_rules(name: str) -> bool:
 def shorten_page(rule: Rule) -> str:
     """The page without what a finding states better: how it is decided, when it does not apply, fixes of every part.
 
-    A fix of one way only stays.
+    A fix of one way only stays; of ways to confirm that which is for most kinds.
     """
     first, *sections = rule.page.split("\n## ")
     kept = [section for section in sections if section.partition("\n")[0] in _SHORT or _is_one_way(section)]
     left = [section.partition("\n")[0].lower() for section in sections if section not in kept]
+    several = next((section for section in kept if section.startswith("How to confirm") and "\nFor " in section), None)
+    if several is not None:
+        from agent.rules.instructions import choose_blocks  # lazy: few pages have several
+
+        heading, _, text = several.partition("\n")
+        kept[kept.index(several)] = "\n".join((heading, *choose_blocks(text, ("other",))))
+        left.append("how to confirm each kind")
     more = f"\n\nWith --all also: {', '.join(left)}." if left else ""
     more += " With --report FILE: how to fix the part at hand." if "how to fix" in left else ""
     return "\n## ".join([first, *(section.rstrip() + "\n" for section in kept)]).rstrip() + more

@@ -22,6 +22,7 @@ class FindingBlock(NamedTuple):
     label: str  # "GPU2", "mlx5_0-3"
     summary: str  # the first, where `same_summary`
     same_summary: bool
+    same_kind: bool = True  # what the summaries begin with, numbers aside
 
     @property
     def first(self) -> Finding:
@@ -64,7 +65,8 @@ def _make_block(findings: list[Finding], names: DisplayNames) -> FindingBlock:
     if all(label.endswith("/1") for label in labels):
         labels = [label[:-2] for label in labels]
     summaries = {_mask(finding.summary, _own_names(finding, names)) for finding in findings}
-    return FindingBlock(tuple(findings), compress_names(labels), first.summary, len(summaries) == 1)
+    kinds = {re.sub(r"\d+", "#", summary.partition(": ")[0]) for summary in summaries if ": " in summary}
+    return FindingBlock(tuple(findings), compress_names(labels), first.summary, len(summaries) == 1, len(kinds) < 2)
 
 
 def _own_names(finding: Finding, names: DisplayNames) -> set[str]:

@@ -86,7 +86,7 @@ def build_confirm(context: RuleContext, rule: str, fault: Fail) -> list[str] | N
     managed = rule.startswith("fabric-manager") or _may_have_fabric_manager(context)
     commands: dict[str, None] = {}
     keys = tuple(key for key in (fault.situation, fault.cause, "other") if key)
-    text = "\n".join(_choose(read_sections(rule).get("How to confirm", ""), keys))
+    text = "\n".join(choose_blocks(read_sections(rule).get("How to confirm", ""), keys))
     for command in _COMMAND.findall(text):
         if makers and _TOOLS.get(command.partition(" ")[0], min(makers)) not in makers:
             continue  # another vendor's tool
@@ -123,7 +123,7 @@ def build_steps(context: RuleContext, rule: str, fault: Fail, location: Location
     values = find_values(context, fault)
     phrases = {"FAR_END": _describe_far_end(location), **describe_reset(context, rule, fault, form)}
     steps: dict[str, Step] = {}  # a procedure that two others begin with is printed once, and so is what is saved
-    for text in _choose(read_sections(rule).get("How to fix", ""), keys):
+    for text in choose_blocks(read_sections(rule).get("How to fix", ""), keys):
         for line in _parse_steps(text):
             if "REMEDY" in line.do and not fault.remedy:
                 continue  # the rule found nothing of its own to do
@@ -289,7 +289,7 @@ def _describe_far_end(location: Location | None) -> str:
     return f"{far_end.system or 'the switch'} port {far_end.port or '(not reported)'}"
 
 
-def _choose(section: str, keys: Sequence[str]) -> Iterator[str]:
+def choose_blocks(section: str, keys: Sequence[str]) -> Iterator[str]:
     """The blocks for these keys, with procedures inserted; blocks without keys are for all."""
     blocks = list(_parse_blocks(section))
     every = {key for block in blocks for key in block.keys}
@@ -299,7 +299,7 @@ def _choose(section: str, keys: Sequence[str]) -> Iterator[str]:
             continue
         procedure = re.match(PROCEDURE, block.text)
         if procedure:
-            yield from _choose(read_procedures()[procedure[1]], keys)
+            yield from choose_blocks(read_procedures()[procedure[1]], keys)
         else:
             yield block.text
 

@@ -4,7 +4,7 @@ Kernel page: Documentation/ABI/testing/dev-kmsg; dmesg(1) (-T, -x, --time-format
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime, timezone
 from functools import lru_cache
 from math import floor
@@ -104,14 +104,14 @@ def split_boots(text: str) -> list[str]:
 
 
 _RULES = (b"Linux version ", b"-- Boot ", b"-- Reboot --")  # where a boot begins
-_GO_ON = (  # what the next lines belong to
-    b"PCIe Bus Error",
-    b"NVRM: The NVIDIA ",
-    b"Hardware Error]",
-    b"blocked for more than",
-)
+_GO_ON = {  # how many of the next lines can belong to it
+    b"PCIe Bus Error": 12,
+    b"NVRM: The NVIDIA ": 12,
+    b"Hardware Error]": 12,
+    b"blocked for more than": 32,
+}
 _OF_STATES = (b"NVRM: loading NVIDIA", b"Port module event", b"iommu: Default domain type")
-_FIRST_LINES, _LINES_BEHIND = 20, 32
+_FIRST_LINES = 20
 _PIECE_BYTES = 1 << 20
 _FAILURES_LIMIT = 50_000  # lines that read as a failure and have no meaning: of a flood these are enough
 
@@ -131,39 +131,71 @@ def keep_read_lines(content: bytes, others: Iterable[str] = ()) -> bytes:
 
 
 def keep_lines(content: bytes, needles: Sequence[bytes], failures: Sequence[bytes] = ()) -> bytes:
-    """Of a very long log its first lines and those that hold one of the literals. `failures`: what lines of drivers
-    have that read as a failure."""
+    """Of a very long log its first lines and those that hold one of the literals; of a flood of one line its first and
+    last ones. `failures`: what lines of drivers have that read as a failure."""
     # What another literal is a part of costs a search and finds nothing more
     needles = [n for n in needles if n in _GO_ON or not any(other != n and other in n for other in needles)]
     kept: list[bytes] = []
-    start = more = 0
+    start = more = size = 0
+    most = _FLOOD_BYTES
     while start < len(content):
         end = content.find(b"\n", start + _PIECE_BYTES)
         end = len(content) if end < 0 else end + 1
         piece = content[start:end]
         lines_at = _find_lines(piece, needles)
         if more < _FAILURES_LIMIT:
-            of_failures = _find_lines(piece, failures, DRIVER_LINE) - lines_at
+            of_failures = _find_lines(piece, failures, DRIVER_LINE, lines_at)
             lines_at |= of_failures
             more += len(of_failures)
         if start == 0:
             lines_at |= _find_next_lines(piece, 0, _FIRST_LINES)
-        kept += [piece[at : piece.find(b"\n", at) + 1 or len(piece)] for at in sorted(lines_at)]
+        lines = [piece[at : piece.find(b"\n", at) + 1 or len(piece)] for at in sorted(lines_at)]
+        kept += lines
+        size += sum(map(len, lines))
+        if size > most:
+            kept = _thin_flood(kept)
+            size = sum(map(len, kept))
+            most = max(_FLOOD_BYTES, 2 * size)
         start = end
     return b"".join(kept)
 
 
-def _find_lines(piece: bytes, needles: Sequence[bytes], of: re.Pattern[bytes] | None = None) -> set[int]:
-    """Where the lines begin that hold one of the literals, and those that belong to them. `of`: what else they hold."""
+_FLOOD_BYTES = 12 << 20  # of kept lines
+_FORM_BYTES, _TIME_BYTES = 300, 120  # of a line, that tell its form; that its time takes
+_ENDS = 2000  # lines of one form that are kept of a flood, first and last ones each
+_VARIES = lazy_pattern(rb"0x[0-9a-f]+|\d{4,}(?![\d:])|(?:\d\d:){2}\d\d\S{0,16}")
+
+
+def _thin_flood(kept: list[bytes]) -> list[bytes]:
+    """Without the middle of what repeats thousands of times but for its time and its long numbers: codes, addresses and
+    ports are short ones, so that another device or error is another form."""
+    forms: dict[bytes, list[int]] = {}
+    numbers: list[int] | None
+    same: dict[bytes, list[int]] = {}  # most lines of a flood are equal behind their time
+    for number, line in enumerate(kept):
+        text = line[line.find(b"] ", 0, _TIME_BYTES) + 1 : _FORM_BYTES].rstrip()
+        numbers = same.get(text)
+        if numbers is None:
+            numbers = same[text] = forms.setdefault(_VARIES.sub(b"", text), [])
+        numbers.append(number)
+    left_out = {number for numbers in forms.values() if len(numbers) > 2 * _ENDS for number in numbers[_ENDS:-_ENDS]}
+    return [line for number, line in enumerate(kept) if number not in left_out]
+
+
+def _find_lines(
+    piece: bytes, needles: Sequence[bytes], of: re.Pattern[bytes] | None = None, known: Collection[int] = ()
+) -> set[int]:
+    """Where the lines begin that hold one of the literals, and those that belong to them. `of`: what else they hold.
+    `known`: those that are not looked for."""
     lines_at: set[int] = set()
     for needle in needles:
         found = piece.find(needle)
         while found >= 0:
             at = piece.rfind(b"\n", 0, found) + 1
-            if of is None or of.search(piece, at, found):
+            if at not in known and (of is None or of.search(piece, at, found)):
                 lines_at.add(at)
             if needle in _GO_ON:
-                lines_at |= _find_next_lines(piece, at, _LINES_BEHIND)
+                lines_at |= _find_next_lines(piece, at, _GO_ON[needle])
             end = piece.find(b"\n", found)
             found = piece.find(needle, end) if end >= 0 else -1
     return lines_at

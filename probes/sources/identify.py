@@ -159,6 +159,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         (
             r"\A(?![\s\S]*^GPU [0-9A-Fa-f]{4,8}:)",
             r"^[ \t]*(?:Remapping Failure Occurred[ \t]*: Yes|Pending[ \t]*: Yes|State[ \t]*: In Progress|"
+            r"State[ \t]*: Completed[ \t]*\n[ \t]*Status[ \t]*: (?!Success|N/A)[A-Z]\w+|"
             r"SRAM Threshold Exceeded[ \t]*: Yes|[SD]RAM Uncorrectable[\w -]{0,12}: [1-9]|"
             r"GPU Recovery Action[ \t]*: [A-Z]\w*|Link Width[ \t]*\n[ \t]*Max[ \t]*: \d{1,2}x|"
             r"HW (?:Thermal |Power Brake )?Slowdown[ \t]*: (?:Not )?Active)\b",

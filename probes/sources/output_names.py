@@ -116,11 +116,16 @@ def file_stem(name: str) -> str:
     return next((name[: -len(suffix)] for suffix in SUFFIXES if name.endswith(suffix)), name)
 
 
+_WITH_STATISTICS = ("-I", "--include-statistics")  # the same output, and lines behind it
+
+
 @lru_cache(_NAMES_KEPT)
 def _parts(stem: str) -> tuple[list[str], list[str]]:
     tokens = [token for token in stem.split("_") if token]
     if tokens[:1] == ["nvidia-smi"]:
         tokens = [LONG_OPTIONS.get(token, token) for token in tokens]
+    elif tokens[:1] == ["ethtool"]:
+        tokens = [token for token in tokens if token not in _WITH_STATISTICS]
     return [t for t in tokens if not t.startswith("-")], [t for t in tokens if t.startswith("-")]
 
 

@@ -22,9 +22,12 @@ _FOLDER = lazy_pattern(  # of a command whose output names each file: a loop wit
 _NAMED = lazy_pattern(r"[> \t]{0,40}(?P<name>[a-zA-Z]\w{2,50})(?: {1,40}| ?: ?|\t+| ?= ?)(?P<value>\d{1,20})[ \t]*")
 _STATISTIC = lazy_pattern(
     r"[> \t]{0,40}(?:link|\d{1,4}/\d{1,3}:) ?(?P<device>[\w.-]{1,64})/(?P<port>\d{1,3}):? "
-    r"(?P<rest>(?:[a-z]\w{2,60} \d{1,20} ?){0,400})[ \t]*"
+    r"(?P<rest>(?:[a-z]\w{2,60}(?: |$)|\d{1,20}(?!\d) ?){0,800})[ \t]*"
 )
-_PAIRS = lazy_pattern(r"[> \t]{0,40}(?P<rest>[a-z]\w{2,60} \d{1,20}(?: [a-z]\w{2,60} \d{1,20}){0,60})[ \t]*")
+_PAIRS = lazy_pattern(  # its next line, which can begin with the number of the last name
+    r"[> \t]{0,40}(?P<rest>(?:\d{1,20}(?!\d) ?)?(?:[a-z]\w{2,60} \d{1,20}(?!\d) ?){1,60}(?:[a-z]\w{2,60})?)[ \t]*"
+)
+_WORD = lazy_pattern(r"[a-z]\w*|\d+")  # two lines that were joined have no blank between them
 _JSON_STATISTIC = lazy_pattern(
     r'\{"ifindex": ?\d{1,6}, ?"ifname": ?"(?P<device>[\w.-]{1,64})", ?"port": ?(?P<port>\d{1,3}), ?'
     r'(?P<rest>"[^{}\[\]]{2,20000})\}'
@@ -54,6 +57,7 @@ def read_shown_files(text: str) -> MemoryFiles:
     contents: dict[str, str] = {}
     current: str | None = None
     folder: str | None = None
+    cut = ""  # a name at the end of a line, whose number begins the next one
     for match in _JSON_STATISTIC.finditer(text[:_LIMIT_CHARACTERS]) if '"ifname"' in text else ():
         of_port = f"/sys/class/infiniband/{match['device']}/ports/{match['port']}/hw_counters"
         contents |= {f"{of_port}/{name}": f"{value}\n" for name, value in _JSON_PAIR.findall(match["rest"])}
@@ -66,9 +70,9 @@ def read_shown_files(text: str) -> MemoryFiles:
         elif statistic := _STATISTIC.fullmatch(line):
             current = None
             folder = f"/sys/class/infiniband/{statistic['device']}/ports/{statistic['port']}/hw_counters"
-            contents |= _read_pairs(folder, statistic["rest"])
+            cut = _read_pairs(contents, folder, _WORD.findall(statistic["rest"]))
         elif folder is not None and (pairs := _PAIRS.fullmatch(line)):
-            contents |= _read_pairs(folder, pairs["rest"])
+            cut = _read_pairs(contents, folder, _WORD.findall(f"{cut} {pairs['rest']}"))
         elif folder is not None and (named := _NAMED.fullmatch(line)):
             contents[f"{folder}/{named['name']}"] = f"{named['value']}\n"
         elif above := _ABOVE.fullmatch(line):
@@ -92,6 +96,13 @@ def read_shown_files(text: str) -> MemoryFiles:
     return files
 
 
-def _read_pairs(folder: str, text: str) -> dict[str, str]:
-    words = text.split()
-    return {f"{folder}/{name}": f"{value}\n" for name, value in zip(words[::2], words[1::2], strict=False)}
+def _read_pairs(contents: dict[str, str], folder: str, words: list[str]) -> str:
+    """Adds each name with the number behind it; the name at the end that has none."""
+    name = ""
+    for word in words:
+        if not word.isdecimal():
+            name = word
+        elif name:
+            contents[f"{folder}/{name}"] = f"{word}\n"
+            name = ""
+    return name

@@ -47,6 +47,14 @@ _SMI = (
             re.MULTILINE,
         ),
     ),
+    (
+        "unnamed-fabric-failed",
+        lazy_pattern(
+            r"^[ \t]*Fabric[ \t]*\n[ \t]*State[ \t]*: Completed[ \t]*\n"
+            r"[ \t]*Status[ \t]*: (?P<what>(?!Success|N/A)[A-Z][\w ]{2,40})",
+            re.MULTILINE,
+        ),
+    ),
     ("unnamed-fabric", lazy_pattern(r"^[ \t]*Fabric[ \t]*\n[ \t]*State[ \t]*: In Progress\b", re.MULTILINE)),
 )
 _SMI_CALM = lazy_pattern(

@@ -94,6 +94,8 @@ def describe_block(block: FindingBlock) -> str:
     if len(block.findings) == 1 or block.same_summary:
         return f"{block.label}: {block.summary}"
     more = len(block.findings) - 1
+    if not block.same_kind:
+        return f"{block.first.label}: {block.first.summary}; and {more} more with the same fix"
     return f"{block.label}: {block.first.summary}; and {more} more like it"
 
 

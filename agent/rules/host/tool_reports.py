@@ -322,6 +322,12 @@ MEANINGS = {
     "unnamed-remap-pending": ToolMeaning(
         "warning", "nvidia-smi reports rows of GPU memory that wait for a reset to be remapped", _WHICH, "filtered"
     ),
+    "unnamed-fabric-failed": ToolMeaning(
+        "error",
+        "nvidia-smi reports that a GPU could not be registered with its NVLink fabric",
+        "CUDA ends with error 802 on it. Which GPU it is, the lines do not state; the fabric manager logs why.",
+        "filtered",
+    ),
     "unnamed-fabric": ToolMeaning(
         "warning",
         "nvidia-smi reports that a GPU is not registered with its NVLink fabric yet (In Progress)",

@@ -190,9 +190,12 @@ _REQUEST = "UnsupReq"  # what a driver that probes a device provokes, too
 @rule("pcie-errors-uncorrectable")
 def pcie_errors_uncorrectable(context: RuleContext) -> Iterator[Result]:
     lines = [event for event in context.events if _is_lost_transaction(event)]
+    stated = {fault.subject: fault for function in context.topology.pci if (fault := _judge_status(context, function))}
     for end in link_ends(context):
         if not isinstance(end, LinkEnd):
             yield end
+            continue
+        if end.place.subject in stated:
             continue
         answer = _judge_uncorrectable(context, end)
         own = [event for event in lines if event.subject == end.function.id]
@@ -204,19 +207,7 @@ def pcie_errors_uncorrectable(context: RuleContext) -> Iterator[Result]:
         yield replace(
             fault, situation=_find_kind((), [event for event in lines if f"pci:{event.subject}" == fault.subject])
         )
-    for function in context.topology.pci:
-        bits = [bit for bit in function.aer_status or () if bit != _REQUEST]
-        if bits and function.aer is None and (_is_relevant(context, function) or function.port_type in ABOVE_A_LINK):
-            yield about_function(context, function.id).fail(
-                summary=f"errors that its link could not correct: {', '.join(bits)}, since its status was last cleared",
-                impact="The status has no date: what it means depends on when the errors came. If they come again: "
-                f"{_LOST_TRANSACTION[0].lower()}{_LOST_TRANSACTION[1:]}",
-                evidence=(Evidence(what="UESta", value=" ".join(bits), source=f"lspci -vvv -s {function.id}"),),
-                severity="warning",
-                confidence="low",
-                cause="status",
-                situation=_find_kind(bits, ()),
-            )
+    yield from stated.values()
     for function in context.topology.pci if context.why_not_counted else ():
         own = [event for event in lines if event.subject == function.id]
         if own and _is_relevant(context, function):
@@ -226,6 +217,24 @@ def pcie_errors_uncorrectable(context: RuleContext) -> Iterator[Result]:
 
 _OF_LOG = "non-fatal PCIe errors"
 _LOST_TRANSACTION = "A transaction was lost: data of the job that used the device is wrong or missing."
+
+
+def _judge_status(context: RuleContext, function: PciFunction) -> Fail | None:
+    """By the bits of its own status, where no counter is."""
+    bits = [bit for bit in function.aer_status or () if bit != _REQUEST]
+    is_judged = _is_relevant(context, function) or function.port_type in ABOVE_A_LINK
+    if not bits or function.aer is not None or not is_judged:
+        return None
+    return about_function(context, function.id).fail(
+        summary=f"errors that its link could not correct: {', '.join(bits)}, since its status was last cleared",
+        impact="The status has no date: what it means depends on when the errors came. If they come again: "
+        f"{_LOST_TRANSACTION[0].lower()}{_LOST_TRANSACTION[1:]}",
+        evidence=(Evidence(what="UESta", value=" ".join(bits), source=f"lspci -vvv -s {function.id}"),),
+        severity="warning",
+        confidence="low",
+        cause="status",
+        situation=_find_kind(bits, ()),
+    )
 
 
 def _is_lost_transaction(event: Event) -> bool:

@@ -19,8 +19,6 @@ UNREAD = {
     "Ascend.firmware_version": "no public table states which firmware a driver needs",
     "CxlRegion.granularity_bytes": "any granularity works; which is fast depends on the job",
     "FabricNeighbor.could_rate_gbit_s": "its width and speed, which are judged, give it",
-    "Software.kernel_log_since": "for a person who asks how far back the log goes",
-    "Software.kernel_log_whole": "for a person who asks how far back the log goes",
 }
 MAKERS = ("model", "assemble")  # packages that declare facts and fill them in
 

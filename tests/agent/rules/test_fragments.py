@@ -235,8 +235,8 @@ def test_one_packet_size_of_eight_is_found_by_the_ports_alone(tmp_path: Path) ->
     report = scan_text(tmp_path, devinfo(*[4096] * 7, 1024), "ibv_devinfo.txt")
     (finding,) = warnings_of(report)
 
-    assert ("roce-mtu-mismatch", "node", "low") == (finding.rule, finding.subject, finding.confidence)
-    assert "mlx5_7/1 1024" in finding.summary
+    assert ("roce-mtu-small", "mlx5_7/1", "low") == (finding.rule, finding.label, finding.confidence)
+    assert "packets of 1024 bytes" in finding.summary
 
 
 @pytest.mark.parametrize("sizes", [[1024] * 8, [4096] * 4 + [1024] * 4], ids=["all", "half"])

@@ -489,6 +489,15 @@ FAULTS = {  # name: text, and its findings of warning or more
         "UnsupReq- ACSViol-\n",
         {"warning pcie-errors-uncorrectable GPU@0000:17:00.0 low"},
     ),
+    "a fabric that did not come up": (
+        "    Fabric\n        State : Completed\n        Status : Insufficient Resources\n        CliqueId : N/A\n",
+        {"error tool-reports-fault node medium"},
+    ),
+    "FEC with its statistics": (
+        "$ ethtool -I --show-fec ens7f0np0\nFEC parameters for ens7f0np0:\nConfigured FEC encodings: Auto RS\n"
+        "Active FEC encoding: RS\nStatistics:\n  corrected_blocks: 18812331\n  uncorrectable_blocks: 28831\n",
+        {"warning roce-fec-ber ens7f0np0 low"},
+    ),
     "a health issue of a NIC": (
         "[ 905.100000] mlx5_core 0000:5e:00.0: x: Health issue observed, unrecoverable hardware "
         "error, severity(2) CRITICAL:\n[ 905.200000] mlx5_core 0000:5e:00.0: x: assert_var[0] 0\n",

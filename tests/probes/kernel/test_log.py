@@ -611,3 +611,22 @@ def test_lines_that_the_kernel_alone_writes_need_no_date(text: str) -> None:
 )
 def test_other_logs_are_none_of_the_kernel(text: str) -> None:
     assert () == identify_command(text)
+
+
+def test_of_a_flood_of_one_line_its_ends_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another device, error or code between them is another line, however many repeat around it."""
+    monkeypatch.setattr("probes.kernel.log_lines._FLOOD_BYTES", 1000)
+    monkeypatch.setattr("probes.kernel.log_lines._ENDS", 5)
+    flood = [
+        f"[{n}.100000] NVRM: Xid (PCI:0000:1b:00): 31, pid={n + 10000}, name=python, Ch 0x{n:08x}" for n in range(99)
+    ]
+    rare = [
+        "[50.200000] NVRM: Xid (PCI:0000:1b:00): 79, pid=10050, name=python, GPU has fallen off the bus.",
+        "[50.300000] NVRM: Xid (PCI:0000:2a:00): 31, pid=10050, name=python, Ch 0x00000050",
+        "2026-11-02T10:00:00 n7 kernel: NVRM: Xid (PCI:0000:1b:00): 48, pid=10050",
+    ]
+    log = "\n".join([*flood[:50], *rare, *flood[50:]])
+
+    assert [*flood[:5], *rare, *flood[-5:]] == keep_read_lines(log.encode()).decode().splitlines()
+    monkeypatch.setattr("probes.kernel.log_lines._FLOOD_BYTES", 1 << 20)
+    assert log == keep_read_lines(log.encode()).decode()

@@ -10,6 +10,7 @@ import pytest
 from agent.diagnose import ScanPlan, diagnose
 from agent.model.finding import Finding
 from probes.sources.open_source import open_source
+from probes.sources.sysfs_lines import read_shown_files
 
 _PORTS = "/sys/class/infiniband/mlx5_{}/ports/1/{}"
 _STATES = {0: "4: ACTIVE", 1: "4: ACTIVE", 2: "1: DOWN", 3: "4: ACTIVE"}
@@ -58,3 +59,12 @@ def test_an_error_is_no_content(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text(f"$ cat {path}\ncat: {path}: No such file or directory\n")
     host = open_source(str(tmp_path / "notes.txt"))
     assert not host.listdir("/")
+
+
+def test_a_statistic_that_a_terminal_wrapped_between_name_and_number() -> None:
+    text = "link mlx5_0/1 rx_write_requests 8 rx_atomic_requests\n0 out_of_buffer 7 packet_seq_err\n9 np_cnp_sent 3\n"
+    files = read_shown_files(text)
+    names = ("rx_write_requests", "rx_atomic_requests", "out_of_buffer", "packet_seq_err", "np_cnp_sent")
+
+    folder = "/sys/class/infiniband/mlx5_0/ports/1/hw_counters"
+    assert [b"8\n", b"0\n", b"7\n", b"9\n", b"3\n"] == [files.read(f"{folder}/{name}") for name in names]

@@ -158,6 +158,18 @@ def test_findings_of_one_cause_that_differ_in_words_show_the_first() -> None:
     assert re.search(r"mlx5_1/1.*: a quarter of 16 lanes", text)
 
 
+def test_findings_of_several_kinds_with_one_fix_are_not_called_alike() -> None:
+    texts = ("the BMC logs a temperature: 95 degrees C", "the BMC logs a power supply: no input")
+    findings = [
+        msgspec.structs.replace(finding("node", label), summary=summary, absorbs=[])
+        for label, summary in zip(("GPU3 Temp", "PSU2"), texts, strict=True)
+    ]
+    text = to_plain_text(render_page(report(Topology(), findings=findings), 120))
+
+    assert "GPU3 Temp: the BMC logs a temperature: 95 degrees C; and 1 more with the same fix\n" in text
+    assert "PSU2: the BMC logs a power supply: no input\n" in text
+
+
 def test_part_confirm_and_steps_are_shown_where_they_are_known() -> None:
     """Socket, serial number, far end of the cable; commands; numbered steps with their costs and outcomes."""
     far = FarEnd(system="leaf-1", port="17")

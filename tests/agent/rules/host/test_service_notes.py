@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from agent.model.node import Event
-from agent.rules.host.service_sentences import service_reports_failure
+from agent.rules.host.service_failures import service_reports_failure
 from agent.rules.rule import Fail
 from tests.matrix.rule_rows import row
 
