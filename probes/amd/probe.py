@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
-from typing import NamedTuple
 
 from probes.amd.kfd import XGMI, KfdGraph, KfdLink, KfdNode, read_graph
 from probes.amd.metrics import LARGEST, parse_metrics, parse_xgmi
@@ -16,6 +15,7 @@ from probes.amd.settings import read_settings
 from probes.gpu.facts import Gpu, GpuFacts, NvLink, PairCell
 from probes.host.interface import Absent, Host, ReadError
 from probes.host_reader import HostReader
+from probes.named_tuple import NamedTuple
 from probes.probe import Reading
 
 AMD = "0x1002"

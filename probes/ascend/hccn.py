@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from probes.ascend.hccn_tool import MOST_NPUS, PortOutput, parse_hccn
 from probes.ascend.npu import find_device_nodes
@@ -16,6 +15,7 @@ from probes.ascend.rank_table import RankDevice, parse_rank_table
 from probes.host.commands import HCCN, HCCN_CONF, HCCN_OF_NPU, RANK_TABLE
 from probes.host.interface import Absent, Host, ReadError
 from probes.host_reader import HostReader
+from probes.named_tuple import NamedTuple
 from probes.probe import Reading
 from probes.text import ParseError, lazy_pattern
 

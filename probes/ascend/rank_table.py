@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
+from probes.named_tuple import NamedTuple
 from probes.text import ParseError, lazy_pattern
 
 MOST_DEVICES = 4096

@@ -8,8 +8,8 @@ The link modes of Ethernet by their bits: enum ethtool_link_mode_bit_indices in 
 
 import struct
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
+from probes.named_tuple import NamedTuple
 from probes.netlink import GENERIC_HEAD, IS_REQUEST, attribute, attributes, generic_attributes, request
 from probes.text import ParseError
 

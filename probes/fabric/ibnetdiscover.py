@@ -10,7 +10,6 @@ Parses lists of a fabric: `ibnetdiscover -p` (one line per port), and `ibhosts`,
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from probes.fabric.formatting import KINDS, guid16, lanes, lid_of, speed_named
 from probes.fabric.topology import (
@@ -22,6 +21,7 @@ from probes.fabric.topology import (
     FabricNode,
     numbered_lines,
 )
+from probes.named_tuple import NamedTuple
 from probes.text import lazy_pattern
 
 _ID = lazy_pattern(r"(vendid|devid|sysimgguid|switchguid|caguid|rtguid)=0x([0-9a-f]{1,16})\b")

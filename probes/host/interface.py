@@ -9,7 +9,9 @@ A reason why there is no answer, as plain data: what a recording keeps and a cap
 import errno
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
+
+from probes.named_tuple import NamedTuple
 
 READ_LIMIT_BYTES = 1 << 20  # one attribute, one file: no fact of ours is longer
 OUTPUT_LIMIT_BYTES = 16 << 20  # one command's stdout

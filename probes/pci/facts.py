@@ -6,8 +6,9 @@ One PCI function while it is being read, and how many of them become facts: plac
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from probes.named_tuple import NamedTuple
 from probes.pci.config_space import ConfigSpace, VirtualFunctions
 from probes.pci.tree import UNPLACED, Place, address_key, neighbour, places_from_buses
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 import struct
 from sys import byteorder
-from typing import NamedTuple
 
 from probes import netlink
 from probes.host.interface import Absent, Failed, Host, ReadError
 from probes.host_reader import HostReader
+from probes.named_tuple import NamedTuple
 from probes.netlink import IS_DUMP, IS_REQUEST, attribute, attributes
 from probes.probe import Reading
 from probes.text import ParseError, natural

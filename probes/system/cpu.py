@@ -7,10 +7,10 @@ Bit masks as sysfs, NCCL and hwloc write them: hexadecimal groups of 32 bits, th
 """
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from probes.host.interface import Absent, Host
 from probes.host_reader import HostReader
+from probes.named_tuple import NamedTuple
 from probes.probe import Reading
 from probes.text import ParseError, lazy_pattern
 

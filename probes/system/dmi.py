@@ -7,10 +7,10 @@ What `dmidecode` prints: the same strings as /sys/class/dmi/id, for bundles that
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from probes.host.interface import Absent, Denied, Failed, Host, ReadError
 from probes.host_reader import HostReader, as_text
+from probes.named_tuple import NamedTuple
 from probes.probe import Reading
 from probes.text import ParseError, lazy_pattern
 
