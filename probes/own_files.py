@@ -18,8 +18,8 @@ import zlib
 from collections.abc import Iterator
 
 PRIVATE_MODE = 0o640  # of a new file that holds facts of a host: names, serial numbers, addresses; less the umask
-_TAG = re.compile(r"[0-9a-f]{8}")
-OF_THE_FILE_SYSTEM = re.compile(r"lost\+found|\.nfs[0-9a-f]+")  # in the root of a disk; an open file that was removed
+_TAG = r"[0-9a-f]{8}"
+OF_THE_FILE_SYSTEM = r"lost\+found|\.nfs[0-9a-f]+"  # in the root of a disk; an open file that was removed
 
 
 def temporary_path(path: str, sole: bool = False) -> str:
@@ -44,7 +44,7 @@ def _list_targets(name: str) -> Iterator[str]:
     """The files that it may be a temporary file for; versions up to 0.9 had other forms, too."""
     if name.endswith(".tmp"):
         target, _, tag = name[:-4].rpartition(".")
-        if _TAG.fullmatch(tag):
+        if re.fullmatch(_TAG, tag):
             yield target.removeprefix(".")
         if name.startswith("."):
             yield name[1:-4]
@@ -128,7 +128,7 @@ def list_foreign(folder: str, ours: re.Pattern[str], temporary: re.Pattern[str])
         with os.scandir(os.path.join(folder, below)) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
                 path = f"{below}{entry.name}"
-                if OF_THE_FILE_SYSTEM.fullmatch(entry.name) or ours.fullmatch(path):
+                if re.fullmatch(OF_THE_FILE_SYSTEM, entry.name) or ours.fullmatch(path):
                     continue
                 if entry.is_dir(follow_symlinks=False) and ours.fullmatch(f"{path}/"):
                     visit(f"{path}/")

@@ -194,12 +194,33 @@ def write_empty_bus(tree: Path) -> None:
 @pytest.mark.parametrize("unneeded", [
     "agent.rules.gpu.health", "agent.rules.gpu.memory", "agent.rules.host.service_sentences",
     "agent.rules.nvlink.fabric", "probes.kernel.log_events", "probes.services.logs", "threading",
+    "agent.rules.host.unexplained", "decimal", "msgspec._json_schema", "msgspec.inspect", "textwrap", "uuid",
 ])  # fmt: skip
 def test_a_machine_without_devices_and_logs_imports_nothing_about_them(
     unneeded: str, real_commands: None, modules_of_an_empty_bus: set[str]
 ) -> None:
     """Each took 0.3 to 2 ms of a scan."""
     assert unneeded not in modules_of_an_empty_bus
+
+
+AFTER_A_SCAN = """
+import sys
+from agent.cli.main import run
+run(["scan", "--source", sys.argv[1], "--output", sys.argv[2]])
+import decimal, msgspec, msgspec.inspect, textwrap, uuid
+print(uuid.UUID(int=1).int + decimal.Decimal(2), msgspec.inspect.type_info(int))
+"""
+
+
+def test_what_stood_in_for_modules_that_a_scan_does_not_need_is_gone_after_it(
+    real_commands: None, tmp_path: Path
+) -> None:
+    """Who imports one of them later gets it."""
+    write_empty_bus(tmp_path / "bus")
+    argv = [sys.executable, "-c", AFTER_A_SCAN, str(tmp_path / "bus"), os.devnull]
+    done = subprocess.run(argv, capture_output=True, text=True, cwd=ROOT, check=True)
+
+    assert done.stdout.startswith("3 IntType(")
 
 
 @pytest.fixture(scope="module")

@@ -62,10 +62,12 @@ def gpu_driver_unusable(context: RuleContext) -> Iterator[Result]:
 
 def _judge_sentence(context: RuleContext) -> Fail | None:
     """By the sentence of a saved nvidia-smi, where the source does not show the bus: no one runs it without a GPU."""
+    limited = context.node.container or context.node.job_limit
+    if limited or not (context.recorded and context.why_probe_failed("pci")):
+        return None
     stated = context.why_probe_failed("gpu") or ""
     trouble = next((trouble for pattern, trouble in _SENTENCES if re.search(pattern, stated)), None)
-    limited = context.node.container or context.node.job_limit
-    if trouble is None or limited or not (context.recorded and context.why_probe_failed("pci")):
+    if trouble is None:
         return None
     fault = _fail_driver(context, [], trouble)
     return replace(

@@ -15,7 +15,6 @@ from agent.model.nic import Nic
 from agent.model.node import Event
 from agent.rules.context import RuleContext
 from agent.rules.devices import about_function, about_gpu, device_label, quote_log, severity_by_role
-from agent.rules.host.unexplained import find_unexplained
 from agent.rules.node_wide import merge_if_on_all
 from agent.rules.rule import NODE, Fail, Result, rule
 from agent.rules.wording import count_of, join_labels
@@ -285,7 +284,11 @@ def driver_reports_failure(context: RuleContext) -> Iterator[Result]:
     else:
         yield from of_gpus
     yield from (fault for fault in faults if fault not in of_gpus)
-    notes = list(find_unexplained(context))
+    notes: list[Fail] = []
+    if any(event.kind == "unexplained" for event in context.events):
+        from agent.rules.host.unexplained import find_unexplained  # lazy: few logs have such a line
+
+        notes += find_unexplained(context)
     yield from notes
     if not faults and not notes:
         unread = context.why_probe_failed("kernel_log")
