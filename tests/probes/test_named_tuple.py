@@ -1,12 +1,14 @@
 """The base of facts: whatever the library's named tuples do, these do, and make their constructor late."""
 
 import pickle
+import re
 import typing
 
 import pytest
 
 from probes.named_tuple import NamedTuple
 from probes.pci.facts import PciFunction
+from tests.conftest import ROOT
 
 
 class Lane(NamedTuple):
@@ -79,3 +81,15 @@ def test_facts_are_such_tuples() -> None:
     function = PciFunction("0000:01:00.0", None, None)
     assert isinstance(function, tuple)
     assert function._replace(driver="nvidia").driver == "nvidia"
+
+
+def test_facts_of_every_probe_have_this_base() -> None:
+    """The library's would cost a scan its constructor, also where nothing of that kind is."""
+    folder = ROOT / "probes"
+    others = [
+        path
+        for path in folder.rglob("*.py")
+        if re.search(r"^from typing import .*\bNamedTuple\b", path.read_text(), re.M)
+    ]
+
+    assert [] == others
