@@ -26,6 +26,8 @@ import pytest
 
 from agent.cli.job import JobOptions, answer_job
 from agent.cli.options import ExportFormat
+from agent.diff import diff
+from agent.diff.page import fold_labels
 from agent.model.report import Report, schema_text
 from agent.outputs.check import NAMED_RULES, format_nagios
 from agent.outputs.export import export_report
@@ -88,12 +90,17 @@ def test_host(shape: str, golden: Golden) -> None:
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_fault(fault: str, golden: Golden) -> None:
-    """A fault: the findings that it makes, the rules that it makes unknown, and the monitoring answer."""
-    report = scan_machine("", fault)
+    """A fault: its findings, the rules that it makes unknown, what differs without it, and the monitoring answer."""
+    report, healthy = scan_machine("", fault), scan_machine(base_of(fault))
     document = msgspec.json.decode(msgspec.json.encode({"findings": report.findings, "summary": report.summary}))
+    changes = [
+        {"kind": change.kind, "what": change.what, "of": fold_labels([subject.label for subject in change.subjects])}
+        for change in diff(healthy, report).changes
+    ]
 
     golden(
-        f"faults/{fault}.json", format_json(hide_unknown_rules(document, report, scan_machine(base_of(fault)))) + "\n"
+        f"faults/{fault}.json",
+        format_json({**hide_unknown_rules(document, report, healthy), "differences": changes}) + "\n",
     )
     golden(f"faults/{fault}.check.txt", hide_counts(format_nagios(report).text, report))
 
