@@ -11,20 +11,9 @@ from typing import Any
 import pytest
 
 from agent.cli.main import run
-from fixtures.build import write_capture
 from tests.conftest import ROOT
-from tests.machines import SMALL
-from tests.texts import error_lines
 
 pytestmark = pytest.mark.usefixtures("real_commands")
-
-
-@pytest.fixture(scope="module")
-def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A healthy machine's capture as a folder."""
-    place = tmp_path_factory.mktemp("captures") / SMALL
-    write_capture(SMALL, None, place)
-    return place
 
 
 def scan_with(capsysbinary: pytest.CaptureFixture[bytes], *arguments: str) -> tuple[dict[str, Any], str]:
@@ -98,30 +87,6 @@ def test_a_finished_report_is_judged_by_what_it_holds(
     assert "finished report" in output
     assert not (tmp_path / "other").exists()
     assert report["history"] == json.loads(place.read_text())["history"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--accept-inventory"], "--state-dir"),
-        (["--accept-inventory", "--state-dir", "x", "--report", "r.json"], "--report"),
-        (["--interval", "5", "--report", "r.json"], "live host"),
-        (["--interval", "5", "--source", "{capture}"], "live host"),
-        (["--interval", "30", "--timeout", "30"], "shorter than --timeout 30"),
-        (["--interval", "0.5"], "0.5"),
-        (["--interval", "nan"], "nan"),
-    ],
-)
-@pytest.mark.parametrize(("command", "code"), [("scan", 2), ("check", 3)])
-def test_what_does_not_go_together_is_one_line(
-    capture: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str, command: str, code: int
-) -> None:
-    """Wrong usage, by the contract's exit codes."""
-    assert code == run([command, *(argument.format(capture=capture) for argument in arguments)])
-    err = capsys.readouterr().err
-
-    assert 1 == len(error_lines(err)), err
-    assert words in err
 
 
 def test_an_interval_and_a_capture_exclude_each_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

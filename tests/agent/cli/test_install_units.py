@@ -125,24 +125,6 @@ def test_what_runs_next_is_told_with_the_choice_between_timer_and_watch(
     ]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--with", "fleet", "--exec", PROGRAM], "no unit 'fleet'; there are forget, ingest, page, receive, scan"),
-        (["--exec", "true"], "'true' is not allowed in ExecStart"),
-        (["--exec", PROGRAM, "--unit-dir", "/no/such/place"], "/no/such/place: no such folder"),
-        (["--exec", PROGRAM, "--prefix", "/dev/null"], "Not a directory"),
-    ],
-)
-def test_a_mistake_is_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """On stderr, with exit code 2."""
-    assert 2 == run(["install-units", *arguments])
-    output = capsys.readouterr()
-
-    assert ("", 1) == (output.out, len(output.err.splitlines()))
-    assert message in output.err
-
-
 def test_a_program_that_a_service_cannot_reach_is_refused(tmp_path: Path, real_commands: None) -> None:
     """As it stands in a home or in /tmp: the first timer would be the first to notice."""
     program = tmp_path / "fabricscope"
