@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.job.jobs import Log, answer, begin, check, first, info, steps, warn
+from tests.agent.job.jobs import Log, answer, begin, check, describe, first, info, steps, warn
 
 CLOSED = "socketProgress: Connection closed by remote peer {}<40211>"
 FLAP = warn(1, "NET/IB : mlx5_1:1 Got async error event: port error", "gpu2", "04:11:31")
@@ -229,7 +229,7 @@ def test_an_xid_of_the_gpu_of_a_rank(tmp_path: Path) -> None:
     )
     soft = answer(tmp_path, log=log, dmesg__txt="[100.5] NVRM: Xid (PCI:0000:21:00): 31, pid=1, MMU Fault\n")
 
-    assert ("xid", "hardware", [1]) == (first(hard).id, first(hard).at_fault.kind, first(hard).at_fault.ranks)
+    assert "failed: xid (hardware, high, ranks [1], gpu1), then ranks [0]" == describe(hard)
     assert "software" == next(cause for cause in soft.causes if cause.id == "xid").at_fault.kind
 
 
@@ -263,7 +263,7 @@ def test_what_a_job_outlived_is_a_note(tmp_path: Path) -> None:
     after = answer(tmp_path, log=begin(2) + steps() + END + exception)
 
     assert ("well", [], 2) == (before.job.ended, before.causes, len(before.notes))
-    assert ("failed", "python-exception") == (after.job.ended, first(after).id)
+    assert "failed: python-exception (software, medium, gpu1)" == describe(after)
 
 
 def test_a_bootstrap_on_a_bridge_of_containers(tmp_path: Path) -> None:
@@ -304,7 +304,7 @@ def test_the_npu_that_did_not_wait(tmp_path: Path) -> None:
         (tmp_path / f"plog-{rank}").write_text(text)
     result = answer(tmp_path)
 
-    assert ("rank-silent", [3]) == (first(result).id, first(result).at_fault.ranks)
+    assert "hung: rank-silent (rank, medium, ranks [3])" == describe(result)
 
 
 def test_the_pod_that_was_killed_for_its_memory(tmp_path: Path) -> None:
@@ -314,7 +314,7 @@ def test_the_pod_that_was_killed_for_its_memory(tmp_path: Path) -> None:
         tmp_path, log=begin(2) + steps() + warn(0, "Connection closed by remote peer worker-1<5>"), pod=text
     )
 
-    assert ("oom-kill", "worker-1") == (first(result).id, first(result).at_fault.host)
+    assert "killed: oom-kill (software, high, worker-1), then ranks [0, 1]" == describe(result)
 
 
 def test_ranks_and_hosts_that_are_not_all_known_are_not_counted(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent.job.dumps.plain_pickle import NotPlain, read_plain_pickle
-from tests.agent.job.jobs import Log, answer, check, first, info, steps
+from tests.agent.job.jobs import Log, answer, check, describe, first, info, steps
 
 STAMP = "E1103 04:12:09.1"
 
@@ -123,7 +123,7 @@ def test_the_missing_rank_of_the_flight_recorder(tmp_path: Path, as_pickle: bool
     write_dumps(tmp_path, as_pickle)
     result = answer(tmp_path)
 
-    assert ("rank-behind", [3]) == (first(result).id, first(result).at_fault.ranks)
+    assert "hung: rank-behind (rank, high, ranks [3])" == describe(result)
     assert "tp1 at 50" in first(result).summary
     assert "dp1 at 50" in first(result).summary
     assert 1 == len(result.causes)
@@ -135,7 +135,7 @@ def test_a_dump_that_is_not_there_is_low_in_confidence(tmp_path: Path) -> None:
     (tmp_path / "nccl_trace_rank_3").unlink()
     result = answer(tmp_path)
 
-    assert ("rank-silent", "low", [3]) == (first(result).id, first(result).confidence, first(result).at_fault.ranks)
+    assert "hung: rank-silent (rank, low, ranks [3])" == describe(result)
 
 
 def test_groups_that_wait_for_each_other(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_groups_that_wait_for_each_other(tmp_path: Path) -> None:
     other = recorder(1, {"a": (4, "completed"), "b": (5, "scheduled")}, members)
     result = answer(tmp_path, rank_0=json.dumps(one), rank_1=json.dumps(other))
 
-    assert ("groups-wait-for-each-other", "software") == (first(result).id, first(result).at_fault.kind)
+    assert "hung: groups-wait-for-each-other (software, medium, ranks [0, 1])" == describe(result)
 
 
 def test_different_operations_under_one_number(tmp_path: Path) -> None:
@@ -237,12 +237,8 @@ def test_ras_needs_two_snapshots_to_call_it_a_hang(tmp_path: Path) -> None:
     (tmp_path / "b").write_text(text)
     twice = answer(tmp_path)
 
-    assert ("low", [21]) == (first(once).confidence, first(once).at_fault.ranks)
-    assert ("high", "rank-behind", "10.31.7.22") == (
-        first(twice).confidence,
-        first(twice).id,
-        first(twice).at_fault.host,
-    )
+    assert "hung: rank-behind (rank, low, ranks [21], 10.31.7.22)" == describe(once)
+    assert "hung: rank-behind (rank, high, ranks [21], 10.31.7.22)" == describe(twice)
     assert "hang" in first(twice).summary
 
 
@@ -284,12 +280,8 @@ def test_ras_as_json_within_a_log(tmp_path: Path, form: str) -> None:
         lines = [f"0: {line}" for line in lines]
     result = answer(tmp_path, log="\n".join(lines) + "\n")
 
-    assert ("rank-behind", [31], "10.0.0.3") == (
-        first(result).id,
-        first(result).at_fault.ranks,
-        first(result).at_fault.host,
-    )
-    assert ("low" if form == "cut" else "high") == first(result).confidence
+    confidence = "low" if form == "cut" else "high"
+    assert f"hung: rank-behind (rank, {confidence}, ranks [31], 10.0.0.3)" == describe(result)
     assert "RAS" in (result.source.files[0].read_as or "")
     assert (form == "cut") == ("a snapshot is damaged or cut" in (result.source.files[0].reason or ""))
 
@@ -315,7 +307,7 @@ def test_dead_processes_of_ras(tmp_path: Path) -> None:
 
     for content in (text, json.dumps(document)):
         result = answer(tmp_path, ras=content)
-        assert ("process-dead", "10.0.0.9") == (first(result).id, first(result).at_fault.host)
+        assert "failed: process-dead (rank, high, 10.0.0.9)" == describe(result)
 
 
 def inspector(times: dict[str, dict[int, float]], count: int = 30, cut: bool = False) -> dict[str, str]:
@@ -351,7 +343,7 @@ def test_the_late_rank_has_the_shortest_times(tmp_path: Path) -> None:
     """The others wait for it; a cut last line is tolerated."""
     result = answer(tmp_path, **inspector({"dp0": {0: 3000, 1: 3000, 2: 400, 3: 3000}}, cut=True))
 
-    assert ("rank-late", "gpu2") == (first(result).id, first(result).at_fault.host)
+    assert "unknown: rank-late (rank, medium, ranks [2], gpu2)" == describe(result)
     assert any("cut or damaged" in (file.reason or "") for file in result.source.files)
 
 
@@ -381,5 +373,5 @@ def test_a_slow_communicator_beside_its_siblings(tmp_path: Path) -> None:
     slow = dict.fromkeys(even, 1500.0)
     result = answer(tmp_path, **inspector({"1": even, "2": even, "3": slow, "4": even}))
 
-    assert ("communicator-slow", "medium") == (first(result).id, first(result).confidence)
+    assert "unknown: communicator-slow (fabric, medium)" == describe(result)
     assert "communicator 3 is slow as a whole" in first(result).summary

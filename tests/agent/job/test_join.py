@@ -18,7 +18,7 @@ from agent.model.node import Event, Service
 from agent.model.report import Report
 from agent.reports import encode_report
 from tests.agent.fleet import small
-from tests.agent.job.jobs import answer, begin, first, steps, warn
+from tests.agent.job.jobs import answer, begin, describe, first, steps, warn
 from tests.machines import scan_machine
 
 H100 = "8xh100-sxm-2s-8xcx7-ib-4nvsw"
@@ -99,11 +99,7 @@ def test_a_port_that_is_down_there(join: Join, healthy: Report) -> None:
     )
     result = join(report, begin(4, 2) + steps() + warn(2, text, "gpu2"))
 
-    assert ("wire", "gpu1", nic.rdma_device) == (
-        first(result).at_fault.kind,
-        first(result).at_fault.host,
-        first(result).at_fault.nic,
-    )
+    assert "failed: completion-12 (wire, high, ranks [2], gpu1, mlx5_3)" == describe(result)
     assert "the port is down there" in result.headline
 
 
