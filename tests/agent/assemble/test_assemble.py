@@ -25,6 +25,7 @@ from probes.system.cpu import CpuPackage
 from probes.system.dmi import DmiFacts
 from probes.system.numa import NumaFacts, NumaNodeFacts
 from tests.agent.assemble.boards import assemble_facts, driver, hgx, outcome
+from tests.texts import read_fields
 
 # The whole assembly: the same facts give the same bytes, whatever order they come in.
 
@@ -137,11 +138,8 @@ def test_every_probe_gives_its_part() -> None:
         numa=NumaFacts((NumaNodeFacts(1, "", 98304), NumaNodeFacts(0, "0-71", distances=(10, 80)))),
     ).node
 
-    assert ("n1", "kvm", True, 5.123) == (
-        node.hostname,
-        node.virtualization,
-        node.virtualization_known,
-        node.uptime_seconds,
+    assert ("n1", "kvm", True, 5.123) == read_fields(
+        node, "hostname virtualization virtualization_known uptime_seconds"
     )
     assert ("NVIDIA", "DGXH100", "S1", "C1") == (node.vendor, node.product, node.serial, node.chassis.serial)
     assert ("ARM", 2) == (node.cpu.vendor, node.cpu.sockets)
