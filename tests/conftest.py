@@ -102,6 +102,17 @@ def corpus() -> Path:
     return CORPUS
 
 
+@pytest.fixture(scope="session")
+def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The capture of a small healthy machine as a folder; tests only read it."""
+    from fixtures.build import write_capture
+    from tests.machines import SMALL
+
+    place = tmp_path_factory.mktemp("captures") / SMALL
+    write_capture(SMALL, None, place)
+    return place
+
+
 MakeOnce = Callable[[str, Callable[[Path], Any]], tuple[Path, Any]]
 
 

@@ -26,6 +26,8 @@ import pytest
 
 from agent.cli.job import JobOptions, answer_job
 from agent.cli.options import ExportFormat
+from agent.diff import diff
+from agent.diff.page import fold_labels
 from agent.model.report import Report, schema_text
 from agent.outputs.check import NAMED_RULES, format_nagios
 from agent.outputs.export import export_report
@@ -39,6 +41,7 @@ from bench.job_logs import CASES, Job
 from fixtures.machine import base_of
 from tests.agent.rules.peers.fields_page import describe_peer_fields
 from tests.conftest import ROOT
+from tests.fixtures.test_build import describe_changes
 from tests.log_sentences_page import describe_log_sentences
 from tests.machines import FAULTS, HOSTS, LIKE, scan_machine
 from tests.probes.tool_reports.outputs_page import describe_outputs
@@ -88,12 +91,18 @@ def test_host(shape: str, golden: Golden) -> None:
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_fault(fault: str, golden: Golden) -> None:
-    """A fault: the findings that it makes, the rules that it makes unknown, and the monitoring answer."""
-    report = scan_machine("", fault)
+    """A fault: findings, rules that it makes unknown, what it changes in report and capture, what `check` prints."""
+    report, healthy = scan_machine("", fault), scan_machine(base_of(fault))
     document = msgspec.json.decode(msgspec.json.encode({"findings": report.findings, "summary": report.summary}))
+    changes = [
+        {"kind": change.kind, "what": change.what, "of": fold_labels([subject.label for subject in change.subjects])}
+        for change in diff(healthy, report).changes
+    ]
+    effects = {"differences": changes, "capture": describe_changes(fault)}
 
     golden(
-        f"faults/{fault}.json", format_json(hide_unknown_rules(document, report, scan_machine(base_of(fault)))) + "\n"
+        f"faults/{fault}.json",
+        format_json({**hide_unknown_rules(document, report, healthy), **effects}) + "\n",
     )
     golden(f"faults/{fault}.check.txt", hide_counts(format_nagios(report).text, report))
 

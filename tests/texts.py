@@ -1,9 +1,11 @@
-"""What the command line prints on stderr, and what a finding says to do."""
+"""What tests read of texts and rows: the command line's stderr, what a finding says to do, several fields at once."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from operator import attrgetter
+from typing import Any
 
 from agent.model.finding import Finding
 
@@ -44,3 +46,8 @@ def error_lines(text: str) -> list[str]:
     hints = [line for line in lines if line.startswith("hint: ")]
     assert hints in ([], lines[-1:]), text
     return [line for line in lines if line not in hints]
+
+
+def read_fields(row: object, names: str) -> tuple[Any, ...]:
+    """The values of two fields or more; `quality.state` is a field of a field."""
+    return tuple(attrgetter(*names.split())(row))

@@ -10,6 +10,7 @@ from probes.kernel.modules import ModuleFacts, NvidiaGpu
 from probes.kernel.system import KernelFacts
 from probes.pci.sysfs import PciFacts, PciFunction
 from tests.agent.assemble.boards import Board, assemble_facts, driver, hgx
+from tests.texts import read_fields
 
 A, B, C = "0000:13:00.0", "0000:23:00.0", "0000:33:00.0"
 
@@ -24,13 +25,8 @@ def test_bus_and_driver_meet_at_the_address() -> None:
     nvml = driver([Gpu(index=1, address=A, name="NVIDIA H100 80GB HBM3", pstate=0), Gpu(index=0, address=B)])
     first, second = gpus(pci=hgx(2).facts(), nvml=nvml)
 
-    assert (A, "GPU1", "NVIDIA H100 80GB HBM3", "P0", "open", 0) == (
-        first.id,
-        first.label,
-        first.name,
-        first.pstate,
-        first.driver_state,
-        first.numa_node,
+    assert (A, "GPU1", "NVIDIA H100 80GB HBM3", "P0", "open", 0) == read_fields(
+        first, "id label name pstate driver_state numa_node"
     )
     assert ("GPU0", "H100 SXM5 80GB", "Hopper", 1) == (second.label, second.name, second.architecture, second.numa_node)
 
@@ -96,11 +92,8 @@ def test_a_gpu_is_known_by_what_the_driver_s_own_files_say() -> None:
     loaded = ModuleFacts((), nvidia_gpus=(A, B), nvidia_held=proc_gpus)
     first, second = gpus(pci=hgx(2).facts(), modules=loaded, nvml=driver([Gpu(index=0, address=C)]))[:2]
 
-    assert ("NVIDIA H100 80GB HBM3", "GPU-1", "96.00.1", "not_open") == (
-        first.name,
-        first.uuid,
-        first.vbios,
-        first.driver_state,
+    assert ("NVIDIA H100 80GB HBM3", "GPU-1", "96.00.1", "not_open") == read_fields(
+        first, "name uuid vbios driver_state"
     )
     assert ("unknown", "the driver is set to leave this GPU out") == (second.driver_state, second.driver_error)
 
@@ -189,12 +182,7 @@ def test_links_name_their_far_ends_and_missing_ones_say_why() -> None:
         list(first.links[0].errors),
     )
     assert first.links[1].remote is None
-    assert ("gpu", B, 3, 26.562) == (
-        first.links[2].remote.kind,
-        first.links[2].remote.id,
-        first.links[2].remote.link,
-        first.links[2].signal_gbyte_s,
-    )
+    assert ("gpu", B, 3, 26.562) == read_fields(first.links[2], "remote.kind remote.id remote.link signal_gbyte_s")
     assert (True, "no NVLink") == (second.links_known, second.links_reason)
     assert (False, "MIG") == (third.links_known, third.links_reason)
 

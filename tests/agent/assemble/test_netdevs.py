@@ -16,6 +16,7 @@ from probes.optics.facts import LaneReading, ModuleReading
 from probes.optics.probe import ModuleSocket, OpticsFacts
 from probes.probe import Outcome, Status
 from tests.agent.assemble.boards import assemble_facts, hgx, outcome
+from tests.texts import read_fields
 
 NIC = "0000:14:00.0"
 
@@ -29,13 +30,8 @@ def test_an_interface_is_known_by_its_function() -> None:
     """Names change; the function below does not. Its NIC is referred to."""
     (row,) = rows(Netdev("ens1f0np0", NIC, speed_mbit_s=400000, mtu=9000, addresses=("fe80::2/64", "10.0.0.1/24")))
 
-    assert (NIC, "ens1f0np0", NIC, NIC, 400.0, ["10.0.0.1/24", "fe80::2/64"]) == (
-        row.id,
-        row.label,
-        row.pci,
-        row.nic,
-        row.speed_gbit_s,
-        row.addresses,
+    assert (NIC, "ens1f0np0", NIC, NIC, 400.0, ["10.0.0.1/24", "fe80::2/64"]) == read_fields(
+        row, "id label pci nic speed_gbit_s addresses"
     )
 
 
@@ -92,13 +88,8 @@ def row(interface: Netdev = PLAIN, ethernet: Ethernet | None = None, socket: Mod
 def test_nothing_said_is_nothing_known() -> None:
     """No pause that is off, no FEC, no module."""
     for result in (row(), row(ethernet=Ethernet("other", pause=genl.PauseReading(True, True, True)))):
-        assert (None, None, None, None, None, None) == (
-            result.pause,
-            result.fec,
-            result.max_speed_gbit_s,
-            result.autoneg,
-            result.module,
-            result.module_reason,
+        assert (None, None, None, None, None, None) == read_fields(
+            result, "pause fec max_speed_gbit_s autoneg module module_reason"
         )
         assert {"rx_packets": 5, "rx_crc_errors": 2} == result.counters
 

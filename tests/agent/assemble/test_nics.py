@@ -10,6 +10,7 @@ from probes.gpu.facts import GpuFacts
 from probes.netdev.probe import Netdev, NetdevFacts
 from probes.rdma.facts import GidEntry, RdmaDevice, RdmaFacts, RdmaPort
 from tests.agent.assemble.boards import Board, assemble_facts, hgx
+from tests.texts import read_fields
 
 NIC = "0000:14:00.0"
 ETHERNET = RdmaPort(1, link_layer="Ethernet", state="ACTIVE")
@@ -35,14 +36,8 @@ def test_a_function_and_its_rdma_device_are_one_row() -> None:
     device = RdmaDevice("mlx5_0", NIC, firmware="28.41.1000", board_id="MT_0000000838", node_guid="b83f:d203:0:1")
     row = nics(pci=hgx(1).facts(), rdma=rdma(device))[NIC]
 
-    assert ("mlx5_0", "mlx5_0", NIC, "ConnectX-7", "28.41.1000", "mlx5_core", "present") == (
-        row.label,
-        row.rdma_device,
-        row.pci,
-        row.model,
-        row.firmware,
-        row.driver,
-        row.state,
+    assert ("mlx5_0", "mlx5_0", NIC, "ConnectX-7", "28.41.1000", "mlx5_core", "present") == read_fields(
+        row, "label rdma_device pci model firmware driver state"
     )
 
 

@@ -33,6 +33,7 @@ from tests.agent.assemble.boards import (
     parse_tree,
     paths_by_pair,
 )
+from tests.texts import read_fields
 
 GPU, NIC, OTHER, FAR_NIC = "0000:13:00.0", "0000:14:00.0", "0000:23:00.0", "0000:24:00.0"
 UP, DOWN, NIC_PORT = "0000:11:00.0", "0000:12:00.0", "0000:12:01.0"
@@ -47,12 +48,7 @@ def test_one_switch_is_pix_and_its_ports_are_the_hops() -> None:
     """From a's side."""
     result = path(hgx(1))
 
-    assert ("PIX", "PIX", [DOWN, UP, NIC_PORT], "pci-tree") == (
-        result.kind,
-        result.pcie_kind,
-        result.hops,
-        result.source,
-    )
+    assert ("PIX", "PIX", [DOWN, UP, NIC_PORT], "pci-tree") == read_fields(result, "kind pcie_kind hops source")
 
 
 def test_a_second_switch_is_pxb() -> None:
@@ -117,13 +113,8 @@ def test_without_a_hierarchy_nothing_is_derived() -> None:
         board.change(function.address, parent=None, root_bus=None)
     result = path(board)
 
-    assert (None, None, [], None, None, None) == (
-        result.kind,
-        result.pcie_kind,
-        result.hops,
-        result.bandwidth_gbyte_s,
-        result.limiting,
-        result.source,
+    assert (None, None, [], None, None, None) == read_fields(
+        result, "kind pcie_kind hops bandwidth_gbyte_s limiting source"
     )
 
 
@@ -179,13 +170,8 @@ def test_the_driver_s_interconnect_is_the_kind_and_the_tree_s_stays_beside_it() 
     )
     result = path(hgx(2), GPU, OTHER, nvml=nvml)
 
-    assert ("NV18", "SYS", "nvml", 450.0, None, None) == (
-        result.kind,
-        result.pcie_kind,
-        result.source,
-        result.bandwidth_gbyte_s,
-        result.limiting,
-        result.disagrees,
+    assert ("NV18", "SYS", "nvml", 450.0, None, None) == read_fields(
+        result, "kind pcie_kind source bandwidth_gbyte_s limiting disagrees"
     )
 
 
@@ -241,13 +227,8 @@ def test_where_the_tree_is_silent_the_matrix_speaks() -> None:
     tool = GpuFacts((Gpu(index=0),), pairs=(PairCell("GPU0", "mlx5_0", "PXB"),))
     (result,) = assemble_facts(nvidia_smi=tool).topology.paths
 
-    assert ("gpu-index-0", "mlx5_0", "PXB", "PXB", "nvidia-smi", None) == (
-        result.a,
-        result.b,
-        result.kind,
-        result.pcie_kind,
-        result.source,
-        result.disagrees,
+    assert ("gpu-index-0", "mlx5_0", "PXB", "PXB", "nvidia-smi", None) == read_fields(
+        result, "a b kind pcie_kind source disagrees"
     )
 
 

@@ -8,6 +8,7 @@ from agent.assemble.pcie_tree import BridgePort, PcieTree
 from probes.pci.sysfs import Acs, PciFacts, PciFunction
 from probes.system.numa import NumaFacts, NumaNodeFacts
 from tests.agent.assemble.boards import GEN1, GEN5, Board, assemble_facts, hgx
+from tests.texts import read_fields
 
 # PCI rows: sysfs and lspci joined, NUMA declared or not, links and states.
 
@@ -106,12 +107,7 @@ def test_the_row_tells_the_link_in_one_direction_after_coding() -> None:
     """And what the kernel reads, the report keeps."""
     link = rows(pci=hgx(1).facts())[NIC].link
 
-    assert (GEN5, 16, 63.015, "conclusive") == (
-        link.speed_gt_s,
-        link.width,
-        link.bandwidth_gbyte_s,
-        link.quality.state,
-    )
+    assert (GEN5, 16, 63.015, "conclusive") == read_fields(link, "speed_gt_s width bandwidth_gbyte_s quality.state")
 
 
 @pytest.mark.parametrize(
@@ -149,11 +145,8 @@ def test_settings_that_config_space_tells_are_fields() -> None:
     )
     row = rows(pci=PciFacts((function,)))[NIC]
 
-    assert (True, False, True, True) == (
-        row.extended_tags_supported,
-        row.ten_bit_tags,
-        row.ten_bit_tags_supported,
-        row.link_disabled,
+    assert (True, False, True, True) == read_fields(
+        row, "extended_tags_supported ten_bit_tags ten_bit_tags_supported link_disabled"
     )
     assert (True, True, False) == (row.slot_occupied, row.slot_powered, row.link_active)
 

@@ -13,6 +13,7 @@ from probes.netdev.probe import Netdev, NetdevFacts
 from probes.rdma.facts import RdmaDevice, RdmaFacts, RdmaPort
 from probes.rdma.netlink import NetlinkDevice, RdmaNetlinkFacts
 from tests.agent.assemble.boards import assemble_facts
+from tests.texts import read_fields
 
 PCI = "0000:1a:00.0"
 ON_3 = (False, False, False, True, False, False, False, False)
@@ -47,12 +48,7 @@ def test_the_best_source_speaks_first_and_others_fill_its_gaps() -> None:
     later = Dcb("mlnx_qos", pfc=(True,) * 8, delay=7, dcbx_owner="firmware", buffer_bytes=(1,) * 8)
     result = row(KERNEL, later).qos
     assert result is not None
-    assert (result.pfc, result.cable_metres, result.dcbx, result.buffers) == (
-        list(ON_3),
-        30,
-        "host",
-        {"size_bytes": [1] * 8},
-    )
+    assert read_fields(result, "pfc cable_metres dcbx buffers") == (list(ON_3), 30, "host", {"size_bytes": [1] * 8})
 
 
 @pytest.mark.parametrize(
@@ -157,12 +153,7 @@ def test_one_neighbour_is_the_far_end_and_two_are_none() -> None:
 def test_a_port_has_its_protocol_and_what_marks_its_traffic() -> None:
     kernel = RdmaNetlinkFacts((NetlinkDevice("mlx5_0", "roce", ((1, "ens1"), (2, "ens2"))),), "exclusive")
     result = port(dcb=DcbFacts((), (TrafficMarking("mlx5_0", 1, 106, "RoCE v2"),)), kernel=kernel)
-    assert (result.protocol, result.netdevs, result.traffic_class, result.default_roce_mode) == (
-        "roce",
-        ["ens1"],
-        106,
-        "RoCE v2",
-    )
+    assert read_fields(result, "protocol netdevs traffic_class default_roce_mode") == ("roce", ["ens1"], 106, "RoCE v2")
 
 
 def test_markings_of_another_port_are_not_this_one_s() -> None:

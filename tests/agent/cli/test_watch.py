@@ -20,7 +20,6 @@ from agent.cli.main import run
 from agent.reports import read_report
 from tests.conftest import ROOT
 from tests.probes.namespace import in_namespace
-from tests.texts import error_lines
 
 pytestmark = pytest.mark.usefixtures("real_commands")
 PATIENCE = 60.0  # seconds that a slow machine gets
@@ -174,29 +173,6 @@ def test_an_interface_of_this_kernel_is_judged_when_it_changes() -> None:
         assert {"interface"} == {why["kind"] for why in item["why"]}
         assert {"netdev", "ethtool", "rdma", "kernel"} <= set(item["read"])
         assert {"pci", "nvml", "cpu"}.isdisjoint(item["read"])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "part"),
-    [
-        (["--settle", "-1"], "--settle"),
-        (["--every", "0"], "--every"),
-        (["--every", "nan"], "nan is not a number"),
-        (["--only", "pic"], "pic"),
-        (["--root", "/no/such/root"], "/no/such/root"),
-        (["--config", "/no/such/config.toml"], "/no/such/config.toml"),
-        (["--profile", "no-such-profile"], "no-such-profile"),
-        (["--format", "xml"], "xml"),
-        (["--source", "x"], "--source"),
-    ],
-)
-def test_what_cannot_be_done_is_one_line(arguments: list[str], part: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit 2, before anything is read."""
-    assert 2 == run(["watch", *arguments])
-
-    output = capsys.readouterr().err
-    assert 1 == len(error_lines(output)), output
-    assert part in output
 
 
 def test_another_kernels_files_are_not_listened_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

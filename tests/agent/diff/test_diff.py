@@ -21,6 +21,7 @@ from agent.reports import encode_report
 from fixtures.machine import base_of
 from tests.agent.diff.changed import HGX, PCIE, ROCE, changed, renamed, renumbered, rows, shuffled
 from tests.machines import HOSTS, SOME_FAULTS, scan_machine
+from tests.texts import read_fields
 
 UNREAD = ("pci", "lspci", "nvml", "nvidia_smi")
 LATER = {"observed_at": "2026-01-15T09:00:00Z"}
@@ -190,13 +191,7 @@ def test_counters_are_told_as_rates() -> None:
     first = old.topology.nics[0].id
     new = changed(rows(old, "nics", lambda n: worse(n) if n.id == first else n), **LATER)
     change = only(diff(old, new))
-    assert ("grew", "symbol_error", 0, 360, 0.1) == (
-        change.kind,
-        change.what,
-        change.old,
-        change.new,
-        change.per_second,
-    )
+    assert ("grew", "symbol_error", 0, 360, 0.1) == read_fields(change, "kind what old new per_second")
     assert [] == diff(new, old).changes
     assert "OLD was observed after NEW" in diff(new, old).notes[0]
 

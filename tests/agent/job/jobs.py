@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 from agent.cli.job import JobOptions, answer_job
 from agent.model.job_answer import JobAnswer, JobCause
@@ -21,6 +22,41 @@ def answer(folder: Path, options: JobOptions = NONE, **files: str | bytes) -> Jo
 def first(result: JobAnswer) -> JobCause:
     """The cause that is the headline."""
     return result.causes[0]
+
+
+def describe(result: JobAnswer) -> str:
+    """How the job ended, each cause and what followed from it, and how many lines are notes.
+
+    `failed: port-down (wire, high, ranks [1], gpu1, mlx5_1), then ranks [0, 2]; 1 note`
+    """
+    parts = []
+    for cause in result.causes:
+        fault = cause.at_fault
+        ranks = f"ranks {fault.ranks}" if fault.ranks else None
+        text = f"{cause.id} ({', '.join(filter(None, (fault.kind, cause.confidence, ranks, fault.host, fault.nic)))})"
+        after = sorted({rank for row in result.consequences if row.of == cause.id for rank in row.ranks})
+        parts.append(f"{text}, then ranks {after}" if after else text)
+    if result.notes:
+        parts.append(f"{len(result.notes)} notes" if len(result.notes) > 1 else "1 note")
+    return f"{result.job.ended}: {'; '.join(parts) or 'no cause'}"
+
+
+class Log(NamedTuple):
+    """What a log shows, the log, the answer as `describe` gives it, words of the headline or the first summary."""
+
+    about: str
+    log: str
+    found: str
+    words: str = ""
+
+
+def check(folder: Path, row: Log) -> None:
+    """The answer about this log is the row's; of a job that ended well nothing is left open."""
+    result = answer(folder, log=row.log)
+
+    assert row.found == describe(result)
+    assert row.words in "\n".join([result.headline, *(cause.summary for cause in result.causes[:1]), ""])
+    assert result.job.ended != "well" or not result.cannot_tell
 
 
 def info(rank: int, text: str, host: str = "gpu1", local: int | None = None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,13 @@ import pytest
 from agent.cli.job import JobOptions
 from agent.cli.main import run
 from agent.model.finding import Finding
+from agent.model.job_answer import JobAnswer
+from agent.model.nic import Nic
 from agent.model.node import Event, Service
 from agent.model.report import Report
 from agent.reports import encode_report
 from tests.agent.fleet import small
-from tests.agent.job.jobs import answer, begin, first, info, steps, warn
+from tests.agent.job.jobs import answer, begin, describe, first, steps, warn
 from tests.machines import scan_machine
 
 H100 = "8xh100-sxm-2s-8xcx7-ib-4nvsw"
@@ -30,13 +33,6 @@ def healthy() -> Report:
     return msgspec.structs.replace(
         report, node=msgspec.structs.replace(report.node, hostname="gpu1.site.org"), findings=[]
     )
-
-
-def write(folder: Path, report: Report, **changes: Any) -> str:
-    """A file of it."""
-    path = folder.parent / f"{folder.name}-report.json"
-    path.write_bytes(encode_report(msgspec.structs.replace(report, **changes)))
-    return str(path)
 
 
 def rail(report: Report, number: int = 1) -> Any:
@@ -58,98 +54,89 @@ def finding(subject: str, severity: str = "error") -> Finding:
     )
 
 
-def judge(report: Report) -> Report:
-    """Findings as they are written: `--report` judges again, which takes those of this test away."""
-    return report
+Join = Callable[[Report, str], JobAnswer]
 
 
-def join(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, report: Report, log: str) -> Any:
-    """The answer with this report, as it is."""
-    monkeypatch.setattr("agent.cli.job.read_one", lambda path: report)
-    return answer(tmp_path, JobOptions(["report.json"]), log=log)
+@pytest.fixture
+def join(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Join:
+    """The answer about a log with this report as it is: `--report` judges again, without the findings of tests."""
+
+    def answer_with(report: Report, log: str) -> JobAnswer:
+        monkeypatch.setattr("agent.cli.job.read_one", lambda path: report)
+        return answer(tmp_path, JobOptions(["report.json"]), log=log)
+
+    return answer_with
 
 
-def test_a_port_with_a_finding(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, healthy: Report) -> None:
+def with_ports(report: Report, *nics: Nic, **changes: Any) -> Report:
+    """The report with the ports of these NICs changed, of all where none is named."""
+    replace = msgspec.structs.replace
+    rows = [
+        replace(nic, ports=[replace(port, **changes) for port in nic.ports]) if nic in (nics or (nic,)) else nic
+        for nic in report.topology.nics
+    ]
+    return replace(report, topology=replace(report.topology, nics=rows))
+
+
+def test_a_port_with_a_finding(join: Join, healthy: Report) -> None:
     """The finding is evidence, its fingerprint and summary are in the cause."""
     nic = rail(healthy)
     report = msgspec.structs.replace(healthy, findings=[finding(f"port:{nic.id}/1")])
-    result = join(monkeypatch, tmp_path, report, begin(2) + steps() + warn(1, FLAP.format(nic.rdma_device)))
+    result = join(report, begin(2) + steps() + warn(1, FLAP.format(nic.rdma_device)))
 
     assert ["0123456789abcdef"] == first(result).findings
     assert "port is down" in first(result).summary
     assert (True, "gpu1") == (result.reports[0].joined, result.reports[0].host)
 
 
-def test_a_port_that_is_down_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, healthy: Report) -> None:
+def test_a_port_that_is_down_there(join: Join, healthy: Report) -> None:
     """Retries on a NIC whose port is down: the wire of that host."""
     nic = rail(healthy)
-    nics = [
-        msgspec.structs.replace(
-            one, ports=[msgspec.structs.replace(port, state="DOWN", phys_state="Polling") for port in one.ports]
-        )
-        if one is nic
-        else one
-        for one in healthy.topology.nics
-    ]
-    report = msgspec.structs.replace(healthy, topology=msgspec.structs.replace(healthy.topology, nics=nics))
+    report = with_ports(healthy, nic, state="DOWN", phys_state="Polling")
     text = (
         f"NET/IB : Got completion from peer 10.0.0.1<41022> with status=12 opcode=1 len=0 vendor err 129 "
         f"(Recv) hca {nic.rdma_device}"
     )
-    result = join(monkeypatch, tmp_path, report, begin(4, 2) + steps() + warn(2, text, "gpu2"))
+    result = join(report, begin(4, 2) + steps() + warn(2, text, "gpu2"))
 
-    assert ("wire", "gpu1", nic.rdma_device) == (
-        first(result).at_fault.kind,
-        first(result).at_fault.host,
-        first(result).at_fault.nic,
-    )
+    assert "failed: completion-12 (wire, high, ranks [2], gpu1, mlx5_3)" == describe(result)
     assert "the port is down there" in result.headline
 
 
-def test_nothing_is_wrong_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, healthy: Report) -> None:
+def test_nothing_is_wrong_there(join: Join, healthy: Report) -> None:
     """Is an answer as well, with the parts that were looked at."""
     nic = rail(healthy)
-    nics = [
-        msgspec.structs.replace(
-            one, ports=[msgspec.structs.replace(port, counters={}, hw_counters={}) for port in one.ports]
-        )
-        for one in healthy.topology.nics
-    ]
-    report = msgspec.structs.replace(healthy, topology=msgspec.structs.replace(healthy.topology, nics=nics), events=[])
-    result = join(monkeypatch, tmp_path, report, begin(2) + steps() + warn(1, FLAP.format(nic.rdma_device)))
+    report = msgspec.structs.replace(with_ports(healthy, counters={}, hw_counters={}), events=[])
+    result = join(report, begin(2) + steps() + warn(1, FLAP.format(nic.rdma_device)))
 
     assert any("nothing is wrong" in row.text and nic.label in row.text for row in first(result).evidence)
     assert "nothing is wrong there" not in first(result).summary  # the log itself shows the port event
 
     text = UNANSWERED.format(nic.rdma_device)
-    silent = join(monkeypatch, tmp_path, report, begin(2) + steps() + warn(1, text))
+    silent = join(report, begin(2) + steps() + warn(1, text))
     assert "nothing is wrong there by the report of gpu1" in first(silent).summary
     assert "what is between the hosts" in first(silent).next[1]
 
 
-def test_a_report_of_another_host_joins_nothing(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, healthy: Report
-) -> None:
+def test_a_report_of_another_host_joins_nothing(join: Join, healthy: Report) -> None:
     """And that is stated."""
     other = msgspec.structs.replace(healthy, node=msgspec.structs.replace(healthy.node, hostname="gpu77"))
-    result = join(monkeypatch, tmp_path, other, begin(2) + warn(1, FLAP.format("mlx5_1")))
+    result = join(other, begin(2) + warn(1, FLAP.format("mlx5_1")))
 
     assert (False, "gpu77 is no host of this job") == (result.reports[0].joined, (result.reports[0].reason or "")[:28])
     assert not any("report" in row.source for row in first(result).evidence)
 
 
-def test_a_report_without_a_host_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, healthy: Report) -> None:
+def test_a_report_without_a_host_name(join: Join, healthy: Report) -> None:
     """Is taken for the log's host, and that is stated."""
     fragment = msgspec.structs.replace(healthy, node=msgspec.structs.replace(healthy.node, hostname=None))
-    result = join(monkeypatch, tmp_path, fragment, begin(2) + warn(1, FLAP.format("mlx5_1")))
+    result = join(fragment, begin(2) + warn(1, FLAP.format("mlx5_1")))
 
     assert result.reports[0].joined
     assert "taken for gpu1" in (result.reports[0].reason or "")
 
 
-def test_a_flap_of_the_kernel_log_at_that_time(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, healthy: Report
-) -> None:
+def test_a_flap_of_the_kernel_log_at_that_time(join: Join, healthy: Report) -> None:
     """Within seconds, also where the log's clock is hours away; another minute is none."""
     nic = rail(healthy)
     for at, words in (
@@ -159,25 +146,21 @@ def test_a_flap_of_the_kernel_log_at_that_time(
     ):
         event = Event(kind="link_down", text="x", source="dmesg", subject=nic.pci, at=at)
         report = msgspec.structs.replace(healthy, events=[event])
-        result = join(
-            monkeypatch, tmp_path, report, begin(2) + steps() + warn(1, FLAP.format(nic.rdma_device), at="04:11:31")
-        )
+        result = join(report, begin(2) + steps() + warn(1, FLAP.format(nic.rdma_device), at="04:11:31"))
         texts = [row.text for row in first(result).evidence if "kernel log" in row.text]
 
         assert (words is not None) == bool(texts)
         assert (words or "") in "".join(texts)
 
 
-def test_a_flap_of_the_kernel_log_explains_a_peer_that_did_not_answer(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, healthy: Report
-) -> None:
+def test_a_flap_of_the_kernel_log_explains_a_peer_that_did_not_answer(join: Join, healthy: Report) -> None:
     """The wire of that host, where the log alone does not show what happened."""
     nic = rail(healthy)
     event = Event(kind="link_down", text="x", source="dmesg", subject=nic.pci, at="2026-11-03T04:11:29Z")
     text = UNANSWERED.format(nic.rdma_device)
     log = begin(2) + steps() + warn(1, text, at="04:11:31")
-    result = join(monkeypatch, tmp_path, msgspec.structs.replace(healthy, events=[event]), log)
-    calm = join(monkeypatch, tmp_path, healthy, log)
+    result = join(msgspec.structs.replace(healthy, events=[event]), log)
+    calm = join(healthy, log)
 
     fault = first(result).at_fault
     assert ("wire", nic.rdma_device, "high") == (fault.kind, fault.nic, first(result).confidence)
@@ -185,25 +168,23 @@ def test_a_flap_of_the_kernel_log_explains_a_peer_that_did_not_answer(
     assert "fabric" == first(calm).at_fault.kind
 
 
-def test_fabric_manager_behind_nvls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, healthy: Report) -> None:
+def test_fabric_manager_behind_nvls(join: Join, healthy: Report) -> None:
     """Its state is evidence."""
     software = msgspec.structs.replace(
         healthy.software, services=[Service(name="nvidia-fabricmanager", state="failed")]
     )
     report = msgspec.structs.replace(healthy, software=software)
     log = begin(2) + warn(0, "Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152 : CUDA error 401 'x'")
-    result = join(monkeypatch, tmp_path, report, log)
+    result = join(report, log)
 
     assert any("nvidia-fabricmanager: failed" in row.text for row in first(result).evidence)
 
 
-def test_the_limit_of_locked_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, healthy: Report) -> None:
+def test_the_limit_of_locked_memory(join: Join, healthy: Report) -> None:
     """As the report has it."""
     software = msgspec.structs.replace(healthy.software, limits={"memlock pid 4711 (python3)": "65536"})
     report = msgspec.structs.replace(healthy, software=software)
     result = join(
-        monkeypatch,
-        tmp_path,
         report,
         begin(2) + warn(0, "Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory"),
     )
@@ -211,11 +192,9 @@ def test_the_limit_of_locked_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert "64 KiB" in first(result).summary
 
 
-def test_a_host_without_a_report_is_the_next_step(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, healthy: Report
-) -> None:
+def test_a_host_without_a_report_is_the_next_step(join: Join, healthy: Report) -> None:
     """Run a scan there."""
-    result = join(monkeypatch, tmp_path, healthy, begin(4, 2) + steps() + warn(3, FLAP.format("mlx5_1"), "gpu2"))
+    result = join(healthy, begin(4, 2) + steps() + warn(3, FLAP.format("mlx5_1"), "gpu2"))
 
     assert any("no report of gpu2 is here" in step for step in first(result).next)
 
@@ -287,7 +266,6 @@ def test_a_measured_table_with_a_machine(tmp_path: Path) -> None:
 
     assert ["bandwidth-low"] == [cause.id for cause in low.causes]
     assert [] == plain.causes
-    assert info(0, "x")
 
 
 def test_the_kernel_log_of_a_dataset_at_the_time_of_the_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

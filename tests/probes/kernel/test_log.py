@@ -148,11 +148,6 @@ def test_what_says_nothing_is_no_event(line: str) -> None:
             "nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 24007, Fatal, Link 44 sourcetrack timeout error",
             "sxid", "0000:c1:00.0", "24007", {"switch": "nvidia-nvswitch3", "severity": "Fatal", "link": "44"},
         ),
-        ("NVRM: GPU 0000:01:00.0: GPU has fallen off the bus.", "gpu_lost", "0000:01:00.0", None, {}),
-        (
-            "NVRM: GPU 0000:1b:00.0: RmInitAdapter failed! (0x24:0xffff:1423)",
-            "gpu_init", "0000:1b:00.0", "RmInitAdapter failed", {},
-        ),
         (
             "pcieport 0000:15:01.0: DPC: containment event, status:0x1f01 source:0x0000",
             "dpc", "0000:15:01.0", "containment", {"status": "0x1f01"},
@@ -180,24 +175,10 @@ def test_what_says_nothing_is_no_event(line: str) -> None:
             "mlx5_core 0000:5c:00.0: mlx5_health_try_recover:326: health recovery failed",
             "mlx5", "0000:5c:00.0", "health", {"what": "health recovery failed"},
         ),
-        ("mlx5_core 0000:5c:00.0: health recovery succeeded", "mlx5", "0000:5c:00.0", "recovered", {}),
-        (
-            "mlx5_core 0000:5c:00.0: wait_func:1137: QUERY_VPORT_COUNTER(0x770) timeout. "
-            "Will cause a leak of a command resource", "mlx5", "0000:5c:00.0", "command", {},
-        ),
         (
             "bnxt_en 0000:c4:00.0 net00: Firmware reset aborted, rc = -110", "nic_firmware", "0000:c4:00.0",
             "reset-failed", {"what": ", rc = -110"},
         ),
-        (
-            "bnxt_en 0000:c4:00.0 net00: Fatal firmware reset event, data1: 0x2, data2: 0x0, min wait 2000 ms",
-            "nic_firmware", "0000:c4:00.0", "reset", {},
-        ),
-        (
-            "ice 0000:b1:00.0: Rebuild failed, unload and reload driver", "nic_firmware", "0000:b1:00.0",
-            "reset-failed", {},
-        ),
-        ("mlx5_core 0000:5c:00.0 ens1np0: TX timeout detected", "mlx5", "0000:5c:00.0", "tx-timeout", {}),
         (
             "mlx5_core 0000:5c:00.0: Port module event[error]: module 0, Cable error, High Temperature",
             "mlx5", "0000:5c:00.0", "module", {"module": "0", "what": "Cable error, High Temperature"},
@@ -228,35 +209,9 @@ def test_what_says_nothing_is_no_event(line: str) -> None:
             "amdgpu 0000:46:00.0: 2 uncorrectable hardware errors detected in gfx block",
             "amd_ras", "0000:46:00.0", "gfx", {"severity": "uncorrectable"},
         ),
-        (
-            "amdgpu 0000:dd:00.0: amdgpu: uncorrectable hardware error(ERREVENT_ATHUB_INTERRUPT) detected!",
-            "amd_fatal", "0000:dd:00.0", "ERREVENT_ATHUB_INTERRUPT", {},
-        ),
-        ("amdgpu 0000:dd:00.0: amdgpu: GPU reset begin!", "amd_reset", "0000:dd:00.0", None, {}),
         ("amdgpu 0000:dd:00.0: amdgpu: VRAM is lost due to GPU reset!", "amd_vram_lost", "0000:dd:00.0", None, {}),
-        ("[drm] VRAM is lost due to GPU reset!", "amd_vram_lost", None, None, {}),
-        (
-            "amdgpu 0000:dd:00.0: amdgpu: Saved bad pages 129 reaches threshold value 128",
-            "amd_bad_pages",
-            "0000:dd:00.0",
-            None,
-            {},
-        ),
-        (
-            "amdgpu 0000:dd:00.0: amdgpu: RAS records:129 exceed threshold:128, GPU will not be initialized.",
-            "amd_bad_pages",
-            "0000:dd:00.0",
-            None,
-            {},
-        ),
-        (
-            "amdgpu 0000:dd:00.0: amdgpu: Fatal error during GPU init",
-            "amd_init", "0000:dd:00.0", "Fatal error during GPU init", {},
-        ),
-        (
-            "amdgpu 0000:83:00.0: amdgpu: XGMI: Failed to add node 1, hive 0x25bbae7e3fd04cf4 ret: -22",
-            "xgmi", "0000:83:00.0", "Failed to add node", {},
-        ),
+        ("amdgpu 0000:dd:00.0: amdgpu: Saved bad pages 129 reaches threshold value 128",
+         "amd_bad_pages", "0000:dd:00.0", None, {}),
         ("mlx5_core 0000:ab:00.0 mlx5_5: Port: 1 Link DOWN", "link_down", "0000:ab:00.0", None, {"name": "mlx5_5"}),
         ("mlx5_core 0000:ab:00.0 mlx5_5: Port: 1 Link ACTIVE", "link_up", "0000:ab:00.0", None, {"name": "mlx5_5"}),
         ("mlx5_core 0000:2e:00.0 ens1f0np0: Link down", "link_down", "0000:2e:00.0", None, {"name": "ens1f0np0"}),

@@ -6,6 +6,7 @@ import gzip
 import os
 import shutil
 import tarfile
+import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from probes.capture.writer import write_capture
 from probes.host.interface import Absent, BadSource
 from probes.host.live import BOOT_ID, LiveHost, RootedHost
 from probes.host.recording import Recording
-from probes.sources.identify import identify_command
+from probes.sources.identify import LOOK_CHARACTERS, find_missing_name, identify_command
 from probes.sources.open_source import open_source
 
 TOPO = "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV18\t0-47\nGPU1\tNV18\t X \t48-95\n\nLegend:\n"
@@ -318,3 +319,19 @@ def test_a_kernel_log_longer_than_other_outputs_is_read(tmp_path: Path) -> None:
 
     for source in (tmp_path, path):
         assert "Xid" in open_source(str(source)).run("dmesg").stdout
+
+
+# Recognizing an output by its text takes linear time, whatever is repeated in it.
+
+
+FLOODS = ("\n", " ", "\t", "\r\n", "\n ", '"', "|", "{", "[", "[{", "0", "A", "GPU: 1\n", "- ", "==", "\\", "\x1b[0m")
+
+
+@pytest.mark.parametrize("flood", FLOODS, ids=repr)
+def test_a_flood_is_looked_at_in_linear_time(flood: str) -> None:
+    text = (flood * LOOK_CHARACTERS)[:LOOK_CHARACTERS]
+    started = time.thread_time()
+
+    identify_command(text)
+    find_missing_name(text)
+    assert time.thread_time() - started < 1.0

@@ -7,7 +7,7 @@
 //   g++ -std=c++17 -w -DNCCL_OS_LINUX=1 -I$C.. -I$N/src/include -I$N/src/include/plugin -I$N/src/graph -I$N/src -c
 //       nccl_oracle.cc $N/src/graph/xml.cc $N/src/graph/topo.cc
 // and link the three with an empty function for every symbol that is still missing (none of them is called).
-// Then: FABRICSCOPE_NCCL_ORACLE=./oracle pytest tests/agent/outputs/export/test_nccl_round_trip.py
+// Then: FABRICSCOPE_NCCL_ORACLE=./oracle pytest tests/agent/outputs/export/test_nccl_topo.py
 #include "graph/paths.cc"
 #include <cstdarg>
 

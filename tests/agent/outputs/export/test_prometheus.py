@@ -60,14 +60,6 @@ def test_promtool_has_nothing_to_say(host: str, fault: str | None, real_commands
     assert (0, b"", b"") == (done.returncode, done.stdout, done.stderr)
 
 
-def test_the_verdict_is_one_of_all():
-    """Exactly one verdict is 1."""
-    output = series(export(scan_machine("", "gpu-width-x8")), "verdict")
-
-    assert {'{verdict="error"}': "1"} == {labels: value for labels, value in output.items() if value == "1"}
-    assert 6 == len(output)
-
-
 def test_a_fault_is_a_series():
     """Rule, severity, subject and label of a finding."""
     output = series(export(scan_machine("", "gpu-width-x8")), "finding")

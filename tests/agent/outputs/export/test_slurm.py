@@ -15,7 +15,7 @@ from agent.model.nic import Neighbor
 from agent.model.node import Cpu, Node, NumaNode
 from agent.model.report import Report
 from agent.outputs.export.slurm import compute_core_ranges, export
-from tests.agent.outputs.export.given import H100, MACHINES, bare, hostile, with_gpu, with_topology
+from tests.agent.outputs.export.given import H100, MACHINES, hostile, with_gpu, with_topology
 from tests.machines import HOSTS, scan_machine
 
 OF_OTHERS = ("16x910c", "8x910b", "8xgaudi", "8xmi", "cpu-only", "trn")  # no GPU of NVIDIA
@@ -189,8 +189,3 @@ def test_an_nvlink_domain_is_a_block():
         with_topology(report, gpus=gpus)
     )
     assert "BlockName" not in export(report)
-
-
-def test_nothing_known_is_only_comments():
-    """A node of no name and no GPU."""
-    assert [] == lines(bare(scan_machine(H100)))

@@ -17,6 +17,7 @@ from agent.outputs.inventory.node import build_desired, choose_port_type
 from agent.outputs.inventory.objects import DesiredNode
 from tests.agent.outputs.export.given import H100, bare, hostile, with_topology
 from tests.machines import HOSTS, scan_machine
+from tests.texts import read_fields
 
 H200, VM, L40S = (
     "8xh200-sxm-2s-16xcx7-roce-4nvsw",
@@ -42,35 +43,23 @@ def test_an_hgx_machine() -> None:
 
     assert {"GPU": 8, "NIC": 9, "NVSwitch": 4} == kinds(report)  # 8 rails and one card of two ports
     gpu = report.modules[0]
-    assert ("GPU 0000:19:00.0", "NVIDIA", "H100 80GB HBM3", "1510470499492", "21") == (
-        gpu.bay,
-        gpu.manufacturer,
-        gpu.model,
-        gpu.serial,
-        gpu.position,
+    assert ("GPU 0000:19:00.0", "NVIDIA", "H100 80GB HBM3", "1510470499492", "21") == read_fields(
+        gpu, "bay manufacturer model serial position"
     )
     assert gpu.description == scan_machine(H100).topology.gpus[0].uuid
     card = next(module for module in report.modules if module.bay == "NIC 0000:27:00.0")
-    assert ("Mellanox", "ConnectX-6 Dx MT_0000000359", "MT_0000000359") == (
-        card.manufacturer,
-        card.model,
-        card.part_number,
+    assert ("Mellanox", "ConnectX-6 Dx MT_0000000359", "MT_0000000359") == read_fields(
+        card, "manufacturer model part_number"
     )
     assert ("b8-3f-d2-03-00-df-5c-fa", False) == (card.serial, card.board_serial)
     assert "NVSwitch 3" == report.modules[-1].model
     ports = {port.name: port for port in report.interfaces}
     assert ("NIC 0000:27:00.0", "NIC 0000:27:00.0") == (ports["enp39s0f0np0"].bay, ports["enp39s0f1np0"].bay)
-    assert ("infiniband-ndr", "B8:3F:D2:03:00:76:F9:6B", None, None) == (
-        ports["ibp26s0"].type,
-        ports["ibp26s0"].wwn,
-        ports["ibp26s0"].mac,
-        ports["ibp26s0"].speed_kbit_s,
+    assert ("infiniband-ndr", "B8:3F:D2:03:00:76:F9:6B", None, None) == read_fields(
+        ports["ibp26s0"], "type wwn mac speed_kbit_s"
     )
-    assert ("100gbase-x-qsfp28", "B8:3F:D2:DC:64:9D", 100_000_000, None) == (
-        ports["enp39s0f0np0"].type,
-        ports["enp39s0f0np0"].mac,
-        ports["enp39s0f0np0"].speed_kbit_s,
-        ports["enp39s0f0np0"].wwn,
+    assert ("100gbase-x-qsfp28", "B8:3F:D2:DC:64:9D", 100_000_000, None) == read_fields(
+        ports["enp39s0f0np0"], "type mac speed_kbit_s wwn"
     )
 
 
