@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agent.cli.errors import CliError
+from agent.cli.errors import ErrorTranslation
 from agent.cli.stdin import STDIN, copy_stdin
 
 if TYPE_CHECKING:
@@ -33,10 +33,8 @@ def list_inputs(paths: list[str], folder: str) -> list[Given]:
     """All files of the paths; stdin is copied into the folder, as it may be read twice. Raises CliError."""
     from agent.job.files import Given, UnreadableError, list_files
 
-    try:
+    with ErrorTranslation(UnreadableError):
         files = list_files([path for path in paths if path != STDIN])
-    except UnreadableError as error:
-        raise CliError(str(error)) from error
     files.sort(key=lambda file: "host" not in os.path.basename(file.name).lower())  # lists of hosts: ranks name none
     if STDIN in paths:
         path = copy_stdin(folder)

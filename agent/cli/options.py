@@ -3,42 +3,15 @@
 from __future__ import annotations
 
 import math
-from enum import Enum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
+from agent.cli.plain import EXPORT_FORMATS
+
 FLEET_HELP = "Compare the reports of many nodes. Needs the extra fleet."
 
-
-class ScanFormat(str, Enum):
-    """Output formats of `scan`."""
-
-    TEXT = "text"
-    JSON = "json"
-    NDJSON = "ndjson"
-    HTML = "html"
-
-
-class DiffFormat(str, Enum):
-    """Output formats of `diff`."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-class ExportFormat(str, Enum):
-    """Output formats of `export`: one module of agent/outputs/export each, which the command line does not import."""
-
-    ANSIBLE = "ansible"
-    HTML = "html"
-    JUNIT = "junit"
-    NCCL_TOPO = "nccl-topo"
-    NETBOX = "netbox"
-    NFD = "nfd"
-    PROMETHEUS = "prometheus"
-    SLURM = "slurm"
-    SVG = "svg"
+TextOrJson = Literal["text", "json"]
 
 
 def option(metavar: str, text: str, *names: str, **more: Any) -> Any:
@@ -51,38 +24,9 @@ def argument(metavar: str, text: str, **more: Any) -> Any:
     return typer.Argument(metavar=metavar, help=text, show_default=False, **more)
 
 
-EXPORT_FORMS = ", ".join(form.value for form in list(ExportFormat)[:-1]) + f" or {list(ExportFormat)[-1].value}"
+EXPORT_FORMS = f"{', '.join(EXPORT_FORMATS[:-1])} or {EXPORT_FORMATS[-1]}"
 
-
-class Shell(str, Enum):
-    """Shells with a completion."""
-
-    BASH = "bash"
-    ZSH = "zsh"
-    FISH = "fish"
-
-
-class ListFormat(str, Enum):
-    """Output formats of a list."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-class FailOn(str, Enum):
-    """Lowest severity that fails the check."""
-
-    WARNING = "warning"
-    ERROR = "error"
-    CRITICAL = "critical"
-
-
-class CheckAs(str, Enum):
-    """Output format of `check`."""
-
-    NAGIOS = "nagios"
-    NPD = "npd"
-    SLURM_PROLOG = "slurm-prolog"
+Shell = Literal["bash", "zsh", "fish"]
 
 
 def reject_nan(value: float | None) -> float | None:

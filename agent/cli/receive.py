@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from agent.cli import options as opt
-from agent.cli.errors import CliError, printable
+from agent.cli.errors import CliError, ErrorTranslation, printable
 
 
 def _option(metavar: str, text: str, **more: Any) -> Any:
@@ -48,12 +48,10 @@ def receive(
         raise CliError("--spool is missing: the folder for the reports")
     inbox = Inbox(os.path.abspath(spool), Limits(spool_limit, spool_count, host_count))
     files = AccessFiles(TlsFiles(cert, key, client_ca), clients, plain)
-    try:
+    with ErrorTranslation(BadClients, BadServer):
         files.load()
         sockets = open_sockets(listen, plain)
         server = Server(sockets, inbox, files, ServerOptions(timeout, verbose), _write_line)
-    except (BadClients, BadServer) as error:
-        raise CliError(str(error)) from error
     try:
         inbox.open()
     except ForeignFiles as error:

@@ -153,13 +153,10 @@ def print_findings(name: str, path: str, everything: bool = False) -> None:
     from msgspec.structs import replace
 
     from agent.cli.output import show
+    from agent.cli.request import load_report
     from agent.outputs.text.findings import render_findings
-    from agent.reports import ReportError, read_report
 
-    try:
-        report = read_report(path)
-    except ReportError as error:
-        raise CliError(str(error)) from error
+    report = load_report(path)
     devices = report.topology.find_named(name) or report.topology.find_named(name.partition("/")[0])
     findings = [finding for finding in report.findings if _is_about(finding, name, devices)]
     if not findings:
@@ -212,10 +209,10 @@ def print_completion(app: typer.Typer, shell: str) -> None:
     """Print the completion of a shell, made from the commands."""
     from agent.cli.command_tree import read_commands
     from agent.cli.completions import bash_completion, fish_completion, zsh_completion
-    from agent.cli.output import deliver
+    from agent.cli.output import deliver_text
 
     make = {"bash": bash_completion, "zsh": zsh_completion, "fish": fish_completion}[shell]
-    deliver(make(read_commands(app), f"fabricscope {VERSION}").encode(), None)
+    deliver_text(make(read_commands(app), f"fabricscope {VERSION}"), None)
 
 
 def print_schema() -> None:

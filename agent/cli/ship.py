@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.cli import options as opt
-from agent.cli.errors import CliError, print_warning
+from agent.cli.errors import CliError, ErrorTranslation, print_warning
 
 if TYPE_CHECKING:
     from agent.config import ShipSettings
@@ -80,10 +80,8 @@ def _merge_options(options: ShipSettings, config: str | None) -> ShipSettings:
 
     from agent.config import ConfigurationError, load_ship_settings
 
-    try:
+    with ErrorTranslation(ConfigurationError):
         file_values = msgspec.structs.asdict(load_ship_settings(config))
-    except ConfigurationError as error:
-        raise CliError(str(error)) from error
     given = {name: value for name, value in msgspec.structs.asdict(options).items() if value is not None}
     return type(options)(**{**file_values, **given})
 
@@ -117,18 +115,15 @@ def _run_ship(reports: list[str], options: ShipSettings, quiet: bool) -> int:
         place, limit, int(_validate_number(options.spool_count, SPOOL_COUNT, "spool_count", 0)), print_warning
     )
     problem, target = None, None
-    try:
+    with ErrorTranslation(BadTarget):
         check_options(target_options)
-    except BadTarget as error:
-        raise CliError(str(error)) from error
     try:
         target = open_target(target_options, os.environ)
     except BadTarget as error:  # a secret that is missing today: what was scanned is kept all the same
         problem = str(error)
     try:
-        result = run_ship(reports, target, spool, until, RetryPolicy(), print_warning)
-    except NoSpool as error:
-        raise CliError(str(error), "choose an empty folder, or one that ship made, with --spool") from error
+        with ErrorTranslation(NoSpool, hint="choose an empty folder, or one that ship made, with --spool"):
+            result = run_ship(reports, target, spool, until, RetryPolicy(), print_warning)
     except OSError as error:
         raise CliError(f"{error.filename or place}: {error.strerror}; choose another spool with --spool") from error
     return _report_result(result, problem, target.label if target else "", spool, quiet)

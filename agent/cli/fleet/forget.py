@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from agent.cli import options as opt
-from agent.cli.errors import CliError, print_warning
+from agent.cli.errors import CliError, ErrorTranslation, print_warning
 from agent.cli.fleet.options import AMBIGUOUS_HINT, require_libraries
 from agent.cli.fleet.questions import parse_duration
 
@@ -49,11 +49,8 @@ def forget(
         dataset=dataset, nodes=names, unseen=spans[0], history=spans[1], dry_run=dry_run, wait_seconds=wait
     )
     try:
-        result = do(wanted)
-    except BadDataset as error:
-        raise CliError(str(error)) from error
-    except AmbiguousName as error:
-        raise CliError(str(error), AMBIGUOUS_HINT) from error
+        with ErrorTranslation(BadDataset), ErrorTranslation(AmbiguousName, hint=AMBIGUOUS_HINT):
+            result = do(wanted)
     except OSError as error:
         raise CliError(
             f"{dataset}: cannot be written: {error.strerror or str(error)[:200]}; it is as it was"

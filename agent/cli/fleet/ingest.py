@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from agent.cli import options as opt
-from agent.cli.errors import CliError, print_error, print_warning
+from agent.cli.errors import CliError, ErrorTranslation, print_error, print_warning
 from agent.cli.fleet.options import require_libraries
 
 if TYPE_CHECKING:
@@ -93,10 +93,8 @@ def ingest(
         keep=Keep(move_limit, move_days),
     )
     try:
-        with progress(sys.stderr, quiet) as tell:
+        with ErrorTranslation(UnreadableSource, BadDataset, WorkerLost), progress(sys.stderr, quiet) as tell:
             result = do(request, tell)
-    except (UnreadableSource, BadDataset, WorkerLost) as error:
-        raise CliError(str(error)) from error
     except OSError as error:
         raise CliError(describe_write_error(error, dataset)) from error
     _print_summary(result, dataset, quiet)

@@ -220,15 +220,13 @@ def print_answer(
     no_color: bool,
 ) -> None:
     """Print an answer: `rows` of `kind` are what CSV has."""
-    from agent.cli.output import deliver, show
+    from agent.cli.output import deliver_json, deliver_text, show
 
     if form == "text":
         show(page, output, no_color)
     elif form == "csv":
         from agent.fleet.text.tables import sheet
 
-        deliver(sheet(rows, kind).encode("utf-8", "replace"), output)
+        deliver_text(sheet(rows, kind), output)
     else:
-        import msgspec
-
-        deliver(msgspec.json.format(msgspec.json.encode(answer), indent=2) + b"\n", output)
+        deliver_json(answer, output)

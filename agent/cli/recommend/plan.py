@@ -36,7 +36,7 @@ def plan(
     source: opt.Source = None,
     profile: opt.ProfileName = "auto",
     rails: Annotated[str | None, opt.option("NUMBERxGBITS", "With --profile: rails, as 8x400.")] = None,
-    form: Annotated[opt.DiffFormat, typer.Option("--format", help="text or json.")] = opt.DiffFormat.TEXT,
+    form: Annotated[opt.TextOrJson, typer.Option("--format", help="text or json.")] = "text",
     output: opt.Output = None,
     no_color: opt.NoColor = False,
 ) -> None:
@@ -44,7 +44,7 @@ def plan(
 
     Layouts that fit the memory, what they send, and the step on this fabric, with the arithmetic.
     """
-    from agent.cli.output import deliver, show
+    from agent.cli.output import deliver_json, show
     from agent.recommend.plan import plan_training
 
     node, document = _read_machine(report, source, profile, rails)
@@ -52,10 +52,8 @@ def plan(
         _check_model(params, layers, hidden, seq, batch, experts, top_k, active, kv_share),
         _check_cluster(node, document, gpus, memory, profile),
     )
-    if form is opt.DiffFormat.JSON:
-        import msgspec
-
-        deliver(msgspec.json.format(msgspec.json.encode(answer), indent=1) + b"\n", output)
+    if form == "json":
+        deliver_json(answer, output, indent=1)
     else:
         from agent.outputs.text.recommend_answers import render_plan
 
@@ -116,5 +114,5 @@ def _read_machine(
         raise CliError("--rails needs --profile without a source: a report has its own rails")
     from agent.cli.request import ReportRequest
 
-    document = ReportRequest(source, None, report, None, None, 30.0, None, False, profile=profile).make_report()[0]
+    document = ReportRequest(source=source, report=report, profile=profile).make_report()[0]
     return read_node(document), document
