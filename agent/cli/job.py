@@ -191,7 +191,7 @@ def collect_reports(evidence: Evidence, reader: FileReader, options: JobOptions,
         request = ReportRequest(source=options.source, quiet=options.quiet)
         reports.append(HostReport(request.make_report()[0], os.path.basename(options.source.rstrip("/"))))
     if options.dataset is not None:
-        from agent.cli.fleet.job import read_dataset
+        from agent.cli.job_inputs import read_dataset
 
         reports += read_dataset(options.dataset, evidence, options.at)
     for other in reader.others:

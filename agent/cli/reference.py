@@ -180,6 +180,7 @@ def _is_about(finding: Finding, name: str, devices: set[str]) -> bool:
 def _describe_nothing(report: Report, path: str, name: str, devices: set[str]) -> CliError:
     """The error where a report has no such finding."""
     from agent.model.finding import list_devices
+    from agent.model.labels import name_first
 
     labels = ", ".join(sorted({finding.label for finding in report.findings})[:_LABELS])
     hint = f"findings are on {labels}" if labels else "the report has no findings"
@@ -191,8 +192,7 @@ def _describe_nothing(report: Report, path: str, name: str, devices: set[str]) -
         if any(devices.intersection(list_devices(unknown.subject)) for unknown in check.unknown_subjects)
     ]
     if unjudged:
-        more = f" and {len(unjudged) - _LABELS} more" if len(unjudged) > _LABELS else ""
-        hint = f"not judged there: {', '.join(unjudged[:_LABELS])}{more}"
+        hint = f"not judged there: {name_first(unjudged, _LABELS)}"
     return CliError(f"{path}: no finding on {name:.80}", hint)
 
 

@@ -17,9 +17,16 @@ from agent.model.pci import CxlDevice, PciFunction
 from agent.model.report import Report
 from agent.model.topology import find_npu_link
 from agent.outputs.bus_tree import BusTree
-from agent.outputs.html.device_ports import DevicePort, describe_gpu_links, describe_nic_port, is_in_use
+from agent.outputs.html.drawn_links import (
+    DevicePort,
+    LinkBar,
+    describe_gpu_links,
+    describe_nic_port,
+    find_limited_pairs,
+    is_in_use,
+    make_link_bar,
+)
 from agent.outputs.html.elements import Severities
-from agent.outputs.html.link_bars import LinkBar, find_limited_pairs, make_link_bar
 from agent.outputs.names import (
     DisplayNames,
     begin_sentence,

@@ -9,7 +9,7 @@ import pytest
 from agent.job.evidence import Evidence
 from agent.job.lines import LogLine, Prefixes, find_time, split_line
 from agent.job.log_reader import LogReader
-from agent.job.wrapped import find_width, read_sample
+from agent.job.streams import find_width, read_sample
 from tests.agent.job.jobs import answer, first, warn
 
 PLAIN = "gpu-a01.site.org:4711:4811 [3] NCCL INFO Using network IB"
