@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from agent.job.evidence import Evidence, LineEvent
@@ -12,31 +13,11 @@ from agent.model.labels import name_runs
 MOST_EVIDENCE = 6
 _TEXT = 400
 # The order of causes: by what a role proves. Those from SLOW on stopped no job
-ORDER = {
-    role: number
-    for number, role in enumerate(
-        (
-            "hard",
-            "port",
-            "setup",
-            "dead",
-            "network",
-            "error",
-            "missing",
-            "crash",
-            "exit",
-            "hang",
-            "exception",
-            "connect",
-            "silent",
-            "cancel",
-            "unexplained",
-            "consequence",
-            "slow",
-            "note",
-        )
-    )
-}
+_ROLES = (
+    "hard port setup dead network error missing crash exit hang exception connect silent cancel unexplained "
+    "consequence slow note"
+)
+ORDER = {role: number for number, role in enumerate(_ROLES.split())}
 SLOW = ORDER["slow"]
 
 
@@ -73,6 +54,16 @@ class PossibleCause:
         """Ranks and hosts that are at fault, in this order."""
         self.ranks |= dict.fromkeys(ranks)
         self.hosts |= dict.fromkeys(hosts)
+
+    def name(self, evidence: Evidence) -> str:
+        """Its ranks and hosts, for a sentence."""
+        return name_ranks(evidence, list(self.ranks), list(self.hosts))
+
+    def note_facts(self, match: re.Match[str]) -> None:
+        """What a line names; the first line of several counts."""
+        for name, value in match.groupdict().items():
+            if value:
+                self.facts.setdefault(name, value)
 
     def add(self, evidence: Evidence, line: LogLine, show: bool = True) -> None:
         """A line that shows it."""

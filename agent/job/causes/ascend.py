@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from agent.job.candidate import PossibleCause, find_hosts, first_of, name_numbers, name_ranks, suspect_ranks
 from agent.job.catalogue import load_codes
-from agent.job.causes.generic import collect_words, fill, find_generic
+from agent.job.causes.generic import describe, find_generic
 from agent.job.evidence import Evidence, LineEvent
 
 _PEER = re.compile(r"\bdst_rank\[(\d{1,7})\]")
@@ -32,12 +32,7 @@ def find_hccl_codes(evidence: Evidence, events: list[LineEvent]) -> Iterator[Pos
         row = rows[0].row
         candidate = PossibleCause(f"hccl-{name.lower()}", "error", row.fault, "")
         candidate.add_events(evidence, rows)
-        words = collect_words(evidence, candidate, first_of(rows)) | {
-            "meaning": codes[name]["means"],
-            "check": codes[name]["check"],
-        }
-        candidate.summary = fill(row.summary, words)
-        candidate.next = [fill(text, words) for text in row.next]
+        describe(evidence, candidate, first_of(rows), meaning=codes[name]["means"], check=codes[name]["check"])
         peers = {int(match[1]) for event in rows if (match := _PEER.search(event.groups.get("text", "")))}
         if peers:
             hosts = find_hosts(evidence, peers)

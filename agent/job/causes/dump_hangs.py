@@ -22,7 +22,7 @@ _SHARE = 0.8  # of the collectives in which it is the last
 
 def find_dump_hangs(evidence: Evidence) -> Iterator[PossibleCause]:
     """Ranks that others wait for, in whatever group."""
-    dumps: Dumps | None = evidence.dumps
+    dumps = evidence.dumps
     if dumps is None:
         return
     missing: dict[int, list[tuple[str, int, int]]] = defaultdict(list)  # rank: group, its number, that others wait in
@@ -33,13 +33,11 @@ def find_dump_hangs(evidence: Evidence) -> Iterator[PossibleCause]:
         states = {
             rank: dumps.states[rank][name] for rank in ranks if rank in dumps.states and name in dumps.states[rank]
         }
-        waits = Counter(
-            state.waits for state in states.values() if state.waits is not None and state.waits > state.completed
-        )
+        waits = Counter(state.waits for state in states.values() if state.is_waiting and state.waits is not None)
         if not waits:
             continue
         sequence = max(waits)
-        waiting = [rank for rank, state in states.items() if state.waits == sequence and state.waits > state.completed]
+        waiting = [rank for rank, state in states.items() if state.waits == sequence and state.is_waiting]
         behind = [rank for rank, state in states.items() if -1 <= state.enqueued < sequence]
         operations = Counter(operation for rank in waiting if (operation := states[rank].operations.get(sequence)))
         if len(operations) > 1:
@@ -54,10 +52,7 @@ def find_dump_hangs(evidence: Evidence) -> Iterator[PossibleCause]:
         if not behind and set(ranks) <= set(states):
             stuck.append((name, sequence, waiting))
     waits_elsewhere = {
-        rank
-        for rank, states_of in dumps.states.items()
-        for state in states_of.values()
-        if state.waits is not None and state.waits > state.completed
+        rank for rank, of_rank in dumps.states.items() if any(state.is_waiting for state in of_rank.values())
     }
     roots = {rank: rows for rank, rows in missing.items() if rank not in waits_elsewhere}
     if roots:
@@ -80,10 +75,7 @@ def _missing(evidence: Evidence, dumps: Dumps, roots: dict[int, list[tuple[str, 
     who = name_ranks(evidence, ranks, hosts)
     first = sorted(roots[ranks[0]], key=lambda row: (len(dumps.members.get(row[0], {})) or 1 << 30, row[0]))
     groups = "; ".join(f"{name} at {sequence} (its last is {last})" for name, last, sequence in first[:4])
-    waiting = sum(
-        any(state.waits is not None and state.waits > state.completed for state in states.values())
-        for states in dumps.states.values()
-    )
+    waiting = sum(any(state.is_waiting for state in of_rank.values()) for of_rank in dumps.states.values())
     candidate = PossibleCause(
         "rank-behind",
         "missing",
@@ -183,7 +175,7 @@ def _differ(evidence: Evidence, dumps: Dumps, name: str, sequence: int, operatio
 
 def find_dump_delays(evidence: Evidence) -> Iterator[PossibleCause]:
     """The rank for which most collectives of a group wait; of several groups the one that shows it best."""
-    dumps: Dumps | None = evidence.dumps
+    dumps = evidence.dumps
     if dumps is None:
         return
     late: dict[int, tuple[float, str]] = {}

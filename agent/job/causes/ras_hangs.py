@@ -16,7 +16,7 @@ from agent.job.evidence import Evidence
 
 def find_ras_hangs(evidence: Evidence) -> Iterator[PossibleCause]:
     """Ranks that are behind in two snapshots, and processes that are gone."""
-    snapshots: list[Snapshot] = sorted(evidence.snapshots, key=lambda snapshot: _natural(snapshot.name))
+    snapshots = sorted(evidence.snapshots, key=lambda snapshot: _natural(snapshot.name))
     if not snapshots:
         return
     last = snapshots[-1]

@@ -34,7 +34,7 @@ class _Delays(msgspec.Struct, frozen=True):
 
 def find_slow(evidence: Evidence) -> Iterator[PossibleCause]:
     """Late ranks first; else communicators that are slow beside their siblings."""
-    inspector: Inspector | None = evidence.inspector
+    inspector = evidence.inspector
     if inspector is None:
         return
     delays = {

@@ -23,7 +23,7 @@ _LEAST_RECORDS, _LEAST_PAIRS = 20, 4
 
 def find_slow_metrics(evidence: Evidence) -> Iterator[PossibleCause]:
     """GPUs whose times are short where all others' are long, in every communicator that has a name."""
-    metrics: InspectorMetrics | None = evidence.metrics
+    metrics = evidence.metrics
     if metrics is None:
         return
     late: dict[tuple[str, str], list[str]] = defaultdict(list)
@@ -100,7 +100,7 @@ def _find_slow_communicators(metrics: InspectorMetrics) -> Iterator[PossibleCaus
 
 def find_slow_pairs(evidence: Evidence) -> Iterator[PossibleCause]:
     """Pairs whose fastest sends take longer than those of all other pairs of the same size and reach."""
-    inspector: Inspector | None = evidence.inspector
+    inspector = evidence.inspector
     if inspector is None:
         return
     groups: dict[tuple[str, int, bool], list[tuple[Pair, float]]] = defaultdict(list)

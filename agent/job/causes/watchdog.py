@@ -112,7 +112,7 @@ def _judge_own_dumps(evidence: Evidence) -> Iterator[PossibleCause]:
         return
     candidate = PossibleCause("time-out-not-shown", "hang", "unknown", "", "low")
     candidate.add_events(evidence, events)
-    who = name_ranks(evidence, list(candidate.ranks), list(candidate.hosts))
+    who = candidate.name(evidence)
     candidate.summary = (
         f"{who} waited in a collective until the time-out; the line that names the collective is not here"
     )

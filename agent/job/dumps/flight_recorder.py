@@ -74,6 +74,11 @@ class _GroupOfRank:
         self.created: dict[int, int] = {}  # when each was enqueued, and seen completed, by the rank's own clock, ns
         self.done: dict[int, int] = {}
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it entered a collective that is not completed."""
+        return self.waits is not None and self.waits > self.completed
+
 
 class Dumps:
     """All dumps of a job."""
@@ -149,11 +154,7 @@ class Dumps:
         """The collective that each rank waits in, else its last."""
         last = {}
         for rank, states in self.states.items():
-            waiting = [
-                (name, state)
-                for name, state in states.items()
-                if state.waits is not None and state.waits > state.completed
-            ]
+            waiting = [(name, state) for name, state in states.items() if state.is_waiting]
             if waiting:
                 name, state = min(waiting, key=lambda pair: pair[0])
                 last[rank] = RankLast(group=name, sequence=state.waits, collective=_operation(state, state.waits))
