@@ -95,8 +95,7 @@ def scan(
     config: opt.ConfigFile = None,
     profile: opt.ProfileName = "auto",
     form: Annotated[
-        ScanFormat | None,
-        typer.Option("--format", help="text (default), json, ndjson or html.", show_default=False),
+        ScanFormat | None, typer.Option("--format", help="text (default), json, ndjson or html.", show_default=False)
     ] = None,
     output: opt.Output = None,
     capture: Annotated[str | None, opt.option("FILE", "Also save all evidence of this run.")] = None,
@@ -133,18 +132,11 @@ def check(
         FailOn | None, typer.Option(help="Lowest severity that fails the check.", show_default=False)
     ] = None,
     max_age: Annotated[
-        float | None,
-        typer.Option(
-            help="Exit 3 for a report that is older (with --report).",
-            min=0,
-            metavar="SECONDS",
-            callback=opt.reject_nan,
-        ),
+        float | None, opt.number("SECONDS", "Exit 3 for a report that is older (with --report).", min=0)
     ] = None,
     as_: Annotated[CheckAs, typer.Option("--as", help="Output format: nagios, npd, slurm-prolog.")] = "nagios",
     fail_on_unknown: Annotated[
-        bool,
-        typer.Option("--fail-on-unknown", help="slurm-prolog: fail also if essential checks have no data."),
+        bool, typer.Option("--fail-on-unknown", help="slurm-prolog: fail also if essential checks have no data.")
     ] = False,
     quiet: opt.Quiet = False,
 ) -> None:
@@ -289,8 +281,7 @@ def completion(
 @app.command()
 def demo(
     form: Annotated[
-        ScanFormat | None,
-        typer.Option("--format", help="text (default), json, ndjson or html.", show_default=False),
+        ScanFormat | None, typer.Option("--format", help="text (default), json, ndjson or html.", show_default=False)
     ] = None,
     output: opt.Output = None,
     no_color: opt.NoColor = False,

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 def install_units(
     prefix: Annotated[str | None, opt.option("DIR", "Write below DIR instead of /: for packages and images.")] = None,
-    unit_dir: Annotated[
-        str, typer.Option(metavar="DIR", help="Folder of the units, below --prefix.")
-    ] = "/etc/systemd/system",
+    unit_dir: Annotated[str, opt.shown_option("DIR", "Folder of the units, below --prefix.")] = "/etc/systemd/system",
     with_: Annotated[
         str | None,
         opt.option(

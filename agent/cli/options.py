@@ -19,6 +19,16 @@ def option(metavar: str, text: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, metavar=metavar, help=text, show_default=False, **more)
 
 
+def shown_option(metavar: str, text: str, *names: str, **more: Any) -> Any:
+    """An option whose help shows its default."""
+    return typer.Option(*names, metavar=metavar, help=text, **more)
+
+
+def number(metavar: str, text: str, *names: str, **more: Any) -> Any:
+    """The same of a number, which "nan" is none of."""
+    return shown_option(metavar, text, *names, callback=reject_nan, **more)
+
+
 def argument(metavar: str, text: str, **more: Any) -> Any:
     """An argument, the same."""
     return typer.Argument(metavar=metavar, help=text, show_default=False, **more)
@@ -57,9 +67,7 @@ TIME_LIMIT = "Time limit of the whole run; the report is still written."
 Timeout = Annotated[
     float | None, option("SECONDS", f"{TIME_LIMIT} Default: 30, plus --interval.", min=0.1, callback=reject_nan)
 ]
-CaptureTimeout = Annotated[
-    float, typer.Option("--timeout", metavar="SECONDS", help=TIME_LIMIT, min=0.1, callback=reject_nan)
-]
+CaptureTimeout = Annotated[float, number("SECONDS", TIME_LIMIT, "--timeout", min=0.1)]
 StateDir = Annotated[
     str | None, option("DIR", "Keep counters and inventory in DIR, and compare with earlier runs.", "--state-dir")
 ]
@@ -71,10 +79,7 @@ Interval = Annotated[
     option("SECONDS", "Sample counters twice, SECONDS apart, within --timeout.", min=1, callback=reject_nan),
 ]
 ProfileName = Annotated[
-    str,
-    typer.Option(
-        "--profile", metavar="NAME|FILE", help="Expected hardware: auto, none, a built-in profile, or a file."
-    ),
+    str, shown_option("NAME|FILE", "Expected hardware: auto, none, a built-in profile, or a file.", "--profile")
 ]
 ConfigFile = Annotated[str | None, option("FILE", "Configuration file (TOML).", "--config")]
 Output = Annotated[

@@ -222,18 +222,8 @@ def _is_of_switch(path: str) -> bool:
 def build_request(values: Mapping[str, Any]) -> ReportRequest:
     """The request of a command that has all of these parameters, from their values by name."""
     earlier = HistoryOptions(values["state_dir"], values["accept_inventory"], values["interval"])
-    return ReportRequest(
-        values["source"],
-        values["root"],
-        values["report"],
-        values["only"],
-        values["skip"],
-        values["timeout"],
-        values["config"],
-        values["quiet"],
-        earlier,
-        values["profile"],
-    )
+    names = ("source", "root", "report", "only", "skip", "timeout", "config", "quiet", "profile")
+    return ReportRequest(**{name: values[name] for name in names}, earlier=earlier)
 
 
 def describe_unread(report: Report) -> list[str]:

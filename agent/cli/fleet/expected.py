@@ -41,7 +41,7 @@ def expected(
     where: WhereOption = None,
     silences: SilencesOption = None,
     stale_after: Annotated[
-        str, typer.Option(metavar="DURATION", help="Reports older than this are stale: 90m, 24h, 7d.")
+        str, opt.shown_option("DURATION", "Reports older than this are stale: 90m, 24h, 7d.")
     ] = "24h",
     drain_at: Annotated[
         Severity, typer.Option("--drain-at", help="Lowest severity of a finding for which a node is drained.")

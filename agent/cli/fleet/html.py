@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from agent.cli import options as opt
 from agent.cli.errors import CliError, ErrorTranslation
 from agent.cli.fleet.cluster import Fabric, Switches, load_cluster_with_reports
@@ -28,8 +26,8 @@ if TYPE_CHECKING:
 
 NodesDir = Annotated[str | None, opt.option("DIR", "Folder with one page per node (NODE.html) to link to.")]
 Rack = Annotated[str | None, opt.option("REGEX", "Regular expression for the rack in a host name: '^r[0-9]+'.")]
-Title = Annotated[str, typer.Option(metavar="TITLE", help="The heading.")]
-StaleAfter = Annotated[str, typer.Option(metavar="DURATION", help="Reports older than this are stale: 90m, 24h, 7d.")]
+Title = Annotated[str, opt.shown_option("TITLE", "The heading.")]
+StaleAfter = Annotated[str, opt.shown_option("DURATION", "Reports older than this are stale: 90m, 24h, 7d.")]
 Since = Annotated[
     str | None,
     opt.option(

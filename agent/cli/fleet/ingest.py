@@ -40,12 +40,7 @@ def ingest(
     jobs: Annotated[
         int | None, opt.option("NUMBER", "Number of processes. Default: one per CPU.", min=1, max=256)
     ] = None,
-    wait: Annotated[
-        float,
-        typer.Option(
-            metavar="SECONDS", help="Wait for another ingest that holds the dataset.", min=0, callback=opt.reject_nan
-        ),
-    ] = 60.0,
+    wait: Annotated[float, opt.number("SECONDS", "Wait for another ingest that holds the dataset.", min=0)] = 60.0,
     move: Annotated[str | None, opt.option("DIR", "Move files there after their reports are in the dataset.")] = None,
     move_limit: Annotated[
         int | None,

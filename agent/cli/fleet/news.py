@@ -47,7 +47,7 @@ def news(
     severity: LeastSeverity = "warning",
     silences: SilencesOption = None,
     stale_after: Annotated[
-        str, typer.Option(metavar="DURATION", help="Reports older than this are stale: 90m, 24h, 7d.")
+        str, opt.shown_option("DURATION", "Reports older than this are stale: 90m, 24h, 7d.")
     ] = "24h",
     form: Annotated[NewsFormat, typer.Option("--format", help="slack, webhook: the body of a request.")] = "text",
     post: Annotated[
@@ -178,8 +178,8 @@ def _post(url: str, body: bytes) -> None:
 
 
 def repeat(
-    since: Annotated[str, typer.Option(metavar="TIME|DURATION", help="2026-01-15, or 24h, 30d before now.")] = "30d",
-    times: Annotated[int, typer.Option(metavar="COUNT", help="Fewest episodes of a part.", min=2)] = 2,
+    since: Annotated[str, opt.shown_option("TIME|DURATION", "2026-01-15, or 24h, 30d before now.")] = "30d",
+    times: Annotated[int, opt.shown_option("COUNT", "Fewest episodes of a part.", min=2)] = 2,
     dataset: Dataset = None,
     engine: EngineUrl = None,
     where: WhereOption = None,

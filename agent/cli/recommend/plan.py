@@ -19,18 +19,16 @@ _MEMORY_GB = {"h100": 80.0, "h200": 141.0, "b200": 180.0, "b300": 288.0, "mi300x
 
 
 def plan(
-    params: Annotated[
-        float, typer.Option(metavar="COUNT", help="Parameters of the model, as 70e9.", min=1e6, max=1e15)
-    ],
-    layers: Annotated[int, typer.Option(metavar="COUNT", help="Layers.", min=1, max=10_000)],
-    hidden: Annotated[int, typer.Option(metavar="SIZE", help="Hidden size.", min=64, max=1_000_000)],
-    gpus: Annotated[int, typer.Option(metavar="COUNT", help="GPUs of the job.", min=1, max=1_000_000)],
-    seq: Annotated[int, typer.Option(metavar="TOKENS", help="Sequence length.", min=1, max=100_000_000)] = 8192,
-    batch: Annotated[float, typer.Option(metavar="TOKENS", help="Tokens per step.", min=1, max=1e12)] = 4 * 2.0**20,
-    experts: Annotated[int, typer.Option(metavar="COUNT", help="Experts per layer.", min=0, max=65_536)] = 0,
-    top_k: Annotated[int, typer.Option(metavar="COUNT", help="Experts per token.", min=1, max=1024)] = 1,
+    params: Annotated[float, opt.shown_option("COUNT", "Parameters of the model, as 70e9.", min=1e6, max=1e15)],
+    layers: Annotated[int, opt.shown_option("COUNT", "Layers.", min=1, max=10_000)],
+    hidden: Annotated[int, opt.shown_option("SIZE", "Hidden size.", min=64, max=1_000_000)],
+    gpus: Annotated[int, opt.shown_option("COUNT", "GPUs of the job.", min=1, max=1_000_000)],
+    seq: Annotated[int, opt.shown_option("TOKENS", "Sequence length.", min=1, max=100_000_000)] = 8192,
+    batch: Annotated[float, opt.shown_option("TOKENS", "Tokens per step.", min=1, max=1e12)] = 4 * 2.0**20,
+    experts: Annotated[int, opt.shown_option("COUNT", "Experts per layer.", min=0, max=65_536)] = 0,
+    top_k: Annotated[int, opt.shown_option("COUNT", "Experts per token.", min=1, max=1024)] = 1,
     active: Annotated[float | None, opt.option("COUNT", "With --experts: parameters used per token.")] = None,
-    kv_share: Annotated[float, typer.Option(metavar="SHARE", help="KV heads by heads.", min=0.001, max=1.0)] = 0.125,
+    kv_share: Annotated[float, opt.shown_option("SHARE", "KV heads by heads.", min=0.001, max=1.0)] = 0.125,
     memory: Annotated[float | None, opt.option("GB", "Memory of a GPU. Default: the machine's.")] = None,
     report: opt.ReportFile = None,
     source: opt.Source = None,
