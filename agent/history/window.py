@@ -121,7 +121,10 @@ def take_sample(report: Report) -> CounterSample | None:
     up = report.node.uptime_seconds
     if up is None:
         return None
-    rows = {item.subject: _valid_counters(item) for item in list_counted(report.topology)}
+    rows = {
+        item.subject: {name: count for name, count in item.counters.items() if is_count(count)}
+        for item in list_counted(report.topology)
+    }
     lasting = identities(report.topology)
     return CounterSample(
         uptime_seconds=up,
@@ -184,10 +187,6 @@ def select_samples(samples: Sequence[CounterSample], new: CounterSample) -> list
         older.pop()
     ready = [sample for sample in older if new.uptime_seconds - sample.uptime_seconds >= WINDOW_SECONDS]
     return [*ready[-1:], *older[len(ready) :], new]
-
-
-def _valid_counters(item: Counted) -> dict[str, int]:
-    return {name: count for name, count in item.counters.items() if is_count(count)}
 
 
 REPLACED_OR_GONE = "not there at the last full scan, or another device stands there now"

@@ -275,7 +275,8 @@ class FileReader:
             return
         self.evidence.dumps = dumps
         self.evidence.framework["PyTorch"] += 1
-        self._note_version(next(iter(dumps.versions), None))
+        if self.evidence.library is None and dumps.versions:
+            self.evidence.library = ("NCCL", next(iter(dumps.versions)))
         self._add(JobFile(name=given.name, read_as="flight recorder"))
 
     def _read_log(self, given: Given, head: bytes, rest: Iterator[bytes]) -> None:
@@ -286,10 +287,6 @@ class FileReader:
         ):  # a paste may have outputs of commands beside a log
             self.others.append(OtherFile(given.path, given.name, False, given.is_found))
         self._add(file)
-
-    def _note_version(self, version: str | None) -> None:
-        if self.evidence.library is None and version:
-            self.evidence.library = ("NCCL", version)
 
     def _add(self, file: JobFile) -> None:
         self.evidence.files.append(file)

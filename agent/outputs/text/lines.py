@@ -67,11 +67,10 @@ def to_ascii(lines: Sequence[Line]) -> list[Line]:
     >>> to_ascii([make_line("└─ GPU0  ·  1…")])
     [(('`- GPU0  -  1.', ''),)]
     """
-    return [tuple((_ascii(text), style) for text, style in line) for line in lines]
-
-
-def _ascii(text: str) -> str:
-    return text.translate(PLAIN).encode("ascii", "replace").decode()
+    return [
+        tuple((text.translate(PLAIN).encode("ascii", "replace").decode(), style) for text, style in line)
+        for line in lines
+    ]
 
 
 def line_length(line: Line) -> int:

@@ -215,7 +215,8 @@ def _layout_row(row: TreeRow, first: int, wide: list[int], width: int) -> list[L
     """One line; where it does not fit, items go on below, indented to the second column."""
     items = [*row.findings, *row.items]
     lines = [_join_cells(row, first, wide, ())]
-    indent = _continue_branch(row.device[0], first + 2)
+    branch, style = row.device[0]
+    indent = ((branch.translate(_BRANCHES).ljust(first + 2), style),)
     for item in items:
         used = line_length(lines[-1]) + 2
         if used + len(item[0]) <= width:
@@ -230,11 +231,6 @@ def _layout_row(row: TreeRow, first: int, wide: list[int], width: int) -> list[L
         lines[-1] = (*lines[-1], ("  ", ""), (texts[0].strip(), item[1]))
         lines += [(*indent, (text, item[1])) for text in texts[1:]]
     return lines
-
-
-def _continue_branch(branch: Span, column: int) -> Line:
-    """The vertical lines of a branch, up to a column."""
-    return ((branch[0].translate(_BRANCHES).ljust(column), branch[1]),)
 
 
 def _join_cells(row: TreeRow, first: int, wide: Sequence[int], items: Sequence[Span]) -> Line:
