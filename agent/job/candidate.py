@@ -84,9 +84,11 @@ class PossibleCause:
     def show(self, evidence: Evidence, line: LogLine) -> None:
         """A line, as evidence."""
         if len(self.evidence) < MOST_EVIDENCE:
-            self.evidence.append(
-                JobEvidence(text=line.whole.strip()[:_TEXT], source=evidence.names[line.file], line=line.number)
-            )
+            self.show_text(line.whole.strip()[:_TEXT], evidence.names[line.file], line.number)
+
+    def show_text(self, text: str, source: str, line: int | None = None) -> None:
+        """What a file has, as evidence."""
+        self.evidence.append(JobEvidence(text=text, source=source, line=line))
 
     def add_events(self, evidence: Evidence, events: Sequence[LineEvent]) -> None:
         """Events that show it: the first line of each, at most one line of each rank as evidence."""
@@ -127,7 +129,7 @@ def name_ranks(evidence: Evidence, ranks: Sequence[int], hosts: Sequence[str]) -
 
 
 def suspect_ranks(
-    evidence: Evidence, key: str, role: str, ranks: Sequence[int], text: str, confidence: str
+    evidence: Evidence, key: str, role: str, ranks: Sequence[int], text: str, confidence: str = "high"
 ) -> PossibleCause:
     """Ranks at fault, with their hosts; the text is what they did, behind their name."""
     hosts = find_hosts(evidence, ranks)

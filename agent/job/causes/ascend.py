@@ -58,13 +58,11 @@ def find_links(evidence: Evidence) -> Iterator[PossibleCause]:
         hosts = find_hosts(evidence, odd)
         who = _name_npus(evidence, odd, hosts)
         on = "on" if states[0] == "ENABLE" else "off"
-        candidate = PossibleCause(
-            "tls-differs",
-            "hard",
-            "setting",
+        text = (
             f"TLS is {on} for {who} and {'off' if on == 'on' else 'on'} for the others: links between them never "
-            f"come up",
+            f"come up"
         )
+        candidate = PossibleCause("tls-differs", "hard", "setting", text)
         candidate.next = [
             "`hccn_tool -i N -tls -g` on all NPUs, then the same value everywhere (`hccn_tool -i N -tls -s "
             "enable 0` or 1)"

@@ -90,12 +90,10 @@ def _gone(evidence: Evidence, kind: str, processes: list[RasProcess]) -> Possibl
         else f"{len(processes)} processes on {', '.join(nodes[:3])}"
     )
     if kind == "dead":
-        candidate = PossibleCause(
-            "process-dead",
-            "dead",
-            "rank",
-            f"{who} is dead: RAS cannot reach it" if len(processes) == 1 else f"{who} are dead: RAS cannot reach them",
+        text = (
+            f"{who} is dead: RAS cannot reach it" if len(processes) == 1 else f"{who} are dead: RAS cannot reach them"
         )
+        candidate = PossibleCause("process-dead", "dead", "rank", text)
     else:
         candidate = PossibleCause(
             "process-silent", "missing", "rank", f"{who} did not report to RAS: dead, or stopped", "medium"

@@ -15,7 +15,6 @@ import msgspec
 from agent.job.candidate import PossibleCause, name_hosts, name_numbers
 from agent.job.dumps.inspector import Inspector, Series
 from agent.job.evidence import Evidence
-from agent.model.job_answer import JobEvidence
 
 _SYNCHRONIZING = frozenset(("AllReduce", "AllGather", "ReduceScatter", "AlltoAll", "AllToAll"))
 _LEAST_JOINT = 20
@@ -117,13 +116,9 @@ def _find_late(
         candidate = PossibleCause("rank-late", "slow", "rank", text, "medium")
         candidate.blame(numbers, [host])
         for communicator, rank, delay in rows[:3]:
-            candidate.evidence.append(
-                JobEvidence(
-                    text=f"{inspector.names[communicator]}: rank {rank} has the shortest times, by {delay:.0f} us "
-                    f"in the middle",
-                    source=inspector.files[processes[0]],
-                )
-            )
+            name = inspector.names[communicator]
+            text = f"{name}: rank {rank} has the shortest times, by {delay:.0f} us in the middle"
+            candidate.show_text(text, inspector.files[processes[0]])
         candidate.next = [
             f"clocks, throttling, PCIe width and Xids of the GPU on {host}: `fabricscope scan`; its CPU binding "
             f"and data loader",
@@ -166,25 +161,18 @@ def _find_slow_groups(
     factor, function = max(slow.values())
     common, hosts, local = _common_part(inspector, list(slow))
     what = f"communicator {names[0]} is" if len(names) == 1 else f"communicators {', '.join(names[:4])} are"
-    candidate = PossibleCause(
-        "communicator-slow",
-        "slow",
-        "fabric" if len(hosts) > 1 else "rank",
+    text = (
         f"{what} slow as a whole: {function} takes {factor:.2g} times as long as in its siblings, on all its "
-        f"ranks alike; {common}",
-        "medium",
+        f"ranks alike; {common}"
     )
+    candidate = PossibleCause("communicator-slow", "slow", "fabric" if len(hosts) > 1 else "rank", text, "medium")
     candidate.blame(hosts=hosts)
     candidate.local = local
     for communicator in list(slow)[:3]:
         member = next(iter(inspector.members[communicator].values()))
-        candidate.evidence.append(
-            JobEvidence(
-                text=f"{inspector.names[communicator]}: {slow[communicator][0]:.2g} times the siblings' "
-                f"{slow[communicator][1]}",
-                source=inspector.files.get(member, ""),
-            )
-        )
+        times, of = slow[communicator]
+        text = f"{inspector.names[communicator]}: {times:.2g} times the siblings' {of}"
+        candidate.show_text(text, inspector.files.get(member, ""))
     candidate.next = [
         "ports, cables and switch of what they have in common: link errors, rates, drops: `fabricscope fleet "
         "topology`, `fabricscope scan`"

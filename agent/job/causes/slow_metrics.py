@@ -14,7 +14,6 @@ from agent.job.candidate import PossibleCause, name_hosts
 from agent.job.dumps.inspector import Inspector, Pair
 from agent.job.dumps.inspector_metrics import InspectorMetrics
 from agent.job.evidence import Evidence
-from agent.model.job_answer import JobEvidence
 
 _SYNCHRONIZING = frozenset(("AllReduce", "AllGather", "ReduceScatter", "AlltoAll", "AllToAll"))
 _LEAST_JITTER, _SLOW = 50.0, 1.5  # microseconds; times the others
@@ -48,8 +47,8 @@ def find_slow_metrics(evidence: Evidence) -> Iterator[PossibleCause]:
         )
         candidate.hosts.setdefault(host)
         candidate.gpu = gpu
-        source = metrics.files[host, gpu]
-        candidate.evidence += [JobEvidence(text=text, source=source) for text in texts[:3]]
+        for text in texts[:3]:
+            candidate.show_text(text, metrics.files[host, gpu])
         candidate.next = [
             f"clocks, throttling, PCIe width and Xids of {gpu} on {host}: `fabricscope scan`; its CPU binding and data "
             f"loader",
@@ -92,7 +91,7 @@ def _find_slow_communicators(metrics: InspectorMetrics) -> Iterator[PossibleCaus
         candidate.local = numbers.pop() if len(numbers) == 1 and common else None
         first = next(iter(places[0]))
         text = f"{slow[0]}: {usual_of[slow[0]]:.0f} us, its siblings {usual:.0f} us"
-        candidate.evidence.append(JobEvidence(text=text, source=metrics.files[first]))
+        candidate.show_text(text, metrics.files[first])
         candidate.next = ["ports, cables and switch of what they have in common: link errors, rates, drops"]
         yield candidate
         return
@@ -146,7 +145,7 @@ def _describe_pairs(
         members = inspector.members[pair.communicator]
         names = " to ".join(f"rank {rank} ({members[rank][0]})" for rank in (pair.rank, pair.peer))
         text = f"{inspector.names[pair.communicator]}: {function} of {names}: {time:.0f} us, others {usual:.0f} us"
-        candidate.evidence.append(JobEvidence(text=text, source=inspector.files.get(members[pair.rank], "")))
+        candidate.show_text(text, inspector.files.get(members[pair.rank], ""))
     candidate.next = [
         "NVLink, PCIe width and P2P of these GPUs: `fabricscope scan`"
         if inside

@@ -17,7 +17,7 @@ from agent.job.join.host import join_fabric, join_gpu, join_limits
 from agent.job.join.network import compare_mtu, join_gids, join_ports
 from agent.model.finding import SEVERITIES, Finding
 from agent.model.gpu import Gpu
-from agent.model.job_answer import JobEvidence, JoinedFinding, JoinedReport
+from agent.model.job_answer import JoinedFinding, JoinedReport
 from agent.model.nic import Nic
 from agent.model.report import Report
 
@@ -185,7 +185,7 @@ def _join_host(conclusion: Conclusion, cause: PossibleCause, host: str, one: Hos
         rest = f"; {unknown} checks had no data" if unknown else ""
         lines.append(f"the report of {host or 'the host'}{when}: nothing is wrong{what}{rest}")
     for text in lines[:10]:
-        cause.evidence.append(JobEvidence(text=text[:400], source=one.source))
+        cause.show_text(text[:400], one.source)
     return wrong
 
 
