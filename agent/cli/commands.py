@@ -14,7 +14,7 @@ from agent.cli.errors import INTERRUPTED, explain_usage_error, print_error
 from agent.cli.install_units import install_units
 from agent.cli.job import job
 from agent.cli.netbox import netbox
-from agent.cli.plain import CheckAs, ExportFormat, FailOn, ScanFormat
+from agent.cli.plain import CheckAs, ExportFormat, FailOn
 from agent.cli.profiles import profiles
 from agent.cli.program import GroupedHelp, build_program, set_plain_usage
 from agent.cli.receive import receive
@@ -94,9 +94,7 @@ def scan(
     interval: opt.Interval = None,
     config: opt.ConfigFile = None,
     profile: opt.ProfileName = "auto",
-    form: Annotated[
-        ScanFormat | None, typer.Option("--format", help="text (default), json, ndjson or html.", show_default=False)
-    ] = None,
+    form: opt.ScanForm = None,
     output: opt.Output = None,
     capture: Annotated[str | None, opt.option("FILE", "Also save all evidence of this run.")] = None,
     redact: opt.Redact = False,
@@ -280,9 +278,7 @@ def completion(
 
 @app.command()
 def demo(
-    form: Annotated[
-        ScanFormat | None, typer.Option("--format", help="text (default), json, ndjson or html.", show_default=False)
-    ] = None,
+    form: opt.ScanForm = None,
     output: opt.Output = None,
     no_color: opt.NoColor = False,
     brief: opt.Brief = False,

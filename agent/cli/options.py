@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from agent.cli.plain import EXPORT_FORMATS
+from agent.cli.plain import EXPORT_FORMATS, ScanFormat
 
 FLEET_HELP = "Compare the reports of many nodes. Needs the extra fleet."
 
@@ -80,6 +80,9 @@ Interval = Annotated[
 ]
 ProfileName = Annotated[
     str, shown_option("NAME|FILE", "Expected hardware: auto, none, a built-in profile, or a file.", "--profile")
+]
+ScanForm = Annotated[
+    ScanFormat | None, typer.Option("--format", help="text (default), json, ndjson or html.", show_default=False)
 ]
 ConfigFile = Annotated[str | None, option("FILE", "Configuration file (TOML).", "--config")]
 Output = Annotated[

@@ -15,6 +15,7 @@ from agent.cli.fleet.options import (
     Dataset,
     EngineUrl,
     SilencesOption,
+    StaleAfter,
     WhereOption,
     query_tables,
     read_silences,
@@ -40,9 +41,7 @@ def expected(
     engine: EngineUrl = None,
     where: WhereOption = None,
     silences: SilencesOption = None,
-    stale_after: Annotated[
-        str, opt.shown_option("DURATION", "Reports older than this are stale: 90m, 24h, 7d.")
-    ] = "24h",
+    stale_after: StaleAfter = "24h",
     drain_at: Annotated[
         Severity, typer.Option("--drain-at", help="Lowest severity of a finding for which a node is drained.")
     ] = "critical",

@@ -11,6 +11,7 @@ from agent.cli.fleet.options import (
     Dataset,
     EngineUrl,
     SilencesOption,
+    StaleAfter,
     WhereOption,
     open_engine,
     parse_where,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 NodesDir = Annotated[str | None, opt.option("DIR", "Folder with one page per node (NODE.html) to link to.")]
 Rack = Annotated[str | None, opt.option("REGEX", "Regular expression for the rack in a host name: '^r[0-9]+'.")]
 Title = Annotated[str, opt.shown_option("TITLE", "The heading.")]
-StaleAfter = Annotated[str, opt.shown_option("DURATION", "Reports older than this are stale: 90m, 24h, 7d.")]
+
 Since = Annotated[
     str | None,
     opt.option(

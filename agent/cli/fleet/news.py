@@ -15,6 +15,7 @@ from agent.cli.fleet.options import (
     EngineUrl,
     Form,
     SilencesOption,
+    StaleAfter,
     WhereOption,
     choose_format,
     query_tables,
@@ -46,9 +47,7 @@ def news(
     where: WhereOption = None,
     severity: LeastSeverity = "warning",
     silences: SilencesOption = None,
-    stale_after: Annotated[
-        str, opt.shown_option("DURATION", "Reports older than this are stale: 90m, 24h, 7d.")
-    ] = "24h",
+    stale_after: StaleAfter = "24h",
     form: Annotated[NewsFormat, typer.Option("--format", help="slack, webhook: the body of a request.")] = "text",
     post: Annotated[
         str | None,

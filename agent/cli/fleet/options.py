@@ -50,6 +50,7 @@ SilencesOption = Annotated[
         envvar="FABRICSCOPE_SILENCES",
     ),
 ]
+StaleAfter = Annotated[str, opt.shown_option("DURATION", "Reports older than this are stale: 90m, 24h, 7d.")]
 Form = Annotated[
     AnswerFormat | None,
     typer.Option("--format", help="text (default), json or csv, or by the suffix of --output.", show_default=False),

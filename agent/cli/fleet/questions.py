@@ -14,6 +14,7 @@ from agent.cli.fleet.options import (
     EngineUrl,
     Form,
     SilencesOption,
+    StaleAfter,
     WhereOption,
     choose_format,
     query_tables,
@@ -31,9 +32,7 @@ def summary(
     dataset: Dataset = None,
     engine: EngineUrl = None,
     where: WhereOption = None,
-    stale_after: Annotated[
-        str, opt.shown_option("DURATION", "Reports older than this are stale: 90m, 24h, 7d.")
-    ] = "24h",
+    stale_after: StaleAfter = "24h",
     form: Form = None,
     output: opt.Output = None,
     no_color: opt.NoColor = False,
