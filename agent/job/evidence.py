@@ -21,11 +21,11 @@ MOST_EVENTS = 100_000
 class LineEvent:
     """Lines of one kind that one process wrote: the first of them, and how many there are."""
 
-    __slots__ = ("count", "groups", "last", "line", "role", "row")
+    __slots__ = ("count", "groups", "line", "role", "row")
 
     def __init__(self, row: FailureRow, role: str, groups: dict[str, str], line: LogLine) -> None:
         self.row, self.role, self.groups, self.line = row, role, groups, line
-        self.count, self.last = 1, line.at
+        self.count = 1
 
 
 class Tail(NamedTuple):
@@ -77,7 +77,7 @@ class Evidence:
         self.ranks = RankMap()
         self.nccl = NcclLogReader()
         self.library: tuple[str, str | None] | None = None
-        self.versions: dict[str, LogLine] = {}  # of the library, that any line names
+
         self.framework: dict[str, int] = defaultdict(int)
         self.events: dict[Any, LineEvent] = {}
         self.unexplained: dict[Any, LineEvent] = {}  # warnings and errors that no row is for
@@ -112,7 +112,6 @@ class Evidence:
         event = self.events.get(place)
         if event is not None:
             event.count += 1
-            event.last = line.at or event.last
         elif len(self.events) < MOST_EVENTS:
             self.events[place] = LineEvent(row, role, groups, line)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from agent.job.dumps.ras import JsonSnapshotReader, SnapshotReader, find_version
+from agent.job.dumps.ras import JsonSnapshotReader, SnapshotReader
 from agent.job.evidence import Evidence, ExitRow, LinkError
 from agent.job.lines import LogLine
 
@@ -24,7 +24,6 @@ class FileState:
         self.table_line: LogLine | None = None
         self.snapshot: SnapshotReader | JsonSnapshotReader | None = None  # of RAS, which is being read
         self.damaged_snapshots = 0
-        self.ras_version: str | None = None
 
     def end_table(self) -> None:
         """Keep the row of a launcher's table that is complete."""
@@ -173,7 +172,7 @@ def _read_banner(state: FileState, line: LogLine) -> None:
         return
     state.found.add("nccl")
     evidence = state.evidence
-    evidence.versions.setdefault(match["version"], line)
+
     if evidence.library is None or match["library"] == "RCCL":
         evidence.library = (match["library"], match["version"])
     if line.level is None:
@@ -237,12 +236,8 @@ def _read_ras(state: FileState, line: LogLine) -> None:
     if '"nccl_version"' in line.text:
         state.snapshot = JsonSnapshotReader(state.name)
         state.found.add("ras")
-        return
-    version = find_version(line.text)
-    if version is not None:
-        state.ras_version = version
     elif line.text.strip() == "Job summary":
-        state.snapshot = SnapshotReader(state.name, state.ras_version)
+        state.snapshot = SnapshotReader(state.name)
         state.evidence.snapshots.append(state.snapshot.snapshot)
         state.found.add("ras")
 
@@ -326,7 +321,7 @@ READERS: tuple[tuple[tuple[bytes, ...], Callable[[FileState, LogLine], None]], .
     (_WELL, _read_well),
     (_PROGRESS, _read_progress),
     (tuple(_FRAMEWORKS), _read_framework),
-    ((b"compiled with CUDA", b"Job summary", b'"nccl_version"'), _read_ras),
+    ((b"Job summary", b'"nccl_version"'), _read_ras),
     ((b"locked memory", b"locked-in-memory"), _read_limit),
     ((b"local rank", b"local_rank"), _read_launched),
     ((b"Name: ",), _read_pod),

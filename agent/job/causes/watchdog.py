@@ -23,7 +23,6 @@ class GroupState:
     def __init__(self) -> None:
         self.waits: dict[int, WatchdogState] = {}  # by rank: the collective that it waited for
         self.enqueued: dict[int, WatchdogState] = {}
-        self.operations: dict[int, dict[int, tuple[str, str | None]]] = defaultdict(dict)
 
 
 def read_groups(evidence: Evidence) -> dict[str, GroupState]:
