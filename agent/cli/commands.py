@@ -191,7 +191,7 @@ def diff(
     from agent.cli.diff import run_diff
     from agent.cli.request import ReportRequest
 
-    request = ReportRequest(timeout=timeout, config=config, quiet=quiet)
+    request = ReportRequest(timeout=timeout, config=config, quiet=quiet, profile=profile)
     raise typer.Exit(run_diff(old, new, request, form, output, no_color))
 
 

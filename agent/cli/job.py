@@ -204,7 +204,7 @@ def collect_reports(evidence: Evidence, reader: FileReader, options: JobOptions,
     if saved:
         from agent.cli.job_inputs import scan_saved
 
-        reports += scan_saved(saved, evidence, bool(reports), until)
+        reports += scan_saved(saved, evidence, until)
     return reports
 
 

@@ -93,7 +93,7 @@ class ReadProgress:
             print("\r" + " " * 48 + "\r", end="", file=sys.stderr, flush=True)
 
 
-def scan_saved(files: list[OtherFile], evidence: Evidence, has_reports: bool, until: float) -> list[HostReport]:
+def scan_saved(files: list[OtherFile], evidence: Evidence, until: float) -> list[HostReport]:
     """A report for each host, whose folder they are in, of the files that are known outputs; others stay as they are.
 
     Hosts whose turn does not come before `until` (time.monotonic()) have none.

@@ -52,7 +52,7 @@ def write_answer(conclusion: Conclusion, generated_at: str) -> JobAnswer:
         consequences=_list_consequences(conclusion),
         settings=conclusion.settings,
         timeline=_list_times(conclusion),
-        notes=[_write_note(note, evidence) for note in sorted(conclusion.notes, key=lambda one: one.id)],
+        notes=[_write_note(note) for note in sorted(conclusion.notes, key=lambda one: one.id)],
         cannot_tell=cannot,
     )
 
@@ -208,7 +208,7 @@ def _list_consequences(conclusion: Conclusion) -> list[JobConsequence]:
     return rows
 
 
-def _write_note(note: PossibleCause, evidence: Evidence) -> JobConsequence:
+def _write_note(note: PossibleCause) -> JobConsequence:
     steps = f"; {note.next[0]}" if note.next else ""
     return JobConsequence(
         summary=f"{note.summary}{steps}", ranks=sorted(note.ranks), count=max(1, note.count), evidence=note.evidence[:2]

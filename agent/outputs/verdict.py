@@ -52,7 +52,7 @@ def join_notes(text: str, counts: str) -> str:
 
 def count_checks(report: Report) -> str:
     """How many checks ran, and why the others did not: `70 checks ran; 36 need a second sample`."""
-    counts = Counter(classify_check(check, report) for check in report.checks)
+    counts = Counter(classify_check(check) for check in report.checks)
     ran, in_part = counts["ran"] + counts["in part"], counts["in part"]
     parts = [f"{ran} {'check' if ran == 1 else 'checks'} ran" + (f" ({in_part} in part)" if in_part else "")]
     for text, outcomes in _OUTCOMES:
@@ -61,7 +61,7 @@ def count_checks(report: Report) -> str:
     return "; ".join(parts)
 
 
-def classify_check(check: Check, report: Report) -> str:
+def classify_check(check: Check) -> str:
     """What became of a check: ran, in part, second sample, baseline, could not run, not applicable, disabled."""
     if check.state in ("pass", "fail"):
         return "ran"

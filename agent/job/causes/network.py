@@ -49,7 +49,7 @@ def find_completions(evidence: Evidence, events: list[LineEvent]) -> Iterator[Po
         status = int(event.groups.get("status", "0"), 16 if event.row.id == "ucx-completion" else 10)
         if event.row.id == "ucx-completion":
             status = _UCX_STATUSES.get(status, 21)
-        by_status[status, _nic_of(evidence, event)].append(event)
+        by_status[status, _nic_of(event)].append(event)
     statuses = {status for status, _ in by_status}
     for (status, nic), rows in by_status.items():
         code: dict[str, Any] = codes.get(str(status), {})
@@ -139,7 +139,7 @@ def _is_infiniband(evidence: Evidence, candidate: PossibleCause) -> bool:
     return candidate.facts.get("link") == "IB" or layers == {"IB"}
 
 
-def _nic_of(evidence: Evidence, event: LineEvent) -> str | None:
+def _nic_of(event: LineEvent) -> str | None:
     """The NIC that a line names, else the only one that its rank uses."""
     match = re.search(r"\bhca ([\w.-]{1,60})", event.groups.get("tail", ""))
     return match[1] if match is not None else event.groups.get("nic") or None

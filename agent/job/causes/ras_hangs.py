@@ -31,7 +31,7 @@ def find_ras_hangs(evidence: Evidence) -> Iterator[PossibleCause]:
         equal = [one for one in snapshots[:-1] if one.counts.get((communicator, function)) == counts]
         if not behind:
             continue  # those that are listed are ahead: normal, or it is not known who is behind
-        yield _behind(evidence, function, behind, (least, most), counts, equal, last)
+        yield _behind(evidence, function, behind, (least, most), counts, equal)
 
 
 def _natural(name: str) -> list[int | str]:
@@ -45,7 +45,6 @@ def _behind(
     ends: tuple[int, int],
     counts: dict[int, int],
     equal: list[Snapshot],
-    last: Snapshot,
 ) -> PossibleCause:
     least, most = ends
     ranks = sorted(row.rank for row in behind)

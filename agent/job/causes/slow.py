@@ -44,7 +44,7 @@ def find_slow(evidence: Evidence) -> Iterator[PossibleCause]:
     late = list(_find_late(evidence, inspector, delays))
     yield from late
     if not late:
-        yield from _find_slow_groups(evidence, inspector, delays)
+        yield from _find_slow_groups(inspector, delays)
 
 
 def _measure(inspector: Inspector, key: tuple[str, str, int], series: Series) -> _Delays | None:
@@ -138,9 +138,7 @@ def _world_rank(evidence: Evidence, inspector: Inspector, process: tuple[str, in
     return None
 
 
-def _find_slow_groups(
-    evidence: Evidence, inspector: Inspector, delays: dict[tuple[str, str, int], _Delays]
-) -> Iterator[PossibleCause]:
+def _find_slow_groups(inspector: Inspector, delays: dict[tuple[str, str, int], _Delays]) -> Iterator[PossibleCause]:
     """Communicators that take longer than their siblings of the same function, size and shape."""
     siblings: dict[tuple[str, int, int, int], list[tuple[str, float]]] = defaultdict(list)
     for (communicator, function, size), row in delays.items():

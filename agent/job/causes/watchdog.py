@@ -55,7 +55,7 @@ def find_watchdog_hangs(evidence: Evidence) -> Iterator[PossibleCause]:
         if group.waits:
             yield _judge_group(evidence, name, group)
         else:
-            dumps = list(_judge_dumps(evidence, name, group))
+            dumps = list(_judge_dumps(evidence, group))
             yield from dumps
             waited = waited or bool(dumps)
     if not waited:
@@ -71,7 +71,7 @@ def find_blocked_watchdogs(evidence: Evidence, events: list[LineEvent]) -> Itera
         yield candidate
 
 
-def _judge_dumps(evidence: Evidence, name: str, group: GroupState) -> Iterator[PossibleCause]:
+def _judge_dumps(evidence: Evidence, group: GroupState) -> Iterator[PossibleCause]:
     """Ranks that were not waiting when another one's time-out started the dumps, whose own lines are not here."""
     idle = {rank: state for rank, state in group.enqueued.items() if state.enqueued == state.completed >= 0}
     named = [event for event in evidence.events.values() if event.row.id == "watchdog-dump"]

@@ -83,7 +83,7 @@ class Box(NamedTuple):
     wire: LinkBar | None = None
     ports: tuple[DevicePort, ...] = ()
     children: tuple[Box, ...] = ()
-    numa: int | None = None
+
     socket: int | None = None  # of a NUMA node, where known
     alias: str = ""  # of a NIC: its network interfaces
     drives: tuple[str, ...] = ()  # model of each drive in this box
@@ -133,9 +133,7 @@ class _SceneBuilder:
             inner = self._join_drives(inner)
             title, words = self._node(node)
             socket = None if node is None else self.sockets.get(node)
-            boxes.append(
-                Box(f"numa:{node}", "node", title, words, None, children=tuple(inner), numa=node, socket=socket)
-            )
+            boxes.append(Box(f"numa:{node}", "node", title, words, None, children=tuple(inner), socket=socket))
         loose = [self._gpu(gpu, None) for gpu in tree.unplaced_gpus]
         loose += [self._nic(nic, None) for nic in tree.unplaced_nics]
         if loose:

@@ -29,7 +29,7 @@ def render_not_checked(report: Report, width: int) -> list[Line]:
 
 def count_not_checked(report: Report, width: int) -> list[Line]:
     """One line on what could not be checked, but for what only needs a second sample."""
-    outcomes = [(check, classify_check(check, report)) for check in report.checks]
+    outcomes = [(check, classify_check(check)) for check in report.checks]
     missing = [check.rule for check, outcome in outcomes if outcome in ("could not run", "baseline", "in part")]
     if not missing:
         return []
