@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.assemble.facts import ProbeFacts
-from agent.assemble.software import (
+from agent.assemble.node import (
     build_limits,
     build_nccl,
     compute_shared_memory,
