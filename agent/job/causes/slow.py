@@ -16,10 +16,10 @@ from agent.job.candidate import PossibleCause, name_hosts, name_numbers
 from agent.job.dumps.inspector import Inspector, Series
 from agent.job.evidence import Evidence
 
-_SYNCHRONIZING = frozenset(("AllReduce", "AllGather", "ReduceScatter", "AlltoAll", "AllToAll"))
+SYNCHRONIZING = frozenset(("AllReduce", "AllGather", "ReduceScatter", "AlltoAll", "AllToAll"))
 _LEAST_JOINT = 20
-_LEAST_JITTER = 50.0  # microseconds
-_SLOW = 1.5  # times the siblings
+LEAST_JITTER = 50.0  # microseconds
+SLOW_FACTOR = 1.5  # times the siblings
 
 
 class _Delays(msgspec.Struct, frozen=True):
@@ -56,14 +56,14 @@ def _measure(inspector: Inspector, key: tuple[str, str, int], series: Series) ->
     longest = [max(row) for row in joint]
     late: list[int] = []
     delay = 0.0
-    if key[1].split(" ")[0] in _SYNCHRONIZING and len(joint) >= _LEAST_JOINT:
+    if key[1].split(" ")[0] in SYNCHRONIZING and len(joint) >= _LEAST_JOINT:
         delays = []
         for rank in range(ranks):
             values = [top - row[rank] for top, row in zip(longest, joint, strict=True) if row[rank] > 0]
             delays.append(median(values) if values else 0.0)
         usual = median(delays)
         for rank, value in enumerate(delays):
-            if value < max(_LEAST_JITTER, 5 * usual):
+            if value < max(LEAST_JITTER, 5 * usual):
                 continue
             short = [
                 row[rank] < 0.5 * median(v for n, v in enumerate(row) if n != rank and v > 0)
@@ -149,7 +149,7 @@ def _find_slow_groups(inspector: Inspector, delays: dict[tuple[str, str, int], _
         if len(rows) < 3:
             continue
         usual = median(time for _, time in rows)
-        above = [(name, time) for name, time in rows if time >= _SLOW * usual and time - usual >= _LEAST_JITTER]
+        above = [(name, time) for name, time in rows if time >= SLOW_FACTOR * usual and time - usual >= LEAST_JITTER]
         if above and len(above) * 2 < len(rows):
             for name, time in above:
                 slow.setdefault(name, (time / usual, function.split(" ")[0]))

@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from statistics import median
 
 from agent.job.candidate import PossibleCause, name_hosts
+from agent.job.causes.slow import LEAST_JITTER, SLOW_FACTOR, SYNCHRONIZING
 from agent.job.dumps.inspector import Inspector, Pair
 from agent.job.dumps.inspector_metrics import InspectorMetrics
 from agent.job.evidence import Evidence
 
-_SYNCHRONIZING = frozenset(("AllReduce", "AllGather", "ReduceScatter", "AlltoAll", "AllToAll"))
-_LEAST_JITTER, _SLOW = 50.0, 1.5  # microseconds; times the others
 _LEAST_RECORDS, _LEAST_PAIRS = 20, 4
 
 
@@ -29,11 +28,11 @@ def find_slow_metrics(evidence: Evidence) -> Iterator[PossibleCause]:
     even: set[tuple[str, str]] = set()
     for key, communicators in sorted(metrics.times.items()):
         for name, times in sorted(communicators.items()):
-            if key.function not in _SYNCHRONIZING or len(times) < 3 or name == "unknown" or len(times) > key.ranks:
+            if key.function not in SYNCHRONIZING or len(times) < 3 or name == "unknown" or len(times) > key.ranks:
                 continue
             for place, time in times.items():
                 others = median(value for other, value in times.items() if other != place)
-                if time < 0.5 * others and others - time >= _LEAST_JITTER:
+                if time < 0.5 * others and others - time >= LEAST_JITTER:
                     late[place].append(
                         f"{key.function} {key.size} in {name}: {time:.0f} us, the others {others:.0f} us"
                     )
@@ -67,7 +66,7 @@ def _find_slow_communicators(metrics: InspectorMetrics) -> Iterator[PossibleCaus
             continue
         usual = median(usual_of.values())
         slow = sorted(
-            name for name, time in usual_of.items() if time >= _SLOW * usual and time - usual >= _LEAST_JITTER
+            name for name, time in usual_of.items() if time >= SLOW_FACTOR * usual and time - usual >= LEAST_JITTER
         )
         if not slow or len(slow) * 2 >= len(usual_of):
             continue
@@ -110,7 +109,7 @@ def find_slow_pairs(evidence: Evidence) -> Iterator[PossibleCause]:
             groups[pair.function, pair.size, inside].append((pair, times.fast))
     for (function, _, inside), rows in sorted(groups.items()):
         usual = median(time for _, time in rows)
-        slow = [(pair, time) for pair, time in rows if time >= _SLOW * usual and time - usual >= _LEAST_JITTER]
+        slow = [(pair, time) for pair, time in rows if time >= SLOW_FACTOR * usual and time - usual >= LEAST_JITTER]
         if len(rows) < _LEAST_PAIRS or not slow or len(slow) * 2 > len(rows):
             continue
         yield _describe_pairs(inspector, function, inside, usual, slow)
