@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from agent.cli import options as opt
+from agent.cli.errors import ErrorTranslation, print_warning
+from agent.cli.output import deliver_text
 
 if TYPE_CHECKING:
     from agent.config import Configuration
@@ -27,8 +29,6 @@ def config_show(file: opt.ConfigFile = None) -> None:
 
     As TOML: what the file does not set is a comment with its default.
     """
-    from agent.cli.errors import ErrorTranslation, print_warning
-    from agent.cli.output import deliver_text
     from agent.config import Configuration, ConfigurationError, load_configuration
     from agent.rules.catalogue import every_rule, names
 

@@ -13,6 +13,7 @@ import typer
 
 from agent.cli import options as opt
 from agent.cli.errors import CliError, print_warning
+from agent.cli.output import choose_format, deliver_json, deliver_text, show
 
 if TYPE_CHECKING:
     from agent.job.conclusion import Conclusion
@@ -81,8 +82,6 @@ def job(
 
 def run_job(paths: list[str], options: JobOptions, form: str | None, output: str | None, no_color: bool) -> None:
     """Answer and write it. Raises CliError."""
-    from agent.cli.output import choose_format, deliver_json, deliver_text, show
-
     form = form or choose_format(output)
     if form == "ndjson":
         raise CliError(f"{output}: use --format text, json or html")

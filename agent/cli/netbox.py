@@ -9,6 +9,7 @@ import typer
 
 from agent.cli import options as opt
 from agent.cli.errors import CliError, ErrorTranslation
+from agent.cli.output import choose_format, deliver_json, show
 
 if TYPE_CHECKING:
     from agent.netbox.matching import ReportedNode
@@ -158,7 +159,6 @@ def _run_sync(
 def _print_plan(
     planned: SyncPlan, applied: ApplyResult | None, form: opt.TextOrJson | None, output: str | None, no_color: bool
 ) -> None:
-    from agent.cli.output import choose_format, deliver_json, show
     from agent.netbox.page import data, page
 
     if (form or choose_format(output)) == "json":

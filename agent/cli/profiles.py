@@ -9,6 +9,7 @@ import typer
 
 from agent.cli import options as opt
 from agent.cli.errors import CliError, print_warning
+from agent.cli.output import deliver_text
 
 profiles = typer.Typer(help="Show or learn the expected hardware.", no_args_is_help=True)
 
@@ -31,7 +32,6 @@ def profile_show(
 
     Each value has its source.
     """
-    from agent.cli.output import deliver_text
     from agent.cli.request import load_profile
     from agent.platforms.profiles import profile_to_toml
 
@@ -55,7 +55,6 @@ def profile_learn(
 
     For `--profile FILE` on nodes of the same kind.
     """
-    from agent.cli.output import deliver_text
     from agent.cli.request import ReportRequest
     from agent.platforms.profiles import learn_profile, profile_to_toml
 

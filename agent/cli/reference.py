@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from agent.cli.errors import CliError, hint_path, print_warning
+from agent.cli.output import deliver_text, show
 from agent.rules.catalogue import FAMILIES, every_rule
 from agent.rules.renamed import find_renamed
 from agent.rules.rule import Rule
@@ -57,7 +58,6 @@ def print_rule(name: str, everything: bool = False) -> None:
         essential = ", essential" if rule.essential else ""
         page = f"{rule.name} ({rule.severity}{essential})\n\n{rule.page if everything else shorten_page(rule)}\n"
         if sys.stdout.isatty():
-            from agent.cli.output import show
             from agent.outputs.text.rule_page import fold_page
 
             show(lambda width: fold_page(page, width), None, no_color=False)
@@ -152,7 +152,6 @@ def print_findings(name: str, path: str, everything: bool = False) -> None:
     CliError."""
     from msgspec.structs import replace
 
-    from agent.cli.output import show
     from agent.cli.request import load_report
     from agent.outputs.text.findings import render_findings
 
@@ -198,7 +197,6 @@ def _describe_nothing(report: Report, path: str, name: str, devices: set[str]) -
 
 def _print_list(rules: Sequence[Rule]) -> None:
     """One line a rule for a pipe, so that `grep` finds all of it."""
-    from agent.cli.output import show
     from agent.outputs.text.rule_page import list_rules
 
     rows = [(rule.name, rule.severity, rule.essential, rule.title) for rule in rules]
@@ -209,7 +207,6 @@ def print_completion(app: typer.Typer, shell: str) -> None:
     """Print the completion of a shell, made from the commands."""
     from agent.cli.command_tree import read_commands
     from agent.cli.completions import bash_completion, fish_completion, zsh_completion
-    from agent.cli.output import deliver_text
 
     make = {"bash": bash_completion, "zsh": zsh_completion, "fish": fish_completion}[shell]
     deliver_text(make(read_commands(app), f"fabricscope {VERSION}"), None)

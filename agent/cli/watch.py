@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from agent.cli import options as opt
+from agent.cli.errors import CliError, ErrorTranslation, printable
+from agent.cli.output import can_encode_lines
 
 if TYPE_CHECKING:
     from agent.cli.request import ReportRequest
@@ -88,8 +90,6 @@ def watch(
 
 def _reject_screen(form: WatchFormat) -> None:
     """Raises CliError where no screen can be shown."""
-    from agent.cli.errors import CliError
-
     lines = "without --screen, watch prints one line per change"
     if form != "text":
         raise CliError(f"--screen and --format {form} exclude each other")
@@ -104,7 +104,6 @@ def _reject_screen(form: WatchFormat) -> None:
 @contextmanager
 def _open_screen(sources: str, no_color: bool) -> Iterator[Screen]:
     """The screen, until the terminal is given back."""
-    from agent.cli.output import can_encode_lines
     from agent.watch.screen import Screen
     from agent.watch.terminal import Terminal
 
@@ -116,7 +115,6 @@ def _open_screen(sources: str, no_color: bool) -> Iterator[Screen]:
 
 def _build_evaluator(request: ReportRequest, signals: WatchSignals, reporter: _WatchOutput) -> Evaluator:
     """Build the evaluator, with all options checked. Raises CliError."""
-    from agent.cli.errors import CliError, ErrorTranslation
     from agent.cli.request import load_profile, parse_probe_names
     from agent.diagnose import ScanPlan
     from agent.watch.evaluate import Evaluator
@@ -206,8 +204,6 @@ class _WatchOutput:
 
     def warn(self, text: str) -> None:
         """One line on stderr, or on the screen."""
-        from agent.cli.errors import printable
-
         if self.screen:
             self.screen.show_note(text[:1000])
             return
@@ -226,7 +222,6 @@ class _WatchOutput:
 
         A disk that fills up later is reported, and the write is retried.
         """
-        from agent.cli.errors import CliError
         from agent.reports import ReportError, encode_report, write_atomically
 
         if self._output is None:

@@ -21,6 +21,7 @@ from agent.cli.fleet.options import (
     read_silences,
 )
 from agent.cli.fleet.questions import parse_duration, print_answer, utc_now
+from agent.cli.output import deliver_text
 
 if TYPE_CHECKING:
     from agent.fleet.expected.sources import ExpectedNode
@@ -68,8 +69,6 @@ def expected(
         with ErrorTranslation(AmbiguousName, hint=AMBIGUOUS_HINT):
             answer = compare(tables, nodes, Options(stale_after_seconds=seconds, now=utc_now()), drain_at)
         if form in ("slurm-drain", "kubernetes-drain"):
-            from agent.cli.output import deliver_text
-
             write = slurm_drain if form == "slurm-drain" else kubernetes_drain
             deliver_text(write(answer), output)
             return

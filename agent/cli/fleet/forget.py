@@ -9,6 +9,7 @@ import typer
 
 from agent.cli import options as opt
 from agent.cli.errors import CliError, ErrorTranslation, print_warning
+from agent.cli.fleet.ingest import describe_write_error
 from agent.cli.fleet.options import AMBIGUOUS_HINT, require_libraries
 from agent.cli.fleet.questions import parse_duration
 
@@ -47,9 +48,7 @@ def forget(
         with ErrorTranslation(BadDataset), ErrorTranslation(AmbiguousName, hint=AMBIGUOUS_HINT):
             result = do(wanted)
     except OSError as error:
-        raise CliError(
-            f"{dataset}: cannot be written: {error.strerror or str(error)[:200]}; it is as it was"
-        ) from error
+        raise CliError(describe_write_error(error, dataset)) from error
     if result.unknown:
         print_warning(f"not in the dataset: {fold(result.unknown)}")
     if quiet:

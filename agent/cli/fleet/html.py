@@ -20,6 +20,7 @@ from agent.cli.fleet.options import (
     select_nodes,
 )
 from agent.cli.fleet.switches import read_hops
+from agent.cli.output import deliver_text
 
 if TYPE_CHECKING:
     from agent.fleet.episodes.silences import Silences
@@ -57,7 +58,6 @@ def html(
     `fleet lossless --store` stored. The page loads nothing.
     """
     from agent.cli.fleet.questions import parse_duration, parse_time, utc_now
-    from agent.cli.output import deliver_text
 
     seconds, moment = parse_duration(stale_after), parse_time(since) if since is not None else None
     require_libraries()

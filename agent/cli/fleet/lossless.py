@@ -14,7 +14,7 @@ from agent.cli.errors import CliError, ErrorTranslation
 from agent.cli.fleet.cables import Plan, read_plan_file
 from agent.cli.fleet.cluster import All, Dataset
 from agent.cli.fleet.ingest import describe_write_error
-from agent.cli.fleet.options import EngineUrl, choose_format
+from agent.cli.fleet.options import EngineUrl, choose_format, open_engine, require_libraries
 from agent.cli.fleet.switches import read_collected, read_host_ports, read_switches
 from agent.cli.output import deliver_json, deliver_text, show
 from agent.fleet.collection import without_collection
@@ -204,8 +204,6 @@ def _open_tables(dataset: str | None, engine: str | None, may_be_new: bool = Fal
     if not dataset and not holds_tables(engine):
         yield None
         return
-    from agent.cli.fleet.options import open_engine, require_libraries
-
     require_libraries()
     if may_be_new and dataset:
         from agent.fleet.dataset import BadDataset, read_manifest, store_at

@@ -22,6 +22,7 @@ from agent.cli.fleet.options import (
     read_silences,
 )
 from agent.cli.fleet.questions import parse_duration, parse_time, print_answer, utc_now
+from agent.cli.output import deliver, deliver_json, show
 
 if TYPE_CHECKING:
     from agent.fleet.engines.engine import Tables
@@ -138,8 +139,6 @@ def _body(answer: News, form: NewsFormat) -> bytes:
 
 
 def _print(answer: News, form: NewsFormat, output: str | None, no_color: bool) -> None:
-    from agent.cli.output import deliver, deliver_json, show
-
     if form == "text":
         from agent.fleet.text.news import page
 

@@ -20,6 +20,7 @@ from agent.cli.fleet.options import (
     query_tables,
     read_silences,
 )
+from agent.cli.output import deliver_json, deliver_text, show
 
 if TYPE_CHECKING:
     from agent.outputs.text.lines import Line
@@ -209,8 +210,6 @@ def print_answer(
     no_color: bool,
 ) -> None:
     """Print an answer: `rows` of `kind` are what CSV has."""
-    from agent.cli.output import deliver_json, deliver_text, show
-
     if form == "text":
         show(page, output, no_color)
     elif form == "csv":

@@ -18,8 +18,10 @@ from agent.cli.fleet.options import (
     open_engine,
     query_tables,
     read_silences,
+    require_libraries,
     translate_engine_errors,
 )
+from agent.cli.output import deliver_text, open_output
 
 TableFormat = Literal["csv", "parquet", "json", "prometheus"]
 
@@ -38,7 +40,6 @@ def query(
     format_name = choose_format(form, output)
     text = sys.stdin.read(1 << 20) if sql == "-" else sql
     with open_engine(dataset, engine) as tables:
-        from agent.cli.output import open_output
         from agent.fleet.text.tables import write
 
         names, batches = tables.query(text)
@@ -63,8 +64,6 @@ def export(
 
     CSV, JSON (one object per line) or one Parquet file. Silences count for prometheus; a table has what nodes reported.
     """
-    from agent.cli.fleet.options import require_libraries
-
     require_libraries("duckdb")
     from agent.fleet.engines import schema
 
@@ -85,7 +84,6 @@ def export(
     if form == "parquet" and output is None and sys.stdout.isatty():
         raise CliError("Parquet is binary: use --output FILE")
     with query_tables(dataset, engine, where) as tables:
-        from agent.cli.output import open_output
         from agent.fleet.text.tables import write_parquet, write_table
 
         with open_output(output) as out:
@@ -99,7 +97,6 @@ def _export_metrics(
     dataset: str | None, engine: str | None, where: list[str] | None, silences: str | None, output: str | None
 ) -> None:
     from agent.cli.fleet.questions import utc_now
-    from agent.cli.output import deliver_text
     from agent.fleet.dataset import open_dataset
     from agent.fleet.metrics import metrics
     from agent.fleet.questions.options import Options
@@ -126,8 +123,6 @@ def load(
     For `--engine URL` afterwards. All tables take the place of earlier ones at one moment; ClickHouse gets only what is
     new.
     """
-    from agent.cli.fleet.options import require_libraries
-
     require_libraries("duckdb", "pyarrow", "sqlglot")
     with translate_engine_errors():
         from agent.fleet.engines import load as load_tables

@@ -11,6 +11,7 @@ import typer
 
 from agent.cli import options as opt
 from agent.cli.errors import CliError
+from agent.cli.output import deliver_json, deliver_text, show
 
 if TYPE_CHECKING:
     from agent.cli.request import ReportRequest
@@ -106,8 +107,6 @@ def run_recommend(
     everything: bool = False,
 ) -> None:
     """Answer and write it. Raises CliError where facts are missing; where no model fits, after all else is written."""
-    from agent.cli.output import deliver_json, deliver_text, show
-
     answer = _answer(request, options)
     unpredicted = all(row.busbw_gbyte_s is None for row in answer.predictions)
     if (unpredicted and answer.missing) or not answer.predictions:
@@ -135,7 +134,6 @@ def run_measured(
     request: ReportRequest, options: RecommendOptions, path: str, form: str, output: str | None, no_color: bool
 ) -> None:
     """Judge a table of measurements. Raises CliError where it has no figure."""
-    from agent.cli.output import deliver_json, show
     from agent.job.measured_tables import read_tables
     from agent.recommend.answer import answer_profile, answer_report
     from agent.recommend.judge import judge_table

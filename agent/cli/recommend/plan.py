@@ -8,6 +8,7 @@ import typer
 
 from agent.cli import options as opt
 from agent.cli.errors import CliError
+from agent.cli.output import deliver_json, show
 
 if TYPE_CHECKING:
     from agent.model.report import Report
@@ -42,7 +43,6 @@ def plan(
 
     Layouts that fit the memory, what they send, and the step on this fabric, with the arithmetic.
     """
-    from agent.cli.output import deliver_json, show
     from agent.recommend.plan import plan_training
 
     node, document = _read_machine(report, source, profile, rails)
