@@ -25,7 +25,7 @@ import msgspec
 import pytest
 
 from agent.cli.job import JobOptions, answer_job
-from agent.cli.options import ExportFormat
+from agent.cli.plain import EXPORT_FORMATS
 from agent.diff import diff
 from agent.diff.page import fold_labels
 from agent.model.report import Report, schema_text
@@ -107,7 +107,7 @@ def test_fault(fault: str, golden: Golden) -> None:
     golden(f"faults/{fault}.check.txt", hide_counts(format_nagios(report).text, report))
 
 
-@pytest.mark.parametrize("form", [form.value for form in ExportFormat])
+@pytest.mark.parametrize("form", EXPORT_FORMATS)
 def test_export(form: str, golden: Golden) -> None:
     """One machine in every form that `export` writes."""
     report = scan_machine(EXPORTED)

@@ -17,13 +17,12 @@ from agent.assemble.gpus import add_error_counts, build_gpus, build_nvswitches
 from agent.assemble.link_quality import LinkClassifier
 from agent.assemble.netdevs import add_ethernet, build_netdevs
 from agent.assemble.nics import build_nics, gather_network_facts
-from agent.assemble.node import build_events, build_node
+from agent.assemble.node import build_events, build_node, build_software
 from agent.assemble.paths import DriverMatrix, PathFinder, build_paths
 from agent.assemble.pci import add_iommu_default, build_functions, merge_functions
 from agent.assemble.pcie_tree import PcieTree
 from agent.assemble.qos import QosLookup, add_markings
 from agent.assemble.roles import assign_roles, gather_role_context
-from agent.assemble.software import build_software
 from agent.model.gpu import Ascend, Gpu
 from agent.model.node import Event, Node, Platform, Software
 from agent.model.pci import CXL_MEMORY, Cxl, PciFunction
@@ -107,7 +106,7 @@ def _build_cxl(facts: ProbeFacts, pci: list[PciFunction]) -> Cxl | None:
     """CXL memory, where the bus or a saved output has any."""
     if facts.get("cxl") is None and not any((function.class_code or "").startswith(CXL_MEMORY) for function in pci):
         return None
-    from agent.assemble.cxl import build_cxl  # lazy: most nodes have none
+    from agent.assemble.pci import build_cxl  # lazy: most nodes have none
 
     return build_cxl(facts, pci)
 

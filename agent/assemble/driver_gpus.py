@@ -68,7 +68,9 @@ def merge_driver_gpus(facts: ProbeFacts, functions: Sequence[PciFunction]) -> Dr
             (name, cell)
             for name, gpu_facts in sources
             for cell in gpu_facts.pairs
-            if gpu_facts.vendor == _NVIDIA or _is_placed(gpu_facts) or not any(gpu.address for gpu in gpus)
+            if gpu_facts.vendor == _NVIDIA
+            or all(gpu.address for gpu in gpu_facts.gpus)
+            or not any(gpu.address for gpu in gpus)
         ),
         nic_names=_nic_names(gpu_facts for _, gpu_facts in sources),
         p2p=next((gpu_facts.p2p for _, gpu_facts in sources if gpu_facts.p2p), None),
@@ -148,10 +150,6 @@ def _locate(gpus: Sequence[Gpu], functions: Sequence[PciFunction]) -> tuple[Gpu,
         return tuple(gpus)
     places = {g.index: address for g, address in zip(nameless, free, strict=True)}
     return tuple(g if g.address else g._replace(address=places.get(g.index)) for g in gpus)
-
-
-def _is_placed(gpu_facts: GpuFacts) -> bool:
-    return all(gpu.address for gpu in gpu_facts.gpus)
 
 
 def _drop_placeless(gpus: Sequence[Gpu], functions: Sequence[PciFunction], vendor: str) -> tuple[Gpu, ...]:

@@ -87,10 +87,10 @@ def _neighbor(far_ends: Sequence[_FarEnd]) -> FabricNeighbor | None:
     width, speed = _common_value(widths), _common_value(speeds)
     could_width = next((link.could_width for link in could if link.could_width), None)
     could_speed = next((link.could_speed for link in could if link.could_speed), None)
+    nodes = [far_end.node for far_end in far_ends]
+    guids = (node.guid for node in nodes if not node.guid_of_port and not node.guid.startswith("lid "))
     return FabricNeighbor(
-        node_guid=next(
-            (_group_guid(n.guid) for n in (e.node for e in far_ends) if not n.guid_of_port and _is_guid(n)), None
-        ),
+        node_guid=next((_group_guid(guid) for guid in guids), None),
         name=next(filter(None, names), None),
         port=first.end.port,
         lid=_common_value(lids),
@@ -121,10 +121,6 @@ def _rate(width: int | None, speed: str | None) -> float | None:
     from probes.fabric.formatting import LANE_GBIT_S  # lazy: few sources hold a fabric
 
     return width * LANE_GBIT_S[speed] if width and speed else None
-
-
-def _is_guid(node: FabricNode) -> bool:
-    return not node.guid.startswith("lid ")
 
 
 def _group_guid(guid: str) -> str:

@@ -1,15 +1,30 @@
-"""PCI functions of the report: sysfs and lspci merged by address, each with its link and the link's quality."""
+"""PCI functions of the report, and CXL memory: functions of the bus, joined with what the CXL driver shows of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from agent.assemble.facts import ProbeFacts, build_row, merge_by_key, sort_key
 from agent.assemble.link_quality import LinkClassifier, is_asleep, is_gone, valid_width
-from agent.model.pci import Acs, Link, LinkQuality, PciFunction, bandwidth_gbyte_s
+from agent.model.pci import (
+    CXL_MEMORY,
+    Acs,
+    Cxl,
+    CxlDevice,
+    CxlRegion,
+    Link,
+    LinkQuality,
+    PciFunction,
+    bandwidth_gbyte_s,
+)
 from agent.platforms.devices import find_device
 from probes.pci import facts as pci
 from probes.system.numa import NumaFacts
+
+if TYPE_CHECKING:
+    from probes.cxl.facts import CxlFacts, CxlMemdev
+
 
 _ACS_ORDER = ("SV", "TB", "RR", "CR", "UF", "EC", "DT")
 _FILLABLE = tuple(n for n, default in pci.PciFunction._field_defaults.items() if default is None)
@@ -133,3 +148,45 @@ def _acs(acs: pci.Acs | None, known: bool) -> Acs | None:
         capability=[bit for bit in _ACS_ORDER if bit in acs.capability],
         control=[bit for bit in _ACS_ORDER if bit in acs.control],
     )
+
+
+def build_cxl(facts: ProbeFacts, pci: Sequence[PciFunction]) -> Cxl | None:
+    """Devices by address, regions by number; None where there is none."""
+    bus: CxlFacts | None = facts.get("cxl")
+    memdevs = {memdev.address or memdev.name: memdev for memdev in bus.memdevs} if bus else {}
+    functions = [function.id for function in pci if (function.class_code or "").startswith(CXL_MEMORY)]
+    if not functions and not memdevs and not (bus and bus.regions):
+        return None
+    ids = {memdev.name: device for device, memdev in memdevs.items()}
+    devices = {device: CxlDevice(id=device) for device in functions}
+    devices |= {device: _build_device(device, memdev) for device, memdev in memdevs.items()}
+    regions = [
+        build_row(
+            CxlRegion,
+            region,
+            id=region.name,
+            size_mib=_to_mib(region.size_bytes),
+            devices=[ids.get(name, name) for name in region.memdevs],
+        )
+        for region in (bus.regions if bus else ())
+    ]
+    return Cxl(
+        devices=[devices[device] for device in sorted(devices, key=sort_key)],
+        regions=sorted(regions, key=lambda region: sort_key(region.id)),
+    )
+
+
+def _build_device(device: str, memdev: CxlMemdev) -> CxlDevice:
+    return build_row(
+        CxlDevice,
+        memdev,
+        id=device,
+        memdev=memdev.name,
+        ram_mib=_to_mib(memdev.ram_bytes),
+        pmem_mib=_to_mib(memdev.pmem_bytes),
+        decoded_mib=_to_mib(memdev.decoded_bytes),
+    )
+
+
+def _to_mib(size: int | None) -> int | None:
+    return size >> 20 if size is not None else None

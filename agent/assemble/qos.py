@@ -36,9 +36,10 @@ class QosLookup:
     def words(self, netdev: Netdev) -> dict[str, Any]:
         """Fields of a report row: qos, qos_reason, neighbor."""
         neighbors = self._neighbors.get(netdev.name, [])
-        words: dict[str, Any] = {
-            "neighbor": _neighbor(neighbors[0]) if len(neighbors) == 1 else None
-        }  # several: not one link
+        words: dict[str, Any] = {"neighbor": None}
+        if len(neighbors) == 1:  # several: not one link
+            applications = dict(neighbors[0].applications)
+            words["neighbor"] = build_row(Neighbor, neighbors[0], applications=applications)
         if netdev.virtual or netdev.type not in (None, ETHERNET) or netdev.vlan is not None:
             return words
         row = self._known.get((netdev.name, netdev.address)) if self._known is not None else None
@@ -157,7 +158,3 @@ def _first(row: DcbInterface, name: str) -> Any:
 
 def _list(row: DcbInterface, name: str) -> list[Any]:
     return list(_first(row, name) or ())
-
-
-def _neighbor(neighbor: lldp.LldpNeighbor) -> Neighbor:
-    return build_row(Neighbor, neighbor, applications=dict(neighbor.applications))

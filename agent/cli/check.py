@@ -7,12 +7,10 @@ from datetime import datetime, timezone
 from typing import Any
 
 from agent.cli.errors import CliError
-from agent.cli.output import deliver
-from agent.cli.request import build_request
-from agent.model.report import Report
+from agent.cli.output import deliver_text
+from agent.cli.request import build_request, load_report
 from agent.outputs.check import format_nagios, format_npd, format_slurm_prolog
 from agent.outputs.names import format_duration
-from agent.reports import ReportError, read_report
 
 FORMATTERS = {"nagios": format_nagios, "npd": format_npd, "slurm-prolog": format_slurm_prolog}
 
@@ -28,7 +26,7 @@ def check_host(values: Mapping[str, Any]) -> int:
     report, _ = request.make_report()
     options = {name: values[name] for name in ("fail_on", "fail_on_unknown") if values[name]}
     answer = FORMATTERS[values["as_"]](report, **options, stale=stale)
-    deliver(answer.text.encode("utf-8", "replace"), None)
+    deliver_text(answer.text, None)
     return answer.code
 
 
@@ -36,10 +34,7 @@ def _why_stale(path: str, max_age: float | None) -> str | None:
     """Why the report is too old, by when the host was observed; None if it is not."""
     if max_age is None:
         return None
-    try:
-        report: Report = read_report(path)
-    except ReportError as error:
-        raise CliError(str(error)) from error
+    report = load_report(path)
     seen = report.observed_at or report.generated_at
     try:
         age = (datetime.now(timezone.utc) - datetime.fromisoformat(seen.replace("Z", "+00:00"))).total_seconds()

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from enum import Enum
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
@@ -15,6 +14,7 @@ from agent.cli.errors import INTERRUPTED, explain_usage_error, print_error
 from agent.cli.install_units import install_units
 from agent.cli.job import job
 from agent.cli.netbox import netbox
+from agent.cli.plain import CheckAs, ExportFormat, FailOn
 from agent.cli.profiles import profiles
 from agent.cli.program import GroupedHelp, build_program, set_plain_usage
 from agent.cli.receive import receive
@@ -64,11 +64,6 @@ def _print_usage_error(error: Exception, code: int) -> int:
     return code
 
 
-def _values(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a command's parameters, choices as text."""
-    return {name: value.value if isinstance(value, Enum) else value for name, value in parameters.items()}
-
-
 def _print_version(requested: bool) -> None:
     if requested:
         print(f"fabricscope {VERSION}")
@@ -99,10 +94,7 @@ def scan(
     interval: opt.Interval = None,
     config: opt.ConfigFile = None,
     profile: opt.ProfileName = "auto",
-    form: Annotated[
-        opt.ScanFormat | None,
-        typer.Option("--format", help="text (default), json, ndjson or html.", show_default=False),
-    ] = None,
+    form: opt.ScanForm = None,
     output: opt.Output = None,
     capture: Annotated[str | None, opt.option("FILE", "Also save all evidence of this run.")] = None,
     redact: opt.Redact = False,
@@ -118,7 +110,7 @@ def scan(
     """
     from agent.cli.scan import scan_host
 
-    scan_host(_values(locals()))
+    scan_host(locals())
 
 
 @app.command()
@@ -135,23 +127,14 @@ def check(
     config: opt.ConfigFile = None,
     profile: opt.ProfileName = "auto",
     fail_on: Annotated[
-        opt.FailOn | None, typer.Option(help="Lowest severity that fails the check.", show_default=False)
+        FailOn | None, typer.Option(help="Lowest severity that fails the check.", show_default=False)
     ] = None,
     max_age: Annotated[
-        float | None,
-        typer.Option(
-            help="Exit 3 for a report that is older (with --report).",
-            min=0,
-            metavar="SECONDS",
-            callback=opt.reject_nan,
-        ),
+        float | None, opt.number("SECONDS", "Exit 3 for a report that is older (with --report).", min=0)
     ] = None,
-    as_: Annotated[
-        opt.CheckAs, typer.Option("--as", help="Output format: nagios, npd, slurm-prolog.")
-    ] = opt.CheckAs.NAGIOS,
+    as_: Annotated[CheckAs, typer.Option("--as", help="Output format: nagios, npd, slurm-prolog.")] = "nagios",
     fail_on_unknown: Annotated[
-        bool,
-        typer.Option("--fail-on-unknown", help="slurm-prolog: fail also if essential checks have no data."),
+        bool, typer.Option("--fail-on-unknown", help="slurm-prolog: fail also if essential checks have no data.")
     ] = False,
     quiet: opt.Quiet = False,
 ) -> None:
@@ -162,7 +145,7 @@ def check(
     """
     from agent.cli.check import check_host
 
-    raise typer.Exit(check_host(_values(locals())))
+    raise typer.Exit(check_host(locals()))
 
 
 @app.command()
@@ -183,7 +166,8 @@ def capture(
     from agent.cli.request import ReportRequest
     from agent.cli.scan import CaptureTarget, run_capture
 
-    run_capture(ReportRequest(source, root, None, None, None, timeout, None, quiet), CaptureTarget(output, redact))
+    request = ReportRequest(source, root, timeout=timeout, quiet=quiet)
+    run_capture(request, CaptureTarget(output, redact))
 
 
 @app.command()
@@ -191,7 +175,7 @@ def diff(
     old: Annotated[str, opt.argument("OLD", "A report (.json, .gz), or what --source takes.")],
     new: Annotated[str, opt.argument("NEW", "The same, from later or from another host.")],
     form: Annotated[
-        opt.DiffFormat | None, typer.Option("--format", help="text (default) or json.", show_default=False)
+        opt.TextOrJson | None, typer.Option("--format", help="text (default) or json.", show_default=False)
     ] = None,
     output: opt.Output = None,
     timeout: opt.Timeout = None,
@@ -207,13 +191,13 @@ def diff(
     from agent.cli.diff import run_diff
     from agent.cli.request import ReportRequest
 
-    request = ReportRequest(None, None, None, None, None, timeout, config, quiet)
-    raise typer.Exit(run_diff(old, new, request, form.value if form else None, output, no_color))
+    request = ReportRequest(timeout=timeout, config=config, quiet=quiet, profile=profile)
+    raise typer.Exit(run_diff(old, new, request, form, output, no_color))
 
 
 @app.command(help=f"Export a report for another tool.\n\nFormats: {opt.EXPORT_FORMS}. Exit 0 once it is written.")
 def export(
-    form: Annotated[opt.ExportFormat, opt.argument("FORMAT", "The format.")],
+    form: Annotated[ExportFormat, opt.argument("FORMAT", "The format.")],
     source: opt.Source = None,
     root: opt.Root = None,
     report: opt.ReportFile = None,
@@ -231,17 +215,17 @@ def export(
     """Write one report in a form of agent/outputs/export."""
     from agent.cli.scan import export_host
 
-    export_host(_values(locals()))
+    export_host(locals())
 
 
 @app.command()
 def rules(
-    form: Annotated[opt.ListFormat, typer.Option("--format", help="text or json.")] = opt.ListFormat.TEXT,
+    form: Annotated[opt.TextOrJson, typer.Option("--format", help="text or json.")] = "text",
 ) -> None:
     """List all rules."""
     from agent.cli.reference import print_rules
 
-    print_rules(form.value)
+    print_rules(form)
 
 
 @app.command()
@@ -289,15 +273,12 @@ def completion(
     """
     from agent.cli.reference import print_completion
 
-    print_completion(app, shell.value)
+    print_completion(app, shell)
 
 
 @app.command()
 def demo(
-    form: Annotated[
-        opt.ScanFormat | None,
-        typer.Option("--format", help="text (default), json, ndjson or html.", show_default=False),
-    ] = None,
+    form: opt.ScanForm = None,
     output: opt.Output = None,
     no_color: opt.NoColor = False,
     brief: opt.Brief = False,
@@ -310,7 +291,7 @@ def demo(
     """
     from agent.cli.scan import OutputChoice, choose_detail, run_demo
 
-    run_demo(OutputChoice(form.value if form else None, output, no_color, choose_detail(brief, topology, verbose)))
+    run_demo(OutputChoice(form, output, no_color, choose_detail(brief, topology, verbose)))
 
 
 app.command()(install_units)

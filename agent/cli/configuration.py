@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from agent.cli import options as opt
+from agent.cli.errors import ErrorTranslation, print_warning
+from agent.cli.output import deliver_text
 
 if TYPE_CHECKING:
     from agent.config import Configuration
@@ -27,16 +29,12 @@ def config_show(file: opt.ConfigFile = None) -> None:
 
     As TOML: what the file does not set is a comment with its default.
     """
-    from agent.cli.errors import CliError, print_warning
-    from agent.cli.output import deliver
     from agent.config import Configuration, ConfigurationError, load_configuration
     from agent.rules.catalogue import every_rule, names
 
-    try:
+    with ErrorTranslation(ConfigurationError):
         configuration = load_configuration(file, names(), print_warning) if file else Configuration()
-    except ConfigurationError as error:
-        raise CliError(str(error)) from error
-    deliver(format_configuration(configuration, file, every_rule()).encode(), None)
+    deliver_text(format_configuration(configuration, file, every_rule()), None)
 
 
 def format_configuration(configuration: Configuration, file: str | None, rules: Sequence[Rule]) -> str:

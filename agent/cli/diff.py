@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import msgspec
 from msgspec.structs import replace
 
-from agent.cli.errors import CliError
-from agent.cli.output import choose_format, deliver, show
-from agent.cli.request import ReportRequest
+from agent.cli.output import choose_format, deliver_json, show
+from agent.cli.request import ReportRequest, load_report
 from agent.config import Configuration
 from agent.diagnose import evaluate_report
 from agent.diff import diff as compare
 from agent.model.report import Report
-from agent.reports import ReportError, is_report, read_report
+from agent.reports import is_report
 from agent.version import VERSION
 
 SAME, DIFFERS = 0, 1
@@ -25,7 +23,7 @@ def run_diff(
     form = form_option or choose_format(output)
     difference = compare(_load_or_scan(old, request), _load_or_scan(new, request))
     if form == "json":
-        deliver(msgspec.json.format(msgspec.json.encode(difference, order="deterministic"), indent=2) + b"\n", output)
+        deliver_json(difference, output, sort_keys=True)
     else:
         from agent.diff.page import page
 
@@ -37,8 +35,5 @@ def _load_or_scan(path: str, request: ReportRequest) -> Report:
     """Load a finished report, re-evaluated if another version wrote it; otherwise scan the source."""
     if not is_report(path):
         return replace(request, source=path).make_report()[0]
-    try:
-        report = read_report(path)
-    except ReportError as error:
-        raise CliError(str(error)) from error
+    report = load_report(path)
     return report if report.generator.version == VERSION else evaluate_report(report, Configuration())

@@ -19,6 +19,20 @@ class CliError(Exception):
         self.hint = hint
 
 
+class ErrorTranslation:
+    """Within it errors of these kinds become the command's: their text is its message. Raises CliError."""
+
+    def __init__(self, *kinds: type[Exception], hint: str | None = None) -> None:
+        self._kinds, self._hint = kinds, hint
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        if isinstance(error, self._kinds):
+            raise CliError(str(error), self._hint) from error
+
+
 def print_error(text: str, hint: str | None = None) -> None:
     """Print why the command failed."""
     print(printable(f"error: {text}"), file=sys.stderr)

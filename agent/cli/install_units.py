@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.cli import options as opt
-from agent.cli.errors import CliError
+from agent.cli.errors import CliError, ErrorTranslation
 
 if TYPE_CHECKING:
     from agent.units import SystemdUnit
@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 def install_units(
     prefix: Annotated[str | None, opt.option("DIR", "Write below DIR instead of /: for packages and images.")] = None,
-    unit_dir: Annotated[
-        str, typer.Option(metavar="DIR", help="Folder of the units, below --prefix.")
-    ] = "/etc/systemd/system",
+    unit_dir: Annotated[str, opt.shown_option("DIR", "Folder of the units, below --prefix.")] = "/etc/systemd/system",
     with_: Annotated[
         str | None,
         opt.option(
@@ -39,7 +37,7 @@ def install_units(
 
     parts = [SCAN_PART, *(part.strip() for part in (with_ or "").split(",") if part.strip())]
     place = os.path.normpath((prefix or "") + os.path.join("/", unit_dir))
-    try:
+    with ErrorTranslation(UnitsError):
         line, unpacks = (program, program.endswith(".pyz")) if program else _current_program()
         units = render_units(parts, line, unpacks)
         if show:
@@ -48,8 +46,6 @@ def install_units(
         if not program:
             _check_reachable(line)
         written = _write_units(place, units, force, prefix is not None)
-    except UnitsError as error:
-        raise CliError(str(error)) from error
     _print_next_steps(place, units, written, line, prefix is not None)
 
 

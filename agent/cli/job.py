@@ -7,13 +7,13 @@ import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timezone
-from enum import Enum
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
 from agent.cli import options as opt
 from agent.cli.errors import CliError, print_warning
+from agent.cli.output import choose_format, deliver_json, deliver_text, show
 
 if TYPE_CHECKING:
     from agent.job.conclusion import Conclusion
@@ -24,14 +24,7 @@ if TYPE_CHECKING:
     from agent.model.profile import Profile
     from agent.model.report import Report
 
-
-class JobFormat(str, Enum):
-    """Output formats of `job`."""
-
-    TEXT = "text"
-    JSON = "json"
-    HTML = "html"
-
+JobFormat = Literal["text", "json", "html"]
 
 JobTimeout = Annotated[
     float | None,
@@ -84,25 +77,21 @@ def job(
     answer is written, 2 if nothing could be read.
     """
     options = JobOptions(list(report or ()), source, dataset, at, profile, quiet, timeout)
-    run_job(paths, options, form.value if form else None, output, no_color)
+    run_job(paths, options, form, output, no_color)
 
 
 def run_job(paths: list[str], options: JobOptions, form: str | None, output: str | None, no_color: bool) -> None:
     """Answer and write it. Raises CliError."""
-    from agent.cli.output import choose_format, deliver, show
-
     form = form or choose_format(output)
     if form == "ndjson":
         raise CliError(f"{output}: use --format text, json or html")
     answer = answer_job(paths, options)
     if form == "json":
-        import msgspec
-
-        deliver(msgspec.json.format(msgspec.json.encode(answer, order="deterministic"), indent=1) + b"\n", output)
+        deliver_json(answer, output, indent=1, sort_keys=True)
     elif form == "html":
         from agent.outputs.html.job import render_job_page
 
-        deliver(render_job_page(answer).encode("utf-8", "replace"), output)
+        deliver_text(render_job_page(answer), output)
     else:
         from agent.outputs.text.job import render_job
 
@@ -198,10 +187,10 @@ def collect_reports(evidence: Evidence, reader: FileReader, options: JobOptions,
     if options.source is not None:
         from agent.cli.request import ReportRequest
 
-        request = ReportRequest(options.source, None, None, None, None, 30.0, None, options.quiet)
+        request = ReportRequest(source=options.source, quiet=options.quiet)
         reports.append(HostReport(request.make_report()[0], os.path.basename(options.source.rstrip("/"))))
     if options.dataset is not None:
-        from agent.cli.fleet.job import read_dataset
+        from agent.cli.job_inputs import read_dataset
 
         reports += read_dataset(options.dataset, evidence, options.at)
     for other in reader.others:
@@ -214,7 +203,7 @@ def collect_reports(evidence: Evidence, reader: FileReader, options: JobOptions,
     if saved:
         from agent.cli.job_inputs import scan_saved
 
-        reports += scan_saved(saved, evidence, bool(reports), until)
+        reports += scan_saved(saved, evidence, until)
     return reports
 
 
@@ -222,7 +211,7 @@ def read_one(path: str) -> Report:
     """A finished report. Raises CliError."""
     from agent.cli.request import ReportRequest
 
-    return ReportRequest(None, None, path, None, None, 30.0, None, True).make_report()[0]
+    return ReportRequest(report=path, quiet=True).make_report()[0]
 
 
 def _load_platform(profile: str | None) -> Profile | None:
@@ -238,7 +227,7 @@ def explain_log(
     report: opt.ReportFile = None,
     source: opt.Source = None,
     profile: Annotated[str | None, opt.option("NAME|FILE", "Compare with this platform.")] = None,
-    form: Annotated[JobFormat, typer.Option("--format", help="text, json or html.")] = JobFormat.TEXT,
+    form: Annotated[JobFormat, typer.Option("--format", help="text, json or html.")] = "text",
     output: opt.Output = None,
     no_color: opt.NoColor = False,
 ) -> None:
@@ -248,4 +237,4 @@ def explain_log(
     """
     print_warning("recommend explain-log is now fabricscope job: the JSON is fabricscope.job/1")
     options = JobOptions([report] if report else [], source, None, None, profile)
-    run_job([log], options, form.value, output, no_color)
+    run_job([log], options, form, output, no_color)

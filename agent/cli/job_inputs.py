@@ -1,4 +1,4 @@
-"""The files that `job` is given: found, and read within the time limit; outputs of commands among them are scanned."""
+"""What `job` is given: files, outputs of commands among them, within the time limit; reports of a dataset."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from agent.cli.errors import CliError
+from agent.cli.errors import ErrorTranslation, print_warning
 from agent.cli.stdin import STDIN, copy_stdin
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from agent.job.files import FileReader, Given, OtherFile, ReadLimit
     from agent.job.join.context import HostReport
     from agent.job.lines import Part
+
 
 SECONDS, BYTES_PER_SECOND = 30.0, 4 << 20  # of the time limit where none is given
 # Of outputs of commands: dmesg, ibstat
@@ -33,10 +35,8 @@ def list_inputs(paths: list[str], folder: str) -> list[Given]:
     """All files of the paths; stdin is copied into the folder, as it may be read twice. Raises CliError."""
     from agent.job.files import Given, UnreadableError, list_files
 
-    try:
+    with ErrorTranslation(UnreadableError):
         files = list_files([path for path in paths if path != STDIN])
-    except UnreadableError as error:
-        raise CliError(str(error)) from error
     files.sort(key=lambda file: "host" not in os.path.basename(file.name).lower())  # lists of hosts: ranks name none
     if STDIN in paths:
         path = copy_stdin(folder)
@@ -93,7 +93,7 @@ class ReadProgress:
             print("\r" + " " * 48 + "\r", end="", file=sys.stderr, flush=True)
 
 
-def scan_saved(files: list[OtherFile], evidence: Evidence, has_reports: bool, until: float) -> list[HostReport]:
+def scan_saved(files: list[OtherFile], evidence: Evidence, until: float) -> list[HostReport]:
     """A report for each host, whose folder they are in, of the files that are known outputs; others stay as they are.
 
     Hosts whose turn does not come before `until` (time.monotonic()) have none.
@@ -163,3 +163,52 @@ def _scan(host: str, contents: dict[str, bytes], evidence: Evidence, seconds: fl
         if os.path.basename(file.name) in read and file.read_as in (None, "log"):
             evidence.files[number] = JobFile(name=file.name, read_as="saved output", lines=file.lines)
     return HostReport(report, f"saved outputs{f' of {host}' if host else ''}", guessed=True)
+
+
+def read_dataset(dataset: str, evidence: Evidence, at: str | None) -> list[HostReport]:
+    """A report of each host of the job that the dataset has. Raises CliError."""
+    from agent.cli.fleet.options import open_engine
+    from agent.fleet.questions.job_hosts import read_hosts
+    from agent.job.join.context import HostReport
+
+    names = list_hosts(evidence)
+    moment = parse_moment(at) if at is not None else assume_moment(evidence)
+    with open_engine(dataset, None) as engine:
+        reports, problems = read_hosts(engine, names, moment)
+    for problem in problems[:5]:
+        print_warning(problem)
+    return [HostReport(report, f"dataset ({name})") for report, name in reports]
+
+
+def list_hosts(evidence: Evidence) -> list[str]:
+    """All hosts that the files name."""
+    named = dict.fromkeys(evidence.ranks.hosts())
+    for hosts in evidence.ranks.file_hosts.values():
+        named |= hosts
+    for snapshot in evidence.snapshots:
+        named |= {row.node: None for rows in snapshot.listed.values() for row in rows}
+        named |= {row.node: None for row in (*snapshot.dead, *snapshot.unanswered)}
+    if evidence.metrics is not None:
+        named |= {host: None for host, _ in evidence.metrics.files}
+    if evidence.inspector is not None:
+        named |= {host: None for members in evidence.inspector.members.values() for host, _ in members.values()}
+    return list(named)
+
+
+def parse_moment(at: str) -> datetime:
+    """UTC without a zone, as tables have it."""
+    moment = datetime.fromisoformat(at.replace("Z", "+00:00"))
+    return moment.astimezone(timezone.utc).replace(tzinfo=None) if moment.tzinfo else moment
+
+
+def assume_moment(evidence: Evidence) -> datetime | None:
+    """The log's last time, taken as UTC, which is stated; none where no line has a date with a year."""
+    last = evidence.last_at
+    if last is None:
+        return None
+    year = last.year or evidence.year
+    if year is None:
+        print_warning("the log's times have no year: --at TIME chooses the state of the dataset; its newest is used")
+        return None
+    print_warning(f"the state of the dataset at {last.format(year)}, taken as UTC: --at chooses another")
+    return datetime.fromisoformat(last.format(year))

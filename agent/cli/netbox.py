@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agent.cli import options as opt
-from agent.cli.errors import CliError
+from agent.cli.errors import CliError, ErrorTranslation
+from agent.cli.output import choose_format, deliver_json, show
 
 if TYPE_CHECKING:
     from agent.netbox.matching import ReportedNode
@@ -21,21 +21,11 @@ INSTALL = "pynetbox is not installed: pip install 'pynetbox>=7.4' (or, in the ch
 netbox = typer.Typer(help="Sync nodes, NICs and cables to NetBox.", no_args_is_help=True)
 
 
-class PlanFormat(str, Enum):
-    """Output formats of a plan."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
 Reports = Annotated[list[str] | None, opt.argument("REPORT...", "Reports of many nodes (.json, .gz).")]
 Url = Annotated[str | None, opt.option("URL", "Address of NetBox: https://HOST. Default: the variable NETBOX_URL.")]
 TokenFile = Annotated[str | None, opt.option("FILE", "File with the token. Default: the variable NETBOX_TOKEN.")]
 Ca = Annotated[str | None, opt.option("FILE", "CA bundle; default: the system's.")]
-Timeout = Annotated[
-    float,
-    typer.Option(metavar="SECONDS", help="Time limit of one request.", min=0.1, max=3600, callback=opt.reject_nan),
-]
+Timeout = Annotated[float, opt.number("SECONDS", "Time limit of one request.", min=0.1, max=3600)]
 Create = Annotated[
     bool, typer.Option("--create", help="Create missing devices; needs --site, --role and --device-type.")
 ]
@@ -43,7 +33,7 @@ Site = Annotated[str | None, opt.option("SLUG", "Look for devices in this site o
 Role = Annotated[str | None, opt.option("SLUG", "With --create: the role of new devices.")]
 DeviceType = Annotated[str | None, opt.option("SLUG", "With --create: their type, or MANUFACTURER/SLUG.")]
 Prune = Annotated[bool, typer.Option("--prune", help="Delete objects made by this tool that the node no longer has.")]
-Form = Annotated[PlanFormat | None, typer.Option("--format", help="text (default) or json.", show_default=False)]
+Form = Annotated[opt.TextOrJson | None, typer.Option("--format", help="text (default) or json.", show_default=False)]
 
 
 @netbox.command("plan")
@@ -119,27 +109,23 @@ def _parse_plan_options(
 
 def _load_nodes(reports: list[str] | None, source: str | None, report: str | None) -> list[ReportedNode]:
     """Load the nodes. Raises CliError for the first report that cannot be read."""
-    from agent.cli.request import ReportRequest
+    from agent.cli.request import ReportRequest, load_report
     from agent.netbox.matching import ReportedNode
     from agent.outputs.inventory.node import build_desired
-    from agent.reports import ReportError, read_report
 
     if reports and (source or report):
         raise CliError("reports and --source or --report exclude each other")
     if not reports:
-        request = ReportRequest(source, None, report, None, None, 30.0, None, False)
+        request = ReportRequest(source=source, report=report)
         return [ReportedNode(build_desired(request.make_report()[0]), report or source or "this host")]
-    try:
-        return [ReportedNode(build_desired(read_report(path)), path) for path in dict.fromkeys(reports)]
-    except ReportError as error:
-        raise CliError(str(error)) from error
+    return [ReportedNode(build_desired(load_report(path)), path) for path in dict.fromkeys(reports)]
 
 
 def _run_sync(
     nodes: list[ReportedNode],
     where: tuple[str | None, str | None, str | None, float],
     options: ApplyOptions,
-    form: PlanFormat | None,
+    form: opt.TextOrJson | None,
     output: str | None,
     no_color: bool,
     send: bool = False,
@@ -149,7 +135,7 @@ def _run_sync(
     from agent.netbox.run import apply, plan
 
     url, token_file, ca, timeout = where
-    try:
+    with ErrorTranslation(NetBoxError):
         credentials = resolve_access(url, token_file, ca, timeout, os.environ)
         try:
             from agent.netbox.client import NetBox
@@ -162,8 +148,6 @@ def _run_sync(
             _print_plan(planned, None, form, output, no_color)
             return IN_STEP if planned.in_step else DIFFERS
         applied = apply(client, nodes, options)
-    except NetBoxError as error:
-        raise CliError(str(error)) from error
     if applied.stopped:
         raise CliError(f"nothing was sent: {applied.stopped}")
     _print_plan(applied.plan, applied, form, output, no_color)
@@ -173,14 +157,11 @@ def _run_sync(
 
 
 def _print_plan(
-    planned: SyncPlan, applied: ApplyResult | None, form: PlanFormat | None, output: str | None, no_color: bool
+    planned: SyncPlan, applied: ApplyResult | None, form: opt.TextOrJson | None, output: str | None, no_color: bool
 ) -> None:
-    from agent.cli.output import choose_format, deliver, show
     from agent.netbox.page import data, page
 
-    if (form.value if form else choose_format(output)) == "json":
-        import msgspec
-
-        deliver(msgspec.json.format(msgspec.json.encode(data(planned, applied)), indent=2) + b"\n", output)
+    if (form or choose_format(output)) == "json":
+        deliver_json(data(planned, applied), output)
         return
     show(lambda width: page(planned, width, applied), output, no_color)

@@ -3,42 +3,15 @@
 from __future__ import annotations
 
 import math
-from enum import Enum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
+from agent.cli.plain import EXPORT_FORMATS, ScanFormat
+
 FLEET_HELP = "Compare the reports of many nodes. Needs the extra fleet."
 
-
-class ScanFormat(str, Enum):
-    """Output formats of `scan`."""
-
-    TEXT = "text"
-    JSON = "json"
-    NDJSON = "ndjson"
-    HTML = "html"
-
-
-class DiffFormat(str, Enum):
-    """Output formats of `diff`."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-class ExportFormat(str, Enum):
-    """Output formats of `export`: one module of agent/outputs/export each, which the command line does not import."""
-
-    ANSIBLE = "ansible"
-    HTML = "html"
-    JUNIT = "junit"
-    NCCL_TOPO = "nccl-topo"
-    NETBOX = "netbox"
-    NFD = "nfd"
-    PROMETHEUS = "prometheus"
-    SLURM = "slurm"
-    SVG = "svg"
+TextOrJson = Literal["text", "json"]
 
 
 def option(metavar: str, text: str, *names: str, **more: Any) -> Any:
@@ -46,43 +19,24 @@ def option(metavar: str, text: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, metavar=metavar, help=text, show_default=False, **more)
 
 
+def shown_option(metavar: str, text: str, *names: str, **more: Any) -> Any:
+    """An option whose help shows its default."""
+    return typer.Option(*names, metavar=metavar, help=text, **more)
+
+
+def number(metavar: str, text: str, *names: str, **more: Any) -> Any:
+    """The same of a number, which "nan" is none of."""
+    return shown_option(metavar, text, *names, callback=reject_nan, **more)
+
+
 def argument(metavar: str, text: str, **more: Any) -> Any:
     """An argument, the same."""
     return typer.Argument(metavar=metavar, help=text, show_default=False, **more)
 
 
-EXPORT_FORMS = ", ".join(form.value for form in list(ExportFormat)[:-1]) + f" or {list(ExportFormat)[-1].value}"
+EXPORT_FORMS = f"{', '.join(EXPORT_FORMATS[:-1])} or {EXPORT_FORMATS[-1]}"
 
-
-class Shell(str, Enum):
-    """Shells with a completion."""
-
-    BASH = "bash"
-    ZSH = "zsh"
-    FISH = "fish"
-
-
-class ListFormat(str, Enum):
-    """Output formats of a list."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-class FailOn(str, Enum):
-    """Lowest severity that fails the check."""
-
-    WARNING = "warning"
-    ERROR = "error"
-    CRITICAL = "critical"
-
-
-class CheckAs(str, Enum):
-    """Output format of `check`."""
-
-    NAGIOS = "nagios"
-    NPD = "npd"
-    SLURM_PROLOG = "slurm-prolog"
+Shell = Literal["bash", "zsh", "fish"]
 
 
 def reject_nan(value: float | None) -> float | None:
@@ -113,9 +67,7 @@ TIME_LIMIT = "Time limit of the whole run; the report is still written."
 Timeout = Annotated[
     float | None, option("SECONDS", f"{TIME_LIMIT} Default: 30, plus --interval.", min=0.1, callback=reject_nan)
 ]
-CaptureTimeout = Annotated[
-    float, typer.Option("--timeout", metavar="SECONDS", help=TIME_LIMIT, min=0.1, callback=reject_nan)
-]
+CaptureTimeout = Annotated[float, number("SECONDS", TIME_LIMIT, "--timeout", min=0.1)]
 StateDir = Annotated[
     str | None, option("DIR", "Keep counters and inventory in DIR, and compare with earlier runs.", "--state-dir")
 ]
@@ -127,10 +79,10 @@ Interval = Annotated[
     option("SECONDS", "Sample counters twice, SECONDS apart, within --timeout.", min=1, callback=reject_nan),
 ]
 ProfileName = Annotated[
-    str,
-    typer.Option(
-        "--profile", metavar="NAME|FILE", help="Expected hardware: auto, none, a built-in profile, or a file."
-    ),
+    str, shown_option("NAME|FILE", "Expected hardware: auto, none, a built-in profile, or a file.", "--profile")
+]
+ScanForm = Annotated[
+    ScanFormat | None, typer.Option("--format", help="text (default), json, ndjson or html.", show_default=False)
 ]
 ConfigFile = Annotated[str | None, option("FILE", "Configuration file (TOML).", "--config")]
 Output = Annotated[

@@ -39,6 +39,19 @@ def deliver(data: bytes, output: str | None, public: bool = False) -> None:
     print_written(output)
 
 
+def deliver_text(text: str, output: str | None, public: bool = False) -> None:
+    """Write a text; names from outside may hold what UTF-8 has not. Raises CliError."""
+    deliver(text.encode("utf-8", "replace"), output, public)
+
+
+def deliver_json(value: object, output: str | None, indent: int = 2, sort_keys: bool = False) -> None:
+    """Write a value as JSON. Raises CliError."""
+    import msgspec
+
+    data = msgspec.json.encode(value, order="deterministic" if sort_keys else None)
+    deliver(msgspec.json.format(data, indent=indent) + b"\n", output)
+
+
 def escape_controls(data: bytes) -> bytes:
     r"""What a terminal would obey, or show in another direction, as JSON escapes it: the same JSON, safe to look at.
 
@@ -91,7 +104,7 @@ def show(page: Callable[[int], list[Line]], output: str | None, no_color: bool) 
 
         in_colours(lines, sys.stdout)
     else:
-        deliver(to_plain_text(lines).encode("utf-8", "replace"), output)
+        deliver_text(to_plain_text(lines), output)
 
 
 def can_encode_lines(encoding: str | None) -> bool:

@@ -8,7 +8,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, get_args
+
+ScanFormat = Literal["text", "json", "ndjson", "html"]
+ExportFormat = Literal[
+    "ansible",
+    "html",
+    "junit",
+    "nccl-topo",
+    "netbox",
+    "nfd",
+    "prometheus",
+    "slurm",
+    "svg",
+]
+FailOn = Literal["warning", "error", "critical"]
+CheckAs = Literal["nagios", "npd", "slurm-prolog"]
+EXPORT_FORMATS: tuple[str, ...] = get_args(ExportFormat)  # each a module of agent/outputs/export
 
 TEXT, SWITCH, SECONDS = "text", "switch", "seconds"
 Kind = str | tuple[str, ...]  # one of these, or the choices
@@ -35,7 +51,7 @@ COMMANDS: Mapping[str, Options] = {
     "scan": {
         **_EVIDENCE,
         **_OUTPUT,
-        "--format": ("form", ("text", "json", "ndjson", "html")),
+        "--format": ("form", get_args(ScanFormat)),
         "--capture": ("capture", TEXT),
         "--redact": ("redact", SWITCH),
         "--no-color": ("no_color", SWITCH),
@@ -46,14 +62,14 @@ COMMANDS: Mapping[str, Options] = {
     },
     "check": {
         **_EVIDENCE,
-        "--fail-on": ("fail_on", ("warning", "error", "critical")),
+        "--fail-on": ("fail_on", get_args(FailOn)),
         "--fail-on-unknown": ("fail_on_unknown", SWITCH),
         "--max-age": ("max_age", SECONDS),
-        "--as": ("as_", ("nagios", "npd", "slurm-prolog")),
+        "--as": ("as_", get_args(CheckAs)),
     },
     "export": {**_EVIDENCE, **_OUTPUT},
 }
-EXPORT_FORMATS = ("ansible", "html", "junit", "nccl-topo", "netbox", "nfd", "prometheus", "slurm", "svg")
+
 DEFAULTS: Mapping[str, Any] = {"profile": "auto", "as_": "nagios"}
 
 

@@ -9,6 +9,7 @@ import typer
 
 from agent.cli import options as opt
 from agent.cli.errors import CliError, print_warning
+from agent.cli.output import deliver_text
 
 profiles = typer.Typer(help="Show or learn the expected hardware.", no_args_is_help=True)
 
@@ -31,18 +32,13 @@ def profile_show(
 
     Each value has its source.
     """
-    from agent.cli.output import deliver
-    from agent.model.node import Platform
-    from agent.model.profile import BadProfile
-    from agent.platforms.profiles import choose_profile, profile_to_toml
+    from agent.cli.request import load_profile
+    from agent.platforms.profiles import profile_to_toml
 
-    try:
-        profile = choose_profile(name, Platform()).profile
-    except BadProfile as error:
-        raise CliError(str(error)) from error
+    profile = load_profile(name)
     if profile is None:
         raise CliError(f"{name}: not a profile")
-    deliver(profile_to_toml(profile).encode(), None)
+    deliver_text(profile_to_toml(profile), None)
 
 
 @profiles.command("learn")
@@ -59,11 +55,10 @@ def profile_learn(
 
     For `--profile FILE` on nodes of the same kind.
     """
-    from agent.cli.output import deliver
     from agent.cli.request import ReportRequest
     from agent.platforms.profiles import learn_profile, profile_to_toml
 
-    request = ReportRequest(source, root, report, None, None, timeout, None, quiet)
+    request = ReportRequest(source, root, report, timeout=timeout, quiet=quiet)
     learned, _ = request.make_report()
     if learned.summary.verdict in ("error", "critical"):
         worst = next(iter(learned.findings), None)
@@ -73,6 +68,5 @@ def profile_learn(
         raise CliError("nothing to learn: this node has no GPU and no NIC")
     if learned.summary.verdict == "unknown":
         print_warning("some checks could not run on this node: the profile may be incomplete")
-    deliver(
-        profile_to_toml(learn_profile(learned, name or learned.node.product or "site")).encode(), output, public=True
-    )
+    profile = learn_profile(learned, name or learned.node.product or "site")
+    deliver_text(profile_to_toml(profile), output, public=True)

@@ -4,32 +4,32 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from agent.cli import options as opt
-from agent.cli.errors import CliError, printable
+from agent.cli.errors import CliError, ErrorTranslation, printable
 
-
-def _option(metavar: str, text: str, **more: Any) -> Any:
-    return typer.Option(metavar=metavar, help=text, **more)
+_SPOOL_BYTES = 4 << 30
 
 
 def receive(
-    spool: Annotated[str | None, _option("DIR", "Folder for the reports; `fleet ingest --move` empties it.")] = None,
-    listen: Annotated[str, _option("ADDRESS:PORT", "Address to listen on.")] = ":8443",
-    clients: Annotated[str | None, _option("FILE", "TOML: tokens and certificates, and the hosts of each.")] = None,
-    cert: Annotated[str | None, _option("FILE", "Server certificate (PEM).")] = None,
-    key: Annotated[str | None, _option("FILE", "Server key, if it is not in the same file.")] = None,
-    client_ca: Annotated[str | None, _option("FILE", "CA bundle of the client certificates.")] = None,
+    spool: Annotated[str | None, opt.option("DIR", "Folder for the reports; `fleet ingest --move` empties it.")] = None,
+    listen: Annotated[str, opt.shown_option("ADDRESS:PORT", "Address to listen on.")] = ":8443",
+    clients: Annotated[str | None, opt.option("FILE", "TOML: tokens and certificates, and the hosts of each.")] = None,
+    cert: Annotated[str | None, opt.option("FILE", "Server certificate (PEM).")] = None,
+    key: Annotated[str | None, opt.option("FILE", "Server key, if it is not in the same file.")] = None,
+    client_ca: Annotated[str | None, opt.option("FILE", "CA bundle of the client certificates.")] = None,
     plain: Annotated[
         bool, typer.Option("--plain", help="HTTP without TLS, on a loopback address, behind a proxy.")
     ] = False,
-    spool_limit: Annotated[int, _option("BYTES", "Largest size of all reports in the folder.", min=0)] = 4 << 30,
-    spool_count: Annotated[int, _option("NUMBER", "Most reports in the folder.", min=0)] = 200_000,
-    host_count: Annotated[int, _option("NUMBER", "Most reports of one host in the folder.", min=1)] = 2000,
-    timeout: Annotated[float, _option("SECONDS", "Time limit of one report.", min=0.1, callback=opt.reject_nan)] = 30.0,
+    spool_limit: Annotated[
+        int, opt.shown_option("BYTES", "Largest size of all reports in the folder.", min=0)
+    ] = _SPOOL_BYTES,
+    spool_count: Annotated[int, opt.shown_option("NUMBER", "Most reports in the folder.", min=0)] = 200_000,
+    host_count: Annotated[int, opt.shown_option("NUMBER", "Most reports of one host in the folder.", min=1)] = 2000,
+    timeout: Annotated[float, opt.number("SECONDS", "Time limit of one report.", min=0.1)] = 30.0,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log accepted reports, too.")] = False,
 ) -> None:
     """Accept reports from `ship` over HTTPS.
@@ -48,12 +48,10 @@ def receive(
         raise CliError("--spool is missing: the folder for the reports")
     inbox = Inbox(os.path.abspath(spool), Limits(spool_limit, spool_count, host_count))
     files = AccessFiles(TlsFiles(cert, key, client_ca), clients, plain)
-    try:
+    with ErrorTranslation(BadClients, BadServer):
         files.load()
         sockets = open_sockets(listen, plain)
         server = Server(sockets, inbox, files, ServerOptions(timeout, verbose), _write_line)
-    except (BadClients, BadServer) as error:
-        raise CliError(str(error)) from error
     try:
         inbox.open()
     except ForeignFiles as error:

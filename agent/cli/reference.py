@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from agent.cli.errors import CliError, hint_path, print_warning
+from agent.cli.output import deliver_text, show
 from agent.rules.catalogue import FAMILIES, every_rule
 from agent.rules.renamed import find_renamed
 from agent.rules.rule import Rule
@@ -57,7 +58,6 @@ def print_rule(name: str, everything: bool = False) -> None:
         essential = ", essential" if rule.essential else ""
         page = f"{rule.name} ({rule.severity}{essential})\n\n{rule.page if everything else shorten_page(rule)}\n"
         if sys.stdout.isatty():
-            from agent.cli.output import show
             from agent.outputs.text.rule_page import fold_page
 
             show(lambda width: fold_page(page, width), None, no_color=False)
@@ -152,14 +152,10 @@ def print_findings(name: str, path: str, everything: bool = False) -> None:
     CliError."""
     from msgspec.structs import replace
 
-    from agent.cli.output import show
+    from agent.cli.request import load_report
     from agent.outputs.text.findings import render_findings
-    from agent.reports import ReportError, read_report
 
-    try:
-        report = read_report(path)
-    except ReportError as error:
-        raise CliError(str(error)) from error
+    report = load_report(path)
     devices = report.topology.find_named(name) or report.topology.find_named(name.partition("/")[0])
     findings = [finding for finding in report.findings if _is_about(finding, name, devices)]
     if not findings:
@@ -183,6 +179,7 @@ def _is_about(finding: Finding, name: str, devices: set[str]) -> bool:
 def _describe_nothing(report: Report, path: str, name: str, devices: set[str]) -> CliError:
     """The error where a report has no such finding."""
     from agent.model.finding import list_devices
+    from agent.model.labels import name_first
 
     labels = ", ".join(sorted({finding.label for finding in report.findings})[:_LABELS])
     hint = f"findings are on {labels}" if labels else "the report has no findings"
@@ -194,14 +191,12 @@ def _describe_nothing(report: Report, path: str, name: str, devices: set[str]) -
         if any(devices.intersection(list_devices(unknown.subject)) for unknown in check.unknown_subjects)
     ]
     if unjudged:
-        more = f" and {len(unjudged) - _LABELS} more" if len(unjudged) > _LABELS else ""
-        hint = f"not judged there: {', '.join(unjudged[:_LABELS])}{more}"
+        hint = f"not judged there: {name_first(unjudged, _LABELS)}"
     return CliError(f"{path}: no finding on {name:.80}", hint)
 
 
 def _print_list(rules: Sequence[Rule]) -> None:
     """One line a rule for a pipe, so that `grep` finds all of it."""
-    from agent.cli.output import show
     from agent.outputs.text.rule_page import list_rules
 
     rows = [(rule.name, rule.severity, rule.essential, rule.title) for rule in rules]
@@ -212,10 +207,9 @@ def print_completion(app: typer.Typer, shell: str) -> None:
     """Print the completion of a shell, made from the commands."""
     from agent.cli.command_tree import read_commands
     from agent.cli.completions import bash_completion, fish_completion, zsh_completion
-    from agent.cli.output import deliver
 
     make = {"bash": bash_completion, "zsh": zsh_completion, "fish": fish_completion}[shell]
-    deliver(make(read_commands(app), f"fabricscope {VERSION}").encode(), None)
+    deliver_text(make(read_commands(app), f"fabricscope {VERSION}"), None)
 
 
 def print_schema() -> None:

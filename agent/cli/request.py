@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from agent.cli.errors import CliError, print_warning, printable
+from agent.cli.errors import CliError, ErrorTranslation, print_warning, printable
 from agent.cli.output import DEBUG
 from agent.cli.stdin import STDIN, copy_stdin
 from agent.config import Configuration, ConfigurationError, load_configuration
 from agent.diagnose import ScanPlan, diagnose, evaluate_report
-from agent.model.profile import BadProfile
+from agent.model.profile import BadProfile, Profile
 from agent.model.report import Report
 from agent.reports import ReportError, is_report, read_report
 from agent.rules.catalogue import names
@@ -47,14 +47,14 @@ class HistoryOptions(msgspec.Struct, frozen=True):
 class ReportRequest(msgspec.Struct, frozen=True):
     """The options that choose the evidence and how it is evaluated."""
 
-    source: str | None
-    root: str | None
-    report: str | None
-    only: str | None
-    skip: str | None
-    timeout: float | None  # seconds; None: TIME_LIMIT, and the wait between two samples
-    config: str | None
-    quiet: bool
+    source: str | None = None
+    root: str | None = None
+    report: str | None = None
+    only: str | None = None
+    skip: str | None = None
+    timeout: float | None = None  # seconds; None: TIME_LIMIT, and the wait between two samples
+    config: str | None = None
+    quiet: bool = False
     earlier: HistoryOptions = HistoryOptions()
     profile: str = "auto"
 
@@ -77,7 +77,7 @@ class ReportRequest(msgspec.Struct, frozen=True):
         if report_file:
             return self._evaluate(report_file, configuration, record), None
         if self.profile not in ("auto", "none"):  # report a bad one before probing
-            self.check_profile()
+            load_profile(self.profile)
         only, skip = parse_probe_names("--only", self.only), parse_probe_names("--skip", self.skip)
         try:
             with self._limit_opening(began):
@@ -133,10 +133,8 @@ class ReportRequest(msgspec.Struct, frozen=True):
         self._check_earlier(live=False, record=False)
         if self.earlier.state_dir is not None:
             print_warning("--state-dir is ignored with a finished report")
-        try:
+        with ErrorTranslation(ReportError, BadProfile):
             return evaluate_report(read_report(report_file), configuration, self.profile)
-        except (ReportError, BadProfile) as error:
-            raise CliError(str(error)) from error
 
     def _scan(self, host: Host | FactsSource, plan: ScanPlan) -> tuple[Report, Recording | None]:
         """Raises BadSource."""
@@ -161,16 +159,6 @@ class ReportRequest(msgspec.Struct, frozen=True):
             name = "stdin" if self.source == STDIN else self.source or self.root
             text = f"{name}: cannot be opened within {self.time_limit:g} s"
             raise CliError(text, "--timeout SECONDS gives it more") from None
-
-    def check_profile(self) -> None:
-        """Raises CliError for a --profile that is missing or cannot be read."""
-        from agent.model.node import Platform
-        from agent.platforms.profiles import choose_profile
-
-        try:
-            choose_profile(self.profile, Platform())
-        except BadProfile as error:
-            raise CliError(str(error)) from error
 
     def _check_earlier(self, live: bool, record: bool) -> None:
         """Raises CliError for conflicting options about earlier or second samples."""
@@ -201,10 +189,23 @@ class ReportRequest(msgspec.Struct, frozen=True):
         """The configuration of --config. Raises CliError."""
         if not self.config:
             return Configuration()
-        try:
+        with ErrorTranslation(ConfigurationError):
             return load_configuration(self.config, names(), print_warning)
-        except ConfigurationError as error:
-            raise CliError(str(error)) from error
+
+
+def load_report(path: str) -> Report:
+    """A finished report, as it is. Raises CliError."""
+    with ErrorTranslation(ReportError):
+        return read_report(path)
+
+
+def load_profile(name: str) -> Profile | None:
+    """A profile by its name, or a file; None for "auto" and "none". Raises CliError."""
+    from agent.model.node import Platform
+    from agent.platforms.profiles import choose_profile
+
+    with ErrorTranslation(BadProfile):
+        return choose_profile(name, Platform()).profile
 
 
 def _is_of_switch(path: str) -> bool:
@@ -221,18 +222,8 @@ def _is_of_switch(path: str) -> bool:
 def build_request(values: Mapping[str, Any]) -> ReportRequest:
     """The request of a command that has all of these parameters, from their values by name."""
     earlier = HistoryOptions(values["state_dir"], values["accept_inventory"], values["interval"])
-    return ReportRequest(
-        values["source"],
-        values["root"],
-        values["report"],
-        values["only"],
-        values["skip"],
-        values["timeout"],
-        values["config"],
-        values["quiet"],
-        earlier,
-        values["profile"],
-    )
+    names = ("source", "root", "report", "only", "skip", "timeout", "config", "quiet", "profile")
+    return ReportRequest(**{name: values[name] for name in names}, earlier=earlier)
 
 
 def describe_unread(report: Report) -> list[str]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from agent.cli.errors import CliError, print_warning, program_name
-from agent.cli.output import choose_format, deliver, print_written, show
+from agent.cli.errors import CliError, ErrorTranslation, print_warning, program_name
+from agent.cli.output import choose_format, deliver, deliver_text, print_written, show
 from agent.cli.request import ReportRequest, build_request
 from agent.model.report import Report
 from agent.reports import ReportError, encode_line, encode_report
@@ -69,7 +69,7 @@ def export_host(values: Mapping[str, Any]) -> None:
     from agent.outputs.export import export_report
 
     report, _ = build_request(values).make_report()
-    deliver(export_report(values["form"], report).encode("utf-8", "replace"), values["output"], public=True)
+    deliver_text(export_report(values["form"], report), values["output"], public=True)
 
 
 def run_scan(request: ReportRequest, choice: OutputChoice, target: CaptureTarget) -> None:
@@ -83,15 +83,13 @@ def run_scan(request: ReportRequest, choice: OutputChoice, target: CaptureTarget
     if target.place is not None:
         print_written(_write_capture(recording, target, report))
     if form in ("json", "ndjson"):
-        try:
+        with ErrorTranslation(ReportError):
             data = encode_report(report) if form == "json" else encode_line(report)
-        except ReportError as error:
-            raise CliError(str(error)) from error
         deliver(data, output)
     elif form == "html":
         from agent.outputs.export import export_report
 
-        deliver(export_report("html", report).encode("utf-8", "replace"), output)
+        deliver_text(export_report("html", report), output)
     else:
         from agent.outputs.text.page import Detail, render_page
 
@@ -102,8 +100,7 @@ def run_scan(request: ReportRequest, choice: OutputChoice, target: CaptureTarget
 def run_demo(choice: OutputChoice) -> None:
     """Run `demo`: scan the recorded machine of this package."""
     print("A recorded machine, not this host: 8 GPUs, 8 InfiniBand rails, and one fault.", file=sys.stderr)
-    request = ReportRequest(DEMO, None, None, None, None, 30.0, None, True)
-    run_scan(request, choice, CaptureTarget(None, False))
+    run_scan(ReportRequest(source=DEMO, quiet=True), choice, CaptureTarget(None, False))
 
 
 def run_capture(request: ReportRequest, target: CaptureTarget) -> None:
@@ -121,10 +118,8 @@ def _write_capture(recording: Recording | None, target: CaptureTarget, report: R
     if target.redact:
         from probes.redact.redact import Unredactable, redact_recording
 
-        try:
+        with ErrorTranslation(Unredactable):
             recording, texts = redact_recording(recording)
-        except Unredactable as error:
-            raise CliError(str(error)) from error
         host = texts.names.host(host)
     stamp = report.generated_at.replace("-", "").replace(":", "")
     place = target.place or f"fabricscope-{_file_name(host)}-{stamp}.tar.gz"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from agent.cli import options as opt
-from agent.cli.errors import CliError, print_warning
+from agent.cli.errors import CliError, ErrorTranslation, print_warning
 
 if TYPE_CHECKING:
     from agent.config import ShipSettings
@@ -51,41 +52,23 @@ def ship(
 
     What cannot be sent waits in a spool. Exit 0 all sent, 1 some still wait or were given up.
     """
-    from agent.config import ShipSettings
-
-    options = ShipSettings(
-        to=to,
-        method=method,
-        compress=compress,
-        token_file=token_file,
-        cert=cert,
-        key=key,
-        ca=ca,
-        endpoint=endpoint,
-        region=region,
-        credentials=credentials,
-        spool=spool or (os.path.join(state_dir, "spool") if state_dir else None),
-        spool_limit=spool_limit,
-        spool_count=spool_count,
-        timeout=timeout,
-    )
+    options = dict(locals())
+    options["spool"] = spool or (os.path.join(state_dir, "spool") if state_dir else None)
     raise typer.Exit(_run_ship(reports or [REPORT], _merge_options(options, config), quiet))
 
 
-def _merge_options(options: ShipSettings, config: str | None) -> ShipSettings:
-    """Merge the command line over the file. Raises CliError."""
-    if config is None:
-        return options
+def _merge_options(options: Mapping[str, Any], config: str | None) -> ShipSettings:
+    """The options over what the file has of them. Raises CliError."""
     import msgspec
 
-    from agent.config import ConfigurationError, load_ship_settings
+    from agent.config import ConfigurationError, ShipSettings, load_ship_settings
 
-    try:
-        file_values = msgspec.structs.asdict(load_ship_settings(config))
-    except ConfigurationError as error:
-        raise CliError(str(error)) from error
-    given = {name: value for name, value in msgspec.structs.asdict(options).items() if value is not None}
-    return type(options)(**{**file_values, **given})
+    settings = ShipSettings()
+    if config is not None:
+        with ErrorTranslation(ConfigurationError):
+            settings = load_ship_settings(config)
+    given = {name: options[name] for name in ShipSettings.__struct_fields__ if options[name] is not None}
+    return msgspec.structs.replace(settings, **given)
 
 
 def _run_ship(reports: list[str], options: ShipSettings, quiet: bool) -> int:
@@ -117,18 +100,15 @@ def _run_ship(reports: list[str], options: ShipSettings, quiet: bool) -> int:
         place, limit, int(_validate_number(options.spool_count, SPOOL_COUNT, "spool_count", 0)), print_warning
     )
     problem, target = None, None
-    try:
+    with ErrorTranslation(BadTarget):
         check_options(target_options)
-    except BadTarget as error:
-        raise CliError(str(error)) from error
     try:
         target = open_target(target_options, os.environ)
     except BadTarget as error:  # a secret that is missing today: what was scanned is kept all the same
         problem = str(error)
     try:
-        result = run_ship(reports, target, spool, until, RetryPolicy(), print_warning)
-    except NoSpool as error:
-        raise CliError(str(error), "choose an empty folder, or one that ship made, with --spool") from error
+        with ErrorTranslation(NoSpool, hint="choose an empty folder, or one that ship made, with --spool"):
+            result = run_ship(reports, target, spool, until, RetryPolicy(), print_warning)
     except OSError as error:
         raise CliError(f"{error.filename or place}: {error.strerror}; choose another spool with --spool") from error
     return _report_result(result, problem, target.label if target else "", spool, quiet)

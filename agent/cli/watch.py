@@ -6,12 +6,13 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from enum import Enum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from agent.cli import options as opt
+from agent.cli.errors import CliError, ErrorTranslation, printable
+from agent.cli.output import can_encode_lines
 
 if TYPE_CHECKING:
     from agent.cli.request import ReportRequest
@@ -26,39 +27,20 @@ STDOUT = 1
 DUMB_TERMINALS = ("", "dumb", "unknown")
 REMEMBERED_LINES = 64  # lines on stderr that are not repeated
 
-
-class WatchFormat(str, Enum):
-    """Output formats of changes."""
-
-    TEXT = "text"
-    NDJSON = "ndjson"
+WatchFormat = Literal["text", "ndjson"]
 
 
 def watch(
     root: opt.Root = None,
     only: opt.Only = None,
     skip: opt.Skip = None,
-    timeout: Annotated[
-        float,
-        typer.Option(metavar="SECONDS", help="Time limit of each scan.", min=0.1, callback=opt.reject_nan),
-    ] = 30.0,
-    settle: Annotated[
-        float,
-        typer.Option(
-            metavar="SECONDS",
-            help="Debounce interval after an event (hard limit: 10x).",
-            min=0,
-            callback=opt.reject_nan,
-        ),
-    ] = 2.0,
-    every: Annotated[
-        float,
-        typer.Option(metavar="SECONDS", help="Full scan every SECONDS.", min=1, callback=opt.reject_nan),
-    ] = 3600.0,
+    timeout: Annotated[float, opt.number("SECONDS", "Time limit of each scan.", min=0.1)] = 30.0,
+    settle: Annotated[float, opt.number("SECONDS", "Debounce interval after an event (hard limit: 10x).", min=0)] = 2.0,
+    every: Annotated[float, opt.number("SECONDS", "Full scan every SECONDS.", min=1)] = 3600.0,
     state_dir: opt.StateDir = None,
     config: opt.ConfigFile = None,
     profile: opt.ProfileName = "auto",
-    form: Annotated[WatchFormat, typer.Option("--format", help="text or ndjson.")] = WatchFormat.TEXT,
+    form: Annotated[WatchFormat, typer.Option("--format", help="text or ndjson.")] = "text",
     output: Annotated[
         str | None, opt.option("FILE", "Keep the current report in FILE (JSON, atomically).", "--output", "-o")
     ] = None,
@@ -82,7 +64,10 @@ def watch(
     from agent.watch.loop import Watch, WatchSignals
     from probes.kernel.events import listeners
 
-    request = ReportRequest(None, root, None, only, skip, timeout, config, quiet, HistoryOptions(state_dir), profile)
+    request = ReportRequest(
+        root=root, only=only, skip=skip, timeout=timeout, config=config, quiet=quiet,
+        earlier=HistoryOptions(state_dir), profile=profile,
+    )  # fmt: skip
     if screen:
         _reject_screen(form)
     reporter = _WatchOutput(form, output, verbose)
@@ -105,11 +90,9 @@ def watch(
 
 def _reject_screen(form: WatchFormat) -> None:
     """Raises CliError where no screen can be shown."""
-    from agent.cli.errors import CliError
-
     lines = "without --screen, watch prints one line per change"
-    if form is not WatchFormat.TEXT:
-        raise CliError(f"--screen and --format {form.value} exclude each other")
+    if form != "text":
+        raise CliError(f"--screen and --format {form} exclude each other")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         stream = "stdout" if sys.stdin.isatty() else "stdin"
         raise CliError(f"--screen needs a terminal, and {stream} is not one", lines)
@@ -121,7 +104,6 @@ def _reject_screen(form: WatchFormat) -> None:
 @contextmanager
 def _open_screen(sources: str, no_color: bool) -> Iterator[Screen]:
     """The screen, until the terminal is given back."""
-    from agent.cli.output import can_encode_lines
     from agent.watch.screen import Screen
     from agent.watch.terminal import Terminal
 
@@ -133,8 +115,7 @@ def _open_screen(sources: str, no_color: bool) -> Iterator[Screen]:
 
 def _build_evaluator(request: ReportRequest, signals: WatchSignals, reporter: _WatchOutput) -> Evaluator:
     """Build the evaluator, with all options checked. Raises CliError."""
-    from agent.cli.errors import CliError
-    from agent.cli.request import parse_probe_names
+    from agent.cli.request import load_profile, parse_probe_names
     from agent.diagnose import ScanPlan
     from agent.watch.evaluate import Evaluator
     from probes.host.interface import Host
@@ -142,16 +123,14 @@ def _build_evaluator(request: ReportRequest, signals: WatchSignals, reporter: _W
     from probes.topology_files.preparsed import FactsSource
 
     def host() -> Host:
-        try:
+        with ErrorTranslation(BadSource):
             opened = open_source(None, request.root)
-        except BadSource as error:
-            raise CliError(str(error)) from error
         assert not isinstance(opened, FactsSource), "a live host is read"
         return opened
 
     configuration = request.configuration()
     if request.profile not in ("auto", "none"):
-        request.check_profile()
+        load_profile(request.profile)
     plan = ScanPlan(
         only=parse_probe_names("--only", request.only),
         skip=parse_probe_names("--skip", request.skip),
@@ -209,7 +188,7 @@ class _WatchOutput:
         if self.screen:
             data = b""
             self.screen.show_evaluation(evaluation)
-        elif self._form is WatchFormat.NDJSON:
+        elif self._form == "ndjson":
             data = format_ndjson(batch, evaluation)
         else:
             data = "".join(f"{line}\n" for line in format_text(batch, evaluation)).encode("utf-8", "replace")
@@ -225,8 +204,6 @@ class _WatchOutput:
 
     def warn(self, text: str) -> None:
         """One line on stderr, or on the screen."""
-        from agent.cli.errors import printable
-
         if self.screen:
             self.screen.show_note(text[:1000])
             return
@@ -245,7 +222,6 @@ class _WatchOutput:
 
         A disk that fills up later is reported, and the write is retried.
         """
-        from agent.cli.errors import CliError
         from agent.reports import ReportError, encode_report, write_atomically
 
         if self._output is None:

@@ -18,7 +18,8 @@ WORDS = {"lost": "no longer known", "gained": "known now", "reset": "reset"}
 
 def page(diff: Diff, width: int = 80) -> list[Line]:
     """The whole comparison, at most `width` columns wide where it can be folded."""
-    lines = [*wrap_paragraph(f"OLD  {_side(diff.old)}", width, "     ", "dim", first=""), *_new(diff, width)]
+    lines = wrap_paragraph(f"OLD  {_side(diff.old)}", width, "     ", "dim", first="")
+    lines += wrap_paragraph(f"NEW  {_side(diff.new)}", width, "     ", "dim", first="")
     for note in diff.notes:
         lines += wrap_paragraph(note, width, "  ", "warning", first="! ")
     if not diff.changes:
@@ -30,10 +31,6 @@ def page(diff: Diff, width: int = 80) -> list[Line]:
             for similar in _similar(changes):
                 lines += _render_changes(similar, width)
     return lines
-
-
-def _new(diff: Diff, width: int) -> list[Line]:
-    return wrap_paragraph(f"NEW  {_side(diff.new)}", width, "     ", "dim", first="")
 
 
 def _side(side: Side) -> str:

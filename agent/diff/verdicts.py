@@ -19,17 +19,15 @@ def verdicts(ledger: Ledger, old: Report, new: Report, pairs: Pairing) -> None:
     after = {finding.fingerprint: finding for finding in new.findings} if pairs.same_host else {}
     subjects = {(f.rule, _subject(f.subject, {})): f for f in new.findings}
     met: set[int] = set()
+
+    def add(kind: str, finding: Finding, place: ChangedThing) -> None:
+        reported.add(finding.rule)
+        ledger.add("findings", kind, finding.rule, place, note=f"{finding.severity}: {finding.summary}")
+
     for finding in old.findings:
         other = after.get(finding.fingerprint) or subjects.get((finding.rule, _subject(finding.subject, pairs.ids)))
         if other is None or id(other) in met:
-            reported.add(finding.rule)
-            ledger.add(
-                "findings",
-                "gone",
-                finding.rule,
-                ChangedThing(old=finding.subject, label=finding.label),
-                note=_describe_finding(finding),
-            )
+            add("gone", finding, ChangedThing(old=finding.subject, label=finding.label))
             continue
         met.add(id(other))
         place = ChangedThing(old=finding.subject, new=other.subject, label=other.label)
@@ -37,14 +35,7 @@ def verdicts(ledger: Ledger, old: Report, new: Report, pairs: Pairing) -> None:
         ledger.compare("findings", f"{finding.rule} silenced", place, *map(_silence, (finding, other)))
     for finding in new.findings:
         if id(finding) not in met:
-            reported.add(finding.rule)
-            ledger.add(
-                "findings",
-                "new",
-                finding.rule,
-                ChangedThing(new=finding.subject, label=finding.label),
-                note=_describe_finding(finding),
-            )
+            add("new", finding, ChangedThing(new=finding.subject, label=finding.label))
     _checks(ledger, old, new, reported)
 
 
@@ -102,7 +93,3 @@ def _subject(subject: str, ids: Mapping[str, str]) -> str:
 
 def _silence(finding: Finding) -> str:
     return describe_silence(finding.silenced) if finding.silenced else "no"
-
-
-def _describe_finding(finding: Finding) -> str:
-    return f"{finding.severity}: {finding.summary}"

@@ -199,15 +199,15 @@ def _link_down_events(state: HostState, report: Report) -> dict[str, list[LinkDo
     events: dict[str, list[LinkDownEvent]] = {}
     subjects = [f"port:{nic.id}/{port.port}" for nic in report.topology.nics for port in nic.ports]
     for subject in [*subjects, *(f"netdev:{netdev.id}" for netdev in report.topology.netdevs)]:
-        before = [down for down in state.downs.get(earlier.subject(subject) or "", []) if _is_recent(down, up)]
+        before = [
+            down
+            for down in state.downs.get(earlier.subject(subject) or "", ())
+            if 0 <= up - down.uptime_seconds <= LINK_DOWN_SECONDS
+        ]
         now = [LinkDownEvent(uptime_seconds=up, at=time_of(report))] * min(times.get(subject, 0), LINK_DOWN_LIMIT)
         if before or now:
             events[subject] = [*before, *now][-LINK_DOWN_LIMIT:]
     return events
-
-
-def _is_recent(down: LinkDownEvent, up: float) -> bool:
-    return 0 <= up - down.uptime_seconds <= LINK_DOWN_SECONDS
 
 
 def _changed_settings(state: HostState, report: Report) -> Settings:

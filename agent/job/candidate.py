@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from agent.job.evidence import Evidence, LineEvent
@@ -12,31 +13,11 @@ from agent.model.labels import name_runs
 MOST_EVIDENCE = 6
 _TEXT = 400
 # The order of causes: by what a role proves. Those from SLOW on stopped no job
-ORDER = {
-    role: number
-    for number, role in enumerate(
-        (
-            "hard",
-            "port",
-            "setup",
-            "dead",
-            "network",
-            "error",
-            "missing",
-            "crash",
-            "exit",
-            "hang",
-            "exception",
-            "connect",
-            "silent",
-            "cancel",
-            "unexplained",
-            "consequence",
-            "slow",
-            "note",
-        )
-    )
-}
+_ROLES = (
+    "hard port setup dead network error missing crash exit hang exception connect silent cancel unexplained "
+    "consequence slow note"
+)
+ORDER = {role: number for number, role in enumerate(_ROLES.split())}
 SLOW = ORDER["slow"]
 
 
@@ -74,6 +55,16 @@ class PossibleCause:
         self.ranks |= dict.fromkeys(ranks)
         self.hosts |= dict.fromkeys(hosts)
 
+    def name(self, evidence: Evidence) -> str:
+        """Its ranks and hosts, for a sentence."""
+        return name_ranks(evidence, list(self.ranks), list(self.hosts))
+
+    def note_facts(self, match: re.Match[str]) -> None:
+        """What a line names; the first line of several counts."""
+        for name, value in match.groupdict().items():
+            if value:
+                self.facts.setdefault(name, value)
+
     def add(self, evidence: Evidence, line: LogLine, show: bool = True) -> None:
         """A line that shows it."""
         rank, host = evidence.rank_of(line), evidence.host_of(line)
@@ -93,9 +84,11 @@ class PossibleCause:
     def show(self, evidence: Evidence, line: LogLine) -> None:
         """A line, as evidence."""
         if len(self.evidence) < MOST_EVIDENCE:
-            self.evidence.append(
-                JobEvidence(text=line.whole.strip()[:_TEXT], source=evidence.names[line.file], line=line.number)
-            )
+            self.show_text(line.whole.strip()[:_TEXT], evidence.names[line.file], line.number)
+
+    def show_text(self, text: str, source: str, line: int | None = None) -> None:
+        """What a file has, as evidence."""
+        self.evidence.append(JobEvidence(text=text, source=source, line=line))
 
     def add_events(self, evidence: Evidence, events: Sequence[LineEvent]) -> None:
         """Events that show it: the first line of each, at most one line of each rank as evidence."""
@@ -136,7 +129,7 @@ def name_ranks(evidence: Evidence, ranks: Sequence[int], hosts: Sequence[str]) -
 
 
 def suspect_ranks(
-    evidence: Evidence, key: str, role: str, ranks: Sequence[int], text: str, confidence: str
+    evidence: Evidence, key: str, role: str, ranks: Sequence[int], text: str, confidence: str = "high"
 ) -> PossibleCause:
     """Ranks at fault, with their hosts; the text is what they did, behind their name."""
     hosts = find_hosts(evidence, ranks)

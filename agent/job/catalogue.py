@@ -17,26 +17,10 @@ CODES = "codes.toml"
 OTHERS = (CODES, "names.toml", "values.toml")
 find_tokens = re.compile(rb"[A-Za-z_]+").findall
 # What a line of a role is taken for, the strongest first; the rest explains nothing by itself
-ROLES = (
-    "hard",
-    "xid",
-    "port",
-    "dead",
-    "network",
-    "error",
-    "crash",
-    "missing",
-    "hang",
-    "exit",
-    "exception",
-    "connect",
-    "cancel",
-    "consequence",
-    "slow",
-    "note",
-    "fact",
-    "noise",
+_ROLES = (
+    "hard xid port dead network error crash missing hang exit exception connect cancel consequence slow note fact noise"
 )
+ROLES = tuple(_ROLES.split())
 FAILING = frozenset(ROLES[: ROLES.index("slow")])
 ENDING = FAILING - {"xid", "connect"}  # a job that goes on does not have them; failed connections are tried again
 

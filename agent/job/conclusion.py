@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent.job.candidate import SLOW, PossibleCause, name_hosts, name_numbers, suspect_ranks
+from agent.job.candidate import ORDER, SLOW, PossibleCause, name_hosts, name_numbers, suspect_ranks
 from agent.job.causes import find_candidates
 from agent.job.evidence import Evidence
 from agent.job.fold import fold
@@ -14,23 +14,6 @@ from agent.model.job_answer import (
     JobSetting,
 )
 
-_FAILED = frozenset(
-    (
-        "hard",
-        "port",
-        "setup",
-        "dead",
-        "network",
-        "error",
-        "crash",
-        "exit",
-        "exception",
-        "connect",
-        "silent",
-        "unexplained",
-        "consequence",
-    )
-)
 _FORGIVABLE = frozenset(("exception", "unexplained", "connect", "consequence"))
 _RECOVERS = frozenset(("horovod-stalled",))  # a late rank that came
 _SIZING = frozenset(("NCCL_PROTO", "NCCL_ALGO", "NCCL_BUFFSIZE", "NCCL_LL_BUFFSIZE", "NCCL_LL128_BUFFSIZE"))
@@ -43,7 +26,9 @@ _LOST_CONNECTIONS = frozenset(
         "python-connection-lost",
     )
 )
+_OF_A_WRONG_GID = ("gid-link-local", "qp-no-route", "qp-address-unresolved", "qp-invalid")
 _HUNG = frozenset(("missing", "hang"))
+_FAILED = frozenset(role for role, order in ORDER.items() if order < SLOW) - _HUNG - {"cancel"}
 _BY_SILENCE = _HUNG | {"silent"}
 
 
@@ -71,10 +56,8 @@ class Conclusion:
             self.causes = self.causes[:1]
             first = self.causes[0]
             first.summary += "; this is a consequence, and what it follows from is not in these files"
-            first.confidence, first.next = (
-                "low",
-                first.next or ["the logs of all ranks: the first error of each process"],
-            )
+            first.confidence = "low"
+            first.next = first.next or ["the logs of all ranks: the first error of each process"]
         self.ended = self._decide_end()
 
     def _decide_end(self) -> str:
@@ -124,12 +107,7 @@ def _blame_settings(evidence: Evidence, candidates: list[PossibleCause], setting
         (row for row in settings if row.verdict == "misspelt" and find_nearest(row.name) == "NCCL_IB_GID_INDEX"), None
     )
     for candidate in candidates:
-        if index is None or candidate.id not in (
-            "gid-link-local",
-            "qp-no-route",
-            "qp-address-unresolved",
-            "qp-invalid",
-        ):
+        if index is None or candidate.id not in _OF_A_WRONG_GID:
             continue
         candidate.fault, candidate.confidence = "setting", "high"
         candidate.summary += (

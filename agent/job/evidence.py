@@ -6,8 +6,12 @@ from collections import defaultdict
 from typing import Any, NamedTuple
 
 from agent.job.catalogue import FailureRow
+from agent.job.dumps.flight_recorder import Dumps
+from agent.job.dumps.inspector import Inspector
+from agent.job.dumps.inspector_metrics import InspectorMetrics
+from agent.job.dumps.ras import Snapshot
 from agent.job.lines import LogLine, Moment
-from agent.job.nccl_log import NcclFacts
+from agent.job.nccl_log import NcclLogReader
 from agent.job.ranks import RankMap
 from agent.model.job_answer import JobFile
 
@@ -17,11 +21,11 @@ MOST_EVENTS = 100_000
 class LineEvent:
     """Lines of one kind that one process wrote: the first of them, and how many there are."""
 
-    __slots__ = ("count", "groups", "last", "line", "role", "row")
+    __slots__ = ("count", "groups", "line", "role", "row")
 
     def __init__(self, row: FailureRow, role: str, groups: dict[str, str], line: LogLine) -> None:
         self.row, self.role, self.groups, self.line = row, role, groups, line
-        self.count, self.last = 1, line.at
+        self.count = 1
 
 
 class Tail(NamedTuple):
@@ -71,15 +75,14 @@ class Evidence:
         self.limit_seconds: float | None = None  # the time limit, where files were not read, or not whole, for it
         self.names: list[str] = []  # of files, by number
         self.ranks = RankMap()
-        self.nccl = NcclFacts()
+        self.nccl = NcclLogReader()
         self.library: tuple[str, str | None] | None = None
-        self.versions: dict[str, LogLine] = {}  # of the library, that any line names
+
         self.framework: dict[str, int] = defaultdict(int)
         self.events: dict[Any, LineEvent] = {}
         self.unexplained: dict[Any, LineEvent] = {}  # warnings and errors that no row is for
-        self.settings: dict[str, dict[str, dict[str, LogLine]]] = defaultdict(
-            lambda: defaultdict(dict)
-        )  # by value and place
+        # by name, value and place
+        self.settings: dict[str, dict[str, dict[str, LogLine]]] = defaultdict(lambda: defaultdict(dict))
         self.watchdog: list[WatchdogState] = []
         self.links: list[LinkError] = []
         self.exits: list[ExitRow] = []
@@ -94,10 +97,10 @@ class Evidence:
         self.year: int | None = None
         self.first_at: Moment | None = None
         self.last_at: Moment | None = None
-        self.dumps: Any = None  # of the flight recorder
-        self.snapshots: list[Any] = []  # of RAS
-        self.inspector: Any = None
-        self.metrics: Any = None  # of the Inspector, for Prometheus
+        self.dumps: Dumps | None = None  # of the flight recorder
+        self.snapshots: list[Snapshot] = []  # of RAS
+        self.inspector: Inspector | None = None
+        self.metrics: InspectorMetrics | None = None  # of the Inspector, for Prometheus
 
     def note_unread(self, name: str, reason: str) -> None:
         """A file is not what it seemed to be."""
@@ -109,7 +112,6 @@ class Evidence:
         event = self.events.get(place)
         if event is not None:
             event.count += 1
-            event.last = line.at or event.last
         elif len(self.events) < MOST_EVENTS:
             self.events[place] = LineEvent(row, role, groups, line)
 

@@ -218,7 +218,7 @@ class FileReader:
         if head[:1] == b"\x80" and b"\x02" <= head[1:2] <= b"\x05":  # a pickle, by its protocol
             self._read_dump(given, head, rest)
         elif start[:1] in (b"{", b"["):
-            self._read_json(given, head, start, rest)
+            self._read_json(given, head, rest)
         elif head.lstrip().startswith((b"nccl_", b"# HELP nccl_", b"# TYPE nccl_")) and any(w in head for w in IN_HEAD):
             self.evidence.metrics = self.evidence.metrics or InspectorMetrics()
             lines, damaged = self.evidence.metrics.read(given.name, split_lines(head, rest))
@@ -232,7 +232,7 @@ class FileReader:
         else:
             self._read_log(given, head, rest)
 
-    def _read_json(self, given: Given, head: bytes, start: bytes, rest: Iterator[bytes]) -> None:
+    def _read_json(self, given: Given, head: bytes, rest: Iterator[bytes]) -> None:
         if _REPORT in head[:4096]:
             self.others.append(OtherFile(given.path, given.name, True, given.is_found))
             self._add(JobFile(name=given.name, read_as="report"))
@@ -275,7 +275,8 @@ class FileReader:
             return
         self.evidence.dumps = dumps
         self.evidence.framework["PyTorch"] += 1
-        self._note_version(next(iter(dumps.versions), None))
+        if self.evidence.library is None and dumps.versions:
+            self.evidence.library = ("NCCL", next(iter(dumps.versions)))
         self._add(JobFile(name=given.name, read_as="flight recorder"))
 
     def _read_log(self, given: Given, head: bytes, rest: Iterator[bytes]) -> None:
@@ -286,10 +287,6 @@ class FileReader:
         ):  # a paste may have outputs of commands beside a log
             self.others.append(OtherFile(given.path, given.name, False, given.is_found))
         self._add(file)
-
-    def _note_version(self, version: str | None) -> None:
-        if self.evidence.library is None and version:
-            self.evidence.library = ("NCCL", version)
 
     def _add(self, file: JobFile) -> None:
         self.evidence.files.append(file)

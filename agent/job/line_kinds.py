@@ -6,8 +6,7 @@ from collections.abc import Callable
 from functools import cache
 
 from agent.job.catalogue import Pattern, find_patterns, find_tokens, load_words
-from agent.job.file_state import FileState
-from agent.job.line_readers import COUNTED, READERS, read_info, read_table_line
+from agent.job.line_readers import COUNTED, READERS, FileState, read_info, read_table_line
 from agent.job.lines import LogLine
 
 # What is looked for within tokens: settings, names of errors, and the words of rows that are so

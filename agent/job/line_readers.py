@@ -5,10 +5,40 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from agent.job.dumps.ras import JsonSnapshotReader, SnapshotReader, find_version
-from agent.job.evidence import LinkError
-from agent.job.file_state import FileState
+from agent.job.dumps.ras import JsonSnapshotReader, SnapshotReader
+from agent.job.evidence import Evidence, ExitRow, LinkError
 from agent.job.lines import LogLine
+
+_FIELD_RANK = re.compile(r"(\d{1,7}) \(local_rank: (\d{1,5})\)")
+_FIELD_EXIT = re.compile(r"(-?\d{1,4}) \(pid: (\d{1,9})\)")
+
+
+class FileState:
+    """What is known while one file is read."""
+
+    def __init__(self, evidence: Evidence, name: str) -> None:
+        self.evidence, self.name = evidence, name
+        self.found: set[str] = set()  # what the file has: nccl, torch, hccl, table, kernel, launcher, ras
+        self.setting: LogLine | None = None  # "name: NCCL_X" of the line before
+        self.table: dict[str, str] = {}  # fields of a launcher's table of failures
+        self.table_line: LogLine | None = None
+        self.snapshot: SnapshotReader | JsonSnapshotReader | None = None  # of RAS, which is being read
+        self.damaged_snapshots = 0
+
+    def end_table(self) -> None:
+        """Keep the row of a launcher's table that is complete."""
+        table, self.table = self.table, {}
+        exit_code = _FIELD_EXIT.match(table.get("exitcode", ""))
+        if exit_code is None or self.table_line is None:
+            return
+        rank = _FIELD_RANK.match(table.get("rank", ""))
+        host = table.get("host", "").strip().partition(".")[0] or None
+        self.evidence.exits.append(
+            ExitRow(int(rank[1]) if rank else None, host, int(exit_code[1]), int(exit_code[2]), self.table_line)
+        )
+        if rank is not None and host:
+            self.evidence.ranks.host_of.setdefault(int(rank[1]), host)
+
 
 _MOST_TABLE_LINES = 60_000
 _BANNER = re.compile(r"(?P<library>NCCL|RCCL) version ?:? ?(?P<version>\d{1,2}\.\d{1,3}(?:\.\d{1,4})?)")
@@ -142,7 +172,7 @@ def _read_banner(state: FileState, line: LogLine) -> None:
         return
     state.found.add("nccl")
     evidence = state.evidence
-    evidence.versions.setdefault(match["version"], line)
+
     if evidence.library is None or match["library"] == "RCCL":
         evidence.library = (match["library"], match["version"])
     if line.level is None:
@@ -206,12 +236,8 @@ def _read_ras(state: FileState, line: LogLine) -> None:
     if '"nccl_version"' in line.text:
         state.snapshot = JsonSnapshotReader(state.name)
         state.found.add("ras")
-        return
-    version = find_version(line.text)
-    if version is not None:
-        state.ras_version = version
     elif line.text.strip() == "Job summary":
-        state.snapshot = SnapshotReader(state.name, state.ras_version)
+        state.snapshot = SnapshotReader(state.name)
         state.evidence.snapshots.append(state.snapshot.snapshot)
         state.found.add("ras")
 
@@ -295,7 +321,7 @@ READERS: tuple[tuple[tuple[bytes, ...], Callable[[FileState, LogLine], None]], .
     (_WELL, _read_well),
     (_PROGRESS, _read_progress),
     (tuple(_FRAMEWORKS), _read_framework),
-    ((b"compiled with CUDA", b"Job summary", b'"nccl_version"'), _read_ras),
+    ((b"Job summary", b'"nccl_version"'), _read_ras),
     ((b"locked memory", b"locked-in-memory"), _read_limit),
     ((b"local rank", b"local_rank"), _read_launched),
     ((b"Name: ",), _read_pod),

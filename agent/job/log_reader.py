@@ -13,11 +13,11 @@ from itertools import chain
 from agent.job.catalogue import ENDING, FAILING, FailureRow, Pattern
 from agent.job.dumps.ras import JsonSnapshotReader
 from agent.job.evidence import Evidence, LineEvent, Tail, WatchdogState
-from agent.job.file_state import FileState
 from agent.job.line_kinds import Kind, make_kind
+from agent.job.line_readers import FileState
 from agent.job.lines import LINE_LIMIT, WHOLE, LogLine, Part, Prefixes, find_time, split_line
 from agent.job.measured_tables import read_tables
-from agent.job.wrapped import read_sample
+from agent.job.streams import read_sample
 from agent.model.job_answer import JobFile
 
 _DIGITS = b"0123456789"

@@ -40,7 +40,9 @@ def _read_collectives(lines: Iterable[str]) -> Iterator[Measurement]:
         if "algbw" in words and "busbw" in words and "time" in words:
             right = words[words.index("time") :]
             continue
-        if len(words) < 6 or not words[0].isdecimal() or not words[1].isdecimal() or not _is_type(words[2]):
+        if len(words) < 6 or not words[0].isdecimal() or not words[1].isdecimal():
+            continue
+        if words[2] not in _WIDE and not words[2].startswith(_NARROW):
             continue
         pairs, wrong = _read_halves(words, right)
         known = [(bus, algorithm) for algorithm, bus in pairs if algorithm is not None and bus is not None]
@@ -77,10 +79,6 @@ def _read_halves(words: list[str], right: list[str]) -> tuple[list[_Pair], int |
         figures = figures[1:]  # the column root
     halves = [figures[1:3], figures[5:7]]
     return [(half[0], half[1]) for half in halves if len(half) == 2], None
-
-
-def _is_type(word: str) -> bool:
-    return word in _WIDE or word.startswith(_NARROW)
 
 
 def _read_nvbandwidth(lines: Iterable[str]) -> Iterator[Measurement]:

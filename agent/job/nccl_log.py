@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from agent.model.recommend_answers import Graph, NcclChoice, NcclLog
 
-_INFO, _WARN = "NCCL INFO ", "NCCL WARN "
-_LINE_LIMIT, _MOST = 2000, 40  # characters of a line; entries of a list
+_MOST = 40  # entries of a list
 _PATTERNS = {"1": "tree", "2": "tree", "3": "tree", "4": "ring", "5": "nvls", "6": "collnet"}
 _ALGORITHMS = ("tree", "ring", "collnet", "collnet", "nvls", "nvls-tree", "pat")
 _PROTOCOLS = ("LL", "LL128", "Simple")
@@ -39,7 +38,7 @@ _OLD_CHOICE = re.compile(r"(\d{1,15}) Bytes -> Algo (\d) proto (\d) time")
 _CHOICE = re.compile(r"(\w{1,20}): (\d{1,15}) Bytes -> Algo (\w{1,20}) proto (\w{1,10})")
 
 
-class NcclFacts:
+class NcclLogReader:
     """Collects what the lines of all ranks show."""
 
     def __init__(self) -> None:
@@ -55,16 +54,6 @@ class NcclFacts:
         self.affinity: set[int] = set()
         self.warnings: dict[str, None] = {}
         self.lines = 0
-
-    def read(self, line: str) -> None:
-        """One line of the log."""
-        start = line.find(_WARN)
-        if start >= 0:
-            self.warnings.setdefault(line[start + len(_WARN) :].strip()[:300])
-        start = line.find(_INFO)
-        if start < 0:
-            return
-        self.read_text(line[start + len(_INFO) :].strip())
 
     def read_text(self, text: str, likely: int = -1) -> int:
         """A message at level INFO; the number of the reader that took it, which takes most of its kind; -1: none."""
@@ -98,15 +87,7 @@ class NcclFacts:
         )
 
 
-def read_log(lines: Iterable[str]) -> NcclLog:
-    """The facts of all ranks whose output is in it."""
-    reader = NcclFacts()
-    for line in lines:
-        reader.read(line[:_LINE_LIMIT])
-    return reader.result()
-
-
-def _read_simple(reader: NcclFacts, text: str) -> bool:
+def _read_simple(reader: NcclLogReader, text: str) -> bool:
     """Lines that are a few fixed words."""
     if text.startswith("NCCL version "):
         reader.read_version(text.removeprefix("NCCL version ").partition("+")[0])
@@ -127,7 +108,7 @@ def _read_simple(reader: NcclFacts, text: str) -> bool:
     return True
 
 
-def _read_communicator(reader: NcclFacts, text: str) -> bool:
+def _read_communicator(reader: NcclLogReader, text: str) -> bool:
     match = _COMM.match(text)
     if match is None:
         return False
@@ -137,7 +118,7 @@ def _read_communicator(reader: NcclFacts, text: str) -> bool:
     return True
 
 
-def _read_graph(reader: NcclFacts, text: str) -> bool:
+def _read_graph(reader: NcclLogReader, text: str) -> bool:
     match = _GRAPH.match(text)
     if match is None:
         return False
@@ -151,7 +132,7 @@ def _read_graph(reader: NcclFacts, text: str) -> bool:
     return True
 
 
-def _read_channel(reader: NcclFacts, text: str) -> bool:
+def _read_channel(reader: NcclLogReader, text: str) -> bool:
     match = _CHANNEL.match(text)
     if match is None:
         return False
@@ -163,7 +144,7 @@ def _read_channel(reader: NcclFacts, text: str) -> bool:
     return True
 
 
-def _read_ring(reader: NcclFacts, text: str) -> bool:
+def _read_ring(reader: NcclLogReader, text: str) -> bool:
     match = _RING.match(text)
     if match is not None:
         reader.rings.setdefault(match[1].strip()[:200])
@@ -172,21 +153,21 @@ def _read_ring(reader: NcclFacts, text: str) -> bool:
     return match is not None
 
 
-def _read_counts(reader: NcclFacts, text: str) -> bool:
+def _read_counts(reader: NcclLogReader, text: str) -> bool:
     match = _COUNTS.match(text)
     if match is not None:
         reader.facts |= {"collective_channels": int(match[1]), "nvls_channels": int(match[2])}
     return match is not None
 
 
-def _read_setting(reader: NcclFacts, text: str) -> bool:
+def _read_setting(reader: NcclLogReader, text: str) -> bool:
     match = _SETTING.match(text)
     if match is not None and len(reader.settings) < _MOST:
         reader.settings[match[1]] = match[2].rstrip(".")
     return match is not None
 
 
-def _read_gpudirect(reader: NcclFacts, text: str) -> bool:
+def _read_gpudirect(reader: NcclLogReader, text: str) -> bool:
     if (match := _OFF.match(text)) is not None:
         reader.off.setdefault(match[1].strip())
     elif (match := _FAR.match(text)) is not None:
@@ -194,14 +175,14 @@ def _read_gpudirect(reader: NcclFacts, text: str) -> bool:
     return match is not None
 
 
-def _read_affinity(reader: NcclFacts, text: str) -> bool:
+def _read_affinity(reader: NcclLogReader, text: str) -> bool:
     match = _AFFINITY.match(text)
     if match is not None:
         reader.affinity.add(int(match[1]))
     return match is not None
 
 
-def _read_choice(reader: NcclFacts, text: str) -> bool:
+def _read_choice(reader: NcclLogReader, text: str) -> bool:
     match = _CHOICE.match(text)
     if match is not None and match[1] in _NAMES:
         algorithm = _WORDS.get(match[3].upper().replace("_", ""), match[3].lower())
@@ -220,7 +201,7 @@ def _read_choice(reader: NcclFacts, text: str) -> bool:
     return True
 
 
-_READERS: tuple[Callable[[NcclFacts, str], bool], ...] = (
+_READERS: tuple[Callable[[NcclLogReader, str], bool], ...] = (
     _read_channel, _read_ring, _read_simple, _read_setting, _read_communicator, _read_graph, _read_counts,
     _read_gpudirect, _read_affinity, _read_choice,
 )  # fmt: skip

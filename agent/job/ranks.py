@@ -43,7 +43,7 @@ class Process:
     """One process of the job."""
 
     __slots__ = (
-        "bus", "cuda", "destroyed", "device", "first_lines", "host", "init_done", "init_started", "nvml", "pid", "rank",
+        "bus", "cuda", "destroyed", "first_lines", "host", "init_done", "init_started", "nvml", "pid", "rank",
         "world",
     )  # fmt: skip
 
@@ -54,7 +54,7 @@ class Process:
         self.cuda: int | None = None
         self.nvml: int | None = None
         self.bus: str | None = None
-        self.device: int | None = None  # in brackets on its lines
+
         self.first_lines: dict[int, int] = {}  # by file: the number of the first line that it wrote
         self.init_started = self.init_done = self.destroyed = False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _NUMBERED = re.compile(r"(.*?)(\d{1,9})")
 
@@ -32,6 +32,16 @@ def group_names(labels: Iterable[str]) -> list[str]:
         else:
             alone[label] = None
     return [*(prefix + _format_runs(set(numbers)) for prefix, numbers in families.items()), *alone]
+
+
+def name_first(names: Sequence[str], most: int, spare: int = 0) -> str:
+    """The first `most` names, and how many more there are; up to `spare` more of them are named, too.
+
+    >>> name_first(["a", "b", "c"], 2), name_first(["a", "b", "c"], 2, spare=1)
+    ('a, b and 1 more', 'a, b, c')
+    """
+    more = len(names) - most
+    return ", ".join(names) if more <= spare else f"{', '.join(names[:most])} and {more} more"
 
 
 def list_runs(numbers: Iterable[int]) -> list[list[int]]:

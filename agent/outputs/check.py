@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from agent.model.finding import SEVERITIES, Check, Finding, describe_silence
+from agent.model.labels import name_first
 from agent.model.report import Report
 from agent.outputs.names import describe_location
 from agent.outputs.text.lines import clean
@@ -45,7 +46,10 @@ def format_nagios(report: Report, fail_on: str = "warning", stale: str | None = 
         why = f"; {describe_silence(finding.silenced)}" if finding.silenced else ""
         lines.append(f"{head} {finding.rule} {finding.label}: {finding.summary}{place}{why}")
     if not stale and code == UNKNOWN:
-        lines += [f"UNKNOWN {_shorten_list(rules)}: {reason}" for reason, rules in _group_by_reason(report).items()]
+        lines += [
+            f"UNKNOWN {name_first(rules, NAMED_RULES, spare=1)}: {reason}"
+            for reason, rules in _group_by_reason(report).items()
+        ]
     texts = [clean(line).replace("|", "/") for line in lines]  # what is behind a bar is performance data
     texts[0] += f" | {perfdata}"
     return CheckResult("".join(f"{text}\n" for text in texts), code)
@@ -77,7 +81,7 @@ def format_slurm_prolog(
 def _describe_unknown(report: Report) -> str | None:
     """Which essential checks had no data; None where all had."""
     rules = report.summary.unknown_rules[: report.summary.unknown_essential]
-    return f"essential checks without data: {_shorten_list(list(rules))}" if rules else None
+    return f"essential checks without data: {name_first(rules, NAMED_RULES, spare=1)}" if rules else None
 
 
 def _failing_findings(report: Report, fail_on: str) -> list[Finding]:
@@ -109,11 +113,6 @@ def _headline(report: Report, counted: list[Finding], stale: str | None) -> str:
     less = count_findings({severity: report.summary.counts.get(severity, 0) for severity in SEVERITIES[1:]})
     silenced = f", {report.summary.silenced} silenced" if report.summary.silenced else ""
     return f"{f'{less}, below --fail-on' if less else 'no problems found'}{silenced}; {count_checks(report)}"
-
-
-def _shorten_list(rules: list[str]) -> str:
-    more = len(rules) - NAMED_RULES
-    return ", ".join(rules) if more < 2 else f"{', '.join(rules[:NAMED_RULES])} and {more} more"
 
 
 def _group_by_reason(report: Report) -> dict[str, list[str]]:

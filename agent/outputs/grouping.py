@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from agent.model.finding import Evidence, Finding, worst_first
-from agent.model.labels import compress_names, group_names
+from agent.model.labels import compress_names, group_names, name_first
 from agent.outputs.names import DisplayNames
 
 _WORD = re.compile(r"[0-9a-fA-F]{4,8}(?::[0-9a-fA-F]{2,4}){1,2}\.[0-7]|[\w@](?:[\w.:@-]*[\w@])?")
@@ -121,6 +121,4 @@ def _shorten(names: dict[str, None]) -> str:
     """`mlx5_0-7` where the names form a range, else the first few."""
     stripped = [name.rstrip(",:;") for name in names]
     groups = group_names(stripped)
-    if len(groups) <= _NAMED:
-        return ", ".join(groups)
-    return f"{', '.join(stripped[:_NAMED])} and {len(stripped) - _NAMED} more"
+    return ", ".join(groups) if len(groups) <= _NAMED else name_first(stripped, _NAMED)

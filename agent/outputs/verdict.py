@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from agent.model.finding import SEVERITIES, Check
+from agent.model.labels import name_first
 from agent.model.report import Report
 
 _NAMED_RULES = 3  # rules named that keep the verdict from ok
@@ -51,7 +52,7 @@ def join_notes(text: str, counts: str) -> str:
 
 def count_checks(report: Report) -> str:
     """How many checks ran, and why the others did not: `70 checks ran; 36 need a second sample`."""
-    counts = Counter(classify_check(check, report) for check in report.checks)
+    counts = Counter(classify_check(check) for check in report.checks)
     ran, in_part = counts["ran"] + counts["in part"], counts["in part"]
     parts = [f"{ran} {'check' if ran == 1 else 'checks'} ran" + (f" ({in_part} in part)" if in_part else "")]
     for text, outcomes in _OUTCOMES:
@@ -60,7 +61,7 @@ def count_checks(report: Report) -> str:
     return "; ".join(parts)
 
 
-def classify_check(check: Check, report: Report) -> str:
+def classify_check(check: Check) -> str:
     """What became of a check: ran, in part, second sample, baseline, could not run, not applicable, disabled."""
     if check.state in ("pass", "fail"):
         return "ran"
@@ -90,9 +91,8 @@ def _why_unknown(report: Report) -> str:
         return f"no GPU or RDMA NIC is listed, but there may be some: {unread}"
     essential = report.summary.unknown_essential
     rules = report.summary.unknown_rules[: essential or None]  # 0: a report of before schema_minor 6
-    more = len(rules) - _NAMED_RULES
-    named = ", ".join(rules) if more < 2 else f"{', '.join(rules[:_NAMED_RULES])} and {more} more"
+
     what = (
         "these checks" if not essential else "an essential check" if essential == 1 else f"{essential} essential checks"
     )
-    return f"cannot say OK: {what} could not run: {named}"
+    return f"cannot say OK: {what} could not run: {name_first(rules, _NAMED_RULES, spare=1)}"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import msgspec
 
 from agent.diff.change import Change
 from agent.diff.page import MARKS, sentence
 from agent.model.finding import Summary
+from agent.outputs.text.lines import clean
 from agent.watch.debounce import REQUESTED, START, Batch, EventReason
 from agent.watch.evaluate import Evaluation
 
@@ -79,17 +79,18 @@ def format_text(batch: Batch, evaluation: Evaluation) -> list[str]:
     verdict_change = verdict_change.replace("_", " ")
     lines = [f"{time}  {verdict_change}  {format_counts(report.summary)}; {format_reasons(batch)}"]
     lines += [f"{time}  ! {note}" for note in evaluation.notes]
-    lines += [f"{time}  {line}" for line in _format_changes(evaluation.changes[:LINE_LIMIT])]
+    changes = evaluation.changes[:LINE_LIMIT]
+    lines += [f"{time}    {MARKS.get(change.kind, '~')} {sentence(change)}" for change in changes]
     if len(evaluation.changes) > LINE_LIMIT:
         lines.append(f"{time}  and {len(evaluation.changes) - LINE_LIMIT} more changes")
-    return [_one_line(line) for line in lines]
+    return [clean(line) for line in lines]
 
 
 def format_reasons(batch: Batch) -> str:
     """Why it was evaluated, in a few words."""
     texts = [_format_reason(reason) for reason in batch.reasons[:SHOWN_REASONS]]
     rest = len(batch.reasons) - len(texts) + batch.more
-    return _one_line(", ".join(texts) + (f" and {rest} more" if rest else ""))
+    return clean(", ".join(texts) + (f" and {rest} more" if rest else ""))
 
 
 def describe_processes(batch: Batch) -> list[str]:
@@ -104,7 +105,7 @@ def describe_processes(batch: Batch) -> list[str]:
     from probes.host.process import describe_process
 
     described = ((where, describe_process(number)) for where, number in named)
-    return [_one_line(f"{where}: {process}") for where, process in described if process]
+    return [clean(f"{where}: {process}") for where, process in described if process]
 
 
 def format_counts(summary: Summary) -> str:
@@ -122,13 +123,3 @@ def format_counts(summary: Summary) -> str:
 def _format_reason(reason: EventReason) -> str:
     times = f" ({reason.times} times)" if reason.times > 1 else ""
     return f"{reason.event.text}{times}"
-
-
-def _format_changes(changes: list[Change]) -> Iterator[str]:
-    for change in changes:
-        yield f"  {MARKS.get(change.kind, '~')} {sentence(change)}"
-
-
-def _one_line(line: str) -> str:
-    """It holds names and texts of a host: none of them breaks the line or speaks to a terminal."""
-    return "".join(c if c.isprintable() else "?" for c in line)

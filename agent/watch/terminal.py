@@ -30,7 +30,7 @@ COLOURS = {
     "critical": "1;37;41",
 }
 QUIT_KEY = b"q"
-QUIT_SIGNAL = signal.SIGQUIT
+
 UNKNOWN_SIZE = (80, 24)
 _LOCAL_FLAGS, _CONTROL_CHARACTERS = 3, 6  # of what tcgetattr returns
 _KEY = re.compile(rb"\x1b\[[0-9;]*[A-Za-z~]|\x1bO[A-Za-z]|[^\x1b]|\x1b")

@@ -8,7 +8,7 @@ from agent.cli import options as opt
 from agent.cli.errors import CliError
 from agent.cli.fleet.cluster import All, Dataset, Fabric, Switches, load_cluster, read_bounded
 from agent.cli.fleet.options import EngineUrl, Form, choose_format
-from agent.cli.output import deliver, show
+from agent.cli.output import deliver_json, deliver_text, show
 
 if TYPE_CHECKING:
     from agent.fleet.cluster.cabling_plan import Planned
@@ -60,9 +60,9 @@ def cables(
 
         show(lambda width: render_cables_page(cables_found, cluster.sources, width, everything), output, no_color)
     elif format_name == "json":
-        deliver(msgspec.json.format(msgspec.json.encode(cables_found)) + b"\n", output)
+        deliver_json(cables_found, output)
     else:
-        deliver(_format_csv(cables_found).encode("utf-8", "replace"), output)
+        deliver_text(_format_csv(cables_found), output)
 
 
 def read_plan_file(path: str) -> list[Planned]:

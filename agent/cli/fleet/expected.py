@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from agent.cli import options as opt
-from agent.cli.errors import CliError
+from agent.cli.errors import CliError, ErrorTranslation
 from agent.cli.fleet.cluster import read_bounded
 from agent.cli.fleet.news import Severity
 from agent.cli.fleet.options import (
@@ -16,24 +15,18 @@ from agent.cli.fleet.options import (
     Dataset,
     EngineUrl,
     SilencesOption,
+    StaleAfter,
     WhereOption,
     query_tables,
     read_silences,
 )
 from agent.cli.fleet.questions import parse_duration, print_answer, utc_now
+from agent.cli.output import deliver_text
 
 if TYPE_CHECKING:
     from agent.fleet.expected.sources import ExpectedNode
 
-
-class ExpectedFormat(str, Enum):
-    """Output formats."""
-
-    TEXT = "text"
-    JSON = "json"
-    CSV = "csv"
-    SLURM_DRAIN = "slurm-drain"
-    KUBERNETES_DRAIN = "kubernetes-drain"
+ExpectedFormat = Literal["text", "json", "csv", "slurm-drain", "kubernetes-drain"]
 
 
 def expected(
@@ -49,16 +42,14 @@ def expected(
     engine: EngineUrl = None,
     where: WhereOption = None,
     silences: SilencesOption = None,
-    stale_after: Annotated[
-        str, typer.Option(metavar="DURATION", help="Reports older than this are stale: 90m, 24h, 7d.")
-    ] = "24h",
+    stale_after: StaleAfter = "24h",
     drain_at: Annotated[
         Severity, typer.Option("--drain-at", help="Lowest severity of a finding for which a node is drained.")
-    ] = Severity.CRITICAL,
+    ] = "critical",
     form: Annotated[
         ExpectedFormat,
         typer.Option("--format", help="slurm-drain, kubernetes-drain: commands that take nodes out of service."),
-    ] = ExpectedFormat.TEXT,
+    ] = "text",
     output: opt.Output = None,
     no_color: opt.NoColor = False,
 ) -> None:
@@ -75,17 +66,13 @@ def expected(
         from agent.fleet.questions.options import Options
         from agent.fleet.text.expected import page
 
-        try:
-            answer = compare(tables, nodes, Options(stale_after_seconds=seconds, now=utc_now()), drain_at.value)
-        except AmbiguousName as error:
-            raise CliError(str(error), AMBIGUOUS_HINT) from error
-        if form in (ExpectedFormat.SLURM_DRAIN, ExpectedFormat.KUBERNETES_DRAIN):
-            from agent.cli.output import deliver
-
-            write = slurm_drain if form is ExpectedFormat.SLURM_DRAIN else kubernetes_drain
-            deliver(write(answer).encode("utf-8", "replace"), output)
+        with ErrorTranslation(AmbiguousName, hint=AMBIGUOUS_HINT):
+            answer = compare(tables, nodes, Options(stale_after_seconds=seconds, now=utc_now()), drain_at)
+        if form in ("slurm-drain", "kubernetes-drain"):
+            write = slurm_drain if form == "slurm-drain" else kubernetes_drain
+            deliver_text(write(answer), output)
             return
-        print_answer(answer, answer.rows, ExpectedRow, lambda width: page(answer, width), form.value, output, no_color)
+        print_answer(answer, answer.rows, ExpectedRow, lambda width: page(answer, width), form, output, no_color)
 
 
 def _read(source: str) -> list[ExpectedNode]:

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from agent.cli import options as opt
-from agent.cli.errors import CliError, print_warning
+from agent.cli.errors import CliError, ErrorTranslation, print_warning
+from agent.cli.fleet.ingest import describe_write_error
 from agent.cli.fleet.options import AMBIGUOUS_HINT, require_libraries
 from agent.cli.fleet.questions import parse_duration
 
@@ -21,12 +22,7 @@ def forget(
     unseen: Annotated[str | None, opt.option("DURATION", "Nodes whose last report arrived longer ago: 30d.")] = None,
     history: Annotated[str | None, opt.option("DURATION", "Keep history this long: 400d.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be forgotten.")] = False,
-    wait: Annotated[
-        float,
-        typer.Option(
-            metavar="SECONDS", help="Wait for another command that holds the dataset.", min=0, callback=opt.reject_nan
-        ),
-    ] = 60.0,
+    wait: Annotated[float, opt.number("SECONDS", "Wait for another command that holds the dataset.", min=0)] = 60.0,
     quiet: opt.Quiet = False,
 ) -> None:
     """Remove nodes or old history from a dataset.
@@ -49,15 +45,10 @@ def forget(
         dataset=dataset, nodes=names, unseen=spans[0], history=spans[1], dry_run=dry_run, wait_seconds=wait
     )
     try:
-        result = do(wanted)
-    except BadDataset as error:
-        raise CliError(str(error)) from error
-    except AmbiguousName as error:
-        raise CliError(str(error), AMBIGUOUS_HINT) from error
+        with ErrorTranslation(BadDataset), ErrorTranslation(AmbiguousName, hint=AMBIGUOUS_HINT):
+            result = do(wanted)
     except OSError as error:
-        raise CliError(
-            f"{dataset}: cannot be written: {error.strerror or str(error)[:200]}; it is as it was"
-        ) from error
+        raise CliError(describe_write_error(error, dataset)) from error
     if result.unknown:
         print_warning(f"not in the dataset: {fold(result.unknown)}")
     if quiet:

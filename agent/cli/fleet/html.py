@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from agent.cli import options as opt
-from agent.cli.errors import CliError
+from agent.cli.errors import CliError, ErrorTranslation
 from agent.cli.fleet.cluster import Fabric, Switches, load_cluster_with_reports
 from agent.cli.fleet.options import (
     Dataset,
     EngineUrl,
     SilencesOption,
+    StaleAfter,
     WhereOption,
     open_engine,
     parse_where,
@@ -21,6 +20,7 @@ from agent.cli.fleet.options import (
     select_nodes,
 )
 from agent.cli.fleet.switches import read_hops
+from agent.cli.output import deliver_text
 
 if TYPE_CHECKING:
     from agent.fleet.episodes.silences import Silences
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 NodesDir = Annotated[str | None, opt.option("DIR", "Folder with one page per node (NODE.html) to link to.")]
 Rack = Annotated[str | None, opt.option("REGEX", "Regular expression for the rack in a host name: '^r[0-9]+'.")]
-Title = Annotated[str, typer.Option(metavar="TITLE", help="The heading.")]
-StaleAfter = Annotated[str, typer.Option(metavar="DURATION", help="Reports older than this are stale: 90m, 24h, 7d.")]
+Title = Annotated[str, opt.shown_option("TITLE", "The heading.")]
+
 Since = Annotated[
     str | None,
     opt.option(
@@ -58,7 +58,6 @@ def html(
     `fleet lossless --store` stored. The page loads nothing.
     """
     from agent.cli.fleet.questions import parse_duration, parse_time, utc_now
-    from agent.cli.output import deliver
 
     seconds, moment = parse_duration(stale_after), parse_time(since) if since is not None else None
     require_libraries()
@@ -66,7 +65,7 @@ def html(
 
     page_options = PageOptions(seconds, moment, rack, _find_node_pages(nodes_dir, output), bool(where), utc_now())
     page = _render_page((dataset, engine), (fabric, switches), where, page_options, title, read_silences(silences))
-    deliver(page, output, public=True)
+    deliver_text(page, output, public=True)
 
 
 def _render_page(
@@ -76,7 +75,7 @@ def _render_page(
     page_options: PageOptions,
     title: str,
     silenced: Silences,
-) -> bytes:
+) -> str:
     """Render the page of a dataset, an engine, or both. `files`: of fabrics, of switches. Raises CliError."""
     from datetime import datetime, timezone
 
@@ -90,26 +89,22 @@ def _render_page(
     from agent.fleet.racks import BadPattern
 
     chosen, (fabric, switches) = parse_where(where), files
-    try:
-        with open_engine(*source) as whole:
-            tables = silence(select_nodes(whole, chosen, where), silenced)
-            quarantined = open_dataset(source[0]).manifest.quarantined if source[0] else None
-            now = datetime.now(timezone.utc)
+    with ErrorTranslation(EngineRefused, BadDataset, BadPattern), open_engine(*source) as whole:
+        tables = silence(select_nodes(whole, chosen, where), silenced)
+        quarantined = open_dataset(source[0]).manifest.quarantined if source[0] else None
+        now = datetime.now(timezone.utc)
 
-            hops = read_hops(switches, whole) if switches else None
-            lossless = hops.answer if hops else read_stored_answer(whole)
+        hops = read_hops(switches, whole) if switches else None
+        lossless = hops.answer if hops else read_stored_answer(whole)
 
-            def find_wiring() -> Wiring:
-                if not fabric and hops is None:
-                    return read_wiring(build_from_reports(whole))
-                return read_wiring(load_cluster_with_reports(fabric or [], whole, hops.outputs if hops else None))
+        def find_wiring() -> Wiring:
+            if not fabric and hops is None:
+                return read_wiring(build_from_reports(whole))
+            return read_wiring(load_cluster_with_reports(fabric or [], whole, hops.outputs if hops else None))
 
-            fleet_scene = build_scene(
-                tables, find_wiring, page_options, now, title=title, quarantined=quarantined, lossless=lossless
-            )
-            return page(fleet_scene).encode("utf-8", "replace")
-    except (EngineRefused, BadDataset, BadPattern) as error:
-        raise CliError(str(error)) from error
+        return page(build_scene(
+            tables, find_wiring, page_options, now, title=title, quarantined=quarantined, lossless=lossless
+        ))  # fmt: skip
 
 
 def _find_node_pages(folder: str | None, output: str | None) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from agent.cli import options as opt
-from agent.cli.errors import CliError, print_error, print_warning
+from agent.cli.errors import CliError, ErrorTranslation, print_error, print_warning
 from agent.cli.fleet.options import require_libraries
 
 if TYPE_CHECKING:
@@ -40,12 +40,7 @@ def ingest(
     jobs: Annotated[
         int | None, opt.option("NUMBER", "Number of processes. Default: one per CPU.", min=1, max=256)
     ] = None,
-    wait: Annotated[
-        float,
-        typer.Option(
-            metavar="SECONDS", help="Wait for another ingest that holds the dataset.", min=0, callback=opt.reject_nan
-        ),
-    ] = 60.0,
+    wait: Annotated[float, opt.number("SECONDS", "Wait for another ingest that holds the dataset.", min=0)] = 60.0,
     move: Annotated[str | None, opt.option("DIR", "Move files there after their reports are in the dataset.")] = None,
     move_limit: Annotated[
         int | None,
@@ -93,10 +88,8 @@ def ingest(
         keep=Keep(move_limit, move_days),
     )
     try:
-        with progress(sys.stderr, quiet) as tell:
+        with ErrorTranslation(UnreadableSource, BadDataset, WorkerLost), progress(sys.stderr, quiet) as tell:
             result = do(request, tell)
-    except (UnreadableSource, BadDataset, WorkerLost) as error:
-        raise CliError(str(error)) from error
     except OSError as error:
         raise CliError(describe_write_error(error, dataset)) from error
     _print_summary(result, dataset, quiet)

@@ -5,19 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import contextmanager
-from enum import Enum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from agent.cli import options as opt
-from agent.cli.errors import CliError
+from agent.cli.errors import CliError, ErrorTranslation
 from agent.cli.fleet.cables import Plan, read_plan_file
 from agent.cli.fleet.cluster import All, Dataset
 from agent.cli.fleet.ingest import describe_write_error
-from agent.cli.fleet.options import EngineUrl, choose_format
+from agent.cli.fleet.options import EngineUrl, choose_format, open_engine, require_libraries
 from agent.cli.fleet.switches import read_collected, read_host_ports, read_switches
-from agent.cli.output import deliver, show
+from agent.cli.output import deliver_json, deliver_text, show
 from agent.fleet.collection import without_collection
 
 if TYPE_CHECKING:
@@ -28,15 +27,7 @@ if TYPE_CHECKING:
     from agent.fleet.lossless.hop import HostPort
     from probes.switches.facts import SwitchFacts
 
-
-class LosslessFormat(str, Enum):
-    """Output formats of the answer."""
-
-    TEXT = "text"
-    JSON = "json"
-    CSV = "csv"
-    SVG = "svg"
-
+LosslessFormat = Literal["text", "json", "csv", "svg"]
 
 Form = Annotated[
     LosslessFormat | None,
@@ -91,7 +82,7 @@ def lossless(
     if recipe is not None:
         _print_recipe(recipe, output)
         return
-    format_name = form.value if form is not None else _choose_format(output)
+    format_name = form or _choose_format(output)
     if not switches:
         stored = None if before or report or plan or store or dscp is not None else _read_stored(dataset, engine)
         if stored is None:
@@ -128,15 +119,13 @@ def lossless(
 
 def _deliver(answer: LosslessAnswer, format_name: str, everything: bool, output: str | None, no_color: bool) -> None:
     if format_name == "json":
-        import msgspec
-
-        deliver(msgspec.json.format(msgspec.json.encode(answer)) + b"\n", output)
+        deliver_json(answer, output)
     elif format_name == "csv":
-        deliver(_format_csv(answer).encode("utf-8", "replace"), output)
+        deliver_text(_format_csv(answer), output)
     elif format_name == "svg":
         from agent.fleet.lossless.picture import draw_hops
 
-        deliver(draw_hops(answer).encode("utf-8", "replace"), output)
+        deliver_text(draw_hops(answer), output)
     else:
         from agent.fleet.lossless.text import page
 
@@ -157,7 +146,7 @@ def _print_recipe(system: str, output: str | None) -> None:
             f"--recipe {system!r:.40}: expected {', '.join(RECIPES)}",
             "of all other systems normalized JSON lines are read: docs/fleet-lossless.md",
         )
-    deliver(format_recipe(system).encode(), output, public=True)
+    deliver_text(format_recipe(system), output, public=True)
 
 
 def _store_switches(dataset: str, switches: Mapping[str, SwitchFacts], answer: LosslessAnswer) -> None:
@@ -171,9 +160,8 @@ def _store_switches(dataset: str, switches: Mapping[str, SwitchFacts], answer: L
 
     records = make_records(switches, answer, datetime.now(timezone.utc))
     try:
-        result = ingest(IngestOptions(sources=[], dataset=dataset, switches=records), lambda stage, done: None)
-    except BadDataset as error:
-        raise CliError(str(error)) from error
+        with ErrorTranslation(BadDataset):
+            result = ingest(IngestOptions(sources=[], dataset=dataset, switches=records), lambda stage, done: None)
     except OSError as error:
         raise CliError(describe_write_error(error, dataset)) from error
     late = f" ({result.late:,} late)" if result.late else ""
@@ -216,16 +204,12 @@ def _open_tables(dataset: str | None, engine: str | None, may_be_new: bool = Fal
     if not dataset and not holds_tables(engine):
         yield None
         return
-    from agent.cli.fleet.options import open_engine, require_libraries
-
     require_libraries()
     if may_be_new and dataset:
         from agent.fleet.dataset import BadDataset, read_manifest, store_at
 
-        try:
+        with ErrorTranslation(BadDataset):
             is_new = read_manifest(store_at(dataset)) is None
-        except BadDataset as error:
-            raise CliError(str(error)) from error
         if is_new:
             yield None
             return

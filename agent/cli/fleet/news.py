@@ -4,8 +4,7 @@ parts that fail again and again."""
 from __future__ import annotations
 
 import time
-from enum import Enum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -16,12 +15,14 @@ from agent.cli.fleet.options import (
     EngineUrl,
     Form,
     SilencesOption,
+    StaleAfter,
     WhereOption,
     choose_format,
     query_tables,
     read_silences,
 )
 from agent.cli.fleet.questions import parse_duration, parse_time, print_answer, utc_now
+from agent.cli.output import deliver, deliver_json, show
 
 if TYPE_CHECKING:
     from agent.fleet.engines.engine import Tables
@@ -32,24 +33,8 @@ if TYPE_CHECKING:
 _POST_SECONDS = 10.0
 _STATE_LIMIT = 1 << 28
 
-
-class NewsFormat(str, Enum):
-    """Output formats."""
-
-    TEXT = "text"
-    JSON = "json"
-    SLACK = "slack"
-    WEBHOOK = "webhook"
-
-
-class Severity(str, Enum):
-    """The lowest severity that counts."""
-
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
-    CRITICAL = "critical"
-
+NewsFormat = Literal["text", "json", "slack", "webhook"]
+Severity = Literal["info", "warning", "error", "critical"]
 
 LeastSeverity = Annotated[Severity, typer.Option("--severity", help="Lowest severity that counts.")]
 
@@ -61,14 +46,10 @@ def news(
     dataset: Dataset = None,
     engine: EngineUrl = None,
     where: WhereOption = None,
-    severity: LeastSeverity = Severity.WARNING,
+    severity: LeastSeverity = "warning",
     silences: SilencesOption = None,
-    stale_after: Annotated[
-        str, typer.Option(metavar="DURATION", help="Reports older than this are stale: 90m, 24h, 7d.")
-    ] = "24h",
-    form: Annotated[NewsFormat, typer.Option("--format", help="slack, webhook: the body of a request.")] = (
-        NewsFormat.TEXT
-    ),
+    stale_after: StaleAfter = "24h",
+    form: Annotated[NewsFormat, typer.Option("--format", help="slack, webhook: the body of a request.")] = "text",
     post: Annotated[
         str | None,
         opt.option("URL", "Send the body to URL (slack, webhook) if something is new.", envvar="FABRICSCOPE_WEBHOOK"),
@@ -84,7 +65,7 @@ def news(
         raise CliError("either --since TIME or --since-last is needed")
     if since_last != (state is not None):
         raise CliError("--since-last needs --state FILE" if since_last else "--state is for --since-last only")
-    if post is not None and form not in (NewsFormat.SLACK, NewsFormat.WEBHOOK):
+    if post is not None and form not in ("slack", "webhook"):
         raise CliError("--post needs --format slack or webhook")
     moment = parse_time(since) if since is not None else None
     seconds, silenced = parse_duration(stale_after), read_silences(silences)
@@ -94,10 +75,10 @@ def news(
 
         options = Options(stale_after_seconds=seconds, now=utc_now())
         if moment is not None:
-            answer, left = news_since(tables, moment, options, severity.value, silenced), None
+            answer, left = news_since(tables, moment, options, severity, silenced), None
         else:
             assert state is not None
-            answer, left = _compare_with_last(tables, state, options, severity.value, silenced)
+            answer, left = _compare_with_last(tables, state, options, severity, silenced)
     _print(answer, form, output, no_color)
     if post is not None and answer.items:
         _post(post, _body(answer, form))
@@ -153,21 +134,17 @@ def _body(answer: News, form: NewsFormat) -> bytes:
 
     from agent.fleet.text.news import slack, webhook
 
-    payload: Any = slack(answer) if form is NewsFormat.SLACK else webhook(answer)
+    payload: Any = slack(answer) if form == "slack" else webhook(answer)
     return msgspec.json.encode(payload)
 
 
 def _print(answer: News, form: NewsFormat, output: str | None, no_color: bool) -> None:
-    from agent.cli.output import deliver, show
-
-    if form is NewsFormat.TEXT:
+    if form == "text":
         from agent.fleet.text.news import page
 
         show(lambda width: page(answer, width), output, no_color)
-    elif form is NewsFormat.JSON:
-        import msgspec
-
-        deliver(msgspec.json.format(msgspec.json.encode(answer), indent=2) + b"\n", output)
+    elif form == "json":
+        deliver_json(answer, output)
     else:
         deliver(_body(answer, form) + b"\n", output)
 
@@ -199,12 +176,12 @@ def _post(url: str, body: bytes) -> None:
 
 
 def repeat(
-    since: Annotated[str, typer.Option(metavar="TIME|DURATION", help="2026-01-15, or 24h, 30d before now.")] = "30d",
-    times: Annotated[int, typer.Option(metavar="COUNT", help="Fewest episodes of a part.", min=2)] = 2,
+    since: Annotated[str, opt.shown_option("TIME|DURATION", "2026-01-15, or 24h, 30d before now.")] = "30d",
+    times: Annotated[int, opt.shown_option("COUNT", "Fewest episodes of a part.", min=2)] = 2,
     dataset: Dataset = None,
     engine: EngineUrl = None,
     where: WhereOption = None,
-    severity: LeastSeverity = Severity.WARNING,
+    severity: LeastSeverity = "warning",
     silences: SilencesOption = None,
     form: Form = None,
     output: opt.Output = None,
@@ -219,7 +196,7 @@ def repeat(
         from agent.fleet.episodes.repeat import Offender, repeats
         from agent.fleet.text.news import repeat_page
 
-        answer = repeats(tables, moment, utc_now(), times, severity.value, silenced)
+        answer = repeats(tables, moment, utc_now(), times, severity, silenced)
         print_answer(
             answer, answer.offenders, Offender, lambda width: repeat_page(answer, width), format_name, output, no_color
         )

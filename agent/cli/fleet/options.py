@@ -6,30 +6,22 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import Enum
 from functools import partial
 from importlib.util import find_spec
 from threading import Thread
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from agent.cli import options as opt
-from agent.cli.errors import INTERRUPTED, CliError, print_error, print_warning
+from agent.cli.errors import INTERRUPTED, CliError, ErrorTranslation, print_error, print_warning
 from agent.fleet.collection import without_collection
 
 if TYPE_CHECKING:
     from agent.fleet.engines.engine import Engine, Tables, Where
     from agent.fleet.episodes.silences import Silences
 
-
-class AnswerFormat(str, Enum):
-    """Output formats of an answer."""
-
-    TEXT = "text"
-    JSON = "json"
-    CSV = "csv"
-
+AnswerFormat = Literal["text", "json", "csv"]
 
 _INTERRUPTED_MESSAGE = "Query interrupted"  # DuckDB's own error on Ctrl-C
 _GRACE_SECONDS = 0.7
@@ -58,6 +50,7 @@ SilencesOption = Annotated[
         envvar="FABRICSCOPE_SILENCES",
     ),
 ]
+StaleAfter = Annotated[str, opt.shown_option("DURATION", "Reports older than this are stale: 90m, 24h, 7d.")]
 Form = Annotated[
     AnswerFormat | None,
     typer.Option("--format", help="text (default), json or csv, or by the suffix of --output.", show_default=False),
@@ -67,7 +60,7 @@ Form = Annotated[
 def choose_format(form: AnswerFormat | None, output: str | None) -> str:
     """The format of the answer. Raises CliError."""
     if form is not None:
-        return form.value
+        return form
     suffix = os.path.splitext(output or "")[1].lower()
     forms = {".json": "json", ".csv": "csv", ".txt": "text", "": "text"}
     if suffix not in forms:
@@ -99,11 +92,11 @@ def open_engine(dataset: str | None, engine: str | None) -> Iterator[Engine]:
     with without_collection():
         from agent.fleet.engines import connect
 
-        with translate_errors():
+        with translate_engine_errors():
             engine_ = connect(engine, dataset)
         close = engine_.close
         try:
-            with translate_errors():
+            with translate_engine_errors():
                 yield engine_
         except KeyboardInterrupt:
             close = partial(_close_soon, engine_)
@@ -113,14 +106,13 @@ def open_engine(dataset: str | None, engine: str | None) -> Iterator[Engine]:
 
 
 @contextmanager
-def translate_errors() -> Iterator[None]:
+def translate_engine_errors() -> Iterator[None]:
     """Translate an engine's errors to CliError, and its own Ctrl-C error to KeyboardInterrupt."""
     from agent.fleet.engines.engine import EngineRefused
 
     try:
-        yield
-    except EngineRefused as error:
-        raise CliError(str(error)) from error
+        with ErrorTranslation(EngineRefused):
+            yield
     except RuntimeError as error:
         if str(error) == _INTERRUPTED_MESSAGE:
             raise KeyboardInterrupt from error
@@ -209,9 +201,8 @@ def read_silences(path: str | None) -> Silences:
     if path is None:
         return NONE
     try:
-        found = Silences(read_toml(path, SilenceFile).silence, datetime.now(timezone.utc).date())
-    except TomlError as error:
-        raise CliError(str(error)) from error
+        with ErrorTranslation(TomlError):
+            found = Silences(read_toml(path, SilenceFile).silence, datetime.now(timezone.utc).date())
     except BadHostlist as error:
         raise CliError(f"{path}: node: {error}") from error
     if found.ended:

@@ -21,22 +21,17 @@ BAR_CHARACTERS = 30
 
 def pull(
     nodes: Annotated[
-        str | None, typer.Option(metavar="LIST", help="Hosts: gpu[001-128],login1; - reads them from stdin.")
+        str | None, opt.shown_option("LIST", "Hosts: gpu[001-128],login1; - reads them from stdin.")
     ] = None,
     to: Annotated[str | None, opt.option("DIR", "Folder for the reports.", "--to")] = None,
     dataset: Annotated[
-        str | None,
-        typer.Option(metavar="DIR|URL", help="Load them into this dataset, too.", envvar="FABRICSCOPE_DATASET"),
+        str | None, opt.shown_option("DIR|URL", "Load them into this dataset, too.", envvar="FABRICSCOPE_DATASET")
     ] = None,
     node_key: NodeKeyOption = None,
-    command: Annotated[
-        str, typer.Option(metavar="COMMAND", help="Command that prints a report on the host.")
-    ] = COMMAND,
-    ssh: Annotated[str, typer.Option(metavar="COMMAND", help="ssh with options, such as 'ssh -F FILE'.")] = "ssh",
-    jobs: Annotated[int, typer.Option(metavar="NUMBER", help="Number of hosts at the same time.", min=1, max=512)] = 32,
-    timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Time limit of one host.", min=0.1, callback=opt.reject_nan)
-    ] = 60.0,
+    command: Annotated[str, opt.shown_option("COMMAND", "Command that prints a report on the host.")] = COMMAND,
+    ssh: Annotated[str, opt.shown_option("COMMAND", "ssh with options, such as 'ssh -F FILE'.")] = "ssh",
+    jobs: Annotated[int, opt.shown_option("NUMBER", "Number of hosts at the same time.", min=1, max=512)] = 32,
+    timeout: Annotated[float, opt.number("SECONDS", "Time limit of one host.", min=0.1)] = 60.0,
     quiet: opt.Quiet = False,
 ) -> None:
     """Fetch the reports of hosts by ssh.

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from agent.cli import options as opt
 from agent.cli.errors import CliError
 from agent.cli.fleet.options import (
@@ -16,11 +14,13 @@ from agent.cli.fleet.options import (
     EngineUrl,
     Form,
     SilencesOption,
+    StaleAfter,
     WhereOption,
     choose_format,
     query_tables,
     read_silences,
 )
+from agent.cli.output import deliver_json, deliver_text, show
 
 if TYPE_CHECKING:
     from agent.outputs.text.lines import Line
@@ -33,9 +33,7 @@ def summary(
     dataset: Dataset = None,
     engine: EngineUrl = None,
     where: WhereOption = None,
-    stale_after: Annotated[
-        str, typer.Option(metavar="DURATION", help="Reports older than this are stale: 90m, 24h, 7d.")
-    ] = "24h",
+    stale_after: StaleAfter = "24h",
     form: Form = None,
     output: opt.Output = None,
     no_color: opt.NoColor = False,
@@ -59,16 +57,9 @@ def outliers(
     engine: EngineUrl = None,
     where: WhereOption = None,
     majority: Annotated[
-        float,
-        typer.Option(
-            metavar="SHARE",
-            help="Share of a class that makes a value its majority.",
-            min=0.51,
-            max=1.0,
-            callback=opt.reject_nan,
-        ),
+        float, opt.number("SHARE", "Share of a class that makes a value its majority.", min=0.51, max=1.0)
     ] = 0.8,
-    fewest: Annotated[int, typer.Option(metavar="COUNT", help="Smallest class that is compared.", min=3)] = 5,
+    fewest: Annotated[int, opt.shown_option("COUNT", "Smallest class that is compared.", min=3)] = 5,
     form: Form = None,
     output: opt.Output = None,
     no_color: opt.NoColor = False,
@@ -155,8 +146,7 @@ def duplicates(
 
 def drift(
     since: Annotated[
-        str,
-        typer.Option(metavar="TIME|DURATION", help="2026-01-15, 2026-01-15T08:00:00Z, or 24h, 7d before now."),
+        str, opt.shown_option("TIME|DURATION", "2026-01-15, 2026-01-15T08:00:00Z, or 24h, 7d before now.")
     ],
     dataset: Dataset = None,
     engine: EngineUrl = None,
@@ -220,15 +210,11 @@ def print_answer(
     no_color: bool,
 ) -> None:
     """Print an answer: `rows` of `kind` are what CSV has."""
-    from agent.cli.output import deliver, show
-
     if form == "text":
         show(page, output, no_color)
     elif form == "csv":
         from agent.fleet.text.tables import sheet
 
-        deliver(sheet(rows, kind).encode("utf-8", "replace"), output)
+        deliver_text(sheet(rows, kind), output)
     else:
-        import msgspec
-
-        deliver(msgspec.json.format(msgspec.json.encode(answer), indent=2) + b"\n", output)
+        deliver_json(answer, output)

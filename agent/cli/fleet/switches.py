@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agent.cli.errors import CliError
+from agent.cli.errors import CliError, ErrorTranslation
 
 if TYPE_CHECKING:
     from agent.fleet.engines.engine import Tables
@@ -27,10 +27,8 @@ def read_collected(paths: list[str], dscp: int | None = None) -> Collection:
     """All that can be read. Raises CliError."""
     from probes.switches.collection import UnreadableCollection, read_collection
 
-    try:
+    with ErrorTranslation(UnreadableCollection):
         return read_collection(paths, dscp)
-    except UnreadableCollection as error:
-        raise CliError(str(error)) from error
 
 
 def read_host_ports(tables: Tables) -> list[HostPort]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from enum import Enum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from agent.cli import options as opt
 from agent.cli.errors import CliError
@@ -19,17 +18,12 @@ from agent.cli.fleet.options import (
     open_engine,
     query_tables,
     read_silences,
-    translate_errors,
+    require_libraries,
+    translate_engine_errors,
 )
+from agent.cli.output import deliver_text, open_output
 
-
-class TableFormat(str, Enum):
-    """Output formats of a whole table."""
-
-    CSV = "csv"
-    PARQUET = "parquet"
-    JSON = "json"
-    PROMETHEUS = "prometheus"
+TableFormat = Literal["csv", "parquet", "json", "prometheus"]
 
 
 def query(
@@ -46,7 +40,6 @@ def query(
     format_name = choose_format(form, output)
     text = sys.stdin.read(1 << 20) if sql == "-" else sql
     with open_engine(dataset, engine) as tables:
-        from agent.cli.output import open_output
         from agent.fleet.text.tables import write
 
         names, batches = tables.query(text)
@@ -71,12 +64,10 @@ def export(
 
     CSV, JSON (one object per line) or one Parquet file. Silences count for prometheus; a table has what nodes reported.
     """
-    from agent.cli.fleet.options import require_libraries
-
     require_libraries("duckdb")
     from agent.fleet.engines import schema
 
-    if form is TableFormat.PROMETHEUS:
+    if form == "prometheus":
         if table is not None:
             raise CliError("prometheus exports no table: fleet export prometheus")
         _export_metrics(dataset, engine, where, silences, output)
@@ -90,24 +81,22 @@ def export(
         raise CliError(
             f"no table {table!r:.60}; tables: {', '.join(schema.names())}", f"did you mean {near[0]}?" if near else None
         )
-    if form is TableFormat.PARQUET and output is None and sys.stdout.isatty():
+    if form == "parquet" and output is None and sys.stdout.isatty():
         raise CliError("Parquet is binary: use --output FILE")
     with query_tables(dataset, engine, where) as tables:
-        from agent.cli.output import open_output
         from agent.fleet.text.tables import write_parquet, write_table
 
         with open_output(output) as out:
-            if form is TableFormat.PARQUET:
+            if form == "parquet":
                 write_parquet(tables, table, out)
             else:
-                write_table(tables, table, form.value, out)
+                write_table(tables, table, form, out)
 
 
 def _export_metrics(
     dataset: str | None, engine: str | None, where: list[str] | None, silences: str | None, output: str | None
 ) -> None:
     from agent.cli.fleet.questions import utc_now
-    from agent.cli.output import deliver
     from agent.fleet.dataset import open_dataset
     from agent.fleet.metrics import metrics
     from agent.fleet.questions.options import Options
@@ -116,7 +105,7 @@ def _export_metrics(
     with query_tables(dataset, engine, where, silenced) as tables:
         quarantined = open_dataset(dataset).manifest.quarantined if dataset else None
         text = metrics(tables, Options(now=utc_now()), quarantined, silenced)
-    deliver(text.encode("utf-8", "replace"), output, public=True)
+    deliver_text(text, output, public=True)
 
 
 def load(
@@ -134,10 +123,8 @@ def load(
     For `--engine URL` afterwards. All tables take the place of earlier ones at one moment; ClickHouse gets only what is
     new.
     """
-    from agent.cli.fleet.options import require_libraries
-
     require_libraries("duckdb", "pyarrow", "sqlglot")
-    with translate_errors():
+    with translate_engine_errors():
         from agent.fleet.engines import load as load_tables
 
         rows = load_tables(dataset, engine)

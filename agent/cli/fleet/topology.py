@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from enum import Enum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
@@ -18,25 +17,14 @@ if TYPE_CHECKING:
     from agent.fleet.cluster.fabric_view import View
     from agent.fleet.cluster.graph import FabricGraph
 
+TopologyFormat = Literal["text", "json", "svg", "slurm-conf", "slurm-yaml", "topograph", "nfd"]
 
-class TopologyFormat(str, Enum):
-    """Output formats of the topology."""
-
-    TEXT = "text"
-    JSON = "json"
-    SVG = "svg"
-    SLURM_CONF = "slurm-conf"
-    SLURM_YAML = "slurm-yaml"
-    TOPOGRAPH = "topograph"
-    NFD = "nfd"
-
-
-_SUFFIXES = {
-    ".json": TopologyFormat.JSON,
-    ".svg": TopologyFormat.SVG,
-    ".conf": TopologyFormat.SLURM_CONF,
-    ".txt": TopologyFormat.TEXT,
-    "": TopologyFormat.TEXT,
+_SUFFIXES: dict[str, TopologyFormat] = {
+    ".json": "json",
+    ".svg": "svg",
+    ".conf": "slurm-conf",
+    ".txt": "text",
+    "": "text",
 }
 Form = Annotated[
     TopologyFormat | None,
@@ -69,38 +57,38 @@ def topology(
     only = _parse_nodes(nodes)
     cluster = load_cluster(fabric, dataset, engine, switches)
     seen = build_views(cluster)
-    if format_ is TopologyFormat.TEXT:
+    if format_ == "text":
         from agent.fleet.cluster.answer import build_topology_answer as answer
         from agent.fleet.cluster.text import page
 
         result = answer(cluster, seen)
         show(lambda width: page(result, width, everything), output, no_color)
     else:
-        deliver(_render(format_, cluster, seen, only), output, public=format_ is not TopologyFormat.JSON)
+        deliver(_render(format_, cluster, seen, only), output, public=format_ != "json")
 
 
 def _render(format_: TopologyFormat, cluster: FabricGraph, seen: list[View], only: frozenset[str] | None) -> bytes:
     """Render the topology for machines. Raises CliError."""
-    if format_ is TopologyFormat.JSON:
+    if format_ == "json":
         import msgspec
 
         from agent.fleet.cluster.answer import build_topology_answer as answer
 
         return msgspec.json.format(msgspec.json.encode(answer(cluster, seen))) + b"\n"
-    if format_ is TopologyFormat.SVG:
+    if format_ == "svg":
         from agent.fleet.cluster.cabling_faults import find_cabling_faults
         from agent.fleet.cluster.picture import draw_picture
 
         return draw_picture(cluster, seen, find_cabling_faults(cluster, seen)).encode("utf-8", "replace")
-    if format_ in (TopologyFormat.TOPOGRAPH, TopologyFormat.NFD):
+    if format_ in ("topograph", "nfd"):
         from agent.fleet.cluster.topograph import format_labels, format_model
 
-        text = format_model(cluster, seen) if format_ is TopologyFormat.TOPOGRAPH else format_labels(cluster, seen)
+        text = format_model(cluster, seen) if format_ == "topograph" else format_labels(cluster, seen)
         return text.encode("utf-8", "replace")
     from agent.fleet.cluster.slurm import Nothing, format_conf, format_yaml
 
     try:
-        text = (format_conf if format_ is TopologyFormat.SLURM_CONF else format_yaml)(cluster, seen, only)
+        text = (format_conf if format_ == "slurm-conf" else format_yaml)(cluster, seen, only)
     except Nothing as error:
         raise CliError(str(error)) from error
     return text.encode("utf-8", "replace")
@@ -109,9 +97,9 @@ def _render(format_: TopologyFormat, cluster: FabricGraph, seen: list[View], onl
 def _choose_format(output: str | None) -> TopologyFormat:
     suffix = os.path.splitext(output or "")[1].lower()
     if os.path.basename(output or "") == "topology.yaml":
-        return TopologyFormat.SLURM_YAML
+        return "slurm-yaml"
     if suffix not in _SUFFIXES:
-        raise CliError(f"{output}: which format? --format {', '.join(choice.value for choice in TopologyFormat)}")
+        raise CliError(f"{output}: which format? --format {', '.join(get_args(TopologyFormat))}")
     return _SUFFIXES[suffix]
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from enum import Enum
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
 from agent.cli import options as opt
 from agent.cli.errors import CliError
+from agent.cli.output import deliver_json, deliver_text, show
 
 if TYPE_CHECKING:
     from agent.cli.request import ReportRequest
@@ -25,25 +25,8 @@ _POWERS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 LARGEST = 1 << 50  # bytes
 _LIMIT_BYTES = 1 << 30  # of a log or a table
 
-
-class Collective(str, Enum):
-    """The collectives of NCCL that are predicted."""
-
-    ALL_REDUCE = "all_reduce"
-    ALL_GATHER = "all_gather"
-    REDUCE_SCATTER = "reduce_scatter"
-    ALL_TO_ALL = "all_to_all"
-    SENDRECV = "sendrecv"
-
-
-class RecommendFormat(str, Enum):
-    """Output formats of `recommend`."""
-
-    TEXT = "text"
-    JSON = "json"
-    HTML = "html"
-    CONF = "conf"
-    ENV = "env"
+Collective = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "sendrecv"]
+RecommendFormat = Literal["text", "json", "html", "conf", "env"]
 
 
 class RecommendOptions(NamedTuple):
@@ -90,7 +73,7 @@ def recommend_machine(
     rails: Annotated[str | None, opt.option("NUMBERxGBITS", "With --profile: rails of a node, such as 8x400.")] = None,
     form: Annotated[
         RecommendFormat, typer.Option("--format", help="text, json, html; conf or env for the settings alone.")
-    ] = RecommendFormat.TEXT,
+    ] = "text",
     everything: Annotated[
         bool, typer.Option("--all", help="Also the settings that are not needed, and why.", show_default=False)
     ] = False,
@@ -107,12 +90,12 @@ def recommend_machine(
         return
     from agent.cli.request import ReportRequest
 
-    options = RecommendOptions(collective.value if collective else None, size, nodes, nccl, rails, dataset, hosts)
+    options = RecommendOptions(collective, size, nodes, nccl, rails, dataset, hosts)
     request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, profile=profile)
     if measured is not None:
-        run_measured(request, options, measured, form.value, output, no_color)
+        run_measured(request, options, measured, form, output, no_color)
     else:
-        run_recommend(request, options, form.value, output, no_color, everything)
+        run_recommend(request, options, form, output, no_color, everything)
 
 
 def run_recommend(
@@ -124,24 +107,20 @@ def run_recommend(
     everything: bool = False,
 ) -> None:
     """Answer and write it. Raises CliError where facts are missing; where no model fits, after all else is written."""
-    from agent.cli.output import deliver, show
-
     answer = _answer(request, options)
     unpredicted = all(row.busbw_gbyte_s is None for row in answer.predictions)
     if (unpredicted and answer.missing) or not answer.predictions:
         raise CliError(f"nothing can be predicted: missing in the report: {', '.join(answer.missing)}")
     if form == "json":
-        import msgspec
-
-        deliver(msgspec.json.format(msgspec.json.encode(answer), indent=1) + b"\n", output)
+        deliver_json(answer, output, indent=1)
     elif form in ("conf", "env"):
         from agent.recommend.settings import to_lines
 
-        deliver(to_lines(answer.settings, export=form == "env").encode(), output)
+        deliver_text(to_lines(answer.settings, export=form == "env"), output)
     elif form == "html":
         from agent.outputs.html.recommend import render_recommendation_page
 
-        deliver(render_recommendation_page(answer).encode("utf-8", "replace"), output)
+        deliver_text(render_recommendation_page(answer), output)
     else:
         from agent.outputs.text.recommend import render_recommendation
 
@@ -155,7 +134,6 @@ def run_measured(
     request: ReportRequest, options: RecommendOptions, path: str, form: str, output: str | None, no_color: bool
 ) -> None:
     """Judge a table of measurements. Raises CliError where it has no figure."""
-    from agent.cli.output import deliver, show
     from agent.job.measured_tables import read_tables
     from agent.recommend.answer import answer_profile, answer_report
     from agent.recommend.judge import judge_table
@@ -177,9 +155,7 @@ def run_measured(
     version = version_of(question.nccl, [node])
     judged = judge_table(table, node, answer, version, (options.collective, options.nodes))
     if form == "json":
-        import msgspec
-
-        deliver(msgspec.json.format(msgspec.json.encode(judged), indent=1) + b"\n", output)
+        deliver_json(judged, output, indent=1)
     else:
         from agent.outputs.text.recommend_answers import render_measured
 
@@ -259,14 +235,9 @@ def _check_version(text: str | None) -> str | None:
 
 def load_platform(name: str) -> Profile:
     """A platform by its name, or a file. Raises CliError."""
-    from agent.model.node import Platform
-    from agent.model.profile import BadProfile
-    from agent.platforms.profiles import choose_profile
+    from agent.cli.request import load_profile
 
-    try:
-        profile = choose_profile(name, Platform()).profile
-    except BadProfile as error:
-        raise CliError(str(error)) from error
+    profile = load_profile(name)
     assert profile is not None, "neither auto nor none"
     return profile
 

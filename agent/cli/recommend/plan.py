@@ -8,6 +8,7 @@ import typer
 
 from agent.cli import options as opt
 from agent.cli.errors import CliError
+from agent.cli.output import deliver_json, show
 
 if TYPE_CHECKING:
     from agent.model.report import Report
@@ -19,24 +20,22 @@ _MEMORY_GB = {"h100": 80.0, "h200": 141.0, "b200": 180.0, "b300": 288.0, "mi300x
 
 
 def plan(
-    params: Annotated[
-        float, typer.Option(metavar="COUNT", help="Parameters of the model, as 70e9.", min=1e6, max=1e15)
-    ],
-    layers: Annotated[int, typer.Option(metavar="COUNT", help="Layers.", min=1, max=10_000)],
-    hidden: Annotated[int, typer.Option(metavar="SIZE", help="Hidden size.", min=64, max=1_000_000)],
-    gpus: Annotated[int, typer.Option(metavar="COUNT", help="GPUs of the job.", min=1, max=1_000_000)],
-    seq: Annotated[int, typer.Option(metavar="TOKENS", help="Sequence length.", min=1, max=100_000_000)] = 8192,
-    batch: Annotated[float, typer.Option(metavar="TOKENS", help="Tokens per step.", min=1, max=1e12)] = 4 * 2.0**20,
-    experts: Annotated[int, typer.Option(metavar="COUNT", help="Experts per layer.", min=0, max=65_536)] = 0,
-    top_k: Annotated[int, typer.Option(metavar="COUNT", help="Experts per token.", min=1, max=1024)] = 1,
+    params: Annotated[float, opt.shown_option("COUNT", "Parameters of the model, as 70e9.", min=1e6, max=1e15)],
+    layers: Annotated[int, opt.shown_option("COUNT", "Layers.", min=1, max=10_000)],
+    hidden: Annotated[int, opt.shown_option("SIZE", "Hidden size.", min=64, max=1_000_000)],
+    gpus: Annotated[int, opt.shown_option("COUNT", "GPUs of the job.", min=1, max=1_000_000)],
+    seq: Annotated[int, opt.shown_option("TOKENS", "Sequence length.", min=1, max=100_000_000)] = 8192,
+    batch: Annotated[float, opt.shown_option("TOKENS", "Tokens per step.", min=1, max=1e12)] = 4 * 2.0**20,
+    experts: Annotated[int, opt.shown_option("COUNT", "Experts per layer.", min=0, max=65_536)] = 0,
+    top_k: Annotated[int, opt.shown_option("COUNT", "Experts per token.", min=1, max=1024)] = 1,
     active: Annotated[float | None, opt.option("COUNT", "With --experts: parameters used per token.")] = None,
-    kv_share: Annotated[float, typer.Option(metavar="SHARE", help="KV heads by heads.", min=0.001, max=1.0)] = 0.125,
+    kv_share: Annotated[float, opt.shown_option("SHARE", "KV heads by heads.", min=0.001, max=1.0)] = 0.125,
     memory: Annotated[float | None, opt.option("GB", "Memory of a GPU. Default: the machine's.")] = None,
     report: opt.ReportFile = None,
     source: opt.Source = None,
     profile: opt.ProfileName = "auto",
     rails: Annotated[str | None, opt.option("NUMBERxGBITS", "With --profile: rails, as 8x400.")] = None,
-    form: Annotated[opt.DiffFormat, typer.Option("--format", help="text or json.")] = opt.DiffFormat.TEXT,
+    form: Annotated[opt.TextOrJson, typer.Option("--format", help="text or json.")] = "text",
     output: opt.Output = None,
     no_color: opt.NoColor = False,
 ) -> None:
@@ -44,7 +43,6 @@ def plan(
 
     Layouts that fit the memory, what they send, and the step on this fabric, with the arithmetic.
     """
-    from agent.cli.output import deliver, show
     from agent.recommend.plan import plan_training
 
     node, document = _read_machine(report, source, profile, rails)
@@ -52,10 +50,8 @@ def plan(
         _check_model(params, layers, hidden, seq, batch, experts, top_k, active, kv_share),
         _check_cluster(node, document, gpus, memory, profile),
     )
-    if form is opt.DiffFormat.JSON:
-        import msgspec
-
-        deliver(msgspec.json.format(msgspec.json.encode(answer), indent=1) + b"\n", output)
+    if form == "json":
+        deliver_json(answer, output, indent=1)
     else:
         from agent.outputs.text.recommend_answers import render_plan
 
@@ -116,5 +112,5 @@ def _read_machine(
         raise CliError("--rails needs --profile without a source: a report has its own rails")
     from agent.cli.request import ReportRequest
 
-    document = ReportRequest(source, None, report, None, None, 30.0, None, False, profile=profile).make_report()[0]
+    document = ReportRequest(source=source, report=report, profile=profile).make_report()[0]
     return read_node(document), document

@@ -44,8 +44,7 @@ def find_candidates(evidence: Evidence) -> list[PossibleCause]:
         events[event.row.id].append(event)
     candidates: list[PossibleCause] = []
     for name, rows in events.items():
-        find = _SPECIAL.get(name, find_generic)
-        candidates += find(evidence, rows)
+        candidates += _SPECIAL.get(name, find_generic)(evidence, rows)
     candidates += find_watchdog_hangs(evidence)
     candidates += find_dump_hangs(evidence)
     candidates += find_dump_delays(evidence)
@@ -68,7 +67,6 @@ def _none(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause
 _SPECIAL = {
     "completion-error": find_completions,
     "ucx-completion": find_completions,
-    "hccl-completion": find_generic,
     "hccl-link-timeout": find_link_timeouts,
     "qp-address-unresolved": find_queue_pairs,
     "qp-invalid": find_queue_pairs,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from agent.job.candidate import PossibleCause, find_hosts, first_of, name_numbers, name_ranks, suspect_ranks
 from agent.job.catalogue import load_codes
-from agent.job.causes.generic import collect_words, fill, find_generic
+from agent.job.causes.generic import describe, find_generic
 from agent.job.evidence import Evidence, LineEvent
 
 _PEER = re.compile(r"\bdst_rank\[(\d{1,7})\]")
@@ -32,12 +32,7 @@ def find_hccl_codes(evidence: Evidence, events: list[LineEvent]) -> Iterator[Pos
         row = rows[0].row
         candidate = PossibleCause(f"hccl-{name.lower()}", "error", row.fault, "")
         candidate.add_events(evidence, rows)
-        words = collect_words(evidence, candidate, first_of(rows)) | {
-            "meaning": codes[name]["means"],
-            "check": codes[name]["check"],
-        }
-        candidate.summary = fill(row.summary, words)
-        candidate.next = [fill(text, words) for text in row.next]
+        describe(evidence, candidate, first_of(rows), meaning=codes[name]["means"], check=codes[name]["check"])
         peers = {int(match[1]) for event in rows if (match := _PEER.search(event.groups.get("text", "")))}
         if peers:
             hosts = find_hosts(evidence, peers)
@@ -63,13 +58,11 @@ def find_links(evidence: Evidence) -> Iterator[PossibleCause]:
         hosts = find_hosts(evidence, odd)
         who = _name_npus(evidence, odd, hosts)
         on = "on" if states[0] == "ENABLE" else "off"
-        candidate = PossibleCause(
-            "tls-differs",
-            "hard",
-            "setting",
+        text = (
             f"TLS is {on} for {who} and {'off' if on == 'on' else 'on'} for the others: links between them never "
-            f"come up",
+            f"come up"
         )
+        candidate = PossibleCause("tls-differs", "hard", "setting", text)
         candidate.next = [
             "`hccn_tool -i N -tls -g` on all NPUs, then the same value everywhere (`hccn_tool -i N -tls -s "
             "enable 0` or 1)"

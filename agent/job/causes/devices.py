@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from agent.job.candidate import PossibleCause, first_of, name_ranks
+from agent.job.candidate import PossibleCause, first_of
 from agent.job.catalogue import load_codes
 from agent.job.causes.generic import collect_words, fill
 from agent.job.evidence import Evidence, LineEvent
@@ -40,7 +40,7 @@ def find_xids(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleC
             candidate.hosts.setdefault(there[0].host)
         who = f"on {host}" if host else ""
         if candidate.ranks:
-            who = name_ranks(evidence, list(candidate.ranks), list(candidate.hosts))
+            who = candidate.name(evidence)
         elif len(there) > 1:
             candidate.confidence = "medium"
             who = f"of {' or '.join(sorted({process.host for process in there})[:4])} (no line names its host)"

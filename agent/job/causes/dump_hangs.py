@@ -10,10 +10,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from statistics import median
 
-from agent.job.candidate import PossibleCause, find_hosts, name_numbers, name_ranks, suspect_ranks
+from agent.job.candidate import PossibleCause, find_hosts, name_numbers, suspect_ranks
 from agent.job.dumps.flight_recorder import Dumps
 from agent.job.evidence import Evidence
-from agent.model.job_answer import JobEvidence
 
 _LEAST_JOINT = 20
 _LEAST_DELAY = 1.0  # seconds
@@ -22,7 +21,7 @@ _SHARE = 0.8  # of the collectives in which it is the last
 
 def find_dump_hangs(evidence: Evidence) -> Iterator[PossibleCause]:
     """Ranks that others wait for, in whatever group."""
-    dumps: Dumps | None = evidence.dumps
+    dumps = evidence.dumps
     if dumps is None:
         return
     missing: dict[int, list[tuple[str, int, int]]] = defaultdict(list)  # rank: group, its number, that others wait in
@@ -33,13 +32,11 @@ def find_dump_hangs(evidence: Evidence) -> Iterator[PossibleCause]:
         states = {
             rank: dumps.states[rank][name] for rank in ranks if rank in dumps.states and name in dumps.states[rank]
         }
-        waits = Counter(
-            state.waits for state in states.values() if state.waits is not None and state.waits > state.completed
-        )
+        waits = Counter(state.waits for state in states.values() if state.is_waiting and state.waits is not None)
         if not waits:
             continue
         sequence = max(waits)
-        waiting = [rank for rank, state in states.items() if state.waits == sequence and state.waits > state.completed]
+        waiting = [rank for rank, state in states.items() if state.waits == sequence and state.is_waiting]
         behind = [rank for rank, state in states.items() if -1 <= state.enqueued < sequence]
         operations = Counter(operation for rank in waiting if (operation := states[rank].operations.get(sequence)))
         if len(operations) > 1:
@@ -54,10 +51,7 @@ def find_dump_hangs(evidence: Evidence) -> Iterator[PossibleCause]:
         if not behind and set(ranks) <= set(states):
             stuck.append((name, sequence, waiting))
     waits_elsewhere = {
-        rank
-        for rank, states_of in dumps.states.items()
-        for state in states_of.values()
-        if state.waits is not None and state.waits > state.completed
+        rank for rank, of_rank in dumps.states.items() if any(state.is_waiting for state in of_rank.values())
     }
     roots = {rank: rows for rank, rows in missing.items() if rank not in waits_elsewhere}
     if roots:
@@ -70,38 +64,20 @@ def find_dump_hangs(evidence: Evidence) -> Iterator[PossibleCause]:
         yield _stuck(evidence, dumps, stuck)
 
 
-def _show(candidate: PossibleCause, dumps: Dumps, rank: int, text: str) -> None:
-    candidate.evidence.append(JobEvidence(text=text, source=dumps.files[rank]))
-
-
 def _missing(evidence: Evidence, dumps: Dumps, roots: dict[int, list[tuple[str, int, int]]]) -> PossibleCause:
     ranks = sorted(roots)
-    hosts = find_hosts(evidence, ranks)
-    who = name_ranks(evidence, ranks, hosts)
     first = sorted(roots[ranks[0]], key=lambda row: (len(dumps.members.get(row[0], {})) or 1 << 30, row[0]))
     groups = "; ".join(f"{name} at {sequence} (its last is {last})" for name, last, sequence in first[:4])
-    waiting = sum(
-        any(state.waits is not None and state.waits > state.completed for state in states.values())
-        for states in dumps.states.values()
-    )
-    candidate = PossibleCause(
-        "rank-behind",
-        "missing",
-        "rank",
-        f"{who} is missing in {groups}; {waiting} ranks wait for it, directly or indirectly",
-    )
-    candidate.blame(ranks, hosts)
+    waiting = sum(any(state.is_waiting for state in of_rank.values()) for of_rank in dumps.states.values())
+    text = f"is missing in {groups}; {waiting} ranks wait for it, directly or indirectly"
+    candidate = suspect_ranks(evidence, "rank-behind", "missing", ranks, text)
     for rank in ranks[:4]:
         for name, last, sequence in roots[rank][:2]:
-            _show(
-                candidate,
-                dumps,
-                rank,
-                f"{name} ({dumps.titles.get(name, name)}): last enqueued {last}; others wait in {sequence}",
-            )
+            text = f"{name} ({dumps.titles.get(name, name)}): last enqueued {last}; others wait in {sequence}"
+            candidate.show_text(text, dumps.files[rank])
     candidate.next = [
         f"what rank {ranks[0]} did after its last collective: its own log, the frames of its dump, `py-spy dump`",
-        f"`fabricscope scan` on {hosts[0] if hosts else 'its host'}: GPU, CPU and kernel log",
+        f"`fabricscope scan` on {next(iter(candidate.hosts), 'its host')}: GPU, CPU and kernel log",
     ]
     return candidate
 
@@ -109,22 +85,15 @@ def _missing(evidence: Evidence, dumps: Dumps, roots: dict[int, list[tuple[str, 
 def _in_circle(evidence: Evidence, dumps: Dumps, missing: dict[int, list[tuple[str, int, int]]]) -> PossibleCause:
     ranks = sorted(missing)
     names = sorted({row[0] for rows in missing.values() for row in rows})
-    candidate = PossibleCause(
-        "groups-wait-for-each-other",
-        "missing",
-        "software",
+    text = (
         f"ranks wait for each other in groups {', '.join(names[:4])}: they call collectives of these groups in "
-        f"different order",
-        "medium",
+        f"different order"
     )
+    candidate = PossibleCause("groups-wait-for-each-other", "missing", "software", text, "medium")
     candidate.blame(ranks, find_hosts(evidence, ranks))
     for rank in ranks[:3]:
-        _show(
-            candidate,
-            dumps,
-            rank,
-            "; ".join(f"{name}: last {last}, others wait in {sequence}" for name, last, sequence in missing[rank][:3]),
-        )
+        waits = (f"{name}: last {last}, others wait in {sequence}" for name, last, sequence in missing[rank][:3])
+        candidate.show_text("; ".join(waits), dumps.files[rank])
     candidate.next = ["the order in which the program uses these groups, on one rank of each"]
     return candidate
 
@@ -140,21 +109,14 @@ def _absent(evidence: Evidence, absent: dict[int, list[tuple[str, int]]]) -> Pos
 
 def _stuck(evidence: Evidence, dumps: Dumps, stuck: list[tuple[str, int, list[int]]]) -> PossibleCause:
     name, sequence, waiting = min(stuck, key=lambda row: (len(row[2]), row[0]))
-    candidate = PossibleCause(
-        "collective-stuck",
-        "hang",
-        "fabric",
-        f"all ranks of {name} entered collective {sequence}, and none completed it: the network or a GPU of the group",
-        "medium",
+    text = (
+        f"all ranks of {name} entered collective {sequence}, and none completed it: the network or a GPU of the group"
     )
+    candidate = PossibleCause("collective-stuck", "hang", "fabric", text, "medium")
     candidate.waits_for_all = True
     candidate.blame(sorted(waiting), find_hosts(evidence, waiting))
-    _show(
-        candidate,
-        dumps,
-        waiting[0],
-        f"{name}: {dumps.states[waiting[0]][name].operations.get(sequence, 'collective')} {sequence} is not completed",
-    )
+    operation = dumps.states[waiting[0]][name].operations.get(sequence, "collective")
+    candidate.show_text(f"{name}: {operation} {sequence} is not completed", dumps.files[waiting[0]])
     candidate.next = ["warnings of NCCL on these ranks, and kernel logs of their hosts: links and Xids"]
     return candidate
 
@@ -168,22 +130,18 @@ def _differ(evidence: Evidence, dumps: Dumps, name: str, sequence: int, operatio
         for operation, ranks in sorted(groups.items(), key=lambda item: len(item[1]))
     ]
     few = min(groups.values(), key=len)
-    candidate = PossibleCause(
-        "collectives-differ",
-        "hard",
-        "software",
-        f"ranks call different collectives as number {sequence} of {name}: {'; '.join(texts[:3])}",
-    )
+    text = f"ranks call different collectives as number {sequence} of {name}: {'; '.join(texts[:3])}"
+    candidate = PossibleCause("collectives-differ", "hard", "software", text)
     candidate.blame(sorted(few), find_hosts(evidence, few))
     for operation, ranks in list(groups.items())[:3]:
-        _show(candidate, dumps, ranks[0], f"{name} {sequence}: {operation}")
+        candidate.show_text(f"{name} {sequence}: {operation}", dumps.files[ranks[0]])
     candidate.next = ["the frames of this entry in both dumps: a branch or shape that differs between ranks"]
     return candidate
 
 
 def find_dump_delays(evidence: Evidence) -> Iterator[PossibleCause]:
     """The rank for which most collectives of a group wait; of several groups the one that shows it best."""
-    dumps: Dumps | None = evidence.dumps
+    dumps = evidence.dumps
     if dumps is None:
         return
     late: dict[int, tuple[float, str]] = {}
@@ -191,22 +149,14 @@ def find_dump_delays(evidence: Evidence) -> Iterator[PossibleCause]:
         for rank, delay in _measure(dumps, name).items():
             late[rank] = max(late.get(rank, (0.0, "")), (delay, name))
     for rank, (delay, name) in sorted(late.items()):
-        hosts = find_hosts(evidence, [rank])
-        who = name_ranks(evidence, [rank], hosts)
         title = dumps.titles.get(name, name)
-        candidate = PossibleCause(
-            "rank-late",
-            "slow",
-            "rank",
-            f"{who} enqueues its collectives late: {delay:.2g} s after the other ranks of {title}, clocks corrected",
-            "medium",
-        )
-        candidate.blame([rank], hosts)
+        text = f"enqueues its collectives late: {delay:.2g} s after the other ranks of {title}, clocks corrected"
+        candidate = suspect_ranks(evidence, "rank-late", "slow", [rank], text, "medium")
         text = f"{name} ({title}): enqueued {delay:.3g} s after the others in the middle"
-        candidate.evidence.append(JobEvidence(text=text, source=dumps.files[rank]))
+        candidate.show_text(text, dumps.files[rank])
         candidate.next = [
-            f"the data loader and CPU of {who}, its GPU's clocks and Xids: `fabricscope scan` on "
-            f"{hosts[0] if hosts else 'its host'}"
+            f"the data loader and CPU of {candidate.name(evidence)}, its GPU's clocks and Xids: `fabricscope scan` on "
+            f"{next(iter(candidate.hosts), 'its host')}"
         ]
         yield candidate
 

@@ -9,19 +9,7 @@ from collections.abc import Iterator
 from agent.job.candidate import PossibleCause, first_of, name_hosts, name_ranks
 from agent.job.evidence import Evidence, LineEvent
 
-_GENERIC = (
-    "hard",
-    "dead",
-    "network",
-    "error",
-    "crash",
-    "exception",
-    "connect",
-    "cancel",
-    "consequence",
-    "slow",
-    "note",
-)
+_OF_THEIR_OWN = frozenset(("xid", "port", "missing", "hang", "exit", "fact", "noise"))  # roles
 _NEAR_THE_END = 3  # lines
 
 
@@ -31,7 +19,7 @@ def find_generic(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possib
     for event in events:
         by_role[event.role].append(event)
     for role, rows in by_role.items():
-        if role not in _GENERIC or rows[0].row.id == "unwinding":
+        if role in _OF_THEIR_OWN or rows[0].row.id == "unwinding":
             continue
         row, first = rows[0].row, first_of(rows)
         candidate = PossibleCause(row.id, role, row.fault, "", row.confidence)
@@ -42,10 +30,16 @@ def find_generic(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possib
             host = evidence.ranks.find_host(event.groups.get("peer", ""))
             if host is not None:
                 candidate.peers.setdefault(host)
-        words = collect_words(evidence, candidate, first)
-        candidate.summary = fill(row.summary, words)
-        candidate.next = [fill(text, words) for text in row.next]
+        describe(evidence, candidate, first)
         yield candidate
+
+
+def describe(evidence: Evidence, candidate: PossibleCause, event: LineEvent, **more: str) -> dict[str, str]:
+    """Summary and next steps of the event's row; `more`: further words for their placeholders. Returns all words."""
+    words = collect_words(evidence, candidate, event) | more
+    candidate.summary = fill(event.row.summary, words)
+    candidate.next = [fill(text, words) for text in event.row.next]
+    return words
 
 
 def collect_words(evidence: Evidence, candidate: PossibleCause, event: LineEvent) -> dict[str, str]:
@@ -70,13 +64,9 @@ def collect_words(evidence: Evidence, candidate: PossibleCause, event: LineEvent
 
 def fill(template: str, words: dict[str, str]) -> str:
     """A template with its placeholders; those that the line does not have are left out."""
-    return re.sub(r" ?\{(\w+)\}", lambda match: _fill_one(match, words), template).strip().rstrip(": ")
-
-
-def _fill_one(match: re.Match[str], words: dict[str, str]) -> str:
-    space = " " if match[0].startswith(" ") else ""
-    value = words.get(match[1], "")
-    return f"{space}{value}" if value else ""
+    known = {name: value for name, value in words.items() if value}
+    filled = re.sub(r"( ?)\{(\w+)\}", lambda match: match[1] + known[match[2]] if match[2] in known else "", template)
+    return filled.strip().rstrip(": ")
 
 
 def find_unexplained(evidence: Evidence) -> Iterator[PossibleCause]:
@@ -86,9 +76,8 @@ def find_unexplained(evidence: Evidence) -> Iterator[PossibleCause]:
         first = first_of(events)
         candidate = PossibleCause("unexplained", "unexplained", "unknown", "", "low")
         candidate.add_events(evidence, events)
-        who = name_ranks(evidence, list(candidate.ranks), list(candidate.hosts))
         text = first.line.text[:160]
-        candidate.summary = f"{who}: NCCL warns of a failure that is not in the table: {text}"
+        candidate.summary = f"{candidate.name(evidence)}: NCCL warns of a failure that is not in the table: {text}"
         candidate.next = ["the source of NCCL at the line's file and number; the lines around it"]
         yield candidate
     outputs = {
@@ -101,10 +90,8 @@ def find_unexplained(evidence: Evidence) -> Iterator[PossibleCause]:
         if tail is not None and tail.number - line.number <= _NEAR_THE_END:
             candidate = PossibleCause("ends-in-error", "unexplained", "unknown", "", "low")
             candidate.add(evidence, line)
-            name = evidence.names[file]
-            candidate.summary = (
-                f"{name} ends in an error that is not in the table of failures: {line.text.strip()[:160]}"
-            )
+            text = line.text.strip()[:160]
+            candidate.summary = f"{evidence.names[file]} ends in an error that is not in the table of failures: {text}"
             candidate.next = ["the lines before it"]
             yield candidate
             return

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from agent.job.candidate import PossibleCause, first_of, name_hosts, name_ranks
+from agent.job.candidate import PossibleCause, first_of, name_hosts
 from agent.job.catalogue import load_codes
 from agent.job.causes.generic import collect_words, fill, find_generic
 from agent.job.evidence import Evidence, LineEvent
@@ -23,6 +23,8 @@ _DEVICE_NEXT = "the kernel log of {host}: the NIC's driver and AER"
 _AT_ONCE = "addresses (GID), MTU, routes or VLANs of the rails"
 _AT_ONCE_IB = "states, P_Keys or routes of the ports"
 _LATER = "a link that flapped, loss under load, or a peer that ended"
+# of UCX, as verbs number them
+_UCX_STATUSES = {0x15: 12, 0x16: 13, 0x01: 1, 0x02: 2, 0x04: 4, 0x05: 5, 0x12: 9, 0x13: 10, 0x14: 11}
 _SOON, _LONG = 120.0, 600.0  # seconds after the job's first line
 
 
@@ -46,10 +48,8 @@ def find_completions(evidence: Evidence, events: list[LineEvent]) -> Iterator[Po
     for event in events:
         status = int(event.groups.get("status", "0"), 16 if event.row.id == "ucx-completion" else 10)
         if event.row.id == "ucx-completion":
-            status = {0x15: 12, 0x16: 13, 0x01: 1, 0x02: 2, 0x04: 4, 0x05: 5, 0x12: 9, 0x13: 10, 0x14: 11}.get(
-                status, 21
-            )
-        by_status[status, _nic_of(evidence, event)].append(event)
+            status = _UCX_STATUSES.get(status, 21)
+        by_status[status, _nic_of(event)].append(event)
     statuses = {status for status, _ in by_status}
     for (status, nic), rows in by_status.items():
         code: dict[str, Any] = codes.get(str(status), {})
@@ -63,9 +63,7 @@ def find_completions(evidence: Evidence, events: list[LineEvent]) -> Iterator[Po
             if event.groups.get("link"):
                 candidate.facts.setdefault("link", event.groups["link"])
             for match in _TAIL.finditer(event.groups.get("tail", "")):
-                for name, value in match.groupdict().items():
-                    if value:
-                        candidate.facts.setdefault(name, value)
+                candidate.note_facts(match)
         words = collect_words(evidence, candidate, first_of(rows))
         named = dict.fromkeys(event.groups["peer"].partition("<")[0] for event in rows if event.groups.get("peer"))
         words["peers"] = name_hosts(list(candidate.peers) or list(named))
@@ -141,12 +139,10 @@ def _is_infiniband(evidence: Evidence, candidate: PossibleCause) -> bool:
     return candidate.facts.get("link") == "IB" or layers == {"IB"}
 
 
-def _nic_of(evidence: Evidence, event: LineEvent) -> str | None:
+def _nic_of(event: LineEvent) -> str | None:
     """The NIC that a line names, else the only one that its rank uses."""
     match = re.search(r"\bhca ([\w.-]{1,60})", event.groups.get("tail", ""))
-    if match is not None or event.groups.get("nic"):
-        return match[1] if match is not None else event.groups["nic"]
-    return None
+    return match[1] if match is not None else event.groups.get("nic") or None
 
 
 def find_queue_pairs(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
@@ -154,9 +150,7 @@ def find_queue_pairs(evidence: Evidence, events: list[LineEvent]) -> Iterator[Po
     for candidate in find_generic(evidence, events):
         for event in events:
             for match in _QP.finditer(event.groups.get("tail", "")):
-                for name, value in match.groupdict().items():
-                    if value:
-                        candidate.facts.setdefault(name, value)
+                candidate.note_facts(match)
         candidate.nic = candidate.facts.get("nic")
         index = next(iter(evidence.settings.get("NCCL_IB_GID_INDEX", {})), None)
         if index is not None:
@@ -187,7 +181,7 @@ def find_memlock(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possib
         elif limits and candidate.id != "ucx-memlock":
             candidate.confidence, candidate.fault = "medium", "rank"
             candidate.summary = (
-                f"{name_ranks(evidence, list(candidate.ranks), list(hosts))}: memory cannot be registered with the "
+                f"{candidate.name(evidence)}: memory cannot be registered with the "
                 "NIC, and the limit of locked memory is not low: a quota of the HCA, BAR1 of the GPU, or the IOMMU"
             )
             candidate.next = candidate.next[1:]
@@ -254,10 +248,7 @@ def find_efa(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCa
         status = groups.get("status") or groups.get("provider")
         code = codes.get(status or "", {})
         if code:
-            candidate.summary = (
-                f"{name_ranks(evidence, list(candidate.ranks), list(candidate.hosts))}: EFA "
-                f"status {status} ({code['name']}): {code['means']}"
-            )
+            candidate.summary = f"{candidate.name(evidence)}: EFA status {status} ({code['name']}): {code['means']}"
             candidate.fault = code["fault"]
             candidate.next = [
                 "the security group of all hosts: all traffic from and to itself, inbound and outbound"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from agent.job.candidate import PossibleCause, find_hosts, first_of, name_ranks
-from agent.job.causes.generic import collect_words, fill
+from agent.job.candidate import PossibleCause, find_hosts, first_of
+from agent.job.causes.generic import describe
 from agent.job.evidence import Evidence, LineEvent
 
 
@@ -41,7 +41,7 @@ def find_exits(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Iterat
         return  # that candidate takes these ranks
     candidate = PossibleCause(key, role, fault, "", "medium")
     candidate.blame(tasks, [*([host] if host else ()), *find_hosts(evidence, tasks)])
-    who = name_ranks(evidence, list(candidate.ranks), list(candidate.hosts))
+    who = candidate.name(evidence)
     candidate.summary = f"{who} {text.replace('was ', 'were ', 1) if len(candidate.ranks) > 1 else text}"
     line = event.line if event is not None else next(row.line for row in evidence.exits if row.pid == pid)
     candidate.show(evidence, line)
@@ -136,9 +136,7 @@ def find_oom(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCa
             candidate.show(evidence, row.line)
     if candidate.ranks:
         candidate.hosts = dict.fromkeys(find_hosts(evidence, list(candidate.ranks))) or candidate.hosts
-    words = collect_words(evidence, candidate, events[0])
-    candidate.summary = fill(events[0].row.summary, words)
-    candidate.next = [fill(text, words) for text in events[0].row.next]
+    describe(evidence, candidate, events[0])
     yield candidate
 
 
@@ -154,10 +152,8 @@ def find_missing(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possib
     row, first = events[0].row, first_of(events)
     candidate = PossibleCause(row.id, row.role if ranks else "network", row.fault, "")
     candidate.blame(sorted(set(ranks)), find_hosts(evidence, ranks))
-    who = name_ranks(evidence, list(candidate.ranks), list(candidate.hosts)) if ranks else "a rank"
-    candidate.summary = f"{who} {_ABSENT[row.id]}"
-    words = collect_words(evidence, candidate, first)
-    candidate.next = [fill(text, words) for text in row.next]
+    describe(evidence, candidate, first)
+    candidate.summary = f"{candidate.name(evidence) if ranks else 'a rank'} {_ABSENT[row.id]}"
     candidate.show(evidence, first.line)
     candidate.at = first.line.at
     yield candidate

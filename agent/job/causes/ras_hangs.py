@@ -16,7 +16,7 @@ from agent.job.evidence import Evidence
 
 def find_ras_hangs(evidence: Evidence) -> Iterator[PossibleCause]:
     """Ranks that are behind in two snapshots, and processes that are gone."""
-    snapshots: list[Snapshot] = sorted(evidence.snapshots, key=lambda snapshot: _natural(snapshot.name))
+    snapshots = sorted(evidence.snapshots, key=lambda snapshot: _natural(snapshot.name))
     if not snapshots:
         return
     last = snapshots[-1]
@@ -31,7 +31,7 @@ def find_ras_hangs(evidence: Evidence) -> Iterator[PossibleCause]:
         equal = [one for one in snapshots[:-1] if one.counts.get((communicator, function)) == counts]
         if not behind:
             continue  # those that are listed are ahead: normal, or it is not known who is behind
-        yield _behind(evidence, function, behind, (least, most), counts, equal, last)
+        yield _behind(evidence, function, behind, (least, most), counts, equal)
 
 
 def _natural(name: str) -> list[int | str]:
@@ -45,7 +45,6 @@ def _behind(
     ends: tuple[int, int],
     counts: dict[int, int],
     equal: list[Snapshot],
-    last: Snapshot,
 ) -> PossibleCause:
     least, most = ends
     ranks = sorted(row.rank for row in behind)
@@ -90,12 +89,10 @@ def _gone(evidence: Evidence, kind: str, processes: list[RasProcess]) -> Possibl
         else f"{len(processes)} processes on {', '.join(nodes[:3])}"
     )
     if kind == "dead":
-        candidate = PossibleCause(
-            "process-dead",
-            "dead",
-            "rank",
-            f"{who} is dead: RAS cannot reach it" if len(processes) == 1 else f"{who} are dead: RAS cannot reach them",
+        text = (
+            f"{who} is dead: RAS cannot reach it" if len(processes) == 1 else f"{who} are dead: RAS cannot reach them"
         )
+        candidate = PossibleCause("process-dead", "dead", "rank", text)
     else:
         candidate = PossibleCause(
             "process-silent", "missing", "rank", f"{who} did not report to RAS: dead, or stopped", "medium"

@@ -15,12 +15,11 @@ import msgspec
 from agent.job.candidate import PossibleCause, name_hosts, name_numbers
 from agent.job.dumps.inspector import Inspector, Series
 from agent.job.evidence import Evidence
-from agent.model.job_answer import JobEvidence
 
-_SYNCHRONIZING = frozenset(("AllReduce", "AllGather", "ReduceScatter", "AlltoAll", "AllToAll"))
+SYNCHRONIZING = frozenset(("AllReduce", "AllGather", "ReduceScatter", "AlltoAll", "AllToAll"))
 _LEAST_JOINT = 20
-_LEAST_JITTER = 50.0  # microseconds
-_SLOW = 1.5  # times the siblings
+LEAST_JITTER = 50.0  # microseconds
+SLOW_FACTOR = 1.5  # times the siblings
 
 
 class _Delays(msgspec.Struct, frozen=True):
@@ -34,7 +33,7 @@ class _Delays(msgspec.Struct, frozen=True):
 
 def find_slow(evidence: Evidence) -> Iterator[PossibleCause]:
     """Late ranks first; else communicators that are slow beside their siblings."""
-    inspector: Inspector | None = evidence.inspector
+    inspector = evidence.inspector
     if inspector is None:
         return
     delays = {
@@ -45,7 +44,7 @@ def find_slow(evidence: Evidence) -> Iterator[PossibleCause]:
     late = list(_find_late(evidence, inspector, delays))
     yield from late
     if not late:
-        yield from _find_slow_groups(evidence, inspector, delays)
+        yield from _find_slow_groups(inspector, delays)
 
 
 def _measure(inspector: Inspector, key: tuple[str, str, int], series: Series) -> _Delays | None:
@@ -57,14 +56,14 @@ def _measure(inspector: Inspector, key: tuple[str, str, int], series: Series) ->
     longest = [max(row) for row in joint]
     late: list[int] = []
     delay = 0.0
-    if key[1].split(" ")[0] in _SYNCHRONIZING and len(joint) >= _LEAST_JOINT:
+    if key[1].split(" ")[0] in SYNCHRONIZING and len(joint) >= _LEAST_JOINT:
         delays = []
         for rank in range(ranks):
             values = [top - row[rank] for top, row in zip(longest, joint, strict=True) if row[rank] > 0]
             delays.append(median(values) if values else 0.0)
         usual = median(delays)
         for rank, value in enumerate(delays):
-            if value < max(_LEAST_JITTER, 5 * usual):
+            if value < max(LEAST_JITTER, 5 * usual):
                 continue
             short = [
                 row[rank] < 0.5 * median(v for n, v in enumerate(row) if n != rank and v > 0)
@@ -117,13 +116,9 @@ def _find_late(
         candidate = PossibleCause("rank-late", "slow", "rank", text, "medium")
         candidate.blame(numbers, [host])
         for communicator, rank, delay in rows[:3]:
-            candidate.evidence.append(
-                JobEvidence(
-                    text=f"{inspector.names[communicator]}: rank {rank} has the shortest times, by {delay:.0f} us "
-                    f"in the middle",
-                    source=inspector.files[processes[0]],
-                )
-            )
+            name = inspector.names[communicator]
+            text = f"{name}: rank {rank} has the shortest times, by {delay:.0f} us in the middle"
+            candidate.show_text(text, inspector.files[processes[0]])
         candidate.next = [
             f"clocks, throttling, PCIe width and Xids of the GPU on {host}: `fabricscope scan`; its CPU binding "
             f"and data loader",
@@ -143,9 +138,7 @@ def _world_rank(evidence: Evidence, inspector: Inspector, process: tuple[str, in
     return None
 
 
-def _find_slow_groups(
-    evidence: Evidence, inspector: Inspector, delays: dict[tuple[str, str, int], _Delays]
-) -> Iterator[PossibleCause]:
+def _find_slow_groups(inspector: Inspector, delays: dict[tuple[str, str, int], _Delays]) -> Iterator[PossibleCause]:
     """Communicators that take longer than their siblings of the same function, size and shape."""
     siblings: dict[tuple[str, int, int, int], list[tuple[str, float]]] = defaultdict(list)
     for (communicator, function, size), row in delays.items():
@@ -156,7 +149,7 @@ def _find_slow_groups(
         if len(rows) < 3:
             continue
         usual = median(time for _, time in rows)
-        above = [(name, time) for name, time in rows if time >= _SLOW * usual and time - usual >= _LEAST_JITTER]
+        above = [(name, time) for name, time in rows if time >= SLOW_FACTOR * usual and time - usual >= LEAST_JITTER]
         if above and len(above) * 2 < len(rows):
             for name, time in above:
                 slow.setdefault(name, (time / usual, function.split(" ")[0]))
@@ -166,25 +159,18 @@ def _find_slow_groups(
     factor, function = max(slow.values())
     common, hosts, local = _common_part(inspector, list(slow))
     what = f"communicator {names[0]} is" if len(names) == 1 else f"communicators {', '.join(names[:4])} are"
-    candidate = PossibleCause(
-        "communicator-slow",
-        "slow",
-        "fabric" if len(hosts) > 1 else "rank",
+    text = (
         f"{what} slow as a whole: {function} takes {factor:.2g} times as long as in its siblings, on all its "
-        f"ranks alike; {common}",
-        "medium",
+        f"ranks alike; {common}"
     )
+    candidate = PossibleCause("communicator-slow", "slow", "fabric" if len(hosts) > 1 else "rank", text, "medium")
     candidate.blame(hosts=hosts)
     candidate.local = local
     for communicator in list(slow)[:3]:
         member = next(iter(inspector.members[communicator].values()))
-        candidate.evidence.append(
-            JobEvidence(
-                text=f"{inspector.names[communicator]}: {slow[communicator][0]:.2g} times the siblings' "
-                f"{slow[communicator][1]}",
-                source=inspector.files.get(member, ""),
-            )
-        )
+        times, of = slow[communicator]
+        text = f"{inspector.names[communicator]}: {times:.2g} times the siblings' {of}"
+        candidate.show_text(text, inspector.files.get(member, ""))
     candidate.next = [
         "ports, cables and switch of what they have in common: link errors, rates, drops: `fabricscope fleet "
         "topology`, `fabricscope scan`"

@@ -11,30 +11,28 @@ from collections.abc import Iterator
 from statistics import median
 
 from agent.job.candidate import PossibleCause, name_hosts
+from agent.job.causes.slow import LEAST_JITTER, SLOW_FACTOR, SYNCHRONIZING
 from agent.job.dumps.inspector import Inspector, Pair
 from agent.job.dumps.inspector_metrics import InspectorMetrics
 from agent.job.evidence import Evidence
-from agent.model.job_answer import JobEvidence
 
-_SYNCHRONIZING = frozenset(("AllReduce", "AllGather", "ReduceScatter", "AlltoAll", "AllToAll"))
-_LEAST_JITTER, _SLOW = 50.0, 1.5  # microseconds; times the others
 _LEAST_RECORDS, _LEAST_PAIRS = 20, 4
 
 
 def find_slow_metrics(evidence: Evidence) -> Iterator[PossibleCause]:
     """GPUs whose times are short where all others' are long, in every communicator that has a name."""
-    metrics: InspectorMetrics | None = evidence.metrics
+    metrics = evidence.metrics
     if metrics is None:
         return
     late: dict[tuple[str, str], list[str]] = defaultdict(list)
     even: set[tuple[str, str]] = set()
     for key, communicators in sorted(metrics.times.items()):
         for name, times in sorted(communicators.items()):
-            if key.function not in _SYNCHRONIZING or len(times) < 3 or name == "unknown" or len(times) > key.ranks:
+            if key.function not in SYNCHRONIZING or len(times) < 3 or name == "unknown" or len(times) > key.ranks:
                 continue
             for place, time in times.items():
                 others = median(value for other, value in times.items() if other != place)
-                if time < 0.5 * others and others - time >= _LEAST_JITTER:
+                if time < 0.5 * others and others - time >= LEAST_JITTER:
                     late[place].append(
                         f"{key.function} {key.size} in {name}: {time:.0f} us, the others {others:.0f} us"
                     )
@@ -48,8 +46,8 @@ def find_slow_metrics(evidence: Evidence) -> Iterator[PossibleCause]:
         )
         candidate.hosts.setdefault(host)
         candidate.gpu = gpu
-        source = metrics.files[host, gpu]
-        candidate.evidence += [JobEvidence(text=text, source=source) for text in texts[:3]]
+        for text in texts[:3]:
+            candidate.show_text(text, metrics.files[host, gpu])
         candidate.next = [
             f"clocks, throttling, PCIe width and Xids of {gpu} on {host}: `fabricscope scan`; its CPU binding and data "
             f"loader",
@@ -68,7 +66,7 @@ def _find_slow_communicators(metrics: InspectorMetrics) -> Iterator[PossibleCaus
             continue
         usual = median(usual_of.values())
         slow = sorted(
-            name for name, time in usual_of.items() if time >= _SLOW * usual and time - usual >= _LEAST_JITTER
+            name for name, time in usual_of.items() if time >= SLOW_FACTOR * usual and time - usual >= LEAST_JITTER
         )
         if not slow or len(slow) * 2 >= len(usual_of):
             continue
@@ -92,7 +90,7 @@ def _find_slow_communicators(metrics: InspectorMetrics) -> Iterator[PossibleCaus
         candidate.local = numbers.pop() if len(numbers) == 1 and common else None
         first = next(iter(places[0]))
         text = f"{slow[0]}: {usual_of[slow[0]]:.0f} us, its siblings {usual:.0f} us"
-        candidate.evidence.append(JobEvidence(text=text, source=metrics.files[first]))
+        candidate.show_text(text, metrics.files[first])
         candidate.next = ["ports, cables and switch of what they have in common: link errors, rates, drops"]
         yield candidate
         return
@@ -100,7 +98,7 @@ def _find_slow_communicators(metrics: InspectorMetrics) -> Iterator[PossibleCaus
 
 def find_slow_pairs(evidence: Evidence) -> Iterator[PossibleCause]:
     """Pairs whose fastest sends take longer than those of all other pairs of the same size and reach."""
-    inspector: Inspector | None = evidence.inspector
+    inspector = evidence.inspector
     if inspector is None:
         return
     groups: dict[tuple[str, int, bool], list[tuple[Pair, float]]] = defaultdict(list)
@@ -111,7 +109,7 @@ def find_slow_pairs(evidence: Evidence) -> Iterator[PossibleCause]:
             groups[pair.function, pair.size, inside].append((pair, times.fast))
     for (function, _, inside), rows in sorted(groups.items()):
         usual = median(time for _, time in rows)
-        slow = [(pair, time) for pair, time in rows if time >= _SLOW * usual and time - usual >= _LEAST_JITTER]
+        slow = [(pair, time) for pair, time in rows if time >= SLOW_FACTOR * usual and time - usual >= LEAST_JITTER]
         if len(rows) < _LEAST_PAIRS or not slow or len(slow) * 2 > len(rows):
             continue
         yield _describe_pairs(inspector, function, inside, usual, slow)
@@ -146,7 +144,7 @@ def _describe_pairs(
         members = inspector.members[pair.communicator]
         names = " to ".join(f"rank {rank} ({members[rank][0]})" for rank in (pair.rank, pair.peer))
         text = f"{inspector.names[pair.communicator]}: {function} of {names}: {time:.0f} us, others {usual:.0f} us"
-        candidate.evidence.append(JobEvidence(text=text, source=inspector.files.get(members[pair.rank], "")))
+        candidate.show_text(text, inspector.files.get(members[pair.rank], ""))
     candidate.next = [
         "NVLink, PCIe width and P2P of these GPUs: `fabricscope scan`"
         if inside

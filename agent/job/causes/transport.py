@@ -120,11 +120,7 @@ def find_host_copies(evidence: Evidence) -> Iterator[PossibleCause]:
         return
     names = [name for name in ("NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL") if name in evidence.settings]
     why = f"; {' and '.join(names)} is set" if names else ""
-    note = PossibleCause(
-        "host-copies",
-        "note",
-        "setting" if names else "unknown",
-        f"{copied} of {copied + direct} channels between GPUs of one host go through host memory (SHM){why}",
-    )
+    text = f"{copied} of {copied + direct} channels between GPUs of one host go through host memory (SHM){why}"
+    note = PossibleCause("host-copies", "note", "setting" if names else "unknown", text)
     note.next = ["`nvidia-smi topo -p2p r` on the host: ACS, IOMMU, containers without a common IPC namespace"]
     yield note

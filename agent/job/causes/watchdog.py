@@ -23,7 +23,6 @@ class GroupState:
     def __init__(self) -> None:
         self.waits: dict[int, WatchdogState] = {}  # by rank: the collective that it waited for
         self.enqueued: dict[int, WatchdogState] = {}
-        self.operations: dict[int, dict[int, tuple[str, str | None]]] = defaultdict(dict)
 
 
 def read_groups(evidence: Evidence) -> dict[str, GroupState]:
@@ -56,7 +55,7 @@ def find_watchdog_hangs(evidence: Evidence) -> Iterator[PossibleCause]:
         if group.waits:
             yield _judge_group(evidence, name, group)
         else:
-            dumps = list(_judge_dumps(evidence, name, group))
+            dumps = list(_judge_dumps(evidence, group))
             yield from dumps
             waited = waited or bool(dumps)
     if not waited:
@@ -72,25 +71,19 @@ def find_blocked_watchdogs(evidence: Evidence, events: list[LineEvent]) -> Itera
         yield candidate
 
 
-def _judge_dumps(evidence: Evidence, name: str, group: GroupState) -> Iterator[PossibleCause]:
+def _judge_dumps(evidence: Evidence, group: GroupState) -> Iterator[PossibleCause]:
     """Ranks that were not waiting when another one's time-out started the dumps, whose own lines are not here."""
     idle = {rank: state for rank, state in group.enqueued.items() if state.enqueued == state.completed >= 0}
     named = [event for event in evidence.events.values() if event.row.id == "watchdog-dump"]
     others = sorted({event.groups["whose"] for event in named if event.groups["whose"].startswith("rank ")})
     if not idle or not others:
         return
-    hosts = find_hosts(evidence, idle)
     last = next(iter(idle.values()))
-    candidate = PossibleCause(
-        "rank-behind",
-        "missing",
-        "rank",
-        f"{name_ranks(evidence, list(idle), hosts)} waited for nothing (its last work {last.enqueued} is "
-        f"completed) when "
-        f"{others[0]} timed out: it did not come to the next collective, unless that is of another group",
-        "low",
+    text = (
+        f"waited for nothing (its last work {last.enqueued} is completed) when {others[0]} timed out: it did not come "
+        f"to the next collective, unless that is of another group"
     )
-    candidate.blame(idle, hosts)
+    candidate = suspect_ranks(evidence, "rank-behind", "missing", list(idle), text, "low")
     candidate.next = [
         f"the time-out line of {others[0]}: its group and sequence number",
         "`py-spy dump` of this rank while it hangs, its data loader and CPU; the kernel log of its host (Xids)",
@@ -112,7 +105,7 @@ def _judge_own_dumps(evidence: Evidence) -> Iterator[PossibleCause]:
         return
     candidate = PossibleCause("time-out-not-shown", "hang", "unknown", "", "low")
     candidate.add_events(evidence, events)
-    who = name_ranks(evidence, list(candidate.ranks), list(candidate.hosts))
+    who = candidate.name(evidence)
     candidate.summary = (
         f"{who} waited in a collective until the time-out; the line that names the collective is not here"
     )
@@ -129,25 +122,20 @@ def _apart(evidence: Evidence, name: str, group: GroupState) -> PossibleCause | 
     ahead = {rank: state for rank, state in group.waits.items() if state.waits == last}
     if not behind or not ahead or len(behind) > len(ahead):
         return None
-    hosts = find_hosts(evidence, behind)
     first = next(iter(behind.values()))
     others = name_ranks(evidence, list(ahead), find_hosts(evidence, ahead))
     unsure = "" if name else ", unless these lines are of different groups (this version of PyTorch does not name them)"
-    candidate = PossibleCause(
-        "rank-behind",
-        "missing",
-        "rank",
-        f"{name_ranks(evidence, list(behind), hosts)} waited in collective {first.waits}"
-        f"{f' ({first.operation})' if first.operation else ''}, and {others} in {last}: behind, or not calling the "
-        f"same collectives{unsure}",
-        "medium" if name else "low",
+    text = (
+        f"waited in collective {first.waits}{f' ({first.operation})' if first.operation else ''}, and {others} in "
+        f"{last}: behind, or not calling the same collectives{unsure}"
     )
+    confidence = "medium" if name else "low"
+    candidate = suspect_ranks(evidence, "rank-behind", "missing", list(behind), text, confidence)
     candidate.next = [
         "whether the ranks call equally many collectives: uneven batches, a branch that only some ranks take",
         "`py-spy dump` of that rank while it hangs; the kernel log of its host (Xids)",
     ]
     candidate.waiting = frozenset(group.waits)
-    candidate.blame(behind, hosts)
     return _with_lines(evidence, candidate, [first, next(iter(ahead.values()))], ranks=False)
 
 
@@ -187,12 +175,8 @@ def _judge_group(evidence: Evidence, name: str, group: GroupState) -> PossibleCa
         return _late(evidence, what, waiting, behind)
     mismatched = {state.operation for state in waiting.values() if state.operation}
     if len(mismatched) > 1:
-        candidate = PossibleCause(
-            "collectives-differ",
-            "hard",
-            "software",
-            f"ranks call different collectives as number {sequence}{of_group}: {', '.join(sorted(mismatched))}",
-        )
+        text = f"ranks call different collectives as number {sequence}{of_group}: {', '.join(sorted(mismatched))}"
+        candidate = PossibleCause("collectives-differ", "hard", "software", text)
         candidate.next = ["the branch of the program that only some ranks take"]
         return _with_lines(evidence, candidate, list(waiting.values()))
     apart = _apart(evidence, name, group)
@@ -207,14 +191,11 @@ def _judge_group(evidence: Evidence, name: str, group: GroupState) -> PossibleCa
 def _late(
     evidence: Evidence, what: str, waiting: dict[int, WatchdogState], behind: dict[int, WatchdogState]
 ) -> PossibleCause:
-    hosts = find_hosts(evidence, behind)
-    who = name_ranks(evidence, list(behind), hosts)
     state = next(iter(behind.values()))
     waited = f"{len(waiting)} rank{'s' if len(waiting) > 1 else ''} waited until the time-out"
-    candidate = PossibleCause(
-        "rank-behind", "missing", "rank", f"{who} did not come to {what}: its last work is {state.enqueued}; {waited}"
-    )
-    host = hosts[0] if hosts else "its host"
+    text = f"did not come to {what}: its last work is {state.enqueued}; {waited}"
+    candidate = suspect_ranks(evidence, "rank-behind", "missing", list(behind), text)
+    host, who = next(iter(candidate.hosts), "its host"), candidate.name(evidence)
     candidate.next = [
         f"the cause is on {who}, before the network: `py-spy dump` of its process while it hangs, its data loader "
         f"and CPU",
@@ -222,7 +203,6 @@ def _late(
     ]
     for late in behind.values():
         candidate.show(evidence, late.line)
-    candidate.blame(behind, hosts)
     first = min(waiting.values(), key=lambda one: one.line.at.seconds if one.line.at else 0.0)
     candidate.at = first.line.at
     candidate.show(evidence, first.line)

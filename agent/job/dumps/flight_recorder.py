@@ -35,7 +35,7 @@ class _RecorderEntry(msgspec.Struct, frozen=True):
     profiling_name: str = ""
     state: str = ""
     is_p2p: bool = False
-    retired: bool = False
+
     input_sizes: Any = None
     time_created_ns: int | None = None
     time_discovered_completed_ns: int | None = None
@@ -53,7 +53,6 @@ class _Status(msgspec.Struct, frozen=True):
 
 
 class _Dump(msgspec.Struct, frozen=True):
-    version: str = ""
     comm_lib_version: str | None = None
     nccl_version: str | None = None
     pg_config: dict[str, _GroupConfig] = {}
@@ -64,15 +63,20 @@ class _Dump(msgspec.Struct, frozen=True):
 class _GroupOfRank:
     """What one rank's dump shows of one group."""
 
-    __slots__ = ("completed", "created", "done", "enqueued", "oldest", "operations", "waits")
+    __slots__ = ("completed", "created", "done", "enqueued", "operations", "waits")
 
     def __init__(self) -> None:
         self.enqueued = self.completed = -1
-        self.oldest: int | None = None
+
         self.waits: int | None = None  # the first that is not done
         self.operations: dict[int, str] = {}
         self.created: dict[int, int] = {}  # when each was enqueued, and seen completed, by the rank's own clock, ns
         self.done: dict[int, int] = {}
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it entered a collective that is not completed."""
+        return self.waits is not None and self.waits > self.completed
 
 
 class Dumps:
@@ -132,7 +136,7 @@ class Dumps:
             self.titles.setdefault(name, entry.process_group[1])
         state = states.setdefault(name, _GroupOfRank())
         state.enqueued = max(state.enqueued, sequence)
-        state.oldest = sequence if state.oldest is None else min(state.oldest, sequence)
+
         if entry.state == "completed":
             state.completed = max(state.completed, sequence)
         elif state.waits is None or sequence < state.waits:
@@ -149,11 +153,7 @@ class Dumps:
         """The collective that each rank waits in, else its last."""
         last = {}
         for rank, states in self.states.items():
-            waiting = [
-                (name, state)
-                for name, state in states.items()
-                if state.waits is not None and state.waits > state.completed
-            ]
+            waiting = [(name, state) for name, state in states.items() if state.is_waiting]
             if waiting:
                 name, state = min(waiting, key=lambda pair: pair[0])
                 last[rank] = RankLast(group=name, sequence=state.waits, collective=_operation(state, state.waits))

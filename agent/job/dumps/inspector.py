@@ -93,14 +93,13 @@ class PairTimes:
 class Series:
     """Times of one function in one communicator: by sequence number, of every rank."""
 
-    __slots__ = ("hashes", "limit", "most", "rows", "size")
+    __slots__ = ("hashes", "limit", "most", "rows")
 
-    def __init__(self, ranks: int, size: int) -> None:
+    def __init__(self, ranks: int) -> None:
         self.rows: dict[int, array[float]] = {}
         self.most = max(32, min(1024, _CELLS // max(1, ranks)))
         self.limit = 1 << 32  # hashes of kept numbers are below it
         self.hashes: dict[int, int] = {}
-        self.size = size
 
     def add(self, ranks: int, rank: int, sequence: int, microseconds: float) -> None:
         """One time; numbers are kept by their hash, so that all ranks keep the same."""
@@ -132,7 +131,6 @@ class Inspector:
         self.members: dict[str, dict[int, tuple[str, int]]] = defaultdict(dict)  # communicator: rank: host, pid
         self.files: dict[tuple[str, int], str] = {}
         self.pairs: dict[Pair, PairTimes] = {}
-        self.records = 0
 
     def read(self, name: str, lines: Iterable[bytes]) -> tuple[int, int]:
         """One file: its lines, and how many of them were no record."""
@@ -168,7 +166,7 @@ class Inspector:
                 times.add(single.p2p_exec_time_us)
         if collective is None or collective.coll_sn < 0 or not 0 < collective.coll_exec_time_us < 1e12:
             return
-        self.records += 1
+
         self._add_member(name, record)
         key = (
             header.id,
@@ -179,7 +177,7 @@ class Inspector:
         if series is None:
             if len(self.series) >= _MOST_KEYS:
                 return
-            series = self.series[key] = Series(ranks, collective.coll_msg_size_bytes)
+            series = self.series[key] = Series(ranks)
         series.add(ranks, header.rank, collective.coll_sn, collective.coll_exec_time_us)
 
     def _add_member(self, name: str, record: _Record) -> None:

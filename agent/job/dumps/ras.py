@@ -19,14 +19,12 @@ _ONE = re.compile(
     r"(?: \(NVML \d{1,4}\))? managed by process (?P<pid>\d{1,9}) on node (?P<node>\S{1,80})"
 )
 _PROCESS = re.compile(
-    r"\s{0,8}Process (?P<pid>\d{1,9}) on node (?P<node>\S{1,80}?)(?: managing GPUs? (?P<gpus>[\d, ]{1,60}))?\s*$"
+    r"\s{0,8}Process (?P<pid>\d{1,9}) on node (?P<node>\S{1,80}?)(?: managing GPUs? [\d, ]{1,60})?\s*$"
 )
 _DEAD = re.compile(r"\s{0,8}(?P<count>\d{1,7}) job process(?:es)? (?:is|are) considered dead")
 _MISSING = re.compile(r"\s{0,8}Missing communicator data from (?P<count>\d{1,7}) job process")
-_VERSION = re.compile(r"NCCL version (?P<version>\d{1,2}\.\d{1,3}\.\d{1,3}) compiled with CUDA")
-_RANKS = re.compile(
-    r"\s{1,8}\d{1,6}\s{1,12}[\d-]{1,12}\s{1,12}[\d-]{1,12}\s{1,12}(?P<processes>\d{1,7})\s{1,12}(?P<gpus>\d{1,7})\s*$"
-)
+_FIRST_LINE = re.compile(r"NCCL version \d{1,2}\.\d{1,3}\.\d{1,3} compiled with CUDA")
+_RANKS = re.compile(r"\s{1,8}\d{1,6}\s{1,12}[\d-]{1,12}\s{1,12}[\d-]{1,12}\s{1,12}\d{1,7}\s{1,12}\d{1,7}\s*$")
 _MOST = 10_000
 _MOST_FOREIGN = 200
 _RULER = re.compile(r"\s{0,8}[=-]{3,200}\s*|\s{0,8}(?:Errors|Warnings|INCOMPLETE|DEAD|MISMATCH)\s*")
@@ -47,7 +45,6 @@ class RasProcess(NamedTuple):
 
     pid: int
     node: str
-    gpus: str | None
     line: JobEvidence
 
 
@@ -56,26 +53,18 @@ class Snapshot:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.version: str | None = None
-        self.ranks: int | None = None
+
         self.counts: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)  # communicator, function: count: ranks
         self.listed: dict[tuple[str, str, int], list[Listed]] = defaultdict(list)
         self.dead: list[RasProcess] = []
         self.unanswered: list[RasProcess] = []
 
 
-def find_version(text: str) -> str | None:
-    """The version in the first line of a snapshot."""
-    match = _VERSION.search(text)
-    return match["version"] if match is not None else None
-
-
 class SnapshotReader:
     """Reads a snapshot in RAS's own layout, line by line, from "Job summary" on."""
 
-    def __init__(self, name: str, version: str | None) -> None:
+    def __init__(self, name: str) -> None:
         self.snapshot = Snapshot(name)
-        self.snapshot.version = version
         self.ended = False
         self._communicator, self._function, self._count = "", "", 0
         self._processes: list[RasProcess] | None = None
@@ -85,14 +74,12 @@ class SnapshotReader:
         """Whether it is a line of the snapshot."""
         own = self._read(line, JobEvidence(text=line.strip()[:300], source=self.snapshot.name, line=number))
         self._foreign = 0 if own else self._foreign + bool(line.strip())
-        self.ended = self._foreign > _MOST_FOREIGN or find_version(line) is not None
+        self.ended = self._foreign > _MOST_FOREIGN or _FIRST_LINE.search(line) is not None
         return own or (bool(_RULER.fullmatch(line)) and not self.ended)
 
     def _read(self, line: str, evidence: JobEvidence) -> bool:
         snapshot = self.snapshot
-        if match := _RANKS.match(line):
-            snapshot.ranks = snapshot.ranks or int(match["gpus"])
-        elif match := _COMMUNICATOR.match(line):
+        if match := _COMMUNICATOR.match(line):
             self._communicator, self._processes = match["hash"], None
         elif match := _FUNCTION.match(line):
             self._function = match["function"]
@@ -113,9 +100,9 @@ class SnapshotReader:
             self._processes = snapshot.unanswered
         elif self._processes is not None and (match := _PROCESS.match(line)):
             if len(self._processes) < _MOST:
-                self._processes.append(RasProcess(int(match["pid"]), match["node"], match["gpus"], evidence))
+                self._processes.append(RasProcess(int(match["pid"]), match["node"], evidence))
         else:
-            return False
+            return _RANKS.match(line) is not None
         return True
 
 
@@ -160,7 +147,6 @@ _MOST_CHARACTERS = 64 << 20
 
 class _RasStatus(msgspec.Struct, frozen=True):
     considered_dead: bool = False
-    unresponsive: bool = False
 
 
 class _Rank(msgspec.Struct, frozen=True):
@@ -180,7 +166,6 @@ class _Communicator(msgspec.Struct, frozen=True):
 
 
 class _Document(msgspec.Struct, frozen=True):
-    nccl_version: str | int | None = None
     communicators: list[_Communicator] = []
 
 
@@ -188,10 +173,10 @@ def read_json(name: str, data: bytes, line: int | None = None) -> Snapshot:
     """A snapshot as JSON. Raises ValueError."""
     document = msgspec.json.decode(data, type=_Document)
     snapshot = Snapshot(name)
-    snapshot.version = str(document.nccl_version) if document.nccl_version is not None else None
+
     for communicator in document.communicators[:_MOST]:
         key = str(communicator.hash)
-        snapshot.ranks = max(snapshot.ranks or 0, communicator.size)
+
         functions = sorted({function for rank in communicator.ranks for function in rank.collective_counts})
         for function in functions:
             counts: dict[int, list[_Rank]] = defaultdict(list)
@@ -210,7 +195,7 @@ def read_json(name: str, data: bytes, line: int | None = None) -> Snapshot:
                 f"communicator {key}: rank {rank.rank} on {rank.host}, process {rank.pid}: "
                 f"{'considered dead' if rank.status.considered_dead else 'no answer'}"
             )
-            row = RasProcess(rank.pid, rank.host, str(rank.cuda_dev), JobEvidence(text=text, source=name, line=line))
+            row = RasProcess(rank.pid, rank.host, JobEvidence(text=text, source=name, line=line))
             (snapshot.dead if rank.status.considered_dead else snapshot.unanswered).append(row)
     return snapshot
 

@@ -6,6 +6,7 @@ Reports come in finished: nothing is scanned or looked up in a dataset here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 
 from agent.job.candidate import SLOW, PossibleCause
 from agent.job.conclusion import Conclusion
@@ -16,7 +17,7 @@ from agent.job.join.host import join_fabric, join_gpu, join_limits
 from agent.job.join.network import compare_mtu, join_gids, join_ports
 from agent.model.finding import SEVERITIES, Finding
 from agent.model.gpu import Gpu
-from agent.model.job_answer import JobEvidence, JoinedFinding, JoinedReport
+from agent.model.job_answer import JoinedFinding, JoinedReport
 from agent.model.nic import Nic
 from agent.model.report import Report
 
@@ -72,7 +73,8 @@ def short_name(name: str) -> str:
 def join_reports(conclusion: Conclusion, reports: Sequence[HostReport]) -> list[JoinedReport]:
     """What was joined; causes get the evidence and findings of their parts."""
     evidence = conclusion.evidence
-    hosts = {short_name(host): host for host in (*evidence.ranks.hosts(), *_file_hosts(evidence), *_named(conclusion))}
+    of_files, of_causes = evidence.ranks.file_hosts.values(), (cause.hosts for cause in conclusion.causes)
+    hosts = {short_name(host): host for host in chain(evidence.ranks.hosts(), *of_files, *of_causes)}
     by_host: dict[str, HostReport] = {}
     rows = []
     for one in reports:
@@ -99,16 +101,6 @@ def join_reports(conclusion: Conclusion, reports: Sequence[HostReport]) -> list[
     for cause in conclusion.causes:
         _join_cause(conclusion, cause, by_host)
     return rows
-
-
-def _file_hosts(evidence: Evidence) -> Iterator[str]:
-    for hosts in evidence.ranks.file_hosts.values():
-        yield from hosts
-
-
-def _named(conclusion: Conclusion) -> Iterator[str]:
-    for cause in conclusion.causes:
-        yield from cause.hosts
 
 
 def _match(name: str | None, hosts: dict[str, str], conclusion: Conclusion) -> tuple[str | None, str | None]:
@@ -166,10 +158,8 @@ def _join_cause(conclusion: Conclusion, cause: PossibleCause, reports: dict[str,
 def _join_host(conclusion: Conclusion, cause: PossibleCause, host: str, one: HostReport) -> bool:
     """Adds what the report shows of the parts of a cause; returns whether anything is wrong with them."""
     report = one.report
-    gpus, nics = (
-        _find_gpus(conclusion.evidence, cause, host, report),
-        _find_nics(conclusion.evidence, cause, host, report),
-    )
+    gpus = _find_gpus(conclusion.evidence, cause, host, report)
+    nics = _find_nics(conclusion.evidence, cause, host, report)
     subject = CauseOnHost(conclusion, cause, host, report, gpus, nics)
     lines: list[str] = []
     for join in _JOINS:
@@ -195,7 +185,7 @@ def _join_host(conclusion: Conclusion, cause: PossibleCause, host: str, one: Hos
         rest = f"; {unknown} checks had no data" if unknown else ""
         lines.append(f"the report of {host or 'the host'}{when}: nothing is wrong{what}{rest}")
     for text in lines[:10]:
-        cause.evidence.append(JobEvidence(text=text[:400], source=one.source))
+        cause.show_text(text[:400], one.source)
     return wrong
 
 

@@ -13,7 +13,6 @@ from agent.job.candidate import PossibleCause, name_hosts
 from agent.job.conclusion import Conclusion
 from agent.job.evidence import Evidence
 from agent.job.join.context import HostReport
-from agent.model.job_answer import JobEvidence
 from agent.model.nic import Nic
 from agent.model.report import Report
 
@@ -104,7 +103,7 @@ def _add(
         text = f"{len(bad)} ranks are on {leaf}; {sum(place.leaf == leaf for place in good)} of {len(good)} others are"
         text += f"; its ports: {ports}" if ports else ""
         cause.fault = "fabric"
-        cause.evidence.append(JobEvidence(text=text, source=reports[bad[0].host].source))
+        cause.show_text(text, reports[bad[0].host].source)
         cause.next.insert(0, f"{leaf}: its uplinks, error counters, drops and buffers at that time")
     elif len(hosts) == 1 and cause.fault in ("fabric", "unknown", "peer"):
         cause.fault = "rank"

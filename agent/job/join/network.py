@@ -118,7 +118,11 @@ def join_gids(subject: CauseOnHost) -> Iterator[str]:
         if index is None and (local := cause.facts.get("local")):
             index = next((str(gid.index) for gid in port.gids if _same_gid(gid.gid, local)), None)
         used = next((gid for gid in port.gids if str(gid.index) == index), None)
-        right = [gid for gid in port.gids if (gid.type or "").lower() in ("roce v2", "rocev2") and _is_ipv4(gid.gid)]
+        right = [
+            gid
+            for gid in port.gids
+            if (gid.type or "").lower() in ("roce v2", "rocev2") and ":ffff:" in gid.gid.lower()
+        ]
         if used is not None and _is_link_local(used.gid):
             yield f"{nic.label}: GID index {used.index} is link-local ({used.gid}, {used.type})"
         elif used is not None and (used.type or "").lower() in ("ib/roce v1", "roce v1"):
@@ -150,10 +154,6 @@ def join_gids(subject: CauseOnHost) -> Iterator[str]:
 
 def _is_link_local(gid: str) -> bool:
     return gid.lower().startswith("fe80")
-
-
-def _is_ipv4(gid: str) -> bool:
-    return ":ffff:" in gid.lower()
 
 
 def _same_gid(one: str, other: str) -> bool:

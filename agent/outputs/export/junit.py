@@ -34,16 +34,13 @@ def export(report: Report) -> str:
 def _build_suite(name: str, report: Report, cases: list[XmlElement]) -> XmlElement:
     counted = {"tests": str(len(cases))}
     for kind, plural in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
-        counted[plural] = str(sum(any(_has_tag(child, kind) for child in case.children) for case in cases))
+        tags = [{child.tag for child in case.children if isinstance(child, XmlElement)} for case in cases]
+        counted[plural] = str(sum(kind in of_case for of_case in tags))
     host = {"hostname": clean_line(report.node.hostname)} if report.node.hostname else {}
     stamp = {"timestamp": clean_line(report.generated_at.rstrip("Z"))} if report.generated_at else {}
     suite = make_element("testsuite", {"name": f"{NAME}.{name}", **counted, **host, **stamp})
     suite.children.extend(cases)
     return suite
-
-
-def _has_tag(child: object, kind: str) -> bool:
-    return isinstance(child, XmlElement) and child.tag == kind
 
 
 def _build_rule_case(report: Report, check: Check) -> XmlElement:

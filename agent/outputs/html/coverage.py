@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
 from agent.model.report import Report
-from agent.outputs.html.elements import Child, el
+from agent.outputs.html.elements import Child, el, render_table
 from agent.outputs.text.gpudirect import PairGroup, group_pairs
 from agent.outputs.text.not_checked import group_by_reason, suggest_steps
 from agent.rules import pages
@@ -68,15 +68,6 @@ def render_probes(report: Report) -> Element | None:
     ]  # fmt: skip
     table = render_table(("Probe", "Result", "Time", "Reason", "Read"), rows)
     return el("details", el("summary", f"Probes ({len(rows)})"), table, class_="aside") if table is not None else None
-
-
-def render_table(titles: tuple[str, ...], rows: list[Element]) -> Element | None:
-    """A table in a frame of its own that scrolls; None without rows."""
-    if not rows:
-        return None
-    head = el("thead", el("tr", *[el("th", title, scope="col") for title in titles]))
-    table = el("table", head, el("tbody", *rows))
-    return el("div", table, class_="scroll", tabindex=0, role="region", aria_label=titles[0])
 
 
 SECTIONS = ("Why it matters", "How to confirm", "How to fix")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from xml.etree.ElementTree import Element
 
 from agent.model.finding import SEVERITIES, Finding
@@ -33,6 +34,16 @@ def el(tag: str, *children: Child, **attributes: object) -> Element:
         elif child and last is not None:
             last.tail = (last.tail or "") + to_text(child)
     return element
+
+
+def render_table(titles: Sequence[str], rows: Sequence[Element | Sequence[str]]) -> Element | None:
+    """A table in a frame of its own that scrolls; None without rows. A row is an element, or the texts of its cells."""
+    if not rows:
+        return None
+    head = el("thead", el("tr", *[el("th", title, scope="col") for title in titles]))
+    body = [row if isinstance(row, Element) else el("tr", *[el("td", cell) for cell in row]) for row in rows]
+    table = el("table", head, el("tbody", *body))
+    return el("div", table, class_="scroll", tabindex=0, role="region", aria_label=titles[0])
 
 
 def to_text(value: object) -> str:

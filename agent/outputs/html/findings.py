@@ -160,14 +160,14 @@ def _render_fix(block: FindingBlock) -> Element:
     steps = block.first.steps or [Step(do=block.first.remedy)]
     many = len({finding.remedy for finding in block.findings}) > 1
     same = f"The same for each of the {len(block.findings)} parts, with its own names." if many else ""
-    element = el("ol", *map(_render_step, steps)) if len(steps) > 1 else el("p", *_render_do(steps[0]))
+    element = (
+        el("ol", *[el("li", *_render_do(step), _render_outcomes(step)) for step in steps])
+        if len(steps) > 1
+        else el("p", *_render_do(steps[0]))
+    )
     if len(steps) == 1 and steps[0].outcomes:
         element = el("div", element, _render_outcomes(steps[0]))
     return el("div", element, el("p", same, class_="dim") if same else None)
-
-
-def _render_step(step: Step) -> Element:
-    return el("li", *_render_do(step), _render_outcomes(step))
 
 
 def _render_do(step: Step) -> list[Child]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from xml.etree.ElementTree import Element
 
-from agent.model.job_answer import JobAnswer, JobCause, Rank
-from agent.model.labels import compress_names
+from agent.model.job_answer import JobAnswer, JobCause, Rank, TimelineEntry
+from agent.model.labels import compress_names, name_runs
 from agent.outputs.html.document import read_styles, write_document
-from agent.outputs.html.elements import Child, el
-from agent.outputs.html.job_times import STYLE, draw_times
+from agent.outputs.html.elements import Child, el, render_table
 from agent.outputs.text.job import (
     describe_consequence,
     describe_gap,
@@ -24,10 +24,23 @@ from agent.outputs.text.job import (
 from agent.outputs.text.lines import to_plain_text
 from agent.outputs.text.recommend_answers import render_log_answer
 
+_TIMES_STYLE = (
+    ".times{table-layout:fixed;width:100%;max-width:760px;font-size:12px} .times th{font-weight:400;color:var(--ink);"
+    "width:168px;padding:0 6px 0 0;overflow-wrap:anywhere;vertical-align:middle} .times td{padding:0}"
+    ".times svg,.legend svg{display:block;overflow:visible} .times .axis{stroke:var(--line)} .times .end{float:right}"
+    ".times .cause,.legend .cause{fill:var(--error)} .times .consequence,.legend .consequence{fill:var(--warning)}"
+    ".times .hang,.legend .hang{fill:var(--info)} .times .fact{fill:var(--dim)}"
+    ".legend{display:flex;flex-wrap:wrap;gap:4px 18px} .legend span{display:flex;gap:6px;align-items:center}"
+)
+_LANE = 20  # height
+_FIRST, _SPAN = 3.0, 94.0  # percent of a lane's width: where the first event is, and how far the last is from it
+_MOST_LANES, _LONGEST = 60, 28  # letters of a lane's name
+_LEGEND = (("cause", "cause"), ("consequence", "consequence"), ("hang", "waited in a collective"))
+_ORDER = ("hang", "fact", "consequence", "cause")  # the later are drawn over the earlier
 _STYLES = ("palette.css", "page.css", "print.css")
 _EXTRA = (
     ".lines{margin:4px 0 0;padding:0;list-style:none} .lines li{margin:0 0 3px;overflow-wrap:anywhere}"
-    "pre{font:13px/1.45 ui-monospace,monospace;overflow-x:auto}" + STYLE + "\n"
+    "pre{font:13px/1.45 ui-monospace,monospace;overflow-x:auto}" + _TIMES_STYLE + "\n"
 )
 _TONES = {"well": "ok", "failed": "error", "hung": "error", "killed": "error", "cut": "warning", "unknown": "warning"}
 _MOST_RANKS, _MOST_ROWS, _MOST_FINDINGS = 512, 64, 4
@@ -59,18 +72,12 @@ def _sections(answer: JobAnswer) -> Iterator[Element]:
         yield el("h2", "Time line")
         yield draw_times(answer.timeline)
     yield from _listed("What followed", map(describe_consequence, answer.consequences))
-    if answer.ranks:
-        yield el("h2", "Ranks")
-        yield _table(
-            ("rank", "host", "GPU", "NICs", "state", "last collective"),
-            [_rank(row) for row in answer.ranks[:_MOST_RANKS]],
-        )
-        if len(answer.ranks) > _MOST_RANKS:
-            yield el("p", f"and {len(answer.ranks) - _MOST_RANKS} more", class_="dim")
+    ranks = [_rank(row) for row in answer.ranks[:_MOST_RANKS]]
+    yield from _tabled("Ranks", ("rank", "host", "GPU", "NICs", "state", "last collective"), ranks)
+    if len(answer.ranks) > _MOST_RANKS:
+        yield el("p", f"and {len(answer.ranks) - _MOST_RANKS} more", class_="dim")
     settings = [(row.name, row.value, row.where, row.verdict, row.reason or "") for row in answer.settings]
-    if settings:
-        yield el("h2", "Settings")
-        yield _table(("name", "value", "where", "verdict", "reason"), settings[:_MOST_ROWS])
+    yield from _tabled("Settings", ("name", "value", "where", "verdict", "reason"), settings[:_MOST_ROWS])
     yield from _listed("Measured", map(describe_table, answer.measured))
     yield from _listed("Other jobs in these files", map(describe_other_job, answer.other_jobs))
     yield from _listed("Notes", (row.summary for row in answer.notes))
@@ -87,8 +94,7 @@ def _sections(answer: JobAnswer) -> Iterator[Element]:
         (file.name, file.read_as or "not read", "" if file.lines is None else str(file.lines), file.reason or "")
         for file in answer.source.files
     ]
-    yield el("h2", "Files")
-    yield _table(("file", "read as", "lines", "reason"), files[: 2 * _MOST_ROWS])
+    yield from _tabled("Files", ("file", "read as", "lines", "reason"), files[: 2 * _MOST_ROWS])
 
 
 def _cause(cause: JobCause, number: int) -> Element:
@@ -144,10 +150,11 @@ def _rank(row: Rank) -> tuple[str, ...]:
     return str(row.rank), row.host or "", gpu, ", ".join(row.nics), row.state, last
 
 
-def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Element:
-    head = el("thead", el("tr", *[el("th", title, scope="col") for title in titles]))
-    body = el("tbody", *[el("tr", *[el("td", cell) for cell in row]) for row in rows])
-    return el("div", el("table", head, body), class_="scroll", tabindex=0, role="region", aria_label=titles[0])
+def _tabled(title: str, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[Element]:
+    table = render_table(titles, rows)
+    if table is not None:
+        yield el("h2", title)
+        yield table
 
 
 def _listed(title: str, texts: Iterable[str]) -> Iterator[Element]:
@@ -155,3 +162,88 @@ def _listed(title: str, texts: Iterable[str]) -> Iterator[Element]:
     if items:
         yield el("h2", title)
         yield el("ul", *items)
+
+
+def draw_times(entries: Sequence[TimelineEntry]) -> Element:
+    """A table with a picture for each lane, as wide as there is room, and a legend.
+
+    Colour is never the only difference, as each mark has a form and a title.
+    """
+    lanes, left_out = _find_lanes(entries)
+    seconds = [_read_seconds(entry.at) for entry in entries]
+    first, span = min(seconds), max(1.0, max(seconds) - min(seconds))
+    rows = []
+    for name, numbers in lanes.items():
+        picture = el("svg", el("line", x1="0", x2="100%", y1=_LANE // 2, y2=_LANE // 2, class_="axis"),
+                     width="100%", height=_LANE, role="img", aria_label=f"events of {name}")  # fmt: skip
+        marks = sorted((_rank_role(entries[number].role), seconds[number], number) for number in numbers)
+        for _, moment, number in marks:
+            entry = entries[number]
+            title = el("title", f"{entry.at}: {entry.text}")
+            picture.append(_draw_mark(entry.role, f"{_FIRST + (moment - first) / span * _SPAN:.1f}%", title))
+        rows.append(el("tr", el("th", name, scope="row"), el("td", picture)))
+    begin = el("span", min(entries, key=lambda entry: entry.at).at)
+    end = el("span", _format_span(max(seconds) - first), class_="end") if max(seconds) > first else None
+    rows.append(el("tr", el("th", f"and {left_out} more" if left_out else ""), el("td", begin, end), class_="dim"))
+    return el("div", el("table", el("tbody", *rows), class_="times"), _draw_legend(entries))
+
+
+def _draw_legend(entries: Sequence[TimelineEntry]) -> Element:
+    there = {entry.role for entry in entries}
+    parts = [
+        el("span", el("svg", _draw_mark(role, "50%"), width=16, height=_LANE), text)
+        for role, text in _LEGEND
+        if role in there
+    ]
+    return el("p", *parts, class_="legend dim")
+
+
+def _rank_role(role: str) -> int:
+    return _ORDER.index(role) if role in _ORDER else 0
+
+
+def _draw_mark(role: str, x: str, *children: Element) -> Element:
+    """A circle for a cause, a diamond for what followed, a larger pale circle for a hang."""
+    y = _LANE // 2
+    if role == "consequence":
+        diamond = el("path", *children, d=f"M0 {y - 6}L6 {y}L0 {y + 6}L-6 {y}Z", class_=role)
+        return el("svg", diamond, x=x, y="0", overflow="visible")
+    return el("circle", *children, cx=x, cy=y, r=7 if role == "hang" else 5, class_=role)
+
+
+def _find_lanes(entries: Sequence[TimelineEntry]) -> tuple[dict[str, list[int]], int]:
+    """Names of lanes with the numbers of their events; ranks that have the same events share one."""
+    events: dict[int, list[int]] = defaultdict(list)
+    others: dict[str, list[int]] = defaultdict(list)
+    for number, entry in enumerate(entries):
+        for rank in entry.ranks:
+            events[rank].append(number)
+        if not entry.ranks:
+            others[entry.host or "job"].append(number)
+    groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for rank, numbers in sorted(events.items()):
+        groups[tuple(numbers)].append(rank)
+    lanes = {_name_lane(ranks): list(numbers) for numbers, ranks in groups.items()} | others
+    ordered = sorted(lanes.items(), key=lambda lane: (lane[1][0], len(lane[0]), lane[0]))
+    return dict(ordered[:_MOST_LANES]), max(0, len(ordered) - _MOST_LANES)
+
+
+def _name_lane(ranks: Sequence[int]) -> str:
+    """The ranks as ranges where they are short, else their number and the first of them."""
+    parts = name_runs(ranks)
+    text = f"rank{'s' if len(ranks) > 1 else ''} {', '.join(parts)}"
+    return text if len(text) <= _LONGEST else f"{len(ranks)} ranks: {parts[0]}, {parts[1]}, .."
+
+
+def _format_span(seconds: float) -> str:
+    return f"+{seconds:.0f} s" if seconds < 600 else f"+{seconds / 60:.0f} min"
+
+
+def _read_seconds(at: str) -> float:
+    """Seconds since the start of its month-day text, enough to place marks."""
+    day, _, clock = at.rpartition("T")
+    numbers = [int(part) for part in clock.split(":")[:3] if part.isdecimal()]
+    hours, minutes, seconds = ([*numbers, 0, 0, 0])[:3]
+    month_day = [int(part) for part in day.split("-")[-2:] if part.isdecimal()]
+    days = month_day[0] * 31 + month_day[1] if len(month_day) == 2 else 0
+    return float(days * 86400 + hours * 3600 + minutes * 60 + seconds)

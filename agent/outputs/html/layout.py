@@ -82,7 +82,10 @@ def compute_layout(scene: Scene) -> PictureLayout:
     top = float(MARGIN)
     for node in scene.boxes:
         top = maker.node(node, top) + BETWEEN
-    most = max((w for box in _all(scene) if box.wire for w in (box.wire.now, box.wire.could) if w), default=1.0)
+    most = max(
+        (w for node in scene.boxes for box in node.walk() if box.wire for w in (box.wire.now, box.wire.could) if w),
+        default=1.0,
+    )
     to_switch = [box for box in maker.placed if any("switch" in port.far for port in box.box.ports)]
     band = None
     if to_switch:
@@ -157,7 +160,3 @@ class _LayoutBuilder:
 
 def _depth(box: Box) -> int:
     return 1 + max((_depth(child) for child in box.children), default=0)
-
-
-def _all(scene: Scene) -> list[Box]:
-    return [box for node in scene.boxes for box in node.walk()]

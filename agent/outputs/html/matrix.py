@@ -101,11 +101,8 @@ def _with_legend(matrix: Element, kinds: list[str], rows: int, columns: int) -> 
     if max(rows, columns) > MAX_SIZE:
         return [el("p", f"{rows} x {columns} pairs, of kind {', '.join(kinds)}; each pair: --format json")]
     words = [f"{kind}: {MEANINGS[kind]}" for kind in kinds if kind in MEANINGS]
-    return [matrix, el("p", "; ".join([*words, "*: nearest rail"] if "*" in _texts(matrix) else words), class_="dim")]
-
-
-def _texts(matrix: Element) -> str:
-    return "".join(cell.text or "" for cell in matrix.iter("td"))
+    words += ["*: nearest rail"] if any("*" in (cell.text or "") for cell in matrix.iter("td")) else []
+    return [matrix, el("p", "; ".join(words), class_="dim")]
 
 
 def _render_matrix(

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from xml.etree.ElementTree import Element
 
+from agent.model.labels import name_first
 from agent.model.report import Report
-from agent.outputs.html.device_ports import DevicePort
+from agent.outputs.html.drawn_links import DevicePort, LinkBar, format_rate
 from agent.outputs.html.elements import el
 from agent.outputs.html.layout import (
     BAND,
@@ -25,7 +26,6 @@ from agent.outputs.html.layout import (
     bulge,
     compute_layout,
 )
-from agent.outputs.html.link_bars import LinkBar, format_rate
 from agent.outputs.html.scene import Box, Scene
 from agent.outputs.names import DisplayNames
 from agent.outputs.text.matrix import find_nearest_rails, paths_by_pair
@@ -262,8 +262,7 @@ def _describe_link(box: Box, wire: LinkBar) -> str:
         lines.append(f"could carry {wire.could:.1f} GB/s")
     lines += [wire.note] if wire.note else []
     if wire.limits:
-        more = f" and {len(wire.limits) - 6} more" if len(wire.limits) > 6 else ""
-        lines.append(f"the slowest hop of {', '.join(wire.limits[:6])}{more}")
+        lines.append(f"the slowest hop of {name_first(wire.limits, 6)}")
     return "; ".join(lines)
 
 

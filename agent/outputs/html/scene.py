@@ -17,9 +17,16 @@ from agent.model.pci import CxlDevice, PciFunction
 from agent.model.report import Report
 from agent.model.topology import find_npu_link
 from agent.outputs.bus_tree import BusTree
-from agent.outputs.html.device_ports import DevicePort, describe_gpu_links, describe_nic_port, is_in_use
+from agent.outputs.html.drawn_links import (
+    DevicePort,
+    LinkBar,
+    describe_gpu_links,
+    describe_nic_port,
+    find_limited_pairs,
+    is_in_use,
+    make_link_bar,
+)
 from agent.outputs.html.elements import Severities
-from agent.outputs.html.link_bars import LinkBar, find_limited_pairs, make_link_bar
 from agent.outputs.names import (
     DisplayNames,
     begin_sentence,
@@ -76,7 +83,7 @@ class Box(NamedTuple):
     wire: LinkBar | None = None
     ports: tuple[DevicePort, ...] = ()
     children: tuple[Box, ...] = ()
-    numa: int | None = None
+
     socket: int | None = None  # of a NUMA node, where known
     alias: str = ""  # of a NIC: its network interfaces
     drives: tuple[str, ...] = ()  # model of each drive in this box
@@ -126,9 +133,7 @@ class _SceneBuilder:
             inner = self._join_drives(inner)
             title, words = self._node(node)
             socket = None if node is None else self.sockets.get(node)
-            boxes.append(
-                Box(f"numa:{node}", "node", title, words, None, children=tuple(inner), numa=node, socket=socket)
-            )
+            boxes.append(Box(f"numa:{node}", "node", title, words, None, children=tuple(inner), socket=socket))
         loose = [self._gpu(gpu, None) for gpu in tree.unplaced_gpus]
         loose += [self._nic(nic, None) for nic in tree.unplaced_nics]
         if loose:

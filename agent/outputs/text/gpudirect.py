@@ -8,7 +8,7 @@ from agent.model.finding import Gpudirect
 from agent.model.labels import compress_names
 from agent.model.report import Report
 from agent.outputs.names import DisplayNames
-from agent.outputs.text.lines import Line, wrap_paragraph
+from agent.outputs.text.lines import Line, wrap_all, wrap_paragraph
 
 STYLES = {"ready": "ok", "degraded": "warning", "blocked": "error", "unknown": "dim"}
 _VIA = {"dma-buf": "DMA-BUF", "peermem": "nvidia_peermem", "data-direct": "Data Direct", "none": "", "unknown": ""}
@@ -53,7 +53,7 @@ def render_gpudirect(report: Report, width: int) -> list[Line]:
     for verdict, via, causes, gpus, nics in group_pairs(report):
         how = f" ({via})" if via else ""
         lines += wrap_paragraph(f"{verdict}{how}: {gpus} – {nics}", width, style=STYLES[verdict])
-        lines += [line for cause in causes for line in wrap_paragraph(cause, width, indent="      ", first="    - ")]
+        lines += wrap_all(causes, width, "      ", "    - ")
     return lines
 
 

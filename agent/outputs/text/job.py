@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from agent.model.job_answer import CannotTell, JobAnswer, JobCause, JobConsequence, JobTable, JoinedReport, OtherJob
-from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
+from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_all, wrap_paragraph
 from agent.outputs.text.recommend_answers import render_log_answer
 
 MOST_CAUSES = 3
@@ -35,14 +35,10 @@ def render_job(answer: JobAnswer, width: int) -> list[Line]:
         lines += [BLANK, *_cause(cause, number, width)]
     if len(answer.causes) > MOST_CAUSES:
         lines += [BLANK, make_heading(f"{len(answer.causes) - MOST_CAUSES} more")]
-        lines += [
-            line
-            for cause in answer.causes[MOST_CAUSES:]
-            for line in wrap_paragraph(cause.summary, width, "    ", first="  - ")
-        ]
+        lines += wrap_all((cause.summary for cause in answer.causes[MOST_CAUSES:]), width)
     for title, texts in _sections(answer):
         lines += [BLANK, make_heading(title)]
-        lines += [line for text in texts for line in wrap_paragraph(text, width, "    ", first="  - ")]
+        lines += wrap_all(texts, width)
     if answer.machine is not None and (answer.machine.differences or answer.machine.machine):
         lines += [BLANK, make_heading("NCCL's choices")]
         machine = msgspec.structs.replace(answer.machine, log=msgspec.structs.replace(answer.machine.log, warnings=[]))

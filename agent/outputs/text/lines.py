@@ -35,6 +35,13 @@ def wrap_paragraph(text: str, width: int, indent: str = "  ", style: str = "", f
     return [make_line((text_line, style)) for text_line in folded]
 
 
+def wrap_all(
+    texts: Iterable[str], width: int, indent: str = "    ", first: str | None = "  - ", style: str = ""
+) -> list[Line]:
+    """Fold each text as a paragraph: items of a list, unless `first` is another."""
+    return [line for text in texts for line in wrap_paragraph(text, width, indent, style, first)]
+
+
 def join_known(parts: Iterable[str | None], separator: str = "  ·  ") -> str:
     """Join the known parts."""
     return separator.join(part for part in parts if part)
@@ -60,11 +67,10 @@ def to_ascii(lines: Sequence[Line]) -> list[Line]:
     >>> to_ascii([make_line("└─ GPU0  ·  1…")])
     [(('`- GPU0  -  1.', ''),)]
     """
-    return [tuple((_ascii(text), style) for text, style in line) for line in lines]
-
-
-def _ascii(text: str) -> str:
-    return text.translate(PLAIN).encode("ascii", "replace").decode()
+    return [
+        tuple((text.translate(PLAIN).encode("ascii", "replace").decode(), style) for text, style in line)
+        for line in lines
+    ]
 
 
 def line_length(line: Line) -> int:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from agent.model.labels import compress_names
+from agent.model.labels import compress_names, name_first
 from agent.model.report import Report
 from agent.model.topology import Path
 from agent.outputs.names import DisplayNames, nics_by_role, visible_nics
@@ -263,11 +263,7 @@ def _render_disagreements(
     return [
         line
         for text, pairs in sorted(pairs_by_text.items())
-        for line in wrap_paragraph(
-            f"{text}: {', '.join(pairs[:8])}{f' and {len(pairs) - 8} more' if len(pairs) > 8 else ''}",
-            width,
-            style="dim",
-        )
+        for line in wrap_paragraph(f"{text}: {name_first(pairs, 8)}", width, style="dim")
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.model.labels import group_names
+from agent.model.labels import group_names, name_first
 from agent.model.report import ProbeRun, Report
 from agent.outputs.names import DisplayNames
 from agent.outputs.text.lines import BLANK, Line, wrap_paragraph
@@ -29,12 +29,12 @@ def render_not_checked(report: Report, width: int) -> list[Line]:
 
 def count_not_checked(report: Report, width: int) -> list[Line]:
     """One line on what could not be checked, but for what only needs a second sample."""
-    outcomes = [(check, classify_check(check, report)) for check in report.checks]
+    outcomes = [(check, classify_check(check)) for check in report.checks]
     missing = [check.rule for check, outcome in outcomes if outcome in ("could not run", "baseline", "in part")]
     if not missing:
         return []
-    named = f"{', '.join(missing[:2])} and {len(missing) - 2} more" if len(missing) > 3 else ", ".join(missing)
-    return wrap_paragraph(f"Could not check: {named} (--verbose lists why)", width, indent="  ", first="", style="dim")
+    text = f"Could not check: {name_first(missing, 2, spare=1)} (--verbose lists why)"
+    return wrap_paragraph(text, width, indent="  ", first="", style="dim")
 
 
 def group_by_reason(report: Report) -> dict[str, str]:
@@ -48,23 +48,14 @@ def group_by_reason(report: Report) -> dict[str, str]:
         for subject in check.unknown_subjects:
             subjects.setdefault(subject.reason, []).append(names.subject(subject.subject))
         for reason, which in (subjects or {check.reason or "no reason given": []}).items():
-            subject_names = "" if which in ([], ["node"]) else _shorten_names(group_names(which))
+            subject_names = "" if which in ([], ["node"]) else name_first(group_names(which), NAMED_SUBJECTS)
             rules_by_reason.setdefault(_simplify_reason(reason), {}).setdefault(subject_names, []).append(check.rule)
     return {
-        reason: "; ".join(_shorten_rules(rules) + (f": {group}" if group else "") for group, rules in groups.items())
+        reason: "; ".join(
+            name_first(rules, NAMED_RULES, spare=1) + (f": {group}" if group else "") for group, rules in groups.items()
+        )
         for reason, groups in rules_by_reason.items()
     }
-
-
-def _shorten_rules(names: list[str]) -> str:
-    """The names of rules; a long list by its first ones."""
-    more = len(names) - NAMED_RULES
-    return ", ".join(names) if more < 2 else f"{', '.join(names[:NAMED_RULES])} and {more} more"
-
-
-def _shorten_names(names: list[str]) -> str:
-    more = len(names) - NAMED_SUBJECTS
-    return ", ".join(names[:NAMED_SUBJECTS]) + (f" and {more} more" if more > 0 else "")
 
 
 def _simplify_reason(reason: str) -> str:
@@ -112,7 +103,7 @@ def render_fragment(report: Report, width: int) -> list[Line]:
         return []
     read = dict.fromkeys(source for run in report.probes if run.status in ("ok", "partial") for source in run.sources)
     lines = wrap_paragraph(
-        f"Read: {_shorten_names(list(read)) or 'nothing'}", width, indent="  ", first="", style="dim"
+        f"Read: {name_first(list(read), NAMED_SUBJECTS) or 'nothing'}", width, indent="  ", first="", style="dim"
     )
     best = ", ".join(f"`{command}` ({rules})" for command, rules in commands[:NEXT_COMMANDS])
     return lines + wrap_paragraph(

@@ -38,7 +38,7 @@ def choose_next_step(report: Report, program: str = "fabricscope") -> tuple[str,
     again = f"{program} scan{_source(report)}"
     if report.summary.verdict == "unknown":
         return f"{again} --verbose", "which checks could not run, and why"
-    if live and any(classify_check(check, report) in ("second sample", "baseline") for check in report.checks):
+    if live and any(classify_check(check) in ("second sample", "baseline") for check in report.checks):
         return f"{program} scan --state-dir {_STATE_DIR}", "keeps counters and inventory for the next run"
     return f"{again} --output report.html", "the same as a page, with a picture"
 

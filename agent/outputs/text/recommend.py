@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from agent.model.prediction import Bound, PlatformComparison, Prediction, Recommendation, SettingAdvice
 from agent.outputs.grouping import describe_loss
-from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
+from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_all, wrap_paragraph
 
 _NAMES = {
     "all_reduce": "all-reduce",
@@ -35,7 +35,7 @@ def render_recommendation(answer: Recommendation, width: int, everything: bool =
     lines += _bound_lines(answer.predictions, width)
     if answer.repairs:
         lines += [BLANK, make_heading("Repair first")]
-        lines += [line for text in answer.summary for line in wrap_paragraph(text, width)]
+        lines += wrap_all(answer.summary, width, "  ", None)
         for repair in answer.repairs[:_MOST_REPAIRS]:
             cost = describe_loss(repair.percent, repair.collective, repair.nodes)
             place = f"{repair.host}  {repair.device}" if repair.host else repair.device

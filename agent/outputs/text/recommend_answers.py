@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.model.recommend_answers import JudgedMeasurement, Layout, LogAnswer, MeasuredAnswer, NcclLog, TrainingPlan
-from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
+from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_all, wrap_paragraph
 from agent.outputs.text.recommend import format_size
 
 _PLAN_HEADS = ("TP", "CP", "EP", "PP", "DP", "sharding", "recompute", "batches", "GB/GPU", "bubble", "step s")
@@ -20,13 +20,11 @@ def render_plan(plan: TrainingPlan, width: int) -> list[Line]:
     for reason, count in plan.rejected.items():
         lines += wrap_paragraph(f"{count} layouts left out: {reason}", width, "    ", "dim", first="  ")
     lines += [BLANK, make_heading("Arithmetic")]
-    lines += [line for text in plan.arithmetic for line in wrap_paragraph(text, width, "    ", first="  ")]
+    lines += wrap_all(plan.arithmetic, width, first="  ")
     if plan.layouts:
-        lines += [
-            line for text in _plan_explain(plan.layouts[0]) for line in wrap_paragraph(text, width, "    ", first="  ")
-        ]
+        lines += wrap_all(_plan_explain(plan.layouts[0]), width, first="  ")
     lines += [BLANK, make_heading("Ranks")]
-    lines += [line for text in plan.rules for line in wrap_paragraph(text, width, "    ", first="  - ")]
+    lines += wrap_all(plan.rules, width)
     return lines
 
 
@@ -67,12 +65,12 @@ def render_measured(answer: MeasuredAnswer, width: int) -> list[Line]:
         lines.append(make_line(f"  and {len(answer.rows) - _MEASURED_MOST} more rows"))
     if answer.shapes:
         lines += [BLANK, make_heading("Shape of the table")]
-        lines += [line for text in answer.shapes for line in wrap_paragraph(text, width, "    ", first="  - ")]
+        lines += wrap_all(answer.shapes, width)
     for verdict in ("low", "above", "good", "not-judged"):
         reasons = dict.fromkeys(reason for row in answer.rows if row.verdict == verdict for reason in row.reasons)
         if reasons:
             lines += [BLANK, make_heading(_measured_title(verdict))]
-            lines += [line for text in reasons for line in wrap_paragraph(text, width, "    ", first="  - ")]
+            lines += wrap_all(reasons, width)
     return lines
 
 
@@ -95,19 +93,19 @@ def render_log_answer(answer: LogAnswer, width: int) -> list[Line]:
     lines += wrap_paragraph(
         f"compared with: {answer.machine or 'no machine (give --report, --source or --profile)'}", width
     )
-    lines += [line for text in _log_facts(answer.log) for line in wrap_paragraph(text, width)]
+    lines += wrap_all(_log_facts(answer.log), width, "  ", None)
     lines += [BLANK, make_heading("What differs")]
     lines += [] if answer.differences else [make_line("  nothing of what could be compared")]
     for row in answer.differences:
         lines += wrap_paragraph(
             f"{row.what}: {row.seen}; expected: {row.expected}", width, "    ", "warning", first="  "
         )
-        lines += [line for reason in row.reasons for line in wrap_paragraph(reason, width, "      ", first="    - ")]
+        lines += wrap_all(row.reasons, width, "      ", "    - ")
     if answer.as_expected:
         lines += [BLANK, *wrap_paragraph(f"as expected: {', '.join(answer.as_expected)}", width, style="ok", first="")]
     if answer.not_compared:
         lines += [BLANK, make_heading("Not compared")]
-        lines += [line for text in answer.not_compared for line in wrap_paragraph(text, width, "    ", first="  ")]
+        lines += wrap_all(answer.not_compared, width, first="  ")
     return lines
 
 

@@ -2,10 +2,13 @@
 
 Only what leads to such a device is drawn, or to drives, displays and network controllers if there is none.
 Upstream and downstream ports of a switch are one line. A root bus has a line if several devices share it: they meet
-in one host bridge.
+in one host bridge. Rows are laid out in columns, as many as the width allows; what does not fit goes on below its row.
 """
 
 from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
 
 from agent.model.labels import compress_names
 from agent.model.node import NumaNode
@@ -13,10 +16,12 @@ from agent.model.pci import PciFunction, generation
 from agent.model.report import Report
 from agent.outputs.bus_tree import BusTree
 from agent.outputs.names import DisplayNames, format_gib
-from agent.outputs.text.align import ALL_CELLS, LINK_ONLY, align_rows, rows_fit
-from agent.outputs.text.lines import Line, Span, make_line, wrap_paragraph
+from agent.outputs.text.lines import Line, Span, line_length, make_line, wrap_all
 from agent.outputs.text.rows import RowBuilder, TreeRow
 
+ALL_CELLS, LINK_ONLY = 4, 1  # columns: link, state, role, interface; or the link only
+_BRANCHES = str.maketrans({"├": "│", "└": " ", "─": " "})
+_MIN_COLUMNS = 20  # of a continued line, however deep it is
 LAYOUTS = (("full", ALL_CELLS), ("name", ALL_CELLS), ("none", ALL_CELLS), ("none", LINK_ONLY))  # widest first
 MIN_GROUP = 3  # equal NVSwitches or virtual functions from this number on share one line
 
@@ -154,7 +159,7 @@ def _render_other_nodes(report: Report, drawn: set[int], width: int) -> list[Lin
         if node.cpus == ""
     ]
     texts = [f"without GPU or NIC: {plain}" if plain else "", f"memory only: {', '.join(memory)}" if memory else ""]
-    return [line for text in texts if text for line in wrap_paragraph(text, width, style="dim")]
+    return wrap_all(filter(None, texts), width, "  ", None, "dim")
 
 
 def _render_cxl(report: Report, names: DisplayNames, width: int) -> list[Line]:
@@ -180,4 +185,67 @@ def _render_cxl(report: Report, names: DisplayNames, width: int) -> list[Line]:
         node = f", NUMA {region.numa_node}" if region.numa_node is not None else ""
         state = ", not committed" if region.committed is False else ""
         texts.append(f"CXL {region.id}  {format_gib(region.size_mib)} over {members}{node}{state}")
-    return [line for text in texts for line in wrap_paragraph(text, width)]
+    return wrap_all(texts, width, "  ", None)
+
+
+def align_rows(rows: Sequence[TreeRow | Line], width: int, columns: int) -> list[Line]:
+    """The lines of rows; a plain line is unchanged."""
+    first, wide = _measure(rows, columns)
+    lines: list[Line] = []
+    for row in rows:
+        lines += _layout_row(row, first, wide, width) if isinstance(row, TreeRow) else [row]
+    return lines
+
+
+def rows_fit(rows: Sequence[TreeRow | Line], width: int, columns: int) -> bool:
+    """Whether every row fits on one line, those of groups and marks of findings aside."""
+    first, wide = _measure(rows, columns)
+    own = [row for row in rows if isinstance(row, TreeRow) and not row.is_group]
+    return all(line_length(_join_cells(row, first, wide, row.items)) <= width for row in own)
+
+
+def _measure(rows: Sequence[TreeRow | Line], columns: int) -> tuple[int, list[int]]:
+    """The width of the first column, and of the aligned cells."""
+    full = [row for row in rows if isinstance(row, TreeRow) and len(row.aligned) > 1 and not row.is_group]
+    wide = [max((line_length(row.aligned[k]) for row in full), default=0) for k in range(columns)]
+    return max((line_length(row.device) for row in full), default=0), wide
+
+
+def _layout_row(row: TreeRow, first: int, wide: list[int], width: int) -> list[Line]:
+    """One line; where it does not fit, items go on below, indented to the second column."""
+    items = [*row.findings, *row.items]
+    lines = [_join_cells(row, first, wide, ())]
+    branch, style = row.device[0]
+    indent = ((branch.translate(_BRANCHES).ljust(first + 2), style),)
+    for item in items:
+        used = line_length(lines[-1]) + 2
+        if used + len(item[0]) <= width:
+            lines[-1] = (*lines[-1], ("  ", ""), item)
+            continue
+        room = max(width - line_length(indent), _MIN_COLUMNS)
+        if len(item[0]) <= room:
+            lines.append((*indent, item))
+            continue
+        begun = " " * max(used - line_length(indent), 0)
+        texts = textwrap.wrap(item[0], room, initial_indent=begun, break_on_hyphens=False)
+        lines[-1] = (*lines[-1], ("  ", ""), (texts[0].strip(), item[1]))
+        lines += [(*indent, (text, item[1])) for text in texts[1:]]
+    return lines
+
+
+def _join_cells(row: TreeRow, first: int, wide: Sequence[int], items: Sequence[Span]) -> Line:
+    """Join cells with two spaces; a cell without a column follows if it is not empty."""
+    spans = [*row.device, _spaces(first - line_length(row.device))]
+    for k, cell in enumerate(row.aligned):
+        column = wide[k] if k < len(wide) else 0
+        if column or cell:
+            spans += [_spaces(2), *cell, _spaces(column - line_length(cell))]
+    while spans and not items and not spans[-1][0].strip():
+        spans.pop()
+    for item in items:
+        spans += [_spaces(2), item]
+    return tuple(spans)
+
+
+def _spaces(columns: int) -> Span:
+    return (" " * columns, "")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agent.assemble import Assembled, assemble
 from agent.assemble.facts import ProbeFacts, card_address, sort_key
-from agent.assemble.software import (
+from agent.assemble.node import (
     build_limits,
     build_nccl,
     compute_shared_memory,

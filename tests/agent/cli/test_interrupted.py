@@ -18,7 +18,7 @@ import typer.main
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.cli.commands import USAGE_ERROR, _values, app
+from agent.cli.commands import USAGE_ERROR, app
 from agent.cli.main import run
 from agent.cli.plain import COMMANDS, EXPORT_FORMATS, SECONDS, SWITCH, TEXT, parse_plain
 from fixtures.build import write_capture
@@ -119,7 +119,7 @@ def read_by_typer(command: str, arguments: list[str]) -> dict[str, Any] | None:
         context = PROGRAM.commands[command].make_context(command, list(arguments))
     except USAGE_ERROR:
         return None
-    return _values({name: value for name, value in context.params.items() if name != "help"})
+    return {name: value for name, value in context.params.items() if name != "help"}
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -158,6 +158,13 @@ def test_a_report_is_what_its_source_is(places: Path, new: str, capsys: pytest.C
     assert "no differences" in capsys.readouterr().out
 
 
+def test_sources_are_scanned_with_the_profile(places: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One that there is not is refused, as by `scan`."""
+    assert 2 == run(["diff", str(places / "old"), str(places / "old"), "--profile", "no-such-profile"])
+
+    assert "no-such-profile" in capsys.readouterr().err
+
+
 def test_json_is_versioned(places: Path, tmp_path: Path) -> None:
     """The suffix of the file chooses the form, as everywhere."""
     out = tmp_path / "diff.json"

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.history.counter_deltas import MAXIMUM_VALUE, TWO_32, WHOLE_SUBJECT, CounterDeltas, compute_deltas, is_count
 from agent.history.second_sample import COUNTERS_OF_PROBE, add_window, merge_outcomes, select_counter_probes
+from agent.history.window import MAXIMUM_VALUE, TWO_32, WHOLE_SUBJECT, CounterDeltas, compute_deltas, is_count
 from agent.model.counters import Counted
 from agent.model.report import ProbeRun, Report
 from probes.catalogue import probes

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.history.counter_deltas import WHOLE_SUBJECT
 from agent.history.state import add_history, update_state
 from agent.history.window import (
     REPLACED_OR_GONE,
     ROW_LIMIT,
+    WHOLE_SUBJECT,
     WINDOW_SECONDS,
     CounterSample,
     carry_window,

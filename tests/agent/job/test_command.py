@@ -149,7 +149,7 @@ def test_the_old_name_states_the_new_one(tmp_path: Path, capsys: pytest.CaptureF
 def test_the_time_line_has_a_lane_for_ranks_with_the_same_events() -> None:
     """Causes on top, a legend of what is drawn, long lists of ranks by their number."""
     from agent.model.job_answer import TimelineEntry
-    from agent.outputs.html.job_times import draw_times
+    from agent.outputs.html.job import draw_times
 
     odd = list(range(1, 64, 2))
     entries = [

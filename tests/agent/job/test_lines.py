@@ -12,7 +12,7 @@ from agent.cli.job import JobOptions
 from agent.job.evidence import Evidence
 from agent.job.lines import LogLine, Prefixes, find_time, split_line
 from agent.job.log_reader import LogReader
-from agent.job.wrapped import find_width, read_sample
+from agent.job.streams import find_width, read_sample
 from tests.agent.fleet import small
 from tests.agent.job.jobs import answer, first, info, warn
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from agent.cli.main import run
-from agent.job.nccl_log import read_log
+from agent.job.evidence import Evidence
+from agent.job.log_reader import LogReader
 from agent.model.recommend_answers import LogAnswer
 from agent.model.report import Report
 from agent.outputs.text.lines import to_plain_text
@@ -58,7 +59,9 @@ n1:1:2 [0] NCCL INFO AllReduce: 1073741824 Bytes -> Algo NVLS_TREE proto SIMPLE 
 
 def explain(text: str, report: Report | None) -> LogAnswer:
     """What a log shows against the host of a report."""
-    return explain_log(read_log(text.splitlines()), read_node(report) if report else None, report)
+    evidence = Evidence()
+    LogReader(evidence).read_file("log", text.encode().splitlines(keepends=True))
+    return explain_log(evidence.nccl.result(), read_node(report) if report else None, report)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import socket
 import sys
 from pathlib import Path
 
-from agent.cli.watch import WatchFormat, _open_screen, _reject_screen, _WatchOutput
+from agent.cli.watch import _open_screen, _reject_screen, _WatchOutput
 from agent.diagnose import ScanPlan
 from agent.watch.debounce import Debouncer
 from agent.watch.evaluate import Evaluator
@@ -42,14 +42,14 @@ class Uevents:
 
 def main(folder: Path) -> None:
     """Until it is ended."""
-    _reject_screen(WatchFormat.TEXT)
+    _reject_screen("text")
 
     def host() -> Host:
         opened = open_source(str(folder / "machine"), None)
         assert not isinstance(opened, FactsSource)
         return opened
 
-    output = _WatchOutput(WatchFormat.TEXT, None, False)
+    output = _WatchOutput("text", None, False)
     places = [Listener(UEVENTS, Uevents(folder / "uevents"), device_events)]
     with WatchSignals(signal.SIGQUIT) as signals, _open_screen("listens to uevents", False) as screen:
         output.screen = screen

@@ -304,3 +304,19 @@ def test_a_dataset_that_cannot_be_written(
         assert capsys.readouterr().err == f"error: {tmp_path}/d: cannot be written: Read-only file system\n"
     finally:
         subprocess.run(["umount", str(tmp_path / "d")], check=True)
+
+
+def test_forget_names_no_secret_of_an_address(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same line as of `fleet ingest`, where a dataset cannot be written."""
+
+    def refuse(_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("agent.fleet.ingest.forgetting.forget", refuse)
+
+    assert 2 == run(["fleet", "forget", "gpu1", "--dataset", "s3://KEY:SECRET@bucket/prefix?token=SECRET"])
+    assert (
+        capsys.readouterr().err == "error: s3://bucket/prefix: cannot be written: Permission denied; it is as it was\n"
+    )

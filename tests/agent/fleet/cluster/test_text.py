@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import get_args
 from xml.etree.ElementTree import Element, fromstring
 
 import pytest
@@ -39,7 +40,7 @@ def test_the_page_in_docs_has_all() -> None:
     assert [] == [kind for kind in KINDS if f"| `{kind}` |" not in PAGE]
     assert [] == [word for word in WORDS.values() if f"| {word} |" not in PAGE]
     assert [] == [state for state in STATES if f"`{state}`" not in PAGE]
-    assert [] == [item.value for item in TopologyFormat if f"`{item.value}`" not in PAGE]
+    assert [] == [form for form in get_args(TopologyFormat) if f"`{form}`" not in PAGE]
 
 
 @pytest.mark.parametrize("width", [80, 200])

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from agent.cli.main import run
-from agent.cli.options import ExportFormat
+from agent.cli.plain import EXPORT_FORMATS
 from agent.outputs.export import export_report
 from agent.reports import encode_report
 from tests.agent.outputs.export.given import H100, MACHINES, bare, hostile
 from tests.conftest import ROOT
 from tests.machines import scan_machine
 
-FORMS = [form.value for form in ExportFormat]
+FORMS = list(EXPORT_FORMATS)
 PACKAGE = ROOT / "agent" / "outputs" / "export"
 
 

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from agent.model.pci import Link, LinkQuality
+from agent.outputs.html.drawn_links import make_link_bar
 from agent.outputs.html.elements import Severities
 from agent.outputs.html.layout import LANE, PORT, STUB, compute_layout
-from agent.outputs.html.link_bars import make_link_bar
 from agent.outputs.html.picture import SMALL
 from agent.outputs.html.scene import Box, Scene, build_scene
 from tests.machines import HOSTS, scan_machine
