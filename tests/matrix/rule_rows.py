@@ -96,7 +96,7 @@ MACHINES: dict[str, Callable[[], RuleContext]] = {
     "eight 910B": machines.npus,
     "eight dies": partial(machines.npus, "0xd803"),
     **{f"{n} GPU{'s' * (n > 1)}": partial(build.server, n) for n in (1, 2, 3, 12)},
-    **{f"{n} GPU{'s' * (n > 1)}, ethernet": partial(build.server, n, ethernet=True) for n in (1, 2)},
+    **{f"{n} GPU{'s' * (n > 1)}, ethernet": partial(build.server, n, ethernet=True) for n in (1, 2, 3)},
     "riser": machines.riser,
     "two-port cards": machines.two_port_cards,
     "interfaces": machines.interfaces,
