@@ -5,6 +5,7 @@ No probe, file, clock or subprocess is reachable from here: judging a report aga
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import cached_property
@@ -372,8 +373,19 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
 
 
 def parse_time(text: str | None) -> datetime | None:
-    """A time of a report (RFC 3339); None where there is none, or it is not one."""
+    """A time of a report (RFC 3339, which states its zone); None where there is none, or it is not one."""
     try:
-        return datetime.fromisoformat(text.replace("Z", "+00:00")) if text else None
+        moment = datetime.fromisoformat((text or "").replace("Z", "+00:00"))
     except ValueError:
         return None
+    return moment if moment.tzinfo else None
+
+
+def read_since_boot(text: str | None) -> float | None:
+    """Seconds since the kernel started, of a line of a log that does not state when it did; None: not such a time.
+
+    >>> read_since_boot("+12.345 s"), read_since_boot("2026-05-01T12:00:00Z"), read_since_boot(None)
+    (12.345, None, None)
+    """
+    match = re.fullmatch(r"\+([0-9]{1,12}(?:\.[0-9]{1,9})?) s", text or "")
+    return float(match[1]) if match else None

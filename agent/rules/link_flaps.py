@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
@@ -11,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agent.model.finding import Evidence
-from agent.rules.context import SETTLE_SECONDS, RuleContext
+from agent.rules.context import SETTLE_SECONDS, RuleContext, parse_time, read_since_boot
 from agent.rules.counter_deltas import (
     CountedSubject,
     CounterDelta,
@@ -28,7 +27,6 @@ from agent.rules.wording import count_of
 
 _HALF_DAY = 12 * 3600.0
 _OUTAGE = "outage"  # cause of an info: one outage, and a long one
-_SINCE_BOOT = r"\+(\d{1,12}\.\d{1,9}) s"  # where the time of the boot is not known
 # What someone changed and what takes the link down while it is changed
 _BOUNCING = frozenset({"mtu", "pfc", "fec", "firmware", "trust", "dcbx", "pause_rx", "pause_tx"})
 
@@ -200,18 +198,19 @@ def _count_together(seconds: Sequence[float]) -> tuple[int, float]:
 
 def is_of_start(time: str | None) -> bool:
     """Whether a time of the log is of the first minutes after the kernel started."""
-    since_boot = re.fullmatch(_SINCE_BOOT, time or "")
-    return since_boot is not None and float(since_boot[1]) <= SETTLE_SECONDS
+    since_boot = read_since_boot(time)
+    return since_boot is not None and since_boot <= SETTLE_SECONDS
 
 
 def _log_seconds(time: str) -> float | None:
     """A time of the log on a scale of its own; None where it states none."""
-    if since_boot := re.fullmatch(_SINCE_BOOT, time):
-        return float(since_boot[1])
+    since_boot = read_since_boot(time)
+    if since_boot is not None:
+        return since_boot
     for form, text in (("%Y %b %d %H:%M:%S", f"2000 {time}"), ("%a %b %d %H:%M:%S %Y", time)):
         with suppress(ValueError):
             return datetime.strptime(text, form).replace(tzinfo=timezone.utc).timestamp()
-    moment = _parse_time(time)
+    moment = parse_time(time)
     return moment.timestamp() if moment else None
 
 
@@ -237,11 +236,10 @@ def _logged_ages(context: RuleContext, kind: str, function: str | None) -> list[
 
 def _age(context: RuleContext, time: str) -> float | None:
     """Seconds between a line of the log and this scan; None where that is not known."""
-    since_boot = re.fullmatch(_SINCE_BOOT, time)
-    if since_boot:
-        up = context.node.uptime_seconds
-        return None if up is None else up - float(since_boot[1])
-    now, then = _parse_time(context.observed_at), _parse_time(time)
+    since_boot, up = read_since_boot(time), context.node.uptime_seconds
+    if since_boot is not None:
+        return None if up is None else up - since_boot
+    now, then = parse_time(context.observed_at), parse_time(time)
     return None if now is None or then is None else (now - then).total_seconds()
 
 
@@ -274,7 +272,7 @@ def _exceeded_limit(context: RuleContext, count: int, earlier: Sequence[str], li
 def _earlier_downs(context: RuleContext, downs: LinkDowns) -> list[str]:
     """When earlier runs saw it go down: the twelve hours before the end of the window, without the window itself."""
     start, seconds = (
-        _parse_time(context.window.since if context.window else None),
+        parse_time(context.window.since if context.window else None),
         context.window.seconds if context.window else None,
     )
     if context.history is None or start is None or seconds is None:
@@ -285,7 +283,7 @@ def _earlier_downs(context: RuleContext, downs: LinkDowns) -> list[str]:
         return []
     runs: list[list[str]] = [[]]
     for subject in downs.history:  # a port and its interface are one link: what one of them states, not both
-        dated = [(_parse_time(at), at) for at in context.history.link_downs.get(subject, ())]
+        dated = [(parse_time(at), at) for at in context.history.link_downs.get(subject, ())]
         # What this run saw is in the window, also where the clock was set back meanwhile
         runs.append([at for moment, at in dated if moment and first <= moment <= start and at != context.observed_at])
     return max(runs, key=len)
@@ -295,11 +293,11 @@ def _later_downs(context: RuleContext, downs: LinkDowns) -> list[str]:
     """When it was seen to go down after the window ended, where that is no more than twelve hours ago."""
     if context.history is None:
         return []
-    end = _parse_time(context.window.until if context.window else context.history.last_run)
-    now = _parse_time(context.observed_at)
+    end = parse_time(context.window.until if context.window else context.history.last_run)
+    now = parse_time(context.observed_at)
     if end is None or now is None or (now - end).total_seconds() > _HALF_DAY:
         return []
-    dated = [[(_parse_time(at), at) for at in context.history.link_downs.get(subject, ())] for subject in downs.history]
+    dated = [[(parse_time(at), at) for at in context.history.link_downs.get(subject, ())] for subject in downs.history]
     return max(([at for moment, at in rows if moment and end < moment <= now] for rows in dated), key=len, default=[])
 
 
@@ -308,11 +306,3 @@ def _changed_settings(context: RuleContext, downs: LinkDowns) -> str:
     nic = (f"nic:{downs.place.nic.id}",) if downs.place.nic else ()
     names = {name for subject in (*downs.history, *nic) for name in settings.get(subject, ())}
     return ", ".join(sorted(names & _BOUNCING))
-
-
-def _parse_time(text: str | None) -> datetime | None:
-    try:
-        moment = datetime.fromisoformat((text or "").replace("Z", "+00:00"))
-    except ValueError:
-        return None
-    return moment if moment.tzinfo else None

@@ -42,7 +42,11 @@ ends, by their number, "0-3" by several, "{gpus}" and "{rails}", "rx_*", "<all>"
 row that `like` names, else as the model has it by default. `gpu1`, `rail1` are addresses (counted from 0), `above:gpu1`
 the switch port above, `uplink:rail1` the upstream port of that switch, `top:rail1` its root port, `port1` and
 `netdev1` the subjects of rail 1; in braces where they are part of a text. A subject may have them without braces:
-"gpu1", "pci:rail1".
+"gpu1", "pci:rail1"; and a range of numbers: "gpu0-3", "link:{gpu1}/0-17".
+
+What follows from a change is not stated: the bandwidth of a link from its speed and width, the line of an NCCL setting
+from its name and value, the name of a probe, the source of an event (dmesg). `probes.pci = "failed"` and
+`quality = "idle"` are states with a reason for the test.
 """
 
 from __future__ import annotations
@@ -59,6 +63,7 @@ from zlib import crc32
 
 import msgspec
 
+from agent.model.pci import bandwidth_gbyte_s
 from agent.model.topology import Topology
 from agent.rules.catalogue import every_rule
 from agent.rules.context import RuleContext, Settings
@@ -91,7 +96,7 @@ MACHINES: dict[str, Callable[[], RuleContext]] = {
     "eight 910B": machines.npus,
     "eight dies": partial(machines.npus, "0xd803"),
     **{f"{n} GPU{'s' * (n > 1)}": partial(build.server, n) for n in (1, 2, 3, 12)},
-    **{f"{n} GPU{'s' * (n > 1)}, ethernet": partial(build.server, n, ethernet=True) for n in (1, 2)},
+    **{f"{n} GPU{'s' * (n > 1)}, ethernet": partial(build.server, n, ethernet=True) for n in (1, 2, 3)},
     "riser": machines.riser,
     "two-port cards": machines.two_port_cards,
     "interfaces": machines.interfaces,
@@ -254,6 +259,7 @@ def machine_of(table: Table, row: Row) -> RuleContext:
     value = data(row.machine)
     for change in (*(_changes(table.firing) if row.firing else ()), *row.changes):
         value = laid_over(value, filled(change))
+    value = completed(value, data(row.machine))
     case = case_of(value)
     own = _own_parts(row.machine)
     unread = [key for field in value.keys() - {"settings"} for key in _unread(value[field], getattr(case, field), own)]
@@ -335,7 +341,49 @@ def filled(change: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in change.items():
         into = result.setdefault("topology", {}) if key in _TOPOLOGY else result
         into[key] = _filled(value)
+    for name, run in result.get("probes", {}).items():
+        result["probes"][name] = _spelled_out("status", run)
     return result
+
+
+def _spelled_out(field: str, state: Any) -> Any:
+    """A state of one word with a reason for it."""
+    if not isinstance(state, str) or state in (GONE, NONE):
+        return state
+    return {field: state, "reason": f"{state} for the test"}
+
+
+def completed(value: dict[str, Any], healthy: dict[str, Any]) -> dict[str, Any]:
+    """A machine with what follows from what was changed; what a change states itself stays."""
+    topology, software = value["topology"], value["software"]
+    probes = {name: {"name": name, **run} for name, run in value["probes"].items()}
+    result = {**value, "probes": probes, "events": [{"source": "dmesg", **event} for event in value["events"]]}
+    if "pci" in topology:
+        links = {row["id"]: row.get("link") for row in healthy["topology"]["pci"]}
+        functions = [_with_bandwidth(row, links.get(row["id"])) for row in topology["pci"]]
+        result["topology"] = {**topology, "pci": functions}
+    if settings := software.get("nccl", {}).get("settings"):
+        before = healthy["software"].get("nccl", {}).get("settings", [])
+        lines = [_with_line(row, before[n] if n < len(before) else {}) for n, row in enumerate(settings)]
+        result["software"] = {**software, "nccl": {**software["nccl"], "settings": lines}}
+    return result
+
+
+def _with_bandwidth(function: dict[str, Any], before: dict[str, Any] | None) -> dict[str, Any]:
+    link = function.get("link")
+    if not link or not before or link.get("bandwidth_gbyte_s") != before.get("bandwidth_gbyte_s"):
+        return function
+    if all(link.get(name) == before.get(name) for name in ("speed_gt_s", "width")):
+        return function
+    rest = {name: fact for name, fact in link.items() if name != "bandwidth_gbyte_s"}
+    bandwidth = bandwidth_gbyte_s(link.get("speed_gt_s"), link.get("width"))
+    return {**function, "link": rest if bandwidth is None else {**rest, "bandwidth_gbyte_s": bandwidth}}
+
+
+def _with_line(setting: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    if setting.get("line") != before.get("line") or setting == before:
+        return setting
+    return {**setting, "line": f"{setting['key']}={setting['value']}"}
 
 
 def laid_over(value: Any, change: Any) -> Any:
@@ -437,8 +485,8 @@ def stated_by(row: Row, healthy: States) -> States:
     """What a row states about subjects that it names."""
     result: States = defaultdict(list)
     for fault in row.finds:
-        subject, _, rest = fault.partition(" ")
-        for one in _matched(_subject(subject), healthy):
+        subjects, _, rest = fault.partition(" ")
+        for one in (subject for pattern in _subjects([subjects]) for subject in _matched(pattern, healthy)):
             result[one].append(rest)
     for state in ("passes", "unknown", "not_applicable"):
         for pattern in _subjects(getattr(row, state)):
@@ -448,7 +496,17 @@ def stated_by(row: Row, healthy: States) -> States:
 
 
 def _subjects(written: list[str]) -> list[str]:
-    return [_subject(one) for one in written]
+    return [_subject(one) for text in written for one in _one_each(text)]
+
+
+def _one_each(text: str) -> list[str]:
+    """A range of numbers at the end of a subject as the subjects that it stands for."""
+    if (found := _RANGE.fullmatch(text)) is None:
+        return [text]
+    return [f"{found[1]}{number}" for number in range(int(found[2]), int(found[3]) + 1)]
+
+
+_RANGE = re.compile(r"(.*(?:/|gpu|rail|port|netdev))(\d+)-(\d+)")
 
 
 def _matched(pattern: str, healthy: States) -> list[str]:
@@ -576,6 +634,7 @@ _SUBJECT = re.compile(rf"(pci:|gpu:|nic:)?{_PLACE}")
 
 def _filled(value: Any) -> Any:
     if isinstance(value, dict):
+        value = {**value, "quality": _spelled_out("state", value["quality"])} if "quality" in value else value
         return {_key(key): _place(item) if key == LIKE else _filled(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_filled(item) for item in value]

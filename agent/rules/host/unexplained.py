@@ -9,11 +9,9 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from datetime import datetime
 
 from agent.model.node import Event
-from agent.rules.context import RuleContext
+from agent.rules.context import RuleContext, parse_time, read_since_boot
 from agent.rules.devices import about_function, about_gpu, device_label, quote_log, severity_by_role
 from agent.rules.host.error_numbers import explain_number
 from agent.rules.rule import NODE, Fail
@@ -23,7 +21,6 @@ KIND = "unexplained"
 _NO_FAILURES = frozenset({"link_down", "link_up", "xgmi", "pcie_bandwidth", "tool", "service", "ib_port", KIND})
 _NEAR_SECONDS = 600  # lines of one failure stand so close
 _SHOWN, _PARTS = 4, 4
-_SINCE_BOOT = re.compile(r"\+([0-9]{1,12}(?:\.[0-9]{1,9})?) s")
 _FAMILIES = (  # drivers of one maker's part, and what to save of it
     ("NVIDIA driver", ("NVRM", "nvidia", "nv_peer_mem", "gdrdrv"), "nvidia-smi -q; nvidia-smi"),
     ("mlx5", ("mlx5_", "mlx4_"), "ibstat; rdma link; ip -d link"),
@@ -101,13 +98,10 @@ def _is_near(event: Event, other: Event) -> bool:
 
 
 def _list_seconds(event: Event) -> list[float]:
-    dates = [date for date in (event.first_at, event.at) if date]
-    if dates:
-        with suppress(ValueError, OverflowError):  # a report may be anyone's
-            return [datetime.fromisoformat(date.replace("Z", "+00:00")).timestamp() for date in dates]
-        return []
-    since_boot = (_SINCE_BOOT.fullmatch(text) for text in (event.detail.get("first"), event.logged) if text)
-    return [float(match[1]) for match in since_boot if match]
+    if event.first_at or event.at:
+        return [time.timestamp() for time in map(parse_time, (event.first_at, event.at)) if time is not None]
+    times = map(read_since_boot, (event.detail.get("first"), event.logged))
+    return [seconds for seconds in times if seconds is not None]
 
 
 def _note(context: RuleContext, name: str, events: Sequence[Event]) -> Fail:

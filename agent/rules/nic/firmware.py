@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from agent.model.nic import Nic
 from agent.model.node import Event
-from agent.rules.context import RuleContext
+from agent.rules.context import RuleContext, read_since_boot
 from agent.rules.devices import about_function, find_unlisted, one_level_lower, quote_log, severity_by_role
 from agent.rules.pages import read_limit
 from agent.rules.rule import NODE, Fail, Result, rule
@@ -26,7 +25,6 @@ _DRIVERS = ("mlx5", "bnxt_en", "ice", "ena", "efa", "ionic")
 _KINDS = ("mlx5", "nic_firmware")
 _RECENT = read_limit("nic-firmware-dead.recent_hours")
 _SHOWN = 6  # lines of evidence
-_SINCE_BOOT = r"\+(\d{1,12}\.\d{1,9}) s"  # where the time of the boot is not known
 
 
 @rule("nic-firmware-dead")
@@ -87,5 +85,5 @@ def _is_after(end: Event, sign: Event) -> bool:
     """Whether a failure is over: its last line is not after the end. A start at its very second may have failed."""
     if end.at and sign.at:
         return end.at > sign.at or (end.at == sign.at and end.code == "recovered")
-    one, other = re.fullmatch(_SINCE_BOOT, end.logged or ""), re.fullmatch(_SINCE_BOOT, sign.logged or "")
-    return one is not None and other is not None and float(one[1]) > float(other[1])
+    ended, began = read_since_boot(end.logged), read_since_boot(sign.logged)
+    return ended is not None and began is not None and ended > began

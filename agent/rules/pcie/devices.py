@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from msgspec.structs import replace
@@ -14,7 +13,7 @@ from agent.model.node import Event
 from agent.model.pci import PciFunction
 from agent.model.reasons import Reason
 from agent.rules.applicability import AMAZON, HABANA
-from agent.rules.context import RuleContext, parse_time
+from agent.rules.context import RuleContext, parse_time, read_since_boot
 from agent.rules.devices import (
     AMD,
     MELLANOX,
@@ -176,13 +175,12 @@ def _was_lost_then(context: RuleContext, pci: str, errors: list[Event]) -> bool:
 
 def _read_moment(event: Event) -> float | None:
     """Seconds since an epoch that is the same for all lines of one log; None where its time is not known."""
-    at, logged = parse_time(event.at), re.fullmatch(_SINCE_BOOT, event.logged or "")
-    return at.timestamp() if at else float(logged[1]) if logged else None
+    at = parse_time(event.at)
+    return at.timestamp() if at else read_since_boot(event.logged)
 
 
 _LOST_XID, _ACTION_XID = "79", "154"
 _TOGETHER_SECONDS = 60.0
-_SINCE_BOOT = r"\+(\d{1,12}\.\d{1,9}) s"  # where the time of the boot is not known
 
 
 def _find_unrecovered(context: RuleContext, place: str, function: PciFunction | None) -> list[Event]:

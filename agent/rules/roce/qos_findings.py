@@ -11,7 +11,6 @@ from agent.model.finding import Evidence
 from agent.model.nic import Netdev, Qos
 from agent.rules.context import RuleContext
 from agent.rules.node_wide import merge_if_on_all
-from agent.rules.roce.ports import NOT_SHOWN
 from agent.rules.roce.qos_path import QosPath, lossless_priorities, qos_paths, why_unreadable
 from agent.rules.rule import Fail, Pass, Result, Rule, rule
 from agent.rules.wording import format_ranges
@@ -29,8 +28,8 @@ def readable_paths(context: RuleContext) -> Iterator[QosPath | Result]:
     for path in qos_paths(context):
         if not isinstance(path, QosPath):
             yield path
-        elif (why := why_unreadable(path.each)) or path.each.netdev is None:
-            yield path.unknown(why or NOT_SHOWN)
+        elif why := why_unreadable(path.each):
+            yield path.unknown(why)
         else:
             yield path
 
@@ -67,12 +66,11 @@ def merge_alike(context: RuleContext, answers: Iterable[Result]) -> Iterator[Res
 
 def _fill_port_name(context: RuleContext, one: Fail) -> Fail:
     """Its commands with the names of the one port that it is about; what is about all ports keeps the words."""
-    paths = [path for path in qos_paths(context) if isinstance(path, QosPath) and path.subject == one.subject]
-    path = next((path for path in paths if path.ids <= one.ids), paths[-1] if paths else None)
-    if path is None:
-        return one
-    remedy = one.remedy.replace("DEVICE", path.each.nic.rdma_device or "DEVICE")
-    return replace(one, remedy=remedy.replace("INTERFACE", path.netdev.label) if path.each.netdev else remedy)
+    for path in qos_paths(context):
+        if isinstance(path, QosPath) and path.subject == one.subject:
+            remedy = one.remedy.replace("DEVICE", path.each.nic.rdma_device or "DEVICE")
+            return replace(one, remedy=remedy.replace("INTERFACE", path.netdev.label) if path.each.netdev else remedy)
+    return one
 
 
 def not_judged_result(qos_path: QosPath) -> Result | None:
@@ -187,8 +185,7 @@ def _interface_evidence(qos_path: QosPath, netdev: Netdev) -> Iterator[Evidence]
         if priority < len(qos.prio_tc):
             tc = str(qos.prio_tc[priority])
             yield Evidence(what=f"traffic class queue at {name}", value=tc, source=f"dcb ets show dev {name}")
-    if qos.pfc:
-        yield Evidence(what=f"PFC of {name}", value=format_pfc(qos), source=pfc_source(netdev))
+    yield Evidence(what=f"PFC of {name}", value=format_pfc(qos), source=pfc_source(netdev))
     if netdev.pause:
         words = f"rx {format_switch(netdev.pause.rx)}, tx {format_switch(netdev.pause.tx)}"
         yield Evidence(what=f"global pause of {name}", value=words, source=f"ethtool -a {name}")

@@ -6,7 +6,7 @@ from typing import Any
 
 from agent.model.gpu import Fabric, Gpu, GpuHealth, GpuLink, Remote
 from agent.model.nic import Fec, Gid, Lane, Neighbor, Netdev, Nic, Pause, Port, Qos, TransceiverModule
-from agent.model.pci import Acs, Link, LinkQuality, PciFunction
+from agent.model.pci import Acs, Link, LinkQuality, PciFunction, bandwidth_gbyte_s
 
 NO_CLUSTER = "00000000-0000-0000-0000-000000000000"
 HEALTHY = {"degraded_bandwidth": "false", "route_unhealthy": "false", "summary": "healthy"}
@@ -35,11 +35,10 @@ def link(speed: float = 32.0, width: int = 16, quality: str = "conclusive", **mo
     """A Gen 5 x16 link that runs at what it can, unless told otherwise."""
     values = {"max_speed_gt_s": 32.0, "max_width": 16} | more
     reason = None if quality == "conclusive" else f"{quality} for the test"
-    lane = {2.5: 0.25, 8.0: 0.985, 16.0: 1.969, 32.0: 3.938}[speed]
     return Link(
         speed_gt_s=speed,
         width=width,
-        bandwidth_gbyte_s=round(lane * width, 3),
+        bandwidth_gbyte_s=bandwidth_gbyte_s(speed, width),
         quality=LinkQuality(state=quality, reason=reason),
         **values,
     )
