@@ -1,18 +1,22 @@
-"""What the driver keeps about NPUs and their RoCE ports: /etc/hccn.conf, versions, device nodes; saved outputs.
+"""What is kept about NPUs and their RoCE ports: /etc/hccn.conf, versions, device nodes; saved outputs, rank tables.
 
 The host has no interface of these ports: the NIC is inside the NPU. /etc/hccn.conf (root) holds only what was set: a
 missing key is the firmware's default. Keys: hicann/driver, src/custom/network/hccn, cfg.c and tool_cmd.c.
+
+A rank table of HCCL states which device of which server has which address (HCCL manual, cluster_info_config). Versions
+1.0 and 1.2 have servers, the oldest one groups; 2.0 (Ascend 950) has ranks, which name no server. Tables that people
+copied from the manual have // remarks.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from probes.ascend.hccn_tool import MOST_NPUS, PortOutput, parse_hccn
 from probes.ascend.npu import find_device_nodes
-from probes.ascend.rank_table import RankDevice, parse_rank_table
 from probes.host.commands import HCCN, HCCN_CONF, HCCN_OF_NPU, RANK_TABLE
 from probes.host.interface import Absent, Host, ReadError
 from probes.host_reader import HostReader
@@ -136,3 +140,54 @@ def _ranks(reader: HostReader) -> tuple[RankDevice, ...]:
     except ParseError as why:
         reader.gap(f"rank table: {why}")
         return ()
+
+
+MOST_DEVICES = 4096
+_REMARK = lazy_pattern(r'("(?:[^"\\\n]|\\.){0,4000}")|//[^\n]*')
+
+
+class RankDevice(NamedTuple):
+    """One device of a table."""
+
+    server: str
+    npu: int
+    address: str | None
+
+
+def parse_rank_table(text: str) -> list[RankDevice]:
+    """The devices of all servers. Raises ParseError.
+
+    >>> devices = '[{"device_id": "1", "device_ip": "10.0.0.2"}]'
+    >>> parse_rank_table(f'{{"server_list": [{{"server_id": "n0", "device": {devices}}}]}}')
+    [RankDevice(server='n0', npu=1, address='10.0.0.2')]
+    """
+    try:
+        table = json.loads(_REMARK.sub(lambda match: match[1] or "", text))
+    except (ValueError, RecursionError) as why:
+        raise ParseError(f"no JSON: {str(why)[:80]}") from None
+    servers = list(_servers(table))
+    if not servers:
+        known = isinstance(table, dict) and isinstance(table.get("rank_list"), list)
+        raise ParseError(
+            "a rank table of version 2.0, which names no server" if known else "no servers of a rank table"
+        )
+    return [device for server in servers for device in _devices(server)][:MOST_DEVICES]
+
+
+def _servers(table: Any) -> Iterator[dict[str, Any]]:
+    groups = table.get("group_list") if isinstance(table, dict) else None
+    holders = [*(groups if isinstance(groups, list) else ()), table]
+    for holder in holders:
+        for name in ("server_list", "instance_list"):
+            value = holder.get(name) if isinstance(holder, dict) else None
+            yield from (server for server in (value if isinstance(value, list) else ()) if isinstance(server, dict))
+
+
+def _devices(server: dict[str, Any]) -> Iterator[RankDevice]:
+    rows = server.get("device", server.get("devices"))
+    for row in rows if isinstance(rows, list) else ():
+        number = str(row.get("device_id", "")) if isinstance(row, dict) else ""
+        if number.isascii() and number.isdigit() and len(number) <= 3:
+            address = row.get("device_ip")
+            name = str(server.get("server_id", ""))[:100]
+            yield RankDevice(name, int(number), address[:60] if isinstance(address, str) and address else None)

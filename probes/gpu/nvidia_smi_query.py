@@ -19,7 +19,7 @@ from xml.etree import ElementTree
 from probes.gpu import nvidia_smi_health
 from probes.gpu import nvidia_smi_values as nvidia_smi_words
 from probes.gpu.facts import Gpu, GpuFacts
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, check_length, first_line, lazy_pattern
 
 _LIMIT_CHARACTERS = 16 << 20
 _LIMIT_LINE = 1000
@@ -110,8 +110,7 @@ def parse_text(text: str) -> tuple[GpuFacts, str | None]:
     >>> said.driver_version, said.gpus[0].address, said.gpus[0].name, said.gpus[0].link_width
     ('545.23.08', '0000:19:00.0', 'NVIDIA H100 80GB HBM3', 16)
     """
-    if len(text) > _LIMIT_CHARACTERS:
-        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
+    check_length(text, _LIMIT_CHARACTERS)
     logs = _split_logs(text)
     top, sections, cut = _sections("".join(log for _, log in logs))
     attached = nvidia_smi_words.number(top.get("Attached GPUs", ""))
@@ -119,8 +118,7 @@ def parse_text(text: str) -> tuple[GpuFacts, str | None]:
     if len(logs) > 1 and len(latest := _sections(logs[0][1])[1]) == attached:
         gone, sections = sections.keys() - latest.keys(), latest
     if not sections and attached is None:
-        first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
-        raise ParseError(f"no GPU; it begins with: {first[:120]}")
+        raise ParseError(f"no GPU; it begins with: {first_line(text)}")
     whole = attached == len(sections)
     facts = GpuFacts(
         gpus=tuple(_gpu_of_text(section, place if whole else None) for place, section in enumerate(sections.values())),
@@ -306,12 +304,10 @@ def parse_xml(text: str) -> tuple[GpuFacts, str | None]:
 
 def _root(text: str) -> ElementTree.Element:
     """The log element. nvidia-smi may print warnings before and after it."""
-    if len(text) > _LIMIT_CHARACTERS:
-        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
+    check_length(text, _LIMIT_CHARACTERS)
     begin, end = text.find("<nvidia_smi_log"), text.rfind(_END)
     if begin < 0:
-        first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
-        raise ParseError(f"no <nvidia_smi_log>; it begins with: {first[:120]}")
+        raise ParseError(f"no <nvidia_smi_log>; it begins with: {first_line(text)}")
     if end < begin:
         raise ParseError(f"cut short: no {_END}")
     if "<!ENTITY" in text.upper():
@@ -422,8 +418,7 @@ def parse_csv(text: str) -> tuple[GpuFacts, str | None]:
 
 
 def _table(text: str) -> tuple[list[str], list[list[str]]]:
-    if len(text) > _LIMIT_CHARACTERS:
-        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
+    check_length(text, _LIMIT_CHARACTERS)
     try:
         rows = [row for row in csv.reader(text.splitlines(), skipinitialspace=True) if row]
     except csv.Error as error:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from probes.gpu.facts import Gpu, GpuFacts, GpuHealth, normal_address
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, check_length, lazy_pattern
 
 MOST_GPUS = 64
 _LIMIT_CHARACTERS = 1 << 20
@@ -50,8 +50,7 @@ def parse_table(text: str) -> tuple[GpuFacts, str | None]:
     >>> facts.driver_version, facts.gpus[0].address, facts.gpus[0].health.uncorrectable_volatile
     ('390.30', '0000:06:00.0', 2)
     """
-    if len(text) > _LIMIT_CHARACTERS:
-        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
+    check_length(text, _LIMIT_CHARACTERS)
     gpus = [gpu for lines in _list_rows(text) if (gpu := _build_gpu(lines)) is not None]
     if not gpus:
         raise ParseError("no row of a GPU in the table of nvidia-smi")

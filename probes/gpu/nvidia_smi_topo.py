@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from probes.gpu.facts import Gpu, PairCell
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, check_length, first_line, lazy_pattern
 
 _LIMIT_CHARACTERS = 1 << 20
 _LIMIT_COLUMNS = 1024
@@ -76,8 +76,7 @@ def parse_table(text: str, words: Iterable[str]) -> MatrixTable:
     >>> [(row.label, row.cells, row.tail) for row in table.rows]
     [('GPU0', {'GPU1': 'NV4'}, ('0-15',)), ('GPU1', {'GPU0': 'NV4'}, ('0-15',))]
     """
-    if len(text) > _LIMIT_CHARACTERS:
-        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
+    check_length(text, _LIMIT_CHARACTERS)
     reader = _TableReader(words)
     lines = _ANSI.sub("", text).splitlines()
     at = reader.read_heading(lines)
@@ -115,8 +114,7 @@ class _TableReader:
                     self.columns, self.tail = self._split(text)
             if self.columns:
                 return at + 1
-        first = next((line.strip() for line in lines if line.strip()), "nothing")
-        raise ParseError(f"no heading with GPUs; it begins with: {first[:120]}")
+        raise ParseError(f"no heading with GPUs; it begins with: {first_line(chr(10).join(lines))}")
 
     def rows(self, lines: Sequence[str]) -> tuple[list[tuple[str, list[str]]], bool]:
         """The rows with their physical lines, and whether the text ends with them."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from probes.host.interface import Absent, Denied, Failed, Host, ReadError
 from probes.host_reader import HostReader, as_text
 from probes.probe import Reading
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, first_line, lazy_pattern
 
 # (structure, its line) -> field, as dmidecode 2.12 to 3.6 name them; of several boards or chassis the first counts
 _LINES = {
@@ -48,8 +48,7 @@ def parse_dmidecode(text: str) -> "DmiFacts":
             if field is not None:
                 values.setdefault(field, meaning(value[:256]))
     if not handles:
-        first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
-        raise ParseError(f"dmidecode printed no structure; it begins with: {first[:120]}")
+        raise ParseError(f"dmidecode printed no structure; it begins with: {first_line(text)}")
     return DmiFacts(**values)
 
 

@@ -262,7 +262,7 @@ READERS: tuple[Reader, ...] = (
     ),
     lenient("probes.ascend.hccn:parse_hccn_conf", "address_0=10.0.0.1\nbitmap_0=0,0,0,0,1,0,0,0\n"),
     parser(
-        "probes.ascend.rank_table:parse_rank_table",
+        "probes.ascend.hccn:parse_rank_table",
         '{"server_list": [{"server_id": "n", "device": [{"device_id": "1", "device_ip": "10.0.0.2"}]}]} // x',
     ),
     lenient("probes.cxl.probe:parse_number", "0x2000000000", "2"),
