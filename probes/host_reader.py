@@ -9,6 +9,7 @@ from probes.probe import Gap, GapCode
 
 SHORT_BYTES = 4096  # one attribute: sysfs never shows more than a page
 REASONS_SHOWN = 5
+SLEEPING = ("suspended", "suspending")  # of power/runtime_status: a read of the device could wake it
 
 
 class HostReader:
@@ -84,6 +85,10 @@ class HostReader:
         self.answered(" ".join(argv))
         return done.stdout
 
+    def saved(self, *argv: str) -> str | None:
+        """What a command printed whose output the source holds; a live host is not asked to run it."""
+        return self.output(*argv) if self.host.has_output(*argv) else None
+
     def names(self, directory: str) -> list[str] | None:
         """What a directory holds, sorted."""
         try:
@@ -103,6 +108,14 @@ class HostReader:
     def _note(self, why: ReadError) -> None:
         if not isinstance(why, Absent):
             self.gap(why.reason, "needs-root" if isinstance(why, Denied) else None)
+
+
+def is_asleep(host: Host, device: str) -> bool:
+    """Whether the device of a folder in sysfs is suspended; False where that is not shown."""
+    try:
+        return as_text(host.read(f"{device}/power/runtime_status", 64)) in SLEEPING
+    except ReadError:
+        return False
 
 
 def as_text(content: bytes) -> str:

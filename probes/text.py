@@ -141,6 +141,7 @@ ESCAPES = lazy_pattern(r"\x1b\[[0-9;]{0,16}m")  # colours, as tools put them int
 
 
 PCI_ADDRESS = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"  # as the kernel prints it
+_PCI_ADDRESS = lazy_pattern(PCI_ADDRESS)
 
 
 class ParseError(ValueError):
@@ -160,6 +161,15 @@ def first_line(text: str) -> str:
     ('usage: tool', 'nothing')
     """
     return next((line.strip() for line in text.splitlines() if line.strip()), "nothing")[:120]
+
+
+def is_pci_address(name: str) -> bool:
+    """Whether a name is a PCI function's, as the kernel prints it.
+
+    >>> is_pci_address("0000:19:00.0"), is_pci_address("0000:19:00.0:pcie001")
+    (True, False)
+    """
+    return _PCI_ADDRESS.fullmatch(name) is not None
 
 
 def parse_digits(text: str | None, most: int) -> int | None:

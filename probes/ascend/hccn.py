@@ -21,7 +21,7 @@ from probes.host.commands import HCCN, HCCN_CONF, HCCN_OF_NPU, RANK_TABLE
 from probes.host.interface import Absent, Host, ReadError
 from probes.host_reader import HostReader
 from probes.probe import Reading
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, lazy_pattern, parse_digits
 
 CONFIGURATION = "/etc/hccn.conf"
 DRIVER, FIRMWARE = "/usr/local/Ascend/driver/version.info", "/usr/local/Ascend/firmware/version.info"
@@ -98,8 +98,8 @@ def _version(text: str | None) -> str | None:
 
 def _saved_ports(reader: HostReader) -> Iterable[PortOutput]:
     host = reader.host
-    numbers = {int(text) for argv in HCCN_OF_NPU for text in host.saved_arguments(*argv) if _is_number(text)}
-    for number in sorted(numbers):
+    numbers = {parse_digits(text, 2) for argv in HCCN_OF_NPU for text in host.saved_arguments(*argv)}
+    for number in sorted(number for number in numbers if number is not None and number < MOST_NPUS):
         for argv in HCCN_OF_NPU:
             yield from _parse(reader, (argv[0], "-i", str(number), *argv[2:]), number)
     for port in _parse(reader, HCCN, None):
@@ -107,12 +107,8 @@ def _saved_ports(reader: HostReader) -> Iterable[PortOutput]:
             yield port
 
 
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= 2 and int(text) < MOST_NPUS
-
-
 def _parse(reader: HostReader, argv: tuple[str, ...], npu: int | None) -> list[PortOutput]:
-    if not reader.host.has_output(*argv) or (text := reader.output(*argv)) is None:
+    if (text := reader.saved(*argv)) is None:
         return []
     try:
         return parse_hccn(text, npu)
@@ -133,7 +129,7 @@ def _merge(ports: Iterable[PortOutput]) -> tuple[PortOutput, ...]:
 
 
 def _ranks(reader: HostReader) -> tuple[RankDevice, ...]:
-    if not reader.host.has_output(*RANK_TABLE) or (text := reader.output(*RANK_TABLE)) is None:
+    if (text := reader.saved(*RANK_TABLE)) is None:
         return ()
     try:
         return tuple(parse_rank_table(text))
@@ -186,8 +182,8 @@ def _servers(table: Any) -> Iterator[dict[str, Any]]:
 def _devices(server: dict[str, Any]) -> Iterator[RankDevice]:
     rows = server.get("device", server.get("devices"))
     for row in rows if isinstance(rows, list) else ():
-        number = str(row.get("device_id", "")) if isinstance(row, dict) else ""
-        if number.isascii() and number.isdigit() and len(number) <= 3:
+        number = parse_digits(str(row.get("device_id")), 3) if isinstance(row, dict) else None
+        if number is not None:
             address = row.get("device_ip")
             name = str(server.get("server_id", ""))[:100]
-            yield RankDevice(name, int(number), address[:60] if isinstance(address, str) and address else None)
+            yield RankDevice(name, number, address[:60] if isinstance(address, str) and address else None)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from probes.cxl.facts import ADDRESS, MOST, CxlFacts, CxlMemdev, CxlRegion
+from probes.cxl.facts import MOST, CxlFacts, CxlMemdev, CxlRegion
 from probes.host.commands import CXL_SAVED
 from probes.host.interface import Absent, Host, ReadError
 from probes.host_reader import HostReader
 from probes.probe import Reading
-from probes.text import lazy_pattern
+from probes.text import is_pci_address, lazy_pattern
 
 BUS = "/sys/bus/cxl/devices"
 _NUMBER = lazy_pattern(r"0x[0-9a-f]{1,16}|[0-9]{1,19}")
@@ -82,7 +82,7 @@ def _read_memdev(reader: HostReader, name: str, port: str | None, decoders: list
         parse_number(reader.attributes(f"{BUS}/{decoder}", ("dpa_size",), source=f"{BUS}/decoder*").get("dpa_size"))
         for decoder in decoders[:MOST]
     ]
-    addresses = [part for part in _resolve(reader, name) if ADDRESS.fullmatch(part)]
+    addresses = [part for part in _resolve(reader, name) if is_pci_address(part)]
     return CxlMemdev(
         name=name,
         address=addresses[-1] if addresses else None,

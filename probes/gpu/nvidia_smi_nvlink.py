@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from probes.gpu.facts import LINK_ERRORS, Gpu, NvLink, normal_address
+from probes.gpu.facts import LINK_ERRORS, Gpu, NvLink, find_address
 from probes.text import ParseError, check_length, first_line, lazy_pattern
 
 _LIMIT_CHARACTERS = 4 << 20
@@ -202,12 +202,8 @@ def _errors(link: NvLink, text: str) -> NvLink | None:
 
 def _remote(link: NvLink, text: str) -> NvLink | None:
     far = _REMOTE.fullmatch(text)
-    if far is None:
-        return None
-    try:
-        return link._replace(remote_address=normal_address(far[1]), remote_link=int(far[2]))
-    except ParseError:
-        return None
+    address = find_address(far[1]) if far else None
+    return link._replace(remote_address=address, remote_link=int(far[2])) if far and address else None
 
 
 def _capability(link: NvLink, text: str) -> NvLink | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from probes.gpu.facts import Gpu, GpuFacts, GpuHealth, normal_address
-from probes.text import ParseError, check_length, lazy_pattern
+from probes.text import ParseError, check_length, lazy_pattern, parse_digits
 
 MOST_GPUS = 64
 _LIMIT_CHARACTERS = 1 << 20
@@ -128,11 +128,11 @@ def _build_gpu(lines: Sequence[Sequence[str]]) -> Gpu | None:
 
 def _read_health(persistence: str | None, ecc: str) -> GpuHealth | None:
     """`Off` in the column of the count: ECC is off. With MIG it is `On` and no count."""
-    is_count = ecc.isascii() and ecc.isdigit() and len(ecc) < 12
+    count = parse_digits(ecc, 11)
     health = GpuHealth(
         persistence={"On": True, "Off": False}.get(persistence or ""),
-        ecc=True if is_count else {"Off": False, "On": True}.get(ecc),
-        uncorrectable_volatile=int(ecc) if is_count else None,
+        ecc=True if count is not None else {"Off": False, "On": True}.get(ecc),
+        uncorrectable_volatile=count,
     )
     return None if health == GpuHealth() else health
 

@@ -16,6 +16,7 @@ from probes.gpu.facts import (
     GpuFacts,
     GpuHealth,
     PairCell,
+    find_address,
     normal_address,
     with_known_remotes,
 )
@@ -190,7 +191,7 @@ def _gpu(ask: NvmlQuery, index: int) -> Gpu:
     fabric_info, c2c, pcie = of("GpuFabricInfoV"), of("C2cModeInfoV"), _pcie(ask, index)
     return Gpu(
         index=index,
-        address=_address(pci),
+        address=find_address(pci["busId"]) if pci else None,
         uuid=of("UUID"),
         serial=of("Serial"),
         minor=of("MinorNumber"),
@@ -299,13 +300,6 @@ def _cpu_words(host: Host) -> int:
         return int(last.replace(",", "-").rpartition("-")[2]) // 64 + 1
     except (ReadError, ValueError):
         return 64  # more CPUs than any host has
-
-
-def _address(pci: Mapping[str, Any] | None) -> str | None:
-    try:
-        return normal_address(pci["busId"]) if pci else None
-    except ParseError:
-        return None
 
 
 def _mib(answer: Mapping[str, int] | None, name: str) -> int | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from probes.host.interface import Absent, Host, ReadError
+from probes.host_reader import is_asleep
 from probes.probe import Skipped
 
 _DEVICES = "/sys/bus/pci/devices"
@@ -85,9 +86,4 @@ def _asleep(host: Host, device: str) -> bool:
         driver = host.readlink(f"{device}/driver").rpartition("/")[2]
     except ReadError:
         driver = ""
-    if driver != "nvidia":
-        return False
-    try:
-        return host.read(f"{device}/power/runtime_status").strip() in (b"suspended", b"suspending")
-    except ReadError:
-        return False
+    return driver == "nvidia" and is_asleep(host, device)

@@ -10,7 +10,7 @@ import re
 
 from probes.host_reader import HostReader
 from probes.netdev.rtnetlink import ADMIN_UP, NetlinkLink
-from probes.text import ParseError, first_line, lazy_pattern
+from probes.text import ParseError, first_line, lazy_pattern, parse_digits
 
 LOOPBACK = 772  # ARPHRD_LOOPBACK
 _IFCONFIG = ("ifconfig",)
@@ -90,7 +90,7 @@ def _link(head: re.Match[str]) -> NetlinkLink:
         name=name,
         index=int(index),
         flags=ADMIN_UP if up else 0,
-        mtu=_whole(words.get("mtu")),
+        mtu=parse_digits(words.get("mtu"), 9),
         operstate=words["state"].lower() if "state" in words else None,
         carrier="LOWER_UP" in states if up else None,
         master=words.get("master"),
@@ -117,7 +117,7 @@ def _with_kind(link: NetlinkLink, words: list[str]) -> NetlinkLink:
     values = dict(_WORDS.findall(" ".join(words[:40])))
     kind = words[0]
     bond = {key: values[key] for key in ("mode", "miimon") if key in values} if kind == "bond" else None
-    vlan = _whole(values.get("id")) if kind == "vlan" else None
+    vlan = parse_digits(values.get("id"), 9) if kind == "vlan" else None
     lower, egress = (link.lower, "") if kind == "vlan" else (None, None)  # a map, if any, comes on the next line
     return link._replace(kind=kind, bond=bond, vlan_id=vlan, lower=lower, vlan_egress=egress)
 
@@ -129,10 +129,6 @@ def _name_counter(column: str, is_error: bool) -> str:
     ('crc_errors', 'errors', 'window_errors')
     """
     return f"{column}_errors" if is_error else column
-
-
-def _whole(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) <= 9 else None
 
 
 _NEW_HEAD = lazy_pattern(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from probes import netlink
 from probes.host.interface import Absent, Failed, Host, ReadError
-from probes.host_reader import HostReader, as_text
+from probes.host_reader import SLEEPING, HostReader, as_text
 from probes.netdev import rtnetlink
 from probes.netdev import sysfs as sysfs
 from probes.netdev.ip_link import LOOPBACK
@@ -22,7 +22,6 @@ from probes.text import ParseError, natural
 SPEED_SECONDS = 2.0  # for all interfaces together: `speed` waits for the RTNL lock
 ARP = "/proc/sys/net/ipv4/conf"
 ARP_SETTINGS = ("arp_ignore", "arp_announce", "arp_filter", "rp_filter")
-SLEEPING = ("suspended", "suspending")
 PORTS_OF_A_DEVICE = ("ipoib",)  # the one kind of software interface that is a device's own port
 
 

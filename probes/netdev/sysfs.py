@@ -11,13 +11,12 @@ from weakref import WeakKeyDictionary
 from probes.host.interface import Host
 from probes.host_reader import HostReader
 from probes.netdev.rtnetlink import ADMIN_UP, NetlinkLink
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, is_pci_address, lazy_pattern
 
 CLASS = "/sys/class/net"
 PCI = "/sys/bus/pci/devices"
 VLANS = "/proc/net/vlan/config"
 VLANS_LIMIT_BYTES = 256 << 10
-PCI_ADDRESS = lazy_pattern(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 MAC = lazy_pattern(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5,31}")
 MOST_FUNCTIONS = 4096
 ATTRIBUTES = (
@@ -81,7 +80,7 @@ def place_of(path: str) -> DevicePlace:
     if "virtual" in parts:
         return DevicePlace(virtual=True)
     for part in parts[:-3:-1]:  # the device, or what it is a function of; a USB device is not the controller's
-        if PCI_ADDRESS.fullmatch(part):
+        if is_pci_address(part):
             return DevicePlace(part)
     return DevicePlace()
 

@@ -18,11 +18,12 @@ from typing import Any
 
 from probes.host.folder import LiveFiles
 from probes.host.interface import Absent, Host, ReadError, error_from_errno
+from probes.host_reader import SLEEPING
 from probes.pci.config_space import HEADER_BYTES, ConfigSpace, decode
 from probes.pci.facts import Acs, PciFacts, PciFunction, PciFunctionBuilder, build_functions
-from probes.pci.tree import Place, bus_of, is_address, place_in_path
+from probes.pci.tree import Place, bus_of, place_in_path
 from probes.probe import Gap, Reading
-from probes.text import lazy_pattern
+from probes.text import is_pci_address, lazy_pattern
 
 _SPEED = lazy_pattern(r"\s*(\d{1,4}(?:\.\d{1,3})?)\s*GT/s(?:\s+PCIe)?\s*")
 _DECIMAL = lazy_pattern(r"\s*(-?\d{1,12})\s*")
@@ -140,7 +141,6 @@ _LINK: dict[str, tuple[str, Callable[[str], Any]]] = {  # these and "config" rea
     "max_link_width": ("max_link_width", decimal),
 }
 Answer = bytes | ConfigSpace | ReadError
-_ASLEEP = ("suspended", "suspending")
 _ALL_ONES_WIDTH = 63  # the width field of a link status that reads as all-ones
 _MODEL = ("vendor", "device", "subsystem_vendor", "subsystem_device", "class_code")
 _NAMED = ("0x03", "0x12", "0x02", "0x0680", "0x0604", "0x0108")  # GPUs, NICs, switches, NVMe: what people look for
@@ -172,7 +172,7 @@ def list_models(
 
     Virtual functions are left out. Each is read when it is its turn.
     """
-    folders = [f"{DEVICES}/{name}" for name in _names_in(host, DEVICES) if is_address(name)]
+    folders = [f"{DEVICES}/{name}" for name in _names_in(host, DEVICES) if is_pci_address(name)]
     for folder in folders if len(folders) > most else ():
         with suppress(ReadError):
             (vendor,) = _identify(host, folder, "vendor")
@@ -192,11 +192,11 @@ def _find_functions(host: Host) -> dict[str, tuple[list[str], Place]]:
     The kernel's entries are links that show the place. Trees made by other tools may hold plain folders, or keep
     some functions only below the bus they sit on.
     """
-    folders = {name: [f"{DEVICES}/{name}"] for name in filter(is_address, _names_in(host, DEVICES))}
+    folders = {name: [f"{DEVICES}/{name}"] for name in filter(is_pci_address, _names_in(host, DEVICES))}
     paths = {name: _answer(host.readlink, folder) for name, (folder,) in folders.items()}
     if not any(paths.values()):
         for bus in _names_in(host, BUSES):
-            for name in filter(is_address, _names_in(host, f"{BUSES}/{bus}/device")):
+            for name in filter(is_pci_address, _names_in(host, f"{BUSES}/{bus}/device")):
                 folder = f"{BUSES}/{bus}/device/{name}"
                 folders.setdefault(name, []).append(folder)
                 paths[name] = _answer(host.resolve, folder)
@@ -236,7 +236,7 @@ def _fill(host: Host, draft: PciFunctionBuilder, folders: list[str]) -> None:
     power = _answers(host, folders, _POWER)
     texts = _texts(power)
     fields["runtime_status"], fields["power_state"] = texts.get("power/runtime_status"), texts.get("power_state")
-    asleep = fields["runtime_status"] in _ASLEEP or fields["power_state"] == "D3cold"
+    asleep = fields["runtime_status"] in SLEEPING or fields["power_state"] == "D3cold"
     fields["asleep"] = asleep
     names = (*_IN_MEMORY, *_AER, *(() if host.live else _BEHIND_A_LOCK), *(() if asleep else _LINK))
     answers: Mapping[str, Answer]

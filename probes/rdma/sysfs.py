@@ -17,11 +17,11 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from probes.host.interface import Absent, Host, ReadError
-from probes.host_reader import HostReader
+from probes.host_reader import SLEEPING, HostReader
 from probes.probe import Reading
 from probes.rdma import normalize as rdma_words
 from probes.rdma.facts import GidEntry, RdmaDevice, RdmaFacts, RdmaPort
-from probes.text import lazy_pattern
+from probes.text import is_pci_address, lazy_pattern, parse_digits
 
 # An empty GID, a counter that the driver does not keep, a rate that it cannot name (mana).
 NO_VALUE = frozenset({"EINVAL", "EAGAIN", "EOPNOTSUPP", "ENOTSUP", "ENODATA", "ENXIO", "ENOSYS"})
@@ -164,14 +164,13 @@ def _of_port(netdevs: dict[str, int | None], number: int, ports: int) -> set[str
 
 
 def _list_numbers(names: Iterable[str]) -> list[int]:
-    return sorted(int(name) for name in names if name.isascii() and name.isdigit() and len(name) <= 6)
+    return sorted(number for name in names if (number := parse_digits(name, 6)) is not None)
 
 
 CLASS = "/sys/class/infiniband"
 FUNCTIONS = "/sys/bus/pci/devices"
 MOST_FUNCTIONS = 4096  # how many PCI functions are looked into where there is no class folder
 
-_ADDRESS = lazy_pattern(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _IDENTITY = ("node_type", "node_guid", "sys_image_guid", "node_desc", "fw_ver", "board_id", "hca_type", "parent")
 _PCI_IDS = ("vendor", "device", "class", "subsystem_vendor", "subsystem_device")
 _SOFTWARE_DESCRIPTIONS = ("rxe", "Software iWARP stack")  # what the two drivers call themselves
@@ -267,7 +266,8 @@ def _find_function(ask: RdmaFiles, name: str, place: str) -> _RdmaFunction:
         below = real.rsplit("/infiniband/", 1)[0]
     function = _RdmaFunction(name, place, real, below, _function(below))
     if function.function:
-        function.asleep = _asleep(ask, function.function)
+        power = ask.attributes(f"{function.function}/power", ("runtime_status",))
+        function.asleep = power.get("runtime_status") in SLEEPING
         if not function.asleep:
             function.pci = ask.attributes(function.function, _PCI_IDS)
     if function.asleep:
@@ -288,15 +288,9 @@ def _function(below: str | None) -> str | None:
     """The nearest PCI function at or above a device's folder (a sub-function hangs below one)."""
     parts = (below or "").split("/")
     for last in range(len(parts), 0, -1):
-        if _ADDRESS.fullmatch(parts[last - 1]):
+        if is_pci_address(parts[last - 1]):
             return "/".join(parts[:last])
     return None
-
-
-def _asleep(ask: RdmaFiles, function: str) -> bool:
-    """Whether a read could wake the function."""
-    files = ask.attributes(f"{function}/power", ("runtime_status",))
-    return files.get("runtime_status") in ("suspended", "suspending")
 
 
 def _find_limit(function: _RdmaFunction, every: Sequence[_RdmaFunction]) -> str | None:

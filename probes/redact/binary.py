@@ -28,6 +28,7 @@ from probes.netlink import (
     attribute,
     attributes,
     flagged_attributes,
+    parse_unsigned,
     whole_messages,
 )
 from probes.optics.eeprom import CMIS, MEMORY, SFF8472, SFF8636
@@ -279,7 +280,7 @@ def _module_serial_at(request: bytes, data: bytes) -> int | None:
     """Where the serial number begins in what was read; 0: there is none; None: that is not known."""
     payloads = attributes(request, HEADER.size + GENERIC_HEAD.size)
     page, offset, address = (
-        genl.parse_unsigned(payloads.get(kind)) for kind in (genl.EEPROM_PAGE, genl.EEPROM_OFFSET, genl.EEPROM_ADDRESS)
+        parse_unsigned(payloads.get(kind)) for kind in (genl.EEPROM_PAGE, genl.EEPROM_OFFSET, genl.EEPROM_ADDRESS)
     )
     if address != MEMORY or page != 0:
         return 0

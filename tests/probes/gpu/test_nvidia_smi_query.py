@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from probes.gpu import nvidia_smi, nvidia_smi_query
-from probes.gpu import nvidia_smi_values as nvidia_smi_words
+from probes.gpu import nvidia_smi, nvidia_smi_query, nvidia_smi_values
 from probes.gpu.facts import Gpu, GpuFabric, GpuFacts, GpuHealth
 from probes.text import ParseError
 from tests.probes.gpu.nvidia_smi_texts import ADDRESSES, CSV, LIST, NAME, QUERY, UUIDS, XML
@@ -245,7 +244,9 @@ def test_hostile_and_other_xml_is_refused(text: str, reason: str) -> None:
 
 def test_every_gpu_value_of_a_lost_gpu_is_its_error() -> None:
     """No value is made of the words."""
-    lost = nvidia_smi_words.gpu({"address": "00000000:25:00.0", "pstate": "[GPU is lost]", "memory": "GPU is lost"})
+    lost = nvidia_smi_values.gpu(
+        {"address": "00000000:25:00.0", "pstate": "[GPU is lost]", "memory_mib": "GPU is lost"}
+    )
 
     assert Gpu(address="0000:25:00.0", error="GPU_IS_LOST") == lost
 
