@@ -38,14 +38,7 @@ from tests.probes.gpu import test_nvidia_smi_table
 from tests.probes.netdev import test_lldp
 from tests.probes.neuron import test_neuron
 from tests.probes.pci.lspci_sample import SAMPLE
-from tests.probes.rdma import (
-    test_ibdev2netdev,
-    test_ibstat,
-    test_ibstatus,
-    test_ibv_devinfo,
-    test_rdma_link,
-    test_show_gids,
-)
+from tests.probes.rdma import tool_texts as rdma_texts
 from tests.probes.services import test_logs as test_service_logs
 from tests.probes.switches import outputs
 from tests.probes.tool_reports import tool_texts
@@ -469,11 +462,11 @@ READERS: tuple[Reader, ...] = (
     lenient("probes.netdev.lldp_forms:parse_plain", test_lldp.PLAIN),
     lenient("probes.netdev.lldp_forms:parse_keyvalue", test_lldp.KEYVALUE),
     parser("probes.netdev.lldp_forms:parse_xml", test_lldp.XML),
-    lenient("probes.sources.given:find_early_end", test_ibstat.TWO_PORTS),
-    lenient("probes.sources.given:cut_early_end", test_ibstat.TWO_PORTS),
+    lenient("probes.sources.given:find_early_end", rdma_texts.IBSTAT),
+    lenient("probes.sources.given:cut_early_end", rdma_texts.IBSTAT),
     lenient("probes.sources.given:is_log_of_job", "gpu01:4711:4790 [0] NCCL INFO comm 0x7f rank 0 nranks 2\n"),
-    lenient("probes.sources.pasted:find_prompt_host", f"[root@n7 ~]# ibstat\n{test_ibstat.TWO_PORTS}"),
-    lenient("probes.sources.unwrap:join_wrapped", test_ibstat.TWO_PORTS),
+    lenient("probes.sources.pasted:find_prompt_host", f"[root@n7 ~]# ibstat\n{rdma_texts.IBSTAT}"),
+    lenient("probes.sources.unwrap:join_wrapped", rdma_texts.IBSTAT),
     Reader(
         "probes.sources.unwrap:unwrap",
         seeds.texts("  1 | CA 'a'\n  2 | x\n> y\n", "1:$ lsmod\n2:x\n"),
@@ -482,13 +475,13 @@ READERS: tuple[Reader, ...] = (
     ),
     Reader(
         "probes.sources.pieces:name_pieces",
-        seeds.texts(f"[root@n7 ~]# ibstat\n{test_ibstat.TWO_PORTS}$ lspci | grep x\n```\n", "[root@n1 ~]# dmesg\n"),
+        seeds.texts(f"[root@n7 ~]# ibstat\n{rdma_texts.IBSTAT}$ lspci | grep x\n```\n", "[root@n1 ~]# dmesg\n"),
         (),
         lambda read: lambda data: read("issue.md", data.decode("utf-8", "replace")),
     ),
     Reader(
         "probes.sources.pasted:read_saved",
-        seeds.texts(f"[root@n7 ~]# ibstat\n{test_ibstat.TWO_PORTS}", "$ for i in 1 2; do ibstat $i; done\nCA 'a'\n"),
+        seeds.texts(f"[root@n7 ~]# ibstat\n{rdma_texts.IBSTAT}", "$ for i in 1 2; do ibstat $i; done\nCA 'a'\n"),
         (),
         _then("ibstat"),
     ),
@@ -564,16 +557,16 @@ READERS: tuple[Reader, ...] = (
     parser("probes.gpu.nvidia_smi_nvlink:parse_errors", smi.ERRORS),
     parser("probes.gpu.nvidia_smi_nvlink:parse_remotes", smi.REMOTES),
     parser("probes.gpu.nvidia_smi_nvlink:parse_capabilities", smi.CAPABILITIES),
-    parser("probes.rdma.ofed_scripts:parse_ibdev2netdev", test_ibdev2netdev.TEXT),
-    parser("probes.rdma.ibstat:parse_ibstat", test_ibstat.TWO_PORTS),
-    parser("probes.rdma.ibstat:parse_ibstatus", test_ibstatus.TEXT),
-    parser("probes.rdma.ibv_devinfo:parse_ibv_devinfo", test_ibv_devinfo.VERBOSE),
+    parser("probes.rdma.ofed_scripts:parse_ibdev2netdev", rdma_texts.IBDEV2NETDEV),
+    parser("probes.rdma.ibstat:parse_ibstat", rdma_texts.IBSTAT),
+    parser("probes.rdma.ibstat:parse_ibstatus", rdma_texts.IBSTATUS),
+    parser("probes.rdma.ibv_devinfo:parse_ibv_devinfo", rdma_texts.IBV_DEVINFO),
     parser(
         "probes.rdma.ibv_devinfo:parse_ibv_devices",
         "    device\t node GUID\n    ------\t ---------\n    mlx5_0\t b83fd2030076f96b\n",
     ),
-    parser("probes.rdma.tools:parse_rdma_link", test_rdma_link.TEXT),
-    parser("probes.rdma.ofed_scripts:parse_show_gids", test_show_gids.TEXT),
+    parser("probes.rdma.tools:parse_rdma_link", rdma_texts.RDMA_LINK),
+    parser("probes.rdma.ofed_scripts:parse_show_gids", rdma_texts.SHOW_GIDS),
     parser("probes.dcb.tools:parse_mlnx_qos", test_tools.TEXT),
     Reader(
         "probes.dcb.tools:parse_dcb",
