@@ -1,10 +1,8 @@
-"""Reads what is in the allow-list for later versions, from any host: bounded, and nothing of a device that sleeps.
+"""The pass after the probes of a capture: what is in the allow-list for later versions, each group in a child of its
+own.
 
-It reads through the host interface like a probe, and makes no facts: what it reads is in the recording.
-
-The pass after the probes of a capture: what a later version may ask, each group in a child of its own.
-
-It is no probe of the report: what it finds goes into the recording alone, and never over what a probe was answered.
+It reads through the host interface like a probe: bounded, and nothing of a device that sleeps. It makes no facts; what
+it finds goes into the recording alone, and never over what a probe was answered.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """ethtool over generic netlink: requests built, replies parsed. The socket is in `probes/host/netlink_socket.py`.
 
-Headers: linux/genetlink.h, linux/ethtool_netlink.h; kernel page Documentation/networking/ethtool-netlink.rst. Requests
-name an interface by its index, so that no name is in a recording's questions.
-
-The link modes of Ethernet by their bits: enum ethtool_link_mode_bit_indices in linux/ethtool.h.
+Headers: linux/genetlink.h, linux/ethtool_netlink.h, linux/ethtool.h (link modes by their bits); kernel page
+Documentation/networking/ethtool-netlink.rst. Requests name an interface by its index, so that no name is in a
+recording's questions.
 """
 
 import struct

@@ -1,8 +1,7 @@
 """GPUs from nvidia-smi, where NVML cannot be asked: saved outputs, and live hosts without the library or its binding.
 
-Any of its commands may be there; each gives what it holds, and they are joined by UUID, address and index.
-
-`nvidia-smi -L`, and the sentences in which any nvidia-smi command states that a GPU or the driver cannot be had.
+Any of its commands may be there; each gives what it holds, and they are joined by UUID, address and index. Any of them
+may print the sentences by which nvidia-smi states that a GPU or the driver cannot be had.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""`nvidia-smi topo -m`: how GPUs and NICs reach each other, and which CPUs and NUMA node are near each GPU.
-
-The label by label tables of `nvidia-smi topo`: `-m` and `-p2p` print the same shape with other words in the cells.
+"""The tables of `nvidia-smi topo`: `-m`, how GPUs and NICs reach each other and which CPUs and NUMA node are near each
+GPU; `-p2p r|w|n`, whether the driver lets each GPU reach each other one. Both have one shape, with other words in the
+cells.
 
 Cells are separated by tabs where no one touched the text, by blanks where it was copied, by nothing where columns ran
 together; a terminal may have wrapped the lines. A row counts only if it has one word for every column, and "X" exactly
 under its own name: so a lost or fused cell cannot shift the rest of its row unseen.
-
-`nvidia-smi topo -p2p r|w|n`: whether the driver lets each GPU reach each other one.
 """
 
 from __future__ import annotations

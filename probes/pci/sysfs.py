@@ -1,11 +1,8 @@
 """PCI functions of a host from sysfs: the tree, its links, and what the config space adds where it may be read.
 
-Kernel pages: Documentation/ABI/testing/sysfs-bus-pci, sysfs-bus-pci-devices-aer_stats, sysfs-kernel-iommu_groups.
-
-The texts of sysfs attributes of a PCI function: link speeds, widths, BARs, AER counters.
-
-Kernel: Documentation/ABI/testing/sysfs-bus-pci, sysfs-bus-pci-devices-aer_stats; drivers/pci/pci-sysfs.c, probe.c.
-Every parser answers None (or leaves out) what is not as the kernel writes it, and raises nothing.
+Kernel: Documentation/ABI/testing/sysfs-bus-pci, sysfs-bus-pci-devices-aer_stats, sysfs-kernel-iommu_groups;
+drivers/pci/pci-sysfs.c, probe.c. Every parser of an attribute returns None (or leaves out) what is not as the kernel
+writes it, and raises nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +17,7 @@ from probes.host.folder import LiveFiles
 from probes.host.interface import Absent, Host, ReadError, error_from_errno
 from probes.host_reader import SLEEPING
 from probes.pci.config_space import HEADER_BYTES, ConfigSpace, decode
-from probes.pci.facts import Acs, PciFacts, PciFunction, PciFunctionBuilder, build_functions
+from probes.pci.facts import PciFacts, PciFunction, PciFunctionBuilder, build_functions
 from probes.pci.tree import Place, bus_of, place_in_path
 from probes.probe import Gap, Reading
 from probes.text import is_pci_address, lazy_pattern
@@ -108,8 +105,6 @@ def _parse_counts(text: str) -> tuple[tuple[str, int], ...]:
             counts[name.strip()] = number
     return tuple(counts.items())
 
-
-__all__ = ["Acs", "PciFacts", "PciFunction", "read_pci"]
 
 DEVICES = "/sys/bus/pci/devices"
 BUSES = "/sys/class/pci_bus"

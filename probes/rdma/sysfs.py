@@ -1,14 +1,8 @@
-"""Reads RDMA devices from sysfs: which there are, which PCI function each is, and what may be read of it.
+"""RDMA devices and their ports from sysfs: which there are, which PCI function each is, and what may be read of it.
 
-The order matters: power/runtime_status before anything that could wake a function, and the PCI ids before any
-counter, because reading the counters of a function that a fabric manager owns floods the kernel log.
-Kernel pages: Documentation/ABI/stable/sysfs-class-infiniband, testing/sysfs-devices-power.
-
-Asks for the sysfs files of an RDMA device: a driver's "there is none" is no gap in what we know.
-
-Reads the ports of one RDMA device from sysfs: state, addresses, tables and counters.
-
-Kernel page: Documentation/ABI/stable/sysfs-class-infiniband; source: drivers/infiniband/core/sysfs.c.
+The order matters: power/runtime_status before anything that could wake a function, and the PCI ids before any counter,
+because reading the counters of a function that a fabric manager owns floods the kernel log. Kernel:
+Documentation/ABI/stable/sysfs-class-infiniband, testing/sysfs-devices-power; drivers/infiniband/core/sysfs.c.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""Identities in what is no text: netlink replies and the configuration space, also as lspci dumps it.
+"""Identities in what is no text: netlink replies, answers to ethtool, and the configuration space, also as lspci dumps
+it.
 
-Of a netlink reply only those attributes are kept that are known to name no one, or whose addresses are written
-again: what is not understood is left out.
-
-Identities in ethtool's answers: the serial number in a module's memory, and names of interfaces.
-
-What is not understood is left out, as with all netlink replies.
+Of a reply only those attributes are kept that are known to name no one, or whose addresses are written again: what is
+not understood is left out.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What the firmware states the machine is: /sys/class/dmi/id (serials need root), the device tree on Arm and POWER.
+"""What the firmware states the machine is: /sys/class/dmi/id (serials need root), the device tree on Arm and POWER; and
+the same strings as `dmidecode` prints them, for bundles that hold no sysfs.
 
 Kernel page: Documentation/ABI/testing/sysfs-class-dmi (product_serial and chassis_serial have mode 0400).
-
-What `dmidecode` prints: the same strings as /sys/class/dmi/id, for bundles that hold no sysfs.
 """
 
 import re

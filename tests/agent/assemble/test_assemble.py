@@ -18,7 +18,7 @@ from probes.catalogue import providers
 from probes.gpu.facts import Gpu, GpuFacts, PairCell
 from probes.kernel.system import KernelFacts
 from probes.netdev.probe import Netdev, NetdevFacts
-from probes.pci.sysfs import PciFacts
+from probes.pci.facts import PciFacts
 from probes.probe import Outcome, Status
 from probes.rdma.facts import RdmaDevice, RdmaFacts, RdmaPort
 from probes.system.cpu import CpuPackage
