@@ -15,7 +15,7 @@ from typing import Any
 
 from probes.host.folder import LiveFiles
 from probes.host.interface import Absent, Host, ReadError, error_from_errno
-from probes.host_reader import SLEEPING
+from probes.host_reader import SLEEPING, FileFacts, parse_files
 from probes.pci.config_space import HEADER_BYTES, ConfigSpace, decode
 from probes.pci.facts import PciFacts, PciFunction, PciFunctionBuilder, build_functions
 from probes.pci.tree import Place, bus_of, place_in_path
@@ -112,8 +112,7 @@ SLOTS = "/sys/bus/pci/slots"
 IOMMU_GROUPS = "/sys/kernel/iommu_groups"
 
 _POWER = ("power/runtime_status", "power_state")
-# Attribute -> the fact that it is, and its parser.
-_IN_MEMORY: dict[str, tuple[str, Callable[[str], Any]]] = {  # kept by the kernel: safe on a device that sleeps
+_IN_MEMORY: FileFacts = {  # kept by the kernel: safe on a device that sleeps
     "class": ("class_code", identifier),
     "vendor": ("vendor", identifier),
     "device": ("device", identifier),
@@ -127,9 +126,8 @@ _IN_MEMORY: dict[str, tuple[str, Callable[[str], Any]]] = {  # kept by the kerne
 }
 _AER = {f"aer_dev_{kind}": kind for kind in ("correctable", "nonfatal", "fatal")}  # kept by the kernel, too
 # waits for a driver that is stuck in its probe: read from recordings only
-_BEHIND_A_LOCK: dict[str, tuple[str, Callable[[str], Any]]] = {"sriov_numvfs": ("virtual_functions", decimal)}
-_ATTRIBUTES = _IN_MEMORY | _BEHIND_A_LOCK
-_LINK: dict[str, tuple[str, Callable[[str], Any]]] = {  # these and "config" read registers, and wake the device
+_BEHIND_A_LOCK: FileFacts = {"sriov_numvfs": ("virtual_functions", decimal)}
+_LINK: FileFacts = {  # these and "config" read registers, and wake the device
     "current_link_speed": ("current_link_speed_gt_s", link_speed),
     "current_link_width": ("current_link_width", decimal),
     "max_link_speed": ("max_link_speed_gt_s", link_speed),
@@ -243,12 +241,11 @@ def _fill(host: Host, draft: PciFunctionBuilder, folders: list[str]) -> None:
         answers = _answers(host, folders, (*names, "config"))
     fields["vanished"] = any(isinstance(answer, ReadError) and answer.code == "ENODEV" for answer in answers.values())
     texts = _texts(answers)
-    for name, (fact, parse) in _ATTRIBUTES.items():
-        fields[fact] = parse(texts[name]) if name in texts else None
+    fields |= parse_files(_IN_MEMORY, texts) | parse_files(_BEHIND_A_LOCK, texts)
     counters = {kind: aer_counters(texts.get(name, "")) for name, kind in _AER.items()}
     fields["aer"] = {kind: counts for kind, counts in counters.items() if counts is not None} or None
     _add_links(host, fields, folders)
-    if fields["virtual_functions"] is None and fields["virtual_functions_supported"] is not None:
+    if fields.get("virtual_functions") is None and fields.get("virtual_functions_supported") is not None:
         links = {name for folder in folders for name in _names_in(host, folder) if name.startswith("virtfn")}
         fields["virtual_functions"] = len(links)
     if not asleep:
@@ -299,8 +296,7 @@ def _add_links(host: Host, fields: dict[str, Any], folders: list[str]) -> None:
 def _add_registers(draft: PciFunctionBuilder, answers: Mapping[str, Answer], texts: Mapping[str, str]) -> None:
     """The link as the kernel reads it, and config space for what the kernel does not show."""
     fields = draft.fields
-    for name, (fact, parse) in _LINK.items():
-        fields[fact] = parse(texts.get(name, ""))
+    fields |= parse_files(_LINK, texts)
     errors = [answer.code for name in _LINK if isinstance(answer := answers.get(name), ReadError)]
     fields["link_error"] = next((code for code in errors if code and code != "ENODEV"), None)
     config = answers.get("config")
@@ -309,7 +305,7 @@ def _add_registers(draft: PciFunctionBuilder, answers: Mapping[str, Answer], tex
     if isinstance(config, ConfigSpace):
         draft.add_config(config)
     else:
-        fields["gone"] = fields["current_link_width"] == _ALL_ONES_WIDTH
+        fields["gone"] = fields.get("current_link_width") == _ALL_ONES_WIDTH
 
 
 def _slots(host: Host) -> dict[str, str]:

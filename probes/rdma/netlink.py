@@ -135,12 +135,7 @@ def _namespaces(reader: HostReader) -> str | None:
 
 def _ask(reader: HostReader, kind: int, name: str, device: int | None = None) -> list[bytes]:
     """Payloads of the answer's messages. Raises ReadError."""
-    try:
-        answer = netlink.messages(reader.host.netlink(RDMA, question(kind, device)))
-    except ParseError as why:
-        raise Failed(f"{name}: {why}") from why
-    reader.answered(f"RDMA netlink {name}")
-    return [message.payload for message in answer if message.type == kind]
+    return reader.messages(RDMA, question(kind, device), kind, f"RDMA netlink {name}")
 
 
 def _read_saved(reader: HostReader) -> RdmaNetlinkFacts | None:
