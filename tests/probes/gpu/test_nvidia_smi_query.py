@@ -145,30 +145,21 @@ def test_copies_of_the_text_say_the_same() -> None:
     assert "its author cut the text" == nvidia_smi_query.parse_text(QUERY + "[...]\n")[1]
 
 
-def test_a_cut_text_says_nothing_that_the_whole_does_not() -> None:
-    """Wherever it is cut: of "16x" no "1" is left."""
-    whole = {gpu.address: gpu for gpu in nvidia_smi_query.parse_text(QUERY)[0].gpus}
+@pytest.mark.parametrize(
+    ("parse", "text", "by", "step"),
+    [(nvidia_smi_query.parse_text, QUERY, "address", 5), (nvidia_smi_query.parse_csv, CSV, "index", 1)],
+)
+def test_a_cut_text_says_nothing_that_the_whole_does_not(parse: Parser, text: str, by: str, step: int) -> None:
+    """Wherever it is cut: of "16x" no "1" is left, and a line without all its fields is none."""
+    whole = {getattr(gpu, by): gpu for gpu in parse(text)[0].gpus}
 
-    for end in range(0, len(QUERY), 5):
+    for end in range(0, len(text), step):
         try:
-            start, _ = nvidia_smi_query.parse_text(QUERY[:end])
+            start, _ = parse(text[:end])
         except ParseError:
             continue
         for gpu in start.gpus:
-            assert [] == different(gpu, whole[gpu.address]), end
-
-
-def test_a_cut_csv_says_nothing_that_the_whole_does_not() -> None:
-    """A line without all its fields is none, and its last word may be a part of one."""
-    whole = {gpu.index: gpu for gpu in nvidia_smi_query.parse_csv(CSV)[0].gpus}
-
-    for end in range(len(CSV)):
-        try:
-            start, _ = nvidia_smi_query.parse_csv(CSV[:end])
-        except ParseError:
-            continue
-        for gpu in start.gpus:
-            assert [] == different(gpu, whole[gpu.index]), end
+            assert [] == different(gpu, whole[getattr(gpu, by)]), end
 
 
 def different(said: Gpu, known: Gpu) -> list[str]:
