@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
-from probes.host.interface import READ_LIMIT_BYTES, Absent, Denied, Host, ReadError
+from probes import netlink
+from probes.host.interface import READ_LIMIT_BYTES, Absent, Denied, Failed, Host, ReadError
 from probes.probe import Gap, GapCode
+from probes.text import ParseError
 
 SHORT_BYTES = 4096  # one attribute: sysfs never shows more than a page
 REASONS_SHOWN = 5
+FileFacts = Mapping[str, tuple[str, Callable[[str], Any]]]  # small files by name: the fact of each, and its parser
+SLEEPING = ("suspended", "suspending")  # of power/runtime_status: a read of the device could wake it
 
 
 class HostReader:
@@ -84,6 +89,19 @@ class HostReader:
         self.answered(" ".join(argv))
         return done.stdout
 
+    def saved(self, *argv: str) -> str | None:
+        """What a command printed whose output the source holds; a live host is not asked to run it."""
+        return self.output(*argv) if self.host.has_output(*argv) else None
+
+    def messages(self, protocol: int, request: bytes, kind: int, source: str) -> list[bytes]:
+        """Payloads of the messages of one kind in a netlink answer. Raises ReadError, also for a malformed one."""
+        try:
+            answer = netlink.messages(self.host.netlink(protocol, request))
+        except ParseError as why:
+            raise Failed(f"{source}: {why}") from why
+        self.answered(source)
+        return [message.payload for message in answer if message.type == kind]
+
     def names(self, directory: str) -> list[str] | None:
         """What a directory holds, sorted."""
         try:
@@ -103,6 +121,23 @@ class HostReader:
     def _note(self, why: ReadError) -> None:
         if not isinstance(why, Absent):
             self.gap(why.reason, "needs-root" if isinstance(why, Denied) else None)
+
+
+def parse_files(facts: FileFacts, texts: Mapping[str, str]) -> dict[str, Any]:
+    """The facts of those files that have an answer.
+
+    >>> parse_files({"numa_node": ("node", int), "size": ("bytes", int)}, {"numa_node": "1"})
+    {'node': 1}
+    """
+    return {fact: parse(texts[name]) for name, (fact, parse) in facts.items() if name in texts}
+
+
+def is_asleep(host: Host, device: str) -> bool:
+    """Whether the device of a folder in sysfs is suspended; False where that is not shown."""
+    try:
+        return as_text(host.read(f"{device}/power/runtime_status", 64)) in SLEEPING
+    except ReadError:
+        return False
 
 
 def as_text(content: bytes) -> str:

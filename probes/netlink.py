@@ -109,7 +109,7 @@ def link_request(name: str) -> bytes:
 def parse_family(reply: bytes) -> int:
     """The message type of the family that was asked for. Raises ParseError."""
     raw = generic_attributes(reply, NEW_FAMILY).get(FAMILY_ID, b"")
-    number = int.from_bytes(raw, sys.byteorder) if len(raw) in (1, 2, 4, 8) else 0
+    number = parse_unsigned(raw)
     if not number:
         raise ParseError("nlctrl: no family id")
     return number
@@ -172,6 +172,16 @@ def flagged_attributes(data: bytes) -> Iterator[tuple[int, bytes, int]]:
         for raw in _records(data, 0, ATTRIBUTE, "an attribute", "an attribute"):
             kind = ATTRIBUTE.unpack_from(raw)[1]
             yield kind & ~NESTED_OR_ORDERED, raw[ATTRIBUTE.size :], kind
+
+
+def parse_unsigned(raw: bytes | None) -> int | None:
+    """A number of one, two, four or eight bytes."""
+    return int.from_bytes(raw, sys.byteorder) if raw is not None and len(raw) in (1, 2, 4, 8) else None
+
+
+def parse_text(raw: bytes | None) -> str | None:
+    """The text before the first NUL; None where there is none."""
+    return raw.split(b"\0", 1)[0].decode("utf-8", "replace") or None if raw else None
 
 
 def same_question(request: bytes) -> bytes:

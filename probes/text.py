@@ -140,8 +140,45 @@ def decode_saved(content: bytes) -> str:
 ESCAPES = lazy_pattern(r"\x1b\[[0-9;]{0,16}m")  # colours, as tools put them into a terminal's text
 
 
+PCI_ADDRESS = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"  # as the kernel prints it
+_PCI_ADDRESS = lazy_pattern(PCI_ADDRESS)
+
+
 class ParseError(ValueError):
     """The text is not what this parser reads; the message states what was expected and what was found."""
+
+
+def check_length(text: str, most: int) -> None:
+    """Raises ParseError for a text of more than `most` characters: its tool prints no such text."""
+    if len(text) > most:
+        raise ParseError(f"longer than {most} characters")
+
+
+def first_line(text: str) -> str:
+    """The first line that is not blank, up to 120 characters of it: what a text of another kind is told by.
+
+    >>> first_line("\\n  usage: tool\\n"), first_line("")
+    ('usage: tool', 'nothing')
+    """
+    return next((line.strip() for line in text.splitlines() if line.strip()), "nothing")[:120]
+
+
+def is_pci_address(name: str) -> bool:
+    """Whether a name is a PCI function's, as the kernel prints it.
+
+    >>> is_pci_address("0000:19:00.0"), is_pci_address("0000:19:00.0:pcie001")
+    (True, False)
+    """
+    return _PCI_ADDRESS.fullmatch(name) is not None
+
+
+def parse_digits(text: str | None, most: int) -> int | None:
+    """A whole number of at most so many digits; None for anything else.
+
+    >>> parse_digits("16", 2), parse_digits("160", 2), parse_digits("-1", 2), parse_digits("", 2), parse_digits(None, 2)
+    (16, None, None, None, None)
+    """
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) <= most else None
 
 
 def natural(name: str) -> tuple[tuple[int, str], ...]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from probes.host.interface import Denied, Host, ReadError
 from probes.host_reader import HostReader
 from probes.named_tuple import NamedTuple
-from probes.text import ParseError
+from probes.text import ParseError, parse_digits
 
 TOPOLOGY = "/sys/class/kfd/kfd/topology"
 NODES = f"{TOPOLOGY}/nodes"
@@ -56,7 +56,7 @@ def read_graph(reader: HostReader) -> KfdGraph:
     """Raises Absent where there is no graph, Denied where no GPU of it may be seen. A graph without a GPU is one."""
     host = reader.host
     before = _generation(host)
-    numbers = sorted(int(name) for name in host.listdir(NODES) if name.isascii() and name.isdigit() and len(name) < 6)
+    numbers = sorted(number for name in host.listdir(NODES) if (number := parse_digits(name, 5)) is not None)
     hidden = 0
     nodes: list[KfdNode] = []
     for number in numbers[:MOST_NODES]:
@@ -89,8 +89,8 @@ def parse_properties(text: str) -> dict[str, int]:
     properties = {}
     for line in text.splitlines():
         key, _, value = line.partition(" ")
-        if key and value.isascii() and value.isdigit() and len(value) <= 20:
-            properties[key] = int(value)
+        if key and (number := parse_digits(value, 20)) is not None:
+            properties[key] = number
     if not properties:
         raise ParseError(f"no properties in {text[:60]!r}")
     return properties

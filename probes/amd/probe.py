@@ -2,21 +2,26 @@
 
 Kernel: Documentation/gpu/amdgpu (driver-misc, xgmi, ras).
 `xgmi_error` is never read: that clears the counter. A suspended GPU gets no read but that of its state.
+
+With them what RCCL asks of the kernel before it lets NICs reach GPU memory: src/init.cc and src/misc/rocmwrap.cc
+(numa_balancing, CONFIG_PCI_P2PDMA, CONFIG_DMABUF_MOVE_NOTIFY, memory_peers).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 from probes.amd.kfd import XGMI, KfdGraph, KfdLink, KfdNode, read_graph
 from probes.amd.metrics import LARGEST, parse_metrics, parse_xgmi
-from probes.amd.settings import read_settings
 from probes.gpu.facts import Gpu, GpuFacts, NvLink, PairCell
-from probes.host.interface import Absent, Host, ReadError
-from probes.host_reader import HostReader
+from probes.host.interface import Absent, Denied, Host, ReadError
+from probes.host_reader import SLEEPING, HostReader
 from probes.named_tuple import NamedTuple
 from probes.probe import Reading
+from probes.text import lazy_pattern, parse_digits
 
 AMD = "0x1002"
 PCI = "/sys/bus/pci/devices"
@@ -26,7 +31,6 @@ _PARTITION = ("current_compute_partition", "current_memory_partition")
 _RAS = ("ras/xgmi_wafl_err_count", "ras/pcie_bif_err_count", "ras/umc_err_count")
 _RAS_WORDS = {"ue": "uncorrectable", "ce": "correctable", "de": "deferred"}
 _POWER = "power/runtime_status"
-_SLEEPING = ("suspended", "suspending")
 METRICS = "gpu_metrics"
 # MB/s of one XGMI link in one direction, by the first digits of the GPU's architecture: 25 or 32 GT/s on 16 lanes;
 # gfx950 is specified with 38.4, and its driver may still report 32. Kernels of 2024 and before state 25 GT/s of all.
@@ -56,7 +60,7 @@ def read(host: Host) -> Reading:
     reader = HostReader(host)
     cards = _cards(read_graph(reader))
     names = {card.address: _attributes(reader, card.address) for card in cards}
-    shared = _count(card.first.unique_id for card in cards)
+    shared = Counter(card.first.unique_id for card in cards)
     pairs = {(a.address, b.address): _routes(a, b) for a in cards for b in cards if a is not b}
     tables = {card.address: _read_metrics(reader, card.address, names[card.address]) for card in cards}
     gpus = tuple(
@@ -85,10 +89,9 @@ def parse_errors(text: str) -> dict[str, int]:
     """
     errors = {}
     for line in text.splitlines():
-        word, _, count = line.partition(":")
-        count = count.strip()
-        if word.strip() in _RAS_WORDS and count.isascii() and count.isdigit() and len(count) <= 18:
-            errors[_RAS_WORDS[word.strip()]] = int(count)
+        word, _, text = line.partition(":")
+        if word.strip() in _RAS_WORDS and (count := parse_digits(text.strip(), 18)) is not None:
+            errors[_RAS_WORDS[word.strip()]] = count
     return errors
 
 
@@ -121,13 +124,6 @@ def _cards(graph: KfdGraph) -> list[_Card]:
     return [_Card(address, tuple(by_address[address])) for address in sorted(by_address)]
 
 
-def _count(ids: Iterable[int | None]) -> dict[int | None, int]:
-    counts: dict[int | None, int] = {}
-    for id_ in ids:
-        counts[id_] = counts.get(id_, 0) + 1
-    return counts
-
-
 def _routes(a: _Card, b: _Card) -> tuple[KfdLink, ...]:
     """The XGMI links from a GPU to another one; of its partitions each has one to every other partition."""
     numbers = {node.number for node in b.nodes}
@@ -157,9 +153,9 @@ def _gpu(
 ) -> Gpu:
     node = card.first
     alone = node.unique_id is not None and shared[node.unique_id] == 1
-    links = _number_links(card, cards, pairs)
+    links = _links(card, cards, pairs)
     unread = _why_links_unread(node)
-    vram = properties.get("mem_info_vram_total", "")
+    vram = parse_digits(properties.get("mem_info_vram_total"), 18)
     modes = [properties.get(name) for name in _PARTITION]
     return Gpu(
         address=card.address,
@@ -170,7 +166,7 @@ def _gpu(
         minor=node.render_minor,
         name=properties.get("product_name") or None,
         vbios=properties.get("vbios_version") or None,
-        memory_mib=int(vram) >> 20 if vram.isascii() and vram.isdigit() and len(vram) <= 18 else None,
+        memory_mib=None if vram is None else vram >> 20,
         nvlink_supported=None if links or unread else False,
         nvlink_reason=unread or (None if links else "the driver shows no XGMI link of this GPU"),
         nvlinks=links,
@@ -191,21 +187,26 @@ def _why_links_unread(node: KfdNode) -> str | None:
     return None if node.links else "its links in the driver's graph could not be read"
 
 
-def _number_links(
+def _links(
     card: _Card, cards: Sequence[_Card], pairs: Mapping[tuple[str, str], tuple[KfdLink, ...]]
 ) -> tuple[NvLink, ...]:
-    """The links of a GPU, numbered by the place of the GPU that each leads to: a lost one moves no other's number."""
     to_each: dict[str, tuple[int, float | None]] = {}
     for other in cards:
         routes = pairs.get((card.address, other.address))
         if routes and (_hops(card, other, routes[0]) or 1) == 1:
             to_each[other.address] = split_bandwidth(card.first.gfx, routes[0].max_mbyte_s)
+    return number_links([card.address for card in cards], to_each)
+
+
+def number_links(gpus: Sequence[str], to_each: Mapping[str, tuple[int, float | None]]) -> tuple[NvLink, ...]:
+    """The links of one GPU, numbered by the place among all that the far GPU has: a lost one moves no other's number.
+    `to_each`: how many links lead to a GPU, and GB/s of each."""
     step = max((number for number, _ in to_each.values()), default=1)
     return tuple(
-        NvLink(place * step + link, "active", None, gbyte_s, "gpu", other.address, protocol="xgmi")
-        for place, other in enumerate(cards)
-        if other.address in to_each
-        for number, gbyte_s in (to_each[other.address],)
+        NvLink(place * step + link, "active", None, gbyte_s, "gpu", far if ":" in far else None, protocol="xgmi")
+        for place, far in enumerate(gpus)
+        if far in to_each
+        for number, gbyte_s in (to_each[far],)
         for link in range(number)
     )
 
@@ -214,7 +215,7 @@ def _attributes(reader: HostReader, address: str) -> dict[str, str]:
     """Files of one function, where it is awake."""
     folder = f"{PCI}/{address}"
     power = reader.attributes(folder, (_POWER,), source=f"{PCI}/*")
-    if power.get(_POWER) in _SLEEPING:
+    if power.get(_POWER) in SLEEPING:
         reader.gap(f"{address} is suspended and was left asleep")
         return {}
     return {**power, **reader.attributes(folder, (*_IDENTITY, *_PARTITION, *_RAS), source=f"{PCI}/*")}
@@ -241,3 +242,51 @@ def _errors(properties: Mapping[str, str]) -> dict[str, int]:
         block = name.removeprefix("ras/").removesuffix("_err_count")
         counts.update({f"{block}.{kind}": count for kind, count in parse_errors(properties.get(name, "")).items()})
     return counts
+
+
+BALANCING = "/proc/sys/kernel/numa_balancing"
+RELEASE = "/proc/sys/kernel/osrelease"
+OPTIONS = ("CONFIG_PCI_P2PDMA", "CONFIG_DMABUF_MOVE_NOTIFY")
+PEERS = ("/sys/kernel/mm/memory_peers/amdkfd/version", "/sys/kernel/memory_peers/amdkfd/version")
+_CONFIG_LIMIT_BYTES = 1 << 20
+_RELEASE = lazy_pattern(r"[A-Za-z0-9._+~-]{1,80}")
+
+
+def read_settings(reader: HostReader) -> dict[str, str]:
+    """Settings by name; what could not be read is left out."""
+    settings: dict[str, str] = {}
+    balancing = reader.text(BALANCING)
+    if balancing is not None and re.fullmatch("[0-9]{1,3}", balancing):
+        settings["numa_balancing"] = balancing
+    release = reader.text(RELEASE)
+    if release and _RELEASE.fullmatch(release):
+        settings |= _options(reader, f"/boot/config-{release}")
+    peers = next((path for path in PEERS if reader.text(path) is not None), None)
+    return settings | ({"peer_memory": peers} if peers else {})
+
+
+def parse_options(text: str) -> dict[str, str]:
+    """Of the configuration that a kernel was built with, the options that matter; "n" where one is not set.
+
+    >>> parse_options("CONFIG_PCI_P2PDMA=y\\n# CONFIG_DMABUF_MOVE_NOTIFY is not set\\n")
+    {'CONFIG_PCI_P2PDMA': 'y', 'CONFIG_DMABUF_MOVE_NOTIFY': 'n'}
+    """
+    options = {}
+    for option in OPTIONS:
+        match = re.search(rf"^{option}=([ymn])$", text, re.MULTILINE)
+        options[option] = match[1] if match else "n"
+    return options
+
+
+def _options(reader: HostReader, path: str) -> dict[str, str]:
+    try:
+        text = reader.host.read(path, _CONFIG_LIMIT_BYTES).decode("ascii", "replace")
+    except Denied as why:
+        reader.gap(why.reason)
+        return {}
+    except ReadError:
+        return {}
+    if "CONFIG_PCI=" not in text:
+        return {}
+    reader.answered(path)
+    return parse_options(text)

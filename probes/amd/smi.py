@@ -10,17 +10,16 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from probes.amd.probe import AMD, PER_HOP, split_bandwidth
+from probes.amd.probe import AMD, PER_HOP, number_links, split_bandwidth
 from probes.amd.smi_output import MOST_GPUS, SmiOutput, as_number, parse_smi
-from probes.gpu.facts import Gpu, GpuFacts, NvLink, PairCell, normal_address
+from probes.gpu.facts import Gpu, GpuFacts, NvLink, PairCell, find_address
 from probes.host.commands import AMD_LIBRARY, AMD_SAVED
-from probes.host.interface import Failed, Host, ReadError
-from probes.host_reader import HostReader
+from probes.host.interface import Failed, Host
+from probes.host_reader import HostReader, is_asleep
 from probes.probe import Reading, Skipped
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, is_pci_address
 
 DRIVER = "/sys/bus/pci/drivers/amdgpu"
-_ADDRESS = lazy_pattern(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _DIRECT = frozenset({PER_HOP, 28, 41})  # weights of one hop: of whole GPUs, and with one or both ends partitioned
 _COUNTS = {"correctable_count": "correctable", "uncorrectable_count": "uncorrectable", "deferred_count": "deferred"}
 # Graphics architecture as the compute driver writes it, by PCI device: it shows the rate of one link
@@ -58,13 +57,8 @@ def read(host: Host) -> Reading:
 def _leave_asleep(host: Host) -> None:
     """The library opens every GPU, and that wakes it. Raises Skipped, ReadError."""
     for name in host.listdir(DRIVER)[: 4 * MOST_GPUS]:
-        if _ADDRESS.fullmatch(name):
-            try:
-                state = host.read(f"/sys/bus/pci/devices/{name}/power/runtime_status", 64)
-            except ReadError:
-                continue
-            if state.strip() in (b"suspended", b"suspending"):
-                raise Skipped(f"{name} is suspended, and the amdsmi library would wake it")
+        if is_pci_address(name) and is_asleep(host, f"/sys/bus/pci/devices/{name}"):
+            raise Skipped(f"{name} is suspended, and the amdsmi library would wake it")
 
 
 def build_facts(output: SmiOutput) -> GpuFacts:
@@ -95,11 +89,7 @@ def build_facts(output: SmiOutput) -> GpuFacts:
 def _address(record: Mapping[str, Any]) -> str | None:
     """Of the function that all partitions share."""
     for text in (record.get("bdf"), _text(record, "bus", "bdf")):
-        if isinstance(text, str):
-            try:
-                address = normal_address(text)
-            except ParseError:
-                continue
+        if isinstance(text, str) and (address := find_address(text)):
             return f"{address[:-1]}0" if as_number(record.get("partition_id")) else address
     return None
 
@@ -143,21 +133,14 @@ def _gpu(
 def _links(
     place: str, everyone: list[str], pairs: Mapping[tuple[str, str], Mapping[str, str]], gfx: int | None
 ) -> tuple[NvLink, ...]:
-    """Direct links, numbered by the place of the GPU that each leads to; a weight of 0 is none that is stated."""
+    """Direct links; a weight of 0 is none that is stated."""
     to_each: dict[str, tuple[int, float | None]] = {}
     for other in everyone:
         fields = pairs.get((place, other), {})
         if fields.get("link_type") == "XGMI" and as_number(fields.get("weight")) in _DIRECT:
             most = fields.get("bandwidth", "").rpartition("-")[2]
             to_each[other] = split_bandwidth(gfx, as_number(most) or 0)
-    step = max((number for number, _ in to_each.values()), default=1)
-    return tuple(
-        NvLink(at * step + link, "active", None, gbyte_s, "gpu", other if ":" in other else None, protocol="xgmi")
-        for at, other in enumerate(everyone)
-        if other in to_each
-        for number, gbyte_s in (to_each[other],)
-        for link in range(number)
-    )
+    return number_links(everyone, to_each)
 
 
 def _pcie_peers(

@@ -1,23 +1,28 @@
-"""What the driver keeps about NPUs and their RoCE ports: /etc/hccn.conf, versions, device nodes; saved outputs.
+"""What is kept about NPUs and their RoCE ports: /etc/hccn.conf, versions, device nodes; saved outputs, rank tables.
 
 The host has no interface of these ports: the NIC is inside the NPU. /etc/hccn.conf (root) holds only what was set: a
 missing key is the firmware's default. Keys: hicann/driver, src/custom/network/hccn, cfg.c and tool_cmd.c.
+
+A rank table of HCCL states which device of which server has which address (HCCL manual, cluster_info_config). Versions
+1.0 and 1.2 have servers, the oldest one groups; 2.0 (Ascend 950) has ranks, which name no server. Tables that people
+copied from the manual have // remarks.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from probes.ascend.hccn_tool import MOST_NPUS, PortOutput, parse_hccn
 from probes.ascend.npu import find_device_nodes
-from probes.ascend.rank_table import RankDevice, parse_rank_table
 from probes.host.commands import HCCN, HCCN_CONF, HCCN_OF_NPU, RANK_TABLE
 from probes.host.interface import Absent, Host, ReadError
 from probes.host_reader import HostReader
 from probes.named_tuple import NamedTuple
 from probes.probe import Reading
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, lazy_pattern, parse_digits
 
 CONFIGURATION = "/etc/hccn.conf"
 DRIVER, FIRMWARE = "/usr/local/Ascend/driver/version.info", "/usr/local/Ascend/firmware/version.info"
@@ -94,8 +99,8 @@ def _version(text: str | None) -> str | None:
 
 def _saved_ports(reader: HostReader) -> Iterable[PortOutput]:
     host = reader.host
-    numbers = {int(text) for argv in HCCN_OF_NPU for text in host.saved_arguments(*argv) if _is_number(text)}
-    for number in sorted(numbers):
+    numbers = {parse_digits(text, 2) for argv in HCCN_OF_NPU for text in host.saved_arguments(*argv)}
+    for number in sorted(number for number in numbers if number is not None and number < MOST_NPUS):
         for argv in HCCN_OF_NPU:
             yield from _parse(reader, (argv[0], "-i", str(number), *argv[2:]), number)
     for port in _parse(reader, HCCN, None):
@@ -103,12 +108,8 @@ def _saved_ports(reader: HostReader) -> Iterable[PortOutput]:
             yield port
 
 
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= 2 and int(text) < MOST_NPUS
-
-
 def _parse(reader: HostReader, argv: tuple[str, ...], npu: int | None) -> list[PortOutput]:
-    if not reader.host.has_output(*argv) or (text := reader.output(*argv)) is None:
+    if (text := reader.saved(*argv)) is None:
         return []
     try:
         return parse_hccn(text, npu)
@@ -129,10 +130,61 @@ def _merge(ports: Iterable[PortOutput]) -> tuple[PortOutput, ...]:
 
 
 def _ranks(reader: HostReader) -> tuple[RankDevice, ...]:
-    if not reader.host.has_output(*RANK_TABLE) or (text := reader.output(*RANK_TABLE)) is None:
+    if (text := reader.saved(*RANK_TABLE)) is None:
         return ()
     try:
         return tuple(parse_rank_table(text))
     except ParseError as why:
         reader.gap(f"rank table: {why}")
         return ()
+
+
+MOST_DEVICES = 4096
+_REMARK = lazy_pattern(r'("(?:[^"\\\n]|\\.){0,4000}")|//[^\n]*')
+
+
+class RankDevice(NamedTuple):
+    """One device of a table."""
+
+    server: str
+    npu: int
+    address: str | None
+
+
+def parse_rank_table(text: str) -> list[RankDevice]:
+    """The devices of all servers. Raises ParseError.
+
+    >>> devices = '[{"device_id": "1", "device_ip": "10.0.0.2"}]'
+    >>> parse_rank_table(f'{{"server_list": [{{"server_id": "n0", "device": {devices}}}]}}')
+    [RankDevice(server='n0', npu=1, address='10.0.0.2')]
+    """
+    try:
+        table = json.loads(_REMARK.sub(lambda match: match[1] or "", text))
+    except (ValueError, RecursionError) as why:
+        raise ParseError(f"no JSON: {str(why)[:80]}") from None
+    servers = list(_servers(table))
+    if not servers:
+        known = isinstance(table, dict) and isinstance(table.get("rank_list"), list)
+        raise ParseError(
+            "a rank table of version 2.0, which names no server" if known else "no servers of a rank table"
+        )
+    return [device for server in servers for device in _devices(server)][:MOST_DEVICES]
+
+
+def _servers(table: Any) -> Iterator[dict[str, Any]]:
+    groups = table.get("group_list") if isinstance(table, dict) else None
+    holders = [*(groups if isinstance(groups, list) else ()), table]
+    for holder in holders:
+        for name in ("server_list", "instance_list"):
+            value = holder.get(name) if isinstance(holder, dict) else None
+            yield from (server for server in (value if isinstance(value, list) else ()) if isinstance(server, dict))
+
+
+def _devices(server: dict[str, Any]) -> Iterator[RankDevice]:
+    rows = server.get("device", server.get("devices"))
+    for row in rows if isinstance(rows, list) else ():
+        number = parse_digits(str(row.get("device_id")), 3) if isinstance(row, dict) else None
+        if number is not None:
+            address = row.get("device_ip")
+            name = str(server.get("server_id", ""))[:100]
+            yield RankDevice(name, number, address[:60] if isinstance(address, str) and address else None)

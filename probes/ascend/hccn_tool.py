@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from probes.named_tuple import NamedTuple
@@ -20,18 +20,19 @@ _LINES = 20_000
 _COMMAND = lazy_pattern(r"[^\n]{0,80}?\bhccn_tool +(?:-g +)?-i +(\d{1,2}|\"?\$\{?\w{1,8}\}?\"?) +-([a-z_]{2,20})")
 _DEVICE = lazy_pattern(r"\[?dev_?id[: ]*(\d{1,2})\]?,? *")
 _ADDRESS = r"(\d{1,3}(?:\.\d{1,3}){3})"
-_FORMS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("address", lazy_pattern(rf"ipaddr: *{_ADDRESS}")),
-    ("netmask", lazy_pattern(rf"netmask: *{_ADDRESS}")),
-    ("gateway", lazy_pattern(rf"default gateway: *{_ADDRESS}")),
-    ("detect_address", lazy_pattern(rf"netdetect address: *{_ADDRESS}")),
-    ("state", lazy_pattern(r"link status: *(UP|DOWN)")),
-    ("speed", lazy_pattern(r"Speed: *(\d{1,7}) *Mb/s")),
-    ("health", lazy_pattern(r"net health status: *([A-Za-z][A-Za-z ]{1,30})")),
-    ("fec", lazy_pattern(r"fec mode: *(\w{2,8}) FEC mode")),
-    ("tls", lazy_pattern(r"tls switch\[([01])\]")),
-    ("switch_port", lazy_pattern(r"Ifname: *(\S{1,60})")),
-    ("pfc", lazy_pattern(r"enabled +([01](?: +[01]){7})")),
+# Facts of a port: how each line begins, and how its value is read
+_FORMS: tuple[tuple[str, re.Pattern[str], Callable[[str], Any]], ...] = (
+    ("address", lazy_pattern(rf"ipaddr: *{_ADDRESS}"), str),
+    ("netmask", lazy_pattern(rf"netmask: *{_ADDRESS}"), str),
+    ("gateway", lazy_pattern(rf"default gateway: *{_ADDRESS}"), str),
+    ("detect_address", lazy_pattern(rf"netdetect address: *{_ADDRESS}"), str),
+    ("state", lazy_pattern(r"link status: *(UP|DOWN)"), str.lower),
+    ("speed_mbit_s", lazy_pattern(r"Speed: *(\d{1,7}) *Mb/s"), int),
+    ("health", lazy_pattern(r"net health status: *([A-Za-z][A-Za-z ]{1,30})"), str.strip),
+    ("fec", lazy_pattern(r"fec mode: *(\w{2,8}) FEC mode"), str),
+    ("tls", lazy_pattern(r"tls switch\[([01])\]"), lambda flag: flag == "1"),
+    ("switch_port", lazy_pattern(r"Ifname: *(\S{1,60})"), str),
+    ("pfc", lazy_pattern(r"enabled +([01](?: +[01]){7})"), lambda row: _find_ones(row.split())),
 )
 _COUNTER = lazy_pattern(
     r"((?:mac|roce|nic)_[a-z0-9_]{3,60}) *: *(\d{1,20})|(tx_pfc\d_duration_(?:warn|err)_cnt) *: *(\d{1,20})"
@@ -44,6 +45,10 @@ _OPTICAL = lazy_pattern(
 _QUANTITY = lazy_pattern(r"(-?\d{1,6}(?:\.\d{1,6})?) *(?:mW|mA|mV|C)")
 _NO_LIGHT_MW = 0.0001  # the smallest step of a module, which stands for less
 _DOWNS = lazy_pattern(r"link down count *: *(\d{1,9})")
+
+
+def _find_ones(flags: list[str]) -> tuple[int, ...]:
+    return tuple(priority for priority, flag in enumerate(flags) if flag == "1")
 
 
 class PortOptics(NamedTuple):
@@ -149,27 +154,16 @@ def _take_line(collector: _Collector, line: str) -> None:
     if field := _OPTICAL.fullmatch(line):
         collector.take(f"optical {field[1]}", field[2].strip())
         return
-    for name, form in _FORMS:
+    for name, form, read in _FORMS:
         if match := form.match(line):
-            collector.take(name, match[1])
+            collector.take(name, read(match[1]))
             return
 
 
 def _port(npu: int | None, values: dict[str, Any]) -> PortOutput:
-    speed, pfc, tls = values.get("speed"), values.get("pfc"), values.get("tls")
-    return PortOutput(
-        npu=npu,
-        **{
-            name: values.get(name) for name in ("address", "netmask", "gateway", "detect_address", "fec", "switch_port")
-        },
-        state=values["state"].lower() if "state" in values else None,
-        speed_mbit_s=int(speed) if speed else None,
-        health=values["health"].strip() if "health" in values else None,
-        tls=tls == "1" if tls else None,
-        pfc=tuple(priority for priority, on in enumerate(pfc.split()) if on == "1") if pfc else None,
-        counters=values.get("counters"),
-        optics=_optics({name[8:]: value for name, value in values.items() if name.startswith("optical ")}),
-    )
+    optical = {name[8:]: value for name, value in values.items() if name.startswith("optical ")}
+    own = {name: value for name, value in values.items() if not name.startswith("optical ")}
+    return PortOutput(npu, **own, optics=_optics(optical))
 
 
 def _optics(rows: dict[str, str]) -> PortOptics | None:

@@ -15,7 +15,7 @@ from probes.host.commands import NPU_HCCS, NPU_INFO, NPU_SIO, NPU_TOPOLOGY
 from probes.host.interface import Absent, Host, ReadError
 from probes.host_reader import HostReader, as_text
 from probes.probe import Reading
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, lazy_pattern, parse_digits
 
 T = TypeVar("T")
 PCI = "/sys/bus/pci/devices"
@@ -111,9 +111,9 @@ def _numbers_of_driver(reader: HostReader, devices: Mapping[str, str]) -> dict[s
             content = reader.host.attributes(f"{PCI}/{address}", ("dev_id",)).get("dev_id", b"")
         except ReadError:
             continue
-        text = "" if isinstance(content, ReadError) else as_text(content)
-        if text.isascii() and text.isdigit() and len(text) < 4 and int(text) < MOST_NPUS:
-            numbers[address] = int(text)
+        number = None if isinstance(content, ReadError) else parse_digits(as_text(content), 3)
+        if number is not None and number < MOST_NPUS:
+            numbers[address] = number
     if len(set(numbers.values())) != len(devices):
         return {}
     reader.answered(f"{PCI}/*/dev_id")
@@ -142,10 +142,8 @@ def _saved_of_npus(reader: HostReader, npus: list[Gpu], parse: Callable[[str], T
 
 
 def _read_output(reader: HostReader, parse: Callable[[str], T], *argv: str) -> T | None:
-    if reader.host.live or not reader.host.has_output(*argv):
-        return None
     try:
-        text = reader.output(*argv)
+        text = None if reader.host.live else reader.saved(*argv)
         return parse(text) if text is not None else None
     except (ParseError, ReadError) as why:
         reader.gap(f"{' '.join(argv)}: {why}")

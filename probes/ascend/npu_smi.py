@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from probes.gpu.facts import Gpu, NvLink, PairCell, normal_address
 from probes.named_tuple import NamedTuple
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, lazy_pattern, parse_digits
 
 VENDOR = "0x19e5"
 MOST_NPUS = 64
@@ -172,4 +172,4 @@ def _port(rows: dict[str, list[str]], column: int) -> NvLink:
 def _number(rows: dict[str, list[str]], name: str, column: int) -> int | None:
     values = rows.get(name, [])
     text = values[column] if column < len(values) else ""
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= 20 else None
+    return parse_digits(text, 20)

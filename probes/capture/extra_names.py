@@ -30,8 +30,13 @@ class ExtraFile(NamedTuple):
     """Files of the folders that a pattern names; "*" matches within one part of a path, as in the shell."""
 
     folder: str
-    names: tuple[str, ...]
+    wanted: str  # names with a blank between them
     why: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Each name by itself."""
+        return tuple(self.wanted.split())
 
 
 class ExtraGroup(NamedTuple):
@@ -45,39 +50,33 @@ _PCI, _NET, _IB = "/sys/bus/pci/devices/*", "/sys/class/net/*", "/sys/class/infi
 _CPU, _NODE = "/sys/devices/system/cpu", "/sys/devices/system/node"
 
 
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(text.split())
-
-
 GROUPS = (
     ExtraGroup(
         "pci files",
         (
             ExtraFile(
                 _PCI,
-                _words("aer_rootport_total_err_cor aer_rootport_total_err_fatal aer_rootport_total_err_nonfatal"),
+                "aer_rootport_total_err_cor aer_rootport_total_err_fatal aer_rootport_total_err_nonfatal",
                 "AER totals of a root port",
             ),
             ExtraFile(
                 _PCI,
-                _words("ari_enabled d3cold_allowed dma_mask_bits enable msi_bus reset_method"),
+                "ari_enabled d3cold_allowed dma_mask_bits enable msi_bus reset_method",
                 "what is switched off, and how it may be reset",
             ),
-            ExtraFile(_PCI, _words("acpi_index index label modalias"), "the firmware's names of slots and trays"),
+            ExtraFile(_PCI, "acpi_index index label modalias", "the firmware's names of slots and trays"),
             ExtraFile(
                 _PCI,
-                _words("sriov_drivers_autoprobe sriov_offset sriov_stride sriov_vf_device sriov_vf_total_msix"),
+                "sriov_drivers_autoprobe sriov_offset sriov_stride sriov_vf_device sriov_vf_total_msix",
                 "virtual functions that are not visible",
             ),
             ExtraFile(
                 _PCI,
-                _words("power/control power/runtime_active_time power/runtime_suspended_time"),
+                "power/control power/runtime_active_time power/runtime_suspended_time",
                 "a device that sleeps too much",
             ),
-            ExtraFile(
-                f"{_PCI}/link", _words("clkpm l0s_aspm l1_aspm l1_1_aspm l1_2_aspm"), "power management of links"
-            ),
-            ExtraFile(f"{_PCI}/firmware_node", _words("hid path uid"), "ACPI's name of the slot"),
+            ExtraFile(f"{_PCI}/link", "clkpm l0s_aspm l1_aspm l1_1_aspm l1_2_aspm", "power management of links"),
+            ExtraFile(f"{_PCI}/firmware_node", "hid path uid", "ACPI's name of the slot"),
         ),
     ),
     ExtraGroup(
@@ -85,41 +84,37 @@ GROUPS = (
         (
             ExtraFile(
                 _NET,
-                _words("addr_assign_type address dev_id dev_port duplex iflink link_mode name_assign_type"),
+                "addr_assign_type address dev_id dev_port duplex iflink link_mode name_assign_type",
                 "how it got its name and address",
             ),
-            ExtraFile(_NET, _words("phys_port_id phys_port_name phys_switch_id"), "which ports are one card's"),
-            ExtraFile(
-                _NET, _words("speed testing threaded tx_queue_len gro_flush_timeout napi_defer_hard_irqs"), "tuning"
-            ),
+            ExtraFile(_NET, "phys_port_id phys_port_name phys_switch_id", "which ports are one card's"),
+            ExtraFile(_NET, "speed testing threaded tx_queue_len gro_flush_timeout napi_defer_hard_irqs", "tuning"),
             ExtraFile(
                 f"{_NET}/bonding",
-                _words("ad_select all_slaves_active lacp_rate mii_status min_links primary slaves"),
+                "ad_select all_slaves_active lacp_rate mii_status min_links primary slaves",
                 "bonds that are half there",
             ),
             ExtraFile(
                 f"{_NET}/bonding_slave",
-                _words("ad_aggregator_id mii_status perm_hwaddr state"),
+                "ad_aggregator_id mii_status perm_hwaddr state",
                 "which member of a bond is out",
             ),
-            ExtraFile(f"{_NET}/queues/rx-*", _words("rps_cpus"), "on which processors packets are handled"),
+            ExtraFile(f"{_NET}/queues/rx-*", "rps_cpus", "on which processors packets are handled"),
             ExtraFile(
                 f"{_NET}/ecn/roce_*",
-                _words("cnp_802p_prio cnp_dscp min_time_between_cnps"),
+                "cnp_802p_prio cnp_dscp min_time_between_cnps",
                 "congestion control of RoCE (OFED)",
             ),
-            ExtraFile(f"{_NET}/ecn/roce_*/enable", tuple("01234567"), "congestion control of RoCE by priority (OFED)"),
+            ExtraFile(f"{_NET}/ecn/roce_*/enable", "0 1 2 3 4 5 6 7", "congestion control of RoCE by priority (OFED)"),
         ),
     ),
     ExtraGroup(
         "infiniband files",
         (
-            ExtraFile(_IB, _words("hw_rev"), "the revision of the adapter"),
-            ExtraFile(
-                f"{_IB}/ports/*", _words("cap_mask has_smi lid_mask_count sm_sl"), "what the subnet manager gave it"
-            ),
-            ExtraFile(f"{_IB}/tc/*", _words("traffic_class"), "the traffic class that is forced on RoCE (OFED)"),
-            ExtraFile(f"{_IB}/ttl/*", _words("ttl"), "hops that RoCE packets may take (OFED)"),
+            ExtraFile(_IB, "hw_rev", "the revision of the adapter"),
+            ExtraFile(f"{_IB}/ports/*", "cap_mask has_smi lid_mask_count sm_sl", "what the subnet manager gave it"),
+            ExtraFile(f"{_IB}/tc/*", "traffic_class", "the traffic class that is forced on RoCE (OFED)"),
+            ExtraFile(f"{_IB}/ttl/*", "ttl", "hops that RoCE packets may take (OFED)"),
         ),
     ),
     ExtraGroup(
@@ -127,73 +122,59 @@ GROUPS = (
         (
             ExtraFile(
                 _CPU,
-                _words("isolated nohz_full offline online possible present smt/active smt/control"),
+                "isolated nohz_full offline online possible present smt/active smt/control",
                 "processors that are held back",
             ),
-            ExtraFile(f"{_CPU}/cpufreq", _words("boost"), "clocks that are held back"),
+            ExtraFile(f"{_CPU}/cpufreq", "boost", "clocks that are held back"),
+            ExtraFile(f"{_CPU}/intel_pstate", "max_perf_pct min_perf_pct no_turbo status", "clocks that are held back"),
+            ExtraFile(f"{_CPU}/amd_pstate", "status", "clocks that are held back"),
             ExtraFile(
-                f"{_CPU}/intel_pstate", _words("max_perf_pct min_perf_pct no_turbo status"), "clocks that are held back"
+                f"{_CPU}/cpuidle", "current_driver current_governor current_governor_ro", "latency of sleep states"
             ),
-            ExtraFile(f"{_CPU}/amd_pstate", _words("status"), "clocks that are held back"),
-            ExtraFile(
-                f"{_CPU}/cpuidle",
-                _words("current_driver current_governor current_governor_ro"),
-                "latency of sleep states",
-            ),
-            ExtraFile(f"{_CPU}/cpu0/cpuidle/state*", _words("disable latency name"), "latency of sleep states"),
+            ExtraFile(f"{_CPU}/cpu0/cpuidle/state*", "disable latency name", "latency of sleep states"),
             ExtraFile(
                 f"{_CPU}/cpu*/cpufreq",
-                _words("energy_performance_preference scaling_driver scaling_governor scaling_max_freq"),
+                "energy_performance_preference scaling_driver scaling_governor scaling_max_freq",
                 "a processor that runs slower than the others",
             ),
-            ExtraFile(_NODE, _words("has_cpu has_memory online possible"), "nodes without memory or processors"),
-            ExtraFile(
-                f"{_NODE}/node*", _words("cpulist distance meminfo numastat"), "memory that runs out on one node"
-            ),
-            ExtraFile(f"{_NODE}/node*/hugepages/*", _words("free_hugepages nr_hugepages"), "huge pages of one node"),
-            ExtraFile("/sys/kernel/mm/hugepages/*", _words("free_hugepages nr_hugepages"), "huge pages"),
-            ExtraFile("/sys/kernel/mm/transparent_hugepage", _words("defrag enabled"), "huge pages"),
+            ExtraFile(_NODE, "has_cpu has_memory online possible", "nodes without memory or processors"),
+            ExtraFile(f"{_NODE}/node*", "cpulist distance meminfo numastat", "memory that runs out on one node"),
+            ExtraFile(f"{_NODE}/node*/hugepages/*", "free_hugepages nr_hugepages", "huge pages of one node"),
+            ExtraFile("/sys/kernel/mm/hugepages/*", "free_hugepages nr_hugepages", "huge pages"),
+            ExtraFile("/sys/kernel/mm/transparent_hugepage", "defrag enabled", "huge pages"),
         ),
     ),
     ExtraGroup(
         "software files",
         (
-            ExtraFile("/sys/module/*", _words("version"), "which driver is loaded"),
-            ExtraFile("/sys/module/pcie_aspm/parameters", _words("policy"), "power management of links"),
+            ExtraFile("/sys/module/*", "version", "which driver is loaded"),
+            ExtraFile("/sys/module/pcie_aspm/parameters", "policy", "power management of links"),
             ExtraFile(
-                "/sys/module/nvidia_peermem/parameters",
-                _words("peerdirect_support persistent_api_support"),
-                "GPUDirect RDMA",
+                "/sys/module/nvidia_peermem/parameters", "peerdirect_support persistent_api_support", "GPUDirect RDMA"
             ),
-            ExtraFile("/proc", _words("interrupts version"), "which processor a device interrupts"),
-            ExtraFile("/proc/driver/nvidia", _words("registry"), "registry keys of the driver"),
-            ExtraFile(
-                "/proc/driver/nvidia-fs", _words("modules peer_affinity peer_distance version"), "GPUDirect Storage"
-            ),
-            ExtraFile(
-                "/proc/sys/kernel", _words("numa_balancing perf_event_paranoid tainted"), "settings that cost speed"
-            ),
+            ExtraFile("/proc", "interrupts version", "which processor a device interrupts"),
+            ExtraFile("/proc/driver/nvidia", "registry", "registry keys of the driver"),
+            ExtraFile("/proc/driver/nvidia-fs", "modules peer_affinity peer_distance version", "GPUDirect Storage"),
+            ExtraFile("/proc/sys/kernel", "numa_balancing perf_event_paranoid tainted", "settings that cost speed"),
             ExtraFile(
                 "/proc/sys/net/core",
-                _words("netdev_max_backlog rmem_default rmem_max wmem_default wmem_max"),
+                "netdev_max_backlog rmem_default rmem_max wmem_default wmem_max",
                 "buffers of sockets",
             ),
             ExtraFile(
                 "/proc/sys/net/ipv4/conf/*",
-                _words("arp_announce arp_filter arp_ignore rp_filter"),
+                "arp_announce arp_filter arp_ignore rp_filter",
                 "several rails in one subnet",
             ),
             ExtraFile(
                 "/proc/sys/vm",
-                _words("max_map_count nr_hugepages overcommit_memory swappiness zone_reclaim_mode"),
+                "max_map_count nr_hugepages overcommit_memory swappiness zone_reclaim_mode",
                 "memory policy",
             ),
-            ExtraFile(
-                "/etc", _words("dgx-release mlnx-release nccl.conf"), "what the machine's maker and administrator set"
-            ),
-            ExtraFile("/etc/modprobe.d", _words("*.conf"), "options of drivers"),
-            ExtraFile("/usr/lib/modprobe.d", _words("*nvidia*.conf *mlx*.conf"), "options of drivers"),
-            ExtraFile("/usr/share/nvidia/nvswitch", _words("fabricmanager.cfg"), "how the fabric manager is set up"),
+            ExtraFile("/etc", "dgx-release mlnx-release nccl.conf", "what the machine's maker and administrator set"),
+            ExtraFile("/etc/modprobe.d", "*.conf", "options of drivers"),
+            ExtraFile("/usr/lib/modprobe.d", "*nvidia*.conf *mlx*.conf", "options of drivers"),
+            ExtraFile("/usr/share/nvidia/nvswitch", "fabricmanager.cfg", "how the fabric manager is set up"),
         ),
     ),
 )

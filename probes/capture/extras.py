@@ -1,10 +1,8 @@
-"""Reads what is in the allow-list for later versions, from any host: bounded, and nothing of a device that sleeps.
+"""The pass after the probes of a capture: what is in the allow-list for later versions, each group in a child of its
+own.
 
-It reads through the host interface like a probe, and makes no facts: what it reads is in the recording.
-
-The pass after the probes of a capture: what a later version may ask, each group in a child of its own.
-
-It is no probe of the report: what it finds goes into the recording alone, and never over what a probe was answered.
+It reads through the host interface like a probe: bounded, and nothing of a device that sleeps. It makes no facts; what
+it finds goes into the recording alone, and never over what a probe was answered.
 """
 
 from __future__ import annotations
@@ -18,17 +16,15 @@ from probes.capture.extra_names import GROUPS, ExtraGroup
 from probes.host import kmsg
 from probes.host.interface import Host, ReadError
 from probes.host.recording import Recording
+from probes.host_reader import SLEEPING
 from probes.probe import Probe, Reading
 from probes.run import run_probes
 from probes.scheduler import Progress
-from probes.text import lazy_pattern
+from probes.text import is_pci_address
 
 SECONDS = 6.0  # of one group; a child that does not come so far is ended from outside
 LIMIT_BYTES = 8 << 20  # of one group
 FOLDERS_LIMIT = 4096  # of one row
-
-_FUNCTION = lazy_pattern(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
-_ASLEEP = ("suspended", "suspending")
 
 
 def read_group(host: Host, group: ExtraGroup) -> str | None:
@@ -69,7 +65,7 @@ class _ExtraReader:
     def _sleeps(self, real: str) -> bool:
         """Whether the PCI function that a folder belongs to is suspended: reported by the kernel, not by the device."""
         parts = real.split("/")
-        last = next((i for i in range(len(parts) - 1, 0, -1) if _FUNCTION.fullmatch(parts[i])), None)
+        last = next((i for i in range(len(parts) - 1, 0, -1) if is_pci_address(parts[i])), None)
         if last is None:
             return False
         function = "/".join(parts[: last + 1])
@@ -87,7 +83,7 @@ class _ExtraReader:
         if any(isinstance(word, ReadError) for word in words):
             return True
         status, state = (word.decode("ascii", "replace").strip() for word in words if isinstance(word, bytes))
-        return status in _ASLEEP or state == "D3cold"
+        return status in SLEEPING or state == "D3cold"
 
 
 def _folders(host: Host, pattern: str) -> Iterator[str]:

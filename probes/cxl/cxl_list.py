@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from probes.cxl.facts import ADDRESS, MOST, CxlFacts, CxlMemdev, CxlRegion
+from probes.cxl.facts import MOST, CxlFacts, CxlMemdev, CxlRegion
 from probes.host.commands import CXL_SAVED
 from probes.host.interface import Failed, Host
 from probes.probe import Reading
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, is_pci_address, lazy_pattern
 
 _HEALTH = (
     "maintenance_needed",
@@ -86,7 +86,7 @@ def _memdev(name: str, item: Mapping[str, Any]) -> CxlMemdev:
     address, firmware = item.get("host"), item.get("firmware_version")
     return CxlMemdev(
         name=name,
-        address=address if isinstance(address, str) and ADDRESS.fullmatch(address) else None,
+        address=address if isinstance(address, str) and is_pci_address(address) else None,
         ram_bytes=_size(item.get("ram_size", 0)),  # a size of 0 is not printed
         pmem_bytes=_size(item.get("pmem_size", 0)),
         qos_class=_size(item.get("ram_qos_class")),

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from probes.named_tuple import NamedTuple
-from probes.text import lazy_pattern
 
-ADDRESS = lazy_pattern(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 MOST = 256  # memory devices, and regions, of one host
 
 

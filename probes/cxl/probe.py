@@ -8,20 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from probes.cxl.facts import ADDRESS, MOST, CxlFacts, CxlMemdev, CxlRegion
+from probes.cxl.facts import MOST, CxlFacts, CxlMemdev, CxlRegion
 from probes.host.commands import CXL_SAVED
 from probes.host.interface import Absent, Host, ReadError
-from probes.host_reader import HostReader
+from probes.host_reader import FileFacts, HostReader, parse_files
+from probes.layout import text_or_none
 from probes.probe import Reading
-from probes.text import lazy_pattern
+from probes.text import is_pci_address, lazy_pattern
 
 BUS = "/sys/bus/cxl/devices"
 _NUMBER = lazy_pattern(r"0x[0-9a-f]{1,16}|[0-9]{1,19}")
 _PORT = lazy_pattern(r"(?:root|port)[0-9]{1,5}")
 _DAX = lazy_pattern(r"dax[0-9]{1,5}\.[0-9]{1,5}")
 _DECODER = lazy_pattern(r"decoder([0-9]{1,5})\.[0-9]{1,5}")
-_MEMDEV = ("ram/size", "pmem/size", "ram/qos_class", "firmware_version", "numa_node")
-_REGION = ("size", "interleave_ways", "interleave_granularity", "commit")
 _MOST_WAYS = 16
 _MODES = {"kmem": "system-ram", "device_dax": "devdax"}  # by the driver of a dax device
 
@@ -63,6 +62,21 @@ def parse_number(text: str | None) -> int | None:
     return int(text, 0 if text.startswith("0x") else 10) if text and _NUMBER.fullmatch(text) else None
 
 
+_MEMDEV: FileFacts = {
+    "ram/size": ("ram_bytes", parse_number),
+    "pmem/size": ("pmem_bytes", parse_number),
+    "ram/qos_class": ("qos_class", parse_number),
+    "firmware_version": ("firmware", text_or_none),
+    "numa_node": ("numa_node", parse_number),
+}
+_REGION: FileFacts = {
+    "size": ("size_bytes", parse_number),
+    "interleave_ways": ("ways", parse_number),
+    "interleave_granularity": ("granularity_bytes", parse_number),
+    "commit": ("committed", {"1": True, "0": False}.get),
+}
+
+
 def _sort_by_number(names: Iterable[str], kind: str) -> list[str]:
     """mem0, mem1, .. by number; `nvdimm-bridge0` and its like are no such names."""
     form = lazy_pattern(rf"{kind}([0-9]{{1,5}})")
@@ -76,22 +90,18 @@ def _find_memdev(reader: HostReader, endpoint: str) -> str | None:
 
 
 def _read_memdev(reader: HostReader, name: str, port: str | None, decoders: list[str]) -> CxlMemdev:
-    values = reader.attributes(f"{BUS}/{name}", _MEMDEV, source=f"{BUS}/mem*")
+    facts = parse_files(_MEMDEV, reader.attributes(f"{BUS}/{name}", _MEMDEV, source=f"{BUS}/mem*"))
     endpoint = f"endpoint{port}" if port else None
     sizes = [
         parse_number(reader.attributes(f"{BUS}/{decoder}", ("dpa_size",), source=f"{BUS}/decoder*").get("dpa_size"))
         for decoder in decoders[:MOST]
     ]
-    addresses = [part for part in _resolve(reader, name) if ADDRESS.fullmatch(part)]
+    addresses = [part for part in _resolve(reader, name) if is_pci_address(part)]
     return CxlMemdev(
+        **facts,
         name=name,
         address=addresses[-1] if addresses else None,
-        ram_bytes=parse_number(values.get("ram/size")),
-        pmem_bytes=parse_number(values.get("pmem/size")),
         decoded_bytes=sum(size or 0 for size in sizes) if sizes and None not in sizes else None,
-        qos_class=parse_number(values.get("ram/qos_class")),
-        firmware=values.get("firmware_version") or None,
-        numa_node=parse_number(values.get("numa_node")),
         endpoint=endpoint,
         ports=tuple(part for part in _resolve(reader, endpoint) if _PORT.fullmatch(part)) if endpoint else (),
     )
@@ -106,9 +116,8 @@ def _resolve(reader: HostReader, name: str) -> list[str]:
 
 
 def _read_region(reader: HostReader, name: str, endpoints: dict[str, str | None], names: Iterable[str]) -> CxlRegion:
-    values = reader.attributes(f"{BUS}/{name}", _REGION, source=f"{BUS}/region*")
-    ways = parse_number(values.get("interleave_ways"))
-    wanted = [f"target{position}" for position in range(min(ways or 0, _MOST_WAYS))]
+    facts = parse_files(_REGION, reader.attributes(f"{BUS}/{name}", _REGION, source=f"{BUS}/region*"))
+    wanted = [f"target{position}" for position in range(min(facts.get("ways") or 0, _MOST_WAYS))]
     targets = reader.attributes(f"{BUS}/{name}", wanted, source=f"{BUS}/region*")
     decoders = [_DECODER.fullmatch(targets.get(target, "")) for target in wanted]
     dax = f"dax_{name}"
@@ -120,11 +129,8 @@ def _read_region(reader: HostReader, name: str, endpoints: dict[str, str | None]
         for device in devices
     ]
     return CxlRegion(
+        **facts,
         name=name,
-        size_bytes=parse_number(values.get("size")),
-        ways=ways,
-        granularity_bytes=parse_number(values.get("interleave_granularity")),
-        committed={"1": True, "0": False}.get(values.get("commit", "")),
         memdevs=tuple(memdev for match in decoders if match and (memdev := endpoints.get(match[1]))),
         numa_node=nodes[0] if nodes else None,
         mode=_MODES.get(drivers[0]) if drivers else None,

@@ -18,9 +18,9 @@ from probes.dcb import netlink as dcb_netlink
 from probes.dcb.facts import Dcb, DcbFacts, DcbInterface, TrafficMarking
 from probes.host.commands import DCB_OBJECTS
 from probes.host.interface import Absent, Failed, Host, ReadError
-from probes.host_reader import HostReader
+from probes.host_reader import SLEEPING, HostReader
 from probes.netdev import sysfs as sysfs
-from probes.netdev.probe import SLEEPING, on_pci
+from probes.netdev.probe import on_pci
 from probes.netdev.shown_links import shown_links
 from probes.probe import Reading
 from probes.text import ParseError, lazy_pattern, natural
@@ -165,7 +165,7 @@ def _read_saved(reader: HostReader, name: str) -> list[Dcb]:
         questions += [(argv, partial(parse_dcb, about)) for argv in (as_json, as_text)]
     answers = []
     for argv, parse in questions:
-        text = reader.output(*argv) if reader.host.has_output(*argv) else None
+        text = reader.saved(*argv)
         if text is None:
             continue
         try:

@@ -1,9 +1,8 @@
-"""Outputs of `dcb pfc|ets|app|buffer|dcbx|apptrust show dev IF` (iproute2), as text or, with -j, as JSON.
+"""Outputs of `dcb pfc|ets|app|buffer|dcbx|apptrust show dev IF` (iproute2), and of `mlnx_qos -i IF` (NVIDIA's OFED
+tools).
 
-Every list is "name 0:value 1:value ..": by priority or traffic class, in JSON an array. An APP table in JSON is
-"dscp_prio": [[26, 3, " "], ..].
-
-The output of `mlnx_qos -i IF` (NVIDIA's OFED tools): DCB of one mlx5 interface as text.
+Those of `dcb` are text or, with -j, JSON. Every list is "name 0:value 1:value ..": by priority or traffic class, in
+JSON an array. An APP table in JSON is "dscp_prio": [[26, 3, " "], ..].
 """
 
 from __future__ import annotations

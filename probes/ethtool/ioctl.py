@@ -1,11 +1,9 @@
 """ethtool by ioctl (SIOCETHTOOL): the structs of linux/ethtool.h as bytes, requests made and replies read.
 
-Statistics have no other way for all drivers; pause and FEC are asked so where the kernel has no ethtool netlink.
-
-Which of a driver's own counters are facts for us: of thousands, those that report links, pause and loss.
-
-Names by driver after the kernel's Documentation/networking/device_drivers and the drivers' sources: mlx5, bnxt_en, ice,
-i40e. Counters of single queues, rings and channels are left out.
+Statistics have no other way for all drivers; pause and FEC are asked so where the kernel has no ethtool netlink. Of a
+driver's thousands of counters those are kept that report links, pause and loss, by the names in the kernel's
+Documentation/networking/device_drivers and in the sources of mlx5, bnxt_en, ice, i40e; not those of single queues,
+rings and channels.
 """
 
 from __future__ import annotations

@@ -1,16 +1,15 @@
 """ethtool over generic netlink: requests built, replies parsed. The socket is in `probes/host/netlink_socket.py`.
 
-Headers: linux/genetlink.h, linux/ethtool_netlink.h; kernel page Documentation/networking/ethtool-netlink.rst. Requests
-name an interface by its index, so that no name is in a recording's questions.
-
-The link modes of Ethernet by their bits: enum ethtool_link_mode_bit_indices in linux/ethtool.h.
+Headers: linux/genetlink.h, linux/ethtool_netlink.h, linux/ethtool.h (link modes by their bits); kernel page
+Documentation/networking/ethtool-netlink.rst. Requests name an interface by its index, so that no name is in a
+recording's questions.
 """
 
 import struct
 from collections.abc import Iterable, Mapping
 
 from probes.named_tuple import NamedTuple
-from probes.netlink import GENERIC_HEAD, IS_REQUEST, attribute, attributes, generic_attributes, request
+from probes.netlink import GENERIC_HEAD, IS_REQUEST, attribute, attributes, generic_attributes, parse_unsigned, request
 from probes.text import ParseError
 
 FEC_MODES = {49: "off", 50: "rs", 51: "baser", 74: "llrs"}
@@ -158,12 +157,6 @@ def _header(index: int, flags: int) -> bytes:
     inner = attribute(DEVICE_INDEX, struct.pack("=I", index))
     inner += attribute(FLAGS, struct.pack("=I", flags)) if flags else b""
     return attribute(HEADER | NESTED, inner)
-
-
-def parse_unsigned(raw: bytes | None) -> int | None:
-    """A number of one, two, four or eight bytes."""
-    form = {1: "=B", 2: "=H", 4: "=I", 8: "=Q"}.get(len(raw)) if raw is not None else None
-    return int(struct.unpack(form, raw)[0]) if form and raw is not None else None
 
 
 def _flag(raw: bytes | None) -> bool | None:

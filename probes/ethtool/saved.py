@@ -178,5 +178,5 @@ def _no_pause(reader: HostReader, name: str) -> PauseReading | None:
 
 def read_saved_interface(reader: HostReader, parse: Callable[[str], T | None], *argv: str) -> T | None:
     """What a saved output states; None where there is none, or where it reports nothing."""
-    text = reader.output(*argv) if reader.host.has_output(*argv) else None
+    text = reader.saved(*argv)
     return parse(text) if text else None

@@ -1,14 +1,13 @@
-"""Parses three sections of `ibdiagnet2.db_csv`: NODES, PORTS and LINKS; the others are not read.
+"""Two files of ibdiagnet: three sections of `ibdiagnet2.db_csv` (NODES, PORTS and LINKS), and `ibdiagnet2.net_dump`.
 
 A section is between START_NAME and END_NAME and begins with the names of its columns, by which it is read. Codes of
 widths, speeds and states are those of PortInfo, as ibdm's Fabric.h packs them: the extended speeds in the second byte,
 FDR10 in the third, XDR in the fourth.
 
-Parses `ibdiagnet2.net_dump`: a block a switch, in it one line per port, reported or free.
-
-Columns are found by their names, which differ by version: "# : IB# : Sta : PhysSta : MTU : LWA : LSA : FEC mode :
-Retran : Neighbor Guid : N# : NLID : Neighbor Description". Words: ibdm's Fabric.h. A far port is named by its label
-("1/7/2"): of a switch it is looked up in that switch's own block.
+net_dump has a block a switch, in it one line per port, reported or free. Columns are found by their names, which differ
+by version: "# : IB# : Sta : PhysSta : MTU : LWA : LSA : FEC mode : Retran : Neighbor Guid : N# : NLID : Neighbor
+Description". Words: ibdm's Fabric.h. A far port is named by its label ("1/7/2"): of a switch it is looked up in that
+switch's own block.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Parses the topology file of `ibnetdiscover` (with -g, -f, -m too): every node, and the port at each end of a cable.
+"""The topology file of `ibnetdiscover` (with -g, -f, -m too), and lists: `ibnetdiscover -p` (one line per port),
+`ibhosts`, `ibswitches`, `ibnodes`, `ibnetdiscover -l` (one line per node, no links).
 
-infiniband-diags/ibnetdiscover.c: a node is its ids, a line with its GUID and description, one line per connected port.
-What runs on a link is what the port in front states. Ports without a cable are not in the file.
-
-Parses lists of a fabric: `ibnetdiscover -p` (one line per port), and `ibhosts`, `ibswitches`, `ibnodes`,
-`ibnetdiscover -l` (one line per node, no links). infiniband-diags/ibnetdiscover.c.
+infiniband-diags/ibnetdiscover.c. In the topology file a node is its ids, a line with its GUID and description, one line
+per connected port. What runs on a link is what the port in front states. Ports without a cable are not in the file.
 """
 
 from __future__ import annotations

@@ -14,10 +14,10 @@ from probes.gaudi.wiring import PORTS, Board, find_board
 from probes.gpu.facts import Gpu, GpuFacts, NvLink, PairCell
 from probes.host.commands import HL_SMI_SAVED
 from probes.host.interface import Absent, Failed, Host, ReadError
-from probes.host_reader import HostReader
+from probes.host_reader import SLEEPING, HostReader
 from probes.named_tuple import NamedTuple
 from probes.probe import Reading
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, is_pci_address, lazy_pattern, parse_digits
 
 HABANA = "0x1da3"
 ACCEL, OLD_ACCEL, RDMA = "/sys/class/accel", "/sys/class/habanalabs", "/sys/class/infiniband"
@@ -26,7 +26,6 @@ OPERATIONAL = "Operational"
 MOST = 64  # cards of one host
 _CARD = lazy_pattern(r"(?:accel|hl)[0-9]{1,4}")
 _PORTS_OF = lazy_pattern(r"(?:hbl|hlib)_[0-9]{1,4}")
-_ADDRESS = lazy_pattern(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _MASK = lazy_pattern(r"(?:0x)?[0-9a-f]{1,6}")
 _GBYTE_S = {"0x1020": 12.5, "0x1021": 12.5, "0x1060": 25.0, "0x1063": 25.0}  # of a port, one way: 100, 200 Gbit/s
 _ROW = lazy_pattern(
@@ -89,24 +88,20 @@ def _read_cards(reader: HostReader, folder: str) -> list[_Card]:
         below = f"{folder}/{name}/device" if folder == ACCEL else f"{folder}/{name}"
         files = reader.attributes(below, ("pci_addr", "module_id", "status", "hard_reset_cnt"), source=f"{folder}/*")
         address = files.get("pci_addr", "").lower()
-        if not _ADDRESS.fullmatch(address):
+        if not is_pci_address(address):
             continue  # a card of another driver
         ids = reader.attributes(f"{PCI}/{address}", ("vendor", "device"), source=f"{PCI}/*")
         if ids.get("vendor") == HABANA:
-            module, resets = _to_number(files.get("module_id"), 3), _to_number(files.get("hard_reset_cnt"), 10)
+            module, resets = parse_digits(files.get("module_id"), 3), parse_digits(files.get("hard_reset_cnt"), 10)
             minor = int(name.lstrip("acelh"))
             cards.append(_Card(address, minor, ids.get("device", ""), module, files.get("status") or None, resets))
     return sorted(cards, key=lambda card: (card.address, card.minor))
 
 
-def _to_number(text: str | None, digits: int) -> int | None:
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) <= digits else None
-
-
 def _is_asleep(reader: HostReader, device: str) -> bool:
     """Whether the PCI function of a class device is suspended: then nothing of it is read, as that could wake it."""
     power = reader.attributes(f"{device}/device/power", ("runtime_status",), source=f"{PCI}/*")
-    if power.get("runtime_status") not in ("suspended", "suspending"):
+    if power.get("runtime_status") not in SLEEPING:
         return False
     reader.gap(f"{device.rpartition('/')[2]} is suspended and was left asleep")
     return True

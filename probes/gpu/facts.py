@@ -206,8 +206,16 @@ def normal_address(text: str) -> str:
     >>> normal_address("00000000:1B:00.0"), normal_address("00010000:E1:00.0")
     ('0000:1b:00.0', '10000:e1:00.0')
     """
+    address = find_address(text)
+    if address is None:
+        raise ParseError(f"not a PCI address: {text[:40]!r}")
+    return address
+
+
+def find_address(text: str) -> str | None:
+    """The same; None for a text that is no address."""
     match = _ADDRESS.fullmatch(text.strip())
     if match is None:
-        raise ParseError(f"not a PCI address: {text[:40]!r}")
+        return None
     domain, bus, device, function = match.groups()
     return f"{int(domain, 16):04x}:{bus}:{device}.{function}".lower()

@@ -1,8 +1,7 @@
 """GPUs from nvidia-smi, where NVML cannot be asked: saved outputs, and live hosts without the library or its binding.
 
-Any of its commands may be there; each gives what it holds, and they are joined by UUID, address and index.
-
-`nvidia-smi -L`, and the sentences in which any nvidia-smi command states that a GPU or the driver cannot be had.
+Any of its commands may be there; each gives what it holds, and they are joined by UUID, address and index. Any of them
+may print the sentences by which nvidia-smi states that a GPU or the driver cannot be had.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from probes.gpu.query_guard import find_missing_driver, require_driver
 from probes.host.commands import NVIDIA_SMI_SAVED, NVIDIA_SMI_TABLE
 from probes.host.interface import Absent, Denied, Failed, Host, ReadError, TimedOut
 from probes.probe import Reading
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, check_length, first_line, lazy_pattern
 
 _LIMIT_CHARACTERS = 1 << 20
 _LIMIT_LINE = 400
@@ -56,8 +55,7 @@ def parse_list(text: str) -> tuple[Gpu, ...]:
     >>> gpus[0].index, gpus[0].name, gpus[0].mig_instances
     (0, 'NVIDIA H200', ('MIG-6b8c26a5-286a-f440-4f76-3af4cf4108f1',))
     """
-    if len(text) > _LIMIT_CHARACTERS:
-        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
+    check_length(text, _LIMIT_CHARACTERS)
     gpus: list[tuple[int, str, str, list[str]]] = []
     for line in map(str.strip, text.splitlines()):
         if len(line) > _LIMIT_LINE:
@@ -67,8 +65,7 @@ def parse_list(text: str) -> tuple[Gpu, ...]:
         elif gpus and (mig := _MIG.fullmatch(line)):
             gpus[-1][3].append(mig[1])
     if not gpus:
-        first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
-        raise ParseError(f"no GPU; it begins with: {first[:120]}")
+        raise ParseError(f"no GPU; it begins with: {first_line(text)}")
     return tuple(Gpu(index=index, name=name, uuid=uuid, mig_instances=tuple(migs)) for index, name, uuid, migs in gpus)
 
 

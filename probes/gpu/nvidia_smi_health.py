@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from functools import partial
+from typing import Any
 
 from probes.gpu.facts import CLOCK_LIMITS, GpuHealth
 from probes.text import lazy_pattern
 
-T = TypeVar("T")
 Names = Mapping[str, tuple[str, ...]]
 
 _LIMIT, _ECC = "limit:", "unc:"
@@ -37,13 +37,19 @@ TEXT: Names = {
         _LIMIT + name: tuple(f"Clocks {head} Reasons/{label}" for head in ("Event", "Throttle"))
         for name, label in _TEXT_LIMITS.items()
     },
-    "sm_clock": ("Clocks/SM",),
-    "sm_clock_max": ("Max Clocks/SM",),
-    "application_clock": ("Applications Clocks/Graphics",),
-    "application_clock_default": ("Default Applications Clocks/Graphics",),
-    "power_limit": (*(f"{head}/Current Power Limit" for head in _POWER), "Power Readings/Enforced Power Limit"),
-    "power_requested": (*(f"{head}/Requested Power Limit" for head in _POWER), "Power Readings/Power Limit"),
-    "power_default": (*(f"{head}/Default Power Limit" for head in _POWER), "Power Readings/Default Power Limit"),
+    "sm_clock_mhz": ("Clocks/SM",),
+    "sm_clock_max_mhz": ("Max Clocks/SM",),
+    "application_clock_mhz": ("Applications Clocks/Graphics",),
+    "application_clock_default_mhz": ("Default Applications Clocks/Graphics",),
+    "power_limit_watts": (*(f"{head}/Current Power Limit" for head in _POWER), "Power Readings/Enforced Power Limit"),
+    "power_limit_requested_watts": (
+        *(f"{head}/Requested Power Limit" for head in _POWER),
+        "Power Readings/Power Limit",
+    ),
+    "power_limit_default_watts": (
+        *(f"{head}/Default Power Limit" for head in _POWER),
+        "Power Readings/Default Power Limit",
+    ),
     "persistence": ("Persistence Mode",),
     "ecc": ("ECC Mode/Current", "Ecc Mode/Current"),
     "ecc_pending": ("ECC Mode/Pending", "Ecc Mode/Pending"),
@@ -58,7 +64,7 @@ TEXT: Names = {
             ("total", "Double Bit/Total"),
         )
     },
-    "sram_threshold": ("ECC Errors/Aggregate/SRAM Threshold Exceeded",),
+    "sram_threshold_exceeded": ("ECC Errors/Aggregate/SRAM Threshold Exceeded",),
     "remap_pending": ("Remapped Rows/Pending",),
     "remap_failed": ("Remapped Rows/Remapping Failure Occurred",),
     "pages_pending": ("Retired Pages/Pending Page Blacklist", "Retired Pages/Pending"),
@@ -77,13 +83,13 @@ XML: Names = {
         _LIMIT + name: tuple(f"clocks_{head}_reasons/clocks_{head}_reason_{label}" for head in ("event", "throttle"))
         for name, label in _XML_LIMITS.items()
     },
-    "sm_clock": ("clocks/sm_clock",),
-    "sm_clock_max": ("max_clocks/sm_clock",),
-    "application_clock": ("applications_clocks/graphics_clock",),
-    "application_clock_default": ("default_applications_clocks/graphics_clock",),
-    "power_limit": ("gpu_power_readings/current_power_limit", "power_readings/enforced_power_limit"),
-    "power_requested": ("gpu_power_readings/requested_power_limit", "power_readings/power_limit"),
-    "power_default": tuple(f"{head}/default_power_limit" for head in _XML_POWER),
+    "sm_clock_mhz": ("clocks/sm_clock",),
+    "sm_clock_max_mhz": ("max_clocks/sm_clock",),
+    "application_clock_mhz": ("applications_clocks/graphics_clock",),
+    "application_clock_default_mhz": ("default_applications_clocks/graphics_clock",),
+    "power_limit_watts": ("gpu_power_readings/current_power_limit", "power_readings/enforced_power_limit"),
+    "power_limit_requested_watts": ("gpu_power_readings/requested_power_limit", "power_readings/power_limit"),
+    "power_limit_default_watts": tuple(f"{head}/default_power_limit" for head in _XML_POWER),
     "persistence": ("persistence_mode",),
     "ecc": ("ecc_mode/current_ecc",),
     "ecc_pending": ("ecc_mode/pending_ecc",),
@@ -98,7 +104,7 @@ XML: Names = {
             ("total", "double_bit/total"),
         )
     },
-    "sram_threshold": ("ecc_errors/aggregate/sram_threshold_exceeded",),
+    "sram_threshold_exceeded": ("ecc_errors/aggregate/sram_threshold_exceeded",),
     "remap_pending": ("remapped_rows/remapped_row_pending",),
     "remap_failed": ("remapped_rows/remapped_row_failure",),
     "pages_pending": ("retired_pages/pending_retirement", "retired_pages/pending_blacklist"),
@@ -109,18 +115,18 @@ CSV: Names = {
         _LIMIT + name: tuple(f"clocks_{head}_reasons.{label}" for head in ("event", "throttle"))
         for name, label in _CSV_LIMITS.items()
     },
-    "sm_clock": ("clocks.current.sm", "clocks.sm"),
-    "sm_clock_max": ("clocks.max.sm",),
-    "application_clock": ("clocks.applications.graphics",),
-    "application_clock_default": ("clocks.default_applications.graphics",),
-    "power_limit": ("enforced.power.limit",),
-    "power_requested": ("power.limit",),
-    "power_default": ("power.default_limit",),
+    "sm_clock_mhz": ("clocks.current.sm", "clocks.sm"),
+    "sm_clock_max_mhz": ("clocks.max.sm",),
+    "application_clock_mhz": ("clocks.applications.graphics",),
+    "application_clock_default_mhz": ("clocks.default_applications.graphics",),
+    "power_limit_watts": ("enforced.power.limit",),
+    "power_limit_requested_watts": ("power.limit",),
+    "power_limit_default_watts": ("power.default_limit",),
     "persistence": ("persistence_mode",),
     "ecc": ("ecc.mode.current",),
     "ecc_pending": ("ecc.mode.pending",),
     **{f"{_ECC}{kind}:total": (f"ecc.errors.uncorrected.{kind}.total",) for kind in ("volatile", "aggregate")},
-    "sram_threshold": ("ecc.errors.uncorrected.aggregate.sram.thresholdExceeded",),
+    "sram_threshold_exceeded": ("ecc.errors.uncorrected.aggregate.sram.thresholdExceeded",),
     "remap_pending": ("remapped_rows.pending",),
     "remap_failed": ("remapped_rows.failure",),
     "pages_pending": ("retired_pages.pending",),
@@ -133,25 +139,11 @@ def read_health(values: Mapping[str, str], utilization_percent: int | None) -> G
     >>> read_health({"limit:hw_slowdown": "Active", "unc:volatile:dram": "2", "unc:volatile:sram": "1"}, None)[:1]
     (('hw_slowdown',),)
     """
-
-    def read(kind: Callable[[str], T | None], name: str) -> T | None:
-        return kind(values[name]) if name in values else None
-
     health = GpuHealth(
+        **{name: read(values[name]) for name, read in _READERS.items() if name in values},
         clock_limits=_clock_limits(values),
-        sm_clock_mhz=read(_whole, "sm_clock"),
-        sm_clock_max_mhz=read(_whole, "sm_clock_max"),
-        application_clock_mhz=read(_whole, "application_clock"),
-        application_clock_default_mhz=read(_whole, "application_clock_default"),
-        power_limit_watts=read(_number, "power_limit"),
-        power_limit_requested_watts=read(_number, "power_requested"),
-        power_limit_default_watts=read(_number, "power_default"),
-        persistence=_flag(_ENABLED, values.get("persistence")),
-        ecc=_flag(_ENABLED, values.get("ecc")),
-        ecc_pending=_flag(_ENABLED, values.get("ecc_pending")),
         uncorrectable_volatile=_uncorrectable(values, "volatile"),
         uncorrectable_aggregate=_uncorrectable(values, "aggregate"),
-        sram_threshold_exceeded=_flag(_YES, values.get("sram_threshold")),
         repairs_pending=_repairs(values, _REPAIRS_PENDING),
         repairs_failed=_repairs(values, _REPAIRS_FAILED),
     )
@@ -179,13 +171,13 @@ def _uncorrectable(values: Mapping[str, str], kind: str) -> int | None:
 
 def _repairs(values: Mapping[str, str], names: Mapping[str, str]) -> tuple[str, ...] | None:
     """None where none is reported, and that of rows or pages is not known."""
-    states = {word: state for name, word in names.items() if (state := _flag(_YES, values.get(name))) is not None}
+    states = {word: state for name, word in names.items() if (state := _flag(_YES, values.get(name, ""))) is not None}
     words = tuple(word for word, state in states.items() if state)
     return words if words or {"row_remap", "page_retirement"} & states.keys() else None
 
 
-def _flag(words: Mapping[str, bool], word: str | None) -> bool | None:
-    return words.get((word or "").lower())
+def _flag(words: Mapping[str, bool], word: str) -> bool | None:
+    return words.get(word.lower())
 
 
 def _number(word: str) -> float | None:
@@ -196,3 +188,13 @@ def _number(word: str) -> float | None:
 def _whole(word: str) -> int | None:
     value = _number(word)
     return None if value is None else int(value)
+
+
+# Facts by name: how the word of each is read
+_READERS: Mapping[str, Callable[[str], Any]] = {
+    **dict.fromkeys(("sm_clock_mhz", "sm_clock_max_mhz"), _whole),
+    **dict.fromkeys(("application_clock_mhz", "application_clock_default_mhz"), _whole),
+    **dict.fromkeys(("power_limit_watts", "power_limit_requested_watts", "power_limit_default_watts"), _number),
+    **dict.fromkeys(("persistence", "ecc", "ecc_pending"), partial(_flag, _ENABLED)),
+    "sram_threshold_exceeded": partial(_flag, _YES),
+}

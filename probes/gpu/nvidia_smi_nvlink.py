@@ -16,9 +16,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from probes.gpu.facts import LINK_ERRORS, Gpu, NvLink, normal_address
+from probes.gpu.facts import LINK_ERRORS, Gpu, NvLink, find_address
 from probes.named_tuple import NamedTuple
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, check_length, first_line, lazy_pattern
 
 _LIMIT_CHARACTERS = 4 << 20
 _MOST_LINKS = 256
@@ -97,8 +97,7 @@ class _Section:
 
 
 def _parse(text: str, fact: Fact) -> NvLinks:
-    if len(text) > _LIMIT_CHARACTERS:
-        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
+    check_length(text, _LIMIT_CHARACTERS)
     if not text.strip():  # seen on an H100 with NvLinkDisable=1; a file that was saved badly is empty, too
         raise ParseError("no output, as where the driver offers no NVLink")
     sections: list[_Section] = []
@@ -117,8 +116,7 @@ def _parse(text: str, fact: Fact) -> NvLinks:
         elif sections:
             _take(sections[-1], line, fact)
     if not sections:
-        first = next(line.strip() for line in text.splitlines() if line.strip())
-        raise ParseError(f"no GPU; it begins with: {first[:120]}")
+        raise ParseError(f"no GPU; it begins with: {first_line(text)}")
     notes = ["its author cut the text"] if cut else []
     if fact is _status:
         _add_inactive_links(sections)
@@ -204,12 +202,8 @@ def _errors(link: NvLink, text: str) -> NvLink | None:
 
 def _remote(link: NvLink, text: str) -> NvLink | None:
     far = _REMOTE.fullmatch(text)
-    if far is None:
-        return None
-    try:
-        return link._replace(remote_address=normal_address(far[1]), remote_link=int(far[2]))
-    except ParseError:
-        return None
+    address = find_address(far[1]) if far else None
+    return link._replace(remote_address=address, remote_link=int(far[2])) if far and address else None
 
 
 def _capability(link: NvLink, text: str) -> NvLink | None:

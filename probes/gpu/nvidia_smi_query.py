@@ -1,25 +1,23 @@
-"""`nvidia-smi -q`: every GPU as an indented text, "Name : value" below headings (drivers R470 to R610).
+"""The values of every GPU in the three forms in which nvidia-smi prints them (drivers R470 to R610).
 
-`nvidia-smi -q -x`: every GPU as XML, document types nvsmi_device_v4 to v13.
-
-A DOCTYPE is accepted and never followed; a text that declares entities is refused before it is parsed.
-
-`nvidia-smi --query-gpu=... --format=csv`: a GPU a line below a heading of field names, whichever were asked for.
+`nvidia-smi -q` is an indented text, "Name : value" below headings. `nvidia-smi -q -x` is XML, document types
+nvsmi_device_v4 to v13: a DOCTYPE is accepted and never followed, a text that declares entities is refused before it is
+parsed. `nvidia-smi --query-gpu=... --format=csv` has a GPU a line below a heading of field names, whichever were asked
+for.
 """
 
 from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Mapping
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, partial
 from itertools import pairwise
 from xml.etree import ElementTree
 
-from probes.gpu import nvidia_smi_health
-from probes.gpu import nvidia_smi_values as nvidia_smi_words
+from probes.gpu import nvidia_smi_health, nvidia_smi_values
 from probes.gpu.facts import Gpu, GpuFacts
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, check_length, first_line, lazy_pattern
 
 _LIMIT_CHARACTERS = 16 << 20
 _LIMIT_LINE = 1000
@@ -31,7 +29,7 @@ _GPU = lazy_pattern(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]
 _CUTS = ("[...]", "...", "…", "--")  # the last between two places that grep shows
 _ALWAYS = frozenset({"Product Name", "GPU UUID"})  # of a GPU whose lines no filter took away
 
-# by our names: where the value is, newest layout first
+# by the names of `nvidia_smi_values.gpu`: where the value is, newest layout first
 _TEXT_FIELDS: Mapping[str, tuple[str, ...]] = {
     **nvidia_smi_health.TEXT,
     "name": ("Product Name",),
@@ -42,12 +40,12 @@ _TEXT_FIELDS: Mapping[str, tuple[str, ...]] = {
     "vbios": ("VBIOS Version",),
     "module_id": ("Platform Info/Module Id", "Module Id", "Module ID"),
     "pstate": ("Performance State",),
-    "utilization": ("Utilization/GPU", "Utilization/Gpu"),
-    "memory": ("FB Memory Usage/Total",),
-    "bar1": ("BAR1 Memory Usage/Total",),
+    "utilization_percent": ("Utilization/GPU", "Utilization/Gpu"),
+    "memory_mib": ("FB Memory Usage/Total",),
+    "bar1_mib": ("BAR1 Memory Usage/Total",),
     "virtualization": ("GPU Virtualization Mode/Virtualization Mode", "GPU Virtualization Mode/Virtualization mode"),
     "addressing_mode": ("Addressing Mode",),
-    "c2c": ("GPU C2C Mode",),
+    "c2c_enabled": ("GPU C2C Mode",),
     "link_generation": ("PCI/GPU Link Info/PCIe Generation/Current",),
     "link_width": ("PCI/GPU Link Info/Link Width/Current",),
     "link_max_generation": ("PCI/GPU Link Info/PCIe Generation/Max",),
@@ -110,22 +108,20 @@ def parse_text(text: str) -> tuple[GpuFacts, str | None]:
     >>> said.driver_version, said.gpus[0].address, said.gpus[0].name, said.gpus[0].link_width
     ('545.23.08', '0000:19:00.0', 'NVIDIA H100 80GB HBM3', 16)
     """
-    if len(text) > _LIMIT_CHARACTERS:
-        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
+    check_length(text, _LIMIT_CHARACTERS)
     logs = _split_logs(text)
     top, sections, cut = _sections("".join(log for _, log in logs))
-    attached = nvidia_smi_words.number(top.get("Attached GPUs", ""))
+    attached = nvidia_smi_values.number(top.get("Attached GPUs", ""))
     gone: set[str] = set()
     if len(logs) > 1 and len(latest := _sections(logs[0][1])[1]) == attached:
         gone, sections = sections.keys() - latest.keys(), latest
     if not sections and attached is None:
-        first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
-        raise ParseError(f"no GPU; it begins with: {first[:120]}")
+        raise ParseError(f"no GPU; it begins with: {first_line(text)}")
     whole = attached == len(sections)
     facts = GpuFacts(
         gpus=tuple(_gpu_of_text(section, place if whole else None) for place, section in enumerate(sections.values())),
-        driver_version=_version_of_text(top, "KMD Version", "Driver Version"),
-        cuda_version=_version_of_text(top, "CUDA UMD Version", "CUDA Version"),
+        driver_version=_find_version(top.get, "KMD Version", "Driver Version"),
+        cuda_version=_find_version(top.get, "CUDA UMD Version", "CUDA Version"),
         attached=attached,
     )
     notes = ["its author cut the text"] if cut else []
@@ -199,30 +195,26 @@ def _sections(text: str) -> tuple[dict[str, str], dict[str, dict[str, str]], boo
 
 
 def _gpu_of_text(section: Mapping[str, str], index: int | None) -> Gpu:
-    values = {"address": section["address"]}
     if not section.keys() & _ALWAYS:
         short = _list_short_paths()
         section = {short.get(path, path): value for path, value in section.items()}
-    for name, places in _TEXT_FIELDS.items():
-        value = next((section[place] for place in places if place in section), None)
-        if value is not None:
-            values.setdefault(name, value)
+    values = {**_select_values(_TEXT_FIELDS, section.get), "address": section["address"]}
     devices = (f"{_MIG_DEVICE} {number}/" for number in range(_LIMIT_MIG))
     numbers = ((section.get(f"{at}GPU Instance ID"), section.get(f"{at}Compute Instance ID")) for at in devices)
-    return nvidia_smi_words.gpu(values, index, _numbered_instances(values.get("uuid"), numbers))
+    return nvidia_smi_values.gpu(values, index, _numbered_instances(values.get("uuid"), numbers))
 
 
 def _numbered_instances(uuid: str | None, numbers: Iterable[tuple[str | None, str | None]]) -> tuple[str, ...]:
     """MIG devices by the numbers of their GPU instance and compute instance, where no UUID of their own is printed:
     the name that drivers before R470 gave them."""
-    whole = nvidia_smi_words.meaning(uuid or "")
+    whole = nvidia_smi_values.meaning(uuid or "")
     known = [pair for pair in numbers if all(number and _MIG_NUMBER.fullmatch(number) for number in pair)]
     return tuple(f"MIG-{whole}/{gpu}/{compute}" for gpu, compute in known) if whole else ()
 
 
-def _version_of_text(top: Mapping[str, str], *names: str) -> str | None:
+def _find_version(find: Callable[[str], str | None], *places: str) -> str | None:
     """The first word: R610 states "610.57.04 [Deprecated; will be removed in CUDA 14.0. Use KMD Version instead]"."""
-    words = (nvidia_smi_words.meaning(top.get(name, "").partition(" ")[0]) for name in names)
+    words = (nvidia_smi_values.meaning((find(place) or "").partition(" ")[0]) for place in places)
     return next((word for word in words if word), None)
 
 
@@ -231,7 +223,7 @@ _TYPE = lazy_pattern(r"nvsmi_device_v(\d{1,3})\.dtd", re.ASCII)
 _END = "</nvidia_smi_log>"
 _LINK = "pci/pci_gpu_link_info"
 
-# by our names: where the value is, newest document type first
+# likewise, newest document type first
 _XML_FIELDS: Mapping[str, tuple[str, ...]] = {
     **nvidia_smi_health.XML,
     "name": ("product_name",),
@@ -242,12 +234,12 @@ _XML_FIELDS: Mapping[str, tuple[str, ...]] = {
     "vbios": ("vbios_version",),
     "module_id": ("platformInfo/module_id", "gpu_module_id"),
     "pstate": ("performance_state",),
-    "utilization": ("utilization/gpu_util",),
-    "memory": ("fb_memory_usage/total",),
-    "bar1": ("bar1_memory_usage/total",),
+    "utilization_percent": ("utilization/gpu_util",),
+    "memory_mib": ("fb_memory_usage/total",),
+    "bar1_mib": ("bar1_memory_usage/total",),
     "virtualization": ("gpu_virtualization_mode/virtualization_mode",),
     "addressing_mode": ("addressing_mode",),
-    "c2c": ("c2c_mode", "gpu_c2c_mode"),
+    "c2c_enabled": ("c2c_mode", "gpu_c2c_mode"),
     "link_generation": (f"{_LINK}/pcie_gen/current_link_gen",),
     "link_width": (f"{_LINK}/link_widths/current_link_width",),
     "link_max_generation": (f"{_LINK}/pcie_gen/max_link_gen",),
@@ -287,12 +279,12 @@ def parse_xml(text: str) -> tuple[GpuFacts, str | None]:
     """
     root = _root(text)
     gpus = root.findall("gpu")
-    attached = nvidia_smi_words.number(_text(root, "attached_gpus") or "")
+    attached = nvidia_smi_values.number(_text(root, "attached_gpus") or "")
     whole = attached == len(gpus)
     facts = GpuFacts(
         gpus=tuple(_gpu_of_xml(element, place if whole else None) for place, element in enumerate(gpus)),
-        driver_version=_version_of_xml(root, "kmd_version", "driver_version"),
-        cuda_version=_version_of_xml(root, "cuda_umd_version", "cuda_version"),
+        driver_version=_find_version(partial(_text, root), "kmd_version", "driver_version"),
+        cuda_version=_find_version(partial(_text, root), "cuda_umd_version", "cuda_version"),
         attached=attached,
     )
     notes = []
@@ -306,12 +298,10 @@ def parse_xml(text: str) -> tuple[GpuFacts, str | None]:
 
 def _root(text: str) -> ElementTree.Element:
     """The log element. nvidia-smi may print warnings before and after it."""
-    if len(text) > _LIMIT_CHARACTERS:
-        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
+    check_length(text, _LIMIT_CHARACTERS)
     begin, end = text.find("<nvidia_smi_log"), text.rfind(_END)
     if begin < 0:
-        first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
-        raise ParseError(f"no <nvidia_smi_log>; it begins with: {first[:120]}")
+        raise ParseError(f"no <nvidia_smi_log>; it begins with: {first_line(text)}")
     if end < begin:
         raise ParseError(f"cut short: no {_END}")
     if "<!ENTITY" in text.upper():
@@ -323,26 +313,16 @@ def _root(text: str) -> ElementTree.Element:
 
 
 def _gpu_of_xml(element: ElementTree.Element, index: int | None) -> Gpu:
-    values = {}
-    for name, places in _XML_FIELDS.items():
-        value = next((text for place in places if (text := _text(element, place)) is not None), None)
-        if value is not None:
-            values[name] = value
+    values = _select_values(_XML_FIELDS, partial(_text, element))
     address = element.get("id") or _text(element, "pci/pci_bus_id")
     devices = element.findall("mig_devices/mig_device")[:_LIMIT_MIG]
     named = tuple(uuid for device in devices if (uuid := _text(device, "uuid")) and uuid.startswith("MIG-"))
     numbers = ((_text(device, "gpu_instance_id"), _text(device, "compute_instance_id")) for device in devices)
-    return nvidia_smi_words.gpu(
+    return nvidia_smi_values.gpu(
         {**values, **({"address": address} if address else {})},
         index,
         named or _numbered_instances(values.get("uuid"), numbers),
     )
-
-
-def _version_of_xml(root: ElementTree.Element, *places: str) -> str | None:
-    """The first word: R610 puts a notice behind the deprecated ones."""
-    words = (nvidia_smi_words.meaning((_text(root, place) or "").partition(" ")[0]) for place in places)
-    return next((word for word in words if word), None)
 
 
 def _text(element: ElementTree.Element, place: str) -> str | None:
@@ -352,7 +332,7 @@ def _text(element: ElementTree.Element, place: str) -> str | None:
 
 _LIMIT_COLUMNS = 2000
 
-# by our names: the field of --help-query-gpu, newest first
+# likewise the field of --help-query-gpu, newest first
 _FIELDS: Mapping[str, tuple[str, ...]] = {
     **nvidia_smi_health.CSV,
     "name": ("name", "gpu_name"),
@@ -363,10 +343,10 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
     "vbios": ("vbios_version",),
     "module_id": ("platform.module_id",),
     "pstate": ("pstate",),
-    "utilization": ("utilization.gpu",),
-    "memory": ("memory.total",),
+    "utilization_percent": ("utilization.gpu",),
+    "memory_mib": ("memory.total",),
     "addressing_mode": ("addressing_mode",),
-    "c2c": ("c2c.mode",),
+    "c2c_enabled": ("c2c.mode",),
     "link_generation": ("pcie.link.gen.gpucurrent", "pcie.link.gen.current"),
     "link_width": ("pcie.link.width.current",),
     "link_max_generation": ("pcie.link.gen.max",),
@@ -406,15 +386,18 @@ def parse_csv(text: str) -> tuple[GpuFacts, str | None]:
     if not fitting:
         raise ParseError(f"no line with the {len(heading)} fields of the heading")
     first = fitting[0]
-    count = nvidia_smi_words.number(first.get("count", ""))
+    count = nvidia_smi_values.number(first.get("count", ""))
     # nvidia-smi lists the GPUs by their index: where no column names them, the line does
     named = not {"index", *_FIELDS["uuid"], *_FIELDS["address"], *_FIELDS["serial"]}.isdisjoint(heading)
     facts = GpuFacts(
         gpus=tuple(
-            nvidia_smi_words.gpu(_values(row), index=nvidia_smi_words.number(row.get("index", "")) if named else place)
+            nvidia_smi_values.gpu(
+                _select_values(_FIELDS, row.get),
+                index=nvidia_smi_values.number(row.get("index", "")) if named else place,
+            )
             for place, row in enumerate(fitting)
         ),
-        driver_version=nvidia_smi_words.meaning(first.get("kmd_version") or first.get("driver_version", "")),
+        driver_version=nvidia_smi_values.meaning(first.get("kmd_version") or first.get("driver_version", "")),
         attached=count,
     )
     broken = len(rows) - len(fitting)
@@ -422,8 +405,7 @@ def parse_csv(text: str) -> tuple[GpuFacts, str | None]:
 
 
 def _table(text: str) -> tuple[list[str], list[list[str]]]:
-    if len(text) > _LIMIT_CHARACTERS:
-        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
+    check_length(text, _LIMIT_CHARACTERS)
     try:
         rows = [row for row in csv.reader(text.splitlines(), skipinitialspace=True) if row]
     except csv.Error as error:
@@ -439,10 +421,10 @@ def _table(text: str) -> tuple[list[str], list[list[str]]]:
     raise ParseError(f"no heading with field names; it begins with: {first[:120]}")
 
 
-def _values(row: Mapping[str, str]) -> dict[str, str]:
-    values = {}
-    for name, fields in _FIELDS.items():
-        value = next((row[field] for field in fields if field in row), None)
-        if value is not None:
-            values[name] = value
-    return values
+def _select_values(fields: Mapping[str, tuple[str, ...]], find: Callable[[str], str | None]) -> dict[str, str]:
+    """Of each value the text at the first of its places that is there."""
+    texts = {
+        name: next((text for place in places if (text := find(place)) is not None), None)
+        for name, places in fields.items()
+    }
+    return {name: text for name, text in texts.items() if text is not None}

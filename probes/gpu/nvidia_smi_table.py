@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from probes.gpu.facts import Gpu, GpuFacts, GpuHealth, normal_address
 from probes.named_tuple import NamedTuple
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, check_length, lazy_pattern, parse_digits
 
 MOST_GPUS = 64
 _LIMIT_CHARACTERS = 1 << 20
@@ -50,8 +50,7 @@ def parse_table(text: str) -> tuple[GpuFacts, str | None]:
     >>> facts.driver_version, facts.gpus[0].address, facts.gpus[0].health.uncorrectable_volatile
     ('390.30', '0000:06:00.0', 2)
     """
-    if len(text) > _LIMIT_CHARACTERS:
-        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
+    check_length(text, _LIMIT_CHARACTERS)
     gpus = [gpu for lines in _list_rows(text) if (gpu := _build_gpu(lines)) is not None]
     if not gpus:
         raise ParseError("no row of a GPU in the table of nvidia-smi")
@@ -129,11 +128,11 @@ def _build_gpu(lines: Sequence[Sequence[str]]) -> Gpu | None:
 
 def _read_health(persistence: str | None, ecc: str) -> GpuHealth | None:
     """`Off` in the column of the count: ECC is off. With MIG it is `On` and no count."""
-    is_count = ecc.isascii() and ecc.isdigit() and len(ecc) < 12
+    count = parse_digits(ecc, 11)
     health = GpuHealth(
         persistence={"On": True, "Off": False}.get(persistence or ""),
-        ecc=True if is_count else {"Off": False, "On": True}.get(ecc),
-        uncorrectable_volatile=int(ecc) if is_count else None,
+        ecc=True if count is not None else {"Off": False, "On": True}.get(ecc),
+        uncorrectable_volatile=count,
     )
     return None if health == GpuHealth() else health
 

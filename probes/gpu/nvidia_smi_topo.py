@@ -1,12 +1,10 @@
-"""`nvidia-smi topo -m`: how GPUs and NICs reach each other, and which CPUs and NUMA node are near each GPU.
-
-The label by label tables of `nvidia-smi topo`: `-m` and `-p2p` print the same shape with other words in the cells.
+"""The tables of `nvidia-smi topo`: `-m`, how GPUs and NICs reach each other and which CPUs and NUMA node are near each
+GPU; `-p2p r|w|n`, whether the driver lets each GPU reach each other one. Both have one shape, with other words in the
+cells.
 
 Cells are separated by tabs where no one touched the text, by blanks where it was copied, by nothing where columns ran
 together; a terminal may have wrapped the lines. A row counts only if it has one word for every column, and "X" exactly
 under its own name: so a lost or fused cell cannot shift the rest of its row unseen.
-
-`nvidia-smi topo -p2p r|w|n`: whether the driver lets each GPU reach each other one.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from probes.gpu.facts import Gpu, PairCell
 from probes.named_tuple import NamedTuple
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, check_length, first_line, lazy_pattern
 
 _LIMIT_CHARACTERS = 1 << 20
 _LIMIT_COLUMNS = 1024
@@ -76,8 +74,7 @@ def parse_table(text: str, words: Iterable[str]) -> MatrixTable:
     >>> [(row.label, row.cells, row.tail) for row in table.rows]
     [('GPU0', {'GPU1': 'NV4'}, ('0-15',)), ('GPU1', {'GPU0': 'NV4'}, ('0-15',))]
     """
-    if len(text) > _LIMIT_CHARACTERS:
-        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
+    check_length(text, _LIMIT_CHARACTERS)
     reader = _TableReader(words)
     lines = _ANSI.sub("", text).splitlines()
     at = reader.read_heading(lines)
@@ -115,8 +112,7 @@ class _TableReader:
                     self.columns, self.tail = self._split(text)
             if self.columns:
                 return at + 1
-        first = next((line.strip() for line in lines if line.strip()), "nothing")
-        raise ParseError(f"no heading with GPUs; it begins with: {first[:120]}")
+        raise ParseError(f"no heading with GPUs; it begins with: {first_line(chr(10).join(lines))}")
 
     def rows(self, lines: Sequence[str]) -> tuple[list[tuple[str, list[str]]], bool]:
         """The rows with their physical lines, and whether the text ends with them."""

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Any
 
-from probes.gpu.facts import Gpu, GpuFabric, normal_address
+from probes.gpu.facts import Gpu, GpuFabric, find_address
 from probes.gpu.nvidia_smi_health import read_health
-from probes.text import ParseError, lazy_pattern
-
-T = TypeVar("T")
+from probes.text import lazy_pattern
 
 _NOTHING = {
     *("", "n/a", "none known", "not supported", "unknown", "unknown error", "err!", "insufficient permissions"),
@@ -53,45 +51,17 @@ def gpu(values: Mapping[str, str], index: int | None = None, mig_instances: tupl
     ('0000:19:00.0', 0, 16, None)
     """
     words = {name: word for name, text in values.items() if (word := meaning(text)) is not None}
-
-    def as_(kind: Callable[[str], T | None], name: str) -> T | None:
-        return kind(words[name]) if name in words else None
-
+    facts = {name: read(words[name]) for name, read in _READERS.items() if name in words}
+    rollovers = number(words.get("rollovers", ""))
     return Gpu(
+        **facts,
         index=index,
-        address=as_(_address, "address"),
-        uuid=words.get("uuid"),
-        serial=words.get("serial"),
-        minor=as_(number, "minor"),
-        name=words.get("name"),
-        architecture=words.get("architecture"),
-        compute_capability=words.get("compute_capability"),
-        vbios=words.get("vbios"),
-        memory_mib=as_(number, "memory"),
-        bar1_mib=as_(number, "bar1"),
-        module_id=as_(number, "module_id"),
-        pstate=as_(_pstate, "pstate"),
-        utilization_percent=as_(number, "utilization"),
-        link_generation=as_(number, "link_generation"),
-        link_width=as_(number, "link_width"),
-        link_max_generation=as_(number, "link_max_generation"),
-        link_max_width=as_(number, "link_max_width"),
-        gpu_max_generation=as_(number, "gpu_max_generation"),
-        host_max_generation=as_(number, "host_max_generation"),
-        replays=as_(number, "replays"),
-        pcie_counters=_count_rollovers(as_(number, "rollovers")),
-        chassis_serial=words.get("chassis_serial"),
+        mig_instances=mig_instances,
+        pcie_counters=None if rollovers is None else {"replay_rollovers": rollovers},
         slot=words.get("slot") if "chassis_serial" in words else None,
         tray=words.get("tray") if "chassis_serial" in words else None,
-        mig_current=as_(_parse_enabled, "mig_current"),
-        mig_pending=as_(_parse_enabled, "mig_pending"),
-        mig_instances=mig_instances,
-        virtualization=_VIRTUALIZATIONS.get(words.get("virtualization", "").lower()),
         fabric=_fabric(words),
-        c2c_enabled=as_(_parse_enabled, "c2c"),
-        addressing_mode=_ADDRESSING_MODES.get(words.get("addressing_mode", "").lower()),
-        recovery_action=as_(_slug, "recovery_action"),
-        health=read_health(words, as_(number, "utilization")),
+        health=read_health(words, facts.get("utilization_percent")),
         error=next((_FAILED[word] for text in values.values() if (word := _bare(text).lower()) in _FAILED), None),
     )
 
@@ -121,13 +91,6 @@ def _bare(text: str) -> str:
     return word[1:-1].strip() if word.startswith("[") and word.endswith("]") else word
 
 
-def _address(word: str) -> str | None:
-    try:
-        return normal_address(word)
-    except ParseError:
-        return None
-
-
 def _pstate(word: str) -> int | None:
     match = _PSTATE.fullmatch(word)
     return int(match[1]) if match and int(match[1]) < 16 else None
@@ -142,8 +105,19 @@ def _slug(word: str) -> str:
     return "_".join(re.findall(r"[a-z0-9]+", word.lower()))
 
 
-def _count_rollovers(rollovers: int | None) -> dict[str, int] | None:
-    return None if rollovers is None else {"replay_rollovers": rollovers}
+# Facts by name: how the word of each is read
+_READERS: Mapping[str, Callable[[str], Any]] = {
+    **dict.fromkeys(("uuid", "serial", "name", "architecture", "compute_capability", "vbios", "chassis_serial"), str),
+    **dict.fromkeys(("minor", "memory_mib", "bar1_mib", "module_id", "utilization_percent", "replays"), number),
+    **dict.fromkeys(("link_generation", "link_width", "link_max_generation", "link_max_width"), number),
+    **dict.fromkeys(("gpu_max_generation", "host_max_generation"), number),
+    **dict.fromkeys(("mig_current", "mig_pending", "c2c_enabled"), _parse_enabled),
+    "address": find_address,
+    "pstate": _pstate,
+    "virtualization": lambda word: _VIRTUALIZATIONS.get(word.lower()),
+    "addressing_mode": lambda word: _ADDRESSING_MODES.get(word.lower()),
+    "recovery_action": _slug,
+}
 
 
 def _fabric(values: Mapping[str, str]) -> GpuFabric | None:

@@ -1,11 +1,8 @@
 """What the NVIDIA driver states of its GPUs, through NVML: the `nvml` probe.
 
-NVML: nvml.h, https://docs.nvidia.com/deploy/nvml-api. The calls and their answers: `probes/host/nvml.py`.
-Every call may fail alone (not supported, an older driver, no permission); what it would have reported is then None.
-
-Parts of one GPU through NVML that only some have: C2C links, a bandwidth mode, a place in a rack, PCIe counters.
-
-Field ids: nvml.h, NVML_FI_DEV_*. Each entry of an answer has its own return code; one that failed is no zero.
+Numbers and field ids: nvml.h, https://docs.nvidia.com/deploy/nvml-api. The calls: `probes/host/nvml.py`. Each call, and
+each entry of an answer about fields, may fail alone (not supported, an older driver, no permission): what it would have
+reported is then None, and no zero.
 """
 
 from __future__ import annotations
@@ -14,9 +11,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from probes.gpu.facts import (
+    CLOCK_LIMITS,
     Gpu,
     GpuFacts,
+    GpuHealth,
     PairCell,
+    find_address,
     normal_address,
     with_known_remotes,
 )
@@ -35,7 +35,6 @@ from probes.gpu.nvml_enums import (
     cpulist,
     fabric,
 )
-from probes.gpu.nvml_health import read_health
 from probes.gpu.nvml_nvlink import Fields, NvmlQueryProtocol, nvlinks, pair_kind, plausible_count
 from probes.gpu.query_guard import find_missing_driver, require_driver
 from probes.host.interface import Absent, Denied, Failed, Host, ReadError, TimedOut
@@ -192,7 +191,7 @@ def _gpu(ask: NvmlQuery, index: int) -> Gpu:
     fabric_info, c2c, pcie = of("GpuFabricInfoV"), of("C2cModeInfoV"), _pcie(ask, index)
     return Gpu(
         index=index,
-        address=_address(pci),
+        address=find_address(pci["busId"]) if pci else None,
         uuid=of("UUID"),
         serial=of("Serial"),
         minor=of("MinorNumber"),
@@ -303,13 +302,6 @@ def _cpu_words(host: Host) -> int:
         return 64  # more CPUs than any host has
 
 
-def _address(pci: Mapping[str, Any] | None) -> str | None:
-    try:
-        return normal_address(pci["busId"]) if pci else None
-    except ParseError:
-        return None
-
-
 def _mib(answer: Mapping[str, int] | None, name: str) -> int | None:
     return answer[name] // _MIB if answer else None
 
@@ -325,3 +317,60 @@ def _node(number: int | None) -> int | None:
 def _word(words: Mapping[int, str], number: int | float | None) -> str | None:
     """The word; None for a number that is newer than we are."""
     return None if number is None else words.get(int(number))
+
+
+_GRAPHICS, _SM = 0, 1  # nvmlClockType_t
+_UNCORRECTED, _VOLATILE, _AGGREGATE = 1, 0, 1  # nvmlMemoryErrorType_t, nvmlEccCounterType_t
+
+
+def read_health(ask: NvmlQueryProtocol, index: int, utilization_percent: int | None) -> GpuHealth | None:
+    """None where no call gave an answer: nothing of it is known."""
+
+    def of(name: str, *arguments: Any) -> Any:
+        return ask(f"nvmlDeviceGet{name}", index, *arguments)
+
+    ecc = of("EccMode") or (None, None)
+    rows, pages, parts = of("RemappedRows"), of("RetiredPagesPendingStatus"), of("RepairStatus") or (0, 0)
+    health = GpuHealth(
+        clock_limits=clock_limits(of("CurrentClocksEventReasons")),
+        sm_clock_mhz=of("ClockInfo", _SM),
+        sm_clock_max_mhz=of("MaxClockInfo", _SM),
+        application_clock_mhz=of("ApplicationsClock", _GRAPHICS),
+        application_clock_default_mhz=of("DefaultApplicationsClock", _GRAPHICS),
+        power_limit_watts=_watts(of("EnforcedPowerLimit")),
+        power_limit_requested_watts=_watts(of("PowerManagementLimit")),
+        power_limit_default_watts=_watts(of("PowerManagementDefaultLimit")),
+        persistence=_flag(of("PersistenceMode")),
+        ecc=_flag(ecc[0]),
+        ecc_pending=_flag(ecc[1]),
+        uncorrectable_volatile=of("TotalEccErrors", _UNCORRECTED, _VOLATILE),
+        uncorrectable_aggregate=of("TotalEccErrors", _UNCORRECTED, _AGGREGATE),
+        sram_threshold_exceeded=_flag((of("SramEccErrorStatus") or {}).get("bThresholdExceeded")),
+        repairs_pending=_name_repairs(
+            rows is not None or pages is not None,
+            {"row_remap": rows and rows[2], "page_retirement": pages, "channel": parts[0], "tpc": parts[1]},
+        ),
+        repairs_failed=_name_repairs(
+            rows is not None, {"row_remap": rows and rows[3], "memory": of("UnrepairableMemoryFlag_v1")}
+        ),
+    )
+    return None if health == GpuHealth() else health._replace(utilization_percent=utilization_percent)
+
+
+def clock_limits(bits: int | None) -> tuple[str, ...] | None:
+    """Names of the bits that are set; None for no answer.
+
+    >>> clock_limits(0x48), clock_limits(0)
+    (('hw_slowdown', 'hw_thermal_slowdown'), ())
+    """
+    return None if bits is None else tuple(name for bit, name in CLOCK_LIMITS.items() if bits & bit)
+
+
+def _name_repairs(known: bool, flags: Mapping[str, int | None]) -> tuple[str, ...] | None:
+    """Names of those that are set; None where none is, and that of rows or pages is not known."""
+    names = tuple(name for name, flag in flags.items() if flag)
+    return names if names or known else None
+
+
+def _watts(milliwatts: int | None) -> float | None:
+    return None if milliwatts is None else milliwatts / 1000

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from probes.gpu.facts import GpuFabric
+from probes.system import cpu
 
 ARCHITECTURES: Mapping[int, str] = {
     2: "Kepler",
@@ -159,13 +160,7 @@ def cpulist(words: Sequence[int]) -> str | None:
     ('0-3,64', None)
     """
     cpus = [64 * place + bit for place, word in enumerate(words) for bit in range(64) if word >> bit & 1]
-    spans: list[list[int]] = []
-    for cpu in cpus:
-        if spans and spans[-1][1] == cpu - 1:
-            spans[-1][1] = cpu
-        else:
-            spans.append([cpu, cpu])
-    return ",".join(f"{first}-{last}" if last > first else str(first) for first, last in spans) or None
+    return cpu.cpulist(cpus) or None
 
 
 def _health(mask: int, summary: int) -> dict[str, str]:

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-from probes.gpu.facts import Gpu, NvLink, normal_address
+from probes.gpu.facts import Gpu, NvLink, find_address
 from probes.gpu.nvml_enums import BLACKWELL, HOPPER, NVLINK_REMOTE_KINDS, NVLINK_STATES, NVLINK_VERSIONS
 from probes.named_tuple import NamedTuple
-from probes.text import ParseError
 
 _COUNT, _SPEED_OF_ALL = 91, 90  # of the GPU
 _REMOTE_LINK, _SPEED, _STATE = 146, 164, 165  # of a link
@@ -191,8 +190,5 @@ def _errors(
 
 def _remote_address(pci: Mapping[str, Any] | None) -> str | None:
     """None where the driver hides the far end: it then gives all ones, which is no address, or all zeros."""
-    try:
-        address = normal_address(pci["busId"]) if pci else None
-    except ParseError:
-        return None
+    address = find_address(pci["busId"]) if pci else None
     return None if address is None or address == "0000:00:00.0" or address.startswith("ffffffff:") else address

@@ -7,6 +7,7 @@ root and loads modules. So PCI is asked first.
 from __future__ import annotations
 
 from probes.host.interface import Absent, Host, ReadError
+from probes.host_reader import is_asleep
 from probes.named_tuple import NamedTuple
 from probes.probe import Skipped
 
@@ -84,9 +85,4 @@ def _asleep(host: Host, device: str) -> bool:
         driver = host.readlink(f"{device}/driver").rpartition("/")[2]
     except ReadError:
         driver = ""
-    if driver != "nvidia":
-        return False
-    try:
-        return host.read(f"{device}/power/runtime_status").strip() in (b"suspended", b"suspending")
-    except ReadError:
-        return False
+    return driver == "nvidia" and is_asleep(host, device)

@@ -1,9 +1,8 @@
 """The host interface: the only way to a machine, what a probe may read, and the four kinds of missing answers.
 
-Every source kind (live, capture, tree, dump, ...) is one class with these methods. Paths are absolute paths of
-the host that is looked at ("/sys/bus/pci/devices"), whatever folder or archive they lie in here.
-
-A reason why there is no answer, as plain data: what a recording keeps and a capture holds.
+Every source kind (live, capture, tree, dump, ...) is one class with these methods. Paths are absolute paths of the host
+that is looked at ("/sys/bus/pci/devices"), whatever folder or archive they lie in here. A reason why there is no answer
+is plain data: a recording keeps it and a capture holds it.
 """
 
 import errno

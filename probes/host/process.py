@@ -1,9 +1,7 @@
-"""What another process is doing, for the reason of one that does not end.
+"""Runs one tool so that nothing about it can hold us: bounded in time and output, no shell, a clean environment.
 
-Runs one tool so that nothing about it can hold us: bounded in time and output, no shell, a clean environment.
-
-A process in an uninterruptible sleep cannot be killed, and `subprocess.run(timeout=)` waits for it for ever. So:
-TERM, KILL, a bounded wait, and then it is left behind.
+A process in an uninterruptible sleep cannot be killed, and `subprocess.run(timeout=)` waits for it for ever. So: TERM,
+KILL, a bounded wait, and then it is left behind; what it is doing is the reason that is reported.
 """
 
 from __future__ import annotations

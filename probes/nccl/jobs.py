@@ -1,12 +1,9 @@
-"""Running processes that use a GPU or NCCL: what they have mapped, and what their environment sets.
+"""Running processes that use a GPU or NCCL: what they have mapped, what their environment sets, what their files state.
 
-The kernel's threads are left out by one file; what others own is not to be looked into without privilege, and then
-the number of jobs is not known.
-
-What NCCL's files, environments and the maps of processes state: pure parsers, as literal as NCCL itself.
-
-A line of a file is a setting where it holds a "=": what is before it is the name, what follows the value, with
-every blank and quote; "#" begins a remark in the first column only. Source: NCCL `src/misc/param.cc`.
+The kernel's threads are left out by one file; what others own is not to be looked into without privilege, and then the
+number of jobs is not known. Parsers are as literal as NCCL itself (`src/misc/param.cc`): a line of a file is a setting
+where it holds a "=": what is before it is the name, what follows the value, with every blank and quote; "#" begins a
+remark in the first column only.
 """
 
 import re

@@ -1,7 +1,7 @@
-"""What `ip -d link` prints (with or without -s, -o not), and `ip link` and `ip address`, which state no kinds:
+"""What `ip -d link` prints (with or without -s, -o not); `ip link`, `ip address` and `ifconfig`, which state no kinds:
 interfaces where neither netlink nor sysfs shows them.
 
-Grammar: iproute2's ip/ipaddress.c and iplink_*.c, 4.x to 6.x.
+Grammar: iproute2's ip/ipaddress.c and iplink_*.c, 4.x to 6.x; net-tools' ifconfig.c and lib/interface.c, 1.60 and 2.x.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 
 from probes.host_reader import HostReader
 from probes.netdev.rtnetlink import ADMIN_UP, NetlinkLink
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, first_line, lazy_pattern, parse_digits
 
 LOOPBACK = 772  # ARPHRD_LOOPBACK
 _IFCONFIG = ("ifconfig",)
@@ -37,8 +37,6 @@ def saved_links(reader: HostReader) -> dict[str, NetlinkLink]:
     text = reader.output(*saved[0]) if saved else None
     try:
         if text and saved[0] == _IFCONFIG:
-            from probes.netdev.ifconfig import parse_ifconfig  # lazy: few sources have it
-
             return {link.name: link for link in parse_ifconfig(text)}
         return {link.name: link for link in parse_ip_link(text)} if text else {}
     except ParseError as why:
@@ -79,8 +77,7 @@ def parse_ip_link(text: str) -> tuple[NetlinkLink, ...]:
         elif links and " parentbus " in f" {line.strip()}":
             links[-1] = _with_parent(links[-1], line)
     if not links:
-        first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
-        raise ParseError(f"ip printed no interface; it begins with: {first[:120]}")
+        raise ParseError(f"ip printed no interface; it begins with: {first_line(text)}")
     return tuple(links)
 
 
@@ -93,7 +90,7 @@ def _link(head: re.Match[str]) -> NetlinkLink:
         name=name,
         index=int(index),
         flags=ADMIN_UP if up else 0,
-        mtu=_whole(words.get("mtu")),
+        mtu=parse_digits(words.get("mtu"), 9),
         operstate=words["state"].lower() if "state" in words else None,
         carrier="LOWER_UP" in states if up else None,
         master=words.get("master"),
@@ -120,7 +117,7 @@ def _with_kind(link: NetlinkLink, words: list[str]) -> NetlinkLink:
     values = dict(_WORDS.findall(" ".join(words[:40])))
     kind = words[0]
     bond = {key: values[key] for key in ("mode", "miimon") if key in values} if kind == "bond" else None
-    vlan = _whole(values.get("id")) if kind == "vlan" else None
+    vlan = parse_digits(values.get("id"), 9) if kind == "vlan" else None
     lower, egress = (link.lower, "") if kind == "vlan" else (None, None)  # a map, if any, comes on the next line
     return link._replace(kind=kind, bond=bond, vlan_id=vlan, lower=lower, vlan_egress=egress)
 
@@ -134,5 +131,45 @@ def _name_counter(column: str, is_error: bool) -> str:
     return f"{column}_errors" if is_error else column
 
 
-def _whole(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) <= 9 else None
+_NEW_HEAD = lazy_pattern(
+    r"(?P<name>[\w.-]{1,40}): flags=\d{1,8}<(?P<flags>[A-Z0-9_,-]*)> {1,4}mtu (?P<mtu>\d{1,6})[ \t]*"
+)
+_OLD_HEAD = lazy_pattern(r"(?P<name>[\w.-]{1,40}) {1,16}Link encap:(?P<kind>\w{3,20})\b.*")
+_OLD_FLAGS = lazy_pattern(r"[ \t]+(?P<flags>(?:[A-Z]{2,16} {1,2}){1,12})MTU:(?P<mtu>\d{1,6})\b.*")
+_MAC = lazy_pattern(r".*?\b(?:ether|HWaddr) (?P<mac>(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2})\b.*")
+_COUNTS = lazy_pattern(r"[ \t]+(?P<way>[RT]X) (?P<rest>(?:packets|errors)[ :]\d{1,20}\b.*)")
+_COUNT = lazy_pattern(r"\b(packets|bytes|errors|dropped|overruns|frame|carrier)[ :](\d{1,20})\b")
+_NAMES = {"overruns": "fifo_errors", "frame": "frame_errors", "carrier": "carrier_errors"}
+
+
+def parse_ifconfig(text: str) -> tuple[NetlinkLink, ...]:
+    """Every interface, in the order printed. Raises ParseError where there is none.
+
+    >>> text = "ens1: flags=4163<UP,RUNNING>  mtu 9000\\n        RX errors 12  dropped 0  overruns 0  frame 12\\n"
+    >>> link, = parse_ifconfig(text)
+    >>> link.name, link.mtu, link.operstate, link.statistics["rx_errors"], link.statistics["rx_frame_errors"]
+    ('ens1', 9000, 'up', 12, 12)
+    """
+    links: list[NetlinkLink] = []
+    for line in text.splitlines():
+        if (head := _NEW_HEAD.fullmatch(line)) and len(links) < _MOST_LINKS:
+            links.append(_with_flags(NetlinkLink(name=head["name"]), head["flags"].split(","), head["mtu"]))
+        elif (head := _OLD_HEAD.fullmatch(line)) and len(links) < _MOST_LINKS:
+            links.append(NetlinkLink(name=head["name"]))
+        elif links and (flags := _OLD_FLAGS.fullmatch(line)):
+            links[-1] = _with_flags(links[-1], flags["flags"].split(), flags["mtu"])
+        elif links and (counts := _COUNTS.fullmatch(line)):
+            way = counts["way"].lower()
+            found = {f"{way}_{_NAMES.get(name, name)}": int(count) for name, count in _COUNT.findall(counts["rest"])}
+            links[-1] = links[-1]._replace(statistics={**(links[-1].statistics or {}), **found})
+        if links and (mac := _MAC.fullmatch(line)):
+            links[-1] = links[-1]._replace(mac=mac["mac"].lower(), type=1)
+    if not links:
+        raise ParseError("ifconfig printed no interface")
+    return tuple(links)
+
+
+def _with_flags(link: NetlinkLink, flags: list[str], mtu: str) -> NetlinkLink:
+    up, running = "UP" in flags, "RUNNING" in flags
+    state = "up" if running else "down"
+    return link._replace(flags=ADMIN_UP if up else 0, mtu=int(mtu), operstate=state, carrier=running if up else None)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from probes import netlink
 from probes.host.interface import Absent, Failed, Host, ReadError
-from probes.host_reader import HostReader, as_text
+from probes.host_reader import SLEEPING, HostReader, as_text
 from probes.named_tuple import NamedTuple
 from probes.netdev import rtnetlink
 from probes.netdev import sysfs as sysfs
@@ -22,7 +22,6 @@ from probes.text import ParseError, natural
 SPEED_SECONDS = 2.0  # for all interfaces together: `speed` waits for the RTNL lock
 ARP = "/proc/sys/net/ipv4/conf"
 ARP_SETTINGS = ("arp_ignore", "arp_announce", "arp_filter", "rp_filter")
-SLEEPING = ("suspended", "suspending")
 PORTS_OF_A_DEVICE = ("ipoib",)  # the one kind of software interface that is a device's own port
 
 
@@ -125,7 +124,7 @@ def on_pci(reader: HostReader) -> list[SourceView]:
 
 def _links(reader: HostReader) -> tuple[NetlinkLink, ...]:
     """Every link of the namespace. Raises ReadError."""
-    payloads = _ask(reader, netlink.links_request(), netlink.NEW_LINK, "RTM_GETLINK")
+    payloads = reader.messages(netlink.ROUTE, netlink.links_request(), netlink.NEW_LINK, "rtnetlink RTM_GETLINK")
     try:
         links = rtnetlink.parse_links(payloads)
     except ParseError as why:
@@ -153,7 +152,8 @@ def _addresses(reader: HostReader) -> dict[int, tuple[str, ...]] | None:
     """Addresses by the link's index, IPv4 first; None: not known."""
     by_index: dict[int, list[tuple[int, bytes, str]]] = {}
     try:
-        for payload in _ask(reader, netlink.addresses_request(), netlink.NEW_ADDRESS, "RTM_GETADDR"):
+        request = netlink.addresses_request()
+        for payload in reader.messages(netlink.ROUTE, request, netlink.NEW_ADDRESS, "rtnetlink RTM_GETADDR"):
             address = rtnetlink.parse_address(payload)
             if address:
                 index, family, raw, text = address
@@ -162,16 +162,6 @@ def _addresses(reader: HostReader) -> dict[int, tuple[str, ...]] | None:
         reader.gap(f"addresses: {why}")
         return None
     return {index: tuple(text for _, _, text in sorted(some)) for index, some in by_index.items()}
-
-
-def _ask(reader: HostReader, request: bytes, kind: int, name: str) -> list[bytes]:
-    """Payloads of the answer's messages of one kind. Raises ReadError."""
-    try:
-        answer = netlink.messages(reader.host.netlink(netlink.ROUTE, request))
-    except ParseError as why:
-        raise Failed(f"{name}: {why}") from why
-    reader.answered(f"rtnetlink {name}")
-    return [message.payload for message in answer if message.type == kind]
 
 
 def _read_sysfs_view(reader: HostReader, link: NetlinkLink) -> SourceView:
@@ -220,7 +210,7 @@ def _awake(reader: HostReader, pci: str | None) -> bool:
 def _counters_of_netlink(reader: HostReader, one: SourceView) -> dict[str, int] | None:
     request = netlink.statistics_request(one.link.index or 0)
     try:
-        payloads = _ask(reader, request, netlink.NEW_STATS, "RTM_GETSTATS")
+        payloads = reader.messages(netlink.ROUTE, request, netlink.NEW_STATS, "rtnetlink RTM_GETSTATS")
         return rtnetlink.parse_statistics(payloads[0]) if payloads else None
     except (ReadError, ParseError) as why:
         reader.gap(f"counters: {why}")

@@ -7,7 +7,16 @@ import struct
 from collections.abc import Iterable, Mapping
 
 from probes.named_tuple import NamedTuple
-from probes.netlink import ADDRESS, LINK, STATISTICS, STATISTICS_64, attributes, iter_attributes
+from probes.netlink import (
+    ADDRESS,
+    LINK,
+    STATISTICS,
+    STATISTICS_64,
+    attributes,
+    iter_attributes,
+    parse_text,
+    parse_unsigned,
+)
 from probes.text import ParseError
 
 ADMIN_UP = 0x1  # IFF_UP
@@ -61,7 +70,7 @@ class NetlinkLink(NamedTuple):
 def parse_links(payloads: Iterable[bytes]) -> tuple[NetlinkLink, ...]:
     """The links of one dump; references between them become names. Raises ParseError."""
     raw = [(_link_header(payload), attributes(payload, LINK.size)) for payload in payloads]
-    names = {header[1]: _text(payloads.get(NAME)) for header, payloads in raw}
+    names = {header[1]: parse_text(payloads.get(NAME)) for header, payloads in raw}
     return tuple(_link(header, payloads, names) for header, payloads in raw if names[header[1]])
 
 
@@ -111,30 +120,30 @@ def _link_header(payload: bytes) -> tuple[int, int, int]:
 def _link(header: tuple[int, int, int], payloads: Mapping[int, bytes], names: Mapping[int, str | None]) -> NetlinkLink:
     kind, index, flags = header
     info = attributes(payloads.get(LINKINFO, b""))
-    software = _text(info.get(KIND))
+    software = parse_text(info.get(KIND))
     data = attributes(info.get(DATA, b"")) if software in ("bond", "vlan") else {}
-    carrier = _number(payloads.get(CARRIER))
-    lower = _number(payloads.get(LOWER)) if software == "vlan" and LOWER_NAMESPACE not in payloads else None
+    carrier = parse_unsigned(payloads.get(CARRIER))
+    lower = parse_unsigned(payloads.get(LOWER)) if software == "vlan" and LOWER_NAMESPACE not in payloads else None
     return NetlinkLink(
         name=names[index] or "",
         index=index,
         type=kind,
         flags=flags,
         mac=mac_text(payloads.get(MAC, b"")),
-        mtu=_number(payloads.get(MTU)),
+        mtu=parse_unsigned(payloads.get(MTU)),
         operstate=_word(OPERSTATES, payloads.get(OPERSTATE)),
         carrier=None if carrier is None or not flags & ADMIN_UP else bool(carrier),
-        carrier_changes=_number(payloads.get(CARRIER_CHANGES)),
-        carrier_up_count=_number(payloads.get(CARRIER_UP)),
-        carrier_down_count=_number(payloads.get(CARRIER_DOWN)),
+        carrier_changes=parse_unsigned(payloads.get(CARRIER_CHANGES)),
+        carrier_up_count=parse_unsigned(payloads.get(CARRIER_UP)),
+        carrier_down_count=parse_unsigned(payloads.get(CARRIER_DOWN)),
         kind=software,
-        master=names.get(_number(payloads.get(MASTER)) or 0),
+        master=names.get(parse_unsigned(payloads.get(MASTER)) or 0),
         lower=names.get(lower or 0),
-        vlan_id=_number(data.get(VLAN_ID)) if software == "vlan" else None,
+        vlan_id=parse_unsigned(data.get(VLAN_ID)) if software == "vlan" else None,
         vlan_egress=_mappings(data.get(VLAN_EGRESS, b"")) if software == "vlan" else None,
         bond=_bond(data, names) if software == "bond" else None,
-        port_name=_text(payloads.get(PORT_NAME)),
-        parent_pci=_text(payloads.get(PARENT)) if _text(payloads.get(PARENT_BUS)) == "pci" else None,
+        port_name=parse_text(payloads.get(PORT_NAME)),
+        parent_pci=parse_text(payloads.get(PARENT)) if parse_text(payloads.get(PARENT_BUS)) == "pci" else None,
     )
 
 
@@ -147,29 +156,19 @@ def _mappings(raw: bytes) -> str:
 
 
 def _bond(data: Mapping[int, bytes], names: Mapping[int, str | None]) -> dict[str, str]:
-    miimon = _number(data.get(BOND_MIIMON))
+    miimon = parse_unsigned(data.get(BOND_MIIMON))
     bond = {
         "mode": _word(BOND_MODES, data.get(BOND_MODE)),
         "miimon": None if miimon is None else str(miimon),
         "xmit_hash_policy": _word(BOND_HASHES, data.get(BOND_HASH)),
-        "active_slave": names.get(_number(data.get(BOND_ACTIVE)) or 0),
+        "active_slave": names.get(parse_unsigned(data.get(BOND_ACTIVE)) or 0),
     }
     return {key: value for key, value in bond.items() if value}
 
 
-def _number(raw: bytes | None) -> int | None:
-    """An unsigned number of one, two, four or eight bytes."""
-    form = {1: "=B", 2: "=H", 4: "=I", 8: "=Q"}.get(len(raw)) if raw is not None else None
-    return int(struct.unpack(form, raw)[0]) if form and raw is not None else None
-
-
 def _word(words: tuple[str, ...], raw: bytes | None) -> str | None:
     """The word of a number; a number that has none yet stays a number."""
-    number = _number(raw)
+    number = parse_unsigned(raw)
     if number is None:
         return None
     return words[number] if number < len(words) else str(number)
-
-
-def _text(raw: bytes | None) -> str | None:
-    return raw.split(b"\0", 1)[0].decode("utf-8", "replace") or None if raw else None

@@ -13,14 +13,13 @@ from probes.host_reader import HostReader
 from probes.netdev import sysfs
 from probes.netdev.ip_link import LOOPBACK, saved_links
 from probes.netdev.rtnetlink import NetlinkLink
-from probes.text import ParseError, lazy_pattern
+from probes.text import PCI_ADDRESS, ParseError, lazy_pattern
 
 MOST_INTERFACES = 256
 _NAME = lazy_pattern(r"[A-Za-z0-9_.:-]{1,15}")
-_ADDRESS = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
-_BUS_INFO = lazy_pattern(rf"^bus-info:[ \t]*({_ADDRESS})[ \t]*\r?$", re.MULTILINE)
+_BUS_INFO = lazy_pattern(rf"^bus-info:[ \t]*({PCI_ADDRESS})[ \t]*\r?$", re.MULTILINE)
 _DRIVER = lazy_pattern(r"^driver:[ \t]*(\S[^\r\n]{0,39}?)[ \t]*\r?$", re.MULTILINE)
-_DEVICE = lazy_pattern(rf"^({_ADDRESS}) [^\n]{{1,400}}==> (\S{{1,15}}) \(", re.MULTILINE)
+_DEVICE = lazy_pattern(rf"^({PCI_ADDRESS}) [^\n]{{1,400}}==> (\S{{1,15}}) \(", re.MULTILINE)
 _NETDEV = lazy_pattern(r"\bnetdev (\S{1,15})(?:\s|$)")
 _ARROW = lazy_pattern(r"==> {1,8}(\S{1,15}) {1,40}\((?:Up|Down)\)")
 _NAMED_IN = (
@@ -50,8 +49,7 @@ def shown_links(reader: HostReader) -> dict[str, NetlinkLink]:
 def _list_names(reader: HostReader) -> list[str]:
     names = {name for argv in OF_INTERFACE for name in reader.host.saved_arguments(*argv)}
     for argv, pattern in _NAMED_IN:
-        text = reader.output(*argv) if reader.host.has_output(*argv) else None
-        names |= set(pattern.findall(text or ""))
+        names |= set(pattern.findall(reader.saved(*argv) or ""))
     for command in LLDP + LLDP_SAVED:
         if reader.host.has_output(*command):
             from probes.netdev.lldp import parse_lldp  # lazy: few sources hold one
@@ -63,17 +61,14 @@ def _list_names(reader: HostReader) -> list[str]:
 
 def _addresses(reader: HostReader) -> dict[str, str]:
     """PCI devices by interface, as `ibdev2netdev -v` states them."""
-    argv = ("ibdev2netdev", "-v")
-    text = reader.output(*argv) if reader.host.has_output(*argv) else None
-    return {name: address for address, name in _DEVICE.findall(text or "")}
+    return {name: address for address, name in _DEVICE.findall(reader.saved("ibdev2netdev", "-v") or "")}
 
 
 def _with_device(reader: HostReader, link: NetlinkLink, address: str | None) -> NetlinkLink:
     """What `ethtool -i` states besides: the PCI device, and whether there is none below it."""
-    argv = ("ethtool", "-i", link.name)
-    if link.type == LOOPBACK or not reader.host.has_output(*argv):
+    text = None if link.type == LOOPBACK else reader.saved("ethtool", "-i", link.name)
+    if text is None:
         return link._replace(parent_pci=link.parent_pci or address) if link.kind in _OWN_PORT else link
-    text = reader.output(*argv) or ""
     driver, device = _DRIVER.search(text), _BUS_INFO.search(text)
     kind = link.kind or (_KINDS.get(driver[1]) if driver else None)
     if kind not in _OWN_PORT or (driver and driver[1].endswith(_REPRESENTOR)):

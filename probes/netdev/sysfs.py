@@ -8,22 +8,18 @@ import re
 from weakref import WeakKeyDictionary
 
 from probes.host.interface import Host
-from probes.host_reader import HostReader
+from probes.host_reader import FileFacts, HostReader, parse_files
+from probes.layout import text_or_none
 from probes.named_tuple import NamedTuple
 from probes.netdev.rtnetlink import ADMIN_UP, NetlinkLink
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, is_pci_address, lazy_pattern
 
 CLASS = "/sys/class/net"
 PCI = "/sys/bus/pci/devices"
 VLANS = "/proc/net/vlan/config"
 VLANS_LIMIT_BYTES = 256 << 10
-PCI_ADDRESS = lazy_pattern(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 MAC = lazy_pattern(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5,31}")
 MOST_FUNCTIONS = 4096
-ATTRIBUTES = (
-    *("ifindex", "address", "type", "flags", "mtu", "operstate"),
-    *("carrier_changes", "carrier_up_count", "carrier_down_count"),
-)
 
 
 # several probes ask: interfaces by folder, and what has no answer
@@ -81,7 +77,7 @@ def place_of(path: str) -> DevicePlace:
     if "virtual" in parts:
         return DevicePlace(virtual=True)
     for part in parts[:-3:-1]:  # the device, or what it is a function of; a USB device is not the controller's
-        if PCI_ADDRESS.fullmatch(part):
+        if is_pci_address(part):
             return DevicePlace(part)
     return DevicePlace()
 
@@ -129,26 +125,31 @@ def mac(text: str | None) -> str | None:
     return text if text and MAC.fullmatch(text) and text.strip("0:") else None
 
 
+_FACTS: FileFacts = {
+    "ifindex": ("index", whole),
+    "address": ("mac", mac),
+    "type": ("type", whole),
+    "flags": ("flags", whole),
+    "mtu": ("mtu", whole),
+    "operstate": ("operstate", text_or_none),
+    "carrier_changes": ("carrier_changes", whole),
+    "carrier_up_count": ("carrier_up_count", whole),
+    "carrier_down_count": ("carrier_down_count", whole),
+}
+
+
 def _link(reader: HostReader, name: str, folder: str, vlan: tuple[int, str] | None) -> NetlinkLink:
-    files = reader.attributes(folder, ATTRIBUTES, source=f"{CLASS}/*")
-    flags = whole(files.get("flags"))
+    facts = parse_files(_FACTS, reader.attributes(folder, _FACTS, source=f"{CLASS}/*"))
+    flags = facts.get("flags")
     master = reader.link(f"{folder}/master")
     bond = _bond(reader, folder)
     carrier = None
     if flags is None or flags & ADMIN_UP:  # one that is down answers EINVAL
         carrier = reader.attributes(folder, ("carrier",), source=f"{CLASS}/*").get("carrier")
     return NetlinkLink(
+        **facts,
         name=name,
-        index=whole(files.get("ifindex")),
-        type=whole(files.get("type")),
-        flags=flags,
-        mac=mac(files.get("address")),
-        mtu=whole(files.get("mtu")),
-        operstate=files.get("operstate") or None,
         carrier=carrier == "1" if carrier in ("0", "1") else None,
-        carrier_changes=whole(files.get("carrier_changes")),
-        carrier_up_count=whole(files.get("carrier_up_count")),
-        carrier_down_count=whole(files.get("carrier_down_count")),
         kind="bond" if bond else "vlan" if vlan else None,
         master=master.rsplit("/", 1)[-1] if master else None,
         lower=vlan[1] if vlan else None,

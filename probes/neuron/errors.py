@@ -14,6 +14,7 @@ from probes.host.interface import Absent, Host
 from probes.host_reader import HostReader
 from probes.named_tuple import NamedTuple
 from probes.probe import Reading
+from probes.text import parse_digits
 
 DEVICES = "/sys/devices/virtual/neuron_device"
 ECC = ("mem_ecc_uncorrected", "mem_ecc_repairable_uncorrected", "sram_ecc_uncorrected")
@@ -42,23 +43,14 @@ def read(host: Host) -> Reading:
 
 def _read_device(reader: HostReader, folder: str) -> dict[str, int]:
     said = reader.attributes(f"{folder}/stats/hardware", ECC, source=f"{DEVICES}/*/stats/hardware/*")
-    counts = {name: number for name in ECC if (number := parse_count(said.get(name))) is not None}
+    counts = {name: number for name in ECC if (number := parse_digits(said.get(name), 20)) is not None}
     cores = [name for name in reader.names(folder) or () if _CORE.fullmatch(name)][:MOST_CORES]
     source = f"{DEVICES}/*/neuron_core*/stats/status/*/total"
     for core in cores:
         totals = [f"{name}/total" for name in RUNS]
         said = reader.attributes(f"{folder}/{core}/stats/status", totals, source=source)
         for name in RUNS:
-            number = parse_count(said.get(f"{name}/total"))
+            number = parse_digits(said.get(f"{name}/total"), 20)
             if number is not None:
                 counts[name] = counts.get(name, 0) + number
     return counts
-
-
-def parse_count(text: str | None) -> int | None:
-    """A count of the driver; None where it is none.
-
-    >>> parse_count("3"), parse_count("-1"), parse_count(""), parse_count(None)
-    (3, None, None, None)
-    """
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) <= 20 else None

@@ -15,7 +15,7 @@ from probes.host.commands import NEURON, NEURON_SAVED
 from probes.host.interface import Absent, Failed, Host
 from probes.named_tuple import NamedTuple
 from probes.probe import Reading
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, lazy_pattern, parse_digits
 
 AMAZON = "0x1d0f"
 MOST = 256
@@ -83,7 +83,9 @@ def _parse_json(text: str) -> list[_Device]:
         if not isinstance(number, int) or not all(map(_is_number, (number, *peers))):
             continue
         memory = size >> 20 if isinstance(size, int) and _is_number(size) else None
-        devices.append(_Device(number, _address(row["bdf"]), tuple(peers), memory, _numa(str(row.get("numa_node")))))
+        devices.append(
+            _Device(number, _address(row["bdf"]), tuple(peers), memory, parse_digits(str(row.get("numa_node")), 3))
+        )
     return devices
 
 
@@ -113,27 +115,21 @@ def _parse_table(text: str) -> list[_Device]:
     devices: list[_Device] = []
     for row in rows[2 : 2 + 64 * MOST]:
         cells = dict(zip(names, row, strict=False))
-        number, bdf, peers = (
-            cells.get("NEURON DEVICE", ""),
-            cells.get("PCI BDF", ""),
-            cells.get("CONNECTED DEVICES", ""),
-        )
-        if not number.isascii() or not number.isdigit() or len(number) > 4 or len(devices) >= MOST:
+        number, peers = parse_digits(cells.get("NEURON DEVICE"), 4), cells.get("CONNECTED DEVICES", "")
+        if number is None or len(devices) >= MOST:
             continue  # another process of the device above
         size = _SIZE.fullmatch(cells.get("NEURON MEMORY", ""))
         memory = int(size[1]) << (10 if size[2] == "GB" else 0) if size else None
         joined = tuple(int(peer) for peer in peers.split(",")) if _LIST.fullmatch(peers) else ()
-        devices.append(_Device(int(number), _address(bdf), joined, memory, _numa(cells.get("NUMA NODE", ""))))
+        devices.append(
+            _Device(number, _address(cells.get("PCI BDF", "")), joined, memory, parse_digits(cells.get("NUMA NODE"), 3))
+        )
     return devices
 
 
 def _address(bdf: str) -> str:
     """The tool leaves the domain out in some forms. Raises ParseError."""
     return normal_address(bdf if bdf.count(":") == 2 else f"0000:{bdf}")
-
-
-def _numa(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 4 else None
 
 
 def _gpu(device: _Device, places: dict[int, str]) -> Gpu:

@@ -1,6 +1,5 @@
-"""Saved outputs of `ethtool -m`, found by the names of the interfaces that the source shows.
-
-What `ethtool -m` prints of a module: SFP, QSFP and CMIS modules alike (ethtool(8)).
+"""Saved outputs of `ethtool -m`, found by the names of the interfaces that the source shows: SFP, QSFP and CMIS modules
+alike (ethtool(8)).
 """
 
 from __future__ import annotations

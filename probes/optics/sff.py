@@ -1,6 +1,5 @@
-"""The memory of QSFP+, QSFP28 and QSFP56 modules as SFF-8636 rev 2.11 lays it out: 40G to 200G.
-
-The memory of SFP, SFP+ and SFP28 modules as SFF-8472 rev 12.4 lays it out: up to 25G a lane.
+"""The memory of QSFP+, QSFP28 and QSFP56 modules as SFF-8636 rev 2.11 lays it out (40G to 200G), and of SFP, SFP+ and
+SFP28 modules as SFF-8472 rev 12.4 does (up to 25G a lane).
 """
 
 from __future__ import annotations

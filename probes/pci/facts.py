@@ -1,8 +1,6 @@
-"""What any source states of PCI functions: the facts of the probes `pci` and `lspci`.
+"""What any source states of PCI functions: the facts of the probes `pci` and `lspci`, and the builder that makes them.
 
 Kernel pages: Documentation/ABI/testing/sysfs-bus-pci, sysfs-bus-pci-devices-aer_stats, sysfs-kernel-iommu_groups.
-
-One PCI function while it is being read, and how many of them become facts: places, virtual functions, drivers.
 """
 
 from collections.abc import Mapping, Sequence

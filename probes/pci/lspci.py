@@ -1,6 +1,5 @@
-"""PCI functions from `lspci`: for sources without sysfs. Text and hex of one function complete each other.
-
-What `lspci` prints -> drafts of functions: -v, -vv, -vvv, with or without -D, -n, -nn, -x to -xxxx.
+"""PCI functions from `lspci`, for sources without sysfs: -v, -vv, -vvv, with or without -D, -n, -nn, -x to -xxxx. Text
+and hex of one function complete each other.
 
 The grammar is that of pciutils 3.0 to 3.14 (ls-caps.c, ls-ecaps.c, ls-kernel.c, lspci.c).
 """

@@ -1,10 +1,8 @@
-"""The words that lspci prints instead of numbers: class names and the makers of what a GPU server holds.
+"""An lspci output cut into functions and their fields, as printed; and the words that it prints instead of numbers.
 
-Facts of the PCI id database (pci.ids). What is not here stays unknown: a name is never guessed at.
-
-An lspci output cut into functions and their fields, as printed.
-
-Indentation is not used: mail and web pages lose it. A line that opens no field goes on with the field before it.
+Indentation is not used: mail and web pages lose it. A line that opens no field goes on with the field before it. Names
+of classes and of makers are facts of the PCI id database (pci.ids); what is not here stays unknown: a name is never
+guessed at.
 """
 
 from __future__ import annotations

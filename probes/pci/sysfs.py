@@ -1,11 +1,8 @@
 """PCI functions of a host from sysfs: the tree, its links, and what the config space adds where it may be read.
 
-Kernel pages: Documentation/ABI/testing/sysfs-bus-pci, sysfs-bus-pci-devices-aer_stats, sysfs-kernel-iommu_groups.
-
-The texts of sysfs attributes of a PCI function: link speeds, widths, BARs, AER counters.
-
-Kernel: Documentation/ABI/testing/sysfs-bus-pci, sysfs-bus-pci-devices-aer_stats; drivers/pci/pci-sysfs.c, probe.c.
-Every parser answers None (or leaves out) what is not as the kernel writes it, and raises nothing.
+Kernel: Documentation/ABI/testing/sysfs-bus-pci, sysfs-bus-pci-devices-aer_stats, sysfs-kernel-iommu_groups;
+drivers/pci/pci-sysfs.c, probe.c. Every parser of an attribute returns None (or leaves out) what is not as the kernel
+writes it, and raises nothing.
 """
 
 from __future__ import annotations
@@ -18,11 +15,12 @@ from typing import Any
 
 from probes.host.folder import LiveFiles
 from probes.host.interface import Absent, Host, ReadError, error_from_errno
+from probes.host_reader import SLEEPING, FileFacts, parse_files
 from probes.pci.config_space import HEADER_BYTES, ConfigSpace, decode
-from probes.pci.facts import Acs, PciFacts, PciFunction, PciFunctionBuilder, build_functions
-from probes.pci.tree import Place, bus_of, is_address, place_in_path
+from probes.pci.facts import PciFacts, PciFunction, PciFunctionBuilder, build_functions
+from probes.pci.tree import Place, bus_of, place_in_path
 from probes.probe import Gap, Reading
-from probes.text import lazy_pattern
+from probes.text import is_pci_address, lazy_pattern
 
 _SPEED = lazy_pattern(r"\s*(\d{1,4}(?:\.\d{1,3})?)\s*GT/s(?:\s+PCIe)?\s*")
 _DECIMAL = lazy_pattern(r"\s*(-?\d{1,12})\s*")
@@ -108,16 +106,13 @@ def _parse_counts(text: str) -> tuple[tuple[str, int], ...]:
     return tuple(counts.items())
 
 
-__all__ = ["Acs", "PciFacts", "PciFunction", "read_pci"]
-
 DEVICES = "/sys/bus/pci/devices"
 BUSES = "/sys/class/pci_bus"
 SLOTS = "/sys/bus/pci/slots"
 IOMMU_GROUPS = "/sys/kernel/iommu_groups"
 
 _POWER = ("power/runtime_status", "power_state")
-# Attribute -> the fact that it is, and its parser.
-_IN_MEMORY: dict[str, tuple[str, Callable[[str], Any]]] = {  # kept by the kernel: safe on a device that sleeps
+_IN_MEMORY: FileFacts = {  # kept by the kernel: safe on a device that sleeps
     "class": ("class_code", identifier),
     "vendor": ("vendor", identifier),
     "device": ("device", identifier),
@@ -131,16 +126,14 @@ _IN_MEMORY: dict[str, tuple[str, Callable[[str], Any]]] = {  # kept by the kerne
 }
 _AER = {f"aer_dev_{kind}": kind for kind in ("correctable", "nonfatal", "fatal")}  # kept by the kernel, too
 # waits for a driver that is stuck in its probe: read from recordings only
-_BEHIND_A_LOCK: dict[str, tuple[str, Callable[[str], Any]]] = {"sriov_numvfs": ("virtual_functions", decimal)}
-_ATTRIBUTES = _IN_MEMORY | _BEHIND_A_LOCK
-_LINK: dict[str, tuple[str, Callable[[str], Any]]] = {  # these and "config" read registers, and wake the device
+_BEHIND_A_LOCK: FileFacts = {"sriov_numvfs": ("virtual_functions", decimal)}
+_LINK: FileFacts = {  # these and "config" read registers, and wake the device
     "current_link_speed": ("current_link_speed_gt_s", link_speed),
     "current_link_width": ("current_link_width", decimal),
     "max_link_speed": ("max_link_speed_gt_s", link_speed),
     "max_link_width": ("max_link_width", decimal),
 }
 Answer = bytes | ConfigSpace | ReadError
-_ASLEEP = ("suspended", "suspending")
 _ALL_ONES_WIDTH = 63  # the width field of a link status that reads as all-ones
 _MODEL = ("vendor", "device", "subsystem_vendor", "subsystem_device", "class_code")
 _NAMED = ("0x03", "0x12", "0x02", "0x0680", "0x0604", "0x0108")  # GPUs, NICs, switches, NVMe: what people look for
@@ -172,7 +165,7 @@ def list_models(
 
     Virtual functions are left out. Each is read when it is its turn.
     """
-    folders = [f"{DEVICES}/{name}" for name in _names_in(host, DEVICES) if is_address(name)]
+    folders = [f"{DEVICES}/{name}" for name in _names_in(host, DEVICES) if is_pci_address(name)]
     for folder in folders if len(folders) > most else ():
         with suppress(ReadError):
             (vendor,) = _identify(host, folder, "vendor")
@@ -192,11 +185,11 @@ def _find_functions(host: Host) -> dict[str, tuple[list[str], Place]]:
     The kernel's entries are links that show the place. Trees made by other tools may hold plain folders, or keep
     some functions only below the bus they sit on.
     """
-    folders = {name: [f"{DEVICES}/{name}"] for name in filter(is_address, _names_in(host, DEVICES))}
+    folders = {name: [f"{DEVICES}/{name}"] for name in filter(is_pci_address, _names_in(host, DEVICES))}
     paths = {name: _answer(host.readlink, folder) for name, (folder,) in folders.items()}
     if not any(paths.values()):
         for bus in _names_in(host, BUSES):
-            for name in filter(is_address, _names_in(host, f"{BUSES}/{bus}/device")):
+            for name in filter(is_pci_address, _names_in(host, f"{BUSES}/{bus}/device")):
                 folder = f"{BUSES}/{bus}/device/{name}"
                 folders.setdefault(name, []).append(folder)
                 paths[name] = _answer(host.resolve, folder)
@@ -236,7 +229,7 @@ def _fill(host: Host, draft: PciFunctionBuilder, folders: list[str]) -> None:
     power = _answers(host, folders, _POWER)
     texts = _texts(power)
     fields["runtime_status"], fields["power_state"] = texts.get("power/runtime_status"), texts.get("power_state")
-    asleep = fields["runtime_status"] in _ASLEEP or fields["power_state"] == "D3cold"
+    asleep = fields["runtime_status"] in SLEEPING or fields["power_state"] == "D3cold"
     fields["asleep"] = asleep
     names = (*_IN_MEMORY, *_AER, *(() if host.live else _BEHIND_A_LOCK), *(() if asleep else _LINK))
     answers: Mapping[str, Answer]
@@ -248,12 +241,11 @@ def _fill(host: Host, draft: PciFunctionBuilder, folders: list[str]) -> None:
         answers = _answers(host, folders, (*names, "config"))
     fields["vanished"] = any(isinstance(answer, ReadError) and answer.code == "ENODEV" for answer in answers.values())
     texts = _texts(answers)
-    for name, (fact, parse) in _ATTRIBUTES.items():
-        fields[fact] = parse(texts[name]) if name in texts else None
+    fields |= parse_files(_IN_MEMORY, texts) | parse_files(_BEHIND_A_LOCK, texts)
     counters = {kind: aer_counters(texts.get(name, "")) for name, kind in _AER.items()}
     fields["aer"] = {kind: counts for kind, counts in counters.items() if counts is not None} or None
     _add_links(host, fields, folders)
-    if fields["virtual_functions"] is None and fields["virtual_functions_supported"] is not None:
+    if fields.get("virtual_functions") is None and fields.get("virtual_functions_supported") is not None:
         links = {name for folder in folders for name in _names_in(host, folder) if name.startswith("virtfn")}
         fields["virtual_functions"] = len(links)
     if not asleep:
@@ -304,8 +296,7 @@ def _add_links(host: Host, fields: dict[str, Any], folders: list[str]) -> None:
 def _add_registers(draft: PciFunctionBuilder, answers: Mapping[str, Answer], texts: Mapping[str, str]) -> None:
     """The link as the kernel reads it, and config space for what the kernel does not show."""
     fields = draft.fields
-    for name, (fact, parse) in _LINK.items():
-        fields[fact] = parse(texts.get(name, ""))
+    fields |= parse_files(_LINK, texts)
     errors = [answer.code for name in _LINK if isinstance(answer := answers.get(name), ReadError)]
     fields["link_error"] = next((code for code in errors if code and code != "ENODEV"), None)
     config = answers.get("config")
@@ -314,7 +305,7 @@ def _add_registers(draft: PciFunctionBuilder, answers: Mapping[str, Answer], tex
     if isinstance(config, ConfigSpace):
         draft.add_config(config)
     else:
-        fields["gone"] = fields["current_link_width"] == _ALL_ONES_WIDTH
+        fields["gone"] = fields.get("current_link_width") == _ALL_ONES_WIDTH
 
 
 def _slots(host: Host) -> dict[str, str]:

@@ -29,15 +29,6 @@ def address_key(address: str) -> tuple[int, int, int, int]:
     return int(domain, 16), int(bus, 16), int(device, 16), int(function)
 
 
-def is_address(name: str) -> bool:
-    """Whether a name is a PCI function's, as the kernel prints it.
-
-    >>> is_address("0000:19:00.0"), is_address("0000:19:00.0:pcie001")
-    (True, False)
-    """
-    return _ADDRESS.fullmatch(name) is not None
-
-
 def bus_of(address: str) -> str:
     """The bus that a function sits on.
 

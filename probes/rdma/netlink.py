@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 import struct
-from sys import byteorder
 
 from probes import netlink
 from probes.host.interface import Absent, Failed, Host, ReadError
 from probes.host_reader import HostReader
 from probes.named_tuple import NamedTuple
-from probes.netlink import IS_DUMP, IS_REQUEST, attribute, attributes
+from probes.netlink import IS_DUMP, IS_REQUEST, attribute, attributes, parse_text, parse_unsigned
 from probes.probe import Reading
 from probes.text import ParseError, natural
 
@@ -77,8 +76,8 @@ def parse_devices(payloads: list[bytes]) -> list[tuple[int, NetlinkDevice]]:
     """Index and device; one without index or name is left out. Raises Failed for what is no list of attributes."""
     devices = []
     for values in map(_attributes, payloads):
-        index, name = _number(values.get(DEVICE_INDEX)), _text(values.get(DEVICE_NAME))
-        protocol = _text(values.get(PROTOCOL))
+        index, name = parse_unsigned(values.get(DEVICE_INDEX)), parse_text(values.get(DEVICE_NAME))
+        protocol = parse_text(values.get(PROTOCOL))
         if index is not None and name:
             devices.append((index, NetlinkDevice(name, protocol if protocol in PROTOCOLS else None)))
     return devices
@@ -88,7 +87,7 @@ def parse_ports(payloads: list[bytes]) -> tuple[tuple[int, str], ...]:
     """Ports that have a network interface in our namespace. Raises Failed."""
     rows = []
     for values in map(_attributes, payloads):
-        port, interface = _number(values.get(PORT_INDEX)), _text(values.get(INTERFACE_NAME))
+        port, interface = parse_unsigned(values.get(PORT_INDEX)), parse_text(values.get(INTERFACE_NAME))
         if port is not None and interface:
             rows.append((port, interface))
     return tuple(sorted(set(rows)))
@@ -127,7 +126,7 @@ def _with_ports(reader: HostReader, index: int, device: NetlinkDevice) -> Netlin
 def _namespaces(reader: HostReader) -> str | None:
     try:
         payloads = _ask(reader, SYSTEM_GET, "RDMA_NLDEV_CMD_SYS_GET")
-        mode = _number(_attributes(payloads[0]).get(NAMESPACE_MODE)) if payloads else None
+        mode = parse_unsigned(_attributes(payloads[0]).get(NAMESPACE_MODE)) if payloads else None
     except ReadError as why:
         reader.gap(f"namespaces: {why.reason}")
         return None
@@ -136,12 +135,7 @@ def _namespaces(reader: HostReader) -> str | None:
 
 def _ask(reader: HostReader, kind: int, name: str, device: int | None = None) -> list[bytes]:
     """Payloads of the answer's messages. Raises ReadError."""
-    try:
-        answer = netlink.messages(reader.host.netlink(RDMA, question(kind, device)))
-    except ParseError as why:
-        raise Failed(f"{name}: {why}") from why
-    reader.answered(f"RDMA netlink {name}")
-    return [message.payload for message in answer if message.type == kind]
+    return reader.messages(RDMA, question(kind, device), kind, f"RDMA netlink {name}")
 
 
 def _read_saved(reader: HostReader) -> RdmaNetlinkFacts | None:
@@ -158,11 +152,3 @@ def _attributes(payload: bytes) -> dict[int, bytes]:
         return attributes(payload)
     except ParseError as why:
         raise Failed(f"RDMA netlink: {why}") from why
-
-
-def _number(raw: bytes | None) -> int | None:
-    return int.from_bytes(raw, byteorder) if raw and len(raw) in (1, 4) else None
-
-
-def _text(raw: bytes | None) -> str | None:
-    return raw.split(b"\0", 1)[0].decode("utf-8", "replace") or None if raw else None

@@ -8,11 +8,11 @@ from probes.layout import Layout, read_layout
 from probes.rdma import normalize
 from probes.rdma.facts import GidEntry, RdmaPort
 from probes.rdma.normalize import NAME, ParsedTool
-from probes.text import ParseError, lazy_pattern
+from probes.text import PCI_ADDRESS, ParseError, lazy_pattern
 
 _PORT = Layout(
     row=lazy_pattern(
-        r"(?:(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\s{1,8})?"
+        rf"(?:(?P<address>{PCI_ADDRESS})\s{{1,8}})?"
         rf"(?P<name>{NAME})\s(?P<more>.{{0,200}}?)\bport\s{{1,8}}(?P<port>[0-9]{{1,3}})\s(?P<state>[^=]{{0,80}})==>\s{{0,8}}(?P<end>.*)"
     )
 )

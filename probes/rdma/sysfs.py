@@ -1,14 +1,8 @@
-"""Reads RDMA devices from sysfs: which there are, which PCI function each is, and what may be read of it.
+"""RDMA devices and their ports from sysfs: which there are, which PCI function each is, and what may be read of it.
 
-The order matters: power/runtime_status before anything that could wake a function, and the PCI ids before any
-counter, because reading the counters of a function that a fabric manager owns floods the kernel log.
-Kernel pages: Documentation/ABI/stable/sysfs-class-infiniband, testing/sysfs-devices-power.
-
-Asks for the sysfs files of an RDMA device: a driver's "there is none" is no gap in what we know.
-
-Reads the ports of one RDMA device from sysfs: state, addresses, tables and counters.
-
-Kernel page: Documentation/ABI/stable/sysfs-class-infiniband; source: drivers/infiniband/core/sysfs.c.
+The order matters: power/runtime_status before anything that could wake a function, and the PCI ids before any counter,
+because reading the counters of a function that a fabric manager owns floods the kernel log. Kernel:
+Documentation/ABI/stable/sysfs-class-infiniband, testing/sysfs-devices-power; drivers/infiniband/core/sysfs.c.
 """
 
 from __future__ import annotations
@@ -17,11 +11,11 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from probes.host.interface import Absent, Host, ReadError
-from probes.host_reader import HostReader
+from probes.host_reader import SLEEPING, FileFacts, HostReader, parse_files
 from probes.probe import Reading
 from probes.rdma import normalize as rdma_words
 from probes.rdma.facts import GidEntry, RdmaDevice, RdmaFacts, RdmaPort
-from probes.text import lazy_pattern
+from probes.text import is_pci_address, lazy_pattern, parse_digits
 
 # An empty GID, a counter that the driver does not keep, a rate that it cannot name (mana).
 NO_VALUE = frozenset({"EINVAL", "EAGAIN", "EOPNOTSUPP", "ENOTSUP", "ENODATA", "ENXIO", "ENOSYS"})
@@ -50,7 +44,6 @@ MOST_COUNTERS = 512  # files of one counter folder that are read (Omni-Path has 
 PKEY_BLOCK = 32  # a subnet manager writes P_Key tables in blocks of this many
 ALL_ONES = (1 << 64) - 1  # what a driver prints for a counter that it could not read
 
-_STATE = ("link_layer", "state", "phys_state", "rate", "lid", "sm_lid")
 _STATE_OF_ACCELERATOR = ("state", "phys_state")
 OF_ACCELERATOR = "its ports are those of an accelerator: its firmware answers every counter in about 100 ms"
 _COUNT = lazy_pattern(r"[0-9]{1,20}")
@@ -77,19 +70,13 @@ def read_ports(ask: RdmaFiles, place: str, below: str | None, limited: str | Non
 
 
 def _port(ask: RdmaFiles, place: str, number: int, netdevs: set[str], limited: str | None) -> RdmaPort:
-    files = ask.attributes(place, _STATE_OF_ACCELERATOR if limited == OF_ACCELERATOR else _STATE)
-    layer = files.get("link_layer")
+    state = parse_files(_STATE, ask.attributes(place, _STATE_OF_ACCELERATOR if limited == OF_ACCELERATOR else _STATE))
     gids, gids_known = ([], False) if limited else _gids(ask, place)
     netdevs = netdevs | {gid.netdev for gid in gids if gid.netdev}
     return RdmaPort(
+        **state,
         port=number,
-        link_layer=layer,
-        state=_word(files.get("state")),
-        phys_state=_word(files.get("phys_state")),
-        rate_text=files.get("rate"),
-        lid=rdma_words.number(files.get("lid")),
-        sm_lid=rdma_words.number(files.get("sm_lid")),
-        port_guid=_port_guid(gids) if layer == "InfiniBand" else None,
+        port_guid=_port_guid(gids) if state.get("link_layer") == "InfiniBand" else None,
         gids=tuple(gids),
         gids_known=gids_known,
         pkeys=() if limited else tuple(_pkeys(ask, place)),
@@ -99,9 +86,19 @@ def _port(ask: RdmaFiles, place: str, number: int, netdevs: set[str], limited: s
     )
 
 
-def _word(text: str | None) -> str | None:
+def _word(text: str) -> str | None:
     """ "4: ACTIVE" without its number."""
-    return text.partition(": ")[2] or None if text else None
+    return text.partition(": ")[2] or None
+
+
+_STATE: FileFacts = {
+    "link_layer": ("link_layer", str),
+    "state": ("state", _word),
+    "phys_state": ("phys_state", _word),
+    "rate": ("rate_text", str),
+    "lid": ("lid", rdma_words.number),
+    "sm_lid": ("sm_lid", rdma_words.number),
+}
 
 
 def _gids(ask: RdmaFiles, place: str) -> tuple[list[GidEntry], bool]:
@@ -164,15 +161,22 @@ def _of_port(netdevs: dict[str, int | None], number: int, ports: int) -> set[str
 
 
 def _list_numbers(names: Iterable[str]) -> list[int]:
-    return sorted(int(name) for name in names if name.isascii() and name.isdigit() and len(name) <= 6)
+    return sorted(number for name in names if (number := parse_digits(name, 6)) is not None)
 
 
 CLASS = "/sys/class/infiniband"
 FUNCTIONS = "/sys/bus/pci/devices"
 MOST_FUNCTIONS = 4096  # how many PCI functions are looked into where there is no class folder
 
-_ADDRESS = lazy_pattern(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
-_IDENTITY = ("node_type", "node_guid", "sys_image_guid", "node_desc", "fw_ver", "board_id", "hca_type", "parent")
+_IDENTITY: FileFacts = {
+    "node_type": ("node_type", _word),
+    "node_guid": ("node_guid", rdma_words.guid),
+    "sys_image_guid": ("system_image_guid", rdma_words.guid),
+    "node_desc": ("node_description", str),
+    "fw_ver": ("firmware", str),
+    "board_id": ("board_id", str),
+    "hca_type": ("hca_type", str),
+}
 _PCI_IDS = ("vendor", "device", "class", "subsystem_vendor", "subsystem_device")
 _SOFTWARE_DESCRIPTIONS = ("rxe", "Software iWARP stack")  # what the two drivers call themselves
 _ACCELERATOR_CLASS, _ACCELERATOR_NAMES = "0x1200", ("hbl_", "hlib_")  # the names are those of habanalabs
@@ -267,13 +271,14 @@ def _find_function(ask: RdmaFiles, name: str, place: str) -> _RdmaFunction:
         below = real.rsplit("/infiniband/", 1)[0]
     function = _RdmaFunction(name, place, real, below, _function(below))
     if function.function:
-        function.asleep = _asleep(ask, function.function)
+        power = ask.attributes(f"{function.function}/power", ("runtime_status",))
+        function.asleep = power.get("runtime_status") in SLEEPING
         if not function.asleep:
             function.pci = ask.attributes(function.function, _PCI_IDS)
     if function.asleep:
         ask.gap(f"{name}: {function.address} is suspended and was left asleep")
     else:
-        function.identity = ask.attributes(place, _IDENTITY)
+        function.identity = ask.attributes(place, (*_IDENTITY, "parent"))
     return function
 
 
@@ -288,15 +293,9 @@ def _function(below: str | None) -> str | None:
     """The nearest PCI function at or above a device's folder (a sub-function hangs below one)."""
     parts = (below or "").split("/")
     for last in range(len(parts), 0, -1):
-        if _ADDRESS.fullmatch(parts[last - 1]):
+        if is_pci_address(parts[last - 1]):
             return "/".join(parts[:last])
     return None
-
-
-def _asleep(ask: RdmaFiles, function: str) -> bool:
-    """Whether a read could wake the function."""
-    files = ask.attributes(f"{function}/power", ("runtime_status",))
-    return files.get("runtime_status") in ("suspended", "suspending")
 
 
 def _find_limit(function: _RdmaFunction, every: Sequence[_RdmaFunction]) -> str | None:
@@ -335,15 +334,9 @@ def _device(ask: RdmaFiles, function: _RdmaFunction, limited: str | None) -> Rdm
         ask.gap(f"{function.name} vanished while it was read")
         return None
     return RdmaDevice(
+        **parse_files(_IDENTITY, identity),
         name=function.name,
         address=None if function.software else function.address,
-        node_type=identity.get("node_type", "").partition(": ")[2] or None,
-        firmware=identity.get("fw_ver"),
-        board_id=identity.get("board_id"),
-        hca_type=identity.get("hca_type"),
-        node_guid=rdma_words.guid(identity.get("node_guid")),
-        system_image_guid=rdma_words.guid(identity.get("sys_image_guid")),
-        node_description=identity.get("node_desc"),
         software=function.software,
         limited=limited,
         ports=ports,

@@ -1,9 +1,7 @@
 """RDMA devices from what tools print: the fallback where /sys/class/infiniband is not in the source.
 
-Tools: infiniband-diags (ibstat, ibstatus), rdma-core (ibv_devinfo, ibv_devices), iproute2 (rdma), MLNX_OFED
-(ibdev2netdev, show_gids). All of them read the same sysfs and verbs, so they may complete each other.
-
-Parses the output of `rdma link` (iproute2): one line per port.
+Tools: infiniband-diags (ibstat, ibstatus), rdma-core (ibv_devinfo, ibv_devices), iproute2 (rdma: its lines are read
+here), MLNX_OFED (ibdev2netdev, show_gids). All of them read the same sysfs and verbs, so they may complete each other.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""Identities in what is no text: netlink replies and the configuration space, also as lspci dumps it.
+"""Identities in what is no text: netlink replies, answers to ethtool, and the configuration space, also as lspci dumps
+it.
 
-Of a netlink reply only those attributes are kept that are known to name no one, or whose addresses are written
-again: what is not understood is left out.
-
-Identities in ethtool's answers: the serial number in a module's memory, and names of interfaces.
-
-What is not understood is left out, as with all netlink replies.
+Of a reply only those attributes are kept that are known to name no one, or whose addresses are written again: what is
+not understood is left out.
 """
 
 from __future__ import annotations
@@ -28,6 +25,7 @@ from probes.netlink import (
     attribute,
     attributes,
     flagged_attributes,
+    parse_unsigned,
     whole_messages,
 )
 from probes.optics.eeprom import CMIS, MEMORY, SFF8472, SFF8636
@@ -279,7 +277,7 @@ def _module_serial_at(request: bytes, data: bytes) -> int | None:
     """Where the serial number begins in what was read; 0: there is none; None: that is not known."""
     payloads = attributes(request, HEADER.size + GENERIC_HEAD.size)
     page, offset, address = (
-        genl.parse_unsigned(payloads.get(kind)) for kind in (genl.EEPROM_PAGE, genl.EEPROM_OFFSET, genl.EEPROM_ADDRESS)
+        parse_unsigned(payloads.get(kind)) for kind in (genl.EEPROM_PAGE, genl.EEPROM_OFFSET, genl.EEPROM_ADDRESS)
     )
     if address != MEMORY or page != 0:
         return 0

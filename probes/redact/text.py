@@ -2,10 +2,9 @@
 
 Text is what a file, a command or an error states; bytes are looked at as Latin-1, so that none is changed but those.
 
-Pseudonyms: the same value has the same one inside a capture, of the same shape, and no one can compute it again.
-
-The key is random and never stored. What a value is made of is kept where topology hangs on it: a GUID made from a MAC
-is, afterwards, the GUID made from that MAC's pseudonym; addresses of one subnet stay in one subnet.
+The same value has the same pseudonym inside a capture, of the same shape, and no one can compute it again: the key is
+random and never stored. What a value is made of is kept where topology hangs on it: a GUID made from a MAC is,
+afterwards, the GUID made from that MAC's pseudonym; addresses of one subnet stay in one subnet.
 """
 
 from __future__ import annotations

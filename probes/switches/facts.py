@@ -89,6 +89,12 @@ class PortFacts:
     counters: dict[str, int] = field(default_factory=dict)  # pfc_rx_3, pfc_tx_3, drop_queue_3, drop_pg_3, ..
     pre_fec_ber: float | None = None
 
+    def count(self, name: str, value: object) -> None:
+        """Keep a counter, where its value is one."""
+        count = parse_count(value)
+        if count is not None:
+            self.counters[name] = count
+
 
 @dataclass(slots=True)
 class SwitchFacts:
@@ -196,6 +202,11 @@ def parse_count(text: object) -> int | None:
         return None
     value = int(digits)
     return value if value <= LARGEST_COUNT else None
+
+
+def parse_name(value: object) -> str | None:
+    """A text without the blanks around it, up to 200 characters of it; None for anything else."""
+    return value.strip()[:200] if isinstance(value, str) and value.strip() else None
 
 
 def parse_priorities(text: object) -> frozenset[int] | None:

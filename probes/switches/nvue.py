@@ -10,7 +10,16 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
-from probes.switches.facts import EcnProfile, Headroom, PortFacts, SwitchFacts, SwitchNeighbor, parse_count, share_map
+from probes.switches.facts import (
+    EcnProfile,
+    Headroom,
+    PortFacts,
+    SwitchFacts,
+    SwitchNeighbor,
+    parse_count,
+    parse_name,
+    share_map,
+)
 from probes.text import lazy_pattern
 
 CLI = "nvue"
@@ -25,6 +34,23 @@ _ROCE_ECN = EcnProfile(True, 150_000, 1_501_500, 100)
 _ROCE_METRES = 100
 _LOSSLESS_MODES = ("lossless", "lossless-single-ipool")
 DEFAULT = "default-global"
+# Rows of QoS counters by the fields that only they have: names of the counters by field
+_COUNTERS: tuple[tuple[frozenset[str], Mapping[str, str]], ...] = (
+    (
+        frozenset(("rx-pause-frames", "tx-pause-frames")),
+        {"rx-pause-frames": "pfc_rx", "tx-pause-frames": "pfc_tx"},
+    ),
+    (
+        frozenset(("tx-uc-buffer-discards",)),
+        {
+            "tx-frames": "queue_packets",
+            "tx-bytes": "queue_bytes",
+            "tx-uc-buffer-discards": "drop_queue",
+            "wred-discards": "wred_drop",
+        },
+    ),
+    (frozenset(("rx-buffer-discards",)), {"rx-buffer-discards": "drop_pg"}),
+)
 _Maps = dict[int, Mapping[int, int]]  # priorities by DSCP, by the id of the profile in the document
 
 
@@ -78,7 +104,6 @@ def is_interfaces(data: object) -> bool:
 def read_interfaces(data: Mapping[str, Any], switch: SwitchFacts) -> None:
     """Add the state of interfaces and their neighbors."""
     switch.nos, switch.cli = "cumulus", CLI
-    switch.outputs.add("nv show interface")
     for name, row in data.items():
         if _PORT.fullmatch(name) is None:
             continue
@@ -87,10 +112,10 @@ def read_interfaces(data: Mapping[str, Any], switch: SwitchFacts) -> None:
         for far, neighbor in _dict(_dict(row.get("lldp")).get("neighbor")).items():
             far_port, chassis = _dict(_dict(neighbor).get("port")), _dict(_dict(neighbor).get("chassis"))
             found = SwitchNeighbor(
-                _text(chassis.get("system-name")) or _text(far),
-                _text(far_port.get("name")),
-                _text(far_port.get("description")),
-                _text(chassis.get("chassis-id")),
+                parse_name(chassis.get("system-name")) or parse_name(far),
+                parse_name(far_port.get("name")),
+                parse_name(far_port.get("description")),
+                parse_name(chassis.get("chassis-id")),
             )
             if found not in port.neighbors:
                 port.neighbors.append(found)
@@ -111,19 +136,13 @@ def is_counters(data: object) -> bool:
     return isinstance(data, dict) and any(_list_counter_rows(data))
 
 
-def read_counters(data: Mapping[str, Any], port: PortFacts) -> None:
+def read_counters(data: Mapping[str, Any], switch: SwitchFacts, name: str) -> None:
     """Add the QoS counters of one port."""
-    for field, number, row in _list_counter_rows(data):
-        if field == "pfc":
-            _count(port, f"pfc_rx_{number}", row.get("rx-pause-frames"))
-            _count(port, f"pfc_tx_{number}", row.get("tx-pause-frames"))
-        elif field == "queue":
-            _count(port, f"queue_packets_{number}", row.get("tx-frames"))
-            _count(port, f"queue_bytes_{number}", row.get("tx-bytes"))
-            _count(port, f"drop_queue_{number}", row.get("tx-uc-buffer-discards"))
-            _count(port, f"wred_drop_{number}", row.get("wred-discards"))
-        else:
-            _count(port, f"drop_pg_{number}", row.get("rx-buffer-discards"))
+    switch.nos, switch.cli = "cumulus", CLI
+    port = switch.port(name)
+    for counters, number, row in _list_counter_rows(data):
+        for field, name in counters.items():
+            port.count(f"{name}_{number}", row.get(field))
 
 
 def is_watchdog(data: object) -> bool:
@@ -141,7 +160,7 @@ def read_watchdog(data: Mapping[str, Any], port: PortFacts) -> None:
         status = str(row.get("status", ""))
         if status in ("OK", "DEADLOCK"):
             port.watchdog_state[queue] = "operational" if status == "OK" else "stormed"
-        _count(port, f"storms_{queue}", row.get("deadlock-count"))
+        port.count(f"storms_{queue}", row.get("deadlock-count"))
 
 
 def _read_link(port: PortFacts, link: Mapping[str, Any], active: bool) -> None:
@@ -149,7 +168,7 @@ def _read_link(port: PortFacts, link: Mapping[str, Any], active: bool) -> None:
     match = _SPEED.fullmatch(str(link.get("speed", "")))
     if match:
         port.speed_gbit_s = int(match[1]) / (1 if match[2] == "G" else 1000)
-    fec = _text(link.get("fec"))
+    fec = parse_name(link.get("fec"))
     if fec and active:
         port.fec_active = fec.lower()
     elif fec:
@@ -246,15 +265,14 @@ def _numbered(value: object) -> Iterator[tuple[int, Mapping[str, Any]]]:
             yield number, row
 
 
-def _list_counter_rows(data: Mapping[str, Any], depth: int = 4) -> Iterator[tuple[str, int, Mapping[str, Any]]]:
-    """Rows by number, wherever they are: releases name the parts differently."""
+def _list_counter_rows(
+    data: Mapping[str, Any], depth: int = 4
+) -> Iterator[tuple[Mapping[str, str], int, Mapping[str, Any]]]:
+    """Names of counters by field, number and row, wherever they are: releases name the parts differently."""
     for number, row in _numbered(data):
-        if "rx-pause-frames" in row or "tx-pause-frames" in row:
-            yield "pfc", number, row
-        elif "tx-uc-buffer-discards" in row:
-            yield "queue", number, row
-        elif "rx-buffer-discards" in row:
-            yield "group", number, row
+        counters = next((names for marks, names in _COUNTERS if not marks.isdisjoint(row)), None)
+        if counters is not None:
+            yield counters, number, row
     if depth:
         for value in data.values():
             if isinstance(value, dict):
@@ -280,15 +298,5 @@ def _is_on(row: Mapping[str, Any]) -> bool:
     return row.get("enable", row.get("state")) in ("on", "enable", "enabled", True)
 
 
-def _count(port: PortFacts, name: str, value: object) -> None:
-    count = parse_count(value)
-    if count is not None:
-        port.counters[name] = count
-
-
 def _dict(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _text(value: object) -> str | None:
-    return value.strip()[:200] if isinstance(value, str) and value.strip() else None

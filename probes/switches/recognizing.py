@@ -88,21 +88,28 @@ def recognize(file: SwitchFile, text: str) -> SavedOutput | str:
 def _recognize_json(file: SwitchFile, data: Any, host: str | None) -> SavedOutput | str:
     if sonic_config.is_configuration(data):
         own = sonic_config.host_name(data)
-        return SavedOutput(file, lambda switch: _read_sonic(switch, data), own or host, True)
+        return _save_output(
+            file, "config_db.json", lambda switch: sonic_config.read_configuration(data, switch), own or host, True
+        )
     if sonic_tables.is_queue_counters(data):
         return SavedOutput(file, lambda switch: (sonic_tables.read_queue_counters(data, switch), []), host)
     if sonic_tables.is_group_table(data):
         return "has watermarks of shared buffers, which no rule checks"
     root = nvue.find_root(data)
     if root is not None:
-        return SavedOutput(file, lambda switch: _read_nvue(switch, root), nvue.host_name(root) or host, True)
+        own = nvue.host_name(root)
+        return _save_output(
+            file, "nv config show", lambda switch: nvue.read_configuration(root, switch), own or host, True
+        )
     if nvue.is_interfaces(data):
-        return SavedOutput(file, lambda switch: (_read_nvue_interfaces(switch, data), []), host)
+        return _save_output(file, "nv show interface", lambda switch: nvue.read_interfaces(data, switch), host)
     port = nvue.counters_port(file.name)
     if port is not None and nvue.is_counters(data):
-        return SavedOutput(file, lambda switch: (_read_nvue_counters(switch, data, port), []), host)
+        command = "nv show interface counters qos"
+        return _save_output(file, command, lambda switch: nvue.read_counters(data, switch, port), host)
     if port is not None and nvue.is_watchdog(data):
-        return SavedOutput(file, lambda switch: (_read_nvue_watchdog(switch, data, port), []), host)
+        command = "nv show interface qos pfc-watchdog"
+        return _save_output(file, command, lambda switch: nvue.read_watchdog(data, switch.port(port)), host)
     if nvue.is_counters(data):
         return "has counters of a port that is not in its name: nv_show_interface_PORT_counters_qos.json"
     if isinstance(data, dict) and any(str(key).startswith("SAI_") for key in _flatten(data)):
@@ -124,34 +131,21 @@ def _set_moment(switch: SwitchFacts, moment: str) -> str:
     return "date"
 
 
-def _read_sonic(switch: SwitchFacts, data: Any) -> tuple[str, list[str]]:
-    sonic_config.read_configuration(data, switch)
-    switch.outputs.add("config_db.json")
-    return "config_db.json", []
+def _save_output(
+    file: SwitchFile,
+    command: str,
+    read: Callable[[SwitchFacts], None],
+    host: str | None,
+    is_configuration: bool = False,
+) -> SavedOutput:
+    """An output that is one document."""
 
+    def add(switch: SwitchFacts) -> tuple[str, list[str]]:
+        read(switch)
+        switch.outputs.add(command)
+        return command, []
 
-def _read_nvue(switch: SwitchFacts, root: Any) -> tuple[str, list[str]]:
-    nvue.read_configuration(root, switch)
-    switch.outputs.add("nv config show")
-    return "nv config show", []
-
-
-def _read_nvue_interfaces(switch: SwitchFacts, data: Any) -> str:
-    nvue.read_interfaces(data, switch)
-    return "nv show interface"
-
-
-def _read_nvue_counters(switch: SwitchFacts, data: Any, port: str) -> str:
-    nvue.read_counters(data, switch.port(port))
-    switch.nos, switch.cli = "cumulus", nvue.CLI
-    switch.outputs.add("nv show interface counters qos")
-    return "nv show interface counters qos"
-
-
-def _read_nvue_watchdog(switch: SwitchFacts, data: Any, port: str) -> str:
-    nvue.read_watchdog(data, switch.port(port))
-    switch.outputs.add("nv show interface qos pfc-watchdog")
-    return "nv show interface qos pfc-watchdog"
+    return SavedOutput(file, add, host, is_configuration)
 
 
 def _read_tables(switch: SwitchFacts, known: Sequence[tuple[Any, sonic_tables.TableKind]]) -> tuple[str, list[str]]:

@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from probes.switches.facts import EcnProfile, Headroom, PortFacts, SwitchFacts, parse_count, parse_priorities, share_map
+from probes.switches.facts import (
+    EcnProfile,
+    Headroom,
+    PortFacts,
+    SwitchFacts,
+    parse_count,
+    parse_name,
+    parse_priorities,
+    share_map,
+)
 from probes.text import lazy_pattern
 
 TABLES = frozenset(
@@ -57,8 +66,8 @@ def read_configuration(data: Mapping[str, Any], switch: SwitchFacts) -> None:
     flat = any("|" in key for key in data)
     meta = _rows(tables, "DEVICE_METADATA").get("localhost", {})
     switch.nos = "sonic"
-    switch.chassis = _text(meta.get("mac")) or switch.chassis
-    switch.model = _text(meta.get("hwsku")) or _text(meta.get("platform")) or switch.model
+    switch.chassis = parse_name(meta.get("mac")) or switch.chassis
+    switch.model = parse_name(meta.get("hwsku")) or parse_name(meta.get("platform")) or switch.model
     switch.role = {"torrouter": "leaf", "leafrouter": "leaf", "spinerouter": "spine"}.get(
         str(meta.get("type", "")).lower(), switch.role
     )
@@ -68,7 +77,9 @@ def read_configuration(data: Mapping[str, Any], switch: SwitchFacts) -> None:
     for name in _list_ports(tables):
         switch.port(name)
     names = {name: name for name in switch.ports} | {
-        alias: name for name, row in ports.items() if (alias := _text(row.get("alias"))) and alias not in switch.ports
+        alias: name
+        for name, row in ports.items()
+        if (alias := parse_name(row.get("alias"))) and alias not in switch.ports
     }
     switch.cli = ENTERPRISE if any("/" in name and name.startswith("Eth") for name in names) else COMMUNITY
     for name, row in ports.items():
@@ -90,13 +101,13 @@ def _list_ports(tables: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _read_port(port: PortFacts, row: Mapping[str, Any]) -> None:
-    port.alias = _text(row.get("alias")) or port.alias
-    port.description = _text(row.get("description")) or port.description
-    port.admin = _text(row.get("admin_status")) or port.admin
+    port.alias = parse_name(row.get("alias")) or port.alias
+    port.description = parse_name(row.get("description")) or port.description
+    port.admin = parse_name(row.get("admin_status")) or port.admin
     speed = parse_count(row.get("speed"))
     port.speed_gbit_s = speed / 1000 if speed else port.speed_gbit_s
     port.mtu = parse_count(row.get("mtu")) or port.mtu
-    port.fec_set = _text(row.get("fec")) or port.fec_set
+    port.fec_set = parse_name(row.get("fec")) or port.fec_set
     if "pfc_asym" in row:
         port.pfc_asymmetric = {"on": True, "off": False}.get(str(row["pfc_asym"]).lower())
 
@@ -200,7 +211,7 @@ class _Qos:
             if row is None:
                 port.watchdog = frozenset()
                 continue
-            port.watchdog_action = _text(row.get("action"))
+            port.watchdog_action = parse_name(row.get("action"))
             port.watchdog_detect_ms = parse_count(row.get("detection_time"))
             watched = self.rows.get(port.name, {}).get("pfcwd_sw_enable")
             port.watchdog = parse_priorities(watched) if watched is not None else port.pfc
@@ -286,7 +297,3 @@ def _name(value: object) -> str | None:
         return None
     match = _REFERENCE.fullmatch(value)
     return match[1] if match else value
-
-
-def _text(value: object) -> str | None:
-    return value.strip()[:200] if isinstance(value, str) and value.strip() else None

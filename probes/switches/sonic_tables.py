@@ -29,8 +29,9 @@ class TableKind(NamedTuple):
 
     command: str
     needs: tuple[str, ...]
-    read: Callable[[SwitchFacts, PortFacts, Row], None]
+    read: Callable[[PortFacts, Row], None] | None = None
     also: tuple[str, ...] = ()
+    counters: Mapping[str, str] = {}  # names by column: of a table with a column TxQ, without the queue's number
     title: str = ""  # a word of the line above the table, where the columns do not show it
     numbered: str = ""  # columns of a name and a number: "PFC"
     of_switch: Callable[[SwitchFacts, Row], None] | None = None  # reads a row that is of no port
@@ -65,11 +66,26 @@ def read_table(kind: TableKind, table: TextTable, switch: SwitchFacts) -> int:
         if _PORT.fullmatch(name) is None:
             others += not name.startswith(("PortChannel", "eth0", "Ethernet-", "Loopback", "Vlan", "Management"))
             continue
-        kind.read(switch, switch.port(name), {**row, "queue": queue})
+        port = switch.port(name)
+        if kind.read is not None:
+            kind.read(port, {**row, "queue": queue})
+        _add_counters(kind, port, row)
     return others
 
 
-def _read_status(switch: SwitchFacts, port: PortFacts, row: Row) -> None:
+def _add_counters(kind: TableKind, port: PortFacts, row: Row) -> None:
+    queue = _queue_number(row["TxQ"]) if "TxQ" in row else None
+    if "TxQ" in row and queue is None:
+        return
+    for column, name in kind.counters.items():
+        if column == kind.numbered:
+            for number in range(8):
+                port.count(f"{name}_{number}", row.get(f"{column}{number}"))
+        else:
+            port.count(name if queue is None else f"{name}_{queue}", row.get(column))
+
+
+def _read_status(port: PortFacts, row: Row) -> None:
     port.oper = row["Oper"] if row["Oper"] in ("up", "down") else port.oper
     port.admin = row["Admin"] if row["Admin"] in ("up", "down") else port.admin
     port.mtu = parse_count(row["MTU"]) or port.mtu
@@ -84,7 +100,7 @@ def _read_status(switch: SwitchFacts, port: PortFacts, row: Row) -> None:
         port.pfc_asymmetric = row["Asym PFC"] == "on"
 
 
-def _read_neighbor(switch: SwitchFacts, port: PortFacts, row: Row) -> None:
+def _read_neighbor(port: PortFacts, row: Row) -> None:
     if row["RemoteDevice"] in NOTHING and row["RemotePortID"] in NOTHING:
         return
     neighbor = SwitchNeighbor(
@@ -94,16 +110,14 @@ def _read_neighbor(switch: SwitchFacts, port: PortFacts, row: Row) -> None:
         port.neighbors.append(neighbor)
 
 
-def _read_fec_status(switch: SwitchFacts, port: PortFacts, row: Row) -> None:
+def _read_fec_status(port: PortFacts, row: Row) -> None:
     if row["FEC Oper"] not in NOTHING:
         port.fec_active = row["FEC Oper"]
     if row["FEC Admin"] not in NOTHING:
         port.fec_set = row["FEC Admin"]
 
 
-def _read_fec_counters(switch: SwitchFacts, port: PortFacts, row: Row) -> None:
-    _count(port, "fec_corrected", row["FEC_CORR"])
-    _count(port, "fec_uncorrected", row["FEC_UNCORR"])
+def _read_error_rate(port: PortFacts, row: Row) -> None:
     try:
         ber = float(row.get("FEC_PRE_BER", ""))
     except ValueError:
@@ -111,84 +125,42 @@ def _read_fec_counters(switch: SwitchFacts, port: PortFacts, row: Row) -> None:
     port.pre_fec_ber = ber if 0 <= ber <= 1 else None
 
 
-def _read_fec_bins(switch: SwitchFacts, port: PortFacts, row: Row) -> None:
+def _read_fec_bins(port: PortFacts, row: Row) -> None:
     """Codewords by their errors; FEC of 544 symbols (RS-544, 514) corrects up to 15 in one."""
     counts = [parse_count(row.get(f"BIN{number}")) for number in NEAR_LIMIT]
     if None not in counts:
         port.counters["fec_near_limit"] = sum(count or 0 for count in counts)
 
 
-def _read_pfc_received(switch: SwitchFacts, port: PortFacts, row: Row) -> None:
-    _count_numbered(port, "pfc_rx", row, "PFC")
-
-
-def _read_pfc_sent(switch: SwitchFacts, port: PortFacts, row: Row) -> None:
-    _count_numbered(port, "pfc_tx", row, "PFC")
-
-
-def _read_priorities(switch: SwitchFacts, port: PortFacts, row: Row) -> None:
+def _read_priorities(port: PortFacts, row: Row) -> None:
     if port.pfc is None:  # the configuration states it already
         port.pfc = parse_priorities(row["Lossless priorities"])
 
 
-def _read_asymmetric(switch: SwitchFacts, port: PortFacts, row: Row) -> None:
+def _read_asymmetric(port: PortFacts, row: Row) -> None:
     port.pfc_asymmetric = {"on": True, "off": False}.get(row["Asymmetric"], port.pfc_asymmetric)
 
 
-def _read_watchdog(switch: SwitchFacts, port: PortFacts, row: Row) -> None:
+def _read_watchdog(port: PortFacts, row: Row) -> None:
     port.watchdog_configured = True
     port.watchdog_action = row["ACTION"] if row["ACTION"] not in NOTHING else port.watchdog_action
     port.watchdog_detect_ms = parse_count(row["DETECTION TIME"]) or port.watchdog_detect_ms
 
 
-def _read_storms(switch: SwitchFacts, port: PortFacts, row: Row) -> None:
+def _read_storms(port: PortFacts, row: Row) -> None:
     queue = parse_count(row["queue"])
     if queue is None or queue > 7:
         return
     if row["STATUS"] not in NOTHING:
         port.watchdog_state[queue] = row["STATUS"]
     found, _, restored = row["STORM DETECTED/RESTORED"].partition("/")
-    _count(port, f"storms_{queue}", found)
-    _count(port, f"storms_restored_{queue}", restored)
+    port.count(f"storms_{queue}", found)
+    port.count(f"storms_restored_{queue}", restored)
     for column, way in (("TX OK/DROP", "tx"), ("RX OK/DROP", "rx")):
-        _count(port, f"watchdog_drop_{way}_{queue}", row.get(column, "").partition("/")[2])
+        port.count(f"watchdog_drop_{way}_{queue}", row.get(column, "").partition("/")[2])
 
 
-def _read_queue(switch: SwitchFacts, port: PortFacts, row: Row) -> None:
-    queue = _queue_number(row["TxQ"])
-    if queue is not None:
-        _count(port, f"queue_packets_{queue}", row["Counter/pkts"])
-        _count(port, f"queue_bytes_{queue}", row.get("Counter/bytes"))
-        _count(port, f"drop_queue_{queue}", row["Drop/pkts"])
-
-
-def _read_marks(switch: SwitchFacts, port: PortFacts, row: Row) -> None:
-    queue = _queue_number(row["TxQ"])
-    if queue is not None:
-        _count(port, f"ecn_marked_{queue}", row["EcnMarked/pkts"])
-        _count(port, f"wred_drop_{queue}", row.get("WredDrp/pkts"))
-
-
-def _read_trims(switch: SwitchFacts, port: PortFacts, row: Row) -> None:
-    queue = _queue_number(row["TxQ"])
-    if queue is not None:
-        _count(port, f"trim_{queue}", row["Trim/pkts"])
-        _count(port, f"trim_drop_{queue}", row["TrimDrop/pkts"])
-
-
-def _read_group_drops(switch: SwitchFacts, port: PortFacts, row: Row) -> None:
-    _count_numbered(port, "drop_pg", row, "PG")
-
-
-def _read_watermarks(switch: SwitchFacts, port: PortFacts, row: Row) -> None:
-    _count_numbered(port, "headroom_watermark", row, "PG")
-
-
-def _read_flaps(switch: SwitchFacts, port: PortFacts, row: Row) -> None:
-    _count(port, "flaps", row["Flap Count"])
-
-
-def _read_link_retry(switch: SwitchFacts, port: PortFacts, row: Row) -> None:
+def _read_link_retry(port: PortFacts, row: Row) -> None:
     states = [row[column].lower() for column in ("LLR Local", "LLR Remote")]
     enabled = None
     if all(state in ("enabled", "disabled") for state in states):
@@ -205,25 +177,10 @@ def _read_pool(switch: SwitchFacts, row: Row) -> None:
         switch.headroom_pool_peak = max(peak, switch.headroom_pool_peak or 0)
 
 
-def _read_nothing(switch: SwitchFacts, port: PortFacts, row: Row) -> None:
-    """Known, and without a fact that is judged."""
-
-
 def _queue_number(name: str) -> int | None:
     """Of a unicast queue: RoCE is unicast."""
     match = _TRAFFIC_QUEUE.fullmatch(name)
     return int(match[1]) if match else None
-
-
-def _count(port: PortFacts, name: str, text: object) -> None:
-    value = parse_count(text)
-    if value is not None:
-        port.counters[name] = value
-
-
-def _count_numbered(port: PortFacts, name: str, row: Row, prefix: str) -> None:
-    for number in range(8):
-        _count(port, f"{name}_{number}", row.get(f"{prefix}{number}"))
 
 
 KINDS = (
@@ -243,11 +200,12 @@ KINDS = (
     TableKind(
         "show interfaces counters fec-stats",
         ("IFACE", "FEC_CORR", "FEC_UNCORR"),
-        _read_fec_counters,
+        _read_error_rate,
         ("STATE", "FEC_SYMBOL_ERR", "FEC_PRE_BER", "FEC_POST_BER"),
+        {"FEC_CORR": "fec_corrected", "FEC_UNCORR": "fec_uncorrected"},
     ),
-    TableKind("show pfc counters", ("Port Rx", "PFC3"), _read_pfc_received, numbered="PFC"),
-    TableKind("show pfc counters", ("Port Tx", "PFC3"), _read_pfc_sent, numbered="PFC"),
+    TableKind("show pfc counters", ("Port Rx", "PFC3"), counters={"PFC": "pfc_rx"}, numbered="PFC"),
+    TableKind("show pfc counters", ("Port Tx", "PFC3"), counters={"PFC": "pfc_tx"}, numbered="PFC"),
     TableKind("show pfc priority", ("Interface", "Lossless priorities"), _read_priorities),
     TableKind("show pfc asymmetric", ("Interface", "Asymmetric"), _read_asymmetric),
     TableKind(
@@ -262,38 +220,46 @@ KINDS = (
     TableKind(
         "show queue counters",
         ("Port", "TxQ", "Counter/pkts", "Drop/pkts"),
-        _read_queue,
-        ("Counter/bytes", "Drop/bytes"),
+        also=("Counter/bytes", "Drop/bytes"),
+        counters={"Counter/pkts": "queue_packets", "Counter/bytes": "queue_bytes", "Drop/pkts": "drop_queue"},
     ),
     TableKind(
         "show queue wredcounters",
         ("Port", "TxQ", "EcnMarked/pkts"),
-        _read_marks,
-        ("WredDrp/pkts", "WredDrp/bytes", "EcnMarked/bytes"),
+        also=("WredDrp/pkts", "WredDrp/bytes", "EcnMarked/bytes"),
+        counters={"EcnMarked/pkts": "ecn_marked", "WredDrp/pkts": "wred_drop"},
     ),
     TableKind(
         "show queue counters --trim",
         ("Port", "TxQ", "Trim/pkts", "TrimDrop/pkts"),
-        _read_trims,
-        ("TrimSent/pkts",),
-    ),
-    TableKind("show priority-group drop counters", ("Port", "PG3"), _read_group_drops, title="dropped", numbered="PG"),
-    TableKind(
-        "show priority-group watermark headroom", ("Port", "PG3"), _read_watermarks, title="headroom", numbered="PG"
+        also=("TrimSent/pkts",),
+        counters={"Trim/pkts": "trim", "TrimDrop/pkts": "trim_drop"},
     ),
     TableKind(
-        "show headroom-pool watermark", ("Pool", "Bytes"), _read_nothing, title="headroom pool", of_switch=_read_pool
+        "show priority-group drop counters",
+        ("Port", "PG3"),
+        counters={"PG": "drop_pg"},
+        title="dropped",
+        numbered="PG",
     ),
+    TableKind(
+        "show priority-group watermark headroom",
+        ("Port", "PG3"),
+        counters={"PG": "headroom_watermark"},
+        title="headroom",
+        numbered="PG",
+    ),
+    TableKind("show headroom-pool watermark", ("Pool", "Bytes"), title="headroom pool", of_switch=_read_pool),
     TableKind(
         "show interfaces flap",
         ("Interface", "Flap Count"),
-        _read_flaps,
-        ("Admin", "Oper", "Link Down TimeStamp(UTC)", "Link Up TimeStamp(UTC)"),
+        also=("Admin", "Oper", "Link Down TimeStamp(UTC)", "Link Up TimeStamp(UTC)"),
+        counters={"Flap Count": "flaps"},
     ),
     TableKind("show llr interface", ("PORT", "LLR Mode", "LLR Local", "LLR Remote", "LLR Profile"), _read_link_retry),
-    TableKind("show interfaces counters", ("IFACE", "RX_OK", "TX_OK"), _read_nothing),
+    TableKind("show interfaces counters", ("IFACE", "RX_OK", "TX_OK")),  # known, and without a fact that is judged
     TableKind("portstat -fh", ("IFACE", "BIN0"), _read_fec_bins, numbered="BIN"),
-    TableKind("show priority-group watermark shared", ("Port", "PG3"), _read_nothing, title="shared", numbered="PG"),
+    TableKind("show priority-group watermark shared", ("Port", "PG3"), title="shared", numbered="PG"),  # likewise
 )
 _QUEUE_FIELDS = {
     "totalpacket": "queue_packets",
@@ -333,7 +299,7 @@ def read_queue_counters(data: Mapping[str, Any], switch: SwitchFacts) -> str:
                 continue
             for field in row.keys() & _QUEUE_FIELDS.keys():
                 fields.add(field)
-                _count(port, f"{_QUEUE_FIELDS[field]}_{number}", row[field])
+                port.count(f"{_QUEUE_FIELDS[field]}_{number}", row[field])
     command = "show queue wredcounters" if "ecnmarkedpacket" in fields else "show queue counters"
     switch.outputs.add(command)
     return command

@@ -1,9 +1,7 @@
-"""Processors: /proc/cpuinfo and /sys/devices/system/cpu.
+"""Processors: /proc/cpuinfo and /sys/devices/system/cpu; masks and lists of them as sysfs, NCCL and hwloc write them.
 
-Kernel pages: Documentation/admin-guide/cputopology.rst, Documentation/ABI/stable/sysfs-devices-system-cpu;
-Arm implementer and part numbers: arch/arm64/include/asm/cputype.h.
-
-Bit masks as sysfs, NCCL and hwloc write them: hexadecimal groups of 32 bits, the highest first.
+Kernel pages: Documentation/admin-guide/cputopology.rst, Documentation/ABI/stable/sysfs-devices-system-cpu; Arm
+implementer and part numbers: arch/arm64/include/asm/cputype.h.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,8 +1,7 @@
-"""What the firmware states the machine is: /sys/class/dmi/id (serials need root), the device tree on Arm and POWER.
+"""What the firmware states the machine is: /sys/class/dmi/id (serials need root), the device tree on Arm and POWER; and
+the same strings as `dmidecode` prints them, for bundles that hold no sysfs.
 
 Kernel page: Documentation/ABI/testing/sysfs-class-dmi (product_serial and chassis_serial have mode 0400).
-
-What `dmidecode` prints: the same strings as /sys/class/dmi/id, for bundles that hold no sysfs.
 """
 
 import re
@@ -12,7 +11,7 @@ from probes.host.interface import Absent, Denied, Failed, Host, ReadError
 from probes.host_reader import HostReader, as_text
 from probes.named_tuple import NamedTuple
 from probes.probe import Reading
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, first_line, lazy_pattern
 
 # (structure, its line) -> field, as dmidecode 2.12 to 3.6 name them; of several boards or chassis the first counts
 _LINES = {
@@ -48,8 +47,7 @@ def parse_dmidecode(text: str) -> "DmiFacts":
             if field is not None:
                 values.setdefault(field, meaning(value[:256]))
     if not handles:
-        first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
-        raise ParseError(f"dmidecode printed no structure; it begins with: {first[:120]}")
+        raise ParseError(f"dmidecode printed no structure; it begins with: {first_line(text)}")
     return DmiFacts(**values)
 
 

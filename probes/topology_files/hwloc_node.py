@@ -1,6 +1,5 @@
-"""The machine of a hwloc topology: its NUMA nodes and what is near them, processors, names.
-
-What the system calls the devices of a hwloc topology (OSDev objects): GPUs, RDMA devices, interfaces.
+"""What a hwloc topology states of its machine beside the PCI tree: NUMA nodes and what is near them, processors, names;
+and what the system calls the devices (OSDev objects): GPUs, RDMA devices, interfaces.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from typing import Any
 from probes.pci.facts import PciFacts, PciFunction
 from probes.pci.lspci_fields import class_code
 from probes.pci.sysfs import decimal
-from probes.pci.tree import address_key, is_address
-from probes.text import ParseError, lazy_pattern
+from probes.pci.tree import address_key
+from probes.text import ParseError, is_pci_address, lazy_pattern
 from probes.topology_files import hwloc_node, xml_tree
 from probes.topology_files.preparsed import PreparsedFacts
 from probes.topology_files.xml_tree import Element
@@ -105,7 +105,7 @@ class _Walk:
     def _function(
         self, element: Element, address: str, node: int | None, bus: str | None, parent: str | None
     ) -> PciFunction:
-        if not is_address(address):
+        if not is_pci_address(address):
             raise ParseError(f"not a PCI address: {address[:40]!r}")
         if address in self.functions:
             raise ParseError(f"names {address} twice")

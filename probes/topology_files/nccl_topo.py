@@ -9,14 +9,8 @@ Source: NCCL src/graph/xml.cc, topo.cc and transport/net_ib/init.cc (2.30). What
 - clouds ship files for a kind of machine: bridges that do not exist (ffff:ff:01.0), ids ffff, "8 GT/s" for everything;
 - `<net>` of InfiniBand and RoCE devices is written for active ports only, and its GUID is the system image's, bytes
   reversed; port 0 is a plain network interface (socket transport), with its place in a list for a GUID;
-- the functions of one card are one <pci>, the first of them, and their ports are numbered through (ncclIbGetPciPath).
-
-The interfaces of a NCCL topology: which function of a card each <net> is of.
-
-Source: NCCL src/transport/net_ib/init.cc (ncclIbGetPciPath): the last digit of a card's address is cut, and the ports
-of its functions are numbered through.
-
-The NVLinks and XGMI links of a NCCL topology, as what they join: pairs of GPUs, directly or through switches.
+- the functions of one card are one <pci>, the first of them, whose address has its last digit cut, and their ports are
+  numbered through (ncclIbGetPciPath).
 """
 
 from __future__ import annotations

@@ -18,9 +18,9 @@ from typing import Any
 from probes.netdev.probe import Netdev, NetdevFacts
 from probes.pci.config_space import decode
 from probes.pci.facts import PciFacts, PciFunctionBuilder, build_functions
-from probes.pci.tree import is_address, place_in_path
+from probes.pci.tree import place_in_path
 from probes.rdma.facts import RdmaDevice, RdmaFacts
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, is_pci_address, lazy_pattern
 from probes.topology_files import xml_tree
 from probes.topology_files.preparsed import PreparsedFacts
 
@@ -93,7 +93,7 @@ def _items(content: bytes) -> list[Mapping[str, Any]]:
 def _address(item: Mapping[str, Any]) -> str:
     path = item.get("realpath")
     name = path.rstrip("/").rpartition("/")[2] if isinstance(path, str) and len(path) < 4096 else ""
-    if not is_address(name):
+    if not is_pci_address(name):
         raise ParseError(f"a function without a PCI address for its path: {path!r:.80}")
     return name
 

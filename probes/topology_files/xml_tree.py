@@ -1,7 +1,7 @@
 """XML text -> elements, within stated bounds. A DOCTYPE is accepted and never followed; entities are refused.
 
-How much one machine can hold: a file that claims more would cost more than it shows, as every GPU has a way to
-every NIC.
+A file that states more than one machine can hold is refused: it would cost more than it shows, as every GPU has a way
+to every NIC.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ from tests.fuzz import ethernet, readers, seeds
 from tests.fuzz.mutations import mutated, replace_value, with_checksums
 from tests.probes.gpu import nvidia_smi_texts as smi
 from tests.probes.pci.lspci_sample import SAMPLE
-from tests.probes.rdma import test_ibstat, test_ibv_devinfo, test_rdma_link, test_show_gids
+from tests.probes.rdma import tool_texts as rdma_texts
 
 SECONDS = 2.0  # of a core, for one input
 INGESTED_AT_ONCE = 16
@@ -52,10 +52,10 @@ SAVED = {  # outputs by the names of their files
     "nvidia-smi_nvlink_-e.txt": smi.ERRORS,
     "nvidia-smi_nvlink_-R.txt": smi.REMOTES,
     "lspci_-vvv.txt": SAMPLE,
-    "ibstat.txt": test_ibstat.TWO_PORTS,
-    "ibv_devinfo_-v.txt": test_ibv_devinfo.VERBOSE,
-    "rdma_link.txt": test_rdma_link.TEXT,
-    "show_gids.txt": test_show_gids.TEXT,
+    "ibstat.txt": rdma_texts.IBSTAT,
+    "ibv_devinfo_-v.txt": rdma_texts.IBV_DEVINFO,
+    "rdma_link.txt": rdma_texts.RDMA_LINK,
+    "show_gids.txt": rdma_texts.SHOW_GIDS,
     "lsmod.txt": seeds.LSMOD,
     "dmesg.txt": seeds.KERNEL_LOGS[1],
     "dmidecode.txt": seeds.DMIDECODE,

@@ -38,14 +38,7 @@ from tests.probes.gpu import test_nvidia_smi_table
 from tests.probes.netdev import test_lldp
 from tests.probes.neuron import test_neuron
 from tests.probes.pci.lspci_sample import SAMPLE
-from tests.probes.rdma import (
-    test_ibdev2netdev,
-    test_ibstat,
-    test_ibstatus,
-    test_ibv_devinfo,
-    test_rdma_link,
-    test_show_gids,
-)
+from tests.probes.rdma import tool_texts as rdma_texts
 from tests.probes.services import test_logs as test_service_logs
 from tests.probes.switches import outputs
 from tests.probes.tool_reports import tool_texts
@@ -246,11 +239,13 @@ READERS: tuple[Reader, ...] = (
     parser("probes.tool_reports.unnamed:list_gpu_lines", "Remapped Rows\n  Correctable Error : 0\n  Pending : Yes\n"),
     lenient("probes.system.limits:parse_ulimit", "max locked memory       (kbytes, -l) 64\n", "unlimited\n"),
     lenient("probes.gaudi.probe:parse_mask", "0x23", "ffffff"),
-    lenient("probes.neuron.errors:parse_count", "3", "-1"),
+    Reader("probes.text:parse_digits", lambda: [b"3", b"-1"], adapt=_then(20)),
+    lenient("probes.text:first_line", "usage: tool"),
+    lenient("probes.gpu.facts:find_address", "00000000:1B:00.0"),
     parser("probes.neuron.probe:parse_neuron_ls", test_neuron.TABLE, test_neuron.JSON),
     parser("probes.amd.kfd:parse_properties", "simd_count 416\nunique_id 1801979520617338022\n"),
     lenient("probes.amd.probe:parse_errors", "ue: 0\nce: 12\n"),
-    lenient("probes.amd.settings:parse_options", "CONFIG_PCI_P2PDMA=y\n# CONFIG_DMABUF_MOVE_NOTIFY is not set\n"),
+    lenient("probes.amd.probe:parse_options", "CONFIG_PCI_P2PDMA=y\n# CONFIG_DMABUF_MOVE_NOTIFY is not set\n"),
     lenient("probes.sources.identify:find_missing_name", test_ascend.HCCS, "link status: UP\n"),
     parser("probes.ascend.npu_smi:parse_info", test_ascend.INFO_A2),
     parser("probes.ascend.npu_smi:parse_topology", test_ascend.TOPOLOGY),
@@ -262,7 +257,7 @@ READERS: tuple[Reader, ...] = (
     ),
     lenient("probes.ascend.hccn:parse_hccn_conf", "address_0=10.0.0.1\nbitmap_0=0,0,0,0,1,0,0,0\n"),
     parser(
-        "probes.ascend.rank_table:parse_rank_table",
+        "probes.ascend.hccn:parse_rank_table",
         '{"server_list": [{"server_id": "n", "device": [{"device_id": "1", "device_ip": "10.0.0.2"}]}]} // x',
     ),
     lenient("probes.cxl.probe:parse_number", "0x2000000000", "2"),
@@ -395,7 +390,7 @@ READERS: tuple[Reader, ...] = (
     lenient("probes.pci.sysfs:identifier", "0x10de\n"),
     Reader("probes.pci.sysfs:bars", seeds.files("/resource"), (), _text),
     Reader("probes.pci.sysfs:aer_counters", seeds.files("/aer_dev_correctable", "/aer_dev_fatal"), (), _text),
-    lenient("probes.pci.tree:is_address", ADDRESS, "10000:e1:00.0"),
+    lenient("probes.text:is_pci_address", ADDRESS, "10000:e1:00.0"),
     Reader(
         "probes.pci.tree:place_in_path",
         seeds.texts(f"/sys/devices/pci0000:17/0000:17:01.0/{ADDRESS}"),
@@ -468,11 +463,11 @@ READERS: tuple[Reader, ...] = (
     lenient("probes.netdev.lldp_forms:parse_plain", test_lldp.PLAIN),
     lenient("probes.netdev.lldp_forms:parse_keyvalue", test_lldp.KEYVALUE),
     parser("probes.netdev.lldp_forms:parse_xml", test_lldp.XML),
-    lenient("probes.sources.given:find_early_end", test_ibstat.TWO_PORTS),
-    lenient("probes.sources.given:cut_early_end", test_ibstat.TWO_PORTS),
+    lenient("probes.sources.given:find_early_end", rdma_texts.IBSTAT),
+    lenient("probes.sources.given:cut_early_end", rdma_texts.IBSTAT),
     lenient("probes.sources.given:is_log_of_job", "gpu01:4711:4790 [0] NCCL INFO comm 0x7f rank 0 nranks 2\n"),
-    lenient("probes.sources.pasted:find_prompt_host", f"[root@n7 ~]# ibstat\n{test_ibstat.TWO_PORTS}"),
-    lenient("probes.sources.unwrap:join_wrapped", test_ibstat.TWO_PORTS),
+    lenient("probes.sources.pasted:find_prompt_host", f"[root@n7 ~]# ibstat\n{rdma_texts.IBSTAT}"),
+    lenient("probes.sources.unwrap:join_wrapped", rdma_texts.IBSTAT),
     Reader(
         "probes.sources.unwrap:unwrap",
         seeds.texts("  1 | CA 'a'\n  2 | x\n> y\n", "1:$ lsmod\n2:x\n"),
@@ -481,13 +476,13 @@ READERS: tuple[Reader, ...] = (
     ),
     Reader(
         "probes.sources.pieces:name_pieces",
-        seeds.texts(f"[root@n7 ~]# ibstat\n{test_ibstat.TWO_PORTS}$ lspci | grep x\n```\n", "[root@n1 ~]# dmesg\n"),
+        seeds.texts(f"[root@n7 ~]# ibstat\n{rdma_texts.IBSTAT}$ lspci | grep x\n```\n", "[root@n1 ~]# dmesg\n"),
         (),
         lambda read: lambda data: read("issue.md", data.decode("utf-8", "replace")),
     ),
     Reader(
         "probes.sources.pasted:read_saved",
-        seeds.texts(f"[root@n7 ~]# ibstat\n{test_ibstat.TWO_PORTS}", "$ for i in 1 2; do ibstat $i; done\nCA 'a'\n"),
+        seeds.texts(f"[root@n7 ~]# ibstat\n{rdma_texts.IBSTAT}", "$ for i in 1 2; do ibstat $i; done\nCA 'a'\n"),
         (),
         _then("ibstat"),
     ),
@@ -563,16 +558,16 @@ READERS: tuple[Reader, ...] = (
     parser("probes.gpu.nvidia_smi_nvlink:parse_errors", smi.ERRORS),
     parser("probes.gpu.nvidia_smi_nvlink:parse_remotes", smi.REMOTES),
     parser("probes.gpu.nvidia_smi_nvlink:parse_capabilities", smi.CAPABILITIES),
-    parser("probes.rdma.ofed_scripts:parse_ibdev2netdev", test_ibdev2netdev.TEXT),
-    parser("probes.rdma.ibstat:parse_ibstat", test_ibstat.TWO_PORTS),
-    parser("probes.rdma.ibstat:parse_ibstatus", test_ibstatus.TEXT),
-    parser("probes.rdma.ibv_devinfo:parse_ibv_devinfo", test_ibv_devinfo.VERBOSE),
+    parser("probes.rdma.ofed_scripts:parse_ibdev2netdev", rdma_texts.IBDEV2NETDEV),
+    parser("probes.rdma.ibstat:parse_ibstat", rdma_texts.IBSTAT),
+    parser("probes.rdma.ibstat:parse_ibstatus", rdma_texts.IBSTATUS),
+    parser("probes.rdma.ibv_devinfo:parse_ibv_devinfo", rdma_texts.IBV_DEVINFO),
     parser(
         "probes.rdma.ibv_devinfo:parse_ibv_devices",
         "    device\t node GUID\n    ------\t ---------\n    mlx5_0\t b83fd2030076f96b\n",
     ),
-    parser("probes.rdma.tools:parse_rdma_link", test_rdma_link.TEXT),
-    parser("probes.rdma.ofed_scripts:parse_show_gids", test_show_gids.TEXT),
+    parser("probes.rdma.tools:parse_rdma_link", rdma_texts.RDMA_LINK),
+    parser("probes.rdma.ofed_scripts:parse_show_gids", rdma_texts.SHOW_GIDS),
     parser("probes.dcb.tools:parse_mlnx_qos", test_tools.TEXT),
     Reader(
         "probes.dcb.tools:parse_dcb",
@@ -592,7 +587,7 @@ READERS: tuple[Reader, ...] = (
     parser("probes.system.dmi:parse_dmidecode", seeds.DMIDECODE),
     parser("probes.netdev.ip_link:parse_ip_link", seeds.IP_LINK),
     parser(
-        "probes.netdev.ifconfig:parse_ifconfig",
+        "probes.netdev.ip_link:parse_ifconfig",
         "ens7: flags=4163<UP,RUNNING>  mtu 9000\n        RX errors 912312  dropped 0  overruns 0  frame 912312\n",
     ),
     parser("probes.system.cpu:members", "00000000,0000000f"),
@@ -669,7 +664,8 @@ NOT_READERS = {
     "agent.reports.open_atomically": "a path that we write",
     "probes.catalogue.probe": "a probe's name",
     "probes.dcb.netlink.question": "an interface's name, in a request that we make",
-    "probes.ethtool.netlink.parse_unsigned": "an attribute; fuzzed as messages",
+    "probes.netlink.parse_unsigned": "an attribute; fuzzed as messages",
+    "probes.netlink.parse_text": "the same",
     "probes.host.ethtool_ioctl.request_ioctl": "an interface's name",
     "probes.host.ethtool_ioctl.check": "a request that we made",
     "probes.host.ethtool_ioctl.check_netlink": "the same",
@@ -681,6 +677,9 @@ NOT_READERS = {
     "probes.planted.follow_links": "a path that was given",
     "probes.planted.make_folder": "the same",
     "probes.text.find_required": "a pattern of ours",
+    "probes.text.check_length": "counts characters, reads none",
+    "probes.host_reader.parse_files": "a table of ours; its parsers are fuzzed",
+    "probes.switches.facts.parse_name": "a value of a document; fuzzed as outputs of switches",
     "probes.rdma.normalize.describe_cut": "a tool's name",
     "probes.netlink.link_request": "an interface's name, in a request that we make",
     "probes.netlink.requested_family": "a request that we made",
@@ -718,7 +717,7 @@ NOT_READERS = {
     "probes.nccl.jobs.is_nccl": "a path that was parsed",
     "probes.nccl.jobs.is_plugin": "the same",
     "probes.pci.facts.has_link_control_2": "a word of ours",
-    "probes.pci.tree.address_key": "an address that is_address accepted",
+    "probes.pci.tree.address_key": "an address that is_pci_address accepted",
     "probes.pci.tree.bus_of": "the same",
     "probes.pci.tree.neighbour": "the same",
     "probes.pci.tree.places_from_buses": "the same",

@@ -147,7 +147,7 @@ def test_bounds_are_said_aloud(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time, bytes and folders: what is left out is named, and nothing fails."""
     group = ExtraGroup(
         "pci files",
-        (ExtraFile("/sys/bus/pci/devices/*", ("ari_enabled",), "x"), ExtraFile("/etc", ("nccl.conf",), "x")),
+        (ExtraFile("/sys/bus/pci/devices/*", "ari_enabled", "x"), ExtraFile("/etc", "nccl.conf", "x")),
     )
     monkeypatch.setattr(extras, "LIMIT_BYTES", 0)
     too_much = extras.read_group(host(), group)

@@ -10,7 +10,7 @@ from agent.assemble import Assembled, assemble
 from agent.model.topology import Path
 from probes.catalogue import providers
 from probes.gpu.facts import Gpu, GpuFacts
-from probes.pci.sysfs import PciFacts, PciFunction
+from probes.pci.facts import PciFacts, PciFunction
 from probes.probe import Outcome, Status
 
 GEN5, GEN4, GEN3, GEN1 = 32.0, 16.0, 8.0, 2.5

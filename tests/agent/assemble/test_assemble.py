@@ -28,7 +28,7 @@ from probes.kernel.system import KernelFacts
 from probes.nccl.jobs import NcclVariable
 from probes.nccl.probe import NcclFacts, NcclLibraryFile
 from probes.netdev.probe import Netdev, NetdevFacts
-from probes.pci.sysfs import PciFacts
+from probes.pci.facts import PciFacts
 from probes.probe import Outcome, Status
 from probes.rdma.facts import RdmaDevice, RdmaFacts, RdmaPort
 from probes.services.probe import ServiceFacts, ServiceState

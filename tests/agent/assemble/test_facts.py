@@ -11,9 +11,8 @@ import pytest
 
 from agent.assemble.facts import build_row
 from agent.model import gpu, nic, node, pci
-from probes.ascend.hccn import HccnFacts
+from probes.ascend.hccn import HccnFacts, RankDevice
 from probes.ascend.hccn_tool import PortOptics
-from probes.ascend.rank_table import RankDevice
 from probes.cxl import facts as cxl
 from probes.ethtool.netlink import FecReading, PauseReading
 from probes.gpu import facts as driver_gpu

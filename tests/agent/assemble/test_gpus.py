@@ -8,7 +8,7 @@ from agent.model.gpu import Gpu as Row
 from probes.gpu.facts import Gpu, GpuFacts, NvLink
 from probes.kernel.modules import ModuleFacts, NvidiaGpu
 from probes.kernel.system import KernelFacts
-from probes.pci.sysfs import PciFacts, PciFunction
+from probes.pci.facts import PciFacts, PciFunction
 from tests.agent.assemble.boards import Board, assemble_facts, driver, hgx
 from tests.texts import read_fields
 

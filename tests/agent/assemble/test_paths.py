@@ -16,7 +16,7 @@ from agent.model.topology import Disagreement, Path
 from probes.catalogue import probe, providers
 from probes.gpu.facts import Gpu, GpuFacts, NvLink, PairCell
 from probes.gpu.nvidia_smi_topo import parse_matrix
-from probes.pci.sysfs import PciFacts
+from probes.pci.facts import PciFacts
 from probes.probe import outcome_of
 from probes.rdma.facts import RdmaDevice, RdmaFacts
 from probes.sources.open_source import open_source

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.assemble.pcie_tree import BridgePort, PcieTree
-from probes.pci.sysfs import Acs, PciFacts, PciFunction
+from probes.pci.facts import Acs, PciFacts, PciFunction
 from probes.system.numa import NumaFacts, NumaNodeFacts
 from tests.agent.assemble.boards import GEN1, GEN5, Board, assemble_facts, hgx
 from tests.texts import read_fields

@@ -14,11 +14,10 @@ from agent.history.context import build_context
 from agent.model.report import Report
 from agent.outputs.html.page import render_html
 from agent.outputs.text.page import render_page
-from probes.ascend.hccn import CONFIGURATION, HccnFacts, parse_hccn_conf
+from probes.ascend.hccn import CONFIGURATION, HccnFacts, parse_hccn_conf, parse_rank_table
 from probes.ascend.hccn_tool import parse_hccn
 from probes.ascend.npu import PCI
 from probes.ascend.npu_smi import parse_hccs, parse_info, parse_sio, parse_topology
-from probes.ascend.rank_table import parse_rank_table
 from probes.catalogue import probe, providers
 from probes.gpu.facts import GpuFacts
 from probes.host.interface import BadSource, Denied

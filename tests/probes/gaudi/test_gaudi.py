@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 from collections import Counter
 from pathlib import Path
@@ -290,10 +289,3 @@ def test_a_mask_is_read_or_none(text: str) -> None:
     """Whatever stands there."""
     mask = parse_mask(text)
     assert mask is None or mask <= frozenset(range(PORTS))
-
-
-@given(st.text())
-def test_any_text_is_a_table_or_refused(text: str) -> None:
-    """Never another error."""
-    with contextlib.suppress(ParseError):
-        parse_hl_smi(text)

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from probes.gpu import nvidia_smi, nvidia_smi_query
-from probes.gpu import nvidia_smi_values as nvidia_smi_words
+from probes.gpu import nvidia_smi, nvidia_smi_query, nvidia_smi_values
 from probes.gpu.facts import Gpu, GpuFabric, GpuFacts, GpuHealth
 from probes.text import ParseError
 from tests.probes.gpu.nvidia_smi_texts import ADDRESSES, CSV, LIST, NAME, QUERY, UUIDS, XML
@@ -146,30 +145,21 @@ def test_copies_of_the_text_say_the_same() -> None:
     assert "its author cut the text" == nvidia_smi_query.parse_text(QUERY + "[...]\n")[1]
 
 
-def test_a_cut_text_says_nothing_that_the_whole_does_not() -> None:
-    """Wherever it is cut: of "16x" no "1" is left."""
-    whole = {gpu.address: gpu for gpu in nvidia_smi_query.parse_text(QUERY)[0].gpus}
+@pytest.mark.parametrize(
+    ("parse", "text", "by", "step"),
+    [(nvidia_smi_query.parse_text, QUERY, "address", 5), (nvidia_smi_query.parse_csv, CSV, "index", 1)],
+)
+def test_a_cut_text_says_nothing_that_the_whole_does_not(parse: Parser, text: str, by: str, step: int) -> None:
+    """Wherever it is cut: of "16x" no "1" is left, and a line without all its fields is none."""
+    whole = {getattr(gpu, by): gpu for gpu in parse(text)[0].gpus}
 
-    for end in range(0, len(QUERY), 5):
+    for end in range(0, len(text), step):
         try:
-            start, _ = nvidia_smi_query.parse_text(QUERY[:end])
+            start, _ = parse(text[:end])
         except ParseError:
             continue
         for gpu in start.gpus:
-            assert [] == different(gpu, whole[gpu.address]), end
-
-
-def test_a_cut_csv_says_nothing_that_the_whole_does_not() -> None:
-    """A line without all its fields is none, and its last word may be a part of one."""
-    whole = {gpu.index: gpu for gpu in nvidia_smi_query.parse_csv(CSV)[0].gpus}
-
-    for end in range(len(CSV)):
-        try:
-            start, _ = nvidia_smi_query.parse_csv(CSV[:end])
-        except ParseError:
-            continue
-        for gpu in start.gpus:
-            assert [] == different(gpu, whole[gpu.index]), end
+            assert [] == different(gpu, whole[getattr(gpu, by)]), end
 
 
 def different(said: Gpu, known: Gpu) -> list[str]:
@@ -245,7 +235,9 @@ def test_hostile_and_other_xml_is_refused(text: str, reason: str) -> None:
 
 def test_every_gpu_value_of_a_lost_gpu_is_its_error() -> None:
     """No value is made of the words."""
-    lost = nvidia_smi_words.gpu({"address": "00000000:25:00.0", "pstate": "[GPU is lost]", "memory": "GPU is lost"})
+    lost = nvidia_smi_values.gpu(
+        {"address": "00000000:25:00.0", "pstate": "[GPU is lost]", "memory_mib": "GPU is lost"}
+    )
 
     assert Gpu(address="0000:25:00.0", error="GPU_IS_LOST") == lost
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from probes.catalogue import probe
 from probes.gpu.facts import Gpu, GpuFacts
@@ -213,10 +210,3 @@ def test_the_sentence_that_nothing_works_is_the_reason(tmp_path: Path) -> None:
 
     assert outcome.facts is None
     assert "Driver/library version mismatch" in (outcome.reason or "")
-
-
-@given(st.text(alphabet="| 0:GPUERR!-+=\n/MiBWC.aF", max_size=400))
-def test_any_text_is_read_or_refused(text: str) -> None:
-    with contextlib.suppress(ParseError):
-        parse_table(text)
-    list_unreadable(text)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from probes.netdev import probe as netdev
 from probes.netdev.ip_link import parse_ip_link
@@ -73,16 +71,6 @@ def test_another_output_is_none() -> None:
     """And says how it begins."""
     with pytest.raises(ParseError, match="begins with: Object"):
         parse_ip_link('Object "lnik" is unknown, try "ip help".\n')
-
-
-@given(st.text() | st.lists(st.sampled_from([*OUTPUT.splitlines(), "    vlan id x", "9: a@b: <> mtu"])).map("\n".join))
-def test_any_text_is_links_or_unparsable(text: str) -> None:
-    """Never anything else."""
-    try:
-        links = parse_ip_link(text)
-    except ParseError:
-        return
-    assert all(link.name for link in links)
 
 
 def test_what_a_vlan_makes_of_priorities() -> None:

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from probes.catalogue import probe
-from probes.pci.sysfs import PciFunction, read_pci
+from probes.pci.facts import PciFunction
+from probes.pci.sysfs import read_pci
 from probes.probe import Status, outcome_of
 from tests.probes.pci.corpus_trees import TreeHost, in_memory, unpacked
 

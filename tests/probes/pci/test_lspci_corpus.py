@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from probes.pci.facts import build_functions
+from probes.pci.facts import PciFunction, build_functions
 from probes.pci.lspci import parse_lspci
-from probes.pci.sysfs import PciFunction, read_pci
+from probes.pci.sysfs import read_pci
 from probes.text import ParseError
 from tests.probes.pci.corpus_trees import in_memory
 

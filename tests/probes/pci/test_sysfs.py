@@ -6,8 +6,8 @@ import pytest
 
 from probes.catalogue import probe
 from probes.host.interface import Absent, Denied, Failed
-from probes.pci.facts import Acs
-from probes.pci.sysfs import PciFunction, list_models, read_pci
+from probes.pci.facts import Acs, PciFunction
+from probes.pci.sysfs import list_models, read_pci
 from probes.probe import Status, outcome_of
 from probes.sources.memory import SymlinkNode
 from tests.probes.pci.pci_machine import PciHost, conventional, express

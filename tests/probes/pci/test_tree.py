@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.pci.sysfs import aer_counters, bars, decimal, identifier, link_speed
+from probes.pci.sysfs import aer_counters, bars, link_speed
 from probes.pci.tree import UNPLACED, address_key, neighbour, place_in_path, places_from_buses
 from probes.text import ParseError
 
@@ -149,10 +149,3 @@ def test_aer_counters_by_name() -> None:
     """Names of real kernels, and with spaces as the kernel page spells them; a line without a number is left out."""
     assert {"BadTLP": 12, "Receiver Error": 2} == aer_counters("BadTLP 12\nReceiver Error 2\nnonsense\n\n")
     assert aer_counters("") is None
-
-
-@given(st.text(max_size=80))
-def test_any_text_has_an_answer(text: str) -> None:
-    """No text raises, in any parser."""
-    for parse in (link_speed, decimal, identifier, bars, aer_counters):
-        parse(text)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hypothesis import strategies as st
-
 from probes.catalogue import probe
 from probes.probe import Outcome, outcome_of
 from probes.rdma.facts import RdmaDevice, RdmaPort
@@ -112,16 +110,6 @@ def first_port(host: Machine) -> RdmaPort:
 
 Parser = Callable[[str], ParsedTool]
 KEYED = frozenset({"name", "port", "ports", "gids", "gids_known", "netdevs"})
-
-
-@st.composite
-def damaged(draw: st.DrawFn, text: str) -> str:
-    """A real text with pieces cut out, doubled or replaced by anything."""
-    for _ in range(draw(st.integers(1, 4))):
-        start = draw(st.integers(0, len(text)))
-        end = draw(st.integers(start, min(len(text), start + 40)))
-        text = text[:start] + draw(st.sampled_from(("", text[start:end] * 2)) | st.text(max_size=12)) + text[end:]
-    return text
 
 
 def understood(parse: Parser, text: str) -> ParsedTool | None:

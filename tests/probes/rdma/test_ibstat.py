@@ -1,114 +1,13 @@
-"""ibstat: every layout in which its output is handed on."""
+"""ibstat and ibstatus: cards and ports, lists that are no whole ones."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from probes.rdma.ibstat import parse_ibstat, parse_ibstatus
-from probes.text import ParseError
-from tests.probes.rdma.rdma_machine import damaged, says_only_what_is_true, understood
-
-TWO_PORTS = """CA 'mlx4_0'
-\tCA type: MT4099
-\tNumber of ports: 2
-\tFirmware version: 2.42.5000
-\tHardware version: 1
-\tNode GUID: 0x0002c90300a10010
-\tSystem image GUID: 0x0002c90300a10013
-\tPort 1:
-\t\tState: Down
-\t\tPhysical state: Disabled
-\t\tRate: 10
-\t\tBase lid: 38
-\t\tLMC: 0
-\t\tSM lid: 13
-\t\tCapability mask: 0x02594868
-\t\tPort GUID: 0x0002c90300a10011
-\t\tLink layer: InfiniBand
-\tPort 2:
-\t\tState: Active
-\t\tPhysical state: LinkUp
-\t\tRate: 56
-\t\tBase lid: 12
-\t\tLMC: 0
-\t\tSM lid: 13
-\t\tCapability mask: 0x02594868
-\t\tPort GUID: 0x0002c90300a10012
-\t\tLink layer: InfiniBand
-"""
-
-# file -> {device: [(port, state, physical state, rate, link layer, lid, sm lid)]}
-CORPUS = {
-    "cori-gpu-5edr-3fdr-1roce-mixed.txt": {
-        "mlx4_0": [(1, "ACTIVE", "LinkUp", "10", "Ethernet", 0, 0)],
-        "mlx5_0": [(1, "ACTIVE", "LinkUp", "100", "InfiniBand", 59, 10)],
-        "mlx5_1": [(1, "ACTIVE", "LinkUp", "56", "InfiniBand", 325, 43)],
-        "mlx5_2": [(1, "ACTIVE", "LinkUp", "100", "InfiniBand", 64, 10)],
-        "mlx5_3": [(1, "ACTIVE", "LinkUp", "100", "Ethernet", 0, 0)],
-        "mlx5_4": [(1, "ACTIVE", "LinkUp", "100", "InfiniBand", 71, 10)],
-        "mlx5_5": [(1, "ACTIVE", "LinkUp", "56", "InfiniBand", 465, 344)],
-        "mlx5_6": [(1, "ACTIVE", "LinkUp", "100", "InfiniBand", 75, 10)],
-        "mlx5_7": [(1, "ACTIVE", "LinkUp", "56", "InfiniBand", 331, 43)],
-    },
-    "cx3-eth-10g-dl580.txt": {
-        "mlx4_0": [
-            (1, "ACTIVE", "LinkUp", "10", "Ethernet", 0, 0),
-            (2, "ACTIVE", "LinkUp", "10", "Ethernet", 0, 0),
-        ]
-    },
-    "cx3-multi.txt": {
-        "mlx4_0": [
-            (1, "ACTIVE", "LinkUp", "56", "InfiniBand", 10, 9),
-            (2, "ACTIVE", "LinkUp", "56", "InfiniBand", 12, 9),
-        ],
-        "mlx4_1": [
-            (1, "ACTIVE", "LinkUp", "56", "InfiniBand", 1, 7),
-            (2, "ACTIVE", "LinkUp", "56", "InfiniBand", 4, 7),
-        ],
-    },
-    "cx4-edr-tabs.txt": {
-        "mlx5_2": [(1, "ACTIVE", "LinkUp", "100", "InfiniBand", 13, 1)],
-        "mlx5_3": [(1, "ACTIVE", "LinkUp", "40", "InfiniBand", 38, 36)],
-        "mlx5_bond_0": [(1, "ACTIVE", "LinkUp", "10", "Ethernet", 0, 0)],
-    },
-    "cx5-qdr-noindent.txt": {
-        "mlx5_0": [(1, "ACTIVE", "LinkUp", "40", "InfiniBand", 14, 19)],
-        "mlx5_1": [(1, "ACTIVE", "LinkUp", "40", "InfiniBand", 15, 45)],
-    },
-    "cx6-roce-ppc64-name.txt": {"roceP1p1s0f1": [(1, "ACTIVE", "LinkUp", "100", "Ethernet", 0, 0)]},
-    "cx7-400g-card-at-200.txt": {"mlx5_0": [(1, "ACTIVE", "LinkUp", "200", "InfiniBand", 48, 48)]},
-    "initializing-no-sm-qdr.txt": {"mlx4_0": [(1, "INIT", "LinkUp", "40", "InfiniBand", 0, 0)]},
-    "mlx4-ibwarn-noise-port1-disabled-TRUNCATED.txt": {
-        "mlx4_0": [
-            (1, "DOWN", "Disabled", "10", "InfiniBand", 38, 13),
-            (2, "ACTIVE", "LinkUp", "56", None, None, None),
-        ]
-    },
-}
-
-
-@pytest.mark.parametrize("name", CORPUS)
-def test_real_outputs_say_what_their_machines_had(corpus: Path, name: str) -> None:
-    """Tabs, spaces, no indentation, warnings in between, one card on three fabrics, a cut end."""
-    result = parse_ibstat((corpus / "text/ib-ibstat" / name).read_text())
-
-    assert CORPUS[name] == {
-        device.name: [
-            (port.port, port.state, port.phys_state, port.rate_text, port.link_layer, port.lid, port.sm_lid)
-            for port in device.ports
-        ]
-        for device in result.devices
-    }
-    assert ("TRUNCATED" in name) == bool(result.cut)
-
-
-def test_every_real_output_is_known(corpus: Path) -> None:
-    """A new sample in the corpus asks for its row in the table."""
-    assert set(CORPUS) == {file.name for file in (corpus / "text/ib-ibstat").iterdir()}
+from tests.probes.rdma.tool_texts import IBSTAT, IBSTATUS
 
 
 def test_a_transcript_of_other_commands_keeps_the_later_state(corpus: Path) -> None:
@@ -126,7 +25,7 @@ def test_a_transcript_of_other_commands_keeps_the_later_state(corpus: Path) -> N
 
 def test_a_card_is_described_whole() -> None:
     """The card reports its identity, the port its addresses; one that is down keeps stale LIDs and a default rate."""
-    (device,) = parse_ibstat(TWO_PORTS).devices
+    (device,) = parse_ibstat(IBSTAT).devices
 
     assert ("2.42.5000", "MT4099") == (device.firmware, device.hca_type)
     assert ("0002:c903:00a1:0010", "0002:c903:00a1:0013") == (device.node_guid, device.system_image_guid)
@@ -141,28 +40,9 @@ def test_a_card_is_described_whole() -> None:
 
 def test_a_missing_port_is_named() -> None:
     """A text that ends after the first of two ports is not the whole card."""
-    result = parse_ibstat(TWO_PORTS[: TWO_PORTS.index("\tPort 2")])
+    result = parse_ibstat(IBSTAT[: IBSTAT.index("\tPort 2")])
 
     assert ("ibstat: mlx4_0 has 2 ports, the text holds 1",) == result.cut
-
-
-@pytest.mark.parametrize("text", ["", "ibpanic: [1] main: no such device\n", "mlx5_0 port 1 ==> ib0 (Up)\n"])
-def test_a_text_without_an_adapter_is_unparsable(text: str) -> None:
-    """Nothing printed is no proof that there is nothing."""
-    with pytest.raises(ParseError, match="CA"):
-        parse_ibstat(text)
-
-
-@given(st.integers(0, len(TWO_PORTS)))
-def test_a_cut_output_says_only_what_is_true(length: int) -> None:
-    """Wherever the text ends, no half number or half word becomes a fact."""
-    says_only_what_is_true(parse_ibstat, TWO_PORTS, length)
-
-
-@given(damaged(TWO_PORTS) | st.text())
-def test_any_text_is_survived(text: str) -> None:
-    """Whatever it is: an answer, or ParseError."""
-    understood(parse_ibstat, text)
 
 
 def test_where_it_ended_early_is_told() -> None:
@@ -205,3 +85,29 @@ def test_what_grep_left_over_is_of_ports_in_their_order(labels: tuple[str, ...])
     assert ([[1, 2], [1]], True) == (numbers, bool(parsed.cut))
     if "State" in labels:
         assert ["ACTIVE", "DOWN"] == [port.state for port in parsed.devices[0].ports]
+
+
+def test_ports_of_one_card_belong_together() -> None:
+    """Two paragraphs of one device are one device with two ports; one GID is not the table."""
+    (device,) = parse_ibstatus(IBSTATUS).devices
+
+    assert [(1, "ACTIVE", "LinkUp"), (2, "DOWN", "Polling")] == [
+        (port.port, port.state, port.phys_state) for port in device.ports
+    ]
+    assert [False, False] == [port.gids_known for port in device.ports]
+    assert ["0002:c903:00a1:0001", "0002:c903:00a1:0002"] == [port.gids[0].gid[20:] for port in device.ports]
+
+
+def test_an_empty_default_gid_is_none() -> None:
+    """A prefix without an interface id is no address."""
+    (device,) = parse_ibstatus(IBSTATUS.replace("0002:c903:00a1:0001", "0000:0000:0000:0000")).devices
+
+    assert () == device.ports[0].gids
+
+
+def test_a_cut_paragraph_is_named() -> None:
+    """What the last line before the cut said stays; what follows is unknown."""
+    result = parse_ibstatus(IBSTATUS[: IBSTATUS.rindex("\trate")])
+
+    assert ("ibstatus: mlx5_0 port 2 is cut off",) == result.cut
+    assert ("DOWN", None) == (result.devices[0].ports[1].state, result.devices[0].ports[1].rate_text)

@@ -1,4 +1,4 @@
-"""RDMA devices from saved outputs: tools complete each other."""
+"""`rdma link`, and RDMA devices from all saved outputs: tools complete each other."""
 
 from __future__ import annotations
 
@@ -10,14 +10,9 @@ from probes.catalogue import probe
 from probes.host.interface import TimedOut
 from probes.probe import Status, outcome_of
 from probes.rdma.facts import GidEntry
-from probes.rdma.tools import TOOLS
+from probes.rdma.tools import TOOLS, parse_rdma_link
 from tests.probes.machine import Machine
-from tests.probes.rdma.test_ibdev2netdev import TEXT as IBDEV2NETDEV
-from tests.probes.rdma.test_ibstat import TWO_PORTS as IBSTAT
-from tests.probes.rdma.test_ibstatus import TEXT as IBSTATUS
-from tests.probes.rdma.test_ibv_devinfo import VERBOSE
-from tests.probes.rdma.test_rdma_link import TEXT as RDMA_LINK
-from tests.probes.rdma.test_show_gids import TEXT as SHOW_GIDS
+from tests.probes.rdma.tool_texts import IBDEV2NETDEV, IBSTAT, IBSTATUS, IBV_DEVINFO, RDMA_LINK, SHOW_GIDS
 
 PROBE = probe("rdma_tools")
 
@@ -38,7 +33,7 @@ def test_two_views_of_one_host_are_one_device(corpus: Path) -> None:
 
 def test_a_table_of_gids_completes_the_default_gid() -> None:
     """One GID has a type and an interface in one tool, none in the other."""
-    host = Machine(kind="dump").says("ibv_devinfo", "-v", stdout=VERBOSE).says("show_gids", stdout=SHOW_GIDS)
+    host = Machine(kind="dump").says("ibv_devinfo", "-v", stdout=IBV_DEVINFO).says("show_gids", stdout=SHOW_GIDS)
     device = next(device for device in outcome_of(PROBE, host).facts.devices if device.name == "mlx5_0")
 
     (port,) = device.ports
@@ -145,3 +140,65 @@ def test_a_tool_that_hangs_does_not_take_the_others() -> None:
 
     assert (Status.PARTIAL, "ibstatus: no answer within 5 s") == (outcome.status, outcome.reason)
     assert ["mlx4_0"] == [device.name for device in outcome.facts.devices]
+
+
+def rows(text: str) -> list[tuple[str, int, str | None, str | None, tuple[str, ...]]]:
+    return [
+        (device.name, port.port, port.state, port.phys_state, port.netdevs)
+        for device in parse_rdma_link(text).devices
+        for port in device.ports
+    ]
+
+
+def test_interfaces_in_pods_are_not_seen(corpus: Path) -> None:
+    """Seven of eight links of a cloud node have their interface in another namespace."""
+    (block,) = (corpus / "blocks/rdma-link").glob("google*")
+
+    assert [()] * 3 + [("gpu3rdma0",)] + [()] * 4 == [row[4] for row in rows(block.read_text())]
+
+
+def test_soft_roce_is_software(corpus: Path) -> None:
+    """It must not be counted as RDMA hardware."""
+    (device,) = parse_rdma_link((corpus / "text/rdma-link/rxe-softroce-in-vm.txt").read_text()).devices
+
+    assert device.software
+
+
+def test_an_infiniband_link_has_lids() -> None:
+    """Decimal, as iproute2 prints them."""
+    port = parse_rdma_link(RDMA_LINK).devices[0].ports[0]
+
+    assert (133, 49151) == (port.lid, port.sm_lid)
+
+
+def test_lines_that_were_wrapped_are_put_together() -> None:
+    """Mail programs break them anywhere between words; capabilities (-d) stand on lines of their own."""
+    wrapped = RDMA_LINK.replace(" sm_lid", "\n    sm_lid").replace(" netdev", "\nnetdev")
+
+    assert rows(RDMA_LINK) == rows(wrapped + "    caps: <CM, IP_BASED_GIDS>\n")
+
+
+def test_the_form_of_old_iproute2_is_read() -> None:
+    """Before 2019 a link began with the indexes of device and port."""
+    assert [("mlx5_0", 1, "ACTIVE", "LinkUp", ("ib0",))] == rows(
+        "1/1: mlx5_0/1: state ACTIVE physical_state LINK_UP netdev ib0 \n"
+    )
+
+
+def test_a_cut_line_is_named() -> None:
+    """A state without its physical state is not the whole link."""
+    result = parse_rdma_link(RDMA_LINK + "link roceo3/1 state ACTI")
+
+    assert ("rdma link: roceo3/1 is cut off",) == result.cut
+    assert result.devices[-1].ports[0].state is None
+
+
+def test_only_infiniband_has_a_subnet_prefix() -> None:
+    """nldev_port_fill of the kernel: of other ports the link layer is not told."""
+    text = (
+        "link mlx5_0/1 subnet_prefix fe80:0000:0000:0000 lid 0 sm_lid 0 lmc 0 state DOWN physical_state POLLING\n"
+        "link mlx5_1/1 state ACTIVE physical_state LINK_UP netdev eth0\n"
+    )
+    one, other = parse_rdma_link(text).devices
+
+    assert ("InfiniBand", None) == (one.ports[0].link_layer, other.ports[0].link_layer)

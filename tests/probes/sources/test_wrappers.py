@@ -29,7 +29,7 @@ from tests.probes.gpu import nvidia_smi_texts, test_nvidia_smi_table
 from tests.probes.netdev import test_ip_link, test_lldp
 from tests.probes.optics import test_probe as test_optics
 from tests.probes.pci import lspci_sample
-from tests.probes.rdma import test_ibdev2netdev, test_ibstat, test_ibstatus, test_ibv_devinfo, test_rdma_link
+from tests.probes.rdma import tool_texts as rdma_texts
 from tests.probes.services import test_logs as test_service_logs
 from tests.probes.sources import test_pasted
 from tests.probes.tool_reports import tool_texts
@@ -110,11 +110,11 @@ OF_INTERFACE = {
     "qos-mlnx_qos": "mlnx_qos -i ens1f0",
 }  # fmt: skip
 OUR_OWN = (
-    Output("ibstat", "ibstat", test_ibstat.TWO_PORTS),
-    Output("ibstatus", "ibstatus", test_ibstatus.TEXT),
-    Output("ibv_devinfo", "ibv_devinfo -v", test_ibv_devinfo.VERBOSE),
-    Output("rdma", "rdma link", test_rdma_link.TEXT),
-    Output("ibdev2netdev", "ibdev2netdev", test_ibdev2netdev.TEXT),
+    Output("ibstat", "ibstat", rdma_texts.IBSTAT),
+    Output("ibstatus", "ibstatus", rdma_texts.IBSTATUS),
+    Output("ibv_devinfo", "ibv_devinfo -v", rdma_texts.IBV_DEVINFO),
+    Output("rdma", "rdma link", rdma_texts.RDMA_LINK),
+    Output("ibdev2netdev", "ibdev2netdev", rdma_texts.IBDEV2NETDEV),
     Output("show_gids", "show_gids", test_pasted.GIDS),
     Output("lsmod", "lsmod", test_pasted.LSMOD),
     Output("dmesg", "dmesg", test_pasted.XID),

@@ -14,7 +14,6 @@ from probes.sources.memory import MemoryFiles
 from probes.sources.tree import TreeHost
 from probes.system import dmi
 from probes.system.dmi import DmiFacts, parse_dmidecode, parse_modalias
-from probes.text import ParseError
 from tests.probes.machine import Machine
 
 # What firmware says: fillers, serials that need root, the modalias and the device tree as last resorts.
@@ -158,13 +157,3 @@ def test_it_is_read_where_there_is_no_sysfs() -> None:
     assert (dmi.read(host).facts, dmi.read(host).sources) == (FACTS, ("dmidecode",))
     with pytest.raises(Failed, match="no structure"):
         dmi.read(other)
-
-
-@given(st.text() | st.text(alphabet="Handle 0x1,DMItyp\n\t:S"))
-def test_any_text_is_facts_or_unparsable(text: str) -> None:
-    """Never anything else."""
-    try:
-        facts = parse_dmidecode(text)
-    except ParseError:
-        return
-    assert isinstance(facts, DmiFacts)

@@ -1,23 +1,14 @@
-"""ibdev2netdev: which interface a port has."""
+"""ibdev2netdev: which interface a port has; show_gids: the used GIDs of every port, and whether they are all."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from probes.rdma.ofed_scripts import parse_ibdev2netdev
-from probes.text import ParseError
-from tests.probes.rdma.rdma_machine import damaged, says_only_what_is_true, understood
-
-TEXT = """mlx5_0 port 1 ==> ens108np0 (Up)
-mlx5_10 port 1 ==> bond0 (Up)
-mlx4_0 port 1 ==> ib0 (Down)
-mlx4_0 port 2 ==> ib1 (Up)
-0000:84:00.0 mlx5_2 (MT4115 - MT1523X04353) CX456A - ConnectX-4 QSFP fw 12.12.0780 port 1 (ACTIVE) ==> ens785f0 (Up)
-"""
+from probes.rdma.facts import GidEntry
+from probes.rdma.ofed_scripts import parse_ibdev2netdev, parse_show_gids
+from tests.probes.rdma.tool_texts import IBDEV2NETDEV, SHOW_GIDS
 
 
 def interfaces(text: str) -> dict[tuple[str, int], tuple[str, ...]]:
@@ -57,7 +48,7 @@ def test_a_transcript_of_other_commands_is_read(corpus: Path) -> None:
 
 def test_the_verbose_form_adds_address_and_firmware() -> None:
     """-v begins with the PCI address; the plain form says neither."""
-    devices = {device.name: device for device in parse_ibdev2netdev(TEXT).devices}
+    devices = {device.name: device for device in parse_ibdev2netdev(IBDEV2NETDEV).devices}
 
     assert ("0000:84:00.0", "12.12.0780") == (devices["mlx5_2"].address, devices["mlx5_2"].firmware)
     assert (None, None) == (devices["mlx5_0"].address, devices["mlx5_0"].firmware)
@@ -81,26 +72,35 @@ def test_words_behind_the_state_hide_no_interface() -> None:
 
 def test_a_cut_line_is_named() -> None:
     """Half a name is no interface."""
-    result = parse_ibdev2netdev(TEXT + "mlx5_11 port 1 ==> ens115n")
+    result = parse_ibdev2netdev(IBDEV2NETDEV + "mlx5_11 port 1 ==> ens115n")
 
     assert ("ibdev2netdev: the line of mlx5_11 port 1 is cut off",) == result.cut
     assert () == result.devices[-1].ports[0].netdevs
 
 
-@pytest.mark.parametrize("text", ["", "bash: ibdev2netdev: command not found\n", "port 1 ==> ib0 (Up)\n"])
-def test_a_text_without_a_port_is_unparsable(text: str) -> None:
-    """Nothing printed is no proof that there is nothing."""
-    with pytest.raises(ParseError, match="port"):
-        parse_ibdev2netdev(text)
+def test_a_row_is_read_whole() -> None:
+    """An IPv4 address stands between the GID and its version, or does not."""
+    ports = [device.ports[0] for device in parse_show_gids(SHOW_GIDS).devices]
+
+    assert GidEntry(3, "0000:0000:0000:0000:0000:ffff:c0a8:0105", "RoCE v2", "rdma0") == ports[0].gids[2]
+    assert GidEntry(0, "fe80:0000:0000:0000:0002:c903:00a1:0011", "IB/RoCE v1", None) == ports[1].gids[0]
 
 
-@given(st.integers(0, len(TEXT)))
-def test_a_cut_output_says_only_what_is_true(length: int) -> None:
-    """Wherever the text ends, no half name becomes a fact."""
-    says_only_what_is_true(parse_ibdev2netdev, TEXT, length)
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (SHOW_GIDS.replace("=4", "=9"), "show_gids: 9 GIDs were found, the text holds 4"),
+        (SHOW_GIDS[: SHOW_GIDS.index("n_gids")], "show_gids: the closing count is missing, the table may be cut off"),
+    ],
+)
+def test_a_table_that_is_not_whole_is_named(text: str, why: str) -> None:
+    """The closing count tells how many rows there must be."""
+    result = parse_show_gids(text)
+
+    assert (why,) == result.cut
+    assert not any(port.gids_known for device in result.devices for port in device.ports)
 
 
-@given(damaged(TEXT) | st.text())
-def test_any_text_is_survived(text: str) -> None:
-    """Whatever it is: an answer, or ParseError."""
-    understood(parse_ibdev2netdev, text)
+def test_an_empty_table_is_an_answer() -> None:
+    """The head with a count of none says that there are no GIDs."""
+    assert ((), ()) == parse_show_gids("".join(SHOW_GIDS.splitlines(True)[:2]) + "n_gids_found=0\n")
