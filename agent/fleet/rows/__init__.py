@@ -25,7 +25,7 @@ from agent.fleet.rows.recent import Cut, Cutter, Lists, Recent, decode_part, is_
 from agent.fleet.rows.recent import DamagedPart as DamagedPart
 from agent.fleet.rows.unique_rows import ComparedColumns, Functions, Rows, Shared
 from agent.fleet.rows.verdicts import HostTotals, Label
-from agent.fleet.tables import COUNTER, EVENT, HOST, PCI, PORT_COUNTER, RATE, TABLES
+from agent.fleet.tables import COUNTER, EVENT, HOST, PCI, PORT_COUNTER, PROBE, RATE, TABLES
 from agent.model.reasons import needs_sample
 
 NAMES = tuple(TABLES)
@@ -61,7 +61,9 @@ class Reader:
         """Forget all rows: numbers that were given are void."""
         self._pci = Functions(PCI)
         self._shared = {name: Shared(TABLES[name]) for name in _SHARED}
-        self._own = {name: Rows(table) for name, table in TABLES.items() if name not in _NOT_OWN}
+        self._own = {
+            name: Rows(table, lasting_alike=table is PROBE) for name, table in TABLES.items() if name not in _NOT_OWN
+        }
         self.unique: dict[str, Rows | Functions] = {PCI.name: self._pci, **self._shared, **self._own}
         self.counters = CounterRows()
         self._cost = 0

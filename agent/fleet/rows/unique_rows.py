@@ -13,6 +13,7 @@ from agent.fleet.row_digests import COMPARED
 from agent.fleet.rows.devices import Row
 from agent.fleet.tables import Table
 
+_MOST_ALIKE = 256  # lists of rows whose digest is remembered
 _ENDS = b",nul]"  # null columns at the end count for nothing: a later version may add some
 _encode, _encode_lines = msgspec.json.Encoder().encode, msgspec.json.Encoder().encode_lines
 
@@ -43,12 +44,13 @@ def list_numbers(start: int, end: int) -> array[int]:
 
 
 class Rows:
-    """Rows that are mostly a node's own."""
+    """Rows that are mostly a node's own. `lasting_alike`: without what is volatile they are mostly those of others."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, lasting_alike: bool = False) -> None:
         self.rows: list[Row] = []
         lasting = [place for place, column in enumerate(table.own) if not column.volatile]
         self._lasting = itemgetter(*lasting) if table.history and len(lasting) > 1 else None
+        self._digests: dict[tuple[Row, ...], str] | None = {} if lasting_alike else None
 
     def row(self, number: int) -> Row:
         """A whole row."""
@@ -64,8 +66,14 @@ class Rows:
         """Of these rows without what is volatile, in any order, 16 hex digits; "": none, or a table without history."""
         if not rows or self._lasting is None:
             return ""
-        lines = _encode_lines(list(map(self._lasting, rows))).split(b"\n")[:-1]
-        return blake2b(b"\n".join(sorted([line.rstrip(_ENDS) for line in lines])), digest_size=8).hexdigest()
+        lasting = tuple(map(self._lasting, rows))
+        if self._digests is None:
+            return _digest_lines(lasting)
+        if lasting not in self._digests:
+            if len(self._digests) >= _MOST_ALIKE:
+                self._digests.clear()
+            self._digests[lasting] = _digest_lines(lasting)
+        return self._digests[lasting]
 
 
 class Shared(Rows):
@@ -145,6 +153,11 @@ class Functions:
         self.serials.append(serial)
         self.digests.append(digest)
         return len(self.serials) - 1
+
+
+def _digest_lines(rows: Sequence[Row]) -> str:
+    lines = _encode_lines(rows).split(b"\n")[:-1]
+    return blake2b(b"\n".join(sorted([line.rstrip(_ENDS) for line in lines])), digest_size=8).hexdigest()
 
 
 def _join_digests(digests: list[bytes], numbers: array[int]) -> str:
