@@ -17,8 +17,8 @@ from msgspec import Raw
 from msgspec.json import Decoder
 
 from agent.fleet.row_digests import COMPARED
-from agent.fleet.rows import device_fields, devices, identity, network, rates, report_fields, verdicts
-from agent.fleet.rows.counters import CounterDigests, CounterRows, ReportCounters
+from agent.fleet.rows import device_fields, devices, identity, network, report_fields, verdicts
+from agent.fleet.rows.counters import CounterDigests, CounterRows, ReportCounters, rate_rows
 from agent.fleet.rows.devices import Row
 from agent.fleet.rows.functions import FunctionReader
 from agent.fleet.rows.recent import Cut, Cutter, Lists, Recent, decode_part, is_hole, once
@@ -143,7 +143,7 @@ class Reader:
             "identity": own_numbers,
             PORT_COUNTER.name: network.port_counter_rows(nics, rails),
             EVENT.name: verdicts.event_rows(report.events),
-            RATE.name: rates.rate_rows(report.counters_window, topology, rails),
+            RATE.name: rate_rows(report.counters_window, topology, rails),
         }
         numbers = {"link": functions.links, "nvlink": nvlinks, "path": path_numbers, "check": check_numbers}
         compared = [
