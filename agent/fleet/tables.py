@@ -287,3 +287,12 @@ TABLES = {
         HOP,
     )
 }
+HISTORY = {table.name: table for table in (*(table for table in TABLES.values() if table.history), CHANGE, SIGHTING)}
+MOMENT = Column("observed_at", TIME)  # of a row of history: since then the rows of this node have been so
+
+
+def history_columns(table: Table) -> tuple[Column, ...]:
+    """Columns of a table in history: the moment is after the node, where the table has none of its own."""
+    if any(column.name == MOMENT.name for column in table.columns):
+        return table.columns
+    return (table.columns[0], MOMENT, *table.columns[1:])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from hashlib import blake2b
 from typing import Any, NamedTuple, TypeVar
 
@@ -30,7 +31,7 @@ from agent.model.reasons import needs_sample
 
 NAMES = tuple(TABLES)
 NodeIndex = dict[str, "array[int]"]
-Counts = tuple[str, Mapping[str, int]]  # subject, values by name
+Counts = tuple[str, dict[str, int]]  # subject, values by name
 _T = TypeVar("_T")
 _EVENT_BYTES = 400
 _FINDING_BYTES = 1_000  # of its texts, without the evidence
@@ -49,6 +50,16 @@ class ReportRows(NamedTuple):
     hardware_class: str
     counted: CounterDigests = CounterDigests(0, 0, False)
     pending: bytes = b""  # of checks that need an earlier sample a digest; none: nothing needs one
+
+
+class SwitchRecord(msgspec.Struct, frozen=True):
+    """What a dataset stores of one switch. `rows`: by table, in the order of its columns."""
+
+    node: str
+    observed_at: datetime
+    hardware_class: str
+    rows: dict[str, list[Row]]
+    counters: list[Counts]
 
 
 class Reader:
@@ -168,14 +179,14 @@ class Reader:
             pending = b""
         return ReportRows(list(ids.values()), list(digests.values()), alike, counters.digests(), pending)
 
-    def read_switch(self, rows: Mapping[str, list[Row]], counters: Iterable[Counts], peers: str) -> ReportRows:
-        """The rows of a switch's saved outputs, by table. `peers`: what it is compared with."""
-        ids, digests = self._add_own(rows)
+    def read_switch(self, switch: SwitchRecord) -> ReportRows:
+        """The rows of a switch's saved outputs."""
+        ids, digests = self._add_own(switch.rows)
         counted = ReportCounters(self.counters)
-        for subject, counts in counters:
+        for subject, counts in switch.counters:
             counted.add_rows(subject, counts)
         ids[COUNTER.name] = counted.numbers
-        return ReportRows(list(ids.values()), list(digests.values()), peers)
+        return ReportRows(list(ids.values()), list(digests.values()), switch.hardware_class)
 
     def number_checks(self, rows: Iterable[Row]) -> array[int]:
         """Numbers of rows of table check."""
