@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from agent.fleet.tables import BOOL, CHANGE, FLOAT, INT, SIGHTING, TABLES, TEXT, TIME, Column, Table
+from agent.fleet.tables import BOOL, FLOAT, HISTORY, INT, TABLES, TEXT, TIME, history_columns
 
 TYPES: dict[str, Any] = {
     TEXT: pa.string(),
@@ -20,15 +20,6 @@ PARQUET = {"compression": "zstd", "compression_level": 1, "store_schema": False,
 # Nearly every row has another value: as a dictionary they would be written twice, and read twice
 _GUIDS = ("node_guid", "system_image_guid", "port_guid")
 _OWN = frozenset(("machine_id", "boot_id", "serial", "uuid", "mac", "address", "module_serial", "number", *_GUIDS))
-_MOMENT = Column("observed_at", TIME, "since when the rows of this node have been so")
-HISTORY = {table.name: table for table in (*(table for table in TABLES.values() if table.history), CHANGE, SIGHTING)}
-
-
-def history_columns(table: Table) -> tuple[Column, ...]:
-    """Columns of a table in history: `observed_at` is after the node, where the table has none of its own."""
-    if any(column.name == _MOMENT.name for column in table.columns):
-        return table.columns
-    return (table.columns[0], _MOMENT, *table.columns[1:])
 
 
 @cache

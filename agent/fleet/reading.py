@@ -15,7 +15,7 @@ from agent.fleet.dataset import HOSTNAME, NodeKey
 from agent.fleet.known_duplicates import placeholder
 from agent.fleet.receipt import receive
 from agent.fleet.rows import DamagedPart, Reader, ReportRows
-from agent.fleet.rows.recent import HOLE, Cut
+from agent.fleet.rows.recent import Cut, is_hole
 from agent.fleet.rows.report_fields import NodeFields, ReportFields
 from agent.fleet.rows.verdicts import Label
 from agent.fleet.tables import LONGEST_SECONDS
@@ -98,8 +98,10 @@ def _decode_cut(cut: Cut) -> ReportFields | None:
         report = _REPORT.decode(cut.text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    lists = {"pci": report.topology.pci, "paths": report.topology.paths, "checks": report.checks}
-    as_cut = all(len(lists[name]) == len(HOLE) and bytes(lists[name]) == HOLE for name in cut.known)
+    topology, links = report.topology, cut.known.get("links", ())
+    lists = {"pci": topology.pci, "paths": topology.paths, "checks": report.checks}
+    as_cut = all(name == "links" or is_hole(lists[name]) for name in cut.known)
+    as_cut = as_cut and sum(is_hole(gpu.links) for gpu in topology.gpus) == len(links)
     return report if as_cut and report.schema == SCHEMA else None
 
 

@@ -12,13 +12,13 @@ from agent.fleet.device_tables import LINK as LINK
 from agent.fleet.device_tables import NVLINK as NVLINK
 from agent.fleet.device_tables import PCI as PCI
 from agent.fleet.network_tables import ADDRESS as ADDRESS
+from agent.fleet.network_tables import HOP as HOP
 from agent.fleet.network_tables import NETDEV as NETDEV
 from agent.fleet.network_tables import NIC as NIC
 from agent.fleet.network_tables import PORT as PORT
 from agent.fleet.network_tables import PORT_COUNTER as PORT_COUNTER
-from agent.fleet.switch_tables import HOP as HOP
-from agent.fleet.switch_tables import SWITCH as SWITCH
-from agent.fleet.switch_tables import SWITCH_PORT as SWITCH_PORT
+from agent.fleet.network_tables import SWITCH as SWITCH
+from agent.fleet.network_tables import SWITCH_PORT as SWITCH_PORT
 from agent.fleet.table import BOOL as BOOL
 from agent.fleet.table import CLASS as CLASS
 from agent.fleet.table import FLOAT as FLOAT
@@ -287,3 +287,12 @@ TABLES = {
         HOP,
     )
 }
+HISTORY = {table.name: table for table in (*(table for table in TABLES.values() if table.history), CHANGE, SIGHTING)}
+MOMENT = Column("observed_at", TIME)  # of a row of history: since then the rows of this node have been so
+
+
+def history_columns(table: Table) -> tuple[Column, ...]:
+    """Columns of a table in history: the moment is after the node, where the table has none of its own."""
+    if any(column.name == MOMENT.name for column in table.columns):
+        return table.columns
+    return (table.columns[0], MOMENT, *table.columns[1:])

@@ -10,12 +10,11 @@ from math import gcd
 from typing import Any
 
 from agent.model.report import SCHEMA, SCHEMA_MINOR
-from bench.fleet.fabric import Fabric
+from bench.fleet.fabric import Fabric, iblinkinfo, ndt
 from bench.fleet.forms import DAY, Moment, Node, stamp
 from bench.fleet.groups import Group, groups
 from bench.fleet.identity import NODES, Identity
 from bench.fleet.kinds import DAMAGES, KINDS, defaults
-from bench.fleet.other_files import iblinkinfo, ndt
 from bench.fleet.planting import Effect, Planted, Planter, has_restarted
 from bench.fleet.platforms import PAIR, ROLLOUT
 

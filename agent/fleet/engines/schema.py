@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from agent.fleet.table import TIME, Column, Table
-from agent.fleet.tables import CHANGE, SIGHTING, TABLES
+from agent.fleet.table import Column, Table
+from agent.fleet.tables import HISTORY as HISTORIES
+from agent.fleet.tables import MOMENT as _MOMENT
+from agent.fleet.tables import TABLES, history_columns
 
 HISTORY = "history_"  # before the name of a table's history, in every engine
-MOMENT = "observed_at"  # a row of history: since then the rows of this node have been so
-HISTORIES = {table.name: table for table in (*(table for table in TABLES.values() if table.history), CHANGE, SIGHTING)}
+MOMENT = _MOMENT.name
 
 
 def names() -> list[str]:
@@ -17,11 +18,8 @@ def names() -> list[str]:
 
 def columns(name: str) -> tuple[Column, ...]:
     """Columns of a table by the name that an engine uses. Raises KeyError."""
-    known = _table(name).columns
-    if not name.startswith(HISTORY):
-        return known
-    moment = () if any(column.name == MOMENT for column in known) else (Column(MOMENT, TIME),)
-    return (known[0], *moment, *known[1:])
+    table = _table(name)
+    return history_columns(table) if name.startswith(HISTORY) else table.columns
 
 
 def key(name: str) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -33,6 +34,7 @@ from agent.fleet.store import Store
 from agent.fleet.tables import CHECK, COUNTER, HOST, TIME
 
 _SLICE_ROWS = 1 << 15  # about; of entries whose rows are taken at once
+_BY_EPOCH = attrgetter("epoch", "node", "observed")
 _PIECE_BYTES = 8 << 20  # of entries on disk that are held at once, three times as much in memory
 Changed = dict[str, list[tuple[str, list[Entry]]]]  # by table, entries of each day
 
@@ -225,7 +227,7 @@ def _correct_times(parts: list[Any], entries: list[Entry]) -> Iterator[Any]:
 def _slice_entries(entries: list[Entry], table: str) -> Iterator[list[Entry]]:
     """Entries by epoch, so that few maps are open, in pieces of a bounded number of rows."""
     place = NAMES.index(table)
-    entries = sorted(entries, key=lambda entry: (entry.epoch, entry.node, entry.observed))
+    entries = sorted(entries, key=_BY_EPOCH)
     part: list[Entry] = []
     rows = 0
     for entry in entries:

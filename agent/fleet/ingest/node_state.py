@@ -13,7 +13,7 @@ from agent.fleet.dataset import File
 from agent.fleet.ingest.boots import BootTime
 from agent.fleet.ingest.history import Sighting, read_batches
 from agent.fleet.ingest.windows import EarlierSample
-from agent.fleet.rows.counter_digests import CounterDigests
+from agent.fleet.rows.counters import CounterDigests
 from agent.fleet.store import Store
 from agent.fleet.tables import FLOAT, INT, TABLES, TEXT, TIME
 

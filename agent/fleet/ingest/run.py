@@ -17,7 +17,6 @@ from itertools import chain, islice
 import msgspec
 
 from agent.fleet.collection import without_collection
-from agent.fleet.columns import HISTORY
 from agent.fleet.dataset import HOSTNAME, SLOTS, BadDataset, File, Manifest, NodeKey
 from agent.fleet.ingest.files import Staging, correct_history, fill_missing, gather_small
 from agent.fleet.ingest.known import KnownFiles, KnownReports
@@ -30,9 +29,9 @@ from agent.fleet.ingest.spill import SpilledBlock
 from agent.fleet.ingest.worker import BatchDone, Closed, End, ReportBatch, Rest, Setup, SwitchBatch, Task
 from agent.fleet.ingest.worker_pool import InProcessWorker, Workers
 from agent.fleet.reading import Naming
-from agent.fleet.rows.switch_record import SwitchRecord
+from agent.fleet.rows import SwitchRecord
 from agent.fleet.store import hide_secrets
-from agent.fleet.tables import FORMAT, HOST, TABLES
+from agent.fleet.tables import FORMAT, HISTORY, HOST, TABLES
 from agent.version import VERSION
 
 NODES_A_BUCKET = 2048

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-from array import array
 from collections import defaultdict
 from datetime import datetime, timezone
 from typing import Any
@@ -24,8 +23,8 @@ from agent.fleet.ingest.history import Sighting, TableVersion
 from agent.fleet.ingest.texts import TextPlace
 from agent.fleet.reading import ReadReport
 from agent.fleet.rows import NAMES, Reader
-from agent.fleet.rows.counter_digests import CounterDigests
-from agent.fleet.rows.unique_rows import CounterRows, Functions, Shared
+from agent.fleet.rows.counters import CounterDigests, CounterRows
+from agent.fleet.rows.unique_rows import Functions, Shared
 from agent.fleet.tables import CLASS, COUNTER, PCI, TABLES, TIME
 
 MOST_ROWS, MOST_REPORTS, MOST_BYTES = 400_000, 4000, 64 << 20  # of an epoch
@@ -93,7 +92,7 @@ class Epoch:
     def add(self, read: ReadReport, text: TextPlace | None = None) -> Entry:
         """A report whose rows the reader has made."""
         label = read.label
-        rows = [array("I", id_).tobytes() for id_ in read.made.ids]
+        rows = [numbers.tobytes() for numbers in read.made.ids]
         observed, generated = to_micros(label.observed_at), to_micros(label.generated_at)
         entry = Entry(
             label.node,

@@ -6,16 +6,17 @@ import bz2
 import io
 import lzma
 import os
+import re
 import stat
 import tarfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any, BinaryIO, NamedTuple
 
+import msgspec
+
 from agent.fleet.ingest.file_names import HEAD_BYTES, is_ours, kind_of, may_be_ours
-from agent.fleet.ingest.labelled import HEAD_BYTES as LABEL_HEAD_BYTES
-from agent.fleet.ingest.labelled import is_labelled, join_labelled
 from agent.fleet.reading import GZIP, ZSTD
 from agent.model.report import REPORT_LIMIT_BYTES
 
@@ -284,3 +285,61 @@ def _join_document(start: int, lines: list[bytes], size: int) -> Piece:
     if size > REPORT_LIMIT_BYTES:
         return Piece(str(start), data[:_KEPT], _TOO_LONG)
     return Piece(str(start), data)
+
+
+LABEL_HEAD_BYTES = 1 << 16  # of a stream, in which the first report begins
+HELD_BYTES = 256 << 20  # of reports that are not whole yet
+_LABEL_BYTES = 1 << 10  # about what a label costs
+_START = b'{"schema":'
+_END = b"\n"  # as the report ends that a scan writes: it has the same digest
+_LABEL = rb"[ \t]*(\[[^\]\s]{1,300}\]|[A-Za-z0-9][A-Za-z0-9._-]{0,252}:) "
+_FIRST = re.compile(rb"^" + _LABEL + re.escape(_START), re.MULTILINE)
+_LINE = re.compile(_LABEL)
+
+
+def is_labelled(head: bytes) -> bool:
+    r"""Whether reports of this stream have labels.
+
+    >>> is_labelled(b'srun: job 7 queued\n 3: {"schema":"fabricscope'), is_labelled(b'{"schema": "a: {"}\n')
+    (True, False)
+    """
+    return _FIRST.search(head) is not None
+
+
+def join_labelled(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[str, bytes]]:
+    """Whole reports with the number of the line on which each begins; what is no part of one as it is."""
+    parts: dict[bytes, tuple[int, bytearray]] = {}
+    size = 0
+    for number, line in lines:
+        match = _LINE.match(line)
+        label = match[1] if match else b""
+        text = line[match.end() if match else 0 :].rstrip(b"\r\n")
+        begins = text.startswith(_START)
+        if label not in parts and not begins:
+            if text.strip():
+                yield str(number), text
+            continue
+        if begins and label in parts:
+            first, part = parts.pop(label)
+            size -= len(part) + _LABEL_BYTES
+            yield str(first), bytes(part) + _END
+        if label not in parts:
+            parts[label] = number, bytearray()
+            size += _LABEL_BYTES
+        first, part = parts[label]
+        part += text
+        size += len(text)
+        if size > HELD_BYTES or not match or (text.endswith(b"}") and _is_json(part)):
+            del parts[label]
+            size -= len(part) + _LABEL_BYTES
+            yield str(first), bytes(part) + _END
+    for first, part in parts.values():
+        yield str(first), bytes(part) + _END
+
+
+def _is_json(data: bytearray) -> bool:
+    try:
+        msgspec.json.decode(data, type=msgspec.Raw)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True

@@ -26,7 +26,7 @@ from agent.fleet.ingest.spill import Entry, Epoch, Spilled
 from agent.fleet.ingest.texts import read_text
 from agent.fleet.reading import Naming, Text, Unfit, read
 from agent.fleet.rows import NAMES
-from agent.fleet.rows.counter_digests import CounterDigests
+from agent.fleet.rows.counters import CounterDigests
 from agent.fleet.rows.devices import Row
 from agent.fleet.rows.report_fields import CheckFields
 from agent.fleet.rows.unique_rows import ComparedColumns
@@ -145,11 +145,10 @@ class WindowJudge:
         template = self._templates[key]
         if template is None:
             return None
-        numbers = pa.array(self._epoch.reader.number_checks(template.rows), pa.uint32())
         self._epoch.reports += 1
         self._filled = True
         rows = [b""] * len(NAMES)
-        rows[_CHECK_PLACE] = numbers.buffers()[1].to_pybytes()[: 4 * len(numbers)]
+        rows[_CHECK_PLACE] = self._epoch.reader.number_checks(template.rows).tobytes()
         checks = replace(entry, rows=rows, epoch=self._epoch_folder)
         if self._epoch.full:
             self._flush()

@@ -25,7 +25,7 @@ from agent.fleet.ingest.spill import Epoch, Spilled, SpilledBlock
 from agent.fleet.ingest.texts import TextCopies, TextPlace
 from agent.fleet.ingest.windows import WindowJudge
 from agent.fleet.reading import Naming, ReadReport, Unfit, read, unpack
-from agent.fleet.rows.switch_record import SwitchRecord
+from agent.fleet.rows import SwitchRecord
 from agent.fleet.rows.verdicts import Label
 from agent.fleet.store import Folder, ObjectStore, Store, identity_of, open_no_link, store_of
 from agent.model.report import REPORT_LIMIT_BYTES
@@ -163,7 +163,7 @@ class IngestWorker:
             if digest in self._known:
                 done.known += 1
                 continue
-            made = self._epoch.reader.read_switch(record.rows, record.counters, record.hardware_class)
+            made = self._epoch.reader.read_switch(record)
             self._epoch.add(ReadReport(Label(record.node, None, record.observed_at, self._setup.now, digest), made))
             if self._epoch.full:
                 done.blocks += self._spill()

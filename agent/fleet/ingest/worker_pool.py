@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import gc
 import multiprocessing
 import os
 import signal
@@ -222,6 +223,7 @@ def _run_worker(setup: Setup, pipe: Connection[Any, Any], data: Connection[Any, 
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError), without_collection():
         try:
             worker = IngestWorker(setup)
+            gc.freeze()  # what is imported is no circle: each epoch it would be gone through
             while True:
                 pipe.send(("done", worker.do(_make_task(pipe, data))))
         except EOFError:

@@ -8,18 +8,16 @@ from typing import NamedTuple
 import msgspec
 
 from agent.fleet.cluster.cabling_plan import Planned
-from agent.fleet.lossless.cabling_rules import find_cabling_hop_faults
 from agent.fleet.lossless.changes import SwitchChange, list_changes
 from agent.fleet.lossless.class_rules import find_class_faults
 from agent.fleet.lossless.counter_rules import absorb_lossy_drops, find_counter_faults
 from agent.fleet.lossless.fabric_rules import find_fabric_faults
-from agent.fleet.lossless.fault import HopContext, HopFault
-from agent.fleet.lossless.findings import fold_faults, severity_of
+from agent.fleet.lossless.fault import HopContext, HopFault, fold_faults, severity_of
 from agent.fleet.lossless.guard_rules import find_guard_faults, settle_watchdog
 from agent.fleet.lossless.hop import CableEnd, HostPort
 from agent.fleet.lossless.host_ports import DscpMarking, choose_marking, commonest
 from agent.fleet.lossless.join import join
-from agent.fleet.lossless.link_rules import find_link_faults
+from agent.fleet.lossless.link_rules import find_cabling_hop_faults, find_link_faults
 from agent.fleet.lossless.paths import Paths, count_paths
 from agent.fleet.lossless.rows import HopEnd, HopRow, SwitchRow
 from agent.fleet.lossless.traffic import TrafficClass

@@ -1,15 +1,21 @@
-"""One fault of a hop, before it is folded with others of one cause into a finding."""
+"""Faults of hops, and the findings into which those of one cause are folded."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from types import MappingProxyType
 from typing import NamedTuple
 
+from agent.fleet.cluster.graph import natural
+from agent.fleet.lossless.catalogue import HOST, choose_remedy, switch_rules
 from agent.fleet.lossless.hop import CableEnd, Hop
 from agent.fleet.lossless.traffic import TrafficClass, classify
+from agent.model.finding import Evidence, FarEnd, Finding, Location, Step, worst_first
 
 NO_VALUES: Mapping[str, str] = MappingProxyType({})
 
@@ -80,3 +86,101 @@ def counter_source(end: CableEnd, command: str) -> str:
     if end.switch is None:
         return f"report of {end.node}"
     return f"{end.node}: {command}" if end.switch.nos == "sonic" else f"{end.node}: {end.switch.sources[0]}"
+
+
+_WORD = re.compile(r"\{([a-z]+)\}")
+LISTS = "nvue"  # whose commands take a list of ports
+_NAMED = 8  # ports of one finding in its text
+
+
+def severity_of(fault: HopFault) -> str:
+    """Its own, else the rule's."""
+    return fault.severity or switch_rules()[fault.rule].severity
+
+
+def fold_faults(faults: Sequence[HopFault], dscp: int) -> list[Finding]:
+    """Findings, worst first."""
+    groups: defaultdict[tuple[str, str, str, str], list[HopFault]] = defaultdict(list)
+    for fault in faults:
+        place = fault.end.node if fault.cause else fault.end.subject
+        groups[fault.rule, severity_of(fault), place, fault.cause].append(fault)
+    return sorted((_make_finding(group, dscp) for group in groups.values()), key=worst_first)
+
+
+def _make_finding(group: Sequence[HopFault], dscp: int) -> Finding:
+    first = group[0]
+    rule = switch_rules()[first.rule]
+    subjects = list(dict.fromkeys(fault.end.subject for fault in group))
+    ports = sorted({fault.end.port for fault in group}, key=natural)
+    one = len(subjects) == 1
+    kind = "host" if first.end.switch is None else "switch"
+    subject = subjects[0] if one else f"{kind}:{first.end.node}"
+    named = ", ".join(ports) if len(ports) <= _NAMED else f"{', '.join(ports[:_NAMED])} and {len(ports) - _NAMED} more"
+    label = first.end.label if one else f"{first.end.node}, {len(ports)} ports"
+    if one and first.hop.b.node and first.end.node:
+        other = first.hop.b if first.end is first.hop.a else first.hop.a
+        far = FarEnd(system=other.node or None, port=other.port or None)
+    else:
+        far = None
+    steps = _make_steps(group, dscp, named)
+    summary = f"{first.summary}{first.detail}" if one else f"{first.summary} (ports {named})"
+    return Finding(
+        rule=first.rule,
+        severity=severity_of(first),
+        subject=subject,
+        label=label,
+        summary=summary,
+        evidence=[Evidence(what=what, value=value, source=source) for what, value, source in _list_evidence(group)],
+        impact=rule.impact,
+        remedy=" ".join(step.do for step in steps),
+        steps=steps,
+        location=Location(part=f"port {ports[0]} of {first.end.node}", far_end=far) if one and ports else None,
+        confidence="high",
+        absorbs=_list_absorbed(group),
+        devices=[] if one else subjects,
+        fingerprint=sha256("\n".join((first.rule, subject, first.cause)).encode()).hexdigest()[:16],
+    )
+
+
+def _list_evidence(group: Sequence[HopFault]) -> list[tuple[str, str, str]]:
+    """Of the first port, and what others show beside the common cause."""
+    others = [row for fault in group[1:] if fault.absorbs for row in fault.evidence[-1:]]
+    return [*group[0].evidence, *others[:_NAMED]]
+
+
+def _make_steps(group: Sequence[HopFault], dscp: int, named: str) -> list[Step]:
+    """Commands name one port, or a list where the family takes one; a step without commands names the switch too."""
+    first = group[0]
+    rule = switch_rules()[first.rule]
+    family = first.end.switch.cli if first.end.switch is not None else HOST
+    own = family is not None and family in rule.remedy
+    other = first.hop.b if first.end is first.hop.a else first.hop.a
+    ports = sorted({fault.end.port for fault in group}, key=natural)
+    port = ",".join(ports) if own and family == LISTS else ports[0]
+    place = port if own else first.end.label if len(ports) == 1 else f"{first.end.node} {named}"
+    values = {"dscp": str(dscp), "port": place, "far": other.label or "the far end", **first.values}
+    steps = []
+    for text in choose_remedy(rule, family):
+        do = _WORD.sub(lambda match: values.get(match[1], match[0]), text)
+        if own and family != HOST and text in rule.remedy[str(family)]:
+            do = f"On {first.end.node}: {do}"
+            if len(ports) > 1 and "{port}" in text and family != LISTS:
+                do = f"{do} The same for each of {named}."
+        steps.append(Step(do=do))
+    if "also" in first.values:
+        steps.append(Step(do=f"The same at {first.values['also']}."))
+    return steps
+
+
+def _list_absorbed(group: Sequence[HopFault]) -> list[str]:
+    """Findings of hosts' own reports that this one explains."""
+    own = {name for fault in group for name in fault.absorbs}
+    return sorted(
+        own
+        | {
+            f"{rule} host:{fault.end.node}/{fault.end.port}"
+            for fault in group
+            if fault.end.host is not None
+            for rule in fault.end.host.findings
+        }
+    )

@@ -22,12 +22,13 @@ from agent.fleet.questions.identities import (
     NUMBERED,
     NUMBERS,
     ON_NODES,
+    SUBNETS,
     Kind,
     KindQueries,
+    find_shared_lids,
     find_shared_names,
     list_columns,
 )
-from agent.fleet.questions.lids import SUBNETS, find_shared_lids
 from agent.fleet.questions.options import ORDINARY, Options
 
 NAME = "node name"  # the one kind that several machines have under one node

@@ -6,7 +6,7 @@ piece between serial numbers; else a function with functions that stood at its p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
 from typing import NamedTuple
 from zlib import crc32
 
@@ -15,9 +15,9 @@ from msgspec import Raw
 from msgspec.json import Decoder
 
 from agent.fleet.rows import device_fields, devices
-from agent.fleet.rows.counter_digests import CounterShape
+from agent.fleet.rows.counters import CounterRows, ReportCounters
 from agent.fleet.rows.recent import DamagedPart, Lists, Members, decode_part, following, serial_place
-from agent.fleet.rows.unique_rows import CounterRows, Functions, Shared
+from agent.fleet.rows.unique_rows import Functions, Shared
 
 DigestGroups = dict[str, tuple[str | None, str | None]]
 
@@ -25,11 +25,11 @@ DigestGroups = dict[str, tuple[str | None, str | None]]
 class FunctionRows(NamedTuple):
     """What a list of functions came to."""
 
-    rows: list[int]  # of table pci
-    links: list[int]
+    rows: array[int]  # of table pci
+    links: array[int]
     kinds: DigestGroups  # vendor and device of every function
-    counters: list[int]
-    shape: int  # of their counters
+    counters: ReportCounters
+    alike: bytes  # numbers of their rows without serial numbers
 
 
 class KnownFunctions(NamedTuple):
@@ -47,9 +47,8 @@ class _Function(NamedTuple):
     kind: tuple[str | None, str | None]
     row: int
     link: int | None
-    counters: Sequence[int]
+    counters: ReportCounters
     hole: tuple[int, int]  # where in its text its serial number is; (0, 0): nowhere
-    shape: int
 
 
 class FunctionReader:
@@ -76,16 +75,16 @@ class FunctionReader:
     def repeat(self, hit: KnownFunctions) -> FunctionRows:
         """The rows of a list that was found."""
         known, places, serials = hit
-        rows, like = known.rows.copy(), self._pci.like
+        rows, like = known.rows[:], self._pci.like
         for place, serial in zip(places, serials, strict=True):
             rows[place] = like(rows[place], serial)
-        return FunctionRows(rows, known.links, known.kinds, [], known.shape)
+        return known._replace(rows=rows)
 
     def _one_by_one(self, text: bytes, product: str | None) -> FunctionRows:
-        rows, links, kinds, counters = list[int](), list[int](), DigestGroups(), list[int]()
+        rows, links, kinds, counters = array("I"), array("I"), DigestGroups(), ReportCounters(self._counters)
         holes: list[tuple[int, int, int]] = []
         raws: list[Raw] | None = None
-        place, at, shape = 0, following(text, 1), 0
+        place, at = 0, following(text, 1)
         while text[at : at + 1] == b"{":
             start, hit = at, self._members.find((product, place), text, at)
             if hit is not None:
@@ -103,16 +102,16 @@ class FunctionReader:
                 holes.append((place, first, first + len(serial) if serial is not None else start + part.hole[1]))
             if part.link is not None:
                 links.append(part.link)
-            counters += part.counters
-            shape = crc32(part.shape.to_bytes(4, "big"), shape)
+            counters.include(part.counters)
+            counters.shape = crc32(part.counters.shape.to_bytes(4, "big"), counters.shape)
             place += 1
             at = following(text, at)
         if text[:1] != b"[" or text[at:] != b"]":  # no list, or one of something else
             decode_part(_FUNCTION, bytes(decode_part(_RAWS, text, "topology.pci")[place]), "topology.pci", place)
         if len(kinds) != place:
             raise DamagedPart("an id appears twice - in topology.pci")
-        read = FunctionRows(rows, links, kinds, counters, shape)
-        if place and not counters:  # errors are of one node
+        read = FunctionRows(rows, links, kinds, counters, self._pci.kinds_of(rows))
+        if place and not counters.numbers:  # errors are of one node
             self._lists.add(product, text, holes, read)
             self.cost += len(text)
         return read
@@ -122,13 +121,12 @@ class FunctionReader:
         counts = devices.aer(decode_part(_AER, f.aer, "topology.pci", place))
         link, row = devices.link_row(f), self._pci.add(devices.function_row(f))
         linked = None if link is None else self._links.number(link)
-        names = tuple(counts)
-        counters = self._counters.add(f"pci:{f.id}", names, counts.values())
-        shape = CounterShape()
-        shape.add(f.id, None, self._counters.join(names))
+        counters = ReportCounters(self._counters)
+        counters.add_shape(f.id, None, tuple(counts))
+        counters.add_rows(f"pci:{f.id}", counts)
         hole = serial_place(member, f.serial)
-        part = _Function(f.id, (f.vendor, f.device), row, linked, counters, hole, shape.value)
-        if not counters:
+        part = _Function(f.id, (f.vendor, f.device), row, linked, counters, hole)
+        if not counters.numbers:
             self._members.add((product, place), member, part, part.hole)
             self.cost += len(member)
         return part

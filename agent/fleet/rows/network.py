@@ -59,8 +59,7 @@ def port_counter_rows(nics: list[NicFields], rails: Mapping[str, int]) -> list[R
 
 
 def _counts(p: PortFields) -> list[int | None]:
-    first, second = p.counters.get, p.hw_counters.get
-    counts = [first(name, second(name)) for name in PORT_COUNTERS]
+    counts = map({**p.hw_counters, **p.counters}.get, PORT_COUNTERS)
     return [count if count is None or 0 <= count <= MOST else None for count in counts]  # 64 bits without sign
 
 

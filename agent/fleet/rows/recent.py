@@ -141,15 +141,22 @@ class Cut(NamedTuple):
 HOLE = b'["' + os.urandom(16).hex().encode() + b'"]'  # no report can have one by itself
 
 
+def is_hole(value: Raw) -> bool:
+    """Whether a list was cut out there."""
+    return len(value) == len(HOLE) and bytes(value) == HOLE
+
+
 class Cutter:
     """Takes lists out of reports where earlier ones had them: to skip them would cost more than all that is decoded.
 
     `finders`: by name, in their order in a report, what finds a known list of a kind at a place, and where it ends.
+    `series`: of these the name that several lists have; their kind is that name and which of them it is.
     """
 
-    def __init__(self, finders: Mapping[str, Find]) -> None:
+    def __init__(self, finders: Mapping[str, Find], series: str = "") -> None:
         self._finders = {name: (b'"%s":' % name.encode(), find) for name, find in finders.items()}
         self._places: dict[str, list[tuple[int, object]]] = {name: [] for name in finders}
+        self._series = series
 
     def cut(self, text: bytes) -> Cut:
         """Without the lists that are found."""
@@ -157,6 +164,11 @@ class Cutter:
         known: dict[str, Any] = {}
         at = 0
         for name, (key, find) in self._finders.items():
+            if name == self._series:
+                if at:
+                    known[name] = list[Any]()
+                    at = self._cut_series(text, at, parts, known[name])
+                continue
             for place, kind in self._places[name]:
                 near = place if place >= 0 else len(text) + place
                 start = _find_value(text, key, max(at, near - _SLACK), near + _SLACK)
@@ -167,6 +179,20 @@ class Cutter:
                     at = end
                     break
         return Cut(b"".join((*parts, text[at:])) if parts else text, known)
+
+    def _cut_series(self, text: bytes, at: int, parts: list[bytes], hits: list[Any]) -> int:
+        """Lists of one name, one after the other behind what was cut out: what is found, and where the last ends."""
+        key, find = self._finders[self._series]
+        place, start = 0, _find_value(text, key, at, at + 2 * _SLACK)
+        while start:
+            hit = find((self._series, place), text, start)
+            if hit is not None:
+                part, end = hit
+                hits.append(part)
+                parts += (text[at:start], HOLE)
+                at = start = end
+            place, start = place + 1, _find_value(text, key, start, start + 2 * _SLACK)
+        return at
 
     def learn(self, name: str, kind: object, text: bytes, value: bytes) -> None:
         """A list that was found, and was not cut out: where it stands. From the nearer end of the report."""

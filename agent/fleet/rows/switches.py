@@ -12,9 +12,9 @@ import msgspec
 from agent.fleet.lossless.answer import LosslessAnswer
 from agent.fleet.lossless.rows import HopEnd, HopRow
 from agent.fleet.receipt import receive
+from agent.fleet.rows import SwitchRecord
 from agent.fleet.rows.report_fields import FindingFields
 from agent.fleet.rows.row_columns import MOST, Row
-from agent.fleet.rows.switch_record import SwitchRecord
 from agent.fleet.rows.verdicts import finding_rows
 from agent.model.node import SWITCH_PREFIX, choose_node_name
 from probes.switches.facts import EcnProfile, Headroom, PortFacts, SwitchFacts

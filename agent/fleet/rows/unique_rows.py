@@ -1,23 +1,21 @@
-"""Rows of one table, with what shows whether two nodes' are alike; and counters, by column."""
+"""Rows of one table, with what shows whether two nodes' are alike."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
-from itertools import compress, repeat
 from operator import itemgetter
 
 import msgspec
 
 from agent.fleet.row_digests import COMPARED
 from agent.fleet.rows.devices import Row
-from agent.fleet.rows.row_columns import LEAST, MOST
 from agent.fleet.tables import Table
 
-_NOTHING: range = range(0)
+_MOST_ALIKE = 256  # lists of rows whose digest is remembered
 _ENDS = b",nul]"  # null columns at the end count for nothing: a later version may add some
-_encode = msgspec.json.Encoder().encode
+_encode, _encode_lines = msgspec.json.Encoder().encode, msgspec.json.Encoder().encode_lines
 
 
 class ComparedColumns:
@@ -35,41 +33,58 @@ class ComparedColumns:
         return int.from_bytes(digest, "big", signed=True)
 
 
-class Rows:
-    """Rows that are mostly a node's own."""
+_NUMBERS = array("I", range(1024))
 
-    def __init__(self, table: Table) -> None:
+
+def list_numbers(start: int, end: int) -> array[int]:
+    """All from `start` to before `end`: copied, where a range would make an object of each."""
+    while len(_NUMBERS) < end:
+        _NUMBERS.extend(range(len(_NUMBERS), 2 * len(_NUMBERS)))
+    return _NUMBERS[start:end]
+
+
+class Rows:
+    """Rows that are mostly a node's own. `lasting_alike`: without what is volatile they are mostly those of others."""
+
+    def __init__(self, table: Table, lasting_alike: bool = False) -> None:
         self.rows: list[Row] = []
         lasting = [place for place, column in enumerate(table.own) if not column.volatile]
         self._lasting = itemgetter(*lasting) if table.history and len(lasting) > 1 else None
+        self._digests: dict[tuple[Row, ...], str] | None = {} if lasting_alike else None
 
     def row(self, number: int) -> Row:
         """A whole row."""
         return self.rows[number]
 
-    def extend(self, rows: list[Row]) -> range:
+    def extend(self, rows: list[Row]) -> array[int]:
         """Their numbers."""
         start = len(self.rows)
         self.rows += rows
-        return range(start, start + len(rows))
+        return list_numbers(start, len(self.rows))
 
-    def digest(self, numbers: Sequence[int]) -> str:
+    def digest(self, rows: list[Row]) -> str:
         """Of these rows without what is volatile, in any order, 16 hex digits; "": none, or a table without history."""
-        if not numbers or self._lasting is None:
+        if not rows or self._lasting is None:
             return ""
-        rows, lasting = self.rows, self._lasting
-        return blake2b(
-            b"\n".join(sorted([_encode(lasting(rows[n])).rstrip(_ENDS) for n in numbers])), digest_size=8
-        ).hexdigest()
+        lasting = tuple(map(self._lasting, rows))
+        if self._digests is None:
+            return _digest_lines(lasting)
+        if lasting not in self._digests:
+            if len(self._digests) >= _MOST_ALIKE:
+                self._digests.clear()
+            self._digests[lasting] = _digest_lines(lasting)
+        return self._digests[lasting]
 
 
 class Shared(Rows):
-    """Rows that many nodes have: each has its own digest."""
+    """Rows that many nodes have: each has its own digest, and a list of them is gone through once."""
 
     def __init__(self, table: Table) -> None:
         super().__init__(table)
         self.digests: list[bytes] = []
         self._known: dict[Row, int] = {}
+        self._of_lists: dict[bytes, str] = {}
+        self.cost = 0  # bytes of lists that are remembered, about
 
     def number(self, row: Row) -> int:
         """Of an equal row, or of a new one."""
@@ -81,9 +96,16 @@ class Shared(Rows):
                 self.digests.append(blake2b(_encode(self._lasting(row)).rstrip(_ENDS), digest_size=8).digest())
         return known
 
-    def digest(self, numbers: Sequence[int]) -> str:
+    def join_digests(self, numbers: array[int]) -> str:
         """Of these rows without what is volatile, in any order."""
-        return _join_digests(self.digests, numbers) if self._lasting is not None else ""
+        if self._lasting is None:
+            return ""
+        key = numbers.tobytes()
+        digest = self._of_lists.get(key)
+        if digest is None:
+            digest = self._of_lists[key] = _join_digests(self.digests, numbers)
+            self.cost += 300 + len(key)
+        return digest
 
 
 class Functions:
@@ -106,9 +128,9 @@ class Functions:
         kind = self.kinds[self.kind[number]]
         return (*kind[: self.serial_at], self.serials[number], *kind[self.serial_at + 1 :])
 
-    def kinds_of(self, numbers: Sequence[int]) -> Sequence[int]:
-        """Numbers of these rows without their serial numbers."""
-        return [self.kind[number] for number in numbers]
+    def kinds_of(self, numbers: array[int]) -> bytes:
+        """Numbers of these rows without their serial numbers, 32 bits each."""
+        return array("I", map(self.kind.__getitem__, numbers)).tobytes()
 
     def add(self, row: Row) -> int:
         """The row's number."""
@@ -119,7 +141,7 @@ class Functions:
         """Another row, that differs from one in its serial number."""
         return self._another(self.kind[number], serial)
 
-    def digest(self, numbers: Sequence[int]) -> str:
+    def join_digests(self, numbers: array[int]) -> str:
         """Of these rows without what is volatile, in any order."""
         return _join_digests(self.digests, numbers)
 
@@ -133,51 +155,12 @@ class Functions:
         return len(self.serials) - 1
 
 
-class CounterRows:
-    """Rows of table counter, by column."""
-
-    def __init__(self) -> None:
-        self.subjects: dict[str, int] = {}
-        self.names: dict[str, int] = {}
-        self._lists: dict[tuple[str, ...], tuple[array[int], bytes]] = {}
-        self.cost = 0  # bytes of lists of names that are remembered, about
-        self.subject, self.name, self.value = array("i"), array("i"), array("q")
-
-    def __len__(self) -> int:
-        return len(self.value)
-
-    def add(self, subject: str, names: tuple[str, ...], values: Iterable[int]) -> Sequence[int]:
-        """Those that are not zero; the numbers of their rows. `values` is gone through several times."""
-        if not any(values):
-            return _NOTHING
-        codes = self._list(names)[0]
-        start = len(self.value)
-        try:
-            self.value.extend(compress(values, values))
-        except OverflowError:
-            del self.value[start:]
-            self.value.extend([max(min(count, MOST), LEAST) for count in values if count])
-        self.name.extend(compress(codes, values))
-        end = len(self.value)
-        code = self.subjects.setdefault(subject, len(self.subjects))
-        self.subject.extend(repeat(code, end - start))
-        return range(start, end)
-
-    def join(self, names: tuple[str, ...]) -> bytes:
-        """Names of counters as one text."""
-        return self._list(names)[1]
-
-    def _list(self, names: tuple[str, ...]) -> tuple[array[int], bytes]:
-        """Most devices have the list of names of others: it is gone through once."""
-        known = self._lists.get(names)
-        if known is None:
-            codes = array("i", [self.names.setdefault(name, len(self.names)) for name in names])
-            known = self._lists[names] = codes, " ".join(names).encode("utf-8", "replace")
-            self.cost += 200 + 12 * len(names) + len(known[1])
-        return known
+def _digest_lines(rows: Sequence[Row]) -> str:
+    lines = _encode_lines(rows).split(b"\n")[:-1]
+    return blake2b(b"\n".join(sorted([line.rstrip(_ENDS) for line in lines])), digest_size=8).hexdigest()
 
 
-def _join_digests(digests: list[bytes], numbers: Sequence[int]) -> str:
+def _join_digests(digests: list[bytes], numbers: array[int]) -> str:
     if not numbers:
         return ""
-    return blake2b(b"".join(sorted([digests[number] for number in numbers])), digest_size=8).hexdigest()
+    return blake2b(b"".join(sorted(map(digests.__getitem__, numbers))), digest_size=8).hexdigest()

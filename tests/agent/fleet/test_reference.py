@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.fleet.columns import HISTORY, schema
+from agent.fleet.columns import schema
 from agent.fleet.dataset import Manifest
 from agent.fleet.reference import renew_page
-from agent.fleet.tables import TABLES
+from agent.fleet.tables import HISTORY, TABLES
 from tests.conftest import ROOT
 
 PAGE = ROOT / "docs" / "fleet-dataset.md"

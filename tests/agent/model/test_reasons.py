@@ -20,7 +20,7 @@ PRODUCT = sorted(path for room in ("agent", "probes") for path in (ROOT / room).
 # and the codes themselves, which know the text of reports that are older than they
 OWN = {
     "agent/model/reasons.py",
-    "agent/netbox/client.py", "agent/netbox/session.py", "agent/receive/listening.py",
+    "agent/netbox/client.py", "agent/receive/listening.py",
     "agent/ship/http_target.py", "agent/ship/run.py",
     "probes/host/interface.py", "probes/host/recording.py", "probes/kernel/events.py",
 }  # fmt: skip

@@ -213,7 +213,7 @@ def test_the_same_page_for_ever_ends(server: Server) -> None:
 
 def test_a_huge_answer_is_not_read_to_its_end(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """It would fill the memory."""
-    monkeypatch.setattr("agent.netbox.session.MOST_BYTES", 1 << 20)
+    monkeypatch.setattr("agent.netbox.client.MOST_BYTES", 1 << 20)
     server.trick(
         DEVICES, *[Reply(200, {"count": 1, "next": None, "results": [{"id": 1, "name": "a" * (2 << 20)}]})] * 9
     )

@@ -10,7 +10,7 @@ from agent.fleet.cluster.from_dataset import query_identity_rows
 from agent.fleet.engines.query import WANTED, LookupQuery, Query
 from agent.fleet.episodes import finding_changes, history, repeat, silences
 from agent.fleet.expected import compare
-from agent.fleet.page import build, days, reading
+from agent.fleet.page import build, from_dataset, reading
 from agent.fleet.page.scene import STATES
 from agent.fleet.questions import (
     amounts,
@@ -26,7 +26,6 @@ from agent.fleet.questions import (
     job,
     job_hosts,
     kinds,
-    lids,
     multisets,
     options,
     outliers,
@@ -49,7 +48,7 @@ MODULES = (
     job,
     job_hosts,
     kinds,
-    lids,
+    identities,
     options,
     outliers,
     peer_classes,
@@ -57,7 +56,7 @@ MODULES = (
     summary,
     drift_rows,
     build,
-    days,
+    from_dataset,
     reading,
     history,
     finding_changes,

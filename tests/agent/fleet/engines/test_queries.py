@@ -28,7 +28,7 @@ from agent.fleet.engines.query import (
 from agent.fleet.engines.translated import translate
 from agent.fleet.engines.views import views
 from agent.fleet.known_duplicates import NOWHERE_ELSE
-from agent.fleet.questions import drift, drift_rows, lids, summary
+from agent.fleet.questions import drift, drift_rows, identities, summary
 from agent.fleet.table import INT, TEXT
 from tests.agent.fleet.engines.statements import statements
 from tests.agent.fleet.questions.conftest import made
@@ -93,7 +93,7 @@ def test_tables_of_a_statement_are_known_by_its_text():
     assert query("drift", "recent_changes").tables == ["history_change"]
     assert set(drift_rows.PAIRS[1].tables) == {"history_change", "history_gpu", "gpu"}
     assert summary.STATES.tables == ["check"]
-    assert set(lids.SUBNETS.tables) == {"port", "host"}
+    assert set(identities.SUBNETS.tables) == {"port", "host"}
     for name in schema.names():
         assert table_query(name).tables == [name]
 

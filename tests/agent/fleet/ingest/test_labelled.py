@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.fleet.ingest import labelled
+from agent.fleet.ingest import streams
 from agent.fleet.ingest.streams import read_pieces
 from agent.reports import encode_line
 from tests.agent.fleet.small import report as spaced
@@ -79,11 +79,11 @@ def test_a_task_that_ends_early_costs_only_its_own_report(monkeypatch: pytest.Mo
     assert [report("b"), report("a")[:500] + b"\n", report("c")] == [
         piece.data for piece in read_pieces(io.BytesIO(data))
     ][:3]
-    monkeypatch.setattr(labelled, "HELD_BYTES", 4000)
+    monkeypatch.setattr(streams, "HELD_BYTES", 4000)
     many = b"".join(b"%d: " % task + report("a")[:500] + b"\n" for task in range(100))
     assert 100 == len(list(read_pieces(io.BytesIO(many))))
 
 
 def test_reports_of_a_scan_begin_as_labels_are_looked_for() -> None:
     """The first key, without a blank."""
-    assert encode_line(scan_machine("", "gpu-width-x8")).startswith(labelled._START)
+    assert encode_line(scan_machine("", "gpu-width-x8")).startswith(streams._START)

@@ -11,8 +11,7 @@ import pytest
 from agent.config import Configuration
 from agent.diagnose import evaluate_report
 from agent.fleet.ingest import windows
-from agent.fleet.rows.counter_digests import CounterDigests, CounterShape, CounterStandings
-from agent.fleet.rows.unique_rows import CounterRows
+from agent.fleet.rows.counters import CounterDigests, CounterRows, ReportCounters
 from agent.history.state import add_history, update_state
 from agent.history.window import WINDOW_SECONDS
 from agent.model.reasons import needs_sample
@@ -182,9 +181,10 @@ def test_the_minimum_window_is_the_node_s() -> None:
 
 def stand(*rows_: tuple[str, str, int]) -> CounterDigests:
     """The digests of some counters."""
-    counters = CounterRows()
-    numbers = [number for subject, name, value in rows_ for number in counters.add(subject, (name,), [value])]
-    return CounterStandings(counters).read(7, numbers)
+    counters = ReportCounters(CounterRows())
+    for subject, name, value in rows_:
+        counters.add_rows(subject, {name: value})
+    return counters.digests()
 
 
 def test_traffic_moves_nothing_and_errors_do() -> None:
@@ -194,7 +194,7 @@ def test_traffic_moves_nothing_and_errors_do() -> None:
     assert quiet.standing
     for other in (("port:a/1", "symbol_error", 4), ("port:b/1", "symbol_error", 3), ("port:a/1", "rx_crc_errors", 3)):
         assert quiet.standing != stand(other).standing
-    assert CounterDigests(7, 0, False) == stand(("port:a/1", "port_rcv_data", 10))
+    assert CounterDigests(0, 0, False) == stand(("port:a/1", "port_rcv_data", 10))
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_the_shape_is_of_devices_their_identity_and_their_counters() -> None:
         ("port:a/1", "guid 2", ("x", "y")),
         ("port:a/1", "guid 1", ("x",)),
     ):
-        shape = CounterShape()
-        shape.add(subject, identity, CounterRows().join(names))
-        shapes.append(shape.value)
+        counters = ReportCounters(CounterRows())
+        counters.add_shape(subject, identity, names)
+        shapes.append(counters.shape)
     assert 4 == len(set(shapes))

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from agent.cli.main import run
 from agent.fleet.lossless.answer import Inputs, LosslessAnswer, judge
+from agent.fleet.lossless.catalogue import SwitchRule, choose_remedy, switch_rules
 from agent.fleet.lossless.headroom import spectrum_headroom
 from agent.fleet.lossless.hop import HostPort
+from agent.model.finding import SEVERITIES
 from bench.switches.fabric import MadeFabric, MadePort
 from probes.switches.facts import EcnProfile, Headroom, PortFacts, SwitchFacts, SwitchNeighbor
 from tests.agent.fleet.lossless.made import judge_made, make, named
+from tests.conftest import ROOT
 
 Change = Callable[[MadeFabric, MadePort], None]
 
@@ -345,3 +350,40 @@ def test_pauses_before_marks(pauses: int, marks: int | None, marks_of_the_other:
     if fires:
         assert found[0].summary.startswith("a sent 10,000 pauses between the two collections and marked no packet")
         assert ("ECN of queue 3, from", "8,000,000 bytes") in [(row.what, row.value) for row in found[0].evidence]
+
+
+RULES = list(switch_rules().values())
+
+
+def test_rules_of_the_code_and_of_the_table_are_the_same() -> None:
+    folder = ROOT / "agent" / "fleet" / "lossless"
+    used = {name for path in folder.glob("*.py") for name in re.findall(r'"(sw-[a-z-]+)"', path.read_text())}
+
+    assert used == set(switch_rules())
+
+
+@pytest.mark.parametrize("rule", RULES, ids=[rule.id for rule in RULES])
+def test_every_rule_is_documented_and_has_a_fix_for_any_switch(rule: SwitchRule) -> None:
+    """The page has it with its severity and title; a family that is not known gets no command of another."""
+    page = (ROOT / "docs" / "fleet-lossless.md").read_text()
+
+    assert f"| `{rule.id}` | {rule.severity} | {rule.title} |" in page
+    assert rule.severity in SEVERITIES
+    for family in ("sonic-enterprise", "eos", None):
+        steps = choose_remedy(rule, family)
+        assert steps
+        assert not any("sudo " in step or "nv set" in step for step in steps)
+    assert not any("nv set" in step for step in choose_remedy(rule, "sonic"))
+    assert not any("sudo " in step for step in choose_remedy(rule, "nvue"))
+
+
+def test_explain(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", "sw-pfcwd-off"]) == 0
+    page = capfd.readouterr().out
+    assert run(["explain", "sw-ecn"]) == 0
+    rows = capfd.readouterr().out
+
+    assert page.startswith("sw-pfcwd-off (warning, of fabricscope fleet lossless)")
+    assert [row.split()[0] for row in rows.splitlines()] == [
+        "sw-ecn-missing", "sw-ecn-drops", "sw-ecn-order", "sw-ecn-uneven"
+    ]  # fmt: skip

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.fleet.rows import DamagedPart
+from agent.fleet.rows.counters import CounterRows
 from agent.fleet.rows.functions import FunctionReader
 from agent.fleet.rows.recent import HOLE, Cutter, Lists, Members, Recent, following, serial_place
-from agent.fleet.rows.unique_rows import CounterRows, Functions, Shared
+from agent.fleet.rows.unique_rows import Functions, Shared
 from agent.fleet.tables import LINK, PCI
 
 TEXT = st.text(alphabet='ab"\\: ', max_size=6)
@@ -179,6 +180,23 @@ def test_a_report_without_its_lists_is_json_exactly_where_the_report_is(parts: l
         assert whole == msgspec.json.encode(msgspec.json.decode(text))
 
 
+def test_lists_of_one_name_are_cut_out_behind_the_list_before() -> None:
+    def find(kind: Any, text: bytes, at: int) -> tuple[Any, int] | None:
+        return (kind, at + len(LIST)) if text.startswith(LIST, at) and kind != ("two", 2) else None
+
+    def report(before: bytes) -> bytes:
+        return b'{"one":%s,%s"gpus":[%s]}' % (LIST, before, b",".join([b'{"a":1,"two":%s}' % LIST] * 4))
+
+    cutter = Cutter({"one": find, "two": find}, series="two")
+    cutter.learn("one", None, report(b""), LIST)
+    cut = cutter.cut(report(b""))
+    assert cut.known == {"one": None, "two": [("two", 0), ("two", 1), ("two", 3)]}
+    first, last = report(b"").replace(LIST, HOLE, 3), b'"two":%s}]}' % LIST
+    assert cut.text == first.removesuffix(last) + last.replace(LIST, HOLE)
+    assert cutter.cut(report(b'"far":"%s",' % (b"x" * 9000))).known == {"one": None, "two": []}
+    assert cutter.cut(report(b"")[8:]).known == {}, "none without the list before"
+
+
 ERRORS = {"correctable": {"RxErr": 7}}
 FUNCTION = st.fixed_dictionaries(
     {
@@ -210,10 +228,10 @@ class Whole:
         names, subjects = list(self.counters.names), list(self.counters.subjects)
         counted = [
             (subjects[self.counters.subject[n]], names[self.counters.name[n]], self.counters.value[n])
-            for n in read.counters
+            for n in read.counters.numbers
         ]
         rows = [self.pci.row(n) for n in read.rows]
-        return rows, self.pci.digest(read.rows), [self.links.row(n) for n in read.links], read.kinds, counted
+        return rows, self.pci.join_digests(read.rows), [*map(self.links.row, read.links)], read.kinds, counted
 
 
 @given(LISTS, st.booleans())

@@ -331,7 +331,9 @@ def test_lists_that_earlier_reports_had_are_read_as_if_they_were_the_first(inden
     """Also where one stands under another name of a report, or as evidence that is stored as it is."""
     whole = msgspec.json.decode(msgspec.json.encode(dated(scan_machine("8xh100-sxm-2s-8xcx7-ib-4nvsw"))))
     text = msgspec.json.encode(whole)
-    checks, pci = whole["checks"], whole["topology"]["pci"]
+    checks, topology = whole["checks"], whole["topology"]
+    pci, gpus = topology["pci"], topology["gpus"]
+    links = [{"links": gpu["links"]} for gpu in gpus]
     evidence = {
         "rule": "r",
         "severity": "info",
@@ -348,6 +350,16 @@ def test_lists_that_earlier_reports_had_are_read_as_if_they_were_the_first(inden
         msgspec.json.encode(
             whole | {"topology": whole["topology"] | {"pci": [], "paths": pci}, "config": {"pci": pci}}
         ),
+        *(
+            msgspec.json.encode(whole | {"topology": topology | {"gpus": changed}})
+            for changed in (
+                [gpu | links[7 - place] for place, gpu in enumerate(gpus)],
+                [gpus[0] | {"links": gpus[0]["links"][:17]}, *gpus[1:]],
+                [{"later": links[0]} | gpus[0], *gpus[1:]],
+                [{"later": links[0]} | gpus[0] | {"links": []}, *gpus[1:]],
+                [*gpus[:3], gpus[3] | {"links": []}, *gpus[4:]],
+            )
+        ),
     ]
     reader = Reader()
     for other in [text, text, text, *others, text]:
@@ -360,5 +372,6 @@ def test_lists_that_earlier_reports_had_are_read_as_if_they_were_the_first(inden
         else:
             assert tables(data, reader) == first
     cut = reader.cut(msgspec.json.format(text, indent=indent) if indent else text)
-    assert cut.known.keys() == {"pci", "paths", "checks"}
-    assert len(cut.text) < 0.7 * len(text) * (1 + bool(indent))
+    assert cut.known.keys() == {"pci", "links", "paths", "checks"}
+    assert len(cut.known["links"]) == 8
+    assert len(cut.text) < 0.5 * len(text) * (1 + bool(indent))
