@@ -162,6 +162,9 @@ def read_pci(host: Host) -> Reading:
             fields.update(names[model])
     facts = PciFacts(build_functions(drafts))
     sources = (f"{DEVICES}/*", f"{SLOTS}/*/address", f"{IOMMU_GROUPS}/*/type")
+    shown = sum(draft.fields.get("vendor") is None and draft.fields.get("revision") is None for draft in drafts)
+    if not host.live and shown == len(drafts) > 0:
+        return Reading(facts, sources, Gap("list-cut", "some attributes of some functions are shown"))
     return Reading(facts, sources, _missing(facts.functions))
 
 
@@ -201,7 +204,8 @@ def _find_functions(host: Host) -> dict[str, tuple[list[str], Place]]:
                 folders.setdefault(name, []).append(folder)
                 paths[name] = _answer(host.resolve, folder)
     if not folders:
-        host.listdir(DEVICES)  # an empty bus is a fact; the reason why there is none is raised
+        if host.listdir(DEVICES):  # an empty bus is a fact; the reason why there is none is raised
+            raise Absent(f"{DEVICES}: holds no PCI address")
     return {name: (places, place_in_path(paths[name] or "", folders)) for name, places in folders.items()}
 
 

@@ -354,7 +354,13 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("kubectl", "describe", "pod"),), (r"^Name: +\S", r"^Namespace: +\S", r"^(?:Init )?Containers:")),
     ((("kubectl", "get", "events"),), (r"\A(?:NAMESPACE +)?LAST SEEN +TYPE +REASON +OBJECT ",)),
     ((("lsmod",),), (r"\A(?:Module +Size +Used by|\w+ +\d+ +\d+(?: [\w,\[\]-]*)?)$",)),
-    ((("sysfs", "files"),), (r"^[> \t]*(?:==> )?/sys/class/(?:infiniband|net)/[\w./-]{3,200}(?::| <==$)",)),
+    (
+        (("sysfs", "files"),),
+        (
+            r"^[> \t]*(?:==> )?/(?:sys/(?:class|bus|module|devices|kernel)|proc|etc/(?:modprobe\.d|nccl))"
+            r"(?:/[\w.:@+-]{1,64}){1,12}(?:(?<=[\w+-]):(?![0-9a-f]{2}:[0-9a-f]{2}\.)| <==$)",
+        ),
+    ),
     ((NVSM_HEALTH,), (r"^[ \t]*\S[^\n]{2,100}\.{3,100} ?(?:Healthy|UnHealthy)[ \t]*$",)),
     (
         (MEASURED,),

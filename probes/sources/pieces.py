@@ -150,6 +150,8 @@ def _name_of_piece(piece: "Piece") -> str | None:
     'ibstat'
     """
     of_content = identify_command(piece.text)
+    if piece.files is not None and not (of_content and of_content[0] in _BY_CONTENT):
+        return _SYSFS
     if of_content in ((PCI_LINES,), (GPU_LINES,)):
         return saved_name(of_content[0])
     if piece.words and piece.words[-1] not in _PROSE:
@@ -157,8 +159,8 @@ def _name_of_piece(piece: "Piece") -> str | None:
         tool = piece.words[0]
         if of_content and of_content[0] in _BY_CONTENT:
             return saved_name(of_content[0])
-        if tool in ("cat", _HCCN):
-            return _SYSFS if tool == "cat" else _HCCN
+        if tool == _HCCN:
+            return _HCCN
         if tool in (_MLXLINK, _GAUDI_PORTS) and of_content == ((tool,),):
             return tool
         if of_content == ((LOG,),):
