@@ -66,7 +66,9 @@ def assume_context(context: RuleContext) -> RuleContext:
     ports = [port for nic in context.topology.nics for port in nic.ports]
     starting = sum(port.state in _STARTING for port in ports)
     trains = (
-        any((port.phys_state or "").lower() in _STATES_OF_IB for port in ports) or 0 < starting <= len(ports) * _FEW
+        any((port.phys_state or "").lower() in _STATES_OF_IB for port in ports)
+        or 0 < starting <= len(ports) * _FEW
+        or _has_odd_rate(ports)
     )
     odd = _list_odd_cards(context.topology.nics)
     is_guest = all(nic.virtual_function for nic in context.topology.nics if not nic.software)
@@ -94,6 +96,14 @@ def assume_context(context: RuleContext) -> RuleContext:
         nics += [assume_rdma_device(netdev, _SIBLING) for netdev in siblings if netdev.id not in known]
         netdevs = [replace(netdev, pause=netdev.pause or Pause(rx=False, tx=False)) for netdev in netdevs]
     return replace(context, topology=replace(context.topology, nics=nics, netdevs=netdevs), lists_whole=True)
+
+
+def _has_odd_rate(ports: Sequence[Port]) -> bool:
+    """Whether few of several ports of which nothing but the rate is shown have another one than the others."""
+    rates = Counter(port.rate_gbit_s for port in ports if port.state is None and port.link_layer is None)
+    if None in rates or rates.total() < _ENOUGH:
+        return False
+    return 0 < rates.total() - max(rates.values()) <= rates.total() * _FEW
 
 
 def _may_have_rdma(netdev: Netdev) -> bool:
@@ -151,11 +161,14 @@ def _assume_rail(nic: Nic, alone: bool, trains: bool, states: Mapping[str, str |
 def _assume_layer(port: Port, alone: bool, trains: bool, states: Mapping[str, str | None]) -> Port:
     """A port whose network interface is not named as those of InfiniBand are carries Ethernet, and is in the state of
     its interface. One with an IPv4 address among its GIDs is active: the address goes when its interface is down; so is
-    one of which GIDs are all that is shown: they were saved because of what they lack.
+    one of which GIDs are all that is shown: they were saved because of what they lack; and one of which a
+    rate is shown: those without a link have none.
     `alone`: the only port of the source; without an interface its output is cut, or older than RoCE. `trains`: a port
     of the source is in a physical state that InfiniBand alone reports. `states`: of ports, by their interfaces."""
     if port.link_layer == "Ethernet" and port.state is None and port.gids and not any(map(states.get, port.netdevs)):
         return replace(port, state="ACTIVE")
+    if port.state is None and port.rate_gbit_s:
+        port = replace(port, state="ACTIVE")
     if port.link_layer is not None or not (port.netdevs or alone or trains):
         return port
     if not port.netdevs and any(port.hw_counters.get(name) for name in COUNTED_BY_ROCE):

@@ -241,9 +241,9 @@ _FULL = 0x8000  # the top bit of a key: full member
 def ib_pkey_limited(context: RuleContext) -> Iterator[Result]:
     settings = [setting for setting in effective_settings(context, _PKEY) if parse_number(setting.value) is not None]
     index = (parse_number(settings[0].value) or 0) if settings else 0
-    why = why_files_unread(context)
+    why = None if settings or context.lists_whole else why_files_unread(context)
     answers = (
-        _judge_pkey_limited(port, index, None if settings else why) if isinstance(port, IbPort) else port
+        _judge_pkey_limited(port, index, why) if isinstance(port, IbPort) else port
         for port in ib_ports(context, ("rail",))
     )
     yield from aggregate_node_wide(answers, "limited member of the partition on every InfiniBand rail")
