@@ -203,9 +203,8 @@ def _find_functions(host: Host) -> dict[str, tuple[list[str], Place]]:
                 folder = f"{BUSES}/{bus}/device/{name}"
                 folders.setdefault(name, []).append(folder)
                 paths[name] = _answer(host.resolve, folder)
-    if not folders:
-        if host.listdir(DEVICES):  # an empty bus is a fact; the reason why there is none is raised
-            raise Absent(f"{DEVICES}: holds no PCI address")
+    if not folders and host.listdir(DEVICES):  # an empty bus is a fact; the reason why there is none is raised
+        raise Absent(f"{DEVICES}: holds no PCI address")
     return {name: (places, place_in_path(paths[name] or "", folders)) for name, places in folders.items()}
 
 

@@ -26,9 +26,12 @@ _BEGIN = lazy_pattern(  # of such a command; what is before it decides where it 
 )
 _ALONE = lazy_pattern(r"[ \t>]{0,40}(?P<command>(?:sudo )?(?:cat|head|tail|grep)[ \t][^\n]{0,400})")
 _LOOP = lazy_pattern(
-    r"\bfor[ \t]{1,8}(?P<variable>\w{1,20})[ \t]{1,8}in[ \t]{1,8}(?P<values>[^;\n]{1,300});[ \t]{0,8}do\b(?P<body>[^\n]{1,500})"
+    r"\bfor[ \t]{1,8}(?P<variable>\w{1,20})[ \t]{1,8}in[ \t]{1,8}(?P<values>[^;\n]{1,300});"
+    r"[ \t]{0,8}do\b(?P<body>[^\n]{1,500})"
 )
-_READ = lazy_pattern(r"\b(?:cat|head|tail|e?grep|more)[ \t](?P<arguments>[^|;&)`\n]{1,400})|\$\(<(?P<path>[^)\n]{1,200})\)")
+_READ = lazy_pattern(
+    r"\b(?:cat|head|tail|e?grep|more)[ \t](?P<arguments>[^|;&)`\n]{1,400})|\$\(<(?P<path>[^)\n]{1,200})\)"
+)
 _SILENT = lazy_pattern(
     r"\b\w{1,20}=(?:\$\([^()\n]{1,200}\)|`[^`\n]{1,200}`)|\[\[? [^\]\n]{1,200} \]\]?"
     r"|\bcase [^()\n]{1,80}\)"
@@ -38,7 +41,9 @@ _COUNTED = lazy_pattern(r"(\d{1,4})\.\.(\d{1,4})")
 _SEQUENCE = lazy_pattern(r"(?:\$\(|`)seq (\d{1,4}) (\d{1,4})(?:\)|`)")
 _PIPED = lazy_pattern(r"\|[ \t]{0,8}(?:sudo )?(?P<program>[\w./-]{1,40})")
 _PASSING = frozenset({"grep", "egrep", "cat", "tee", "less", "more", "column"})  # programs that print lines as they are
-_SHOWN_PATH = lazy_pattern(r"[> \t]{0,40}(?:==> )?/(?:sys|proc|etc)/(?:[\w.:@+-]{0,80}/){0,12}(?P<name>[\w.@+-]{1,80})(?::| <==)")
+_SHOWN_PATH = lazy_pattern(
+    r"[> \t]{0,40}(?:==> )?/(?:sys|proc|etc)/(?:[\w.:@+-]{0,80}/){0,12}(?P<name>[\w.@+-]{1,80})(?::| <==)"
+)
 _ADDRESS = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]"
 _PCI_ADDRESS = lazy_pattern(_ADDRESS)
 _NAME = lazy_pattern(  # before its values
@@ -200,11 +205,10 @@ def _templates(command: str, folder: str) -> Iterator[str]:
     variable = f"${loop['variable']}" if loop else None
     over_paths = bool(loop and loop["values"].strip().startswith(_ROOTS))
     for match in _READ.finditer(_SILENT.sub(" ", loop["body"] if loop else command)):
-        for word in (match["arguments"] or match["path"]).replace("'", "").replace('"', "").split():
-            word = re.sub(r"\$\{(\w+)\}", r"$\1", word)
-            if folder and not loop and not word.startswith(("/", "-", "$")) and not match["arguments"].startswith(word):
-                word = f"{folder}/{word}"
-            elif folder and word == match["arguments"].strip() and not word.startswith(("/", "-", "$")):
+        text = (match["arguments"] or match["path"]).replace("'", "").replace('"', "")
+        words = [word for word in re.sub(r"\$\{(\w+)\}", r"$\1", text).split() if not word.startswith("-")]
+        for word in words[1:] if "grep" in match[0][:5] else words:  # its first word is no file
+            if folder and loop is None and word[0].isalpha() | (word[0] in "*{"):
                 word = f"{folder}/{word}"
             if word.startswith(_ROOTS) or (over_paths and variable and word.startswith(f"{variable}/")):
                 yield from _expand_braces(word)

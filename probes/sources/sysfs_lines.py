@@ -1,5 +1,5 @@
-"""Files of /sys, /proc and /etc as people show them: `grep "" FILES`, `head FILES`, files below their paths, a loop over
-the counters of a port, and the same counters as `rdma statistic` prints them.
+"""Files of /sys, /proc and /etc as people show them: `grep "" FILES`, `head FILES`, files below their paths, a loop
+over the counters of a port, and the same counters as `rdma statistic` prints them.
 
 What is not shown of a folder stays not known.
 """

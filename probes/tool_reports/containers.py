@@ -8,6 +8,7 @@ containerd and CRI-O (runtime handlers), tags.cncf.io/container-device-interface
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from probes.text import ParseError, lazy_pattern
@@ -28,6 +29,9 @@ _COUNT_LABEL = lazy_pattern(r"(?:\S{0,40}[ \t]+)?nvidia\.com/gpu\.count=(?P<coun
 _CONDITION = lazy_pattern(r"(?P<type>\S{2,80})[ \t]+(?P<status>True|False|Unknown)[ \t]+(?P<rest>.{0,600})")
 _OF_DEVICES = lazy_pattern(
     r"gpu|nvlink|nvswitch|xid|infiniband|rdma|\bib[A-Z_]|npu|ascend|gaudi|neuron|\bnic", re.IGNORECASE
+)
+_COLUMN = lazy_pattern(  # of jsonpath and custom-columns; dots of a resource's name are escaped
+    r"\.metadata\.name|\.status\.(?P<kind>capacity|allocatable)\.(?P<resource>(?:[\w/-]|\\{1,2}\.){2,80})"
 )
 _GOOD = lazy_pattern(r".*(?:Ready|Healthy|Health|Available|OK|Ok|Up|Passed|Active)")
 
@@ -121,6 +125,8 @@ def list_node_faults(text: str) -> list[ToolReport]:
     >>> [(report.code, report.detail) for report in list_node_faults(node)]
     [('kube-unhealthy', (('resource', 'nvidia.com/gpu'), ('capacity', '8'), ('allocatable', '7')))]
     """
+    if (asked := _check(text).partition("\n")[0]).startswith("$ kubectl get"):
+        return _list_table(asked, text.splitlines()[1:])
     sections: dict[str, dict[str, str]] = {}
     reports: list[ToolReport] = []
     name, nodes, counted, is_machine = "", 0, None, False
@@ -150,6 +156,34 @@ def list_node_faults(text: str) -> list[ToolReport]:
     if nodes > 1:
         raise ParseError(f"{nodes} nodes: save the output of each")
     return (_compare(sections, counted) + reports + list_sentences(text))[:MOST_REPORTS]
+
+
+def _list_table(asked: str, lines: Sequence[str]) -> list[ToolReport]:
+    """Nodes of a table whose columns the command states (`-o jsonpath=`, `-o custom-columns=`). Raises ParseError."""
+    columns = [
+        (match["kind"] or "name", (match["resource"] or "").replace("\\", "")) for match in _COLUMN.finditer(asked)
+    ]
+    pairs = [
+        (number, columns.index(("allocatable", resource)), resource)
+        for number, (kind, resource) in enumerate(columns)
+        if kind == "capacity" and ("allocatable", resource) in columns
+    ]
+    if not pairs or ("name", "") not in columns:
+        raise ParseError("no capacity and allocatable count of a device")
+    reports = []
+    rows = [words for line in lines if len(line) < _LIMIT_LINE and len(words := line.split()) == len(columns)]
+    for words in rows:
+        for all_of, left, resource in pairs:
+            counts = words[all_of], words[left]
+            if all(map(_COUNT.fullmatch, counts)) and int(counts[1]) < int(counts[0]):
+                text = (
+                    f"{words[columns.index(('name', ''))]}: {resource}: {counts[0]} capacity, {counts[1]} allocatable"
+                )
+                detail = (("resource", resource), ("capacity", counts[0]), ("allocatable", counts[1]))
+                reports.append(ToolReport("kube-unhealthy", words[columns.index(("name", ""))], text, detail))
+    if not rows:
+        raise ParseError("no row of the columns that the command asks for")
+    return reports[:MOST_REPORTS]
 
 
 def _compare(sections: dict[str, dict[str, str]], counted: str | None) -> list[ToolReport]:

@@ -57,6 +57,15 @@ _SMI = (
     ),
     ("unnamed-fabric", lazy_pattern(r"^[ \t]*Fabric[ \t]*\n[ \t]*State[ \t]*: In Progress\b", re.MULTILINE)),
 )
+_CMDLINE = lazy_pattern(r"/proc/cmdline(?: <==[ \t]*\n|:)([^\n]{1,4096})")
+_IOMMU_ON = lazy_pattern(
+    r"\b(?:intel_iommu=(?:[\w,]{1,40},)?on\b|amd_iommu=(?:on|force_enable)\b|iommu=(?:force|on)\b)"
+)
+_PASSTHROUGH = lazy_pattern(r"\b(?:iommu=(?:[\w,]{1,40},)?(?:pt|off)\b|iommu\.passthrough=1\b)")
+_NUMA_NODE = lazy_pattern(
+    r"/sys/bus/pci/devices/(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7])/numa_node(?: <==[ \t]*\n|:)"
+    r"[ \t]{0,8}(?P<node>-?\d{1,4})\b"
+)
 _SMI_CALM = lazy_pattern(
     r"^[ \t]*(?:Link Width[ \t]*$|HW Slowdown[ \t]*: Not Active|GPU Recovery Action[ \t]*: None)", re.MULTILINE
 )
@@ -96,6 +105,27 @@ def list_module_lines(text: str) -> list[ToolReport]:
         return []
     line = next(" ".join(words) for words in rows if words[0] == "nouveau")
     return [ToolReport("modules-nouveau", None, line[:_LIMIT_TEXT])]
+
+
+def list_shown_files(text: str) -> list[ToolReport]:
+    """What files of the kernel state that a paste shows without a list of PCI devices. Raises ParseError where it shows
+    none of these files, and where they state nothing.
+
+    >>> [report.code for report in list_shown_files("==> /proc/cmdline <==\\nro intel_iommu=on quiet\\n")]
+    ['cmdline-iommu']
+    """
+    reports = []
+    if (line := _CMDLINE.search(_check(text))) and _IOMMU_ON.search(line[1]) and not _PASSTHROUGH.search(line[1]):
+        reports.append(ToolReport("cmdline-iommu", None, line[1].strip()[:_LIMIT_TEXT]))
+    nodes = {match["address"]: match["node"] for match in _NUMA_NODE.finditer(text)}
+    if len(nodes) > 1 and set(nodes.values()) == {"-1"}:
+        addresses = ", ".join(nodes)[:_LIMIT_TEXT]
+        reports.append(
+            ToolReport("numa-none", None, f"numa_node -1: {addresses}", (("what", f"{len(nodes)} functions"),))
+        )
+    if not reports:
+        raise ParseError("no file of the kernel that states a fault")
+    return reports
 
 
 def list_gpu_lines(text: str) -> list[ToolReport]:

@@ -359,6 +359,22 @@ MEANINGS = {
         "redirected",
         "low",
     ),
+    "cmdline-iommu": ToolMeaning(
+        "info",
+        "the kernel command line turns the IOMMU on, without iommu=pt",
+        "What it means depends on the kernel's default and on where GPUs and NICs are: where the IOMMU translates, "
+        "direct traffic between them is slower, and between two GPUs can hang.",
+        "cmdline",
+        "low",
+    ),
+    "numa-none": ToolMeaning(
+        "info",
+        "the firmware states no NUMA node of PCI functions (numa_node is -1)",
+        "What it means depends on the host: with one NUMA node nothing; with several, processes and memory are not "
+        "placed near their GPU or NIC.",
+        "numa",
+        "low",
+    ),
     "unnamed-link": ToolMeaning(
         "info",
         "lspci shows links below what their device supports",
@@ -562,6 +578,7 @@ MEANINGS = {
 _ORDER = list(MEANINGS)
 _MAKERS = ("AMD", "NVIDIA")  # as the reader names a GPU by number
 _SUBJECTS = {"ethtool": "INTERFACE", "bonding": "INTERFACE", "mlxlink": "DEVICE"}  # that the tool's output is about
+_WITHOUT_LIST = ("modules-nouveau", "cmdline-iommu", "numa-none")  # of which a PCI list shows more
 _SHOWN = 6
 _BMC_DAYS = 30  # between an event and the newest one of the BMC's log: after that it is history
 
@@ -604,7 +621,7 @@ def _is_known(context: RuleContext, event: Event) -> bool:
         return netdev is not None and netdev.operstate is not None
     if code.startswith("nvlink-counted"):
         return context.why_not_counted is None
-    return code == "modules-nouveau" and context.why_bus_unread is None
+    return code in _WITHOUT_LIST and context.why_bus_unread is None
 
 
 def _fail(context: RuleContext, events: Sequence[Event]) -> Fail:
