@@ -50,6 +50,7 @@ _HALVES = "halves"  # the cause of a note of ports in two halves
 _SHOWN = 8  # lines of evidence
 COUNTED_BY_ROCE = ("np_cnp_sent", "np_ecn_marked_roce_packets", "rp_cnp_handled", "roce_adp_retrans")  # not 0
 _ENOUGH = 4  # ports in which an order can be seen
+_MANY = 8  # interfaces, more than a card without RDMA has
 
 
 def is_context(why: Reason, absent: frozenset[str] = _BUS) -> bool:
@@ -117,19 +118,23 @@ def _may_have_rdma(netdev: Netdev) -> bool:
 
 def _list_siblings(netdevs: Sequence[Netdev]) -> list[Netdev]:
     """Interfaces of cards of one maker that are named alike, four or more, most of them with a large MTU: set up for
-    data, so that one which differs is worth a look."""
+    data, so that one which differs is worth a look. Without any MTU eight are enough; without anything but the MTU the
+    names are."""
     groups: dict[tuple[str, str], list[Netdev]] = {}
     for netdev in netdevs:
         mac = netdev.mac or ""
-        is_made = mac[:2].isalnum() and not int(mac[:2], 16) & _LOCAL
-        if is_made and netdev.operstate is not None and netdev.bond is None and netdev.vlan is None:
+        is_made = mac[:2].isalnum() and not int(mac[:2], 16) & _LOCAL and netdev.operstate is not None
+        is_named = netdev.mac is None and netdev.operstate is None and netdev.mtu is not None
+        if (is_made or is_named) and netdev.bond is None and netdev.vlan is None:
             groups.setdefault((re.sub(_NUMBER, "#", netdev.label), mac[:8]), []).append(netdev)
-    return [
-        netdev
-        for group in groups.values()
-        if len(group) >= _ENOUGH and sum((one.mtu or 0) >= _JUMBO for one in group) >= len(group) * (1 - _FEW)
-        for netdev in group
-    ]
+    return [netdev for group in groups.values() if _are_for_data(group) for netdev in group]
+
+
+def _are_for_data(group: Sequence[Netdev]) -> bool:
+    """Whether interfaces that are named alike are for data, by their number and MTU."""
+    if all(netdev.mtu is None for netdev in group):
+        return len(group) >= _MANY
+    return len(group) >= _ENOUGH and sum((one.mtu or 0) >= _JUMBO for one in group) >= len(group) * (1 - _FEW)
 
 
 def assume_rdma_device(netdev: Netdev, node_type: str = _ASSUMED) -> Nic:

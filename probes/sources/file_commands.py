@@ -52,6 +52,7 @@ _NAME = lazy_pattern(  # before its values
 )
 _BESIDE = lazy_pattern(r"(?P<name>[\w.+-]{1,64}):(?P<value>[^\n]{0,400})")
 _ERROR = lazy_pattern(r"(?:cat|head|tail|grep|more|bash|-bash): (?P<path>/[^\s:']{1,300}):? [^\n]{1,100}")
+_VALUE = lazy_pattern(r"\d: \w{1,40}|\d{1,4} Gb/sec \([^()]{1,20}\)|\d{1,3}(?:\.\d)? GT/s(?: PCIe)?|\S{1,200}")
 _LABEL_CHARACTERS = 40  # around a name that stands above its values
 
 
@@ -104,7 +105,7 @@ def show_files(found: FileCommand, text: str) -> str:
         return text
     missing = {error["path"] for line in lines if (error := _ERROR.match(line.strip()))}
     lines = [line for line in lines if not _ERROR.match(line.strip())]
-    rows = [(path, values) for path, values in _assign(found, lines, missing) if "*" not in path and "$" not in path]
+    rows = [(path, values) for path, values in _assign(found, lines, missing) if "$" not in path]
     return "".join(f"==> {path} <==\n" + "".join(f"{value}\n" for value in values) for path, values in rows)
 
 
@@ -115,13 +116,15 @@ def _assign(found: FileCommand, lines: Sequence[str], missing: set[str]) -> Iter
     if loop is None:
         paths = [path for path in templates if path not in missing]
         filled = [line for line in _first_block(lines) if line.strip()]
-        if len(paths) == 1 and "*" not in paths[0]:
+        beside = [match for line in filled if (match := _BESIDE.fullmatch(line))]
+        if found.folder and "grep" in found.command and len(beside) == len(filled):
+            yield from ((f"{found.folder}/{match['name']}", (match["value"].strip(),)) for match in beside)
+        elif len(paths) == 1 and "*" not in paths[0]:
             yield paths[0], _first_block(lines) if paths[0].startswith(_ROOTS[0]) else lines
+        elif len(paths) == 1 and paths[0].count("*") == 1:
+            yield paths[0], filled
         elif len(paths) == len(filled):
             yield from ((path, (line.strip(),)) for path, line in zip(paths, filled, strict=True))
-        elif found.folder and paths and all("*" in path for path in paths):
-            for beside in filter(None, map(_BESIDE.fullmatch, filled)):
-                yield f"{found.folder}/{beside['name']}", (beside["value"].strip(),)
         return
     variable, values = loop["variable"], _loop_values(loop["values"])
     filled = [line.strip() for line in _first_block(lines) if line.strip()]
@@ -161,7 +164,7 @@ def _split_by_names(
             continue
         if current is not None:
             yield current, values
-        words = rest.split()
+        words = _VALUE.findall(rest)
         current, values = name, words if len(words) == count > 1 else [rest] if rest else []
     if current is not None:
         yield current, values
@@ -188,8 +191,10 @@ def _find_name(line: str, names: Sequence[str] | None) -> tuple[str | None, str]
 def _is_name(text: str) -> bool:
     """Whether it is a path, a PCI address, or the name of a device, which has a digit and begins with a letter."""
     bare = text.rpartition("/")[2]
-    return bool(_PCI_ADDRESS.fullmatch(bare)) or (
-        bare[:1].isalpha() and any(map(str.isdigit, bare)) and bare.replace("_", "a").replace("-", "a").isalnum()
+    return (
+        text.startswith(_ROOTS)
+        or bool(_PCI_ADDRESS.fullmatch(bare))
+        or (bare[:1].isalpha() and any(map(str.isdigit, bare)) and bare.replace("_", "a").replace("-", "a").isalnum())
     )
 
 

@@ -240,6 +240,13 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ),
     ((("ip", "link"),), (r"^\d{1,6}: \S{1,60}: <[A-Z0-9_,-]*> mtu \d", r"^[ \t]+link/(?:ether|infiniband|loopback)\b")),
     (
+        (("ip", "link"),),
+        (
+            r"^\S{1,60} {1,40}(?:UP|DOWN|UNKNOWN|DORMANT|LOWERLAYERDOWN) {1,40}(?:[0-9a-f]{2}:){5,19}[0-9a-f]{2} "
+            r"<[A-Z0-9_,-]{2,200}>[ \t]*$",
+        ),
+    ),
+    (
         (("cxl", "list", "-v"),),
         (
             r"\A(?:[#$] [^\n]*\n)?\s*[\[{]",

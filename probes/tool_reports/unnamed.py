@@ -5,6 +5,8 @@ same (`lspci -vvv | grep ACSCtl`, `nvidia-smi -q | grep -A4 "Remapped Rows"`).
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterator
 
 from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
@@ -66,6 +68,12 @@ _NUMA_NODE = lazy_pattern(
     r"/sys/bus/pci/devices/(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7])/numa_node(?: <==[ \t]*\n|:)"
     r"[ \t]{0,8}(?P<node>-?\d{1,4})\b"
 )
+_VALUES = lazy_pattern(  # whose path has a pattern in the place of the port's device
+    r"^==> (?P<path>/sys/class/(?:infiniband/[\w.*-]{1,64}/ports/\d/|net/[a-z][\w.-]{0,40}\*[\w.-]{0,40}/)"
+    r"(?P<file>rate|state|phys_state|link_layer|speed|mtu)) <==\n(?P<values>(?:(?!==>)[^\n]{1,80}\n){2,512})",
+    re.MULTILINE,
+)
+_MOST_VALUES, _ENOUGH = 512, 4
 _SMI_CALM = lazy_pattern(
     r"^[ \t]*(?:Link Width[ \t]*$|HW Slowdown[ \t]*: Not Active|GPU Recovery Action[ \t]*: None)", re.MULTILINE
 )
@@ -123,9 +131,20 @@ def list_shown_files(text: str) -> list[ToolReport]:
         reports.append(
             ToolReport("numa-none", None, f"numa_node -1: {addresses}", (("what", f"{len(nodes)} functions"),))
         )
+    reports += [_report("file-odd", what, line) for what, line in _list_odd_values(text)]
     if not reports:
         raise ParseError("no file of the kernel that states a fault")
     return reports
+
+
+def _list_odd_values(text: str) -> Iterator[tuple[str, str]]:
+    """Values of several files, printed without their names, of which few differ from all others."""
+    for match in _VALUES.finditer(text):
+        values = match["values"].splitlines()[:_MOST_VALUES]
+        usual, count = Counter(values).most_common(1)[0]
+        odd = [f"{value} (number {number})" for number, value in enumerate(values, 1) if value != usual]
+        if len(values) >= _ENOUGH and 0 < len(odd) <= len(values) / _ENOUGH:
+            yield f"{match['file']}: {', '.join(odd)}; {count} of {len(values)} are {usual}", f"cat {match['path']}"
 
 
 def list_gpu_lines(text: str) -> list[ToolReport]:

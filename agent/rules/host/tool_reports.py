@@ -367,6 +367,13 @@ MEANINGS = {
         "cmdline",
         "low",
     ),
+    "file-odd": ToolMeaning(
+        "warning",
+        "one of several ports differs from the others",
+        "What it means depends on which port it is, and on what it is for: collectives wait for the slowest rail.",
+        "odd-file",
+        "low",
+    ),
     "numa-none": ToolMeaning(
         "info",
         "the firmware states no NUMA node of PCI functions (numa_node is -1)",
