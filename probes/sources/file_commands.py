@@ -191,11 +191,11 @@ def _find_name(line: str, names: Sequence[str] | None) -> tuple[str | None, str]
 def _is_name(text: str) -> bool:
     """Whether it is a path, a PCI address, or the name of a device, which has a digit and begins with a letter."""
     bare = text.rpartition("/")[2]
-    return (
-        text.startswith(_ROOTS)
-        or bool(_PCI_ADDRESS.fullmatch(bare))
-        or (bare[:1].isalpha() and any(map(str.isdigit, bare)) and bare.replace("_", "a").replace("-", "a").isalnum())
-    )
+    if " " in text:
+        return False
+    if text.startswith(_ROOTS) or _PCI_ADDRESS.fullmatch(bare):
+        return True
+    return bare[:1].isalpha() and any(map(str.isdigit, bare)) and bare.replace("_", "a").replace("-", "a").isalnum()
 
 
 def _place_of(values: str, name: str) -> str:

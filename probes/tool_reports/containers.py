@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.lines import short_lines
 
 MOST_REPORTS = 64
-_LIMIT_CHARACTERS = 4 << 20
 _LIMIT_LINE = 4000
 _LIMIT_TEXT = 400
 _SECTION = lazy_pattern(r"(?P<name>[A-Z][A-Za-z ]{2,40}):[ \t]*(?P<value>\S.{0,200})?")
@@ -103,8 +103,8 @@ def list_sentences(text: str) -> list[ToolReport]:
     [('container-no-runtime', (('wants', 'gpu'),))]
     """
     reports: dict[tuple[str, tuple[tuple[str, str], ...]], ToolReport] = {}
-    for line in _check(text).splitlines():
-        sentence = next((one for one in SENTENCES if one.needle in line), None) if len(line) < _LIMIT_LINE else None
+    for line in short_lines(text, _LIMIT_LINE):
+        sentence = next((one for one in SENTENCES if one.needle in line), None)
         if sentence is None:
             continue
         match = sentence.pattern.search(line) if sentence.pattern else None
@@ -125,14 +125,12 @@ def list_node_faults(text: str) -> list[ToolReport]:
     >>> [(report.code, report.detail) for report in list_node_faults(node)]
     [('kube-unhealthy', (('resource', 'nvidia.com/gpu'), ('capacity', '8'), ('allocatable', '7')))]
     """
-    if (asked := _check(text).partition("\n")[0]).startswith("$ kubectl get"):
-        return _list_table(asked, text.splitlines()[1:])
+    if (asked := text.partition("\n")[0]).startswith("$ kubectl get"):
+        return _list_table(asked, short_lines(text, _LIMIT_LINE)[1:])
     sections: dict[str, dict[str, str]] = {}
     reports: list[ToolReport] = []
     name, nodes, counted, is_machine = "", 0, None, False
-    for line in _check(text).splitlines():
-        if len(line) > _LIMIT_LINE:
-            continue
+    for line in short_lines(text, _LIMIT_LINE):
         label = _COUNT_LABEL.fullmatch(line.strip())
         counted = label["count"] if label else counted
         heading = _SECTION.fullmatch(line)
@@ -171,7 +169,7 @@ def _list_table(asked: str, lines: Sequence[str]) -> list[ToolReport]:
     if not pairs or ("name", "") not in columns:
         raise ParseError("no capacity and allocatable count of a device")
     reports = []
-    rows = [words for line in lines if len(line) < _LIMIT_LINE and len(words := line.split()) == len(columns)]
+    rows = [words for line in lines if len(words := line.split()) == len(columns)]
     for words in rows:
         for all_of, left, resource in pairs:
             counts = words[all_of], words[left]
@@ -214,9 +212,3 @@ def _read_condition(condition: re.Match[str]) -> list[ToolReport]:
         return [ToolReport("kube-not-ready", None, text, detail)] if status != "True" else []
     is_bad = status == ("False" if _GOOD.fullmatch(kind) else "True")
     return [ToolReport("kube-condition", None, text, detail)] if is_bad and _OF_DEVICES.search(kind) else []
-
-
-def _check(text: str) -> str:
-    if len(text) > _LIMIT_CHARACTERS:
-        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
-    return text

@@ -14,6 +14,7 @@ from probes.fabric.iblinkinfo import parse
 from probes.fabric.topology import Fabric, FabricEnd
 from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.lines import check_length, short_lines
 
 MOST_REPORTS = 512
 _ENDS = 2
@@ -92,8 +93,7 @@ def list_port_errors(text: str) -> list[ToolReport]:
     >>> port.subject, port.detail
     ('port 12 of leaf1', (('symbol_error', '65535'), ('far', 'port 1 of gpu07 mlx5_0')))
     """
-    if len(text) > _LIMIT_CHARACTERS:
-        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
+    check_length(text, _LIMIT_CHARACTERS)
     ports: list[_Port] = []
     reports: list[ToolReport] = []
     infos: list[tuple[str, dict[str, str]]] = []
@@ -193,12 +193,10 @@ def list_slow_links(text: str) -> list[ToolReport]:
 
 def list_narrow_links(text: str) -> list[ToolReport]:
     """Links of `ibnetdiscover`, or of a part of it, with one lane, where most have more. Raises ParseError."""
-    if len(text) > _LIMIT_CHARACTERS:
-        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
     node = ""
     rows: list[tuple[str, str, int]] = []  # both ends, and the lanes
-    for line in text.splitlines():
-        bare = line.strip() if len(line) < _LIMIT_LINE else ""
+    for line in short_lines(text, _LIMIT_LINE, _LIMIT_CHARACTERS):
+        bare = line.strip()
         if heading := _DISCOVERED_NODE.match(bare):
             node = heading["name"]
         elif row := _DISCOVERED.match(bare):

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.lines import check_length
 
-_LIMIT_CHARACTERS = 4 << 20
 _LIMIT_TEXT = 200
 _ACS = lazy_pattern(r"^[ \t]*ACSCtl:[^\n]{0,120}\bReqRedir([+-])", re.MULTILINE)
 _LINK = lazy_pattern(r"^[ \t]*LnkSta:([^\n]{0,200})$", re.MULTILINE)
@@ -86,7 +86,7 @@ def list_pci_lines(text: str) -> list[ToolReport]:
     >>> [(report.code, report.detail) for report in list_pci_lines(line.format("+") + line.format("-"))]
     [('unnamed-acs', (('what', '1 of 2 functions'),))]
     """
-    signs = _ACS.findall(_check(text))
+    signs = _ACS.findall(check_length(text))
     links = _LINK.findall(text)
     slow = [link for link in links if "(downgraded)" in link]
     reports = []
@@ -105,7 +105,9 @@ def list_module_lines(text: str) -> list[ToolReport]:
     >>> [report.code for report in list_module_lines("nouveau  2596864  4\\nmlx5_core  2134016  1 mlx5_ib\\n")]
     ['modules-nouveau']
     """
-    rows = [words for line in _check(text).splitlines() if len(words := line.split()) >= 3 and words[2].isdecimal()]
+    rows = [
+        words for line in check_length(text).splitlines() if len(words := line.split()) >= 3 and words[2].isdecimal()
+    ]
     if not rows:
         raise ParseError("no module is named")
     uses = {words[0]: int(words[2][:9]) for words in rows}
@@ -123,7 +125,7 @@ def list_shown_files(text: str) -> list[ToolReport]:
     ['cmdline-iommu']
     """
     reports = []
-    if (line := _CMDLINE.search(_check(text))) and _IOMMU_ON.search(line[1]) and not _PASSTHROUGH.search(line[1]):
+    if (line := _CMDLINE.search(check_length(text))) and _IOMMU_ON.search(line[1]) and not _PASSTHROUGH.search(line[1]):
         reports.append(ToolReport("cmdline-iommu", None, line[1].strip()[:_LIMIT_TEXT]))
     nodes = {match["address"]: match["node"] for match in _NUMA_NODE.finditer(text)}
     if len(nodes) > 1 and set(nodes.values()) == {"-1"}:
@@ -156,7 +158,7 @@ def list_gpu_lines(text: str) -> list[ToolReport]:
     """
     matches: dict[str, re.Match[str]] = {}
     for code, pattern in _SMI:
-        if match := pattern.search(_check(text)):
+        if match := pattern.search(check_length(text)):
             matches.setdefault(code, match)
     if not matches and not _SMI_CALM.search(text):
         raise ParseError("no state of a GPU that is a fault")
@@ -168,9 +170,3 @@ def list_gpu_lines(text: str) -> list[ToolReport]:
 
 def _report(code: str, what: str, text: str) -> ToolReport:
     return ToolReport(code, None, text.strip()[:_LIMIT_TEXT], (("what", what),))
-
-
-def _check(text: str) -> str:
-    if len(text) > _LIMIT_CHARACTERS:
-        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
-    return text
