@@ -130,7 +130,7 @@ def _assign(found: FileCommand, lines: Sequence[str], missing: set[str]) -> Iter
     filled = [line.strip() for line in _first_block(lines) if line.strip()]
     paths_of = [[_substitute(path, variable, value) for path in templates] for value in values]
     every = [path for paths in paths_of for path in paths if path not in missing]
-    if every and len(every) == len(filled):
+    if every and len(every) == len(filled) and _find_name(filled[0], values)[0] is None:
         yield from ((path, (line,)) for path, line in zip(every, filled, strict=True))
         return
     names = values or None
