@@ -23,6 +23,7 @@ OF_A_FABRIC = "describes a whole InfiniBand fabric, not a single node; `fabricsc
 OF_A_SWITCH = "holds outputs of a switch, not of a host, and no fault of its ports"
 _FOLDERS_LOOKED_INTO = 64
 _HOSTS_SHOWN = 4
+_OF_WHOLE_FABRIC = "vendid=0x"  # above each node of ibnetdiscover, and in no part that someone pastes for one link
 _REPORT = '"fabricscope.report/'
 _PAGE = lazy_pattern(r"\s{0,64}<!doctype html>[^\0]{0,4096}?<title>[^<]{0,1024}fabricscope</title>", re.IGNORECASE)
 _UNKNOWN_FILE = "is not recognized: it is neither an archive nor the output of a command that fabricscope reads"
@@ -179,9 +180,10 @@ def _is_of_a_fabric(outputs: SavedOutputs) -> bool:
     from probes.tool_reports.port_errors import list_narrow_links, list_slow_links
 
     for commands, list_faults in ((IB_LINKS, list_slow_links), (IB_NODES, list_narrow_links)):
-        for argv in commands:
+        for argv in commands if any(map(outputs.holds, commands)) else ():
             with suppress(ParseError, ReadError):
-                if outputs.holds(argv) and list_faults(outputs.completed(argv).stdout):
+                text = outputs.completed(argv).stdout
+                if not (argv in IB_NODES and _OF_WHOLE_FABRIC in text) and list_faults(text):
                     return False
     return True
 

@@ -18,6 +18,7 @@ from probes.host.commands import (
     SERVICE_LOG,
     SWITCH_PORTS,
 )
+from probes.sources.file_commands import show_files
 from probes.sources.identify import find_missing_name, identify_command, identify_unnamed
 from probes.sources.output_names import best_name, is_of_device, saved_name
 from probes.sources.unwrap import find_hosts
@@ -159,7 +160,8 @@ def _name_of_piece(piece: "Piece") -> str | None:
     """
     of_content = identify_command(piece.text)
     if piece.files is not None and not (of_content and of_content[0] in _BY_CONTENT):
-        return None if find_hosts(piece.text) else _SYSFS
+        is_of_one = not find_hosts(piece.text) and show_files(piece.files, piece.text).strip()
+        return _SYSFS if is_of_one else None
     if of_content in ((PCI_LINES,), (GPU_LINES,)):
         return saved_name(of_content[0])
     if (
