@@ -16,6 +16,7 @@ from probes.host.commands import (
     HL_SMI_SAVED,
     IB_FABRIC_SAVED,
     IB_LINKS,
+    IB_NODES,
     KERNEL_LOG,
     KERNEL_LOG_EARLIER,
     KERNEL_LOG_SAVED,
@@ -40,6 +41,7 @@ from probes.host.commands import (
     ROTATED_LOG,
     SERVICE_LOG,
     SERVICE_SAVED,
+    SYSFS_SAVED,
     SYSTEM,
     TOOL_REPORTS_SAVED,
 )
@@ -385,12 +387,13 @@ def _tool_reports(host: Host) -> Reading:
         *HL_SMI_SAVED,
         *AMD_SAVED,
         *IB_LINKS,
+        *IB_NODES,
         NVLINK_ERRORS,
         *TOOL_REPORTS_SAVED,
     )
     of_interfaces = (ETHTOOL_COUNTERS, ETHTOOL_SETTINGS, ETHTOOL_FEC)
     if host.kind in ("dump", "text"):  # other sources have files of the machine, which hold its modules, too
-        tables = (*tables, *SYSTEM)
+        tables = (*tables, *SYSTEM, *SYSFS_SAVED)
     if host.live or not (
         any(host.has_output(*argv) for argv in tables) or any(host.saved_arguments(*argv) for argv in of_interfaces)
     ):

@@ -104,6 +104,7 @@ def _fill_port(port: RdmaPort, other: RdmaPort | None) -> RdmaPort:
 _LAYERS = {"InfiniBand": "InfiniBand", "Ethernet": "Ethernet"}
 # What RoCE puts around a payload: GRH 40, UDP 8, BTH 12, XRC 4, AtomicETH 28, ICRC 4 (include/rdma/ib_addr.h)
 _ROCE_HEADERS_BYTES = 96
+_DEFAULT_RATE = 10  # Gb/s, of a port without a link
 _IB_MTUS = (4096, 2048, 1024, 512, 256)
 
 
@@ -130,11 +131,12 @@ def _port(port: RdmaPort, netdevs: Sequence[Netdev]) -> Port:
 
 
 def _rate(port: RdmaPort, layer: str | None, netdevs: Iterable[Netdev]) -> Rate | None:
-    """A port that is down reports a default rate (10, SDR): the rate of an active port only.
+    """A port that is down reports a default rate (10, SDR): the rate of an active port, or a higher one where the state
+    is not shown.
 
     On Ethernet the interface's speed wins; "(4X NDR)" is only a translation there.
     """
-    if port.state != "ACTIVE":
+    if port.state not in ("ACTIVE", None):
         return None
     if layer == "Ethernet":
         speeds = [n.speed_mbit_s for n in netdevs if n.speed_mbit_s]
@@ -143,6 +145,8 @@ def _rate(port: RdmaPort, layer: str | None, netdevs: Iterable[Netdev]) -> Rate 
     try:
         rate = parse_rate(port.rate_text) if port.rate_text else None
     except ParseError:
+        return None
+    if rate and port.state is None and rate.gbit_s <= _DEFAULT_RATE:
         return None
     if rate and layer == "Ethernet":
         return Rate(rate.gbit_s, None, None)

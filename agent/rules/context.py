@@ -333,7 +333,9 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
     def _find_failure(self, need: str) -> Reason | None:
         names = [name for subject in need.split("|") for name in self.providers[subject]]
         runs = [self.probes[name] for name in names if name in self.probes]
-        if any(run.status in ("ok", "partial") and run.reason_code != "log-unread" for run in runs):
+        # attributes of a few functions are no list of them: what needs all that sysfs has cannot decide
+        unread = ("log-unread", "list-cut") if need == "pci_sysfs" else ("log-unread",)
+        if any(run.status in ("ok", "partial") and run.reason_code not in unread for run in runs):
             return None
         runs = [run for run in runs if run.reason_code != "no-device"] or runs
         return self._describe_failure(need, runs) if runs else Reason("evidence-not-run", probes="|".join(names))
@@ -365,9 +367,10 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
         runs = [self.probes[name] for name in self.providers[subject] if name in self.probes]
         if any(run.status == "ok" for run in runs):
             return None
-        run = next((run for run in runs if run.status == "partial"), None)
-        if run is None:
+        partial = [run for run in runs if run.status == "partial"]
+        if not partial:
             return None
+        run = next((run for run in partial if run.reason_code != "list-cut"), partial[0])
         code: UnknownCode = "list-incomplete" if run.reason_code == "list-cut" else "evidence-partial"
         return Reason(code, detail=f"{run.name}: {run.reason or run.status}")
 

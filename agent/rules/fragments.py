@@ -50,6 +50,7 @@ _HALVES = "halves"  # the cause of a note of ports in two halves
 _SHOWN = 8  # lines of evidence
 COUNTED_BY_ROCE = ("np_cnp_sent", "np_ecn_marked_roce_packets", "rp_cnp_handled", "roce_adp_retrans")  # not 0
 _ENOUGH = 4  # ports in which an order can be seen
+_MANY = 8  # interfaces, more than a card without RDMA has
 
 
 def is_context(why: Reason, absent: frozenset[str] = _BUS) -> bool:
@@ -66,7 +67,9 @@ def assume_context(context: RuleContext) -> RuleContext:
     ports = [port for nic in context.topology.nics for port in nic.ports]
     starting = sum(port.state in _STARTING for port in ports)
     trains = (
-        any((port.phys_state or "").lower() in _STATES_OF_IB for port in ports) or 0 < starting <= len(ports) * _FEW
+        any((port.phys_state or "").lower() in _STATES_OF_IB for port in ports)
+        or 0 < starting <= len(ports) * _FEW
+        or _has_odd_rate(ports)
     )
     odd = _list_odd_cards(context.topology.nics)
     is_guest = all(nic.virtual_function for nic in context.topology.nics if not nic.software)
@@ -96,6 +99,14 @@ def assume_context(context: RuleContext) -> RuleContext:
     return replace(context, topology=replace(context.topology, nics=nics, netdevs=netdevs), lists_whole=True)
 
 
+def _has_odd_rate(ports: Sequence[Port]) -> bool:
+    """Whether few of several ports of which nothing but the rate is shown have another one than the others."""
+    rates = Counter(port.rate_gbit_s for port in ports if port.state is None and port.link_layer is None)
+    if None in rates or rates.total() < _ENOUGH:
+        return False
+    return 0 < rates.total() - max(rates.values()) <= rates.total() * _FEW
+
+
 def _may_have_rdma(netdev: Netdev) -> bool:
     """Whether a source without any RDMA device shows classes of traffic of an interface, the link of a fast one, or a
     module of several lanes."""
@@ -107,19 +118,23 @@ def _may_have_rdma(netdev: Netdev) -> bool:
 
 def _list_siblings(netdevs: Sequence[Netdev]) -> list[Netdev]:
     """Interfaces of cards of one maker that are named alike, four or more, most of them with a large MTU: set up for
-    data, so that one which differs is worth a look."""
+    data, so that one which differs is worth a look. Without any MTU eight are enough; without anything but the MTU the
+    names are."""
     groups: dict[tuple[str, str], list[Netdev]] = {}
     for netdev in netdevs:
         mac = netdev.mac or ""
-        is_made = mac[:2].isalnum() and not int(mac[:2], 16) & _LOCAL
-        if is_made and netdev.operstate is not None and netdev.bond is None and netdev.vlan is None:
+        is_made = mac[:2].isalnum() and not int(mac[:2], 16) & _LOCAL and netdev.operstate is not None
+        is_named = netdev.mac is None and netdev.operstate is None and netdev.mtu is not None
+        if (is_made or is_named) and netdev.bond is None and netdev.vlan is None:
             groups.setdefault((re.sub(_NUMBER, "#", netdev.label), mac[:8]), []).append(netdev)
-    return [
-        netdev
-        for group in groups.values()
-        if len(group) >= _ENOUGH and sum((one.mtu or 0) >= _JUMBO for one in group) >= len(group) * (1 - _FEW)
-        for netdev in group
-    ]
+    return [netdev for group in groups.values() if _are_for_data(group) for netdev in group]
+
+
+def _are_for_data(group: Sequence[Netdev]) -> bool:
+    """Whether interfaces that are named alike are for data, by their number and MTU."""
+    if all(netdev.mtu is None for netdev in group):
+        return len(group) >= _MANY
+    return len(group) >= _ENOUGH and sum((one.mtu or 0) >= _JUMBO for one in group) >= len(group) * (1 - _FEW)
 
 
 def assume_rdma_device(netdev: Netdev, node_type: str = _ASSUMED) -> Nic:
@@ -151,11 +166,14 @@ def _assume_rail(nic: Nic, alone: bool, trains: bool, states: Mapping[str, str |
 def _assume_layer(port: Port, alone: bool, trains: bool, states: Mapping[str, str | None]) -> Port:
     """A port whose network interface is not named as those of InfiniBand are carries Ethernet, and is in the state of
     its interface. One with an IPv4 address among its GIDs is active: the address goes when its interface is down; so is
-    one of which GIDs are all that is shown: they were saved because of what they lack.
+    one of which GIDs are all that is shown: they were saved because of what they lack; and one of which a
+    rate is shown: those without a link have none.
     `alone`: the only port of the source; without an interface its output is cut, or older than RoCE. `trains`: a port
     of the source is in a physical state that InfiniBand alone reports. `states`: of ports, by their interfaces."""
     if port.link_layer == "Ethernet" and port.state is None and port.gids and not any(map(states.get, port.netdevs)):
         return replace(port, state="ACTIVE")
+    if port.state is None and port.rate_gbit_s:
+        port = replace(port, state="ACTIVE")
     if port.link_layer is not None or not (port.netdevs or alone or trains):
         return port
     if not port.netdevs and any(port.hw_counters.get(name) for name in COUNTED_BY_ROCE):

@@ -133,8 +133,9 @@ OF_INTERFACE = ETHTOOL_SAVED + DCB_SAVED
 RDMA_SYSTEM_SAVED = (("rdma", "system"), ("rdma", "system", "show"), ("rdma", "dev"), ("rdma", "dev", "show"))
 # Of a whole fabric, most trusted first; each rail's too (-C DEVICE -P PORT): asked by name in probes/fabric/probe.py
 IB_LINKS = (("iblinkinfo",), ("iblinkinfo", "-l"))
+IB_NODES = (("ibnetdiscover",),)
 IB_FABRIC_SAVED = (
-    ("ibnetdiscover",),
+    *IB_NODES,
     *IB_LINKS,
     ("ibnetdiscover", "-p"),
     ("ibdiagnet2.db_csv",),  # files of ibdiagnet's, by their names

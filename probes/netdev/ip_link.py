@@ -1,5 +1,5 @@
-"""What `ip -d link` prints (with or without -s, -o not); `ip link`, `ip address` and `ifconfig`, which state no kinds:
-interfaces where neither netlink nor sysfs shows them.
+"""What `ip -d link` prints (with or without -s, -o not); `ip link` (with or without -br), `ip address`
+and `ifconfig`, which state no kinds: interfaces where neither netlink nor sysfs shows them.
 
 Grammar: iproute2's ip/ipaddress.c and iplink_*.c, 4.x to 6.x; net-tools' ifconfig.c and lib/interface.c, 1.60 and 2.x.
 """
@@ -17,6 +17,10 @@ _IFCONFIG = ("ifconfig",)
 SAVED = (("ip", "-s", "-d", "link"), ("ip", "-d", "link"), ("ip", "link"), _IFCONFIG)
 
 _HEAD = lazy_pattern(r"(\d{1,9}): ([^\s:@]{1,40}(?::[^\s:@]{1,20})?)(?:@([^\s:]{1,40}))?: <([A-Z0-9_,-]*)>([^\n]*)")
+_BRIEF = lazy_pattern(  # ip -br link
+    r"([^\s:@]{1,40})(?:@([^\s:]{1,40}))?[ \t]{1,40}([A-Z]{2,16})[ \t]{1,40}([0-9a-f:]{17,95})[ \t]{1,8}"
+    r"<([A-Z0-9_,-]{2,200})>[ \t]*"
+)
 _LAYER = lazy_pattern(r"\s+link/([a-z0-9]+)(?: ([0-9a-f:]{2,95}))?(?: |$)")
 _TYPES = {"ether": 1, "infiniband": 32, "loopback": LOOPBACK}  # ARPHRD_*
 _KINDS = frozenset(
@@ -28,7 +32,7 @@ _WORDS = lazy_pattern(r"\b(mtu|master|state|portname|id|mode|miimon) (\S{1,64})"
 _EGRESS = lazy_pattern(r"\begress-qos-map \{ ((?:[0-9]{1,10}:[0-7] ){1,16})\}")
 _STATISTICS = lazy_pattern(r"[ \t]{1,12}(RX|TX)( errors)?: {1,12}((?:[a-z]{2,12}[ \t]*){3,8})")
 _NUMBERS = lazy_pattern(r"[ \t]{1,40}\d{1,20}(?:[ \t]{1,40}\d{1,20}){2,7}[ \t]*")
-_MOST_LINKS = 10_000
+_MOST_LINKS, _MOST_LINES = 10_000, 200_000
 
 
 def saved_links(reader: HostReader) -> dict[str, NetlinkLink]:
@@ -55,9 +59,11 @@ def parse_ip_link(text: str) -> tuple[NetlinkLink, ...]:
     links: list[NetlinkLink] = []
     columns: list[str] = []  # of the line of numbers that follows
     layer = False  # the line before was the link layer's: what comes now states the kind
-    for line in text.splitlines():
+    for line in text.splitlines()[:_MOST_LINES]:
         head = _HEAD.fullmatch(line)
-        if head is not None and len(links) < _MOST_LINKS:
+        if brief := _BRIEF.fullmatch(line):
+            links.append(_brief_link(brief))
+        elif head is not None and len(links) < _MOST_LINKS:
             links.append(_link(head))
             layer = False
         elif links and (match := _LAYER.match(line)) is not None:
@@ -94,6 +100,20 @@ def _link(head: re.Match[str]) -> NetlinkLink:
         operstate=words["state"].lower() if "state" in words else None,
         carrier="LOWER_UP" in states if up else None,
         master=words.get("master"),
+        lower=lower if lower != "NONE" else None,
+    )
+
+
+def _brief_link(row: re.Match[str]) -> NetlinkLink:
+    name, lower, state, address, flags = row.groups()
+    up = "UP" in flags.split(",")
+    return NetlinkLink(
+        name=name,
+        type=_TYPES["loopback"] if "LOOPBACK" in flags else None,
+        flags=ADMIN_UP if up else 0,
+        operstate=state.lower(),
+        carrier="LOWER_UP" in flags.split(",") if up else None,
+        mac=address if address.strip("0:") else None,
         lower=lower if lower != "NONE" else None,
     )
 

@@ -20,14 +20,16 @@ _END = lazy_pattern(r"(?:(\S{1,64})\s{1,8})?\((Up|Down)\)(?:\s.*)?")
 _STATE = lazy_pattern(r"\s{0,8}\((\w{1,20})\s{0,8}\)\s{0,8}")  # with -v, of the port
 _NOT_FIRST = lazy_pattern(r"ib|\S{0,60}?f[1-9]\d{0,2}(?:np\d{1,2}|d\d{1,2}|v\d{1,3})?$")
 _FEW = 4  # ports, of which one may be down
+_RAILS = 8  # interfaces of InfiniBand, which run IP where seven of eight do
 _OF_INTERFACE = {"Up": "ACTIVE", "Down": "DOWN"}
 _FIRMWARE = lazy_pattern(r"\bfw\s{1,8}(\S{1,64})")
 
 
 def parse_ibdev2netdev(text: str) -> ParsedTool:
     """Devices with the interface of each port. With -v the port's state is before the arrow. What it prints in the
-    end is the interface's state: of InfiniBand that of IP, which the port does not need; of Ethernet, by the name, it
-    counts as the port's where few of them are down. Raises ParseError without any line of it.
+    end is the interface's state. An interface of Ethernet, by its name, that is up has an active port. One that is down
+    counts as the port's state where few of its kind are; of InfiniBand, whose ports need no IP, where all others are
+    up. Raises ParseError without any line of it.
 
     >>> parse_ibdev2netdev("mlx5_1 port 1 ==> bond0 (Up)\\n").devices[0].ports[0].netdevs
     ('bond0',)
@@ -37,13 +39,17 @@ def parse_ibdev2netdev(text: str) -> ParsedTool:
     ports: dict[str, dict[int, RdmaPort]] = {}
     cut = []
     rows = read_layout(_PORT, text).rows
-    states = {end[1]: end[2] for row in rows if (end := _END.fullmatch(row["end"])) and _is_first_port(end[1])}
-    few_down = 0 < sum(state == "Down" for state in states.values()) * _FEW <= len(states)
+    states = {end[1]: end[2] for row in rows if (end := _END.fullmatch(row["end"])) and end[1]}
+    ethernet, infiniband = set(filter(_is_first_port, states)), {name for name in states if name.startswith("ib")}
+    down = {name for name, state in states.items() if state == "Down"}
+    counted = ethernet if len(ethernet & down) * _FEW <= len(ethernet) else ethernet - down
+    if len(infiniband & down) == 1 and len(infiniband) >= _RAILS:
+        counted |= infiniband
     for row in rows:
         name, end, version = row["name"], _END.fullmatch(row["end"]), _FIRMWARE.search(row["more"])
         address[name], firmware[name] = row["address"], version[1] if version else None
         own = _STATE.fullmatch(row["state"])
-        by_name = _OF_INTERFACE[states[end[1]]] if few_down and end and end[1] in states else None
+        by_name = _OF_INTERFACE[states[end[1]]] if end and end[1] in counted else None
         state = normalize.state(own[1]) if own else by_name
         port = RdmaPort(int(row["port"]), state=state, netdevs=(end[1],) if end and end[1] else ())
         ports.setdefault(name, {})[port.port] = port
@@ -54,10 +60,10 @@ def parse_ibdev2netdev(text: str) -> ParsedTool:
     return ParsedTool(normalize.devices_of_ports(ports, address=address, firmware=firmware), tuple(cut))
 
 
-def _is_first_port(interface: str | None) -> bool:
+def _is_first_port(interface: str) -> bool:
     """Whether an interface is one of Ethernet, and not a second port of its card: these are often left without a
     cable."""
-    return bool(interface) and _NOT_FIRST.match(interface or "") is None
+    return _NOT_FIRST.match(interface) is None
 
 
 _TYPES = {"v1": "IB/RoCE v1", "v2": "RoCE v2"}

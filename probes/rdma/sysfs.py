@@ -120,8 +120,10 @@ def _port_guid(gids: list[GidEntry]) -> str | None:
 
 
 def _pkeys(ask: RdmaFiles, place: str) -> list[str]:
-    """Used P_Keys in table order. Each read can be a firmware command: an unused block ends the search."""
-    indexes = iter(_list_numbers(ask.listed(f"{place}/pkeys")))
+    """Used P_Keys in table order. Each read can be a firmware command: an unused block ends the search. Without key 0,
+    of which a paste may show none, the others have no known place."""
+    numbers = _list_numbers(ask.listed(f"{place}/pkeys"))
+    indexes = iter(numbers if numbers[:1] == [0] else ())
     used: list[str] = []
     while block := list(islice(indexes, PKEY_BLOCK)):
         values = ask.attributes(f"{place}/pkeys", map(str, block))

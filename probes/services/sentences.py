@@ -122,6 +122,10 @@ SERVICE_SENTENCES: tuple[Sentence, ...] = (
     _row("sm-routing", SUBNET_MANAGER, "falling back to default routing",
          r"(?:Fabric topology is not fat-tree|Failed reading guid files) - falling back to default routing",
          f"{_OPENSM} opensm/osm_ucast_ftree.c"),
+    _row("sm-port-removed", SUBNET_MANAGER, "Removed port with GUID",
+         r"Removed port with GUID:(?P<guid>0x[0-9a-f]{4,16}) LID range \[\d{1,5}, ?\d{1,5}\] of node:"
+         r"(?P<node>\S[^\n]{0,64})",
+         f"{_OPENSM} opensm/osm_drop_mgr.c"),
     _row("sm-partition-full", SUBNET_MANAGER, "Pkey table is full",
          r"ERR 0512: Failed to set PKey 0x[0-9a-f]{1,4} because Pkey table is full",
          f"{_OPENSM} opensm/osm_pkey_mgr.c"),

@@ -240,6 +240,13 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ),
     ((("ip", "link"),), (r"^\d{1,6}: \S{1,60}: <[A-Z0-9_,-]*> mtu \d", r"^[ \t]+link/(?:ether|infiniband|loopback)\b")),
     (
+        (("ip", "link"),),
+        (
+            r"^\S{1,60} {1,40}(?:UP|DOWN|UNKNOWN|DORMANT|LOWERLAYERDOWN) {1,40}(?:[0-9a-f]{2}:){5,19}[0-9a-f]{2} "
+            r"<[A-Z0-9_,-]{2,200}>[ \t]*$",
+        ),
+    ),
+    (
         (("cxl", "list", "-v"),),
         (
             r"\A(?:[#$] [^\n]*\n)?\s*[\[{]",
@@ -354,7 +361,13 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("kubectl", "describe", "pod"),), (r"^Name: +\S", r"^Namespace: +\S", r"^(?:Init )?Containers:")),
     ((("kubectl", "get", "events"),), (r"\A(?:NAMESPACE +)?LAST SEEN +TYPE +REASON +OBJECT ",)),
     ((("lsmod",),), (r"\A(?:Module +Size +Used by|\w+ +\d+ +\d+(?: [\w,\[\]-]*)?)$",)),
-    ((("sysfs", "files"),), (r"^[> \t]*(?:==> )?/sys/class/(?:infiniband|net)/[\w./-]{3,200}(?::| <==$)",)),
+    (
+        (("sysfs", "files"),),
+        (
+            r"^[> \t]*(?:==> )?/(?:sys/(?:class|bus|module|devices|kernel)|proc|etc/(?:modprobe\.d|nccl))"
+            r"(?:/[\w.:@+-]{1,64}){1,12}(?:(?<=[\w+-]):(?![0-9a-f]{2}:[0-9a-f]{2}\.)| <==$)",
+        ),
+    ),
     ((NVSM_HEALTH,), (r"^[ \t]*\S[^\n]{2,100}\.{3,100} ?(?:Healthy|UnHealthy)[ \t]*$",)),
     (
         (MEASURED,),

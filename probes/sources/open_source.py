@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from probes.host.commands import IB_FABRIC_SAVED, IB_LINKS, SOS_FOLDER, SWITCH_PORTS, SYSFS_SAVED
+from probes.host.commands import IB_FABRIC_SAVED, IB_LINKS, IB_NODES, SOS_FOLDER, SWITCH_PORTS, SYSFS_SAVED
 from probes.host.files import Files, is_directory, is_file
 from probes.host.interface import OUTPUT_LIMIT_BYTES, BadSource, Host, ReadError
 from probes.text import ParseError, lazy_pattern
@@ -21,6 +22,8 @@ __all__ = ["BadSource", "open_source"]
 OF_A_FABRIC = "describes a whole InfiniBand fabric, not a single node; `fabricscope fleet topology` reads it"
 OF_A_SWITCH = "holds outputs of a switch, not of a host, and no fault of its ports"
 _FOLDERS_LOOKED_INTO = 64
+_HOSTS_SHOWN = 4
+_OF_WHOLE_FABRIC = "vendid=0x"  # above each node of ibnetdiscover, and in no part that someone pastes for one link
 _REPORT = '"fabricscope.report/'
 _PAGE = lazy_pattern(r"\s{0,64}<!doctype html>[^\0]{0,4096}?<title>[^<]{0,1024}fabricscope</title>", re.IGNORECASE)
 _UNKNOWN_FILE = "is not recognized: it is neither an archive nor the output of a command that fabricscope reads"
@@ -174,15 +177,15 @@ def _is_of_a_fabric(outputs: SavedOutputs) -> bool:
     for."""
     if not all(argv in IB_FABRIC_SAVED for argv in outputs.commands):
         return False
-    links = next((argv for argv in IB_LINKS if outputs.holds(argv)), None)
-    if links is None:
-        return True
-    from probes.tool_reports.port_errors import list_slow_links
+    from probes.tool_reports.port_errors import list_narrow_links, list_slow_links
 
-    try:
-        return not list_slow_links(outputs.completed(links).stdout)
-    except (ParseError, ReadError):
-        return True
+    for commands, list_faults in ((IB_LINKS, list_slow_links), (IB_NODES, list_narrow_links)):
+        for argv in commands if any(map(outputs.holds, commands)) else ():
+            with suppress(ParseError, ReadError):
+                text = outputs.completed(argv).stdout
+                if not (argv in IB_NODES and _OF_WHOLE_FABRIC in text) and list_faults(text):
+                    return False
+    return True
 
 
 def _is_of_a_switch(outputs: SavedOutputs) -> bool:
@@ -213,7 +216,7 @@ def _single_output(path: str) -> Host | FactsSource:
     from probes.sources.memory import MemoryFiles
     from probes.sources.pasted import holds_output
     from probes.sources.tree import TreeHost
-    from probes.sources.unwrap import unwrap
+    from probes.sources.unwrap import find_hosts, unwrap
     from probes.text import decode_saved
     from probes.topology_files.recognize import facts_source
 
@@ -248,6 +251,13 @@ def _single_output(path: str) -> Host | FactsSource:
             )
         if is_log_of_job(start):
             raise _is_of_job(path)
+        if hosts := find_hosts(start):
+            cut = f"sed -n 's/^{hosts[0]}: //p' {shlex.quote(path)} > {hosts[0]}.txt"
+            shown = ", ".join(hosts[:_HOSTS_SHOWN])
+            raise BadSource(
+                f"{path}: holds lines of {len(hosts)} hosts ({shown}), and a source is one host",
+                f"scan what one of them printed: {cut}",
+            )
         unusable = outputs.find_unusable()
         reason = find_missing_name(start) or (f"no output in it can be read: {unusable}" if unusable else None)
         reason = reason or ("it is empty" if not content.strip() else _UNKNOWN_FILE)

@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Iterator
 
 from probes.named_tuple import NamedTuple
+from probes.sources.file_commands import FileCommand, find_file_command, show_files
 from probes.sources.identify import KERNEL_DRIVERS, SERVICE_LINES, find_missing_name, identify_command
 from probes.sources.unwrap import join_wrapped, unwrap
 from probes.text import lazy_pattern
@@ -24,8 +25,7 @@ _TOOLS = (
     r"lldpctl|lldpcli|uname|systemctl|dcgmi|ibqueryerrors|perfquery|smpquery|ibportstate|ibdiagnet|kubectl|docker|ulimit|mlxlink|"
     r"scontrol|sinfo|modprobe|sminfo|devlink|ipmitool|ipmi-sel|racadm|"
     r"manage_network_ifs\.sh|ifconfig|nicctl|"
-    r"nv(?=[ \t]+show[ \t]+interface[ \t])|"
-    r"cat(?=[ \t]+/(?:sys/class/(?:infiniband|net)|proc/net/bonding)/)"
+    r"nv(?=[ \t]+show[ \t]+interface[ \t])"
 )
 _OPTION = r"-[\w-]{1,40}(?:=\S{1,40})?|[\d.]{1,8}[smh]?|[A-Z_]{1,40}=\S{0,80}"
 _RUN_BY = rf"(?:(?:sudo|watch|time|timeout|nice|stdbuf|env|command)(?:[ \t]+(?:{_OPTION}))*[ \t]+)*"
@@ -129,6 +129,7 @@ class Piece(NamedTuple):
     host: str | None  # by the prompt
     text: str
     marked: bool = False  # a prompt, a command or a fence begins it
+    files: FileCommand | None = None  # of which files it is, where the command prints some
 
 
 def split_pasted(text: str) -> list[Piece]:
@@ -199,8 +200,8 @@ def find_prompt_host(text: str) -> str | None:
 
 def with_command(piece: Piece) -> str:
     """Its text, below the command where that states which device the text is about."""
-    if piece.words[:1] == ("cat",):
-        return f"==> {' '.join(piece.words[1:])} <==\n{piece.text}"
+    if piece.files is not None:
+        return show_files(piece.files, piece.text)
     kept = piece.words and piece.words[0] in _COMMANDS_KEPT
     return f"$ {' '.join(piece.words)}\n{piece.text}" if kept else piece.text
 
@@ -208,7 +209,7 @@ def with_command(piece: Piece) -> str:
 def holds_output(lines: list[str]) -> bool:
     """Whether a known output is in these lines, or a command at its prompt."""
     short = [bare for line in lines[:_LOOKED_AT] if len(bare := line.rstrip("\r\n")) < LINE_CHARACTERS]
-    patterns = (_PROMPT.fullmatch, _OTHER_PROMPT.match, _OPENER.match, _WATCH.match)
+    patterns = (_PROMPT.fullmatch, _OTHER_PROMPT.match, _OPENER.match, _WATCH.match, find_file_command)
     return any(fits(line) for line in short for fits in patterns) or bool(identify_command("".join(lines[:_LOOKED_AT])))
 
 
@@ -223,6 +224,7 @@ class _Open(NamedTuple):
     kind: str | None = None
     most_lines: int | None = None  # that `head` or `tail` passes on
     loop: tuple[str, tuple[str, ...]] | None = None  # its variable, and the values that the command states
+    files: FileCommand | None = None
 
 
 _WORD = lazy_pattern(r"\w")  # a line of a frame has none, and is above the first line of an output
@@ -275,7 +277,7 @@ def _expand_loop(part: _Open, text: str) -> list[Piece]:
     """The outputs of a loop, each with the value that it is of, where they are as many as the values."""
     lines = text.splitlines(keepends=True)
     filtered = part.filtered and (part.most_lines is None or len(lines) >= part.most_lines)
-    whole = Piece(part.line, part.words, filtered, part.host, text, part.marked)
+    whole = Piece(part.line, part.words, filtered, part.host, text, part.marked, part.files)
     if part.loop is None:
         return [whole]
     variable, values = part.loop
@@ -313,6 +315,9 @@ def _begin(number: int, line: str, host: str | None) -> _Open | None:
     """The part that a prompt, a command or a fence begins; None for any other line."""
     if _TOPO_HEADING.match(line):
         return None
+    if files := find_file_command(line):
+        words = tuple(files.command.split()[:_SPLIT_WORDS])
+        return _Open(number, True, words, host=files.host or host, files=files)
     if prompt := _PROMPT.fullmatch(line):
         return _of_command(number, prompt, prompt["host"] or host)
     if watched := _WATCH.match(line):

@@ -7,6 +7,7 @@ from probes.host.commands import (
     COMMANDS,
     GAUDI_PORTS,
     GPU_LINES,
+    KUBE_NODE,
     MLXLINK,
     NIC_PORTS,
     NPU_HEALTH,
@@ -18,8 +19,10 @@ from probes.host.commands import (
     SWITCH_PORTS,
 )
 from probes.named_tuple import NamedTuple
+from probes.sources.file_commands import show_files
 from probes.sources.identify import find_missing_name, identify_command, identify_unnamed
 from probes.sources.output_names import best_name, is_of_device, saved_name
+from probes.sources.unwrap import find_hosts
 from probes.text import lazy_pattern
 
 if TYPE_CHECKING:
@@ -53,6 +56,9 @@ class UnusedOutput(NamedTuple):
 _SERVICE_LOG = SERVICE_LOG[0]
 _MLXLINK, _GAUDI_PORTS, _SWITCH = MLXLINK[0], GAUDI_PORTS[0], "_".join(SWITCH_PORTS)
 _NPU_HEALTH = saved_name(NPU_HEALTH)
+_KUBE_TABLE = saved_name(KUBE_NODE[1])
+_NODES = (("node",), ("nodes",), ("no",))
+_STATED_COLUMNS = lazy_pattern(r"\b(?:jsonpath|custom-columns)=")
 _BY_CONTENT = frozenset({BONDING, SWITCH_PORTS, NPU_HEALTH, NIC_PORTS})  # whatever the command before it
 LOG, _HCCN, _SYSFS = "dmesg", "hccn_tool", "sysfs_files"  # of which several parts are one output
 _QUERY = "nvidia-smi_-q"  # each has a date: the reader chooses
@@ -68,6 +74,9 @@ _FAULTS = (
     "ipmitool",
     "ipmi-sel",
     "racadm",
+    "scontrol",
+    "sinfo",
+    "ibnetdiscover",
 )  # each line stands for itself
 IN_PARTS = (
     LOG,
@@ -107,7 +116,7 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
         first_host = first_host or (piece.host if name else None)
         content = (
             f"$ {' '.join(piece.words)}\n{piece.text}"
-            if name == _NPU_HEALTH
+            if name in (_NPU_HEALTH, _KUBE_TABLE)
             else with_command(piece)
             if name in (_HCCN, _SYSFS, _MLXLINK, _SWITCH)
             else piece.text
@@ -151,15 +160,24 @@ def _name_of_piece(piece: "Piece") -> str | None:
     'ibstat'
     """
     of_content = identify_command(piece.text)
+    if piece.files is not None and not (of_content and of_content[0] in _BY_CONTENT):
+        is_of_one = not find_hosts(piece.text) and show_files(piece.files, piece.text).strip()
+        return _SYSFS if is_of_one else None
     if of_content in ((PCI_LINES,), (GPU_LINES,)):
         return saved_name(of_content[0])
+    if (
+        piece.words[:2] == ("kubectl", "get")
+        and piece.words[2:3] in _NODES
+        and any(map(_STATED_COLUMNS.search, piece.words))
+    ):
+        return _KUBE_TABLE
     if piece.words and piece.words[-1] not in _PROSE:
         shown = saved_name(piece.words)
         tool = piece.words[0]
         if of_content and of_content[0] in _BY_CONTENT:
             return saved_name(of_content[0])
-        if tool in ("cat", _HCCN):
-            return _SYSFS if tool == "cat" else _HCCN
+        if tool == _HCCN:
+            return _HCCN
         if tool in (_MLXLINK, _GAUDI_PORTS) and of_content == ((tool,),):
             return tool
         if of_content == ((LOG,),):

@@ -1,7 +1,7 @@
-"""Files of /sys as people show them: `grep "" FILES`, `head FILES`, `cat FILE` below its command, a loop over the
-counters of a port, and the same counters as `rdma statistic` prints them.
+"""Files of /sys, /proc and /etc as people show them: `grep "" FILES`, `head FILES`, files below their paths, a loop
+over the counters of a port, and the same counters as `rdma statistic` prints them.
 
-Taken are attributes of RDMA devices and of network interfaces: what of them is not shown stays not known.
+What is not shown of a folder stays not known.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from probes.text import lazy_pattern
 
 _MOST_FILES = 20_000
 _LIMIT_CHARACTERS = 8 << 20
-_PATH = r"/sys/class/(?:infiniband|net)/[\w.-]{1,64}(?:/[\w.-]{1,64}){1,5}"
+_PATH = (
+    r"/(?:sys|proc|etc)(?:/(?:[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]|pci[0-9a-f]{4,8}:[0-9a-f]{2}"
+    r"|[\w.@+-]{1,64})){1,12}(?!:[0-9a-f]{2}:[0-9a-f]{2}\.)"  # which is the rest of an address
+)
 _BESIDE = lazy_pattern(rf"[> \t]{{0,40}}(?P<path>{_PATH}):(?P<value>[^\n]{{0,400}})")
 _ABOVE = lazy_pattern(rf"[> \t]{{0,40}}==> (?P<path>{_PATH}) <==[ \t]*")
 _FOLDER = lazy_pattern(  # of a command whose output names each file: a loop with `echo`, `grep . *` below `cd`

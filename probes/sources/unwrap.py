@@ -18,6 +18,8 @@ _QUOTED = lazy_pattern(r"[ \t]{0,3}(?:> ?){1,8}")
 _HOSTED = lazy_pattern(
     r"([A-Za-z][\w.-]{0,62}[\w]): (?=[\[\w|{ \t'\"-])"
 )  # as pdsh, ansible and `journalctl -o cat` print
+_PROMPT = lazy_pattern(r"[ \t>]{0,40}(?:[$#] |\[?[\w-]{1,40}@)")
+_OF_ANSIBLE = lazy_pattern(r"([A-Za-z][\w.-]{0,63}) \| (?:CHANGED|SUCCESS|FAILED)\b[^\n]{0,40}")
 _NUMBERED = lazy_pattern(r"[ \t]{0,8}([1-9](?!0000:)[0-9]{0,6})(\t|:| ?[|│](?: |$)| |$)")
 _MARKED = lazy_pattern(r"[ \t]{0,8}[0-9]{1,7}(?:\t| ?[|│])|[1-9][0-9]{0,3}:(?=[#$\[\w(][^\n:]{0,120}[#$] ?\w|[$#] \w)")
 _IN_MARGIN = lazy_pattern(r"[ ]{1,6}[0-9]{1,6}(?= |$)")
@@ -111,6 +113,21 @@ def _cut_host(text: str, holds_output: Callable[[list[str]], bool]) -> str:
     for number, line in zip(own, bare, strict=True):
         lines[number] = line
     return "".join(lines)
+
+
+def find_hosts(text: str) -> list[str]:
+    """The hosts before whose lines a parallel shell prints their names, or above them; none where it is one.
+
+    >>> find_hosts("n7: 400 Gb/sec (4X NDR)\\nn8: 100 Gb/sec (4X EDR)\\n"), find_hosts("n7 | CHANGED | rc=0 >>\\nup\\n")
+    (['n7', 'n8'], [])
+    """
+    lines = text[:_HEAD_CHARACTERS].splitlines()
+    matches = [match for line in lines if (match := _HOSTED.match(line) or _OF_ANSIBLE.match(line))]
+    names = sorted({match[1] for match in matches})
+    alike = {re.sub(r"[0-9]+", "0", name) for name in names}
+    filled = sum(bool(line.strip()) and not _PROMPT.match(line) for line in lines)
+    is_list = len(matches) == filled or all(_OF_ANSIBLE.match(match[0]) for match in matches)
+    return names if len(names) > 1 and len(alike) == 1 and is_list else []
 
 
 def _runs(lines: Sequence[str], belongs: Callable[[str, str | None], bool]) -> Iterator[tuple[int, int]]:

@@ -17,9 +17,9 @@ from probes.gpu.nvidia_smi_nvlink import parse_errors
 from probes.gpu.nvidia_smi_table import list_unreadable
 from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.lines import check_length, short_lines
 
 MOST_REPORTS = 256
-_LIMIT_CHARACTERS = 4 << 20
 _LIMIT_LINE = 300
 _ADDRESS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\.[0-7]"
 _NPU_PLACE = lazy_pattern(rf" *({_ADDRESS}) *")
@@ -260,7 +260,7 @@ def list_amd_errors(text: str) -> list[ToolReport]:
             if int(b["count"])
         ][:MOST_REPORTS]
     reports: list[ToolReport] = []
-    for name, record in parse_smi(text[:_LIMIT_CHARACTERS]).gpus.items():
+    for name, record in parse_smi(check_length(text)).gpus.items():
         subject = _find_address(record) or f"AMD {int(name[3:])}"
         reports += _list_of_record(subject, record)
     return reports[:MOST_REPORTS]
@@ -315,7 +315,6 @@ def _find_address(record: Mapping[str, Any]) -> str | None:
 
 
 def _lines(text: str) -> list[str]:
-    if len(text) > _LIMIT_CHARACTERS:
-        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
-    lines = text.splitlines()
-    return [line for line in (lines if text.endswith(("\n", "\r")) else lines[:-1]) if len(line) < _LIMIT_LINE]
+    """Without a last line that is cut."""
+    whole = text if text.endswith(("\n", "\r")) else text[: max(text.rfind("\n"), text.rfind("\r")) + 1]
+    return short_lines(whole, _LIMIT_LINE)

@@ -16,8 +16,8 @@ from typing import Any
 from probes.named_tuple import NamedTuple
 from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.lines import check_length, short_lines
 
-_LIMIT_CHARACTERS = 4 << 20
 _LIMIT_LINE = 400
 _LIMIT_TEXT = 200
 _LIMIT_NAME = 60
@@ -93,7 +93,7 @@ def list_log_events(text: str) -> list[ToolReport]:
     >>> list_log_events(row.format("Asserted") + row.format("Deasserted"))
     []
     """
-    starts = [at for mark in "{[" if (at := f"\n{_check(text)}".find(f"\n{mark}")) >= 0]  # below its command, too
+    starts = [at for mark in "{[" if (at := f"\n{check_length(text)}".find(f"\n{mark}")) >= 0]  # below its command, too
     events = [*_read_rows(text), *(_read_json(text[min(starts) :]) if starts else _read_records(text))]
     if not events:
         raise ParseError("no record of a BMC's log")
@@ -118,12 +118,8 @@ def list_sensor_states(text: str) -> list[ToolReport]:
     >>> [(report.code, report.subject, report.detail) for report in list_sensor_states(rows)]
     [('sensor-critical', 'GPU2 Temp', (('what', '95 degrees C'),))]
     """
-    rows = [
-        match
-        for line in _check(text).splitlines()
-        if len(line) < _LIMIT_LINE and (match := _SENSOR.fullmatch(line.strip()))
-    ]
-    states = [match for line in text.splitlines() if len(line) < _LIMIT_LINE and (match := _CHASSIS.fullmatch(line))]
+    rows = [match for line in short_lines(text, _LIMIT_LINE) if (match := _SENSOR.fullmatch(line.strip()))]
+    states = [match for line in short_lines(text, _LIMIT_LINE) if (match := _CHASSIS.fullmatch(line))]
     if not rows and not states:
         raise ParseError("no state of a sensor")
     reports = [
@@ -144,8 +140,8 @@ def list_sensor_states(text: str) -> list[ToolReport]:
 
 def _read_rows(text: str) -> Iterator[_Event]:
     """Rows of `ipmitool sel list`, `elist` and of `ipmi-sel`."""
-    for line in text.splitlines():
-        row = _ROW.fullmatch(line.rstrip()) if len(line) < _LIMIT_LINE and "|" in line else None
+    for line in short_lines(text, _LIMIT_LINE):
+        row = _ROW.fullmatch(line.rstrip()) if "|" in line else None
         if row is None:
             continue
         cells = [cell.strip() for cell in row["rest"].split("|")]
@@ -162,8 +158,8 @@ def _read_rows(text: str) -> Iterator[_Event]:
 def _read_records(text: str) -> Iterator[_Event]:
     """Records of `racadm getsel` and `racadm lclog view`: those that are critical by themselves."""
     fields: dict[str, str] = {}
-    for line in [*text.splitlines(), "Record: end"]:
-        field = _FIELD.fullmatch(line) if len(line) < _LIMIT_LINE else None
+    for line in [*short_lines(text, _LIMIT_LINE), "Record: end"]:
+        field = _FIELD.fullmatch(line)
         name = field["name"].strip() if field else ""
         if name in ("Record", "SeqNumber"):
             what = fields.get("Description") or fields.get("Message")
@@ -231,9 +227,3 @@ def _report(code: str, events: list[_Event], newest: datetime | None) -> ToolRep
 
 def _clean(text: str) -> str:
     return " ".join(text.split())[:_LIMIT_TEXT]
-
-
-def _check(text: str) -> str:
-    if len(text) > _LIMIT_CHARACTERS:
-        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
-    return text

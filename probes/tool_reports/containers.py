@@ -8,13 +8,14 @@ containerd and CRI-O (runtime handlers), tags.cncf.io/container-device-interface
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from probes.named_tuple import NamedTuple
 from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.lines import short_lines
 
 MOST_REPORTS = 64
-_LIMIT_CHARACTERS = 4 << 20
 _LIMIT_LINE = 4000
 _LIMIT_TEXT = 400
 _SECTION = lazy_pattern(r"(?P<name>[A-Z][A-Za-z ]{2,40}):[ \t]*(?P<value>\S.{0,200})?")
@@ -28,6 +29,9 @@ _COUNT_LABEL = lazy_pattern(r"(?:\S{0,40}[ \t]+)?nvidia\.com/gpu\.count=(?P<coun
 _CONDITION = lazy_pattern(r"(?P<type>\S{2,80})[ \t]+(?P<status>True|False|Unknown)[ \t]+(?P<rest>.{0,600})")
 _OF_DEVICES = lazy_pattern(
     r"gpu|nvlink|nvswitch|xid|infiniband|rdma|\bib[A-Z_]|npu|ascend|gaudi|neuron|\bnic", re.IGNORECASE
+)
+_COLUMN = lazy_pattern(  # of jsonpath and custom-columns; dots of a resource's name are escaped
+    r"\.metadata\.name|\.status\.(?P<kind>capacity|allocatable)\.(?P<resource>(?:[\w/-]|\\{1,2}\.){2,80})"
 )
 _GOOD = lazy_pattern(r".*(?:Ready|Healthy|Health|Available|OK|Ok|Up|Passed|Active)")
 
@@ -99,8 +103,8 @@ def list_sentences(text: str) -> list[ToolReport]:
     [('container-no-runtime', (('wants', 'gpu'),))]
     """
     reports: dict[tuple[str, tuple[tuple[str, str], ...]], ToolReport] = {}
-    for line in _check(text).splitlines():
-        sentence = next((one for one in SENTENCES if one.needle in line), None) if len(line) < _LIMIT_LINE else None
+    for line in short_lines(text, _LIMIT_LINE):
+        sentence = next((one for one in SENTENCES if one.needle in line), None)
         if sentence is None:
             continue
         match = sentence.pattern.search(line) if sentence.pattern else None
@@ -121,12 +125,12 @@ def list_node_faults(text: str) -> list[ToolReport]:
     >>> [(report.code, report.detail) for report in list_node_faults(node)]
     [('kube-unhealthy', (('resource', 'nvidia.com/gpu'), ('capacity', '8'), ('allocatable', '7')))]
     """
+    if (asked := text.partition("\n")[0]).startswith("$ kubectl get"):
+        return _list_table(asked, short_lines(text, _LIMIT_LINE)[1:])
     sections: dict[str, dict[str, str]] = {}
     reports: list[ToolReport] = []
     name, nodes, counted, is_machine = "", 0, None, False
-    for line in _check(text).splitlines():
-        if len(line) > _LIMIT_LINE:
-            continue
+    for line in short_lines(text, _LIMIT_LINE):
         label = _COUNT_LABEL.fullmatch(line.strip())
         counted = label["count"] if label else counted
         heading = _SECTION.fullmatch(line)
@@ -150,6 +154,34 @@ def list_node_faults(text: str) -> list[ToolReport]:
     if nodes > 1:
         raise ParseError(f"{nodes} nodes: save the output of each")
     return (_compare(sections, counted) + reports + list_sentences(text))[:MOST_REPORTS]
+
+
+def _list_table(asked: str, lines: Sequence[str]) -> list[ToolReport]:
+    """Nodes of a table whose columns the command states (`-o jsonpath=`, `-o custom-columns=`). Raises ParseError."""
+    columns = [
+        (match["kind"] or "name", (match["resource"] or "").replace("\\", "")) for match in _COLUMN.finditer(asked)
+    ]
+    pairs = [
+        (number, columns.index(("allocatable", resource)), resource)
+        for number, (kind, resource) in enumerate(columns)
+        if kind == "capacity" and ("allocatable", resource) in columns
+    ]
+    if not pairs or ("name", "") not in columns:
+        raise ParseError("no capacity and allocatable count of a device")
+    reports = []
+    rows = [words for line in lines if len(words := line.split()) == len(columns)]
+    for words in rows:
+        for all_of, left, resource in pairs:
+            counts = words[all_of], words[left]
+            if all(map(_COUNT.fullmatch, counts)) and int(counts[1]) < int(counts[0]):
+                text = (
+                    f"{words[columns.index(('name', ''))]}: {resource}: {counts[0]} capacity, {counts[1]} allocatable"
+                )
+                detail = (("resource", resource), ("capacity", counts[0]), ("allocatable", counts[1]))
+                reports.append(ToolReport("kube-unhealthy", words[columns.index(("name", ""))], text, detail))
+    if not rows:
+        raise ParseError("no row of the columns that the command asks for")
+    return reports[:MOST_REPORTS]
 
 
 def _compare(sections: dict[str, dict[str, str]], counted: str | None) -> list[ToolReport]:
@@ -180,9 +212,3 @@ def _read_condition(condition: re.Match[str]) -> list[ToolReport]:
         return [ToolReport("kube-not-ready", None, text, detail)] if status != "True" else []
     is_bad = status == ("False" if _GOOD.fullmatch(kind) else "True")
     return [ToolReport("kube-condition", None, text, detail)] if is_bad and _OF_DEVICES.search(kind) else []
-
-
-def _check(text: str) -> str:
-    if len(text) > _LIMIT_CHARACTERS:
-        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
-    return text

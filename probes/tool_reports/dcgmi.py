@@ -15,9 +15,9 @@ from typing import Any
 from probes.gpu.facts import normal_address
 from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.lines import check_length, short_lines
 
 MOST_REPORTS = 256
-_LIMIT_CHARACTERS = 4 << 20
 _LIMIT_LINE = 400
 _ROW = lazy_pattern(r"[ \t]*\| ?(?P<label>[^|]{1,80})\|(?P<value>[^|]{0,200})\|[ \t]*")
 _STATES = {"Warning": "dcgm-health-warning", "Failure": "dcgm-health-failure"}
@@ -56,9 +56,7 @@ def list_failed_checks(text: str) -> list[ToolReport]:
     >>> [(report.subject, report.detail) for report in list_failed_checks(text)]
     [('0000:1b:00.0', (('what', 'GPU link width'),))]
     """
-    _check(text)
-    lines = (line for line in text.splitlines() if len(line) < _LIMIT_LINE)
-    checks = [match for line in lines if (match := _CHECK.fullmatch(line))]
+    checks = [match for line in short_lines(text, _LIMIT_LINE) if (match := _CHECK.fullmatch(line))]
     if not checks:
         raise ParseError("no check of nvsm")
     reports = []
@@ -80,7 +78,7 @@ def parse_health(text: str) -> list[ToolReport]:
     >>> parse_health(table + "|       -> Memory system | Failure |\\n| | DBE in GPU 3 |\\n")[0].subject
     'NVIDIA 3'
     """
-    _check(text)
+    check_length(text)
     if text.lstrip()[:1] == "{":
         return _list_incidents(_load(text))
     reports: list[ToolReport] = []
@@ -134,7 +132,7 @@ def parse_diag(text: str) -> list[ToolReport]:
     >>> [(report.subject, report.detail, report.text) for report in parse_diag(rows)]
     [('NVIDIA 0', (('what', 'GPU Memory'),), 'GPU Memory: Fail; Hot')]
     """
-    _check(text)
+    check_length(text)
     begin = text.find("{")
     if "test_categories" in text and begin >= 0:
         return _list_failed_tests(_load(text[begin:]))
@@ -172,13 +170,12 @@ def list_links_down(text: str) -> list[ToolReport]:
     >>> [(report.code, report.subject, report.detail) for report in list_links_down("  gpuId 3:\\n    U U D U _ _\\n")]
     [('dcgm-link-down', 'NVIDIA 3', (('what', '1 of 4 NVLinks'),))]
     """
-    _check(text)
     reports: list[ToolReport] = []
     name = None
-    for line in text.splitlines():
-        if entity := _LINKS_OF.fullmatch(line[:_LIMIT_LINE]):
+    for line in short_lines(text, _LIMIT_LINE):
+        if entity := _LINKS_OF.fullmatch(line):
             name = _name("GPU" if entity["kind"].startswith("gpu") else "NvSwitch", entity["number"])
-        elif name and (links := _LINK_STATES.fullmatch(line[:_LIMIT_LINE])):
+        elif name and (links := _LINK_STATES.fullmatch(line)):
             states = links[0].split()
             down, there = states.count("D"), len(states) - states.count("_")
             code = "dcgm-link-down" if down < there else "dcgm-links-down"
@@ -223,11 +220,10 @@ def list_metrics(text: str) -> list[ToolReport]:
     >>> [(r.code, r.subject, r.detail) for r in list_metrics('DCGM_FI_DEV_XID_ERRORS{gpu="3",device="nvidia3"} 79\\n')]
     [('metric-xid', 'NVIDIA 3', (('xid', '79'),))]
     """
-    _check(text)
     reports: dict[tuple[str, str], ToolReport] = {}
     known = False
-    for line in text.splitlines():
-        row = _METRIC.fullmatch(line.strip()) if len(line) < _LIMIT_METRIC else None
+    for line in short_lines(text, _LIMIT_METRIC):
+        row = _METRIC.fullmatch(line.strip())
         known = known or row is not None
         code = _METRICS.get(row["name"]) if row else None
         if row is None or code is None or not (count := _read_count(row["value"])):
@@ -279,14 +275,9 @@ def _go_on(report: ToolReport, words: str, joint: str = " ") -> ToolReport:
 
 def _rows(text: str) -> Iterator[tuple[str, str]]:
     """The two columns of each line of the table."""
-    for line in text.splitlines():
-        if len(line) < _LIMIT_LINE and (row := _ROW.fullmatch(line)) and not row["label"].startswith("--"):
+    for line in short_lines(text, _LIMIT_LINE):
+        if (row := _ROW.fullmatch(line)) and not row["label"].startswith("--"):
             yield row["label"].strip(), row["value"].strip()
-
-
-def _check(text: str) -> None:
-    if len(text) > _LIMIT_CHARACTERS:
-        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
 
 
 def _load(text: str) -> Any:

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 
 from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.lines import short_lines
 
-_LIMIT_CHARACTERS = 4 << 20
 _LIMIT_LINE = 400
 _MOST_REPORTS = 128
 _BOND_LINE = lazy_pattern(
@@ -207,4 +207,4 @@ def _report_damaged(port: str | None, errors: Mapping[str, int], frames: int | N
 
 
 def _lines(text: str) -> list[str]:
-    return [line.rstrip() for line in text[:_LIMIT_CHARACTERS].splitlines() if len(line) < _LIMIT_LINE]
+    return [line.rstrip() for line in short_lines(text, _LIMIT_LINE)]

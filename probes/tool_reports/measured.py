@@ -12,8 +12,8 @@ from statistics import median
 
 from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.lines import short_lines
 
-_LIMIT_CHARACTERS = 4 << 20
 _LIMIT_LINE = 2000
 _FEWEST_GPUS = 3
 _SHARE = 0.6  # of the median of the others; links of two generations differ by half
@@ -27,7 +27,7 @@ def list_slow_gpus(text: str) -> list[ToolReport]:
     >>> [(report.subject, report.detail) for report in list_slow_gpus(text)]
     [('NVIDIA 2', (('what', '12.9 GB/s, the others 55.6 GB/s'),))]
     """
-    tables = list(_read_tables(text[:_LIMIT_CHARACTERS].splitlines()))
+    tables = list(_read_tables(short_lines(text, _LIMIT_LINE)))
     if not tables:
         raise ParseError("no table of bandwidths of three GPUs or more")
     slow: dict[int, ToolReport] = {}
@@ -55,7 +55,7 @@ def _read_tables(lines: list[str]) -> Iterator[tuple[str, dict[int, dict[int, fl
     """Each table of bandwidths: its title, and the values by row and column. Times are left out."""
     title, columns, rows = "", list[int](), dict[int, dict[int, float]]()
     for line in [*lines, ""]:
-        words = line.split() if len(line) < _LIMIT_LINE else []
+        words = line.split()
         if columns and len(words) == len(columns) + 1 and words[0].isdecimal():
             values = ((column, _read_value(word)) for column, word in zip(columns, words[1:], strict=True))
             rows[int(words[0][:3])] = {column: value for column, value in values if value is not None}

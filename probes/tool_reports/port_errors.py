@@ -7,15 +7,18 @@ reset them. Not taken: counters of data, packets and waiting, sums over all port
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from probes.fabric.iblinkinfo import parse
 from probes.fabric.topology import Fabric, FabricEnd
 from probes.named_tuple import NamedTuple
 from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.lines import check_length, short_lines
 
 MOST_REPORTS = 512
 _ENDS = 2
+_ENOUGH_LINKS = 3  # of one width, beside which another one is odd
 _LIMIT_CHARACTERS = 16 << 20
 _LIMIT_LINE = 2048
 _LIMIT_TEXT = 300
@@ -64,6 +67,13 @@ COUNTERS = {  # as ibqueryerrors and perfquery print them, by the names of the k
 }
 _BY_NAME = {printed: name for name, printed in COUNTERS.items()}
 KIND = "ib_port"
+_DISCOVERED_NODE = lazy_pattern(
+    r'(?:Switch|Ca|Rt)\s{1,8}\d{1,3}\s{1,8}"[SHR]-[0-9a-f]{16}"\s{1,8}# "(?P<name>[^"\n]{1,64})"'
+)
+_DISCOVERED = lazy_pattern(
+    r'\[(?P<port>\d{1,3})\](?:\[ext \d{1,4}\])?(?:\((?P<guid>[0-9a-f]{1,16})\))?\s{0,8}"[SHR]-[0-9a-f]{16}"'
+    r'\[(?P<far>\d{1,3})\][^#"\n]{0,60}#[^"\n]{0,40}"(?P<name>[^"\n]{1,64})" lid \d{1,5} (?P<lanes>\d{1,2})x[A-Z]{2,3}'
+)
 
 
 class _Port(NamedTuple):
@@ -83,8 +93,7 @@ def list_port_errors(text: str) -> list[ToolReport]:
     >>> port.subject, port.detail
     ('port 12 of leaf1', (('symbol_error', '65535'), ('far', 'port 1 of gpu07 mlx5_0')))
     """
-    if len(text) > _LIMIT_CHARACTERS:
-        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
+    check_length(text, _LIMIT_CHARACTERS)
     ports: list[_Port] = []
     reports: list[ToolReport] = []
     infos: list[tuple[str, dict[str, str]]] = []
@@ -179,6 +188,32 @@ def list_slow_links(text: str) -> list[ToolReport]:
         detail = (("runs", runs), ("could", could), ("far", far), ("links", str(len(active))))
         line = f"{own}: {runs}, could be {could}"
         reports.append(ToolReport("width" if lanes else "speed", own, line, detail, KIND))
+    return reports[:MOST_REPORTS]
+
+
+def list_narrow_links(text: str) -> list[ToolReport]:
+    """Links of `ibnetdiscover`, or of a part of it, with one lane, where most have more. Raises ParseError."""
+    node = ""
+    rows: list[tuple[str, str, int]] = []  # both ends, and the lanes
+    for line in short_lines(text, _LIMIT_LINE, _LIMIT_CHARACTERS):
+        bare = line.strip()
+        if heading := _DISCOVERED_NODE.match(bare):
+            node = heading["name"]
+        elif row := _DISCOVERED.match(bare):
+            near = f"port {row['port']} of {row['guid'] or node or 'a switch'}"
+            rows.append(
+                (near, f"port {row['far']} of {row['name'].partition(';')[2] or row['name']}", int(row["lanes"]))
+            )
+    if not rows:
+        raise ParseError("no width of a link in the output of ibnetdiscover")
+    usual, count = Counter(lanes for _, _, lanes in rows).most_common(1)[0]
+    seen: set[str] = set()  # each link is below both of its nodes
+    reports = []
+    for near, far, lanes in rows if usual > 1 and count >= _ENOUGH_LINKS else ():
+        if lanes == 1 and far not in seen and near not in seen:
+            seen |= {near, far}
+            detail = (("runs", "1X"), ("usual", f"{usual}X"), ("far", near))
+            reports.append(ToolReport("width", far, f"{far}: 1X, most links {usual}X", detail, KIND))
     return reports[:MOST_REPORTS]
 
 

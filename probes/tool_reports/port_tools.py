@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from probes.gpu.facts import normal_address
 from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.lines import check_length, short_lines
 
-_LIMIT_CHARACTERS = 4 << 20
 _LIMIT_LINE = 300
 _MOST_REPORTS = 128
 _FIELD = lazy_pattern(r"(?P<name>[A-Z][\w ()/.-]{1,40}?) {0,40}: (?P<value>\S.{0,200}?) {0,40}")
@@ -65,7 +65,7 @@ def _split_ports(text: str) -> Iterator[tuple[str | None, dict[str, str]]]:
     """Each output of mlxlink: the device that its command names, and its fields."""
     device: str | None = None
     fields: dict[str, str] = {}
-    text = text[:_LIMIT_CHARACTERS]
+    check_length(text)
     is_json = '"Operational Info"' in text
     for line in (_JSON_START.sub("\n", text) if is_json else text).splitlines():
         if len(line) > _LIMIT_LINE:
@@ -115,7 +115,7 @@ def list_lost_link(text: str) -> list[ToolReport]:
     >>> list_lost_link("\\tLink detected: no (Bad signal integrity, (Remote Tx fault))\\n")[0].detail
     (('what', 'Bad signal integrity, Remote Tx fault'),)
     """
-    match = _NO_LINK.search(text[:_LIMIT_CHARACTERS])
+    match = _NO_LINK.search(check_length(text))
     if match is None:
         raise ParseError("no state of the link")
     reason = match["reason"]
@@ -135,7 +135,7 @@ def list_fec_off(text: str) -> list[ToolReport]:
     """
     from probes.ethtool.saved import parse_fec  # lazy: it imports what reads interfaces
 
-    fec = parse_fec(text[:_LIMIT_CHARACTERS])
+    fec = parse_fec(check_length(text))
     if fec is None:
         raise ParseError("no FEC encoding")
     if fec.active != "off":
@@ -155,7 +155,7 @@ def list_failed_reporters(text: str) -> list[ToolReport]:
     """
     device, name, states = None, None, 0
     reports = []
-    for line in (line.strip() for line in text[:_LIMIT_CHARACTERS].splitlines() if len(line) < _LIMIT_LINE):
+    for line in map(str.strip, short_lines(text, _LIMIT_LINE)):
         if head := _DEVLINK.fullmatch(line):
             device, name = normal_address(head["address"]) if head["address"] else None, None
         elif line.startswith("reporter "):
@@ -182,7 +182,7 @@ def list_nic_ports(text: str) -> list[ToolReport]:
     [('nic-port-down', 'port b')]
     """
     ports: list[dict[str, str]] = []
-    for line in (line.strip() for line in text[:_LIMIT_CHARACTERS].splitlines() if len(line) < _LIMIT_LINE):
+    for line in map(str.strip, short_lines(text, _LIMIT_LINE)):
         if head := _NIC_PORT.fullmatch(line):
             ports.append({"name": f"port {head['port']}" if head["port"] else head["nic"]})
         elif ports and (row := _NIC_FIELD.fullmatch(line)):
@@ -208,7 +208,7 @@ def list_gaudi_ports(text: str) -> list[ToolReport]:
     states: dict[str | None, list[tuple[str, str, int]]] = {}  # None: of `hl-smi -n link`, which names no card
     missing: list[str] = []
     device: str | None = None
-    for line in (line.strip() for line in text[:_LIMIT_CHARACTERS].splitlines() if len(line) < _LIMIT_LINE):
+    for line in map(str.strip, short_lines(text, _LIMIT_LINE)):
         if head := _GAUDI.fullmatch(line):
             device = head["device"]
             states.setdefault(device, [])

@@ -24,6 +24,7 @@ from probes.host.commands import (
     HL_SMI_SAVED,
     IB_ERRORS_SAVED,
     IB_LINKS,
+    IB_NODES,
     KUBE_NODE,
     MEASURED,
     MLXLINK,
@@ -43,6 +44,7 @@ from probes.host.commands import (
     SLURM_LOG,
     SLURM_NODE,
     SWITCH_PORTS,
+    SYSFS_SAVED,
     SYSTEM,
     TOOL_ERRORS_SAVED,
 )
@@ -51,7 +53,7 @@ from probes.probe import Reading
 from probes.text import ParseError
 from probes.tool_reports import accelerators, bmc, containers, dcgmi, interfaces, measured, port_tools, slurm, unnamed
 from probes.tool_reports.facts import ToolFacts, ToolReport
-from probes.tool_reports.port_errors import list_port_errors, list_slow_links
+from probes.tool_reports.port_errors import list_narrow_links, list_port_errors, list_slow_links
 from probes.tool_reports.tool_errors import list_tool_errors
 
 READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolReport]]], ...] = (
@@ -74,6 +76,7 @@ READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolRepor
     ((DCGM_METRICS,), dcgmi.list_metrics),
     (IB_ERRORS_SAVED, list_port_errors),
     (IB_LINKS, list_slow_links),
+    (IB_NODES, list_narrow_links),
     (KUBE_NODE, containers.list_node_faults),
     ((SLURM_NODE,), slurm.list_node_states),
     ((SLURM_HELD,), slurm.list_held_nodes),
@@ -123,6 +126,10 @@ def read(host: Host) -> Reading:
                 faults = list_faults(host.run(*argv, interface).stdout)
                 sources.append(name)
                 reports += [(name, fault._replace(subject=interface)) for fault in faults]
+    for argv in SYSFS_SAVED:
+        with suppress(ParseError, ReadError):
+            reports += [(fault.text, fault) for fault in unnamed.list_shown_files(host.run(*argv).stdout)]
+            sources.append(" ".join(argv))
     if not sources:
         raise Failed("; ".join(gaps)) if gaps else Absent("no saved output of a tool that states faults")
     return Reading(ToolFacts(tuple(reports)), tuple(sources), "; ".join(gaps) or None)

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.lines import check_length, short_lines
 
-_LIMIT_CHARACTERS = 4 << 20
 _LIMIT_LINE = 1000
 _LIMIT_TEXT = 200
 _MOST_REPORTS = 128
@@ -58,7 +58,7 @@ def list_node_states(text: str) -> list[ToolReport]:
     [('slurm-device', 'n7', (('what', 'GPU 3 ECC'),))]
     """
     reports = []
-    starts = [*_NODE.finditer(_check(text))]
+    starts = [*_NODE.finditer(check_length(text))]
     ends = [*(match.start() for match in starts[1:]), len(text)]
     for start, end in zip(starts, ends, strict=False):
         block = text[start.start() : end]
@@ -79,7 +79,7 @@ def list_held_nodes(text: str) -> list[ToolReport]:
     >>> [(report.code, report.subject, report.detail) for report in list_held_nodes(text)]
     [('slurm-device', 'n[3,7]', (('what', 'Xid 79'),))]
     """
-    if not _HEADING.search(_check(text)):
+    if not _HEADING.search(check_length(text)):
         raise ParseError("no heading of sinfo -R")
     return [_report(row["nodes"], row["reason"], row[0]) for row in _rows(text)][:_MOST_REPORTS]
 
@@ -93,8 +93,8 @@ def list_controller_lines(text: str) -> list[ToolReport]:
     """
     held: dict[str, ToolReport] = {}
     known = False
-    for line in _check(text).splitlines():
-        match = _CONTROLLER.search(line) if len(line) < _LIMIT_LINE else None
+    for line in short_lines(text, _LIMIT_LINE):
+        match = _CONTROLLER.search(line)
         if match is None:
             continue
         known = True
@@ -115,8 +115,8 @@ def list_controller_lines(text: str) -> list[ToolReport]:
 
 
 def _rows(text: str) -> Iterator[re.Match[str]]:
-    for line in text.splitlines():
-        row = _ROW.fullmatch(line.strip()) if len(line) < _LIMIT_LINE else None
+    for line in short_lines(text, _LIMIT_LINE):
+        row = _ROW.fullmatch(line.strip())
         if row is not None:
             yield row
 
@@ -131,9 +131,3 @@ def _report(node: str, reason: str, line: str) -> ToolReport:
         code = "slurm-device"
     what = " ".join(reason.split())[:_LIMIT_TEXT]
     return ToolReport(code, node, " ".join(line.split())[: 2 * _LIMIT_TEXT], (("what", what),))
-
-
-def _check(text: str) -> str:
-    if len(text) > _LIMIT_CHARACTERS:
-        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
-    return text

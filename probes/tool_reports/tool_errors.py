@@ -14,8 +14,8 @@ import re
 from probes.named_tuple import NamedTuple
 from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.lines import check_length, short_lines
 
-_LIMIT_CHARACTERS = 4 << 20
 _LIMIT_LINE = 1000
 
 
@@ -95,9 +95,9 @@ def list_tool_errors(text: str) -> list[ToolReport]:
     >>> list_tool_errors("ERROR:root:Driver not initialized (amdgpu not found in modules)")[0].code
     'amd-no-driver'
     """
-    if table := _NO_ROW.search(text[:_LIMIT_CHARACTERS]):
+    if table := _NO_ROW.search(check_length(text)):
         return [ToolReport("amd-no-gpu", None, " ".join(table["heading"].split()), (("what", "its table has no row"),))]
-    lines = [line for line in text[:_LIMIT_CHARACTERS].splitlines() if len(line) < _LIMIT_LINE]
+    lines = short_lines(text, _LIMIT_LINE)
     for error in _TOOL_ERRORS:
         line = next((line for line in lines if error.needle in line), None)
         if line is None:

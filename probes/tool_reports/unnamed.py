@@ -5,11 +5,13 @@ same (`lspci -vvv | grep ACSCtl`, `nvidia-smi -q | grep -A4 "Remapped Rows"`).
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterator
 
 from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.lines import check_length
 
-_LIMIT_CHARACTERS = 4 << 20
 _LIMIT_TEXT = 200
 _ACS = lazy_pattern(r"^[ \t]*ACSCtl:[^\n]{0,120}\bReqRedir([+-])", re.MULTILINE)
 _LINK = lazy_pattern(r"^[ \t]*LnkSta:([^\n]{0,200})$", re.MULTILINE)
@@ -57,6 +59,21 @@ _SMI = (
     ),
     ("unnamed-fabric", lazy_pattern(r"^[ \t]*Fabric[ \t]*\n[ \t]*State[ \t]*: In Progress\b", re.MULTILINE)),
 )
+_CMDLINE = lazy_pattern(r"/proc/cmdline(?: <==[ \t]*\n|:)([^\n]{1,4096})")
+_IOMMU_ON = lazy_pattern(
+    r"\b(?:intel_iommu=(?:[\w,]{1,40},)?on\b|amd_iommu=(?:on|force_enable)\b|iommu=(?:force|on)\b)"
+)
+_PASSTHROUGH = lazy_pattern(r"\b(?:iommu=(?:[\w,]{1,40},)?(?:pt|off)\b|iommu\.passthrough=1\b)")
+_NUMA_NODE = lazy_pattern(
+    r"/sys/bus/pci/devices/(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7])/numa_node(?: <==[ \t]*\n|:)"
+    r"[ \t]{0,8}(?P<node>-?\d{1,4})\b"
+)
+_VALUES = lazy_pattern(  # whose path has a pattern in the place of the port's device
+    r"^==> (?P<path>/sys/class/(?:infiniband/[\w.*-]{1,64}/ports/\d/|net/[a-z][\w.-]{0,40}\*[\w.-]{0,40}/)"
+    r"(?P<file>rate|state|phys_state|link_layer|speed|mtu)) <==\n(?P<values>(?:(?!==>)[^\n]{1,80}\n){2,512})",
+    re.MULTILINE,
+)
+_MOST_VALUES, _ENOUGH = 512, 4
 _SMI_CALM = lazy_pattern(
     r"^[ \t]*(?:Link Width[ \t]*$|HW Slowdown[ \t]*: Not Active|GPU Recovery Action[ \t]*: None)", re.MULTILINE
 )
@@ -69,7 +86,7 @@ def list_pci_lines(text: str) -> list[ToolReport]:
     >>> [(report.code, report.detail) for report in list_pci_lines(line.format("+") + line.format("-"))]
     [('unnamed-acs', (('what', '1 of 2 functions'),))]
     """
-    signs = _ACS.findall(_check(text))
+    signs = _ACS.findall(check_length(text))
     links = _LINK.findall(text)
     slow = [link for link in links if "(downgraded)" in link]
     reports = []
@@ -88,7 +105,9 @@ def list_module_lines(text: str) -> list[ToolReport]:
     >>> [report.code for report in list_module_lines("nouveau  2596864  4\\nmlx5_core  2134016  1 mlx5_ib\\n")]
     ['modules-nouveau']
     """
-    rows = [words for line in _check(text).splitlines() if len(words := line.split()) >= 3 and words[2].isdecimal()]
+    rows = [
+        words for line in check_length(text).splitlines() if len(words := line.split()) >= 3 and words[2].isdecimal()
+    ]
     if not rows:
         raise ParseError("no module is named")
     uses = {words[0]: int(words[2][:9]) for words in rows}
@@ -96,6 +115,38 @@ def list_module_lines(text: str) -> list[ToolReport]:
         return []
     line = next(" ".join(words) for words in rows if words[0] == "nouveau")
     return [ToolReport("modules-nouveau", None, line[:_LIMIT_TEXT])]
+
+
+def list_shown_files(text: str) -> list[ToolReport]:
+    """What files of the kernel state that a paste shows without a list of PCI devices. Raises ParseError where it shows
+    none of these files, and where they state nothing.
+
+    >>> [report.code for report in list_shown_files("==> /proc/cmdline <==\\nro intel_iommu=on quiet\\n")]
+    ['cmdline-iommu']
+    """
+    reports = []
+    if (line := _CMDLINE.search(check_length(text))) and _IOMMU_ON.search(line[1]) and not _PASSTHROUGH.search(line[1]):
+        reports.append(ToolReport("cmdline-iommu", None, line[1].strip()[:_LIMIT_TEXT]))
+    nodes = {match["address"]: match["node"] for match in _NUMA_NODE.finditer(text)}
+    if len(nodes) > 1 and set(nodes.values()) == {"-1"}:
+        addresses = ", ".join(nodes)[:_LIMIT_TEXT]
+        reports.append(
+            ToolReport("numa-none", None, f"numa_node -1: {addresses}", (("what", f"{len(nodes)} functions"),))
+        )
+    reports += [_report("file-odd", what, line) for what, line in _list_odd_values(text)]
+    if not reports:
+        raise ParseError("no file of the kernel that states a fault")
+    return reports
+
+
+def _list_odd_values(text: str) -> Iterator[tuple[str, str]]:
+    """Values of several files, printed without their names, of which few differ from all others."""
+    for match in _VALUES.finditer(text):
+        values = match["values"].splitlines()[:_MOST_VALUES]
+        usual, count = Counter(values).most_common(1)[0]
+        odd = [f"{value} (number {number})" for number, value in enumerate(values, 1) if value != usual]
+        if len(values) >= _ENOUGH and 0 < len(odd) <= len(values) / _ENOUGH:
+            yield f"{match['file']}: {', '.join(odd)}; {count} of {len(values)} are {usual}", f"cat {match['path']}"
 
 
 def list_gpu_lines(text: str) -> list[ToolReport]:
@@ -107,7 +158,7 @@ def list_gpu_lines(text: str) -> list[ToolReport]:
     """
     matches: dict[str, re.Match[str]] = {}
     for code, pattern in _SMI:
-        if match := pattern.search(_check(text)):
+        if match := pattern.search(check_length(text)):
             matches.setdefault(code, match)
     if not matches and not _SMI_CALM.search(text):
         raise ParseError("no state of a GPU that is a fault")
@@ -119,9 +170,3 @@ def list_gpu_lines(text: str) -> list[ToolReport]:
 
 def _report(code: str, what: str, text: str) -> ToolReport:
     return ToolReport(code, None, text.strip()[:_LIMIT_TEXT], (("what", what),))
-
-
-def _check(text: str) -> str:
-    if len(text) > _LIMIT_CHARACTERS:
-        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
-    return text

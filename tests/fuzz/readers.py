@@ -25,6 +25,7 @@ from probes.host.commands import DCB_OBJECTS
 from probes.host.interface import BadSource, Failed
 from probes.kernel.log_lines import lines
 from probes.pci.lspci_fields import LspciBlock
+from probes.sources.file_commands import FileCommand
 from probes.switches.normalized import Room
 from probes.text import ParseError
 from tests.fuzz import ethernet, mutations, seeds
@@ -119,6 +120,7 @@ def lenient(function: str, *expected: str) -> Reader:
     return Reader(function, seeds.texts(*expected), (), _text)
 
 
+LOOP_OVER_FILES = FileCommand("for d in mlx5_0 mlx5_1; do echo $d: $(cat /sys/class/infiniband/$d/ports/1/state); done")
 LAST_BLOCK = LspciBlock("0000:19:00.0", "", {"Control": [""]})  # what a list that is cut may end with
 
 READERS: tuple[Reader, ...] = (
@@ -228,6 +230,20 @@ READERS: tuple[Reader, ...] = (
     lenient(
         "probes.sources.sysfs_lines:read_shown_files", "/sys/class/net/ens1/mtu:9000\n==> /sys/class/net/a/b <==\n1\n"
     ),
+    lenient(
+        "probes.sources.file_commands:find_file_command", "root@n7:/sys/class/net/ens1# grep . mtu\n", "cat /proc/a"
+    ),
+    Reader(
+        "probes.sources.file_commands:show_files",
+        seeds.texts("mlx5_0: 4: ACTIVE\nmlx5_1 2: INIT\n", "/sys/class/net/ens1/mtu:9000\n"),
+        (),
+        lambda read: lambda data: read(LOOP_OVER_FILES, data.decode("utf-8", "replace")),
+    ),
+    lenient("probes.sources.unwrap:find_hosts", "n1: 400\nn2: 100\n", "n1 | CHANGED | rc=0 >>\nup\n"),
+    parser("probes.tool_reports.lines:check_length", LINES),
+    Reader("probes.tool_reports.lines:short_lines", seeds.texts(LINES), (ParseError,), _then(9)),
+    parser("probes.tool_reports.unnamed:list_shown_files", tool_texts.NUMA_NODES.format(node=-1), tool_texts.RATES),
+    parser("probes.tool_reports.port_errors:list_narrow_links", tool_texts.discovered(4, narrow=3)),
     parser("probes.tool_reports.unnamed:list_module_lines", "nouveau 2596864 4\nmlx5_core 1 1 mlx5_ib\n"),
     parser(
         "probes.tool_reports.accelerators:list_gaudi_counts",

@@ -76,6 +76,10 @@ SERVICE_MEANINGS = {
         "error", "it could not initialize the subnet without errors", "Some ports stay in INIT.", False, "medium"
     ),
     "sm-port-down": Meaning("error", "its own port is down", "The subnet is not managed from here.", False, "medium"),
+    "sm-port-removed": Meaning(
+        "warning", "a port left the subnet several times, and no other port of its node did",
+        "Jobs over this port end or hang each time, where the link is not only for tests.", False, "low",
+    ),
     "no-devices": Meaning("error", "it cannot open the NVIDIA device files", "GPUs lose their state between jobs."),
     "library-missing": Meaning("warning", "a library of the driver is missing (libnvidia-cfg)", "It does not start."),
     "nvml-failed": Meaning("error", "DCGM cannot start NVML", "GPUs are not monitored.", True, "medium"),
@@ -106,6 +110,8 @@ _OF_FABRIC = frozenset({
 })  # fmt: skip
 _SELDOM_NEEDED = ("irqbalance", "rshim")  # installed on many nodes that do not need them
 _SHOWN = 6
+_REMOVED = "sm-port-removed"
+_SEVERAL_TIMES = 2
 
 
 def judge_services(context: RuleContext, events: Sequence[Event]) -> Iterator[Fail]:
@@ -123,6 +129,7 @@ def _judge_service(context: RuleContext, service: str, events: Sequence[Event]) 
         if event.code in SERVICE_MEANINGS
         and not (SERVICE_MEANINGS[event.code].of_start and state == "active")
         and not _is_known(context, event)
+        and not (event.code == _REMOVED and _is_restart(event, events))
     ]
     stated = [event for event in counting if SERVICE_MEANINGS[event.code or ""].alone]
     counting = sorted(stated or counting, key=lambda event: _ORDER.index(event.code or ""))
@@ -130,6 +137,15 @@ def _judge_service(context: RuleContext, service: str, events: Sequence[Event]) 
         yield _fail(context, service, counting, events)
     elif state != "active" and (unexplained := [event for event in events if event.code == KIND]):
         yield _note(service, unexplained)
+
+
+def _is_restart(removed: Event, events: Sequence[Event]) -> bool:
+    """Whether a port left the subnet once, or with others of its node: as with each reboot."""
+    name = removed.detail.get("node", "").split(" ")[0]
+    others = [
+        event for event in events if event.code == _REMOVED and event.detail.get("node", "").split(" ")[0] == name
+    ]
+    return removed.count < _SEVERAL_TIMES or len(others) > 1
 
 
 def _note(service: str, events: Sequence[Event]) -> Fail:
@@ -173,10 +189,13 @@ def _fail(context: RuleContext, service: str, events: Sequence[Event], all_event
     code = first.code or ""
     meaning = SERVICE_MEANINGS[code]
     details = _describe_details(first)
+    says = meaning.says
+    if code == "failed" and (unexplained := [event for event in all_events if event.code == KIND]):
+        says = f"it failed; an error before that, which no check explains: {shorten(unexplained[-1].text)}"
     fabric = code in _OF_FABRIC
     fault = NODE.fail(
         label=service,
-        summary=f"its log states: {meaning.says}{f' ({details})' if details else ''}",
+        summary=f"its log states: {says}{f' ({details})' if details else ''}",
         impact=meaning.impact,
         evidence=(
             *(
@@ -271,6 +290,7 @@ def _describe_details(event: Event) -> str:
         if {"version", "driver"} <= detail.keys()
         else None,
         detail.get("item"),
+        f"{detail['node']}, {count_of(event.count, 'times')}" if "node" in detail else None,
         detail.get("task"),
         f"SXid {detail['sxid']}" if "sxid" in detail else None,
         f"NVSwitch {detail['pci']}" if "pci" in detail else None,

@@ -21,6 +21,7 @@ KIND = "tool"
 _ORDER = list(MEANINGS)
 _MAKERS = ("AMD", "NVIDIA")  # as the reader names a GPU by number
 _SUBJECTS = {"ethtool": "INTERFACE", "bonding": "INTERFACE", "mlxlink": "DEVICE"}  # that the tool's output is about
+_WITHOUT_LIST = ("modules-nouveau", "cmdline-iommu", "numa-none")  # of which a PCI list shows more
 _SHOWN = 6
 _BMC_DAYS = 30  # between an event and the newest one of the BMC's log: after that it is history
 
@@ -63,7 +64,7 @@ def _is_known(context: RuleContext, event: Event) -> bool:
         return netdev is not None and netdev.operstate is not None
     if code.startswith("nvlink-counted"):
         return context.why_not_counted is None
-    return code == "modules-nouveau" and context.why_bus_unread is None
+    return code in _WITHOUT_LIST and context.why_bus_unread is None
 
 
 def _fail(context: RuleContext, events: Sequence[Event]) -> Fail:

@@ -345,6 +345,29 @@ MEANINGS = {
         "redirected",
         "low",
     ),
+    "cmdline-iommu": ToolMeaning(
+        "info",
+        "the kernel command line turns the IOMMU on, without iommu=pt",
+        "What it means depends on the kernel's default and on where GPUs and NICs are: where the IOMMU translates, "
+        "direct traffic between them is slower, and between two GPUs can hang.",
+        "cmdline",
+        "low",
+    ),
+    "file-odd": ToolMeaning(
+        "warning",
+        "one of several ports differs from the others",
+        "What it means depends on which port it is, and on what it is for: collectives wait for the slowest rail.",
+        "odd-file",
+        "low",
+    ),
+    "numa-none": ToolMeaning(
+        "info",
+        "the firmware states no NUMA node of PCI functions (numa_node is -1)",
+        "What it means depends on the host: with one NUMA node nothing; with several, processes and memory are not "
+        "placed near their GPU or NIC.",
+        "numa",
+        "low",
+    ),
     "unnamed-link": ToolMeaning(
         "info",
         "lspci shows links below what their device supports",

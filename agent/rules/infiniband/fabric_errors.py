@@ -81,7 +81,8 @@ def _are_chosen(ports: Sequence[Event]) -> bool:
 def _judge(context: RuleContext, event: Event) -> Fail | None:
     if event.code in _SLOW:
         runs, could = event.detail.get("runs", "?"), event.detail.get("could", "more")
-        return _fail(event, f"the {event.code} of the link is {runs}, and both ends allow {could}", "low")
+        most = f"most links are {usual}" if (usual := event.detail.get("usual")) else f"both ends allow {could}"
+        return _fail(event, f"the {event.code} of the link is {runs}, and {most}", "low")
     if event.code == "state":
         return _fail(event, f"the state of the link is {event.detail.get('runs', '?')}, no ACTIVE", "medium")
     counters = {name: int(value) for name, value in event.detail.items() if value.isdecimal()}

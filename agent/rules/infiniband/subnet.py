@@ -25,6 +25,7 @@ from agent.rules.rule import NODE, Fail, Pass, Result, Unknown, rule, split_subj
 from agent.rules.wording import join_labels
 
 _NO_LID = (0, 0xFFFF)
+_WITH_LINK = ("INIT", "ARMED")  # states that no port without a physical link has
 
 
 @rule("ib-no-sm")
@@ -45,9 +46,9 @@ def _judge_no_sm(context: RuleContext, ib_port: IbPort) -> Result:
     if port.state == "ACTIVE":
         lids = {port.lid, port.sm_lid} if not (context.virtual_machine or ib_port.nic.virtual_function) else set()
         return _fail_no_sm(ib_port) if lids.intersection(_NO_LID) else ib_port.passes()
-    if port.phys_state is None:
+    if port.phys_state is None and port.state not in _WITH_LINK:
         return ib_port.unknown("not-read", fact="its physical state")
-    if port.phys_state != "LinkUp":
+    if port.phys_state not in ("LinkUp", None):
         return ib_port.not_applicable("judged-elsewhere", detail="not physically up: see ib-port-down")
     if ib_port.nic.virtual_function and (port.state == "DOWN" or port.sm_lid not in (None, *_NO_LID)):
         return ib_port.not_applicable("judged-elsewhere", detail="a virtual function: see ib-port-down")
@@ -241,9 +242,9 @@ _FULL = 0x8000  # the top bit of a key: full member
 def ib_pkey_limited(context: RuleContext) -> Iterator[Result]:
     settings = [setting for setting in effective_settings(context, _PKEY) if parse_number(setting.value) is not None]
     index = (parse_number(settings[0].value) or 0) if settings else 0
-    why = why_files_unread(context)
+    why = None if settings or context.lists_whole else why_files_unread(context)
     answers = (
-        _judge_pkey_limited(port, index, None if settings else why) if isinstance(port, IbPort) else port
+        _judge_pkey_limited(port, index, why) if isinstance(port, IbPort) else port
         for port in ib_ports(context, ("rail",))
     )
     yield from aggregate_node_wide(answers, "limited member of the partition on every InfiniBand rail")

@@ -402,6 +402,8 @@ def ibdev2netdev(*states: str, name: str = "ens{}np0", verbose: bool = False) ->
     [
         (ibdev2netdev("Up", "Up", "Down", "Up"), ["roce-link-down mlx5_2/1 (ens2np0)"]),
         (ibdev2netdev("Up", "Up", "Down", "Up", name="ibp{}s0"), []),
+        (ibdev2netdev(*["Up"] * 5, "Down", "Up", "Up", name="ibp{}s0"), ["ib-port-down mlx5_5/1"]),
+        (ibdev2netdev(*["Up"] * 4, "Down", "Down", "Up", "Up", name="ibp{}s0"), []),
         (ibdev2netdev("Up", "Up", "Down", "Up", name="ens{}f1np1"), []),
         (ibdev2netdev("Up", "Down", "Up"), []),
         (ibdev2netdev(*["Down"] * 8), []),
@@ -411,7 +413,8 @@ def ibdev2netdev(*states: str, name: str = "ens{}np0", verbose: bool = False) ->
     ],
 )
 def test_the_states_that_ibdev2netdev_prints(text: str, expected: Sequence[str], tmp_path: Path) -> None:
-    """An interface of InfiniBand is down without IP; of Ethernet few that are down are the odd ones out."""
+    """Of Ethernet few that are down are the odd ones out. An interface of InfiniBand is down without IP, which all have
+    where seven of eight have it."""
     findings = warnings_of(scan_text(tmp_path, f"$ ibdev2netdev\n{text}", "post.txt"))
 
     assert expected == [f"{finding.rule} {finding.label}" for finding in findings]
@@ -492,3 +495,57 @@ def test_a_list_of_link_local_gids_is_a_note(tmp_path: Path) -> None:
     report = scan_text(tmp_path, f"DEV\tPORT\tINDEX\tGID\t\tIPv4\t\tVER\tDEV\n{rows}n_gids_found=4\n", "show_gids.txt")
 
     assert [("roce-no-ip", "info", "low")] == [(f.rule, f.severity, f.confidence) for f in report.findings]
+
+
+RATE = "/sys/class/infiniband/mlx5_{}/ports/1/rate:{} Gb/sec ({}X NDR)\n"
+KEY = "/sys/class/infiniband/mlx5_2/ports/1/pkeys/{}:{}\n/sys/class/infiniband/mlx5_2/ports/1/state:4: ACTIVE\n"
+STATE = "/sys/class/infiniband/mlx5_{}/ports/1/{}:{}\n"
+MTU = "/sys/class/net/ens{}np0/mtu:{}\n"
+BRIEF = "ens{n}np0             {state:<14} b8:3f:d2:00:00:0{n} <{flags}BROADCAST,MULTICAST,UP> \n"
+
+
+def brief(count: int, down: int) -> str:
+    """What `ip -br link` prints of interfaces of one maker, one of them without a carrier."""
+    return "".join(
+        BRIEF.format(n=n, state="DOWN" if n == down else "UP", flags="NO-CARRIER," if n == down else "LOWER_UP,")
+        for n in range(1, count + 1)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "".join(RATE.format(n, 200 if n == 3 else 400, 2 if n == 3 else 4) for n in range(4)),
+            ["ib-rate-degraded mlx5_3/1"],
+        ),
+        ("".join(RATE.format(n, 200 if n > 1 else 400, 2 if n > 1 else 4) for n in range(4)), []),
+        (
+            "".join(RATE.format(n, 200 if n == 2 else 400, 2 if n == 2 else 4) for n in range(3)),
+            ["peer-differs mlx5_2/1"],
+        ),
+        ("".join(RATE.format(n, 10 if n == 3 else 400, 4) for n in range(4)), []),
+        (KEY.format(0, "0x7fff"), ["ib-pkey-limited mlx5_2/1"]),
+        (KEY.format(0, "0xffff"), []),
+        (KEY.format(1, "0x7fff"), []),
+        (
+            "".join(
+                STATE.format(n, "state", "2: INIT" if n == 2 else "4: ACTIVE")
+                + STATE.format(n, "link_layer", "InfiniBand")
+                for n in range(4)
+            ),
+            ["ib-no-sm mlx5_2/1"],
+        ),
+        ("".join(MTU.format(n, 1500 if n == 2 else 9000) for n in range(4)), ["roce-mtu-mismatch node"]),
+        ("".join(MTU.format(n, 1500 if n > 1 else 9000) for n in range(4)), []),
+        ("".join(MTU.format(n, 1500) for n in range(4)), []),
+        (f"$ ip -br link\n{brief(8, down=4)}", ["roce-link-down ens4np0"]),
+        (f"$ ip -br link\n{brief(8, down=0)}", []),
+        (f"$ ip -br link\n{brief(4, down=4)}", []),
+    ],
+)  # fmt: skip
+def test_a_fact_that_a_paste_shows_of_each_port(text: str, expected: Sequence[str], tmp_path: Path) -> None:
+    """One of several that differs; half of them, or too few to compare, are no evidence."""
+    findings = warnings_of(scan_text(tmp_path, text, "post.txt"))
+
+    assert expected == [f"{finding.rule} {finding.label}" for finding in findings]

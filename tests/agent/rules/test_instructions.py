@@ -75,6 +75,7 @@ SITUATIONS = {
     "no-mkey", "open-modules", "power-cable", "probe-failed", "rdma-port", "registers-taken", "safe-mode",
     "unsupported-gpu", "all", "imex", "bus", "unlisted", "recovering", "marking", "nccl", "switch", "peers",
     "wire", "closed", "gaudi", "matrix", "port", "registration", "slowdown", "bmc", "bmc-host", "bmc-sensor",
+    "cmdline", "numa", "odd-file",
     "redirected", "listed", "unplugged", "unexplained", "ibdiagnet", "cuda-hardware", "cuda-versions", "cuda-hidden",
     "measured", "nvsm",
 }  # fmt: skip

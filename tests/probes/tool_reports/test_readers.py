@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.text import ParseError
-from probes.tool_reports import accelerators, containers, dcgmi
+from probes.tool_reports import accelerators, containers, dcgmi, unnamed
 from probes.tool_reports.facts import ToolReport
-from probes.tool_reports.port_errors import list_port_errors, list_slow_links
+from probes.tool_reports.port_errors import list_narrow_links, list_port_errors, list_slow_links
 from probes.tool_reports.probe import READERS
 from tests.probes.gpu.test_nvidia_smi_table import TABLE
 from tests.probes.tool_reports import tool_texts as texts
@@ -129,6 +129,17 @@ def node(**words: str) -> str:
             [("width", "port 8 of MF0;leaf3:MQM9700/U1"), ("speed", "port 9 of MF0;leaf3:MQM9700/U1")],
         ),
         (list_port_errors, texts.PERFQUERY.format(symbols=9), [("counters", "port 1 of LID 33")]),
+        (list_narrow_links, texts.discovered(4, narrow=3), [("width", "port 13 of ib-leaf:MQM9700/U1")]),
+        (list_narrow_links, texts.discovered(4, narrow=3) * 2, [("width", "port 13 of ib-leaf:MQM9700/U1")]),
+        (list_narrow_links, texts.discovered(3, narrow=3), []),
+        (list_narrow_links, texts.discovered(4, narrow=0), []),
+        (containers.list_node_faults, texts.KUBE_TABLE.format(left=7), [("kube-unhealthy", "n2")]),
+        (containers.list_node_faults, texts.KUBE_TABLE.format(left=8), []),
+        (containers.list_node_faults, texts.KUBE_PATH.format(left=7), [("kube-unhealthy", "n2")]),
+        (unnamed.list_shown_files, "/proc/cmdline:ro intel_iommu=on\n", [("cmdline-iommu", None)]),
+        (unnamed.list_shown_files, "==> /proc/cmdline <==\nro amd_iommu=on\n", [("cmdline-iommu", None)]),
+        (unnamed.list_shown_files, texts.NUMA_NODES.format(node=-1), [("numa-none", None)]),
+        (unnamed.list_shown_files, texts.RATES.format(rate="100 Gb/sec (1X NDR)"), [("file-odd", None)]),
     ],
 )
 def test_what_a_tool_states(read: Reader, text: str, expected: list[tuple[str, str | None]]) -> None:
@@ -173,6 +184,12 @@ def test_lines_of_ibdiagnet_name_the_port_and_what_grew() -> None:
 @pytest.mark.parametrize(
     ("read", "text"),
     [
+        (unnamed.list_shown_files, "/proc/cmdline:ro intel_iommu=on iommu=pt\n"),
+        (unnamed.list_shown_files, "/proc/cmdline:ro quiet\n"),
+        (unnamed.list_shown_files, texts.NUMA_NODES.format(node=0)),
+        (unnamed.list_shown_files, texts.RATES.format(rate="400 Gb/sec (4X NDR)")),
+        (list_narrow_links, 'Ca 2 "H-00"  # "n1 HCA-1"\n'),
+        (containers.list_node_faults, "$ kubectl get nodes -o custom-columns=N:.metadata.name\nN\nn1\n"),
         (dcgmi.parse_health, "| GPU | |\n"),
         (dcgmi.parse_health, '{"body": {}}'),
         (dcgmi.parse_health, '{"body": '),

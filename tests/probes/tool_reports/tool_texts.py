@@ -519,3 +519,26 @@ PORT_INFO = (
 NO_NICS = (
     "2026/03/02 13:16:23 Warning: no devices in device pool, creating empty resource server for rdma_shared_device_a\n"
 )
+
+KUBE_TABLE = (
+    "$ kubectl get nodes -o custom-columns=NAME:.metadata.name,GPU:.status.capacity.nvidia\\.com/gpu,"
+    "FREE:.status.allocatable.nvidia\\.com/gpu\nNAME   GPU   FREE\nn1     8     8\nn2     8     {left}\n"
+)
+KUBE_PATH = (
+    '$ kubectl get nodes -o jsonpath=\'{{range .items[*]}}{{.metadata.name}}{{"\\t"}}'
+    '{{.status.capacity.nvidia\\.com/gpu}}{{"\\t"}}{{.status.allocatable.nvidia\\.com/gpu}}{{"\\n"}}{{end}}\'\n'
+    "n1\t8\t8\nn2\t8\t{left}\n"
+)
+NUMA_NODES = (
+    "==> /sys/bus/pci/devices/0000:18:00.0/numa_node <==\n{node}\n/sys/bus/pci/devices/0000:9a:00.0/numa_node:-1\n"
+)
+RATES = "==> /sys/class/infiniband/mlx5_*/ports/1/rate <==\n" + "400 Gb/sec (4X NDR)\n" * 3 + "{rate}\n"
+
+
+def discovered(count: int, narrow: int) -> str:
+    """What `ibnetdiscover` prints of nodes at one switch; the link of the node `narrow` has one lane."""
+    return "".join(
+        f'Ca\t1 "H-00000000000000{n:02x}"\t\t# "n{n} mlx5_0"\n[1](a{n:02x}) \t"S-1070fd0300aa1bc0"[{10 + n}]\t\t'
+        f'# lid {n} lmc 0 "MF0;ib-leaf:MQM9700/U1" lid 4 {1 if n == narrow else 4}xNDR\n'
+        for n in range(1, count + 1)
+    )
