@@ -11,7 +11,8 @@ from agent.fleet.rows.recent import decode_part
 from agent.fleet.rows.report_fields import TopologyFields, WindowFields
 from agent.fleet.rows.row_columns import MOST
 from agent.fleet.rows.verdicts import window_seconds
-from agent.model.counters import LINK, NETDEV, PORT, find_error_family
+from agent.model.counters import LINK, NETDEV, PORT
+from agent.model.error_counters import find_error_family
 from agent.model.finding import list_devices
 
 _MOVED = Decoder(dict[str, dict[str, int]])
