@@ -126,19 +126,7 @@ _TABLE_WORDS = (
     b"nThread",
 )
 _SETTING_WORDS = (b"NCCL_", b"RCCL_", b"HCCL_", b"UCX_", b" FI_", b"HSA_", b"value:")
-_ERROR_WORDS = (
-    b"rror",
-    b"ERROR",
-    b"FATAL",
-    b"atal",
-    b"xception",
-    b"raceback",
-    b"bort",
-    b"illed",
-    b"anic",
-    b"ailed",
-    b"ailure",
-)
+_ERROR_WORDS = tuple(b"rror ERROR FATAL atal xception raceback bort illed anic ailed ailure".split())
 _TLS = re.compile(
     r"\|\s{0,8}(?P<peer>[\d.a-fA-F:]{3,45})\((?P<peer_rank>\d{1,7})\)\s{0,8}\|[^|]{0,30}\|\s{0,8}(?P<own>[\d.a-fA-F:]{3,45})"
     r"\((?P<own_rank>\d{1,7})\)\s{0,8}\|[^|]{0,30}\|[^|]{0,30}\|[^|]{0,30}\|\s{0,8}(?P<tls>\w{1,20})"

@@ -15,7 +15,7 @@ from agent.fleet.questions.baseline import CLASS, Baseline, median, spread
 from agent.fleet.questions.deviations import Deviation, PeerGroup
 from agent.fleet.questions.options import Options
 from agent.fleet.table import INT, TEXT
-from agent.model.counters import GPU_LINK, LOST, MEMORY, PCIE, WIRE, find_error_family
+from agent.model.error_counters import GPU_LINK, LOST, MEMORY, PCIE, WIRE, find_error_family
 from agent.model.finding import list_devices
 
 _LEAST_ERRORS = 3

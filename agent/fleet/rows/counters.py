@@ -21,7 +21,8 @@ from agent.fleet.rows.report_fields import TopologyFields, WindowFields
 from agent.fleet.rows.row_columns import LEAST, MOST
 from agent.fleet.rows.unique_rows import list_numbers
 from agent.fleet.rows.verdicts import window_seconds
-from agent.model.counters import LINK, MAXIMUM_VALUE, NETDEV, PORT, find_error_family
+from agent.model.counters import LINK, MAXIMUM_VALUE, NETDEV, PORT
+from agent.model.error_counters import find_error_family
 from agent.model.finding import list_devices
 
 # Traffic moves on every node that works; rates and bit error rates are no counters.

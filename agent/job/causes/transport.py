@@ -8,65 +8,54 @@ from agent.job.candidate import PossibleCause, find_hosts, name_hosts, name_rank
 from agent.job.causes.generic import find_generic
 from agent.job.evidence import Evidence, LineEvent
 
+_NO_DEVICES = {
+    "no-libibverbs": "the image has no libibverbs",
+    "no-rdma-device": "no active RDMA port is left for NCCL",
+}
+
 
 def find_transport(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Iterator[PossibleCause]:
     """A slow way between hosts: TCP in place of RDMA, or copies through host memory."""
     facts = evidence.nccl.result()
-    hosts = list(evidence.ranks.hosts())
-    nodes = facts.nodes or len(hosts)
-    if nodes < 2:
+    if (facts.nodes or len(evidence.ranks.hosts())) < 2:
         return
-    sockets = facts.network == "Socket" or "NET/Socket" in facts.transports
-    if sockets:
-        reasons = [
-            text
-            for name, text in (
-                ("no-libibverbs", "the image has no libibverbs"),
-                ("no-rdma-device", "no active RDMA port is left for NCCL"),
-            )
-            if events.get(name)
-        ]
-        disabled = [
-            key for key in ("NCCL_IB_DISABLE", "NCCL_NET") if set(evidence.settings.get(key, {})) & {"1", "Socket"}
-        ]
-        reasons = [f"{key} is set" for key in disabled] or reasons
-        if not reasons or events.get("efa-not-found"):
-            return  # nothing shows that there is RDMA; or libfabric's lines have the reason
-        candidate = PossibleCause(
-            "sockets", "slow", "setting", f"NCCL uses TCP sockets between hosts: {'; '.join(reasons)}", "medium"
-        )
-        candidate.blame(hosts=hosts[:64])
-        for name in ("no-rdma-device", "no-libibverbs"):
-            for event in events.get(name, [])[:2]:
-                candidate.show(evidence, event.line)
-        candidate.next = [
-            "`ls /dev/infiniband` and `ibstat` inside the job: the devices of the container, ports that are active"
-        ]
-        if disabled:
-            candidate.confidence = "high"
-            candidate.next = [f"unset {' and '.join(disabled)}"]
-        yield candidate
+    if facts.network == "Socket" or "NET/Socket" in facts.transports:
+        yield from _find_sockets(evidence, events)
         return
     ways = {way: count for way, count in facts.transports.items() if way.startswith("NET/IB")}
     copied = sum(count for way, count in ways.items() if "GDRDMA" not in way)
     if ways and copied == sum(ways.values()):
-        why = (
-            "neither peer memory nor DMA-BUF of the NIC works"
-            if facts.gpudirect_off
-            else "GPUDirect RDMA is not in use"
-        )
-        candidate = PossibleCause(
-            "gpudirect-off",
-            "slow",
-            "setting",
-            f"all {copied} network channels copy through host memory: {why}",
-            "high" if facts.gpudirect_off else "medium",
-        )
+        off = bool(facts.gpudirect_off)
+        why = "neither peer memory nor DMA-BUF of the NIC works" if off else "GPUDirect RDMA is not in use"
+        text = f"all {copied} network channels copy through host memory: {why}"
+        candidate = PossibleCause("gpudirect-off", "slow", "setting", text, "high" if off else "medium")
         candidate.next = [
             "`lsmod | grep peermem` and the open GPU modules (DMA-BUF) on all hosts: `fabricscope scan` names "
             "what is missing"
         ]
         yield candidate
+
+
+def _find_sockets(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Iterator[PossibleCause]:
+    disabled = [
+        key for key in ("NCCL_IB_DISABLE", "NCCL_NET") if {"1", "Socket"} & evidence.settings.get(key, {}).keys()
+    ]
+    missing = [text for name, text in _NO_DEVICES.items() if events.get(name)]
+    reasons = [f"{key} is set" for key in disabled] or missing
+    if not reasons or events.get("efa-not-found"):
+        return  # nothing shows that there is RDMA; or libfabric's lines have the reason
+    text = f"NCCL uses TCP sockets between hosts: {'; '.join(reasons)}"
+    candidate = PossibleCause("sockets", "slow", "setting", text, "high" if disabled else "medium")
+    candidate.blame(hosts=list(evidence.ranks.hosts())[:64])
+    for name in ("no-rdma-device", "no-libibverbs"):
+        for event in events.get(name, [])[:2]:
+            candidate.show(evidence, event.line)
+    candidate.next = [
+        f"unset {' and '.join(disabled)}"
+        if disabled
+        else "`ls /dev/infiniband` and `ibstat` inside the job: the devices of the container, ports that are active"
+    ]
+    yield candidate
 
 
 def find_no_efa(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:

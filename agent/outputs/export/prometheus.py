@@ -74,23 +74,13 @@ def _verdict_families(report: Report) -> Iterator[Metric]:
     yield Metric(
         "finding",
         f"1 for each finding that is not silenced, the worst first, at most {FINDINGS_LIMIT}.",
-        [
-            Sample({"rule": f.rule, "severity": f.severity, "subject": f.subject, "label": f.label} | _part(f), 1)
-            for f in report.open_findings[:FINDINGS_LIMIT]
-        ],
+        [Sample(_labels(finding) | _part(finding), 1) for finding in report.open_findings[:FINDINGS_LIMIT]],
     )
-    silenced = [f for f in report.findings if f.silenced][:FINDINGS_LIMIT]
+    silenced = [(finding, finding.silenced.until) for finding in report.findings if finding.silenced]
     yield Metric(
         "finding_silenced",
         f"1 for each finding that the configuration silences, at most {FINDINGS_LIMIT}; until: the last day.",
-        [
-            Sample(
-                {"rule": f.rule, "severity": f.severity, "subject": f.subject, "label": f.label}
-                | {"until": (f.silenced.until if f.silenced else None) or ""},
-                1,
-            )
-            for f in silenced
-        ],
+        [Sample(_labels(finding) | {"until": until or ""}, 1) for finding, until in silenced[:FINDINGS_LIMIT]],
     )
     states = [check.state for check in report.checks]
     yield Metric(
@@ -107,6 +97,10 @@ def _verdict_families(report: Report) -> Iterator[Metric]:
             "How many pairs of a GPU and a rail NIC are ready for GPUDirect RDMA, degraded, blocked or not known."
         )
         yield Metric("gpudirect_pairs", help_text, [Sample({"verdict": v}, paths.count(v)) for v in PATH_VERDICTS])
+
+
+def _labels(finding: Finding) -> dict[str, str]:
+    return {name: getattr(finding, name) for name in ("rule", "severity", "subject", "label")}
 
 
 def _part(finding: Finding) -> dict[str, str]:

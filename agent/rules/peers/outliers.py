@@ -7,7 +7,8 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 
 import msgspec
 
-from agent.model.counters import (
+from agent.model.counters import gpu_counters, port_counters
+from agent.model.error_counters import (
     CUT,
     ERROR_COUNTERS,
     GPU_LINK,
@@ -16,8 +17,6 @@ from agent.model.counters import (
     PCIE,
     TRANSPORT,
     WIRE,
-    gpu_counters,
-    port_counters,
 )
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev

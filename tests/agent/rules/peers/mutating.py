@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from agent.config import Configuration
 from agent.diagnose import build_context
-from agent.model.counters import ERROR_COUNTERS
+from agent.model.error_counters import ERROR_COUNTERS
 from agent.model.peers import read_types
 from agent.model.report import Report
 from agent.model.topology import Topology
