@@ -278,7 +278,6 @@ def _fail_speed_low(tally: LinkCounts, slow: list[tuple[GpuLink, float]]) -> Fai
             )
             for link, _ in slow
         ),
-        ids=frozenset({gpu.id, gpu.pci or gpu.id}),
     )
 
 
