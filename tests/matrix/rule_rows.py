@@ -12,6 +12,7 @@ machine of model objects (tests/agent/rules/build.py, moves.py) and ask one rule
     silent_when."unknown of node: no earlier sample" = ["no earlier sample"]   # one answer, for the node; behind the
                                        # colon a part of the reason; "unknown of all": every subject is
     silent_when.healthy = ["storage"]  # answers as on the healthy machine
+    groups = ["counters", "rails"]     # circumstances that many rules share, with their answers: groups of guards.toml
 
     [roce-rt-crc.rows]                 # anything else: limits, counters restarted, drivers
     "one below the limit" = { window.moved.port1.crc = 9 }
@@ -150,7 +151,17 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     says: list[str] = []
     omits: list[str] = []
     silent_when: dict[str, list[str]] = {}
+    groups: list[str] = []
     rows: dict[str, dict[str, Any]] = {}
+
+    @property
+    def circumstances(self) -> dict[str, list[str]]:
+        """Guards by the answer that they lead to: its own, and those of its groups."""
+        result = {state: list(names) for state, names in self.silent_when.items()}
+        for group in self.groups:
+            for state, names in guard_groups()[group].items():
+                result.setdefault(state, []).extend(names)
+        return result
 
 
 _EXPECTED = ("finds", "unknown", "not_applicable", "passes", "gone", "rest", "says", "omits")
@@ -172,7 +183,17 @@ def tables() -> dict[str, Table]:
 @cache
 def guards() -> dict[str, dict[str, Any]]:
     """Circumstances by name: changes that keep many rules silent."""
-    return msgspec.convert(tomllib.loads((FOLDER / f"{GUARDS}.toml").read_text()), dict[str, dict[str, Any]])
+    return {name: change for name, change in _read_guards().items() if name != "groups"}
+
+
+@cache
+def guard_groups() -> dict[str, dict[str, list[str]]]:
+    """Circumstances that many rules share: by the name of the group, guards by the answer that they lead to."""
+    return msgspec.convert(_read_guards()["groups"], dict[str, dict[str, list[str]]])
+
+
+def _read_guards() -> dict[str, dict[str, Any]]:
+    return tomllib.loads((FOLDER / f"{GUARDS}.toml").read_text())
 
 
 @cache
@@ -197,7 +218,7 @@ def rows(rule: str) -> dict[str, Row]:
     """Every row of a rule by its name: "fires", "silent when: GUARD", "ROW", "ROW: MACHINE" or "ROW #2"."""
     table = tables()[rule]
     read = [Row(name="fires", machine=table.machine, firing=True, **_expected(table))] if table.finds else []
-    for state, names in table.silent_when.items():
+    for state, names in table.circumstances.items():
         read += [_silenced(table, guard, state) for guard in names]
     for name, written in table.rows.items():
         read += _rows(table, name, written)

@@ -150,7 +150,7 @@ def test_a_row_states_only_what_differs_from_the_healthy_machine(rule: str) -> N
 
 def test_every_guard_keeps_a_rule_silent() -> None:
     """One that no rule names tests nothing."""
-    used = {guard for table in tables().values() for names in table.silent_when.values() for guard in names}
+    used = {guard for table in tables().values() for names in table.circumstances.values() for guard in names}
     assert used == set(guards())
 
 

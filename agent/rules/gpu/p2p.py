@@ -29,7 +29,7 @@ def gpu_p2p_redirected(context: RuleContext) -> Iterator[Result]:
     if silent and ways:
         yield NODE.not_applicable(silent)
         return
-    if not any(path.hops for path in ways) and context.why_bus_unread is not None and silent is None:
+    if not any(path.hops for path in ways) and silent is None:
         yield from _judge_listed_ports(context)
     answers = [_judge_way(context, path, gpus[path.a], gpus[path.b]) for path in ways]
     yield from (answer for answer in answers if not isinstance(answer, Fail))

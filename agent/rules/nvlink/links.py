@@ -51,7 +51,7 @@ def _judge_inactive(context: RuleContext, tally: LinkCounts, group: list[LinkCou
     if len(group) < 2:
         nothing = Reason("nothing-to-compare", detail="the only GPU of its model: nothing to compare with")
         wired = tally.form is LinkForm.BOARD and not context.virtual_machine
-        if wired and context.recorded and context.why_bus_unread and 0 < len(tally.inactive) <= _FEW * tally.total:
+        if wired and context.recorded and context.why_bus_unread and len(tally.inactive) <= _FEW * tally.total:
             what = f"{len(tally.inactive)} of {tally.total} NVLinks down"  # of one GPU that someone saved
             return replace(_fail_inactive(context, tally, "warning", what), confidence="low")
         return tally.unknown(nothing) if wired else tally.not_applicable(nothing)
@@ -96,7 +96,7 @@ def _fail_inactive(context: RuleContext, tally: LinkCounts, severity: str, summa
         impact=_impact(tally, gpu.label),
         evidence=(tally.evidence,),
         severity=severity,
-        ids=frozenset({gpu.id, gpu.pci or gpu.id, *_links(tally)}) | ends | lost_ends(context, tally),
+        ids=tally.ids | {*_links(tally)} | ends | lost_ends(context, tally),
         explains_parts=False,
     )
 
@@ -145,12 +145,12 @@ def _list_residue(faults: Sequence[tuple[LinkCounts, Fail]]) -> Iterator[Fail]:
     for tally, fault in faults:
         if common is not None and len(tally.inactive) > common:
             own = [link for link in tally.inactive if link.link not in shared]
-            gpu, more = tally.gpu, len(tally.inactive) - common
+            more = len(tally.inactive) - common
             yield replace(
                 fault,
                 summary=f"{len(tally.inactive)} of {tally.total} NVLinks down; its peers have {common} down",
-                ids=frozenset({gpu.id, gpu.pci or gpu.id})
-                | (frozenset(f"{gpu.id}/{link.link}" for link in own) if len(own) == more else frozenset()),
+                ids=tally.ids
+                | (frozenset(f"{tally.gpu.id}/{link.link}" for link in own) if len(own) == more else frozenset()),
                 cause="more",
             )
 
@@ -214,7 +214,7 @@ def _judge_asymmetric(context: RuleContext, tally: LinkCounts, group: list[LinkC
         evidence=tuple(
             tally.evidence for tally in (tally, *(other for other in group if len(other.active) == usual_count))
         )[:2],
-        ids=frozenset({tally.gpu.id, tally.gpu.pci or tally.gpu.id}) | lost_ends(context, tally),
+        ids=tally.ids | lost_ends(context, tally),
     )
 
 
@@ -278,7 +278,6 @@ def _fail_speed_low(tally: LinkCounts, slow: list[tuple[GpuLink, float]]) -> Fai
             )
             for link, _ in slow
         ),
-        ids=frozenset({gpu.id, gpu.pci or gpu.id}),
     )
 
 

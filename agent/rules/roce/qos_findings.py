@@ -185,7 +185,8 @@ def _interface_evidence(qos_path: QosPath, netdev: Netdev) -> Iterator[Evidence]
         if priority < len(qos.prio_tc):
             tc = str(qos.prio_tc[priority])
             yield Evidence(what=f"traffic class queue at {name}", value=tc, source=f"dcb ets show dev {name}")
-    yield Evidence(what=f"PFC of {name}", value=format_pfc(qos), source=pfc_source(netdev))
+    if qos.pfc:
+        yield Evidence(what=f"PFC of {name}", value=format_pfc(qos), source=pfc_source(netdev))
     if netdev.pause:
         words = f"rx {format_switch(netdev.pause.rx)}, tx {format_switch(netdev.pause.tx)}"
         yield Evidence(what=f"global pause of {name}", value=words, source=f"ethtool -a {name}")
