@@ -118,9 +118,13 @@ def read_long_log(files: Files, path: str, argv: tuple[str, ...]) -> bytes:
     shorten = shorten_own if is_of_service(argv) else shorten_mixed
     content = files.read(path, LOG_LIMIT_BYTES)
     kept = shorten(content) if len(content) < LOG_LIMIT_BYTES else content
-    if len(kept) > _KEPT_LIMIT_BYTES:
-        raise Failed(f"{path}: longer than {LOG_LIMIT_BYTES >> 20} MiB", "EFBIG")
-    return kept
+    if len(kept) <= _KEPT_LIMIT_BYTES:
+        return kept
+    if kept is content:
+        raise Failed(f"{path}: longer than {LOG_LIMIT_BYTES >> 20} MiB: give a part of it, such as its end", "EFBIG")
+    read, most = len(kept) >> 20, _KEPT_LIMIT_BYTES >> 20
+    why = f"{read} MiB of its lines are about devices, and {most} MiB are read: give a part of it, such as its end"
+    raise Failed(f"{path}: {why}", "EFBIG")
 
 
 class SavedOutputs:

@@ -17,6 +17,7 @@ COMMAND_CHARACTERS = 600
 _MOST_PATHS = 1000
 _MOST_LINES = 5000
 _ROOTS = ("/sys/", "/proc/", "/etc/")
+_PROGRAMS = ("cat ", "head ", "tail ", "grep ", "more ", "$(</")
 _PROMPT = lazy_pattern(
     r"[ \t>]{0,40}(?:\[?[\w-]{1,40}@(?P<host>[\w.-]{1,64})(?:[: ](?P<folder>[^\s$#%\]]{1,200}))?[^\n$#%]{0,40}\]?"
     r"|bash-[\d.]{1,8})?[ \t]{0,8}[$#%❯➜][ \t]{0,8}(?P<command>\S[^\n]{0,600})"
@@ -72,7 +73,7 @@ def find_file_command(line: str) -> FileCommand | None:
     >>> find_file_command("$ kubectl exec p -- cat /proc/cmdline").command, find_file_command("$ cat notes")
     ('kubectl exec p -- cat /proc/cmdline', None)
     """
-    if len(line) > COMMAND_CHARACTERS:
+    if len(line) > COMMAND_CHARACTERS or not any(program in line for program in _PROGRAMS):
         return None
     match = _PROMPT.fullmatch(line) or _ALONE.fullmatch(line)
     if match is None:

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from agent.diagnose import ScanPlan, diagnose
-from probes.host.interface import BadSource, ReadError
+from probes.host.interface import BadSource, Failed, ReadError
+from probes.sources import dump
 from probes.sources.file_commands import find_file_command, show_files
+from probes.sources.memory import MemoryFiles
 from probes.sources.open_source import open_source
 from probes.sources.sysfs_lines import read_shown_files
 
@@ -158,3 +160,15 @@ def test_lines_of_several_hosts_are_refused_by_name(text: str, tmp_path: Path) -
     source.write_text(text)
     with pytest.raises(BadSource, match=r"holds lines of 2 hosts \(gpu01, gpu02\), and a source is one host"):
         open_source(str(source))
+
+
+def test_a_long_log_of_too_many_lines_states_what_to_give(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not its own length is too much, but what is read of it."""
+    line = b"Nov 14 03:22:11 n7 kernel: NVRM: Xid (PCI:0000:%02x:00): 79, GPU has fallen off the bus.\n"
+    content = b"".join(line % number for number in range(64))
+    monkeypatch.setattr(dump, "_KEPT_LIMIT_BYTES", 1000)
+    with pytest.raises(Failed, match="of its lines are about devices, and 0 MiB are read: give a part of it"):
+        dump.read_long_log(MemoryFiles({"log": content}), "/log", ("dmesg",))
+    monkeypatch.setattr(dump, "LOG_LIMIT_BYTES", len(content))
+    with pytest.raises(Failed, match="/log: longer than 0 MiB: give a part of it"):
+        dump.read_long_log(MemoryFiles({"log": content}), "/log", ("dmesg",))
