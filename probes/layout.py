@@ -12,12 +12,9 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from probes.text import text_or_none
+
 DEEPEST = 16  # sections of a tree in each other: what lies deeper is left out
-
-
-def text_or_none(text: str) -> str | None:
-    """A text as it is; an empty one is none."""
-    return text or None
 
 
 def read_switch(text: str) -> bool | None:
