@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
+from probes.named_tuple import NamedTuple
 from probes.text import text_or_none
 
 DEEPEST = 16  # sections of a tree in each other: what lies deeper is left out

@@ -11,7 +11,6 @@ import fcntl
 import os
 import stat
 import time
-from typing import NamedTuple
 
 from probes.host.process import (
     condition,
@@ -21,6 +20,7 @@ from probes.host.process import (
     is_gone,
     is_uninterruptible,
 )
+from probes.named_tuple import NamedTuple
 from probes.own_files import hold_lock, open_lock
 from probes.planted import PathUse, follow_links
 

@@ -10,8 +10,8 @@ import struct
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import NamedTuple
 
+from probes.named_tuple import NamedTuple
 from probes.text import ParseError
 
 ROUTE, GENERIC, RDMA = 0, 16, 20  # NETLINK_*

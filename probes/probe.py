@@ -8,9 +8,10 @@ import time
 from collections.abc import Callable
 from enum import Enum
 from importlib import import_module
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from probes.host.interface import Host, ReadError
+from probes.named_tuple import NamedTuple
 
 
 class Status(str, Enum):

@@ -2,9 +2,10 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from probes.host.interface import Host, Refusal
+from probes.named_tuple import NamedTuple
 from probes.probe import Outcome, Probe, Status, outcome_of
 from probes.scheduler import HUNG, Progress, Scheduler
 from probes.time_limit import TimeIsUp, TimeLimit

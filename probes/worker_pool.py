@@ -4,11 +4,11 @@ import selectors
 import signal
 import time
 from importlib import import_module
-from typing import NamedTuple
 
 from probes.child import hold_stop_signals
 from probes.host.process import condition
 from probes.locks import LockHolder, StuckProcess, find_stuck, run_folder
+from probes.named_tuple import NamedTuple
 from probes.probe import ModuleReader, Probe, Status
 from probes.scheduler import Scheduler
 from probes.worker import KILL_SECONDS, TERM_SECONDS, Answer, Worker, describe_exit

@@ -8,10 +8,10 @@ addresses differ in the function number alone; the bus has its function 0 only.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from probes.host.interface import Denied, Host, ReadError
 from probes.host_reader import HostReader
+from probes.named_tuple import NamedTuple
 from probes.text import ParseError, parse_digits
 
 TOPOLOGY = "/sys/class/kfd/kfd/topology"

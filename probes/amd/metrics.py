@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from probes.gpu.facts import XgmiPorts
+from probes.named_tuple import NamedTuple
 
 LARGEST = 8_192  # bytes; those known have 3,360 at most
 _NOT_COUNTED = (1 << 64) - 1

@@ -13,13 +13,13 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import NamedTuple
 
 from probes.amd.kfd import XGMI, KfdGraph, KfdLink, KfdNode, read_graph
 from probes.amd.metrics import LARGEST, parse_metrics, parse_xgmi
 from probes.gpu.facts import Gpu, GpuFacts, NvLink, PairCell
 from probes.host.interface import Absent, Denied, Host, ReadError
 from probes.host_reader import SLEEPING, HostReader
+from probes.named_tuple import NamedTuple
 from probes.probe import Reading
 from probes.text import lazy_pattern, parse_digits
 

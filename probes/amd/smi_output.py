@@ -10,9 +10,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from probes.layout import Node, read_tree
+from probes.named_tuple import NamedTuple
 from probes.text import ParseError, lazy_pattern
 
 MOST_GPUS = 256

@@ -13,13 +13,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from probes.ascend.hccn_tool import MOST_NPUS, PortOutput, parse_hccn
 from probes.ascend.npu import find_device_nodes
 from probes.host.commands import HCCN, HCCN_CONF, HCCN_OF_NPU, RANK_TABLE
 from probes.host.interface import Absent, Host, ReadError
 from probes.host_reader import HostReader
+from probes.named_tuple import NamedTuple
 from probes.probe import Reading
 from probes.text import ParseError, lazy_pattern, parse_digits
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from probes.gpu.facts import Gpu, NvLink, PairCell, normal_address
+from probes.named_tuple import NamedTuple
 from probes.text import ParseError, lazy_pattern, parse_digits
 
 VENDOR = "0x19e5"

@@ -8,9 +8,8 @@ for a driver that is stuck), process lists, environments, mounts, anything below
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from probes.host.files import NEVER_READ
+from probes.named_tuple import NamedTuple
 
 FORBIDDEN = (
     "resource*",

@@ -8,11 +8,12 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, Any, cast
 
 from probes.ending_signals import unwinding_at_signals
 from probes.host.interface import Completed, Refusal
 from probes.host.recording import Recording
+from probes.named_tuple import NamedTuple
 from probes.own_files import create_temporary, create_temporary_folder, remove_own_file
 from probes.planted import PathUse, follow_links
 from probes.sources.archive import ENTRIES_LIMIT, KEPT_LIMIT_BYTES

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from probes.named_tuple import NamedTuple
 
 MOST = 256  # memory devices, and regions, of one host
 

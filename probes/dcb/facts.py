@@ -1,7 +1,8 @@
 """DCB as facts: what each source states of an interface. Lists are by priority or traffic class 0 to 7."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from probes.named_tuple import NamedTuple
 
 
 class Application(NamedTuple):

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from probes.ethtool.netlink import FecReading, PauseReading
+from probes.named_tuple import NamedTuple
 from probes.text import ParseError, lazy_pattern
 
 MOST = 512

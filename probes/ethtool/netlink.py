@@ -7,8 +7,8 @@ recording's questions.
 
 import struct
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
+from probes.named_tuple import NamedTuple
 from probes.netlink import GENERIC_HEAD, IS_REQUEST, attribute, attributes, generic_attributes, parse_unsigned, request
 from probes.text import ParseError
 

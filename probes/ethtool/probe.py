@@ -7,7 +7,7 @@ manager owns is asked for its driver alone: its registers refuse, and each refus
 
 import time
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from probes import netlink as codec
 from probes.ethtool import ioctl as ioctl
@@ -16,6 +16,7 @@ from probes.ethtool.ioctl import select_wanted
 from probes.ethtool.netlink import FecReading, LinkModes, PauseReading
 from probes.host.interface import Absent, Host, ReadError
 from probes.host_reader import HostReader
+from probes.named_tuple import NamedTuple
 from probes.netdev import probe as netdev
 from probes.netdev.shown_links import MOST_INTERFACES
 from probes.probe import Reading

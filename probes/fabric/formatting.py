@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from probes.fabric.topology import FabricNode
+from probes.named_tuple import NamedTuple
 from probes.rdma.normalize import SPEEDS
 from probes.text import lazy_pattern
 

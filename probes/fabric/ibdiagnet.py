@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from probes.fabric.formatting import LANE_GBIT_S, guid16, kind_in_name, lanes, lid_of, speed_named
 from probes.fabric.topology import (
@@ -26,6 +25,7 @@ from probes.fabric.topology import (
     FabricNode,
     numbered_lines,
 )
+from probes.named_tuple import NamedTuple
 from probes.text import lazy_pattern
 
 _WIDTHS = {1: 1, 2: 4, 4: 8, 8: 12, 16: 2}

@@ -6,8 +6,6 @@ LID and description. "Could be": what both ends support and the link does not us
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from probes.fabric.formatting import guid16, kind_in_name, lanes, lid_of, speed_signalled
 from probes.fabric.topology import (
     LONGEST_LINE,
@@ -18,6 +16,7 @@ from probes.fabric.topology import (
     FabricNode,
     numbered_lines,
 )
+from probes.named_tuple import NamedTuple
 from probes.text import lazy_pattern
 
 _HEADER = lazy_pattern(r"(Switch|CA|Router):? +(?:0x([0-9a-f]{1,16}) +)?(.*?):? *")

@@ -8,7 +8,6 @@ per connected port. What runs on a link is what the port in front states. Ports 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from probes.fabric.formatting import KINDS, guid16, lanes, lid_of, speed_named
 from probes.fabric.topology import (
@@ -20,6 +19,7 @@ from probes.fabric.topology import (
     FabricNode,
     numbered_lines,
 )
+from probes.named_tuple import NamedTuple
 from probes.text import lazy_pattern
 
 _ID = lazy_pattern(r"(vendid|devid|sysimgguid|switchguid|caguid|rtguid)=0x([0-9a-f]{1,16})\b")

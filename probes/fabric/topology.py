@@ -7,7 +7,9 @@ once, with what both ends report.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
+
+from probes.named_tuple import NamedTuple
 
 MOST_PROBLEMS, MOST_TWICE = 20, 1000
 LONGEST_LINE = 2048  # characters: none of the tools writes one as long

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from itertools import combinations
-from typing import NamedTuple
 
 from probes.gaudi.wiring import PORTS, Board, find_board
 from probes.gpu.facts import Gpu, GpuFacts, NvLink, PairCell
 from probes.host.commands import HL_SMI_SAVED
 from probes.host.interface import Absent, Failed, Host, ReadError
 from probes.host_reader import SLEEPING, HostReader
+from probes.named_tuple import NamedTuple
 from probes.probe import Reading
 from probes.text import ParseError, is_pci_address, lazy_pattern, parse_digits
 

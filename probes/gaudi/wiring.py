@@ -9,7 +9,8 @@ but on HLS3, where the far ports are written out.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from probes.named_tuple import NamedTuple
 
 PORTS = 24
 SCALE_OUT, UNUSED = "s", "-"

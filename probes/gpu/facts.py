@@ -1,8 +1,8 @@
 """What is reported of GPUs and other accelerators, by any source: the shared facts of all probes that give "gpu"."""
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
+from probes.named_tuple import NamedTuple
 from probes.text import ParseError, lazy_pattern
 
 

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
 
 from probes.gpu.facts import LINK_ERRORS, Gpu, NvLink, find_address
+from probes.named_tuple import NamedTuple
 from probes.text import ParseError, check_length, first_line, lazy_pattern
 
 _LIMIT_CHARACTERS = 4 << 20

@@ -7,9 +7,9 @@ and the tables of MIG devices and processes are not read. A name that is longer 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from probes.gpu.facts import Gpu, GpuFacts, GpuHealth, normal_address
+from probes.named_tuple import NamedTuple
 from probes.text import ParseError, check_length, lazy_pattern, parse_digits
 
 MOST_GPUS = 64

@@ -6,10 +6,11 @@ Field ids and their scopes: nvml.h, NVML_FI_DEV_NVLINK_*; of a per-link field th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from probes.gpu.facts import Gpu, NvLink, find_address
 from probes.gpu.nvml_enums import BLACKWELL, HOPPER, NVLINK_REMOTE_KINDS, NVLINK_STATES, NVLINK_VERSIONS
+from probes.named_tuple import NamedTuple
 
 _COUNT, _SPEED_OF_ALL = 91, 90  # of the GPU
 _REMOTE_LINK, _SPEED, _STATE = 146, 164, 165  # of a link

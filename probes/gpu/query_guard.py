@@ -6,10 +6,9 @@ root and loads modules. So PCI is asked first.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from probes.host.interface import Absent, Host, ReadError
 from probes.host_reader import is_asleep
+from probes.named_tuple import NamedTuple
 from probes.probe import Skipped
 
 _DEVICES = "/sys/bus/pci/devices"

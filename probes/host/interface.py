@@ -8,7 +8,9 @@ is plain data: a recording keeps it and a capture holds it.
 import errno
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
+
+from probes.named_tuple import NamedTuple
 
 READ_LIMIT_BYTES = 1 << 20  # one attribute, one file: no fact of ours is longer
 OUTPUT_LIMIT_BYTES = 16 << 20  # one command's stdout

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import NamedTuple
 
 from probes.host.event_sockets import KERNEL, LINKS, ROUTE, UEVENT, EventSource, KernelLog, NetlinkGroup, Overrun
 from probes.host.interface import ReadError
@@ -16,6 +15,7 @@ from probes.host.netlink_socket import request_netlink
 from probes.kernel.log_events import events as log_events
 from probes.kernel.log_lines import lines
 from probes.kernel.modules import is_relevant
+from probes.named_tuple import NamedTuple
 from probes.netdev.rtnetlink import MASTER, NetlinkLink, parse_links
 from probes.netlink import LINK, NEW_LINK, attributes, links_request, messages
 from probes.text import ParseError

@@ -7,7 +7,6 @@ bnxt, ice, kernel/module (symbol versions).
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
 
 from probes.kernel.failed_starts import FailedStarts
 from probes.kernel.hung_tasks import HungTasks
@@ -15,6 +14,7 @@ from probes.kernel.log_facts import AFTER_RESET, LogEvent
 from probes.kernel.log_lines import Line
 from probes.kernel.sentences import BDF, DRIVER, SENTENCES, STARTED, address
 from probes.kernel.unexplained import Unexplained
+from probes.named_tuple import NamedTuple
 from probes.text import lazy_pattern
 
 TEXT_CHARACTERS = 300

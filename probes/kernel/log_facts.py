@@ -1,6 +1,6 @@
 """Facts of the kernel's log, apart from what reads it: rules of assembly need the shapes alone."""
 
-from typing import NamedTuple
+from probes.named_tuple import NamedTuple
 
 AFTER_RESET = ("after_reset", "yes")  # in the detail of an error of a GPU that came before and after a reset
 

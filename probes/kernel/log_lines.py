@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime, timezone
 from functools import lru_cache
 from math import floor
-from typing import NamedTuple
 
 from probes.kernel.sentences import SENTENCES
 from probes.kernel.unexplained import DRIVER_LINE, DRIVERS, FAILURE_NEEDLES
+from probes.named_tuple import NamedTuple
 from probes.text import ESCAPES, lazy_pattern
 
 LINE_CHARACTERS = 1000  # of one line; the kernel's own limit is 1024 bytes

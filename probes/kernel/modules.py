@@ -6,10 +6,10 @@ Kernel pages: Documentation/ABI/testing/sysfs-module; /proc/driver/nvidia is wri
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from probes.host.interface import FILTERED, Absent, Failed, Host
 from probes.host_reader import HostReader
+from probes.named_tuple import NamedTuple
 from probes.probe import Reading
 from probes.text import ParseError, lazy_pattern
 

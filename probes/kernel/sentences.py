@@ -5,8 +5,8 @@ matter of rules. Rows are tried in order, the first that fits is the event. `doc
 """
 
 import re
-from typing import NamedTuple
 
+from probes.named_tuple import NamedTuple
 from probes.text import lazy_pattern
 
 BDF = r"(?P<bdf>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?)"

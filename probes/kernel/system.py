@@ -12,11 +12,11 @@ sources that only a guest has, /sys/hypervisor (Xen), the device tree and the pl
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
 
 from probes.host.interface import Absent, Host
 from probes.host_reader import HostReader
 from probes.kernel.containers import find_container, find_job_limit
+from probes.named_tuple import NamedTuple
 from probes.probe import Reading
 from probes.system.cpu import CPUINFO, CPUINFO_LIMIT_BYTES
 from probes.system.numa import parse_memory_mib

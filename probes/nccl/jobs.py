@@ -8,11 +8,11 @@ remark in the first column only.
 
 import re
 import time
-from typing import NamedTuple
 
 from probes.host.filter_secrets import LIBRARIES
 from probes.host.interface import OUTPUT_LIMIT_BYTES, Absent, Host, ReadError
 from probes.host_reader import as_text
+from probes.named_tuple import NamedTuple
 from probes.text import lazy_pattern
 
 VALUE_CHARACTERS = 1023  # as much as NCCL takes of a name, and of a value

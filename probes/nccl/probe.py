@@ -8,11 +8,11 @@ unread one.
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from probes.host.filter_secrets import SYSTEM_FILE
 from probes.host.interface import Absent, Host, ReadError
 from probes.host_reader import HostReader
+from probes.named_tuple import NamedTuple
 from probes.nccl.jobs import Jobs, NcclJob, NcclVariable, find_jobs, is_nccl, is_plugin, parse_conf, version_of
 from probes.probe import Reading
 from probes.system.limits import ResourceLimit, of_process

@@ -6,11 +6,11 @@ it alone states which interfaces exist: /sys/class/net may show another network 
 
 import time
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from probes import netlink
 from probes.host.interface import Absent, Failed, Host, ReadError
 from probes.host_reader import SLEEPING, HostReader, as_text
+from probes.named_tuple import NamedTuple
 from probes.netdev import rtnetlink
 from probes.netdev import sysfs as sysfs
 from probes.netdev.ip_link import LOOPBACK

@@ -5,8 +5,8 @@ Headers: linux/if_link.h (IFLA_*, IFLA_BOND_*, IFLA_VLAN_*, rtnl_link_stats64), 
 
 import struct
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
+from probes.named_tuple import NamedTuple
 from probes.netlink import (
     ADDRESS,
     LINK,

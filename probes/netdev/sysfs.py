@@ -5,11 +5,11 @@ lock and can wait long on a busy host; the other attributes that are read here t
 """
 
 import re
-from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from probes.host.interface import Host
 from probes.host_reader import FileFacts, HostReader, parse_files
+from probes.named_tuple import NamedTuple
 from probes.netdev.rtnetlink import ADMIN_UP, NetlinkLink
 from probes.text import ParseError, is_pci_address, lazy_pattern, text_or_none
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from probes.host.interface import Absent, Host
 from probes.host_reader import HostReader
+from probes.named_tuple import NamedTuple
 from probes.probe import Reading
 from probes.text import parse_digits
 

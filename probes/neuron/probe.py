@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 from probes.gpu.facts import Gpu, GpuFacts, NvLink, PairCell, normal_address
 from probes.host.commands import NEURON, NEURON_SAVED
 from probes.host.interface import Absent, Failed, Host
+from probes.named_tuple import NamedTuple
 from probes.probe import Reading
 from probes.text import ParseError, lazy_pattern, parse_digits
 

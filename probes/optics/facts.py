@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+
+from probes.named_tuple import NamedTuple
 
 NO_LIGHT_DBM = -40.0  # what 0 stands for: less than the smallest step, 0.1 microwatt
 LEVELS = ("high_alarm", "low_alarm", "high_warning", "low_warning")  # the order of all three layouts

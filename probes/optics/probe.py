@@ -6,11 +6,12 @@ is selected by us; reading flags clears those of the past, as with any tool that
 """
 
 import time
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from probes.ethtool.probe import REPRESENTOR, family_of
 from probes.host.interface import Absent, Denied, Host, ReadError
 from probes.host_reader import HostReader
+from probes.named_tuple import NamedTuple
 from probes.netdev import probe as netdev
 from probes.netdev.shown_links import MOST_INTERFACES
 from probes.netdev.sysfs import PCI

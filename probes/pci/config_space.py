@@ -6,7 +6,9 @@ serves sysfs `config` and `lspci -xxxx`. A register past the end of the data is 
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import NamedTuple, Protocol, overload
+from typing import Protocol, overload
+
+from probes.named_tuple import NamedTuple
 
 HEADER_BYTES = 64  # what the kernel gives to a reader without CAP_SYS_ADMIN
 CONVENTIONAL_BYTES = 256  # extended capabilities start here

@@ -4,8 +4,9 @@ Kernel pages: Documentation/ABI/testing/sysfs-bus-pci, sysfs-bus-pci-devices-aer
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from probes.named_tuple import NamedTuple
 from probes.pci.config_space import ConfigSpace, VirtualFunctions
 from probes.pci.tree import UNPLACED, Place, address_key, neighbour, places_from_buses
 

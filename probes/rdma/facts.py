@@ -4,7 +4,8 @@ Kernel page: Documentation/ABI/stable/sysfs-class-infiniband.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from probes.named_tuple import NamedTuple
 
 
 class GidEntry(NamedTuple):

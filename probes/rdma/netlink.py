@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 import struct
-from typing import NamedTuple
 
 from probes import netlink
 from probes.host.interface import Absent, Failed, Host, ReadError
 from probes.host_reader import HostReader
+from probes.named_tuple import NamedTuple
 from probes.netlink import IS_DUMP, IS_REQUEST, attribute, attributes, parse_text, parse_unsigned
 from probes.probe import Reading
 from probes.text import ParseError, natural

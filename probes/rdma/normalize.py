@@ -5,8 +5,9 @@ Link rates as the kernel and the RDMA tools print them, taken apart and put toge
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from probes.named_tuple import NamedTuple
 from probes.rdma.facts import RdmaDevice, RdmaPort
 from probes.text import ParseError, lazy_pattern
 

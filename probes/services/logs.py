@@ -6,7 +6,6 @@ date. systemd.unit(5), systemctl(1) (status), journalctl(1); forms of dates: the
 """
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from probes.host.commands import KERNEL_LOG, KERNEL_LOG_SAVED, OF_SERVICE, SERVICE_LOG, SERVICE_SAVED
 from probes.host.interface import Host
@@ -16,6 +15,7 @@ from probes.kernel.log_files import FOLDER, list_log_files, read_log_file
 from probes.kernel.log_lines import convert_to_utc, keep_lines, keep_read_lines
 from probes.kernel.sentences import address
 from probes.kernel.unexplained import UNEXPLAINED, VARIABLE, reads_as_failure
+from probes.named_tuple import NamedTuple
 from probes.services.sentences import (
     BEGUN,
     DCGM,

@@ -14,7 +14,7 @@ NVIDIA Fabric Manager user guide (`nv-fabricmanager --version`, /var/log/fabricm
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from probes.host.commands import (
     JOURNAL_UNITS,
@@ -29,6 +29,7 @@ from probes.host.interface import READ_LIMIT_BYTES, Absent, Host, ReadError
 from probes.host_reader import HostReader, as_text
 from probes.kernel.log_facts import LogEvent
 from probes.kernel.log_files import FOLDER
+from probes.named_tuple import NamedTuple
 from probes.probe import Reading
 from probes.system.limits import CGROUPS, UNIT_FOLDERS
 from probes.text import lazy_pattern

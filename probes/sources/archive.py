@@ -10,9 +10,9 @@ Format: POSIX.1-2017 pax, "ustar Interchange Format"; the GNU tar manual, "Basic
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from probes.host.interface import OUTPUT_LIMIT_BYTES
+from probes.named_tuple import NamedTuple
 from probes.sources.decompress import DecompressedStream
 from probes.sources.memory import MemoryFiles, Node, SpecialNode, SymlinkNode
 from probes.sources.sosreport import is_of_sos, is_read, is_read_log, shorten_log

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from probes.host.commands import COMMANDS, SAVED
 from probes.host.interface import OUTPUT_LIMIT_BYTES
+from probes.named_tuple import NamedTuple
 from probes.services.sentences import LOG_FILES
 from probes.sources.decompress import DecompressedStream
 from probes.sources.dump import SavedOutputs

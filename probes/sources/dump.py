@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from probes.host.commands import (
     COMMANDS,
@@ -33,6 +33,7 @@ from probes.host.interface import (
     ReadError,
 )
 from probes.kernel.log_files import is_further_log, is_packed, is_rotated, unpack
+from probes.named_tuple import NamedTuple
 from probes.sources.given import (
     GivenFile,
     cut_early_end,

@@ -1,8 +1,8 @@
 """What a person gave: every file with the command that it is read as, or why it is not read; whether it is whole."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from probes.named_tuple import NamedTuple
 from probes.text import lazy_pattern
 
 _TAIL_CHARACTERS = 4096

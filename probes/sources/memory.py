@@ -5,11 +5,12 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterable
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from probes.host.files import follow, follow_on, parent_and_name, read_each
 from probes.host.filter_secrets import filter_content
 from probes.host.interface import READ_LIMIT_BYTES, Absent, Failed, ReadError
+from probes.named_tuple import NamedTuple
 
 
 class SymlinkNode(NamedTuple):

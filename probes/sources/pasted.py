@@ -7,8 +7,8 @@ backticks, and the heading of another tool's output. A text of one output has no
 import re
 import textwrap
 from collections.abc import Iterator
-from typing import NamedTuple
 
+from probes.named_tuple import NamedTuple
 from probes.sources.identify import KERNEL_DRIVERS, SERVICE_LINES, find_missing_name, identify_command
 from probes.sources.unwrap import join_wrapped, unwrap
 from probes.text import lazy_pattern

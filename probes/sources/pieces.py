@@ -1,6 +1,6 @@
 """Outputs in a longer text: which command's each is, which are used, and which parts of one belong together."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from probes.host.commands import (
     BONDING,
@@ -17,6 +17,7 @@ from probes.host.commands import (
     SERVICE_LOG,
     SWITCH_PORTS,
 )
+from probes.named_tuple import NamedTuple
 from probes.sources.identify import find_missing_name, identify_command, identify_unnamed
 from probes.sources.output_names import best_name, is_of_device, saved_name
 from probes.text import lazy_pattern

@@ -9,12 +9,13 @@ Layout: sos/report/plugins/__init__.py of sosreport/sos, as its versions 4.0 to 
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import Any
 
 from probes.host.commands import COMMANDS, KERNEL_LOG, KERNEL_LOG_EARLIER, KERNEL_LOG_SAVED, SAVED, SOS_FOLDER
 from probes.host.files import Files, is_file
 from probes.host.interface import OUTPUT_LIMIT_BYTES, Completed, Failed, ReadError, TimedOut
 from probes.kernel.log_files import is_log_file
+from probes.named_tuple import NamedTuple
 from probes.services.sentences import LOG_FILES, UNITS
 from probes.sources.dump import SavedOutputs
 from probes.sources.output_names import saved_name

@@ -11,10 +11,10 @@ import stat
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from probes.host.files import open_saved
 from probes.host.interface import BadSource
+from probes.named_tuple import NamedTuple
 from probes.planted import PathUse, follow_links
 from probes.sources.archive import BLOCK_BYTES, CONTENT_LIMIT_BYTES, DIRECTORY, FILE, is_tar, members
 from probes.sources.decompress import DecompressedStream

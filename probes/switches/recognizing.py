@@ -6,8 +6,9 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from probes.named_tuple import NamedTuple
 from probes.switches import nvue, sonic_config, sonic_tables
 from probes.switches.facts import SwitchFacts, load_json
 from probes.switches.text_tables import find_tables

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
+from probes.named_tuple import NamedTuple
 from probes.switches.facts import LinkRetry, PortFacts, SwitchFacts, SwitchNeighbor, parse_count, parse_priorities
 from probes.switches.text_tables import TextTable
 from probes.text import lazy_pattern

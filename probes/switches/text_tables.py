@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from operator import itemgetter
-from typing import NamedTuple
 
+from probes.named_tuple import NamedTuple
 from probes.text import lazy_pattern
 
 LONGEST_LINE = 4096

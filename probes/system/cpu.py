@@ -5,10 +5,10 @@ implementer and part numbers: arch/arm64/include/asm/cputype.h.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from probes.host.interface import Absent, Host
 from probes.host_reader import HostReader
+from probes.named_tuple import NamedTuple
 from probes.probe import Reading
 from probes.text import ParseError, lazy_pattern
 

@@ -6,10 +6,10 @@ Kernel page: Documentation/ABI/testing/sysfs-class-dmi (product_serial and chass
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from probes.host.interface import Absent, Denied, Failed, Host, ReadError
 from probes.host_reader import HostReader, as_text
+from probes.named_tuple import NamedTuple
 from probes.probe import Reading
 from probes.text import ParseError, first_line, lazy_pattern
 

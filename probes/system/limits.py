@@ -8,11 +8,11 @@ systemd.exec(5) (LimitMEMLOCK), limits.conf(5), capabilities(7).
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from probes.host.commands import LIMITS_SAVED
 from probes.host.interface import Absent, Host
 from probes.host_reader import HostReader
+from probes.named_tuple import NamedTuple
 from probes.probe import Reading
 from probes.text import lazy_pattern
 

@@ -4,10 +4,10 @@ Kernel page: Documentation/ABI/stable/sysfs-devices-node.
 """
 
 import re
-from typing import NamedTuple
 
 from probes.host.interface import Absent, Host
 from probes.host_reader import HostReader
+from probes.named_tuple import NamedTuple
 from probes.probe import Reading
 from probes.system.cpu import parse_cpulist
 from probes.text import ParseError, lazy_pattern

@@ -11,8 +11,9 @@ import json
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime, timezone
-from typing import Any, NamedTuple
+from typing import Any
 
+from probes.named_tuple import NamedTuple
 from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
 

@@ -8,8 +8,8 @@ containerd and CRI-O (runtime handlers), tags.cncf.io/container-device-interface
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
+from probes.named_tuple import NamedTuple
 from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
 

@@ -7,10 +7,10 @@ reset them. Not taken: counters of data, packets and waiting, sums over all port
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from probes.fabric.iblinkinfo import parse
 from probes.fabric.topology import Fabric, FabricEnd
+from probes.named_tuple import NamedTuple
 from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
 

@@ -10,8 +10,8 @@ neuron-ls are closed: public threads.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
+from probes.named_tuple import NamedTuple
 from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from probes.gpu.facts import Gpu, GpuFacts, PairCell
 from probes.kernel.system import KernelFacts, VirtualizationSigns, detect_virtualization
+from probes.named_tuple import NamedTuple
 from probes.netdev.probe import Netdev, NetdevFacts
 from probes.pci.sysfs import decimal
 from probes.rdma.facts import GidEntry, RdmaDevice, RdmaFacts, RdmaPort

@@ -18,10 +18,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations
-from typing import NamedTuple
 
 from probes.gpu.facts import Gpu, GpuFacts, PairCell, normal_address
 from probes.kernel.system import KernelFacts
+from probes.named_tuple import NamedTuple
 from probes.netdev.probe import Netdev, NetdevFacts
 from probes.pci.facts import PciFacts, PciFunction
 from probes.pci.sysfs import decimal, identifier, link_speed

@@ -1,8 +1,9 @@
 """What a file shows of a machine whose probes no one can run: facts by probe, and the outcomes that come of them."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
+from probes.named_tuple import NamedTuple
 from probes.probe import Outcome, Probe, Status
 
 

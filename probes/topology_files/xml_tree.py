@@ -7,9 +7,9 @@ to every NIC.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import NamedTuple
 from xml.parsers import expat
 
+from probes.named_tuple import NamedTuple
 from probes.pci.facts import PciFunction
 from probes.text import ParseError
 
