@@ -13,13 +13,9 @@ from itertools import pairwise
 from typing import Any
 
 from probes.named_tuple import NamedTuple
+from probes.text import text_or_none
 
 DEEPEST = 16  # sections of a tree in each other: what lies deeper is left out
-
-
-def text_or_none(text: str) -> str | None:
-    """A text as it is; an empty one is none."""
-    return text or None
 
 
 def read_switch(text: str) -> bool | None:

@@ -154,6 +154,11 @@ def check_length(text: str, most: int) -> None:
         raise ParseError(f"longer than {most} characters")
 
 
+def text_or_none(text: str) -> str | None:
+    """A text as it is; an empty one is none."""
+    return text or None
+
+
 def first_line(text: str) -> str:
     """The first line that is not blank, up to 120 characters of it: what a text of another kind is told by.
 

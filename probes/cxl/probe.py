@@ -12,9 +12,8 @@ from probes.cxl.facts import MOST, CxlFacts, CxlMemdev, CxlRegion
 from probes.host.commands import CXL_SAVED
 from probes.host.interface import Absent, Host, ReadError
 from probes.host_reader import FileFacts, HostReader, parse_files
-from probes.layout import text_or_none
 from probes.probe import Reading
-from probes.text import is_pci_address, lazy_pattern
+from probes.text import is_pci_address, lazy_pattern, text_or_none
 
 BUS = "/sys/bus/cxl/devices"
 _NUMBER = lazy_pattern(r"0x[0-9a-f]{1,16}|[0-9]{1,19}")

@@ -9,10 +9,9 @@ from weakref import WeakKeyDictionary
 
 from probes.host.interface import Host
 from probes.host_reader import FileFacts, HostReader, parse_files
-from probes.layout import text_or_none
 from probes.named_tuple import NamedTuple
 from probes.netdev.rtnetlink import ADMIN_UP, NetlinkLink
-from probes.text import ParseError, is_pci_address, lazy_pattern
+from probes.text import ParseError, is_pci_address, lazy_pattern, text_or_none
 
 CLASS = "/sys/class/net"
 PCI = "/sys/bus/pci/devices"

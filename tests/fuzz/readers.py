@@ -506,7 +506,7 @@ READERS: tuple[Reader, ...] = (
     lenient("probes.text:natural", "ens10f0np0"),
     lenient("probes.layout:read_tree", test_smi.STATIC),
     lenient("probes.layout:read_switch", "on"),
-    lenient("probes.layout:text_or_none", "mlx5_core"),
+    lenient("probes.text:text_or_none", "mlx5_core"),
     lenient("probes.ethtool.saved:parse_settings", ethernet.SETTINGS),
     lenient("probes.ethtool.saved:parse_pause", ethernet.PAUSE),
     lenient("probes.ethtool.saved:parse_fec", ethernet.FEC),
