@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from agent.fleet.columns import packed_schema, schema
+from agent.fleet.columns import TYPES, packed_schema, schema
 from agent.fleet.dataset import BadDataset, File, Manifest
 from agent.fleet.store import Store, hide_secrets
+from agent.fleet.tables import TIME
 
 
 class Sighting(NamedTuple):
@@ -172,7 +173,7 @@ def read_copies(store: Store, manifest: Manifest, wanted: list[tuple[str, Added]
         rows = pa.concat_tables(parts)
         for node, added in rows_wanted:
             same = pc.and_(
-                pc.equal(rows["node"], node), pc.equal(rows["observed_at"], pa.scalar(added.copied, _make_time_field()))
+                pc.equal(rows["node"], node), pc.equal(rows["observed_at"], pa.scalar(added.copied, TYPES[TIME]))
             )
             yield node, added, rows.filter(same)
 
@@ -252,7 +253,3 @@ def _read_rows(store: Store, files: list[File], nodes: list[str], table: str) ->
         }
         columns = pa.table({name: plain.get(name, part[name]) for name in part.column_names})
         yield from columns.to_pylist()
-
-
-def _make_time_field() -> Any:
-    return pa.timestamp("us", tz="UTC")

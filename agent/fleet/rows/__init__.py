@@ -130,8 +130,11 @@ class Reader:
             if len(nic.ports) > 1:
                 once([port.port for port in nic.ports], f"topology.nics[{place}].ports", "a number")
             for port in nic.ports:
-                counts = {**port.counters, **port.hw_counters}
-                counters.add_device(f"port:{nic.id}/{port.port}", nic.node_guid, counts)
+                first, second = port.counters, port.hw_counters
+                if not first.keys().isdisjoint(second):
+                    first, second = {**first, **second}, {}
+                names, values = (*first, *second), [*first.values(), *second.values()]
+                counters.add_device(f"port:{nic.id}/{port.port}", nic.node_guid, names, values)
         for netdev in netdevs:
             _count_netdev(netdev, counters)
         paths, checks = known.get("paths", topology.paths), known.get("checks", report.checks)
@@ -306,7 +309,8 @@ _COMPARED = {name: ComparedColumns(TABLES[name]) for name in COMPARED}
 def _count_netdev(netdev: device_fields.NetdevFields, counters: ReportCounters) -> None:
     subject, qos = f"netdev:{netdev.id}", netdev.qos
     lengths = f"{len(qos.pfc_frames_sent)} {len(qos.pfc_frames_received)}" if qos is not None else ""
-    counters.add_device(subject, netdev.mac, netdev.counters or {}, lengths)
+    counts = netdev.counters or {}
+    counters.add_device(subject, netdev.mac, tuple(counts), counts.values(), lengths)
     if qos is not None:
         for way, frames in (("sent", qos.pfc_frames_sent), ("received", qos.pfc_frames_received)):
             if any(frames):

@@ -10,6 +10,7 @@ from array import array
 from collections.abc import Collection, Mapping
 from hashlib import blake2b
 from itertools import compress
+from struct import error, pack
 from typing import NamedTuple
 from zlib import crc32
 
@@ -59,7 +60,11 @@ class CounterRows:
         self._lists: dict[tuple[str, ...], NameList] = {}
         self._watched: set[int] = set()  # codes of names that count no traffic
         self.cost = 0  # bytes of lists of names that are remembered, about
-        self.subject, self.name, self.value = array("i"), array("i"), array("q")
+        self.subject, self.name, self.value = (
+            array("I"),
+            array("I"),
+            array("q"),
+        )  # signed 32 bits are several times slower
 
     def __len__(self) -> int:
         return len(self.value)
@@ -82,12 +87,12 @@ class CounterRows:
         counts = list(filter(None, values))
         start = len(self.value)
         try:
-            self.value.extend(counts)
-        except OverflowError:
-            del self.value[start:]
-            self.value.extend([max(min(count, MOST), LEAST) for count in counts])
+            packed = pack(f"{len(counts)}q", *counts)
+        except error:  # counters are 64 bits without sign
+            packed = pack(f"{len(counts)}q", *[max(min(count, MOST), LEAST) for count in counts])
+        self.value.frombytes(packed)
         self.name.extend(codes)
-        self.subject.extend([self.subjects.setdefault(subject, len(self.subjects))] * len(codes))
+        self.subject += array("I", [self.subjects.setdefault(subject, len(self.subjects))]) * len(codes)
         numbers = list_numbers(start, len(self.value))
         if self._watched.isdisjoint(codes):
             return numbers, []
@@ -105,11 +110,13 @@ class ReportCounters:
         self._standing: list[str] = []
         self._saturated = False
 
-    def add_device(self, subject: str, identity: str | None, counts: Mapping[str, int], more: str = "") -> None:
-        """A device that lasts by its identity; `more`: what else tells which counters it has."""
-        names = self._rows.list_of(tuple(counts))
-        self._add_shape(subject, identity, names.joined, more)
-        self._add_rows(subject, names, counts.values())
+    def add_device(
+        self, subject: str, identity: str | None, names: tuple[str, ...], values: Collection[int], more: str = ""
+    ) -> None:
+        """A device that lasts by its identity; `more`: what else shows which counters it has."""
+        known = self._rows.list_of(names)
+        self._add_shape(subject, identity, known.joined, more)
+        self._add_rows(subject, known, values)
 
     def add_shape(self, subject: str, identity: str | None, names: tuple[str, ...] = (), more: str = "") -> None:
         """Which counters a device has, without their rows."""

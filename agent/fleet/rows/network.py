@@ -59,7 +59,7 @@ def port_counter_rows(nics: list[NicFields], rails: Mapping[str, int]) -> list[R
 
 
 def _counts(p: PortFields) -> list[int | None]:
-    counts = map({**p.hw_counters, **p.counters}.get, PORT_COUNTERS)
+    counts = map(p.counters.get, PORT_COUNTERS, map(p.hw_counters.get, PORT_COUNTERS))
     return [count if count is None or 0 <= count <= MOST else None for count in counts]  # 64 bits without sign
 
 
