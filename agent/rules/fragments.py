@@ -27,12 +27,14 @@ _BUS = frozenset({"pci", "pci_sysfs"})
 _RDMA = frozenset({"rdma", "rdma_tools"})
 _OF_NICS = ("port:", "pci:")
 _CHOSEN = frozenset({"ib-rate-degraded", "roce-speed-degraded", "nic-fw-mixed"})  # by the switch, or board by board
+_SPEED_FIELDS = ("port.rate_gbit_s", "netdev.speed_gbit_s")
 _STATES = frozenset({"roce-link-down", "roce-speed-degraded"})  # all ports alike: the network, or nothing is cabled
 _NOTED = frozenset({"roce-no-ip"})  # what a list of GIDs is saved for: a note counts
 _WIRE_IS_UP = ("vf-policy", "vf-guid")
 _LINK_IS_UP = (*_WIRE_IS_UP, "vf-physical", "linkup")
 _OF_MODULES = ("port-module-fault", "roce-optics-power")  # what a module states of itself needs no port
 _LINKS = ("ib-port-down", "roce-link-down")
+_BESIDE_RAILS = (*_LINKS, "ib-rate-degraded", "ib-rate-mixed", "roce-speed-degraded")
 NO_SAMPLE = "no-second-sample"
 ASSUMED_TYPES = _ASSUMED, _SIBLING = "assumed", "assumed sibling"  # the node types of a NIC that no output names
 _COMPARED = ("roce-link-down", "roce-mtu-mismatch")  # what one of several interfaces shows beside the others
@@ -50,6 +52,7 @@ _HALVES = "halves"  # the cause of a note of ports in two halves
 _SHOWN = 8  # lines of evidence
 COUNTED_BY_ROCE = ("np_cnp_sent", "np_ecn_marked_roce_packets", "rp_cnp_handled", "roce_adp_retrans")  # not 0
 _ENOUGH = 4  # ports in which an order can be seen
+_RAILS = (4, 8, 16)  # of a board
 _MANY = 8  # interfaces, more than a card without RDMA has
 
 
@@ -70,6 +73,7 @@ def assume_context(context: RuleContext) -> RuleContext:
         any((port.phys_state or "").lower() in _STATES_OF_IB for port in ports)
         or 0 < starting <= len(ports) * _FEW
         or _has_odd_rate(ports)
+        or _has_odd_state(ports)
     )
     odd = _list_odd_cards(context.topology.nics)
     is_guest = all(nic.virtual_function for nic in context.topology.nics if not nic.software)
@@ -105,6 +109,12 @@ def _has_odd_rate(ports: Sequence[Port]) -> bool:
     if None in rates or rates.total() < _ENOUGH:
         return False
     return 0 < rates.total() - max(rates.values()) <= rates.total() * _FEW
+
+
+def _has_odd_state(ports: Sequence[Port]) -> bool:
+    """Whether few of several ports of which nothing but the state is shown are down."""
+    bare = [port.state for port in ports if port.phys_state is None and port.link_layer is None and not port.netdevs]
+    return len(bare) >= _ENOUGH and 0 < bare.count("DOWN") <= len(bare) * _FEW
 
 
 def _may_have_rdma(netdev: Netdev) -> bool:
@@ -252,7 +262,8 @@ def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]
         elif _is_of_nic(assumed, fault.subject) or _is_certain_of_node(assumed, fault):
             low = replace(fault, confidence="low", depends_on=why)
             low = of_interface(low) if assumes_nics else low
-            yield replace(low, severity="info") if _is_only_port(assumed, rule, fault) else low
+            may_be_meant = _is_beside_rails(assumed, rule, fault, again) or _is_only_port(assumed, rule, fault)
+            yield replace(low, severity="info") if may_be_meant else low
 
 
 def _are_odd_siblings(assumed: RuleContext, answers: Sequence[Pass | Fail]) -> bool:
@@ -331,6 +342,18 @@ def _is_arrangement(rule: Rule, answers: Sequence[Pass | Fail]) -> bool:
         return False
     changes = sum(a != b for a, b in pairwise(wrong))
     return rule.name in _CHOSEN or (len(wrong) >= _ENOUGH and changes in (1, len(wrong) - 1))
+
+
+def _is_beside_rails(assumed: RuleContext, rule: Rule, fault: Fail, answers: Sequence[Pass | Fail]) -> bool:
+    """Whether the ports that are down, or have another speed, stand before or after as many as a board has rails: NICs
+    for storage and management are numbered so, and ports that nobody cabled."""
+    if rule.name not in _BESIDE_RAILS and fault.field not in _SPEED_FIELDS:
+        return False
+    alike = [answer for answer in answers if isinstance(answer, Fail) and answer.field == fault.field]
+    odd = {place for answer in alike for place in answer.ids}
+    places = [f"{nic.id}/{port.port}" for nic in assumed.rails for port in nic.ports]
+    wrong = [place in odd for place in sorted(places, key=lambda place: (len(place), place))]
+    return sum(a != b for a, b in pairwise(wrong)) == 1 and wrong.count(False) in _RAILS
 
 
 def _tell_arrangement(rule: Rule, answers: Sequence[Pass | Fail], open_reasons: Mapping[str, Reason]) -> Iterator[Fail]:
