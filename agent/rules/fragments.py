@@ -346,7 +346,7 @@ def _is_arrangement(rule: Rule, answers: Sequence[Pass | Fail]) -> bool:
 
 def _is_beside_rails(assumed: RuleContext, rule: Rule, fault: Fail, answers: Sequence[Pass | Fail]) -> bool:
     """Whether the ports that are down, or have another speed, stand before or after as many as a board has rails: NICs
-    for storage and management are numbered so, and ports that nobody cabled."""
+    for storage and management are numbered so, and ports without a cable."""
     if rule.name not in _BESIDE_RAILS and fault.field not in _SPEED_FIELDS:
         return False
     alike = [answer for answer in answers if isinstance(answer, Fail) and answer.field == fault.field]

@@ -41,6 +41,7 @@ _BRACES = lazy_pattern(r"\{([^{}\s]{1,200})\}")
 _COUNTED = lazy_pattern(r"(\d{1,4})\.\.(\d{1,4})")
 _SEQUENCE = lazy_pattern(r"(?:\$\(|`)seq (\d{1,4}) (\d{1,4})(?:\)|`)")
 _PIPED = lazy_pattern(r"\|[ \t]{0,8}(?:sudo )?(?P<program>[\w./-]{1,40})")
+_LABELLING = ("echo", "printf", "basename", "ls ")  # programs in a loop that print what it is at
 _PASSING = frozenset({"grep", "egrep", "cat", "tee", "less", "more", "column"})  # programs that print lines as they are
 _SHOWN_PATH = lazy_pattern(
     r"[> \t]{0,40}(?:==> )?/(?:sys|proc|etc)/(?:[\w.:@+-]{0,80}/){0,12}(?P<name>[\w.@+-]{1,80})(?::| <==)"
@@ -93,8 +94,8 @@ def find_file_command(line: str) -> FileCommand | None:
 def show_files(found: FileCommand, text: str) -> str:
     """The output of such a command with the path of its file above each value; the same where the text has paths.
 
-    >>> show_files(FileCommand("for i in 0 1; do cat /sys/class/infiniband/mlx5_$i/ports/1/rate; done"), "1\\n2\\n")
-    '==> /sys/class/infiniband/mlx5_0/ports/1/rate <==\\n1\\n==> /sys/class/infiniband/mlx5_1/ports/1/rate <==\\n2\\n'
+    >>> show_files(FileCommand("for i in 0 1; do cat /sys/class/infiniband/mlx5_$i/ports/1/lid; done"), "0x7\\n0x8\\n")
+    '==> /sys/class/infiniband/mlx5_0/ports/1/lid <==\\n0x7\\n==> /sys/class/infiniband/mlx5_1/ports/1/lid <==\\n0x8\\n'
     >>> loop = FileCommand("for d in /sys/bus/pci/devices/*; do echo $d $(cat $d/numa_node); done")
     >>> show_files(loop, "/sys/bus/pci/devices/0000:18:00.0 -1\\n")
     '==> /sys/bus/pci/devices/0000:18:00.0/numa_node <==\\n-1\\n'
@@ -107,7 +108,8 @@ def show_files(found: FileCommand, text: str) -> str:
     missing = {error["path"] for line in lines if (error := _ERROR.match(line.strip()))}
     lines = [line for line in lines if not _ERROR.match(line.strip())]
     rows = [(path, values) for path, values in _assign(found, lines, missing) if "$" not in path]
-    return "".join(f"==> {path} <==\n" + "".join(f"{value}\n" for value in values) for path, values in rows)
+    files = "".join(f"==> {path} <==\n" + "".join(f"{value}\n" for value in values) for path, values in rows)
+    return text if missing and not files else files
 
 
 def _assign(found: FileCommand, lines: Sequence[str], missing: set[str]) -> Iterator[tuple[str, Sequence[str]]]:
@@ -131,7 +133,9 @@ def _assign(found: FileCommand, lines: Sequence[str], missing: set[str]) -> Iter
     filled = [line.strip() for line in _first_block(lines) if line.strip()]
     paths_of = [[_substitute(path, variable, value) for path in templates] for value in values]
     every = [path for paths in paths_of for path in paths if path not in missing]
-    if every and len(every) == len(filled) and _find_name(filled[0], values)[0] is None:
+    may_be_labelled = any(program in found.command for program in _LABELLING)
+    is_labelled = may_be_labelled and bool(filled) and _find_name(filled[0], values)[0] is not None
+    if every and len(every) == len(filled) and not is_labelled:
         yield from ((path, (line,)) for path, line in zip(every, filled, strict=True))
         return
     names = values or None
