@@ -108,8 +108,7 @@ def show_files(found: FileCommand, text: str) -> str:
     missing = {error["path"] for line in lines if (error := _ERROR.match(line.strip()))}
     lines = [line for line in lines if not _ERROR.match(line.strip())]
     rows = [(path, values) for path, values in _assign(found, lines, missing) if "$" not in path]
-    files = "".join(f"==> {path} <==\n" + "".join(f"{value}\n" for value in values) for path, values in rows)
-    return text if missing and not files else files
+    return "".join(f"==> {path} <==\n" + "".join(f"{value}\n" for value in values) for path, values in rows)
 
 
 def _assign(found: FileCommand, lines: Sequence[str], missing: set[str]) -> Iterator[tuple[str, Sequence[str]]]:

@@ -9,7 +9,7 @@ import pytest
 from agent.diagnose import ScanPlan, diagnose
 from probes.host.interface import BadSource, Failed, ReadError
 from probes.sources import dump
-from probes.sources.file_commands import find_file_command, show_files
+from probes.sources.file_commands import FileCommand, find_file_command, show_files
 from probes.sources.memory import MemoryFiles
 from probes.sources.open_source import open_source
 from probes.sources.sysfs_lines import read_shown_files
@@ -172,3 +172,11 @@ def test_a_long_log_of_too_many_lines_states_what_to_give(monkeypatch: pytest.Mo
     monkeypatch.setattr(dump, "LOG_LIMIT_BYTES", len(content))
     with pytest.raises(Failed, match="/log: longer than 0 MiB: give a part of it"):
         dump.read_long_log(MemoryFiles({"log": content}), "/log", ("dmesg",))
+
+
+def test_values_that_are_items_of_the_loop_are_no_labels() -> None:
+    """Nodes 0, 0, 1, 1 of devices 0 to 3, in a loop that prints nothing else."""
+    loop = FileCommand("for i in 0 1 2 3; do cat /sys/class/infiniband/mlx5_$i/device/numa_node; done")
+    shown = show_files(loop, "0\n0\n1\n1\n")
+
+    assert ["0", "0", "1", "1"] == [part.splitlines()[1] for part in shown.split("==> ")[1:]]

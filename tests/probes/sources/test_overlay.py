@@ -9,7 +9,7 @@ import pytest
 
 from agent.diagnose import ScanPlan, diagnose
 from agent.model.finding import Finding
-from probes.host.interface import Absent, Completed, Denied, Failed, ReadError
+from probes.host.interface import Absent, BadSource, Completed, Denied, Failed, ReadError
 from probes.sources.dump import SavedOutputs
 from probes.sources.memory import MemoryFiles, SymlinkNode
 from probes.sources.open_source import open_source
@@ -168,11 +168,14 @@ def test_a_port_whose_link_layer_is_open(down: str, tmp_path: Path) -> None:
 
 
 def test_an_error_is_no_content(tmp_path: Path) -> None:
-    """What cat prints of a file that does not exist."""
+    """What cat prints of a file that does not exist, alone and beside one that does."""
     path = _PORTS.format(0, "state")
-    (tmp_path / "notes.txt").write_text(f"$ cat {path}\ncat: {path}: No such file or directory\n")
-    host = open_source(str(tmp_path / "notes.txt"))
-    assert not host.listdir("/")
+    error = f"$ cat {path}\ncat: {path}: No such file or directory\n"
+    (tmp_path / "notes.txt").write_text(error)
+    with pytest.raises(BadSource, match="not recognized"):
+        open_source(str(tmp_path / "notes.txt"))
+    (tmp_path / "notes.txt").write_text(f"{error}$ cat {_PORTS.format(1, 'state')}\n4: ACTIVE\n")
+    assert ["mlx5_1"] == open_source(str(tmp_path / "notes.txt")).listdir("/sys/class/infiniband")
 
 
 def test_a_statistic_that_a_terminal_wrapped_between_name_and_number() -> None:
