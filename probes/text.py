@@ -144,14 +144,18 @@ PCI_ADDRESS = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"  # as the kernel p
 _PCI_ADDRESS = lazy_pattern(PCI_ADDRESS)
 
 
+MOST_CHARACTERS = 4 << 20  # of what a tool prints
+
+
 class ParseError(ValueError):
     """The text is not what this parser reads; the message states what was expected and what was found."""
 
 
-def check_length(text: str, most: int) -> None:
-    """Raises ParseError for a text of more than `most` characters: its tool prints no such text."""
+def check_length(text: str, most: int = MOST_CHARACTERS) -> str:
+    """The text itself. Raises ParseError for one of more than `most` characters: its tool prints no such text."""
     if len(text) > most:
         raise ParseError(f"longer than {most} characters")
+    return text
 
 
 def text_or_none(text: str) -> str | None:
@@ -160,7 +164,7 @@ def text_or_none(text: str) -> str | None:
 
 
 def first_line(text: str) -> str:
-    """The first line that is not blank, up to 120 characters of it: what a text of another kind is told by.
+    """The first line that is not blank, up to 120 characters of it: it names a text of another kind in an error.
 
     >>> first_line("\\n  usage: tool\\n"), first_line("")
     ('usage: tool', 'nothing')

@@ -15,9 +15,9 @@ from probes.amd.smi_output import as_number, parse_smi
 from probes.gpu.facts import normal_address
 from probes.gpu.nvidia_smi_nvlink import parse_errors
 from probes.gpu.nvidia_smi_table import list_unreadable
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, check_length, lazy_pattern
 from probes.tool_reports.facts import ToolReport
-from probes.tool_reports.lines import check_length, short_lines
+from probes.tool_reports.lines import short_lines
 
 MOST_REPORTS = 256
 _LIMIT_LINE = 300

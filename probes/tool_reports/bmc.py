@@ -14,9 +14,9 @@ from datetime import datetime, timezone
 from typing import Any
 
 from probes.named_tuple import NamedTuple
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, check_length, lazy_pattern
 from probes.tool_reports.facts import ToolReport
-from probes.tool_reports.lines import check_length, short_lines
+from probes.tool_reports.lines import short_lines
 
 _LIMIT_LINE = 400
 _LIMIT_TEXT = 200

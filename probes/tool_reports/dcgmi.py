@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from probes.gpu.facts import normal_address
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, check_length, lazy_pattern
 from probes.tool_reports.facts import ToolReport
-from probes.tool_reports.lines import check_length, short_lines
+from probes.tool_reports.lines import short_lines
 
 MOST_REPORTS = 256
 _LIMIT_LINE = 400

@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from probes.text import ParseError
-
-MOST_CHARACTERS = 4 << 20
-
-
-def check_length(text: str, most: int = MOST_CHARACTERS) -> str:
-    """The text itself. Raises ParseError where it is longer than any output of the tool."""
-    if len(text) > most:
-        raise ParseError(f"longer than {most} characters")
-    return text
+from probes.text import MOST_CHARACTERS, check_length
 
 
 def short_lines(text: str, longest: int, most: int = MOST_CHARACTERS) -> list[str]:

@@ -12,9 +12,9 @@ from collections import Counter
 from probes.fabric.iblinkinfo import parse
 from probes.fabric.topology import Fabric, FabricEnd
 from probes.named_tuple import NamedTuple
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, check_length, lazy_pattern
 from probes.tool_reports.facts import ToolReport
-from probes.tool_reports.lines import check_length, short_lines
+from probes.tool_reports.lines import short_lines
 
 MOST_REPORTS = 512
 _ENDS = 2

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 
 from probes.gpu.facts import normal_address
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, check_length, lazy_pattern
 from probes.tool_reports.facts import ToolReport
-from probes.tool_reports.lines import check_length, short_lines
+from probes.tool_reports.lines import short_lines
 
 _LIMIT_LINE = 300
 _MOST_REPORTS = 128

@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 
 from probes.named_tuple import NamedTuple
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, check_length, lazy_pattern
 from probes.tool_reports.facts import ToolReport
-from probes.tool_reports.lines import check_length, short_lines
+from probes.tool_reports.lines import short_lines
 
 _LIMIT_LINE = 1000
 

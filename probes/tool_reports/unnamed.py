@@ -8,9 +8,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, check_length, lazy_pattern
 from probes.tool_reports.facts import ToolReport
-from probes.tool_reports.lines import check_length
 
 _LIMIT_TEXT = 200
 _ACS = lazy_pattern(r"^[ \t]*ACSCtl:[^\n]{0,120}\bReqRedir([+-])", re.MULTILINE)

@@ -240,7 +240,6 @@ READERS: tuple[Reader, ...] = (
         lambda read: lambda data: read(LOOP_OVER_FILES, data.decode("utf-8", "replace")),
     ),
     lenient("probes.sources.unwrap:find_hosts", "n1: 400\nn2: 100\n", "n1 | CHANGED | rc=0 >>\nup\n"),
-    parser("probes.tool_reports.lines:check_length", LINES),
     Reader("probes.tool_reports.lines:short_lines", seeds.texts(LINES), (ParseError,), _then(9)),
     parser("probes.tool_reports.unnamed:list_shown_files", tool_texts.NUMA_NODES.format(node=-1), tool_texts.RATES),
     parser("probes.tool_reports.port_errors:list_narrow_links", tool_texts.discovered(4, narrow=3)),
