@@ -49,6 +49,7 @@ from probes.sources.output_names import (
     best_name,
     file_stem,
     find_device,
+    find_path,
     group_by_prefix,
     is_of_device,
     saved_name,
@@ -158,6 +159,7 @@ class SavedOutputs:
         self.unread: list[str] = []  # which outputs in a text of several are not used, and why
         self._pieces: dict[str, OutputPiece] = {}
         self._unused: list[UnusedOutput] = []  # in texts of several
+        self._joined: list[str] = []  # files of which each is one file of the kernel, behind the first one's
         self._texts: set[str] = set()  # files that were looked through for outputs
         self._left, self._unsplit = _SPLIT_CHARACTERS, 0
         for name in names if self._is_copied else ():
@@ -324,7 +326,8 @@ class SavedOutputs:
         pieces += [GivenFile(unused.place, None, f"{unused.words}: {unused.why}") for unused in self._unused]
         texts = {piece.place.rpartition(", line ")[0] for piece in self._pieces.values()}
         texts |= {unused.place.rpartition(", line ")[0] for unused in self._unused}
-        files = [self._account(self._shown(name), name) for name in self._paths if name not in texts]
+        files = [self._account(self._shown(name), name) for name in self._paths if name not in (*texts, *self._joined)]
+        files += [GivenFile(self._shown(name), describe_command(SYSFS)) for name in self._joined]
         files += [GivenFile(name, None, why) for name, why in self._list_others()]
         rows = [self._account_alone(file) for file in files + pieces]
         return sorted(rows, key=lambda file: (file.read_as is not None, _in_lines(file.name)))
@@ -500,7 +503,8 @@ class SavedOutputs:
 
         start, cut = self._start(name)
         whole = identify_command(unwrap(start, holds_output))
-        pieces, unread = self._split(name, start, cut, bool(whole))
+        path = None if whole else find_path(name)
+        pieces, unread = self._split(name, f"$ cat {path}\n{start}" if path else start, cut, bool(whole))
         shown = any(piece.filtered or piece.marked for piece in pieces.values())
         if whole and len(pieces) < 2 and not unread and not shown:
             if whole == ((LOG,),) and (is_rotated(name) or (is_further_log(name) and self._has_kernel_log)):
@@ -511,7 +515,10 @@ class SavedOutputs:
             return
         for piece_name, piece in pieces.items():
             used = self._pieces.setdefault(piece_name, piece)
-            if used is not piece:
+            if used is not piece and path and piece_name == saved_name(SYSFS):  # a fact of its own
+                self._pieces[piece_name] = used._replace(text=f"{used.text}\n{piece.text}")
+                self._joined.append(name)
+            elif used is not piece:
                 why = f"{used.place} is used"
                 unread.append(UnusedOutput(piece.place, piece_name.replace("_", " "), why, piece_name, piece))
         if pieces and (line := find_job_line(start, [piece.text for piece in pieces.values()])) is not None:

@@ -116,6 +116,41 @@ def file_stem(name: str) -> str:
     return next((name[: -len(suffix)] for suffix in SUFFIXES if name.endswith(suffix)), name)
 
 
+_FOLDERS = ("hw_counters", "counters", "gid_attrs_types", "gid_attrs_ndevs", "gids", "pkeys", "statistics", "device")
+_FILES = lazy_pattern(
+    r"(?:cat_)?(?:(?P<proc>proc_driver_nvidia_(?:version|params)|proc_[a-z]{1,40})"
+    r"|sys_class_infiniband_(?P<device>\w{1,40}?)_ports_(?P<port>\d{1,3})_(?P<of_port>\w{1,80})"
+    r"|sys_class_net_(?P<interface>[a-z0-9]{1,15})_(?P<of_interface>\w{1,80})"
+    r"|sys_module_(?P<module>\w{1,40}?)_parameters_(?P<parameter>\w{1,80}))"
+)
+
+
+def find_path(name: str) -> str | None:
+    """The file of the kernel that a saved file was read from, by its name, where "/" is "_" and may be nothing else.
+
+    >>> find_path("cat_proc_cmdline.txt"), find_path("sys_class_infiniband_mlx5_0_ports_1_gid_attrs_types_3")
+    ('/proc/cmdline', '/sys/class/infiniband/mlx5_0/ports/1/gid_attrs/types/3')
+    >>> find_path("cat_sys_class_net_ens1f0np0_device_numa_node.txt"), find_path("proc_notes.v2.txt")
+    ('/sys/class/net/ens1f0np0/device/numa_node', None)
+    """
+    match = _FILES.fullmatch(file_stem(name))
+    if match is None:
+        return None
+    if match["proc"]:
+        return "/" + match["proc"].replace("_", "/")
+    if match["module"]:
+        return f"/sys/module/{match['module']}/parameters/{match['parameter']}"
+    if match["device"]:
+        return f"/sys/class/infiniband/{match['device']}/ports/{match['port']}/{_with_folder(match['of_port'])}"
+    return f"/sys/class/net/{match['interface']}/{_with_folder(match['of_interface'])}"
+
+
+def _with_folder(attribute: str) -> str:
+    folder = next((folder for folder in _FOLDERS if attribute.startswith(f"{folder}_")), "")
+    shown = folder.replace("gid_attrs_", "gid_attrs/")
+    return f"{shown}/{attribute.removeprefix(f'{folder}_')}" if folder else attribute
+
+
 _WITH_STATISTICS = ("-I", "--include-statistics")  # the same output, and lines behind it
 
 

@@ -116,6 +116,16 @@ def test_the_output_that_tells_most_is_taken(tmp_path: Path) -> None:
     assert "best" in open_source(str(tmp_path)).run("lspci", "-D", "-nn", "-vvv").stdout
 
 
+def test_a_file_that_is_named_after_a_file_of_the_kernel_is_that_file(tmp_path: Path) -> None:
+    (tmp_path / "cat_proc_cmdline.txt").write_text("BOOT_IMAGE=/vmlinuz iommu=pt\n")
+    for device, rate in (("mlx5_0", "400 Gb/sec (4X NDR)"), ("mlx5_1", "200 Gb/sec (4X HDR)")):
+        (tmp_path / f"cat_sys_class_infiniband_{device}_ports_1_rate.txt").write_text(f"{rate}\n")
+    host = open_source(str(tmp_path))
+    assert {file.read_as for file in host.saved.list_files()} == {"sysfs files"}
+    assert host.read("/proc/cmdline") == b"BOOT_IMAGE=/vmlinuz iommu=pt\n"
+    assert host.read("/sys/class/infiniband/mlx5_1/ports/1/rate") == b"200 Gb/sec (4X HDR)\n"
+
+
 def test_a_tree_with_saved_outputs_answers_both(tmp_path: Path) -> None:
     """As people gather them."""
     tree(tmp_path)
