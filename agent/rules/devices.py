@@ -209,6 +209,21 @@ def pci_source(context: RuleContext, pci: str, attribute: str) -> str:
     return f"lspci -vvv -s {pci}"
 
 
+def quote_iommu(context: RuleContext, functions: Sequence[PciFunction]) -> Iterator[Evidence]:
+    """The IOMMU group of each and its type. Without sysfs the groups are lspci's, and the type is the default that the
+    kernel's log states."""
+    is_read = context.why_probe_failed("pci_sysfs") is None
+    if functions and not is_read:
+        yield Evidence(what="default type of IOMMU groups", value=functions[0].iommu_type or "", source="dmesg")
+    for function in functions:
+        group, label = function.iommu_group, device_label(context, function.id)
+        if is_read:
+            source = f"/sys/kernel/iommu_groups/{group}/type"
+            yield Evidence(what=f"IOMMU group {group} of {label}", value=function.iommu_type or "", source=source)
+        else:
+            yield Evidence(what=f"IOMMU group of {label}", value=str(group), source=f"lspci -vvv -s {function.id}")
+
+
 def quote_log(event: Event, log: str = "kernel log") -> Evidence:
     """A line of a log with its date."""
     return Evidence(what=f"{log}, {event.at or event.logged or 'no date'}", value=event.text, source=event.source)

@@ -10,7 +10,7 @@ from agent.model.pci import PciFunction
 from agent.model.reasons import Reason
 from agent.model.topology import Path
 from agent.rules.context import RuleContext
-from agent.rules.devices import about_pair, find_function, is_consumer, is_nvidia, pci_source
+from agent.rules.devices import about_pair, find_function, is_consumer, is_nvidia, pci_source, quote_iommu
 from agent.rules.gpudirect.pairs import TRANSLATED, passes_through, platform_kind
 from agent.rules.pcie.registers import HIDDEN
 from agent.rules.rule import NODE, Fail, NotApplicable, Pass, Result, Unknown, rule
@@ -126,16 +126,7 @@ def _fail_way(
                 )
                 for port in ports
             ),
-            *(
-                Evidence(
-                    what=f"IOMMU group {end.iommu_group} of {end.id}",
-                    value=end.iommu_type or "",
-                    source=f"/sys/kernel/iommu_groups/{end.iommu_group}/type"
-                    if context.why_probe_failed("pci_sysfs") is None
-                    else "dmesg",
-                )
-                for end in translated
-            ),
+            *quote_iommu(context, translated),
         ),
         confidence="high" if known else "medium",
         ids=frozenset({*(gpu.id for gpu in gpus), *(port.id for port in ports)}),

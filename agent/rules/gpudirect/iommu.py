@@ -8,7 +8,15 @@ from agent.model.finding import Evidence
 from agent.model.pci import PciFunction
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
-from agent.rules.devices import about_function, device_label, find_function, is_nvidia, pci_source, why_unreachable
+from agent.rules.devices import (
+    about_function,
+    device_label,
+    find_function,
+    is_nvidia,
+    pci_source,
+    quote_iommu,
+    why_unreachable,
+)
 from agent.rules.gpudirect.pairs import (
     TRANSLATED,
     Pair,
@@ -257,14 +265,7 @@ def _fail_iommu_translated(context: RuleContext, functions: list[PciFunction]) -
         impact="Traffic between GPUs and rails goes up to the CPU and back, which is much slower"
         + (f"; {', '.join(clients)} may fail." if clients else "."),
         evidence=(
-            *(
-                Evidence(
-                    what=f"IOMMU group of {device_label(context, f.id)}",
-                    value=f.iommu_type or "",
-                    source=f"/sys/kernel/iommu_groups/{f.iommu_group}/type",
-                )
-                for f in functions[:8]
-            ),
+            *quote_iommu(context, functions[:8]),
             Evidence(what="kernel command line", value=context.node.cmdline or "not known", source="/proc/cmdline"),
         ),
         severity="error" if clients else "warning",

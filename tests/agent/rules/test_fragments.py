@@ -276,6 +276,8 @@ def test_acs_and_a_translating_iommu_between_two_gpus_are_joined() -> None:
     (finding,) = warnings_of(scan_outputs({**lspci, "dmesg.txt": IOMMU.format("Translated")}))
 
     assert ("gpu-p2p-redirected", "warning", "medium") == (finding.rule, finding.severity, finding.confidence)
+    assert ("DMA", "dmesg.txt (dmesg)") in {(row.value, row.source) for row in finding.evidence}
+    assert ("21", "lspci_-nnvvv.txt (lspci)") in {(row.value, row.source) for row in finding.evidence}
     for outputs in (
         lspci,
         {"dmesg.txt": IOMMU.format("Translated")},
