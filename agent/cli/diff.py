@@ -6,7 +6,6 @@ from msgspec.structs import replace
 
 from agent.cli.output import choose_format, deliver_json, show
 from agent.cli.request import ReportRequest, load_report
-from agent.config import Configuration
 from agent.diagnose import evaluate_report
 from agent.diff import diff as compare
 from agent.model.report import Report
@@ -32,8 +31,11 @@ def run_diff(
 
 
 def _load_or_scan(path: str, request: ReportRequest) -> Report:
-    """Load a finished report, re-evaluated if another version wrote it; otherwise scan the source."""
+    """Load a finished report, judged again if another version wrote it or the request states how; or scan the
+    source."""
     if not is_report(path):
         return replace(request, source=path).make_report()[0]
     report = load_report(path)
-    return report if report.generator.version == VERSION else evaluate_report(report, Configuration())
+    if report.generator.version == VERSION and request.config is None and request.profile == "auto":
+        return report
+    return evaluate_report(report, request.configuration(), request.profile)

@@ -14,6 +14,7 @@ import pytest
 
 from agent.cli.main import run
 from agent.diff.change import SCHEMA, Diff
+from agent.version import VERSION
 from fixtures.build import write_capture
 from tests.conftest import ROOT
 from tests.machines import SMALL
@@ -163,6 +164,21 @@ def test_sources_are_scanned_with_the_profile(places: Path, capsys: pytest.Captu
     assert 2 == run(["diff", str(places / "old"), str(places / "old"), "--profile", "no-such-profile"])
 
     assert "no-such-profile" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("version", ["0.0.1", VERSION])
+def test_reports_are_judged_by_the_configuration(
+    places: Path, tmp_path: Path, version: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new = json.loads((places / "new.json").read_text())
+    new["generator"]["version"] = version
+    (tmp_path / "new.json").write_text(json.dumps(new))
+    (tmp_path / "rules.toml").write_text('[rules]\noff = ["pcie-width-downgraded"]\n')
+    assert 1 == run(["diff", str(places / "old"), str(tmp_path / "new.json"), "--config", str(tmp_path / "rules.toml")])
+
+    output = capsys.readouterr().out
+    assert "GPU2  width: 16 -> 8" in output
+    assert "pcie-width-downgraded" not in output
 
 
 def test_json_is_versioned(places: Path, tmp_path: Path) -> None:
