@@ -70,7 +70,6 @@ layers: $(BIN)/pytest
 	$(BIN)/lint-imports
 
 docs: $(BIN)/pytest
-	$(BIN)/python -m agent.fleet.reference --write docs/fleet-dataset.md
 	UPDATE_GOLDENS=1 $(BIN)/pytest -q tests/test_goldens.py
 	$(BIN)/python -m tests.release.docs_run
 
@@ -112,7 +111,7 @@ build/engines/bin/pytest: pyproject.toml
 	@touch $@
 
 engines: build/engines/bin/pytest
-	@build/engines/bin/python -m tests.agent.fleet.engines.setup
+	@build/engines/bin/python -m tests.agent.fleet.engines.servers
 	build/engines/bin/pytest -q -m engines tests/agent/fleet/engines -rs --disable-warnings
 
 slurm: $(BIN)/pytest

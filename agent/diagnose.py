@@ -240,7 +240,7 @@ def _look_again(
 
 def _second_sample(host: Host, plan: ScanPlan, first: Sequence[Outcome], report: Report, deadline: float) -> Report:
     """The report of a second sample of all counters, with the window between the two."""
-    from agent.history.second_sample import add_window, merge_outcomes, select_counter_probes
+    from agent.history.window import add_window, merge_outcomes, select_counter_probes
 
     if plan.progress:
         plan.progress(f"waiting {plan.interval_seconds:.0f} s for the second reading of all counters")

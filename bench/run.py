@@ -17,8 +17,7 @@ from agent.config import Configuration
 from agent.diagnose import ScanPlan, diagnose, evaluate_report
 from bench.sixteen import make_sixteen_gpus
 from bench.timing import Cost, measure_interleaved
-from fixtures.build import write_capture
-from fixtures.generated import write_generated_tree
+from fixtures.build import write_capture, write_generated_tree
 from probes.sources.open_source import open_source
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -15,8 +15,7 @@ import pytest
 
 from bench.run import FRAGMENTS
 from bench.timing import measure_once
-from fixtures.build import write_capture
-from fixtures.generated import write_generated_tree
+from fixtures.build import write_capture, write_generated_tree
 from tests.conftest import ROOT
 
 SMALL, LARGE = 300, 1000

@@ -39,10 +39,11 @@ from agent.reports import encode_report
 from agent.rules.catalogue import every_rule
 from bench.job_logs import CASES, Job
 from fixtures.machine import base_of
-from tests.agent.rules.peers.fields_page import describe_peer_fields
+from tests.agent.fleet.test_tables import describe_tables
+from tests.agent.rules.peers.test_fields import describe_peer_fields
+from tests.agent.rules.test_events import describe_log_sentences
 from tests.conftest import ROOT
 from tests.fixtures.test_build import describe_changes
-from tests.log_sentences_page import describe_log_sentences
 from tests.machines import FAULTS, HOSTS, LIKE, scan_machine
 from tests.probes.tool_reports.outputs_page import describe_outputs
 
@@ -138,6 +139,10 @@ def test_table_of_the_kernel_log(golden: Golden) -> None:
 
 def test_table_of_the_outputs(golden: Golden) -> None:
     golden("../../docs/outputs.md", describe_outputs())
+
+
+def test_tables_of_a_dataset(golden: Golden) -> None:
+    golden("../../docs/fleet-dataset.md", describe_tables())
 
 
 def test_table_of_peer_fields(golden: Golden) -> None:

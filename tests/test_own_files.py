@@ -137,7 +137,6 @@ agent/fleet/ingest/spill.py | Epoch.write | open | in our staging folder
 agent/fleet/ingest/spill.py | _write | .OSFile | in our staging folder
 agent/fleet/ingest/texts.py | TextCopies.keep | open | in our staging folder
 agent/fleet/ingest/worker.py | _read_local | os.open | read only
-agent/fleet/reference.py | | open | a page of the repository (make docs)
 agent/fleet/store.py | Folder.remove | os.unlink | what its callers have rows for here
 agent/fleet/store.py | Folder.replace | replace_file | what its callers have rows for here
 agent/fleet/store.py | Folder.take | os.rename | from our staging folder to a new name

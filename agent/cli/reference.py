@@ -107,7 +107,7 @@ def _hint_name(name: str, rules: Sequence[str]) -> str | None:
 
 def _print_switch_rules(name: str) -> bool:
     """Print a rule of `fleet lossless`, or those that begin so; whether there is one."""
-    from agent.fleet.lossless.catalogue import switch_rules
+    from agent.fleet.lossless.fault import switch_rules
 
     rules = switch_rules()
     if name in rules:

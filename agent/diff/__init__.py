@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agent.diff import settings
-from agent.diff.change import Diff, Side
 from agent.diff.counters import CounterSpan, counters, span
 from agent.diff.devices import devices, list_missing
-from agent.diff.ledger import Ledger
+from agent.diff.ledger import Diff, Ledger, Side
 from agent.diff.node import node, software
 from agent.diff.pairing import pairing
-from agent.diff.paths import gpudirect, paths
 from agent.diff.verdicts import probes, verdicts
 from agent.model.report import Report
 
@@ -31,8 +29,8 @@ def diff(old: Report, new: Report) -> Diff:
     settings.gpus(ledger, pairs)
     settings.nics(ledger, pairs)
     settings.netdevs(ledger, pairs)
-    paths(ledger, old, new, pairs)
-    gpudirect(ledger, old, new, pairs)
+    settings.paths(ledger, old, new, pairs)
+    settings.gpudirect(ledger, old, new, pairs)
     node(ledger, old, new, same_host)
     software(ledger, old, new)
     verdicts(ledger, old, new, pairs)

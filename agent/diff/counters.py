@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from typing import NamedTuple
 
-from agent.diff.change import ChangedThing
-from agent.diff.ledger import Ledger
+from agent.diff.ledger import ChangedThing, Ledger
 from agent.diff.pairing import Pairing
 from agent.diff.settings import link_word
 from agent.model.report import Report

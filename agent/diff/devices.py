@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from agent.diff.change import ChangedThing, slot_name
-from agent.diff.ledger import Ledger
+from agent.diff.ledger import ChangedThing, Ledger, slot_name
 from agent.diff.pairing import Matched, Pairing, gpu_identity, nic_identity
 from agent.model.pci import PciFunction
 from agent.model.report import Report

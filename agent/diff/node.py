@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agent.diff.change import ChangedThing
 from agent.diff.devices import was_read
-from agent.diff.ledger import Ledger
+from agent.diff.ledger import ChangedThing, Ledger
 from agent.model.node import Node
 from agent.model.report import Report
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from agent.diff.change import ChangedThing, Spot, roots, spots
+from agent.diff.ledger import ChangedThing, Spot, roots, spots
 from agent.model.gpu import Gpu
 from agent.model.nic import Netdev, Nic
 from agent.model.pci import PciFunction

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agent.diff.change import ChangedThing
-from agent.diff.ledger import Ledger
+from agent.diff.ledger import ChangedThing, Ledger
 from agent.diff.pairing import Pairing
 from agent.model.finding import Check, Finding, describe_silence
 from agent.model.report import Report

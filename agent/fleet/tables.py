@@ -7,18 +7,18 @@ with the cluster's name and a slash before it where ingest was given one. Those 
 
 from __future__ import annotations
 
+from agent.fleet.device_tables import ADDRESS as ADDRESS
 from agent.fleet.device_tables import GPU as GPU
+from agent.fleet.device_tables import HOP as HOP
 from agent.fleet.device_tables import LINK as LINK
+from agent.fleet.device_tables import NETDEV as NETDEV
+from agent.fleet.device_tables import NIC as NIC
 from agent.fleet.device_tables import NVLINK as NVLINK
 from agent.fleet.device_tables import PCI as PCI
-from agent.fleet.network_tables import ADDRESS as ADDRESS
-from agent.fleet.network_tables import HOP as HOP
-from agent.fleet.network_tables import NETDEV as NETDEV
-from agent.fleet.network_tables import NIC as NIC
-from agent.fleet.network_tables import PORT as PORT
-from agent.fleet.network_tables import PORT_COUNTER as PORT_COUNTER
-from agent.fleet.network_tables import SWITCH as SWITCH
-from agent.fleet.network_tables import SWITCH_PORT as SWITCH_PORT
+from agent.fleet.device_tables import PORT as PORT
+from agent.fleet.device_tables import PORT_COUNTER as PORT_COUNTER
+from agent.fleet.device_tables import SWITCH as SWITCH
+from agent.fleet.device_tables import SWITCH_PORT as SWITCH_PORT
 from agent.fleet.table import BOOL as BOOL
 from agent.fleet.table import CLASS as CLASS
 from agent.fleet.table import FLOAT as FLOAT
@@ -289,6 +289,30 @@ TABLES = {
 }
 HISTORY = {table.name: table for table in (*(table for table in TABLES.values() if table.history), CHANGE, SIGHTING)}
 MOMENT = Column("observed_at", TIME)  # of a row of history: since then the rows of this node have been so
+# Nodes whose rows of a table are equal as far as questions compare them: a digest of these is a column of table host,
+# and one node of each digest is read in place of all. A column that a question compares by digest must be listed here;
+# a digest that an earlier version wrote from other columns only makes nodes differ that are alike.
+COMPARED: dict[str, tuple[str, ...]] = {
+    "pci": (
+        *("id", "class", "physical_function", "acs"),
+        *("max_payload_bytes", "max_read_request_bytes", "relaxed_ordering"),
+    ),
+    "link": ("id", "kind", "bandwidth_gbyte_s", "quality", "conclusive_speed_gt_s", "conclusive_width"),
+    "gpu": (
+        *("id", "label", "name", "pci", "numa_node", "vbios", "memory_mib", "bar1_mib", "mig", "driver_state"),
+        *("nvlinks", "nvlinks_active", "fabric_state", "fabric_status", "clique", "cluster_uuid", "recovery_action"),
+    ),
+    "nic": ("id", "label", "rail", "role", "model", "board_id", "firmware", "driver", "numa_node", "state"),
+    "port": (
+        *("nic", "label", "port", "rail", "link_layer", "state", "phys_state", "rate_gbit_s", "width", "speed"),
+        *("active_mtu", "gid_types", "roce_gid_index"),
+    ),
+    "netdev": (
+        *("id", "label", "nic", "rail", "speed_gbit_s", "mtu", "fec", "pause_rx", "pause_tx", "trust", "pfc"),
+        *("dscp_prio", "prio_tc", "tc_bandwidth", "ecn", "cnp_dscp", "cnp_priority"),
+    ),
+    "check": ("rule", "state", "reason"),
+}
 
 
 def history_columns(table: Table) -> tuple[Column, ...]:
@@ -296,3 +320,8 @@ def history_columns(table: Table) -> tuple[Column, ...]:
     if any(column.name == MOMENT.name for column in table.columns):
         return table.columns
     return (table.columns[0], MOMENT, *table.columns[1:])
+
+
+def digest_column(table: str) -> str:
+    """The column of table host that has the digests of a table's rows."""
+    return f"{table}_digest"

@@ -1,13 +1,23 @@
-"""What the rules get of a report."""
+"""What the rules get of a report; and the rules that need two samples, on a report that had only one, and an earlier
+sample of the same boot.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
+from agent.history.window import CounterSample, compare_samples, take_sample, time_of
+from agent.model.finding import HISTORY_SOURCE, Evidence, Finding, worst_first
 from agent.model.node import Platform
-from agent.model.profile import Profile
-from agent.model.report import Report
+from agent.model.profile import BadProfile, Profile
+from agent.model.reasons import needs_sample
+from agent.model.report import CountersWindow, Report
+from agent.platforms.profiles import choose_profile
+from agent.rules.catalogue import rules_for
 from agent.rules.context import RuleContext, Settings
+from agent.rules.engine import build_findings, evaluate, summarize
 from probes.catalogue import providers
 
 
@@ -30,3 +40,54 @@ def build_context(report: Report, settings: Settings, platform: Platform, expect
         profile=expected,
         recorded=report.source.kind != "live",
     )
+
+
+def judge_with_base(report: Report, base: CounterSample) -> Report:
+    """The report with the window since an earlier sample, and with what the rules find in it."""
+    return judge_with_window(report, compare_samples(base, report))
+
+
+def judge_with_window(report: Report, window: CountersWindow) -> Report:
+    """The report with what the rules that need two samples find in a window; any other check stays as it is."""
+    pending = {check.rule for check in report.checks if needs_sample(check)}
+    report = msgspec.structs.replace(report, counters_window=window)
+    try:
+        expected = choose_profile("auto", report.platform).profile
+    except BadProfile:
+        return report
+    context = build_context(report, Settings(), report.platform, expected)
+    rules = rules_for(context)
+    chosen = [rule for rule in rules if rule.name in pending]
+    checks, faults, _ = evaluate(context, chosen)
+    findings, _ = build_findings(context, chosen, checks, faults)
+    known = {(finding.rule, finding.subject) for finding in report.findings}
+    new = [_mark(finding, report, window) for finding in findings if (finding.rule, finding.subject) not in known]
+    by_rule = {check.rule: check for check in checks}
+    all_checks = [by_rule.get(check.rule, check) for check in report.checks]
+    all_findings = sorted([*report.findings, *new], key=worst_first)
+    summary = summarize(all_checks, all_findings, {rule.name for rule in rules if rule.essential})
+    if not new:
+        summary = msgspec.structs.replace(summary, verdict=report.summary.verdict)
+    return msgspec.structs.replace(report, checks=all_checks, findings=all_findings, summary=summary)
+
+
+def _mark(finding: Finding, report: Report, window: CountersWindow) -> Finding:
+    between = f"{window.since} to {time_of(report)}"
+    row = Evidence(what="window", value=between, source=HISTORY_SOURCE)
+    return msgspec.structs.replace(
+        finding, summary=f"{finding.summary} (fleet history, {between})", evidence=[*finding.evidence, row]
+    )
+
+
+def complete_sample(
+    report: Report, at: str, uptime_seconds: float, counts: Iterable[tuple[str, str, int]]
+) -> CounterSample:
+    """An earlier sample of the same counters of the same devices, of which only those that were not zero are given."""
+    now = take_sample(report)
+    if now is None:
+        raise ValueError("a report without uptime")
+    counters = {subject: dict.fromkeys(row, 0) for subject, row in now.counters.items()}
+    for subject, name, value in counts:
+        if name in counters.get(subject, {}):
+            counters[subject][name] = value
+    return msgspec.structs.replace(now, at=at, uptime_seconds=uptime_seconds, counters=counters)

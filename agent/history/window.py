@@ -1,8 +1,9 @@
 """Counters of one moment, and by how much they moved until another, or why that is unknown. Time is the host's own
 since boot: no clock jumps.
 
-A window is over a minute at least, against the newest earlier sample that is as old as that. A false number is worse
-than none: what decreased, is its end, or reads all-ones is not compared.
+A window is over a minute at least, against the newest earlier sample that is as old as that; or over two samples of one
+run, of which the second answers of the probes that read counters are the report's. A false number is worse than none:
+what decreased, is its end, or reads all-ones is not compared.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from agent.model.counters import MAXIMUM_VALUE, PORT, Counted, list_counted
+from agent.model.counters import AER, GPU, LINK, MAXIMUM_VALUE, NETDEV, PORT, Counted, list_counted
 from agent.model.identity import Earlier, identities
 from agent.model.report import CountersWindow, Report
+from probes.probe import Outcome, Probe
 
 WHOLE_SUBJECT = "*"  # in the place of a counter: the whole subject
 TWO_32, TWO_64 = 1 << 32, 1 << 64
@@ -21,6 +23,21 @@ _ALL_ONES = frozenset({TWO_32 - 1, TWO_64 - 1})
 # What stands among counters and is none: bit error rates, and mlx5's share of the last second in percent.
 _NO_COUNTERS = frozenset({"outbound_pci_stalled_rd", "outbound_pci_stalled_wr", "lifespan"})
 _NO_COUNTER_END = "_ber_packed"
+WINDOW_SECONDS = 60.0  # counters are compared over this time at least
+SPACING_SECONDS = 30.0  # samples are kept this far apart: four are enough for runs of any frequency
+ROW_LIMIT = 8000  # of the window's two tables together: a report has a limit
+REPLACED_OR_GONE = "not there at the last full scan, or another device stands there now"
+# Which counters each probe reads; the kernel probe shows the time.
+COUNTERS_OF_PROBE: Mapping[str, tuple[str, ...]] = {
+    "kernel": (),
+    "pci": (AER,),
+    "nvml": (GPU, LINK),
+    "kfd": (GPU,),
+    "rdma": (PORT,),
+    "netdev": (NETDEV,),
+    "ethtool": (NETDEV,),
+    "dcb": (NETDEV,),
+}
 
 
 class CounterDeltas(msgspec.Struct, frozen=True):
@@ -100,11 +117,6 @@ def _find_wrapped(before: Mapping[str, int], now: Counted, usable: list[str], de
 def _describe_decrease(name_shown: str, before: Mapping[str, int], now: Counted, name: str = "") -> str:
     name = name or name_shown
     return f"{name_shown} fell from {before[name]} to {now.counters[name]}".strip()
-
-
-WINDOW_SECONDS = 60.0  # counters are compared over this time at least
-SPACING_SECONDS = 30.0  # samples are kept this far apart: four are enough for runs of any frequency
-ROW_LIMIT = 8000  # of the window's two tables together: a report has a limit
 
 
 class CounterSample(msgspec.Struct, frozen=True, kw_only=True):
@@ -189,9 +201,6 @@ def select_samples(samples: Sequence[CounterSample], new: CounterSample) -> list
     return [*ready[-1:], *older[len(ready) :], new]
 
 
-REPLACED_OR_GONE = "not there at the last full scan, or another device stands there now"
-
-
 def carry_window(full: Report, report: Report) -> Report:
     """The report with the window of `full`, the last one for which everything was read; its subjects as named now."""
     window = full.counters_window
@@ -215,3 +224,43 @@ def carry_window(full: Report, report: Report) -> Report:
         window, until=window.until or time_of(full), moved=moved, not_compared=gaps
     )
     return msgspec.structs.replace(report, counters_window=carried)
+
+
+def select_counter_probes(probes: Sequence[Probe]) -> list[Probe]:
+    """Those that run twice."""
+    return [probe for probe in probes if probe.name in COUNTERS_OF_PROBE or probe.fallback_for in COUNTERS_OF_PROBE]
+
+
+def merge_outcomes(first: Sequence[Outcome], second: Sequence[Outcome]) -> list[Outcome]:
+    """The second answer of each probe that answered twice; else the first, which may be why it did not answer."""
+    again = {outcome.name: outcome for outcome in second if outcome.facts is not None}
+    return [again.get(outcome.name, outcome) if outcome.facts is not None else outcome for outcome in first]
+
+
+def add_window(first: Report, report: Report, second: Sequence[Outcome]) -> Report:
+    """The report of both readings with the window between them."""
+    base = take_sample(first)
+    if base is None or report.node.uptime_seconds is None:
+        why = "the source does not contain the uptime of its host"
+        return msgspec.structs.replace(report, counters_window=CountersWindow(reset_reason=why))
+    window = compare_samples(base, report)
+    silent = _read_once(report, second)
+    moved = {subject: row for subject, row in window.moved.items() if subject not in silent}
+    gaps = {**window.not_compared, **{subject: {"*": why} for subject, why in silent.items()}}
+    return msgspec.structs.replace(
+        report, counters_window=msgspec.structs.replace(window, moved=moved, not_compared=gaps)
+    )
+
+
+def _read_once(report: Report, second: Sequence[Outcome]) -> dict[str, str]:
+    """Subjects whose probe answered once only: the same numbers twice are not counters that stood still."""
+    lost = {o.name: f"{o.name} did not answer twice: {o.reason or o.status.value}" for o in second if o.facts is None}
+    kinds = {
+        kind: lost[name] for name in lost if _answered_first(report, name) for kind in COUNTERS_OF_PROBE.get(name, ())
+    }
+    reasons = {item.subject: kinds.get(item.subject.partition(":")[0]) for item in list_counted(report.topology)}
+    return {subject: reason for subject, reason in reasons.items() if reason}
+
+
+def _answered_first(report: Report, name: str) -> bool:
+    return any(run.name == name and run.status in ("ok", "partial") for run in report.probes)

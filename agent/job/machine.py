@@ -15,8 +15,8 @@ from agent.model.profile import Profile
 from agent.model.recommend_answers import JudgedMeasurement, LogAnswer, MeasuredTable
 from agent.model.report import Report
 from agent.recommend.explain import explain_log
+from agent.recommend.judge import describe_shape
 from agent.recommend.machine import NodeFacts, assume_node, read_node
-from agent.recommend.shape import describe_shape
 
 _MOST_JUDGED = 200
 

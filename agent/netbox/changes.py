@@ -7,28 +7,29 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-# The order in which things are done: what others need comes first, what is taken away before what takes its place
-STAGES = (
-    "tag",
-    "custom field",
-    "manufacturer",
-    "module type",
-    "device",
-    "prune cable",
-    "prune interface",
-    "prune module",
-    "prune module bay",
-    "module bay",
-    "move module",
-    "module",
-    "rename interface",
-    "interface",
-    "MAC address",
-    "primary MAC",
-    "cable",
-    "journal entry",
-    "verdict",
-)
+# Kinds of objects by stage, in the order in which things are done: what others need comes first, what is taken away
+# before what takes its place
+STAGES = {
+    "tag": "tag",
+    "custom field": "custom field",
+    "manufacturer": "manufacturer",
+    "module type": "module type",
+    "device": "device",
+    "prune cable": "cable",
+    "prune interface": "interface",
+    "prune module": "module",
+    "prune module bay": "module bay",
+    "module bay": "module bay",
+    "move module": "module",
+    "module": "module",
+    "rename interface": "interface",
+    "interface": "interface",
+    "MAC address": "MAC address",
+    "primary MAC": "interface",
+    "cable": "cable",
+    "journal entry": "journal entry",
+    "verdict": "device",
+}
 
 
 class ObjectRef(NamedTuple):
@@ -44,7 +45,6 @@ class NetBoxChange(msgspec.Struct, frozen=True):
 
     stage: str
     action: str  # create | update | delete
-    kind: str
     device_key: str  # the device's key; "": shared by all
     name: str  # for people, too
     body: dict[str, Any] = {}  # as it is sent; values may be a Ref
@@ -53,6 +53,11 @@ class NetBoxChange(msgspec.Struct, frozen=True):
     after: dict[str, str] = {}
     step: int = 0  # within its stage: one after the other
     needs: tuple[ObjectRef, ...] = ()  # not done where a change of one of these failed
+
+    @property
+    def kind(self) -> str:
+        """The kind of the object."""
+        return STAGES[self.stage]
 
     @property
     def ref(self) -> ObjectRef:

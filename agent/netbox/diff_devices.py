@@ -39,7 +39,7 @@ def create_device(diff: DeviceDiff, name: str, place: Mapping[str, int]) -> NetB
     """The device itself, where it is to be made. `place`: ids of site, role and device type."""
     body = {"name": name, "serial": diff.node.serial or "", "status": "active", "tags": [{"slug": TAG}], **place}
     after = {"serial": diff.node.serial} if diff.node.serial else {}
-    return NetBoxChange("device", "create", "device", "", diff.key, body, after=after)
+    return NetBoxChange("device", "create", "", diff.key, body, after=after)
 
 
 def _diff_serial(diff: DeviceDiff) -> DiffResult:
@@ -48,9 +48,7 @@ def _diff_serial(diff: DeviceDiff) -> DiffResult:
         return DiffResult([], [])
     body = {"serial": diff.node.serial}
     after = {"serial": diff.node.serial}
-    return DiffResult(
-        [NetBoxChange("device", "update", "device", diff.key, "", body, device.id, {"serial": ""}, after)], []
-    )
+    return DiffResult([diff.change("device", "update", "", body, device.id, {"serial": ""}, after)], [])
 
 
 def has_new_findings(diff: DeviceDiff) -> bool:
@@ -80,11 +78,7 @@ def _diff_findings(diff: DeviceDiff) -> DiffResult:
                 "comments": entry.comments,
                 "tags": [{"slug": TAG}],
             }
-            changes.append(
-                NetBoxChange(
-                    "journal entry", "create", "journal entry", diff.key, "findings", body, after={"": entry.summary}
-                )
-            )
+            changes.append(diff.change("journal entry", "create", "findings", body, after={"": entry.summary}))
     wanted = {"fabricscope_verdict": diff.node.verdict, "fabricscope_findings": summarize_findings(diff.node.findings)}
     fields_now = device.custom_fields if device else {}
     before = {name: str(fields_now.get(name) or "") for name, value in wanted.items() if fields_now.get(name) != value}
@@ -93,11 +87,9 @@ def _diff_findings(diff: DeviceDiff) -> DiffResult:
         named: dict[str, Any] = {"custom_fields": fields} | ({} if device else {"id": diff.device})
         needs = tuple(ObjectRef("custom field", "", name) for name in fields) + tuple(change.ref for change in changes)
         changes.append(
-            NetBoxChange(
+            diff.change(
                 "verdict",
                 "update",
-                "device",
-                diff.key,
                 "verdict",
                 named,
                 device.id if device else None,
@@ -135,17 +127,10 @@ def diff_shared(nodes: Sequence[DesiredNode], shared: SharedState, wanted: Itera
             "part_number": module.part_number or "",
             "tags": [{"slug": TAG}],
         }
-        changes.append(NetBoxChange("module type", "create", "module type", "", name, body))
+        changes.append(NetBoxChange("module type", "create", "", name, body))
     for name, word in makers.items():
         changes.append(
-            NetBoxChange(
-                "manufacturer",
-                "create",
-                "manufacturer",
-                "",
-                name,
-                {"name": name, "slug": word, "tags": [{"slug": TAG}]},
-            )
+            NetBoxChange("manufacturer", "create", "", name, {"name": name, "slug": word, "tags": [{"slug": TAG}]})
         )
     return DiffResult(changes, notes)
 
@@ -159,7 +144,7 @@ def _maker(shared: SharedState, name: str) -> int | ObjectRef:
 
 def _tag() -> NetBoxChange:
     body = {"name": TAG, "slug": TAG, "color": "4caf50", "description": "Created and maintained by fabricscope"}
-    return NetBoxChange("tag", "create", "tag", "", TAG, body)
+    return NetBoxChange("tag", "create", "", TAG, body)
 
 
 def _make_field(name: str) -> NetBoxChange:
@@ -172,14 +157,12 @@ def _make_field(name: str) -> NetBoxChange:
         "description": about,
         "ui_editable": "no",
     }
-    return NetBoxChange("custom field", "create", "custom field", "", name, body)
+    return NetBoxChange("custom field", "create", "", name, body)
 
 
 def _widen(field: CustomField) -> NetBoxChange:
     body = {"object_types": [*field.object_types, "dcim.device"]}
-    return NetBoxChange(
-        "custom field", "update", "custom field", "", field.name, body, field.id, after={"of": "devices"}
-    )
+    return NetBoxChange("custom field", "update", "", field.name, body, field.id, after={"of": "devices"})
 
 
 def _refs(value: Any) -> Iterable[ObjectRef]:

@@ -80,7 +80,7 @@ def _create_interface(diff: DeviceDiff, wanted: objects.InventoryInterface, modu
         | ({"GUID": wanted.wwn} if wanted.wwn else {})
         | ({"MAC": wanted.mac} if wanted.mac else {})
     )
-    return NetBoxChange("interface", "create", "interface", diff.key, wanted.name, body, after=after)
+    return diff.change("interface", "create", wanted.name, body, after=after)
 
 
 def _update_interface(
@@ -107,7 +107,7 @@ def _update_interface(
             before["module"] = "another" if existing.module else ""
     if not body:
         return []
-    return [NetBoxChange("interface", "update", "interface", diff.key, wanted.name, body, existing.id, before, after)]
+    return [diff.change("interface", "update", wanted.name, body, existing.id, before, after)]
 
 
 def _update_mac(diff: DeviceDiff, port: PortPair) -> list[NetBoxChange]:
@@ -144,16 +144,8 @@ def _mac(
     mac: MacAddress | None,
     old: dict[str, str],
 ) -> NetBoxChange:
-    return NetBoxChange(
-        "MAC address",
-        action,
-        "MAC address",
-        diff.key,
-        wanted.name,
-        dict(body),
-        mac.id if mac else None,
-        old,
-        {"MAC": wanted.mac or ""},
+    return diff.change(
+        "MAC address", action, wanted.name, dict(body), mac.id if mac else None, old, {"MAC": wanted.mac or ""}
     )
 
 
@@ -163,16 +155,7 @@ def _set_primary_mac(
     target = None if existing else ObjectRef("interface", diff.key, wanted.name)
     body: dict[str, Any] = {"primary_mac_address": mac} | ({"id": target} if target else {})
     after = {"primary MAC": wanted.mac or ""}
-    return NetBoxChange(
-        "primary MAC",
-        "update",
-        "interface",
-        diff.key,
-        wanted.name,
-        body,
-        existing.id if existing else None,
-        after=after,
-    )
+    return diff.change("primary MAC", "update", wanted.name, body, existing.id if existing else None, after=after)
 
 
 def _rename_interfaces(
@@ -191,11 +174,9 @@ def _rename_interfaces(
         text = f"interface {name} is {target} on the node, and NetBox has another one of that name"
         notes.append(PlanNote(diff.key, text, conflict=True))
     return [
-        NetBoxChange(
+        diff.change(
             "rename interface",
             "update",
-            "interface",
-            diff.key,
             targets[interface_id],
             {"name": name},
             interface_id,
@@ -228,9 +209,7 @@ def _find_missing(diff: DeviceDiff, modules: Sequence[ModulePair], ports: Sequen
             why = "its cable was made by others, so it stays"
         else:
             changes += [delete_cable(diff, interface)] if interface.cable else []
-            changes.append(
-                NetBoxChange("prune interface", "delete", "interface", diff.key, interface.name, id=interface.id)
-            )
+            changes.append(diff.change("prune interface", "delete", interface.name, id=interface.id))
             continue
         notes.append(PlanNote(diff.key, f"interface {interface.name} is not in the report; {why}"))
     return DiffResult(changes, notes)
@@ -279,7 +258,7 @@ def _replace_cable(
         hint = "; --prune replaces it" if existing.ours and not diff.prune and far.cable is None else ""
         notes.append(PlanNote(diff.key, text + hint, conflict=True))
         return []
-    gone = NetBoxChange("prune cable", "delete", "cable", diff.key, cable.interface, id=existing.id)
+    gone = diff.change("prune cable", "delete", cable.interface, id=existing.id)
     return [gone, _create_cable(diff, cable, near, far, (gone.ref,))]
 
 
@@ -297,15 +276,8 @@ def _create_cable(
         "status": "connected",
         "tags": [{"slug": TAG}],
     }
-    return NetBoxChange(
-        "cable",
-        "create",
-        "cable",
-        diff.key,
-        cable.interface,
-        body,
-        after={"to": _describe_end(cable.device, far)},
-        needs=needs,
+    return diff.change(
+        "cable", "create", cable.interface, body, after={"to": _describe_end(cable.device, far)}, needs=needs
     )
 
 

@@ -36,6 +36,10 @@ class DeviceDiff(NamedTuple):
         """The device, or the one that is to be made."""
         return self.current.device.id if self.current.device else ObjectRef("device", "", self.key)
 
+    def change(self, stage: str, action: str, name: str, *what: Any, **more: Any) -> NetBoxChange:
+        """A change of it. `what` and `more`: what a NetBoxChange has after its name."""
+        return NetBoxChange(stage, action, self.key, name, *what, **more)
+
 
 def pair_modules(diff: DeviceDiff) -> list[ModulePair]:
     """By serial number, then by the other identity (UUID, GUID), then by place."""
@@ -111,13 +115,13 @@ def _create_module(diff: DeviceDiff, wanted: objects.InventoryModule, bay: Modul
         "replicate_components": False,  # ports come from the node, not from a template
     }
     after = {"model": f"{wanted.manufacturer} {wanted.model}"} | ({"serial": wanted.serial} if wanted.serial else {})
-    change = NetBoxChange("module", "create", "module", diff.key, wanted.bay, body, after=after)
+    change = diff.change("module", "create", wanted.bay, body, after=after)
     return [change] if bay is not None else [_create_bay(diff, wanted.bay, wanted.position), change]
 
 
 def _create_bay(diff: DeviceDiff, name: str, position: str | None = None) -> NetBoxChange:
     body = {"device": diff.device, "name": name, "position": position or "", "tags": [{"slug": TAG}]}
-    return NetBoxChange("module bay", "create", "module bay", diff.key, name, body)
+    return diff.change("module bay", "create", name, body)
 
 
 def find_module_type(types: Sequence[ModuleType], wanted: objects.InventoryModule) -> int | ObjectRef:
@@ -164,7 +168,7 @@ def _update_module(diff: DeviceDiff, pair: ModulePair, notes: list[PlanNote]) ->
         before["identity"] = module.description
     if not body:
         return []
-    return [NetBoxChange("module", "update", "module", diff.key, wanted.bay, body, module.id, before, after)]
+    return [diff.change("module", "update", wanted.bay, body, module.id, before, after)]
 
 
 def _move_modules(
@@ -185,9 +189,7 @@ def _move_modules(
         body = {"module_bay": ObjectRef("module bay", diff.key, place)}
         after = {"bay": place}
         before = {"bay": places[module]}
-        changes.append(
-            NetBoxChange("move module", "update", "module", diff.key, moves[module], body, module, before, after, step)
-        )
+        changes.append(diff.change("move module", "update", moves[module], body, module, before, after, step))
     for module in order.stuck:
         text = f"module {moves[module]} cannot move there: NetBox has one in that bay that the node does not have"
         notes.append(PlanNote(diff.key, text, conflict=True))
@@ -221,26 +223,14 @@ def _find_missing(diff: DeviceDiff, pairs: Sequence[ModulePair]) -> DiffResult:
             if interface.cable and is_in_module(interface, module)
         ]
         changes.append(
-            NetBoxChange(
-                "prune module",
-                "delete",
-                "module",
-                diff.key,
-                name,
-                id=module.id,
-                before={"module": _describe_module(module)},
-            )
+            diff.change("prune module", "delete", name, id=module.id, before={"module": _describe_module(module)})
         )
     if diff.prune and diff.node.modules_known:
         for bay in diff.current.bays:
             used = bay.name in names and chosen[bay.name].id == bay.id
             if bay.ours and bay.id not in kept_bays and not used:
                 inside = tuple(change.ref for change in changes if change.name == bay.name)
-                changes.append(
-                    NetBoxChange(
-                        "prune module bay", "delete", "module bay", diff.key, bay.name, id=bay.id, needs=inside
-                    )
-                )
+                changes.append(diff.change("prune module bay", "delete", bay.name, id=bay.id, needs=inside))
     return DiffResult(changes, notes)
 
 
@@ -266,7 +256,7 @@ def is_in_module(interface: NetBoxInterface, module: NetBoxModule) -> bool:
 def delete_cable(diff: DeviceDiff, interface: NetBoxInterface) -> NetBoxChange:
     """The cable of an interface that goes: NetBox would leave it hanging from the other end."""
     assert interface.cable is not None
-    return NetBoxChange("prune cable", "delete", "cable", diff.key, interface.name, id=interface.cable.id)
+    return diff.change("prune cable", "delete", interface.name, id=interface.cable.id)
 
 
 def _describe_module(module: NetBoxModule) -> str:

@@ -115,7 +115,7 @@ def _group_alike(changes: Sequence[NetBoxChange]) -> list[list[NetBoxChange]]:
 def sentence(change: NetBoxChange) -> str:
     """One change in one line, without its mark.
 
-    >>> sentence(NetBoxChange("module", "update", "module", "#1", "GPU 1", {}, 7, {"serial": "1"}, {"serial": "2"}))
+    >>> sentence(NetBoxChange("module", "update", "#1", "GPU 1", {}, 7, {"serial": "1"}, {"serial": "2"}))
     'module GPU 1  serial 1 -> 2'
     """
     parts = []

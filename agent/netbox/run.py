@@ -226,10 +226,10 @@ def send(client: Client, changes: Sequence[NetBoxChange], ids: dict[ObjectRef, i
 
 
 def _make_batches(changes: Sequence[NetBoxChange]) -> Iterator[list[NetBoxChange]]:
-    """Changes of one request: of one stage, one step, one kind and one verb."""
+    """Changes of one request: of one stage, one step and one verb."""
     positions = {stage: start for start, stage in enumerate(STAGES)}
-    order = sorted(changes, key=lambda change: (positions[change.stage], change.step, change.kind, change.action))
-    for _, group in groupby(order, key=lambda change: (change.stage, change.step, change.kind, change.action)):
+    order = sorted(changes, key=lambda change: (positions[change.stage], change.step, change.action))
+    for _, group in groupby(order, key=lambda change: (change.stage, change.step, change.action)):
         rows = list(group)
         for start in range(0, len(rows), OBJECTS_PER_REQUEST):
             yield rows[start : start + OBJECTS_PER_REQUEST]

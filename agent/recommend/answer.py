@@ -14,9 +14,8 @@ from agent.recommend.cost import find_repairs
 from agent.recommend.machine import NodeFacts, assume_node, complete_node, read_node
 from agent.recommend.plan import place_ranks
 from agent.recommend.predict import AS_IS, HEALTHY, Request, predict, version_of
-from agent.recommend.settings import advise
+from agent.recommend.settings import advise, compare_platform
 from agent.recommend.tuning import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, SEND_RECEIVE
-from agent.recommend.validated import compare_platform
 
 _USUAL = (ALL_REDUCE, ALL_GATHER, ALL_TO_ALL, SEND_RECEIVE)
 _USUAL_NODES = (1, 2, 4)

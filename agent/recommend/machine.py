@@ -12,9 +12,8 @@ from agent.model.profile import Profile
 from agent.model.report import Report
 from agent.model.topology import Path
 from agent.recommend.constants import nvlink_gbyte_s, parse_version, pcie_gbyte_s
-from agent.recommend.graph import SearchInput
+from agent.recommend.graph import Mesh, SearchInput, cube_mesh
 from agent.recommend.rails import RailFacts, merge_rails, rail_gbyte_s, read_rails
-from agent.recommend.search import Mesh, cube_mesh
 
 _SM = {"Volta": 70, "Turing": 75, "Ampere": 80, "Ada": 89, "Ada Lovelace": 89, "Hopper": 90, "Blackwell": 100}
 _FULL_GBYTE_S = {90: 26.562, 100: 50.0}  # signalling rate of one link of these generations, one direction

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from agent.model.prediction import Bound, Prediction
 from agent.recommend.constants import NEWEST, NVLS, NVLS_TREE, RING, TREE, Version, parse_version
-from agent.recommend.graph import ChannelPlan, plan_nvls, plan_of_job, plan_ring, plan_tree
+from agent.recommend.graph import ChannelPlan, plan_nvls, plan_of_job, plan_ring, plan_tree, search_rings
 from agent.recommend.machine import NodeFacts
 from agent.recommend.overheads import (
     FITTED,
@@ -22,7 +22,6 @@ from agent.recommend.overheads import (
     reach,
 )
 from agent.recommend.rails import merge_rails, rail_gbyte_s
-from agent.recommend.search import search_rings
 from agent.recommend.tuning import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -137,7 +136,7 @@ def _plans(nodes: Sequence[NodeFacts], request: Request, healthy: bool) -> dict[
         TREE: plan_of_job([plan_tree(node) for node in inputs]),
     }
     switch = plan_of_job([plan_nvls(node) for node in inputs])
-    if request.nodes == 1 or nodes[0].network != TCPXO:  # between nodes its plugin needs NVLS off (validated.py)
+    if request.nodes == 1 or nodes[0].network != TCPXO:  # between nodes its plugin needs NVLS off (settings.py)
         plans[NVLS if request.nodes == 1 or request.algorithm == NVLS else NVLS_TREE] = switch
     return {name: plan for name, plan in plans.items() if request.algorithm in (None, name)}
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from agent.diagnose import ScanPlan, scan, utc_now
 from agent.diff import diff, is_same_host
-from agent.diff.change import Change
+from agent.diff.ledger import Change
 from agent.history.state import HostState, add_history, update_state
 from agent.history.window import carry_window
 from agent.model.report import Report

@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from agent.diff.change import Change
+from agent.diff.ledger import Change
 from agent.diff.page import MARKS, sentence
 from agent.model.finding import Summary
 from agent.outputs.text.lines import clean

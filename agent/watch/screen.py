@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from agent.diagnose import utc_now
 from agent.diff import diff
-from agent.diff.change import Change
+from agent.diff.ledger import Change
 from agent.diff.page import MARKS, STYLES, sentence
 from agent.model.report import Report
 from agent.outputs.text.findings import render_overview

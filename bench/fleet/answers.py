@@ -18,8 +18,7 @@ from agent.fleet.cluster.from_dataset import read_identity_rows
 from agent.fleet.engines import connect
 from agent.fleet.engines.engine import Tables
 from agent.fleet.episodes.finding_changes import news_since
-from agent.fleet.expected.compare import compare
-from agent.fleet.expected.sources import ExpectedNode
+from agent.fleet.expected import ExpectedNode, compare
 from agent.fleet.hostlist import fold, unfold
 from agent.fleet.questions.drift import find_drift
 from agent.fleet.questions.duplicates import find_duplicates

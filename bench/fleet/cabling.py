@@ -8,7 +8,7 @@ from typing import Any
 from agent.fleet.cluster.build import FabricFile, build
 from agent.fleet.cluster.cabling_faults import CablingFault, find_cabling_faults
 from agent.fleet.cluster.cabling_pattern import judge_by_pattern
-from agent.fleet.cluster.expected_cables import Cable
+from agent.fleet.cluster.cabling_plan import Cable
 from agent.fleet.cluster.fabric_view import build_views
 from agent.fleet.cluster.from_reports import ClusterTables
 from probes.fabric.files import read_fabric

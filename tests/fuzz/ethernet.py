@@ -8,7 +8,7 @@ from typing import Any
 
 from fixtures.build import build_capture
 from fixtures.description import ModuleSpec
-from fixtures.optics import build_pages
+from fixtures.ethtool import build_pages
 from probes import netlink as codec
 from probes.ethtool import ioctl as ethtool_ioctl
 from probes.ethtool import netlink as genl

@@ -70,7 +70,7 @@ from agent.rules.catalogue import every_rule
 from agent.rules.context import RuleContext, Settings
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Rule, Unknown
 from tests.agent.rules import build, fabric, machines, moves
-from tests.agent.rules.gpudirect.machines import direct_nic
+from tests.agent.rules.machines import direct_nic
 from tests.conftest import ROOT
 
 if sys.version_info >= (3, 11):

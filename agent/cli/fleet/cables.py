@@ -11,8 +11,7 @@ from agent.cli.fleet.options import EngineUrl, Form, choose_format
 from agent.cli.output import deliver_json, deliver_text, show
 
 if TYPE_CHECKING:
-    from agent.fleet.cluster.cabling_plan import Planned
-    from agent.fleet.cluster.expected_cables import Cable, Cables
+    from agent.fleet.cluster.cabling_plan import Cable, Cables, Planned
 
 
 _PLAN_BYTES = 1 << 27

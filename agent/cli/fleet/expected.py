@@ -24,7 +24,7 @@ from agent.cli.fleet.questions import parse_duration, print_answer, utc_now
 from agent.cli.output import deliver_text
 
 if TYPE_CHECKING:
-    from agent.fleet.expected.sources import ExpectedNode
+    from agent.fleet.expected import ExpectedNode
 
 ExpectedFormat = Literal["text", "json", "csv", "slurm-drain", "kubernetes-drain"]
 
@@ -61,8 +61,8 @@ def expected(
     nodes = [node for source in sources for node in _read(source)]
     seconds = parse_duration(stale_after)
     with query_tables(dataset, engine, where, read_silences(silences)) as tables:
-        from agent.fleet.expected.compare import ExpectedRow, compare, kubernetes_drain, slurm_drain
-        from agent.fleet.node_names import AmbiguousName
+        from agent.fleet.expected import compare, kubernetes_drain, slurm_drain
+        from agent.fleet.hostlist import AmbiguousName
         from agent.fleet.questions.options import Options
         from agent.fleet.text.expected import page
 
@@ -72,12 +72,12 @@ def expected(
             write = slurm_drain if form == "slurm-drain" else kubernetes_drain
             deliver_text(write(answer), output)
             return
-        print_answer(answer, answer.rows, ExpectedRow, lambda width: page(answer, width), form, output, no_color)
+        print_answer(answer, "rows", page, form, output, no_color)
 
 
 def _read(source: str) -> list[ExpectedNode]:
     """The nodes of a list. Raises CliError."""
-    from agent.fleet.expected.sources import LIMIT_BYTES, BadNodeList, read_expected
+    from agent.fleet.expected import LIMIT_BYTES, BadNodeList, read_expected
 
     try:
         return read_expected(read_bounded(source, LIMIT_BYTES))

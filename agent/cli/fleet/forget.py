@@ -36,10 +36,9 @@ def forget(
     names, spans = _unfold(nodes), [_parse_span(text) for text in (unseen, history)]
     require_libraries("pyarrow")
     from agent.fleet.dataset import BadDataset
-    from agent.fleet.hostlist import fold
+    from agent.fleet.hostlist import AmbiguousName, fold
     from agent.fleet.ingest.forgetting import ForgetRequest
     from agent.fleet.ingest.forgetting import forget as do
-    from agent.fleet.node_names import AmbiguousName
 
     wanted = ForgetRequest(
         dataset=dataset, nodes=names, unseen=spans[0], history=spans[1], dry_run=dry_run, wait_seconds=wait

@@ -84,7 +84,7 @@ def _render_page(
     from agent.fleet.engines.engine import EngineRefused
     from agent.fleet.episodes.silences import silence
     from agent.fleet.lossless.stored_answer import read_stored_answer
-    from agent.fleet.page.build import build_scene
+    from agent.fleet.page.from_dataset import build_scene
     from agent.fleet.page.page import page
     from agent.fleet.racks import BadPattern
 

@@ -193,10 +193,8 @@ def repeat(
     """
     format_name, moment, silenced = choose_format(form, output), parse_time(since), read_silences(silences)
     with query_tables(dataset, engine, where) as tables:
-        from agent.fleet.episodes.repeat import Offender, repeats
+        from agent.fleet.episodes.repeat import repeats
         from agent.fleet.text.news import repeat_page
 
         answer = repeats(tables, moment, utc_now(), times, severity, silenced)
-        print_answer(
-            answer, answer.offenders, Offender, lambda width: repeat_page(answer, width), format_name, output, no_color
-        )
+        print_answer(answer, "offenders", repeat_page, format_name, output, no_color)

@@ -175,7 +175,7 @@ def _name_nodes(engine_: Engine, chosen: Where, where: list[str]) -> tuple[Where
     A list that names no node may be the name of one: gpu[001-128].
     """
     from agent.fleet.engines.query import query
-    from agent.fleet.node_names import AmbiguousName, NodeNames
+    from agent.fleet.hostlist import AmbiguousName, NodeNames
 
     names = NodeNames((node, host) for node, host in engine_.rows(query("fleet", "names")))
     try:

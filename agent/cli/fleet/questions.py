@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from agent.cli import options as opt
@@ -42,14 +43,11 @@ def summary(
     format_name, seconds = choose_format(form, output), parse_duration(stale_after)
     with query_tables(dataset, engine, where) as tables:
         from agent.fleet.questions.options import Options
-        from agent.fleet.questions.summary import ClassLine
         from agent.fleet.questions.summary import build_summary as ask
         from agent.fleet.text.summary import page
 
         answer = ask(tables, Options(stale_after_seconds=seconds, now=utc_now()))
-        print_answer(
-            answer, answer.classes, ClassLine, lambda width: page(answer, width), format_name, output, no_color
-        )
+        print_answer(answer, "classes", page, format_name, output, no_color)
 
 
 def outliers(
@@ -70,13 +68,12 @@ def outliers(
     """
     format_name = choose_format(form, output)
     with query_tables(dataset, engine, where) as tables:
-        from agent.fleet.questions.deviations import Outlier
         from agent.fleet.questions.options import Options
         from agent.fleet.questions.outliers import find_outliers as ask
         from agent.fleet.text.outliers import page
 
         answer = ask(tables, Options(majority=majority, fewest=fewest, now=utc_now()))
-        print_answer(answer, answer.outliers, Outlier, lambda width: page(answer, width), format_name, output, no_color)
+        print_answer(answer, "outliers", page, format_name, output, no_color)
 
 
 def findings(
@@ -95,7 +92,7 @@ def findings(
 
     A table; with RULE or NODES what each is about and what to do.
     """
-    from agent.fleet.lossless.catalogue import switch_rules
+    from agent.fleet.lossless.fault import switch_rules
     from agent.rules.catalogue import names
 
     format_name = choose_format(form, output)
@@ -103,7 +100,6 @@ def findings(
     if name and not rule:
         where = [*(where or []), f"nodes={name}"]
     with query_tables(dataset, engine, where, read_silences(silences)) as tables:
-        from agent.fleet.questions.findings import FindingGroup
         from agent.fleet.questions.findings import find_findings as ask
         from agent.fleet.questions.options import Options
         from agent.fleet.text.findings import page
@@ -114,10 +110,7 @@ def findings(
 
             groups = [group for group in answer.findings if group.rule == rule]
             answer = msgspec.structs.replace(answer, findings=groups, lost=None)
-        print_answer(
-            answer, answer.findings, FindingGroup, lambda width: page(answer, width, bool(name)), format_name, output,
-            no_color,
-        )  # fmt: skip
+        print_answer(answer, "findings", partial(page, detail=bool(name)), format_name, output, no_color)
 
 
 def duplicates(
@@ -134,14 +127,11 @@ def duplicates(
     """
     format_name = choose_format(form, output)
     with query_tables(dataset, engine, where) as tables:
-        from agent.fleet.questions.duplicates import Duplicate
         from agent.fleet.questions.duplicates import find_duplicates as ask
         from agent.fleet.text.duplicates import page
 
         answer = ask(tables)
-        print_answer(
-            answer, answer.duplicates, Duplicate, lambda width: page(answer, width), format_name, output, no_color
-        )
+        print_answer(answer, "duplicates", page, format_name, output, no_color)
 
 
 def drift(
@@ -161,14 +151,11 @@ def drift(
     """
     format_name, moment = choose_format(form, output), parse_time(since)
     with query_tables(dataset, engine, where) as tables:
-        from agent.fleet.questions.drift import DriftChange
         from agent.fleet.questions.drift import find_drift as ask
         from agent.fleet.text.drift import page
 
         answer = ask(tables, moment)
-        print_answer(
-            answer, answer.changes, DriftChange, lambda width: page(answer, width), format_name, output, no_color
-        )
+        print_answer(answer, "changes", page, format_name, output, no_color)
 
 
 def utc_now() -> datetime:
@@ -201,20 +188,14 @@ def parse_time(text: str) -> datetime:
 
 
 def print_answer(
-    answer: Any,
-    rows: Any,
-    kind: Any,
-    page: Callable[[int], list[Line]],
-    form: str,
-    output: str | None,
-    no_color: bool,
+    answer: Any, rows: str, page: Callable[[Any, int], list[Line]], form: str, output: str | None, no_color: bool
 ) -> None:
-    """Print an answer: `rows` of `kind` are what CSV has."""
+    """Print an answer: its field `rows` is what CSV has."""
     if form == "text":
-        show(page, output, no_color)
+        show(lambda width: page(answer, width), output, no_color)
     elif form == "csv":
         from agent.fleet.text.tables import sheet
 
-        deliver_text(sheet(rows, kind), output)
+        deliver_text(sheet(answer, rows), output)
     else:
         deliver_json(answer, output)

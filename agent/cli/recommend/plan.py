@@ -13,8 +13,7 @@ from agent.cli.output import deliver_json, show
 if TYPE_CHECKING:
     from agent.model.report import Report
     from agent.recommend.machine import NodeFacts
-    from agent.recommend.plan import Cluster
-    from agent.recommend.traffic import Model
+    from agent.recommend.plan import Cluster, Model
 
 _MEMORY_GB = {"h100": 80.0, "h200": 141.0, "b200": 180.0, "b300": 288.0, "mi300x": 192.0, "v100": 32.0}
 
@@ -62,7 +61,7 @@ def _check_model(
     params: float, layers: int, hidden: int, seq: int, batch: float, experts: int, top_k: int, active: float | None,
     kv_share: float,
 ) -> Model:  # fmt: skip
-    from agent.recommend.traffic import Model
+    from agent.recommend.plan import Model
 
     if experts and (active is None or not 0 < active < params or top_k >= experts):
         raise CliError("--experts needs --active, the parameters of a token (below --params), and --top-k below it")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from agent.fleet.cluster.cabling_faults.rails import group_links_by_rail
 from agent.fleet.cluster.cabling_faults.uplinks import describe_peers, end, find_missing
-from agent.fleet.cluster.expected_cables import Cable, Cables, ExpectedCable, describe_holder, list_wrong_cables
+from agent.fleet.cluster.cabling_plan import Cable, Cables, ExpectedCable, describe_holder, list_wrong_cables
 from agent.fleet.cluster.fabric_view import View
 from agent.fleet.cluster.graph import FabricGraph, SwitchPort, UnknownAdapter, natural
 from agent.fleet.cluster.peers import find_most

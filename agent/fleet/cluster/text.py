@@ -8,7 +8,7 @@ from itertools import groupby
 
 from agent.fleet.cluster.answer import FabricRow, TopologyAnswer, UnitRow
 from agent.fleet.cluster.cabling_faults import KINDS, CablingFault
-from agent.fleet.cluster.expected_cables import STATES, Cable, Cables
+from agent.fleet.cluster.cabling_plan import STATES, Cable, Cables
 from agent.fleet.cluster.fabric_kind import WORDS
 from agent.fleet.text.parts import hosts, wrap_item
 from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph

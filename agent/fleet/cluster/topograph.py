@@ -14,7 +14,7 @@ from hashlib import sha256
 from agent.fleet.cluster.fabric_view import View
 from agent.fleet.cluster.graph import FabricGraph
 from agent.fleet.cluster.hierarchy import Level, build_tree, walk
-from agent.fleet.cluster.scheduler_names import clean, format_yaml_text, make_node_names, make_unique
+from agent.fleet.cluster.slurm import clean, format_yaml_text, make_node_names, make_unique
 from agent.fleet.hostlist import fold
 from agent.outputs.export.nfd import LABEL_LIMIT, NAMESPACE
 

@@ -17,9 +17,8 @@ import duckdb
 
 from agent.fleet.dataset import Dataset
 from agent.fleet.engines import schema
-from agent.fleet.engines.engine import Engine, EngineRefused, dataset_at, one_line
+from agent.fleet.engines.engine import Engine, EngineRefused, dataset_at, one_line, views
 from agent.fleet.engines.query import Pending, Query, Relation, Row, make_distinct, not_one_select, with_ctes
-from agent.fleet.engines.views import views
 from agent.fleet.table import BOOL, FLOAT, INT, TEXT, TIME
 
 _BATCH = 65_536  # rows

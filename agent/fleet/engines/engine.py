@@ -1,4 +1,6 @@
-"""What every engine can do, and a view of it that is narrowed to some nodes."""
+"""What every engine can do, a view of it that is narrowed to some nodes, and views beside the tables, for SQL that
+people write; no question reads these.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +10,33 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from agent.fleet.dataset import BadDataset, Dataset, open_dataset
-from agent.fleet.engines.query import FINDING, SCOPE, LookupQuery, Pending, Query, Relation, Row, query
+from agent.fleet.device_tables import PORT_COUNTERS
+from agent.fleet.engines.query import (
+    FINDING,
+    SCOPE,
+    LookupQuery,
+    Pending,
+    Query,
+    Relation,
+    Row,
+    identifiers,
+    query,
+    statement,
+)
+from agent.fleet.engines.schema import columns
 from agent.fleet.table import TEXT
 
 _SCOPE = query("fleet", "scope")
+ABOUT = {
+    "rule_check": 'Table "check" by a name that is no reserved word.',
+    "finding_episode": "From when to when each finding was there; ended is null while it is.",
+    "finding_open": "The findings of each node's newest report, and when they began.",
+    "node_setting": "One row per node and setting of NCCL and its like.",
+    "node_service": "One row per node and service, with its state.",
+    "node_day": "Every node and day (UTC) with a report: its reports, and its state by the last of them.",
+    "port_day": "What the error counters of each RDMA port grew by on a day (UTC).",
+}
+_NO_ERRORS = ("port_rcv_data", "port_xmit_data")
 
 
 class EngineRefused(Exception):
@@ -175,3 +200,15 @@ class Silenced(Tables):
 def narrow(tables: Tables, where: Where) -> Tables:
     """The tables of the nodes that are asked about."""
     return Narrowed(tables, where) if any(where) else tables
+
+
+def views(with_zone: bool = False) -> dict[str, str]:
+    """The SELECT of each view, each after those that it reads. `with_zone`: times have one."""
+    counters = [name for name in PORT_COUNTERS if name not in _NO_ERRORS]
+    parts = {
+        "counters": ", ".join(counters),
+        "columns": identifiers(column.name for column in columns("check")),
+        "day": statement("views", "day_with_zone" if with_zone else "day"),
+        "grown": ", ".join(statement("views", "grown", counter=name) for name in counters),
+    }
+    return {name: statement("views", name, **parts) for name in ABOUT}

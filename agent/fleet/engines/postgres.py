@@ -12,10 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agent.fleet.engines import schema
-from agent.fleet.engines.engine import Engine, EngineRefused, one_line
+from agent.fleet.engines.engine import ABOUT, Engine, EngineRefused, one_line, views
 from agent.fleet.engines.query import Relation, Row, identifiers, quote, table_query
 from agent.fleet.engines.translated import ANSWER_SECONDS, AnswerSize, Translated, raise_refused
-from agent.fleet.engines.views import ABOUT, views
 from agent.fleet.store import hide_secrets
 from agent.fleet.table import BOOL, FLOAT, INT, TEXT, TIME, Column
 from agent.fleet.tables import FORMAT

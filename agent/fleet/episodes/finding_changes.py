@@ -10,7 +10,7 @@ import msgspec
 
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import query
-from agent.fleet.episodes.history import Episode, episodes, is_at_least
+from agent.fleet.episodes import Episode, episodes, is_at_least
 from agent.fleet.episodes.silences import NONE, Silences
 from agent.fleet.questions.options import Options, find_reference_time, format_stamp, subtract_time
 from agent.model.finding import SEVERITIES

@@ -10,7 +10,7 @@ import msgspec
 
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Row, key_types, lookup, matching
-from agent.fleet.episodes.history import Episode, episodes, gravest
+from agent.fleet.episodes import Episode, episodes, gravest
 from agent.fleet.episodes.silences import NONE, Silences
 from agent.fleet.hostlist import fold
 from agent.fleet.questions.options import format_stamp

@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 
 from agent.fleet.columns import TYPES, schema
 from agent.fleet.dataset import BadDataset, File, Manifest
+from agent.fleet.hostlist import NodeNames
 from agent.fleet.ingest.files import HistoryFiles, Staging, Void, correct_history, fill_missing, write_file
 from agent.fleet.ingest.history import day_of, read_batches
 from agent.fleet.ingest.locked_dataset import open_dataset
 from agent.fleet.ingest.node_state import KEPT, STATE_SCHEMA
-from agent.fleet.node_names import NodeNames
 from agent.fleet.store import Store
 from agent.fleet.tables import CHANGE, HOST, SIGHTING, SWITCH, TABLES, TIME
 from agent.version import VERSION

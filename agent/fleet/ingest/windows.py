@@ -115,7 +115,7 @@ class WindowJudge:
 
     def _judge_moved(self, pair: _SamplePair, counts: Mapping[str | int, Counts]) -> Entry | None:
         """The entry with what the rules find; None where its report cannot be judged."""
-        from agent.history.later_window import complete_sample, judge_with_base  # lazy: it imports the rules
+        from agent.history.context import complete_sample, judge_with_base  # lazy: it imports the rules
 
         entry, base = pair
         report = self._read_report(entry)
@@ -155,7 +155,7 @@ class WindowJudge:
         return QuietChecks(checks, template.digest, template.unknown_rules, _count_seconds(pair))
 
     def _make_template(self, pair: _SamplePair) -> _CheckTemplate | None:
-        from agent.history.later_window import judge_with_window  # lazy: it imports the rules
+        from agent.history.context import judge_with_window  # lazy: it imports the rules
         from agent.model.report import CountersWindow
 
         report = self._read_report(pair.entry)

@@ -70,10 +70,9 @@ def _dscp_lossy(context: HopContext, end: CableEnd, traffic: TrafficClass) -> Ho
     assert end.facts is not None
     named = f" (map {end.facts.dscp_map})" if end.facts.dscp_map else ""
     protected = describe_priorities(traffic.pfc or frozenset())
-    return HopFault(
+    return context.fault(
         "sw-dscp-lossy",
         end,
-        context.hop,
         f"DSCP {context.dscp} has priority {traffic.priority}{named}, which has no PFC; PFC is on for {protected}",
         (
             (f"priority of DSCP {context.dscp}", str(traffic.priority), config_source(end)),
@@ -97,10 +96,9 @@ def _pfc_off(context: HopContext, end: CableEnd, far: CableEnd) -> HopFault:
     """A warning where the switch has PFC on other ports and what is here is not known: it may carry no RoCE."""
     others = end.switch is not None and any(port.pfc for port in end.switch.ports.values())
     unsure = others and far.switch is None and far.host is None
-    return HopFault(
+    return context.fault(
         "sw-pfc-off",
         end,
-        context.hop,
         "PFC is off for all priorities",
         (("PFC", "no priority", config_source(end)),),
         severity="warning" if unsure else None,
@@ -111,10 +109,9 @@ def _pfc_off(context: HopContext, end: CableEnd, far: CableEnd) -> HopFault:
 
 
 def _pfc_on_no_class(context: HopContext, end: CableEnd) -> HopFault:
-    return HopFault(
+    return context.fault(
         "sw-pfc-on-no-class",
         end,
-        context.hop,
         "PFC is on, and its list of priorities is empty",
         (("PFC", "on", config_source(end)), ("priorities with PFC", "none", config_source(end))),
         cause="no class",
@@ -130,10 +127,9 @@ def _pfc_not_operational(
     facts = end.facts
     if facts is None or facts.pfc_active is None or facts.oper == "down" or traffic.priority in facts.pfc_active:
         return
-    yield HopFault(
+    yield context.fault(
         "sw-pfc-not-operational",
         end,
-        context.hop,
         f"PFC is set for priority {traffic.priority}, and the port does not use it",
         (
             ("PFC set", describe_priorities(traffic.pfc or frozenset()), config_source(end)),
@@ -160,10 +156,9 @@ def _pfc_one_end(
     if sent:
         evidence.append((f"pauses that {far.label} sent", f"{sent:,}", far.switch.sources[0] if far.switch else ""))
         ignored = f"; {far.node} sent {sent:,} pauses that this end ignores"
-    return HopFault(
+    return context.fault(
         "sw-pfc-one-end",
         end,
-        context.hop,
         f"no PFC for priority {priority} here, and PFC for it at the other end",
         tuple(evidence),
         cause=f"far {far.node}" if end.host is None else "host",
@@ -176,10 +171,9 @@ def _pfc_one_end(
 def _trust(context: HopContext, end: CableEnd, traffic: TrafficClass, far: CableEnd) -> HopFault:
     trust = end.facts.trust if end.facts is not None else end.host.trust if end.host else None
     ignores = "trusts neither DSCP nor tags" if trust == "none" else "trusts VLAN tags, and the packets have none"
-    return HopFault(
+    return context.fault(
         "sw-trust-differs",
         end,
-        context.hop,
         f"this end {ignores}: DSCP {context.dscp} lands in priority 0, which has no PFC",
         (
             ("trust", str(trust), config_source(end)),
@@ -194,10 +188,9 @@ def _trust(context: HopContext, end: CableEnd, traffic: TrafficClass, far: Cable
 def _class_differs(context: HopContext, end: CableEnd) -> HopFault:
     (a, b), (at_a, at_b) = context.hop.ends, context.traffic
     (here, far), other = ((at_a, at_b), b) if end is a else ((at_b, at_a), a)
-    return HopFault(
+    return context.fault(
         "sw-class-differs",
         end,
-        context.hop,
         f"DSCP {context.dscp} has priority {here.priority} here and {far.priority} at the other end",
         (
             (f"priority of DSCP {context.dscp} at {a.label}", str(at_a.priority), config_source(a)),
@@ -225,10 +218,9 @@ def _pfc_extra(context: HopContext, end: CableEnd, traffic: TrafficClass) -> Ite
     if not many and not context.by_hosts:
         return
     others = pfc - {traffic.priority}
-    yield HopFault(
+    yield context.fault(
         "sw-pfc-extra",
         end,
-        context.hop,
         f"PFC is on for {describe_priorities(pfc)}; RDMA uses priority {traffic.priority}",
         (("PFC", describe_priorities(pfc), config_source(end)),),
         severity="warning" if many else "info",
@@ -241,10 +233,9 @@ def _judge_flags(context: HopContext) -> Iterator[HopFault]:
     flags = [end.facts.pfc_asymmetric if end.facts is not None else None for end in context.hop.ends]
     if None not in flags and flags[0] != flags[1]:
         end = context.hop.a if flags[0] else context.hop.b
-        yield HopFault(
+        yield context.fault(
             "sw-pfc-asymmetric",
             end,
-            context.hop,
             "asymmetric PFC is on at this end only",
             (("asymmetric PFC", "on", counter_source_of(end)),),
             cause="asymmetric",
@@ -252,10 +243,9 @@ def _judge_flags(context: HopContext) -> Iterator[HopFault]:
     for end, traffic in zip(context.hop.ends, context.traffic, strict=True):
         pause = end.facts.global_pause if end.facts is not None else None
         if pause and traffic.pfc:
-            yield HopFault(
+            yield context.fault(
                 "sw-global-pause",
                 end,
-                context.hop,
                 "802.3x pause is on beside PFC: a port uses one of them",
                 (("pause", "on", config_source(end)),),
                 cause="pause",

@@ -56,10 +56,9 @@ def _judge_drops(context: HopContext, end: CableEnd, traffic: TrafficClass, far:
         if losses:
             evidence.append((f"retransmits of {far.label}", f"{losses:,}", f"report of {far.node}"))
         since = f"{delta:,} between the two collections" if delta else f"{count:,} since the counters were reset"
-        yield HopFault(
+        yield context.fault(
             "sw-lossless-drops",
             end,
-            context.hop,
             f"packets dropped in {place}, which is lossless: {since}"
             + (f"; {far.label} counts {losses:,} losses" if losses else ""),
             tuple(evidence),
@@ -78,10 +77,9 @@ def _judge_lossy_drops(context: HopContext, end: CableEnd, traffic: TrafficClass
     if not count or delta == 0 or not end.facts.counters.get(f"queue_bytes_{queue}"):
         return
     since = f"{delta:,} between the two collections" if delta else f"{count:,} since the counters were reset"
-    yield HopFault(
+    yield context.fault(
         LOSSY_DROPS,
         end,
-        context.hop,
         f"packets dropped in queue {queue}, in which DSCP {context.dscp} is: {since}",
         (
             (
@@ -132,10 +130,9 @@ def _judge_storm(context: HopContext, end: CableEnd, traffic: TrafficClass) -> I
     stormed = sorted(queue for queue, state in states.items() if state.lower() in STORMED)
     if stormed:
         queues = ", ".join(map(str, stormed))
-        yield HopFault(
+        yield context.fault(
             "sw-storm",
             end,
-            context.hop,
             f"the PFC watchdog has stopped queue {queues}: the far end pauses it without end",
             ((f"state of queue {queues}", states[stormed[0]], counter_source(end, "show pfcwd stats")),),
             lossy=True,
@@ -153,10 +150,9 @@ def _judge_unheard(
     sent, received = end.delta(f"pfc_tx_{priority}"), far.delta(f"pfc_rx_{priority}")
     if sent is None or received is None or sent < LEAST_PAUSES or received:
         return
-    yield HopFault(
+    yield context.fault(
         "sw-pause-unheard",
         end,
-        context.hop,
         f"sent {sent:,} pauses of priority {priority}; {far.label} received none of them",
         (
             ("pauses sent", f"{sent:,}", counter_source(end, "show pfc counters")),
@@ -173,28 +169,25 @@ def _judge_fec(context: HopContext, end: CableEnd) -> Iterator[HopFault]:
     ber = end.facts.pre_fec_ber if end.facts else None
     command = "show interfaces counters fec-stats"
     if grown:
-        yield HopFault(
+        yield context.fault(
             "sw-fec-errors",
             end,
-            context.hop,
             f"{grown:,} codewords could not be corrected between the two collections",
             (("uncorrected codewords", f"{grown:,}", counter_source(end, command)),),
             severity="error",
         )
     elif ber is not None and ber >= BER_WARNING:
-        yield HopFault(
+        yield context.fault(
             "sw-fec-errors",
             end,
-            context.hop,
             f"bit error rate {ber:.1e} before correction, as received here",
             (("pre-FEC BER", f"{ber:.2e}", counter_source(end, command)),),
             severity="error" if ber >= BER_ERROR else "warning",
         )
     elif near := end.delta("fec_near_limit"):
-        yield HopFault(
+        yield context.fault(
             "sw-fec-errors",
             end,
-            context.hop,
             f"{near:,} codewords had 10 or more of the 15 symbol errors that FEC corrects, between the two collections",
             (("codewords near the limit", f"{near:,}", counter_source(end, "portstat -fh")),),
         )
@@ -204,10 +197,9 @@ def _judge_flaps(context: HopContext, end: CableEnd) -> Iterator[HopFault]:
     grown = end.delta("flaps")
     if grown is not None and grown >= FLAPS:
         times = "once" if grown == 1 else f"{grown:,} times"
-        yield HopFault(
+        yield context.fault(
             "sw-flaps",
             end,
-            context.hop,
             f"the link went down {times} between the two collections",
             (("flaps", str(grown), counter_source(end, "show interfaces flap")),),
         )
@@ -220,10 +212,9 @@ def _judge_trims(context: HopContext, end: CableEnd) -> Iterator[HopFault]:
         grown = end.delta(name) if name.startswith("trim_drop_") else None
         if grown:
             queue = name.rpartition("_")[2]
-            yield HopFault(
+            yield context.fault(
                 "sw-trim-drops",
                 end,
-                context.hop,
                 f"{grown:,} trimmed packets of queue {queue} were dropped: their receivers wait for a timeout",
                 (("trimmed packets dropped", f"{grown:,}", counter_source(end, "show queue counters --trim")),),
             )

@@ -40,10 +40,9 @@ def _judge_paths(contexts: Sequence[HopContext]) -> Iterator[HopFault]:
         at_a, at_b = context.traffic
         if priority == usual or (at_a.lossless and at_b.lossless and at_a.priority != at_b.priority):
             continue
-        yield HopFault(
+        yield context.fault(
             "sw-path-class-changes",
             end,
-            context.hop,
             f"DSCP {context.dscp} has priority {priority} here and {usual} on most ports of the fabric",
             ((f"priority of DSCP {context.dscp}", str(priority), config_source(end)),),
             cause=f"priority {priority}",
@@ -60,10 +59,9 @@ def _judge_ecn(contexts: Sequence[HopContext]) -> Iterator[HopFault]:
             profile = (end.facts.ecn or {}).get(traffic.queue)
             if profile is None or not profile.marks or not profile.min_bytes:
                 continue
-            fault = HopFault(
+            fault = context.fault(
                 "sw-ecn-uneven",
                 end,
-                context.hop,
                 "",
                 (("ECN from", f"{profile.min_bytes:,} bytes", config_source(end)),),
                 cause=f"min {profile.min_bytes}",
@@ -162,10 +160,9 @@ def _find_sources(edges: dict[str, dict[str, tuple[int, HopContext, CableEnd]]])
             if far.node != node or far.switch is not None:
                 continue
             spread = "" if end.node not in edges else f"; {end.node} pauses {', '.join(sorted(edges[end.node]))} for it"
-            yield HopFault(
+            yield context.fault(
                 "sw-storm-source",
                 end,
-                context.hop,
                 f"{far.label} sent {count:,} pauses between the two collections{spread}",
                 ((f"pauses received from {far.label}", f"{count:,}", counter_source(end, _COMMAND)),),
                 severity=None if spread else "warning",
@@ -178,10 +175,9 @@ def _find_cycles(edges: dict[str, dict[str, tuple[int, HopContext, CableEnd]]]) 
     for cycle in _list_cycles(switches):
         count, context, end = edges[cycle[0]][cycle[1]]
         names = " > ".join([*cycle, cycle[0]])
-        yield HopFault(
+        yield context.fault(
             "sw-pause-loop",
             end,
-            context.hop,
             f"switches pause each other in a cycle: {names}",
             (("pauses sent", f"{count:,}", counter_source(end, _COMMAND)),),
         )

@@ -1,23 +1,59 @@
-"""Faults of hops, and the findings into which those of one cause are folded."""
+"""The table of the rules, with remedies by the family of the switch's command line; faults of hops, and the findings
+into which those of one cause are folded.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import sha256
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import msgspec
 
 from agent.fleet.cluster.graph import natural
-from agent.fleet.lossless.catalogue import HOST, choose_remedy, switch_rules
 from agent.fleet.lossless.hop import CableEnd, Hop
 from agent.fleet.lossless.traffic import TrafficClass, classify
 from agent.model.finding import Evidence, FarEnd, Finding, Location, Step, worst_first
+from agent.toml_file import read_toml
 
+HOST, OTHER, ALSO = "host", "other", "also"
+_FILE = os.path.join(os.path.dirname(__file__), "rules.toml")
 NO_VALUES: Mapping[str, str] = MappingProxyType({})
+_WORD = re.compile(r"\{([a-z]+)\}")
+LISTS = "nvue"  # whose commands take a list of ports
+_NAMED = 8  # ports of one finding in its text
+
+
+class SwitchRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One rule. `remedy`: steps by family (sonic, nvue), of a host (`host`), of all others (`other`); `also` follows
+    any of them."""
+
+    id: str
+    severity: str
+    title: str
+    impact: str
+    remedy: dict[str, list[str]]
+
+
+class _RuleTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    rule: list[SwitchRule]
+
+
+@cache
+def switch_rules() -> Mapping[str, SwitchRule]:
+    """All rules by their names, in the order of the table."""
+    return {rule.id: rule for rule in read_toml(_FILE, _RuleTable).rule}
+
+
+def choose_remedy(rule: SwitchRule, family: str | None) -> list[str]:
+    """The steps for a family; a family without its own gets the ones without commands, never another's."""
+    return [*rule.remedy.get(family or OTHER, rule.remedy.get(OTHER, [])), *rule.remedy.get(ALSO, [])]
 
 
 class HopFault(NamedTuple):
@@ -61,6 +97,12 @@ class HopContext:
         """Of end a, of end b."""
         return classify(self.hop.a, self.dscp, self.tagged), classify(self.hop.b, self.dscp, self.tagged)
 
+    def fault(
+        self, rule: str, end: CableEnd, summary: str, evidence: tuple[tuple[str, str, str], ...], **more: Any
+    ) -> HopFault:
+        """A fault of one of its ends. `more`: other fields of a HopFault."""
+        return HopFault(rule, end, self.hop, summary, evidence, **more)
+
     @property
     def by_design(self) -> str:
         """lossy or trimmed where a switch of the hop is set up without PFC."""
@@ -86,11 +128,6 @@ def counter_source(end: CableEnd, command: str) -> str:
     if end.switch is None:
         return f"report of {end.node}"
     return f"{end.node}: {command}" if end.switch.nos == "sonic" else f"{end.node}: {end.switch.sources[0]}"
-
-
-_WORD = re.compile(r"\{([a-z]+)\}")
-LISTS = "nvue"  # whose commands take a list of ports
-_NAMED = 8  # ports of one finding in its text
 
 
 def severity_of(fault: HopFault) -> str:

@@ -36,10 +36,9 @@ def _judge_ecn(context: HopContext, end: CableEnd, port: PortFacts, traffic: Tra
     profile = port.ecn.get(queue)
     source = config_source(end)
     if profile is None:
-        yield HopFault(
+        yield context.fault(
             "sw-ecn-missing",
             end,
-            context.hop,
             f"queue {queue}, in which DSCP {context.dscp} is, has no ECN profile",
             ((f"ECN of queue {queue}", "none", source),),
             cause=f"queue {queue}",
@@ -47,10 +46,9 @@ def _judge_ecn(context: HopContext, end: CableEnd, port: PortFacts, traffic: Tra
         )
         return
     if profile.marks is False:
-        yield HopFault(
+        yield context.fault(
             "sw-ecn-drops",
             end,
-            context.hop,
             f"queue {queue} has a WRED profile without ECN: it drops packets of the lossless class early",
             ((f"ECN of queue {queue}", "off, WRED on", source),),
             cause=f"queue {queue}",
@@ -59,10 +57,9 @@ def _judge_ecn(context: HopContext, end: CableEnd, port: PortFacts, traffic: Tra
         )
     low, high = profile.min_bytes, profile.max_bytes
     if profile.marks and low is not None and high is not None and (low >= high or high == 0):
-        yield HopFault(
+        yield context.fault(
             "sw-ecn-order",
             end,
-            context.hop,
             f"ECN of queue {queue} marks from {low:,} to {high:,} bytes: the range is empty",
             ((f"ECN of queue {queue}", f"{low}..{high} bytes", source),),
             cause=f"queue {queue} {low} {high}",
@@ -80,10 +77,9 @@ def _judge_rounding(context: HopContext, end: CableEnd, port: PortFacts, traffic
         ("to", wanted.max_bytes, active.max_bytes),
     ):
         if value is not None and real is not None and abs(value - real) > CELL_BYTES:
-            yield HopFault(
+            yield context.fault(
                 "sw-rounding",
                 end,
-                context.hop,
                 f"ECN of queue {traffic.queue} is set to mark {name} {value:,} bytes; the chip has {real:,}",
                 ((f"set, {name}", f"{value:,} bytes", config_source(end)),
                  (f"in use, {name}", f"{real:,} bytes", config_source(end))),
@@ -104,10 +100,9 @@ def _judge_weight(context: HopContext, end: CableEnd, port: PortFacts, traffic: 
     moved = sum(end.delta(f"queue_bytes_{queue}") or 0 for queue in first)
     if share < SMALL_WEIGHT and moved > LARGE_SHARE * total and end.delta(f"queue_bytes_{traffic.queue}"):
         names = ", ".join(map(str, sorted(first)))
-        yield HopFault(
+        yield context.fault(
             "sw-data-starved",
             end,
-            context.hop,
             f"queue {traffic.queue} of the RDMA class has {share:.0%} of the weights, and queue {names}, which goes "
             f"first, {moved / total:.0%} of the bytes",
             (
@@ -127,10 +122,9 @@ def _judge_cnp(context: HopContext, end: CableEnd, port: PortFacts, traffic: Tra
     if queue is None or (kind == "strict" and queue != traffic.queue) or (not kind and queue != traffic.queue):
         return
     same = queue == traffic.queue
-    yield HopFault(
+    yield context.fault(
         "sw-cnp-not-strict",
         end,
-        context.hop,
         f"notification packets (DSCP {context.cnp_dscp}) are in queue {queue}, "
         + ("the one of the data" if same else f"which is scheduled {kind}, not strict"),
         ((f"scheduler of queue {queue}", kind or "not known", config_source(end)),),
@@ -142,10 +136,9 @@ def _judge_cnp(context: HopContext, end: CableEnd, port: PortFacts, traffic: Tra
 def _judge_watchdog(context: HopContext, end: CableEnd, port: PortFacts, traffic: TrafficClass) -> Iterator[HopFault]:
     priority = traffic.priority
     if port.watchdog_configured is False:
-        yield HopFault(
+        yield context.fault(
             "sw-pfcwd-off",
             end,
-            context.hop,
             f"PFC is on for priority {priority}, and the PFC watchdog is off",
             (("PFC watchdog", "off", config_source(end)),),
             cause="watchdog off",
@@ -153,10 +146,9 @@ def _judge_watchdog(context: HopContext, end: CableEnd, port: PortFacts, traffic
         )
         return
     if port.watchdog_configured and port.watchdog is not None and priority not in port.watchdog:
-        yield HopFault(
+        yield context.fault(
             "sw-pfcwd-blind",
             end,
-            context.hop,
             f"the PFC watchdog is on, and does not watch priority {priority}",
             (("watched", ", ".join(map(str, sorted(port.watchdog))) or "no priority", config_source(end)),),
             cause="watchdog blind",
@@ -176,10 +168,9 @@ def _judge_strength(context: HopContext, end: CableEnd, switch: SwitchFacts, por
     elif detect is not None and poll and detect < poll:
         weak = f"it detects after {detect} ms and polls every {poll} ms"
     if weak:
-        yield HopFault(
+        yield context.fault(
             "sw-pfcwd-weak",
             end,
-            context.hop,
             f"the PFC watchdog is weak: {weak}",
             (
                 ("action", port.watchdog_action or "not known", config_source(end)),

@@ -78,10 +78,9 @@ def find_full_pools(context: HopContext) -> Iterator[HopFault]:
             shown = ("headroom of all ports", f"{wanted:,} bytes", source)
         else:
             continue
-        yield HopFault(
+        yield context.fault(
             "sw-headroom-pool-oversubscribed",
             end,
-            context.hop,
             text,
             (shown, ("headroom pool", f"{pool:,} bytes", source)),
             cause="headroom pool",
@@ -110,10 +109,9 @@ def find_short_headroom(context: HopContext) -> Iterator[HopFault]:
     if short:
         assumed = short[0].facts.cable_metres if short[0].facts else None
         where = "both ends" if len(short) == 2 else "this end"
-        yield HopFault(
+        yield context.fault(
             "sw-headroom-short",
             short[0],
-            context.hop,
             f"the cable has {real:g} m, headroom is for {assumed} m at {where}",
             (
                 ("cable", f"{real:g} m", source),
@@ -137,10 +135,9 @@ def find_short_headroom(context: HopContext) -> Iterator[HopFault]:
         known = _find_need(end, real)
         if known is not None and headroom.xoff_bytes < known[0]:
             need, by = known
-            yield HopFault(
+            yield context.fault(
                 "sw-headroom-short",
                 end,
-                context.hop,
                 f"headroom of {headroom.xoff_bytes:,} bytes, and {need:,} arrive after a pause, {by} ({real:g} m, "
                 f"{end.speed:g} Gbit/s)",
                 (

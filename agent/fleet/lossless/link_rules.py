@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from agent.fleet.cluster.cabling_faults import CablingFault, find_cabling_faults
-from agent.fleet.cluster.cabling_plan import BadPlan, Planned, judge_by_plan
-from agent.fleet.cluster.expected_cables import Cable
+from agent.fleet.cluster.cabling_plan import BadPlan, Cable, Planned, judge_by_plan
 from agent.fleet.cluster.fabric_view import build_views
 from agent.fleet.cluster.graph import FabricGraph
 from agent.fleet.lossless.cluster_links import add_hops
@@ -31,10 +30,9 @@ def find_link_faults(context: HopContext) -> Iterator[HopFault]:
     yield from _judge_retry(context)
     if context.hop.disagreement:
         end = context.hop.a if context.hop.a.switch is not None else context.hop.b
-        yield HopFault(
+        yield context.fault(
             "sw-neighbor-disagrees",
             end if end.switch is not None else context.hop.a,
-            context.hop,
             f"the two sides of LLDP differ: {context.hop.disagreement}",
             (("LLDP", context.hop.disagreement, "show lldp table"),),
         )
@@ -46,10 +44,9 @@ def _judge_mtu(context: HopContext) -> Iterator[HopFault]:
     for end in context.hop.ends:
         if end.facts is None or end.mtu is None or wanted is None or end.mtu >= wanted:
             continue
-        yield HopFault(
+        yield context.fault(
             "sw-mtu-small",
             end,
-            context.hop,
             f"MTU {end.mtu:,} here, and hosts send packets of up to {wanted:,} bytes",
             (("MTU", str(end.mtu), config_source(end)), ("MTU of hosts", str(wanted), "reports")),
             cause=f"MTU {end.mtu}",
@@ -60,10 +57,9 @@ def _judge_mtu(context: HopContext) -> Iterator[HopFault]:
         a, b = context.hop.ends
         if a.mtu is not None and b.mtu is not None and a.mtu != b.mtu and min(a.mtu, b.mtu) < LARGEST_HOST_MTU:
             small, large = (a, b) if a.mtu < b.mtu else (b, a)
-            yield HopFault(
+            yield context.fault(
                 "sw-mtu-small",
                 small,
-                context.hop,
                 f"MTU {small.mtu:,} here and {large.mtu:,} at the other end",
                 (("MTU", str(small.mtu), config_source(small)), ("far MTU", str(large.mtu), config_source(large))),
                 severity="warning",
@@ -80,10 +76,9 @@ def _judge_speed(context: HopContext) -> Iterator[HopFault]:
     end = slow if slow.facts is not None else fast
     if end.facts is None:
         return
-    yield HopFault(
+    yield context.fault(
         "sw-speed-differs",
         end,
-        context.hop,
         f"{a.label} has {a.speed:g} Gbit/s, {b.label} {b.speed:g} Gbit/s",
         (
             (f"speed of {a.label}", f"{a.speed:g} Gbit/s", config_source(a)),
@@ -101,10 +96,9 @@ def _judge_fec(context: HopContext) -> Iterator[HopFault]:
         wrong = a if b is wrong else b
     if wrong.facts is None:
         return
-    yield HopFault(
+    yield context.fault(
         "sw-fec-differs",
         wrong,
-        context.hop,
         f"FEC is {a.fec} at {a.label} and {b.fec} at {b.label}",
         ((f"FEC of {a.label}", a.fec, config_source(a)), (f"FEC of {b.label}", b.fec, config_source(b))),
         values={"fec": "rs"},
@@ -116,10 +110,9 @@ def _judge_retry(context: HopContext) -> Iterator[HopFault]:
     states = [retry.enabled if retry is not None else None for retry in retries]
     if None not in states and states[0] != states[1]:
         end = context.hop.b if states[0] else context.hop.a
-        yield HopFault(
+        yield context.fault(
             "sw-llr-one-end",
             end,
-            context.hop,
             "link layer retry is on at the other end only",
             (("link layer retry", "off", f"{end.node}: show llr interface"),),
             cause="retry",
@@ -127,10 +120,9 @@ def _judge_retry(context: HopContext) -> Iterator[HopFault]:
     real = context.hop.metres_plan or context.hop.metres_module
     for end, retry in zip(context.hop.ends, retries, strict=True):
         if retry is not None and retry.enabled and retry.metres is not None and real and retry.metres < real:
-            yield HopFault(
+            yield context.fault(
                 "sw-llr-one-end",
                 end,
-                context.hop,
                 f"the link retry profile {retry.profile} is for {retry.metres} m, the cable has {real:g} m",
                 (("profile", str(retry.profile), f"{end.node}: show llr interface"),),
                 cause="retry length",

@@ -8,6 +8,7 @@ from agent.fleet.lossless.answer import LosslessAnswer
 from agent.fleet.lossless.changes import SwitchChange
 from agent.fleet.lossless.rows import HopRow
 from agent.fleet.lossless.verdict import VERDICTS
+from agent.fleet.text.parts import count
 from agent.model.finding import Finding
 from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
 
@@ -46,23 +47,21 @@ def page(answer: LosslessAnswer, width: int, every: bool = False) -> list[Line]:
 
 
 def _render_head(answer: LosslessAnswer, width: int) -> Iterator[Line]:
-    switches = _count(len(answer.switches), "switch", "switches")
-    hosts = f", {_count(answer.hosts, 'host', 'hosts')} with {_count(answer.host_ports, 'RoCE port', 'RoCE ports')}"
+    switches = count(len(answer.switches), "switch")
+    hosts = f", {count(answer.hosts, 'host')} with {count(answer.host_ports, 'RoCE port')}"
     yield make_line((f"RoCE over {switches}{hosts if answer.hosts else ''}", "bold"))
     yield from wrap_paragraph(f"DSCP {answer.dscp}: {answer.dscp_source}", width)
-    counts = [f"{count:,} {verdict}" for verdict, count in answer.counts.items() if count]
-    yield from wrap_paragraph(
-        f"{_count(len(answer.hops), 'hop', 'hops')}: {', '.join(counts) or 'none is known'}", width
-    )
+    counts = [f"{hops:,} {verdict}" for verdict, hops in answer.counts.items() if hops]
+    yield from wrap_paragraph(f"{count(len(answer.hops), 'hop')}: {', '.join(counts) or 'none is known'}", width)
     paths = answer.paths
     if paths.pairs:
-        weak = sum(count for verdict, count in paths.by_verdict.items() if verdict not in ("proved", "set"))
+        weak = sum(pairs for verdict, pairs in paths.by_verdict.items() if verdict not in ("proved", "set"))
         apart = f"; of {paths.unjoined:,} no path is known" if paths.unjoined else ""
         text = f"{weak:,} of {paths.pairs:,} pairs of rails have a path that is not known to be lossless{apart}"
         yield from wrap_paragraph(text, width)
     if paths.weakest:
         first = paths.weakest[0]
-        behind = f" ({_count(first.hosts_behind, 'host', 'hosts')} behind it)" if first.hosts_behind else ""
+        behind = f" ({count(first.hosts_behind, 'host')} behind it)" if first.hosts_behind else ""
         yield from wrap_paragraph(f"Weakest: {first.hop}, {first.verdict}{behind}", width)
         reason = next((hop.reason for hop in answer.hops if hop.label == first.hop), "")
         if reason:
@@ -96,7 +95,7 @@ def _render_unknown(answer: LosslessAnswer, width: int, limit: int) -> Iterator[
     yield make_heading(f"Unknown: {answer.counts['unknown']:,}")
     for what, hops in list(wanted.items())[:limit]:
         save = f"save {what}" if hops[0].settle else what
-        yield from wrap_paragraph(f"{_count(len(hops), 'hop', 'hops')}: {save}", width, "    ", first="  ")
+        yield from wrap_paragraph(f"{count(len(hops), 'hop')}: {save}", width, "    ", first="  ")
         yield from wrap_paragraph(f"{hops[0].label}: {hops[0].reason}", width, "      ", "dim", first="    ")
     yield from _render_more(len(wanted) - limit)
 
@@ -110,10 +109,6 @@ def _render_hop(hop: HopRow, width: int) -> Iterator[Line]:
 
 def _render_more(count: int) -> list[Line]:
     return [make_line((f"    … and {count:,} more: --all shows them", "dim"))] if count > 0 else []
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number:,} {one if number == 1 else many}"
 
 
 assert set(_STYLES) == set(VERDICTS)

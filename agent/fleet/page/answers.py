@@ -10,7 +10,6 @@ from agent.fleet.cluster.answer import FabricRow, TopologyAnswer
 from agent.fleet.cluster.cabling_faults import KINDS, CablingFault
 from agent.fleet.cluster.fabric_kind import WORDS
 from agent.fleet.hostlist import BadHostlist, unfold
-from agent.fleet.page.overview import number
 from agent.fleet.page.scene import SEVERITY, Nodes, PageItem, Section
 from agent.fleet.questions import deviations
 from agent.fleet.questions import drift as drifts
@@ -19,6 +18,7 @@ from agent.fleet.questions import findings as wrong
 from agent.fleet.questions.outliers import Outliers
 from agent.fleet.text.findings import count_class, describe_bandwidth_loss, describe_cost, describe_origin
 from agent.fleet.text.outliers import describe_outlier
+from agent.fleet.text.parts import count, number
 
 NAMED = 3  # devices that a change is reported with
 
@@ -81,7 +81,7 @@ def build_findings(answer: wrong.Findings, numbers: NodeIndex) -> Section:
     loud = [finding for finding in answer.findings if finding.severity != "info"]
     quiet = len(answer.findings) - len(loud)
     notes = [describe_bandwidth_loss(answer.lost)] if answer.lost else []
-    notes += [f"{_count(quiet, 'more note')}: fabricscope fleet findings."] if quiet else []
+    notes += [f"{count(quiet, 'more note')}: fabricscope fleet findings."] if quiet else []
     return Section(
         title="Findings",
         anchor="findings",
@@ -122,7 +122,7 @@ def build_outliers(answer: Outliers, numbers: NodeIndex) -> Section:
     items += [_make_mixed_item(mixed, numbers) for mixed in answer.mixed]
     items.sort(key=lambda item: item.group)
     few = sum(answer.too_few.values())
-    note = f"{_count(answer.compared_nodes, 'node')} compared within their hardware classes."
+    note = f"{count(answer.compared_nodes, 'node')} compared within their hardware classes."
     note += f" {number(few)} not compared: too few nodes of their class." if few else ""
     return Section(title="Outliers", anchor="outliers", said=items, note=note, empty="No node differs from its class.")
 
@@ -209,7 +209,7 @@ def _make_outlier_item(outlier: deviations.Outlier, numbers: NodeIndex) -> PageI
 def _make_mixed_item(mixed: deviations.NoMajority, numbers: NodeIndex) -> PageItem:
     values = ", ".join(f"{value} on {number(count)}" for value, count in mixed.values)
     what = f"{mixed.what[:1].upper()}{mixed.what[1:]}"
-    words = f"{what} is mixed: {values} of {_count(mixed.of, mixed.one)}. No majority value, outliers not computed."
+    words = f"{what} is mixed: {values} of {count(mixed.of, mixed.one)}. No majority value, outliers not computed."
     return PageItem(words=words, about=mixed.attribute, group=mixed.hardware_class)
 
 
@@ -271,7 +271,3 @@ def _make_item(
     """Of nodes that a host list names. Where it cannot be unfolded, it is shown as it is."""
     nodes = numbers.folded(hosts)
     return PageItem(words=words, about=about, nodes=nodes, more=[*([] if nodes else [("nodes", hosts)]), *more])
-
-
-def _count(count: int, one: str) -> str:
-    return f"{number(count)} {one}{'' if count == 1 else 's'}"

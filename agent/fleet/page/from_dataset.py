@@ -1,4 +1,4 @@
-"""A dataset -> the scene: the whole way on one page."""
+"""A dataset -> the scene, the whole way on one page: columns of nodes, answers to questions, what is unknown."""
 
 from __future__ import annotations
 
@@ -9,17 +9,41 @@ from typing import Any, NamedTuple
 from agent.fleet.cluster.from_dataset import Wiring
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import query, statement
-from agent.fleet.page import reading
-from agent.fleet.page.columns import code_numbers, code_texts, find_distinct
+from agent.fleet.lossless.answer import LosslessAnswer
+from agent.fleet.page import answers, reading
+from agent.fleet.page import findings as page_findings
+from agent.fleet.page.columns import (
+    FACTS,
+    code_numbers,
+    code_texts,
+    find_distinct,
+    find_skew,
+    format_lines,
+    read_judged,
+)
 from agent.fleet.page.devices import Shape, build_rails, format_gbyte_s, make_gpu_shape, make_rail_shape
-from agent.fleet.page.findings import MOST, findings
-from agent.fleet.page.scene import LOOKS, STATES, CodedColumn, Nodes
-from agent.fleet.page.versions import FACTS, format_lines, read_judged
-from agent.fleet.questions.lost_gpus import LOST, describe_lost_node, list_lost_gpus
+from agent.fleet.page.findings import MOST, join_outliers
+from agent.fleet.page.hops import build_hops
+from agent.fleet.page.scene import LOOKS, STATES, CodedColumn, Coverage, FleetScene, Nodes, Section
+from agent.fleet.questions import drift, duplicates, findings, outliers, summary
 from agent.fleet.questions.options import Options, find_reference_time, find_state, read_dataset_time, subtract_time
+from agent.fleet.questions.summary import LOST, describe_lost_node, list_lost_gpus
 from agent.fleet.racks import find_racks
+from agent.fleet.text.summary import describe_coverage, describe_lost_gpus
+from agent.outputs.names import begin_sentence
+from agent.version import VERSION
 
 Hosts = Mapping[str, Sequence[Any]]  # columns of the table `host`
+_NOTHING = Shape()
+AGES = ((3600.0, "within an hour"), (6 * 3600.0, "1 to 6 hours earlier"), (86_400.0, "6 to 24 hours earlier"),
+        (2 * 86_400.0, "1 to 2 days earlier"), (7 * 86_400.0, "2 to 7 days earlier"))  # fmt: skip
+DAYS = 14
+NO_REPORT = "."
+_LETTERS = {look: look[0] for look in LOOKS}  # c e w u s o n
+_VERDICTS = query("page", "verdict_changes")
+_CHANGES = query("page", "finding_changes", episode=statement("views", "finding_episode"))
+_DAY = timedelta(days=1)
+WEEK = timedelta(days=7)
 
 
 class PageOptions(NamedTuple):
@@ -67,7 +91,7 @@ def read_dataset(tables: Tables, page_options: PageOptions, find_wiring: Callabl
     classes = code_texts("class", "class", hosts["hardware_class"])
     device_shapes = _Shapes([make_gpu_shape(text) for text in gpus.all], [make_rail_shape(text) for text in wired.all])
     shapes = [_pair_shapes(name, gpus, wired, device_shapes) for name in names]
-    reported = findings(names, reading.read_findings(tables, MOST))
+    reported = page_findings.findings(names, reading.read_findings(tables, MOST))
     lost_gpus = {lost.node: lost for lost in list_lost_gpus(tables.submit(LOST), newest)} if newest else {}
     lost_lines = [
         (f"had {lost_gpus[name].before} GPUs before {lost_gpus[name].since}",) if name in lost_gpus else ()
@@ -126,9 +150,6 @@ def _is_stale(at: datetime | None, now: datetime | None, after: float) -> bool:
 class _Shapes(NamedTuple):
     gpus: list[Shape]
     rails: list[Shape]
-
-
-_NOTHING = Shape()
 
 
 def _pair_shapes(name: str, gpus: reading.Texts, wired: reading.Texts, shapes: _Shapes) -> tuple[Shape, Shape]:
@@ -201,10 +222,6 @@ def _format_many(power: float) -> str:
     return "none" if not power else f"{-power:,.0f} and more" if power != -1 else "1 to 9"
 
 
-AGES = ((3600.0, "within an hour"), (6 * 3600.0, "1 to 6 hours earlier"), (86_400.0, "6 to 24 hours earlier"),
-        (2 * 86_400.0, "1 to 2 days earlier"), (7 * 86_400.0, "2 to 7 days earlier"))  # fmt: skip
-
-
 def _compute_age(seconds: float) -> float:
     return next((float(at) for at, (bound, _) in enumerate(AGES) if seconds <= bound), float(len(AGES)))
 
@@ -224,14 +241,6 @@ def _list_domains(values: Sequence[str | None]) -> list[str | None]:
 def _shorten(domain: str) -> str:
     uuid, _, clique = domain.rpartition(".")
     return f"{uuid[:8]}.{clique}"
-
-
-DAYS = 14
-NO_REPORT = "."
-_LETTERS = {look: look[0] for look in LOOKS}  # c e w u s o n
-_VERDICTS = query("page", "verdict_changes")
-_CHANGES = query("page", "finding_changes", episode=statement("views", "finding_episode"))
-_DAY = timedelta(days=1)
 
 
 def list_verdicts_by_day(
@@ -279,3 +288,80 @@ def list_finding_changes(tables: Tables, newest: datetime | None) -> dict[str, l
     for node, rule, label, is_new in sorted(tables.rows(_CHANGES.bind(moment=since)), key=str):
         changes.setdefault(node, []).append(f"{'new' if is_new else 'gone'}: {rule}{f' on {label}' if label else ''}")
     return changes
+
+
+def build_scene(
+    tables: Tables,
+    find_wiring: Callable[[], Wiring],
+    page_options: PageOptions,
+    now: datetime,
+    *,
+    title: str = "Fleet",
+    quarantined: int | None = 0,
+    lossless: LosslessAnswer | None = None,
+) -> FleetScene:
+    """Of the nodes in the tables, and of the hops between them. Raises EngineRefused, BadPattern."""
+    facts = read_dataset(tables, page_options, find_wiring)
+    hops = build_hops(lossless, answers.NodeIndex(facts.nodes)) if lossless is not None else None
+    answer = summary.build_summary(tables, page_options.options)
+    return FleetScene(
+        title=title,
+        made=f"{now:%Y-%m-%d %H:%M} UTC",
+        version=VERSION,
+        newest=format_stamp(facts.newest),
+        stale_after_hours=round(page_options.stale_after_seconds / 3600, 2),
+        nodes=facts.nodes,
+        sections=[*_build_sections(tables, facts, page_options), *([hops.section] if hops else [])],
+        hops=hops,
+        skew=find_skew(facts.nodes),
+        coverage=[_make_coverage(rule) for rule in answer.coverage],
+        coverage_words=describe_coverage(answer),
+        notes=[*([f"{begin_sentence(describe_lost_gpus(answer))}."] if answer.lost_gpus else []), *_list_notes(facts)],
+        quarantined=quarantined,
+    )
+
+
+def _make_coverage(rule: summary.RuleCoverage) -> Coverage:
+    return Coverage(
+        rule=rule.rule, passed=rule.passed, failed=rule.failed, unknown=rule.unknown, stale=rule.stale,
+        not_applicable=rule.not_applicable + rule.disabled, missing=rule.missing, reasons=rule.reasons,
+    )  # fmt: skip
+
+
+def _build_sections(tables: Tables, facts: DatasetFacts, page_options: PageOptions) -> list[Section]:
+    options = page_options.options
+    numbers = answers.NodeIndex(facts.nodes)
+    items = list(
+        join_outliers(
+            answers.build_findings(findings.find_findings(tables, options), numbers),
+            answers.build_outliers(outliers.find_outliers(tables, options), numbers),
+        )
+    )
+    quiet = answers.list_silenced(numbers)
+    items[1:1] = [quiet] if quiet else []
+    if facts.wires.answer is not None:
+        items.append(answers.build_cluster(facts.wires.answer, numbers, page_options.part))
+    start = page_options.since or _find_since(reading.read_first_reports(tables), facts.newest)
+    if start is not None:
+        items.append(
+            answers.build_drift(drift.find_drift(tables, start), numbers, requested=page_options.since is not None)
+        )
+    items.append(answers.build_duplicates(duplicates.find_duplicates(tables, options), numbers))
+    return items
+
+
+def _find_since(firsts: list[datetime], newest: datetime | None) -> datetime | None:
+    """A week back; where most nodes were not known then, when the last of them came to be known."""
+    if newest is None:
+        return None
+    start = subtract_time(newest, WEEK)
+    young = sum(first > start for first in firsts) * 2 > len(firsts)
+    return max(firsts) if young else start
+
+
+def _list_notes(facts: DatasetFacts) -> list[str]:
+    notes = list(facts.wires.answer.notes) if facts.wires.answer else []
+    alone = sum(code < 0 for code in facts.nodes.classes.codes)
+    who = "1 node is" if alone == 1 else f"{alone:,} nodes are"
+    notes += [f"{who} of no known hardware class: compared with none"] if alone else []
+    return notes

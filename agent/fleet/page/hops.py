@@ -11,10 +11,9 @@ from agent.fleet.lossless.picture import draw_hop_element
 from agent.fleet.lossless.rows import HopEnd, HopRow
 from agent.fleet.lossless.verdict import VERDICTS
 from agent.fleet.page.answers import NodeIndex
-from agent.fleet.page.icons import sign
-from agent.fleet.page.overview import number, render_bar
+from agent.fleet.page.overview import render_bar, sign
 from agent.fleet.page.scene import FabricHops, HopLine, PageItem, Section, SwitchCard
-from agent.fleet.text.parts import count
+from agent.fleet.text.parts import count, number
 from agent.model.finding import Finding
 from agent.outputs.html.elements import el
 from agent.outputs.names import begin_sentence

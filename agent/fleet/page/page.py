@@ -13,11 +13,9 @@ from urllib.parse import quote
 from xml.etree.ElementTree import Element
 
 from agent.fleet.cluster.picture import STYLE
-from agent.fleet.page.data import encode_scene
-from agent.fleet.page.heatmap import render_map
 from agent.fleet.page.hops import render_picture, render_switches
-from agent.fleet.page.overview import render_nodes, render_overview
-from agent.fleet.page.scene import FleetScene
+from agent.fleet.page.overview import render_map, render_nodes, render_overview
+from agent.fleet.page.scene import FleetScene, encode_scene
 from agent.fleet.page.sections import render_coverage, render_section, render_skew
 from agent.outputs.html.document import read_styles, write_document
 from agent.outputs.html.elements import el

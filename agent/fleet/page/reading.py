@@ -16,8 +16,8 @@ from agent.fleet.cluster.graph import natural
 from agent.fleet.engines import schema
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import LookupQuery, Query, Row, lookup, query, quote, statement, table_query
-from agent.fleet.row_digests import digest_column
 from agent.fleet.table import INT, TEXT
+from agent.fleet.tables import digest_column
 
 US, RS = "\x1f", "\x1e"
 MOST_KINDS = 5_000  # of nodes: beyond, the engine distinguishes them
@@ -118,7 +118,7 @@ FINDINGS = query(
 
 
 class NodeDigests:
-    """Digests of all nodes' rows (agent/fleet/row_digests.py); none where an earlier version ingested some of them."""
+    """Digests of all nodes' rows (agent/fleet/tables.py); none where an earlier version ingested some of them."""
 
     def __init__(self, tables: Tables) -> None:
         rows = tables.rows(DIGESTS)

@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
 from agent.fleet.hostlist import fold
-from agent.fleet.page.data import encode_spans
-from agent.fleet.page.icons import sign
-from agent.fleet.page.overview import format_nodes, number, render_bar, share
-from agent.fleet.page.scene import Coverage, FleetScene, PageItem, Section, Skew
-from agent.fleet.text.parts import split_steps
+from agent.fleet.page.overview import render_bar, share, sign
+from agent.fleet.page.scene import Coverage, FleetScene, PageItem, Section, Skew, encode_spans
+from agent.fleet.text.parts import count, number, split_steps
 from agent.outputs.html.elements import el
 
 LISTED = 60  # of a section; the rest is counted
@@ -56,7 +54,7 @@ def render_skew(scene: FleetScene) -> Iterator[Element]:
     for name, skews in list(by_class.items())[:CLASSES]:
         rows = [row for one in skews for row in _render_versions(one, scene)]
         table = el("table", el("tbody", *rows), class_="versions")
-        yield el("h3", f"{name}, {format_nodes(skews[0].of)}")
+        yield el("h3", f"{name}, {count(skews[0].of, 'node')}")
         yield el("div", table, class_="scroll", tabindex=0, role="region", aria_label=f"versions of {name}")
     if len(by_class) > CLASSES:
         yield el("p", f"and {number(len(by_class) - CLASSES)} smaller classes", class_="dim")
@@ -91,7 +89,7 @@ def _render_group(before: PageItem | None, item: PageItem, anchor: str, scene: F
     if item.group and (before is None or before.group != item.group):
         labels, codes = scene.nodes.classes.labels, scene.nodes.classes.codes
         size = codes.count(labels.index(item.group)) if item.group in labels else 0
-        yield el("h3", item.group, el("span", f" {format_nodes(size)}", class_="dim") if size else None)
+        yield el("h3", item.group, el("span", f" {count(size, 'node')}", class_="dim") if size else None)
     yield _render_item(item, anchor, scene)
 
 
@@ -100,7 +98,7 @@ def _render_item(item: PageItem, anchor: str, scene: FleetScene) -> Element:
         "header",
         el("span", item.severity, class_=f"badge {item.severity}") if item.severity else None,
         el("code", item.about) if item.about else None,
-        el("span", format_nodes(len(item.nodes))) if item.nodes else None,
+        el("span", count(len(item.nodes), "node")) if item.nodes else None,
         el("span", "affects the whole class", class_="dim") if item.whole_class else None,
         _render_actions(item) if item.nodes and not item.quiet else None,
     )
@@ -170,7 +168,7 @@ def _render_versions(skew: Skew, scene: FleetScene) -> Iterator[Element]:
             "tr",
             el("th", skew.what if not at else "", scope="row"),
             el("td", value, class_="mono"),
-            el("td", f"{format_nodes(len(members))}, {share(len(members), skew.of)}"),
+            el("td", f"{count(len(members), 'node')}, {share(len(members), skew.of)}"),
             el("td", render_bar([("level", len(members)), ("rest", skew.of - len(members))])),
             el("td", el("span", format_hosts(members, scene), class_="mono dim") if at else None,
                _render_shows(members, f"{skew.what} {value}") if at else None),

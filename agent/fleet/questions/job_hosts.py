@@ -10,7 +10,7 @@ from typing import Any
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import lookup, quote, table_query
 from agent.fleet.engines.schema import HISTORY
-from agent.fleet.node_names import AmbiguousName, NodeNames
+from agent.fleet.hostlist import AmbiguousName, NodeNames
 from agent.fleet.table import TEXT
 from agent.model.finding import Finding, Silenced, Summary
 from agent.model.gpu import Fabric, Gpu

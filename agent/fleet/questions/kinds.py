@@ -1,4 +1,4 @@
-"""One node in place of all with the same rows of a table, by the digests in table host (agent/fleet/row_digests.py).
+"""One node in place of all with the same rows of a table, by the digests in table host (agent/fleet/tables.py).
 
 And the nodes of any group: the engine names them with the group where they are few.
 """
@@ -23,7 +23,7 @@ from agent.fleet.engines.query import (
     statement,
 )
 from agent.fleet.questions.baseline import CLASS
-from agent.fleet.row_digests import COMPARED, digest_column
+from agent.fleet.tables import COMPARED, digest_column
 
 MOST = 5000  # kinds of one table: beyond, reading one node of each is no less work than reading all
 _MOST_ROWS = 4 * MOST  # nodes can differ in any of the tables

@@ -1,4 +1,6 @@
-"""The fleet at a glance: verdicts, what could not be judged, who has fallen silent, who is worst."""
+"""The fleet at a glance: verdicts, what could not be judged, who has fallen silent, who is worst; and nodes that had
+more GPUs some days ago, and whose own report is content.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,6 @@ from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Pending, Row, lookup, query
 from agent.fleet.hostlist import fold
 from agent.fleet.questions.kinds import KINDS, DigestGroups, Kind
-from agent.fleet.questions.lost_gpus import LOST, LostGpus, describe_lost_node, list_lost_gpus
 from agent.fleet.questions.options import (
     NODE_STATES,
     ORDINARY,
@@ -27,9 +28,54 @@ from agent.fleet.questions.options import (
 from agent.fleet.table import INT, TEXT
 from agent.model.finding import SEVERITIES, VERDICTS, rank_gravity
 
+LOST = query("summary", "lost_gpus")
+LOST_SINCE = timedelta(days=7)
 REASONS = 3  # of a rule that could not be judged
 WORST = 10
 _NO_CLASS, _NO_REASON = "(not known)", "no reason reported"
+HOURS, BAD = query("summary", "hours"), query("summary", "nodes_with_findings")
+STATES = query("summary", "rule_states")
+STATES_OF_KINDS = lookup({"node": TEXT, "nodes": INT}, "summary", "rule_states_of_kinds")
+OLD = lookup({"hour": INT}, "summary", "nodes_of_hours")
+FINDINGS = lookup({"node": TEXT}, "summary", "findings_of_nodes")
+OLD_STATES = lookup({"node": TEXT}, "summary", "rule_states_of_nodes")
+
+
+class LostGpus(msgspec.Struct, frozen=True, kw_only=True):
+    """A node whose report by itself has nothing wrong, and that had more GPUs in a report of the last week."""
+
+    node: str
+    before: int
+    now: int
+    since: str  # of the first report with fewer
+    hardware_class: str | None = None
+    verdict: str = "ok"  # of its report
+    stale: bool = False
+    state: str = "error"  # what it counts as: "unknown" in a virtual machine, whose devices the hypervisor takes
+
+
+def list_lost_gpus(lost: Pending, newest: datetime, cut: datetime | None = None) -> list[LostGpus]:
+    """Those of the last week: what is longer ago is how the node is now. Stale are those that arrived before `cut`."""
+    start = subtract_time(newest, LOST_SINCE)
+    rows = sorted((row for row in lost() if row[3] >= start), key=lambda row: (row[2] - row[1], row[0]))
+    return [
+        LostGpus(
+            node=node,
+            before=before,
+            now=now,
+            since=format_stamp(at),
+            hardware_class=name,
+            verdict=verdict,
+            state="unknown" if virtual else "error",
+            stale=cut is not None and received < cut,
+        )
+        for node, before, now, at, name, verdict, virtual, received in rows
+    ]
+
+
+def describe_lost_node(lost: LostGpus) -> str:
+    """In place of a finding."""
+    return f"had {lost.before} GPUs, now {lost.now}"
 
 
 class ClassLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -180,14 +226,6 @@ def _list_coverage(states: list[Row], late: list[Row], nodes: int) -> list[RuleC
 def _select_frequent(reasons: dict[str, int]) -> list[tuple[str, int]]:
     frequent = [(reason, count) for reason, count in reasons.items() if count]
     return sorted(frequent, key=lambda row: (-row[1], row[0]))[:REASONS]
-
-
-HOURS, BAD = query("summary", "hours"), query("summary", "nodes_with_findings")
-STATES = query("summary", "rule_states")
-STATES_OF_KINDS = lookup({"node": TEXT, "nodes": INT}, "summary", "rule_states_of_kinds")
-OLD = lookup({"hour": INT}, "summary", "nodes_of_hours")
-FINDINGS = lookup({"node": TEXT}, "summary", "findings_of_nodes")
-OLD_STATES = lookup({"node": TEXT}, "summary", "rule_states_of_nodes")
 
 
 def _states(tables: Tables, kinds: list[Kind] | None) -> list[Row]:

@@ -17,7 +17,6 @@ import msgspec
 from msgspec import Raw
 from msgspec.json import Decoder
 
-from agent.fleet.row_digests import COMPARED
 from agent.fleet.rows import device_fields, devices, identity, network, report_fields, verdicts
 from agent.fleet.rows.counters import CounterDigests, CounterRows, ReportCounters, rate_rows
 from agent.fleet.rows.devices import Row
@@ -26,7 +25,7 @@ from agent.fleet.rows.recent import Cut, Cutter, Lists, Recent, decode_part, is_
 from agent.fleet.rows.recent import DamagedPart as DamagedPart
 from agent.fleet.rows.unique_rows import ComparedColumns, Functions, Rows, Shared
 from agent.fleet.rows.verdicts import HostTotals, Label
-from agent.fleet.tables import COUNTER, EVENT, HOST, PCI, PORT_COUNTER, PROBE, RATE, TABLES
+from agent.fleet.tables import COMPARED, COUNTER, EVENT, HOST, PCI, PORT_COUNTER, PROBE, RATE, TABLES
 from agent.model.reasons import needs_sample
 
 NAMES = tuple(TABLES)

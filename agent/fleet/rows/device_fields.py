@@ -9,8 +9,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw
 
-from agent.fleet.device_tables import GPU, NVLINK, PCI
-from agent.fleet.network_tables import NETDEV, NIC, PORT
+from agent.fleet.device_tables import GPU, NETDEV, NIC, NVLINK, PCI, PORT
 from agent.fleet.rows.row_columns import Int as Int
 from agent.fleet.rows.row_columns import RowColumns
 

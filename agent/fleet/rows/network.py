@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from msgspec.json import Decoder
 
-from agent.fleet.network_tables import PORT_COUNTERS
+from agent.fleet.device_tables import PORT_COUNTERS
 from agent.fleet.rows.device_fields import (
     NETDEV_ROWS,
     NIC_ROWS,

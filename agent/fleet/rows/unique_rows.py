@@ -9,9 +9,8 @@ from operator import itemgetter
 
 import msgspec
 
-from agent.fleet.row_digests import COMPARED
 from agent.fleet.rows.devices import Row
-from agent.fleet.tables import Table
+from agent.fleet.tables import COMPARED, Table
 
 _MOST_ALIKE = 256  # lists of rows whose digest is remembered
 _ENDS = b",nul]"  # null columns at the end count for nothing: a later version may add some

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.fleet.expected.compare import ExpectedAnswer, ExpectedRow
+from agent.fleet.expected import ExpectedAnswer, ExpectedRow
 from agent.fleet.hostlist import fold
 from agent.fleet.text.parts import count, hosts, number, wrap_item
 from agent.outputs.text.lines import BLANK, Line, make_heading, make_line

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from agent.fleet.episodes import gravest
 from agent.fleet.episodes.finding_changes import News, NewsItem
-from agent.fleet.episodes.history import gravest
 from agent.fleet.episodes.repeat import Offender, Repeats
 from agent.fleet.hostlist import fold
 from agent.fleet.text.parts import FLEET_HISTORY, STYLES, count, hosts, number, wrap_item

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import zip_longest
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, get_args
 
 import msgspec
 
@@ -19,10 +19,12 @@ from agent.outputs.text.lines import clean
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would work out instead of showing it
 
 
-def sheet(rows: Sequence[msgspec.Struct], kind: type[msgspec.Struct]) -> str:
-    """CSV with a head of the fields' names."""
+def sheet(answer: msgspec.Struct, rows: str) -> str:
+    """A list of rows of an answer, by the name of its field, as CSV with a head of the rows' fields."""
+    (kind,) = next(get_args(field.type) for field in msgspec.structs.fields(answer) if field.name == rows)
     names = kind.__struct_fields__
-    return format_sheet(names, ([built[name] for name in names] for built in map(msgspec.to_builtins, rows)))
+    built_rows = map(msgspec.to_builtins, getattr(answer, rows))
+    return format_sheet(names, ([built[name] for name in names] for built in built_rows))
 
 
 def format_sheet(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:

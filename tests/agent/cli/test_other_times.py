@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from agent.cli.main import run
-from agent.diff.change import SCHEMA, Diff
+from agent.diff.ledger import SCHEMA, Diff
 from agent.version import VERSION
 from fixtures.build import write_capture
 from tests.conftest import ROOT

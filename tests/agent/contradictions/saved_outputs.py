@@ -10,7 +10,7 @@ from agent.model.gpu import Gpu, GpuHealth
 from agent.model.node import Event
 from agent.model.pci import PciFunction
 from agent.model.report import Report
-from tests.agent.contradictions import accelerator_outputs, network_outputs
+from tests.agent.contradictions import device_outputs
 
 
 def render_outputs(report: Report, interfaces: int | None = None) -> dict[str, str]:
@@ -23,18 +23,18 @@ def render_outputs(report: Report, interfaces: int | None = None) -> dict[str, s
         "nvidia-smi_nvlink_-s.txt": render_nvlink(report),
         "nvidia-smi_topo_-m.txt": render_matrix(report),
         "rocm-smi_--showtopo.txt": render_showtopo(report),
-        "ibstat.txt": network_outputs.render_ibstat(report),
-        "ibv_devinfo_-v.txt": network_outputs.render_devinfo(report),
-        "rdma_link.txt": network_outputs.render_rdma_link(report),
-        "show_gids.txt": network_outputs.render_gids(report),
-        "ip_-d_link.txt": network_outputs.render_ip_link(report),
+        "ibstat.txt": device_outputs.render_ibstat(report),
+        "ibv_devinfo_-v.txt": device_outputs.render_devinfo(report),
+        "rdma_link.txt": device_outputs.render_rdma_link(report),
+        "show_gids.txt": device_outputs.render_gids(report),
+        "ip_-d_link.txt": device_outputs.render_ip_link(report),
         "lsmod.txt": _lsmod(report),
         "cat_proc_cmdline.txt": f"{report.node.cmdline}\n" if report.node.cmdline else "",
         "dmesg.txt": _dmesg(report),
-        **accelerator_outputs.render_accelerators(report),
+        **device_outputs.render_accelerators(report),
     }
     for netdev in report.topology.netdevs[:interfaces]:
-        outputs |= dict(network_outputs.render_of_interface(netdev))
+        outputs |= dict(device_outputs.render_of_interface(netdev))
     return {name: text for name, text in outputs.items() if text}
 
 

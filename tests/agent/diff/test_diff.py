@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.diff import diff
-from agent.diff.change import GROUPS, KINDS, Change, Diff
+from agent.diff.ledger import GROUPS, KINDS, Change, Diff
 from agent.diff.page import page
 from agent.model.gpu import Gpu
 from agent.model.nic import Fec, Netdev, Nic, Qos

@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.cli.main import run
-from agent.fleet.expected.sources import BadNodeList, ExpectedNode, read_expected
-from tests.agent.fleet.questions.nodes import finding
-from tests.agent.fleet.small import report, take
+from agent.fleet.expected import BadNodeList, ExpectedNode, read_expected
+from tests.agent.fleet.small import finding, report, take
 
 pytest.importorskip("duckdb")
 NOW = datetime.now(timezone.utc)

@@ -1,4 +1,8 @@
-"""Host lists: what is folded unfolds again, and Slurm and ClusterShell read it alike."""
+"""Host lists: what is folded unfolds again, and Slurm and ClusterShell read it alike; racks: chassis serials that trays
+share, then host names.
+"""
+
+from __future__ import annotations
 
 import re
 import shutil
@@ -10,8 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.fleet.hostlist import BadHostlist, fold, is_plain, unfold
+from agent.fleet.racks import MOST, find_racks
 
 _NAME = st.from_regex(r"[a-z]{1,2}-?[0-9]{0,4}([a-z.][0-9]{0,3}){0,2}|[0-9]{1,20}|[a-z]/?[0-9]{1,3}", fullmatch=True)
+MANY = (
+    [f"r{r:02}n{n}" for r in range(8, 12) for n in (1, 2, 9, 10)]
+    + ["x1", "x01", "y099", "y100", "z"]
+    + ["q1n1", "q2n1"]
+)
 
 
 @given(st.lists(_NAME, max_size=40))
@@ -99,13 +109,6 @@ def test_steps_blanks_and_repetition():
     assert unfold("a[1-7/3], b1 b1") == ["a1", "a4", "a7", "b1"]
 
 
-MANY = (
-    [f"r{r:02}n{n}" for r in range(8, 12) for n in (1, 2, 9, 10)]
-    + ["x1", "x01", "y099", "y100", "z"]
-    + ["q1n1", "q2n1"]
-)
-
-
 def test_slurm_reads_it_alike(tmp_path, real_commands):
     if not shutil.which("scontrol"):
         pytest.skip("no scontrol (Debian: slurm-client)")
@@ -133,3 +136,30 @@ def test_clustershell_reads_it_alike(real_commands):
     if "ModuleNotFoundError" in completed.stderr:
         pytest.skip("no ClusterShell here")
     assert sorted(MANY) == sorted(completed.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("names", "chassis", "racks"),
+    [
+        (["a", "b", "c", "d"], ["S1", "S1", "S2", "S2"], ["S1", "S1", "S2", "S2"]),
+        (["a", "b", "c"], ["S1", "S2", "S3"], [None] * 3),  # a server alone in its chassis
+        (["a", "b", "r1n1", "r1n2", "r2n1", "r2n2"], ["S", "S", None, "T", None, None],
+         ["S", "S", "r1", "r1", "r2", "r2"]),
+        (["r1n1", "r1n2", "r1n3"], [None] * 3, [None] * 3),  # one for all
+        (["gpu1", "gpu2"], [None] * 2, [None] * 2),
+    ],
+)  # fmt: skip
+def test_racks(names, chassis, racks):
+    assert find_racks(names, chassis) == racks
+
+
+@pytest.mark.parametrize(("nodes", "known"), [(MOST, True), (MOST + 1, False)])
+def test_what_too_many_nodes_share_is_no_rack(nodes, known):
+    names = [f"x{n}" for n in range(nodes)]
+    assert find_racks(names, ["0"] * nodes) == [("0" if known else None)] * nodes
+    by_name = [f"c1-{n}" for n in range(nodes)] + ["c2-1", "c2-2", "c3-1", "c3-2"]
+    assert find_racks(by_name, [None] * len(by_name))[:nodes] == [("c1" if known else None)] * nodes
+
+
+def test_a_pattern_comes_first():
+    assert find_racks(["row1-a", "row2-b"], ["S", "S"], r"row[0-9]") == ["row1", "row2"]

@@ -12,8 +12,7 @@ import pytest
 import yaml
 
 from agent.cli.main import run
-from tests.agent.fleet.questions.nodes import finding
-from tests.agent.fleet.small import report, take
+from tests.agent.fleet.small import finding, report, take
 from tests.conftest import ROOT
 
 pytest.importorskip("duckdb")

@@ -16,8 +16,7 @@ import pytest
 
 pytest.importorskip("duckdb", reason="the extra fleet is not installed")
 from agent.cli.main import run
-from tests.agent.fleet.questions.nodes import finding
-from tests.agent.fleet.small import report, take
+from tests.agent.fleet.small import finding, report, take
 
 NOW = datetime.now(timezone.utc)
 NODES = {  # verdict of the last report, hours since it arrived, model of the rails

@@ -7,8 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.history.second_sample import COUNTERS_OF_PROBE, add_window, merge_outcomes, select_counter_probes
-from agent.history.window import MAXIMUM_VALUE, TWO_32, WHOLE_SUBJECT, CounterDeltas, compute_deltas, is_count
+from agent.history.window import (
+    COUNTERS_OF_PROBE,
+    MAXIMUM_VALUE,
+    TWO_32,
+    WHOLE_SUBJECT,
+    CounterDeltas,
+    add_window,
+    compute_deltas,
+    is_count,
+    merge_outcomes,
+    select_counter_probes,
+)
 from agent.model.counters import Counted
 from agent.model.report import ProbeRun, Report
 from probes.catalogue import probes

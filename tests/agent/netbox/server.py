@@ -16,8 +16,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+from tests.agent.netbox.rules import Refused
 from tests.agent.netbox.store import Store
-from tests.agent.netbox.tables import Refused
 
 TOKEN = "nbt_abcdefabcdef.0123456789012345678901234567890123456789"
 MOST_IN_A_PAGE = 1000  # MAX_PAGE_SIZE

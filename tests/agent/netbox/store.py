@@ -19,8 +19,17 @@ from agent.netbox.state import (
     NetBoxState,
 )
 from agent.outputs.inventory import objects
-from tests.agent.netbox.rules import check_together, check_unused, computed, errors, filters, hanging_on
-from tests.agent.netbox.tables import TABLES, Refused, Row
+from tests.agent.netbox.rules import (
+    TABLES,
+    Refused,
+    Row,
+    check_together,
+    check_unused,
+    computed,
+    errors,
+    filters,
+    hanging_on,
+)
 
 
 class Store:

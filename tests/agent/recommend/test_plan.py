@@ -13,16 +13,17 @@ from agent.outputs.text.lines import to_plain_text
 from agent.outputs.text.recommend_answers import render_plan
 from agent.platforms.profiles import load_profile
 from agent.recommend.constants import NEWEST
+from agent.recommend.judge import describe_shape, describe_share
 from agent.recommend.machine import assume_node
-from agent.recommend.plan import Cluster, plan_training
-from agent.recommend.shape import describe_shape, describe_share
-from agent.recommend.traffic import (
+from agent.recommend.plan import (
+    Cluster,
     Degrees,
     Model,
     Speeds,
     data_traffic,
     expert_traffic,
     pipeline_traffic,
+    plan_training,
     tensor_traffic,
 )
 

@@ -26,8 +26,7 @@ from agent.recommend.cost import SETTING_RULES, add_costs, find_costs
 from agent.recommend.machine import assume_node, read_node
 from agent.recommend.predict import AS_IS, HEALTHY, Request, predict, version_of
 from agent.recommend.rails import merge_rails
-from agent.recommend.settings import to_lines
-from agent.recommend.validated import compare_platform
+from agent.recommend.settings import compare_platform, to_lines
 from agent.reports import encode_report
 from tests.machines import HOSTS, scan_faults, scan_machine
 

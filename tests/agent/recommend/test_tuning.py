@@ -17,10 +17,9 @@ from agent.recommend.constants import (
     pcie_gbyte_s,
     search_speeds,
 )
-from agent.recommend.graph import ChannelPlan, SearchInput, plan_nvls, plan_of_job, plan_ring, plan_tree
+from agent.recommend.graph import ChannelPlan, SearchInput, plan_nvls, plan_of_job, plan_ring, plan_tree, search_rings
 from agent.recommend.machine import assume_node
 from agent.recommend.predict import Request, predict
-from agent.recommend.search import search_rings
 from agent.recommend.tuning import (
     ALL_GATHER,
     ALL_REDUCE,

@@ -1,4 +1,6 @@
-"""Machines that rows begin from, where `build.server` alone would have to be changed in many places."""
+"""Machines that rows begin from, where `build.server` alone would have to be changed in many places; of other kinds a
+Grace board with data-direct functions, a guest, a host of guests.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +9,26 @@ import msgspec
 from agent.model.gpu import Ascend, Gpu, GpuLink, NpuPort, Remote
 from agent.model.nic import Netdev, Nic, Port
 from agent.model.node import Module, NumaNode
-from agent.model.pci import Cxl, CxlDevice, CxlRegion
+from agent.model.pci import Acs, Cxl, CxlDevice, CxlRegion, PciFunction
 from agent.model.report import CountersWindow, History, ProbeRun
 from agent.model.topology import Path
 from agent.rules.ascend.npus import DIES
 from agent.rules.context import RuleContext
 from agent.rules.host.inventory_matching import build_inventory
 from tests.agent.rules.build import (
+    all_functions,
     changed_netdev,
     changed_nic,
     changed_port,
     function,
     gpu_id,
+    models,
     nic_id,
     node,
     server,
     topology,
 )
-from tests.agent.rules.rows import bridge, gpu_function, link, optical
+from tests.agent.rules.rows import GB200, bridge, gpu_function, link, optical
 
 RISER_UP, RISER_DOWN = "0000:13:00.0", "0000:13:01.0"
 DARK = {"state": "DOWN", "phys_state": "Polling", "rate_gbit_s": None}
@@ -37,6 +41,16 @@ _STATES = {
     "ib0": "unknown",
     "veth1": "up",
 }
+_HABANALABS = {"habanalabs": "ee698fb", "habanalabs_cn": "95323a5", "habanalabs_en": "95323a5"}  # module -> build
+_NEURON_ERRORS = {
+    "mem_ecc_uncorrected": 0,
+    "mem_ecc_repairable_uncorrected": 2,
+    "sram_ecc_uncorrected": 0,
+    "hw_error": 3,
+    "hw_nc_ue_error": 1,
+}
+DMA = "0000:16:00.0"  # beside GPU 0, below its switch
+PORT_DMA, PORT_GPU, ROOT = "0000:12:02.0", "0000:12:00.0", "0000:10:01.0"
 
 
 def seen_before(context: RuleContext) -> RuleContext:
@@ -185,9 +199,6 @@ def gaudi_cards(count: int = 4, links: int = 2, outside: tuple[int, ...] = (20, 
     )
 
 
-_HABANALABS = {"habanalabs": "ee698fb", "habanalabs_cn": "95323a5", "habanalabs_en": "95323a5"}  # module -> build
-
-
 def _gaudi_port(number: int, remote: Remote) -> GpuLink:
     return GpuLink(protocol="gaudi", link=number, state="active", signal_gbyte_s=25.0, remote=remote)
 
@@ -217,15 +228,6 @@ def neuron_devices() -> RuleContext:
         )  # fmt: skip
     window = CountersWindow(since="2026-08-16T08:00:00Z", seconds=3600.0)
     return msgspec.structs.replace(topology(context, gpus=gpus), window=window)
-
-
-_NEURON_ERRORS = {
-    "mem_ecc_uncorrected": 0,
-    "mem_ecc_repairable_uncorrected": 2,
-    "sram_ecc_uncorrected": 0,
-    "hw_error": 3,
-    "hw_nc_ue_error": 1,
-}
 
 
 def npus(device: str = "0xd802") -> RuleContext:
@@ -282,3 +284,36 @@ def npus(device: str = "0xd802") -> RuleContext:
         accelerator_nics=own,
         window=CountersWindow(since="2026-08-16T08:00:00Z", seconds=3600.0),
     )
+
+
+def acs(*control: str) -> Acs:
+    """A port that can do all, with these switched on."""
+    return Acs(capability=["SV", "TB", "RR", "CR", "UF", "EC", "DT"], control=list(control))
+
+
+def direct_nic(context: RuleContext) -> RuleContext:
+    """The same machine as a Grace board: GPU 0 and a data-direct function meet at a switch, ACS as it must be."""
+    more = [
+        PciFunction(id=PORT_DMA, parent="0000:11:00.0", class_code="0x060400", vendor="0x15b3", port_type="downstream"),
+        PciFunction(
+            id=DMA, parent=PORT_DMA, class_code="0x080100", vendor="0x15b3", device="0x2100", driver="mlx5_core",
+            iommu_group=7,
+        ),
+    ]  # fmt: skip
+    context = topology(context, pci=[*context.topology.pci, *more])
+    context = function(context, PORT_DMA, acs=acs("SV", "CR", "UF"))
+    context = function(context, PORT_GPU, acs=acs("SV", "RR", "UF"))
+    context = function(context, ROOT, acs=acs("RR", "CR", "UF"))
+    return function(models(node(context, arch="aarch64"), GB200), gpu_id(0), iommu_group=7)
+
+
+def grace(context: RuleContext) -> RuleContext:
+    """GPUs on C2C, rails behind the CPU."""
+    return models(node(context, arch="aarch64"), GB200)
+
+
+def grouped(context: RuleContext, kind: str | None) -> RuleContext:
+    """Every GPU and NIC in an IOMMU group of that type."""
+    for code in ("0x030200", "0x020700"):
+        context = all_functions(context, code, iommu_group=3, iommu_type=kind)
+    return context

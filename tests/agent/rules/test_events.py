@@ -1,12 +1,18 @@
-"""Every kind of kernel log line is read by a rule, or stands beside other evidence only, for a reason."""
+"""Every kind of kernel log line is read by a rule, or stands beside other evidence only, for a reason; and the page of
+all sentences that are read, of the kernel log and of services.
+"""
 
 from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
 
-from agent.rules.host.driver_sentences import MEANINGS
+from agent.rules.host.driver_sentences import MEANINGS, Meaning
+from agent.rules.host.service_sentences import CONTEXT, SERVICE_MEANINGS
 from probes.kernel import hung_tasks, sentences
+from probes.kernel.sentences import DRIVER, SENTENCES, Sentence
+from probes.kernel.unexplained import HARMLESS_SENTENCES
+from probes.services.sentences import LOG_FILES, PROGRAMS, SERVICE_SENTENCES
 from tests.matrix.rule_rows import row, row_ids, rules
 
 # kind and code (None: whatever the line says); a rule's answer on some machine changes with it
@@ -55,6 +61,52 @@ CONTEXT_ONLY = {
     ("link_up", None): "the end of link_down",
     ("xgmi", None): "the GPU is outside its hive after it, which has xgmi-hive-split",
 }
+_COLUMNS = """
+| module | recognized by | event | part | what it states | confidence | rule | source |
+|---|---|---|---|---|---|---|---|
+"""
+_HEAD = """# Sentences of logs
+
+Every line that is read of the kernel log and of the logs of services, by the module or service that writes it. This
+page is made from the tables that the probes use (`probes/kernel/sentences.py`, `probes/services/sentences.py`)
+and from what the rules state of them (`agent/rules/host/driver_sentences.py`, `agent/rules/host/service_sentences.py`);
+run `make docs` after a change of either.
+
+## Kernel log
+
+AER records and CXL records go over several lines and are read by `probes/kernel/log_events.py`; so do the calls of a
+task that is blocked, of which the first one in a driver is read (`probes/kernel/hung_tasks.py`).
+
+`part`: what the line names. Sentences of the NVIDIA driver without an address are about the GPU that a line beside them
+names. All logs that a source holds are read: `dmesg`, the journals of this boot and of earlier ones
+(`journalctl -k -b -3`, options in any order), kern.log, syslog, messages and /var/log/dmesg with the parts that were
+put aside (`syslog.1`, `messages-20260101`, also `.gz`, `.bz2` and `.xz`), and the scan section of nvidia-bug-report. Of
+two outputs of `dmesg` one is read, and the report names the other: they may be of two hosts. What finds nothing in the
+first is unknown then. A fault that only a log of
+an earlier boot shows begins with "before the last boot" and has medium confidence; so does one that a file has and a
+whole `dmesg` has not.
+"""
+_UNEXPLAINED = """
+### Lines that no sentence explains
+
+A line of the driver of a GPU, NIC, NVSwitch, IOMMU or PCIe port that reads as a failure and fits none of the rows
+is a note of `driver-reports-failure`, one per driver, with the line, its number and dates, and the name of the error in
+it. It is not one beside a failure of the same part that a row explains (within 10 minutes), nor on a host whose part
+works now. These lines read as a failure, and are left out:
+
+| line | source |
+|---|---|
+"""
+_SERVICES = """
+## Services
+
+Read of saved sources: `systemctl status UNIT` (also `--all`), `journalctl -u UNIT`, the journal of the boot, syslog and
+messages, and {files} in /var/log. A log that was saved under another name is recognized by its lines, also within a
+pasted text. Programs: {programs}. Of all units systemd's own sentences are read: started, stopped, failed.
+
+A sentence counts until the node or the service started again, and one about a start until the service runs. The sources
+of the fabric manager and of IMEX are closed: what is marked with `thread:` is from a public thread alone.
+"""
 
 
 def _emitted() -> set[tuple[str, str | None]]:
@@ -79,3 +131,44 @@ def test_the_answer_depends_on_the_event(event: tuple[str, str | None], rule: st
         ):
             return
     pytest.fail(f"no row of {rule} depends on {event}")
+
+
+def describe_log_sentences() -> str:
+    """The page as Markdown."""
+    kernel = "".join(map(_describe_row, SENTENCES))
+    services = "".join(map(_describe_service_row, SERVICE_SENTENCES))
+    head = _SERVICES.format(
+        files=", ".join(f"`{name}`" for name in LOG_FILES), programs=", ".join(f"`{name}`" for name in PROGRAMS)
+    )
+    usual = "".join(f"| `{pattern.replace('|', '` or `')}` | {source} |\n" for pattern, source in HARMLESS_SENTENCES)
+    return f"{_HEAD}{_COLUMNS}{kernel}{_UNEXPLAINED}{usual}{head}{_COLUMNS}{services}"
+
+
+def _describe_row(row: Sentence) -> str:
+    meaning = MEANINGS.get(row.code or "") if row.kind == DRIVER else None
+    key = (row.kind, row.code)
+    rule = READ_BY.get(key)
+    groups = row.pattern.groupindex
+    part = "PCI address" if "bdf" in groups or "short" in groups else "name" if "name" in groups else "host"
+    return _format_row(row, part, meaning, rule, CONTEXT_ONLY.get(key, "see the rule"))
+
+
+def _describe_service_row(row: Sentence) -> str:
+    part = "NVSwitch" if "bdf" in row.pattern.groupindex else "service"
+    is_context = row.code in CONTEXT
+    rule = None if is_context else "service-reports-failure"
+    return _format_row(row, part, SERVICE_MEANINGS.get(row.code or ""), rule, "evidence of fm-no-switch")
+
+
+def _format_row(row: Sentence, part: str, meaning: Meaning | None, rule: str | None, otherwise: str) -> str:
+    cells = (
+        row.module,
+        f"`{row.needle.strip()}`",
+        f"{row.kind} {row.code or ''}".strip(),
+        part,
+        meaning.says if meaning else otherwise,
+        meaning.confidence if meaning else "high" if rule else "",
+        f"`{rule}`" if rule else "evidence only",
+        row.source,
+    )
+    return f"| {' | '.join(cells)} |\n"

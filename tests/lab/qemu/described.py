@@ -11,10 +11,9 @@ import msgspec
 from fixtures import ethtool, identifiers
 from fixtures.config_space import PCIE, PM, assign_addresses, build_config_space
 from fixtures.description import NetSpec, RdmaSpec
-from fixtures.machine import Machine
+from fixtures.machine import FunctionNode, Machine
 from fixtures.net import ipv4, list_interfaces, mac_of, operstate_of
 from fixtures.nvml import build_nvml_records
-from fixtures.planting import FunctionNode
 from fixtures.rdma import COUNTERS, ETHERNET_COUNTERS, HARDWARE_COUNTERS, PHYSICAL, STATES, list_devices, node_guid
 from tests.lab.place import NVML_ANSWERS
 from tests.nvml.answers import table

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fixtures.description import ModuleSpec as Words
-from fixtures.optics import THRESHOLDS, build_pages
+from fixtures.ethtool import THRESHOLDS, build_pages
 from probes.catalogue import probe
 from probes.host.interface import Absent, Denied, Failed, TimedOut
 from probes.optics import cmis as optics_cmis

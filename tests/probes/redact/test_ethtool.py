@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from fixtures.description import ModuleSpec
-from fixtures.optics import build_pages
+from fixtures.ethtool import build_pages
 from probes import netlink as codec
 from probes.ethtool import ioctl as ioctl
 from probes.ethtool import netlink as genl

@@ -1,9 +1,12 @@
-"""Readers of switches' outputs: what is taken from each, and what is not from cut or odd ones."""
+"""Readers of switches' outputs: what is taken from each, and what is not from cut or odd ones; and each command of
+`--recipe` has a reader, and none changes a switch.
+"""
 
 from __future__ import annotations
 
 import io
 import json
+import re
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,7 @@ import pytest
 
 from probes.switches.collection import Collection, read_collection
 from probes.switches.facts import EcnProfile, Headroom, LinkRetry, PortFacts, SwitchFacts, SwitchNeighbor
+from probes.switches.recipe import RECIPES, RecipeLine, format_recipe
 from tests.probes.switches.outputs import OUTPUTS, PFC, STATUS, STORMS
 
 ROCE = {
@@ -44,6 +48,7 @@ ROCE = {
     "BUFFER_PROFILE": {"pg": {"size": "100", "xon": "20", "xoff": "80"}},
     "BUFFER_POOL": {"ingress": {"xoff": "1000"}},
 }  # fmt: skip
+LINES = [(system, line) for system, lines in RECIPES.items() for line in lines]
 
 
 def read(tmp_path: Path, **files: Any) -> Collection:
@@ -280,3 +285,25 @@ def test_odd_values_are_unknown(tmp_path: Path, document: object) -> None:
 
     assert isinstance(next(iter(result.switches.values()), SwitchFacts("none")), SwitchFacts)
     assert len(result.problems) <= 1
+
+
+@pytest.mark.parametrize(("system", "line"), LINES, ids=[f"{system} {line.output}" for system, line in LINES])
+def test_every_command_has_a_reader(tmp_path: Path, system: str, line: RecipeLine) -> None:
+    """A sample of its output, in the file that the recipe names, is read as that output."""
+    folder = tmp_path / "leaf1"
+    folder.mkdir()
+    name = line.file.replace("PORT", "swp1")
+    sample = OUTPUTS[line.output, name.rpartition(".")[2] if line.output.startswith("show") else ""]
+    (folder / name).write_text(sample if isinstance(sample, str) else json.dumps(sample))
+
+    [file] = read_collection([str(folder)]).files
+
+    assert file.read_as == line.output
+
+
+@pytest.mark.parametrize("system", RECIPES)
+def test_commands_only_read(system: str) -> None:
+    commands = format_recipe(system)
+
+    assert not re.search(r"\b(set|apply|config (?!show)|clear|reload|start|rm)\b", commands)
+    assert all(line.split("#")[0] == line or line.startswith("#") for line in commands.splitlines())

@@ -5,8 +5,12 @@ What one module reports no other reports again. A cabling plan is not needed her
 
 from __future__ import annotations
 
-from agent.fleet.cluster.cabling_faults.disagreements import find_loose_hosts, find_shared_ports, find_unseen_ports
-from agent.fleet.cluster.cabling_faults.domains import find_domain_faults
+from agent.fleet.cluster.cabling_faults.domains import (
+    find_domain_faults,
+    find_loose_hosts,
+    find_shared_ports,
+    find_unseen_ports,
+)
 from agent.fleet.cluster.cabling_faults.exchanged_rails import find_exchanged_leaves, find_exchanged_rails
 from agent.fleet.cluster.cabling_faults.fault import KINDS, CablingFault
 from agent.fleet.cluster.cabling_faults.rails import find_missing_rails, find_moved_rails, find_short_units

@@ -16,8 +16,7 @@ import pytest
 
 from agent.cli.fleet import fleet
 from agent.cli.main import run
-from tests.agent.fleet.questions.nodes import finding, node
-from tests.agent.fleet.small import report, take
+from tests.agent.fleet.small import finding, node, report, take
 from tests.agent.netbox.server import dripping
 
 pytest.importorskip("duckdb")

@@ -18,7 +18,7 @@ import yaml
 
 from agent.cli.main import run
 from agent.fleet.cluster.answer import TopologyAnswer
-from agent.fleet.cluster.expected_cables import Cables
+from agent.fleet.cluster.cabling_plan import Cables
 
 SWITCH = """
 switchguid=0x{guid}({guid})

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.fleet.cluster.cabling_pattern import judge_by_pattern
-from agent.fleet.cluster.cabling_plan import BadPlan, judge_by_plan, read_plan
-from agent.fleet.cluster.expected_cables import Cables
+from agent.fleet.cluster.cabling_plan import BadPlan, Cables, judge_by_plan, read_plan
 from agent.fleet.cluster.fabric_view import build_views
 from tests.agent.fleet.cluster.given import Plant, fat_tree, rails
 

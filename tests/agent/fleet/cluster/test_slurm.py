@@ -18,8 +18,8 @@ from agent.fleet.cluster.slurm import Nothing, format_conf
 from agent.fleet.cluster.slurm import format_yaml as written
 from agent.fleet.hostlist import unfold
 from probes.fabric.files import read_fabric
-from tests.agent.fleet.cluster.controller import SLURMCTLD, Controller
 from tests.agent.fleet.cluster.given import Plant, dragonfly, fat_tree, rails
+from tests.agent.fleet.cluster.later_slurm import SLURMCTLD, Controller
 
 BY_HAND = {"fat tree": lambda: fat_tree(pods=2, cores=2), "dragonfly": dragonfly}
 SHAPES = "fabric/slurm-topology/slurm-testsuite/test_150_9_testcases"

@@ -19,8 +19,8 @@ from agent.fleet.cluster.slurm import format_yaml as written
 from agent.fleet.hostlist import fold, unfold
 from probes.fabric.files import read_fabric
 from tests.agent.fleet.cluster import later_slurm
-from tests.agent.fleet.cluster.controller import Controller
 from tests.agent.fleet.cluster.given import fat_tree, rails
+from tests.agent.fleet.cluster.later_slurm import Controller
 
 ABSENT = later_slurm.absent()
 pytestmark = [

@@ -13,7 +13,7 @@ from agent.fleet.cluster.answer import DomainRow, FabricRow, SwitchTier, Topolog
 from agent.fleet.cluster.build import build
 from agent.fleet.cluster.cabling_faults import KINDS, find_cabling_faults
 from agent.fleet.cluster.cabling_pattern import judge_by_pattern
-from agent.fleet.cluster.expected_cables import STATES
+from agent.fleet.cluster.cabling_plan import STATES
 from agent.fleet.cluster.fabric_kind import WORDS
 from agent.fleet.cluster.fabric_view import build_views
 from agent.fleet.cluster.picture import draw_picture

@@ -6,11 +6,11 @@ from datetime import datetime
 from types import ModuleType
 from typing import Any
 
+from agent.fleet import episodes, expected
 from agent.fleet.cluster.from_dataset import query_identity_rows
 from agent.fleet.engines.query import WANTED, LookupQuery, Query
-from agent.fleet.episodes import finding_changes, history, repeat, silences
-from agent.fleet.expected import compare
-from agent.fleet.page import build, from_dataset, reading
+from agent.fleet.episodes import finding_changes, repeat, silences
+from agent.fleet.page import from_dataset, reading
 from agent.fleet.page.scene import STATES
 from agent.fleet.questions import (
     amounts,
@@ -55,13 +55,12 @@ MODULES = (
     attributes,
     summary,
     drift_rows,
-    build,
     from_dataset,
     reading,
-    history,
+    episodes,
     finding_changes,
     repeat,
-    compare,
+    expected,
     silences,
 )
 VALUES = {TEXT: "x", INT: 1, FLOAT: 0.5, BOOL: True, TIME: SINCE}

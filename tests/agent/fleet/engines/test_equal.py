@@ -11,21 +11,18 @@ import pytest
 from agent.cli.main import run
 from agent.fleet.cluster.from_dataset import build_from_reports, read_wiring
 from agent.fleet.engines import connect, load, translated
-from agent.fleet.engines.engine import EngineRefused, Where, narrow
+from agent.fleet.engines.engine import ABOUT, EngineRefused, Where, narrow
 from agent.fleet.engines.query import table_query
-from agent.fleet.engines.views import ABOUT
 from agent.fleet.episodes.silences import FleetSilence, Silences, silence
-from agent.fleet.page.build import build_scene
-from agent.fleet.page.from_dataset import PageOptions
+from agent.fleet.page.from_dataset import PageOptions, build_scene
 from agent.fleet.questions.drift import find_drift
 from agent.fleet.questions.duplicates import find_duplicates
 from agent.fleet.questions.findings import find_findings
 from agent.fleet.questions.outliers import find_outliers
 from agent.fleet.questions.summary import build_summary
 from tests.agent.fleet.engines.servers import needed
-from tests.agent.fleet.questions.nodes import finding
 from tests.agent.fleet.questions.test_silenced import OF_THE_NEWEST, QUESTIONS, SILENCED, fleet
-from tests.agent.fleet.small import take
+from tests.agent.fleet.small import finding, take
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(1800), pytest.mark.usefixtures("real_commands")]
 SINCE = datetime(2026, 1, 15, 8, 59, 59)  # noqa: DTZ001  # UTC without a zone is what is asked for

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agent.fleet.engines import connect, schema
-from agent.fleet.engines.engine import EngineRefused
+from agent.fleet.engines.engine import ABOUT, EngineRefused, views
 from agent.fleet.engines.postgres import load
-from agent.fleet.engines.views import ABOUT, views
 from tests.agent.fleet.engines.servers import needed
 from tests.agent.fleet.small import at, report, take
 

@@ -1,22 +1,29 @@
-"""Queries, and their statements in the SQL of engines that no test can start."""
+"""Queries, and their statements in the SQL of engines that no test can start; answers of a server, bounded in rows,
+bytes and time, with the reason in one line.
+"""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from importlib import resources
+from typing import Any
 
 import pytest
 import sqlglot
 from sqlglot import exp
 
-from agent.fleet.engines import connect, schema
-from agent.fleet.engines.engine import Where, narrow
+from agent.fleet.engines import connect, schema, translated
+from agent.fleet.engines.engine import EngineRefused, Where, narrow, views
 from agent.fleet.engines.query import (
     LookupQuery,
     Query,
+    Relation,
+    Row,
     identifiers,
     lookup,
     matching,
@@ -25,8 +32,7 @@ from agent.fleet.engines.query import (
     statement,
     table_query,
 )
-from agent.fleet.engines.translated import translate
-from agent.fleet.engines.views import views
+from agent.fleet.engines.translated import AnswerSize, Translated, translate
 from agent.fleet.known_duplicates import NOWHERE_ELSE
 from agent.fleet.questions import drift, drift_rows, identities, summary
 from agent.fleet.table import INT, TEXT
@@ -40,6 +46,9 @@ from tests.agent.fleet.small import report, take
 STATEMENTS = statements()
 FILES = [*(resources.files("agent.fleet") / "queries").iterdir()]
 QUESTIONS = ("summary", "outliers", "findings", "duplicates", "drift", "html")
+ROWS = [("a", 1, None), ("a", None, "x"), (None, 1, "x"), ("b", 2, "y"), ("b", 3, None), (None, None, None)]
+DIALECTS = ("clickhouse", "postgres", "bigquery", "snowflake", "trino")
+UNKNOWN = ("array_to_string", "list_sort", "epoch", "contains")  # functions of DuckDB that others have by other names
 
 
 @pytest.fixture(scope="module")
@@ -111,9 +120,6 @@ def test_addresses_within_a_host_are_those_that_python_leaves_out():
     assert tuple(re.findall(r"starts_with\(thing\.address, '(.*)'\)", statement("duplicates", "known_address"))) == (
         NOWHERE_ELSE
     )
-
-
-ROWS = [("a", 1, None), ("a", None, "x"), (None, 1, "x"), ("b", 2, "y"), ("b", 3, None), (None, None, None)]
 
 
 @pytest.mark.parametrize(
@@ -188,10 +194,6 @@ def test_a_question_to_duckdb_translates_nothing(dataset, question, tmp_path):
 # Engines that no test can start: every statement of every question can be written in their SQL.
 
 
-DIALECTS = ("clickhouse", "postgres", "bigquery", "snowflake", "trino")
-UNKNOWN = ("array_to_string", "list_sort", "epoch", "contains")  # functions of DuckDB that others have by other names
-
-
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_every_statement_has_its_sql(dialect):
     for name, item in statements().items():
@@ -240,3 +242,78 @@ def test_every_statement_has_its_sql(dialect):
 )
 def test_what_dialects_have_by_other_names(dialect, sql, written):
     assert translate(sql, dialect) == written
+
+
+class Server(Translated):
+    """One whose answer takes what `answer` takes."""
+
+    dialect = "postgres"
+
+    def __init__(self, answer: Callable[[], list[Row]]) -> None:
+        super().__init__("server")
+        self.answer = answer
+
+    def relation(self, relation: Relation) -> str:
+        """Of none."""
+        return relation.name
+
+    def fetch(self, sql: str, parameters: Mapping[str, Any]) -> list[Row]:
+        """The answer."""
+        return self.answer()
+
+    def fetch_named(self, sql: str) -> tuple[list[str], list[Row]]:
+        """The answer."""
+        return ["node"], self.answer()
+
+    def close(self) -> None:
+        """Nothing."""
+
+
+ASKED: dict[str, Callable[[Server], object]] = {
+    "a table": lambda server: server.rows(table_query("host", ["node"])),
+    "batches": lambda server: server.batches(table_query("host", ["node"])),
+    "a query of a person": lambda server: server.query("select node from host"),
+}
+
+
+@pytest.mark.parametrize("what", ASKED)
+def test_a_server_that_trickles_is_not_waited_for(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit of each read begins again with every byte."""
+    monkeypatch.setattr(translated, "ANSWER_SECONDS", 0.05)
+
+    def trickle() -> list[Row]:
+        until = time.monotonic() + 5
+        while time.monotonic() < until:
+            time.sleep(0.005)
+        return []
+
+    began = time.monotonic()
+    with pytest.raises(EngineRefused, match=r"^server: no whole answer within 0.05 s: ask about fewer nodes"):
+        ASKED[what](Server(trickle))
+    assert time.monotonic() - began < 4
+
+
+@pytest.mark.parametrize(
+    ("limit", "why"), [("MOST_ROWS", "more than 9 rows"), ("MOST_BYTES", "more than 0 MiB")], ids=["rows", "bytes"]
+)
+def test_an_answer_that_is_too_large_is_refused(limit: str, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of pieces together; what is at the limit is not."""
+    monkeypatch.setattr(translated, limit, 9)
+    size = AnswerSize("server")
+    size.add(4, 4)
+    size.add(5, 5)
+    with pytest.raises(EngineRefused, match=rf"^server: the answer has {why}: ask about fewer nodes"):
+        size.add(1, 1)
+
+
+@pytest.mark.parametrize("what", ASKED)
+def test_the_limit_is_of_the_answer_alone(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """sqlglot imports a dialect when it is first needed: interrupted there, half of it would stay for the process."""
+    monkeypatch.setattr(translated, "ANSWER_SECONDS", 0.05)
+
+    def slow(sql: str, dialect: str) -> str:
+        time.sleep(0.1)
+        return sql
+
+    monkeypatch.setattr(translated, "translate", slow)
+    ASKED[what](Server(list))

@@ -9,8 +9,8 @@ import pytest
 
 from agent.cli.main import run
 from agent.fleet.engines import connect
+from agent.fleet.engines.engine import views
 from agent.fleet.engines.query import table_query
-from agent.fleet.engines.views import views
 from tests.agent.fleet.small import report, take
 from tests.conftest import ROOT
 

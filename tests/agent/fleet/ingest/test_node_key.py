@@ -9,7 +9,7 @@ import pytest
 
 from agent.cli.main import run
 from agent.fleet.dataset import MANIFEST, BadDataset, open_dataset
-from agent.fleet.node_names import NodeNames
+from agent.fleet.hostlist import NodeNames
 from tests.agent.fleet.small import report, rows, take
 from tests.texts import error_lines
 

@@ -10,7 +10,7 @@ import pytest
 
 from agent.cli.main import run
 from agent.fleet.lossless.answer import Inputs, LosslessAnswer, judge
-from agent.fleet.lossless.catalogue import SwitchRule, choose_remedy, switch_rules
+from agent.fleet.lossless.fault import SwitchRule, choose_remedy, switch_rules
 from agent.fleet.lossless.headroom import spectrum_headroom
 from agent.fleet.lossless.hop import HostPort
 from agent.model.finding import SEVERITIES

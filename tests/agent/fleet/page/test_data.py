@@ -13,10 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.fleet.page.answers import NodeIndex, build_drift
-from agent.fleet.page.data import column, encode_scene, encode_spans, pack_scene
 from agent.fleet.page.findings import EXPLAINED_BY, join_outliers
 from agent.fleet.page.page import page, render_pages
-from agent.fleet.page.scene import PageItem, Section
+from agent.fleet.page.scene import PageItem, Section, column, encode_scene, encode_spans, pack_scene
 from agent.fleet.questions.attributes import ATTRIBUTES
 from agent.fleet.questions.drift import Drift
 from agent.fleet.questions.error_rates import RATE_KEYS

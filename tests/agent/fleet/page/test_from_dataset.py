@@ -19,9 +19,9 @@ from agent.fleet.engines.engine import Engine
 from agent.fleet.engines.query import table_query
 from agent.fleet.hostlist import fold
 from agent.fleet.ingest.run import IngestOptions, ingest
-from agent.fleet.page.build import build_scene as made_of
 from agent.fleet.page.devices import format_gbyte_s
 from agent.fleet.page.from_dataset import PageOptions, list_finding_changes, list_verdicts_by_day
+from agent.fleet.page.from_dataset import build_scene as made_of
 from agent.fleet.page.page import page
 from agent.fleet.page.reading import read_errors
 from agent.fleet.page.scene import SEVERITY, STATES, FleetScene, list_looks, sort_worst_first
@@ -30,7 +30,7 @@ from agent.model.reasons import needs_sample
 from agent.reports import encode_report
 from bench.fleet.plan import plan
 from tests.agent.fleet import small
-from tests.agent.fleet.questions.nodes import finding
+from tests.agent.fleet.small import finding
 from tests.conftest import MakeOnce
 from tests.machines import scan_machine
 

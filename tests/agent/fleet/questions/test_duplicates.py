@@ -14,7 +14,7 @@ from agent.fleet.engines import connect
 from agent.fleet.known_duplicates import OWN, PATTERN, common
 from agent.fleet.questions.duplicates import find_duplicates
 from agent.fleet.questions.outliers import find_outliers
-from tests.agent.fleet.questions.nodes import asked, interface, node, port
+from tests.agent.fleet.small import asked, interface, node, port
 from tests.conftest import IN_FULL
 
 

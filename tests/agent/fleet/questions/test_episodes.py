@@ -18,8 +18,7 @@ from agent.fleet.ingest.forgetting import ForgetRequest, forget
 from agent.fleet.questions.options import Options
 from agent.fleet.text.news import page, repeat_page, slack, webhook
 from agent.outputs.text.lines import to_plain_text
-from tests.agent.fleet.questions.nodes import finding, interface, node, port
-from tests.agent.fleet.small import START, take
+from tests.agent.fleet.small import START, finding, interface, node, port, take
 
 START_NAIVE = START.replace(tzinfo=None)
 

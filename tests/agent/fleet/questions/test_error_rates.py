@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent.fleet.questions.outliers import find_outliers
-from tests.agent.fleet.questions.nodes import asked, interface, node, port
+from tests.agent.fleet.small import asked, interface, node, port
 
 NODES = 10
 PORT, GPU, ERRORS = "port:0000:10:00.0/1", "gpu:0000:00:00.0", "symbol_error"

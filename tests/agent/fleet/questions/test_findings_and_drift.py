@@ -9,8 +9,7 @@ import pytest
 
 from agent.fleet.cluster.from_dataset import Wiring, build_from_reports, read_wiring
 from agent.fleet.engines.engine import Where, narrow
-from agent.fleet.page.build import build_scene
-from agent.fleet.page.from_dataset import PageOptions, read_dataset
+from agent.fleet.page.from_dataset import PageOptions, build_scene, read_dataset
 from agent.fleet.page.scene import list_looks, sort_worst_first
 from agent.fleet.questions.baseline import Baseline
 from agent.fleet.questions.deviations import Deviation, PeerGroup, fold_deviations
@@ -23,8 +22,7 @@ from agent.fleet.text.findings import sentences
 from agent.fleet.text.outliers import sentence
 from agent.fleet.text.summary import page as summary_page
 from agent.outputs.text.lines import to_plain_text
-from tests.agent.fleet.questions.nodes import asked, finding, node
-from tests.agent.fleet.small import START
+from tests.agent.fleet.small import START, asked, finding, node
 
 NOON = datetime(2026, 1, 15, 12)  # noqa: DTZ001  # UTC without a zone is what is asked for
 

@@ -18,8 +18,7 @@ from agent.fleet.questions.multisets import parse_words
 from agent.fleet.questions.options import Options
 from agent.fleet.questions.outliers import find_outliers
 from agent.fleet.table import FLOAT, INT
-from tests.agent.fleet.questions.nodes import asked, interface, node
-from tests.agent.fleet.small import report
+from tests.agent.fleet.small import asked, interface, node, report
 
 
 def driver(version):

@@ -19,15 +19,12 @@ from agent.fleet.engines.query import query, table_query
 from agent.fleet.episodes.finding_changes import news_since
 from agent.fleet.episodes.repeat import repeats
 from agent.fleet.episodes.silences import NONE, FleetSilence, Silences, silence
-from agent.fleet.page import build
-from agent.fleet.page.data import pack_scene
-from agent.fleet.page.from_dataset import PageOptions
-from agent.fleet.page.scene import FleetScene, sort_worst_first
+from agent.fleet.page.from_dataset import PageOptions, build_scene
+from agent.fleet.page.scene import FleetScene, pack_scene, sort_worst_first
 from agent.fleet.questions.drift import find_drift
 from agent.fleet.questions.findings import find_findings
 from agent.fleet.questions.options import Options
-from tests.agent.fleet.questions.nodes import asked, finding, node
-from tests.agent.fleet.small import take
+from tests.agent.fleet.small import asked, finding, node, take
 
 HALF_PAST = datetime(2026, 1, 15, 8, 30)  # noqa: DTZ001  # UTC without a zone is what is asked for
 TEN = datetime(2026, 1, 15, 10)  # noqa: DTZ001
@@ -132,7 +129,7 @@ def test_what_a_node_silenced_keeps_its_own_reason(tmp_path: Path) -> None:
 
 def shown(tables: Tables) -> FleetScene:
     """The page of a dataset."""
-    return build.build_scene(
+    return build_scene(
         tables,
         lambda: read_wiring(build_from_reports(tables)),
         PageOptions(),

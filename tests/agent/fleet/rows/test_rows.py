@@ -11,11 +11,10 @@ import msgspec
 import pytest
 
 from agent.fleet.reading import Naming, Unfit, read, unpack
-from agent.fleet.row_digests import COMPARED, digest_column
 from agent.fleet.rows import NAMES, Reader
 from agent.fleet.rows.device_fields import NicFields
 from agent.fleet.rows.devices import hardware_class
-from agent.fleet.tables import TABLES
+from agent.fleet.tables import COMPARED, TABLES, digest_column
 from agent.model.counters import list_counted
 from agent.model.report import Report
 from tests.agent.fleet.small import report as small

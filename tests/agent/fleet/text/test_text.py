@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from agent.fleet.cluster.expected_cables import Cables
+from agent.fleet.cluster.cabling_plan import Cables
 from agent.fleet.cluster.text import render_cables_page
 from agent.fleet.hostlist import fold
 from agent.fleet.questions.deviations import NoMajority, Outlier

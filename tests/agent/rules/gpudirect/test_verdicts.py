@@ -25,7 +25,7 @@ from tests.agent.rules.build import (
     topology,
     virtual,
 )
-from tests.agent.rules.gpudirect.machines import (
+from tests.agent.rules.machines import (
     acs,
     direct_nic,
     grace,

@@ -23,7 +23,7 @@ from tests.agent.rules.build import (
     virtual,
     way,
 )
-from tests.agent.rules.gpudirect.machines import (
+from tests.agent.rules.machines import (
     direct_nic,
     grace,
 )

@@ -1,19 +1,26 @@
-"""What services state, on fragments: a manager without a switch, a board whose switches are hidden, error 802."""
+"""What services state, on fragments: a manager without a switch, a board whose switches are hidden, error 802; an error
+that no sentence explains is a note with the line.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent.diagnose import ScanPlan, diagnose
 from agent.model.finding import Finding
+from agent.model.node import Event
 from agent.model.report import Report
+from agent.rules.host.service_failures import service_reports_failure
 from agent.rules.host.service_sentences import CONTEXT, SERVICE_MEANINGS
 from agent.rules.pages import read_sections
+from agent.rules.rule import Fail
 from probes.services.logs import FAILED
 from probes.services.sentences import SERVICE_SENTENCES
 from probes.sources.open_source import open_source
+from tests.matrix.rule_rows import row
 from tests.probes.services.test_logs import HEALTHY, HEALTHY_JOURNALS, HEALTHY_LOG, JOURNAL, STATUS
 
 HOST = "Mar 04 07:00:01 node9"
@@ -203,3 +210,52 @@ def test_a_paste_with_prompts_is_read_like_files(tmp_path: Path) -> None:
     assert ["systemctl status nvidia-fabricmanager", "journalctl -u nvidia-fabricmanager --no-pager"] == [
         file.read_as for file in report.source.files or [] if file.read_as
     ]
+
+
+def test_a_line_without_a_number_has_no_name_of_one() -> None:
+    context, _ = row("service-reports-failure", "another kind of line")
+    event = Event(kind="service", code="unexplained", text="x failed", source="a log", subject="nvidia-imex", count=2)
+    (note,) = (
+        answer
+        for answer in service_reports_failure.check(replace(context, events=(event,)))
+        if isinstance(answer, Fail)
+    )
+
+    assert "its log has errors that no check explains (2 lines): x failed" == note.summary
+    assert (("UNIT", "nvidia-imex"),) == note.values
+
+
+def find_faults(*events: Event) -> list[Fail]:
+    """What the rule finds in a log with these events."""
+    context, _ = row("service-reports-failure", "another kind of line")
+    answers = service_reports_failure.check(replace(context, events=events))
+    return [answer for answer in answers if isinstance(answer, Fail)]
+
+
+def test_a_service_that_failed_quotes_the_error_before_it() -> None:
+    """A log with an unexplained error does state why, to whoever reads it."""
+    error = Event(kind="service", code="unexplained", text="cannot train link 4", source="a log", subject="nvidia-imex")
+    failed = Event(kind="service", code="failed", text="Failed with result", source="a log", subject="nvidia-imex")
+
+    (alone,), (explained,) = find_faults(failed), find_faults(error, failed)
+    assert alone.summary == "its log states: it failed, and its log does not state why"
+    assert explained.summary == (
+        "its log states: it failed; an error before that, which no check explains: cannot train link 4"
+    )
+
+
+def test_ports_that_leave_the_subnet_together_are_those_of_a_restart() -> None:
+    removed = [
+        Event(
+            kind="service",
+            code="sm-port-removed",
+            text="Removed port",
+            source="a log",
+            subject="opensm",
+            count=2,
+            detail={"node": f"{node} mlx5_{port}"},
+        )
+        for node, port in (("n7", 0), ("n7", 1), ("n8", 0))
+    ]
+    assert not find_faults(*removed[:2])
+    assert ["opensm"] == [fault.label for fault in find_faults(removed[0], removed[2])]

@@ -1,20 +1,27 @@
-"""Priority flow control: too many classes, the wrong class, NICs and switches that differ."""
+"""Flow control: too many classes, the wrong class, NICs and switches that differ; global pause, without PFC and beside
+it; DCB settings that cannot be read or that firmware owns.
+"""
 
 from __future__ import annotations
 
-from agent.model.nic import Neighbor
+from agent.model.nic import Neighbor, Pause
+from agent.rules.roce.lossless import roce_dcb_unreadable, roce_dcbx_firmware_owned
 from agent.rules.roce.pfc import (
+    roce_pause_and_pfc,
     roce_pfc_multi,
     roce_pfc_nic_asymmetry,
     roce_pfc_on_cnp_or_default,
     roce_pfc_switch_mismatch,
 )
 from agent.rules.rule import Pass
-from tests.agent.rules.build import changed_netdev, fails, nic_id
+from tests.agent.rules.build import changed_netdev, changed_nic, changed_port, fails, nic_id
 from tests.agent.rules.roce.qos import PORT, dcb, dcb_everywhere, nccl_sets, roce, silent, vlan
 from tests.agent.rules.rows import only
 
 # roce-pfc-multi: how many classes are many; and every guard alone.
+LEAF = {"system": "leaf7", "port": "swp9"}
+TABLE = {str(dscp): dscp // 8 for dscp in range(64)}
+COUNTED = {"rx_global_pause": 0, "tx_global_pause": 0}
 
 
 def many(*priorities: int):
@@ -51,8 +58,6 @@ def test_cnps_on_priority_0_are_told_once() -> None:
 
 # roce-pfc-switch-mismatch: what the switch announces; and every guard alone.
 
-LEAF = {"system": "leaf7", "port": "swp9"}
-
 
 def switch(pfc=(4,), **more):
     pfc = [] if pfc is None else only(*pfc)
@@ -81,8 +86,6 @@ def test_another_priority_for_roce() -> None:
 
 
 # roce-pfc-nic-asymmetry: a rail that differs; and every guard alone.
-
-TABLE = {str(dscp): dscp // 8 for dscp in range(64)}
 
 
 def test_without_a_majority_all_are_named() -> None:
@@ -126,3 +129,58 @@ def test_the_odd_one_s_places_are_all_only_where_it_is_the_good_one() -> None:
         (fault,) = fails(roce_pfc_nic_asymmetry, context)
         assert f"{nic_id(3)}/1" not in fault.ids
     assert all(fault.subject == "node" for fault in fails(roce_pfc_nic_asymmetry, some))
+
+
+# roce-pause-and-pfc: both at once, where counters say so; and every guard alone.
+
+
+def paused(**changes):
+    values = {"pause": Pause(rx=True, tx=True), "counters": COUNTED} | changes
+    return changed_netdev(roce(), 1, **values)
+
+
+def test_both_at_once_are_a_warning() -> None:
+    """The port, and both settings."""
+    (fault,) = fails(roce_pause_and_pfc, paused())
+
+    assert (PORT, "warning", "medium") == (fault.subject, fault.severity, fault.confidence)
+    assert "global pause is on beside PFC (priority 3)" == fault.summary
+    assert ["info"] == [fault.severity for fault in fails(roce_pause_and_pfc, changed_nic(paused(), 1, role="storage"))]
+
+
+# roce-dcb-unreadable: what cannot be seen from here; and every guard alone.
+
+
+def refused(context=None):
+    return changed_netdev(context or roce(), 1, qos=None, qos_reason="EOPNOTSUPP: the driver has no DCB here")
+
+
+def test_the_command_names_the_interface_where_it_has_one() -> None:
+    """For people who look for themselves."""
+    hidden = changed_port(roce(), 1, netdevs=[])
+
+    assert "dcb pfc show dev eth1" == fails(roce_dcb_unreadable, refused())[0].evidence[0].source
+    assert "dcb pfc show dev INTERFACE" == fails(roce_dcb_unreadable, hidden)[0].evidence[0].source
+
+
+# roce-dcbx-firmware-owned: who negotiates; and every guard alone.
+
+
+def test_the_firmware_in_charge_is_worth_knowing() -> None:
+    """Info on its port."""
+    (fault,) = fails(roce_dcbx_firmware_owned, dcb(roce(), dcbx="firmware", dcbx_modes=["ieee"]))
+
+    assert (PORT, "info", "DCBX is run by the firmware of the NIC") == (fault.subject, fault.severity, fault.summary)
+    assert ("firmware (ieee), PFC of the peer: not known", "dcb dcbx show dev eth1") == (
+        fault.evidence[0].value,
+        fault.evidence[0].source,
+    )
+
+
+def test_a_peer_shows_that_dcbx_runs() -> None:
+    """Whoever owns it."""
+    (fault,) = fails(roce_dcbx_firmware_owned, dcb(roce(), peer_pfc=only(3)))
+
+    assert "DCBX is run with the switch" == fault.summary
+    assert fault.evidence[0].value.endswith("PFC of the peer: 3")
+    assert 1 == len(fails(roce_dcbx_firmware_owned, dcb(roce(), dcbx=None, peer_pfc=only(3))))
