@@ -296,7 +296,8 @@ def ring_overflow(job: Job) -> Truth:
         ]
         if job.ranks > LOCAL:
             groups.append((f"dp{dp}", f"data_{dp}", list(range(dp, job.ranks, LOCAL))))
-        entries, status = [], {}
+        entries: list[dict[str, object]] = []
+        status: dict[str, dict[str, str]] = {}
         for number, (name, title, members) in enumerate(groups):
             last = total
             waits = missing in members and name != "0"

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from bench.job_logs import CASES, Job, Planted, Truth
 
@@ -19,13 +20,14 @@ TOP = 3  # causes that are shown first
 STOPPING = ("failed", "hung", "killed")
 
 
-def ask(folder: Path) -> dict:
+def ask(folder: Path) -> dict[str, Any]:
     """The answer as anyone gets it."""
     command = [sys.executable, "-m", "fabricscope", "job", str(folder), "--format", "json", "--quiet"]
-    return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    answer: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    return answer
 
 
-def names(cause: dict, planted: Planted) -> bool:
+def names(cause: dict[str, Any], planted: Planted) -> bool:
     """Whether a cause of the answer is the planted one: its kind, and the ranks, host and NIC that it has to name."""
     fault = cause["at_fault"]
     return (
@@ -36,7 +38,7 @@ def names(cause: dict, planted: Planted) -> bool:
     )
 
 
-def score(answer: dict, truth: Truth) -> tuple[int, bool, int]:
+def score(answer: dict[str, Any], truth: Truth) -> tuple[int, bool, int]:
     """Planted causes that are named, whether the first cause is a planted one, and causes that are none."""
     causes = answer["causes"]
     found = sum(any(names(cause, planted) for cause in causes[:TOP]) for planted in truth.causes)

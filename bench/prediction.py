@@ -164,14 +164,14 @@ def summarize(outcomes: Iterable[Outcome]) -> list[str]:
         groups[outcome.row.kind, outcome.row.request.collective, label].append(outcome)
     lines = ["| class | collective | size | rows | median error | within 10% | inside the range | widest | worst |"]
     lines.append("|---|---|---|---|---|---|---|---|---|")
-    for (kind, collective, size), own in groups.items():
+    for (kind, collective, label), own in groups.items():
         known = [outcome for outcome in own if outcome.predicted is not None]
         if not known:
-            lines.append(f"| {kind} | {collective} | {size} | {len(own)} | not modelled | | | | |")
+            lines.append(f"| {kind} | {collective} | {label} | {len(own)} | not modelled | | | | |")
             continue
         worst = max(known, key=lambda outcome: abs(outcome.error))
         lines.append(
-            f"| {kind} | {collective} | {size} | {len(known)} | {median_error(known):.1%} "
+            f"| {kind} | {collective} | {label} | {len(known)} | {median_error(known):.1%} "
             f"| {share_of(known, lambda outcome: abs(outcome.error) <= 0.1):.0%} "
             f"| {share_of(known, lambda outcome: outcome.inside):.0%} "
             f"| {max(outcome.width for outcome in known):.0%} "

@@ -95,11 +95,12 @@ def always(attempt: Try) -> Iterator[Try]:
     yield attempt
 
 
-def try_numbers(name: str, numbers: Iterable[int], until: float, more: Sequence[bytes] = ()) -> Result:
-    """Try the inputs of these numbers, until a moment of time.monotonic()."""
+def try_numbers(name: str, numbers: Iterable[int], seconds: float, more: Sequence[bytes] = ()) -> Result:
+    """Try the inputs of these numbers, no further one after so many seconds."""
     command, failed, following, count, slowest = COMMANDS[name], {}, 0, 0, 0.0
     with tempfile.TemporaryDirectory() as folder, command.begin(Path(folder), more) as attempt:
         attempt(-1)  # what is imported by the first is no cost of it
+        until = time.monotonic() + seconds
         for number in numbers:
             if time.monotonic() > until or len(failed) > MOST_FAILURES:
                 break

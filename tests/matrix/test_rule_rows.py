@@ -37,32 +37,31 @@ from tests.matrix.rule_rows import (
 )
 from tests.texts import PLACEHOLDER, list_devices, list_texts
 
-PAGE = 40  # rows of one test
+SERVER, GUEST = server(), virtual(server())
 
 
-def pages() -> list[tuple[str, int]]:
-    """Every rule with the number of each of its pages of rows."""
-    return [(rule, page) for rule in tables() for page in range(-(-len(rows(rule)) // PAGE))]
-
-
-@pytest.mark.parametrize(("rule", "page"), pages())
-def test_a_rule_answers_as_its_rows_state(rule: str, page: int) -> None:
+@pytest.mark.parametrize("rule", sorted(tables()))
+def test_a_rule_answers_as_its_rows_state(rule: str) -> None:
     """Faults with severity and cause, what is unknown, does not apply or passes; words; and findings to act on."""
     healthy: dict[str, States] = {}
+    built: dict[tuple[str, str], set[bool]] = {}
     failures = []
-    for row in list(rows(rule).values())[page * PAGE : (page + 1) * PAGE]:
+    for row in rows(rule).values():
         if row.machine not in healthy:
             healthy[row.machine] = healthy_states(rules()[rule], row.machine)
         case = machine_of(tables()[rule], row)
-        if lines := list(dict.fromkeys(check_row(rule, row, case, healthy[row.machine]))):
+        answers = list(rules()[rule].check(case))
+        if lines := list(dict.fromkeys(check_row(rule, row, case, answers, healthy[row.machine]))):
             more = f" (and {len(lines) - 1} more)" if lines[1:] else ""
             failures.append(f'{rule} on "{row.machine}", "{row.name}": {lines[0]}{more}')
+        for part in _list_parts(answers):
+            built.setdefault((part.situation, part.cause), set()).add(bool(part.remedy))
+    failures += [line for key, has_remedy in built.items() for line in check_remedies(rule, *key, has_remedy)]
     assert not failures, "\n".join(["", *failures])
 
 
-def check_row(rule: str, row: Row, case: RuleContext, healthy: States) -> Iterator[str]:
+def check_row(rule: str, row: Row, case: RuleContext, answers: list[Result], healthy: States) -> Iterator[str]:
     """What differs from a row, each in a line."""
-    answers = list(rules()[rule].check(case))
     expected, result = wanted(row, healthy), states(answers, rules()[rule].severity)
     if expected != result:
         yield describe_difference(expected, result)
@@ -123,6 +122,22 @@ def _list_parts(answers: list[Result]) -> list[Fail]:
     return [part for answer in answers if isinstance(answer, Fail) for part in (answer, *answer.parts)]
 
 
+def check_remedies(rule: str, situation: str, cause: str, has_remedy: set[bool]) -> Iterator[str]:
+    """A remedy that faults of all rows build is printed on some form factor; one that no page prints is not built."""
+    printed = {_prints_remedy(rule, situation, cause, form) for form in (*NOUNS, None)}
+    if True not in has_remedy and printed == {True}:
+        yield f"{rule} {situation or cause}: no remedy for its step"
+    if True in has_remedy and True not in printed:
+        yield f"{rule} {situation or cause}: no page prints its remedy"
+
+
+def _prints_remedy(rule: str, situation: str, cause: str, form: str | None) -> bool:
+    fault = Fail("node", "node", "", "", remedy="THE REMEDY", situation=situation, cause=cause)
+    case = GUEST if form == "virtual" else SERVER
+    steps = build_steps(case, rule, fault, Location(part="GPU", form_factor=form))
+    return any("THE REMEDY" in step.do for step in steps)
+
+
 @pytest.mark.parametrize("rule", sorted(tables()))
 def test_what_a_rule_answers_about_healthy_machines(rule: str) -> None:
     """As healthy.toml states; rows state what differs from it. `python -m tests.matrix.rule_rows` writes it again."""
@@ -152,27 +167,6 @@ def test_every_guard_keeps_a_rule_silent() -> None:
     """One that no rule names tests nothing."""
     used = {guard for table in tables().values() for names in table.circumstances.values() for guard in names}
     assert used == set(guards())
-
-
-@pytest.mark.parametrize("rule", sorted(tables()))
-def test_a_remedy_is_built_where_the_page_prints_it(rule: str) -> None:
-    """Of every fault that a row builds, and of every part of it: printed on some form factor, or not built at all."""
-    built: dict[tuple[str, str], set[bool]] = {}
-    table = tables()[rule]
-    for row in rows(rule).values():
-        for part in _list_parts(list(rules()[rule].check(machine_of(table, row)))):
-            built.setdefault((part.situation, part.cause), set()).add(bool(part.remedy))
-    for (situation, cause), has_remedy in built.items():
-        printed = {_prints_remedy(rule, situation, cause, form) for form in (*NOUNS, None)}
-        assert True in has_remedy or printed != {True}, f"{rule} {situation or cause}: no remedy for its step"
-        assert has_remedy == {False} or True in printed, f"{rule} {situation or cause}: no page prints its remedy"
-
-
-def _prints_remedy(rule: str, situation: str, cause: str, form: str | None) -> bool:
-    fault = Fail("node", "node", "", "", remedy="THE REMEDY", situation=situation, cause=cause)
-    case = virtual(server()) if form == "virtual" else server()
-    steps = build_steps(case, rule, fault, Location(part="GPU", form_factor=form))
-    return any("THE REMEDY" in step.do for step in steps)
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.parent.rglob("*.toml")), ids=lambda path: path.name)

@@ -11,7 +11,7 @@ import pytest
 
 from agent.diagnose import evaluate_report
 from agent.rules import catalogue
-from tests.conftest import IN_FULL
+from tests.conftest import IN_FULL, sample_of
 from tests.matrix import measure, spread
 from tests.matrix.cases import causes, pairs
 from tests.matrix.together import Collision, laid_over, merge, read_listed, together
@@ -115,7 +115,7 @@ def _sampled_spreads() -> list[tuple[str, str, str]]:
     return [row for row in spread.spreads() if row[1] in SAMPLED and crc32(row[0].encode()) % EVERY == 0]
 
 
-@pytest.mark.parametrize(("name", "shape", "share"), _sampled_spreads())
+@pytest.mark.parametrize(("name", "shape", "share"), sample_of(_sampled_spreads()))
 def test_a_majority_excuses_nothing(name: str, shape: str, share: str) -> None:
     """On half of the devices, on all but one and on all, a cause is named as it is on one, or explained, or listed."""
     try:

@@ -72,13 +72,14 @@ class Reach:
             result = {item for key in keys for item in self._by_line.get(key, ())}
         else:  # a constant
             result = set(self._seconds)
-        families = _families_of(mutant)
+        families = families_of(mutant)
         mine = [item for item in result if family_of(item) in families]
         own = f"test_{mutant.module.rpartition('.')[2]}.py"
         return sorted(mine, key=lambda item: (own not in item.nodeid, self._seconds[item], item.nodeid))
 
 
-def _families_of(mutant: Mutant) -> tuple[str, ...]:
+def families_of(mutant: Mutant) -> tuple[str, ...]:
+    """The families whose tests may notice a mutant: its own, or some of those that use what all share."""
     return (family,) if (family := family_of_module(mutant.module)) else ("", *_OF_SHARED)
 
 

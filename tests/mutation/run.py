@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import hashlib
 import io
 import os
 import sys
@@ -22,7 +21,7 @@ import pytest
 from tests.mutation.children import Outcome, survivors
 from tests.mutation.mutants import Mutant, mutants
 from tests.mutation.patch import look_around
-from tests.mutation.reach import Reach, family_of, family_of_module
+from tests.mutation.reach import Reach, families_of, family_of, family_of_module
 from tests.mutation.typed import refused
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,10 +60,10 @@ class Run:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Collected and imported: look where the tests go, then let them meet the mutants."""
         reach = Reach(RULES, {m.module for m in self.wanted})
-        families = {family_of_module(m.module) for m in self.wanted}
+        families = {family for mutant in self.wanted for family in families_of(mutant)}
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             for item in _once_each(session.items):
-                if (family := family_of(item)) is not None and (family in families or "" in families):
+                if family_of(item) in families:
                     reach.follow(item)
         if reach.broken:
             print(f"not used, as they fail without a mutant: {len(reach.broken)} tests, {reach.broken[0].nodeid} first")
@@ -80,23 +79,26 @@ def _once_each(items: list[pytest.Item]) -> list[pytest.Item]:
     return [item for item, given in seen.items() if causes.get(given.get("name", ""), item) is item]
 
 
-def in_part(name: str, part: str) -> bool:
-    """Whether a mutant is in the "3/20", the third twentieth: by its name, the same on every machine."""
+def list_mutants(names: list[str], part: str) -> list[Mutant]:
+    """The mutants of these modules; of all of them, family by family, the "3/20" is the third twentieth.
+
+    A part is of few families: only their tests are collected and followed, which takes longer than the mutants do.
+    """
+    result = [
+        mutant
+        for module in sorted(modules(names), key=lambda module: (family_of_module(module), module))
+        for mutant in mutants(module, ROOT.joinpath(*module.split(".")).with_suffix(".py").read_text())
+    ]
     chosen, parts = (int(word) for word in part.split("/"))
-    return int(hashlib.sha256(name.encode()).hexdigest(), 16) % parts == chosen - 1
+    return result[len(result) * (chosen - 1) // parts : len(result) * chosen // parts]
 
 
-def run(names: list[str], part: str, jobs: int, again: bool = False) -> list[Outcome]:
-    """Every mutant of these modules and what became of it; `again`: of those of known.txt only."""
-    wanted: list[Mutant] = []
-    listed = known() if again else None
-    for module in modules(names):
-        path = ROOT.joinpath(*module.split(".")).with_suffix(".py")
-        result = mutants(module, path.read_text())
-        wanted += [m for m in result if in_part(m.name, part) and (listed is None or m.name in listed)]
-    families = {family_of_module(m.module) for m in wanted}
-    folders = [TESTS / family for family in sorted(families) if family] if "" not in families else [TESTS]
-    outcomes = _met(wanted, [*(folder for folder in folders if folder.is_dir()), ROWS], jobs)
+def run(wanted: list[Mutant], jobs: int) -> list[Outcome]:
+    """These mutants and what became of each."""
+    families = {family for mutant in wanted for family in families_of(mutant)}
+    places = [TESTS / family for family in sorted(families) if family]
+    places += sorted(TESTS.glob("test_*.py")) if "" in families else []
+    outcomes = _met(wanted, [*(place for place in places if place.exists()), ROWS], jobs)
     typed = refused([o.mutant for o in outcomes if o.noticed_by is None and o.mutant.narrows])
     outcomes = [o._replace(noticed_by="mypy") if o.mutant.name in typed else o for o in outcomes]
     lived = [o.mutant for o in outcomes if o.noticed_by is None and family_of_module(o.mutant.module)]
@@ -127,15 +129,17 @@ def main() -> int:
     parser.add_argument("--verbose", action="store_true", help="tell which test noticed each mutant")
     given = parser.parse_args()
     os.environ["HYPOTHESIS_PROFILE"] = "ci"  # each cause on all of its machines, also where a plain run began this
-    outcomes = run(given.rules, given.part, given.jobs, given.again)
     listed = known()
+    wanted = [m for m in list_mutants(given.rules, given.part) if not given.again or m.name in listed]
+    outcomes = run(wanted, given.jobs)
     lived = {o.mutant.name: o for o in outcomes if o.noticed_by is None}
     for outcome in outcomes:
         if given.verbose or (outcome.noticed_by is None and outcome.mutant.name not in listed):
             print(f"{outcome.mutant.lines[0]:4} {outcome.mutant.name}  <- {outcome.noticed_by or outcome.tests}")
     request = tuple(f"{module}{end}" for module in modules(given.rules) for end in (".", ":"))
     request = request if given.rules else ("",)
-    gone = [n for n in listed if n not in lived and n.startswith(request) and in_part(n, given.part)]
+    here = {mutant.name for mutant in wanted}
+    gone = [n for n in listed if n not in lived and n.startswith(request) and (n in here or given.part == "1/1")]
     for name in gone:
         print(f"strike from known.txt, a test notices it now or it is no more: {name}")
     _tell(outcomes)

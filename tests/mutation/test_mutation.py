@@ -11,6 +11,7 @@ import pytest
 
 from tests.mutation.mutants import mutants
 from tests.mutation.patch import look_around, put
+from tests.mutation.run import list_mutants
 
 ROOT = Path(__file__).resolve().parents[2]
 FAMILY = "cxl"  # a small one: CI runs a 120th of all mutants, `make mutants` all
@@ -72,6 +73,18 @@ def test_two_of_the_same_have_two_names() -> None:
     names = [item.name for item in mutants("m", "def f():\n  if a: b()\n  if a: c()\n")]
 
     assert len(names) == len(set(names)) == 4
+
+
+def test_parts_are_all_mutants_and_each_is_of_few_families() -> None:
+    """What a part tries, no other tries again; its first and its last are neighbours."""
+    names = ["neuron", "affinity"]
+    every = [mutant.name for mutant in list_mutants(names, "1/1")]
+    parts = [[mutant.name for mutant in list_mutants(names, f"{part}/4")] for part in (1, 2, 3, 4)]
+
+    assert every == [name for part in parts for name in part]
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+    assert all(".affinity." in name for name in parts[0])
+    assert all(".neuron." in name for name in parts[3])
 
 
 SHELVED = """from __future__ import annotations
