@@ -14,7 +14,8 @@ import sys
 def main() -> int:
     """Run the command line."""
     home = os.path.dirname(os.path.abspath(__file__))
-    for name in ("agent", "probes"):
+    packages = ("agent", "probes")
+    for name in packages:
         found = (finder.find_spec(name, None) for finder in sys.meta_path if hasattr(finder, "find_spec"))
         spec = next(filter(None, found), None)  # as `import` looks for it; importlib.util would be a start of its own
         place = os.path.dirname(os.path.dirname(spec.origin)) if spec and spec.origin else None
@@ -25,6 +26,9 @@ def main() -> int:
                 file=sys.stderr,
             )
             return 3 if "check" in sys.argv[1:2] else 2
+    from agent.own_modules import install_finder
+
+    install_finder(home, packages)
     from agent.cli.main import run
 
     return run(sys.argv[1:])

@@ -44,6 +44,18 @@ def _show(self: Any) -> str:
     return f"{type(self).__name__}({', '.join(map('{}={!r}'.format, self._fields, self))})"
 
 
+def _compile_constructor(name: str, fields: tuple[str, ...], defaults: tuple[Any, ...]) -> Any:
+    """The constructor that collections.namedtuple makes, without the class that it makes around it."""
+    parameters, values = ", ".join(("_class", *fields)), "".join(f"{field}, " for field in fields)
+    construct = eval(f"lambda {parameters}: _new(_class, ({values}))", {"_new": tuple.__new__})  # noqa: S307 - our own text
+    construct.__defaults__ = defaults
+    construct.__name__, construct.__qualname__ = "__new__", f"{name}.__new__"
+    return construct
+
+
+_MAKE = classmethod(_make)
+
+
 class _Definition(type):
     """Makes a class of tuples of the body of a class: its annotations name the fields, its values are defaults."""
 
@@ -54,12 +66,12 @@ class _Definition(type):
             raise TypeError(f"{name}: a field without a default follows one that has one")
 
         def construct(cls: Any, /, *values: Any, **named: Any) -> Any:
-            made.__new__ = collections.namedtuple(name, fields, defaults=defaults.values()).__new__
+            made.__new__ = _compile_constructor(name, fields, tuple(defaults.values()))
             return made.__new__(cls, *values, **named)
 
         body |= {field: _field(position, "") for position, field in enumerate(fields)}
         body |= {"_fields": fields, "_field_defaults": defaults, "__match_args__": fields, "__slots__": ()}
-        body |= {"_make": classmethod(_make), "_replace": _replace, "_asdict": _as_dictionary, "__repr__": _show}
+        body |= {"_make": _MAKE, "_replace": _replace, "_asdict": _as_dictionary, "__repr__": _show}
         body |= {"__new__": construct, "__getnewargs__": _list_values}
         made: Any = type(name, (tuple,), body)
         return made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Iterator
 from typing import Any, AnyStr, cast
 
 
@@ -44,14 +45,6 @@ class LazyPattern:
         return value
 
 
-_TOKEN = re.compile(
-    r"\\(?:(?P<escaped>[^\w\s])|x..|u.{4}|.)|(?P<set>\[\^?\]?|\])|(?P<repeat>[?*+]|\{\d{0,6},?\d{0,6}\})"
-    r"|(?P<bracket>\((?:\?(?:P<\w{1,60}>|<?[=!:]|[a-z]{1,8}:))?|[)|])|(?P<plain>[^\]\[\\(|)?*+{.^$]+)|.",
-    re.DOTALL,
-)
-_OTHER_SYNTAX = re.compile(r"\(\?(?:[aLmsu]{0,5}[ix]|P=|[(#>])")  # upper case, a condition, a comment
-
-
 class _Group:
     """A group of a pattern that is being read: what its branches require, and what the last one does so far."""
 
@@ -78,38 +71,75 @@ class _Group:
         return tuple(plain for branch in self.branches for plain in branch) if is_certain else ()
 
 
+_SPECIAL = frozenset("][\\(|)?*+{.^$")
+_LONG_ESCAPES = {"x": 4, "u": 6}  # characters of \xff and \u00ff; others have two
+
+
+def split_pattern(pattern: str) -> Iterator[str]:
+    r"""The pieces of a pattern: plain text, an escape, a set, what opens a group, a repeat, any other character.
+
+    By hand: a pattern for it takes longer to compile than all patterns that a live scan looks into.
+
+    >>> list(split_pattern(r"ab(?P<x>\d{1,2}|[^]\]])?\.$"))
+    ['ab', '(?P<x>', '\\d', '{1,2}', '|', '[^]\\]]', ')', '?', '\\.', '$']
+    """
+    start, size = 0, len(pattern)
+    while start < size:
+        end, first = start + 1, pattern[start]
+        if first not in _SPECIAL:
+            while end < size and pattern[end] not in _SPECIAL:
+                end += 1
+        elif first == "\\":
+            end = start + _LONG_ESCAPES.get(pattern[end], 2)
+        elif first == "[":
+            end += pattern.startswith("^", end)
+            end += pattern.startswith("]", end)
+            while pattern[end] != "]":
+                end += 2 if pattern[end] == "\\" else 1
+            end += 1
+        elif first == "{":
+            numbers = pattern[end:].partition("}")[0]
+            end += len(numbers) + 1 if numbers.replace(",", "", 1).isdecimal() else 0
+        elif first == "(" and pattern.startswith("?", end):
+            while pattern[end] not in ":>=!)":
+                end += 1
+            end += pattern[end] != ")"  # of flags for the whole pattern the bracket closes the group
+        yield pattern[start:end]
+        start = end
+
+
 def find_required(pattern: str) -> tuple[str, ...]:
     """Plain texts of which one is in whatever fits a pattern; none where that is not certain.
 
     >>> find_required(r"^[ \\t]*Link \\d+: (?:Replay|CRC) "), find_required("ab?c|(?:de|f+)g"), find_required("(?i)ab")
     (('Link ',), ('a', 'de', 'f'), ())
     """
-    if _OTHER_SYNTAX.search(pattern):
-        return ()
-    open_groups, group, closed, in_set = list[_Group](), _Group(""), tuple[str, ...](), False
-    for escaped, edge, repeat, bracket, plain in _TOKEN.findall(pattern):
-        if in_set:
-            in_set = not edge.endswith("]")
-            continue
-        if repeat and repeat != "+":  # what it repeats may be missing
+    for opening in pattern.split("(?")[1:]:  # upper case, blanks that count for nothing, a reference, a condition
+        if opening.lstrip("aLmsu").startswith(("i", "x")) or opening.startswith(("P=", "(", "#", ">")):
+            return ()
+    open_groups, group, closed = list[_Group](), _Group(""), tuple[str, ...]()
+    for piece in split_pattern(pattern):
+        first = piece[0]
+        if first in "?*" or (first == "{" and len(piece) > 1):  # what it repeats may be missing
             group.run = group.run[:-1]
             if closed:
                 group.choices.pop()
         closed = ()
-        if plain or escaped:
-            group.run += plain or escaped
-            continue
-        group.end_run()
-        in_set = edge[:1] == "["
-        if bracket == "|":
-            group.end_branch()
-        elif bracket == ")":
-            closed = group.close()
-            group = open_groups.pop()
-            group.choices += [closed] if closed else []
-        elif bracket:
-            open_groups.append(group)
-            group = _Group(bracket)
+        if first not in _SPECIAL:
+            group.run += piece
+        elif first == "\\" and len(piece) == 2 and not (piece[1].isalnum() or piece[1] in "_ \t\n"):
+            group.run += piece[1]
+        else:
+            group.end_run()
+            if first == "|":
+                group.end_branch()
+            elif first == ")":
+                closed = group.close()
+                group = open_groups.pop()
+                group.choices += [closed] if closed else []
+            elif first == "(":
+                open_groups.append(group)
+                group = _Group(piece)
     return group.close()
 
 

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pickle
 import signal
 import struct
 import time
 from collections.abc import Iterable, Sequence
 from types import FrameType
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING
+
+try:
+    import _pickle as pickle  # the module that is documented has the same in Python, too, and takes 1 ms to import
+except ImportError:  # not CPython
+    import pickle  # type: ignore[no-redef]
 
 from probes.child import fork_child
 from probes.host.interface import Host
@@ -25,6 +29,8 @@ from probes.probe import Outcome, Probe, Status, outcome_of
 if TYPE_CHECKING:
     from probes.host.recording import Recording
 
+    Answer = tuple[Outcome, Recording | None]
+
 ANSWER_LIMIT_BYTES = 64 << 20
 TERM_SECONDS = 1.0  # longer than a tool gets that the probe has started: the child ends it first
 KILL_SECONDS = 0.3
@@ -32,9 +38,9 @@ DYING_SECONDS = 5.0  # that a killed process may take to end where only a CPU is
 PATIENCE = 3  # bounds that a child may take while it is at work
 CHUNK_BYTES = 1 << 20
 
+_NEWEST_PROTOCOL = -1
 _LENGTH = struct.Struct("=Q")
 _JOB = struct.Struct("=HB")  # the position of a probe in the run's list, and the number of the lock that it takes
-Answer = tuple[Outcome, Optional["Recording"]]
 
 
 class WorkerStopped(BaseException):
@@ -209,7 +215,7 @@ def _run(probe: Probe, host: Host, record: bool, folder: str | None, lock_number
     """One probe, under its lock: until it has answered, and for as long as a tool that it started goes on."""
     lock = _lock(probe, folder, lock_number)
     if isinstance(lock, LockHolder):
-        _send(send, pickle.dumps(lock, pickle.HIGHEST_PROTOCOL))
+        _send(send, pickle.dumps(lock, _NEWEST_PROTOCOL))
         return
     _send(send, _answer(probe, host, record))
     if lock is not None:
@@ -243,14 +249,14 @@ def _answer(probe: Probe, host: Host, record: bool) -> bytes:
         recording = tee.recording
     outcome = outcome_of(probe, host)
     try:
-        data = pickle.dumps((outcome, recording), pickle.HIGHEST_PROTOCOL)
+        data = pickle.dumps((outcome, recording), _NEWEST_PROTOCOL)
         if len(data) <= ANSWER_LIMIT_BYTES:
             return data
         why = f"its answer has {len(data)} bytes; {ANSWER_LIMIT_BYTES} are the most"
     except (pickle.PicklingError, TypeError, AttributeError) as error:
         why = f"its answer cannot be handed over: {error}"
     failed = Outcome(probe.name, Status.FAILED, None, why, (), outcome.seconds)
-    return pickle.dumps((failed, None), pickle.HIGHEST_PROTOCOL)
+    return pickle.dumps((failed, None), _NEWEST_PROTOCOL)
 
 
 def _send(descriptor: int, data: bytes) -> None:

@@ -1,9 +1,12 @@
 """Probes on a live host: in children that take one after the other, none waited for without a bound."""
 
-import selectors
+from __future__ import annotations
+
+import select
 import signal
 import time
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from probes.child import hold_stop_signals
 from probes.host.process import condition
@@ -11,7 +14,10 @@ from probes.locks import LockHolder, StuckProcess, find_stuck, run_folder
 from probes.named_tuple import NamedTuple
 from probes.probe import ModuleReader, Probe, Status
 from probes.scheduler import Scheduler
-from probes.worker import KILL_SECONDS, TERM_SECONDS, Answer, Worker, describe_exit
+from probes.worker import KILL_SECONDS, TERM_SECONDS, Worker, describe_exit
+
+if TYPE_CHECKING:
+    from probes.worker import Answer
 
 AT_ONCE = 4  # children; more would only wait for the same drivers
 TICK_SECONDS = 0.05
@@ -41,7 +47,7 @@ class WorkerPool(Scheduler):
         for worker in list(_left_behind):
             if worker.reap() is not None:
                 _left_behind.remove(worker)
-        self.selector = selectors.DefaultSelector()
+        self.poll = select.poll()
         self.running: list[Worker] = []
         self.leaving: list[Worker] = []
         self.folder = run_folder()
@@ -55,13 +61,13 @@ class WorkerPool(Scheduler):
         try:
             while self.waiting or self._list_busy():
                 self._start_some()
-                for key, _ in self.selector.select(TICK_SECONDS):
-                    self._receive(key.data)
+                by_descriptor = {worker.descriptor: worker for worker in self.running}
+                for descriptor, _ in self.poll.poll(TICK_SECONDS * 1000):
+                    self._receive(by_descriptor[descriptor])
                 self._terminate_overdue()
                 self.show([worker.probe.name for worker in self._list_busy() if worker.probe])
         finally:
             self._end_all()
-            self.selector.close()
 
     def _list_busy(self) -> list[Worker]:
         return [worker for worker in self.running if worker.probe]
@@ -94,9 +100,9 @@ class WorkerPool(Scheduler):
             return None
         foreign = [descriptor for worker in self.running for descriptor in (worker.descriptor, worker.jobs)]
         with hold_stop_signals():
-            worker = Worker(self.probes, self.host, self.record, self.folder, [*foreign, self.selector.fileno()])
+            worker = Worker(self.probes, self.host, self.record, self.folder, foreign)
             self.running.append(worker)
-            self.selector.register(worker.descriptor, selectors.EVENT_READ, worker)
+            self.poll.register(worker.descriptor, select.POLLIN)
         return worker
 
     def _is_locked(self, probe: Probe, holder: LockHolder) -> bool:
@@ -172,7 +178,7 @@ class WorkerPool(Scheduler):
 
     def _part_with(self, worker: Worker) -> None:
         """It gets no probe any more."""
-        self.selector.unregister(worker.descriptor)
+        self.poll.unregister(worker.descriptor)
         worker.close()
         self.running.remove(worker)
         self.leaving.append(worker)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import sys
 
 INTERRUPTED = 130
@@ -55,13 +54,15 @@ def program_name(argv: list[str] | None = None) -> str:
     >>> program_name(["python3", "-m", "pytest"])
     'fabricscope'
     """
+    from shlex import quote  # lazy: compiles a pattern, and a scan names the program only in a hint
+
     words = list(sys.orig_argv if argv is None else argv)
     if ("-m", "fabricscope") in zip(words, words[1:], strict=False):  # noqa: RUF007  # itertools is one more import
-        return f"{shlex.quote(words[0])} -m fabricscope"
+        return f"{quote(words[0])} -m fabricscope"
     path = next((word for word in words[:2] if re.fullmatch(r"fabricscope(\.pyz)?", os.path.basename(word))), "")
     folder = os.path.dirname(path)
     on_path = not folder or folder in os.environ.get("PATH", "").split(os.pathsep)
-    return os.path.basename(path) or "fabricscope" if on_path else shlex.quote(path)
+    return os.path.basename(path) or "fabricscope" if on_path else quote(path)
 
 
 def name_program(text: str) -> str:

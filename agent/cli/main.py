@@ -8,6 +8,7 @@ import gc
 import importlib
 import signal
 import sys
+import typing
 from collections.abc import Sequence
 from types import ModuleType
 
@@ -98,6 +99,10 @@ def _import_msgspec() -> None:
         stand_ins["typing_extensions"] = None  # Python has it so that a module cannot be imported
     if "msgspec" in sys.modules or not stand_ins.keys().isdisjoint(sys.modules):
         return
+    vars(typing)["compile"] = _keep_text
+    if sys.version_info < (3, 12) and "datetime" not in sys.modules:  # there it has its classes in Python, too
+        with contextlib.suppress(ImportError):
+            sys.modules["datetime"] = importlib.import_module("_datetime")
     sys.modules.update(stand_ins)  # type: ignore[arg-type]
     with contextlib.suppress(
         ImportError, AttributeError
@@ -105,6 +110,12 @@ def _import_msgspec() -> None:
         importlib.import_module("msgspec")
     for name in stand_ins:
         del sys.modules[name]
+
+
+def _keep_text(text: str, *_: object) -> str:
+    """In place of `compile` where `typing` meets a type that is a text, which it can evaluate as well: the first use of
+    `compile` makes the classes of all nodes of a syntax tree, a fortieth of a live scan."""
+    return text
 
 
 def _stand_in(name: str, **members: object) -> ModuleType:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -120,9 +119,11 @@ class ReportRequest(msgspec.Struct, frozen=True):
             return open_source(self.source, self.root)
         except BadSource as error:
             if self.source and _is_of_switch(self.source):
+                from shlex import quote
+
                 raise CliError(
                     f"{self.source}: holds outputs of a switch, not of a host",
-                    f"`fabricscope fleet lossless --switches {shlex.quote(self.source)}` reads them",
+                    f"`fabricscope fleet lossless --switches {quote(self.source)}` reads them",
                 ) from error
             raise CliError(str(error), error.hint) from error
 

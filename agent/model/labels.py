@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-_NUMBERED = re.compile(r"(.*?)(\d{1,9})")
+_NUMBERED = r"(.*?)(\d{1,9})"
 
 
 def compress_names(labels: Iterable[str]) -> str:
@@ -26,7 +26,7 @@ def group_names(labels: Iterable[str]) -> list[str]:
     families: dict[str, list[int]] = {}
     alone: dict[str, None] = {}
     for label in labels:
-        match = _NUMBERED.fullmatch(label)
+        match = re.fullmatch(_NUMBERED, label)
         if match and str(int(match[2])) == match[2]:
             families.setdefault(match[1], []).append(int(match[2]))
         else:

@@ -95,35 +95,49 @@ def stored(about: str = "", *, volatile: bool = False) -> StoredColumn:
     return StoredColumn(about, volatile)
 
 
+class DeclaredType(NamedTuple):
+    """The type of a field, and what `Annotated` states of it."""
+
+    type: Any
+    extras: tuple[Any, ...] = ()
+
+
+class _Annotated:
+    """Stands in for `typing.Annotated`, whose checks take longer than all else of a comparison."""
+
+    def __class_getitem__(cls, parts: tuple[Any, ...]) -> DeclaredType:
+        return DeclaredType(parts[0], parts[1:])
+
+
 @cache
-def read_types(struct: type) -> dict[str, Any]:
-    """The type of each field as it is declared, with its word.
+def read_types(struct: type) -> dict[str, DeclaredType]:
+    """The type of each field as it is declared.
 
     All of a struct in one expression: `typing.get_type_hints` compiles each alone, and takes three times as long.
     """
-    declared = struct.__annotations__
-    types = eval(f"({','.join(declared.values())},)", vars(sys.modules[struct.__module__]))  # noqa: S307 - our own text
-    return dict(zip(declared, types, strict=True))
+    texts, names = struct.__annotations__, vars(sys.modules[struct.__module__])
+    types = eval(f"({','.join(texts.values())},)", names, {"Annotated": _Annotated})  # noqa: S307 - our own text
+    declared = (one if isinstance(one, DeclaredType) else DeclaredType(one) for one in types)
+    return dict(zip(texts, declared, strict=True))
 
 
 @cache
 def list_words(struct: type) -> dict[str, PeerWord]:
     """The word of each field of a struct that has one."""
-    words = {name: find_word(declared) for name, declared in read_types(struct).items()}
-    return {name: word for name, word in words.items() if word is not None}
-
-
-def find_word(hint: object) -> PeerWord | None:
-    """The word in an annotation."""
-    return next((extra for extra in getattr(hint, "__metadata__", ()) if isinstance(extra, PeerWord)), None)
+    return {
+        name: extra
+        for name, declared in read_types(struct).items()
+        for extra in declared.extras
+        if isinstance(extra, PeerWord)
+    }
 
 
 def list_columns(struct: Any) -> dict[str, tuple[Any, StoredColumn]]:
     """The type and column of each field that the fleet stores, by its name in JSON, in the order of the struct."""
     names = dict(zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True))
     return {
-        names[name]: (declared.__origin__, extra)
+        names[name]: (declared.type, extra)
         for name, declared in read_types(struct).items()
-        for extra in getattr(declared, "__metadata__", ())
+        for extra in declared.extras
         if isinstance(extra, StoredColumn)
     }

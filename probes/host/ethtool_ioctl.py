@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from array import array
 from collections.abc import Callable
+from contextlib import closing
 
 from probes.host.interface import Failed, error_from_errno
 from probes.netlink import CONTROL, GET_FAMILY, HEADER, requested_family
@@ -28,8 +29,8 @@ def request_ioctl(interface: str, request: bytes, require_interface: Callable[[s
 
     `require_interface` raises ReadError where there is no such interface: the ioctl would load a module for it.
     """
+    import _socket as socket  # see netlink_socket.py
     import fcntl
-    import socket
 
     command = check(request)
     name = interface.encode("utf-8", "surrogateescape")
@@ -41,7 +42,7 @@ def request_ioctl(interface: str, request: bytes, require_interface: Callable[[s
     answer = array("B", request.ljust(room, b"\0"))
     wanted = struct.pack("16sP", name, answer.buffer_info()[0]).ljust(REQUEST_BYTES, b"\0")
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel:
+        with closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)) as channel:
             fcntl.ioctl(channel.fileno(), SIOCETHTOOL, wanted)
     except OSError as error:
         raise error_from_errno(error, subject) from None

@@ -20,6 +20,7 @@ _MAPPED = lazy_pattern(rf"/{LIBRARIES}|/dev/(?:nvidia|davinci|kfd|infiniband/)".
 _ADDRESSES = lazy_pattern(rb"^[0-9a-f]+-[0-9a-f]+ ")  # of a map: they are random, and no one asks for them
 _MOUNTS = lazy_pattern(rb"\s/(?:dev/shm|home(?:/\S*)?)\s")  # the size of shared memory; homes that a server holds
 _PROCESS = lazy_pattern(r"/proc/[^/]+/(?:task/[^/]+/)?(environ|maps|mounts|mountinfo)\Z")
+_OF_PROCESSES = ("/environ", "/maps", "/mounts", "/mountinfo")  # asked first: few scans compile the pattern
 _USERS = lazy_pattern(r"\A/(?:home/[^/]+|root)/[^/]+\Z|/[^/]*nccl[^/]*\.conf\Z")
 
 
@@ -33,10 +34,9 @@ def filter_content(path: str, content: bytes) -> bytes:
     """
     if path.startswith("/sys/") or path == SYSTEM_FILE:  # the system's file is written by root for everybody
         return content
-    process = _PROCESS.search(path)
-    if process:
+    if path.endswith(_OF_PROCESSES) and (process := _PROCESS.search(path)):
         return _of_process(process[1], content)
-    if _USERS.search(path):
+    if (path.startswith(("/home/", "/root/")) or "nccl" in path) and _USERS.search(path):
         return b"\n".join(line if _is_of_nccl(line) else b"" for line in content.split(b"\n"))
     return content
 

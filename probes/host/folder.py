@@ -286,5 +286,5 @@ def _rest(descriptor: int, content: bytes, limit: int) -> bytes:
     while left and (chunk := os.read(descriptor, min(left, size))):
         parts.append(chunk)
         left -= len(chunk)
-        size = CHUNK_BYTES
+        size = CHUNK_BYTES if len(chunk) == size else size  # a seq file gives a page at a time, whatever is asked for
     return b"".join(parts) if len(parts) > 1 else content

@@ -9,8 +9,8 @@ commands belong to the kernel that runs here; they are mixed in only where the f
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
-from datetime import datetime, timezone
 from typing import Any
 
 from probes.host import kmsg
@@ -33,7 +33,7 @@ class LiveHost(LiveFiles):
 
     def __init__(self) -> None:
         super().__init__()
-        self.observed_at: str | None = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self.observed_at: str | None = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         self._udev = Udev()
 
     def read(self, path: str, limit: int = READ_LIMIT_BYTES) -> bytes:

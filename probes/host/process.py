@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import selectors
 import signal
 import stat
 import time
@@ -239,6 +238,8 @@ def _find(tool: str, directories: tuple[str, ...]) -> str:
 
 def _drain(process: subprocess.Popen[bytes], argv: tuple[str, ...], deadline: float) -> tuple[bytes, bytes]:
     """Both streams at once, so that neither pipe can fill up, until both end and the tool has ended."""
+    import selectors  # lazy: most runs start no tool
+
     assert process.stdout is not None, "a pipe"
     assert process.stderr is not None, "a pipe"
     outputs = {process.stdout: _Output(OUTPUT_LIMIT_BYTES + 1), process.stderr: _Output(STDERR_LIMIT_BYTES)}

@@ -32,7 +32,7 @@ DRIVERS = (
     r"accel(?= accel\d)|neuron|\[ascend\]|pcieport(?! \S+ AER: )|DMAR|AMD-Vi|arm-smmu-v3|vfio-pci"
 )
 _OWNER = lazy_pattern(rf"(?P<driver>{DRIVERS})(?P<number>\d{{1,4}})?(?:\.[\w.]{{1,40}})?(?=[: ])")
-DRIVER_LINE = re.compile(rf"(?:^|[ \]])(?:{DRIVERS})[\d: .]".encode(), re.MULTILINE)
+DRIVER_LINE = lazy_pattern(rf"(?:^|[ \]])(?:{DRIVERS})[\d: .]".encode(), re.MULTILINE)
 _DRM = lazy_pattern(r"\[drm:[^\]\n]{1,80}\[(?P<driver>amdgpu|nvidia[\w-]{0,12})\]\] ")
 _FAILS = lazy_pattern(
     r"\bfail(?:s|ed|ure|ures|ing)?\b|\bERR(?:OR)?\b"
@@ -85,7 +85,7 @@ class Unexplained:
 
     def is_due(self, text: str) -> bool:
         """Whether a line that no row explains is one of these."""
-        return _find_driver(text) is not None and reads_as_failure(text)
+        return _may_fail(text) and _find_driver(text) is not None and reads_as_failure(text)
 
     def add(self, text: str, at: str | None, logged: str | None) -> None:
         """One such line, and when it was written."""
@@ -123,6 +123,11 @@ class Unexplained:
         return rows
 
 
+def _may_fail(text: str) -> bool:
+    """Whether a line has a part of a word of a failure: asked before any pattern is compiled."""
+    return any(needle in text for needle in _NEEDLES)
+
+
 def reads_as_failure(text: str) -> bool:
     """Whether a line has the words of a failure, and none that take them back.
 
@@ -131,7 +136,7 @@ def reads_as_failure(text: str) -> bool:
     >>> reads_as_failure("pcieport 0000:00:01.0: enabled with error reporting"), reads_as_failure("no errors found")
     (False, False)
     """
-    if not any(needle in text for needle in _NEEDLES):
+    if not _may_fail(text):
         return False
     return bool(_FAILS.search(text)) and not _HARMLESS.search(text) and not _HARMLESS_SENTENCE.search(text)
 

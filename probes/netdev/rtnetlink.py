@@ -86,7 +86,7 @@ def parse_address(payload: bytes) -> tuple[int, int, bytes, str] | None:
     raw = payloads.get(IFA_LOCAL, payloads.get(IFA_ADDRESS, b""))  # point to point: IFA_ADDRESS is the other end
     if (family, len(raw)) not in FAMILIES:
         return None
-    import socket  # lazy: files alone show no address
+    import _socket as socket  # lazy: files alone show no address; see probes/host/netlink_socket.py
 
     return index, family, raw, f"{socket.inet_ntop(family, raw)}/{prefix}"
 

@@ -5,7 +5,7 @@ lock and can wait long on a busy host; the other attributes that are read here t
 """
 
 import re
-from weakref import WeakKeyDictionary
+from functools import lru_cache
 
 from probes.host.interface import Host
 from probes.host_reader import FileFacts, HostReader, parse_files
@@ -19,10 +19,6 @@ VLANS = "/proc/net/vlan/config"
 VLANS_LIMIT_BYTES = 256 << 10
 MAC = lazy_pattern(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5,31}")
 MOST_FUNCTIONS = 4096
-
-
-# several probes ask: interfaces by folder, and what has no answer
-_below_functions: WeakKeyDictionary[Host, tuple[dict[str, str], str | None]] = WeakKeyDictionary()
 
 
 class DevicePlace(NamedTuple):
@@ -39,15 +35,16 @@ def folders(reader: HostReader) -> dict[str, str]:
         return {name: f"{CLASS}/{name}" for name in names if name != "bonding_masters"}  # a file of the bond driver
     if reader.host.live:
         return {}
-    if reader.host not in _below_functions:
-        _below_functions[reader.host] = _list_interfaces(HostReader(reader.host))
-    interfaces, missing = _below_functions[reader.host]
+    interfaces, missing = _list_below_functions(reader.host)  # type: ignore[arg-type]  # each host is an object with a hash
     if missing:
         reader.gap(missing)
     return dict(interfaces)
 
 
-def _list_interfaces(reader: HostReader) -> tuple[dict[str, str], str | None]:
+@lru_cache(maxsize=1)  # several probes ask
+def _list_below_functions(host: Host) -> tuple[dict[str, str], str | None]:
+    """Interfaces by folder, and what has no answer."""
+    reader = HostReader(host)
     drivers = {}
     for function in (reader.names(PCI) or [])[:MOST_FUNCTIONS]:
         for name in reader.names(f"{PCI}/{function}/net") or ():

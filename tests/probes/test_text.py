@@ -35,6 +35,7 @@ from tests.fuzz.patterns import is_required
         ("(a)?b(?(1)cde)", ()),
         ("(?P<n>a)bcd(?P=n)", ()),
         ("(?s:.)abc", ("abc",)),
+        (r"(?a)\d+ bc", (" bc",)),
         ("ab|", ()),
     ],
 )

@@ -59,7 +59,7 @@ def _walk(struct: type, parent: tuple[str, ...]) -> Iterator[PeerField]:
             yield PeerField(".".join((*parent, name)), words[name], parent)
             if words[name].prefix:
                 yield PeerField(".".join((*parent, name, _PREFIX)), equal(words[name].prefix), (*parent, name))
-        elif (inner := _find_struct(types[name])) is not None:
+        elif (inner := _find_struct(types[name].type)) is not None:
             yield from _walk(inner, (*parent, name))
 
 
@@ -71,7 +71,6 @@ def _read_prefixes(addresses: Iterable[str]) -> str | None:
 
 def _find_struct(hint: Any) -> type | None:
     """The struct that a field holds one of; None for lists of them, whose members are parts by themselves."""
-    hint = typing.get_args(hint)[0] if typing.get_origin(hint) is typing.Annotated else hint
     choices = (hint,) if typing.get_origin(hint) is list else typing.get_args(hint) or (hint,)
     return next((choice for choice in choices if hasattr(choice, "__struct_fields__")), None)
 

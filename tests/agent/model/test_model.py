@@ -13,7 +13,7 @@ import pytest
 from agent.model.finding import Cost, Finding, Silenced, worst_first
 from agent.model.identity import Earlier, identities
 from agent.model.pci import bandwidth_gbyte_s, generation
-from agent.model.peers import find_word
+from agent.model.peers import PeerWord
 from agent.model.report import Report
 from tests.agent.rules.build import changed_gpu, changed_netdev, changed_nic, function, gpu_id, nic_id, server
 from tests.conftest import ROOT
@@ -166,7 +166,9 @@ def list_unread() -> Iterator[str]:
     for name, struct in list_structs(Report, {}).items():
         hints = typing.get_type_hints(struct, include_extras=True)
         for field in struct.__struct_fields__:
-            word = find_word(hints[field])
+            word = next(
+                (extra for extra in getattr(hints[field], "__metadata__", ()) if isinstance(extra, PeerWord)), None
+            )
             if field not in read and (word is None or word.word == "free"):
                 yield f"{name}.{field}"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import re
+import selectors
 import signal
 import subprocess
 import time
@@ -169,7 +170,7 @@ def test_an_interrupted_run_ends_its_tool(folder: tuple[str, ...], monkeypatch: 
     mark = Path(folder[0]) / "pid"
     install(folder, f"echo $$ > {mark}; exec sleep 60")
 
-    monkeypatch.setattr(tool.selectors, "DefaultSelector", lambda: _Interrupting(mark))
+    monkeypatch.setattr(selectors, "DefaultSelector", lambda: _Interrupting(mark))
     with pytest.raises(KeyboardInterrupt):
         run_tool(("ibstat",), 30, folder)
 

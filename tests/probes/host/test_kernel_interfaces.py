@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import _socket as socket
 import os
-import socket
 import struct
 import sys
 import time
@@ -74,10 +74,7 @@ class Kernel:
     def __call__(self, *_: object) -> Kernel:
         return self
 
-    def __enter__(self) -> Kernel:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         pass
 
     def bind(self, _: object) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import _socket as socket
 import fcntl
-import socket
 from pathlib import Path
 
 import pytest

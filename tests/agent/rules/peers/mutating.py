@@ -95,7 +95,7 @@ def _exchange_row(context: RuleContext, part: PeerPart, row: Any) -> RuleContext
 
 def _state(row: Any, path: Sequence[str]) -> Any:
     """The same row with a value of a field that it does not state, in a struct of its own where that is missing."""
-    hint = read_types(type(row))[path[0]]
+    hint = read_types(type(row))[path[0]].type
     if len(path) > 1:
         below = getattr(row, path[0])
         if below is None:
