@@ -393,7 +393,7 @@ def _tool_reports(host: Host) -> Reading:
     )
     of_interfaces = (ETHTOOL_COUNTERS, ETHTOOL_SETTINGS, ETHTOOL_FEC)
     if host.kind in ("dump", "text"):  # other sources have files of the machine, which hold its modules, too
-        tables = (*tables, *SYSTEM, *SYSFS_SAVED)
+        tables = (*tables, *SYSTEM, *SYSFS_SAVED, *KERNEL_LOG_SAVED)
     if host.live or not (
         any(host.has_output(*argv) for argv in tables) or any(host.saved_arguments(*argv) for argv in of_interfaces)
     ):

@@ -42,8 +42,7 @@ OURS = (  # folders of outputs that some probe of ours reads: each file of them 
     "text/lldp", "text/lsmod", "text/lspci", "text/nvidia-smi", "text/rdma-link",
 )  # fmt: skip
 NOT_OURS = {
-    "text/lspci/acsctl-grep-all-off.txt",  # lines cut out of an lspci -vvv: no function is named
-    "text/lspci/lnk-4x-mi50-x8-gen1.txt",  # likewise
+    "text/lspci/lnk-4x-mi50-x8-gen1.txt",  # lines cut out of an lspci -vvv: no function is named
     "text/lspci/lnk-4x-mi50-x8-gen4.txt",  # likewise
     "text/lspci/tv-asus-esc8000a-e12.txt",  # lspci -tv: a drawing
     "text/lspci/tvnn-dell-2s-broadwell.txt",  # likewise

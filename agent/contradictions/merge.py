@@ -13,6 +13,7 @@ from agent.model.report import ProbeRun, Report, SourceHost
 
 SEVERAL = "outputs of several hosts, or of several times"
 _SHOWN = 3  # contradictions in a reason
+_PEERS = 2  # hosts
 _NAMED = 2  # findings of an output that is not used
 
 
@@ -23,9 +24,12 @@ def merge_reports(
     more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     why = Reason("sources-disagree", detail=f"{SEVERAL}: {'; '.join(map(describe, found[:_SHOWN]))}{more}")
     checks = [_merge_checks(rows, why) for rows in zip(*(part.checks for part in parts), strict=True)]
-    findings: dict[str, Finding] = {}
-    for finding in sorted((finding for part in parts for finding in part.findings), key=worst_first):
-        findings.setdefault(finding.fingerprint, finding)
+    owners = {file: host.name for host in hosts for file in host.files}
+    active = {name: _list_ports(parts, owners, name) for name in owners.values() if name}
+    named = [_name_host(part, owners, active) for part in parts]
+    findings: dict[tuple[str, str], Finding] = {}
+    for finding in sorted((finding for rows in named for finding in rows), key=worst_first):
+        findings.setdefault((finding.fingerprint, finding.label), finding)
     return msgspec.structs.replace(
         whole,
         source=msgspec.structs.replace(whole.source, hosts=hosts),
@@ -36,6 +40,43 @@ def merge_reports(
         findings=list(findings.values()),
         summary=_summarize(checks, list(findings.values())),
     )
+
+
+def _find_host(part: Report, owners: Mapping[str, str | None]) -> str | None:
+    return next((name for file in part.source.files or [] if (name := owners.get(file.name))), None)
+
+
+def _list_ports(parts: Sequence[Report], owners: Mapping[str, str | None], host: str) -> dict[str, bool]:
+    """The ports that outputs of a host list, and whether they are active."""
+    return {
+        f"{nic.label}/{port.port}": port.state == "ACTIVE"
+        for part in parts
+        if _find_host(part, owners) == host
+        for nic in part.topology.nics
+        for port in nic.ports
+        if port.state
+    }
+
+
+def _name_host(
+    part: Report, owners: Mapping[str, str | None], active: Mapping[str, Mapping[str, bool]]
+) -> list[Finding]:
+    """The findings of one output, each with the host before its part: others have parts of the same name."""
+    host = _find_host(part, owners)
+    if host is None:
+        return part.findings
+    others = [ports for name, ports in active.items() if name != host]
+    compared = (_compare(finding, active[host], others) for finding in part.findings)
+    return [msgspec.structs.replace(finding, label=f"{host}: {finding.label}") for finding in compared]
+
+
+def _compare(finding: Finding, own: Mapping[str, bool], others: Sequence[Mapping[str, bool]]) -> Finding:
+    """A note about a port that is down, which alone may have no use: a warning where all other hosts use theirs."""
+    states = [ports[finding.label] for ports in others if finding.label in ports]
+    if finding.severity != "info" or own.get(finding.label) is not False or len(states) < _PEERS or not all(states):
+        return finding
+    impact = f"The same port of {len(states)} other hosts is up. {finding.impact}"
+    return msgspec.structs.replace(finding, severity="warning", impact=impact)
 
 
 def _merge_checks(checks: Sequence[Check], why: Reason) -> Check:

@@ -50,7 +50,7 @@ def link_states(report: Report) -> dict[str, bool]:
     return {subject: up for subject, up in states.items() if up is not None}
 
 
-def link_down_events(
+def count_link_downs(
     was_up: Mapping[str, bool], last: CounterSample, report: Report, earlier: Earlier
 ) -> dict[str, int]:
     """How often each link went down since the last run of this boot: by its counters, else by its state.
@@ -304,7 +304,7 @@ def _link_down_events(state: HostState, report: Report) -> dict[str, list[LinkDo
     last = state.samples[-1] if state.samples else None
     times: dict[str, int] = {}
     if last and SETTLE_SECONDS <= last.uptime_seconds < up:  # while a host starts, links go up and down
-        times = link_down_events(state.links_up, last, report, earlier)
+        times = count_link_downs(state.links_up, last, report, earlier)
     events: dict[str, list[LinkDownEvent]] = {}
     subjects = [f"port:{nic.id}/{port.port}" for nic in report.topology.nics for port in nic.ports]
     for subject in [*subjects, *(f"netdev:{netdev.id}" for netdev in report.topology.netdevs)]:

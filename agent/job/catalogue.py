@@ -29,13 +29,16 @@ class FailureRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """One kind of line."""
 
     id: str
+    form_of: str | None = None  # the row of which it is another form: their lines are judged together
     words: list[str]  # one of them is in each such line, without digits; "~" before it: it may be within a token
     pattern: str
     role: str
     info: str | None = None  # the role of such a line at level INFO, where it is another
     fault: str = "unknown"
     confidence: str = "high"
-    summary: str  # {group} of the pattern; {who}, {where}, {host} of the ranks; {text}: the line
+    # {group} of the pattern ("peer__2" is one more place of "peer"); {who}, {where}, {host} of the ranks, {ranks}
+    # where they are known; {text}: the line; what is in [[ ]] is left out where a name in it has no value
+    summary: str
     next: list[str] = []
     fires: list[str]  # lines that it is for
     silent: list[str]  # lines that are like it, and are not

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from agent.job.candidate import ORDER, SLOW, PossibleCause, name_hosts, name_numbers, suspect_ranks
 from agent.job.causes import find_candidates
-from agent.job.evidence import Evidence
+from agent.job.causes.network import read_address
+from agent.job.evidence import MANY_STEPS, Evidence
 from agent.job.fold import fold
 from agent.job.settings import find_nearest, judge_settings
 from agent.model.job_answer import (
@@ -15,7 +17,8 @@ from agent.model.job_answer import (
 )
 
 _FORGIVABLE = frozenset(("exception", "unexplained", "connect", "consequence"))
-_RECOVERS = frozenset(("horovod-stalled",))  # a late rank that came
+# A late rank that came, a batch that was left out, a file that was found at the next try
+_RECOVERS = frozenset(("horovod-stalled", "gpu-out-of-memory", "gpu-out-of-memory-hip", "download-failed"))
 _SIZING = frozenset(("NCCL_PROTO", "NCCL_ALGO", "NCCL_BUFFSIZE", "NCCL_LL_BUFFSIZE", "NCCL_LL128_BUFFSIZE"))
 _LOST_CONNECTIONS = frozenset(
     (
@@ -26,8 +29,10 @@ _LOST_CONNECTIONS = frozenset(
         "python-connection-lost",
     )
 )
+_UNREACHABLE = re.compile(r"No route to host|Network is unreachable|[Tt]imed? ?out")
 _OF_A_WRONG_GID = ("gid-link-local", "qp-no-route", "qp-address-unresolved", "qp-invalid")
 _HUNG = frozenset(("missing", "hang"))
+_WAITING = frozenset(("hang", "missing", "network", "dead"))
 _FAILED = frozenset(role for role, order in ORDER.items() if order < SLOW) - _HUNG - {"cancel"}
 _BY_SILENCE = _HUNG | {"silent"}
 
@@ -90,15 +95,23 @@ def _ends_well(evidence: Evidence) -> bool:
 
 
 def _forgive(evidence: Evidence, candidates: list[PossibleCause]) -> None:
-    """Warnings and exceptions that a job outlived are notes: its regular end comes after them."""
+    """Warnings and exceptions that a job outlived are notes: its regular end, or many steps, come after them."""
     ends = {evidence.names[line.file]: line.number for line in evidence.ended_well.values()}
     if not _ends_well(evidence):
-        return
+        if any(candidate.role in _WAITING for candidate in candidates):
+            return  # for what the others wrote, one that ended may be waited for
+        ends = {
+            evidence.names[file]: steps[0] for file, steps in evidence.last_steps.items() if len(steps) == MANY_STEPS
+        }
     for candidate in candidates:
         lines = [(row.source, row.line or 0) for row in candidate.evidence]
         outlived = all(source in ends and number < ends[source] for source, number in lines)
-        if (candidate.role in _FORGIVABLE or candidate.id in _RECOVERS) and lines and outlived:
+        if _is_forgivable(candidate) and lines and outlived:
             candidate.role = "note"
+
+
+def _is_forgivable(candidate: PossibleCause) -> bool:
+    return candidate.role in _FORGIVABLE or candidate.id in _RECOVERS
 
 
 def _blame_settings(evidence: Evidence, candidates: list[PossibleCause], settings: Sequence[JobSetting]) -> None:
@@ -152,10 +165,15 @@ def _find_lost(evidence: Evidence, candidates: list[PossibleCause]) -> list[Poss
     at = None
     lines = []
     for event in evidence.events.values():
-        if event.row.id in _LOST_CONNECTIONS and event.role != "noise":
+        if (event.row.form_of or event.row.id) in _LOST_CONNECTIONS and event.role != "noise":
             peer = event.groups.get("peer", "")
+            if peer and "error" not in event.groups and event.row.form_of == "connect-failed":
+                continue  # how it failed is not in the line
+            address = read_address(peer)
+            if _UNREACHABLE.search(event.groups.get("error", "")) or address.startswith("127."):
+                continue  # of the way there, or of an address that means every host
             if peer:
-                named.setdefault(ranks.find_host(peer) or peer.partition("<")[0])
+                named.setdefault(ranks.find_host(peer) or address)
             lines.append(event.line)
             if event.line.at is not None and (at is None or event.line.at.seconds < at.seconds):
                 at = event.line.at

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from typing import Any, NamedTuple
 
 from agent.job.catalogue import FailureRow
@@ -16,6 +16,7 @@ from agent.job.ranks import RankMap
 from agent.model.job_answer import JobFile
 
 MOST_EVENTS = 100_000
+MANY_STEPS = 30  # lines of steps after an error that a job outlived
 
 
 class LineEvent:
@@ -55,6 +56,7 @@ class WatchdogState(NamedTuple):
     waits: int | None  # the sequence number that it waited for until its time-out
     operation: str | None
     line: LogLine
+    size: int | None = None  # elements that it gives to the collective
 
 
 class ExitRow(NamedTuple):
@@ -88,8 +90,11 @@ class Evidence:
         self.exits: list[ExitRow] = []
         self.tails: dict[int, Tail] = {}
         self.last_errors: dict[int, LogLine] = {}  # by file: the last line that is called an error
+        self.first_errors: dict[int, LogLine] = {}
         self.table_lines: dict[int, list[str]] = defaultdict(list)
         self.memlock: list[tuple[int | None, LogLine]] = []  # limits of locked memory, KiB; None: unlimited
+        # by file: numbers of the last lines of steps
+        self.last_steps: dict[int, deque[int]] = defaultdict(lambda: deque(maxlen=MANY_STEPS))
         self.progress = 0  # lines of steps, iterations, or rows of a table
         self.ended_well: dict[str, LogLine] = {}  # lines of a regular end
         self.end_lines: list[tuple[int, int]] = []  # file and number of lines that end a job, well or not

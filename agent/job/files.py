@@ -222,7 +222,7 @@ class FileReader:
         elif head.lstrip().startswith((b"nccl_", b"# HELP nccl_", b"# TYPE nccl_")) and any(w in head for w in IN_HEAD):
             self.evidence.metrics = self.evidence.metrics or InspectorMetrics()
             lines, damaged = self.evidence.metrics.read(given.name, split_lines(head, rest))
-            reason = f"{damaged} lines cut or damaged" if damaged else None
+            reason = _describe_damage(damaged)
             read_as = "Inspector metrics" if damaged < lines else None
             self._add(JobFile(name=given.name, read_as=read_as, lines=lines, reason=reason))
         elif b"\0" in head[:4096]:
@@ -239,7 +239,7 @@ class FileReader:
         elif b'"coll_perf"' in head or b'"p2p_perf"' in head or (b'"header"' in head and b'"n_ranks"' in head):
             self.evidence.inspector = self.evidence.inspector or Inspector()
             lines, damaged = self.evidence.inspector.read(given.name, split_lines(head, rest))
-            reason = f"{damaged} line{'s' if damaged > 1 else ''} cut or damaged" if damaged else None
+            reason = _describe_damage(damaged)
             read_as = "Inspector" if damaged < lines else None
             self._add(JobFile(name=given.name, read_as=read_as, lines=lines, reason=reason))
         elif b'"pg_config"' in head or b'"entries"' in head or b'"record_id"' in head or b'"pg_status"' in head:
@@ -315,3 +315,7 @@ class FileReader:
         """What is there next; raises TimeIsUp."""
         with TimeLimit(self._limit.until):
             return file.read1(1 << 20) if isinstance(file, io.BufferedReader) else file.read(1 << 20)
+
+
+def _describe_damage(lines: int) -> str | None:
+    return f"{lines} line{'s' if lines > 1 else ''} cut or damaged" if lines else None

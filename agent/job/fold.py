@@ -5,6 +5,7 @@ from __future__ import annotations
 from agent.job.candidate import ORDER, SLOW, PossibleCause
 
 _CLOCKS = 5.0  # seconds by which clocks of hosts may differ, and lines be late
+_UNCAUGHT, _MESSAGE = "terminate called after throwing", 2  # lines
 _SYMPTOMS = frozenset(("network", "connect", "hang", "silent", "cancel", "consequence", "unexplained"))
 _OWN = frozenset(("error", "crash", "exit", "exception", "missing", "silent"))  # of the process that has the cause
 _ENDS = frozenset(("hard", "dead", "error", "missing", "crash", "exit", "exception"))  # a rank that is gone or stuck
@@ -42,6 +43,8 @@ def _root(candidate: PossibleCause, parents: dict[int, PossibleCause]) -> Possib
 
 def explains(cause: PossibleCause, effect: PossibleCause) -> bool:
     """Whether the effect follows from the cause."""
+    if _has_message(cause, effect) or _has_message(effect, cause):
+        return _has_message(cause, effect)
     if cause.role == "cancel" and effect.id in ("killed", "ends-in-error"):
         return _precedes(cause, effect)  # what a scheduler does not end in time it kills
     if cause.role == "consequence" and effect.id == "ends-in-error":
@@ -87,6 +90,14 @@ def explains(cause: PossibleCause, effect: PossibleCause) -> bool:
     if cause.role == "hang":
         return effect.role in ("exception", "exit", "connect", "silent", "cancel", "unexplained", "crash")
     return cause.role in ("connect", "silent") and effect.role in ("cancel", "unexplained")
+
+
+def _has_message(cause: PossibleCause, crash: PossibleCause) -> bool:
+    """Whether a failure is the message of the C++ exception that ended a process: the line after it."""
+    first, line = crash.first_line, cause.first_line
+    if crash.facts.get("how") != _UNCAUGHT or cause.role not in ("connect", "hard", "error", "network"):
+        return False
+    return first is not None and line is not None and first[0] == line[0] and 0 < line[1] - first[1] <= _MESSAGE
 
 
 def _left_out(cause: PossibleCause, effect: PossibleCause) -> bool:

@@ -49,7 +49,14 @@ class Kind:
 
 
 _UNREAD = -2
-PLAINER = ("cuda-error", "python-exception")  # rows that are left out where another one has more of the line
+PLAINER = (
+    "cuda-error",
+    "cuda-error-text",
+    "crash",
+    "program-error",
+    "python-exception",
+    "ucx-error",
+)  # rows that are left out where another one has more of the line
 _TOKENS = frozenset(
     b"version float half double bfloat int uint fp Rank bytes Device Running SUM redop algbw nThread bounds bandwidth "
     b"raining Training training Job job code COMPLETE Finished iteration Iteration step Step epoch Epoch loss "
@@ -57,6 +64,7 @@ _TOKENS = frozenset(
     b"train_runtime stopped finished shutdown succeeded sglang SGLang vLLM "
     b"DeepSpeed megatron jaxlib tensorflow mindspore vllm lightning horovod local_rank local host rank exitcode value "
     b"compiled summary locked nccl_version Name "
+    b"RUNNING EXIT SIGNAL TensorRT "
     b"RUNTIME ROCE INFO WARN fatal FATAL Fatal Traceback aborted Aborted Killed killed panic".split()
 )
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from agent.job.dumps.ras import JsonSnapshotReader, SnapshotReader
 from agent.job.evidence import Evidence, ExitRow, LinkError
-from agent.job.lines import LogLine
+from agent.job.lines import LogLine, shorten_host
 
 _FIELD_RANK = re.compile(r"(\d{1,7}) \(local_rank: (\d{1,5})\)")
 _FIELD_EXIT = re.compile(r"(-?\d{1,4}) \(pid: (\d{1,9})\)")
@@ -24,6 +24,8 @@ class FileState:
         self.table_line: LogLine | None = None
         self.snapshot: SnapshotReader | JsonSnapshotReader | None = None  # of RAS, which is being read
         self.damaged_snapshots = 0
+        self.ignores: int | None = None  # the line that announces an exception which is ignored
+        self.place: re.Match[str] | None = None  # of a process that ended, in the box of Hydra
 
     def end_table(self) -> None:
         """Keep the row of a launcher's table that is complete."""
@@ -64,6 +66,14 @@ _ERROR = re.compile(
     r"\b(?:error|fatal|exception|traceback|aborted|abort|killed|panic|core dumped|segfault|failure|failed)\b",
     re.IGNORECASE,
 )
+_RUNNING = re.compile(r"= {1,5}(?:RANK (?P<rank>\d{1,7}) )?PID (?P<pid>\d{1,9}) RUNNING AT (?P<host>[\w.-]{1,64})")
+_ENDED = re.compile(r"= {1,5}(?:EXIT CODE: (?P<code>\d{1,3})|KILLED BY SIGNAL: (?P<signal>\d{1,2}))")
+_SIGNALS = (6, 7, 9, 11, 15)  # what Hydra prints as a code
+# Of glog and logging below "error": "I1103 04:12:05.101 1 a.py:6] ", "2026-09-01 10:20:11.25: W a.cc:5] ", "INFO: "
+_LEVEL = re.compile(
+    r"(?:^|\[|: )[IW]\d{3,4} \d\d:\d\d:\d\d|\d\d:\d\d:\d\d[.,]\d{1,9}: [IW] |^(?:INFO|WARNING)\b|"
+    r"\[(?:INFO|WARN|WARNING|DEBUG)\]|(?:\| |- )(?:INFO|WARNING|DEBUG)(?: \||:| -)"
+)
 _FRAME = re.compile(r"  File \"|frame #\d|#\d{1,3} ")
 # Words by which lines matter besides the failures; without digits
 _FRAMEWORKS = {
@@ -80,6 +90,7 @@ _FRAMEWORKS = {
     b"vLLM": "vLLM",
     b"sglang": "SGLang",
     b"SGLang": "SGLang",
+    b"TensorRT-LLM": "TensorRT-LLM",
     b"lightning": "Lightning",
     b"horovod": "Horovod",
 }
@@ -183,7 +194,7 @@ def _read_settings(state: FileState, line: LogLine) -> None:
             settings[match["name"]][match["value"]][f"{line.host or ''}:{line.pid or ''}"] = line
     elif (match := _NAME_LINE.search(line.text.rstrip())) is not None:
         state.setting = line._replace(text=match["name"])
-    else:
+    elif line.level is None:  # a record of NCCL names settings that nobody gave
         for match in list(_GIVEN.finditer(line.text))[:64]:
             settings[match["name"]][match["value"].strip("\"'")]["launch command"] = line
 
@@ -207,9 +218,12 @@ def _read_well(state: FileState, line: LogLine) -> None:
         state.evidence.note_end(line)
 
 
-def _read_progress(state: FileState, line: LogLine) -> None:
+def read_progress(state: FileState, line: LogLine) -> None:
+    """A step, an epoch, a loss."""
     state.evidence.progress += 1
     state.found.add("other")
+    if _ERROR.search(line.text[:300]) is None:
+        state.evidence.last_steps[line.file].append(line.number)
 
 
 def _read_framework(state: FileState, line: LogLine) -> None:
@@ -266,11 +280,33 @@ def _read_failure_table(state: FileState, line: LogLine) -> None:
         state.end_table()
 
 
+def _read_ignored(state: FileState, line: LogLine) -> None:
+    """Python reports an exception that it ignores: the one below is no failure."""
+    state.ignores = line.number
+
+
+def _read_hydra(state: FileState, line: LogLine) -> None:
+    """The box of MPICH and Intel MPI: "=   RANK 3 PID 4711 RUNNING AT gpu-a07", then its exit code or signal."""
+    place, how = _RUNNING.match(line.text), _ENDED.match(line.text)
+    if place is not None:
+        state.place = place
+    elif how is not None and state.place is not None:
+        place, state.place = state.place, None
+        code = int(how["code"] or how["signal"])
+        rank = int(place["rank"]) if place["rank"] else None
+        number = -code if how["signal"] or code in _SIGNALS else code
+        state.evidence.exits.append(ExitRow(rank, shorten_host(place["host"]), number, int(place["pid"]), line))
+        state.found.add("launcher")
+
+
 def _read_error(state: FileState, line: LogLine) -> None:
     """A line that is called an error, of a library that no row is for."""
     if line.level is not None or not _ERROR.search(line.text[:300]) or _FRAME.match(line.text):
         return
     state.found.add("other")
+    if _LEVEL.search(line.whole[:200]) is not None and "Traceback" not in line.text:
+        return
+    state.evidence.first_errors.setdefault(line.file, line)
     state.evidence.last_errors[line.file] = line
 
 
@@ -307,14 +343,16 @@ READERS: tuple[tuple[tuple[bytes, ...], Callable[[FileState, LogLine], None]], .
     ((b"HCCL(", b"HCCP(", b"RUNTIME(", b"ROCE("), _read_hccl),
     (_TABLE_WORDS, read_table_line),
     (_WELL, _read_well),
-    (_PROGRESS, _read_progress),
+    (_PROGRESS, read_progress),
     (tuple(_FRAMEWORKS), _read_framework),
     ((b"Job summary", b'"nccl_version"'), _read_ras),
     ((b"locked memory", b"locked-in-memory"), _read_limit),
     ((b"local rank", b"local_rank"), _read_launched),
     ((b"Name: ",), _read_pod),
     ((b"  host ", b"  rank ", b"  exitcode"), _read_failure_table),
+    ((b"Exception ignored in",), _read_ignored),
+    ((b" RUNNING AT ", b" EXIT CODE: ", b"KILLED BY SIGNAL: "), _read_hydra),
     (_ERROR_WORDS, _read_error),
 )
 
-COUNTED = frozenset((_read_progress, _read_error, _read_framework))  # of many such lines only the number matters
+COUNTED = frozenset((read_progress, _read_error, _read_framework))  # of many such lines only the number matters

@@ -20,15 +20,19 @@ _HEADER = re.compile(
     r"(?:(?P<place>[^\s:]{1,100}:\d{1,6}) (?:\(\w{1,60}\) )?)?(?:NCCL )?(?P<level>INFO|WARN|TRACE|ABORT|VERSION)\b ?"
 )
 # Of UCX and Open MPI: "[1647516906.396315] [gpu07:82049:0]", "[gpu-b07:4711] ***"
-_NAMED = re.compile(r"(?:\[\d{9,11}\.\d{1,9}\] )?\[(?P<host>[A-Za-z][\w.-]{0,63}):(?P<pid>\d{2,8})(?::\d{1,8}){0,2}\] ")
+_NAMED = re.compile(
+    r"(?:\[\d{9,11}\.\d{1,9}\] )?\[(?P<host>[A-Za-z][\w.-]{0,63}):(?P<pid>\d{2,8})(?: ?:\d{1,8}){0,2}\] "
+)
 _BARE_HEADER = re.compile(r"NCCL (?P<level>INFO|WARN) ")
 _TORCH_HEADER = re.compile(r"\[rank\d{1,7}\]:\[[EWFI]\d{3,4} ")
-_RANK = re.compile(r"\[rank(\d{1,7})\]: ?")
+# "[rank3]: ", "ProcessGroupNCCL.cpp:916] [Rank 3] " of PyTorch before 2.2, "(PID:47, Device:3, RankID:3)" of Ascend
+_RANK = re.compile(r"(?:\[rank|(?:NCCL|HCCL)\.cpp:\d{1,6}\] \[Rank |, RankID:)(?P<rank>\d{1,7})[\])]")
 _KNOWN = re.compile(
     r"(?:\[[\d :.T-]{19,30}\] )?[\w.-]{1,64}:\d{1,8}:\d{1,8} \[|\[rank\d|NCCL version|RCCL version|srun: |slurmstepd: |"
     r"\[[EWFI]\d{3,4} |#\s|Traceback |\s{0,20}\d{2,15}\s{1,12}\d{1,15}\s{1,12}(?:float|half|double|int)|"
     r"libfabric:|\[\d{1,9},\d{1,7}\]<std|\[\w{1,7}\] ?HCCL"
 )
+_DAY, _CLOCK = r"20\d\d-\d\d-\d\d", r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 # a prefix by its form, and whether it cannot be anything else
 _PREFIXES: tuple[tuple[str, re.Pattern[str], bool], ...] = (
     ("tag", re.compile(r"\[\d{1,9},(?P<task>\d{1,7})\]<std\w{3}>: ?"), True),
@@ -36,9 +40,23 @@ _PREFIXES: tuple[tuple[str, re.Pattern[str], bool], ...] = (
     ("date", re.compile(r"\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}(?= ?\[)"), True),
     ("torchrun", re.compile(r"\[(?:default|(?!rank\d)[A-Za-z][\w-]{0,40}?)(?P<local>\d{1,5})\]:(?! ?\[)"), True),
     ("boxed", re.compile(r"\s{0,4}[│|]\s{0,4}(?=\S)"), True),
+    # of a reply, of `grep -n`, of a browser's view of logs; times of whatever wrote them
+    ("quoted", re.compile(r"(?:[>`*] {0,4}){1,8}(?=\S)"), True),
+    ("grep", re.compile(r"[\w./-]{1,100}\.(?:log|err|out|txt)(?:[:-]\d{1,7}[:-]|: ?)"), True),
+    ("stamp", re.compile(rf"(?:\[{_DAY} {_CLOCK}\]|{_DAY}[ T]{_CLOCK}) "), True),
+    ("clock", re.compile(rf"(?:\[{_CLOCK}\]|{_CLOCK}) "), True),
+    ("viewer", re.compile(r"\w{3} \d{1,2}, 20\d\d @ \d\d:\d\d:\d\d(?:\.\d{1,9})? {1,8}"), True),
+    ("stream", re.compile(r"(?:[\w.-]{1,100} )?\[std(?:out|err)\] "), True),
     ("slashed", re.compile(r"20\d\d/\d\d/\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})? "), True),
     ("pod", re.compile(r"\[pod/(?P<pod>[\w.-]{1,120})/[\w.-]{1,120}\] ?"), True),
-    ("ray", re.compile(r"\([\w\[\]=, ]{1,80}? ?pid=(?P<pid>\d{1,9})(?:, ip=(?P<address>[\d.]{7,15}))?\) ?"), True),
+    (
+        "ray",
+        re.compile(
+            r"\((?:(?:\w{1,40} rank=|Worker_TP)(?P<task>\d{1,5})|[\w\[\]=, ]{0,80}?) ?pid=(?P<pid>\d{1,9})"
+            r"(?:, ip=(?P<address>[\d.]{7,15}))?\) ?"
+        ),
+        True,
+    ),
     ("runtime", re.compile(r"\d{4}-\d\d-\d\dT[\d:.]{8,20}(?:Z|[+-]\d\d:\d\d) std(?:out|err) [FP] "), True),
     ("iso", re.compile(r"\d{4}-\d\d-\d\dT[\d:.]{8,20}(?:Z|[+-]\d\d:\d\d)[ \t]"), True),
     ("journal", re.compile(r"\w{3} [ \d]\d [\d:]{8} (?P<host>[\w.-]{1,64}) [^\s:]{1,60}: "), True),
@@ -51,7 +69,11 @@ _PREFIXES: tuple[tuple[str, re.Pattern[str], bool], ...] = (
         ),
         True,
     ),
-    ("sglang", re.compile(r"\[20\d\d-\d\d-\d\d \d\d:\d\d:\d\d(?: (?:DP|PP|TP|EP)\d{1,5}){1,4}\] "), True),
+    (
+        "sglang",
+        re.compile(r"\[20\d\d-\d\d-\d\d \d\d:\d\d:\d\d(?: TP(?P<task>\d{1,5})|(?: (?:DP|PP|TP|EP)\d{1,5}){1,4})\] "),
+        True,
+    ),
     ("compose", re.compile(r"(?P<service>[\w.-]{1,60}) {0,20}\| "), False),
     ("srun", re.compile(r"\s{0,6}(?P<task>\d{1,7}): ?"), False),
     ("mpich", re.compile(r"\[(?P<task>\d{1,7})\] "), False),
@@ -201,7 +223,7 @@ def _split_messages(line: str, blank: LogLine, names: dict[str, str]) -> Iterato
             level=level,
             host=host,
             pid=pid,
-            rank=int(rank[1]) if rank else None,
+            rank=int(rank["rank"]) if rank else None,
             task=task,
             at=find_time(record) if start else blank.at,
         )
@@ -230,6 +252,11 @@ def _split_records(line: str, headers: list[re.Match[str]], blank: LogLine, name
 def _cut_host(host: str, first: str) -> str:
     """A host without the end of the message that it is glued to, where the line begins with that host."""
     return first if host.endswith(first) else host
+
+
+def shorten_host(host: str) -> str:
+    """A host's name without its domain; an address whole."""
+    return host if host.replace(".", "").isdecimal() or ":" in host else host.partition(".")[0]
 
 
 def find_time(line: str) -> Moment | None:

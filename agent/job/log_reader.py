@@ -14,8 +14,8 @@ from agent.job.catalogue import ENDING, FAILING, FailureRow, Pattern
 from agent.job.dumps.ras import JsonSnapshotReader
 from agent.job.evidence import Evidence, LineEvent, Tail, WatchdogState
 from agent.job.line_kinds import Kind, make_kind
-from agent.job.line_readers import FileState
-from agent.job.lines import LINE_LIMIT, WHOLE, LogLine, Part, Prefixes, find_time, split_line
+from agent.job.line_readers import FileState, read_progress
+from agent.job.lines import LINE_LIMIT, WHOLE, LogLine, Part, Prefixes, find_time, shorten_host, split_line
 from agent.job.measured_tables import read_tables
 from agent.job.streams import read_sample
 from agent.model.job_answer import JobFile
@@ -25,6 +25,7 @@ _MOST_KINDS = 50_000  # of lines that are remembered
 _SAMPLE_LINES = 400
 _NO_READER = -1
 _FULLY_READ = 3000  # lines of a plain kind
+_MOST_FRAMES = 100  # lines of a traceback
 _MOST_MESSAGES = 200_000  # that are remembered, to read equal ones once
 
 
@@ -73,6 +74,8 @@ class LogReader:
                     kind.count += 1
                     if kind.count > _FULLY_READ:
                         evidence.progress += 1
+                        if read_progress in kind.readers:
+                            evidence.last_steps[file].append(number)
                         last, last_number = raw, number
                         continue
                 self._read_line(raw, number, file, kind, prefixes)
@@ -183,9 +186,11 @@ class LogReader:
         explained = False  # by a row that has more of the line than the name of an exception
         for pattern in patterns:
             row = pattern.row
-            if row.id == "cuda-error" and any(other.startswith("nvls-") for other in matched):
+            if row.id.startswith("cuda-error") and any(other.startswith(_MORE_OF_CUDA) for other in matched):
                 continue  # the same line, with more in it
-            if row.id == "python-exception" and explained:
+            if row.id == "crash" and not matched.isdisjoint(_EXITS):
+                continue  # the launcher's line has the rank, too
+            if row.id in ("program-error", "python-exception", "ucx-error") and explained:
                 continue
             text = (
                 f"{line.place} NCCL {line.level} {line.text}"
@@ -198,8 +203,17 @@ class LogReader:
             matched.add(row.id)
             if row.role not in ("noise", "fact"):
                 self._state.found.add("other")
-            groups = {name: value.strip() for name, value in match.groupdict().items() if value is not None}
+            groups = {
+                name.partition("__")[0]: value.strip() for name, value in match.groupdict().items() if value is not None
+            }
             role = row.info if row.info is not None and line.level == "INFO" else row.role
+            if role == "exception" and self._state.ignores is not None:
+                explained = line.number - self._state.ignores < _MOST_FRAMES
+                role = "note" if explained else role
+                last = self.evidence.last_errors.get(line.file)
+                if explained and last is not None and last.number >= self._state.ignores:
+                    del self.evidence.last_errors[line.file]  # its traceback
+                self._state.ignores = None
             self._add_state(row, groups, line)
             telling = tuple(groups[name].partition("<")[0] for name in _TELLING if name in groups)
             key = (
@@ -225,12 +239,13 @@ class LogReader:
             waits = int(groups["seq"]) if "seq" in groups else None
             enqueued = int(groups.get("enqueued", -2))
             state = WatchdogState(
-                rank, group, enqueued, int(groups.get("completed", -2)), waits, groups.get("op"), line
-            )
+                rank, group, enqueued, int(groups.get("completed", -2)), waits, groups.get("op"), line,
+                _number(groups.get("numel")),
+            )  # fmt: skip
             if len(self.evidence.watchdog) < 100_000:
                 self.evidence.watchdog.append(state)
         elif row.id == "mpi-exit" and "pid" in groups:
-            process = self.evidence.ranks.process(groups["hosts"].partition(".")[0], int(groups["pid"]))
+            process = self.evidence.ranks.process(shorten_host(groups["hosts"]), int(groups["pid"]))
             process.rank = process.rank if process.rank is not None else int(groups["task"])
         elif row.id == "gaudi-acquire-failed":
             self.evidence.library = self.evidence.library or ("HCL", None)
@@ -256,6 +271,8 @@ _TELLING = (
     "status", "number", "code", "peer", "nic", "port", "bus", "pid", "hosts", "tasks", "task", "missing", "where",
     "first", "second",
 )  # fmt: skip
+_MORE_OF_CUDA = ("nvls-", "cuda-error", "cuda-library-error")
+_EXITS = ("task-exit", "mpi-exit", "spawn-exit")
 _NO_DIGITS = str.maketrans("", "", "0123456789")
 _UNEXPLAINED = FailureRow(
     id="unexplained",

@@ -129,10 +129,43 @@ def read_sample(lines: Iterator[bytes], count: int) -> tuple[list[bytes], Iterat
     """The first lines of a file and the rest, joined where a terminal cut them."""
     sample = list(islice(lines, count))
     width = find_width(sample)
-    if width is None:
-        return sample, lines
-    joined = join_wrapped(chain(sample, lines), width)
+    whole = chain(sample, lines)
+    joined = join_records(whole if width is None else join_wrapped(whole, width))
     return list(islice(joined, count)), joined
+
+
+def join_records(lines: Iterator[bytes]) -> Iterator[bytes]:
+    """The lines, with a time-out of PyTorch in one of them where a paste has it in several: until its bracket ends.
+
+    An empty line stands in place of each that is joined to the line above it.
+    """
+    for line in lines:
+        if b"operation timeout:" not in line or not _is_open(line):
+            yield line
+            continue
+        record, empty, after = line.rstrip(), 0, None
+        for following in islice(lines, _MOST_PARTS):
+            if not following.strip() or _RECORD.match(following) is not None:
+                after = following
+                break
+            between = b" " if record[-1:] in b":," else b""
+            record, empty = record + between + following.strip(), empty + 1
+            if not _is_open(record):
+                break
+        yield record + b"\n"
+        yield from [b"\n"] * empty
+        if after is not None:
+            yield after
+
+
+_MOST_PARTS = 4  # of one record
+_RECORD = re.compile(rb"[\[(<]|\d{4}-\d\d-|Traceback |\w[\w.-]{0,63}:\d{1,8}:\d{1,8} \[")
+
+
+def _is_open(record: bytes) -> bool:
+    """Whether a record ends before its bracket does."""
+    what = record[record.rindex(b"operation timeout:") :]
+    return what.count(b"(") > what.count(b")") or what.rstrip().endswith(b"timeout:")
 
 
 def find_width(sample: Sequence[bytes]) -> int | None:

@@ -48,7 +48,6 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     fabric_manager: Expected | None = None  # "node": runs here; "none": not on this node
     rails: Expected | None = None
     rail_gbit_s: Expected | None = None
-    rail_link_layer: Expected | None = None
     gpu_rail_kind: Expected | None = None  # PIX | PXB | PHB | NODE | SYS: of a GPU and its nearest rail
     c2c_gbyte_s: Expected | None = None  # of one GPU, one direction
     gpu_pcie_lanes: Expected | None = None  # that the GPU itself has, in whatever slot

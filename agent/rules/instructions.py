@@ -92,6 +92,8 @@ def build_confirm(context: RuleContext, rule: str, fault: Fail) -> list[str] | N
             continue  # another vendor's tool
         if fault.situation.startswith("vf-") and command.startswith("mlxlink"):
             continue  # a virtual function has no wire
+        if "/driver/nvidia/" in command and rule == "driver-reports-failure" and not _quotes_nvidia(fault):
+            continue  # another driver's line
         if not managed and "fabricmanager" in command:
             continue  # it runs on another host: of a rack, or of a guest
         for values in devices if len(devices) <= _DEVICES else devices[:1]:
@@ -99,6 +101,11 @@ def build_confirm(context: RuleContext, rule: str, fault: Fail) -> list[str] | N
             if not _WORDS.search(filled):
                 commands[filled] = None
     return list(commands) or None
+
+
+def _quotes_nvidia(fault: Fail) -> bool:
+    """Whether a line of its evidence is of NVIDIA's driver, or about its version."""
+    return any(word in str(row.value) for row in fault.evidence for word in ("NVRM", "nvidia", "NVIDIA"))
 
 
 def _may_have_fabric_manager(context: RuleContext) -> bool:
@@ -279,7 +286,7 @@ def _name_others(text: str, devices: Sequence[Values]) -> Iterator[str]:
 
 def _sort_key(label: str) -> list[str | int]:
     """Numbers as numbers, after what is before them."""
-    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", label)]
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d{1,18})", label)]
 
 
 def _describe_far_end(location: Location | None) -> str:

@@ -51,7 +51,10 @@ def read(host: Host) -> Reading:
             parsed.pairs.setdefault(pair, {}).update(link)
     if not parsed.gpus and not parsed.pairs:
         raise Failed(why or "the outputs name no GPU")
-    return Reading(build_facts(parsed), reader.sources, reader.missing)
+    facts = build_facts(parsed)
+    if not live:
+        facts = facts._replace(gpus=_with_widths(facts.gpus, parsed))
+    return Reading(facts, reader.sources, reader.missing)
 
 
 def _leave_asleep(host: Host) -> None:
@@ -84,6 +87,23 @@ def build_facts(output: SmiOutput) -> GpuFacts:
     versions = {_text(record, "driver", "version") for record in output.gpus.values()} - {None}
     version = versions.pop() if len(versions) == 1 else None
     return GpuFacts(gpus, pairs=cells, attached=len(gpus), vendor=AMD, driver_version=version)
+
+
+def _with_widths(gpus: tuple[Gpu, ...], output: SmiOutput) -> tuple[Gpu, ...]:
+    """The GPUs with the lanes of their PCIe links, where `metric` states those in use and `static` those possible."""
+    widths = {
+        int(name[3:]): (
+            as_number(_read_field(row, "pcie", "width")),
+            as_number(_read_field(row, "bus", "max_pcie_width")),
+        )
+        for name, row in output.gpus.items()
+    }
+    return tuple(
+        gpu._replace(link_width=widths[gpu.index][0], link_max_width=widths[gpu.index][1])
+        if gpu.index is not None and all(widths[gpu.index])
+        else gpu
+        for gpu in gpus
+    )
 
 
 def _address(record: Mapping[str, Any]) -> str | None:

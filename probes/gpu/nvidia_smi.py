@@ -81,7 +81,7 @@ def lost_gpus(text: str) -> tuple[Gpu, ...]:
         match = _LOST.search(line[:_LIMIT_LINE])
         if match:
             index, address = int(match[1]) if match[1] else None, match[2] or match[3]
-            lost.append(Gpu(index, normal_address(address) if address else None, error=match[4].strip()))
+            lost.append(Gpu(index, normal_address(address) if address else None, error=match[4].strip(" \t`*\"'")))
     return tuple(dict.fromkeys(lost))
 
 

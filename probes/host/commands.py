@@ -169,7 +169,8 @@ IB_ERRORS_SAVED = (("ibqueryerrors",), ("perfquery",), ("ibdiagnet",))
 DCGM_LINKS = (("dcgmi", "nvlink", "--link-status"), ("dcgmi", "nvlink", "-s"))
 NIC_REPORTERS, DCGM_METRICS = ("devlink", "health", "show"), ("dcgm-exporter", "metrics")
 NVSM_HEALTH = ("nvsm", "show", "health")
-MEASURED = ("nvbandwidth",)  # p2pBandwidthLatencyTest, too
+MEASURED = ("nvbandwidth",)  # p2pBandwidthLatencyTest and bandwidthTest, too
+DMON, IMEX_NODES = ("nvidia-smi", "dmon"), ("nvidia-imex-ctl", "-N")
 SLURM_NODE, SLURM_HELD, SLURM_LOG = ("scontrol", "show", "node"), ("sinfo", "-R"), ("slurmctld", "log")
 KUBE_NODE = (("kubectl", "describe", "node"), ("kubectl", "get", "node"))
 CONTAINER_SAVED = (
@@ -194,6 +195,7 @@ TOOL_ERRORS_SAVED = tuple(
         *("modprobe", "ibv_reg_mr", "sminfo", "ibping", "CUDA"),
     )
 )
+PODS, STATED = ("kubectl", "get", "pods"), ("sentences", "of", "tools")  # which are read wherever they stand
 TOOL_REPORTS_SAVED = (
     AMD_HEALTH_SAVED
     + ROCM_RAS_SAVED
@@ -210,6 +212,7 @@ TOOL_REPORTS_SAVED = (
     + BMC_SENSORS
     + (MLXLINK, GAUDI_PORTS, HL_SMI_QUERY, ROCM_XGMI, BONDING, SWITCH_PORTS, NPU_HEALTH, NIC_PORTS)
     + TOOL_ERRORS_SAVED
+    + (PODS, STATED, DMON, IMEX_NODES)
 )
 NEURON_SAVED = (
     *NEURON,

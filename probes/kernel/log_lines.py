@@ -39,9 +39,15 @@ _SYSLOG = lazy_pattern(
 )
 _OTHER_TAG = lazy_pattern(r"\S{1,255} [\w@./-]{1,64}\[\d+\]: ")
 _BARE = lazy_pattern(r"(?:[\w.-]{1,64} )?kernel: (?P<text>.*)")
+_WITHIN = lazy_pattern(  # what only a driver writes, wherever in a line a log collector puts it
+    r"\bS?Xid \(PCI:[0-9a-fA-F]|\bNVRM: (?:GPU|The NVIDIA|BAR\d) "
+    r"|\bpcieport [0-9a-f]{4,8}:[0-9a-f:.]{5,7}: (?:AER|DPC|PCIe)"
+)
 _UNDATED_WORDS = (  # what a log without times (dmesg -t) has of its own
-    r"^Xid \(PCI:|\bLinux version \d|\b(?:BIOS-e820|ACPI|NVRM): |^\[drm(?:\]|:)|^NETDEV WATCHDOG: |^infiniband \w+: "
-    r"|\b(?:pci|pcieport|nvidia|mlx[45]_core|amdgpu|bnxt_en|ice|ena|efa|ionic|habanalabs) [0-9a-f]{4,8}:[0-9a-f]{2}:"
+    r"^Xid \(PCI:|\bSXid \(PCI:"
+    r"|\bLinux version \d|\b(?:BIOS-e820|ACPI|NVRM): |^\[drm(?:\]|:)|^NETDEV WATCHDOG: |^infiniband \w+: "
+    r"|\b(?:pci|pcieport|nvidia|vfio-pci|nouveau"
+    r"|mlx[45]_core|amdgpu|bnxt_en|ice|ena|efa|ionic|habanalabs) [0-9a-f]{4,8}:[0-9a-f]{2}:"
 )
 _UNDATED = lazy_pattern(_UNDATED_WORDS)
 _KERNEL_WORDS = r"INFO: task \S{1,40}:\d{1,10} blocked for more than|EDAC MC\d"  # which no program writes
@@ -228,8 +234,11 @@ def has_kernel_line(text: str) -> bool:
     >>> has_kernel_line("Hi,\n[ 12.5] mlx5_core 0000:3b:00.0: x\n"), has_kernel_line("[ 12.5] epoch 3: loss 0.1\n")
     (True, False)
     """
-    parsed = (_line(row[:LINE_CHARACTERS], None) for row in text.splitlines() if _OF_DRIVER.search(row))
-    return any(line and (_OF_KERNEL if line.continued else _OF_DRIVER).match(line.text) for line in parsed)
+    rows = [row[:LINE_CHARACTERS] for row in text.splitlines()]
+    parsed = (_line(row, None) for row in rows if _OF_DRIVER.search(row))
+    return any(line and (_OF_KERNEL if line.continued else _OF_DRIVER).match(line.text) for line in parsed) or any(
+        map(_WITHIN.search, rows)
+    )
 
 
 def format_time(boot_time: int | None, seconds: float) -> str | None:

@@ -98,8 +98,26 @@ class Outputs(Protocol):
 
 
 (SYSFS,) = SYSFS_SAVED
+_IN_DOCUMENTS = (
+    b"</",
+    b"<br",
+    b"&lt;",
+    b"&gt;",
+    b"&quot;",
+    b"&#",
+    b"__name__",
+    b'{"',
+    b"{\n",
+    b"[\n",
+)  # of HTML, and of a table of metrics
 KERNEL_LOGS = frozenset(KERNEL_LOG + KERNEL_LOG_SAVED + KERNEL_LOG_EARLIER)
 _KEPT_LIMIT_BYTES = 64 << 20  # of the lines of a kernel log that are read
+
+
+def may_be_document(content: bytes) -> bool:
+    """Whether it can be a text of another program in which outputs are: JSON, HTML, a table of metrics."""
+    start = content[:LOOK_CHARACTERS]
+    return start.lstrip()[:1] in (b"{", b"[", b'"') or any(mark in start for mark in _IN_DOCUMENTS)
 
 
 def is_long_log(argv: tuple[str, ...]) -> bool:
@@ -146,6 +164,7 @@ class SavedOutputs:
         self._alone_read: dict[str, OutputPart] = {}  # by the name that is shown
         self._not_whole: dict[str, str] = {}  # by name
         self._long_logs: dict[tuple[str, bool], bytes] = {}  # the lines that are read, by path and whether of a service
+        self._documents: dict[str, bytes | None] = {}  # the texts in them, by name
         self._bare_texts: dict[tuple[str, str], tuple[str, bool]] = {}  # by name and tool, without what is around them
         self.cut_commands: dict[str, str] = {}  # the same by command
         taken: set[str] = set()
@@ -462,14 +481,28 @@ class SavedOutputs:
         return decode_saved(content), len(content) >= limit
 
     def _read(self, name: str, limit: int) -> bytes:
-        """The first bytes of a file, of a compressed log those of its text. Raises ReadError."""
+        """The first bytes of a file, of a compressed log or a document those of its text. Raises ReadError."""
         if not is_packed(name):
-            return self._files.read(self._paths[name], limit)
+            content = self._files.read(self._paths[name], limit)
+            text = self._extract(name, content, limit) if self._is_copied else None
+            return content if text is None else text[:limit]
         content = self._files.read(self._paths[name], LOG_LIMIT_BYTES)
         try:
             return unpack(content)[:limit]
         except (OSError, EOFError, ValueError, zlib.error):
             raise Failed(f"{name}: is damaged or cut short") from None
+
+    def _extract(self, name: str, content: bytes, limit: int) -> bytes | None:
+        """The texts in a file that is a document of another program; None where it is none. Raises ReadError."""
+        if name not in self._documents:
+            self._documents[name] = None
+            if may_be_document(content):
+                from probes.sources.documents import extract_text  # lazy: few sources hold one
+
+                whole = self._files.read(self._paths[name], OUTPUT_LIMIT_BYTES) if len(content) == limit else content
+                text = extract_text(decode_saved(whole), lambda text: bool(identify_command(text)))
+                self._documents[name] = text.encode() if text else None
+        return self._documents[name]
 
     def _split(
         self, name: str, start: str, cut: bool, known: bool

@@ -13,22 +13,28 @@ from probes.host.commands import (
     BMC_SENSORS,
     BONDING,
     DCGM_METRICS,
+    DMON,
     GPU_LINES,
+    IMEX_NODES,
     MEASURED,
     NIC_PORTS,
     NIC_REPORTERS,
     NPU_HEALTH,
     NVSM_HEALTH,
     PCI_LINES,
+    PODS,
     ROCM_SHORT,
     ROCM_XGMI,
     SERVICE_LOG,
     SLURM_HELD,
     SLURM_LOG,
     SLURM_NODE,
+    STATED,
     SWITCH_PORTS,
 )
 from probes.text import lazy_pattern
+from probes.tool_reports.pods import POD_ROW
+from probes.tool_reports.stated import BURNING, IS_STATED
 
 LOOK_CHARACTERS = 64 << 10
 
@@ -57,8 +63,9 @@ _QUERIED = (  # a field of --query-gpu that states something; those of hl-smi ha
     r"(?:clocks_(?:event|throttle)_reasons\.\w+|ecc\.(?:mode|errors)\.\w+|remapped_rows\.\w+|retired_pages\.\w+|"
     r"gpu_recovery_action|fabric\.\w+|persistence_mode|temperature\.gpu|power\.limit)\b)"
 )
-_SMI_SENTENCE = (  # whole lines, which any command of it may print
-    r"^(?:Unable to determine the device handle for GPU ?\S|No devices were found[ \t.]*$|Failed to initialize NVML: "
+_SMI_SENTENCE = (  # whole lines, which any command of it may print; in quotes, too
+    r"^[^\w\n]{0,8}(?:Unable to determine the device handle for GPU ?\S|No devices were found[ \t.]*$"
+    r"|Failed to initialize NVML: "
     r"|NVIDIA-SMI has failed because|NVIDIA-SMI couldn't (?:find|communicate))"
 )
 _CONTAINER_SENTENCE = (
@@ -97,7 +104,7 @@ SERVICE_LINES = (
     r"\w{3} \d\d [\d:]{8} \d{6} \[[0-9A-Fa-f]{8}\] 0x[0-9a-f]{2} -> ",  # opensm, nvlsm
     r"[\d-]{10} [\d:]{8}\.\d{3} +(?:ERROR|WARN|INFO|DEBUG) +\[\d{1,10}:\d{1,10}\] ",  # DCGM
     r"(?:[\w.:-]{7,64}: )?(?:nvlsm: )?(?:ibwarn: \[\d{1,10}\] )?umad_init: can't read ABI version",
-    r"(?:[^\n]{0,200}\b802\b[^\n]{0,60})?system not yet initialized(?:[^\n]{0,60}\b802\b)?",
+    r"[^\n]{0,200}?\bsystem not yet initialized\b",
     rf"(?:[^\w\s] )?(?:{_SERVICES})\.service(?: - [^\n]{{0,120}})?$",
     rf"Unit (?:{_SERVICES})\.service could not be found",
     rf"Job for (?:{_SERVICES})\.service failed because ",  # systemctl start
@@ -146,7 +153,8 @@ _CUDA_SENTENCE = (
     r"|Found no NVIDIA driver on your system|libcuda\.so\.1: cannot open"
     r"|uncorrectable ECC error encountered|[Uu]ncorrectable NVLink error"
     r"|CUDA-capable device(?:\(s\) is/|s )are busy or unavailable|CUDA unknown error - this may be due to"
-    r"|hardware stack error)"
+    r"|hardware stack error|cudaGetDeviceCount returned (?:3|35|46|100|214|220|803|804|999)[ \t]*$"
+    r"|CUDA error at \S{1,200} code=(?:3|35|46|100|214|220|803|804|999)\(cudaError)"
 )
 
 MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
@@ -158,7 +166,9 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         (GPU_LINES,),
         (
             r"\A(?![\s\S]*^GPU [0-9A-Fa-f]{4,8}:)",
-            r"^[ \t]*(?:Remapping Failure Occurred[ \t]*: Yes|Pending[ \t]*: Yes|State[ \t]*: In Progress|"
+            r"^[ \t]*(?:Remapping Failure Occurred[ \t]*: (?:Yes|No)|Pending[ \t]*: (?:Yes|No)|"
+            r"State[ \t]*: In Progress|"
+            r"State[ \t]*: N/A|"
             r"State[ \t]*: Completed[ \t]*\n[ \t]*Status[ \t]*: (?!Success|N/A)[A-Z]\w+|"
             r"SRAM Threshold Exceeded[ \t]*: Yes|[SD]RAM Uncorrectable[\w -]{0,12}: [1-9]|"
             r"GPU Recovery Action[ \t]*: [A-Z]\w*|Link Width[ \t]*\n[ \t]*Max[ \t]*: \d{1,2}x|"
@@ -185,6 +195,9 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     (((_SMI, "nvlink", "-c"),), (_GPU_LINE, r"^[ \t]+Link \d+, [^\n]*: (?:true|false)")),
     (((_SMI, "nvlink", "-s"),), (_GPU_LINE, r"^[ \t]+Link \d+: (?:[\d.]+ GB/s|<inactive>)")),
     (((_SMI, "nvlink", "-s"),), (_GPU_LINE, _NO_NVLINK)),
+    ((DMON,), (r"^# ?(?:(?:Date +)?Time +)?gpu +(?:pid|pwr|sm|mclk|pviol|fb|sbecc|rxpci|[a-z]\w*temp)\b",)),
+    ((IMEX_NODES,), (r"^Node #\d{1,4} +[*-] +\S+ +[*-]",)),
+    ((STATED, (_SMI, "-L")), (rf"{_GPU_LINE}[^\n]*\(UUID: GPU-", BURNING)),
     (((_SMI, "-L"),), (rf"{_GPU_LINE}[^\n]*\(UUID: GPU-",)),
     ((_TEXT, _HEX), (_PCI_LINE, _HEX_LINE, _CAPABILITY)),
     ((_HEX,), (_PCI_LINE, _HEX_LINE)),
@@ -193,7 +206,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     (
         (PCI_LINES,),
         (
-            r"^[ \t]*(?:ACSCtl:[^\n]{0,120}ReqRedir\+|LnkSta:[^\n]{0,80}\(downgraded\))",
+            r"^[ \t]*(?:ACSCtl:[^\n]{0,120}ReqRedir[+-]|LnkSta:[^\n]{0,80}\(downgraded\))",
             r"\A(?![\s\S]*^[> \t]*(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7](?: [A-Z0-9]|[ \t]*$))",
         ),
     ),
@@ -274,8 +287,8 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("amd-smi", "bad-pages"),), (r"^GPU: \d+\s*$", r"^ +(?:RETIRED|UN_RES):")),
     ((("amd-smi", "topology"),), (r"^[A-Z ]+ TABLE:", rf"^ +{_AMD_NAMES}")),
     ((("amd-smi", "xgmi"),), (r"^LINK METRIC TABLE:",)),
-    ((("amd-smi", "static"),), (r"^GPU: \d+\s*$", r"^ +ASIC:\s*$")),
-    ((("amd-smi", "metric"),), (r"^GPU: \d+\s*$", r"^ +(?:ECC|ECC_BLOCKS|USAGE|MEM_USAGE):\s*$")),
+    ((("amd-smi", "static"),), (r"^GPU: \d+\s*$", r"^ +(?:ASIC|BUS):\s*$")),
+    ((("amd-smi", "metric"),), (r"^GPU: \d+\s*$", r"^ +(?:ECC|ECC_BLOCKS|USAGE|MEM_USAGE|PCIE):\s*$")),
     ((("amd-smi", "list"),), (r"^GPU: \d+\s*$", r"^ +KFD_ID: ")),
     ((("amd-smi", "monitor"),), (r"^ {0,20}GPU [^\n]{0,300}\bSINGLE_ECC {2}DOUBLE_ECC\b",)),
     ((("amd-smi",),), (r"^\| AMD-SMI ", r"^\| BDF ")),
@@ -335,7 +348,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     (BMC_LOG[3:], (r"\"@odata\.type\" ?: ?\"#LogEntry", r"\"Message\" ?: ?\"")),
     (BMC_SENSORS[:1], (r"^\S[^|\n]{0,40}\|[^|\n]{1,40}\|(?:[^|\n]{1,40}\|)? *(?:ok|nc|cr|nr|ns)(?: *\||[ \t]*$)",)),
     (BMC_SENSORS[:1], (r"^Main Power Fault +: (?:true|false)[ \t]*$",)),
-    ((DCGM_METRICS,), (r"^DCGM_FI_[A-Z_]{4,60}\{[^\n]*gpu=\"\d",)),
+    ((DCGM_METRICS,), (r"^DCGM_(?:FI|EXP)_[A-Z_]{4,60}\{[^\n]*gpu=\"\d",)),
     ((SLURM_NODE,), (r"^[ \t]*NodeName=\S{1,200} ", r"\bCPUAlloc=\d|\bReason=\S", r"\bState=[A-Z]")),
     (
         (SLURM_LOG,),
@@ -350,6 +363,8 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((SLURM_HELD,), (r"^REASON +USER +TIMESTAMP +(?:STATE +)?NODELIST[ \t]*$",)),
     ((("kubectl", "describe", "node"),), (r"^Name: +\S", r"^Conditions:", r"^Capacity:", r"^Allocatable:")),
     ((("kubectl", "describe", "node"),), (r"^Conditions:", r"^ +Type +Status +LastHeartbeatTime ")),
+    ((("kubectl", "describe", "node"),), (r"^Capacity:[ \t]*$", r"^Allocatable:[ \t]*$")),
+    ((PODS,), (POD_ROW,)),
     (
         (("kubectl", "get", "node"),),
         (
@@ -373,9 +388,13 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         (MEASURED,),
         (
             r"(?i)^[^\n]{0,80}\bbandwidth\b[^\n]{0,40}$",
-            r"^[ \t]{0,8}(?:D\\D)?[ \t]{1,16}0[ \t]{1,12}1[ \t]{1,12}2\b[\d \t]{0,400}$",
+            r"^[ \t]{0,8}(?:(?:\w{1,8}\\D)?[ \t]{1,16}0[ \t]{1,12}1[ \t]{1,12}2\b|\w{1,8}\\D[ \t]{1,16}0[ \t]{1,12}1\b)"
+            r"[\d \t]{0,400}$",
         ),
     ),
+    ((MEASURED,), (r"^[ \t]*(?:Host to Device|Device to Host) Bandwidth, \d{1,3} Device\(s\)",)),
+    ((("sysfs", "files"),), (r"^[> \t]*node \d{1,4} cpus:[ \d]*$", r"^[> \t]*node \d{1,4} size: \d{1,9} MB")),
+    ((("sysfs", "files"),), (r"^[> \t]*NUMA node0 CPU\(s\): +\d",)),
     ((("sysfs", "files"),), (r'^node_infiniband_\w{3,60}\{device="[^"]',)),
     ((("sysfs", "files"),), (r'\{"ifindex": ?\d+, ?"ifname": ?"[^"]+", ?"port": ?\d+, ?"\w+": ?\d',)),
     (
@@ -405,7 +424,20 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     *(((("error", "of", tool),), (pattern,)) for tool, pattern in _TOOL_ERRORS),
     ((("docker", "run"),), (_CONTAINER_SENTENCE,)),
     ((("error", "of", "CUDA"),), (_CUDA_SENTENCE, _NO_JOB)),
+    ((STATED,), (IS_STATED,)),
 )  # fmt: skip
+
+
+_SMI_SENTENCES = lazy_pattern(_SMI_SENTENCE, re.MULTILINE)
+
+
+def is_sentence_of_smi(text: str) -> bool:
+    """Whether nvidia-smi printed that it cannot work, which is whole whatever its options.
+
+    >>> is_sentence_of_smi("No devices were found\\n"), is_sentence_of_smi("GPU 00000000:1B:00.0\\n")
+    (True, False)
+    """
+    return _SMI_SENTENCES.search(text[:LOOK_CHARACTERS]) is not None
 
 
 def identify_command(text: str) -> tuple[tuple[str, ...], ...]:
@@ -420,16 +452,24 @@ def identify_command(text: str) -> tuple[tuple[str, ...], ...]:
     for commands, patterns in MARKS:
         if all(_PATTERNS[pattern].search(start) for pattern in patterns):
             return commands
-    if not (_OF_LOG.search(start) and _PATTERNS[_NO_JOB].search(start)):
+    if not _PATTERNS[_NO_JOB].search(start):
         return ()
-    from probes.kernel.log_lines import has_kernel_line  # lazy: few texts that nothing identifies have such a line
+    if _OF_LOG.search(start):
+        from probes.kernel.log_lines import has_kernel_line  # lazy: few texts that nothing identifies have such a line
 
-    return (("dmesg",),) if has_kernel_line(start) else ()
+        if has_kernel_line(start):
+            return (("dmesg",),)
+    from probes.services.sentences import SERVICE_SENTENCES  # lazy, too
+
+    is_stated = any(row.needle in start and row.pattern.search(start) for row in SERVICE_SENTENCES)
+    return (SERVICE_LOG,) if is_stated else ()
 
 
 # What a line of a kernel log begins with, in any of its forms: seconds, a date, the host
 _OF_LOG = lazy_pattern(
-    r"^[^\n]{0,120}?(?:\[[ +\d]{1,12}\.\d{1,9}\]|\d\d:\d\d:\d\d|\bkernel: |blocked for more|EDAC MC)", re.MULTILINE
+    r"^[^\n]{0,120}?(?:\[[ +\d]{1,12}\.\d{1,9}\]|\d\d:\d\d:\d\d|\bkernel: |blocked for more|EDAC MC|Xid \(PCI:|NVRM: "
+    r"|pcieport )",
+    re.MULTILINE,
 )
 
 
@@ -467,6 +507,21 @@ _USELESS = (
     (
         r"^(?:IB/)?RoCE v[12][ \t]*$",
         "is the mode of RoCE connections, which no check reads; save `show_gids`",
+    ),
+    (
+        r"^\d{1,3} GPUs? found\.|^\| GPU ID \| Device Information ",
+        "is the list of dcgmi, which states names and addresses; save `nvidia-smi -q`",
+    ),
+    (
+        r"^[ \t]*CUDA Device Query \(Runtime API\) version|^Detected \d{1,3} CUDA Capable device"
+        r"|^(?:> )?Peer access from [^\n]{3,120} -> [^\n]{3,120} : (?:Yes|No)",
+        "is what a sample of CUDA lists, which no check reads; save `nvidia-smi -q` and `nvidia-smi topo -p2p r`",
+    ),
+    (
+        r"^XPU Topology:|^\| Device ID \| Device Information +\|\n(?s:.){0,400}Intel\(R\)|^\| (?:MTHREADS|IX-SMI) "
+        r"|\bMETAX\.B[0-9a-f]{2,8}\.|^TPU Chips$",
+        "is of accelerators that no check covers: those of NVIDIA, AMD, Huawei, Intel Gaudi and Amazon are; save "
+        "`lspci -vvv` and `ibstat`, which are read whatever the accelerator is",
     ),
     (r"\A\s*\{(?s:.){0,400}\"rank_list\"\s*:", "is a rank table of version 2.0, which names no server"),
 )

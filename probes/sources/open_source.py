@@ -212,11 +212,12 @@ def _single_output(path: str) -> Host | FactsSource:
     from probes.host.folder import LiveFiles
     from probes.sources.dump import SavedOutputs, is_long_log, read_long_log
     from probes.sources.given import is_log_of_job
+    from probes.sources.host_lines import find_hosts
     from probes.sources.identify import find_missing_name
     from probes.sources.memory import MemoryFiles
     from probes.sources.pasted import holds_output
     from probes.sources.tree import TreeHost
-    from probes.sources.unwrap import find_hosts, unwrap
+    from probes.sources.unwrap import unwrap
     from probes.text import decode_saved
     from probes.topology_files.recognize import facts_source
 
@@ -252,11 +253,13 @@ def _single_output(path: str) -> Host | FactsSource:
         if is_log_of_job(start):
             raise _is_of_job(path)
         if hosts := find_hosts(start):
+            is_before = f"{hosts[0]}: " in start
             cut = f"sed -n 's/^{hosts[0]}: //p' {shlex.quote(path)} > {hosts[0]}.txt"
+            how = cut if is_before else "save the lines below its name in a file of their own"
             shown = ", ".join(hosts[:_HOSTS_SHOWN])
             raise BadSource(
                 f"{path}: holds lines of {len(hosts)} hosts ({shown}), and a source is one host",
-                f"scan what one of them printed: {cut}",
+                f"scan what one of them printed: {how}",
             )
         unusable = outputs.find_unusable()
         reason = find_missing_name(start) or (f"no output in it can be read: {unusable}" if unusable else None)

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 
 from probes.named_tuple import NamedTuple
 from probes.sources.file_commands import FileCommand, find_file_command, show_files
+from probes.sources.host_lines import split_hosts
 from probes.sources.identify import KERNEL_DRIVERS, SERVICE_LINES, find_missing_name, identify_command
+from probes.sources.quoted_lines import list_quoted_lines
 from probes.sources.unwrap import join_wrapped, unwrap
 from probes.text import lazy_pattern
 
@@ -23,7 +25,7 @@ _TOOLS = (
     r"nvidia-smi|lspci|ibstatus|ibstat|ibv_devinfo|ibv_devices|ibdev2netdev|show_gids|rdma|mlnx_qos|dcb|ethtool|dmesg|"
     r"journalctl|lsmod|ip|amd-smi|rocm-smi|rocminfo|hl-smi|npu-smi|hccn_tool|neuron-ls|cxl|iblinkinfo|ibnetdiscover|dmidecode|"
     r"lldpctl|lldpcli|uname|systemctl|dcgmi|ibqueryerrors|perfquery|smpquery|ibportstate|ibdiagnet|kubectl|docker|ulimit|mlxlink|"
-    r"scontrol|sinfo|modprobe|sminfo|devlink|ipmitool|ipmi-sel|racadm|"
+    r"scontrol|sinfo|nvidia-imex-ctl|modprobe|sminfo|devlink|ipmitool|ipmi-sel|racadm|"
     r"manage_network_ifs\.sh|ifconfig|nicctl|"
     r"nv(?=[ \t]+show[ \t]+interface[ \t])"
 )
@@ -64,6 +66,12 @@ OPENERS = (  # kind, the first line of such an output, whether each such line be
     ("nvidia-smi -q", r"[ \t]{0,40}GPU [0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\.0$", False),
     ("nvidia-smi", r"[ \t]{0,40}\|[ \t]{0,4}NVIDIA-SMI[ \t]", False),
     (
+        "nvidia-smi --query-gpu",
+        r"[ \t]{0,40}(?:index|name|uuid|gpu_uuid|pci\.bus_id|timestamp)"
+        r"(?:, [a-z_]+[a-z_.]{1,60}(?: \[[\w/%]{1,8}\])?){1,60}$",
+        True,
+    ),
+    (
         "matrix",
         r"[ \t]{0,40}(?:[^\n]{0,80}\btopo -(?:m|-matrix)[ \t]+)?GPU0[ \t]+(?:GPU1|NIC0|mlx5_\d+|CPU Affinity)\b",
         True,
@@ -100,6 +108,7 @@ OPENERS = (  # kind, the first line of such an output, whether each such line be
     ("ibqueryerrors", r'Errors for (?:0x[0-9a-f]{1,16} )?"', False),
     ("perfquery", r"# Port (?:extended )?counters: Lid \d", False),
     ("ip", r"\d{1,4}: [\w.@-]{1,64}: <[A-Z,_-]{2,200}> ", False),
+    ("kubectl", r"(?:NAMESPACE +)?LAST SEEN +TYPE +REASON ", True),
     ("service", r"[ \t>]{0,40}(?:" + "|".join(SERVICE_LINES) + ")", False),
     (
         "kernel",
@@ -116,7 +125,11 @@ _OPENER = lazy_pattern("|".join(rf"(?P<k{number}>{pattern})" for number, (_, pat
 
 
 _COMMANDS_KEPT = ("hccn_tool", "mlxlink", "nv")
-_WITHIN = {"rocm-smi": ("matrix",), "amd-smi": ("matrix", "rocm-smi")}  # openers that such an output has in it
+_WITHIN = {
+    "kubectl": ("kernel",),
+    "rocm-smi": ("matrix",),
+    "amd-smi": ("matrix", "rocm-smi"),
+}  # openers that such an output has in it
 _OPTIONS = {"Settings": (), "Pause parameters": ("-a",), "FEC parameters": ("--show-fec",)}  # of ethtool
 
 
@@ -143,11 +156,31 @@ def split_pasted(text: str) -> list[Piece]:
     >>> [p.words[2] + p.text for p in split_pasted(loop + "link:U\\nlink:D\\n")]
     ['4link:U\\n', '5link:D\\n']
     """
+    bare = unwrap(text, holds_output)
+    parts = split_hosts(bare, holds_output)
+    if not parts:
+        return _split_of_one(bare)
+    return [
+        piece._replace(line=part.numbers[piece.line - 1], host=piece.host or part.host, marked=True)
+        for part in parts
+        for piece in _split_of_one(part.text)
+    ][:PIECES_LIMIT]
+
+
+_KUBERNETES = lazy_pattern(r"^Conditions:|^(?:NAMESPACE +)?LAST SEEN +TYPE +REASON ", re.MULTILINE)
+
+
+def _split_of_one(text: str) -> list[Piece]:
     pieces: list[Piece] = []
-    for part, lines in _split(unwrap(text, holds_output)):
+    for part, lines in _split(text):
         content = join_wrapped(_dedent("".join(lines)))
         if content.strip():
             pieces += [_with_head(piece, pieces) for piece in _expand_loop(part, content)]
+            if _KUBERNETES.search(content):
+                pieces += [
+                    Piece(part.line + first, ("dmesg",), False, node, lines, True)
+                    for node, (first, lines) in list_quoted_lines(content).items()
+                ]
         if len(pieces) >= PIECES_LIMIT:
             break
     return pieces[:PIECES_LIMIT]
@@ -158,9 +191,20 @@ _SELECTED = lazy_pattern(rf"-s ?({_PCI_HEAD})")
 _HEADED = lazy_pattern(rf"^[> \t]{{0,40}}{_PCI_HEAD}\b", re.MULTILINE)
 
 
+_DEVICE_HEADS = {  # the first lines of a device that is asked about, which a filter takes away
+    "ibstat": (r"CA '", "CA '{device}'\n\tPort 1:\n"),
+    "ibstatus": (r"Infiniband device '", "Infiniband device '{device}' port 1 status:\n"),
+}
+
+
 def _with_head(piece: Piece, before: list[Piece]) -> Piece:
-    """Lines of one PCI function below its own line, which a filter took away: the command states its address, and an
-    output before it may have the line."""
+    """Lines of one device below its own line, which a filter took away: the command states its name; of a PCI function
+    an output before it may have the line."""
+    tool = piece.words[0] if piece.words and piece.filtered else ""
+    devices = [word for word in piece.words[1:] if not word.startswith("-")]
+    if tool in _DEVICE_HEADS and len(devices) == 1 and not re.search(_DEVICE_HEADS[tool][0], piece.text):
+        head = _DEVICE_HEADS[tool][1].format(device=devices[0])
+        return piece._replace(text=head + textwrap.indent(_dedent(piece.text), "\t\t"))
     selected = _SELECTED.search(" ".join(piece.words)) if piece.words[:1] == ("lspci",) else None
     if selected is None or not piece.filtered or _HEADED.search(piece.text) or not find_missing_name(piece.text):
         return piece

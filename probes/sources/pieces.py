@@ -20,9 +20,9 @@ from probes.host.commands import (
 )
 from probes.named_tuple import NamedTuple
 from probes.sources.file_commands import show_files
-from probes.sources.identify import find_missing_name, identify_command, identify_unnamed
+from probes.sources.host_lines import find_hosts
+from probes.sources.identify import find_missing_name, identify_command, identify_unnamed, is_sentence_of_smi
 from probes.sources.output_names import best_name, is_of_device, saved_name
-from probes.sources.unwrap import find_hosts
 from probes.text import lazy_pattern
 
 if TYPE_CHECKING:
@@ -77,6 +77,9 @@ _FAULTS = (
     "scontrol",
     "sinfo",
     "ibnetdiscover",
+    "sentences_of_tools",
+    "nvidia-smi_dmon",
+    "nvidia-imex-ctl",
 )  # each line stands for itself
 IN_PARTS = (
     LOG,
@@ -121,14 +124,15 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
             if name in (_HCCN, _SYSFS, _MLXLINK, _SWITCH)
             else piece.text
         )
-        part = f"it is the output of `{' '.join(piece.words)} | ...`" if piece.filtered else None
+        is_part = piece.filtered and not is_sentence_of_smi(piece.text)
+        part = f"it is the output of `{' '.join(piece.words)} | ...`" if is_part else None
         here = OutputPiece(content, part, piece.marked, piece.host, shown[0])
         if name is None:
             if why := find_missing_name(piece.text):
                 unread.append(UnusedOutput(*shown, why))
             elif piece.words:
                 unread.append(UnusedOutput(*shown, "this output is not known", is_known=False))
-        elif piece.filtered and not name.startswith(IN_PARTS):
+        elif is_part and not name.startswith(IN_PARTS):
             unread.append(UnusedOutput(*shown, "is a part of what the command printed; save the whole"))
         elif piece.host not in (None, first_host):
             why = f"is of {piece.host}, and a source is one host: here {first_host}"

@@ -1,11 +1,14 @@
 """Files of /sys, /proc and /etc as people show them: `grep "" FILES`, `head FILES`, files below their paths, a loop
-over the counters of a port, and the same counters as `rdma statistic` prints them.
+over the counters of a port, and the same counters as `rdma statistic` prints them; the NUMA nodes of `numactl -H`
+and `lscpu`.
 
 What is not shown of a folder stays not known.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from contextlib import suppress
 
 from probes.sources.memory import MemoryFiles
@@ -38,8 +41,16 @@ _JSON_STATISTIC = lazy_pattern(
 _JSON_PAIR = lazy_pattern(r'"(?P<name>[a-zA-Z]\w{2,60})": ?(?P<value>\d{1,20})\b')
 _EXPORTED = lazy_pattern(  # by node_exporter
     r'node_infiniband_(?P<name>\w{3,60}?)(?:_total)?\{device="(?P<device>[\w.-]{1,64})",[^}]{0,200}?'
-    r'port="(?P<port>\d{1,3})"[^}]{0,200}\} (?P<value>\d[\d.e+]{0,24})'
+    r'port="(?P<port>\d{1,3})"[^}]{0,200}\}(?: =>)? (?P<value>\d[\d.e+]{0,24})'
 )
+_EXPORTED_STATES = {  # files of the port itself: linux include/rdma/ib_verbs.h, drivers/infiniband/core/sysfs.c
+    "state_id": ("state", ("NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER")),
+    "physical_state_id": (
+        "phys_state",
+        ("", "Sleep", "Polling", "Disabled", "PortConfigurationTraining", "LinkUp", "LinkErrorRecovery", "Phy Test"),
+    ),
+}
+_EXPORTED_RATE, _GBIT = "rate_bytes_per_second", 8e-9
 _EXPORTED_NAMES = {
     "port_errors_received": "port_rcv_errors",
     "port_receive_remote_physical_errors": "port_rcv_remote_physical_errors",
@@ -47,6 +58,14 @@ _EXPORTED_NAMES = {
     "port_packets_received": "port_rcv_packets",
     "port_packets_transmitted": "port_xmit_packets",
 }
+_NODE_LINE = lazy_pattern(  # of numactl -H; a terminal breaks the list of CPUs
+    r"^[> \t]*node (?P<node>\d{1,4}) (?:cpus:(?P<cpus>[ \d\r\n]*?)(?=\r?\n[> \t]*node |\Z)"
+    r"|size: (?P<size>\d{1,9}) MB)[ \t\r]*$"
+    r"|^[> \t]*NUMA node(?P<of>\d{1,4}) CPU\(s\):[ \t]+(?P<list>[\d,-]{0,4000})[ \t\r]*$"  # of lscpu
+    r"|^[> \t]*(?P<row>\d{1,4}): {1,8}(?P<distances>\d{1,4}(?: {1,8}\d{1,4}){0,255})[ \t\r]*$",
+    re.MULTILINE,
+)
+_NODES = "/sys/devices/system/node"
 _ERROR = lazy_pattern(r"[ \t]*(?:cat|grep|head|tail|sudo|bash|-bash): .{0,300}")
 
 
@@ -57,7 +76,9 @@ def read_shown_files(text: str) -> MemoryFiles:
     >>> files.read("/sys/class/infiniband/mlx5_1/ports/1/state")
     b'1: DOWN\\n'
     """
-    contents: dict[str, str] = {}
+    contents = (
+        dict(_list_numa_files(text[:_LIMIT_CHARACTERS])) if "node 0 cpus:" in text or "NUMA node0" in text else {}
+    )
     current: str | None = None
     folder: str | None = None
     cut = ""  # a name at the end of a line, whose number begins the next one
@@ -66,10 +87,9 @@ def read_shown_files(text: str) -> MemoryFiles:
         contents |= {f"{of_port}/{name}": f"{value}\n" for name, value in _JSON_PAIR.findall(match["rest"])}
     for line in text[:_LIMIT_CHARACTERS].splitlines():
         if exported := _EXPORTED.match(line):
-            name = _EXPORTED_NAMES.get(exported["name"], exported["name"])
             with suppress(ValueError, OverflowError):
-                of_port = f"/sys/class/infiniband/{exported['device']}/ports/{exported['port']}/counters"
-                contents[f"{of_port}/{name}"] = f"{int(float(exported['value']))}\n"
+                name, content = _read_exported(exported["name"], float(exported["value"]))
+                contents[f"/sys/class/infiniband/{exported['device']}/ports/{exported['port']}/{name}"] = f"{content}\n"
         elif statistic := _STATISTIC.fullmatch(line):
             current = None
             folder = f"/sys/class/infiniband/{statistic['device']}/ports/{statistic['port']}/hw_counters"
@@ -97,6 +117,40 @@ def read_shown_files(text: str) -> MemoryFiles:
         with suppress(ValueError):
             files.add(path, content.encode())
     return files
+
+
+def _list_numa_files(text: str) -> Iterator[tuple[str, str]]:
+    """What `numactl -H` and `lscpu` print, as files of the kernel; sizes are rounded down to MiB.
+
+    >>> list(_list_numa_files("node 0 cpus: 0 1\\nnode 0 size: 4 MB\\n"))[1]
+    ('/sys/devices/system/node/node0/meminfo', 'Node 0 MemTotal: 4096 kB\\n')
+    """
+    for match in _NODE_LINE.finditer(text):
+        folder = f"{_NODES}/node{int(match['node'] or match['of'] or match['row'])}"
+        if match["of"]:
+            yield f"{folder}/cpulist", f"{match['list']}\n"
+        elif match["distances"]:
+            yield f"{folder}/distance", f"{match['distances']}\n"
+        elif match["size"]:
+            yield f"{folder}/meminfo", f"Node {int(match['node'])} MemTotal: {int(match['size']) * 1024} kB\n"
+        else:
+            cpus = [int(word) for word in match["cpus"].replace("\r", "").replace("\n", "").split() if len(word) < 6]
+            if cpus == sorted(cpus):
+                yield f"{folder}/cpulist", f"{','.join(map(str, cpus))}\n"
+
+
+def _read_exported(name: str, value: float) -> tuple[str, str]:
+    """The file of a port that a metric of node_exporter is read from, and its content.
+
+    >>> _read_exported("physical_state_id", 5.0), _read_exported("rate_bytes_per_second", 5e10)
+    (('phys_state', '5: LinkUp'), ('rate', '400 Gb/sec'))
+    """
+    if name in _EXPORTED_STATES:
+        file, states = _EXPORTED_STATES[name]
+        return file, f"{int(value)}: {states[int(value)] if 0 <= value < len(states) else ''}"
+    if name == _EXPORTED_RATE:
+        return "rate", f"{value * _GBIT:g} Gb/sec"
+    return f"counters/{_EXPORTED_NAMES.get(name, name)}", str(int(value))
 
 
 def _read_pairs(contents: dict[str, str], folder: str, words: list[str]) -> str:

@@ -18,14 +18,25 @@ _QUOTED = lazy_pattern(r"[ \t]{0,3}(?:> ?){1,8}")
 _HOSTED = lazy_pattern(
     r"([A-Za-z][\w.-]{0,62}[\w]): (?=[\[\w|{ \t'\"-])"
 )  # as pdsh, ansible and `journalctl -o cat` print
-_PROMPT = lazy_pattern(r"[ \t>]{0,40}(?:[$#] |\[?[\w-]{1,40}@)")
-_OF_ANSIBLE = lazy_pattern(r"([A-Za-z][\w.-]{0,63}) \| (?:CHANGED|SUCCESS|FAILED)\b[^\n]{0,40}")
 _NUMBERED = lazy_pattern(r"[ \t]{0,8}([1-9](?!0000:)[0-9]{0,6})(\t|:| ?[|│](?: |$)| |$)")
 _MARKED = lazy_pattern(r"[ \t]{0,8}[0-9]{1,7}(?:\t| ?[|│])|[1-9][0-9]{0,3}:(?=[#$\[\w(][^\n:]{0,120}[#$] ?\w|[$#] \w)")
 _IN_MARGIN = lazy_pattern(r"[ ]{1,6}[0-9]{1,6}(?= |$)")
 _EMPHASIZED = lazy_pattern(
     r"^([ \t>]{0,40})(\*\*|__|[_*`])(\[[ \d]{1,8}\.\d{6}\] [^\n]{1,600}?)\2[ \t\r]*$", re.MULTILINE
 )
+_TIME = r"\d{1,2}:\d\d(?::\d\d)?(?: ?[APap]\.?[Mm]\.?)?"
+_DAY = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}"
+_MARGINS = (  # what programs write before a line that a person or another program gave them
+    rf"\[(?:{_TIME}, {_DAY}|{_DAY},? {_TIME})\] [^:\n]{{1,40}}: ",  # chats: time and name
+    rf"(?:\[?{_TIME}\]? )?<[@+~&%]?[\w\[\]^{{}}|`-]{{1,30}}> ",
+    rf"[\[(]{_TIME}[\])] [\w .-]{{1,40}}: ",
+    r"\d{4}-\d\d-\d\dT[\d:]{8}(?:[.,]\d{3,9})?(?:Z|[+-]\d\d:?\d\d) (?:std(?:out|err) [FP] )?",  # of containers, of CI
+    r"[A-Z][a-z]{2} [ \d]\d [\d:]{8} ",  # of ts
+    r"[\w.-]{1,60} {0,40}\| ",  # of docker compose
+)
+_MARGIN_PATTERNS = tuple(lazy_pattern(pattern) for pattern in _MARGINS)
+_MARGIN_LINES, _MARGIN_TRIES = 1000, 20
+_HUNK = lazy_pattern(r"^@@ -\d{1,7}(?:,\d{1,7})? \+\d{1,7}(?:,\d{1,7})? @@", re.MULTILINE)
 _CODE_MARGIN = 4
 _INDENTED = lazy_pattern(r"(?:\A|\n[ \t\r]{0,8}\n) {4}\S")  # the first line of a block of code
 _LOOKED_AT = 60
@@ -65,6 +76,7 @@ def unwrap(text: str, holds_output: Callable[[list[str]], bool]) -> str:
     if "\x1b" in text:
         text = _ESCAPE.sub("", text)
     text = _EMPHASIZED.sub(r"\1\3", text)
+    text = _cut_margin(_read_diff(text, holds_output), holds_output)
     is_indented = _INDENTED.search(text) is not None
     text = _cut_host(text, holds_output)
     marked = ">" in text or _NUMBERED.match(text.lstrip("\r\n")) or re.search(r"\n[ \t]{0,8}[0-9]", text)
@@ -92,6 +104,39 @@ def unwrap(text: str, holds_output: Callable[[list[str]], bool]) -> str:
     return "".join(lines)
 
 
+def _read_diff(text: str, holds_output: Callable[[list[str]], bool]) -> str:
+    """The new side of a comparison; the same where the text is none, or is an output as it is.
+
+    >>> _read_diff("@@ -1,2 +1,2 @@\\n CA 'a'\\n-\\tPort 1:\\n+\\tPort 2:\\n", lambda lines: lines[1][0] == "C")
+    "@@ -1,2 +1,2 @@\\nCA 'a'\\n\\n\\tPort 2:\\n"
+    """
+    lines = text.splitlines(keepends=True)
+    starts = [line[0] for line in lines[:_MARGIN_LINES] if line.strip() and not line.startswith(("+-", "+="))]
+    in_it, added = sum(start in "+- @" for start in starts), starts.count("+")
+    if not added or 2 * in_it < len(starts) or (added < _LEAST_HOSTED and not _HUNK.search(text)):
+        return text
+    bare = [line[1:] if line[0] in "+ " else "\n" if line[0] == "-" else line for line in lines]
+    return "".join(bare) if holds_output(bare) and not holds_output(lines) else text
+
+
+def _cut_margin(text: str, holds_output: Callable[[list[str]], bool]) -> str:
+    """The text without the times and names that chats and collectors write before lines; the same where no output is
+    behind them, or where lines are an output as they are.
+
+    >>> _cut_margin("[14:05, 11/3/2025] Tom: CA 'mlx5_0'\\n\\tPort 1:\\n", lambda lines: lines[0][0] == "C")
+    "CA 'mlx5_0'\\n\\tPort 1:\\n"
+    """
+    lines = text.splitlines(keepends=True)
+    for pattern in _MARGIN_PATTERNS:
+        marked = [number for number, line in enumerate(lines[:_MARGIN_LINES]) if pattern.match(line)]
+        for first in marked[:_MARGIN_TRIES]:
+            bare = [pattern.sub("", line, count=1) if pattern.match(line) else line for line in lines[first:]]
+            if holds_output(bare[:1]) and not holds_output(lines[first : first + 1]):
+                before = [pattern.sub("", line, count=1) if pattern.match(line) else line for line in lines[:first]]
+                return "".join([*before, *bare])
+    return text
+
+
 def _cut_host(text: str, holds_output: Callable[[list[str]], bool]) -> str:
     """The text without the host that a parallel shell prints before each line; the same where there are several, or
     where the lines are an output as they are.
@@ -113,21 +158,6 @@ def _cut_host(text: str, holds_output: Callable[[list[str]], bool]) -> str:
     for number, line in zip(own, bare, strict=True):
         lines[number] = line
     return "".join(lines)
-
-
-def find_hosts(text: str) -> list[str]:
-    """The hosts before whose lines a parallel shell prints their names, or above them; none where it is one.
-
-    >>> find_hosts("n7: 400 Gb/sec (4X NDR)\\nn8: 100 Gb/sec (4X EDR)\\n"), find_hosts("n7 | CHANGED | rc=0 >>\\nup\\n")
-    (['n7', 'n8'], [])
-    """
-    lines = text[:_HEAD_CHARACTERS].splitlines()
-    matches = [match for line in lines if (match := _HOSTED.match(line) or _OF_ANSIBLE.match(line))]
-    names = sorted({match[1] for match in matches})
-    alike = {re.sub(r"[0-9]+", "0", name) for name in names}
-    filled = sum(bool(line.strip()) and not _PROMPT.match(line) for line in lines)
-    is_list = len(matches) == filled or all(_OF_ANSIBLE.match(match[0]) for match in matches)
-    return names if len(names) > 1 and len(alike) == 1 and is_list else []
 
 
 def _runs(lines: Sequence[str], belongs: Callable[[str, str | None], bool]) -> Iterator[tuple[int, int]]:

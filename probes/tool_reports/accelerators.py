@@ -24,6 +24,7 @@ _LIMIT_LINE = 300
 _ADDRESS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\.[0-7]"
 _NPU_PLACE = lazy_pattern(rf" *({_ADDRESS}) *")
 _NPU_CARD = lazy_pattern(r"\bnpu-smi info\b[^\n]{0,40}? -i (\d{1,3})\b")
+_NPU_ID = lazy_pattern(r"[ \t]*NPU ID {0,40}: (\d{1,3})[ \t]*$")
 _NPU_FIELD = lazy_pattern(r"(?P<name>Health(?: Status)?|Error Code|Error Information) {0,40}: (?P<value>\S.{0,120})")
 _NPU_STATES = {
     "warning": "npu-warning",
@@ -143,7 +144,7 @@ def list_npu_health(text: str) -> list[ToolReport]:
     card, state, known = "", None, False
     for line in _lines(text if text.endswith("\n") else f"{text}\n"):
         row = _NPU_FIELD.fullmatch(line.strip())
-        if command := _NPU_CARD.search(line):
+        if command := _NPU_CARD.search(line) or _NPU_ID.match(line):
             card, state = f"NPU {command[1]}", None
         elif row and row["name"].startswith("Health"):
             known, state = True, _NPU_STATES.get(row["value"].lower())

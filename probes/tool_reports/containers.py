@@ -33,6 +33,7 @@ _OF_DEVICES = lazy_pattern(
 _COLUMN = lazy_pattern(  # of jsonpath and custom-columns; dots of a resource's name are escaped
     r"\.metadata\.name|\.status\.(?P<kind>capacity|allocatable)\.(?P<resource>(?:[\w/-]|\\{1,2}\.){2,80})"
 )
+_QUOTED = lazy_pattern(r"NVRM: Xid \(")
 _GOOD = lazy_pattern(r".*(?:Ready|Healthy|Health|Available|OK|Ok|Up|Passed|Active)")
 
 
@@ -105,7 +106,7 @@ def list_sentences(text: str) -> list[ToolReport]:
     reports: dict[tuple[str, tuple[tuple[str, str], ...]], ToolReport] = {}
     for line in short_lines(text, _LIMIT_LINE):
         sentence = next((one for one in SENTENCES if one.needle in line), None)
-        if sentence is None:
+        if sentence is None or _QUOTED.search(line):
             continue
         match = sentence.pattern.search(line) if sentence.pattern else None
         detail = tuple((name, value.strip()) for name, value in (match.groupdict() if match else {}).items() if value)
@@ -149,7 +150,7 @@ def list_node_faults(text: str) -> list[ToolReport]:
                 sections.setdefault(name, {})[resource] = count
         elif name == "Conditions" and (condition := _CONDITION.fullmatch(line.strip())):
             reports += _read_condition(condition)
-    if not nodes and not is_machine and name != "Conditions" and not reports:
+    if not nodes and not is_machine and len(sections) < 2 and name != "Conditions" and not reports:
         raise ParseError("no name of a node in the output of kubectl describe node")
     if nodes > 1:
         raise ParseError(f"{nodes} nodes: save the output of each")
@@ -210,5 +211,7 @@ def _read_condition(condition: re.Match[str]) -> list[ToolReport]:
     detail = (("condition", kind), ("status", status))
     if kind == "Ready":
         return [ToolReport("kube-not-ready", None, text, detail)] if status != "True" else []
+    if _QUOTED.search(condition["rest"]):
+        return []  # a line of the kernel's log, which is read as one
     is_bad = status == ("False" if _GOOD.fullmatch(kind) else "True")
     return [ToolReport("kube-condition", None, text, detail)] if is_bad and _OF_DEVICES.search(kind) else []

@@ -28,15 +28,17 @@ _WARNED = lazy_pattern(r"(?:Warning|Error)(?:: GPU ?(?P<number>\d{1,4}))?")
 _GPU_IN_TEXT = lazy_pattern(r"GPU (\d{1,4})\b")
 _LIMIT_METRIC = 2000
 _METRIC = lazy_pattern(
-    r"(?P<name>DCGM_FI_[A-Z0-9_]{2,80})\{[^}\n]{0,20}?\bgpu=\"(?P<gpu>\d{1,4})\"[^}\n]{0,1600}\} "
-    r"(?P<value>\d{1,20}(?:\.\d{1,12})?(?:e[+-]?\d{1,2})?)(?: \d{1,16})?"
+    r"(?P<name>DCGM_(?:FI|EXP)_[A-Z0-9_]{2,80})\{[^}\n]{0,20}?\bgpu=\"(?P<gpu>\d{1,4})\"(?P<labels>[^}\n]{0,1600})\} "
+    r"(?:=> )?(?P<value>\d{1,20}(?:\.\d{1,12})?(?:e[+-]?\d{1,2})?)(?: \d{1,16})?"
 )
 _METRICS = {  # dcgm-exporter etc/*.csv
     "DCGM_FI_DEV_XID_ERRORS": "metric-xid",
+    "DCGM_EXP_XID_ERRORS_COUNT": "metric-xid",  # the number is in a label, and the value how often it came
     "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL": "metric-ecc",
     "DCGM_FI_DEV_ROW_REMAP_FAILURE": "metric-remap-failed",
     "DCGM_FI_DEV_ROW_REMAP_PENDING": "metric-remap-pending",
 }
+_LABELLED_XID = lazy_pattern(r"\b(?:xid|err_code)=\"(\d{1,4})\"")
 _FLAGS = frozenset({"metric-remap-failed", "metric-remap-pending"})
 _BLANK = 0x7FFFFFF0  # dcgm_structs.h
 _SECTION = lazy_pattern(r"^[|+]-{3,8} {1,4}(?:Deployment|Integration|Hardware|Stress) {1,4}-{3,16}\+-", re.MULTILINE)
@@ -220,7 +222,7 @@ def list_metrics(text: str) -> list[ToolReport]:
     >>> [(r.code, r.subject, r.detail) for r in list_metrics('DCGM_FI_DEV_XID_ERRORS{gpu="3",device="nvidia3"} 79\\n')]
     [('metric-xid', 'NVIDIA 3', (('xid', '79'),))]
     """
-    reports: dict[tuple[str, str], ToolReport] = {}
+    reports: dict[tuple[object, ...], ToolReport] = {}
     known = False
     for line in short_lines(text, _LIMIT_METRIC):
         row = _METRIC.fullmatch(line.strip())
@@ -228,10 +230,12 @@ def list_metrics(text: str) -> list[ToolReport]:
         code = _METRICS.get(row["name"]) if row else None
         if row is None or code is None or not (count := _read_count(row["value"])):
             continue
+        if code == "metric-xid" and (labelled := _LABELLED_XID.search(row["labels"])):
+            count = int(labelled[1])
         subject = _name("GPU", row["gpu"])
         detail = (("xid" if code == "metric-xid" else "errors", str(count)),) if code not in _FLAGS else ()
         reports.setdefault(
-            (code, subject), ToolReport(code, subject, f"{row['name']} of GPU {row['gpu']}: {count}", detail)
+            (code, subject, detail), ToolReport(code, subject, f"{row['name']} of GPU {row['gpu']}: {count}", detail)
         )
     if not known:
         raise ParseError("no metric of a GPU")

@@ -15,9 +15,14 @@ from probes.tool_reports.facts import ToolReport
 from probes.tool_reports.lines import short_lines
 
 _LIMIT_LINE = 2000
-_FEWEST_GPUS = 3
+_FEWEST_GPUS = 2
 _SHARE = 0.6  # of the median of the others; links of two generations differ by half
 _TITLE = lazy_pattern(r"\bbandwidth\b", re.IGNORECASE)
+_DIRECT = lazy_pattern(r"\bUnidirectional P2P=Enabled\b|^memcpy CE GPU\(row\) (?:->|<-) GPU\(column\)")
+_TO_HOST = lazy_pattern(r"(?:Host to Device|Device to Host) Bandwidth, \d{1,3} Device\(s\)")
+_TRANSFER = lazy_pattern(r"\d{4,12}\s+(?P<rate>\d{1,5}(?:\.\d{1,3})?)")
+_LARGE = 1_000_000  # bytes; smaller transfers are slow by themselves
+_NARROW = 8.0  # GB/s; 16 lanes of PCIe 3.0 carry 10 to 13
 
 
 def list_slow_gpus(text: str) -> list[ToolReport]:
@@ -27,23 +32,56 @@ def list_slow_gpus(text: str) -> list[ToolReport]:
     >>> [(report.subject, report.detail) for report in list_slow_gpus(text)]
     [('NVIDIA 2', (('what', '12.9 GB/s, the others 55.6 GB/s'),))]
     """
-    tables = list(_read_tables(short_lines(text, _LIMIT_LINE)))
+    lines = short_lines(text, _LIMIT_LINE)
+    tables, of_host = list(_read_tables(lines)), _list_transfers(lines)
+    if of_host:
+        slowest, title = min(of_host)
+        what = f"{title} {slowest:g} GB/s"
+        return [ToolReport("measured-host", None, what, (("what", what),))] if slowest < _NARROW else []
     if not tables:
-        raise ParseError("no table of bandwidths of three GPUs or more")
+        raise ParseError("no table of bandwidths of two GPUs or more")
     slow: dict[int, ToolReport] = {}
+    narrow: list[ToolReport] = []
     for title, rows in tables:
+        if _DIRECT.search(title):
+            narrow += list(_list_narrow(title, rows))
         columns = sorted({gpu for row in rows.values() for gpu in row})
         of_pairs = len(rows) > 1
         for gpu in columns:
             own = [value for at, row in rows.items() for to, value in row.items() if _is_of(gpu, at, to, of_pairs)]
             others = [value for at, row in rows.items() for to, value in row.items()
                       if not _is_of(gpu, at, to, of_pairs) and not (of_pairs and at == to)]  # fmt: skip
-            if own and others and max(own) < _SHARE * median(others):
+            if len(others) > 1 and own and max(own) < _SHARE * median(others):
                 what = f"{median(own):g} GB/s, the others {median(others):g} GB/s"
                 slow.setdefault(
                     gpu, ToolReport("measured-slow", f"NVIDIA {gpu}", f"{title}: {what}", (("what", what),))
                 )
-    return list(slow.values())
+    return [*slow.values(), *narrow[:1]]
+
+
+def _list_transfers(lines: list[str]) -> list[tuple[float, str]]:
+    """The rates of bandwidthTest between host and GPU with their direction, of pinned memory and large transfers."""
+    rates, title, is_pinned = list[tuple[float, str]](), "", False
+    for line in map(str.strip, lines):
+        if heading := _TO_HOST.match(line):
+            title, is_pinned = heading[0].partition(" Bandwidth")[0].lower(), False
+        elif "Memory Transfers" in line:
+            is_pinned = line.startswith("PINNED")
+        elif line.startswith("Device to Device"):
+            title = ""
+        elif title and is_pinned and (row := _TRANSFER.fullmatch(line)) and int(line.split()[0]) >= _LARGE:
+            rate = float(row["rate"])
+            rates.append((rate / 1000 if rate > 1000 else rate, title))  # older releases print MB/s
+    return rates
+
+
+def _list_narrow(title: str, rows: dict[int, dict[int, float]]) -> Iterator[ToolReport]:
+    """The slowest pair between which even a direct copy is slower than 16 lanes of PCIe 3.0 are."""
+    pairs = [(value, row, column) for row, values in rows.items() for column, value in values.items() if row != column]
+    value, row, column = min(pairs, default=(_NARROW, 0, 0))
+    if 0 < value < _NARROW:
+        what = f"GPU{row} to GPU{column} {value:g} GB/s"
+        yield ToolReport("measured-narrow", None, f"{title}: {what}", (("what", what),))
 
 
 def _is_of(gpu: int, row: int, column: int, of_pairs: bool) -> bool:
@@ -53,17 +91,22 @@ def _is_of(gpu: int, row: int, column: int, of_pairs: bool) -> bool:
 
 def _read_tables(lines: list[str]) -> Iterator[tuple[str, dict[int, dict[int, float]]]]:
     """Each table of bandwidths: its title, and the values by row and column. Times are left out."""
-    title, columns, rows = "", list[int](), dict[int, dict[int, float]]()
+    title, columns, rows, labelled = "", list[int](), dict[int, dict[int, float]](), False
     for line in [*lines, ""]:
         words = line.split()
-        if columns and len(words) == len(columns) + 1 and words[0].isdecimal():
+        if columns and len(words) == len(columns) + 1 and (words[0].isdecimal() or labelled):
             values = ((column, _read_value(word)) for column, word in zip(columns, words[1:], strict=True))
-            rows[int(words[0][:3])] = {column: value for column, value in values if value is not None}
+            row = {column: value for column, value in values if value is not None}
+            if not labelled:
+                rows[int(words[0][:3])] = row
+            elif len(row) >= _FEWEST_GPUS and _TITLE.search(title):
+                yield f"{title}, {words[0]}", {0: row}
             continue
         if len(columns) >= _FEWEST_GPUS and rows and _TITLE.search(title):
             yield title, rows
         columns, rows = [], {}
-        numbers = words[1:] if words[:1] == ["D\\D"] else words
+        labelled = "\\" in words[0] and words[0] != "D\\D" if words else False  # rows are directions: "Dir\\D"
+        numbers = words[1:] if words and "\\" in words[0] else words
         if numbers and numbers == [str(number) for number in range(len(numbers))]:
             columns = list(range(len(numbers)))
         elif words:

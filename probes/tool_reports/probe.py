@@ -16,6 +16,7 @@ from probes.host.commands import (
     DCGM_HEALTH,
     DCGM_LINKS,
     DCGM_METRICS,
+    DMON,
     ETHTOOL_FEC,
     ETHTOOL_SETTINGS,
     GAUDI_PORTS,
@@ -25,6 +26,8 @@ from probes.host.commands import (
     IB_ERRORS_SAVED,
     IB_LINKS,
     IB_NODES,
+    IMEX_NODES,
+    KERNEL_LOG_SAVED,
     KUBE_NODE,
     MEASURED,
     MLXLINK,
@@ -36,6 +39,7 @@ from probes.host.commands import (
     NVLINK_ERRORS,
     NVSM_HEALTH,
     PCI_LINES,
+    PODS,
     ROCM_PAGES_SAVED,
     ROCM_RAS_SAVED,
     ROCM_SHORT,
@@ -43,6 +47,7 @@ from probes.host.commands import (
     SLURM_HELD,
     SLURM_LOG,
     SLURM_NODE,
+    STATED,
     SWITCH_PORTS,
     SYSFS_SAVED,
     SYSTEM,
@@ -51,9 +56,22 @@ from probes.host.commands import (
 from probes.host.interface import Absent, Failed, Host, ReadError
 from probes.probe import Reading
 from probes.text import ParseError
-from probes.tool_reports import accelerators, bmc, containers, dcgmi, interfaces, measured, port_tools, slurm, unnamed
+from probes.tool_reports import (
+    accelerators,
+    bmc,
+    containers,
+    dcgmi,
+    interfaces,
+    measured,
+    nvidia_tools,
+    pods,
+    port_tools,
+    slurm,
+    unnamed,
+)
 from probes.tool_reports.facts import ToolFacts, ToolReport
 from probes.tool_reports.port_errors import list_narrow_links, list_port_errors, list_slow_links
+from probes.tool_reports.stated import list_stated
 from probes.tool_reports.tool_errors import list_tool_errors
 
 READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolReport]]], ...] = (
@@ -94,6 +112,11 @@ READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolRepor
     ((GPU_LINES,), unnamed.list_gpu_lines),
     (BMC_LOG, bmc.list_log_events),
     (BMC_SENSORS, bmc.list_sensor_states),
+    ((STATED,), list_stated),
+    ((PODS,), pods.list_pods),
+    (CONTAINER_SAVED[:1], pods.list_failed_containers),
+    ((DMON,), nvidia_tools.list_held_back),
+    ((IMEX_NODES,), nvidia_tools.list_unready_nodes),
 )
 OF_INTERFACES = (  # the interface follows
     (ETHTOOL_SETTINGS, port_tools.list_lost_link),
@@ -126,6 +149,11 @@ def read(host: Host) -> Reading:
                 faults = list_faults(host.run(*argv, interface).stdout)
                 sources.append(name)
                 reports += [(name, fault._replace(subject=interface)) for fault in faults]
+    for argv in KERNEL_LOG_SAVED if host.kind in ("dump", "text") else ():  # journals have lines of hypervisors, too
+        with suppress(ParseError, ReadError):
+            stated = [(" ".join(argv), fault) for fault in list_stated(host.run(*argv).stdout)]
+            sources += [" ".join(argv)] if stated else []
+            reports += stated
     for argv in SYSFS_SAVED:
         with suppress(ParseError, ReadError):
             reports += [(fault.text, fault) for fault in unnamed.list_shown_files(host.run(*argv).stdout)]

@@ -28,6 +28,17 @@ class _ToolError(NamedTuple):
     pattern: re.Pattern[str] | None = None  # groups are details
 
 
+_CUDA_CODES = (  # number and name of an error of CUDA, as its samples print them (helper_cuda.h)
+    ("803", "cudaErrorSystemDriverMismatch", "cuda-versions"),
+    ("804", "cudaErrorCompatNotSupportedOnDevice", "cuda-compat"),
+    ("214", "cudaErrorECCUncorrectable", "cuda-memory"),
+    ("220", "cudaErrorNvlinkUncorrectable", "cuda-nvlink"),
+    ("46", "cudaErrorDevicesUnavailable", "cuda-busy"),
+    ("35", "cudaErrorInsufficientDriver", "cuda-too-old"),
+    ("100", "cudaErrorNoDevice", "cuda-no-device"),
+    ("3", "cudaErrorInitializationError", "cuda-unknown"),
+    ("999", "cudaErrorUnknown", "cuda-unknown"),
+)
 _TOOL_ERRORS = (  # the first that the text has; a library that does not fit explains that no device was found
     _ToolError("amd-no-driver", "amdgpu not found in modules"),
     _ToolError("amd-no-driver", "Unable to detect any GPU devices, check amdgpu"),
@@ -77,6 +88,11 @@ _TOOL_ERRORS = (  # the first that the text has; a library that does not fit exp
     _ToolError("cuda-too-old", "CUDA driver version is insufficient"),
     _ToolError("cuda-too-old", "driver on your system is too old", lazy_pattern(r"found version (?P<what>\d{4,6})")),
     _ToolError("cuda-unknown", "CUDA unknown error"),
+    *(_ToolError(code, f"={number}({name})") for number, name, code in _CUDA_CODES),
+    *(
+        _ToolError(code, "cudaGetDeviceCount returned", lazy_pattern(rf"returned {number}\s*$"))
+        for number, _, code in _CUDA_CODES
+    ),
     _ToolError("umad-closed", "can't open UMAD port"),
     _ToolError("sm-silent", "sminfo: iberror: failed: query"),
 )

@@ -74,7 +74,9 @@ _VALUES = lazy_pattern(  # whose path has a pattern in the place of the port's d
 )
 _MOST_VALUES, _ENOUGH = 512, 4
 _SMI_CALM = lazy_pattern(
-    r"^[ \t]*(?:Link Width[ \t]*$|HW Slowdown[ \t]*: Not Active|GPU Recovery Action[ \t]*: None)", re.MULTILINE
+    r"^[ \t]*(?:Link Width[ \t]*$|HW Slowdown[ \t]*: Not Active|GPU Recovery Action[ \t]*: None|"
+    r"Remapping Failure Occurred[ \t]*: No\b|Fabric[ \t]*\n[ \t]*State[ \t]*: (?:N/A|Completed)\b)",
+    re.MULTILINE,
 )
 
 

@@ -239,7 +239,7 @@ READERS: tuple[Reader, ...] = (
         (),
         lambda read: lambda data: read(LOOP_OVER_FILES, data.decode("utf-8", "replace")),
     ),
-    lenient("probes.sources.unwrap:find_hosts", "n1: 400\nn2: 100\n", "n1 | CHANGED | rc=0 >>\nup\n"),
+    lenient("probes.sources.host_lines:find_hosts", "n1: 400\nn2: 100\n", "n1 | CHANGED | rc=0 >>\nup\n"),
     Reader("probes.tool_reports.lines:short_lines", seeds.texts(LINES), (ParseError,), _then(9)),
     parser("probes.tool_reports.unnamed:list_shown_files", tool_texts.NUMA_NODES.format(node=-1), tool_texts.RATES),
     parser("probes.tool_reports.port_errors:list_narrow_links", tool_texts.discovered(4, narrow=3)),
@@ -483,6 +483,19 @@ READERS: tuple[Reader, ...] = (
     lenient("probes.sources.given:is_log_of_job", "gpu01:4711:4790 [0] NCCL INFO comm 0x7f rank 0 nranks 2\n"),
     lenient("probes.sources.pasted:find_prompt_host", f"[root@n7 ~]# ibstat\n{rdma_texts.IBSTAT}"),
     lenient("probes.sources.unwrap:join_wrapped", rdma_texts.IBSTAT),
+    lenient("probes.sources.quoted_lines:list_quoted_lines", "Name: n7\n  x node/n8 NVRM: Xid (PCI:0000:1b:00): 79\n"),
+    Reader(
+        "probes.sources.host_lines:split_hosts",
+        seeds.texts("n7: CA 'a'\nn8: CA 'a'\n", "n7 | CHANGED | rc=0 >>\nup\nn8 | CHANGED | rc=0 >>\nup\n"),
+        (),
+        lambda read: lambda data: read(data.decode("utf-8", "replace"), bool),
+    ),
+    Reader(
+        "probes.sources.documents:extract_text",
+        seeds.texts('{"MESSAGE": "x", "stdout": "a\\nb"}', "<pre>a&gt;b</pre>", '"Time","up{a=""b""}"\n"1","2"\n'),
+        (),
+        lambda read: lambda data: read(data.decode("utf-8", "replace"), str.isspace),
+    ),
     Reader(
         "probes.sources.unwrap:unwrap",
         seeds.texts("  1 | CA 'a'\n  2 | x\n> y\n", "1:$ lsmod\n2:x\n"),
@@ -662,6 +675,7 @@ READERS: tuple[Reader, ...] = (
 
 # What takes a text or bytes and reads nothing of a host: names, paths and questions that are ours.
 NOT_READERS = {
+    "probes.sources.dump.may_be_document": "a question about the begin of a file",
     "probes.sources.given.find_job_line": "a text of which parts were recognized",
     "probes.switches.facts.parse_count": "a value of a document, and read with it",
     "probes.switches.facts.parse_priorities": "a value of a document, and read with it",

@@ -9,9 +9,8 @@ import msgspec
 
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import table_query
-from agent.fleet.lossless.answer import LosslessAnswer
+from agent.fleet.lossless.answer import LosslessAnswer, count_paths
 from agent.fleet.lossless.host_ports import commonest
-from agent.fleet.lossless.paths import count_paths
 from agent.fleet.lossless.rows import HopEnd, HopRow, SwitchRow
 from agent.fleet.lossless.verdict import VERDICTS
 from agent.fleet.text.parts import split_steps

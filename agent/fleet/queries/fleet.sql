@@ -54,7 +54,7 @@ SELECT count(*) AS switches
 FROM switch
 
 -- name: kinds
--- Nodes by class and by the digests of their rows (agent/fleet/row_digests.py): how many, one of them, and of few nodes all.
+-- Nodes by class and by the digests of their rows (agent/fleet/tables.py): how many, one of them, and of few nodes all.
 -- Of what no digest is known each node is alone.
 SELECT
   hardware_class,

@@ -22,7 +22,7 @@ from agent.job.causes.network import (
     find_memlock,
     find_queue_pairs,
 )
-from agent.job.causes.processes import find_dead, find_exits, find_missing, find_oom
+from agent.job.causes.processes import find_dead, find_exits, find_missing, find_oom, find_store_barrier, find_unplaced
 from agent.job.causes.ras_hangs import find_ras_hangs
 from agent.job.causes.slow import find_slow
 from agent.job.causes.slow_metrics import find_slow_metrics, find_slow_pairs
@@ -41,7 +41,7 @@ def find_candidates(evidence: Evidence) -> list[PossibleCause]:
     """All of them, in no order."""
     events: dict[str, list[LineEvent]] = defaultdict(list)
     for event in evidence.events.values():
-        events[event.row.id].append(event)
+        events[event.row.form_of or event.row.id].append(event)
     candidates: list[PossibleCause] = []
     for name, rows in events.items():
         candidates += _SPECIAL.get(name, find_generic)(evidence, rows)
@@ -79,6 +79,7 @@ _SPECIAL = {
     "verbs-device-unusable": find_unusable,
     "horovod-stalled": find_missing,
     "trainer-exit": _none,
+    "spawn-exit": _none,
     "heartbeat-stuck": find_blocked_watchdogs,
     "async-event": find_async,
     "connect-failed": find_connect,
@@ -91,6 +92,8 @@ _SPECIAL = {
     "monitored-barrier": find_missing,
     "hccl-root-timeout": find_missing,
     "ras-dead-peer": find_dead,
+    "pod-not-placed": find_unplaced,
+    "store-barrier": find_store_barrier,
     "hccl-heartbeat": find_dead,
     "jax-barrier": find_missing,
     "jax-task-dead": find_missing,

@@ -18,7 +18,12 @@ def find_link_timeouts(evidence: Evidence, events: list[LineEvent]) -> Iterator[
     """Lines beside HCCL's table of links, which has the ranks: then they show nothing more."""
     for candidate in find_generic(evidence, events):
         candidate.role = "consequence" if evidence.links else candidate.role
-        candidate.next = ["the table LINK_ERROR_INFO of the plogs of all ranks: addresses, ranks and TLS status"]
+        if candidate.ranks:
+            candidate.summary += f": {candidate.name(evidence)} waited for the other end"
+        candidate.next = [
+            "the first error of the other ranks: one that ended, or that came late, lets all others wait",
+            "the table LINK_ERROR_INFO of the plogs of all ranks: addresses, ranks and TLS status",
+        ]
         yield candidate
 
 
@@ -128,6 +133,14 @@ def find_waiting_npus(evidence: Evidence, events: list[LineEvent]) -> Iterator[P
         candidate.next = [
             "the logs of all ranks: the one that did not wait is the suspect; compare tag, index and count"
         ]
+        awaited = {event.groups["from"]: event.groups.get("group") for event in events if event.groups.get("from")}
+        if awaited:
+            named = [f"rank {rank}{f' of {group}' if group else ''}" for rank, group in awaited.items()]
+            candidate.summary = (
+                f"{candidate.name(evidence)} waited until the time-out (HCCL_EXEC_TIMEOUT) for {', '.join(named[:4])}"
+                " (the group's own numbers)"
+            )
+            candidate.next.insert(0, f"the log of {named[0]}: its own first error, or for whom it waits itself")
     candidate.id = candidate.id if candidate.role == "missing" else row.id
     candidate.at = first_of(events).line.at
     yield candidate

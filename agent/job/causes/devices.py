@@ -77,7 +77,8 @@ def find_cuda(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleC
     for event in events:
         text = event.groups.get("text", "").strip().lower()
         number = event.groups.get("number") or next(
-            (found for known, found in texts.items() if text.startswith(known)), None
+            (found for known, found in texts.items() if text.startswith(known) or (len(known) > 15 and known in text)),
+            None,
         )
         groups[number or f"'{event.groups.get('text', '')[:80]}'"].append(event)
     for number, rows in groups.items():

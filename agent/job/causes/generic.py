@@ -22,9 +22,11 @@ def find_generic(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possib
         if role in _OF_THEIR_OWN or rows[0].row.id == "unwinding":
             continue
         row, first = rows[0].row, first_of(rows)
-        candidate = PossibleCause(row.id, role, row.fault, "", row.confidence)
+        candidate = PossibleCause(row.form_of or row.id, role, row.fault, "", row.confidence)
         candidate.add_events(evidence, rows)
         candidate.nic = first.groups.get("nic") or None
+        if "how" in first.groups:
+            candidate.facts["how"] = first.groups["how"]
         candidate.hosts |= {name: None for event in rows if (name := event.groups.get("hosts"))}
         for event in rows:
             host = evidence.ranks.find_host(event.groups.get("peer", ""))
@@ -54,6 +56,7 @@ def collect_words(evidence: Evidence, candidate: PossibleCause, event: LineEvent
     where = "the host" if who == "a process" else where
     return {
         "who": who,
+        "ranks": who if candidate.ranks else "",
         "where": where,
         "host": name_hosts(hosts) if hosts else "the host",
         "text": line,
@@ -65,8 +68,15 @@ def collect_words(evidence: Evidence, candidate: PossibleCause, event: LineEvent
 def fill(template: str, words: dict[str, str]) -> str:
     """A template with its placeholders; those that the line does not have are left out."""
     known = {name: value for name, value in words.items() if value}
+    while (optional := _OPTIONAL.search(template)) is not None:  # the innermost first
+        names = re.findall(r"\{(\w+)\}", optional[1])
+        kept = optional[1] if known.keys() >= set(names) else ""
+        template = template[: optional.start()] + kept + template[optional.end() :]
     filled = re.sub(r"( ?)\{(\w+)\}", lambda match: match[1] + known[match[2]] if match[2] in known else "", template)
     return filled.strip().rstrip(": ")
+
+
+_OPTIONAL = re.compile(r"\[\[((?:(?!\[\[|\]\]).)*)\]\]")
 
 
 def find_unexplained(evidence: Evidence) -> Iterator[PossibleCause]:
@@ -86,12 +96,21 @@ def find_unexplained(evidence: Evidence) -> Iterator[PossibleCause]:
     for file, line in sorted(evidence.last_errors.items()):
         if evidence.names[file] in outputs:
             continue  # of a host, not of the job
+        steps = evidence.last_steps.get(file)
+        if steps and steps[-1] > line.number:
+            continue  # the job went on
         tail = evidence.tails.get(file)
         if tail is not None and tail.number - line.number <= _NEAR_THE_END:
             candidate = PossibleCause("ends-in-error", "unexplained", "unknown", "", "low")
             candidate.add(evidence, line)
             text = line.text.strip()[:160]
             candidate.summary = f"{evidence.names[file]} ends in an error that is not in the table of failures: {text}"
-            candidate.next = ["the lines before it"]
+            start = evidence.first_errors.get(file)
+            if start is not None and start.number < line.number:
+                candidate.show(evidence, start)
+                candidate.summary += f"; its first error is in line {start.number}"
+            candidate.next = ["the first error of the file, and the lines before it; the logs of the other ranks"]
+            if text.endswith("Traceback (most recent call last):"):
+                candidate.next.insert(0, "the rest of this traceback: its last line has the error")
             yield candidate
             return

@@ -262,26 +262,64 @@ def find_efa(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCa
 
 # Networks of one host alone: bridges of containers and virtual machines, addresses that no server gave
 _OF_ONE_HOST = re.compile(
-    r"(?:docker|virbr|cni|flannel|podman|lxcbr|lxdbr|br-[0-9a-f]{12}|veth|lo$)|169\.254\.|127\.|172\.17\.0\."
+    r"(?:docker|virbr|cni|flannel|podman|lxcbr|lxdbr|br-[0-9a-f]{12}|veth|lo$)|169\.254\.|127\.|172\.17\.0\.|fe80:"
+)
+_BRIDGE = re.compile(r"%(docker|virbr|cni|flannel|podman|lxcbr|lxdbr|br-[0-9a-f]{12}|veth)")
+_INTERFACE_NEXT = (
+    "NCCL_SOCKET_IFNAME (and GLOO_SOCKET_IFNAME) with the interface that connects the hosts, the same "
+    "choice on all of them: `ip -br address`"
 )
 
 
 def find_connect(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
     """Connections that fail; where the address is of a network of one host alone, a setting is at fault."""
     for candidate in find_generic(evidence, events):
-        for address in {event.groups.get("peer", "").partition("<")[0] for event in events}:
-            hosts = evidence.ranks.interfaces.get(address, {})
-            names = sorted(set(hosts.values()))
-            local = bool(address) and any(_OF_ONE_HOST.match(text) for text in (address, *names))
-            if len(evidence.ranks.hosts()) < 2 or (not local and len(hosts) < 2):
-                continue
-            part = f"of {', '.join(names[:3])}" if names else "of a network within one host"
-            several = f" on each of {name_hosts(list(hosts))}" if len(hosts) > 1 else ""
-            candidate.summary += f"; that address is {part}{several}, which other hosts do not reach"
-            candidate.fault, candidate.role, candidate.peers = "setting", "error", {}
-            candidate.next = [
-                "NCCL_SOCKET_IFNAME (and GLOO_SOCKET_IFNAME) with the interface that connects the hosts, the same "
-                "choice on all of them: `ip -br address`"
-            ]
-            break
+        refused = re.search("refused|reset", candidate.summary) is not None
+        candidate.next = candidate.next[:1] if refused else candidate.next[1:]
+        for peer in {event.groups.get("peer", ""): None for event in events}:
+            if _blame_address(evidence, candidate, peer):
+                break
         yield candidate
+
+
+def _blame_address(evidence: Evidence, candidate: PossibleCause, peer: str) -> bool:
+    """Whether an address that does not answer is one that other hosts cannot reach."""
+    address = read_address(peer)
+    hosts = evidence.ranks.interfaces.get(address, {})
+    bridge = _BRIDGE.search(address)
+    names = sorted(set(hosts.values())) or ([address.partition("%")[2]] if bridge else [])
+    local = bool(address) and any(_OF_ONE_HOST.match(text) for text in (address, *names))
+    if bridge is None and len(evidence.ranks.hosts()) < 2:
+        alone = address.startswith("127.") and not evidence.ranks.hosts()
+        if alone:
+            candidate.confidence = "medium"
+            candidate.summary += (
+                "; that address is of the host itself: in a job of several hosts the name of a host resolves to it, in "
+                "a job of one host the process there ended first"
+            )
+            candidate.next = [
+                "several hosts: `getent hosts $(hostname)` on each must give an address that the others reach "
+                "(/etc/hosts), or GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME name the interface",
+                "one host: the first error of the other ranks",
+            ]
+        return alone
+    if not local and len(hosts) < 2:
+        return False
+    part = f"of {', '.join(names[:3])}" if names else "of a network within one host"
+    several = f" on each of {name_hosts(list(hosts))}" if len(hosts) > 1 else ""
+    candidate.summary += f"; that address is {part}{several}, which other hosts do not reach"
+    candidate.fault, candidate.role, candidate.peers = "setting", "error", {}
+    candidate.next = [_INTERFACE_NEXT]
+    return True
+
+
+def read_address(peer: str) -> str:
+    """The address of "10.0.0.1<4711>", "[10.0.0.1]:4711", "10.0.0.1:4711" or "('10.0.0.1', 4711)".
+
+    >>> [read_address(text) for text in ("10.0.0.1<7>", "[fe80::1%eth0]:7", "10.0.0.1:7", "('10.0.0.1', 7)")]
+    ['10.0.0.1', 'fe80::1%eth0', '10.0.0.1', '10.0.0.1']
+    """
+    bare = peer.partition("<")[0].partition("', ")[0].lstrip("[('")
+    if "]" in bare:
+        return bare.partition("]")[0]
+    return bare.rpartition(":")[0] if bare.count(":") == 1 else bare

@@ -6,14 +6,15 @@ import re
 from collections.abc import Iterator
 
 from agent.job.candidate import PossibleCause, find_hosts, first_of
-from agent.job.causes.generic import describe
+from agent.job.causes.generic import describe, find_generic
 from agent.job.evidence import Evidence, LineEvent
+from agent.job.lines import shorten_host
 
 
 def find_exits(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Iterator[PossibleCause]:
     """The process that ended first, by launchers; those that were terminated afterwards are victims."""
     rows: list[tuple[int, str, str | None, list[int], LineEvent | None, int | None]] = []
-    for exited in events.get("task-exit", []) + events.get("mpi-exit", []) + events.get("trainer-exit", []):
+    for exited in [event for name in _OF_TASKS for event in events.get(name, [])]:
         how = exited.groups.get("how") or (f"signal {exited.groups['signal']}" if exited.groups.get("signal") else "")
         tasks = read_numbers(exited.groups.get("tasks") or exited.groups.get("task") or "")
         rows.append((exited.line.number, how, exited.groups.get("hosts"), tasks, exited, None))
@@ -22,7 +23,14 @@ def find_exits(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Iterat
         for row in evidence.exits
     ]
     rows += [
-        (event.line.number, f"code {event.groups['code']}", event.line.host, [], event, None)
+        (
+            event.line.number,
+            f"code {event.groups['code']}",
+            event.line.host,
+            read_numbers(event.groups.get("task", "")),
+            event,
+            None,
+        )
         for event in events.get("process-exit", [])
     ]
     rows += [
@@ -35,13 +43,15 @@ def find_exits(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Iterat
         return
     # an abort is mostly the watchdog of a rank that waited for another one
     _, how, hosts, tasks, event, pid = next((row for row in own if _read_how(row[1])[0] != "aborted"), own[0])
-    host = _short_name(hosts) if hosts and "[" not in hosts and "," not in hosts else None
+    host = shorten_host(hosts) if hosts and "[" not in hosts and "," not in hosts else None
     key, role, fault, text = _read_how(how)
     if killed and key in ("killed", "oom-kill"):
         return  # that candidate takes these ranks
     candidate = PossibleCause(key, role, fault, "", "medium")
     candidate.blame(tasks, [*([host] if host else ()), *find_hosts(evidence, tasks)])
     who = candidate.name(evidence)
+    if event is not None and event.groups.get("local"):
+        who = f"the process of local rank {event.groups['local']} (pid {event.groups['pid']})"
     candidate.summary = f"{who} {text.replace('was ', 'were ', 1) if len(candidate.ranks) > 1 else text}"
     line = event.line if event is not None else next(row.line for row in evidence.exits if row.pid == pid)
     candidate.show(evidence, line)
@@ -53,17 +63,14 @@ def find_exits(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Iterat
         else f"`df /dev/shm` on {where}",
         f"the last lines of the log of {who}",
     ]
+    if key in ("exit-code", "aborted"):
+        candidate.next.reverse()  # it wrote why
     yield candidate
-
-
-def _short_name(host: str) -> str:
-    """Without its domain; an address whole."""
-    return host if host.replace(".", "").isdecimal() or ":" in host else host.partition(".")[0]
 
 
 def _is_victim(how: str) -> bool:
     """Ended by the launcher because another had ended."""
-    return bool(re.search(r"Terminated|code (?:-15|143)\b|signal 15\b|Broken pipe", how))
+    return bool(re.search(r"Terminated|code (?:-15|143)\b|signal 15\b|SIGTERM|Broken pipe", how))
 
 
 def _read_how(how: str) -> tuple[str, str, str, str]:
@@ -77,23 +84,27 @@ def _read_how(how: str) -> tuple[str, str, str, str]:
     return "exit-code", "exit", "software", f"ended first, with {how}" if how else "ended first"
 
 
+_OF_TASKS = ("task-exit", "mpi-exit", "trainer-exit", "spawn-exit")
 _BY_RAY = "Ray"
 _HOW = (
     (_BY_RAY, ("worker-died", "exit", "rank", "ended without a message to Ray: killed, or crashed")),
     (r"Out Of Memory", ("oom-kill", "hard", "software", "was killed: out of host memory")),
     (
-        r"code (?:-9|137)\b|Killed|signal 9\b",
+        r"code (?:-9|137)\b|Killed|signal 9\b|SIGKILL",
         ("killed", "exit", "rank", "was killed (SIGKILL): by the out-of-memory killer, a limit, or a person"),
     ),
     (
-        r"code (?:-7|135)\b|Bus error|signal 7\b",
+        r"code (?:-7|135)\b|Bus error|signal 7\b|SIGBUS",
         ("bus-error", "exit", "setting", "ended with a bus error: /dev/shm is full, or a mapped file was cut"),
     ),
     (
-        r"code (?:-11|139)\b|Segmentation fault|signal 11\b",
+        r"code (?:-11|139)\b|Segmentation fault|signal 11\b|SIGSEGV",
         ("crash", "exit", "software", "crashed (segmentation fault)"),
     ),
-    (r"code (?:-6|134)\b|Aborted|signal 6\b", ("aborted", "exit", "software", "aborted: its watchdog or an assertion")),
+    (
+        r"code (?:-6|134)\b|Aborted|signal 6\b|SIGABRT",
+        ("aborted", "exit", "software", "aborted: its watchdog or an assertion"),
+    ),
 )
 
 
@@ -167,6 +178,32 @@ _ABSENT = {
     "jax-task-dead": "stopped: JAX got no heartbeat from it",
     "unique-id-missing": "did not publish the id of the communicator: it never came to its first collective, or ended",
 }
+
+
+def find_store_barrier(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
+    """Ranks that did not come to the store; or more than there are: a store that earlier processes used, too."""
+    for candidate in find_generic(evidence, events):
+        world, count = (max(int(event.groups[name]) for event in events) for name in ("world", "count"))
+        if count > world:
+            candidate.fault, candidate.role = "software", "error"
+            candidate.summary = (
+                f"{count} processes came to the first barrier of a job of {world} ranks: the world size is wrong, "
+                "ranks are given twice, or the store has those of an earlier job"
+            )
+            candidate.next = [
+                "the world size and rank of each process: the launcher's number of processes per host against the "
+                "program's own",
+                "a store of an earlier job: another MASTER_PORT, or the file of init_method removed before the start",
+            ]
+        yield candidate
+
+
+def find_unplaced(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
+    """Parts of a job for which there is no host; a note where one was found later."""
+    placed = any(event.row.id == "pod-placed" for event in evidence.events.values())
+    for candidate in find_generic(evidence, events):
+        candidate.role = "note" if placed else candidate.role
+        yield candidate
 
 
 def find_dead(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:

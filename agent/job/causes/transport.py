@@ -19,6 +19,10 @@ def find_transport(evidence: Evidence, events: dict[str, list[LineEvent]]) -> It
     facts = evidence.nccl.result()
     if (facts.nodes or len(evidence.ranks.hosts())) < 2:
         return
+    mixed = _find_mixed(evidence, events)
+    if mixed is not None:
+        yield mixed
+        return
     if facts.network == "Socket" or "NET/Socket" in facts.transports:
         yield from _find_sockets(evidence, events)
         return
@@ -34,6 +38,39 @@ def find_transport(evidence: Evidence, events: dict[str, list[LineEvent]]) -> It
             "what is missing"
         ]
         yield candidate
+
+
+def _find_mixed(evidence: Evidence, events: dict[str, list[LineEvent]]) -> PossibleCause | None:
+    """Hosts on which NCCL found no RDMA device, beside hosts that use theirs."""
+    lines = [event.line for name in _NO_DEVICES for event in events.get(name, ())]
+    used = {host: None for host, devices in evidence.ranks.devices.items() if host and devices}
+    without = {host: line for line in lines if (host := evidence.host_of(line)) is not None and host not in used}
+    if not without or not used or evidence.ended_well or evidence.progress:
+        return None
+    few, many = name_hosts(list(without)), name_hosts(list(used))
+    places = {
+        evidence.host_of(line)
+        for values in evidence.settings.get("NCCL_IB_DISABLE", {}).values()
+        for line in values.values()
+    }
+    disabled = bool(places & without.keys())
+    text = (
+        f"NCCL finds no RDMA device on {few}{' (NCCL_IB_DISABLE is set there)' if disabled else ''}, and {many} "
+        f"{'uses' if len(used) == 1 else 'use'} theirs: ranks of different networks cannot connect, the job hangs or "
+        "fails at its first collective"
+    )
+    candidate = PossibleCause("networks-differ", "slow", "setting", text, "high" if disabled else "medium")
+    candidate.blame(hosts=without)
+    for line in list(without.values())[:2]:
+        candidate.show(evidence, line)
+    candidate.next = [
+        f"unset NCCL_IB_DISABLE on {few}"
+        if disabled
+        else f"`ls /dev/infiniband` and `ibstat` inside the job on {few}: its container, ports that are not active; "
+        "`fabricscope scan` there",
+        "the same settings and devices on all hosts",
+    ]
+    return candidate
 
 
 def _find_sockets(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Iterator[PossibleCause]:

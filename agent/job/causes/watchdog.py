@@ -17,6 +17,12 @@ from agent.model.job_answer import RankLast
 _UNKNOWN = -2
 
 
+# Collectives to which all ranks of a group give the same number of elements
+_ONE_SIZE = frozenset(("ALLREDUCE", "BROADCAST", "REDUCE", "_ALLGATHER_BASE", "_REDUCE_SCATTER_BASE"))
+_MOST_CALLS = 4
+_UNNAMED = ", unless these lines are of different groups (this version of PyTorch does not name them)"
+
+
 class GroupState:
     """What the watchdogs of one process group show."""
 
@@ -115,16 +121,44 @@ def _judge_own_dumps(evidence: Evidence) -> Iterator[PossibleCause]:
     yield candidate
 
 
+def _different(evidence: Evidence, name: str, waiting: dict[int, WatchdogState], number: str) -> PossibleCause | None:
+    """Ranks that call another collective, or give it another size, as the same work of one group."""
+    calls: dict[tuple[str, int | None], list[int]] = defaultdict(list)
+    for rank, state in sorted(waiting.items()):
+        if state.operation:
+            calls[state.operation, state.size if state.operation in _ONE_SIZE else None].append(rank)
+    if len(calls) < 2:
+        return None
+    several = len({operation for operation, _ in calls}) > 1
+    listed = [
+        f"{operation}{f' of {size} elements' if size is not None and not several else ''} on "
+        f"{name_ranks(evidence, ranks, [])}"
+        for (operation, size), ranks in list(calls.items())[:_MOST_CALLS]
+    ]
+    text = (
+        f"ranks call different collectives as {number}: {', '.join(listed)}: the program's own error"
+        f"{'' if name else _UNNAMED}"
+    )
+    candidate = PossibleCause("collectives-differ", "hard", "software", text, "high" if name else "medium")
+    candidate.next = [
+        "the branch of the program that only some ranks take, or batches whose shapes differ between ranks",
+        "TORCH_DISTRIBUTED_DEBUG=DETAIL for one run: it stops at the first call that differs, with its shapes",
+    ]
+    return _with_lines(evidence, candidate, [waiting[ranks[0]] for ranks in calls.values()])
+
+
 def _apart(evidence: Evidence, name: str, group: GroupState) -> PossibleCause | None:
     """Ranks of one group that wait in different collectives: those with the smaller number are behind."""
     last = max(state.waits or 0 for state in group.waits.values())
     behind = {rank: state for rank, state in group.waits.items() if state.waits is not None and state.waits < last}
     ahead = {rank: state for rank, state in group.waits.items() if state.waits == last}
-    if not behind or not ahead or len(behind) > len(ahead):
+    if not behind or not ahead:
         return None
+    if len(behind) > len(ahead):
+        return _went_ahead(evidence, name, behind, ahead)
     first = next(iter(behind.values()))
     others = name_ranks(evidence, list(ahead), find_hosts(evidence, ahead))
-    unsure = "" if name else ", unless these lines are of different groups (this version of PyTorch does not name them)"
+    unsure = "" if name else _UNNAMED
     text = (
         f"waited in collective {first.waits}{f' ({first.operation})' if first.operation else ''}, and {others} in "
         f"{last}: behind, or not calling the same collectives{unsure}"
@@ -137,6 +171,29 @@ def _apart(evidence: Evidence, name: str, group: GroupState) -> PossibleCause | 
     ]
     candidate.waiting = frozenset(group.waits)
     return _with_lines(evidence, candidate, [first, next(iter(ahead.values()))], ranks=False)
+
+
+def _went_ahead(
+    evidence: Evidence, name: str, behind: dict[int, WatchdogState], ahead: dict[int, WatchdogState]
+) -> PossibleCause | None:
+    """Few ranks that wait in a later collective of another kind than most: the order of calls differs."""
+    first, last = next(iter(behind.values())), next(iter(ahead.values()))
+    if not first.operation or not last.operation or first.operation == last.operation:
+        return None
+    most, few = (name_ranks(evidence, list(ranks), find_hosts(evidence, ranks)) for ranks in (behind, ahead))
+    text = (
+        f"{most} waited in collective {first.waits} ({first.operation}), and {few} in {last.waits} "
+        f"({last.operation}): the ranks do not call the same collectives in one order, or {first.waits} ended on "
+        f"{few} alone{'' if name else _UNNAMED}"
+    )
+    candidate = PossibleCause("collectives-apart", "hang", "software", text, "low")
+    candidate.next = [
+        f"what {few} does more than the others, or before them: a branch for rank 0, metrics, checkpoints, uneven "
+        "batches",
+        "TORCH_DISTRIBUTED_DEBUG=DETAIL for one run: it stops at the first call that differs",
+    ]
+    candidate.waiting = frozenset((*behind, *ahead))
+    return _with_lines(evidence, candidate, [first, last], ranks=False)
 
 
 def last_of_ranks(evidence: Evidence) -> dict[int, RankLast]:
@@ -163,7 +220,7 @@ def _judge_group(evidence: Evidence, name: str, group: GroupState) -> PossibleCa
     sequence = max(sequences, key=lambda number: (sequences[number], number or 0))
     waiting = {rank: state for rank, state in group.waits.items() if state.waits == sequence}
     operation = next((state.operation for state in waiting.values() if state.operation), None)
-    of_group = f" of {_plain(name)}" if name else ""
+    of_group = f" of {'group ' if _plain(name).isdecimal() else ''}{_plain(name)}" if name else ""
     what = f"collective {sequence}{of_group}" if sequence is not None else f"a collective{of_group}"
     what += f" ({operation})" if operation else ""
     behind = {
@@ -173,12 +230,9 @@ def _judge_group(evidence: Evidence, name: str, group: GroupState) -> PossibleCa
     }
     if behind:
         return _late(evidence, what, waiting, behind)
-    mismatched = {state.operation for state in waiting.values() if state.operation}
-    if len(mismatched) > 1:
-        text = f"ranks call different collectives as number {sequence}{of_group}: {', '.join(sorted(mismatched))}"
-        candidate = PossibleCause("collectives-differ", "hard", "software", text)
-        candidate.next = ["the branch of the program that only some ranks take"]
-        return _with_lines(evidence, candidate, list(waiting.values()))
+    different = _different(evidence, name, waiting, f"number {sequence}{of_group}")
+    if different is not None:
+        return different
     apart = _apart(evidence, name, group)
     if apart is not None:
         return apart

@@ -16,9 +16,13 @@ INDENT = 12  # columns before the text of a row
 
 
 def render_title(report: Report, width: int) -> list[Line]:
-    """The machine's name, vendor and product."""
+    """The machine's name, vendor and product; of several the names."""
     node = report.node
-    title = join_known((node.hostname or "(host name not known)", join_known((node.vendor, node.product), " ")))
+    names = sorted(host.name for host in report.source.hosts or [] if host.name)
+    more = f" and {len(names) - HOSTS_SHOWN} more" if len(names) > HOSTS_SHOWN else ""
+    several = f"{len(names)} hosts: {', '.join(names[:HOSTS_SHOWN])}{more}" if len(set(names)) > 1 else None
+    name = node.hostname or several or "(host name not known)"
+    title = join_known((name, join_known((node.vendor, node.product), " ")))
     return wrap_paragraph(title, width, indent="", style="bold")
 
 
@@ -34,7 +38,8 @@ def render_hosts(report: Report, width: int) -> list[Line]:
     for host in hosts[:HOSTS_SHOWN]:
         hint = " (by the prompt)" if host.named_by == "prompt" else ""
         name = f"{host.name}{hint}" if host.name else "host not named"
-        row = f"{name}: {', '.join(host.files)}: {'; '.join(host.facts)}"
+        facts = [fact for fact in host.facts if not (host.name and fact.endswith(f": {host.name}"))]
+        row = ": ".join(filter(None, (name, ", ".join(host.files), "; ".join(facts))))
         lines += wrap_paragraph(row, width, indent="      ", first="    ")
     if len(hosts) > HOSTS_SHOWN:
         lines += wrap_paragraph(f"and {len(hosts) - HOSTS_SHOWN} more (--format json)", width, indent="    ")

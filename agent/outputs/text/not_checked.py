@@ -13,6 +13,23 @@ COMMANDS_NAMED = 6  # to save next; the first screen shows NEXT_COMMANDS
 NEXT_COMMANDS = 3
 NAMED_SUBJECTS = 10  # subjects, or ranges of them, per line
 
+_MAKERS = {  # a tool, and whose accelerators it lists
+    "nvidia-smi": "NVIDIA",
+    "amd-smi": "AMD",
+    "rocm-smi": "AMD",
+    "npu-smi": "Huawei",
+    "hccn_tool": "Huawei",
+    "hl-smi": "Intel Habana",
+    "neuron-ls": "Amazon",
+}
+_LISTS = {  # a maker, and the command that lists its accelerators: what is of another maker is settled by it
+    "AMD": "amd-smi static --json",
+    "Huawei": "npu-smi info",
+    "Intel Habana": "hl-smi",
+    "Amazon": "neuron-ls",
+}
+_DRIVERS = {"NVRM": "NVIDIA", "nvidia": "NVIDIA", "amdgpu": "AMD", "habanalabs": "Intel Habana", "neuron": "Amazon"}
+
 
 def render_not_checked(report: Report, width: int) -> list[Line]:
     """Rules by the reason for unknown, then incomplete probes, then suggestions."""
@@ -119,6 +136,7 @@ def list_commands_to_save(report: Report) -> list[tuple[str, int]]:
     if report.source.kind not in ("dump", "text"):
         return []
     read = {source for run in report.probes for source in run.sources}
+    makers = _find_makers(report)
     commands = {
         (row.code, row.text): [way.what for way in row.settles if way.kind == "command"] for row in report.reasons
     }
@@ -126,6 +144,9 @@ def list_commands_to_save(report: Report) -> list[tuple[str, int]]:
     for check in report.checks:
         for subject in check.unknown_subjects:
             for command in commands.get((subject.reason_code or "", subject.reason), ()):
+                maker = _MAKERS.get(command.partition(" ")[0])
+                if maker and len(makers) == 1 and maker not in makers:
+                    command = _LISTS.get(next(iter(makers)), command)
                 if command not in read and "DEVICE" not in command:
                     open_rules.setdefault(command, set()).add(check.rule)
     ranked: list[tuple[str, int]] = []
@@ -137,6 +158,13 @@ def list_commands_to_save(report: Report) -> list[tuple[str, int]]:
         ranked.append((best, len(settled)))
         open_rules = {command: rules - settled for command, rules in open_rules.items()}
     return ranked
+
+
+def _find_makers(report: Report) -> set[str]:
+    """The makers of the accelerators that the source lists, or whose drivers its log quotes."""
+    listed = {gpu.vendor for gpu in report.topology.gpus if gpu.vendor}
+    quoted = {maker for event in report.events for word, maker in _DRIVERS.items() if event.text.startswith(word)}
+    return listed or quoted
 
 
 def lacks_privilege(run: ProbeRun) -> bool:

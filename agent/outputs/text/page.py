@@ -64,7 +64,9 @@ def render_page(
 
     `program`: how the next command begins.
     """
-    lines = [*render_title(report, width), *render_hosts(report, width)]
+    hosts = render_hosts(report, width)
+    is_clear = all(host.name for host in report.source.hosts or ())  # each finding names its host
+    lines = [*render_title(report, width), *(() if is_clear else hosts)]
     if detail == Detail.TOPOLOGY:
         return [*lines, *render_facts(report, width), *_render_topology(report, width)]
     if detail == Detail.BRIEF:
@@ -77,6 +79,7 @@ def render_page(
     lines += render_verdict(report, width)
     lines += render_fragment(report, width)
     lines += _add_section("", render_findings(report, width, everything))
+    lines += _add_section("Hosts", hosts) if is_clear else []
     lines += _add_section("Host", render_facts(report, width))
     lines += _render_topology(report, width)
     if everything:

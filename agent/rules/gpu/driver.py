@@ -48,7 +48,7 @@ _SENTENCES = (  # of nvidia-smi
 @rule("gpu-driver-unusable")
 def gpu_driver_unusable(context: RuleContext) -> Iterator[Result]:
     if not context.topology.gpus:
-        stated = _judge_sentence(context)
+        stated = _judge_sentence(context, [])
         yield from (stated,) if stated else report_no_gpu(context)
         return
     yield from report_no_gpu(context)
@@ -60,16 +60,19 @@ def gpu_driver_unusable(context: RuleContext) -> Iterator[Result]:
     )
 
 
-def _judge_sentence(context: RuleContext) -> Fail | None:
-    """By the sentence of a saved nvidia-smi, where the source does not show the bus: no one runs it without a GPU."""
+def _judge_sentence(context: RuleContext, gpus: list[Gpu]) -> Fail | None:
+    """By the sentence of a saved nvidia-smi, where the source does not show the bus, or no loaded modules and drivers:
+    no one runs it without a GPU."""
     limited = context.node.container or context.node.job_limit
-    if limited or not (context.recorded and context.why_probe_failed("pci")):
+    if limited or not (context.recorded and context.why_probe_failed("modules" if gpus else "pci")):
+        return None
+    if any(function.driver is not None for gpu in gpus if (function := find_function(context, gpu))):
         return None
     stated = context.why_probe_failed("gpu") or ""
     trouble = next((trouble for pattern, trouble in _SENTENCES if re.search(pattern, stated)), None)
     if trouble is None:
         return None
-    fault = _fail_driver(context, [], trouble)
+    fault = _fail_driver(context, gpus, trouble)
     return replace(
         fault,
         impact="No GPU can be used where this was run: on the host, or in one container: the source does not show it.",
@@ -98,6 +101,8 @@ def _judge_driver(context: RuleContext, gpus: list[Gpu]) -> Result:
         return _fail_driver(context, gpus, _Trouble("mismatch", _describe_mismatch(context)))
     if re.search(_NONE_FOUND, unread) and not (context.node.container or context.node.job_limit):
         return _fail_driver(context, gpus, _Trouble("no-gpu", "the driver is loaded but opens none of its GPUs"))
+    if stated := _judge_sentence(context, gpus):
+        return stated
     if context.why_probe_failed("modules") is not None or any(row.name == "nvidia" for row in context.software.modules):
         return NODE.unknown(unread)
     driver = context.software.driver

@@ -403,6 +403,7 @@ def _fail(context: RuleContext, address: str, events: Sequence[Event]) -> Fail:
     meaning = MEANINGS[first.code or ""]
     gpu, nic = context.gpu_by_pci.get(address), context.nic_by_pci.get(address)
     anything = gpu is None and nic is None and _may_be_anything(context, first)
+    for_guest = first.detail.get("driver") == "vfio-pci"  # someone gives it to a virtual machine
     depends = f"What it means depends on what the device is: `lspci -nn -s {address}`. If jobs use it: "
     details = _describe_details(first)
     on_bus = address.count(":") == 2
@@ -413,7 +414,7 @@ def _fail(context: RuleContext, address: str, events: Sequence[Event]) -> Fail:
         summary=f"the {who} states: {meaning.says}{f' ({details})' if details else ''}",
         impact=f"{depends if anything else ''}{meaning.impact}",
         evidence=tuple(quote_log(event) for event in events[:_SHOWN]),
-        severity="info" if anything else _find_severity(first, meaning, gpu, nic),
+        severity=("warning" if for_guest else "info") if anything else _find_severity(first, meaning, gpu, nic),
         confidence="low" if anything else meaning.confidence,
         cause=f"{first.code}{f' {address}' if address and not on_bus else ''}",
         situation=first.code or "",

@@ -29,6 +29,7 @@ _RESENT = "Damaged packets are sent again or lost: jobs over this port are slowe
 _GAUDI_PORTS = "Collectives of jobs over these ports fail or hang."
 _NO_GPU_IN_CONTAINER = "The container does not start, or has no GPU."
 _FEWER = "Pods that ask for all devices of the node are not placed on it."
+_NO_GUEST = "The virtual machine that gets the device does not start."
 _LOGGED = "What it means now depends on its date, and on what was done since: a BMC keeps its log until it is cleared."
 _NO_JOBS = "No job starts on it. Whether the reason still holds depends on what was done since; Slurm keeps it."
 MEANINGS = {
@@ -62,12 +63,12 @@ MEANINGS = {
     "dcgm-diag-failure": ToolMeaning("error", "dcgmi diag fails", _MAY_FAIL, "diagnostic"),
     "dcgm-health-failure": ToolMeaning("error", "dcgmi health reports Failure", _MAY_FAIL, "diagnostic"),
     "dcgm-health-warning": ToolMeaning("warning", "dcgmi health reports Warning", _MAY_FAIL, "diagnostic"),
-    "dcgm-link-down": ToolMeaning("error", "dcgmi reports NVLinks that are down", _MAY_FAIL, "diagnostic"),
+    "dcgm-link-down": ToolMeaning("error", "dcgmi reports NVLinks that are down", _MAY_FAIL, "nvlink"),
     "dcgm-links-down": ToolMeaning(
         "warning",
         "dcgmi reports all NVLinks down",
         "What it means depends on the GPU: a card without an NVLink bridge has none that is up.",
-        "diagnostic",
+        "nvlink",
         "low",
     ),
     "amd-silent": ToolMeaning(
@@ -512,6 +513,14 @@ MEANINGS = {
     ),
     "kube-endpoint": ToolMeaning("error", "the kubelet lost the device plugin", _FEWER, "plugin"),
     "kube-not-ready": ToolMeaning("error", "Kubernetes reports the node as not Ready", "No pod starts on it.", "node"),
+    "kube-pod": ToolMeaning(
+        "warning",
+        "a pod of the software for GPUs or NICs does not run",
+        "What it means depends on the pod: its log states why. Without the driver, the toolkit or the device plugin a "
+        "node offers no GPU.",
+        "pod",
+        "low",
+    ),
     "kube-condition": ToolMeaning("warning", "a health check of Kubernetes reports a fault", _FEWER, "node"),
     "slurm-gpus": ToolMeaning(
         "error",
@@ -539,6 +548,110 @@ MEANINGS = {
         "warning", "Slurm gives the node no jobs: it, or a job on it, did not answer", _NO_JOBS, "slurm", "low"
     ),
     "slurm-held": ToolMeaning("info", "Slurm gives the node no jobs", _NO_JOBS, "slurm", "low"),
+    "burn-faulty": ToolMeaning(
+        "error", "gpu-burn computed wrong results", "Jobs on it can compute wrong results, or end.", "burn"
+    ),
+    "burn-died": ToolMeaning(
+        "warning",
+        "gpu-burn could not go on with the test of a GPU (DIED)",
+        "What it means depends on the log of the driver: the GPU has an error, or the program does not fit the driver.",
+        "burn",
+        "low",
+    ),
+    "burn-hot": ToolMeaning(
+        "warning",
+        "gpu-burn reads a temperature at which most GPUs slow down",
+        "A job runs at the pace of its slowest GPU.",
+        "slowdown",
+        "low",
+    ),
+    "dmon-hot": ToolMeaning(
+        "warning",
+        "nvidia-smi dmon shows a GPU that is held back by heat",
+        "A job runs at the pace of its slowest GPU.",
+        "slowdown",
+    ),
+    "imex-node": ToolMeaning(
+        "error",
+        "the IMEX daemon of a node is not ready",
+        "Jobs that reach it over NVLink from other nodes of its domain do not start.",
+        "imex",
+    ),
+    "dcgm-code": ToolMeaning("warning", "DCGM reports", _MAY_FAIL, "code", "low"),
+    "measured-narrow": ToolMeaning(
+        "info",
+        "direct copies between two GPUs are slow",
+        "What it means depends on their slots: so little is what 4 lanes of PCIe 4.0, or 8 of PCIe 3.0, carry.",
+        "measured",
+        "low",
+    ),
+    "module-not-built": ToolMeaning(
+        "warning",
+        "DKMS could not build a module for a kernel",
+        "With that kernel the module is missing: if it is the driver of the GPUs or NICs, they cannot be used.",
+        "dkms",
+        "low",
+    ),
+    "module-absent": ToolMeaning(
+        "warning",
+        "a driver's module is not there for the kernel that runs",
+        "Without the module its devices cannot be used.",
+        "dkms",
+    ),
+    "measured-host": ToolMeaning(
+        "info",
+        "copies between the host and a GPU are slow",
+        "What it means depends on the slot: so little is what 4 lanes of PCIe 4.0, or 8 of PCIe 3.0, carry.",
+        "measured",
+        "low",
+    ),
+    "driver-in-use": ToolMeaning(
+        "warning",
+        "a new NVIDIA driver is not loaded because the old one is in use",
+        "Until the node is drained, the pod of the driver does not start, and no pod that waits for it.",
+        "in-use",
+    ),
+    "plugin-too-old": ToolMeaning(
+        "warning",
+        "the device plugin does not know GPUs that share the host's memory",
+        "The plugin ends, and the node offers no GPU.",
+        "plugin-version",
+    ),
+    "guest-asleep": ToolMeaning(
+        "warning",
+        "a device that a guest gets does not answer: it does not leave a sleep state (D3), or fell off the bus",
+        "The guest does not start, or ends.",
+        "guest-asleep",
+    ),
+    "guest-no-iommu": ToolMeaning(
+        "warning", "the host has no IOMMU in use, which a guest with a PCI device needs", _NO_GUEST, "guest-iommu"
+    ),
+    "guest-group": ToolMeaning(
+        "warning", "devices of one IOMMU group are not all given up by the host", _NO_GUEST, "guest-group"
+    ),
+    "guest-window": ToolMeaning(
+        "warning", "a guest has too little address space for the memory of its GPU", _NO_GUEST, "guest-window"
+    ),
+    "guest-memory": ToolMeaning(
+        "warning", "the memory of a guest cannot be mapped for its devices", _NO_GUEST, "guest-memory"
+    ),
+    "guest-taken": ToolMeaning(
+        "warning", "a device for a guest is used by another one, or by the host", _NO_GUEST, "guest-group"
+    ),
+    "guest-power-on": ToolMeaning(
+        "warning",
+        "a guest with a PCI device does not start",
+        "What it means depends on the lines before it, which name the reason.",
+        "guest-window",
+        "low",
+    ),
+    "guest-reset": ToolMeaning(
+        "warning",
+        "a device that a guest gets cannot be reset",
+        "The guest can meet what the last one left in it, or does not start.",
+        "guest-asleep",
+        "low",
+    ),
     "container-version": ToolMeaning(
         "error", "the driver's library is of another version than its module", _NO_GPU_IN_CONTAINER, "driver"
     ),

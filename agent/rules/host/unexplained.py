@@ -79,7 +79,7 @@ def _is_explained(context: RuleContext, event: Event) -> bool:
         if not (event.subject and other.subject):
             if _find_family(other.text.split(" ")[0].rstrip(":"))[0] == family:
                 return True
-        elif _card(event.subject) == _card(other.subject):
+        elif _card(event.subject) == _card(other.subject) or re.search(rf"\b{re.escape(event.subject)}\b", other.text):
             return True
     return False
 

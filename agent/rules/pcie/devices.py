@@ -29,6 +29,7 @@ from agent.rules.devices import (
 )
 from agent.rules.node_wide import merge_if_on_all
 from agent.rules.pcie.links import fail_by_log, report_log_alone
+from agent.rules.pcie.start_errors import explain_start
 from agent.rules.rule import NODE, Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import join_labels
 
@@ -213,7 +214,8 @@ _FAILED_START = ("a driver failed to start", "The device cannot be used by jobs.
 
 @rule("pci-driver-missing")
 def pci_driver_missing(context: RuleContext) -> Iterator[Result]:
-    yield from report_log_alone(context, _list_failed_starts(context), *_FAILED_START, "warning")
+    for fault in report_log_alone(context, _list_failed_starts(context), *_FAILED_START, "warning"):
+        yield explain_start(fault, context.events)
     faults: list[Fail] = []
     for gpu in sorted(context.topology.gpus, key=lambda function: function.id):
         answer = _judge_driver(context, gpu, find_function(context, gpu), "warning")
@@ -271,7 +273,8 @@ def _judge_driver(
     if driver is None:
         lines = [event for event in _list_failed_starts(context) if event.subject == function.id]
         if lines and context.recorded:
-            return replace(fail_by_log(function.id, device.label, lines, *_FAILED_START), severity="warning")
+            fault = replace(fail_by_log(function.id, device.label, lines, *_FAILED_START), severity="warning")
+            return explain_start(fault, context.events)
         return Unknown(subject, Reason("not-known", fact="whether a driver is bound to it"))
     wrong = _WRONG.get(driver) if isinstance(device, Gpu) and is_nvidia(context, device) else None
     if driver and not wrong and not _is_passed_through(driver):

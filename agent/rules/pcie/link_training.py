@@ -65,7 +65,7 @@ def _report_driver_alone(context: RuleContext) -> Iterator[Fail]:
             impact="What this means here depends on whether the GPU was idle, and on its slot, which the source does "
             "not show.",
             evidence=(Evidence(what="PCIe width, current / max", value=f"x{pcie.width} / x{pcie.max_width}",
-                               source="nvidia-smi -q"),),
+                               source="nvidia-smi -q" if gpu.vendor == "NVIDIA" else "amd-smi metric"),),
             severity="info" if is_consumer(context, gpu) else "warning",
             confidence="low",
             cause="alone",

@@ -144,3 +144,11 @@ def test_dumps_that_decide_nothing(tmp_path: Path, delay: float, changes: dict[s
     files = {f"trace_rank_{rank}": dump(rank, 2, delay, **changes) for rank in range(4)}
 
     assert [] == answer(tmp_path, **files).causes
+
+
+def test_one_damaged_line_of_metrics_is_one_line(tmp_path: Path) -> None:
+    """The reason is in the singular."""
+    times = {("gpu1", rank, str(rank)): 100.0 for rank in range(8)}
+    result = answer(tmp_path, a__prom=metrics(times) + "cut of\n")
+
+    assert ["1 line cut or damaged"] == [file.reason for file in result.source.files]

@@ -133,6 +133,29 @@ def test_the_first_screen_names_what_was_read_and_what_to_save_next(tmp_path: Pa
     assert "ibstat" not in dict(commands)
 
 
+@pytest.mark.parametrize(
+    ("line", "tool"),
+    [
+        ("amdgpu 0000:c3:00.0: amdgpu: GPU reset begin!", "amd-smi static --json"),
+        ("habanalabs 0000:1a:00.0: Failed to initialize hl2. Device is NOT usable !", "hl-smi"),
+        ("NVRM: Xid (PCI:0000:4f:00): 79, pid=31, GPU has fallen off the bus.", "nvidia-smi -q"),
+    ],
+)
+def test_the_tool_to_save_next_is_that_of_the_maker_in_the_log(tmp_path: Path, line: str, tool: str) -> None:
+    commands = dict(list_commands_to_save(scan_text(tmp_path, f"[   12.500000] {line}\n", "dmesg.txt")))
+    tools = {"amd-smi", "hl-smi", "nvidia-smi", "npu-smi", "neuron-ls"}
+
+    assert {tool} == {command for command in commands if command.split()[0] in tools}
+
+
+def test_where_each_finding_names_its_host_the_answer_is_before_the_list_of_hosts(tmp_path: Path) -> None:
+    text = f"=== n7 ===\n{ibstat(*['Active'] * 4)}=== n8 ===\n{ibstat(*['Active'] * 3, 'Down')}"
+    page = to_plain_text(render_page(scan_text(tmp_path, text, "paste.txt"), 100))
+
+    assert page.startswith("2 hosts: n7, n8\n")
+    assert 0 < page.index("WARNING  n8: mlx5_3/1: DOWN") < page.index("\nHosts\n")
+
+
 def interface_outputs(states: Sequence[str] = ("on",) * 2, frames: int = 7) -> dict[str, str]:
     """A RoCE port of which global pause and its counters were saved, and nothing of DCB."""
     return {

@@ -20,6 +20,7 @@ from agent.rules.catalogue import every_rule
 from agent.rules.context import RuleContext
 from agent.rules.host.driver_sentences import MEANINGS
 from agent.rules.host.service_sentences import SERVICE_MEANINGS
+from agent.rules.host.tool_meanings import MEANINGS as TOOL_MEANINGS
 from agent.rules.instructions import (
     CHOICE,
     build_confirm,
@@ -77,7 +78,7 @@ SITUATIONS = {
     "wire", "closed", "gaudi", "matrix", "port", "registration", "slowdown", "bmc", "bmc-host", "bmc-sensor",
     "cmdline", "numa", "odd-file",
     "redirected", "listed", "unplugged", "unexplained", "ibdiagnet", "cuda-hardware", "cuda-versions", "cuda-hidden",
-    "measured", "nvsm",
+    "measured", "nvsm", *(meaning.steps for meaning in TOOL_MEANINGS.values()),
 }  # fmt: skip
 RULES = [rule.name for rule in every_rule()]
 SECTIONS = {name: family for family, names in family_names().items() for name in names}

@@ -804,7 +804,7 @@ def test_a_filtered_list_concludes_nothing_from_what_is_absent(tmp_path: Path) -
 
 
 def test_lines_that_state_no_device_are_refused_with_a_reason(tmp_path: Path) -> None:
-    lines = f"{LSPCI}$ lspci -vvv | grep ACSCtl\n\t\tACSCtl:\tSrcValid+ TransBlk- ReqRedir- CmpltRedir-\n"
+    lines = f"{LSPCI}$ lspci -vvv | grep ACSCap\n\t\tACSCap:\tSrcValid+ TransBlk+ ReqRedir+ CmpltRedir+\n"
     (file,) = (file for file in scan_text(tmp_path, lines, "issue.txt").source.files if file.read_as is None)
 
     assert "do not state their device" in (file.reason or "")

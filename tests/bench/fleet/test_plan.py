@@ -278,7 +278,7 @@ MISTAKES = {
     "a finding that comes and goes": {"flapping"},
 }  # fmt: skip
 # what no node and no cable can show: tables that `fleet load` replaced (tests/agent/fleet/engines/test_postgres.py),
-# SQL in the documentation (test_queries.py), names of groups (test_synthetic.py has all names of a fabric)
+# SQL in the documentation (test_queries.py), names of groups (test_any_graph.py has all names of a fabric)
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)

@@ -494,3 +494,21 @@ def test_a_node_without_amd_gpus_does_not_run_it() -> None:
     run = next(run for run in report.probes if run.name == "amd_smi")
 
     assert ("absent", "no accelerator of PCI vendor 0x1002") == (run.status, run.reason)
+
+
+LANES = (
+    "$ amd-smi static --bus\nGPU: 0\n    BUS:\n        BDF: 0000:05:00.0\n        MAX_PCIE_WIDTH: 16\n"
+    "GPU: 1\n    BUS:\n        BDF: 0000:26:00.0\n        MAX_PCIE_WIDTH: 16\n\n"
+    "$ amd-smi metric --pcie\nGPU: 0\n    PCIE:\n        WIDTH: 16\nGPU: 1\n    PCIE:\n        WIDTH: {width}\n"
+)
+
+
+@pytest.mark.parametrize(("width", "found"), [(16, []), (8, [("pcie-width-downgraded", "GPU1")])])
+def test_lanes_that_the_tools_state(tmp_path: Path, width: int, found: list[tuple[str, str]]) -> None:
+    """One of two below the width that both could have."""
+    (tmp_path / "issue.md").write_text(LANES.format(width=width))
+    report, _ = diagnose(open_source(str(tmp_path / "issue.md")), ScanPlan())
+
+    assert found == [(finding.rule, finding.label) for finding in report.findings]
+    sources = [row.source for finding in report.findings for row in finding.evidence]
+    assert all("(amd-smi metric)" in source for source in sources)

@@ -345,3 +345,25 @@ def test_a_flood_is_looked_at_in_linear_time(flood: str) -> None:
     identify_command(text)
     find_missing_name(text)
     assert time.thread_time() - started < 1.0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "XPU Topology:\n         GPU 0/0  GPU 1/0\nGPU 0/0  S        NODE\n",
+        "| MTHREADS | Device 0 | Device 1 |\n|----------|----------|----------|\n| Device 0 | X        | NODE     |\n",
+        "[ 812.1] METAX.B10200.ATU.ERROR xpid 1 vfid 0\n",
+        "TPU Chips\n",
+    ],
+)
+def test_accelerators_that_no_check_covers_are_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "paste.txt").write_text(text)
+    with pytest.raises(BadSource, match="of accelerators that no check covers"):
+        open_source(str(tmp_path / "paste.txt"))
+
+
+def test_a_log_of_the_neuron_runtime_is_of_a_job(tmp_path: Path) -> None:
+    line = "2025-Jun-28 22:19:15.506  8652:8728  ERROR   NRT:nrt_infodump        Failure: NRT_INVALID in nrt_load()\n"
+    (tmp_path / "paste.txt").write_text(line)
+    with pytest.raises(BadSource, match="is the log of a job"):
+        open_source(str(tmp_path / "paste.txt"))

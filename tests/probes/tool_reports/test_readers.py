@@ -27,6 +27,11 @@ def node(**words: str) -> str:
     return texts.NODE.format(**{**texts.NODE_WORDS, **words})
 
 
+COUNT = 'DCGM_EXP_XID_ERRORS_COUNT{{gpu="2",UUID="GPU-aa",Hostname="n7",xid="{xid}"}} {value}\n'
+XID_OF_2 = ("metric-xid", "NVIDIA 2")
+NPU = "\tNPU ID                         : 5\n\tChip Count                     : 1\n\n\tHealth     : {state}\n"
+
+
 @pytest.mark.parametrize(
     ("read", "text", "expected"),
     [
@@ -140,6 +145,11 @@ def node(**words: str) -> str:
         (unnamed.list_shown_files, "==> /proc/cmdline <==\nro amd_iommu=on\n", [("cmdline-iommu", None)]),
         (unnamed.list_shown_files, texts.NUMA_NODES.format(node=-1), [("numa-none", None)]),
         (unnamed.list_shown_files, texts.RATES.format(rate="100 Gb/sec (1X NDR)"), [("file-odd", None)]),
+        (dcgmi.list_metrics, COUNT.format(xid=79, value=2), [("metric-xid", "NVIDIA 2")]),
+        (dcgmi.list_metrics, COUNT.format(xid=79, value=0), []),
+        (dcgmi.list_metrics, COUNT.format(xid=79, value=1) + COUNT.format(xid=94, value=1), 2 * [XID_OF_2]),
+        (accelerators.list_npu_health, NPU.format(state="Warning"), [("npu-warning", "NPU 5")]),
+        (accelerators.list_npu_health, NPU.format(state="OK"), []),
     ],
 )
 def test_what_a_tool_states(read: Reader, text: str, expected: list[tuple[str, str | None]]) -> None:

@@ -1,0 +1,170 @@
+"""Lines of several hosts in one text, as parallel shells, configuration tools and monitoring print them.
+
+Before each line (pdsh, clush), below a heading (ansible, `clush -b`, dshbak, a loop over ssh), or in a label of a
+metric (Prometheus). Of one host the lines stay as they are: `unwrap` cuts its name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from probes.named_tuple import NamedTuple
+from probes.text import lazy_pattern
+
+_NAME = r"[A-Za-z][\w.-]{0,62}\w|\d{1,3}(?:\.\d{1,3}){3}"
+_BEFORE = lazy_pattern(rf"(?P<host>{_NAME}):(?:$| (?P<rest>[^\n]*))")
+_OF_ANSIBLE = lazy_pattern(r"(?P<host>[A-Za-z][\w.-]{0,63}) \| (?:CHANGED|SUCCESS|FAILED|UNREACHABLE)\b[^\n]{0,40}")
+_RULE = lazy_pattern(r"[-=]{4,80}[ \t]*")
+_NAME_ALONE = lazy_pattern(r"(?P<host>[A-Za-z][\w.,\[\]-]{0,200})(?: \(\d{1,6}\))?[ \t]*")
+_BETWEEN = lazy_pattern(
+    r"(?:[=#*]{2,40}|-{2,40}|[=-]{1,40}>|>{2,8}) ?(?P<host>[A-Za-z][\w.-]{1,62}) ?[=#*<>-]{0,40}:?[ \t]*"
+)
+_DEVICE = lazy_pattern(  # what else than hosts a loop names above what it prints
+    r"(?:mlx[45]_|GPU|NPU|[gn]pu(?=\d$)|eth|en[ops]|ib|accel|hl|rank|card|bond|nvme|nvswitch|switch|port|device|nd|test|"
+    r"step|iter|sample|run)[\w.]{0,12}"
+)
+_SUFFIX = lazy_pattern(r"\.(?:txt|log|out)$")
+_LABEL = lazy_pattern(
+    r"\w{3,100}\{[^}\n]{0,1600}?\b(?:Hostname|instance|nodename)=\"(?P<host>[\w.-]{1,64})(?::\d{1,5})?\""
+)
+_TOLD = lazy_pattern(  # the command that each host ran, as it is given to the tool
+    r"[^\n]{0,200}?\b(?:pdsh|clush|ansible|pssh|parallel-ssh|xdsh|psh|salt|mpssh|srun|rsh|ssh)\b[^\n]{0,200}?"
+    r"(?P<quote>['\"])(?P<command>[a-z][^\n]{1,400}?)(?P=quote)(?:[^\n'\"]{0,80})"
+)
+_PROMPT = lazy_pattern(r"[ \t>]{0,40}(?:[$#] |\[?[\w-]{1,40}@)")
+_HEAD_CHARACTERS = 8 << 10
+_MOST_HOSTS = 64
+_LEAST_SHARE = 0.5  # of the lines, with a name before them
+_LONGEST = 4000
+
+
+class HostLines(NamedTuple):
+    """What one host printed."""
+
+    host: str
+    text: str
+    numbers: Sequence[int]  # of its lines in the whole text, from 1
+
+
+def split_hosts(text: str, holds_output: Callable[[list[str]], bool]) -> list[HostLines]:
+    """The lines of each host, the command that all ran above them where the text states it; none where the text is
+    of one host, or of none that it names. `holds_output`: whether a known output is in these lines.
+
+    >>> both = split_hosts("n7: CA 'mlx5_0'\\nn8: CA 'mlx5_0'\\nn7: \\tPort 1:\\n", lambda lines: lines[0][0] == "C")
+    >>> [(part.host, part.text, part.numbers) for part in both]
+    [('n7', "CA 'mlx5_0'\\n\\tPort 1:\\n", [1, 3]), ('n8', "CA 'mlx5_0'\\n", [2])]
+    >>> below = split_hosts("n7 | CHANGED | rc=0 >>\\nup\\nn8 | CHANGED | rc=0 >>\\ndown\\n", bool)
+    >>> [(part.host, part.text, part.numbers) for part in below]
+    [('n7', 'up\\n', [2]), ('n8', 'down\\n', [4])]
+    """
+    lines = text.splitlines(keepends=True)
+    for mark in (_mark_headings, _mark_before, _mark_labels):
+        marked = list(mark(lines))
+        hosts = list(dict.fromkeys(host for _, host, _ in marked))
+        if not 2 <= len(hosts) <= _MOST_HOSTS or not _are_alike(hosts):
+            continue
+        parts = [_gather(host, [(number, line) for number, of, line in marked if of == host]) for host in hosts]
+        is_new = mark is not _mark_before or not holds_output([lines[number] for number, *_ in marked])
+        command = _find_command(lines[: marked[0][0]])
+        parts = [_with_command(part, command) for part in parts] if command else parts
+        if is_new and any(holds_output(part.text.splitlines(keepends=True)) for part in parts):
+            return parts
+    return []
+
+
+def find_hosts(text: str) -> list[str]:
+    """The hosts of a text in which every line is of one of several; none where it is of one, or has other lines.
+
+    >>> find_hosts("n7: 400 Gb/sec (4X NDR)\\nn8: 100 Gb/sec (4X EDR)\\n"), find_hosts("n7 | CHANGED | rc=0 >>\\nup\\n")
+    (['n7', 'n8'], [])
+    """
+    lines = text[:_HEAD_CHARACTERS].splitlines(keepends=True)
+    below = sorted({host for _, host, _ in _mark_headings(lines)})
+    before = list(_mark_before(lines))
+    filled = sum(bool(line.strip()) and not _PROMPT.match(line) for line in lines)
+    hosts = below or (sorted({host for _, host, _ in before}) if len(before) == filled else [])
+    return hosts if len(hosts) > 1 and _are_alike(hosts) else []
+
+
+def _are_alike(hosts: Sequence[str]) -> bool:
+    """Whether the names differ in their numbers alone, as those of hosts of one cluster do.
+
+    >>> _are_alike(["gpu-07", "gpu-112"]), _are_alike(["error", "warning"])
+    (True, False)
+    """
+    return len(set(map(_count_out, hosts))) == 1
+
+
+def _count_out(host: str) -> str:
+    """The name with 0 for each number, or range of numbers, in it."""
+    return re.sub(r"\[[\d,-]{1,120}\]|\d+", "0", host)
+
+
+def _gather(host: str, rows: Sequence[tuple[int, str]]) -> HostLines:
+    return HostLines(host, "".join(line for _, line in rows), [number + 1 for number, _ in rows])
+
+
+def _find_command(lines: Sequence[str]) -> str | None:
+    """The last command before the lines that a tool gave to all hosts."""
+    matches = (_TOLD.match(line) for line in reversed(lines) if len(line) < _LONGEST)
+    return next((match["command"] for match in matches if match), None)
+
+
+def _with_command(part: HostLines, command: str) -> HostLines:
+    return HostLines(part.host, f"$ {command}\n{part.text}", [part.numbers[0], *part.numbers])
+
+
+_Marked = Iterator[tuple[int, str, str]]  # the number of a line from 0, its host, and the line
+
+
+def _mark_before(lines: Sequence[str]) -> _Marked:
+    """Lines with the name of a host before them, where most have one."""
+    matches = [_BEFORE.match(line.rstrip("\r\n")) if len(line) < _LONGEST else None for line in lines]
+    filled = sum(bool(line.strip()) for line in lines)
+    if sum(match is not None for match in matches) >= _LEAST_SHARE * filled:
+        kinds = Counter(_count_out(match["host"]) for match in matches if match)
+        kind = kinds.most_common(1)[0][0] if kinds else ""
+        for number, match in enumerate(matches):
+            if match and _count_out(match["host"]) == kind:
+                yield number, match["host"], f"{match['rest'] or ''}\n"
+
+
+def _mark_headings(lines: Sequence[str]) -> _Marked:
+    """Lines below a heading that names their host. Prose behind an output is among them: it is no output."""
+    host: str | None = None
+    for number, line in enumerate(lines):
+        found = _find_heading(lines, number)
+        if found is not None:
+            host = found
+        elif host is not None and not (_RULE.fullmatch(line.rstrip("\r\n")) and _is_ruled(lines, number)):
+            yield number, host, line
+
+
+def _is_ruled(lines: Sequence[str], number: int) -> bool:
+    """Whether this line is one of two rules around the name of a host."""
+    return any(0 < at < len(lines) - 1 and _find_heading(lines, at) for at in (number - 1, number + 1))
+
+
+def _find_heading(lines: Sequence[str], number: int) -> str | None:
+    """The host that this line names for those below it."""
+    line = lines[number].rstrip("\r\n")
+    if len(line) > _LONGEST:
+        return None
+    if match := _OF_ANSIBLE.match(line):
+        return match["host"]
+    if (match := _BETWEEN.fullmatch(line)) and re.search(r"\d", match["host"]) and not _DEVICE.fullmatch(match["host"]):
+        return _SUFFIX.sub("", match["host"])
+    is_framed = 0 < number < len(lines) - 1 and all(
+        _RULE.fullmatch(lines[at].rstrip("\r\n")) for at in (number - 1, number + 1)
+    )
+    match = _NAME_ALONE.fullmatch(line) if is_framed else None
+    return match["host"] if match and not _DEVICE.fullmatch(match["host"]) else None
+
+
+def _mark_labels(lines: Sequence[str]) -> _Marked:
+    """Metrics, of each the host in its labels."""
+    for number, line in enumerate(lines):
+        if len(line) < _LONGEST and (match := _LABEL.match(line)):
+            yield number, match["host"], line

@@ -1,0 +1,76 @@
+"""`nvidia-smi dmon`: GPUs that heat holds back; `nvidia-imex-ctl -N`: nodes of an NVLink domain that are not ready.
+
+Sources: nvidia-smi(1), section "device monitoring"; NVIDIA IMEX service guide, "nvidia-imex-ctl".
+"""
+
+from __future__ import annotations
+
+from probes.text import ParseError, lazy_pattern
+from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.lines import short_lines
+
+_MOST_REPORTS = 64
+_LIMIT_LINE = 400
+_FEWEST_SAMPLES = 2  # with a violation: a single one passes
+_HEAD = lazy_pattern(r"#(?: ?Date +Time| ?Time)? *gpu(?: +[a-z][\w-]*){2,40} *")
+_ROW = lazy_pattern(r"(?:\d{8} +)?(?:[\d:]{8} +)?(?P<values>\d{1,3}(?: +(?:-|\d{1,12}(?:\.\d{1,6})?)){2,40}) *")
+_NODE = lazy_pattern(
+    r"Node #\d{1,4} {1,8}[*-] {1,4}(?P<address>[\w.:-]{2,80})(?: {1,40}\*)? {1,40}- {1,4}(?P<state>[A-Z][A-Z_]{2,40})\b"
+    r"(?:.{0,120}?Hostname: {0,4}(?P<name>[\w.-]{1,80}))?.{0,80}"
+)
+_DOMAIN = lazy_pattern(r"Domain State: {0,4}(?P<state>[A-Z][A-Z_]{1,40}) *")
+_READY = "READY"
+
+
+def list_held_back(text: str) -> list[ToolReport]:
+    """GPUs of which two samples or more have a thermal violation (column tviol). Raises ParseError.
+
+    >>> head = "# gpu    pwr  gtemp  pviol  tviol\\n# Idx      W      C      %   bool\\n"
+    >>> [(r.subject, r.detail) for r in list_held_back(head + 2 * "    0    690     88      3      1\\n")]
+    [('NVIDIA 0', (('what', '2 of 2 samples, 88 °C'),))]
+    """
+    columns: list[str] = []
+    samples: dict[int, list[dict[str, str]]] = {}
+    for line in short_lines(text, _LIMIT_LINE):
+        bare = line.strip()
+        if _HEAD.fullmatch(bare):
+            columns = bare[bare.index("gpu") :].split()
+        elif columns and (row := _ROW.fullmatch(bare)) and len(values := row["values"].split()) == len(columns):
+            samples.setdefault(int(values[0]), []).append(dict(zip(columns, values, strict=True)))
+    if not samples:
+        raise ParseError("no sample of nvidia-smi dmon")
+    reports = []
+    for gpu, rows in sorted(samples.items()):
+        held = [row for row in rows if row.get("tviol", "0") not in ("0", "-")]
+        if len(held) >= _FEWEST_SAMPLES:
+            heat = max((int(row["gtemp"]) for row in held if row.get("gtemp", "-").isdecimal()), default=0)
+            what = f"{len(held)} of {len(rows)} samples" + (f", {heat} °C" if heat else "")
+            reports.append(ToolReport("dmon-hot", f"NVIDIA {gpu}", f"tviol of GPU {gpu}: {what}", (("what", what),)))
+    return reports[:_MOST_REPORTS]
+
+
+def list_unready_nodes(text: str) -> list[ToolReport]:
+    """Nodes whose IMEX daemon is not ready, and the domain where it is not up. Raises ParseError.
+
+    >>> rows = "Node #0  * 10.9.0.1 *  - READY - Version: 580\\nNode #1  - 10.9.0.2  - UNAVAILABLE - Version: 580\\n"
+    >>> [(report.subject, report.detail) for report in list_unready_nodes(rows + "Domain State: DEGRADED\\n")]
+    [('10.9.0.2', (('what', 'UNAVAILABLE; domain DEGRADED'),))]
+    """
+    nodes, domain = [], ""
+    for line in short_lines(text, _LIMIT_LINE):
+        bare = line.strip()
+        if node := _NODE.fullmatch(bare):
+            nodes.append(node)
+        elif state := _DOMAIN.fullmatch(bare):
+            domain = state["state"]
+    if not nodes and not domain:
+        raise ParseError("no node and no state of a domain in the output of nvidia-imex-ctl")
+    ending = f"; domain {domain}" if domain and domain != "UP" else ""
+    reports = [
+        ToolReport("imex-node", node["name"] or node["address"], node[0], (("what", f"{node['state']}{ending}"),))
+        for node in nodes
+        if node["state"] != _READY
+    ]
+    if ending and not reports:
+        reports = [ToolReport("imex-node", None, f"Domain State: {domain}", (("what", f"domain {domain}"),))]
+    return reports[:_MOST_REPORTS]

@@ -1,0 +1,117 @@
+"""Lines of several hosts in one text: each host's are read alone, whatever the form, and findings name the host."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agent.diagnose import ScanPlan, diagnose
+from agent.model.report import Report
+from agent.outputs.text.header import render_hosts, render_title
+from agent.outputs.text.lines import Line
+from probes.sources.host_lines import split_hosts
+from probes.sources.open_source import open_source
+from probes.sources.pasted import holds_output, split_pasted
+
+IBSTATUS = (
+    "Infiniband device 'mlx5_2' port 1 status:\n\tdefault gid:\t fe80:0000:0000:0000:946d:ae03:00{0}:70aa\n"
+    "\tbase lid:\t {1}\n\tsm lid:\t\t {2}\n\tstate:\t\t {3}\n\tphys state:\t 5: LinkUp\n"
+    "\trate:\t\t 200 Gb/sec (4X HDR)\n\tlink_layer:\t InfiniBand\n"
+)
+UP = IBSTATUS.format("1a", "0x31", "0x2", "4: ACTIVE")
+INIT = IBSTATUS.format("2b", "0xffff", "0x0", "2: INIT")
+
+
+def before(host: str, text: str) -> str:
+    return "".join(f"{host}: {line}\n" for line in text.splitlines())
+
+
+FORMS = {
+    "pdsh": before("c07", UP) + before("c08", INIT),
+    "pdsh, mixed": "".join(
+        f"c07: {up}\nc08: {init}\n" for up, init in zip(UP.splitlines(), INIT.splitlines(), strict=True)
+    ),
+    "ansible": f"c07 | CHANGED | rc=0 >>\n{UP}c08 | CHANGED | rc=0 >>\n{INIT}",
+    "ansible, the fault first": f"c08 | CHANGED | rc=0 >>\n{INIT}c07 | CHANGED | rc=0 >>\n{UP}",
+    "clush -b": f"{'-' * 15}\nc08\n{'-' * 15}\n{INIT}{'-' * 15}\nc[07,09-12] (5)\n{'-' * 15}\n{UP}",
+    "a loop over ssh": f"=== c07 ===\n{UP}=== c08 ===\n{INIT}",
+    "head of files": f"==> c07.txt <==\n{UP}\n==> c08.txt <==\n{INIT}",
+}
+
+
+def _text(lines: list[Line]) -> str:
+    return "\n".join("".join(text for text, _ in line) for line in lines)
+
+
+def scan_text(tmp_path: Path, text: str) -> Report:
+    (tmp_path / "issue.md").write_text(text)
+    return diagnose(open_source(str(tmp_path / "issue.md")), ScanPlan())[0]
+
+
+@pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
+def test_the_fault_of_one_of_two_hosts_is_found_and_names_it(tmp_path: Path, text: str) -> None:
+    """Joined, the later output would hide the earlier one: both are of a device of the same name."""
+    report = scan_text(tmp_path, text)
+    hosts = [host.name for host in report.source.hosts or []]
+
+    assert "c08" in hosts
+    assert len(hosts) == 2
+    assert [("ib-no-sm", "c08: mlx5_2/1")] == [(finding.rule, finding.label) for finding in report.findings]
+    assert ["2 hosts: ", *sorted(hosts)] == ["2 hosts: ", *_text(render_title(report, 200))[9:].split(", ")]
+    assert "host name in the prompt: c08" not in _text(render_hosts(report, 200))
+
+
+def test_the_same_fault_of_two_hosts_is_two_findings(tmp_path: Path) -> None:
+    report = scan_text(tmp_path, before("c07", INIT.replace("2b", "3c")) + before("c08", INIT) + before("c09", UP))
+
+    assert ["c07: mlx5_2/1", "c08: mlx5_2/1"] == sorted(finding.label for finding in report.findings)
+
+
+def test_a_command_that_all_hosts_ran_names_the_device_that_its_filter_took_away(tmp_path: Path) -> None:
+    rows = "\t\tState: {0}\n\t\tPhysical state: {1}\n\t\tRate: {2}\n"
+    down, up = rows.format("Down", "Polling", 10), rows.format("Active", "LinkUp", 200)
+    text = "$ pdsh -w c[07-09] 'ibstat mlx5_6 | grep -E \"State|Rate|state\"'\n" + "".join(
+        before(host, output) for host, output in (("c07", up), ("c08", down), ("c09", up))
+    )
+    report = scan_text(tmp_path, text)
+    (finding,) = report.findings
+
+    assert ("ib-port-down", "c08: mlx5_6/1", "warning") == (finding.rule, finding.label, finding.severity)
+    assert finding.impact.startswith("The same port of 2 other hosts is up. ")
+    assert {2, 5, 8} == {piece.line for piece in split_pasted(text) if piece.text.startswith("CA 'mlx5_6'")}
+
+
+@pytest.mark.parametrize("states", [("Active", "Down"), ("Active", "Down", "Down"), ("Down", "Down", "Down")])
+def test_a_port_that_is_down_on_others_too_or_beside_one_host_alone_stays_a_note(
+    tmp_path: Path, states: tuple[str, ...]
+) -> None:
+    ports = (
+        before(f"c{number}", f"CA 'mlx5_6'\n\tPort 1:\n\t\tState: {state}\n") for number, state in enumerate(states)
+    )
+    report = scan_text(tmp_path, "".join(ports))
+
+    assert {"info"} == {finding.severity for finding in report.findings}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        before("c07", UP),  # of one host: its name alone is cut
+        f"=== mlx5_0 ===\n{UP}=== mlx5_1 ===\n{INIT}",  # devices of one host
+        f"=== GPU0 ===\n{UP}=== GPU1 ===\n{INIT}",
+        f"=== before ===\n{UP}=== after ===\n{INIT}",  # times, not numbered alike
+        "c07: 400\nc08: 200\n",  # values, and no output that is known
+        "NVRM: a\nNVRM: b\nib0: x\nib1: y\n",
+    ],
+)
+def test_what_is_not_of_several_hosts_stays_whole(text: str) -> None:
+    assert [] == split_hosts(text, holds_output)
+
+
+def test_metrics_of_several_instances_are_of_several_hosts(tmp_path: Path) -> None:
+    metric = 'node_infiniband_state_id{{device="mlx5_{0}",instance="c{1}:9100",port="1"}} {2}\n'
+    text = "".join(metric.format(port, host, 4 - 3 * (host == 8 and port == 2)) for host in (7, 8) for port in range(4))
+    report = scan_text(tmp_path, text)
+
+    assert [("ib-port-down", "c8: mlx5_2/1")] == [(finding.rule, finding.label) for finding in report.findings]
