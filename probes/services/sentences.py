@@ -161,7 +161,8 @@ SERVICE_SENTENCES: tuple[Sentence, ...] = (
          rf"Process \d{{1,10}} \((?P<task>{TOOLS})\) of user \d{{1,10}} (?:dumped core|terminated abnormally)",
          "systemd coredump/coredump.c"),
     _row("cuda-802", "CUDA", "system not yet initialized",
-         r"\bsystem not yet initialized\b",
+         r"\b802\b.{0,60}system not yet initialized|system not yet initialized.{0,60}\b802\b"
+         r"|(?:^|[:=(\"'`] ?)system not yet initialized\b",
          "CUDA 13 driver_types.h (cudaErrorSystemNotReady)"),
 )  # fmt: skip
 

@@ -104,7 +104,7 @@ SERVICE_LINES = (
     r"\w{3} \d\d [\d:]{8} \d{6} \[[0-9A-Fa-f]{8}\] 0x[0-9a-f]{2} -> ",  # opensm, nvlsm
     r"[\d-]{10} [\d:]{8}\.\d{3} +(?:ERROR|WARN|INFO|DEBUG) +\[\d{1,10}:\d{1,10}\] ",  # DCGM
     r"(?:[\w.:-]{7,64}: )?(?:nvlsm: )?(?:ibwarn: \[\d{1,10}\] )?umad_init: can't read ABI version",
-    r"[^\n]{0,200}?\bsystem not yet initialized\b",
+    r"(?:[^\n]{0,200}(?:\b802\b[^\n]{0,60}|[:=(\"'`] ?))?system not yet initialized\b",
     rf"(?:[^\w\s] )?(?:{_SERVICES})\.service(?: - [^\n]{{0,120}})?$",
     rf"Unit (?:{_SERVICES})\.service could not be found",
     rf"Job for (?:{_SERVICES})\.service failed because ",  # systemctl start

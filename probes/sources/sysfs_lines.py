@@ -134,8 +134,9 @@ def _list_numa_files(text: str) -> Iterator[tuple[str, str]]:
         elif match["size"]:
             yield f"{folder}/meminfo", f"Node {int(match['node'])} MemTotal: {int(match['size']) * 1024} kB\n"
         else:
-            cpus = [int(word) for word in match["cpus"].replace("\r", "").replace("\n", "").split() if len(word) < 6]
-            if cpus == sorted(cpus):
+            words = match["cpus"].replace("\r", "").replace("\n", "").split()
+            cpus = [int(word) for word in words if len(word) < 5]  # longer: two of them, at a break
+            if len(cpus) == len(words) and cpus == sorted(cpus):
                 yield f"{folder}/cpulist", f"{','.join(map(str, cpus))}\n"
 
 
