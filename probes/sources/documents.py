@@ -18,6 +18,7 @@ from probes.text import lazy_pattern
 _MOST_VALUES = 200_000  # of a document that are looked at
 _LIMIT_CHARACTERS = 8 << 20
 _MOST_JSON = 20_000  # values, such as lines of a journal
+_MOST_MISSES, _IDENTIFIED = 50, 50  # values that are none; values of which it is known whether a tool prints them
 _JSON_BEGIN = lazy_pattern(r"^[ \t]*[\[{](?=[ \t]*(?:[\"{\[]|$))", re.MULTILINE)
 _TAGS = lazy_pattern(r"</(?:pre|code|span|div|p|td|tr|table|li|body|html)>|<br ?/?>")
 _PRE_BREAK = lazy_pattern(r"<br ?/?>|</(?:p|div|tr|li|pre|h\d|table|ul|ol)>")
@@ -65,14 +66,20 @@ def extract_text(text: str, is_output: Callable[[str], bool]) -> str | None:
 def _replace_json(text: str, is_output: Callable[[str], bool]) -> str | None:
     """The text with what is in its JSON values in their place; None where none has a text."""
     parts, at, decoder, is_new = list[str](), 0, json.JSONDecoder(), False
+    misses = tried = 0
     for match in islice(_JSON_BEGIN.finditer(text), _MOST_JSON):
         if match.start() < at:
             continue
         try:
             value, end = decoder.raw_decode(text, match.start())
         except (ValueError, RecursionError):
+            misses += 1
+            if misses >= _MOST_MISSES:
+                break
             continue
-        lines = [] if is_output(text[match.start() : end].strip()) else list(_list_texts(value))
+        tried += 1
+        is_known = tried <= _IDENTIFIED and is_output(text[match.start() : end].strip())
+        lines = [] if is_known else list(_list_texts(value))
         if lines:
             parts += [text[at : match.start()], "".join(f"{line}\n" for line in lines)]
             at, is_new = end, True

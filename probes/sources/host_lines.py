@@ -59,8 +59,11 @@ def split_hosts(text: str, holds_output: Callable[[list[str]], bool]) -> list[Ho
     >>> [(part.host, part.text, part.numbers) for part in below]
     [('n7', 'up\\n', [2]), ('n8', 'down\\n', [4])]
     """
-    lines = text.splitlines(keepends=True)
-    for mark in (_mark_headings, _mark_before, _mark_labels):
+    marks = [mark for mark, hint in _HINTS if hint.search(text)]
+    lines = text.splitlines(keepends=True) if marks else []
+    if _mark_before in marks and not list(_mark_before(text[:_HEAD_CHARACTERS].splitlines(keepends=True))):
+        marks.remove(_mark_before)
+    for mark in marks:
         marked = list(mark(lines))
         hosts = list(dict.fromkeys(host for _, host, _ in marked))
         if not 2 <= len(hosts) <= _MOST_HOSTS or not _are_alike(hosts):
@@ -168,3 +171,18 @@ def _mark_labels(lines: Sequence[str]) -> _Marked:
     for number, line in enumerate(lines):
         if len(line) < _LONGEST and (match := _LABEL.match(line)):
             yield number, match["host"], line
+
+
+_HINTS = (  # a way, and what is in a text for which it is tried
+    (
+        _mark_headings,
+        lazy_pattern(
+            r"^[\w.-]{1,64} \| (?:CHANGED|SUCCESS|FAILED|UNREACHABLE)\b"
+            r"|^(?:[=#*-]{2,40}|[=-]{1,40}>|>{2,8}) ?[A-Za-z][\w.-]{1,62} ?[=#*<>-]{0,40}:?[ \t]*$"
+            r"|^[-=]{4,80}[ \t]*\r?\n[A-Za-z][^\n]{0,220}\n[-=]{4,80}[ \t]*$",
+            re.MULTILINE,
+        ),
+    ),
+    (_mark_before, lazy_pattern(rf"^(?:{_NAME}):(?: |$)", re.MULTILINE)),
+    (_mark_labels, lazy_pattern(r"^\w{3,100}\{[^}\n]{0,1600}?\b(?:Hostname|instance|nodename)=\"", re.MULTILINE)),
+)

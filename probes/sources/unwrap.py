@@ -129,12 +129,14 @@ def _cut_margin(text: str, holds_output: Callable[[list[str]], bool]) -> str:
     lines = text.splitlines(keepends=True)
     for pattern in _MARGIN_PATTERNS:
         marked = [number for number, line in enumerate(lines[:_MARGIN_LINES]) if pattern.match(line)]
-        for first in marked[:_MARGIN_TRIES]:
-            bare = [pattern.sub("", line, count=1) if pattern.match(line) else line for line in lines[first:]]
-            if holds_output(bare[:1]) and not holds_output(lines[first : first + 1]):
-                before = [pattern.sub("", line, count=1) if pattern.match(line) else line for line in lines[:first]]
-                return "".join([*before, *bare])
+        if any(_is_new(lines[number], pattern, holds_output) for number in marked[:_MARGIN_TRIES]):
+            return "".join(pattern.sub("", line, count=1) if pattern.match(line) else line for line in lines)
     return text
+
+
+def _is_new(line: str, margin: re.Pattern[str], holds_output: Callable[[list[str]], bool]) -> bool:
+    """Whether an output begins in a line behind its margin, and not in the line as it is."""
+    return holds_output([margin.sub("", line, count=1)]) and not holds_output([line])
 
 
 def _cut_host(text: str, holds_output: Callable[[list[str]], bool]) -> str:
