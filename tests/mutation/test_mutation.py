@@ -14,7 +14,7 @@ from tests.mutation.patch import look_around, put
 from tests.mutation.run import list_mutants
 
 ROOT = Path(__file__).resolve().parents[2]
-FAMILY = "cxl"  # a small one: CI runs a 120th of all mutants, `make mutants` all
+FAMILY = "cxl"  # a small one: CI runs a 60th of all mutants, `make mutants` all
 
 
 @pytest.mark.release

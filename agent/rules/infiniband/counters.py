@@ -114,7 +114,7 @@ def ib_symbol_errors(context: RuleContext, counters: IbPortCounters) -> Result:
     ]
     faults = [answer for answer in answers if isinstance(answer, Fail)]
     if faults:
-        since = f" {in_window(context)}" if context.since_cleared else ""  # once
+        since = f" {in_window(context)}"  # once, where no limit stands behind it
         return replace(
             faults[0],  # the most severe: only symbol errors can be an error
             summary="; ".join([*(fault.summary.removesuffix(since) for fault in faults[:-1]), faults[-1].summary]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from msgspec.structs import replace
@@ -89,6 +89,7 @@ WRONG_WORDS = {
     "virtual": r"\bslot|[Rr]eseat|\briser|MCIO|\b(the|a) card\b|BIOS|BMC|[Pp]ower (cycle|off)|service case|baseboard|"
     r"setpci|mlxconfig|mlxfwreset|[Uu]nplug",
 }
+SERVER = server()
 ON_THE_HOST = {("gdr-ats-vm", "virtual")}  # its steps are for the host of the guest
 HARDWARE = [name for name in RULES if re.search(PROCEDURE, read_sections(name)["How to fix"])]
 
@@ -100,7 +101,7 @@ def fail(subject: str, **changes: object) -> Fail:
 
 def steps_of(rule: str, form: str, **changes: object) -> list[Step]:
     """The steps of a rule for a GPU that is built in that way."""
-    return build_steps(server(), rule, fail(f"gpu:{gpu_id(0)}", **changes), Location(part="GPU", form_factor=form))
+    return build_steps(SERVER, rule, fail(f"gpu:{gpu_id(0)}", **changes), Location(part="GPU", form_factor=form))
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -119,18 +120,10 @@ def test_every_page_has_commands_and_steps(rule: str) -> None:
         (*NOUNS, None), keys & (SITUATIONS | MEANINGS.keys() | SERVICE_MEANINGS.keys()) or {""}
     ):
         fault = fail("node", situation=situation)  # no value of a device is known
-        steps = build_steps(server(), rule, fault, Location(part="GPU", form_factor=form))
+        steps = build_steps(SERVER, rule, fault, Location(part="GPU", form_factor=form))
         assert steps, (form, situation)
         assert all(step.do for step in steps), (form, situation)
     assert not re.search(PROCEDURE, read_text(rule))  # a reader of the page sees the steps
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_what_follows_from_a_step_is_a_sentence_with_if(rule: str) -> None:
-    """ "If the fault follows the card, replace it.", not "The fault follows the card: replace it."."""
-    outcomes = {outcome for steps in list_ladders(rule) for step in steps for outcome in step.outcomes}
-
-    assert [] == [outcome for outcome in outcomes if not re.match(r"If .*, |In a virtual machine, ", outcome)]
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -172,21 +165,123 @@ def list_ladders(rule: str) -> Iterator[list[Step]]:
         (*NOUNS, None), keys & (SITUATIONS | MEANINGS.keys() | SERVICE_MEANINGS.keys()) or {""}
     ):
         fault = fail("node", situation=situation, remedy="If it comes back, look again.")
-        yield build_steps(server(), rule, fault, Location(part="GPU", form_factor=form))
-
-
-def list_rule_steps(rule: str) -> set[tuple[str, str | None]]:
-    """Every step of a page with its cost, once."""
-    return {(step.do, step.cost) for steps in list_ladders(rule) for step in steps}
+        yield build_steps(SERVER, rule, fault, Location(part="GPU", form_factor=form))
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_the_result_of_a_repair_is_explained(rule: str) -> None:
-    """Of each power cycle and work on site, on every form factor: what it means that the fault goes or stays."""
+def test_steps_are_in_order_and_explained(rule: str) -> None:
+    """Of a page, for every situation and form factor."""
+    texts: dict[str, list[Step]] = {}
     for steps in list_ladders(rule):
-        for step, after in itertools.pairwise([*steps, Step(do="")]):
-            repairs = step.cost in ("power_cycle", "on_site")
-            assert not repairs or step.outcomes or after.do.startswith("If"), step
+        texts.setdefault(repr(steps), steps)  # most form factors have the same
+    for steps in texts.values():
+        failures = {check.__doc__: list(check(steps)) for check in CHECKS}
+        assert {} == {check: broken for check, broken in failures.items() if broken}, steps
+
+
+def find_no_condition(steps: list[Step]) -> Iterator[object]:
+    """What follows from a step is a sentence with if: "If the fault follows the card, replace it."."""
+    for step in steps:
+        yield from (text for text in step.outcomes if not re.match(r"If .*, |In a virtual machine, ", text))
+
+
+def find_unexplained_repair(steps: list[Step]) -> Iterator[object]:
+    """After each power cycle and work on site: what it means that the fault goes or stays."""
+    for step, after in itertools.pairwise([*steps, Step(do="")]):
+        if step.cost in ("power_cycle", "on_site") and not step.outcomes and not after.do.startswith("If"):
+            yield step
+
+
+def find_unstated_cost(steps: list[Step]) -> Iterator[object]:
+    """A step costs the dearest thing that its words name, or more; and nothing that its words do not name."""
+    for step in steps:
+        stated = next((code for code, words in STATED if re.search(words, step.do)), None)
+        comes_back = "If it comes back" in step.do
+        if step.cost is None:
+            is_right = stated is None or bool(re.match(FREE, step.do)) or step.do.startswith("If it comes back")
+        else:
+            is_right = stated is not None or comes_back or step.cost in ("traffic", "reset")
+            is_right = is_right and (stated is None or RANKS[step.cost] >= RANKS["drain"])
+        if not is_right:
+            yield step.cost, stated, step.do
+
+
+def find_dearer_before_cheaper(steps: list[Step]) -> Iterator[object]:
+    """What costs nothing first, then drains, resets and power cycles, then work on site, then parts."""
+    dearest = -1
+    for step in steps:
+        rank = RANKS[step.cost] if step.cost else -1
+        is_look = step.cost is None and dearest >= RANKS["drain"] and SAVE not in step.do
+        if (step.cost in REMOTE and rank < dearest) or (is_look and not re.match(AFTERWARDS, step.do)):
+            yield dearest, step.do
+        dearest = max(dearest, rank)
+
+
+def find_needless_drain(steps: list[Step]) -> Iterator[object]:
+    """What a drained node waits for is the next step, and not a look that was possible before."""
+    for step, after in itertools.pairwise([*steps, Step(do="")]):
+        if re.fullmatch(r"Drain the \w+\.", step.do) and not after.cost:
+            yield step.do
+
+
+def find_lost_evidence(steps: list[Step]) -> Iterator[object]:
+    """Evidence is saved where a part may go to service after a reset, reboot or power cycle; a provider has its own."""
+    losing = next((number for number, step in enumerate(steps) if step.cost in LOSES), len(steps))
+    sent = [text for step in steps[losing:] for text in (step.do, *step.outcomes) if re.search(SENT_AWAY, text)]
+    of_provider = any("instance" in step.do or "guest" in step.do for step in steps)
+    if sent and not of_provider and not any(SAVE in step.do for step in steps[:losing]):
+        yield steps[losing].do, sent
+
+
+def find_evidence_saved_twice(steps: list[Step]) -> Iterator[object]:
+    """Of two procedures that follow each other the second asks for nothing that the first saved."""
+    yield from [step.do for step in steps if step.do.startswith(SAVE)][1:]
+
+
+def find_part_sent_away_for_a_repetition(steps: list[Step]) -> Iterator[object]:
+    """A fault that comes back is looked into: diagnostics and service decide, a second time does not."""
+    again = (
+        r"(comes? back|come again|returns|is back|again)[^.;]*(have|has) [^.;]*(exchanged|replaced)|"
+        r"(comes? back|come again|returns|is back)[^.;]*: (replace|exchange) |is a hardware fault|a repeat is"
+    )
+    yield from (text for step in steps for text in (step.do, *step.outcomes) if re.search(again, text))
+
+
+RESET = Step(do="Reset the GPU.", cost="reset")
+
+
+@pytest.mark.parametrize(
+    ("find", "steps"),
+    [
+        (find_no_condition, [Step(do="Swap.", outcomes=["The fault follows the card: replace it."])]),
+        (find_unexplained_repair, [Step(do="Power cycle it.", cost="power_cycle"), Step(do="Look again.")]),
+        (find_unstated_cost, [Step(do="Reboot the node.")]),
+        (find_unstated_cost, [Step(do="Look again.", cost="reboot")]),
+        (find_unstated_cost, [Step(do="Reset the GPU.", cost="traffic")]),
+        (find_dearer_before_cheaper, [Step(do="Reboot.", cost="reboot"), RESET]),
+        (find_dearer_before_cheaper, [RESET, Step(do="Drain the node.")]),
+        (find_needless_drain, [Step(do="Drain the node.", cost="drain"), Step(do="Look.")]),
+        (find_lost_evidence, [RESET, Step(do="Open a service case.", cost="part")]),
+        (find_evidence_saved_twice, [Step(do=f"{SAVE} the log has."), RESET, Step(do=f"{SAVE} the log has.")]),
+        (find_part_sent_away_for_a_repetition, [Step(do="Wait.", outcomes=["If it comes back: replace the card."])]),
+    ],
+    ids=lambda item: getattr(item, "__name__", ""),
+)
+def test_steps_that_are_wrong_are_found(find: Callable[[list[Step]], Iterator[object]], steps: list[Step]) -> None:
+    """By the check of what is wrong with them."""
+    assert list(find(steps))
+
+
+CHECKS = (
+    find_no_condition,
+    find_unexplained_repair,
+    find_unstated_cost,
+    find_dearer_before_cheaper,
+    find_needless_drain,
+    find_lost_evidence,
+    find_evidence_saved_twice,
+    find_part_sent_away_for_a_repetition,
+)
 
 
 @pytest.mark.parametrize("rule", HARDWARE)
@@ -198,69 +293,6 @@ def test_what_disturbs_comes_after_the_drain(rule: str) -> None:
             drained = drained or bool(re.search(r"rain the|[Dd]rain it|power (it )?off", step.do))
             disturbs = step.cost in (*LOSES, "on_site") and "plug" not in step.do  # what is not there carries no job
             assert drained or not disturbs, (form, step.do)
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_a_step_states_what_it_costs(rule: str) -> None:
-    """The dearest thing that its words name, or more; and nothing that its words do not name."""
-    for do, cost in list_rule_steps(rule):
-        stated = next((code for code, words in STATED if re.search(words, do)), None)
-        if cost is None:
-            assert stated is None or re.match(FREE, do) or do.startswith("If it comes back"), do
-        else:
-            assert stated is not None or "If it comes back" in do or cost in ("traffic", "reset"), (cost, do)
-            assert stated is None or RANKS[cost] >= RANKS["drain"], (cost, stated, do)
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_no_step_precedes_a_cheaper_one_that_is_remote(rule: str) -> None:
-    """What costs nothing first, then drains, resets and power cycles, then work on site, then parts."""
-    for steps in list_ladders(rule):
-        dearest = -1
-        for step in steps:
-            rank = RANKS[step.cost] if step.cost else -1
-            if step.cost in REMOTE:
-                assert rank >= dearest, (dearest, step.do)
-            elif step.cost is None and dearest >= RANKS["drain"] and SAVE not in step.do:
-                assert re.match(AFTERWARDS, step.do), step.do
-            dearest = max(dearest, rank)
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_a_node_is_drained_for_something(rule: str) -> None:
-    """What a drained node waits for is the next step, and not a look that was possible before."""
-    for steps in list_ladders(rule):
-        for step, after in itertools.pairwise([*steps, Step(do="")]):
-            assert not re.fullmatch(r"Drain the \w+\.", step.do) or after.cost, step.do
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_evidence_is_saved_before_what_loses_it(rule: str) -> None:
-    """Where a part may go to service after a reset, reboot or power cycle; a provider has logs of its own."""
-    for steps in list_ladders(rule):
-        losing = next((number for number, step in enumerate(steps) if step.cost in LOSES), len(steps))
-        sent = [text for step in steps[losing:] for text in (step.do, *step.outcomes) if re.search(SENT_AWAY, text)]
-        of_provider = any("instance" in step.do or "guest" in step.do for step in steps)
-        assert not sent or of_provider or any(SAVE in step.do for step in steps[:losing]), (steps[losing].do, sent)
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_evidence_is_saved_once(rule: str) -> None:
-    """Of two procedures that follow each other the second asks for nothing that the first saved."""
-    for steps in list_ladders(rule):
-        assert sum(step.do.startswith(SAVE) for step in steps) <= 1, steps
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_repetition_alone_sends_no_part_away(rule: str) -> None:
-    """A fault that comes back is looked into: diagnostics and service decide, a second time does not."""
-    again = (
-        r"(comes? back|come again|returns|is back|again)[^.;]*(have|has) [^.;]*(exchanged|replaced)|"
-        r"(comes? back|come again|returns|is back)[^.;]*: (replace|exchange) |is a hardware fault|a repeat is"
-    )
-    texts = [text for steps in list_ladders(rule) for step in steps for text in (step.do, *step.outcomes)]
-
-    assert [] == [text for text in texts if re.search(again, text)]
 
 
 COMMAND = re.compile(r"`((?:sudo )?[a-z][\w.-]* [^`]+)`")
