@@ -19,7 +19,7 @@ from agent.version import VERSION
 
 _STDOUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF)
 USAGE, CHECK_UNKNOWN = 2, 3
-_GARBAGE = 200_000  # new objects until cycles are looked for: a run that ends soon makes hardly any
+_GARBAGE = 1_000_000  # new objects until cycles are looked for: a run that ends soon makes hardly any
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
@@ -597,7 +596,9 @@ def _file_names(files: Files) -> list[str]:
 def refuse_several(path: str, names: Iterable[str], glob: bool = False) -> BadSource:
     """The error for a source of several hosts, with how to scan each. `names`: of folders, or prefixes of files."""
     names = sorted(names)
-    places = [shlex.quote(f"{path.rstrip('/')}/{name}{'*' if glob else ''}") for name in names]
+    from shlex import quote  # lazy: it compiles a pattern
+
+    places = [quote(f"{path.rstrip('/')}/{name}{'*' if glob else ''}") for name in names]
     commands = "; ".join(f"`fabricscope scan --source {place}`" for place in places[:HOSTS_SHOWN])
     shown = ", ".join(name.rstrip("-_.") for name in names[:HOSTS_SHOWN])
     more = f" and {len(names) - HOSTS_SHOWN} more" if len(names) > HOSTS_SHOWN else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -98,7 +97,7 @@ def _refuse_several(path: str, store: Files) -> None:
     if len(folders) > 1:
         raise refuse_several(path, folders)
     if folders:
-        place = shlex.quote(f"{path.rstrip('/')}/{folders[0]}")
+        place = _quote(f"{path.rstrip('/')}/{folders[0]}")
         raise BadSource(
             f"{path}: holds no source, but its folder {folders[0]} does", f"`fabricscope scan --source {place}`"
         )
@@ -128,8 +127,14 @@ def _recognize(path: str, store: Files) -> Host:
     return host
 
 
+def _quote(path: str) -> str:
+    from shlex import quote  # lazy: it compiles a pattern, and only hints have a path
+
+    return quote(path)
+
+
 def _is_of_job(path: str) -> BadSource:
-    command = f"fabricscope job {shlex.quote(path)}"
+    command = f"fabricscope job {_quote(path)}"
     return BadSource(f"{path}: is the log of a job, not evidence of a host", f"`{command}` reads it")
 
 
@@ -254,7 +259,7 @@ def _single_output(path: str) -> Host | FactsSource:
             raise _is_of_job(path)
         if hosts := find_hosts(start):
             is_before = f"{hosts[0]}: " in start
-            cut = f"sed -n 's/^{hosts[0]}: //p' {shlex.quote(path)} > {hosts[0]}.txt"
+            cut = f"sed -n 's/^{hosts[0]}: //p' {_quote(path)} > {hosts[0]}.txt"
             how = cut if is_before else "save the lines below its name in a file of their own"
             shown = ", ".join(hosts[:_HOSTS_SHOWN])
             raise BadSource(

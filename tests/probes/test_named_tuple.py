@@ -1,5 +1,6 @@
 """The base of facts: whatever the library's named tuples do, these do, and make their constructor late."""
 
+import collections
 import pickle
 import re
 import typing
@@ -44,6 +45,23 @@ def test_a_tuple_is_built_shown_compared_and_handed_over_as_the_librarys() -> No
     assert pickle.loads(pickle.dumps(lane)) == lane
     assert type(pickle.loads(pickle.dumps(lane))) is Lane
     assert not hasattr(lane, "__dict__")
+
+
+def test_no_class_is_made_for_a_constructor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collections, "namedtuple", lambda *_, **__: pytest.fail("a class of the library"))
+
+    class Port(NamedTuple):
+        """A port."""
+
+        number: int
+        state: str = "up"
+
+    class Nothing(NamedTuple):
+        """No field."""
+
+    assert ((1, "up"), (1, "down"), ()) == (Port(1), Port(number=1, state="down"), Nothing())
+    with pytest.raises(TypeError, match=r"Port\.__new__\(\) missing 1 required positional argument: 'number'"):
+        Port()  # type: ignore[call-arg]
 
 
 def test_methods_and_changed_copies() -> None:

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.host.files import NEVER_READ
-from probes.host.folder import FolderFiles, LiveFiles
+from probes.host.folder import FIRST_CHUNK_BYTES, FolderFiles, LiveFiles
 from probes.host.interface import Absent, Denied, Failed, ReadError, TimedOut, error_from_errno
 from probes.sources.memory import MemoryFiles, Node, SymlinkNode
 
@@ -317,3 +317,20 @@ def test_many_attributes_are_cheap(tmp_path: Path) -> None:
 def test_timed_out_is_a_reason_of_its_own() -> None:
     """EAGAIN and ETIMEDOUT of a driver are no absence."""
     assert isinstance(error_from_errno(OSError(11, ""), "/x"), TimedOut)
+
+
+def test_a_file_that_gives_a_page_at_a_time_is_read_in_small_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As /proc/PID/maps does: a buffer of 256 KiB for each page costs more than the page."""
+    content = bytes(range(256)) * 128
+    (tmp_path / "maps").write_bytes(content)
+    read, asked = os.read, list[int]()
+
+    def read_page(descriptor: int, size: int) -> bytes:
+        asked.append(size)
+        return read(descriptor, min(size, 4096))
+
+    monkeypatch.setattr(os, "read", read_page)
+    assert FolderFiles(str(tmp_path)).read("/maps") == content
+    assert {FIRST_CHUNK_BYTES} == set(asked)
