@@ -36,6 +36,7 @@ from probes.host.commands import (
     OF_SERVICE,
     PCI,
     RDMA,
+    RDMA_GUIDS,
     RDMA_SAVED,
     RDMA_SYSTEM_SAVED,
     ROTATED_LOG,
@@ -393,7 +394,7 @@ def _tool_reports(host: Host) -> Reading:
     )
     of_interfaces = (ETHTOOL_COUNTERS, ETHTOOL_SETTINGS, ETHTOOL_FEC)
     if host.kind in ("dump", "text"):  # other sources have files of the machine, which hold its modules, too
-        tables = (*tables, *SYSTEM, *SYSFS_SAVED, *KERNEL_LOG_SAVED)
+        tables = (*tables, *SYSTEM, *SYSFS_SAVED, *KERNEL_LOG_SAVED, *RDMA_GUIDS)
     if host.live or not (
         any(host.has_output(*argv) for argv in tables) or any(host.saved_arguments(*argv) for argv in of_interfaces)
     ):

@@ -108,7 +108,7 @@ class ReportRequest(msgspec.Struct, frozen=True):
             try:
                 report, recording = msgspec.structs.replace(self, source=path).make_report(record)
             except CliError as error:
-                hint = error.hint and error.hint.replace(path, STDIN)
+                hint = error.hint and error.hint.replace(f"--switches {path}", "--switches FILE").replace(path, STDIN)
                 raise CliError(str(error).replace(path, "stdin"), hint) from error
         source = msgspec.structs.replace(report.source, path=STDIN) if report.source.path == path else report.source
         return msgspec.structs.replace(report, source=source), recording

@@ -277,9 +277,9 @@ def _are_odd_siblings(assumed: RuleContext, answers: Sequence[Pass | Fail]) -> b
 def _find_second_port(assumed: RuleContext, rule: Rule) -> Iterator[Fail]:
     """The port of two that is down, where two are all that the source shows: second ports of cards are often left
     without a cable, which is no fault and worth a note."""
-    nics = [nic for nic in assumed.topology.nics if nic.ports]
-    down = [nic for nic in nics if all(port.state not in ("ACTIVE", None) for port in nic.ports)]
-    if rule.name not in _LINKS or sum(len(nic.ports) for nic in nics) != 2 or len(down) != 1:
+    ports = [(nic, port) for nic in assumed.topology.nics for port in nic.ports]
+    down = [replace(nic, ports=[port]) for nic, port in ports if port.state not in ("ACTIVE", None)]
+    if rule.name not in _LINKS or len(ports) != 2 or len(down) != 1:
         return
     alone = replace(assumed, topology=replace(assumed.topology, nics=down))
     yield from (answer for answer in rule.check(alone) if isinstance(answer, Fail))

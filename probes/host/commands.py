@@ -73,6 +73,12 @@ CLASSES = {
 NVIDIA_SMI_SAVED = (("nvidia-smi", "--query-gpu"),)  # any --query-gpu=... with any format
 NVIDIA_SMI_TABLE = (("nvidia-smi",),)  # without options: known by what it holds, as people give that name to others
 RDMA_SAVED = (("ibv_devinfo",), ("rdma", "link", "show"), ("ibdev2netdev", "-v"), ("ibv_devices",))
+RDMA_GUIDS = (
+    ("ibv_devices",),
+    ("ibstat",),
+    ("ibv_devinfo",),
+    ("ibv_devinfo", "-v"),
+)  # which state a GUID of each device
 SYSFS_SAVED = (("sysfs", "files"),)  # no program: files of /sys as grep, head, tail and cat print them
 LIMITS_SAVED = (("ulimit", "-a"), ("ulimit", "-l"), ("ulimit", "-Ha"), ("ulimit", "-Sa"))
 SYSTEM_SAVED = (
@@ -169,6 +175,7 @@ IB_ERRORS_SAVED = (("ibqueryerrors",), ("perfquery",), ("ibdiagnet",))
 DCGM_LINKS = (("dcgmi", "nvlink", "--link-status"), ("dcgmi", "nvlink", "-s"))
 NIC_REPORTERS, DCGM_METRICS = ("devlink", "health", "show"), ("dcgm-exporter", "metrics")
 NVSM_HEALTH = ("nvsm", "show", "health")
+GDS_CHECK = ("gdscheck", "-p")
 MEASURED = ("nvbandwidth",)  # p2pBandwidthLatencyTest and bandwidthTest, too
 DMON, IMEX_NODES = ("nvidia-smi", "dmon"), ("nvidia-imex-ctl", "-N")
 SLURM_NODE, SLURM_HELD, SLURM_LOG = ("scontrol", "show", "node"), ("sinfo", "-R"), ("slurmctld", "log")
@@ -191,8 +198,10 @@ MLXLINK, GAUDI_PORTS = ("mlxlink",), ("manage_network_ifs.sh",)  # each below it
 TOOL_ERRORS_SAVED = tuple(
     ("error", "of", tool)
     for tool in (
-        *("rocm-smi", "rocminfo", "amd-smi", "npu-smi", "neuron-ls", "ibv_devinfo", "ib_write_bw", "fi_info"),
-        *("modprobe", "ibv_reg_mr", "sminfo", "ibping", "CUDA"),
+        *("rocm-smi", "rocminfo", "amd-smi", "npu-smi", "neuron-ls", "CUDA", "modprobe", "openibd", "mstflint", "ping"),
+        *("ibv_devinfo", "ibstat", "ibstatus", "sminfo", "ibping", "rping", "ib_write_bw", "ibv_reg_mr", "fi_info"),
+        *("ucx_info", "nvshmem", "gdrcopy", "gdsio", "mooncake", "rxdm", "kubelet", "ofed-driver", "rdma-shared-dp"),
+        *("text", "program"),  # one of these beside other outputs; a failure that none of them states
     )
 )
 PODS, STATED = ("kubectl", "get", "pods"), ("sentences", "of", "tools")  # which are read wherever they stand
@@ -205,7 +214,7 @@ TOOL_REPORTS_SAVED = (
     + DCGM_LINKS
     + IB_ERRORS_SAVED
     + KUBE_NODE
-    + (SLURM_NODE, SLURM_HELD, SLURM_LOG, ROCM_SHORT, NIC_REPORTERS, DCGM_METRICS, NVSM_HEALTH, MEASURED)
+    + (SLURM_NODE, SLURM_HELD, SLURM_LOG, ROCM_SHORT, NIC_REPORTERS, DCGM_METRICS, NVSM_HEALTH, MEASURED, GDS_CHECK)
     + CONTAINER_SAVED
     + FILTERED_SAVED
     + BMC_LOG

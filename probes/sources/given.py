@@ -77,6 +77,7 @@ _LOG_OF_JOB = lazy_pattern(
     r"\bNCCL (?:INFO|WARN|TRACE) |\[rank\d{1,6}\]:|\bProcessGroup(?:NCCL|HCCL|Gloo)\b|torch\.distributed"
     r"|\bsrun: error: "
     r"|\b(?:NRT|NMGR|TDRV|ENC):[a-z]\w{2,60} {2,80}\S"  # of the Neuron runtime
+    r"|\bUCX +(?:FATAL|ERROR|WARN|DIAG) |\bib_mlx5_log\.c:\d|\bNET/OFI |\bNET/IB ?: |\blibfabric:\d{1,9}:"
     r"|\bslurmstepd: error: |\btorchrun\b|mpirun (?:noticed|detected)|\[[A-Z]{4,7}\] [A-Z]{2,12}\(\d{1,9},"
 )
 

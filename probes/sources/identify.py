@@ -14,6 +14,7 @@ from probes.host.commands import (
     BONDING,
     DCGM_METRICS,
     DMON,
+    GDS_CHECK,
     GPU_LINES,
     IMEX_NODES,
     MEASURED,
@@ -35,6 +36,7 @@ from probes.host.commands import (
 from probes.text import lazy_pattern
 from probes.tool_reports.pods import POD_ROW
 from probes.tool_reports.stated import BURNING, IS_STATED
+from probes.tool_reports.tool_errors import find_tool_error, find_unexplained
 
 LOOK_CHARACTERS = 64 << 10
 
@@ -82,7 +84,8 @@ KERNEL_DRIVERS = "pcieport|mlx[45]_core|nvidia|amdgpu|bnxt_en|ice|ena|efa|ionic|
 # Among the first lines one that the kernel wrote, as /dev/kmsg has it, or dmesg, journalctl or syslog print it
 _KERNEL_LINE = (
     r"\A(?:[^\n]*\n){0,4}?(?:"
-    r"(?:\d{1,7} ?)?[ \t]*\[[ +\d]{1,12}\.\d{6}\](?:\[ *[TC]\d+\])? |<\d+>\[|\d+,\d+,\d+,-;|kern +:\w+ *: "
+    r"(?:\d{1,7} ?)?[ \t]*\[[ +\d]{1,12}\.\d{6}\](?:\[ *[TC]\d+\])? (?!\[[\w.-]{1,64}:\d)"  # that of UCX has a host
+    r"|<\d+>\[|\d+,\d+,\d+,-;|kern +:\w+ *: "
     r"|\[\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\] "
     r"|\[[^\W\d]{3,12}\.?[ \d]\d \d\d:\d\d\] "  # dmesg -H
     r"|\[?\d{4}-\d\d-\d\dT[\d:]{8},\d{6}(?:Z|[+-]\d\d:?\d\d)\]?:? "  # dmesg --time-format=iso
@@ -115,47 +118,7 @@ _NO_JOB = r"\A(?![\s\S]{0,60000}?(?:NCCL (?:INFO|WARN)|\[rank\d|torchrun|torch\.
 
 _BMC_DATE = r" {0,3}(?:\d\d/\d\d/\d{2,4} {0,3}\| {0,3}[\d:]{8}[^|\n]{0,12}|Pre-Init *\|[^|\n]{0,24})"
 
-_TOOL_ERRORS = (  # a tool, and what it prints where it finds nothing
-    ("rocm-smi", r"^[^\n]{0,80}\(amdgpu not found in modules\)"),
-    ("rocm-smi", r"^(?:Device|GPU) {1,8}\S[^\n]{0,200}GPU%[ \t]*\n(?: {4,40}\([^\n]{0,200}\n)?={40,200}\n={40,200}$"),
-    ("rocm-smi", r"^[ \t]*WARNING: No AMD GPUs specified"),
-    ("rocminfo", r"^[^\n]{0,40}ROCk module is NOT loaded"),
-    ("amd-smi", r"^[^\n]{0,40}Unable to detect any GPU devices, check amdgpu"),
-    ("npu-smi", r"^[^\n]{0,40}dcmi module initialize failed"),
-    ("neuron-ls", r"^[^\n]{0,40}Failed to discover neuron devices"),
-    (
-        "ibv_devinfo",
-        r"^(?:No IB devices found|Failed to get IB devices list: "
-        r"|libibverbs: Warning: Driver \w{2,20} does not support the kernel ABI)",
-    ),
-    (
-        "ib_write_bw",
-        r"^[ \t]*(?:Unable to find the Infiniband/RoCE device|Couldn't allocate MR\b"
-        r"|Port number \d{1,3} state is (?!Active)\w|Failed status (?:12|13): wr_id \d"
-        r"|Failed to modify QP (?:\w{1,12} )?to RTR)",
-    ),
-    ("ibping", r"^ibwarn: \[\d{1,10}\] (?:_do_madrpc: recv failed|mad_rpc(?:_rmpp)?: _do_madrpc failed)"),
-    ("fi_info", r"^fi_getinfo: -61\b"),
-    ("modprobe", r"^[^\n]{0,40}could not insert '[\w-]{2,40}': "),
-    (
-        "ibv_reg_mr",
-        r"^[^\n]{0,400}?(?:ibv_reg_mr\([^\n]{0,200}max locked memory|libibverbs: Warning: RLIMIT_MEMLOCK is \d)",
-    ),
-    ("sminfo", r"^sminfo: iberror: failed: query"),
-    ("sminfo", r"^(?:ibwarn: \[\d{1,10}\] )?mad_rpc_open_port: can't open UMAD port"),
-)
-
-# What CUDA and programs that start it print of a start that failed; the log of a job has a command of its own
-_CUDA_SENTENCE = (
-    r"^[^\n]{0,400}?(?:system has unsupported display driver / cuda driver combination"
-    r"|forward compatibility was attempted on non[- ]supported HW|no CUDA-capable device is detected"
-    r"|CUDA driver version is insufficient for CUDA runtime|NVIDIA driver on your system is too old"
-    r"|Found no NVIDIA driver on your system|libcuda\.so\.1: cannot open"
-    r"|uncorrectable ECC error encountered|[Uu]ncorrectable NVLink error"
-    r"|CUDA-capable device(?:\(s\) is/|s )are busy or unavailable|CUDA unknown error - this may be due to"
-    r"|hardware stack error|cudaGetDeviceCount returned (?:3|35|46|100|214|220|803|804|999)[ \t]*$"
-    r"|CUDA error at \S{1,200} code=(?:3|35|46|100|214|220|803|804|999)\(cudaError)"
-)
+_NO_ROW = r"^(?:Device|GPU) {1,8}\S[^\n]{0,200}GPU%[ \t]*\n(?: {4,40}\([^\n]{0,200}\n)?={40,200}\n={40,200}$"
 
 MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     (((_SMI, "-q", "-x"),), (r"^<nvidia_smi_log>",)),
@@ -329,8 +292,20 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("manage_network_ifs.sh",),), (r"^[ \t]*port 0:\s+(?:UP|DOWN)[ \t]*$", r"^[ \t]*port 1:\s+(?:UP|DOWN)[ \t]*$")),
     ((NPU_HEALTH,), (r"^[ \t]*Health(?: Status)? +: [A-Z]", r"^[ \t]*Error Code +: \w")),
     ((NIC_PORTS,), (r"^[ \t]*(?:Operational status +:|LINK_STATE:) (?:UP|DOWN|up|down)\b",)),
-    ((BONDING,), (r"^Ethernet Channel Bonding Driver: v", r"^Slave Interface: \S")),
+    ((GDS_CHECK,), (r"^ *(?:GDS release version|nvidia_fs version) *: ", r"^ *NVMe +: (?:Uns|S)upported")),
+    ((GDS_CHECK,), (r"^ *DRIVER CONFIGURATION: *$", r"^ *\**NVMe +: (?:Uns|S)upported")),
+    ((BONDING,), (r"^Slave Interface: \S", r"^MII Status: ")),
     ((SWITCH_PORTS,), (r"^[ \t]*IFACE +STATE +(?:[\w/]+ +)*RX_ERR\b", r"^[ \t]*Ethernet\d+ ")),
+    ((SWITCH_PORTS,), (r"^[ \t]*IFACE +STATE +FEC_CORR\b", r"^[ \t]*Ethernet\d+ ")),
+    ((SWITCH_PORTS,), (r"^[ \t]*Port +TxQ +Counter/pkts\b", r"^[ \t]*Ethernet\d+ ")),
+    ((SWITCH_PORTS,), (r"^Global PFC : Enabled", r"^Port +Status +Priorities ")),
+    (
+        (SWITCH_PORTS,),
+        (
+            r"^[ \t]*[RT]x [\w -]{2,40}(?:alarm|warning|fault)(?: flag)? (?:on |\()?(?:lane|channel) ?\d{1,2}\)?: "
+            r"(?:True|False)[ \t]*$",
+        ),
+    ),
     ((SWITCH_PORTS,), (r"^Port +\(Celsius\) +\(Volts\) ", r"^Et\d[\w/]* +[\d.]+ ")),
     ((SWITCH_PORTS,), (r"^Ethernet\d[\w/.]* is (?:up|down|administratively down)\b", r"^ +\d+ input errors?\b")),
     ((SWITCH_PORTS,), (r"^ *QUEUE +STATUS +STORM DETECTED/RESTORED ", r"^ *Ethernet\d+:\d ")),
@@ -365,6 +340,10 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("kubectl", "describe", "node"),), (r"^Conditions:", r"^ +Type +Status +LastHeartbeatTime ")),
     ((("kubectl", "describe", "node"),), (r"^Capacity:[ \t]*$", r"^Allocatable:[ \t]*$")),
     ((PODS,), (POD_ROW,)),
+    (
+        (("kubectl", "describe", "node"),),
+        (r"\A\s*[\[{]", r"\"lastHeartbeatTime\" ?: ?\"", r"\"status\" ?: ?\"(?:True|False|Unknown)\""),
+    ),
     (
         (("kubectl", "get", "node"),),
         (
@@ -421,9 +400,8 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
             r"^[^\n]{0,200}?(?:XidCriticalError: Xid=|' device marked unhealthy: |creating empty resource server for )",
         ),
     ),
-    *(((("error", "of", tool),), (pattern,)) for tool, pattern in _TOOL_ERRORS),
+    ((("error", "of", "rocm-smi"),), (_NO_ROW,)),
     ((("docker", "run"),), (_CONTAINER_SENTENCE,)),
-    ((("error", "of", "CUDA"),), (_CUDA_SENTENCE, _NO_JOB)),
     ((STATED,), (IS_STATED,)),
 )  # fmt: skip
 
@@ -454,6 +432,8 @@ def identify_command(text: str) -> tuple[tuple[str, ...], ...]:
             return commands
     if not _PATTERNS[_NO_JOB].search(start):
         return ()
+    if found := find_tool_error(start):
+        return (("error", "of", found[0].tool),)
     if _OF_LOG.search(start):
         from probes.kernel.log_lines import has_kernel_line  # lazy: few texts that nothing identifies have such a line
 
@@ -461,8 +441,9 @@ def identify_command(text: str) -> tuple[tuple[str, ...], ...]:
             return (("dmesg",),)
     from probes.services.sentences import SERVICE_SENTENCES  # lazy, too
 
-    is_stated = any(row.needle in start and row.pattern.search(start) for row in SERVICE_SENTENCES)
-    return (SERVICE_LOG,) if is_stated else ()
+    if any(row.needle in start and row.pattern.search(start) for row in SERVICE_SENTENCES):
+        return (SERVICE_LOG,)
+    return (("error", "of", "program"),) if find_unexplained(start) else ()
 
 
 # What a line of a kernel log begins with, in any of its forms: seconds, a date, the host

@@ -25,6 +25,7 @@ _HOSTS_SHOWN = 4
 _OF_WHOLE_FABRIC = "vendid=0x"  # above each node of ibnetdiscover, and in no part that someone pastes for one link
 _REPORT = '"fabricscope.report/'
 _PAGE = lazy_pattern(r"\s{0,64}<!doctype html>[^\0]{0,4096}?<title>[^<]{0,1024}fabricscope</title>", re.IGNORECASE)
+_MEASURED = lazy_pattern(r"^[# \t]{0,8}(?:#bytes +#iterations|size +count +(?:type|\(B\)))[^\n]{0,200}", re.MULTILINE)
 _UNKNOWN_FILE = "is not recognized: it is neither an archive nor the output of a command that fabricscope reads"
 SOURCES = (
     "a source is a capture, a sosreport, an nvidia-bug-report.log, the sys/ tree of a machine, saved command outputs "
@@ -257,6 +258,10 @@ def _single_output(path: str) -> Host | FactsSource:
             )
         if is_log_of_job(start):
             raise _is_of_job(path)
+        if _MEASURED.search(start):
+            raise BadSource(
+                f"{path}: is a table of measured bandwidths", f"`fabricscope job {_quote(path)}` reads it"
+            )
         if hosts := find_hosts(start):
             is_before = f"{hosts[0]}: " in start
             cut = f"sed -n 's/^{hosts[0]}: //p' {_quote(path)} > {hosts[0]}.txt"

@@ -20,10 +20,12 @@ from probes.host.commands import (
 )
 from probes.named_tuple import NamedTuple
 from probes.sources.file_commands import show_files
+from probes.sources.given import is_log_of_job
 from probes.sources.host_lines import find_hosts
 from probes.sources.identify import find_missing_name, identify_command, identify_unnamed, is_sentence_of_smi
 from probes.sources.output_names import best_name, is_of_device, saved_name
 from probes.text import lazy_pattern
+from probes.tool_reports.tool_errors import find_tool_error
 
 if TYPE_CHECKING:
     from probes.sources.pasted import Piece
@@ -53,6 +55,7 @@ class UnusedOutput(NamedTuple):
         return f"{self.place}: {self.words}: {self.why}"
 
 
+_ERROR = "error_of_"
 _SERVICE_LOG = SERVICE_LOG[0]
 _MLXLINK, _GAUDI_PORTS, _SWITCH = MLXLINK[0], GAUDI_PORTS[0], "_".join(SWITCH_PORTS)
 _NPU_HEALTH = saved_name(NPU_HEALTH)
@@ -151,7 +154,18 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
             found[name] = found[name]._replace(text=before + between + content)
         elif found[name].text.strip() != piece.text.strip():
             unread.append(UnusedOutput(*shown, "an earlier one is used", name, here))
+    if not any(name.startswith(_ERROR) for name in found) and not is_log_of_job(text):
+        found |= _find_error(file, text)
     return found, unread
+
+
+def _find_error(file: str, text: str) -> dict[str, OutputPiece]:
+    """The sentence of a tool that stands beside other outputs, or behind a prompt."""
+    error = find_tool_error(text)
+    if error is None:
+        return {}
+    line = text.count("\n", 0, text.find(error[2])) + 1
+    return {f"{_ERROR}text": OutputPiece(f"{error[2]}\n", None, place=f"{file}, line {line}")}
 
 
 def _name_of_piece(piece: "Piece") -> str | None:

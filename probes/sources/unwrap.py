@@ -213,6 +213,9 @@ def _are_numbers_of_lines(lines: list[str]) -> bool:
     return bool(_MARKED.match(lines[0])) or (len(lines) > 2 and len(column) == 1)
 
 
+_RULE = lazy_pattern(r"[ \t]{0,40}-{3,200}(?: {1,8}-{2,200}){0,40}")
+
+
 def join_wrapped(text: str) -> str:
     r"""The text with the lines that a terminal broke at its width put together; the same where it broke none.
 
@@ -258,12 +261,19 @@ def _join_box(lines: list[str]) -> list[str]:
     return joined
 
 
+def _has_whole_rule(lines: list[str], longest: int) -> bool:
+    """Whether the rule of dashes below a heading is as wide as the text, and does not go on: nor do the rows."""
+    return any(
+        len(line) == longest and _RULE.fullmatch(line) and not _RULE.fullmatch(after) for line, after in pairwise(lines)
+    )
+
+
 def _is_broken_at(lines: list[str], width: int, longest: int) -> bool:
     """Whether lines of this width go on in the next one, most of them. A width that no line has (a copy leaves blanks
     at an end out) is one of a terminal, and the lines are rows of few forms."""
     if not longest <= width < longest + _TRIMMED:
         return False
-    if all(len(line) == longest for line in lines if line.strip()):
+    if all(len(line) == longest for line in lines if line.strip()) or _has_whole_rule(lines, longest):
         return False  # a table: what goes on in the next line seldom fills it
     begun = _find_shapes(lines, width)
     shortest = width if width == longest else width - _TRIMMED + 1

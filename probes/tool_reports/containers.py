@@ -27,6 +27,10 @@ _COUNT = lazy_pattern(r"\d{1,9}")
 _MACHINE_SECTION = lazy_pattern(r"\"?(?P<name>allocatable|capacity)\"?: ?\{?")  # of YAML and JSON
 _COUNT_LABEL = lazy_pattern(r"(?:\S{0,40}[ \t]+)?nvidia\.com/gpu\.count=(?P<count>\d{1,4})")
 _CONDITION = lazy_pattern(r"(?P<type>\S{2,80})[ \t]+(?P<status>True|False|Unknown)[ \t]+(?P<rest>.{0,600})")
+_JSON_CONDITION = lazy_pattern(  # of `kubectl get node -o json`, by itself; keys between them may be of any order
+    r"\"type\" ?: ?\"(?P<type>\w{2,80})\"[^{}]{0,200}?\"status\" ?: ?\"(?P<status>True|False|Unknown)\""
+    r"(?P<rest>[^{}]{0,2000})"
+)
 _OF_DEVICES = lazy_pattern(
     r"gpu|nvlink|nvswitch|xid|infiniband|rdma|\bib[A-Z_]|npu|ascend|gaudi|neuron|\bnic", re.IGNORECASE
 )
@@ -131,6 +135,9 @@ def list_node_faults(text: str) -> list[ToolReport]:
     sections: dict[str, dict[str, str]] = {}
     reports: list[ToolReport] = []
     name, nodes, counted, is_machine = "", 0, None, False
+    if "lastHeartbeatTime" in text and (conditions := list(_JSON_CONDITION.finditer(text))):
+        name = "Conditions"
+        reports += [report for match in conditions for report in _read_condition(match)]
     for line in short_lines(text, _LIMIT_LINE):
         label = _COUNT_LABEL.fullmatch(line.strip())
         counted = label["count"] if label else counted

@@ -21,6 +21,7 @@ _JSON_FIELD = lazy_pattern(r'"(?P<name>[A-Z][\w ()/.-]{1,40})" ?: ?"?(?P<value>[
 _JSON_START = lazy_pattern(r'[{,]\s{0,40}(?=")')  # of an object or a member: each on a line of its own
 _DEVICE = lazy_pattern(r"\b(?:mlxlink|mstlink)\b[^\n]{0,120}?(?: -d ?| --device[ =])(?P<device>[\w/.:-]{1,60})")
 _CLOSED, _UNPLUGGED = "1", "1024"  # opcodes: closed by a command; nothing is plugged in
+_NOT_ACTIVE = ("Physical LinkUp", "Polling", "Training", "Rx Disable", "Link error")
 _NO_ISSUE = ("no issue was observed", "no issue observed")
 _NO_LINK = lazy_pattern(r"^[ \t]*Link detected: (?:yes|no)(?: \((?P<reason>[^\n]{1,120})\))?[ \t\r]*$", re.MULTILINE)
 _NOTHING_THERE = ("No cable", "Autoneg, No partner detected", "Autoneg, (No partner detected")  # netlink/settings.c
@@ -95,6 +96,8 @@ def _report_port(device: str | None, fields: dict[str, str]) -> Iterator[ToolRep
         yield ToolReport("link-closed", device, line, (("what", reason or "closed by a command"),))
     elif state and has_reason:
         yield ToolReport("link-suspect" if is_up else "link-failure", device, line, (("what", reason),))
+    elif state.startswith(_NOT_ACTIVE) and "Recommendation" not in fields:
+        yield ToolReport("link-inactive", device, line, (("what", f"state {state}"),))
     for name in ("Effective Physical BER", "Symbol BER"):
         if is_up and (rate := _rate(fields.get(name))) > _ERRORS_MATTER:
             yield ToolReport("link-errors", device, f"{name}: {fields[name]}", (("what", f"{name} {rate:.0e}"),))

@@ -20,6 +20,7 @@ from probes.host.commands import (
     ETHTOOL_FEC,
     ETHTOOL_SETTINGS,
     GAUDI_PORTS,
+    GDS_CHECK,
     GPU_LINES,
     HL_SMI_QUERY,
     HL_SMI_SAVED,
@@ -40,6 +41,7 @@ from probes.host.commands import (
     NVSM_HEALTH,
     PCI_LINES,
     PODS,
+    RDMA_GUIDS,
     ROCM_PAGES_SAVED,
     ROCM_RAS_SAVED,
     ROCM_SHORT,
@@ -67,6 +69,7 @@ from probes.tool_reports import (
     pods,
     port_tools,
     slurm,
+    storage,
     unnamed,
 )
 from probes.tool_reports.facts import ToolFacts, ToolReport
@@ -104,6 +107,7 @@ READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolRepor
     ((MLXLINK,), port_tools.list_link_states),
     ((NVSM_HEALTH,), dcgmi.list_failed_checks),
     ((MEASURED,), measured.list_slow_gpus),
+    ((GDS_CHECK,), storage.list_storage_faults),
     ((NIC_REPORTERS,), port_tools.list_failed_reporters),
     ((GAUDI_PORTS,), port_tools.list_gaudi_ports),
     ((BONDING,), interfaces.list_bond_faults),
@@ -157,6 +161,10 @@ def read(host: Host) -> Reading:
     for argv in SYSFS_SAVED:
         with suppress(ParseError, ReadError):
             reports += [(fault.text, fault) for fault in unnamed.list_shown_files(host.run(*argv).stdout)]
+            sources.append(" ".join(argv))
+    for argv in RDMA_GUIDS if not host.live else ():  # read for their ports; here for what they state of a fault alone
+        with suppress(ParseError, ReadError):
+            reports += [(" ".join(argv), fault) for fault in unnamed.list_zero_guids(host.run(*argv).stdout)]
             sources.append(" ".join(argv))
     if not sources:
         raise Failed("; ".join(gaps)) if gaps else Absent("no saved output of a tool that states faults")

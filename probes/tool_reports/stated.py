@@ -70,7 +70,7 @@ _SENTENCES = (  # the first that fits a line
     ),
     _row(
         "module-absent", "not found in directory",
-        r"FATAL: Module (?P<what>(?:nvidia|amdgpu|mlx\d_|ib_|habanalabs|neuron|gdrdrv)\w{0,30} "
+        r"FATAL: Module (?P<what>(?:nvidia|amdgpu|habanalabs|neuron|gdrdrv)\w{0,30} "
         r"not found in directory \S{3,120})",
     ),
     _row("burn-faulty", ": FAULTY", r"^[ \t]*GPU (?P<gpu>\d{1,3}): FAULTY[ \t]*$"),

@@ -58,6 +58,14 @@ _SMI = (
     ),
     ("unnamed-fabric", lazy_pattern(r"^[ \t]*Fabric[ \t]*\n[ \t]*State[ \t]*: In Progress\b", re.MULTILINE)),
 )
+_GUID = lazy_pattern(  # a row of ibv_devices; in other outputs the device, and below it its GUID
+    r"^[ \t]*(?:(?:CA '|hca_id:[ \t]{1,8})(?P<device>[\w.-]{2,40})|"
+    r"(?:Node GUID: 0x|node_guid:[ \t]{1,40})(?P<guid>[0-9a-f:]{16,19})\b|"
+    r"(?P<row>[a-z][\w.-]{1,40})[ \t]{1,40}(?P<row_guid>[0-9a-f]{16})[ \t\r]*$)",
+    re.MULTILINE,
+)
+_WITH_GUID = ("mlx", "ib")  # EFA had none for years
+_SHOWN = 8
 _CMDLINE = lazy_pattern(r"/proc/cmdline(?: <==[ \t]*\n|:)([^\n]{1,4096})")
 _IOMMU_ON = lazy_pattern(
     r"\b(?:intel_iommu=(?:[\w,]{1,40},)?on\b|amd_iommu=(?:on|force_enable)\b|iommu=(?:force|on)\b)"
@@ -116,6 +124,26 @@ def list_module_lines(text: str) -> list[ToolReport]:
         return []
     line = next(" ".join(words) for words in rows if words[0] == "nouveau")
     return [ToolReport("modules-nouveau", None, line[:_LIMIT_TEXT])]
+
+
+def list_zero_guids(text: str) -> list[ToolReport]:
+    """RDMA devices whose GUID is zero. Raises ParseError where there is none.
+
+    >>> [report.detail for report in list_zero_guids("mlx5_0 506b4b03002811a0\\nmlx5_2 0000000000000000\\n")]
+    [(('what', 'mlx5_2'),)]
+    """
+    guids: dict[str, bool] = {}
+    device = ""
+    for match in _GUID.finditer(check_length(text)):
+        device = match["device"] or match["row"] or device
+        guid = match["guid"] or match["row_guid"]
+        if guid and device:
+            guids.setdefault(device, not guid.strip("0:"))
+    zero = [device for device, is_zero in guids.items() if is_zero and device.startswith(_WITH_GUID)]
+    if not zero:
+        raise ParseError("no GUID of an RDMA device that is zero")
+    what = ", ".join(zero[:_SHOWN])
+    return [ToolReport("guid-zero", None, f"no node GUID, {', '.join(zero)}"[:_LIMIT_TEXT], (("what", what),))]
 
 
 def list_shown_files(text: str) -> list[ToolReport]:

@@ -12,7 +12,8 @@ from agent.model.node import Event
 from agent.rules.context import RuleContext
 from agent.rules.devices import device_label
 from agent.rules.gpu.p2p import iommu_translates
-from agent.rules.host.tool_meanings import MEANINGS, ToolMeaning
+from agent.rules.host.tool_meaning import ToolMeaning
+from agent.rules.host.tool_meanings import MEANINGS
 from agent.rules.node_wide import merge_if_on_all
 from agent.rules.rule import NODE, Fail, Result, rule
 from agent.rules.wording import join_labels
@@ -57,11 +58,14 @@ def _join(context: RuleContext, event: Event) -> Event:
 
 def _is_known(context: RuleContext, event: Event) -> bool:
     """Whether something else in the source shows it: the PCI list each GPU's driver, a second sample which counters
-    grow, the link of an interface what its FEC means."""
+    grow, the link of an interface what its FEC means, a port that is down that its virtual function has no GUID."""
     code = event.code or ""
     if code.startswith("fec-"):
         netdev = context.netdevs.get(event.subject or "")
         return netdev is not None and netdev.operstate is not None
+    if code == "guid-zero":
+        ports = [port for nic in context.topology.nics if nic.label in event.text.split(", ") for port in nic.ports]
+        return any(port.state == "DOWN" for port in ports)
     if code.startswith("nvlink-counted"):
         return context.why_not_counted is None
     return code in _WITHOUT_LIST and context.why_bus_unread is None

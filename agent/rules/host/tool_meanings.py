@@ -6,26 +6,14 @@ lost GPUs of nvidia-smi) is not here.
 
 from __future__ import annotations
 
-import msgspec
-
-
-class ToolMeaning(msgspec.Struct, frozen=True):
-    """What one code means. `steps`: the part of the page that has its steps."""
-
-    severity: str
-    says: str
-    impact: str
-    steps: str
-    confidence: str = "medium"
-
+from agent.rules.host.network_tool_meanings import NETWORK_MEANINGS, NO_TRAFFIC, RESENT
+from agent.rules.host.tool_meaning import ToolMeaning
 
 _MAY_FAIL = "Jobs on it can fail or hang: the tool states a fault, but not its extent."
 _WHICH = "Which GPU it is, the lines do not state. Jobs on it can meet bad memory."
 _NO_RDMA = (
     "It depends on where it ran: in a container the devices may not be passed in; on a host their driver is missing."
 )
-_NO_TRAFFIC = "The port carries nothing. If GPU jobs use it, they have one NIC less, or fail."
-_RESENT = "Damaged packets are sent again or lost: jobs over this port are slower, or time out."
 _GAUDI_PORTS = "Collectives of jobs over these ports fail or hang."
 _NO_GPU_IN_CONTAINER = "The container does not start, or has no GPU."
 _FEWER = "Pods that ask for all devices of the node are not placed on it."
@@ -159,7 +147,7 @@ MEANINGS = {
         "memlock",
     ),
     "perftest-port": ToolMeaning(
-        "warning", "the port that a program of perftest was to use is not active", _NO_TRAFFIC, "port"
+        "warning", "the port that a program of perftest was to use is not active", NO_TRAFFIC, "port"
     ),
     "perftest-memory": ToolMeaning(
         "warning",
@@ -406,11 +394,11 @@ MEANINGS = {
     ),
     "bmc-critical": ToolMeaning("warning", "the BMC logs an event that it rates critical", _LOGGED, "bmc", "low"),
     "bmc-corrected": ToolMeaning("info", "the BMC logs corrected errors", _LOGGED, "bmc-host", "low"),
-    "link-failure": ToolMeaning("warning", "no link, for a reason that the NIC states", _NO_TRAFFIC, "wire"),
-    "link-suspect": ToolMeaning("warning", "the link is up, and the NIC states a fault of it", _RESENT, "wire"),
-    "link-errors": ToolMeaning("warning", "errors that the FEC does not correct", _RESENT, "wire"),
-    "link-closed": ToolMeaning("warning", "no link: a command closed the port", _NO_TRAFFIC, "closed"),
-    "link-unplugged": ToolMeaning("info", "no link: no cable, or nothing at its other end", _NO_TRAFFIC, "wire"),
+    "link-failure": ToolMeaning("warning", "no link, for a reason that the NIC states", NO_TRAFFIC, "wire"),
+    "link-suspect": ToolMeaning("warning", "the link is up, and the NIC states a fault of it", RESENT, "wire"),
+    "link-errors": ToolMeaning("warning", "errors that the FEC does not correct", RESENT, "wire"),
+    "link-closed": ToolMeaning("warning", "no link: a command closed the port", NO_TRAFFIC, "closed"),
+    "link-unplugged": ToolMeaning("info", "no link: no cable, or nothing at its other end", NO_TRAFFIC, "wire"),
     "reporter-error": ToolMeaning(
         "error",
         "devlink reports a fault of the NIC that its driver has not recovered",
@@ -454,10 +442,10 @@ MEANINGS = {
         "low",
     ),
     "switch-disabled": ToolMeaning(
-        "warning", "a switch closed a port because of an error", _NO_TRAFFIC, "switch", confidence="medium"
+        "warning", "a switch closed a port because of an error", NO_TRAFFIC, "switch", confidence="medium"
     ),
     "switch-errors": ToolMeaning(
-        "warning", "a switch counts damaged frames on a port", _RESENT, "wire", confidence="low"
+        "warning", "a switch counts damaged frames on a port", RESENT, "wire", confidence="low"
     ),
     "switch-storm": ToolMeaning(
         "warning",
@@ -466,13 +454,13 @@ MEANINGS = {
         "storm",
     ),
     "switch-dim": ToolMeaning(
-        "warning", "a port of a switch receives far less light than others", _RESENT, "wire", "low"
+        "warning", "a port of a switch receives far less light than others", RESENT, "wire", "low"
     ),
     "switch-port-down": ToolMeaning(
-        "info", "a port of a switch is on, has a module, and has no link", _NO_TRAFFIC, "wire", "low"
+        "info", "a port of a switch is on, has a module, and has no link", NO_TRAFFIC, "wire", "low"
     ),
-    "nic-port-down": ToolMeaning("warning", "a port of a NIC is down, others are up", _NO_TRAFFIC, "wire", "low"),
-    "nic-ports-down": ToolMeaning("info", "a port of a NIC is down", _NO_TRAFFIC, "wire", "low"),
+    "nic-port-down": ToolMeaning("warning", "a port of a NIC is down, others are up", NO_TRAFFIC, "wire", "low"),
+    "nic-ports-down": ToolMeaning("info", "a port of a NIC is down", NO_TRAFFIC, "wire", "low"),
     "gaudi-ports-down": ToolMeaning(
         "warning", "the driver's script reports ports of a Gaudi card as down", _GAUDI_PORTS, "gaudi"
     ),
@@ -680,4 +668,5 @@ MEANINGS = {
         "lost",
     ),
     "container-nvml": ToolMeaning("error", "libnvidia-container cannot use the driver", _NO_GPU_IN_CONTAINER, "driver"),
+    **NETWORK_MEANINGS,
 }

@@ -407,6 +407,14 @@ def test_the_second_of_two_ports_is_a_note(states: Sequence[str], expected: Sequ
     assert all((note.severity, note.confidence) == ("info", "low") for note in notes)
 
 
+def test_the_port_of_a_card_with_two_that_is_down_is_a_note(tmp_path: Path) -> None:
+    port = "\tPort {}:\n\t\tState: {}\n\t\tPhysical state: {}\n\t\tRate: 56\n\t\tLink layer: InfiniBand\n"
+    ports = port.format(1, "Down", "Disabled") + port.format(2, "Active", "LinkUp")
+    report = scan_text(tmp_path, f"CA 'mlx4_0'\n\tCA type: MT4099\n\tNumber of ports: 2\n{ports}")
+
+    assert [("ib-port-down", "info", "mlx4_0/1")] == [(f.rule, f.severity, f.label) for f in report.findings]
+
+
 def ibdev2netdev(*states: str, name: str = "ens{}np0", verbose: bool = False) -> str:
     """What the script prints of an adapter per state; with -v the port's own state, too."""
     port = (

@@ -1,0 +1,291 @@
+"""What codes mean that tools, plugins and switches state about the network of a host: RDMA, storage, pods, ports."""
+
+from __future__ import annotations
+
+from agent.rules.host.tool_meaning import ToolMeaning
+
+NO_TRAFFIC = "The port carries nothing. If GPU jobs use it, they have one NIC less, or fail."
+RESENT = "Damaged packets are sent again or lost: jobs over this port are slower, or time out."
+NETWORK_MEANINGS = {
+    "verbs-no-provider": ToolMeaning(
+        "warning",
+        "the RDMA library has no driver of its own for a NIC",
+        "Programs with this library do not see the NIC; those with another one, or on the host, may.",
+        "library",
+        "low",
+    ),
+    "verbs-not-passed": ToolMeaning(
+        "info",
+        "a program sees an RDMA device that it cannot open",
+        "In a container it is a device that was not passed in: only the others are for it.",
+        "hidden",
+        "low",
+    ),
+    "verbs-device-gone": ToolMeaning(
+        "warning",
+        "a tool met an RDMA device that was gone when it read it",
+        "Its driver was unloaded or lost the device at that moment: jobs on it end. What is listed before it is whole.",
+        "gone",
+    ),
+    "perftest-queue": ToolMeaning(
+        "warning",
+        "a program of perftest could not create a queue pair",
+        "RDMA does not work for this program: it may lock too little memory, has no IPC_LOCK in a container, or its "
+        "library does not fit the driver.",
+        "memlock",
+        "low",
+    ),
+    "rdma-address": ToolMeaning(
+        "warning",
+        "the connection manager of RDMA found no device or route for an address",
+        "Programs that connect by address (rping, perftest with -R, storage) do not connect: the address is on no "
+        "interface with RDMA, or nothing answers for it.",
+        "path",
+        "low",
+    ),
+    "rdma-refused": ToolMeaning(
+        "warning",
+        "the other side did not take a connection of RDMA",
+        "It does not listen on this address, or packets do not arrive.",
+        "path",
+        "low",
+    ),
+    "ucx-device": ToolMeaning(
+        "warning",
+        "UCX_NET_DEVICES names a device that UCX does not find, or whose port is down",
+        "The program uses other devices or ends. A port that is down is left out of the list, too.",
+        "port",
+        "low",
+    ),
+    "gdrcopy-unloaded": ToolMeaning(
+        "warning",
+        "GDRCopy finds no driver: gdrdrv is not loaded, or its device is not in the container",
+        "Small messages between GPU and CPU go another, slower way; what needs GDRCopy (NVSHMEM) ends, or goes without "
+        "it.",
+        "gdrcopy",
+        "low",
+    ),
+    "ucx-no-gdr": ToolMeaning(
+        "info",
+        "UCX has no way to register GPU memory with a NIC",
+        "Data between GPU and NIC goes through the host's memory. A host without GPUs has the same line.",
+        "registration",
+        "low",
+    ),
+    "firmware-tool": ToolMeaning(
+        "info",
+        "a tool for firmware cannot open a NIC",
+        "What it means depends on why: no root rights, secure boot, a card that the tool does not support, or one that "
+        "no longer answers.",
+        "firmware-tool",
+        "low",
+    ),
+    "tcpx-gpus": ToolMeaning(
+        "error",
+        "the daemon of GPUDirect-TCPX sees fewer GPUs below its NICs than CUDA does",
+        "The daemon ends; NCCL cannot connect to it, and jobs on this node fail.",
+        "tcpx",
+    ),
+    "bond-no-partner": ToolMeaning(
+        "warning",
+        "LACP of a bond's member gets no answer from the switch",
+        "The member carries nothing, or the bond runs without a partner: its switch port is in no group, or LACP is "
+        "off there.",
+        "bond",
+    ),
+    "link-inactive": ToolMeaning(
+        "warning",
+        "the port is not active, and the tool states no reason",
+        NO_TRAFFIC,
+        "wire",
+        "low",
+    ),
+    "switch-flaps": ToolMeaning(
+        "info",
+        "a port of a switch changed its state often since its counters were cleared",
+        "Each change stops its traffic for seconds. What it means depends on when that was.",
+        "wire",
+        "low",
+    ),
+    "completion-memory": ToolMeaning(
+        "warning",
+        "a transfer failed because a NIC may not use the memory of its key",
+        "For memory of a GPU: no peer memory module, ACS or a translating IOMMU on the way, or BAR1 too small. Memory "
+        "of the host: a program used it after it was freed.",
+        "completion",
+        "low",
+    ),
+    "completion-request": ToolMeaning(
+        "warning",
+        "the other side refused the request of a transfer",
+        "Both sides differ in a limit, such as the size of messages or outstanding reads; or the other side's memory "
+        "cannot be reached.",
+        "completion",
+        "low",
+    ),
+    "completion-local": ToolMeaning(
+        "warning",
+        "a NIC refused a request of its own host",
+        "The program asks for more than the device or its driver supports (length, segments), or its library does not "
+        "fit.",
+        "completion",
+        "low",
+    ),
+    "firmware-psid": ToolMeaning(
+        "info",
+        "an image of firmware is for another board than the NIC",
+        "Nothing was written. Firmware of the server's maker has a PSID of its own.",
+        "firmware-psid",
+    ),
+    "stack-modules": ToolMeaning(
+        "error",
+        "the RDMA stack has no modules for the running kernel",
+        "The host has no RDMA and, where its NICs need these modules, no network.",
+        "stack-modules",
+    ),
+    "stack-failed": ToolMeaning(
+        "warning",
+        "the service of the RDMA stack could not load a driver",
+        "The host has no RDMA over NICs of this driver until it loads.",
+        "stack-modules",
+    ),
+    "module-missing": ToolMeaning(
+        "warning",
+        "a module of RDMA is not there for the running kernel",
+        "Without it programs on this host do not use RDMA. In a container without the modules of its host it means "
+        "nothing.",
+        "stack-modules",
+        "low",
+    ),
+    "rdma-netns": ToolMeaning(
+        "warning",
+        "the RDMA device plugin ends, as each network namespace has its own RDMA devices",
+        "Pods get no RDMA device from this plugin: it shares devices, which needs the mode `shared`.",
+        "netns",
+    ),
+    "no-answer": ToolMeaning(
+        "warning",
+        "a host does not answer on the network that ping uses",
+        "Nothing on that link answers for its address: it is off, its port is down or in another network or VLAN.",
+        "path",
+        "low",
+    ),
+    "gdr-no-peermem": ToolMeaning(
+        "warning",
+        "NVSHMEM finds no peer memory module",
+        "NICs do not reach the memory of GPUs: NVSHMEM leaves the transport out, and ends where it has no other.",
+        "peermem",
+    ),
+    "ibgda-failed": ToolMeaning(
+        "warning",
+        "NVSHMEM cannot start its transport by which GPUs drive the NIC (IBGDA)",
+        "What needs it, such as DeepEP with low latency, does not start; the transport by the CPU may work.",
+        "ibgda",
+    ),
+    "unexplained-line": ToolMeaning(
+        "info",
+        "a program states a failure that no check explains",
+        "What it means depends on what the program was doing: the lines before it, and the state of the device.",
+        "unexplained",
+        "low",
+    ),
+    "gds-file": ToolMeaning(
+        "warning",
+        "GPUDirect Storage does not work on the file system of a file",
+        "Reads go through the host's memory, or fail where that is not allowed.",
+        "gds",
+        "low",
+    ),
+    "gds-none": ToolMeaning(
+        "warning",
+        "GPUDirect Storage supports no storage of this host",
+        "Reads from storage into GPU memory go through the host's memory (compatibility mode).",
+        "gds",
+        "low",
+    ),
+    "gds-rdma-down": ToolMeaning(
+        "warning",
+        "RDMA devices that GPUDirect Storage is to use are down",
+        "Storage over these devices is slower, or not reached.",
+        "gds",
+    ),
+    "gid-none": ToolMeaning(
+        "warning",
+        "a program found no GID that it can use on an RDMA device",
+        "RoCE over this device does not work for it: its interface has no address, or is in another network namespace.",
+        "gid",
+        "low",
+    ),
+    "plugin-no-umad": ToolMeaning(
+        "warning",
+        "the RDMA device plugin leaves a NIC out, because one of its device files is missing",
+        "Pods that ask for it get no RDMA device.",
+        "umad",
+    ),
+    "cni-no-guid": ToolMeaning(
+        "warning",
+        "a virtual function has no valid GUID, so that the pod was not started",
+        "Pods with this network do not start. InfiniBand needs a GUID for each virtual function.",
+        "vf-guid",
+    ),
+    "cni-failed": ToolMeaning(
+        "warning",
+        "a pod was not joined to a network",
+        "The pod does not start. The end of the line states why.",
+        "cni",
+        "low",
+    ),
+    "sriov-sync": ToolMeaning(
+        "warning",
+        "the SR-IOV operator could not set a node up",
+        "Virtual functions of this node are missing or stay as they were: pods that ask for them wait.",
+        "cni",
+    ),
+    "guid-zero": ToolMeaning(
+        "warning",
+        "RDMA devices without a GUID: virtual functions to which none was given",
+        "InfiniBand: the port stays down. RoCE: programs that connect by address do not work.",
+        "vf-guid",
+        "low",
+    ),
+    "module-flags": ToolMeaning(
+        "warning", "the optical module of a port of a switch states an alarm", RESENT, "wire", "low"
+    ),
+    "modules-flags": ToolMeaning(
+        "info",
+        "optical modules of several ports of a switch state alarms: ports without a cable do, too",
+        RESENT,
+        "wire",
+        "low",
+    ),
+    "switch-drops": ToolMeaning(
+        "warning",
+        "a switch drops more than a few of the packets of a port",
+        "Dropped packets of RoCE are sent again, a whole window of them: jobs over this port are slower, or time out. "
+        "What it means depends on when they were dropped, and in which class.",
+        "drops",
+        "low",
+    ),
+    "switch-uncorrected": ToolMeaning(
+        "warning",
+        "a switch counts code words that FEC could not correct on a port",
+        "Each loses a packet or more. Some come with each start of a link: what they mean depends on whether more "
+        "come.",
+        "wire",
+        "low",
+    ),
+    "switch-uncorrected-few": ToolMeaning(
+        "info",
+        "a switch counts a few code words that FEC could not correct on a port",
+        "Some come with each start of a link: what they mean depends on whether more come.",
+        "wire",
+        "low",
+    ),
+    "switch-pfc-nowhere": ToolMeaning(
+        "info",
+        "PFC is on for the switch, and on no port that is listed",
+        "The switch drops RoCE packets under congestion, where it is meant to be lossless.",
+        "pfc",
+        "low",
+    ),
+}

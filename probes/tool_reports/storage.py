@@ -1,0 +1,39 @@
+"""What GPUDirect Storage supports on a host, as `gdscheck -p` lists it.
+
+Source: NVIDIA GPUDirect Storage, installation and troubleshooting guide; outputs in public threads.
+"""
+
+from __future__ import annotations
+
+from probes.text import ParseError, lazy_pattern
+from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.lines import short_lines
+
+_LIMIT_LINE = 300
+_ROW = lazy_pattern(r"[*-]{0,4}(?P<name>[A-Z][\w .-]{1,40}?) {0,24}: (?P<value>Unsupported|Supported|compat)\b.{0,40}")
+_RDMA = lazy_pattern(r"[*-]{0,4}rdma_device_status {1,8}: Up: (?P<up>\d{1,4}) Down: (?P<down>\d{1,4})\b.{0,40}")
+_FEWEST = 3  # rows of storage: of fewer, the rest is cut off
+
+
+def list_storage_faults(text: str) -> list[ToolReport]:
+    """Whether no storage is supported, and RDMA devices that are down. Raises ParseError.
+
+    >>> rows = "".join(f" {name} : {{}}\\n" for name in ("NVMe", "NVMeOF", "NFS", "WekaFS"))
+    >>> [report.code for report in list_storage_faults(rows.format(*["Unsupported"] * 4))]
+    ['gds-none']
+    >>> list_storage_faults(rows.format("Supported", *["Unsupported"] * 3))
+    []
+    """
+    states: dict[str, str] = {}
+    reports = []
+    for line in map(str.strip, short_lines(text, _LIMIT_LINE)):
+        if row := _ROW.fullmatch(line):
+            states.setdefault(row["name"], row["value"])
+        elif (rdma := _RDMA.fullmatch(line)) and int(rdma["down"]):
+            what = f"{rdma['down']} of {int(rdma['up']) + int(rdma['down'])}"
+            reports.append(ToolReport("gds-rdma-down", None, line, (("what", what),)))
+    if not states:
+        raise ParseError("no row of a kind of storage")
+    if len(states) >= _FEWEST and set(states.values()) == {"Unsupported"}:
+        reports.append(ToolReport("gds-none", None, f"Unsupported: {', '.join(states)}"[:_LIMIT_LINE]))
+    return reports
