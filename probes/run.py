@@ -56,7 +56,7 @@ class InProcessScheduler(Scheduler):
     """A recorded host answers from memory and files: nothing can hang, and what takes long is interrupted."""
 
     def run(self) -> None:
-        """See Run.run."""
+        """See Scheduler.run."""
         host: Host = self.host
         if self.recording is not None:
             from probes.host.recording import RecordingHost

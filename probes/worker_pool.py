@@ -43,7 +43,7 @@ class WorkerPool(Scheduler):
     """
 
     def run(self) -> None:
-        """See Run.run."""
+        """See Scheduler.run."""
         for worker in list(_left_behind):
             if worker.reap() is not None:
                 _left_behind.remove(worker)

@@ -5,10 +5,10 @@ sample of the same boot.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from agent.history.window import CounterSample, compare_samples, take_sample, time_of
 from agent.model.finding import HISTORY_SOURCE, Evidence, Finding, worst_first
 from agent.model.node import Platform
 from agent.model.profile import BadProfile, Profile
@@ -19,6 +19,9 @@ from agent.rules.catalogue import rules_for
 from agent.rules.context import RuleContext, Settings
 from agent.rules.engine import build_findings, evaluate, summarize
 from probes.catalogue import providers
+
+if TYPE_CHECKING:
+    from agent.history.window import CounterSample
 
 
 def build_context(report: Report, settings: Settings, platform: Platform, expected: Profile | None) -> RuleContext:
@@ -44,6 +47,8 @@ def build_context(report: Report, settings: Settings, platform: Platform, expect
 
 def judge_with_base(report: Report, base: CounterSample) -> Report:
     """The report with the window since an earlier sample, and with what the rules find in it."""
+    from agent.history.window import compare_samples  # lazy: one sample alone needs none of it
+
     return judge_with_window(report, compare_samples(base, report))
 
 
@@ -72,6 +77,8 @@ def judge_with_window(report: Report, window: CountersWindow) -> Report:
 
 
 def _mark(finding: Finding, report: Report, window: CountersWindow) -> Finding:
+    from agent.history.window import time_of
+
     between = f"{window.since} to {time_of(report)}"
     row = Evidence(what="window", value=between, source=HISTORY_SOURCE)
     return msgspec.structs.replace(
@@ -83,6 +90,8 @@ def complete_sample(
     report: Report, at: str, uptime_seconds: float, counts: Iterable[tuple[str, str, int]]
 ) -> CounterSample:
     """An earlier sample of the same counters of the same devices, of which only those that were not zero are given."""
+    from agent.history.window import take_sample
+
     now = take_sample(report)
     if now is None:
         raise ValueError("a report without uptime")

@@ -195,7 +195,7 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
             return Reason("no-second-sample", why=why or NO_EARLIER_SAMPLE)
         return self.why_settling
 
-    def moved(self, subject: str, counter: str, now: Mapping[str, int]) -> int | None:
+    def counter_delta(self, subject: str, counter: str, now: Mapping[str, int]) -> int | None:
         """By how much a counter moved over the window; None where that is not known. `now`: what it is."""
         if self.window is None or counter not in now:
             return None
@@ -204,8 +204,8 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
             return None
         return self.window.moved.get(subject, {}).get(counter, 0)
 
-    def why_not_moved(self, subject: str, counter: str) -> Reason:
-        """Why `moved` has no answer."""
+    def why_no_delta(self, subject: str, counter: str) -> Reason:
+        """Why `counter_delta` has no answer."""
         gaps = self.window.not_compared.get(subject, {}) if self.window else {}
         gap = gaps.get(counter) or gaps.get("*")
         if gap is None and self.why_not_counted:

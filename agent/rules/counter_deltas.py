@@ -79,8 +79,8 @@ def delta(context: RuleContext, counters: Counters, names: Iterable[str]) -> Cou
             return Unknown(counters.subject, counters.unread or Reason("not-read", fact="its counters"))
         return NotApplicable(counters.subject, Reason("not-measured", detail="its driver does not count this"))
     early = why_settling(context)
-    moves = {name: context.moved(counters.subject, name, counters.now) for name in there}
-    gaps = [context.why_not_moved(counters.subject, name) for name, move in moves.items() if move is None]
+    moves = {name: context.counter_delta(counters.subject, name, counters.now) for name in there}
+    gaps = [context.why_no_delta(counters.subject, name) for name, move in moves.items() if move is None]
     parts = {name: move for name, move in moves.items() if move}
     rows = tuple(
         Evidence(what=name, value=format_move(context, move), source=counters.source(name))

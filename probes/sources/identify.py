@@ -34,9 +34,6 @@ from probes.host.commands import (
     SWITCH_PORTS,
 )
 from probes.text import lazy_pattern
-from probes.tool_reports.pods import POD_ROW
-from probes.tool_reports.stated import BURNING, IS_STATED
-from probes.tool_reports.tool_errors import find_tool_error, find_unexplained
 
 LOOK_CHARACTERS = 64 << 10
 
@@ -160,7 +157,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     (((_SMI, "nvlink", "-s"),), (_GPU_LINE, _NO_NVLINK)),
     ((DMON,), (r"^# ?(?:(?:Date +)?Time +)?gpu +(?:pid|pwr|sm|mclk|pviol|fb|sbecc|rxpci|[a-z]\w*temp)\b",)),
     ((IMEX_NODES,), (r"^Node #\d{1,4} +[*-] +\S+ +[*-]",)),
-    ((STATED, (_SMI, "-L")), (rf"{_GPU_LINE}[^\n]*\(UUID: GPU-", BURNING)),
+    ((STATED, (_SMI, "-L")), (rf"{_GPU_LINE}[^\n]*\(UUID: GPU-", r"^[\d.]{1,5}%  proc'd: ")),
     (((_SMI, "-L"),), (rf"{_GPU_LINE}[^\n]*\(UUID: GPU-",)),
     ((_TEXT, _HEX), (_PCI_LINE, _HEX_LINE, _CAPABILITY)),
     ((_HEX,), (_PCI_LINE, _HEX_LINE)),
@@ -339,7 +336,6 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("kubectl", "describe", "node"),), (r"^Name: +\S", r"^Conditions:", r"^Capacity:", r"^Allocatable:")),
     ((("kubectl", "describe", "node"),), (r"^Conditions:", r"^ +Type +Status +LastHeartbeatTime ")),
     ((("kubectl", "describe", "node"),), (r"^Capacity:[ \t]*$", r"^Allocatable:[ \t]*$")),
-    ((PODS,), (POD_ROW,)),
     (
         (("kubectl", "describe", "node"),),
         (r"\A\s*[\[{]", r"\"lastHeartbeatTime\" ?: ?\"", r"\"status\" ?: ?\"(?:True|False|Unknown)\""),
@@ -402,7 +398,6 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ),
     ((("error", "of", "rocm-smi"),), (_NO_ROW,)),
     ((("docker", "run"),), (_CONTAINER_SENTENCE,)),
-    ((STATED,), (IS_STATED,)),
 )  # fmt: skip
 
 
@@ -430,16 +425,25 @@ def identify_command(text: str) -> tuple[tuple[str, ...], ...]:
     for commands, patterns in MARKS:
         if all(_PATTERNS[pattern].search(start) for pattern in patterns):
             return commands
+    from probes.tool_reports.pods import POD_ROW  # lazy, as are the others: few sources have a text that MARKS lacks
+    from probes.tool_reports.stated import IS_STATED
+
+    if POD_ROW.search(start):
+        return (PODS,)
+    if IS_STATED.search(start):
+        return (STATED,)
     if not _PATTERNS[_NO_JOB].search(start):
         return ()
+    from probes.tool_reports.tool_errors import find_tool_error, find_unexplained
+
     if found := find_tool_error(start):
         return (("error", "of", found[0].tool),)
     if _OF_LOG.search(start):
-        from probes.kernel.log_lines import has_kernel_line  # lazy: few texts that nothing identifies have such a line
+        from probes.kernel.log_lines import has_kernel_line
 
         if has_kernel_line(start):
             return (("dmesg",),)
-    from probes.services.sentences import SERVICE_SENTENCES  # lazy, too
+    from probes.services.sentences import SERVICE_SENTENCES
 
     if any(row.needle in start and row.pattern.search(start) for row in SERVICE_SENTENCES):
         return (SERVICE_LOG,)

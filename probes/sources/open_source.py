@@ -259,9 +259,7 @@ def _single_output(path: str) -> Host | FactsSource:
         if is_log_of_job(start):
             raise _is_of_job(path)
         if _MEASURED.search(start):
-            raise BadSource(
-                f"{path}: is a table of measured bandwidths", f"`fabricscope job {_quote(path)}` reads it"
-            )
+            raise BadSource(f"{path}: is a table of measured bandwidths", f"`fabricscope job {_quote(path)}` reads it")
         if hosts := find_hosts(start):
             is_before = f"{hosts[0]}: " in start
             cut = f"sed -n 's/^{hosts[0]}: //p' {_quote(path)} > {hosts[0]}.txt"

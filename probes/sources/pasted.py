@@ -68,7 +68,7 @@ OPENERS = (  # kind, the first line of such an output, whether each such line be
     (
         "nvidia-smi --query-gpu",
         r"[ \t]{0,40}(?:index|name|uuid|gpu_uuid|pci\.bus_id|timestamp)"
-        r"(?:, [a-z_]+[a-z_.]{1,60}(?: \[[\w/%]{1,8}\])?){1,60}$",
+        r"(?:, [a-z_][a-z_.]{1,60}(?: \[[\w/%]{1,8}\])?){1,60}$",
         True,
     ),
     (

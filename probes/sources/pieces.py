@@ -25,7 +25,6 @@ from probes.sources.host_lines import find_hosts
 from probes.sources.identify import find_missing_name, identify_command, identify_unnamed, is_sentence_of_smi
 from probes.sources.output_names import best_name, is_of_device, saved_name
 from probes.text import lazy_pattern
-from probes.tool_reports.tool_errors import find_tool_error
 
 if TYPE_CHECKING:
     from probes.sources.pasted import Piece
@@ -161,6 +160,8 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
 
 def _find_error(file: str, text: str) -> dict[str, OutputPiece]:
     """The sentence of a tool that stands beside other outputs, or behind a prompt."""
+    from probes.tool_reports.tool_errors import find_tool_error  # lazy: few sources hold a text of several outputs
+
     error = find_tool_error(text)
     if error is None:
         return {}

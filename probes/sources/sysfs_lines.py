@@ -59,10 +59,10 @@ _EXPORTED_NAMES = {
     "port_packets_transmitted": "port_xmit_packets",
 }
 _NODE_LINE = lazy_pattern(  # of numactl -H; a terminal breaks the list of CPUs
-    r"^[> \t]*node (?P<node>\d{1,4}) (?:cpus:(?P<cpus>[ \d\r\n]*?)(?=\r?\n[> \t]*node |\Z)"
-    r"|size: (?P<size>\d{1,9}) MB)[ \t\r]*$"
-    r"|^[> \t]*NUMA node(?P<of>\d{1,4}) CPU\(s\):[ \t]+(?P<list>[\d,-]{0,4000})[ \t\r]*$"  # of lscpu
-    r"|^[> \t]*(?P<row>\d{1,4}): {1,8}(?P<distances>\d{1,4}(?: {1,8}\d{1,4}){0,255})[ \t\r]*$",
+    r"^[> \t]*node (?P<node>\d{1,4}) (?:cpus:(?P<cpus>[ \d\r\n]{0,8000}?)(?=\r?\n[> \t]*node |\Z)"
+    r"|size: (?P<size>\d{1,9}) MB)[ \t\r]{0,80}$"
+    r"|^[> \t]*NUMA node(?P<of>\d{1,4}) CPU\(s\):[ \t]{1,80}(?P<list>[\d,-]{0,4000})[ \t\r]{0,80}$"  # of lscpu
+    r"|^[> \t]*(?P<row>\d{1,4}): {1,8}(?P<distances>\d{1,4}(?: {1,8}\d{1,4}){0,255})[ \t\r]{0,80}$",
     re.MULTILINE,
 )
 _NODES = "/sys/devices/system/node"

@@ -154,7 +154,12 @@ def list_switch_ports(text: str) -> list[ToolReport]:
         return _list_ports_without_pfc(text)
     if flags := _list_module_flags(text):
         return flags[:_MOST_REPORTS]
-    known = known or _UNCORRECTED in text or "Drop/pkts" in text or bool(_FLAG.search(text))
+    known = (
+        known
+        or _UNCORRECTED in text
+        or "Drop/pkts" in text
+        or any(_FLAG.fullmatch(line.strip()) for line in _lines(text))
+    )
     if not known:
         raise ParseError("no port of a switch")
     errors = {name: count for name, count in counts.items() if name != "in-pkts"}

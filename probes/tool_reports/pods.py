@@ -5,6 +5,8 @@ Source: kubernetes pkg/printers/internalversion (printPod): READY, STATUS and RE
 
 from __future__ import annotations
 
+import re
+
 from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
 from probes.tool_reports.lines import short_lines
@@ -17,11 +19,11 @@ _OF_DEVICES = (
 )
 _STATE = r"(?:Init:)?[A-Z]\w{1,40}(?::\d{1,3}(?:/\d{1,3})?)?"
 # The columns of one row: name of the pod, READY, STATUS, RESTARTS
-POD_ROW = (
+POD_ROW = lazy_pattern(
     rf"^[> \t]*(?:[\w.-]{{1,63}} +)?(?P<pod>{_OF_DEVICES}) +\d{{1,3}}/\d{{1,3}} +"
-    rf"(?P<status>{_STATE}|Init:\d{{1,3}}/\d{{1,3}}) +\d{{1,6}}\b"
+    rf"(?P<status>{_STATE}|Init:\d{{1,3}}/\d{{1,3}}) +\d{{1,6}}\b",
+    re.MULTILINE,
 )
-_ROW = lazy_pattern(POD_ROW)
 _NAME = lazy_pattern(rf"Name: +(?P<pod>{_OF_DEVICES})[ \t]*$")
 _FAILED = lazy_pattern(
     r"(?:Init:)?(?:Error|CrashLoopBackOff|\w{0,20}ImagePull\w{0,10}|Create\w{1,30}Error|RunContainerError|OOMKilled|"
@@ -55,7 +57,7 @@ def list_pods(text: str) -> list[ToolReport]:
     >>> [(report.code, report.detail) for report in list_pods(rows)]
     [('kube-pod', (('what', 'nvidia-driver-daemonset-x2 Init:CrashLoopBackOff'),))]
     """
-    rows = [match for line in short_lines(text, _LIMIT_LINE) if (match := _ROW.match(line))]
+    rows = [match for line in short_lines(text, _LIMIT_LINE) if (match := POD_ROW.match(line))]
     if not rows:
         raise ParseError("no row of a pod of GPUs or NICs")
     failed = [match for match in rows if _FAILED.fullmatch(match["status"])]

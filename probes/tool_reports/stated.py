@@ -93,8 +93,8 @@ _SENTENCES = (  # the first that fits a line
     ),
 )  # fmt: skip
 _BURN = lazy_pattern(r"proc'd: [^\n]{0,1600}?\btemps: (?P<temperatures>\d{1,3} C(?: - (?:\d{1,3}|--) C){0,63})")
-BURNING = r"^[\d.]{1,5}%  proc'd: "  # a line of progress of gpu-burn
-IS_STATED = "|".join((*(re.sub(r"\(\?P<\w+>", "(?:", row.form) for row in _SENTENCES), BURNING))  # what is read here
+_FORMS = (*(re.sub(r"\(\?P<\w+>", "(?:", row.form) for row in _SENTENCES), r"^[\d.]{1,5}%  proc'd: ")
+IS_STATED = lazy_pattern("|".join(_FORMS), re.MULTILINE)  # what is read here, and a line of progress of gpu-burn
 _EXPLAINED = {"guest-power-on": "guest-window"}  # a consequence, and what explains it
 
 
@@ -132,7 +132,7 @@ def _build_report(code: str, match: re.Match[str], line: str) -> ToolReport:
 
 def _list_hot(line: str) -> Iterator[ToolReport]:
     """GPUs that are hot in the last line of progress of gpu-burn, which has one value for each."""
-    match = _BURN.search(line)
+    match = _BURN.match(line, max(line.find("proc'd: "), 0))
     for gpu, value in enumerate(match["temperatures"].split(" - ") if match else ()):
         degrees = value.partition(" ")[0]
         if degrees.isdecimal() and int(degrees) >= _HOT:

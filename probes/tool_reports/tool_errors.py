@@ -184,9 +184,7 @@ TOOL_ERRORS = (  # the first that a text has counts: a library that does not fit
     _error("ofed-driver", "stack-modules", "No OFED driver found for kernel ", after=r"(?P<what>\d[\w.-]{2,60})"),
     _error("modprobe", "module-missing", "modprobe: FATAL: Module ", after=rf"(?P<what>{_RDMA_MODULES}) not found in "),
     _error("rdma-shared-dp", "rdma-netns", "incorrect RDMA subsystem network namespace", before=_WORDS),
-    _error(
-        "ping", "no-answer", " Destination Host Unreachable", before=r"From (?P<what>\S{2,80})(?: \S{3,60})?:? .{0,30}?"
-    ),
+    _error("ping", "no-answer", " Destination Host Unreachable", before=r"From \S{2,80}(?: \S{3,60})?:? .{0,30}?"),
     _error("nvshmem", "gdr-no-peermem", "neither nv_peer_mem, or nvidia_peermem detected", before=_WORDS),
     _error("nvshmem", "ibgda-failed", " is not enumerated as an mlx5 device", before=rf"{_WORDS}device {_DEVICE}"),
     _error("nvshmem", "ibgda-failed", "cannot allocate mlx5dv_devx_uar", before=_WORDS),
@@ -292,6 +290,9 @@ def find_unexplained(text: str) -> str | None:
     return match[0].strip() if match else None
 
 
+_PINGED = lazy_pattern(r"^PING (?P<what>[\w.:-]{2,80})", re.MULTILINE)  # the line of the error names who states it
+
+
 def list_tool_errors(text: str) -> list[ToolReport]:
     """The error of a tool that printed nothing else. Raises ParseError.
 
@@ -307,7 +308,9 @@ def list_tool_errors(text: str) -> list[ToolReport]:
     if found is None:
         raise ParseError("no sentence of a tool that found nothing")
     error, match, line = found
-    detail = tuple((name, value.replace("'", "").strip()) for name, value in match.groupdict().items() if value)
+    named = _PINGED.search(text) if error.tool == "ping" else match
+    groups = named.groupdict() if named else {}
+    detail = tuple((name, value.replace("'", "").strip()) for name, value in groups.items() if value)
     start = max(match.end() - _LIMIT_TEXT // 2, 0)
     return [ToolReport(error.code, None, " ".join(line[start:].split())[:_LIMIT_TEXT], detail)]
 

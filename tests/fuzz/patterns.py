@@ -44,13 +44,14 @@ def patterns() -> Iterator[tuple[str, re.Pattern[Any], str]]:
                 continue  # no pattern: parsing all of them takes a fifth of the time to collect all tests
             tree = ast.parse(text)
             used: dict[str, set[str]] = {}
+            tables = dict(_list_loops(tree))
             for node in ast.walk(tree):
                 if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
                     continue
                 if node.func.attr not in METHODS or not isinstance(node.func.value, ast.Name):
                     continue
                 if node.func.value.id != "re":
-                    used.setdefault(node.func.value.id, set()).add(node.func.attr)
+                    used.setdefault(tables.get(node.func.value.id, node.func.value.id), set()).add(node.func.attr)
                 elif isinstance(node.args[0], ast.Constant):
                     yield f"{name}:{ast.unparse(node.args[0])}", re.compile(node.args[0].value), node.func.attr
             for variable, value in vars(module).items():
@@ -58,6 +59,15 @@ def patterns() -> Iterator[tuple[str, re.Pattern[Any], str]]:
                 for pattern in _all(value):
                     for method in sorted(used.get(variable, () if variable in _imported(tree) else unseen)):
                         yield f"{name}.{variable}", pattern, method
+
+
+def _list_loops(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """Names that loops give to what a table holds, with the name of the table."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.For, ast.comprehension)) and isinstance(node.iter, ast.Name):
+            for target in ast.walk(node.target):
+                if isinstance(target, ast.Name):
+                    yield target.id, node.iter.id
 
 
 def attacks(pattern: re.Pattern[Any]) -> Iterator[str]:

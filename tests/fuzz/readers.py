@@ -148,6 +148,28 @@ READERS: tuple[Reader, ...] = (
     parser("probes.tool_reports.containers:list_node_faults", tool_texts.NODE.format(**tool_texts.NODE_WORDS)),
     parser("probes.tool_reports.containers:list_sentences", tool_texts.DOCKER, tool_texts.POD),
     parser("probes.tool_reports.accelerators:list_bad_pages", tool_texts.PAGES_INFO),
+    parser(
+        "probes.tool_reports.nvidia_tools:list_held_back",
+        "# gpu    pwr  gtemp  pviol  tviol\n" + 2 * "    0    690     88      3      1\n",
+    ),
+    parser(
+        "probes.tool_reports.nvidia_tools:list_unready_nodes",
+        "Node #1  - 10.9.0.2  - UNAVAILABLE - Version: 580\nDomain State: DEGRADED\n",
+    ),
+    parser(
+        "probes.tool_reports.storage:list_storage_faults",
+        "".join(f" {name} : Unsupported\n" for name in ("NVMe", "NVMeOF", "NFS", "WekaFS")),
+    ),
+    parser("probes.tool_reports.pods:list_pods", "nvidia-driver-daemonset-x2 0/1 CrashLoopBackOff 7 (2m ago) 9m\n"),
+    parser(
+        "probes.tool_reports.pods:list_failed_containers",
+        "Name: nvidia-dcgm-a1\nContainers:\n  x:\n    State: Waiting\n      Reason: CrashLoopBackOff\n",
+    ),
+    parser("probes.tool_reports.unnamed:list_zero_guids", "mlx5_0 506b4b03002811a0\nmlx5_2 0000000000000000\n"),
+    parser("probes.tool_reports.stated:list_stated", "vfio 0000:41:00.0: group 27 is not viable\n"),
+    lenient("probes.tool_reports.tool_errors:find_tool_error", "# Port number 1 state is Down\n"),
+    lenient("probes.tool_reports.tool_errors:find_unexplained", "E0102 11:22:33.1 7 a.cc:9] Failed to open mlx5_3\n"),
+    lenient("probes.sources.identify:is_sentence_of_smi", "No devices were found\n"),
     Reader(
         "probes.switches.facts:load_json",
         lambda: [json.dumps(outputs.CONFIG).encode()],
@@ -688,6 +710,7 @@ NOT_READERS = {
     "probes.sources.output_names.group_by_prefix": "names of files that were listed",
     "probes.sources.output_names.is_of_device": "the name of a file",
     "probes.sources.output_names.file_stem": "the same",
+    "probes.sources.output_names.find_path": "the same",
     "probes.sources.dump.refuse_several": "the path that was given",
     "probes.sources.given.is_log": "a command's name",
     "agent.reports.open_atomically": "a path that we write",

@@ -63,9 +63,9 @@ def _judge_errors(context: RuleContext, gpu: Gpu) -> Result:
         return _fail_uncorrectable(about.subject, gpu.label, lost, lines)
     if _UNCORRECTABLE not in gpu.error_counts:
         return about.unknown("not-shown", detail="the driver shows no error counts of XGMI")
-    moved = context.moved(about.subject, _CORRECTABLE, gpu.error_counts)
+    moved = context.counter_delta(about.subject, _CORRECTABLE, gpu.error_counts)
     if moved is None or context.window is None or not context.window.seconds:
-        return about.unknown(context.why_not_moved(about.subject, _CORRECTABLE))
+        return about.unknown(context.why_no_delta(about.subject, _CORRECTABLE))
     an_hour = moved * 3600 / context.window.seconds
     if an_hour < context.threshold(_PER_HOUR):
         return about.passes()

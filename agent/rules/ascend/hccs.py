@@ -108,14 +108,14 @@ def hccs_errors(context: RuleContext) -> Iterator[Result]:
             faults.append(_Ports(npu, bad))
         elif gaps:
             port, name = min(gaps)
-            yield about_gpu(npu).unknown(context.why_not_moved(f"link:{npu.id}/{port}", name))
+            yield about_gpu(npu).unknown(context.why_no_delta(f"link:{npu.id}/{port}", name))
         else:
             yield about_gpu(npu).passes()
     yield from _merge(context, faults, len(known), _fail_errors)
 
 
 def _read_increase(context: RuleContext, npu: Gpu, link: GpuLink, name: str) -> int | None:
-    return context.moved(f"link:{npu.id}/{link.link}", name, link.errors)
+    return context.counter_delta(f"link:{npu.id}/{link.link}", name, link.errors)
 
 
 def _fail_errors(context: RuleContext, faults: list[_Ports]) -> Fail:

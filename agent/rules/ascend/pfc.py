@@ -25,7 +25,7 @@ def npu_pfc_storm(context: RuleContext, port: NpuPort) -> Result:
         return about.unknown("output-missing", command=command)
     if context.why_not_counted:
         return about.unknown(context.why_not_counted)
-    moves = {name: context.moved(f"port:{port.nic}/{link.port}", name, errors) for name in errors}
+    moves = {name: context.counter_delta(f"port:{port.nic}/{link.port}", name, errors) for name in errors}
     if any(moves.values()):
         return about.fail(
             summary=f"it holds its switch port in PFC pause (priority {', '.join(n[6] for n in moves if moves[n])})",
@@ -34,7 +34,7 @@ def npu_pfc_storm(context: RuleContext, port: NpuPort) -> Result:
         )
     gap = next((name for name, move in moves.items() if move is None), None)
     if gap:
-        return about.unknown(context.why_not_moved(f"port:{port.nic}/{link.port}", gap))
+        return about.unknown(context.why_no_delta(f"port:{port.nic}/{link.port}", gap))
     if not any(counts.values()):
         return about.unknown(
             "undecided", detail="the watchdog has counted nothing since it was reset: by default it is off"

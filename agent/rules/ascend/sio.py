@@ -49,11 +49,11 @@ def _judge_die(context: RuleContext, npu: Gpu) -> Result | None:
     if any(moves.values()):
         return None
     gap = next((name for name, move in moves.items() if move is None), None)
-    return about.unknown(context.why_not_moved(about.subject, gap)) if gap else about.passes()
+    return about.unknown(context.why_no_delta(about.subject, gap)) if gap else about.passes()
 
 
 def _moves(context: RuleContext, npu: Gpu) -> dict[str, int | None]:
-    return {name: context.moved(f"gpu:{npu.id}", name, gpu_counters(npu)) for name in _COUNTERS}
+    return {name: context.counter_delta(f"gpu:{npu.id}", name, gpu_counters(npu)) for name in _COUNTERS}
 
 
 def _is_partner(context: RuleContext, one: Gpu, other: Gpu) -> bool:

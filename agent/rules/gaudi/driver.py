@@ -49,9 +49,9 @@ def gaudi_resets(context: RuleContext, gpu: Gpu) -> Result:
         return about.not_applicable(absent or Reason("not-measured", detail="the driver does not offer it"))
     if _RESETS not in gpu.error_counts:
         return about.unknown("not-shown", detail="the driver shows no count of resets")
-    moved = context.moved(about.subject, _RESETS, gpu.error_counts)
+    moved = context.counter_delta(about.subject, _RESETS, gpu.error_counts)
     if context.why_not_counted or moved is None:
-        return about.unknown(context.why_not_counted or context.why_not_moved(about.subject, _RESETS))
+        return about.unknown(context.why_not_counted or context.why_no_delta(about.subject, _RESETS))
     if moved == 0:
         return about.passes()
     return about.fail(

@@ -73,7 +73,7 @@ def _stall_evidence(context: RuleContext, nic: Nic) -> Iterator[Evidence]:
     for netdev in context.topology.netdevs:
         now = netdev_counters(netdev) if netdev.pci == nic.pci else {}
         for name in _STALL_COUNTERS:
-            move = context.moved(f"netdev:{netdev.id}", name, now) or 0
+            move = context.counter_delta(f"netdev:{netdev.id}", name, now) or 0
             if move and scale_count(context, move, MINUTE) >= context.threshold(_STALLS):
                 yield Evidence(
                     what=f"{name} of {netdev.label}, moved by", value=str(move), source=f"ethtool -S {netdev.label}"

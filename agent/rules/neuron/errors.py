@@ -53,9 +53,9 @@ def _judge_ecc(context: RuleContext, gpu: Gpu) -> Result:
         return about.unknown(_why_no_counts(context))
     if not gpu.error_counts.get(_REPAIRABLE):  # drivers before 2.23 have no such count
         return about.passes()
-    moved = context.moved(about.subject, _REPAIRABLE, gpu.error_counts)
+    moved = context.counter_delta(about.subject, _REPAIRABLE, gpu.error_counts)
     if context.why_not_counted or moved is None:
-        return about.unknown(context.why_not_counted or context.why_not_moved(about.subject, _REPAIRABLE))
+        return about.unknown(context.why_not_counted or context.why_no_delta(about.subject, _REPAIRABLE))
     if not moved:
         return about.passes()
     source = f"{_FOLDER}/neuron{gpu.index}/stats/hardware/{_REPAIRABLE}"
@@ -112,7 +112,7 @@ def _judge_runs(context: RuleContext, gpu: Gpu) -> Result:
         return about.unknown(_why_no_counts(context))
     if context.why_not_counted:
         return about.unknown(context.why_not_counted)
-    moves = {name: context.moved(about.subject, name, counts) for name in counts}
+    moves = {name: context.counter_delta(about.subject, name, counts) for name in counts}
     grown = {name: move for name, move in moves.items() if move}
     if grown:
         folder = f"{_FOLDER}/neuron{gpu.index}/neuron_core*/stats/status"
@@ -125,4 +125,4 @@ def _judge_runs(context: RuleContext, gpu: Gpu) -> Result:
             situation="other",
         )
     gap = next((name for name, move in moves.items() if move is None), None)
-    return about.unknown(context.why_not_moved(about.subject, gap)) if gap else about.passes()
+    return about.unknown(context.why_no_delta(about.subject, gap)) if gap else about.passes()

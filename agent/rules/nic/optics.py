@@ -140,7 +140,7 @@ def _judge_module_fault(context: RuleContext, one: PluggedModule) -> Result:
     ]
     now = netdev_counters(one.netdev)
     for name, meaning in _COUNTERS.items():
-        move = context.moved(f"netdev:{one.netdev.id}", name, now)
+        move = context.counter_delta(f"netdev:{one.netdev.id}", name, now)
         if move:
             row = Evidence(what=name, value=f"+{move}", source=f"ethtool -S {one.netdev.label}")
             faults.append(("error", meaning, row))

@@ -210,7 +210,7 @@ def _judge(
 
 def _is_odd(context: RuleContext, counts: PartErrors, others: Sequence[PartErrors], name: str) -> bool:
     count = counts.values[name]
-    if context.moved(counts.part.subject, name, counts.values) is not None:
+    if context.counter_delta(counts.part.subject, name, counts.values) is not None:
         return False  # two samples state what happens now
     usual = _usual_count(others, name)
     if name in _ANY:

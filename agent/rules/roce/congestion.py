@@ -132,7 +132,7 @@ def _dominant_priority(moves: dict[int, int]) -> int | None:
 def _fail_class_usage(context: RuleContext, counters: RocePortCounters, what: str, cause: str) -> Fail:
     place, on = counters.place, lossless_priorities(counters)
     names = [f"{way}_prio{p}_bytes" for way in ("tx", "rx") for p in range(8)]
-    rows = [(name, context.moved(counters.eth.subject, name, counters.eth.now)) for name in names]
+    rows = [(name, context.counter_delta(counters.eth.subject, name, counters.eth.now)) for name in names]
     pfc = "not known" if on is None else ", ".join(map(str, sorted(on))) or "none"
     return place.fail(
         summary=f"{what} {in_window(context)}; PFC is on for {pfc}",

@@ -101,7 +101,7 @@ def _corrected_ratio(context: RuleContext, counters: RocePortCounters) -> Result
     place = counters.place
     fixed, bits = (
         delta(context, counters.eth, [_CORRECTED]),
-        context.moved(counters.eth.subject, _BITS, counters.eth.now),
+        context.counter_delta(counters.eth.subject, _BITS, counters.eth.now),
     )
     if not isinstance(fixed, CounterDelta):
         return place.not_applicable("not-measured", detail="its driver does not count corrected bits")
@@ -433,7 +433,7 @@ def _judge_soft_loss_direction(
         return about.unknown(count.gap)
     if count.total < max(context.threshold(_SOFT_LOSS_LEAST), 1):
         return about.passes()
-    carried = context.moved(about.subject, packets, counters.now)
+    carried = context.counter_delta(about.subject, packets, counters.now)
     if carried is None:
         return about.unknown("not-shown", detail=f"{count.total} {words}, but its packets are not counted")
     ratio = count.total / max(carried, 1)

@@ -163,7 +163,7 @@ def _judge_mtu_mismatch(context: RuleContext, roce_port: RocePort, netdev: Netde
         summary = f"MTU {mtu} needs frames of {mtu + _FRAMING} bytes; the switch takes {peer_mtu}"
         return _fail_mtu_mismatch(roce_port, netdev, summary, (*evidence, row), "error", "switch")
     now = netdev_counters(netdev)
-    moves = {name: context.moved(f"netdev:{netdev.id}", name, now) for name in _TOO_LARGE if name in now}
+    moves = {name: context.counter_delta(f"netdev:{netdev.id}", name, now) for name in _TOO_LARGE if name in now}
     frames = sum(move or 0 for move in moves.values())
     if frames and frames >= context.threshold(_FRAMES):
         rows = (

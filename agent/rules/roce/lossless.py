@@ -271,7 +271,7 @@ def _is_enabled(by_priority: list[bool] | None, priority: int | None) -> bool | 
 def _count_marks(context: RuleContext, qos_path: QosPath) -> tuple[int | None, int | None]:
     now = port_counters(qos_path.each.port)
     names = ("np_ecn_marked_roce_packets", "np_cnp_sent")
-    marks, answered = (context.moved(qos_path.subject, name, now) for name in names)
+    marks, answered = (context.counter_delta(qos_path.subject, name, now) for name in names)
     return marks, answered
 
 

@@ -105,9 +105,9 @@ def rdma_packets(context: RuleContext, counters: RocePortCounters, received: boo
     """RDMA packets that a port sent or received in the window; None where nothing counts them."""
     for name in _RECEIVED if received else _SENT:
         if name in counters.rdma.now:
-            return context.moved(counters.rdma.subject, name, counters.rdma.now)
+            return context.counter_delta(counters.rdma.subject, name, counters.rdma.now)
     name = f"{'rx' if received else 'tx'}_vport_rdma_unicast_packets"
-    return context.moved(counters.eth.subject, name, counters.eth.now)
+    return context.counter_delta(counters.eth.subject, name, counters.eth.now)
 
 
 def rdma_bytes(context: RuleContext, counters: RocePortCounters, received: bool = False) -> int | None:
@@ -115,8 +115,8 @@ def rdma_bytes(context: RuleContext, counters: RocePortCounters, received: bool 
     way, word = ("rx", "rcv") if received else ("tx", "xmit")
     name = f"{way}_vport_rdma_unicast_bytes"
     if name in counters.eth.now:
-        return context.moved(counters.eth.subject, name, counters.eth.now)
-    words = context.moved(
+        return context.counter_delta(counters.eth.subject, name, counters.eth.now)
+    words = context.counter_delta(
         counters.rdma.subject, f"port_{word}_data", counters.rdma.now
     )  # of four bytes, as the PMA counts
     return None if words is None else 4 * words
@@ -124,7 +124,7 @@ def rdma_bytes(context: RuleContext, counters: RocePortCounters, received: bool 
 
 def delta_by_priority(context: RuleContext, counters: RocePortCounters, counter: str) -> dict[int, int]:
     """How a counter "tx_prio{}_bytes" moved, by priority; without those that are not there or not known."""
-    moves = {p: context.moved(counters.eth.subject, counter.format(p), counters.eth.now) for p in _PRIORITIES}
+    moves = {p: context.counter_delta(counters.eth.subject, counter.format(p), counters.eth.now) for p in _PRIORITIES}
     return {priority: move for priority, move in moves.items() if move is not None}
 
 

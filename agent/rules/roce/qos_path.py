@@ -310,9 +310,9 @@ def why_unreadable(roce_port: RocePort) -> Reason | None:
 def loss_deltas(context: RuleContext, roce_port: RocePort, netdev: Netdev) -> tuple[tuple[str, int], ...]:
     """Counters of lost and repeated packets that moved in the window, of a port and of its interface."""
     now = port_counters(roce_port.port)
-    moved = [(name, context.moved(roce_port.subject, name, now)) for name in _LOSSES]
+    moved = [(name, context.counter_delta(roce_port.subject, name, now)) for name in _LOSSES]
     subject, now = f"netdev:{netdev.id}", netdev_counters(netdev)
-    moved += [(name, context.moved(subject, name, now)) for name in _DROPPED]
+    moved += [(name, context.counter_delta(subject, name, now)) for name in _DROPPED]
     return tuple((name, by) for name, by in moved if by)
 
 
@@ -320,14 +320,14 @@ def list_undated_drops(context: RuleContext, netdev: Netdev) -> tuple[tuple[str,
     """Counters of packets that an interface dropped since boot or load, where none of them has a window."""
     subject, now = f"netdev:{netdev.id}", netdev_counters(netdev)
     counts = [(name, now[name]) for name in _DROPPED if now.get(name, 0) >= _MANY]
-    return () if any(context.moved(subject, name, now) is not None for name in _DROPPED) else tuple(counts)
+    return () if any(context.counter_delta(subject, name, now) is not None for name in _DROPPED) else tuple(counts)
 
 
 def measured_priority(context: RuleContext, netdev: Netdev) -> int | None:
     """The priority that most bytes of the window left with, where they are known to be RDMA; else None."""
     subject, now = f"netdev:{netdev.id}", netdev_counters(netdev)
-    sent = [context.moved(subject, f"tx_prio{n}_bytes", now) or 0 for n in range(8)]
-    rdma = context.moved(subject, "tx_vport_rdma_unicast_bytes", now) or 0
+    sent = [context.counter_delta(subject, f"tx_prio{n}_bytes", now) or 0 for n in range(8)]
+    rdma = context.counter_delta(subject, "tx_vport_rdma_unicast_bytes", now) or 0
     if rdma < EMPIRICAL_BYTES or rdma < _RDMA_SHARE * sum(sent):
         return None
     return sent.index(max(sent)) if 2 * max(sent) > sum(sent) else None

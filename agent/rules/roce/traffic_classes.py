@@ -95,10 +95,10 @@ def roce_prio2buffer_shared(context: RuleContext, qos_path: QosPath) -> Result:
     lossless = {where[n] for n in on}
     sharing = [n for n in range(8) if n not in on and where[n] in lossless]
     netdev_id, now = f"netdev:{netdev.id}", netdev_counters(netdev)
-    received = {n: context.moved(netdev_id, f"rx_prio{n}_bytes", now) for n in range(8)}
+    received = {n: context.counter_delta(netdev_id, f"rx_prio{n}_bytes", now) for n in range(8)}
     if any(received[n] is None for n in sharing):
         return qos_path.unknown(
-            context.why_not_moved(netdev_id, "rx_prio0_bytes").prefixed("whether anything uses them: ")
+            context.why_no_delta(netdev_id, "rx_prio0_bytes").prefixed("whether anything uses them: ")
         )
     total = sum(moved or 0 for moved in received.values())
     busy = [n for n in sharing if 100 * (received[n] or 0) > context.threshold(SHARE) * total]
@@ -196,7 +196,7 @@ def roce_ets_starved(context: RuleContext, qos_path: QosPath) -> Result:
 
 def _bytes_sent(context: RuleContext, netdev: Netdev) -> list[int | None]:
     now = netdev_counters(netdev)
-    return [context.moved(f"netdev:{netdev.id}", f"tx_prio{n}_bytes", now) for n in range(8)]
+    return [context.counter_delta(f"netdev:{netdev.id}", f"tx_prio{n}_bytes", now) for n in range(8)]
 
 
 def _compute_share(sent: list[int | None], which: list[int]) -> float | None:

@@ -272,7 +272,7 @@ def test_a_counter_that_is_not_there_did_not_stand_still() -> None:
     """What both samples hold and the window does not name did."""
     context = replace(server(), window=CountersWindow(seconds=60.0, moved={"pci:a": {"b": 2}}))
 
-    assert [2, 0, None] == [context.moved("pci:a", name, {"b": 9, "c": 9}) for name in ("b", "c", "d")]
+    assert [2, 0, None] == [context.counter_delta("pci:a", name, {"b": 9, "c": 9}) for name in ("b", "c", "d")]
 
 
 def test_what_many_rules_ask_is_made_once() -> None:
@@ -292,7 +292,7 @@ def test_without_an_earlier_sample_that_is_the_reason_for_each_counter() -> None
     """Not that the counter is missing, which nobody could know."""
     context = replace(server(), window=CountersWindow(reset_reason="the host was restarted"))
 
-    assert "the host was restarted" == context.why_not_moved("port:a", "x")
+    assert "the host was restarted" == context.why_no_delta("port:a", "x")
 
 
 def test_a_gap_of_all_counters_is_the_reason_for_each() -> None:
@@ -300,5 +300,5 @@ def test_a_gap_of_all_counters_is_the_reason_for_each() -> None:
     window = CountersWindow(seconds=60.0, not_compared={"port:a": {"*": "the driver was loaded anew"}})
     context = replace(server(), window=window)
 
-    assert "the driver was loaded anew" in context.why_not_moved("port:a", "x")
-    assert "x is not among its counters" in context.why_not_moved("port:b", "x")
+    assert "the driver was loaded anew" in context.why_no_delta("port:a", "x")
+    assert "x is not among its counters" in context.why_no_delta("port:b", "x")

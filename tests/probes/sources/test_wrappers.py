@@ -201,7 +201,7 @@ BEYOND_REPAIR = {
         "ib-ibv_devinfo/cx4lx-bond.txt", "ib-show_gids/a800-vm-4nic-trailing-spaces.txt",
         "ib-show_gids/container-gids-start-at-4.txt", "ib-show_gids/cx5-mce0-second-port-v1only.txt",
         "ib-show_gids/mixed-huawei-hiroce-and-mlx5-noipv4.txt", "nvidia-smi-q/h800-525.txt",
-        "host/numactl-mi300a-4node.txt",
+        "host/numactl-dell-interleaved-even-odd.txt", "host/numactl-mi300a-4node.txt",
         "nvidia-smi-query-csv/h100-590-load-allfields.txt", "nvidia-smi-query-csv/h200-590-idle-allfields.txt",
         "nvidia-smi-query-csv/l40s-595-load-allfields.txt", "nvidia-smi-topo-m/16gpu-dgx2-10mlx5-TRUNCATED.txt",
         "nvidia-smi-topo-m/4gpu-a100-leonardo-4hdr100.txt", "nvidia-smi-topo-m/4gpu-sys-but-same-numa.txt",

@@ -61,7 +61,11 @@ SENTENCES = {
     "No OFED driver found for kernel 5.15.0-122-generic": ("stack-modules", "5.15.0-122-generic"),
     "modprobe: FATAL: Module ib_uverbs not found in directory /lib/modules/5.15.0": ("module-missing", "ib_uverbs"),
     "2024/03/11 08:12:40 Exiting.. can not change : incorrect RDMA subsystem network namespace": ("rdma-netns", ""),
-    "From node2-ib (10.4.1.254) icmp_seq=1 Destination Host Unreachable": ("no-answer", "node2-ib"),
+    "From node2-ib (10.4.1.254) icmp_seq=1 Destination Host Unreachable": ("no-answer", ""),
+    "PING node7-ib (10.4.1.7) 56(84) bytes of data.\nFrom 10.4.1.2 icmp_seq=1 Destination Host Unreachable": (
+        "no-answer",
+        "node7-ib",
+    ),
     "Failed status transport retry counter exceeded (12) for wr_id 2": ("verbs-retries", ""),
 }
 SENTENCES |= {
