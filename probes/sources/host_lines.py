@@ -65,10 +65,12 @@ def split_hosts(text: str, holds_output: Callable[[list[str]], bool]) -> list[Ho
         marks.remove(_mark_before)
     for mark in marks:
         marked = list(mark(lines))
-        hosts = list(dict.fromkeys(host for _, host, _ in marked))
-        if not 2 <= len(hosts) <= _MOST_HOSTS or not _are_alike(hosts):
+        rows: dict[str, list[tuple[int, str]]] = {}
+        for number, host, line in marked:
+            rows.setdefault(host, []).append((number, line))
+        if not 2 <= len(rows) <= _MOST_HOSTS or not _are_alike(list(rows)):
             continue
-        parts = [_gather(host, [(number, line) for number, of, line in marked if of == host]) for host in hosts]
+        parts = [_gather(host, own) for host, own in rows.items()]
         is_new = mark is not _mark_before or not holds_output([lines[number] for number, *_ in marked])
         command = _find_command(lines[: marked[0][0]])
         parts = [_with_command(part, command) for part in parts] if command else parts

@@ -261,10 +261,9 @@ def find_efa(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCa
 
 
 # Networks of one host alone: bridges of containers and virtual machines, addresses that no server gave
-_OF_ONE_HOST = re.compile(
-    r"(?:docker|virbr|cni|flannel|podman|lxcbr|lxdbr|br-[0-9a-f]{12}|veth|lo$)|169\.254\.|127\.|172\.17\.0\.|fe80:"
-)
-_BRIDGE = re.compile(r"%(docker|virbr|cni|flannel|podman|lxcbr|lxdbr|br-[0-9a-f]{12}|veth)")
+_BRIDGES = "docker|virbr|cni|flannel|podman|lxcbr|lxdbr|br-[0-9a-f]{12}|veth"
+_OF_ONE_HOST = re.compile(rf"(?:{_BRIDGES}|lo$)|169\.254\.|127\.|172\.17\.0\.|fe80:")
+_BRIDGE = re.compile(rf"%({_BRIDGES})")
 _INTERFACE_NEXT = (
     "NCCL_SOCKET_IFNAME (and GLOO_SOCKET_IFNAME) with the interface that connects the hosts, the same "
     "choice on all of them: `ip -br address`"

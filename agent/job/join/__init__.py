@@ -15,6 +15,7 @@ from agent.job.join.common import find_common_parts
 from agent.job.join.context import CauseOnHost, HostReport
 from agent.job.join.host import join_fabric, join_gpu, join_limits
 from agent.job.join.network import compare_mtu, join_gids, join_ports
+from agent.job.lines import shorten_host
 from agent.model.finding import SEVERITIES, Finding
 from agent.model.gpu import Gpu
 from agent.model.job_answer import JoinedFinding, JoinedReport
@@ -66,8 +67,12 @@ def _time_of(one: HostReport) -> str | None:
 
 
 def short_name(name: str) -> str:
-    """A host's name as logs have it: without domain, in small letters."""
-    return name.partition(".")[0].lower()
+    """A host's name as logs have it: without domain, in small letters; an address whole.
+
+    >>> short_name("Gpu7.example.org"), short_name("10.0.0.7")
+    ('gpu7', '10.0.0.7')
+    """
+    return shorten_host(name).lower()
 
 
 def join_reports(conclusion: Conclusion, reports: Sequence[HostReport]) -> list[JoinedReport]:
