@@ -67,6 +67,15 @@ class ScanResult(msgspec.Struct, frozen=True):
     outcomes: list[Outcome]
 
 
+class SeparateOutput(msgspec.Struct, frozen=True):
+    """A saved output of which another one of the same command is used, and what it states by itself."""
+
+    name: str
+    report: Report
+    is_later: bool  # the same command once more on the same host
+    waited: int | None  # seconds since then, where the text states them
+
+
 def diagnose(host: Host | FactsSource, plan: ScanPlan) -> tuple[Report, Recording | None]:
     """Probe a host, build its topology, evaluate it. Returns the report and, if requested, the recording."""
     result = scan(host, plan)
@@ -104,13 +113,17 @@ def scan(host: Host | FactsSource, plan: ScanPlan) -> ScanResult:
         report = _build_report(host, outcomes)
     if plan.interval_seconds is not None and not isinstance(host, FactsSource):
         report = _second_sample(host, plan, ran.outcomes, report, started + plan.timeout_seconds)
+    if any(output.is_later for output in separate):
+        from agent.history.window import compare_outputs
+
+        report = compare_outputs(report, [(output.report, output.waited) for output in separate if output.is_later])
     if plan.history is not None:
         report = plan.history(report)
     evaluated = evaluate_report(report, plan.configuration, plan.profile)
     if separate:
         from agent.contradictions.merge import name_unused_findings
 
-        alone = {name: evaluate_report(unused, plan.configuration, plan.profile) for name, unused in separate}
+        alone = {one.name: evaluate_report(one.report, plan.configuration, plan.profile) for one in separate}
         evaluated = name_unused_findings(evaluated, alone)
     evaluated = msgspec.structs.replace(evaluated, duration_seconds=round(time.monotonic() - started, 3))
     return ScanResult(evaluated, ran.recording, outcomes)
@@ -131,7 +144,7 @@ def _refuse_too_many_gpus(host: Host | FactsSource, selected: Sequence[Probe]) -
 
 def _scan_separately(
     host: Host | FactsSource, plan: ScanPlan, selected: Sequence[Probe], began: float
-) -> ScanResult | Sequence[tuple[str, Report]]:
+) -> ScanResult | Sequence[SeparateOutput]:
     """Of saved outputs that contradict each other a report that joins none of them. Where none do, the outputs of which
     another one of the same command is used, and what each states by itself.
 
@@ -143,6 +156,7 @@ def _scan_separately(
     from agent.contradictions.compare import StatedOutput, find_contradictions, group_hosts
     from agent.contradictions.merge import merge_reports
     from agent.contradictions.statements import list_statements, split_by_host
+    from agent.model.counters import list_counted
     from probes.sources.tree import TreeHost
 
     parts: list[OutputPart] = []
@@ -163,7 +177,15 @@ def _scan_separately(
         stated.append(StatedOutput(part.name, part.read_as, part.prompt_host, rows, part.text, part.is_used, named))
     found = find_contradictions(stated)
     if not found:
-        return [(part.name, report) for part, report in zip(parts, reports, strict=False) if not part.is_used]
+        unused: list[SeparateOutput] = []
+        for part, report in zip(parts, reports, strict=False):
+            counts = any(row.counters for row in list_counted(report.topology))
+            is_later = counts and any(one.is_used and part.is_again(one) for one in parts)
+            if is_later:
+                saved.add_read(part)
+            if not part.is_used:
+                unused.append(SeparateOutput(part.name, report, is_later, part.waited))
+        return unused
     saved.refuse_prefixes(host.path or "", [name for one in found for names in one.values.values() for name in names])
     if plan.record:
         raise BadSource(f"{host.path}: no capture is made of it: its outputs are of two hosts, or of two times")

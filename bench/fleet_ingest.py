@@ -8,6 +8,7 @@ processes together at the same moment, once as each one's share of what is mappe
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shutil
 import subprocess
@@ -17,7 +18,12 @@ import time
 from pathlib import Path
 from typing import IO, NamedTuple
 
+import msgspec
+
+from agent.model.report import Report
+
 _POLL_SECONDS = 0.1
+_DECODED, _DECODED_TIMES = 100, 5
 _SETTLED_SECONDS = 3.0  # a file that was written just now is read again the next time
 
 
@@ -51,7 +57,11 @@ def main() -> None:
                 print(f"{name}: {args.nodes} reports, {size / 1e6:.0f} MB: {cost.describe(args.nodes)}", flush=True)
                 costs.append((name, cost.processor))
         first, again = (min(cost for of, cost in costs if of == name) for name in ("first", "again"))
+        decoding = _time_decoding(reports)
         print(f"least: {first / args.nodes * 1e3:.2f} ms of a processor each")
+        if decoding:
+            times = first / args.nodes / decoding
+            print(f"to decode a report alone: {decoding * 1e3:.2f} ms; its ingest is {times:.1f} times that")
         print(f"a known report costs {again / first:.3f} of a new one")
         size_on_disk = sum(path.stat().st_size for path in dataset.rglob("*") if path.is_file())
         print(f"dataset: {size_on_disk / 1e6:.1f} MB, {size_on_disk / args.nodes:.0f} bytes a node")
@@ -73,6 +83,21 @@ class _Cost(NamedTuple):
             f"{self.processor / nodes * 1e3:.2f} ms of a processor each; all processes at most {self.shared} MiB PSS, "
             f"{self.own} MiB RssAnon"
         )
+
+
+def _time_decoding(reports: Path) -> float:
+    """Processor seconds to decode one report into the model and do nothing else; 0 where they are packed."""
+    decoder = msgspec.json.Decoder(Report)
+    bodies = [path.read_bytes() for path in sorted(reports.rglob("*.json"))[:_DECODED]]
+    least = 0.0
+    for _ in range(_DECODED_TIMES if bodies else 0):
+        start = time.process_time()
+        for body in bodies:
+            with contextlib.suppress(msgspec.DecodeError):  # some are planted
+                decoder.decode(body)
+        took = (time.process_time() - start) / len(bodies)
+        least = min(least or took, took)
+    return least
 
 
 def _measure_pipe(args: argparse.Namespace) -> None:

@@ -176,6 +176,34 @@ def compare_samples(base: CounterSample, report: Report, kinds: Collection[str] 
     return CountersWindow(since=base.at, seconds=round(seconds, 3), moved=moved, not_compared=gaps)
 
 
+def compare_outputs(report: Report, later: Sequence[tuple[Report, float | None]]) -> Report:
+    """The report with the window between its counters and those of later outputs of the same source, each with the
+    seconds between, where the source states them. What is in one output alone is not compared."""
+    then = {item.subject: item.counters for item in list_counted(report.topology)}
+    lasting = identities(report.topology)
+    moved: dict[str, dict[str, int]] = {}
+    gaps = {subject: {WHOLE_SUBJECT: "in one output of the source alone"} for subject, row in then.items() if row}
+    seconds: set[float | None] = set()
+    for other, waited in later:
+        earlier = Earlier(lasting, then, other.topology)
+        for now in list_counted(other.topology):
+            was = earlier.subject(now.subject)
+            if was is None or not now.counters or not then[was]:
+                continue
+            deltas = compute_deltas(then[was], now)
+            seconds.add(waited)
+            moved[was], gaps[was] = dict(sorted(deltas.moved.items())), dict(sorted(deltas.gaps.items()))
+            gaps[was] |= dict.fromkeys(then[was].keys() - now.counters.keys(), "in one output of the source alone")
+    if not seconds:
+        return report
+    window = CountersWindow(
+        seconds=seconds.pop() if len(seconds) == 1 else None,
+        moved={subject: row for subject, row in moved.items() if row},
+        not_compared={subject: row for subject, row in gaps.items() if row},
+    )
+    return msgspec.structs.replace(report, counters_window=window)
+
+
 def make_window(samples: Sequence[CounterSample], report: Report) -> CountersWindow:
     """The counters of a report against the samples of its boot, the oldest first; else why there is no window."""
     up = report.node.uptime_seconds

@@ -14,7 +14,7 @@ class GpuPcie(msgspec.Struct, frozen=True, kw_only=True):
     """The driver's own view of the GPU's PCIe link."""
 
     generation: Annotated[int | None, free("power")] = None
-    width: Annotated[int | None, free("power")] = None
+    width: Annotated[int | None, equal("PCIe width", "lanes")] = None
     max_generation: Annotated[int | None, free("derived")] = None
     max_width: Annotated[int | None, free("derived")] = None
 

@@ -80,7 +80,7 @@ class CountersWindow(msgspec.Struct, frozen=True, kw_only=True):
     not move.
     """
 
-    since: str | None = None  # of the earlier sample, RFC 3339
+    since: str | None = None  # of the earlier sample, RFC 3339; null with counters: both are outputs of one source
     until: str | None = None  # of the later one, where it is of `watch`'s last full scan; null: of this report
     seconds: float | None = None  # between the two, of a clock that does not jump
     reset_reason: str | None = None  # why there is nothing to compare with: "the host was restarted"

@@ -64,7 +64,9 @@ def format_duration(seconds: float) -> str:
     return f"{round(seconds / 86_400, 1):g} days"
 
 
-_IDENTIFIER = re.compile(r"nvidia-|[a-z./-]*[_\d/]")  # of the first word
+_IDENTIFIER = re.compile(  # of the first word
+    r"nvidia-|[a-z./-]*[_\d/]|(?:[a-z]{2,8}-smi|lspci|lsmod|dmesg|kubectl|docker|dcgmi|ethtool|ibstat|opensm|sinfo)\b"
+)
 
 
 def short_model(name: str | None) -> str:
@@ -84,6 +86,8 @@ def begin_sentence(text: str) -> str:
     ('No driver is bound', 'nvidia-fabricmanager does not run')
     >>> begin_sentence("mlx5_0: down"), begin_sentence("")
     ('mlx5_0: down', '')
+    >>> begin_sentence("lspci shows links"), begin_sentence("npu-smi reports Health Alarm")
+    ('lspci shows links', 'npu-smi reports Health Alarm')
     """
     return text if _IDENTIFIER.match(text) else text[:1].upper() + text[1:]
 

@@ -147,7 +147,7 @@ def _stand_in(family: Family, name: str, gate: Gate, answer: Result) -> Rule:
     """The answer of a shut gate; the rule where counters of a fragment are judged by their values."""
 
     def check(context: RuleContext) -> Iterator[Result]:
-        if context.since_cleared and gate(context) is None:
+        if context.assumed_window and gate(context) is None:
             yield from load_rule(family, name).check(context)
         else:
             yield answer

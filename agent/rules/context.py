@@ -88,7 +88,7 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
     observed_at: str | None = None  # RFC 3339; when the node was as it is described
     recorded: bool = False  # not a live host: more evidence is saved there, not read here
     lists_whole: bool = False  # assumed, of a fragment: what no list has does not exist
-    since_cleared: bool = False  # assumed, of a fragment: the window began when the counters were last cleared
+    assumed_window: str = ""  # of a fragment: when its window is assumed to have begun, in words
 
     @cached_property
     def functions(self) -> Mapping[str, PciFunction]:
@@ -188,7 +188,7 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
     @property
     def why_not_counted(self) -> Reason | None:
         """Why no counter can be compared with an earlier sample; None where there is one."""
-        if self.since_cleared:
+        if self.assumed_window:
             return None
         if self.window is None or not self.window.seconds:
             why = self.window.reset_reason if self.window else None

@@ -17,6 +17,7 @@ from agent.rules.rule import Fail, NamedSubject, NotApplicable, Result, Unknown
 from agent.rules.wording import count_of, join_labels
 
 MINUTE, HOUR = 60.0, 3600.0
+SINCE_CLEARED = "since the counters were last cleared"
 ANY = 0.0  # as the time of a limit: so many in a window of any length
 _UNITS = {1.0: "/s", MINUTE: "/min", HOUR: "/h", ANY: ""}
 
@@ -157,7 +158,7 @@ def fail_count(
     """What a count over its limit is reported as: the count, the window, the limit."""
     return place.fail(
         f"{count_of(count.total, words.what)} {in_window(context)}"
-        + ("" if context.since_cleared else f", limit {format_limit(context, limit)}"),
+        + ("" if context.assumed_window else f", limit {format_limit(context, limit)}"),
         words.impact,
         remedy=words.remedy,
         evidence=count.evidence,
@@ -185,12 +186,12 @@ def format_window(context: RuleContext) -> str:
 
 def in_window(context: RuleContext) -> str:
     """The window in words, behind what happened in it."""
-    return "since the counters were last cleared" if context.since_cleared else f"in {format_window(context)}"
+    return context.assumed_window or f"in {format_window(context)}"
 
 
 def format_move(context: RuleContext, move: int) -> str:
     """By how much a counter moved, as evidence."""
-    return str(move) if context.since_cleared else f"+{move} in {format_window(context)}"
+    return str(move) if context.assumed_window == SINCE_CLEARED else f"+{move} {in_window(context)}"
 
 
 def format_seconds(seconds: float) -> str:

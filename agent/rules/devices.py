@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
@@ -27,6 +28,9 @@ DATA_DIRECT = "0x2100"  # the second DMA function of a ConnectX-8
 _NIC_SWITCHES = frozenset({"0x1979", "0x197b", "0x197c", "0x197d"})
 
 _LOWER = {"critical": "error", "error": "warning", "warning": "info", "info": "info"}
+
+_PLAIN_WORDS = re.compile(r"[A-Za-z][A-Za-z_, -]{6,60}[A-Za-z]")
+_LINES_FOUND = 3
 
 
 def severity_by_role(severity: str, nic: Nic) -> str | None:
@@ -222,6 +226,13 @@ def quote_iommu(context: RuleContext, functions: Sequence[PciFunction]) -> Itera
             yield Evidence(what=f"IOMMU group {group} of {label}", value=function.iommu_type or "", source=source)
         else:
             yield Evidence(what=f"IOMMU group of {label}", value=str(group), source=f"lspci -vvv -s {function.id}")
+
+
+def list_log_words(events: Iterable[Event]) -> tuple[tuple[str, str], ...]:
+    """The longest run of plain words of each line, as a value for `grep -E` that finds these lines again."""
+    runs = (max(_PLAIN_WORDS.findall(event.text), key=len, default="") for event in events)
+    words = list(dict.fromkeys(filter(None, runs)))[:_LINES_FOUND]
+    return (("LOG_WORDS", "|".join(words)),) if words else ()
 
 
 def quote_log(event: Event, log: str = "kernel log") -> Evidence:

@@ -79,9 +79,8 @@ def list_second_looks(context: RuleContext) -> list[SecondLook]:
     if is_fragment:
         assumed = fragments.assume_context(context)
         looks.append(partial(fragments.find_in_fragment, assumed))
-        counted = since_cleared.count_since_cleared(assumed)
-        if counted is not None:
-            looks.append(partial(since_cleared.find_since_cleared, counted))
+        machines = since_cleared.list_counted_machines(assumed)
+        looks += [partial(since_cleared.find_since_cleared, machine) for machine in machines]
     if context.earlier_events:
         looks.append(partial(fragments.find_before_boot, replace(context, events=context.earlier_events)))
     return looks

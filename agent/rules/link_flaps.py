@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from agent.model.finding import Evidence
 from agent.rules.context import SETTLE_SECONDS, RuleContext, parse_time, read_since_boot
 from agent.rules.counter_deltas import (
+    SINCE_CLEARED,
     CountedSubject,
     CounterDelta,
     format_seconds,
@@ -101,7 +102,7 @@ def _judge_count(context: RuleContext, downs: LinkDowns, limits: FlapLimits, imp
         times = count_of(count.total, "times")
         return place.not_applicable("not-in-use", detail=f"went down {times} while its settings changed ({changed})")
     earlier = _earlier_downs(context, downs)
-    if context.since_cleared:
+    if context.assumed_window == SINCE_CLEARED:
         return place.fail(
             f"went down {count_of(count.total, 'times')} {in_window(context)}",
             impact,

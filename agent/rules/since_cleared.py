@@ -1,9 +1,12 @@
-"""Counters of a source that can give no second sample: what their values alone state.
+"""Counters of a source that can give no second sample: what their values alone state, or two outputs of one command.
 
 A value is a sum since a driver was loaded, a device was reset or someone cleared it, and no source states when. Only
 counters that faults move are used, from a value on that starts of links, restarts of switches and ends of jobs do not
 reach; beside others of the same source, or against the traffic that it counts, where it does. Nothing is assumed of
 congestion: healthy hosts pause.
+
+Two outputs of one command show what grew, and few texts state over which time. It is taken as an hour, which is far
+more than people wait: a limit for a minute is reached by sixty times as many.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from agent.model.counters import NETDEV, PORT, list_counted, port_counters
 from agent.model.nic import Nic, Port
 from agent.model.report import CountersWindow
 from agent.rules.context import RuleContext
+from agent.rules.counter_deltas import HOUR, SINCE_CLEARED, format_seconds
 from agent.rules.fragments import ASSUMED_TYPES, COUNTED_BY_ROCE, NO_SAMPLE, assume_rdma_device, of_interface
 from agent.rules.rule import Fail, Result, Rule, Unknown
 
@@ -71,33 +75,47 @@ FLOORS: Mapping[str, Floor] = {
     "tx_pause_storm_warning_events": Floor(100),
     "outbound_pci_buffer_overflow": Floor(1000),
 }
+_GROWN = "between two outputs of the source"
 _PEERS, _TIMES = 3, 10  # others of the source, and how far beyond the worst of them
 _LEAST = 10  # however few its peers have
 _NO_NUMBER = frozenset({(1 << 32) - 1, (1 << 64) - 1})
 
 
 class CountedMachine(NamedTuple):
-    """A machine without a second sample, and the same as if all its counters had been 0 at an earlier one."""
+    """A machine without a second sample, and the same as if one with other counters had been taken."""
 
     waiting: RuleContext
     counted: RuleContext
 
 
-def count_since_cleared(assumed: RuleContext) -> CountedMachine | None:
-    """None where no counter is evidence. Interfaces of which one is, and which no port names, have one assumed."""
+def list_counted_machines(assumed: RuleContext) -> list[CountedMachine]:
+    """A machine whose counters began at 0 when they were last cleared, where one is evidence; and one whose counters
+    grew between two outputs of the source. Interfaces of which one is, and which no port names, have one assumed."""
     why = assumed.why_not_counted
-    if why is None or why.code != NO_SAMPLE:
-        return None
+    window = assumed.window
+    grown = window if assumed.recorded and window and window.since is None and window.moved else None
+    if grown is None and (why is None or why.code != NO_SAMPLE):
+        return []
+    machines: list[CountedMachine] = []
+    if grown:
+        began = f"in {format_seconds(grown.seconds)}" if grown.seconds else _GROWN
+        machines.append(_build_machine(assumed, replace(grown, seconds=grown.seconds or HOUR), began))
     subjects = dict(_list_counters(assumed))
+    compared = {subject for subject in subjects if window and "*" not in window.not_compared.get(subject, {"*": ""})}
     moved: dict[str, dict[str, int]] = {}
     gaps: dict[str, dict[str, str]] = {}
     for subject, counters in subjects.items():
         evidence = {name: value for name, value in counters.items() if _is_evidence(name, subject, subjects)}
-        if evidence:
+        if evidence and not (grown and subject in compared):
             moved[subject] = evidence | {name: counters[name] for name in _RDMA if name in counters}
         gaps[subject] = {name: str(why) for name in counters if name not in FLOORS and name not in _RDMA}
-    if not moved:
-        return None
+    if moved:
+        machines.append(_build_machine(assumed, CountersWindow(moved=moved, not_compared=gaps), SINCE_CLEARED))
+    return machines
+
+
+def _build_machine(assumed: RuleContext, window: CountersWindow, began: str) -> CountedMachine:
+    moved = window.moved
     named = {name for nic in assumed.topology.nics for port in nic.ports for name in port.netdevs}
     ports = [
         assume_rdma_device(netdev)
@@ -109,9 +127,9 @@ def count_since_cleared(assumed: RuleContext) -> CountedMachine | None:
         assumed,
         topology=replace(assumed.topology, nics=[*nics, *ports]),
         accelerator_nics=tuple(_assume_in_use(nic, moved) for nic in assumed.accelerator_nics),
+        window=None,
     )
-    window = CountersWindow(moved=moved, not_compared=gaps)
-    return CountedMachine(waiting, replace(waiting, window=window, since_cleared=True))
+    return CountedMachine(waiting, replace(waiting, window=window, assumed_window=began))
 
 
 def _assume_in_use(nic: Nic, moved: Mapping[str, Mapping[str, int]]) -> Nic:
@@ -165,7 +183,11 @@ def find_since_cleared(machine: CountedMachine, rule: Rule, answers: Sequence[Re
     for fault in rule.check(machine.counted):
         why = waiting.get(fault.subject) or waiting.get("node")
         if isinstance(fault, Fail) and why is not None and fault.subject not in known:
-            low = replace(fault, confidence="low", depends_on=why)
+            low = (
+                replace(fault, confidence="low", depends_on=why)
+                if machine.counted.assumed_window == SINCE_CLEARED
+                else replace(fault, confidence="medium" if fault.confidence == "high" else fault.confidence)
+            )
             yield of_interface(low) if _is_assumed(machine, fault.subject) else low
 
 

@@ -12,11 +12,12 @@ from probes.text import lazy_pattern
 
 Names = Mapping[str, tuple[str, ...]]
 
-_LIMIT, _ECC = "limit:", "unc:"
+_LIMIT, _ECC, _MASK = "limit:", "unc:", "limits"
 _ENABLED = {"enabled": True, "disabled": False}
 _YES = {"yes": True, "no": False, "1": True, "0": False}  # as numbers: --query-remapped-rows
 _ACTIVE = {"active": True, "not active": False}
 _NUMBER = lazy_pattern(r"(\d{1,12}(?:\.\d{1,6})?)(?: ?(?:W|MHz|%))?", re.ASCII)
+_HEX = lazy_pattern(r"0x[0-9a-fA-F]{1,16}")
 _REPAIRS_PENDING = {
     "remap_pending": "row_remap", "pages_pending": "page_retirement", "channel_pending": "channel",
     "tpc_pending": "tpc",
@@ -115,6 +116,7 @@ CSV: Names = {
         _LIMIT + name: tuple(f"clocks_{head}_reasons.{label}" for head in ("event", "throttle"))
         for name, label in _CSV_LIMITS.items()
     },
+    _MASK: ("clocks_event_reasons.active", "clocks_throttle_reasons.active"),
     "sm_clock_mhz": ("clocks.current.sm", "clocks.sm"),
     "sm_clock_max_mhz": ("clocks.max.sm",),
     "application_clock_mhz": ("clocks.applications.graphics",),
@@ -125,7 +127,11 @@ CSV: Names = {
     "persistence": ("persistence_mode",),
     "ecc": ("ecc.mode.current",),
     "ecc_pending": ("ecc.mode.pending",),
-    **{f"{_ECC}{kind}:total": (f"ecc.errors.uncorrected.{kind}.total",) for kind in ("volatile", "aggregate")},
+    **{
+        f"{_ECC}{kind}:{part}": (f"ecc.errors.uncorrected.{kind}.{part}",)
+        for kind in ("volatile", "aggregate")
+        for part in ("sram", "dram", "total")
+    },
     "sram_threshold_exceeded": ("ecc.errors.uncorrected.aggregate.sram.thresholdExceeded",),
     "remap_pending": ("remapped_rows.pending",),
     "remap_failed": ("remapped_rows.failure",),
@@ -151,7 +157,14 @@ def read_health(values: Mapping[str, str], utilization_percent: int | None) -> G
 
 
 def _clock_limits(values: Mapping[str, str]) -> tuple[str, ...] | None:
-    """None where a reason is neither active nor not, or where none is active and the list has no end."""
+    """None where a reason is neither active nor not, or where none is active and the list has no end; a mask of all of
+    them (nvml.h, nvmlClocksEventReasons) counts before their list.
+
+    >>> _clock_limits({"limits": "0x0000000000000048"}), _clock_limits({"limits": "N/A"})
+    (('hw_slowdown', 'hw_thermal_slowdown'), None)
+    """
+    if mask := _HEX.fullmatch(values.get(_MASK, "")):
+        return tuple(name for bit, name in CLOCK_LIMITS.items() if int(mask[0], 16) & bit)
     states = {name: _flag(_ACTIVE, values[_LIMIT + name]) for name in CLOCK_LIMITS.values() if _LIMIT + name in values}
     active = tuple(name for name, state in states.items() if state)
     if None in states.values() or not (active or {"hw_slowdown", "sw_thermal_slowdown"} <= states.keys()):

@@ -428,7 +428,7 @@ class SavedOutputs:
         alone = self._alone()
         alone._pieces[name] = piece
         read_as = alone._read_as(name) or name
-        return OutputPart(place, read_as, piece.host, piece.text, alone, is_used)
+        return OutputPart(place, read_as, piece.host, piece.text, alone, is_used, piece.waited)
 
     def _file_part(self, name: str) -> list[OutputPart]:
         read_as = self._read_as(name)
@@ -569,6 +569,7 @@ class OutputPart(NamedTuple):
     text: str
     outputs: SavedOutputs
     is_used: bool = True  # False: another output of its command serves
+    waited: int | None = None  # seconds since the command before it
 
     @property
     def is_log(self) -> bool:
@@ -579,6 +580,13 @@ class OutputPart(NamedTuple):
     def is_about_one_device(self) -> bool:
         """Whether it states nothing of its host but the name of an interface."""
         return self.read_as.startswith(("ethtool ", "mlnx_qos ", "dcb ")) and not self.read_as.startswith("ethtool -i")
+
+    def is_again(self, first: OutputPart) -> bool:
+        """Whether its command was run once more behind that output in one text: at one prompt, or after a wait."""
+        (file, line), (file_before, line_before) = _in_lines(self.name), _in_lines(first.name)
+        is_behind = self.read_as == first.read_as and file == file_before and line > line_before > 0
+        same_host = self.prompt_host == first.prompt_host
+        return is_behind and same_host and (self.prompt_host is not None or self.waited is not None)
 
     def cut_out(self, name: str, text: str) -> OutputPart:
         """The same with a part of its text."""

@@ -35,8 +35,10 @@ _LOOP = (
     r"(?:for[ \t]+\w{1,20}[ \t]+in[ \t]+[^;\n]{1,300};[ \t]*do[ \t]+"
     r"(?:(?:echo|printf)[^;\n]{0,80};[ \t]*)?)?"
 )
+_WAIT = r"(?:sleep[ \t]+(?P<wait>[0-9]{1,5})[ \t]*(?:;|&&)[ \t]*)?"
 _COMMAND = (
-    rf"(?P<line>{_LOOP}(?:[A-Z_]{{1,40}}=\S{{0,80}}[ \t]+)?{_RUN_BY}[\"']?(?:[\w.~-]*/[\w./~-]*)?(?P<tool>{_TOOLS})"
+    rf"(?P<line>{_LOOP}{_WAIT}(?:[A-Z_]{{1,40}}=\S{{0,80}}[ \t]+)?{_RUN_BY}[\"']?"
+    rf"(?:[\w.~-]*/[\w./~-]*)?(?P<tool>{_TOOLS})"
     r"(?P<rest>(?:[ \t][^\n`]{0,300})?))"
 )
 _HOST = r"[\w-]{1,40}@(?P<host>[\w.-]{1,64})"
@@ -143,6 +145,7 @@ class Piece(NamedTuple):
     text: str
     marked: bool = False  # a prompt, a command or a fence begins it
     files: FileCommand | None = None  # of which files it is, where the command prints some
+    waited: int | None = None  # seconds since the command before it, where `sleep` states them
 
 
 def split_pasted(text: str) -> list[Piece]:
@@ -269,6 +272,7 @@ class _Open(NamedTuple):
     most_lines: int | None = None  # that `head` or `tail` passes on
     loop: tuple[str, tuple[str, ...]] | None = None  # its variable, and the values that the command states
     files: FileCommand | None = None
+    waited: int | None = None
 
 
 _WORD = lazy_pattern(r"\w")  # a line of a frame has none, and is above the first line of an output
@@ -321,9 +325,10 @@ def _expand_loop(part: _Open, text: str) -> list[Piece]:
     """The outputs of a loop, each with the value that it is of, where they are as many as the values."""
     lines = text.splitlines(keepends=True)
     filtered = part.filtered and (part.most_lines is None or len(lines) >= part.most_lines)
-    whole = Piece(part.line, part.words, filtered, part.host, text, part.marked, part.files)
+    whole = Piece(part.line, part.words, filtered, part.host, text, part.marked, part.files, part.waited)
     if part.loop is None:
         return [whole]
+    whole = whole._replace(waited=None)
     variable, values = part.loop
     names = [number for number, line in enumerate(lines) if line.strip() in values]
     if [lines[at].strip() for at in names] != list(values):
@@ -335,11 +340,16 @@ def _expand_loop(part: _Open, text: str) -> list[Piece]:
         starts = list(range(len(lines)))
     if len(starts) != len(values):
         return [whole]
-    pieces = []
+    pieces: list[Piece] = []
     for value, first, after in zip(values, starts, [*starts[1:], len(lines)], strict=True):
         words = tuple(re.sub(rf"\"?\$(?:{variable}\b|\{{{variable}\}})\"?", value, word) for word in part.words)
         pieces.append(
-            whole._replace(line=part.line + first, words=words, text="".join(lines[first + bool(names) : after]))
+            whole._replace(
+                line=part.line + first,
+                words=words,
+                text="".join(lines[first + bool(names) : after]),
+                waited=part.waited if pieces else None,
+            )
         )
     return pieces
 
@@ -403,6 +413,9 @@ def _of_command(number: int, match: re.Match[str], host: str | None) -> _Open:
     """A command as its words, without redirections; what a pipe passes on is not its whole output."""
     tool, rest = match["tool"], match["rest"]
     loop = _LOOP_VALUES.match(match["line"])
+    slept = _SLEPT.search(rest)
+    again = slept is not None and _is_same_command(f"{tool}{rest[: slept.start()]}", rest[slept.end() :])
+    values = _loop_values(loop["values"]) if loop else _TWICE if again else ()
     rest = _NO_WORDS.sub("", rest)
     command, pipe, after = re.split(r"[;&]", rest, maxsplit=1)[0].partition("|")
     words = tuple(command.rstrip(" '\"").split()[:_SPLIT_WORDS])
@@ -419,8 +432,18 @@ def _of_command(number: int, match: re.Match[str], host: str | None) -> _Open:
         filtered or selected,
         host,
         most_lines=most if not selected and "|" not in after else None,
-        loop=(loop["variable"], values) if loop and (values := _loop_values(loop["values"])) else None,
+        loop=(loop["variable"] if loop else _NO_VARIABLE, values) if values else None,
+        waited=int(match["wait"]) if match["wait"] else int(slept[1]) if slept and values else None,
     )
+
+
+_SLEPT = lazy_pattern(r"[ \t]*(?:;|&&)[ \t]*sleep[ \t]+([0-9]{1,5})[ \t]*(?:;|&&)?[ \t]*")
+_NO_VARIABLE, _TWICE = "\0", ("\0first", "\0second")  # of a command that its line has twice: no text holds them
+
+
+def _is_same_command(first: str, second: str) -> bool:
+    """Whether a line has one command twice; a filter behind it may be left out."""
+    return first.partition("|")[0].split() == second.partition("|")[0].split()
 
 
 _LABEL = lazy_pattern(r"[^:]{0,40}:?\W{0,8}")

@@ -38,6 +38,7 @@ class OutputPiece(NamedTuple):
     marked: bool = False
     host: str | None = None  # by the prompt
     place: str = ""  # "issue.md, line 12"
+    waited: int | None = None  # seconds since the command before it
 
 
 class UnusedOutput(NamedTuple):
@@ -61,6 +62,9 @@ _NPU_HEALTH = saved_name(NPU_HEALTH)
 _KUBE_TABLE = saved_name(KUBE_NODE[1])
 _NODES = (("node",), ("nodes",), ("no",))
 _STATED_COLUMNS = lazy_pattern(r"\b(?:jsonpath|custom-columns)=")
+_COUNTERS = lazy_pattern(
+    r"^rdma statistic | -(?:stat|pfc_stat) |/(?:hw_)?counters/|/statistics/"
+)  # of which a second output is a second sample
 _BY_CONTENT = frozenset({BONDING, SWITCH_PORTS, NPU_HEALTH, NIC_PORTS})  # whatever the command before it
 LOG, _HCCN, _SYSFS = "dmesg", "hccn_tool", "sysfs_files"  # of which several parts are one output
 _QUERY = "nvidia-smi_-q"  # each has a date: the reader chooses
@@ -128,7 +132,7 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
         )
         is_part = piece.filtered and not is_sentence_of_smi(piece.text)
         part = f"it is the output of `{' '.join(piece.words)} | ...`" if is_part else None
-        here = OutputPiece(content, part, piece.marked, piece.host, shown[0])
+        here = OutputPiece(content, part, piece.marked, piece.host, shown[0], piece.waited)
         if name is None:
             if why := find_missing_name(piece.text):
                 unread.append(UnusedOutput(*shown, why))
@@ -142,6 +146,8 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
         elif name not in found:
             found[name] = here
             commands.add(piece.words)
+        elif name in (_SYSFS, _HCCN) and piece.words in commands and _COUNTERS.search(" ".join(piece.words)):
+            unread.append(UnusedOutput(*shown, "an earlier one is used", name, here))
         elif (
             name in (LOG, _HCCN, _SYSFS, _MLXLINK, _SERVICE_LOG, _QUERY)
             or name.startswith("lspci")

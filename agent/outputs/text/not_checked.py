@@ -22,6 +22,8 @@ _MAKERS = {  # a tool, and whose accelerators it lists
     "hl-smi": "Intel Habana",
     "neuron-ls": "Amazon",
 }
+_OF_COUNTERS = ("ethtool -S ", "nvidia-smi nvlink -e", "hccn_tool -stat", "/sys/class/infiniband")  # that faults move
+_NO_SAMPLE = "no-second-sample"
 _LISTS = {  # a maker, and the command that lists its accelerators: what is of another maker is settled by it
     "AMD": "amd-smi static --json",
     "Huawei": "npu-smi info",
@@ -123,9 +125,14 @@ def render_fragment(report: Report, width: int) -> list[Line]:
         f"Read: {name_first(list(read), NAMED_SUBJECTS) or 'nothing'}", width, indent="  ", first="", style="dim"
     )
     best = ", ".join(f"`{command}` ({rules})" for command, rules in commands[:NEXT_COMMANDS])
-    return lines + wrap_paragraph(
+    lines += wrap_paragraph(
         f"Save next (checks that it settles): {best}".replace("`", ""), width, indent="  ", first=""
     )
+    again = next((source for source in read if source.startswith(_OF_COUNTERS)), None)
+    if again and report.counters_window is None and any(row.code == _NO_SAMPLE for row in report.reasons):
+        text = f"Behind it, in the same text: {again}, once more a minute later. What grew between the two is judged."
+        lines += wrap_paragraph(text, width, indent="  ", first="")
+    return lines
 
 
 def list_commands_to_save(report: Report) -> list[tuple[str, int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from itertools import combinations
+from math import comb
 
 import msgspec
 
@@ -160,8 +161,8 @@ def xgmi_pair_missing(context: RuleContext) -> Iterator[Result]:
 
 
 def _find_nearly_joined(context: RuleContext) -> list[_Pair]:
-    """All pairs, where a matrix of a tool is all that is known of hives, and XGMI joins most of them: in no product it
-    joins most and leaves some out."""
+    """All pairs, where a matrix of a tool is all that is known of hives, and XGMI joins most of them, or all GPUs but
+    one, which are no bridge of cards: in no product it joins most and leaves some out."""
     gpus = [gpu for gpu in context.topology.gpus if find_guard(context, gpu) is None]
     matrix = context.probes.get("amd_smi")
     known = matrix is not None and matrix.status == "ok"  # a table that is cut is not read
@@ -169,7 +170,10 @@ def _find_nearly_joined(context: RuleContext) -> list[_Pair]:
         return []
     paths = {frozenset((path.a, path.b)): path for path in context.topology.paths}
     pairs = [_Pair(a, b, paths.get(frozenset((a.id, b.id)))) for a, b in combinations(gpus, 2)]
-    return pairs if sum(_is_joined(pair) for pair in pairs) >= len(pairs) * _MOST else []
+    joined = [pair for pair in pairs if _is_joined(pair)]
+    ends = {gpu for pair in joined for gpu in pair.ids}
+    but_one = len(ends) == len(gpus) - 1 and len(joined) == comb(len(ends), 2) and len(ends) not in _BRIDGE_SIZES
+    return pairs if but_one or len(joined) >= len(pairs) * _MOST else []
 
 
 def _is_joined(pair: _Pair) -> bool:

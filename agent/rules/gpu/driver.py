@@ -125,6 +125,14 @@ def _describe_mismatch(context: RuleContext) -> str:
     return "the loaded driver and its library are of different versions"
 
 
+def _quote_failures(context: RuleContext) -> Iterator[Evidence]:
+    """What each tool and library that could not work with the driver states."""
+    runs = [context.probes[name] for name in context.providers["gpu"] if name in context.probes]
+    failed = [run for run in runs if run.status not in ("absent", "skipped") and run.reason] or runs[:1]
+    for run in failed:
+        yield Evidence(what="the driver's library", value=run.reason or run.status, source=run.name.replace("_", "-"))
+
+
 def _fail_driver(context: RuleContext, gpus: list[Gpu], trouble: _Trouble) -> Fail:
     driver, kernel = context.software.driver, context.node.kernel or "$(uname -r)"
     ids = {subject for gpu in gpus for subject in (gpu.id, gpu.pci) if subject}
@@ -140,7 +148,7 @@ def _fail_driver(context: RuleContext, gpus: list[Gpu], trouble: _Trouble) -> Fa
         impact=f"None of {len(gpus)} GPUs can be used: CUDA and nvidia-smi fail at once.",
         evidence=(
             *(Evidence(what=what, value=value, source=source) for what, value, source in versions if value),
-            Evidence(what="the driver's library", value=context.why_probe_failed("gpu") or "", source="nvidia-smi"),
+            *_quote_failures(context),
             *(Evidence(what="kernel log", value=event.text, source=event.source) for event in events[-2:]),
         ),
         cause=trouble.cause,

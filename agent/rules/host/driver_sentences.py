@@ -14,7 +14,7 @@ from agent.model.gpu import Gpu
 from agent.model.nic import Nic
 from agent.model.node import Event
 from agent.rules.context import RuleContext
-from agent.rules.devices import about_function, about_gpu, device_label, quote_log, severity_by_role
+from agent.rules.devices import about_function, about_gpu, device_label, list_log_words, quote_log, severity_by_role
 from agent.rules.node_wide import merge_if_on_all
 from agent.rules.rule import NODE, Fail, Result, rule
 from agent.rules.wording import count_of, join_labels
@@ -418,6 +418,7 @@ def _fail(context: RuleContext, address: str, events: Sequence[Event]) -> Fail:
         confidence="low" if anything else meaning.confidence,
         cause=f"{first.code}{f' {address}' if address and not on_bus else ''}",
         situation=first.code or "",
+        values=list_log_words(events),
         ids=frozenset({address} if on_bus else _list_places(context, first, address)),
         explains_ids=None if meaning.confidence == "high" else frozenset(),
     )

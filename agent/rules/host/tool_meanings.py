@@ -267,13 +267,13 @@ MEANINGS = {
         "low",
     ),
     "unnamed-remap-failed": ToolMeaning(
-        "error", "nvidia-smi reports that remapping a row of GPU memory failed", _WHICH, "filtered"
+        "error", "nvidia-smi reports that remapping a row of GPU memory failed", _WHICH, "rows"
     ),
     "unnamed-sram": ToolMeaning(
-        "error", "nvidia-smi reports that errors of a GPU's SRAM exceeded their threshold", _WHICH, "filtered"
+        "error", "nvidia-smi reports that errors of a GPU's SRAM exceeded their threshold", _WHICH, "rows"
     ),
     "unnamed-ecc": ToolMeaning(
-        "error", "nvidia-smi counts uncorrectable errors of a GPU since its driver was loaded", _WHICH, "filtered"
+        "error", "nvidia-smi counts uncorrectable errors of a GPU since its driver was loaded", _WHICH, "rows"
     ),
     "unnamed-action": ToolMeaning(
         "error",
@@ -295,7 +295,7 @@ MEANINGS = {
         "low",
     ),
     "unnamed-remap-pending": ToolMeaning(
-        "warning", "nvidia-smi reports rows of GPU memory that wait for a reset to be remapped", _WHICH, "filtered"
+        "warning", "nvidia-smi reports rows of GPU memory that wait for a reset to be remapped", _WHICH, "rows"
     ),
     "unnamed-fabric-failed": ToolMeaning(
         "error",
@@ -324,7 +324,7 @@ MEANINGS = {
         "What it means depends on the ports and on the IOMMU: at a PCIe switch, traffic between the GPUs and NICs "
         "below it takes the way through the root port; where the IOMMU translates, direct traffic between GPUs can "
         "hang, also below root ports.",
-        "filtered",
+        "filtered-bus",
         "low",
     ),
     "unnamed-acs-translated": ToolMeaning(
@@ -361,7 +361,7 @@ MEANINGS = {
         "info",
         "lspci shows links below what their device supports",
         "What it means depends on the device and its slot, and a GPU slows its link when idle.",
-        "filtered",
+        "filtered-bus",
         "low",
     ),
     "bmc-pcie": ToolMeaning("warning", "the BMC logs an uncorrectable PCIe error", _LOGGED, "bmc", "low"),

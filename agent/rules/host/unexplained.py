@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from agent.model.node import Event
 from agent.rules.context import RuleContext, parse_time, read_since_boot
-from agent.rules.devices import about_function, about_gpu, device_label, quote_log, severity_by_role
+from agent.rules.devices import about_function, about_gpu, device_label, list_log_words, quote_log, severity_by_role
 from agent.rules.host.error_numbers import explain_number
 from agent.rules.rule import NODE, Fail
 from agent.rules.wording import count_of, join_labels
@@ -125,7 +125,7 @@ def _note(context: RuleContext, name: str, events: Sequence[Event]) -> Fail:
         "Not known: the line states that something failed, and not what depends on it.",
         label=shown if on_bus else name,
         evidence=tuple(quote_log(event) for event in events[:_SHOWN]),
-        values=(("COMMANDS", _find_family(_find_driver(first))[1]),),
+        values=(("COMMANDS", _find_family(_find_driver(first))[1]), *list_log_words(events)),
         severity="info",
         confidence="low",
         cause=f"{KIND} {name}",

@@ -23,9 +23,11 @@ _NOUNS = {
     "gpu": "GPUs", "link": "links", "pci": "PCI functions", "nic": "NICs", "port": "ports", "netdev": "interfaces",
     "npu": "NPU ports", "cxl": "expanders", "numa": "NUMA nodes",
 }  # fmt: skip
+_WIDTH = "gpu.pcie.width"
 _SITUATIONS = {
     **dict.fromkeys(("gpu", "link"), "gpu-setting"),
     **dict.fromkeys(("nic", "port", "netdev"), "port-setting"),
+    _WIDTH: "gpu-width",
 }
 _IMPACTS = {
     "gpu": "A job on all GPUs runs at the pace of the slowest one, and no setting of the job explains this difference.",
@@ -58,7 +60,7 @@ def peer_differs(context: RuleContext) -> Iterator[Result]:
         if len(group) > 1:
             if group[0].kind in _ANSWERED:
                 compared |= _list_compared(group)
-            found = list(compare_parts(group, context.settings.free_fields))
+            found = list(compare_parts(group, context.settings.free_fields | _list_judged(context, group)))
             faults = [_describe(one) for one in found if isinstance(one, PeerDifference)]
             faults += _describe_gaps([one for one in found if isinstance(one, PeerGap)])
             for fault in faults:
@@ -68,6 +70,14 @@ def peer_differs(context: RuleContext) -> Iterator[Result]:
         if part.kind in _ANSWERED and part.subject not in differing:
             alone = Reason("nothing-to-compare", detail="no other part of its kind")
             yield part.passes() if part.subject in compared else part.not_applicable(alone)
+
+
+def _list_judged(context: RuleContext, group: Sequence[PeerPart]) -> set[str]:
+    """Fields that other rules judge by the bus, where it was read; and the width of GPUs that save power by it."""
+    by_driver = context.why_bus_unread is not None and all(
+        getattr(part.row, "vendor", None) == "NVIDIA" for part in group
+    )
+    return set() if by_driver else {_WIDTH}
 
 
 def _list_compared(group: Sequence[PeerPart]) -> set[str]:
@@ -90,7 +100,7 @@ def _describe(difference: PeerDifference) -> Fail:
         severity=faults[0].severity,
         confidence=faults[0].confidence,
         cause=faults[0].cause,
-        situation=_SITUATIONS.get(some.kind, ""),
+        situation=faults[0].situation,
         field=faults[0].field,
         ids=frozenset().union(*(fault.ids for fault in faults)),
         peers=faults[0].peers,
@@ -116,7 +126,7 @@ def _fail_part(difference: PeerDifference, number: int) -> Fail:
         severity=severity,
         confidence=confidence,
         cause=path,
-        situation=_SITUATIONS.get(part.kind, ""),
+        situation=_SITUATIONS.get(path) or _SITUATIONS.get(part.kind, ""),
         field=path,
         peers=frozenset(difference.parts[n].key for n in result.usual),
     )

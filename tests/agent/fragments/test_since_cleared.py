@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from agent.outputs.text.lines import to_plain_text
+from agent.outputs.text.page import render_page
 from agent.rules.catalogue import every_rule
 from agent.rules.since_cleared import FLOORS
 from tests.agent.fragments.output_sets import PAGE, OutputSet, find_with, list_unseen, read_page
@@ -171,6 +173,108 @@ def test_no_floor_is_of_a_counter_that_healthy_hosts_move() -> None:
 )
 def test_the_least_values(counters: dict[str, int], expected: int, tmp_path: Path) -> None:
     assert expected == len(warnings_of(scan_text(tmp_path, ethtool(**counters), "issue.txt")))
+
+
+# Two outputs of one command
+
+
+def again(command: str, first: str, second: str, host: str = "n7", other: str = "") -> str:
+    """One command twice at the prompts of a host, or of two."""
+    return f"[root@{host} ~]# {command}\n{first}[root@{other or host} ~]# {command}\n{second}"
+
+
+_ERRORS = "/sys/class/infiniband/mlx5_1/ports/1/{}"
+_NVLINK = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1b9c)\n\t Link 0: Replay Errors: {}\n\t Link 1: Replay Errors: 0\n"
+GROWN = {
+    "ethtool": (
+        again("ethtool -S ens6f0 | grep crc", "     rx_crc_errors_phy: 12\n", "     rx_crc_errors_phy: 212\n"),
+        "roce-rt-crc ens6f0: 200 received frames with a wrong check sum between two outputs of the source",
+    ),
+    "ethtool after a wait": (
+        "$ ethtool -S ens6f0 | grep crc\n     rx_crc_errors_phy: 12\n"
+        "$ sleep 20; ethtool -S ens6f0 | grep crc\n     rx_crc_errors_phy: 32\n",
+        "roce-rt-crc ens6f0: 20 received frames with a wrong check sum in 20 s",
+    ),
+    "ethtool twice in one line": (
+        "$ ethtool -S ens6f0 | grep uncorr; sleep 10; ethtool -S ens6f0 | grep uncorr\n"
+        "     rx_fec_uncorrectable_blocks: 7\n     rx_fec_uncorrectable_blocks: 307\n",
+        "roce-fec-ber ens6f0: 300 blocks that FEC could not correct in 10 s",
+    ),
+    "a file of the kernel": (
+        again(f"cat {_ERRORS.format('counters/symbol_error')}", "12\n", "9012\n"),
+        "ib-symbol-errors mlx5_1/1: 9000 symbol errors between two outputs of the source",
+    ),
+    "files of the kernel": (
+        again(
+            f"grep . {_ERRORS.format('hw_counters/')}*",
+            f"{_ERRORS.format('hw_counters/local_ack_timeout_err')}:50\n{_ERRORS.format('hw_counters/np_cnp_sent')}:7\n",
+            f"{_ERRORS.format('hw_counters/local_ack_timeout_err')}:9050\n{_ERRORS.format('hw_counters/np_cnp_sent')}:8\n",
+        ),
+        "roce-rt-ack-timeout mlx5_1/1",
+    ),
+    "rdma statistic": (
+        again("rdma statistic show link mlx5_5/1", _STATISTIC.format(timeouts=3), _STATISTIC.format(timeouts=9312)),
+        "ib-hwcounter-transport mlx5_5/1: 9309 ACK timeouts between two outputs of the source",
+    ),
+    "NPUs": (
+        again("hccn_tool -i 6 -stat -g", *(_NPU.partition("\n")[2].format(damaged=n, again=0) for n in (12, 4012))),
+        "roce-rt-crc NPU6/1: 4000 received frames with a wrong check sum between two outputs of the source",
+    ),
+    "NVLinks": (
+        again("nvidia-smi nvlink -e", _NVLINK.format(1), _NVLINK.format(400)),
+        "nvlink-errors GPU0 NVLink 0: 399 replays",
+    ),
+}  # fmt: skip
+NOT_GROWN = {
+    "as before": again("ethtool -S ens6f0", "NIC statistics:\n     rx_crc_errors_phy: 900\n     rx_packets: 1\n",
+                       "NIC statistics:\n     rx_crc_errors_phy: 900\n     rx_packets: 9\n"),
+    "too few for an hour": again("ethtool -S ens6f0 | grep crc", "     rx_crc_errors_phy: 1\n",
+                                 "     rx_crc_errors_phy: 6\n"),
+    "of two hosts": again("ethtool -S ens6f0 | grep crc", "     rx_crc_errors_phy: 12\n",
+                          "     rx_crc_errors_phy: 212\n", other="n8"),
+    "of hosts that nothing names": "$ ethtool -S ens6f0 | grep crc\n     rx_crc_errors_phy: 12\n"
+                                   "$ ethtool -S ens6f0 | grep crc\n     rx_crc_errors_phy: 212\n",
+    "cleared between": again("ethtool -S ens6f0 | grep -E 'crc|pack'",
+                             "     rx_packets_phy: 800000\n     rx_crc_errors_phy: 500\n",
+                             "     rx_packets_phy: 90000\n     rx_crc_errors_phy: 501\n"),
+    "of two interfaces": "[root@n7 ~]# ethtool -S ens6f0 | grep crc\n     rx_crc_errors_phy: 12\n"
+                         "[root@n7 ~]# ethtool -S ens6f1 | grep crc\n     rx_crc_errors_phy: 212\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GROWN)
+def test_what_grows_between_two_outputs_is_found(name: str, tmp_path: Path) -> None:
+    text, expected = GROWN[name]
+    report = scan_text(tmp_path, text, "issue.txt")
+    (finding,) = warnings_of(report)
+
+    assert f"{finding.rule} {finding.label}: {finding.summary}".startswith(expected)
+    assert "medium" == finding.confidence
+    assert "counters have no date" not in finding.impact
+    assert not [file.name for file in report.source.files or () if file.read_as is None]
+
+
+@pytest.mark.parametrize("name", NOT_GROWN)
+def test_what_does_not_grow_is_no_fault(name: str, tmp_path: Path) -> None:
+    assert [] == warnings_of(scan_text(tmp_path, NOT_GROWN[name], "issue.txt"))
+
+
+def test_values_beside_what_was_read_twice_still_count(tmp_path: Path) -> None:
+    text = GROWN["ethtool"][0] + ethtool("ens9f0", rx_crc_errors_phy=41_231)
+
+    assert {("ens6f0", "medium"), ("ens9f0", "low")} == {
+        (finding.label, finding.confidence) for finding in warnings_of(scan_text(tmp_path, text, "issue.txt"))
+    }
+
+
+def test_counters_alone_ask_for_the_same_again(tmp_path: Path) -> None:
+    first, second = (
+        to_plain_text(render_page(scan_text(tmp_path, text, "issue.txt")))
+        for text in (ethtool(rx_crc_errors_phy=3), GROWN["ethtool"][0])
+    )
+
+    assert "ethtool -S ens6f0np0, once more a minute later" in " ".join(first.split())
+    assert "once more" not in second
 
 
 # Every line of docs/output-sets.md: these outputs are enough for the finding, and none of them can be left out.

@@ -594,3 +594,49 @@ def test_a_fact_that_a_paste_shows_of_each_port(text: str, expected: Sequence[st
     findings = warnings_of(scan_text(tmp_path, text, "post.txt"))
 
     assert expected == [f"{finding.rule} {finding.label}" for finding in findings]
+
+
+def _query(widths: Sequence[int], reasons: Sequence[str], name: str = "NVIDIA A100-SXM4-80GB") -> str:
+    heading = "index, name, pcie.link.width.current, clocks_event_reasons.active\n"
+    rows = zip(widths, reasons, strict=True)
+    return heading + "".join(f"{index}, {name}, {width}, {reason}\n" for index, (width, reason) in enumerate(rows))
+
+
+_NO_REASON = "0x0000000000000000"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (_query([16, 16, 8, 16], [_NO_REASON] * 4), ["peer-differs GPU2 warning"]),
+        (_query([16] * 4, [_NO_REASON, _NO_REASON, _NO_REASON, "0x0000000000000048"]), ["gpu-throttled GPU3 error"]),
+        (_query([16] * 4, ["0x0000000000000001"] * 4), []),
+        (_query([8] * 4, [_NO_REASON] * 4), []),
+        (_query([8, 16, 8, 16], [_NO_REASON] * 4), []),
+    ],
+    ids=["one with half its lanes", "one that is hot", "idle", "all alike", "every second one"],
+)
+def test_columns_of_a_query(text: str, expected: Sequence[str], tmp_path: Path) -> None:
+    found = warnings_of(scan_text(tmp_path, text, "gpus.csv"))
+
+    assert expected == [f"{finding.rule} {finding.label} {finding.severity}" for finding in found]
+
+
+def _showtopo(alone: int, count: int) -> str:
+    heads = "".join(f"{f'GPU{n}':13}" for n in range(count))
+    kinds = [[0 if a == b else "PCIE" if alone in (a, b) else "XGMI" for b in range(count)] for a in range(count)]
+    rows = "".join(f"GPU{a:<4}" + "".join(f"{kind!s:13}" for kind in row) + "\n" for a, row in enumerate(kinds))
+    title = " ROCm System Management Interface ".center(90, "=")
+    ends = " End of ROCm SMI Log ".center(90, "=")
+    return f"{title}\n{' Link Type between two GPUs '.center(90, '=')}\n       {heads}\n{rows}{ends}\n"
+
+
+@pytest.mark.parametrize(
+    ("alone", "count", "expected"),
+    [(3, 4, ["xgmi-pair-missing GPU3"]), (4, 5, []), (2, 3, [])],
+    ids=["three joined and one alone", "a whole bridge and a spare card", "a bridge of two and a spare card"],
+)
+def test_a_gpu_outside_the_matrix_of_xgmi(alone: int, count: int, expected: Sequence[str], tmp_path: Path) -> None:
+    found = warnings_of(scan_text(tmp_path, _showtopo(alone, count), "topo.txt"))
+
+    assert expected == [f"{finding.rule} {finding.label}" for finding in found]

@@ -22,6 +22,7 @@ from agent.rules.peers.parts import PeerPart, list_parts
 
 LEAST = 3  # parts of a group in which one can be the odd one out
 # With the one an interface is a VLAN, and a part of another kind; the other is of addresses that it would have
+BY_THE_BUS = frozenset({"gpu.pcie.width"})  # where the bus was read, rules of PCIe judge it
 UNSTATED = frozenset({"netdev.vlan", "netdev.addresses.prefix"})
 
 
@@ -76,7 +77,8 @@ def _list_groups(context: RuleContext, word: str) -> Iterator[Mutation]:
             groups.setdefault((part.kind, part.role, part.product, part.position), []).append(part)
     for group in groups.values():
         if len(group) >= LEAST:
-            yield from (Mutation(field, tuple(group)) for field in list_fields(type(group[0].row), word))
+            mutations = (Mutation(field, tuple(group)) for field in list_fields(type(group[0].row), word))
+            yield from (mutation for mutation in mutations if mutation.path not in BY_THE_BUS)
 
 
 def mutate(context: RuleContext, mutation: Mutation, parts: Sequence[PeerPart], value: Any) -> RuleContext:
