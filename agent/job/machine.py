@@ -19,6 +19,10 @@ from agent.recommend.judge import describe_shape
 from agent.recommend.machine import NodeFacts, assume_node, read_node
 
 _MOST_JUDGED = 200
+_BOARDS = (  # of eight GPUs, and how their names begin; fewer may be a part of it, or another board
+    ("H100 80GB HBM3", "hgx-h100-8"), ("H200", "hgx-h200-8"), ("A100-SXM", "hgx-a100-8"), ("B200", "hgx-b200-8"),
+)  # fmt: skip
+_ON_BOARD = 8
 
 
 def add_machine(
@@ -90,8 +94,8 @@ def _find_low(tables: Sequence[JobTable]) -> list[JobCause]:
         largest = max(rows, key=lambda row: (row.measured.size_bytes or 0, row.measured.gbyte_s), default=None)
         if largest is not None and largest.verdict == "low":
             text = (
-                f"{largest.measured.what} reaches {largest.measured.gbyte_s:.3g} GB/s, and the machine should "
-                f"give {largest.expected_gbyte_s:.3g}"
+                f"{largest.measured.what} reaches {largest.measured.gbyte_s:.3g} GB/s, and "
+                f"{table.machine or 'the machine'} should give {largest.expected_gbyte_s:.3g}"
             )
             return [
                 JobCause(
@@ -123,6 +127,8 @@ def _judge(
 ) -> list[JobTable]:
     """The table of one file, by its shape and, with a machine, by its level."""
     table = read_tables(evidence.table_lines[number])
+    if node is None and (board := _find_board(table)) is not None:
+        node, profile = assume_node(board, None), board
     rows = [row for row in table.rows if row.gbyte_s > 0] or table.rows
     if not rows:
         return []
@@ -136,8 +142,26 @@ def _judge(
             largest_gbyte_s=largest.gbyte_s,
             shapes=describe_shape(table),
             judged=judged,
+            machine=node.title if node is not None and judged else None,
         )
     ]
+
+
+def _find_board(table: MeasuredTable) -> Profile | None:
+    """The board that all GPUs of a table are on, where they are of one host and as many as it has.
+
+    >>> run = MeasuredTable(ranks=8, hosts=1, models=["NVIDIA H100 80GB HBM3"])
+    >>> board = _find_board(run)
+    >>> board and board.name, _find_board(msgspec.structs.replace(run, hosts=2))
+    ('hgx-h100-8', None)
+    """
+    if table.hosts != 1 or table.ranks != _ON_BOARD or len(table.models) != 1:
+        return None
+    from agent.platforms.profiles import load_profile
+
+    model = table.models[0].removeprefix("NVIDIA ")
+    name = next((name for start, name in _BOARDS if model.startswith(start) and "NVL" not in model), None)
+    return load_profile(name) if name else None
 
 
 def _by_level(

@@ -12,7 +12,10 @@ _LINE_LIMIT, _MOST = 4000, 5000  # characters; rows of a file
 _WIDE = frozenset(("half", "float", "double", "bfloat16"))
 _NARROW = ("int", "uint", "fp8", "f8")  # and their sizes
 _OPERATIONS = frozenset(("sum", "prod", "max", "min", "avg", "mulsum", "all"))
-_RANK = re.compile(r"#?\s{0,8}Rank\s{1,8}\d{1,6}\s.{0,60}?\son\s{1,8}(\S{1,100})\s")
+_RANK = re.compile(
+    r"#?\s{0,8}Rank\s{1,8}\d{1,6}\s.{0,60}?\son\s{1,8}(?P<host>\S{1,100})\s"
+    r"(?:\s{0,8}device\s{1,8}\d{1,3}\s\[[\w:.]{1,20}\]\s(?P<model>\S.{2,60}))?"
+)
 _DEVICE = re.compile(r"\s{0,4}Device\s{1,20}:\s(\S{1,60})")
 
 
@@ -21,11 +24,16 @@ def read_tables(lines: Iterable[str]) -> MeasuredTable:
     raw = [line[:_LINE_LIMIT].rstrip("\r\n") for line in lines]
     prefixes = Prefixes(raw)
     text = [prefixes.strip(line)[0] for line in raw]
-    hosts = [match[1] for line in text if (match := _RANK.match(line))]
+    ranks = [match for line in text if (match := _RANK.match(line))]
+    hosts = [match["host"] for match in ranks]
     devices = [match[1] for line in text if (match := _DEVICE.match(line))]
     rows = [*_read_collectives(text), *_read_nvbandwidth(text), *_read_perftest(text)]
     return MeasuredTable(
-        rows=rows[:_MOST], ranks=len(hosts) or None, hosts=len(set(hosts)) or None, devices=list(dict.fromkeys(devices))
+        rows=rows[:_MOST],
+        ranks=len(hosts) or None,
+        hosts=len(set(hosts)) or None,
+        devices=list(dict.fromkeys(devices)),
+        models=sorted({match["model"].strip() for match in ranks if match["model"]}),
     )
 
 

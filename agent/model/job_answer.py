@@ -137,6 +137,7 @@ class JobTable(msgspec.Struct, frozen=True, kw_only=True):
     largest_gbyte_s: float
     shapes: list[str] = []  # what its shape shows, the most specific first
     judged: list[JudgedMeasurement] = []  # with a machine
+    machine: str | None = None  # that it is judged against: of a report or a profile, or the board of its GPUs
 
 
 class CannotTell(msgspec.Struct, frozen=True, kw_only=True):

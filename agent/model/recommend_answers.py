@@ -80,6 +80,7 @@ class MeasuredTable(msgspec.Struct, frozen=True, kw_only=True):
     ranks: int | None = None
     hosts: int | None = None
     devices: list[str] = []
+    models: list[str] = []  # of the GPUs, as the output names them
 
 
 class JudgedMeasurement(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,16 +23,31 @@ GOOD, LOW, ABOVE, NOT_JUDGED = "good", "low", "above", "not-judged"
 _WORST = (ABOVE, LOW, GOOD, NOT_JUDGED)
 # Shares of the nominal rate that healthy links reach: nvbandwidth on HGX A100 and H200, perftest on 100 to 400 Gb/s
 _NVLINK_SHARE, _PCIE_SHARE, _RDMA_SHARE = (0.78, 0.88, 0.95), (0.74, 0.85, 0.93), (0.94, 0.97, 0.99)
+_RATES, _FILLED, _STEADY = (10, 25, 40, 50, 56, 100, 200, 400, 800), 0.9, 1 << 15  # Gbit/s; share; bytes
 _LARGEST = 16 << 30  # bytes: what no message of any size exceeds
 _SIBLINGS = 0.9  # of the median of figures of the same test
 _HINT = "`fabricscope job` with the output of NCCL_DEBUG=INFO shows what NCCL chose"
 
 
 def describe_shape(table: MeasuredTable) -> list[str]:
-    """What nccl-tests rows show, the most specific first."""
+    """What rows show by themselves, the most specific first."""
     rows = [row for row in table.rows if row.tool == "nccl-tests"]
     texts = [text for run in _runs(rows) for text in _describe(run, table)]
+    copies = [row.gbyte_s for row in table.rows if row.tool == "perftest" and (row.size_bytes or 0) >= _STEADY]
+    texts += filter(None, (describe_rate(max(copies)),) if copies else ())
     return list(dict.fromkeys(texts))
+
+
+def describe_rate(gbyte_s: float) -> str | None:
+    """The rate of a port that a transfer by RDMA fills; None where it fills none.
+
+    >>> describe_rate(11.53), describe_rate(24.4), describe_rate(8.0)
+    ('92% of 100 Gbit/s', '98% of 200 Gbit/s', None)
+    """
+    for rate in _RATES:
+        if _FILLED <= (share := gbyte_s * 8 / rate) <= 1:
+            return f"{share:.0%} of {rate} Gbit/s"
+    return None
 
 
 def describe_share(measured: float, expected: float, rails: int) -> str | None:

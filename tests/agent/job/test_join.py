@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -250,22 +250,55 @@ def test_the_dataset_at_the_time_of_the_job(tmp_path: Path, capsys: pytest.Captu
         assert down == ("the port is down there" in " ".join(capsys.readouterr().out.split())), (clock, more)
 
 
-def test_a_measured_table_with_a_machine(tmp_path: Path) -> None:
-    """Below what it should give is a cause of slowness; as it should be is none."""
+def _nccl_tests(busbw: float, model: str = "NVIDIA H100", ranks: int = 8, hosts: int = 1) -> str:
     rows = "".join(
-        f"{1 << size} {1 << size - 2} float sum -1 100 {value} {value} 0 100 {value} {value} 0\n"
-        for size, value in [(28, 30.0), (30, 30.0)]
+        f"{1 << size} {1 << size - 2} float sum -1 100 {busbw} {busbw} 0 100 {busbw} {busbw} 0\n" for size in (28, 30)
     )
     head = "#  size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
-    ranks = "".join(
-        f"#  Rank  {rank} Group  0 Pid {rank} on gpu1 device  {rank} [0x1{rank}] NVIDIA H100\n" for rank in range(8)
+    listed = "".join(
+        f"#  Rank  {rank} Group  0 Pid {rank} on gpu{rank % hosts} device  {rank} [0x1{rank}] {model}\n"
+        for rank in range(ranks)
     )
-    text = ranks + head + rows + "# Out of bounds values : 0 OK\n"
-    low = answer(tmp_path, JobOptions([], profile="dgx-h100"), table=text)
-    plain = answer(tmp_path, table=text)
+    return listed + head + rows + "# Out of bounds values : 0 OK\n"
+
+
+def test_a_measured_table_with_a_machine(tmp_path: Path) -> None:
+    """Below what it should give is a cause of slowness; as it should be is none."""
+    low = answer(tmp_path, JobOptions([], profile="dgx-h100"), table=_nccl_tests(30.0))
+    plain = answer(tmp_path, table=_nccl_tests(30.0))
 
     assert ["bandwidth-low"] == [cause.id for cause in low.causes]
     assert [] == plain.causes
+
+
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        (
+            _nccl_tests(8.2, "NVIDIA H100 80GB HBM3"),
+            ["all_reduce reaches 8.2 GB/s, and HGX H100 8-GPU should give 461"],
+        ),
+        (
+            _nccl_tests(21.0, "NVIDIA A100-SXM4-80GB"),
+            ["all_reduce reaches 21 GB/s, and HGX A100 8-GPU should give 237"],
+        ),
+        (_nccl_tests(440.0, "NVIDIA H100 80GB HBM3"), []),
+        (_nccl_tests(8.2, "NVIDIA H100 NVL"), []),
+        (_nccl_tests(8.2, "NVIDIA H100 PCIe"), []),
+        (_nccl_tests(8.2, "NVIDIA H100 80GB HBM3", ranks=4), []),
+        (_nccl_tests(40.0, "NVIDIA H100 80GB HBM3", hosts=2), []),
+    ],
+    ids=["H100", "A100", "as it should be", "cards in pairs", "cards", "a part of a board", "two hosts"],
+)
+def test_a_measured_table_names_its_board(table: str, expected: Sequence[str], tmp_path: Path) -> None:
+    assert expected == [cause.summary for cause in answer(tmp_path, table=table).causes]
+
+
+def test_what_perftest_fills_is_named(tmp_path: Path) -> None:
+    head = " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
+    tables = answer(tmp_path, table=f"{head} 65536      5000             97.90              96.90              0.18\n")
+
+    assert ["97% of 100 Gbit/s"] == [shape for table in tables.measured for shape in table.shapes]
 
 
 def test_the_kernel_log_of_a_dataset_at_the_time_of_the_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
