@@ -172,7 +172,11 @@ def _scan_separately(
         given = Source(kind=host.kind, path=host.path, files=[SourceFile(name=part.name, read_as=part.read_as)])
         report = _build_report(alone, _in_order(probes(), ran.outcomes))
         reports.append(msgspec.structs.replace(report, source=given))
-        rows = [] if part.is_about_one_device else list_statements(reports[-1], part.is_log, part.text, part.read_as)
+        rows = (
+            []
+            if part.is_about_one_device
+            else list_statements(reports[-1], part.is_log, part.text, part.read_as, part.is_whole)
+        )
         named = frozenset(nic.rdma_device for nic in reports[-1].topology.nics if nic.rdma_device and not nic.software)
         stated.append(StatedOutput(part.name, part.read_as, part.prompt_host, rows, part.text, part.is_used, named))
     found = find_contradictions(stated)

@@ -81,9 +81,12 @@ def printable(text: str) -> str:
 
 
 # How commands that take no path are given one
+_READERS = "a file is read by `fabricscope scan PATH`, the log of a job by `fabricscope job PATH`"
+_FILE_OPTIONS = ("--from", "--file", "--input", "--in", "--path", "--log", "--dump")  # of other tools
 _PATH_HINTS = {
     "scan": "one source at a time: `fabricscope diff OLD NEW` compares two, and a folder holds all outputs of one host",
-    "explain": "a file is read by `fabricscope scan PATH`, the log of a job by `fabricscope job PATH`",
+    "explain": _READERS,
+    "fabricscope": _READERS,
     "export": "a report is given with --report FILE, another source with --source PATH",
     "check": "a report is given with --report FILE, another source with --source PATH",
     "recommend": "a report is given with --report FILE, another source with --source PATH",
@@ -127,9 +130,11 @@ def explain_usage_error(message: str, words: list[str]) -> tuple[str, str | None
     if extra and not near:
         word = (extra[1] or extra[2]).split(" ")[-1]
         message = message.replace(f"({extra[1]})", extra[1] or "")
-        hint = hint_path(words[1], word) if len(words) > 1 else None
+        hint = hint_path(words[1] if len(words) > 1 else words[0], word) if words else None
         if hint:
             return message, hint
+    if message.removeprefix("No such option: ") in _FILE_OPTIONS:
+        return message, _READERS
     if near:
         return message, f"did you mean {near}"
     return message, f"{' '.join(words)} --help shows how it is used" if words else None

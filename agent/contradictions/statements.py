@@ -63,8 +63,9 @@ class Statement(NamedTuple):
         return f"{self.kind}{f' {self.key}' if self.key else ''}: {self.value}"
 
 
-def list_statements(report: Report, is_log: bool, text: str, read_as: str) -> list[Statement]:
-    """What an output states, of the report of nothing else; of a log also what its lines do."""
+def list_statements(report: Report, is_log: bool, text: str, read_as: str, is_whole: bool = True) -> list[Statement]:
+    """What an output states, of the report of nothing else; of a log also what its lines do. `is_whole`: no filter and
+    no option has cut its list."""
     rows = [
         *_of_node(report),
         *_of_functions(report),
@@ -77,7 +78,8 @@ def list_statements(report: Report, is_log: bool, text: str, read_as: str) -> li
         if netdev.pci and netdev.label != netdev.pci:
             rows.append(Statement("address of", netdev.label, netdev.pci))
     gpus = report.topology.gpus
-    if read_as.startswith("nvidia-smi") and gpus and not any(gpu.driver_error for gpu in gpus):  # it ends at a lost one
+    ends_early = any(gpu.driver_error for gpu in gpus)  # at a lost one
+    if is_whole and read_as.startswith("nvidia-smi") and gpus and not ends_early:
         rows.append(Statement("number of GPUs that the driver lists", "", str(len(gpus)), False))
     makers = {_VENDORS.get(gpu.vendor or "", "") for gpu in report.topology.gpus}
     makers |= {f.vendor or "" for f in report.topology.pci if (f.class_code or "").startswith(_ACCELERATORS)}

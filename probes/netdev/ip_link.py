@@ -1,5 +1,5 @@
-"""What `ip -d link` prints (with or without -s, -o not); `ip link` (with or without -br), `ip address`
-and `ifconfig`, which state no kinds: interfaces where neither netlink nor sysfs shows them.
+"""What `ip -d link` prints (with or without -s, -o not); `ip link` and `ip address` (with or without -br) and
+`ifconfig`, which state no kinds: interfaces where neither netlink nor sysfs shows them.
 
 Grammar: iproute2's ip/ipaddress.c and iplink_*.c, 4.x to 6.x; net-tools' ifconfig.c and lib/interface.c, 1.60 and 2.x.
 """
@@ -21,6 +21,17 @@ _BRIEF = lazy_pattern(  # ip -br link
     r"([^\s:@]{1,40})(?:@([^\s:]{1,40}))?[ \t]{1,40}([A-Z]{2,16})[ \t]{1,40}([0-9a-f:]{17,95})[ \t]{1,8}"
     r"<([A-Z0-9_,-]{2,200})>[ \t]*"
 )
+_BRIEF_ADDRESS = lazy_pattern(  # ip -br address
+    r"([^\s:@]{1,40})(?:@([^\s:]{1,40}))?[ \t]{1,40}(UP|DOWN|UNKNOWN|DORMANT|LOWERLAYERDOWN)"
+    r"((?:[ \t]{1,40}[0-9a-f:.]{2,45}(?:/\d{1,3})?(?: metric \d{1,6})?){0,32})[ \t]*"
+)
+_ADDRESS = lazy_pattern(  # of ip, and of both forms of ifconfig
+    r"[ \t]+inet6? (?:addr: ?)?(?P<address>[0-9a-f:.]{2,45})(?P<prefix>/\d{1,3})?(?![^\s/])"
+    r"(?:[ \t].*?(?:netmask |Mask:)(?P<mask>[\d.]{7,15})|[ \t]+prefixlen (?P<length>\d{1,3}))?.*"
+)
+# Interfaces whose addresses are read. What software makes (a load balancer, tunnels, containers) has some of others on
+# purpose, and these outputs state no kinds
+_OF_NIC = lazy_pattern(r"(?:en[opsx]\w*|eth\d\w*|ib\w*|bond\w*|team\w*|rdma\d\w*|roce\w*|rail\w*)(?:\.\d{1,4})?")
 _LAYER = lazy_pattern(r"\s+link/([a-z0-9]+)(?: ([0-9a-f:]{2,95}))?(?: |$)")
 _TYPES = {"ether": 1, "infiniband": 32, "loopback": LOOPBACK}  # ARPHRD_*
 _KINDS = frozenset(
@@ -63,12 +74,20 @@ def parse_ip_link(text: str) -> tuple[NetlinkLink, ...]:
         head = _HEAD.fullmatch(line)
         if brief := _BRIEF.fullmatch(line):
             links.append(_brief_link(brief))
+        elif brief := _BRIEF_ADDRESS.fullmatch(line):
+            name, lower, state, rest = brief.groups()
+            links.append(NetlinkLink(name=name, operstate=state.lower(), lower=lower))
+            for address in rest.split():
+                links[-1] = _with_address(links[-1], address)
         elif head is not None and len(links) < _MOST_LINKS:
             links.append(_link(head))
             layer = False
         elif links and (match := _LAYER.match(line)) is not None:
             links[-1] = _with_layer(links[-1], match, line)
             layer = True
+        elif links and (address := _read_address(line)):
+            links[-1] = _with_address(links[-1], address)
+            layer = False
         elif links and (heading := _STATISTICS.fullmatch(line)):
             columns = [f"{heading[1].lower()}_{_name_counter(word, bool(heading[2]))}" for word in heading[3].split()]
         elif links and columns and _NUMBERS.fullmatch(line):
@@ -85,6 +104,32 @@ def parse_ip_link(text: str) -> tuple[NetlinkLink, ...]:
     if not links:
         raise ParseError(f"ip printed no interface; it begins with: {first_line(text)}")
     return tuple(links)
+
+
+def _read_address(line: str) -> str | None:
+    """The address in a line, with the length of its prefix.
+
+    >>> _read_address("    inet 10.0.1.7/24 brd 10.0.1.255 scope global ens1")
+    '10.0.1.7/24'
+    >>> _read_address("        inet 10.0.1.7  netmask 255.255.252.0  broadcast 10.0.3.255")
+    '10.0.1.7/22'
+    >>> _read_address("          inet6 addr: fe80::1/64 Scope:Link"), _read_address("        inet6 ::1  prefixlen 128")
+    ('fe80::1/64', '::1/128')
+    """
+    match = _ADDRESS.fullmatch(line) if "inet" in line else None
+    if match is None:
+        return None
+    octets = [parse_digits(octet, 3) or 0 for octet in (match["mask"] or "").split(".")]
+    length = sum(octet.bit_count() for octet in octets) if match["mask"] else match["length"]
+    prefix = match["prefix"] or (f"/{length}" if length is not None else "")
+    return f"{match['address']}{prefix}" if prefix else None
+
+
+def _with_address(link: NetlinkLink, address: str) -> NetlinkLink:
+    """The interface with one more address, where it is one of a NIC's and not of the host as a whole."""
+    if "/" not in address or address.endswith(("/32", "/128")) or not _OF_NIC.fullmatch(link.name):
+        return link
+    return link._replace(addresses=(*link.addresses, address))
 
 
 def _link(head: re.Match[str]) -> NetlinkLink:
@@ -182,6 +227,8 @@ def parse_ifconfig(text: str) -> tuple[NetlinkLink, ...]:
             way = counts["way"].lower()
             found = {f"{way}_{_NAMES.get(name, name)}": int(count) for name, count in _COUNT.findall(counts["rest"])}
             links[-1] = links[-1]._replace(statistics={**(links[-1].statistics or {}), **found})
+        elif links and (address := _read_address(line)):
+            links[-1] = _with_address(links[-1], address)
         if links and (mac := _MAC.fullmatch(line)):
             links[-1] = links[-1]._replace(mac=mac["mac"].lower(), type=1)
     if not links:

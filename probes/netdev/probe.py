@@ -297,7 +297,7 @@ def _netdev(
         address=one.place.pci,
         dev_port=one.dev_port,
         mac=link.mac,
-        addresses=(addresses or {}).get(link.index or 0, ()),
+        addresses=link.addresses if addresses is None else addresses.get(link.index or 0, ()),
         operstate=link.operstate,
         admin_up=None if link.flags is None else bool(link.flags & rtnetlink.ADMIN_UP),
         carrier=link.carrier,

@@ -65,6 +65,7 @@ class NetlinkLink(NamedTuple):
     port_name: str | None = None  # "p0"; "pf0vf3" of a representor
     parent_pci: str | None = None  # PCI address of the device, where the kernel names it (5.14)
     statistics: Mapping[str, int] | None = None  # of a saved `ip -s link`, as COUNTERS names them
+    addresses: tuple[str, ...] = ()  # of a saved `ip address`: "10.0.0.1/24"
 
 
 def parse_links(payloads: Iterable[bytes]) -> tuple[NetlinkLink, ...]:

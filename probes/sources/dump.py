@@ -428,7 +428,7 @@ class SavedOutputs:
         alone = self._alone()
         alone._pieces[name] = piece
         read_as = alone._read_as(name) or name
-        return OutputPart(place, read_as, piece.host, piece.text, alone, is_used, piece.waited)
+        return OutputPart(place, read_as, piece.host, piece.text, alone, is_used, piece.waited, piece.filtered is None)
 
     def _file_part(self, name: str) -> list[OutputPart]:
         read_as = self._read_as(name)
@@ -570,6 +570,7 @@ class OutputPart(NamedTuple):
     outputs: SavedOutputs
     is_used: bool = True  # False: another output of its command serves
     waited: int | None = None  # seconds since the command before it
+    is_whole: bool = True  # False: a filter or an option left a part of the list
 
     @property
     def is_log(self) -> bool:

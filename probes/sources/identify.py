@@ -220,6 +220,13 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         ),
     ),
     (
+        (("ip", "link"),),
+        (
+            r"^\S{1,60} {1,40}(?:UP|DOWN|UNKNOWN|DORMANT|LOWERLAYERDOWN) {1,40}"
+            r"(?:\d{1,3}\.){3}\d{1,3}/\d{1,2}(?: [^\n]{0,400})?$",
+        ),
+    ),
+    (
         (("cxl", "list", "-v"),),
         (
             r"\A(?:[#$] [^\n]*\n)?\s*[\[{]",
@@ -488,6 +495,10 @@ _USELESS = (
         r"^Device #\d{1,3}:\s{0,80}$|^Configurations: {4,80}"
         r"|^ +(?:LINK_TYPE_P\d|ADVANCED_PCI_SETTINGS|SRIOV_EN) {4,60}\S",
         "is the configuration of a NIC's firmware, which no check reads; save `ibstat` and `lspci -vvv`",
+    ),
+    (
+        r"^\[\d{1,3}\] [^\n|]{3,60}\| {1,3}\d{1,3}(?:'|°)C,",
+        "is what gpustat prints, which no check reads; save `nvidia-smi -q`",
     ),
     (
         r"^(?:IB/)?RoCE v[12][ \t]*$",

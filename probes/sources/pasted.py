@@ -197,6 +197,7 @@ _HEADED = lazy_pattern(rf"^[> \t]{{0,40}}{_PCI_HEAD}\b", re.MULTILINE)
 _DEVICE_HEADS = {  # the first lines of a device that is asked about, which a filter takes away
     "ibstat": (r"CA '", "CA '{device}'\n\tPort 1:\n"),
     "ibstatus": (r"Infiniband device '", "Infiniband device '{device}' port 1 status:\n"),
+    "ibv_devinfo": (r"hca_id:", "hca_id:\t{device}\n\tphys_port_cnt: 1\n\t\tport: 1\n"),
 }
 
 

@@ -5,6 +5,9 @@ Sources: nvidia-smi(1), section "device monitoring"; NVIDIA IMEX service guide, 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
+
 from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
 from probes.tool_reports.lines import short_lines
@@ -12,6 +15,7 @@ from probes.tool_reports.lines import short_lines
 _MOST_REPORTS = 64
 _LIMIT_LINE = 400
 _FEWEST_SAMPLES = 2  # with a violation: a single one passes
+_BUSY_PERCENT, _FEWEST_GPUS, _SLOW = 90, 4, 0.7  # from where on clocks compare; a power limit alone costs less
 _HEAD = lazy_pattern(r"#(?: ?Date +Time| ?Time)? *gpu(?: +[a-z][\w-]*){2,40} *")
 _ROW = lazy_pattern(r"(?:\d{8} +)?(?:[\d:]{8} +)?(?P<values>\d{1,3}(?: +(?:-|\d{1,12}(?:\.\d{1,6})?)){2,40}) *")
 _NODE = lazy_pattern(
@@ -23,7 +27,8 @@ _READY = "READY"
 
 
 def list_held_back(text: str) -> list[ToolReport]:
-    """GPUs of which two samples or more have a thermal violation (column tviol). Raises ParseError.
+    """GPUs of which two samples or more have a thermal violation (column tviol), and those far slower than the others.
+    Raises ParseError.
 
     >>> head = "# gpu    pwr  gtemp  pviol  tviol\\n# Idx      W      C      %   bool\\n"
     >>> [(r.subject, r.detail) for r in list_held_back(head + 2 * "    0    690     88      3      1\\n")]
@@ -46,7 +51,25 @@ def list_held_back(text: str) -> list[ToolReport]:
             heat = max((int(row["gtemp"]) for row in held if row.get("gtemp", "-").isdecimal()), default=0)
             what = f"{len(held)} of {len(rows)} samples" + (f", {heat} °C" if heat else "")
             reports.append(ToolReport("dmon-hot", f"NVIDIA {gpu}", f"tviol of GPU {gpu}: {what}", (("what", what),)))
-    return reports[:_MOST_REPORTS]
+    return [*reports, *_list_slow(samples)][:_MOST_REPORTS]
+
+
+def _list_slow(samples: Mapping[int, Sequence[Mapping[str, str]]]) -> Iterator[ToolReport]:
+    """GPUs whose clock is far below that of the others while all of them are busy."""
+    busy = {
+        gpu: median(clocks)
+        for gpu, rows in samples.items()
+        if (clocks := [int(row["pclk"]) for row in rows if _is_busy(row) and row.get("pclk", "-").isdecimal()])
+    }
+    usual = median(busy.values()) if len(busy) >= _FEWEST_GPUS else 0
+    for gpu, clock in sorted(busy.items()):
+        if clock < usual * _SLOW:
+            what = f"{clock:.0f} MHz, the others {usual:.0f} MHz"
+            yield ToolReport("dmon-slow", f"NVIDIA {gpu}", f"pclk of GPU {gpu}: {what}", (("what", what),))
+
+
+def _is_busy(row: Mapping[str, str]) -> bool:
+    return row.get("sm", "-").isdecimal() and int(row["sm"]) >= _BUSY_PERCENT
 
 
 def list_unready_nodes(text: str) -> list[ToolReport]:

@@ -18,6 +18,7 @@ from probes.tool_reports.lines import short_lines
 
 MOST_REPORTS = 512
 _ENDS = 2
+_WAITING = ("Initialize", "Armed")  # states of a link that the subnet manager ends
 _ENOUGH_LINKS = 3  # of one width, beside which another one is odd
 _LIMIT_CHARACTERS = 16 << 20
 _LIMIT_LINE = 2048
@@ -171,12 +172,17 @@ def _read_old_link(link: re.Match[str], ends: list[str]) -> list[ToolReport]:
 
 
 def list_slow_links(text: str) -> list[ToolReport]:
-    """Active links of `iblinkinfo` narrower or slower than both ends support ("Could be"). Raises ParseError."""
+    """Active links of `iblinkinfo` narrower or slower than both ends support ("Could be"), and links that are up and
+    wait for the subnet manager. Raises ParseError."""
     fabric = parse(text[:_LIMIT_CHARACTERS], "iblinkinfo")
     if not fabric.links:
         raise ParseError("no link in the output of iblinkinfo")
     active = [link for link in fabric.links if link.state == "Active" and link.b is not None]
     reports = []
+    for link in fabric.links:
+        if link.state in _WAITING and link.b is not None:
+            own, waits = _name_end(fabric, link.a), (("runs", link.state), ("far", _name_end(fabric, link.b)))
+            reports.append(ToolReport("state", own, f"{own}: {link.state}/{link.phys_state}", waits, KIND))
     for link in active:
         lanes = (link.could_width or 0) > (link.width or 0)
         if not (lanes or link.could_speed):

@@ -66,7 +66,9 @@ _GUID = lazy_pattern(  # a row of ibv_devices; in other outputs the device, and 
 )
 _WITH_GUID = ("mlx", "ib")  # EFA had none for years
 _SHOWN = 8
-_CMDLINE = lazy_pattern(r"/proc/cmdline(?: <==[ \t]*\n|:)([^\n]{1,4096})")
+_CMDLINE = lazy_pattern(  # of the running kernel, or of the next boot
+    r"(?:/proc/cmdline(?: <==[ \t]*\n|:)|\bGRUB_CMDLINE_LINUX(?:_DEFAULT)?=)([^\n]{1,4096})"
+)
 _IOMMU_ON = lazy_pattern(
     r"\b(?:intel_iommu=(?:[\w,]{1,40},)?on\b|amd_iommu=(?:on|force_enable)\b|iommu=(?:force|on)\b)"
 )
@@ -151,6 +153,8 @@ def list_shown_files(text: str) -> list[ToolReport]:
     none of these files, and where they state nothing.
 
     >>> [report.code for report in list_shown_files("==> /proc/cmdline <==\\nro intel_iommu=on quiet\\n")]
+    ['cmdline-iommu']
+    >>> [report.code for report in list_shown_files('GRUB_CMDLINE_LINUX="crashkernel=auto amd_iommu=on"\\n')]
     ['cmdline-iommu']
     """
     reports = []

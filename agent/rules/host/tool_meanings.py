@@ -559,6 +559,12 @@ MEANINGS = {
         "A job runs at the pace of its slowest GPU.",
         "slowdown",
     ),
+    "dmon-slow": ToolMeaning(
+        "warning",
+        "nvidia-smi dmon shows a clock far below that of the other GPUs while all are busy",
+        "A job runs at the pace of its slowest GPU.",
+        "slowdown",
+    ),
     "imex-node": ToolMeaning(
         "error",
         "the IMEX daemon of a node is not ready",

@@ -73,11 +73,11 @@ def peer_differs(context: RuleContext) -> Iterator[Result]:
 
 
 def _list_judged(context: RuleContext, group: Sequence[PeerPart]) -> set[str]:
-    """Fields that other rules judge by the bus, where it was read; and the width of GPUs that save power by it."""
-    by_driver = context.why_bus_unread is not None and all(
-        getattr(part.row, "vendor", None) == "NVIDIA" for part in group
-    )
-    return set() if by_driver else {_WIDTH}
+    """Fields that other rules judge: the width of a GPU's link, by the bus or by the most that the driver states. Of
+    other makers it is not compared: their GPUs save power by it."""
+    rows = [part.row for part in group if part.kind == "gpu"]
+    is_alone = all(gpu.vendor == "NVIDIA" and not (gpu.pcie and gpu.pcie.max_width) for gpu in rows)
+    return set() if is_alone and context.why_bus_unread is not None else {_WIDTH}
 
 
 def _list_compared(group: Sequence[PeerPart]) -> set[str]:

@@ -91,6 +91,8 @@ OTHER_TIMES = (
         ("scan --timeout -1", "'--timeout': -1.0 is not in the range"),
         ("scan --timeout 0", "'--timeout': 0.0 is not in the range"),
         ("scan --brif", "did you mean --brief?"),
+        ("scan --from dmesg.txt", "a file is read by `fabricscope scan PATH`"),
+        ("./dmesg.txt", "a file is read by `fabricscope scan PATH`"),
         ("ship --report x", "ship --help shows how it is used"),
         ("scan /a /b", "diff OLD NEW"),
         ("export html /tmp", "--report FILE"),

@@ -302,3 +302,16 @@ def test_the_page_names_the_hosts_before_any_finding(tmp_path: Path, capsys: pyt
 
     page = capsys.readouterr().out
     assert page.index("each is checked alone") < page.index("0000:61:00.0 is an NVMe drive") < page.index("CRITICAL")
+
+
+def test_a_list_of_one_gpu_that_was_asked_for_is_no_other_host(tmp_path: Path) -> None:
+    """`-i` leaves out the others."""
+    rows = "".join(f"GPU {n}: NVIDIA A100-SXM4-80GB (UUID: GPU-{n}b4e)\n" for n in range(4))
+    link = "\t Link 0: 25 GB/s\n"
+    text = f"[root@n7 ~]# nvidia-smi -L\n{rows}[root@n7 ~]# nvidia-smi nvlink -s -i 2\n{rows.splitlines()[2]}\n{link}"
+    (tmp_path / "issue.txt").write_text(text)
+
+    report = diagnose(open_source(str(tmp_path / "issue.txt"), None), ScanPlan())[0]
+
+    assert report.source.hosts is None
+    assert [0, 0, 1, 0] == [len(gpu.links) for gpu in report.topology.gpus]

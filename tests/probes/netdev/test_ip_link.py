@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from probes.netdev import probe as netdev
-from probes.netdev.ip_link import parse_ip_link
+from probes.netdev.ip_link import parse_ifconfig, parse_ip_link
 from probes.netdev.rtnetlink import NetlinkLink
 from probes.sources.dump import SavedOutputs
 from probes.sources.memory import MemoryFiles
@@ -97,3 +99,55 @@ def test_the_place_stands_behind_the_kind(kind: str) -> None:
 
     assert ("0000:1a:00.0", None) == (link.parent_pci, link.port_name)
     assert ("0000:1a:00.0", "p0") == (named.parent_pci, named.port_name)
+
+
+_LONG = """\
+2: ens1np0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc mq state UP group default qlen 1000
+    link/ether 0c:42:a1:12:34:56 brd ff:ff:ff:ff:ff:ff
+    inet 10.0.1.7/24 brd 10.0.1.255 scope global ens1np0
+       valid_lft forever preferred_lft forever
+    inet6 fe80::e42:a1ff:fe12:3456/64 scope link
+       valid_lft forever preferred_lft forever
+"""
+_BRIEF = """\
+lo               UNKNOWN        127.0.0.1/8 ::1/128
+ens1np0          UP             10.0.1.7/24 metric 100 fe80::e42:a1ff:fe12:3456/64
+"""
+_NEW_IFCONFIG = """\
+ens1np0: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 9000
+        inet 10.0.1.7  netmask 255.255.255.0  broadcast 10.0.1.255
+        inet6 fe80::e42:a1ff:fe12:3456  prefixlen 64  scopeid 0x20<link>
+        ether 0c:42:a1:12:34:56  txqueuelen 1000  (Ethernet)
+"""
+_OLD_IFCONFIG = """\
+ens1np0   Link encap:Ethernet  HWaddr 0c:42:a1:12:34:56
+          inet addr:10.0.1.7  Bcast:10.0.1.255  Mask:255.255.255.0
+          inet6 addr: fe80::e42:a1ff:fe12:3456/64 Scope:Link
+          UP BROADCAST RUNNING MULTICAST  MTU:9000  Metric:1
+"""
+
+
+@pytest.mark.parametrize(
+    "links",
+    [parse_ip_link(_LONG), parse_ip_link(_BRIEF), parse_ifconfig(_NEW_IFCONFIG), parse_ifconfig(_OLD_IFCONFIG)],
+    ids=["ip address", "ip -br address", "ifconfig", "ifconfig of net-tools 1"],
+)
+def test_addresses_of_every_form(links: Sequence[NetlinkLink]) -> None:
+    (port,) = (link for link in links if link.name == "ens1np0")
+
+    assert ("10.0.1.7/24", "fe80::e42:a1ff:fe12:3456/64") == port.addresses
+    assert "up" == port.operstate
+
+
+@pytest.mark.parametrize("name", ["lo", "kube-ipvs0", "cni0", "flannel.1", "docker0", "tunl0", "cali1f", "virbr0"])
+def test_addresses_of_what_software_makes_are_left_out(name: str) -> None:
+    """Some of them have those of another one on purpose."""
+    (link,) = parse_ip_link(f"{name:16} UP             10.244.0.1/24\n")
+
+    assert () == link.addresses
+
+
+def test_an_address_of_the_host_as_a_whole_is_left_out() -> None:
+    (link,) = parse_ip_link("ens1np0          UP             10.0.1.7/24 10.96.0.1/32 fd00::1/128\n")
+
+    assert ("10.0.1.7/24",) == link.addresses

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from probes.text import ParseError
 from probes.tool_reports import accelerators, containers, dcgmi, unnamed
 from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.nvidia_tools import list_held_back
 from probes.tool_reports.port_errors import list_narrow_links, list_port_errors, list_slow_links
 from probes.tool_reports.probe import READERS
 from tests.probes.gpu.test_nvidia_smi_table import TABLE
@@ -232,3 +233,35 @@ def test_links_that_are_all_down_are_an_answer_of_iblinkinfo() -> None:
     line = '      0x0000000000100001      1    1[  ] ==(                Down/ Polling)==>             [  ] "" ( )\n'
 
     assert list_slow_links(f"CA: node1 mlx5_0:\n{line}") == []
+
+
+@pytest.mark.parametrize("state", ["Initialize", "Armed"])
+def test_a_link_that_waits_for_the_subnet_manager(state: str) -> None:
+    """Also of `iblinkinfo -l`, and behind a filter."""
+    far = '0x043f720300a1b2c4     20   17[  ] "leaf3" ( )'
+    (report,) = list_slow_links(
+        f'0x0c42a103007f1a2b "  node3 HCA-3"  14   1[  ] ==( 4X  53.125 Gbps {state}/  LinkUp)==>  {far}\n'
+    )
+
+    assert ("state", "port 1 of node3 HCA-3") == (report.code, report.subject)
+    assert {"runs": state, "far": "port 17 of leaf3"} == dict(report.detail)
+
+
+def _dmon(clocks: Sequence[int], busy: int = 100) -> str:
+    head = "# gpu    pwr  gtemp  mtemp     sm    mem   mclk   pclk\n# Idx      W      C      C     %     %  MHz  MHz\n"
+    rows = (f"    {gpu}    612     64     78    {busy}     45   2619   {clock}\n" for gpu, clock in enumerate(clocks))
+    return head + "".join(rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (_dmon([1755, 1740, 645, 1750]), [("NVIDIA 2", "645 MHz, the others 1745 MHz")]),
+        (_dmon([1755, 1740, 1300, 1750]), []),
+        (_dmon([1755, 1740, 645, 1750], busy=4), []),
+        (_dmon([1755, 645, 1750]), []),
+    ],
+    ids=["one far below", "a power limit", "idle ones", "three"],
+)
+def test_a_clock_far_below_the_others(text: str, expected: Sequence[tuple[str, str]]) -> None:
+    assert expected == [(report.subject, dict(report.detail)["what"]) for report in list_held_back(text)]
