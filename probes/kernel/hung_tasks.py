@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from probes.kernel.log_facts import LogEvent
-from probes.kernel.sentences import DRIVER
+from probes.kernel.sentence import DRIVER
 from probes.text import lazy_pattern
 
 BLOCKED = "blocked for more than"

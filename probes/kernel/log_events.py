@@ -12,7 +12,10 @@ from probes.kernel.failed_starts import FailedStarts
 from probes.kernel.hung_tasks import HungTasks
 from probes.kernel.log_facts import AFTER_RESET, LogEvent
 from probes.kernel.log_lines import Line
-from probes.kernel.sentences import BDF, DRIVER, SENTENCES, STARTED, address
+from probes.kernel.passing_faults import NEEDLES as PASSING_NEEDLES
+from probes.kernel.passing_faults import PassingFaults
+from probes.kernel.sentence import BDF, DRIVER, STARTED, address
+from probes.kernel.sentences import SENTENCES
 from probes.kernel.unexplained import Unexplained
 from probes.named_tuple import NamedTuple
 from probes.text import lazy_pattern
@@ -33,6 +36,9 @@ _TOKENS = (  # cheap sieve
     "blocked for more", "multicast join", "PCI rejects", "vfio-pci ", "arm-smmu-v3 ", "RLIMIT_MEMLOCK",
     "KFD is disabled", "Queue preemption", "DMA completion", "ultraserver", "gdrdrv", "mlx4_core ", "ib_core", "irdma",
     "hns3 ", "neuron", "segfault at", "EDAC MC", "temperature above",
+    "ixgbe ", "igb 0", "igc 0", "cxgb4 ", "mana ", "gve 0", "hinic ", "802.3ad", "illegal loopback", "own address",
+    "duplicate address", "table overflow", "nf_conntrack", "hw csum", "cm_destroy_id", "LNet", "LustreError",
+    "iser: ", "rpcrdma: ", "svcrdma: ", "[qed", "transmit timeout", " event (status=", *PASSING_NEEDLES,
 )  # fmt: skip
 
 _AER = lazy_pattern(
@@ -177,6 +183,7 @@ def _events(log: Iterable[Line], unexplained: Unexplained) -> Iterator[LogEvent]
     bus_error: _BusError | None = None
     firmware = _FirmwareRecord("", "")
     gpus, bars, cables, starts, tasks = _GpuSentences(), _Bars(), _Cables(), FailedStarts(), HungTasks()
+    passing = PassingFaults()
     lines = list(log)
     text = "\n".join(line.text for line in lines)
     tokens = [token for token in _TOKENS if token in text]  # of a healthy machine a few
@@ -202,6 +209,8 @@ def _events(log: Iterable[Line], unexplained: Unexplained) -> Iterator[LogEvent]
             continue
         if line.text.startswith("mlx5_core "):
             cables.read(line)
+        if passing.read(line.text, line.at, line.logged):
+            continue
         if line.text.startswith("NVRM: loading NVIDIA UNIX"):
             yield LogEvent(_LOADED, line.text)
             continue
@@ -210,13 +219,19 @@ def _events(log: Iterable[Line], unexplained: Unexplained) -> Iterator[LogEvent]
             is_explained = True
             yield event
         if not is_explained and unexplained.is_due(line.text) and not any(_plain(line)):
-            unexplained.add(line.text, line.at, line.logged)
+            from probes.kernel.network_families import read_family  # lazy: few logs have such a line
+
+            if family := read_family(line.text[:TEXT_CHARACTERS]):
+                yield family._replace(at=line.at, logged=line.logged)
+            else:
+                unexplained.add(line.text, line.at, line.logged)
     if bus_error:
         yield _aer(bus_error)
     if firmware.event:
         yield firmware.event
     yield from bars.close()
     yield from cables.close()
+    yield from passing.close()
     yield from gpus.close()
 
 

@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from functools import lru_cache
 from math import floor
 
+from probes.kernel.passing_faults import NEEDLES as PASSING_NEEDLES
 from probes.kernel.sentences import SENTENCES
 from probes.kernel.unexplained import DRIVER_LINE, DRIVERS, FAILURE_NEEDLES
 from probes.named_tuple import NamedTuple
@@ -50,7 +51,11 @@ _UNDATED_WORDS = (  # what a log without times (dmesg -t) has of its own
     r"|mlx[45]_core|amdgpu|bnxt_en|ice|ena|efa|ionic|habanalabs) [0-9a-f]{4,8}:[0-9a-f]{2}:"
 )
 _UNDATED = lazy_pattern(_UNDATED_WORDS)
-_KERNEL_WORDS = r"INFO: task \S{1,40}:\d{1,10} blocked for more than|EDAC MC\d"  # which no program writes
+_KERNEL_WORDS = (  # which no program writes
+    r"INFO: task \S{1,40}:\d{1,10} blocked for more than|EDAC MC\d|nfs: server \S{1,255} not responding|libceph: "
+    r"|L(?:ustre|Net)(?:Error)?: |nvme nvme\d{1,5}: |\S{1,15}: \(slave \S{1,32}\): |neighbour: |nf_conntrack: "
+    r"|(?:scsi host\d{1,5}: )?(?:ib_srp|iser|rpcrdma|svcrdma): |\[qed[er]?_\w{1,60}:\d{1,5}(?:\([\w-]{0,32}\))?\]"
+)
 _OF_KERNEL = lazy_pattern(_KERNEL_WORDS)
 _OF_DRIVER = lazy_pattern(rf"(?:{_UNDATED_WORDS}|{_KERNEL_WORDS}|(?<![^ \]])(?:{DRIVERS})[\d.]{{0,8}}[: ])")
 
@@ -126,7 +131,7 @@ def keep_read_lines(content: bytes, others: Iterable[str] = ()) -> bytes:
     """Of a very long log the lines that can be events, its first ones and those at which a boot begins. `others`:
     what further lines have that are read of it."""
     needles = (
-        *dict.fromkeys(row.needle.encode() for row in SENTENCES),
+        *dict.fromkeys(needle.encode() for needle in (*(row.needle for row in SENTENCES), *PASSING_NEEDLES)),
         *_GO_ON,
         *_RULES,
         b" bnxt_re",

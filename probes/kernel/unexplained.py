@@ -10,7 +10,7 @@ import re
 from collections import Counter
 
 from probes.kernel.log_facts import LogEvent
-from probes.kernel.sentences import BDF, address
+from probes.kernel.sentence import BDF, address
 from probes.text import lazy_pattern
 
 UNEXPLAINED = "unexplained"
@@ -28,17 +28,22 @@ _NEEDLES = (
 )  # fmt: skip
 DRIVERS = (
     r"NVRM|nvidia-nvswitch(?=\d)|nvidia[-_](?:uvm|modeset|fs|peermem|drm)|nvidia|nv_peer_mem|gdrdrv|nouveau|mlx4_core|"
-    r"mlx5_core|mlx5_ib|infiniband|ib_core|bnxt_en|bnxt_re|ice|irdma|i40e|idpf|ena|efa|ionic|hns3|amdgpu|kfd|habanalabs|"
+    r"mlx5_core|mlx5_ib|infiniband|ib_core|bnxt_en|bnxt_re|ice|irdma|i40e|ixgbe|idpf|ena|efa|ionic|hns3|cxgb4|mana|gve|hinic|amdgpu|kfd|habanalabs|"
     r"accel(?= accel\d)|neuron|\[ascend\]|pcieport(?! \S+ AER: )|DMAR|AMD-Vi|arm-smmu-v3|vfio-pci"
 )
 _OWNER = lazy_pattern(rf"(?P<driver>{DRIVERS})(?P<number>\d{{1,4}})?(?:\.[\w.]{{1,40}})?(?=[: ])")
 DRIVER_LINE = lazy_pattern(rf"(?:^|[ \]])(?:{DRIVERS})[\d: .]".encode(), re.MULTILINE)
+# Those of the network that put their name or function first in a form of their own
+_OTHERS = lazy_pattern(
+    r"(?:scsi host\d{1,5}: )?(?P<driver>ib_srp|iser|rpcrdma|svcrdma|libceph|ceph|LNetError|LustreError)(?=: )"
+    r"|\[(?P<qed>qed[er]?)_\w{1,60}:\d{1,5}(?:\([\w-]{0,32}\))?\]"
+)
 _DRM = lazy_pattern(r"\[drm:[^\]\n]{1,80}\[(?P<driver>amdgpu|nvidia[\w-]{0,12})\]\] ")
 _FAILS = lazy_pattern(
     r"\bfail(?:s|ed|ure|ures|ing)?\b|\bERR(?:OR)?\b"
     r"|(?<!no )\berrors?\b(?! (?:reporting|detection|correction|handling|injection|counters?|recovery)\b)"
     r"|\btime(?:d[ -]?)?out\b(?! (?:is|set|value)\b)|\bcould(?: not|n't)\b|\bcan(?:not| ?not|'t)\b|\bunable to\b"
-    r"|\brefuse[sd]?\b|\breject(?:s|ed)?\b|\bfatal\b|\bcorrupt(?:ed|ion)?\b|\babort(?:s|ed|ing)?\b|\berr(?:or)?\(-?\d"
+    r"|\brefuse[sd]?\b|\breject(?:s|ed|ing)?\b|\bfatal\b|\bcorrupt(?:ed|ion)?\b|\babort(?:s|ed|ing)?\b|\berr(?:or)?\(-?\d"
     r"|\bret(?:urn(?:ed)?|val)?[ =:]{1,3}-\d|\bstatus[ =:(]{1,3}0x0*[1-9a-f]|\bnot? respon(?:d|se|ding)\b"
     r"|\bunrecoverable\b|\bnot supported by\b|\binvalid\b|\bunresponsive\b|\bstuck\b|\bhung\b",
     re.IGNORECASE,
@@ -143,5 +148,5 @@ def reads_as_failure(text: str) -> bool:
 
 def _find_driver(text: str) -> str | None:
     """The driver that wrote a line, where it is one that is listed."""
-    match = _OWNER.match(text) or _DRM.match(text)
-    return match["driver"].strip("[]") if match else None
+    match = _OWNER.match(text) or _DRM.match(text) or _OTHERS.match(text)
+    return (match["driver"] or match["qed"]).strip("[]") if match else None

@@ -13,7 +13,7 @@ from probes.host_reader import HostReader
 from probes.kernel.log_facts import LogEvent
 from probes.kernel.log_files import FOLDER, list_log_files, read_log_file
 from probes.kernel.log_lines import convert_to_utc, keep_lines, keep_read_lines
-from probes.kernel.sentences import address
+from probes.kernel.sentence import address
 from probes.kernel.unexplained import UNEXPLAINED, VARIABLE, reads_as_failure
 from probes.named_tuple import NamedTuple
 from probes.services.sentences import (

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from probes.kernel.sentences import BDF, TOOLS, Sentence
+from probes.kernel.sentence import BDF, TOOLS, Sentence
+from probes.services.subnet_manager_sentences import SUBNET_MANAGER_SENTENCES
 from probes.text import lazy_pattern
 
 SERVICE = "service"
@@ -164,12 +165,13 @@ SERVICE_SENTENCES: tuple[Sentence, ...] = (
          r"\b802\b.{0,60}system not yet initialized|system not yet initialized.{0,60}\b802\b"
          r"|(?:^|[:=(\"'`] ?)system not yet initialized\b",
          "CUDA 13 driver_types.h (cudaErrorSystemNotReady)"),
+    *SUBNET_MANAGER_SENTENCES,
 )  # fmt: skip
 
 # Sentences that end what others stated: the fault is over
 RECOVERED: tuple[tuple[str, frozenset[str]], ...] = (
     ("SM port is up", frozenset({"sm-port-down"})),
-    ("SUBNET UP", frozenset({"sm-port-down", "sm-errors", "no-umad"})),
+    ("SUBNET UP", frozenset({"sm-port-down", "sm-errors", "no-umad", "sm-no-answer", "sm-tables"})),
     ("Successfully configured all the available NVSwitches", frozenset({"fm-no-switch", "fm-topology", "fm-version"})),
 )
 # What a line has that is read of the log of one service

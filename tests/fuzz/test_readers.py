@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from probes.gpu import nvidia_smi_table
+from probes.kernel.log_events import TEXT_CHARACTERS
 from probes.kernel.log_lines import LINE_CHARACTERS
 from probes.sources import pasted
 from probes.text import find_required
@@ -94,7 +95,12 @@ PATTERN_SECONDS = 0.05
 SHORT_TEXTS = {
     "probes.gpu.nvidia_smi_table": nvidia_smi_table.LINE_CHARACTERS,
     "probes.kernel.log_events": LINE_CHARACTERS,
-    "probes.kernel.sentences": LINE_CHARACTERS,
+    **dict.fromkeys(
+        map("probes.kernel.{}_sentences".format, ("accelerator", "network", "network_stack", "nvidia", "pci")),
+        LINE_CHARACTERS,
+    ),
+    "probes.kernel.network_families": TEXT_CHARACTERS,
+    "probes.kernel.passing_faults": LINE_CHARACTERS,
     "probes.sources.pasted": pasted.LINE_CHARACTERS,
 }
 EVERY = dict.fromkeys(patterns())

@@ -13,8 +13,9 @@ from agent.model.finding import Evidence
 from agent.model.node import Event
 from agent.rules.context import RuleContext
 from agent.rules.devices import quote_log
-from agent.rules.host.driver_sentences import Meaning
+from agent.rules.host.driver_meaning import Meaning
 from agent.rules.host.error_numbers import explain_number
+from agent.rules.host.subnet_manager_meanings import SUBNET_MANAGER_MEANINGS
 from agent.rules.host.unexplained import KIND, describe_period, shorten
 from agent.rules.nvlink.fabric import MANAGER, PLACE, unmanaged_reason
 from agent.rules.nvlink.link_counts import LinkForm, find_form
@@ -80,6 +81,7 @@ SERVICE_MEANINGS = {
         "warning", "a port left the subnet several times, and no other port of its node did",
         "Jobs over this port end or hang each time, where the link is not only for tests.", False, "low",
     ),
+    **SUBNET_MANAGER_MEANINGS,
     "no-devices": Meaning("error", "it cannot open the NVIDIA device files", "GPUs lose their state between jobs."),
     "library-missing": Meaning("warning", "a library of the driver is missing (libnvidia-cfg)", "It does not start."),
     "nvml-failed": Meaning("error", "DCGM cannot start NVML", "GPUs are not monitored.", True, "medium"),
@@ -293,6 +295,8 @@ def _describe_details(event: Event) -> str:
         f"{detail['node']}, {count_of(event.count, 'times')}" if "node" in detail else None,
         detail.get("task"),
         f"SXid {detail['sxid']}" if "sxid" in detail else None,
+        detail.get("what"),
+        f"LID {detail['lid']}" if "lid" in detail else None,
         f"NVSwitch {detail['pci']}" if "pci" in detail else None,
         f"port {detail['port']}" if "port" in detail else None,
         f"module {detail['module']}" if "module" in detail else None,

@@ -4,13 +4,19 @@ all sentences that are read, of the kernel log and of services.
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from msgspec.structs import replace
 
-from agent.rules.host.driver_sentences import MEANINGS, Meaning
+from agent.rules.host.driver_meaning import Meaning
+from agent.rules.host.driver_meanings import MEANINGS
 from agent.rules.host.service_sentences import CONTEXT, SERVICE_MEANINGS
-from probes.kernel import hung_tasks, sentences
-from probes.kernel.sentences import DRIVER, SENTENCES, Sentence
+from probes.kernel import hung_tasks
+from probes.kernel.network_families import FAMILIES, NIC_DRIVERS
+from probes.kernel.passing_faults import PASSING_FAULTS
+from probes.kernel.sentence import DRIVER, Sentence
+from probes.kernel.sentences import SENTENCES
 from probes.kernel.unexplained import HARMLESS_SENTENCES
 from probes.services.sentences import LOG_FILES, PROGRAMS, SERVICE_SENTENCES
 from tests.matrix.rule_rows import row, row_ids, rules
@@ -69,7 +75,7 @@ _HEAD = """# Sentences of logs
 
 Every line that is read of the kernel log and of the logs of services, by the module or service that writes it. This
 page is made from the tables that the probes use (`probes/kernel/sentences.py`, `probes/services/sentences.py`)
-and from what the rules state of them (`agent/rules/host/driver_sentences.py`, `agent/rules/host/service_sentences.py`);
+and from what the rules state of them (`agent/rules/host/driver_meanings.py`, `agent/rules/host/service_sentences.py`);
 run `make docs` after a change of either.
 
 ## Kernel log
@@ -85,6 +91,23 @@ two outputs of `dmesg` one is read, and the report names the other: they may be 
 first is unknown then. A fault that only a log of
 an earlier boot shows begins with "before the last boot" and has medium confidence; so does one that a file has and a
 whole `dmesg` has not.
+"""
+_FAMILIES = """
+### Lines of NICs by what failed
+
+A line of a driver of a NIC ({drivers}) that reads as a failure and fits none of the rows is read by the words for what
+failed. What it means has low confidence.
+
+| event | what it states |
+|---|---|
+"""
+_PASSING = """
+### Faults that a later line ends
+
+They count where no later line of the same log about the same server, bond or port ends them.
+
+| event | begins | ends | what it states |
+|---|---|---|---|
 """
 _UNEXPLAINED = """
 ### Lines that no sentence explains
@@ -110,7 +133,8 @@ of the fabric manager and of IMEX are closed: what is marked with `thread:` is f
 
 
 def _emitted() -> set[tuple[str, str | None]]:
-    return {(form.kind, form.code) for form in sentences.SENTENCES} | {("aer", None), ("driver", hung_tasks.CODE)}
+    codes = {hung_tasks.CODE, *(row.code for row in FAMILIES), *(row.code for row in PASSING_FAULTS)}
+    return {(form.kind, form.code) for form in SENTENCES} | {("aer", None)} | {(DRIVER, code) for code in codes}
 
 
 def test_every_event_is_listed() -> None:
@@ -141,7 +165,19 @@ def describe_log_sentences() -> str:
         files=", ".join(f"`{name}`" for name in LOG_FILES), programs=", ".join(f"`{name}`" for name in PROGRAMS)
     )
     usual = "".join(f"| `{pattern.replace('|', '` or `')}` | {source} |\n" for pattern, source in HARMLESS_SENTENCES)
-    return f"{_HEAD}{_COLUMNS}{kernel}{_UNEXPLAINED}{usual}{head}{_COLUMNS}{services}"
+    families = "".join(f"| {row.code} | {MEANINGS[row.code].says} |\n" for row in FAMILIES)
+    passing = "".join(
+        f"| {row.code} | {_quote(row.begins)} | {_quote(row.ends)} | {MEANINGS[row.code].says} |\n"
+        for row in PASSING_FAULTS
+    )
+    drivers = ", ".join(f"`{name}`" for name in NIC_DRIVERS.replace("mlx[45]_core", "mlx4_core|mlx5_core").split("|"))
+    by_words = f"{_FAMILIES.format(drivers=drivers)}{families}{_PASSING}{passing}"
+    return f"{_HEAD}{_COLUMNS}{kernel}{by_words}{_UNEXPLAINED}{usual}{head}{_COLUMNS}{services}"
+
+
+def _quote(pattern: re.Pattern[str]) -> str:
+    """A pattern as a cell of a table."""
+    return f"`{pattern.pattern}`".replace("|", "\\|")
 
 
 def _describe_row(row: Sentence) -> str:

@@ -18,7 +18,7 @@ from agent.model.report import Report
 from agent.rules import instructions
 from agent.rules.catalogue import every_rule
 from agent.rules.context import RuleContext
-from agent.rules.host.driver_sentences import MEANINGS
+from agent.rules.host.driver_meanings import MEANINGS
 from agent.rules.host.service_sentences import SERVICE_MEANINGS
 from agent.rules.host.tool_meanings import MEANINGS as TOOL_MEANINGS
 from agent.rules.instructions import (

@@ -8,7 +8,8 @@ import pytest
 
 from probes.kernel.log_events import events
 from probes.kernel.log_lines import lines
-from probes.kernel.sentences import SENTENCES, Sentence
+from probes.kernel.sentence import Sentence
+from probes.kernel.sentences import SENTENCES
 
 GPU, NIC, PORT = "0000:3b:00.0", "0000:5e:00.0", "0000:3a:01.0"
 
@@ -408,11 +409,62 @@ SAMPLES = (
            f"ice {NIC} ens1: NETDEV WATCHDOG: CPU: 12: transmit queue 7 timed out 5350 ms", NIC,
            f"r8169 {NIC} eth0: NETDEV WATCHDOG: CPU: 12: transmit queue 7 timed out 5350 ms"),
     Sample("driver", "queue-stalled", f"bnxt_en {NIC} ens1: TX timeout detected, starting reset task!", NIC,
-           f"bnxt_en {NIC} ens1: no TX timeout detected"),
+           f"tg3 {NIC} eth0: TX timeout detected"),
     Sample("driver", "ipoib-join", "mlx5_0: ib0: multicast join failed for ff12:401b:ffff::0001, status -22", "ib0",
            "eth0: multicast join failed for ff12::1, status -22"),
+    Sample("driver", "queue-stalled", f"ixgbe {NIC} ens1: Detected Tx Unit Hang", NIC,
+           f"wifi {NIC} ens1: Detected Tx Unit Hang"),
+    Sample("driver", "queue-stalled", f"i40e {NIC} ens1: tx_timeout: VSI_seid: 390, Q 7, NTC: 0x1", NIC,
+           "net: no tx_timeout: VSI"),
+    Sample("driver", "queue-stalled", f"ena {NIC} ens5: Found a Tx that wasn't completed on time, qid 3, index 9.", NIC,
+           f"ena {NIC} ens5: all were completed on time"),
+    Sample("driver", "nic-gone", f"ixgbe {NIC}: Adapter removed", NIC, "usb 1-1: Adapter removed"),
+    Sample("driver", "nic-gone", f"igb {NIC} eno1: PCIe link lost, device now detached", NIC, "igb: no PCIe link lost"),
+    Sample("driver", "nic-hot", f"ixgbe {NIC} ens1: Network adapter has been stopped because it has over heated.", NIC,
+           f"ixgbe {NIC} ens1: it has not over heated"),
+    Sample("driver", "nic-hot", f"ixgbe {NIC} ens1: Fan has stopped, replace the adapter", NIC,
+           "ixgbe: Fan has stopped, replace the adapter"),
+    Sample("driver", "malformed-requests", f"ice {NIC}: Malicious Driver Detection event 4 on TX queue 9 PF# 1 VF# 0",
+           NIC, f"ice {NIC}: enables Malicious Driver Detection"),
+    Sample("driver", "port-mtu", f"ice {NIC} rocep59s0: MTU setting [512] too low for RDMA traffic. Minimum MTU is 576",
+           NIC, f"ice {NIC}: the link is too low for RDMA"),
+    Sample("driver", "port-mtu",
+           f"mlx5_core {NIC} ens1: mlx5e_set_dev_port_mtu: VPort MTU 1500 is different than netdev mtu 9000", NIC,
+           f"mlx5_core {NIC} ens1: this is different than netdev mtu"),
+    Sample("driver", "reset-incomplete", f"mlx5_core {NIC}: mlx5_sync_reset_x:12:(pid 9): Sync reset did not complete, "
+           "state=1", NIC, "mlx5_core : Sync reset did not complete"),
+    Sample("driver", "interrupt-missed", f"mlx5_core {NIC}: cmd_x:12:(pid 9): Recovered 4 EQEs on cmd_eq", NIC,
+           f"mlx5_core {NIC}: cmd_x:12:(pid 9): Recovered 0 EQEs on cmd_eq"),
+    Sample("driver", "interrupt-missed", f"mlx5_core {NIC} ens1: Recovered 4 eqes on EQ 0x1a", NIC,
+           f"mlx5_core {NIC} ens1: Recovered 0 eqes on EQ 0x1a"),
+    Sample("driver", "interrupt-missed", f"efa {NIC} rdmap0s6: The device sent a completion but the driver "
+           "didn't receive any MSI-X interrupt for admin cmd CREATE_QP(1)", NIC, f"efa {NIC}: it didn't receive"),
+    Sample("driver", "queue-error", f"ice {NIC} rocep94s0: abnormal ae_id = 0x50a bool qp=1 qp_id = 12, ae_src=1", NIC,
+           "ice : no abnormal ae_id"),
     Sample("link_down", None, f"bnxt_en {NIC} ens1: NIC Link is Down", NIC, f"bnxt_en {NIC} ens1: NIC Link is slow"),
     Sample("link_up", None, f"ice {NIC} ens1: NIC Link is up 100 Gbps Full Duplex", NIC, "ice 0: NIC Link is slow"),
+    Sample("driver", "lacp-silent", "bond0: Warning: No 802.3ad response from the link partner for any adapters in the "
+           "bond", "bond0", "the log has No 802.3ad response"),
+    Sample("driver", "network-loop", "bond0: (slave ens1): An illegal loopback occurred on slave", "bond0",
+           "bond0: no illegal loopback"),
+    Sample("driver", "network-loop", "br0: received packet on bond0 with own address as source address "
+           "(addr:b8:3f:d2:00:11:22, vlan:0)", "br0", "br0: packets with own address as source are dropped"),
+    Sample("driver", "address-duplicate", "IPv6: ens1: IPv6 duplicate address fd00::12 used by b8:3f:d2:00:11:22 "
+           "detected!", "ens1", "IPv6: wlan0: IPv6 duplicate address fd00::12 detected!"),
+    Sample("driver", "neighbor-table", "neighbour: arp_cache: neighbor table overflow!", None,
+           "nvidia: table overflow"),
+    Sample("driver", "conntrack-full", "nf_conntrack: nf_conntrack: table full, dropping packet", None,
+           "table full, dropping packet"),
+    Sample("driver", "checksum-failure", "ens1: hw csum failure", "ens1", "no interface has had a hw csum failure"),
+    Sample("driver", "rdma-refused", "cm_destroy_id_wait_timeout: cm_id=00000000a1b2c3d4 timed out. state 7 -> 0, "
+           "refcnt=1", None, "infiniband : it timed out. state unknown"),
+    Sample("driver", "queue-stalled", "ib0: transmit timeout: latency 4100 msecs", "ib0",
+           "eth0: transmit timeout: latency 4100 msecs"),
+    Sample("driver", "queue-error", "mlx5_0: ibp94s0: failed send event (status=12, wrid=9 vend_err 0x81)", "ibp94s0",
+           "ib0: failed send event (status=5, wrid=9 vend_err 0xf9)"),
+    Sample("driver", "storage-link", "LNetError: 211:0:(o2iblnd_cb.c:3457:kiblnd_check_txs_locked()) Timed out tx: "
+           "active_txs(WSQ:100), 2(s) expired, peer 10.9.8.7@o2ib", "10.9.8.7@o2ib",
+           "LNet: 211:0:(o2iblnd.c:1:kiblnd_startup()) 10.9.8.7@o2ib is up"),
 )  # fmt: skip
 ROWS = list(zip(SENTENCES, SAMPLES, strict=True))
 

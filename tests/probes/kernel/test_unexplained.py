@@ -11,7 +11,7 @@ from probes.kernel.log_lines import keep_read_lines, lines
 from probes.kernel.unexplained import HARMLESS_SENTENCES, UNEXPLAINED
 
 NIC = "0000:3b:00.0"
-MLX5 = f"mlx5_core {NIC}: mlx5_xyz_init:812:(pid 2211): failed to allocate a table, err(-12)"
+MLX5 = f"mlx5_core {NIC}: mlx5_xyz_init:812:(pid 2211): failed to read a table, err(-12)"
 
 
 def found(*texts: str, start: float = 100.0) -> list[LogEvent]:
@@ -34,6 +34,10 @@ def found(*texts: str, start: float = 100.0) -> list[LogEvent]:
         ("DMAR: xyz fatal", "DMAR", None),
         ("accel accel0: xyz aborted", "accel", "accel0"),
         (f"pcieport {NIC}: xyz is corrupt", "pcieport", NIC),
+        ("scsi host5: ib_srp: xyz failed (-5)", "ib_srp", None),
+        ("iser: iser_xyz: xyz failed", "iser", None),
+        ("[qede_xyz:411(ens1f0)]xyz failed", "qede", None),
+        (f"mana {NIC}: xyz failed", "mana", NIC),
     ],
 )
 def test_a_failure_that_no_row_knows_is_kept(text: str, driver: str, subject: str | None) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from probes.host.interface import Absent
 from probes.kernel.log_facts import LogEvent
-from probes.kernel.sentences import Sentence
+from probes.kernel.sentence import Sentence
 from probes.kernel.unexplained import UNEXPLAINED
 from probes.services import probe as services
 from probes.services.logs import ServiceLogs, list_lines, read_logs
@@ -165,6 +165,42 @@ SAMPLES = (
            f"{HOST} systemd-coredump[9]: Process 98 (python3) of user 0 dumped core."),
     Sample("cuda-802", "RuntimeError: Unexpected error from cudaGetDeviceCount. Error 802: system not yet initialized",
            "the file system not yet initialized"),
+    Sample("sm-lids-out", "osm_lid_mgr: ERR 0307: OPENSM RAN OUT OF LIDS!!!", "it never RAN OUT OF LIDS"),
+    Sample("sm-files", "osm_db_store: ERR 6107: Failed to open the db file:/var/x for writing: err:No space",
+           "ERR 6103: Failed to open the db file:/var/x"),
+    Sample("sm-files", "osm_sa_db: ERR 4C01: cannot open file '/var/x': No space", "ERR 4C02: Can't open sa db file"),
+    Sample("sm-noisy-port", "shutup: Disabling noisy physical port 0x9403400a1b: lid 12, num 7",
+           "no noisy physical port"),
+    Sample("sm-noisy-port", "shutup: Marking unhealthy physical port by lid:12 num:7", "no unhealthy physical port"),
+    Sample("sm-link-trap", "trap: Received Generic Notice type:1 num:129 (Local link integrity threshold reached) "
+           "Producer:2 (Switch) from LID:12 Port 7 TID:0x1", "Received Generic Notice type:4 num:144 (x) from LID:12"),
+    Sample("sm-prefix", "mcmr: ERR 1B41: PortGID subnet prefix 0xfec0000000 does not match configured prefix 0xfe",
+           "all match configured prefix"),
+    Sample("sm-key", "si_rcv: ERR 2F18: Got SM (n9 HCA-1) with sm_key 0x1 that doesn't match our local sm_key",
+           "our local sm_key is set"),
+    Sample("sm-key", "si_rcv: ERR 2F1A: SMInfo(GET) sender (n9) authentication failure.Ignoring SMInfo",
+           "no authentication failure"),
+    Sample("sm-duplicate-guid", "ni_rcv: ERR 0D13: Duplicate alias port GUID 0x1", "no duplicate port"),
+    Sample("sm-port-closed", "osm_vendor_open: ERR 542C: umad_open_port() failed", "umad_open_port() is done"),
+    Sample("sm-port-closed", "osm_vendor_open: ERR 5422: Unable to find requested CA guid 0x1",
+           "the requested CA guid is 0x1"),
+    Sample("sm-port-closed", "set_sm: ERR 5431: setting IS_SM capmask: cannot open file '/dev/infiniband/issm0'",
+           "the IS_SM capmask is set"),
+    Sample("sm-routing", "dfsssp: ERR AD25: Not enough VLs available (avail=1, needed=4); Stopping dfsssp routing!",
+           "Not enough VLs"),
+    Sample("sm-routing", "updn: disabling UPDN algorithm, no root nodes were found", "UPDN algorithm is on"),
+    Sample("sm-routing", "torus: ERR 4E57: build_torus finished with errors", "torus is built"),
+    Sample("sm-tables", "lft_rcv: ERR 0402: Setting forwarding table block 3 failed (IB_ERROR), Switch 0x1 sw4",
+           "forwarding table block 3 is set"),
+    Sample("sm-tables", "mft_rcv: ERR 0802: Setting MFT block failed (IB_ERROR), Switch 0x1", "MFT block 1 is set"),
+    Sample("sm-tables", "state_mgr: ERR 331D: LFT of switch 0x1 (sw4) is not up to date", "it is not up to date"),
+    Sample("sm-group-refused", "mcmr: ERR 1B26: Requested MGRP parameters are not realizable", "ERR 1B02: other"),
+    Sample("sm-no-answer", "umad: ERR 5411: DR SMP Send completed with error (IB_TIMEOUT) -- dropping Method 0x1",
+           "send completed with error"),
+    Sample("sm-no-answer", "sm_mad: ERR 3113: MAD completed in error (IB_TIMEOUT): SubnGet(NodeInfo), attr_mod 0x0",
+           "a MAD completed in error"),
+    Sample("sm-no-answer", "sm_mad: ERR 3120: Timeout while getting attribute 0x11 (NodeInfo); Possible mis-set mkey?",
+           "Timeout while getting attribute"),
 )  # fmt: skip
 ROWS = tuple(zip(SERVICE_SENTENCES, SAMPLES, strict=True))
 

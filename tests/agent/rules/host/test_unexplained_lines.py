@@ -14,7 +14,7 @@ from agent.rules.rule import Fail
 from tests.matrix.rule_rows import row, row_ids
 
 NIC = "0000:ff:1f.3"
-TEXT = f"mlx5_core {NIC}: mlx5_xyz:812:(pid 1): failed to allocate a table, err(-12)"
+TEXT = f"mlx5_core {NIC}: mlx5_xyz:812:(pid 1): failed to read a table, err(-12)"
 NAME = "driver-reports-failure"
 
 
@@ -50,7 +50,7 @@ def test_a_line_alone_is_a_note_of_low_confidence() -> None:
 
     assert (f"pci:{NIC}", "info", "low") == (note.subject, note.severity, note.confidence)
     assert "3 lines, 2026-01-15T07:00:00Z to 2026-01-15T08:00:00Z" in note.summary
-    assert "failed to allocate a table" in note.summary
+    assert "failed to read a table" in note.summary
     assert "-12 is ENOMEM" in note.summary
     assert TEXT == note.evidence[0].value
     assert frozenset() == note.explains_ids

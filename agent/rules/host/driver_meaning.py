@@ -1,0 +1,14 @@
+"""The shape of what a sentence of a driver or service means."""
+
+import msgspec
+
+
+class Meaning(msgspec.Struct, frozen=True):
+    """What one sentence means."""
+
+    severity: str
+    says: str
+    impact: str = "The device cannot be used by jobs."
+    of_start: bool = True  # over where the driver drives the device now
+    confidence: str = "high"
+    alone: bool = True  # False: it states that, and not why; it counts where nothing else explains the failure

@@ -1,0 +1,230 @@
+"""What each sentence of a driver means: one row per code of `probes/kernel/sentences.py`.
+
+Of several sentences about one device the first in this order is the cause.
+"""
+
+from agent.rules.host.driver_meaning import Meaning
+from agent.rules.host.network_driver_meanings import FAMILIES, NETWORK_MEANINGS
+
+_NO_GDS = "Reads from storage into GPU memory go through the host's memory."
+_NO_GPU = "The GPU cannot be used: no job on this node sees it."
+MEANINGS = {
+    "open-modules": Meaning("critical", "this GPU needs the open kernel modules; the closed ones are loaded", _NO_GPU),
+    "closed-modules": Meaning("critical", "the open kernel modules do not support this GPU", _NO_GPU),
+    "power-cable": Meaning("critical", "a power cable of the card is not connected", _NO_GPU),
+    "unsupported-gpu": Meaning("critical", "this release of the NVIDIA driver does not support the GPU", _NO_GPU),
+    "bar-missing": Meaning("critical", "the BIOS gave the GPU no valid memory region (BAR)", _NO_GPU),
+    "registers-taken": Meaning("critical", "another driver or region holds the registers of the GPU", _NO_GPU),
+    "region-taken": Meaning(
+        "warning", "another driver or the firmware holds one of its memory regions",
+        "The driver cannot use the device, or the virtual machine that it is given to.", True, "medium",
+    ),
+    "reserved-memory": Meaning(
+        "warning", "the platform reserves memory for it (RMRR), so that no virtual machine can have it",
+        "A virtual machine that it is given to does not start.",
+    ),
+    "no-interrupt": Meaning("critical", "the GPU has no interrupt", _NO_GPU),
+    "needs-reset": Meaning(
+        "critical", "an earlier start of its firmware still holds its memory (WPR2): it needs a reset", _NO_GPU
+    ),
+    "memory-online": Meaning(
+        "critical", "the kernel does not put the GPU's memory online as movable (auto_online_blocks)", _NO_GPU
+    ),
+    "gsp-firmware-missing": Meaning("critical", "the firmware of its GSP is not installed with the driver", _NO_GPU),
+    "inaccessible": Meaning("critical", "its config space cannot be read: it does not leave a sleep state"),
+    "legacy-gpu": Meaning("warning", "the loaded driver ignores this GPU: it needs an older release", _NO_GPU),
+    "reset-unanswered": Meaning("critical", "it did not come back after a reset"),
+    "amd-lost": Meaning("critical", "the GPU fell off the bus", _NO_GPU, False),
+    "held": Meaning("warning", "another driver holds NVIDIA devices", "They run no jobs of this host.", True, "medium"),
+    "api-mismatch": Meaning(
+        "error", "a program uses an NVIDIA library of another version than the loaded module",
+        "CUDA fails at once in programs that use that library: of the host, or of one container.", True, "medium",
+    ),
+    "module-versions": Meaning(
+        "error", "the loaded NVIDIA modules are of two versions", "Programs that need both modules fail.",
+    ),
+    "module-symbols": Meaning("error", "a driver module does not fit the other loaded modules"),
+    "module-kernel": Meaning("error", "a driver module was built for another kernel"),
+    "module-unsigned": Meaning(
+        "warning", "the kernel refused a module without a valid signature (secure boot)",
+        "If it is the driver of a GPU or NIC, the device cannot be used; the line does not name the module.",
+        True, "medium",
+    ),
+    "firmware-missing": Meaning("critical", "firmware that amdgpu needs is not installed", alone=False),
+    "no-atomics": Meaning("error", "PCIe atomics are not available to the GPU, so it computes nothing (ROCm)", _NO_GPU),
+    "limits": Meaning(
+        "error", "the NIC has no more resources for new memory keys, queues or connections",
+        "New registrations of memory and new connections fail: jobs that start now stop with an error.", False,
+    ),
+    "no-mkey": Meaning(
+        "error", "the driver could not create memory keys: not enough memory or none left in the NIC",
+        "Registration of memory fails: jobs that start now stop with an error.", False,
+    ),
+    "rdma-port": Meaning("error", "RDMA did not start on its port", "No job can use RDMA on this NIC."),
+    "rdma-probe": Meaning("error", "RDMA did not start on a function of the NIC", "No job can use RDMA on it."),
+    "interface-probe": Meaning(
+        "error", "the driver made no network interface of a function of the NIC", "No job can use that port."
+    ),
+    "module-refused": Meaning("warning", "the NIC refuses the module or cable in its port", "It has no link.", False),
+    "nouveau": Meaning(
+        "warning", "nouveau drives a GPU that is made for computing",
+        "nouveau runs no CUDA, and the NVIDIA driver cannot take the GPU.", True, "medium",
+    ),
+    "safe-mode": Meaning(
+        "error", "it runs in safe mode: the package of its pipeline (DDP) was not loaded",
+        "Safe mode has one queue and no RDMA.", False,
+    ),
+    "driver-too-old": Meaning("error", "its firmware is newer than its driver, which stopped"),
+    "iommu-fault": Meaning(
+        "warning", "the IOMMU blocked DMA of this device",
+        "Data of that transfer was lost: hangs and wrong data in GPU-to-GPU and GPUDirect transfers.", False,
+    ),
+    "iommu-timeout": Meaning(
+        "warning", "the IOMMU waits in vain for a device",
+        "Transfers of that device hang, and then programs and tools that use it; the line does not name the device.",
+        False, "medium",
+    ),
+    "amd-power-controller": Meaning(
+        "error", "the GPU's power controller (SMU) no longer answers",
+        "Clocks and temperatures are not controlled, and the next reset of the GPU fails or hangs.", False, "medium",
+    ),
+    "kfd-not-added": Meaning(
+        "error", "kfd did not take the GPU, so it computes nothing (ROCm)", _NO_GPU, True, "medium", alone=False,
+    ),
+    "amd-queues-stuck": Meaning(
+        "error", "the GPU does not give up the work of its queues",
+        "Jobs on the GPU hang; the driver resets it where it can.", False, "medium", alone=False,
+    ),
+    "amd-ring-timeout": Meaning(
+        "warning", "work on the GPU did not end in time", "The job on it was ended.", False, "medium", alone=False,
+    ),
+    "amd-page-fault": Meaning(
+        "info", "a program accessed GPU memory that it has not mapped, mostly an error of the program",
+        "That program ends with an error.", False,
+    ),
+    "bar-unassigned": Meaning(
+        "error", "the kernel found no memory window for one of its regions", confidence="medium",
+    ),
+    "vf-bar": Meaning(
+        "info", "the kernel found no memory window for its virtual functions (SR-IOV)",
+        "None, unless virtual functions are to be used: the kernel then cannot create them.", False,
+    ),
+    "queue-stalled": Meaning(
+        "warning", "a transmit queue of the port stalled, and its driver resets it",
+        "Traffic through this port pauses, and connections of jobs time out.", False, "medium", alone=False,
+    ),
+    "ipoib-join": Meaning(
+        "info", "IPoIB could not join a multicast group: a setting of the partition, or the subnet manager",
+        "IP over this port may not reach other nodes; RDMA does not need it.", False, "medium",
+    ),
+    "gaudi-heartbeat": Meaning("critical", "its firmware no longer answers (heartbeat)", _NO_GPU, False),
+    "switch-versions": Meaning(
+        "error", "a program (fabric manager) uses an NVSwitch library of another version than the loaded module",
+        "The NVLink fabric is not managed: CUDA ends with error 802.", False, "medium",
+    ),
+    "switch-not-started": Meaning(
+        "critical", "an NVSwitch did not start",
+        "The fabric manager cannot set up the board: CUDA ends with error 802.", True, "medium",
+    ),
+    "nvlink-degraded": Meaning(
+        "error", "after an error on one NVLink the driver uses none of the GPU's NVLinks",
+        "Jobs that use NVLink on this GPU end, until it is reset.", False, "medium",
+    ),
+    "removed-in-use": Meaning(
+        "error", "it was removed from the bus while programs use it",
+        "The removal waits until these programs end, and tools that list devices wait with it.", False,
+    ),
+    "uvm-assert": Meaning(
+        "warning", "the module for CUDA's memory (nvidia-uvm) met an internal error",
+        "Programs that use GPUs may fail until the node is rebooted.", False, "medium",
+    ),
+    "gds-module": Meaning(
+        "warning", "GPUDirect Storage does not fit a module of storage or RDMA", _NO_GDS, False, "medium"
+    ),
+    "gds-pin": Meaning("warning", "GPUDirect Storage could not pin GPU memory", _NO_GDS, False, "medium"),
+    "vfio-memlock": Meaning(
+        "warning", "a virtual machine may lock less memory than it needs for its devices",
+        "That virtual machine does not start, or loses DMA.", False, "medium",
+    ),
+    "firmware-recovery": Meaning(
+        "error", "its firmware is in recovery mode", "The NIC works with limited functions and without RDMA.", False,
+    ),
+    "pause-storm": Meaning(
+        "warning", "the NIC detected a storm of pause frames on its port",
+        "Lossless traffic of this port stands still: jobs hang or time out.", False,
+    ),
+    "doorbells": Meaning(
+        "warning", "the NIC dropped requests of programs (doorbells)",
+        "Sends of a job may wait until they time out.", False, "medium",
+    ),
+    "nic-hot": Meaning(
+        "error", "its chip is above a temperature limit", "It slows down or shuts down: its links go down.", False,
+    ),
+    "amd-overheat": Meaning(
+        "critical", "the GPU is above its highest temperature", "The GPU or the whole server shuts down.", False,
+    ),
+    "amd-bad-pages-near": Meaning(
+        "warning", "the bad pages of its memory are above 90% of the limit",
+        "At the limit the driver does not start the GPU.", False,
+    ),
+    "gaudi-overheat": Meaning(
+        "critical", "its memory (HBM) is above its highest temperature", "The driver resets it: its job ends.", False,
+    ),
+    "gaudi-memory": Meaning(
+        "error", "its memory (HBM) reports a critical error", "The driver resets it: its job ends.", False,
+    ),
+    "neuron-dma": Meaning(
+        "warning", "a DMA transfer of the accelerator did not end", "The job on it was ended.", False, "medium",
+    ),
+    "neuron-miswired": Meaning(
+        "error", "a cable to the next server of the UltraServer ends at another accelerator",
+        "Jobs of several servers do not start.", False,
+    ),
+    "hugepages": Meaning(
+        "warning", "the kernel reserved fewer huge pages than asked for",
+        "Programs that need huge pages do not start, or run slower.", False, "medium",
+    ),
+    "gsp-silent": Meaning(
+        "error", "the GPU's own processor (GSP) stopped answering",
+        "Jobs on the GPU hang, and nvidia-smi hangs or reports ERR!.", False, "medium", alone=False,
+    ),
+    "gsp-not-started": Meaning("critical", "the GPU's own processor (GSP) did not start", _NO_GPU, alone=False),
+    "gfw-boot": Meaning("critical", "the firmware of the GPU did not finish its boot (GFW)", _NO_GPU, alone=False),
+    "probe-failed": Meaning(
+        "critical", "the NVIDIA driver could not start its GPUs and does not state why", _NO_GPU, alone=False
+    ),
+    "amd-block": Meaning("critical", "a part of the AMD GPU did not start", _NO_GPU, alone=False),
+    "gaudi-boot": Meaning(
+        "error", "its firmware does not finish its boot", _NO_GPU, True, "medium", alone=False,
+    ),
+    "device-unusable": Meaning("critical", "the driver took the accelerator out of use", _NO_GPU, alone=False),
+    "gaudi-reset": Meaning(
+        "warning", "the driver reset the accelerator", "The job on it was ended.", False, "medium", alone=False,
+    ),
+    "task-hung": Meaning(
+        "warning", "a tool or service of the devices hangs in the kernel",
+        "What asks the same device hangs, too: monitoring, jobs as they start or end.", False, "medium", alone=False,
+    ),
+    "hung-in-driver": Meaning(
+        "warning", "a program hangs in a driver",
+        "The program cannot be ended, and what asks the same device hangs, too.", False, "medium", alone=False,
+    ),
+    "tool-crashed": Meaning(
+        "warning", "a tool or service of the devices crashed",
+        "A service that crashed does not do its work until it is started again.", False, "medium", alone=False,
+    ),
+    "memory-uncorrected": Meaning(
+        "error", "the host's memory has an error that cannot be corrected",
+        "The program that uses this memory ends, or the node stops.", False, "medium",
+    ),
+    "memory-corrected": Meaning(
+        "info", "the host's memory has errors that were corrected",
+        "None as long as they are few: a module with many is about to fail.", False, "medium",
+    ),
+    "cpu-hot": Meaning(
+        "info", "a CPU slows down because it is hot", "Programs on this CPU are slower while it is.", False, "medium",
+    ),
+    **NETWORK_MEANINGS,
+    "probe-error": Meaning("warning", "its driver failed to start", alone=False),
+    **FAMILIES,
+}  # fmt: skip
