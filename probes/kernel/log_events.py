@@ -9,7 +9,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from probes.kernel.failed_starts import FailedStarts
-from probes.kernel.hung_tasks import HungTasks
+from probes.kernel.firmware_records import FirmwareRecords
+from probes.kernel.hung_tasks import Stalls
 from probes.kernel.log_facts import AFTER_RESET, LogEvent
 from probes.kernel.log_lines import Line
 from probes.kernel.passing_faults import NEEDLES as PASSING_NEEDLES
@@ -34,8 +35,12 @@ _TOKENS = (  # cheap sieve
     "DMAR:", "AMD-Vi", "ower state", "failed with error", " symbol ", "version magic", "module", "habanalabs", "accel ",
     "HugeTLB: ", "NETDEV WATCHDOG", "assign", "can't reserve", "nouveau ", "i40e 0", "idpf 0", "; giving up",
     "blocked for more", "multicast join", "PCI rejects", "vfio-pci ", "arm-smmu-v3 ", "RLIMIT_MEMLOCK",
+    "DMAR-IR: ", "header type 7f", "error updating", "retraining", "Max Payload", "cxl_",
     "KFD is disabled", "Queue preemption", "DMA completion", "ultraserver", "gdrdrv", "mlx4_core ", "ib_core", "irdma",
-    "hns3 ", "neuron", "segfault at", "EDAC MC", "temperature above",
+    "hns3 ", "neuron", "segfault at", "EDAC MC", "emperature", "not syncing", "lockup", "LOCKUP", "stall",
+    "kthread starved", "BUG", "Oops: ", "traps: ", "emory failure", "emory error", "oft offlin", "BERT: ", "NMI: ",
+    "I/O error", "critical ", "EXT4-fs", "XFS (", "ut of memory", "killable", "pids controller", "file-max",
+    "Disk failure", "allocation failure", "nobody cared", "unstable", "nvme nvme", "Scrub failed", "ring timeout",
     "ixgbe ", "igb 0", "igc 0", "cxgb4 ", "mana ", "gve 0", "hinic ", "802.3ad", "illegal loopback", "own address",
     "duplicate address", "table overflow", "nf_conntrack", "hw csum", "cm_destroy_id", "LNet", "LustreError",
     "iser: ", "rpcrdma: ", "svcrdma: ", "[qed", "transmit timeout", " event (status=", *PASSING_NEEDLES,
@@ -45,22 +50,6 @@ _AER = lazy_pattern(
     rf"{BDF}: (?:AER: )?PCIe Bus Error: severity=(?P<severity>[^,]{{1,40}}), (?:type=)?(?P<layer>[^,]{{1,40}})"
 )
 _AER_BIT = lazy_pattern(rf"{BDF}:? +(?:AER: +)?\[ ?\d+\] (?P<name>[A-Za-z][\w ]{{0,40}}?)\s*(?P<first>\(First\))?\s*$")
-_RECORD_OF_FIRMWARE = lazy_pattern(r"(?P<record>(?:\{\d{1,10}\})?)\[Hardware Error\]: +(?P<text>\S.{0,100})")
-_SECTIONS = {"CXL Protocol Error": "cxl", "PCIe error": "pcie"}
-_AGENTS = {"cxl": lazy_pattern(rf"agent_address: {BDF}"), "pcie": lazy_pattern(rf"device_id: {BDF}")}
-_STATUS = lazy_pattern(
-    r"aer_(?P<kind>cor|uncor)_status: 0x(?P<status>[0-9a-f]{1,8}), aer_(?:un)?cor_mask: 0x(?P<mask>[0-9a-f]{1,8})"
-)
-_CORRECTED = {0: "RxErr", 6: "BadTLP", 7: "BadDLLP", 8: "Rollover", 12: "Timeout", 13: "NonFatalErr"}
-_UNCORRECTED = {  # bits, as Linux drivers/pci/pcie/aer.c names them
-    4: "DLP", 5: "SDES", 12: "TLP", 13: "FCP", 14: "CmpltTO", 15: "CmpltAbrt", 16: "UnxCmplt", 17: "RxOF",
-    18: "MalfTLP", 19: "ECRC", 20: "UnsupReq", 21: "ACSViol", 22: "UncorrIntErr", 24: "AtomicOpBlocked",
-}  # fmt: skip
-_PCIE_SEVERITIES = {  # of a record, as AER has them
-    "corrected": ("corrected", "Corrected"),
-    "info": ("corrected", "Corrected"),
-    "fatal": ("fatal", "Uncorrected (Fatal)"),
-}
 _CABLE = lazy_pattern(
     rf"mlx5_core {BDF}: .{{0,60}}?Port module event: module (?P<module>\d{{1,3}}), Cable (?P<un>un)?plugged"
 )
@@ -181,23 +170,20 @@ class _BusError(NamedTuple):
 
 def _events(log: Iterable[Line], unexplained: Unexplained) -> Iterator[LogEvent]:
     bus_error: _BusError | None = None
-    firmware = _FirmwareRecord("", "")
-    gpus, bars, cables, starts, tasks = _GpuSentences(), _Bars(), _Cables(), FailedStarts(), HungTasks()
-    passing = PassingFaults()
+    gpus, bars, cables, starts, stalls = _GpuSentences(), _Bars(), _Cables(), FailedStarts(), Stalls()
+    passing, records = PassingFaults(), FirmwareRecords()
     lines = list(log)
     text = "\n".join(line.text for line in lines)
     tokens = [token for token in _TOKENS if token in text]  # of a healthy machine a few
     for line in lines:
-        yield from tasks.read(line.text, line.at, line.logged)
+        yield from stalls.read(line.text, line.at, line.logged)
         if bus_error and (bit := _AER_BIT.search(line.text)) and bit["bdf"] == bus_error.match["bdf"]:
             bus_error = bus_error.with_bit(bit)
             continue
         if not any(token in line.text for token in tokens):
             continue
-        if record := _RECORD_OF_FIRMWARE.match(line.text):
-            before, firmware = firmware, _read_record(firmware, record["record"], record["text"], line)
-            if before.event and firmware.event is None:
-                yield before.event
+        if (completed := records.read(line)) is not None:
+            yield from completed
             continue
         if again := _AER.search(line.text):
             if bus_error:
@@ -217,7 +203,7 @@ def _events(log: Iterable[Line], unexplained: Unexplained) -> Iterator[LogEvent]
         is_explained = False
         for event in starts.read(line.text, gpus.read(line)):
             is_explained = True
-            yield event
+            yield from stalls.hold(event)
         if not is_explained and unexplained.is_due(line.text) and not any(_plain(line)):
             from probes.kernel.network_families import read_family  # lazy: few logs have such a line
 
@@ -227,12 +213,12 @@ def _events(log: Iterable[Line], unexplained: Unexplained) -> Iterator[LogEvent]
                 unexplained.add(line.text, line.at, line.logged)
     if bus_error:
         yield _aer(bus_error)
-    if firmware.event:
-        yield firmware.event
+    yield from records.close()
     yield from bars.close()
     yield from cables.close()
     yield from passing.close()
     yield from gpus.close()
+    yield from stalls.close()
 
 
 class _Bars:
@@ -322,50 +308,6 @@ class _GpuSentences:
         if self._waiting:
             yield self._waiting
         self._waiting = None
-
-
-class _FirmwareRecord(NamedTuple):
-    """What the lines of a firmware's record reported so far (cper_estatus_print_section)."""
-
-    record: str  # "{1}"
-    severity: str  # recoverable | fatal | corrected | info
-    about: str = ""  # cxl | pcie
-    event: LogEvent | None = None  # of the device that it names; its status follows
-
-
-def _read_record(before: _FirmwareRecord, number: str, text: str, line: Line) -> _FirmwareRecord:
-    """The record with one more line."""
-    record = before if before.record == number else _FirmwareRecord(number, "")
-    if kind := re.match(r"Error \d{1,5}, type: (\w{1,20})", text):
-        return _FirmwareRecord(number, kind[1])
-    if text.startswith("section_type: "):
-        about = _SECTIONS.get(text.removeprefix("section_type: ").strip(), "")
-        return _FirmwareRecord(number, record.severity, about)
-    if record.event:
-        status = _STATUS.match(text)
-        return record._replace(event=_with_status(record.event, status)) if status else record
-    agent = _AGENTS[record.about].match(text) if record.about else None
-    return record._replace(event=_of_firmware(record, agent, line)) if agent else record
-
-
-def _with_status(event: LogEvent, status: re.Match[str]) -> LogEvent:
-    """The event with the names of the bits of its AER status that no mask hides."""
-    is_corrected = event.detail == _detail({"severity": "corrected"})
-    bits = int(status["status"], 16) & ~int(status["mask"], 16)
-    names = [name for bit, name in (_CORRECTED if is_corrected else _UNCORRECTED).items() if bits >> bit & 1]
-    if event.kind != "aer" or not names or is_corrected != (status["kind"] == "cor"):
-        return event
-    return event._replace(code=names[0], text=f"{event.text}, {', '.join(names)}")
-
-
-def _of_firmware(record: _FirmwareRecord, agent: re.Match[str], line: Line) -> LogEvent:
-    place = address(agent["bdf"])
-    if record.about == "cxl":
-        said = f"CXL Protocol Error, {record.severity or 'severity not stated'}, {agent[0]}"
-        return LogEvent("cxl_protocol", said, line.at, place, record.severity or None, logged=line.logged)
-    severity, words = _PCIE_SEVERITIES.get(record.severity, ("nonfatal", "Uncorrected (Non-Fatal)"))
-    said = f"[Hardware Error]: PCIe error, {words}, {agent[0]}"
-    return LogEvent("aer", said, line.at, place, None, logged=line.logged, detail=_detail({"severity": severity}))
 
 
 def _plain(line: Line) -> Iterator[LogEvent]:

@@ -55,6 +55,9 @@ _KERNEL_WORDS = (  # which no program writes
     r"INFO: task \S{1,40}:\d{1,10} blocked for more than|EDAC MC\d|nfs: server \S{1,255} not responding|libceph: "
     r"|L(?:ustre|Net)(?:Error)?: |nvme nvme\d{1,5}: |\S{1,15}: \(slave \S{1,32}\): |neighbour: |nf_conntrack: "
     r"|(?:scsi host\d{1,5}: )?(?:ib_srp|iser|rpcrdma|svcrdma): |\[qed[er]?_\w{1,60}:\d{1,5}(?:\([\w-]{0,32}\))?\]"
+    r"|Kernel panic - not syncing: |(?:watchdog: )?BUG: (?:soft lockup|kernel NULL pointer|unable to handle)|(?:rcu: )?"
+    r"INFO: rcu_\w{1,40} (?:self-)?detected|mce: \[Hardware|\{\d{1,10}\}\[Hardware Error\]|Memory failure: 0x"
+    r"|(?:Memory cgroup o|O)ut of memory: Kill"
 )
 _OF_KERNEL = lazy_pattern(_KERNEL_WORDS)
 _OF_DRIVER = lazy_pattern(rf"(?:{_UNDATED_WORDS}|{_KERNEL_WORDS}|(?<![^ \]])(?:{DRIVERS})[\d.]{{0,8}}[: ])")
@@ -119,7 +122,8 @@ _GO_ON = {  # how many of the next lines can belong to it
     b"PCIe Bus Error": 12,
     b"NVRM: The NVIDIA ": 12,
     b"Hardware Error]": 12,
-    b"blocked for more than": 32,
+    **dict.fromkeys((b"blocked for more than", b"soft lockup", b"hard LOCKUP", b"BUG: unable to handle"), 32),
+    b"BUG: kernel NULL pointer": 32,
 }
 _OF_STATES = (b"NVRM: loading NVIDIA", b"Port module event", b"iommu: Default domain type")
 _FIRST_LINES = 20

@@ -11,6 +11,9 @@ _GSP, _OPEN = "open-gpu-kernel-modules 580 gsp/kernel_gsp.c", "open-gpu-kernel-m
 _OS_INTERFACE = f"{_OPEN} nvidia/os-interface.c"
 _NVIDIA_FS = "gds-nvidia-fs 2.28.4 src/nvfs-core.c"
 
+# How a release of the driver begins an error: the GPU by its count, and the function
+_UNIT = r"NVRM: (?:(?P<unit>GPU\d{1,4}) )?(?:\w{1,80}: )?"
+
 NVIDIA = (
     row("xid", None, "nvidia", "Xid", rf"(?:NVRM: |\A)Xid \((?:PCI:)?{BDF}\): (?P<code>\d{{1,4}})\b", _OSINIT),
     row(
@@ -181,5 +184,105 @@ NVIDIA = (
     row(
         DRIVER, "gds-pin", "nvidia-fs", "nvidia_p2p_get_pages",
         r"nvidia-fs:.{1,80}Error ret (?P<error>-\d{1,5}) invoking nvidia_p2p_get_pages", _NVIDIA_FS,
+    ),
+    row(
+        DRIVER, "gsp-not-started", "nvidia", "FSP",
+        _UNIT + r"(?:(?:Preparing )?FSP boot cmds failed|FSP secure boot \S{1,20} |RM cannot boot with FSP missing|"
+        r"FSP fuse error check has failed|Error status 0x[0-9a-f]{1,16} while polling for FSP boot complete)",
+        f"{_OPEN} fsp/arch/hopper/kern_fsp_gh100.c, kern_fsp_gb100.c",
+    ),
+    row(
+        DRIVER, "gsp-not-started", "nvidia", "SPDM",
+        _UNIT + r"(?:Failed to establish session with|Timeout waiting for|Failure when initializing) SPDM ",
+        f"{_OPEN} kernel_gsp_gh100.c",
+    ),
+    row(
+        DRIVER, "gsp-not-started", "nvidia", "Booter",
+        _UNIT + r"(?:failed to execute Booter: status|Booter failed with non-zero error code)",
+        f"{_OPEN} kernel_gsp_booter_tu102.c",
+    ),
+    row(
+        DRIVER, "gsp-not-started", "nvidia", "VBIOS image",
+        _UNIT + r"failed to (?:extract VBIOS image from ROM|parse FWSEC ucode|find BIT header in VBIOS image)",
+        f"{_OPEN} kernel_gsp.c, kernel_gsp_fwsec.c",
+    ),
+    row(
+        DRIVER, "gsp-not-started", "nvidia", "GSP-RM boot attempts", _UNIT + r"Max GSP-RM boot attempts exceeded", _GSP,
+    ),
+    row(
+        DRIVER, "gsp-silent", "nvidia", "unresponsive", _UNIT + r".{0,30}(?:GSP-RM|GSP core) unresponsive", _GSP,
+    ),
+    row(
+        DRIVER, "gsp-silent", "nvidia", "signal from GSP",
+        _UNIT + r"Received signal from GSP (?:that PMU has halted|to trigger bugcheck)", _GSP,
+    ),
+    row(
+        DRIVER, "gsp-silent", "nvidia", "GSP-",
+        _UNIT + r".{0,40}GSP-(?:CrashCat Report|RM entered into ICD)", f"{_OPEN} kernel_gsp_tu102.c",
+    ),
+    row(
+        DRIVER, "gpu-locked", "nvidia", "probably locked", _UNIT + r"RC watchdog: GPU is probably locked",
+        f"{_OPEN} rc/kernel_rc_watchdog_callback.c",
+    ),
+    row(
+        DRIVER, "gpu-not-back", "nvidia", "Timeout ",
+        _UNIT + r"Timeout (?:GPU not back on the bus|polling GPU back on bus|waiting for GPU to appear on the bus)",
+        f"{_OPEN} kernel_bif_gh100.c, kernel_bif.c",
+    ),
+    row(
+        DRIVER, "gpu-memory-path", "nvidia", "returned garbage",
+        _UNIT + r".{0,120}returned garbage 0x", f"{_OPEN} kern_bus_gm107.c, kern_bus_gh100.c",
+    ),
+    row(
+        DRIVER, "gpu-memory-path", "nvidia", "NVRM: ",
+        _UNIT + r"(?:kbusVerifyBar2_HAL\(\) keeps failing|L2 evict failed|Memory Subsystem Error detected)",
+        f"{_OPEN} kern_bus_gm107.c, kern_gmmu.c",
+    ),
+    row(
+        DRIVER, "nvlink-not-trained", "nvidia", "ALI ",
+        _UNIT + r"(?:ALI Error for GPU \d{1,3}::linkId (?P<link>\d{1,3})|Failed to change ALI Links to active)",
+        f"{_OPEN} kernel_nvlink_gh100.c, kernel_nvlink.c",
+    ),
+    row(
+        DRIVER, "nvlink-degraded", "nvidia", "Degraded Mode",
+        _UNIT + r"Failed to recover from uncontained NVLINK error\. Triggering Degraded Mode",
+        f"{_OPEN} kernel_nvlink.c",
+    ),
+    row(
+        DRIVER, "fabric-service-ended", "nvidia", "robust channel recovery",
+        _UNIT + r"(?:Abrupt )?nvidia-(?P<service>fabricmanager|imex) daemon (?:shutdown detected|has invoked robust)"
+        r"(?:.{0,60}for remote node: (?P<node>\d{1,5}))?",
+        f"{_OPEN} fm_session_api.c, imex_session_api.c",
+    ),
+    row(
+        DRIVER, "gpu-internal-error", "nvidia", "NV_PGSP_FALCON_",
+        _UNIT + r"NV_PGSP_FALCON_(?P<what>ECC_STATUS_UNCORRECTED_ERR_\w{1,20}|IRQSTAT_FATAL_ERROR \S{1,40})",
+        f"{_OPEN} kernel_gsp_gb100.c, kernel_gsp_ecc_gb100.c",
+    ),
+    row(
+        DRIVER, "gpu-internal-error", "nvidia", "_FAULT: ", r"NVRM: .{0,80}\bSEC_(?:2_)?FAULT: (?P<what>\S[^\n]{0,60})",
+        f"{_OPEN} kern_gpu_gb100.c, kern_gpu_gb202.c",
+    ),
+    row(
+        DRIVER, "gpu-internal-error", "nvidia", "Stuck interrupt", _UNIT + r"(?P<what>Stuck interrupt) detected for",
+        f"{_OPEN} intr.c",
+    ),
+    row(
+        DRIVER, "vgpu-versions", "nvidia", "incompatible with host driver",
+        r"NVRM: .{0,80}Guest driver is incompatible with host driver", f"{_OPEN} vgpu/rpc.c",
+    ),
+    row(DRIVER, "no-gpu-found", "nvidia", "No NVIDIA ", r"NVRM: No NVIDIA (?:GPU|PCI devices) found", _NV_C),
+    row(
+        DRIVER, "gpu-excluded", "nvidia", "for excluded", rf"NVRM: GPU {BDF}: open\(\) not permitted for excluded",
+        _NV_C,
+    ),
+    row(
+        DRIVER, "switch-silent", "nvidia-nvswitch", "nterrupts disabled to avoid",
+        r"(?P<name>nvidia-nvswitch\d{1,4}): Interrupts disabled to avoid a storm", f"{_OPEN} nvidia/linux_nvswitch.c",
+    ),
+    row(
+        DRIVER, "switch-not-started", "nvidia-nvswitch", "nvidia-nvswitch",
+        r"(?P<name>nvidia-nvswitch\d{1,4}): (?:No supported interrupt mechanism was found|[Ff]ailed to get IRQ)",
+        f"{_OPEN} nvidia/linux_nvswitch.c",
     ),
 )  # fmt: skip

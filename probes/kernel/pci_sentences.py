@@ -1,6 +1,6 @@
-"""Sentences of the PCI core, the IOMMU and the kernel itself. Files of Linux (6.12), where no other is named."""
+"""Sentences of the PCI core, the IOMMU and the driver core. Files of Linux (6.12), where no other is named."""
 
-from probes.kernel.sentence import BDF, DRIVER, DRIVERS, TOOLS, row
+from probes.kernel.sentence import BDF, DRIVER, DRIVERS, row
 
 _BDF_OR_SHORT = rf"(?:{BDF}|(?P<short>[0-9a-f]{{2}}:[0-9a-f]{{2}}\.[0-7]))"
 _PORT = rf"pcieport {BDF}: (?:AER: )?"
@@ -15,7 +15,7 @@ PCI = (
     row("dpc", "containment", "pcieport", "DPC: unmasked",
         _PORT + r"DPC: (?P<what>unmasked uncorrectable error detected)", "Linux pci/pcie/dpc.c"),
     row("hotplug", None, "pciehp", "pciehp",
-        _PORT + r"pciehp: Slot\((?P<slot>[^)]{1,32})\): (?P<code>Link Down|Card not present)",
+        _PORT + r"pciehp: Slot\((?P<slot>[^)]{1,32})\): (?P<code>Link Down|Card not present|Power fault)",
         "Linux pci/hotplug/pciehp_ctrl.c"),
     row("aer", "no-recovery", "pcieport", "device recovery failed",
         rf"pcieport {BDF}: (?:AER: )?device recovery failed", "Linux pci/pcie/err.c"),
@@ -33,6 +33,24 @@ PCI = (
     row(DRIVER, "reset-unanswered", "pci", "; giving up",
         rf"(?P<driver>{DRIVERS}|pci) {BDF}: not ready \d{{1,7}}ms after (?P<what>[\w ]{{2,40}}); giving up",
         "Linux pci/pci.c (pci_dev_wait)"),
+    row(DRIVER, "reset-unanswered", "pci", "; giving up",
+        rf"\b(?P<driver>pci) {BDF}: not ready after \d{{1,7}}ms; giving up", "Linux pci/probe.c"),
+    row(DRIVER, "inaccessible", "pci", "inaccessible",
+        rf"(?P<driver>{DRIVERS}|pci) {BDF}: (?:Unable to change power state from \w{{1,8}} to \w{{1,8}}, device "
+        r"inaccessible|Device config space inaccessible; unable to )", "Linux pci/pci.c"),
+    row(DRIVER, "inaccessible", "pci", "unknown header type",
+        rf"\b(?P<driver>pci) {BDF}: unknown header type 7f, ignoring device", "Linux pci/probe.c"),
+    row(DRIVER, "inaccessible", "pci", "error updating",
+        rf"\b(?P<driver>{DRIVERS}|pci) {BDF}: .{{1,60}}: error updating \((?:high )?0x[0-9a-f]{{1,16}} != 0xffffffff\)",
+        "Linux pci/setup-res.c"),
+    row(DRIVER, "link-not-trained", "pci", "retraining",
+        rf"\b(?P<driver>pci|pcieport) {BDF}: (?:broken device, retraining non-functional downstream link|retraining "
+        r"failed)", "Linux 6.5 pci/quirks.c"),
+    row(DRIVER, "link-not-trained", "pciehp", "Cannot train link",
+        _PORT + r"pciehp: Slot\((?P<slot>[^)]{1,32})\): Cannot train link", "Linux pci/hotplug/pciehp_hpc.c"),
+    row(DRIVER, "payload-mismatch", "pci", "Max Payload Size",
+        rf"\b(?P<driver>{DRIVERS}|pci) {BDF}: (?:Max Payload Size \d{{1,5}}, but upstream \S{{1,20}} set to \d|can't "
+        rf"set Max Payload Size to \d)", "Linux pci/probe.c"),
     row(DRIVER, "bar-unassigned", "pci", "failed to assign",
         rf"\bpci {BDF}: (?:BAR (?P<bar>[0-5])(?: \[mem[^\]]{{0,60}}\]: failed to assign|: failed to assign \[mem))",
         "Linux 4.2 to 6.12 pci/setup-res.c"),
@@ -67,6 +85,27 @@ PCI = (
     row(DRIVER, "iommu-fault", "AMD-Vi", "INVALID_DEVICE_REQUEST",
         rf"AMD-Vi: Event logged \[INVALID_DEVICE_REQUEST device={_BDF_OR_SHORT}",
         "Linux iommu/amd/iommu.c"),
+    row(DRIVER, "iommu-fault", "AMD-Vi", "Event logged [",
+        rf"AMD-Vi: Event logged \[(?P<what>PAGE_TAB_HARDWARE_ERROR|DEV_TAB_HARDWARE_ERROR|ILLEGAL_DEV_TABLE_ENTRY|"
+        rf"INVALID_PPR_REQUEST|RMP_PAGE_FAULT|RMP_HW_ERROR) device={_BDF_OR_SHORT}", "Linux iommu/amd/iommu.c"),
+    row(DRIVER, "iommu-timeout", "AMD-Vi", "Event logged [",
+        r"AMD-Vi: Event logged \[(?P<what>COMMAND_HARDWARE_ERROR|ILLEGAL_COMMAND_ERROR) ", "Linux iommu/amd/iommu.c"),
+    row(DRIVER, "iommu-timeout", "AMD-Vi", "Command buffer timeout", r"AMD-Vi: Command buffer timeout",
+        "Linux iommu/amd/iommu.c"),
+    row(DRIVER, "iommu-fault", "arm-smmu-v3", ": event 0x",
+        r"arm-smmu-v3 \S{1,60}: event 0x(?:0[2346]|1[0-3]) received:", "Linux 4.1 to 6.14 arm-smmu-v3.c"),
+    row(DRIVER, "iommu-timeout", "arm-smmu-v3", "arm-smmu-v3 ",
+        r"arm-smmu-v3 \S{1,60}: (?:CMDQ timeout|CMDQ error \(cons|device has entered Service Failure Mode)",
+        "Linux iommu/arm/arm-smmu-v3/arm-smmu-v3.c"),
+    row(DRIVER, "iommu-not-started", "arm-smmu-v3", "arm-smmu-v3 ",
+        r"arm-smmu-v3 \S{1,60}: (?:failed to enable (?:SMMU interface|command queue|event queue)|GBPA not responding)",
+        "Linux iommu/arm/arm-smmu-v3/arm-smmu-v3.c"),
+    row(DRIVER, "iommu-not-started", "AMD-Vi", "Failed to initialize",
+        r"AMD-Vi: (?:IOMMU\d{1,4}: )?Failed to initialize(?: IOMMU Hardware|\. The CMPXCHG16B)",
+        "Linux iommu/amd/init.c"),
+    row(DRIVER, "iommu-not-started", "dmar", "DMAR",
+        r"DMAR(?:-IR)?: (?:Initialization failed|Failed to enable irq remapping|Failed to setup irq remapping for )",
+        "Linux iommu/intel/iommu.c, irq_remapping.c"),
     row(DRIVER, "iommu-fault", "arm-smmu-v3", " client: ",
         rf"arm-smmu-v3 \S{{1,60}}: event: F_(?:TRANSLATION|ADDR_SIZE|ACCESS|PERMISSION) client: {BDF} ",
         "Linux 6.15 iommu/arm/arm-smmu-v3/arm-smmu-v3.c"),
@@ -79,6 +118,9 @@ PCI = (
         r"AMD-Vi: (?:IOMMU \S{1,16}: )?Completion-Wait loop timed out", "Linux iommu/amd/iommu.c"),
     row(DRIVER, "iommu-timeout", "dmar", "Invalidation Time-out Error:",
         r"DMAR: VT-d detected Invalidation Time-out Error: SID (?!ffff\b)", "Linux iommu/intel/dmar.c"),
+    row(DRIVER, "iommu-timeout", "dmar", "VT-d detected",
+        r"DMAR: VT-d detected Invalidation (?:Queue Error: Reason|Completion Error: SID (?!ffff\b))",
+        "Linux iommu/intel/dmar.c"),
     row(DRIVER, "probe-error", "driver core", "failed with error",
         rf"(?P<driver>{DRIVERS})(?:: probe of {BDF}) failed with error (?P<error>-\d{{1,5}})",
         "Linux drivers/base/dd.c"),
@@ -95,30 +137,6 @@ PCI = (
     row("peermem", "register", "nvidia_peermem", "error while registering",
         r"nvidia-peermem .{0,60}\berror while registering \w{1,20} client",
         "open-gpu-kernel-modules 595 nvidia-peermem/nvidia-peermem.c"),
-    row(DRIVER, "module-symbols", "kernel", " symbol ",
-        r"(?P<module>nvidia|nvidia_uvm|nvidia_fs|amdgpu|mlx5_core|mlx5_ib|ib_core|ib_uverbs|bnxt_re|irdma|efa|"
-        r"habanalabs|neuron): "
-        r"(?:Unknown symbol|disagrees about version of symbol) (?P<symbol>\w{1,80})", "Linux kernel/module/main.c"),
-    row(DRIVER, "module-kernel", "kernel", "version magic",
-        r"(?P<module>nvidia|amdgpu|mlx5_core|mlx5_ib|bnxt_re|irdma|efa|habanalabs|neuron): version magic "
-        r"'(?P<built>[^']{1,80})' should be '(?P<running>[^']{1,80})'", "Linux kernel/module/main.c"),
     row(DRIVER, "vfio-memlock", "vfio", "RLIMIT_MEMLOCK",
         r"\bvfio_\w{1,40}: .{0,60}RLIMIT_MEMLOCK \(\d{1,20}\) exceeded", "Linux vfio/vfio_iommu_type1.c"),
-    row(DRIVER, "task-hung", "kernel", "blocked for more than",
-        rf"INFO: task (?P<task>{TOOLS}):\d{{1,10}} blocked for more than \d{{1,7}} seconds",
-        "Linux kernel/hung_task.c"),
-    row(DRIVER, "tool-crashed", "kernel", "segfault at",
-        rf"(?P<task>{TOOLS})\[\d{{1,10}}\]: segfault at ", "Linux arch/x86/mm/fault.c"),
-    row(DRIVER, "memory-uncorrected", "edac", "EDAC MC",
-        r"EDAC MC(?P<controller>\d{1,3}): \d{1,9} UE (?P<what>.{0,80}? on \S{1,80})", "Linux drivers/edac/edac_mc.c"),
-    row(DRIVER, "memory-corrected", "edac", "EDAC MC",
-        r"EDAC MC(?P<controller>\d{1,3}): \d{1,9} CE (?P<what>.{0,80}? on \S{1,80})", "Linux drivers/edac/edac_mc.c"),
-    row(DRIVER, "cpu-hot", "mce", "temperature above threshold",
-        r"CPU\d{1,5}: (?P<what>Core|Package) temperature above threshold", "Linux x86 thermal/intel/therm_throt.c"),
-    row(DRIVER, "hugepages", "kernel", "HugeTLB: allocating",
-        r"HugeTLB: allocating (?P<asked>\d{1,9}) of page size .{1,40}failed\. +Only allocated (?P<got>\d{1,9})",
-        "Linux mm/hugetlb.c"),
-    row(DRIVER, "module-unsigned", "kernel", "odule",
-        r"Loading of (?:unsigned module|module with (?:unavailable key|unsupported crypto)) is rejected"
-        r"|Lockdown: \S{1,40}: unsigned module loading is restricted", "Linux kernel/module/signing.c"),
 )  # fmt: skip

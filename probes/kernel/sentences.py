@@ -5,6 +5,7 @@ matter of rules. Rows are tried in order, the first that fits is the event. `doc
 """
 
 from probes.kernel.accelerator_sentences import ACCELERATORS
+from probes.kernel.host_sentences import HOST
 from probes.kernel.network_sentences import MELLANOX, OTHER_NICS
 from probes.kernel.network_stack_sentences import NETWORK_STACK
 from probes.kernel.nvidia_sentences import NVIDIA
@@ -15,6 +16,7 @@ SENTENCES: tuple[Sentence, ...] = (
     *NVIDIA,
     *ACCELERATORS,
     *PCI,
+    *HOST,
     *MELLANOX,
     *OTHER_NICS,
     *NETWORK_STACK,

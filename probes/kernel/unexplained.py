@@ -24,12 +24,14 @@ FAILURE_NEEDLES = (
 )  # fmt: skip
 _NEEDLES = (
     *(needle.decode() for needle in FAILURE_NEEDLES), "ime", "an't ", "efuse", "eject", "err(", "ret", "tatus",
-    "respon", "nrecover", "not supported", "nvalid", "hung", "stuck",
+    "respon", "nrecover", "not supported", "nvalid", "hung", "stuck", "ismatch", "verflow", "navailable", "nsufficient",
+    "ot enough", "bad state", "halted",
 )  # fmt: skip
 DRIVERS = (
     r"NVRM|nvidia-nvswitch(?=\d)|nvidia[-_](?:uvm|modeset|fs|peermem|drm)|nvidia|nv_peer_mem|gdrdrv|nouveau|mlx4_core|"
     r"mlx5_core|mlx5_ib|infiniband|ib_core|bnxt_en|bnxt_re|ice|irdma|i40e|ixgbe|idpf|ena|efa|ionic|hns3|cxgb4|mana|gve|hinic|amdgpu|kfd|habanalabs|"
-    r"accel(?= accel\d)|neuron|\[ascend\]|pcieport(?! \S+ AER: )|DMAR|AMD-Vi|arm-smmu-v3|vfio-pci"
+    r"accel(?= accel\d)|neuron|\[ascend\]|pcieport(?! \S+ AER: )|DMAR|AMD-Vi|arm-smmu-v3|vfio-pci|"
+    r"cxl_(?:pci|mem|port|acpi)|nvme(?= nvme\d)"
 )
 _OWNER = lazy_pattern(rf"(?P<driver>{DRIVERS})(?P<number>\d{{1,4}})?(?:\.[\w.]{{1,40}})?(?=[: ])")
 DRIVER_LINE = lazy_pattern(rf"(?:^|[ \]])(?:{DRIVERS})[\d: .]".encode(), re.MULTILINE)
@@ -45,7 +47,8 @@ _FAILS = lazy_pattern(
     r"|\btime(?:d[ -]?)?out\b(?! (?:is|set|value)\b)|\bcould(?: not|n't)\b|\bcan(?:not| ?not|'t)\b|\bunable to\b"
     r"|\brefuse[sd]?\b|\breject(?:s|ed|ing)?\b|\bfatal\b|\bcorrupt(?:ed|ion)?\b|\babort(?:s|ed|ing)?\b|\berr(?:or)?\(-?\d"
     r"|\bret(?:urn(?:ed)?|val)?[ =:]{1,3}-\d|\bstatus[ =:(]{1,3}0x0*[1-9a-f]|\bnot? respon(?:d|se|ding)\b"
-    r"|\bunrecoverable\b|\bnot supported by\b|\binvalid\b|\bunresponsive\b|\bstuck\b|\bhung\b",
+    r"|\bunrecoverable\b|\bnot supported by\b|\binvalid\b|\bunresponsive\b|\bstuck\b|\bhung\b"
+    r"|\bmismatch\b|\boverflow(?:ed)?\b|\bunavailable\b|\binsufficient\b|\bnot enough\b|\bbad state\b|\bhalted\b",
     re.IGNORECASE,
 )
 _HARMLESS = lazy_pattern(
@@ -70,6 +73,7 @@ HARMLESS_SENTENCES = (
     (r"Failed to find handle for ACPI object", "Linux iommu/intel/dmar.c"),
     (r"can't derive routing for PCI INT", "Linux acpi/pci_irq.c"),
     (r"(?:failed to|can't) assign\b|\bno space for\b", "Linux pci/setup-res.c: read as regions of devices"),
+    (r"missing or invalid SUBNQN|failed to set APST", "Linux nvme/host/core.c: of many good drives"),
     (r"DPC: error containment capabilities", "Linux pci/pcie/dpc.c"),
     (r"Failed to check link status", "Linux pci/hotplug/pciehp_hpc.c: an empty slot"),
 )

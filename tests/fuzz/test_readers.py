@@ -95,8 +95,12 @@ PATTERN_SECONDS = 0.05
 SHORT_TEXTS = {
     "probes.gpu.nvidia_smi_table": nvidia_smi_table.LINE_CHARACTERS,
     "probes.kernel.log_events": LINE_CHARACTERS,
+    "probes.kernel.firmware_records": LINE_CHARACTERS,
     **dict.fromkeys(
-        map("probes.kernel.{}_sentences".format, ("accelerator", "network", "network_stack", "nvidia", "pci")),
+        map(
+            "probes.kernel.{}sentences".format,
+            ("", "accelerator_", "host_", "network_", "network_stack_", "nvidia_", "pci_"),
+        ),
         LINE_CHARACTERS,
     ),
     "probes.kernel.network_families": TEXT_CHARACTERS,

@@ -4,6 +4,7 @@ Of several sentences about one device the first in this order is the cause.
 """
 
 from agent.rules.host.driver_meaning import Meaning
+from agent.rules.host.host_meanings import HOST_MEANINGS
 from agent.rules.host.network_driver_meanings import FAMILIES, NETWORK_MEANINGS
 
 _NO_GDS = "Reads from storage into GPU memory go through the host's memory."
@@ -31,9 +32,10 @@ MEANINGS = {
         "critical", "the kernel does not put the GPU's memory online as movable (auto_online_blocks)", _NO_GPU
     ),
     "gsp-firmware-missing": Meaning("critical", "the firmware of its GSP is not installed with the driver", _NO_GPU),
-    "inaccessible": Meaning("critical", "its config space cannot be read: it does not leave a sleep state"),
+    "inaccessible": Meaning("critical", "its config space cannot be read: it sleeps, or is off the bus"),
     "legacy-gpu": Meaning("warning", "the loaded driver ignores this GPU: it needs an older release", _NO_GPU),
-    "reset-unanswered": Meaning("critical", "it did not come back after a reset"),
+    "reset-unanswered": Meaning("critical", "it did not come back after a reset, or did not answer at boot"),
+    "gpu-not-back": Meaning("critical", "a GPU did not come back on the bus after a reset", _NO_GPU),
     "amd-lost": Meaning("critical", "the GPU fell off the bus", _NO_GPU, False),
     "held": Meaning("warning", "another driver holds NVIDIA devices", "They run no jobs of this host.", True, "medium"),
     "api-mismatch": Meaning(
@@ -180,9 +182,96 @@ MEANINGS = {
         "error", "a cable to the next server of the UltraServer ends at another accelerator",
         "Jobs of several servers do not start.", False,
     ),
-    "hugepages": Meaning(
-        "warning", "the kernel reserved fewer huge pages than asked for",
-        "Programs that need huge pages do not start, or run slower.", False, "medium",
+    "gpu-memory-path": Meaning(
+        "critical", "the driver reads other data from the GPU's memory than it wrote", _NO_GPU, False, "medium",
+        alone=False,
+    ),
+    "gpu-internal-error": Meaning(
+        "error", "a processor of the GPU reports an error of its hardware",
+        "Jobs on the GPU end or hang, until it is reset.", False, "medium", alone=False,
+    ),
+    "gpu-locked": Meaning(
+        "warning", "work on a GPU does not end (watchdog of the driver)", "The job on it hangs until it is ended.",
+        False, "medium", alone=False,
+    ),
+    "nvlink-not-trained": Meaning(
+        "error", "an NVLink of a GPU does not come up", "NCCL uses fewer NVLinks, or the fabric refuses the GPU.",
+        False, "medium", alone=False,
+    ),
+    "fabric-service-ended": Meaning(
+        "error", "the fabric manager or IMEX ended while programs used NVLink, and the driver ended these programs",
+        "Jobs that use NVLink across it end, and new ones fail until the service runs.", False, "medium",
+    ),
+    "vgpu-versions": Meaning(
+        "error", "the driver in this virtual machine does not fit the vGPU driver of its host", _NO_GPU,
+    ),
+    "no-gpu-found": Meaning(
+        "info", "the NVIDIA driver found no GPU", "None on a node that has none.", True, "low", alone=False,
+    ),
+    "gpu-excluded": Meaning(
+        "info", "the GPU is excluded from use by a setting of the driver", "No job on this node sees it.",
+    ),
+    "switch-silent": Meaning(
+        "error", "the driver switched off the interrupts of an NVSwitch: too many came",
+        "Errors of this switch are no longer reported, and its links no longer managed.", False, "medium",
+    ),
+    "link-not-trained": Meaning(
+        "error", "the PCIe link below it does not come up at its speed",
+        "The device below it is missing, or runs at the lowest speed.", False, "medium", alone=False,
+    ),
+    "payload-mismatch": Meaning(
+        "warning", "its largest packet (Max Payload Size) differs from that of the port above it",
+        "Larger packets are refused: DMA fails, and PCIe errors are reported.", False, "medium",
+    ),
+    "iommu-not-started": Meaning(
+        "info", "the IOMMU, or its remapping of interrupts, did not start",
+        "Devices cannot be given to virtual machines; a CPU number above 255 gets no interrupts.", False, "medium",
+    ),
+    "amd-poison": Meaning(
+        "error", "data in the GPU's memory was bad (poison)", "The program that used it was ended, or the GPU reset.",
+        False, "medium", alone=False,
+    ),
+    "amd-internal-error": Meaning(
+        "error", "a part of the GPU reports an error of its hardware", "Jobs on the GPU end, until it is reset.", False,
+        "medium", alone=False,
+    ),
+    "amd-ras-table": Meaning(
+        "warning", "the table of bad pages of its memory could not be read or written",
+        "Bad pages are used again after the next start of the driver.", False, "medium",
+    ),
+    "amd-interrupts": Meaning(
+        "warning", "interrupts of the GPU do not arrive: the driver polls for the end of work",
+        "Work on the GPU is slow.", False, "medium",
+    ),
+    "amd-partition": Meaning(
+        "warning", "the partitions of the GPU (compute, memory) do not fit each other",
+        "The GPU has other partitions than jobs expect, or none.", False, "medium",
+    ),
+    "amd-host-silent": Meaning(
+        "error", "the host of this virtual machine does not answer about the GPU", _NO_GPU, True, "medium",
+    ),
+    "amd-oversubscribed": Meaning(
+        "info", "programs created more queues than the GPU can run at once", "They take turns: work is slower.", False,
+        "medium",
+    ),
+    "gaudi-shut-down": Meaning(
+        "critical", "its board shut it down (CPLD): power or temperature", "The driver resets it: its job ends.", False,
+        "medium",
+    ),
+    "gaudi-program": Meaning(
+        "info", "an engine accessed memory that the program has not mapped, mostly an error of the program",
+        "That program ends with an error.", False, "medium", alone=False,
+    ),
+    "neuron-unreadable": Meaning(
+        "error", "an accelerator does not answer reads of its registers", _NO_GPU, False, "medium",
+    ),
+    "neuron-reset-failed": Meaning("error", "a reset of the accelerator failed", _NO_GPU, False, "medium"),
+    "neuron-memory": Meaning(
+        "error", "memory (HBM) of the accelerator could not be cleared", "Jobs on it do not start.", False, "medium",
+    ),
+    "neuron-links": Meaning(
+        "error", "a link to the next server of the UltraServer does not work", "Jobs of several servers do not start.",
+        False, "medium",
     ),
     "gsp-silent": Meaning(
         "error", "the GPU's own processor (GSP) stopped answering",
@@ -201,29 +290,7 @@ MEANINGS = {
     "gaudi-reset": Meaning(
         "warning", "the driver reset the accelerator", "The job on it was ended.", False, "medium", alone=False,
     ),
-    "task-hung": Meaning(
-        "warning", "a tool or service of the devices hangs in the kernel",
-        "What asks the same device hangs, too: monitoring, jobs as they start or end.", False, "medium", alone=False,
-    ),
-    "hung-in-driver": Meaning(
-        "warning", "a program hangs in a driver",
-        "The program cannot be ended, and what asks the same device hangs, too.", False, "medium", alone=False,
-    ),
-    "tool-crashed": Meaning(
-        "warning", "a tool or service of the devices crashed",
-        "A service that crashed does not do its work until it is started again.", False, "medium", alone=False,
-    ),
-    "memory-uncorrected": Meaning(
-        "error", "the host's memory has an error that cannot be corrected",
-        "The program that uses this memory ends, or the node stops.", False, "medium",
-    ),
-    "memory-corrected": Meaning(
-        "info", "the host's memory has errors that were corrected",
-        "None as long as they are few: a module with many is about to fail.", False, "medium",
-    ),
-    "cpu-hot": Meaning(
-        "info", "a CPU slows down because it is hot", "Programs on this CPU are slower while it is.", False, "medium",
-    ),
+    **HOST_MEANINGS,
     **NETWORK_MEANINGS,
     "probe-error": Meaning("warning", "its driver failed to start", alone=False),
     **FAMILIES,

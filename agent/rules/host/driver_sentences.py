@@ -8,13 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from agent.model.finding import SEVERITIES
 from agent.model.gpu import Gpu
 from agent.model.nic import Nic
 from agent.model.node import Event
 from agent.rules.context import RuleContext
-from agent.rules.devices import about_function, about_gpu, device_label, list_log_words, quote_log, severity_by_role
+from agent.rules.devices import (
+    about_function,
+    about_gpu,
+    device_label,
+    list_log_words,
+    one_level_lower,
+    quote_log,
+    severity_by_role,
+)
 from agent.rules.host.driver_meaning import Meaning
 from agent.rules.host.driver_meanings import MEANINGS
+from agent.rules.host.host_meanings import HOST_MEANINGS
 from agent.rules.host.network_driver_meanings import FAMILIES, OF_THE_STACK
 from agent.rules.node_wide import merge_if_on_all
 from agent.rules.rule import NODE, Fail, Result, rule
@@ -31,13 +41,9 @@ _OF_GUESTS = ("region-taken", "reserved-memory")  # what vfio-pci states of a de
 _AUXILIARY = ("rdma-probe", "interface-probe")
 _DRIVERS_OF_JOBS = ("nvidia", "amdgpu", "habanalabs", "neuron", "mlx5_core")
 _MISMATCH = "version mismatch"  # NVML's error 18, and nvidia-smi's sentence
-_NAMES_VERSIONS = ("module-versions", "switch-versions")
-_NAMES_WHAT = (
-    "reset-unanswered", "gaudi-boot", "nic-hot", "neuron-miswired", "storage-silent", "port-mtu", "address-duplicate",
-    "neighbor-table", "command-refused",
-)  # fmt: skip
-_OF_KERNEL = ("hung-in-driver", "tool-crashed", "memory-uncorrected", "memory-corrected", "cpu-hot")
-_OF_MEMORY = ("memory-uncorrected", "memory-corrected")
+_OF_HOST = frozenset({*HOST_MEANINGS, *OF_THE_STACK})
+_PASSING = ("cpu-lockup", "drive-failed", "interrupt-lost", "out-of-memory", "machine-check", "bus-error")
+_LONG_AGO_SECONDS = 86_400.0
 _FIRMWARE_KINDS = ("mlx5", "nic_firmware")
 _EXPLAINED_BY = {"gsp-silent": ("xid", "gpu_lost", "gpu_init"), "queue-stalled": _FIRMWARE_KINDS}
 _SHOWN = 6
@@ -162,7 +168,9 @@ def _is_explained(context: RuleContext, event: Event) -> bool:
 
 
 def _is_before(one: Event, other: Event) -> bool:
-    return _ORDER.index(one.code or "") < _ORDER.index(other.code or "")
+    """Whether one may be the cause of the other; a note of another part is none of something graver."""
+    severities = [SEVERITIES.index(MEANINGS[event.code or ""].severity) for event in (one, other)]
+    return _ORDER.index(one.code or "") < _ORDER.index(other.code or "") and severities[0] >= severities[1]
 
 
 def _judge(context: RuleContext, address: str, events: Sequence[Event]) -> Iterator[Fail]:
@@ -185,13 +193,15 @@ def _fail(context: RuleContext, address: str, events: Sequence[Event]) -> Fail:
     details = _describe_details(first)
     on_bus = address.count(":") == 2
     about = about_gpu(gpu) if gpu else about_function(context, address) if on_bus else NODE
-    who = "kernel log" if first.code in _OF_KERNEL or first.code in OF_THE_STACK else "driver"
+    who = "kernel log" if first.code in _OF_HOST else "driver"
+    passed = first.code in _PASSING and all(_is_long_ago(context, event) for event in events)
+    severity = ("warning" if for_guest else "info") if anything else _find_severity(first, meaning, gpu, nic)
     return about.fail(
         label=device_label(context, address) if on_bus else address or "node",
-        summary=f"the {who} states: {meaning.says}{f' ({details})' if details else ''}",
+        summary=f"the {who} states: {meaning.says}{f' ({details})' if details else ''}{', long ago' if passed else ''}",
         impact=f"{depends if anything else ''}{meaning.impact}",
         evidence=tuple(quote_log(event) for event in events[:_SHOWN]),
-        severity=("warning" if for_guest else "info") if anything else _find_severity(first, meaning, gpu, nic),
+        severity=one_level_lower(severity) if passed else severity,
         confidence="low" if anything else meaning.confidence,
         cause=f"{first.code}{f' {address}' if address and not on_bus else ''}",
         situation=first.code or "",
@@ -199,6 +209,12 @@ def _fail(context: RuleContext, address: str, events: Sequence[Event]) -> Fail:
         ids=frozenset({address} if on_bus else _list_places(context, first, address)),
         explains_ids=None if meaning.confidence == "high" else frozenset(),
     )
+
+
+def _is_long_ago(context: RuleContext, event: Event) -> bool:
+    """Whether a node that is seen as a whole went on for a day since."""
+    seconds = context.seconds_since(event.at)
+    return context.why_bus_unread is None and seconds is not None and seconds > _LONG_AGO_SECONDS
 
 
 def _find_severity(event: Event, meaning: Meaning, gpu: Gpu | None, nic: Nic | None) -> str:
@@ -215,7 +231,7 @@ def _list_places(context: RuleContext, event: Event, name: str) -> set[str]:
     """Of a sentence about the driver as a whole: the GPUs of its maker, and the place of findings about the node."""
     if name:
         return {f"driver {event.code}", name}  # of a NIC that nothing lists: no GPU is a part of it
-    if event.code in OF_THE_STACK:
+    if event.code in _OF_HOST:
         return {f"driver {event.code}"}
     maker = "AMD" if event.code in ("no-atomics", "firmware-missing") else "NVIDIA"
     return {f"driver {event.code}", *(gpu.id for gpu in context.topology.gpus if gpu.vendor == maker)}
@@ -238,13 +254,14 @@ def _describe_details(event: Event) -> str:
         detail.get("file"),
         detail.get("chip"),
         detail.get("task"),
-        detail.get("what") if event.code in _NAMES_WHAT else None,
+        detail.get("what") if event.code != "api-mismatch" else None,
         detail.get("block"),
         f"NVLink {detail['link']}" if "link" in detail else None,
         f"HBM {detail['hbm']}" if "hbm" in detail else None,
+        f"CPU {detail['cpu']}" if "cpu" in detail else None,
+        detail.get("service"),
+        f"node {detail['node']}" if "node" in detail else None,
         f"module {detail['module']}" if "module" in detail else None,
-        detail.get("what") if event.code in _OF_MEMORY else None,
-        detail.get("what") if event.code in _NAMES_VERSIONS else None,
         f"error {detail['error']}" if "error" in detail else None,
         f"before it: {detail['before']}" if "before" in detail else None,
     ]

@@ -32,8 +32,19 @@ _FAMILIES = (  # drivers of one maker's part, and what to save of it
     ("IOMMU", ("DMAR", "AMD-Vi", "arm-smmu-v3"), "lspci -vvv"),
     ("vfio-pci", ("vfio-pci",), "lspci -vvv"),
     ("Ascend driver", ("ascend", "[ascend]"), "npu-smi info"),
+    ("drive", ("nvme",), "nvme list; lspci -vvv"),
+    ("CXL", ("cxl_",), "cxl list; lspci -vvv"),
 )
 _OF_NICS = "rdma link; ip -d link"
+_BY_ITS_WORDS = (  # what failed, as far as the words of such a line tell; of several the first
+    ("the device is lost or needs a reset", r"GPU_IS_LOST|FULLCHIP_RESET|RESET_REQUIRED|\blost\b"),
+    ("memory or logic of the device has an error", r"\bECC\b|[Pp]arity|[Pp]oison|[Uu]ncorrect|MEMORY_ERROR|\bRAS\b"),
+    ("a link between devices failed", r"(?i:nvlink|\bxgmi|c2c|fabric|inband|\blinks?\b)"),
+    ("a part of the device did not answer in time", r"(?i:time[d ]?-?\s?out|\bETIME|respon|hung\b|stuck\b|halt)"),
+    ("firmware, or versions that do not fit", r"(?i:firmware|\bf/?w\b|ucode|vbios|signature|version)|\bGSP|\bFSP"),
+    ("memory for it was not to be had", r"(?i:alloc|no memory|not enough|insufficient)|NO_MEMORY|-12\b|INSUFFICIENT"),
+    ("a program asked for what the device or driver does not have", r"(?i:invalid|not supported|unsupported|mismatch)"),
+)
 
 
 def find_unexplained(context: RuleContext) -> Iterator[Fail]:
@@ -122,7 +133,7 @@ def _note(context: RuleContext, name: str, events: Sequence[Event]) -> Fail:
         f"{_name_driver(name)} reports a failure{where} that no check explains "
         f"({count_of(lines, 'lines')}{describe_period(events)}): {shorten(first.text)}"
         + (f" ({join_labels(list(numbers)[:2])})" if numbers else ""),
-        "Not known: the line states that something failed, and not what depends on it.",
+        f"Not known: the line states that something failed, and not what depends on it.{_describe_words(events)}",
         label=shown if on_bus else name,
         evidence=tuple(quote_log(event) for event in events[:_SHOWN]),
         values=(("COMMANDS", _find_family(_find_driver(first))[1]), *list_log_words(events)),
@@ -133,6 +144,13 @@ def _note(context: RuleContext, name: str, events: Sequence[Event]) -> Fail:
         ids=frozenset({alone} if on_bus else {f"{KIND} {name}"}),
         explains_ids=frozenset(),
     )
+
+
+def _describe_words(events: Sequence[Event]) -> str:
+    for words, pattern in _BY_ITS_WORDS:
+        if any(re.search(pattern, event.text) for event in events):
+            return f" By its words: {words}."
+    return ""
 
 
 def _name_driver(name: str) -> str:

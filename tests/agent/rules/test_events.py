@@ -133,7 +133,8 @@ of the fabric manager and of IMEX are closed: what is marked with `thread:` is f
 
 
 def _emitted() -> set[tuple[str, str | None]]:
-    codes = {hung_tasks.CODE, *(row.code for row in FAMILIES), *(row.code for row in PASSING_FAULTS)}
+    of_tasks = (hung_tasks.IN_DRIVER, hung_tasks.ALONE)
+    codes = {*of_tasks, *(row.code for row in FAMILIES), *(row.code for row in PASSING_FAULTS)}
     return {(form.kind, form.code) for form in SENTENCES} | {("aer", None)} | {(DRIVER, code) for code in codes}
 
 

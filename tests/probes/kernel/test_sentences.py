@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import pytest
 
 from probes.kernel.log_events import events
 from probes.kernel.log_lines import lines
 from probes.kernel.sentence import Sentence
 from probes.kernel.sentences import SENTENCES
-
-GPU, NIC, PORT = "0000:3b:00.0", "0000:5e:00.0", "0000:3a:01.0"
-
-
-class Sample(NamedTuple):
-    """One line per row of the table, in its order."""
-
-    kind: str
-    code: str | None
-    line: str
-    subject: str | None
-    unlike: str  # has the row's literal, and is another thing
+from tests.probes.kernel.device_samples import ACCELERATOR_SAMPLES, NVIDIA_SAMPLES, PCI_SAMPLES
+from tests.probes.kernel.host_samples import HOST_SAMPLES
+from tests.probes.kernel.sample import GPU, NIC, PORT, Sample
 
 
 def _nvidia(code: str, line: str, subject: str | None, unlike: str) -> Sample:
@@ -466,7 +455,7 @@ SAMPLES = (
            "active_txs(WSQ:100), 2(s) expired, peer 10.9.8.7@o2ib", "10.9.8.7@o2ib",
            "LNet: 211:0:(o2iblnd.c:1:kiblnd_startup()) 10.9.8.7@o2ib is up"),
 )  # fmt: skip
-ROWS = list(zip(SENTENCES, SAMPLES, strict=True))
+ALL_SAMPLES = (*SAMPLES, *NVIDIA_SAMPLES, *ACCELERATOR_SAMPLES, *PCI_SAMPLES, *HOST_SAMPLES)
 
 
 def _first_row(line: str) -> Sentence | None:
@@ -479,19 +468,25 @@ def _read(text: str) -> list[tuple[str, str | None, str | None]]:
     return [(event.kind, event.code, event.subject) for event in events(lines(dated, None))[0]]
 
 
-@pytest.mark.parametrize(("row", "sample"), ROWS, ids=lambda item: f"{item.kind} {item.code}")
-def test_each_sentence_is_read(row: Sentence, sample: Sample) -> None:
-    """By its own row, and it names the part."""
-    assert row is _first_row(sample.line)
+def test_each_sentence_has_a_sample() -> None:
+    """Of each row at least one."""
+    assert set(map(repr, SENTENCES)) == {repr(_first_row(sample.line)) for sample in ALL_SAMPLES}
+
+
+@pytest.mark.parametrize("sample", ALL_SAMPLES, ids=lambda item: f"{item.kind} {item.code}")
+def test_each_sentence_is_read(sample: Sample) -> None:
+    """It names the part."""
     if sample.code == "started":
         return  # an event only after a failure
 
     assert (sample.kind, sample.code, sample.subject) in _read(sample.line)
 
 
-@pytest.mark.parametrize(("row", "sample"), ROWS, ids=lambda item: f"{item.kind} {item.code}")
-def test_a_line_with_the_same_words_is_not_that_sentence(row: Sentence, sample: Sample) -> None:
+@pytest.mark.parametrize("sample", ALL_SAMPLES, ids=lambda item: f"{item.kind} {item.code}")
+def test_a_line_with_the_same_words_is_not_that_sentence(sample: Sample) -> None:
     """The literal alone finds nothing: the pattern decides."""
+    row = _first_row(sample.line)
+    assert row is not None
     assert row.needle in sample.unlike
     assert (sample.kind, sample.code) not in [event[:2] for event in _read(sample.unlike)]
 
@@ -610,6 +605,55 @@ def test_a_pcie_error_of_the_firmware_is_one_of_the_kernel(severity: str, expect
     assert words in event.text
 
 
-@pytest.mark.parametrize("line", ["section_type: memory error", "device_id: 0000:3a:01.0"])
+@pytest.mark.parametrize("line", ["section_type: unknown", "device_id: 0000:3a:01.0"])
 def test_another_record_of_the_firmware_is_no_pcie_error(line: str) -> None:
     assert [] == _read(f"{{7}}[Hardware Error]:  Error 0, type: fatal\n{{7}}[Hardware Error]:   {line}")
+
+
+@pytest.mark.parametrize(
+    ("severity", "section", "code"),
+    [
+        ("corrected", "memory error", "memory-corrected"),
+        ("recoverable", "memory error", "memory-uncorrected"),
+        ("fatal", "general processor error", "machine-check"),
+        ("corrected", "ARM processor error", "cpu-corrected"),
+    ],
+)
+def test_records_of_the_firmware_about_the_host(severity: str, section: str, code: str) -> None:
+    rows = (
+        f"Error 0, type: {severity}", "fru_text: Card03, ChnF, DIMM0", f"section_type: {section}",
+        "physical_address: 0x0000003f2a1b0c40",
+    )  # fmt: skip
+    text = "\n".join(f"[   12.500000] {{3}}[Hardware Error]:  {row}" for row in rows)
+    (event,) = events(lines(text, None))[0]
+
+    assert ("driver", code, {"what": "Card03, ChnF, DIMM0"}) == (event.kind, event.code, dict(event.detail))
+
+    place = "\n[   12.500000] {3}[Hardware Error]:   DIMM location: P1 DIMMF1"
+    (event,) = events(lines(text + place, None))[0]
+    assert {"what": "P1 DIMMF1"} == dict(event.detail)
+
+
+CALL = " ? mlx5_cmd_exec+0x21/0x30 [mlx5_core]"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"watchdog: BUG: soft lockup - CPU#7 stuck for 26s! [sh:12]\nRIP: 0010:x+0x1/0x20\n{CALL}",
+         [("cpu-lockup", "mlx5_core")]),
+        ("BUG: kernel NULL pointer dereference, address: 48\nRIP: 0010:nv_x+0x1/0x20 [nvidia]",
+         [("kernel-oops", "nvidia")]),
+        ("BUG: kernel NULL pointer dereference, address: 48\nRIP: 0010:x+0x1/0x20", [("kernel-oops", None)]),
+        (f"INFO: task python3:12 blocked for more than 122 seconds.\n{CALL}", [("hung-in-driver", "mlx5_core")]),
+        ("INFO: task python3:12 blocked for more than 122 seconds.\n x+0x1/0x20", [("task-blocked", None)]),
+        ("INFO: task python3:12 blocked for more than 122 seconds.\n nfs_x+0x1/0x20 [nfs]",
+         [("hung-in-driver", "nfs")]),
+        ("INFO: task nvidia-smi:12 blocked for more than 122 seconds.\n x+0x1/0x20", [("task-hung", None)]),
+    ],
+)  # fmt: skip
+def test_a_call_names_the_driver_of_a_stall(text: str, expected: list[tuple[str, str | None]]) -> None:
+    dated = "\n".join(f"[   12.500000] {line}" for line in text.split("\n"))
+    found = events(lines(dated, None))[0]
+
+    assert expected == [(event.code, dict(event.detail).get("module")) for event in found]

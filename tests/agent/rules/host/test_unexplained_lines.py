@@ -56,6 +56,26 @@ def test_a_line_alone_is_a_note_of_low_confidence() -> None:
     assert frozenset() == note.explains_ids
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("NVRM: GPU3 x: Assertion failed: GPU lost [NV_ERR_GPU_IS_LOST] (0x0000000f) returned from y", "needs a reset"),
+        ("NVRM: GPU3 x: Assertion failed: ECC error [NV_ERR_ECC_ERROR] returned from y", "has an error"),
+        ("NVRM: GPU3 x: could not read the state of NVLink 3", "a link between devices"),
+        ("NVRM: GPU3 x: Call timed out [NV_ERR_TIMEOUT] (0x00000065) returned from y", "did not answer in time"),
+        ("NVRM: GPU3 x: failed to parse the VBIOS", "versions that do not fit"),
+        ("NVRM: GPU3 x: failed to allocate a table", "memory for it"),
+        ("NVRM: GPU3 x: Invalid handle given", "a program asked"),
+        ("NVRM: GPU3 x: failed", ""),
+    ],
+)
+def test_the_words_of_a_line_tell_what_failed(text: str, words: str) -> None:
+    (note,) = judge(fragment(), line(text, None, code="NVRM"))
+
+    assert words in note.impact
+    assert bool(words) == ("By its words" in note.impact)
+
+
 def test_a_log_without_dates_has_its_own_times() -> None:
     (note,) = judge(fragment(), line(count=2, logged="+9.000 s", detail={"first": "+8.000 s", "more": "4"}))
     assert "6 lines, +8.000 s to +9.000 s" in note.summary
