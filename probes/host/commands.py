@@ -201,7 +201,15 @@ TOOL_ERRORS_SAVED = tuple(
         *("rocm-smi", "rocminfo", "amd-smi", "npu-smi", "neuron-ls", "CUDA", "modprobe", "openibd", "mstflint", "ping"),
         *("ibv_devinfo", "ibstat", "ibstatus", "sminfo", "ibping", "rping", "ib_write_bw", "ibv_reg_mr", "fi_info"),
         *("ucx_info", "nvshmem", "gdrcopy", "gdsio", "mooncake", "rxdm", "kubelet", "ofed-driver", "rdma-shared-dp"),
-        *("text", "program"),  # one of these beside other outputs; a failure that none of them states
+        *(
+            "ip",
+            "dcgmi",
+            "nvidia-smi",
+            "nvidia-installer",
+            "hl-smi",
+            "text",
+            "program",
+        ),  # one of these beside other outputs; a failure that none of them states
     )
 )
 PODS, STATED = ("kubectl", "get", "pods"), ("sentences", "of", "tools")  # which are read wherever they stand

@@ -127,6 +127,8 @@ SERVICE_SENTENCES: tuple[Sentence, ...] = (
          r"Removed port with GUID:(?P<guid>0x[0-9a-f]{4,16}) LID range \[\d{1,5}, ?\d{1,5}\] of node:"
          r"(?P<node>\S[^\n]{0,64})",
          f"{_OPENSM} opensm/osm_drop_mgr.c"),
+    _row("sm-bad-key", SUBNET_MANAGER, "_Key:0x", r"(?P<item>Bad [PQ]_Key:0x[0-9a-f]{1,8})[^\n]{0,20}? from ",
+         f"{_OPENSM} opensm/osm_trap_rcv.c"),
     _row("sm-partition-full", SUBNET_MANAGER, "Pkey table is full",
          r"ERR 0512: Failed to set PKey 0x[0-9a-f]{1,4} because Pkey table is full",
          f"{_OPENSM} opensm/osm_pkey_mgr.c"),

@@ -17,6 +17,7 @@ from probes.host.commands import (
     ROTATED_LOG,
     SAVED,
     SERVICE_LOG,
+    STATED,
     SYSFS_SAVED,
     UNUSED_LOG,
 )
@@ -325,8 +326,8 @@ class SavedOutputs:
 
     def _cut_end(self, name: str, argv: tuple[str, ...], text: str) -> tuple[str, str | None]:
         """An output without the error that it ends with, and why it is not whole: kept for `list_files`. A log has no
-        end."""
-        if is_log(argv[0]):
+        end, and a sentence of a tool is the error."""
+        if is_log(argv[0]) or argv[0] in ("error", STATED[0]):
             return text, None
         text, why = cut_early_end(text)
         if why is not None:

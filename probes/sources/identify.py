@@ -34,6 +34,7 @@ from probes.host.commands import (
     SWITCH_PORTS,
 )
 from probes.text import lazy_pattern
+from probes.tool_reports.facts import NO_ROW
 
 LOOK_CHARACTERS = 64 << 10
 
@@ -76,6 +77,7 @@ _TEXT = ("lspci", "-D", "-nn", "-vvv")
 _HEX = ("lspci", "-D", "-nn", "-xxxx")
 _AMD_JSON = r"\A(?:\$ [^\n]*\n)?\s*[\[{][^}]{0,80}\"gpu\" ?: ?\d"
 _AMD_NAMES = r"(?:GPU\d+|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])[ \t]"
+_ROCM_HEADING = r"^(?:Device|GPU) {1,8}\S[^\n]{0,200}GPU%[ \t]*$"
 # Drivers whose lines begin with their name and the address of the device
 KERNEL_DRIVERS = "pcieport|mlx[45]_core|nvidia|amdgpu|bnxt_en|ice|ena|efa|ionic|habanalabs"
 # Among the first lines one that the kernel wrote, as /dev/kmsg has it, or dmesg, journalctl or syslog print it
@@ -114,8 +116,6 @@ _SERVICE_LINE = "|".join(f"^{line}" for line in SERVICE_LINES)
 _NO_JOB = r"\A(?![\s\S]{0,60000}?(?:NCCL (?:INFO|WARN)|\[rank\d|torchrun|torch\.distributed))"  # its log has a command
 
 _BMC_DATE = r" {0,3}(?:\d\d/\d\d/\d{2,4} {0,3}\| {0,3}[\d:]{8}[^|\n]{0,12}|Pre-Init *\|[^|\n]{0,24})"
-
-_NO_ROW = r"^(?:Device|GPU) {1,8}\S[^\n]{0,200}GPU%[ \t]*\n(?: {4,40}\([^\n]{0,200}\n)?={40,200}\n={40,200}$"
 
 MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     (((_SMI, "-q", "-x"),), (r"^<nvidia_smi_log>",)),
@@ -242,7 +242,8 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         (r"^=+ ROCm System Management Interface =+", r"^=+ Pages Info =+"),
     ),
     ((ROCM_XGMI,), (r"^GPU ?\[\d{1,4}\]\s{0,16}: XGMI Error count: \d",)),
-    ((ROCM_SHORT,), (r"^(?:Device|GPU) {1,8}\S[^\n]{0,200}GPU%[ \t]*$", r"^[ \t]*\d{1,3}[ \t]+[^\n=]{10,200}$")),
+    ((ROCM_SHORT,), (_ROCM_HEADING, r"^[ \t]*\d{1,3}[ \t]+[^\n=]{10,200}$")),
+    ((ROCM_SHORT,), (_ROCM_HEADING, NO_ROW)),
     ((("rocm-smi", "--showtopo", "--json"),), (r"\A\s*\{\s*\"(?:system|card\d+)\":",)),
     ((("rocm-smi", "--showtopo"),), (r"^=+ ROCm System Management Interface =+", rf"^{_AMD_NAMES}")),
     ((("amd-smi", "topology", "--json"),), (_AMD_JSON, r"\"(?:links|link_type|weight)\" ?: ?[\[{]")),
@@ -403,7 +404,6 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
             r"^[^\n]{0,200}?(?:XidCriticalError: Xid=|' device marked unhealthy: |creating empty resource server for )",
         ),
     ),
-    ((("error", "of", "rocm-smi"),), (_NO_ROW,)),
     ((("docker", "run"),), (_CONTAINER_SENTENCE,)),
 )  # fmt: skip
 
@@ -433,18 +433,16 @@ def identify_command(text: str) -> tuple[tuple[str, ...], ...]:
         if all(_PATTERNS[pattern].search(start) for pattern in patterns):
             return commands
     from probes.tool_reports.pods import POD_ROW  # lazy, as are the others: few sources have a text that MARKS lacks
-    from probes.tool_reports.stated import IS_STATED
+    from probes.tool_reports.stated import find_tool_errors, find_unexplained, is_stated
 
     if POD_ROW.search(start):
         return (PODS,)
-    if IS_STATED.search(start):
+    if is_stated(start):
         return (STATED,)
     if not _PATTERNS[_NO_JOB].search(start):
         return ()
-    from probes.tool_reports.tool_errors import find_tool_error, find_unexplained
-
-    if found := find_tool_error(start):
-        return (("error", "of", found[0].tool),)
+    if errors := find_tool_errors(start):
+        return (("error", "of", errors[0][0].tool or "program"),)
     if _OF_LOG.search(start):
         from probes.kernel.log_lines import has_kernel_line
 

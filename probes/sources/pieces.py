@@ -1,5 +1,6 @@
 """Outputs in a longer text: which command's each is, which are used, and which parts of one belong together."""
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from probes.host.commands import (
@@ -16,7 +17,9 @@ from probes.host.commands import (
     ROTATED_LOG,
     SAVED,
     SERVICE_LOG,
+    STATED,
     SWITCH_PORTS,
+    TOOL_REPORTS_SAVED,
 )
 from probes.named_tuple import NamedTuple
 from probes.sources.file_commands import show_files
@@ -55,7 +58,7 @@ class UnusedOutput(NamedTuple):
         return f"{self.place}: {self.words}: {self.why}"
 
 
-_ERROR = "error_of_"
+_ERROR, _STATED = "error_of_", saved_name(STATED)
 _SERVICE_LOG = SERVICE_LOG[0]
 _MLXLINK, _GAUDI_PORTS, _SWITCH = MLXLINK[0], GAUDI_PORTS[0], "_".join(SWITCH_PORTS)
 _NPU_HEALTH = saved_name(NPU_HEALTH)
@@ -159,20 +162,31 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
             found[name] = found[name]._replace(text=before + between + content)
         elif found[name].text.strip() != piece.text.strip():
             unread.append(UnusedOutput(*shown, "an earlier one is used", name, here))
-    if not any(name.startswith(_ERROR) for name in found) and not is_log_of_job(text):
-        found |= _find_error(file, text)
+    for name, lines in list(_list_sentences(text, found)):
+        place = f"{file}, line {text.count(chr(10), 0, text.find(lines[0])) + 1}"
+        found[name] = OutputPiece("\n".join(lines) + "\n", None, place=place)
     return found, unread
 
 
-def _find_error(file: str, text: str) -> dict[str, OutputPiece]:
-    """The sentence of a tool that stands beside other outputs, or behind a prompt."""
-    from probes.tool_reports.tool_errors import find_tool_error  # lazy: few sources hold a text of several outputs
+def _list_sentences(text: str, found: Mapping[str, OutputPiece]) -> Iterator[tuple[str, list[str]]]:
+    """Lines of tools that state faults beside other outputs, or behind a prompt: what is in an output that is read for
+    its faults counts there alone."""
+    from probes.tool_reports.sentences import UNKNOWN  # lazy: few sources hold a text of several outputs
+    from probes.tool_reports.stated import find_tool_errors, list_stated_lines
 
-    error = find_tool_error(text)
-    if error is None:
-        return {}
-    line = text.count("\n", 0, text.find(error[2])) + 1
-    return {f"{_ERROR}text": OutputPiece(f"{error[2]}\n", None, place=f"{file}, line {line}")}
+    names = {LOG, *map(saved_name, TOOL_REPORTS_SAVED)}
+    read = [piece.text for name, piece in found.items() if name in names]
+    is_alone = not any(name.startswith(_ERROR) for name in found) and not is_log_of_job(text)
+    errors = [
+        match.string
+        for row, match in (find_tool_errors(text) if is_alone else ())
+        if row not in UNKNOWN or not any(match.string in output for output in read)
+    ]
+    if errors:
+        yield f"{_ERROR}text", errors
+    lines = [line for line in list_stated_lines(text) if not any(line in output for output in read)]
+    if lines and _STATED not in found:
+        yield _STATED, lines
 
 
 def _name_of_piece(piece: "Piece") -> str | None:

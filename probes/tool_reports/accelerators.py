@@ -16,7 +16,7 @@ from probes.gpu.facts import normal_address
 from probes.gpu.nvidia_smi_nvlink import parse_errors
 from probes.gpu.nvidia_smi_table import list_unreadable
 from probes.text import ParseError, check_length, lazy_pattern
-from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.facts import NO_ROW, ToolReport
 from probes.tool_reports.lines import short_lines
 
 MOST_REPORTS = 256
@@ -49,6 +49,7 @@ _ERRORS_OF_LINKS = frozenset(  # without recoveries, which nvlink-recoveries-out
 _MANY_ERRORS = 100  # of one link; a link that starts counts a few
 _SHORT_ROW = lazy_pattern(r"[ \t]*(\d{1,3})[ \t]+(?=\S)(?![^\n]*==)")
 _PARTITION = lazy_pattern(r"\b[CDQT]PX, *[1-9]")  # another than the first of a GPU has no sensors of its own
+_NO_ROW = lazy_pattern(NO_ROW, re.MULTILINE)
 _DEGREES = lazy_pattern(r"\d ?°?[cC](?:[ \t]|$)")
 _NO_VALUE = lazy_pattern(r"(?:N/A|unknown)(?:[ \t,]|$)")
 _NO_PAGES = ("no bad pages", "n/a", "not supported")
@@ -93,7 +94,8 @@ def list_link_errors(text: str) -> list[ToolReport]:
 
 
 def list_silent_rows(text: str) -> list[ToolReport]:
-    """GPUs of the short table of `rocm-smi` whose sensors have no value, where those of others do. Raises ParseError.
+    """GPUs of the short table of `rocm-smi` whose sensors have no value, where those of others do; or that it has no
+    row. Raises ParseError.
 
     >>> rows = "Device Node IDs GPU%\\n0 2 0x74a1, 7 41.0C 138.0W 0%\\n1 3 0x74a1, 9 N/A N/A unknown 0%\\n"
     >>> [(report.code, report.subject) for report in list_silent_rows(rows)]
@@ -101,6 +103,8 @@ def list_silent_rows(text: str) -> list[ToolReport]:
     """
     rows = [(row[1], line) for line in _lines(text) if (row := _SHORT_ROW.match(line)) and not _PARTITION.search(line)]
     if not rows:
+        if _NO_ROW.search(text):
+            return [ToolReport("amd-no-gpu", None, "rocm-smi", (("what", "its table has no row"),))]
         raise ParseError("no row of a GPU")
     silent = [row for row in rows if not _DEGREES.search(row[1]) and _NO_VALUE.search(row[1])]
     if len(silent) == len(rows):

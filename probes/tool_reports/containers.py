@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from probes.named_tuple import NamedTuple
 from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
 from probes.tool_reports.lines import short_lines
+from probes.tool_reports.stated import list_stated
 
 MOST_REPORTS = 64
 _LIMIT_LINE = 4000
@@ -39,87 +39,6 @@ _COLUMN = lazy_pattern(  # of jsonpath and custom-columns; dots of a resource's 
 )
 _QUOTED = lazy_pattern(r"NVRM: Xid \(")
 _GOOD = lazy_pattern(r".*(?:Ready|Healthy|Health|Available|OK|Ok|Up|Passed|Active)")
-
-
-class _Sentence(NamedTuple):
-    code: str
-    needle: str
-    pattern: re.Pattern[str] | None = None  # groups are details
-
-
-SENTENCES = (  # the first that fits a line
-    _Sentence("container-version", "driver/library version mismatch"),
-    _Sentence("container-no-driver", "nvml error: driver not loaded"),
-    _Sentence("container-no-driver", "nvidia-container-cli: initialization error: load library failed: libnvidia-ml"),
-    _Sentence("container-timeout", "driver error: timed out"),
-    _Sentence(
-        "container-no-device", "unknown device", lazy_pattern(r"device error: (?P<device>\S{1,60}): unknown device")
-    ),
-    _Sentence(
-        "container-cuda",
-        "unsatisfied condition: cuda",
-        lazy_pattern(r"condition: (?P<wants>cuda ?[<>=]{1,2} ?[\d.]{1,8})"),
-    ),
-    _Sentence(
-        "container-no-runtime",
-        "could not select device driver",
-        lazy_pattern(r"capabilities: \[\[(?P<wants>[\w ,-]{1,40})\]\]"),
-    ),
-    _Sentence("container-no-runtime", "unknown or invalid runtime name: nvidia"),
-    _Sentence("container-no-runtime", 'no runtime for "nvidia" is configured'),
-    _Sentence(
-        "container-no-cdi", "unresolvable CDI devices", lazy_pattern(r"CDI devices (?P<wants>[\w./=:, -]{1,80})")
-    ),
-    _Sentence("container-cgroup", "Failed to initialize NVML: Unknown Error"),
-    _Sentence("container-nvml", "nvidia-container-cli: initialization error"),
-    _Sentence(
-        "kube-allocate",
-        "Allocate failed due to",
-        lazy_pattern(r"unavailable for (?P<wants>[\w./-]{1,60}\. Requested: \d{1,6}, Available: \d{1,6})"),
-    ),
-    _Sentence(  # NVIDIA/k8s-device-plugin internal/rm/health.go
-        "kube-xid",
-        "XidCriticalError",
-        lazy_pattern(r"Xid=(?P<xid>\d{1,4}) on Device=(?P<device>[\w-]{1,60})"),
-    ),
-    _Sentence(
-        "kube-marked",
-        "device marked unhealthy",
-        lazy_pattern(r"device marked unhealthy: (?P<device>[\w-]{1,60})"),
-    ),
-    _Sentence(  # Mellanox/k8s-rdma-shared-dev-plugin pkg/resources/server.go
-        "kube-no-nic",
-        "creating empty resource server",
-        lazy_pattern(r"empty resource server for (?P<wants>[\w./-]{1,60})"),
-    ),
-    _Sentence("plugin-no-driver", "If this is a GPU node, did you "),  # the same, internal/rm and cmd
-    _Sentence("plugin-no-driver", "nvml init failed: "),
-    _Sentence(
-        "kube-endpoint", "could not be found for endpoint", lazy_pattern(r"for endpoint (?P<wants>[\w./-]{1,60})")
-    ),
-)
-
-
-def list_sentences(text: str) -> list[ToolReport]:
-    """Lines in which a runtime or kubelet states why a container has no GPU; each sentence once.
-
-    >>> line = 'docker: Error response from daemon: could not select device driver "" with capabilities: [[gpu]].'
-    >>> [(report.code, report.detail) for report in list_sentences(line)]
-    [('container-no-runtime', (('wants', 'gpu'),))]
-    """
-    reports: dict[tuple[str, tuple[tuple[str, str], ...]], ToolReport] = {}
-    for line in short_lines(text, _LIMIT_LINE):
-        sentence = next((one for one in SENTENCES if one.needle in line), None)
-        if sentence is None or _QUOTED.search(line):
-            continue
-        match = sentence.pattern.search(line) if sentence.pattern else None
-        detail = tuple((name, value.strip()) for name, value in (match.groupdict() if match else {}).items() if value)
-        start = max(line.find(sentence.needle) - 120, 0)
-        shown = " ".join(line[start : start + _LIMIT_TEXT].split())
-        reports.setdefault((sentence.code, detail), ToolReport(sentence.code, None, shown, detail))
-    for detail in [detail for code, detail in reports if code == "kube-xid"]:
-        reports.pop(("kube-marked", detail[1:]), None)  # the same, without the cause
-    return list(reports.values())[:MOST_REPORTS]
 
 
 def list_node_faults(text: str) -> list[ToolReport]:
@@ -161,7 +80,7 @@ def list_node_faults(text: str) -> list[ToolReport]:
         raise ParseError("no name of a node in the output of kubectl describe node")
     if nodes > 1:
         raise ParseError(f"{nodes} nodes: save the output of each")
-    return (_compare(sections, counted) + reports + list_sentences(text))[:MOST_REPORTS]
+    return (_compare(sections, counted) + reports + list_stated(text))[:MOST_REPORTS]
 
 
 def _list_table(asked: str, lines: Sequence[str]) -> list[ToolReport]:

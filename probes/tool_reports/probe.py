@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 
 from probes.host.commands import (
     AMD_HEALTH_SAVED,
@@ -56,6 +57,7 @@ from probes.host.commands import (
     TOOL_ERRORS_SAVED,
 )
 from probes.host.interface import Absent, Failed, Host, ReadError
+from probes.named_tuple import NamedTuple
 from probes.probe import Reading
 from probes.text import ParseError
 from probes.tool_reports import (
@@ -74,8 +76,7 @@ from probes.tool_reports import (
 )
 from probes.tool_reports.facts import ToolFacts, ToolReport
 from probes.tool_reports.port_errors import list_narrow_links, list_port_errors, list_slow_links
-from probes.tool_reports.stated import list_stated
-from probes.tool_reports.tool_errors import list_tool_errors
+from probes.tool_reports.stated import list_stated, list_tool_errors
 
 READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolReport]]], ...] = (
     (NVIDIA_SMI_TABLE, accelerators.list_smi_errors),
@@ -102,7 +103,7 @@ READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolRepor
     ((SLURM_NODE,), slurm.list_node_states),
     ((SLURM_HELD,), slurm.list_held_nodes),
     ((SLURM_LOG,), slurm.list_controller_lines),
-    (CONTAINER_SAVED, containers.list_sentences),
+    (CONTAINER_SAVED, list_stated),
     (TOOL_ERRORS_SAVED, list_tool_errors),
     ((MLXLINK,), port_tools.list_link_states),
     ((NVSM_HEALTH,), dcgmi.list_failed_checks),
@@ -128,50 +129,50 @@ OF_INTERFACES = (  # the interface follows
 )
 
 
+class _Output(NamedTuple):
+    """A saved output and its reader. `is_own`: it is read for its faults alone, so that one without any is a source,
+    and one that cannot be read a gap."""
+
+    argv: tuple[str, ...]
+    list_faults: Callable[[str], list[ToolReport]]
+    is_own: bool = True
+
+
 def read(host: Host) -> Reading:
     """Every fault that a saved output states. Raises Absent where there is none of these outputs, Failed where none
     could be read."""
     reports: list[tuple[str, ToolReport]] = []
     sources: list[str] = []
     gaps: list[str] = []
-    for commands, list_faults in READERS if not host.live else ():
-        for argv in commands:
-            if not host.has_output(*argv):
-                continue
-            name = " ".join(argv)
-            try:
-                faults = _read(host.run(*argv).stdout, list_faults)
-            except (ParseError, ReadError) as why:
-                gaps.append(f"{name}: {why}")
-                continue
-            sources.append(name)
-            reports += [(name, fault) for fault in faults]
-    for argv, list_faults in OF_INTERFACES if not host.live else ():
-        for interface in host.saved_arguments(*argv):
-            name = " ".join((*argv, interface))
-            with suppress(ParseError, ReadError):
-                faults = list_faults(host.run(*argv, interface).stdout)
-                sources.append(name)
-                reports += [(name, fault._replace(subject=interface)) for fault in faults]
-    for argv in KERNEL_LOG_SAVED if host.kind in ("dump", "text") else ():  # journals have lines of hypervisors, too
-        with suppress(ParseError, ReadError):
-            stated = [(" ".join(argv), fault) for fault in list_stated(host.run(*argv).stdout)]
-            sources += [" ".join(argv)] if stated else []
-            reports += stated
-    for argv in SYSFS_SAVED:
-        with suppress(ParseError, ReadError):
-            reports += [(fault.text, fault) for fault in unnamed.list_shown_files(host.run(*argv).stdout)]
-            sources.append(" ".join(argv))
-    for argv in RDMA_GUIDS if not host.live else ():  # read for their ports; here for what they state of a fault alone
-        with suppress(ParseError, ReadError):
-            reports += [(" ".join(argv), fault) for fault in unnamed.list_zero_guids(host.run(*argv).stdout)]
-            sources.append(" ".join(argv))
+    for output in _list_outputs(host):
+        name = " ".join(output.argv)
+        try:
+            faults = output.list_faults(host.run(*output.argv).stdout)
+        except (ParseError, ReadError) as why:
+            gaps += [f"{name}: {why}"] if output.is_own else []
+            continue
+        sources += [name] if faults or output.is_own else []
+        reports += [(fault.text if output.argv in SYSFS_SAVED else name, fault) for fault in faults]
     if not sources:
         raise Failed("; ".join(gaps)) if gaps else Absent("no saved output of a tool that states faults")
     return Reading(ToolFacts(tuple(reports)), tuple(sources), "; ".join(gaps) or None)
 
 
-def _read(text: str, list_faults: Callable[[str], list[ToolReport]]) -> list[ToolReport]:
+def _list_outputs(host: Host) -> Iterator[_Output]:
+    """What a recorded source may hold."""
+    if host.live:
+        return
+    for commands, list_faults in READERS:
+        yield from (_Output(argv, partial(_read, list_faults)) for argv in commands if host.has_output(*argv))
+    for argv, list_faults in OF_INTERFACES:
+        for interface in host.saved_arguments(*argv):
+            yield _Output((*argv, interface), partial(_read_interface, interface, list_faults))
+    journals = KERNEL_LOG_SAVED if host.kind in ("dump", "text") else ()  # with lines of hypervisors, too
+    rows = ((journals, list_stated), (SYSFS_SAVED, unnamed.list_shown_files), (RDMA_GUIDS, unnamed.list_zero_guids))
+    yield from (_Output(argv, list_faults, False) for commands, list_faults in rows for argv in commands)
+
+
+def _read(list_faults: Callable[[str], list[ToolReport]], text: str) -> list[ToolReport]:
     """The faults that an output states, or the error that is in its place. Raises ParseError."""
     try:
         faults = list_faults(text)
@@ -183,3 +184,8 @@ def _read(text: str, list_faults: Callable[[str], list[ToolReport]]) -> list[Too
         with suppress(ParseError):
             return list_tool_errors(text)
     return faults
+
+
+def _read_interface(interface: str, list_faults: Callable[[str], list[ToolReport]], text: str) -> list[ToolReport]:
+    """The same of an output about one interface. Raises ParseError."""
+    return [fault._replace(subject=interface) for fault in list_faults(text)]

@@ -1,138 +1,173 @@
-"""Sentences that state a fault wherever they stand: in a line of a log, in quotes, in the JSON of a log collector.
-Hypervisors that give GPUs to guests, modules that DKMS cannot build, stress tests, codes of DCGM.
-
-Sources: QEMU hw/vfio/pci.c, hw/vfio/container.c, hw/pci/pci.c; libvirt src/util/virpci.c, src/qemu/qemu_hostdev.c;
-Proxmox qemu-server PVE/QemuServer/PCI.pm; VMware KB 2142307 and Dell KB 000199172; wilicc/gpu-burn gpu_burn-drv.cpp;
-NVIDIA/DCGM dcgmlib/dcgm_errors.h, leptonai/gpud; NVIDIA/k8s-driver-manager, NVIDIA/k8s-device-plugin; dkms, kmod
-tools/modprobe.c.
-"""
+"""Faults that sentences state: the reader of `sentences.py`, and what stands in a text that no sentence explains."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import islice
 
 from probes.gpu.facts import find_address
-from probes.named_tuple import NamedTuple
-from probes.text import lazy_pattern
+from probes.text import ParseError, check_length, find_required, lazy_pattern
 from probes.tool_reports.facts import ToolReport
-from probes.tool_reports.lines import short_lines
+from probes.tool_reports.sentence import ToolSentence
+from probes.tool_reports.sentences import ANYWHERE, IN_PLACE, UNKNOWN
 
 MOST_REPORTS = 64
 _LIMIT_LINE = 4000
-_BEFORE, _LIMIT_TEXT = 120, 400  # of a line that is shown
+_BEFORE, _LIMIT_TEXT, _SHOWN = 120, 400, 160  # of a line that is shown
+_MOST_LINES = 64  # with a sentence in place of an output that are looked at
 _HOT = 90  # degrees Celsius; most GPUs slow down between 83 and 92
-_BDF = r"(?P<bdf>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])"
 
-
-class _Sentence(NamedTuple):
-    """Its code, what every line of it has, and its form. Groups: `bdf` and `gpu` name the part, others are details."""
-
-    code: str
-    needle: str
-    form: str
-    pattern: re.Pattern[str]
-
-
-def _row(code: str, needle: str, form: str) -> _Sentence:
-    return _Sentence(code, needle, form, lazy_pattern(form))
-
-
-_SENTENCES = (  # the first that fits a line
-    _row("guest-asleep", "stuck in D3", rf"vfio(?: {_BDF})?: [Uu]nable to power on device, stuck in D3"),
-    _row("guest-asleep", "pci_irq_handler: Assertion", r"pci_irq_handler: Assertion \W?0 <= irq_num"),
-    _row("guest-group", " not viable", rf"(?:{_BDF}: |\berror, )?(?P<what>group \d{{1,5}}) is not viable"),
-    _row("guest-no-iommu", "no iommu_group found", rf"{_BDF}: (?:error )?no iommu_group found"),
-    _row("guest-no-iommu", "passthrough of host PCI", r"host doesn't support (?:\S{1,12} )?passthrough of host PCI"),
-    _row("guest-no-iommu", "IOMMU not present", r"cannot prepare PCI pass-?through, IOMMU not present"),
-    _row(
-        "guest-memory", "Cannot allocate memory",
-        r"(?:VFIO_MAP_DMA|vfio\w{0,20}_dma_map)\b[^\n]{0,160}Cannot allocate",
-    ),
-    _row("guest-reset", "available reset mechanism", rf"[Cc]annot reset device {_BDF}, no available reset mechanism"),
-    _row("guest-reset", "able to reset PCI device ", rf"able to reset PCI device {_BDF}: (?P<what>[^\n\"]{{4,80}})"),
-    _row("guest-reset", "reset PCI device '", rf"can't reset PCI device '{_BDF}'"),
-    _row("guest-taken", "in use by VMID", rf"PCI device '?{_BDF}'? already in use by (?P<what>VMID '?\d{{1,9}})"),
-    _row(
-        "guest-taken", " is in use by driver ",
-        rf"PCI device {_BDF} is in use by driver \w{{1,20}}, (?P<what>domain \S{{1,40}})",
-    ),
-    _row("guest-taken", " to vfio", rf"(?:Cannot bind|Failed to bind PCI device) '?{_BDF}'? to vfio"),
-    _row(
-        "guest-window", "pages needed (",
-        r"PCIPassthru: total number of (?P<what>pages needed \(\d{1,12}\) exceeds limit \(\d{1,12}\))",
-    ),
-    _row("guest-power-on", "is not a passthrough device", r"(?P<what>Device [\d:.]{5,16} is not a passthrough device)"),
-    _row("guest-power-on", "DevicePowerOn", r"Module '?DevicePowerOn'? power on failed"),
-    _row(
-        "module-not-built", "return status for module build",
-        r"Bad return status for module build on kernel: (?P<what>\S{3,80})",
-    ),
-    _row(
-        "module-absent", "not found in directory",
-        r"FATAL: Module (?P<what>(?:nvidia|amdgpu|habanalabs|neuron|gdrdrv)\w{0,30} "
-        r"not found in directory \S{3,120})",
-    ),
-    _row("burn-faulty", ": FAULTY", r"^[ \t]*GPU (?P<gpu>\d{1,3}): FAULTY[ \t]*$"),
-    _row("burn-died", "(DIED!)", r"errors: [^\n]{0,400}?\(DIED!\)"),
-    _row("metric-xid", "Detected XID ", r"Detected XID (?P<xid>\d{1,3}) for GPU (?P<gpu>\d{1,3})\b"),
-    _row(
-        "metric-xid", " detected on GPU PCI:",
-        r"\bXID (?P<xid>\d{1,3})\b[^\n]{0,160} detected on GPU PCI:"
-        r"(?P<bdf>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})\b",
-    ),
-    _row(
-        "driver-in-use", "unload NVIDIA driver kernel modules",
-        r"Could not unload NVIDIA driver kernel modules, driver is in use",
-    ),
-    _row("plugin-too-old", "error getting device memory", r"error getting device memory: Not Supported"),
-    _row("guest-window", "allocating new MMIO range", r"failed allocating new MMIO range: (?P<what>\S{3,60})"),
-    _row(
-        "dcgm-code", "DCGM_FR_",
-        r"\bDCGM_FR_(?P<what>[A-Z][A-Z0-9_]{2,60})\b(?:[^\n]{0,80}?\bGPU[: ]{1,2}(?P<gpu>\d{1,3})\b)?",
-    ),
-)  # fmt: skip
 _BURN = lazy_pattern(r"proc'd: [^\n]{0,1600}?\btemps: (?P<temperatures>\d{1,3} C(?: - (?:\d{1,3}|--) C){0,63})")
-_FORMS = (*(re.sub(r"\(\?P<\w+>", "(?:", row.form) for row in _SENTENCES), r"^[\d.]{1,5}%  proc'd: ")
-IS_STATED = lazy_pattern("|".join(_FORMS), re.MULTILINE)  # what is read here, and a line of progress of gpu-burn
-_EXPLAINED = {"guest-power-on": "guest-window"}  # a consequence, and what explains it
+_PROGRESS = lazy_pattern(r"^[\d.]{1,5}%  proc'd: ", re.MULTILINE)  # of gpu-burn
+_PINGED = lazy_pattern(r"^PING (?P<what>[\w.:-]{2,80})", re.MULTILINE)  # the line of the error names who states it
+_OF_KERNEL = "NVRM: Xid ("  # a line that a plugin quotes, and that has its own reader
+_EXPLAINED = {  # a consequence, or the same without the cause, and what explains it
+    "guest-power-on": ("guest-window",),
+    "kube-marked": ("kube-xid",),
+    "verbs-no-device": ("verbs-abi", "verbs-no-provider"),
+}
+
+_LOGGED = (  # how programs begin a line that states an error: a severity, or the place in their source
+    r"(?:[EF]\d{4} [\d:.]{8,16} |-E- |(?:[\w./-]{1,60}(?:\[\d{1,10}\])?: )?(?:error|fatal|panic): |"
+    r".{0,120}?(?:\b(?:ERROR|FATAL|CRITICAL)\b|\blevel=(?:error|fatal)\b|"
+    r"[\w/.-]{2,120}\.(?:c|cc|cpp|cu|go|rs|py):\d{1,6}\b))"
+)
+_ABOUT = (
+    r"\b(?:mlx[45]_\w{1,20}|bnxt_re\w{0,8}|rdmap\w{1,12}|rocep\w{1,12}|irdma\w{0,8}|efa_\d{1,3}|ib[ps]?\d{1,3}\w{0,8}|"
+    r"GPU ?\d{1,2}|HCA|RDMA|RoCE|InfiniBand|GID|QP|uverbs\d{0,3}|umad\d{0,3}|VF \w{1,8}|SR-?IOV|peermem|dma-?buf|"
+    r"GPUDirect|NVLink)\b"
+)
+_FAILS = (
+    r"(?i:\b(?:failed|fails|failure|cannot|can't|could not|couldn't|unable to|timed? ?out|refused|denied|mismatch|"
+    r"unreachable|not (?:found|supported|available))\b)"
+)
+_WITHIN = r"[^\n]{0,600}?"
+_UNEXPLAINED = lazy_pattern(rf"^(?={_LOGGED})(?={_WITHIN}{_ABOUT})(?={_WITHIN}{_FAILS})[^\n]{{1,600}}$", re.MULTILINE)
 
 
 def list_stated(text: str) -> list[ToolReport]:
-    """Every fault that a line states, each once.
+    """Every fault that a line states wherever it stands, each once. Raises ParseError for a text that is too long.
 
     >>> line = '{"msg":"vfio 0000:41:00.0: group 27 is not viable"}'
     >>> [(report.code, report.subject, report.detail) for report in list_stated(line)]
     [('guest-group', '0000:41:00.0', (('what', 'group 27'),))]
     """
-    reports: dict[tuple[str, str | None, tuple[tuple[str, str], ...]], ToolReport] = {}
-    burning = ""
-    rows = [row for row in _SENTENCES if row.needle in text]  # of a healthy text none
-    for line in short_lines(text, _LIMIT_LINE):
-        burning = line if "proc'd: " in line else burning
-        for row in rows:
-            if row.needle in line and (match := row.pattern.search(line)):
-                report = _build_report(row.code, match, line)
-                reports.setdefault((report.code, report.subject, report.detail), report)
-                break
-    codes = {code for code, _, _ in reports}
-    told = [report for report in reports.values() if _EXPLAINED.get(report.code) not in codes]
-    return [*told, *_list_hot(burning)][:MOST_REPORTS]
+    matches: dict[int, tuple[str, re.Match[str]]] = {}  # by the place of their line
+    for row, start, match in _find_sentences(check_length(text), ANYWHERE):
+        if _OF_KERNEL not in match.string:
+            matches.setdefault(start, (row.code, match))
+    reports: dict[tuple[object, ...], ToolReport] = {}
+    for _, (code, match) in sorted(matches.items()):
+        report = _build_report(code, match)
+        reports.setdefault((report.code, report.subject, report.detail), report)
+    shown = [report for report in reports.values() if not any(_explains(one, report) for one in reports.values())]
+    return [*shown, *_list_hot(text)][:MOST_REPORTS]
 
 
-def _build_report(code: str, match: re.Match[str], line: str) -> ToolReport:
-    groups = {name: value.strip() for name, value in match.groupdict().items() if value}
-    bdf, gpu = groups.pop("bdf", None), groups.pop("gpu", None)
+def _explains(cause: ToolReport, report: ToolReport) -> bool:
+    """Whether a report is what another leads to, of the same device where it names one."""
+    device = dict(report.detail).get("device")
+    return cause.code in _EXPLAINED.get(report.code, ()) and device in (None, dict(cause.detail).get("device"))
+
+
+def is_stated(text: str) -> bool:
+    """Whether a text has such a fault, or a line of progress of gpu-burn, in which GPUs may be hot."""
+    return next(_find_sentences(text, ANYWHERE), None) is not None or _PROGRESS.search(text) is not None
+
+
+def list_tool_errors(text: str) -> list[ToolReport]:
+    """The error of a tool that printed nothing else. Raises ParseError.
+
+    >>> list_tool_errors("ERROR:root:Driver not initialized (amdgpu not found in modules)")[0].code
+    'amd-no-driver'
+    """
+    if errors := find_tool_errors(check_length(text)):
+        pinged = _PINGED.search(text)
+        return [_build_report(row.code, match, pinged if row.tool == "ping" else None) for row, match in errors]
+    if line := find_unexplained(text):
+        shown = " ".join(line.split())[:_LIMIT_TEXT]
+        return [ToolReport("unexplained-line", None, shown, (("what", shown[:_SHOWN]),))]
+    raise ParseError("no sentence of a tool that found nothing")
+
+
+def list_stated_lines(text: str) -> list[str]:
+    """The lines of a text with such a fault, in their order."""
+    lines = {start: match.string for _, start, match in _find_sentences(text, ANYWHERE)}
+    return [lines[start] for start in sorted(lines)]
+
+
+def find_tool_errors(text: str) -> list[tuple[ToolSentence, re.Match[str]]]:
+    r"""Of each tool the first sentence in place of its output that a text has, and where it is in its line; a line that
+    no row explains only where there is no other.
+
+    >>> [(row.code, match["what"]) for row, match in find_tool_errors("root@n1:~# Port number 1 state is Down\n")]
+    [('perftest-port', 'Down')]
+    """
+    errors: dict[str | None, tuple[ToolSentence, re.Match[str]]] = {}
+    for row in IN_PLACE:
+        if row.tool not in errors and (found := next(_find_sentences(text, (row,), _MOST_LINES), None)):
+            errors[row.tool] = row, found[2]
+    codes = {row.code for row, _ in errors.values()}
+    causes = [error for error in errors.values() if codes.isdisjoint(_EXPLAINED.get(error[0].code, ()))]
+    known = [error for error in causes if error[0] not in UNKNOWN]
+    return list({row.code: (row, match) for row, match in reversed(known or causes)}.values())[::-1]
+
+
+def find_unexplained(text: str) -> str | None:
+    """A line in which a program states a failure of a device or of RDMA, that no sentence of the table is.
+
+    >>> find_unexplained("E0102 11:22:33.123456 77 context.cc:9] Failed to open mlx5_3: timed out")
+    'E0102 11:22:33.123456 77 context.cc:9] Failed to open mlx5_3: timed out'
+    >>> find_unexplained("RDMA failed on our cluster, what can we do?")
+    """
+    match = _UNEXPLAINED.search(text)
+    return match[0].strip() if match else None
+
+
+@cache
+def list_needles(row: ToolSentence) -> tuple[str, ...]:
+    """Plain texts, of which one is in each line that a sentence fits."""
+    return find_required(row.form)
+
+
+def _find_sentences(
+    text: str, rows: Iterable[ToolSentence], most: int | None = None
+) -> Iterator[tuple[ToolSentence, int, re.Match[str]]]:
+    """Where each sentence stands, row by row, with the place of its line; of so many lines with each of its needles."""
+    for row in rows:
+        for needle in list_needles(row):
+            for start, line in islice(_find_lines(text, needle), most):
+                if match := row.pattern.search(line):
+                    yield row, start, match
+
+
+def _find_lines(text: str, needle: str) -> Iterator[tuple[int, str]]:
+    """Lines with a text that are not too long, each with its place."""
+    at = text.find(needle)
+    while at >= 0:
+        start, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
+        end = end if end >= 0 else len(text)
+        if end - start < _LIMIT_LINE:
+            yield start, text[start:end].rstrip("\r")
+        at = text.find(needle, end)
+
+
+def _build_report(code: str, match: re.Match[str], named: re.Match[str] | None = None) -> ToolReport:
+    groups = {name: value.replace("'", "").strip() for name, value in (named or match).groupdict().items() if value}
+    bdf, gpu, part = (groups.pop(name, None) for name in ("bdf", "gpu", "part"))
     if code == "dcgm-code":
         groups["what"] = groups["what"].replace("_", " ").lower()
-    subject = find_address(bdf if "." in bdf else f"{bdf}.0") if bdf else f"NVIDIA {int(gpu)}" if gpu else None
+    subject = find_address(bdf if "." in bdf else f"{bdf}.0") if bdf else f"NVIDIA {int(gpu)}" if gpu else part
     start = max(match.start() - _BEFORE, 0)
-    return ToolReport(code, subject, " ".join(line[start : start + _LIMIT_TEXT].split()), tuple(groups.items()))
+    return ToolReport(code, subject, " ".join(match.string[start : start + _LIMIT_TEXT].split()), tuple(groups.items()))
 
 
-def _list_hot(line: str) -> Iterator[ToolReport]:
+def _list_hot(text: str) -> Iterator[ToolReport]:
     """GPUs that are hot in the last line of progress of gpu-burn, which has one value for each."""
-    match = _BURN.match(line, max(line.find("proc'd: "), 0))
+    at = text.rfind("proc'd: ")
+    match = _BURN.match(text, at) if at >= 0 else None
     for gpu, value in enumerate(match["temperatures"].split(" - ") if match else ()):
         degrees = value.partition(" ")[0]
         if degrees.isdecimal() and int(degrees) >= _HOT:

@@ -146,7 +146,7 @@ READERS: tuple[Reader, ...] = (
     parser("probes.tool_reports.dcgmi:parse_health", tool_texts.UNHEALTHY, tool_texts.HEALTH_JSON),
     parser("probes.tool_reports.dcgmi:parse_diag", tool_texts.DIAG, tool_texts.DIAG_R4, tool_texts.DIAG_JSON),
     parser("probes.tool_reports.containers:list_node_faults", tool_texts.NODE.format(**tool_texts.NODE_WORDS)),
-    parser("probes.tool_reports.containers:list_sentences", tool_texts.DOCKER, tool_texts.POD),
+    parser("probes.tool_reports.stated:list_stated", tool_texts.DOCKER, tool_texts.POD),
     parser("probes.tool_reports.accelerators:list_bad_pages", tool_texts.PAGES_INFO),
     parser(
         "probes.tool_reports.nvidia_tools:list_held_back",
@@ -167,8 +167,8 @@ READERS: tuple[Reader, ...] = (
     ),
     parser("probes.tool_reports.unnamed:list_zero_guids", "mlx5_0 506b4b03002811a0\nmlx5_2 0000000000000000\n"),
     parser("probes.tool_reports.stated:list_stated", "vfio 0000:41:00.0: group 27 is not viable\n"),
-    lenient("probes.tool_reports.tool_errors:find_tool_error", "# Port number 1 state is Down\n"),
-    lenient("probes.tool_reports.tool_errors:find_unexplained", "E0102 11:22:33.1 7 a.cc:9] Failed to open mlx5_3\n"),
+    lenient("probes.tool_reports.stated:find_tool_errors", "# Port number 1 state is Down\n"),
+    lenient("probes.tool_reports.stated:find_unexplained", "E0102 11:22:33.1 7 a.cc:9] Failed to open mlx5_3\n"),
     lenient("probes.sources.identify:is_sentence_of_smi", "No devices were found\n"),
     Reader(
         "probes.switches.facts:load_json",
@@ -196,7 +196,7 @@ READERS: tuple[Reader, ...] = (
     parser("probes.tool_reports.dcgmi:list_failed_checks", "GPU link width [0000:1b:00.0][x8]..... UnHealthy\n"),
     parser("probes.tool_reports.dcgmi:list_links_down", tool_texts.LINK_STATES.format(states="U U D U _ _")),
     parser(
-        "probes.tool_reports.tool_errors:list_tool_errors",
+        "probes.tool_reports.stated:list_tool_errors",
         "ERROR:root:Driver not initialized (amdgpu not found in modules)\n",
     ),
     parser(

@@ -288,4 +288,146 @@ NETWORK_MEANINGS = {
         "pfc",
         "low",
     ),
+    "data-wrong": ToolMeaning(
+        "error",
+        "a test of communication received other data than was sent",
+        "Jobs over this path compute wrong results.",
+        "corrupt",
+    ),
+    "ib-duplicate": ToolMeaning(
+        "error", "two ports of the subnet have the same GUID or LID", "Routes to both are wrong.", "subnet"
+    ),
+    "ib-several-managers": ToolMeaning(
+        "error",
+        "two subnet managers are master in one subnet",
+        "Each undoes the routes of the other: ports lose their LIDs and routes.",
+        "subnet",
+    ),
+    "ib-credit-loop": ToolMeaning(
+        "error", "the routes of the subnet form a loop of credits", "Under load the fabric can stop for good.", "subnet"
+    ),
+    "ib-route": ToolMeaning(
+        "warning",
+        "no route of the subnet leads to a port",
+        "Jobs between these two ports do not connect: a port on the way is down, or the routes are old.",
+        "subnet",
+    ),
+    "ib-bad-link": ToolMeaning("warning", "a check of the subnet states a bad link", RESENT, "wire"),
+    "ib-local-link": ToolMeaning("warning", "the port that a tool of InfiniBand uses has no link", NO_TRAFFIC, "port"),
+    "ib-firmware-differs": ToolMeaning(
+        "info", "a device has older firmware than others of its kind", "None by itself.", "subnet", "low"
+    ),
+    "firmware-recovery": ToolMeaning(
+        "error",
+        "a NIC is in its recovery mode (livefish): it runs without its firmware",
+        "It has no ports until firmware is written and the server is power cycled.",
+        "firmware-recovery",
+    ),
+    "firmware-silent": ToolMeaning(
+        "warning",
+        "the firmware of a NIC does not answer",
+        "Its ports can stop at any time; settings and updates fail.",
+        "firmware-silent",
+        "low",
+    ),
+    "firmware-reset": ToolMeaning(
+        "warning",
+        "a NIC could not be reset",
+        "New firmware or settings are not active until the server is power cycled.",
+        "firmware-silent",
+    ),
+    "firmware-pending": ToolMeaning(
+        "info",
+        "new firmware or settings of a NIC wait for a reset",
+        "Until then the old ones are active.",
+        "firmware-change",
+    ),
+    "firmware-locked": ToolMeaning(
+        "info", "a NIC does not allow its firmware or settings to be changed", "Nothing was written.", "firmware-change"
+    ),
+    "firmware-refused": ToolMeaning(
+        "info", "an image of firmware was refused", "Nothing was written; the old firmware runs.", "firmware-psid"
+    ),
+    "firmware-setting": ToolMeaning(
+        "info", "a NIC does not have a setting, or refused its value", "Nothing was changed.", "firmware-change", "low"
+    ),
+    "module-unreadable": ToolMeaning(
+        "info",
+        "the module of a port could not be read",
+        "What it means depends on the port: none is plugged in, it has no memory to read, or it is faulty.",
+        "wire",
+        "low",
+    ),
+    "mtu": ToolMeaning(
+        "warning",
+        "a packet or an MTU is larger than a device on the way allows",
+        "Large packets are lost or refused, while small ones (ping) pass.",
+        "mtu-values",
+        "low",
+    ),
+    "perftest-gpu": ToolMeaning(
+        "warning",
+        "perftest could not use memory of a GPU",
+        "The test does not run; a job that registers memory of GPUs with the NIC can meet the same.",
+        "registration",
+        "low",
+    ),
+    "completion-unknown": ToolMeaning(
+        "warning",
+        "a transfer of RDMA failed, and the line does not state how",
+        "The line after it has the status: 12 is a peer that does not answer, 5 follows from another error.",
+        "completion",
+        "low",
+    ),
+    "measured-below": ToolMeaning(
+        "warning",
+        "perftest measured less than the limit that it was given",
+        "What it means depends on the limit, and on what else used the link.",
+        "path",
+        "low",
+    ),
+    "rdma-cm-unloaded": ToolMeaning(
+        "info",
+        "the connection manager of RDMA is not there for a program (rdma_ucm)",
+        "Programs that connect by address do not start; NCCL does not need it.",
+        "umad",
+        "low",
+    ),
+    "perftest-peer": ToolMeaning(
+        "warning",
+        "perftest does not reach its other side over the control connection",
+        "RDMA was not tried: the server is not started or ended, a firewall is in the way, or the address is wrong.",
+        "control",
+        "low",
+    ),
+    "interface-down": ToolMeaning(
+        "warning", "an interface is down that a command needs", NO_TRAFFIC, "interface", "low"
+    ),
+    "interface-missing": ToolMeaning(
+        "warning",
+        "a command names an interface or device that is not there",
+        "It was renamed, its driver is not bound, it is in another network namespace, or the name is wrong.",
+        "interface",
+        "low",
+    ),
+    "no-route": ToolMeaning(
+        "warning", "the host has no route to an address", "Nothing is sent to it.", "interface", "low"
+    ),
+    "answers-lost": ToolMeaning(
+        "info",
+        "ping lost some of its packets",
+        "The first packet waits for the address of its peer. Others are dropped by a link, a switch or the other host.",
+        "path",
+        "low",
+    ),
+    "no-rights": ToolMeaning(
+        "info", "a network tool ran without the rights that it needs", "Nothing was changed or read.", "refused"
+    ),
+    "setting-refused": ToolMeaning(
+        "info",
+        "the kernel, a driver or the firmware refused a request of a network tool",
+        "The setting is as before. Whether that matters depends on the setting.",
+        "refused",
+        "low",
+    ),
 }

@@ -82,6 +82,10 @@ SERVICE_MEANINGS = {
         "Jobs over this port end or hang each time, where the link is not only for tests.", False, "low",
     ),
     **SUBNET_MANAGER_MEANINGS,
+    "sm-bad-key": Meaning(
+        "warning", "a node sends packets with a key of another partition",
+        "These packets are dropped: the two nodes do not communicate.", False, "low",
+    ),
     "no-devices": Meaning("error", "it cannot open the NVIDIA device files", "GPUs lose their state between jobs."),
     "library-missing": Meaning("warning", "a library of the driver is missing (libnvidia-cfg)", "It does not start."),
     "nvml-failed": Meaning("error", "DCGM cannot start NVML", "GPUs are not monitored.", True, "medium"),

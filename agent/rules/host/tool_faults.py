@@ -130,7 +130,8 @@ def _find_gpu(context: RuleContext, subject: str | None) -> Gpu | None:
     """By its address, or by the number that the tool of its maker gives it."""
     maker, _, number = (subject or "").partition(" ")
     if maker not in _MAKERS:
-        return context.gpus.get(subject or "")
+        by_uuid = next((gpu for gpu in context.topology.gpus if subject and gpu.uuid == subject), None)
+        return context.gpus.get(subject or "") or by_uuid
     return next((gpu for gpu in context.topology.gpus if (gpu.vendor, str(gpu.index)) == (maker, number)), None)
 
 

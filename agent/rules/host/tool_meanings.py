@@ -6,6 +6,8 @@ lost GPUs of nvidia-smi) is not here.
 
 from __future__ import annotations
 
+from agent.rules.host.cluster_tool_meanings import CLUSTER_MEANINGS
+from agent.rules.host.gpu_tool_meanings import GPU_MEANINGS
 from agent.rules.host.network_tool_meanings import NETWORK_MEANINGS, NO_TRAFFIC, RESENT
 from agent.rules.host.tool_meaning import ToolMeaning
 
@@ -674,5 +676,7 @@ MEANINGS = {
         "lost",
     ),
     "container-nvml": ToolMeaning("error", "libnvidia-container cannot use the driver", _NO_GPU_IN_CONTAINER, "driver"),
+    **GPU_MEANINGS,
+    **CLUSTER_MEANINGS,
     **NETWORK_MEANINGS,
 }

@@ -11,7 +11,7 @@ from probes.sources.identify import identify_command
 from probes.sources.pieces import name_pieces
 from probes.sources.unwrap import join_wrapped
 from probes.text import ParseError
-from probes.tool_reports import containers, interfaces, port_tools, storage, tool_errors, unnamed
+from probes.tool_reports import containers, interfaces, port_tools, sentences, stated, storage, unnamed
 from probes.tool_reports.facts import ToolReport
 
 SENTENCES = {
@@ -104,25 +104,27 @@ CALM = [
 @pytest.mark.parametrize("line", SENTENCES)
 def test_a_sentence_of_a_tool_is_recognized_and_has_a_meaning(line: str) -> None:
     code, what = SENTENCES[line]
-    (report,) = tool_errors.list_tool_errors(f"$ run\n{line}\n")
+    (report,) = stated.list_tool_errors(f"$ run\n{line}\n")
     assert report.code == code
     assert what in dict(report.detail).get("what", "")
     assert code in MEANINGS
     assert identify_command(f"{line}\n") == (("error", "of", _tool_of(code, line)),)
 
 
-def _tool_of(code: str, line: str) -> str:
-    return next(error.tool for error in tool_errors.TOOL_ERRORS if error.code == code and error.needle in line)
+def _tool_of(code: str, line: str) -> str | None:
+    return next(
+        row.tool for row in sentences.IN_PLACE if row.code == code and any(map(row.pattern.search, line.splitlines()))
+    )
 
 
 @pytest.mark.parametrize("line", CALM)
 def test_a_line_that_states_no_fault_is_none(line: str) -> None:
-    assert tool_errors.find_tool_error(f"{line}\n") is None
+    assert stated.find_tool_errors(f"{line}\n") == []
 
 
 def test_a_failure_that_no_sentence_states_is_shown_as_it_is() -> None:
     line = 'time=2026-02-03 level=error msg="cannot move RDMA device mlx5_6 into the namespace of the pod"'
-    (report,) = tool_errors.list_tool_errors(f"starting\n{line}\n")
+    (report,) = stated.list_tool_errors(f"starting\n{line}\n")
     assert (report.code, report.text) == ("unexplained-line", line)
     assert identify_command(line) == (("error", "of", "program"),)
     assert identify_command("Our RDMA fails with an error: what can we do?\n") == ()
@@ -131,7 +133,7 @@ def test_a_failure_that_no_sentence_states_is_shown_as_it_is() -> None:
 def test_every_sentence_names_a_tool_whose_output_is_known() -> None:
     from probes.host.commands import TOOL_ERRORS_SAVED
 
-    assert {("error", "of", error.tool) for error in tool_errors.TOOL_ERRORS} <= set(TOOL_ERRORS_SAVED)
+    assert {("error", "of", row.tool) for row in sentences.IN_PLACE} <= set(TOOL_ERRORS_SAVED)
 
 
 @pytest.mark.parametrize(

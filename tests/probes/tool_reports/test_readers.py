@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.text import ParseError
-from probes.tool_reports import accelerators, containers, dcgmi, unnamed
+from probes.tool_reports import accelerators, containers, dcgmi, stated, unnamed
 from probes.tool_reports.facts import ToolReport
 from probes.tool_reports.nvidia_tools import list_held_back
 from probes.tool_reports.port_errors import list_narrow_links, list_port_errors, list_slow_links
@@ -47,7 +47,7 @@ NPU = "\tNPU ID                         : 5\n\tChip Count                     : 
         (containers.list_node_faults, texts.NODE_YAML.format(left=7), [("kube-unhealthy", None)]),
         (containers.list_node_faults, texts.NODE_YAML.format(left=8), []),
         (containers.list_node_faults, json.dumps(NODE_JSON, indent=2), [("kube-unhealthy", None)]),
-        (containers.list_sentences, texts.PLUGIN_LOG, [("kube-xid", None), ("kube-marked", None)]),
+        (stated.list_stated, texts.PLUGIN_LOG, [("kube-xid", None), ("kube-marked", None)]),
         (accelerators.list_gaudi_errors, texts.HL.format(count=3), [("gaudi-events", "0000:22:00.0")]),
         (accelerators.list_gaudi_errors, texts.HL.format(count=0), []),
         (accelerators.list_ras_errors, texts.RAS.format(count=5), [("amd-uncorrectable", "AMD 1")]),
@@ -112,9 +112,9 @@ NPU = "\tNPU ID                         : 5\n\tChip Count                     : 
         (containers.list_node_faults, node(ready="False"), [("kube-not-ready", None)]),
         (containers.list_node_faults, node(ready="Unknown"), [("kube-not-ready", None)]),
         (containers.list_node_faults, node(gpus="False"), [("kube-condition", None)]),
-        (containers.list_sentences, texts.POD, [("kube-allocate", None)]),
-        (containers.list_sentences, texts.POD_WAITS, []),
-        (containers.list_sentences, texts.DOCKER * 3, [("container-version", None)]),
+        (stated.list_stated, texts.POD, [("kube-allocate", None)]),
+        (stated.list_stated, texts.POD_WAITS, []),
+        (stated.list_stated, texts.DOCKER * 3, [("container-version", None)]),
         (accelerators.list_smi_errors, TABLE, []),
         (
             accelerators.list_smi_errors,

@@ -1,0 +1,116 @@
+"""What codes mean that Kubernetes, Slurm, UFM, BMCs and the checks of a host state."""
+
+from __future__ import annotations
+
+from agent.rules.host.tool_meaning import ToolMeaning
+
+_NO_GPU = "The container does not start, or has no GPU."
+_FEWER = "Pods that ask for all devices of the node are not placed on it."
+_NO_JOBS = "No job starts on it until it is repaired."
+_WHEN = "What it means now depends on when it was, and on what was done since."
+_NO_DOMAIN = "Jobs that use NVLink between nodes do not start."
+CLUSTER_MEANINGS = {
+    "bmc-leak": ToolMeaning(
+        "critical", "the BMC states a leak of coolant", "The server is switched off, or must be.", "leak", "medium",
+    ),
+    "gpu-count": ToolMeaning(
+        "error", "a health check finds another number of GPUs than the node has",
+        "Jobs that need all GPUs do not start.",
+        "missing",
+    ),
+    "slurm-gpu-lost": ToolMeaning(
+        "error", "Slurm cannot read a GPU of the node", "No job that asks for it starts.", "missing",
+    ),
+    "fabric-refused": ToolMeaning(
+        "error",
+        "a GPU is not registered with its NVLink fabric, so the driver for ComputeDomains ended", _NO_DOMAIN, "fabric",
+    ),
+    "kube-no-healthy": ToolMeaning(
+        "error", "the kubelet has no healthy device of a kind", "No pod on this node gets one.", "plugin",
+    ),
+    "ras-memory": ToolMeaning("warning",
+                              "rasdaemon logged an uncorrected error of the host's memory", _WHEN, "bmc-host"),
+    "ras-pcie": ToolMeaning("warning", "rasdaemon logged an uncorrected PCIe error", _WHEN, "bmc"),
+    "ras-cpu": ToolMeaning("warning", "rasdaemon logged a machine check that was not corrected", _WHEN, "bmc-host"),
+    "bmc-device": ToolMeaning("warning", "the BMC states errors of a device", _WHEN, "bmc", "low"),
+    "bmc-watchdog": ToolMeaning(
+        "warning", "the watchdog of the BMC restarted the host",
+        "The host hung, and its jobs ended.", "bmc-host", "low",
+    ),
+    "bmc-firmware": ToolMeaning(
+        "warning", "an update of firmware by the BMC failed",
+        "The device has its old firmware, or waits for a recovery.", "bmc", "low",
+    ),
+    "bmc-unreachable": ToolMeaning(
+        "info", "the BMC could not be asked", "Its log and sensors are not known; jobs are not affected.", "bmc-sensor",
+    ),
+    "ufm-link": ToolMeaning("warning", "UFM states a fault of a link", _WHEN, "wire", "low"),
+    "ufm-node": ToolMeaning("warning", "UFM states a switch or node that does not answer", _WHEN, "subnet", "low"),
+    "container-cgroup-access": ToolMeaning(
+        "warning", "the runtime may not give a container access to devices (cgroup)", _NO_GPU, "cgroup",
+    ),
+    "container-image-files": ToolMeaning(
+        "warning", "an image holds files of an NVIDIA driver",
+        "The container does not start; others do.", "driver-files",
+    ),
+    "container-cdi-spec": ToolMeaning(
+        "warning", "the list of devices for containers (CDI) could not be written or is not used", _NO_GPU, "runtime",
+    ),
+    "gpu-driver-other": ToolMeaning(
+        "warning", "a GPU is bound to another driver than the plugin needs", _FEWER, "nouveau", "low",
+    ),
+    "plugin-failed": ToolMeaning("error", "the device plugin did not start",
+                                 "The node offers none of its devices.", "plugin"),
+    "plugin-unwatched": ToolMeaning(
+        "warning", "the device plugin cannot watch the health of its devices",
+        "A GPU that fails stays on offer.", "plugin", "low",
+    ),
+    "container-setup": ToolMeaning(
+        "warning", "libnvidia-container could not set a container up", _NO_GPU, "runtime", "low",
+    ),
+    "operator-failed": ToolMeaning(
+        "warning", "a validator of the GPU operator gave up", "The node offers no GPU.", "pod",
+    ),
+    "operator-waits": ToolMeaning(
+        "info", "a validator of the GPU operator waits for the driver, or for devices",
+        "The node offers no GPU until it is through. Each start of a node has these lines.", "pod", "low",
+    ),
+    "imex-waits": ToolMeaning(
+        "info", "a ComputeDomain waits for its nodes",
+        "Each start of one has these lines; where they stay, a node of the domain or its daemon is missing.", "imex",
+        "low",
+    ),
+    "no-vf": ToolMeaning(
+        "warning", "a network of pods has no virtual function left, or none was given to the pod",
+        "The pod does not start.", "cni", "low",
+    ),
+    "ib-guid-manager": ToolMeaning(
+        "warning", "ib-kubernetes could not set up a GUID",
+        "Virtual functions of this pod have no partition: it does not communicate.",
+        "vf-guid", "low",
+    ),
+    "imex-domain": ToolMeaning("warning", "a domain of IMEX is not ready", _NO_DOMAIN, "imex", "low"),
+    "imex-missing": ToolMeaning("warning", "the IMEX daemon could not be run", _NO_DOMAIN, "imex"),
+    "fabric-manager-off": ToolMeaning(
+        "error", "a health check finds no running fabric manager",
+        "CUDA ends with error 802 on boards with NVSwitches.", "fabric",
+    ),
+    "port-dropped": ToolMeaning(
+        "warning", "a health check finds ports that are down, or were",
+        "Jobs have a NIC less, or end at each drop.", "port",
+    ),
+    "peermem-unused": ToolMeaning(
+        "info", "nvidia_peermem is not in use", "Where DMA-BUF is used instead, no action is needed.", "peermem", "low",
+    ),
+    "metric-sxid": ToolMeaning("warning", "a health check states an SXid of an NVSwitch", _WHEN, "nvlink", "low"),
+    "slurm-hardware": ToolMeaning(
+        "warning", "Slurm's configuration does not fit what the node has", _NO_JOBS, "slurm",
+    ),
+    "slurm-gres": ToolMeaning(
+        "warning", "gres.conf does not fit the GPUs, or slurmd cannot detect them", _NO_JOBS, "gres",
+    ),
+    "slurm-rebooted": ToolMeaning("info", "Slurm states that a node rebooted", "Jobs on it ended.", "slurm", "low"),
+    "slurm-prolog": ToolMeaning(
+        "warning", "a prolog failed, so that Slurm drains the node", _NO_JOBS, "slurm", "low",
+    ),
+}  # fmt: skip
