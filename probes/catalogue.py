@@ -261,6 +261,7 @@ _shows_interfaces = _has_saved(  # see probes/netdev/shown_links.py
     ("ip", "-d", "link"),
     ("ip", "link"),
     ("ifconfig",),
+    ("node_exporter",),
     ("rdma", "link"),
     ("rdma", "link", "show"),
     ("ibdev2netdev",),

@@ -68,7 +68,10 @@ FLOORS: Mapping[str, Floor] = {
     "local_link_integrity_errors": Floor(10),
     "excessive_buffer_overrun_errors": Floor(10),
     "port_xmit_discards": Floor(1000, _LOSS, _SENT, only_of_traffic=True),
-    **dict.fromkeys(("rx_discards_phy", "rx_roce_discards"), Floor(1000, _LOSS, _FRAMES, only_of_traffic=True)),
+    **dict.fromkeys(
+        ("rx_discards_phy", "rx_roce_discards", "rx_fifo_errors", "rx_missed", "rx_missed_errors"),
+        Floor(1000, _LOSS, _FRAMES, only_of_traffic=True),
+    ),
     **dict.fromkeys(("local_ack_timeout_err", "to_retransmits", "RTO", "requester_timeout"), _RETRIES),
     **dict.fromkeys(("packet_seq_err", "seq_err_naks_rcvd", "roce_new_pkt_rty_num"), _RETRIES),
     "tx_pause_storm_error_events": Floor(1),

@@ -88,6 +88,7 @@ SYSTEM_SAVED = (
     ("ip", "-d", "link"),
     ("ip", "link"),
     ("ifconfig",),
+    ("node_exporter",),  # of its metrics those of interfaces
 )
 
 KERNEL_LOG_SAVED = (
@@ -173,6 +174,8 @@ DCGM_HEALTH = (("dcgmi", "health", "-c"), ("dcgmi", "health", "-c", "-j"))
 DCGM_DIAG = (("dcgmi", "diag", "-r"), ("dcgmi", "diag", "-r", "-j"))
 IB_ERRORS_SAVED = (("ibqueryerrors",), ("perfquery",), ("ibdiagnet",))
 DCGM_LINKS = (("dcgmi", "nvlink", "--link-status"), ("dcgmi", "nvlink", "-s"))
+ALERTS, REDFISH = ("amtool", "alert"), ("redfish",)  # any form of an alert; resources of a BMC
+AMD_METRICS = ("amd-exporter", "metrics")
 NIC_REPORTERS, DCGM_METRICS = ("devlink", "health", "show"), ("dcgm-exporter", "metrics")
 NVSM_HEALTH = ("nvsm", "show", "health")
 GDS_CHECK = ("gdscheck", "-p")
@@ -229,7 +232,7 @@ TOOL_REPORTS_SAVED = (
     + BMC_SENSORS
     + (MLXLINK, GAUDI_PORTS, HL_SMI_QUERY, ROCM_XGMI, BONDING, SWITCH_PORTS, NPU_HEALTH, NIC_PORTS)
     + TOOL_ERRORS_SAVED
-    + (PODS, STATED, DMON, IMEX_NODES)
+    + (PODS, STATED, DMON, IMEX_NODES, ALERTS, REDFISH, AMD_METRICS)
 )
 NEURON_SAVED = (
     *NEURON,

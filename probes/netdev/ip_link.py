@@ -1,5 +1,6 @@
-"""What `ip -d link` prints (with or without -s, -o not); `ip link` and `ip address` (with or without -br) and
-`ifconfig`, which state no kinds: interfaces where neither netlink nor sysfs shows them.
+"""What `ip -d link` prints (with or without -s, -o not); `ip link` and `ip address` (with or without -br),
+`ifconfig` and the metrics of node_exporter, which state no kinds: interfaces where neither netlink nor sysfs shows
+them.
 
 Grammar: iproute2's ip/ipaddress.c and iplink_*.c, 4.x to 6.x; net-tools' ifconfig.c and lib/interface.c, 1.60 and 2.x.
 """
@@ -7,6 +8,7 @@ Grammar: iproute2's ip/ipaddress.c and iplink_*.c, 4.x to 6.x; net-tools' ifconf
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
 from probes.host_reader import HostReader
 from probes.netdev.rtnetlink import ADMIN_UP, NetlinkLink
@@ -14,7 +16,8 @@ from probes.text import ParseError, first_line, lazy_pattern, parse_digits
 
 LOOPBACK = 772  # ARPHRD_LOOPBACK
 _IFCONFIG = ("ifconfig",)
-SAVED = (("ip", "-s", "-d", "link"), ("ip", "-d", "link"), ("ip", "link"), _IFCONFIG)
+_EXPORTER = ("node_exporter",)
+SAVED = (("ip", "-s", "-d", "link"), ("ip", "-d", "link"), ("ip", "link"), _IFCONFIG, _EXPORTER)
 
 _HEAD = lazy_pattern(r"(\d{1,9}): ([^\s:@]{1,40}(?::[^\s:@]{1,20})?)(?:@([^\s:]{1,40}))?: <([A-Z0-9_,-]*)>([^\n]*)")
 _BRIEF = lazy_pattern(  # ip -br link
@@ -53,6 +56,8 @@ def saved_links(reader: HostReader) -> dict[str, NetlinkLink]:
     try:
         if text and saved[0] == _IFCONFIG:
             return {link.name: link for link in parse_ifconfig(text)}
+        if text and saved[0] == _EXPORTER:
+            return {link.name: link for link in parse_exported(text)}
         return {link.name: link for link in parse_ip_link(text)} if text else {}
     except ParseError as why:
         reader.gap(f"{' '.join(saved[0])}: {why}")
@@ -240,3 +245,36 @@ def _with_flags(link: NetlinkLink, flags: list[str], mtu: str) -> NetlinkLink:
     up, running = "UP" in flags, "RUNNING" in flags
     state = "up" if running else "down"
     return link._replace(flags=ADMIN_UP if up else 0, mtu=int(mtu), operstate=state, carrier=running if up else None)
+
+
+_EXPORTED = lazy_pattern(
+    r"node_network_(?P<way>receive|transmit|carrier)_(?P<word>\w{2,20})_total\{[^}]{0,200}?"
+    r'device="(?P<device>[\w.@:-]{1,32})"'
+    r"[^}]{0,200}\}(?: =>)? (?P<value>\d[\d.e+]{0,24})(?: \d{1,16})?[ \t]*"
+)
+_EXPORTED_NAMES = {"errs": "errors", "drop": "dropped", "fifo": "fifo_errors", "frame": "frame_errors"}
+
+
+def parse_exported(text: str) -> tuple[NetlinkLink, ...]:
+    """Every interface of which node_exporter counts something, by name. Raises ParseError where there is none.
+
+    >>> link, = parse_exported('node_network_receive_errs_total{device="ens1"} 8.12e+05\\n')
+    >>> link.name, link.statistics
+    ('ens1', {'rx_errors': 812000})
+    """
+    links: dict[str, NetlinkLink] = {}
+    for line in text.splitlines()[:_MOST_LINES]:
+        if (row := _EXPORTED.fullmatch(line)) and len(links) < _MOST_LINKS:
+            link = links.get(row["device"], NetlinkLink(name=row["device"]))
+            with suppress(ValueError, OverflowError):
+                count = int(float(row["value"]))
+                if row["way"] != "carrier":
+                    way = "rx" if row["way"] == "receive" else "tx"
+                    name = f"{way}_{_EXPORTED_NAMES.get(row['word'], row['word'])}"
+                    link = link._replace(statistics={**(link.statistics or {}), name: count})
+                elif row["word"] == "down_changes":
+                    link = link._replace(carrier_down_count=count)
+                links[row["device"]] = link
+    if not links:
+        raise ParseError("no counter of an interface")
+    return tuple(links[name] for name in sorted(links))

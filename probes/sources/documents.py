@@ -35,6 +35,7 @@ _LINES_OF_LOG = ("MESSAGE", "message", "log", "msg", "line", "body")
 _TIMES = ("@timestamp", "timestamp", "time", "ts", "_ts", "date")
 _HOSTS = ("_HOSTNAME", "hostname", "host", "nodename", "node")
 _EVENTS = "LAST SEEN   TYPE   REASON   OBJECT   MESSAGE"  # of Kubernetes, as kubectl prints them
+_DESCRIPTIONS = ("summary", "description", "message")
 _NAMES = ("SYSLOG_IDENTIFIER", "_COMM", "ident", "unit", "appname")
 
 
@@ -98,7 +99,7 @@ def _list_texts(document: Any) -> Iterator[str]:
         name, value = stack.pop()
         looked_at += 1
         if isinstance(value, dict):
-            own = _list_metrics(value) or _list_output(name, value) or _list_log_line(value)
+            own = _list_metrics(value) or _list_alert(value) or _list_output(name, value) or _list_log_line(value)
             if own:
                 yield from own
             else:
@@ -122,6 +123,24 @@ def _list_metrics(row: Mapping[str, Any]) -> list[str]:
     if not isinstance(labels, dict) or "__name__" not in labels or value is None:
         return []
     return [_write_metric(str(labels["__name__"]), labels, str(value[1]))]
+
+
+def _list_alert(row: Mapping[str, Any]) -> list[str]:
+    """An alert of Prometheus, Alertmanager or Grafana as Prometheus exports it, with the words that describe it."""
+    labels, words = row.get("labels"), row.get("annotations")
+    if not isinstance(labels, dict) or "alertname" not in labels:
+        return []
+    status = row.get("status", row.get("state"))
+    state = str(status.get("state") if isinstance(status, dict) else status).lower()
+    shown = {key: _one_line(text) for key, text in labels.items()}
+    described = [_one_line(words[key]) for key in _DESCRIPTIONS if isinstance(words, dict) and key in words]
+    shown |= {"alertstate": "firing" if state in ("firing", "active", "alerting") else state}
+    shown |= {"description": "; ".join(dict.fromkeys(described))} if described else {}
+    return [_write_metric("ALERTS", shown, "1")]
+
+
+def _one_line(text: Any) -> str:
+    return " ".join(str(text).replace('"', "'").replace("}", ")").split())
 
 
 def _write_metric(name: str, labels: Mapping[str, Any], value: str) -> str:

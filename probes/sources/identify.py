@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 
 from probes.host.commands import (
+    ALERTS,
+    AMD_METRICS,
     BMC_LOG,
     BMC_SENSORS,
     BONDING,
@@ -24,6 +26,7 @@ from probes.host.commands import (
     NVSM_HEALTH,
     PCI_LINES,
     PODS,
+    REDFISH,
     ROCM_SHORT,
     ROCM_XGMI,
     SERVICE_LOG,
@@ -300,24 +303,6 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((GDS_CHECK,), (r"^ *(?:GDS release version|nvidia_fs version) *: ", r"^ *NVMe +: (?:Uns|S)upported")),
     ((GDS_CHECK,), (r"^ *DRIVER CONFIGURATION: *$", r"^ *\**NVMe +: (?:Uns|S)upported")),
     ((BONDING,), (r"^Slave Interface: \S", r"^MII Status: ")),
-    ((SWITCH_PORTS,), (r"^[ \t]*IFACE +STATE +(?:[\w/]+ +)*RX_ERR\b", r"^[ \t]*Ethernet\d+ ")),
-    ((SWITCH_PORTS,), (r"^[ \t]*IFACE +STATE +FEC_CORR\b", r"^[ \t]*Ethernet\d+ ")),
-    ((SWITCH_PORTS,), (r"^[ \t]*Port +TxQ +Counter/pkts\b", r"^[ \t]*Ethernet\d+ ")),
-    ((SWITCH_PORTS,), (r"^Global PFC : Enabled", r"^Port +Status +Priorities ")),
-    (
-        (SWITCH_PORTS,),
-        (
-            r"^[ \t]*[RT]x [\w -]{2,40}(?:alarm|warning|fault)(?: flag)? (?:on |\()?(?:lane|channel) ?\d{1,2}\)?: "
-            r"(?:True|False)[ \t]*$",
-        ),
-    ),
-    ((SWITCH_PORTS,), (r"^Port +\(Celsius\) +\(Volts\) ", r"^Et\d[\w/]* +[\d.]+ ")),
-    ((SWITCH_PORTS,), (r"^Ethernet\d[\w/.]* is (?:up|down|administratively down)\b", r"^ +\d+ input errors?\b")),
-    ((SWITCH_PORTS,), (r"^ *QUEUE +STATUS +STORM DETECTED/RESTORED ", r"^ *Ethernet\d+:\d ")),
-    ((SWITCH_PORTS,), (r"^ *Interface +Lanes +Speed +MTU ", r"^ *Ethernet\d+ +[\d,]+ ")),
-    ((SWITCH_PORTS,), (r"^Port +(?:[\w-]+ +)*(?:FCS|Align-Err|FCS-Err)\b", r"^(?:Eth?|Ethernet|Po)\d[\w/]* +\d")),
-    ((SWITCH_PORTS,), (r"^(?:Eth?|Ethernet|Po)\d[\w/]* [^\n]{0,160}\berr-?[dD]is",)),
-    ((SWITCH_PORTS,), (r"^[ \t]*(?:in-pkts|in-bytes) +\d", r"^[ \t]*in-errors +\d", r"^[ \t]*carrier-transitions +\d")),
     (
         (NIC_REPORTERS,),
         (r"^[ \t]*(?:pci|auxiliary)/\S{5,60}:$", r"^[ \t]+reporter \w", r"^[ \t]+state (?:healthy|error)\b"),
@@ -328,6 +313,9 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     (BMC_LOG[3:], (r"\"@odata\.type\" ?: ?\"#LogEntry", r"\"Message\" ?: ?\"")),
     (BMC_SENSORS[:1], (r"^\S[^|\n]{0,40}\|[^|\n]{1,40}\|(?:[^|\n]{1,40}\|)? *(?:ok|nc|cr|nr|ns)(?: *\||[ \t]*$)",)),
     (BMC_SENSORS[:1], (r"^Main Power Fault +: (?:true|false)[ \t]*$",)),
+    ((REDFISH,), (r"\"@odata\.(?:id|type)\" ?: ?\"", r"\"(?:Health|LinkStatus|LanesInUse|FatalErrorCount)\" ?: ?")),
+    ((ALERTS,), (r"^(?:ALERTS\{[^\n]{0,2000}\balertname=|[ \t*]{0,8}\[FIRING:\d{1,4}\] \S)",)),
+    ((AMD_METRICS,), (r"^(?:amd_)?gpu_(?:ecc_\w{3,60}|health)\{[^\n]{0,1600}\bgpu_id=\"\d",)),
     ((DCGM_METRICS,), (r"^DCGM_(?:FI|EXP)_[A-Z_]{4,60}\{[^\n]*gpu=\"\d",)),
     ((SLURM_NODE,), (r"^[ \t]*NodeName=\S{1,200} ", r"\bCPUAlloc=\d|\bReason=\S", r"\bState=[A-Z]")),
     (
@@ -376,9 +364,10 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         ),
     ),
     ((MEASURED,), (r"^[ \t]*(?:Host to Device|Device to Host) Bandwidth, \d{1,3} Device\(s\)",)),
-    ((("sysfs", "files"),), (r"^[> \t]*node \d{1,4} cpus:[ \d]*$", r"^[> \t]*node \d{1,4} size: \d{1,9} MB")),
+    ((("sysfs", "files"),), (r"^[> \t]*node \d{1,4} cpus:[ \d,-]*$", r"^[> \t]*node \d{1,4} size: \d{1,9} MB")),
     ((("sysfs", "files"),), (r"^[> \t]*NUMA node0 CPU\(s\): +\d",)),
     ((("sysfs", "files"),), (r'^node_infiniband_\w{3,60}\{device="[^"]',)),
+    ((("node_exporter",),), (r'^node_network_(?:receive_errs|carrier_(?:down_)?changes)_total\{[^}]{0,200}device="',)),
     ((("sysfs", "files"),), (r'\{"ifindex": ?\d+, ?"ifname": ?"[^"]+", ?"port": ?\d+, ?"\w+": ?\d',)),
     (
         (("sysfs", "files"),),
@@ -441,6 +430,10 @@ def identify_command(text: str) -> tuple[tuple[str, ...], ...]:
         return (STATED,)
     if not _PATTERNS[_NO_JOB].search(start):
         return ()
+    from probes.tool_reports.switch_ports import is_of_switch
+
+    if is_of_switch(start):
+        return (SWITCH_PORTS,)
     if errors := find_tool_errors(start):
         return (("error", "of", errors[0][0].tool or "program"),)
     if _OF_LOG.search(start):

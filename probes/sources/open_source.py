@@ -199,7 +199,7 @@ def _is_of_a_switch(outputs: SavedOutputs) -> bool:
     """Whether they are about ports of a switch alone, and state no fault of one."""
     if set(outputs.commands) != {SWITCH_PORTS}:
         return False
-    from probes.tool_reports.interfaces import list_switch_ports
+    from probes.tool_reports.switch_ports import list_switch_ports
 
     try:
         return not list_switch_ports(outputs.completed(SWITCH_PORTS).stdout)

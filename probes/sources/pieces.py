@@ -61,6 +61,8 @@ class UnusedOutput(NamedTuple):
 _ERROR, _STATED = "error_of_", saved_name(STATED)
 _SERVICE_LOG = SERVICE_LOG[0]
 _MLXLINK, _GAUDI_PORTS, _SWITCH = MLXLINK[0], GAUDI_PORTS[0], "_".join(SWITCH_PORTS)
+_NVUE = "nv"  # its command alone states the port
+_IP_LINK = "ip_link"
 _NPU_HEALTH = saved_name(NPU_HEALTH)
 _KUBE_TABLE = saved_name(KUBE_NODE[1])
 _NODES = (("node",), ("nodes",), ("no",))
@@ -101,7 +103,7 @@ IN_PARTS = (
     "journalctl",
     "systemctl",
     _SERVICE_LOG,
-    "ip_link",
+    _IP_LINK,
     _QUERY,  # of one GPU; what a filter left of it is not known as an output of nvidia-smi
     "lspci_grep",
     "nvidia-smi_grep",
@@ -198,7 +200,9 @@ def _name_of_piece(piece: "Piece") -> str | None:
     >>> _name_of_piece(Piece(1, (), False, None, "CA 'mlx5_0'\\n\\tCA type: MT4129\\n"))
     'ibstat'
     """
-    of_content = identify_command(piece.text)
+    from probes.sources.pasted import with_command  # lazy, as above
+
+    of_content = identify_command(with_command(piece) if piece.words[:1] == (_NVUE,) else piece.text)
     if piece.files is not None and not (of_content and of_content[0] in _BY_CONTENT):
         is_of_one = not find_hosts(piece.text) and show_files(piece.files, piece.text).strip()
         return _SYSFS if is_of_one else None
@@ -224,7 +228,7 @@ def _name_of_piece(piece: "Piece") -> str | None:
         if is_of_device(shown):
             return None if any("$" in word for word in piece.words) else shown
         if of_content and of_content[0][0] == tool == "ip":
-            return saved_name(of_content[0])
+            return _IP_LINK if piece.filtered else saved_name(of_content[0])  # with -d it would be a list of all
         if (tool,) in NVIDIA_SMI_TABLE and shown == tool and of_content:
             return saved_name(of_content[0])
         is_own = any(argv[0] == tool for argv in of_content) or (tool in _BARE and _BARE[tool].match(piece.text))

@@ -59,7 +59,7 @@ _EXPORTED_NAMES = {
     "port_packets_transmitted": "port_xmit_packets",
 }
 _NODE_LINE = lazy_pattern(  # of numactl -H; a terminal breaks the list of CPUs
-    r"^[> \t]*node (?P<node>\d{1,4}) (?:cpus:(?P<cpus>[ \d\r\n]{0,8000}?)(?=\r?\n[> \t]*node |\Z)"
+    r"^[> \t]*node (?P<node>\d{1,4}) (?:cpus:(?P<cpus>[ \d,\r\n-]{0,8000}?)(?=\r?\n[> \t]*node |\Z)"
     r"|size: (?P<size>\d{1,9}) MB)[ \t\r]{0,80}$"
     r"|^[> \t]*NUMA node(?P<of>\d{1,4}) CPU\(s\):[ \t]{1,80}(?P<list>[\d,-]{0,4000})[ \t\r]{0,80}$"  # of lscpu
     r"|^[> \t]*(?P<row>\d{1,4}): {1,8}(?P<distances>\d{1,4}(?: {1,8}\d{1,4}){0,255})[ \t\r]{0,80}$",
@@ -134,10 +134,12 @@ def _list_numa_files(text: str) -> Iterator[tuple[str, str]]:
         elif match["size"]:
             yield f"{folder}/meminfo", f"Node {int(match['node'])} MemTotal: {int(match['size']) * 1024} kB\n"
         else:
-            words = match["cpus"].replace("\r", "").replace("\n", "").split()
-            cpus = [int(word) for word in words if len(word) < 5]  # longer: two of them, at a break
-            if len(cpus) == len(words) and cpus == sorted(cpus):
-                yield f"{folder}/cpulist", f"{','.join(map(str, cpus))}\n"
+            words = match["cpus"].replace("\r", "").replace("\n", "").replace(",", " ").split()
+            firsts = [
+                int(first) for word in words if len(first := word.partition("-")[0]) < 5
+            ]  # longer: two, at a break
+            if len(firsts) == len(words) and firsts == sorted(firsts):
+                yield f"{folder}/cpulist", f"{','.join(words)}\n"
 
 
 def _read_exported(name: str, value: float) -> tuple[str, str]:

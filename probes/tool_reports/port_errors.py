@@ -55,6 +55,7 @@ _OLD_END = lazy_pattern(
     r"PortGUID=0x(?P<guid>[0-9a-f]{1,16}) Port=(?P<port>\d{1,3}).{0,40}"
 )
 _OLD_KINDS = {"SPD": "speed", "WID": "width"}
+_DOWN = ("Disabled", "Polling", "Sleep", "PortConfigurationTraining", "LinkErrorRecovery")
 _STAGE = lazy_pattern(r"-(?P<level>[IEW])- (?P<stage>[A-Z][\w ./-]{3,60}?) finished (?:successfully|with errors)")
 COUNTERS = {  # as ibqueryerrors and perfquery print them, by the names of the kernel's files, which ibdiagnet prints
     "symbol_error": "SymbolErrorCounter",
@@ -154,11 +155,16 @@ def list_port_errors(text: str) -> list[ToolReport]:
 
 
 def _report_info(name: str, fields: dict[str, str]) -> list[ToolReport]:
-    """A port of smpquery or ibportstate: a link that no subnet manager configured, or that lost lanes."""
+    """A port of smpquery or ibportstate: a link that no subnet manager configured, that lost lanes, or that is down."""
     state, width = fields.get("LinkState", ""), fields.get("LinkWidthActive", "")
+    physical = fields.get("PhysLinkState", "")
     line = ", ".join(f"{key}: {value}" for key, value in fields.items())[:_LIMIT_TEXT]
-    if fields.get("PhysLinkState") == "LinkUp" and state in ("Initialize", "Armed"):
+    if physical == "LinkUp" and state in ("Initialize", "Armed"):
         return [ToolReport("state", name, line, (("runs", state),), KIND)]
+    if state == "Down" and physical in _DOWN:
+        return [
+            ToolReport("disabled" if physical == "Disabled" else "polling", name, line, (("runs", physical),), KIND)
+        ]
     if state == "Active" and width == "1X" and "4X" in fields.get("LinkWidthEnabled", "4X"):
         return [ToolReport("width", name, line, (("runs", width), ("could", "4X")), KIND)]
     return []

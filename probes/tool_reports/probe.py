@@ -7,7 +7,9 @@ from contextlib import suppress
 from functools import partial
 
 from probes.host.commands import (
+    ALERTS,
     AMD_HEALTH_SAVED,
+    AMD_METRICS,
     AMD_SMI_SAVED,
     BMC_LOG,
     BMC_SENSORS,
@@ -43,6 +45,7 @@ from probes.host.commands import (
     PCI_LINES,
     PODS,
     RDMA_GUIDS,
+    REDFISH,
     ROCM_PAGES_SAVED,
     ROCM_RAS_SAVED,
     ROCM_SHORT,
@@ -62,14 +65,16 @@ from probes.probe import Reading
 from probes.text import ParseError
 from probes.tool_reports import (
     accelerators,
+    alerts,
     bmc,
+    bonding,
     containers,
     dcgmi,
-    interfaces,
     measured,
     nvidia_tools,
     pods,
     port_tools,
+    redfish,
     slurm,
     storage,
     unnamed,
@@ -77,6 +82,7 @@ from probes.tool_reports import (
 from probes.tool_reports.facts import ToolFacts, ToolReport
 from probes.tool_reports.port_errors import list_narrow_links, list_port_errors, list_slow_links
 from probes.tool_reports.stated import list_stated, list_tool_errors
+from probes.tool_reports.switch_ports import list_switch_ports
 
 READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolReport]]], ...] = (
     (NVIDIA_SMI_TABLE, accelerators.list_smi_errors),
@@ -96,6 +102,9 @@ READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolRepor
     (DCGM_DIAG, dcgmi.parse_diag),
     (DCGM_LINKS, dcgmi.list_links_down),
     ((DCGM_METRICS,), dcgmi.list_metrics),
+    ((AMD_METRICS,), alerts.list_amd_metrics),
+    ((ALERTS,), alerts.list_alerts),
+    ((REDFISH,), redfish.list_resource_faults),
     (IB_ERRORS_SAVED, list_port_errors),
     (IB_LINKS, list_slow_links),
     (IB_NODES, list_narrow_links),
@@ -111,8 +120,8 @@ READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolRepor
     ((GDS_CHECK,), storage.list_storage_faults),
     ((NIC_REPORTERS,), port_tools.list_failed_reporters),
     ((GAUDI_PORTS,), port_tools.list_gaudi_ports),
-    ((BONDING,), interfaces.list_bond_faults),
-    ((SWITCH_PORTS,), interfaces.list_switch_ports),
+    ((BONDING,), bonding.list_bond_faults),
+    ((SWITCH_PORTS,), list_switch_ports),
     ((PCI_LINES,), unnamed.list_pci_lines),
     ((GPU_LINES,), unnamed.list_gpu_lines),
     (BMC_LOG, bmc.list_log_events),

@@ -41,6 +41,7 @@ from tests.probes.neuron import test_neuron
 from tests.probes.pci.lspci_sample import SAMPLE
 from tests.probes.rdma import tool_texts as rdma_texts
 from tests.probes.services import test_logs as test_service_logs
+from tests.probes.switch_ports import switch_texts
 from tests.probes.switches import outputs
 from tests.probes.tool_reports import tool_texts
 
@@ -176,6 +177,25 @@ READERS: tuple[Reader, ...] = (
         (ValueError, RecursionError),
         _text,
     ),
+    lenient("probes.switch_ports.reading:list_port_facts", switch_texts.ERRORS, switch_texts.INTERFACE),
+    lenient("probes.switch_ports.alarms:list_module_alarms", switch_texts.MARKED, switch_texts.LISTED),
+    lenient("probes.switch_ports.members:list_members", switch_texts.MEMBERS, switch_texts.UNSELECTED),
+    lenient("probes.switch_ports.labels:list_pairs", "    CRC:     129300,   Giants:    0\n", " 7713 CRC  0 no buffer"),
+    lenient("probes.switch_ports.names:find_head", "400GE1/0/3 current state : UP (ifindex: 17)"),
+    lenient("probes.switch_ports.names:is_port", "Ethernet1/7"),
+    lenient("probes.switch_ports.names:find_row", "  100GE1/0/33(R)     Selected 100GE    32768"),
+    lenient("probes.switch_ports.names:find_command", "<leaf-2>display error-down recovery"),
+    lenient("probes.switch_ports.names:find_port_of_command", "show interfaces ethernet 1/17 counters"),
+    lenient("probes.switch_ports.columns:simplify", "Err (pkts)"),
+    lenient("probes.switch_ports.columns:is_rule", "-----  --------"),
+    lenient("probes.tool_reports.switch_ports:is_of_switch", switch_texts.ERRORS),
+    parser(
+        "probes.tool_reports.alerts:list_alerts",
+        'ALERTS{alertname="IBLinkDown",alertstate="firing",device="mlx5_4",description="Xid 79"} 1\n',
+        "[FIRING:1] InfinibandLinkDown mlx5_4\n",
+    ),
+    parser("probes.tool_reports.alerts:list_amd_metrics", 'gpu_ecc_uncorrect_total{gpu_id="3"} 7\n'),
+    parser("probes.tool_reports.redfish:list_resource_faults", switch_texts.REDFISH),
     lenient("probes.switches.text_tables:find_tables", outputs.STATUS, outputs.LLDP, outputs.PFC),
     Reader(
         "probes.switches.normalized:read_lines",
@@ -205,10 +225,10 @@ READERS: tuple[Reader, ...] = (
     parser("probes.tool_reports.port_tools:list_link_states", tool_texts.MLXLINK),
     parser("probes.tool_reports.port_tools:list_nic_ports", tool_texts.NIC_PORTS.format(state="DOWN")),
     parser(
-        "probes.tool_reports.interfaces:list_bond_faults", tool_texts.BOND.format(state="up", failures=41, aggregator=2)
+        "probes.tool_reports.bonding:list_bond_faults", tool_texts.BOND.format(state="up", failures=41, aggregator=2)
     ),
     parser(
-        "probes.tool_reports.interfaces:list_switch_ports",
+        "probes.tool_reports.switch_ports:list_switch_ports",
         tool_texts.SONIC.format(errors="91,231"),
         tool_texts.EOS.format(errors=91_231),
         tool_texts.EOS_LIGHT.format(light="-18.20"),
@@ -637,6 +657,7 @@ READERS: tuple[Reader, ...] = (
     # whole documents
     parser("probes.system.dmi:parse_dmidecode", seeds.DMIDECODE),
     parser("probes.netdev.ip_link:parse_ip_link", seeds.IP_LINK),
+    parser("probes.netdev.ip_link:parse_exported", 'node_network_receive_errs_total{device="ens1"} 8.12e+05\n'),
     parser(
         "probes.netdev.ip_link:parse_ifconfig",
         "ens7: flags=4163<UP,RUNNING>  mtu 9000\n        RX errors 912312  dropped 0  overruns 0  frame 912312\n",

@@ -17,6 +17,7 @@ from probes.gpu import nvidia_smi_table
 from probes.kernel.log_events import TEXT_CHARACTERS
 from probes.kernel.log_lines import LINE_CHARACTERS
 from probes.sources import pasted
+from probes.switch_ports.names import LONGEST_LINE
 from probes.text import find_required
 from tests.conftest import PROFILE, ROOT, sample_of
 from tests.fuzz.mutations import LONGEST_BYTES, mutated
@@ -106,6 +107,16 @@ SHORT_TEXTS = {
     "probes.kernel.network_families": TEXT_CHARACTERS,
     "probes.kernel.passing_faults": LINE_CHARACTERS,
     "probes.sources.pasted": pasted.LINE_CHARACTERS,
+    **dict.fromkeys(
+        (
+            *(
+                f"probes.switch_ports.{module}"
+                for module in ("alarms", "columns", "labels", "members", "names", "reading")
+            ),
+            "probes.tool_reports.switch_ports",
+        ),
+        LONGEST_LINE,
+    ),
 }
 EVERY = dict.fromkeys(patterns())
 

@@ -100,13 +100,6 @@ NETWORK_MEANINGS = {
         "wire",
         "low",
     ),
-    "switch-flaps": ToolMeaning(
-        "info",
-        "a port of a switch changed its state often since its counters were cleared",
-        "Each change stops its traffic for seconds. What it means depends on when that was.",
-        "wire",
-        "low",
-    ),
     "completion-memory": ToolMeaning(
         "warning",
         "a transfer failed because a NIC may not use the memory of its key",
@@ -246,46 +239,6 @@ NETWORK_MEANINGS = {
         "RDMA devices without a GUID: virtual functions to which none was given",
         "InfiniBand: the port stays down. RoCE: programs that connect by address do not work.",
         "vf-guid",
-        "low",
-    ),
-    "module-flags": ToolMeaning(
-        "warning", "the optical module of a port of a switch states an alarm", RESENT, "wire", "low"
-    ),
-    "modules-flags": ToolMeaning(
-        "info",
-        "optical modules of several ports of a switch state alarms: ports without a cable do, too",
-        RESENT,
-        "wire",
-        "low",
-    ),
-    "switch-drops": ToolMeaning(
-        "warning",
-        "a switch drops more than a few of the packets of a port",
-        "Dropped packets of RoCE are sent again, a whole window of them: jobs over this port are slower, or time out. "
-        "What it means depends on when they were dropped, and in which class.",
-        "drops",
-        "low",
-    ),
-    "switch-uncorrected": ToolMeaning(
-        "warning",
-        "a switch counts code words that FEC could not correct on a port",
-        "Each loses a packet or more. Some come with each start of a link: what they mean depends on whether more "
-        "come.",
-        "wire",
-        "low",
-    ),
-    "switch-uncorrected-few": ToolMeaning(
-        "info",
-        "a switch counts a few code words that FEC could not correct on a port",
-        "Some come with each start of a link: what they mean depends on whether more come.",
-        "wire",
-        "low",
-    ),
-    "switch-pfc-nowhere": ToolMeaning(
-        "info",
-        "PFC is on for the switch, and on no port that is listed",
-        "The switch drops RoCE packets under congestion, where it is meant to be lossless.",
-        "pfc",
         "low",
     ),
     "data-wrong": ToolMeaning(

@@ -23,6 +23,7 @@ _ORDER = list(MEANINGS)
 _MAKERS = ("AMD", "NVIDIA")  # as the reader names a GPU by number
 _SUBJECTS = {"ethtool": "INTERFACE", "bonding": "INTERFACE", "mlxlink": "DEVICE"}  # that the tool's output is about
 _WITHOUT_LIST = ("modules-nouveau", "cmdline-iommu", "numa-none")  # of which a PCI list shows more
+_OF_XID = ("metric-xid", "alert-xid")
 _SHOWN = 6
 _BMC_DAYS = 30  # between an event and the newest one of the BMC's log: after that it is history
 
@@ -118,7 +119,7 @@ def _find_severity(context: RuleContext, event: Event, meaning: ToolMeaning) -> 
     if (event.code or "").startswith("bmc-"):
         is_old = int(event.detail.get("days_before", "0")) > _BMC_DAYS
         return "info" if is_old or context.why_bus_unread is None else meaning.severity
-    if event.code != "metric-xid":
+    if event.code not in _OF_XID:
         return meaning.severity
     from agent.rules.gpu.xid_catalogue import XIDS  # lazy: few sources hold metrics
 

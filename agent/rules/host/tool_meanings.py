@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from agent.rules.host.cluster_tool_meanings import CLUSTER_MEANINGS
 from agent.rules.host.gpu_tool_meanings import GPU_MEANINGS
+from agent.rules.host.monitoring_meanings import MONITORING_MEANINGS
 from agent.rules.host.network_tool_meanings import NETWORK_MEANINGS, NO_TRAFFIC, RESENT
+from agent.rules.host.switch_meanings import SWITCH_MEANINGS
 from agent.rules.host.tool_meaning import ToolMeaning
 
 _MAY_FAIL = "Jobs on it can fail or hang: the tool states a fault, but not its extent."
@@ -443,24 +445,7 @@ MEANINGS = {
         "wire",
         "low",
     ),
-    "switch-disabled": ToolMeaning(
-        "warning", "a switch closed a port because of an error", NO_TRAFFIC, "switch", confidence="medium"
-    ),
-    "switch-errors": ToolMeaning(
-        "warning", "a switch counts damaged frames on a port", RESENT, "wire", confidence="low"
-    ),
-    "switch-storm": ToolMeaning(
-        "warning",
-        "the PFC watchdog of a switch stopped a queue because its peer paused it for too long",
-        "What is sent in this class is dropped: jobs over this port are slower, or time out.",
-        "storm",
-    ),
-    "switch-dim": ToolMeaning(
-        "warning", "a port of a switch receives far less light than others", RESENT, "wire", "low"
-    ),
-    "switch-port-down": ToolMeaning(
-        "info", "a port of a switch is on, has a module, and has no link", NO_TRAFFIC, "wire", "low"
-    ),
+    **SWITCH_MEANINGS,
     "nic-port-down": ToolMeaning("warning", "a port of a NIC is down, others are up", NO_TRAFFIC, "wire", "low"),
     "nic-ports-down": ToolMeaning("info", "a port of a NIC is down", NO_TRAFFIC, "wire", "low"),
     "gaudi-ports-down": ToolMeaning(
@@ -679,4 +664,5 @@ MEANINGS = {
     **GPU_MEANINGS,
     **CLUSTER_MEANINGS,
     **NETWORK_MEANINGS,
+    **MONITORING_MEANINGS,
 }

@@ -24,6 +24,10 @@ _WIRE = {  # what each counts, and from which total on it is no start of a link
     "excessive_buffer_overrun_errors": ("buffer overruns", read_limit("ib-fabric-errors.integrity")),
 }
 _SLOW = ("speed", "width")
+_WITHOUT_LINK = {
+    "disabled": "the port is disabled: a command or the subnet manager closed it",
+    "polling": "the port has no link, its physical state is {runs}",
+}
 _FEW = 4  # one of so many links is no choice of the fabric's owner
 _RECEIVED, _MARKED, _DOWNED = "port_rcv_errors", "port_rcv_remote_physical_errors", "link_downed"
 
@@ -75,6 +79,8 @@ def _are_chosen(ports: Sequence[Event]) -> bool:
     links, all of them slow, are what a filter for "Could be" left."""
     slow = [event for event in ports if event.code in _SLOW]
     links = max((int(text) for event in slow if (text := event.detail.get("links", "")).isdecimal()), default=0)
+    if links < _FEW and all(event.code == "speed" for event in slow):
+        return False  # a part of a list; a width may be that of a cable for two ports
     return 0 < links < _FEW * len(slow) and not links == len(slow) <= _FEW
 
 
@@ -83,6 +89,8 @@ def _judge(context: RuleContext, event: Event) -> Fail | None:
         runs, could = event.detail.get("runs", "?"), event.detail.get("could", "more")
         most = f"most links are {usual}" if (usual := event.detail.get("usual")) else f"both ends allow {could}"
         return _fail(event, f"the {event.code} of the link is {runs}, and {most}", "low")
+    if event.code in _WITHOUT_LINK:
+        return replace(_fail(event, _WITHOUT_LINK[event.code].format(**event.detail), "low"), severity="info")
     if event.code == "state":
         return _fail(event, f"the state of the link is {event.detail.get('runs', '?')}, no ACTIVE", "medium")
     counters = {name: int(value) for name, value in event.detail.items() if value.isdecimal()}
@@ -120,7 +128,7 @@ def _fail(event: Event, what: str, confidence: str) -> Fail:
         evidence=(Evidence(what="the port's line", value=event.text, source=event.source),),
         confidence=confidence,
         cause=f"{event.code} {event.subject}",
-        situation="link" if event.code in _SLOW else "errors",
+        situation="link" if event.code in _SLOW else event.code if event.code in _WITHOUT_LINK else "errors",
         ids=frozenset({f"fabric {event.subject}", f"fabric {far or event.subject}"}),
     )
 

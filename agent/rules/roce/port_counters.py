@@ -37,6 +37,7 @@ _PRIORITIES = range(8)
 # Frames that this NIC dropped because it had no buffer: of a priority, of the whole port, of RoCE alone (bnxt)
 ADAPTIVE_ROUTING = "NCCL_IB_ADAPTIVE_ROUTING"
 PORT_DISCARDS = ("rx_discards_phy",)
+KERNEL_DISCARDS = ("rx_fifo_errors", "rx_missed", "rx_missed_errors")  # of any driver, where its own are not there
 ROCE_DISCARDS = ("rx_roce_discards",)
 
 
@@ -154,7 +155,8 @@ def roce_priorities(context: RuleContext, counters: RocePortCounters) -> frozens
 def delta_of_discards(context: RuleContext, counters: RocePortCounters) -> CounterDelta | Result:
     """Received frames that this NIC dropped without a buffer: by priority where it counts so, else of the port."""
     per_priority = [f"rx_prio{p}_{kind}" for p in _PRIORITIES for kind in ("discards", "buf_discard", "cong_discard")]
-    of_port = per_priority if any(name in counters.eth.now for name in per_priority) else PORT_DISCARDS
+    sets = (per_priority, PORT_DISCARDS, KERNEL_DISCARDS)
+    of_port = next((names for names in sets if not counters.eth.now.keys().isdisjoint(names)), PORT_DISCARDS)
     return sum_deltas(delta(context, counters.eth, of_port), delta(context, counters.rdma, ROCE_DISCARDS))
 
 

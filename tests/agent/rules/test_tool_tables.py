@@ -26,6 +26,10 @@ MODULE = (
     + "".join(f"\tRcvr signal avg optical power(Channel {n})  : 0.91 mW / -0.4{n} dBm\n" for n in (1, 2, 4))
     + "\tRcvr signal avg optical power(Channel 3)  : {power} dBm\n"
 )
+IFCONFIG = (
+    "ens8f1: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 9000\n        RX packets 712331122  bytes 612233112233\n"
+    "        RX errors 3  dropped 0  overruns {overruns}  frame 3\n"
+)
 LINKS_OF_ONE = "$ nvidia-smi nvlink -e -i 5\nGPU 5: NVIDIA A100-SXM4-80GB (UUID: GPU-aaaaaaaa-1111)\n"
 GAUDI_QUERY = "index, module_id, bus_id, ecc.errors.uncorrected.aggregate.total\n0, 2, 0000:33:00.0, {count}\n"
 FRAMES = "     rx_packets_phy: 1200000\n     rx_crc_errors_phy: {count}\n"
@@ -396,6 +400,36 @@ FAULTS = {  # name: text, and its findings of warning or more
     "a dark lane of an NPU's module": (texts.NPU_MODULE.format(dark="0.0001"), {
         "warning npu-optic-power NPU 2 high",
     }),
+    "metrics of node_exporter": (
+        'node_network_receive_errs_total{device="ens3"} 0\nnode_network_receive_packets_total{device="ens3"} 8.1e+08\n'
+        'node_network_receive_errs_total{device="ens4"} 712331\n'
+        'node_network_receive_packets_total{device="ens4"} 9.1e+08\n',
+        {"warning roce-rt-crc ens4 low"},
+    ),
+    "frames that a NIC had no buffer for": (
+        IFCONFIG.format(overruns=7_712_233), {"warning roce-rt-rx-discards ens8f1 low"},
+    ),
+    "ip link of one interface": (
+        "[root@n3 ~]# ip -s -s -d link show dev eth6\n"
+        "9: eth6: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc mq state UP mode DEFAULT group default qlen 1000\n"
+        "    link/ether b8:ce:f6:0a:0b:1c brd ff:ff:ff:ff:ff:ff promiscuity 0 minmtu 68 maxmtu 9978\n"
+        "    RX:  bytes packets errors dropped  missed   mcast\n    712233112233 81223312  22991  0  0  1201\n"
+        "    RX errors:  length    crc   frame    fifo overrun\n          0  22991       0       0       0\n",
+        {"warning roce-rt-crc eth6 low"},
+    ),
+    "one of two links": (
+        texts.LINKS_OF_ONE_SWITCH.format(hint=" Could be 106.25 Gbps"),
+        {"warning ib-fabric-errors port 18 of MF0;tor2:MQM9700/U1 low"},
+    ),
+    "an alert": (
+        '{"status":"firing","alerts":[{"status":"firing","labels":{"alertname":"IBPortDown","device":"mlx5_9"}}]}\n',
+        {"warning tool-reports-fault mlx5_9 low"},
+    ),
+    "a resource of a BMC": (
+        '{"@odata.id": "/redfish/v1/Systems/1/Processors/GPU_SXM_7", "Id": "GPU_SXM_7", '
+        '"Status": {"Health": "Critical"}}\n',
+        {"warning tool-reports-fault GPU_SXM_7 medium"},
+    ),
     "ethtool -S of no interface": (
         "NIC statistics:\n" + FRAMES.format(count=70_000), {"warning roce-rt-crc ethX low"},
     ),
@@ -566,6 +600,11 @@ FAULTS = {  # name: text, and its findings of warning or more
     }),
 }  # fmt: skip
 HEALTHY = {
+    "few frames that a NIC had no buffer for": IFCONFIG.format(overruns=112),
+    "an alert about a disk": (
+        '{"status":"firing","alerts":[{"status":"firing","labels":{"alertname":"DiskFull","device":"sda1"}}]}\n'
+    ),
+    "a port that is closed": texts.PORT_INFO.format(state="Down").replace("LinkUp", "Disabled"),
     "large packets of a RoCE port": VERBS_PORT.format(mtu="4096 (5)"),
     "the status of a card": (
         f"{LSPCI}\tCapabilities: [100 v2] Advanced Error Reporting\n\t\tUESta:\tDLP- UnsupReq+ ACSViol-\n"
@@ -778,7 +817,7 @@ def test_a_fabric_whose_links_are_all_fast_is_refused(tmp_path: Path) -> None:
         texts.NVUE.format(errors=3),
         texts.EOS_LIGHT.format(light="-1.20"),
         texts.EOS_PORT.format(errors=3),
-        texts.STORM.format(state="operational"),
+        texts.STORM.format(state="operational").replace("12/11", "0/0"),
     ],
 )
 def test_a_switch_without_a_fault_is_refused(tmp_path: Path, text: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agent.rules.host.tool_meanings import MEANINGS
-from probes.host.commands import COMMANDS, OF_INTERFACE, OF_NPU, PODS, SAVED, STATED, TOOL_ERRORS_SAVED
+from probes.host.commands import COMMANDS, OF_INTERFACE, OF_NPU, PODS, SAVED, STATED, SWITCH_PORTS, TOOL_ERRORS_SAVED
 from probes.sources.given import describe_command
 from probes.sources.identify import MARKS
 from probes.sources.output_names import saved_name
@@ -45,7 +45,7 @@ ports: a host name in them is text of the subnet.
 
 def describe_outputs() -> str:
     """The page as Markdown."""
-    known = {argv for commands, _ in MARKS for argv in commands} | {PODS, STATED, *TOOL_ERRORS_SAVED}
+    known = {argv for commands, _ in MARKS for argv in commands} | {PODS, STATED, SWITCH_PORTS, *TOOL_ERRORS_SAVED}
     devices = {*OF_INTERFACE, *OF_NPU}
     commands = sorted(dict.fromkeys((*COMMANDS, *SAVED)), key=lambda argv: " ".join(argv))
     rows = [

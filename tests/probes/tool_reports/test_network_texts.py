@@ -11,7 +11,7 @@ from probes.sources.identify import identify_command
 from probes.sources.pieces import name_pieces
 from probes.sources.unwrap import join_wrapped
 from probes.text import ParseError
-from probes.tool_reports import containers, interfaces, port_tools, sentences, stated, storage, unnamed
+from probes.tool_reports import bonding, containers, port_tools, sentences, stated, storage, switch_ports, unnamed
 from probes.tool_reports.facts import ToolReport
 
 SENTENCES = {
@@ -196,28 +196,32 @@ GDS = "GDS release version: 1.14\n NVMe : {}\n NVMeOF : Unsupported\n NFS : Unsu
 CONDITION = '{{"type": "{}", "status": "{}", "lastHeartbeatTime": "2026-02-03T04:05:06Z", "message": "port 1"}}'
 GUID = "hca_id:\tmlx5_5\n\tnode_guid:\t\t\t{}\n"
 ROWS: list[tuple[Callable[[str], list[ToolReport]], str, list[str]]] = [
-    (interfaces.list_switch_ports, FEC.format("12"), ["switch-uncorrected-few"]),
-    (interfaces.list_switch_ports, FEC.format("14,000"), ["switch-uncorrected"]),
-    (interfaces.list_switch_ports, FEC.format("0"), []),
-    (interfaces.list_switch_ports, DROPS.format("8,000,000", "0", "9,000,000", "40,000"), ["switch-drops"]),
-    (interfaces.list_switch_ports, DROPS.format("8,000,000", "900,000", "9,000,000", "0"), ["switch-drops"]),
-    (interfaces.list_switch_ports, DROPS.format("8,000,000", "9,000", "9,000,000", "4,000"), []),
-    (interfaces.list_switch_ports, DROPS.format("8,000", "7,000", "9,000", "7,000"), []),
-    (interfaces.list_switch_ports, QUEUES.format("UC3", "812,442"), ["switch-drops"]),
-    (interfaces.list_switch_ports, QUEUES.format("UC3", "442"), []),
-    (interfaces.list_switch_ports, QUEUES.format("MC11", "812,442"), []),
-    (interfaces.list_switch_ports, PFC.format("D"), ["switch-pfc-nowhere"]),
-    (interfaces.list_switch_ports, PFC.format("E"), []),
-    (interfaces.list_switch_ports, FLAGS.format("True"), ["module-flags"]),
-    (interfaces.list_switch_ports, FLAGS.format("False"), []),
-    (interfaces.list_switch_ports, MANY_FLAGS, ["modules-flags", "modules-flags"]),
-    (interfaces.list_switch_ports, STATUS.format("down"), ["switch-port-down"]),
-    (interfaces.list_switch_ports, STATUS.replace("  rs", "").format("down"), ["switch-port-down"]),
-    (interfaces.list_switch_ports, STATUS.format("up"), []),
-    (interfaces.list_switch_ports, EOS.format(55), ["switch-flaps"]),
-    (interfaces.list_switch_ports, EOS.format(3), []),
-    (interfaces.list_bond_faults, BOND.format("up", "churned"), ["bond-no-partner"]),
-    (interfaces.list_bond_faults, BOND.format("up", "none"), []),
+    (switch_ports.list_switch_ports, FEC.format("12"), ["switch-uncorrected-few"]),
+    (switch_ports.list_switch_ports, FEC.format("14,000"), ["switch-uncorrected"]),
+    (switch_ports.list_switch_ports, FEC.format("0"), []),
+    (switch_ports.list_switch_ports, DROPS.format("8,000,000", "0", "9,000,000", "40,000"), ["switch-drops"]),
+    (switch_ports.list_switch_ports, DROPS.format("8,000,000", "900,000", "9,000,000", "0"), ["switch-drops"]),
+    (switch_ports.list_switch_ports, DROPS.format("8,000,000", "9,000", "9,000,000", "4,000"), []),
+    (switch_ports.list_switch_ports, DROPS.format("8,000", "7,000", "9,000", "7,000"), []),
+    (switch_ports.list_switch_ports, QUEUES.format("UC3", "812,442"), ["switch-drops"]),
+    (switch_ports.list_switch_ports, QUEUES.format("UC3", "442"), []),
+    (switch_ports.list_switch_ports, QUEUES.format("MC11", "812,442"), []),
+    (switch_ports.list_switch_ports, PFC.format("D"), ["switch-pfc-nowhere"]),
+    (switch_ports.list_switch_ports, PFC.format("E"), []),
+    (switch_ports.list_switch_ports, FLAGS.format("True"), ["module-flags"]),
+    (switch_ports.list_switch_ports, FLAGS.format("False"), []),
+    (switch_ports.list_switch_ports, MANY_FLAGS, ["modules-flags", "modules-flags"]),
+    (switch_ports.list_switch_ports, STATUS.format("down"), ["switch-port-down"]),
+    (
+        switch_ports.list_switch_ports,
+        STATUS.replace("  rs", "").replace("    FEC", "").format("down"),
+        ["switch-port-down"],
+    ),
+    (switch_ports.list_switch_ports, STATUS.format("up"), []),
+    (switch_ports.list_switch_ports, EOS.format(55), ["switch-flaps"]),
+    (switch_ports.list_switch_ports, EOS.format(3), []),
+    (bonding.list_bond_faults, BOND.format("up", "churned"), ["bond-no-partner"]),
+    (bonding.list_bond_faults, BOND.format("up", "none"), []),
     (port_tools.list_link_states, MLXLINK.format("Physical LinkUp", ""), ["link-inactive"]),
     (port_tools.list_link_states, MLXLINK.format("Active", ""), []),
     (port_tools.list_link_states, MLXLINK.format("Polling", "Recommendation : No issue was observed\n"), []),

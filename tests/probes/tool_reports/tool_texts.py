@@ -512,6 +512,11 @@ EOS_PORT = (
     "     91238123 packets input, 812381238123 bytes\n     0 runts, 0 giants\n"
     "     {errors} input errors, {errors} CRC, 0 alignment, 12 symbol, 0 input discards\n"
 )
+LINKS_OF_ONE_SWITCH = (
+    "Switch: 0x7cfe9003009ce6a0 MF0;tor2:MQM9700/U1:\n"
+    '          21   17[  ] ==( 4X  106.25 Gbps Active/  LinkUp)==>  41  1[  ] "node-u mlx5_1" ( )\n'
+    '          21   18[  ] ==( 4X  25.78125 Gbps Active/  LinkUp)==>  43  1[  ] "node-v mlx5_1" ({hint})\n'
+)
 PORT_INFO = (
     "$ smpquery portinfo 12 13\n# Port info: Lid 12 port 13\nLinkWidthActive:.................4X\n"
     "LinkState:.......................{state}\nPhysLinkState:...................LinkUp\n"

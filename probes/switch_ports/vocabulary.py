@@ -1,0 +1,66 @@
+"""What names of columns and labels stand for, whichever vendor's: one row per fact, names without blanks and signs.
+
+A name is in one row. A name that both directions have (`error packets`) counts where the lines are of what the port
+receives.
+"""
+
+from __future__ import annotations
+
+DAMAGED, DAMAGED_TOTAL, RECEIVED = "damaged", "damaged_total", "received"
+UNCORRECTED, ERRORS_PER_BIT, FLAPS = "uncorrected", "errors_per_bit", "flaps"
+STATE, CLOSED, ADMIN, MODULE, DESCRIBED, SPEED = "state", "closed", "admin", "module", "described", "speed"
+STORMS, RESTORED, LIGHT, PFC = "storms", "restored", "light", "pfc"
+LOST_SENDING, LOST_RECEIVING, SENT, SUPPORTED = "lost_sending", "lost_receiving", "sent", "supported"
+MEMBER, REASON = "member", "reason"
+
+FACTS = {
+    DAMAGED: (
+        "ethcrc ethfcs crcalignerrors fcs fcserr fcserrs fcserrors crc crcs crcerrors rxcrc rxcrcerrors "
+        "rxfcserrors align alignerr alignment alignments alignmenterrors symbol symbolerr symbols "
+        "symbolerrors rxsymbolerrors fragments framingerrors"
+    ),
+    DAMAGED_TOTAL: (
+        "ethinerr rxerr rxerrs inerrors inputerrors inputerror totalerror totalerrors rcverr rcverrors "
+        "errpkts errorpkts totalpacketsreceivedwitherrors"
+    ),
+    RECEIVED: (
+        "rxhctotalpkts totalpacketsreceivedwithouterrors inpackets ethinpkts rxok inucastpkts inpkts "
+        "inputpackets packetsinput totalpkts inputtotal unicastpacketsinput rxpackets receivedpackets"
+    ),
+    UNCORRECTED: (
+        "fecuncorr fecuncorrectederrors fecuncorrectedcodewords uncorrectedcodewords "
+        "fecuncorrectablecodewords uncorrected fecuncorrectedcw fecuncorrectableerrors uncorrectablecodewords "
+        "rsfecuncorrectable fecuncorrectableblocks uncorrectableblocks fecuncorrectableerr fecuncorrectable "
+        "feccounteruncorrectable"
+    ),
+    ERRORS_PER_BIT: "effectiveber symbolber fecpostber postfecber postfecerrorrate",
+    FLAPS: "linkstatuschangessincelastclear linkstatuschanges carriertransitions flapcount flaps linkflaps linkdowns",
+    STATE: (
+        "status state operstatus oper phy link linkstate operationalstate operationalstatus physicallink "
+        "currentstate linkstatus kernel physical"
+    ),
+    CLOSED: "errordowncause errdisabledreason",
+    ADMIN: "admin adminstatus adminstate administrativestate",
+    MODULE: "type port media mediatype transceiver transceivertype",
+    DESCRIBED: "name description descr remotehost",
+    SPEED: "speed currentlinerate linespeed operspeed",
+    SUPPORTED: "supportedspeeds",
+    STORMS: "detected deadlocknum deadlockcount stormdetectedrestored totaltimesstuck txqstuckcount shutdown stuck",
+    RESTORED: "recoverynum totaltimesrecovered restored recovered",
+    LIGHT: "dbm rxpowerdbm opticalrxpowerdbm rxdbm",
+    PFC: "opervlbmap pfcoper",
+    LOST_SENDING: (
+        "txdrp droppkts taildroppedpackets outputdiscard outputdiscards outdiscards outdrops hoqdiscardpackets"
+    ),
+    LOST_RECEIVING: "rxdrp indiscards pg3 pg4",
+    SENT: "txok counterpkts packets outputpackets packetsoutput outpkts outucastpkts",
+    MEMBER: "muxstate portstate portkey operkey",
+    REASON: "reason cause",
+}
+MEANINGS = {name: fact for fact, names in FACTS.items() for name in names.split()}
+OF_RECEIVING = {"errors": DAMAGED_TOTAL, "errorpackets": DAMAGED_TOTAL, "packets": RECEIVED}
+PORT_COLUMNS = frozenset(
+    ("port", "interface", "iface", "ifname", "portname", "actorportname", "queue", "ethernetinterface")
+)
+PORT_FIELDS = PORT_COLUMNS | {"name"}  # of JSON
+QUEUE_COLUMNS = frozenset(("txq",))

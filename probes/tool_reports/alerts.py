@@ -1,0 +1,107 @@
+"""Alerts of monitoring, and metrics of exporters, that state a fault of a GPU, a NIC or a link.
+
+Sources: Prometheus (the metric ALERTS), Alertmanager and Grafana (webhooks and API v2, which `probes.sources.documents`
+writes as that metric; `[FIRING:1]` in notifications), ROCm/device-metrics-exporter.
+"""
+
+from __future__ import annotations
+
+from probes.text import ParseError, lazy_pattern
+from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.lines import short_lines
+
+_LIMIT_LINE = 4000
+_LIMIT_TEXT = 300
+_MOST_REPORTS = 128
+_ALERT = lazy_pattern(r"[ \t]{0,20}ALERTS\{(?P<labels>[^}]{0,3000})\}(?: =>)? (?P<value>[01](?:\.0)?)\b.*")
+_NOTICE = lazy_pattern(r"[ \t*]{0,8}\[FIRING:\d{1,4}\] (?P<words>\S[^\n]{1,400})")
+_LABEL = lazy_pattern(r"(?P<name>[A-Za-z_]\w{0,60})=\"(?P<value>[^\"]{0,1000})\"")
+_OF_FABRIC = lazy_pattern(
+    r"(?i)infiniband|(?<![a-z])ib(?![a-z])|(?-i:\bIB(?=[A-Z]))|rdma|roce|nv-?link|nv-?switch|\bxid|"
+    r"xiderror|(?<![a-z])ecc(?![a-z])|gpu|pcie|"
+    r"link.?(?:down|flap)|interface.?down|optic|transceiver|(?<![a-z])pfc(?![a-z])|dcgm|(?<![a-z])nics?(?![a-z])|"
+    r"row.?remap|mlx5|xgmi|(?<![a-z])hca(?![a-z])|fabric.?manager|switch.?port"
+)
+_XID = lazy_pattern(r"(?i)\bxid(?:[ _]?(?:error|code|errors))?[ :=#]{0,3}(?P<xid>\d{1,3})\b")
+_PARTS = ("device", "port", "interface", "ifname", "gpu", "gpu_id", "pci_bus_id")
+_HOSTS = ("Hostname", "hostname", "nodename", "node", "instance", "host")
+_METRIC = lazy_pattern(
+    r"(?:amd_)?(?P<name>gpu_ecc_uncorrect_total|gpu_health)\{(?P<labels>[^}]{0,2000})\}(?: =>)? "
+    r"(?P<value>\d[\d.e+]{0,24})\b.*"
+)
+
+
+def list_alerts(text: str) -> list[ToolReport]:
+    """Alerts that fire and are about a GPU, a NIC or a link. Raises ParseError where the text has no alert.
+
+    >>> row = 'ALERTS{{alertname="IBLinkDown",alertstate="{}",device="mlx5_4",instance="n12:9100"}} 1\\n'
+    >>> [report[:2] for report in list_alerts(row.format("firing"))], list_alerts(row.format("resolved"))
+    ([('alert-firing', 'mlx5_4')], [])
+    """
+    reports: dict[tuple[str, str | None, tuple[tuple[str, str], ...]], ToolReport] = {}
+    known = False
+    for line in short_lines(text, _LIMIT_LINE):
+        if match := _ALERT.fullmatch(line):
+            labels = _read_labels(match["labels"])
+            known = True
+            if labels.get("alertstate", "firing") != "firing" or not float(match["value"]):
+                continue
+        elif match := _NOTICE.fullmatch(line):
+            labels, known = {"alertname": match["words"]}, True
+        else:
+            continue
+        report = _report_alert(labels)
+        if report is not None:
+            reports.setdefault((report.code, report.subject, report.detail), report)
+    if not known:
+        raise ParseError("no alert")
+    return list(reports.values())[:_MOST_REPORTS]
+
+
+def _read_labels(text: str) -> dict[str, str]:
+    return {row["name"]: row["value"] for row in _LABEL.finditer(text)}
+
+
+def _report_alert(labels: dict[str, str]) -> ToolReport | None:
+    name, words = labels.get("alertname", "alert"), labels.get("description", "")
+    if not _OF_FABRIC.search(f"{name} {words}"):
+        return None
+    host = next((labels[key].partition(":")[0] for key in _HOSTS if labels.get(key)), "")
+    line = f"{name}: {words}" if words else f"{name} {labels}" if len(labels) > 1 else name
+    gpu = labels.get("gpu") or labels.get("gpu_id") or ""
+    xid = _XID.search(words) or _XID.search(name)
+    number = labels.get("xid") or (labels.get("err_code") if "xid" in name.lower() else None) or (xid and xid["xid"])
+    subject = f"NVIDIA {int(gpu)}" if gpu.isdecimal() else None
+    if number and str(number).isdecimal():
+        detail = (("xid", str(number)), ("device", host)) if host else (("xid", str(number)),)
+        return ToolReport("alert-xid", subject, line[:_LIMIT_TEXT], detail)
+    part = subject or next((labels[key] for key in _PARTS if labels.get(key)), None)
+    what = ": ".join(filter(None, (f"{name} on {host}" if host and host not in words else name, words)))
+    return ToolReport("alert-firing", part, line[:_LIMIT_TEXT], (("what", what[:_LIMIT_TEXT]),))
+
+
+def list_amd_metrics(text: str) -> list[ToolReport]:
+    """GPUs of AMD's exporter with uncorrectable errors, or that it calls unhealthy. Raises ParseError.
+
+    >>> rows = 'gpu_ecc_uncorrect_total{gpu_id="2"} 0\\ngpu_ecc_uncorrect_total{gpu_id="3"} 7\\n'
+    >>> [report[:2] for report in list_amd_metrics(rows)]
+    [('amd-uncorrectable', 'AMD 3')]
+    """
+    reports: list[ToolReport] = []
+    known = False
+    for line in short_lines(text, _LIMIT_LINE):
+        match = _METRIC.fullmatch(line.strip())
+        labels = _read_labels(match["labels"]) if match else {}
+        gpu = labels.get("gpu_id", "")
+        if match is None or not gpu.isdecimal():
+            continue
+        known = True
+        count, subject, shown = int(float(match["value"])), f"AMD {int(gpu)}", f"{match['name']} of GPU {gpu}"
+        if match["name"] == "gpu_health":
+            if not count:
+                reports.append(ToolReport("amd-unhealthy", subject, f"{shown}: 0"))
+        elif count:
+            reports.append(ToolReport("amd-uncorrectable", subject, f"{shown}: {count}", (("errors", str(count)),)))
+    if not known:
+        raise ParseError("no metric of an AMD GPU")
+    return reports[:_MOST_REPORTS]

@@ -1,0 +1,349 @@
+"""Faults of a switch's ports as its command line states them, whichever vendor's, and of the pair that it belongs to.
+
+Counters are cumulative since someone cleared them: a few damaged frames or changes of the link are of no interest.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
+
+from probes.switch_ports import vocabulary as words
+from probes.switch_ports.alarms import list_module_alarms
+from probes.switch_ports.columns import simplify
+from probes.switch_ports.members import list_members
+from probes.switch_ports.names import LONGEST_LINE, PORT
+from probes.switch_ports.reading import PortFact, list_port_facts
+from probes.text import ParseError, check_length, lazy_pattern
+from probes.tool_reports.facts import ToolReport
+
+_MOST_REPORTS = 128
+_LIMIT_TEXT = 400
+_MANY, _ONE_IN = 1000, 10_000_000  # damaged frames, and received ones
+_MANY_CHANGES, _VERY_MANY_CHANGES, _TIMES_USUAL = 20, 100, 20  # of a link's state
+_MANY_CARRIER_CHANGES = 100  # two for each, since the system started
+_MANY_STORMS = 10
+_ERRORS_MATTER = 1e-12  # errors per bit behind the FEC: IEEE 802.3 and InfiniBand allow no more
+_PEERS, _LESS_DB, _DIM_DBM, _FEW = 3, 6.0, -10.0, 4
+_TIMES_OTHERS = 1000
+_NO_COUNT = 1e24
+_BUSY = 1_000_000  # frames of a port whose drops are judged
+_DROPS = ((words.LOST_SENDING, words.SENT, 1000), (words.LOST_RECEIVING, words.RECEIVED, 100))  # one in how many
+_HINT = lazy_pattern(
+    r"[A-Za-z-] ?\d{1,4}/\d|Ethernet ?\d|sw\w?\d|[Pp]eer|AGG\d|(?:alarm|fault|LOS|flag)[^\n]{0,40}: True"
+)
+_NUMBER = lazy_pattern(r"-?\d[\d,]{0,26}(?:\.\d{1,6})?(?:[eE]-?\d{1,3})?")
+_CLOSED = lazy_pattern(
+    rf"[ \t]*(?P<port>{PORT})[ :].{{0,160}}?\b(?P<closed>err-?[dD]is\w{{2,12}}|link(?:Flap|-)?Err\w*"
+    r"|[eE]rr(?:or)?[- ](?:[dD]own|DOWN)|ERROR DOWN|Link-Flap down)(?P<rest>.*)"
+)
+_CLOSED_BY_LOG = lazy_pattern(
+    rf".{{0,200}}?(?:Interface (?P<port>{PORT}) is down \([Ee]rror disabled\. Reason: ?(?P<reason>[^)]{{0,80}})"
+    rf"|ERRDISABLE: (?P<cause>[\w-]{{2,40}}) error detected on (?P<other>{PORT}))"
+)
+_NO_REASON = lazy_pattern(  # cells of other columns
+    r"(?i)a?-?(?:full|half|auto|unconf\w*|trunk|routed|access|unknown|fiber|copper|not|present|none|error|disabled)|[\d.]+\S*"
+    r"|\S*(?:BASE|SFP)\S*|--|[A-Z]"
+)
+_REASON = lazy_pattern(r"(?i)(?<![^\s(-])(?P<reason>[a-z]{3,20}(?:-[a-z]{3,20})+)(?![^\s)])")
+_UP = ("up", "connected", "linkup", "active", "u")
+_DOWN = ("down", "notconnect", "notconnec", "notconnected", "kerneldown", "protodown")
+_ADMIN_OFF = lazy_pattern(r"\*down|(?i:\bdisabled\b|\badm\b|\badmin\w* down\b|\badmin-down\b|\bstby\b)")
+_NO_MODULE = lazy_pattern(
+    r"(?i)\bnot[ -]?present\b|\babsent\b|\bxcvrabsen\w*|\bsfpabsent\b|\bnot inserted\b|\bno transceiver\b|\bunplugged\b"
+)
+_MODULE = lazy_pattern(r"\d{2,3}G|BASE|SFP|(?i:cable|\bDAC\b|\bAOC\b)")
+_IS = r"[ \t]{0,40}:[ \t]{0,40}"
+_LOST = r"(?:\bdown\b|suspended|not alive|not reachable|failed|disconnected|connecting|lowerlayerdown|\berror\b)"
+_LOST_PEER = lazy_pattern(  # the last: a link of Onyx to its peer
+    r"(?i)[ \t]{0,40}(?P<line>(?:peer-?link status|peer status|negotiation status|(?:vpc |peer[- ]?)keep-?alive status"
+    rf"|session status|mclag peer status){_IS}(?:\S.{{0,80}}[ \t])?{_LOST}.*|the peer is not alive.*"
+    r"|\d{1,3} {1,12}Po\d{1,4} {1,12}\d{1,4} {1,12}Down {1,12}\d{1,3}(?:\.\d{1,3}){3}\b.*)"
+)
+_PAIR = lazy_pattern(
+    r"(?i)[ \t]{0,40}(?:peer-?link status|peer status|negotiation status|v?pc keep-alive status|vpc role"
+    r"|the peer is alive|clag interfaces|mlag status:?)[ \t]{0,40}(?:$|:)"
+)
+_DIFFERS = lazy_pattern(
+    r"(?i)[ \t]{0,40}(?P<line>(?:configuration|per-vlan|type-2) consistency status"
+    rf"{_IS}failed.*|peer-config{_IS}inconsistent.*)"
+)
+_SPEED = lazy_pattern(r"(?:a-)?(?P<gigabits>\d{1,4})G(?:b/s|bps)?(?:\(D\))?")
+_PFC_HEAD = "Global PFC : Enabled"
+_PFC_ROW = lazy_pattern(r"(?P<port>(?:Et|Ma|Po)\d[\d/]{0,10}) +(?P<status>[EDAW-](?: [EDAW-]){2}) .*")
+
+
+_Rows = Mapping[str, Sequence[PortFact]]  # of a port, by fact
+_Ports = Mapping[str, _Rows]
+
+
+def list_switch_ports(text: str) -> list[ToolReport]:
+    """Ports that a switch closed, or of which it states errors, alarms or a lost link; members that LACP left out; a
+    lost peer. Raises ParseError where the text is of no port of a switch.
+
+    >>> rows = "    IFACE  STATE   RX_OK  RX_ERR\\nEthernet0   U  912,381   0\\nEthernet8   U  912,381  91,231\\n"
+    >>> [(report.code, report.subject, report.detail) for report in list_switch_ports(rows)]
+    [('switch-errors', 'Ethernet8', (('what', '91231 RX_ERR'),))]
+    >>> [report[:2] for report in list_switch_ports("Et12/1  gpu-22  errdisabled  link-flap\\n")]
+    [('switch-disabled', 'Et12/1')]
+    """
+    text = "".join(line if len(line) <= LONGEST_LINE else "\n" for line in check_length(text).splitlines(keepends=True))
+    facts = [fact for fact in list_port_facts(text) if fact.fact != words.DESCRIBED or len(fact.value) > 1]
+    states = list_module_alarms(text)
+    members = list_members(text)
+    closed = list(_list_closed(text.splitlines(), facts))
+    lines = text.splitlines()
+    of_pair = list(_list_pair(lines))
+    is_of_pair = bool(of_pair) or any(map(_PAIR.match, lines))
+    if not (closed or states.ports or members or is_of_pair or _PFC_HEAD in text or any(map(_is_stated, facts))):
+        raise ParseError("no port of a switch")
+    ports: dict[str, dict[str, list[PortFact]]] = {}
+    for fact in facts:
+        ports.setdefault(fact.port, {}).setdefault(fact.fact, []).append(fact)
+    reports = [
+        *closed,
+        *(report for port, rows in ports.items() for report in _list_errors(ports, port, rows)),
+        *_list_alarms(states.ports, states.alarms),
+        *_list_left_out(text),
+        *_list_changing(ports),
+        *_list_dim(ports),
+        *_list_ports_down(ports, {report.subject for report in closed}),
+        *_list_slow(ports),
+        *_list_ports_without_pfc(text, ports),
+        *of_pair,
+    ]
+    return reports[:_MOST_REPORTS]
+
+
+def is_of_switch(text: str) -> bool:
+    """Whether a text has what a switch's command line prints of its ports.
+
+    >>> is_of_switch("Et12/1  gpu-22  errdisabled  link-flap"), is_of_switch("eth0  up  10.1.1.4/24")
+    (True, False)
+    """
+    if not _HINT.search(text):
+        return False
+    try:
+        list_switch_ports(text)
+    except ParseError:
+        return False
+    return True
+
+
+def _is_stated(fact: PortFact) -> bool:
+    """Whether it is of the kind that is compared, and has such a value."""
+    if fact.fact == words.STATE:
+        return simplify(fact.value) in (*_UP, *_DOWN) or _ADMIN_OFF.search(fact.value) is not None
+    if fact.fact in (words.PFC, words.CLOSED):
+        return True
+    is_counted = fact.fact not in (words.MODULE, words.DESCRIBED, words.SPEED, words.SENT, words.RECEIVED, words.ADMIN)
+    return is_counted and _number(fact.value) is not None
+
+
+def _number(value: str) -> float | None:
+    match = _NUMBER.match(value.strip())
+    number = float(match[0].replace(",", "")) if match else None
+    return number if number is not None and number < _NO_COUNT else None
+
+
+def _most(rows: _Rows, fact: str) -> dict[str, int]:
+    """The greatest count of each label; none where it is no number."""
+    counts: dict[str, int] = {}
+    for row in rows.get(fact, ()):
+        if (count := _number(row.value)) is not None and count >= counts.get(row.label, 0):
+            counts[row.label] = int(count)
+    return counts
+
+
+def _line(rows: _Rows, *facts: str) -> str:
+    """The lines of a port's facts of these kinds that are not zero."""
+    lines = [row.line for fact in facts for row in rows.get(fact, ()) if _number(row.value) != 0]
+    return "; ".join(dict.fromkeys(lines))
+
+
+def _report(code: str, port: str | None, what: str, line: str) -> ToolReport:
+    detail = (("what", " ".join(what.split())),) if what else ()
+    return ToolReport(code, port or None, " ".join(line.split())[:_LIMIT_TEXT], detail)
+
+
+def _list_closed(lines: Sequence[str], facts: Sequence[PortFact]) -> Iterator[ToolReport]:
+    """Ports that the switch closed because of an error, with its reason where a word is one."""
+    seen: set[str] = set()
+    for fact in facts:
+        if fact.fact == words.CLOSED and fact.port not in seen and fact.value not in ("-", "--"):
+            seen.add(fact.port)
+            yield _report("switch-disabled", fact.port, fact.value, fact.line)
+    for match in map(_CLOSED_BY_LOG.match, lines):
+        if match and (port := match["port"] or match["other"]) not in seen:
+            seen.add(port)
+            yield _report("switch-disabled", port, match["reason"] or match["cause"], match[0])
+    for match in map(_CLOSED.match, lines):
+        if match and match["port"] not in seen:
+            seen.add(match["port"])
+            named = _REASON.search(match["rest"])
+            rest = [word for word in match["rest"].strip(" ()-").split() if not _NO_REASON.fullmatch(word)]
+            reason = named["reason"] if named else " ".join(rest)
+            yield _report("switch-disabled", match["port"], reason.strip("()"), match[0])
+
+
+def _list_errors(ports: _Ports, port: str, rows: _Rows) -> Iterator[ToolReport]:
+    """What the counters of one port state: damaged frames, code words and bits, storms of pauses, drops."""
+    frames = max(_most(rows, words.RECEIVED).values(), default=0)
+    counts = _most(rows, words.DAMAGED)
+    counts = counts if any(count >= _MANY for count in counts.values()) else _most(rows, words.DAMAGED_TOTAL)
+    many = {label: count for label, count in counts.items() if count >= _MANY}
+    if many:
+        code = "switch-errors" if max(many.values()) * _ONE_IN >= frames else "switch-errors-few"
+        what = ", ".join(f"{count} {label}" for label, count in many.items())
+        yield _report(code, port, what, _line(rows, words.DAMAGED, words.DAMAGED_TOTAL))
+    for label, lost in _most(rows, words.UNCORRECTED).items():
+        if lost:
+            code = "switch-uncorrected" if lost >= _MANY else "switch-uncorrected-few"
+            yield _report(code, port, f"{lost} {label}", _line(rows, words.UNCORRECTED))
+    rates = [row for row in rows.get(words.ERRORS_PER_BIT, ()) if (_number(row.value) or 0) > _ERRORS_MATTER]
+    if rates and not _is_down(rows):
+        yield _report("link-errors", port, f"{rates[0].label} {rates[0].value}", rates[0].line)
+    yield from _list_storms(port, rows)
+    for dropped, passed, one_in in _DROPS:
+        others = max(_most(rows, passed).values(), default=0)
+        for label, count in _most(rows, dropped).items():
+            if not others and count >= _BUSY and _is_odd(ports, port, dropped, count):
+                yield _report("switch-drops", port, f"{count} {label}", _line(rows, dropped))
+            if others and count + others >= _BUSY and count * one_in >= count + others and " MC" not in port:
+                what = f"{count} {label}, {others} {rows[passed][0].label}"
+                yield _report("switch-drops", port, what, _line(rows, dropped))
+
+
+def _is_odd(ports: _Ports, port: str, fact: str, count: int) -> bool:
+    """Whether it is far more than each other port counts."""
+    others = [max(_most(rows, fact).values(), default=0) for name, rows in ports.items() if name != port]
+    return bool(others) and count >= _TIMES_OTHERS * max(others)
+
+
+def _list_storms(port: str, rows: _Rows) -> Iterator[ToolReport]:
+    """Queues that the PFC watchdog stopped: now, or often; a note where it did so at times."""
+    stopped = max(_most(rows, words.STORMS).values(), default=0)
+    if stopped:
+        is_stopped = any(row.value.lower() in ("stormed", "deadlock", "storm") for row in rows.get(words.STATE, ()))
+        code = "switch-storm" if is_stopped or stopped >= _MANY_STORMS else "switch-stormed"
+        yield _report(code, port, f"{stopped} storms", _line(rows, words.STORMS))
+
+
+def _is_down(rows: _Rows) -> bool:
+    values = [simplify(row.value) for row in rows.get(words.STATE, ())]
+    return any(value in _DOWN for value in values) and not any(value in _UP for value in values)
+
+
+def _list_alarms(ports: Sequence[str], alarms: Sequence[tuple[str, str, str]]) -> Iterator[ToolReport]:
+    """Alarms of modules, one report for each port; a note where many ports have them."""
+    by_port: dict[str, dict[str, list[str]]] = {}
+    for port, name, lane in alarms:
+        by_port.setdefault(port, {}).setdefault(name, []).append(lane)
+    code = "module-flags" if len(by_port) == 1 or _FEW * len(by_port) <= len(ports) else "modules-flags"
+    for port, names in by_port.items():
+        parts = [f"{name} (lanes {', '.join(lanes)})" if all(lanes) else name for name, lanes in names.items()]
+        yield _report(code, port, "; ".join(parts[:3]), "; ".join(parts))
+
+
+def _list_left_out(text: str) -> Iterator[ToolReport]:
+    """Members of an aggregation that carry nothing; a note where no member of it carries anything."""
+    groups: dict[str, list[ToolReport]] = {}
+    carrying: set[str] = set()
+    for group, port, state, carries, line in list_members(text):
+        if carries:
+            carrying.add(group)
+        else:
+            groups.setdefault(group, []).append(_report("", port, f"{group}, {state}", line))
+    for group, reports in groups.items():
+        code = "switch-member-out" if group in carrying else "switch-group-down"
+        yield from (report._replace(code=code) for report in reports)
+
+
+def _list_changing(ports: _Ports) -> Iterator[ToolReport]:
+    """Ports whose link came and went often; a fault where the others did not."""
+    counts = {port: max(_most(rows, words.FLAPS).values()) for port, rows in ports.items() if _most(rows, words.FLAPS)}
+    for port, count in counts.items():
+        others = [other for name, other in counts.items() if name != port]
+        is_odd = len(others) > 1 and count >= max(_VERY_MANY_CHANGES, _TIMES_USUAL * median(others))
+        is_carrier = any(row.label.lower().startswith("carrier") for row in ports[port][words.FLAPS])
+        if count >= (_MANY_CARRIER_CHANGES if is_carrier else _MANY_CHANGES):
+            code = "switch-flaps-most" if is_odd else "switch-flaps"
+            yield _report(code, port, f"{count} times", _line(ports[port], words.FLAPS))
+
+
+def _list_dim(ports: _Ports) -> Iterator[ToolReport]:
+    """Ports that receive far less light than the others."""
+    levels = {
+        port: level
+        for port, rows in ports.items()
+        for row in rows.get(words.LIGHT, ())[-1:]  # where two are alike, the first is of what is sent
+        if (level := _number(row.value)) is not None
+    }
+    if len(levels) < _PEERS:
+        return
+    usual = sorted(levels.values())[len(levels) // 2]
+    for port, level in levels.items():
+        if level <= min(usual - _LESS_DB, _DIM_DBM):
+            row = ports[port][words.LIGHT][-1]
+            yield _report("switch-dim", port, f"{row.value.split()[0]} dBm, others {usual:g}", row.line)
+
+
+def _list_ports_down(ports: _Ports, closed: set[str | None]) -> Iterator[ToolReport]:
+    """Ports that are on, have a module or the name of what is at their other end, and no link, where most have one, or
+    where one port was asked about."""
+    used = []
+    for port, rows in ports.items():
+        stated = [row for fact in (words.STATE, words.ADMIN) for row in rows.get(fact, ())]
+        line = " ".join(row.line for row in stated)
+        is_off = any(simplify(row.value).removeprefix("admin") == "down" for row in rows.get(words.ADMIN, ()))
+        is_off = is_off or _ADMIN_OFF.search(line) is not None or _NO_MODULE.search(line) is not None
+        is_named = words.DESCRIBED in rows or any(_MODULE.search(row.value) for row in rows.get(words.MODULE, ()))
+        if words.STATE in rows and not is_off and port not in closed and (is_named or not _is_down(rows)):
+            used.append(port)
+    down = [port for port in used if _is_down(ports[port])]
+    if len(ports) == 1 or 2 * len(down) <= len(used):
+        for port in down:
+            reason = next((row.value for row in ports[port].get(words.REASON, ())), "")
+            yield _report("switch-port-down", port, reason, _line(ports[port], words.STATE))
+
+
+def _list_slow(ports: _Ports) -> Iterator[ToolReport]:
+    """Ports with a link that is slower than that of most others."""
+    speeds = {
+        port: speed
+        for port, rows in ports.items()
+        for row in rows.get(words.SPEED, ())[:1]
+        if not _is_down(rows) and words.STATE in rows and (speed := _read_speed(row.value)) is not None
+    }
+    usual, count = Counter(speeds.values()).most_common(1)[0] if speeds else (0, 0)
+    for port, speed in speeds.items() if 2 * count > len(speeds) >= _PEERS else ():
+        if speed < usual:
+            row = ports[port][words.SPEED][0]
+            yield _report("switch-slow", port, f"{row.value}, most others {usual}G", row.line)
+
+
+def _read_speed(value: str) -> int | None:
+    """In Gbit/s, of a table: 400G, a-100G, 400G(D)."""
+    match = _SPEED.fullmatch(value)
+    return int(match["gigabits"]) if match else None
+
+
+def _list_pair(lines: Sequence[str]) -> Iterator[ToolReport]:
+    """What is wrong with the pair of switches (MLAG, vPC) that this one is of."""
+    for code, pattern in (("switch-peer-lost", _LOST_PEER), ("switch-peer-differs", _DIFFERS)):
+        for match in map(pattern.fullmatch, lines):
+            if match:
+                yield _report(code, None, match["line"].strip(), match["line"])
+
+
+def _list_ports_without_pfc(text: str, ports: _Ports) -> Iterator[ToolReport]:
+    """Ports where PFC is off: each that EOS lists, while it is on for the switch; one where it is on on most others."""
+    listed = [match for line in text.splitlines() if (match := _PFC_ROW.match(line))] if _PFC_HEAD in text else []
+    if listed and all(match["status"][0] == "D" for match in listed):
+        names = ", ".join(match["port"] for match in listed)
+        yield _report("switch-pfc-nowhere", None, names[:80], f"{_PFC_HEAD}; D: {names}")
+    states = {port: facts[words.PFC][0] for port, facts in ports.items() if words.PFC in facts}
+    off = [row for row in states.values() if row.value.lower().startswith("off")]
+    for row in off if _FEW * len(off) <= len(states) else ():
+        yield _report("switch-pfc-port", row.port, f"{row.label} {row.value}", row.line)
