@@ -23,6 +23,7 @@ from probes.host.commands import (
     LIMITS_SAVED,
     LLDP,
     LLDP_SAVED,
+    NCCL_SETTINGS,
     NEURON_SAVED,
     NPU_HCCS,
     NPU_INFO,
@@ -203,6 +204,7 @@ def probes() -> tuple[Probe, ...]:
         Probe(
             "nccl",
             ModuleReader("probes.nccl.probe"),
+            evidence=_has_saved(NCCL_SETTINGS),
             nothing_saved="neither /etc/nccl.conf nor processes nor libraries of NCCL are in this source",
         ),
         Probe(

@@ -66,6 +66,9 @@ _ERROR = re.compile(
     r"\b(?:error|fatal|exception|traceback|aborted|abort|killed|panic|core dumped|segfault|failure|failed)\b",
     re.IGNORECASE,
 )
+_NO_ERROR = re.compile(  # a heading or a label: "#  error handling: peer failure"
+    r"[#\s]{0,40}error (?:handling|detection|correction|reporting|injection|recovery) {0,8}:", re.IGNORECASE
+)
 _RUNNING = re.compile(r"= {1,5}(?:RANK (?P<rank>\d{1,7}) )?PID (?P<pid>\d{1,9}) RUNNING AT (?P<host>[\w.-]{1,64})")
 _ENDED = re.compile(r"= {1,5}(?:EXIT CODE: (?P<code>\d{1,3})|KILLED BY SIGNAL: (?P<signal>\d{1,2}))")
 _SIGNALS = (6, 7, 9, 11, 15)  # what Hydra prints as a code
@@ -302,6 +305,8 @@ def _read_hydra(state: FileState, line: LogLine) -> None:
 def _read_error(state: FileState, line: LogLine) -> None:
     """A line that is called an error, of a library that no row is for."""
     if line.level is not None or not _ERROR.search(line.text[:300]) or _FRAME.match(line.text):
+        return
+    if _NO_ERROR.match(line.text):
         return
     state.found.add("other")
     if _LEVEL.search(line.whole[:200]) is not None and "Traceback" not in line.text:

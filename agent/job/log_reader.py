@@ -308,4 +308,4 @@ def _name_kind(found: set[str]) -> str | None:
 
 
 # Messages whose meaning is that of the process that writes them
-_OF_PROCESS = (b"Bootstrap", b"NET/IB : Using", b"NET/IB: Using", b"ncclComm", b"comm ")
+_OF_PROCESS = (b"Bootstrap", b"NET : Using", b"NET/IB : Using", b"NET/IB: Using", b"ncclComm", b"comm ")

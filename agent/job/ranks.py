@@ -15,7 +15,7 @@ _COMMUNICATOR = re.compile(
     r"(?: commId (?P<id>0x\w{1,16}))? {0,2}- {0,2}(?P<what>Init START|Init COMPLETE|Destroy COMPLETE|Abort COMPLETE|"
     r"Abort START|Revoke \w{1,20})"
 )
-_USING = re.compile(r"Bootstrap ?: Using (?P<interface>\S{1,40}?):(?P<address>[^\s<]{1,60})<")
+_USING = re.compile(r"(?:Bootstrap ?: Using|NET : Using interface) (?P<interface>\S{1,40}?):(?P<address>[^\s<]{1,60})<")
 _OOB = re.compile(r"OOB \S{1,40}?:([^\s<]{1,60})<")
 _DEVICES = re.compile(r"\[(\d{1,3})\](?:\{\d{1,3}\} )?([\w.-]{1,60}):(\d{1,3})/(\w{1,10})")
 _CHANNEL = re.compile(
@@ -107,7 +107,7 @@ class RankMap:
             if match is not None:
                 self._read_communicator(match, host, pid)
                 return True
-        if text.startswith("Bootstrap") and host is not None:
+        if text.startswith(("Bootstrap", "NET : Using")) and host is not None:
             match = _USING.match(text)
             if match is not None:
                 self.addresses.setdefault(match["address"], host)

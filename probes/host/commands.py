@@ -215,6 +215,9 @@ TOOL_ERRORS_SAVED = tuple(
         ),  # one of these beside other outputs; a failure that none of them states
     )
 )
+LDD = ("ldd",)
+SWITCH_LOG = ("SONiC", "log")  # of its operating system
+NCCL_SETTINGS = ("NCCL", "settings")  # which the library states in its log, wherever the lines stand
 PODS, STATED = ("kubectl", "get", "pods"), ("sentences", "of", "tools")  # which are read wherever they stand
 TOOL_REPORTS_SAVED = (
     AMD_HEALTH_SAVED
@@ -232,7 +235,7 @@ TOOL_REPORTS_SAVED = (
     + BMC_SENSORS
     + (MLXLINK, GAUDI_PORTS, HL_SMI_QUERY, ROCM_XGMI, BONDING, SWITCH_PORTS, NPU_HEALTH, NIC_PORTS)
     + TOOL_ERRORS_SAVED
-    + (PODS, STATED, DMON, IMEX_NODES, ALERTS, REDFISH, AMD_METRICS)
+    + (PODS, STATED, DMON, IMEX_NODES, ALERTS, REDFISH, AMD_METRICS, NCCL_SETTINGS, SWITCH_LOG, LDD)
 )
 NEURON_SAVED = (
     *NEURON,

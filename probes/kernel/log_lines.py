@@ -32,10 +32,10 @@ _PRINTED = lazy_pattern(
     r"(?:\d{1,7} ?)?(?:<\d+>)?\s*(?:[\w.-]{2,64}: )?(?:\w+ *: {0,8}\w+ *: )?"  # numbered, a node's, with its level
     rf"(?:{_SECONDS}|{_CTIME}|{_HUMAN}|{_DELTA}|\[?{_ISO}\]?):? ?{_TAG}(?:\[ *\d+\.\d{{6}}\] )?(?P<text>.*)"
 )
-_SYSLOG = lazy_pattern(
-    rf"(?P<logged>{_MONTH} {{1,2}}\d{{1,2}}(?: \d{{4}})? \d\d:\d\d:\d\d"
+_SYSLOG = lazy_pattern(  # without the host: journalctl --no-hostname
+    rf"[ \t]{{0,16}}(?P<logged>{_MONTH} {{1,2}}\d{{1,2}}(?: \d{{4}})? \d\d:\d\d:\d\d"
     r"|(?:[^\W\d]{2,5}\.? )?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)"
-    rf"(?:[.,]\d{{1,9}})?(?: [A-Z]{{2,5}})? \S{{1,255}} "
+    rf"(?:[.,]\d{{1,9}})?(?: [A-Z]{{2,5}})? (?:(?!kernel: )\S{{1,255}} )?"
     rf"(?P<tag>[^:\[ ]{{1,64}})(?:\[\d+\])?: (?:{_SECONDS} )?(?P<text>.*)"
 )
 _OTHER_TAG = lazy_pattern(r"\S{1,255} [\w@./-]{1,64}\[\d+\]: ")
@@ -44,6 +44,13 @@ _WITHIN = lazy_pattern(  # what only a driver writes, wherever in a line a log c
     r"\bS?Xid \(PCI:[0-9a-fA-F]|\bNVRM: (?:GPU|The NVIDIA|BAR\d) "
     r"|\bpcieport [0-9a-f]{4,8}:[0-9a-f:.]{5,7}: (?:AER|DPC|PCIe)"
 )
+_DRIVER_WITHIN = lazy_pattern(  # a driver and its device, behind whatever a log collector or a bullet puts before them
+    rf"(?<![\w./-])(?:{DRIVERS}) (?:[0-9a-f]{{4,8}}:[0-9a-f]{{2}}:[0-9a-f]{{2}}\.[0-7]|hl\d{{1,3}})(?: \S{{1,40}})?: "
+    r"|\[drm:\w{3,60} \[amdgpu\]\] "
+)
+_BEHIND = lazy_pattern(
+    r"(?:\\n)?\"(?:[,}\]]| \w{1,20}=).*|[ \t|`]+$"
+)  # the rest of a record of JSON or of a table's row
 _UNDATED_WORDS = (  # what a log without times (dmesg -t) has of its own
     r"^Xid \(PCI:|\bSXid \(PCI:"
     r"|\bLinux version \d|\b(?:BIOS-e820|ACPI|NVRM): |^\[drm(?:\]|:)|^NETDEV WATCHDOG: |^infiniband \w+: "
@@ -246,7 +253,7 @@ def has_kernel_line(text: str) -> bool:
     rows = [row[:LINE_CHARACTERS] for row in text.splitlines()]
     parsed = (_line(row, None) for row in rows if _OF_DRIVER.search(row))
     return any(line and (_OF_KERNEL if line.continued else _OF_DRIVER).match(line.text) for line in parsed) or any(
-        map(_WITHIN.search, rows)
+        _WITHIN.search(row) or _DRIVER_WITHIN.search(row) for row in rows
     )
 
 
@@ -290,6 +297,8 @@ def _line(raw: str, boot_time: int | None) -> Line | None:
         return Line(syslog["text"], None, syslog["logged"], None, float(seconds_text) if seconds_text else None)
     if bare := _BARE.match(raw):
         return Line(bare["text"])
+    if within := _DRIVER_WITHIN.search(raw):
+        return Line(_BEHIND.sub("", raw[within.start() :], count=1), continued=True)
     return Line(raw.strip(), continued=True)
 
 

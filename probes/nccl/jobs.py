@@ -70,6 +70,30 @@ def parse_conf(text: str, path: str, scope: str) -> tuple[list[NcclVariable], li
     return settings, others
 
 
+_STATED = lazy_pattern(
+    r"\b(?P<key>NCCL_[A-Z0-9_]{2,60}) set by environment to (?P<value>\S{1,200}?)\.?[ \t\r]*$", re.MULTILINE
+)
+
+
+def parse_stated(text: str) -> list[NcclVariable]:
+    """What NCCL states that its environment sets (`src/misc/param.cc`); of a variable with several values nothing:
+    these are several runs.
+
+    >>> text = "[0] NCCL INFO NCCL_P2P_LEVEL set by environment to LOC\\nNCCL_IB_TC set by environment to 106.\\n"
+    >>> [(setting.key, setting.value) for setting in parse_stated(text)]
+    [('NCCL_P2P_LEVEL', 'LOC'), ('NCCL_IB_TC', '106')]
+    """
+    values: dict[str, dict[str, str]] = {}
+    for match in _STATED.finditer(text):
+        values.setdefault(match["key"], {}).setdefault(match["value"], match[0])
+    return [
+        NcclVariable(key, value, "environment of the job", "job", line[:VALUE_CHARACTERS])
+        for key, of_key in values.items()
+        if len(of_key) == 1
+        for value, line in of_key.items()
+    ]
+
+
 def parse_environ(content: bytes) -> tuple[tuple[str, str], ...]:
     r"""Variables of interest of a process's environment, sorted.
 

@@ -9,11 +9,22 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from probes.host.commands import NCCL_SETTINGS
 from probes.host.filter_secrets import SYSTEM_FILE
 from probes.host.interface import Absent, Host, ReadError
 from probes.host_reader import HostReader
 from probes.named_tuple import NamedTuple
-from probes.nccl.jobs import Jobs, NcclJob, NcclVariable, find_jobs, is_nccl, is_plugin, parse_conf, version_of
+from probes.nccl.jobs import (
+    Jobs,
+    NcclJob,
+    NcclVariable,
+    find_jobs,
+    is_nccl,
+    is_plugin,
+    parse_conf,
+    parse_stated,
+    version_of,
+)
 from probes.probe import Reading
 from probes.system.limits import ResourceLimit, of_process
 from probes.text import lazy_pattern
@@ -121,6 +132,7 @@ def read(host: Host) -> Reading:
     mounts = reader.host_reader.text("/proc/self/mounts", 1 << 20)
     _users(reader, mounts or "")
     _environments(reader, jobs)
+    _stated(reader)
     libraries = _libraries(reader, jobs)
     whole = host.live or host.kind == "capture"
     if not whole and not reader.settings and not reader.not_settings and not libraries:
@@ -199,6 +211,16 @@ def _homes(reader: _ConfReader, mounts: str) -> list[str]:
         return [f"/home/{name}" for name in names[:HOMES_LIMIT]]
     reader.unread.append("/home: a link, which is not followed")
     return []
+
+
+def _stated(reader: _ConfReader) -> None:
+    """Settings that NCCL states in a job's log, of which lines stand beside outputs of its host."""
+    if reader.host.live or not reader.host.has_output(*NCCL_SETTINGS):
+        return
+    name = " ".join(NCCL_SETTINGS)
+    reader.settings += parse_stated(reader.host.run(*NCCL_SETTINGS).stdout)
+    reader.host_reader.answered(name)
+    reader.searched.append(name)
 
 
 def _environments(reader: _ConfReader, found_jobs: Jobs) -> None:

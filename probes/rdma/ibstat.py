@@ -7,6 +7,7 @@ import re
 from probes.layout import Field, Layout, complete_lines, read_layout, whole_lines
 from probes.rdma import normalize
 from probes.rdma.facts import GidEntry, RdmaPort
+from probes.rdma.lost_heading import restore_heading
 from probes.rdma.normalize import NAME, ParsedTool
 from probes.text import ParseError, lazy_pattern
 
@@ -64,7 +65,7 @@ def parse_ibstat(text: str) -> ParsedTool:
     >>> [(port.port, port.state) for port in filtered.devices[0].ports]
     [(1, 'DOWN'), (2, 'ACTIVE')]
     """
-    text = _number_ports(_COMMENT.sub("", text))
+    text = _number_ports(restore_heading("ibstat", _COMMENT.sub("", text)))
     adapters = read_layout(_IBSTAT, text).sections.values()
     if not adapters:
         raise ParseError("ibstat: no line \"CA '...'\"")
@@ -116,6 +117,7 @@ def parse_ibstatus(text: str) -> ParsedTool:
     ...                "\\tlink_layer:\\t InfiniBand\\n").devices[0].ports[0].rate_text
     '100 Gb/sec (4X EDR)'
     """
+    text = restore_heading("ibstatus", text)
     paragraphs = read_layout(_IBSTATUS, text).sections.values()
     if not paragraphs:
         raise ParseError("ibstatus: no line \"Infiniband device '...' port N status:\"")

@@ -7,6 +7,7 @@ import re
 from probes.layout import Block, Field, Layout, read_layout
 from probes.rdma import normalize
 from probes.rdma.facts import GidEntry, RdmaDevice, RdmaPort
+from probes.rdma.lost_heading import restore_heading
 from probes.rdma.normalize import NAME, ParsedTool
 from probes.text import ParseError, lazy_pattern
 
@@ -58,6 +59,7 @@ def parse_ibv_devinfo(text: str) -> ParsedTool:
     >>> port.state, port.active_mtu
     ('ACTIVE', 1024)
     """
+    text = restore_heading("ibv_devinfo", text)
     devices = list(read_layout(_OUTPUT, text).sections.values())
     if not devices:
         raise ParseError('ibv_devinfo: no line "hca_id: ..."')

@@ -19,6 +19,7 @@ from probes.host.commands import (
     GDS_CHECK,
     GPU_LINES,
     IMEX_NODES,
+    LDD,
     MEASURED,
     NIC_PORTS,
     NIC_REPORTERS,
@@ -34,8 +35,10 @@ from probes.host.commands import (
     SLURM_LOG,
     SLURM_NODE,
     STATED,
+    SWITCH_LOG,
     SWITCH_PORTS,
 )
+from probes.rdma.lost_heading import find_lost_heading
 from probes.text import lazy_pattern
 from probes.tool_reports.facts import NO_ROW
 
@@ -93,7 +96,7 @@ _KERNEL_LINE = (
     r"|\[?\d{4}-\d\d-\d\dT[\d:]{8},\d{6}(?:Z|[+-]\d\d:?\d\d)\]?:? "  # dmesg --time-format=iso
     r"|(?:[^\n]{0,80}?\bNVRM: )?Xid \(|(?:kernel: )?NVRM: [A-Z]|[\w.-]{1,64}: kern: +\w+: \["
     rf"|[ \t]*(?:kernel: )?(?:{KERNEL_DRIVERS}) [0-9a-f]{{4,8}}:[0-9a-f]{{2}}:[0-9a-f]{{2}}\.[0-7](?: \S{{1,40}})?: "
-    r"|(?:\d{4}-\d\d-\d\dT\S+|[^\W\d]\w{2,11}\.? {1,2}\d{1,2} [\d:]{8}) \S+ kernel: )"
+    r"|[ \t]{0,16}(?:\d{4}-\d\d-\d\dT\S+|[^\W\d]\w{2,11}\.? {1,2}\d{1,2} [\d:]{8}) (?:\S+ )?kernel: )"
 )
 
 # A line that systemd, the journal or a service of a GPU node wrote, in one of their forms
@@ -393,6 +396,17 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
             r"^[^\n]{0,200}?(?:XidCriticalError: Xid=|' device marked unhealthy: |creating empty resource server for )",
         ),
     ),
+    (
+        (LDD,),
+        (r"^[> \t]*lib[\w.+-]{1,60}\.so[\w.]{0,16} => (?:not found|/[^\n]{2,200} \(0x[0-9a-f]{8,16}\))[ \t\r]*$",),
+    ),
+    (
+        (SWITCH_LOG,),
+        (
+            r"\bswss#\w{2,20}(?:\[\d{1,9}\])?: :- \w{2,60}: (?:Got PFC \d|PFC Watchdog detected PFC storm on port "
+            r"|Port \S{2,40} oper error event: )",
+        ),
+    ),
     ((("docker", "run"),), (_CONTAINER_SENTENCE,)),
 )  # fmt: skip
 
@@ -421,6 +435,8 @@ def identify_command(text: str) -> tuple[tuple[str, ...], ...]:
     for commands, patterns in MARKS:
         if all(_PATTERNS[pattern].search(start) for pattern in patterns):
             return commands
+    if tool := find_lost_heading(start):
+        return (tool,)
     from probes.tool_reports.pods import POD_ROW  # lazy, as are the others: few sources have a text that MARKS lacks
     from probes.tool_reports.stated import find_tool_errors, find_unexplained, is_stated
 
@@ -451,7 +467,7 @@ def identify_command(text: str) -> tuple[tuple[str, ...], ...]:
 # What a line of a kernel log begins with, in any of its forms: seconds, a date, the host
 _OF_LOG = lazy_pattern(
     r"^[^\n]{0,120}?(?:\[[ +\d]{1,12}\.\d{1,9}\]|\d\d:\d\d:\d\d|\bkernel: |blocked for more|EDAC MC|Xid \(PCI:|NVRM: "
-    r"|pcieport )",
+    rf"|pcieport |\b(?:{KERNEL_DRIVERS}) [0-9a-f]{{4,8}}:[0-9a-f]{{2}}:)",
     re.MULTILINE,
 )
 

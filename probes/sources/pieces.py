@@ -1,5 +1,6 @@
 """Outputs in a longer text: which command's each is, which are used, and which parts of one belong together."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from probes.host.commands import (
     GPU_LINES,
     KUBE_NODE,
     MLXLINK,
+    NCCL_SETTINGS,
     NIC_PORTS,
     NPU_HEALTH,
     NVIDIA_SMI_TABLE,
@@ -22,6 +24,7 @@ from probes.host.commands import (
     TOOL_REPORTS_SAVED,
 )
 from probes.named_tuple import NamedTuple
+from probes.rdma.lost_heading import restore_heading
 from probes.sources.file_commands import show_files
 from probes.sources.given import is_log_of_job
 from probes.sources.host_lines import find_hosts
@@ -156,6 +159,8 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
         elif (
             name in (LOG, _HCCN, _SYSFS, _MLXLINK, _SERVICE_LOG, _QUERY)
             or name.startswith("lspci")
+            or restore_heading(name.partition("_-")[0], found[name].text)
+            != found[name].text  # the excerpt's first device
             or (found[name].filtered and name.startswith(_OF_ONE) and not (piece.words and piece.words in commands))
         ):
             commands.add(piece.words)
@@ -167,7 +172,7 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
     for name, lines in list(_list_sentences(text, found)):
         place = f"{file}, line {text.count(chr(10), 0, text.find(lines[0])) + 1}"
         found[name] = OutputPiece("\n".join(lines) + "\n", None, place=place)
-    return found, unread
+    return (found | _find_settings(file, text) if found else found), unread
 
 
 def _list_sentences(text: str, found: Mapping[str, OutputPiece]) -> Iterator[tuple[str, list[str]]]:
@@ -189,6 +194,18 @@ def _list_sentences(text: str, found: Mapping[str, OutputPiece]) -> Iterator[tup
     lines = [line for line in list_stated_lines(text) if not any(line in output for output in read)]
     if lines and _STATED not in found:
         yield _STATED, lines
+
+
+_SETTING = lazy_pattern(r"^[^\n]{0,200}?\bNCCL_[A-Z0-9_]{2,60} set by environment to [^\n]{1,200}$", re.MULTILINE)
+
+
+def _find_settings(file: str, text: str) -> dict[str, OutputPiece]:
+    """What NCCL states of its settings beside outputs of the host that the job ran on."""
+    lines = [match[0] for match in _SETTING.finditer(text)]
+    if not lines:
+        return {}
+    line = text.count("\n", 0, text.find(lines[0])) + 1
+    return {saved_name(NCCL_SETTINGS): OutputPiece("\n".join(lines) + "\n", None, place=f"{file}, line {line}")}
 
 
 def _name_of_piece(piece: "Piece") -> str | None:

@@ -33,6 +33,7 @@ from probes.host.commands import (
     IMEX_NODES,
     KERNEL_LOG_SAVED,
     KUBE_NODE,
+    LDD,
     MEASURED,
     MLXLINK,
     NIC_PORTS,
@@ -54,6 +55,7 @@ from probes.host.commands import (
     SLURM_LOG,
     SLURM_NODE,
     STATED,
+    SWITCH_LOG,
     SWITCH_PORTS,
     SYSFS_SAVED,
     SYSTEM,
@@ -80,8 +82,10 @@ from probes.tool_reports import (
     unnamed,
 )
 from probes.tool_reports.facts import ToolFacts, ToolReport
+from probes.tool_reports.libraries import list_missing_libraries
 from probes.tool_reports.port_errors import list_narrow_links, list_port_errors, list_slow_links
 from probes.tool_reports.stated import list_stated, list_tool_errors
+from probes.tool_reports.switch_log import list_switch_log
 from probes.tool_reports.switch_ports import list_switch_ports
 
 READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolReport]]], ...] = (
@@ -122,6 +126,8 @@ READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolRepor
     ((GAUDI_PORTS,), port_tools.list_gaudi_ports),
     ((BONDING,), bonding.list_bond_faults),
     ((SWITCH_PORTS,), list_switch_ports),
+    ((SWITCH_LOG,), list_switch_log),
+    ((LDD,), list_missing_libraries),
     ((PCI_LINES,), unnamed.list_pci_lines),
     ((GPU_LINES,), unnamed.list_gpu_lines),
     (BMC_LOG, bmc.list_log_events),

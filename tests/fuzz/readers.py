@@ -167,6 +167,11 @@ READERS: tuple[Reader, ...] = (
         "Name: nvidia-dcgm-a1\nContainers:\n  x:\n    State: Waiting\n      Reason: CrashLoopBackOff\n",
     ),
     parser("probes.tool_reports.unnamed:list_zero_guids", "mlx5_0 506b4b03002811a0\nmlx5_2 0000000000000000\n"),
+    parser("probes.tool_reports.libraries:list_missing_libraries", "\tlibucp.so.0 => not found\n"),
+    parser(
+        "probes.tool_reports.switch_log:list_switch_log",
+        "NOTICE swss#orchagent: :- f: Port Ethernet8 oper error event: mac_local_fault occurred\n",
+    ),
     parser("probes.tool_reports.stated:list_stated", "vfio 0000:41:00.0: group 27 is not viable\n"),
     lenient("probes.tool_reports.stated:find_tool_errors", "# Port number 1 state is Down\n"),
     lenient("probes.tool_reports.stated:find_unexplained", "E0102 11:22:33.1 7 a.cc:9] Failed to open mlx5_3\n"),
@@ -380,6 +385,7 @@ READERS: tuple[Reader, ...] = (
     Reader(
         "probes.nccl.jobs:parse_conf", seeds.texts("NCCL_IB_TC = 106\n# x\nNCCL_DEBUG\n"), (), _then("file", "user")
     ),
+    Reader("probes.nccl.jobs:parse_stated", seeds.texts("[0] NCCL INFO NCCL_IB_TC set by environment to 106.\n")),
     Reader("probes.nccl.jobs:parse_environ", seeds.texts("HOME=/root\0NCCL_IB_TC=106\0")),
     lenient("probes.nccl.jobs:parse_maps", "7f-80 r-xp 00000000 08:02 1 /usr/lib/libnccl.so.2.21.5\n"),
     lenient("probes.nccl.jobs:version_of", "/usr/lib/libnccl.so.2.21.5"),

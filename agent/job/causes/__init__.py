@@ -21,6 +21,7 @@ from agent.job.causes.network import (
     find_efa,
     find_memlock,
     find_queue_pairs,
+    find_unnamed_connect,
 )
 from agent.job.causes.processes import find_dead, find_exits, find_missing, find_oom, find_store_barrier, find_unplaced
 from agent.job.causes.ras_hangs import find_ras_hangs
@@ -83,6 +84,7 @@ _SPECIAL = {
     "heartbeat-stuck": find_blocked_watchdogs,
     "async-event": find_async,
     "connect-failed": find_connect,
+    "connect-failed-unnamed": find_unnamed_connect,
     "xid": find_xids,
     "cuda-error": find_cuda,
     "cuda-init-failed": find_cuda,

@@ -281,6 +281,25 @@ def find_connect(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possib
         yield candidate
 
 
+def find_unnamed_connect(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
+    """Connections that fail by lines without an address: NCCL may have offered its peers one of the host itself."""
+    for candidate in find_generic(evidence, events):
+        _blame_loopback(evidence, candidate)
+        yield candidate
+
+
+def _blame_loopback(evidence: Evidence, candidate: PossibleCause) -> None:
+    used = {address: hosts for address, hosts in evidence.ranks.interfaces.items() if address.startswith("127.")}
+    hosts = dict.fromkeys(host for names in used.values() for host in names)
+    if not hosts or len(evidence.ranks.hosts()) < 2:
+        return
+    names = ", ".join(sorted({name for interfaces in used.values() for name in interfaces.values()}))
+    candidate.summary += f"; NCCL also uses {names} on {name_hosts(list(hosts))}, which other hosts do not reach"
+    candidate.fault, candidate.role, candidate.peers = "setting", "error", {}
+    candidate.confidence = "medium"
+    candidate.next = [_INTERFACE_NEXT]
+
+
 def _blame_address(evidence: Evidence, candidate: PossibleCause, peer: str) -> bool:
     """Whether an address that does not answer is one that other hosts cannot reach."""
     address = read_address(peer)

@@ -269,6 +269,7 @@ def _find_silent(evidence: Evidence, name: str, group: GroupState) -> list[int]:
     """Ranks without a line of the watchdog, where most others of the whole job have one."""
     ranks = evidence.ranks
     world = ranks.world or (max(ranks.host_of) + 1 if ranks.host_of else 0)
+    world = world or max(group.waits, default=-1) + 1  # those below the highest exist
     is_default = "default" in name or name in ("", "0")
     if not is_default or not world or len(group.waits) < max(2, world // 2):
         return []

@@ -446,6 +446,22 @@ MEANINGS = {
         "low",
     ),
     **SWITCH_MEANINGS,
+    "library-missing": ToolMeaning(
+        "warning",
+        "a program does not find libraries that it was linked with",
+        "It does not start, or leaves out what needs them: an MPI without UCX uses TCP between hosts.",
+        "libraries",
+        "low",
+    ),
+    "switch-lossy-pause": ToolMeaning(
+        "warning",
+        "a switch receives pause frames for a class that it does not treat as lossless",
+        "The peer of the port pauses a class in which the switch drops: both differ in their PFC priorities.",
+        "pfc",
+    ),
+    "switch-port-fault": ToolMeaning(
+        "warning", "a switch reports a fault of a port's link", NO_TRAFFIC, "wire", confidence="low"
+    ),
     "nic-port-down": ToolMeaning("warning", "a port of a NIC is down, others are up", NO_TRAFFIC, "wire", "low"),
     "nic-ports-down": ToolMeaning("info", "a port of a NIC is down", NO_TRAFFIC, "wire", "low"),
     "gaudi-ports-down": ToolMeaning(

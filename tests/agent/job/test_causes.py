@@ -289,6 +289,27 @@ def test_a_bootstrap_on_a_bridge_of_containers(tmp_path: Path) -> None:
         assert setting == ("NCCL_SOCKET_IFNAME" in " ".join(cause.next)), interface
 
 
+@pytest.mark.parametrize(("interface", "is_setting"), [("lo:127.0.0.1", True), ("eth0:10.1.0.4", False)])
+def test_a_connection_without_an_address_beside_the_loopback_interface(
+    tmp_path: Path, interface: str, is_setting: bool
+) -> None:
+    """The line that fails names no address; what NCCL offers to its peers stands in lines of another host."""
+    text = info(0, f"NET : Using interface {interface}<0>", "gpu1") + info(0, "NET : Using interface eth0:10.1.0.4<0>")
+    text += warn(2, "Call to connect timeout : Connection refused", "gpu2", place="socket.h:3")
+    cause = first(answer(tmp_path, log=text))
+
+    assert "connect-failed-unnamed" == cause.id
+    assert is_setting == (cause.at_fault.kind == "setting")
+    assert is_setting == ("uses lo on gpu1" in cause.summary)
+
+
+def test_a_label_of_error_handling_is_no_error(tmp_path: Path) -> None:
+    """`ucx_info -d` lists what a transport does where a peer fails; a log may end with it."""
+    text = begin(2) + "#  device priority: 10\n#   error handling: peer failure, ep_check\n"
+
+    assert "unknown: no cause" == describe(answer(tmp_path, log=text))
+
+
 def test_the_npu_that_did_not_wait(tmp_path: Path) -> None:
     """Ranks of HCCL that waited are told apart by their numbers."""
     line = (

@@ -93,6 +93,7 @@ def found(text: str) -> list[LogEvent]:
         pytest.param(f"ao\u00fbt 25 19:38:04 n1 kernel: {XID}", None, "ao\u00fbt 25 19:38:04", id="in French"),
         pytest.param(f"\u043d\u043e\u044f 11 10:00:00 n1 kernel: {XID}", None, "\u043d\u043e\u044f 11 10:00:00",
                      id="in Russian"),
+        pytest.param(f"  Sep 19 16:18:02 kernel: {XID}", None, "Sep 19 16:18:02", id="without a host, indented"),
         pytest.param(f"kernel: {XID}", None, None, id="without a time"),
         pytest.param(XID, None, None, id="bare"),
     ],
@@ -103,6 +104,27 @@ def test_a_message_is_found_in_every_form(line: str, at: str | None, logged: str
 
     assert ("xid", "0000:3b:00.0", "79", at, logged) == (event.kind, event.subject, event.code, event.at, event.logged)
     assert event.text.startswith("NVRM: Xid")
+
+
+HEALTH = "mlx5_core 0000:3b:00.0: device's health compromised - reached miss count"
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "09:21:33 {}", "[2026-02-08 17:16:02] {}", "<4>1 2026-02-08T17:16:02Z n1 kernel - - - {}", "(12.500000) {}",
+        "n1: Feb  4 05:03:41 n1 kernel: {}", "| [ 12.500000] {} |", "- {}", "3. {}", "WARN: {}",
+        "INFO - INFO - [ 12.500000] {}", "kernel:[ 12.500000] {}",
+        '{{"MESSAGE":"{}","_TRANSPORT":"kernel","PRIORITY":"3"}}', 'level=error msg="{}" source=kmsg',
+    ],
+)  # fmt: skip
+def test_a_line_of_a_driver_is_read_behind_whatever_a_collector_puts_before_it(form: str) -> None:
+    """A driver and the address of its device are what no program writes; what stands around them is not its text."""
+    text = form.format(HEALTH) + "\n"
+    (event,) = found(text)
+
+    assert (("dmesg",),) == identify_command(text)
+    assert ("0000:3b:00.0", HEALTH) == (event.subject, event.text)
 
 
 @pytest.mark.parametrize(
