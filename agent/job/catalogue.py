@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -18,11 +18,12 @@ OTHERS = (CODES, "names.toml", "values.toml")
 find_tokens = re.compile(rb"[A-Za-z_]+").findall
 # What a line of a role is taken for, the strongest first; the rest explains nothing by itself
 _ROLES = (
-    "hard xid port dead network error crash missing hang exit exception connect cancel consequence slow note fact noise"
+    "hard xid port dead network error crash missing hang exit exception connect cancel unexplained consequence slow "
+    "note fact noise"
 )
 ROLES = tuple(_ROLES.split())
 FAILING = frozenset(ROLES[: ROLES.index("slow")])
-ENDING = FAILING - {"xid", "connect"}  # a job that goes on does not have them; failed connections are tried again
+ENDING = FAILING - {"xid", "connect", "unexplained"}  # a job that goes on does not have them; connections are retried
 
 
 class FailureRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,6 +35,7 @@ class FailureRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     pattern: str
     role: str
     info: str | None = None  # the role of such a line at level INFO, where it is another
+    plain: bool = False  # has less of a line than other rows: left out where one of them explains it
     fault: str = "unknown"
     confidence: str = "high"
     # {group} of the pattern ("peer__2" is one more place of "peer"); {who}, {where}, {host} of the ranks, {ranks}
@@ -51,13 +53,19 @@ class FailureRows(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Pattern:
-    """A row, compiled."""
+    """A row, compiled when a line has one of its words for the first time."""
 
-    __slots__ = ("row", "search")
+    __slots__ = ("_search", "row")
 
     def __init__(self, row: FailureRow) -> None:
         self.row = row
-        self.search = re.compile(row.pattern).search
+        self._search: Callable[[str], re.Match[str] | None] | None = None
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """Where a line matches."""
+        if self._search is None:
+            self._search = re.compile(self.row.pattern).search
+        return self._search(text)
 
 
 @cache
@@ -69,7 +77,7 @@ def load_rows() -> tuple[FailureRow, ...]:
 
 @cache
 def load_patterns() -> tuple[Pattern, ...]:
-    """All rows, compiled."""
+    """All rows."""
     return tuple(Pattern(row) for row in load_rows())
 
 

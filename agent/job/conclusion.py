@@ -181,7 +181,11 @@ def _find_lost(evidence: Evidence, candidates: list[PossibleCause]) -> list[Poss
         return []
     known = [rank for rank in ranks.ranks() if ranks.find(rank) is not None]
     own = {
-        rank for candidate in candidates if candidate.role not in ("consequence", "slow") for rank in candidate.ranks
+        rank
+        for candidate in candidates
+        if candidate.role not in ("consequence", "slow")
+        and not (candidate.id == "exit-code" and len(candidate.ranks) > 1)
+        for rank in candidate.ranks
     }
     silent = [rank for rank in known if rank not in affected and rank not in own]
     suspects = [rank for rank in silent if ranks.host(rank) in named] or silent

@@ -6,6 +6,7 @@ from agent.job.candidate import ORDER, SLOW, PossibleCause
 
 _CLOCKS = 5.0  # seconds by which clocks of hosts may differ, and lines be late
 _UNCAUGHT, _MESSAGE = "terminate called after throwing", 2  # lines
+_MESSAGES = frozenset(("exception", "connect", "unexplained", "silent"))  # what may come before an exit with a code
 _SYMPTOMS = frozenset(("network", "connect", "hang", "silent", "cancel", "consequence", "unexplained"))
 _OWN = frozenset(("error", "crash", "exit", "exception", "missing", "silent"))  # of the process that has the cause
 _ENDS = frozenset(("hard", "dead", "error", "missing", "crash", "exit", "exception"))  # a rank that is gone or stuck
@@ -49,15 +50,14 @@ def explains(cause: PossibleCause, effect: PossibleCause) -> bool:
         return _precedes(cause, effect)  # what a scheduler does not end in time it kills
     if cause.role == "consequence" and effect.id == "ends-in-error":
         return _precedes(cause, effect)  # it shows more than a line that no row is for
+    if "exit-code" in (cause.id, effect.id) and not _MESSAGES.isdisjoint((cause.role, effect.role)):
+        return _is_before_exit(cause, effect)
     if cause.order >= SLOW or (effect.order >= SLOW) or cause.role in ("consequence", "unexplained", "cancel"):
         return (
             cause.role == effect.role == "slow"
             and cause.id == "efa-not-found"
             and effect.id in ("sockets", "gpudirect-off")
         )
-    if "exit-code" in (cause.id, effect.id) and "exception" in (cause.role, effect.role):
-        # it has the message
-        return cause.role == "exception" and (_same_process(cause, effect) or not cause.ranks or not effect.ranks)
     if cause.role == "exception" and effect.role == "hang":
         return _left_out(cause, effect)
     early = cause.at is None or effect.at is None or cause.at.seconds <= effect.at.seconds + _CLOCKS
@@ -98,6 +98,17 @@ def _has_message(cause: PossibleCause, crash: PossibleCause) -> bool:
     if crash.facts.get("how") != _UNCAUGHT or cause.role not in ("connect", "hard", "error", "network"):
         return False
     return first is not None and line is not None and first[0] == line[0] and 0 < line[1] - first[1] <= _MESSAGE
+
+
+def _is_before_exit(cause: PossibleCause, effect: PossibleCause) -> bool:
+    """Whether a process wrote why it exited with a code, or is the one of many that the others lost before."""
+    if cause.role == "exception":
+        return _same_process(cause, effect) or not cause.ranks or not effect.ranks
+    if cause.role == "silent":
+        return _same_process(cause, effect) and len(cause.ranks) < len(effect.ranks)
+    if cause.role in ("connect", "unexplained"):
+        return (_same_process(cause, effect) or not cause.ranks) and _precedes(cause, effect)
+    return effect.role == "silent" and not _is_before_exit(effect, cause)
 
 
 def _left_out(cause: PossibleCause, effect: PossibleCause) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
 
 from agent.job.catalogue import Pattern, find_patterns, find_tokens, load_words
-from agent.job.line_readers import COUNTED, READERS, FileState, read_info, read_table_line
+from agent.job.line_readers import COUNTED, QUIET, READERS, FileState, read_info, read_table_line
 from agent.job.lines import LogLine
 
 # What is looked for within tokens: settings, names of errors, and the words of rows that are so
@@ -49,14 +50,7 @@ class Kind:
 
 
 _UNREAD = -2
-PLAINER = (
-    "cuda-error",
-    "cuda-error-text",
-    "crash",
-    "program-error",
-    "python-exception",
-    "ucx-error",
-)  # rows that are left out where another one has more of the line
+_LATE = ("cuda-error", "cuda-error-text", "crash")  # rows that are left out where certain others match
 _TOKENS = frozenset(
     b"version float half double bfloat int uint fp Rank bytes Device Running SUM redop algbw nThread bounds bandwidth "
     b"raining Training training Job job code COMPLETE Finished iteration Iteration step Step epoch Epoch loss "
@@ -82,14 +76,25 @@ def _is_anywhere(raw: bytes) -> bool:
 _ANYWHERE_BYTES = tuple(word.encode() for word in _ANYWHERE_WORDS)
 
 
+_is_quiet = re.compile(QUIET.encode()).search
+
+
 def make_kind(key: bytes, raw: bytes) -> Kind | None:
     """What lines like this one may mean; None: nothing. `key`: the line without digits."""
     tokens = set(find_tokens(raw))
     if tokens.isdisjoint(_known_tokens()) and not _is_anywhere(raw) and key.strip(b" .\t\r\n"):
         return None
-    patterns = tuple(sorted(find_patterns(raw, tokens), key=lambda pattern: pattern.row.id in PLAINER))
+    patterns = tuple(
+        sorted(find_patterns(raw, tokens), key=lambda pattern: (pattern.row.plain, pattern.row.id in _LATE))
+    )
+    if patterns and _is_quiet(raw):
+        patterns = ()
     if b"NCCL INFO " in raw:  # what is normal there needs no second look
-        patterns = tuple(pattern for pattern in patterns if "noise" not in (pattern.row.role, pattern.row.info))
+        patterns = tuple(
+            pattern
+            for pattern in patterns
+            if "noise" not in (pattern.row.role, pattern.row.info) and not pattern.row.plain
+        )
     readers = [reader for words, reader in READERS if any(word in raw for word in words)]
     if not key.strip(b" .\t\r\n") and key.strip():
         readers.append(read_table_line)

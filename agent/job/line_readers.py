@@ -72,10 +72,15 @@ _NO_ERROR = re.compile(  # a heading or a label: "#  error handling: peer failur
 _RUNNING = re.compile(r"= {1,5}(?:RANK (?P<rank>\d{1,7}) )?PID (?P<pid>\d{1,9}) RUNNING AT (?P<host>[\w.-]{1,64})")
 _ENDED = re.compile(r"= {1,5}(?:EXIT CODE: (?P<code>\d{1,3})|KILLED BY SIGNAL: (?P<signal>\d{1,2}))")
 _SIGNALS = (6, 7, 9, 11, 15)  # what Hydra prints as a code
+# Of libfabric, UCX, UCC, NVSHMEM and oneCCL: what they do, not what failed
+QUIET = (
+    r"<(?:info|debug|trace)> |\b(?:UCX|UCC|[TC]L_\w{2,12}) {1,3}(?:INFO|DEBUG|TRACE|REQ|DATA|FUNC) |"
+    r"NVSHMEM (?:INFO|DEBUG|TRACE)\b|\|CCL_(?:INFO|DEBUG|TRACE)\|"
+)
 # Of glog and logging below "error": "I1103 04:12:05.101 1 a.py:6] ", "2026-09-01 10:20:11.25: W a.cc:5] ", "INFO: "
 _LEVEL = re.compile(
     r"(?:^|\[|: )[IW]\d{3,4} \d\d:\d\d:\d\d|\d\d:\d\d:\d\d[.,]\d{1,9}: [IW] |^(?:INFO|WARNING)\b|"
-    r"\[(?:INFO|WARN|WARNING|DEBUG)\]|(?:\| |- )(?:INFO|WARNING|DEBUG)(?: \||:| -)"
+    r"\[(?:INFO|WARN|WARNING|DEBUG)\]|(?:\| |- )(?:INFO|WARNING|DEBUG)(?: \||:| -)|" + QUIET
 )
 _FRAME = re.compile(r"  File \"|frame #\d|#\d{1,3} ")
 # Words by which lines matter besides the failures; without digits

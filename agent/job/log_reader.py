@@ -181,8 +181,9 @@ class LogReader:
             self._messages.add(raw if message.startswith(_OF_PROCESS) else message)
 
     def _match(self, patterns: tuple[Pattern, ...], line: LogLine) -> bool:
-        """The rows that a line is for; a warning that is for none is kept as it is."""
+        """The rows that a line is for; whether one of them explains it."""
         matched: set[str] = set()
+        known = False  # by a row that has more of it than that a program warns
         explained = False  # by a row that has more of the line than the name of an exception
         for pattern in patterns:
             row = pattern.row
@@ -190,7 +191,7 @@ class LogReader:
                 continue  # the same line, with more in it
             if row.id == "crash" and not matched.isdisjoint(_EXITS):
                 continue  # the launcher's line has the rank, too
-            if row.id in ("program-error", "python-exception", "ucx-error") and explained:
+            if row.plain and (explained or (matched and row.role != "exception")):
                 continue
             text = (
                 f"{line.place} NCCL {line.level} {line.text}"
@@ -201,6 +202,7 @@ class LogReader:
             if match is None:
                 continue
             matched.add(row.id)
+            known |= not (row.plain and row.role == "note")
             if row.role not in ("noise", "fact"):
                 self._state.found.add("other")
             groups = {
@@ -225,9 +227,7 @@ class LogReader:
             explained = explained or role in FAILING
             if role in ENDING:
                 self.evidence.note_end(line)
-        if not matched and line.level == "WARN":
-            self._add_unexplained(line, "NCCL warns of it")
-        return bool(matched)
+        return known
 
     def _add_state(self, row: FailureRow, groups: dict[str, str], line: LogLine) -> None:
         if row.id.startswith("watchdog-") or row.id == "heartbeat-stuck":

@@ -99,6 +99,7 @@ _SPECIAL = {
     "hccl-heartbeat": find_dead,
     "jax-barrier": find_missing,
     "jax-task-dead": find_missing,
+    "jax-restarted": find_missing,
     "unique-id-missing": find_missing,
     "process-exit": _none,
     "ray-worker-died": _none,

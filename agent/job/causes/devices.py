@@ -71,10 +71,15 @@ def find_cuda(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleC
     """One candidate per error; the number decides, else the text."""
     codes = load_codes()["cuda"]
     texts = {
-        str(entry[key]).lower(): number for number, entry in codes.items() for key in ("text", "also") if key in entry
+        str(entry[key]).lower(): number
+        for number, entry in codes.items()
+        for key in ("text", "also", "enum")
+        if key in entry
     }
     groups: dict[str, list[LineEvent]] = defaultdict(list)
     for event in events:
+        if event.line.level == "INFO":
+            continue  # NCCL goes another way
         text = event.groups.get("text", "").strip().lower()
         number = event.groups.get("number") or next(
             (found for known, found in texts.items() if text.startswith(known) or (len(known) > 15 and known in text)),

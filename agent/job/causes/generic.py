@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from agent.job.candidate import PossibleCause, first_of, name_hosts, name_ranks
+from agent.job.catalogue import load_codes
 from agent.job.evidence import Evidence, LineEvent
 
 _OF_THEIR_OWN = frozenset(("xid", "port", "missing", "hang", "exit", "fact", "noise"))  # roles
@@ -25,6 +26,9 @@ def find_generic(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possib
         candidate = PossibleCause(row.form_of or row.id, role, row.fault, "", row.confidence)
         candidate.add_events(evidence, rows)
         candidate.nic = first.groups.get("nic") or None
+        if candidate.nic and first.groups.get("port", "").isdecimal():
+            candidate.port = int(first.groups["port"])
+        candidate.ranks |= {int(task): None for event in rows if (task := event.groups.get("task", "")).isdecimal()}
         if "how" in first.groups:
             candidate.facts["how"] = first.groups["how"]
         candidate.hosts |= {name: None for event in rows if (name := event.groups.get("hosts"))}
@@ -86,9 +90,17 @@ def find_unexplained(evidence: Evidence) -> Iterator[PossibleCause]:
         first = first_of(events)
         candidate = PossibleCause("unexplained", "unexplained", "unknown", "", "low")
         candidate.add_events(evidence, events)
-        text = first.line.text[:160]
-        candidate.summary = f"{candidate.name(evidence)}: NCCL warns of a failure that is not in the table: {text}"
+        text, place = (
+            first.line.text[:160],
+            (first.line.place or "").rpartition("/src/")[2],
+        )  # a build has a path before it
+        part = next((entry for start, entry in load_codes()["place"].items() if place.startswith(start)), None)
+        words = collect_words(evidence, candidate, first)
+        what = f"NCCL warns of {part['means']}" if part else "NCCL warns of a failure"
+        candidate.summary = f"{words['who']}: {what}, and the table of failures does not have it: {text}"
         candidate.next = ["the source of NCCL at the line's file and number; the lines around it"]
+        if part:
+            candidate.next.insert(0, fill(part["check"], words))
         yield candidate
     outputs = {
         file.name for file in evidence.files if file.read_as in ("kernel log", "log of a service", "saved output")

@@ -48,6 +48,9 @@ def find_exits(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Iterat
     if killed and key in ("killed", "oom-kill"):
         return  # that candidate takes these ranks
     candidate = PossibleCause(key, role, fault, "", "medium")
+    alike = sorted({task for row in own if key == "exit-code" and row[1] == how for task in row[3]})
+    if len(alike) > len(tasks) + 1:  # the order of such lines shows nothing
+        tasks, host, text = alike, None, f"{text.replace('ended first', 'ended')}; no line shows the first of them"
     candidate.blame(tasks, [*([host] if host else ()), *find_hosts(evidence, tasks)])
     who = candidate.name(evidence)
     if event is not None and event.groups.get("local"):
@@ -176,6 +179,7 @@ _ABSENT = {
     "horovod-stalled": "did not submit tensors that the others wait for",
     "jax-barrier": "did not come to the barrier of JAX",
     "jax-task-dead": "stopped: JAX got no heartbeat from it",
+    "jax-restarted": "restarted while the others of JAX went on",
     "unique-id-missing": "did not publish the id of the communicator: it never came to its first collective, or ended",
 }
 
