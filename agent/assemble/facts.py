@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from agent.model.labels import natural
 from probes.probe import Outcome
 
 _ADDRESS = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])")
-_NUMBER = re.compile(r"([0-9]{1,18})")  # Python refuses to read longer ones, and no device has them
 
-Key = tuple[int, tuple[tuple[int, str], ...]]
+Key = tuple[int | str, ...]
 
 
 def sort_key(name: str) -> Key:
@@ -27,12 +27,8 @@ def sort_key(name: str) -> Key:
     """
     address = _ADDRESS.match(name)
     if address:
-        return 0, (*((int(part, 16), "") for part in address.groups()), *_natural(name[address.end() :]))
-    return 1, tuple(_natural(name))
-
-
-def _natural(text: str) -> list[tuple[int, str]]:
-    return [(int(part), "") if _NUMBER.fullmatch(part) else (-1, part) for part in _NUMBER.split(text) if part]
+        return 0, *(int(part, 16) for part in address.groups()), natural(name[address.end() :])
+    return 1, natural(name)
 
 
 def card_address(address: str) -> str:

@@ -5,12 +5,12 @@ Changes are collected one by one and handed out grouped: what changed alike is o
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
+from agent.model.labels import natural
 from agent.model.pci import PciFunction
 
 Spot = tuple[str, tuple[str, ...]]  # root bus, ("01.0", "00.0", ...)
@@ -198,16 +198,6 @@ def plain(value: Any) -> Value:
     if isinstance(value, (list, tuple)):
         return [str(item) for item in value]
     return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
-
-
-def natural(text: str) -> list[tuple[int, str]]:
-    """Sorts GPU2 before GPU10.
-
-    >>> sorted(["GPU10", "GPU2"], key=natural)
-    ['GPU2', 'GPU10']
-    """
-    parts: Callable[[str], tuple[int, str]] = lambda part: (len(part), part) if part.isdigit() else (0, part)  # noqa: E731  # one expression
-    return [parts(part) for part in re.split(r"([0-9]+)", text)]
 
 
 def _order(change: Change) -> tuple[Any, ...]:

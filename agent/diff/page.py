@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from agent.diff.ledger import GROUPS, Change, Diff, Side, Value, natural, subject_kind
+from agent.diff.ledger import GROUPS, Change, Diff, Side, Value, subject_kind
+from agent.model.labels import natural
 from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
 
 SHOWN = 6  # subjects of one change, and changes of one kind, before the rest is only counted

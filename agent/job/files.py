@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +22,7 @@ from agent.job.lines import WHOLE, Part
 from agent.job.log_reader import LogReader
 from agent.job.streams import LARGEST, gather, inflate, is_wrapped, split_lines, unwrap
 from agent.model.job_answer import JobFile
+from agent.model.labels import natural
 from probes.host.files import open_saved
 from probes.planted import PathUse, follow_links
 from probes.time_limit import TimeIsUp, TimeLimit
@@ -85,7 +85,7 @@ def list_files(paths: Sequence[str]) -> list[Given]:
         if stat.S_ISDIR(path_stat.st_mode):
             if all(os.path.exists(os.path.join(path, name)) for name in ("manifest.json", "files")):
                 raise UnreadableError(f"{path}: is the capture of a host, which `fabricscope scan` reads")
-            found = sorted(_Walk(path, _MOST_FILES - len(given)).list_files(), key=lambda row: _natural(row.name))
+            found = sorted(_Walk(path, _MOST_FILES - len(given)).list_files(), key=lambda row: natural(row.name))
             given += found if len(paths) == 1 else [row._replace(name=os.path.join(path, row.name)) for row in found]
         elif stat.S_ISREG(path_stat.st_mode) or stat.S_ISFIFO(path_stat.st_mode):
             given.append(Given(path, path, path_stat.st_size))
@@ -144,10 +144,6 @@ class _Walk:
 def open_given(path: str, is_found: bool) -> BinaryIO:
     """A file of a folder, whatever is in its place by now, or one that was named. Raises OSError."""
     return open_saved(path) if is_found else open(path, "rb")
-
-
-def _natural(name: str) -> list[tuple[int, int, str]]:
-    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d{1,18})", name)]
 
 
 class FileReader:

@@ -161,8 +161,11 @@ def rank_gravity(severity: str, subject: str, percent: float | None) -> tuple[in
     return -SEVERITIES.index(severity), -cost, _REACH.get(subject.partition(":")[0], 2)
 
 
-def worst_first(finding: Finding) -> tuple[bool, bool, tuple[int, float, int], str, str, str]:
-    """The sort key of a report's findings: silenced ones last, before them those of low confidence, each by gravity."""
+def worst_first(finding: Finding) -> tuple[bool, bool, tuple[int, float, int], str, str]:
+    """The sort key of a report's findings: silenced ones last, before them those of low confidence, each by gravity.
+
+    Those of one rule on one subject stay in the order in which the rule states them.
+    """
     percent = finding.cost.percent if finding.cost else None
     return (
         finding.silenced is not None,
@@ -170,7 +173,6 @@ def worst_first(finding: Finding) -> tuple[bool, bool, tuple[int, float, int], s
         rank_gravity(finding.severity, finding.subject, percent),
         finding.rule,
         finding.subject,
-        finding.fingerprint,
     )
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from agent.model.labels import natural
 from agent.model.nic import Netdev, Nic
 from agent.model.node import NcclSetting
 from agent.model.prediction import NotNeeded, PlatformComparison, SettingAdvice
@@ -202,7 +203,7 @@ def _list_needed(report: Report, node: NodeFacts, version: Version) -> Iterator[
 def _adapter_list(report: Report, set_by_host: dict[str, NcclSetting]) -> Iterator[SettingAdvice]:
     """Active RDMA ports that are no rails, and could carry traffic of jobs."""
     nics = [nic for nic in report.topology.host_nics if nic.rdma_device and any(p.state == "ACTIVE" for p in nic.ports)]
-    rails = sorted((nic.rdma_device or "" for nic in nics if nic.role == "rail"), key=_natural)
+    rails = sorted((nic.rdma_device or "" for nic in nics if nic.role == "rail"), key=natural)
     others = _rivals(report)
     if not rails or not others or "NCCL_IB_HCA" in set_by_host:
         return
@@ -299,11 +300,6 @@ def _not_needed(report: Report, node: NodeFacts, version: Version) -> Iterator[N
         yield NotNeeded(name="NCCL_CROSS_NIC", reason="the default (2) crosses rails only where that helps")
     yield NotNeeded(name="NCCL_ALGO, NCCL_PROTO", reason="NCCL chooses by size; for tests only")
     yield NotNeeded(name="NCCL_BUFFSIZE, NCCL_NTHREADS", reason="no effect in public sweeps")
-
-
-def _natural(name: str) -> tuple[str, int]:
-    letters = name.rstrip("0123456789")
-    return letters, int(name[len(letters) :] or 0)
 
 
 def compare_platform(report: Report, node: NodeFacts) -> PlatformComparison | None:

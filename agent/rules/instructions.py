@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from agent.model.finding import STEP_COSTS, Location, Step
+from agent.model.labels import natural
 from agent.rules.context import RuleContext
 from agent.rules.location import (
     NO_CHIP,
@@ -279,14 +280,9 @@ def _name_others(text: str, devices: Sequence[Values]) -> Iterator[str]:
             commands = ", ".join(f"`{_fill(code, group[labels[0]])}`" for _, code, _ in _CODE.findall(text))
             yield f"For {labels[0]}: {commands}."
         if len(labels) > 1:
-            yield f"The same for {join_labels(sorted(labels[1:], key=_sort_key))}."
+            yield f"The same for {join_labels(sorted(labels[1:], key=natural))}."
     if len(groups) > _VARIANTS:
         yield "The others likewise, each with its own values."
-
-
-def _sort_key(label: str) -> list[str | int]:
-    """Numbers as numbers, after what is before them."""
-    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d{1,18})", label)]
 
 
 def _describe_far_end(location: Location | None) -> str:

@@ -16,6 +16,7 @@ from probes.tool_reports.lines import short_lines
 _LIMIT_LINE = 1000
 _LIMIT_TEXT = 200
 _MOST_REPORTS = 128
+_GRAVEST_FIRST = ("slurm-gpus", "slurm-device", "slurm-silent", "slurm-held")
 _NODE = lazy_pattern(r"(?m)^[ \t]*NodeName=(?P<name>\S{1,200})(?= )")
 _STATE = lazy_pattern(r"(?m)(?:^|\s)State=(?P<state>[A-Z_+*~#!%$@^-]{2,120})")
 _REASON = lazy_pattern(r"(?m)(?:^|[ \t])Reason=(?P<reason>[^\s][^\n]{0,400})")
@@ -69,7 +70,7 @@ def list_node_states(text: str) -> list[ToolReport]:
             reports.append(_report(start["name"], why if by.endswith("]") else reason["reason"], line))
     if not starts:
         raise ParseError("no node in the output of scontrol show node")
-    return reports[:_MOST_REPORTS]
+    return _sort_gravest_first(reports)
 
 
 def list_held_nodes(text: str) -> list[ToolReport]:
@@ -81,7 +82,7 @@ def list_held_nodes(text: str) -> list[ToolReport]:
     """
     if not _HEADING.search(check_length(text)):
         raise ParseError("no heading of sinfo -R")
-    return [_report(row["nodes"], row["reason"], row[0]) for row in _rows(text)][:_MOST_REPORTS]
+    return _sort_gravest_first([_report(row["nodes"], row["reason"], row[0]) for row in _rows(text)])
 
 
 def list_controller_lines(text: str) -> list[ToolReport]:
@@ -112,6 +113,11 @@ def list_controller_lines(text: str) -> list[ToolReport]:
         raise ParseError("no line of slurmctld about the state of a node")
     named = {value for report in held.values() if report.subject for _, value in report.detail}
     return [report for report in held.values() if report.subject or report.detail[0][1] not in named]
+
+
+def _sort_gravest_first(reports: list[ToolReport]) -> list[ToolReport]:
+    """The bounded list: many nodes that are held for maintenance hide none that is held for a fault."""
+    return sorted(reports, key=lambda report: _GRAVEST_FIRST.index(report.code))[:_MOST_REPORTS]
 
 
 def _rows(text: str) -> Iterator[re.Match[str]]:

@@ -10,8 +10,9 @@ import msgspec
 from agent.fleet.cluster.cabling_faults import CablingFault, find_cabling_faults
 from agent.fleet.cluster.fabric_kind import classify_fabric
 from agent.fleet.cluster.fabric_view import View
-from agent.fleet.cluster.graph import FabricGraph, natural
+from agent.fleet.cluster.graph import FabricGraph
 from agent.fleet.hostlist import fold
+from agent.model.labels import natural
 
 FORMAT = "fabricscope.topology/1"
 NVL72 = (18, 72)  # hosts and GPUs of one domain

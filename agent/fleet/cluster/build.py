@@ -16,8 +16,9 @@ from agent.fleet.cluster.from_reports import (
     read_infiniband,
     read_lldp,
 )
-from agent.fleet.cluster.graph import FabricGraph, SharedPort, UnknownAdapter, make_names_distinct, natural
+from agent.fleet.cluster.graph import FabricGraph, SharedPort, UnknownAdapter, make_names_distinct
 from agent.fleet.racks import find_racks
+from agent.model.labels import natural
 from probes.fabric.topology import Fabric
 
 _GENERATED = re.compile(r"^# Topology file: generated on ([A-Za-z0-9: ]{10,40})$", re.MULTILINE)

@@ -9,10 +9,11 @@ from agent.fleet.cluster.cabling_faults.rails import group_links_by_rail
 from agent.fleet.cluster.cabling_faults.uplinks import describe_peers, end, find_missing
 from agent.fleet.cluster.cabling_plan import Cable, Cables, ExpectedCable, describe_holder, list_wrong_cables
 from agent.fleet.cluster.fabric_view import View
-from agent.fleet.cluster.graph import FabricGraph, SwitchPort, UnknownAdapter, natural
+from agent.fleet.cluster.graph import FabricGraph, SwitchPort, UnknownAdapter
 from agent.fleet.cluster.peers import find_most
 from agent.fleet.cluster.trunks import Fault, find_far_switches, find_trunk_faults
 from agent.fleet.cluster.units import Unit
+from agent.model.labels import natural
 
 FIRM = 0.9  # of a port's peers, where the counts of cables are right all the same
 OWN_WAY = 0.25  # of a switch's cables on other ports than its peers': above that it is not meant to be as they are

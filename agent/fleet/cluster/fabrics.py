@@ -9,8 +9,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from agent.fleet.cluster.graph import FabricGraph, HostLink, SwitchLink, natural
+from agent.fleet.cluster.graph import FabricGraph, HostLink, SwitchLink
 from agent.fleet.cluster.peers import Joined, find_most
+from agent.model.labels import natural
 
 ALIKE = 0.8  # of the hosts on a leaf, those that share a leaf in the other plane too
 _NO_CABLES = ("switches", "without a known cable to another")

@@ -4,31 +4,33 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from agent.fleet.cluster.answer import TopologyAnswer, build_topology_answer
 from agent.fleet.cluster.build import build
 from agent.fleet.cluster.fabric_view import build_views
+from agent.fleet.cluster.from_reports import ROW_KINDS
 from agent.fleet.cluster.from_reports import ClusterTables as Rows
-from agent.fleet.cluster.from_reports import read_tables
-from agent.fleet.cluster.graph import FabricGraph, natural
+from agent.fleet.cluster.graph import FabricGraph
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Query, identifiers, query, quote, statement, table_query
+from agent.model.labels import natural
 
 
 def read_identity_rows(source: Tables, beside_files: bool) -> Rows:
     """`beside_files`: of a fabric, whose ports are found by their GUIDs. Raises EngineRefused."""
-    return read_tables(_Telling(source, beside_files))
+
+    def read(table: str, kind: type[Any]) -> list[Any]:
+        return _sort_by_node(map(kind._make, source.many_rows(query_identity_rows(table, kind._fields, beside_files))))
+
+    return Rows(*(read(table, kind) for table, kind in ROW_KINDS.items()))
 
 
-class _Telling:
-    def __init__(self, source: Tables, beside_files: bool) -> None:
-        self._source, self._beside_files = source, beside_files
-
-    def columns(self, table: str, names: tuple[str, ...]) -> Iterable[tuple[Any, ...]]:
-        """The rows, in any order."""
-        return self._source.many_rows(query_identity_rows(table, names, self._beside_files))
+def _sort_by_node(rows: Iterable[Any]) -> list[Any]:
+    listed = list(rows)
+    places = {node: at for at, node in enumerate(sorted({row.node for row in listed}, key=natural))}
+    return sorted(listed, key=lambda row: places[row.node])
 
 
 def query_identity_rows(table: str, names: tuple[str, ...], beside_files: bool) -> Query:
@@ -52,13 +54,7 @@ def rename_by_host(rows: Rows) -> Rows:
     names = {node: name for node, name in names_of.items() if name and name != node and count[name] == 1}
     if not names:
         return rows
-
-    def renamed(part: Sequence[Any]) -> list[Any]:
-        renamed_rows = [row._replace(node=names.get(row.node, row.node)) for row in part]
-        places = {node: at for at, node in enumerate(sorted({row.node for row in renamed_rows}, key=natural))}
-        return sorted(renamed_rows, key=lambda row: places[row.node])
-
-    return Rows(*map(renamed, rows))
+    return Rows(*(_sort_by_node(row._replace(node=names.get(row.node, row.node)) for row in part) for part in rows))
 
 
 _RAIL = re.compile(r"rail ([0-9]{1,4})(?: .*)?")

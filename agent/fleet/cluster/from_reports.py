@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from agent.fleet.cluster.from_fabric import Adapter, parse_node_description
 from agent.fleet.cluster.graph import (
@@ -19,11 +19,11 @@ from agent.fleet.cluster.graph import (
     SharedPort,
     Switch,
     SwitchPort,
-    natural,
     parse_guid,
     switch_name,
 )
 from agent.fleet.cluster.peers import AGREE, SHARE
+from agent.model.labels import natural
 
 _NO_CLUSTER = "00000000-0000-0000-0000-000000000000"  # NVLink ends at the node
 
@@ -101,28 +101,7 @@ class ClusterTables(NamedTuple):
     gpu: Sequence[GpuRow] = ()
 
 
-class RowSource(Protocol):
-    """What gives rows of a table by its columns, as the fleet's engines do."""
-
-    def columns(self, table: str, names: tuple[str, ...]) -> Iterable[tuple[Any, ...]]:
-        """The rows, in any order."""
-
-
-def read_tables(source: RowSource) -> ClusterTables:
-    """Rows of every table, from whatever holds them."""
-
-    def rows(kind: type[Any], table: str) -> list[Any]:
-        rows = list(map(kind._make, source.columns(table, kind._fields)))
-        places = {node: at for at, node in enumerate(sorted({row.node for row in rows}, key=natural))}
-        return sorted(rows, key=lambda row: places[row.node])
-
-    return ClusterTables(
-        rows(HostRow, "host"),
-        rows(NicRow, "nic"),
-        rows(PortRow, "port"),
-        rows(NetdevRow, "netdev"),
-        rows(GpuRow, "gpu"),
-    )
+ROW_KINDS = {"host": HostRow, "nic": NicRow, "port": PortRow, "netdev": NetdevRow, "gpu": GpuRow}  # by table
 
 
 class Neighbours(NamedTuple):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import NamedTuple
 
 # Gbit/s of one lane as the field counts it: HDR 4x is "200". InfiniBand Architecture 1.7, and its roadmap
@@ -190,24 +189,6 @@ def switch_part(description: str) -> str:
     """
     match = re.fullmatch(r"MF0;[^:;]+:[^/]{1,64}/(\S{1,64})", " ".join(description.split()).strip("'"))
     return match[1] if match else ""
-
-
-@lru_cache(maxsize=1 << 17)  # names of hosts come once for each of their ports
-def natural(text: str) -> str:
-    """A key that orders names by their numbers: leaf2 before leaf10.
-
-    >>> sorted(["leaf10", "leaf2", "7", "x"], key=natural)
-    ['7', 'leaf2', 'leaf10', 'x']
-    """
-    return _NUMBER.sub(_padded, text)
-
-
-_NUMBER = re.compile(r"[0-9]{1,18}")
-
-
-def _padded(number: re.Match[str]) -> str:
-    """Of one width, between what comes before every letter: a text that ends there is less than one that goes on."""
-    return f"\0{number[0]:0>18}\1"
 
 
 def shape(name: str) -> str:

@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 from agent.fleet.cluster.fabric_kind import classify_fabric, join_neighbourhoods
 from agent.fleet.cluster.fabric_view import View
-from agent.fleet.cluster.graph import SwitchLink, natural
+from agent.fleet.cluster.graph import SwitchLink
 from agent.fleet.cluster.peers import Joined
 from agent.fleet.cluster.switch_tiers import SwitchBlock
 from agent.fleet.cluster.trunks import find_trunk_faults
 from agent.fleet.cluster.units import Unit
+from agent.model.labels import natural
 
 
 class Level(NamedTuple):

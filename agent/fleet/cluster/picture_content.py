@@ -9,9 +9,10 @@ from typing import NamedTuple
 from agent.fleet.cluster.cabling_faults import CablingFault
 from agent.fleet.cluster.fabric_kind import WORDS, classify_fabric
 from agent.fleet.cluster.fabric_view import View
-from agent.fleet.cluster.graph import FabricGraph, SwitchPort, natural
+from agent.fleet.cluster.graph import FabricGraph, SwitchPort
 from agent.fleet.cluster.peers import group_peers
 from agent.fleet.hostlist import fold
+from agent.model.labels import natural
 
 GAP, HIGH = 12.0, 44.0  # pixels between boxes, and of a box
 SINGLE = 16  # so many switches in a row are drawn one by one

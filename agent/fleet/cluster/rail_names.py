@@ -10,8 +10,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
-from agent.fleet.cluster.graph import HostLink, natural
+from agent.fleet.cluster.graph import HostLink
 from agent.fleet.cluster.peers import find_most
+from agent.model.labels import natural
 
 Links = dict[str, list[HostLink]]
 Names = tuple[str, ...]

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from agent.fleet.cluster.fabrics import FabricPart
-from agent.fleet.cluster.graph import Switch, SwitchPort, UnknownAdapter, natural, shape
+from agent.fleet.cluster.graph import Switch, SwitchPort, UnknownAdapter, shape
 from agent.fleet.cluster.peers import AGREE, Cohort, Majority, find_most, group_peers
+from agent.model.labels import natural
 
 MANY = 8  # cables of a switch, of which one may be at a wrong place
 

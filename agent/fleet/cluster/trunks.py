@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from agent.fleet.cluster.fabric_view import View
-from agent.fleet.cluster.graph import SwitchPort, natural
+from agent.fleet.cluster.graph import SwitchPort
 from agent.fleet.cluster.peers import find_most
 from agent.fleet.cluster.switch_tiers import SwitchBlock
+from agent.model.labels import natural
 
 Pair = tuple[str, str]  # a switch and one above it
 FEW = 0.05  # of all cables between switches: more beside the rows, or over one, are the way it is wired

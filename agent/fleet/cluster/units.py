@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from agent.fleet.cluster.fabrics import FabricPart
-from agent.fleet.cluster.graph import HostLink, Switch, natural
+from agent.fleet.cluster.graph import HostLink, Switch
 from agent.fleet.cluster.peers import Majority, find_most, group_peers
 from agent.fleet.cluster.rail_names import order, unify_names
+from agent.model.labels import natural
 
 _NUMBERS = re.compile(r"[0-9]{1,9}")
 Name = Callable[[str], str]  # of a switch, as people call it

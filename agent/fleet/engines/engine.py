@@ -117,34 +117,47 @@ class Where(NamedTuple):
     nodes: tuple[str, ...] = ()
 
 
-class Narrowed(Tables):
+class Adapted(Tables):
+    """The same tables, by queries that are adapted before they are asked."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    @abstractmethod
+    def adapt(self, query: Query) -> Query:
+        """The query as it is asked."""
+
+    def rows(self, query: Query) -> list[Row]:
+        """See Tables."""
+        return self._tables.rows(self.adapt(query))
+
+    def many_rows(self, query: Query) -> list[Row]:
+        """See Tables."""
+        return self._tables.many_rows(self.adapt(query))
+
+    def submit(self, query: Query) -> Pending:
+        """See Tables."""
+        return self._tables.submit(self.adapt(query))
+
+    def batches(self, query: Query) -> Any:
+        """See Tables."""
+        return self._tables.batches(self.adapt(query))
+
+
+class Narrowed(Adapted):
     """The same tables, of some nodes only."""
 
     def __init__(self, tables: Tables, where: Where) -> None:
-        self._tables, self._where = tables, where
+        super().__init__(tables)
+        self._where = where
 
     @property
     def whole(self) -> Tables:
         """As the engine gives them."""
         return self._tables
 
-    def rows(self, query: Query) -> list[Row]:
+    def adapt(self, query: Query) -> Query:
         """Of those nodes."""
-        return self._tables.rows(self._scoped(query))
-
-    def many_rows(self, query: Query) -> list[Row]:
-        """Of those nodes."""
-        return self._tables.many_rows(self._scoped(query))
-
-    def submit(self, query: Query) -> Pending:
-        """Of those nodes."""
-        return self._tables.submit(self._scoped(query))
-
-    def batches(self, query: Query) -> Any:
-        """Of those nodes."""
-        return self._tables.batches(self._scoped(query))
-
-    def _scoped(self, query: Query) -> Query:
         return query._replace(relations=(*query.relations, self._scope), scoped=True)
 
     @cached_property
@@ -164,34 +177,20 @@ class Narrowed(Tables):
         return Relation(SCOPE, {"node": TEXT}, [(node,) for node in nodes])
 
 
-class Silenced(Tables):
+class Silenced(Adapted):
     """The same tables, in which some findings are silenced. `known`: the table SILENCES."""
 
     def __init__(self, tables: Tables, known: Relation) -> None:
-        self._tables, self._known = tables, known
+        super().__init__(tables)
+        self._known = known
 
     @property
     def whole(self) -> Tables:
         """Of all nodes, silenced as well."""
         return self if self._tables.whole is self._tables else Silenced(self._tables.whole, self._known)
 
-    def rows(self, query: Query) -> list[Row]:
+    def adapt(self, query: Query) -> Query:
         """With them silenced."""
-        return self._tables.rows(self._silenced(query))
-
-    def many_rows(self, query: Query) -> list[Row]:
-        """With them silenced."""
-        return self._tables.many_rows(self._silenced(query))
-
-    def submit(self, query: Query) -> Pending:
-        """With them silenced."""
-        return self._tables.submit(self._silenced(query))
-
-    def batches(self, query: Query) -> Any:
-        """With them silenced."""
-        return self._tables.batches(self._silenced(query))
-
-    def _silenced(self, query: Query) -> Query:
         if FINDING not in query.tables:
             return query
         return query._replace(relations=(*query.relations, self._known), silenced=True)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable
-from typing import Annotated, NamedTuple, Protocol
+from typing import Annotated, NamedTuple
 
 import msgspec
 
 from agent.fleet.engines.engine import Silenced, Tables
 from agent.fleet.engines.query import SILENCES, Relation, lookup, matching
+from agent.fleet.episodes import Episode
 from agent.fleet.hostlist import unfold
 from agent.fleet.table import TEXT
 
@@ -36,22 +37,9 @@ class SilenceFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     silence: list[FleetSilence] = []
 
 
-class KnownPart(Protocol):
-    """What an entry is compared with: a finding, or an episode of one."""
-
-    @property
-    def node(self) -> str: ...  # noqa: D102
-    @property
-    def rule(self) -> str: ...  # noqa: D102
-    @property
-    def subject(self) -> str: ...  # noqa: D102
-    @property
-    def fingerprint(self) -> str: ...  # noqa: D102
-    @property
-    def label(self) -> str | None: ...  # noqa: D102
-
-
 class _Finding(NamedTuple):
+    """A finding of a node's newest report."""
+
     node: str
     rule: str
     severity: str
@@ -78,7 +66,7 @@ class Silences:
         """The rules of all entries."""
         return sorted(self._by_rule)
 
-    def find(self, finding: KnownPart) -> FleetSilence | None:
+    def find(self, finding: Episode | _Finding) -> FleetSilence | None:
         """The first entry for a finding."""
         for nodes, entry in self._by_rule.get(finding.rule, ()):
             if (nodes is None or finding.node in nodes) and (entry.device is None or entry.device in _names(finding)):
@@ -89,7 +77,7 @@ class Silences:
 NONE = Silences((), datetime.date.min)
 
 
-def _names(finding: KnownPart) -> set[str | None]:
+def _names(finding: Episode | _Finding) -> set[str | None]:
     """By what an entry can name the device of a finding."""
     _, _, rest = finding.subject.partition(":")
     return {finding.subject, rest or finding.subject, rest.partition("/")[0], finding.label, finding.fingerprint} - {""}

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
-from agent.fleet.cluster.graph import natural
 from agent.fleet.lossless.traffic import describe_priorities
+from agent.model.labels import natural
 from probes.switches.facts import PortFacts, SwitchFacts
 
 

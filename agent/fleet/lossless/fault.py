@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from agent.fleet.cluster.graph import natural
 from agent.fleet.lossless.hop import CableEnd, Hop
 from agent.fleet.lossless.traffic import TrafficClass, classify
 from agent.model.finding import Evidence, FarEnd, Finding, Location, Step, worst_first
+from agent.model.labels import natural
 from agent.toml_file import read_toml
 
 HOST, OTHER, ALSO = "host", "other", "also"

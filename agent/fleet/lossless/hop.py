@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from agent.fleet.cluster.graph import natural
+from agent.model.labels import natural
 from probes.switches.facts import PortFacts, SwitchFacts
 
 LOSSY_BY_DESIGN = ("lossy", "lossy-multi-tc", "semi-lossless")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 
@@ -13,11 +12,11 @@ from agent.fleet.lossless.answer import LosslessAnswer, count_paths
 from agent.fleet.lossless.host_ports import commonest
 from agent.fleet.lossless.rows import HopEnd, HopRow, SwitchRow
 from agent.fleet.lossless.verdict import VERDICTS
+from agent.fleet.stored_rows import StoredRow, build_part
 from agent.fleet.text.parts import split_steps
 from agent.model.finding import Evidence, Finding, Step
 from agent.model.node import SWITCH_PREFIX
 
-_Stored = dict[str, Any]
 _EVIDENCE = msgspec.json.Decoder(list[Evidence])
 _SWITCH = ("name", "nos", "model", "version", "role", "ports", "configuration", "dscp", "observed_at")
 _HOP = ("switch", "port", "far_kind", "far_node", "far_port", "rail", "verdict", "reason", "settle", "told_by",
@@ -38,7 +37,18 @@ def read_stored_answer(tables: Tables) -> LosslessAnswer | None:
     return LosslessAnswer(
         dscp=commonest(row["dscp"] for row in switches) or 0,
         dscp_source=f"as stored, from outputs of {outputs}",
-        switches=[_make_switch(row) for row in switches],
+        switches=[
+            build_part(
+                SwitchRow,
+                row,
+                ports=row["ports"] or 0,
+                complete=bool(row["configuration"]),
+                unknown_columns=0,
+                sources=[],
+                observed_at=row["observed_at"].isoformat(),
+            )
+            for row in switches
+        ],
         hosts=len({node for node, _ in hosts}),
         host_ports=len(hosts),
         counts={verdict: sum(hop.verdict == verdict for hop in hops) for verdict in VERDICTS},
@@ -55,27 +65,12 @@ def read_stored_answer(tables: Tables) -> LosslessAnswer | None:
     )
 
 
-def _read(tables: Tables, table: str, columns: tuple[str, ...]) -> Iterator[_Stored]:
+def _read(tables: Tables, table: str, columns: tuple[str, ...]) -> Iterator[StoredRow]:
     for row in tables.many_rows(table_query(table, columns)):
         yield dict(zip(columns, row, strict=True))
 
 
-def _make_switch(row: _Stored) -> SwitchRow:
-    return SwitchRow(
-        name=row["name"],
-        nos=row["nos"],
-        model=row["model"],
-        version=row["version"],
-        role=row["role"],
-        ports=row["ports"] or 0,
-        complete=bool(row["configuration"]),
-        unknown_columns=0,
-        sources=[],
-        observed_at=row["observed_at"].isoformat(),
-    )
-
-
-def _make_hop(row: _Stored) -> HopRow:
+def _make_hop(row: StoredRow) -> HopRow:
     """A host's end is the first one, as in an answer."""
     here = HopEnd(
         node=row["switch"], port=row["port"], kind="switch", priority=row["priority"], pfc=_parse_bits(row["pfc"])
@@ -89,33 +84,17 @@ def _make_hop(row: _Stored) -> HopRow:
         pfc=_parse_bits(row["far_pfc"]),
     )
     a, b = (here, far) if far.kind == "switch" else (far, here)
-    return HopRow(
-        a=a,
-        b=b,
-        verdict=row["verdict"],
-        reason=row["reason"] or "",
-        settle=row["settle"] or "",
-        told_by=row["told_by"] or "",
-        metres_plan=row["metres_plan"],
-        metres_module=row["metres_module"],
-        findings=(row["findings"] or "").split(),
-    )
+    return build_part(HopRow, row, a=a, b=b, findings=(row["findings"] or "").split())
 
 
-def _make_finding(row: _Stored) -> Finding:
-    return Finding(
-        rule=row["rule"],
-        severity=row["severity"],
-        subject=row["subject"],
-        label=row["label"] or "",
-        summary=row["summary"] or "",
+def _make_finding(row: StoredRow) -> Finding:
+    return build_part(
+        Finding,
+        row,
         evidence=_EVIDENCE.decode(row["evidence"] or "[]"),
-        impact=row["impact"] or "",
-        remedy=row["remedy"] or "",
         steps=[Step(do=step) for step in split_steps(row["remedy"])] if row["remedy"] else [],
-        confidence=row["confidence"] or "high",
         devices=(row["devices"] or "").split(),
-        fingerprint=row["fingerprint"] or "",
+        silenced=None,
     )
 
 

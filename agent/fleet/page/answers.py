@@ -16,11 +16,10 @@ from agent.fleet.questions import drift as drifts
 from agent.fleet.questions import duplicates as twice
 from agent.fleet.questions import findings as wrong
 from agent.fleet.questions.outliers import Outliers
+from agent.fleet.text.drift import describe_change, format_times
 from agent.fleet.text.findings import count_class, describe_bandwidth_loss, describe_cost, describe_origin
 from agent.fleet.text.outliers import describe_outlier
 from agent.fleet.text.parts import count, number
-
-NAMED = 3  # devices that a change is reported with
 
 
 class NodeIndex:
@@ -213,35 +212,9 @@ def _make_mixed_item(mixed: deviations.NoMajority, numbers: NodeIndex) -> PageIt
     return PageItem(words=words, about=mixed.attribute, group=mixed.hardware_class)
 
 
-def _make_change_item(drift_change: drifts.DriftChange, numbers: NodeIndex) -> PageItem:
-    what = drift_change.what.replace("_", " ")
-    thing = (
-        drift_change.subject
-        if drift_change.things == drift_change.nodes
-        else f"{number(drift_change.things)} x {drift_change.subject}"
-    )
-    if what in ("gone", "new"):
-        text = f"{thing} {what}" + (
-            f": {', '.join(drift_change.labels)}" if 0 < len(drift_change.labels) <= NAMED else ""
-        )
-    elif what == "moved":
-        text = f"{drift_change.subject} moved from {drift_change.old} to {drift_change.new}"
-    elif drift_change.old is None or drift_change.new is None:
-        text = f"{thing}: {what} changed"
-    else:
-        text = (
-            f"{thing}: {what} {drift_change.old} became {drift_change.new}"
-            if what != drift_change.subject
-            else f"{what} {drift_change.old} became {drift_change.new}"
-        )
-    period = (
-        drift_change.first
-        if drift_change.first == drift_change.last
-        else f"{drift_change.first} to {drift_change.last}"
-    )
-    more = [("on", ", ".join(drift_change.labels))] if drift_change.labels else []
-    more += [("noticed", period)] if period else []
-    return _make_item(drift_change.hosts, numbers, words=text, about="changed", more=more)
+def _make_change_item(change: drifts.DriftChange, numbers: NodeIndex) -> PageItem:
+    more = [("noticed", format_times(change))] if change.first else []
+    return _make_item(change.hosts, numbers, words=describe_change(change), about="changed", more=more)
 
 
 def _break(cable_break: CablingFault, numbers: NodeIndex) -> PageItem:

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import TypeVar
 
-from agent.fleet.cluster.graph import natural
 from agent.fleet.page.reading import Texts, read_cells
 from agent.fleet.page.scene import CodedColumn, JudgedRules, Nodes, Skew
+from agent.model.labels import natural
 
 FEWEST, MAJORITY = 5, 0.8  # nodes of a class, and the share of them, that make a value usual
 T = TypeVar("T", bound=Hashable)

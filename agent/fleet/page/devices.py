@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from agent.fleet.cluster.graph import natural
 from agent.fleet.hostlist import fold
 from agent.fleet.page.columns import find_distinct
 from agent.fleet.page.reading import GPU, RAIL, Texts, read_cells
 from agent.fleet.page.scene import Rails, RailState
+from agent.model.labels import natural
 
 MOST = 64  # rails of a node, and lines about it
 DOWN = "not active"

@@ -24,7 +24,7 @@ from agent.fleet.page.columns import (
 from agent.fleet.page.devices import Shape, build_rails, format_gbyte_s, make_gpu_shape, make_rail_shape
 from agent.fleet.page.findings import MOST, join_outliers
 from agent.fleet.page.hops import build_hops
-from agent.fleet.page.scene import LOOKS, STATES, CodedColumn, Coverage, FleetScene, Nodes, Section
+from agent.fleet.page.scene import LOOKS, STATES, CodedColumn, FleetScene, Nodes, Section
 from agent.fleet.questions import drift, duplicates, findings, outliers, summary
 from agent.fleet.questions.options import Options, find_reference_time, find_state, read_dataset_time, subtract_time
 from agent.fleet.questions.summary import LOST, describe_lost_node, list_lost_gpus
@@ -314,18 +314,11 @@ def build_scene(
         sections=[*_build_sections(tables, facts, page_options), *([hops.section] if hops else [])],
         hops=hops,
         skew=find_skew(facts.nodes),
-        coverage=[_make_coverage(rule) for rule in answer.coverage],
+        coverage=answer.coverage,
         coverage_words=describe_coverage(answer),
         notes=[*([f"{begin_sentence(describe_lost_gpus(answer))}."] if answer.lost_gpus else []), *_list_notes(facts)],
         quarantined=quarantined,
     )
-
-
-def _make_coverage(rule: summary.RuleCoverage) -> Coverage:
-    return Coverage(
-        rule=rule.rule, passed=rule.passed, failed=rule.failed, unknown=rule.unknown, stale=rule.stale,
-        not_applicable=rule.not_applicable + rule.disabled, missing=rule.missing, reasons=rule.reasons,
-    )  # fmt: skip
 
 
 def _build_sections(tables: Tables, facts: DatasetFacts, page_options: PageOptions) -> list[Section]:

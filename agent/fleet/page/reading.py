@@ -8,21 +8,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from operator import itemgetter
-from random import SystemRandom
 from typing import Any, NamedTuple
 
-from agent.fleet.cluster.graph import natural
 from agent.fleet.engines import schema
 from agent.fleet.engines.engine import Tables
-from agent.fleet.engines.query import LookupQuery, Query, Row, lookup, query, quote, statement, table_query
-from agent.fleet.table import INT, TEXT
+from agent.fleet.engines.query import LookupQuery, Row, lookup, query, quote, statement, table_query
+from agent.fleet.table import TEXT
 from agent.fleet.tables import digest_column
+from agent.model.labels import natural
 
 US, RS = "\x1f", "\x1e"
-MOST_KINDS = 5_000  # of nodes: beyond, the engine distinguishes them
 RULES = 1_000  # the most frequent ones
-FACTOR_BITS = 48  # times 5 for the state and RULES is less than 63
 HOST = (
     "node", "observed_at", "hostname", "serial", "chassis_serial", "hardware_class", "profile", "bios", "kernel", "os",
     "driver", "cuda", "rdma_stack_version", "nccl", "settings", "generator", "verdict", "received_at",
@@ -82,33 +78,19 @@ def _format_cell(column: str, text: bool) -> str:
     return f"coalesce(CAST({column} AS VARCHAR), '')"
 
 
-def _format_raw(cells: Sequence[tuple[str, str]], table: str) -> str:
-    """The cells of one table in the same way, as they are: to be compared, not to be shown."""
-    mine = (f"coalesce(CAST({quote(name)} AS VARCHAR), '')" for where, name in cells if where == table)
-    return f"concat_ws(chr(31), {', '.join(mine)})"
-
-
 _NODE = {"node": TEXT}
 _LINKS = statement("page", "links")
-_NUMBERED = statement("page", "numbered", told="told")
-GPU_KINDS = query("page", "gpu_kinds", links=_LINKS, numbered=_NUMBERED, cells=_format_raw(_GPU_CELLS, "gpu"))
 GPUS = lookup(_NODE, "page", "gpus", links=_LINKS, cells=_format_cells(_GPU_CELLS))
-RAIL_KINDS = query(
-    "page",
-    "rail_kinds",
-    links=_LINKS,
-    numbered=_NUMBERED,
-    numbered_port=statement("page", "numbered", told="told_port"),
-    nic_cells=_format_raw(_RAIL_CELLS, "nic"),
-    port_cells=_format_raw(_RAIL_CELLS, "port"),
-)
 RAILS = lookup(_NODE, "page", "rails", links=_LINKS, cells=_format_cells(_RAIL_CELLS))
-UNJUDGED_KINDS = query("page", "unjudged_kinds")
-UNJUDGED = lookup(
-    _NODE,
-    "page",
-    "unjudged",
-    cells=f"{_format_cell('judged.rule', True)} || chr(31) || {_format_cell('judged.reason', True)}",
+UNJUDGED, JUDGED = (
+    lookup(
+        _NODE,
+        "page",
+        "checks",
+        cells=f"{_format_cell('judged.rule', True)} || chr(31) || {_format_cell(f'judged.{column}', True)}",
+        which=which,
+    )
+    for column, which in (("reason", "judged.state = 'unknown'"), ("state", "TRUE"))
 )
 FINDINGS = query(
     "page",
@@ -118,18 +100,19 @@ FINDINGS = query(
 
 
 class NodeDigests:
-    """Digests of all nodes' rows (agent/fleet/tables.py); none where an earlier version ingested some of them."""
+    """Digests of all nodes' rows (agent/fleet/tables.py)."""
 
     def __init__(self, tables: Tables) -> None:
-        rows = tables.rows(DIGESTS)
-        self._rows = sorted(rows) if all(None not in row for row in rows) else []
+        self._rows = sorted(tables.rows(DIGESTS), key=lambda row: str(row[0]))
 
-    def alike(self, *names: str) -> Texts | None:
-        """Nodes with the same digests of these tables together; None: not known, or there are too many kinds."""
+    def alike(self, *names: str) -> Texts:
+        """Nodes with the same digests of these tables together; one without a digest is alone."""
         places: dict[Row, int] = {}
-        chosen = itemgetter(*(_DIGESTED.index(name) + 1 for name in names))
-        of = {row[0]: places.setdefault(chosen(row), len(places)) for row in self._rows}
-        return Texts(list(places), of) if of and len(places) <= MOST_KINDS else None
+        of: dict[str, int] = {}
+        for row in self._rows:
+            key = tuple(row[_DIGESTED.index(name) + 1] for name in names)
+            of[row[0]] = places.setdefault((row[0],) if None in key else key, len(places))
+        return Texts(list(places), of)
 
 
 _DIGESTED = ("gpu", "nic", "port", "link", "check")
@@ -138,64 +121,29 @@ DIGESTS = table_query("host", ("node", *map(digest_column, _DIGESTED)))
 
 def read_gpus(tables: Tables, digests: NodeDigests) -> Texts:
     """Rows of cells `GPU`."""
-    return _read_texts(tables, digests.alike("gpu", "link"), GPU_KINDS, GPUS)
+    return _read_texts(tables, digests.alike("gpu", "link"), GPUS)
 
 
 def read_rails(tables: Tables, digests: NodeDigests) -> Texts:
     """Rows of cells `RAIL`: one for each port of a rail."""
-    return _read_texts(tables, digests.alike("nic", "port", "link"), RAIL_KINDS, RAILS)
+    return _read_texts(tables, digests.alike("nic", "port", "link"), RAILS)
 
 
 def read_letters(tables: Tables, states: Mapping[str, str], digests: NodeDigests) -> tuple[list[str], Texts]:
-    """The rules, sorted, and of every node a letter for each: blank where its report does not have the rule.
-
-    Without digests nodes are put together by a sum over their rules, each with a random factor: that two nodes whose
-    states differ have the same sum is one chance of 2**FACTOR_BITS. Letters are then read of one node of each sum.
-    """
-    alike = digests.alike("check")
-    if alike is None:
-        rules = [rule for (rule,) in tables.rows(_RULES)]
-        chance = SystemRandom()
-        factors = [(rule, chance.getrandbits(FACTOR_BITS)) for rule in rules]
-        alike = _read_texts_of(tables.fetch_by_keys(state_sums(states), factors))
-        rows = tables.fetch_by_keys(STATES_OF, [(node,) for node in _list_first(alike)])
-    else:
-        rows = tables.fetch_by_keys(STATES_OF, [(node,) for node in _list_first(alike)])
-        rules = _most_frequent(rows, alike)
-    rules.sort()
-    places = {rule: at for at, rule in enumerate(rules)}
-    first = _list_first(alike)
-    letters_of = {node: [" "] * len(rules) for node in first}
-    for node, rule, state in rows:
-        if rule in places:
-            letters_of[node][places[rule]] = states.get(state, " ")
-    return rules, _distinct(["".join(letters_of[node]) for node in first], alike.of)
-
-
-def _most_frequent(rows: Sequence[Row], alike: Texts) -> list[str]:
-    """As the query `rules` finds them. `rows`: node and rule of one node of each kind."""
-    nodes, counts = Counter(alike.of.values()), Counter[str]()
-    for node, rule, _ in rows:
-        counts[rule] += nodes[alike.of[node]]
-    return sorted(counts, key=lambda rule: (-counts[rule], rule))[:RULES]
-
-
-_RULES = query("page", "rules").bind(most=RULES)
-
-
-STATES_OF = lookup(_NODE, "page", "states")
-
-
-def state_sums(states: Mapping[str, str]) -> LookupQuery:
-    """Of each node the sum of its rules' factors, each times the number of the rule's state."""
-    codes = " ".join(f"WHEN $state_{at} THEN {at}" for at in range(1, len(states) + 1))
-    bound = {f"state_{at}": state for at, state in enumerate(states, 1)}
-    return lookup({"rule": TEXT, "factor": INT}, "page", "state_sums", codes=codes).bind(**bound)
+    """The most frequent rules, sorted, and of every node a letter for each: blank where its report does not have it."""
+    judged = _read_texts(tables, digests.alike("check"), JUDGED)
+    states_of = [dict(read_cells(text)) for text in judged.all]
+    nodes, counts = Counter(judged.of.values()), Counter[str]()
+    for place, state_of in enumerate(states_of):
+        counts.update(dict.fromkeys(state_of, nodes[place]))
+    rules = sorted(sorted(counts, key=lambda rule: (-counts[rule], rule))[:RULES])
+    letters = ["".join(states.get(state_of.get(rule, ""), " ") for rule in rules) for state_of in states_of]
+    return rules, _distinct(letters, judged.of)
 
 
 def read_unjudged(tables: Tables, digests: NodeDigests) -> Texts:
     """Rows of rule and reason of what could not be judged."""
-    return _read_texts(tables, digests.alike("check"), UNJUDGED_KINDS, UNJUDGED)
+    return _read_texts(tables, digests.alike("check"), UNJUDGED)
 
 
 _FIRST_LOOKS, _COUNTED = query("page", "first_looks"), query("page", "counted_nodes")
@@ -227,12 +175,13 @@ def read_cells(text: str) -> list[list[str]]:
     return [row.split(US) for row in text.split(RS)] if text else []
 
 
-def _read_texts(tables: Tables, alike: Texts | None, kinds: Query, texts: LookupQuery) -> Texts:
-    """The text of one node of those that have the same rows, the first by name. `kinds`: where no digests are known."""
-    alike = _read_texts_of(tables.many_rows(kinds)) if alike is None else alike
-    first = _list_first(alike)
-    text_of: dict[str, str] = dict(tables.fetch_by_keys(texts, [(node,) for node in first]))
-    return _distinct([text_of.get(node) or "" for node in first], alike.of)
+def _read_texts(tables: Tables, alike: Texts, texts: LookupQuery) -> Texts:
+    """The text of one node of those that are alike, the first by name."""
+    first: dict[int, str] = {}
+    for node, place in alike.of.items():
+        first.setdefault(place, node)
+    text_of: dict[str, str] = dict(tables.many_rows(texts.of((node,) for node in first.values()))) if first else {}
+    return _distinct([text_of.get(first[place]) or "" for place in range(len(first))], alike.of)
 
 
 def _distinct(texts: Sequence[str], of: Mapping[str, int]) -> Texts:
@@ -240,17 +189,3 @@ def _distinct(texts: Sequence[str], of: Mapping[str, int]) -> Texts:
     places: dict[str, int] = {}
     place_of = [places.setdefault(text, len(places)) if text else -1 for text in texts]
     return Texts(list(places), {node: place_of[place] for node, place in of.items() if place_of[place] >= 0})
-
-
-def _list_first(texts: Texts) -> list[str]:
-    """A node for each text."""
-    first: dict[int, str] = {}
-    for node, place in texts.of.items():
-        first.setdefault(place, node)
-    return [first[place] for place in range(len(texts.all))]
-
-
-def _read_texts_of(rows: Sequence[Row]) -> Texts:
-    places: dict[Any, int] = {}
-    of = {node: places.setdefault(text or "", len(places)) for node, text in sorted(rows, key=lambda row: str(row[0]))}
-    return Texts(list(places), of)

@@ -16,6 +16,7 @@ from xml.etree.ElementTree import Element
 import msgspec
 
 from agent.fleet.questions.options import NODE_STATES, find_state
+from agent.fleet.questions.summary import RuleCoverage
 from agent.model.finding import Evidence
 from agent.outputs.html.elements import to_text
 
@@ -128,19 +129,6 @@ class Skew(msgspec.Struct, frozen=True, kw_only=True):
     values: list[tuple[str, list[int]]]
 
 
-class Coverage(msgspec.Struct, frozen=True, kw_only=True):
-    """How one rule was checked over the fleet, in nodes; stale nodes are counted apart."""
-
-    rule: str
-    passed: int = 0
-    failed: int = 0
-    unknown: int = 0
-    not_applicable: int = 0
-    stale: int = 0
-    missing: int = 0  # nodes whose report does not have the rule
-    reasons: list[tuple[str, int]] = []  # why it is unknown, the most frequent first
-
-
 class Section(msgspec.Struct, frozen=True, kw_only=True):
     """A part of the page in words. `empty` is shown where there is nothing, `note` always."""
 
@@ -192,7 +180,7 @@ class FleetScene(msgspec.Struct, frozen=True, kw_only=True):
     sections: list[Section] = []
     hops: FabricHops | None = None  # of its section
     skew: list[Skew] = []
-    coverage: list[Coverage] = []
+    coverage: list[RuleCoverage] = []
     coverage_words: str = ""  # as `fleet summary` has it
     notes: list[str] = []  # what the dataset could not show
     quarantined: int | None = 0  # reports that could not be read; None: the engine has no number

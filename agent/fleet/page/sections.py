@@ -7,7 +7,8 @@ from xml.etree.ElementTree import Element
 
 from agent.fleet.hostlist import fold
 from agent.fleet.page.overview import render_bar, share, sign
-from agent.fleet.page.scene import Coverage, FleetScene, PageItem, Section, Skew, encode_spans
+from agent.fleet.page.scene import FleetScene, PageItem, Section, Skew, encode_spans
+from agent.fleet.questions.summary import RuleCoverage
 from agent.fleet.text.parts import count, number, split_steps
 from agent.outputs.html.elements import el
 
@@ -175,9 +176,9 @@ def _render_versions(skew: Skew, scene: FleetScene) -> Iterator[Element]:
         )  # fmt: skip
 
 
-def _render_coverage(row: Coverage) -> Element:
+def _render_coverage(row: RuleCoverage) -> Element:
     why = "; ".join(f"{reason} ({number(count)})" for reason, count in row.reasons[:REASONS])
-    counts = (row.passed, row.failed, row.unknown, row.missing, row.stale, row.not_applicable)
+    counts = (row.passed, row.failed, row.unknown, row.missing, row.stale, row.not_applicable + row.disabled)
     parts = [
         ("ok", row.passed),
         ("error", row.failed),

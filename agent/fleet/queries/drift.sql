@@ -13,15 +13,8 @@ SELECT present.node
 FROM (SELECT node FROM host UNION ALL SELECT node FROM switch) AS present
 SEMI JOIN wanted ON present.node = wanted.node
 
--- name: recent_changes
--- Every node and table that changed since, and when last.
-SELECT node, "table", max(observed_at) AS last_change
-FROM history_change
-WHERE observed_at > $moment
-GROUP BY node, "table"
-
 -- name: changes
--- The same, and since when it had been as before; null: it was not there.
+-- Every node and table that changed since, when last, and since when it had been as before; null: it was not there.
 SELECT
   node,
   "table",
@@ -31,50 +24,18 @@ FROM history_change
 GROUP BY node, "table"
 HAVING max(observed_at) > $moment
 
--- name: changes_of_nodes
-SELECT change.node, change."table", change.observed_at
-FROM history_change AS change
-SEMI JOIN wanted
-  ON change.node = wanted.node
-  AND change."table" = wanted."table"
-
--- name: rows_of_nodes
--- The rows of nodes and moments.
-SELECT thing.node, thing.observed_at, {columns}, {label} AS thing_label
-FROM {history} AS thing
-SEMI JOIN wanted
-  ON thing.node = wanted.node
-  AND thing.observed_at = wanted.observed_at
-{only}
-
 -- name: pairs
 -- Rows then and now side by side, of nodes whose table changed, where they are not the same.
-WITH known_node AS (
-  SELECT DISTINCT node
-  FROM history_change
-  WHERE "table" IN ('host', 'switch') AND observed_at <= $moment
-),
-changed AS (
-  SELECT
-    change.node AS node,
-    max(change.observed_at) AS last_change,
-    max(change.observed_at) FILTER (WHERE change.observed_at <= $moment) AS before_change
-  FROM history_change AS change
-  SEMI JOIN known_node ON change.node = known_node.node
-  WHERE change."table" = $table
-  GROUP BY change.node
-  HAVING max(change.observed_at) > $moment
-),
-earlier AS (
+WITH earlier AS (
   SELECT thing.node AS node, {columns}, {label} AS thing_label
   FROM {history} AS thing
-  JOIN changed ON thing.node = changed.node AND thing.observed_at = changed.before_change
+  SEMI JOIN wanted ON thing.node = wanted.node AND thing.observed_at = wanted.before_change
   {only}
 ),
 later AS (
   SELECT thing.node AS node, {columns}, {label} AS thing_label
-  FROM {table} AS thing
-  SEMI JOIN changed ON thing.node = changed.node
+  FROM {history} AS thing
+  SEMI JOIN wanted ON thing.node = wanted.node AND thing.observed_at = wanted.last_change
   {only}
 )
 SELECT

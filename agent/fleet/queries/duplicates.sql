@@ -21,25 +21,11 @@ SEMI JOIN wanted ON identity.number = wanted.number
 SELECT count(*) AS addresses
 FROM address
 
--- name: nodes_of_addresses
-SELECT {bare_address} AS bare, count(DISTINCT thing.node) AS nodes
-FROM address AS thing
-SEMI JOIN wanted ON {bare_address} = wanted.address
-GROUP BY {bare_address}
-
 -- name: bare_address
 -- Without its prefix length, which two nodes may have set to different values.
 regexp_replace(thing.address, '/.*', '')
 
--- name: repeated_values
--- Values of a kind of identifier that are in several rows; quicker than to count the nodes of each.
-SELECT {value}, count(*) AS times
-FROM {table} AS thing
-WHERE {known}
-GROUP BY {keys}
-HAVING count(*) > 1
-
--- name: rows_of_values
+-- name: rows_of_nodes
 SELECT {columns}
 FROM {table} AS thing
 SEMI JOIN wanted ON {matching}

@@ -54,20 +54,16 @@ SELECT count(*) AS switches
 FROM switch
 
 -- name: kinds
--- Nodes by class and by the digests of their rows (agent/fleet/tables.py): how many, one of them, and of few nodes all.
+-- Nodes by class and by the digests of their rows (agent/fleet/tables.py): one of them, and how many.
 -- Of what no digest is known each node is alone.
 SELECT
   hardware_class,
   {digests},
   min(node) AS first_node,
-  count(*) AS nodes,
-  {names}
+  count(*) AS nodes
 FROM host
 GROUP BY hardware_class, {digests}, CASE WHEN {digest} IS NULL THEN node END
 LIMIT $most
-
--- name: names_of_few
-CASE WHEN count(*) <= $few THEN list(node) END AS names
 
 -- name: members
 -- The nodes of such a group.

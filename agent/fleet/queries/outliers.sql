@@ -35,12 +35,6 @@ FROM {table} AS thing
 WHERE {which}
 GROUP BY {keys}
 
--- name: host_counts
--- The same of nodes.
-SELECT {keys}, count(*) AS nodes, {names}
-FROM host AS thing
-GROUP BY {keys}
-
 -- name: things
 -- The things that have such a combination.
 SELECT thing.node, {label} AS thing_label, {keys}
@@ -85,7 +79,7 @@ coalesce(thing.kind, 'other') || ' ' || thing.id
 
 -- name: text_counts
 -- How often each text (of settings, services, the kernel's command line) occurs in a class.
-SELECT hardware_class, compared, count(*) AS nodes, {names}
+SELECT hardware_class, compared, count(*) AS nodes
 FROM (SELECT node, hardware_class, {compared} AS compared FROM host) AS configured
 WHERE compared IS NOT NULL
 GROUP BY hardware_class, compared
@@ -104,12 +98,12 @@ SEMI JOIN wanted
 coalesce(cmdline_common, regexp_replace(cmdline, $own_words, ' ', 'g'))
 
 -- name: memory_counts
-SELECT hardware_class, memory_mib, count(*) AS nodes, {names}
+SELECT hardware_class, memory_mib, count(*) AS nodes
 FROM host
 GROUP BY hardware_class, memory_mib
 
 -- name: numa_memory_counts
-SELECT hardware_class, numa_memory_gib, count(*) AS nodes, {names}
+SELECT hardware_class, numa_memory_gib, count(*) AS nodes
 FROM host
 WHERE numa_memory_gib IS NOT NULL
 GROUP BY hardware_class, numa_memory_gib

@@ -1,6 +1,6 @@
 -- `fleet html`: rows of a node folded into one text, as few of these texts differ. Cells are joined by chr(31), rows
 -- by chr(30); neither is let through from a value, and an empty cell is not known. Texts of 100,000 nodes take time and
--- memory: first each node is told by the numbers of its kinds of rows, then one node of each such set is asked for.
+-- memory: one node of those with the same digests is asked for.
 
 -- name: links
 -- PCIe links; what is not conclusive has no speed.
@@ -11,12 +11,6 @@ SELECT
   conclusive_width,
   CASE WHEN quality = 'conclusive' THEN bandwidth_gbyte_s END AS bandwidth_gbyte_s
 FROM link
-
--- name: numbered
--- The number of each text of cells, made before the joins, which hold no text then.
-SELECT cells, row_number() OVER (ORDER BY cells) AS place
-FROM {told}
-GROUP BY cells
 
 -- name: gpus
 WITH wide AS (
@@ -30,43 +24,6 @@ FROM (
   LEFT JOIN wide ON wide.node = gpu.node AND wide.id = gpu.pci
 ) AS thing
 GROUP BY node
-
--- name: gpu_kinds
--- Of each node the numbers of its kinds of GPUs.
-WITH wide AS (
-  {links}
-),
-told AS (
-  SELECT node, pci, {cells} AS cells
-  FROM gpu
-),
-numbered AS (
-  {numbered}
-),
-thing AS (
-  SELECT
-    told.node AS node,
-    numbered.place AS place,
-    wide.conclusive_speed_gt_s AS speed,
-    wide.conclusive_width AS width,
-    wide.bandwidth_gbyte_s AS bandwidth
-  FROM told
-  JOIN numbered ON numbered.cells = told.cells
-  LEFT JOIN wide ON wide.node = told.node AND wide.id = told.pci
-),
-kind AS (
-  SELECT place, speed, width, bandwidth, row_number() OVER (ORDER BY place, speed, width, bandwidth) AS number
-  FROM thing
-  GROUP BY place, speed, width, bandwidth
-)
-SELECT thing.node AS node, array_to_string(list_sort(list(CAST(kind.number AS VARCHAR))), ',') AS kinds
-FROM thing
-JOIN kind
-  ON kind.place IS NOT DISTINCT FROM thing.place
-  AND kind.speed IS NOT DISTINCT FROM thing.speed
-  AND kind.width IS NOT DISTINCT FROM thing.width
-  AND kind.bandwidth IS NOT DISTINCT FROM thing.bandwidth
-GROUP BY thing.node
 
 -- name: rails
 -- One row of text for each port of a rail.
@@ -84,108 +41,16 @@ FROM (
 ) AS thing
 GROUP BY node
 
--- name: rail_kinds
--- Of each node the numbers of its kinds of rails.
-WITH wide AS (
-  {links}
-),
-told AS (
-  SELECT node, id, {nic_cells} AS cells
-  FROM nic
-  WHERE rail IS NOT NULL
-),
-numbered AS (
-  {numbered}
-),
-told_port AS (
-  SELECT node, nic, {port_cells} AS cells
-  FROM port
-),
-numbered_port AS (
-  {numbered_port}
-),
-placed_port AS (
-  SELECT told_port.node AS node, told_port.nic AS nic, numbered_port.place AS place
-  FROM told_port
-  JOIN numbered_port ON numbered_port.cells = told_port.cells
-),
-thing AS (
-  SELECT
-    told.node AS node,
-    numbered.place AS place,
-    placed_port.place AS port_place,
-    wide.conclusive_speed_gt_s AS speed,
-    wide.conclusive_width AS width,
-    wide.bandwidth_gbyte_s AS bandwidth
-  FROM told
-  JOIN numbered ON numbered.cells = told.cells
-  LEFT JOIN placed_port ON placed_port.node = told.node AND placed_port.nic = told.id
-  LEFT JOIN wide ON wide.node = told.node AND wide.id = told.id
-),
-kind AS (
-  SELECT
-    place, port_place, speed, width, bandwidth,
-    row_number() OVER (ORDER BY place, port_place, speed, width, bandwidth) AS number
-  FROM thing
-  GROUP BY place, port_place, speed, width, bandwidth
-)
-SELECT thing.node AS node, array_to_string(list_sort(list(CAST(kind.number AS VARCHAR))), ',') AS kinds
-FROM thing
-JOIN kind
-  ON kind.place IS NOT DISTINCT FROM thing.place
-  AND kind.port_place IS NOT DISTINCT FROM thing.port_place
-  AND kind.speed IS NOT DISTINCT FROM thing.speed
-  AND kind.width IS NOT DISTINCT FROM thing.width
-  AND kind.bandwidth IS NOT DISTINCT FROM thing.bandwidth
-GROUP BY thing.node
-
--- name: unjudged
--- Rule and reason of what could not be judged.
+-- name: checks
+-- One row of text for each rule.
 SELECT node, array_to_string(list_sort(list(cells)), chr(30)) AS folded
 FROM (
   SELECT judged.node AS node, {cells} AS cells
   FROM "check" AS judged
   JOIN wanted ON wanted.node = judged.node
-  WHERE judged.state = 'unknown'
+  WHERE {which}
 ) AS thing
 GROUP BY node
-
--- name: unjudged_kinds
--- Of each node the numbers of its rules and reasons.
-WITH kind AS (
-  SELECT rule, reason, row_number() OVER (ORDER BY rule, reason) AS number
-  FROM "check"
-  WHERE state = 'unknown'
-  GROUP BY rule, reason
-)
-SELECT judged.node AS node, array_to_string(list_sort(list(CAST(kind.number AS VARCHAR))), ',') AS kinds
-FROM "check" AS judged
-JOIN kind ON kind.rule IS NOT DISTINCT FROM judged.rule AND kind.reason IS NOT DISTINCT FROM judged.reason
-WHERE judged.state = 'unknown'
-GROUP BY judged.node
-
--- name: rules
--- The most frequent rules.
-SELECT rule
-FROM "check"
-GROUP BY rule
-ORDER BY count(*) DESC, rule
-LIMIT $most
-
--- name: state_sums
--- Of each node a number that is made of the states of some rules: of two nodes it is the same where all states are.
-SELECT
-  judged.node AS node,
-  CAST(sum(wanted.factor * CAST(CASE judged.state {codes} ELSE 0 END AS BIGINT)) AS BIGINT) AS states
-FROM "check" AS judged
-JOIN wanted ON wanted.rule = judged.rule
-GROUP BY judged.node
-
--- name: states
--- The rules of some nodes.
-SELECT judged.node AS node, judged.rule AS rule, judged.state AS state
-FROM "check" AS judged
-JOIN wanted ON wanted.node = judged.node
 
 -- name: first_looks
 -- When each node was first seen, as far back as the history goes.

@@ -10,7 +10,7 @@ from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Pending, Row, lookup, query, statement
 from agent.fleet.questions.baseline import CLASS, Baseline, find_baseline, median, spread, sum_by_value
 from agent.fleet.questions.deviations import Deviation, PeerGroup
-from agent.fleet.questions.kinds import find_members, query_members, query_named
+from agent.fleet.questions.kinds import find_members, query_members
 from agent.fleet.questions.options import Options
 from agent.fleet.questions.peer_classes import PeerClasses
 from agent.fleet.receipt import TOLERANCE
@@ -28,11 +28,11 @@ _LESS_SHARE = 0.02
 
 _TIMED = {"longest_seconds": LONGEST_SECONDS, "step_seconds": _STEP}
 _STEPS = statement("outliers", "step")
-MEMORY = query_named("outliers", "memory_counts")
+MEMORY = query("outliers", "memory_counts")
 CLOCKS = query("outliers", "clocks_ahead").bind(ahead_seconds=TOLERANCE.total_seconds())
 PROBES = query("outliers", "probe_counts", step=_STEPS).bind(**_TIMED)
 NODES = query_members((CLASS, "memory_mib"))
-NUMA_MEMORY = query_named("outliers", "numa_memory_counts")
+NUMA_MEMORY = query("outliers", "numa_memory_counts")
 NUMA_NODES = query_members((CLASS, "numa_memory_gib"))
 _ENDED = {CLASS: TEXT, "name": TEXT, "status": TEXT, "step": INT}
 _Key = TypeVar("_Key", bound=Hashable)
@@ -44,8 +44,8 @@ def find_memory_deviations(
 ) -> Iterator[Deviation]:
     """Nodes with clearly less or more memory than the median of their class."""
     rows = [row for row in begun() if row[0] in of]
-    ordinary = _sum_ordinary_memory([(of[name], mib, count) for name, mib, count, _ in rows], options)
-    far = {(name, mib): names for name, mib, _, names in rows if _is_far(mib, ordinary.get(of[name]))}
+    ordinary = _sum_ordinary_memory([(of[name], mib, count) for name, mib, count in rows], options)
+    far = [(name, mib) for name, mib, _ in rows if _is_far(mib, ordinary.get(of[name]))]
     for (name, mib), nodes in find_members(tables, NODES, far).items():
         group = PeerGroup("memory", "memory", of[name], None, "node")
         yield from (_make_memory_deviation(group, mib, ordinary[of[name]], node) for node in nodes)
@@ -55,20 +55,20 @@ def find_numa_deviations(
     tables: Tables, begun: Pending, of: Mapping[str, str], options: Options
 ) -> Iterator[Deviation]:
     """NUMA nodes with clearly less or more memory than the same one of other nodes: a DIMM that is not used."""
-    rows = [(name, text, _list_amounts(text), count, names) for name, text, count, names in begun() if name in of]
+    rows = [(name, text, _list_amounts(text), count) for name, text, count in begun() if name in of]
     sizes: dict[str, Counter[int]] = {}  # how many NUMA nodes: with another number the memory is divided otherwise
-    for name, _, amounts, count, _ in rows:
+    for name, _, amounts, count in rows:
         sizes.setdefault(of[name], Counter())[len(amounts)] += count
     rows = [row for row in rows if len(row[2]) == sizes[of[row[0]]].most_common(1)[0][0]]
     ordinary = _sum_ordinary_memory(
-        [((of[name], place), mib, count) for name, _, amounts, count, _ in rows for place, mib in enumerate(amounts)],
+        [((of[name], place), mib, count) for name, _, amounts, count in rows for place, mib in enumerate(amounts)],
         options,
     )
-    far = {
-        (name, text): names
-        for name, text, amounts, _, names in rows
+    far = [
+        (name, text)
+        for name, text, amounts, _ in rows
         if any(_is_far(mib, ordinary.get((of[name], place))) for place, mib in enumerate(amounts))
-    }
+    ]
     for (name, text), nodes in find_members(tables, NUMA_NODES, far).items():
         for place, mib in enumerate(_list_amounts(text)):
             normal = ordinary.get((of[name], place))

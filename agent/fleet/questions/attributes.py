@@ -16,7 +16,6 @@ from agent.fleet.engines.query import (
     statement,
 )
 from agent.fleet.questions.baseline import CLASS
-from agent.fleet.questions.kinds import query_members, query_named
 
 
 class Attribute(NamedTuple):
@@ -178,9 +177,7 @@ _LABELS = {
 }
 _WHICH = {True: "only_rails", False: "only_others", None: "all_things"}
 # columns of which several things of one node have the same value; null: the class alone
-_SHARED = (
-    ("gpu", "name"), ("gpu", None), ("nic", "board_id"), ("nic", "firmware"), ("switch_port", "peer_group"),
-)  # fmt: skip
+_SHARED = (("gpu", "name"), ("gpu", None), ("nic", "board_id"), ("switch_port", "peer_group"))
 
 
 class TablePass(NamedTuple):
@@ -190,8 +187,8 @@ class TablePass(NamedTuple):
     choice: str  # of its rows: a fragment of queries/outliers.sql
     attributes: list[Attribute]
     keys: tuple[str, ...]
-    counts: Query  # how often each row of keys occurs; of table host with the names of few nodes
-    things: LookupQuery  # node, label and keys; of table host without label
+    counts: Query  # how often each row of keys occurs
+    things: LookupQuery  # node, label and keys
     nodes: dict[str | None, LookupQuery]  # nodes of a class and a value that things share, by column
     labelled: bool  # whether things have a label of their own
 
@@ -208,15 +205,11 @@ def _make_part(table: str, only: str, attributes: list[Attribute]) -> TablePass:
     places = [attribute.place for attribute in attributes if attribute.place]
     keys = tuple(dict.fromkeys((CLASS, *places, *(attribute.column for attribute in attributes))))
     which = statement("outliers", only)
-    named = identifiers(keys, "thing")
-    if table == "host":
-        counts, things = query_named("outliers", "host_counts", keys=named), query_members(keys)
-    else:
-        counts = query("outliers", "value_counts", keys=named, table=quote(table), which=which)
-        things = _query_lookup("things", table, keys, which)
+    counts = query("outliers", "value_counts", keys=identifiers(keys, "thing"), table=quote(table), which=which)
+    things = _query_lookup("things", table, keys, which)
     nodes = {
         column: _query_lookup("group_nodes", table, (CLASS, column) if column else (CLASS,), which)
-        for column in dict.fromkeys(name for attribute in attributes for name in (attribute.place, attribute.column))
+        for column in dict.fromkeys(attribute.place for attribute in attributes)
         if (table, column) in _SHARED
     }
     return TablePass(table, only, attributes, keys, counts, things, nodes, table in _LABELS)

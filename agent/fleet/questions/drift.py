@@ -21,11 +21,9 @@ from agent.fleet.questions.drift_rows import (
     GONE,
     MOVED,
     NEW,
-    RECENT,
     SUBJECTS,
     DriftSubject,
     compare_times,
-    join_devices,
     list_changed_columns,
 )
 from agent.fleet.questions.multisets import parse_words
@@ -82,13 +80,13 @@ class _Noticed(NamedTuple):
 def find_drift(tables: Tables, since: datetime) -> Drift:
     """What changed after `since`, which is UTC without a zone."""
     counted = tables.submit(NEWEST)
-    earlier, recent = (tables.submit(unbound.bind(moment=since)) for unbound in (SILENT, RECENT))
+    earlier = tables.submit(SILENT.bind(moment=since))
+    new, compared = compare_times(tables, since)
     ((nodes, newest),), silent = counted(), [node for (node,) in earlier()]
-    new, compared = compare_times(tables, since, recent())
     noticed: list[_Noticed] = []
     for subject, at, rows in compared:
         noticed += _read_changes(subject, at, rows())
-    moves, changes = take_moves(join_devices(noticed))
+    moves, changes = take_moves(_join_devices(noticed))
     systems, machines = _find_replaced_hosts(changes)
     return Drift(
         since=format_stamp(since),
@@ -140,6 +138,29 @@ def _compare_column(
     for name in sorted({*was, *now}):
         if was.get(name) != now.get(name):
             yield _Noticed(subject, column, was.get(name, "(absent)"), now.get(name, "(absent)"), node, label, at, None)
+
+
+def _join_devices(noticed: list[_Noticed]) -> list[_Noticed]:
+    """Without what follows from another: the parts of a device that came or went itself (port, link, address), and the
+    role of a NIC where a GPU came or went, whose rail it was or is.
+    """
+    moved = {notice.node for notice in noticed if notice.what in (GONE, NEW) and notice.subject.table == "gpu"}
+    order = {subject.table: place for place, subject in enumerate(SUBJECTS)}
+    seen: dict[tuple[str, str, str], int] = {}
+    for notice in noticed:
+        if notice.what in (GONE, NEW) and notice.device:
+            key = (notice.node, notice.what, notice.device)
+            seen[key] = min(seen.get(key, len(SUBJECTS)), order[notice.subject.table])
+    return [
+        notice
+        for notice in noticed
+        if (
+            notice.what not in (GONE, NEW)
+            or not notice.device
+            or seen[notice.node, notice.what, notice.device] == order[notice.subject.table]
+        )
+        and not (notice.what == "role" and notice.subject.table == "nic" and notice.node in moved)
+    ]
 
 
 SILENT = query("drift", "silent_nodes")

@@ -21,10 +21,8 @@ from agent.fleet.questions.identities import (
     NODES,
     NUMBERED,
     NUMBERS,
-    ON_NODES,
     SUBNETS,
     Kind,
-    KindQueries,
     find_shared_lids,
     find_shared_names,
     list_columns,
@@ -36,7 +34,6 @@ _MACHINES = 8  # that are named
 HOLDERS = 16  # of one value that are named one by one
 _SEVERAL_NETWORKS = 0.2  # share of addresses that are twice: then these are networks that use the same ones
 _FEW = 20  # addresses that are twice: so many are reported in any case
-_MANY = 1000  # values that are in several rows: most are then one node's, and the engine compares the nodes
 _BY_DESIGN = 0.5  # share of a fleet that has one and the same address
 _OF_A_MACHINE = frozenset(("GPU UUID", "GPU serial number", "node GUID", "port GUID", "MAC address"))
 
@@ -101,11 +98,7 @@ def find_duplicates(tables: Tables, options: Options = ORDINARY) -> Duplicates:
     numbers = begun() if numbered == nodes else None
     holders = None if numbers is None or len(numbers) > MOST else set(tables.fetch_by_keys(NUMBERED, set(numbers)))
     if holders is None or len(holders) > MOST:
-        all_counts = [tables.submit(kind_queries.counts) for kind_queries in KIND_QUERIES]
-        of_kinds = [
-            _sum_by_values(fleet, kind_queries, counts())
-            for kind_queries, counts in zip(KIND_QUERIES, all_counts, strict=True)
-        ]
+        of_kinds = [rows() for rows in [tables.submit(kind_queries.shared) for kind_queries in KIND_QUERIES]]
     else:
         of_kinds = [tables.fetch_by_keys(kind_queries.of_nodes, holders) for kind_queries in KIND_QUERIES]
     for kind_queries, kind in zip(KIND_QUERIES, of_kinds, strict=True):
@@ -146,29 +139,6 @@ def _find_twice(kind: Kind, rows: list[Row]) -> list[_Found]:
         for (value, _), holders in values.items()
         if len({node for node, _ in holders}) > 1
     ]
-
-
-def _sum_by_values(fleet: _Fleet, kind_queries: KindQueries, rows: list[Row]) -> list[Row]:
-    """Rows whose value is on more than one node; where such are few, also those that are twice on one.
-
-    `rows`: values that are in several rows, and in how many.
-    """
-    several: dict[str, int] = {}
-    for value, count in rows:
-        several[value] = several.get(value, 0) + count
-    if len(several) > _MANY:
-        return fleet.tables.rows(kind_queries.shared)
-    innocent = _find_everywhere(fleet, several) if kind_queries.kind.table == "address" else set()
-    return fleet.tables.fetch_by_keys(kind_queries.rows, [(value,) for value in sorted(several.keys() - innocent)])
-
-
-def _find_everywhere(fleet: _Fleet, counts: dict[str, int]) -> set[str]:
-    """Addresses by design, where all nodes are one cluster: a fleet's worth of rows each."""
-    often = [value for value, count in counts.items() if fleet.by_design(count)]
-    if fleet.clusters or not often:
-        return set()
-    holders = fleet.tables.fetch_by_keys(ON_NODES, [(value,) for value in sorted(often)])
-    return {value for value, count in holders if fleet.by_design(count)}
 
 
 def _find_addresses(fleet: _Fleet, kind: Kind, rows: list[Row], notes: list[str]) -> list[_Found]:

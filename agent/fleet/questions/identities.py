@@ -12,13 +12,11 @@ from typing import Any, NamedTuple
 
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import (
-    WANTED,
     LookupQuery,
     Pending,
     Query,
     Row,
     identifiers,
-    key_types,
     lookup,
     matching,
     query,
@@ -97,9 +95,7 @@ class KindQueries(NamedTuple):
     """Queries of a kind."""
 
     kind: Kind
-    counts: Query  # values that are in several rows, and in how many
-    rows: LookupQuery  # of values: node, keys, label, what shows known duplicates
-    shared: Query  # all rows whose value is on several nodes
+    shared: Query  # all rows whose value is on several nodes: node, keys, label, what shows known duplicates
     of_nodes: LookupQuery  # of nodes, the same columns
 
 
@@ -121,20 +117,8 @@ def _make_kind_queries(kind: Kind) -> KindQueries:
     }
     return KindQueries(
         kind,
-        query("duplicates", "repeated_values", **parts),
-        _query_rows(kind, kind.column, parts, value),
         query("duplicates", "rows_of_shared_values", **parts),
-        _query_rows(kind, "node", parts, quote("node", "thing")),
-    )
-
-
-def _query_rows(kind: Kind, key: str, parts: dict[str, str], value: str) -> LookupQuery:
-    return lookup(
-        key_types(kind.table, (key,)),
-        "duplicates",
-        "rows_of_values",
-        matching=f"{value} = {quote(key, WANTED)}",
-        **parts,
+        lookup({"node": TEXT}, "duplicates", "rows_of_nodes", matching=matching(("node",), null_safe=False), **parts),
     )
 
 
@@ -144,9 +128,6 @@ NODES = query("duplicates", "nodes")
 NUMBERS = query("duplicates", "shared_numbers").bind(most=MOST + 1)
 NUMBERED = lookup({"number": INT}, "duplicates", "nodes_of_numbers")
 ADDRESSES = query("duplicates", "address_count")
-ON_NODES = lookup(
-    {"address": TEXT}, "duplicates", "nodes_of_addresses", bare_address=statement("duplicates", "bare_address")
-)
 
 
 _FEW = 0.2  # share of ports whose LID is twice, above which these are several subnets

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from functools import partial
 from math import comb
 from typing import NamedTuple
 
@@ -15,7 +14,6 @@ from agent.fleet.engines.query import identifiers, key_types, lookup, matching, 
 from agent.fleet.questions.baseline import CLASS
 from agent.fleet.questions.deviations import Outlier
 from agent.fleet.questions.domains import Racks
-from agent.fleet.questions.pass_rows import TableScan
 from agent.fleet.table import TEXT
 
 _CHANCE = 0.002  # that so many nodes of the class have it by chance: what is more likely is not reported
@@ -68,19 +66,17 @@ RAIL_FACTS = {
     ).bind(no_rail=_NO_RAIL)
     for table, columns in _KINDS.items() if table != "host"
 }  # fmt: skip
-_BY_PASSES = (("host", "os"), ("host", "kernel"), ("host", "bios"), ("nic", "firmware"))  # what attributes count, too
 FACT_NODES = {
     (table, column): lookup(
         key_types(table, (CLASS, column)), "outliers", "fact_nodes", table=quote(table),
         keys=identifiers((CLASS, column), "thing"), matching=matching((CLASS, column), null_safe=False),
     )
-    for table, columns in _KINDS.items() for column in columns if (table, column) not in _BY_PASSES
+    for table, columns in _KINDS.items() for column in columns
 }  # fmt: skip
 
 
 def add_common_facts(
     tables: Tables,
-    passes: Mapping[str, TableScan],
     racks: Racks,
     outliers: list[Outlier],
     hosts: list[set[str]],
@@ -88,7 +84,7 @@ def add_common_facts(
 ) -> list[Outlier]:
     """The same, and what their nodes have in common.
 
-    `passes`: over tables host and nic. `hosts`: the nodes of each. `classes`: nodes of each class.
+    `hosts`: the nodes of each. `classes`: nodes of each class.
     """
     nodes_wanted = {node for nodes in hosts if 1 < len(nodes) <= _MOST for node in nodes}
     facts = _read_facts(tables, racks, nodes_wanted)
@@ -99,7 +95,7 @@ def add_common_facts(
     wanted = {
         (outlier.hardware_class, fact) for outlier, shared in zip(outliers, common, strict=True) for fact in shared
     }
-    sizes = _sum_sizes(tables, passes, wanted)
+    sizes = _sum_sizes(tables, wanted)
     sizes |= {(name, fact): racks.sizes[name, fact.value] for name, fact in wanted if fact.kind == _RACK}
     return [
         msgspec.structs.replace(outlier, common=_describe_facts(outlier, shared, sizes, classes)) if shared else outlier
@@ -145,17 +141,13 @@ def _find_common(outlier: Outlier, facts: list[_Facts]) -> dict[Fact, int]:
     return {fact: count for fact, count in shared.items() if fact.kind not in many}
 
 
-def _sum_sizes(
-    tables: Tables, passes: Mapping[str, TableScan], wanted: Iterable[tuple[str, Fact]]
-) -> dict[tuple[str, Fact], int]:
+def _sum_sizes(tables: Tables, wanted: Iterable[tuple[str, Fact]]) -> dict[tuple[str, Fact], int]:
     """How many nodes of a class have it."""
     keys: dict[str, list[tuple[str, str]]] = {}
     for name, fact in sorted(wanted, key=str):
         keys.setdefault(fact.kind, []).append((name, fact.value))
     sizes: dict[tuple[str, Fact], int] = {}
     begun = {at: tables.submit_by_keys(query, keys.get(_kind(*at), ())) for at, query in FACT_NODES.items()}
-    for table, column in _BY_PASSES:
-        begun[table, column] = partial(passes[table].nodes, column, keys.get(_kind(table, column), ()))
     for at, rows in begun.items():
         for name, value, nodes in rows():
             fact = Fact(_kind(*at), value)

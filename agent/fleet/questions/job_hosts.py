@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Any
 
 from agent.fleet.engines.engine import Tables
-from agent.fleet.engines.query import lookup, quote, table_query
+from agent.fleet.engines.query import Pending, identifiers, lookup, quote, table_query
 from agent.fleet.engines.schema import HISTORY
 from agent.fleet.hostlist import AmbiguousName, NodeNames
+from agent.fleet.stored_rows import StoredRow, build_named, build_part
 from agent.fleet.table import TEXT
 from agent.model.finding import Finding, Silenced, Summary
 from agent.model.gpu import Fabric, Gpu
@@ -19,76 +19,31 @@ from agent.model.node import Event, Node, Service, Software
 from agent.model.report import Generator, Report, Source
 from agent.model.topology import Topology
 
-Rows = dict[str, list[tuple[Any, ...]]]
+Rows = dict[str, list[StoredRow]]
 COUNTERS = ("link_downed", "symbol_error", "out_of_sequence", "local_ack_timeout_err")
 
 
 def make_report(name: str, rows: Rows, looked_at: datetime | None) -> Report:
     """What a cause is joined with: parts, their states, findings."""
-    host = next(iter(rows.get("host", [])), (name, *(None,) * 5))
-    ports: dict[str, list[Port]] = defaultdict(list)
-    counters = {(row[0], row[1]): dict(zip(COUNTERS, row[2:], strict=True)) for row in rows.get("port_counter", [])}
-    addresses: dict[str, list[str]] = defaultdict(list)
-    for netdev, address in rows.get("address", []):
-        addresses[netdev].append(str(address).partition("/")[0])
-    for nic, port, layer, state, phys, rate, lid, mtu, gid, netdev, switch, switch_port in rows.get("port", []):
-        counted = {key: value for key, value in counters.get((nic, port), {}).items() if value is not None}
-        ports[nic].append(
-            Port(
-                port=port,
-                link_layer=layer,
-                state=state,
-                phys_state=phys,
-                rate_gbit_s=rate,
-                lid=lid,
-                active_mtu=mtu,
-                counters=counted,
-                gids=_make_gids(gid, addresses.get(netdev, [])),
-                neighbor=FabricNeighbor(name=switch, port=switch_port or 0, source="dataset") if switch else None,
+    ports: defaultdict[str, list[Port]] = defaultdict(list)
+    counters = {(row["nic"], row["port"]): row for row in rows.get("port_counter", ())}
+    addresses: defaultdict[str, list[str]] = defaultdict(list)
+    for row in rows.get("address", ()):
+        addresses[row["netdev"]].append(str(row["address"]).partition("/")[0])
+    for row in rows.get("port", ()):
+        counted = counters.get((row["nic"], row["port"]), {})
+        switch, number = row["neighbor_name"], row["neighbor_port"] or 0
+        ports[row["nic"]].append(
+            build_part(
+                Port,
+                row,
+                counters={key: counted[key] for key in COUNTERS if counted.get(key) is not None},
+                gids=_make_gids(row["roce_gid_index"], addresses.get(row["netdev"], [])),
+                neighbor=FabricNeighbor(name=switch, port=number, source="dataset") if switch else None,
             )
         )
-    nics = [
-        Nic(
-            id=number,
-            label=label or number,
-            pci=number,
-            role=role or "unknown",
-            rdma_device=device,
-            driver=driver,
-            ports=ports[number],
-        )
-        for number, label, role, device, driver in sorted(rows.get("nic", []), key=str)
-    ]
-    gpus = [
-        Gpu(
-            id=number,
-            label=label or number,
-            index=index,
-            uuid=uuid,
-            name=model,
-            vendor=vendor,
-            pci=pci or number,
-            fabric=Fabric(state=state, status=status) if state or status else None,
-            recovery_action=action,
-            pstate=pstate,
-        )
-        for number, label, index, uuid, model, vendor, pci, state, status, action, pstate in sorted(
-            rows.get("gpu", []), key=str
-        )
-    ]
-    netdevs = [
-        Netdev(
-            id=number,
-            label=label or number,
-            nic=nic,
-            operstate=state,
-            mtu=mtu,
-            neighbor=Neighbor(system=system, chassis=chassis, port=port) if system or chassis else None,
-        )
-        for number, label, nic, state, mtu, system, chassis, port in sorted(rows.get("netdev", []), key=str)
-    ]
-    _, services, _, memory, *limits = host
-    states = [text.partition("=") for text in str(services or "").split()]
+    host: StoredRow = next(iter(rows.get("host", ())), dict.fromkeys(_COLUMNS["host"]))
+    states = [text.partition("=") for text in str(host["services"] or "").split()]
     return Report(
         generated_at="",
         observed_at=looked_at.strftime("%Y-%m-%dT%H:%M:%SZ") if looked_at else None,
@@ -97,14 +52,31 @@ def make_report(name: str, rows: Rows, looked_at: datetime | None) -> Report:
         node=Node(hostname=name),
         software=Software(
             services=[Service(name=service, state=state) for service, _, state in states],
-            limits=_make_limits(*limits),
-            shared_memory_mib=memory,
+            limits=_make_limits(host["limits"], host["process_limits"]),
+            shared_memory_mib=host["shared_memory_mib"],
         ),
-        topology=Topology(gpus=gpus, nics=nics, netdevs=netdevs),
-        events=[_make_event(row) for row in rows.get("event", [])],
-        findings=[_make_finding(row) for row in sorted(rows.get("finding", []), key=str)],
+        topology=Topology(
+            gpus=[
+                build_named(Gpu, row, pci=row["pci"] or row["id"], fabric=_make_fabric(row))
+                for row in rows.get("gpu", ())
+            ],
+            nics=[build_named(Nic, row, pci=row["id"], ports=ports[row["id"]]) for row in rows.get("nic", ())],
+            netdevs=[build_named(Netdev, row, neighbor=_make_neighbor(row)) for row in rows.get("netdev", ())],
+        ),
+        events=[_make_event(row) for row in rows.get("event", ())],
+        findings=[_make_finding(row) for row in rows.get("finding", ())],
         summary=Summary(verdict="unknown", counts={}),
     )
+
+
+def _make_fabric(row: StoredRow) -> Fabric | None:
+    state, status = row["fabric_state"], row["fabric_status"]
+    return Fabric(state=state, status=status) if state or status else None
+
+
+def _make_neighbor(row: StoredRow) -> Neighbor | None:
+    system, chassis, port = (row[f"neighbor_{name}"] for name in ("system", "chassis", "port"))
+    return Neighbor(system=system, chassis=chassis, port=port) if system or chassis else None
 
 
 def _make_limits(*texts: str | None) -> dict[str, str]:
@@ -113,21 +85,9 @@ def _make_limits(*texts: str | None) -> dict[str, str]:
     return {f"memlock {who}": value for who, _, value in parts}
 
 
-def _make_event(row: tuple[Any, ...]) -> Event:
-    kind, subject, code, text, source, count, first, last, logged, boot, times = row
-    return Event(
-        kind=kind,
-        text=text or "",
-        source=source or "",
-        at=_write_moment(last),
-        subject=subject,
-        code=code,
-        count=count,
-        first_at=_write_moment(first),
-        boot=boot,
-        logged=logged,
-        times=(times or "").split(),
-    )
+def _make_event(row: StoredRow) -> Event:
+    moments = {"at": _write_moment(row["last_at"]), "first_at": _write_moment(row["first_at"])}
+    return build_part(Event, row, times=(row["times"] or "").split(), **moments)
 
 
 def _write_moment(moment: datetime | None) -> str | None:
@@ -142,112 +102,58 @@ def _make_gids(index: int | None, addresses: list[str]) -> list[Gid]:
     return [Gid(index=index, gid=f"::ffff:{plain}", type="RoCE v2")]
 
 
-def _make_finding(row: tuple[Any, ...]) -> Finding:
-    (
-        rule,
-        severity,
-        subject,
-        label,
-        summary,
-        impact,
-        remedy,
-        confidence,
-        fingerprint,
-        devices,
-        silenced,
-        reason,
-        until,
-    ) = row
-    return Finding(
-        rule=rule,
-        severity=severity,
-        subject=subject,
-        label=label or subject,
-        summary=summary or "",
-        impact=impact or "",
-        remedy=remedy or "",
-        confidence=confidence or "high",
-        fingerprint=fingerprint,
-        silenced=Silenced(until=until, reason=reason or "") if silenced else None,
-        devices=(devices or "").split(),
+def _make_finding(row: StoredRow) -> Finding:
+    until, reason = row["silenced_until"], row["silenced_reason"] or ""
+    return build_part(
+        Finding,
+        row,
+        label=row["label"] or row["subject"],
+        silenced=Silenced(until=until, reason=reason) if row["silenced"] else None,
+        devices=(row["devices"] or "").split(),
     )
 
 
 _COLUMNS = {
-    "host": ("hostname", "services", "gpus", "shared_memory_mib", "limits", "process_limits"),
+    "host": ("services", "shared_memory_mib", "limits", "process_limits"),
     "gpu": (
-        "id",
-        "label",
-        "index",
-        "uuid",
-        "name",
-        "vendor",
-        "pci",
-        "fabric_state",
-        "fabric_status",
-        "recovery_action",
-        "pstate",
+        *("id", "label", "index", "uuid", "name", "vendor", "pci"),
+        *("fabric_state", "fabric_status", "recovery_action", "pstate"),
     ),
     "nic": ("id", "label", "role", "rdma_device", "driver"),
     "port": (
-        "nic",
-        "port",
-        "link_layer",
-        "state",
-        "phys_state",
-        "rate_gbit_s",
-        "lid",
-        "active_mtu",
-        "roce_gid_index",
-        "netdev",
-        "neighbor_name",
-        "neighbor_port",
+        *("nic", "port", "link_layer", "state", "phys_state", "rate_gbit_s", "lid", "active_mtu"),
+        *("roce_gid_index", "netdev", "neighbor_name", "neighbor_port"),
     ),
     "netdev": ("id", "label", "nic", "operstate", "mtu", "neighbor_system", "neighbor_chassis", "neighbor_port"),
     "finding": (
-        "rule",
-        "severity",
-        "subject",
-        "label",
-        "summary",
-        "impact",
-        "remedy",
-        "confidence",
-        "fingerprint",
-        "devices",
-        "silenced",
-        "silenced_reason",
-        "silenced_until",
+        *("rule", "severity", "subject", "label", "summary", "impact", "remedy", "confidence", "fingerprint"),
+        *("devices", "silenced", "silenced_reason", "silenced_until"),
     ),
 }
-_EVENT = (
-    *("kind", "subject", "code", "text", "source", "count"),
-    *("first_at", "last_at", "logged", "boot", "times"),
-)
-_LAST = _EVENT.index("last_at")
+_COLUMNS_NOW = {
+    **_COLUMNS,
+    "port_counter": ("nic", "port", *COUNTERS),
+    "address": ("netdev", "address"),
+    "event": (
+        *("kind", "subject", "code", "text", "source", "count"),
+        *("first_at", "last_at", "logged", "boot", "times"),
+    ),
+}
+_SAME_EVENT = ("kind", "subject", "code", "last_at", "logged")
 _NEAR = timedelta(days=1)  # clocks of logs may be of another zone
 _KEYS = {"node": TEXT}
 
 
-def _list_columns(columns: Iterable[str]) -> str:
-    return ", ".join(f"thing.{quote(column)}" for column in columns)
-
-
 _NOW = {
-    table: lookup(_KEYS, "job_hosts", "now", columns=_list_columns(columns), table=quote(table))
-    for table, columns in _COLUMNS.items()
+    table: lookup(_KEYS, "job_hosts", "now", columns=identifiers(columns, "thing"), table=quote(table))
+    for table, columns in _COLUMNS_NOW.items()
 }
 _THEN = {
-    table: lookup(_KEYS, "job_hosts", "then", columns=_list_columns(columns), history=quote(HISTORY + table))
+    table: lookup(_KEYS, "job_hosts", "then", columns=identifiers(columns, "thing"), history=quote(HISTORY + table))
     for table, columns in _COLUMNS.items()
 }
-_COUNTED = lookup(
-    _KEYS, "job_hosts", "now", columns=_list_columns(("nic", "port", *COUNTERS)), table=quote("port_counter")
-)
-_ADDRESSES = lookup(_KEYS, "job_hosts", "now", columns=_list_columns(("netdev", "address")), table=quote("address"))
 _LOOKED_AT = lookup(_KEYS, "job_hosts", "looked_at")
-_EVENTS_NOW = lookup(_KEYS, "job_hosts", "now", columns=_list_columns(_EVENT), table=quote("event"))
-_EVENTS_NEAR = lookup(_KEYS, "job_hosts", "events_near", columns=_list_columns(_EVENT))
+_EVENTS_NEAR = lookup(_KEYS, "job_hosts", "events_near", columns=identifiers(_COLUMNS_NOW["event"], "thing"))
 
 
 def read_hosts(
@@ -258,30 +164,15 @@ def read_hosts(
     if not nodes:
         return [], problems
     values = [(node,) for node in nodes]
-    then: dict[str, Rows] = defaultdict(lambda: defaultdict(list))
-    now: dict[str, Rows] = defaultdict(lambda: defaultdict(list))
-    pending = {}
-    for table in _COLUMNS:
-        pending[table, False] = tables.submit_by_keys(_NOW[table], values)
-        if moment is not None:
-            pending[table, True] = tables.submit_by_keys(_THEN[table].bind(table=table, moment=moment), values)
-    counters = tables.submit_by_keys(_COUNTED, values)
-    addresses = tables.submit_by_keys(_ADDRESSES, values)
-    events = tables.submit_by_keys(_EVENTS_NOW, values)
-    looked = tables.submit_by_keys(_LOOKED_AT.bind(moment=moment), values) if moment is not None else None
-    near = tables.submit_by_keys(_EVENTS_NEAR.bind(**_surround(moment)), values) if moment is not None else None
-    for (table, earlier), rows in pending.items():
-        for node, *row in rows():
-            (then if earlier else now)[node][table].append(tuple(row))
-    for node, *row in counters():
-        now[node]["port_counter"].append(tuple(row))
-    for node, *row in addresses():
-        now[node]["address"].append(tuple(row))
-    for node, *row in events():
-        now[node]["event"].append(tuple(row))
-    for node, *row in near() if near is not None else ():
-        then[node]["event"].append(tuple(row))
-    looks: dict[str, datetime] = dict(looked()) if looked is not None else {}
+    newest = {table: tables.submit_by_keys(query, values) for table, query in _NOW.items()}
+    earlier: dict[str, Pending] = {}
+    looks: dict[str, datetime] = {}
+    if moment is not None:
+        for table, query in _THEN.items():
+            earlier[table] = tables.submit_by_keys(query.bind(table=table, moment=moment), values)
+        earlier["event"] = tables.submit_by_keys(_EVENTS_NEAR.bind(**_surround(moment)), values)
+        looks = dict(tables.fetch_by_keys(_LOOKED_AT.bind(moment=moment), values))
+    now, then = _sort_by_node(newest), _sort_by_node(earlier)
     reports = []
     for node, name in sorted(nodes.items()):
         kept = {table: now[node][table] for table in ("port_counter", "address")}
@@ -293,15 +184,24 @@ def read_hosts(
     return reports, problems
 
 
+def _sort_by_node(begun: Mapping[str, Pending]) -> defaultdict[str, Rows]:
+    """Rows of each node by table, in an order of their own. `begun`: of tables, node and columns."""
+    rows_of: defaultdict[str, Rows] = defaultdict(lambda: defaultdict(list))
+    for table, pending in begun.items():
+        for node, *row in sorted(pending(), key=str):
+            rows_of[node][table].append(dict(zip(_COLUMNS_NOW[table], row, strict=True)))
+    return rows_of
+
+
 def _surround(moment: datetime) -> dict[str, datetime]:
     return {"moment": max(moment, datetime.min + _NEAR) - _NEAR, "until": min(moment, datetime.max - _NEAR) + _NEAR}  # noqa: DTZ901
 
 
-def _list_events(near: list[tuple[Any, ...]], newest: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+def _list_events(near: Iterable[StoredRow], newest: Iterable[StoredRow]) -> list[StoredRow]:
     """Events about the moment, those without a date as the newest report has them."""
-    lines = [*near, *(row for row in newest if row[_LAST] is None)]
-    by_key = {(*row[:3], row[_LAST], row[_LAST + 1]): row for row in sorted(lines, key=lambda row: row[5] or 0)}
-    return sorted(by_key.values(), key=lambda row: (str(row[_LAST]), *map(str, row)))
+    lines = [*near, *(row for row in newest if row["last_at"] is None)]
+    by_key = {tuple(row[name] for name in _SAME_EVENT): row for row in sorted(lines, key=lambda row: row["count"] or 0)}
+    return sorted(by_key.values(), key=lambda row: [str(value) for value in (row["last_at"], *row.values())])
 
 
 def _find_nodes(tables: Tables, names: list[str]) -> tuple[dict[str, str], list[str]]:

@@ -7,11 +7,11 @@ from collections.abc import Container, Iterator, Mapping
 from typing import NamedTuple
 
 from agent.fleet.engines.engine import Tables
-from agent.fleet.engines.query import LookupQuery, Pending, Row, lookup, quote, statement
+from agent.fleet.engines.query import LookupQuery, Pending, Row, lookup, query, quote, statement
 from agent.fleet.known_duplicates import OWN, PATTERN
 from agent.fleet.questions.baseline import CLASS, Baseline, find_baseline
 from agent.fleet.questions.deviations import Deviation, PeerGroup
-from agent.fleet.questions.kinds import find_members, query_named
+from agent.fleet.questions.kinds import find_members
 from agent.fleet.questions.options import Options
 from agent.fleet.questions.peer_classes import PeerClasses
 from agent.fleet.table import TEXT
@@ -87,8 +87,7 @@ def _query_nodes(bag: Multiset) -> LookupQuery:
 
 
 COUNTS = [
-    query_named("outliers", "text_counts", compared=_describe_compared(bag)).bind(**_parse_parameters(bag))
-    for bag in BAGS
+    query("outliers", "text_counts", compared=_describe_compared(bag)).bind(**_parse_parameters(bag)) for bag in BAGS
 ]
 NODES = [_query_nodes(bag) for bag in BAGS]
 
@@ -105,7 +104,7 @@ def _find_deviations(
 ) -> Iterator[Deviation]:
     """`rows`: class, text, how many. `of`: as which class each is compared. `chosen`: see Bag."""  # fmt: skip
     texts: dict[str, Counter[str]] = {}
-    for name, text, count, _ in rows:
+    for name, text, count in rows:
         texts.setdefault(of[name], Counter())[text] += count
     parsed = {text: parse_words(text, bag.own) for _, text, *_ in rows}
     expected = {
@@ -116,12 +115,12 @@ def _find_deviations(
     for name, text, *_ in rows if chosen else ():
         differing = {word for word, *_ in _compare_words(parsed[text], expected[of[name]], bag)}
         meant[name] = meant.get(name, differing) & differing
-    deviating = {
-        (name, each): names
-        for name, each, _, names in rows
+    deviating = [
+        (name, each)
+        for name, each, _ in rows
         if name in judged
         and any(word not in meant.get(name, ()) for word, *_ in _compare_words(parsed[each], expected[of[name]], bag))
-    }
+    ]
     for (name, text), nodes in find_members(tables, choice, deviating).items():
         for word, has, should, normal in _compare_words(parsed[text], expected[of[name]], bag):
             if word in meant.get(name, ()):

@@ -99,9 +99,8 @@ def find_outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
                 mixed.setdefault((attribute.key, name), []).append((attribute, place, counts))
     answers = fold_deviations([*odds, *of_nodes], stale)
     hosts = [nodes for _, nodes in answers]
-    whole = {part.table: source for part, source in zip(PARTS, passes, strict=True) if part.table in ("host", "nic")}
     return Outliers(
-        outliers=add_common_facts(tables, whole, racks, [outlier for outlier, _ in answers], hosts, peers.sizes),
+        outliers=add_common_facts(tables, racks, [outlier for outlier, _ in answers], hosts, peers.sizes),
         mixed=[_make_mixed(name, groups) for (_, name), groups in sorted(mixed.items())],
         compared_nodes=sum(peers.sizes.values()),
         compared_switches=sum(compared.values()),

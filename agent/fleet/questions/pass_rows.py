@@ -13,7 +13,7 @@ from typing import Protocol
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Pending, Row
 from agent.fleet.questions.attributes import PARTS, THINGS, TablePass
-from agent.fleet.questions.kinds import DigestGroups, Kind, find_members
+from agent.fleet.questions.kinds import DigestGroups, Kind
 
 
 class TableScan(Protocol):
@@ -37,9 +37,7 @@ def read_passes(tables: Tables, kinds: DigestGroups) -> list[TableScan]:
         if alike is not None:
             of_kinds[table] = cache(tables.submit_by_keys(things.of_nodes, [(kind.node,) for kind in alike]))
     return [
-        _ByKind(part, kinds, of_kinds[part.table])
-        if part.table in of_kinds
-        else (_OfHosts if part.table == "host" else _ByEngine)(tables, part)
+        _ByKind(part, kinds, of_kinds[part.table]) if part.table in of_kinds else _ByEngine(tables, part)
         for part in PARTS
     ]
 
@@ -57,26 +55,6 @@ class _ByEngine:
 
     def nodes(self, column: str | None, groups: Iterable[Row]) -> list[Row]:
         return self._tables.fetch_by_keys(self._part.nodes[column], groups)
-
-
-class _OfHosts(_ByEngine):
-    """Nodes themselves: few that are alike come with their names."""
-
-    def counts(self) -> list[Row]:
-        return [row[:-1] for row in self._begun()]
-
-    def things(self, odd: Collection[Row]) -> list[Row]:
-        wanted = set(odd)
-        groups = {row[:-2]: row[-1] for row in self._begun() if row[:-2] in wanted}
-        nodes_of = find_members(self._tables, self._part.things, groups)
-        return [(node, None, *row) for row, nodes in nodes_of.items() for node in nodes]
-
-    def nodes(self, column: str | None, groups: Iterable[Row]) -> list[Row]:
-        counts = dict.fromkeys(groups, 0)
-        for row in self.counts():
-            if (group := _group_of(self._part, column, row)) in counts:
-                counts[group] += row[-1]
-        return [(*group, nodes) for group, nodes in counts.items()]
 
 
 class _ByKind:

@@ -40,6 +40,13 @@ class RowColumns:
         return self._order(self._plain(source) + self._computed(computed))
 
 
+def fill_row(table: Table, source: object, **computed: Any) -> Row:
+    """A row of a table that few have: a column takes the value of its name, unless it is computed."""
+    return tuple(
+        computed[column.name] if column.name in computed else getattr(source, column.name) for column in table.own
+    )
+
+
 def _items(keys: Any) -> Callable[[Any], Row]:
     """The values of several keys as a tuple, however many they are."""
     if len(keys) > 1:

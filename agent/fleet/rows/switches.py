@@ -9,12 +9,13 @@ from typing import TypeVar
 
 import msgspec
 
+from agent.fleet.device_tables import HOP, SWITCH, SWITCH_PORT
 from agent.fleet.lossless.answer import LosslessAnswer
 from agent.fleet.lossless.rows import HopEnd, HopRow
 from agent.fleet.receipt import receive
 from agent.fleet.rows import SwitchRecord
 from agent.fleet.rows.report_fields import FindingFields
-from agent.fleet.rows.row_columns import MOST, Row
+from agent.fleet.rows.row_columns import MOST, Row, fill_row
 from agent.fleet.rows.verdicts import finding_rows
 from agent.model.node import SWITCH_PREFIX, choose_node_name
 from probes.switches.facts import EcnProfile, Headroom, PortFacts, SwitchFacts
@@ -97,22 +98,15 @@ def _sort_findings(switches: Mapping[str, SwitchFacts], answer: LosslessAnswer) 
 
 
 def _make_switch_row(switch: SwitchFacts, observed: datetime, dscp: int) -> Row:
-    return (
-        observed,
-        switch.name,
-        switch.nos,
-        switch.chassis,
-        switch.model,
-        switch.version,
-        switch.role,
-        switch.roce_mode,
-        switch.trimming,
-        _fit(switch.poll_ms),
-        _fit(switch.headroom_pool_bytes),
-        switch.configuration,
-        len(switch.ports),
-        dscp,
-        len(switch.sources),
+    return fill_row(
+        SWITCH,
+        switch,
+        observed_at=observed,
+        watchdog_poll_ms=_fit(switch.poll_ms),
+        headroom_pool_bytes=_fit(switch.headroom_pool_bytes),
+        ports=len(switch.ports),
+        dscp=dscp,
+        outputs=len(switch.sources),
     )
 
 
@@ -120,25 +114,22 @@ def _make_hop_rows(name: str, hops: Iterable[HopRow]) -> list[Row]:
     rows: dict[tuple[str, str, str], Row] = {}
     for hop in hops:
         here, far = (hop.a, hop.b) if (hop.a.kind, hop.a.node) == ("switch", name) else (hop.b, hop.a)
-        rows.setdefault((here.port, far.node, far.port), (
-            name,
-            here.port,
-            far.kind,
-            far.node,
-            far.port,
-            here.rail if far.rail is None else far.rail,
-            hop.verdict,
-            hop.reason,
-            hop.settle,
-            hop.told_by,
-            here.priority,
-            far.priority,
-            _format_bits(here.pfc),
-            _format_bits(far.pfc),
-            hop.metres_plan,
-            hop.metres_module,
-            " ".join(hop.findings),
-        ))  # fmt: skip
+        row = fill_row(
+            HOP,
+            hop,
+            switch=name,
+            port=here.port,
+            far_kind=far.kind,
+            far_node=far.node,
+            far_port=far.port,
+            rail=here.rail if far.rail is None else far.rail,
+            priority=here.priority,
+            far_priority=far.priority,
+            pfc=_format_bits(here.pfc),
+            far_pfc=_format_bits(far.pfc),
+            findings=" ".join(hop.findings),
+        )
+        rows.setdefault((here.port, far.node, far.port), row)
     return list(rows.values())
 
 
@@ -152,39 +143,31 @@ class _PortTexts:
         """A row of table switch_port."""
         neighbor = port.neighbors[0] if len(port.neighbors) == 1 else None
         rooms = port.headroom.values() if port.headroom is not None else ()
-        return (
-            switch.name,
-            port.name,
-            port.alias,
-            port.description,
-            port.oper,
-            port.admin,
-            port.speed_gbit_s,
-            _fit(port.mtu),
-            port.fec_set,
-            port.fec_active,
-            neighbor and neighbor.name,
-            neighbor and (neighbor.port or neighbor.description),
-            neighbor and neighbor.chassis,
-            port.trust,
-            self._format(port.dscp_prio, str),
-            self._format(port.dscp_queue, str),
-            _format_bits(port.pfc),
-            _format_bits(port.pfc_active),
-            port.pfc_asymmetric,
-            _format_state(port.global_pause),
-            _format_state(port.watchdog_configured),
-            port.watchdog_action,
-            _fit(port.watchdog_detect_ms),
-            self._format(port.watchdog_state or None, str),
-            self._format(port.ecn, _format_ecn),
-            self._format(port.scheduler, _format_schedule),
-            self._format(port.headroom, _format_headroom),
-            next((room.shared for room in rooms if room.shared is not None), None),
-            _fit(port.cable_metres),
-            port.link_retry.enabled if port.link_retry is not None else None,
-            port.pre_fec_ber,
-            _name_group(port, far),
+        return fill_row(
+            SWITCH_PORT,
+            port,
+            switch=switch.name,
+            port=port.name,
+            mtu=_fit(port.mtu),
+            neighbor_name=neighbor and neighbor.name,
+            neighbor_port=neighbor and (neighbor.port or neighbor.description),
+            neighbor_chassis=neighbor and neighbor.chassis,
+            dscp_prio=self._format(port.dscp_prio, str),
+            dscp_queue=self._format(port.dscp_queue, str),
+            pfc=_format_bits(port.pfc),
+            pfc_active=_format_bits(port.pfc_active),
+            pause=_format_state(port.global_pause),
+            pfc_wd=_format_state(port.watchdog_configured),
+            wd_action=port.watchdog_action,
+            wd_detect_ms=_fit(port.watchdog_detect_ms),
+            wd_state=self._format(port.watchdog_state or None, str),
+            ecn=self._format(port.ecn, _format_ecn),
+            queue_sched=self._format(port.scheduler, _format_schedule),
+            headroom=self._format(port.headroom, _format_headroom),
+            headroom_shared=next((room.shared for room in rooms if room.shared is not None), None),
+            cable_metres_assumed=_fit(port.cable_metres),
+            link_retry=port.link_retry.enabled if port.link_retry is not None else None,
+            peer_group=_name_group(port, far),
         )
 
     def _format(self, values: Mapping[int, _V] | None, write: Callable[[_V], str]) -> str | None:

@@ -44,26 +44,32 @@ def page(answer: Drift, width: int = 80) -> list[Line]:
 
 
 def sentence(change: DriftChange) -> str:
-    """One change and who has it."""
-    who = hosts(change.hosts, change.nodes)
+    """One change, who has it, and when it was noticed."""
+    who = "" if change.what == MOVED else f"{hosts(change.hosts, change.nodes)}: "
+    return f"{who}{describe_change(change)}  [{format_times(change)}]"
+
+
+def describe_change(change: DriftChange) -> str:
+    """What changed, on how many things, and their labels where they are few."""
+    labels = ", ".join(change.labels)
     if change.subject == "finding":
         times = f" on {number(change.things)} subjects" if change.things > change.nodes else ""
-        return f"{who}: {', '.join(change.labels)} {change.what}{times}  [{_format_times(change)}]"
+        return f"{labels} {change.what}{times}"
     if change.what == MOVED:
-        return f"{', '.join(change.labels)}: moved from {change.old} to {change.new}  [{_format_times(change)}]"
-    labels = f" ({', '.join(change.labels)})" if change.labels else ""
+        return f"{labels}: moved from {change.old} to {change.new}"
+    named = f" ({labels})" if labels else ""
     if change.what in (GONE, NEW) and change.subject not in _NODES:
-        return f"{who}: {count(change.things, change.subject)} {change.what}{labels}  [{_format_times(change)}]"
+        return f"{count(change.things, change.subject)} {change.what}{named}"
     many = f" on {count(change.things, change.subject)}" if change.things > 1 and change.subject not in _NODES else ""
-    return f"{who}: {_describe_change(change)}{many}{labels}  [{_format_times(change)}]"
+    return f"{_describe_value(change)}{many}{named}"
 
 
-def _format_times(change: DriftChange) -> str:
+def format_times(change: DriftChange) -> str:
     """When the first and the last of them were noticed."""
     return str(change.first) if change.first == change.last else f"{change.first} to {change.last}"
 
 
-def _describe_change(change: DriftChange) -> str:
+def _describe_value(change: DriftChange) -> str:
     if change.what in (GONE, NEW):
         return change.what
     name = _BAGS.get(change.what, change.what.replace("_", " "))

@@ -6,17 +6,17 @@ minority, which may be ahead: those with the smaller count are behind.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from agent.job.candidate import PossibleCause, name_numbers
 from agent.job.dumps.ras import Listed, RasProcess, Snapshot
 from agent.job.evidence import Evidence
+from agent.model.labels import natural
 
 
 def find_ras_hangs(evidence: Evidence) -> Iterator[PossibleCause]:
     """Ranks that are behind in two snapshots, and processes that are gone."""
-    snapshots = sorted(evidence.snapshots, key=lambda snapshot: _natural(snapshot.name))
+    snapshots = sorted(evidence.snapshots, key=lambda snapshot: natural(snapshot.name))
     if not snapshots:
         return
     last = snapshots[-1]
@@ -32,10 +32,6 @@ def find_ras_hangs(evidence: Evidence) -> Iterator[PossibleCause]:
         if not behind:
             continue  # those that are listed are ahead: normal, or it is not known who is behind
         yield _behind(evidence, function, behind, (least, most), counts, equal)
-
-
-def _natural(name: str) -> list[int | str]:
-    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]
 
 
 def _behind(

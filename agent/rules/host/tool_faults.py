@@ -39,7 +39,8 @@ def tool_reports_fault(context: RuleContext) -> Iterator[Result]:
     of_gpus = [fault for fault in faults if fault.subject.startswith("gpu:")]
     says = MEANINGS[of_gpus[0].cause].says if of_gpus else ""
     yield from merge_if_on_all(of_gpus, len(context.topology.gpus), says)
-    yield from (fault for fault in faults if fault not in of_gpus)
+    others = (fault for fault in faults if fault not in of_gpus)
+    yield from sorted(others, key=lambda fault: _ORDER.index(fault.cause))
     if not faults:
         why = context.why_probe_failed("tool_reports")
         if why is None:

@@ -114,10 +114,10 @@ def ib_symbol_errors(context: RuleContext, counters: IbPortCounters) -> Result:
     ]
     faults = [answer for answer in answers if isinstance(answer, Fail)]
     if faults:
-        since = f" {in_window(context)}"  # once, where no limit stands behind it
+        since = f" {in_window(context)}" if context.since_cleared else ""  # once; else a limit follows each window
         return replace(
             faults[0],  # the most severe: only symbol errors can be an error
-            summary="; ".join([*(fault.summary.removesuffix(since) for fault in faults[:-1]), faults[-1].summary]),
+            summary="; ".join([*(fault.summary.replace(since, "") for fault in faults[:-1]), faults[-1].summary]),
             evidence=tuple(row for fault in faults for row in fault.evidence),
         )
     return next((a for kind in (Unknown, Pass) for a in answers if isinstance(a, kind)), answers[0])

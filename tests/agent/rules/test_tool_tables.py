@@ -739,6 +739,16 @@ def test_a_table_alone_gives_a_finding(name: str, tmp_path: Path) -> None:
     assert expected == {f"{f.severity} {f.rule} {f.label} {f.confidence}" for f in warnings_of(report)}
 
 
+def test_the_gravest_reason_is_first_and_none_is_hidden_by_many(tmp_path: Path) -> None:
+    held = "".join(f"planned maintenance  ops       2025-03-12T06:31:44 m{n}\n" for n in range(200))
+    rows = (
+        "Kill task failed     root      2025-03-12T06:31:44 n4\nXid 79 on GPU 3      root      2025-03-12T06:31:44 n3\n"
+    )
+    report = scan_text(tmp_path, f"$ sinfo -R\n{HELD}{held}{rows}", "issue.txt")
+
+    assert ["n3", "n4"] == [finding.label for finding in warnings_of(report)]
+
+
 @pytest.mark.parametrize("name", HEALTHY)
 def test_a_healthy_table_gives_no_warning(name: str, tmp_path: Path) -> None:
     report = scan_text(tmp_path, HEALTHY[name], "issue.txt")

@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 from agent.fleet.cluster.cabling_faults.fault import CablingFault
 from agent.fleet.cluster.fabric_view import View
-from agent.fleet.cluster.graph import HostLink, natural
+from agent.fleet.cluster.graph import HostLink
 from agent.fleet.cluster.peers import AGREE, find_most
 from agent.fleet.cluster.rail_names import order
 from agent.fleet.cluster.units import Unit, UnitRail
 from agent.fleet.hostlist import fold
+from agent.model.labels import natural
 
 FEW_SWAPS = 2  # pairs of cables between two leaves: more are one fault
 

@@ -10,9 +10,10 @@ from typing import NamedTuple
 from agent.fleet.cluster.cabling_faults.exchanged_rails import list_home_leaves
 from agent.fleet.cluster.cabling_faults.fault import CablingFault
 from agent.fleet.cluster.fabric_view import View
-from agent.fleet.cluster.graph import natural, shape
+from agent.fleet.cluster.graph import shape
 from agent.fleet.cluster.peers import AGREE, find_most
 from agent.fleet.cluster.switch_tiers import SwitchBlock
+from agent.model.labels import natural
 
 REGULAR = 0.8  # of a group's switches: so many have the same number of cables
 

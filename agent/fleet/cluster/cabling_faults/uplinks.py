@@ -10,9 +10,10 @@ from agent.fleet.cluster.cabling_faults.exchanged_rails import list_home_leaves
 from agent.fleet.cluster.cabling_faults.fault import CablingFault
 from agent.fleet.cluster.cabling_faults.thin_groups import find_dark_spines, find_thin_groups
 from agent.fleet.cluster.fabric_view import View
-from agent.fleet.cluster.graph import HostLink, SwitchPort, natural
+from agent.fleet.cluster.graph import HostLink, SwitchPort
 from agent.fleet.cluster.switch_tiers import SwitchBlock
 from agent.fleet.cluster.trunks import Fault, TrunkFaults, find_far_switches, find_trunk_faults
+from agent.model.labels import natural
 
 FEW_SWAPS = 2  # pairs of cables between two switches: more are one fault
 

@@ -11,7 +11,6 @@ from agent.fleet.cluster.from_dataset import query_identity_rows
 from agent.fleet.engines.query import WANTED, LookupQuery, Query
 from agent.fleet.episodes import finding_changes, repeat, silences
 from agent.fleet.page import from_dataset, reading
-from agent.fleet.page.scene import STATES
 from agent.fleet.questions import (
     amounts,
     attributes,
@@ -83,7 +82,6 @@ def statements() -> dict[str, Query]:
     found: dict[str, Query] = {}
     for module in MODULES:
         found.update(_of(module))
-    found.update(_in("page.state_sums", reading.state_sums(STATES)))
     for table in ("host", "port", "nic", "netdev", "gpu"):
         for beside_files in (False, True):
             found[f"cluster.{table}.{beside_files}"] = query_identity_rows(table, ("node",), beside_files)

@@ -99,8 +99,8 @@ def test_places_are_filled_and_comments_left_out():
 
 
 def test_tables_of_a_statement_are_known_by_its_text():
-    assert query("drift", "recent_changes").tables == ["history_change"]
-    assert set(drift_rows.PAIRS[1].tables) == {"history_change", "history_gpu", "gpu"}
+    assert query("drift", "changes").tables == ["history_change"]
+    assert drift_rows.PAIRS[1].query.tables == ["history_gpu"]
     assert summary.STATES.tables == ["check"]
     assert set(identities.SUBNETS.tables) == {"port", "host"}
     for name in schema.names():
@@ -168,7 +168,6 @@ def test_a_moment(engine, hour):
     moment = datetime(2026, 1, 15, hour, 30)  # noqa: DTZ001  # UTC without a zone
     late = {(row[0], row[1]) for row in engine.rows(table_query("history_change", ["node", "table", "observed_at"]))
             if row[2] > moment}  # fmt: skip
-    assert {row[:2] for row in engine.rows(drift_rows.RECENT.bind(moment=moment))} == late
     assert {row[:2] for row in engine.rows(drift_rows.MOMENTS.bind(moment=moment))} == late
     silent = {row[:1] for row in engine.rows(table_query("host", ["node", "observed_at"])) if row[1] <= moment}
     assert set(engine.rows(drift.SILENT.bind(moment=moment))) == silent

@@ -6,7 +6,6 @@ import msgspec
 
 from agent.fleet.page.scene import (
     CodedColumn,
-    Coverage,
     FleetScene,
     JudgedRules,
     Nodes,
@@ -17,6 +16,7 @@ from agent.fleet.page.scene import (
     Section,
     Skew,
 )
+from agent.fleet.questions.summary import RuleCoverage
 from agent.model.finding import Evidence
 
 EVIL = (
@@ -135,9 +135,9 @@ def fleet(count: int, unit: int = 32) -> FleetScene:
                  values=[("570.133.20", [at for at in range(count) if at % 200 != 7]), ("570.86.15", old)])
         ] if old else [],
         coverage=[
-            Coverage(rule="gpu-lost", passed=count - sum(unknown), unknown=sum(unknown),
+            RuleCoverage(rule="gpu-lost", passed=count - sum(unknown), unknown=sum(unknown),
                      reasons=[("NVML denied", sum(unknown))]),
-            Coverage(rule="acs-on-path", passed=count),
+            RuleCoverage(rule="acs-on-path", passed=count),
         ],
         notes=["No fabric file was given: leaf switches are those that LLDP tells."],
     )  # fmt: skip
@@ -175,5 +175,5 @@ def hostile(count: int = 60) -> FleetScene:
         notes=[EVIL],
         sections=[Section(title=EVIL, anchor="findings", said=said, note=EVIL)],
         skew=[Skew(hardware_class=EVIL, what=EVIL, of=60, values=[(EVIL, [0]), (EVIL, [1])])],
-        coverage=[Coverage(rule="gpu-lost", unknown=2, reasons=[(EVIL, 2)])],
+        coverage=[RuleCoverage(rule="gpu-lost", unknown=2, reasons=[(EVIL, 2)])],
     )

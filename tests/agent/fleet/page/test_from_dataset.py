@@ -11,9 +11,10 @@ import msgspec
 import pytest
 
 pytest.importorskip("duckdb", reason="the extra fleet is not installed")
+from agent.fleet.cluster import from_dataset
 from agent.fleet.cluster.build import build
 from agent.fleet.cluster.from_dataset import build_from_reports, read_wiring
-from agent.fleet.cluster.from_reports import read_tables as rows_of
+from agent.fleet.cluster.from_reports import ROW_KINDS, ClusterTables
 from agent.fleet.engines import connect
 from agent.fleet.engines.engine import Engine
 from agent.fleet.engines.query import table_query
@@ -63,13 +64,14 @@ class Fleet(NamedTuple):
         return sorted({nodes[at] for each in cards for at in each.nodes})
 
 
-class _Rows:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def columns(self, table: str, names: tuple[str, ...]) -> Any:
-        """Of the newest reports."""
-        return self._engine.rows(table_query(table, names))
+def _read_whole(engine: Engine) -> ClusterTables:
+    """All rows, also those that show nothing."""
+    return ClusterTables(
+        *(
+            from_dataset._sort_by_node(map(kind._make, engine.many_rows(table_query(table, kind._fields))))
+            for table, kind in ROW_KINDS.items()
+        )
+    )
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +93,7 @@ def _make(place: Path) -> Fleet:
         ingest(IngestOptions(sources=[str(source)], dataset=str(place / "dataset")), lambda _stage, _done: None)
     engine = connect(None, str(place / "dataset"))
     wires = read_wiring(build_from_reports(engine))
-    assert wires == read_wiring(build([], rows_of(_Rows(engine))))  # what it leaves out tells nothing
+    assert wires == read_wiring(build([], _read_whole(engine)))  # what it leaves out tells nothing
     scene = made_of(engine, lambda: wires, PageOptions(), datetime(2026, 1, 16, tzinfo=timezone.utc), quarantined=2)
     engine.close()
     return Fleet(scene, reports, fleet.truth)

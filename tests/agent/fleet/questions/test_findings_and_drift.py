@@ -27,13 +27,6 @@ from tests.agent.fleet.small import START, asked, finding, node
 NOON = datetime(2026, 1, 15, 12)  # noqa: DTZ001  # UTC without a zone is what is asked for
 
 
-@pytest.fixture(params=["here", "by the engine"], autouse=True)
-def way(request, monkeypatch):
-    """Rows of then and now are laid side by side here; where many nodes have changed, by the engine."""
-    if request.param == "by the engine":
-        monkeypatch.setattr("agent.fleet.questions.drift_rows._FEW", -1)
-
-
 def test_a_matter_of_the_class_is_named_so(tmp_path):
     def found(n):
         wrong = [finding("old-setting")] if n != 4 else []

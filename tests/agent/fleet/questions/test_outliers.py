@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from agent.fleet.engines import schema
 from agent.fleet.engines.query import table_query
-from agent.fleet.questions import outliers, pass_rows
-from agent.fleet.questions.attributes import AMOUNTS, ATTRIBUTES, PARTS
+from agent.fleet.questions.attributes import AMOUNTS, ATTRIBUTES
 from agent.fleet.questions.baseline import Baseline, find_baseline, find_planned, median, spread
 from agent.fleet.questions.deviations import Deviation, PeerGroup, fold_deviations
 from agent.fleet.questions.multisets import parse_words
@@ -360,17 +359,7 @@ def test_what_a_device_is_set_to(tmp_path, odd, expected):
     ],
     ids=["kernel", "cmdline", "memory", "numa-memory", "threads-per-core"],
 )
-def test_odd_nodes_that_are_many_are_looked_up(tmp_path, monkeypatch, reports, attribute):
-    """The same nodes as where the engine names them with their count."""
+def test_odd_nodes_are_named(tmp_path, reports, attribute):
     with asked(tmp_path, *reports) as tables:
-        named = find_outliers(tables)
-        for name in ("KINDS", "MEMORY", "NUMA_MEMORY"):
-            monkeypatch.setattr(outliers, name, getattr(outliers, name).bind(few=0))
-        monkeypatch.setattr(outliers, "COUNTS", [count.bind(few=0) for count in outliers.COUNTS])
-        parts = [part._replace(counts=part.counts.bind(few=0)) if part.table == "host" else part for part in PARTS]
-        for module in (outliers, pass_rows):
-            monkeypatch.setattr(module, "PARTS", parts)
-        looked_up = find_outliers(tables)
-
-    assert looked_up == named
-    assert [("n[0-1]", 2)] == [(odd.hosts, odd.nodes) for odd in named.outliers if odd.attribute == attribute]
+        answer = find_outliers(tables)
+    assert [("n[0-1]", 2)] == [(odd.hosts, odd.nodes) for odd in answer.outliers if odd.attribute == attribute]

@@ -32,10 +32,7 @@ FAULTS = {
     "gpu-link-narrow": 1, "nic-firmware-one": 1, "vbios": 1, "mtu-1500": 1, "pfc-off": 2, "port-down": 1, "acs-on": 1,
     "read-request-small": 1, "unknown-checks": 1, "gpus-half-lost": 1, "nic-board": 1, "nvlink-domain": 1, "stale": 1,
 }  # fmt: skip
-OF_ALL = {
-    *(part.counts.sql for part in PARTS if part.table in COMPARED),
-    *(query.sql for query in (STATES, reading.GPU_KINDS, reading.RAIL_KINDS, reading.UNJUDGED_KINDS)),
-}
+OF_ALL = {*(part.counts.sql for part in PARTS if part.table in COMPARED), STATES.sql}
 
 
 def told(tables):
@@ -291,20 +288,11 @@ def test_all_ways_give_the_same(dataset, tmp_path, monkeypatch):
     for keep in (0, 12):
         some, asked = answers(without_digests(dataset, tmp_path / str(keep), keep))
         assert some == by_kind
-        assert {reading.GPU_KINDS.sql, reading.UNJUDGED_KINDS.sql} <= asked
         assert STATES.sql not in asked, "nodes without digests are kinds of their own"
     monkeypatch.setattr("agent.fleet.questions.kinds.MOST", 0)
-    monkeypatch.setattr("agent.fleet.page.reading.MOST_KINDS", 0)
     by_engine, asked = answers(dataset)
     assert by_engine == by_kind
     assert asked >= OF_ALL
-
-
-@pytest.mark.parametrize("few", [0, 2])
-def test_nodes_of_a_kind_that_are_many_are_asked_for(dataset, monkeypatch, few):
-    by_kind, _ = answers(dataset)
-    monkeypatch.setattr("agent.fleet.questions.outliers.KINDS", KINDS.bind(few=few))
-    assert answers(dataset)[0] == by_kind
 
 
 def test_more_kinds_than_are_read_are_none(dataset, monkeypatch):

@@ -50,14 +50,6 @@ def fleet(*of_last: dict[str, Any]) -> list[bytes]:
     return [*earlier, *(node(f"n{n}", 1, findings=result[n], summary=summary[n]) for n in range(5))]
 
 
-@pytest.fixture(params=["here", "by the engine"])
-def way(request, monkeypatch):
-    """Of drift: rows are compared here; where many nodes have changed, by the engine."""
-    if request.param == "by the engine":
-        monkeypatch.setattr("agent.fleet.questions.drift_rows._FEW", -1)
-
-
-@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_no_question_counts_it(question: str, tmp_path: Path) -> None:
     answers = []
@@ -69,7 +61,6 @@ def test_no_question_counts_it(question: str, tmp_path: Path) -> None:
     assert answers[0] != answers[2]
 
 
-@pytest.mark.usefixtures("way")
 def test_what_is_silenced_and_what_counts_again_came_and_went(tmp_path: Path) -> None:
     with asked(tmp_path, node("a", findings=[OPEN]), node("b", findings=[SILENCED]),
                node("a", 1, findings=[SILENCED]), node("b", 1, findings=[OPEN])) as tables:  # fmt: skip
