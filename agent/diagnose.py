@@ -183,8 +183,8 @@ def _scan_separately(
     if not found:
         unused: list[SeparateOutput] = []
         for part, report in zip(parts, reports, strict=False):
-            counts = any(row.counters for row in list_counted(report.topology))
-            is_later = counts and any(one.is_used and part.is_again(one) for one in parts)
+            counts = any(row.counters for row in list_counted(report.topology)) or report.events
+            is_later = bool(counts) and any(one.is_used and part.is_again(one) for one in parts)
             if is_later:
                 saved.add_read(part)
             if not part.is_used:

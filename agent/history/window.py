@@ -8,15 +8,17 @@ what decreased, is its end, or reads all-ones is not compared.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
 from agent.model.counters import AER, GPU, LINK, MAXIMUM_VALUE, NETDEV, PORT, Counted, list_counted
 from agent.model.identity import Earlier, identities
+from agent.model.node import Event
 from agent.model.report import CountersWindow, Report
 from probes.probe import Outcome, Probe
 
+_COUNTED_PORT = ("ib_port", "counters")  # kind and code of an event
 WHOLE_SUBJECT = "*"  # in the place of a counter: the whole subject
 TWO_32, TWO_64 = 1 << 32, 1 << 64
 _ALL_ONES = frozenset({TWO_32 - 1, TWO_64 - 1})
@@ -194,6 +196,8 @@ def compare_outputs(report: Report, later: Sequence[tuple[Report, float | None]]
             seconds.add(waited)
             moved[was], gaps[was] = dict(sorted(deltas.moved.items())), dict(sorted(deltas.gaps.items()))
             gaps[was] |= dict.fromkeys(then[was].keys() - now.counters.keys(), "in one output of the source alone")
+    grown = list(_list_grown(report, [other for other, _ in later]))
+    report = msgspec.structs.replace(report, events=[*report.events, *grown]) if grown else report
     if not seconds:
         return report
     window = CountersWindow(
@@ -202,6 +206,20 @@ def compare_outputs(report: Report, later: Sequence[tuple[Report, float | None]]
         not_compared={subject: row for subject, row in gaps.items() if row},
     )
     return msgspec.structs.replace(report, counters_window=window)
+
+
+def _list_grown(report: Report, later: Sequence[Report]) -> Iterator[Event]:
+    """Ports of a fabric's tools whose counters are higher in a later output."""
+    then = {event.subject: event for event in report.events if (event.kind, event.code) == _COUNTED_PORT}
+    for event in [event for other in later for event in other.events if (event.kind, event.code) == _COUNTED_PORT]:
+        before = then[event.subject].detail if event.subject in then else {}
+        counts = {name: int(count) for name, count in event.detail.items() if count.isdecimal()}
+        grown = {name: count - int(before.get(name, "0")) for name, count in counts.items()}
+        detail = {name: str(count) for name, count in grown.items() if count > 0}
+        if detail and min(grown.values()) >= 0:
+            far = {"far": event.detail["far"]} if "far" in event.detail else {}
+            detail |= {"when": "between two outputs of the source", **far}
+            yield msgspec.structs.replace(event, code="growing", detail=detail)
 
 
 def make_window(samples: Sequence[CounterSample], report: Report) -> CountersWindow:

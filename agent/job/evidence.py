@@ -57,6 +57,7 @@ class WatchdogState(NamedTuple):
     operation: str | None
     line: LogLine
     size: int | None = None  # elements that it gives to the collective
+    limit_milliseconds: int | None = None  # its time-out
 
 
 class ExitRow(NamedTuple):

@@ -240,7 +240,7 @@ class LogReader:
             enqueued = int(groups.get("enqueued", -2))
             state = WatchdogState(
                 rank, group, enqueued, int(groups.get("completed", -2)), waits, groups.get("op"), line,
-                _number(groups.get("numel")),
+                _number(groups.get("numel")), _number(groups.get("limit")),
             )  # fmt: skip
             if len(self.evidence.watchdog) < 100_000:
                 self.evidence.watchdog.append(state)

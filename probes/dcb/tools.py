@@ -177,6 +177,7 @@ def pcp_of(word: Any) -> int | None:
     return number if number is not None and number < 16 else None
 
 
+_NUMBER = lazy_pattern(r"(?<![0-9])[0-9]{1,2}(?![0-9])")
 _PROTOCOLS = {"dscp": dscp_of, "ethertype": _ethertype, "pcp": pcp_of}
 
 
@@ -239,7 +240,7 @@ def parse_mlnx_qos(text: str) -> Dcb:
     if not classes and "pfc" not in values and "Priority trust state" not in output.texts:
         raise ParseError("mlnx_qos: neither trust, PFC nor traffic classes")
     if "dscp2prio mapping" in output.texts or values.get("trust") == "pcp":
-        dscps = ((int(dscp), int(row[1])) for row in output.rows for dscp in re.findall("[0-9]+", row[2] or ""))
+        dscps = ((int(dscp), int(row[1])) for row in output.rows for dscp in _NUMBER.findall(row[2] or ""))
         values["applications"] = tuple(sorted({Application("dscp", *pair) for pair in dscps if pair[0] < 64}))
     return Dcb("mlnx_qos", **values, **classes)
 

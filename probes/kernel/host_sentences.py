@@ -98,7 +98,7 @@ HOST = (
         "Linux fs/file_table.c"),
     row(DRIVER, "no-contiguous-memory", "kernel", "page allocation failure",
         r"(?P<task>\S{1,40}): page allocation failure: order:(?P<order>\d{1,2}), ", "Linux mm/page_alloc.c"),
-    row(DRIVER, "interrupt-lost", "kernel", "nobody cared", r"irq (?P<irq>\d{1,6}): nobody cared",
+    row(DRIVER, "interrupt-lost", "kernel", " cared", r"irq (?P<irq>\d{1,6}): no\w{3,5} cared",
         "Linux kernel/irq/spurious.c"),
     row(DRIVER, "clock-unstable", "kernel", "unstable", r"Marking (?:clocksource '?tsc'?(?:-early'?)? as|TSC) unstable",
         "Linux kernel/time/clocksource.c, x86 kernel/tsc.c"),

@@ -40,7 +40,7 @@ _TOKENS = (  # cheap sieve
     "hns3 ", "neuron", "segfault at", "EDAC MC", "emperature", "not syncing", "lockup", "LOCKUP", "stall",
     "kthread starved", "BUG", "Oops: ", "traps: ", "emory failure", "emory error", "oft offlin", "BERT: ", "NMI: ",
     "I/O error", "critical ", "EXT4-fs", "XFS (", "ut of memory", "killable", "pids controller", "file-max",
-    "Disk failure", "allocation failure", "nobody cared", "unstable", "nvme nvme", "Scrub failed", "ring timeout",
+    "Disk failure", "allocation failure", " cared", "unstable", "nvme nvme", "Scrub failed", "ring timeout",
     "ixgbe ", "igb 0", "igc 0", "cxgb4 ", "mana ", "gve 0", "hinic ", "802.3ad", "illegal loopback", "own address",
     "duplicate address", "table overflow", "nf_conntrack", "hw csum", "cm_destroy_id", "LNet", "LustreError",
     "iser: ", "rpcrdma: ", "svcrdma: ", "[qed", "transmit timeout", " event (status=", *PASSING_NEEDLES,

@@ -1,8 +1,8 @@
 """Faults that a later line of the same log ends: a server that answers again, a port of a bond whose link is back.
 
 Sources: Linux 6.12 net/sunrpc/clnt.c, drivers/nvme/host/{rdma,tcp}.c, drivers/infiniband/ulp/srp/ib_srp.c,
-net/ceph/{mon_client,messenger,osdmap}.c, fs/ceph/mds_client.c, drivers/net/bonding/bond_main.c; Lustre 2.17
-ptlrpc/import.c.
+net/ceph/{mon_client,messenger,osdmap}.c, fs/ceph/mds_client.c, drivers/net/bonding/bond_main.c. Those of Lustre are
+from public logs.
 """
 
 from __future__ import annotations

@@ -6,8 +6,7 @@ matter of rules. Rows are tried in order, the first that fits is the event. `doc
 
 from probes.kernel.accelerator_sentences import ACCELERATORS
 from probes.kernel.host_sentences import HOST
-from probes.kernel.network_sentences import MELLANOX, OTHER_NICS
-from probes.kernel.network_stack_sentences import NETWORK_STACK
+from probes.kernel.network_sentences import MELLANOX, NETWORK_STACK, OTHER_NICS
 from probes.kernel.nvidia_sentences import NVIDIA
 from probes.kernel.pci_sentences import PCI
 from probes.kernel.sentence import Sentence

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from probes.kernel.sentence import BDF, TOOLS, Sentence
-from probes.services.subnet_manager_sentences import SUBNET_MANAGER_SENTENCES
 from probes.text import lazy_pattern
 
 SERVICE = "service"
@@ -70,6 +69,11 @@ _SWITCH = rf"on fid \d{{1,5}} on NVSwitch pci bus id {BDF}(?:.{{0,60}}? port (?P
 
 def _row(code: str, module: str, needle: str, pattern: str, source: str) -> Sentence:
     return Sentence(SERVICE, code, module, needle, lazy_pattern(pattern), source)
+
+
+def _opensm(code: str, needle: str, pattern: str) -> Sentence:
+    """Codes of opensm are not unique (those of its performance manager repeat others): the words count, too."""
+    return _row(code, SUBNET_MANAGER, needle, pattern, "opensm 5")
 
 
 SERVICE_SENTENCES: tuple[Sentence, ...] = (
@@ -167,7 +171,55 @@ SERVICE_SENTENCES: tuple[Sentence, ...] = (
          r"\b802\b.{0,60}system not yet initialized|system not yet initialized.{0,60}\b802\b"
          r"|(?:^|[:=(\"'`] ?)system not yet initialized\b",
          "CUDA 13 driver_types.h (cudaErrorSystemNotReady)"),
-    *SUBNET_MANAGER_SENTENCES,
+    _opensm("sm-lids-out", "RAN OUT OF LIDS", r"ERR 0307: OPENSM RAN OUT OF LIDS"),
+    _opensm(
+        "sm-files", "ERR 61",
+        r"ERR 61(?:0[178]|1[0-2]): (?P<what>Failed to \w{2,10} the db \w{2,9}|\w{4,6}\(\) failed)",
+    ),
+    _opensm(
+        "sm-files", "ERR 4C0",
+        r"ERR 4C0[189A-C]: (?P<what>cannot (?:open file|change access)|\w{4,6}\(\) failed|Failed to rename)",
+    ),
+    _opensm(
+        "sm-noisy-port", "noisy physical port",
+        r"(?:Disabling|ERR 3811: Failed to disable) noisy physical port 0x[0-9a-f]{4,16}: lid (?P<lid>\d{1,5}), "
+        r"num (?P<port>\d{1,3})",
+    ),
+    _opensm(
+        "sm-noisy-port", "unhealthy physical port",
+        r"Marking unhealthy physical port by lid:(?P<lid>\d{1,5}) num:(?P<port>\d{1,3})",
+    ),
+    _opensm(
+        "sm-link-trap", "Received Generic Notice",
+        r"Received Generic Notice type:\d{1,3} num:(?:129|130|131) \((?P<what>[^)]{3,60})\).{0,80} from "
+        r"LID:(?P<lid>\d{1,5})",
+    ),
+    _opensm(
+        "sm-prefix", "match configured prefix",
+        r"ERR 1B4[01]: PortGID subnet prefix (?P<what>0x[0-9a-f]{4,16}) does not match configured prefix",
+    ),
+    _opensm("sm-key", "our local sm_key", r"ERR 2F18: Got SM .{1,80} that doesn't match our local sm_key"),
+    _opensm("sm-key", "authentication failure", r"ERR 2F1[AB]: SMInfo\([GS]ET\) sender .{1,80} authentication failure"),
+    _opensm("sm-duplicate-guid", "uplicate ", r"ERR 0D1(?:3|9|C): .{0,120}[Dd]uplicate (?:alias )?port GUID"),
+    _opensm("sm-port-closed", "umad_", r"ERR 54(?:16|20|2A|2B|2C): umad_\w{1,24}(?:\(\))? failed"),
+    _opensm("sm-port-closed", "requested CA guid", r"ERR 5422: Unable to find requested CA guid"),
+    _opensm("sm-port-closed", "IS_SM capmask", r"ERR 5431: setting IS_SM capmask: cannot open file"),
+    _opensm("sm-routing", "Not enough VLs", r"ERR AD25: Not enough VLs available"),
+    _opensm("sm-routing", "UPDN algorithm", r"disabling UPDN algorithm, no root nodes were found"),
+    _opensm(
+        "sm-routing", "torus",
+        r"ERR 4E(?:48: Too few data VLs|57: build_torus finished with errors|1A: missing fabric)",
+    ),
+    _opensm("sm-tables", "forwarding table block", r"ERR 0402: Setting forwarding table block \d{1,5} failed"),
+    _opensm("sm-tables", "MFT block", r"ERR 0802: Setting MFT block failed"),
+    _opensm("sm-tables", "is not up to date", r"ERR 331D: LFT of switch .{1,100} is not up to date"),
+    _opensm("sm-group-refused", "ERR 1B", r"ERR 1B(?:1[0-3]|26|3[0-6]): "),
+    _opensm(
+        "sm-no-answer", "end completed with error",
+        r"ERR 54(?:09|10|11): .{0,8}[Ss]end completed with error.{0,160}?(?:\bLID (?P<lid>\d{1,5}))?$",
+    ),
+    _opensm("sm-no-answer", "MAD completed in error", r"ERR 3113: MAD completed in error"),
+    _opensm("sm-no-answer", "Timeout while getting attribute", r"ERR 3120: Timeout while getting attribute"),
 )  # fmt: skip
 
 # Sentences that end what others stated: the fault is over

@@ -78,6 +78,7 @@ _LOG_OF_JOB = lazy_pattern(
     r"|\bsrun: error: "
     r"|\b(?:NRT|NMGR|TDRV|ENC):[a-z]\w{2,60} {2,80}\S"  # of the Neuron runtime
     r"|\bUCX +(?:FATAL|ERROR|WARN|DIAG) |\bib_mlx5_log\.c:\d|\bNET/OFI |\bNET/IB ?: |\blibfabric:\d{1,9}:"
+    r"|\b(?:rdma_endpoint|rdma_context|rdma_transport|worker_pool|transfer_engine\w{0,20})\.cpp:\d"  # of Mooncake
     r"|\bslurmstepd: error: |\btorchrun\b|mpirun (?:noticed|detected)|\[[A-Z]{4,7}\] [A-Z]{2,12}\(\d{1,9},"
 )
 

@@ -39,6 +39,7 @@ from probes.host.commands import (
     SWITCH_PORTS,
 )
 from probes.rdma.lost_heading import find_lost_heading
+from probes.sources.given import is_log_of_job
 from probes.text import lazy_pattern
 from probes.tool_reports.facts import NO_ROW
 
@@ -438,7 +439,7 @@ def identify_command(text: str) -> tuple[tuple[str, ...], ...]:
     if tool := find_lost_heading(start):
         return (tool,)
     from probes.tool_reports.pods import POD_ROW  # lazy, as are the others: few sources have a text that MARKS lacks
-    from probes.tool_reports.stated import find_tool_errors, find_unexplained, is_stated
+    from probes.tool_reports.sentences.stated import find_tool_errors, find_unexplained, is_stated
 
     if POD_ROW.search(start):
         return (PODS,)
@@ -461,7 +462,7 @@ def identify_command(text: str) -> tuple[tuple[str, ...], ...]:
 
     if any(row.needle in start and row.pattern.search(start) for row in SERVICE_SENTENCES):
         return (SERVICE_LOG,)
-    return (("error", "of", "program"),) if find_unexplained(start) else ()
+    return (("error", "of", "program"),) if find_unexplained(start) and not is_log_of_job(start) else ()
 
 
 # What a line of a kernel log begins with, in any of its forms: seconds, a date, the host

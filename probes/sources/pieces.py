@@ -19,6 +19,7 @@ from probes.host.commands import (
     ROTATED_LOG,
     SAVED,
     SERVICE_LOG,
+    SLURM_LOG,
     STATED,
     SWITCH_PORTS,
     TOOL_REPORTS_SAVED,
@@ -73,7 +74,7 @@ _STATED_COLUMNS = lazy_pattern(r"\b(?:jsonpath|custom-columns)=")
 _COUNTERS = lazy_pattern(
     r"^rdma statistic | -(?:stat|pfc_stat) |/(?:hw_)?counters/|/statistics/"
 )  # of which a second output is a second sample
-_BY_CONTENT = frozenset({BONDING, SWITCH_PORTS, NPU_HEALTH, NIC_PORTS})  # whatever the command before it
+_BY_CONTENT = frozenset({BONDING, SWITCH_PORTS, NPU_HEALTH, NIC_PORTS, SLURM_LOG})  # whatever the command before it
 LOG, _HCCN, _SYSFS = "dmesg", "hccn_tool", "sysfs_files"  # of which several parts are one output
 _QUERY = "nvidia-smi_-q"  # each has a date: the reader chooses
 _RDMA = ("ibstat", "ibv_dev", "rdma_link", "ibdev2netdev", "show_gids")
@@ -178,10 +179,10 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
 def _list_sentences(text: str, found: Mapping[str, OutputPiece]) -> Iterator[tuple[str, list[str]]]:
     """Lines of tools that state faults beside other outputs, or behind a prompt: what is in an output that is read for
     its faults counts there alone."""
-    from probes.tool_reports.sentences import UNKNOWN  # lazy: few sources hold a text of several outputs
-    from probes.tool_reports.stated import find_tool_errors, list_stated_lines
+    from probes.tool_reports.sentences.stated import find_tool_errors, list_stated_lines
+    from probes.tool_reports.sentences.table import UNKNOWN  # lazy: few sources hold a text of several outputs
 
-    names = {LOG, *map(saved_name, TOOL_REPORTS_SAVED)}
+    names = {LOG, *map(saved_name, (*TOOL_REPORTS_SAVED, *NVIDIA_SMI_TABLE))}
     read = [piece.text for name, piece in found.items() if name in names]
     is_alone = not any(name.startswith(_ERROR) for name in found) and not is_log_of_job(text)
     errors = [

@@ -9,9 +9,9 @@ from __future__ import annotations
 DAMAGED, DAMAGED_TOTAL, RECEIVED = "damaged", "damaged_total", "received"
 UNCORRECTED, ERRORS_PER_BIT, FLAPS = "uncorrected", "errors_per_bit", "flaps"
 STATE, CLOSED, ADMIN, MODULE, DESCRIBED, SPEED = "state", "closed", "admin", "module", "described", "speed"
-STORMS, RESTORED, LIGHT, PFC = "storms", "restored", "light", "pfc"
-LOST_SENDING, LOST_RECEIVING, SENT, SUPPORTED = "lost_sending", "lost_receiving", "sent", "supported"
-MEMBER, REASON = "member", "reason"
+STORMS, LIGHT, PFC = "storms", "light", "pfc"
+LOST_SENDING, LOST_RECEIVING, SENT = "lost_sending", "lost_receiving", "sent"
+REASON = "reason"
 
 FACTS = {
     DAMAGED: (
@@ -44,9 +44,7 @@ FACTS = {
     MODULE: "type port media mediatype transceiver transceivertype",
     DESCRIBED: "name description descr remotehost",
     SPEED: "speed currentlinerate linespeed operspeed",
-    SUPPORTED: "supportedspeeds",
     STORMS: "detected deadlocknum deadlockcount stormdetectedrestored totaltimesstuck txqstuckcount shutdown stuck",
-    RESTORED: "recoverynum totaltimesrecovered restored recovered",
     LIGHT: "dbm rxpowerdbm opticalrxpowerdbm rxdbm",
     PFC: "opervlbmap pfcoper",
     LOST_SENDING: (
@@ -54,7 +52,6 @@ FACTS = {
     ),
     LOST_RECEIVING: "rxdrp indiscards pg3 pg4",
     SENT: "txok counterpkts packets outputpackets packetsoutput outpkts outucastpkts",
-    MEMBER: "muxstate portstate portkey operkey",
     REASON: "reason cause",
 }
 MEANINGS = {name: fact for fact, names in FACTS.items() for name in names.split()}

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
 from probes.tool_reports.lines import short_lines
-from probes.tool_reports.stated import list_stated
+from probes.tool_reports.sentences.stated import list_stated
 
 MOST_REPORTS = 64
 _LIMIT_LINE = 4000

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 
 from probes.host.commands import (
     ALERTS,
@@ -65,82 +66,74 @@ from probes.host.interface import Absent, Failed, Host, ReadError
 from probes.named_tuple import NamedTuple
 from probes.probe import Reading
 from probes.text import ParseError
-from probes.tool_reports import (
-    accelerators,
-    alerts,
-    bmc,
-    bonding,
-    containers,
-    dcgmi,
-    measured,
-    nvidia_tools,
-    pods,
-    port_tools,
-    redfish,
-    slurm,
-    storage,
-    unnamed,
-)
 from probes.tool_reports.facts import ToolFacts, ToolReport
-from probes.tool_reports.libraries import list_missing_libraries
-from probes.tool_reports.port_errors import list_narrow_links, list_port_errors, list_slow_links
-from probes.tool_reports.stated import list_stated, list_tool_errors
-from probes.tool_reports.switch_log import list_switch_log
-from probes.tool_reports.switch_ports import list_switch_ports
+from probes.tool_reports.sentences.stated import list_stated, list_tool_errors
+
+
+def _reader(module: str, name: str) -> Callable[[str], list[ToolReport]]:
+    """A reader of this package, whose module is imported when a source has such an output."""
+
+    def read_reports(text: str) -> list[ToolReport]:
+        reports: list[ToolReport] = getattr(import_module(f"probes.tool_reports.{module}"), name)(text)
+        return reports
+
+    read_reports.__name__ = name
+    return read_reports
+
 
 READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolReport]]], ...] = (
-    (NVIDIA_SMI_TABLE, accelerators.list_smi_errors),
-    ((NVLINK_ERRORS,), accelerators.list_link_errors),
-    ((NPU_INFO,), accelerators.list_npu_states),
-    ((NPU_HEALTH,), accelerators.list_npu_health),
-    ((NIC_PORTS,), port_tools.list_nic_ports),
-    (HL_SMI_SAVED, accelerators.list_gaudi_errors),
-    ((HL_SMI_QUERY,), accelerators.list_gaudi_counts),
-    (SYSTEM, unnamed.list_module_lines),
-    ((ROCM_SHORT,), accelerators.list_silent_rows),
-    (ROCM_RAS_SAVED, accelerators.list_ras_errors),
-    ((ROCM_XGMI,), accelerators.list_xgmi_errors),
-    (ROCM_PAGES_SAVED, accelerators.list_bad_pages),
-    (AMD_SMI_SAVED + AMD_HEALTH_SAVED, accelerators.list_amd_errors),
-    (DCGM_HEALTH, dcgmi.parse_health),
-    (DCGM_DIAG, dcgmi.parse_diag),
-    (DCGM_LINKS, dcgmi.list_links_down),
-    ((DCGM_METRICS,), dcgmi.list_metrics),
-    ((AMD_METRICS,), alerts.list_amd_metrics),
-    ((ALERTS,), alerts.list_alerts),
-    ((REDFISH,), redfish.list_resource_faults),
-    (IB_ERRORS_SAVED, list_port_errors),
-    (IB_LINKS, list_slow_links),
-    (IB_NODES, list_narrow_links),
-    (KUBE_NODE, containers.list_node_faults),
-    ((SLURM_NODE,), slurm.list_node_states),
-    ((SLURM_HELD,), slurm.list_held_nodes),
-    ((SLURM_LOG,), slurm.list_controller_lines),
+    (NVIDIA_SMI_TABLE, _reader("accelerators", "list_smi_errors")),
+    ((NVLINK_ERRORS,), _reader("accelerators", "list_link_errors")),
+    ((NPU_INFO,), _reader("accelerators", "list_npu_states")),
+    ((NPU_HEALTH,), _reader("accelerators", "list_npu_health")),
+    ((NIC_PORTS,), _reader("port_tools", "list_nic_ports")),
+    (HL_SMI_SAVED, _reader("accelerators", "list_gaudi_errors")),
+    ((HL_SMI_QUERY,), _reader("accelerators", "list_gaudi_counts")),
+    (SYSTEM, _reader("unnamed", "list_module_lines")),
+    ((ROCM_SHORT,), _reader("accelerators", "list_silent_rows")),
+    (ROCM_RAS_SAVED, _reader("accelerators", "list_ras_errors")),
+    ((ROCM_XGMI,), _reader("accelerators", "list_xgmi_errors")),
+    (ROCM_PAGES_SAVED, _reader("accelerators", "list_bad_pages")),
+    (AMD_SMI_SAVED + AMD_HEALTH_SAVED, _reader("accelerators", "list_amd_errors")),
+    (DCGM_HEALTH, _reader("dcgmi", "parse_health")),
+    (DCGM_DIAG, _reader("dcgmi", "parse_diag")),
+    (DCGM_LINKS, _reader("dcgmi", "list_links_down")),
+    ((DCGM_METRICS,), _reader("dcgmi", "list_metrics")),
+    ((AMD_METRICS,), _reader("alerts", "list_amd_metrics")),
+    ((ALERTS,), _reader("alerts", "list_alerts")),
+    ((REDFISH,), _reader("redfish", "list_resource_faults")),
+    (IB_ERRORS_SAVED, _reader("port_errors", "list_port_errors")),
+    (IB_LINKS, _reader("port_errors", "list_slow_links")),
+    (IB_NODES, _reader("port_errors", "list_narrow_links")),
+    (KUBE_NODE, _reader("containers", "list_node_faults")),
+    ((SLURM_NODE,), _reader("slurm", "list_node_states")),
+    ((SLURM_HELD,), _reader("slurm", "list_held_nodes")),
+    ((SLURM_LOG,), _reader("slurm", "list_controller_lines")),
     (CONTAINER_SAVED, list_stated),
     (TOOL_ERRORS_SAVED, list_tool_errors),
-    ((MLXLINK,), port_tools.list_link_states),
-    ((NVSM_HEALTH,), dcgmi.list_failed_checks),
-    ((MEASURED,), measured.list_slow_gpus),
-    ((GDS_CHECK,), storage.list_storage_faults),
-    ((NIC_REPORTERS,), port_tools.list_failed_reporters),
-    ((GAUDI_PORTS,), port_tools.list_gaudi_ports),
-    ((BONDING,), bonding.list_bond_faults),
-    ((SWITCH_PORTS,), list_switch_ports),
-    ((SWITCH_LOG,), list_switch_log),
-    ((LDD,), list_missing_libraries),
-    ((PCI_LINES,), unnamed.list_pci_lines),
-    ((GPU_LINES,), unnamed.list_gpu_lines),
-    (BMC_LOG, bmc.list_log_events),
-    (BMC_SENSORS, bmc.list_sensor_states),
+    ((MLXLINK,), _reader("port_tools", "list_link_states")),
+    ((NVSM_HEALTH,), _reader("dcgmi", "list_failed_checks")),
+    ((MEASURED,), _reader("measured", "list_slow_gpus")),
+    ((GDS_CHECK,), _reader("storage", "list_storage_faults")),
+    ((NIC_REPORTERS,), _reader("port_tools", "list_failed_reporters")),
+    ((GAUDI_PORTS,), _reader("port_tools", "list_gaudi_ports")),
+    ((BONDING,), _reader("bonding", "list_bond_faults")),
+    ((SWITCH_PORTS,), _reader("switch_ports", "list_switch_ports")),
+    ((SWITCH_LOG,), _reader("switch_log", "list_switch_log")),
+    ((LDD,), _reader("libraries", "list_missing_libraries")),
+    ((PCI_LINES,), _reader("unnamed", "list_pci_lines")),
+    ((GPU_LINES,), _reader("unnamed", "list_gpu_lines")),
+    (BMC_LOG, _reader("bmc", "list_log_events")),
+    (BMC_SENSORS, _reader("bmc", "list_sensor_states")),
     ((STATED,), list_stated),
-    ((PODS,), pods.list_pods),
-    (CONTAINER_SAVED[:1], pods.list_failed_containers),
-    ((DMON,), nvidia_tools.list_held_back),
-    ((IMEX_NODES,), nvidia_tools.list_unready_nodes),
+    ((PODS,), _reader("pods", "list_pods")),
+    (CONTAINER_SAVED[:1], _reader("pods", "list_failed_containers")),
+    ((DMON,), _reader("nvidia_tools", "list_held_back")),
+    ((IMEX_NODES,), _reader("nvidia_tools", "list_unready_nodes")),
 )
 OF_INTERFACES = (  # the interface follows
-    (ETHTOOL_SETTINGS, port_tools.list_lost_link),
-    (ETHTOOL_FEC, port_tools.list_fec_off),
+    (ETHTOOL_SETTINGS, _reader("port_tools", "list_lost_link")),
+    (ETHTOOL_FEC, _reader("port_tools", "list_fec_off")),
 )
 
 
@@ -183,7 +176,11 @@ def _list_outputs(host: Host) -> Iterator[_Output]:
         for interface in host.saved_arguments(*argv):
             yield _Output((*argv, interface), partial(_read_interface, interface, list_faults))
     journals = KERNEL_LOG_SAVED if host.kind in ("dump", "text") else ()  # with lines of hypervisors, too
-    rows = ((journals, list_stated), (SYSFS_SAVED, unnamed.list_shown_files), (RDMA_GUIDS, unnamed.list_zero_guids))
+    rows = (
+        (journals, list_stated),
+        (SYSFS_SAVED, _reader("unnamed", "list_shown_files")),
+        (RDMA_GUIDS, _reader("unnamed", "list_zero_guids")),
+    )
     yield from (_Output(argv, list_faults, False) for commands, list_faults in rows for argv in commands)
 
 

@@ -31,7 +31,8 @@ _NO_COUNT = 1e24
 _BUSY = 1_000_000  # frames of a port whose drops are judged
 _DROPS = ((words.LOST_SENDING, words.SENT, 1000), (words.LOST_RECEIVING, words.RECEIVED, 100))  # one in how many
 _HINT = lazy_pattern(
-    r"[A-Za-z-] ?\d{1,4}/\d|Ethernet ?\d|sw\w?\d|[Pp]eer|AGG\d|(?:alarm|fault|LOS|flag)[^\n]{0,40}: True"
+    r"[A-Za-z-] ?\d{1,4}/\d|Ethernet ?\d|sw\w?\d|\bEt\d{1,3}\b|[eE]rr-?[dD]is|[Pp]eer|AGG\d|/\d{1,3}\("
+    r"|(?:alarm|fault|LOS|flag)[^\n]{0,40}: True"
 )
 _NUMBER = lazy_pattern(r"-?\d[\d,]{0,26}(?:\.\d{1,6})?(?:[eE]-?\d{1,3})?")
 _CLOSED = lazy_pattern(
@@ -121,6 +122,8 @@ def is_of_switch(text: str) -> bool:
 
     >>> is_of_switch("Et12/1  gpu-22  errdisabled  link-flap"), is_of_switch("eth0  up  10.1.1.4/24")
     (True, False)
+    >>> is_of_switch("Et23    errdisabled       link-flap")
+    True
     """
     if not _HINT.search(text):
         return False

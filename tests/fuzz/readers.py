@@ -147,7 +147,7 @@ READERS: tuple[Reader, ...] = (
     parser("probes.tool_reports.dcgmi:parse_health", tool_texts.UNHEALTHY, tool_texts.HEALTH_JSON),
     parser("probes.tool_reports.dcgmi:parse_diag", tool_texts.DIAG, tool_texts.DIAG_R4, tool_texts.DIAG_JSON),
     parser("probes.tool_reports.containers:list_node_faults", tool_texts.NODE.format(**tool_texts.NODE_WORDS)),
-    parser("probes.tool_reports.stated:list_stated", tool_texts.DOCKER, tool_texts.POD),
+    parser("probes.tool_reports.sentences.stated:list_stated", tool_texts.DOCKER, tool_texts.POD),
     parser("probes.tool_reports.accelerators:list_bad_pages", tool_texts.PAGES_INFO),
     parser(
         "probes.tool_reports.nvidia_tools:list_held_back",
@@ -172,9 +172,12 @@ READERS: tuple[Reader, ...] = (
         "probes.tool_reports.switch_log:list_switch_log",
         "NOTICE swss#orchagent: :- f: Port Ethernet8 oper error event: mac_local_fault occurred\n",
     ),
-    parser("probes.tool_reports.stated:list_stated", "vfio 0000:41:00.0: group 27 is not viable\n"),
-    lenient("probes.tool_reports.stated:find_tool_errors", "# Port number 1 state is Down\n"),
-    lenient("probes.tool_reports.stated:find_unexplained", "E0102 11:22:33.1 7 a.cc:9] Failed to open mlx5_3\n"),
+    parser("probes.tool_reports.sentences.stated:list_stated", "vfio 0000:41:00.0: group 27 is not viable\n"),
+    lenient("probes.tool_reports.sentences.stated:find_tool_errors", "# Port number 1 state is Down\n"),
+    lenient("probes.tool_reports.sentences.stated:list_stated_lines", "# Port number 1 state is Down\n"),
+    lenient("probes.tool_reports.sentences.stated:is_stated", "# Port number 1 state is Down\n"),
+    lenient("probes.rdma.lost_heading:find_lost_heading", "\t\tState: Active\n\t\tPhysical state: LinkUp\n"),
+    lenient("probes.tool_reports.sentences.stated:find_unexplained", "E0102 11:22:33.1 7 a.cc:9] Failed to open ib0\n"),
     lenient("probes.sources.identify:is_sentence_of_smi", "No devices were found\n"),
     Reader(
         "probes.switches.facts:load_json",
@@ -221,7 +224,7 @@ READERS: tuple[Reader, ...] = (
     parser("probes.tool_reports.dcgmi:list_failed_checks", "GPU link width [0000:1b:00.0][x8]..... UnHealthy\n"),
     parser("probes.tool_reports.dcgmi:list_links_down", tool_texts.LINK_STATES.format(states="U U D U _ _")),
     parser(
-        "probes.tool_reports.stated:list_tool_errors",
+        "probes.tool_reports.sentences.stated:list_tool_errors",
         "ERROR:root:Driver not initialized (amdgpu not found in modules)\n",
     ),
     parser(
@@ -385,7 +388,7 @@ READERS: tuple[Reader, ...] = (
     Reader(
         "probes.nccl.jobs:parse_conf", seeds.texts("NCCL_IB_TC = 106\n# x\nNCCL_DEBUG\n"), (), _then("file", "user")
     ),
-    Reader("probes.nccl.jobs:parse_stated", seeds.texts("[0] NCCL INFO NCCL_IB_TC set by environment to 106.\n")),
+    lenient("probes.nccl.jobs:parse_stated", "[0] NCCL INFO NCCL_IB_TC set by environment to 106.\n"),
     Reader("probes.nccl.jobs:parse_environ", seeds.texts("HOME=/root\0NCCL_IB_TC=106\0")),
     lenient("probes.nccl.jobs:parse_maps", "7f-80 r-xp 00000000 08:02 1 /usr/lib/libnccl.so.2.21.5\n"),
     lenient("probes.nccl.jobs:version_of", "/usr/lib/libnccl.so.2.21.5"),
@@ -780,6 +783,8 @@ NOT_READERS = {
     "probes.host.udev.record_of": "a path that we make",
     "probes.host.files.refuse_never_read": "the same",
     "probes.kernel.sentence.row": "a row of a table that we write",
+    "probes.tool_reports.sentences.sentence.row": "the same",
+    "probes.tool_reports.sentences.sentence.rows_of": "the same",
     "probes.kernel.sentence.address": "an address that a pattern found",
     "probes.kernel.log_files.group_logs": "names of files, by one pattern; tests/probes/kernel/test_log_files.py",
     "probes.kernel.log_files.is_log_file": "the same",
@@ -804,6 +809,7 @@ NOT_READERS = {
     "probes.pci.tree.neighbour": "the same",
     "probes.pci.tree.places_from_buses": "the same",
     "probes.rdma.normalize.in_order": "a sort key",
+    "probes.rdma.lost_heading.restore_heading": "a text that find_lost_heading took",
     "probes.rdma.normalize.is_software": "a name that was parsed",
     "probes.topology_files.xml_tree.is_gpu": "a class code that was parsed",
     "probes.services.probe.is_oneshot": "a unit's name of ours",

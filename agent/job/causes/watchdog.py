@@ -20,6 +20,7 @@ _UNKNOWN = -2
 # Collectives to which all ranks of a group give the same number of elements
 _ONE_SIZE = frozenset(("ALLREDUCE", "BROADCAST", "REDUCE", "_ALLGATHER_BASE", "_REDUCE_SCATTER_BASE"))
 _MOST_CALLS = 4
+_SHORT_MILLISECONDS = 1000
 _UNNAMED = ", unless these lines are of different groups (this version of PyTorch does not name them)"
 
 
@@ -223,6 +224,9 @@ def _judge_group(evidence: Evidence, name: str, group: GroupState) -> PossibleCa
     of_group = f" of {'group ' if _plain(name).isdecimal() else ''}{_plain(name)}" if name else ""
     what = f"collective {sequence}{of_group}" if sequence is not None else f"a collective{of_group}"
     what += f" ({operation})" if operation else ""
+    limit = min((state.limit_milliseconds for state in waiting.values() if state.limit_milliseconds), default=None)
+    if limit is not None and limit < _SHORT_MILLISECONDS:
+        return _too_short(evidence, what, waiting, limit)
     behind = {
         rank: state
         for rank, state in group.enqueued.items()
@@ -240,6 +244,14 @@ def _judge_group(evidence: Evidence, name: str, group: GroupState) -> PossibleCa
     if silent:
         return _silent(evidence, what, waiting, silent)
     return _all_wait(evidence, what, waiting, group, sequence)
+
+
+def _too_short(evidence: Evidence, what: str, waiting: dict[int, WatchdogState], limit: int) -> PossibleCause:
+    """A healthy collective takes longer: the first one alone connects all ranks."""
+    text = f"the time-out of {what} is set to {limit} ms, which healthy collectives exceed, too"
+    candidate = PossibleCause("time-out-short", "hang", "setting", text, "high")
+    candidate.next = ["raise `timeout` of init_process_group: with NCCL it is 10 min by default, before PyTorch 2.2 30"]
+    return _with_lines(evidence, candidate, list(waiting.values()))
 
 
 def _late(
@@ -269,7 +281,8 @@ def _find_silent(evidence: Evidence, name: str, group: GroupState) -> list[int]:
     """Ranks without a line of the watchdog, where most others of the whole job have one."""
     ranks = evidence.ranks
     world = ranks.world or (max(ranks.host_of) + 1 if ranks.host_of else 0)
-    world = world or max(group.waits, default=-1) + 1  # those below the highest exist
+    if not world and (below := max(group.waits, default=-1) + 1) - len(group.waits) <= len(group.waits) // 3:
+        world = below  # ranks below the highest exist: few that are missing among many that are there
     is_default = "default" in name or name in ("", "0")
     if not is_default or not world or len(group.waits) < max(2, world // 2):
         return []

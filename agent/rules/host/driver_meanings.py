@@ -3,8 +3,8 @@
 Of several sentences about one device the first in this order is the cause.
 """
 
-from agent.rules.host.driver_meaning import Meaning
 from agent.rules.host.host_meanings import HOST_MEANINGS
+from agent.rules.host.meaning import Meaning
 from agent.rules.host.network_driver_meanings import FAMILIES, NETWORK_MEANINGS
 
 _NO_GDS = "Reads from storage into GPU memory go through the host's memory."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.rules.host.tool_meaning import ToolMeaning
+from agent.rules.host.meaning import ToolMeaning
 
 _BAD_MEMORY = "An uncorrectable error ends the job that meets it; others can meet the same memory."
 _COLLECTIVES = "Collectives wait for the slowest link; a link that is gone can end jobs with NCCL errors."

@@ -1,6 +1,6 @@
 """What each sentence of the kernel about the host means: one row per code of `probes/kernel/host_sentences.py`."""
 
-from agent.rules.host.driver_meaning import Meaning
+from agent.rules.host.meaning import Meaning
 
 HOST_MEANINGS = {
     "task-hung": Meaning(

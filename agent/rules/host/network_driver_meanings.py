@@ -2,7 +2,7 @@
 the kernel's network stack. The words of a family are all that is known of such a line, so its confidence is low.
 """
 
-from agent.rules.host.driver_meaning import Meaning
+from agent.rules.host.meaning import Meaning
 
 _NO_PORT = "What it was needed for is missing: a queue, a port or the whole NIC."
 _QUEUE = "Connections over that queue end: the job that uses them stops with an error."

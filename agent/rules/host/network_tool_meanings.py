@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.rules.host.tool_meaning import ToolMeaning
+from agent.rules.host.meaning import ToolMeaning
 
 NO_TRAFFIC = "The port carries nothing. If GPU jobs use it, they have one NIC less, or fail."
 RESENT = "Damaged packets are sent again or lost: jobs over this port are slower, or time out."

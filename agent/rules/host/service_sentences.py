@@ -13,9 +13,8 @@ from agent.model.finding import Evidence
 from agent.model.node import Event
 from agent.rules.context import RuleContext
 from agent.rules.devices import quote_log
-from agent.rules.host.driver_meaning import Meaning
 from agent.rules.host.error_numbers import explain_number
-from agent.rules.host.subnet_manager_meanings import SUBNET_MANAGER_MEANINGS
+from agent.rules.host.meaning import Meaning
 from agent.rules.host.unexplained import KIND, describe_period, shorten
 from agent.rules.nvlink.fabric import MANAGER, PLACE, unmanaged_reason
 from agent.rules.nvlink.link_counts import LinkForm, find_form
@@ -81,7 +80,37 @@ SERVICE_MEANINGS = {
         "warning", "a port left the subnet several times, and no other port of its node did",
         "Jobs over this port end or hang each time, where the link is not only for tests.", False, "low",
     ),
-    **SUBNET_MANAGER_MEANINGS,
+    "sm-lids-out": Meaning(
+        "error", "it has no free address (LID) left", "Further ports get no LID and stay in INIT.", False
+    ),
+    "sm-files": Meaning(
+        "warning", "it cannot write its files", "After its next start ports may get other LIDs: running jobs end.",
+        False,
+    ),
+    "sm-noisy-port": Meaning(
+        "warning", "it took a port out of use that sends traps all the time",
+        "Traffic of that link goes another way, or its node is cut off.", False, "medium",
+    ),
+    "sm-link-trap": Meaning(
+        "warning", "a port reports that errors of its link are above the limit",
+        "Packets on that link are sent again or lost.", False, "medium",
+    ),
+    "sm-prefix": Meaning(
+        "warning", "ports use another subnet prefix than it is configured for",
+        "IPoIB and connections by GID fail between these ports and others.", False, "medium",
+    ),
+    "sm-tables": Meaning(
+        "warning", "a switch did not take its routing table", "Routes over that switch are old or missing.",
+        False, "low",
+    ),
+    "sm-group-refused": Meaning(
+        "info", "it refused to let ports join a multicast group: settings differ, or the group does not exist",
+        "IP over these ports (IPoIB) does not work; RDMA does not need it.", False, "medium",
+    ),
+    "sm-no-answer": Meaning(
+        "info", "nodes or switches did not answer it in time",
+        "Their ports may be missing in the routes; one that was restarted comes back by itself.", False, "low",
+    ),
     "sm-bad-key": Meaning(
         "warning", "a node sends packets with a key of another partition",
         "These packets are dropped: the two nodes do not communicate.", False, "low",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from agent.rules.host.meaning import ToolMeaning
 from agent.rules.host.network_tool_meanings import NO_TRAFFIC, RESENT
-from agent.rules.host.tool_meaning import ToolMeaning
 
 _WHEN = "What it means depends on when that was."
 _REDUNDANCY = (

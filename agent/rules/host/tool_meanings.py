@@ -6,12 +6,11 @@ lost GPUs of nvidia-smi) is not here.
 
 from __future__ import annotations
 
-from agent.rules.host.cluster_tool_meanings import CLUSTER_MEANINGS
+from agent.rules.host.cluster_tool_meanings import CLUSTER_MEANINGS, MONITORING_MEANINGS
 from agent.rules.host.gpu_tool_meanings import GPU_MEANINGS
-from agent.rules.host.monitoring_meanings import MONITORING_MEANINGS
+from agent.rules.host.meaning import ToolMeaning
 from agent.rules.host.network_tool_meanings import NETWORK_MEANINGS, NO_TRAFFIC, RESENT
 from agent.rules.host.switch_meanings import SWITCH_MEANINGS
-from agent.rules.host.tool_meaning import ToolMeaning
 
 _MAY_FAIL = "Jobs on it can fail or hang: the tool states a fault, but not its extent."
 _WHICH = "Which GPU it is, the lines do not state. Jobs on it can meet bad memory."

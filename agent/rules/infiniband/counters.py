@@ -114,7 +114,7 @@ def ib_symbol_errors(context: RuleContext, counters: IbPortCounters) -> Result:
     ]
     faults = [answer for answer in answers if isinstance(answer, Fail)]
     if faults:
-        since = f" {in_window(context)}" if context.since_cleared else ""  # once; else a limit follows each window
+        since = f" {in_window(context)}" if context.assumed_window else ""  # once; else a limit follows each window
         return replace(
             faults[0],  # the most severe: only symbol errors can be an error
             summary="; ".join([*(fault.summary.replace(since, "") for fault in faults[:-1]), faults[-1].summary]),

@@ -28,6 +28,12 @@ _WITHOUT_LINK = {
     "disabled": "the port is disabled: a command or the subnet manager closed it",
     "polling": "the port has no link, its physical state is {runs}",
 }
+_STATES = ("state", *_WITHOUT_LINK)
+_NO_TRAFFIC = "The port carries nothing as long as it is so: jobs have one port less, or do not start."
+_DAMAGED = (
+    "Packets that a bad cable damages are sent again after a timeout of up to 4.3 s (NCCL's default): jobs over this "
+    "link are slow, or end."
+)
 _FEW = 4  # one of so many links is no choice of the fabric's owner
 _RECEIVED, _MARKED, _DOWNED = "port_rcv_errors", "port_rcv_remote_physical_errors", "link_downed"
 
@@ -92,11 +98,12 @@ def _judge(context: RuleContext, event: Event) -> Fail | None:
     if event.code in _WITHOUT_LINK:
         return replace(_fail(event, _WITHOUT_LINK[event.code].format(**event.detail), "low"), severity="info")
     if event.code == "state":
-        return _fail(event, f"the state of the link is {event.detail.get('runs', '?')}, no ACTIVE", "medium")
+        return _fail(event, f"the link is up and stays in {event.detail.get('runs', '?')}, not ACTIVE", "medium")
     counters = {name: int(value) for name, value in event.detail.items() if value.isdecimal()}
     if event.code == "growing":
         grown = [f"{count} {_WIRE[name][0]}" for name, count in counters.items() if name in _WIRE]
-        return _fail(event, f"{', '.join(grown)} while ibdiagnet ran", "medium") if grown else None
+        when = event.detail.get("when", "while ibdiagnet ran")
+        return _fail(event, f"{', '.join(grown)} {when}", "medium") if grown else None
     over = [name for name, (_, limit) in _WIRE.items() if counters.get(name, 0) >= context.threshold(limit)]
     if over == [_RECEIVED] and 2 * counters.get(_MARKED, 0) >= counters[_RECEIVED]:
         return None  # damaged on a link further away, whose port has them unmarked
@@ -123,12 +130,11 @@ def _fail(event: Event, what: str, confidence: str) -> Fail:
     return NODE.fail(
         label=event.subject or "port",
         summary=f"{what}{f'; the other end is {far}' if far else ''}",
-        impact="Packets that a bad cable damages are sent again after a timeout of up to 4.3 s (NCCL's default): jobs "
-        "over this link are slow, or end.",
+        impact=_NO_TRAFFIC if event.code in _STATES else _DAMAGED,
         evidence=(Evidence(what="the port's line", value=event.text, source=event.source),),
         confidence=confidence,
         cause=f"{event.code} {event.subject}",
-        situation="link" if event.code in _SLOW else event.code if event.code in _WITHOUT_LINK else "errors",
+        situation="link" if event.code in _SLOW else event.code if event.code in _STATES else "errors",
         ids=frozenset({f"fabric {event.subject}", f"fabric {far or event.subject}"}),
     )
 

@@ -43,8 +43,10 @@ def _has_rails(context: RuleContext) -> bool:
 def _has_nvlinks(context: RuleContext) -> bool:
     """GPUs that reach each other by NVLink: on others many boards have no peer-to-peer, and the switch is right."""
     linked = [gpu for gpu in context.topology.gpus if any(link.state == "active" for link in gpu.links)]
-    of_a_part = bool(linked) and context.why_bus_unread is not None  # the far end is not in the source
-    return len(linked) > 1 or of_a_part or any((path.kind or "").startswith("NV") for path in context.topology.paths)
+    if context.why_bus_unread is None:
+        return len(linked) > 1
+    in_matrix = any((path.kind or "").startswith("NV") for path in context.topology.paths)
+    return bool(linked) or in_matrix  # the far end may not be in the source
 
 
 def _needs_shared_memory(context: RuleContext) -> bool:

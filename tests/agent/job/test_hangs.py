@@ -378,3 +378,13 @@ def test_a_slow_communicator_beside_its_siblings(tmp_path: Path) -> None:
 
     assert "unknown: communicator-slow (fabric, medium)" == describe(result)
     assert "communicator 3 is slow as a whole" in first(result).summary
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(1, "time-out-short"), (600_000, "collective-stuck")])
+def test_a_time_out_that_no_collective_keeps(limit: int, expected: str, tmp_path: Path) -> None:
+    log = (
+        "[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=ALLREDUCE, NumelIn=1, "
+        f"NumelOut=1, Timeout(ms)={limit}) ran for {limit + 89} milliseconds before timing out.\n"
+    )
+
+    assert expected == first(answer(tmp_path, log=log)).id

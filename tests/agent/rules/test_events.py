@@ -9,8 +9,8 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from agent.rules.host.driver_meaning import Meaning
 from agent.rules.host.driver_meanings import MEANINGS
+from agent.rules.host.meaning import Meaning
 from agent.rules.host.service_sentences import CONTEXT, SERVICE_MEANINGS
 from probes.kernel import hung_tasks
 from probes.kernel.network_families import FAMILIES, NIC_DRIVERS

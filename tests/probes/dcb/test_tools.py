@@ -245,3 +245,10 @@ def test_lldpctl(corpus: Path, name: str, interface: str, port: str, frame: int 
         frame,
         True,
     )
+
+
+def test_a_dscp_of_many_digits_is_none() -> None:
+    """More digits than a number can have."""
+    text = f"Priority trust state: dscp\ndscp2prio mapping:\n\tprio:3 dscp:26,{'9' * 5000},\n"
+
+    assert (("dscp", 26, 3),) == parse_mlnx_qos(text).applications

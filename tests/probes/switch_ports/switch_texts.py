@@ -262,6 +262,11 @@ Total Packets Received Without Errors.......... 712,331,223
 Total Packets Received With Errors............. {errors}
 Total Packets Transmitted Successfully......... 712,331,223
 """
+BARE_SLOTS = """\
+Flags:  D - Down    I - member up but inactive    P - member up and active
+Group Port-Channel           Type     Protocol  Member Ports
+8    port-channel8   (U)     Eth      DYNAMIC   1/1/13(P) 1/1/14({state})
+"""
 PEER_LINKS = """\
 onyx # show mlag
 ID   Group         Vlan       Operational  Local                 Peer

@@ -6,7 +6,6 @@ LINES: tuple[tuple[str, str, str], ...] = (  # a line, the code of what it means
     ("IB device mlx5_9 not found", "verbs-no-device", "mlx5_9"),
     ("No RDMA devices were detected", "verbs-no-device", ""),
     ("ibstat: 'mlx5_9' IB device can't be found: No such file or directory", "verbs-no-device", "mlx5_9"),
-    ("libibverbs: Warning: couldn't stat '/etc/libibverbs.d'.", "verbs-no-provider", "/etc/libibverbs.d"),
     ("librdmacm: Warning: couldn't read ABI version.", "rdma-cm-unloaded", ""),
     ("cma detected device removal!!!!", "verbs-device-gone", ""),
     (" Couldn't get context for the device", "verbs-no-device", ""),
@@ -481,6 +480,7 @@ LINES: tuple[tuple[str, str, str], ...] = (  # a line, the code of what it means
         "from the device found on the system. Ignoring it.",
         "slurm-gres", "",
     ),
+    ("slurmd: fatal: gres.conf duplicate records for Name=gpu File=/dev/nvidia2", "slurm-gres", ""),
     (
         "[2026-03-03T04:05:06.123] error: Failed to initialize NVML: Driver/library version mismatch",
         "slurm-gpu-lost", "Driver/library version m",
@@ -557,6 +557,7 @@ LINES: tuple[tuple[str, str, str], ...] = (  # a line, the code of what it means
     ("n7: Test CUDA failure common.cu:1032 'out of memory'", "unexplained-line", "CUDA failure common.cu:1"),
 )  # fmt: skip
 CALM: tuple[str, ...] = (  # of healthy machines, or of nothing that a person acts on
+    "libibverbs: Warning: couldn't stat '/etc/libibverbs.d'.",
     "Failed status 5: wr_id 0 syndrom 0xf9",
     "libibverbs: Warning: couldn't load driver 'libvmw_pvrdma-rdmav34.so': cannot open shared object file",
     "nvidia/580.65.06, 6.8.0-45-generic, x86_64: installed",

@@ -11,8 +11,10 @@ from probes.sources.identify import identify_command
 from probes.sources.pieces import name_pieces
 from probes.sources.unwrap import join_wrapped
 from probes.text import ParseError
-from probes.tool_reports import bonding, containers, port_tools, sentences, stated, storage, switch_ports, unnamed
+from probes.tool_reports import bonding, containers, port_tools, storage, switch_ports, unnamed
 from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.port_errors import list_port_errors
+from probes.tool_reports.sentences import stated, table
 
 SENTENCES = {
     "libibverbs: Warning: couldn't load driver 'libbnxt_re-rdmav34.so': cannot open": (
@@ -113,7 +115,7 @@ def test_a_sentence_of_a_tool_is_recognized_and_has_a_meaning(line: str) -> None
 
 def _tool_of(code: str, line: str) -> str | None:
     return next(
-        row.tool for row in sentences.IN_PLACE if row.code == code and any(map(row.pattern.search, line.splitlines()))
+        row.tool for row in table.IN_PLACE if row.code == code and any(map(row.pattern.search, line.splitlines()))
     )
 
 
@@ -133,7 +135,7 @@ def test_a_failure_that_no_sentence_states_is_shown_as_it_is() -> None:
 def test_every_sentence_names_a_tool_whose_output_is_known() -> None:
     from probes.host.commands import TOOL_ERRORS_SAVED
 
-    assert {("error", "of", row.tool) for row in sentences.IN_PLACE} <= set(TOOL_ERRORS_SAVED)
+    assert {("error", "of", row.tool) for row in table.IN_PLACE} <= set(TOOL_ERRORS_SAVED)
 
 
 @pytest.mark.parametrize(
@@ -169,6 +171,7 @@ def test_a_table_with_a_whole_rule_is_not_taken_for_broken_lines() -> None:
     assert join_wrapped(table) == table
 
 
+PORT_INFO = "# Port info: Lid 9 port 22\nLinkState:.......................{}\nPhysLinkState:...................{}\n"
 FEC = "      IFACE    STATE    FEC_CORR    FEC_UNCORR    FEC_SYMBOL_ERR\n  Ethernet4        U   9,136,403    {}     0\n"
 DROPS = (
     "      IFACE    STATE     RX_OK    RX_ERR    RX_DRP     TX_OK    TX_ERR    TX_DRP\n"
@@ -246,3 +249,11 @@ def test_rows_of_a_table_are_faults_or_not(
 def test_a_guid_that_is_no_fault_is_none(text: str) -> None:
     with pytest.raises(ParseError):
         unnamed.list_zero_guids(text)
+
+
+@pytest.mark.parametrize(
+    ("state", "physical", "codes"),
+    [("Down", "Disabled", ["disabled"]), ("Down", "Polling", ["polling"]), ("Active", "LinkUp", [])],
+)
+def test_a_port_of_the_fabric_without_a_link_is_named(state: str, physical: str, codes: list[str]) -> None:
+    assert codes == [report.code for report in list_port_errors(PORT_INFO.format(state, physical))]

@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.text import ParseError
-from probes.tool_reports import accelerators, containers, dcgmi, stated, unnamed
+from probes.tool_reports import accelerators, containers, dcgmi, unnamed
 from probes.tool_reports.facts import ToolReport
 from probes.tool_reports.nvidia_tools import list_held_back
 from probes.tool_reports.port_errors import list_narrow_links, list_port_errors, list_slow_links
 from probes.tool_reports.probe import READERS
+from probes.tool_reports.sentences import stated
 from tests.probes.gpu.test_nvidia_smi_table import TABLE
 from tests.probes.tool_reports import tool_texts as texts
 

@@ -11,17 +11,17 @@ from probes.host.commands import TOOL_ERRORS_SAVED
 from probes.sources.identify import identify_command
 from probes.sources.pieces import name_pieces
 from probes.text import ParseError
-from probes.tool_reports import cluster_sentences, gpu_sentences, network_sentences
 from probes.tool_reports.facts import ToolReport
-from probes.tool_reports.sentence import ToolSentence
-from probes.tool_reports.sentences import ANYWHERE, IN_PLACE, UNKNOWN
-from probes.tool_reports.stated import list_needles, list_stated, list_tool_errors
+from probes.tool_reports.sentences import cluster, gpu, network
+from probes.tool_reports.sentences.sentence import ToolSentence
+from probes.tool_reports.sentences.stated import list_needles, list_stated, list_tool_errors
+from probes.tool_reports.sentences.table import ANYWHERE, IN_PLACE, UNKNOWN
 from tests.agent.rules.test_fragments import scan_text, warnings_of
 from tests.probes.tool_reports.sentence_lines import CALM, LINES
 
 ROWS = (
-    *network_sentences.VERBS, *network_sentences.FIRMWARE, *network_sentences.INFINIBAND, *network_sentences.INTERFACES,
-    *gpu_sentences.DCGM, *gpu_sentences.NVIDIA, *gpu_sentences.OTHER_MAKERS, *cluster_sentences.CLUSTER, *UNKNOWN,
+    *network.VERBS, *network.FIRMWARE, *network.INFINIBAND, *network.INTERFACES,
+    *gpu.DCGM, *gpu.NVIDIA, *gpu.OTHER_MAKERS, *cluster.CLUSTER, *UNKNOWN,
 )  # fmt: skip
 PORTS = "".join(
     f"hca_id:\tmlx5_{n}\n\ttransport:\t\t\tInfiniBand (0)\n\tphys_port_cnt:\t\t\t1\n\t\tport:\t1\n"

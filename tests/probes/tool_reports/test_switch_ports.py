@@ -93,6 +93,10 @@ FAULTS = {
     "numbers of members": (
         texts.SUMMED.format(out=1), {("switch-member-out", "BAGG22", "BAGG22, 1 unselected")},
     ),
+    "a member without the name of its kind": (
+        texts.BARE_SLOTS.format(state="I"),
+        {("switch-member-out", "1/1/14", "port-channel8, I: member up but inactive")},
+    ),
     "labels with dots": (
         texts.DOTTED.format(errors="451,233"),
         {("switch-errors", "Ethernet48", "451233 Total Packets Received With Errors")},
@@ -147,6 +151,7 @@ HEALTHY = {
     "discards": texts.DISCARDS.format(count=812),
     "no stopped queue": texts.WATCHDOG_STATE.format(state="normal", count=0),
     "inbound": texts.INBOUND.format(errors=0),
+    "all members active": texts.BARE_SLOTS.format(state="P"),
     "all selected": texts.SUMMED.format(out=0),
     "what a deadlock would do": texts.DEADLOCK_MODES,
     "no deadlock": texts.DEADLOCK.format(count=0),

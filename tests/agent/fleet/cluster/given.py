@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from agent.fleet.cluster import from_dataset
 from agent.fleet.cluster.build import FabricFile, build
 from agent.fleet.cluster.cabling_faults import CablingFault, find_cabling_faults
 from agent.fleet.cluster.fabric_view import View, build_views
-from agent.fleet.cluster.from_reports import ClusterTables
+from agent.fleet.cluster.from_reports import ROW_KINDS, ClusterTables
 from agent.fleet.cluster.graph import FabricGraph
+from agent.fleet.engines.engine import Engine
+from agent.fleet.engines.query import table_query
 from probes.fabric.topology import (
     Fabric,
     FabricEnd,
@@ -170,3 +173,13 @@ def dragonfly(groups: int = 5, routers: int = 4, nodes: int = 2) -> Plant:
         for other in range(one + 1, groups):
             join(f"g{one}r{other % routers}", f"g{other}r{one % routers}")
     return plant
+
+
+def read_whole(engine: Engine) -> ClusterTables:
+    """All rows, also those that show nothing."""
+    return ClusterTables(
+        *(
+            from_dataset._sort_by_node(map(kind._make, engine.many_rows(table_query(table, kind._fields))))
+            for table, kind in ROW_KINDS.items()
+        )
+    )

@@ -15,11 +15,8 @@ from agent.fleet.cluster.cabling_pattern import judge_by_pattern
 from agent.fleet.cluster.fabric_view import build_views
 from agent.fleet.cluster.from_dataset import read_identity_rows
 from agent.fleet.cluster.from_fabric import Adapter, parse_node_description, read
-from agent.fleet.cluster.from_reports import read_tables
 from agent.fleet.cluster.graph import SwitchPort
 from agent.fleet.engines import connect
-from agent.fleet.engines.engine import Engine
-from agent.fleet.engines.query import table_query
 from bench.fleet.plan import plan
 from probes.fabric.files import read_fabric
 from probes.fabric.topology import (
@@ -28,7 +25,7 @@ from probes.fabric.topology import (
     FabricLink,
     FabricNode,
 )
-from tests.agent.fleet.cluster.given import Plant, fat_tree, rails
+from tests.agent.fleet.cluster.given import Plant, fat_tree, rails, read_whole
 from tests.agent.fleet.small import report, take
 
 FAR = {"node_guid": "0002:c903:0000:0001", "name": "MF0;leaf1:MQM9700/U1", "port": 7}
@@ -194,16 +191,6 @@ def test_of_a_file_that_is_cut_nothing_is_missed() -> None:
     assert [] == find_cabling_faults(cluster, build_views(cluster))
 
 
-class _Whole:
-    """Every row."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def columns(self, table: str, names: tuple[str, ...]) -> Any:
-        return self._engine.rows(table_query(table, names))
-
-
 def port(number: int, layer: str, far: dict[str, Any] | None = None) -> dict[str, Any]:
     guid = f"0002:c903:00aa:000{number}"
     return {"port": number, "link_layer": layer, "state": "ACTIVE", "port_guid": guid, "neighbor": far}
@@ -243,7 +230,7 @@ def test_of_an_adapter_all_ports_or_none(tmp_path: Path, beside_files: bool) -> 
     text += '[7]\t"H-0002c90300aa0001"[1](2c90300aa0001)\t# "gpu1 mlx5_1" lid 2 4xNDR\n'
     files = [FabricFile("fabric", read_fabric(text, "fabric"))] if beside_files else []
     result = build(files, chosen)
-    assert result == build(files, read_tables(_Whole(engine)))
+    assert result == build(files, read_whole(engine))
     assert "mlx5_1/1" in {link.device for link in result.host_links}
     engine.close()
 
@@ -256,5 +243,5 @@ def test_made_up_fabrics(tmp_path: Path) -> None:
     files = [FabricFile(name, read_fabric("".join(result.fabric_text(name)), name)) for name in result.fabrics]
 
     for given in ([], files):
-        assert build(given, read_identity_rows(engine, bool(given))) == build(given, read_tables(_Whole(engine)))
+        assert build(given, read_identity_rows(engine, bool(given))) == build(given, read_whole(engine))
     engine.close()

@@ -11,13 +11,9 @@ import msgspec
 import pytest
 
 pytest.importorskip("duckdb", reason="the extra fleet is not installed")
-from agent.fleet.cluster import from_dataset
 from agent.fleet.cluster.build import build
 from agent.fleet.cluster.from_dataset import build_from_reports, read_wiring
-from agent.fleet.cluster.from_reports import ROW_KINDS, ClusterTables
 from agent.fleet.engines import connect
-from agent.fleet.engines.engine import Engine
-from agent.fleet.engines.query import table_query
 from agent.fleet.hostlist import fold
 from agent.fleet.ingest.run import IngestOptions, ingest
 from agent.fleet.page.devices import format_gbyte_s
@@ -31,6 +27,7 @@ from agent.model.reasons import needs_sample
 from agent.reports import encode_report
 from bench.fleet.plan import plan
 from tests.agent.fleet import small
+from tests.agent.fleet.cluster.given import read_whole
 from tests.agent.fleet.small import finding
 from tests.conftest import MakeOnce
 from tests.machines import scan_machine
@@ -64,16 +61,6 @@ class Fleet(NamedTuple):
         return sorted({nodes[at] for each in cards for at in each.nodes})
 
 
-def _read_whole(engine: Engine) -> ClusterTables:
-    """All rows, also those that show nothing."""
-    return ClusterTables(
-        *(
-            from_dataset._sort_by_node(map(kind._make, engine.many_rows(table_query(table, kind._fields))))
-            for table, kind in ROW_KINDS.items()
-        )
-    )
-
-
 @pytest.fixture(scope="module")
 def fleet(make_once: MakeOnce) -> Fleet:
     _, result = make_once("page", _make)
@@ -93,7 +80,7 @@ def _make(place: Path) -> Fleet:
         ingest(IngestOptions(sources=[str(source)], dataset=str(place / "dataset")), lambda _stage, _done: None)
     engine = connect(None, str(place / "dataset"))
     wires = read_wiring(build_from_reports(engine))
-    assert wires == read_wiring(build([], _read_whole(engine)))  # what it leaves out tells nothing
+    assert wires == read_wiring(build([], read_whole(engine)))  # what it leaves out tells nothing
     scene = made_of(engine, lambda: wires, PageOptions(), datetime(2026, 1, 16, tzinfo=timezone.utc), quarantined=2)
     engine.close()
     return Fleet(scene, reports, fleet.truth)

@@ -404,5 +404,5 @@ def test_the_first_screen_names_parts_that_have_no_address(tmp_path: Path) -> No
     rows = render_findings(scan_text(tmp_path, text, "ipmitool_sel_elist.txt"), width=200)
     screen = "\n".join("".join(words for words, _ in row) for row in rows)
 
-    assert "part      GPU5 Slot: the BMC logs a fault of a slot" in screen
-    assert "            PCIe Err: the BMC logs an uncorrectable PCIe error" in screen
+    assert "part      PCIe Err: the BMC logs an uncorrectable PCIe error" in screen
+    assert "            GPU5 Slot: the BMC logs a fault of a slot" in screen

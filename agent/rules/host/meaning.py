@@ -1,4 +1,6 @@
-"""The shape of what a sentence of a driver or service means."""
+"""The shape of what a sentence of a driver or service means, and of a code of a tool's output."""
+
+from __future__ import annotations
 
 import msgspec
 
@@ -12,3 +14,13 @@ class Meaning(msgspec.Struct, frozen=True):
     of_start: bool = True  # over where the driver drives the device now
     confidence: str = "high"
     alone: bool = True  # False: it states that, and not why; it counts where nothing else explains the failure
+
+
+class ToolMeaning(msgspec.Struct, frozen=True):
+    """What one code means. `steps`: the part of the page that has its steps."""
+
+    severity: str
+    says: str
+    impact: str
+    steps: str
+    confidence: str = "medium"

@@ -8,7 +8,7 @@ events), DMTF message registries (ResourceEvent, OpenBMC), mchehab/rasdaemon ras
 
 from __future__ import annotations
 
-from probes.tool_reports.sentence import ToolSentence, row
+from probes.tool_reports.sentences.sentence import ToolSentence, row
 
 _UUID = r"(?P<part>GPU-[0-9a-f][\w-]{1,60})"
 _WHY = r"(?P<what>[^\n\"\\]{4,120})"
@@ -106,9 +106,9 @@ CLUSTER: tuple[ToolSentence, ...] = (
     row("slurm-hardware",
         r"error: Node (?P<node>[\w.-]{1,60}) has (?P<what>low \w{3,16} size \(\d{1,12} < \d{1,12}\))"),
     row("slurm-gres",
-        r"This GPU specified in \[slurm\|gres\]\.conf has mismatching Cores or Links|config-only GPU due to lack of "
-        r"File specification|configured to autodetect (?P<what>nvml|rsmi|oneapi) functionality, but|error: System "
-        r"GPU detection failed"),
+        r"This GPU specified in \[slurm\|gres\]\.conf has mismatching Cores or Links|Discarding the following "
+        r"config-only GPU|fatal: gres\.conf duplicate records for |configured to autodetect "
+        r"(?P<what>nvml|rsmi|oneapi) functionality, but|error: System GPU detection failed"),
     row("slurm-gpu-lost",
         r"error: Failed to (?:initialize NVML|get device handle for GPU \d{1,3}): (?P<what>[A-Z][\w/ ]{4,60})"),
     row("slurm-silent",

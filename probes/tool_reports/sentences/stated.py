@@ -1,4 +1,4 @@
-"""Faults that sentences state: the reader of `sentences.py`, and what stands in a text that no sentence explains."""
+"""Faults that sentences state: the reader of `table.py`, and what stands in a text that no sentence explains."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from itertools import islice
 from probes.gpu.facts import find_address
 from probes.text import ParseError, check_length, find_required, lazy_pattern
 from probes.tool_reports.facts import ToolReport
-from probes.tool_reports.sentence import ToolSentence
-from probes.tool_reports.sentences import ANYWHERE, IN_PLACE, UNKNOWN
+from probes.tool_reports.sentences.sentence import ToolSentence
+from probes.tool_reports.sentences.table import ANYWHERE, IN_PLACE, UNKNOWN
 
 MOST_REPORTS = 64
 _LIMIT_LINE = 4000

@@ -1,4 +1,4 @@
-"""A sentence in which a tool states a fault: the shape of the rows of `sentences.py` and its parts."""
+"""A sentence in which a tool states a fault: the shape of the rows of `table.py` and its parts."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ Neuron (nrt.h).
 
 from __future__ import annotations
 
-from probes.tool_reports.sentence import ToolSentence, row, rows_of
+from probes.tool_reports.sentences.sentence import ToolSentence, row, rows_of
 
 _GPU = r"GPU (?P<gpu>\d{1,3})\b"
 _AT = r"(?P<bdf>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])"

@@ -7,7 +7,7 @@ netlink/; iputils ping; OpenSSH; Mellanox/mstflint flint/, mlxconfig/, mtcr_ul/,
 
 from __future__ import annotations
 
-from probes.tool_reports.sentence import DEVICE, ToolSentence, rows_of
+from probes.tool_reports.sentences.sentence import DEVICE, ToolSentence, rows_of
 
 _NODE = r"(?P<what>node \\?\"[^\"\n]{2,80}\"[\w ]{0,60})"
 _WHY = r"(?P<what>\S[^\n]{2,100})"
@@ -20,8 +20,6 @@ VERBS: tuple[ToolSentence, ...] = (
         ("verbs-no-device",
          r"^No RDMA devices were detected|^librdmacm: Fatal: (?:unable to open RDMA|no RDMA) device"),
         ("verbs-no-device", r"'" + DEVICE + r"' IB device can't be found"),
-        ("verbs-no-provider",
-         r"libibverbs: Warning: couldn't (?:open config directory|stat) '(?P<what>/[^'\n]{4,60})'"),
         ("rdma-cm-unloaded", r"^librdmacm: Warning: couldn't read ABI version"),
         ("verbs-device-gone", r"cma detected device removal"),
     ),

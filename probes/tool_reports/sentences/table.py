@@ -20,10 +20,10 @@ The sources of npu-smi and neuron-ls are closed: public threads.
 
 from __future__ import annotations
 
-from probes.tool_reports.cluster_sentences import CLUSTER
-from probes.tool_reports.gpu_sentences import DCGM, NVIDIA, OTHER_MAKERS
-from probes.tool_reports.network_sentences import FIRMWARE, INFINIBAND, INTERFACES, VERBS
-from probes.tool_reports.sentence import BDF, DEVICE, ToolSentence, row, rows_of
+from probes.tool_reports.sentences.cluster import CLUSTER
+from probes.tool_reports.sentences.gpu import DCGM, NVIDIA, OTHER_MAKERS
+from probes.tool_reports.sentences.network import FIRMWARE, INFINIBAND, INTERFACES, VERBS
+from probes.tool_reports.sentences.sentence import BDF, DEVICE, ToolSentence, row, rows_of
 
 _MODULES = r"nvidia[a-z_-]*|amdgpu|amdkfd|mlx[45]_\w+|ib_\w+|bnxt_\w+|irdma|ice|efa|ena|habanalabs\w*|neuron"
 _RDMA_MODULES = r"mlx[45]_\w+|ib_\w+|rdma_\w+|bnxt_re|irdma|efa"
@@ -48,7 +48,7 @@ UNKNOWN: tuple[ToolSentence, ...] = rows_of(  # how programs begin the line of a
     "program",
     ("unexplained-line",
      r"^(?P<what>(?:-E- |ibwarn: \[\d{1,10}\] \w{2,40}: (?=[^\n]{0,160}(?:fail|can't|tim(?:ed )?e?out|bad status))|"
-     r"ibpanic: \[|\w{3,20}: iberror: failed: |libibverbs: Warning: (?!couldn't load driver)|librdmacm: (?:Fatal|"
+     r"ibpanic: \[|\w{3,20}: iberror: failed: |libibverbs: Warning: (?!couldn't )|librdmacm: (?:Fatal|"
      r"Warning): |mlx5: (?=[^\n]{0,120}(?:[Ff]ail|[Ee]rror))|dcgmi: |RTNETLINK answers: (?!File exists)|nccl_ofi: |"
      r"ERR: {1,3}|hsa api call failure|Error: (?:Unable|unable|Cannot|Could not|Failed) )[^\n]{4,140})"),
     ("unexplained-line",

@@ -1,0 +1,151 @@
+"""What follows from faults that tools state: one finding per part, by what the code of its line means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from agent.model.finding import Evidence
+from agent.model.gpu import Gpu
+from agent.model.node import Event
+from agent.rules.context import RuleContext
+from agent.rules.devices import device_label
+from agent.rules.gpu.p2p import iommu_translates
+from agent.rules.host.meaning import ToolMeaning
+from agent.rules.host.tool_meanings import MEANINGS
+from agent.rules.node_wide import merge_if_on_all
+from agent.rules.rule import Fail
+from agent.rules.wording import join_labels
+
+_ORDER = list(MEANINGS)
+_MAKERS = ("AMD", "NVIDIA")  # as the reader names a GPU by number
+_SUBJECTS = {"ethtool": "INTERFACE", "bonding": "INTERFACE", "mlxlink": "DEVICE"}  # that the tool's output is about
+_WITHOUT_LIST = ("modules-nouveau", "cmdline-iommu", "numa-none")  # of which a PCI list shows more
+_OF_XID = ("metric-xid", "alert-xid")
+_SHOWN = 6
+_BMC_DAYS = 30  # between an event and the newest one of the BMC's log: after that it is history
+
+
+def list_tool_faults(context: RuleContext, events: Sequence[Event]) -> Iterator[Fail]:
+    """The faults that these events are: one per part, and those of all GPUs of the host together."""
+    parts: dict[str, list[Event]] = {}
+    for event in events:
+        if event.code in MEANINGS and not _is_known(context, event):
+            event = _join(context, event)
+            parts.setdefault(event.subject or f"node {event.code}", []).append(event)
+    faults = [_fail(context, parts[part]) for part in sorted(parts)]
+    of_gpus = [fault for fault in faults if fault.subject.startswith("gpu:")]
+    says = MEANINGS[of_gpus[0].cause].says if of_gpus else ""
+    yield from merge_if_on_all(of_gpus, len(context.topology.gpus), says)
+    others = (fault for fault in faults if fault not in of_gpus)
+    yield from sorted(others, key=lambda fault: _ORDER.index(fault.cause))
+
+
+def _join(context: RuleContext, event: Event) -> Event:
+    """A line of ACS together with what the kernel's log states of the IOMMU."""
+    if event.code == "unnamed-acs" and iommu_translates(context):
+        return msgspec.structs.replace(event, code="unnamed-acs-translated")
+    return event
+
+
+def _is_known(context: RuleContext, event: Event) -> bool:
+    """Whether something else in the source shows it: the PCI list each GPU's driver, a second sample which counters
+    grow, the link of an interface what its FEC means, a port that is down that its virtual function has no GUID."""
+    code = event.code or ""
+    if code.startswith("fec-"):
+        netdev = context.netdevs.get(event.subject or "")
+        return netdev is not None and netdev.operstate is not None
+    if code == "guid-zero":
+        ports = [port for nic in context.topology.nics if nic.label in event.text.split(", ") for port in nic.ports]
+        return any(port.state == "DOWN" for port in ports)
+    if code.startswith("nvlink-counted"):
+        return context.why_not_counted is None
+    return code in _WITHOUT_LIST and context.why_bus_unread is None
+
+
+def _fail(context: RuleContext, events: Sequence[Event]) -> Fail:
+    """One finding per part: the most severe of its codes decides."""
+    events = sorted(events, key=lambda event: _ORDER.index(event.code or ""))
+    first = events[0]
+    meaning = MEANINGS[first.code or ""]
+    gpu = _find_gpu(context, first.subject)
+    details = join_labels(list(dict.fromkeys(text for event in events if event.code == first.code
+                                             if (text := _describe(event)))))  # fmt: skip
+    on_bus = (first.subject or "").count(":") == 2
+    number = (first.subject or "").rpartition(" ")[2]
+    if gpu is not None:
+        subject, label = f"gpu:{gpu.id}", gpu.label
+    elif on_bus:
+        subject, label = f"pci:{first.subject}", device_label(context, first.subject or "")
+    else:
+        is_gpu = (first.subject or "").startswith(tuple(f"{maker} " for maker in _MAKERS))
+        subject, label = "node", f"GPU{number}" if is_gpu else first.subject or "node"
+    return Fail(
+        subject=subject,
+        label=label,
+        summary=f"{meaning.says}{f': {details}' if details else ''}",
+        impact=meaning.impact,
+        evidence=tuple(
+            Evidence(what=_name_tool(event), value=event.text, source=event.source) for event in events[:_SHOWN]
+        ),
+        severity=_find_severity(context, first, meaning),
+        confidence=meaning.confidence,
+        cause=first.code or "",
+        situation=meaning.steps,
+        values=_list_values(first, meaning),
+        ids=frozenset({gpu.id if gpu else first.subject or f"tool {first.code}"}),
+    )
+
+
+def _list_values(event: Event, meaning: ToolMeaning) -> tuple[tuple[str, str], ...]:
+    """Words of the steps, as the line has them."""
+    named = "SLURM_NODE" if meaning.steps == "slurm" else _SUBJECTS.get(_name_tool(event))
+    values = ((named or "", event.subject if named else None), ("REPORTER", event.detail.get("reporter")))
+    return tuple((name, value) for name, value in values if value)
+
+
+def _find_severity(context: RuleContext, event: Event, meaning: ToolMeaning) -> str:
+    """As the table states; an Xid that applications cause is a note, and so is what a BMC logged long ago, or beside
+    the rest of a host, which shows how its parts are now."""
+    if (event.code or "").startswith("bmc-"):
+        is_old = int(event.detail.get("days_before", "0")) > _BMC_DAYS
+        return "info" if is_old or context.why_bus_unread is None else meaning.severity
+    if event.code not in _OF_XID:
+        return meaning.severity
+    from agent.rules.gpu.xid_catalogue import XIDS  # lazy: few sources hold metrics
+
+    xid = XIDS.get(event.detail.get("xid", ""))
+    return "info" if xid is None or xid.severity == "info" else meaning.severity
+
+
+def _find_gpu(context: RuleContext, subject: str | None) -> Gpu | None:
+    """By its address, or by the number that the tool of its maker gives it."""
+    maker, _, number = (subject or "").partition(" ")
+    if maker not in _MAKERS:
+        by_uuid = next((gpu for gpu in context.topology.gpus if subject and gpu.uuid == subject), None)
+        return context.gpus.get(subject or "") or by_uuid
+    return next((gpu for gpu in context.topology.gpus if (gpu.vendor, str(gpu.index)) == (maker, number)), None)
+
+
+def _describe(event: Event) -> str:
+    """What the line states beside its code."""
+    detail = event.detail
+    if "allocatable" in detail:
+        return f"{detail['resource']} {detail['allocatable']} of {detail['capacity']}"
+    rows = (
+        detail.get("what"),
+        f"{detail['errors']} errors" if "errors" in detail else None,
+        detail.get("columns"),
+        f"{detail['condition']} {detail['status']}" if "condition" in detail else None,
+        detail.get("driver"),
+        f"ABI {detail['wants']}" if "driver" in detail else detail.get("wants"),
+        f"{detail['counted']} by its label" if "counted" in detail else None,
+        f"Xid {detail['xid']}{' of' if 'device' in detail else ''}" if "xid" in detail else None,
+        detail.get("device"),
+    )
+    return " ".join(row for row in rows if row)
+
+
+def _name_tool(event: Event) -> str:
+    return event.source.partition(" ")[0]
