@@ -156,7 +156,6 @@ def _scan_separately(
     from agent.contradictions.compare import StatedOutput, find_contradictions, group_hosts
     from agent.contradictions.merge import merge_reports
     from agent.contradictions.statements import list_statements, split_by_host
-    from agent.model.counters import list_counted
     from probes.sources.tree import TreeHost
 
     parts: list[OutputPart] = []
@@ -181,15 +180,7 @@ def _scan_separately(
         stated.append(StatedOutput(part.name, part.read_as, part.prompt_host, rows, part.text, part.is_used, named))
     found = find_contradictions(stated)
     if not found:
-        unused: list[SeparateOutput] = []
-        for part, report in zip(parts, reports, strict=False):
-            counts = any(row.counters for row in list_counted(report.topology)) or report.events
-            is_later = bool(counts) and any(one.is_used and part.is_again(one) for one in parts)
-            if is_later:
-                saved.add_read(part)
-            if not part.is_used:
-                unused.append(SeparateOutput(part.name, report, is_later, part.waited))
-        return unused
+        return _list_unused(saved, list(zip(parts, reports, strict=False)))
     saved.refuse_prefixes(host.path or "", [name for one in found for names in one.values.values() for name in names])
     if plan.record:
         raise BadSource(f"{host.path}: no capture is made of it: its outputs are of two hosts, or of two times")
@@ -197,6 +188,21 @@ def _scan_separately(
     judged = [evaluate_report(report, plan.configuration, plan.profile) for report in reports]
     merged = merge_reports(whole, judged, group_hosts(stated, found), found)
     return ScanResult(merged, None, [])
+
+
+def _list_unused(saved: SavedOutputs, alone: Sequence[tuple[OutputPart, Report]]) -> list[SeparateOutput]:
+    """The outputs of which another one is used; one that is a second sample of it counts as read."""
+    from agent.history.window import holds_counters
+
+    unused: list[SeparateOutput] = []
+    used = [part for part, _ in alone if part.is_used]
+    for part, report in alone:
+        if not part.is_used:
+            is_later = any(map(part.is_again, used)) and holds_counters(report)
+            if is_later:
+                saved.add_read(part)
+            unused.append(SeparateOutput(part.name, report, is_later, part.waited))
+    return unused
 
 
 def _build_report(host: Host | FactsSource, outcomes: Sequence[Outcome]) -> Report:

@@ -80,9 +80,9 @@ def printable(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
 
 
-# How commands that take no path are given one
 _READERS = "a file is read by `fabricscope scan PATH`, the log of a job by `fabricscope job PATH`"
 _FILE_OPTIONS = ("--from", "--file", "--input", "--in", "--path", "--log", "--dump")  # of other tools
+# How commands that take no path are given one
 _PATH_HINTS = {
     "scan": "one source at a time: `fabricscope diff OLD NEW` compares two, and a folder holds all outputs of one host",
     "explain": _READERS,

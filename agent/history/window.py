@@ -178,6 +178,12 @@ def compare_samples(base: CounterSample, report: Report, kinds: Collection[str] 
     return CountersWindow(since=base.at, seconds=round(seconds, 3), moved=moved, not_compared=gaps)
 
 
+def holds_counters(report: Report) -> bool:
+    """Whether there is something of which a second output shows what grew."""
+    in_topology = any(item.counters for item in list_counted(report.topology))
+    return in_topology or any((event.kind, event.code) == _COUNTED_PORT for event in report.events)
+
+
 def compare_outputs(report: Report, later: Sequence[tuple[Report, float | None]]) -> Report:
     """The report with the window between its counters and those of later outputs of the same source, each with the
     seconds between, where the source states them. What is in one output alone is not compared."""

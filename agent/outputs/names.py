@@ -65,7 +65,8 @@ def format_duration(seconds: float) -> str:
 
 
 _IDENTIFIER = re.compile(  # of the first word
-    r"nvidia-|[a-z./-]*[_\d/]|[a-z]+\.conf\b|(?:[a-z]{2,8}-smi|lspci|lsmod|dmesg|kubectl|docker|dcgmi|ethtool|ibstat|opensm|sinfo)\b"
+    r"nvidia-|[a-z./-]*[_\d/]|[a-z]+\.conf\b"
+    r"|(?:[a-z]{2,8}-smi|lspci|lsmod|dmesg|kubectl|docker|dcgmi|ethtool|ibstat|opensm|sinfo)\b"
 )
 
 

@@ -6,13 +6,13 @@ Counters are cumulative since someone cleared them: a few damaged frames or chan
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 
 from probes.switch_ports import vocabulary as words
 from probes.switch_ports.alarms import list_module_alarms
 from probes.switch_ports.columns import simplify
-from probes.switch_ports.members import list_members
+from probes.switch_ports.members import LinkMember, list_members
 from probes.switch_ports.names import LONGEST_LINE, PORT
 from probes.switch_ports.reading import PortFact, list_port_facts
 from probes.text import ParseError, check_length, lazy_pattern
@@ -93,8 +93,8 @@ def list_switch_ports(text: str) -> list[ToolReport]:
     facts = [fact for fact in list_port_facts(text) if fact.fact != words.DESCRIBED or len(fact.value) > 1]
     states = list_module_alarms(text)
     members = list_members(text)
-    closed = list(_list_closed(text.splitlines(), facts))
     lines = text.splitlines()
+    closed = list(_list_closed(lines, facts))
     of_pair = list(_list_pair(lines))
     is_of_pair = bool(of_pair) or any(map(_PAIR.match, lines))
     if not (closed or states.ports or members or is_of_pair or _PFC_HEAD in text or any(map(_is_stated, facts))):
@@ -106,12 +106,12 @@ def list_switch_ports(text: str) -> list[ToolReport]:
         *closed,
         *(report for port, rows in ports.items() for report in _list_errors(ports, port, rows)),
         *_list_alarms(states.ports, states.alarms),
-        *_list_left_out(text),
+        *_list_left_out(members),
         *_list_changing(ports),
         *_list_dim(ports),
         *_list_ports_down(ports, {report.subject for report in closed}),
         *_list_slow(ports),
-        *_list_ports_without_pfc(text, ports),
+        *_list_ports_without_pfc(lines if _PFC_HEAD in text else (), ports),
         *of_pair,
     ]
     return reports[:_MOST_REPORTS]
@@ -249,11 +249,11 @@ def _list_alarms(ports: Sequence[str], alarms: Sequence[tuple[str, str, str]]) -
         yield _report(code, port, "; ".join(parts[:3]), "; ".join(parts))
 
 
-def _list_left_out(text: str) -> Iterator[ToolReport]:
+def _list_left_out(members: Iterable[LinkMember]) -> Iterator[ToolReport]:
     """Members of an aggregation that carry nothing; a note where no member of it carries anything."""
     groups: dict[str, list[ToolReport]] = {}
     carrying: set[str] = set()
-    for group, port, state, carries, line in list_members(text):
+    for group, port, state, carries, line in members:
         if carries:
             carrying.add(group)
         else:
@@ -340,9 +340,10 @@ def _list_pair(lines: Sequence[str]) -> Iterator[ToolReport]:
                 yield _report(code, None, match["line"].strip(), match["line"])
 
 
-def _list_ports_without_pfc(text: str, ports: _Ports) -> Iterator[ToolReport]:
-    """Ports where PFC is off: each that EOS lists, while it is on for the switch; one where it is on on most others."""
-    listed = [match for line in text.splitlines() if (match := _PFC_ROW.match(line))] if _PFC_HEAD in text else []
+def _list_ports_without_pfc(lines: Iterable[str], ports: _Ports) -> Iterator[ToolReport]:
+    """Ports where PFC is off: each that EOS lists, while it is on for the switch; one where it is on on most others.
+    `lines`: where it is on for the switch, those of the text."""
+    listed = [match for line in lines if (match := _PFC_ROW.match(line))]
     if listed and all(match["status"][0] == "D" for match in listed):
         names = ", ".join(match["port"] for match in listed)
         yield _report("switch-pfc-nowhere", None, names[:80], f"{_PFC_HEAD}; D: {names}")

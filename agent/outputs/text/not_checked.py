@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agent.model.labels import group_names, name_first
+from agent.model.reasons import needs_sample
 from agent.model.report import ProbeRun, Report
 from agent.outputs.names import DisplayNames
 from agent.outputs.text.lines import BLANK, Line, wrap_paragraph
@@ -23,7 +24,6 @@ _MAKERS = {  # a tool, and whose accelerators it lists
     "neuron-ls": "Amazon",
 }
 _OF_COUNTERS = ("ethtool -S ", "nvidia-smi nvlink -e", "hccn_tool -stat", "/sys/class/infiniband")  # that faults move
-_NO_SAMPLE = "no-second-sample"
 _LISTS = {  # a maker, and the command that lists its accelerators: what is of another maker is settled by it
     "AMD": "amd-smi static --json",
     "Huawei": "npu-smi info",
@@ -129,7 +129,7 @@ def render_fragment(report: Report, width: int) -> list[Line]:
         f"Save next (checks that it settles): {best}".replace("`", ""), width, indent="  ", first=""
     )
     again = next((source for source in read if source.startswith(_OF_COUNTERS)), None)
-    if again and report.counters_window is None and any(row.code == _NO_SAMPLE for row in report.reasons):
+    if again and report.counters_window is None and any(map(needs_sample, report.checks)):
         text = f"Behind it, in the same text: {again}, once more a minute later. What grew between the two is judged."
         lines += wrap_paragraph(text, width, indent="  ", first="")
     return lines

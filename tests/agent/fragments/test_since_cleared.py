@@ -267,6 +267,16 @@ def test_values_beside_what_was_read_twice_still_count(tmp_path: Path) -> None:
     }
 
 
+def test_a_second_output_without_counters_is_not_read(tmp_path: Path) -> None:
+    """Its events are of another time, and nothing of it is compared."""
+    head = "Name:               gpu-07\nConditions:\n"
+    node = head + "Capacity:\n  nvidia.com/gpu: 8\nAllocatable:\n  nvidia.com/gpu: {}\n"
+    text = again("kubectl describe node gpu-07", node.format(8), node.format(7))
+    report = scan_text(tmp_path, text, "issue.txt")
+
+    assert ["an earlier one is used" in (file.reason or "") for file in report.source.files or ()].count(True) == 1
+
+
 def test_counters_alone_ask_for_the_same_again(tmp_path: Path) -> None:
     first, second = (
         to_plain_text(render_page(scan_text(tmp_path, text, "issue.txt")))
