@@ -7,8 +7,9 @@ from collections.abc import Callable
 from functools import cache
 
 from agent.job.catalogue import Pattern, find_patterns, find_tokens, load_words
-from agent.job.line_readers import COUNTED, QUIET, READERS, FileState, read_info, read_table_line
+from agent.job.line_readers import COUNTED, QUIET, READERS, FileState, read_info, read_progress, read_table_line
 from agent.job.lines import LogLine
+from agent.job.pace import PaceForm, find_form
 
 # What is looked for within tokens: settings, names of errors, and the words of rows that are so
 _ANYWHERE_WORDS = (
@@ -29,6 +30,9 @@ _ANYWHERE_WORDS = (
     "ProcessGroup",
     "torch",
     "it/s",
+    "s/it",
+    "/sec",
+    "/s",
     "HCCL",
     "HCCP",
 )
@@ -37,12 +41,16 @@ _ANYWHERE_WORDS = (
 class Kind:
     """What a kind of line may mean."""
 
-    __slots__ = ("count", "info", "likely", "patterns", "plain", "readers")
+    __slots__ = ("count", "info", "likely", "pace", "patterns", "plain", "readers")
 
     def __init__(
-        self, patterns: tuple[Pattern, ...], readers: tuple[Callable[[FileState, LogLine], None], ...], info: bool
+        self,
+        patterns: tuple[Pattern, ...],
+        readers: tuple[Callable[[FileState, LogLine], None], ...],
+        info: bool,
+        pace: PaceForm | None,
     ) -> None:
-        self.patterns, self.readers = patterns, readers
+        self.patterns, self.readers, self.pace = patterns, readers, pace
         self.info = info  # only a message of NCCL at level INFO
         self.plain = not info and not patterns and set(readers) <= COUNTED  # after a while only its number matters
         self.likely = _UNREAD  # the reader of NCCL's facts that takes it
@@ -54,7 +62,7 @@ _LATE = ("cuda-error", "cuda-error-text", "crash")  # rows that are left out whe
 _TOKENS = frozenset(
     b"version float half double bfloat int uint fp Rank bytes Device Running SUM redop algbw nThread bounds bandwidth "
     b"raining Training training Job job code COMPLETE Finished iteration Iteration step Step epoch Epoch loss "
-    b"deepspeed "
+    b"deepspeed elapsed throughput Throughput Bandwidth OSU step_time train_step_timing "
     b"train_runtime stopped finished shutdown succeeded sglang SGLang vLLM "
     b"DeepSpeed megatron jaxlib tensorflow mindspore vllm lightning horovod local_rank local host rank exitcode value "
     b"compiled summary locked nccl_version Name "
@@ -99,4 +107,5 @@ def make_kind(key: bytes, raw: bytes) -> Kind | None:
     if not key.strip(b" .\t\r\n") and key.strip():
         readers.append(read_table_line)
     info = raw.count(b"NCCL INFO ") == 1 and not patterns and readers == [read_info] and b"\r" not in raw
-    return Kind(patterns, tuple(readers), info) if patterns or readers else None
+    pace = None if b"NCCL " in raw else find_form(raw, key, read_progress in readers)
+    return Kind(patterns, tuple(readers), info, pace) if patterns or readers or pace else None

@@ -137,6 +137,8 @@ _TABLE_WORDS = (
     b" fp",
     b"Rank ",
     b"#bytes",
+    b"# OSU ",
+    b"Bandwidth (MB/s)",
     b"Device ",
     b"Running ",
     b"SUM ",

@@ -66,6 +66,8 @@ class LogReader:
             if kind is None and key not in kinds:
                 kind = self._add_kind(key, raw)
             if kind is not None:
+                if kind.pace is not None:
+                    evidence.pace.add(file, number, raw, kind.pace)
                 if kind.info:
                     self._read_plain_info(raw, kind, file, number)
                     last, last_number = raw, number

@@ -1,4 +1,4 @@
-"""Reads what nccl-tests (and rccl-tests), nvbandwidth and perftest print."""
+"""Reads what nccl-tests (and rccl-tests), nvbandwidth, perftest and the OSU micro-benchmarks print."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read_tables(lines: Iterable[str]) -> MeasuredTable:
     ranks = [match for line in text if (match := _RANK.match(line))]
     hosts = [match["host"] for match in ranks]
     devices = [match[1] for line in text if (match := _DEVICE.match(line))]
-    rows = [*_read_collectives(text), *_read_nvbandwidth(text), *_read_perftest(text)]
+    rows = [*_read_collectives(text), *_read_nvbandwidth(text), *_read_perftest(text), *_read_osu(text)]
     return MeasuredTable(
         rows=rows[:_MOST],
         ranks=len(hosts) or None,
@@ -125,6 +125,18 @@ def _read_perftest(lines: Iterable[str]) -> Iterator[Measurement]:
         if average is not None:
             value = round(average * scale, 3)
             yield Measurement(tool="perftest", what=device, size_bytes=int(words[0]), gbyte_s=value)
+
+
+def _read_osu(lines: Iterable[str]) -> Iterator[Measurement]:
+    """Rows "size bandwidth" of osu_bw and osu_bibw, in units of 10^6 bytes."""
+    what, counts = "", False
+    for line in lines:
+        if line.startswith("# OSU "):
+            what, counts = "osu_bibw" if "Bi-Directional" in line else "osu_bw", False
+        elif line.startswith("# Size"):
+            counts = bool(what) and "Bandwidth (MB/s)" in line
+        elif counts and len(words := line.split()) >= 2 and words[0].isdecimal() and (value := _number(words[1])):
+            yield Measurement(tool="osu", what=what, size_bytes=int(words[0][:18]), gbyte_s=round(value / 1e3, 3))
 
 
 def _number(word: str) -> float | None:

@@ -62,7 +62,7 @@ SCHEMA_MEASURED = "fabricscope.measured/1"
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """One figure of a table."""
 
-    tool: str  # nccl-tests | nvbandwidth | perftest
+    tool: str  # nccl-tests | nvbandwidth | perftest | osu
     what: str  # all_reduce, device_to_device_memcpy_read_ce GPU0 GPU1, mlx5_0
     size_bytes: int | None = None
     gbyte_s: float  # of nccl-tests the bus bandwidth

@@ -25,15 +25,16 @@ _WORST = (ABOVE, LOW, GOOD, NOT_JUDGED)
 _NVLINK_SHARE, _PCIE_SHARE, _RDMA_SHARE = (0.78, 0.88, 0.95), (0.74, 0.85, 0.93), (0.94, 0.97, 0.99)
 _RATES, _FILLED, _STEADY = (10, 25, 40, 50, 56, 100, 200, 400, 800), 0.9, 1 << 15  # Gbit/s; share; bytes
 _LARGEST = 16 << 30  # bytes: what no message of any size exceeds
+_BY_SIZE, _ONE_WAY = ("nccl-tests", "osu"), ("perftest", "osu")
 _SIBLINGS = 0.9  # of the median of figures of the same test
 _HINT = "`fabricscope job` with the output of NCCL_DEBUG=INFO shows what NCCL chose"
 
 
 def describe_shape(table: MeasuredTable) -> list[str]:
     """What rows show by themselves, the most specific first."""
-    rows = [row for row in table.rows if row.tool == "nccl-tests"]
+    rows = [row for row in table.rows if row.tool in _BY_SIZE]
     texts = [text for run in _runs(rows) for text in _describe(run, table)]
-    copies = [row.gbyte_s for row in table.rows if row.tool == "perftest" and (row.size_bytes or 0) >= _STEADY]
+    copies = [row.gbyte_s for row in table.rows if row.tool in _ONE_WAY and (row.size_bytes or 0) >= _STEADY]
     texts += filter(None, (describe_rate(max(copies)),) if copies else ())
     return list(dict.fromkeys(texts))
 
@@ -82,7 +83,8 @@ def _describe(run: list[Measurement], table: MeasuredTable) -> Iterator[str]:
             f"{wrong} wrong values: data is corrupted (GPU memory, relaxed ordering on the NIC, "
             f"NCCL_CHUNK_SIZE): stop using these nodes"
         )
-    large = [row for row in run if (row.size_bytes or 0) >= _LARGE]
+    least = _STEADY if run[0].tool in _ONE_WAY else _LARGE
+    large = [row for row in run if (row.size_bytes or 0) >= least]
     if large and not any(row.gbyte_s for row in large):
         yield "bus bandwidth is 0 in every row: one rank in each job; nccl-tests were built without MPI=1"
         return

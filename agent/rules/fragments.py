@@ -128,22 +128,23 @@ def _may_have_rdma(netdev: Netdev) -> bool:
 
 def _list_siblings(netdevs: Sequence[Netdev]) -> list[Netdev]:
     """Interfaces of cards of one maker that are named alike, four or more, most of them with a large MTU: set up for
-    data, so that one which differs is worth a look. Without any MTU eight are enough; without anything but the MTU the
-    names are."""
+    data, so that one which differs is worth a look. Without any MTU eight are enough, or four of which most are fast;
+    without an address the names are."""
     groups: dict[tuple[str, str], list[Netdev]] = {}
     for netdev in netdevs:
         mac = netdev.mac or ""
         is_made = mac[:2].isalnum() and not int(mac[:2], 16) & _LOCAL and netdev.operstate is not None
-        is_named = netdev.mac is None and netdev.operstate is None and netdev.mtu is not None
+        is_named = netdev.mac is None and (netdev.mtu is not None or (netdev.speed_gbit_s or 0) >= _FAST_GBIT_S)
         if (is_made or is_named) and netdev.bond is None and netdev.vlan is None:
             groups.setdefault((re.sub(_NUMBER, "#", netdev.label), mac[:8]), []).append(netdev)
     return [netdev for group in groups.values() if _are_for_data(group) for netdev in group]
 
 
 def _are_for_data(group: Sequence[Netdev]) -> bool:
-    """Whether interfaces that are named alike are for data, by their number and MTU."""
+    """Whether interfaces that are named alike are for data, by their number and their MTU or speed."""
     if all(netdev.mtu is None for netdev in group):
-        return len(group) >= _MANY
+        fast = sum((one.speed_gbit_s or 0) >= _FAST_GBIT_S for one in group)
+        return len(group) >= _MANY or (len(group) >= _ENOUGH and fast >= len(group) * (1 - _FEW))
     return len(group) >= _ENOUGH and sum((one.mtu or 0) >= _JUMBO for one in group) >= len(group) * (1 - _FEW)
 
 

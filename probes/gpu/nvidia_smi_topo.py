@@ -9,6 +9,7 @@ under its own name: so a lost or fused cell cannot shift the rest of its row uns
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -78,6 +79,8 @@ def parse_table(text: str, words: Iterable[str]) -> MatrixTable:
     reader = _TableReader(words)
     lines = _ANSI.sub("", text).splitlines()
     at = reader.read_heading(lines)
+    if not reader.columns:
+        lines, at = reader.restore_heading(lines), 0
     table_rows, to_the_end = reader.rows(lines[at:])
     if not table_rows:
         raise ParseError(f"a heading of {len(reader.columns)} columns and no row")
@@ -112,7 +115,28 @@ class _TableReader:
                     self.columns, self.tail = self._split(text)
             if self.columns:
                 return at + 1
-        raise ParseError(f"no heading with GPUs; it begins with: {first_line(chr(10).join(lines))}")
+        return 0
+
+    def restore_heading(self, lines: Sequence[str]) -> list[str]:
+        """The rows of an excerpt without its heading: an X stands in the column of its own row. Raises ParseError."""
+        rows = [words for line in lines if len(words := line.split()) > 1 and _LABEL.fullmatch(words[0])]
+        cells = [list(itertools.takewhile(self.cell.fullmatch, words[1:])) for words in rows]
+        names = {row.index("X"): words[0] for words, row in zip(rows, cells, strict=True) if row.count("X") == 1}
+        width = max(map(len, cells), default=0)
+        gpus = [place for place, name in names.items() if name == f"GPU{place}"]
+        joined = [place for row in cells for place, word in enumerate(row) if word.startswith("NV")]
+        count = max((*gpus, *joined), default=-1) + 1  # of GPUs: an NVLink ends at one
+        unsure = not joined and len(gpus) < count
+        if not names or len(set(map(len, cells))) != 1 or not count or unsure or (not joined and count < 2 < width):
+            raise ParseError(f"no heading with GPUs; it begins with: {first_line(chr(10).join(lines))}")
+        self.columns = tuple(
+            names.get(place, f"GPU{place}" if place < count else f"NIC{place - count}") for place in range(width)
+        )
+        rest = max(len(words) - 1 - width for words in rows)
+        self.tail = _TAIL[:rest]
+        return [
+            line for line, words in ((line, line.split()) for line in lines) if words and words[0] in names.values()
+        ]
 
     def rows(self, lines: Sequence[str]) -> tuple[list[tuple[str, list[str]]], bool]:
         """The rows with their physical lines, and whether the text ends with them."""

@@ -193,7 +193,8 @@ BMC_LOG = (("ipmitool", "sel", "elist"), ("ipmitool", "sel", "list"), ("ipmi-sel
 BMC_SENSORS = (("ipmitool", "sdr"), ("ipmitool", "sensor"))
 # What a filter left of a long output, without the device: by its text alone
 PCI_LINES, GPU_LINES = ("lspci", "|", "grep"), ("nvidia-smi", "|", "grep")
-FILTERED_SAVED = (PCI_LINES, GPU_LINES)
+REPEATED = ("lines", "of", "several", "devices")  # without their names
+FILTERED_SAVED = (PCI_LINES, GPU_LINES, REPEATED)
 NPU_HEALTH, NIC_PORTS = ("npu-smi", "info", "-t", "health"), ("nicctl", "show", "port")
 BONDING, SWITCH_PORTS = ("bonding",), ("show", "interfaces")  # a file of /proc; of a switch, any such command
 MLXLINK, GAUDI_PORTS = ("mlxlink",), ("manage_network_ifs.sh",)  # each below its command, which names the device

@@ -459,9 +459,12 @@ def identify_command(text: str) -> tuple[tuple[str, ...], ...]:
         if has_kernel_line(start):
             return (("dmesg",),)
     from probes.services.sentences import SERVICE_SENTENCES
+    from probes.sources.excerpts import find_excerpt
 
     if any(row.needle in start and row.pattern.search(start) for row in SERVICE_SENTENCES):
         return (SERVICE_LOG,)
+    if excerpt := find_excerpt(start):
+        return (excerpt,)
     return (("error", "of", "program"),) if find_unexplained(start) and not is_log_of_job(start) else ()
 
 
@@ -532,11 +535,29 @@ _USELESS = (
 
 UNNAMED = "ethX"  # stands for the interface of an output that does not state it
 _OF_INTERFACE = (  # outputs about one interface, which only their command names
-    ("mlnx_qos -i", r"^(?:DCBX mode|Priority trust state): "),
-    ("ethtool -m", r"\A(?:[^\n]*\n){0,2}?[ \t]*Identifier[ \t]*: 0x[0-9a-fA-F]{2} \("),
-    ("ethtool -i", r"\A[ \t]*driver: [\w-]{1,40}[ \t]*\r?\n[ \t]*version: "),
-    ("ethtool -S", r"^NIC statistics:"),
-    ("ethtool -S", r"\A(?:[ \t]*(?:[rt]x_|port\.[rt]x_)[\w.]{2,60}: \d{1,20}[ \t]*(?:\r?\n|\Z)){2}"),
+    (
+        "mlnx_qos -i",
+        r"^[> \t]*(?:DCBX mode: |Priority trust state: |tc: \d ratelimit: "
+        r"|(?:priority(?:[ \t]+[0-7]){8}|enabled(?:[ \t]+[01]){8})[ \t\r]*$)",
+    ),
+    (
+        "ethtool -m",
+        r"^[> \t]*(?:Identifier[ \t]*: 0x[0-9a-fA-F]{2} \(|Vendor (?:name|PN|SN|OUI)[ \t]*: "
+        r"|(?:Laser (?:tx|rx|output|bias)|Module (?:temperature|voltage)|Rcvr signal|Receiver signal)[\w ,()]{2,50}: )",
+    ),
+    (
+        "ethtool -i",
+        r"^[> \t]*(?:driver: [\w-]{1,40}[ \t]*\r?\n[> \t]*version: |bus-info: [0-9a-f]{4}:"
+        r"|supports-statistics: (?:yes|no))",
+    ),
+    ("ethtool -S", r"^NIC statistics:|^(?:[> \t]*(?:[rt]x_|port\.[rt]x_)[\w.]{2,60}: \d{1,20}[ \t]*(?:\r?\n|\Z)){2}"),
+    ("ethtool -a", r"^[> \t]*RX:[ \t]+(?:on|off)[ \t\r]*\n[> \t]*TX:[ \t]+(?:on|off)[ \t\r]*$"),
+    ("ethtool --show-fec", r"^[> \t]*(?:(?:Supported/)?Configured FEC encodings?|Active FEC encodings?): "),
+    (
+        "ethtool",
+        r"^[> \t]*(?:Speed: (?:\d{1,7}Mb/s|Unknown!)|Link detected: (?:yes|no)|Duplex: (?:Full|Half|Unknown)"
+        r"|(?:Supported|Advertised) link modes: )",
+    ),
 )
 _OF_INTERFACE_PATTERNS = tuple((command, lazy_pattern(pattern, re.MULTILINE)) for command, pattern in _OF_INTERFACE)
 

@@ -32,6 +32,9 @@ SOURCES = (
     "(nvidia-smi_topo_-m.txt, lspci_-vvv.txt, ibstat.txt), or one topology file of NCCL, hwloc or rdma_topo"
 )
 
+_EXCERPT = "an excerpt without the heading is read below its command, as a prompt shows it: `$ ibv_devinfo -v`"
+_FEW_LINES = 60  # of a text that may be an excerpt
+
 
 def open_source(path: str | None, root: str | None = None) -> Host | FactsSource:
     """This host, this host seen through a folder, saved evidence, or a file that is already facts. Raises BadSource."""
@@ -272,6 +275,8 @@ def _single_output(path: str) -> Host | FactsSource:
             )
         unusable = outputs.find_unusable()
         reason = find_missing_name(start) or (f"no output in it can be read: {unusable}" if unusable else None)
+        if reason is None and content.strip() and content.count(b"\n") < _FEW_LINES:
+            raise BadSource(f"{path}: {_UNKNOWN_FILE}", f"{_EXCERPT}; {SOURCES}")
         reason = reason or ("it is empty" if not content.strip() else _UNKNOWN_FILE)
         raise BadSource(f"{path}: {reason}", SOURCES)
     kind = "text" if outputs.is_text else "dump"

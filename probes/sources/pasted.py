@@ -203,8 +203,11 @@ _DEVICE_HEADS = {  # the first lines of a device that is asked about, which a fi
 
 def _with_head(piece: Piece, before: list[Piece]) -> Piece:
     """Lines of one device below its own line, which a filter took away: the command states its name; of a PCI function
-    an output before it may have the line."""
+    an output before it may have the line. A table without its heading: the command states the fields."""
     tool = piece.words[0] if piece.words and piece.filtered else ""
+    if piece.words[:1] == ("nvidia-smi",) and any("noheader" in word for word in piece.words):
+        fields = next((word.partition("=")[2] for word in piece.words if word.startswith("--query-gpu=")), "")
+        return piece._replace(text=f"{', '.join(fields.split(','))}\n{piece.text}") if fields else piece
     devices = [word for word in piece.words[1:] if not word.startswith("-")]
     if tool in _DEVICE_HEADS and len(devices) == 1 and not re.search(_DEVICE_HEADS[tool][0], piece.text):
         head = _DEVICE_HEADS[tool][1].format(device=devices[0])

@@ -26,6 +26,9 @@ _FOLDER = lazy_pattern(  # of a command whose output names each file: a loop wit
     r"(?P<folder>/sys/class/infiniband/[\w.-]{1,64}/ports/\d{1,3}/(?:hw_)?counters)(?:/?(?:[\$*\"']|$|;| )|/\{)"
 )
 _NAMED = lazy_pattern(r"[> \t]{0,40}(?P<name>[a-zA-Z]\w{2,50})(?: {1,40}| ?: ?|\t+| ?= ?)(?P<value>\d{1,20})[ \t]*")
+_BELOW_CLASS = lazy_pattern(  # of `grep . */ports/*/counters/*` in /sys/class/infiniband
+    r"[> \t]{0,40}(?P<path>[a-z][\w.-]{1,40}/ports/\d{1,3}/(?:hw_)?counters/\w{3,60}): ?(?P<value>\d{1,20})[ \t]*"
+)
 _STATISTIC = lazy_pattern(
     r"[> \t]{0,40}(?:link|\d{1,4}/\d{1,3}:) ?(?P<device>[\w.-]{1,64})/(?P<port>\d{1,3}):? "
     r"(?P<rest>(?:[a-z]\w{2,60}(?: |$)|\d{1,20}(?!\d) ?){0,800})[ \t]*"
@@ -33,6 +36,7 @@ _STATISTIC = lazy_pattern(
 _PAIRS = lazy_pattern(  # its next line, which can begin with the number of the last name
     r"[> \t]{0,40}(?P<rest>(?:\d{1,20}(?!\d) ?)?(?:[a-z]\w{2,60} \d{1,20}(?!\d) ?){1,60}(?:[a-z]\w{2,60})?)[ \t]*"
 )
+_BOOTED = "BOOT_IMAGE="  # begins the command line of a kernel
 _WORD = lazy_pattern(r"[a-z]\w*|\d+")  # two lines that were joined have no blank between them
 _JSON_STATISTIC = lazy_pattern(
     r'\{"ifindex": ?\d{1,6}, ?"ifname": ?"(?P<device>[\w.-]{1,64})", ?"port": ?(?P<port>\d{1,3}), ?'
@@ -98,6 +102,10 @@ def read_shown_files(text: str) -> MemoryFiles:
             cut = _read_pairs(contents, folder, _WORD.findall(f"{cut} {pairs['rest']}"))
         elif folder is not None and (named := _NAMED.fullmatch(line)):
             contents[f"{folder}/{named['name']}"] = f"{named['value']}\n"
+        elif below := _BELOW_CLASS.fullmatch(line):
+            contents[f"/sys/class/infiniband/{below['path']}"] = f"{below['value']}\n"
+        elif line.startswith(_BOOTED):
+            contents["/proc/cmdline"] = f"{line.strip()}\n"
         elif above := _ABOVE.fullmatch(line):
             current, folder = above["path"], None
         elif beside := _BESIDE.fullmatch(line):

@@ -99,8 +99,8 @@ def parse_health(text: str) -> list[ToolReport]:
             reports.append(ToolReport(_STATES[value], subject, f"{name}: {value}", (("what", name),)))
         elif reports and not label and value:
             reports[-1] = _go_on(reports[-1], value)
-    if not seen:
-        raise ParseError("no line of the overall health in the output of dcgmi health")
+    if not seen and subject is None:  # an excerpt has lines of GPUs alone
+        raise ParseError("no line of the overall health, nor of a GPU, in the output of dcgmi health")
     return reports[:MOST_REPORTS]
 
 
@@ -148,6 +148,7 @@ def parse_diag(text: str) -> list[ToolReport]:
             test, failed = "" if label.startswith(_METADATA) else label, []
         result, of_gpu = _RESULT.match(value), _OF_GPU.fullmatch(value)
         if test and not warned and (result or of_gpu):
+            seen = True  # an excerpt has lines of tests alone
             subjects = _list_failed(result, of_gpu)
             if of_gpu and subjects:  # R4: the line of the test is above those of its GPUs
                 reports = [report for report in reports if report.subject is not None or report.detail[0][1] != test]

@@ -69,6 +69,7 @@ COUNTERS = {  # as ibqueryerrors and perfquery print them, by the names of the k
 }
 _BY_NAME = {printed: name for name, printed in COUNTERS.items()}
 KIND = "ib_port"
+UNNAMED_PORT = "the port that perfquery was asked about"
 _DISCOVERED_NODE = lazy_pattern(
     r'(?:Switch|Ca|Rt)\s{1,8}\d{1,3}\s{1,8}"[SHR]-[0-9a-f]{16}"\s{1,8}# "(?P<name>[^"\n]{1,64})"'
 )
@@ -123,7 +124,10 @@ def list_port_errors(text: str) -> list[ToolReport]:
             infos.append((f"port {match['port']} of {match['place']}", {}))
         elif infos and (match := _INFO_LINE.fullmatch(bare)):
             infos[-1][1][match["name"]] = match["value"]
-        elif ports and (match := _QUERY_LINE.fullmatch(bare)):
+        elif (ports or not known) and (match := _QUERY_LINE.fullmatch(bare)):
+            if not ports:  # an excerpt that begins below the heading
+                known = True
+                ports.append(_Port(UNNAMED_PORT, {}, bare))
             ports[-1].counters[match["name"]] = int(match["count"])
         elif match := _OLD_PORT.fullmatch(bare):
             known = True

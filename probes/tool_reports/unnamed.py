@@ -6,14 +6,35 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from probes.text import ParseError, check_length, lazy_pattern
 from probes.tool_reports.facts import ToolReport
 
 _LIMIT_TEXT = 200
+_SMI_LABELS = (  # of `nvidia-smi -q`, which no other tool has
+    r"Product (?:Brand|Architecture)|Persistence Mode|VBIOS Version|Minor Number|MultiGPU Board|Board Part Number|"
+    r"GPU (?:UUID|PDI|Part Number|Fabric GUID|Virtualization Mode|Recovery Action|Link Info)|"
+    r"GPU (?:Current|Target|Shutdown|Slowdown|Max Operating|T\.Limit)[\w .]{2,30}|Inforom Version|Image Version|"
+    r"ECC (?:Object|Errors|Mode)|GSP Firmware Version|PCIe Generation|Replay(?:s Since Reset| Number Rollovers)|"
+    r"[TR]x Throughput|Performance State|Clocks (?:Event|Throttle) Reasons(?: Counters)?|"
+    r"Applications Clocks Setting|SW (?:Power Cap|Thermal Slowdown)|HW (?:Thermal |Power Brake )?Slowdown|"
+    r"(?:FB|BAR1) Memory Usage|Compute Mode|[SD]RAM (?:Un)?[Cc]orrectable[\w -]{0,12}|SRAM Threshold Exceeded|"
+    r"(?:Single|Double) Bit ECC|Pending Page Blacklist|(?:Unc|C)orrectable Error|"
+    r"Remap(?:ped Rows|ping Failure Occurred)|Memory (?:Current|Max Operating)[\w .]{2,30}|"
+    r"(?:Current|Requested|Default|Enforced|Min|Max) Power Limit|(?:Average |Instantaneous )?Power Draw|"
+    r"CliqueId|ClusterUUID|Route (?:Unhealthy|Recovery in progress)|Access Timeout Recovery|"
+    r"(?:Channel|TPC) Repair Pending"
+)
+_NVLINK_LINE = r"Link \d{1,3}: (?:[\d.]{1,9} GB/s|<inactive>|[A-Z][\w ]{2,40}: \d{1,16})[ \t\r]*$"
+OF_GPU = rf"(?:(?:{_SMI_LABELS})[ \t]*(?:: |$)|{_NVLINK_LINE})"  # a line
+OF_FUNCTION = r"(?:Lnk(?:Cap|Sta|Ctl)2?|Dev(?:Cap|Sta|Ctl)2?|[UC]E(?:Sta|Msk)|UESvrt|ACS(?:Cap|Ctl)):[ \t]+\S"  # a line
+_GPU_LINE, _FUNCTION_LINE = (lazy_pattern(rf"^[> \t]*{line}", re.MULTILINE) for line in (OF_GPU, OF_FUNCTION))
 _ACS = lazy_pattern(r"^[ \t]*ACSCtl:[^\n]{0,120}\bReqRedir([+-])", re.MULTILINE)
 _LINK = lazy_pattern(r"^[ \t]*LnkSta:([^\n]{0,200})$", re.MULTILINE)
+_FATAL = lazy_pattern(  # but what a driver that asks for too much causes
+    r"^[ \t]*UESta:[^\n]{0,200}?\b(?P<what>DLP|SDES|TLP|FCP|CmpltTO|UnxCmplt|RxOF|MalfTLP|ECRC)\+", re.MULTILINE
+)
 _SMI = (
     ("unnamed-remap-failed", lazy_pattern(r"^[ \t]*Remapping Failure Occurred[ \t]*: Yes\b", re.MULTILINE)),
     (
@@ -57,6 +78,14 @@ _SMI = (
         ),
     ),
     ("unnamed-fabric", lazy_pattern(r"^[ \t]*Fabric[ \t]*\n[ \t]*State[ \t]*: In Progress\b", re.MULTILINE)),
+    ("unnamed-nvlink", lazy_pattern(r"^[ \t]*Link (?P<what>\d{1,3}): <inactive>", re.MULTILINE)),
+    (
+        "unnamed-nvlink-errors",
+        lazy_pattern(
+            r"^[ \t]*(?P<what>Link \d{1,3}: (?:Replay|Recovery|CRC(?: FLIT| Data)?|ECC) Errors?: [1-9]\d{0,15})\b",
+            re.MULTILINE,
+        ),
+    ),
 )
 _GUID = lazy_pattern(  # a row of ibv_devices; in other outputs the device, and below it its GUID
     r"^[ \t]*(?:(?:CA '|hca_id:[ \t]{1,8})(?P<device>[\w.-]{2,40})|"
@@ -67,7 +96,8 @@ _GUID = lazy_pattern(  # a row of ibv_devices; in other outputs the device, and 
 _WITH_GUID = ("mlx", "ib")  # EFA had none for years
 _SHOWN = 8
 _CMDLINE = lazy_pattern(  # of the running kernel, or of the next boot
-    r"(?:/proc/cmdline(?: <==[ \t]*\n|:)|\bGRUB_CMDLINE_LINUX(?:_DEFAULT)?=)([^\n]{1,4096})"
+    r"(?:/proc/cmdline(?: <==[ \t]*\n|:)|\bGRUB_CMDLINE_LINUX(?:_DEFAULT)?=|^[> \t]*BOOT_IMAGE=)([^\n]{1,4096})",
+    re.MULTILINE,
 )
 _IOMMU_ON = lazy_pattern(
     r"\b(?:intel_iommu=(?:[\w,]{1,40},)?on\b|amd_iommu=(?:on|force_enable)\b|iommu=(?:force|on)\b)"
@@ -83,10 +113,13 @@ _VALUES = lazy_pattern(  # whose path has a pattern in the place of the port's d
     re.MULTILINE,
 )
 _MOST_VALUES, _ENOUGH = 512, 4
-_SMI_CALM = lazy_pattern(
-    r"^[ \t]*(?:Link Width[ \t]*$|HW Slowdown[ \t]*: Not Active|GPU Recovery Action[ \t]*: None|"
-    r"Remapping Failure Occurred[ \t]*: No\b|Fabric[ \t]*\n[ \t]*State[ \t]*: (?:N/A|Completed)\b)",
-    re.MULTILINE,
+_LIMIT_REPEATED = 1 << 16  # characters
+_REPEATED = lazy_pattern(  # states and rates, which are alike on devices that are used alike
+    r"[> \t]*(?:(?P<label>(?i:(?:port_)?(?:phys(?:ical)?[ _])?state|(?:active_)?(?:rate|speed|width|mtu)|link_layer|"
+    r"link detected|(?:max|current)(?: link (?:speed|width))?|link (?:speed|width)))[ \t]*[:=][ \t]*"
+    r"(?P<value>\S[^\n]{0,60}?)"
+    r"|(?P<alone>\d: [A-Z]\w{2,30}|\d{1,4}(?:\.\d)? (?:Gb/sec|GT/s|GB/s)[^\n]{0,24}|(?:1|2|4|8|16|32)x?"
+    r"|PORT_[A-Z]{4,8} \(\d\)|(?i:up|down|active|inactive|linkup|polling|yes|no|enabled|disabled)))[ \t\r]*"
 )
 
 
@@ -105,8 +138,10 @@ def list_pci_lines(text: str) -> list[ToolReport]:
         reports.append(_report("unnamed-acs", f"{signs.count('+')} of {len(signs)} functions", "ACSCtl: ReqRedir+"))
     if slow:
         reports.append(_report("unnamed-link", f"{len(slow)} of {len(links)} links", f"LnkSta:{slow[0]}"))
-    if not signs and not links:
-        raise ParseError("no line of ACSCtl or LnkSta")
+    if match := _FATAL.search(text):
+        reports.append(_report("unnamed-fatal", match["what"], match[0].strip()))
+    if not signs and not links and not _FUNCTION_LINE.search(text):
+        raise ParseError("no line of lspci about a function")
     return reports
 
 
@@ -175,11 +210,47 @@ def list_shown_files(text: str) -> list[ToolReport]:
 def _list_odd_values(text: str) -> Iterator[tuple[str, str]]:
     """Values of several files, printed without their names, of which few differ from all others."""
     for match in _VALUES.finditer(text):
-        values = match["values"].splitlines()[:_MOST_VALUES]
-        usual, count = Counter(values).most_common(1)[0]
-        odd = [f"{value} (number {number})" for number, value in enumerate(values, 1) if value != usual]
-        if len(values) >= _ENOUGH and 0 < len(odd) <= len(values) / _ENOUGH:
-            yield f"{match['file']}: {', '.join(odd)}; {count} of {len(values)} are {usual}", f"cat {match['path']}"
+        if what := _describe_odd(match["values"].splitlines()[:_MOST_VALUES]):
+            yield f"{match['file']}: {what}", f"cat {match['path']}"
+
+
+def find_repeated(text: str) -> dict[str, list[str]]:
+    """Values by label, of a text in which each line has the same few labels again and again, as a filter leaves the
+    states of several devices. A value alone has the label "". Empty where the text is none.
+
+    >>> find_repeated("State: Active\\nState: Down\\nState: Active\\nState: Active\\n")
+    {'State': ['Active', 'Down', 'Active', 'Active']}
+    """
+    values: dict[str, list[str]] = {}
+    for line in filter(str.strip, text[:_LIMIT_REPEATED].splitlines()):
+        match = _REPEATED.fullmatch(line)
+        if match is None:
+            return {}
+        values.setdefault(match["label"] or "", []).append(" ".join((match["value"] or match["alone"]).split()))
+    counts = {len(group) for group in values.values()}
+    return values if len(counts) == 1 and max(counts) >= _ENOUGH else {}
+
+
+def list_repeated_lines(text: str) -> list[ToolReport]:
+    """Values that few of several devices have otherwise. Raises ParseError.
+
+    >>> list_repeated_lines("State: Active\\nState: Down\\nState: Active\\nState: Active\\n")[0].detail
+    (('what', 'State: Down (number 2); 3 of 4 are Active'),)
+    """
+    groups = find_repeated(check_length(text))
+    if not groups:
+        raise ParseError("no label of several devices")
+    odd = [(label or "values", what) for label, values in groups.items() if (what := _describe_odd(values))]
+    return [_report("line-odd", f"{label}: {what}", f"{label}: {what}") for label, what in odd]
+
+
+def _describe_odd(values: Sequence[str]) -> str | None:
+    """Values of which few differ from all others, which are equal."""
+    usual, count = Counter(values).most_common(1)[0]
+    odd = [f"{value} (number {number})" for number, value in enumerate(values, 1) if value != usual]
+    if len(values) < _ENOUGH or not 0 < len(odd) <= len(values) / _ENOUGH:
+        return None
+    return f"{', '.join(odd)}; {count} of {len(values)} are {usual}"
 
 
 def list_gpu_lines(text: str) -> list[ToolReport]:
@@ -193,8 +264,8 @@ def list_gpu_lines(text: str) -> list[ToolReport]:
     for code, pattern in _SMI:
         if match := pattern.search(check_length(text)):
             matches.setdefault(code, match)
-    if not matches and not _SMI_CALM.search(text):
-        raise ParseError("no state of a GPU that is a fault")
+    if not matches and not _GPU_LINE.search(text):
+        raise ParseError("no line of nvidia-smi about a GPU")
     return [
         ToolReport(code, None, " ".join(match[0].split())[:_LIMIT_TEXT], tuple(match.groupdict().items()))
         for code, match in matches.items()
@@ -202,4 +273,4 @@ def list_gpu_lines(text: str) -> list[ToolReport]:
 
 
 def _report(code: str, what: str, text: str) -> ToolReport:
-    return ToolReport(code, None, text.strip()[:_LIMIT_TEXT], (("what", what),))
+    return ToolReport(code, None, " ".join(text.split())[:_LIMIT_TEXT], (("what", what),))

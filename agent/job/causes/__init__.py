@@ -23,6 +23,7 @@ from agent.job.causes.network import (
     find_queue_pairs,
     find_unnamed_connect,
 )
+from agent.job.causes.pace import find_pace
 from agent.job.causes.processes import find_dead, find_exits, find_missing, find_oom, find_store_barrier, find_unplaced
 from agent.job.causes.ras_hangs import find_ras_hangs
 from agent.job.causes.slow import find_slow
@@ -53,6 +54,7 @@ def find_candidates(evidence: Evidence) -> list[PossibleCause]:
     candidates += find_slow(evidence)
     candidates += find_slow_pairs(evidence)
     candidates += find_slow_metrics(evidence)
+    candidates += find_pace(evidence)
     candidates += find_exits(evidence, events)
     candidates += find_links(evidence)
     candidates += find_transport(evidence, events)

@@ -13,7 +13,7 @@ from agent.job.conclusion import Conclusion
 from agent.job.evidence import Evidence
 from agent.job.join.common import find_common_parts
 from agent.job.join.context import CauseOnHost, HostReport
-from agent.job.join.host import join_fabric, join_gpu, join_limits
+from agent.job.join.host import join_fabric, join_gpu, join_limits, join_moment
 from agent.job.join.network import compare_mtu, join_gids, join_ports
 from agent.job.lines import shorten_host
 from agent.model.finding import SEVERITIES, Finding
@@ -42,6 +42,7 @@ _FAMILIES = {  # rules of the whole node that matter for a cause
     "completion-4": ("gdr", "acs", "iommu"),
     "completion-9": ("gdr", "acs", "iommu"),
     "device-event": ("gdr", "acs", "iommu"),
+    "pace-dropped": ("",),  # all of them: whatever slows a host slows the job
     **dict.fromkeys(
         (
             "hccl-link-timeout",
@@ -141,6 +142,8 @@ def _join_cause(conclusion: Conclusion, cause: PossibleCause, reports: dict[str,
     if not cause.hosts and not cause.peers and "" in reports:
         related = [""]
     if not related and len(reports) == 1 and not conclusion.evidence.ranks.hosts():
+        related = list(reports)
+    if _FAMILIES.get(cause.id) == ("",):
         related = list(reports)
     known = [host for host in related if host in reports]
     if not known:
@@ -242,4 +245,11 @@ def _find_findings(cause: PossibleCause, report: Report, gpus: Sequence[Gpu], ni
             yield finding
 
 
-_JOINS: tuple[Callable[[CauseOnHost], Iterable[str]], ...] = (join_ports, join_gids, join_limits, join_gpu, join_fabric)
+_JOINS: tuple[Callable[[CauseOnHost], Iterable[str]], ...] = (
+    join_ports,
+    join_gids,
+    join_limits,
+    join_gpu,
+    join_moment,
+    join_fabric,
+)

@@ -66,6 +66,21 @@ def join_gpu(subject: CauseOnHost) -> Iterator[str]:
                     yield f"{gpu.label}: kernel log: {event.text[:120]} {when}"
 
 
+def join_moment(subject: CauseOnHost) -> Iterator[str]:
+    """What the kernel logged of any device when steps became slower."""
+    cause = subject.cause
+    if cause.id != "pace-dropped":
+        return
+    found = [
+        f"{event.text[:120]} {when}"
+        for event in subject.report.events
+        if (when := match_time(cause, list_times(event))) is not None
+    ]
+    if found and "the kernel log" not in cause.summary:
+        cause.summary += f"; the kernel log of {subject.host or 'the host'}: {found[0]}"
+    yield from (f"kernel log: {text}" for text in found[:4])
+
+
 def join_fabric(subject: CauseOnHost) -> Iterator[str]:
     """Fabric manager, IMEX, and the fabric state of GPUs."""
     cause, report = subject.cause, subject.report

@@ -352,6 +352,36 @@ MEANINGS = {
         "odd-file",
         "low",
     ),
+    "line-odd": ToolMeaning(
+        "warning",
+        "one of several devices differs from the others",
+        "What it means depends on which device it is, and on what it is for: collectives wait for the slowest one.",
+        "odd-line",
+        "low",
+    ),
+    "unnamed-nvlink": ToolMeaning(
+        "warning",
+        "nvidia-smi shows an NVLink that is down",
+        "Which GPU it is, the lines do not state. Where its other links are up, collectives run at the pace of what is "
+        "left of it; links that lead nowhere are inactive by design.",
+        "filtered",
+        "low",
+    ),
+    "unnamed-nvlink-errors": ToolMeaning(
+        "info",
+        "nvidia-smi counts errors of an NVLink",
+        "Which GPU it is, and since when they count, the lines do not state.",
+        "filtered",
+        "low",
+    ),
+    "unnamed-fatal": ToolMeaning(
+        "info",
+        "lspci shows errors that a PCI function has recorded and that cannot be corrected",
+        "Which function it is, the lines do not state, nor when it was: they stay until the power is cut or the driver "
+        "clears them.",
+        "filtered-bus",
+        "low",
+    ),
     "numa-none": ToolMeaning(
         "info",
         "the firmware states no NUMA node of PCI functions (numa_node is -1)",

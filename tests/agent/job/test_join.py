@@ -301,6 +301,23 @@ def test_what_perftest_fills_is_named(tmp_path: Path) -> None:
     assert ["97% of 100 Gbit/s"] == [shape for table in tables.measured for shape in table.shapes]
 
 
+@pytest.mark.parametrize(
+    ("rates", "shapes"),
+    [
+        ((8912.1, 23120.5, 24101.3, 24433.8), ["98% of 200 Gbit/s"]),
+        ((8912.1, 23120.5, 1203.2, 1190.4), ["falls from 23.1 to 1.2 GB/s", "92% of 200 Gbit/s"]),
+    ],
+    ids=["as it should be", "loss under load"],
+)
+def test_a_table_of_osu(rates: Sequence[float], shapes: Sequence[str], tmp_path: Path) -> None:
+    head = "# OSU MPI-CUDA Bandwidth Test v7.4\n# Size      Bandwidth (MB/s)\n1                       0.31\n"
+    rows = "".join(f"{size << 16:<12}{rate:>20.2f}\n" for size, rate in zip((1, 16, 32, 64), rates, strict=True))
+    (table,) = answer(tmp_path, table=head + rows).measured
+
+    assert (table.tool, table.rows, table.largest_gbyte_s) == ("osu", 5, round(rates[-1] / 1e3, 3))
+    assert shapes == [shape.partition(" at ")[0] for shape in table.shapes]
+
+
 def test_the_kernel_log_of_a_dataset_at_the_time_of_the_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Also where only a later report has the lines; those of another day are left out."""
     nic = {"id": "0000:10:00.0", "label": "mlx5_1", "rdma_device": "mlx5_1", "role": "rail", "ports": [{"port": 1}]}

@@ -1,0 +1,62 @@
+"""Steps that became slower, by the times or rates that the job itself printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agent.job.candidate import PossibleCause
+from agent.job.evidence import Evidence
+from agent.job.pace import PaceChange, Series, find_change, measure
+
+_SURE = 1.5  # times as long: no noise of a shared host or network
+_SHOWN = 3  # series
+
+
+def find_pace(evidence: Evidence) -> Iterator[PossibleCause]:
+    """The largest change of all files, which the others follow in a job that synchronizes; a steady pace is a note."""
+    changes = [
+        (change, file, series)
+        for (file, _), series in evidence.pace.series.items()
+        if (change := find_change(series)) is not None
+    ]
+    if changes:
+        yield _describe(evidence, sorted(changes, key=lambda row: (-row[0].times, row[1])))
+        return
+    paces = [(pace, series, file) for (file, _), series in evidence.pace.series.items() if (pace := measure(series))]
+    if paces:
+        pace, series, file = max(paces, key=lambda row: len(row[1].values))
+        text = f"its pace is steady: {_format(pace, series)} in the middle of {len(series.values)} values"
+        note = PossibleCause("pace-steady", "note", "unknown", text, "medium")
+        note.show_text(f"{evidence.names[file]}: {text}", evidence.names[file], series.lines[0])
+        yield note
+
+
+def _describe(evidence: Evidence, changes: list[tuple[PaceChange, int, Series]]) -> PossibleCause:
+    change, _, series = changes[0]
+    since = series.find_time(change.first)
+    when = f"since {since.format(evidence.year)}" if since else f"from line {series.lines[change.first]} on"
+    text = (
+        f"steps became {change.times:.2g} times as long {when}: {_format(change.after, series)}, and "
+        f"{_format(change.before, series)} before"
+    )
+    if change.recovered:
+        text += f"; back again after {change.last - change.first + 1} of them"
+    candidate = PossibleCause("pace-dropped", "slow", "unknown", text, "medium" if change.times >= _SURE else "low")
+    candidate.at = since
+    for one, number, of in changes[:_SHOWN]:
+        first, last = of.lines[one.first], of.lines[one.last]
+        shown = f"lines {first} to {last}: {_format(one.after, of)}; before: {_format(one.before, of)}"
+        candidate.show_text(shown, evidence.names[number], first)
+    at = f"about {since.format(evidence.year)}" if since else "at that time"
+    candidate.next = [
+        f"whether the program did something else {at}: longer sequences, evaluation, a checkpoint to slow storage",
+        f"what the hosts of the job logged {at}: Xid, AER, links that went down, clocks that were reduced; "
+        "`fabricscope scan` on each, or `fabricscope job LOG --dataset DIR`",
+    ]
+    return candidate
+
+
+def _format(value: float, series: Series) -> str:
+    if series.is_rate:
+        return f"{value:.4g}/s"
+    return f"{value:.3g} s" if value >= 1 else f"{value * 1e3:.3g} ms"

@@ -1,0 +1,229 @@
+"""How long the steps of a job took, by its own lines: the times or rates that trainers and servers print.
+
+A form is one way to print it, such as "elapsed time per iteration (ms): 812.3", "1.20s/it" or "3.1 samples/s". Values
+of one file that are printed in one form, by lines that begin alike, are a series.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterator, Sequence
+from statistics import median
+from typing import NamedTuple
+
+from agent.job.lines import Moment, find_time
+
+_MOST_SERIES, _MOST_POINTS = 200, 200_000
+_MOST_TIMES = 4000  # of a series that are kept
+_ALIKE_BYTES = 12  # of the beginning of a line without its digits
+_LINE_BYTES, _HEAD_BYTES = 2000, 120
+_UNITS = {b"ms": 1e-3, b"us": 1e-6}
+_WORK = rb"(?:step|iter(?:ation)?|batch|it)"
+_THING = rb"(?:it|iter|step|sample|seq|sequence|token|tok|image|img|batch)(?:e?s)?"
+_BY_DEMAND = re.compile(  # servers are as fast as they are asked
+    rb"(?:prompt|generation|gen) throughput|(?:Decode|Prefill) batch|#running-req|"
+    rb"(?:Load|Download|Generat|Captur|Map)ing?\b"
+)
+_SIZE = re.compile(rb"(?:batch[ _]?size|seq(?:uence)?[ _]?len(?:gth)?|n(?:um)?_?tokens)['\"]?[ :=]{1,4}(\d{1,12})\b")
+_GAPS = -1  # the form of lines that print no pace
+_MOST_GAPS = 20_000
+_LEAST_GAP = 3.0  # seconds: times have whole seconds
+_VALUE = rb"(?P<value>\d[\d.,]{0,15})"
+
+
+class _Form(NamedTuple):
+    """One way to print the pace. `is_rate`: more of it is faster."""
+
+    pattern: re.Pattern[bytes]
+    is_rate: bool
+    unit: str = ""
+
+
+_FORMS = (
+    _Form(re.compile(rb"elapsed time per iteration \((?P<unit>ms|s)\): {0,8}" + _VALUE), False),
+    _Form(
+        re.compile(_VALUE + rb" ?(?P<unit>us|ms|s|secs?|seconds?)(?: ?/ ?| per )" + _WORK + rb"\b"),
+        False,
+    ),
+    _Form(
+        re.compile(
+            rb"\b(?:(?:train_)?" + _WORK + rb"[ _](?:time|timing|duration)|(?:time|sec(?:onds)?)[ _/](?:per[ _])?"
+            + _WORK + rb")(?: in s)?(?: ?[\[(](?P<unit>us|ms|s|sec|seconds)[\])])?['\"]? ?[:=] {0,8}" + _VALUE
+            + rb" ?(?P<after>us|ms|s\b|sec)?"
+        ),
+        False,
+    ),
+    _Form(re.compile(_VALUE + rb"(?P<unit>k)? ?" + _THING + rb"/s(?:ec(?:ond)?)?\b", re.IGNORECASE), True),
+    _Form(
+        re.compile(
+            rb"\b(?:CurrSamplesPerSec|(?:samples|tokens)[_ /](?:per[_ ])?sec(?:ond)?(?:[_ /](?:per[_ ])?gpu)?|"
+            rb"throughput|T?FLOP/?s(?:/s)?(?:[/ ](?:per )?GPU)?)(?: \([^)\n]{1,30}\))?['\"]? ?[:=] {0,8}" + _VALUE,
+            re.IGNORECASE,
+        ),
+        True,
+    ),
+)  # fmt: skip
+
+_WORDS = (b"/", b"ime", b"iming", b"uration", b"PerSec", b"per_sec", b"hroughput", b" per ", b"FLOP")  # one is in each
+
+
+class PaceForm(NamedTuple):
+    """The form of a kind of line, and how its lines begin."""
+
+    number: int
+    begin: bytes
+
+
+class Series:
+    """The values of one form in one file, in order, with their lines."""
+
+    def __init__(self, is_rate: bool, is_of_times: bool = False) -> None:
+        self.is_rate, self.is_of_times = is_rate, is_of_times
+        self.values, self.lines = array("d"), array("Q")
+        self.sizes: dict[int, int] = {}  # of a batch or sequence, from a value on
+        self.times: list[tuple[int, Moment]] = []  # number of a value, and when it was printed
+
+    def add(self, value: float, line: int, size: int | None, moment: Moment | None) -> None:
+        """The next value."""
+        number = len(self.values)
+        if value <= 0 or number >= _MOST_POINTS:
+            return
+        self.values.append(value)
+        self.lines.append(line)
+        if size is not None and size != next(reversed(self.sizes.values()), None) and len(self.sizes) < _MOST_TIMES:
+            self.sizes[number] = size
+        if moment is not None and len(self.times) < _MOST_TIMES:
+            self.times.append((number, moment))
+
+    def has_other_sizes(self, first: int, last: int) -> bool:
+        """Whether batches or sequences of these values have another size than before."""
+        return any(first - 2 <= number <= last for number in self.sizes if number)
+
+    def find_time(self, number: int) -> Moment | None:
+        """When a value was printed; None where no line near it has a time."""
+        return next((moment for at, moment in self.times if at >= number), None)
+
+
+class Pace:
+    """All series of a job, by file, form and how the lines begin."""
+
+    def __init__(self) -> None:
+        self.series: dict[tuple[int, PaceForm], Series] = {}
+        self._last: dict[tuple[int, PaceForm], Moment] = {}
+
+    def add(self, file: int, line: int, raw: bytes, form: PaceForm) -> None:
+        """A line of a kind that has this form."""
+        series = self.series.get((file, form))
+        if series is None:
+            if len(self.series) >= _MOST_SERIES:
+                return
+            is_gap = form.number == _GAPS
+            series = self.series[file, form] = Series(not is_gap and _FORMS[form.number].is_rate, is_gap)
+        size = int(found[1]) if (found := _SIZE.search(raw[:_LINE_BYTES])) else None
+        is_timed = len(series.times) < _MOST_TIMES or (form.number == _GAPS and len(series.values) < _MOST_GAPS)
+        moment = find_time(raw[:_HEAD_BYTES].decode("utf-8", "replace")) if is_timed else None
+        if form.number == _GAPS:
+            before = self._last.get((file, form))
+            if moment is not None:
+                self._last[file, form] = moment
+                if before is not None:
+                    series.add(moment.seconds - before.seconds, line, size, moment)
+            return
+        for match in _FORMS[form.number].pattern.finditer(raw if b"\r" in raw else raw[:_LINE_BYTES]):
+            series.add(_read_value(match), line, size, moment)
+            if b"\r" not in raw:  # as a progress bar writes them
+                return
+
+
+def find_form(raw: bytes, key: bytes, is_step: bool) -> PaceForm | None:
+    """The form of a kind of line. `key`: the line without digits. `is_step`: it is of a step, whatever else it prints.
+
+    >>> find_form(b"step 7 | 812 ms/step", b"step  |  ms/step", True).number, find_form(b"step 7", b"step ", False)
+    (1, None)
+    """
+    text = raw[:_LINE_BYTES]
+    if _BY_DEMAND.search(text):
+        return None
+    number = next(
+        (number for number, form in enumerate(_FORMS) if form.pattern.search(text)), _GAPS if is_step else None
+    )
+    return None if number is None else PaceForm(number, key.lstrip()[:_ALIKE_BYTES])
+
+
+def _read_value(match: re.Match[bytes]) -> float:
+    groups = match.groupdict()
+    unit = groups.get("after") or groups.get("unit") or b""
+    try:
+        return float(groups["value"].replace(b",", b"")) * _UNITS.get(unit, 1e3 if unit.lower() == b"k" else 1.0)
+    except ValueError:
+        return 0.0
+
+
+_LEAST_POINTS = 24
+_BLOCKS = 160  # that a long series is made of
+_LEAST_SIDE = 5  # blocks
+SLOWER = 1.25  # times the steps before
+
+
+class PaceChange(NamedTuple):
+    """Steps that became slower. Places are numbers of values in the series."""
+
+    before: float  # of a value in the middle
+    after: float
+    times: float  # how many times as long a step takes
+    first: int  # the slower ones
+    last: int
+    recovered: bool
+
+
+def measure(series: Series) -> float | None:
+    """The value in the middle of a series that is long enough; None: too few, or too near to what times resolve."""
+    middle = median(series.values) if len(series.values) >= _LEAST_POINTS else 0.0
+    return middle if middle > 0 and (not series.is_of_times or middle >= _LEAST_GAP) else None
+
+
+def find_change(series: Series) -> PaceChange | None:
+    """Where steps became slower, and stayed so for a while; None: nowhere.
+
+    What is slow at the start is warm-up, single slow steps are checkpoints and the like, and neither counts.
+
+    >>> series = Series(is_rate=False)
+    >>> series.values.extend([0.8] * 40 + [2.4] * 20)
+    >>> change = find_change(series)
+    >>> change.first, round(change.times, 1), change.recovered
+    (40, 3.0, False)
+    """
+    count = len(series.values)
+    if measure(series) is None:
+        return None
+    size = -(-count // _BLOCKS)
+    durations = [1 / value for value in series.values] if series.is_rate else list(series.values)
+    blocks = [median(durations[start : start + size]) for start in range(0, count, size)]
+    width = max(_LEAST_SIDE, len(blocks) // 12)
+    usual = min(median(blocks[start : start + width]) for start in range(len(blocks) - width + 1))
+    best: PaceChange | None = None
+    for start, end in _find_runs([block > SLOWER * usual for block in blocks]):
+        before = [block for block in blocks[:start] if block <= SLOWER * usual]
+        slow = sorted(blocks[start:end])
+        if len(before) < _LEAST_SIDE or slow[len(slow) // 4] < SLOWER**0.5 * sorted(before)[3 * len(before) // 4]:
+            continue  # it was so from the start, or the quartiles nearly meet
+        first, last = start * size, min(end * size, count) - 1
+        pace, earlier = median(slow), median(before)
+        longer = best is None or last - first > best.last - best.first
+        if longer and pace >= SLOWER * earlier and not series.has_other_sizes(first, last):
+            values = (1 / earlier, 1 / pace) if series.is_rate else (earlier, pace)
+            best = PaceChange(*values, pace / earlier, first, last, end < len(blocks))
+    return best
+
+
+def _find_runs(slow: Sequence[bool]) -> Iterator[tuple[int, int]]:
+    """Where blocks are slow one after the other, with at most one between them that is not."""
+    start = None
+    for place, is_slow in enumerate([*slow, False, False]):
+        if is_slow and start is None:
+            start = place
+        elif start is not None and not is_slow and not any(slow[place + 1 : place + 2]):
+            if place - start >= _LEAST_SIDE:
+                yield start, place
+            start = None
