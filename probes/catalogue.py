@@ -20,6 +20,8 @@ from probes.host.commands import (
     KERNEL_LOG,
     KERNEL_LOG_EARLIER,
     KERNEL_LOG_SAVED,
+    LABELLED,
+    LABELLED_OF_INTERFACES,
     LIMITS_SAVED,
     LLDP,
     LLDP_SAVED,
@@ -398,13 +400,15 @@ def _tool_reports(host: Host) -> Reading:
     of_interfaces = (ETHTOOL_COUNTERS, ETHTOOL_SETTINGS, ETHTOOL_FEC)
     if host.kind in ("dump", "text"):  # other sources have files of the machine, which hold its modules, too
         tables = (*tables, *SYSTEM, *SYSFS_SAVED, *KERNEL_LOG_SAVED, *RDMA_GUIDS)
-    if host.live or not (
-        any(host.has_output(*argv) for argv in tables) or any(host.saved_arguments(*argv) for argv in of_interfaces)
-    ):
-        raise Absent("no saved output of a tool that states faults")
-    from probes.tool_reports.probe import read
+    if not host.live and _has_saved(*tables, about=of_interfaces)(host):
+        from probes.tool_reports.probe import read
 
-    return read(host)
+        return read(host)
+    if not host.live and _has_saved(*LABELLED, about=LABELLED_OF_INTERFACES)(host):
+        from probes.tool_reports.unequal import read as read_labels
+
+        return read_labels(host)
+    raise Absent("no saved output of a tool that states faults")
 
 
 def _answers(host: Host) -> bool:

@@ -12,7 +12,7 @@ import msgspec
 
 from agent.assemble.driver_gpus import merge_driver_gpus
 from agent.assemble.fabric import add_neighbors
-from agent.assemble.facts import ProbeFacts
+from agent.assemble.facts import ProbeFacts, sort_key
 from agent.assemble.gpus import add_error_counts, build_gpus, build_nvswitches
 from agent.assemble.link_quality import LinkClassifier
 from agent.assemble.netdevs import add_ethernet, build_netdevs
@@ -26,7 +26,7 @@ from agent.assemble.roles import assign_roles, gather_role_context
 from agent.model.gpu import Ascend, Gpu
 from agent.model.node import Event, Node, Platform, Software
 from agent.model.pci import CXL_MEMORY, Cxl, PciFunction
-from agent.model.topology import Topology
+from agent.model.topology import Topology, UnequalLabel
 from agent.platforms.recognize import recognize_platform
 from probes.probe import Outcome
 from probes.system.dmi import DmiFacts
@@ -34,6 +34,7 @@ from probes.system.numa import NumaFacts
 
 if TYPE_CHECKING:
     from probes.netdev.probe import NetdevFacts
+    from probes.tool_reports.facts import ToolFacts
 
 
 class Assembled(msgspec.Struct, frozen=True):
@@ -98,8 +99,21 @@ def assemble(outcomes: Iterable[Outcome], providers: Mapping[str, tuple[str, ...
             cxl=_build_cxl(facts, pci),
             ascend=ascend,
             bandwidth_mode=driver.bandwidth_mode,
+            unequal_labels=_build_unequal(facts.get("tool_reports")),
         ),
     )
+
+
+def _build_unequal(tools: ToolFacts | None) -> list[UnequalLabel] | msgspec.UnsetType:
+    rows = [
+        UnequalLabel(
+            source=row.source,
+            label=row.label,
+            values={value: sorted(names, key=sort_key) for value, names in row.values},
+        )
+        for row in (tools.unequal if tools else ())
+    ]
+    return rows or msgspec.UNSET
 
 
 def _build_cxl(facts: ProbeFacts, pci: list[PciFunction]) -> Cxl | None:

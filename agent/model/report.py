@@ -13,7 +13,7 @@ from agent.model.reasons import ReasonRow
 from agent.model.topology import Topology
 
 SCHEMA = "fabricscope.report/1"
-SCHEMA_MINOR = 10
+SCHEMA_MINOR = 11
 REPORT_LIMIT_BYTES = 4 << 20
 
 

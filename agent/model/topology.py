@@ -32,6 +32,14 @@ class Path(msgspec.Struct, frozen=True, kw_only=True):
     disagrees: Disagreement | None = None
 
 
+class UnequalLabel(msgspec.Struct, frozen=True, kw_only=True):
+    """A label of a saved output that no field has, and that is not the same on all devices."""
+
+    source: str  # the command
+    label: str  # with the headings above it: "Max Clocks/Video"
+    values: dict[str, list[str]]  # the devices by what each states, as the output names them
+
+
 class Topology(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that is wired. Lists are sorted by identity."""
 
@@ -44,6 +52,7 @@ class Topology(msgspec.Struct, frozen=True, kw_only=True):
     cxl: Cxl | None = None  # null: no CXL memory device
     ascend: Ascend | None = None  # null: no Ascend NPU
     bandwidth_mode: str | None = None  # NVLink bandwidth mode of the system
+    unequal_labels: list[UnequalLabel] | msgspec.UnsetType = msgspec.UNSET  # only where there are any
 
     @property
     def host_nics(self) -> list[Nic]:

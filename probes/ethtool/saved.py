@@ -55,6 +55,7 @@ _FEC_OUTPUT = Layout(
 )
 _STATISTICS = Layout(row=lazy_pattern(r"(\S{1,80}):[ \t]*([0-9]{1,20})"))
 _DRIVER = Layout({"driver": Field("driver"), "version": Field("version"), "firmware-version": Field("firmware")})
+LABELS = frozenset((*_SETTINGS.fields, *_PAUSE.fields, *_FEC_OUTPUT.fields, *_DRIVER.fields))
 
 
 def parse_settings(text: str) -> LinkModes | None:

@@ -30,7 +30,7 @@ _CUTS = ("[...]", "...", "…", "--")  # the last between two places that grep s
 _ALWAYS = frozenset({"Product Name", "GPU UUID"})  # of a GPU whose lines no filter took away
 
 # by the names of `nvidia_smi_values.gpu`: where the value is, newest layout first
-_TEXT_FIELDS: Mapping[str, tuple[str, ...]] = {
+TEXT_FIELDS: Mapping[str, tuple[str, ...]] = {
     **nvidia_smi_health.TEXT,
     "name": ("Product Name",),
     "uuid": ("GPU UUID",),
@@ -79,7 +79,7 @@ def _list_short_paths() -> dict[str, str]:
     """Ends of the paths above that one field alone has, each with its path: a filter takes headings away."""
     fields: dict[str, set[str]] = {}
     places: dict[str, str] = {}
-    for name, paths in _TEXT_FIELDS.items():
+    for name, paths in TEXT_FIELDS.items():
         for path in paths:
             parts = path.split("/")
             for start in range(1, len(parts)):
@@ -198,7 +198,7 @@ def _gpu_of_text(section: Mapping[str, str], index: int | None) -> Gpu:
     if not section.keys() & _ALWAYS:
         short = _list_short_paths()
         section = {short.get(path, path): value for path, value in section.items()}
-    values = {**_select_values(_TEXT_FIELDS, section.get), "address": section["address"]}
+    values = {**_select_values(TEXT_FIELDS, section.get), "address": section["address"]}
     devices = (f"{_MIG_DEVICE} {number}/" for number in range(_LIMIT_MIG))
     numbers = ((section.get(f"{at}GPU Instance ID"), section.get(f"{at}Compute Instance ID")) for at in devices)
     return nvidia_smi_values.gpu(values, index, _numbered_instances(values.get("uuid"), numbers))
@@ -224,7 +224,7 @@ _END = "</nvidia_smi_log>"
 _LINK = "pci/pci_gpu_link_info"
 
 # likewise, newest document type first
-_XML_FIELDS: Mapping[str, tuple[str, ...]] = {
+XML_FIELDS: Mapping[str, tuple[str, ...]] = {
     **nvidia_smi_health.XML,
     "name": ("product_name",),
     "uuid": ("uuid",),
@@ -277,7 +277,7 @@ def parse_xml(text: str) -> tuple[GpuFacts, str | None]:
     >>> said.driver_version, said.gpus[0].address, said.gpus[0].name, missing
     ('535.54.03', '0000:07:00.0', 'NVIDIA A100', None)
     """
-    root = _root(text)
+    root = parse_log(text)
     gpus = root.findall("gpu")
     attached = nvidia_smi_values.number(_text(root, "attached_gpus") or "")
     whole = attached == len(gpus)
@@ -296,8 +296,8 @@ def parse_xml(text: str) -> tuple[GpuFacts, str | None]:
     return facts, "; ".join(notes) or None
 
 
-def _root(text: str) -> ElementTree.Element:
-    """The log element. nvidia-smi may print warnings before and after it."""
+def parse_log(text: str) -> ElementTree.Element:
+    """The log element. nvidia-smi may print warnings before and after it. Raises ParseError."""
     check_length(text, _LIMIT_CHARACTERS)
     begin, end = text.find("<nvidia_smi_log"), text.rfind(_END)
     if begin < 0:
@@ -313,7 +313,7 @@ def _root(text: str) -> ElementTree.Element:
 
 
 def _gpu_of_xml(element: ElementTree.Element, index: int | None) -> Gpu:
-    values = _select_values(_XML_FIELDS, partial(_text, element))
+    values = _select_values(XML_FIELDS, partial(_text, element))
     address = element.get("id") or _text(element, "pci/pci_bus_id")
     devices = element.findall("mig_devices/mig_device")[:_LIMIT_MIG]
     named = tuple(uuid for device in devices if (uuid := _text(device, "uuid")) and uuid.startswith("MIG-"))
@@ -333,7 +333,7 @@ def _text(element: ElementTree.Element, place: str) -> str | None:
 _LIMIT_COLUMNS = 2000
 
 # likewise the field of --help-query-gpu, newest first
-_FIELDS: Mapping[str, tuple[str, ...]] = {
+CSV_FIELDS: Mapping[str, tuple[str, ...]] = {
     **nvidia_smi_health.CSV,
     "name": ("name", "gpu_name"),
     "address": ("pci.bus_id", "gpu_bus_id"),
@@ -388,11 +388,11 @@ def parse_csv(text: str) -> tuple[GpuFacts, str | None]:
     first = fitting[0]
     count = nvidia_smi_values.number(first.get("count", ""))
     # nvidia-smi lists the GPUs by their index: where no column names them, the line does
-    named = not {"index", *_FIELDS["uuid"], *_FIELDS["address"], *_FIELDS["serial"]}.isdisjoint(heading)
+    named = not {"index", *CSV_FIELDS["uuid"], *CSV_FIELDS["address"], *CSV_FIELDS["serial"]}.isdisjoint(heading)
     facts = GpuFacts(
         gpus=tuple(
             nvidia_smi_values.gpu(
-                _select_values(_FIELDS, row.get),
+                _select_values(CSV_FIELDS, row.get),
                 index=nvidia_smi_values.number(row.get("index", "")) if named else place,
             )
             for place, row in enumerate(fitting)
@@ -412,7 +412,7 @@ def _table(text: str) -> tuple[list[str], list[list[str]]]:
         raise ParseError(f"not CSV: {error}") from None
     if rows and not text.endswith(("\n", "\r")):
         rows[-1][-1] = ""  # it may be cut
-    fields = {field for fields in _FIELDS.values() for field in fields}
+    fields = {field for fields in CSV_FIELDS.values() for field in fields}
     for at, row in enumerate(rows):
         heading = [name.partition(" [")[0].strip() for name in row]
         if len(heading) <= _LIMIT_COLUMNS and fields.intersection(heading):

@@ -247,6 +247,25 @@ NEURON_SAVED = (
 )
 AMD_SAVED = AMD_SMI_SAVED + ROCM_SMI_SAVED
 
+# Of which labels that no fact has are compared among devices; any text that has them of several
+DEVICE_LABELS = ("labels", "of", "devices")
+LABELLED = (
+    ("nvidia-smi", "-q"),
+    ("nvidia-smi", "-q", "-x"),
+    *NVIDIA_SMI_SAVED,
+    PCI[0],
+    ("ibv_devinfo", "-v"),
+    ("ibv_devinfo",),
+    ("ibstat",),
+    ("amd-smi", "static"),
+    ("amd-smi", "static", "--json"),
+    HL_SMI_QUERY,
+    DEVICE_LABELS,
+)
+LABELLED_OF_INTERFACES = tuple(
+    ("ethtool", option) for option in ("-i", "-a", "-k", "-c", "-g", "-l", "--show-priv-flags")
+)
+
 # Of Ascend NPUs; card and chip, or the number of the NPU, follow where an output is about one
 NPU_INFO = ("npu-smi", "info")
 NPU_TOPOLOGY = ("npu-smi", "info", "-t", "topo")
@@ -298,5 +317,6 @@ SAVED: tuple[tuple[str, ...], ...] = (
     + NEURON_SAVED
     + NPU_SAVED
     + HCCN_SAVED
+    + (DEVICE_LABELS,)
 )
 SOS_FOLDER = "/sos_commands"  # where a sosreport has outputs of commands

@@ -35,6 +35,7 @@ _ADAPTER = Layout(
     lazy_pattern(rf"CA '(?P<name>{NAME})'"),
     inner=_PORT,
 )
+LABELS = frozenset((*_ADAPTER.fields, *_PORT.fields))
 _IBSTAT = Layout(inner=_ADAPTER, whole=lazy_pattern(normalize.LINK_LAYER_LINE))
 _STATUS = Layout(
     {

@@ -43,6 +43,7 @@ _OUTPUT = Layout(
     whole=lazy_pattern(rf"{normalize.LINK_LAYER_LINE}|GID\[\s{{0,8}}[0-9]{{1,4}}\]:.{{0,200}}(?:IB/RoCE v1|RoCE v2)"),
     resumed=True,
 )
+LABELS = frozenset((*_DEVICE.fields, *_PORT.fields))
 _REFUSED = lazy_pattern(r"^[ \t]{0,8}Failed to open device", re.MULTILINE)
 _ACTIVE_WIDTH = lazy_pattern(r"([0-9]{1,2})X")
 _CODE = lazy_pattern(r"\(([0-9]{1,4})\)")

@@ -11,9 +11,11 @@ from probes.host.commands import (
     KERNEL_LOG,
     KERNEL_LOG_EARLIER,
     KERNEL_LOG_SAVED,
+    LABELLED_OF_INTERFACES,
     NVIDIA_SMI_TABLE,
     OF_INTERFACE,
     OF_SERVICE,
+    REPEATED,
     ROTATED_LOG,
     SAVED,
     SERVICE_LOG,
@@ -56,6 +58,7 @@ from probes.sources.output_names import (
 )
 from probes.sources.pieces import IN_PARTS, LOG, NAMED_LOGS, OutputPiece, UnusedOutput, name_pieces
 from probes.text import decode_saved
+from probes.tool_reports.unread import FEWEST
 
 PASTED_CHARACTERS = 2 << 20  # a longer text is one output
 _SPLIT_CHARACTERS = 8 << 20  # of all files together, 0.2 s each MiB
@@ -254,8 +257,12 @@ class SavedOutputs:
     @property
     def commands(self) -> list[tuple[str, ...]]:
         """What there is an output of."""
-        of_interfaces = {(*argv, name) for argv in (*OF_DEVICES, *NAMED_LOGS) for name in self.arguments(argv)}
-        return sorted(of_interfaces | {argv for argv, name in self._names.items() if name is not None})
+        of_devices = {argv: self.arguments(argv) for argv in (*OF_DEVICES, *NAMED_LOGS)}
+        for argv in LABELLED_OF_INTERFACES:
+            if argv not in OF_INTERFACE and len(of_devices[argv]) < FEWEST:  # with what would it be compared?
+                del of_devices[argv]
+        named = {(*argv, name) for argv, names in of_devices.items() for name in names}
+        return sorted(named | {argv for argv, name in self._names.items() if name is not None})
 
     def arguments(self, argv: tuple[str, ...]) -> list[str]:
         """See Host.saved_arguments."""
@@ -500,7 +507,7 @@ class SavedOutputs:
                 from probes.sources.documents import extract_text  # lazy: few sources hold one
 
                 whole = self._files.read(self._paths[name], OUTPUT_LIMIT_BYTES) if len(content) == limit else content
-                text = extract_text(decode_saved(whole), lambda text: bool(identify_command(text)))
+                text = extract_text(decode_saved(whole), _is_output)
                 self._documents[name] = text.encode() if text else None
         return self._documents[name]
 
@@ -593,6 +600,11 @@ class OutputPart(NamedTuple):
     def cut_out(self, name: str, text: str) -> OutputPart:
         """The same with a part of its text."""
         return self._replace(name=name, text=text, outputs=self.outputs.with_text(text))
+
+
+def _is_output(text: str) -> bool:
+    """Whether a text within a document is a known output; a list of values there is of the document."""
+    return identify_command(text) not in ((), (REPEATED,))
 
 
 def _file_names(files: Files) -> list[str]:

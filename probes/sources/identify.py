@@ -15,6 +15,7 @@ from probes.host.commands import (
     BMC_SENSORS,
     BONDING,
     DCGM_METRICS,
+    DEVICE_LABELS,
     DMON,
     GDS_CHECK,
     GPU_LINES,
@@ -42,6 +43,7 @@ from probes.rdma.lost_heading import find_lost_heading
 from probes.sources.given import is_log_of_job
 from probes.text import lazy_pattern
 from probes.tool_reports.facts import NO_ROW
+from probes.tool_reports.unread import has_labels
 
 LOOK_CHARACTERS = 64 << 10
 
@@ -447,6 +449,8 @@ def identify_command(text: str) -> tuple[tuple[str, ...], ...]:
         return (STATED,)
     if not _PATTERNS[_NO_JOB].search(start):
         return ()
+    if has_labels(start):
+        return (DEVICE_LABELS,)
     from probes.tool_reports.switch_ports import is_of_switch
 
     if is_of_switch(start):
@@ -505,7 +509,8 @@ _USELESS = (
     (
         r"^Device #\d{1,3}:\s{0,80}$|^Configurations: {4,80}"
         r"|^ +(?:LINK_TYPE_P\d|ADVANCED_PCI_SETTINGS|SRIOV_EN) {4,60}\S",
-        "is the configuration of a NIC's firmware, which no check reads; save `ibstat` and `lspci -vvv`",
+        "is the configuration of a NIC's firmware, which is compared with that of at least three others, and read for "
+        "nothing else; save `ibstat` and `lspci -vvv`",
     ),
     (
         r"^\[\d{1,3}\] [^\n|]{3,60}\| {1,3}\d{1,3}(?:'|°)C,",
@@ -538,7 +543,7 @@ _OF_INTERFACE = (  # outputs about one interface, which only their command names
     (
         "mlnx_qos -i",
         r"^[> \t]*(?:DCBX mode: |Priority trust state: |tc: \d ratelimit: "
-        r"|(?:priority(?:[ \t]+[0-7]){8}|enabled(?:[ \t]+[01]){8})[ \t\r]*$)",
+        r"|(?:priority(?:[ \t]{2,9}[0-7]){8}|enabled(?:[ \t]{2,9}[01]){8})[ \t\r]*$)",
     ),
     (
         "ethtool -m",
@@ -550,7 +555,12 @@ _OF_INTERFACE = (  # outputs about one interface, which only their command names
         r"^[> \t]*(?:driver: [\w-]{1,40}[ \t]*\r?\n[> \t]*version: |bus-info: [0-9a-f]{4}:"
         r"|supports-statistics: (?:yes|no))",
     ),
-    ("ethtool -S", r"^NIC statistics:|^(?:[> \t]*(?:[rt]x_|port\.[rt]x_)[\w.]{2,60}: \d{1,20}[ \t]*(?:\r?\n|\Z)){2}"),
+    (
+        "ethtool -S",
+        r"^NIC statistics:|^(?:[> \t]*(?:port\.)?[rt]x_\w{0,40}"
+        r"(?:packets|bytes|octets|discard|err|pause|phy|drop|crc|fcs|missed|buf)[\w.]{0,40}: "
+        r"\d{1,20}[ \t]*(?:\r?\n|\Z)){2}",
+    ),
     ("ethtool -a", r"^[> \t]*RX:[ \t]+(?:on|off)[ \t\r]*\n[> \t]*TX:[ \t]+(?:on|off)[ \t\r]*$"),
     ("ethtool --show-fec", r"^[> \t]*(?:(?:Supported/)?Configured FEC encodings?|Active FEC encodings?): "),
     (

@@ -10,11 +10,19 @@ import re
 from collections.abc import Iterable
 from functools import cache, lru_cache
 
-from probes.host.commands import COMMANDS, NVIDIA_SMI_SAVED, OF_INTERFACE, OF_NPU, OF_SERVICE, SAVED
+from probes.host.commands import (
+    COMMANDS,
+    LABELLED_OF_INTERFACES,
+    NVIDIA_SMI_SAVED,
+    OF_INTERFACE,
+    OF_NPU,
+    OF_SERVICE,
+    SAVED,
+)
 from probes.text import lazy_pattern
 
 SUFFIXES = (".txt", ".xml", ".log", ".out", ".json")
-OF_DEVICES = OF_INTERFACE + OF_NPU + OF_SERVICE
+OF_DEVICES = tuple(dict.fromkeys(OF_INTERFACE + LABELLED_OF_INTERFACES + OF_NPU + OF_SERVICE))
 _NAMES_KEPT = 2048  # that are taken apart: each output is asked for by many probes
 LSPCI_EXTRAS = frozenset("Dnkbvx")  # options of lspci that only add to what it prints
 LONG_OPTIONS = {  # of nvidia-smi

@@ -1,12 +1,13 @@
 """Outputs in a longer text: which command's each is, which are used, and which parts of one belong together."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from probes.host.commands import (
     BONDING,
     COMMANDS,
+    DEVICE_LABELS,
     GAUDI_PORTS,
     GPU_LINES,
     KUBE_NODE,
@@ -32,6 +33,7 @@ from probes.sources.host_lines import find_hosts
 from probes.sources.identify import find_missing_name, identify_command, identify_unnamed, is_sentence_of_smi
 from probes.sources.output_names import best_name, is_of_device, saved_name
 from probes.text import lazy_pattern
+from probes.tool_reports.unread import has_labels
 
 if TYPE_CHECKING:
     from probes.sources.pasted import Piece
@@ -125,6 +127,7 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
     found: dict[str, OutputPiece] = {}
     unread: list[UnusedOutput] = []
     first_host: str | None = None
+    unnamed: list[OutputPiece] = []
     commands: set[tuple[str, ...]] = set()  # whose outputs are used
     for piece in split_pasted(text):
         name = _name_of_piece(piece)
@@ -143,6 +146,7 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
         part = f"it is the output of `{' '.join(piece.words)} | ...`" if is_part else None
         here = OutputPiece(content, part, piece.marked, piece.host, shown[0], piece.waited)
         if name is None:
+            unnamed.append(here)
             if why := find_missing_name(piece.text):
                 unread.append(UnusedOutput(*shown, why))
             elif piece.words:
@@ -170,6 +174,9 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
             found[name] = found[name]._replace(text=before + between + content)
         elif found[name].text.strip() != piece.text.strip():
             unread.append(UnusedOutput(*shown, "an earlier one is used", name, here))
+    if labels := _join_labels(unnamed):
+        found |= labels
+        unread = [output for output in unread if output.place not in {piece.place for piece in unnamed}]
     for name, lines in list(_list_sentences(text, found)):
         place = f"{file}, line {text.count(chr(10), 0, text.find(lines[0])) + 1}"
         found[name] = OutputPiece("\n".join(lines) + "\n", None, place=place)
@@ -195,6 +202,12 @@ def _list_sentences(text: str, found: Mapping[str, OutputPiece]) -> Iterator[tup
     lines = [line for line in list_stated_lines(text) if not any(line in output for output in read)]
     if lines and _STATED not in found:
         yield _STATED, lines
+
+
+def _join_labels(unnamed: Sequence[OutputPiece]) -> dict[str, OutputPiece]:
+    """Outputs that are not known, where they are of several devices together: one command for each."""
+    joined = "\n".join(piece.text for piece in unnamed)
+    return {saved_name(DEVICE_LABELS): unnamed[0]._replace(text=joined)} if has_labels(joined) else {}
 
 
 _SETTING = lazy_pattern(r"^[^\n]{0,200}?\bNCCL_[A-Z0-9_]{2,60} set by environment to [^\n]{1,200}$", re.MULTILINE)

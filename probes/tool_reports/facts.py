@@ -17,7 +17,16 @@ class ToolReport(NamedTuple):
     kind: str = "tool"  # ib_port: error counters of a port of an InfiniBand fabric
 
 
+class LabelValues(NamedTuple):
+    """A label that no fact has, whose value is not the same on all devices of an output."""
+
+    source: str  # the command
+    label: str  # with the headings above it, "Max Clocks/Video"
+    values: tuple[tuple[str, tuple[str, ...]], ...]  # each with the devices that have it, as the output names them
+
+
 class ToolFacts(NamedTuple):
     """Every fault, with the command that states it. None of them: all that was read is healthy."""
 
     reports: tuple[tuple[str, ToolReport], ...]
+    unequal: tuple[LabelValues, ...] = ()

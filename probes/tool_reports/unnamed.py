@@ -27,7 +27,7 @@ _SMI_LABELS = (  # of `nvidia-smi -q`, which no other tool has
     r"(?:Channel|TPC) Repair Pending"
 )
 _NVLINK_LINE = r"Link \d{1,3}: (?:[\d.]{1,9} GB/s|<inactive>|[A-Z][\w ]{2,40}: \d{1,16})[ \t\r]*$"
-OF_GPU = rf"(?:(?:{_SMI_LABELS})[ \t]*(?:: |$)|{_NVLINK_LINE})"  # a line
+OF_GPU = rf"(?:(?:{_SMI_LABELS})[ \t]*(?:: |$)|Summary[ \t]+: (?:Unh|H)ealthy|{_NVLINK_LINE})"  # a line
 OF_FUNCTION = r"(?:Lnk(?:Cap|Sta|Ctl)2?|Dev(?:Cap|Sta|Ctl)2?|[UC]E(?:Sta|Msk)|UESvrt|ACS(?:Cap|Ctl)):[ \t]+\S"  # a line
 _GPU_LINE, _FUNCTION_LINE = (lazy_pattern(rf"^[> \t]*{line}", re.MULTILINE) for line in (OF_GPU, OF_FUNCTION))
 _ACS = lazy_pattern(r"^[ \t]*ACSCtl:[^\n]{0,120}\bReqRedir([+-])", re.MULTILINE)
@@ -78,6 +78,15 @@ _SMI = (
         ),
     ),
     ("unnamed-fabric", lazy_pattern(r"^[ \t]*Fabric[ \t]*\n[ \t]*State[ \t]*: In Progress\b", re.MULTILINE)),
+    (
+        "unnamed-fabric-unhealthy",
+        lazy_pattern(
+            r"^[ \t]*(?P<what>Summary[ \t]*: Unhealthy|Bandwidth[ \t]*: Degraded|"
+            r"(?:Route Unhealthy|Route Recovery in progress|Access Timeout Recovery)[ \t]*: True|"
+            r"Incorrect Configuration[ \t]*: (?!None|N/A)\w+)",
+            re.MULTILINE,
+        ),
+    ),
     ("unnamed-nvlink", lazy_pattern(r"^[ \t]*Link (?P<what>\d{1,3}): <inactive>", re.MULTILINE)),
     (
         "unnamed-nvlink-errors",

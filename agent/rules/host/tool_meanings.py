@@ -306,6 +306,12 @@ MEANINGS = {
         "CUDA ends with error 802 on it. Which GPU it is, the lines do not state; the fabric manager logs why.",
         "filtered",
     ),
+    "unnamed-fabric-unhealthy": ToolMeaning(
+        "warning",
+        "nvidia-smi reports that the NVLink fabric of a GPU is not healthy",
+        "Which GPU it is, the lines do not state; the fabric manager logs why.",
+        "filtered",
+    ),
     "unnamed-fabric": ToolMeaning(
         "warning",
         "nvidia-smi reports that a GPU is not registered with its NVLink fabric yet (In Progress)",

@@ -6,6 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from msgspec import UNSET
+
 from agent.model.finding import Evidence
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
@@ -46,7 +48,9 @@ _NOTE = "None by itself: a suspect where this part behaves differently from its 
 def peer_differs(context: RuleContext) -> Iterator[Result]:
     groups: dict[tuple[str, str], list[PeerPart]] = defaultdict(list)
     parts: list[PeerPart] = []
-    for part in context.once(list_parts):
+    known: list[PeerDifference] = []
+    listed = list(context.once(list_parts))
+    for part in listed:
         if isinstance(part, PeerPart):
             parts.append(part)
             groups[part.kind, part.role].append(part)
@@ -62,10 +66,17 @@ def peer_differs(context: RuleContext) -> Iterator[Result]:
                 compared |= _list_compared(group)
             found = list(compare_parts(group, context.settings.free_fields | _list_judged(context, group)))
             faults = [_describe(one) for one in found if isinstance(one, PeerDifference)]
+            known += [one for one in found if isinstance(one, PeerDifference)]
             faults += _describe_gaps([one for one in found if isinstance(one, PeerGap)])
             for fault in faults:
                 differing |= {part.subject for part in fault.parts} | {fault.subject}
                 yield fault
+    if context.topology.unequal_labels is not UNSET:
+        from agent.rules.peers.labels import compare_labels  # lazy: saved outputs alone have any
+
+        notes = compare_labels(context, listed, known)
+        differing |= {note.subject for note in notes}
+        yield from notes
     for part in parts:
         if part.kind in _ANSWERED and part.subject not in differing:
             alone = Reason("nothing-to-compare", detail="no other part of its kind")

@@ -20,6 +20,7 @@ ETHTOOL = (
     "Settings for ens{}f0np0:\n\tSpeed: {}Mb/s\n\tDuplex: Full\n\tLink detected: yes\n"  # below it a list of modes
 )
 LINK = "{}: enp{}s0np0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu {} qdisc mq state UP mode DEFAULT qlen 1000\n"
+_PFC = "\tpriority    0   1   2   3   4   5   6   7\n\tenabled " + "   {}" * 8 + "\n"
 QUERY = "$ nvidia-smi --query-gpu=index,pcie.link.width.current --format=csv,noheader\n"
 
 
@@ -55,9 +56,14 @@ def _repeat(line: str, usual: str, odd: str, count: int = 8) -> str:
         pytest.param("| GPU ID: 3      | Warning |\n|   | NVLink system: Warning |\n", f"{TOOL} warning", id="health"),
         pytest.param("| nvlink      | Fail         |\n| Warning: GPU 4 | CRC errors |\n", f"{TOOL} error", id="diag"),
         pytest.param("BOOT_IMAGE=/vmlinuz-6 root=/dev/sda1 ro intel_iommu=on quiet\n", f"{TOOL} info", id="cmdline"),
-        pytest.param("\tpriority  0 1 2 3 4 5 6 7\n\tenabled   0 0 0 0 0 0 0 0\n", "roce-pfc-off info", id="mlnx_qos"),
+        pytest.param(_PFC.format(*"00000000"), "roce-pfc-off info", id="mlnx_qos"),
         pytest.param("\t Link 2: 26.562 GB/s\n\t Link 3: <inactive>\n", f"{TOOL} warning", id="nvlink -s"),
         pytest.param("\t Link 3: Replay Errors: 1532\n\t Link 4: Replay Errors: 0\n", f"{TOOL} info", id="nvlink -e"),
+        pytest.param(
+            "        Health\n            Summary         : Unhealthy\n            Bandwidth       : Full\n",
+            f"{TOOL} warning",
+            id="fabric",
+        ),
         pytest.param("\tUESta:\tDLP- SDES+ TLP- FCP- CmpltTO- UnsupReq-\n", f"{TOOL} info", id="lspci"),
         pytest.param(
             "State                : Polling\nPhysical state       : ETH_AN_FSM_ENABLE\nSpeed  : N/A\n",
@@ -95,7 +101,7 @@ def test_an_excerpt_with_a_fault(text: str, finding: str, tmp_path: Path) -> Non
         pytest.param("\tDevCtl:\tCorrErr+ NonFatalErr+ FatalErr+\n\tUESta:\tDLP- SDES- TLP- UnsupReq+\n", id="AER"),
         pytest.param("\t Link 0: 26.562 GB/s\n\t Link 1: 26.562 GB/s\n", id="nvlink"),
         pytest.param("    Minor Number     : 3\n    VBIOS Version    : 96.00.A5.00.01\n", id="nvidia-smi -q"),
-        pytest.param("\tpriority  0 1 2 3 4 5 6 7\n\tenabled   0 0 0 1 0 0 0 0\n", id="mlnx_qos"),
+        pytest.param(_PFC.format(*"00010000"), id="mlnx_qos"),
         pytest.param("\tCA type: MT4129\n\tNumber of ports: 1\n\tFirmware version: 28.39.2048\n", id="ibstat"),
         pytest.param("\tSpeed: 400000Mb/s\n\tDuplex: Full\n\tLink detected: yes\n", id="ethtool"),
         pytest.param("RX:\t\ton\nTX:\t\ton\n", id="ethtool -a"),

@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from agent.rules.host.tool_meanings import MEANINGS
-from probes.host.commands import COMMANDS, OF_INTERFACE, OF_NPU, PODS, SAVED, STATED, SWITCH_PORTS, TOOL_ERRORS_SAVED
+from probes.host.commands import (
+    COMMANDS,
+    DEVICE_LABELS,
+    LABELLED,
+    LABELLED_OF_INTERFACES,
+    OF_INTERFACE,
+    OF_NPU,
+    PODS,
+    SAVED,
+    STATED,
+    SWITCH_PORTS,
+    TOOL_ERRORS_SAVED,
+)
 from probes.sources.given import describe_command
 from probes.sources.identify import MARKS
 from probes.sources.output_names import saved_name
@@ -31,6 +43,15 @@ rule finds from the same output is not here: lost GPUs, ECC counts and persisten
 | code | severity | what the tool states | confidence |
 |---|---|---|---|
 """
+_LABELS = """
+## Labels that no field has
+
+`labels of devices` is any text in which at least four headings name devices: `Features for ens1f0np0:` and the like of
+ethtool (`-k`, `-c`, `-g`, `-l`, `--show-priv-flags`), `Device #1:` of mlxconfig, `pci/0000:3b:00.0:` of devlink,
+`NPU ID : 0` of npu-smi, `[0] AIP (accel0)` of `hl-smi -q`, and settings of interfaces that sysctl prints. Of these, and
+of the outputs below, every label is compared among the devices, whether a field of the report has it or not. What is
+not the same on all is in [`topology.unequal_labels`](report.md#labels-that-no-field-has): {commands}.
+"""
 _PORTS = """
 ## Ports of an InfiniBand fabric
 
@@ -45,9 +66,10 @@ ports: a host name in them is text of the subnet.
 
 def describe_outputs() -> str:
     """The page as Markdown."""
-    known = {argv for commands, _ in MARKS for argv in commands} | {PODS, STATED, SWITCH_PORTS, *TOOL_ERRORS_SAVED}
-    devices = {*OF_INTERFACE, *OF_NPU}
-    commands = sorted(dict.fromkeys((*COMMANDS, *SAVED)), key=lambda argv: " ".join(argv))
+    known = {argv for commands, _ in MARKS for argv in commands} | {PODS, STATED, SWITCH_PORTS}
+    known |= {DEVICE_LABELS, *TOOL_ERRORS_SAVED}
+    devices = {*OF_INTERFACE, *OF_NPU, *LABELLED_OF_INTERFACES}
+    commands = sorted(dict.fromkeys((*COMMANDS, *SAVED, *LABELLED_OF_INTERFACES)), key=lambda argv: " ".join(argv))
     rows = [
         f"| `{_name(argv, argv in devices)}` | {_recognize(argv in known)} | {_describe_part(argv)} |\n"
         for argv in commands
@@ -56,7 +78,9 @@ def describe_outputs() -> str:
     counters = [f"- `{printed}` (`{name}`)\n" for name, printed in COUNTERS.items()]
     tools = sorted({argv[0] for commands, _ in READERS for argv in commands})
     text = f"\nRead for it: {', '.join(f'`{tool}`' for tool in tools)}.\n"
-    return _HEAD + "".join(rows) + _FAULTS + "".join(faults) + text + _PORTS + "".join(counters)
+    compared = [f"`{describe_command(argv)}`" for argv in (*LABELLED, *LABELLED_OF_INTERFACES) if argv != DEVICE_LABELS]
+    labels = _LABELS.format(commands=", ".join(compared))
+    return _HEAD + "".join(rows) + labels + _FAULTS + "".join(faults) + text + _PORTS + "".join(counters)
 
 
 def _name(argv: tuple[str, ...], is_of_device: bool) -> str:

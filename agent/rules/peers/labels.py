@@ -1,0 +1,182 @@
+"""Labels that no field of the model has: of which part a saved output states something else than of its peers."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from agent.model.finding import Evidence
+from agent.model.nic import Nic
+from agent.model.topology import UnequalLabel
+from agent.rules.context import RuleContext
+from agent.rules.peers.comparing import PeerDifference
+from agent.rules.peers.parts import PartsSkipped, PeerPart
+from agent.rules.peers.voting import find_pattern
+from agent.rules.rule import Fail
+
+_FEWEST = 4  # parts: of fewer none is the odd one
+_SHARE = 4  # at most one in so many differs
+_ANOTHER_KIND = 8  # labels in which a part of unknown product differs: it is no peer
+_SHOWN = 8
+_OF_NO_COMMAND = "labels of devices"  # a text that states its devices, and not which tool printed it
+_ADDRESS = re.compile(r"(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])", re.IGNORECASE)
+_NUMBERED = re.compile(r"(?:GPU|NPU|CARD|AIP|DEVICE) (\d{1,3})", re.IGNORECASE)
+_QUANTITY = re.compile(r"-?\d+(?:\.\d+)?")
+_SWITCH = {"enabled": "on", "yes": "on", "true": "on", "disabled": "off", "no": "off", "false": "off"}
+_NOTE = "None by itself: a suspect where this part behaves differently from its peers."
+_NOUNS = {"gpu": "GPUs", "netdev": "interfaces"}  # by the subject
+
+
+class LabelDifference(msgspec.Struct, frozen=True):
+    """What an output states of one part, and of most of its peers."""
+
+    row: UnequalLabel
+    part: PeerPart
+    value: str
+    usual: str
+    peers: tuple[PeerPart, ...]
+
+
+def compare_labels(
+    context: RuleContext, listed: Sequence[PeerPart | PartsSkipped], known: Iterable[PeerDifference]
+) -> list[Fail]:
+    """One note for each part that is the odd one. `known`: differences of fields, which are reported by themselves."""
+    rows = context.topology.unequal_labels
+    if rows is msgspec.UNSET:
+        return []
+    said = {(part.key, *pair) for one in known for part, *pair in _list_values(one)}
+    parts = _name_parts(context, listed)
+    by_part: dict[str, dict[str, LabelDifference]] = defaultdict(dict)
+    for row in rows:
+        for one in _vote(row, parts):
+            if not any((key, _plain(one.value), _plain(one.usual)) in said for key in (one.part.key, *one.part.ids)):
+                by_part[one.part.key].setdefault(_last_words(row.label), one)
+    return [_fail(list(some.values())) for some in by_part.values() if _is_peer(list(some.values()))]
+
+
+def _list_values(one: PeerDifference) -> Iterator[tuple[PeerPart, str, str]]:
+    usual = one.values[one.vote.usual[0]]
+    for number in one.vote.odd:
+        yield one.parts[number], _plain(one.values[number]), _plain(usual)
+
+
+def _plain(value: Any) -> str:
+    """A value without its unit and the words of its source, so that "350.00 W" is 350.0 and "Enabled" is True.
+
+    >>> _plain("350.00 W"), _plain(350.0), _plain("Enabled"), _plain(True), _plain("Default")
+    ('350', '350', 'on', 'on', 'default')
+    """
+    text = str(value).strip().lower()
+    quantity = _QUANTITY.match(text)
+    if quantity and not isinstance(value, bool):
+        return f"{float(quantity[0]):g}"
+    return _SWITCH.get(text, text)
+
+
+def _last_words(label: str) -> str:
+    """The same label of two forms of an output: "Compute Mode" and compute_mode."""
+    return re.sub(r"[_.\W]+", " ", label.lower()).strip()
+
+
+def _name_parts(context: RuleContext, listed: Sequence[PeerPart | PartsSkipped]) -> Mapping[str, PeerPart | None]:
+    """Parts by every name that an output may have for them; None of those that are not compared."""
+    topology = context.topology
+    names: dict[str, PeerPart | None] = dict.fromkeys(function.id for function in topology.pci)
+    for nic in topology.nics:
+        part = _assume_peer(nic)
+        names |= dict.fromkeys(filter(None, (nic.id, nic.pci, nic.label, nic.rdma_device)), part)
+        own = (netdev for netdev in topology.netdevs if netdev.nic == nic.id)
+        names |= {one.label: part and _rename(part, f"netdev:{one.id}", one.label) for one in own}
+    for skipped in listed:
+        if isinstance(skipped, PartsSkipped) and not skipped.is_open:
+            names |= dict.fromkeys(topology.find_named(skipped.subject.partition(":")[2].partition("/")[0]))
+    for kind in ("netdev", "pci", "npu", "nic", "gpu"):  # the last one wins where an address is of several
+        for one in listed:
+            if isinstance(one, PeerPart) and one.kind == kind:
+                index = getattr(one.row, "index", None)
+                more = [f"#{index}", one.row.uuid] if kind == "gpu" and index is not None else []
+                names |= dict.fromkeys((one.key, one.label, *(one.ids if kind != "netdev" else ()), *more), one)
+    return names
+
+
+def _assume_peer(nic: Nic) -> PeerPart | None:
+    """A NIC whose role is not known, among those of its product; None of one that is down."""
+    if nic.software or nic.limited or (nic.ports and all(port.state not in ("ACTIVE", None) for port in nic.ports)):
+        return None
+    layers = sorted({port.link_layer or "" for port in nic.ports})
+    product = " ".join(filter(None, (nic.model, nic.board_id, nic.driver, *layers)))
+    place = nic.pci or nic.id
+    ids = frozenset({nic.id, place})
+    return PeerPart("device", f"pci:{place}", nic.label, None, ids, nic.id, "", product, order=place)
+
+
+def _rename(part: PeerPart, subject: str, label: str) -> PeerPart:
+    return msgspec.structs.replace(part, subject=subject, label=label, key=label, ids=part.ids | {label})
+
+
+def _find_part(name: str, names: Mapping[str, PeerPart | None]) -> PeerPart | None:
+    """The part of that name; one that nothing else names is a peer of those that are named alike."""
+    address, number = _ADDRESS.fullmatch(name), _NUMBERED.fullmatch(name)
+    key = f"{(address[1] or '0000')[-4:]}:{address[2]}".lower() if address else f"#{number[1]}" if number else name
+    if key in names:
+        return names[key]
+    subject = f"pci:{key}" if address else f"gpu:{name}" if number else f"netdev:{name}"
+    product = "" if address else re.sub(r"\d+(?!\d*_pciconf)", "#", name)
+    return PeerPart("device", subject, name, None, frozenset({key}), key, "", product, order=key)
+
+
+def _vote(row: UnequalLabel, names: Mapping[str, PeerPart | None]) -> Iterator[LabelDifference]:
+    groups: dict[tuple[str, str, str], list[tuple[PeerPart, str]]] = defaultdict(list)
+    for value, devices in row.values.items():
+        for device in devices:
+            part = _find_part(device, names)
+            if part is not None:
+                groups[part.kind, part.role, part.product].append((part, value))
+    for group in groups.values():
+        values = [value for _, value in group]
+        usual = max(set(values), key=lambda value: (values.count(value), value))
+        odd = [(part, value) for part, value in group if value != usual]
+        if len(group) < _FEWEST or not odd or len(odd) * _SHARE > len(group):
+            continue
+        if find_pattern(values, [part for part, _ in group], False):
+            continue
+        peers = tuple(part for part, value in group if value == usual)
+        yield from (LabelDifference(row, part, value, usual, peers) for part, value in odd)
+
+
+def _is_peer(some: Sequence[LabelDifference]) -> bool:
+    return bool(some[0].part.product and some[0].part.kind != "device") or len(some) < _ANOTHER_KIND
+
+
+def _fail(some: Sequence[LabelDifference]) -> Fail:
+    part, peers = some[0].part, some[0].peers
+    others = f"the {len(peers)} other {_NOUNS.get(part.subject.partition(':')[0], 'devices')}"
+    texts = [f"{one.row.label} {one.value} ({one.usual})" for one in some[:_SHOWN]]
+    more = f", and {len(some) - _SHOWN} more" if len(some) > _SHOWN else ""
+    first = some[0]
+    return part.fail(
+        summary=f"{first.row.label} is {first.value} ({others}: {first.usual})"
+        if len(some) == 1
+        else f"differs from {others} in {len(some)} labels: {'; '.join(texts)}{more}",
+        impact=_NOTE,
+        evidence=tuple(
+            Evidence(what=f"{one.row.label} of {who.label}", value=value, source=_name_source(one.row, who))
+            for one in some[:_SHOWN]
+            for who, value in ((part, one.value), (one.peers[0], one.usual))
+        ),
+        severity="info",
+        cause="stated-labels",
+        situation="stated-label",
+        remedy="Read it again with the command that printed it."
+        if first.row.source == _OF_NO_COMMAND
+        else f"Read it again: `{_name_source(first.row, part)}`.",
+        peers=frozenset(one.key for one in peers),
+    )
+
+
+def _name_source(row: UnequalLabel, part: PeerPart) -> str:
+    return row.source.replace("INTERFACE", part.label)
