@@ -33,6 +33,7 @@ from probes.time_limit import TimeIsUp, TimeLimit
 from probes.topology_files.preparsed import FactsSource
 
 if TYPE_CHECKING:
+    from agent.contradictions.compare import StatedOutput
     from probes.host.recording import Recording
     from probes.sources.dump import OutputPart, SavedOutputs
 
@@ -67,15 +68,6 @@ class ScanResult(msgspec.Struct, frozen=True):
     outcomes: list[Outcome]
 
 
-class SeparateOutput(msgspec.Struct, frozen=True):
-    """A saved output of which another one of the same command is used, and what it states by itself."""
-
-    name: str
-    report: Report
-    is_later: bool  # the same command once more on the same host
-    waited: int | None  # seconds since then, where the text states them
-
-
 def diagnose(host: Host | FactsSource, plan: ScanPlan) -> tuple[Report, Recording | None]:
     """Probe a host, build its topology, evaluate it. Returns the report and, if requested, the recording."""
     result = scan(host, plan)
@@ -93,11 +85,12 @@ def scan(host: Host | FactsSource, plan: ScanPlan) -> ScanResult:
     try:
         with TimeLimit(started + plan.timeout_seconds):
             _refuse_too_many_gpus(host, selected)
-            separate = _scan_separately(host, plan, selected, started)
+            alone = _read_outputs_alone(host, plan, selected, started)
+            merged = _merge_contradicting(host, plan, alone)
     except TimeIsUp:  # then no probe of the whole is reached either, and each states it
-        separate = ()
-    if isinstance(separate, ScanResult):
-        return separate
+        alone, merged = [], None
+    if merged is not None:
+        return ScanResult(merged, None, [])
     if isinstance(host, FactsSource):
         ran = ProbeResults(host.outcomes(selected), None)
     else:
@@ -113,18 +106,11 @@ def scan(host: Host | FactsSource, plan: ScanPlan) -> ScanResult:
         report = _build_report(host, outcomes)
     if plan.interval_seconds is not None and not isinstance(host, FactsSource):
         report = _second_sample(host, plan, ran.outcomes, report, started + plan.timeout_seconds)
-    if any(output.is_later for output in separate):
-        from agent.history.window import compare_outputs
-
-        report = compare_outputs(report, [(output.report, output.waited) for output in separate if output.is_later])
+    report = _compare_later_outputs(host, report, alone)
     if plan.history is not None:
         report = plan.history(report)
     evaluated = evaluate_report(report, plan.configuration, plan.profile)
-    if separate:
-        from agent.contradictions.merge import name_unused_findings
-
-        alone = {one.name: evaluate_report(one.report, plan.configuration, plan.profile) for one in separate}
-        evaluated = name_unused_findings(evaluated, alone)
+    evaluated = _name_unused_findings(evaluated, plan, alone)
     evaluated = msgspec.structs.replace(evaluated, duration_seconds=round(time.monotonic() - started, 3))
     return ScanResult(evaluated, ran.recording, outcomes)
 
@@ -142,20 +128,15 @@ def _refuse_too_many_gpus(host: Host | FactsSource, selected: Sequence[Probe]) -
         raise BadSource(f"{host.path or host.kind}: {TooManyDevices.of_gpus()}")
 
 
-def _scan_separately(
+def _read_outputs_alone(
     host: Host | FactsSource, plan: ScanPlan, selected: Sequence[Probe], began: float
-) -> ScanResult | Sequence[SeparateOutput]:
-    """Of saved outputs that contradict each other a report that joins none of them. Where none do, the outputs of which
-    another one of the same command is used, and what each states by itself.
-
-    Raises BadSource where the files are of one host each, by their names.
-    """
+) -> list[tuple[OutputPart, Report]]:
+    """Each saved output with the report of it alone, where there are several and two may be of different hosts or
+    times."""
     saved: SavedOutputs | None = getattr(host, "saved", None)
     if saved is None or not saved.may_be_of_several:
-        return ()
-    from agent.contradictions.compare import StatedOutput, find_contradictions, group_hosts
-    from agent.contradictions.merge import merge_reports
-    from agent.contradictions.statements import list_statements, split_by_host
+        return []
+    from agent.contradictions.statements import split_by_host
     from probes.sources.tree import TreeHost
 
     parts: list[OutputPart] = []
@@ -163,46 +144,82 @@ def _scan_separately(
         logs = split_by_host(part.text) if part.is_log else {}
         several = [part.cut_out(f"{part.name}, lines of {name}", text) for name, text in logs.items()]
         parts += several if len(several) > 1 else [part]
-    stated: list[StatedOutput] = []
-    reports: list[Report] = []
+    alone: list[tuple[OutputPart, Report]] = []
     for part in parts if len(parts) > 1 else ():
-        alone = TreeHost(host.kind, host.path or "", part.outputs.shown_files, part.outputs)
-        ran = run_probes(selected, alone, plan.timeout_seconds, began=began)
-        given = Source(kind=host.kind, path=host.path, files=[SourceFile(name=part.name, read_as=part.read_as)])
-        report = _build_report(alone, _in_order(probes(), ran.outcomes))
-        reports.append(msgspec.structs.replace(report, source=given))
-        rows = (
-            []
-            if part.is_about_one_device
-            else list_statements(reports[-1], part.is_log, part.text, part.read_as, part.is_whole)
-        )
-        named = frozenset(nic.rdma_device for nic in reports[-1].topology.nics if nic.rdma_device and not nic.software)
-        stated.append(StatedOutput(part.name, part.read_as, part.prompt_host, rows, part.text, part.is_used, named))
+        only_this = TreeHost(host.kind, host.path or "", part.outputs.shown_files, part.outputs)
+        ran = run_probes(selected, only_this, plan.timeout_seconds, began=began)
+        source = Source(kind=host.kind, path=host.path, files=[SourceFile(name=part.name, read_as=part.read_as)])
+        report = _build_report(only_this, _in_order(probes(), ran.outcomes))
+        alone.append((part, msgspec.structs.replace(report, source=source)))
+    return alone
+
+
+def _merge_contradicting(
+    host: Host | FactsSource, plan: ScanPlan, alone: Sequence[tuple[OutputPart, Report]]
+) -> Report | None:
+    """The evaluated report of outputs of which two contradict each other, which joins none; None where none do.
+
+    Raises BadSource where the files are of one host each, by their names.
+    """
+    if not alone:
+        return None
+    from agent.contradictions.compare import find_contradictions, group_hosts
+    from agent.contradictions.merge import merge_reports
+
+    stated = [_list_stated(part, report) for part, report in alone]
     found = find_contradictions(stated)
     if not found:
-        return _list_unused(saved, list(zip(parts, reports, strict=False)))
+        return None
+    saved: SavedOutputs = getattr(host, "saved")  # noqa: B009 - only hosts of saved outputs have it
     saved.refuse_prefixes(host.path or "", [name for one in found for names in one.values.values() for name in names])
     if plan.record:
         raise BadSource(f"{host.path}: no capture is made of it: its outputs are of two hosts, or of two times")
-    whole = msgspec.structs.replace(_build_report(host, ()), source=_describe_source(host, parts))
-    judged = [evaluate_report(report, plan.configuration, plan.profile) for report in reports]
-    merged = merge_reports(whole, judged, group_hosts(stated, found), found)
-    return ScanResult(merged, None, [])
+    whole = msgspec.structs.replace(_build_report(host, ()), source=_describe_source(host, [part for part, _ in alone]))
+    evaluated = [evaluate_report(report, plan.configuration, plan.profile) for _, report in alone]
+    return merge_reports(whole, evaluated, group_hosts(stated, found), found)
 
 
-def _list_unused(saved: SavedOutputs, alone: Sequence[tuple[OutputPart, Report]]) -> list[SeparateOutput]:
-    """The outputs of which another one is used; one that is a second sample of it counts as read."""
-    from agent.history.window import holds_counters
+def _list_stated(part: OutputPart, report: Report) -> StatedOutput:
+    from agent.contradictions.compare import StatedOutput
+    from agent.contradictions.statements import list_statements
 
-    unused: list[SeparateOutput] = []
+    statements = (
+        [] if part.is_about_one_device else list_statements(report, part.is_log, part.text, part.read_as, part.is_whole)
+    )
+    devices = frozenset(nic.rdma_device for nic in report.topology.nics if nic.rdma_device and not nic.software)
+    return StatedOutput(part.name, part.read_as, part.prompt_host, statements, part.text, part.is_used, devices)
+
+
+def _compare_later_outputs(
+    host: Host | FactsSource, report: Report, alone: Sequence[tuple[OutputPart, Report]]
+) -> Report:
+    """The report with what grew between an output and a later one of the same command, which counts as read."""
+    if all(part.is_used for part, _ in alone):
+        return report
+    from agent.history.window import compare_outputs, holds_counters
+
     used = [part for part, _ in alone if part.is_used]
-    for part, report in alone:
-        if not part.is_used:
-            is_later = any(map(part.is_again, used)) and holds_counters(report)
-            if is_later:
-                saved.add_read(part)
-            unused.append(SeparateOutput(part.name, report, is_later, part.waited))
-    return unused
+    later = [
+        (part, of_part)
+        for part, of_part in alone
+        if not part.is_used and any(map(part.is_again, used)) and holds_counters(of_part)
+    ]
+    if not later:
+        return report
+    report = msgspec.structs.replace(report, source=_describe_source(host, [part for part, _ in later]))
+    return compare_outputs(report, [(of_part, part.waited) for part, of_part in later])
+
+
+def _name_unused_findings(report: Report, plan: ScanPlan, alone: Sequence[tuple[OutputPart, Report]]) -> Report:
+    """The report with what outputs that are not used show by themselves and it does not."""
+    unused = [(part, of_part) for part, of_part in alone if not part.is_used]
+    if not unused:
+        return report
+    from agent.contradictions.merge import name_unused_findings
+
+    return name_unused_findings(
+        report, {part.name: evaluate_report(of_part, plan.configuration, plan.profile) for part, of_part in unused}
+    )
 
 
 def _build_report(host: Host | FactsSource, outcomes: Sequence[Outcome]) -> Report:

@@ -14,6 +14,7 @@ from typing import BinaryIO
 import msgspec
 
 from agent.model.report import REPORT_LIMIT_BYTES, SCHEMA, Report
+from probes.compression import DamagedData, decompress
 from probes.ending_signals import unwinding_at_signals
 from probes.own_files import PRIVATE_MODE, create_temporary, remove_own_file
 from probes.planted import PathUse, follow_links
@@ -77,8 +78,10 @@ def read_report(path: str) -> Report:
         data = _read_start(path)
     except OSError as error:
         raise ReportError(f"{path}: {error.strerror}") from error
-    if data[:2] == b"\x1f\x8b":
-        data = _decompress(path, data)
+    try:
+        data = decompress(data, REPORT_LIMIT_BYTES + 1)
+    except DamagedData as error:
+        raise ReportError(f"{path}: {error}") from error
     if len(data) > REPORT_LIMIT_BYTES:
         raise ReportError(f"{path}: larger than a report can be ({REPORT_LIMIT_BYTES} bytes)")
     try:
@@ -144,13 +147,10 @@ def is_report(path: str) -> bool:
             data = file.read(REPORT_LIMIT_BYTES)
     except OSError:
         return False
-    if data[:2] == b"\x1f\x8b":
-        import zlib
-
-        try:
-            data = zlib.decompressobj(wbits=31).decompress(data, REPORT_LIMIT_BYTES)
-        except zlib.error:
-            return False
+    try:
+        data = decompress(data, REPORT_LIMIT_BYTES)
+    except DamagedData:
+        return False
     return data.lstrip()[:1] == b"{" and SCHEMA.partition("/")[0].encode() in data
 
 
@@ -242,16 +242,3 @@ def _keep_owner_and_mode(descriptor: int, before: os.stat_result) -> None:
             except OSError:
                 mode &= ~0o070
     os.fchmod(descriptor, mode)
-
-
-def _decompress(path: str, data: bytes) -> bytes:
-    import zlib
-
-    inflate = zlib.decompressobj(wbits=31)
-    try:
-        out = inflate.decompress(data, REPORT_LIMIT_BYTES + 1)
-    except zlib.error as error:
-        raise ReportError(f"{path}: damaged gzip: {error}") from error
-    if not inflate.eof and len(out) <= REPORT_LIMIT_BYTES:
-        raise ReportError(f"{path}: truncated gzip")
-    return out

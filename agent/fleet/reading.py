@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import zlib
-from collections.abc import Callable
 from datetime import datetime, timezone
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -21,12 +19,10 @@ from agent.fleet.rows.verdicts import Label
 from agent.fleet.tables import LONGEST_SECONDS
 from agent.model.node import choose_node_name
 from agent.model.report import REPORT_LIMIT_BYTES, SCHEMA
+from probes.compression import DamagedData, decompress
 
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 NAME_LIMIT = 253  # of a host, as DNS bounds it
-MOST_PARTS = 10_000  # of a packed file
-_GZIP_STEP = 1 << 16
-_ZSTD_STEP = 1 << 8  # a block of 4 bytes may be 128 KiB of one byte, and no limit can be given
 _BEHIND = "trailing characters"  # what is reported of a document with something behind it
 EARLIEST = datetime(1970, 1, 1, tzinfo=timezone.utc)  # no clock of a node shows less
 _NUL = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
@@ -131,57 +127,11 @@ def _schema(text: bytes) -> str:
 
 
 def decompress_report(data: bytes) -> bytes:
-    """Without gzip or zstd; a byte more than a report can have, where it has more. Raises Unfit."""
-    if data[:2] == GZIP:
-        return _inflate(data)
-    if data[:4] == ZSTD:
-        import zstandard
-
-        inflate = zstandard.ZstdDecompressor(max_window_size=1 << 27)
-        return _all_parts(data, "zstd", inflate.decompressobj, zstandard.ZstdError, _ZSTD_STEP)
-    return data
-
-
-def _inflate(data: bytes) -> bytes:
-    inflate = zlib.decompressobj(wbits=31)
+    """Without compression; a byte more than a report can have, where it has more. Raises Unfit."""
     try:
-        out = inflate.decompress(data, REPORT_LIMIT_BYTES + 1)
-    except zlib.error as error:
-        raise Unfit(f"damaged gzip: {error}") from error
-    if inflate.unused_data:
-        return _all_parts(data, "gzip", lambda: zlib.decompressobj(wbits=31), zlib.error, _GZIP_STEP)
-    if not inflate.eof and len(out) <= REPORT_LIMIT_BYTES:
-        raise Unfit("truncated gzip")
-    return out
-
-
-def _all_parts(data: bytes, packed: str, begun: Callable[[], Any], error: type[Exception], step: int) -> bytes:
-    """Members of a gzip, frames of a zstd: several one after the other are one. Zeros at the end are padding."""
-    parts: list[bytes] = []
-    inflate, size, count = begun(), 0, 1
-    padding = len(data.rstrip(b"\0"))  # from there on, or from within the last part
-    for start in range(0, len(data), step):
-        left = data[start : start + step]
-        end = start + len(left)
-        while left:
-            if inflate.eof:
-                if end - len(left) >= padding:
-                    break
-                inflate, count = begun(), count + 1
-                if count > MOST_PARTS:
-                    raise Unfit(f"damaged {packed}: more than {MOST_PARTS} parts")
-            try:
-                parts.append(inflate.decompress(left))
-            except error as fault:
-                where = f" in part {count}, or no {packed} behind the one before" if count > 1 else ""
-                raise Unfit(f"damaged {packed}: {fault}{where}") from fault
-            left = inflate.unused_data if inflate.eof else b""
-            size += len(parts[-1])
-            if size > REPORT_LIMIT_BYTES:
-                return b"".join(parts)[: REPORT_LIMIT_BYTES + 1]
-    if not inflate.eof:
-        raise Unfit(f"truncated {packed}")
-    return b"".join(parts)
+        return decompress(data, REPORT_LIMIT_BYTES + 1)
+    except DamagedData as error:
+        raise Unfit(str(error)) from error
 
 
 def _name(node: NodeFields, key: NodeKey) -> str:

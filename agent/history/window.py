@@ -12,13 +12,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
-from agent.model.counters import AER, GPU, LINK, MAXIMUM_VALUE, NETDEV, PORT, Counted, list_counted
+from agent.model.counters import AER, FABRIC_PORT, GPU, LINK, MAXIMUM_VALUE, NETDEV, PORT, Counted, list_counted
 from agent.model.identity import Earlier, identities
 from agent.model.node import Event
 from agent.model.report import CountersWindow, Report
 from probes.probe import Outcome, Probe
 
-_COUNTED_PORT = ("ib_port", "counters")  # kind and code of an event
+_COUNTED_PORT = (FABRIC_PORT, "counters")  # kind and code of an event
+_ONE_OUTPUT = "in one output of the source alone"
 WHOLE_SUBJECT = "*"  # in the place of a counter: the whole subject
 TWO_32, TWO_64 = 1 << 32, 1 << 64
 _ALL_ONES = frozenset({TWO_32 - 1, TWO_64 - 1})
@@ -155,27 +156,40 @@ def time_of(report: Report) -> str:
 
 def compare_samples(base: CounterSample, report: Report, kinds: Collection[str] = ()) -> CountersWindow:
     """The counters of a report against an earlier sample of the same boot. `kinds`: of these subjects only."""
+    replaced = CounterDeltas({}, {WHOLE_SUBJECT: "not in the earlier sample, or another device stands there now"})
+    deltas = {
+        now.subject: replaced if was is None else compute_deltas(base.counters[was], now)
+        for was, now in _match_subjects(base.identity, base.counters, report)
+        if not kinds or now.subject.partition(":")[0] in kinds
+    }
+    seconds = (report.node.uptime_seconds or 0.0) - base.uptime_seconds
+    return _tabulate(deltas, base.at, round(seconds, 3))
+
+
+def _match_subjects(
+    identity: Mapping[str, str], counters: Mapping[str, Mapping[str, int]], report: Report
+) -> Iterator[tuple[str | None, Counted]]:
+    """What has counters in a report, each with its subject in the earlier sample; None: it was not there."""
+    earlier = Earlier(identity, counters, report.topology)
+    for now in list_counted(report.topology):
+        if now.counters:
+            yield earlier.subject(now.subject), now
+
+
+def _tabulate(deltas: Mapping[str, CounterDeltas], since: str | None, seconds: float | None) -> CountersWindow:
+    """A window of as many rows as a report can hold, of the subjects that come first."""
     moved: dict[str, dict[str, int]] = {}
     gaps: dict[str, dict[str, str]] = {}
-    earlier = Earlier(base.identity, base.counters, report.topology)
     rows = 0
-    for now in list_counted(report.topology):
-        if not now.counters or (kinds and now.subject.partition(":")[0] not in kinds):
-            continue
-        was = earlier.subject(now.subject)
-        if was is None:
-            deltas = CounterDeltas({}, {WHOLE_SUBJECT: "not in the earlier sample, or another device stands there now"})
-        else:
-            deltas = compute_deltas(base.counters[was], now)
-        if rows + len(deltas.moved) + len(deltas.gaps) > ROW_LIMIT:
-            deltas = CounterDeltas({}, {WHOLE_SUBJECT: "more counters moved than a report can hold"})
-        rows += len(deltas.moved) + len(deltas.gaps)
-        if deltas.moved:
-            moved[now.subject] = dict(sorted(deltas.moved.items()))
-        if deltas.gaps:
-            gaps[now.subject] = dict(sorted(deltas.gaps.items()))
-    seconds = (report.node.uptime_seconds or 0.0) - base.uptime_seconds
-    return CountersWindow(since=base.at, seconds=round(seconds, 3), moved=moved, not_compared=gaps)
+    for subject, compared in deltas.items():
+        if rows + len(compared.moved) + len(compared.gaps) > ROW_LIMIT:
+            compared = CounterDeltas({}, {WHOLE_SUBJECT: "more counters moved than a report can hold"})
+        rows += len(compared.moved) + len(compared.gaps)
+        if compared.moved:
+            moved[subject] = dict(sorted(compared.moved.items()))
+        if compared.gaps:
+            gaps[subject] = dict(sorted(compared.gaps.items()))
+    return CountersWindow(since=since, seconds=seconds, moved=moved, not_compared=gaps)
 
 
 def holds_counters(report: Report) -> bool:
@@ -187,30 +201,22 @@ def holds_counters(report: Report) -> bool:
 def compare_outputs(report: Report, later: Sequence[tuple[Report, float | None]]) -> Report:
     """The report with the window between its counters and those of later outputs of the same source, each with the
     seconds between, where the source states them. What is in one output alone is not compared."""
-    then = {item.subject: item.counters for item in list_counted(report.topology)}
+    then = {item.subject: item.counters for item in list_counted(report.topology) if item.counters}
     lasting = identities(report.topology)
-    moved: dict[str, dict[str, int]] = {}
-    gaps = {subject: {WHOLE_SUBJECT: "in one output of the source alone"} for subject, row in then.items() if row}
+    deltas = dict.fromkeys(then, CounterDeltas({}, {WHOLE_SUBJECT: _ONE_OUTPUT}))
     seconds: set[float | None] = set()
     for other, waited in later:
-        earlier = Earlier(lasting, then, other.topology)
-        for now in list_counted(other.topology):
-            was = earlier.subject(now.subject)
-            if was is None or not now.counters or not then[was]:
-                continue
-            deltas = compute_deltas(then[was], now)
-            seconds.add(waited)
-            moved[was], gaps[was] = dict(sorted(deltas.moved.items())), dict(sorted(deltas.gaps.items()))
-            gaps[was] |= dict.fromkeys(then[was].keys() - now.counters.keys(), "in one output of the source alone")
+        for was, now in _match_subjects(lasting, then, other):
+            if was is not None:
+                compared = compute_deltas(then[was], now)
+                left_out = dict.fromkeys(then[was].keys() - now.counters.keys(), _ONE_OUTPUT)
+                deltas[was] = CounterDeltas(compared.moved, {**compared.gaps, **left_out})
+                seconds.add(waited)
     grown = list(_list_grown(report, [other for other, _ in later]))
     report = msgspec.structs.replace(report, events=[*report.events, *grown]) if grown else report
     if not seconds:
         return report
-    window = CountersWindow(
-        seconds=seconds.pop() if len(seconds) == 1 else None,
-        moved={subject: row for subject, row in moved.items() if row},
-        not_compared={subject: row for subject, row in gaps.items() if row},
-    )
+    window = _tabulate(deltas, None, seconds.pop() if len(seconds) == 1 else None)
     return msgspec.structs.replace(report, counters_window=window)
 
 

@@ -23,6 +23,7 @@ from agent.job.log_reader import LogReader
 from agent.job.streams import LARGEST, gather, inflate, is_wrapped, split_lines, unwrap
 from agent.model.job_answer import JobFile
 from agent.model.labels import natural
+from probes.compression import find_compression
 from probes.host.files import open_saved
 from probes.planted import PathUse, follow_links
 from probes.time_limit import TimeIsUp, TimeLimit
@@ -199,11 +200,11 @@ class FileReader:
         if not head:
             self._add(JobFile(name=given.name, reason="it is empty"))
             return
-        if head[:2] == b"\x1f\x8b":
-            chunks = self._until_limit(inflate(chain((head,), self._chunks(file))))
+        if (kind := find_compression(head)) is not None:
+            chunks = self._until_limit(inflate(chain((head,), self._chunks(file)), kind))
             head = next(chunks, b"")
             if not head:
-                self._add(JobFile(name=given.name, reason="it is damaged gzip"))
+                self._add(JobFile(name=given.name, reason=f"it is damaged {kind}"))
                 return
             self._read_kind(given, head, chunks)
             return

@@ -19,6 +19,7 @@ from agent.recommend.judge import describe_shape
 from agent.recommend.machine import NodeFacts, assume_node, read_node
 
 _MOST_JUDGED = 200
+_TABLE = "measured table"  # as which a file is read that has nothing else
 _BOARDS = (  # of eight GPUs, and how their names begin; fewer may be a part of it, or another board
     ("H100 80GB HBM3", "hgx-h100-8"), ("H200", "hgx-h200-8"), ("A100-SXM", "hgx-a100-8"), ("B200", "hgx-b200-8"),
 )  # fmt: skip
@@ -49,7 +50,9 @@ def add_machine(
     answer = msgspec.structs.replace(answer, machine=machine, reports=list(joined), measured=tables)
     slow = [*_find_left_out(machine), *_find_wrong(tables), *_find_low(tables)]
     if not slow:
-        return answer
+        files = answer.source.files
+        is_table = answer.job.ended == "unknown" and tables and all(file.read_as == _TABLE for file in files)
+        return msgspec.structs.replace(answer, headline=_describe_level(tables[0])) if is_table else answer
     headline = answer.headline if answer.causes else f"Slow: {slow[0].summary}"
     return msgspec.structs.replace(answer, causes=[*answer.causes, *slow], headline=headline)
 
@@ -87,11 +90,29 @@ def _find_wrong(tables: Sequence[JobTable]) -> list[JobCause]:
     ]
 
 
+def _describe_level(table: JobTable) -> str:
+    """What was measured, and what it is compared with."""
+    text = f"Measured: {table.largest_gbyte_s:.3g} GB/s at the largest size"
+    largest = _find_largest(table)
+    if largest is not None:
+        machine = table.machine or "the machine"
+        return f"{text}, and {machine} should give {largest.expected_gbyte_s:.3g}: {largest.verdict}"
+    if table.shapes:
+        return f"{text}, {table.shapes[0]}"
+    why = next((row.reasons[0] for row in table.judged if row.reasons), None)
+    return f"{text}, compared with nothing: {why or 'which machine it is of is not known; --profile names one'}"
+
+
+def _find_largest(table: JobTable) -> JudgedMeasurement | None:
+    """The judged row of the largest size."""
+    rows = [row for row in table.judged if row.verdict != "not-judged" and row.expected_gbyte_s]
+    return max(rows, key=lambda row: (row.measured.size_bytes or 0, row.measured.gbyte_s), default=None)
+
+
 def _find_low(tables: Sequence[JobTable]) -> list[JobCause]:
     """A table below what the machine should give, at its largest size."""
     for table in tables:
-        rows = [row for row in table.judged if row.verdict != "not-judged" and row.expected_gbyte_s]
-        largest = max(rows, key=lambda row: (row.measured.size_bytes or 0, row.measured.gbyte_s), default=None)
+        largest = _find_largest(table)
         if largest is not None and largest.verdict == "low":
             text = (
                 f"{largest.measured.what} reaches {largest.measured.gbyte_s:.3g} GB/s, and "

@@ -1,43 +1,28 @@
-"""Bytes of files as lines: gzip, lines of any length, lines that a log collector wrapped in JSON or a terminal cut."""
+"""Bytes of files as lines: compressed files, lines of any length, wrapped by a log collector or cut by a terminal."""
 
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import chain, islice, pairwise
 
 import msgspec
+
+from probes.compression import DamagedData, DecompressedReader
 
 _LINE_BYTES = 1 << 16
 LARGEST = 64 << 30  # bytes of one file
 
 
-def inflate(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Gzip as a stream: a bomb is read piece by piece, and ends at the limit."""
-    inflate = zlib.decompressobj(wbits=31)
+def inflate(chunks: Iterator[bytes], kind: str) -> Iterator[bytes]:
+    """Compressed bytes as a stream: a bomb is read piece by piece, and ends at the limit."""
+    reader = DecompressedReader(lambda _: next(chunks, b""), kind)
     size = 0
-    for chunk in chunks:
-        data = chunk
-        while data:
-            try:
-                out = inflate.decompress(data, 1 << 20)
-            except zlib.error:
-                return
+    with suppress(DamagedData):
+        while size < LARGEST and (out := reader.read(1 << 20)):
             size += len(out)
-            if size > LARGEST:
-                return
-            if out:
-                yield out
-            if inflate.eof:
-                data = inflate.unused_data
-                inflate = zlib.decompressobj(wbits=31)
-                if data[:2] != b"\x1f\x8b":
-                    return
-                continue
-            data = inflate.unconsumed_tail
-            if not out and not data:
-                break
+            yield out
 
 
 def split_lines(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:

@@ -15,6 +15,7 @@ from agent.model.pci import PciFunction
 from agent.model.topology import Topology
 
 AER, GPU, LINK, PORT, NETDEV = "pci", "gpu", "link", "port", "netdev"
+FABRIC_PORT = "ib_port"  # kind of events: ports as ibqueryerrors, perfquery and ibdiagnet state them, of switches too
 
 # Widths of the InfiniBand port counters that stay at their end: InfiniBand Architecture Specification, PortCounters;
 # Linux drivers/infiniband/core/sysfs.c

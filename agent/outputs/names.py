@@ -35,7 +35,8 @@ class DisplayNames:
         if kind == "pair":
             return "+".join(self.labels.get(word, self.short(word)) for word in which.split("+"))
         device, _, part = which.partition("/")
-        label = self.labels.get(device, self.short(device))
+        numbered = f"{kind.upper()} {device}" if device.isdecimal() else self.short(device)  # an NPU without an address
+        label = self.labels.get(device, numbered)
         return f"{label} link {part}" if kind == "link" and part else label
 
 

@@ -30,7 +30,7 @@ def describe_verdict(report: Report) -> str:
     if summary.verdict == "nothing_to_check":
         return join_notes("no GPU, other accelerator or RDMA NIC on this host", counts)
     if summary.verdict == "unknown":
-        return join_notes(_why_unknown(report), counts)
+        return "; ".join(filter(None, (_why_unknown(report), counts)))
     return join_notes("no problems found", counts) if summary.verdict == "ok" else counts
 
 

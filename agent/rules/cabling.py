@@ -205,3 +205,20 @@ def _card_is_complete(cage: CageState, sockets: Sequence[CageState]) -> bool:
             counts[other.card] = counts.get(other.card, 0) + other.active
     usual_count = find_majority(counts.values()) or max(counts.values())
     return counts[cage.card] >= max(usual_count, 1)
+
+
+def describe_lost_rails(context: RuleContext, nic: Nic) -> str:
+    """What jobs lose by a port of this NIC that is down, with the other rails that are."""
+    rails = len(context.rails)
+    states = [{port.state for port in rail.ports} for rail in context.rails]
+    down = sum("DOWN" in of_rail and "ACTIVE" not in of_rail for of_rail in states)
+    if nic.role != "rail" or rails < 2:
+        return "This port carries nothing; NCCL leaves out ports that are not active, without a message."
+    if down == rails:
+        return f"None of {rails} rails is up: jobs over several nodes do not start, or use another network."
+    what, it = ("", "the rail") if down < 2 else (" are down", "them")
+    less = 100 * max(down, 1) / rails
+    return (
+        f"{max(down, 1)} of {rails} rails{what}: this node injects {less:.0f}% less traffic, and NCCL leaves "
+        f"{it} out without a message."
+    )

@@ -14,9 +14,9 @@ import msgspec
 
 from agent.model.node import choose_node_name
 from agent.model.report import REPORT_LIMIT_BYTES, SCHEMA
+from probes import compression
 from probes.own_files import PRIVATE_MODE
 
-GZIP_MAGIC = b"\x1f\x8b"
 SUFFIXES = {"gzip": ".json.gz", "zstd": ".json.zst", "none": ".json"}
 CONTENT_TYPES = {"gzip": "application/gzip", "zstd": "application/zstd", "none": "application/json"}
 _SCHEMA_FAMILY = SCHEMA.partition("/")[0]
@@ -95,7 +95,7 @@ def parse_payload(data: bytes) -> Payload:
 
 
 def read_payload(path: str) -> Payload:
-    """A report's file, plain or gzip. Raises BadPayload, OSError."""
+    """A report's file, which may be compressed. Raises BadPayload, OSError."""
     data, mode = read_bytes(path)
     return parse_payload(decompress(data))._replace(mode=mode & PRIVATE_MODE)
 
@@ -117,27 +117,22 @@ def read_bytes(path: str) -> tuple[bytes, int]:
 
 
 def decompress(data: bytes) -> bytes:
-    """The bytes of a report that may be gzip. Raises BadPayload."""
-    if data[:2] != GZIP_MAGIC:
-        return data
-    inflate = zlib.decompressobj(wbits=31)
+    """The bytes of a report that may be compressed. Raises BadPayload."""
     try:
-        out = inflate.decompress(data, REPORT_LIMIT_BYTES + 1)
-    except zlib.error as error:
-        raise BadPayload(f"damaged gzip: {error}") from error
+        out = compression.decompress(data, REPORT_LIMIT_BYTES + 1)
+    except compression.DamagedData as error:
+        raise BadPayload(str(error)) from error
     if len(out) > REPORT_LIMIT_BYTES:
         raise BadPayload(f"larger than a report can be ({REPORT_LIMIT_BYTES} bytes)")
-    if not inflate.eof:
-        raise BadPayload("truncated gzip")
     return out
 
 
-def compress(data: bytes, compression: str) -> bytes:
+def compress(data: bytes, form: str) -> bytes:
     """Compressed by gzip, zstd or none; no time is in it: the same bytes give the same."""
-    if compression == "gzip":
+    if form == "gzip":
         deflate = zlib.compressobj(6, zlib.DEFLATED, 31)
         return deflate.compress(data) + deflate.flush()
-    if compression == "zstd":
+    if form == "zstd":
         import zstandard
 
         return zstandard.ZstdCompressor(level=3).compress(data)

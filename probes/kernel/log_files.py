@@ -3,16 +3,14 @@ dmesg, in which Debian keeps what each boot began with."""
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Iterable
-from io import BytesIO
 
+from probes.compression import DamagedData, decompress
 from probes.host.interface import LOG_LIMIT_BYTES, OUTPUT_LIMIT_BYTES, Absent, Host, ReadError
 from probes.host_reader import HostReader
 from probes.text import lazy_pattern
 
 FOLDER = "/var/log"
-_WINDOW_BYTES = 1 << 27  # what xz may keep in memory
 LOG_NAME = lazy_pattern(
     r"(?P<log>dmesg|kern\.log|syslog|messages)(?:\.(?P<number>\d{1,3})|-(?P<day>\d{6,14}))?(?P<packed>\.(?:gz|bz2|xz))?"
 )
@@ -65,8 +63,8 @@ def read_log_file(
         reader.gap(f"{path}: longer than {OUTPUT_LIMIT_BYTES >> 20} MiB", "log-unread")
         return None
     try:
-        content = unpack(content)
-    except (OSError, EOFError, ValueError, zlib.error):
+        content = decompress(content, LOG_LIMIT_BYTES)
+    except DamagedData:
         reader.gap(f"{path}: is damaged or cut short", "log-unread")
         return None
     if len(content) >= LOG_LIMIT_BYTES:
@@ -78,37 +76,6 @@ def read_log_file(
         content = (shorten or keep_read_lines)(content)
     reader.answered(path)
     return content.decode("utf-8", "replace")
-
-
-def unpack(content: bytes) -> bytes:
-    """At most LOG_LIMIT_BYTES of a log that may be compressed. Raises OSError, EOFError, ValueError, zlib.error.
-
-    >>> import gzip
-    >>> unpack(gzip.compress(b"a line")), unpack(b"a line")
-    (b'a line', b'a line')
-    """
-    if content.startswith(b"\x1f\x8b"):
-        import gzip  # lazy, as the others: few logs are packed
-
-        with gzip.GzipFile(fileobj=BytesIO(content)) as inflated:
-            return inflated.read(LOG_LIMIT_BYTES)
-    if content.startswith(b"BZh"):
-        import bz2
-
-        with bz2.BZ2File(BytesIO(content)) as stream:
-            return stream.read(LOG_LIMIT_BYTES)
-    if content.startswith(b"\xfd7zXZ\x00"):
-        import lzma
-
-        blocks = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_WINDOW_BYTES)
-        try:
-            text = blocks.decompress(content, LOG_LIMIT_BYTES)
-        except lzma.LZMAError as damage:
-            raise OSError(str(damage)) from None
-        if not blocks.eof and len(text) < LOG_LIMIT_BYTES:
-            raise EOFError
-        return text
-    return content
 
 
 def is_log_file(path: str) -> bool:

@@ -1,16 +1,16 @@
-"""The bytes of a file, decompressed by what it holds (gzip, bzip2, xz, zstd or plain), forward only and bounded."""
+"""The bytes of a file of a source, without compression, forward only and bounded."""
 
 from __future__ import annotations
 
 import os
 from types import TracebackType
-from typing import Any, BinaryIO, Protocol
+from typing import BinaryIO
 
+from probes.compression import MAGIC_BYTES, DamagedData, DecompressedReader, find_compression
 from probes.host.files import open_regular
 from probes.host.interface import BadSource, ReadError
 
 INFLATED_LIMIT_BYTES = 1 << 30  # a bomb ends here; the largest real archive of ours is 2% of it
-WINDOW_LIMIT_BYTES = 1 << 27  # what a decompressor may keep in memory: zstd --long=27, twice xz -9
 CHUNK_BYTES = 1 << 16
 
 
@@ -28,11 +28,10 @@ class DecompressedStream:
             raise self.bad("is neither a folder nor a regular file") from None
         except OSError as error:
             raise self.bad(error.strerror or "cannot be read") from None
-        magic = self._file.read(6)
+        kind = find_compression(self._file.read(MAGIC_BYTES))
         self._file.seek(0)
-        self.compressed = True
-        self._errors: tuple[type[Exception], ...] = (OSError, EOFError)
-        self._source: _Source = self._decompressor(magic)
+        self.compressed = kind is not None
+        self._read = self._file.read if kind is None else DecompressedReader(self._file.read, kind).read
 
     def __enter__(self) -> DecompressedStream:
         return self
@@ -87,68 +86,6 @@ class DecompressedStream:
 
     def _next(self, size: int) -> bytes:
         try:
-            return self._source.read(size)
-        except self._errors as error:
-            text = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-            raise self.bad(f"is damaged or cut short: {text}") from None
-
-    def _decompressor(self, magic: bytes) -> _Source:
-        if magic.startswith(b"\x1f\x8b"):
-            import gzip
-            import zlib
-
-            self._errors += (zlib.error,)
-            return gzip.GzipFile(fileobj=self._file)
-        if magic.startswith(b"BZh"):
-            import bz2
-
-            return _Blocks(self._file, bz2.BZ2Decompressor)
-        if magic.startswith(b"\xfd7zXZ\x00"):
-            import lzma
-
-            self._errors += (lzma.LZMAError,)
-            return _Blocks(self._file, lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=WINDOW_LIMIT_BYTES))
-        if magic.startswith(b"\x28\xb5\x2f\xfd"):
-            return self._zstandard()
-        self.compressed = False
-        return self._file
-
-    def _zstandard(self) -> _Source:
-        try:
-            import zstandard
-        except ImportError:
-            raise self.bad("is compressed with zstd, which needs the Python package zstandard") from None
-        self._errors += (zstandard.ZstdError,)
-        decompressor = zstandard.ZstdDecompressor(max_window_size=WINDOW_LIMIT_BYTES)
-        source: _Source = decompressor.stream_reader(self._file, read_across_frames=True, closefd=False)
-        return source
-
-
-class _Source(Protocol):
-    def read(self, size: int = ..., /) -> bytes: ...
-
-
-class _Blocks:
-    """bzip2 and xz: streams one after the other, each by a decompressor of its own that bounds its memory."""
-
-    def __init__(self, file: BinaryIO, new: Any) -> None:
-        self._file = file
-        self._new = new
-        self._now = new()
-
-    def read(self, size: int = -1, /) -> bytes:
-        while True:
-            if self._now.eof:
-                following = (self._now.unused_data or self._file.read(CHUNK_BYTES)).lstrip(b"\0")
-                if not following:
-                    return b""
-                self._now = self._new()
-            elif self._now.needs_input:
-                following = self._file.read(CHUNK_BYTES)
-                if not following:
-                    raise EOFError("the compressed data ends too early")
-            else:
-                following = b""
-            data: bytes = self._now.decompress(following, size)
-            if data:
-                return data
+            return self._read(size)
+        except (DamagedData, OSError) as error:
+            raise self.bad(f"is damaged or cut short: {str(error)[:120]}") from None

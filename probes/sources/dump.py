@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
+from probes.compression import DamagedData, decompress
 from probes.host.commands import (
     COMMANDS,
     KERNEL_LOG,
@@ -34,7 +34,7 @@ from probes.host.interface import (
     Failed,
     ReadError,
 )
-from probes.kernel.log_files import is_further_log, is_packed, is_rotated, unpack
+from probes.kernel.log_files import is_further_log, is_packed, is_rotated
 from probes.named_tuple import NamedTuple
 from probes.sources.given import (
     GivenFile,
@@ -495,8 +495,8 @@ class SavedOutputs:
             return content if text is None else text[:limit]
         content = self._files.read(self._paths[name], LOG_LIMIT_BYTES)
         try:
-            return unpack(content)[:limit]
-        except (OSError, EOFError, ValueError, zlib.error):
+            return decompress(content, limit)
+        except DamagedData:
             raise Failed(f"{name}: is damaged or cut short") from None
 
     def _extract(self, name: str, content: bytes, limit: int) -> bytes | None:

@@ -128,7 +128,7 @@ def _assign(found: FileCommand, lines: Sequence[str], missing: set[str]) -> Iter
         elif len(paths) == len(filled):
             yield from ((path, (line.strip(),)) for path, line in zip(paths, filled, strict=True))
         return
-    variable, values = loop["variable"], _loop_values(loop["values"])
+    variable, values = loop["variable"], list_loop_values(loop["values"])
     filled = [line.strip() for line in _first_block(lines) if line.strip()]
     paths_of = [[_substitute(path, variable, value) for path in templates] for value in values]
     every = [path for paths in paths_of for path in paths if path not in missing]
@@ -227,8 +227,12 @@ def _substitute(path: str, variable: str, value: str) -> str:
     return re.sub(rf"\${variable}(?!\w)", lambda _: value, path)
 
 
-def _loop_values(text: str) -> list[str]:
-    """What a loop goes over; nothing where only the machine has it."""
+def list_loop_values(text: str) -> list[str]:
+    """What a loop of a shell goes over; nothing where only the machine has it.
+
+    >>> list_loop_values("{0..3}"), list_loop_values("ens1 ens2 "), list_loop_values("$(ls /sys/class/net)")
+    (['0', '1', '2', '3'], ['ens1', 'ens2'], [])
+    """
     if match := _SEQUENCE.fullmatch(text.strip()):
         first, last = int(match[1]), int(match[2])
         return [str(number) for number in range(first, min(last, first + _MOST_PATHS) + 1)]

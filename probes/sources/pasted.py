@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterator
 
 from probes.named_tuple import NamedTuple
-from probes.sources.file_commands import FileCommand, find_file_command, show_files
+from probes.sources.file_commands import FileCommand, find_file_command, list_loop_values, show_files
 from probes.sources.host_lines import split_hosts
 from probes.sources.identify import KERNEL_DRIVERS, SERVICE_LINES, find_missing_name, identify_command
 from probes.sources.quoted_lines import list_quoted_lines
@@ -374,8 +374,19 @@ def _begin(number: int, line: str, host: str | None) -> _Open | None:
     if _TOPO_HEADING.match(line):
         return None
     if files := find_file_command(line):
-        words = tuple(files.command.split()[:_SPLIT_WORDS])
-        return _Open(number, True, words, host=files.host or host, files=files)
+        slept = _SLEPT.search(files.command)
+        if slept and not _is_same_command(files.command[: slept.start()], files.command[slept.end() :]):
+            slept = None
+        command = files.command[: slept.start()] if slept else files.command
+        return _Open(
+            number,
+            True,
+            tuple(command.split()[:_SPLIT_WORDS]),
+            host=files.host or host,
+            loop=(_NO_VARIABLE, _TWICE) if slept else None,
+            files=files._replace(command=command),
+            waited=int(slept[1]) if slept else None,
+        )
     if prompt := _PROMPT.fullmatch(line):
         return _of_command(number, prompt, prompt["host"] or host)
     if watched := _WATCH.match(line):
@@ -419,7 +430,7 @@ def _of_command(number: int, match: re.Match[str], host: str | None) -> _Open:
     loop = _LOOP_VALUES.match(match["line"])
     slept = _SLEPT.search(rest)
     again = slept is not None and _is_same_command(f"{tool}{rest[: slept.start()]}", rest[slept.end() :])
-    values = _loop_values(loop["values"]) if loop else _TWICE if again else ()
+    values = tuple(list_loop_values(loop["values"])) if loop else _TWICE if again else ()
     rest = _NO_WORDS.sub("", rest)
     command, pipe, after = re.split(r"[;&]", rest, maxsplit=1)[0].partition("|")
     words = tuple(command.rstrip(" '\"").split()[:_SPLIT_WORDS])
@@ -452,20 +463,6 @@ def _is_same_command(first: str, second: str) -> bool:
 
 _LABEL = lazy_pattern(r"[^:]{0,40}:?\W{0,8}")
 _LOOP_VALUES = lazy_pattern(r"for[ \t]+(?P<variable>\w{1,20})[ \t]+in[ \t]+(?P<values>[^;\n]{1,300});")
-_COUNTED = lazy_pattern(r"\{([0-9]{1,4})\.\.([0-9]{1,4})\}|(?:\$\(|`)seq +([0-9]{1,4}) +([0-9]{1,4})(?:\)|`)")
-
-
-def _loop_values(text: str) -> tuple[str, ...]:
-    """What a loop of a shell goes over; nothing where only the machine has it.
-
-    >>> _loop_values("{0..3}"), _loop_values("ens1 ens2 "), _loop_values("$(ls /sys/class/net)")
-    (('0', '1', '2', '3'), ('ens1', 'ens2'), ())
-    """
-    if counted := _COUNTED.fullmatch(text.strip()):
-        first, last = (int(bound) for bound in counted.groups() if bound)
-        return tuple(map(str, range(first, min(last, first + 256) + 1)))
-    words = tuple(text.split())
-    return words if not re.search(r"[$`*?{}()]", text) else ()
 
 
 def _dedent(text: str) -> str:

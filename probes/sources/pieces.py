@@ -74,7 +74,7 @@ _KUBE_TABLE = saved_name(KUBE_NODE[1])
 _NODES = (("node",), ("nodes",), ("no",))
 _STATED_COLUMNS = lazy_pattern(r"\b(?:jsonpath|custom-columns)=")
 _COUNTERS = lazy_pattern(
-    r"^rdma statistic | -(?:stat|pfc_stat) |/(?:hw_)?counters/|/statistics/"
+    r"^rdma statistic | -(?:stat|pfc_stat) |counters\b|/statistics/"
 )  # of which a second output is a second sample
 _BY_CONTENT = frozenset({BONDING, SWITCH_PORTS, NPU_HEALTH, NIC_PORTS, SLURM_LOG})  # whatever the command before it
 LOG, _HCCN, _SYSFS = "dmesg", "hccn_tool", "sysfs_files"  # of which several parts are one output
@@ -172,7 +172,7 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
             between = "\n\n" if name.startswith("lspci") else "" if found[name].text.endswith("\n") else "\n"
             before = found[name].text.rstrip() if name.startswith("lspci") else found[name].text
             found[name] = found[name]._replace(text=before + between + content)
-        elif found[name].text.strip() != piece.text.strip():
+        elif piece.waited is not None or found[name].text.strip() != piece.text.strip():
             unread.append(UnusedOutput(*shown, "an earlier one is used", name, here))
     if labels := _join_labels(unnamed):
         found |= labels

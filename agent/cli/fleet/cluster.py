@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import sys
-import zlib
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +11,7 @@ import typer
 from agent.cli import options as opt
 from agent.cli.errors import CliError
 from agent.cli.fleet.options import open_engine, require_libraries
+from probes.compression import DamagedData, decompress
 
 if TYPE_CHECKING:
     from agent.fleet.cluster.build import FabricFile
@@ -124,16 +123,11 @@ def read_bounded(name: str, limit: int = LIMIT_BYTES) -> bytes:
 
 
 def _unpack(data: bytes, label: str) -> bytes:
-    """Without gzip. Raises CliError."""
-    if data[:2] != b"\x1f\x8b":
-        return data
-    import io
-
+    """Without compression. Raises CliError."""
     try:
-        with gzip.open(io.BytesIO(data)) as packed:
-            unpacked: bytes = packed.read(LIMIT_BYTES + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise CliError(f"{label}: {getattr(error, 'strerror', None) or error}") from error
+        unpacked = decompress(data, LIMIT_BYTES + 1)
+    except DamagedData as error:
+        raise CliError(f"{label}: {error}") from error
     if len(unpacked) > LIMIT_BYTES:
         raise CliError(f"{label}: larger than {LIMIT_BYTES >> 20} MiB")
     return unpacked

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import bz2
 import io
-import lzma
 import os
 import re
 import stat
 import tarfile
-import zlib
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any, BinaryIO, NamedTuple
@@ -17,13 +14,11 @@ from typing import Any, BinaryIO, NamedTuple
 import msgspec
 
 from agent.fleet.ingest.file_names import HEAD_BYTES, is_ours, kind_of, may_be_ours
-from agent.fleet.reading import GZIP, ZSTD
 from agent.model.report import REPORT_LIMIT_BYTES
+from probes.compression import MAGIC_BYTES, DamagedData, DecompressedReader, find_compression
 
 _BLOCK = 1 << 20
-_ZSTD_STEP = 1 << 11  # of a stream; a block of 4 bytes may be 128 KiB of one byte
 _TAR_MAGIC = slice(257, 262)
-_PACKED = ((GZIP, "gzip"), (ZSTD, "zstd"), (b"BZh", "bzip2"), (b"\xfd7zXZ", "xz"))
 _SHORT = 256  # a line of so many bytes may be an empty one
 _KEPT = 1 << 16  # of a line that is too long
 _TOO_LONG = f"larger than a report can be ({REPORT_LIMIT_BYTES} bytes)"
@@ -64,8 +59,7 @@ def find_spans(file: BinaryIO) -> Iterator[ByteSpan] | None:
     head = file.read(LABEL_HEAD_BYTES)
     file.seek(0)
     first = head.partition(b"\n")[0].strip()
-    packed = any(head.startswith(magic) for magic, _ in _PACKED)
-    is_stream = packed or head[_TAR_MAGIC] == b"ustar" or first in (b"{", b"") or is_labelled(head)
+    is_stream = find_compression(head) or head[_TAR_MAGIC] == b"ustar" or first in (b"{", b"") or is_labelled(head)
     return None if is_stream else _find_spans(file)
 
 
@@ -113,7 +107,7 @@ def read_pieces(file: BinaryIO, within: str = "") -> Iterator[Piece]:
 
 
 class _Reading(io.RawIOBase):
-    """Anything with `read(n)` as a raw stream."""
+    """Anything with `read(n)` as a raw stream. Raises BadStream."""
 
     def __init__(self, file: Any) -> None:
         self._read = file.read
@@ -126,83 +120,19 @@ class _Reading(io.RawIOBase):
         if self._into is not None:
             count: int = self._into(buffer)
             return count
-        data = self._read(len(buffer))
+        try:
+            data = self._read(len(buffer))
+        except DamagedData as error:
+            raise BadStream(str(error)) from error
         buffer[: len(data)] = data
         return len(data)
 
 
-class _Unpacked:
-    """A compressed stream as a plain one; several one after the other are one. Raises BadStream."""
-
-    def __init__(self, file: BinaryIO, kind: str) -> None:
-        self._file, self._kind = file, kind
-        self._inflate: Any = None
-        self._left = b""
-        self._taken = 0  # bytes of `_left`
-        self._rest: bytes = b""
-        self._needs_input = True
-        self._step = _ZSTD_STEP if kind == "zstd" else _BLOCK
-
-    def read(self, size: int) -> bytes:
-        while self._taken == len(self._left):
-            if self._inflate is None:
-                self._rest = self._rest or self._file.read(self._step)
-                if not self._rest.strip(b"\0"):
-                    return b""
-                self._inflate = _inflate(self._kind)
-            data = self._rest if self._rest or not self._needs_input else self._file.read(self._step)
-            is_end = not data and self._needs_input
-            try:
-                self._left, self._taken = self._decompress(data), 0
-            except (zlib.error, lzma.LZMAError, OSError, EOFError, _find_zstd_error()) as error:
-                raise BadStream(f"damaged {self._kind}: {error}") from error
-            if self._inflate.eof:
-                self._rest, self._inflate, self._needs_input = self._inflate.unused_data, None, True
-            elif is_end and not self._left:
-                raise BadStream(f"truncated {self._kind}")
-        out = self._left[self._taken : self._taken + size]
-        self._taken += len(out)
-        return out
-
-    def _decompress(self, data: bytes) -> bytes:
-        """Some of it, however much it would be: `_rest` is what waits, `_needs_input` whether more has to be read."""
-        if self._kind == "zstd":  # takes no limit
-            self._rest = b""
-            out: bytes = self._inflate.decompress(data)
-            return out
-        out = self._inflate.decompress(data, _BLOCK)
-        if self._kind == "gzip":
-            self._rest = self._inflate.unconsumed_tail
-        else:
-            self._rest, self._needs_input = b"", self._inflate.needs_input
-        return out
-
-
 def _open_plain(file: io.BufferedReader) -> io.BufferedReader:
-    head = file.peek(6)
-    for magic, kind in _PACKED:
-        if head.startswith(magic):
-            return io.BufferedReader(_Reading(_Unpacked(file, kind)), _BLOCK)
-    return file
-
-
-def _inflate(kind: str) -> Any:
-    if kind == "gzip":
-        return zlib.decompressobj(wbits=31)
-    if kind == "bzip2":
-        return bz2.BZ2Decompressor()
-    if kind == "xz":
-        return lzma.LZMADecompressor(memlimit=256 << 20)
-    import zstandard
-
-    return zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()
-
-
-def _find_zstd_error() -> type[Exception]:
-    import zstandard
-
-    error_type: type[Exception] = zstandard.ZstdError
-    return error_type
+    kind = find_compression(file.peek(MAGIC_BYTES))
+    if kind is None:
+        return file
+    return io.BufferedReader(_Reading(DecompressedReader(file.read, kind)), _BLOCK)
 
 
 def _read_members(stream: BinaryIO) -> Iterator[Piece]:

@@ -20,40 +20,9 @@ _STATES = {
 
 
 def describe_outlier(outlier: Outlier) -> str:
-    """The value, how far it is away, and what its peers have."""
-    value = describe_value(outlier.attribute, outlier.what, outlier.value)
-    if outlier.attribute == "probe-status":
-        value = f"the status of the probe {', '.join(outlier.places)} is {outlier.value}"
-    away = f" ({outlier.by})" if outlier.by else ""
-    return f"{value[:1].upper()}{value[1:]}{away}; {describe_peers(outlier)}."
-
-
-def describe_peers(outlier: Outlier) -> str:
-    """`30 of 32 rails have 4220`."""
-    peers_value = outlier.usual
-    if outlier.attribute in ("cmdline", "settings"):
-        peers_value = "not have it" if peers_value == ABSENT else peers_value
-    elif outlier.attribute == "services":
-        peers_value = peers_value.partition("=")[2]
-    elif outlier.attribute.endswith("-pfc"):
-        peers_value = "PFC off" if peers_value == "off" else peers_value
-    elif outlier.attribute == "nic-state":
-        peers_value = "a driver" if peers_value == "present" else peers_value
-    have = "do" if peers_value == "not have it" else "have"
-    return f"{number(outlier.usual_count)} of {count(outlier.of, outlier.one)} {have} {peers_value}"
-
-
-def describe_value(attribute: str, what: str, value: str) -> str:
-    """`port state is DOWN`; PFC by its priorities, a driver's state in words."""
-    if attribute.endswith("-pfc"):
-        return "PFC is off" if value == "off" else f"PFC is on for {value}"
-    if attribute == "nic-state" and value in _STATES:
-        return _STATES[value]
-    if attribute in ("cmdline", "settings"):
-        return f"{what}: missing" if value == ABSENT else f"{what} has {value}"
-    if attribute == "services":
-        return f"service {value.replace('=', ' is ', 1)}"
-    return f"{what.removesuffix(' of a rail')} is {value}"
+    """What it has, how far that is away, and what its peers have."""
+    words = f"{_has(outlier)}{_away(outlier)}; {_usually(outlier)}"
+    return f"{words[:1].upper()}{words[1:]}."
 
 
 _LABELS = 4
@@ -84,10 +53,8 @@ def page(answer: Outliers, width: int = 80) -> list[Line]:
 
 def sentence(outlier: Outlier) -> str:
     """One answer without its class."""
-    by = f" ({outlier.by})" if outlier.by else ""
-    parts = [
-        f"{hosts(outlier.hosts, outlier.nodes)}: {_has(outlier)}{by}{_describe_place(outlier)}; {_usually(outlier)}"
-    ]
+    words = f"{_has(outlier)}{_away(outlier)}{_describe_place(outlier)}; {_usually(outlier)}"
+    parts = [f"{hosts(outlier.hosts, outlier.nodes)}: {words}"]
     if outlier.also:
         parts.append(f"With it: {'; '.join(outlier.also)}")
     if outlier.common:
@@ -104,16 +71,25 @@ def mixture(group: NoMajority) -> str:
     return f"{group.what}{places}: {values} of {count(group.of, group.one)} of {group.hardware_class}"
 
 
+def _away(outlier: Outlier) -> str:
+    return f" ({outlier.by})" if outlier.by else ""
+
+
 def _has(outlier: Outlier) -> str:
     if outlier.attribute in ("cmdline", "settings"):
         if outlier.value == ABSENT:
-            return f"{outlier.usual} is missing from {outlier.what}"
+            return f"{outlier.what} has no {outlier.usual}"
         return f"{outlier.what} has {outlier.value}"
     if outlier.attribute == "services":
         return f"service {outlier.value.replace('=', ' is ', 1)}"
     if outlier.attribute == "probe-status":
         return f"status of the probe {', '.join(outlier.places)}: {outlier.value}"
-    return f"{outlier.what} {outlier.value}"
+    if outlier.attribute.endswith("-pfc"):
+        return "PFC is off" if outlier.value == "off" else f"PFC is on for {outlier.value}"
+    if outlier.attribute == "nic-state" and outlier.value in _STATES:
+        return _STATES[outlier.value]
+    what = outlier.what.removesuffix(" of a rail").removesuffix(" of a switch port")
+    return f"{what} is {outlier.value}"
 
 
 def _describe_place(outlier: Outlier) -> str:
@@ -135,6 +111,8 @@ def _usually(outlier: Outlier) -> str:
         if outlier.usual == ABSENT:
             return f"{of} do not have this option ({percent})"
     peers_value = outlier.usual.partition("=")[2] if outlier.attribute == "services" else outlier.usual
+    if outlier.attribute == "nic-state":
+        peers_value = _STATES.get(peers_value, peers_value)
     board = outlier.places[0] if outlier.attribute.startswith("nic-") and len(outlier.places) == 1 else ""
     return f"usually {peers_value} ({of}{f' with board {board}' if board.startswith('MT_') else ''}, {percent})"
 

@@ -61,8 +61,7 @@ def list_facts(report: Report) -> list[tuple[str, str, str]]:
     """The known facts of the node: name, text, style."""
     every = (
         ("platform", _platform(report), ""),
-        ("GPUs", _gpus(report), ""),
-        ("NICs", count_names(map(_nic, _cards(report))) or _none(report, "none with RDMA"), ""),
+        *_list_devices(report),
         ("CPUs", _processors(report), ""),
         ("system", _system(report), ""),
         ("software", _software(report), ""),
@@ -71,6 +70,20 @@ def list_facts(report: Report) -> list[tuple[str, str, str]]:
         ("changed", "; ".join(report.config.changed), "warning"),
     )
     return [fact for fact in every if fact[1]]
+
+
+def _list_devices(report: Report) -> list[tuple[str, str, str]]:
+    """GPUs and NICs; one row where a list of devices is missing and neither is known."""
+    gpus, nics = _gpus(report), count_names(map(_nic, _cards(report)))
+    switches = f"{len(report.topology.nvswitches)}x NVSwitch" if report.topology.nvswitches else ""
+    unread = explain_unread_devices(report)
+    if unread and not (gpus or nics or switches):
+        return [("devices", f"GPUs and NICs are not known ({unread})", "")]
+    missing = f"not known ({unread})" if unread else ""
+    return [
+        ("GPUs", join_known((gpus or missing or "none", switches), ", "), ""),
+        ("NICs", nics or missing or "none with RDMA", ""),
+    ]
 
 
 def _cards(report: Report) -> list[Nic]:
@@ -100,24 +113,16 @@ def _platform(report: Report) -> str:
 
 def _gpus(report: Report) -> str:
     topology = report.topology
-    switches = len(topology.nvswitches)
     products = {function.id: (function.vendor, function.device) for function in topology.pci}
     models = {products.get(gpu.pci or ""): gpu.name for gpu in topology.gpus if gpu.driver_state == "open"}
     names = (  # of a GPU that the driver cannot name: what it calls those with the same PCI id
         gpu.name if gpu.driver_state == "open" else models.get(products.get(gpu.pci or "", ("", "")), gpu.name)
         for gpu in topology.gpus
     )
-    gpus = count_names(
+    return count_names(
         short_model(name) or join_known((gpu.vendor, "GPU"), " ")
         for gpu, name in zip(topology.gpus, names, strict=True)
     )
-    return join_known((gpus or _none(report, "none"), f"{switches}x NVSwitch" if switches else None), ", ")
-
-
-def _none(report: Report, text: str) -> str:
-    """`text` where the device list is complete; otherwise that it is not known, and why."""
-    unread = explain_unread_devices(report)
-    return f"not known ({unread})" if unread else text
 
 
 def _processors(report: Report) -> str:

@@ -13,6 +13,7 @@ from agent.outputs.text.recommend_answers import render_log_answer
 
 MOST_CAUSES = 3
 _MOST_LINES = 4
+_MOST_CHARACTERS = 220  # of a line
 _MOST_ROWS = 8
 _MOST_FINDINGS = 3
 _FAULTS = {
@@ -32,7 +33,7 @@ def render_job(answer: JobAnswer, width: int) -> list[Line]:
     if answer.other_jobs:
         lines += wrap_paragraph(describe_jobs(answer), width, "  ", "warning", first="")
     for number, cause in enumerate(answer.causes[:MOST_CAUSES], 1):
-        lines += [BLANK, *_cause(cause, number, width)]
+        lines += [BLANK, *_cause(cause, number, width, is_headline=answer.headline.endswith(f": {cause.summary}"))]
     if len(answer.causes) > MOST_CAUSES:
         lines += [BLANK, make_heading(f"{len(answer.causes) - MOST_CAUSES} more")]
         lines += wrap_all((cause.summary for cause in answer.causes[MOST_CAUSES:]), width)
@@ -70,17 +71,25 @@ def describe_job(answer: JobAnswer) -> str:
     )
 
 
-def _cause(cause: JobCause, number: int, width: int) -> Iterator[Line]:
+def _cause(cause: JobCause, number: int, width: int, is_headline: bool) -> Iterator[Line]:
+    """One cause; the headline has the summary of the first already."""
     fault = _FAULTS.get(cause.at_fault.kind, cause.at_fault.kind)
     yield make_line((f"{number}. {cause.id}", "head"), (f"  at fault: {fault}, confidence {cause.confidence}", "dim"))
-    yield from wrap_paragraph(cause.summary, width, "   ")
+    if not is_headline:
+        yield from wrap_paragraph(cause.summary, width, "   ")
     for row in cause.evidence[:_MOST_LINES]:
         place = f"{row.source}:{row.line}" if row.line is not None else row.source
-        yield from wrap_paragraph(f"{place}: {row.text[:220]}", width, "       ", "dim", first="   | ")
+        yield from wrap_paragraph(f"{place}: {_cut(row.text)}", width, "       ", "dim", first="   | ")
     if len(cause.evidence) > _MOST_LINES:
         yield make_line((f"   | and {len(cause.evidence) - _MOST_LINES} more", "dim"))
-    for step, text in enumerate(cause.next):
-        yield from wrap_paragraph(text, width, "         ", first="   next: " if step == 0 else "         ")
+    for step, text in enumerate(cause.next, 1):
+        mark = "- " if len(cause.next) > 1 else ""
+        first = ("   next: " if step == 1 else " " * len("   next: ")) + mark
+        yield from wrap_paragraph(text, width, " " * len(first), first=first)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]} .."
 
 
 def _sections(answer: JobAnswer) -> Iterator[tuple[str, list[str]]]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
+from agent.model.counters import LINK, NETDEV, PORT, list_counted
 from agent.model.labels import group_names, name_first
 from agent.model.reasons import needs_sample
 from agent.model.report import ProbeRun, Report
@@ -23,7 +27,12 @@ _MAKERS = {  # a tool, and whose accelerators it lists
     "hl-smi": "Intel Habana",
     "neuron-ls": "Amazon",
 }
-_OF_COUNTERS = ("ethtool -S ", "nvidia-smi nvlink -e", "hccn_tool -stat", "/sys/class/infiniband")  # that faults move
+_COUNTED_BY = (  # the begin of a source, the counters in it, and the command that prints them where that is another
+    ("ethtool -S ", NETDEV, None),
+    ("nvidia-smi nvlink -e", LINK, None),
+    ("hccn_tool", PORT, "hccn_tool -i {npu} -stat -g"),
+    ("/sys/class/infiniband", PORT, "grep . /sys/class/infiniband/*/ports/*/*counters/*"),
+)
 _LISTS = {  # a maker, and the command that lists its accelerators: what is of another maker is settled by it
     "AMD": "amd-smi static --json",
     "Huawei": "npu-smi info",
@@ -128,11 +137,22 @@ def render_fragment(report: Report, width: int) -> list[Line]:
     lines += wrap_paragraph(
         f"Save next (checks that it settles): {best}".replace("`", ""), width, indent="  ", first=""
     )
-    again = next((source for source in read if source.startswith(_OF_COUNTERS)), None)
-    if again and report.counters_window is None and any(map(needs_sample, report.checks)):
-        text = f"Behind it, in the same text: {again}, once more a minute later. What grew between the two is judged."
+    command = _find_counting_command(report, read)
+    if command and report.counters_window is None and any(map(needs_sample, report.checks)):
+        text = f"To see what grows, save this with its prompt: {command}; sleep 60; {command}"
         lines += wrap_paragraph(text, width, indent="  ", first="")
     return lines
+
+
+def _find_counting_command(report: Report, read: Iterable[str]) -> str | None:
+    """What a person types to read the counters of this source once more; None where it has none."""
+    subjects = [item.subject for item in list_counted(report.topology) if item.counters]
+    for source in read:
+        for begin, kind, command in _COUNTED_BY:
+            counted = next((subject for subject in subjects if subject.startswith(f"{kind}:")), None)
+            if counted and source.startswith(begin):
+                return command.format(npu="".join(re.findall(r"\d+", counted)[:1])) if command else source
+    return None
 
 
 def list_commands_to_save(report: Report) -> list[tuple[str, int]]:

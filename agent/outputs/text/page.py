@@ -77,14 +77,15 @@ def render_page(
         ]
     everything = detail == Detail.VERBOSE
     lines += render_verdict(report, width)
-    lines += render_fragment(report, width)
+    fragment = render_fragment(report, width)
+    lines += fragment
     lines += _add_section("", render_findings(report, width, everything))
     lines += _add_section("Hosts", hosts) if is_clear else []
     lines += _add_section("Host", render_facts(report, width))
     lines += _render_topology(report, width)
     if everything:
         lines += _add_section("Could not check", render_not_checked(report, width))
-    else:
+    elif not fragment:  # what to save next settles them
         lines += _add_section("", count_not_checked(report, width))
     return lines + _add_section("", render_next_step(report, width, program))
 

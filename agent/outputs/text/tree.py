@@ -8,7 +8,8 @@ in one host bridge. Rows are laid out in columns, as many as the width allows; w
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 from agent.model.labels import compress_names
 from agent.model.node import NumaNode
@@ -23,7 +24,7 @@ ALL_CELLS, LINK_ONLY = 4, 1  # columns: link, state, role, interface; or the lin
 _BRANCHES = str.maketrans({"├": "│", "└": " ", "─": " "})
 _MIN_COLUMNS = 20  # of a continued line, however deep it is
 LAYOUTS = (("full", ALL_CELLS), ("name", ALL_CELLS), ("none", ALL_CELLS), ("none", LINK_ONLY))  # widest first
-MIN_GROUP = 3  # equal NVSwitches or virtual functions from this number on share one line
+MIN_GROUP = 3  # equal NVSwitches, virtual functions or devices without a place: from this number on one line
 
 
 def render_tree(report: Report, width: int) -> list[Line]:
@@ -62,7 +63,8 @@ class _TreeBuilder:
         gpus, nics = self.tree.unplaced_gpus, self.tree.unplaced_nics
         if gpus or nics:
             rows.append(make_line(("unknown position in the PCI tree", "bold")))
-            rows += _add_branches([self.make.gpu(g, None) for g in gpus] + [self.make.nic(n, None) for n in nics], "")
+            unplaced = [self.make.gpu(gpu, None) for gpu in gpus] + [self.make.nic(nic, None) for nic in nics]
+            rows += _add_branches(list(_join_alike(unplaced)), "")
         return rows
 
     def _buses(self, buses: dict[str, list[PciFunction]]) -> list[TreeRow | Line]:
@@ -129,6 +131,17 @@ class _TreeBuilder:
             return self.make.ordinary(function, ordinary)
         kind = "NVSwitch" if function.id in self.tree.switches else "switch"
         return self.make.switch(function, kind, self.tree.count_drives(function))
+
+
+def _join_alike(rows: Iterable[TreeRow]) -> Iterator[TreeRow]:
+    """Rows one after the other that have an address each or differ in more than their name; equal ones are one row."""
+    for _, group in groupby(rows, lambda row: (row.device[1:], row.comparable())):
+        alike = list(group)
+        if len(alike) < MIN_GROUP or alike[0].device[1][0]:
+            yield from alike
+        else:
+            (_, style), *rest = alike[0].device
+            yield alike[0]._replace(device=((compress_names(row.device[0][0] for row in alike), style), *rest))
 
 
 def _add_branches(rows: list[TreeRow], indent: str, closed: bool = True) -> list[TreeRow | Line]:

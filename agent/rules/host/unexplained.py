@@ -10,6 +10,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
+from agent.model.counters import FABRIC_PORT
 from agent.model.node import Event
 from agent.rules.context import RuleContext, parse_time, read_since_boot
 from agent.rules.devices import about_function, about_gpu, device_label, list_log_words, quote_log, severity_by_role
@@ -18,7 +19,7 @@ from agent.rules.rule import NODE, Fail
 from agent.rules.wording import count_of, join_labels
 
 KIND = "unexplained"
-_NO_FAILURES = frozenset({"link_down", "link_up", "xgmi", "pcie_bandwidth", "tool", "service", "ib_port", KIND})
+_NO_FAILURES = frozenset({"link_down", "link_up", "xgmi", "pcie_bandwidth", "tool", "service", FABRIC_PORT, KIND})
 _NEAR_SECONDS = 600  # lines of one failure stand so close
 _SHOWN, _PARTS = 4, 4
 _FAMILIES = (  # drivers of one maker's part, and what to save of it

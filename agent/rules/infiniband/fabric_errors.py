@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from agent.model.counters import PORT_COUNTER_BITS
+from agent.model.counters import FABRIC_PORT, PORT_COUNTER_BITS
 from agent.model.finding import Evidence
 from agent.model.nic import Nic, Port
 from agent.model.node import Event
@@ -15,7 +15,6 @@ from agent.rules.context import RuleContext
 from agent.rules.pages import read_limit
 from agent.rules.rule import NODE, Fail, Result, rule
 
-_KIND = "ib_port"
 _WIRE = {  # what each counts, and from which total on it is no start of a link
     "symbol_error": ("symbol errors", read_limit("ib-fabric-errors.symbols")),
     "port_rcv_errors": ("packets received with errors", read_limit("ib-fabric-errors.received")),
@@ -40,7 +39,7 @@ _RECEIVED, _MARKED, _DOWNED = "port_rcv_errors", "port_rcv_remote_physical_error
 
 @rule("ib-fabric-errors")
 def ib_fabric_errors(context: RuleContext) -> Iterator[Result]:
-    ports = [event for event in context.events if event.kind == _KIND]
+    ports = [event for event in context.events if event.kind == FABRIC_PORT]
     odd = [event for event in ports if _lost_lanes(event) or event.code not in _SLOW] if _are_chosen(ports) else ports
     own = _find_own_ports(context)
     faults = [_place(own, event, fault) for event in odd if (fault := _judge(context, event)) is not None]

@@ -13,6 +13,7 @@ from agent.model.node import Event
 from agent.rules.cabling import (
     CageState,
     are_all_rails_down,
+    describe_lost_rails,
     find_confidence,
     find_known_rate,
     merge_whole_node,
@@ -91,7 +92,7 @@ def _judge_port_down(context: RuleContext, ib_port: IbPort, socket: CageState, s
         summary=f"{port.state}, physical state {port.phys_state}: {why}"
         if port.phys_state
         else f"{port.state}, physical state unknown",
-        impact=_impact(context, ib_port),
+        impact=describe_lost_rails(context, ib_port.nic),
         evidence=(
             ib_port.evidence("state", port.state or "", "state"),
             ib_port.evidence("physical state", port.phys_state or "not known", "phys_state"),
@@ -112,16 +113,6 @@ def _explain_down(ib_port: IbPort) -> tuple[str, str]:
     if physical == "LinkUp":
         return "a virtual function that its link policy or the subnet manager holds down", "vf-policy"
     return "a virtual function; the port of its physical function, on the host, is not up", "vf-physical"
-
-
-def _impact(context: RuleContext, ib_port: IbPort) -> str:
-    rails = len(context.rails)
-    if ib_port.nic.role == "rail" and rails > 1:
-        return (
-            f"1 of {rails} rails: this node injects {100 / rails:.0f}% less traffic, and NCCL leaves "
-            f"the rail out without a message."
-        )
-    return "This port carries nothing; NCCL leaves out ports that are not active, without a message."
 
 
 # Gb/s that a port of each generation can do: ConnectX-4, 5, 6, 7, 8, BlueField-2, BlueField-3 (PCI device ids)

@@ -14,6 +14,7 @@ from agent.rules.cabling import (
     CageState,
     are_all_rails_down,
     board_model,
+    describe_lost_rails,
     find_confidence,
     find_known_rate,
     merge_whole_node,
@@ -83,7 +84,7 @@ def _judge_link_down(context: RuleContext, roce_port: RocePort, socket: CageStat
     cause, why = _down_reason(shown) if shown else ("", f"physical state {roce_port.port.phys_state or 'unknown'}")
     return roce_port.fail(
         summary=f"{state}: {why}",
-        impact=_impact(context, roce_port),
+        impact=describe_lost_rails(context, roce_port.nic),
         evidence=(
             Evidence(what=f"state of {roce_port.label}", value=state, source=f"{roce_port.folder}/state"),
             *(_evidence(shown) if shown else ()),
@@ -136,16 +137,6 @@ def _evidence(netdev: Netdev) -> Iterator[Evidence]:
         yield Evidence(
             what=f"module of {netdev.label}", value=netdev.module_reason, source=f"ethtool -m {netdev.label}"
         )
-
-
-def _impact(context: RuleContext, roce_port: RocePort) -> str:
-    rails = len(context.rails)
-    if roce_port.nic.role == "rail" and rails > 1:
-        return (
-            f"1 of {rails} rails: this node injects {100 / rails:.0f}% less traffic, and NCCL leaves "
-            f"the rail out without a message."
-        )
-    return "This port carries nothing; NCCL leaves out ports that are not active, without a message."
 
 
 class _CabledLink(msgspec.Struct, frozen=True):

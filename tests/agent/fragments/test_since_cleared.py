@@ -234,6 +234,8 @@ NOT_GROWN = {
                           "     rx_crc_errors_phy: 212\n", other="n8"),
     "of hosts that nothing names": "$ ethtool -S ens6f0 | grep crc\n     rx_crc_errors_phy: 12\n"
                                    "$ ethtool -S ens6f0 | grep crc\n     rx_crc_errors_phy: 212\n",
+    "not at all": "$ ethtool -S ens6f0 | grep crc; sleep 60; ethtool -S ens6f0 | grep crc\n"
+                  "     rx_crc_errors_phy: 41231\n     rx_crc_errors_phy: 41231\n",
     "cleared between": again("ethtool -S ens6f0 | grep -E 'crc|pack'",
                              "     rx_packets_phy: 800000\n     rx_crc_errors_phy: 500\n",
                              "     rx_packets_phy: 90000\n     rx_crc_errors_phy: 501\n"),
@@ -277,14 +279,45 @@ def test_a_second_output_without_counters_is_not_read(tmp_path: Path) -> None:
     assert ["an earlier one is used" in (file.reason or "") for file in report.source.files or ()].count(True) == 1
 
 
-def test_counters_alone_ask_for_the_same_again(tmp_path: Path) -> None:
-    first, second = (
-        to_plain_text(render_page(scan_text(tmp_path, text, "issue.txt")))
-        for text in (ethtool(rx_crc_errors_phy=3), GROWN["ethtool"][0])
-    )
+def read_first_screen(tmp_path: Path, text: str) -> str:
+    return " ".join(to_plain_text(render_page(scan_text(tmp_path, text, "issue.txt"))).split())
 
-    assert "ethtool -S ens6f0np0, once more a minute later" in " ".join(first.split())
-    assert "once more" not in second
+
+COUNTED = {  # what is saved once, and what is typed to see what grows
+    "ethtool": (ethtool(rx_crc_errors_phy=3), "ethtool -S ens6f0np0"),
+    "NPUs": ("[root@n7 ~]# hccn_tool -i 6 -stat -g\n" + _NPU.partition("\n")[2].format(damaged=12, again=0),
+             "hccn_tool -i 6 -stat -g"),
+    "NVLinks": (_NVLINK.format(1), "nvidia-smi nvlink -e"),
+    "files of the kernel": (f"{_ERRORS.format('counters/symbol_error')}:50\n{_ERRORS.format('state')}:4: ACTIVE\n",
+                            "grep . /sys/class/infiniband/*/ports/*/*counters/*"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_counters_alone_ask_for_the_same_again(name: str, tmp_path: Path) -> None:
+    """With a command that can be typed, whose output is then two samples."""
+    text, command = COUNTED[name]
+    twice = f"{command}; sleep 60; {command}"
+    output = text.partition("\n")[2] if text.startswith(("[", "$")) else text
+    later = scan_text(tmp_path, f"[root@n7 ~]# {twice}\n{output}{output}", "issue.txt")
+
+    assert f"save this with its prompt: {twice}" in read_first_screen(tmp_path, text)
+    assert later.counters_window is not None
+    assert later.counters_window.seconds == 60
+
+
+def test_states_alone_ask_for_no_second_reading(tmp_path: Path) -> None:
+    assert "To see what grows" not in read_first_screen(tmp_path, f"{_ERRORS.format('state')}:1: DOWN\n")
+    assert "To see what grows" not in read_first_screen(tmp_path, GROWN["ethtool"][0])
+
+
+def test_what_is_missing_is_named_once(tmp_path: Path) -> None:
+    """As what to save next; notes are no check of those that could not run."""
+    screen = read_first_screen(tmp_path, f"{_ERRORS.format('state')}:1: DOWN\n")
+
+    assert "Save next (checks that it settles): lspci -vvv" in screen
+    assert "Could not check: " not in screen
+    assert "and 3 more; 1 note" in screen
 
 
 # Every line of docs/output-sets.md: these outputs are enough for the finding, and none of them can be left out.

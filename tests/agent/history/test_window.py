@@ -15,6 +15,7 @@ from agent.history.window import (
     WINDOW_SECONDS,
     CounterSample,
     carry_window,
+    compare_outputs,
     compare_samples,
     make_window,
     select_samples,
@@ -113,10 +114,13 @@ def test_a_window_has_a_limit() -> None:
         changed_netdev(changed_netdev(counting(), 0, counters=row), 1, counters=row)
         for row in (many, dict.fromkeys(many, 2))
     )
-    result = compare_samples(taken(report(before)), report(now, DAY + 60))
+    of_runs = compare_samples(taken(report(before)), report(now, DAY + 60))
+    of_outputs = compare_outputs(report(before), [(report(now), 60)]).counters_window
 
-    assert ROW_LIMIT >= sum(map(len, result.moved.values())) + sum(map(len, result.not_compared.values()))
-    assert "more counters" in result.not_compared[f"netdev:{nic_id(1)}"][WHOLE_SUBJECT]
+    assert of_outputs is not None
+    for result in (of_runs, of_outputs):
+        assert ROW_LIMIT >= sum(map(len, result.moved.values())) + sum(map(len, result.not_compared.values()))
+        assert "more counters" in result.not_compared[f"netdev:{nic_id(1)}"][WHOLE_SUBJECT]
 
 
 def test_hostile_numbers_are_not_kept() -> None:

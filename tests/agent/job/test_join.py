@@ -318,6 +318,32 @@ def test_a_table_of_osu(rates: Sequence[float], shapes: Sequence[str], tmp_path:
     assert shapes == [shape.partition(" at ")[0] for shape in table.shapes]
 
 
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        (
+            _nccl_tests(440.0, "NVIDIA H100 80GB HBM3"),
+            "Measured: 440 GB/s at the largest size, and HGX H100 8-GPU should give 461: good",
+        ),
+        (
+            _nccl_tests(440.0, ranks=0),
+            "Measured: 440 GB/s at the largest size, compared with nothing: which machine it is of is not known; "
+            "--profile names one",
+        ),
+        (
+            " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
+            " 65536      5000             97.90              96.90              0.18\n",
+            "Measured: 12.1 GB/s at the largest size, 97% of 100 Gbit/s",
+        ),
+    ],
+    ids=["a known board", "rows alone", "perftest"],
+)
+def test_a_table_without_its_end_states_what_was_measured(table: str, expected: str, tmp_path: Path) -> None:
+    result = answer(tmp_path, table=table.replace("# Out of bounds values : 0 OK\n", ""))
+
+    assert ("unknown", expected) == (result.job.ended, result.headline)
+
+
 def test_the_kernel_log_of_a_dataset_at_the_time_of_the_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Also where only a later report has the lines; those of another day are left out."""
     nic = {"id": "0000:10:00.0", "label": "mlx5_1", "rdma_device": "mlx5_1", "role": "rail", "ports": [{"port": 1}]}

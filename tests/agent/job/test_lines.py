@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
+import lzma
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 
-from agent.cli.job import JobOptions
+from agent.cli.job import JobOptions, answer_job
 from agent.job.evidence import Evidence
 from agent.job.lines import LogLine, Prefixes, find_time, split_line
 from agent.job.log_reader import LogReader
@@ -132,6 +137,14 @@ def test_an_indented_paste(tmp_path: Path) -> None:
     result = answer(tmp_path, notes="1. Run it:\n" + "".join(f"   [1,0]<stdout>:{line}\n" for line in lines))
 
     assert ("No failure in it", [3]) == (result.headline, [table.rows for table in result.measured])
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, zstandard.ZstdCompressor().compress])
+def test_a_compressed_log(pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    """By what it holds, whatever its name."""
+    (tmp_path / "log.1").write_bytes(pack(warn(0, "NET/IB : mlx5_1:1 Got async error event: port error").encode()))
+
+    assert ["port-down"] == [cause.id for cause in answer_job([str(tmp_path / "log.1")], JobOptions([])).causes]
 
 
 def test_records_of_pytorch_in_one_line() -> None:

@@ -16,7 +16,7 @@ from probes.host.interface import LOG_LIMIT_BYTES, OUTPUT_LIMIT_BYTES
 from probes.host_reader import HostReader
 from probes.kernel import log, log_files
 from probes.kernel.log_facts import KernelLogFacts
-from probes.kernel.log_files import is_rotated, list_log_files, read_log_file, unpack
+from probes.kernel.log_files import is_rotated, list_log_files, read_log_file
 from probes.services import probe as services
 from probes.sources.dump import SavedOutputs
 from probes.sources.memory import MemoryFiles
@@ -64,11 +64,6 @@ def test_files_of_each_log_are_listed_from_the_oldest_on() -> None:
 )
 def test_which_files_were_put_aside(name: str, aside: bool) -> None:
     assert aside is is_rotated(name) is is_rotated(f"/var/log/{name}")
-
-
-@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
-def test_a_compressed_log_is_read(pack: Callable[[bytes], bytes]) -> None:
-    assert b"a line\n" == unpack(pack(b"a line\n"))
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])

@@ -312,7 +312,8 @@ def test_a_bomb_costs_no_memory(name: str, tmp_path: Path) -> None:
 def test_a_stream_of_several_parts_however_they_are_cut(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is left of one read is the beginning of the next."""
     monkeypatch.setattr("agent.fleet.ingest.streams._BLOCK", 700)
-    monkeypatch.setattr("agent.fleet.ingest.streams._ZSTD_STEP", 13)
+    monkeypatch.setattr("probes.compression.STEP_BYTES", 700)
+    monkeypatch.setattr("probes.compression.ZSTD_STEP_BYTES", 13)
     reports = [report(f"gpu{number}", gpus=[f"{number}-{gpu}" for gpu in range(20)]) for number in range(6)]
     parts = [PACK[name](b"".join(text + b"\n" for text in reports[at : at + 2])) for at in (0, 2, 4)]
 

@@ -259,8 +259,8 @@ def test_values_of_an_outlier_are_words_wherever_they_are_shown(engine: Any) -> 
     [pfc] = [outlier for outlier in answer.outliers if outlier.attribute == "switch-port-pfc"]
 
     assert (pfc.value, pfc.usual) == ("off", "priority 3")
-    assert describe_outlier(pfc) == "PFC is off; 15 of 16 switch ports have priority 3."
-    assert "switch:leaf2: PFC of a switch port off on Ethernet2; usually priority 3 (15 of 16 switch ports, 94%)" in (
+    assert describe_outlier(pfc) == "PFC is off; usually priority 3 (15 of 16 switch ports, 94%)."
+    assert "switch:leaf2: PFC is off on Ethernet2; usually priority 3 (15 of 16 switch ports, 94%)" in (
         to_plain_text(outliers_page(answer, 200))
     )
 

@@ -185,7 +185,7 @@ def test_an_outlier_says_all():
                 by="1 fewer",
             )
         )
-        == "gpu[7-8]: active NVLinks 17 (1 fewer) on 2 GPUs (GPU1); usually 18 (303 of 304 GPUs, 99.6%)"
+        == "gpu[7-8]: active NVLinks is 17 (1 fewer) on 2 GPUs (GPU1); usually 18 (303 of 304 GPUs, 99.6%)"
     )
 
 
@@ -231,20 +231,21 @@ def test_what_is_wrong_with_the_worst_nodes_is_named():
 @pytest.mark.parametrize(
     ("attribute", "what", "value", "usual", "one", "sentence"),
     [
-        ("driver", "GPU driver", "570.30", "570.124", "node", "GPU driver is 570.30; 31 of 32 nodes have 570.124."),
-        ("rail-mtu", "MTU of a rail", "1500", "4220", "rail", "MTU is 1500; 31 of 32 rails have 4220."),
+        ("driver", "GPU driver", "570.30", "570.124", "node",
+         "GPU driver is 570.30; usually 570.124 (31 of 32 nodes, 97%)."),
+        ("rail-mtu", "MTU of a rail", "1500", "4220", "rail", "MTU is 1500; usually 4220 (31 of 32 rails, 97%)."),
         ("rail-pfc", "PFC of a rail", "off", "priority 3", "rail",
-         "PFC is off; 31 of 32 rails have priority 3."),
+         "PFC is off; usually priority 3 (31 of 32 rails, 97%)."),
         ("rail-pfc", "PFC of a rail", "priorities 3, 4", "off", "rail",
-         "PFC is on for priorities 3, 4; 31 of 32 rails have PFC off."),
+         "PFC is on for priorities 3, 4; usually off (31 of 32 rails, 97%)."),
         ("nic-state", "state of a NIC", "no_driver", "present", "NIC",
-         "No driver is bound; 31 of 32 NICs have a driver."),
+         "No driver is bound; usually a driver is bound (31 of 32 NICs, 97%)."),
         ("services", "services", "nvidia-fabricmanager=failed", "nvidia-fabricmanager=active", "node",
-         "Service nvidia-fabricmanager is failed; 31 of 32 nodes have active."),
+         "Service nvidia-fabricmanager is failed; usually active (31 of 32 nodes, 97%)."),
         ("cmdline", "kernel command line", ABSENT, "iommu=pt", "node",
-         "Kernel command line: missing; 31 of 32 nodes have iommu=pt."),
+         "Kernel command line has no iommu=pt; 31 of 32 nodes have it (97%)."),
         ("cmdline", "kernel command line", "iommu=pt", ABSENT, "node",
-         "Kernel command line has iommu=pt; 31 of 32 nodes do not have it."),
+         "Kernel command line has iommu=pt; 31 of 32 nodes do not have this option (97%)."),
     ],
 )  # fmt: skip
 def test_a_difference_is_a_sentence(attribute: str, what: str, value: str, usual: str, one: str, sentence: str) -> None:

@@ -247,7 +247,7 @@ def test_no_gpu_is_stated_only_where_the_list_of_devices_is_complete() -> None:
     assert "UNKNOWN  no GPU or RDMA NIC is listed, but there may be some: lspci: denied\n" in text.replace(
         "\n         ", " "
     )
-    assert "  GPUs      not known (lspci: denied)\n  NICs      not known (lspci: denied)\n" in text
+    assert "  devices   GPUs and NICs are not known (lspci: denied)\n" in text
     assert "none" not in text
 
 

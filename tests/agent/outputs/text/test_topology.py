@@ -122,6 +122,17 @@ def test_outputs_without_pci_still_show_the_devices() -> None:
     assert ["unknown position in the PCI tree", "├─ GPU0", "└─ NIC0  rail"] == draw(topology)
 
 
+def test_equal_devices_without_an_address_share_one_row() -> None:
+    """From three on, one after the other; one that differs has its own."""
+    gpus = [Gpu(id=f"gpu-index-{n}", label=f"GPU{n}") for n in range(8)]
+    nics = [Nic(id=f"n{n}", label=f"mlx5_{n}", role="rail" if n < 2 else "unknown") for n in range(5)]
+
+    assert [
+        "unknown position in the PCI tree", "├─ GPU0-7", "├─ mlx5_0    rail", "├─ mlx5_1    rail",
+        "└─ mlx5_2-4  role unknown",
+    ] == draw(Topology(gpus=gpus, nics=nics))  # fmt: skip
+
+
 def test_an_address_that_the_driver_told_is_shown() -> None:
     """What leads there is not known."""
     gpu = Gpu(id="0000:1a:00.0", label="GPU0")

@@ -186,8 +186,11 @@ def test_what_was_not_read_of_a_link_that_is_down_is_no_evidence(interface, rows
 
 
 def test_what_a_rail_costs_is_its_share() -> None:
-    """Of two; of a single one all."""
+    """Of two; of a single one all; of several that are down their sum."""
     single = changed_port(server(1, ethernet=True), 0, state="DOWN", phys_state="LinkUp")
 
+    several = changed_port(down(), 2, state="DOWN", phys_state="Disabled")
+
     assert fails(rule, down(2))[0].impact.startswith("1 of 2 rails: this node injects 50% less")
+    assert fails(rule, several)[0].impact.startswith("2 of 4 rails are down: this node injects 50% less")
     assert fails(rule, single)[0].impact.startswith("This port carries nothing")
