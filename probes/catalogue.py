@@ -17,6 +17,7 @@ from probes.host.commands import (
     IB_FABRIC_SAVED,
     IB_LINKS,
     IB_NODES,
+    IP_LINK_SAVED,
     KERNEL_LOG,
     KERNEL_LOG_EARLIER,
     KERNEL_LOG_SAVED,
@@ -45,6 +46,7 @@ from probes.host.commands import (
     ROTATED_LOG,
     SERVICE_LOG,
     SERVICE_SAVED,
+    SHOW_GIDS,
     SYSFS_SAVED,
     SYSTEM,
     TOOL_REPORTS_SAVED,
@@ -399,7 +401,7 @@ def _tool_reports(host: Host) -> Reading:
     )
     of_interfaces = (ETHTOOL_COUNTERS, ETHTOOL_SETTINGS, ETHTOOL_FEC)
     if host.kind in ("dump", "text"):  # other sources have files of the machine, which hold its modules, too
-        tables = (*tables, *SYSTEM, *SYSFS_SAVED, *KERNEL_LOG_SAVED, *RDMA_GUIDS)
+        tables = (*tables, *SYSTEM, *SYSFS_SAVED, *KERNEL_LOG_SAVED, *RDMA_GUIDS, *IP_LINK_SAVED, SHOW_GIDS)
     if not host.live and _has_saved(*tables, about=of_interfaces)(host):
         from probes.tool_reports.probe import read
 

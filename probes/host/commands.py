@@ -81,12 +81,12 @@ RDMA_GUIDS = (
 )  # which state a GUID of each device
 SYSFS_SAVED = (("sysfs", "files"),)  # no program: files of /sys as grep, head, tail and cat print them
 LIMITS_SAVED = (("ulimit", "-a"), ("ulimit", "-l"), ("ulimit", "-Ha"), ("ulimit", "-Sa"))
+SHOW_GIDS = ("show_gids",)
+IP_LINK_SAVED = (("ip", "-s", "-d", "link"), ("ip", "-d", "link"), ("ip", "link"))  # with addresses, too
 SYSTEM_SAVED = (
     ("uname", "-a"),
     ("dmidecode",),
-    ("ip", "-s", "-d", "link"),
-    ("ip", "-d", "link"),
-    ("ip", "link"),
+    *IP_LINK_SAVED,
     ("ifconfig",),
     ("node_exporter",),  # of its metrics those of interfaces
 )
@@ -197,6 +197,8 @@ REPEATED = ("lines", "of", "several", "devices")  # without their names
 FILTERED_SAVED = (PCI_LINES, GPU_LINES, REPEATED)
 NPU_HEALTH, NIC_PORTS = ("npu-smi", "info", "-t", "health"), ("nicctl", "show", "port")
 BONDING, SWITCH_PORTS = ("bonding",), ("show", "interfaces")  # a file of /proc; of a switch, any such command
+ROUTES, MLXCONFIG = ("ip", "route"), ("mlxconfig", "query")  # whatever the options
+OPA_PORTS, UFM_EVENTS, FLINT = ("opainfo",), ("UFM", "events"), ("flint", "q")
 MLXLINK, GAUDI_PORTS = ("mlxlink",), ("manage_network_ifs.sh",)  # each below its command, which names the device
 # What tools print where they find no device or no driver, whatever their options
 TOOL_ERRORS_SAVED = tuple(
@@ -217,7 +219,6 @@ TOOL_ERRORS_SAVED = tuple(
     )
 )
 LDD = ("ldd",)
-SWITCH_LOG = ("SONiC", "log")  # of its operating system
 NCCL_SETTINGS = ("NCCL", "settings")  # which the library states in its log, wherever the lines stand
 PODS, STATED = ("kubectl", "get", "pods"), ("sentences", "of", "tools")  # which are read wherever they stand
 TOOL_REPORTS_SAVED = (
@@ -235,8 +236,9 @@ TOOL_REPORTS_SAVED = (
     + BMC_LOG
     + BMC_SENSORS
     + (MLXLINK, GAUDI_PORTS, HL_SMI_QUERY, ROCM_XGMI, BONDING, SWITCH_PORTS, NPU_HEALTH, NIC_PORTS)
+    + (ROUTES, MLXCONFIG, FLINT, OPA_PORTS, UFM_EVENTS)
     + TOOL_ERRORS_SAVED
-    + (PODS, STATED, DMON, IMEX_NODES, ALERTS, REDFISH, AMD_METRICS, NCCL_SETTINGS, SWITCH_LOG, LDD)
+    + (PODS, STATED, DMON, IMEX_NODES, ALERTS, REDFISH, AMD_METRICS, NCCL_SETTINGS, LDD)
 )
 NEURON_SAVED = (
     *NEURON,

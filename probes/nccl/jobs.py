@@ -70,22 +70,38 @@ def parse_conf(text: str, path: str, scope: str) -> tuple[list[NcclVariable], li
     return settings, others
 
 
+_LONGEST_LINE = 2000  # that a person writes
 _STATED = lazy_pattern(
-    r"\b(?P<key>NCCL_[A-Z0-9_]{2,60}) set by environment to (?P<value>\S{1,200}?)\.?[ \t\r]*$", re.MULTILINE
+    r"^[^\n]{0,200}?\b(?P<key>NCCL_[A-Z0-9_]{2,60}) set by environment to (?P<value>\S{1,200}?)\.?[ \t\r]*$",
+    re.MULTILINE,
+)
+_GIVEN = lazy_pattern(  # by the command of a job
+    r"(?:^|[ \t])(?:-x|-e|--env|export|env)[ =]{1,2}(?P<key>NCCL_[A-Z0-9_]{2,60})="
+    r"(?P<value>[^\s\"'$=]{1,200})(?=[ \t\r]|$)"
 )
 
 
+def list_setting_lines(text: str) -> list[str]:
+    """Lines in which NCCL states what its environment sets; else those of commands that set it."""
+    stated = [match[0] for match in _STATED.finditer(text)]
+    return stated or [line for line in text.splitlines() if len(line) < _LONGEST_LINE and _GIVEN.search(line)]
+
+
 def parse_stated(text: str) -> list[NcclVariable]:
-    """What NCCL states that its environment sets (`src/misc/param.cc`); of a variable with several values nothing:
-    these are several runs.
+    """What NCCL states that its environment sets (`src/misc/param.cc`), or a command sets; of a variable with several
+    values nothing: these are several runs.
 
     >>> text = "[0] NCCL INFO NCCL_P2P_LEVEL set by environment to LOC\\nNCCL_IB_TC set by environment to 106.\\n"
     >>> [(setting.key, setting.value) for setting in parse_stated(text)]
     [('NCCL_P2P_LEVEL', 'LOC'), ('NCCL_IB_TC', '106')]
+    >>> line = "$ mpirun -np 16 -x NCCL_IB_GID_INDEX=3 -x NCCL_DEBUG=INFO ./all_reduce_perf"
+    >>> [(setting.key, setting.value) for setting in parse_stated(line)]
+    [('NCCL_IB_GID_INDEX', '3'), ('NCCL_DEBUG', 'INFO')]
     """
     values: dict[str, dict[str, str]] = {}
-    for match in _STATED.finditer(text):
-        values.setdefault(match["key"], {}).setdefault(match["value"], match[0])
+    for line in list_setting_lines(text):
+        for match in (*_STATED.finditer(line), *_GIVEN.finditer(line)):
+            values.setdefault(match["key"], {}).setdefault(match["value"], line)
     return [
         NcclVariable(key, value, "environment of the job", "job", line[:VALUE_CHARACTERS])
         for key, of_key in values.items()

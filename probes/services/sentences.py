@@ -131,6 +131,9 @@ SERVICE_SENTENCES: tuple[Sentence, ...] = (
          r"Removed port with GUID:(?P<guid>0x[0-9a-f]{4,16}) LID range \[\d{1,5}, ?\d{1,5}\] of node:"
          r"(?P<node>\S[^\n]{0,64})",
          f"{_OPENSM} opensm/osm_drop_mgr.c"),
+    _row("sm-link-lost", SUBNET_MANAGER, "changed state from",
+         r"Switch 0x[0-9a-f]{8,16} (?P<what>\S[^\n]{0,80}? port ?\d{1,3} ?\([^)\n]{1,80}\)) changed state from "
+         r"(?:ACTIVE|ARMED) to DOWN", f"{_OPENSM} opensm/osm_port_info_rcv.c"),
     _row("sm-bad-key", SUBNET_MANAGER, "_Key:0x", r"(?P<item>Bad [PQ]_Key:0x[0-9a-f]{1,8})[^\n]{0,20}? from ",
          f"{_OPENSM} opensm/osm_trap_rcv.c"),
     _row("sm-partition-full", SUBNET_MANAGER, "Pkey table is full",

@@ -96,6 +96,9 @@ def show_files(found: FileCommand, text: str) -> str:
 
     >>> show_files(FileCommand("for i in 0 1; do cat /sys/class/infiniband/mlx5_$i/ports/1/lid; done"), "0x7\\n0x8\\n")
     '==> /sys/class/infiniband/mlx5_0/ports/1/lid <==\\n0x7\\n==> /sys/class/infiniband/mlx5_1/ports/1/lid <==\\n0x8\\n'
+    >>> both = FileCommand("cat /sys/class/infiniband/mlx5_*/ports/1/state /sys/class/infiniband/mlx5_*/ports/1/rate")
+    >>> show_files(both, "4: ACTIVE\\n2: INIT\\n400 Gb/sec\\n400 Gb/sec\\n").count("==>")
+    2
     >>> loop = FileCommand("for d in /sys/bus/pci/devices/*; do echo $d $(cat $d/numa_node); done")
     >>> show_files(loop, "/sys/bus/pci/devices/0000:18:00.0 -1\\n")
     '==> /sys/bus/pci/devices/0000:18:00.0/numa_node <==\\n-1\\n'
@@ -125,6 +128,9 @@ def _assign(found: FileCommand, lines: Sequence[str], missing: set[str]) -> Iter
             yield paths[0], _first_block(lines) if paths[0].startswith(_ROOTS[0]) else lines
         elif len(paths) == 1 and paths[0].count("*") == 1:
             yield paths[0], filled
+        elif len(paths) > 1 and all(path.count("*") == 1 for path in paths) and not len(filled) % len(paths):
+            each = len(filled) // len(paths)  # the shell names all files of the first pattern, then those of the next
+            yield from ((path, filled[at * each : (at + 1) * each]) for at, path in enumerate(paths))
         elif len(paths) == len(filled):
             yield from ((path, (line.strip(),)) for path, line in zip(paths, filled, strict=True))
         return

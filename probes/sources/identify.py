@@ -17,27 +17,31 @@ from probes.host.commands import (
     DCGM_METRICS,
     DEVICE_LABELS,
     DMON,
+    FLINT,
     GDS_CHECK,
     GPU_LINES,
     IMEX_NODES,
     LDD,
     MEASURED,
+    MLXCONFIG,
     NIC_PORTS,
     NIC_REPORTERS,
     NPU_HEALTH,
     NVSM_HEALTH,
+    OPA_PORTS,
     PCI_LINES,
     PODS,
     REDFISH,
     ROCM_SHORT,
     ROCM_XGMI,
+    ROUTES,
     SERVICE_LOG,
     SLURM_HELD,
     SLURM_LOG,
     SLURM_NODE,
     STATED,
-    SWITCH_LOG,
     SWITCH_PORTS,
+    UFM_EVENTS,
 )
 from probes.rdma.lost_heading import find_lost_heading
 from probes.sources.given import is_log_of_job
@@ -306,8 +310,33 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("manage_network_ifs.sh",),), (r"^[ \t]*port 0:\s+(?:UP|DOWN)[ \t]*$", r"^[ \t]*port 1:\s+(?:UP|DOWN)[ \t]*$")),
     ((NPU_HEALTH,), (r"^[ \t]*Health(?: Status)? +: [A-Z]", r"^[ \t]*Error Code +: \w")),
     ((NIC_PORTS,), (r"^[ \t]*(?:Operational status +:|LINK_STATE:) (?:UP|DOWN|up|down)\b",)),
+    ((NIC_PORTS,), (r"^[ \t]*Device: cxi\d", r"^[ \t]+Link state: \w")),
+    ((FLINT,), (r"^[ \t]*FW Version:[ \t]+\d", r"^[ \t]*FW Version\(Running\):[ \t]+\d")),
+    ((OPA_PORTS,), (r"^hfi\d_\d{1,2}:\d\b", r"^[ \t]+PortState: +\w")),
+    (
+        (UFM_EVENTS,),
+        (
+            r"^[ \t]*\d{4}-\d\d-\d\d [\d:.]{8,15} (?:\[[\w-]{1,12}\] ){1,3}(?:INFO|WARNING|MINOR|CRITICAL) "
+            r"\[[^\]\n]{2,40}\] \[[^\]\n]{2,160}\] ?: ",
+        ),
+    ),
     ((GDS_CHECK,), (r"^ *(?:GDS release version|nvidia_fs version) *: ", r"^ *NVMe +: (?:Uns|S)upported")),
     ((GDS_CHECK,), (r"^ *DRIVER CONFIGURATION: *$", r"^ *\**NVMe +: (?:Uns|S)upported")),
+    (
+        (ROUTES,),
+        (
+            r"^[ \t]*(?:default via|(?:\d{1,3}\.){3}\d{1,3}/\d{1,2} dev) \S",
+            r"^[^\n]{8,80} (?:proto|scope|metric|src) \w",
+        ),
+    ),
+    ((MLXCONFIG,), (r"^[ \t]*Configurations:[^\n]* Current\b", r"^[ \t*]*[A-Z][A-Z0-9_]{2,60}[ \t]+\S")),
+    (
+        (MLXCONFIG,),
+        (
+            r"^[ \t]*Configurations:[^\n]*\n(?:[^\n]*\n)*?[ \t]*Configurations:",
+            r"^[ \t*]*[A-Z][A-Z0-9_]{2,60}[ \t]+\S",
+        ),
+    ),
     ((BONDING,), (r"^Slave Interface: \S", r"^MII Status: ")),
     (
         (NIC_REPORTERS,),
@@ -402,13 +431,6 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     (
         (LDD,),
         (r"^[> \t]*lib[\w.+-]{1,60}\.so[\w.]{0,16} => (?:not found|/[^\n]{2,200} \(0x[0-9a-f]{8,16}\))[ \t\r]*$",),
-    ),
-    (
-        (SWITCH_LOG,),
-        (
-            r"\bswss#\w{2,20}(?:\[\d{1,9}\])?: :- \w{2,60}: (?:Got PFC \d|PFC Watchdog detected PFC storm on port "
-            r"|Port \S{2,40} oper error event: )",
-        ),
     ),
     ((("docker", "run"),), (_CONTAINER_SENTENCE,)),
 )  # fmt: skip

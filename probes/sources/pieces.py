@@ -103,6 +103,7 @@ IN_PARTS = (
     _HCCN,
     _SYSFS,
     _MLXLINK,
+    _SWITCH,
     "lspci",
     "ethtool",
     "mlnx_qos",
@@ -162,7 +163,7 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
         elif name in (_SYSFS, _HCCN) and piece.words in commands and _COUNTERS.search(" ".join(piece.words)):
             unread.append(UnusedOutput(*shown, "an earlier one is used", name, here))
         elif (
-            name in (LOG, _HCCN, _SYSFS, _MLXLINK, _SERVICE_LOG, _QUERY)
+            name in (LOG, _HCCN, _SYSFS, _MLXLINK, _SERVICE_LOG, _QUERY, _SWITCH)
             or name.startswith("lspci")
             or restore_heading(name.partition("_-")[0], found[name].text)
             != found[name].text  # the excerpt's first device
@@ -210,12 +211,13 @@ def _join_labels(unnamed: Sequence[OutputPiece]) -> dict[str, OutputPiece]:
     return {saved_name(DEVICE_LABELS): unnamed[0]._replace(text=joined)} if has_labels(joined) else {}
 
 
-_SETTING = lazy_pattern(r"^[^\n]{0,200}?\bNCCL_[A-Z0-9_]{2,60} set by environment to [^\n]{1,200}$", re.MULTILINE)
-
-
 def _find_settings(file: str, text: str) -> dict[str, OutputPiece]:
-    """What NCCL states of its settings beside outputs of the host that the job ran on."""
-    lines = [match[0] for match in _SETTING.finditer(text)]
+    """What NCCL states of its settings, or the command of a job gives it, beside outputs of the host that it ran on."""
+    if "NCCL_" not in text:
+        return {}
+    from probes.nccl.jobs import list_setting_lines  # lazy, as above
+
+    lines = list_setting_lines(text)
     if not lines:
         return {}
     line = text.count("\n", 0, text.find(lines[0])) + 1

@@ -213,6 +213,7 @@ def _are_numbers_of_lines(lines: list[str]) -> bool:
     return bool(_MARKED.match(lines[0])) or (len(lines) > 2 and len(column) == 1)
 
 
+_OF_FIRMWARE = lazy_pattern(r"^[ \t]*Configurations: .*\bNext Boot\b", re.MULTILINE)  # some rows begin with a star
 _RULE = lazy_pattern(r"[ \t]{0,40}-{3,200}(?: {1,8}-{2,200}){0,40}")
 
 
@@ -225,7 +226,7 @@ def join_wrapped(text: str) -> str:
     >>> join_wrapped(f"{row}\nSYS 0\n{row.replace('GPU0', 'GPU1')}\nSYS 1\n").splitlines()[1].split()[::13]
     ['GPU1', 'SYS']
     """
-    if _TOO_WIDE.search(text):
+    if _TOO_WIDE.search(text) or _OF_FIRMWARE.search(text):
         return text
     lines = text.splitlines()
     longest = max(map(len, lines), default=0)

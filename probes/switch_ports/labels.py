@@ -19,7 +19,10 @@ _LABELLED = lazy_pattern(
     r"(?P<label>[A-Za-z][\w()/%-]*(?: {1,2}[\w()/%-]+){0,6}?)[ \t]*[:|=][ \t]*(?P<value>[^\s,:|=][^,|]{0,120}?)"
     r"(?=[ \t]*[,|]|[ \t]{2,}[A-Za-z(]|[ \t]*$)"
 )
-_SPACED = lazy_pattern(r"[ \t]*(?P<label>[A-Za-z][\w()/-]*(?: [\w()/-]+){0,6}?)[ \t]{2,80}(?P<value>[\w.+-]{1,40})\b.*")
+_SPACED = lazy_pattern(
+    r"[ \t]*(?P<label>[A-Za-z][\w()/-]*(?: [\w()/-]+){0,6}?)[ \t]{2,80}"
+    r"(?:\"(?P<text>[^\"]{1,120})\"|(?P<value>[\w.+-]{1,40})\b).*"
+)
 _DOTTED = lazy_pattern(r"[ \t]*(?P<label>[A-Za-z][\w -]{2,60}?):?\.{3,60} ?(?P<value>\S.{0,80}?)[ \t]*")
 
 
@@ -42,4 +45,4 @@ def list_pairs(line: str) -> Iterator[tuple[str, str]]:
     counted = [(match["label"], match["value"]) for match in _COUNTED.finditer(line)]
     yield from counted
     if not labelled and not counted and (spaced := _SPACED.fullmatch(line)):
-        yield spaced["label"], spaced["value"]
+        yield spaced["label"], spaced["text"] or spaced["value"]

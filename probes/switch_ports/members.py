@@ -37,6 +37,10 @@ _SELECTED = lazy_pattern(
 _SUMMED = lazy_pattern(  # of Comware
     r"(?P<group>[BR]AGG\d{1,4}) +[SD] +\S+ +\S+ +(?P<selected>\d{1,3}) +(?P<unselected>\d{1,3}) +\d{1,3} +\S+[ \t]*"
 )
+_LISTED = lazy_pattern(
+    rf"[ \t]+(?P<port>{PORT})[ \t]{{2,}}\S.*?[ \t]{{2,}}(?P<state>\S.*?)[ \t]*"
+)  # of EOS, by its heading
+_HEADING = lazy_pattern(r"[ \t]*(?:(?P<carries>Active Ports)|(?P<out>Configured, but inactive ports)):?[ \t]*")
 _CARRIES = frozenset({"Collecting distributing", "Selected", "S"})
 
 
@@ -61,15 +65,19 @@ def list_members(text: str) -> list[LinkMember]:
     """
     members: list[LinkMember] = []
     legend: dict[str, str] = {}
-    group = ""
+    group, heading = "", None  # type: str, re.Match[str] | None
     for line in text.expandtabs().splitlines():
         if match := _GROUP.search(line[:80]):
-            group = match["group"]
+            group, heading = match["group"], None
         flagged = list(_FLAGGED.finditer(line)) if group else []
         if not flagged:
             legend.update((match["flag"], match["words"].strip()) for match in _LEGEND.finditer(line))
         members += _read_flagged(group, flagged, legend, line)
-        if row := _SUMMED.fullmatch(line):
+        heading = _HEADING.fullmatch(line) or heading
+        if group and heading and (row := _LISTED.fullmatch(line)):
+            state, carries = row["state"] if heading["out"] else "active", heading["out"] is None
+            members.append(LinkMember(group, row["port"], state, carries, " ".join(line.split())))
+        elif row := _SUMMED.fullmatch(line):
             members += _read_summed(row, line)
         elif group and (row := _MUX.fullmatch(line) or _SELECTED.fullmatch(line)):
             members.append(

@@ -20,7 +20,7 @@ PORT = (
 _PORT = lazy_pattern(PORT)
 _HEAD = lazy_pattern(  # a line about one port, above lines of it
     rf"[ \t]{{0,2}}(?:(?:Physical interface|Interface|Port):? {{0,4}})?(?P<port>{PORT}|(?<=Port ){_SLOTS})"
-    r"(?P<rest>[ \t]*$|:[ \t]*$|, .*|(?: is | (?:current )?state| transceiver| +Interface PFC).*)"
+    r"(?P<rest>[ \t]*$|:[ \t]*$|: SFP EEPROM .*|, .*|(?: is | (?:current )?state| transceiver| +Interface PFC).*)"
 )
 _ROW = lazy_pattern(rf"[ \t]{{0,12}}(?P<port>{PORT})(?:\([A-Z0-9]{{1,4}}\))?:?(?=[ \t])")
 _COMMAND = lazy_pattern(

@@ -51,6 +51,7 @@ def list_port_facts(text: str) -> list[PortFact]:
     lines = text.expandtabs().splitlines()
     columns: Columns | None = None
     first_row = -1  # of the table that is read
+    begin = 0  # of the lines in which the names of a table stand
     port, receives = "", None  # type: str, bool | None
     for number, line in enumerate(lines):
         if len(line) > LONGEST_LINE or len(facts) > _MOST_FACTS or not line.strip():
@@ -62,9 +63,10 @@ def list_port_facts(text: str) -> list[PortFact]:
             facts += _read_head(port, head[1], line)
         elif row := find_row(line):
             if first_row != number - 1 or columns is None:
-                above = [other for other in lines[max(0, number - _LINES_ABOVE) : number] if find_row(other) is None]
-                columns = _find_columns(above) or columns
-            first_row = number
+                above = lines[max(0, number - _LINES_ABOVE) : number]
+                named = _find_columns(lines[max(begin, number - _LINES_ABOVE) : number])  # not those of a table before
+                columns = named or _find_columns([other for other in above if find_row(other) is None]) or columns
+            first_row, begin = number, number + 1
             if columns is not None:
                 facts += _read_row(row[0], columns, line)
         elif port and not is_rule(line):

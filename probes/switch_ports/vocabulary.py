@@ -6,7 +6,7 @@ receives.
 
 from __future__ import annotations
 
-DAMAGED, DAMAGED_TOTAL, RECEIVED = "damaged", "damaged_total", "received"
+DAMAGED, DAMAGED_TOTAL, RECEIVED, DAMAGED_SENT = "damaged", "damaged_total", "received", "damaged_sent"
 UNCORRECTED, ERRORS_PER_BIT, FLAPS = "uncorrected", "errors_per_bit", "flaps"
 STATE, CLOSED, ADMIN, MODULE, DESCRIBED, SPEED = "state", "closed", "admin", "module", "described", "speed"
 STORMS, LIGHT, PFC = "storms", "light", "pfc"
@@ -23,6 +23,7 @@ FACTS = {
         "ethinerr rxerr rxerrs inerrors inputerrors inputerror totalerror totalerrors rcverr rcverrors "
         "errpkts errorpkts totalpacketsreceivedwitherrors"
     ),
+    DAMAGED_SENT: "outputerror outputerrors outerrors outerrs txerr txerrs xmiterr",
     RECEIVED: (
         "rxhctotalpkts totalpacketsreceivedwithouterrors inpackets ethinpkts rxok inucastpkts inpkts "
         "inputpackets packetsinput totalpkts inputtotal unicastpacketsinput rxpackets receivedpackets"
@@ -45,14 +46,16 @@ FACTS = {
     DESCRIBED: "name description descr remotehost",
     SPEED: "speed currentlinerate linespeed operspeed",
     STORMS: "detected deadlocknum deadlockcount stormdetectedrestored totaltimesstuck txqstuckcount shutdown stuck",
-    LIGHT: "dbm rxpowerdbm opticalrxpowerdbm rxdbm",
+    LIGHT: (
+        "dbm rxpowerdbm opticalrxpowerdbm rxdbm rx1power rx2power rx3power rx4power rx5power rx6power rx7power rx8power"
+    ),
     PFC: "opervlbmap pfcoper",
     LOST_SENDING: (
         "txdrp droppkts taildroppedpackets outputdiscard outputdiscards outdiscards outdrops hoqdiscardpackets"
     ),
     LOST_RECEIVING: "rxdrp indiscards pg3 pg4",
     SENT: "txok counterpkts packets outputpackets packetsoutput outpkts outucastpkts",
-    REASON: "reason cause",
+    REASON: "reason cause diagnosticsstatus",
 }
 MEANINGS = {name: fact for fact, names in FACTS.items() for name in names.split()}
 OF_RECEIVING = {"errors": DAMAGED_TOTAL, "errorpackets": DAMAGED_TOTAL, "packets": RECEIVED}

@@ -16,6 +16,7 @@ _BOND_LINE = lazy_pattern(
 )
 _MANY_FAILURES = 20  # of a member's link, since the bond was made
 _LACP = "802.3ad"
+_NO_AGGREGATOR = "has no active aggregator"
 
 
 def list_bond_faults(text: str) -> list[ToolReport]:
@@ -27,7 +28,7 @@ def list_bond_faults(text: str) -> list[ToolReport]:
     [('bond-member-down', 'eth3', (('what', 'link failures: 41'),))]
     """
     members: list[dict[str, str]] = []
-    mode = ""
+    mode, active = "", None
     for line in short_lines(text, _LIMIT_LINE):
         row = _BOND_LINE.fullmatch(line.strip())
         if row is None:
@@ -38,10 +39,15 @@ def list_bond_faults(text: str) -> list[ToolReport]:
             members[-1].setdefault(row["name"], row["value"].strip())
         elif row["name"] == "Bonding Mode":
             mode = row["value"]
+        elif row["name"] == "Aggregator ID":
+            active = row["value"].strip()
     if not members:
         raise ParseError("no member of a bond")
     used = [member.get("Aggregator ID") for member in members if _LACP in mode and member.get("MII Status") == "up"]
-    usual = max(used, key=used.count, default=None)
+    if used and active is None and _NO_AGGREGATOR in text:
+        line = f"{_NO_AGGREGATOR}; members: {', '.join(member['Slave Interface'] for member in members)}"
+        return [ToolReport("bond-no-partner", None, line, (("what", "no member joined it"),))]
+    usual = active if active in used else max(used, key=used.count, default=None)
     return [report for member in members if (report := _report_member(member, usual)) is not None][:_MOST_REPORTS]
 
 
@@ -56,6 +62,6 @@ def _report_member(member: Mapping[str, str], aggregator: str | None) -> ToolRep
     if member.get("Partner Churn State") == "churned" and state == "up":
         return ToolReport("bond-no-partner", name, line, (("what", "Partner Churn State: churned"),))
     if aggregator is not None and member.get("Aggregator ID", aggregator) != aggregator:
-        what = f"aggregator {member['Aggregator ID']}, that of others is {aggregator}"
+        what = f"aggregator {member['Aggregator ID']}, that of the bond is {aggregator}"
         return ToolReport("bond-not-joined", name, line, (("what", what),))
     return None

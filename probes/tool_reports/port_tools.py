@@ -16,10 +16,16 @@ from probes.tool_reports.lines import short_lines
 
 _LIMIT_LINE = 300
 _MOST_REPORTS = 128
-_FIELD = lazy_pattern(r"(?P<name>[A-Z][\w ()/.-]{1,40}?) {0,40}: (?P<value>\S.{0,200}?) {0,40}")
-_JSON_FIELD = lazy_pattern(r'"(?P<name>[A-Z][\w ()/.-]{1,40})" ?: ?"?(?P<value>[^"{[]{1,200}?)"?[ \t},\]]{0,40}')
+_FIELD = lazy_pattern(r"(?P<name>[A-Z][\w ()/.-]{1,40}?(?: \[\w{1,8}\])?) {0,40}: (?P<value>\S.{0,200}?) {0,40}")
+_JSON_FIELD = lazy_pattern(
+    r'"(?P<name>[A-Z][\w ()/.-]{1,40}(?: \[\w{1,8}\])?)" ?: ?"?(?P<value>[^"{[]{1,200}?)"?[ \t},\]]{0,40}'
+)
 _JSON_START = lazy_pattern(r'[{,]\s{0,40}(?=")')  # of an object or a member: each on a line of its own
 _DEVICE = lazy_pattern(r"\b(?:mlxlink|mstlink)\b[^\n]{0,120}?(?: -d ?| --device[ =])(?P<device>[\w/.:-]{1,60})")
+_DECIMAL = r"-?\d{1,6}(?:\.\d{1,6})?"
+_MEASURED = lazy_pattern(
+    rf"(?P<values>{_DECIMAL}(?:, ?{_DECIMAL}){{0,15}}) \[(?P<low>{_DECIMAL})\.\.(?P<high>{_DECIMAL})\]"
+)
 _CLOSED, _UNPLUGGED = "1", "1024"  # opcodes: closed by a command; nothing is plugged in
 _NOT_ACTIVE = ("Physical LinkUp", "Polling", "Training", "Rx Disable", "Link error")
 _NO_ISSUE = ("no issue was observed", "no issue observed")
@@ -37,11 +43,14 @@ _PORT = lazy_pattern(r"port {1,8}(?P<port>\d{1,3}):?\s{1,16}(?P<state>UP|DOWN)",
 _COUNT = lazy_pattern(
     r"(?P<count>\d{1,3}) ports? (?P<state>up|down)\b(?: {0,4}\((?P<ports>[\w ,]{1,200})\))?.{0,80}", re.IGNORECASE
 )
-_NIC_PORT = lazy_pattern(r"Port {0,20}: (?P<port>[\w:./-]{1,60})(?: .*)?|(?P<nic>PORT_\d{1,3}):")
-_NIC_FIELD = lazy_pattern(
-    r"(?P<name>Admin state|Operational status|Link FSM state|NETDEV|LINK_STATE) {0,60}: (?P<value>\S{1,40})"
+_NIC_PORT = lazy_pattern(
+    r"Port {0,20}: (?P<port>[\w:./-]{1,60})(?: .*)?|(?P<nic>PORT_\d{1,3}):|Device: (?P<cxi>cxi\d{1,3})"
 )
-_NIC_STATES = frozenset({"operational status", "link_state"})
+_NIC_FIELD = lazy_pattern(
+    r"(?P<name>Admin state|Operational status|Link FSM state|NETDEV|LINK_STATE|Link state|Network device) {0,60}: "
+    r"(?P<value>\S{1,40})"
+)
+_NIC_STATES = ("operational status", "link_state", "link state")  # the last: of cxi_stat
 _NONE = "no interfaces were detected"
 
 
@@ -98,10 +107,35 @@ def _report_port(device: str | None, fields: dict[str, str]) -> Iterator[ToolRep
         yield ToolReport("link-suspect" if is_up else "link-failure", device, line, (("what", reason),))
     elif state.startswith(_NOT_ACTIVE) and "Recommendation" not in fields:
         yield ToolReport("link-inactive", device, line, (("what", f"state {state}"),))
+    beyond = [text for name, value in fields.items() if is_up and (text := _describe_beyond(name, value))]
+    if beyond:
+        what = "; ".join(beyond[:3])
+        yield ToolReport("module-beyond", device, what, (("what", what),))
     for name in ("Effective Physical BER", "Symbol BER"):
         if is_up and (rate := _rate(fields.get(name))) > _ERRORS_MATTER:
             yield ToolReport("link-errors", device, f"{name}: {fields[name]}", (("what", f"{name} {rate:.0e}"),))
             return
+
+
+def _describe_beyond(name: str, value: str) -> str:
+    """What of a measured value is beyond the limits behind it: `1.2,-9.8 [-8.4..4]`.
+
+    >>> _describe_beyond("Rx Power Current [dBm]", "1.2,-9.8,1.1 [-8.4..4]")
+    'Rx Power Current -9.8 dBm in lane 2, limits -8.4 to 4'
+    >>> _describe_beyond("Temperature [C]", "46 [-10..80]")
+    ''
+    """
+    match = _MEASURED.fullmatch(value)
+    if match is None or not float(match["low"]) < float(match["high"]):
+        return ""
+    label, _, unit = name.partition(" [")
+    values = match["values"].split(",")
+    beyond = [
+        f"{one.strip()} {unit.rstrip(']')}{f' in lane {lane}' if len(values) > 1 else ''}"
+        for lane, one in enumerate(values, 1)
+        if not float(match["low"]) <= float(one) <= float(match["high"])
+    ]
+    return f"{label} {', '.join(beyond)}, limits {match['low']} to {match['high']}" if beyond else ""
 
 
 def _rate(value: str | None) -> float:
@@ -187,16 +221,20 @@ def list_nic_ports(text: str) -> list[ToolReport]:
     ports: list[dict[str, str]] = []
     for line in map(str.strip, short_lines(text, _LIMIT_LINE)):
         if head := _NIC_PORT.fullmatch(line):
-            ports.append({"name": f"port {head['port']}" if head["port"] else head["nic"]})
+            ports.append({"name": f"port {head['port']}" if head["port"] else head["nic"] or head["cxi"]})
         elif ports and (row := _NIC_FIELD.fullmatch(line)):
             ports[-1].setdefault(row["name"].lower(), row["value"].lower())
-    shown = [port for port in ports if _NIC_STATES.intersection(port)]
+    shown = [port for port in ports if any(state in port for state in _NIC_STATES)]
     if not shown:
         raise ParseError("no state of a NIC's port")
-    down = [port for port in shown if "down" in (port.get("operational status"), port.get("link_state"))]
+    down = [port for port in shown if "down" in map(port.get, _NIC_STATES)]
     code = "nic-port-down" if len(down) < len(shown) else "nic-ports-down"
     return [
-        ToolReport(code, port.get("netdev") or port["name"], ", ".join(f"{key}: {port[key]}" for key in port))
+        ToolReport(
+            code,
+            port.get("netdev") or port.get("network device") or port["name"],
+            ", ".join(f"{key}: {port[key]}" for key in port),
+        )
         for port in down
         if port.get("admin state", "up") == "up"
     ][:_MOST_REPORTS]

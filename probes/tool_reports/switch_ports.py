@@ -17,6 +17,7 @@ from probes.switch_ports.names import LONGEST_LINE, PORT
 from probes.switch_ports.reading import PortFact, list_port_facts
 from probes.text import ParseError, check_length, lazy_pattern
 from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.switch_log import has_log_line, list_log_faults
 
 _MOST_REPORTS = 128
 _LIMIT_TEXT = 400
@@ -25,23 +26,19 @@ _MANY_CHANGES, _VERY_MANY_CHANGES, _TIMES_USUAL = 20, 100, 20  # of a link's sta
 _MANY_CARRIER_CHANGES = 100  # two for each, since the system started
 _MANY_STORMS = 10
 _ERRORS_MATTER = 1e-12  # errors per bit behind the FEC: IEEE 802.3 and InfiniBand allow no more
-_PEERS, _LESS_DB, _DIM_DBM, _FEW = 3, 6.0, -10.0, 4
+_PEERS, _LESS_DB, _DIM_DBM, _DARK_DBM, _FEW = 3, 6.0, -10.0, -30.0, 4
 _TIMES_OTHERS = 1000
 _NO_COUNT = 1e24
 _BUSY = 1_000_000  # frames of a port whose drops are judged
 _DROPS = ((words.LOST_SENDING, words.SENT, 1000), (words.LOST_RECEIVING, words.RECEIVED, 100))  # one in how many
 _HINT = lazy_pattern(
     r"[A-Za-z-] ?\d{1,4}/\d|Ethernet ?\d|sw\w?\d|\bEt\d{1,3}\b|[eE]rr-?[dD]is|[Pp]eer|AGG\d|/\d{1,3}\("
-    r"|(?:alarm|fault|LOS|flag)[^\n]{0,40}: True"
+    r"|(?:alarm|fault|LOS|flag)[^\n]{0,40}: True|\bethernet\d"
 )
 _NUMBER = lazy_pattern(r"-?\d[\d,]{0,26}(?:\.\d{1,6})?(?:[eE]-?\d{1,3})?")
 _CLOSED = lazy_pattern(
     rf"[ \t]*(?P<port>{PORT})[ :].{{0,160}}?\b(?P<closed>err-?[dD]is\w{{2,12}}|link(?:Flap|-)?Err\w*"
     r"|[eE]rr(?:or)?[- ](?:[dD]own|DOWN)|ERROR DOWN|Link-Flap down)(?P<rest>.*)"
-)
-_CLOSED_BY_LOG = lazy_pattern(
-    rf".{{0,200}}?(?:Interface (?P<port>{PORT}) is down \([Ee]rror disabled\. Reason: ?(?P<reason>[^)]{{0,80}})"
-    rf"|ERRDISABLE: (?P<cause>[\w-]{{2,40}}) error detected on (?P<other>{PORT}))"
 )
 _NO_REASON = lazy_pattern(  # cells of other columns
     r"(?i)a?-?(?:full|half|auto|unconf\w*|trunk|routed|access|unknown|fiber|copper|not|present|none|error|disabled)|[\d.]+\S*"
@@ -50,7 +47,7 @@ _NO_REASON = lazy_pattern(  # cells of other columns
 _REASON = lazy_pattern(r"(?i)(?<![^\s(-])(?P<reason>[a-z]{3,20}(?:-[a-z]{3,20})+)(?![^\s)])")
 _UP = ("up", "connected", "linkup", "active", "u")
 _DOWN = ("down", "notconnect", "notconnec", "notconnected", "kerneldown", "protodown")
-_ADMIN_OFF = lazy_pattern(r"\*down|(?i:\bdisabled\b|\badm\b|\badmin\w* down\b|\badmin-down\b|\bstby\b)")
+_ADMIN_OFF = lazy_pattern(r"\*down|(?i:\( ?admin|\bdisabled\b|\badm\b|\badmin\w* down\b|\badmin-down\b|\bstby\b)")
 _NO_MODULE = lazy_pattern(
     r"(?i)\bnot[ -]?present\b|\babsent\b|\bxcvrabsen\w*|\bsfpabsent\b|\bnot inserted\b|\bno transceiver\b|\bunplugged\b"
 )
@@ -94,16 +91,19 @@ def list_switch_ports(text: str) -> list[ToolReport]:
     states = list_module_alarms(text)
     members = list_members(text)
     lines = text.splitlines()
-    closed = list(_list_closed(lines, facts))
+    logged = list_log_faults(lines)
+    closed = list(_list_closed(lines, facts, logged))
     of_pair = list(_list_pair(lines))
     is_of_pair = bool(of_pair) or any(map(_PAIR.match, lines))
-    if not (closed or states.ports or members or is_of_pair or _PFC_HEAD in text or any(map(_is_stated, facts))):
+    is_stated = closed or logged or states.ports or members or is_of_pair or _PFC_HEAD in text
+    if not (is_stated or any(map(_is_stated, facts)) or has_log_line(lines)):
         raise ParseError("no port of a switch")
     ports: dict[str, dict[str, list[PortFact]]] = {}
     for fact in facts:
         ports.setdefault(fact.port, {}).setdefault(fact.fact, []).append(fact)
     reports = [
         *closed,
+        *(report for report in logged if report.code != "switch-disabled"),
         *(report for port, rows in ports.items() for report in _list_errors(ports, port, rows)),
         *_list_alarms(states.ports, states.alarms),
         *_list_left_out(members),
@@ -137,7 +137,7 @@ def is_of_switch(text: str) -> bool:
 def _is_stated(fact: PortFact) -> bool:
     """Whether it is of the kind that is compared, and has such a value."""
     if fact.fact == words.STATE:
-        return simplify(fact.value) in (*_UP, *_DOWN) or _ADMIN_OFF.search(fact.value) is not None
+        return simplify(fact.value.partition("(")[0]) in (*_UP, *_DOWN) or _ADMIN_OFF.search(fact.value) is not None
     if fact.fact in (words.PFC, words.CLOSED):
         return True
     is_counted = fact.fact not in (words.MODULE, words.DESCRIBED, words.SPEED, words.SENT, words.RECEIVED, words.ADMIN)
@@ -170,17 +170,17 @@ def _report(code: str, port: str | None, what: str, line: str) -> ToolReport:
     return ToolReport(code, port or None, " ".join(line.split())[:_LIMIT_TEXT], detail)
 
 
-def _list_closed(lines: Sequence[str], facts: Sequence[PortFact]) -> Iterator[ToolReport]:
+def _list_closed(lines: Sequence[str], facts: Sequence[PortFact], logged: Sequence[ToolReport]) -> Iterator[ToolReport]:
     """Ports that the switch closed because of an error, with its reason where a word is one."""
     seen: set[str] = set()
     for fact in facts:
         if fact.fact == words.CLOSED and fact.port not in seen and fact.value not in ("-", "--"):
             seen.add(fact.port)
             yield _report("switch-disabled", fact.port, fact.value, fact.line)
-    for match in map(_CLOSED_BY_LOG.match, lines):
-        if match and (port := match["port"] or match["other"]) not in seen:
-            seen.add(port)
-            yield _report("switch-disabled", port, match["reason"] or match["cause"], match[0])
+    for report in logged:
+        if report.code == "switch-disabled" and report.subject not in seen:
+            seen.add(report.subject or "")
+            yield report
     for match in map(_CLOSED.match, lines):
         if match and match["port"] not in seen:
             seen.add(match["port"])
@@ -204,6 +204,10 @@ def _list_errors(ports: _Ports, port: str, rows: _Rows) -> Iterator[ToolReport]:
         if lost:
             code = "switch-uncorrected" if lost >= _MANY else "switch-uncorrected-few"
             yield _report(code, port, f"{lost} {label}", _line(rows, words.UNCORRECTED))
+    sent = _most(rows, words.DAMAGED_SENT)
+    if sent and max(sent.values()) >= max(_MANY, max(_most(rows, words.SENT).values(), default=0) / _ONE_IN):
+        what = ", ".join(f"{count} {label}" for label, count in sent.items())
+        yield _report("switch-errors-sent", port, what, _line(rows, words.DAMAGED_SENT))
     rates = [row for row in rows.get(words.ERRORS_PER_BIT, ()) if (_number(row.value) or 0) > _ERRORS_MATTER]
     if rates and not _is_down(rows):
         yield _report("link-errors", port, f"{rates[0].label} {rates[0].value}", rates[0].line)
@@ -234,7 +238,7 @@ def _list_storms(port: str, rows: _Rows) -> Iterator[ToolReport]:
 
 
 def _is_down(rows: _Rows) -> bool:
-    values = [simplify(row.value) for row in rows.get(words.STATE, ())]
+    values = [simplify(row.value.partition("(")[0]) for row in rows.get(words.STATE, ())]  # the reason is in brackets
     return any(value in _DOWN for value in values) and not any(value in _UP for value in values)
 
 
@@ -280,7 +284,7 @@ def _list_dim(ports: _Ports) -> Iterator[ToolReport]:
     levels = {
         port: level
         for port, rows in ports.items()
-        for row in rows.get(words.LIGHT, ())[-1:]  # where two are alike, the first is of what is sent
+        for row in sorted(_list_light(rows), key=lambda row: _number(row.value) or 0)[:1]  # of the darkest lane
         if (level := _number(row.value)) is not None
     }
     if len(levels) < _PEERS:
@@ -288,7 +292,7 @@ def _list_dim(ports: _Ports) -> Iterator[ToolReport]:
     usual = sorted(levels.values())[len(levels) // 2]
     for port, level in levels.items():
         if level <= min(usual - _LESS_DB, _DIM_DBM):
-            row = ports[port][words.LIGHT][-1]
+            row = next(row for row in _list_light(ports[port]) if _number(row.value) == level)
             yield _report("switch-dim", port, f"{row.value.split()[0]} dBm, others {usual:g}", row.line)
 
 
@@ -300,15 +304,33 @@ def _list_ports_down(ports: _Ports, closed: set[str | None]) -> Iterator[ToolRep
         stated = [row for fact in (words.STATE, words.ADMIN) for row in rows.get(fact, ())]
         line = " ".join(row.line for row in stated)
         is_off = any(simplify(row.value).removeprefix("admin") == "down" for row in rows.get(words.ADMIN, ()))
-        is_off = is_off or _ADMIN_OFF.search(line) is not None or _NO_MODULE.search(line) is not None
-        is_named = words.DESCRIBED in rows or any(_MODULE.search(row.value) for row in rows.get(words.MODULE, ()))
+        is_off = is_off or _ADMIN_OFF.search(line) is not None
+        is_off = is_off or (len(ports) > 1 and _NO_MODULE.search(line) is not None)
+        is_named = (
+            words.REASON in rows
+            or words.DESCRIBED in rows
+            or any(_MODULE.search(row.value) for row in rows.get(words.MODULE, ()))
+        )
         if words.STATE in rows and not is_off and port not in closed and (is_named or not _is_down(rows)):
             used.append(port)
     down = [port for port in used if _is_down(ports[port])]
     if len(ports) == 1 or 2 * len(down) <= len(used):
         for port in down:
-            reason = next((row.value for row in ports[port].get(words.REASON, ())), "")
+            reason = next((row.value for row in ports[port].get(words.REASON, ())), "") or _describe_dark(ports[port])
+            reason = reason or next((row.value.partition("(")[2].strip(" )") for row in ports[port][words.STATE]), "")
             yield _report("switch-port-down", port, reason, _line(ports[port], words.STATE))
+
+
+def _list_light(rows: _Rows) -> list[PortFact]:
+    """What a port receives; where two are alike, the first is of what is sent."""
+    levels = rows.get(words.LIGHT, ())
+    return [row for row in levels if row.label.lower().startswith("rx")] or list(levels[-1:])
+
+
+def _describe_dark(rows: _Rows) -> str:
+    """What a port receives on all its lanes where that is no light."""
+    levels = [level for row in _list_light(rows) if (level := _number(row.value)) is not None]
+    return f"it receives no light ({max(levels):g} dBm)" if levels and max(levels) <= _DARK_DBM else ""
 
 
 def _list_slow(ports: _Ports) -> Iterator[ToolReport]:

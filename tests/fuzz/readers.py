@@ -169,7 +169,6 @@ READERS: tuple[Reader, ...] = (
     parser("probes.tool_reports.unnamed:list_zero_guids", "mlx5_0 506b4b03002811a0\nmlx5_2 0000000000000000\n"),
     parser("probes.tool_reports.libraries:list_missing_libraries", "\tlibucp.so.0 => not found\n"),
     parser(
-        "probes.tool_reports.switch_log:list_switch_log",
         "NOTICE swss#orchagent: :- f: Port Ethernet8 oper error event: mac_local_fault occurred\n",
     ),
     parser("probes.tool_reports.sentences.stated:list_stated", "vfio 0000:41:00.0: group 27 is not viable\n"),

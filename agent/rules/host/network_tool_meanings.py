@@ -136,6 +136,42 @@ NETWORK_MEANINGS = {
         "The host has no RDMA and, where its NICs need these modules, no network.",
         "stack-modules",
     ),
+    "stack-build": ToolMeaning(
+        "warning",
+        "the RDMA stack could not be built or installed",
+        "The host keeps the stack that it had, or has no RDMA after its next start.",
+        "stack-build",
+    ),
+    "mad-no-port": ToolMeaning(
+        "info",
+        "a tool of InfiniBand found no port that it can use",
+        "Ports of RoCE have no subnet manager: ibnetdiscover, perfquery and sminfo are not for them, and no action is "
+        "needed. For InfiniBand it asks for root and the module ib_umad.",
+        "manager",
+        "low",
+    ),
+    "network-shared": ToolMeaning(
+        "info",
+        "several interfaces are in one network",
+        "What is sent to it by address alone leaves by the first of them, and each answers for the addresses of the "
+        "others: a rail carries the traffic of another, or replies are lost.",
+        "network-shared",
+        "low",
+    ),
+    "vf-link-off": ToolMeaning(
+        "info",
+        "the physical function keeps the link of its virtual functions down",
+        "Their ports stay down in guests and pods. It is so until a virtual function is given to one.",
+        "vf-link",
+        "low",
+    ),
+    "firmware-setting-odd": ToolMeaning(
+        "info",
+        "a NIC has a setting of its firmware that others of its kind do not have",
+        "It may behave otherwise than the others in the same job.",
+        "firmware-change",
+        "low",
+    ),
     "stack-failed": ToolMeaning(
         "warning",
         "the service of the RDMA stack could not load a driver",

@@ -107,6 +107,10 @@ SERVICE_MEANINGS = {
         "info", "it refused to let ports join a multicast group: settings differ, or the group does not exist",
         "IP over these ports (IPoIB) does not work; RDMA does not need it.", False, "medium",
     ),
+    "sm-link-lost": Meaning(
+        "info", "a port of a switch lost its link",
+        "Jobs over this port end or hang; a node that was restarted looks the same.", False, "low",
+    ),
     "sm-no-answer": Meaning(
         "info", "nodes or switches did not answer it in time",
         "Their ports may be missing in the routes; one that was restarted comes back by itself.", False, "low",

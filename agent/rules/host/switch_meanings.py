@@ -30,6 +30,21 @@ SWITCH_MEANINGS = {
     "switch-errors": ToolMeaning(
         "warning", "a switch counts damaged frames on a port", RESENT, "switch-link", confidence="low"
     ),
+    "switch-errors-sent": ToolMeaning(
+        "warning",
+        "a switch sends damaged frames through a port",
+        "They came in damaged through another port, and were passed on before their end was read; or they are longer "
+        f"than the port allows. {RESENT}",
+        "stomped",
+        "low",
+    ),
+    "switch-log-flaps": ToolMeaning(
+        "warning",
+        "a switch logs that the link of a port came and went",
+        "Each change stops its traffic for seconds; jobs over this port end or wait.",
+        "switch-link",
+        "low",
+    ),
     "switch-uncorrected": ToolMeaning(
         "warning",
         "a switch counts code words that FEC could not correct on a port",
@@ -69,6 +84,13 @@ SWITCH_MEANINGS = {
         "info",
         "a port of a switch is on, has a module or a name, and has no link",
         NO_TRAFFIC,
+        "switch-module",
+        "low",
+    ),
+    "switch-log-down": ToolMeaning(
+        "info",
+        "a switch logs that a port lost its link, and not that it came back",
+        NO_TRAFFIC + " A host that was switched off looks like this, too.",
         "switch-module",
         "low",
     ),

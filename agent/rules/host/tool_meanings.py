@@ -498,6 +498,37 @@ MEANINGS = {
         "warning", "a switch reports a fault of a port's link", NO_TRAFFIC, "wire", confidence="low"
     ),
     "nic-port-down": ToolMeaning("warning", "a port of a NIC is down, others are up", NO_TRAFFIC, "wire", "low"),
+    "module-beyond": ToolMeaning(
+        "warning",
+        "the module of a port measures what is beyond its own limits",
+        "Too little light or too much heat comes before errors, and before the loss of the link.",
+        "module-limits",
+        "low",
+    ),
+    "opa-waits": ToolMeaning(
+        "warning",
+        "a port of Omni-Path has a link and is not active: no fabric manager set it up",
+        NO_TRAFFIC,
+        "opa-manager",
+    ),
+    "opa-lanes": ToolMeaning("warning", "a link of Omni-Path lost lanes, or is of poor quality", RESENT, "wire", "low"),
+    "ufm-link-flaps": ToolMeaning(
+        "warning",
+        "UFM states that a link came and went",
+        "Each change stops its traffic for seconds; jobs over this port end or wait.",
+        "ufm",
+        "low",
+    ),
+    "ufm-threshold": ToolMeaning(
+        "warning", "UFM states that errors or a module of a port are beyond a threshold", RESENT, "ufm", "low"
+    ),
+    "ufm-link-down": ToolMeaning(
+        "info",
+        "UFM states that a link went down, and not that it came back",
+        NO_TRAFFIC + " A host that was switched off looks like this, too.",
+        "ufm",
+        "low",
+    ),
     "nic-ports-down": ToolMeaning("info", "a port of a NIC is down", NO_TRAFFIC, "wire", "low"),
     "gaudi-ports-down": ToolMeaning(
         "warning", "the driver's script reports ports of a Gaudi card as down", _GAUDI_PORTS, "gaudi"

@@ -53,6 +53,12 @@ CLUSTER: tuple[ToolSentence, ...] = (
     row("stack-failed",
         r"Failed to unload kernel module: (?P<what>\w{3,20}): Resource temporarily|MOFED driver[^\n]{0,40}in use, "
         r"cannot unload"),
+    row("stack-build", r"Failed to build MLNX_\w{2,20} for (?P<what>\d\S{2,60})"),
+    row("stack-build",
+        r"(?P<what>\b(?:mlnx|mlx5|doca|ofed)-[\w.-]{2,50} : Depends: \S{2,80}(?: \([^)\n]{3,40}\))? but it is not "
+        r"\w{3,20})"),
+    row("stack-build", r"Failed to (?:build|install) (?P<what>mlnx-[\w.-]{2,40}) (?:RPM|DEB|package)"),
+    row("stack-build", r"The current MLNX_OFED_LINUX is (?P<what>intended for [\w.]{3,20})"),
     row("stack-modules", r"OFED driver image not found for kernel (?P<what>[\w.-]{3,60})"),
     row("stack-failed", r"FATAL: Could not load (?P<what>mlx5_\w{2,10})|Failed to restart driver: openibd"),
     row("gpu-driver-other",
@@ -61,6 +67,9 @@ CLUSTER: tuple[ToolSentence, ...] = (
     # Networks of pods
     row("sriov-sync",
         r"(?:failed to set VFs number|SriovNetworkNodePolicy apply failed)[^\n]{0,10}?[:,] ?(?P<what>[^\n]{4,120})"),
+    row("sriov-sync",
+        r"fail(?:ed)? to (?:configure sriov interface|set NumVfs file)[^\n]{0,40}?"
+        r"(?P<bdf>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?:: (?:write )?\S{0,80}: (?P<what>[a-z][\w ]{4,60}))?"),
     row("no-vf", r"no free VFs? in (?:the )?pool (?P<what>[\w./-]{3,60})|LoadConf\(\): VF pci addr is required"),
     row("ib-guid-manager", r"ib-kubernetes: (?P<what>failed to [^\n]{4,80})"),
     # ComputeDomains

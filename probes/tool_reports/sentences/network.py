@@ -82,6 +82,9 @@ INFINIBAND: tuple[ToolSentence, ...] = rows_of(
     ("sm-silent",
      r"ib_path_query_via: sa call|No SM/SA found on port (?P<what>[\w.:-]{2,40})|Failed to bind to the SA|^Query SA "
      r"failed: |resolve_sm_portid: sm_lid 0"),
+    ("mad-no-port",
+     r"iberror: failed: Failed to open '\(null\)' port|can't open MAD port \(\(null\):|client_register for mgmt "
+     r"\d{1,3} failed"),
     ("umad-closed",
      r"iberror: failed: Failed to (?:re)?open '?(?P<what>[\w.-]{2,40}'? port|port)|can't init UMAD library|[Cc]an't "
      r"open (?:SMI |GSI )?UMAD port|-E- Failed to open port, Fatal Error"),
@@ -141,6 +144,8 @@ FIRMWARE: tuple[ToolSentence, ...] = rows_of(
      r"^-E- [^\n]{0,120}?(?P<what>Rejected authentication|[Dd]igest in the signature|FW file is incompatible|not "
      r"newer than the|BLOCKED_\w{3,20}_MISMATCH|Loading the FW[^\n]{0,40} failed|Burn process failed|Burning "
      r"\w{2,20} image failed|intended for: )"),
+    ("firmware-silent", r"^-E- Error when trying to check if NV access registers"),
+    ("firmware-refused", r"^Fail : (?P<what>[^\n]{4,100})"),  # of mlxfwmanager, below the device
     ("firmware-setting",
      r"^-E- (?P<what>Failed to set configuration[^\n]{0,80}|Device doesn't support \w{3,60} parameter|Unsupported "
      r"parameter[^\n]{0,60}|Unknown [Pp]arameter[^\n]{0,60}|Failed to apply configuration)"),

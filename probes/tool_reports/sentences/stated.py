@@ -22,11 +22,14 @@ _HOT = 90  # degrees Celsius; most GPUs slow down between 83 and 92
 _BURN = lazy_pattern(r"proc'd: [^\n]{0,1600}?\btemps: (?P<temperatures>\d{1,3} C(?: - (?:\d{1,3}|--) C){0,63})")
 _PROGRESS = lazy_pattern(r"^[\d.]{1,5}%  proc'd: ", re.MULTILINE)  # of gpu-burn
 _PINGED = lazy_pattern(r"^PING (?P<what>[\w.:-]{2,80})", re.MULTILINE)  # the line of the error names who states it
+_IBPING, _OF_PING = " ibping statistics ---", ("no-answer", "answers-lost")  # prints the sentences of ping
 _OF_KERNEL = "NVRM: Xid ("  # a line that a plugin quotes, and that has its own reader
 _EXPLAINED = {  # a consequence, or the same without the cause, and what explains it
     "guest-power-on": ("guest-window",),
     "kube-marked": ("kube-xid",),
     "verbs-no-device": ("verbs-abi", "verbs-no-provider"),
+    "mad-unanswered": ("mad-no-port",),
+    "umad-closed": ("mad-no-port",),
 }
 
 _LOGGED = (  # how programs begin a line that states an error: a severity, or the place in their source
@@ -84,6 +87,8 @@ def list_tool_errors(text: str) -> list[ToolReport]:
     'amd-no-driver'
     """
     if errors := find_tool_errors(check_length(text)):
+        if _IBPING in text:
+            errors = [(row._replace(code="mad-unanswered") if row.code in _OF_PING else row, at) for row, at in errors]
         pinged = _PINGED.search(text)
         return [_build_report(row.code, match, pinged if row.tool == "ping" else None) for row, match in errors]
     if line := find_unexplained(text):

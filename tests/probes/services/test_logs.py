@@ -136,6 +136,9 @@ SAMPLES = (
            f"{HOST} OpenSM[9]: not falling back to default routing"),
     Sample("sm-port-removed", f"{HOST} OpenSM[9]: drop_mgr_remove_port: Removed port with GUID:0xb83fd2030a1b2c3d LID "
            "range [41, 41] of node:n7 mlx5_4", f"{HOST} OpenSM[9]: no Removed port with GUID"),
+    Sample("sm-link-lost", f"{HOST} OpenSM[9]: osm_pi_rcv: Switch 0xb83fd2030a1b2c3d leaf2 port 21(n7 mlx5_4) changed "
+           "state from ACTIVE to DOWN", f"{HOST} OpenSM[9]: Switch 0xb83fd2030a1b2c3d leaf2 port 21(n7 mlx5_4) changed "
+           "state from INIT to ACTIVE"),
     Sample("sm-bad-key", f"{HOST} OpenSM[9]: log_trap_info: Bad P_Key:0x8012 on SL:0 from LID1:41 QP1:0x12",
            f"{HOST} OpenSM[9]: port has P_Key:0x8012"),
     Sample("sm-partition-full", f"{HOST} OpenSM[9]: ERR 0512: Failed to set PKey 0x8012 because Pkey table is full for "

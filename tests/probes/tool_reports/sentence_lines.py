@@ -34,6 +34,16 @@ LINES: tuple[tuple[str, str, str], ...] = (  # a line, the code of what it means
         "-E- Burning FS4 image failed: The Digest in the signature is wrong",
         "firmware-refused", "Burning FS4 image failed",
     ),
+    ("Fail : The Digest in the signature is wrong", "firmware-refused", "The Digest in the signat"),
+    ("-E- Error when trying to check if NV access registers are supported", "firmware-silent", ""),
+    ("perfquery: iberror: failed: Failed to open '(null)' port '0'", "mad-no-port", ""),
+    ("Failed to build MLNX_OFED_LINUX for 6.1.9-rc3", "stack-build", "6.1.9-rc3"),
+    (
+        " mlnx-ofed-kernel-modules : Depends: linux-modules-extra-6.1.9 but it is not installable",
+        "stack-build", "mlnx-ofed-kernel-modules",
+    ),
+    ("Failed to build mlnx-ofa_kernel RPM", "stack-build", "mlnx-ofa_kernel"),
+    ("Error: The current MLNX_OFED_LINUX is intended for rhel9.4", "stack-build", "intended for rhel9.4"),
     (
         "-E- Failed to set configuration: Bad parameter: ADVANCED_PCI_SETTINGS",
         "firmware-setting", "Failed to set configurat",
@@ -80,7 +90,7 @@ LINES: tuple[tuple[str, str, str], ...] = (  # a line, the code of what it means
     ("ssh: connect to host n7 port 22: No route to host", "no-answer", "n7"),
     (
         "--- n7 (Lid 12) ibping statistics ---\n10 packets transmitted, 0 received, 100% packet loss, time 10000 ms",
-        "no-answer", "",
+        "mad-unanswered", "",
     ),
     ("10 packets transmitted, 7 received, 30% packet loss, time 9200ms", "answers-lost", "30% packet loss"),
     ("RTNETLINK answers: Network is unreachable", "no-route", "Network is unreachable"),
@@ -390,6 +400,11 @@ LINES: tuple[tuple[str, str, str], ...] = (  # a line, the code of what it means
     (
         'GPU "0000:3b:00.0" is bound to "nouveau" driver, expected "nvidia" or "vfio-pci"',
         "gpu-driver-other", "0000:3b:00.0",
+    ),
+    (
+        "E0203 04:05:06.1 9 utils.go:2] SyncNodeState(): fail to configure sriov interface 0000:5e:00.0: write "
+        "/sys/bus/pci/devices/0000:5e:00.0/sriov_numvfs: cannot allocate memory",
+        "sriov-sync", "0000:5e:00.0",
     ),
     (
         "E0303 04:05:06.000000 1 sriov-network-config-daemon: SriovNetworkNodePolicy apply failed: device "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -11,10 +12,22 @@ from probes.sources.identify import identify_command
 from probes.sources.pieces import name_pieces
 from probes.sources.unwrap import join_wrapped
 from probes.text import ParseError
-from probes.tool_reports import bonding, containers, port_tools, storage, switch_ports, unnamed
+from probes.tool_reports import (
+    addresses,
+    bonding,
+    containers,
+    nic_settings,
+    omni_path,
+    port_tools,
+    storage,
+    switch_ports,
+    ufm,
+    unnamed,
+)
 from probes.tool_reports.facts import ToolReport
 from probes.tool_reports.port_errors import list_port_errors
 from probes.tool_reports.sentences import stated, table
+from tests.agent.rules.test_fragments import scan_text
 
 SENTENCES = {
     "libibverbs: Warning: couldn't load driver 'libbnxt_re-rdmav34.so': cannot open": (
@@ -152,6 +165,49 @@ def test_a_sentence_beside_another_output_is_read(text: str) -> None:
     assert any(name.startswith("error_of_") for name in pieces)
 
 
+def test_rows_of_settings_are_not_taken_for_broken_lines() -> None:
+    """Where all are as wide, and some begin with a star."""
+    head = "Configurations:                              Default         Current         Next Boot"
+    rows = (
+        "*        KEEP_LINK_UP_P2{0}False(0)        True(1)         True(1)\n"
+        "         KEEP_LINK_UP_P1{0}False(0)        False(0)        False(0)\n"
+    )
+    text = f"Device type:    ConnectX4\n{head}\n{rows.format(' ' * 21) * 2}"
+
+    assert join_wrapped(text) == text
+
+
+def test_ibping_is_none_of_ping() -> None:
+    """Both print the same line of statistics."""
+    text = "--- n7.(none) (Lid 44) ibping statistics ---\n10 packets transmitted, 0 received, 100% packet loss\n"
+
+    assert [report.code for report in stated.list_tool_errors(text)] == ["mad-unanswered"]
+    assert [report.code for report in stated.list_tool_errors(text.replace("ibping", "ping"))] == ["no-answer"]
+
+
+@pytest.mark.parametrize(
+    ("commands", "expected"),
+    [
+        ("# mpirun -np 2 -x NCCL_IB_GID_INDEX=3 ./all_reduce_perf\n", True),
+        ("export NCCL_IB_GID_INDEX=3\n", True),
+        ("export NCCL_IB_GID_INDEX=3\nexport NCCL_IB_GID_INDEX=5\n", False),
+        ("Should NCCL_IB_GID_INDEX=3 work here?\n", False),
+    ],
+    ids=["mpirun", "export", "two attempts", "prose"],
+)
+def test_what_a_command_sets_for_nccl_is_compared_with_the_host(commands: str, expected: bool, tmp_path: Path) -> None:
+    gids = "DEV\tPORT\tINDEX\tGID\tIPv4\tVER\tDEV\n---\n" + "".join(
+        f"mlx5_{device}\t1\t{index}\t0000:0000:0000:0000:0000:ffff:0a98:0{device}0c\t10.152.{device}.12\t"
+        f"v{index - 5}\tnet1\n"
+        for device in (1, 2)
+        for index in (6, 7)
+    )
+    text = f"# show_gids\n{gids}n_gids_found=4\n\n{commands}"
+    rules = {finding.rule for finding in scan_text(tmp_path, text, "issue.md").findings}
+
+    assert ("roce-gid-index-wrong" in rules) is expected
+
+
 def test_a_sentence_in_the_log_of_a_job_is_left_to_the_job() -> None:
     log = "n1:5:5 [0] NCCL INFO Bootstrap : Using eth0\nNo IB devices found\n"
     assert not any(name.startswith("error_of_") for name in name_pieces("log", log)[0])
@@ -197,6 +253,73 @@ BOND = "Slave Interface: eth4\nMII Status: {}\nAggregator ID: 1\nPartner Churn S
 MLXLINK = "Operational Info\nState : {}\nPhysical state : LinkUp\nSpeed : 100GbE\n{}"
 GDS = "GDS release version: 1.14\n NVMe : {}\n NVMeOF : Unsupported\n NFS : Unsupported\n --rdma_device_status  : {}\n"
 CONDITION = '{{"type": "{}", "status": "{}", "lastHeartbeatTime": "2026-02-03T04:05:06Z", "message": "port 1"}}'
+ACTIVE = (
+    "Bonding Mode: IEEE 802.3ad Dynamic link aggregation\nMII Status: up\nActive Aggregator Info:\n\tAggregator ID: "
+    "{}\nSlave Interface: eth4\nMII Status: up\nAggregator ID: 1\nSlave Interface: eth5\nMII Status: up\n"
+    "Aggregator ID: {}\n"
+)
+NO_ACTIVE = (
+    "Bonding Mode: IEEE 802.3ad Dynamic link aggregation\n802.3ad info\nbond bond1 has no active aggregator\n"
+    "Slave Interface: eth4\nMII Status: {}\nAggregator ID: N/A\n"
+)
+OUTPUT_ERRORS = (
+    "Ethernet1/9 is up\n  RX\n    80112233445 input packets  7 bytes\n    0 CRC  0 no buffer\n"
+    "  TX\n    90112233445 output packets  7 bytes\n    {} output error  0 collision\n"
+)
+LANES = "Ethernet64: SFP EEPROM detected\n   RX1Power: -40.0dBm\n   RX2Power: {}dBm\n   TX1Power: 0.4dBm\n"
+DARK = STATUS.format("down") + LANES.format("-inf").replace("-inf", "-40.0")
+WATCHDOG = (
+    "  IFACE    STATE    RX_OK   RX_ERR   RX_DRP   TX_OK   TX_ERR   TX_DRP\n"
+    "Ethernet8      U    8,112        0        0   9,111        0        0\n"
+    "       QUEUE       STATUS    STORM DETECTED/RESTORED    TX OK/DROP\n"
+    "------------  -----------  -------------------------  ------------\n"
+    " Ethernet8:3  {}                        1/{}     0/90821\n"
+)
+ROUTES = (
+    "default via 10.8.0.1 dev eno1 proto dhcp metric 100\n10.8.0.0/16 dev {} proto kernel scope link src 10.8.4.4\n"
+    "10.8.0.0/16 dev {} proto kernel scope link src 10.8.5.4\n"
+)
+LINKS = (
+    "8: {}: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc mq state UP\n    inet 10.9.1.4/24 scope global eth1\n"
+    "9: {}: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc mq state UP\n    inet 10.9.{}.5/24 scope global eth2\n"
+)
+CARD = "Device type:    ConnectX7\nName:           MCX1\nDevice:         {}\n\nConfigurations:      Next Boot\n"
+CARDS = "".join(
+    f"{CARD.format(f'{bus}:00.0')}        LINK_TYPE_P1      {{}}\n        MAC_BASE    {bus}\n" for bus in range(11, 15)
+)
+PENDING = (
+    "Device: c1:00.0\nConfigurations:     Default   Current   Next Boot\n*   NUM_OF_VFS     8         0       {}\n"
+)
+OPA = (
+    "hfi1_0:1                      PortGID:0xfe80000000000000:0011750101aabbcc\n   PortState:     {}\n"
+    "   LinkWidth      Act: 4            En: 4\n   LinkWidthDnGrd ActTx: 4  Rx: {}   En: 3,4\n   Link Quality: {} (x)\n"
+)
+CXI = (
+    "Device: cxi0\n    Network device: hsn0\n    Link state: {}\n"
+    "Device: cxi1\n    Network device: hsn1\n    Link state: up\n"
+)
+UFM = "2026-02-03 0{}:05:06.123 [71] [{}] {} [{}] [Switch: aa - leaf2 Port 21] : {} (leaf2: 21)<->(n7 mlx5_4: 1)\n"
+WENT_DOWN = UFM.format(1, 329, "INFO", "Link", "link went down")
+CAME_UP = UFM.format(2, 328, "INFO", "Link", "link is up")
+NVUE_LINK = (
+    "cumulus@leaf1:mgmt:~$ nv show interface swp12 link\n                     operational    applied\n"
+    "-----------------  -------------  -------\nadmin-status       up\noper-status        {}\n"
+    'diagnostics\n  diagnostics-status   "Cable is unplugged."\n'
+)
+MODULE = "Rx Power Current [dBm]    : {} [-8.4..4]\nTemperature [C]           : {} [-5..70]\n"
+COMWARE = (
+    "<spine1>display interface HundredGigE1/0/5\nHundredGigE1/0/5\nCurrent state: {}\nLine protocol state: DOWN\n"
+    "Description: to leaf7\n"
+)
+INACTIVE = (
+    "Port Channel Port-Channel12 (Fallback State: Unconfigured):\nActive Ports:\n   Port              Time Became"
+    " Active    Protocol    State\n   Ethernet12/1      Tue 10:11:12          LACP        Rx,Tx\n{}"
+)
+WAITING = (
+    "Configured, but inactive ports:\n   Port              Time Became Inactive  Reason\n"
+    "   Ethernet13/1      Tue 10:14:31          waiting for LACP response\n"
+)
+FLINT = "Image type:            FS4\nFW Version:            28.39.1002\nFW Version(Running):   {}\n"
 GUID = "hca_id:\tmlx5_5\n\tnode_guid:\t\t\t{}\n"
 ROWS: list[tuple[Callable[[str], list[ToolReport]], str, list[str]]] = [
     (switch_ports.list_switch_ports, FEC.format("12"), ["switch-uncorrected-few"]),
@@ -225,6 +348,52 @@ ROWS: list[tuple[Callable[[str], list[ToolReport]], str, list[str]]] = [
     (switch_ports.list_switch_ports, EOS.format(3), []),
     (bonding.list_bond_faults, BOND.format("up", "churned"), ["bond-no-partner"]),
     (bonding.list_bond_faults, BOND.format("up", "none"), []),
+    (bonding.list_bond_faults, ACTIVE.format(1, 1), []),
+    (bonding.list_bond_faults, ACTIVE.format(2, 2), ["bond-not-joined"]),
+    (bonding.list_bond_faults, NO_ACTIVE.format("up"), ["bond-no-partner"]),
+    (bonding.list_bond_faults, NO_ACTIVE.format("down"), ["bond-member-down"]),
+    (switch_ports.list_switch_ports, OUTPUT_ERRORS.format(812_113), ["switch-errors-sent"]),
+    (switch_ports.list_switch_ports, OUTPUT_ERRORS.format(1_113), []),
+    (switch_ports.list_switch_ports, DARK, ["switch-port-down"]),
+    (switch_ports.list_switch_ports, STATUS.format("up") + LANES.format("-40.0"), []),
+    (switch_ports.list_switch_ports, WATCHDOG.format("stormed    ", 0), ["switch-storm"]),
+    (switch_ports.list_switch_ports, WATCHDOG.format("operational", 1), ["switch-stormed"]),
+    (addresses.list_shared_networks, ROUTES.format("eno1", "eth5"), ["network-shared"]),
+    (addresses.list_shared_networks, ROUTES.format("eno1", "docker0"), []),
+    (addresses.list_shared_networks, ROUTES.format("eno1", "eno1"), []),
+    (addresses.list_shared_networks, ROUTES.format("eno1", "eth5").replace("5.4", "5.4 linkdown"), []),
+    (addresses.list_link_faults, LINKS.format("eth1", "eth2", 1), ["network-shared"]),
+    (nic_settings.list_settings, CARDS.format("IB(1)", "IB(1)", "ETH(2)", "IB(1)"), ["firmware-setting-odd"]),
+    (nic_settings.list_settings, CARDS.format("IB(1)", "ETH(2)", "ETH(2)", "IB(1)"), []),
+    (nic_settings.list_settings, PENDING.format(16), ["firmware-pending"]),
+    (nic_settings.list_settings, PENDING.format(0), []),
+    (switch_ports.list_switch_ports, COMWARE.format("DOWN ( Transceiver absent )"), ["switch-port-down"]),
+    (switch_ports.list_switch_ports, COMWARE.format("DOWN ( Administratively )"), []),
+    (switch_ports.list_switch_ports, COMWARE.format("UP"), []),
+    (switch_ports.list_switch_ports, INACTIVE.format(WAITING), ["switch-member-out"]),
+    (switch_ports.list_switch_ports, INACTIVE.format(""), []),
+    (nic_settings.list_versions, FLINT.format("28.36.1010"), ["firmware-pending"]),
+    (nic_settings.list_versions, FLINT.format("28.39.1002"), []),
+    (omni_path.list_omni_path_ports, OPA.format("Active", 4, 5), []),
+    (omni_path.list_omni_path_ports, OPA.format("Init (LinkUp)", 4, 5), ["opa-waits"]),
+    (omni_path.list_omni_path_ports, OPA.format("Down (Offline)", 4, 5), ["nic-ports-down"]),
+    (omni_path.list_omni_path_ports, OPA.format("Active", 3, 5), ["opa-lanes"]),
+    (omni_path.list_omni_path_ports, OPA.format("Active", 4, 2), ["opa-lanes"]),
+    (port_tools.list_nic_ports, CXI.format("down"), ["nic-port-down"]),
+    (port_tools.list_nic_ports, CXI.format("up"), []),
+    (ufm.list_ufm_events, WENT_DOWN, ["ufm-link-down"]),
+    (ufm.list_ufm_events, WENT_DOWN + CAME_UP, []),
+    (ufm.list_ufm_events, WENT_DOWN + CAME_UP + WENT_DOWN + CAME_UP, ["ufm-link-flaps"]),
+    (ufm.list_ufm_events, UFM.format(1, 110, "WARNING", "Port", "Symbol Error rate exceeded"), ["ufm-threshold"]),
+    (ufm.list_ufm_events, UFM.format(1, 110, "INFO", "Port", "Symbol Error rate exceeded"), []),
+    (ufm.list_ufm_events, UFM.format(1, 115, "WARNING", "Port", "Congested Bandwidth threshold reached"), []),
+    (switch_ports.list_switch_ports, NVUE_LINK.format("down"), ["switch-port-down"]),
+    (switch_ports.list_switch_ports, NVUE_LINK.format("up"), []),
+    (port_tools.list_link_states, MLXLINK.format("Active", MODULE.format("1.2,-9.8", 46)), ["module-beyond"]),
+    (port_tools.list_link_states, MLXLINK.format("Active", MODULE.format("1.2,1.1", 71)), ["module-beyond"]),
+    (port_tools.list_link_states, MLXLINK.format("Active", MODULE.format("1.2,1.1", 46)), []),
+    (port_tools.list_link_states, MLXLINK.format("Active", "Rx Power [dBm] : 0 [0..0]\n"), []),
+    (port_tools.list_link_states, MLXLINK.format("Polling", MODULE.format("-40,-40", 46)), ["link-inactive"]),
     (port_tools.list_link_states, MLXLINK.format("Physical LinkUp", ""), ["link-inactive"]),
     (port_tools.list_link_states, MLXLINK.format("Active", ""), []),
     (port_tools.list_link_states, MLXLINK.format("Polling", "Recommendation : No issue was observed\n"), []),
@@ -249,6 +418,52 @@ def test_rows_of_a_table_are_faults_or_not(
 def test_a_guid_that_is_no_fault_is_none(text: str) -> None:
     with pytest.raises(ParseError):
         unnamed.list_zero_guids(text)
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        (addresses.list_link_faults, LINKS.format("eth1", "eth2", 2)),
+        (addresses.list_link_faults, LINKS.format("eth1", "veth2", 1)),
+        (addresses.list_link_faults, LINKS.format("eth1", "eth2", 1).replace("UP,LOWER_UP", "UP", 1)),
+        (addresses.list_link_faults, LINKS.format("eth1", "eth2", 1).replace("/24", "/31")),
+        (nic_settings.list_versions, "FW Version:            28.39.1002\n"),
+        (addresses.list_empty_tables, "n_gids_found=10\n"),
+        (omni_path.list_omni_path_ports, "hfi1_0: an adapter\n"),
+        (ufm.list_ufm_events, "2026-02-03 UFM was updated\n"),
+        (nic_settings.list_settings, CARD.format("11:00.0") + "        LINK_TYPE_P1      IB(1)\n"),
+    ],
+    ids=[
+        "two networks",
+        "a pod's interface",
+        "no link",
+        "two hosts",
+        "one version",
+        "GIDs",
+        "no port",
+        "no event",
+        "one card",
+    ],
+)
+def test_what_is_compared_with_nothing_is_no_fault(read: Callable[[str], list[ToolReport]], text: str) -> None:
+    with pytest.raises(ParseError):
+        read(text)
+
+
+def test_a_port_without_light_is_named_as_one() -> None:
+    details = [dict(report.detail) for report in switch_ports.list_switch_ports(DARK)]
+
+    assert details == [{"what": "it receives no light (-40 dBm)"}]
+
+
+def test_what_several_commands_of_one_switch_print_is_read_together() -> None:
+    """Each below its prompt, as a terminal has it."""
+    text = f"leaf1# show interfaces status\n{STATUS.format('down')}leaf1# show transceiver\n{LANES.format('-40.0')}"
+    pieces, _ = name_pieces("a.txt", text)
+
+    assert [report.detail for report in switch_ports.list_switch_ports(pieces["show_interfaces"].text)] == [
+        (("what", "it receives no light (-40 dBm)"),)
+    ]
 
 
 @pytest.mark.parametrize(

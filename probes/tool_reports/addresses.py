@@ -1,0 +1,111 @@
+"""What `ip addr`, `ip route`, `ip link` and `show_gids` state of addresses: interfaces that share a network, virtual
+functions that their physical one keeps down, devices without a GID. Sources: iproute2 ip/ipaddress.c, ip/iproute.c.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterator
+
+from probes.text import ParseError, check_length, lazy_pattern
+from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.lines import short_lines
+
+_LIMIT_LINE, _LIMIT_TEXT, _SHOWN = 600, 400, 8
+_VIRTUAL = lazy_pattern(
+    r"(?:lo|docker|br|virbr|veth|cali|cilium|flannel|cni|vxlan|tun|tap|wg|dummy|kube|nodelocal|ovs)"
+)
+_ROUTE = lazy_pattern(r"[ \t]*(?P<network>[0-9a-fA-F.:]{2,40}/\d{1,3}) dev (?P<name>\S{1,60})(?P<rest>.*)")
+_ANY_ROUTE = lazy_pattern(r"^[ \t]*(?:default|[0-9a-fA-F.:]{2,40}(?:/\d{1,3})?) (?:via|dev) \S", re.MULTILINE)
+_HEAD = lazy_pattern(r"\d{1,6}: (?P<name>[^\s:@]{1,60})(?:@\S{1,60})?: <(?P<flags>[A-Z0-9_,-]*)> .*")
+_BRIEF = lazy_pattern(
+    r"(?P<name>[^\s@]{1,60})(?:@\S{1,60})?[ \t]+UP[ \t]+(?P<addresses>[0-9a-f][0-9a-fA-F.:/ ]{6,400})"
+)
+_ADDRESS = lazy_pattern(r"[ \t]+inet6? (?P<address>[0-9a-fA-F.:]{2,45}/\d{1,3})\b.*")
+_FUNCTION = lazy_pattern(r"[ \t]+vf (?P<number>\d{1,4}) .*\blink-state (?P<state>\w+)\b.*")
+_EMPTY = lazy_pattern(r"^[ \t]{0,40}n_gids_found=0[ \t\r]{0,40}$", re.MULTILINE)
+_MOST_HOSTS_BITS = 2  # of a link between two hosts
+
+
+def list_shared_networks(text: str) -> list[ToolReport]:
+    """Networks that the main table reaches over several interfaces at once, so that the first carries what is sent.
+    Raises ParseError where the text has no route.
+
+    >>> row = "10.8.0.0/16 dev {} proto kernel scope link\\n"
+    >>> [report.detail for report in list_shared_networks(row.format("eno1") + row.format("eth5"))]
+    [(('what', '10.8.0.0/16 on eno1, eth5'),)]
+    """
+    if not _ANY_ROUTE.search(check_length(text)):
+        raise ParseError("no route")
+    rows = [
+        (row["network"], row["name"])
+        for line in short_lines(text, _LIMIT_LINE)
+        if (row := _ROUTE.fullmatch(line.rstrip())) and "linkdown" not in row["rest"] and " via " not in row["rest"]
+    ]
+    return _list_shared(rows)
+
+
+def list_link_faults(text: str) -> list[ToolReport]:
+    """The same of the addresses of interfaces, and virtual functions whose link their physical one keeps down. Raises
+    ParseError where there is none.
+
+    >>> rows = "3: ib0: <UP,LOWER_UP> mtu 4092\\n    vf 1     link/infiniband 00:28 brd 00:ff, link-state disable\\n"
+    >>> [(report.code, report.subject, report.detail) for report in list_link_faults(rows)]
+    [('vf-link-off', 'ib0', (('what', 'vf 1'),))]
+    """
+    name, is_up = "", False
+    rows: list[tuple[str, str]] = []
+    off: dict[str, list[str]] = {}
+    for line in short_lines(text, _LIMIT_LINE):
+        if head := _HEAD.fullmatch(line.rstrip()):
+            flags = head["flags"].split(",")
+            name, is_up = head["name"], "LOWER_UP" in flags and "SLAVE" not in flags
+        elif brief := _BRIEF.fullmatch(line.rstrip()):
+            rows += [(address, brief["name"]) for address in brief["addresses"].split() if "/" in address]
+        elif is_up and (address := _ADDRESS.fullmatch(line.rstrip())):
+            rows.append((address["address"], name))
+        elif name and (function := _FUNCTION.fullmatch(line.rstrip())) and function["state"].startswith("disable"):
+            off.setdefault(name, []).append(f"vf {function['number']}")
+    reports = _list_shared(rows) + [
+        ToolReport(
+            "vf-link-off", one, f"{', '.join(functions[:_SHOWN])}: link-state disable"[:_LIMIT_TEXT],
+            (("what", ", ".join(functions[:_SHOWN]) + (" and more" if len(functions) > _SHOWN else "")),),
+        )
+        for one, functions in off.items()
+    ]  # fmt: skip
+    if not reports:
+        raise ParseError("no network of two interfaces, and no virtual function that is kept down")
+    return reports
+
+
+def list_empty_tables(text: str) -> list[ToolReport]:
+    """That no device has a GID here. Raises ParseError where one has."""
+    if not _EMPTY.search(check_length(text)):
+        raise ParseError("no empty table of GIDs")
+    return [ToolReport("gid-none", None, "n_gids_found=0", (("what", "the table of GIDs is empty"),))]
+
+
+def _list_shared(rows: list[tuple[str, str]]) -> list[ToolReport]:
+    """Networks of several interfaces that are no virtual ones of the host itself."""
+    names: dict[str, dict[str, None]] = {}
+    for network, name in _list_networks(rows):
+        names.setdefault(network, {}).setdefault(name)
+    return [
+        ToolReport("network-shared", None, f"{network}: {', '.join(of)}"[:_LIMIT_TEXT], (("what", what),))
+        for network, of in names.items()
+        if len(of) > 1 and (what := f"{network} on {', '.join(list(of)[:_SHOWN])}")
+    ]
+
+
+def _list_networks(rows: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    for address, name in rows:
+        if _VIRTUAL.match(name):
+            continue
+        try:
+            network = ipaddress.ip_interface(address).network
+        except ValueError:
+            continue
+        is_wide = network.max_prefixlen - network.prefixlen >= _MOST_HOSTS_BITS
+        if is_wide and not network.is_link_local and not network.is_multicast and not network.is_loopback:
+            yield str(network), name

@@ -1,0 +1,113 @@
+"""Settings of NICs' firmware in tables of mlxconfig (mstconfig): those that wait for a reset, and those of one card
+that others of its kind do not have. Source: Mellanox/mstflint mlxconfig/ and its public outputs.
+"""
+
+from __future__ import annotations
+
+import re
+
+from probes.named_tuple import NamedTuple
+from probes.text import ParseError, check_length, lazy_pattern
+from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.lines import short_lines
+
+_LIMIT_LINE, _LIMIT_TEXT, _MOST_REPORTS, _SHOWN = 400, 400, 64, 4
+_OTHERS = 3  # of the same kind, that agree
+_LABEL = lazy_pattern(r"[ \t]*(?P<label>Device type|Name|Device):[ \t]+(?P<value>\S.*)", re.IGNORECASE)
+_HEAD = lazy_pattern(
+    r"[ \t]*Configurations:(?P<columns>(?:[ \t]+(?:Default|Current|Next Boot)){0,3})[ \t]*", re.IGNORECASE
+)
+_VERSION = lazy_pattern(
+    r"^[ \t]*(?P<name>FW Version(?:\(Running\))?):[ \t]+(?P<version>\d[\d.]{4,20})[ \t\r]*$", re.MULTILINE
+)
+_ROW = lazy_pattern(r"[ \t*]*(?P<name>[A-Z][A-Z0-9_]{2,60}(?:\[\d{1,4}\])?)[ \t]+(?P<values>\S.*)")
+_OF_ONE = ("MAC", "GUID", "UUID", "SERIAL")  # are each card's own
+
+
+class _Card(NamedTuple):
+    kind: str
+    device: str
+    columns: tuple[str, ...]
+    settings: dict[str, tuple[str, ...]]
+
+
+def list_settings(text: str) -> list[ToolReport]:
+    """What the next start changes, and what one card has alone. Raises ParseError where no two values are compared.
+
+    >>> head = "Device: 0000:c1:00.0\\nConfigurations:   Default   Current   Next Boot\\n"
+    >>> rows = f"{head}* LINK_TYPE_P1   IB(1)   IB(1)   ETH(2)\\n"
+    >>> [(report.code, report.subject, report.detail) for report in list_settings(rows)]
+    [('firmware-pending', '0000:c1:00.0', (('what', 'LINK_TYPE_P1 IB(1), next ETH(2)'),))]
+    """
+    cards = _list_cards(text)
+    kinds = {kind: [card for card in cards if card.kind == kind] for kind in {card.kind for card in cards}}
+    if not any(len(card.columns) > 1 for card in cards) and not any(len(of) > _OTHERS for of in kinds.values()):
+        raise ParseError("no settings of a NIC that are compared")
+    reports = [report for card in cards for report in _list_pending(card)]
+    reports += [report for kind in sorted(kinds) for report in _list_odd(kinds[kind])]
+    return reports[:_MOST_REPORTS]
+
+
+def list_versions(text: str) -> list[ToolReport]:
+    """Whether the firmware that runs is another than the one that was written (`flint q`). Raises ParseError.
+
+    >>> list_versions("FW Version: 28.39.1002\\nFW Version(Running): 28.36.1010\\n")[0].detail
+    (('what', '28.36.1010 runs, 28.39.1002 was written'),)
+    """
+    versions = {row["name"]: row["version"] for row in _VERSION.finditer(check_length(text))}
+    written, running = versions.get("FW Version"), versions.get("FW Version(Running)")
+    if written is None or running is None:
+        raise ParseError("no versions of firmware that are compared")
+    what = f"{running} runs, {written} was written"
+    return [ToolReport("firmware-pending", None, what, (("what", what),))] if written != running else []
+
+
+def _list_cards(text: str) -> list[_Card]:
+    labels: dict[str, str] = {}
+    cards: list[_Card] = []
+    is_table = False
+    for line in short_lines(text, _LIMIT_LINE):
+        if label := _LABEL.fullmatch(line.rstrip()):
+            labels = {} if label["label"] == "Device type" else labels
+            labels[label["label"].lower()] = label["value"]
+            is_table = False
+        elif head := _HEAD.fullmatch(line.rstrip()):
+            columns = tuple(head["columns"].replace("Next Boot", "Next").split()) or ("Next",)
+            kind = f"{labels.get('device type', '')} {labels.get('name', '')}".strip()
+            cards.append(_Card(kind, labels.get("device", ""), columns, {}))
+            is_table = True
+        elif is_table and (row := _ROW.fullmatch(line.rstrip())):
+            values = tuple(row["values"].split())
+            if len(values) == len(cards[-1].columns) and not any(word in row["name"] for word in _OF_ONE):
+                cards[-1].settings[row["name"]] = values
+    return cards
+
+
+def _list_pending(card: _Card) -> list[ToolReport]:
+    """Settings whose next value is not the current one."""
+    if "Current" not in card.columns or "Next" not in card.columns:
+        return []
+    now, then = card.columns.index("Current"), card.columns.index("Next")
+    changes = [f"{name} {row[now]}, next {row[then]}" for name, row in card.settings.items() if row[now] != row[then]]
+    what = "; ".join(changes[:_SHOWN]) + (f"; {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else "")
+    line = f"{card.device}: {'; '.join(changes)}"[:_LIMIT_TEXT]
+    return [ToolReport("firmware-pending", card.device or None, line, (("what", what),))] if changes else []
+
+
+def _list_odd(cards: list[_Card]) -> list[ToolReport]:
+    """Settings that one card of a kind has otherwise than all the others, which agree."""
+    odd: dict[str, list[str]] = {}
+    for name in cards[0].settings if len(cards) > _OTHERS else ():
+        values = [card.settings[name][-1] for card in cards if name in card.settings]
+        usual = max(values, key=values.count)
+        if len(values) == len(cards) and values.count(usual) == len(values) - 1:
+            device = next(card.device for card in cards if card.settings[name][-1] != usual)
+            value = next(value for value in values if value != usual)
+            odd.setdefault(device, []).append(f"{name} {value}, others {usual}")
+    return [
+        ToolReport(
+            "firmware-setting-odd", device or None, f"{device}: {'; '.join(rows)}"[:_LIMIT_TEXT],
+            (("what", "; ".join(rows[:_SHOWN])),),
+        )
+        for device, rows in odd.items()
+    ]  # fmt: skip

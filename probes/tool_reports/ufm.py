@@ -1,0 +1,66 @@
+"""Events of UFM: links that came and went, and thresholds of ports, cables and modules. Source: UFM user manual, event
+log and its public outputs.
+"""
+
+from __future__ import annotations
+
+from probes.text import ParseError, lazy_pattern
+from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.lines import short_lines
+
+_LIMIT_LINE, _LIMIT_TEXT, _MOST_REPORTS = 1000, 400, 64
+_SEVERAL = 2
+_EVENT = lazy_pattern(
+    r"[ \t]*\d{4}-\d\d-\d\d [\d:.]{8,15} (?:\[[\w-]{1,12}\] ){1,3}(?P<severity>INFO|WARNING|MINOR|CRITICAL) "
+    r"\[(?P<kind>[^\]]{2,40})\] \[(?P<object>[^\]]{2,160})\] ?: ?(?P<text>.*)"
+)
+_LINK = lazy_pattern(r"(?i)link (?:went |is )(?P<state>down|up)\b(?:[ :]{1,3}(?P<ends>\(.{3,200}\)))?")
+_OF_LINK = lazy_pattern(
+    r"(?i)\b(?:symbol error|link error|link downed|port receive errors|remote physical|local link integrity|"
+    r"(?:effective |raw |symbol )?ber\b|module|cable|temperature|unhealthy|isolated|non-?optimal)"
+)
+
+
+def list_ufm_events(text: str) -> list[ToolReport]:
+    """One fault per link or object: several losses of a link, one without its return, a threshold. Raises ParseError.
+
+    >>> row = "2026-02-03 04:05:06.123 [71] [110] WARNING [Port] [Computer: n7 Port 1] : Symbol Error rate exceeded\\n"
+    >>> [(report.code, report.subject) for report in list_ufm_events(row)]
+    [('ufm-threshold', 'Computer n7 Port 1')]
+    """
+    losses: dict[str, list[str]] = {}
+    is_down: dict[str, bool] = {}
+    thresholds: dict[str, ToolReport] = {}
+    is_known = False
+    for line in short_lines(text, _LIMIT_LINE):
+        event = _EVENT.fullmatch(line.rstrip())
+        if event is None:
+            continue
+        is_known = True
+        if link := _LINK.search(event["text"]):
+            name = link["ends"] or event["object"]
+            name = "".join(letter for letter in name if letter not in "():")
+            is_down[name] = link["state"].lower() == "down"
+            losses.setdefault(name, []).extend([line] if is_down[name] else [])
+        elif event["severity"] != "INFO" and _OF_LINK.search(event["text"]):
+            thresholds.setdefault(
+                event["object"], _report("ufm-threshold", event["object"].replace(":", ""), event["text"], line)
+            )
+    if not is_known:
+        raise ParseError("no event of UFM")
+    reports = [
+        _report("ufm-link-flaps", name, f"{len(lines)} times", lines[-1])
+        for name, lines in losses.items()
+        if len(lines) >= _SEVERAL
+    ]
+    reports += [
+        _report("ufm-link-down", name, "", lines[-1])
+        for name, lines in losses.items()
+        if is_down[name] and len(lines) < _SEVERAL
+    ]
+    return [*reports, *thresholds.values()][:_MOST_REPORTS]
+
+
+def _report(code: str, subject: str, what: str, line: str) -> ToolReport:
+    detail = (("what", " ".join(what.split())[:120]),) if what else ()
+    return ToolReport(code, subject, " ".join(line.split())[:_LIMIT_TEXT], detail)
