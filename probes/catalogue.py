@@ -26,6 +26,7 @@ from probes.host.commands import (
     LIMITS_SAVED,
     LLDP,
     LLDP_SAVED,
+    MACHINE_TEXTS,
     NCCL_SETTINGS,
     NEURON_SAVED,
     NPU_HCCS,
@@ -402,6 +403,8 @@ def _tool_reports(host: Host) -> Reading:
     of_interfaces = (ETHTOOL_COUNTERS, ETHTOOL_SETTINGS, ETHTOOL_FEC)
     if host.kind in ("dump", "text"):  # other sources have files of the machine, which hold its modules, too
         tables = (*tables, *SYSTEM, *SYSFS_SAVED, *KERNEL_LOG_SAVED, *RDMA_GUIDS, *IP_LINK_SAVED, SHOW_GIDS)
+    if not _answers(host):
+        tables = (*tables, *MACHINE_TEXTS)
     if not host.live and _has_saved(*tables, about=of_interfaces)(host):
         from probes.tool_reports.probe import read
 

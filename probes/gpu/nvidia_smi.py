@@ -32,9 +32,10 @@ _LIMIT_LINE = 400
 _GPU = lazy_pattern(r"GPU (\d{1,4}): (.{1,200}) \(UUID: (GPU-[0-9A-Fa-f-]{1,60})\)", re.ASCII)
 _MIG = lazy_pattern(r"MIG .{1,60}: \(UUID: (MIG-[0-9A-Za-z/-]{1,80})\)", re.ASCII)
 _ADDRESS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\.[0-7]"
+_DAMAGED = r"[0-9A-Fa-f]{1,8}:[0-9A-Fa-f]{2}[:.]"  # an address that someone typed, no index
 _LOST = lazy_pattern(
     r"Unable to determine the device handle for GPU ?"
-    rf"(?:(\d{{1,3}}): ?(?:({_ADDRESS}): ?)?|({_ADDRESS}): ?)(.{{1,100}})",
+    rf"(?:({_ADDRESS}): ?|(?={_DAMAGED})|(\d{{1,3}}): ?(?:({_ADDRESS}): ?)?)(.{{1,100}})",
     re.ASCII | re.IGNORECASE,
 )
 # whole sentences of nvidia-smi where no command of it works
@@ -80,7 +81,7 @@ def lost_gpus(text: str) -> tuple[Gpu, ...]:
     for line in text[:_LIMIT_CHARACTERS].splitlines():
         match = _LOST.search(line[:_LIMIT_LINE])
         if match:
-            index, address = int(match[1]) if match[1] else None, match[2] or match[3]
+            index, address = int(match[2]) if match[2] else None, match[1] or match[3]
             lost.append(Gpu(index, normal_address(address) if address else None, error=match[4].strip(" \t`*\"'")))
     return tuple(dict.fromkeys(lost))
 

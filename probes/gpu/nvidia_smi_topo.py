@@ -9,9 +9,9 @@ under its own name: so a lost or fused cell cannot shift the rest of its row uns
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 
 from probes.gpu.facts import Gpu, PairCell
 from probes.named_tuple import NamedTuple
@@ -79,8 +79,6 @@ def parse_table(text: str, words: Iterable[str]) -> MatrixTable:
     reader = _TableReader(words)
     lines = _ANSI.sub("", text).splitlines()
     at = reader.read_heading(lines)
-    if not reader.columns:
-        lines, at = reader.restore_heading(lines), 0
     table_rows, to_the_end = reader.rows(lines[at:])
     if not table_rows:
         raise ParseError(f"a heading of {len(reader.columns)} columns and no row")
@@ -101,6 +99,7 @@ class _TableReader:
         self.cell = re.compile("|".join(["X", *words]))
         self.columns: tuple[str, ...] = ()
         self.tail: tuple[str, ...] = ()
+        self.inferred = False  # the heading is cut off: columns behind those of the GPUs have no name
 
     def read_heading(self, lines: Sequence[str]) -> int:
         """Find the heading, and return the number of the line after it."""
@@ -115,28 +114,27 @@ class _TableReader:
                     self.columns, self.tail = self._split(text)
             if self.columns:
                 return at + 1
-        return 0
+        self.columns = self._infer_columns(lines)
+        self.inferred = bool(self.columns)
+        if self.inferred:
+            return 0
+        raise ParseError(f"no heading with GPUs; it begins with: {first_line(chr(10).join(lines))}")
 
-    def restore_heading(self, lines: Sequence[str]) -> list[str]:
-        """The rows of an excerpt without its heading: an X stands in the column of its own row. Raises ParseError."""
-        rows = [words for line in lines if len(words := line.split()) > 1 and _LABEL.fullmatch(words[0])]
-        cells = [list(itertools.takewhile(self.cell.fullmatch, words[1:])) for words in rows]
-        names = {row.index("X"): words[0] for words, row in zip(rows, cells, strict=True) if row.count("X") == 1}
-        width = max(map(len, cells), default=0)
-        gpus = [place for place, name in names.items() if name == f"GPU{place}"]
-        joined = [place for row in cells for place, word in enumerate(row) if word.startswith("NV")]
-        count = max((*gpus, *joined), default=-1) + 1  # of GPUs: an NVLink ends at one
-        unsure = not joined and len(gpus) < count
-        if not names or len(set(map(len, cells))) != 1 or not count or unsure or (not joined and count < 2 < width):
-            raise ParseError(f"no heading with GPUs; it begins with: {first_line(chr(10).join(lines))}")
-        self.columns = tuple(
-            names.get(place, f"GPU{place}" if place < count else f"NIC{place - count}") for place in range(width)
-        )
-        rest = max(len(words) - 1 - width for words in rows)
-        self.tail = _TAIL[:rest]
-        return [
-            line for line, words in ((line, line.split()) for line in lines) if words and words[0] in names.values()
-        ]
+    def _infer_columns(self, lines: Sequence[str]) -> tuple[str, ...]:
+        """The GPUs of a table whose heading is cut off: "X" stands under a row's own name, and NVLink is between GPUs
+        alone. Nothing of a single row without NVLink."""
+        last, rows, joined = -1, 0, False
+        for line in lines:
+            label, *words = line.split()[: _LIMIT_COLUMNS + 1] or [""]
+            cells = list(takewhile(self.cell.fullmatch, words))
+            if not _ACCELERATOR.fullmatch(label) or "X" not in cells:
+                continue
+            own = int(label.removeprefix("GPU"))
+            if cells.index("X") != own:
+                return ()
+            linked = [at for at, word in enumerate(cells) if word.startswith("NV")]
+            last, rows, joined = max(last, own, *linked), rows + 1, joined or bool(linked)
+        return tuple(f"GPU{number}" for number in range(last + 1)) if rows > 1 or joined else ()
 
     def rows(self, lines: Sequence[str]) -> tuple[list[tuple[str, list[str]]], bool]:
         """The rows with their physical lines, and whether the text ends with them."""
@@ -210,6 +208,7 @@ class _TableReader:
     def _check_row(self, label: str, cells: Sequence[str], rest: Sequence[str]) -> MatrixRow | None:
         if len(cells) != len(self.columns):
             return None
+        rest = () if self.inferred else rest
         if [name for name, word in zip(self.columns, cells, strict=True) if word == "X"] != [label]:
             return None
         others = {name: word for name, word in zip(self.columns, cells, strict=True) if name != label}

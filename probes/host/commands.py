@@ -179,6 +179,9 @@ AMD_METRICS = ("amd-exporter", "metrics")
 NIC_REPORTERS, DCGM_METRICS = ("devlink", "health", "show"), ("dcgm-exporter", "metrics")
 NVSM_HEALTH = ("nvsm", "show", "health")
 GDS_CHECK = ("gdscheck", "-p")
+# Of a source that a person made: temperatures and memory modules, which a live host is not asked for
+MACHINE_TEXTS = (("nvidia-smi", "-q"), ("dmidecode",))
+DMI_MEMORY = tuple(("dmidecode", option, kind) for option in ("-t", "--type") for kind in ("memory", "17"))
 MEASURED = ("nvbandwidth",)  # p2pBandwidthLatencyTest and bandwidthTest, too
 DMON, IMEX_NODES = ("nvidia-smi", "dmon"), ("nvidia-imex-ctl", "-N")
 SLURM_NODE, SLURM_HELD, SLURM_LOG = ("scontrol", "show", "node"), ("sinfo", "-R"), ("slurmctld", "log")
@@ -219,6 +222,7 @@ TOOL_ERRORS_SAVED = tuple(
     )
 )
 LDD = ("ldd",)
+CHECKS = ("health", "checks")  # results of checks of any tool: a table, or a line each
 NCCL_SETTINGS = ("NCCL", "settings")  # which the library states in its log, wherever the lines stand
 PODS, STATED = ("kubectl", "get", "pods"), ("sentences", "of", "tools")  # which are read wherever they stand
 TOOL_REPORTS_SAVED = (
@@ -235,10 +239,11 @@ TOOL_REPORTS_SAVED = (
     + FILTERED_SAVED
     + BMC_LOG
     + BMC_SENSORS
+    + DMI_MEMORY
     + (MLXLINK, GAUDI_PORTS, HL_SMI_QUERY, ROCM_XGMI, BONDING, SWITCH_PORTS, NPU_HEALTH, NIC_PORTS)
     + (ROUTES, MLXCONFIG, FLINT, OPA_PORTS, UFM_EVENTS)
     + TOOL_ERRORS_SAVED
-    + (PODS, STATED, DMON, IMEX_NODES, ALERTS, REDFISH, AMD_METRICS, NCCL_SETTINGS, LDD)
+    + (PODS, STATED, DMON, IMEX_NODES, ALERTS, REDFISH, AMD_METRICS, NCCL_SETTINGS, LDD, CHECKS)
 )
 NEURON_SAVED = (
     *NEURON,

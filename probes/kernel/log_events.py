@@ -41,6 +41,7 @@ _TOKENS = (  # cheap sieve
     "kthread starved", "BUG", "Oops: ", "traps: ", "emory failure", "emory error", "oft offlin", "BERT: ", "NMI: ",
     "I/O error", "critical ", "EXT4-fs", "XFS (", "ut of memory", "killable", "pids controller", "file-max",
     "Disk failure", "allocation failure", " cared", "unstable", "nvme nvme", "Scrub failed", "ring timeout",
+    "i915 0", "xe 0",
     "ixgbe ", "igb 0", "igc 0", "cxgb4 ", "mana ", "gve 0", "hinic ", "802.3ad", "illegal loopback", "own address",
     "duplicate address", "table overflow", "nf_conntrack", "hw csum", "cm_destroy_id", "LNet", "LustreError",
     "iser: ", "rpcrdma: ", "svcrdma: ", "[qed", "transmit timeout", " event (status=", *PASSING_NEEDLES,
@@ -55,7 +56,10 @@ _CABLE = lazy_pattern(
 )
 _LINK_UP = lazy_pattern(rf"mlx5_core {BDF}:? \S{{1,40}}?:? (?:Port: \d{{1,3}} )?Link up\b")
 _GPU_NAMED = lazy_pattern(rf"NVRM: The NVIDIA v?GPU {BDF}(?: \(PCI ID: [0-9a-f:]{{4,16}}\))?(?:\s*$|\\x0a)")
-_RDMA_NAMED = lazy_pattern(rf"(?:bnxt_en|mlx5_core|ice|irdma|ionic|efa) {BDF} (?P<name>[a-z]\w{{1,15}}_\w{{0,15}}\d):")
+_NAMED = lazy_pattern(  # a device that a driver names beside its address: of RDMA, of a Gaudi card
+    rf"(?:bnxt_en|mlx5_core|ice|irdma|ionic|efa) {BDF} (?P<name>[a-z]\w{{1,15}}_\w{{0,15}}\d):"
+    rf"|habanalabs {BDF.replace('bdf', 'card')}: Failed to initialize (?P<of_card>(?:accel|hl)\d{{1,3}})\."
+)
 # Sentences of the NVIDIA driver without an address: the next GPU that cannot be initialized is theirs
 _OF_NEXT_GPU = frozenset({
     "gsp-firmware-missing", "gsp-not-started", "needs-reset", "gfw-boot", "bar-missing", "registers-taken",
@@ -78,7 +82,7 @@ def events(log: Iterable[Line]) -> tuple[list[LogEvent], int]:
     failed: set[str | None] = set()  # NICs of whose driver a start is of interest: every boot has one
     codes: set[tuple[object, ...]] = set()
     left_out = 0
-    names: dict[str, str] = {}  # of RDMA devices, with their addresses
+    names: dict[str, str] = {}  # of devices, with their addresses
     resets, unexplained = _Resets(), Unexplained()
     for event in _events(_learn_names(log, names), unexplained):
         if event.code == STARTED and event.subject not in failed:
@@ -140,15 +144,15 @@ def _has_severity(event: LogEvent) -> bool:
 
 
 def _learn_names(log: Iterable[Line], names: dict[str, str]) -> Iterator[Line]:
-    """The same lines; names of RDMA devices that drivers print beside an address are added."""
+    """The same lines; names of devices that drivers print beside an address are added."""
     for line in log:
-        if match := _RDMA_NAMED.match(line.text):
-            names[match["name"]] = address(match["bdf"])
+        if match := _NAMED.match(line.text):
+            names[match["name"] or match["of_card"]] = address(match["bdf"] or match["card"])
         yield line
 
 
 def _name_address(event: LogEvent, names: dict[str, str]) -> LogEvent:
-    """An event that names an RDMA device alone, with the address that another line gives for it."""
+    """An event that names a device alone, with the address that another line gives for it."""
     at = names.get(event.subject or "")
     if at is None:
         return event

@@ -41,7 +41,7 @@ _SYSLOG = lazy_pattern(  # without the host: journalctl --no-hostname
 _OTHER_TAG = lazy_pattern(r"\S{1,255} [\w@./-]{1,64}\[\d+\]: ")
 _BARE = lazy_pattern(r"(?:[\w.-]{1,64} )?kernel: (?P<text>.*)")
 _WITHIN = lazy_pattern(  # what only a driver writes, wherever in a line a log collector puts it
-    r"\bS?Xid \(PCI:[0-9a-fA-F]|\bNVRM: (?:GPU|The NVIDIA|BAR\d) "
+    r"\bS?Xid \(PCI:[0-9a-fA-F]|\bNVRM: (?:GPU|The NVIDIA|BAR\d) |\bNVRM:? (?:GPU\d{1,4} )?_?[a-z]\w{2,80}: "
     r"|\bpcieport [0-9a-f]{4,8}:[0-9a-f:.]{5,7}: (?:AER|DPC|PCIe)"
 )
 _DRIVER_WITHIN = lazy_pattern(  # a driver and its device, behind whatever a log collector or a bullet puts before them
@@ -55,7 +55,7 @@ _UNDATED_WORDS = (  # what a log without times (dmesg -t) has of its own
     r"^Xid \(PCI:|\bSXid \(PCI:"
     r"|\bLinux version \d|\b(?:BIOS-e820|ACPI|NVRM): |^\[drm(?:\]|:)|^NETDEV WATCHDOG: |^infiniband \w+: "
     r"|\b(?:pci|pcieport|nvidia|vfio-pci|nouveau"
-    r"|mlx[45]_core|amdgpu|bnxt_en|ice|ena|efa|ionic|habanalabs) [0-9a-f]{4,8}:[0-9a-f]{2}:"
+    r"|mlx[45]_core|amdgpu|bnxt_en|ice|ena|efa|ionic|habanalabs|i915|xe) [0-9a-f]{4,8}:[0-9a-f]{2}:"
 )
 _UNDATED = lazy_pattern(_UNDATED_WORDS)
 _KERNEL_WORDS = (  # which no program writes

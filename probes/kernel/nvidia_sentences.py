@@ -11,8 +11,8 @@ _GSP, _OPEN = "open-gpu-kernel-modules 580 gsp/kernel_gsp.c", "open-gpu-kernel-m
 _OS_INTERFACE = f"{_OPEN} nvidia/os-interface.c"
 _NVIDIA_FS = "gds-nvidia-fs 2.28.4 src/nvfs-core.c"
 
-# How a release of the driver begins an error: the GPU by its count, and the function
-_UNIT = r"NVRM: (?:(?P<unit>GPU\d{1,4}) )?(?:\w{1,80}: )?"
+# How releases of the driver begin an error: the GPU by its count and the function, or none of them
+_UNIT = r"NVRM:? (?:(?P<unit>GPU\d{1,4}) )?(?:\w{1,80}: )?"
 
 NVIDIA = (
     row("xid", None, "nvidia", "Xid", rf"(?:NVRM: |\A)Xid \((?:PCI:)?{BDF}\): (?P<code>\d{{1,4}})\b", _OSINIT),
@@ -135,11 +135,11 @@ NVIDIA = (
     ),
     row(
         DRIVER, "gsp-silent", "nvidia", "eartbeat timed out",
-        r"NVRM: (?P<unit>GPU\d{1,4}) _?kgsp\w{1,40}: .{0,40}[Hh]eartbeat timed out", _GSP,
+        r"NVRM:? (?:(?P<unit>GPU\d{1,4}) )?_?kgsp\w{1,40}: .{0,40}[Hh]eartbeat timed out", _GSP,
     ),
     row(
         DRIVER, "gsp-silent", "nvidia", "** GSP Timeout **",
-        r"NVRM: (?P<unit>GPU\d{1,4}) _kgspLogRpcTimeout: \*{1,60} GSP Timeout ", _GSP,
+        r"NVRM:? (?:(?P<unit>GPU\d{1,4}) )?_kgspLogRpcTimeout: \*{1,60} GSP Timeout ", _GSP,
     ),
     row(
         DRIVER, "probe-failed", "nvidia", "probe routine failed",
@@ -188,6 +188,7 @@ NVIDIA = (
     row(
         DRIVER, "gsp-not-started", "nvidia", "FSP",
         _UNIT + r"(?:(?:Preparing )?FSP boot cmds failed|FSP secure boot \S{1,20} |RM cannot boot with FSP missing|"
+        r"FSP command timed out|FSP response reported error|"
         r"FSP fuse error check has failed|Error status 0x[0-9a-f]{1,16} while polling for FSP boot complete)",
         f"{_OPEN} fsp/arch/hopper/kern_fsp_gh100.c, kern_fsp_gb100.c",
     ),
@@ -242,6 +243,21 @@ NVIDIA = (
         DRIVER, "nvlink-not-trained", "nvidia", "ALI ",
         _UNIT + r"(?:ALI Error for GPU \d{1,3}::linkId (?P<link>\d{1,3})|Failed to change ALI Links to active)",
         f"{_OPEN} kernel_nvlink_gh100.c, kernel_nvlink.c",
+    ),
+    row(
+        DRIVER, "nvlink-not-trained", "nvidia", "ostRxDet",
+        _UNIT + r"(?:Getting peer\d{1,3}'s postRxDetLinkMask failed|Failed to update (?:post )?Rx Detect Link mask)",
+        f"{_OPEN} kernel_nvlink_gh100.c",
+    ),
+    row(
+        DRIVER, "confidential-compute", "nvidia", "Fatal error",
+        _UNIT + r"(?:ConfCompute: Fatal error hit|Fatal error detected in GSP-DMA \w{1,10})",
+        f"{_OPEN} conf_compute/conf_compute.c, mem_utils.c",
+    ),
+    row(
+        DRIVER, "memory-unreachable", "nvidia", "is not addressable by GPU",
+        _UNIT + r"0x[0-9a-f]{1,16}-0x[0-9a-f]{1,16} is not addressable by GPU (?P<what>0x[0-9a-f]{1,8})",
+        f"{_OPEN} mem_desc.c",
     ),
     row(
         DRIVER, "nvlink-degraded", "nvidia", "Degraded Mode",

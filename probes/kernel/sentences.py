@@ -6,6 +6,7 @@ matter of rules. Rows are tried in order, the first that fits is the event. `doc
 
 from probes.kernel.accelerator_sentences import ACCELERATORS
 from probes.kernel.host_sentences import HOST
+from probes.kernel.intel_sentences import INTEL
 from probes.kernel.network_sentences import MELLANOX, NETWORK_STACK, OTHER_NICS
 from probes.kernel.nvidia_sentences import NVIDIA
 from probes.kernel.pci_sentences import PCI
@@ -14,6 +15,7 @@ from probes.kernel.sentence import Sentence
 SENTENCES: tuple[Sentence, ...] = (
     *NVIDIA,
     *ACCELERATORS,
+    *INTEL,
     *PCI,
     *HOST,
     *MELLANOX,

@@ -30,7 +30,8 @@ _NEEDLES = (
 DRIVERS = (
     r"NVRM|nvidia-nvswitch(?=\d)|nvidia[-_](?:uvm|modeset|fs|peermem|drm)|nvidia|nv_peer_mem|gdrdrv|nouveau|mlx4_core|"
     r"mlx5_core|mlx5_ib|infiniband|ib_core|bnxt_en|bnxt_re|ice|irdma|i40e|ixgbe|idpf|ena|efa|ionic|hns3|cxgb4|mana|gve|hinic|amdgpu|kfd|habanalabs|"
-    r"accel(?= accel\d)|neuron|\[ascend\]|pcieport(?! \S+ AER: )|DMAR|AMD-Vi|arm-smmu-v3|vfio-pci|"
+    r"(?:i915|xe)(?= (?!0000:00:02\.)[0-9a-f]{4,8}:)|accel(?= accel\d)|neuron|"
+    r"\[ascend\]|pcieport(?! \S+ AER: )|DMAR|AMD-Vi|arm-smmu-v3|vfio-pci|"
     r"cxl_(?:pci|mem|port|acpi)|nvme(?= nvme\d)"
 )
 _OWNER = lazy_pattern(rf"(?P<driver>{DRIVERS})(?P<number>\d{{1,4}})?(?:\.[\w.]{{1,40}})?(?=[: ])")

@@ -16,6 +16,7 @@ SERVICE = "service"
 MANAGER, IMEX, SUBNET_MANAGER = "nvidia-fabricmanager", "nvidia-imex", "opensm"
 COREDUMP = "systemd-coredump"
 PERSISTENCED, DCGM, OPENIBD, RSHIM = "nvidia-persistenced", "nvidia-dcgm", "openibd", "rshim"
+VGPU = "nvidia-vgpu-mgr"
 
 # The name of a program in the journal -> its service
 PROGRAMS: Mapping[str, str] = {
@@ -26,6 +27,9 @@ PROGRAMS: Mapping[str, str] = {
     "nvidia-imex": IMEX,
     "nvidia-persistenced": PERSISTENCED,
     "nv-hostengine": DCGM,
+    "nvidia-vgpu-mgr": VGPU,
+    "nvidia-vgpud": VGPU,
+    "nvidia-gridd": "nvidia-gridd",
     "opensm": SUBNET_MANAGER,
     "OpenSM": SUBNET_MANAGER,
     "openibd": OPENIBD,
@@ -40,6 +44,9 @@ UNITS: Mapping[str, str] = {
     "nvidia-persistenced": PERSISTENCED,
     "nvidia-dcgm": DCGM,
     "dcgm": DCGM,
+    "nvidia-vgpu-mgr": VGPU,
+    "nvidia-vgpud": VGPU,
+    "nvidia-gridd": "nvidia-gridd",
     "opensm": SUBNET_MANAGER,
     "opensmd": "opensmd",
     "openibd": OPENIBD,
@@ -49,6 +56,9 @@ UNITS: Mapping[str, str] = {
     "NVIDIA IMEX service": IMEX,
     "NVIDIA Persistence Daemon": PERSISTENCED,
     "NVIDIA DCGM service": DCGM,
+    "NVIDIA vGPU Manager Daemon": VGPU,
+    "NVIDIA vGPU Daemon": VGPU,
+    "NVIDIA Grid Daemon": "nvidia-gridd",
     "openibd - configure Mellanox devices": OPENIBD,
     "rshim driver for BlueField SoC": RSHIM,
     "irqbalance daemon": "irqbalance",
@@ -63,6 +73,7 @@ NEEDLES = (
 
 _GPUD = "thread: leptonai/gpud components/accelerator/nvidia/fabric-manager"
 _PERSISTENCED_C = "nvidia-persistenced 595.71.05 nvidia-persistenced.c"
+_VGPU = "NVIDIA virtual GPU software, release notes (logs of the vGPU manager)"
 _OPENSM, _RSHIM_C = "opensm 3.3.24", "rshim-user-space 2.8.2 src"
 _SWITCH = rf"on fid \d{{1,5}} on NVSwitch pci bus id {BDF}(?:.{{0,60}}? port (?P<port>\d{{1,4}}))?"
 
@@ -167,6 +178,19 @@ SERVICE_SENTENCES: tuple[Sentence, ...] = (
     _row("rshim-unreadable", RSHIM, "map RShim registers", r"\brshim\d{1,3} failed to map RShim registers",
          f"{_RSHIM_C}/rshim_pcie.c"),
     _row("rshim-taken", RSHIM, "another backend", r"\banother backend already attached", f"{_RSHIM_C}/rshim.c"),
+    _row("vgpu-versions", VGPU, "Guest/Host drivers", r"Incompatible Guest/Host drivers: (?P<what>[^\n]{4,100})",
+         _VGPU),
+    _row("vgpu-no-driver", VGPU, "initialize RM client", r"Failed to initialize RM client: (?P<error>0x[0-9a-f]{1,8})",
+         "thread: mrzenc/vgpu4nixos#4"),
+    _row("vgpu-not-started", VGPU, "init_device_instance failed",
+         r": init_device_instance failed(?: for inst \d{1,4} with error \d{1,4} \((?P<what>[^\n)>]{4,80}))?",
+         "thread: mbilker/vgpu_unlock-rs#5"),
+    _row("vgpu-not-started", VGPU, "nitialization: ", r"Initialization: (?P<what>\w{2,40}) failed", _VGPU),
+    _row("vgpu-not-started", VGPU, "failed to start", r"(?:vGPU|plugin) failed to start\b", _VGPU),
+    _row("vgpu-unlicensed", "nvidia-gridd", "license",
+         r"(?i:failed to (?:acquire|renew|borrow) licen[cs]e|license (?:acquisition|renewal) failed)",
+         "NVIDIA virtual GPU software, client licensing user guide"),
+    _row("vgpu-unlicensed", VGPU, "license state", r"vGPU license state: Unlicensed \(Restricted\)", _VGPU),
     _row("crashed", COREDUMP, " of user ",
          rf"Process \d{{1,10}} \((?P<task>{TOOLS})\) of user \d{{1,10}} (?:dumped core|terminated abnormally)",
          "systemd coredump/coredump.c"),

@@ -77,6 +77,8 @@ _LOG_OF_JOB = lazy_pattern(
     r"\bNCCL (?:INFO|WARN|TRACE) |\[rank\d{1,6}\]:|\bProcessGroup(?:NCCL|HCCL|Gloo)\b|torch\.distributed"
     r"|\bsrun: error: "
     r"|\b(?:NRT|NMGR|TDRV|ENC):[a-z]\w{2,60} {2,80}\S"  # of the Neuron runtime
+    r"|\bnrt_\w{3,20} status=\d"
+    r"|\[FUNC:\w{3,60}\]\[FILE:|\bE[EHIJKLZ]\d{4}\)?: (?:\[PID: |\d{4}-\d\d-\d\d-)"  # of CANN
     r"|\bUCX +(?:FATAL|ERROR|WARN|DIAG) |\bib_mlx5_log\.c:\d|\bNET/OFI |\bNET/IB ?: |\blibfabric:\d{1,9}:"
     r"|\b(?:rdma_endpoint|rdma_context|rdma_transport|worker_pool|transfer_engine\w{0,20})\.cpp:\d"  # of Mooncake
     r"|\bslurmstepd: error: |\btorchrun\b|mpirun (?:noticed|detected)|\[[A-Z]{4,7}\] [A-Z]{2,12}\(\d{1,9},"

@@ -14,8 +14,10 @@ from probes.host.commands import (
     BMC_LOG,
     BMC_SENSORS,
     BONDING,
+    CHECKS,
     DCGM_METRICS,
     DEVICE_LABELS,
+    DMI_MEMORY,
     DMON,
     FLINT,
     GDS_CHECK,
@@ -92,7 +94,7 @@ _AMD_JSON = r"\A(?:\$ [^\n]*\n)?\s*[\[{][^}]{0,80}\"gpu\" ?: ?\d"
 _AMD_NAMES = r"(?:GPU\d+|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])[ \t]"
 _ROCM_HEADING = r"^(?:Device|GPU) {1,8}\S[^\n]{0,200}GPU%[ \t]*$"
 # Drivers whose lines begin with their name and the address of the device
-KERNEL_DRIVERS = "pcieport|mlx[45]_core|nvidia|amdgpu|bnxt_en|ice|ena|efa|ionic|habanalabs"
+KERNEL_DRIVERS = "pcieport|mlx[45]_core|nvidia|amdgpu|bnxt_en|ice|ena|efa|ionic|habanalabs|i915|xe"
 # Among the first lines one that the kernel wrote, as /dev/kmsg has it, or dmesg, journalctl or syslog print it
 _KERNEL_LINE = (
     r"\A(?:[^\n]*\n){0,4}?(?:"
@@ -101,7 +103,8 @@ _KERNEL_LINE = (
     r"|\[\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\] "
     r"|\[[^\W\d]{3,12}\.?[ \d]\d \d\d:\d\d\] "  # dmesg -H
     r"|\[?\d{4}-\d\d-\d\dT[\d:]{8},\d{6}(?:Z|[+-]\d\d:?\d\d)\]?:? "  # dmesg --time-format=iso
-    r"|(?:[^\n]{0,80}?\bNVRM: )?Xid \(|(?:kernel: )?NVRM: [A-Z]|[\w.-]{1,64}: kern: +\w+: \["
+    r"|(?:[^\n]{0,80}?\bNVRM: )?Xid \(|(?:kernel: )?NVRM: [A-Z]|NVRM:? (?:GPU\d{1,4} )?_?[a-z]\w{2,80}: "
+    r"|[\w.-]{1,64}: kern: +\w+: \["
     rf"|[ \t]*(?:kernel: )?(?:{KERNEL_DRIVERS}) [0-9a-f]{{4,8}}:[0-9a-f]{{2}}:[0-9a-f]{{2}}\.[0-7](?: \S{{1,40}})?: "
     r"|[ \t]{0,16}(?:\d{4}-\d\d-\d\dT\S+|[^\W\d]\w{2,11}\.? {1,2}\d{1,2} [\d:]{8}) (?:\S+ )?kernel: )"
 )
@@ -109,12 +112,13 @@ _KERNEL_LINE = (
 # A line that systemd, the journal or a service of a GPU node wrote, in one of their forms
 _SERVICES = (
     r"nv-fabricmanager|nvidia-fabricmanager|nvlsm|nvidia-imex|nvidia-persistenced|nv-hostengine|nvidia-dcgm|"
+    r"nvidia-vgpu-mgr|nvidia-vgpud|nvidia-gridd|"
     r"opensmd?|OpenSM|openibd|rshim|irqbalance|systemd-coredump"
 )
 SERVICE_LINES = (
     rf"[ \t]*(?:\d{{4}}-\d\d-\d\d\S{{8,24}}|[^\W_]{{2,12}}\.? {{1,2}}\d{{1,2}} [\d:]{{8}}) \S{{1,255}} "
     rf"(?:(?:{_SERVICES})[\w.-]{{0,16}}(?:\[\d{{1,10}}\])?: "
-    rf"|systemd\[1\]: [^\n]{{0,80}}?\b(?:(?:{_SERVICES})\b|NVIDIA (?:fabric|Pers|IMEX)))",
+    rf"|systemd\[1\]: [^\n]{{0,80}}?\b(?:(?:{_SERVICES})\b|NVIDIA (?:fabric|Pers|IMEX|vGPU)))",
     r"\[\w{3} \d\d \d{4} [\d:]{8}\] \[(?:INFO|ERROR|WARNING|CRITICAL|NOTICE)\] ",  # fabric manager, IMEX
     r"\w{3} \d\d [\d:]{8} \d{6} \[[0-9A-Fa-f]{8}\] 0x[0-9a-f]{2} -> ",  # opensm, nvlsm
     r"[\d-]{10} [\d:]{8}\.\d{3} +(?:ERROR|WARN|INFO|DEBUG) +\[\d{1,10}:\d{1,10}\] ",  # DCGM
@@ -150,6 +154,13 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
             r"HW (?:Thermal |Power Brake )?Slowdown[ \t]*: [\w ]{6,12}|Remapped Rows|"
             r"Remapping Failure Occurred[ \t]*: \w+|Fabric|ECC Errors|Volatile|"
             r"SRAM Threshold Exceeded[ \t]*: Yes)[ \t]*$",
+        ),
+    ),
+    (
+        (GPU_LINES,),
+        (
+            r"\A(?![\s\S]*<nvidia_smi_log>)",
+            r"^[ \t]*<(?:clocks_(?:event|throttle)_reason_hw_\w{4,30}|remapped_row_(?:failure|pending))>",
         ),
     ),
     (
@@ -350,7 +361,13 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     (BMC_SENSORS[:1], (r"^Main Power Fault +: (?:true|false)[ \t]*$",)),
     ((REDFISH,), (r"\"@odata\.(?:id|type)\" ?: ?\"", r"\"(?:Health|LinkStatus|LanesInUse|FatalErrorCount)\" ?: ?")),
     ((ALERTS,), (r"^(?:ALERTS\{[^\n]{0,2000}\balertname=|[ \t*]{0,8}\[FIRING:\d{1,4}\] \S)",)),
-    ((AMD_METRICS,), (r"^(?:amd_)?gpu_(?:ecc_\w{3,60}|health)\{[^\n]{0,1600}\bgpu_id=\"\d",)),
+    (
+        (AMD_METRICS,),
+        (
+            r"^(?:(?:amd_)?gpu_health|[a-z]\w{0,60}(?:ecc|ras)\w{0,60}corr\w{0,60})\{[^\n]{0,1600}"
+            r"\b(?:gpu_id=\"\d|gpu=\"\d|card=\"\d|(?i:uuid)=\"[0-9a-fG])",
+        ),
+    ),
     ((DCGM_METRICS,), (r"^DCGM_(?:FI|EXP)_[A-Z_]{4,60}\{[^\n]*gpu=\"\d",)),
     ((SLURM_NODE,), (r"^[ \t]*NodeName=\S{1,200} ", r"\bCPUAlloc=\d|\bReason=\S", r"\bState=[A-Z]")),
     (
@@ -362,8 +379,11 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         ),
     ),
     ((SLURM_LOG,), (r"^[^\n]{0,120}?(?:can't stat|Waiting for) gres\.conf file /dev/",)),
-    ((SLURM_LOG,), (r"^[^\n]{0,200}?(?:/node-mark-offline \S|\bnhc: +Health check failed:)",)),
+    ((SLURM_LOG,), (r"^[^\n]{0,200}?(?:/node-mark-offline \S|\bnhc(?:\[\d{1,10}\])?: +Health check failed:)",)),
     ((SLURM_HELD,), (r"^REASON +USER +TIMESTAMP +(?:STATE +)?NODELIST[ \t]*$",)),
+    ((SLURM_HELD,), (r"^PARTITION +AVAIL +TIMELIMIT +NODES +STATE +NODELIST$",)),
+    ((SLURM_HELD,), (r"^TIMESTAMP +STATE +RANK +REASON +NODELIST[ \t]*$",)),
+    ((SLURM_HELD,), (r"^NODELIST +(?:[A-Z]+ +){0,6}STATE\b[A-Z ]{0,80}$",)),
     ((("kubectl", "describe", "node"),), (r"^Name: +\S", r"^Conditions:", r"^Capacity:", r"^Allocatable:")),
     ((("kubectl", "describe", "node"),), (r"^Conditions:", r"^ +Type +Status +LastHeartbeatTime ")),
     ((("kubectl", "describe", "node"),), (r"^Capacity:[ \t]*$", r"^Allocatable:[ \t]*$")),
@@ -388,6 +408,10 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
             r"^[> \t]*(?:==> )?/(?:sys/(?:class|bus|module|devices|kernel)|proc|etc/(?:modprobe\.d|nccl))"
             r"(?:/[\w.:@+-]{1,64}){1,12}(?:(?<=[\w+-]):(?![0-9a-f]{2}:[0-9a-f]{2}\.)| <==$)",
         ),
+    ),
+    (
+        DMI_MEMORY[:1],
+        (r"^[ \t]*Memory Device[ \t]*$", r"^[ \t]+(?:Configured (?:Memory|Clock) Speed|Locator|Form Factor): "),
     ),
     ((NVSM_HEALTH,), (r"^[ \t]*\S[^\n]{2,100}\.{3,100} ?(?:Healthy|UnHealthy)[ \t]*$",)),
     (
@@ -471,6 +495,10 @@ def identify_command(text: str) -> tuple[tuple[str, ...], ...]:
         return (STATED,)
     if not _PATTERNS[_NO_JOB].search(start):
         return ()
+    from probes.tool_reports.checks import is_of_checks
+
+    if is_of_checks(start):
+        return (CHECKS,)
     if has_labels(start):
         return (DEVICE_LABELS,)
     from probes.tool_reports.switch_ports import is_of_switch

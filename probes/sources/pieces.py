@@ -1,6 +1,5 @@
 """Outputs in a longer text: which command's each is, which are used, and which parts of one belong together."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 

@@ -274,7 +274,9 @@ def _is_broken_at(lines: list[str], width: int, longest: int) -> bool:
     at an end out) is one of a terminal, and the lines are rows of few forms."""
     if not longest <= width < longest + _TRIMMED:
         return False
-    if all(len(line) == longest for line in lines if line.strip()) or _has_whole_rule(lines, longest):
+    rows = [line for line in lines if line.strip()]
+    rows = rows[1:] if rows[0].startswith("$ ") else rows  # the command
+    if all(len(line) == longest for line in rows) or _has_whole_rule(lines, longest):
         return False  # a table: what goes on in the next line seldom fills it
     begun = _find_shapes(lines, width)
     shortest = width if width == longest else width - _TRIMMED + 1

@@ -1,7 +1,8 @@
 """Alerts of monitoring, and metrics of exporters, that state a fault of a GPU, a NIC or a link.
 
 Sources: Prometheus (the metric ALERTS), Alertmanager and Grafana (webhooks and API v2, which `probes.sources.documents`
-writes as that metric; `[FIRING:1]` in notifications), ROCm/device-metrics-exporter.
+writes as that metric; `[FIRING:1]` in notifications), ROCm/device-metrics-exporter, ROCm/omnistat,
+utkuozdemir/nvidia_gpu_exporter.
 """
 
 from __future__ import annotations
@@ -25,10 +26,12 @@ _OF_FABRIC = lazy_pattern(
 _XID = lazy_pattern(r"(?i)\bxid(?:[ _]?(?:error|code|errors))?[ :=#]{0,3}(?P<xid>\d{1,3})\b")
 _PARTS = ("device", "port", "interface", "ifname", "gpu", "gpu_id", "pci_bus_id")
 _HOSTS = ("Hostname", "hostname", "nodename", "node", "instance", "host")
-_METRIC = lazy_pattern(
-    r"(?:amd_)?(?P<name>gpu_ecc_uncorrect_total|gpu_health)\{(?P<labels>[^}]{0,2000})\}(?: =>)? "
-    r"(?P<value>\d[\d.e+]{0,24})\b.*"
+_METRIC = lazy_pattern(  # of exporters of any maker; sums over the life of a card are no fault of now
+    r"(?P<name>(?!\w{0,80}(?:aggregate|lifetime))[a-z]\w{0,60}(?:ecc|ras)\w{0,60}?uncorr\w{0,60}|(?:amd_)?gpu_health)"
+    r"\{(?P<labels>[^}]{0,2000})\}(?: =>)? (?P<value>\d[\d.e+]{0,24})\b.*"
 )
+_NUMBERS = ("gpu_id", "gpu", "card", "gpu_index", "index", "minor_number")
+_OF_NVIDIA = lazy_pattern(r"nvidia|nvml|dcgm")
 
 
 def list_alerts(text: str) -> list[ToolReport]:
@@ -80,28 +83,33 @@ def _report_alert(labels: dict[str, str]) -> ToolReport | None:
     return ToolReport("alert-firing", part, line[:_LIMIT_TEXT], (("what", what[:_LIMIT_TEXT]),))
 
 
-def list_amd_metrics(text: str) -> list[ToolReport]:
-    """GPUs of AMD's exporter with uncorrectable errors, or that it calls unhealthy. Raises ParseError.
+def list_gpu_metrics(text: str) -> list[ToolReport]:
+    """GPUs of which an exporter counts uncorrectable errors, or that it calls unhealthy. Raises ParseError.
 
-    >>> rows = 'gpu_ecc_uncorrect_total{gpu_id="2"} 0\\ngpu_ecc_uncorrect_total{gpu_id="3"} 7\\n'
-    >>> [report[:2] for report in list_amd_metrics(rows)]
+    >>> rows = 'gpu_ecc_uncorrect_total{gpu_id="2"} 0\nrocm_ras_umc_uncorrectable_count{card="3"} 7.0\n'
+    >>> [report[:2] for report in list_gpu_metrics(rows)]
     [('amd-uncorrectable', 'AMD 3')]
     """
-    reports: list[ToolReport] = []
+    reports: dict[tuple[str, str | None], ToolReport] = {}
     known = False
     for line in short_lines(text, _LIMIT_LINE):
         match = _METRIC.fullmatch(line.strip())
         labels = _read_labels(match["labels"]) if match else {}
-        gpu = labels.get("gpu_id", "")
-        if match is None or not gpu.isdecimal():
+        number = next((labels[name] for name in _NUMBERS if labels.get(name, "").isdecimal()), None)
+        subject = labels.get("uuid") or labels.get("UUID")
+        if match is None or not (number or subject):
             continue
         known = True
-        count, subject, shown = int(float(match["value"])), f"AMD {int(gpu)}", f"{match['name']} of GPU {gpu}"
-        if match["name"] == "gpu_health":
+        name, count = match["name"], int(float(match["value"]))
+        if number:
+            subject = f"{'NVIDIA' if _OF_NVIDIA.match(name) else 'AMD'} {int(number)}"
+        shown = f"{name} of {f'GPU {number}' if number else subject}: {count}"
+        if name.endswith("gpu_health"):
             if not count:
-                reports.append(ToolReport("amd-unhealthy", subject, f"{shown}: 0"))
-        elif count:
-            reports.append(ToolReport("amd-uncorrectable", subject, f"{shown}: {count}", (("errors", str(count)),)))
+                reports["amd-unhealthy", subject] = ToolReport("amd-unhealthy", subject, shown)
+        elif count and (("amd-uncorrectable", subject) not in reports or "total" in name):
+            detail = (("errors", str(count)),)
+            reports["amd-uncorrectable", subject] = ToolReport("amd-uncorrectable", subject, shown, detail)
     if not known:
-        raise ParseError("no metric of an AMD GPU")
-    return reports[:_MOST_REPORTS]
+        raise ParseError("no metric of the errors of a GPU")
+    return list(reports.values())[:_MOST_REPORTS]

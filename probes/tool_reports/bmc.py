@@ -7,15 +7,14 @@ LogEntry.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime, timezone
-from typing import Any
 
 from probes.named_tuple import NamedTuple
 from probes.text import ParseError, check_length, lazy_pattern
 from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.json_objects import list_whole_objects
 from probes.tool_reports.lines import short_lines
 
 _LIMIT_LINE = 400
@@ -59,7 +58,8 @@ _CLASSES = (  # the first that fits the sensor, its type and the event
     ("bmc-temperature", r"degrees C.{0,40}(?:critical|exceed)|temperature is greater than the (?:maximum|critical)"),
     ("bmc-fan", rf"(?i:fan|cooling).{{0,80}}(?:{_UNDER}|Redundancy Lost|Fault|RPM is less than)"),
     ("bmc-power", r"(?i:power supply|\bpsu|\bps\d|power unit).{0,80}(?:AC lost|Failure detected|Predictive failure|"
-     r"Redundancy Lost|Non-redundant|input (?:lost|is lost)|[Ff]ailed|lost input|Soft-power control failure)"),
+     r"[Rr]edundancy (?:is )?[Ll]ost|Non-redundant|input (?:lost|is lost)|[Ff]ailed|lost input|"
+     r"Soft-power control failure)"),
     ("bmc-voltage", rf"(?:{_OVER}|{_UNDER})"),
 )  # fmt: skip
 _PATTERNS = tuple((code, lazy_pattern(pattern)) for code, pattern in _CLASSES)
@@ -85,6 +85,7 @@ class _Event(NamedTuple):
     at: str = ""
     over: bool = False  # the state that it states has ended
     code: str | None = None
+    is_calm: bool = False  # all is well with the part
 
 
 def list_log_events(text: str) -> list[ToolReport]:
@@ -96,14 +97,14 @@ def list_log_events(text: str) -> list[ToolReport]:
     >>> list_log_events(row.format("Asserted") + row.format("Deasserted"))
     []
     """
-    starts = [at for mark in "{[" if (at := f"\n{check_length(text)}".find(f"\n{mark}")) >= 0]  # below its command, too
-    events = [*_read_rows(text), *(_read_json(text[min(starts) :]) if starts else _read_records(text))]
+    is_json = '"Message"' in check_length(text)
+    events = [*_read_rows(text), *(_read_json(text) if is_json else _read_records(text))]
     if not events:
         raise ParseError("no record of a BMC's log")
     open_events: dict[tuple[str | None, str], list[_Event]] = {}
     for event in events:
         code = event.code or _classify(f"{event.part or ''} {event.line}")
-        if _CALM.search(event.what):
+        if event.is_calm or _CALM.search(event.what):
             for key in [key for key in open_events if key[0] == event.part]:
                 del open_events[key]
         elif code is not None and event.over:
@@ -175,15 +176,11 @@ def _read_records(text: str) -> Iterator[_Event]:
 
 
 def _read_json(text: str) -> Iterator[_Event]:
-    """Entries of a log that Redfish lists."""
-    try:
-        found: Any = json.JSONDecoder().raw_decode(text)[0]
-    except (ValueError, RecursionError):
-        return
-    entries = found.get("Members", [found]) if isinstance(found, dict) else found
-    for entry in entries if isinstance(entries, list) else ():
-        if not isinstance(entry, dict) or not isinstance(entry.get("Message"), str):
-            continue
+    """Entries of a log that Redfish lists, the oldest first; also where the list is cut."""
+    entries = list(list_whole_objects(text, lambda row: isinstance(row.get("Message"), str)))
+    if all(isinstance(entry.get("Created"), str) for entry in entries):
+        entries.sort(key=lambda entry: str(entry["Created"]))
+    for entry in entries:
         origin = (entry.get("Links") or {}).get("OriginOfCondition") if isinstance(entry.get("Links"), dict) else None
         address = origin.get("@odata.id") if isinstance(origin, dict) else None
         part = address.rstrip("/").rpartition("/")[2] if isinstance(address, str) else None
@@ -191,7 +188,12 @@ def _read_json(text: str) -> Iterator[_Event]:
         if part is None and isinstance(words, list) and words and isinstance(words[0], str):
             part = words[0][:_LIMIT_NAME]
         event = _of_message(entry["Message"], str(entry.get("Severity")), str(entry.get("Created", "")))
-        yield event._replace(part=part or event.part, over=event.over or entry.get("Resolved") is True)
+        sensor = entry.get("SensorType"), entry.get("SensorNumber")
+        if part is None and event.part is None and isinstance(sensor[0], str) and isinstance(sensor[1], int):
+            part = f"{sensor[0][:_LIMIT_NAME]} {sensor[1]}"
+        is_calm = _CALM.search(str(entry.get("EntryCode"))) is not None
+        over = event.over or entry.get("Resolved") is True
+        yield event._replace(part=part or event.part, over=over, is_calm=is_calm)
 
 
 def _of_message(what: str, severity: str, at: str) -> _Event:

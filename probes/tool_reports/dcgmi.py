@@ -38,6 +38,13 @@ _METRICS = {  # dcgm-exporter etc/*.csv
     "DCGM_FI_DEV_ROW_REMAP_FAILURE": "metric-remap-failed",
     "DCGM_FI_DEV_ROW_REMAP_PENDING": "metric-remap-pending",
 }
+_CLOCKS = ("DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", "DCGM_FI_DEV_CLOCKS_EVENT_REASONS")
+_SLOWDOWNS = (  # nvml.h
+    (0x40, "HW thermal slowdown"),
+    (0x80, "HW power brake"),
+    (0x08, "HW slowdown"),
+    (0x20, "SW thermal slowdown"),
+)
 _LABELLED_XID = lazy_pattern(r"\b(?:xid|err_code)=\"(\d{1,4})\"")
 _FLAGS = frozenset({"metric-remap-failed", "metric-remap-pending"})
 _BLANK = 0x7FFFFFF0  # dcgm_structs.h
@@ -228,6 +235,8 @@ def list_metrics(text: str) -> list[ToolReport]:
     for line in short_lines(text, _LIMIT_METRIC):
         row = _METRIC.fullmatch(line.strip())
         known = known or row is not None
+        if row is not None and row["name"] in _CLOCKS and (slowed := _name_slowdown(row)):
+            reports.setdefault((slowed.code, slowed.subject), slowed)
         code = _METRICS.get(row["name"]) if row else None
         if row is None or code is None or not (count := _read_count(row["value"])):
             continue
@@ -241,6 +250,18 @@ def list_metrics(text: str) -> list[ToolReport]:
     if not known:
         raise ParseError("no metric of a GPU")
     return list(reports.values())[:MOST_REPORTS]
+
+
+def _name_slowdown(row: re.Match[str]) -> ToolReport | None:
+    """Of the bits of a clock's limits those of heat and of hardware; idle clocks and power limits are usual."""
+    bits = _read_count(row["value"])
+    reason = next((name for bit, name in _SLOWDOWNS if bits & bit), None)
+    if reason is None:
+        return None
+    subject = _name("GPU", row["gpu"])
+    return ToolReport(
+        "metric-slowdown", subject, f"{row['name']} of GPU {row['gpu']}: {bits}", (("what", f"{reason} ({bits:#x})"),)
+    )
 
 
 def _read_count(text: str) -> int:

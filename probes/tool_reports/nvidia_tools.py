@@ -1,4 +1,5 @@
-"""`nvidia-smi dmon`: GPUs that heat holds back; `nvidia-imex-ctl -N`: nodes of an NVLink domain that are not ready.
+"""`nvidia-smi dmon`: GPUs that heat holds back; `nvidia-smi -q`: GPUs at a limit of temperature; `nvidia-imex-ctl -N`:
+nodes of an NVLink domain that are not ready.
 
 Sources: nvidia-smi(1), section "device monitoring"; NVIDIA IMEX service guide, "nvidia-imex-ctl".
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
+from probes.gpu.facts import normal_address
 from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
 from probes.tool_reports.lines import short_lines
@@ -24,6 +26,19 @@ _NODE = lazy_pattern(
 )
 _DOMAIN = lazy_pattern(r"Domain State: {0,4}(?P<state>[A-Z][A-Z_]{1,40}) *")
 _READY = "READY"
+_PLACE = lazy_pattern(r"[ \t]{0,20}GPU (?P<address>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\.0)[ \t]{0,8}")
+_DEGREES = lazy_pattern(
+    r"[ \t]{1,40}(?P<name>(?:GPU|Memory) (?:Current|Slowdown|Max Operating|T\.Limit)(?: Temp)?)[ \t]{1,40}: "
+    r"(?P<degrees>-?\d{1,3}) C[ \t]{0,8}"
+)
+_LIMITS = (  # of the GPU and of its memory: what it is, and what it must not reach
+    (
+        "GPU",
+        "GPU Current Temp",
+        (("slowdown", "GPU Slowdown Temp"), ("highest in operation", "GPU Max Operating Temp")),
+    ),
+    ("memory", "Memory Current Temp", (("highest in operation", "Memory Max Operating Temp"),)),
+)
 
 
 def list_held_back(text: str) -> list[ToolReport]:
@@ -70,6 +85,40 @@ def _list_slow(samples: Mapping[int, Sequence[Mapping[str, str]]]) -> Iterator[T
 
 def _is_busy(row: Mapping[str, str]) -> bool:
     return row.get("sm", "-").isdecimal() and int(row["sm"]) >= _BUSY_PERCENT
+
+
+def list_hot_gpus(text: str) -> list[ToolReport]:
+    """GPUs whose temperature, or that of whose memory, is at a limit that `nvidia-smi -q` states. Raises ParseError.
+
+    >>> rows = "GPU 00000000:2D:00.0\\n  Temperature\\n    GPU Current Temp : {} C\\n    GPU Slowdown Temp : 92 C\\n"
+    >>> [(report.subject, report.detail) for report in list_hot_gpus(rows.format(93))]
+    [('0000:2d:00.0', (('what', 'GPU 93 °C, slowdown 92 °C'),))]
+    >>> list_hot_gpus(rows.format(91))
+    []
+    """
+    gpus: dict[str, dict[str, int]] = {}
+    address = ""
+    for line in short_lines(text, _LIMIT_LINE):
+        if place := _PLACE.fullmatch(line):
+            address = normal_address(place["address"])
+        elif address and (degrees := _DEGREES.fullmatch(line)):
+            gpus.setdefault(address, {}).setdefault(degrees["name"], int(degrees["degrees"]))
+    if not gpus:
+        raise ParseError("no temperature of a GPU")
+    return [
+        ToolReport("smi-hot", address, what, (("what", what),))
+        for address, degrees in gpus.items()
+        for what in list(_list_reached(degrees))[:1]
+    ][:_MOST_REPORTS]
+
+
+def _list_reached(degrees: Mapping[str, int]) -> Iterator[str]:
+    for part, now, limits in _LIMITS:
+        for name, limit in limits:
+            if now in degrees and limit in degrees and degrees[now] >= degrees[limit] > 0:
+                yield f"{part} {degrees[now]} °C, {name} {degrees[limit]} °C"
+    if (margin := degrees.get("GPU T.Limit Temp", 1)) <= 0:
+        yield f"GPU {-margin} °C over its limit" if margin else "GPU at its limit"
 
 
 def list_unready_nodes(text: str) -> list[ToolReport]:

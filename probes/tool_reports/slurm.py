@@ -1,4 +1,4 @@
-"""Nodes that Slurm holds back, and why: `scontrol show node`, `sinfo -R`, the logs of slurmctld and slurmd.
+"""Nodes that Slurm holds back, and why: `scontrol show node`, `sinfo`, `sinfo -R`, the logs of slurmctld and slurmd.
 
 Sources: SchedMD/slurm src/common/node_conf.c (states), src/interfaces/gres.c, src/slurmctld/ping_nodes.c and
 node_mgr.c (the controller's own reasons), src/sinfo/opts.c (columns). Every other reason is text of a site's checks.
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from probes.text import ParseError, check_length, lazy_pattern
 from probes.tool_reports.facts import ToolReport
 from probes.tool_reports.lines import short_lines
+from probes.tool_reports.sentences.stated import list_stated
 
 _LIMIT_LINE = 1000
 _LIMIT_TEXT = 200
@@ -30,12 +31,15 @@ _CONTROLLER = lazy_pattern(
     r"update_node: node (?P<held>\S{1,80}) reason set to: (?P<reason>\S.{0,300})"
     r"|error: Setting node (?P<invalid>\S{1,80}) state to INVAL with reason: ?(?P<why>\S.{0,300})"
     r"|(?:can't stat|Waiting for) gres\.conf file (?P<missing>/dev/[\w/]{2,40})"
-    r"|node-mark-offline (?P<marked>\S{1,80}) (?P<mark>\S.{0,300})|\bnhc: +Health check failed: +(?P<check>\S.{0,300})"
+    r"|node-mark-offline (?P<marked>\S{1,80}) (?P<mark>\S.{0,300})"
+    r"|\bnhc(?:\[\d{1,10}\])?: +Health check failed: +(?P<check>\S.{0,300})"
     r"|error: Nodes (?P<silent>\S{1,200}) not responding, setting DOWN"
     r"|(?:node_did_resp: node (?P<back>\S{1,80}) returned to service"
     r"|update_node: node (?P<resumed>\S{1,80}) state set to (?:IDLE|MIXED|ALLOCATED))"
 )
 _HEADING = lazy_pattern(r"(?m)^REASON +USER +TIMESTAMP +(?:STATE +)?NODELIST[ \t\r]*$")
+_LIST = lazy_pattern(r"(?m)^(?=[^\n]*\bNODELIST\b)(?=[^\n]*\bSTATE\b)[A-Z_:() ]{14,200}$")  # sinfo, sinfo -N
+_OUT_OF_USE = lazy_pattern(r"(?:drain(?:ed|ing)?|drng|down|fail(?:ing|g)?|inval)[*$@^-]?")
 _FEWER = lazy_pattern(r"gres/gpu\S{0,40} count reported lower than configured \((\d{1,5}) < (\d{1,5})\)")
 _SILENT = lazy_pattern(r"(?i)^(?:not responding|node unexpectedly rebooted|kill task failed)")
 _OF_DEVICES = lazy_pattern(
@@ -81,8 +85,38 @@ def list_held_nodes(text: str) -> list[ToolReport]:
     [('slurm-device', 'n[3,7]', (('what', 'Xid 79'),))]
     """
     if not _HEADING.search(check_length(text)):
-        raise ParseError("no heading of sinfo -R")
+        return _list_states(text)
     return _sort_gravest_first([_report(row["nodes"], row["reason"], row[0]) for row in _rows(text)])
+
+
+def _list_states(text: str) -> list[ToolReport]:
+    """Nodes of `sinfo` that get no jobs, without the reason, which that table does not have; of `flux resource drain`
+    with it. Raises ParseError.
+
+    >>> text = "PARTITION AVAIL NODES STATE NODELIST\\nall* up 2 idle n[1-2]\\nall* up 1 drain n3\\n"
+    >>> [(report.subject, report.detail) for report in _list_states(text)]
+    [('n3', (('what', 'drain; `sinfo -R` has the reason'),))]
+    >>> text = "STATE    RANK  REASON       NODELIST\\ndrained  7     GPU 3 lost   n7\\n"
+    >>> [(report.code, report.subject, report.detail) for report in _list_states(text)]
+    [('slurm-device', 'n7', (('what', 'GPU 3 lost'),))]
+    """
+    heading = _LIST.search(text)
+    if heading is None:
+        raise ParseError("no heading of sinfo")
+    names = heading[0].split()
+    state_at, nodes_at = names.index("STATE"), names.index("NODELIST")
+    held: dict[str, ToolReport] = {}  # a node may be in several partitions
+    for line in short_lines(text[heading.end() :], _LIMIT_LINE):
+        words = line.split()
+        if "REASON" in names:  # of Flux, whose reasons have blanks
+            state, nodes = words[state_at : state_at + 1], words[-1:]
+            why = line[heading[0].index("REASON") : heading[0].index("NODELIST")].strip()
+            if state and _OUT_OF_USE.fullmatch(state[0]) and why:
+                held.setdefault(nodes[0], _report(nodes[0], why, line))
+        elif len(words) == len(names) and _OUT_OF_USE.fullmatch(words[state_at]):
+            detail = (("what", f"{words[state_at]}; `sinfo -R` has the reason"),)
+            held.setdefault(words[nodes_at], ToolReport("slurm-held", words[nodes_at], " ".join(words), detail))
+    return list(held.values())[:_MOST_REPORTS]
 
 
 def list_controller_lines(text: str) -> list[ToolReport]:
@@ -111,8 +145,10 @@ def list_controller_lines(text: str) -> list[ToolReport]:
             held.pop(back, None)
     if not known:
         raise ParseError("no line of slurmctld about the state of a node")
+    stated = [report for report in list_stated(text) if not report.code.startswith("slurm-")]
     named = {value for report in held.values() if report.subject for _, value in report.detail}
-    return [report for report in held.values() if report.subject or report.detail[0][1] not in named]
+    shown = [report for report in held.values() if report.subject or report.detail[0][1] not in named]
+    return [*shown, *stated][:_MOST_REPORTS]
 
 
 def _sort_gravest_first(reports: list[ToolReport]) -> list[ToolReport]:

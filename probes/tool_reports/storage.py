@@ -5,6 +5,8 @@ Source: NVIDIA GPUDirect Storage, installation and troubleshooting guide; output
 
 from __future__ import annotations
 
+import re
+
 from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
 from probes.tool_reports.lines import short_lines
@@ -12,6 +14,17 @@ from probes.tool_reports.lines import short_lines
 _LIMIT_LINE = 300
 _ROW = lazy_pattern(r"[*-]{0,4}(?P<name>[A-Z][\w .-]{1,40}?) {0,24}: (?P<value>Unsupported|Supported|compat)\b.{0,40}")
 _RDMA = lazy_pattern(r"[*-]{0,4}rdma_device_status {1,8}: Up: (?P<up>\d{1,4}) Down: (?P<down>\d{1,4})\b.{0,40}")
+_CAUSES = (  # what else the output states that keeps storage from working this way
+    ("nvidia_fs is not loaded", lazy_pattern(r"^[ \t]*libcufile version[ \t]*:", re.MULTILINE)),
+    ("PeerDirect is disabled", lazy_pattern(r"^[ \t]*-{0,2}Mellanox PeerDirect[ \t]*: Disabled", re.MULTILINE)),
+    ("the RDMA library is not loaded", lazy_pattern(r"^[ \t]*-{0,2}rdma library[ \t]*: Not Loaded", re.MULTILINE)),
+    ("the IOMMU is on", lazy_pattern(r"^[ \t]*IOMMU[ \t]*: [Ee]nabled", re.MULTILINE)),
+    ("ACS redirects peers", lazy_pattern(r"^[ \t]*(?:PCIe? )?ACS[ \t]*: [Ee]nabled", re.MULTILINE)),
+    ("the GPU does not support it", lazy_pattern(r"\bdoes not support GDS\b|\bGDS (?:is )?not supported on GPU")),
+    ("the driver does not support it", lazy_pattern(r"Nvidia Driver Info Status: *Not [Ss]upported")),
+)
+_LOADED = lazy_pattern(r"^[ \t]*nvidia_fs version[ \t]*:", re.MULTILINE)
+_STRICT = lazy_pattern(r"^[ \t]*properties\.(?:use|allow)_compat_mode[ \t]*: false\b", re.MULTILINE)
 _FEWEST = 3  # rows of storage: of fewer, the rest is cut off
 
 
@@ -35,5 +48,14 @@ def list_storage_faults(text: str) -> list[ToolReport]:
     if not states:
         raise ParseError("no row of a kind of storage")
     if len(states) >= _FEWEST and set(states.values()) == {"Unsupported"}:
-        reports.append(ToolReport("gds-none", None, f"Unsupported: {', '.join(states)}"[:_LIMIT_LINE]))
+        code = "gds-none-strict" if _STRICT.search(text) else "gds-none"
+        causes = ", ".join(_list_causes(text))
+        detail = (("what", causes),) if causes else ()
+        reports.append(ToolReport(code, None, f"Unsupported: {', '.join(states)}"[:_LIMIT_LINE], detail))
     return reports
+
+
+def _list_causes(text: str) -> list[str]:
+    loaded = _LOADED.search(text) is not None  # it is named before the library
+    causes = _CAUSES[1:] if loaded else _CAUSES
+    return [words for words, pattern in causes if pattern.search(text)]

@@ -54,6 +54,14 @@ _SMI = (
         "unnamed-slowdown",
         lazy_pattern(r"^[ \t]*HW (?P<what>Thermal Slowdown|Power Brake Slowdown)[ \t]*: Active\b", re.MULTILINE),
     ),
+    (
+        "unnamed-slowdown",
+        lazy_pattern(
+            r"<clocks_(?:event|throttle)_reason_(?P<what>hw_(?:thermal_slowdown|power_brake_slowdown|slowdown))>Active<"
+        ),
+    ),
+    ("unnamed-remap-failed", lazy_pattern(r"<remapped_row_failure>Yes<")),
+    ("unnamed-remap-pending", lazy_pattern(r"<remapped_row_pending>Yes<")),
     ("unnamed-slowdown", lazy_pattern(r"^[ \t]*(?P<what>HW Slowdown)[ \t]*: Active\b", re.MULTILINE)),
     (
         "unnamed-action",
@@ -130,6 +138,7 @@ _REPEATED = lazy_pattern(  # states and rates, which are alike on devices that a
     r"|(?P<alone>\d: [A-Z]\w{2,30}|\d{1,4}(?:\.\d)? (?:Gb/sec|GT/s|GB/s)[^\n]{0,24}|(?:1|2|4|8|16|32)x?"
     r"|PORT_[A-Z]{4,8} \(\d\)|(?i:up|down|active|inactive|linkup|polling|yes|no|enabled|disabled)))[ \t\r]*"
 )
+_XML_CALM = lazy_pattern(r"<(?:clocks_(?:event|throttle)_reason_hw_\w{4,30}>Not Active|remapped_row_\w{4,12}>No)<")
 
 
 def list_pci_lines(text: str) -> list[ToolReport]:
@@ -273,7 +282,7 @@ def list_gpu_lines(text: str) -> list[ToolReport]:
     for code, pattern in _SMI:
         if match := pattern.search(check_length(text)):
             matches.setdefault(code, match)
-    if not matches and not _GPU_LINE.search(text):
+    if not matches and not _GPU_LINE.search(text) and not _XML_CALM.search(text):
         raise ParseError("no line of nvidia-smi about a GPU")
     return [
         ToolReport(code, None, " ".join(match[0].split())[:_LIMIT_TEXT], tuple(match.groupdict().items()))

@@ -201,7 +201,11 @@ READERS: tuple[Reader, ...] = (
         'ALERTS{alertname="IBLinkDown",alertstate="firing",device="mlx5_4",description="Xid 79"} 1\n',
         "[FIRING:1] InfinibandLinkDown mlx5_4\n",
     ),
-    parser("probes.tool_reports.alerts:list_amd_metrics", 'gpu_ecc_uncorrect_total{gpu_id="3"} 7\n'),
+    parser("probes.tool_reports.alerts:list_gpu_metrics", 'gpu_ecc_uncorrect_total{gpu_id="3"} 7\n'),
+    parser(
+        "probes.tool_reports.checks:list_failed_results",
+        "node health\n| Node | Status |\n| n4 | FAIL |\n[FAIL] GPU 3\n",
+    ),
     parser("probes.tool_reports.redfish:list_resource_faults", switch_texts.REDFISH),
     lenient("probes.switches.text_tables:find_tables", outputs.STATUS, outputs.LLDP, outputs.PFC),
     Reader(

@@ -19,6 +19,18 @@ CLUSTER_MEANINGS = {
         "Jobs that need all GPUs do not start.",
         "missing",
     ),
+    "check-xid": ToolMeaning(
+        "warning", "a check of the node found an Xid in the kernel log", _WHEN, "nhc", "low",
+    ),
+    "check-failed": ToolMeaning(
+        "warning", "a check of the node failed",
+        "What it means depends on the check, which the line names; its limits are those of who wrote it.",
+        "check", "low",
+    ),
+    "dra-missing": ToolMeaning(
+        "error", "the kubelet knows no driver for devices that pods ask for (DRA)",
+        "Pods with such a claim do not start on this node.", "dra",
+    ),
     "slurm-gpu-lost": ToolMeaning(
         "error", "Slurm cannot read a GPU of the node", "No job that asks for it starts.", "missing",
     ),
@@ -31,6 +43,18 @@ CLUSTER_MEANINGS = {
     ),
     "ras-memory": ToolMeaning("warning",
                               "rasdaemon logged an uncorrected error of the host's memory", _WHEN, "bmc-host"),
+    "cxl-error": ToolMeaning(
+        "error", "a CXL memory device had an uncorrectable error",
+        "Programs with data on it end, or the host does.", "cxl",
+    ),
+    "cxl-poison": ToolMeaning(
+        "warning", "a CXL memory device lists bad memory (poison)",
+        "A program that reads this address ends.", "cxl",
+    ),
+    "kube-event": ToolMeaning(
+        "warning", "an event of Kubernetes states a fault of a device",
+        "What it means depends on whether it still holds: events stay for an hour.", "event", "low",
+    ),
     "ras-pcie": ToolMeaning("warning", "rasdaemon logged an uncorrected PCIe error", _WHEN, "bmc"),
     "ras-cpu": ToolMeaning("warning", "rasdaemon logged a machine check that was not corrected", _WHEN, "bmc-host"),
     "bmc-device": ToolMeaning("warning", "the BMC states errors of a device", _WHEN, "bmc", "low"),

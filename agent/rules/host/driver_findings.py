@@ -40,6 +40,7 @@ _UNLESS_GEAR = (
 _OF_GUESTS = ("region-taken", "reserved-memory")  # what vfio-pci states of a device that is given to a guest
 _AUXILIARY = ("rdma-probe", "interface-probe")
 _DRIVERS_OF_JOBS = ("nvidia", "amdgpu", "habanalabs", "neuron", "mlx5_core")
+_OF_INTEL = "intel-"  # a GPU of that maker is a function of the PCI list alone
 _MISMATCH = "version mismatch"  # NVML's error 18, and nvidia-smi's sentence
 _OF_HOST = frozenset({*HOST_MEANINGS, *OF_THE_STACK})
 _PASSING = ("cpu-lockup", "drive-failed", "interrupt-lost", "out-of-memory", "machine-check", "bus-error")
@@ -105,6 +106,8 @@ def _counts(context: RuleContext, event: Event) -> bool:
     driver = event.detail.get("driver")
     is_of_jobs = driver in _DRIVERS_OF_JOBS or code not in _UNLESS_GEAR
     kept = driver == "nouveau" or (driver == "vfio-pci" and code not in _OF_GUESTS)
+    if function is not None and code.startswith(_OF_INTEL):
+        return not (meaning.of_start and function.driver)
     if function is not None or not is_of_jobs or kept or (code in _AUXILIARY and _any_nic_works(context, event)):
         return False
     return bool(address) or not meaning.of_start or not _any_gpu_works(context)
@@ -149,7 +152,8 @@ def _is_explained(context: RuleContext, event: Event) -> bool:
     if event.code in FAMILIES and any(one.kind in _FIRMWARE_KINDS and one.code != "started" for one in others):
         return True
     return any(
-        one.kind in ("gpu_lost", "gpu_init", "amd_init", "amd_reset") or (one.kind, one.code) == ("mlx5", "load")
+        one.kind in ("gpu_lost", "gpu_init", "amd_reset") or (one.kind, one.code) == ("mlx5", "load")
+        or (one.kind == "amd_init" and event.code != "amd-block")  # which states what of the start failed
         or (one.kind == "driver" and one.code in MEANINGS and _is_before(one, event))
         for one in others
     )  # fmt: skip

@@ -175,6 +175,23 @@ MEANINGS = {
     "gaudi-memory": Meaning(
         "error", "its memory (HBM) reports a critical error", "The driver resets it: its job ends.", False,
     ),
+    "intel-wedged": Meaning(
+        "critical", "the driver took the Intel GPU out of use (wedged): a reset did not bring it back", _NO_GPU, False,
+    ),
+    "intel-survivability": Meaning(
+        "critical", "the Intel GPU is in survivability mode: its firmware did not start, and waits for a new one",
+        _NO_GPU,
+    ),
+    "intel-memory": Meaning("critical", "the firmware did not start the memory of the Intel GPU", _NO_GPU),
+    "intel-firmware": Meaning("critical", "the scheduler (GuC) of the Intel GPU did not start", _NO_GPU, alone=False),
+    "intel-reset": Meaning(
+        "warning", "the driver reset a part of the Intel GPU: work on it did not end",
+        "The job on it was ended.", False, "medium", alone=False,
+    ),
+    "intel-page-fault": Meaning(
+        "info", "a program accessed memory of the Intel GPU that it has not mapped, mostly an error of the program",
+        "That program ends with an error.", False, "medium", alone=False,
+    ),
     "neuron-dma": Meaning(
         "warning", "a DMA transfer of the accelerator did not end", "The job on it was ended.", False, "medium",
     ),
@@ -197,6 +214,14 @@ MEANINGS = {
     "nvlink-not-trained": Meaning(
         "error", "an NVLink of a GPU does not come up", "NCCL uses fewer NVLinks, or the fabric refuses the GPU.",
         False, "medium", alone=False,
+    ),
+    "confidential-compute": Meaning(
+        "critical", "confidential computing met a fatal error: encrypted transfers to the GPU fail", _NO_GPU, False,
+        "medium",
+    ),
+    "memory-unreachable": Meaning(
+        "error", "memory of the host is at an address that the GPU cannot reach",
+        "The driver cannot start the GPU, or programs end when they allocate memory.", True, "medium",
     ),
     "fabric-service-ended": Meaning(
         "error", "the fabric manager or IMEX ended while programs used NVLink, and the driver ended these programs",

@@ -29,6 +29,11 @@ GPU_MEANINGS = {
         "error", "a diagnostic wrote from one GPU to another, and other data arrived",
         "Jobs over this pair compute wrong results.", "measured",
     ),
+    "imex-unhealthy": ToolMeaning(
+        "info", "DCGM finds no IMEX daemon that is ready",
+        "Jobs that use NVLink between nodes need it; a single server does not, and with ComputeDomains it runs while "
+        "one is active.", "imex", "low",
+    ),
     "dcgm-memory-pending": ToolMeaning(
         "warning", "a health check states memory of a GPU that waits for a reset to be replaced",
         "Until then jobs can meet the bad memory.", "memory",
@@ -74,6 +79,10 @@ GPU_MEANINGS = {
     "dcgm-refused": ToolMeaning(
         "info", "DCGM refused a request", "Its answer is missing; jobs are not affected.", "hostengine", "low",
     ),
+    "nvml-lost": ToolMeaning(
+        "error", "NVML states that a GPU is lost", "Jobs on it end; no new one gets it until the node is rebooted.",
+        "missing",
+    ),
     "gpu-silent": ToolMeaning(
         "error", "nvidia-smi cannot read a GPU", "The GPU does not answer its driver: jobs on it hang or end.", "reset",
     ),
@@ -81,6 +90,10 @@ GPU_MEANINGS = {
         "warning", "NVML cannot be used where the program ran",
         "What it means depends on where that was: a container, a user without rights, or a host without the library.",
         "cuda-hidden", "low",
+    ),
+    "driver-unreachable": ToolMeaning(
+        "error", "nvidia-smi cannot reach the NVIDIA driver",
+        "Where it ran, no program uses a GPU: the driver is not loaded, or does not fit.", "driver",
     ),
     "gpu-not-reset": ToolMeaning(
         "warning", "a GPU could not be reset", "What the reset was to repair is still there.", "reset-refused",
@@ -157,6 +170,12 @@ GPU_MEANINGS = {
         "A fault of the program more often than of the GPU. An Xid other than 13, 31 or 43 of that time is of the GPU.",
         "program", "low",
     ),
+    "amd-not-passed": ToolMeaning(
+        "error", "there is no /dev/kfd where the program ran", "No program there sees an AMD GPU.", "rights",
+    ),
+    "amd-kfd-refused": ToolMeaning(
+        "error", "amdgpu is loaded, and refuses to open /dev/kfd", "No program there uses an AMD GPU.", "kfd",
+    ),
     "amd-no-rights": ToolMeaning(
         "warning", "a user may not open the GPUs (/dev/kfd)", "Programs of this user see no GPU.", "rights",
     ),
@@ -189,6 +208,10 @@ GPU_MEANINGS = {
         "What it means depends on the NPU: in use, not passed to the container, a driver of another release, or a "
         "fault.",
         "accelerator", "low",
+    ),
+    "npu-in-use": ToolMeaning(
+        "warning", "npu-smi cannot open an NPU, as another container or process has it",
+        "No program sees the NPUs where it ran; those that have them go on.", "accelerator",
     ),
     "npu-busy": ToolMeaning(
         "warning", "an earlier process still has the NPU's network",

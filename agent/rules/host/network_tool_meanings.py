@@ -232,6 +232,13 @@ NETWORK_MEANINGS = {
         "gds",
         "low",
     ),
+    "gds-none-strict": ToolMeaning(
+        "warning",
+        "GPUDirect Storage supports no storage of this host, and its configuration allows no other way",
+        "Programs that read by it fail (`use_compat_mode` is false).",
+        "gds",
+        "low",
+    ),
     "gds-rdma-down": ToolMeaning(
         "warning",
         "RDMA devices that GPUDirect Storage is to use are down",

@@ -119,6 +119,21 @@ SERVICE_MEANINGS = {
         "warning", "a node sends packets with a key of another partition",
         "These packets are dropped: the two nodes do not communicate.", False, "low",
     ),
+    "vgpu-versions": Meaning(
+        "error", "the driver in a virtual machine does not fit the vGPU manager of this host",
+        "That virtual machine has no virtual GPU.", False,
+    ),
+    "vgpu-no-driver": Meaning(
+        "error", "it cannot open the NVIDIA driver: none is loaded, or it is not the one for vGPU hosts",
+        "No virtual machine gets a virtual GPU.", True, "medium",
+    ),
+    "vgpu-not-started": Meaning(
+        "error", "it could not start a virtual GPU", "The virtual machine that it is for does not start.", False,
+        "medium",
+    ),
+    "vgpu-unlicensed": Meaning(
+        "warning", "a virtual GPU has no license", "It runs at a lower rate, and later runs no CUDA.", False, "medium",
+    ),
     "no-devices": Meaning("error", "it cannot open the NVIDIA device files", "GPUs lose their state between jobs."),
     "library-missing": Meaning("warning", "a library of the driver is missing (libnvidia-cfg)", "It does not start."),
     "nvml-failed": Meaning("error", "DCGM cannot start NVML", "GPUs are not monitored.", True, "medium"),

@@ -22,7 +22,8 @@ _ORDER = list(MEANINGS)
 _MAKERS = ("AMD", "NVIDIA")  # as the reader names a GPU by number
 _SUBJECTS = {"ethtool": "INTERFACE", "bonding": "INTERFACE", "mlxlink": "DEVICE"}  # that the tool's output is about
 _WITHOUT_LIST = ("modules-nouveau", "cmdline-iommu", "numa-none")  # of which a PCI list shows more
-_OF_XID = ("metric-xid", "alert-xid")
+_OF_LOG = ("driver", "peermem")  # kinds of lines in which the kernel states why it refused a module
+_OF_XID = ("metric-xid", "alert-xid", "check-xid")
 _SHOWN = 6
 _BMC_DAYS = 30  # between an event and the newest one of the BMC's log: after that it is history
 
@@ -59,9 +60,22 @@ def _is_known(context: RuleContext, event: Event) -> bool:
     if code == "guid-zero":
         ports = [port for nic in context.topology.nics if nic.label in event.text.split(", ") for port in nic.ports]
         return any(port.state == "DOWN" for port in ports)
+    if code == "smi-hot" and (gpu := _find_gpu(context, event.subject)) and gpu.health:
+        return any("thermal" in limit for limit in gpu.health.clock_limits or ())  # gpu-throttled
+    if code == "module-refused" or code in _OF_XID:
+        return any(_is_same(one, event) for one in context.events)
     if code.startswith("nvlink-counted"):
         return context.why_not_counted is None
     return code in _WITHOUT_LIST and context.why_bus_unread is None
+
+
+def _is_same(logged: Event, event: Event) -> bool:
+    """Whether a line of the kernel log states the same: why it refused the module, or the Xid of that GPU."""
+    if event.code in _OF_XID:
+        return (logged.kind, logged.code, logged.subject) == ("xid", event.detail.get("xid"), event.subject)
+    module = event.detail.get("what", "").partition(":")[0].replace("-", "_")
+    begins = logged.text.partition(":")[0].replace("-", "_")
+    return logged.kind in _OF_LOG and bool(module) and begins == module
 
 
 def _fail(context: RuleContext, events: Sequence[Event]) -> Fail:
@@ -138,6 +152,7 @@ def _describe(event: Event) -> str:
         f"{detail['errors']} errors" if "errors" in detail else None,
         detail.get("columns"),
         f"{detail['condition']} {detail['status']}" if "condition" in detail else None,
+        f"({detail['message']})" if "message" in detail else None,
         detail.get("driver"),
         f"ABI {detail['wants']}" if "driver" in detail else detail.get("wants"),
         f"{detail['counted']} by its label" if "counted" in detail else None,

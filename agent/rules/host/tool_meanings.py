@@ -96,6 +96,12 @@ MEANINGS = {
         "Until then jobs can meet the bad memory.",
         "metric",
     ),
+    "metric-slowdown": ToolMeaning(
+        "warning",
+        "DCGM reports that heat or its hardware slows a GPU down",
+        "A job runs at the pace of its slowest GPU.",
+        "slowdown",
+    ),
     "metric-xid": ToolMeaning(
         "warning",
         "DCGM reports the last Xid of the GPU",
@@ -634,11 +640,48 @@ MEANINGS = {
         "A job runs at the pace of its slowest GPU.",
         "slowdown",
     ),
+    "smi-hot": ToolMeaning(
+        "warning",
+        "nvidia-smi shows a GPU at a limit of its temperature",
+        "A job runs at the pace of its slowest GPU.",
+        "slowdown",
+    ),
+    "dimm-uneven": ToolMeaning(
+        "warning",
+        "one CPU has fewer memory modules than another",
+        "What it means depends on how the server was ordered: a module that fails its test at boot is left out. Memory "
+        "of that CPU is smaller, and slower for programs and for copies to GPUs.",
+        "dimm",
+        "low",
+    ),
+    "dimm-mixed": ToolMeaning(
+        "info",
+        "memory modules of several sizes are fitted",
+        "What it means depends on the channels they are in: uneven channels are slower.",
+        "dimm",
+        "low",
+    ),
+    "dimm-slow": ToolMeaning(
+        "info",
+        "memory modules run below the rate that they are made for",
+        "None where the CPU supports no more, or two modules share a channel; else copies from and to host memory are "
+        "slower than they could be.",
+        "dimm",
+        "low",
+    ),
     "imex-node": ToolMeaning(
         "error",
         "the IMEX daemon of a node is not ready",
         "Jobs that reach it over NVLink from other nodes of its domain do not start.",
         "imex",
+    ),
+    "imex-unready": ToolMeaning(
+        "info",
+        "DCGM reports that the IMEX daemon is not ready",
+        "None on a server with NVSwitches of its own, where IMEX has no task, and none on a tray of an NVLink rack "
+        "(GB200, GB300) while no job spans trays: it is started for such a job.",
+        "imex",
+        "low",
     ),
     "dcgm-code": ToolMeaning("warning", "DCGM reports", _MAY_FAIL, "code", "low"),
     "measured-narrow": ToolMeaning(
@@ -700,6 +743,13 @@ MEANINGS = {
     ),
     "guest-taken": ToolMeaning(
         "warning", "a device for a guest is used by another one, or by the host", _NO_GUEST, "guest-group"
+    ),
+    "guest-refused": ToolMeaning(
+        "warning",
+        "a virtual machine monitor cannot open a device of VFIO",
+        "What it means depends on the reason: rights, another guest that has it, or a kernel without this interface.",
+        "guest-group",
+        "low",
     ),
     "guest-power-on": ToolMeaning(
         "warning",

@@ -28,6 +28,7 @@ _FAMILIES = (  # drivers of one maker's part, and what to save of it
     ("bnxt", ("bnxt_",), "rdma link; ip -d link"),
     ("amdgpu", ("amdgpu", "kfd"), "amd-smi static; amd-smi metric"),
     ("habanalabs", ("habanalabs", "accel"), "hl-smi"),
+    ("Intel GPU driver", ("i915", "xe"), "xpu-smi discovery; xpu-smi health -l"),
     ("Neuron driver", ("neuron",), "neuron-ls"),
     ("PCIe port", ("pcieport",), "lspci -vvv"),
     ("IOMMU", ("DMAR", "AMD-Vi", "arm-smmu-v3"), "lspci -vvv"),

@@ -188,7 +188,9 @@ def _find_outside(context: RuleContext, ways: Mapping[frozenset[str], Path]) -> 
     outside = [gpu for gpu in context.topology.gpus if gpu.id not in inside]
     if context.why_bus_unread is None or len(set(numbers.values())) != 1 or len(inside) < _MOST_OF_THEM * len(outside):
         return set()
-    joined = all(frozenset(pair) in numbers for pair in combinations(inside, 2))
+    pairs = [frozenset(pair) for pair in combinations(inside, 2)]
+    cut_off = [pair for pair in pairs if pair not in ways or ways[pair].kind is None]  # rows that were not pasted
+    joined = all(pair in numbers or pair in cut_off for pair in pairs) and len(pairs) > _MOST_OF_THEM * len(cut_off)
     shown = all(frozenset((gpu.id, other)) in ways for gpu in outside for other in inside)
     models = {gpu_model(context, gpu) for gpu in context.topology.gpus}
     if int(next(iter(numbers.values()))[2:]) < _SWITCHED or not joined or not shown or len(models) > 1:

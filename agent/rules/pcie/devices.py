@@ -154,14 +154,24 @@ def _judge_containment(context: RuleContext, place: str, events: list[Event]) ->
     lost = join_labels(hit or named) or "what was below it"
     times = max(sum(event.count for event in events if event.kind == kind) for kind in ("dpc", "aer"))
     ids = frozenset({place, *(f.id for f in ends), *filter(None, (event.subject for event in stuck))})
+    packet = None if stuck else _find_packet_error(events)
+    did = f"stopped {lost}: a packet was not valid ({packet})" if packet else f"cut off {lost}"
     return about.fail(
-        summary=f"a fatal PCIe error cut off {lost}{'; recovery failed' if stuck else ''}",
+        summary=f"a fatal PCIe error {did}{'; recovery failed' if stuck else ''}",
         impact=f"{times} time{'s' if times > 1 else ''} since boot; each ends every job that uses {lost}.",
         evidence=tuple(Evidence(what="kernel log", value=e.text, source=e.source) for e in (*events[-3:], *stuck[:3])),
         severity=None if hit or named else "warning",
+        situation="malformed" if packet else "",
         ids=ids,
         explains_ids=ids | {f"{pci}/xid" for pci in ids if _was_lost_then(context, pci, events)},
     )
+
+
+def _find_packet_error(events: list[Event]) -> str | None:
+    """The status bits, where all of them state a packet that breaks a rule: none of a link that was lost. The link is
+    reset all the same, and the device is back after that."""
+    bits = {bit for event in events for bit in (event.detail.get("bits") or event.code or "").split(", ")}
+    return ", ".join(sorted(bits)) if bits <= _OF_PACKETS and all(event.kind == "aer" for event in events) else None
 
 
 def _was_lost_then(context: RuleContext, pci: str, errors: list[Event]) -> bool:
@@ -180,6 +190,7 @@ def _read_moment(event: Event) -> float | None:
     return at.timestamp() if at else read_since_boot(event.logged)
 
 
+_OF_PACKETS = frozenset({"MalfTLP", "ECRC", "TLPBlockedErr", "BlockedTLP", "MCBlockedTLP", "AtomicOpBlocked"})
 _LOST_XID, _ACTION_XID = "79", "154"
 _TOGETHER_SECONDS = 60.0
 

@@ -64,17 +64,31 @@ CLUSTER: tuple[ToolSentence, ...] = (
     row("gpu-driver-other",
         r"GPU \\?\"(?P<bdf>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\\?\" is bound to \\?\"(?P<what>\w{3,20}\\?\" "
         r"driver)"),
+    row("kube-pod",
+        r"\bpod (?P<what>[\w.-]{0,60}(?:mofed|ofed|nvidia|gpu|rdma|sriov|dcgm)[\w.-]{0,80}(?: on node [\w.-]{1,80})? "
+        r"is not ready: [^\n'\"]{4,100})"),
+    row("kube-event",  # of a controller of the site: those of the kubelet and scheduler are about pods
+        r"\bWarning {2,40}(?P<reason>(?!(?:Failed|Back|Kill|Evict|Unhealthy|Network|Inspect|Node|Policy)[A-Z])[A-Z]"
+        r"\w{3,60})(?=[^\n]*(?:G[Pp][Uu]|gpu|R[Dd][Mm][Aa]|rdma|RoCE|roce|Infini[Bb]and|infiniband|\bIB|mlx5|"
+        r"\bN[Ii][Cc]s?\b|N[Vv][Ll]ink|Xid|XID|NPU|npu|Gaudi|[Nn]euron|PCIe))"
+        r" {2,60}\S{1,12}(?: \([^)\n]{3,30}\))? {2,60}"
+        r"(?!kubelet|default-scheduler|multus|\S{0,60}controller|cluster-autoscaler|karpenter)[\w./-]{3,80} {2,80}"
+        r"(?P<what>\S[^\n]{5,200})"),
     # Networks of pods
     row("sriov-sync",
         r"(?:failed to set VFs number|SriovNetworkNodePolicy apply failed)[^\n]{0,10}?[:,] ?(?P<what>[^\n]{4,120})"),
     row("sriov-sync",
         r"fail(?:ed)? to (?:configure sriov interface|set NumVfs file)[^\n]{0,40}?"
         r"(?P<bdf>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?:: (?:write )?\S{0,80}: (?P<what>[a-z][\w ]{4,60}))?"),
+    row("sriov-sync",
+        r"Fail to config vfs for ndev = (?P<part>[\w.-]{2,20})|"
+        r"Fail to configure sriov; error = {1,2}(?P<what>\w[^\n]{2,80})"),
     row("no-vf", r"no free VFs? in (?:the )?pool (?P<what>[\w./-]{3,60})|LoadConf\(\): VF pci addr is required"),
     row("ib-guid-manager", r"ib-kubernetes: (?P<what>failed to [^\n]{4,80})"),
     # ComputeDomains
     row("fabric-refused",
         r"NVLink fabric (?P<what>registration error|not attached) \(device \d{1,3}/(?P<part>GPU-[\w-]{1,60})\)"),
+    row("dra-missing", r"DRA driver (?P<what>[\w.-]{4,60}) is not registered"),
     row("imex-waits", r"current node not ready in ComputeDomain|IMEX daemon not ready: (?P<what>\w{3,20})"),
     row("imex-missing",
         r"(?:error \(re\)starting IMEX daemon|IMEX daemon check failed)[: ]{1,3}" + _WHY + r"|is nvidia-imex "
@@ -107,7 +121,8 @@ CLUSTER: tuple[ToolSentence, ...] = (
         r"(?P<what>hw slowdown events frequency per minute [\d.]{1,8}) \([^)\n]{4,60}\) exceeded threshold"),
     row("peermem-unused", r"ibcore is not using peermem module"),
     row("metric-sxid", r"\bSXID (?P<what>\d{5,6})(?:\([^)\n]{2,60}\))? detected on PCI:(?P<device>[0-9a-f:.]{7,16})"),
-    # Slurm
+    # Slurm, and the checks of its nodes
+    row("check-xid", r"\bFound XID errors?: (?P<xid>\d{1,3})\b"),
     row("slurm-gpus",
         r"gres/gpu count reported lower than configured \((?P<what>\d{1,3} < \d{1,3})\)|gres/gpu: count changed for "
         r"node (?P<node>[\w.-]{1,60})|gres/gpu count mismatch on node (?P<host>[\w.-]{1,60})"),
@@ -125,8 +140,8 @@ CLUSTER: tuple[ToolSentence, ...] = (
         r"(?P<node>\S{1,120})"),
     row("slurm-rebooted", r"error: Node (?P<what>[\w.-]{1,60}) unexpectedly rebooted"),
     row("slurm-prolog",
-        r"Prolog or job env setup failure on node (?P<what>[\w.-]{1,60})|\[job \d{1,10}\] prolog failed "
-        r"status=(?P<status>[\d:]{1,8})"),
+        r"Prolog (?:or job env setup failure|failure|hung) on node (?P<what>[\w.-]{1,60})|\[job \d{1,10}\] prolog "
+        r"failed status=(?P<status>[\d:]{1,8})"),
     # UFM
     row("ufm-link", r"\[\d{1,5}\] (?:CRITICAL|WARNING|MINOR) [^\n]{0,200}(?P<what>Link went down: [^\n]{4,100})"),
     row("ufm-link",
@@ -154,5 +169,10 @@ CLUSTER: tuple[ToolSentence, ...] = (
         r"(?:aer_event: [^\n]{0,40}|\b\d{1,6} )(?P<bdf>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) "
         r"(?P<what>Uncorrected \((?:Non-)?Fatal\)[^\n]{0,60})"),
     row("ras-cpu", r"mce_record: [^\n]{0,300}(?P<what>Uncorrected error|Processor context corrupt|Fatal)"),
+    row("cxl-error",
+        r"\bcxl_aer_uncorrectable_error: memdev[=:](?P<part>mem\d{1,4})\b[^\n]{0,120}?\bstatus: "
+        r"'(?P<what>[^'\n]{3,80})"),
+    row("cxl-poison",
+        r"\bcxl_poison: memdev[=:](?P<part>mem\d{1,4})\b[^\n]{0,200}?\bdpa[=:](?P<what>0x[0-9a-f]{1,16})"),
     row("ras-memory", r"Offlining page at (?P<what>0x[0-9a-f]{4,16}) failed"),
 )  # fmt: skip

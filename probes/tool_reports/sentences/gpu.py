@@ -15,6 +15,24 @@ _GPU = r"GPU (?P<gpu>\d{1,3})\b"
 _AT = r"(?P<bdf>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])"
 _ANY_NUMBER = r"\d[\d.e+-]{0,20}"
 
+_CODES = (  # of DCGM (DCGM_FR_...), by what they are about; the rest is told by its name
+    ("gpu-off-bus", r"(?:GPU_)?FALLEN_OFF_BUS"),
+    ("dcgm-memory",
+     r"VOLATILE_DBE_DETECTED|UNCONTAINED_ERROR|ROW_REMAP_FAILURE|UNCORRECTABLE_ROW_REMAP|FAULTY_MEMORY|MEMORY_MISMATCH|"
+     r"SRAM_THRESHOLD|L1TAG_MISCOMPARE|DBE_PENDING_PAGE_RETIREMENTS"),
+    ("dcgm-memory-pending", r"PENDING_ROW_REMAP|PENDING_PAGE_RETIREMENTS|RETIRED_PAGES_\w{2,20}"),
+    ("dcgm-link", r"NVLINK_(?:DOWN|CRC_\w{2,30}|ERROR_\w{2,20}|EFFECTIVE_BER_\w{2,20}|SYMBOL_BER_\w{2,20})"),
+    ("dcgm-switch", r"NVSWITCH_\w{2,30}"),
+    ("dcgm-recovery", r"GPU_RECOVERY_\w{2,30}"),
+    ("fabric-state", r"FABRIC_\w{2,30}"),
+    ("imex-unhealthy", r"IMEX_UNHEALTHY"),
+)  # fmt: skip
+
+DCGM_CODES: tuple[ToolSentence, ...] = tuple(
+    row(code, rf"\bDCGM_FR_(?P<what>{names})\b(?:[^\n]{{0,80}}?\bGPU[: ]{{1,2}}(?P<gpu>\d{{1,3}})\b)?")
+    for code, names in (*_CODES, ("dcgm-code", r"[A-Z][A-Z0-9_]{2,60}"))
+)
+
 DCGM: tuple[ToolSentence, ...] = (  # of checks and diagnostics; printed of faults alone
     row("dcgm-memory", r"(?P<what>\d{1,9} volatile double-bit ECC error)\(?s?\)? in " + _GPU),
     row("dcgm-memory",
@@ -60,6 +78,7 @@ DCGM: tuple[ToolSentence, ...] = (  # of checks and diagnostics; printed of faul
         rf"(?P<what>clocks event due to (?:thermal|power) violation) in {_GPU}"),
     row("dcgm-hot",
         rf"(?P<what>(?:[Tt]here were t|T)hermal violations totaling [\d.]{{1,12}} seconds)[^\n]{{0,60}} for {_GPU}"),
+    row("dcgm-hot", rf"{_GPU} (?P<what>thermal margin -?\d{{1,3}}\s?°?C below HW slowdown)"),
     row("dcgm-hot", rf"Clocks event for {_GPU} (?P<what>because of clocks event)"),
     row("dcgm-hot", r"(?P<what>Temperature \d{1,4} of [\w ]{2,30} \d{1,3} exceeded user-specified maximum)"),
     row("dcgm-slow",
@@ -121,6 +140,7 @@ NVIDIA: tuple[ToolSentence, ...] = (
         ("smi-refused",
          rf"^(?:Resetting) GPU {_AT} is not supported|^Setting [\w ]{{4,40}} is not supported for GPU "
          rf"{_AT.replace('bdf', 'other')}"),
+        ("smi-refused", r"^Failed to (?P<what>\w[\w ]{2,40}: Insufficient Permissions)"),
         ("persistence-off", rf"^Warning: persistence mode is disabled on device {_AT}"),
         ("gpu-silent", rf"^GPU {_AT}: (?P<what>GPU is lost)"),
         ("gpu-silent",
@@ -214,7 +234,9 @@ OTHER_MAKERS: tuple[ToolSentence, ...] = (
          r"\bAMDSMI_STATUS_(?:DRIVER_NOT_LOADED|NO_DRV)\b|\bRSMI_STATUS_INIT_ERROR\b|ROCk module is NOT live"),
         ("amd-no-rights",
          r"Unable to open /dev/kfd read-write: Permission denied|is not member of \"(?P<what>render|video)\""),
-        ("amd-no-driver", r"Unable to open /dev/kfd"),
+        ("amd-not-passed",
+         r"Unable to open /dev/kfd read-write: (?P<what>No such file or directory|Operation not permitted)"),
+        ("amd-kfd-refused", r"Unable to open /dev/kfd(?: read-write: (?P<what>[A-Z][\w ]{4,40}))?"),
         ("amd-uncorrectable", r"HW Exception by GPU node-\d{1,3}[^\n]{0,60}reason ?: ?(?P<what>ECC)"),
         ("amd-hang", r"HW Exception by GPU (?P<what>node-\d{1,3})"),
         ("amd-fault",
@@ -239,6 +261,7 @@ OTHER_MAKERS: tuple[ToolSentence, ...] = (
         ("npu-device",
          r"drv load failed: drvRet=(?P<what>\d{1,4})|aclrtGetDeviceCount[^\n]{0,60}error code is (?P<code>207004)"),
         ("npu-device", r"(?:Failed|failed) to get device health[.:]? ?\w{0,8} ?(?:is|code:) (?P<what>-80\d\d)"),
+        ("npu-in-use", r"dcmi mod(?:el|ule) initiali[sz]ed? failed, because (?P<what>the device is used)"),
         ("npu-busy", r"\bEJ0001: [^\n]{0,80}HCCP process"),
     ),
     *rows_of(
@@ -250,6 +273,8 @@ OTHER_MAKERS: tuple[ToolSentence, ...] = (
          r"[Nn]euron device found"),
         ("neuron-busy",
          r"NeuronCore\(s\) not available - Requested:(?P<what>\w{1,6} Available:\d{1,6})|\bNRT_INIT failed"),
-        ("neuron-hang", r"Missing infer_status notification|\bNRT_TIMEOUT\b"),
+        ("neuron-hang",
+         r"\[hal\] request seq: \d{1,9}, cmd: (?P<what>\d{1,4} timed out)|Missing infer_status notification|"
+         r"\bNRT_TIMEOUT\b"),
     ),
 )  # fmt: skip

@@ -10,6 +10,7 @@ from itertools import islice
 from probes.gpu.facts import find_address
 from probes.text import ParseError, check_length, find_required, lazy_pattern
 from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.lines import find_only_part
 from probes.tool_reports.sentences.sentence import ToolSentence
 from probes.tool_reports.sentences.table import ANYWHERE, IN_PLACE, UNKNOWN
 
@@ -23,6 +24,11 @@ _BURN = lazy_pattern(r"proc'd: [^\n]{0,1600}?\btemps: (?P<temperatures>\d{1,3} C
 _PROGRESS = lazy_pattern(r"^[\d.]{1,5}%  proc'd: ", re.MULTILINE)  # of gpu-burn
 _PINGED = lazy_pattern(r"^PING (?P<what>[\w.:-]{2,80})", re.MULTILINE)  # the line of the error names who states it
 _IBPING, _OF_PING = " ibping statistics ---", ("no-answer", "answers-lost")  # prints the sentences of ping
+_OF_HEALTH = "dcgm-"
+_ENTITY = lazy_pattern(  # of a record of a health check: the part stands in fields of its own
+    r"\"entityType\" ?: ?\"(?:PCI\" ?, ?\"entityValue\" ?: ?\"(?P<bdf>[0-9a-fA-F]{4,8}(?::[0-9a-fA-F]{2}){2}\.[0-7])"
+    r"|GPU\" ?, ?\"entityValue\" ?: ?\"(?P<gpu>\d{1,3}))\"|\bGPU:(?P<number>\d{1,3})\b"
+)
 _OF_KERNEL = "NVRM: Xid ("  # a line that a plugin quotes, and that has its own reader
 _EXPLAINED = {  # a consequence, or the same without the cause, and what explains it
     "guest-power-on": ("guest-window",),
@@ -90,11 +96,25 @@ def list_tool_errors(text: str) -> list[ToolReport]:
         if _IBPING in text:
             errors = [(row._replace(code="mad-unanswered") if row.code in _OF_PING else row, at) for row, at in errors]
         pinged = _PINGED.search(text)
-        return [_build_report(row.code, match, pinged if row.tool == "ping" else None) for row, match in errors]
+        reports = [_build_report(row.code, match, pinged if row.tool == "ping" else None) for row, match in errors]
+        return [*reports, *_list_other_parts(text, errors, reports)][:MOST_REPORTS]
     if line := find_unexplained(text):
         shown = " ".join(line.split())[:_LIMIT_TEXT]
         return [ToolReport("unexplained-line", None, shown, (("what", shown[:_SHOWN]),))]
     raise ParseError("no sentence of a tool that found nothing")
+
+
+def _list_other_parts(
+    text: str, errors: Iterable[tuple[ToolSentence, re.Match[str]]], reports: Iterable[ToolReport]
+) -> Iterator[ToolReport]:
+    """The same sentences about further devices."""
+    known = {report.subject for report in reports}
+    for row in {row.form: row for row, match in errors if match.groupdict().get("bdf")}.values():
+        for _, _, match in _find_sentences(text, (row,), _MOST_LINES):
+            report = _build_report(row.code, match)
+            if report.subject not in known:
+                known.add(report.subject)
+                yield report
 
 
 def list_stated_lines(text: str) -> list[str]:
@@ -162,8 +182,13 @@ def _find_lines(text: str, needle: str) -> Iterator[tuple[int, str]]:
 def _build_report(code: str, match: re.Match[str], named: re.Match[str] | None = None) -> ToolReport:
     groups = {name: value.replace("'", "").strip() for name, value in (named or match).groupdict().items() if value}
     bdf, gpu, part = (groups.pop(name, None) for name in ("bdf", "gpu", "part"))
-    if code == "dcgm-code":
-        groups["what"] = groups["what"].replace("_", " ").lower()
+    if not (bdf or gpu or part) and code.startswith(_OF_HEALTH) and (entity := _ENTITY.search(match.string)):
+        bdf, gpu = entity["bdf"], entity["gpu"] or entity["number"]
+    if (what := groups.get("what")) and f"DCGM_FR_{what}" in match.string:
+        groups["what"] = what.replace("_", " ").lower()
+        part = part or (find_only_part(match.string) if gpu is None else None)
+    elif code == "kube-event":
+        part = find_only_part(groups["what"])
     subject = find_address(bdf if "." in bdf else f"{bdf}.0") if bdf else f"NVIDIA {int(gpu)}" if gpu else part
     start = max(match.start() - _BEFORE, 0)
     return ToolReport(code, subject, " ".join(match.string[start : start + _LIMIT_TEXT].split()), tuple(groups.items()))

@@ -21,7 +21,7 @@ The sources of npu-smi and neuron-ls are closed: public threads.
 from __future__ import annotations
 
 from probes.tool_reports.sentences.cluster import CLUSTER
-from probes.tool_reports.sentences.gpu import DCGM, NVIDIA, OTHER_MAKERS
+from probes.tool_reports.sentences.gpu import DCGM, DCGM_CODES, NVIDIA, OTHER_MAKERS
 from probes.tool_reports.sentences.network import FIRMWARE, INFINIBAND, INTERFACES, VERBS
 from probes.tool_reports.sentences.sentence import BDF, DEVICE, ToolSentence, row, rows_of
 
@@ -82,8 +82,11 @@ IN_PLACE: tuple[ToolSentence, ...] = (  # with a tool
     row("verbs-not-passed", r"^Failed to open device", "ibv_devinfo"),
     row("verbs-device-gone",
          r"^ibpanic: \[\d{1,10}\] main: stat of IB device '(?P<what>[\w.-]{2,40})' failed", "ibstat"),
-    row("efa-no-device", r"^fi_getinfo: -61\b", "fi_info"),
-    row("module-refused", rf"^.{{0,40}}?could not insert '(?P<what>(?:{_MODULES})': [\w ().]{{4,80}})", "modprobe"),
+    row("efa-no-device", r"^fi_getinfo: -61\b|EFA libfabric provider not detected", "fi_info"),
+    row("module-unsigned",
+         rf"^.{{0,160}}?could not insert '(?P<what>(?:{_MODULES}))': (?:Key was rejected by service|Required key not)",
+         "modprobe"),
+    row("module-refused", rf"^.{{0,160}}?could not insert '(?P<what>(?:{_MODULES})': [\w ().]{{4,80}})", "modprobe"),
     *rows_of(
         "ibv_reg_mr",
         ("memory-not-locked",
@@ -212,6 +215,10 @@ ANYWHERE: tuple[ToolSentence, ...] = (  # without one: the first that fits a lin
     row("guest-reset", rf"able to reset PCI device {BDF}: (?P<what>[^\n\"]{{4,80}})"),
     row("guest-reset", rf"can't reset PCI device '{BDF}'"),
     row("guest-taken", rf"PCI device '?{BDF}'? already in use by (?P<what>VMID '?\d{{1,9}})"),
+    row("guest-refused",
+         rf"vfio {BDF}: [^\n]{{0,120}}?[Ff]ailed to open (?P<what>/dev/vfio/[\w/]{{1,40}}(?:: [A-Z][\w ]{{4,40}})?)"),
+    row("guest-refused",
+         r"vfio: (?:error|failed) (?:to open|opening) (?P<what>/dev/vfio/[\w/]{1,40}: [A-Z][\w ]{4,40})"),
     row("guest-taken", rf"PCI device {BDF} is in use by driver \w{{1,20}}, (?P<what>domain \S{{1,40}})"),
     row("guest-taken", rf"(?:Cannot bind|Failed to bind PCI device) '?{BDF}'? to vfio"),
     row("guest-window",
@@ -231,10 +238,16 @@ ANYWHERE: tuple[ToolSentence, ...] = (  # without one: the first that fits a lin
     row("driver-in-use", r"Could not unload NVIDIA driver kernel modules, driver is in use"),
     row("plugin-too-old", r"error getting device memory: Not Supported"),
     row("guest-window", r"failed allocating new MMIO range: (?P<what>\S{3,60})"),
-    row("dcgm-code",
-         r"\bDCGM_FR_(?P<what>[A-Z][A-Z0-9_]{2,60})\b(?:[^\n]{0,80}?\bGPU[: ]{1,2}(?P<gpu>\d{1,3})\b)?"),
+    row("imex-unready",
+         r"\bDCGM_FR_IMEX_UNHEALTHY\b(?:[^\n]{0,80}?IMEX daemon status is (?P<what>-?\d{1,3}))?"),
+    row("imex-unready", r"\bIMEX (?:daemon|domain) status is (?P<what>-?\d{1,3} \(not \w{2,12}\))"),
+    *DCGM,
+    row("nvml-lost", r"\bNVML(?:Error_GpuIsLost|_ERROR_GPU_IS_LOST)\b|\bGPUIsLost\b"),
+    *DCGM_CODES,
     row("container-version", r"driver/library version mismatch"),
     row("container-no-driver", r"nvml error: driver not loaded"),
+    row("driver-unreachable",  # within a line; as a line of its own it is an output of nvidia-smi
+        r"[^\n]{9}NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver"),
     row("container-no-driver", r"nvidia-container-cli: initialization error: load library failed: libnvidia-ml"),
     row("container-timeout", r"driver error: timed out"),
     row("container-no-device", r"device error: (?P<device>\S{1,60}): unknown device"),
@@ -253,6 +266,5 @@ ANYWHERE: tuple[ToolSentence, ...] = (  # without one: the first that fits a lin
     row("kube-no-nic", r"creating empty resource server for (?P<wants>[\w./-]{1,60})"),
     row("plugin-no-driver", r"If this is a GPU node, did you |nvml init failed: "),
     row("kube-endpoint", r"could not be found for endpoint (?P<wants>[\w./-]{1,60})"),
-    *DCGM,
     *CLUSTER,
 )  # fmt: skip

@@ -300,3 +300,27 @@ def test_names_of_a_heading_that_ran_together_are_read() -> None:
 
     assert {("GPU0", "NIC11"), ("GPU0", "NIC12"), ("NIC11", "NIC12")} == {(pair.a, pair.b) for pair in matrix.pairs}
     assert matrix.missing is None
+
+
+def cut_heading(*rows: str) -> nvidia_smi_topo.Matrix:
+    return nvidia_smi_topo.parse_matrix("\n".join(rows) + "\n")
+
+
+def test_a_matrix_below_a_heading_that_is_cut_off() -> None:
+    """Columns behind those of the GPUs have no name; what stands in them is left out."""
+    matrix = cut_heading("GPU0  X  NV4  NV4 PIX SYS 0-31 0 N/A", "GPU1  NV4  X  NV4 SYS PIX 32-63 1 N/A")
+
+    assert {"GPU0-GPU1": "NV4", "GPU0-GPU2": "NV4", "GPU1-GPU2": "NV4"} == kinds(matrix)
+    assert "no row for GPU2" in (matrix.missing or "")
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ("GPU0  X  NV4 PIX",),
+        ("GPU1  X  NV4 PIX", "GPU2  NV4 X PIX"),  # which columns these are is not known
+    ],
+)
+def test_a_matrix_whose_columns_cannot_be_told(rows: tuple[str, ...]) -> None:
+    with pytest.raises(ParseError, match="no heading"):
+        cut_heading(*rows)

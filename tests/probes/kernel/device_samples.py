@@ -36,6 +36,12 @@ NVIDIA_SAMPLES = (
     of_driver("gpu-memory-path", f"{_NVRM}kbusSetupBar2_GM107: kbusVerifyBar2_HAL() keeps failing.", "NVRM: L2 evict"),
     of_driver("nvlink-not-trained", f"{_NVRM}knvlinkCheckTraining: ALI Error for GPU 3::linkId 7: 0x1",
               "NVRM: GPU3 ALI is on"),
+    of_driver("nvlink-not-trained", "NVRM: knvlinkDiscoverPostRxDetLinks_GH100: Getting peer3's postRxDetLinkMask "
+              "failed!", "NVRM: knvlinkDiscoverPostRxDetLinks_GH100: postRxDetLinkMask 0x3ffff"),
+    of_driver("confidential-compute", "NVRM: confComputeSetErrorState_KERNEL: ConfCompute: Fatal error hit!",
+              "NVRM: confComputeInit: Fatal errors are reported"),
+    of_driver("memory-unreachable", "NVRM: memdescMapIommu: 0x8000000c1fe0000-0x8000000c1fe0fff is not addressable by "
+              "GPU 0x4500 [0x0-0x7fffffffffff]", "qemu: 0x10 is not addressable by GPU"),
     of_driver("nvlink-degraded", f"{_NVRM}knvlinkRecover: Failed to recover from uncontained NVLINK error. Triggering "
               "Degraded Mode!", "NVRM: GPU3 leaves Degraded Mode"),
     of_driver("fabric-service-ended", f"{_NVRM}fmsessionDestruct: nvidia-fabricmanager daemon shutdown detected, "
@@ -59,6 +65,33 @@ NVIDIA_SAMPLES = (
     of_driver("switch-not-started",
         "nvidia-nvswitch3: No supported interrupt mechanism was found. This device supports:",
               "nvidia-nvswitch3: open (major=511)", "nvidia-nvswitch3"),
+)  # fmt: skip
+_CARD = f"i915 {GPU}: [drm] "
+_XE = f"xe {GPU}: [drm] "
+INTEL_SAMPLES = (
+    of_driver("intel-wedged", f"{_XE}*ERROR* CRITICAL: Xe has declared device {GPU} as wedged.",
+              "xe 0000:00:02.0: [drm] *ERROR* CRITICAL: Xe has declared device 0000:00:02.0 as wedged.", GPU),
+    of_driver("intel-wedged", f"{_CARD}*ERROR* GPU recovery timed out, cancelling all in-flight rendering.",
+              "i915 0000:00:02.0: [drm] GPU recovery timed out, cancelling all in-flight rendering.", GPU),
+    of_driver("intel-wedged", f"{_XE}*ERROR* Tile0: GT0: reset failed (-ETIMEDOUT)",
+              f"{_XE}Tile0: GT0: reset done", GPU),
+    of_driver("intel-survivability", f"{_XE}In Survivability Mode", f"{_XE}Survivability Mode not detected", GPU),
+    of_driver("intel-firmware", f"i915 {GPU}: GT0: GuC firmware i915/dg2_guc_70.bin: fetch failed -ENOENT",
+              f"i915 {GPU}: GT0: HuC firmware i915/dg2_huc.bin: fetch failed -ENOENT", GPU),
+    of_driver("intel-firmware", f"{_CARD}*ERROR* GT0: GuC initialization failed -ETIMEDOUT",
+              f"{_CARD}GT0: GuC submission enabled", GPU),
+    of_driver("intel-firmware", f"{_CARD}*ERROR* GT0: Enabling uc failed (-5)", "i915: Enabling uc failed (-5)", GPU),
+    of_driver("intel-memory", f"{_CARD}*ERROR* LMEM not initialized by firmware",
+              "i915: LMEM not initialized by firmware is a fault", GPU),
+    of_driver("intel-reset", f"{_XE}Tile0: GT0: Engine reset: engine_class=ccs, logical_mask: 0x1, guc_id=7",
+              f"{_XE}Tile0: GT0: reset started", GPU),
+    of_driver("intel-reset", f"{_CARD}Resetting rcs0 for preemption time out",
+              f"{_CARD}Resetting counters for it", GPU),
+    of_driver("intel-reset", f"{_CARD}GPU HANG: ecode 12:1:84dffffb, in train [4711]", f"{_CARD}GPU HANG: none", GPU),
+    of_driver("intel-reset", f"{_XE}Tile0: GT0: Timedout job: seqno=4294967169, lrc_seqno=1, guc_id=2",
+              "xe: Timedout job: seqno=1 of a test", GPU),
+    of_driver("intel-page-fault", f"{_XE}Tile0: GT0: Fault response: Unsuccessful -ENOENT",
+              f"{_XE}Tile0: GT0: Fault response: Successful", GPU),
 )  # fmt: skip
 ACCELERATOR_SAMPLES = (
     Sample("amd_bad_pages", None, f"{_AMD}This GPU is in BAD status.", GPU, "amdgpu: none is in BAD status"),

@@ -8,7 +8,7 @@ from probes.kernel.log_events import events
 from probes.kernel.log_lines import lines
 from probes.kernel.sentence import Sentence
 from probes.kernel.sentences import SENTENCES
-from tests.probes.kernel.device_samples import ACCELERATOR_SAMPLES, NVIDIA_SAMPLES, PCI_SAMPLES
+from tests.probes.kernel.device_samples import ACCELERATOR_SAMPLES, INTEL_SAMPLES, NVIDIA_SAMPLES, PCI_SAMPLES
 from tests.probes.kernel.host_samples import HOST_SAMPLES
 from tests.probes.kernel.sample import GPU, NIC, PORT, Sample
 
@@ -455,7 +455,9 @@ SAMPLES = (
            "active_txs(WSQ:100), 2(s) expired, peer 10.9.8.7@o2ib", "10.9.8.7@o2ib",
            "LNet: 211:0:(o2iblnd.c:1:kiblnd_startup()) 10.9.8.7@o2ib is up"),
 )  # fmt: skip
-ALL_SAMPLES = (*SAMPLES, *NVIDIA_SAMPLES, *ACCELERATOR_SAMPLES, *PCI_SAMPLES, *HOST_SAMPLES)
+ALL_SAMPLES = (
+    *SAMPLES, *NVIDIA_SAMPLES, *ACCELERATOR_SAMPLES, *INTEL_SAMPLES, *PCI_SAMPLES, *HOST_SAMPLES,
+)  # fmt: skip
 
 
 def _first_row(line: str) -> Sentence | None:
@@ -534,6 +536,11 @@ def test_what_several_lines_state_together(text: str, expected: list[tuple[str, 
         ("kfd: skipped device 1002:7300, PCI rejects atomics", "no-atomics"),
         ("NVRM: GPU0 kgspInitRm_IMPL: GSP-FMC reported an error while attempting to boot GSP: 0x57", "gsp-not-started"),
         ("NVRM: GPU0 kgspHealthCheck_TU102: GSP RM heartbeat timed out", "gsp-silent"),
+        ("NVRM: _kgspRpcRecvPoll: GSP RM heartbeat timed out", "gsp-silent"),
+        ("NVRM kfspSendBootCommands_GH100: FSP boot cmds failed. RM cannot boot.", "gsp-not-started"),
+        ("NVRM: kfspPollForResponse_IMPL: FSP command timed out", "gsp-not-started"),
+        ("NVRM: _memmgrMemReadOrWriteWithGsp: Fatal error detected in GSP-DMA encrypt: 0x25!", "confidential-compute"),
+        ("NVRM: knvlinkUpdatePostRxDetectLinkMask_GH100: Failed to update Rx Detect Link mask!", "nvlink-not-trained"),
         (f"bnxt_en {NIC} ens1: RESET_DONE not set during FW reset.", "reset-failed"),
         (f"bnxt_en {NIC} ens1: Failed to reinitialize after aborted firmware reset", "reset-failed"),
         ("infiniband bnxt_re0: Create QP failed - max exceeded!", "limits"),
@@ -657,3 +664,11 @@ def test_a_call_names_the_driver_of_a_stall(text: str, expected: list[tuple[str,
     found = events(lines(dated, None))[0]
 
     assert expected == [(event.code, dict(event.detail).get("module")) for event in found]
+
+
+def test_a_card_that_one_line_names_with_its_address_is_one_device() -> None:
+    """The driver of Gaudi counts its cards, and states which is at which address when it gives one up."""
+    text = "habanalabs hl4: failed to initialize the H/W\n"
+    text += "habanalabs 0000:9a:00.0: Failed to initialize hl4. Device is NOT usable !"
+
+    assert {subject for _, _, subject in _read(text)} == {"0000:9a:00.0"}

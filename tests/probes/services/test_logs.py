@@ -166,6 +166,23 @@ SAMPLES = (
            f"{HOST} rshim[9]: map RShim registers"),
     Sample("rshim-taken", f"{HOST} rshim[9]: another backend already attached",
            f"{HOST} rshim[9]: another backend left"),
+    Sample("vgpu-versions", f"{HOST} nvidia-vgpu-mgr[9]: error: vmiop_log: (0x0): Incompatible Guest/Host drivers: "
+           "Guest VGPU version is newer than the maximum version supported by the Host. Disabling vGPU.",
+           f"{HOST} nvidia-vgpu-mgr[9]: notice: vmiop_log: Guest/Host drivers are compatible"),
+    Sample("vgpu-no-driver", f"{HOST} nvidia-vgpu-mgr[9]: error: vmiop_env_log: Failed to initialize RM client: 0x59",
+           f"{HOST} nvidia-vgpu-mgr[9]: notice: vmiop_env_log: will initialize RM client"),
+    Sample("vgpu-not-started", f"{HOST} nvidia-vgpu-mgr[9]: error: vmiop_log: (0x0): init_device_instance failed for "
+           "inst 0 with error 2 (vmiop-display init failed)",
+           f"{HOST} nvidia-vgpu-mgr[9]: notice: vmiop_log: no init_device_instance failed so far"),
+    Sample("vgpu-not-started",
+           f"{HOST} nvidia-vgpu-mgr[9]: error: vmiop_log: (0x0): Initialization: allocate_fb failed",
+           f"{HOST} nvidia-vgpu-mgr[9]: notice: vmiop_log: (0x0): Initialization: allocate_fb is done"),
+    Sample("vgpu-not-started", f"{HOST} nvidia-vgpu-mgr[9]: error: vmiop_env_log: vGPU failed to start",
+           f"{HOST} nvidia-vgpu-mgr[9]: notice: vmiop_env_log: no guest failed to start"),
+    Sample("vgpu-unlicensed", f"{HOST} nvidia-gridd[9]: Failed to acquire license from dls.example.org",
+           f"{HOST} nvidia-gridd[9]: Acquired license info"),
+    Sample("vgpu-unlicensed", f"{HOST} nvidia-vgpu-mgr[9]: notice: vmiop_log: (0x0): vGPU license state: Unlicensed "
+           "(Restricted)", f"{HOST} nvidia-vgpu-mgr[9]: notice: vmiop_log: (0x0): vGPU license state: Licensed"),
     Sample("crashed", f"{HOST} systemd-coredump[9]: Process 98 (nv-fabricmanager) of user 0 dumped core.",
            f"{HOST} systemd-coredump[9]: Process 98 (python3) of user 0 dumped core."),
     Sample("cuda-802", "RuntimeError: Unexpected error from cudaGetDeviceCount. Error 802: system not yet initialized",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agent.rules.host.tool_meanings import MEANINGS
 from probes.host.commands import (
+    CHECKS,
     COMMANDS,
     DEVICE_LABELS,
     LABELLED,
@@ -67,7 +68,7 @@ ports: a host name in them is text of the subnet.
 def describe_outputs() -> str:
     """The page as Markdown."""
     known = {argv for commands, _ in MARKS for argv in commands} | {PODS, STATED, SWITCH_PORTS}
-    known |= {DEVICE_LABELS, *TOOL_ERRORS_SAVED}
+    known |= {CHECKS, DEVICE_LABELS, *TOOL_ERRORS_SAVED}
     devices = {*OF_INTERFACE, *OF_NPU, *LABELLED_OF_INTERFACES}
     commands = sorted(dict.fromkeys((*COMMANDS, *SAVED, *LABELLED_OF_INTERFACES)), key=lambda argv: " ".join(argv))
     rows = [

@@ -3,6 +3,16 @@
 from __future__ import annotations
 
 LINES: tuple[tuple[str, str, str], ...] = (  # a line, the code of what it means, and its part or what else it names
+    (
+        "Mar 03 04:05:06 n7 dkms[811]: modprobe: ERROR: could not insert 'nvidia': Key was rejected by service",
+        "module-unsigned", "nvidia",
+    ),
+    (
+        "qemu-kvm: -device vfio-pci,host=0000:9b:00.0: vfio 0000:9b:00.0: Could not use iommufd: Failed to open "
+        "/dev/vfio/devices/vfio3: Permission denied",
+        "guest-refused", "0000:9b:00.0",
+    ),
+    ("vfio: error opening /dev/vfio/27: Operation not permitted", "guest-refused", "/dev/vfio/27"),
     ("IB device mlx5_9 not found", "verbs-no-device", "mlx5_9"),
     ("No RDMA devices were detected", "verbs-no-device", ""),
     ("ibstat: 'mlx5_9' IB device can't be found: No such file or directory", "verbs-no-device", "mlx5_9"),
@@ -218,7 +228,11 @@ LINES: tuple[tuple[str, str, str], ...] = (  # a line, the code of what it means
         "amd-no-driver", "",
     ),
     ("Unable to open /dev/kfd read-write: Permission denied", "amd-no-rights", ""),
-    ("Unable to open /dev/kfd read-write: Invalid argument", "amd-no-driver", ""),
+    ("Unable to open /dev/kfd read-write: Invalid argument", "amd-kfd-refused", "Invalid argument"),
+    (
+        "Unable to open /dev/kfd read-write: No such file or directory",
+        "amd-not-passed", "No such file or directory",
+    ),
     ("HW Exception by GPU node-3 (Agent handle: 0x55) reason :ECC", "amd-uncorrectable", "ECC"),
     ("HW Exception by GPU node-1 (Agent handle: 0x55) reason :GPU Hang", "amd-hang", "node-1"),
     (
@@ -285,6 +299,19 @@ LINES: tuple[tuple[str, str, str], ...] = (  # a line, the code of what it means
     ("Latency type replay of GPU 3 value 23.50 exceeded maximum allowed latency of 23.50.", "dcgm-pcie", "NVIDIA 3"),
     ("GPU 3 was unsuccessfully written to by GPU 4 in a peer-to-peer test: replay", "dcgm-peer", "NVIDIA 3"),
     ("Detected clocks event due to thermal violation in GPU 3.", "dcgm-hot", "NVIDIA 3"),
+    (
+        "Message:ErrorCode:GPU_TEMP_HW_SLOWDOWN_VIOLATION GPU 3 thermal margin 4°C below HW slowdown T.Limit",
+        "dcgm-hot", "NVIDIA 3",
+    ),
+    (
+        '"message":"GPU had an uncontained error (XID 95) Drain it","errorCode":["DCGM_FR_UNCONTAINED_ERROR"],'
+        '"entitiesImpacted":[{"entityType":"GPU","entityValue":"5"},{"entityType":"PCI"',
+        "dcgm-memory", "NVIDIA 5",
+    ),
+    ("ErrorCode:DCGM_FR_IMEX_UNHEALTHY GPU:2 IMEX daemon status is -3 (not READY)", "imex-unready", "-3"),
+    ("IMEX domain status is -5 (not UP)", "imex-unready", "-5 (not UP)"),
+    ("pynvml.NVMLError_GpuIsLost: GPU is lost", "nvml-lost", ""),
+    ("Failed to display compute instances: Insufficient Permissions", "smi-refused", "display compute"),
     ("There were thermal violations totaling 23.50 seconds for GPU 3", "dcgm-hot", "NVIDIA 3"),
     (
         "Clocks event for GPU 3 because of clocks event starting 23.50 seconds into the test. replay",
@@ -411,6 +438,41 @@ LINES: tuple[tuple[str, str, str], ...] = (  # a line, the code of what it means
         "0000:3b:00.0 not found",
         "sriov-sync", "device 0000:3b:00.0 not",
     ),
+    ("Fail to configure sriov; error =  Link not found", "sriov-sync", "Link not found"),
+    (
+        'E0301 08:00:01.1 77 x.go:9] "Failed to prepare" err="DRA driver compute-domain.nvidia.com is not registered"',
+        "dra-missing", "compute-domain.nvidia.com",
+    ),
+    (
+        "collector: b\"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure\"",
+        "driver-unreachable", "",
+    ),
+    ("Error: EFA libfabric provider not detected.", "efa-no-device", ""),
+    (
+        "dcmi model initialized failed, because the device is used. ret is -8020",
+        "npu-in-use", "the device is used",
+    ),
+    ("nrtd[77]: [hal] request seq: 4, cmd: 1 timed out", "neuron-hang", "1 timed out"),
+    (
+        "  Warning  RdmaLinkDown   2m1s (x9 over 30m)  link-checker   RDMA interface mlx5_4 is down",
+        "kube-event", "RDMA interface mlx5_4 is down",
+    ),
+    (
+        "  message: 'state-OFED: pod mofed-ubuntu24.04-x1 on node w4 is not ready: container x: CrashLoopBackOff'",
+        "kube-pod", "mofed-ubuntu24.04-x1 on node w4 is not ready: container x: CrashLoopBackOff",
+    ),
+    (
+        "cxl_aer_uncorrectable_error: memdev=mem3 host=0000:e4:00.0 serial=7: status: 'Poison Received'",
+        "cxl-error", "Poison Received",
+    ),
+    (
+        "cxl_poison: memdev=mem3 host=0000:e4:00.0 serial=7 trace_type=List hpa=ffff dpa=0x1f40 dpa_length=0x40",
+        "cxl-poison", "0x1f40",
+    ),
+    ("salloc: Prolog failure on node k3-6", "slurm-prolog", "k3-6"),
+    ("slurmstepd: error: Prolog hung on node w7", "slurm-prolog", "w7"),
+    ("Found XID errors: 63", "check-xid", ""),
+    ("Fail to config vfs for ndev = ens3f0np0", "sriov-sync", ""),
     (
         "  Warning  FailedCreatePodSandBox  5s  kubelet  Failed to create pod sandbox: rpc error: code = Unknown "
         'desc = failed to setup network for sandbox "ab": plugin type="multus" name="multus-cni-network" failed '

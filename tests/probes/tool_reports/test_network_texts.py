@@ -19,6 +19,7 @@ from probes.tool_reports import (
     nic_settings,
     omni_path,
     port_tools,
+    slurm,
     storage,
     switch_ports,
     ufm,
@@ -472,3 +473,34 @@ def test_what_several_commands_of_one_switch_print_is_read_together() -> None:
 )
 def test_a_port_of_the_fabric_without_a_link_is_named(state: str, physical: str, codes: list[str]) -> None:
     assert codes == [report.code for report in list_port_errors(PORT_INFO.format(state, physical))]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        CONDITION.format("GpuCountCheck", "True"),
+        "Name: n7\nConditions:\n  Type  Status  LastHeartbeatTime  Reason  Message\n"
+        "  GpuCountCheck  True  Tue, 11 Nov 2025 08:12:11 +0000  GpuCountWrong  port 1\n",
+    ],
+)
+def test_a_condition_is_shown_with_its_message(text: str) -> None:
+    assert [dict(report.detail)["message"] for report in containers.list_node_faults(text)] == ["port 1"]
+
+
+def test_rows_of_one_width_below_their_command_are_a_table() -> None:
+    row = "nvidia-device-plugin-{}                        0/1     CrashLoopBackOff   {}         10d\n"
+    table = "$ kubectl get pods\n" + row.format("a1", 76) + row.format("b2", 12) + row.format("c3", 29)
+
+    assert join_wrapped(table) == table
+
+
+def test_what_a_check_found_stands_beside_its_failure() -> None:
+    text = "Found XID errors: 48\nERROR:  nhc:  Health check failed:  Check check_xid_errors returned 1\n"
+
+    assert ["nhc-failed", "check-xid"] == [report.code for report in slurm.list_controller_lines(text)]
+
+
+def test_the_number_of_a_process_behind_the_name_of_the_check_is_no_obstacle() -> None:
+    text = "2026-02-03T04:05:06 n7 nhc[4711]: Health check failed:  Script timed out.\n"
+
+    assert ["nhc-failed"] == [report.code for report in slurm.list_controller_lines(text)]

@@ -9,7 +9,7 @@ import pytest
 from probes.sources.documents import extract_text
 from probes.sources.identify import identify_command
 from probes.text import ParseError
-from probes.tool_reports.alerts import list_alerts, list_amd_metrics
+from probes.tool_reports.alerts import list_alerts, list_gpu_metrics
 from probes.tool_reports.redfish import list_resource_faults
 from probes.tool_reports.switch_ports import list_switch_ports
 from tests.probes.switch_ports import switch_texts as texts
@@ -264,8 +264,29 @@ def test_a_notice_of_an_alert_is_read() -> None:
 def test_a_gpu_that_the_exporter_of_amd_calls_unhealthy_is_one() -> None:
     text = 'gpu_health{gpu_id="1",hostname="m"} 0\ngpu_health{gpu_id="2",hostname="m"} 1\n'
 
-    assert [("amd-unhealthy", "AMD 1")] == [report[:2] for report in list_amd_metrics(text)]
+    assert [("amd-unhealthy", "AMD 1")] == [report[:2] for report in list_gpu_metrics(text)]
     assert identify_command(text) == (("amd-exporter", "metrics"),)
+
+
+def test_uncorrectable_errors_are_read_from_the_metrics_of_any_exporter() -> None:
+    text = (
+        'nvidia_smi_ecc_errors_uncorrected_aggregate_total{uuid="0a1b-22"} 9\n'
+        'nvidia_smi_ecc_errors_uncorrected_volatile_total{uuid="0a1b-22"} 3\n'
+        'rocm_ras_umc_uncorrectable_count{card="4"} 2.0\nrocm_ras_umc_correctable_count{card="5"} 8.0\n'
+        'nvidia_gpu_ecc_uncorrected_total{minor_number="6"} 1\n'
+    )
+
+    assert [("0a1b-22", "3"), ("AMD 4", "2"), ("NVIDIA 6", "1")] == [
+        (report.subject, dict(report.detail)["errors"]) for report in list_gpu_metrics(text)
+    ]
+    assert identify_command(text) == (("amd-exporter", "metrics"),)
+
+
+def test_the_sum_of_all_blocks_counts_where_the_exporter_has_it() -> None:
+    row = 'gpu_ecc_uncorrect_{}{{gpu_id="2"}} {}\n'
+    text = row.format("umc", 2) + row.format("total", 5) + row.format("sdma", 3)
+
+    assert [(("errors", "5"),)] == [report.detail for report in list_gpu_metrics(text)]
 
 
 def test_resources_of_a_bmc_state_faults() -> None:

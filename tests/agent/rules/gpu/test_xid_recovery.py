@@ -144,12 +144,29 @@ def test_what_an_earlier_boot_logged_is_not_reset_once_more() -> None:
     [
         (3, "2026-01-14T20:00:00Z", "memory"),
         (2, "2026-01-14T20:00:00Z", ""),
+        (3, "2026-01-14T07:00:00Z", "memory"),  # a day to the second
         (3, "2025-12-14T20:00:00Z", ""),
         (3, None, ""),
     ],
 )
 def test_contained_errors_that_come_often_need_a_reset(count: int, first: str | None, situation: str) -> None:
     assert situation == fault_of(xid("94", count=count, first_at=first)).situation
+    assert "" == fault_of(xid("54", count=count, first_at=first)).situation  # of power, not of memory
+
+
+def test_what_came_again_within_a_boot_is_not_reset_once_more() -> None:
+    """The log has a reset, or a new load of the driver, between both."""
+    again = fault_of(xid("119", detail={"after_reset": "yes"}))
+
+    assert "again" == again.situation
+    assert "reset" == fault_of(xid("119")).situation
+
+
+def test_an_error_of_a_switch_whose_severity_is_not_in_the_line() -> None:
+    fault = fault_of(xid("24007", kind="sxid", detail={}))
+
+    assert "other" == fault.situation
+    assert "which states Fatal or Non-fatal" in fault.remedy
 
 
 def test_the_table_has_every_number() -> None:

@@ -31,6 +31,18 @@ HOST_BANDWIDTH = (
     "   D2H     25.81  25.79  25.80  {rate}\n   H2D     24.50  24.48  24.49  24.50\n"
 )
 ACS = "\t\tACSCtl:\tSrcValid+ TransBlk- ReqRedir{sign} CmpltRedir{sign} UpstreamFwd{sign} EgressCtrl- DirectTrans-\n"
+CARD = (
+    "$ lspci -k\n9a:00.0 Display controller: Intel Corporation Ponte Vecchio XT (2 Tile) (rev 2f)\n"
+    "\tSubsystem: Intel Corporation Device 0000\n{driver}\n$ dmesg\n[   44.120001] {line}\n"
+)
+WEDGED = "xe 0000:9a:00.0: [drm] *ERROR* CRITICAL: Xe has declared device 0000:9a:00.0 as wedged."
+WAITING = "xe 0000:9a:00.0: [drm] In Survivability Mode"
+BOUND = "\tKernel driver in use: xe\n"
+AMD_START = (
+    "[   39.201188] amdgpu 0000:05:00.0: amdgpu: {reason}\n"
+    "[   39.201801] amdgpu 0000:05:00.0: amdgpu: Fatal error during GPU init\n"
+    "[   39.201990] amdgpu: probe of 0000:05:00.0 failed with error -22\n"
+)
 NODE = "Capacity:\n  cpu: 128\n  nvidia.com/gpu:  4\nAllocatable:\n  cpu: 127\n  nvidia.com/gpu:  {left}\n"
 DMON = (
     "# gpu    pwr  gtemp     sm   pclk  pviol  tviol\n# Idx      W      C      %    MHz      %   bool\n"
@@ -88,7 +100,69 @@ FAULTS = {
     "a part of the description of a node": (NODE.format(left=3), {"error tool-reports-fault node medium"}),
     "a code of DCGM": (
         'level=warn msg="GpuMemWatch" errorCode=DCGM_FR_ROW_REMAP_FAILURE GPU:5 Recommended Action=CONTACT_SUPPORT\n',
+        {"error tool-reports-fault GPU5 medium"},
+    ),
+    "a code of DCGM without a meaning of its own": (
+        'level=warn msg="watch" errorCode=DCGM_FR_SOMETHING_NEW GPU:5\n',
         {"warning tool-reports-fault GPU5 low"},
+    ),
+    "the record of a health agent names the part by its address": (
+        '{"level":"INFO","event":{"agent":"gpu-health-monitor","isFatal":true,"errorCode":'
+        '["DCGM_FR_FALLEN_OFF_BUS"],"entitiesImpacted":[{"entityType":"PCI","entityValue":"0001:04:00.0"}]}}\n',
+        {"error tool-reports-fault device 0001:04:00.0 medium"},
+    ),
+    "the record of a health agent about two parts": (
+        '{"errorCode":["DCGM_FR_NVLINK_DOWN"],"entities":["0001:04:00.0","0001:05:00.0"]}\n',
+        {"error tool-reports-fault node medium"},
+    ),
+    "an IMEX daemon that no job needs": (
+        "GpuNvlinkWatch = True  ErrorCode:DCGM_FR_IMEX_UNHEALTHY IMEX daemon status is -3\n",
+        set(),
+    ),
+    "an event of Kubernetes about a pod": (
+        "Events:\n  Type     Reason      Age   From     Message\n"
+        "  Warning  FailedMount   9s  kubelet  MountVolume failed for the volume gpu-data\n" + NODE.format(left=4),
+        set(),
+    ),
+    "a node that Slurm holds back": (
+        "PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST\nall*         up   infinite      1  drain n3\n", set(),
+    ),
+    "an Intel card that its driver gave up": (
+        CARD.format(driver=BOUND, line=WEDGED),
+        {"critical driver-reports-failure device 0000:9a:00.0 high"},
+    ),
+    "an Intel card without a driver that waits for firmware": (
+        CARD.format(driver="", line=WAITING),
+        {"critical driver-reports-failure device 0000:9a:00.0 high"},
+    ),
+    "an Intel card that waited for firmware, and has a driver now": (CARD.format(driver=BOUND, line=WAITING), set()),
+    "the part of an AMD GPU that did not start": (
+        AMD_START.format(reason="get invalid ip discovery binary signature"),
+        {"critical driver-reports-failure device 0000:05:00.0 high"},
+    ),
+    "an AMD GPU that did not start, without a reason": (
+        AMD_START.format(reason="finishing device."),
+        {"warning pci-driver-missing 0000:05:00.0 medium"},
+    ),
+    "a table of checks": (
+        "# Node health report\n| Node | Hostname | Status | Top fail reason |\n|---|---|---|---|\n"
+        "| 0 | gpu-a1 | PASS | |\n| 1 | gpu-a2 | FAIL | gpu3: HBM busy: 100 GiB in use |\n",
+        {"warning tool-reports-fault gpu-a2 low"},
+    ),
+    "a diagnostic of an Intel card": (
+        "# xpu-smi diag -d 1 -l 3\n"
+        "+--------------------------+----------------------------------------+\n"
+        "| Device ID                | 1                                      |\n"
+        "+--------------------------+----------------------------------------+\n"
+        "| Software Library         | Result: Pass                           |\n"
+        "| Integration PCIe         | Result: Fail                           |\n"
+        "|                          | Message: Fail to check PCIe bandwidth. |\n"
+        "+--------------------------+----------------------------------------+\n",
+        {"warning tool-reports-fault node low"},
+    ),
+    "checks, each in a line": (
+        "Running the acceptance test of the node\n[PASS] gpu count 8\n[FAIL] xgmi bandwidth GPU2-GPU3: 21 GB/s\n",
+        {"warning tool-reports-fault node low"},
     ),
     "a diagnostic of DCGM that met an Xid": (
         '{"level":"INFO","message":"Detected XID 79 for GPU 2 Please consult the documentation.","errorCode":'
@@ -228,6 +302,9 @@ HEALTHY = {
     "the description of a pod": (
         "Name:         nvidia-driver-daemonset-x7k2p\nNamespace:    gpu-operator\nContainers:\n  driver:\n"
         "    State:          Running\n    Last State:     Terminated\n      Reason:       Error\n"
+    ),
+    "a table of checks that passed": (
+        "# Node health report\n| Hostname | Status | Reason |\n|---|---|---|\n| gpu-a1 | PASS | |\n"
     ),
     "an IMEX domain": DOMAIN.format(state="READY", domain="UP"),
     "bandwidthTest": TRANSFERS.format(rate="24.9"),

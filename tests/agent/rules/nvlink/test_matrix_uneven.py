@@ -207,6 +207,8 @@ def change(context: RuleContext, kinds: Mapping[tuple[int, int], str | None]) ->
         (change(outside_matrix([7]), {(0, 1): "NV17"}), []),
         (change(outside_matrix([7]), {(0, 1): "SYS"}), []),
         (change(outside_matrix([7]), {(0, 7): None}), []),
+        (change(outside_matrix([2]), {(6, 7): None}), [2]),  # the last rows were not pasted
+        (change(outside_matrix([2]), dict.fromkeys(combinations((1, 4, 5, 6, 7), 2))), []),
         (probe(outside_matrix([7]), "pci", "ok"), []),
         (changed_gpu(outside_matrix([7]), 7, mig=Mig(current=True)), []),
         (changed_gpu(outside_matrix([7]), 7, mig=Mig(current=False)), [7]),

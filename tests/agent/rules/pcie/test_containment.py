@@ -78,6 +78,32 @@ def test_recovery_that_failed_without_a_pci_list(more: list[Event], lines: int, 
     assert PORT in fault.ids
 
 
+def fatal(code: str | None, bits: str | None = None, kind: str = "aer") -> Event:
+    """A fatal error with the bits of its status."""
+    return replace(aer(PORT, **({"bits": bits} if bits else {})), code=code, kind=kind)
+
+
+@pytest.mark.parametrize(
+    ("events", "packet"),
+    [
+        ([fatal("MalfTLP")], "MalfTLP"),
+        ([fatal("MalfTLP", "MalfTLP, ECRC")], "ECRC, MalfTLP"),
+        ([fatal("MalfTLP", "SDES, MalfTLP")], None),
+        ([fatal("SDES")], None),
+        ([fatal(None)], None),
+        ([fatal("MalfTLP"), aer(PORT, "no-recovery")], None),
+        ([fatal("MalfTLP"), fatal("SDES")], None),
+        ([fatal("MalfTLP", kind="dpc")], None),
+    ],
+)
+def test_a_fatal_error_of_a_packet_alone(events: list[Event], packet: str | None) -> None:
+    """Nothing was cut off by it: its steps suspect no part."""
+    fault = find_fault(bare_log(*events))
+
+    assert (packet is not None, fault.situation) == ("cut off" not in fault.summary, "malformed" if packet else "")
+    assert packet is None or f"({packet})" in fault.summary
+
+
 @pytest.mark.parametrize(
     ("code", "logged", "is_part"),
     [
