@@ -157,14 +157,21 @@ _BYTE_ORDER_MARKS = (  # the longer first: that of UTF-32 begins as that of UTF-
 )
 
 
+# What pages, chats and mails put between words, and no tool prints: a space that does not break, and nothing
+_OF_PAGES = {0x00A0: " ", 0x2007: " ", 0x202F: " ", 0x200B: None, 0x2060: None, 0xFEFF: None}
+
+
 def decode_saved(content: bytes) -> str:
     """Text that someone saved: UTF-8, or what its byte order mark states (PowerShell and editors of Windows write one).
 
     >>> decode_saved(b"\\xff\\xfeG\\x00P\\x00U\\x00"), decode_saved(b"\\xef\\xbb\\xbfGPU")
     ('GPU', 'GPU')
+    >>> decode_saved("State:\\u00a0\\u200bDown".encode())
+    'State: Down'
     """
     mark, encoding = next((row for row in _BYTE_ORDER_MARKS if content.startswith(row[0])), (b"", "utf-8"))
-    return content[len(mark) :].decode(encoding, "replace")
+    text = content[len(mark) :].decode(encoding, "replace")
+    return text.translate(_OF_PAGES) if any(chr(code) in text for code in _OF_PAGES) else text
 
 
 ESCAPES = lazy_pattern(r"\x1b\[[0-9;]{0,16}m")  # colours, as tools put them into a terminal's text

@@ -1,8 +1,9 @@
-"""The fixture machines as tests use them: every host, every fault, scanned once a session."""
+"""The fixture machines as tests use them: every host, every fault, scanned once a session; and texts that are saved."""
 
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 
 import msgspec
 
@@ -12,6 +13,7 @@ from fixtures.build import build_capture, capture_machine, host_in_memory
 from fixtures.loader import merge_tables, read_table
 from fixtures.machine import base_of, parse_machine
 from probes.sources.capture import CaptureHost
+from probes.sources.open_source import open_source
 from tests.conftest import ROOT, sample_of
 
 HOSTS = sorted(path.stem for path in (ROOT / "fixtures" / "hosts").glob("*.toml"))
@@ -62,3 +64,16 @@ def still(report: Report) -> Report:
         source=msgspec.structs.replace(report.source, path=None),
         probes=[msgspec.structs.replace(run, duration_seconds=0.0) for run in report.probes],
     )
+
+
+def scan_text(folder: Path, text: str, name: str = "issue.md") -> Report:
+    """The report of one file with this text."""
+    (folder / name).write_text(text)
+    return diagnose(open_source(str(folder / name)), ScanPlan())[0]
+
+
+def scan_files(folder: Path, **texts: str) -> Report:
+    """The report of a folder with these files; a name without a dot is that of a .txt."""
+    for name, text in texts.items():
+        (folder / (name if "." in name else f"{name}.txt")).write_text(text)
+    return diagnose(open_source(str(folder)), ScanPlan())[0]

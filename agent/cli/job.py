@@ -110,10 +110,13 @@ def answer_job(paths: list[str], options: JobOptions) -> JobAnswer:
 
     check_options(options)
     with _open_folder(paths) as folder:
-        files = list_inputs(paths, folder)
-        seconds, began = choose_limit(files, options.timeout), time.monotonic()
+        began = time.monotonic()
+        files = list_inputs(paths, folder, options.timeout)
+        seconds = choose_limit(files, options.timeout)
+        began = began if options.timeout is not None else time.monotonic()
         # half of the time: the lines of several jobs are read once more, those of each by itself
-        reader = read_inputs(files, options.quiet, ReadLimit(began + seconds / 2, seconds))
+        half = max(began + seconds / 2, time.monotonic() + seconds / 4)
+        reader = read_inputs(files, options.quiet, ReadLimit(half, seconds))
         limit = ReadLimit(began + seconds, seconds)
         check_read(reader)
         runs = find_runs(reader.evidence)

@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from agent.cli.errors import ErrorTranslation, print_warning
-from agent.cli.stdin import STDIN, copy_stdin
+from agent.cli.stdin import STDIN, copy_stdin_until
 
 if TYPE_CHECKING:
     from agent.job.evidence import Evidence
@@ -31,16 +31,17 @@ def choose_limit(files: Sequence[Given], seconds: float | None) -> float:
     return seconds if seconds is not None else SECONDS + sum(file.size for file in files) / BYTES_PER_SECOND
 
 
-def list_inputs(paths: list[str], folder: str) -> list[Given]:
-    """All files of the paths; stdin is copied into the folder, as it may be read twice. Raises CliError."""
+def list_inputs(paths: list[str], folder: str, seconds: float | None = None) -> list[Given]:
+    """All files of the paths; stdin is copied into the folder, as it may be read twice, to its end or for half of these
+    seconds. Raises CliError."""
     from agent.job.files import Given, UnreadableError, list_files
 
     with ErrorTranslation(UnreadableError):
         files = list_files([path for path in paths if path != STDIN])
     files.sort(key=lambda file: "host" not in os.path.basename(file.name).lower())  # lists of hosts: ranks name none
     if STDIN in paths:
-        path = copy_stdin(folder)
-        files.append(Given(path, "stdin", os.path.getsize(path)))
+        path, is_cut = copy_stdin_until(folder, None if seconds is None else time.monotonic() + seconds / 2)
+        files.append(Given(path, "stdin", os.path.getsize(path), is_cut=is_cut))
     return files
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import nullcontext
 
 from agent.cli.errors import CliError
+from probes.time_limit import TimeIsUp, TimeLimit
 
 STDIN = "-"
 _LIMIT_BYTES = 2 << 30  # what is larger is a file already
@@ -14,14 +16,30 @@ _CHUNK_BYTES = 1 << 20
 
 def copy_stdin(folder: str) -> str:
     """Copy it into a file of the folder, as readers seek and read again; its path. Raises CliError."""
-    path, taken = os.path.join(folder, "stdin"), 0
+    return copy_stdin_until(folder, None)[0]
+
+
+def copy_stdin_until(folder: str, until: float | None) -> tuple[str, bool]:
+    """The same, of what comes by then (time.monotonic()), and whether more may have come. Raises CliError."""
+    path = os.path.join(folder, "stdin")
+    try:
+        with nullcontext() if until is None else TimeLimit(until):
+            _copy(path)
+    except TimeIsUp:
+        if until is None:
+            raise  # the limit of a caller
+        return path, True
+    return path, False
+
+
+def _copy(path: str) -> None:
+    taken = 0
     try:
         with open(path, "wb") as file:
-            while chunk := sys.stdin.buffer.read(_CHUNK_BYTES):
+            while chunk := sys.stdin.buffer.read1(_CHUNK_BYTES):
                 taken += len(chunk)
                 if taken > _LIMIT_BYTES:
                     raise CliError(f"stdin: more than {_LIMIT_BYTES >> 30} GiB", "save it to a file, and give that")
                 file.write(chunk)
     except OSError as error:
         raise CliError(f"stdin: {error.strerror or error}") from error
-    return path

@@ -204,19 +204,22 @@ def compare_outputs(report: Report, later: Sequence[tuple[Report, float | None]]
     then = {item.subject: item.counters for item in list_counted(report.topology) if item.counters}
     lasting = identities(report.topology)
     deltas = dict.fromkeys(then, CounterDeltas({}, {WHOLE_SUBJECT: _ONE_OUTPUT}))
-    seconds: set[float | None] = set()
+    elapsed: float | None = 0.0  # since the first output
+    seconds: dict[str, float | None] = {}
     for other, waited in later:
+        elapsed = None if elapsed is None or waited is None else elapsed + waited
         for was, now in _match_subjects(lasting, then, other):
             if was is not None:
                 compared = compute_deltas(then[was], now)
                 left_out = dict.fromkeys(then[was].keys() - now.counters.keys(), _ONE_OUTPUT)
                 deltas[was] = CounterDeltas(compared.moved, {**compared.gaps, **left_out})
-                seconds.add(waited)
+                seconds[was] = elapsed
     grown = list(_list_grown(report, [other for other, _ in later]))
     report = msgspec.structs.replace(report, events=[*report.events, *grown]) if grown else report
     if not seconds:
         return report
-    window = _tabulate(deltas, None, seconds.pop() if len(seconds) == 1 else None)
+    spans = set(seconds.values())
+    window = _tabulate(deltas, None, spans.pop() if len(spans) == 1 else None)
     return msgspec.structs.replace(report, counters_window=window)
 
 

@@ -42,6 +42,7 @@ class PossibleCause:
         self.first_line: tuple[int, int] | None = None  # file and number
         self.waiting: frozenset[int] = frozenset()  # of a hang: ranks that are known to have waited
         self.local: int | None = None  # the number of its GPU on every host, of a slow communicator
+        self.is_plain = False  # by a row that has less of a line than others
         self.waits_for_all = False  # a hang in which every rank takes part
         self.facts: dict[str, str] = {}  # what the join looks up: gid, index
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from agent.job.candidate import ORDER, SLOW, PossibleCause, name_hosts, name_numbers, suspect_ranks
 from agent.job.causes import find_candidates
+from agent.job.causes.differing_ranks import describe_differences
 from agent.job.causes.network import read_address
 from agent.job.evidence import MANY_STEPS, Evidence
 from agent.job.fold import fold
@@ -49,8 +50,10 @@ class Conclusion:
         _forgive(evidence, candidates)
         self.notes = [candidate for candidate in candidates if candidate.role == "note"]
         candidates = [candidate for candidate in candidates if candidate.role != "note"]
+        is_outlived = bool(self.notes) and not candidates and _ends_well(evidence)
         if evidence.limit_seconds is None:
-            candidates += _find_lost(evidence, candidates) or _find_absent(evidence, candidates)
+            lost = [] if is_outlived else _find_lost(evidence, candidates)
+            candidates += lost or _find_absent(evidence, candidates)
         else:
             candidates = _distrust_silence(candidates)
         self.causes, self.parents = fold(candidates)
@@ -64,6 +67,20 @@ class Conclusion:
             first.confidence = "low"
             first.next = first.next or ["the logs of all ranks: the first error of each process"]
         self.ended = self._decide_end()
+        self._add_differences()
+
+    def _add_differences(self) -> None:
+        """What one rank prints otherwise: a suspect where nothing explains the failure, else a note."""
+        is_failure = self.ended in ("failed", "hung", "killed")
+        is_explained = any(
+            cause.confidence != "low" and cause.role != "hang" and cause.order < SLOW for cause in self.causes
+        )
+        blamed = {rank for cause in self.causes for rank in cause.ranks if cause.role != "hang"}
+        for suspect in describe_differences(self.evidence, blamed):
+            if is_failure and not is_explained:
+                self.causes.append(suspect)
+            elif not suspect.facts["missing"]:
+                self.notes.append(suspect)
 
     def _decide_end(self) -> str:
         evidence = self.evidence
@@ -95,19 +112,28 @@ def _ends_well(evidence: Evidence) -> bool:
 
 
 def _forgive(evidence: Evidence, candidates: list[PossibleCause]) -> None:
-    """Warnings and exceptions that a job outlived are notes: its regular end, or many steps, come after them."""
+    """Warnings and exceptions that a job outlived are notes: its regular end, or many steps, come after them. Of any
+    other failure a job is known to have outlived it where both do."""
     ends = {evidence.names[line.file]: line.number for line in evidence.ended_well.values()}
-    if not _ends_well(evidence):
+    goes_on = {
+        evidence.names[file]: steps[0] for file, steps in evidence.last_steps.items() if len(steps) == MANY_STEPS
+    }
+    ends_well = _ends_well(evidence)
+    if not ends_well:
         if any(candidate.role in _WAITING for candidate in candidates):
             return  # for what the others wrote, one that ended may be waited for
-        ends = {
-            evidence.names[file]: steps[0] for file, steps in evidence.last_steps.items() if len(steps) == MANY_STEPS
-        }
+        ends = goes_on
     for candidate in candidates:
-        lines = [(row.source, row.line or 0) for row in candidate.evidence]
-        outlived = all(source in ends and number < ends[source] for source, number in lines)
-        if _is_forgivable(candidate) and lines and outlived:
+        if _is_before(candidate, ends) and (
+            _is_forgivable(candidate) or (ends_well and candidate.role in _FAILED and _is_before(candidate, goes_on))
+        ):
             candidate.role = "note"
+
+
+def _is_before(candidate: PossibleCause, ends: Mapping[str, int]) -> bool:
+    """Whether all that a cause rests on stands before these lines of its files."""
+    lines = [(row.source, row.line or 0) for row in candidate.evidence]
+    return bool(lines) and all(source in ends and number < ends[source] for source, number in lines)
 
 
 def _is_forgivable(candidate: PossibleCause) -> bool:
@@ -170,7 +196,7 @@ def _find_lost(evidence: Evidence, candidates: list[PossibleCause]) -> list[Poss
             if peer and "error" not in event.groups and event.row.form_of == "connect-failed":
                 continue  # how it failed is not in the line
             address = read_address(peer)
-            if _UNREACHABLE.search(event.groups.get("error", "")) or address.startswith("127."):
+            if _UNREACHABLE.search(event.groups.get("error", "")) or address.startswith(("127.", "169.254.")):
                 continue  # of the way there, or of an address that means every host
             if peer:
                 named.setdefault(ranks.find_host(peer) or address)

@@ -10,6 +10,7 @@ from agent.job.dumps.flight_recorder import Dumps
 from agent.job.dumps.inspector import Inspector
 from agent.job.dumps.inspector_metrics import InspectorMetrics
 from agent.job.dumps.ras import Snapshot
+from agent.job.line_forms import LineForms
 from agent.job.lines import LogLine, Moment
 from agent.job.nccl_log import NcclLogReader
 from agent.job.pace import Pace
@@ -80,6 +81,7 @@ class Evidence:
         self.names: list[str] = []  # of files, by number
         self.ranks = RankMap()
         self.nccl = NcclLogReader()
+        self.forms = LineForms()
         self.library: tuple[str, str | None] | None = None
 
         self.framework: dict[str, int] = defaultdict(int)

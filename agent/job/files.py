@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import stat
@@ -45,6 +46,7 @@ class Given(NamedTuple):
     size: int
     is_found: bool = False  # in a folder: no link is followed, no pipe waited for
     reason: str | None = None  # why it is not read
+    is_cut: bool = False  # a copy of its begin, for the time limit
 
 
 class OtherFile(NamedTuple):
@@ -164,7 +166,7 @@ class FileReader:
     def read(self, given: Given, part: Part = WHOLE) -> None:
         """One file, or the lines of it that are of one job; what cannot be read has its reason in the answer."""
         self._part = part
-        self._is_cut = False
+        self._is_cut = given.is_cut
         if given.reason is not None:
             self._add(JobFile(name=given.name, reason=given.reason))
             return
@@ -211,6 +213,10 @@ class FileReader:
         self._read_kind(given, head, self._until_limit(self._chunks(file)))
 
     def _read_kind(self, given: Given, head: bytes, rest: Iterator[bytes]) -> None:
+        if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):  # of PowerShell
+            decoded = codecs.iterdecode(chain((head,), rest), "utf-16", "replace")
+            rest = (text.encode() for text in decoded)
+            head = next(rest, b"")
         start = head.lstrip()[:4096]
         if head[:1] == b"\x80" and b"\x02" <= head[1:2] <= b"\x05":  # a pickle, by its protocol
             self._read_dump(given, head, rest)

@@ -28,10 +28,10 @@ def fold(candidates: list[PossibleCause]) -> tuple[list[PossibleCause], dict[int
     return [candidate for candidate in ordered if id(candidate) not in parents], parents
 
 
-def _rank(candidate: PossibleCause) -> tuple[int, bool, float, int, str]:
+def _rank(candidate: PossibleCause) -> tuple[int, bool, bool, float, int, str]:
     at = candidate.at
     # of hard causes the first in time comes first; a weaker kind of evidence never comes before a stronger one
-    return candidate.order, at is None, at.seconds if at else 0.0, -candidate.count, candidate.id
+    return candidate.order, candidate.is_plain, at is None, at.seconds if at else 0.0, -candidate.count, candidate.id
 
 
 def _root(candidate: PossibleCause, parents: dict[int, PossibleCause]) -> PossibleCause:
@@ -46,6 +46,10 @@ def explains(cause: PossibleCause, effect: PossibleCause) -> bool:
     """Whether the effect follows from the cause."""
     if _has_message(cause, effect) or _has_message(effect, cause):
         return _has_message(cause, effect)
+    if effect.is_plain and not cause.is_plain and cause.role == effect.role and _same_process(cause, effect):
+        return _precedes(cause, effect)  # the same failure, on its way up
+    if cause.id == "killed" and effect.id == "mpi-daemon-lost":
+        return _precedes(cause, effect)  # its container was
     if cause.role == "cancel" and effect.id in ("killed", "ends-in-error"):
         return _precedes(cause, effect)  # what a scheduler does not end in time it kills
     if cause.role == "consequence" and effect.id == "ends-in-error":

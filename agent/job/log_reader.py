@@ -19,6 +19,7 @@ from agent.job.lines import LINE_LIMIT, WHOLE, LogLine, Part, Prefixes, find_tim
 from agent.job.measured_tables import read_tables
 from agent.job.streams import read_sample
 from agent.model.job_answer import JobFile
+from probes.prose import is_denied
 
 _DIGITS = b"0123456789"
 _MOST_KINDS = 50_000  # of lines that are remembered
@@ -45,6 +46,7 @@ class LogReader:
         file = len(evidence.names)
         evidence.names.append(name)
         self._heads.clear()
+        evidence.forms.begin_file()
         state = self._state = FileState(evidence, name)
         sample, source = read_sample(iter(lines), _SAMPLE_LINES)
         prefixes = Prefixes(line[:400].decode("utf-8", "replace") for line in sample)
@@ -53,7 +55,7 @@ class LogReader:
                 state.found.add(origin)
         dated = (moment for line in sample[part.first - 1 :] if (moment := find_time(line.decode("utf-8", "replace"))))
         evidence.note_time(next(dated, None), file)
-        number, last, last_number, kinds = 0, b"", 0, self._kinds
+        number, last, last_number, kinds, forms = 0, b"", 0, self._kinds, evidence.forms
         for number, raw in enumerate(chain(sample, source), 1):
             if not part.first <= number <= part.last:
                 continue
@@ -62,6 +64,7 @@ class LogReader:
                 last, last_number = raw, number
                 continue
             key = raw.translate(None, _DIGITS)
+            forms.add(key, raw, number, file, prefixes)
             kind = kinds.get(key)
             if kind is None and key not in kinds:
                 kind = self._add_kind(key, raw)
@@ -201,7 +204,7 @@ class LogReader:
                 else line.text
             )
             match = pattern.search(text)
-            if match is None:
+            if match is None or is_denied(line.whole, line.whole.find(match[0])):
                 continue
             matched.add(row.id)
             known |= not (row.plain and row.role == "note")
@@ -251,6 +254,8 @@ class LogReader:
             process.rank = process.rank if process.rank is not None else int(groups["task"])
         elif row.id == "gaudi-acquire-failed":
             self.evidence.library = self.evidence.library or ("HCL", None)
+        elif row.id.startswith("store-barrier-"):
+            self._state.found.add("torch")
         elif row.id in ("xid", "oom-kill"):
             self._state.found.add("kernel")
 

@@ -189,6 +189,8 @@ def _assume_layer(port: Port, alone: bool, trains: bool, states: Mapping[str, st
         return port
     if not port.netdevs and any(port.hw_counters.get(name) for name in COUNTED_BY_ROCE):
         return replace(port, link_layer="Ethernet")
+    if not port.netdevs and port.state == "ACTIVE" and 0 in (port.lid, port.sm_lid):
+        return port  # every active port of Ethernet is without a LID, and hardly one of InfiniBand
     if not port.netdevs or port.netdevs[0].startswith("ib"):
         return replace(port, link_layer="InfiniBand")
     addressed = any(":ffff:" in gid.gid.lower() for gid in port.gids)

@@ -41,7 +41,7 @@ def read(host: Host) -> Reading:
 
     found_events, left_out = events(log)
     if left_out:
-        reader.gap(f"{left_out} more events of other kinds or devices are not listed")
+        reader.gap(f"{left_out} more lines or events of other kinds or devices are not listed")
     first = next((line for line in log if not line.continued), log[0])
     for name in () if host.live else host.saved_arguments(*UNUSED_LOG):
         reader.gap(f"{name}: a further kernel log, which may be of another host", "log-unread")

@@ -12,7 +12,7 @@ from probes.kernel.failed_starts import FailedStarts
 from probes.kernel.firmware_records import FirmwareRecords
 from probes.kernel.hung_tasks import Stalls
 from probes.kernel.log_facts import AFTER_RESET, LogEvent
-from probes.kernel.log_lines import Line
+from probes.kernel.log_lines import Line, find_form, thin_lines
 from probes.kernel.passing_faults import NEEDLES as PASSING_NEEDLES
 from probes.kernel.passing_faults import PassingFaults
 from probes.kernel.sentence import BDF, DRIVER, STARTED, address
@@ -27,6 +27,8 @@ _OF_GPUS = frozenset({"xid", "gpu_lost", "gpu_init"})  # of which it matters whe
 _LOADED = "driver_loaded"  # kind of a line that is no event by itself
 EVENTS_LIMIT = 500  # distinct ones; a log of one fault repeated is one row
 CODES_LIMIT = 1000  # above the limit only codes that a device has not had: details of many links hide no fault
+
+LINES_LIMIT = 40_000  # lines of interest that are read, half of them the first and half the last ones, 0.1 ms each
 
 _TOKENS = (  # cheap sieve
     "NVRM", "Xid (PCI",
@@ -84,7 +86,8 @@ def events(log: Iterable[Line]) -> tuple[list[LogEvent], int]:
     left_out = 0
     names: dict[str, str] = {}  # of devices, with their addresses
     resets, unexplained = _Resets(), Unexplained()
-    for event in _events(_learn_names(log, names), unexplained):
+    lines, more = thin_lines(list(log))
+    for event in _events(_learn_names(lines, names), unexplained):
         if event.code == STARTED and event.subject not in failed:
             continue
         if event.kind == "mlx5":
@@ -107,9 +110,13 @@ def events(log: Iterable[Line]) -> tuple[list[LogEvent], int]:
             left_out += 1
     graded = {(event.subject, event.code) for event in by_key.values() if event.kind == "sxid" and _has_severity(event)}
     marked = [resets.mark(key, event) for key, event in by_key.items()]
+    whole = [
+        event._replace(count=event.count + more.pop(find_form(event.text), 0)) if more else event
+        for event in (*marked, *unexplained.close())
+    ]
     return [
         _name_address(event, names)
-        for event in (*marked, *unexplained.close())
+        for event in whole
         if event.kind != "sxid" or _has_severity(event) or (event.subject, event.code) not in graded
     ], left_out + unexplained.left_out
 
@@ -179,12 +186,17 @@ def _events(log: Iterable[Line], unexplained: Unexplained) -> Iterator[LogEvent]
     lines = list(log)
     text = "\n".join(line.text for line in lines)
     tokens = [token for token in _TOKENS if token in text]  # of a healthy machine a few
-    for line in lines:
+    of_interest = [number for number, line in enumerate(lines) if any(token in line.text for token in tokens)]
+    middle = len(of_interest) - LINES_LIMIT
+    left_out = frozenset(of_interest[LINES_LIMIT // 2 :][: max(middle, 0)])
+    unexplained.left_out += len(left_out)
+    read = frozenset(of_interest) - left_out
+    for number, line in enumerate(lines):
         yield from stalls.read(line.text, line.at, line.logged)
         if bus_error and (bit := _AER_BIT.search(line.text)) and bit["bdf"] == bus_error.match["bdf"]:
             bus_error = bus_error.with_bit(bit)
             continue
-        if not any(token in line.text for token in tokens):
+        if number not in read:
             continue
         if (completed := records.read(line)) is not None:
             yield from completed

@@ -13,6 +13,7 @@ from probes.kernel.passing_faults import NEEDLES as PASSING_NEEDLES
 from probes.kernel.sentences import SENTENCES
 from probes.kernel.unexplained import DRIVER_LINE, DRIVERS, FAILURE_NEEDLES
 from probes.named_tuple import NamedTuple
+from probes.prose import is_denied
 from probes.text import ESCAPES, lazy_pattern
 
 LINE_CHARACTERS = 1000  # of one line; the kernel's own limit is 1024 bytes
@@ -67,6 +68,9 @@ _KERNEL_WORDS = (  # which no program writes
     r"|(?:Memory cgroup o|O)ut of memory: Kill"
 )
 _OF_KERNEL = lazy_pattern(_KERNEL_WORDS)
+_NAMED_WITHIN = lazy_pattern(
+    rf"\bS?Xid \(PCI:|\b(?:{DRIVERS}) ?[0-9a-f:]|{_KERNEL_WORDS}"
+)  # in whatever a person writes
 _OF_DRIVER = lazy_pattern(rf"(?:{_UNDATED_WORDS}|{_KERNEL_WORDS}|(?<![^ \]])(?:{DRIVERS})[\d.]{{0,8}}[: ])")
 
 
@@ -185,7 +189,9 @@ def keep_lines(content: bytes, needles: Sequence[bytes], failures: Sequence[byte
 _FLOOD_BYTES = 12 << 20  # of kept lines
 _FORM_BYTES, _TIME_BYTES = 300, 120  # of a line, that tell its form; that its time takes
 _ENDS = 2000  # lines of one form that are kept of a flood, first and last ones each
-_VARIES = lazy_pattern(rb"0x[0-9a-f]+|\d{4,}(?![\d:])|(?:\d\d:){2}\d\d\S{0,16}")
+_VARYING = r"0x[0-9a-f]+|\d{4,}(?![\d:])|(?:\d\d:){2}\d\d\S{0,16}"
+_VARIES = lazy_pattern(_VARYING.encode())
+_VARIES_IN_TEXT = lazy_pattern(_VARYING)
 
 
 def _thin_flood(kept: list[bytes]) -> list[bytes]:
@@ -200,8 +206,32 @@ def _thin_flood(kept: list[bytes]) -> list[bytes]:
         if numbers is None:
             numbers = same[text] = forms.setdefault(_VARIES.sub(b"", text), [])
         numbers.append(number)
-    left_out = {number for numbers in forms.values() if len(numbers) > 2 * _ENDS for number in numbers[_ENDS:-_ENDS]}
+    left_out = {number for numbers in forms.values() for number in _find_middle(numbers)}
     return [line for number, line in enumerate(kept) if number not in left_out]
+
+
+def _find_middle(numbers: list[int]) -> list[int]:
+    return numbers[_ENDS:-_ENDS] if len(numbers) > 2 * _ENDS else []
+
+
+def find_form(text: str) -> str:
+    """What is equal in the lines of a flood: no addresses, long numbers and times."""
+    return _VARIES_IN_TEXT.sub("", text[:_FORM_BYTES])
+
+
+def thin_lines(log: Sequence[Line]) -> tuple[Sequence[Line], dict[str, int]]:
+    """The lines without the middle of a flood, and how many of each form that leaves out: a driver that prints a line
+    a hundred thousand times takes no time from what else is in the log."""
+    if len(log) <= 2 * _ENDS:
+        return log, {}
+    form_of = lru_cache(maxsize=4096)(find_form)
+    forms: dict[str, list[int]] = {}
+    for number, line in enumerate(log):
+        forms.setdefault(form_of(line.text), []).append(number)
+    middles = {form: middle for form, numbers in forms.items() if (middle := _find_middle(numbers))}
+    left_out = {number for middle in middles.values() for number in middle}
+    kept = [line for number, line in enumerate(log) if number not in left_out] if left_out else log
+    return kept, {form: len(middle) for form, middle in middles.items()}
 
 
 def _find_lines(
@@ -297,6 +327,8 @@ def _line(raw: str, boot_time: int | None) -> Line | None:
         return Line(syslog["text"], None, syslog["logged"], None, float(seconds_text) if seconds_text else None)
     if bare := _BARE.match(raw):
         return Line(bare["text"])
+    if (named := _NAMED_WITHIN.search(raw)) and is_denied(raw, named.start()):
+        return None
     if within := _DRIVER_WITHIN.search(raw):
         return Line(_BEHIND.sub("", raw[within.start() :], count=1), continued=True)
     return Line(raw.strip(), continued=True)

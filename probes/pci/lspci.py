@@ -67,6 +67,9 @@ _EMPTY_TARGET_GT_S = 2.5
 _GONE_HEADER = "Unknown header type 7f"
 
 
+_PASSED_ON = "| ...`"  # a filter took lines out of each function
+
+
 class LspciListing:
     """What one output states: the functions, how many hid their capabilities from who ran it, and why there may be
     more of them."""
@@ -89,10 +92,11 @@ def parse_lspci(text: str) -> LspciListing:
     drafts: dict[str, PciFunctionBuilder] = {}
     denied = 0
     heads: list[str] = []
+    before: LspciBlock | None = None
     last: LspciBlock | None = None
     torn: str | None = None
     for block in blocks(text):
-        last = block
+        before, last = last, block
         torn = torn or (None if block.bytes_whole else f"bytes of {block.address} are missing from it")
         heads.append(block.head)
         denied += "<access denied>" in block.fields.get("Capabilities", ())
@@ -101,7 +105,7 @@ def parse_lspci(text: str) -> LspciListing:
             drafts[draft.address].add(draft)  # two listings in one file
     if last is None:
         raise ParseError("no line that begins with a PCI address and a device, as lspci prints")
-    cut = find_cut(text, heads, last) or torn
+    cut = find_cut(text, heads, last, before) or torn
     drafts[last.address].cut = cut is not None
     return LspciListing(list(drafts.values()), denied, cut)
 
@@ -331,6 +335,8 @@ def _listing(host: Host, argv: tuple[str, ...]) -> LspciListing:
         listing = parse_lspci(done.stdout)
         if done.stderr.startswith(FILTERED):
             listing.cut = listing.cut or done.stderr.removeprefix(FILTERED)
+            for draft in listing.drafts if listing.cut.endswith(_PASSED_ON) else listing.drafts[-1:]:
+                draft.cut = True
         return listing
     except ParseError as why:
         first = done.stderr.strip().partition("\n")[0]

@@ -219,8 +219,9 @@ _ENDS_BLOCK = lazy_pattern(r"Kernel modules: \S")
 _ENDS_BLOCK_WITH_LINE = lazy_pattern(r"(?:Kernel d|D)river in use: \S")
 
 
-def find_cut(text: str, heads: Iterable[str], last: LspciBlock) -> str | None:
-    """Why more functions may be there than a text has; None: it is whole, as far as it shows. `last`: its last one.
+def find_cut(text: str, heads: Iterable[str], last: LspciBlock, before: LspciBlock | None = None) -> str | None:
+    """Why more functions may be there than a text has; None: it is whole, as far as it shows. `last`: its last one;
+    `before`: the one above it.
 
     Of -v, -x and more a blank line ends every function; a copied text may have lost the last one.
 
@@ -229,12 +230,14 @@ def find_cut(text: str, heads: Iterable[str], last: LspciBlock) -> str | None:
     'it ends within a function'
     """
     lines = text.splitlines()
+    unended = not text.endswith(("\n", "\r"))
+    if unended and lines and not lines[-1].strip(_MARGIN):
+        lines.pop()  # the margin of a line that is missing
     for line in lines:
         if _HEAD.fullmatch(line):
             break
         if _HEX.fullmatch(line) or _INSIDE.match(line.lstrip(_MARGIN)):
             return "it begins within a function"
-    unended = not text.endswith(("\n", "\r"))
     end = lines[-1].strip(_MARGIN) if lines else ""
     if not end:
         return None
@@ -242,6 +245,8 @@ def find_cut(text: str, heads: Iterable[str], last: LspciBlock) -> str | None:
         whole = last.bytes_whole
     elif last.fields:
         whole = bool(_ENDS_BLOCK.match(end) or (not unended and _ENDS_BLOCK_WITH_LINE.match(end)))
+    elif before is not None and before.fields:  # of -v, and all but its first line is missing
+        whole = False
     else:  # a line per function, whose numbers are its end
         whole = not unended or bool(_NUMBERS.search(last.head)) or not any(map(_NUMBERS.search, heads))
     return None if whole else "it ends within a function"

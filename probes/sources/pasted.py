@@ -48,6 +48,10 @@ _PROMPT = lazy_pattern(rf"{_MARGIN}(?:{_AT_HOST}|bash-[\d.]+)?[ \t]{{0,8}}[$#%â
 _OTHER_PROMPT = lazy_pattern(
     rf"{_MARGIN}{_AT_HOST}[$#%](?: ?\S|[ ]?$)|[ \t>]{{0,40}}\$ [a-z./][\w./-]{{1,80}}(?: \S|$)"
 )
+_MOVED = lazy_pattern(  # a command after which a prompt without a name is of another host; of none that is known
+    r"[$#%] ?(?:(?:ssh|mosh|rsh)(?:[ \t]+-[46AaCfKkqTtvXxY]{1,9}|[ \t]+-[bcFilopW][ \t]*\S{1,80}){0,6}[ \t]+"
+    r"(?:[\w-]{1,40}@)?(?P<to>[\w-]{1,64})[\w.-]{0,190}|exit|logout)[ \t]*$"
+)
 _WATCH = lazy_pattern(rf"Every [\d.]{{1,8}}s: {_COMMAND}")
 _ALONE = lazy_pattern(rf"[ \t>]{{0,40}}{_COMMAND}[ \t]*")
 _WORDS_ALONE = lazy_pattern(
@@ -392,7 +396,8 @@ def _begin(number: int, line: str, host: str | None) -> _Open | None:
     if watched := _WATCH.match(line):
         return _of_command(number, watched, host)
     if other := _OTHER_PROMPT.match(line):
-        return _Open(number, True, host=other["host"] or host)
+        moved = _MOVED.search(line)
+        return _Open(number, True, host=moved["to"] if moved else other["host"] or host)
     if _FENCE.fullmatch(line):
         return _Open(number, True, host=host)
     alone = _ALONE.fullmatch(line)

@@ -159,7 +159,7 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
         elif name not in found:
             found[name] = here
             commands.add(piece.words)
-        elif name in (_SYSFS, _HCCN) and piece.words in commands and _COUNTERS.search(" ".join(piece.words)):
+        elif _is_of_another_time(name, piece, commands, found[name].text):
             unread.append(UnusedOutput(*shown, "an earlier one is used", name, here))
         elif (
             name in (LOG, _HCCN, _SYSFS, _MLXLINK, _SERVICE_LOG, _QUERY, _SWITCH)
@@ -208,6 +208,31 @@ def _join_labels(unnamed: Sequence[OutputPiece]) -> dict[str, OutputPiece]:
     """Outputs that are not known, where they are of several devices together: one command for each."""
     joined = "\n".join(piece.text for piece in unnamed)
     return {saved_name(DEVICE_LABELS): unnamed[0]._replace(text=joined)} if has_labels(joined) else {}
+
+
+_PCI_HEAD = lazy_pattern(r"(?:[0-9a-f]{4,8}:)?(?P<function>[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) ")
+
+
+def _list_links(text: str) -> dict[str, str]:
+    """What an output of lspci states of the link of each function."""
+    links: dict[str, str] = {}
+    function = ""
+    for line in text.splitlines():
+        if head := _PCI_HEAD.match(line.lstrip("> ")):
+            function = head["function"]
+        elif "LnkSta:" in line:
+            links.setdefault(function, line.strip("> \t"))
+    return links
+
+
+def _is_of_another_time(name: str, piece: "Piece", commands: set[tuple[str, ...]], before: str) -> bool:
+    """Whether it is no further part of the output above it: its command was run again, where counters count, or it
+    states another link of a function of lspci."""
+    if name.startswith("lspci") and "LnkSta:" in piece.text:
+        links = _list_links(before)
+        return any(links.get(function, link) != link for function, link in _list_links(piece.text).items())
+    is_again = name in (_SYSFS, _HCCN) and piece.words in commands
+    return is_again and _COUNTERS.search(" ".join(piece.words)) is not None
 
 
 def _find_settings(file: str, text: str) -> dict[str, OutputPiece]:

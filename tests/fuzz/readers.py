@@ -731,6 +731,8 @@ READERS: tuple[Reader, ...] = (
 
 # What takes a text or bytes and reads nothing of a host: names, paths and questions that are ours.
 NOT_READERS = {
+    "probes.prose.is_denied": "a line in which a sentence was found",
+    "probes.kernel.log_lines.find_form": "the text of a line that was read",
     "probes.sources.dump.may_be_document": "a question about the begin of a file",
     "probes.sources.given.find_job_line": "a text of which parts were recognized",
     "probes.switches.facts.parse_count": "a value of a document, and read with it",

@@ -13,18 +13,27 @@ from agent.job.candidate import PossibleCause
 from agent.job.causes.ascend import find_hccl_codes, find_link_timeouts, find_links, find_waiting_npus
 from agent.job.causes.devices import find_cuda, find_xids
 from agent.job.causes.dump_hangs import find_dump_delays, find_dump_hangs
-from agent.job.causes.generic import find_generic, find_unexplained
+from agent.job.causes.generic import find_boxed, find_generic, find_unexplained
 from agent.job.causes.network import (
     find_async,
     find_completions,
     find_connect,
+    find_cxi,
     find_efa,
     find_memlock,
     find_queue_pairs,
     find_unnamed_connect,
 )
 from agent.job.causes.pace import find_pace
-from agent.job.causes.processes import find_dead, find_exits, find_missing, find_oom, find_store_barrier, find_unplaced
+from agent.job.causes.processes import (
+    find_dead,
+    find_exits,
+    find_missing,
+    find_oom,
+    find_store_barrier,
+    find_store_waits,
+    find_unplaced,
+)
 from agent.job.causes.ras_hangs import find_ras_hangs
 from agent.job.causes.slow import find_slow
 from agent.job.causes.slow_metrics import find_slow_metrics, find_slow_pairs
@@ -56,6 +65,7 @@ def find_candidates(evidence: Evidence) -> list[PossibleCause]:
     candidates += find_slow_metrics(evidence)
     candidates += find_pace(evidence)
     candidates += find_exits(evidence, events)
+    candidates += find_store_waits(evidence, events)
     candidates += find_links(evidence)
     candidates += find_transport(evidence, events)
     candidates += find_host_copies(evidence)
@@ -91,6 +101,7 @@ _SPECIAL = {
     "cuda-error": find_cuda,
     "cuda-init-failed": find_cuda,
     "efa-completion-error": find_efa,
+    "cxi-error": find_cxi,
     "hccl-fault-code": find_hccl_codes,
     "oom-kill": find_oom,
     "monitored-barrier": find_missing,
@@ -107,6 +118,7 @@ _SPECIAL = {
     "ray-worker-died": _none,
     "task-exit": _none,
     "mpi-exit": _none,
+    "mpi-no-active-port": find_boxed,
     "efa-not-found": find_no_efa,
     "hccl-notify-timeout": find_waiting_npus,
 }

@@ -12,6 +12,7 @@ from agent.job.evidence import Evidence, LineEvent
 
 _OF_THEIR_OWN = frozenset(("xid", "port", "missing", "hang", "exit", "fact", "noise"))  # roles
 _NEAR_THE_END = 3  # lines
+_BOX = 12  # of them, of a message of Open MPI
 
 
 def find_generic(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
@@ -24,6 +25,7 @@ def find_generic(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possib
             continue
         row, first = rows[0].row, first_of(rows)
         candidate = PossibleCause(row.form_of or row.id, role, row.fault, "", row.confidence)
+        candidate.is_plain = row.plain
         candidate.add_events(evidence, rows)
         candidate.nic = first.groups.get("nic") or None
         if candidate.nic and first.groups.get("port", "").isdecimal():
@@ -37,6 +39,22 @@ def find_generic(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possib
             if host is not None:
                 candidate.peers.setdefault(host)
         describe(evidence, candidate, first)
+        yield candidate
+
+
+def find_boxed(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
+    """Messages of Open MPI in a box, whose host is a line below them."""
+    places = [event for event in evidence.events.values() if event.row.id == "mpi-local-host"]
+    for candidate in find_generic(evidence, events):
+        file, number = candidate.first_line or (0, 0)
+        candidate.blame(
+            hosts=(
+                event.groups["hosts"].partition(".")[0]
+                for event in places
+                if event.line.file == file and 0 < event.line.number - number <= _BOX
+            )
+        )
+        describe(evidence, candidate, first_of(events))
         yield candidate
 
 

@@ -17,7 +17,8 @@ _TAIL = re.compile(r"localGid (?P<local>\S{1,60})|remoteGids\s?(?P<remote>\S{1,6
 _QP = re.compile(
     r"on dev (?P<nic>[\w.-]{1,60}):(?P<port>\d{1,3})|local GID index (?P<index>-?\d{1,4})|local GID "
     r"(?P<local>[\da-fA-F:.]{2,60})"
-    r"|remote GID (?P<remote>[\da-fA-F:.]{2,60})"
+    r"|remote GID (?P<remote>[\da-fA-F:.]{2,60})|dgid=(?P<remote2>[\da-fA-F:.]{2,60})|sgid_index=(?P<index2>\d{1,4})|"
+    r"connect on (?P<nic2>[\w.-]{1,60})"
 )
 _DEVICE_NEXT = "the kernel log of {host}: the NIC's driver and AER"
 _AT_ONCE = "addresses (GID), MTU, routes or VLANs of the rails"
@@ -64,6 +65,7 @@ def find_completions(evidence: Evidence, events: list[LineEvent]) -> Iterator[Po
                 candidate.facts.setdefault("link", event.groups["link"])
             for match in _TAIL.finditer(event.groups.get("tail", "")):
                 candidate.note_facts(match)
+        _read_destinations(evidence, candidate)
         words = collect_words(evidence, candidate, first_of(rows))
         named = dict.fromkeys(event.groups["peer"].partition("<")[0] for event in rows if event.groups.get("peer"))
         words["peers"] = name_hosts(list(candidate.peers) or list(named))
@@ -77,6 +79,21 @@ def find_completions(evidence: Evidence, events: list[LineEvent]) -> Iterator[Po
         candidate.summary = f"{who}: {name}: {code.get('means', 'no meaning is known')}"
         candidate.next = [fill(text, words) for text in code.get("next", [])]
         yield candidate
+
+
+def _read_destinations(evidence: Evidence, candidate: PossibleCause) -> None:
+    """Where UCX sent what was not answered: the line below the error of the same process."""
+    ends = [event for event in evidence.events.values() if event.row.id == "ucx-destination"]
+    own = [event for event in ends if (event.line.host, event.line.pid) in candidate.pids]
+    ports = {event.groups["lid"] for event in own if event.groups.get("lid")}
+    if len(ports) == 1:
+        candidate.facts["lid"] = ports.pop()
+    for event in own:
+        if candidate.facts.get("link") == "RoCE" and event.groups.get("gid", "").startswith("fe80"):
+            candidate.facts.setdefault("remote", event.groups["gid"])
+            candidate.facts.setdefault("index", event.groups["index"])
+    if own and ("lid" in candidate.facts or "remote" in candidate.facts):
+        candidate.show(evidence, own[0].line)
 
 
 def _unanswered(evidence: Evidence, candidate: PossibleCause, who: str, name: str, peers: str) -> PossibleCause:
@@ -94,9 +111,13 @@ def _unanswered(evidence: Evidence, candidate: PossibleCause, who: str, name: st
         if index is not None:
             candidate.facts.setdefault("index", index)
             candidate.summary += f"; NCCL_IB_GID_INDEX={index} chooses them"
+        elif "index" in candidate.facts:
+            candidate.summary += f" (GID index {candidate.facts['index']})"
         candidate.next = [
             "`show_gids` on both hosts: the index of the RoCE v2 GID with an IPv4 address",
-            "NCCL_IB_GID_INDEX with that index (NCCL 2.21 and later choose it without the setting)",
+            "UCX_IB_GID_INDEX with that index"
+            if "link" in candidate.facts
+            else "NCCL_IB_GID_INDEX with that index (NCCL 2.21 and later choose it without the setting)",
         ]
         return candidate
     candidate.confidence = "medium"
@@ -107,7 +128,15 @@ def _unanswered(evidence: Evidence, candidate: PossibleCause, who: str, name: st
         why = f"whether it had worked before is not in the log: if so, {_LATER}; else {at_once}"
     else:
         why = f"collectives had worked before: {_LATER}" if worked else f"no collective had worked before: {at_once}"
-    candidate.summary = f"{who} got no answer{peers}{on} ({name}); {why}"
+    lid = candidate.facts.get("lid")
+    target = f" from LID {lid}" if lid and not peers else ""
+    candidate.summary = f"{who} got no answer{peers}{target}{on} ({name}); {why}"
+    if lid and len(candidate.hosts) > 1:
+        candidate.summary = (
+            f"{name_hosts(list(candidate.hosts))} all got no answer from LID {lid}{on} ({name}): "
+            "that port, its link or its host is what they have in common"
+        )
+        candidate.fault = "peer"
     hosts = name_hosts(list(candidate.hosts | candidate.peers)) or "both hosts"
     later = [
         f"link flaps, drops and retransmissions of the rails on {hosts}: `fabricscope scan`, kernel log",
@@ -125,6 +154,10 @@ def _unanswered(evidence: Evidence, candidate: PossibleCause, who: str, name: st
         ]
     )
     candidate.next = later if worked else first if worked is False else [*later, first[0]]
+    if lid:
+        candidate.next.insert(
+            0, f"`smpquery nodedesc {lid}`: the host of that port; its link, kernel log and processes"
+        )
     return candidate
 
 
@@ -151,7 +184,13 @@ def find_queue_pairs(evidence: Evidence, events: list[LineEvent]) -> Iterator[Po
         for event in events:
             for match in _QP.finditer(event.groups.get("tail", "")):
                 candidate.note_facts(match)
+        for name in ("remote", "index", "nic"):  # as UCX names them
+            if (value := candidate.facts.pop(f"{name}2", None)) is not None:
+                candidate.facts.setdefault(name, value)
         candidate.nic = candidate.facts.get("nic")
+        if candidate.id == "qp-address-unresolved" and "remote" in candidate.facts:
+            on = f", from {candidate.nic}" if candidate.nic else ""
+            candidate.summary += f" {candidate.facts['remote']}{on}"
         index = next(iter(evidence.settings.get("NCCL_IB_GID_INDEX", {})), None)
         if index is not None:
             candidate.facts.setdefault("index", index)
@@ -260,9 +299,21 @@ def find_efa(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCa
         yield candidate
 
 
+def find_cxi(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
+    """Failed operations of Slingshot's NIC, by the code that it returns."""
+    for candidate in find_generic(evidence, events):
+        code = load_codes()["cxi"].get(first_of(events).groups.get("status", ""), {})
+        if code:
+            words = collect_words(evidence, candidate, first_of(events))
+            candidate.summary += f": {code['means']}"
+            candidate.fault, candidate.next = code["fault"], [fill(text, words) for text in code["next"]]
+        yield candidate
+
+
 # Networks of one host alone: bridges of containers and virtual machines, addresses that no server gave
 _BRIDGES = "docker|virbr|cni|flannel|podman|lxcbr|lxdbr|br-[0-9a-f]{12}|veth"
 _OF_ONE_HOST = re.compile(rf"(?:{_BRIDGES}|lo$)|169\.254\.|127\.|172\.17\.0\.|fe80:")
+_LINK_LOCAL = "169.254."  # no other host can reach it
 _BRIDGE = re.compile(rf"%({_BRIDGES})")
 _INTERFACE_NEXT = (
     "NCCL_SOCKET_IFNAME (and GLOO_SOCKET_IFNAME) with the interface that connects the hosts, the same "
@@ -307,7 +358,7 @@ def _blame_address(evidence: Evidence, candidate: PossibleCause, peer: str) -> b
     bridge = _BRIDGE.search(address)
     names = sorted(set(hosts.values())) or ([address.partition("%")[2]] if bridge else [])
     local = bool(address) and any(_OF_ONE_HOST.match(text) for text in (address, *names))
-    if bridge is None and len(evidence.ranks.hosts()) < 2:
+    if bridge is None and not address.startswith(_LINK_LOCAL) and len(evidence.ranks.hosts()) < 2:
         alone = address.startswith("127.") and not evidence.ranks.hosts()
         if alone:
             candidate.confidence = "medium"
@@ -323,7 +374,12 @@ def _blame_address(evidence: Evidence, candidate: PossibleCause, peer: str) -> b
         return alone
     if not local and len(hosts) < 2:
         return False
-    part = f"of {', '.join(names[:3])}" if names else "of a network within one host"
+    kind = (
+        "link-local, as a DNS cache or a BMC has it"
+        if address.startswith(_LINK_LOCAL)
+        else "of a network within one host"
+    )
+    part = f"of {', '.join(names[:3])}" if names else kind
     several = f" on each of {name_hosts(list(hosts))}" if len(hosts) > 1 else ""
     candidate.summary += f"; that address is {part}{several}, which other hosts do not reach"
     candidate.fault, candidate.role, candidate.peers = "setting", "error", {}

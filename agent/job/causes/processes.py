@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from agent.job.candidate import PossibleCause, find_hosts, first_of
+from agent.job.candidate import PossibleCause, find_hosts, first_of, name_numbers
 from agent.job.causes.generic import describe, find_generic
 from agent.job.evidence import Evidence, LineEvent
 from agent.job.lines import shorten_host
@@ -38,6 +38,7 @@ def find_exits(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Iterat
         for event in events.get("ray-worker-died", [])
     ]
     own = [row for row in rows if not _is_victim(row[1])]
+    own.sort(key=lambda row: not (row[1] or row[2] or row[3]))  # those that name nothing come last
     killed = events.get("oom-kill")
     if not own:
         return
@@ -47,10 +48,15 @@ def find_exits(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Iterat
     key, role, fault, text = _read_how(how)
     if killed and key in ("killed", "oom-kill"):
         return  # that candidate takes these ranks
+    if not (how or hosts or tasks):
+        role, fault = "consequence", "unknown"  # mpirun names no process
     candidate = PossibleCause(key, role, fault, "", "medium")
     alike = sorted({task for row in own if key == "exit-code" and row[1] == how for task in row[3]})
     if len(alike) > len(tasks) + 1:  # the order of such lines shows nothing
         tasks, host, text = alike, None, f"{text.replace('ended first', 'ended')}; no line shows the first of them"
+    lost = {event.groups["hosts"]: None for event in events.get("mpi-daemon-lost", [])}
+    if key == "killed" and not host and not tasks and len(lost) == 1:
+        host = next(iter(lost))  # whose container it was
     candidate.blame(tasks, [*([host] if host else ()), *find_hosts(evidence, tasks)])
     who = candidate.name(evidence)
     if event is not None and event.groups.get("local"):
@@ -200,6 +206,35 @@ def find_store_barrier(evidence: Evidence, events: list[LineEvent]) -> Iterator[
                 "a store of an earlier job: another MASTER_PORT, or the file of init_method removed before the start",
             ]
         yield candidate
+
+
+def find_store_waits(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Iterator[PossibleCause]:
+    """Ranks that still wait for others at the first barrier where the log ends."""
+    waits = events.get("store-barrier-waiting", [])
+    tails = "\n".join(tail.line for tail in evidence.tails.values())
+    if not waits or "store-barrier-done" in events or "store-barrier" in events or _WAITS not in tails:
+        return
+    world, count = (max(int(event.groups[name]) for event in waits) for name in ("world", "count"))
+    missing = sorted(set(range(min(world, _MOST_RANKS))) - {int(event.groups["number"]) for event in waits})
+    if not 0 < count < world:
+        return
+    again = any(event.count > 1 for event in waits)  # they write so every ten seconds
+    who = f"; rank {name_numbers(missing)} has no such line" if len(missing) == world - count else ""
+    text = f"{count} of {world} ranks had come to the first barrier where the log ends{who}"
+    candidate = PossibleCause("store-barrier-waiting", "hang" if again else "note", "peer", text, "low")
+    candidate.waiting = frozenset(int(event.groups["number"]) for event in waits)
+    candidate.next = [
+        f"the log of rank {name_numbers(missing[:8])}: whether it started, and its own first error"
+        if who
+        else "the launcher's line of each rank: which did not start"
+    ]
+    for event in waits[:2]:
+        candidate.show(evidence, event.line)
+    yield candidate
+
+
+_WAITS = "Waiting in store based barrier"
+_MOST_RANKS = 100_000
 
 
 def find_unplaced(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:

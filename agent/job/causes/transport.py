@@ -97,7 +97,10 @@ def _find_sockets(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Ite
 
 def find_no_efa(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
     """libfabric without a device, and what NCCL uses in its place."""
+    has_failed = any(event.row.id == "efa-plugin-failed" for event in evidence.events.values())
     for candidate in find_generic(evidence, events):
+        if has_failed:
+            candidate.role = "hard"  # the plugin goes on without a device only where it does not fail
         if evidence.nccl.facts.get("network") == "Socket":
             provider = next((event.groups["provider"] for event in events if event.groups.get("provider")), "efa")
             hosts = name_hosts(list(candidate.hosts)) or "the hosts"

@@ -21,6 +21,11 @@ _UNKNOWN = -2
 _ONE_SIZE = frozenset(("ALLREDUCE", "BROADCAST", "REDUCE", "_ALLGATHER_BASE", "_REDUCE_SCATTER_BASE"))
 _MOST_CALLS = 4
 _SHORT_MILLISECONDS = 1000
+_CLOCKS = 5.0  # seconds by which lines of several ranks may be apart
+_FIRST_NEXT = (
+    "GPUs of one host: NCCL_P2P_DISABLE=1 for one run; where that works, peer-to-peer between them is blocked (ACS, "
+    "IOMMU): `fabricscope scan` there; several hosts: NCCL_SOCKET_IFNAME and addresses of the rails"
+)
 _UNNAMED = ", unless these lines are of different groups (this version of PyTorch does not name them)"
 
 
@@ -73,6 +78,11 @@ def find_blocked_watchdogs(evidence: Evidence, events: list[LineEvent]) -> Itera
     """A watchdog that does not run: it is reported long after it stopped."""
     for candidate in find_generic(evidence, events):
         seconds = max((int(event.groups["seconds"]) for event in events if event.groups.get("seconds")), default=None)
+        reported = [state.line.at.seconds for state in evidence.watchdog if state.waits is not None and state.line.at]
+        if candidate.at is not None and seconds and reported:
+            since = candidate.at.seconds - seconds
+            if min(reported) - _CLOCKS <= since:  # what stopped it is that time-out: it hangs where it ends the group
+                candidate.role, candidate.confidence = "consequence", "low"
         if candidate.at is not None:
             candidate.at = candidate.at._replace(seconds=candidate.at.seconds - seconds) if seconds else None
         yield candidate
@@ -320,6 +330,7 @@ def _all_wait(
     candidate.waits_for_all = True
     candidate.waiting = frozenset(group.waits)
     candidate.next = [
+        *([_FIRST_NEXT] if first else ()),
         "warnings of NCCL before the time-out (NCCL_DEBUG=WARN on all ranks)",
         "kernel logs of all hosts: Xids, links that went down",
     ]

@@ -18,6 +18,8 @@ COMMANDS_NAMED = 6  # to save next; the first screen shows NEXT_COMMANDS
 NEXT_COMMANDS = 3
 NAMED_SUBJECTS = 10  # subjects, or ranges of them, per line
 
+_UNREAD = ("failed", "timed_out", "denied")  # of an output that is there, so that its reason is of use
+
 _MAKERS = {  # a tool, and whose accelerators it lists
     "nvidia-smi": "NVIDIA",
     "amd-smi": "AMD",
@@ -133,6 +135,9 @@ def render_fragment(report: Report, width: int) -> list[Line]:
     lines = wrap_paragraph(
         f"Read: {name_first(list(read), NAMED_SUBJECTS) or 'nothing'}", width, indent="  ", first="", style="dim"
     )
+    unread = [f"{run.name}: {run.reason}" for run in report.probes if run.reason and run.status in _UNREAD]
+    if unread:
+        lines += wrap_paragraph(f"Not read: {name_first(unread, NAMED_RULES)}", width, indent="  ", first="")
     best = ", ".join(f"`{command}` ({rules})" for command, rules in commands[:NEXT_COMMANDS])
     lines += wrap_paragraph(
         f"Save next (checks that it settles): {best}".replace("`", ""), width, indent="  ", first=""

@@ -8,6 +8,7 @@ from functools import cache
 from itertools import islice
 
 from probes.gpu.facts import find_address
+from probes.prose import is_denied
 from probes.text import ParseError, check_length, find_required, lazy_pattern
 from probes.tool_reports.facts import ToolReport
 from probes.tool_reports.lines import find_only_part
@@ -164,7 +165,7 @@ def _find_sentences(
     for row in rows:
         for needle in list_needles(row):
             for start, line in islice(_find_lines(text, needle), most):
-                if match := row.pattern.search(line):
+                if (match := row.pattern.search(line)) and not is_denied(line, match.start()):
                     yield row, start, match
 
 

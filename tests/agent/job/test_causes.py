@@ -256,6 +256,36 @@ def test_versions_of_banners(tmp_path: Path) -> None:
         assert (name, version) == (library.name, library.version)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus.\n",
+        warn(1, "NET/IB : Got completion from peer 10.0.0.2<4> with status=12 opcode=0 len=0 vendor err 129"),
+    ],
+)
+def test_a_failure_before_many_steps_and_the_regular_end_is_a_note(tmp_path: Path, line: str) -> None:
+    """The process that states it goes on, and so does its job; without the end, or the steps, it is the cause."""
+    lived, cut = begin(2) + line + steps(40) + END, begin(2) + line + steps(40)
+
+    assert "well: 1 note" == describe(answer(tmp_path, log=lived))
+    assert describe(answer(tmp_path, log=begin(2) + line + END)).startswith("failed: ")
+    assert describe(answer(tmp_path, log=cut)).startswith("failed: ")
+
+
+def test_a_connection_that_a_job_outlived_means_no_lost_peer(tmp_path: Path) -> None:
+    line = warn(1, "socketProgress: Connection closed by remote peer gpu2<1>", place="misc/socket.cc:50")
+
+    assert "well: 1 note" == describe(answer(tmp_path, log=begin(2) + line + steps(40) + END))
+
+
+@pytest.mark.parametrize("form", ["There was no 'NCCL WARN {}' in any log.\n", "If you see `{}` check the cables.\n"])
+def test_a_failure_that_a_person_denies_is_none(tmp_path: Path, form: str) -> None:
+    line = form.format("NET/IB : Got completion from peer 10.0.0.2<4> with status=12 opcode=0 len=0 vendor err 129")
+    result = answer(tmp_path, log=begin(2) + steps() + line + END)
+
+    assert ("well", []) == (result.job.ended, result.causes)
+
+
 def test_what_a_job_outlived_is_a_note(tmp_path: Path) -> None:
     """A warning or exception before its regular end; after it, it is the end."""
     exception = "ImportError: flash_attn is not installed\n"

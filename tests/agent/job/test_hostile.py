@@ -7,6 +7,8 @@ import gzip
 import json
 import os
 import pickle
+import subprocess
+import sys
 import time
 import zlib
 from collections.abc import Callable, Iterator
@@ -30,7 +32,7 @@ from agent.outputs.html.job import render_job_page
 from agent.outputs.text.job import render_job
 from tests.agent.job import test_beside, test_hangs, test_several_jobs, test_slow
 from tests.agent.job.jobs import answer, begin, steps, warn
-from tests.conftest import PROFILE, sample_of
+from tests.conftest import PROFILE, ROOT, sample_of
 from tests.fuzz.mutations import mutated
 
 SHORT = (
@@ -342,3 +344,23 @@ def test_the_limit_grows_with_the_files_unless_it_is_given() -> None:
     """30 seconds, and one for each 4 MiB."""
     large = [Given("a", "a", 40 << 20), Given("b", "b", 80 << 20)]
     assert (30.0, 60.0, 5.0) == (choose_limit([], None), choose_limit(large, None), choose_limit(large, 5.0))
+
+
+def test_a_log_of_powershell_is_read(tmp_path: Path) -> None:
+    """UTF-16 with its mark, as `scan` reads it, in pieces."""
+    log = begin(2) + warn(1, "NET/IB : mlx5_1:1 Got async error event: port error") + "x\n" * 200_000
+
+    assert answer(tmp_path, a=log).headline == answer(tmp_path, a=log.encode("utf-16")).headline
+
+
+def test_a_stdin_without_an_end_is_answered_in_time(real_commands: None) -> None:
+    """By what came until then, and the answer states that."""
+    command = [sys.executable, "-m", "fabricscope", "job", "-", "--timeout", "4", "--format", "json"]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as job:
+        assert job.stdin is not None
+        assert job.stdout is not None
+        job.stdin.write((begin(2) + warn(1, "NET/IB : mlx5_1:1 Got async error event: port error")).encode())
+        job.stdin.flush()
+        (file,) = json.loads(job.stdout.read())["files"]
+
+    assert "the time limit of 4 s was reached" in file["reason"]

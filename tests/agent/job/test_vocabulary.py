@@ -286,7 +286,7 @@ LINES = (
     ),
     (
         "slurmstepd: error: couldn't chdir to `/mnt/home/u9': No such file or directory: going to /tmp instead",
-        "failed: slurm-start (setting, medium)",
+        "unknown: 1 note",
     ),
     (
         "slurmstepd: error: StepId=77.0 exceeded memory limit (269484032 > 268435456), being killed",
@@ -408,7 +408,7 @@ LINES = (
     ("pdsh@gpu-c11: gpu-c12: ssh exited with exit code 255", "failed: ssh-failed (setting, high)"),
     (
         "[rank2]: Failed to find reverse path from remNode 0/300000 nlinks 3 to node 0/900000",
-        "failed: topology-broken (setting, high, ranks [2])",
+        "failed: links-one-sided (setting, medium, ranks [2])",
     ),
 )
 

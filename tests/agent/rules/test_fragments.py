@@ -133,6 +133,15 @@ def test_the_first_screen_names_what_was_read_and_what_to_save_next(tmp_path: Pa
     assert "ibstat" not in dict(commands)
 
 
+def test_the_first_screen_states_why_an_output_that_is_there_was_not_read(tmp_path: Path) -> None:
+    """Else "Read: nothing" would be all that it says of a text that is too long."""
+    text = "error: failed to open device mlx5_0: timeout\n" * 100_000
+
+    assert "\nNot read: tool_reports: error of program: longer than " in to_plain_text(
+        render_page(scan_text(tmp_path, text, "messages"), 100)
+    )
+
+
 @pytest.mark.parametrize(
     ("line", "tool"),
     [
@@ -640,3 +649,43 @@ def test_a_gpu_outside_the_matrix_of_xgmi(alone: int, count: int, expected: Sequ
     found = warnings_of(scan_text(tmp_path, _showtopo(alone, count), "topo.txt"))
 
     assert expected == [f"{finding.rule} {finding.label}" for finding in found]
+
+
+GPU = "3b:00.0 3D controller: NVIDIA Corporation GH100 [H100 SXM5 80GB] (rev a1)\n"
+LINK = "\tLnkCap:\tPort #0, Speed 32GT/s, Width x16, ASPM not supported\n\tLnkSta:\tSpeed 32GT/s, Width {}\n"
+NIC = "5e:00.0 Infiniband controller: Mellanox Technologies MT2910 Family [ConnectX-7]\n"
+
+
+def test_the_head_of_a_function_does_not_deny_it_a_driver(tmp_path: Path) -> None:
+    """`head` left out the line that names it, and the next output shows that lspci lists drivers."""
+    ended = f"$ lspci -vvv -s 5e:00.0\n{NIC}\tNUMA node: 0\n\tKernel driver in use: mlx5_core\n\n"
+    text = f"$ lspci -vvv -s 3b:00.0 | head -4\n{GPU}\tNUMA node: 0\n{LINK.format('x16')}{ended}"
+
+    assert [] == warnings_of(scan_text(tmp_path, text, "issue.md"))
+
+
+@pytest.mark.parametrize("widths", [("x16", "x8"), ("x8", "x16")])
+def test_a_second_lspci_with_another_link_is_not_silently_dropped(tmp_path: Path, widths: tuple[str, str]) -> None:
+    """One output is used; the other is listed as unread, and what it shows by itself."""
+    outputs = [
+        f"$ lspci -vvv -s 3b:00.0\n{GPU}{LINK.format(width)}\tKernel driver in use: nvidia\n\n" for width in widths
+    ]
+    report = scan_text(tmp_path, "".join(outputs), "issue.md")
+    (unread,) = (file for file in report.source.files or () if file.reason)
+
+    assert "an earlier one is used" in (unread.reason or "")
+    assert ("link is x8" in (unread.reason or "")) == (widths[1] == "x8")
+
+
+def test_an_ibstatus_that_ends_above_its_link_layer_accuses_no_active_port(tmp_path: Path) -> None:
+    """RoCE has no LIDs, and the line that states Ethernet is the last one."""
+    form = (
+        "Infiniband device 'mlx5_0' port 1 status:\n\tbase lid:\t 0x0\n\tsm lid:\t\t 0x0\n\tstate:\t\t {}\n"
+        "\tphys state:\t 5: LinkUp\n\trate:\t\t 400 Gb/sec (4X NDR)\n"
+    )
+    active, starting = (scan_text(tmp_path, form.format(state), "ibstatus.txt") for state in ("4: ACTIVE", "2: INIT"))
+    verbs = "hca_id:\tmlx5_0\n\t\tport:\t1\n\t\t\tstate:\t\t\tPORT_ACTIVE (4)\n\t\t\tsm_lid:\t\t\t0\n"
+
+    (tmp_path / "verbs").mkdir()
+    assert [] == warnings_of(scan_text(tmp_path / "verbs", verbs, "ibv_devinfo.txt"))
+    assert ([], ["ib-no-sm"]) == (warnings_of(active), [row.rule for row in warnings_of(starting)])

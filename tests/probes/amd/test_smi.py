@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from agent.diagnose import ScanPlan, diagnose
-from agent.model.report import Report
 from probes.amd.smi import build_facts
 from probes.amd.smi_output import parse_smi
 from probes.catalogue import probe
@@ -23,7 +22,7 @@ from probes.probe import Status, outcome_of
 from probes.sources.memory import SymlinkNode
 from probes.sources.open_source import open_source
 from probes.text import ParseError
-from tests.machines import machine
+from tests.machines import machine, scan_files
 from tests.probes.machine import Machine
 
 SHAPE, A, B = "8xmi300x-2s-8xcx7-roce", "0000:0c:00.0", "0000:22:00.0"
@@ -118,13 +117,6 @@ def facts(*texts: str) -> GpuFacts:
             found.gpus.setdefault(name, {}).update(said)
         found.pairs.update(more.pairs)
     return build_facts(found)
-
-
-def scanned(path: Path, **files: str) -> Report:
-    """A folder of saved outputs."""
-    for name, text in files.items():
-        (path / f"{name}.txt").write_text(text)
-    return diagnose(open_source(str(path), None), ScanPlan())[0]
 
 
 @pytest.mark.parametrize(
@@ -329,7 +321,7 @@ def test_what_is_cut_or_elided_is_refused(text: str, why: str) -> None:
 
 def test_a_log_without_its_end_is_read_and_named(tmp_path: Path) -> None:
     """Its tables are whole."""
-    report = scanned(tmp_path, **{"rocm-smi_--showtopo": ROCM[: ROCM.index("====== End")]})
+    report = scan_files(tmp_path, **{"rocm-smi_--showtopo": ROCM[: ROCM.index("====== End")]})
     run = next(run for run in report.probes if run.name == "amd_smi")
 
     assert ("partial", "rocm-smi --showtopo: the output is cut, its end is missing") == (run.status, run.reason)
@@ -337,7 +329,9 @@ def test_a_log_without_its_end_is_read_and_named(tmp_path: Path) -> None:
 
 def test_one_bad_output_does_not_take_the_others(tmp_path: Path) -> None:
     """It is named; and where there is no other, nothing is known."""
-    good = scanned(tmp_path, **{"amd-smi_topology": TABLE, "amd-smi_static": "GPU: 0\n    A: 1\n        B:\n    A:\n"})
+    good = scan_files(
+        tmp_path, **{"amd-smi_topology": TABLE, "amd-smi_static": "GPU: 0\n    A: 1\n        B:\n    A:\n"}
+    )
 
     assert "amd-smi static: a: is a value" in (next(r for r in good.probes if r.name == "amd_smi").reason or "").lower()
     assert 2 == len(good.topology.gpus)

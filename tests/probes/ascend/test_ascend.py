@@ -9,9 +9,7 @@ import pytest
 
 from agent.assemble import assemble
 from agent.config import Configuration
-from agent.diagnose import ScanPlan, diagnose
 from agent.history.context import build_context
-from agent.model.report import Report
 from agent.outputs.html.page import render_html
 from agent.outputs.text.page import render_page
 from probes.ascend.hccn import CONFIGURATION, HccnFacts, parse_hccn_conf, parse_rank_table
@@ -27,6 +25,7 @@ from probes.probe import Outcome, Status, outcome_of
 from probes.sources.open_source import open_source
 from probes.sources.pasted import read_saved
 from probes.text import ParseError
+from tests.machines import scan_files
 from tests.probes.machine import Machine
 
 A3 = ["9d", "9f", "99", "9b", "95", "97", "91", "93", "8d", "8f", "89", "8b", "85", "87", "81", "83"]
@@ -86,13 +85,6 @@ def hccn(host: object) -> HccnFacts:
     facts = outcome(host, "hccn").facts
     assert isinstance(facts, HccnFacts)
     return facts
-
-
-def report(folder: Path, **files: str) -> Report:
-    """The report of a folder of saved outputs."""
-    for name, text in files.items():
-        (folder / name.replace("__", "-")).write_text(text)
-    return diagnose(open_source(str(folder)), ScanPlan())[0]
 
 
 def test_the_driver_numbers_npus() -> None:
@@ -181,7 +173,7 @@ def test_ports_that_do_not_match_are_refused(text: str) -> None:
 
 def test_saved_outputs_give_hccs_pairs_and_ports(tmp_path: Path) -> None:
     """Pairs, ports with their rate, and addresses, by number."""
-    result = report(
+    result = scan_files(
         tmp_path,
         **{
             "npu-smi_info.txt": INFO_A2,
@@ -205,7 +197,7 @@ def test_errors_between_dies_that_are_none_or_of_several_are_refused(text: str) 
 
 def test_errors_between_dies_are_of_the_die(tmp_path: Path) -> None:
     """A card has two chips; one that only such an output names is there as well."""
-    found = report(tmp_path, **{f"npu-smi_info_-t_sio-info_-i_1_-c_{chip}.txt": SIO for chip in (0, 1)})
+    found = scan_files(tmp_path, **{f"npu-smi_info_-t_sio-info_-i_1_-c_{chip}.txt": SIO for chip in (0, 1)})
 
     assert [(2, {"sio.rx": 3, "sio.tx": 0}), (3, {"sio.rx": 3, "sio.tx": 0})] == [
         (gpu.index, gpu.error_counts) for gpu in found.topology.gpus
@@ -215,7 +207,7 @@ def test_errors_between_dies_are_of_the_die(tmp_path: Path) -> None:
 
 def test_ports_are_drawn_beside_their_npu(tmp_path: Path) -> None:
     """What is known of the RoCE port in the text, and below the links in the picture."""
-    result = report(
+    result = scan_files(
         tmp_path,
         **{
             "npu-smi_info.txt": INFO_A2,
@@ -236,7 +228,7 @@ def test_ports_are_drawn_beside_their_npu(tmp_path: Path) -> None:
 
 def test_the_matrix_is_drawn(tmp_path: Path) -> None:
     """One sentence for equal pairs, ports beside each NPU, an arc for each pair, and what the word means."""
-    result = report(
+    result = scan_files(
         tmp_path,
         **{
             "npu-smi_info.txt": INFO_A2,
@@ -287,7 +279,7 @@ def test_numbers_without_addresses_beside_a_bus_are_not_npus_more(tmp_path: Path
         f"0000:{bus}:00.0 Processing accelerators [1200]: Huawei Ascend 910B [19e5:d802] (rev 20)"
         for bus in ("01", "c1")
     )
-    result = report(tmp_path, **{"lspci_-D_-nn_-vvv.txt": lspci + "\n", "npu-smi_info_-t_topo.txt": TOPOLOGY})
+    result = scan_files(tmp_path, **{"lspci_-D_-nn_-vvv.txt": lspci + "\n", "npu-smi_info_-t_topo.txt": TOPOLOGY})
     assert ["GPU@0000:01:00.0", "GPU@0000:c1:00.0"] == [gpu.label for gpu in result.topology.gpus]
     assert [None] == [path.kind for path in result.topology.paths]
 
@@ -302,7 +294,7 @@ def test_a_path_of_a_910b_has_the_rate_of_one_port(tmp_path: Path) -> None:
         folder = tmp_path / device
         folder.mkdir()
         saved = {"npu-smi_info.txt": INFO_A2, "npu-smi_info_-t_topo.txt": TOPOLOGY}
-        result = report(folder, **{"lspci_-D_-nn_-vvv.txt": lspci + "\n"}, **saved)
+        result = scan_files(folder, **{"lspci_-D_-nn_-vvv.txt": lspci + "\n"}, **saved)
         assert [("HCCS", rate)] == [(path.kind, path.bandwidth_gbyte_s) for path in result.topology.paths]
 
 
@@ -406,7 +398,7 @@ def test_modules_of_a_loop() -> None:
 def test_modules_of_the_report(tmp_path: Path) -> None:
     """By lane, with the state that a port without a module has."""
     (tmp_path / "sys").mkdir()
-    result = report(
+    result = scan_files(
         tmp_path,
         **{
             "npu-smi_info.txt": INFO_A2,
@@ -458,7 +450,7 @@ def test_saved_ports_are_joined_with_their_npu(tmp_path: Path) -> None:
     (tmp_path / "etc" / "hccn.conf").write_text(
         "address_0=10.0.0.1\nmtu_0=4200\nudp_port_mode_0=1\naddress_2=10.0.0.3\n"
     )
-    result = report(
+    result = scan_files(
         tmp_path,
         **{
             "npu-smi_info.txt": INFO_A2,
@@ -479,7 +471,7 @@ def test_saved_ports_are_joined_with_their_npu(tmp_path: Path) -> None:
 def test_roce_ports_are_nics_of_their_npu(tmp_path: Path) -> None:
     """Rows that name their NPU, for the fleet and for comparison; no rule about NICs of the host sees them."""
     (tmp_path / "sys").mkdir()
-    result = report(
+    result = scan_files(
         tmp_path,
         **{
             "npu-smi_info.txt": INFO_A2,

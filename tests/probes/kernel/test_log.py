@@ -6,6 +6,7 @@ import pytest
 
 from probes.host.interface import Absent, Completed, Denied, Failed
 from probes.kernel import log as kernel_log
+from probes.kernel import log_events
 from probes.kernel.log_events import CODES_LIMIT, EVENTS_LIMIT, events
 from probes.kernel.log_facts import KernelLogFacts, LogEvent
 from probes.kernel.log_lines import LINE_CHARACTERS, keep_read_lines, lines, split_boots
@@ -607,3 +608,27 @@ def test_of_a_flood_of_one_line_its_ends_are_kept(monkeypatch: pytest.MonkeyPatc
     assert [*flood[:5], *rare, *flood[-5:]] == keep_read_lines(log.encode()).decode().splitlines()
     monkeypatch.setattr("probes.kernel.log_lines._FLOOD_BYTES", 1 << 20)
     assert log == keep_read_lines(log.encode()).decode()
+
+
+def test_a_flood_of_one_line_takes_no_time_from_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its middle is counted and not read; what else is in the log is an event, and each count is the true one."""
+    monkeypatch.setattr("probes.kernel.log_lines._ENDS", 5)
+    read: list[str] = []
+    plain = log_events._plain
+    monkeypatch.setattr(log_events, "_plain", lambda line: read.append(line.text) or plain(line))
+    flood = [f"[{n}.100000] mlx5_core 0000:3b:00.0: firmware timeout 0x{n:08x}, no answer" for n in range(200)]
+    xid = "[50.200000] NVRM: Xid (PCI:0000:1b:00): 79, pid=10050, name=python, GPU has fallen off the bus."
+    (repeated, gone) = sorted(found("\n".join([*flood[:90], xid, *flood[90:]])), key=lambda event: event.kind == "xid")
+
+    assert (200, "79", 1) == (repeated.count, gone.code, gone.count)
+    assert len(read) < 40
+
+
+def test_of_ever_other_lines_the_first_and_the_last_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the log is no lost one where they take longer than a scan may; what is left out is counted."""
+    monkeypatch.setattr(log_events, "LINES_LIMIT", 10)
+    rows = [f"[{n}.100000] NVRM: Xid (PCI:0000:1b:00): {n}, pid=1" for n in range(30)]
+    read, left_out = events(lines("\n".join(rows), None))
+
+    assert [*map(str, range(5)), *map(str, range(25, 30))] == [event.code for event in read]
+    assert 20 == left_out

@@ -236,6 +236,9 @@ ROWS = hex_rows(bytes(256)) + "\n"
         (f"pcilib: sysfs_read_vpd: read failed: Input/output error\n$ lspci -vvv\n{BRIDGE}\n", None),
         (f"{BRIDGE}\n{CARD}{DRIVER}{MODULES}".rstrip(), None),
         (f"{BRIDGE}\n{CARD}", ENDS),
+        (f"{CARD}{DRIVER}\n{BRIDGE}", ENDS),  # all but the first line of the last function is missing
+        (f"{BRIDGE}\n{CARD}\t\t", ENDS),
+        (f"{BRIDGE}\n{CARD}\n  ", None),
         (f"{BRIDGE}\n{CARD}\tStatus: Cap+ 66MHz- UDF-", ENDS),
         (f"{BRIDGE}\n{CARD}{DRIVER}".rstrip(), ENDS),  # "nvidia_" may have been there
         (f"{BRIDGE}\n{CARD}\tKernel modules: ", ENDS),

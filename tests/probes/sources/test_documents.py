@@ -8,12 +8,10 @@ from typing import Any
 
 import pytest
 
-from agent.diagnose import ScanPlan, diagnose
-from agent.model.report import Report
 from probes.sources.documents import extract_text
 from probes.sources.identify import identify_command
-from probes.sources.open_source import open_source
 from probes.sources.unwrap import unwrap
+from tests.machines import scan_text
 
 XID = "NVRM: Xid (PCI:0000:4f:00): 79, pid=31, name=train, GPU has fallen off the bus."
 FOUND = {"gpu-xid": "critical"}
@@ -32,11 +30,6 @@ LINKS = (
 def answer(name: str, values: dict[str, Any], labels: dict[str, str], form: str = "value") -> str:
     rows = [{"metric": {**labels, name: key}, form: value} for key, value in values.items()]
     return json.dumps({"status": "success", "data": {"resultType": "vector", "result": rows}}, indent=2)
-
-
-def scan_text(tmp_path: Path, text: str, name: str = "paste.txt") -> Report:
-    (tmp_path / name).write_text(text)
-    return diagnose(open_source(str(tmp_path / name)), ScanPlan())[0]
 
 
 STATES = {f"mlx5_{port}": [1.5, "1" if port == 2 else "4"] for port in range(4)}

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from agent.cli.main import run
-from agent.diagnose import FILES_SHOWN, ScanPlan, diagnose
-from agent.model.report import Report
+from agent.diagnose import FILES_SHOWN
 from probes.sources.given import find_early_end
-from probes.sources.open_source import open_source
+from tests.machines import scan_files
 from tests.probes.switches.outputs import CONFIG, FEC
 
 IBSTAT = (
@@ -23,21 +22,14 @@ IBSTAT = (
 NCCL = "n7:1:1 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB\n"
 
 
-def scan(folder: Path, files: dict[str, str]) -> Report:
-    """The report of a folder with these files."""
-    for name, text in files.items():
-        (folder / name).write_text(text)
-    return diagnose(open_source(str(folder)), ScanPlan())[0]
-
-
 def test_every_file_is_read_as_a_command_or_not_read_with_a_reason(tmp_path: Path) -> None:
     """Unread ones come first."""
     (tmp_path / "logs").mkdir()
     (tmp_path / "linked").symlink_to("/etc/passwd")
     os.mkfifo(tmp_path / "pipe")
-    report = scan(
+    report = scan_files(
         tmp_path,
-        {"ibstat.txt": IBSTAT, "notes.md": "Dear all,\n", "nccl.log": NCCL, "empty.txt": "", "ibstat.out": IBSTAT},
+        **{"ibstat.txt": IBSTAT, "notes.md": "Dear all,\n", "nccl.log": NCCL, "empty.txt": "", "ibstat.out": IBSTAT},
     )
     assert [
         ("empty.txt", None, "is empty"),
@@ -53,7 +45,7 @@ def test_every_file_is_read_as_a_command_or_not_read_with_a_reason(tmp_path: Pat
 
 def test_many_files_are_counted(tmp_path: Path) -> None:
     """A report has the first ones."""
-    report = scan(tmp_path, {"ibstat.txt": IBSTAT, **{f"{n}.md": "x\n" for n in range(FILES_SHOWN + 9)}})
+    report = scan_files(tmp_path, **{"ibstat.txt": IBSTAT, **{f"{n}.md": "x\n" for n in range(FILES_SHOWN + 9)}})
     assert (FILES_SHOWN, 10) == (len(report.source.files or []), report.source.files_more)
 
 
@@ -82,7 +74,7 @@ def test_what_is_not_read_is_named_on_stderr(tmp_path: Path, capsys: pytest.Capt
 def test_an_output_that_ends_with_an_error_or_within_a_line_is_not_whole(end: str, why: str, tmp_path: Path) -> None:
     """What may be in the rest is not known, whatever the tool and the parser."""
     assert why == find_early_end(IBSTAT + end)
-    report = scan(tmp_path, {"ibstat.txt": IBSTAT + end})
+    report = scan_files(tmp_path, **{"ibstat.txt": IBSTAT + end})
     assert [("ibstat.txt", "ibstat", why)] == [(f.name, f.read_as, f.reason) for f in report.source.files or []]
     (tools,) = [run for run in report.probes if run.name == "rdma_tools"]
     assert "partial" == tools.status
@@ -91,7 +83,7 @@ def test_an_output_that_ends_with_an_error_or_within_a_line_is_not_whole(end: st
 def test_a_cut_list_of_any_tool_is_partial(tmp_path: Path) -> None:
     """A tool whose parser knows nothing of it."""
     gpus = "".join(f"GPU {n}: NVIDIA H100 (UUID: GPU-0000000{n}-0000-0000-0000-000000000000)\n" for n in range(2))
-    report = scan(tmp_path, {"nvidia-smi_-L.txt": f"{gpus}Killed\n"})
+    report = scan_files(tmp_path, **{"nvidia-smi_-L.txt": f"{gpus}Killed\n"})
     (listed,) = [run for run in report.probes if run.name == "nvidia_smi"]
     reason = "nvidia-smi -L may be cut: it ends with `Killed`"
     assert ("partial", "list-cut", reason) == (listed.status, listed.reason_code, listed.reason)
@@ -133,5 +125,5 @@ def test_an_output_of_a_switch_is_named_as_one(name: str, tmp_path: Path, capsys
 def test_evidence_names_the_given_file(tmp_path: Path) -> None:
     """And the command that it was read as, not a file or command of a host that nobody looked at."""
     text = "[ 9120.551100] NVRM: Xid (PCI:0000:61:00): 79, pid=77, GPU has fallen off the bus.\n"
-    report = scan(tmp_path, {"my kernel log.txt": text})
+    report = scan_files(tmp_path, **{"my kernel log.txt": text})
     assert {"my kernel log.txt (dmesg)"} == {row.source for finding in report.findings for row in finding.evidence}

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from agent.diagnose import ScanPlan, diagnose
-from agent.model.finding import Finding
 from probes.host.interface import Absent, BadSource, Completed, Denied, Failed, ReadError
 from probes.sources.dump import SavedOutputs
 from probes.sources.memory import MemoryFiles, SymlinkNode
 from probes.sources.open_source import open_source
 from probes.sources.sysfs_lines import read_shown_files
 from probes.sources.tree import TreeHost
+from tests.machines import scan_text
 from tests.probes.overlay import OverlayHost
 
 DEVICE = "/sys/devices/pci0000:15/0000:19:00.0"
@@ -130,11 +129,6 @@ _PORTS = "/sys/class/infiniband/mlx5_{}/ports/1/{}"
 _STATES = {0: "4: ACTIVE", 1: "4: ACTIVE", 2: "1: DOWN", 3: "4: ACTIVE"}
 
 
-def _scan(folder: Path, text: str) -> list[Finding]:
-    (folder / "notes.txt").write_text(text)
-    return diagnose(open_source(str(folder / "notes.txt")), ScanPlan())[0].findings
-
-
 def _beside(down: str) -> str:
     lines = [f"{_PORTS.format(port, 'state')}:{state}\n" for port, state in _STATES.items()]
     return "".join(lines) + f"{_PORTS.format(2, 'phys_state')}:{down}\n"
@@ -155,7 +149,7 @@ def _loop(down: str) -> str:
 @pytest.mark.parametrize("write", [_beside, _above, _loop])
 def test_a_port_that_is_down(write: Callable[[str], str], tmp_path: Path) -> None:
     """The states stand beside, or below, the paths of the files; a port that trains is one of InfiniBand."""
-    findings = _scan(tmp_path, write("2: Polling"))
+    findings = scan_text(tmp_path, write("2: Polling")).findings
     assert [(finding.rule, finding.label, finding.confidence) for finding in findings] == [
         ("ib-port-down", "mlx5_2/1", "low")
     ]
@@ -164,7 +158,7 @@ def test_a_port_that_is_down(write: Callable[[str], str], tmp_path: Path) -> Non
 @pytest.mark.parametrize("down", ["3: Disabled", "5: LinkUp"])
 def test_a_port_whose_link_layer_is_open(down: str, tmp_path: Path) -> None:
     """Such a state is no evidence of InfiniBand: no finding."""
-    assert not _scan(tmp_path, _beside(down))
+    assert not scan_text(tmp_path, _beside(down)).findings
 
 
 def test_an_error_is_no_content(tmp_path: Path) -> None:

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.diagnose import ScanPlan, diagnose
-from agent.model.finding import Finding
-from probes.sources.open_source import open_source
 from probes.text import ParseError
 from probes.tool_reports import port_tools
+from tests.machines import scan_text
 from tests.probes.tool_reports.tool_texts import ETHTOOL, GAUDI_PORTS, MLXLINK, ROCM_SHORT
 
 
@@ -119,11 +117,6 @@ def test_a_text_of_another_kind_is_refused(read) -> None:  # type: ignore[no-unt
         read("accel0\nDear all,\n")
 
 
-def scan_text(folder: Path, text: str) -> list[Finding]:
-    (folder / "post.md").write_text(text)
-    return diagnose(open_source(str(folder / "post.md"), None), ScanPlan())[0].findings
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -141,7 +134,7 @@ def scan_text(folder: Path, text: str) -> list[Finding]:
     ],
 )
 def test_a_pasted_output_is_found(text: str, expected: list[str], tmp_path: Path) -> None:
-    findings = scan_text(tmp_path, text)
+    findings = scan_text(tmp_path, text).findings
     assert expected == [
         f"{f.severity} {f.label}" for f in findings if f.rule in ("tool-reports-fault", "roce-link-down", "roce-rt-crc")
     ]
@@ -149,15 +142,15 @@ def test_a_pasted_output_is_found(text: str, expected: list[str], tmp_path: Path
 
 def test_the_short_table_of_rocm_smi(tmp_path: Path) -> None:
     """Without a row it states that there is no GPU; a row without sensors beside others names one that is silent."""
-    findings = scan_text(tmp_path, ROCM_SHORT.format(rows=""))
+    findings = scan_text(tmp_path, ROCM_SHORT.format(rows="")).findings
     assert ["error"] == [finding.severity for finding in findings]
     assert "finds no GPU" in findings[0].summary
 
     good = "0       1     0x74a1,   28851  36.0°C      140.0W    NPS1, SPX, 0        131Mhz  900Mhz  0%   auto\n"
     bad = "1       2     0x74a1,   31407  N/A         N/A       N/A, N/A, 0         None    None    0%   unknown\n"
-    assert [] == scan_text(tmp_path, ROCM_SHORT.format(rows=good))
-    assert [] == scan_text(tmp_path, ROCM_SHORT.format(rows=bad))  # a guest reads no sensor at all
+    assert [] == scan_text(tmp_path, ROCM_SHORT.format(rows=good)).findings
+    assert [] == scan_text(tmp_path, ROCM_SHORT.format(rows=bad)).findings  # a guest reads no sensor at all
     part = bad.replace("N/A, N/A, 0", "NPS1, CPX, 1")
-    assert [] == scan_text(tmp_path, ROCM_SHORT.format(rows=good + part))
-    (finding,) = scan_text(tmp_path, ROCM_SHORT.format(rows=good + bad))
+    assert [] == scan_text(tmp_path, ROCM_SHORT.format(rows=good + part)).findings
+    (finding,) = scan_text(tmp_path, ROCM_SHORT.format(rows=good + bad)).findings
     assert ("warning", "low", "GPU1") == (finding.severity, finding.confidence, finding.label)

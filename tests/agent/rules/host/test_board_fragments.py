@@ -274,7 +274,6 @@ def test_a_mark_of_a_reset_counts_no_error_twice(tmp_path: Path) -> None:
 
 
 DOWN, UP = "mlx5_core 0000:2a:00.0 ens3np0: Link down\n", "mlx5_core 0000:2a:00.0 ens3np0: Link up\n"
-START = "[    0.000000] Linux version 6.8.0 (gcc)\n"
 
 
 def flaps(*heads: str) -> str:

@@ -1,6 +1,8 @@
-"""Which setting is in force, and what is not known."""
+"""Which setting is in force, and what is not known; a setting that a job's log states is judged as the host's own."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -8,7 +10,6 @@ import pytest
 from agent.model.node import NcclSetting
 from agent.rules.nccl.hcas import (
     active_ports,
-    rdma_rails,
     read_hca_filter,
     report_no_rails,
 )
@@ -17,7 +18,6 @@ from agent.rules.nccl.settings import (
     effective_settings,
     is_surely_unset,
     parse_number,
-    source_unit,
     why_files_unread,
     why_jobs_unread,
 )
@@ -31,6 +31,7 @@ from tests.agent.rules.build import (
     topology,
 )
 from tests.agent.rules.nccl_case import JOB, SYSTEM, USER, changed, jobs_hidden, lines, said, unread
+from tests.machines import scan_text
 
 
 def test_jobs_come_before_users_before_the_system() -> None:
@@ -100,22 +101,6 @@ def test_numbers_are_read_as_strtoll_reads_them(value: str, read: int | None) ->
     assert read == parse_number(value)
 
 
-@pytest.mark.parametrize(
-    ("source", "unit"), [("/etc/x:3", "/etc/x"), ("/etc/x", "/etc/x"), ("/etc/x:y", "/etc/x:y"), ("33", "33")]
-)
-def test_the_unit_of_a_source(source: str, unit: str) -> None:
-    """The line is a number behind a colon."""
-    assert unit == source_unit(source)
-
-
-def test_another_file_s_reason_is_not_that_of_the_system_s() -> None:
-    """Each has its own."""
-    context = changed(server(1), searched=[], unread=["/root/.nccl.conf: no", "/etc/nccl.conf: yes"])
-
-    assert "/etc/nccl.conf: yes" == why_files_unread(context)
-    assert "was not looked for" in (why_files_unread(changed(server(1), searched=[], unread=["/root/x: no"])) or "")
-
-
 @pytest.mark.parametrize("value", [str(2**63), str(-(2**63) - 1), "0" * 40 + "7" * 40, "0x" + "f" * 40, "9" * 10_000])
 def test_numbers_beyond_64_bits(value: str) -> None:
     """Bounded: nobody converts 10000 digits."""
@@ -169,12 +154,6 @@ def test_ports_that_nccl_considers() -> None:
         assert ["mlx5_0", "mlx5_2", "mlx5_3"] == [active_port.name for active_port in active_ports(context)]
 
 
-def test_rails_of_ncc_s_own_rdma() -> None:
-    """Not storage, software or a cloud's own."""
-    for changes in ({"role": "storage"}, {"software": True}, {"driver": "efa"}):
-        assert 3 == len(rdma_rails(changed_nic(server(), 1, **changes)))
-
-
 def test_a_name_stands_for_a_device_whatever_its_port() -> None:
     """Of interfaces nobody knows a port, either."""
     assert read_hca_filter("mlx5_0:2").takes("mlx5_0")
@@ -203,3 +182,46 @@ def test_a_node_whose_devices_nobody_saw() -> None:
     assert Unknown("node", "rdma: failed: x") == report_no_rails(hidden)
     assert NotApplicable("node", "no active RDMA rail") == report_no_rails(topology(hidden, nics=[]))
     assert report_no_rails(server()) is None
+
+
+TOPOLOGY = (
+    "$ nvidia-smi topo -m\n        GPU0    GPU1    CPU Affinity    NUMA Affinity\n"
+    "GPU0     X      {0}    0-31    0\nGPU1    {0}     X      32-63   1\n"
+)
+LINKS = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-11112222-3333-4444-5555-666677778888)\n\t Link 0: 26.562 GB/s\n"
+STATED = "r4n2:811:811 [0] NCCL INFO {} set by environment to {}\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TOPOLOGY.format("NV18") + "\n" + STATED.format("NCCL_P2P_LEVEL", "LOC"),
+        LINKS + "\nNCCL_P2P_DISABLE set by environment to 1.\n",
+    ],
+    ids=["a matrix and a log", "links, and the sentence alone"],
+)
+def test_a_setting_that_switches_nvlink_off_is_found_beside_an_output_that_shows_nvlink(
+    tmp_path: Path, text: str
+) -> None:
+    """Neither the output nor the log states a fault: both together do."""
+    (finding,) = scan_text(tmp_path, text).findings
+
+    assert ("gdr-disabled-by-env", "environment of the job") == (finding.rule, finding.evidence[0].source)
+    assert finding.summary.startswith("NCCL_P2P_")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TOPOLOGY.format("SYS") + "\n" + STATED.format("NCCL_P2P_LEVEL", "LOC"),
+        TOPOLOGY.format("NV18")
+        + "\n"
+        + STATED.format("NCCL_P2P_LEVEL", "LOC")
+        + STATED.format("NCCL_P2P_LEVEL", "NVL"),
+        TOPOLOGY.format("NV18") + "\n" + STATED.format("NCCL_P2P_LEVEL", "NVL"),
+    ],
+    ids=["no NVLink", "two runs with two values", "a value that loses nothing"],
+)
+def test_a_setting_that_takes_nothing_away_is_no_finding(tmp_path: Path, text: str) -> None:
+    """On PCIe alone the switch is often right, and of two values it is not known which run was slow."""
+    assert [] == scan_text(tmp_path, text).findings

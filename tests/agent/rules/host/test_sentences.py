@@ -1,5 +1,6 @@
-"""What services state, on fragments: a manager without a switch, a board whose switches are hidden, error 802; an error
-that no sentence explains is a note with the line.
+"""What services and drivers state, on fragments: a manager without a switch, a board whose switches are hidden, error
+802; an error that no sentence explains is a note with the line; which of it explains other findings, and numbers by
+their names. When it fires: tests/matrix/rules/host.toml.
 """
 
 from __future__ import annotations
@@ -9,17 +10,18 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agent.diagnose import ScanPlan, diagnose
 from agent.model.finding import Finding
 from agent.model.node import Event
 from agent.model.report import Report
+from agent.rules.host.driver_sentences import driver_reports_failure
+from agent.rules.host.error_numbers import explain_number
 from agent.rules.host.service_failures import service_reports_failure
 from agent.rules.host.service_sentences import CONTEXT, SERVICE_MEANINGS
 from agent.rules.pages import read_sections
-from agent.rules.rule import Fail
+from agent.rules.rule import Fail, Rule
 from probes.services.logs import FAILED
 from probes.services.sentences import SERVICE_SENTENCES
-from probes.sources.open_source import open_source
+from tests.machines import scan_files
 from tests.matrix.rule_rows import row
 from tests.probes.services.test_logs import HEALTHY, HEALTHY_JOURNALS, HEALTHY_LOG, JOURNAL, STATUS
 
@@ -52,12 +54,6 @@ def smi(name: str, count: int = 8, state: str | None = "In Progress") -> str:
     return head + gpus
 
 
-def scan(folder: Path, **texts: str) -> Report:
-    for name, text in texts.items():
-        (folder / f"{name}.txt").write_text(text)
-    return diagnose(open_source(str(folder), None), ScanPlan())[0]
-
-
 def findings_of(report: Report, *, info: bool = False) -> list[Finding]:
     return [finding for finding in report.findings if info or finding.severity != "info"]
 
@@ -71,7 +67,7 @@ def test_every_sentence_has_a_meaning_or_is_context() -> None:
 
 def test_a_board_with_hidden_switches_whose_modules_are_not_loaded(tmp_path: Path) -> None:
     """The cause is the modules; the fabric of all GPUs and the manager are its consequences, and one finding."""
-    report = scan(tmp_path, journal=PRE_NVL5 + NO_SWITCH, lsmod=LSMOD, q=smi("NVIDIA B200"))
+    report = scan_files(tmp_path, journal=PRE_NVL5 + NO_SWITCH, lsmod=LSMOD, q=smi("NVIDIA B200"))
     (finding,) = findings_of(report)
 
     assert ("service-reports-failure", "critical", "high") == (finding.rule, finding.severity, finding.confidence)
@@ -84,24 +80,24 @@ def test_a_board_with_hidden_switches_whose_modules_are_not_loaded(tmp_path: Pat
 
 
 def test_the_module_that_is_loaded_is_not_named(tmp_path: Path) -> None:
-    loaded = scan(tmp_path, journal=PRE_NVL5 + NO_SWITCH, lsmod=WITH_UMAD, q=smi("NVIDIA B200"))
+    loaded = scan_files(tmp_path, journal=PRE_NVL5 + NO_SWITCH, lsmod=WITH_UMAD, q=smi("NVIDIA B200"))
     assert "(mlx5_ib is not loaded)" in findings_of(loaded)[0].summary
 
 
 def test_which_modules_are_loaded_may_be_unknown(tmp_path: Path) -> None:
-    (finding,) = findings_of(scan(tmp_path, journal=PRE_NVL5 + NO_SWITCH, q=smi("NVIDIA B200")))
+    (finding,) = findings_of(scan_files(tmp_path, journal=PRE_NVL5 + NO_SWITCH, q=smi("NVIDIA B200")))
     assert finding.summary.endswith("of the NVLink switches")
 
 
 def test_a_manager_that_saw_the_board_and_no_switch(tmp_path: Path) -> None:
     """Without the sentence about the generation nothing states that modules are the cause."""
-    (finding,) = findings_of(scan(tmp_path, journal=NO_SWITCH, q=smi("NVIDIA B200")))
+    (finding,) = findings_of(scan_files(tmp_path, journal=NO_SWITCH, q=smi("NVIDIA B200")))
     assert ("critical", "its log states: it found no NVSwitch and ended") == (finding.severity, finding.summary)
 
 
 @pytest.mark.parametrize("name", ["NVIDIA A40", "NVIDIA GeForce RTX 4090", "NVIDIA H100 PCIe", "NVIDIA GB200"])
 def test_a_manager_is_not_needed_without_switches(name: str, tmp_path: Path) -> None:
-    report = scan(tmp_path, journal=PRE_NVL5 + NO_SWITCH, q=smi(name, 2, None))
+    report = scan_files(tmp_path, journal=PRE_NVL5 + NO_SWITCH, q=smi(name, 2, None))
 
     assert [] == findings_of(report)
     (finding,) = (finding for finding in findings_of(report, info=True) if finding.rule == "service-reports-failure")
@@ -120,14 +116,14 @@ def test_a_manager_is_not_needed_without_switches(name: str, tmp_path: Path) -> 
 def test_without_the_bus_it_depends_on_the_gpus(
     texts: dict[str, str], severity: str, confidence: str, tmp_path: Path
 ) -> None:
-    (finding,) = findings_of(scan(tmp_path, journal=NO_SWITCH, **texts))
+    (finding,) = findings_of(scan_files(tmp_path, journal=NO_SWITCH, **texts))
 
     assert (severity, confidence) == (finding.severity, finding.confidence)
     assert finding.impact.startswith("What it means depends on the GPUs")
 
 
 def test_the_fabric_without_the_module_is_critical_without_a_journal(tmp_path: Path) -> None:
-    (finding,) = findings_of(scan(tmp_path, lsmod=LSMOD, q=smi("NVIDIA B300 SXM6 AC")))
+    (finding,) = findings_of(scan_files(tmp_path, lsmod=LSMOD, q=smi("NVIDIA B300 SXM6 AC")))
 
     assert ("fabric-incomplete", "node", "critical") == (finding.rule, finding.subject, finding.severity)
     assert "registration with the NVLink fabric: in progress; ib_umad is not loaded: GPU0-7" == finding.summary
@@ -146,7 +142,7 @@ def test_a_registration_that_goes_on_on_a_board_is_a_warning_that_depends_on_the
     texts: dict[str, str], tmp_path: Path
 ) -> None:
     """Of low confidence: minutes after the start of the host it is usual."""
-    (finding,) = (f for f in findings_of(scan(tmp_path, **texts)) if f.rule == "fabric-incomplete")
+    (finding,) = (f for f in findings_of(scan_files(tmp_path, **texts)) if f.rule == "fabric-incomplete")
 
     assert ("node", "warning", "low") == (finding.subject, finding.severity, finding.confidence)
     assert "uptime" in finding.steps[0].do
@@ -161,12 +157,12 @@ def test_a_registration_that_goes_on_on_a_board_is_a_warning_that_depends_on_the
     ],
 )
 def test_a_registration_that_goes_on_elsewhere_is_no_finding_by_itself(texts: dict[str, str], tmp_path: Path) -> None:
-    assert [] == [f for f in findings_of(scan(tmp_path, **texts)) if f.rule == "fabric-incomplete"]
+    assert [] == [f for f in findings_of(scan_files(tmp_path, **texts)) if f.rule == "fabric-incomplete"]
 
 
 def test_a_manager_that_does_not_run_ends_no_registration(tmp_path: Path) -> None:
     """The uptime is unknown, and waiting does not help: the fabric is not set up."""
-    report = scan(tmp_path, lsmod=WITH_UMAD, q=smi("NVIDIA B200"), status=STATUS)
+    report = scan_files(tmp_path, lsmod=WITH_UMAD, q=smi("NVIDIA B200"), status=STATUS)
     (finding,) = findings_of(report)
 
     assert "fm-config" in finding.steps[0].do or "Correct the named item" in finding.steps[0].do
@@ -176,7 +172,7 @@ def test_a_manager_that_does_not_run_ends_no_registration(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("text", [HEALTHY, HEALTHY_JOURNALS, HEALTHY_LOG], ids=["status", "journals", "log"])
 def test_a_healthy_text_gives_no_finding(text: str, tmp_path: Path) -> None:
-    report = scan(tmp_path, log=text)
+    report = scan_files(tmp_path, log=text)
 
     assert [] == report.findings
     assert [("log.txt", "log of a service")] == [(file.name, file.read_as) for file in report.source.files or []]
@@ -186,7 +182,7 @@ def test_error_802_in_a_paste_asks_for_the_state_of_the_fabric(tmp_path: Path) -
     text = (
         "It ends with\n\nRuntimeError: Unexpected error. Error 802: system not yet initialized (Triggered at x.cpp)\n"
     )
-    (finding,) = findings_of(scan(tmp_path, issue=text))
+    (finding,) = findings_of(scan_files(tmp_path, issue=text))
 
     assert ("CUDA", "error", "medium") == (finding.label, finding.severity, finding.confidence)
     assert "systemctl status nvidia-fabricmanager" in finding.steps[0].do
@@ -194,7 +190,7 @@ def test_error_802_in_a_paste_asks_for_the_state_of_the_fabric(tmp_path: Path) -
 
 def test_error_802_is_explained_by_the_log_of_the_manager(tmp_path: Path) -> None:
     text = f"```\n{JOURNAL}```\n\nand\n\n```\nError 802: system not yet initialized\n```\n"
-    finding = findings_of(scan(tmp_path, issue=text))[0]
+    finding = findings_of(scan_files(tmp_path, issue=text))[0]
     assert ("nvidia-fabricmanager", "critical") == (finding.label, finding.severity)
 
 
@@ -203,7 +199,7 @@ def test_a_paste_with_prompts_is_read_like_files(tmp_path: Path) -> None:
         f"Hello\n\nroot@gpu7:~# systemctl status nvidia-fabricmanager\n{STATUS}\nroot@gpu7:~# journalctl -u "
         f"nvidia-fabricmanager --no-pager | tail -5\n{JOURNAL}\nWhat is it?\n"
     )
-    report = scan(tmp_path, issue=text)
+    report = scan_files(tmp_path, issue=text)
     (finding,) = findings_of(report)
 
     assert "fabric manager 570.124.06, driver 570.86.15" in finding.summary
@@ -259,3 +255,38 @@ def test_ports_that_leave_the_subnet_together_are_those_of_a_restart() -> None:
     ]
     assert not find_faults(*removed[:2])
     assert ["opensm"] == [fault.label for fault in find_faults(removed[0], removed[2])]
+
+
+@pytest.mark.parametrize(
+    ("rule", "name", "explains_ids"),
+    [
+        (driver_reports_failure, "the first cause of one device counts", None),
+        (driver_reports_failure, "held by nouveau", frozenset()),
+        (service_reports_failure, "the versions that it names", None),
+        (service_reports_failure, "a manager on a node without NVSwitches", frozenset()),
+    ],
+    ids=lambda item: item.name if isinstance(item, Rule) else "",
+)
+def test_only_what_is_sure_explains_others(rule: Rule, name: str, explains_ids: frozenset[str] | None) -> None:
+    context, _ = row(rule.name, name)
+    assert [explains_ids] == [answer.explains_ids for answer in rule.check(context) if isinstance(answer, Fail)]
+
+
+@pytest.mark.parametrize(
+    ("driver", "text", "expected"),
+    [
+        ("mlx5_core", "x failed, err(-12)", "-12 is ENOMEM: out of memory"),
+        ("bnxt_en", "probe failed with error -110", "-110 is ETIMEDOUT: timed out"),
+        ("nvidia-uvm", "x returned: -5", "-5 is EIO: input or output error"),
+        ("ice", "x failed: -16", "-16 is EBUSY: device or resource busy"),
+        ("mlx5_core", "x failed, err(-999)", None),
+        ("NVRM", "could not do it, status 0x62", "0x62 is NV_ERR_RESET_REQUIRED"),
+        ("NVRM", "failed with status 0x0000000f for fn 78", "0xf is NV_ERR_GPU_IS_LOST"),
+        ("NVRM", "failed with status 0x7123", None),
+        ("NVRM", "failed: Timeout [NV_ERR_TIMEOUT] (0x00000065), status 0x65", None),
+        ("mlx5_core", "failed, status 0x62", None),
+        ("mlx5_core", "at -12 of a table", None),
+    ],
+)
+def test_a_number_has_its_name(driver: str, text: str, expected: str | None) -> None:
+    assert expected == explain_number(driver, text)
