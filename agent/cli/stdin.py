@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import nullcontext
+from typing import TYPE_CHECKING, cast
 
 from agent.cli.errors import CliError
 from probes.time_limit import TimeIsUp, TimeLimit
+
+if TYPE_CHECKING:
+    import io
 
 STDIN = "-"
 _LIMIT_BYTES = 2 << 30  # what is larger is a file already
@@ -33,10 +37,10 @@ def copy_stdin_until(folder: str, until: float | None) -> tuple[str, bool]:
 
 
 def _copy(path: str) -> None:
-    taken = 0
+    taken, stdin = 0, cast("io.BufferedReader", sys.stdin.buffer)
     try:
         with open(path, "wb") as file:
-            while chunk := sys.stdin.buffer.read1(_CHUNK_BYTES):
+            while chunk := stdin.read1(_CHUNK_BYTES):  # what is there: a limit loses none of it
                 taken += len(chunk)
                 if taken > _LIMIT_BYTES:
                     raise CliError(f"stdin: more than {_LIMIT_BYTES >> 30} GiB", "save it to a file, and give that")

@@ -28,13 +28,14 @@ _FAILS = re.compile(
     r"Traceback \(most|\bFATAL\b|\bERROR\b|\[E\d{3,4} |\w(?:Error|Exception): |\bCUDA error\b|\b[Aa]bort"
 )
 SLOT = "\0"
+_WORD = re.compile(r"[A-Za-z]{3}")
 _INFO = re.compile(
     rb"(?:\A|[^\w.-])([A-Za-z0-9][\w.-]{0,63}):(\d{1,8}):\d{1,8} \[\d{1,3}\] (?:\S{1,100} )?NCCL INFO ([^\r\n]{0,300})"
 )
 _OWN_RANK = re.compile(r"\[rank\d{1,7}\]:? ?")
 
 
-class Writer(NamedTuple):
+class LineWriter(NamedTuple):
     """Who wrote a line, as far as the line shows it; `file` where it shows nothing else."""
 
     rank: int | None
@@ -52,15 +53,15 @@ class FormLine(NamedTuple):
     nccl: bool
 
 
-class Form:
+class LineForm:
     """One form, with the values of each process."""
 
     __slots__ = ("first", "rows", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.first: dict[Writer, FormLine] = {}
-        self.rows: dict[Writer, list[tuple[str, ...]]] = {}
+        self.first: dict[LineWriter, FormLine] = {}
+        self.rows: dict[LineWriter, list[tuple[str, ...]]] = {}
 
     def write(self, values: tuple[str, ...]) -> str:
         """The message that has these values."""
@@ -72,12 +73,12 @@ class LineForms:
     """Collects the forms of a job's lines."""
 
     def __init__(self) -> None:
-        self.forms: dict[str, Form] = {}
-        self.lines: dict[Writer, int] = defaultdict(int)
+        self.forms: dict[str, LineForm] = {}
+        self.lines: dict[LineWriter, int] = defaultdict(int)
         self.is_cut = False  # a limit was reached: that a process did not print a form shows nothing
         self._effort = self._rows = 0
         self._kinds: dict[bytes, int] = {}  # of the file that is read
-        self._failed: set[Writer] = set()
+        self._failed: set[LineWriter] = set()
 
     def begin_file(self) -> None:
         """The next file."""
@@ -98,17 +99,17 @@ class LineForms:
         if info is not None:  # as most lines of many logs: it is faster so
             host = info[1].decode().partition(".")[0]
             message = info[3].decode("utf-8", "replace")
-            self._add_message(Writer(None, host, int(info[2]), None, None), message, FormLine(file, number, True))
+            self._add_message(LineWriter(None, host, int(info[2]), None, None), message, FormLine(file, number, True))
             return
         for line in split_line(raw, number, file, prefixes):
             known = line.rank is not None or line.pid is not None or line.task is not None
-            writer = Writer(line.rank, line.host, line.pid, line.task, None if known else line.file)
+            writer = LineWriter(line.rank, line.host, line.pid, line.task, None if known else line.file)
             if line.level == "WARN" or (line.level is None and _FAILS.search(line.text[:_LENGTH]) is not None):
                 self._failed.add(writer)
             text = _OWN_RANK.sub("", line.text[: _LENGTH + 20], count=1) if line.rank is not None else line.text
             self._add_message(writer, text, FormLine(file, number, line.level is not None))
 
-    def _add_message(self, writer: Writer, message: str, place: FormLine) -> None:
+    def _add_message(self, writer: LineWriter, message: str, place: FormLine) -> None:
         if writer in self._failed:
             return
         values: list[str] = []
@@ -118,12 +119,14 @@ class LineForms:
             return SLOT
 
         text = _VALUE.sub(take, message.replace(SLOT, " ")[:_LENGTH].strip())
+        if _WORD.search(text) is None:
+            return  # a dump of bytes, a row of a table
         form = self.forms.get(text)
         if form is None:
             if len(self.forms) >= _MOST_FORMS:
                 self.is_cut = True
                 return
-            form = self.forms[text] = Form(text)
+            form = self.forms[text] = LineForm(text)
         self.lines[writer] += 1
         rows = form.rows.setdefault(writer, [])
         if not rows:

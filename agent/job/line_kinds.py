@@ -41,7 +41,7 @@ _ANYWHERE_WORDS = (
 class Kind:
     """What a kind of line may mean."""
 
-    __slots__ = ("count", "info", "likely", "pace", "patterns", "plain", "readers")
+    __slots__ = ("count", "info", "likely", "of_table", "pace", "patterns", "plain", "readers")
 
     def __init__(
         self,
@@ -51,6 +51,7 @@ class Kind:
         pace: PaceForm | None,
     ) -> None:
         self.patterns, self.readers, self.pace = patterns, readers, pace
+        self.of_table = read_table_line in readers
         self.info = info  # only a message of NCCL at level INFO
         self.plain = not info and not patterns and set(readers) <= COUNTED  # after a while only its number matters
         self.likely = _UNREAD  # the reader of NCCL's facts that takes it

@@ -83,6 +83,7 @@ _NO_HOSTS = re.compile(
     r"(?:.{0,60}(?:Error|Exception|Warning)|srun|slurmstepd|libfabric|mpirun|INFO|WARN\w{0,4}|ERROR|FATAL|DEBUG|error|"
     r"warning|hint|kernel|nccl\w{0,40})$"
 )
+_OF_RANKS = ("tag", "torchrun", "ray", "vllm", "sglang")  # prefixes that only programs of several processes write
 _SAMPLE = 400  # lines by which ambiguous prefixes are judged
 
 _DATES: tuple[re.Pattern[str], ...] = (
@@ -155,8 +156,12 @@ class Prefixes:
         counts: Counter[str] = Counter()
         for line in lines:
             for name, form, sure in _PREFIXES:
-                if not sure and (match := form.match(line)) is not None and not _is_word(match):
+                if name not in _OF_RANKS and sure:
+                    continue
+                match = form.match(line)
+                if match is not None and (sure or not _is_word(match)):
                     counts[name] += 1
+        self.are_of_ranks = any(counts[name] >= max(3, len(lines) // 2) for name in _OF_RANKS)
         self._usual = {name for name, count in counts.items() if count >= max(3, _SHARE * len(lines))}
 
     def strip(self, line: str) -> tuple[str, dict[str, str]]:

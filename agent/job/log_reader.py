@@ -50,6 +50,8 @@ class LogReader:
         state = self._state = FileState(evidence, name)
         sample, source = read_sample(iter(lines), _SAMPLE_LINES)
         prefixes = Prefixes(line[:400].decode("utf-8", "replace") for line in sample)
+        if prefixes.are_of_ranks:
+            state.found.add("other")
         for origin, form in (("kernel", _KERNEL), ("service", _SERVICE)):
             if sum(form.match(line[:200]) is not None for line in sample) * 4 > len(sample):  # messages have more lines
                 state.found.add(origin)
@@ -64,10 +66,11 @@ class LogReader:
                 last, last_number = raw, number
                 continue
             key = raw.translate(None, _DIGITS)
-            forms.add(key, raw, number, file, prefixes)
             kind = kinds.get(key)
             if kind is None and key not in kinds:
                 kind = self._add_kind(key, raw)
+            if kind is None or not kind.of_table:
+                forms.add(key, raw, number, file, prefixes)
             if kind is not None:
                 if kind.pace is not None:
                     evidence.pace.add(file, number, raw, kind.pace)

@@ -75,7 +75,7 @@ class PaceForm(NamedTuple):
     begin: bytes
 
 
-class Series:
+class PaceSeries:
     """The values of one form in one file, in order, with their lines."""
 
     def __init__(self, is_rate: bool, is_of_times: bool = False) -> None:
@@ -109,7 +109,7 @@ class Pace:
     """All series of a job, by file, form and how the lines begin."""
 
     def __init__(self) -> None:
-        self.series: dict[tuple[int, PaceForm], Series] = {}
+        self.series: dict[tuple[int, PaceForm], PaceSeries] = {}
         self._last: dict[tuple[int, PaceForm], Moment] = {}
 
     def add(self, file: int, line: int, raw: bytes, form: PaceForm) -> None:
@@ -119,7 +119,7 @@ class Pace:
             if len(self.series) >= _MOST_SERIES:
                 return
             is_gap = form.number == _GAPS
-            series = self.series[file, form] = Series(not is_gap and _FORMS[form.number].is_rate, is_gap)
+            series = self.series[file, form] = PaceSeries(not is_gap and _FORMS[form.number].is_rate, is_gap)
         size = int(found[1]) if (found := _SIZE.search(raw[:_LINE_BYTES])) else None
         is_timed = len(series.times) < _MOST_TIMES or (form.number == _GAPS and len(series.values) < _MOST_GAPS)
         moment = find_time(raw[:_HEAD_BYTES].decode("utf-8", "replace")) if is_timed else None
@@ -177,18 +177,18 @@ class PaceChange(NamedTuple):
     recovered: bool
 
 
-def measure(series: Series) -> float | None:
+def measure(series: PaceSeries) -> float | None:
     """The value in the middle of a series that is long enough; None: too few, or too near to what times resolve."""
     middle = median(series.values) if len(series.values) >= _LEAST_POINTS else 0.0
     return middle if middle > 0 and (not series.is_of_times or middle >= _LEAST_GAP) else None
 
 
-def find_change(series: Series) -> PaceChange | None:
+def find_change(series: PaceSeries) -> PaceChange | None:
     """Where steps became slower, and stayed so for a while; None: nowhere.
 
     What is slow at the start is warm-up, single slow steps are checkpoints and the like, and neither counts.
 
-    >>> series = Series(is_rate=False)
+    >>> series = PaceSeries(is_rate=False)
     >>> series.values.extend([0.8] * 40 + [2.4] * 20)
     >>> change = find_change(series)
     >>> change.first, round(change.times, 1), change.recovered

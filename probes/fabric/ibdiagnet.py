@@ -77,8 +77,6 @@ class _CsvReader:
                 kind=_KINDS.get(row["NodeType"], "unknown"),
                 name=row["NodeDesc"].strip().strip('"'),
                 ports=_code(row, "NumPorts") or None,
-                vendor_id=_hex(row, "VendorID"),
-                device_id=_hex(row, "DeviceID"),
                 system_image_guid=_guid(row.get("SystemImageGUID")),
             )
         )
@@ -201,11 +199,6 @@ def _place(row: Row, guid: str, port: str) -> tuple[str, int] | None:
 def _code(row: Row, name: str) -> int:
     text = row.get(name, "")
     return int(text) if text.isdecimal() and len(text) <= 10 else 0
-
-
-def _hex(row: Row, name: str) -> str | None:
-    code = _code(row, name)
-    return f"0x{code:x}" if code else None
 
 
 _BLOCK = lazy_pattern(r'"(.{0,256})",[^,"]{0,40},\s*0x([0-9a-fA-F]{1,16}),\s*LID\s+([0-9]{1,5})')

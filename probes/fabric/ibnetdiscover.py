@@ -80,8 +80,6 @@ def _node(match: re.Match[str], comment: str, ids: dict[str, str]) -> FabricNode
         name=name,
         ports=int(match[1]),
         lid=lid_of(lid[1]) if lid else None,
-        vendor_id=_number(ids.get("vendid")),
-        device_id=_number(ids.get("devid")),
         system_image_guid=guid16(image) if image else None,
     )
 
@@ -122,10 +120,6 @@ def _split_quoted(comment: str) -> tuple[str, str]:
 
 def _guid(digits: str | None) -> str | None:
     return guid16(digits) if digits else None
-
-
-def _number(digits: str | None) -> str | None:
-    return f"0x{digits}" if digits else None
 
 
 _END = r"(CA|SW|RT) {1,5}([0-9]{1,5}) {1,2}([0-9]{1,3}) 0x([0-9a-f]{16}) "
@@ -178,8 +172,6 @@ def parse_nodes(text: str, name: str) -> Fabric:
                 name=comment[:end] if end >= 0 else comment,
                 ports=int(match[3]),
                 lid=lid_of(lid[1]) if lid else None,
-                vendor_id=match[5],
-                device_id=match[4],
             )
         )
     return wiring.fabric()

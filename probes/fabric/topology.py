@@ -24,8 +24,6 @@ class FabricNode(NamedTuple):
     name: str = ""
     ports: int | None = None
     lid: int | None = None  # of a switch; of a channel adapter each port has its own, in its link
-    vendor_id: str | None = None  # "0x2c9"
-    device_id: str | None = None
     system_image_guid: str | None = None
     guid_of_port: bool = False  # the file names no GUIDs of nodes: that of its first port (a switch's port 0) is used
 

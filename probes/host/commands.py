@@ -201,6 +201,7 @@ FILTERED_SAVED = (PCI_LINES, GPU_LINES, REPEATED)
 NPU_HEALTH, NIC_PORTS = ("npu-smi", "info", "-t", "health"), ("nicctl", "show", "port")
 BONDING, SWITCH_PORTS = ("bonding",), ("show", "interfaces")  # a file of /proc; of a switch, any such command
 ROUTES, MLXCONFIG = ("ip", "route"), ("mlxconfig", "query")  # whatever the options
+CMA_MODE = ("cma_roce_mode",)  # each below its command, which names the device
 OPA_PORTS, UFM_EVENTS, FLINT = ("opainfo",), ("UFM", "events"), ("flint", "q")
 MLXLINK, GAUDI_PORTS = ("mlxlink",), ("manage_network_ifs.sh",)  # each below its command, which names the device
 # What tools print where they find no device or no driver, whatever their options
@@ -241,7 +242,7 @@ TOOL_REPORTS_SAVED = (
     + BMC_SENSORS
     + DMI_MEMORY
     + (MLXLINK, GAUDI_PORTS, HL_SMI_QUERY, ROCM_XGMI, BONDING, SWITCH_PORTS, NPU_HEALTH, NIC_PORTS)
-    + (ROUTES, MLXCONFIG, FLINT, OPA_PORTS, UFM_EVENTS)
+    + (ROUTES, MLXCONFIG, CMA_MODE, FLINT, OPA_PORTS, UFM_EVENTS)
     + TOOL_ERRORS_SAVED
     + (PODS, STATED, DMON, IMEX_NODES, ALERTS, REDFISH, AMD_METRICS, NCCL_SETTINGS, LDD, CHECKS)
 )

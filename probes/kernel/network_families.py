@@ -26,6 +26,7 @@ _FAILS = (
 )
 # What a NIC works without: clocks, offloads, filters, what drivers write about themselves
 _OPTIONAL = lazy_pattern(
+    r"allocate command entry|"  # the queue is full for a moment, as while it boots
     r"\bPTP|\bptp_|\bPHC|phc_|TLS\b|MACsec|IPsec|ipsec|[Tt]racer|[Dd]ump|crdump|hwmon|[Dd]ebugfs|[Dd]evlink|sysfs|"
     r"[Ff]low [Dd]irector|[Ff]ilter|ntuple|aRFS|RFS\b|[Tt]unnel|UDP|[Ff]alling back|[Aa]ffinity|NVM config|[Cc]oalesc|"
     r"[Tt]imestamp|[Tt]ime stamp|GNSS|gnss|DPLL|dpll|PPS|\bVPD\b|vsc\b|[Ww]ake|LRO|XDP|rate limit|[Tt]x rate|tc[_-]|"
@@ -91,7 +92,7 @@ FAMILIES = (  # in this order: the first that fits
         r"(?:[Cc]ommand|[Cc]ompletion|\bcmd|CMD|\bAQ|[Aa]dmin|[Mm]ailbox|mbx|HWC|HWRM|[Ff]irmware|FW|CQP|\b[Ww]ait)"
         r"\w{0,20}\b.{0,60}(?:[Tt]ime(?:d )?-?[Oo]ut|TIMEOUT|respon)",
         r"(?:[Tt]imed out|[Tt]imeout).{0,40}(?:command|firmware|\bFW\b|HWC|completion)|[Aa]bandoning msg",
-        r"isn't ready|contact the device's firmware|allocate command entry",
+        r"isn't ready|contact the device's firmware",
     ),
     _family(
         "nic-start",

@@ -100,7 +100,9 @@ def parse_stated(text: str) -> list[NcclVariable]:
     """
     values: dict[str, dict[str, str]] = {}
     for line in list_setting_lines(text):
-        for match in (*_STATED.finditer(line), *_GIVEN.finditer(line)):
+        for match in _STATED.finditer(line):
+            values.setdefault(match["key"], {}).setdefault(match["value"], line[match.start("key") :])
+        for match in _GIVEN.finditer(line):
             values.setdefault(match["key"], {}).setdefault(match["value"], line)
     return [
         NcclVariable(key, value, "environment of the job", "job", line[:VALUE_CHARACTERS])

@@ -507,7 +507,7 @@ class SavedOutputs:
                 from probes.sources.documents import extract_text  # lazy: few sources hold one
 
                 whole = self._files.read(self._paths[name], OUTPUT_LIMIT_BYTES) if len(content) == limit else content
-                text = extract_text(decode_saved(whole), _is_output)
+                text = extract_text(decode_saved(whole), lambda text: bool(identify_command(text)))
                 self._documents[name] = text.encode() if text else None
         return self._documents[name]
 
@@ -543,8 +543,10 @@ class SavedOutputs:
 
         start, cut = self._start(name)
         whole = identify_command(unwrap(start, holds_output))
-        path = None if whole else find_path(name)
+        path = find_path(name) if whole in ((), (SYSFS,)) else None
         pieces, unread = self._split(name, f"$ cat {path}\n{start}" if path else start, cut, bool(whole))
+        if self._documents.get(name) is not None:
+            pieces.pop(saved_name(REPEATED), None)  # a list of values is the document's own
         shown = any(piece.filtered or piece.marked for piece in pieces.values())
         if whole and len(pieces) < 2 and not unread and not shown:
             if whole == ((LOG,),) and (is_rotated(name) or (is_further_log(name) and self._has_kernel_log)):
@@ -600,11 +602,6 @@ class OutputPart(NamedTuple):
     def cut_out(self, name: str, text: str) -> OutputPart:
         """The same with a part of its text."""
         return self._replace(name=name, text=text, outputs=self.outputs.with_text(text))
-
-
-def _is_output(text: str) -> bool:
-    """Whether a text within a document is a known output; a list of values there is of the document."""
-    return identify_command(text) not in ((), (REPEATED,))
 
 
 def _file_names(files: Files) -> list[str]:

@@ -40,7 +40,7 @@ _EXCERPTS = (
     _lines("npu-smi info", r"\|[ \t]{0,4}\d{1,3}[ \t]+(?:Ascend)?(?:310|910|950)\w{0,8}[ \t]*\|[ \t]*[A-Z]\w+[ \t]*\|"),
     _lines("show_gids", r"[a-z][\w.-]{1,40}[ \t]+\d{1,3}[ \t]+\d{1,4}[ \t]+(?:[0-9a-f]{4}:){7}[0-9a-f]{4}[ \t]"),
     _lines("ibv_devices", r"[a-z][\w.-]{1,40}[ \t]+[0-9a-f]{16}[ \t\r]*$"),
-    _lines("ibstat", r"(?:CA type: MT\d|Physical state: \w|Base lid: \d|Capability mask: 0x|SM lid: \d)"),
+    _lines("ibstat", r"(?:CA type: MT\d|Base lid: \d|Capability mask: 0x|SM lid: \d)"),
     _lines("ibv_devinfo -v", r"(?:active_width:[ \t]+\d{1,2}X|sm_lid:[ \t]+\d|node_guid:[ \t]+[0-9a-f]{4}:)"),
     _lines(MLXLINK, r"(?:State {2,40}: [A-Z]|Physical state {2,40}: )", 2),
     _lines("dcgmi health -c", r"\| GPU ID: \d{1,3} +\| (?:Healthy|Warning|Failure) +\|"),

@@ -15,6 +15,7 @@ from probes.host.commands import (
     BMC_SENSORS,
     BONDING,
     CHECKS,
+    CMA_MODE,
     DCGM_METRICS,
     DEVICE_LABELS,
     DMI_MEMORY,
@@ -322,6 +323,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((NPU_HEALTH,), (r"^[ \t]*Health(?: Status)? +: [A-Z]", r"^[ \t]*Error Code +: \w")),
     ((NIC_PORTS,), (r"^[ \t]*(?:Operational status +:|LINK_STATE:) (?:UP|DOWN|up|down)\b",)),
     ((NIC_PORTS,), (r"^[ \t]*Device: cxi\d", r"^[ \t]+Link state: \w")),
+    ((CMA_MODE,), (r"^(?:IB/)?RoCE v[12][ \t\r]*$",)),
     ((FLINT,), (r"^[ \t]*FW Version:[ \t]+\d", r"^[ \t]*FW Version\(Running\):[ \t]+\d")),
     ((OPA_PORTS,), (r"^hfi\d_\d{1,2}:\d\b", r"^[ \t]+PortState: +\w")),
     (
@@ -501,7 +503,7 @@ def identify_command(text: str) -> tuple[tuple[str, ...], ...]:
         return (CHECKS,)
     if has_labels(start):
         return (DEVICE_LABELS,)
-    from probes.tool_reports.switch_ports import is_of_switch
+    from probes.tool_reports.network.switch_ports import is_of_switch
 
     if is_of_switch(start):
         return (SWITCH_PORTS,)
@@ -567,10 +569,6 @@ _USELESS = (
         "is what gpustat prints, which no check reads; save `nvidia-smi -q`",
     ),
     (
-        r"^(?:IB/)?RoCE v[12][ \t]*$",
-        "is the mode of RoCE connections, which no check reads; save `show_gids`",
-    ),
-    (
         r"^\d{1,3} GPUs? found\.|^\| GPU ID \| Device Information ",
         "is the list of dcgmi, which states names and addresses; save `nvidia-smi -q`",
     ),
@@ -607,7 +605,8 @@ _OF_INTERFACE = (  # outputs about one interface, which only their command names
     ),
     (
         "ethtool -S",
-        r"^NIC statistics:|^(?:[> \t]*(?:port\.)?[rt]x_\w{0,40}"
+        r"^NIC statistics:|\A(?![\s\S]{0,4000}?^(?:PFC configuration|packet statistics)\b)"  # of an NPU
+        r"(?:[^\n]*\n){0,400}?(?:[> \t]*(?:port\.)?[rt]x_\w{0,40}"
         r"(?:packets|bytes|octets|discard|err|pause|phy|drop|crc|fcs|missed|buf)[\w.]{0,40}: "
         r"\d{1,20}[ \t]*(?:\r?\n|\Z)){2}",
     ),

@@ -187,7 +187,7 @@ def _is_of_a_fabric(outputs: SavedOutputs) -> bool:
     lists = [argv for argv in outputs.commands if argv[0] != "error"]
     if not all(argv in IB_FABRIC_SAVED for argv in lists) or (outputs.commands and not lists):
         return False
-    from probes.tool_reports.port_errors import list_narrow_links, list_slow_links
+    from probes.tool_reports.network.port_errors import list_narrow_links, list_slow_links
 
     for commands, list_faults in ((IB_LINKS, list_slow_links), (IB_NODES, list_narrow_links)):
         for argv in commands if any(map(outputs.holds, commands)) else ():
@@ -202,7 +202,7 @@ def _is_of_a_switch(outputs: SavedOutputs) -> bool:
     """Whether they are about ports of a switch alone, and state no fault of one."""
     if set(outputs.commands) != {SWITCH_PORTS}:
         return False
-    from probes.tool_reports.switch_ports import list_switch_ports
+    from probes.tool_reports.network.switch_ports import list_switch_ports
 
     try:
         return not list_switch_ports(outputs.completed(SWITCH_PORTS).stdout)

@@ -24,7 +24,7 @@ _SPLIT_WORDS = 12  # of a command: more are not looked at
 _TOOLS = (
     r"nvidia-smi|lspci|ibstatus|ibstat|ibv_devinfo|ibv_devices|ibdev2netdev|show_gids|rdma|mlnx_qos|dcb|ethtool|dmesg|"
     r"journalctl|lsmod|ip|amd-smi|rocm-smi|rocminfo|hl-smi|npu-smi|hccn_tool|neuron-ls|cxl|iblinkinfo|ibnetdiscover|dmidecode|"
-    r"lldpctl|lldpcli|uname|systemctl|dcgmi|ibqueryerrors|perfquery|smpquery|ibportstate|ibdiagnet|kubectl|docker|ulimit|mlxlink|"
+    r"lldpctl|lldpcli|uname|systemctl|dcgmi|ibqueryerrors|perfquery|smpquery|ibportstate|ibdiagnet|kubectl|docker|ulimit|mlxlink|cma_roce_mode|"
     r"scontrol|sinfo|nvidia-imex-ctl|modprobe|sminfo|devlink|ipmitool|ipmi-sel|racadm|"
     r"manage_network_ifs\.sh|ifconfig|nicctl|"
     r"nv(?=[ \t]+show[ \t]+interface[ \t])"
@@ -130,7 +130,7 @@ OPENERS = (  # kind, the first line of such an output, whether each such line be
 _OPENER = lazy_pattern("|".join(rf"(?P<k{number}>{pattern})" for number, (_, pattern, _) in enumerate(OPENERS)))
 
 
-_COMMANDS_KEPT = ("hccn_tool", "mlxlink", "nv")
+_COMMANDS_KEPT = ("hccn_tool", "mlxlink", "cma_roce_mode", "nv")
 _WITHIN = {
     "kubectl": ("kernel",),
     "rocm-smi": ("matrix",),

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from probes.host.commands import (
     BONDING,
+    CMA_MODE,
     COMMANDS,
     DEVICE_LABELS,
     GAUDI_PORTS,
@@ -16,6 +17,7 @@ from probes.host.commands import (
     NPU_HEALTH,
     NVIDIA_SMI_TABLE,
     PCI_LINES,
+    REPEATED,
     ROTATED_LOG,
     SAVED,
     SERVICE_LOG,
@@ -65,7 +67,8 @@ class UnusedOutput(NamedTuple):
 
 _ERROR, _STATED = "error_of_", saved_name(STATED)
 _SERVICE_LOG = SERVICE_LOG[0]
-_MLXLINK, _GAUDI_PORTS, _SWITCH = MLXLINK[0], GAUDI_PORTS[0], "_".join(SWITCH_PORTS)
+_GAUDI_PORTS, _SWITCH = GAUDI_PORTS[0], "_".join(SWITCH_PORTS)
+_WITH_DEVICE = (MLXLINK[0], CMA_MODE[0])  # whose command names the device
 _NVUE = "nv"  # its command alone states the port
 _IP_LINK = "ip_link"
 _NPU_HEALTH = saved_name(NPU_HEALTH)
@@ -101,7 +104,7 @@ IN_PARTS = (
     LOG,
     _HCCN,
     _SYSFS,
-    _MLXLINK,
+    *_WITH_DEVICE,
     _SWITCH,
     "lspci",
     "ethtool",
@@ -139,7 +142,7 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
             f"$ {' '.join(piece.words)}\n{piece.text}"
             if name in (_NPU_HEALTH, _KUBE_TABLE)
             else with_command(piece)
-            if name in (_HCCN, _SYSFS, _MLXLINK, _SWITCH)
+            if name in (_HCCN, _SYSFS, *_WITH_DEVICE, _SWITCH)
             else piece.text
         )
         is_part = piece.filtered and not is_sentence_of_smi(piece.text)
@@ -162,7 +165,7 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
         elif _is_of_another_time(name, piece, commands, found[name].text):
             unread.append(UnusedOutput(*shown, "an earlier one is used", name, here))
         elif (
-            name in (LOG, _HCCN, _SYSFS, _MLXLINK, _SERVICE_LOG, _QUERY, _SWITCH)
+            name in (LOG, _HCCN, _SYSFS, *_WITH_DEVICE, _SERVICE_LOG, _QUERY, _SWITCH)
             or name.startswith("lspci")
             or restore_heading(name.partition("_-")[0], found[name].text)
             != found[name].text  # the excerpt's first device
@@ -186,7 +189,7 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
 def _list_sentences(text: str, found: Mapping[str, OutputPiece]) -> Iterator[tuple[str, list[str]]]:
     """Lines of tools that state faults beside other outputs, or behind a prompt: what is in an output that is read for
     its faults counts there alone."""
-    from probes.tool_reports.sentences.stated import find_tool_errors, list_stated_lines
+    from probes.tool_reports.sentences.stated import IBPING, find_tool_errors, list_stated_lines
     from probes.tool_reports.sentences.table import UNKNOWN  # lazy: few sources hold a text of several outputs
 
     names = {LOG, *map(saved_name, (*TOOL_REPORTS_SAVED, *NVIDIA_SMI_TABLE))}
@@ -198,7 +201,8 @@ def _list_sentences(text: str, found: Mapping[str, OutputPiece]) -> Iterator[tup
         if row not in UNKNOWN or not any(match.string in output for output in read)
     ]
     if errors:
-        yield f"{_ERROR}text", errors
+        named = [line for line in text.splitlines() if IBPING in line][:1]  # whose sentences ping prints, too
+        yield f"{_ERROR}text", [*named, *errors]
     lines = [line for line in list_stated_lines(text) if not any(line in output for output in read)]
     if lines and _STATED not in found:
         yield _STATED, lines
@@ -263,6 +267,8 @@ def _name_of_piece(piece: "Piece") -> str | None:
     if piece.files is not None and not (of_content and of_content[0] in _BY_CONTENT):
         is_of_one = not find_hosts(piece.text) and show_files(piece.files, piece.text).strip()
         return _SYSFS if is_of_one else None
+    if of_content == (REPEATED,) and not piece.marked:
+        return None  # a list of values in a longer text
     if of_content in ((PCI_LINES,), (GPU_LINES,)):
         return saved_name(of_content[0])
     if (
@@ -278,7 +284,7 @@ def _name_of_piece(piece: "Piece") -> str | None:
             return saved_name(of_content[0])
         if tool == _HCCN:
             return _HCCN
-        if tool in (_MLXLINK, _GAUDI_PORTS) and of_content == ((tool,),):
+        if tool in (*_WITH_DEVICE, _GAUDI_PORTS) and of_content == ((tool,),):
             return tool
         if of_content == ((LOG,),):
             return LOG  # whatever its options

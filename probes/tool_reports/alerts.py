@@ -86,7 +86,7 @@ def _report_alert(labels: dict[str, str]) -> ToolReport | None:
 def list_gpu_metrics(text: str) -> list[ToolReport]:
     """GPUs of which an exporter counts uncorrectable errors, or that it calls unhealthy. Raises ParseError.
 
-    >>> rows = 'gpu_ecc_uncorrect_total{gpu_id="2"} 0\nrocm_ras_umc_uncorrectable_count{card="3"} 7.0\n'
+    >>> rows = 'gpu_ecc_uncorrect_total{gpu_id="2"} 0\\nrocm_ras_umc_uncorrectable_count{card="3"} 7.0\\n'
     >>> [report[:2] for report in list_gpu_metrics(rows)]
     [('amd-uncorrectable', 'AMD 3')]
     """

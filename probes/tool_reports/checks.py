@@ -28,12 +28,11 @@ _PARTS = lazy_pattern(
 )
 _CELLS = lazy_pattern(r"[ \t>]{0,8}[|│┃](?P<cells>[^\n]{3,900})[|│┃][ \t]{0,8}")
 _VERDICT = lazy_pattern(r"(?:\W{0,3}|Result: ?)(?P<verdict>(?i:pass(?:ed)?|fail(?:ed|ure)?|ok|error))\W{0,3}")
-_LINE = lazy_pattern(
-    r"[ \t>]{0,8}(?:(?P<front>\[ ?(?i:pass(?:ed)?|fail(?:ed|ure)?|ok|error) ?\])[ \t:-]{1,4}(?P<after>\S[^\n]{2,300})"
-    r"|(?P<before>\S[^\n]{2,200}?)[ \t]?(?:\.{3,80}|:[ \t]{1,40}|[ \t]{2,60})[ \t]?\[? ?"
-    r"(?P<end>(?i:pass(?:ed)?|fail(?:ed|ure)?)) ?\]?"
-    r"|\[RESULT\] \[ ?[\d.]{1,20}\] (?P<of_rvs>\S[^\n]{2,200}?) pass ?: ?(?P<truth>TRUE|FALSE))[ \t]*"
+_FRONT = lazy_pattern(
+    r"[ \t>]{0,8}\[ ?(?P<verdict>(?i:pass(?:ed)?|fail(?:ed|ure)?|ok|error)) ?\][ \t:-]{1,4}(?P<what>\S.*)"
 )
+_END = ("pass", "passed", "fail", "failed", "failure")
+_OF_RVS = lazy_pattern(r"\[RESULT\] \[ ?[\d.]{1,20}\] (?P<what>\S.*?) pass ?: ?(?P<truth>TRUE|FALSE)[ \t]*")
 _FIELD = lazy_pattern(r"[ \t>-]{0,16}(?P<label>[A-Za-z][\w ]{1,24}?) ?[:=][ \t]{0,40}(?P<value>\S[^\n]{0,200}?)[ \t]*")
 _OF_RESULT, _OF_WHY = ("result", "status", "verdict", "outcome"), ("reason", "message", "error", "details")
 _OF_PART = ("device", "gpu", "npu", "card", "nic", "port", "link", "test", "test name", "check", "name", "action")
@@ -109,11 +108,25 @@ def _list_results(text: str) -> Iterator[tuple[bool, str | None, str]]:
 
 
 def _read_line(line: str) -> tuple[bool, str | None, str] | None:
-    match = _LINE.fullmatch(line)
-    if match is None:
+    """A verdict in front of a check, or behind it: after dots, a colon, or two blanks.
+
+    >>> _read_line("PCIe bandwidth GPU 3 ...... FAIL"), _read_line("[PASS] ecc"), _read_line("these will fail")
+    ((True, None, 'PCIe bandwidth GPU 3'), (False, None, 'ecc'), None)
+    """
+    if match := _FRONT.fullmatch(line):
+        return _is_failure(match["verdict"]), None, match["what"]
+    if match := _OF_RVS.fullmatch(line):
+        return match["truth"] == "FALSE", None, match["what"]
+    start = line.rstrip(" \t]")
+    check, blank, verdict = start.rpartition(" ")
+    verdict = verdict.lstrip("[.")
+    before = check.rstrip(" \t[")
+    is_apart = (
+        start.endswith(f"..{verdict}") or before.endswith((":", "..")) or len(before) + 1 < len(check) + len(blank)
+    )
+    if verdict.lower() not in _END or not before or not is_apart:
         return None
-    verdict = match["front"] or match["end"] or ("fail" if match["truth"] == "FALSE" else "pass")
-    return _is_failure(verdict), None, match["after"] or match["before"] or match["of_rvs"]
+    return _is_failure(verdict), None, before.rstrip(" .:").lstrip(" \t>")
 
 
 def _read_row(heading: Sequence[str], cells: Sequence[str]) -> tuple[bool, str | None, str]:

@@ -37,9 +37,7 @@ _OF_DEVICES = lazy_pattern(
 _COLUMN = lazy_pattern(  # of jsonpath and custom-columns; dots of a resource's name are escaped
     r"\.metadata\.name|\.status\.(?P<kind>capacity|allocatable)\.(?P<resource>(?:[\w/-]|\\{1,2}\.){2,80})"
 )
-_MESSAGE = lazy_pattern(  # of JSON, and the last column of the table
-    r"\"message\" ?: ?\"(?P<quoted>[^\"]{4,400})|(?:\A|.*?[^ \n]) {2,80}(?P<last>(?:(?!  )[^\n]){4,400})\Z"
-)
+_MESSAGE = lazy_pattern(r"\"message\" ?: ?\"(?P<message>[^\"]{4,400})")
 _SHOWN = 160
 _QUOTED = lazy_pattern(r"NVRM: Xid \(")
 _GOOD = lazy_pattern(r".*(?:Ready|Healthy|Health|Available|OK|Ok|Up|Passed|Active)")
@@ -139,8 +137,10 @@ def _read_condition(condition: re.Match[str]) -> list[ToolReport]:
     kind, status = condition["type"], condition["status"]
     text = f"{kind} {status} {' '.join(condition['rest'].split()[-30:])}"[:_LIMIT_TEXT]
     detail: tuple[tuple[str, str], ...] = (("condition", kind), ("status", status))
-    if message := _MESSAGE.search(condition["rest"]):
-        detail = (*detail, ("message", " ".join((message["quoted"] or message["last"]).split())[:_SHOWN]))
+    quoted = _MESSAGE.search(condition["rest"])
+    message = quoted["message"] if quoted else condition["rest"].strip().rpartition("  ")[2]  # the last column
+    if quoted or "  " in condition["rest"].strip():
+        detail = (*detail, ("message", " ".join(message.split())[:_SHOWN]))
     if kind == "Ready":
         return [ToolReport("kube-not-ready", None, text, detail)] if status != "True" else []
     if _QUOTED.search(condition["rest"]):

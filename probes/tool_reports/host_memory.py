@@ -1,5 +1,5 @@
-"""Memory modules of the host, as `dmidecode -t memory` lists them: modules that run below their rate, of several sizes,
-or fewer on one CPU than on the others.
+"""Memory modules of the host, as `dmidecode -t memory` lists them: modules that run below their rate, and a few less
+on one CPU than on the others.
 
 Sources: DMTF SMBIOS 3.7, section 7.18 (type 17); dmidecode 2.12 to 3.6 (names of the lines).
 """
@@ -20,7 +20,7 @@ _SPEED = lazy_pattern(r"(\d{2,6}) (?:MHz|MT/s)")
 _SIZE = lazy_pattern(r"\d{1,9} (?:[kMGT]i?B)")
 _CPU = lazy_pattern(r"(?i:(?:cpu|proc|node|socket|p)[ _]{0,2})(?P<cpu>\d)(?!\d)")
 _CONFIGURED = ("Configured Memory Speed", "Configured Clock Speed")
-_SHOWN = 4
+_FEWEST, _PART = 4, 4  # modules of the fullest CPU, and which part of them may be missing: with less, it was so fitted
 
 
 class _Module(NamedTuple):
@@ -46,10 +46,6 @@ def list_memory_faults(text: str) -> list[ToolReport]:
         raise ParseError("no memory module is listed")
     fitted = [module for module in modules if module.size is not None]
     reports = [*_list_uneven(modules)]
-    sizes = Counter(module.size for module in fitted)
-    if len(sizes) > 1:
-        what = ", ".join(f"{count} of {size}" for size, count in sizes.most_common(_SHOWN))
-        reports.append(_report("dimm-mixed", what))
     slow = [module for module in fitted if module.rated and module.configured and module.configured < module.rated]
     if slow:
         rates = Counter((module.configured, module.rated) for module in slow).most_common(1)[0][0]
@@ -90,10 +86,11 @@ def _build_module(fields: dict[str, str]) -> _Module | None:
 
 
 def _list_uneven(modules: list[_Module]) -> list[ToolReport]:
-    """One CPU with fewer modules than another that has as many slots."""
+    """One CPU with a few modules less than another that has as many slots."""
     slots = Counter(module.cpu for module in modules if module.cpu is not None)
     fitted = Counter(module.cpu for module in modules if module.cpu is not None and module.size is not None)
-    if len(slots) < 2 or len(set(slots.values())) > 1 or len({fitted[cpu] for cpu in slots}) < 2:
+    most, least = (max(counts), min(counts)) if (counts := [fitted[cpu] for cpu in slots]) else (0, 0)
+    if len(set(slots.values())) > 1 or most < _FEWEST or not 0 < most - least <= most // _PART:
         return []
     what = ", ".join(f"CPU {cpu}: {fitted[cpu]} of {count}" for cpu, count in sorted(slots.items()))
     return [_report("dimm-uneven", what)]

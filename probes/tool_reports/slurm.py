@@ -99,6 +99,9 @@ def _list_states(text: str) -> list[ToolReport]:
     >>> text = "STATE    RANK  REASON       NODELIST\\ndrained  7     GPU 3 lost   n7\\n"
     >>> [(report.code, report.subject, report.detail) for report in _list_states(text)]
     [('slurm-device', 'n7', (('what', 'GPU 3 lost'),))]
+    >>> text = "NODELIST  REASON             STATE\\nn7  gres/gpu count reported lower (7 < 8) drained\\n"
+    >>> [report.subject for report in _list_states(text)]
+    ['n7']
     """
     heading = _LIST.search(text)
     if heading is None:
@@ -108,11 +111,12 @@ def _list_states(text: str) -> list[ToolReport]:
     held: dict[str, ToolReport] = {}  # a node may be in several partitions
     for line in short_lines(text[heading.end() :], _LIMIT_LINE):
         words = line.split()
-        if "REASON" in names:  # of Flux, whose reasons have blanks
-            state, nodes = words[state_at : state_at + 1], words[-1:]
-            why = line[heading[0].index("REASON") : heading[0].index("NODELIST")].strip()
-            if state and _OUT_OF_USE.fullmatch(state[0]) and why:
-                held.setdefault(nodes[0], _report(nodes[0], why, line))
+        if "REASON" in names:  # which has blanks, and may be wider than its column
+            at = names.index("REASON")
+            behind = len(names) - at - 1
+            cells = [*words[:at], " ".join(words[at : len(words) - behind]), *words[len(words) - behind :]]
+            if len(cells) == len(names) and cells[at] and _OUT_OF_USE.fullmatch(cells[state_at]):
+                held.setdefault(cells[nodes_at], _report(cells[nodes_at], cells[at], line))
         elif len(words) == len(names) and _OUT_OF_USE.fullmatch(words[state_at]):
             detail = (("what", f"{words[state_at]}; `sinfo -R` has the reason"),)
             held.setdefault(words[nodes_at], ToolReport("slurm-held", words[nodes_at], " ".join(words), detail))

@@ -46,11 +46,11 @@ _SETTING = lazy_pattern(  # a limit of what varies
 _ZERO = lazy_pattern(r"0(?:\.0{1,6})?(?: ?[A-Za-z%/]{1,12})?")
 _NUMBER = lazy_pattern(r"-?\d{1,20}(?:\.\d{1,6})?(?: ?[A-Za-z%/]{1,12})?")
 _READ_OF_FUNCTIONS = lazy_pattern(  # or states and places of PCI functions
-    r"(?:.*/)?(?:LnkCap (?:Speed|Width)|LnkCtl (?:ASPM|Disabled|LnkDisable)|LnkCtl2 Target|ACS(?:Cap|Ctl) .*"
+    r"(?:LnkCap (?:Speed|Width)|LnkCtl (?:ASPM|Disabled|LnkDisable)|LnkCtl2 Target|ACS(?:Cap|Ctl) .*"
     r"|DevCtl (?:MaxPayload|MaxReadReq|RlxdOrd|ExtTag)|DevCap (?:MaxPayload|ExtTag)|ATSCtl Enable"
     r"|(?:DevCtl2|AtomicOpsCtl|DevCap2) 10BitTag(?:Req|Comp)|(?:Initial VFs|IOVCtl)\b.*|Express MSI|Express IntMsgNum"
     r"|(?:Region|Expansion ROM|BAR|Kernel|Subsystem|IOMMU group|Physical Slot|\w*Sta(?:tus|t)?2?|MSI|HeaderLog)\b.*"
-    r"|Control DisINTx\b.*|AERCap First|.*\bMSI-X .*)"
+    r"|Control DisINTx\b.*|AERCap First|[^/]{0,80}\bMSI-X .*)"
     r"|(?:MSI|MSI-X|Vital Product Data|Single Root I/O Virtualization)\b.*"
 )
 _DERIVED = (  # facts of GPUs that are compared with no peer
@@ -162,10 +162,16 @@ def _normalize(label: str) -> str:
     return label.lower().replace("_", " ").replace("t.limit ", "").removeprefix("advanced error reporting/")
 
 
+def _is_read_of_function(label: str) -> bool:
+    """Whether a label, or what stands below its headings, is a fact of a PCI function."""
+    words = label.split("/")
+    return any(_READ_OF_FUNCTIONS.fullmatch("/".join(words[start:])) for start in range(len(words)))
+
+
 def _known_of(argv: tuple[str, ...]) -> Callable[[str], bool]:
     """Whether a reader of this command's output has a fact for a label."""
     if argv[0] == "lspci":
-        return lambda label: bool(_READ_OF_FUNCTIONS.fullmatch(label))
+        return _is_read_of_function
     labels = _list_known(argv)
     return lambda label: label in labels or label.rpartition("/")[2] in labels
 

@@ -14,13 +14,13 @@ import json
 import lzma
 import os
 import tempfile
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from agent.config import ConfigurationError
 from agent.reports import ReportError
 from agent.rules.catalogue import every_rule
+from probes.compression import DamagedData
 from probes.host.commands import DCB_OBJECTS
 from probes.host.interface import BadSource, Failed
 from probes.kernel.log_lines import lines
@@ -167,10 +167,66 @@ READERS: tuple[Reader, ...] = (
         "Name: nvidia-dcgm-a1\nContainers:\n  x:\n    State: Waiting\n      Reason: CrashLoopBackOff\n",
     ),
     parser("probes.tool_reports.unnamed:list_zero_guids", "mlx5_0 506b4b03002811a0\nmlx5_2 0000000000000000\n"),
-    parser("probes.tool_reports.libraries:list_missing_libraries", "\tlibucp.so.0 => not found\n"),
+    # labels of devices, lines out of outputs, and what tools of networks and hosts print
+    lenient("probes.tool_reports.labels:split_devices", "Features for ens1f0:\ntx-checksumming: on\n\ttx-ipv4: off\n"),
+    lenient("probes.tool_reports.labels:split_functions", SAMPLE),
+    lenient("probes.tool_reports.labels:split_table", "index, pstate\n0, P0\n1, P2\n"),
+    lenient("probes.tool_reports.labels:split_xml", smi.XML),
+    lenient("probes.tool_reports.labels:split_settings", "net.ipv4.conf.ens1f0.arp_ignore = 1\n"),
+    lenient("probes.tool_reports.labels:split_json", '[{"gpu": 0, "limit": {"max": 750}}, {"gpu": 1}]'),
+    lenient("probes.tool_reports.unread:has_labels", "Features for ens1f0:\ntx-checksumming: on\n"),
+    lenient("probes.tool_reports.lines:find_only_part", "hl5 (0000:b4:00.0) did not answer"),
+    lenient("probes.tool_reports.checks:is_of_checks", "node health check\n| Host | Result |\n| n1 | PASS |\n"),
+    lenient("probes.sources.excerpts:find_excerpt", "\tRate: 400\n\tBase lid: 12\n"),
+    lenient("probes.tool_reports.unnamed:find_repeated", "State: Active\n" * 3 + "State: Down\n"),
+    parser("probes.tool_reports.unnamed:list_repeated_lines", "State: Active\n" * 3 + "State: Down\n"),
+    lenient("probes.nccl.jobs:list_setting_lines", "n1:2:3 [0] NCCL INFO NCCL_IB_HCA set by environment to mlx5_0\n"),
+    lenient("probes.sources.file_commands:list_loop_values", "{0..3}"),
+    parser("probes.gpu.nvidia_smi_query:parse_log", smi.XML),
     parser(
-        "NOTICE swss#orchagent: :- f: Port Ethernet8 oper error event: mac_local_fault occurred\n",
+        "probes.tool_reports.host_memory:list_memory_faults",
+        "Memory Device\n\tSize: 64 GB\n\tLocator: CPU0_DIMM_A1\n\tSpeed: 4800 MT/s\n",
     ),
+    parser(
+        "probes.tool_reports.nvidia_tools:list_hot_gpus",
+        "GPU 00000000:2D:00.0\n  Temperature\n    GPU Current Temp : 93 C\n    GPU Slowdown Temp : 92 C\n",
+    ),
+    parser("probes.tool_reports.network.addresses:list_empty_tables", "n_gids_found=0\n"),
+    parser(
+        "probes.tool_reports.network.addresses:list_link_faults",
+        "3: ib0: <UP,LOWER_UP> mtu 4092\n    vf 1     link/infiniband 00:28 brd 00:ff, link-state disable\n",
+    ),
+    parser(
+        "probes.tool_reports.network.addresses:list_shared_networks",
+        "10.8.0.0/16 dev eno1 proto kernel scope link\n10.8.0.0/16 dev eth5 proto kernel scope link\n",
+    ),
+    parser(
+        "probes.tool_reports.network.nic_settings:list_roce_modes",
+        "$ cma_roce_mode -d mlx5_0 -p 1\nRoCE v2\n$ cma_roce_mode -d mlx5_1 -p 1\nIB/RoCE v1\n",
+    ),
+    parser(
+        "probes.tool_reports.network.nic_settings:list_settings",
+        "Device: 0000:c1:00.0\nConfigurations:   Default   Current   Next Boot\n* LINK_TYPE_P1  IB(1)  IB(1)  ETH(2)\n",
+    ),
+    parser(
+        "probes.tool_reports.network.nic_settings:list_versions",
+        "FW Version: 28.39.1002\nFW Version(Running): 28.36.1010\n",
+    ),
+    parser(
+        "probes.tool_reports.network.port_tools:list_omni_path_ports",
+        "hfi1_0:1      PortGID:0x1\n   PortState:     Init (LinkUp)\n",
+    ),
+    parser(
+        "probes.tool_reports.network.ufm:list_ufm_events",
+        "2026-02-03 04:05:06.123 [71] [110] WARNING [Port] [Computer: n7 Port 1] : Symbol Error rate exceeded\n",
+    ),
+    Reader(
+        "probes.compression:decompress",
+        lambda: [pack(b"a line\n" * 20) for pack in (bytes, gzip.compress, bz2.compress, lzma.compress)],
+        (DamagedData,),
+        lambda read: lambda data: read(data, 1 << 20),
+    ),
+    parser("probes.tool_reports.libraries:list_missing_libraries", "\tlibucp.so.0 => not found\n"),
     parser("probes.tool_reports.sentences.stated:list_stated", "vfio 0000:41:00.0: group 27 is not viable\n"),
     lenient("probes.tool_reports.sentences.stated:find_tool_errors", "# Port number 1 state is Down\n"),
     lenient("probes.tool_reports.sentences.stated:list_stated_lines", "# Port number 1 state is Down\n"),
@@ -195,7 +251,7 @@ READERS: tuple[Reader, ...] = (
     lenient("probes.switch_ports.names:find_port_of_command", "show interfaces ethernet 1/17 counters"),
     lenient("probes.switch_ports.columns:simplify", "Err (pkts)"),
     lenient("probes.switch_ports.columns:is_rule", "-----  --------"),
-    lenient("probes.tool_reports.switch_ports:is_of_switch", switch_texts.ERRORS),
+    lenient("probes.tool_reports.network.switch_ports:is_of_switch", switch_texts.ERRORS),
     parser(
         "probes.tool_reports.alerts:list_alerts",
         'ALERTS{alertname="IBLinkDown",alertstate="firing",device="mlx5_4",description="Xid 79"} 1\n',
@@ -214,13 +270,13 @@ READERS: tuple[Reader, ...] = (
         adapt=lambda read: lambda data: read(data.decode("utf-8", "replace"), "leaf1.ndjson", {}, Room()),
     ),
     parser(
-        "probes.tool_reports.port_errors:list_port_errors",
+        "probes.tool_reports.network.port_errors:list_port_errors",
         tool_texts.PORT_ERRORS,
         tool_texts.PERFQUERY.format(symbols=3),
         tool_texts.OLD_DIAGNET,
         tool_texts.PORT_INFO.format(state="Initialize"),
     ),
-    parser("probes.tool_reports.port_errors:list_slow_links", tool_texts.SLOW_LINKS),
+    parser("probes.tool_reports.network.port_errors:list_slow_links", tool_texts.SLOW_LINKS),
     parser(
         "probes.tool_reports.measured:list_slow_gpus", "bandwidth (GB/s)\n 0 1 2\n 0 N/A 2 9\n 1 2 N/A 2\n 2 9 2 N/A\n"
     ),
@@ -233,13 +289,14 @@ READERS: tuple[Reader, ...] = (
     parser(
         "probes.tool_reports.unnamed:list_pci_lines", "ACSCtl: SrcValid+ ReqRedir+\n\tLnkSta: Width x1 (downgraded)\n"
     ),
-    parser("probes.tool_reports.port_tools:list_link_states", tool_texts.MLXLINK),
-    parser("probes.tool_reports.port_tools:list_nic_ports", tool_texts.NIC_PORTS.format(state="DOWN")),
+    parser("probes.tool_reports.network.port_tools:list_link_states", tool_texts.MLXLINK),
+    parser("probes.tool_reports.network.port_tools:list_nic_ports", tool_texts.NIC_PORTS.format(state="DOWN")),
     parser(
-        "probes.tool_reports.bonding:list_bond_faults", tool_texts.BOND.format(state="up", failures=41, aggregator=2)
+        "probes.tool_reports.network.bonding:list_bond_faults",
+        tool_texts.BOND.format(state="up", failures=41, aggregator=2),
     ),
     parser(
-        "probes.tool_reports.switch_ports:list_switch_ports",
+        "probes.tool_reports.network.switch_ports:list_switch_ports",
         tool_texts.SONIC.format(errors="91,231"),
         tool_texts.EOS.format(errors=91_231),
         tool_texts.EOS_LIGHT.format(light="-18.20"),
@@ -272,14 +329,17 @@ READERS: tuple[Reader, ...] = (
     parser("probes.tool_reports.slurm:list_controller_lines", "update_node: node n7 reason set to: Xid 79\n"),
     parser("probes.tool_reports.accelerators:list_silent_rows", "0 2 41.0°C 138.0W 0%\n1 3 N/A N/A unknown 0%\n"),
     parser("probes.tool_reports.accelerators:list_link_errors", "GPU 2: A100\n Link 1: Replay Errors: 771\n"),
-    parser("probes.tool_reports.port_tools:list_fec_off", "Configured FEC encodings: RS\nActive FEC encoding: Off\n"),
     parser(
-        "probes.tool_reports.port_tools:list_failed_reporters",
+        "probes.tool_reports.network.port_tools:list_fec_off",
+        "Configured FEC encodings: RS\nActive FEC encoding: Off\n",
+    ),
+    parser(
+        "probes.tool_reports.network.port_tools:list_failed_reporters",
         "pci/0000:08:00.0:\n  reporter fw_fatal\n    state error error 3 recover 2\n",
     ),
     parser("probes.tool_reports.dcgmi:list_metrics", 'DCGM_FI_DEV_XID_ERRORS{gpu="3",device="nvidia3"} 79\n'),
-    parser("probes.tool_reports.port_tools:list_gaudi_ports", tool_texts.GAUDI_PORTS),
-    parser("probes.tool_reports.port_tools:list_lost_link", tool_texts.ETHTOOL.format(state="no (No cable)")),
+    parser("probes.tool_reports.network.port_tools:list_gaudi_ports", tool_texts.GAUDI_PORTS),
+    parser("probes.tool_reports.network.port_tools:list_lost_link", tool_texts.ETHTOOL.format(state="no (No cable)")),
     lenient(
         "probes.sources.sysfs_lines:read_shown_files", "/sys/class/net/ens1/mtu:9000\n==> /sys/class/net/a/b <==\n1\n"
     ),
@@ -295,7 +355,7 @@ READERS: tuple[Reader, ...] = (
     lenient("probes.sources.host_lines:find_hosts", "n1: 400\nn2: 100\n", "n1 | CHANGED | rc=0 >>\nup\n"),
     Reader("probes.tool_reports.lines:short_lines", seeds.texts(LINES), (ParseError,), _then(9)),
     parser("probes.tool_reports.unnamed:list_shown_files", tool_texts.NUMA_NODES.format(node=-1), tool_texts.RATES),
-    parser("probes.tool_reports.port_errors:list_narrow_links", tool_texts.discovered(4, narrow=3)),
+    parser("probes.tool_reports.network.port_errors:list_narrow_links", tool_texts.discovered(4, narrow=3)),
     parser("probes.tool_reports.unnamed:list_module_lines", "nouveau 2596864 4\nmlx5_core 1 1 mlx5_ib\n"),
     parser(
         "probes.tool_reports.accelerators:list_gaudi_counts",
@@ -437,12 +497,6 @@ READERS: tuple[Reader, ...] = (
         lambda read: lambda data: [read([("x", data.decode("utf-8", "replace"), mixed)]) for mixed in (True, False)],
     ),
     lenient("probes.services.logs:list_lines", test_service_logs.JOURNAL),
-    Reader(
-        "probes.kernel.log_files:unpack",
-        lambda: [pack(b"a line\n" * 20) for pack in (bytes, gzip.compress, bz2.compress, lzma.compress)],
-        (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError),
-        lambda read: read,
-    ),
     lenient("probes.services.probe:parse_populated", "populated 1\nfrozen 0\n"),
     lenient("probes.services.probe:parse_version", "Fabric Manager version is : 570.124.06\n"),
     lenient("probes.services.probe:parse_nodes", "# nodes\n10.0.0.1\n10.0.0.2\n"),
@@ -731,6 +785,11 @@ READERS: tuple[Reader, ...] = (
 
 # What takes a text or bytes and reads nothing of a host: names, paths and questions that are ours.
 NOT_READERS = {
+    "probes.compression.find_compression": "a question about the begin of bytes",
+    "probes.tool_reports.labels.read_labels": "lines of one device that split_devices found",
+    "probes.tool_reports.unequal.compare_labels": "the name of a command",
+    "probes.tool_reports.unequal.varies": "a label that was read",
+    "probes.tool_reports.json_objects.list_whole_objects": "takes a question besides; list_log_events reads with it",
     "probes.prose.is_denied": "a line in which a sentence was found",
     "probes.kernel.log_lines.find_form": "the text of a line that was read",
     "probes.sources.dump.may_be_document": "a question about the begin of a file",

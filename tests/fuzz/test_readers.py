@@ -113,7 +113,7 @@ SHORT_TEXTS = {
                 f"probes.switch_ports.{module}"
                 for module in ("alarms", "columns", "labels", "members", "names", "reading")
             ),
-            "probes.tool_reports.switch_ports",
+            "probes.tool_reports.network.switch_ports",
         ),
         LONGEST_LINE,
     ),

@@ -11,7 +11,6 @@ import typer
 from agent.cli import options as opt
 from agent.cli.errors import CliError
 from agent.cli.fleet.options import open_engine, require_libraries
-from probes.compression import DamagedData, decompress
 
 if TYPE_CHECKING:
     from agent.fleet.cluster.build import FabricFile
@@ -124,6 +123,8 @@ def read_bounded(name: str, limit: int = LIMIT_BYTES) -> bytes:
 
 def _unpack(data: bytes, label: str) -> bytes:
     """Without compression. Raises CliError."""
+    from probes.compression import DamagedData, decompress  # lazy: --help reads nothing
+
     try:
         unpacked = decompress(data, LIMIT_BYTES + 1)
     except DamagedData as error:

@@ -16,12 +16,13 @@ from typing import NamedTuple
 
 from agent.job.candidate import PossibleCause, find_hosts, name_ranks
 from agent.job.evidence import Evidence
-from agent.job.line_forms import SLOT, Form, FormLine, Writer
+from agent.job.line_forms import SLOT, FormLine, LineForm, LineWriter
 from agent.model.labels import natural
 
 _LEAST = 4  # processes, below which no majority is one
 _FEW = 8  # one of so many may differ
 _SETS = 3  # sets of processes that differ; with more of them it is usual to differ
+_MANY = 200  # of them, before it is looked at whether they do the same work
 _SHARED = 0.5  # of the forms that all others print, so that a process is one of them
 _SAMPLES = 4
 _STEADY, _SLOW = 1.1, 1.5  # times the middle
@@ -45,10 +46,10 @@ _OF_THE_RING = re.compile(r"(?:Trees?|Ring) |(?:Channel|Ring) \0(?:/\0)? : \0(?:
 
 _Member = int | str  # a rank, or a process or file by name
 _Rows = dict[_Member, list[tuple[str, ...]]]
-_Row = tuple[Form, _Rows, dict[_Member, FormLine]]  # a form, its values and its first line, by member
+_Row = tuple[LineForm, _Rows, dict[_Member, FormLine]]  # a form, its values and its first line, by member
 
 
-class Difference(NamedTuple):
+class RankDifference(NamedTuple):
     """One thing in which processes differ from the others."""
 
     members: frozenset[_Member]
@@ -62,7 +63,7 @@ class Difference(NamedTuple):
 class _Peers:
     """Processes of one kind, and their forms."""
 
-    def __init__(self, evidence: Evidence, names: dict[Writer, _Member]) -> None:
+    def __init__(self, evidence: Evidence, names: dict[LineWriter, _Member]) -> None:
         self.forms: list[_Row] = []
         lines: Counter[_Member] = Counter()
         for writer, name in names.items():
@@ -114,9 +115,9 @@ class _Peers:
         return len({place % step for place in places}) == 1 and not self.is_host(members)
 
 
-def find_differences(evidence: Evidence) -> list[Difference]:
+def find_differences(evidence: Evidence) -> list[RankDifference]:
     """All of them, the strongest first; of each kind of process none where many differ."""
-    kinds: dict[str, dict[Writer, _Member]] = defaultdict(dict)
+    kinds: dict[str, dict[LineWriter, _Member]] = defaultdict(dict)
     for writer in evidence.forms.lines:
         rank = writer.rank if writer.rank is not None else evidence.ranks.rank_of(writer.host, writer.pid)
         rank = rank if rank is not None else writer.task
@@ -126,14 +127,16 @@ def find_differences(evidence: Evidence) -> list[Difference]:
             kinds["file"][writer] = evidence.names[writer.file]
         elif writer.host is not None:
             kinds["process"][writer] = f"process {writer.pid} on {writer.host}"
-    differences: list[Difference] = []
+    differences: list[RankDifference] = []
     for names in kinds.values():
         peers = _Peers(evidence, names)
         if len(peers.members) < _LEAST:
             continue
-        by_members: dict[frozenset[_Member], list[Difference]] = defaultdict(list)
+        by_members: dict[frozenset[_Member], list[RankDifference]] = defaultdict(list)
         for difference in chain(_compare_values(peers), _compare_forms(peers), _compare_times(peers)):
             by_members[difference.members].append(difference)
+        if len(by_members) > _MANY:
+            continue
         found = [rows for members, rows in by_members.items() if _is_one_of_them(peers, members)]
         if len(found) <= _SETS:
             differences += chain.from_iterable(found)
@@ -147,7 +150,7 @@ def _is_one_of_them(peers: _Peers, members: frozenset[_Member]) -> bool:
     return shared >= max(1, _SHARED * len(common))
 
 
-def _compare_values(peers: _Peers) -> Iterator[Difference]:
+def _compare_values(peers: _Peers) -> Iterator[RankDifference]:
     """A value that all but a few share."""
     for form, rows, first in peers.forms:
         if len(rows) < max(_LEAST, 0.75 * len(peers.members)) or _OF_THE_RING.match(form.text):
@@ -184,13 +187,13 @@ def _is_timed(before: str, behind: str) -> bool:
     return _TIMED.match(behind[:_BEHIND]) is not None or _TIMED.search(before[-_BEFORE:]) is not None
 
 
-def _write(row: _Row, odd: frozenset[_Member], slot: int, strength: int) -> Difference:
+def _write(row: _Row, odd: frozenset[_Member], slot: int, strength: int) -> RankDifference:
     """One form with two values."""
     form, rows, first = row
     one, other = (min(names, key=str) for names in (odd, rows.keys() - odd))
     own, usual = rows[one][0], rows[other][0]
     texts = form.text.split(SLOT)
-    return Difference(
+    return RankDifference(
         odd, strength, (form.write(own), first[one]), (form.write(usual), first[other]), first[one].nccl,
         (_write_around(texts, own, slot), _write_around(texts, usual, slot)),
     )  # fmt: skip
@@ -204,7 +207,7 @@ def _write_around(texts: list[str], values: tuple[str, ...], slot: int) -> str:
     return " ".join(kept).lstrip() + values[slot] + " ".join(more).rstrip()
 
 
-def _compare_forms(peers: _Peers) -> Iterator[Difference]:
+def _compare_forms(peers: _Peers) -> Iterator[RankDifference]:
     """A form that a few print in place of one that the others print, or alone, or that they never came to."""
     own: dict[frozenset[_Member], list[_Row]] = defaultdict(list)
     for row in peers.forms:
@@ -222,17 +225,17 @@ def _compare_forms(peers: _Peers) -> Iterator[Difference]:
             if usual is not None:
                 other, others, begin = usual
                 peer = min(others, key=str)
-                yield Difference(members, 0, text, (other.write(others[peer][0]), begin[peer]), nccl)
+                yield RankDifference(members, 0, text, (other.write(others[peer][0]), begin[peer]), nccl)
             elif not peers.are_of_a_role(members, False) and _WORRYING.search(form.text):
-                yield Difference(members, 1, text, ("", None), nccl)
+                yield RankDifference(members, 1, text, ("", None), nccl)
     for form, rows, first in peers.forms:
         members = peers.members.difference(rows)
         if peers.are_few(members) and not peers.are_of_a_role(members, False):
             peer = min(rows, key=str)
-            yield Difference(members, 2, ("", None), (form.write(rows[peer][0]), first[peer]), first[peer].nccl)
+            yield RankDifference(members, 2, ("", None), (form.write(rows[peer][0]), first[peer]), first[peer].nccl)
 
 
-def _find_sibling(peers: _Peers, form: Form, members: frozenset[_Member], nccl: bool) -> _Row | None:
+def _find_sibling(peers: _Peers, form: LineForm, members: frozenset[_Member], nccl: bool) -> _Row | None:
     """The form that other processes print where these print theirs: it begins alike, and these do not have it."""
     words = form.text.split()
     best: tuple[float, _Row] | None = None
@@ -247,7 +250,7 @@ def _find_sibling(peers: _Peers, form: Form, members: frozenset[_Member], nccl: 
     return best[1] if best is not None else None
 
 
-def _compare_times(peers: _Peers) -> Iterator[Difference]:
+def _compare_times(peers: _Peers) -> Iterator[RankDifference]:
     """A time or a rate that is steady on all others, and worse on one."""
     for form, rows, first in peers.forms:
         if len(rows) < len(peers.members):
@@ -269,7 +272,7 @@ def _compare_times(peers: _Peers) -> Iterator[Difference]:
 
 def describe_differences(evidence: Evidence, blamed: Collection[int]) -> Iterator[PossibleCause]:
     """One candidate for each set of processes that differs, without those that a cause names; of low confidence."""
-    by_members: dict[frozenset[_Member], list[Difference]] = defaultdict(list)
+    by_members: dict[frozenset[_Member], list[RankDifference]] = defaultdict(list)
     for difference in find_differences(evidence):
         by_members[difference.members].append(difference)
     for members, rows in list(by_members.items())[:_SETS]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from agent.job.candidate import PossibleCause
 from agent.job.evidence import Evidence
-from agent.job.pace import PaceChange, Series, find_change, measure
+from agent.job.pace import PaceChange, PaceSeries, find_change, measure
 
 _SURE = 1.5  # times as long: no noise of a shared host or network
 _SHOWN = 3  # series
@@ -31,7 +31,7 @@ def find_pace(evidence: Evidence) -> Iterator[PossibleCause]:
         yield note
 
 
-def _describe(evidence: Evidence, changes: list[tuple[PaceChange, int, Series]]) -> PossibleCause:
+def _describe(evidence: Evidence, changes: list[tuple[PaceChange, int, PaceSeries]]) -> PossibleCause:
     change, _, series = changes[0]
     since = series.find_time(change.first)
     when = f"since {since.format(evidence.year)}" if since else f"from line {series.lines[change.first]} on"
@@ -56,7 +56,7 @@ def _describe(evidence: Evidence, changes: list[tuple[PaceChange, int, Series]])
     return candidate
 
 
-def _format(value: float, series: Series) -> str:
+def _format(value: float, series: PaceSeries) -> str:
     if series.is_rate:
         return f"{value:.4g}/s"
     return f"{value:.3g} s" if value >= 1 else f"{value * 1e3:.3g} ms"

@@ -35,6 +35,7 @@ _COUNTED_BY = (  # the begin of a source, the counters in it, and the command th
     ("hccn_tool", PORT, "hccn_tool -i {npu} -stat -g"),
     ("/sys/class/infiniband", PORT, "grep . /sys/class/infiniband/*/ports/*/*counters/*"),
 )
+_UNNAMED = (" ethX", " INTERFACE")  # of an output that does not state it: its reader's word, and a person's
 _LISTS = {  # a maker, and the command that lists its accelerators: what is of another maker is settled by it
     "AMD": "amd-smi static --json",
     "Huawei": "npu-smi info",
@@ -156,7 +157,11 @@ def _find_counting_command(report: Report, read: Iterable[str]) -> str | None:
         for begin, kind, command in _COUNTED_BY:
             counted = next((subject for subject in subjects if subject.startswith(f"{kind}:")), None)
             if counted and source.startswith(begin):
-                return command.format(npu="".join(re.findall(r"\d+", counted)[:1])) if command else source
+                return (
+                    command.format(npu="".join(re.findall(r"\d+", counted)[:1]))
+                    if command
+                    else source.replace(*_UNNAMED)
+                )
     return None
 
 

@@ -28,7 +28,7 @@ CLUSTER_MEANINGS = {
         "check", "low",
     ),
     "dra-missing": ToolMeaning(
-        "error", "the kubelet knows no driver for devices that pods ask for (DRA)",
+        "error", "no driver is registered with the kubelet for devices that pods ask for (DRA)",
         "Pods with such a claim do not start on this node.", "dra",
     ),
     "slurm-gpu-lost": ToolMeaning(

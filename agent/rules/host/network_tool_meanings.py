@@ -165,6 +165,14 @@ NETWORK_MEANINGS = {
         "vf-link",
         "low",
     ),
+    "cma-mode": ToolMeaning(
+        "info",
+        "the connection manager of an RDMA device uses RoCE v1",
+        "Programs that connect by address (rping, perftest with -R, storage) use it: their packets pass no router, and "
+        "no switch puts them into the lossless class by DSCP. NCCL does not use it.",
+        "cma-mode",
+        "low",
+    ),
     "firmware-setting-odd": ToolMeaning(
         "info",
         "a NIC has a setting of its firmware that others of its kind do not have",

@@ -21,7 +21,8 @@ from agent.rules.wording import join_labels
 _ORDER = list(MEANINGS)
 _MAKERS = ("AMD", "NVIDIA")  # as the reader names a GPU by number
 _SUBJECTS = {"ethtool": "INTERFACE", "bonding": "INTERFACE", "mlxlink": "DEVICE"}  # that the tool's output is about
-_WITHOUT_LIST = ("modules-nouveau", "cmdline-iommu", "numa-none")  # of which a PCI list shows more
+# Of which a PCI list shows more, or which counts where little else is there
+_WITHOUT_LIST = ("modules-nouveau", "cmdline-iommu", "numa-none", "dimm-slow")
 _OF_LOG = ("driver", "peermem")  # kinds of lines in which the kernel states why it refused a module
 _OF_XID = ("metric-xid", "alert-xid", "check-xid")
 _SHOWN = 6

@@ -650,14 +650,7 @@ MEANINGS = {
         "warning",
         "one CPU has fewer memory modules than another",
         "What it means depends on how the server was ordered: a module that fails its test at boot is left out. Memory "
-        "of that CPU is smaller, and slower for programs and for copies to GPUs.",
-        "dimm",
-        "low",
-    ),
-    "dimm-mixed": ToolMeaning(
-        "info",
-        "memory modules of several sizes are fitted",
-        "What it means depends on the channels they are in: uneven channels are slower.",
+        "of that CPU is then smaller, and slower for programs and for copies to GPUs.",
         "dimm",
         "low",
     ),

@@ -71,10 +71,11 @@ def peer_differs(context: RuleContext) -> Iterator[Result]:
             for fault in faults:
                 differing |= {part.subject for part in fault.parts} | {fault.subject}
                 yield fault
-    if context.topology.unequal_labels is not UNSET:
+    unequal = context.topology.unequal_labels
+    if unequal is not UNSET:
         from agent.rules.peers.labels import compare_labels  # lazy: saved outputs alone have any
 
-        notes = compare_labels(context, listed, known)
+        notes = compare_labels(context, unequal, listed, known)
         differing |= {note.subject for note in notes}
         yield from notes
     for part in parts:

@@ -18,10 +18,10 @@ from agent.rules.peers.parts import PartsSkipped, PeerPart
 from agent.rules.peers.voting import find_pattern
 from agent.rules.rule import Fail
 
-_FEWEST = 4  # parts: of fewer none is the odd one
 _SHARE = 4  # at most one in so many differs
 _ANOTHER_KIND = 8  # labels in which a part of unknown product differs: it is no peer
 _SHOWN = 8
+_KINDS = ("netdev", "pci", "npu", "nic", "gpu")  # the last one counts where an address is of several
 _OF_NO_COMMAND = "labels of devices"  # a text that states its devices, and not which tool printed it
 _ADDRESS = re.compile(r"(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])", re.IGNORECASE)
 _NUMBERED = re.compile(r"(?:GPU|NPU|CARD|AIP|DEVICE) (\d{1,3})", re.IGNORECASE)
@@ -42,12 +42,12 @@ class LabelDifference(msgspec.Struct, frozen=True):
 
 
 def compare_labels(
-    context: RuleContext, listed: Sequence[PeerPart | PartsSkipped], known: Iterable[PeerDifference]
+    context: RuleContext,
+    rows: Iterable[UnequalLabel],
+    listed: Sequence[PeerPart | PartsSkipped],
+    known: Iterable[PeerDifference],
 ) -> list[Fail]:
     """One note for each part that is the odd one. `known`: differences of fields, which are reported by themselves."""
-    rows = context.topology.unequal_labels
-    if rows is msgspec.UNSET:
-        return []
     said = {(part.key, *pair) for one in known for part, *pair in _list_values(one)}
     parts = _name_parts(context, listed)
     by_part: dict[str, dict[str, LabelDifference]] = defaultdict(dict)
@@ -65,14 +65,14 @@ def _list_values(one: PeerDifference) -> Iterator[tuple[PeerPart, str, str]]:
 
 
 def _plain(value: Any) -> str:
-    """A value without its unit and the words of its source, so that "350.00 W" is 350.0 and "Enabled" is True.
+    """A value without its unit and the words of its source, so that "350.00 W" is 350.0, and "Enabled" is on.
 
     >>> _plain("350.00 W"), _plain(350.0), _plain("Enabled"), _plain(True), _plain("Default")
     ('350', '350', 'on', 'on', 'default')
     """
     text = str(value).strip().lower()
     quantity = _QUANTITY.match(text)
-    if quantity and not isinstance(value, bool):
+    if quantity:
         return f"{float(quantity[0]):g}"
     return _SWITCH.get(text, text)
 
@@ -86,32 +86,28 @@ def _name_parts(context: RuleContext, listed: Sequence[PeerPart | PartsSkipped])
     """Parts by every name that an output may have for them; None of those that are not compared."""
     topology = context.topology
     names: dict[str, PeerPart | None] = dict.fromkeys(function.id for function in topology.pci)
+    skipped = [one.subject for one in listed if isinstance(one, PartsSkipped) and not one.is_open]
+    left_out = {place for subject in skipped for place in topology.find_named(subject.partition(":")[2])}
     for nic in topology.nics:
-        part = _assume_peer(nic)
-        names |= dict.fromkeys(filter(None, (nic.id, nic.pci, nic.label, nic.rdma_device)), part)
-        own = (netdev for netdev in topology.netdevs if netdev.nic == nic.id)
-        names |= {one.label: part and _rename(part, f"netdev:{one.id}", one.label) for one in own}
-    for skipped in listed:
-        if isinstance(skipped, PartsSkipped) and not skipped.is_open:
-            names |= dict.fromkeys(topology.find_named(skipped.subject.partition(":")[2].partition("/")[0]))
-    for kind in ("netdev", "pci", "npu", "nic", "gpu"):  # the last one wins where an address is of several
-        for one in listed:
-            if isinstance(one, PeerPart) and one.kind == kind:
-                index = getattr(one.row, "index", None)
-                more = [f"#{index}", one.row.uuid] if kind == "gpu" and index is not None else []
-                names |= dict.fromkeys((one.key, one.label, *(one.ids if kind != "netdev" else ()), *more), one)
+        peer = None if nic.id in left_out else _assume_peer(nic)
+        names |= dict.fromkeys(filter(None, (nic.id, nic.pci, nic.label, nic.rdma_device)), peer)
+        own = [netdev for netdev in topology.netdevs if netdev.nic == nic.id]
+        names |= {one.label: peer and _rename(peer, f"netdev:{one.id}", one.label) for one in own}
+    names |= dict.fromkeys(left_out)
+    parts = [one for one in listed if isinstance(one, PeerPart) and one.kind in _KINDS]
+    for part in sorted(parts, key=lambda part: _KINDS.index(part.kind)):
+        more = [f"#{part.row.index}", part.row.uuid] if part.kind == "gpu" else []
+        names |= dict.fromkeys((*part.ids, part.label, *more), part)
     return names
 
 
 def _assume_peer(nic: Nic) -> PeerPart | None:
     """A NIC whose role is not known, among those of its product; None of one that is down."""
-    if nic.software or nic.limited or (nic.ports and all(port.state not in ("ACTIVE", None) for port in nic.ports)):
+    if nic.ports and not any(port.state in ("ACTIVE", None) for port in nic.ports):
         return None
     layers = sorted({port.link_layer or "" for port in nic.ports})
     product = " ".join(filter(None, (nic.model, nic.board_id, nic.driver, *layers)))
-    place = nic.pci or nic.id
-    ids = frozenset({nic.id, place})
-    return PeerPart("device", f"pci:{place}", nic.label, None, ids, nic.id, "", product, order=place)
+    return PeerPart("device", f"pci:{nic.id}", nic.label, None, frozenset({nic.id}), nic.id, "", product, order=nic.id)
 
 
 def _rename(part: PeerPart, subject: str, label: str) -> PeerPart:
@@ -140,16 +136,14 @@ def _vote(row: UnequalLabel, names: Mapping[str, PeerPart | None]) -> Iterator[L
         values = [value for _, value in group]
         usual = max(set(values), key=lambda value: (values.count(value), value))
         odd = [(part, value) for part, value in group if value != usual]
-        if len(group) < _FEWEST or not odd or len(odd) * _SHARE > len(group):
-            continue
-        if find_pattern(values, [part for part, _ in group], False):
+        if len(odd) * _SHARE > len(group) or find_pattern(values, [part for part, _ in group], False):
             continue
         peers = tuple(part for part, value in group if value == usual)
         yield from (LabelDifference(row, part, value, usual, peers) for part, value in odd)
 
 
 def _is_peer(some: Sequence[LabelDifference]) -> bool:
-    return bool(some[0].part.product and some[0].part.kind != "device") or len(some) < _ANOTHER_KIND
+    return some[0].part.kind != "device" or len(some) < _ANOTHER_KIND
 
 
 def _fail(some: Sequence[LabelDifference]) -> Fail:

@@ -30,7 +30,7 @@ from agent.rules.wording import find_median
 
 ROLES = ("rail", "storage")  # of NICs that are compared
 _READ = ("open", "unknown")  # states of a GPU
-_ALIKE = "GPU"  # of all of a source that names none
+_ALIKE = "GPU"  # all of a source of nvidia-smi that names none
 _DOWN = ("down", "notpresent", "lowerlayerdown", "dormant")
 
 
@@ -109,7 +109,7 @@ def _list_gpu_parts(context: RuleContext, gpu: Gpu) -> Iterator[PeerPart | Parts
         yield PartsSkipped(subject, Reason("guest", detail="a virtual GPU, or one for a virtual machine"))
         return
     model = gpu_model(context, gpu)
-    if not model and not any(gpu_model(context, other) for other in context.topology.gpus):
+    if gpu.vendor == "NVIDIA" and not any(gpu_model(context, other) for other in context.topology.gpus):
         model = _ALIKE
     if not model:
         yield PartsSkipped(subject, Reason("not-known", fact="its product"), is_open=True)

@@ -68,8 +68,8 @@ CLUSTER: tuple[ToolSentence, ...] = (
         r"\bpod (?P<what>[\w.-]{0,60}(?:mofed|ofed|nvidia|gpu|rdma|sriov|dcgm)[\w.-]{0,80}(?: on node [\w.-]{1,80})? "
         r"is not ready: [^\n'\"]{4,100})"),
     row("kube-event",  # of a controller of the site: those of the kubelet and scheduler are about pods
-        r"\bWarning {2,40}(?P<reason>(?!(?:Failed|Back|Kill|Evict|Unhealthy|Network|Inspect|Node|Policy)[A-Z])[A-Z]"
-        r"\w{3,60})(?=[^\n]*(?:G[Pp][Uu]|gpu|R[Dd][Mm][Aa]|rdma|RoCE|roce|Infini[Bb]and|infiniband|\bIB|mlx5|"
+        r"^Warning {2,40}(?P<reason>(?!(?:Failed|Back|Kill|Evict|Unhealthy|Network|Inspect|Node|Policy)[A-Z])[A-Z]"
+        r"\w{3,60})(?=[^\n]{0,300}?(?:G[Pp][Uu]|gpu|R[Dd][Mm][Aa]|rdma|RoCE|roce|Infini[Bb]and|infiniband|\bIB|mlx5|"
         r"\bN[Ii][Cc]s?\b|N[Vv][Ll]ink|Xid|XID|NPU|npu|Gaudi|[Nn]euron|PCIe))"
         r" {2,60}\S{1,12}(?: \([^)\n]{3,30}\))? {2,60}"
         r"(?!kubelet|default-scheduler|multus|\S{0,60}controller|cluster-autoscaler|karpenter)[\w./-]{3,80} {2,80}"

@@ -24,7 +24,7 @@ _HOT = 90  # degrees Celsius; most GPUs slow down between 83 and 92
 _BURN = lazy_pattern(r"proc'd: [^\n]{0,1600}?\btemps: (?P<temperatures>\d{1,3} C(?: - (?:\d{1,3}|--) C){0,63})")
 _PROGRESS = lazy_pattern(r"^[\d.]{1,5}%  proc'd: ", re.MULTILINE)  # of gpu-burn
 _PINGED = lazy_pattern(r"^PING (?P<what>[\w.:-]{2,80})", re.MULTILINE)  # the line of the error names who states it
-_IBPING, _OF_PING = " ibping statistics ---", ("no-answer", "answers-lost")  # prints the sentences of ping
+IBPING, _OF_PING = " ibping statistics ---", ("no-answer", "answers-lost")  # prints the sentences of ping
 _OF_HEALTH = "dcgm-"
 _ENTITY = lazy_pattern(  # of a record of a health check: the part stands in fields of its own
     r"\"entityType\" ?: ?\"(?:PCI\" ?, ?\"entityValue\" ?: ?\"(?P<bdf>[0-9a-fA-F]{4,8}(?::[0-9a-fA-F]{2}){2}\.[0-7])"
@@ -94,7 +94,7 @@ def list_tool_errors(text: str) -> list[ToolReport]:
     'amd-no-driver'
     """
     if errors := find_tool_errors(check_length(text)):
-        if _IBPING in text:
+        if IBPING in text:
             errors = [(row._replace(code="mad-unanswered") if row.code in _OF_PING else row, at) for row, at in errors]
         pinged = _PINGED.search(text)
         reports = [_build_report(row.code, match, pinged if row.tool == "ping" else None) for row, match in errors]

@@ -100,19 +100,32 @@ def memory_modules(*modules: tuple[int, str, str], rate: str = "5600 MT/s") -> s
     )
 
 
+_FULL = tuple((cpu, slot, "64 GB") for cpu in (0, 1) for slot in "ABCD")
+
+
+def without(*slots: int, modules: tuple[tuple[int, str, str], ...] = _FULL) -> tuple[tuple[int, str, str], ...]:
+    """The same with some slots empty."""
+    return tuple(
+        (cpu, slot, "No Module Installed" if n in slots else size) for n, (cpu, slot, size) in enumerate(modules)
+    )
+
+
 @pytest.mark.parametrize(
     ("modules", "rate", "expected"),
     [
-        (((0, "A", "64 GB"), (0, "B", "64 GB"), (1, "A", "64 GB"), (1, "B", "64 GB")), "5600 MT/s", []),
-        (((0, "A", "64 GB"), (0, "B", "No Module Installed"), (1, "A", "64 GB"), (1, "B", "No Module Installed")),
-         "5600 MT/s", []),
-        (((0, "A", "64 GB"), (0, "B", "64 GB"), (1, "A", "64 GB"), (1, "B", "No Module Installed")), "5600 MT/s",
-         ["warning CPU 0: 2 of 2, CPU 1: 1 of 2"]),
-        (((0, "A", "64 GB"), (1, "A", "32 GB")), "5600 MT/s", ["info 1 of 64 GB, 1 of 32 GB"]),
-        (((0, "A", "64 GB"), (1, "A", "64 GB")), "4800 MT/s", ["info 2 of 2 modules, 4800 of 5600 MT/s"]),
+        (_FULL, "5600 MT/s", []),
+        (without(3, 7), "5600 MT/s", []),
+        (without(6), "5600 MT/s", ["warning CPU 0: 4 of 4, CPU 1: 3 of 4"]),
+        (without(6, 7), "5600 MT/s", []),  # half of them: so it was fitted
+        (without(1, 2, 3, 5, 6, 7), "5600 MT/s", []),
+        (without(2, modules=_FULL[:4]), "5600 MT/s", []),  # one CPU
+        (_FULL[:7], "5600 MT/s", []),  # other slots
+        (_FULL, "4800 MT/s", ["info 8 of 8 modules, 4800 of 5600 MT/s"]),
     ],
-)  # fmt: skip
-def test_memory_modules(tmp_path: Path, modules: tuple[tuple[int, str, str]], rate: str, expected: list[str]) -> None:
+)
+def test_memory_modules(
+    tmp_path: Path, modules: tuple[tuple[int, str, str], ...], rate: str, expected: list[str]
+) -> None:
     report = scan_text(tmp_path, memory_modules(*modules, rate=rate), "mail.txt")
 
     assert expected == [f"{finding.severity} {finding.summary.partition(': ')[2]}" for finding in report.findings]

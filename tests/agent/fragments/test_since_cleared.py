@@ -306,6 +306,12 @@ def test_counters_alone_ask_for_the_same_again(name: str, tmp_path: Path) -> Non
     assert later.counters_window.seconds == 60
 
 
+def test_an_interface_without_a_name_is_a_placeholder(tmp_path: Path) -> None:
+    screen = read_first_screen(tmp_path, "NIC statistics:\n     rx_crc_errors_phy: 3\n     rx_packets_phy: 9\n")
+
+    assert "ethtool -S INTERFACE; sleep 60; ethtool -S INTERFACE" in screen
+
+
 def test_states_alone_ask_for_no_second_reading(tmp_path: Path) -> None:
     assert "To see what grows" not in read_first_screen(tmp_path, f"{_ERRORS.format('state')}:1: DOWN\n")
     assert "To see what grows" not in read_first_screen(tmp_path, GROWN["ethtool"][0])

@@ -248,3 +248,16 @@ def carried_window(full: Report, made: Report) -> CountersWindow:
     result = carry_window(full, made).counters_window
     assert result is not None
     return result
+
+
+@pytest.mark.parametrize(("waits", "seconds"), [((60, 60), 120), ((60, None), None), ((60,), 60)])
+def test_the_last_of_several_outputs_is_compared_over_the_whole_time(
+    waits: tuple[int | None, ...], seconds: int | None
+) -> None:
+    """Each states how long after the one before it: what grew since the first took all of it."""
+    outputs = [report(counting(5 + number)) for number in range(len(waits) + 1)]
+    window = compare_outputs(outputs[0], list(zip(outputs[1:], waits, strict=True))).counters_window
+
+    assert window is not None
+    assert seconds == window.seconds
+    assert {len(waits)} == {value for row in window.moved.values() for value in row.values()}

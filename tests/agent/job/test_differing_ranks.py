@@ -147,6 +147,12 @@ def test_files_of_ranks_are_compared_where_their_lines_name_no_rank(tmp_path: Pa
     assert "worker_3.log prints “the data loader with 0 workers" in " ".join(row.summary for row in result.notes)
 
 
+def test_a_dump_of_bytes_has_no_ranks(tmp_path: Path) -> None:
+    rows = [f"{number * 10}: {number % 7:02x} 00 12 00 04" for number in range(8)]
+
+    assert not differences(tmp_path, "\n".join([*rows, "90: 00 42 3c 39 01 77", "CUDA error: out of memory", ""]))
+
+
 def test_a_log_without_end_is_collected_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     for limit, value in (("_MOST_EFFORT", 3000), ("_MOST_FORMS", 40), ("_MOST_ROWS", 500)):
         monkeypatch.setattr(line_forms, limit, value)

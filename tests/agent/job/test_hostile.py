@@ -361,6 +361,6 @@ def test_a_stdin_without_an_end_is_answered_in_time(real_commands: None) -> None
         assert job.stdout is not None
         job.stdin.write((begin(2) + warn(1, "NET/IB : mlx5_1:1 Got async error event: port error")).encode())
         job.stdin.flush()
-        (file,) = json.loads(job.stdout.read())["files"]
+        (file,) = json.loads(job.stdout.read())["source"]["files"]
 
     assert "the time limit of 4 s was reached" in file["reason"]

@@ -214,3 +214,11 @@ def test_an_exception_behind_what_a_paste_has_before_it(tmp_path: Path, prefix: 
 
     assert "failed: python-exception (software, medium)" == describe(result)
     assert "KeyError: 'loss'; nothing" in first(result).summary
+
+
+def test_a_log_of_workers_without_a_failure_is_a_job_of_which_the_end_is_not_known(tmp_path: Path) -> None:
+    line = "(Worker_TP{0} pid=81{0}) INFO 11-03 04:10:1{0} [gpu_worker.py:227] Available KV cache memory: 5.3 GiB\n"
+
+    result = answer(tmp_path, log="".join(line.format(rank) for rank in range(4)))
+
+    assert (result.job.ended, result.causes, result.notes) == ("unknown", [], [])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import lzma
 import socket
 import ssl
 import time
@@ -74,6 +75,7 @@ BODIES = {
     "a time that is none": (report().replace(b"2026-01-15", b"2026-99-99"), "400"),
     "cut gzip": (gzip.compress(report())[:-20], "400"),
     "damaged gzip": (b"\x1f\x8b" + b"x" * 100, "400"),
+    "xz": (lzma.compress(report()), "400"),
     "gzip with more behind": (gzip.compress(report()) + b"x", "400"),
     "damaged zstd": (b"\x28\xb5\x2f\xfd" + b"x" * 100, "400"),
     "cut zstd": (zstandard.ZstdCompressor().compress(report())[:-20], "400"),

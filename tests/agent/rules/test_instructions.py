@@ -62,7 +62,7 @@ SITUATIONS = {
     "malformed", "acs", "poison", "completion", "inside", "injected", "external", "replace", "maintenance",
     "correctable", "power-cycle", "init", "reboot", "memory", "over", "peer", "software",
     "board", "vf-guid", "vf-policy", "vf-physical", "fec-off", "not-needed",
-    "state", "gpu-setting", "gpu-width", "port-setting", "addresses", "guids", "network", "gpu-link",
+    "state", "stated-label", "gpu-setting", "gpu-width", "port-setting", "addresses", "guids", "network", "gpu-link",
     "other-model", "mismatch", "no-gpu", "not-loaded", "not-built", "speed", "mtu", "log",
     "amd-block", "amd-page-fault", "amd-power-controller", "amd-ring-timeout",
     "failed", "api-mismatch", "bar-missing", "closed-modules", "driver-too-old", "firmware-missing",

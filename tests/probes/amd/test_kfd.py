@@ -271,16 +271,6 @@ def test_links_that_could_not_be_read(refused: dict[str, Exception], unread: int
     assert (False if "no XGMI" in why else None) is gpu.nvlink_supported
 
 
-def test_files_that_refuse_are_gaps() -> None:
-    """A link to a foreign GPU is none; another error is said."""
-    host = graph({}, {}, links={1: [(2, 15, 50_000)], 2: [(1, 15, 50_000)]})
-    host.refused[f"{NODES}/1/io_links/1/properties"] = Denied("EPERM", "EPERM")
-    assert outcome(host).reason is None
-    host.refused[f"{NODES}/1/io_links/1/properties"] = Failed("EIO", "EIO")
-    host.refused[f"{NODES}/2/properties"] = Failed("EIO", "EIO")
-    assert "EIO" in (outcome(host).reason or "")
-
-
 def test_a_graph_that_changes_while_it_is_read_is_torn() -> None:
     """The generation moves when a GPU comes or goes."""
     host = graph({})

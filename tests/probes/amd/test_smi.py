@@ -93,8 +93,6 @@ BOX = """\
 | 0000:0c:00.0    AMD Instinct MI300X | 0 %      43 C    0           157/750 W |
 |   0       0       3        CPX/NPS4 | 0 %        N/A           285/196592 MB |
 """
-
-
 JSON = json.dumps([{"gpu": 0, "bdf": A, "links": [{"gpu": 1, "link_type": "XGMI", "weight": 15}]}, METRIC])
 
 
@@ -145,15 +143,6 @@ def test_an_output_is_recognized_by_what_it_holds(tmp_path: Path, text: str, arg
 
     assert ("ok", [argv]) == (run.status, list(run.sources))
     assert report.topology.gpus
-
-
-def test_tables_name_addresses_and_the_graphs_weights() -> None:
-    """Text without GPU numbers: one link each way, of the bandwidth that it states."""
-    read = facts(TABLE)
-
-    assert [(None, A), (None, B)] == [(gpu.index, gpu.address) for gpu in read.gpus]
-    assert [64.0, 64.0] == [gpu.nvlinks[0].speed_gbyte_s for gpu in read.gpus]
-    assert [(A, B, "XGMI")] == [tuple(cell) for cell in read.pairs]
 
 
 def test_all_forms_of_json_are_one() -> None:
@@ -249,33 +238,6 @@ def test_a_pair_that_one_end_states_is_none() -> None:
     read = facts(json.dumps([row(0, A, [link(1)]), row(1, B, [link(0, kind="PCIE")])]))
 
     assert () == read.pairs
-
-
-def test_links_of_mi250_are_counted_by_their_bandwidth() -> None:
-    """200 GB/s are four links of 50."""
-    pair = link(1, bandwidth="50000-200000")
-    rows = [row(n, bdf, [pair | {"gpu": 1 - n}], asic={"device_id": "0x7408"}) for n, bdf in ((0, A), (1, B))]
-
-    assert [[50.0] * 4] * 2 == [[each.speed_gbyte_s for each in gpu.nvlinks] for gpu in facts(json.dumps(rows)).gpus]
-
-
-def test_partitions_are_one_gpu() -> None:
-    """The tool lists each of them; numbers of partitions are no numbers of GPUs."""
-    rows = [
-        {"gpu": 0, "bdf": A, "partition_id": 0, "asic": {"oam_id": 2}},
-        {"gpu": 1, "bdf": "0000:0c:00.1", "partition_id": 1},
-        {"gpu": 2, "bdf": B, "partition_id": 0},
-    ]
-    read = facts(json.dumps(rows))
-
-    assert [(None, A, 2), (None, B, None)] == [(gpu.index, gpu.address, gpu.module_id) for gpu in read.gpus]
-
-
-def test_both_dies_of_a_module_have_one_serial_and_no_uuid() -> None:
-    """As in the driver's graph."""
-    rows = [{"gpu": n, "bdf": bdf, "asic": {"asic_serial": "0x5"}} for n, bdf in ((0, A), (1, B))]
-
-    assert [None, None] == [gpu.uuid for gpu in facts(json.dumps(rows)).gpus]
 
 
 def test_numbers_without_addresses_stand_alone_and_get_them_from_showbus() -> None:

@@ -23,7 +23,7 @@ def test_a_node_has_its_ids() -> None:
     """GUIDs get their leading zeros back."""
     node = parse(TOPOLOGY, "f").nodes[HCA1]
 
-    assert FabricNode(HCA1, "ca", "gpu-7 HCA-2", 1, None, "0x2c9", "0x1021", HCA0) == node
+    assert FabricNode(HCA1, "ca", "gpu-7 HCA-2", 1, None, HCA0) == node
 
 
 def test_ids_are_of_one_node_only() -> None:
@@ -31,8 +31,8 @@ def test_ids_are_of_one_node_only() -> None:
     text = f"vendid=0x2c9\nsysimgguid=0x1\n{SWITCH}\ndevid=0x7\nswitchguid=0x2(2)\n" + SWITCH.replace(LEAF1, LEAF2)
     nodes = parse(text, "f").nodes
 
-    assert ("0x2c9", None, "0" * 15 + "1") == nodes[LEAF1][5:8]
-    assert (None, "0x7", None) == nodes[LEAF2][5:8]
+    assert "0" * 15 + "1" == nodes[LEAF1].system_image_guid
+    assert nodes[LEAF2].system_image_guid is None
 
 
 @pytest.mark.parametrize(
@@ -138,6 +138,6 @@ def test_lists_of_nodes() -> None:
     """`ibhosts`, `ibswitches`, `ibnetdiscover -l`: nodes with their GUIDs, no links."""
     fabric = parse_nodes(NODES + "Ca\t: gone\n", "f")
 
-    assert FabricNode(HCA1, "ca", "gpu-7 HCA-2", 1, None, "0x2c9", "0x1021") == fabric.nodes[HCA1]
+    assert FabricNode(HCA1, "ca", "gpu-7 HCA-2", 1, None) == fabric.nodes[HCA1]
     assert FabricNode(LEAF1, "switch", "MF0;leaf-1:MQM9700/U1", 65, 11) == fabric.nodes[LEAF1]
     assert ((), 1) == (fabric.links, len(fabric.problems))

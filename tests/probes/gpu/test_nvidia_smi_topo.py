@@ -317,7 +317,7 @@ def test_a_matrix_below_a_heading_that_is_cut_off() -> None:
 @pytest.mark.parametrize(
     "rows",
     [
-        ("GPU0  X  NV4 PIX",),
+        ("GPU0  X  SYS PIX",),
         ("GPU1  X  NV4 PIX", "GPU2  NV4 X PIX"),  # which columns these are is not known
     ],
 )

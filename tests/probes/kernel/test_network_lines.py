@@ -37,7 +37,6 @@ LINES = {
     f"mlx5_core {NIC} ens3f0np0: Failed to move sq 0x81 to ready": "queue-error",
     f"{MLX5}mlx5_pci_link_toggle failed": "reset-incomplete",
     f"ice {NIC}: Rebuild of main VSI failed again": "reset-incomplete",
-    f"{MLX5}failed to allocate command entry": "firmware-silent",
     f"gve {NIC}: AQ commands timed out, need to reset AQ": "firmware-silent",
     f"mana {NIC}: HWC: Request timed out!": "firmware-silent",
     f"idpf {NIC}: The driver was unable to contact the device's firmware. Check that the FW is running.":

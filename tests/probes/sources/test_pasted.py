@@ -369,3 +369,16 @@ def test_any_text_is_split(text: str) -> None:
     numbers = [piece.line for piece in split_pasted(text)]
 
     assert sorted(numbers) == numbers
+
+
+def test_a_prompt_without_a_name_behind_ssh_is_of_the_other_host() -> None:
+    """So that what one host counts is not compared with what another does; where `exit` leads is not known."""
+    text = (
+        "[root@n1 ~]# ethtool -S ens1\nNIC statistics:\n     rx_packets: 1\n"
+        "[root@n1 ~]# ssh -p 22 root@n2.example\n$ ethtool -S ens1\nNIC statistics:\n     rx_packets: 2\n"
+        "$ exit\n$ ethtool -S ens1\nNIC statistics:\n     rx_packets: 3\n"
+        "$ ssh n3 lsmod\nModule  Size  Used by\n$ ethtool -S ens1\nNIC statistics:\n     rx_packets: 4\n"
+    )
+    pieces = [piece for piece in split_pasted(text) if piece.words[:1] == ("ethtool",)]
+
+    assert ["n1", "n2", None, None] == [piece.host for piece in pieces]

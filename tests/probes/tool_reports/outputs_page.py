@@ -21,7 +21,7 @@ from probes.sources.given import describe_command
 from probes.sources.identify import MARKS
 from probes.sources.output_names import saved_name
 from probes.sources.pieces import IN_PARTS
-from probes.tool_reports.port_errors import COUNTERS
+from probes.tool_reports.network.port_errors import COUNTERS
 from probes.tool_reports.probe import READERS
 
 _HEAD = """# Outputs that are read

@@ -12,21 +12,10 @@ from probes.sources.identify import identify_command
 from probes.sources.pieces import name_pieces
 from probes.sources.unwrap import join_wrapped
 from probes.text import ParseError
-from probes.tool_reports import (
-    addresses,
-    bonding,
-    containers,
-    nic_settings,
-    omni_path,
-    port_tools,
-    slurm,
-    storage,
-    switch_ports,
-    ufm,
-    unnamed,
-)
+from probes.tool_reports import containers, slurm, storage, unnamed
 from probes.tool_reports.facts import ToolReport
-from probes.tool_reports.port_errors import list_port_errors
+from probes.tool_reports.network import addresses, bonding, nic_settings, port_tools, switch_ports, ufm
+from probes.tool_reports.network.port_errors import list_port_errors
 from probes.tool_reports.sentences import stated, table
 from tests.agent.rules.test_fragments import scan_text
 
@@ -320,6 +309,7 @@ WAITING = (
     "Configured, but inactive ports:\n   Port              Time Became Inactive  Reason\n"
     "   Ethernet13/1      Tue 10:14:31          waiting for LACP response\n"
 )
+CMA = "$ cma_roce_mode -d mlx5_0 -p 1\nRoCE v2\n$ cma_roce_mode -d mlx5_1 -p 1\n{}\n"
 FLINT = "Image type:            FS4\nFW Version:            28.39.1002\nFW Version(Running):   {}\n"
 GUID = "hca_id:\tmlx5_5\n\tnode_guid:\t\t\t{}\n"
 ROWS: list[tuple[Callable[[str], list[ToolReport]], str, list[str]]] = [
@@ -373,13 +363,15 @@ ROWS: list[tuple[Callable[[str], list[ToolReport]], str, list[str]]] = [
     (switch_ports.list_switch_ports, COMWARE.format("UP"), []),
     (switch_ports.list_switch_ports, INACTIVE.format(WAITING), ["switch-member-out"]),
     (switch_ports.list_switch_ports, INACTIVE.format(""), []),
+    (nic_settings.list_roce_modes, CMA.format("IB/RoCE v1"), ["cma-mode"]),
+    (nic_settings.list_roce_modes, CMA.format("RoCE v2"), []),
     (nic_settings.list_versions, FLINT.format("28.36.1010"), ["firmware-pending"]),
     (nic_settings.list_versions, FLINT.format("28.39.1002"), []),
-    (omni_path.list_omni_path_ports, OPA.format("Active", 4, 5), []),
-    (omni_path.list_omni_path_ports, OPA.format("Init (LinkUp)", 4, 5), ["opa-waits"]),
-    (omni_path.list_omni_path_ports, OPA.format("Down (Offline)", 4, 5), ["nic-ports-down"]),
-    (omni_path.list_omni_path_ports, OPA.format("Active", 3, 5), ["opa-lanes"]),
-    (omni_path.list_omni_path_ports, OPA.format("Active", 4, 2), ["opa-lanes"]),
+    (port_tools.list_omni_path_ports, OPA.format("Active", 4, 5), []),
+    (port_tools.list_omni_path_ports, OPA.format("Init (LinkUp)", 4, 5), ["opa-waits"]),
+    (port_tools.list_omni_path_ports, OPA.format("Down (Offline)", 4, 5), ["nic-ports-down"]),
+    (port_tools.list_omni_path_ports, OPA.format("Active", 3, 5), ["opa-lanes"]),
+    (port_tools.list_omni_path_ports, OPA.format("Active", 4, 2), ["opa-lanes"]),
     (port_tools.list_nic_ports, CXI.format("down"), ["nic-port-down"]),
     (port_tools.list_nic_ports, CXI.format("up"), []),
     (ufm.list_ufm_events, WENT_DOWN, ["ufm-link-down"]),
@@ -430,7 +422,7 @@ def test_a_guid_that_is_no_fault_is_none(text: str) -> None:
         (addresses.list_link_faults, LINKS.format("eth1", "eth2", 1).replace("/24", "/31")),
         (nic_settings.list_versions, "FW Version:            28.39.1002\n"),
         (addresses.list_empty_tables, "n_gids_found=10\n"),
-        (omni_path.list_omni_path_ports, "hfi1_0: an adapter\n"),
+        (port_tools.list_omni_path_ports, "hfi1_0: an adapter\n"),
         (ufm.list_ufm_events, "2026-02-03 UFM was updated\n"),
         (nic_settings.list_settings, CARD.format("11:00.0") + "        LINK_TYPE_P1      IB(1)\n"),
     ],

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from probes.text import ParseError
-from probes.tool_reports import port_tools
+from probes.tool_reports.network import port_tools
 from tests.machines import scan_text
 from tests.probes.tool_reports.tool_texts import ETHTOOL, GAUDI_PORTS, MLXLINK, ROCM_SHORT
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from probes.text import ParseError
 from probes.tool_reports import accelerators, containers, dcgmi, unnamed
 from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.network.port_errors import list_narrow_links, list_port_errors, list_slow_links
 from probes.tool_reports.nvidia_tools import list_held_back
-from probes.tool_reports.port_errors import list_narrow_links, list_port_errors, list_slow_links
 from probes.tool_reports.probe import READERS
 from probes.tool_reports.sentences import stated
 from tests.probes.gpu.test_nvidia_smi_table import TABLE
@@ -205,11 +205,11 @@ def test_lines_of_ibdiagnet_name_the_port_and_what_grew() -> None:
         (dcgmi.parse_health, "| GPU | |\n"),
         (dcgmi.parse_health, '{"body": {}}'),
         (dcgmi.parse_health, '{"body": '),
-        (dcgmi.parse_diag, "| GPU Memory | Fail - All |\n"),
+        (dcgmi.parse_diag, "| GPU Memory | none |\n"),
         (dcgmi.parse_diag, '{"DCGM Diagnostic": [], "test_categories": 1}'),
         (containers.list_node_faults, "Capacity:\n  nvidia.com/gpu: 8\n"),
         (containers.list_node_faults, NODE * 2),
-        (list_port_errors, "LinkDownedCounter:....9\n"),
+        (list_port_errors, "LinkDownedCounter: 9\n"),
         (list_slow_links, "Switch: 0x10 leaf:\n"),
         (accelerators.list_amd_errors, "GPU 0 is hot\n"),
     ],

@@ -1,4 +1,6 @@
-"""The tables of sentences: each row has a line that it is, a meaning, and a place among healthy lines."""
+"""The tables of sentences: each row has a line that it is, a meaning, and a place among healthy lines. Libraries that
+`ldd` does not find: those of the fabric count.
+"""
 
 from __future__ import annotations
 
@@ -103,3 +105,25 @@ def test_what_follows_from_a_sentence(tmp_path: Path, text: str, expected: set[s
     report = scan_text(tmp_path, text, "issue.txt")
     assert report.findings
     assert expected == {f"{one.severity} {one.rule} {one.label} {one.confidence}" for one in warnings_of(report)}
+
+
+LDD = (
+    "\tlinux-vdso.so.1 (0x00007ffc11122000)\n\tlibmpi.so.40 => /opt/mpi/lib/libmpi.so.40 (0x00007f1122334000)\n"
+    "\t{} => not found\n\tlibc.so.6 => /lib64/libc.so.6 (0x00007f1122000000)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (LDD.format("libucp.so.0"), ["A program does not find libraries that it was linked with: libucp.so.0"]),
+        (LDD.format("libgfortran.so.5"), []),
+        (LDD.replace("\t{} => not found\n", ""), []),
+    ],
+    ids=["of UCX", "of a compiler", "all are there"],
+)
+def test_a_library_of_the_fabric_that_is_missing(tmp_path: Path, text: str, found: list[str]) -> None:
+    """The list alone: what is pasted of a node on which an MPI is slow."""
+    summaries = [finding.summary for finding in scan_text(tmp_path, text, "notes.txt").findings]
+
+    assert [text.casefold() for text in found] == [summary.casefold() for summary in summaries]

@@ -7,7 +7,7 @@ import pytest
 from agent.rules.host.tool_meanings import MEANINGS
 from probes.sources.identify import identify_command
 from probes.text import ParseError
-from probes.tool_reports.switch_ports import list_switch_ports
+from probes.tool_reports.network.switch_ports import list_switch_ports
 
 LINE = "2026 Feb  3 04:05:06.123456 leaf3 {} swss#orchagent: :- {}: {}\n"
 STORM = LINE.format(

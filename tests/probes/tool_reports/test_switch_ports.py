@@ -10,8 +10,8 @@ from probes.sources.documents import extract_text
 from probes.sources.identify import identify_command
 from probes.text import ParseError
 from probes.tool_reports.alerts import list_alerts, list_gpu_metrics
+from probes.tool_reports.network.switch_ports import list_switch_ports
 from probes.tool_reports.redfish import list_resource_faults
-from probes.tool_reports.switch_ports import list_switch_ports
 from tests.probes.switch_ports import switch_texts as texts
 
 FAULTS = {

@@ -11,8 +11,9 @@ from agent.diagnose import ScanPlan, diagnose
 from agent.model.report import Report
 from probes.host.interface import BadSource
 from probes.sources.open_source import open_source
+from probes.sources.tree import TreeHost
 from probes.tool_reports.labels import split_json, split_table, split_xml
-from probes.tool_reports.unequal import compare_labels, varies
+from probes.tool_reports.unequal import compare_labels, list_unequal, varies
 from probes.tool_reports.unread import has_labels
 from tests.probes.tool_reports.label_texts import COUNT, FORMS
 
@@ -173,3 +174,15 @@ def test_a_text_of_few_devices_is_not_recognized() -> None:
     """What is shown of three devices has no odd one; all, default and lo are no interfaces."""
     assert not has_labels("".join(f"Device #{n}:\n" for n in range(3)))
     assert not has_labels("".join(f"net.ipv4.conf.{name}.rp_filter = 0\n" for name in ("all", "default", "lo", "eth0")))
+
+
+def test_a_capture_has_no_labels_that_its_host_was_not_asked_for(tmp_path: Path) -> None:
+    """A live scan and the replay of its capture give the same report."""
+    for name, text in FORMS["nvidia-smi -q"].texts({5: 0}).items():
+        (tmp_path / name).write_text(text)
+    host = open_source(str(tmp_path), None)
+    assert isinstance(host, TreeHost)
+
+    assert ["Compute Mode"] == [one.label for one in list_unequal(host)]
+    host.kind = "capture"
+    assert [] == list_unequal(host)

@@ -13,39 +13,12 @@ from agent.rules.rule import (
 from tests.agent.rules.build import (
     changed_gpu,
     fails,
-    gpu_id,
     kinds,
 )
-from tests.agent.rules.fabric import SUBJECTS, health, hgx, registration, tray
+from tests.agent.rules.fabric import health, hgx, registration, tray
 from tests.agent.rules.rows import NO_CLUSTER
 
 # fabric-unhealthy: each word of the health, and every guard alone.
-
-
-@pytest.mark.parametrize(
-    ("name", "word", "severity", "said"),
-    [
-        ("degraded_bandwidth", "true", "error", "degraded bandwidth"),
-        ("route_recovery", "true", "warning", "route recovery"),
-        ("route_unhealthy", "true", "critical", "route unhealthy"),
-        ("access_timeout_recovery", "true", "warning", "access timeout recovery"),
-        (
-            "incorrect_configuration",
-            "incorrect_chassis_sn",
-            "critical",
-            "wrongly set up: its chassis serial number does not belong here",
-        ),
-        ("partition_assigned", "false", "error", "no partition is assigned"),
-        ("fabric_manager", "disconnected", "error", "fabric manager disconnected"),
-        ("summary", "unhealthy", "error", "summary unhealthy"),
-        ("summary", "limited_capacity", "warning", "summary limited capacity"),
-    ],
-)
-def test_each_bad_word(name: str, word: str, severity: str, said: str) -> None:
-    """Of one GPU."""
-    (fault,) = fails(fabric_unhealthy, health(hgx(), 2, **{name: word}))
-
-    assert (SUBJECTS[2], severity, f"NVLink fabric: {said}") == (fault.subject, fault.severity, fault.summary)
 
 
 def made(n: int, **changes) -> Fail:
@@ -81,9 +54,6 @@ def test_the_command_names_the_gpu(index: int | None, command: str) -> None:
 
 
 # fabric-incomplete: when it fires, when it must not, and every guard alone.
-
-
-GPU = gpu_id(2)
 
 
 def stuck(n: int | None = 2, state: str = "in_progress"):

@@ -32,7 +32,7 @@ from tests.agent.rules.build import (
     software,
     topology,
 )
-from tests.agent.rules.fabric import FM, SUBJECTS, driver, hgx, registration, service, tray
+from tests.agent.rules.fabric import FM, SUBJECTS, hgx, registration, service, tray
 from tests.agent.rules.rows import B200, H100, H100_PCIE
 
 OFF = C2c(enabled=False)
@@ -71,20 +71,6 @@ def test_mig_leaves_nvlink_idle() -> None:
 def test_mig_that_is_off_or_divides_a_card(context, kind) -> None:
     """Nothing to say."""
     assert {kind} == kinds(unused, context)
-
-
-def switched_off(value: str | None = "1"):
-    context = changed_gpus(hgx(), links=[], links_known=True, links_reason="NVML: link 0 is NOT_SUPPORTED")
-    return driver(context, parameters={"NvLinkDisable": value} if value else {})
-
-
-@pytest.mark.parametrize("value", ["0", None])
-def test_nvlink_that_is_missing_though_nobody_asked_for_it(value: str | None) -> None:
-    """The parameter is not what to look at."""
-    (fault,) = fails(disabled, switched_off(value))
-
-    assert ("none", value or "not known") == (fault.cause, fault.evidence[1].value)
-    assert "kernel's log" in fault.remedy
 
 
 def test_a_module_that_is_alone_needs_no_nvlink() -> None:

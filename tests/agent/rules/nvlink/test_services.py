@@ -6,7 +6,7 @@ import pytest
 
 from agent.model.node import Module
 from agent.rules.engine import judge
-from agent.rules.nvlink.services import fabric_manager_down, fabric_manager_mismatch, imex_down
+from agent.rules.nvlink.services import fabric_manager_down, imex_down
 from agent.rules.nvlink.services import imex_channel_denied as channel
 from agent.rules.rule import (
     NotApplicable,
@@ -93,23 +93,6 @@ def test_the_management_functions_are_evidence() -> None:
 
 
 # fabric-manager-mismatch: when it fires, when it must not, and every guard alone.
-
-
-def other(state: str = "inactive"):
-    return service(hgx(), FM, state, "570.124.07")
-
-
-@pytest.mark.parametrize(
-    ("state", "severity"), [("active", "warning"), ("inactive", "critical"), ("failed", "critical")]
-)
-def test_the_last_number_counts(state: str, severity: str) -> None:
-    """One that still runs will not start again."""
-    (fault,) = fails(fabric_manager_mismatch, other(state))
-
-    assert (severity, "fabric manager 570.124.07, driver 570.124.06: they must be equal") == (
-        fault.severity,
-        fault.summary,
-    )
 
 
 # imex-down and imex-channel-denied: when they fire, when they must not, and every guard alone.

@@ -172,3 +172,19 @@ def test_an_interface_of_a_port_that_is_down_is_not_compared() -> None:
 
     assert {"enp51s0d5"} == {name for name in names - fewer if name.startswith("enp51")}
     assert len(fewer) < len(names)
+
+
+def test_gpus_that_nvidia_smi_alone_lists_without_a_name_are_compared() -> None:
+    """A query for widths has no names; of other makers' tools no list without names is known."""
+    context = server()
+    gpus = [
+        replace(gpu, id=f"gpu-index-{n}", pci=None, name=None, memory_mib=40_960 if n == 1 else 81_920)
+        for n, gpu in enumerate(context.topology.gpus)
+    ]
+
+    def odd_gpus(vendor: str) -> set[str]:
+        unnamed = topology(context, gpus=[replace(gpu, vendor=vendor) for gpu in gpus])
+        return {label for label, field in odd(unnamed) if field == "gpu.memory_mib"}
+
+    assert {gpus[1].label} == odd_gpus("NVIDIA")
+    assert set() == odd_gpus("Huawei")

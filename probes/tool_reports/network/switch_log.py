@@ -32,7 +32,7 @@ _FAULTS = (
     ("switch-disabled", lazy_pattern(rf"ERRDISABLE: (?P<what>[\w-]{{2,40}}) error detected on {_PORT}")),
 )
 _IS_LOG = lazy_pattern(  # the name of a message, or of the program that wrote the line
-    r"%\w[\w%-]*-\d-\w|[A-Z]\w{2,20}/\d/[A-Za-z_]{3,40}|SNMP_TRAP_LINK_|IFM_OSTATE_|orchagent: :- "
+    r"%\w[\w%-]{0,60}-\d-\w|[A-Z]\w{2,20}/\d/[A-Za-z_]{3,40}|SNMP_TRAP_LINK_|IFM_OSTATE_|orchagent: :- "
 )
 _CHANGE = lazy_pattern(
     rf"(?:[Ii]nterface|[Pp]ort|ifName ?[= ]) ?{_PORT}\b(?:.{{0,120}}?\b(?:is|to|into)|.{{0,60}}?\bOperStatus=) ?"

@@ -184,3 +184,13 @@ def test_rows_of_which_nothing_states_what_the_columns_are(tmp_path: Path) -> No
 def test_lines_of_prose_are_no_excerpt() -> None:
     for text in ("Dear all,\nour State: is fine\n", "| a | b |\n| c | d |\n", "key: value\nother: 12\n", "1\n2\n3\n"):
         assert (None, (), None) == (find_excerpt(text), identify_command(text), identify_unnamed(text)), text
+
+
+def test_a_list_of_values_in_a_document_is_of_the_document(tmp_path: Path) -> None:
+    with pytest.raises(BadSource):
+        _scan(tmp_path, '{"slots": {"speeds": ["16 GT/s", "16 GT/s", "8 GT/s", "16 GT/s", "16 GT/s"]}}\n')
+
+
+def test_counters_of_an_npu_are_of_no_interface(tmp_path: Path) -> None:
+    with pytest.raises(BadSource, match="NPU"):
+        _scan(tmp_path, "packet statistics:\nmac_tx_pfc_pkt_num: 0\nrx_bad_pkt_drop: 4\nrx_pause_pkts_phy: 4\n")

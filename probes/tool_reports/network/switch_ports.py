@@ -17,7 +17,7 @@ from probes.switch_ports.names import LONGEST_LINE, PORT
 from probes.switch_ports.reading import PortFact, list_port_facts
 from probes.text import ParseError, check_length, lazy_pattern
 from probes.tool_reports.facts import ToolReport
-from probes.tool_reports.switch_log import has_log_line, list_log_faults
+from probes.tool_reports.network.switch_log import has_log_line, list_log_faults
 
 _MOST_REPORTS = 128
 _LIMIT_TEXT = 400

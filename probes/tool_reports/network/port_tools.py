@@ -1,7 +1,8 @@
-"""Why ports have no link, or errors, as tools of NICs and Gaudi state it: mlxlink, manage_network_ifs.sh, ethtool.
+"""Why ports have no link, or errors, as tools of NICs and Gaudi state it: mlxlink, manage_network_ifs.sh, ethtool,
+opainfo.
 
 Sources: NVIDIA MFT and Mellanox/mstflint (mlxlink); NVIDIA's list of link diagnostics per port (Monitor_opcode); the
-status of Gaudi's script as public threads show it.
+status of Gaudi's script as public threads show it; cornelisnetworks/opa-fastfabric opainfo.
 """
 
 from __future__ import annotations
@@ -52,6 +53,12 @@ _NIC_FIELD = lazy_pattern(
 )
 _NIC_STATES = ("operational status", "link_state", "link state")  # the last: of cxi_stat
 _NONE = "no interfaces were detected"
+_OPA_PORT = lazy_pattern(r"(?P<port>hfi\d_\d{1,2}:\d)\b.*")
+_OPA_STATE = lazy_pattern(r"[ \t]+PortState: +(?P<state>\w+)(?: \((?P<physical>[^)]{1,40})\))?.*")
+_OPA_LANES = lazy_pattern(r"[ \t]+LinkWidthDnGrd +ActTx: (?P<sent>\d) +Rx: (?P<received>\d)\b.*")
+_OPA_WIDTH = lazy_pattern(r"[ \t]+LinkWidth +Act: (?P<width>\d)\b.*")
+_OPA_QUALITY = lazy_pattern(r"[ \t]+Link Quality: (?P<quality>\d)\b.*")
+_POOR = 2  # of 5, which is the best
 
 
 def list_link_states(text: str) -> list[ToolReport]:
@@ -276,3 +283,37 @@ def _report_card(card: str | None, rows: list[tuple[str, str, int]]) -> ToolRepo
     names = ", ".join(name for _, name, _ in down if name)
     what = f"{count} of {total} ports{f' ({names})' if names else ''}"
     return ToolReport("gaudi-ports-down", card, f"{card or 'card'}: {what} down", (("what", what),))
+
+
+def list_omni_path_ports(text: str) -> list[ToolReport]:
+    """Ports that are down or wait for the fabric manager, that lost lanes, or whose link is poor. Raises ParseError.
+
+    >>> rows = "hfi1_0:1      PortGID:0x1\\n   PortState:     Init (LinkUp)\\n"
+    >>> [(report.code, report.subject, report.detail) for report in list_omni_path_ports(rows)]
+    [('opa-waits', 'hfi1_0:1', (('what', 'Init'),))]
+    """
+    reports: list[ToolReport] = []
+    port, width, is_known = "", "", False
+    for line in short_lines(text, _LIMIT_LINE):
+        if head := _OPA_PORT.fullmatch(line):
+            port, width = head["port"], ""
+        elif port and (state := _OPA_STATE.fullmatch(line)):
+            is_known = True
+            if state["state"] not in ("Active", "PortActive"):
+                code = "opa-waits" if state["state"] in ("Init", "Armed") else "nic-ports-down"
+                reports.append(_report_omni_path(code, port, state["state"], line))
+        elif port and (lanes := _OPA_WIDTH.fullmatch(line)):
+            width = lanes["width"]
+        elif port and (lanes := _OPA_LANES.fullmatch(line)):
+            lost = {lanes["sent"], lanes["received"]} - {width}
+            if width and lost:
+                reports.append(_report_omni_path("opa-lanes", port, f"{min(lost)} of {width} lanes", line))
+        elif port and (quality := _OPA_QUALITY.fullmatch(line)) and int(quality["quality"]) <= _POOR:
+            reports.append(_report_omni_path("opa-lanes", port, f"link quality {quality['quality']} of 5", line))
+    if not is_known:
+        raise ParseError("no state of a port of Omni-Path")
+    return reports[:_MOST_REPORTS]
+
+
+def _report_omni_path(code: str, port: str, what: str, line: str) -> ToolReport:
+    return ToolReport(code, port, " ".join(line.split()), (("what", what),))

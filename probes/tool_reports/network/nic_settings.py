@@ -17,6 +17,8 @@ _LABEL = lazy_pattern(r"[ \t]*(?P<label>Device type|Name|Device):[ \t]+(?P<value
 _HEAD = lazy_pattern(
     r"[ \t]*Configurations:(?P<columns>(?:[ \t]+(?:Default|Current|Next Boot)){0,3})[ \t]*", re.IGNORECASE
 )
+_CMA_DEVICE = lazy_pattern(r"\bcma_roce_mode\b.{0,80}? -d ?(?P<device>[a-z][\w-]{1,40})")
+_CMA_MODE = lazy_pattern(r"(?:IB/)?RoCE v(?P<version>[12])")
 _VERSION = lazy_pattern(
     r"^[ \t]*(?P<name>FW Version(?:\(Running\))?):[ \t]+(?P<version>\d[\d.]{4,20})[ \t\r]*$", re.MULTILINE
 )
@@ -60,6 +62,30 @@ def list_versions(text: str) -> list[ToolReport]:
         raise ParseError("no versions of firmware that are compared")
     what = f"{running} runs, {written} was written"
     return [ToolReport("firmware-pending", None, what, (("what", what),))] if written != running else []
+
+
+def list_roce_modes(text: str) -> list[ToolReport]:
+    """Devices whose connection manager uses RoCE v1, while others use v2 (`cma_roce_mode`). Raises ParseError.
+
+    >>> rows = "$ cma_roce_mode -d mlx5_0 -p 1\\nRoCE v2\\n$ cma_roce_mode -d mlx5_1 -p 1\\nIB/RoCE v1\\n"
+    >>> list_roce_modes(rows)[0].detail
+    (('what', 'RoCE v1 on mlx5_1, RoCE v2 on 1 other'),)
+    """
+    modes: list[tuple[str, str]] = []
+    device = ""
+    for line in short_lines(text, _LIMIT_LINE):
+        if command := _CMA_DEVICE.search(line):
+            device = command["device"]
+        elif mode := _CMA_MODE.fullmatch(line.strip()):
+            modes.append((device or f"number {len(modes) + 1}", mode["version"]))
+    if not modes:
+        raise ParseError("no mode of RoCE connections")
+    old = [name for name, version in modes if version == "1"]
+    others = len(modes) - len(old)
+    what = f"RoCE v1 on {', '.join(old)}" + (
+        f", RoCE v2 on {others} other{'s' if others > 1 else ''}" if others else ""
+    )
+    return [ToolReport("cma-mode", None, what[:_LIMIT_TEXT], (("what", what[:_LIMIT_TEXT]),))] if old else []
 
 
 def _list_cards(text: str) -> list[_Card]:
