@@ -24,6 +24,7 @@ from agent.model.report import Report
 
 _MOST_FINDINGS = 8
 _NETWORK = ("roce", "ib", "rails", "nic", "rdma", "gdr", "mtu", "gid", "net")
+_EVERY_RULE = ("",)  # each name begins so
 _FAMILIES = {  # rules of the whole node that matter for a cause
     "shm-full": ("shm", "container"),
     "memlock-low": ("gdr-memlock", "memlock", "limits"),
@@ -42,7 +43,7 @@ _FAMILIES = {  # rules of the whole node that matter for a cause
     "completion-4": ("gdr", "acs", "iommu"),
     "completion-9": ("gdr", "acs", "iommu"),
     "device-event": ("gdr", "acs", "iommu"),
-    "pace-dropped": ("",),  # all of them: whatever slows a host slows the job
+    "pace-dropped": _EVERY_RULE,  # whatever slows a host slows the job
     **dict.fromkeys(
         (
             "hccl-link-timeout",
@@ -143,7 +144,7 @@ def _join_cause(conclusion: Conclusion, cause: PossibleCause, reports: dict[str,
         related = [""]
     if not related and len(reports) == 1 and not conclusion.evidence.ranks.hosts():
         related = list(reports)
-    if _FAMILIES.get(cause.id) == ("",):
+    if _FAMILIES.get(cause.id) is _EVERY_RULE:
         related = list(reports)
     known = [host for host in related if host in reports]
     if not known:

@@ -15,7 +15,7 @@ _GPU = r"GPU (?P<gpu>\d{1,3})\b"
 _AT = r"(?P<bdf>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])"
 _ANY_NUMBER = r"\d[\d.e+-]{0,20}"
 
-_CODES = (  # of DCGM (DCGM_FR_...), by what they are about; the rest is told by its name
+_CODES = (  # of DCGM (DCGM_FR_...), by what they are about; the rest is reported by name
     ("gpu-off-bus", r"(?:GPU_)?FALLEN_OFF_BUS"),
     ("dcgm-memory",
      r"VOLATILE_DBE_DETECTED|UNCONTAINED_ERROR|ROW_REMAP_FAILURE|UNCORRECTABLE_ROW_REMAP|FAULTY_MEMORY|MEMORY_MISMATCH|"
