@@ -125,6 +125,13 @@ class ReportRequest(msgspec.Struct, frozen=True):
                     f"{self.source}: holds outputs of a switch, not of a host",
                     f"`fabricscope fleet lossless --switches {quote(self.source)}` reads them",
                 ) from error
+            if error.parts:
+                from agent.rules.host.failure_words import list_commands
+
+                shown = "; ".join(
+                    f"of {part.replace('NVIDIA ', 'GPU ')}: `{list_commands(part)}`" for part in error.parts
+                )
+                raise CliError(str(error), f"save what shows them, and scan it: {shown}") from error
             raise CliError(str(error), error.hint) from error
 
     def _evaluate(self, report_file: str, configuration: Configuration, record: bool) -> Report:

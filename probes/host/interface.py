@@ -7,7 +7,7 @@ is plain data: a recording keeps it and a capture holds it.
 
 import errno
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from probes.named_tuple import NamedTuple
@@ -57,11 +57,13 @@ class Failed(ReadError):
 
 
 class BadSource(Exception):
-    """The source is unreadable, truncated, hostile or not recognized: one line that names the file and the fault."""
+    """The source is unreadable, truncated, hostile or not recognized: one line that names the file and the fault.
+    `parts`: what the text names, as reports of tools have it: of these it states nothing that is read."""
 
-    def __init__(self, message: str, hint: str | None = None) -> None:
+    def __init__(self, message: str, hint: str | None = None, parts: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.hint = hint
+        self.parts = parts
 
 
 # one number has two names; drivers mean this one

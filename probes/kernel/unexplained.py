@@ -25,7 +25,7 @@ FAILURE_NEEDLES = (
 _NEEDLES = (
     *(needle.decode() for needle in FAILURE_NEEDLES), "ime", "an't ", "efuse", "eject", "err(", "ret", "tatus",
     "respon", "nrecover", "not supported", "nvalid", "hung", "stuck", "ismatch", "verflow", "navailable", "nsufficient",
-    "ot enough", "bad state", "halted",
+    "ot enough", "bad state", "halted", "stall", "giving up", "gave up", "exhausted", "wedged", "violation", "exceeded",
 )  # fmt: skip
 DRIVERS = (
     r"NVRM|nvidia-nvswitch(?=\d)|nvidia[-_](?:uvm|modeset|fs|peermem|drm)|nvidia|nv_peer_mem|gdrdrv|nouveau|mlx4_core|"
@@ -42,14 +42,15 @@ _OTHERS = lazy_pattern(
     r"|\[(?P<qed>qed[er]?)_\w{1,60}:\d{1,5}(?:\([\w-]{0,32}\))?\]"
 )
 _DRM = lazy_pattern(r"\[drm:[^\]\n]{1,80}\[(?P<driver>amdgpu|nvidia[\w-]{0,12})\]\] ")
-_FAILS = lazy_pattern(
+FAILS = lazy_pattern(
     r"\bfail(?:s|ed|ure|ures|ing)?\b|\bERR(?:OR)?\b"
     r"|(?<!no )\berrors?\b(?! (?:reporting|detection|correction|handling|injection|counters?|recovery)\b)"
     r"|\btime(?:d[ -]?)?out\b(?! (?:is|set|value)\b)|\bcould(?: not|n't)\b|\bcan(?:not| ?not|'t)\b|\bunable to\b"
     r"|\brefuse[sd]?\b|\breject(?:s|ed|ing)?\b|\bfatal\b|\bcorrupt(?:ed|ion)?\b|\babort(?:s|ed|ing)?\b|\berr(?:or)?\(-?\d"
     r"|\bret(?:urn(?:ed)?|val)?[ =:]{1,3}-\d|\bstatus[ =:(]{1,3}0x0*[1-9a-f]|\bnot? respon(?:d|se|ding)\b"
     r"|\bunrecoverable\b|\bnot supported by\b|\binvalid\b|\bunresponsive\b|\bstuck\b|\bhung\b"
-    r"|\bmismatch\b|\boverflow(?:ed)?\b|\bunavailable\b|\binsufficient\b|\bnot enough\b|\bbad state\b|\bhalted\b",
+    r"|\bmismatch\b|\boverflow(?:ed)?\b|\bunavailable\b|\binsufficient\b|\bnot enough\b|\bbad state\b|\bhalted\b"
+    r"|\bstall(?:s|ed)\b|\bg(?:iving|ave) up\b|\bexhausted\b|\bwedged\b|\bviolations?\b|\bexceeded\b",
     re.IGNORECASE,
 )
 _HARMLESS = lazy_pattern(
@@ -146,9 +147,12 @@ def reads_as_failure(text: str) -> bool:
     >>> reads_as_failure("pcieport 0000:00:01.0: enabled with error reporting"), reads_as_failure("no errors found")
     (False, False)
     """
-    if not _may_fail(text):
-        return False
-    return bool(_FAILS.search(text)) and not _HARMLESS.search(text) and not _HARMLESS_SENTENCE.search(text)
+    return _may_fail(text) and bool(FAILS.search(text)) and not is_harmless(text)
+
+
+def is_harmless(text: str) -> bool:
+    """Whether other words of a line take those of a failure back, or its whole sentence is of a healthy host."""
+    return bool(_HARMLESS.search(text) or _HARMLESS_SENTENCE.search(text))
 
 
 def _find_driver(text: str) -> str | None:

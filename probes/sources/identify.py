@@ -474,8 +474,9 @@ def is_sentence_of_smi(text: str) -> bool:
     return _SMI_SENTENCES.search(text[:LOOK_CHARACTERS]) is not None
 
 
-def identify_command(text: str) -> tuple[tuple[str, ...], ...]:
+def identify_command(text: str, by_words: bool = True) -> tuple[tuple[str, ...], ...]:
     """The commands whose output this is; empty where nothing is known of it. Looks at the first LOOK_CHARACTERS.
+    `by_words`: of a text that is no known output a line counts that states a failure of a part.
 
     >>> identify_command("CA 'mlx5_0'\\n\\tCA type: MT4129\\n\\tNumber of ports: 1\\n")
     (('ibstat',),)
@@ -489,7 +490,8 @@ def identify_command(text: str) -> tuple[tuple[str, ...], ...]:
     if tool := find_lost_heading(start):
         return (tool,)
     from probes.tool_reports.pods import POD_ROW  # lazy, as are the others: few sources have a text that MARKS lacks
-    from probes.tool_reports.sentences.stated import find_tool_errors, find_unexplained, is_stated
+    from probes.tool_reports.sentences.stated import find_tool_errors, is_stated
+    from probes.tool_reports.sentences.unexplained import find_unexplained
 
     if POD_ROW.search(start):
         return (PODS,)
@@ -521,7 +523,8 @@ def identify_command(text: str) -> tuple[tuple[str, ...], ...]:
         return (SERVICE_LOG,)
     if excerpt := find_excerpt(start):
         return (excerpt,)
-    return (("error", "of", "program"),) if find_unexplained(start) and not is_log_of_job(start) else ()
+    is_due = by_words and not is_log_of_job(start) and find_unexplained(start)
+    return (("error", "of", "program"),) if is_due else ()
 
 
 # What a line of a kernel log begins with, in any of its forms: seconds, a date, the host

@@ -33,6 +33,8 @@ SOURCES = (
 )
 
 _EXCERPT = "an excerpt without the heading is read below its command, as a prompt shows it: `$ ibv_devinfo -v`"
+_PARTS_SHOWN = 3
+_NOTHING_READ = "is not recognized: it names parts of a host, and states nothing of them that fabricscope reads"
 _FEW_LINES = 60  # of a text that may be an excerpt
 
 
@@ -276,7 +278,10 @@ def _single_output(path: str) -> Host | FactsSource:
         unusable = outputs.find_unusable()
         reason = find_missing_name(start) or (f"no output in it can be read: {unusable}" if unusable else None)
         if reason is None and content.strip() and content.count(b"\n") < _FEW_LINES:
-            raise BadSource(f"{path}: {_UNKNOWN_FILE}", f"{_EXCERPT}; {SOURCES}")
+            from probes.tool_reports.sentences.unexplained import list_all_parts
+
+            parts = list_all_parts(start)[:_PARTS_SHOWN]
+            raise BadSource(f"{path}: {_NOTHING_READ if parts else _UNKNOWN_FILE}", f"{_EXCERPT}; {SOURCES}", parts)
         reason = reason or ("it is empty" if not content.strip() else _UNKNOWN_FILE)
         raise BadSource(f"{path}: {reason}", SOURCES)
     kind = "text" if outputs.is_text else "dump"

@@ -265,7 +265,9 @@ def holds_output(lines: list[str]) -> bool:
     """Whether a known output is in these lines, or a command at its prompt."""
     short = [bare for line in lines[:_LOOKED_AT] if len(bare := line.rstrip("\r\n")) < LINE_CHARACTERS]
     patterns = (_PROMPT.fullmatch, _OTHER_PROMPT.match, _OPENER.match, _WATCH.match, find_file_command)
-    return any(fits(line) for line in short for fits in patterns) or bool(identify_command("".join(lines[:_LOOKED_AT])))
+    if any(fits(line) for line in short for fits in patterns):
+        return True
+    return bool(identify_command("".join(lines[:_LOOKED_AT]), by_words=False))
 
 
 class _Open(NamedTuple):

@@ -180,17 +180,20 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
     if labels := _join_labels(unnamed):
         found |= labels
         unread = [output for output in unread if output.place not in {piece.place for piece in unnamed}]
-    for name, lines in list(_list_sentences(text, found)):
+    for name, lines in list(_list_sentences(text, found, unnamed)):
         place = f"{file}, line {text.count(chr(10), 0, text.find(lines[0])) + 1}"
         found[name] = OutputPiece("\n".join(lines) + "\n", None, place=place)
     return (found | _find_settings(file, text) if found else found), unread
 
 
-def _list_sentences(text: str, found: Mapping[str, OutputPiece]) -> Iterator[tuple[str, list[str]]]:
+def _list_sentences(
+    text: str, found: Mapping[str, OutputPiece], unnamed: Sequence[OutputPiece]
+) -> Iterator[tuple[str, list[str]]]:
     """Lines of tools that state faults beside other outputs, or behind a prompt: what is in an output that is read for
     its faults counts there alone."""
     from probes.tool_reports.sentences.stated import IBPING, find_tool_errors, list_stated_lines
     from probes.tool_reports.sentences.table import UNKNOWN  # lazy: few sources hold a text of several outputs
+    from probes.tool_reports.sentences.unexplained import list_logged
 
     names = {LOG, *map(saved_name, (*TOOL_REPORTS_SAVED, *NVIDIA_SMI_TABLE))}
     read = [piece.text for name, piece in found.items() if name in names]
@@ -200,6 +203,9 @@ def _list_sentences(text: str, found: Mapping[str, OutputPiece]) -> Iterator[tup
         for row, match in (find_tool_errors(text) if is_alone else ())
         if row not in UNKNOWN or not any(match.string in output for output in read)
     ]
+    if is_alone and found:
+        others = [piece for name, piece in found.items() if name not in (*names, _SERVICE_LOG, _STATED)]
+        errors += [line for piece in (*unnamed, *others) for line in list_logged(piece.text) if line not in errors]
     if errors:
         named = [line for line in text.splitlines() if IBPING in line][:1]  # whose sentences ping prints, too
         yield f"{_ERROR}text", [*named, *errors]
@@ -263,7 +269,7 @@ def _name_of_piece(piece: "Piece") -> str | None:
     """
     from probes.sources.pasted import with_command  # lazy, as above
 
-    of_content = identify_command(with_command(piece) if piece.words[:1] == (_NVUE,) else piece.text)
+    of_content = identify_command(with_command(piece) if piece.words[:1] == (_NVUE,) else piece.text, piece.marked)
     if piece.files is not None and not (of_content and of_content[0] in _BY_CONTENT):
         is_of_one = not find_hosts(piece.text) and show_files(piece.files, piece.text).strip()
         return _SYSFS if is_of_one else None

@@ -228,11 +228,11 @@ def _read(list_faults: Callable[[str], list[ToolReport]], text: str) -> list[Too
         faults = list_faults(text)
     except ParseError:
         with suppress(ParseError):
-            return list_tool_errors(text)
+            return list_tool_errors(text, logged=True)
         raise
     if not faults:
         with suppress(ParseError):
-            return list_tool_errors(text)
+            return list_tool_errors(text, logged=True)
     return faults
 
 

@@ -232,7 +232,11 @@ READERS: tuple[Reader, ...] = (
     lenient("probes.tool_reports.sentences.stated:list_stated_lines", "# Port number 1 state is Down\n"),
     lenient("probes.tool_reports.sentences.stated:is_stated", "# Port number 1 state is Down\n"),
     lenient("probes.rdma.lost_heading:find_lost_heading", "\t\tState: Active\n\t\tPhysical state: LinkUp\n"),
-    lenient("probes.tool_reports.sentences.stated:find_unexplained", "E0102 11:22:33.1 7 a.cc:9] Failed to open ib0\n"),
+    *(
+        lenient(f"probes.tool_reports.sentences.unexplained:{name}", "E0102 11:22:33.1 7 a.cc:9] Failed to open ib0\n")
+        for name in ("find_unexplained", "list_unexplained", "list_logged", "find_part", "list_parts", "list_all_parts")
+    ),
+    lenient("probes.kernel.unexplained:is_harmless", "mlx5_core 0000:3b:00.0: error(0)\n"),
     lenient("probes.sources.identify:is_sentence_of_smi", "No devices were found\n"),
     Reader(
         "probes.switches.facts:load_json",

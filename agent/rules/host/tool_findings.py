@@ -12,6 +12,7 @@ from agent.model.node import Event
 from agent.rules.context import RuleContext
 from agent.rules.devices import device_label
 from agent.rules.gpu.p2p import iommu_translates
+from agent.rules.host.failure_words import UNEXPLAINED, find_kind, list_commands
 from agent.rules.host.meaning import ToolMeaning
 from agent.rules.host.tool_meanings import MEANINGS
 from agent.rules.node_wide import merge_if_on_all
@@ -45,9 +46,11 @@ def list_tool_faults(context: RuleContext, events: Sequence[Event]) -> Iterator[
 
 
 def _join(context: RuleContext, event: Event) -> Event:
-    """A line of ACS together with what the kernel's log states of the IOMMU."""
+    """A line of ACS with what the kernel's log states of the IOMMU; one that no check explains by its words."""
     if event.code == "unnamed-acs" and iommu_translates(context):
         return msgspec.structs.replace(event, code="unnamed-acs-translated")
+    if event.code == UNEXPLAINED and (kind := find_kind(event.text)):
+        return msgspec.structs.replace(event, code=f"words-{kind}")
     return event
 
 
@@ -116,7 +119,12 @@ def _fail(context: RuleContext, events: Sequence[Event]) -> Fail:
 def _list_values(event: Event, meaning: ToolMeaning) -> tuple[tuple[str, str], ...]:
     """Words of the steps, as the line has them."""
     named = "SLURM_NODE" if meaning.steps == "slurm" else _SUBJECTS.get(_name_tool(event))
-    values = ((named or "", event.subject if named else None), ("REPORTER", event.detail.get("reporter")))
+    of_words = event.code == UNEXPLAINED or meaning.steps.startswith("words-")
+    values = (
+        (named or "", event.subject if named else None),
+        ("REPORTER", event.detail.get("reporter")),
+        ("COMMANDS", list_commands(event.subject) if of_words else None),
+    )
     return tuple((name, value) for name, value in values if value)
 
 

@@ -7,6 +7,7 @@ lost GPUs of nvidia-smi) is not here.
 from __future__ import annotations
 
 from agent.rules.host.cluster_tool_meanings import CLUSTER_MEANINGS, MONITORING_MEANINGS
+from agent.rules.host.failure_words import WORDS_MEANINGS
 from agent.rules.host.gpu_tool_meanings import GPU_MEANINGS
 from agent.rules.host.meaning import ToolMeaning
 from agent.rules.host.network_tool_meanings import NETWORK_MEANINGS, NO_TRAFFIC, RESENT
@@ -790,4 +791,5 @@ MEANINGS = {
     **CLUSTER_MEANINGS,
     **NETWORK_MEANINGS,
     **MONITORING_MEANINGS,
+    **WORDS_MEANINGS,
 }

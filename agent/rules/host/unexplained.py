@@ -15,6 +15,7 @@ from agent.model.node import Event
 from agent.rules.context import RuleContext, parse_time, read_since_boot
 from agent.rules.devices import about_function, about_gpu, device_label, list_log_words, quote_log, severity_by_role
 from agent.rules.host.error_numbers import explain_number
+from agent.rules.host.failure_words import FAILURE_WORDS, find_kind
 from agent.rules.rule import NODE, Fail
 from agent.rules.wording import count_of, join_labels
 
@@ -38,15 +39,6 @@ _FAMILIES = (  # drivers of one maker's part, and what to save of it
     ("CXL", ("cxl_",), "cxl list; lspci -vvv"),
 )
 _OF_NICS = "rdma link; ip -d link"
-_BY_ITS_WORDS = (  # what failed, as far as the words of such a line tell; of several the first
-    ("the device is lost or needs a reset", r"GPU_IS_LOST|FULLCHIP_RESET|RESET_REQUIRED|\blost\b"),
-    ("memory or logic of the device has an error", r"\bECC\b|[Pp]arity|[Pp]oison|[Uu]ncorrect|MEMORY_ERROR|\bRAS\b"),
-    ("a link between devices failed", r"(?i:nvlink|\bxgmi|c2c|fabric|inband|\blinks?\b)"),
-    ("a part of the device did not answer in time", r"(?i:time[d ]?-?\s?out|\bETIME|respon|hung\b|stuck\b|halt)"),
-    ("firmware, or versions that do not fit", r"(?i:firmware|\bf/?w\b|ucode|vbios|signature|version)|\bGSP|\bFSP"),
-    ("memory for it was not to be had", r"(?i:alloc|no memory|not enough|insufficient)|NO_MEMORY|-12\b|INSUFFICIENT"),
-    ("a program asked for what the device or driver does not have", r"(?i:invalid|not supported|unsupported|mismatch)"),
-)
 
 
 def find_unexplained(context: RuleContext) -> Iterator[Fail]:
@@ -149,10 +141,8 @@ def _note(context: RuleContext, name: str, events: Sequence[Event]) -> Fail:
 
 
 def _describe_words(events: Sequence[Event]) -> str:
-    for words, pattern in _BY_ITS_WORDS:
-        if any(re.search(pattern, event.text) for event in events):
-            return f" By its words: {words}."
-    return ""
+    kind = find_kind(*(event.text for event in events))
+    return f" By its words: {FAILURE_WORDS[kind].says}." if kind else ""
 
 
 def _name_driver(name: str) -> str:

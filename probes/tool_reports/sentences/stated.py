@@ -14,10 +14,11 @@ from probes.tool_reports.facts import ToolReport
 from probes.tool_reports.lines import find_only_part
 from probes.tool_reports.sentences.sentence import ToolSentence
 from probes.tool_reports.sentences.table import ANYWHERE, IN_PLACE, UNKNOWN
+from probes.tool_reports.sentences.unexplained import CODE, find_part, list_unexplained
 
 MOST_REPORTS = 64
 _LIMIT_LINE = 4000
-_BEFORE, _LIMIT_TEXT, _SHOWN = 120, 400, 160  # of a line that is shown
+_BEFORE, _LIMIT_TEXT = 120, 400  # of a line that is shown
 _MOST_LINES = 64  # with a sentence in place of an output that are looked at
 _HOT = 90  # degrees Celsius; most GPUs slow down between 83 and 92
 
@@ -38,23 +39,6 @@ _EXPLAINED = {  # a consequence, or the same without the cause, and what explain
     "mad-unanswered": ("mad-no-port",),
     "umad-closed": ("mad-no-port",),
 }
-
-_LOGGED = (  # how programs begin a line that states an error: a severity, or the place in their source
-    r"(?:[EF]\d{4} [\d:.]{8,16} |-E- |(?:[\w./-]{1,60}(?:\[\d{1,10}\])?: )?(?:error|fatal|panic): |"
-    r".{0,120}?(?:\b(?:ERROR|FATAL|CRITICAL)\b|\blevel=(?:error|fatal)\b|"
-    r"[\w/.-]{2,120}\.(?:c|cc|cpp|cu|go|rs|py):\d{1,6}\b))"
-)
-_ABOUT = (
-    r"\b(?:mlx[45]_\w{1,20}|bnxt_re\w{0,8}|rdmap\w{1,12}|rocep\w{1,12}|irdma\w{0,8}|efa_\d{1,3}|ib[ps]?\d{1,3}\w{0,8}|"
-    r"GPU ?\d{1,2}|HCA|RDMA|RoCE|InfiniBand|GID|QP|uverbs\d{0,3}|umad\d{0,3}|VF \w{1,8}|SR-?IOV|peermem|dma-?buf|"
-    r"GPUDirect|NVLink)\b"
-)
-_FAILS = (
-    r"(?i:\b(?:failed|fails|failure|cannot|can't|could not|couldn't|unable to|timed? ?out|refused|denied|mismatch|"
-    r"unreachable|not (?:found|supported|available))\b)"
-)
-_WITHIN = r"[^\n]{0,600}?"
-_UNEXPLAINED = lazy_pattern(rf"^(?={_LOGGED})(?={_WITHIN}{_ABOUT})(?={_WITHIN}{_FAILS})[^\n]{{1,600}}$", re.MULTILINE)
 
 
 def list_stated(text: str) -> list[ToolReport]:
@@ -87,8 +71,8 @@ def is_stated(text: str) -> bool:
     return next(_find_sentences(text, ANYWHERE), None) is not None or _PROGRESS.search(text) is not None
 
 
-def list_tool_errors(text: str) -> list[ToolReport]:
-    """The error of a tool that printed nothing else. Raises ParseError.
+def list_tool_errors(text: str, logged: bool = False) -> list[ToolReport]:
+    """The error of a tool that printed nothing else. `logged`: see list_unexplained. Raises ParseError.
 
     >>> list_tool_errors("ERROR:root:Driver not initialized (amdgpu not found in modules)")[0].code
     'amd-no-driver'
@@ -98,10 +82,17 @@ def list_tool_errors(text: str) -> list[ToolReport]:
             errors = [(row._replace(code="mad-unanswered") if row.code in _OF_PING else row, at) for row, at in errors]
         pinged = _PINGED.search(text)
         reports = [_build_report(row.code, match, pinged if row.tool == "ping" else None) for row, match in errors]
-        return [*reports, *_list_other_parts(text, errors, reports)][:MOST_REPORTS]
-    if line := find_unexplained(text):
-        shown = " ".join(line.split())[:_LIMIT_TEXT]
-        return [ToolReport("unexplained-line", None, shown, (("what", shown[:_SHOWN]),))]
+        reports += _list_other_parts(text, errors, reports)
+        known = {report.subject for report in reports}
+        explained = {" ".join(match.string.split()) for _, match in errors}
+        others = (
+            one
+            for one in list_unexplained(text, logged)
+            if one.subject not in {*known, None} and one.text not in explained
+        )
+        return [*reports, *others][:MOST_REPORTS]
+    if reports := list_unexplained(text, logged):
+        return reports
     raise ParseError("no sentence of a tool that found nothing")
 
 
@@ -139,17 +130,6 @@ def find_tool_errors(text: str) -> list[tuple[ToolSentence, re.Match[str]]]:
     causes = [error for error in errors.values() if codes.isdisjoint(_EXPLAINED.get(error[0].code, ()))]
     known = [error for error in causes if error[0] not in UNKNOWN]
     return list({row.code: (row, match) for row, match in reversed(known or causes)}.values())[::-1]
-
-
-def find_unexplained(text: str) -> str | None:
-    """A line in which a program states a failure of a device or of RDMA, that no sentence of the table is.
-
-    >>> find_unexplained("E0102 11:22:33.123456 77 context.cc:9] Failed to open mlx5_3: timed out")
-    'E0102 11:22:33.123456 77 context.cc:9] Failed to open mlx5_3: timed out'
-    >>> find_unexplained("RDMA failed on our cluster, what can we do?")
-    """
-    match = _UNEXPLAINED.search(text)
-    return match[0].strip() if match else None
 
 
 @cache
@@ -190,6 +170,8 @@ def _build_report(code: str, match: re.Match[str], named: re.Match[str] | None =
         part = part or (find_only_part(match.string) if gpu is None else None)
     elif code == "kube-event":
         part = find_only_part(groups["what"])
+    elif code == CODE:
+        part = find_part(match.string)
     subject = find_address(bdf if "." in bdf else f"{bdf}.0") if bdf else f"NVIDIA {int(gpu)}" if gpu else part
     start = max(match.start() - _BEFORE, 0)
     return ToolReport(code, subject, " ".join(match.string[start : start + _LIMIT_TEXT].split()), tuple(groups.items()))

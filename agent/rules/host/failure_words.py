@@ -1,0 +1,143 @@
+"""What failed, as far as the words of a line tell that no sentence of a table is."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from agent.rules.host.meaning import ToolMeaning
+
+UNEXPLAINED = "unexplained-line"
+
+
+class FailureWords(msgspec.Struct, frozen=True):
+    """A kind of failure. `says`: what it is; `pattern`: its words; `impact`: what that may mean for jobs."""
+
+    says: str
+    pattern: str
+    impact: str
+
+
+FAILURE_WORDS = {  # of several the first
+    "gone": FailureWords(
+        "the device is lost or needs a reset",
+        r"GPU_IS_LOST|FULLCHIP_RESET|RESET_REQUIRED|(?i:\blost\b(?! (?:packet|frame|carrier|its carrier|link))|"
+        r"fall\w* off|disappear|\bgone\b(?! down)|no longer|wedged|needs? (?:a )?reset|\boffline\b|\bdead\b)",
+        "Jobs on it end, and none can start on it until it is back.",
+    ),
+    "memory": FailureWords(
+        "memory or logic of the device has an error",
+        r"\b(?:D?ECC|RAS)\b|(?i:parity|poison|uncorrect|corrupt|checksum|miscompare)|MEMORY_ERROR",
+        "Jobs on it may end, or compute with wrong values where the error is not noticed.",
+    ),
+    "heat": FailureWords(
+        "temperature, power or cooling is out of its limits",
+        r"(?i:thermal|temperature|overheat|too hot|throttl|\bpower\b|voltage|\bfan\b|\bPSU\b|brake)",
+        "The device slows down, and switches itself off where that does not help: the whole job runs at its speed.",
+    ),
+    "less": FailureWords(
+        "a value is not the expected one",
+        r"(?i:expect|instead of|rather than|should be|\brated\b|nominal|supposed|\bbelow\b|\bonly \d|\bhalf\b|"
+        r"\bslow|worse|degrad|downgrad|less than|lower than|too low)",
+        "Jobs that use the part run at its speed.",
+    ),
+    "link": FailureWords(
+        "a link between devices failed",
+        r"(?i:nvlink|\bxgmi|c2c|\bhccs|fabric|inband|\blinks?\b|\blanes?\b|\btraining\b(?! (?:job|step|script|run))|"
+        r"carrier|\bcables?\b|transceiver|optic|\bmodule \d|\bFEC\b|\bBER\b|CRC|symbol err|\bdown\b|"
+        r"loss of si|no (?:link|signal))",
+        "What uses it fails, waits, or takes a slower way around it.",
+    ),
+    "version": FailureWords(
+        "firmware or versions do not fit",
+        r"(?i:firmware|\bf/?w\b|ucode|vbios|signature|version|\bABI\b|incompatib)|\bGSP|\bFSP",
+        "What is of two releases often works in part, and fails in what is new to one of them.",
+    ),
+    "short": FailureWords(
+        "memory or another resource was not to be had",
+        r"(?i:alloc|no memory|out of memory|not enough|insufficient|exhausted|too many|out of resources|memlock|"
+        r"no space)|NO_MEMORY|-12\b|ENOMEM|INSUFFICIENT",
+        "The program that asked for it ends, or goes on in a slower way.",
+    ),
+    "rights": FailureWords(
+        "the program may not do what it tried",
+        r"(?i:denied|not permitted|permission|unauthori|forbidden)|\bEACCES\b|\bEPERM\b",
+        "The program ends, or works without the device. The device itself may be well.",
+    ),
+    "peer": FailureWords(
+        "the other side was not reached",
+        r"(?i:unreachable|refused|connect|no route|\bpeer\b|remote|handshake|resolve|\bARP\b|neighbou?r|endpoint|"
+        r"\bQP\b|queue pair|\bGID\b)",
+        "Jobs between the two sides do not start, or wait until a time limit ends them.",
+    ),
+    "silent": FailureWords(
+        "a part of the device did not answer in time",
+        r"(?i:time[d ]?-?\s?out|\bETIME|respon|hung\b|stuck\b|halt|stall|giv\w+ up|gave up|expired|heartbeat|not ready|"
+        r"never )",
+        "What waits for it goes on late, or not at all.",
+    ),
+    "missing": FailureWords(
+        "something that it needs is not there",
+        r"(?i:not found|no such|missing|not loaded|not exist|not detected|not present|not available|unavailable|"
+        r"absent)",
+        "What needs it does not start, or goes on in a slower way.",
+    ),
+    "setting": FailureWords(
+        "a program asked for what the device or driver does not have",
+        r"(?i:invalid|unsupported|not supported|mismatch|reject|misconfig|inconsistent|illegal|wrong|conflict|config|"
+        r"parameter|setting|bad |violation|exceed|out of range)",
+        "The setting is as before, or the part works otherwise than its neighbours.",
+    ),
+}
+
+
+_COMMANDS = (  # what shows the part that a line names, by the form of its name
+    (r"\w{4,8}:\w\w:\w\w\.\d", "lspci -vvv -s {part}; dmesg -T | grep {part}"),
+    (r"NVIDIA (?P<number>\d+)", "nvidia-smi -q -i {number}; nvidia-smi nvlink -s -i {number}; dmesg -T | grep NVRM"),
+    (r"AMD (?P<number>\d+)", "amd-smi static -g {number}; amd-smi metric -g {number}; dmesg -T | grep amdgpu"),
+    (r"(?i:NPU) ?(?P<number>\d+)", "npu-smi info -t health -i {number}; hccn_tool -i {number} -link -g; dmesg -T"),
+    (r"(?i:HPU) ?\d+|hl\d+", "hl-smi -q; dmesg -T | grep habanalabs"),
+    (r"neuron\d+", "neuron-ls; dmesg -T | grep neuron"),
+    (r"nvme\d+(?:n\d)?", "nvme list; dmesg -T | grep {part}; lspci -vvv"),
+    (r"(?i:NVLink|NVSwitch).*", "nvidia-smi nvlink -s; nvidia-smi nvlink -e; nvidia-smi -q | grep -A8 Fabric"),
+    (r"GPU-[0-9a-f-]+", "nvidia-smi -q -i {part}; nvidia-smi nvlink -s -i {part}; dmesg -T | grep NVRM"),
+    (r"(?i:slot|tray).*", "ipmitool sel elist; lspci -vvv; dmidecode -t slot"),
+    (r"(?i:PSU|fan|DIMM).*", "ipmitool sel elist; ipmitool sdr elist"),
+    (
+        r"(?:Eth|swp|\w*GigE|\d{2,3}GE|xe-|et-|[Pp]ort-?[Cc]).*",
+        "show interface {part}; show interface {part} transceiver",
+    ),
+    (r"(?:eth|en|bond|hsn|roce\d|ib\d|ibs)\w*", "ip -d -s link show {part}; ethtool {part}; ethtool -S {part}"),
+    (
+        r"(?:mlx|bnxt|irdma|ionic|efa|erdma|hns|hfi|qedr|mana|rxe|siw|rocep|rdmap|ibp|cxi)\w*",
+        "ibstat {part}; rdma link show {part}/1; grep . /sys/class/infiniband/{part}/ports/1/*counters/*",
+    ),
+)
+_OF_ALL = "dmesg -T; ibstat; rdma link; ip -d link; lspci -vvv; nvidia-smi -q"
+
+
+def find_kind(*texts: str) -> str | None:
+    """The kind of failure that lines state by their words."""
+    rows = FAILURE_WORDS.items()
+    return next((kind for kind, row in rows if any(re.search(row.pattern, text) for text in texts)), None)
+
+
+def list_commands(part: str | None) -> str:
+    """The commands whose outputs show a part, as a tool's report names it.
+
+    >>> list_commands("mlx5_3")
+    'ibstat mlx5_3; rdma link show mlx5_3/1; grep . /sys/class/infiniband/mlx5_3/ports/1/*counters/*'
+    """
+    for pattern, commands in _COMMANDS:
+        if match := re.fullmatch(pattern, part or ""):
+            return commands.format(part=part, **match.groupdict())
+    return _OF_ALL
+
+
+WORDS_MEANINGS = {
+    f"words-{kind}": ToolMeaning(
+        "info", f"by the words of a line that no check explains, {row.says}", row.impact, f"words-{kind}", "low"
+    )
+    for kind, row in FAILURE_WORDS.items()
+}

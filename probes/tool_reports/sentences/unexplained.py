@@ -1,0 +1,181 @@
+"""Lines in which a program or a person states that something failed, in words that no table of sentences has.
+
+What such a line means is a matter of rules. Here it is collected where it names a part of the fabric, or where a
+program wrote it as an error about RDMA or a GPU; the words of a failure are those of the kernel's lines, and some more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+
+from probes.gpu.facts import find_address
+from probes.kernel.unexplained import FAILS, VARIABLE, is_harmless
+from probes.prose import is_denied
+from probes.text import lazy_pattern
+from probes.tool_reports.facts import ToolReport
+
+CODE = "unexplained-line"
+_LONGEST, _SHOWN, _TEXT = 600, 160, 400  # characters of a line, of the words that are shown, of the evidence
+_LONGEST_PROSE = 240
+_PARTS, _FORMS = 16, 2  # parts of which lines are kept, and forms of lines of each
+_MOST_LINES = 4000
+
+_LOGGED = lazy_pattern(  # how programs begin a line that states an error: a severity, or the place in their source
+    r"[EF]\d{4} [\d:.]{8,16} |-E- |(?:[\w./-]{1,60}(?:\[\d{1,10}\])?: )?(?:error|fatal|panic): |"
+    r".{0,120}?(?:\b(?:ERROR|FATAL|CRITICAL)\b|\blevel=(?:error|fatal)\b|"
+    r"[\w/.-]{2,120}\.(?:c|cc|cpp|cu|go|rs|py):\d{1,6}\b)"
+)
+_THEME = lazy_pattern(
+    r"\b(?:ib[ps]?\d{1,3}\w{0,8}|HCA|RDMA|RoCE|InfiniBand|GID|QP|uverbs\d{0,3}|umad\d{0,3}|VF \w{1,8}|SR-?IOV|peermem|"
+    r"dma-?buf|GPUDirect|NVLink|NVSwitch|IMEX|[Ff]abric ?[Mm]anager)\b"
+)
+_PART = lazy_pattern(  # what names one part
+    r"(?<![\w:.])(?:PCI:)?(?P<bdf>(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])(?![\w:.])"
+    r"|\b(?P<rdma>(?:mlx[45]_(?:bond_)?|bnxt_re|irdma|ionic_|efa_|erdma_|hns_|hfi1_|qedr|mana_|rxe|siw|cxi)\d{1,3}"
+    r"|(?:rocep|rdmap|ibp)\d\w{2,16})\b"
+    r"|\b(?:GPU|(?i:GPUs?(?: (?:index|id|number))?(?:[ \[#:=]|-?id[ =:]){1,2}))(?P<number>\d{1,2})(?!\w|[.:/%-]\w)"
+    r"|\b(?P<uuid>GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){0,3}(?:-[0-9a-f]{12})?)\b"
+    r"|/dev/nvidia(?P<node>\d{1,2})\b|\bcuda:(?P<cuda>\d{1,2})\b"
+    r"|\b(?P<other>(?i:(?:NPU|HPU|NVSwitch|NVLink|rail|HCA|PSU|fan|slot|tray|port|link)[ #-]?\d{1,3})(?![\w.:/%])"
+    r"|nvme\d{1,3}(?:n\d)?|davinci\d{1,3}|hl\d{1,2}|neuron\d{1,2}|DIMM[ _][A-Z]\d{1,2}"
+    r"|ib\d{1,2}|ibs\d\w{0,8}|eth\d{1,3}|en[ops]\d\w{1,16}|enP\d\w{2,16}|roce\d{1,2}|bond\d{1,3}|hsn\d{1,2}"
+    r"|(?:Ethernet|Eth|swp|HundredGigE|FourHundredGigE|\d{2,3}GE)\d[\d/:s]{0,10}|(?:xe|et)-\d{1,2}/\d{1,2}/\d{1,3}"
+    r"|[Pp]ort[ -]?[Cc]hannel ?\d{1,4})(?![\w-])"
+)
+_FIRST = ("bdf", "rdma", "number", "node", "cuda", "uuid", "other")  # of several kinds in one line
+_OF_AMD = lazy_pattern(r"(?i:\bAMD\b|amdgpu|\brocm|\bMI[23]\d\d\b|\bhip[A-Z_]|\brccl)")
+_ALSO_FAILS = lazy_pattern(  # words that lines of drivers have where all is well, too
+    r"\b(?:mis-?match\w*|unreachable|denied|not (?:found|available|permitted|ready|detected|working|present)|no such"
+    r"|missing|lost|degraded|expired|disconnected|unhealthy|offline|misconfigured|inconsistent|incompatible|illegal"
+    r"|wrong|bad|exceed(?:s|ing)?|overheat\w{0,4}|over-?temperature|uncorrectable|poison\w{0,3}|crash(?:es|ed)?"
+    r"|panic\w{0,3}|conflicts?|flapp\w{2,4}|dropped|too (?:hot|many|few|low|high|slow)|unplugged"
+    r"|no (?:link|carrier|signal|response|answer|route)|loss of (?:signal|sync|lock)|shut ?down|unexpected(?:ly)?"
+    r"|out of (?:memory|range|resources|space|sync|order)|dead|interrupted|never (?:came|comes|answer\w*|finish\w*)"
+    r"|critical|storm|slow(?:er|est)?|half (?:of|the)|keeps? (?:growing|rising|increasing)|below|worse"
+    r"|(?<!count )(?<!scale )(?<!shut )(?<!slow )(?<!cool )(?<!power )(?<!step )(?<!break )down(?! (?:to|data)\b))\b",
+    re.IGNORECASE,
+)
+_COMPARES = lazy_pattern(  # what a value should be
+    r"\b(?:expect(?:s|ed|ing)?|instead of|rather than|should|rated|nominal|supposed|(?:down|de)graded|only|limit|"
+    r"while)\b",
+    re.IGNORECASE,
+)
+_VALUE = lazy_pattern(
+    r"(?<![\w.])(?:(?P<number>\d{1,6}(?:\.\d{1,3})?) ?(?P<unit>[GM](?:b(?:it)?/?(?:s(?:ec)?|ps)|B/s|T/s)|°?C|W)(?!\w)"
+    r"|x(?P<width>\d{1,2})(?!\w)|(?i:gen) ?(?P<generation>\d)(?!\w))"
+)
+_LESS = 0.9  # a smaller part of another value
+_NOT_STATED = lazy_pattern(  # a question, a condition, a setting, what is counted and is none
+    r"\?[\s\"'*_]*$|^[\W_]{0,12}(?i:if|when|whether|unless|why|how|what|to avoid|make sure|note that|please) "
+    r"|\b(?i:errors?|fail\w{0,4}|drop\w{0,4}|lost|discard\w{0,2}|time-?outs?|mismatch\w{0,2}|exceeded|violations?"
+    r"|bad|missing|invalid|conflicts?|down)[\"']?[^\w\n]{0,8}(?:0(?:\.0+)?(?![\d.x])|(?i:none|null|no|n/a|false|ok)\b"
+    r"|\[\]|\"\")|\b(?i:corrected|deassert\w{0,2})\b"
+)
+
+
+def list_unexplained(text: str, logged: bool = False) -> list[ToolReport]:
+    """Such lines, those of one form and part once. `logged`: those alone that a program wrote as an error.
+
+    >>> [(report.subject, dict(report.detail)["what"]) for report in list_unexplained("GPU 5: link 3 never came up")]
+    [('NVIDIA 5', 'GPU 5: link 3 never came up')]
+    """
+    forms: dict[str | None, dict[str, ToolReport]] = {}
+    for raw in _find_lines(text, logged):
+        line, part = " ".join(raw.split()), find_part(raw)
+        if part not in forms and len(forms) >= _PARTS:
+            continue
+        of_part = forms.setdefault(part, {})
+        form = VARIABLE.sub("#", line)
+        if form not in of_part and len(of_part) < _FORMS:
+            of_part[form] = ToolReport(CODE, part, line[:_TEXT], (("what", line[:_SHOWN]),))
+    return [report for of_part in forms.values() for report in of_part.values()]
+
+
+def find_unexplained(text: str) -> str | None:
+    """The first such line.
+
+    >>> find_unexplained("E0102 11:22:33.123456 77 context.cc:9] Failed to open mlx5_3: timed out")
+    'E0102 11:22:33.123456 77 context.cc:9] Failed to open mlx5_3: timed out'
+    >>> find_unexplained("RDMA failed on our cluster, what can we do?")
+    """
+    return next((line.strip() for line in _find_lines(text)), None)
+
+
+def list_logged(text: str) -> list[str]:
+    """Those that a program wrote as an error, as they stand in a text."""
+    return list(islice(_find_lines(text, logged=True), _PARTS))
+
+
+def _find_lines(text: str, logged: bool = False) -> Iterator[str]:
+    for line in islice(text.splitlines(), _MOST_LINES):
+        if len(line) >= _LONGEST:
+            continue
+        is_logged = _LOGGED.match(line) is not None
+        if not is_logged and (logged or len(line) > _LONGEST_PROSE):
+            continue
+        if not (list_parts(line) or (is_logged and _THEME.search(line))):
+            continue
+        if (FAILS.search(line) or _ALSO_FAILS.search(line) or _is_less(line)) and not _takes_back(line):
+            yield line
+
+
+def _is_less(line: str) -> bool:
+    """Whether it states two values of one unit that differ, and that one of them should be the other.
+
+    >>> _is_less("rate 200 Gb/sec, expected 400 Gb/sec"), _is_less("expected 390 Gb/s, measured 392 Gb/s")
+    (True, False)
+    """
+    if not _COMPARES.search(line):
+        return False
+    values: dict[str, list[float]] = {}
+    for match in _VALUE.finditer(line):
+        unit = match["unit"] or (match["width"] and "width") or "generation"
+        values.setdefault(unit, []).append(float(match["number"] or match["width"] or match["generation"]))
+    return any(min(found) < _LESS * max(found) for found in values.values())
+
+
+def _takes_back(line: str) -> bool:
+    part = _PART.search(line)
+    return bool(is_harmless(line) or _NOT_STATED.search(line) or is_denied(line, part.start() if part else 0))
+
+
+def find_part(line: str) -> str | None:
+    """The one part that a line names; None where it names none or several."""
+    parts = list_parts(line)
+    return parts[0] if len(parts) == 1 else None
+
+
+def list_parts(line: str) -> list[str]:
+    """The parts that a line names, as a tool's report has them; of a function of PCI and its name the first alone.
+
+    >>> list_parts("mlx5_3 to mlx5_4"), list_parts("GPU[2] at 0000:1b:00.0"), list_parts("swp17 lost its carrier")
+    (['mlx5_3', 'mlx5_4'], ['0000:1b:00.0'], ['swp17'])
+    """
+    named = _list_by_kind(line)
+    return next((parts for kind in _FIRST if (parts := named.get(kind))), [])
+
+
+def list_all_parts(text: str) -> list[str]:
+    """The parts of every kind that a text names.
+
+    >>> list_all_parts("GPU 3 is slow, mlx5_2 seems fine")
+    ['NVIDIA 3', 'mlx5_2']
+    """
+    lines = (line for line in text.splitlines() if len(line) < _LONGEST)
+    return list(dict.fromkeys(part for line in lines for parts in _list_by_kind(line).values() for part in parts))
+
+
+def _list_by_kind(line: str) -> dict[str, list[str]]:
+    named: dict[str, list[str]] = {}
+    maker = "AMD" if _OF_AMD.search(line) else "NVIDIA"
+    for match in _PART.finditer(line):
+        number = match["number"] or match["node"] or match["cuda"]
+        if bdf := match["bdf"]:
+            part = find_address(bdf if bdf.count(":") == 2 else f"0000:{bdf}")
+        else:
+            part = f"{maker} {int(number)}" if number else match["rdma"] or match["uuid"] or match["other"]
+        if part and part not in named.setdefault(match.lastgroup or "", []):
+            named[match.lastgroup or ""].append(part)
+    return named

@@ -1,0 +1,67 @@
+"""Lines that state a failure in words that no table of sentences has: what counts as one, and which part it is of."""
+
+from __future__ import annotations
+
+import pytest
+
+from probes.sources.identify import identify_command
+from probes.tool_reports.sentences.unexplained import list_logged, list_unexplained
+
+STATED = {
+    "GPU 5: the paste checker found a margin that is exceeded": "NVIDIA 5",
+    "gpu[2]: amdgpu agent says the ring is wedged, giving up": "AMD 2",
+    "agent[7]: ERROR: device mlx5_3 port 1 rejected table 4": "mlx5_3",
+    "Error: failed to bring up rail 3 on node gpu-17: training timeout": "rail 3",
+    "swp17 lost its carrier twice": "swp17",
+    "NPU 4 never came back": "NPU 4",
+    "fabric check: 0000:5E:00.0 has no link": "0000:5e:00.0",
+    "PSU 2 is offline": "PSU 2",
+    "GPU2 Status_Health = Critical": "NVIDIA 2",
+    "FAIL gpu-n23 mlx5_4 DOWN": "mlx5_4",
+    "device GPU-1a2b3c4d marked unhealthy": "GPU-1a2b3c4d",
+    "mlx5_9/1 rate 200 Gb/sec (2X NDR), should be 400 Gb/sec (4X NDR)": "mlx5_9",
+    "BMC: slot 5 has x4 instead of x16": "slot 5",
+    "GPU 3 shows gen 1 x8 while others show gen 4 x16": "NVIDIA 3",
+    "could not pair mlx5_0 with mlx5_4": None,
+    "W0101 agent.cc:12] RDMA setup failed": None,
+}
+CALM = (
+    "GPU 5: no errors found",
+    "GPU 5: errors: 0",
+    "mlx5_3 dropped 0, timeouts: 0",
+    "swp17 is up",
+    "GPU 3 recovered",
+    "Is it bad that GPU 3 has fewer lanes?",
+    "If GPU 3 fails, replace it",
+    "GPU 3: corrected error",
+    "there is no 'GPU 3 failed' in the log",
+    "RDMA failed on our cluster",
+    "gpu-17 failed",  # a host
+    f"GPU 3 is used by {'a person who writes much ' * 10} and failed",
+    "gpu17 failed",
+    "mlx5_3: 392 Gb/s, expected 390 Gb/s",
+    "swp12: count down to 400 Gb/s",
+    '{"gpu": 3, "error": null}',
+)
+
+
+@pytest.mark.parametrize("line", STATED)
+def test_a_line_that_states_a_failure_names_its_part(line: str) -> None:
+    (report,) = list_unexplained(f"before\n{line}\nafter\n")
+    assert (STATED[line], line) == (report.subject, report.text)
+    assert (("error", "of", "program"),) == identify_command(line)
+
+
+@pytest.mark.parametrize("line", CALM)
+def test_a_line_that_states_none_is_not_one(line: str) -> None:
+    assert [] == list_unexplained(line)
+
+
+def test_lines_of_one_form_count_once_and_each_part_by_itself() -> None:
+    text = "".join(f"swp{port} dropped frame {number}\n" for port in (1, 2) for number in range(50))
+    assert ["swp1", "swp2"] == [report.subject for report in list_unexplained(text)]
+
+
+def test_beside_outputs_only_what_a_program_wrote_counts() -> None:
+    text = "My GPU 5 fails\n2026-01-02 ERROR agent: mlx5_4 refuses to arm\n"
+    assert ["2026-01-02 ERROR agent: mlx5_4 refuses to arm"] == list_logged(text)
