@@ -17,7 +17,7 @@ from agent.model.report import REPORT_LIMIT_BYTES, SCHEMA, Report
 from probes.compression import DamagedData, decompress
 from probes.ending_signals import unwinding_at_signals
 from probes.own_files import PRIVATE_MODE, create_temporary, remove_own_file
-from probes.planted import PathUse, follow_links
+from probes.planted import PathUse, check_not_planted, follow_links
 from probes.text import lazy_pattern
 
 PUBLIC, PRIVATE = 0o644, PRIVATE_MODE  # of new files; PUBLIC: what another program of this host is to read
@@ -168,12 +168,17 @@ def open_atomically(path: str, mode: int = PRIVATE) -> Iterator[BinaryIO]:
     kernel's rule for shared folders. A special file (/dev/stdout, a named pipe) is written to, never replaced.
     """
     target = follow_links(path, PathUse.REPLACE)
+    is_descriptor = target.startswith("/proc/")  # /dev/stdout: its link leads to no path
+    special = path if is_descriptor else target
     with contextlib.suppress(FileNotFoundError):
-        file_stat = os.stat(path)
+        file_stat = os.stat(special, follow_symlinks=is_descriptor)
         if not (stat.S_ISREG(file_stat.st_mode) or stat.S_ISDIR(file_stat.st_mode)):
-            descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe without a reader: ENXIO
-            os.set_blocking(descriptor, True)
+            flags = os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if is_descriptor else os.O_NOFOLLOW)
+            descriptor = os.open(special, flags)  # a pipe without a reader: ENXIO
             with os.fdopen(descriptor, "wb") as device:
+                if not is_descriptor:
+                    check_not_planted(target, os.fstat(descriptor))
+                os.set_blocking(descriptor, True)
                 yield device
             return
     with _replacing(target, mode, sole=False) as file:
@@ -223,10 +228,15 @@ def _written_beside(path: str, mode: int, sole: bool) -> Iterator[BinaryIO]:
 
 
 def _stat_file(path: str) -> os.stat_result | None:
-    with contextlib.suppress(OSError):
+    """Of the file that is replaced, whose owner and mode are kept. Raises OSError for one that was just planted."""
+    try:
         file_stat = os.lstat(path)
-        return file_stat if stat.S_ISREG(file_stat.st_mode) else None
-    return None
+    except OSError:
+        return None
+    if not stat.S_ISREG(file_stat.st_mode):
+        return None
+    check_not_planted(path, file_stat)
+    return file_stat
 
 
 def _keep_owner_and_mode(descriptor: int, before: os.stat_result) -> None:

@@ -55,6 +55,16 @@ def follow_links(path: str, use: PathUse) -> str:
     return place
 
 
+def check_not_planted(path: str, path_stat: os.stat_result) -> None:
+    """For the moment after `follow_links`, in which another user can have put something else at the path.
+
+    `path_stat`: of what is there, or was opened. Raises OSError for a link, or for what is refused to be replaced.
+    """
+    if stat.S_ISLNK(path_stat.st_mode):
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+    _refuse_planted(path, (path_stat, os.stat(os.path.dirname(path) or ".")), False, True, PathUse.REPLACE)
+
+
 def make_folder(path: str, use: PathUse, mode: int = 0o777) -> str:
     """The folder that a path leads to, created where it is missing (`mode`: of the last one). Raises OSError.
 

@@ -157,8 +157,14 @@ _BYTE_ORDER_MARKS = (  # the longer first: that of UTF-32 begins as that of UTF-
 )
 
 
-# What pages, chats and mails put between words, and no tool prints: a space that does not break, and nothing
-_OF_PAGES = {0x00A0: " ", 0x2007: " ", 0x202F: " ", 0x200B: None, 0x2060: None, 0xFEFF: None}
+# What pages, chats and mails write, and no tool prints: a space that does not break, nothing, quotation marks, hyphens
+_OF_PAGES = {
+    **dict.fromkeys((0x00A0, 0x2007, 0x202F), " "),
+    **dict.fromkeys((0x200B, 0x2060, 0xFEFF), None),
+    **dict.fromkeys((0x2018, 0x2019), "'"),
+    **dict.fromkeys((0x201C, 0x201D), '"'),
+    **dict.fromkeys((0x2010, 0x2011, 0x2013), "-"),
+}
 
 
 def decode_saved(content: bytes) -> str:
@@ -168,9 +174,11 @@ def decode_saved(content: bytes) -> str:
     ('GPU', 'GPU')
     >>> decode_saved("State:\\u00a0\\u200bDown".encode())
     'State: Down'
+    >>> decode_saved("CA \u2018mlx5_0\u2019".encode())
+    "CA 'mlx5_0'"
     """
     mark, encoding = next((row for row in _BYTE_ORDER_MARKS if content.startswith(row[0])), (b"", "utf-8"))
-    text = content[len(mark) :].decode(encoding, "replace")
+    text = content[len(mark) :].decode(encoding, "replace").replace("\r\r\n", "\r\n")  # of a terminal's log
     return text.translate(_OF_PAGES) if any(chr(code) in text for code in _OF_PAGES) else text
 
 

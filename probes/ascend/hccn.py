@@ -140,7 +140,7 @@ def _ranks(reader: HostReader) -> tuple[RankDevice, ...]:
 
 
 MOST_DEVICES = 4096
-_REMARK = lazy_pattern(r'("(?:[^"\\\n]|\\.){0,4000}")|//[^\n]*')
+_REMARK = lazy_pattern(r'("(?:[^"\\\n]|\\.)*"?)|//[^\n]*')  # a string without an end goes on to that of the line
 
 
 class RankDevice(NamedTuple):

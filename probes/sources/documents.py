@@ -20,6 +20,7 @@ _LIMIT_CHARACTERS = 8 << 20
 _MOST_JSON = 20_000  # values, such as lines of a journal
 _MOST_MISSES, _IDENTIFIED = 50, 50  # values that are none; values of which it is known whether a tool prints them
 _JSON_BEGIN = lazy_pattern(r"^[ \t]*[\[{](?=[ \t]*(?:[\"{\[]|$))", re.MULTILINE)
+_OF_A_RUN = lazy_pattern(r'"stdout(?:_lines)?" ?: ?["\[]')  # no tool prints its own output so
 _TAGS = lazy_pattern(r"</(?:pre|code|span|div|p|td|tr|table|li|body|html)>|<br ?/?>")
 _PRE_BREAK = lazy_pattern(r"<br ?/?>|</(?:p|div|tr|li|pre|h\d|table|ul|ol)>")
 _TAG = lazy_pattern(  # of HTML alone: tools print <inactive> and <unknown>
@@ -79,11 +80,12 @@ def _replace_json(text: str, is_output: Callable[[str], bool]) -> str | None:
                 break
             continue
         tried += 1
-        is_known = tried <= _IDENTIFIED and is_output(text[match.start() : end].strip())
+        own = text[match.start() : end]
+        is_known = tried <= _IDENTIFIED and not _OF_A_RUN.search(own) and is_output(own.strip())
         lines = [] if is_known else list(_list_texts(value))
         if lines:
             parts += [text[at : match.start()], "".join(f"{line}\n" for line in lines)]
-            at, is_new = end, True
+            at, is_new = end + text.startswith("\n", end), True
     if not is_new:
         return None
     whole = "".join([*parts, text[at:]])

@@ -175,7 +175,9 @@ class SavedOutputs:
             name = best_name(argv, names)
             if name is not None and argv in NVIDIA_SMI_TABLE and self._is_copied and not self._is_of(argv, name):
                 self._names[argv] = None
-            elif name is not None and argv not in OF_INTERFACE:  # their text states the interface
+            elif (
+                name is not None and argv not in OF_INTERFACE and not self._is_of_several_hosts(name)
+            ):  # their text states the interface
                 self._names[argv] = name
                 taken.add(name)
         self.unread: list[str] = []  # which outputs in a text of several are not used, and why
@@ -531,6 +533,12 @@ class SavedOutputs:
     def _is_of(self, argv: tuple[str, ...], name: str) -> bool:
         """Whether a file holds what its name promises, as far as that is known."""
         return identify_command(self._start(name)[0]) in ((), (argv,))
+
+    def _is_of_several_hosts(self, name: str) -> bool:
+        """Whether a parallel shell wrote a file, whose name is the command's for all of its hosts."""
+        from probes.sources.host_lines import find_hosts
+
+        return self._is_copied and bool(find_hosts(self._start(name)[0]))
 
     @property
     def _has_kernel_log(self) -> bool:

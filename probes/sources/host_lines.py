@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from probes.named_tuple import NamedTuple
+from probes.sources.unwrap import is_margin
 from probes.text import lazy_pattern
 
 _NAME = r"[A-Za-z][\w.-]{0,62}\w|\d{1,3}(?:\.\d{1,3}){3}"
@@ -71,7 +72,7 @@ def split_hosts(text: str, holds_output: Callable[[list[str]], bool]) -> list[Ho
         if not 2 <= len(rows) <= _MOST_HOSTS or not _are_alike(list(rows)):
             continue
         parts = [_gather(host, own) for host, own in rows.items()]
-        is_new = mark is not _mark_before or not holds_output([lines[number] for number, *_ in marked])
+        is_new = mark is not _mark_before or is_margin([lines[number] for number, *_ in marked], holds_output)
         command = _find_command(lines[: marked[0][0]])
         parts = [_with_command(part, command) for part in parts] if command else parts
         if is_new and any(holds_output(part.text.splitlines(keepends=True)) for part in parts):

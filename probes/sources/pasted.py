@@ -13,7 +13,7 @@ from probes.sources.file_commands import FileCommand, find_file_command, list_lo
 from probes.sources.host_lines import split_hosts
 from probes.sources.identify import KERNEL_DRIVERS, SERVICE_LINES, find_missing_name, identify_command
 from probes.sources.quoted_lines import list_quoted_lines
-from probes.sources.unwrap import join_wrapped, unwrap
+from probes.sources.unwrap import join_wrapped, squeeze, unwrap
 from probes.text import lazy_pattern
 
 PIECES_LIMIT = 200
@@ -163,12 +163,14 @@ def split_pasted(text: str) -> list[Piece]:
     >>> [p.words[2] + p.text for p in split_pasted(loop + "link:U\\nlink:D\\n")]
     ['4link:U\\n', '5link:D\\n']
     """
+    if (squeezed := squeeze(text)) != text:
+        return [piece._replace(line=2 * piece.line - 1) for piece in split_pasted(squeezed)]
     bare = unwrap(text, holds_output)
     parts = split_hosts(bare, holds_output)
     if not parts:
         return _split_of_one(bare)
     return [
-        piece._replace(line=part.numbers[piece.line - 1], host=piece.host or part.host, marked=True)
+        piece._replace(line=part.numbers[piece.line - 1], host=part.host, marked=True)
         for part in parts
         for piece in _split_of_one(part.text)
     ][:PIECES_LIMIT]
@@ -231,7 +233,7 @@ def read_saved(text: str, tool: str) -> tuple[str, bool]:
     >>> read_saved("[root@n7 ~]# ibstat\\nCA 'mlx5_0'\\n[root@n7 ~]# exit\\n", "ibstat")
     ("CA 'mlx5_0'\\n", False)
     """
-    bare = unwrap(text, holds_output)
+    bare = unwrap(squeeze(text), holds_output)
     first = bare.lstrip("\r\n")[:LINE_CHARACTERS].partition("\n")[0].rstrip("\r")
     looped = tool in _COMMANDS_KEPT and _LOOP_VALUES.search(bare)
     if _PROMPT.fullmatch(first) or _WATCH.match(first) or _FENCE.fullmatch(first) or looped:
@@ -292,6 +294,9 @@ def _split(text: str) -> Iterator[tuple[_Open, list[str]]]:
     current, lines = _Open(1), list[str]()
     host: str | None = None
     for number, line in enumerate(text.splitlines(keepends=True), 1):
+        if line.isspace():
+            lines.append(line)
+            continue
         bare = line.rstrip("\r\n") if len(line) < LINE_CHARACTERS else ""
         begun = _begin(number, bare, host)
         if begun is not None:

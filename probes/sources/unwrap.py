@@ -16,7 +16,7 @@ _ESCAPE = lazy_pattern(
 )
 _QUOTED = lazy_pattern(r"[ \t]{0,3}(?:> ?){1,8}")
 _HOSTED = lazy_pattern(
-    r"([A-Za-z][\w.-]{0,62}[\w]): (?=[\[\w|{ \t'\"-])"
+    r"([A-Za-z][\w.-]{0,62}[\w]): (?=[\[\w|{ \t'\"/=+#*$-])"
 )  # as pdsh, ansible and `journalctl -o cat` print
 _NUMBERED = lazy_pattern(r"[ \t]{0,8}([1-9](?!0000:)[0-9]{0,6})(\t|:| ?[|│](?: |$)| |$)")
 _MARKED = lazy_pattern(r"[ \t]{0,8}[0-9]{1,7}(?:\t| ?[|│])|[1-9][0-9]{0,3}:(?=[#$\[\w(][^\n:]{0,120}[#$] ?\w|[$#] \w)")
@@ -24,8 +24,10 @@ _IN_MARGIN = lazy_pattern(r"[ ]{1,6}[0-9]{1,6}(?= |$)")
 _EMPHASIZED = lazy_pattern(
     r"^([ \t>]{0,40})(\*\*|__|[_*`])(\[[ \d]{1,8}\.\d{6}\] [^\n]{1,600}?)\2[ \t\r]*$", re.MULTILINE
 )
+_TICKED = lazy_pattern(r"[ \t>]{0,40}`([^`]{0,4000})`[ \t]*")  # a line as code
 _TIME = r"\d{1,2}:\d\d(?::\d\d)?(?: ?[APap]\.?[Mm]\.?)?"
 _DAY = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}"
+_OF_LIST = r"[*\u2022\u00b7;!%-]{1,2} "
 _MARGINS = (  # what programs write before a line that a person or another program gave them
     rf"\[(?:{_TIME}, {_DAY}|{_DAY},? {_TIME})\] [^:\n]{{1,40}}: ",  # chats: time and name
     rf"(?:\[?{_TIME}\]? )?<[@+~&%]?[\w\[\]^{{}}|`-]{{1,30}}> ",
@@ -33,9 +35,11 @@ _MARGINS = (  # what programs write before a line that a person or another progr
     r"\d{4}-\d\d-\d\dT[\d:]{8}(?:[.,]\d{3,9})?(?:Z|[+-]\d\d:?\d\d) (?:std(?:out|err) [FP] )?",  # of containers, of CI
     r"[A-Z][a-z]{2} [ \d]\d [\d:]{8} ",  # of ts
     r"[\w.-]{1,60} {0,40}\| ",  # of docker compose
+    _OF_LIST,
 )
 _MARGIN_PATTERNS = tuple(lazy_pattern(pattern) for pattern in _MARGINS)
 _MARGIN_LINES, _MARGIN_TRIES = 1000, 20
+_LEAST_MARKED = 0.9  # of the lines: what is before them is a margin
 _HUNK = lazy_pattern(r"^@@ -\d{1,7}(?:,\d{1,7})? \+\d{1,7}(?:,\d{1,7})? @@", re.MULTILINE)
 _CODE_MARGIN = 4
 _INDENTED = lazy_pattern(r"(?:\A|\n[ \t\r]{0,8}\n) {4}\S")  # the first line of a block of code
@@ -76,6 +80,8 @@ def unwrap(text: str, holds_output: Callable[[list[str]], bool]) -> str:
     if "\x1b" in text:
         text = _ESCAPE.sub("", text)
     text = _EMPHASIZED.sub(r"\1\3", text)
+    if "`" in text and all(_TICKED.fullmatch(line) for line in text.splitlines() if line.strip()):
+        text = "\n".join(_TICKED.sub(r"\1", line) for line in text.splitlines()) + "\n"
     text = _cut_margin(_read_diff(text, holds_output), holds_output)
     is_indented = _INDENTED.search(text) is not None
     text = _cut_host(text, holds_output)
@@ -104,6 +110,16 @@ def unwrap(text: str, holds_output: Callable[[list[str]], bool]) -> str:
     return "".join(lines)
 
 
+def squeeze(text: str) -> str:
+    r"""The text without the empty lines where one is behind every line, as copies from pages and serial consoles have.
+
+    >>> squeeze("GPU 0\n\n  ECC: 1\n\n\n\n"), squeeze("GPU 0\n\nGPU 1\n")
+    ('GPU 0\n  ECC: 1\n\n', 'GPU 0\n\nGPU 1\n')
+    """
+    lines = text.splitlines(keepends=True)
+    return "".join(lines[::2]) if len(lines) > 3 and not any(map(str.strip, lines[1::2])) else text
+
+
 def _read_diff(text: str, holds_output: Callable[[list[str]], bool]) -> str:
     """The new side of a comparison; the same where the text is none, or is an output as it is.
 
@@ -129,9 +145,29 @@ def _cut_margin(text: str, holds_output: Callable[[list[str]], bool]) -> str:
     lines = text.splitlines(keepends=True)
     for pattern in _MARGIN_PATTERNS:
         marked = [number for number, line in enumerate(lines[:_MARGIN_LINES]) if pattern.match(line)]
-        if any(_is_new(lines[number], pattern, holds_output) for number in marked[:_MARGIN_TRIES]):
+        bare = [pattern.sub("", lines[number], count=1) for number in marked]
+        if any(_is_new(lines[number], pattern, holds_output) for number in marked[:_MARGIN_TRIES]) or (
+            len(marked) >= _LEAST_MARKED * len([line for line in lines[:_MARGIN_LINES] if line.strip()])
+            and holds_output(bare)
+            and (pattern.pattern == _OF_LIST or is_margin([lines[number] for number in marked], holds_output))
+        ):
             return "".join(pattern.sub("", line, count=1) if pattern.match(line) else line for line in lines)
     return text
+
+
+def is_margin(lines: Sequence[str], holds_output: Callable[[list[str]], bool]) -> bool:
+    """Whether what all these lines have before them is no part of an output: they are none with it, or words in a few
+    of them make them one, which are looked for anywhere in a line. Of a log most lines are an output by themselves.
+
+    >>> is_margin(["n7: CA 'a'", "n7: up", "n7: 4X"], lambda lines: any("CA" in line for line in lines))
+    True
+    >>> is_margin(["n7: CA 'a'", "n7: CA 'b'"], lambda lines: any("CA" in line for line in lines))
+    False
+    """
+    if not holds_output([*lines]):
+        return True
+    tried = [line for line in lines[:: max(1, len(lines) // _MARGIN_TRIES)] if len(line.split()) > 1]
+    return 2 * sum(holds_output([line]) for line in tried) <= len(tried)
 
 
 def _is_new(line: str, margin: re.Pattern[str], holds_output: Callable[[list[str]], bool]) -> bool:
@@ -155,7 +191,9 @@ def _cut_host(text: str, holds_output: Callable[[list[str]], bool]) -> str:
     own = [number for number, line in enumerate(lines) if line.startswith(name)]
     others = {other[0] for line in lines[:_LOOKED_AT] if (other := _HOSTED.match(line))} - {name}
     bare = [lines[number].removeprefix(name) for number in own]
-    if len(own) < _LEAST_HOSTED or others or holds_output([lines[number] for number in own]) or not holds_output(bare):
+    if len(own) < _LEAST_HOSTED or others or not holds_output(bare):
+        return text
+    if not is_margin([lines[number] for number in own], holds_output):
         return text
     for number, line in zip(own, bare, strict=True):
         lines[number] = line

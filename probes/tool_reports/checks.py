@@ -33,7 +33,9 @@ _FRONT = lazy_pattern(
 )
 _END = ("pass", "passed", "fail", "failed", "failure")
 _OF_RVS = lazy_pattern(r"\[RESULT\] \[ ?[\d.]{1,20}\] (?P<what>\S.*?) pass ?: ?(?P<truth>TRUE|FALSE)[ \t]*")
-_FIELD = lazy_pattern(r"[ \t>-]{0,16}(?P<label>[A-Za-z][\w ]{1,24}?) ?[:=][ \t]{0,40}(?P<value>\S[^\n]{0,200}?)[ \t]*")
+_FIELD = lazy_pattern(
+    r"[ \t>-]{0,16}(?P<label>[A-Za-z][\w ]{1,24}?) ?[:=][ \t]{0,40}(?P<value>\S[^\n]{0,200}?)[ \t]{0,200}"
+)
 _OF_RESULT, _OF_WHY = ("result", "status", "verdict", "outcome"), ("reason", "message", "error", "details")
 _OF_PART = ("device", "gpu", "npu", "card", "nic", "port", "link", "test", "test name", "check", "name", "action")
 _OF_HOST = ("host", "hostname", "node", "node name")

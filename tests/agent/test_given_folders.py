@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from agent import reports
 from agent.cli.errors import CliError
 from agent.cli.fleet.cluster import read_bounded
 from agent.cli.main import run
@@ -107,14 +108,24 @@ def shared(tmp_path: Path) -> Path:
 
 def _give_away(monkeypatch: pytest.MonkeyPatch, *paths: Path) -> None:
     """Let these be another user's."""
-    real, theirs = os.lstat, {str(path) for path in paths}
+    real, opened, theirs = os.lstat, os.fstat, {str(path) for path in paths}
+    inodes = {real(path).st_ino for path in paths}
 
     def lstat(path: str) -> os.stat_result:
-        fields = list(real(path))
-        fields[4] = OTHER if str(path) in theirs else fields[4]
-        return os.stat_result(fields)
+        return _change_owner(real(path), str(path) in theirs)
+
+    def fstat(descriptor: int) -> os.stat_result:
+        status = opened(descriptor)
+        return _change_owner(status, status.st_ino in inodes)
 
     monkeypatch.setattr(os, "lstat", lstat)
+    monkeypatch.setattr(os, "fstat", fstat)
+
+
+def _change_owner(status: os.stat_result, is_theirs: bool) -> os.stat_result:
+    fields = list(status)
+    fields[4] = OTHER if is_theirs else fields[4]
+    return os.stat_result(fields)
 
 
 def _plant(shared: Path, kind: str) -> tuple[Path, Path]:
@@ -202,6 +213,34 @@ def test_who_is_faster_is_noticed(shared: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(os, "makedirs", late)
     with pytest.raises(OSError, match="another user"):
         make_folder(str(path), PathUse.FOLDER)
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "pipe"])
+def test_what_is_planted_behind_the_check_of_an_output_gets_nothing(
+    shared: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """The report would become another user's file, or be written into a pipe or, through a link, to a device."""
+    path, pipe = shared / "report.json", shared.parent / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+
+    def follow(name: str, use: PathUse) -> str:
+        target = follow_links(name, use)
+        if kind == "file":
+            path.write_text("")
+        elif kind == "link":
+            path.symlink_to(pipe)
+        else:
+            os.link(pipe, path)
+        _give_away(monkeypatch, path)
+        return target
+
+    monkeypatch.setattr(reports, "follow_links", follow)
+    with pytest.raises(OSError, match="another user put it|symbolic links"):
+        write_atomically(str(path), b"secret")
+    assert b"" == os.read(reader, 9)
+    os.close(reader)
+    assert [path.name] == os.listdir(shared)
 
 
 def test_a_folder_of_the_system_is_taken(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,17 +120,30 @@ def _all(value: object) -> Iterator[re.Pattern[Any]]:
 def _repetitions(sequence: Any, before: str = "") -> Iterator[tuple[str, str]]:
     for code, value in sequence:
         if str(code).endswith("_REPEAT"):
-            for expected in " a0\t/:,":
-                pump = _sample(value[2], expected)
-                if pump and value[1] > LONG:
-                    yield before, pump
+            for choice in _list_choices(value[2]):
+                for expected in f" a0\t/:,{before[-1:]}":
+                    pump = _sample(choice, expected)
+                    if pump and value[1] > LONG:
+                        yield before, pump
             yield from _repetitions(value[2], before)
         elif code is codes.SUBPATTERN:
             yield from _repetitions(value[3], before)
         elif code is codes.BRANCH:
             for branch in value[1]:
                 yield from _repetitions(branch, before)
+        elif code in (codes.ASSERT, codes.ASSERT_NOT):
+            yield from _repetitions(value[1], before)
         before += _sample([(code, value)])
+
+
+def _list_choices(sequence: Any) -> list[Any]:
+    """What a repetition may repeat: each branch of it, where it is nothing else than branches."""
+    (code, value), *others = sequence
+    if others:
+        return [sequence]
+    if code is codes.SUBPATTERN:
+        return _list_choices(value[3])
+    return [sequence, *value[1]] if code is codes.BRANCH else [sequence]
 
 
 def _sample(sequence: Any, expected: str = " ") -> str:

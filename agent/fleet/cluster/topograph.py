@@ -91,7 +91,9 @@ def _add_tiers(level: Level, over: list[str], above: dict[str, list[str]]) -> No
 def _format_block(switch: str, own: list[str], domain: str) -> list[str]:
     first = f"- switch: {format_yaml_text(switch)}" if switch else "- nodes:"
     lines = [first, *(["  nodes:"] if switch else [])]
-    lines += [f"  - {format_yaml_text(part)}" for part in re.split(r",(?![^\[]*\])", fold(own, suffix=False))]
+    lines += [
+        f"  - {format_yaml_text(part)}" for part in re.findall(r"(?:[^,\[]|\[[^\]]*\]?)+", fold(own, suffix=False))
+    ]
     if domain:
         lines += ["  annotations:", f"    {_DOMAIN}: {format_yaml_text(domain)}"]
     return lines

@@ -141,7 +141,7 @@ class JsonSnapshotReader:
 
 # A line of JSON, however it is indented; "[0]" and "[rank0]" begin lines of logs
 _JSON_LINE = re.compile(r'(?:[{}\],]|\[\s*(?:[{\["\]]|-?\d{1,20}\s*,|$)|"|-?\d|true\b|false\b|null\b).*')
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_STRING = re.compile(r'"(?:[^"\\]|\\.?)*(?:"|\Z)', re.DOTALL)  # one without an end goes on to the end of the text
 _MOST_CHARACTERS = 64 << 20
 
 

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from agent.diagnose import ScanPlan, diagnose
 from agent.outputs.text.header import render_hosts, render_title
 from agent.outputs.text.lines import Line
 from probes.sources.host_lines import split_hosts
+from probes.sources.open_source import open_source
 from probes.sources.pasted import holds_output, split_pasted
 from tests.machines import scan_text
 
@@ -61,6 +63,25 @@ def test_the_same_fault_of_two_hosts_is_two_findings(tmp_path: Path) -> None:
     report = scan_text(tmp_path, before("c07", INIT.replace("2b", "3c")) + before("c08", INIT) + before("c09", UP))
 
     assert ["c07: mlx5_2/1", "c08: mlx5_2/1"] == sorted(finding.label for finding in report.findings)
+
+
+def test_a_file_that_has_the_name_of_the_command_and_lines_of_several_hosts(tmp_path: Path) -> None:
+    """`pdsh ibstatus > ibstatus.txt`: neither host's fault is lost."""
+    path = tmp_path / "ibstatus.txt"
+    path.write_text(before("c07", UP) + before("c08", INIT))
+    report = diagnose(open_source(str(path)), ScanPlan())[0]
+
+    assert [("ib-no-sm", "c08: mlx5_2/1")] == [(finding.rule, finding.label) for finding in report.findings]
+
+
+def test_words_that_are_known_anywhere_in_a_line_make_it_no_output_as_it_is(tmp_path: Path) -> None:
+    """`hccn_tool` is known by its name in a line, with the host before it, too."""
+    text = "# hccn_tool -i 3 -net_health -g\nnet health status: {}\n"
+    failed = before("c08", text.format("Socket fail"))
+    both = before("c07", text.format("Success")) + failed
+    labels = [[finding.label for finding in scan_text(tmp_path, shown).findings] for shown in (failed, both)]
+
+    assert [["NPU 3"], ["c08: NPU 3"]] == labels
 
 
 def test_a_command_that_all_hosts_ran_names_the_device_that_its_filter_took_away(tmp_path: Path) -> None:

@@ -104,6 +104,17 @@ BARE: dict[str, Callable[[str], str]] = {  # for outputs that are known by what 
     "less -N": lambda text: numbered(text, " "),
     "editor": lambda text: numbered(text, " | "),
 }
+REWRITTEN: dict[str, Callable[[str], str]] = {  # of these our own texts are tried
+    "empty lines": lambda text: "".join(f"{line}\n\n" for line in text.splitlines()),
+    "a terminal's log": lambda text: text.replace("\r", "").replace("\n", "\r\r\n"),
+    "list": lambda text: "".join(f"* {line}\n" for line in text.splitlines()),
+    "code": lambda text: "".join(f"`{line}`\n" if line else "\n" for line in text.splitlines()),
+    "word processor": lambda text: text.replace("'", "\u2019").replace('"', "\u201d").replace("-", "\u2011"),
+    "pdsh": lambda text: "".join(f"gpu-7: {line}\n" for line in text.splitlines()),
+    "ts": lambda text: "".join(f"Nov 12 10:00:00 {line}\n" for line in text.splitlines()),
+    "ansible": lambda text: json.dumps({"cmd": ["run.sh"], "rc": 0, "stdout": text}),
+    "lines of a task": lambda text: json.dumps({"task": {"stdout_lines": text.splitlines()}}, indent=1),
+}
 OF_INTERFACE = {
     "ethtool": "ethtool ens1f0", "ethtool-S": "ethtool -S ens1f0", "ethtool-a": "ethtool -a ens1f0",
     "ethtool-fec": "ethtool --show-fec ens1f0", "ethtool-i": "ethtool -i ens1f0", "ethtool-m": "ethtool -m ens1f0",
@@ -193,6 +204,10 @@ FROM_CORPUS = tuple(sample_of(list(corpus_outputs())))
 # What is not put together again, as its breaks show in no line: a gap of many blanks in which the copy ends, one row of
 # many, the only broken line, a row of several widths. Each says less then, and says so where something is missing.
 BEYOND_REPAIR = {
+    "bare, pdsh": {"ibdev2netdev", "iblinkinfo"},  # each line is an output, whatever is before it
+    "bare, ts": {"dmesg", "iblinkinfo"},  # times of a log are its own
+    "bare, ansible": {"ibnetdiscover", "ibnetdiscover -p"},  # of a fabric
+    "bare, lines of a task": {"ibnetdiscover", "ibnetdiscover -p"},
     # a log whose lines begin with numbers; two lines, which are too few for a column of numbers
     "bare, less -N": {"dmesg/xid63-row-remap.txt", "ib-fabric/ibportstate-error.txt"},
     "grep -n": {"lspci/vvv-FULL-hgx-h100-8gpu.txt"},  # its line 10000 looks like a PCI domain
@@ -270,7 +285,14 @@ def test_an_output_reads_the_same_in_every_wrapper(tmp_path: Path, output: Outpu
 
     assert plain or "TRUNCATED" in output.name
     wrapped = {title: wrap(output.text, output.command) for title, wrap in SHOWN.items()}
-    wrapped |= {} if named else {f"bare, {title}": wrap(output.text) for title, wrap in BARE.items()}
+    wrapped |= (
+        {}
+        if named
+        else {
+            f"bare, {title}": wrap(output.text)
+            for title, wrap in (BARE if output in FROM_CORPUS else BARE | REWRITTEN).items()
+        }
+    )
     if (
         output in FROM_CORPUS
     ):  # indented code is tried with our own texts alone: a log in it may be taken for its margin
