@@ -37,6 +37,7 @@ def by_dictionary(plain: Any) -> list[str]:
 
 @cache
 def packed_schema(plain: Any) -> Any:
-    """The same with text by dictionary: how rows are kept between processes and handed to the writer."""
+    """The same with text by dictionary, where its values repeat: how rows are handed to the writer."""
     packed = pa.dictionary(pa.int32(), pa.string())
-    return pa.schema([(column.name, packed if column.type == pa.string() else column.type) for column in plain])
+    repeated = {name for name in by_dictionary(plain) if plain.field(name).type == pa.string()}
+    return pa.schema([(column.name, packed if column.name in repeated else column.type) for column in plain])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from agent.model.finding import HISTORY_SOURCE, Evidence, Finding, worst_first
+from agent.model.finding import HISTORY_SOURCE, UNDATED_RULE, Evidence, Finding, worst_first
 from agent.model.node import Platform
 from agent.model.profile import BadProfile, Profile
 from agent.model.reasons import needs_sample
@@ -53,8 +53,12 @@ def judge_with_base(report: Report, base: CounterSample) -> Report:
 
 
 def judge_with_window(report: Report, window: CountersWindow) -> Report:
-    """The report with what the rules that need two samples find in a window; any other check stays as it is."""
-    pending = {check.rule for check in report.checks if needs_sample(check)}
+    """The report with what the rules that need two samples find in a window; any other check stays as it is.
+
+    A count since boot that the window dates is no finding any more: the rules that need two samples have judged it.
+    """
+    undated = {check.rule for check in report.checks if check.rule == UNDATED_RULE and check.state == "fail"}
+    pending = undated | {check.rule for check in report.checks if needs_sample(check)}
     report = msgspec.structs.replace(report, counters_window=window)
     try:
         expected = choose_profile("auto", report.platform).profile
@@ -67,11 +71,13 @@ def judge_with_window(report: Report, window: CountersWindow) -> Report:
     findings, _ = build_findings(context, chosen, checks, faults)
     known = {(finding.rule, finding.subject) for finding in report.findings}
     new = [_mark(finding, report, window) for finding in findings if (finding.rule, finding.subject) not in known]
+    still = [finding for finding in findings if finding.rule in undated and (finding.rule, finding.subject) in known]
+    kept = [*(finding for finding in report.findings if finding.rule not in undated), *still]
     by_rule = {check.rule: check for check in checks}
     all_checks = [by_rule.get(check.rule, check) for check in report.checks]
-    all_findings = sorted([*report.findings, *new], key=worst_first)
+    all_findings = sorted([*kept, *new], key=worst_first)
     summary = summarize(all_checks, all_findings, {rule.name for rule in rules if rule.essential})
-    if not new:
+    if not new and len(kept) == len(report.findings):
         summary = msgspec.structs.replace(summary, verdict=report.summary.verdict)
     return msgspec.structs.replace(report, checks=all_checks, findings=all_findings, summary=summary)
 

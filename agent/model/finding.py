@@ -135,6 +135,7 @@ def list_devices(subject: str) -> list[str]:
 
 
 HISTORY_SOURCE = "reports in the fleet's dataset"  # of the evidence "window", where a fleet compared two reports
+UNDATED_RULE = "counter-outlier"  # of counts since boot; where two samples date a counter, other rules judge it
 
 _MOST_GRAVE = {"high": "critical", "medium": "error", "low": "warning"}  # by confidence
 

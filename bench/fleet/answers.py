@@ -26,6 +26,7 @@ from agent.fleet.questions.findings import find_findings
 from agent.fleet.questions.options import ORDINARY
 from agent.fleet.questions.outliers import find_outliers
 from agent.fleet.questions.summary import build_summary
+from agent.model.finding import UNDATED_RULE
 from bench.fleet import cabling
 
 # what is planted -> what tells it
@@ -144,7 +145,13 @@ def compared(tables: Tables, truth: Mapping[str, Any], fabrics: Mapping[str, str
     result = _told((item.rule, item.hosts) for item in wrong if not item.of_class)
     lost = hosts(truth, "gpus-half-lost", "gpus-all-lost")  # by its own report such a node is in a class of its own
     outlier = [item for item in truth["oddities"] if item["kind"] not in UNREADABLE]
-    own = {(one["rule"], host) for odd in outlier for one in odd["findings"] for host in odd["hosts"]}
+    own = {
+        (one["rule"], host)
+        for odd in outlier
+        for one in odd["findings"]
+        for host in odd["hosts"]
+        if (one["rule"], odd["kind"] in RATE_RULES) != (UNDATED_RULE, True)  # two reports date it
+    }
     own |= {(RATE_RULES[odd["kind"]], host) for odd in outlier if odd["kind"] in RATE_RULES for host in odd["hosts"]}
     own |= {("peer-differs", odd["hosts"][1]) for odd in outlier if odd["kind"] == "duplicate-ip-prefix"}  # the length
     result -= {(item.rule, host) for item in wrong if item.of_class for host in lost} - own

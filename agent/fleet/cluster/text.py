@@ -26,7 +26,8 @@ def page(answer: TopologyAnswer, width: int, every: bool = False) -> list[Line]:
         lines += [BLANK, make_heading("NVLink"), *wrap_paragraph(answer.nvlink_words, width)]
         for domain in answer.nvlink[:limit]:
             named = domain.hosts if every else hosts(domain.hosts, domain.nodes)
-            lines += wrap_item(named, width, " " * 14, f"  {domain.nodes:>4} hosts  ")
+            unit = "host " if domain.nodes == 1 else "hosts"
+            lines += wrap_item(named, width, " " * 14, f"  {domain.nodes:>4} {unit}  ")
         lines += _render_more(len(answer.nvlink) - limit)
     if not answer.fabrics and not answer.nvlink:
         lines += [BLANK, *wrap_paragraph("No switch, no link and no NVLink domain is known.", width)]

@@ -179,7 +179,7 @@ def read_copies(store: Store, manifest: Manifest, wanted: list[tuple[str, Added]
 
 
 def read_batches(store: Store, file: File, plain: Any) -> Iterator[Any]:
-    """A Parquet file in pieces, with the columns of `plain`, text by dictionary: a missing column is null.
+    """A Parquet file in pieces, with the columns of `packed_schema`: a missing one is null.
 
     Raises BadDataset.
     """
@@ -187,7 +187,7 @@ def read_batches(store: Store, file: File, plain: Any) -> Iterator[Any]:
         source = store.opened(file.path)
         footer = pq.read_metadata(source, memory_map=not store.remote)
         there = [field.name for field in plain if field.name in footer.schema.names]
-        text = [name for name in there if plain.field(name).type == pa.string()]
+        text = [name for name in there if pa.types.is_dictionary(packed_schema(plain).field(name).type)]
         opened = pq.ParquetFile(source, metadata=footer, read_dictionary=text, memory_map=not store.remote)
         with opened:
             for batch in opened.iter_batches(BATCH_ROWS, columns=there):
@@ -199,12 +199,12 @@ def read_batches(store: Store, file: File, plain: Any) -> Iterator[Any]:
 
 
 def fit_columns(rows: Any, plain: Any) -> Any:
-    """A table with exactly the columns of `plain`, text by dictionary."""
+    """A table with exactly the columns of `packed_schema`."""
     return join_tables([rows], plain)
 
 
 def join_tables(parts: list[Any], plain: Any) -> Any:
-    """Tables as one, in one piece, with exactly the columns of `plain`, text by dictionary; a missing one is null."""
+    """Tables as one, in one piece, with exactly the columns of `packed_schema`; a missing one is null."""
     there = [set(part.column_names) for part in parts]
     columns = []
     for field in packed_schema(plain):
@@ -219,6 +219,8 @@ def join_tables(parts: list[Any], plain: Any) -> Any:
 
 
 def _read_column(chunks: list[Any], kind: Any) -> Any:
+    if len(chunks) == 1 and chunks[0].type == kind:
+        return chunks[0]
     if not pa.types.is_dictionary(kind):
         return pa.chunked_array([chunk if chunk.type == kind else chunk.cast(kind) for chunk in chunks], kind)
     if all(chunk.type == kind for chunk in chunks):

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import ipc
 
-from agent.fleet.columns import TYPES, schema
+from agent.fleet.columns import TYPES, packed_schema, schema
 from agent.fleet.dataset import slot_of
 from agent.fleet.ingest.history import Sighting, TableVersion
 from agent.fleet.ingest.texts import TextPlace
@@ -257,10 +257,10 @@ def _list_fields(table: str) -> list[Any]:
 
 def _list_columns(table: str, rows: list[Any], taken: bool = False) -> list[Any]:
     """`taken`: rows are going to be there many times."""
-    columns = []
+    columns, packed = [], packed_schema(schema(table))
     for field, values in zip(_list_fields(table), zip(*rows, strict=True), strict=True):
         column = pa.array(values, field.type)
-        if field.type == pa.string():
+        if pa.types.is_dictionary(packed.field(field.name).type):
             column = column.dictionary_encode() if taken else _shorten(column)
         columns.append(column)
     return columns
@@ -277,7 +277,7 @@ def _list_functions(functions: Functions) -> list[Any]:
     kind = functions.kind
     places = pa.Array.from_buffers(pa.uint32(), len(kind), [None, pa.py_buffer(kind)])
     columns = [column.take(places) for column in _list_columns(PCI.name, functions.kinds, taken=True)]
-    columns[functions.serial_at] = _shorten(pa.array(functions.serials, pa.string()))
+    columns[functions.serial_at] = pa.array(functions.serials, pa.string())
     return columns
 
 

@@ -260,7 +260,7 @@ def _count_seconds(pair: _SamplePair) -> float:
 
 def _is_quiet(pair: _SamplePair) -> bool:
     now = pair.entry.counted
-    return now.standing == pair.base.counted.standing and not now.saturated
+    return now.standing == pair.base.counted.standing and not now.needs_judging
 
 
 def _list_counts(rows: Any) -> Counts:

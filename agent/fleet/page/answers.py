@@ -169,7 +169,8 @@ def build_drift(answer: drifts.Drift, numbers: NodeIndex, requested: bool) -> Se
 
 def build_cluster(answer: TopologyAnswer, numbers: NodeIndex, part: bool = False) -> Section:
     """What the fabrics are, and what breaks them. `part`: only what concerns nodes that are numbered."""
-    note = " ".join(_format_fabric(fabric) for fabric in answer.fabrics)
+    several = len(answer.fabrics) > 1
+    note = " ".join(_format_fabric(fabric, at if several else 0) for at, fabric in enumerate(answer.fabrics, 1))
     note += f" {answer.nvlink_words}." if answer.nvlink_words else ""
     known = bool(answer.fabrics)
     empty = "All cables follow the pattern." if known else "No switch is known: give --fabric FILE."
@@ -225,11 +226,13 @@ def _break(cable_break: CablingFault, numbers: NodeIndex) -> PageItem:
     return PageItem(words=cable_break.text, about=KINDS.get(cable_break.kind, cable_break.kind), nodes=nodes, more=more)
 
 
-def _format_fabric(row: FabricRow) -> str:
+def _format_fabric(row: FabricRow, place: int) -> str:
     over = f", {row.oversubscription:.3g}:1" if row.oversubscription else ""
     sure = "" if row.sure == "sure" else f" ({row.sure})"
-    counts = f"{number(row.hosts)} hosts on {number(row.switches)} switches, {number(len(row.units))} scalable units"
-    return f"{WORDS.get(row.kind, row.kind)}{over}{sure}: {counts}."
+    hosts, switches = count(row.hosts, "host"), count(row.switches, "switch")
+    counts = f"{hosts} on {switches}, {count(len(row.units), 'scalable unit')}"
+    name = f"Fabric {place}, " if place else ""
+    return f"{name}{WORDS.get(row.kind, row.kind)}{over}{sure}: {counts}."
 
 
 def _list_holders(holders: Sequence[twice.Holder]) -> Iterator[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -29,7 +29,7 @@ from agent.fleet.questions import drift, duplicates, findings, outliers, summary
 from agent.fleet.questions.options import Options, find_reference_time, find_state, read_dataset_time, subtract_time
 from agent.fleet.questions.summary import LOST, describe_lost_node, list_lost_gpus
 from agent.fleet.racks import find_racks
-from agent.fleet.text.summary import describe_coverage, describe_lost_gpus
+from agent.fleet.text.summary import describe_coverage, describe_lost_gpus, describe_silence
 from agent.outputs.names import begin_sentence
 from agent.version import VERSION
 
@@ -316,7 +316,7 @@ def build_scene(
         skew=find_skew(facts.nodes),
         coverage=answer.coverage,
         coverage_words=describe_coverage(answer),
-        notes=[*([f"{begin_sentence(describe_lost_gpus(answer))}."] if answer.lost_gpus else []), *_list_notes(facts)],
+        notes=[*map(begin_sentence, _list_warnings(answer)), *_list_notes(facts)],
         quarantined=quarantined,
     )
 
@@ -350,6 +350,13 @@ def _find_since(firsts: list[datetime], newest: datetime | None) -> datetime | N
     start = subtract_time(newest, WEEK)
     young = sum(first > start for first in firsts) * 2 > len(firsts)
     return max(firsts) if young else start
+
+
+def _list_warnings(answer: summary.FleetSummary) -> Iterator[str]:
+    if answer.silent:
+        yield describe_silence(answer)
+    if answer.lost_gpus:
+        yield f"{describe_lost_gpus(answer)}."
 
 
 def _list_notes(facts: DatasetFacts) -> list[str]:

@@ -10,6 +10,7 @@ from agent.fleet.page.overview import render_bar, share, sign
 from agent.fleet.page.scene import FleetScene, PageItem, Section, Skew, encode_spans
 from agent.fleet.questions.summary import RuleCoverage
 from agent.fleet.text.parts import count, number, split_steps
+from agent.fleet.text.summary import describe_reason
 from agent.outputs.html.elements import el
 
 LISTED = 60  # of a section; the rest is counted
@@ -177,7 +178,7 @@ def _render_versions(skew: Skew, scene: FleetScene) -> Iterator[Element]:
 
 
 def _render_coverage(row: RuleCoverage) -> Element:
-    why = "; ".join(f"{reason} ({number(count)})" for reason, count in row.reasons[:REASONS])
+    why = "; ".join(f"{describe_reason(reason)} ({number(count)})" for reason, count in row.reasons[:REASONS])
     counts = (row.passed, row.failed, row.unknown, row.missing, row.stale, row.not_applicable + row.disabled)
     parts = [
         ("ok", row.passed),

@@ -119,10 +119,11 @@ SELECT DISTINCT node, cluster_uuid
 FROM gpu
 WHERE cluster_uuid <> '00000000-0000-0000-0000-000000000000'
 
--- name: clocks_ahead
+-- name: wrong_clocks
+-- A report may arrive late: that a clock is behind is certain only where ingest counted on by uptime.
 SELECT node, hardware_class, clock_skew_seconds
 FROM host
-WHERE clock_skew_seconds > $ahead_seconds
+WHERE clock_skew_seconds > $ahead_seconds OR (clock_skew_seconds < $behind_seconds AND observed_at > generated_at)
 
 -- name: probe_counts
 -- How probes ended in a class, and how long they took, counted in steps.

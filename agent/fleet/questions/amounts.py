@@ -29,7 +29,9 @@ _LESS_SHARE = 0.02
 _TIMED = {"longest_seconds": LONGEST_SECONDS, "step_seconds": _STEP}
 _STEPS = statement("outliers", "step")
 MEMORY = query("outliers", "memory_counts")
-CLOCKS = query("outliers", "clocks_ahead").bind(ahead_seconds=TOLERANCE.total_seconds())
+CLOCKS = query("outliers", "wrong_clocks").bind(
+    ahead_seconds=TOLERANCE.total_seconds(), behind_seconds=-TOLERANCE.total_seconds()
+)
 PROBES = query("outliers", "probe_counts", step=_STEPS).bind(**_TIMED)
 NODES = query_members((CLASS, "memory_mib"))
 NUMA_MEMORY = query("outliers", "numa_memory_counts")
@@ -116,19 +118,21 @@ def _make_memory_deviation(group: PeerGroup, mib: float, normal: _Memory, node: 
 
 
 def find_clock_deviations(begun: Pending, peers: PeerClasses, options: Options) -> Iterator[Deviation]:
-    """Nodes whose clock is ahead of the machine that collects; where most of a class are, that machine is behind."""
-    ahead: dict[str, list[tuple[str, float]]] = {}
+    """Nodes whose clock is ahead of the machine that collects, or was set back while the node ran; where most clocks
+    of a class are wrong, it is that machine's."""
+    wrong: dict[str, list[tuple[str, float]]] = {}
     for node, name, seconds in begun():
         if name in peers.of:
-            ahead.setdefault(peers.of[name], []).append((node, seconds))
-    for name, nodes in ahead.items():
+            wrong.setdefault(peers.of[name], []).append((node, seconds))
+    for name, nodes in wrong.items():
         of = peers.sizes[name]
         if of - len(nodes) < options.majority * of:
             continue
         normal = Baseline(0, of - len(nodes), of)
-        group = PeerGroup("clock", "clock ahead by", name, None, "node")
+        group = PeerGroup("clock", "clock", name, None, "node")
         for node, seconds in nodes:
-            yield Deviation(group, normal, _format_span(seconds), "less than 5 min", node, None)
+            value = f"{_format_span(abs(seconds))} {'ahead' if seconds > 0 else 'behind'}"
+            yield Deviation(group, normal, value, "less than 5 min off", node, None)
 
 
 def find_probe_deviations(

@@ -83,7 +83,7 @@ AMOUNTS = frozenset(
 
 ATTRIBUTES: tuple[Attribute, ...] = (
     _make_host("gpus", "number of GPUs"),
-    _make_host("gpu_models", "GPU models"),
+    _make_host("gpu_models", "GPU model"),
     _make_host("rails", "number of rails"),
     _make_host("nics", "number of NICs"),
     _make_host("sockets", "number of sockets"),

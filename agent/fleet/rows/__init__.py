@@ -26,6 +26,7 @@ from agent.fleet.rows.recent import DamagedPart as DamagedPart
 from agent.fleet.rows.unique_rows import ComparedColumns, Functions, Rows, Shared
 from agent.fleet.rows.verdicts import HostTotals, Label
 from agent.fleet.tables import COMPARED, COUNTER, EVENT, HOST, PCI, PORT_COUNTER, PROBE, RATE, TABLES
+from agent.model.finding import UNDATED_RULE
 from agent.model.reasons import needs_sample
 
 NAMES = tuple(TABLES)
@@ -179,7 +180,10 @@ class Reader:
         window = report.counters_window
         if window is not None and window.seconds:  # the node judged it
             pending = b""
-        return ReportRows(list(ids.values()), list(digests.values()), alike, counters.digests(), pending)
+        counted = counters.digests()
+        if any(finding.rule == UNDATED_RULE for finding in report.findings):
+            counted = counted._replace(needs_judging=True)
+        return ReportRows(list(ids.values()), list(digests.values()), alike, counted, pending)
 
     def read_switch(self, switch: SwitchRecord) -> ReportRows:
         """The rows of a switch's saved outputs."""

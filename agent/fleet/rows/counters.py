@@ -40,7 +40,7 @@ class CounterDigests(NamedTuple):
 
     shape: int  # which counters which devices have; of equal ones, what is not listed is zero in both
     standing: int  # what counts errors and events, and where each is; 0: all at zero
-    saturated: bool  # one of them is at its maximum
+    needs_judging: bool  # also where none moved: one is at its maximum, or the node reported a count without a date
 
 
 class NameList(NamedTuple):
@@ -108,7 +108,7 @@ class ReportCounters:
         self.numbers = array("I")  # of rows of table counter
         self.shape = 0  # which counters which devices have
         self._standing: list[str] = []
-        self._saturated = False
+        self._needs_judging = False
 
     def add_device(
         self, subject: str, identity: str | None, names: tuple[str, ...], values: Collection[int], more: str = ""
@@ -131,14 +131,14 @@ class ReportCounters:
         """Rows of a part; its shape is that of a device."""
         self.numbers += part.numbers
         self._standing += part._standing
-        self._saturated = self._saturated or part._saturated
+        self._needs_judging = self._needs_judging or part._needs_judging
 
     def digests(self) -> CounterDigests:
         """Of all that was added."""
         if not self._standing:
             return CounterDigests(self.shape, 0, False)
         digest = blake2b("\n".join(sorted(self._standing)).encode("utf-8", "replace"), digest_size=7).digest()
-        return CounterDigests(self.shape, int.from_bytes(digest, "big") | 1, self._saturated)
+        return CounterDigests(self.shape, int.from_bytes(digest, "big") | 1, self._needs_judging)
 
     def _add_shape(self, subject: str, identity: str | None, names: bytes, more: str) -> None:
         device = crc32(f"{subject} {identity} ".encode("utf-8", "replace"), self.shape)
@@ -150,7 +150,7 @@ class ReportCounters:
         self.numbers += numbers
         for name, value in watched:
             self._standing.append(f"{subject} {name} {value}")
-            self._saturated = self._saturated or value in _ALL_ONES or value == MAXIMUM_VALUE.get(name)
+            self._needs_judging = self._needs_judging or value in _ALL_ONES or value == MAXIMUM_VALUE.get(name)
 
 
 _MOVED = Decoder(dict[str, dict[str, int]])

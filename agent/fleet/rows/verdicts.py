@@ -259,9 +259,13 @@ def _fleet_window(evidence: bytes | Raw) -> str | None:
 
 def check_row(c: CheckFields) -> Row:
     """A row of table check; the reason is the rule's own, else that of most of its subjects."""
-    reasons = Counter(subject.reason for subject in c.unknown_subjects if subject.reason)
-    reason = c.reason or (min(reasons, key=lambda reason: (-reasons[reason], reason or "")) if reasons else None)
+    reason = c.reason or (_find_common_reason(c) if c.unknown_subjects else None)
     return c.rule, c.state, c.passed, c.failed, c.unknown, c.not_applicable, reason
+
+
+def _find_common_reason(c: CheckFields) -> str | None:
+    reasons = Counter(subject.reason for subject in c.unknown_subjects if subject.reason)
+    return min(reasons, key=lambda reason: (-reasons[reason], reason)) if reasons else None
 
 
 def probe_row(p: ProbeFields) -> Row:

@@ -99,7 +99,9 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int, left: 
         widths[left - 1] = max(16, widths[left - 1] - over)
     lines = [make_line((_row(head, widths, left), "dim"))]
     for row in cells:
-        text = " ".join(_break_word(word, widths[left - 1] - 2) for word in row[left - 1].split())
+        text = row[left - 1]
+        if len(text) > widths[left - 1]:
+            text = " ".join(_break_word(word, widths[left - 1] - 2) for word in text.split())
         folded = textwrap.wrap(text, widths[left - 1], subsequent_indent="  ") or [""]
         lines.append(make_line(_row([*row[: left - 1], folded[0], *row[left:]], widths, left)))
         before = " " * (2 + sum(width + 2 for width in widths[: left - 1]))

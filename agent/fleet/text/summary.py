@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from agent.fleet.questions.options import NODE_STATES
 from agent.fleet.questions.summary import FleetSummary
 from agent.fleet.text.parts import STYLES, count, hosts, number, share, table, wrap_item
+from agent.model.reasons import NO_EARLIER_RUN
 from agent.outputs.text.lines import BLANK, Line, Span, line_length, make_heading, make_line, wrap_paragraph
 
 _REASONS = 12  # why rules could not be judged; the rest is counted
@@ -23,10 +24,7 @@ def page(answer: FleetSummary, width: int = 80) -> list[Line]:
     first = f"{count(answer.nodes, 'node')}, newest report {answer.newest}, oldest {answer.oldest}"
     lines = wrap_paragraph(first, width, "  ", "bold", first="")
     if answer.silent:
-        reason = (
-            f"no report arrived for more than {duration(answer.stale_after_seconds)}: check how reports are collected"
-        )
-        lines += wrap_paragraph(reason, width, "  ", "warning")
+        lines += wrap_paragraph(describe_silence(answer), width, "  ", "warning")
     spans = [
         (f"{number(answer.verdicts[verdict])} {verdict.replace('_', ' ')}", STYLES.get(verdict, ""))
         for verdict in NODE_STATES
@@ -46,6 +44,11 @@ def page(answer: FleetSummary, width: int = 80) -> list[Line]:
     if answer.worst:
         lines += [BLANK, make_heading("Worst nodes"), *_worst(answer, width)]
     return lines
+
+
+def describe_silence(answer: FleetSummary) -> str:
+    """Of a fleet from which nothing arrives; the page has the same sentence."""
+    return f"no report arrived for more than {duration(answer.stale_after_seconds)}: check how reports are collected"
 
 
 def describe_lost_gpus(answer: FleetSummary) -> str:
@@ -122,6 +125,11 @@ def describe_coverage(answer: FleetSummary) -> str:
     return text + (" (without stale nodes)" if answer.stale else "")
 
 
+def describe_reason(reason: str) -> str:
+    """Why a rule could not be checked, and what of it the fleet shows; the page has the same words."""
+    return f"{reason}; fleet drift compares the reports of a node" if reason == NO_EARLIER_RUN else reason
+
+
 def _coverage(answer: FleetSummary, width: int) -> list[Line]:
     """By why a rule was not judged, as one reason holds for many rules. Stale nodes are in no number here."""
     fresh = answer.nodes - answer.stale
@@ -154,7 +162,7 @@ def _reason(reason: str, rules: list[tuple[str, int]], nodes: int) -> str:
     )
     names = ", ".join(sorted(rule for rule, _ in rules)[:_RULES])
     more = f" and {number(len(rules) - _RULES)} more" if len(rules) > _RULES else ""
-    return f"{on}: {reason} [{names}{more}]"
+    return f"{on}: {describe_reason(reason)} [{names}{more}]"
 
 
 def _worst(answer: FleetSummary, width: int) -> list[Line]:

@@ -148,7 +148,7 @@ def _fail_branch_differs(context: RuleContext, branch: _Branch, place: str, othe
     slot = f" (slot {port.slot})" if port.slot else ""
     return about_function(context, port.id).fail(
         label=f"PCIe port {port.id}",
-        summary=f"nothing below this switch port{slot}; the same port of {len(others)} other switches has a {what}",
+        summary=f"nothing below this switch port{slot}; the same port of {_count_others(others)} has a {what}",
         impact=f"{have} {what}s are on the bus; jobs that ask for one more do not start, or run without it.",
         evidence=(
             Evidence(what=f"below {port.id}", value="nothing", source=pci_source(context, port.id, "")),
@@ -173,7 +173,7 @@ def _fail_other_model(context: RuleContext, branch: _Branch, place: str, others:
     """A device of another make where the other switches all have one: exchanged, or in the wrong place."""
     port, function, usual_functions = branch.ports[place], branch.below[place][0], others[0].below[place][0]
     return about_function(context, function.id).fail(
-        summary=f"{_describe(context, function)} is below {port.id}; the same port of {len(others)} other switches has "
+        summary=f"{_describe(context, function)} is below {port.id}; the same port of {_count_others(others)} has "
         f"{_describe(context, usual_functions)}",
         impact="The GPUs of this switch have no NIC, or other GPUs than the rest: jobs run at the speed of this one.",
         evidence=tuple(
@@ -189,6 +189,10 @@ def _fail_other_model(context: RuleContext, branch: _Branch, place: str, others:
         situation="other-model",
         cause="other model",
     )
+
+
+def _count_others(others: Sequence[_Branch]) -> str:
+    return "1 other switch" if len(others) == 1 else f"{len(others)} other switches"
 
 
 def _describe(context: RuleContext, function: PciFunction) -> str:

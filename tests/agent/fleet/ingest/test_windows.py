@@ -103,6 +103,28 @@ def test_the_length_of_the_window_and_what_grew_are_kept(tmp_path: Path) -> None
     assert f"{at(1)} to {at(3)}" == window
 
 
+def test_what_the_window_dates_is_one_finding_and_no_count_since_boot(tmp_path: Path) -> None:
+    first, second = scanned(), scanned(counting(5, downs=300), 1)
+    assert "counter-outlier" in {finding.rule for finding in second.findings}, "the node has one sample"
+    take(tmp_path / "d", *sent(first, second))
+
+    on_node, _ = judged_there(first, second)
+    stored = [rule for (rule,) in rows(tmp_path / "d", "finding", "rule")]
+    assert sorted(finding.rule for finding in on_node.findings) == stored
+    assert "counter-outlier" not in stored
+    assert "pass" == checks(tmp_path / "d")["counter-outlier"][0]
+
+
+def test_a_count_that_no_longer_grows_is_no_finding_after_the_second_report(tmp_path: Path) -> None:
+    high = counting(5, downs=300)
+    take(tmp_path / "d", *sent(scanned(high)))
+    assert [("counter-outlier",)] == rows(tmp_path / "d", "finding", "rule")
+    take(tmp_path / "d", *sent(scanned(high, 1)))
+    assert [] == rows(tmp_path / "d", "finding", "rule")
+    assert "pass" == checks(tmp_path / "d")["counter-outlier"][0]
+    assert [("ok",)] == rows(tmp_path / "d", "host", "verdict")
+
+
 def test_the_window_and_both_times_are_shown(tmp_path: Path) -> None:
     take(tmp_path / "d", *sent(scanned(), scanned(FLAPS, 1)))
     ((summary, evidence),) = rows(tmp_path / "d", "finding", "summary, evidence", "summary LIKE '%fleet history%'")
@@ -202,7 +224,7 @@ def test_traffic_moves_nothing_and_errors_do() -> None:
     [("link_downed", 255, True), ("link_downed", 254, False), ("other", 255, False), ("other", 2**32 - 1, True)],
 )
 def test_a_counter_at_its_end_is_no_quiet_one(name: str, value: int, saturated: bool) -> None:
-    assert saturated is stand(("port:a/1", name, value)).saturated
+    assert saturated is stand(("port:a/1", name, value)).needs_judging
 
 
 def test_the_shape_is_of_devices_their_identity_and_their_counters() -> None:

@@ -11,11 +11,13 @@ import msgspec
 import pytest
 
 pytest.importorskip("duckdb", reason="the extra fleet is not installed")
+from agent.fleet.cluster.answer import FabricRow, TopologyAnswer
 from agent.fleet.cluster.build import build
 from agent.fleet.cluster.from_dataset import build_from_reports, read_wiring
 from agent.fleet.engines import connect
 from agent.fleet.hostlist import fold
 from agent.fleet.ingest.run import IngestOptions, ingest
+from agent.fleet.page.answers import NodeIndex, build_cluster
 from agent.fleet.page.devices import format_gbyte_s
 from agent.fleet.page.from_dataset import PageOptions, list_finding_changes, list_verdicts_by_day
 from agent.fleet.page.from_dataset import build_scene as made_of
@@ -264,9 +266,33 @@ def test_the_page_says_it_all(fleet: Fleet) -> None:
     text = page(fleet.scene)
 
     assert "2 reports could not be read" in text
+    assert "; fleet drift compares the reports of a node (" in text
     assert "1 could not be checked and 1 is stale (no report for 24 h): not counted as ok." in text
     assert fold(fleet.hosts("duplicate-serial")) in text
     assert len(text) < 600_000
+
+
+def test_several_fabrics_are_numbered(fleet: Fleet) -> None:
+    fabric = FabricRow(
+        kind="rail-optimized", sure="sure", evidence=[], levels=1, oversubscription=None, hosts=1, ports=1, cables=1,
+        switches=2, rows=[], units=[], in_no_unit=[],
+    )  # fmt: skip
+    one = TopologyAnswer(sources=[], fabrics=[fabric], nvlink=[], nvlink_words="", breaks=[], notes=[])
+    two = msgspec.structs.replace(one, fabrics=[fabric, fabric])
+    first, both = (build_cluster(answer, NodeIndex(fleet.scene.nodes)).note for answer in (one, two))
+    assert first == "rail-optimized: 1 host on 2 switches, 0 scalable units."
+    assert both == f"Fabric 1, {first} Fabric 2, {first}"
+
+
+def test_a_fleet_that_stopped_reporting_is_named(tmp_path: Path) -> None:
+    small.take(tmp_path / "d", small.report())
+    engine = connect(None, str(tmp_path / "d"))
+    later, wires = PageOptions(now=datetime(2026, 1, 18, 8)), read_wiring(build_from_reports(engine))  # noqa: DTZ001  # UTC
+    notes = [made_of(engine, lambda: wires, given, datetime(2026, 1, 18)).notes for given in (PageOptions(), later)]  # noqa: DTZ001  # UTC
+    engine.close()
+    assert [[], ["No report arrived for more than 1 day: check how reports are collected"]] == [
+        [note for note in of_page if "report" in note] for of_page in notes
+    ]
 
 
 def test_days_and_changes_of_findings(tmp_path: Path) -> None:

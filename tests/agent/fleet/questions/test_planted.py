@@ -23,7 +23,7 @@ from bench.fleet.kinds import CLOCK_SECONDS, FLAPPING_SWEEPS, KINDS, STALE_DAYS
 from bench.fleet.overlaid import PAIRS
 from bench.fleet.plan import FIRST, plan
 from tests.agent.fleet.questions.conftest import OF_CABLES, ON_THEIR_OWN
-from tests.agent.fleet.small import rows, take, taken
+from tests.agent.fleet.small import report, rows, take, taken
 
 pytestmark = pytest.mark.timeout(400)  # its fleet is made within the first test
 OTHERWISE = {
@@ -82,6 +82,7 @@ def test_rates_are_found_between_two_sweeps_and_counters_that_only_stand_high_ar
     engine.close()
     of_fleet = {group.rule: group.by_fleet for group in findings.findings if group.by_fleet}
     assert of_fleet == {"ib-link-flap": 2, "ib-symbol-errors": 1}
+    assert {group.rule for group in findings.findings} == {*of_fleet, "gpu-model-mixed"}, "each cause is one finding"
     assert sorted(item.rule for item in news if item.fleet_window) == ["ib-link-flap"] * 2 + ["ib-symbol-errors"]
     lines = "\n".join("".join(text for text, *_ in line) for line in page(findings, 200))
     assert "From the fleet's history: ib-link-flap, ib-symbol-errors" in lines
@@ -90,6 +91,24 @@ def test_rates_are_found_between_two_sweeps_and_counters_that_only_stand_high_ar
     assert [each.value for each in outliers.outliers if each.attribute == "gpu-models"] == [
         odd["detail"]["models"] for odd in made.truth["oddities"] if odd["kind"] == "gpu-model"
     ]
+
+
+def test_a_clock_that_was_set_back_is_an_outlier_and_a_late_sender_is_none(tmp_path):
+    drop = tmp_path / "drop"
+    drop.mkdir()
+    for host in "abcdef":
+        for hour in (1, 2):
+            shown = hour - 5 if (host, hour) == ("a", 2) else hour
+            node = {"hostname": host, "vendor": "V", "product": "P", "boot_id": host, "uptime_seconds": hour * 3600}
+            path = drop / f"{host}{hour}.json"
+            path.write_bytes(report(host, shown, node=node))
+            arrived = FIRST + 3600 * (hour + (3 if host == "b" else 0))
+            os.utime(path, (arrived, arrived))
+    taken(tmp_path / "dataset", drop)
+    engine = connect(None, str(tmp_path / "dataset"))
+    outliers = find_outliers(engine).outliers
+    engine.close()
+    assert [("clock", "a", "5 h behind")] == [(one.attribute, one.hosts, one.value) for one in outliers]
 
 
 def test_the_same_difference_on_other_rails_is_another_answer(tmp_path):

@@ -19,6 +19,7 @@ from agent.fleet.questions.outliers import Outliers
 from agent.fleet.questions.summary import ClassLine, FleetSummary, RuleCoverage, Worst
 from agent.fleet.text import drift, duplicates, findings, outliers, summary, tables
 from agent.fleet.text.outliers import describe_outlier
+from agent.model.reasons import NO_EARLIER_RUN
 from agent.outputs.text.lines import to_plain_text
 
 # Answers fit the terminal, at any width, and say who, what, what is usual, of how many.
@@ -262,6 +263,32 @@ def print_rows(rows: list[tuple[object, ...]], width: int | None) -> list[str]:
     out = io.BytesIO()
     tables.write(["node", "gpus", "summary"], [rows], "text", out, width)
     return out.getvalue().decode().splitlines()
+
+
+def test_a_host_list_that_fits_its_column_is_in_one_piece() -> None:
+    answer = Findings(
+        findings=[
+            FindingGroup(
+                rule="a-rule", severity="error", of_class=False, nodes=3, findings=3, hosts="gpu[0079,0125,0431]"
+            )
+        ],
+        nodes=60_000,
+    )
+    assert "a-rule  gpu[0079,0125,0431]" in to_plain_text(findings.page(answer, 80))
+
+
+def test_what_the_fleet_shows_instead_of_a_baseline_is_named() -> None:
+    answer = FleetSummary(
+        nodes=9,
+        newest="2026-01-15T09:14:57Z",
+        oldest="2026-01-15T08:03:32Z",
+        stale_after_seconds=5400,
+        verdicts={"ok": 9},
+        coverage=[RuleCoverage(rule="inventory-lost", passed=0, unknown=9, reasons=[(NO_EARLIER_RUN, 9)])],
+    )
+    assert "to keep one; fleet drift compares the reports of a node [inventory-lost]" in to_plain_text(
+        summary.page(answer, 200)
+    )
 
 
 def test_a_table_uses_the_width() -> None:

@@ -136,6 +136,11 @@ def test_a_rail_is_named_as_such_with_its_slot() -> None:
     assert ["nothing", "mlx5_0 (0x10de:0x1021)"] == [row.value for row in fault.evidence][:2]
 
 
+def test_one_other_switch_is_not_several() -> None:
+    (fault,) = fails(rule, board(2, 4, {(1, 2)}))
+    assert "nothing below this switch port; the same port of 1 other switch has a GPU" == fault.summary
+
+
 def replace_slot(function: PciFunction) -> PciFunction:
     return msgspec.structs.replace(function, slot="7") if function.id == "0000:22:01.0" else function
 
