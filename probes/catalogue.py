@@ -405,14 +405,10 @@ def _tool_reports(host: Host) -> Reading:
         tables = (*tables, *SYSTEM, *SYSFS_SAVED, *KERNEL_LOG_SAVED, *RDMA_GUIDS, *IP_LINK_SAVED, SHOW_GIDS)
     if not _answers(host):
         tables = (*tables, *MACHINE_TEXTS)
-    if not host.live and _has_saved(*tables, about=of_interfaces)(host):
+    if not host.live and _has_saved(*tables, *LABELLED, about=(*of_interfaces, *LABELLED_OF_INTERFACES))(host):
         from probes.tool_reports.probe import read
 
         return read(host)
-    if not host.live and _has_saved(*LABELLED, about=LABELLED_OF_INTERFACES)(host):
-        from probes.tool_reports.unequal import read as read_labels
-
-        return read_labels(host)
     raise Absent("no saved output of a tool that states faults")
 
 

@@ -15,7 +15,7 @@ Handler = Callable[[int, FrameType | None], Any] | signal.Handlers
 
 @contextlib.contextmanager
 def hold_stop_signals() -> Iterator[None]:
-    """They wait until the end of the block: who forks there notes the child down before a handler can raise."""
+    """They wait until the end of the block: a fork in it is noted down before a handler can raise."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
         signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)

@@ -144,7 +144,7 @@ class Node(NamedTuple):
     nodes: list[Node]
 
 
-def read_tree(text: str, separator: str = ":") -> list[Node]:
+def read_tree(text: str) -> list[Node]:
     r"""Labels and values whose sections the indentation alone marks. Lines without a label are left out.
 
     >>> read_tree("GPU: 0\n    BUS:\n        BDF: 0000:0a:00.0\nGPU: 1\n")[0].nodes[0].nodes
@@ -153,7 +153,7 @@ def read_tree(text: str, separator: str = ":") -> list[Node]:
     top: list[Node] = []
     path: list[tuple[int, list[Node]]] = [(-1, top)]
     for line in text.splitlines():
-        label, found, value = line.strip().partition(separator)
+        label, found, value = line.strip().partition(":")
         if not found or not label:
             continue
         indent = len(line) - len(line.lstrip())

@@ -98,7 +98,7 @@ def run_folder() -> str | None:
 
 
 def acquire_lock(folder: str, probe: str, number: int = 1) -> Lock | LockHolder:
-    """A lock of a probe, or who has it. Raises OSError where there can be no lock file."""
+    """A lock of a probe, or its holder. Raises OSError where there can be no lock file."""
     descriptor = open_lock(_path(folder, probe, number))
     try:
         if not hold_lock(descriptor):

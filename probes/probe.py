@@ -37,7 +37,7 @@ GapCode = Literal[
 
 
 class Gap(str):
-    """A text about what is missing, with a code for whoever decides by it: texts may be reworded."""
+    """A text about what is missing, with a code to decide by: texts may be reworded."""
 
     __slots__ = ("code",)
     code: GapCode

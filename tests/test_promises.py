@@ -90,12 +90,11 @@ def test_floats_have_at_most_three_decimals_and_rows_are_sorted(shape: str) -> N
 
 
 # What the kernel answers from its own memory (drivers/pci/pci-sysfs.c, pci-driver.c, iov.c, pcie/aer.c,
-# net/core/net-sysfs.c, cxl/core/memdev.c, port.c, cxl/mem.c); dev_id of devdrv_sysfs.c (hicann/driver);
-# numa_status is the NVIDIA driver's own note (nv-procfs.c)
+# net/core/net-sysfs.c, cxl/core/memdev.c, port.c, cxl/mem.c); dev_id of devdrv_sysfs.c (hicann/driver)
 IN_MEMORY = frozenset({
     "aer_dev_correctable", "aer_dev_fatal", "aer_dev_nonfatal", "class", "device", "local_cpulist", "numa_node",
     "power_state", "resource", "revision", "sriov_numvfs", "sriov_totalvfs", "subsystem_device", "subsystem_vendor",
-    "vendor", "address", "dev_port", "ifindex", "numa_status", "runtime_status",
+    "vendor", "address", "dev_port", "ifindex", "runtime_status",
     "dpa_size", "firmware_version", "size", "qos_class", "dev_id",
 })  # fmt: skip
 _ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")

@@ -106,7 +106,7 @@ def _import_msgspec() -> None:
     sys.modules.update(stand_ins)  # type: ignore[arg-type]
     with contextlib.suppress(
         ImportError, AttributeError
-    ):  # a version that takes more from them is imported whole, by who needs it
+    ):  # a version that takes more from them is imported whole where it is needed
         importlib.import_module("msgspec")
     for name in stand_ins:
         del sys.modules[name]

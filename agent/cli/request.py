@@ -295,5 +295,10 @@ def parse_probe_names(option: str, text: str | None) -> tuple[str, ...]:
     known = [probe.name for probe in probes()]
     for name in names:
         if name not in known:
-            raise CliError(f"{option}: no probe {name!r}; valid: {', '.join(known)}")
+            import difflib  # lazy: few commands name one that is not there
+
+            near = difflib.get_close_matches(name, known, 1)
+            raise CliError(
+                f"{option}: no probe {name!r}; valid: {', '.join(known)}", f"did you mean {near[0]}?" if near else None
+            )
     return names

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -113,6 +114,8 @@ def fold_labels(labels: Sequence[str]) -> str:
     'GPU4/0-2, GPU5/7'
     >>> fold_labels(["GPU2 - mlx5_0", "GPU2 - mlx5_1", "GPU2 - mlx5_2"])
     'GPU2 with mlx5_0-2'
+    >>> fold_labels(["GPU0 - mlx5_0", "GPU1 - mlx5_3", "GPU2 - mlx5_4"])
+    '3 pairs of GPU0-2'
     """
     names = sorted(set(labels), key=natural)
     ends = [name.split(" - ") for name in names]
@@ -126,12 +129,13 @@ def fold_labels(labels: Sequence[str]) -> str:
 
 def _pairs(ends: list[tuple[str, str]]) -> str:
     """Pairs that share an end are reported by it."""
-    everyone = {end for pair in ends for end in pair}
-    for common in sorted(everyone, key=natural):
-        if all(common in pair for pair in ends):
-            return f"{common} with {fold_labels([b if a == common else a for a, b in ends])}"
-    most = max(sorted(everyone, key=natural), key=lambda end: sum(end in pair for pair in ends))
-    return f"{len(ends)} pairs, most of them of {most}"
+    counts = Counter(end for pair in ends for end in pair)
+    most = max(sorted(counts, key=natural), key=counts.__getitem__)
+    if counts[most] == len(ends):
+        return f"{most} with {fold_labels([b if a == most else a for a, b in ends])}"
+    if 2 * counts[most] > len(ends):
+        return f"{len(ends)} pairs, most of them of {most}"
+    return f"{len(ends)} pairs of {fold_labels([a for a, _ in ends])}"
 
 
 class _TextRun(NamedTuple):

@@ -137,7 +137,7 @@ def netdevs(ledger: Ledger, pairs: Pairing) -> None:
         elif a.qos or b.qos:
             ledger.unknown("lost" if a.qos else "gained", "qos", place)
         if pairs.same_host:
-            _sets(ledger, "settings", "addresses", place, a.addresses, b.addresses)
+            _sets(ledger, "addresses", place, a.addresses, b.addresses)
             if not (a.mac or "").count(":") > 5:  # an IPoIB address begins with a number that is dealt out again
                 ledger.compare("settings", "mac", place, a.mac, b.mac)
 
@@ -206,9 +206,9 @@ def _port(ledger: Ledger, pairs: Pairing, place: ChangedThing, a: Port, b: Port)
     if a.state == b.state:
         ledger.fields(place, a, b, RATE_FIELDS)
     ledger.compare("links", "neighbor", place, _neighbor(a), _neighbor(b))
-    _sets(ledger, "settings", "pkeys", place, a.pkeys, b.pkeys)
+    _sets(ledger, "pkeys", place, a.pkeys, b.pkeys)
     if a.gids_known and b.gids_known:
-        _sets(ledger, "settings", "gids", place, _gids(a, pairs.same_host), _gids(b, pairs.same_host))
+        _sets(ledger, "gids", place, _gids(a, pairs.same_host), _gids(b, pairs.same_host))
     elif a.gids_known or b.gids_known:
         ledger.unknown("lost" if a.gids_known else "gained", "gids", place)
 
@@ -223,12 +223,12 @@ def _gids(port: Port, addresses: bool) -> list[str]:
     return [f"{gid.index}: {gid.type or '?'}{f' {gid.gid}' if addresses else ''}" for gid in port.gids]
 
 
-def _sets(ledger: Ledger, group: str, what: str, place: ChangedThing, old: list[str], new: list[str]) -> None:
+def _sets(ledger: Ledger, what: str, place: ChangedThing, old: list[str], new: list[str]) -> None:
     """Two lists of words: only what one of them has and the other has not."""
     before: Value = [word for word in old if word not in set(new)]
     after: Value = [word for word in new if word not in set(old)]
     if before or after:
-        ledger.add(group, "changed", what, place, before, after)
+        ledger.add("settings", "changed", what, place, before, after)
 
 
 def _module(netdev: Netdev) -> Value:

@@ -121,7 +121,7 @@ class Folder:
         sync_folder(os.path.dirname(place))
 
     def take(self, local: str, path: str) -> None:
-        """A rename where it is one file system; who calls has synced the file."""
+        """A rename where it is one file system; the caller has synced the file."""
         place = self.full(path)
         os.makedirs(os.path.dirname(place), exist_ok=True)
         try:

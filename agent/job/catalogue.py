@@ -1,4 +1,4 @@
-"""The table of failure lines: which words a line must have, what it means, who is at fault, what to check next."""
+"""The table of failure lines: which words a line must have, what it means, what is at fault, what to check next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What explains what: consequences go to the cause that comes before them, by time and by who names whom."""
+"""What explains what: consequences go to the cause that comes before them, by time and by which names which."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ def _read_settings(state: FileState, line: LogLine) -> None:
             settings[match["name"]][match["value"]][f"{line.host or ''}:{line.pid or ''}"] = line
     elif (match := _NAME_LINE.search(line.text.rstrip())) is not None:
         state.setting = line._replace(text=match["name"])
-    elif line.level is None:  # a record of NCCL names settings that nobody gave
+    elif line.level is None:  # a record of NCCL names settings that were not given
         for match in list(_GIVEN.finditer(line.text))[:64]:
             settings[match["name"]][match["value"].strip("\"'")]["launch command"] = line
 

@@ -1,4 +1,4 @@
-"""Where NetBox is and who we are: an address without secrets, a token from a file or the environment."""
+"""Address and token of NetBox: an address without secrets, a token from a file or the environment."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import stat
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
+
+from agent.loopback import is_loopback
 
 TOKEN, URL = "NETBOX_TOKEN", "NETBOX_URL"  # variables
 _TOKEN_LIMIT_BYTES = 1 << 12
@@ -56,14 +58,10 @@ def _check_url(text: str) -> str:
         )
     if url.query or url.fragment:
         raise NetBoxError("--url: '?' and '#' are not allowed in the address")
-    if url.scheme == "http" and not _is_loopback(url.hostname or ""):
+    if url.scheme == "http" and not is_loopback(url.hostname or ""):
         raise NetBoxError("--url: a token is not sent without TLS; the address has to begin with https://")
     path = url.path.rstrip("/").removesuffix("/api")
     return f"{url.scheme}://{url.netloc}{path}"
-
-
-def _is_loopback(host: str) -> bool:
-    return host in ("localhost", "::1") or bool(re.fullmatch(r"127\.\d+\.\d+\.\d+", host))
 
 
 def _check_readable(path: str) -> None:

@@ -92,7 +92,7 @@ def resolve_refs(value: Any, ids: dict[ObjectRef, int]) -> Any:
 
 
 class OrderedMoves(NamedTuple):
-    """Steps of (who, where to), one after the other; and who cannot move, as a place is held by one that stays."""
+    """Moves of (device, place), one after the other; and the devices whose place is held by one that stays."""
 
     steps: list[tuple[int, str]]
     stuck: list[int]
@@ -130,7 +130,7 @@ def order_moves(places: Mapping[int, str], targets: Mapping[int, str], aside: st
 
 
 def _find_ring_member(waiting: Mapping[int, str], place_of: Mapping[str, int]) -> int:
-    """One that holds what another of its ring waits for: everybody's place is held by someone who waits."""
+    """One of a ring: the place of each is held by another one that waits."""
     who, seen = next(iter(waiting)), set()
     while who not in seen:
         seen.add(who)

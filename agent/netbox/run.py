@@ -171,7 +171,7 @@ def _find_one(client: Client, kind: str, slug: str, **filters: Sequence[str]) ->
     return int(rows[0]["id"])
 
 
-OBJECTS_PER_REQUEST = 50  # objects of one request: a few seconds of work for a NetBox, far below anybody's time limit
+OBJECTS_PER_REQUEST = 50  # objects of one request: a few seconds of work for a NetBox, far below any time limit
 
 
 _TAG = ObjectRef("tag", "", TAG)

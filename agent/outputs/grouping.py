@@ -11,6 +11,7 @@ from agent.model.labels import compress_names, group_names, name_first
 from agent.outputs.names import DisplayNames
 
 _WORD = re.compile(r"[0-9a-fA-F]{4,8}(?::[0-9a-fA-F]{2,4}){1,2}\.[0-7]|[\w@](?:[\w.:@-]*[\w@])?")
+_NUMBERED = re.compile(r"[A-Za-z]+ ?(\d+)")
 _MANY = 3  # lines that differ in one name only, from this number on, are one line
 _NAMED = 4  # names that are listed where they form no range
 
@@ -35,7 +36,8 @@ def group_findings(findings: Sequence[Finding], names: DisplayNames) -> list[Fin
     blocks: dict[tuple[str, ...], list[Finding]] = {}
     for finding in findings:
         own = _own_names(finding, names)
-        texts = _mask(finding.remedy, own), _mask(finding.impact, own), describe_cost(finding)
+        remedy = _mask_number(_mask(finding.remedy, own), finding.label)
+        texts = remedy, _mask(finding.impact, own), describe_cost(finding)
         key = finding.rule, finding.severity, finding.confidence, *texts
         blocks.setdefault(key, []).append(finding)
     grouped = [_make_block(members, names) for members in blocks.values()]
@@ -81,6 +83,16 @@ def _mask(text: str, own: set[str]) -> str:
     for name in sorted(own, key=len, reverse=True):
         text = text.replace(name, "*")
     return text
+
+
+def _mask_number(remedy: str, label: str) -> str:
+    """Also the number in its label, where it follows an option.
+
+    >>> _mask_number("1. Reset it: nvidia-smi -r -i 1. If it stays, drain the node.", "GPU1")
+    '1. Reset it: nvidia-smi -r -i *. If it stays, drain the node.'
+    """
+    number = _NUMBERED.fullmatch(label)
+    return re.sub(rf"(\s-[a-z]+ ){number[1]}\b", r"\1*", remedy) if number else remedy
 
 
 def join_evidence(rows: Sequence[Evidence]) -> list[Evidence]:

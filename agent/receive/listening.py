@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import socket
 import ssl
 from asyncio import sslproto
 from typing import NamedTuple
 
+from agent.loopback import is_loopback
 from agent.receive.clients import Clients, load_clients
 
 BACKLOG = 1024
@@ -109,7 +109,7 @@ def open_sockets(listen: str, plain: bool) -> list[socket.socket]:
     host = host.removeprefix("[").removesuffix("]")
     if not separator or not (number.isascii() and number.isdigit()) or int(number) > 65535:
         raise BadServer(f"--listen {listen!r:.80}: expected ADDRESS:PORT, such as :8443 or 127.0.0.1:8443")
-    if plain and not _is_loopback(host):
+    if plain and not is_loopback(host):
         raise BadServer("--plain: expected a loopback address in --listen: 127.0.0.1:8443")
     sockets: list[socket.socket] = []
     try:
@@ -134,12 +134,3 @@ def open_sockets(listen: str, plain: bool) -> list[socket.socket]:
     if not sockets:
         raise BadServer(f"--listen {listen}: no such address family here")
     return sockets
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

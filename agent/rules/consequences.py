@@ -3,7 +3,7 @@
 A finding for several devices stands for one fault per device (`Fail.parts`); each is explained by itself. Where all
 are, the finding is folded. Where less than half are left, these stand one by one; else it stands whole. A cause is at
 least as severe as what it explains, and an info explains nothing above info. Of two that explain each other the worse
-one is reported, of equal ones the first.
+one is reported, of equal ones the one that assumes nothing, then the first.
 
 What a device has beyond a fault of all of them (`Fail.residue`) is in the words of that fault; where a cause explains
 the fault, it stands by itself.
@@ -151,12 +151,12 @@ def _break_cycles(failures: Failures, units: Sequence[_Unit], direct: list[set[i
 
 
 def _is_stronger(failures: Failures, i: int, j: int) -> bool:
-    """By severity, then by the order of the failures."""
+    """By severity, then by what is assumed, then by the order of the failures."""
     return (_rank(failures[i]), j) > (_rank(failures[j]), i)
 
 
-def _rank(failure: tuple[Rule, Fail]) -> int:
-    return SEVERITIES.index(_severity(*failure))
+def _rank(failure: tuple[Rule, Fail]) -> tuple[int, bool]:
+    return SEVERITIES.index(_severity(*failure)), failure[1].depends_on is None
 
 
 def _split(failures: Failures, units: Sequence[_Unit], explained: set[int]) -> tuple[set[int], list[_Unit]]:

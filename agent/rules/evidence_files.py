@@ -15,8 +15,8 @@ from agent.model.report import Source, SourceFile
 
 _RDMA = ("ibv_devinfo", "ibstat", "ibstatus", "rdma", "show_gids", "ibdev2netdev")
 _LOGS = ("dmesg", "journalctl")
-# Which outputs state what a file of the host would, by its path
-_OF_PATHS = (
+# Which outputs state what a file of the host or another command would, by its beginning; the first that are there
+_OF_PATHS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("/sys/class/infiniband", _RDMA),
     ("/sys/class/net", ("ethtool", "ip", "mlnx_qos", "dcb")),
     ("/sys/bus/pci", ("lspci",)),
@@ -26,6 +26,10 @@ _OF_PATHS = (
     ("/dev/kmsg", _LOGS),
     ("/sys/bus/cxl", ("cxl",)),
     ("dcb ", ("dcb", "mlnx_qos")),
+    ("dcb ", ("ethtool -S",)),  # mlx5 counts the pauses of a priority only where its PFC is on
+    ("ip addr", ("ip", "ifconfig")),
+    ("ip addr", ("show_gids", "ibv_devinfo")),  # a port has a GID for each address
+    ("amd-smi topology", ("amd-smi topology", "rocm-smi")),
     ("/etc/hccn.conf", ("hccn.conf", "hccn_tool")),
     ("counters of the port", ("ethtool", *_RDMA)),
 )
@@ -47,12 +51,17 @@ def _name(row: Evidence, read: Sequence[SourceFile]) -> str:
 
 def _find(source: str, read: Sequence[SourceFile]) -> list[str]:
     """The files that a source may stand for: those of the same command, of the nearest options where there are any."""
-    tools = next((tools for begin, tools in _OF_PATHS if source.startswith(begin)), tuple(source.split()[:1]))
-    of_tools = [file for file in read if file.read_as and file.read_as.split()[0] in tools]
+    choices = [tools for begin, tools in _OF_PATHS if source.startswith(begin)] or [tuple(source.split()[:1])]
+    of_choices = ([file for file in read if _is_of(file, tools)] for tools in choices)
+    of_tools = next(filter(None, of_choices), [])
     words = source.split()
     alike = {file.name: len(_shared(words, (file.read_as or "").split())) for file in of_tools}
     most = max(alike.values(), default=0)
     return [f"{file.name} ({file.read_as})" for file in of_tools if alike[file.name] == most]
+
+
+def _is_of(file: SourceFile, tools: Sequence[str]) -> bool:
+    return f"{file.read_as} ".startswith(tuple(f"{tool} " for tool in tools))
 
 
 def _shared(one: Sequence[str], other: Sequence[str]) -> list[str]:

@@ -314,9 +314,14 @@ def _is_of_nic(assumed: RuleContext, subject: str) -> bool:
 
 
 def of_interface(fault: Fail) -> Fail:
-    """The finding without what is assumed: the interface is its subject, and its global pause was not read."""
+    """The finding without what is assumed: the interface is its subject, and neither its global pause nor a
+    file of an RDMA device was read."""
     subject = fault.subject if fault.subject == "node" else f"netdev:{fault.subject[5:].rpartition('/')[0]}"
-    evidence = tuple(row for row in fault.evidence if not row.what.startswith("global pause"))
+    evidence = tuple(
+        row
+        for row in fault.evidence
+        if not row.what.startswith("global pause") and not row.source.startswith("/sys/class/infiniband/")
+    )
     return replace(fault, subject=subject, evidence=evidence)
 
 
@@ -360,7 +365,7 @@ def _is_beside_rails(assumed: RuleContext, rule: Rule, fault: Fail, answers: Seq
 
 
 def _tell_arrangement(rule: Rule, answers: Sequence[Pass | Fail], open_reasons: Mapping[str, Reason]) -> Iterator[Fail]:
-    """One note of ports in two halves: nothing is known to be wrong, and whoever expects all of them up sees it."""
+    """One note of ports in two halves: nothing is known to be wrong, and an operator who expects all up sees it."""
     faults = [answer for answer in answers if isinstance(answer, Fail) and answer.subject.startswith(_OF_NICS)]
     why = next((reason for fault in faults if (reason := _find_open_reason(fault, open_reasons))), None)
     if rule.name not in _LINKS or why is None or not faults:

@@ -11,7 +11,7 @@ A step that costs something ends with it: `(costs a reboot)`, in the words of `S
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 import msgspec
 
@@ -89,8 +89,8 @@ def build_confirm(context: RuleContext, rule: str, fault: Fail) -> list[str] | N
     keys = tuple(key for key in (fault.situation, fault.cause, "other") if key)
     text = "\n".join(choose_blocks(read_sections(rule).get("How to confirm", ""), keys))
     for command in _COMMAND.findall(text):
-        if makers and _TOOLS.get(command.partition(" ")[0], min(makers)) not in makers:
-            continue  # another vendor's tool
+        if not _serves(command, makers):
+            continue
         if fault.situation.startswith("vf-") and command.startswith("mlxlink"):
             continue  # a virtual function has no wire
         if "/driver/nvidia/" in command and rule == "driver-reports-failure" and not _quotes_nvidia(fault):
@@ -102,6 +102,11 @@ def build_confirm(context: RuleContext, rule: str, fault: Fail) -> list[str] | N
             if not _WORDS.search(filled):
                 commands[filled] = None
     return list(commands) or None
+
+
+def _serves(command: str, makers: Set[str]) -> bool:
+    """Whether a command is no tool of another maker than those of these GPUs."""
+    return not makers or _TOOLS.get(command.partition(" ")[0], min(makers)) in makers
 
 
 def _quotes_nvidia(fault: Fail) -> bool:
@@ -117,6 +122,8 @@ def _may_have_fabric_manager(context: RuleContext) -> bool:
 
 def _find_makers(context: RuleContext, fault: Fail) -> set[str]:
     """The makers of the GPUs that a fault is about; of a fault of the node those of all."""
+    if any(one.subject.startswith("npu:") for one in (fault, *fault.parts)):
+        return {"Huawei"}
     gpus = [gpu for place in fault.ids if (gpu := find_gpu(context, place))] or context.topology.gpus
     return {gpu.vendor for gpu in gpus if gpu.vendor}
 
@@ -128,7 +135,7 @@ def build_steps(context: RuleContext, rule: str, fault: Fail, location: Location
     first = form if form == "virtual" and not fault.situation.startswith("vf-") else None
     all_alike = "all" if fault.subject == "node" and len(fault.parts) > 1 else None
     keys = tuple(key for key in (first, all_alike, fault.situation, fault.cause, form, "other") if key)
-    values = find_values(context, fault)
+    values, makers = find_values(context, fault), _find_makers(context, fault)
     phrases = {"FAR_END": _describe_far_end(location), **describe_reset(context, rule, fault, form)}
     steps: dict[str, Step] = {}  # a procedure that two others begin with is printed once, and so is what is saved
     for text in choose_blocks(read_sections(rule).get("How to fix", ""), keys):
@@ -136,9 +143,9 @@ def build_steps(context: RuleContext, rule: str, fault: Fail, location: Location
             if "REMEDY" in line.do and not fault.remedy:
                 continue  # the rule found nothing of its own to do
             text, cost = split_cost(line.do.replace("REMEDY", fault.remedy))
-            do = _fill_step(text, values, phrases)
+            do = _fill_step(text, values, phrases, makers)
             if do:
-                outcomes = [_fill_step(outcome, values, phrases) for outcome in line.outcomes]
+                outcomes = [_fill_step(outcome, values, phrases, makers) for outcome in line.outcomes]
                 once = "EVIDENCE" if text.startswith("Save what") else do
                 steps.setdefault(once, Step(do=do, cost=cost, outcomes=outcomes))
     return list(steps.values())
@@ -246,8 +253,8 @@ def _fill(text: str, values: Values) -> str:
     return _WORDS.sub(lambda match: values.get(match[0], match[0]), text)
 
 
-def _fill_step(text: str, devices: Sequence[Values], phrases: Values) -> str:
-    """A step with its values; a command whose values are not known is left out."""
+def _fill_step(text: str, devices: Sequence[Values], phrases: Values, makers: Set[str]) -> str:
+    """A step with its values; a command whose values are not known, or of another maker's tool, is left out."""
     text = _PHRASES.sub(lambda match: phrases[match[0]], text)
     words = set(_WORDS.findall(text))
     fitting = [values for values in devices if words <= values.keys()]
@@ -255,7 +262,7 @@ def _fill_step(text: str, devices: Sequence[Values], phrases: Values) -> str:
 
     def fill_command(match: re.Match[str]) -> str:
         filled = _fill(match[0], first)
-        return "" if _WORDS.search(filled) else filled
+        return "" if _WORDS.search(filled) or not _serves(match[2], makers) else filled
 
     filled = _CODE.sub(fill_command, text)
     filled = _WORDS.sub(lambda match: first.get(match[0], _WITHOUT_VALUE[match[0]]), filled)

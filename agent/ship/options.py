@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from agent.loopback import is_loopback
 from agent.ship.target import BadTarget, Target
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def check_options(options: TargetOptions) -> SplitResult:
         raise BadTarget("--key goes with --cert")
     if url.scheme == "http" and (options.cert or options.ca):
         raise BadTarget("--cert and --ca are for https")
-    if url.scheme == "http" and options.token_file and not _is_loopback(url.hostname or ""):
+    if url.scheme == "http" and options.token_file and not is_loopback(url.hostname or ""):
         raise BadTarget("--token-file: a token is not sent without TLS; the address has to begin with https://")
     if is_s3:
         _check_bucket(url)
@@ -137,10 +138,6 @@ def _check_bucket(url: SplitResult) -> None:
         raise BadTarget("--to: a prefix is names between slashes")
     if url.query:
         raise BadTarget("--to: '?' has no meaning in s3://")
-
-
-def _is_loopback(host: str) -> bool:
-    return host in ("localhost", "::1") or bool(re.fullmatch(r"127\.\d+\.\d+\.\d+", host))
 
 
 def _read_token(path: str) -> str:

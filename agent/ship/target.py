@@ -20,7 +20,7 @@ from agent.ship.payload import Payload, compress
 from probes.child import fork_child, hold_stop_signals
 from probes.planted import PathUse, follow_links
 
-RETRY_AFTER_LIMIT_SECONDS = 86400.0  # a server's slip of the pen must not silence a node for longer
+RETRY_AFTER_LIMIT_SECONDS = 86400.0  # a wrong header of a server must not silence a node for longer
 _REAP_SECONDS = 0.3
 _GRACE_SECONDS = 1.0  # after which a worker whose parent was killed ends by itself
 _PIPE_BYTES = 4096  # what a pipe takes without blocking once it is writable (Linux: PIPE_BUF)

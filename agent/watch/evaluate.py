@@ -38,11 +38,11 @@ class SignalGuard:
     """When a signal may interrupt an evaluation: while probes run, and never while something is written."""
 
     def interruptible(self) -> AbstractContextManager[None]:
-        """In here a signal to end is an exception."""
+        """Within it a signal to end raises an exception."""
         return nullcontext()
 
     def uninterruptible(self) -> AbstractContextManager[None]:
-        """In here, inside of that, it is not: it waits."""
+        """Within `interruptible`: a signal waits until the end of this block."""
         return nullcontext()
 
 

@@ -76,7 +76,7 @@ class NetlinkGroup:
                     self._drop()
                     raise Overrun from None
                 raise error_from_errno(error, self._about) from None
-            if sender[0] == 0:  # anybody may write to us; only the kernel's port is 0
+            if sender[0] == 0:  # any process may write to us; only the kernel's port is 0
                 messages.append(data)
         return messages
 

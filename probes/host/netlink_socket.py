@@ -147,7 +147,7 @@ def _query(protocol: int, request: bytes, dump: bool, subject: str, deadline: fl
                 data, sender = channel.recvfrom(CHUNK_BYTES)
             except TimeoutError:
                 break
-            if sender[0] != 0:  # anybody may write to us; only the kernel's port is 0
+            if sender[0] != 0:  # any process may write to us; only the kernel's port is 0
                 continue
             for kind, flags, message in whole_messages(data):
                 interrupted = interrupted or bool(flags & DUMP_INTERRUPTED)

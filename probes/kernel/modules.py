@@ -68,7 +68,6 @@ class ModuleFacts(NamedTuple):
     ofed: str | None = None  # OFED version; None: inbox or not known
     rdma_stack: str = "unknown"  # inbox | ofed | unknown
     modules_known: bool = True  # False: the source lists no modules; one that is not named here may be loaded
-    nvidia_numa_nodes: Mapping[str, int] | None = None  # PCI address -> node that is this GPU's memory (numa_status)
     nvidia_library: str | None = None  # version of libnvidia-ml on disk
     nvidia_packages: tuple[str, ...] = ()  # versions that DKMS has
     nvidia_built: bool | None = None  # a module for the running kernel is on disk; None: not looked for, or not known
@@ -107,7 +106,6 @@ def read(host: Host) -> Reading:
         nvidia_library=library,
         nvidia_packages=packages,
         nvidia_built=_built(reader) if installed and known and "nvidia" not in names else None,
-        nvidia_numa_nodes=_numa_nodes(reader, gpus or ()),
         nvidia_held=None
         if host.live or host.kind == "capture"
         else _read_gpu_files(reader, gpus or ()),  # those asked NVML
@@ -203,17 +201,6 @@ def parse_params(text: str) -> dict[str, str]:
     return {key.strip(): value.strip().strip('"') for key, colon, value in pairs if colon and key.strip()}
 
 
-def parse_numa_status(text: str) -> int | None:
-    r"""The NUMA node that a GPU's memory is; None: not online as one.
-
-    >>> parse_numa_status("Node:      250\nStatus:    online\nAddress:   40000000000\nSize:      3f0000000\n")
-    250
-    """
-    values = parse_params(text)
-    node = values.get("Node", "")
-    return int(node) if values.get("Status") == "online" and re.fullmatch("[0-9]{1,6}", node) else None
-
-
 def parse_information(text: str) -> NvidiaGpu:
     r"""A GPU's information; what the driver prints as question marks is not known.
 
@@ -283,16 +270,6 @@ def _built(reader: HostReader) -> bool | None:
         return None
     text = reader.text(f"{BUILT}/{release}/modules.dep", BUILT_LIMIT_BYTES)
     return None if text is None else re.search(r"(?:^|/)nvidia\.ko(?:\.\w+)?:", text, re.MULTILINE) is not None
-
-
-def _numa_nodes(reader: HostReader, gpus: Iterable[str]) -> dict[str, int] | None:
-    nodes: dict[str, int] = {}
-    for gpu in gpus:
-        text = reader.text(f"{NVIDIA}/gpus/{gpu}/numa_status", source=f"{NVIDIA}/gpus/*/numa_status")
-        node = parse_numa_status(text) if text else None
-        if node is not None:
-            nodes[gpu.lower()] = node
-    return nodes or None
 
 
 def _read_gpu_files(reader: HostReader, gpus: Iterable[str]) -> dict[str, NvidiaGpu] | None:

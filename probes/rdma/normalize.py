@@ -138,7 +138,7 @@ def link_layer(text: str | None) -> str | None:
 
 
 def guid(text: str | None) -> str | None:
-    """A GUID in sysfs's form; None where the text is none (cut, or blanked out by whoever published it).
+    """A GUID in sysfs's form; None where the text is none (cut, or blanked out before it was published).
 
     >>> guid("0x506b4b0300a3c4ea"), guid("58a2e10300ff059e"), guid("7cfe:9003:00ff:a9c0"), guid("node_guid")
     ('506b:4b03:00a3:c4ea', '58a2:e103:00ff:059e', '7cfe:9003:00ff:a9c0', None)

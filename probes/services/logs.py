@@ -59,7 +59,7 @@ _ACTIVE = lazy_pattern(
     r"[ \t]*Active: (?P<state>[a-z]{1,16})(?: \([a-z-]{1,24}\))?(?: \(Result: (?P<result>[\w-]{1,24})\))?"
 )
 _NOT_FOUND = lazy_pattern(r"Unit (?P<unit>[\w@.-]{1,64})\.service could not be found")
-_NOT_STARTED = lazy_pattern(  # what systemctl prints to who starts it
+_NOT_STARTED = lazy_pattern(  # what systemctl prints where it is started
     r"Job for (?P<unit>[\w@.-]{1,64})\.service failed because (?P<result>[\w, ]{4,60})"
 )
 _WITH_ZONE = lazy_pattern(r"\d{4}-\d\d-[\d T:.,]{11,24}(?:Z|[+-]\d\d:?\d\d)")

@@ -59,7 +59,7 @@ class ResourceLimit(NamedTuple):
 
 
 class LimitFacts(NamedTuple):
-    """Limits by who has them. `device_nodes` None: /dev is not shown here. `shell`: of a saved `ulimit`."""
+    """Limits by process and login. `device_nodes` None: /dev is not shown here. `shell`: of a saved `ulimit`."""
 
     services: tuple[ResourceLimit, ...] = ()
     users: tuple[ResourceLimit, ...] = ()  # lines of PAM's files

@@ -39,8 +39,6 @@ from probes.host.commands import (
     IP_LINK_SAVED,
     KERNEL_LOG_SAVED,
     KUBE_NODE,
-    LABELLED,
-    LABELLED_OF_INTERFACES,
     LDD,
     MACHINE_TEXTS,
     MEASURED,
@@ -79,8 +77,9 @@ from probes.host.interface import Absent, Failed, Host, ReadError
 from probes.named_tuple import NamedTuple
 from probes.probe import Reading
 from probes.text import ParseError
-from probes.tool_reports.facts import LabelValues, ToolFacts, ToolReport
+from probes.tool_reports.facts import ToolFacts, ToolReport
 from probes.tool_reports.sentences.stated import list_stated, list_tool_errors
+from probes.tool_reports.unequal import list_unequal
 
 
 def _reader(module: str, name: str) -> Callable[[str], list[ToolReport]]:
@@ -182,21 +181,11 @@ def read(host: Host) -> Reading:
             continue
         sources += [name] if faults or output.is_own else []
         reports += [(fault.text if output.argv in SYSFS_SAVED else name, fault) for fault in faults]
-    unequal = _list_unequal(host)
+    unequal = list_unequal(host)
     sources += [label.source for label in unequal if label.source not in sources]
     if not sources:
         raise Failed("; ".join(gaps)) if gaps else Absent("no saved output of a tool that states faults")
     return Reading(ToolFacts(tuple(reports), tuple(unequal)), tuple(dict.fromkeys(sources)), "; ".join(gaps) or None)
-
-
-def _list_unequal(host: Host) -> list[LabelValues]:
-    """Where there is an output of several devices: few sources have one."""
-    named = any(host.saved_arguments(*argv) for argv in LABELLED_OF_INTERFACES)
-    if not named and not any(host.has_output(*argv) for argv in LABELLED):
-        return []
-    from probes.tool_reports.unequal import list_unequal
-
-    return list_unequal(host)
 
 
 def _list_outputs(host: Host) -> Iterator[_Output]:

@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 
 from probes.host.commands import DEVICE_LABELS, HL_SMI_QUERY, LABELLED, LABELLED_OF_INTERFACES, NVIDIA_SMI_SAVED
-from probes.host.interface import Absent, Host, ReadError
-from probes.probe import Reading
+from probes.host.interface import Host, ReadError
 from probes.text import MOST_CHARACTERS, lazy_pattern
-from probes.tool_reports.facts import LabelValues, ToolFacts
+from probes.tool_reports.facts import LabelValues
 from probes.tool_reports.labels import (
     Labels,
     split_devices,
@@ -60,14 +59,6 @@ _DERIVED = (  # facts of GPUs that are compared with no peer
     "power_limit_requested_watts",
     "architecture",
 )
-
-
-def read(host: Host) -> Reading:
-    """Of a source that holds no other output that states faults. Raises Absent where nothing is unequal."""
-    unequal = list_unequal(host)
-    if not unequal:
-        raise Absent("no saved output of a tool that states faults")
-    return Reading(ToolFacts((), tuple(unequal)), tuple(dict.fromkeys(label.source for label in unequal)))
 
 
 def list_unequal(host: Host) -> list[LabelValues]:

@@ -444,7 +444,6 @@ READERS: tuple[Reader, ...] = (
     parser("probes.kernel.modules:parse_lsmod", seeds.LSMOD),
     parser("probes.kernel.modules:parse_nvidia_version", seeds.VERSION),
     lenient("probes.kernel.modules:parse_params", 'EnableMSI: 1\nRmMsg: ""\n'),
-    lenient("probes.kernel.modules:parse_numa_status", "1\n", "-1"),
     lenient("probes.kernel.modules:parse_information", "Model: \t NVIDIA L4\nGPU Excluded:\t No\n", "Model"),
     parser("probes.system.numa:parse_distances", "10 21\n"),
     parser("probes.system.numa:parse_memory_mib", "Node 0 MemTotal:       65843220 kB\nNode 0 MemFree: 1 kB\n"),

@@ -232,13 +232,13 @@ def _describe_plus(view: View) -> str | None:
     for link in view.part.switch_links:
         if view.tiers.get(link.a.switch) != view.tiers.get(link.b.switch):
             joined.join(link.a.switch, link.b.switch)
-    return _describe_groups(level, joined, "groups of leaves and spines", 3)
+    return _describe_groups(level, joined, "groups of leaves and spines")
 
 
 def _classify_mesh(view: View, among: float) -> tuple[str, str, list[str]]:
     share = f"{among:.0%} of the cables between switches join switches that have hosts"
     links = _list_links_among_leaves(view)
-    text = _describe_groups(links, join_neighbourhoods(view), "groups of switches", 3)
+    text = _describe_groups(links, join_neighbourhoods(view), "groups of switches")
     if text and view.levels == 1:
         return "dragonfly", "likely", [share, text]
     every = len({frozenset((link.a.switch, link.b.switch)) for link in links if link.a.switch != link.b.switch})
@@ -265,12 +265,12 @@ def join_neighbourhoods(view: View) -> Joined:
     return joined
 
 
-def _describe_groups(links: list[SwitchLink], joined: Joined, called: str, least: int) -> str | None:
-    """The words, where nearly every group has a cable to every other."""
+def _describe_groups(links: list[SwitchLink], joined: Joined, called: str) -> str | None:
+    """The words, where nearly every group of three and more has a cable to every other."""
     ends = {joined.find(switch) for link in links for switch in (link.a.switch, link.b.switch)}
     pairs = {frozenset((joined.find(link.a.switch), joined.find(link.b.switch))) for link in links}
     wanted = [frozenset(combination) for combination in combinations(ends, 2)] if len(ends) < 2000 else []
     met = sum(pair in pairs for pair in wanted)
-    if len(ends) < least or met < 0.9 * len(wanted) or not wanted:
+    if len(ends) < 3 or met < 0.9 * len(wanted) or not wanted:
         return None
     return f"{len(ends)} {called}; {met:,} of {len(wanted):,} pairs of groups are joined directly"

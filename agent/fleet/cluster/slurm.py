@@ -17,17 +17,17 @@ from agent.fleet.hostlist import fold
 LIMIT = 64  # of a switch's name: topology.conf(5)
 
 
-def clean(name: str, otherwise: str = "switch") -> str:
+def clean(name: str) -> str:
     """Letters, digits, "-", "_" and "."; at most LIMIT.
 
     >>> clean("LG28-08"), clean("B09 leaf [1]"), clean("..."), len(clean("x" * 99))
     ('LG28-08', 'B09-leaf-1', 'switch', 64)
     """
     fit = re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-._")[:LIMIT].strip("-._")
-    return fit or otherwise
+    return fit or "switch"
 
 
-def make_unique(names: Iterable[str], taken: Iterable[str] = (), otherwise: str = "switch") -> dict[str, str]:
+def make_unique(names: Iterable[str], taken: Iterable[str] = ()) -> dict[str, str]:
     """Each cleaned, none twice: the second of a name gets "-2".
 
     >>> make_unique(["a b", "a-b", "c"], taken=["c"])
@@ -36,7 +36,7 @@ def make_unique(names: Iterable[str], taken: Iterable[str] = (), otherwise: str 
     used = set(taken)
     unique_names = {}
     for name in names:
-        fit = chosen = clean(name, otherwise)
+        fit = chosen = clean(name)
         number = 2
         while chosen in used:
             tail = f"-{number}"

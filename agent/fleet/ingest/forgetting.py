@@ -1,4 +1,4 @@
-"""Takes nodes out of a dataset, and history that is older than anybody needs."""
+"""Takes nodes out of a dataset, and history that is older than is needed."""
 
 from __future__ import annotations
 

@@ -218,7 +218,7 @@ def _make_task(pipe: Connection[Any, Any], data: Connection[Any, Any]) -> Task:
 
 
 def _run_worker(setup: Setup, pipe: Connection[Any, Any], data: Connection[Any, Any]) -> None:
-    """The process: Ctrl-C is for who started us (_holding_interrupts)."""
+    """The process: Ctrl-C is for its parent (_holding_interrupts)."""
     sys.meta_path.insert(0, _WithoutPandas())
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError), without_collection():
         try:

@@ -1,4 +1,4 @@
-"""Faults that only many hops show: a class that changes on the way, uneven or late ECN, who pauses whom."""
+"""Faults that only many hops show: a class that changes on the way, uneven or late ECN, which port pauses which."""
 
 from __future__ import annotations
 

@@ -37,8 +37,8 @@ class Attribute(NamedTuple):
         return self.column in AMOUNTS
 
 
-def _make_host(key: str, what: str, form: str = "{}") -> Attribute:
-    return Attribute(key.replace("_", "-"), what, "host", key, form=form)
+def _make_host(key: str, what: str) -> Attribute:
+    return Attribute(key.replace("_", "-"), what, "host", key)
 
 
 def _make_gpu(key: str, what: str, form: str = "{}", place: str | None = "name") -> Attribute:

@@ -25,7 +25,7 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
     hardware_class: str
     nodes: int
     of: int
-    without: str = ""  # a matter of the class: who of it has it not, where these are few
+    without: str = ""  # of a finding of the whole class: the nodes without it, where these are few
 
 
 class BandwidthLoss(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Nodes that differ from their peers: the usual value of a hardware class, and who has another.
+"""Nodes that differ from their peers: the usual value of a hardware class, and the nodes with another.
 
 Two steps for every table: values are counted by the engine, few rows that are judged here, and then the rows that
 differ are fetched. What is not known is never odd.

@@ -1,5 +1,5 @@
-"""The fleet at a glance: verdicts, what could not be judged, who has fallen silent, who is worst; and nodes that had
-more GPUs some days ago, and whose own report is content.
+"""The fleet at a glance: verdicts, what could not be judged, silent and worst nodes; and nodes that had more GPUs some
+days ago, and whose own report has no finding about it.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ class Reader:
         ends = once([gpu.id for gpu in gpus], "topology.gpus"), once([nic.id for nic in nics], "topology.nics")
         once([netdev.id for netdev in netdevs], "topology.netdevs")
         once([probe.name for probe in report.probes], "probes", "a name")
-        # which ports of NPUs a report has depends on who read /etc/hccn.conf: they are no matter of hardware
+        # which ports of NPUs a report has depends on the right to read /etc/hccn.conf, not on hardware
         own = [nic for nic in nics if nic.accelerator is None]
         boards = [nic for nic in own if nic.role == "rail"]
         rails = {nic.id: place for place, nic in enumerate(boards)}

@@ -44,7 +44,7 @@ def page(answer: Drift, width: int = 80) -> list[Line]:
 
 
 def sentence(change: DriftChange) -> str:
-    """One change, who has it, and when it was noticed."""
+    """One change, the nodes that have it, and when it was noticed."""
     who = "" if change.what == MOVED else f"{hosts(change.hosts, change.nodes)}: "
     return f"{who}{describe_change(change)}  [{format_times(change)}]"
 

@@ -22,7 +22,7 @@ def page(answer: Duplicates, width: int = 80) -> list[Line]:
 
 
 def sentence(duplicate: Duplicate) -> str:
-    """One value and who has it."""
+    """One value and the nodes that have it."""
     if duplicate.kind == NAME:
         return f"{duplicate.kind} {duplicate.value}: {duplicate.note}"
     if duplicate.nodes <= _LABELLED and any(holder.label for holder in duplicate.holders):

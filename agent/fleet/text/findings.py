@@ -26,7 +26,7 @@ _CLASSES = 4  # of one rule that are named
 
 
 def page(answer: Findings, width: int = 80, detail: bool = False) -> list[Line]:
-    """A table of all rules; with `detail` who has each, on which parts, and what to do."""
+    """A table of all rules; with `detail` the nodes and parts of each, and what to do."""
     if not answer.nodes and not answer.switches:
         return [make_line("no nodes")]
     asked = name_asked(answer.nodes, answer.switches)

@@ -30,7 +30,7 @@ def find_ras_hangs(evidence: Evidence) -> Iterator[PossibleCause]:
         behind = last.listed.get((communicator, function, least), [])
         equal = [one for one in snapshots[:-1] if one.counts.get((communicator, function)) == counts]
         if not behind:
-            continue  # those that are listed are ahead: normal, or it is not known who is behind
+            continue  # those that are listed are ahead: normal, or it is not known which one is behind
         yield _behind(evidence, function, behind, (least, most), counts, equal)
 
 

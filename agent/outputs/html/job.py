@@ -12,14 +12,17 @@ from agent.model.job_answer import JobAnswer, JobCause, Rank, TimelineEntry
 from agent.model.labels import compress_names, name_runs
 from agent.outputs.html.document import read_styles, write_document
 from agent.outputs.html.elements import Child, el, render_table
+from agent.outputs.names import begin_sentence
 from agent.outputs.text.job import (
     describe_consequence,
+    describe_fault,
     describe_gap,
     describe_job,
     describe_jobs,
     describe_other_job,
     describe_report,
     describe_table,
+    list_unread,
 )
 from agent.outputs.text.lines import to_plain_text
 from agent.outputs.text.recommend_answers import render_log_answer
@@ -90,8 +93,14 @@ def _sections(answer: JobAnswer) -> Iterator[Element]:
             block[-1].tail = "\n"
         yield block
     yield from _listed("What these files do not show", map(describe_gap, answer.cannot_tell))
+    unread = dict(list_unread(answer))
     files = [
-        (file.name, file.read_as or "not read", "" if file.lines is None else str(file.lines), file.reason or "")
+        (
+            file.name,
+            file.read_as or "not read",
+            "" if file.lines is None else str(file.lines),
+            unread.get(file.name, ""),
+        )
         for file in answer.source.files
     ]
     yield from _tabled("Files", ("file", "read as", "lines", "reason"), files[: 2 * _MOST_ROWS])
@@ -108,7 +117,7 @@ def _cause(cause: JobCause, number: int) -> Element:
     place = ", ".join(part for part in parts if part)
     title = el(
         "header",
-        el("span", fault.kind, class_="badge"),
+        el("span", describe_fault(cause), class_="badge"),
         el("span", f"{number}. {place}", class_="dim"),
         el("code", cause.id, class_="rule"),
     )
@@ -125,7 +134,7 @@ def _cause(cause: JobCause, number: int) -> Element:
     return el(
         "article",
         title,
-        el("p", *_inline(cause.summary), class_="what"),
+        el("p", *_inline(begin_sentence(cause.summary)), class_="what"),
         el("p", f"confidence {cause.confidence}{f', at {cause.at}' if cause.at else ''}", class_="dim"),
         el("ul", *lines, class_="lines"),
         el("h4", "Next") if steps is not None else None,

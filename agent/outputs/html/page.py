@@ -20,6 +20,7 @@ from agent.outputs.html.matrix import render_gpu_matrix, render_nic_matrix
 from agent.outputs.html.picture import draw_picture
 from agent.outputs.html.scene import OF_MATRIX, Scene, build_scene
 from agent.outputs.text.header import list_facts
+from agent.outputs.text.not_checked import list_fragment_rows
 from agent.outputs.verdict import count_checks, describe_verdict, verdict_title
 
 STYLES = ("palette.css", "picture.css", "page.css", "print.css")
@@ -60,8 +61,8 @@ def _render_header(report: Report, rules: RuleLinks) -> Element:
 
 def _render_main(report: Report, scene: Scene, drawn: Element | None, rules: RuleLinks) -> Element:
     main = el("main", *render_findings(report, rules))
-    rows = [cell for name, text, _ in list_facts(report) for cell in (el("dt", name), el("dd", text))]
-    main.extend(_section("This machine", el("dl", *rows, class_="facts")))
+    main.extend(_section("Saved outputs", _list_named(list_fragment_rows(report))))
+    main.extend(_section("This machine", _list_named((name, text) for name, text, _ in list_facts(report))))
     if drawn is not None:
         box = el("div", drawn, class_="scroll", tabindex=0, role="region", aria_label="picture of the machine")
         empty = f"No GPU, NIC or NVMe on NUMA {scene.empty_nodes}." if scene.empty_nodes else ""
@@ -114,6 +115,11 @@ def _legend(drawn: Element, report: Report) -> Iterator[Element]:
 def _render_footer(report: Report) -> Element:
     origin = (f"fabricscope {report.generator.version}", report.schema, report.generated_at)
     return el("footer", el("p", ", ".join(part for part in origin if part)))
+
+
+def _list_named(rows: Iterable[tuple[str, str]]) -> Element | None:
+    cells = [cell for name, text in rows for cell in (el("dt", name), el("dd", text))]
+    return el("dl", *cells, class_="facts") if cells else None
 
 
 def _section(title: str, *parts: Element | None) -> Iterable[Element]:

@@ -42,8 +42,15 @@ def _list_loud_blocks(report: Report) -> list[FindingBlock]:
     return [block for block in blocks if block.first.severity != "info"]
 
 
-def _render_blocks(blocks: Iterable[FindingBlock], width: int) -> list[Line]:
-    return [line for block in blocks for line in _render_overview(block, width)]
+def _render_blocks(blocks: Sequence[FindingBlock], width: int) -> list[Line]:
+    """One line per block, behind its severity; all texts begin in one column."""
+    column = 4 + max((len(block.first.severity) for block in blocks), default=0)
+    lines: list[Line] = []
+    for block in blocks:
+        severity = block.first.severity
+        first, *more = wrap_paragraph(describe_block(block), width, indent=" " * column, first=" " * column)
+        lines += [make_line((f"  {severity.upper()}".ljust(column), severity), first[0][0].strip()), *more]
+    return lines
 
 
 def render_findings(report: Report, width: int, everything: bool = False) -> list[Line]:
@@ -97,12 +104,6 @@ def describe_block(block: FindingBlock) -> str:
     if not block.same_kind:
         return f"{block.first.label}: {block.first.summary}; and {more} more with the same fix"
     return f"{block.label}: {block.first.summary}; and {more} more like it"
-
-
-def _render_overview(block: FindingBlock, width: int) -> list[Line]:
-    """One block in one line, with a mark in the colour of its severity."""
-    first, *more = wrap_paragraph(describe_block(block), width, indent="      ", first="    ")
-    return [make_line(("  ! ", block.first.severity), first[0][0].strip()), *more]
 
 
 def _render_parts(block: FindingBlock, names: DisplayNames, width: int, everything: bool) -> list[Line]:

@@ -73,8 +73,8 @@ def describe_job(answer: JobAnswer) -> str:
 
 def _cause(cause: JobCause, number: int, width: int, is_headline: bool) -> Iterator[Line]:
     """One cause; the headline has the summary of the first already."""
-    fault = _FAULTS.get(cause.at_fault.kind, cause.at_fault.kind)
-    yield make_line((f"{number}. {cause.id}", "head"), (f"  at fault: {fault}, confidence {cause.confidence}", "dim"))
+    fault = f"  {describe_fault(cause)}, confidence {cause.confidence}"
+    yield make_line((f"{number}. {cause.id}", "head"), (fault, "dim"))
     if not is_headline:
         yield from wrap_paragraph(cause.summary, width, "   ")
     for row in cause.evidence[:_MOST_LINES]:
@@ -86,6 +86,20 @@ def _cause(cause: JobCause, number: int, width: int, is_headline: bool) -> Itera
         mark = "- " if len(cause.next) > 1 else ""
         first = ("   next: " if step == 1 else " " * len("   next: ")) + mark
         yield from wrap_paragraph(text, width, " " * len(first), first=first)
+
+
+def describe_fault(cause: JobCause) -> str:
+    """What is at fault, in words."""
+    return f"at fault: {_FAULTS.get(cause.at_fault.kind, cause.at_fault.kind)}"
+
+
+def list_unread(answer: JobAnswer) -> list[tuple[str, str]]:
+    """The files that were not read, or only in part, and why."""
+    return [
+        (file.name, file.reason or "no data of a job in it")
+        for file in answer.source.files
+        if file.reason or not file.read_as
+    ]
 
 
 def _cut(text: str) -> str:
@@ -116,13 +130,9 @@ def _sections(answer: JobAnswer) -> Iterator[tuple[str, list[str]]]:
     more = len(answer.reports) - len(reports)
     if reports:
         yield "Reports", [*reports, *([f"and {more} more"] if more else [])]
-    unread = [
-        f"{file.name}: {file.reason or 'no data of a job in it'}"
-        for file in answer.source.files
-        if file.reason or not file.read_as
-    ]
+    unread = list_unread(answer)
     if unread:
-        yield "Not read, or only in part", unread[:_MOST_ROWS]
+        yield "Not read, or only in part", [f"{name}: {why}" for name, why in unread[:_MOST_ROWS]]
     if answer.cannot_tell:
         yield "What these files do not show", list(map(describe_gap, answer.cannot_tell))
 

@@ -16,6 +16,7 @@ from agent.outputs.verdict import classify_check
 NAMED_RULES = 5
 COMMANDS_NAMED = 6  # to save next; the first screen shows NEXT_COMMANDS
 NEXT_COMMANDS = 3
+READ = "Read"  # the row of what was read
 NAMED_SUBJECTS = 10  # subjects, or ranges of them, per line
 
 _UNREAD = ("failed", "timed_out", "denied")  # of an output that is there, so that its reason is of use
@@ -128,26 +129,30 @@ def suggest_steps(report: Report) -> list[str]:
 
 
 def render_fragment(report: Report, width: int) -> list[Line]:
+    """The rows of `list_fragment_rows`, a paragraph each."""
+    return [
+        line
+        for name, text in list_fragment_rows(report)
+        for line in wrap_paragraph(f"{name}: {text}", width, indent="  ", first="", style="dim" if name == READ else "")
+    ]
+
+
+def list_fragment_rows(report: Report) -> list[tuple[str, str]]:
     """Of saved outputs that leave checks open: what was read, and what to save next, most useful first."""
     commands = list_commands_to_save(report)
     if not commands:
         return []
     read = dict.fromkeys(source for run in report.probes if run.status in ("ok", "partial") for source in run.sources)
-    lines = wrap_paragraph(
-        f"Read: {name_first(list(read), NAMED_SUBJECTS) or 'nothing'}", width, indent="  ", first="", style="dim"
-    )
+    rows = [(READ, name_first(list(read), NAMED_SUBJECTS) or "nothing")]
     unread = [f"{run.name}: {run.reason}" for run in report.probes if run.reason and run.status in _UNREAD]
     if unread:
-        lines += wrap_paragraph(f"Not read: {name_first(unread, NAMED_RULES)}", width, indent="  ", first="")
-    best = ", ".join(f"`{command}` ({rules})" for command, rules in commands[:NEXT_COMMANDS])
-    lines += wrap_paragraph(
-        f"Save next (checks that it settles): {best}".replace("`", ""), width, indent="  ", first=""
-    )
+        rows.append(("Not read", name_first(unread, NAMED_RULES)))
+    best = ", ".join(f"{command} ({rules})" for command, rules in commands[:NEXT_COMMANDS])
+    rows.append(("Save next (checks that it settles)", best.replace("`", "")))
     command = _find_counting_command(report, read)
     if command and report.counters_window is None and any(map(needs_sample, report.checks)):
-        text = f"To see what grows, save this with its prompt: {command}; sleep 60; {command}"
-        lines += wrap_paragraph(text, width, indent="  ", first="")
-    return lines
+        rows.append(("To see what grows, save this with its prompt", f"{command}; sleep 60; {command}"))
+    return rows
 
 
 def _find_counting_command(report: Report, read: Iterable[str]) -> str | None:

@@ -163,5 +163,5 @@ MONITORING_MEANINGS = {
         "redfish",
         "low",
     ),
-    "redfish-link-down": ToolMeaning("info", "by the BMC, a port that is on has no link", NO_TRAFFIC, "wire", "low"),
+    "redfish-link-down": ToolMeaning("info", "by the BMC, a port that is on has no link", NO_TRAFFIC, "no-link", "low"),
 }

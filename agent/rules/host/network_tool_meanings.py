@@ -97,7 +97,7 @@ NETWORK_MEANINGS = {
         "warning",
         "the port is not active, and the tool states no reason",
         NO_TRAFFIC,
-        "wire",
+        "no-link",
         "low",
     ),
     "completion-memory": ToolMeaning(

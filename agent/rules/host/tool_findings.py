@@ -26,6 +26,7 @@ _SUBJECTS = {"ethtool": "INTERFACE", "bonding": "INTERFACE", "mlxlink": "DEVICE"
 _WITHOUT_LIST = ("modules-nouveau", "cmdline-iommu", "numa-none", "dimm-slow")
 _OF_LOG = ("driver", "peermem")  # kinds of lines in which the kernel states why it refused a module
 _OF_XID = ("metric-xid", "alert-xid", "check-xid")
+_NO_LINK = ("link-unplugged",)
 _SHOWN = 6
 _BMC_DAYS = 30  # between an event and the newest one of the BMC's log: after that it is history
 
@@ -112,8 +113,18 @@ def _fail(context: RuleContext, events: Sequence[Event]) -> Fail:
         cause=first.code or "",
         situation=meaning.steps,
         values=_list_values(first, meaning),
-        ids=frozenset({gpu.id if gpu else first.subject or f"tool {first.code}"}),
+        ids=frozenset(
+            {gpu.id if gpu else first.subject or f"tool {first.code}", *_list_ports_without_link(context, first)}
+        ),
     )
+
+
+def _list_ports_without_link(context: RuleContext, event: Event) -> list[str]:
+    """The ports of an interface or RDMA device of which a tool states no more than that it has no link: what a rule
+    finds about the same port, with more context, explains it."""
+    name = event.subject if event.code in _NO_LINK else None
+    return [f"{nic.id}/{port.port}" for nic in context.topology.nics for port in nic.ports
+            if name in (nic.label, nic.rdma_device, *port.netdevs) and name]  # fmt: skip
 
 
 def _list_values(event: Event, meaning: ToolMeaning) -> tuple[tuple[str, str], ...]:

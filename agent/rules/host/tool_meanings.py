@@ -440,11 +440,11 @@ MEANINGS = {
     ),
     "bmc-critical": ToolMeaning("warning", "the BMC logs an event that it rates critical", _LOGGED, "bmc", "low"),
     "bmc-corrected": ToolMeaning("info", "the BMC logs corrected errors", _LOGGED, "bmc-host", "low"),
-    "link-failure": ToolMeaning("warning", "no link, for a reason that the NIC states", NO_TRAFFIC, "wire"),
+    "link-failure": ToolMeaning("warning", "no link, for a reason that the NIC states", NO_TRAFFIC, "no-link"),
     "link-suspect": ToolMeaning("warning", "the link is up, and the NIC states a fault of it", RESENT, "wire"),
     "link-errors": ToolMeaning("warning", "errors that the FEC does not correct", RESENT, "wire"),
     "link-closed": ToolMeaning("warning", "no link: a command closed the port", NO_TRAFFIC, "closed"),
-    "link-unplugged": ToolMeaning("info", "no link: no cable, or nothing at its other end", NO_TRAFFIC, "wire"),
+    "link-unplugged": ToolMeaning("info", "no link: no cable, or nothing at its other end", NO_TRAFFIC, "no-link"),
     "reporter-error": ToolMeaning(
         "error",
         "devlink reports a fault of the NIC that its driver has not recovered",
@@ -504,7 +504,7 @@ MEANINGS = {
     "switch-port-fault": ToolMeaning(
         "warning", "a switch reports a fault of a port's link", NO_TRAFFIC, "wire", confidence="low"
     ),
-    "nic-port-down": ToolMeaning("warning", "a port of a NIC is down, others are up", NO_TRAFFIC, "wire", "low"),
+    "nic-port-down": ToolMeaning("warning", "a port of a NIC is down, others are up", NO_TRAFFIC, "no-link", "low"),
     "module-beyond": ToolMeaning(
         "warning",
         "the module of a port measures what is beyond its own limits",
@@ -536,7 +536,7 @@ MEANINGS = {
         "ufm",
         "low",
     ),
-    "nic-ports-down": ToolMeaning("info", "a port of a NIC is down", NO_TRAFFIC, "wire", "low"),
+    "nic-ports-down": ToolMeaning("info", "a port of a NIC is down", NO_TRAFFIC, "no-link", "low"),
     "gaudi-ports-down": ToolMeaning(
         "warning", "the driver's script reports ports of a Gaudi card as down", _GAUDI_PORTS, "gaudi"
     ),

@@ -280,7 +280,7 @@ def _judge_driver(
         return NotApplicable(subject, Reason("not-in-use", detail="a NIC that no job uses"))
     driver = function.driver
     if isinstance(device, Gpu) and device.driver_state == "open" and not driver:
-        return Pass(subject)  # who listed it is its driver; sources differ in age
+        return Pass(subject)  # what listed it is its driver; sources differ in age
     if driver is None:
         lines = [event for event in _list_failed_starts(context) if event.subject == function.id]
         if lines and context.recorded:

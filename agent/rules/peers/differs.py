@@ -37,7 +37,14 @@ _IMPACTS = {
     "the slowest path.",
     "cxl": "A region over several expanders is as fast as the slowest of them, and uses of each what the smallest has.",
 }
-_TOOLS = {"NVIDIA": "nvidia-smi -q", "AMD": "amd-smi static"}  # by maker of the GPU
+_TOOLS = {  # by maker of the GPU
+    "NVIDIA": "nvidia-smi -q", "AMD": "amd-smi static", "Huawei": "npu-smi info", "Intel Habana": "hl-smi",
+    "Amazon": "neuron-ls",
+}  # fmt: skip
+_XGMI = "amd-smi xgmi --metric"
+_LINK_TOOLS = {  # by protocol; the others are of Ascend NPUs
+    "nvlink": "nvidia-smi nvlink -s", "xgmi": _XGMI, "gaudi": "hl-smi", "neuron": "neuron-ls --topology",
+}  # fmt: skip
 _STATED_BY_ABSENCE = frozenset({"driver", "bond", "vlan", "addresses.prefix"})  # none is a value
 _NOT_STATED = "None by itself: these are not compared, so another value of this part would pass."
 _CHOICE = "None by itself: the values follow an order, so they look intended."
@@ -174,7 +181,7 @@ def _fail_gaps(gaps: Sequence[PeerGap]) -> Fail:
             Evidence(
                 what=f"{gap.field.word.title} of {gap.peer.label}",
                 value=format_value(gap.value, gap.field.word.unit),
-                source=_find_source(gap.peer, gap.field.path),
+                source=find_source(gap.peer, gap.field.path),
             )
             for gap in gaps[:_SHOWN]
         ),
@@ -182,7 +189,7 @@ def _fail_gaps(gaps: Sequence[PeerGap]) -> Fail:
         confidence="medium",
         cause="not-stated",
         situation="not-stated",
-        remedy=f"Read it again for this part alone: {_find_source(part, gaps[0].field.path)}",
+        remedy=f"Read it again for this part alone: {find_source(part, gaps[0].field.path)}",
     )
 
 
@@ -216,13 +223,13 @@ def _list_evidence(difference: PeerDifference, number: int | None = None) -> tup
         Evidence(
             what=f"{word.title} of {difference.parts[n].label}",
             value=format_value(difference.values[n], word.unit),
-            source=_find_source(difference.parts[n], difference.field.path),
+            source=find_source(difference.parts[n], difference.field.path),
         )
         for n in numbers
     )
 
 
-def _find_source(part: PeerPart, path: str) -> str:
+def find_source(part: PeerPart, path: str) -> str:
     """The command that shows it."""
     row = part.row
     if part.kind == "pci":
@@ -231,9 +238,11 @@ def _find_source(part: PeerPart, path: str) -> str:
         tools = {"qos": "dcb -j ets show dev {}", "pause": "ethtool -a {}", "fec": "ethtool --show-fec {}",
                  "module": "ethtool -m {}", "neighbor": "lldpctl {}", "arp": "sysctl net.ipv4.conf.{}"}  # fmt: skip
         return tools.get(path.partition(".")[0], "ip -d link show {}").format(row.label)
+    if part.kind == "link":
+        return _LINK_TOOLS.get(row.protocol, "npu-smi info -t topo")
+    if part.kind == "gpu":
+        return _XGMI if path.startswith("xgmi.") else _TOOLS.get(row.vendor or "NVIDIA", "lspci -vvv")
     return {
-        "gpu": _TOOLS.get(getattr(row, "vendor", None) or "NVIDIA", "lspci -vvv"),
-        "link": "nvidia-smi nvlink -s",
         "nic": "ibv_devinfo -v",
         "port": "ibv_devinfo -v",
         "npu": "/etc/hccn.conf",

@@ -255,7 +255,7 @@ def _fail(counts: PartErrors, others: Sequence[PartErrors], family: str, odd: Se
             Evidence(
                 what=f"{ERROR_COUNTERS[family][name]} ({name})",
                 value=f"{counts.values[name]}; peers {_usual_count(others, name) or 0:g} in the middle",
-                source=_AER_FILES if family == CUT else _SOURCES.get(part.kind, "ethtool -S"),
+                source=_AER_FILES if family == CUT else find_counter_source(part),
             )
             for name in odd
         ),
@@ -267,10 +267,20 @@ def _fail(counts: PartErrors, others: Sequence[PartErrors], family: str, odd: Se
 
 
 _AER_FILES = "aer_dev_fatal, aer_dev_nonfatal of sysfs"
+_CORRECTABLE = "aer_dev_correctable of sysfs"
+_LINK_TOOLS = {"nvlink": "nvidia-smi nvlink -e", "xgmi": "amd-smi xgmi --metric"}  # the others are of Ascend NPUs
 _SOURCES = {
-    "gpu": "nvidia-smi -q, aer_dev_correctable of sysfs",
-    "link": "nvidia-smi nvlink -e",
-    "nic": "aer_dev_correctable of sysfs",
-    "pci": "aer_dev_correctable of sysfs",
+    "gpu": f"nvidia-smi -q, {_CORRECTABLE}",
+    "nic": _CORRECTABLE,
+    "pci": _CORRECTABLE,
     "port": "counters and hw_counters of /sys/class/infiniband, ethtool -S",
 }
+
+
+def find_counter_source(part: PeerPart) -> str:
+    """What shows its counters."""
+    if part.kind == "link":
+        return _LINK_TOOLS.get(part.row.protocol, "npu-smi info -t hccs")
+    if part.kind == "gpu" and part.row.vendor not in ("NVIDIA", None):
+        return _CORRECTABLE
+    return _SOURCES.get(part.kind, "ethtool -S")

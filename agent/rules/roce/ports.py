@@ -118,7 +118,7 @@ NOT_SHOWN = Reason(
 
 
 def is_virtual(context: RuleContext, roce_port: RocePort) -> Result | None:
-    """The answer where a hypervisor or provider decides, and not who runs this system."""
+    """The answer where a hypervisor or provider decides, and not this system."""
     if context.virtual_machine or roce_port.nic.virtual_function:
         return roce_port.not_applicable("guest", detail="a virtual function or machine: the provider sets it")
     return None

@@ -91,6 +91,7 @@ OTHER_TIMES = (
         ("scan --timeout -1", "'--timeout': -1.0 is not in the range"),
         ("scan --timeout 0", "'--timeout': 0.0 is not in the range"),
         ("scan --brif", "did you mean --brief?"),
+        ("scan --only pcii", "did you mean pci?"),
         ("scan --from dmesg.txt", "a file is read by `fabricscope scan PATH`"),
         ("./dmesg.txt", "a file is read by `fabricscope scan PATH`"),
         ("ship --report x", "ship --help shows how it is used"),

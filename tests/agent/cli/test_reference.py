@@ -289,7 +289,7 @@ def test_demo_is_a_machine_of_the_fixtures_with_one_fault(tmp_path: Path, capsys
     assert _members(described) == _members(packaged)
     assert len(Path(DEMO).read_bytes()) < 100_000
     assert 0 == run(["demo", "--brief"])
-    assert "  ! GPU2: PCIe link" in capsys.readouterr().out
+    assert "  ERROR  GPU2: PCIe link" in capsys.readouterr().out
 
 
 def _decompress(data: bytes) -> bytes:

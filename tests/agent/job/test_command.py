@@ -59,14 +59,17 @@ def test_json_is_whole_and_the_same_in_every_run(tmp_path: Path, capsys: pytest.
 def test_the_page_is_one_file_that_loads_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """By the suffix of the output, too; names in the log are text in it."""
     (tmp_path / "log").write_text(LOG.replace("mlx5_1:1", "mlx5<b>:1") + warn(0, "<script>alert(1)</script>"))
+    (tmp_path / "notes.json").write_text('{"a": 1}')
     page = tmp_path / "job.html"
 
-    assert 0 == run(["job", str(tmp_path / "log"), "-o", str(page)])
+    assert 0 == run(["job", str(tmp_path / "log"), str(tmp_path / "notes.json"), "-o", str(page)])
     text = page.read_text()
     assert "<script" not in text
     assert "Content-Security-Policy" in text
     assert "src=" not in text
     assert "Time line" in text
+    assert '<span class="badge">at fault: ' in text
+    assert "<td>no data of a job in it</td>" in text
     ElementTree.fromstring(text.split("<h2>Time line</h2><div>")[1].split("</table>")[0] + "</table>")
 
 

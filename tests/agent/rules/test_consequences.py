@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from agent.model.finding import SEVERITIES
+from agent.model.reasons import Reason
 from agent.rules.consequences import RootFinding, find_standing
 from agent.rules.node_wide import merge_failures
 from agent.rules.rule import Fail, Rule
@@ -121,6 +122,13 @@ def test_of_two_that_explain_each_other_the_graver_stands(first: str, second: st
 
     assert [stands] == [row[0] for row in rows]
     assert 1 == len(rows[0][3])
+
+
+def test_of_equal_ones_the_one_that_assumes_no_context_stands() -> None:
+    assumed = fault("a", depends_on=Reason("role-not-known", why="no PCI list"))
+    rows = stand((rule("first", "second"), assumed), (rule("second", "first"), fault("a")))
+
+    assert [("second", "a", "error", ("first a",))] == rows
 
 
 def test_a_place_of_the_whole_is_one_of_each_part() -> None:

@@ -9,12 +9,14 @@ from zlib import crc32
 import pytest
 
 from agent.diagnose import ScanPlan, diagnose
-from agent.model.finding import Finding
-from agent.model.report import Report
+from agent.model.finding import Evidence, Finding
+from agent.model.report import Report, Source, SourceFile
 from agent.outputs.check import format_slurm_prolog
+from agent.outputs.html.page import render_html
 from agent.outputs.text.lines import to_plain_text
 from agent.outputs.text.not_checked import list_commands_to_save
 from agent.outputs.text.page import render_page
+from agent.rules.evidence_files import name_files
 from probes.sources.identify import KERNEL_DRIVERS
 from probes.sources.open_source import open_source
 from tests.agent.contradictions.saved_outputs import render_outputs
@@ -129,6 +131,7 @@ def test_the_first_screen_names_what_was_read_and_what_to_save_next(tmp_path: Pa
     commands = list_commands_to_save(report)
 
     assert "\nRead: ibstat\nSave next (checks that it settles): lspci -vvv (" in text
+    assert "<dt>Save next (checks that it settles)</dt><dd>lspci -vvv (" in render_html(report)
     assert commands == sorted(commands, key=lambda command: -command[1])
     assert "ibstat" not in dict(commands)
 
@@ -689,3 +692,25 @@ def test_an_ibstatus_that_ends_above_its_link_layer_accuses_no_active_port(tmp_p
     (tmp_path / "verbs").mkdir()
     assert [] == warnings_of(scan_text(tmp_path / "verbs", verbs, "ibv_devinfo.txt"))
     assert ([], ["ib-no-sm"]) == (warnings_of(active), [row.rule for row in warnings_of(starting)])
+
+
+@pytest.mark.parametrize(
+    ("source", "read_as", "expected"),
+    [
+        ("dcb pfc show dev ens3np0", "ethtool -S ens3np0", "a.txt (ethtool -S ens3np0)"),
+        ("dcb pfc show dev ens3np0", "ethtool -i ens3np0", "dcb pfc show dev ens3np0"),
+        ("ip addr show bond0", "show_gids", "a.txt (show_gids)"),
+        ("amd-smi topology", "rocm-smi --showtopo", "a.txt (rocm-smi --showtopo)"),
+        ("/sys/class/infiniband/mlx5_0/ports/1/state", "rdma link", "a.txt (rdma link)"),
+    ],
+)
+def test_evidence_names_the_output_that_states_it(source: str, read_as: str, expected: str) -> None:
+    """Not a command that no one ran, where another one that was saved states the same."""
+    files = [SourceFile(name="a.txt", read_as=read_as)]
+    row = Evidence(what="PFC", value="none", source=source)
+    finding = Finding(
+        rule="r", severity="info", subject="node", label="node", summary="s", evidence=[row], impact="i", remedy="r",
+        confidence="low", fingerprint="0",
+    )  # fmt: skip
+
+    assert [expected] == [row.source for row in name_files([finding], Source(kind="dump", files=files))[0].evidence]

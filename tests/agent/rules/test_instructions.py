@@ -380,7 +380,7 @@ def test_a_vendors_tool_is_for_its_parts_alone() -> None:
     lspci = f"lspci -vvv -s {gpu_id(0)}"
 
     assert ["nvidia-smi -q -i 0", lspci] == build_confirm(server(), "peer-differs", own)
-    assert [lspci] == build_confirm(instinct(), "peer-differs", own)
+    assert [f"amd-smi static -g {gpu_id(0)}", lspci] == build_confirm(instinct(), "peer-differs", own)
     assert None is build_confirm(server(), "peer-differs", fail("node"))
     assert None is build_confirm(instinct(), "peer-differs", fail("node"))
 
@@ -636,8 +636,11 @@ def test_a_tool_is_for_the_maker_of_the_very_gpu() -> None:
     """Also where the node has GPUs of another maker."""
     mixed = changed_gpu(server(), 1, vendor="AMD")
     for number, output in ((0, True), (1, False)):
-        fault = fail(f"gpu:{gpu_id(number)}", ids=frozenset({gpu_id(number)}))
+        fault = fail(f"gpu:{gpu_id(number)}", ids=frozenset({gpu_id(number)}), situation="gpu-setting")
+        step = build_steps(mixed, "peer-differs", fault, None)[0].do
         assert output == (f"nvidia-smi -q -i {number}" in (build_confirm(mixed, "peer-differs", fault) or ()))
+        assert output == ("nvidia-smi" in step)
+        assert step.startswith("Compare this value with the other GPUs")
 
 
 def test_interfaces_that_have_nothing_else_are_all_named() -> None:

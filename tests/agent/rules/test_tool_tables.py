@@ -787,7 +787,7 @@ SETTINGS = (
     [
         (
             SETTINGS.format(modes="100000baseCR4", link="no (No cable)"),
-            {"info roce-link-down ens1f0np0 low", "info tool-reports-fault ens1f0np0 medium"},
+            {"info tool-reports-fault ens1f0np0 medium"},
         ),
         (SETTINGS.format(modes="25000baseCR", link="no"), {"info roce-link-down ens1f0np0 low"}),
         (SETTINGS.format(modes="100000baseCR4", link="yes"), set()),
@@ -796,10 +796,12 @@ SETTINGS = (
     ids=["no cable", "no", "a link", "of management"],
 )
 def test_a_link_that_ethtool_alone_shows_is_a_note(text: str, expected: set[str], tmp_path: Path) -> None:
-    """Also from a file that is named after the tool alone: the text states the interface."""
+    """Also from a file that is named after the tool alone: the text states the interface. No file of a RDMA device,
+    which is assumed, is its source."""
     report = scan_text(tmp_path, text, "ethtool.txt")
 
     assert expected == {f"{f.severity} {f.rule} {f.label} {f.confidence}" for f in report.findings}
+    assert all(row.source.startswith("ethtool.txt") for f in report.findings for row in f.evidence)
 
 
 @pytest.mark.parametrize(("links", "ports"), [(texts.LINKS, ()), (texts.SLOW_LINKS, (8, 9))], ids=["healthy", "slow"])
@@ -878,3 +880,29 @@ def test_an_interface_alone_that_could_be_faster_is_a_note(tmp_path: Path) -> No
     }
 
     assert {25000: [("roce-speed-degraded", "info", "low")], 400000: []} == notes
+
+
+NO_CABLE = "$ ethtool {name}\nSettings for {name}:\n\tAuto-negotiation: on\n\tLink detected: no (No cable)\n"
+RDMA_LINKS = "$ rdma link\nlink mlx5_0/1 state {} netdev ens3np0\nlink mlx5_1/1 state {} netdev ens4np0\n"
+UP, DOWN = "ACTIVE physical_state LINK_UP", "DOWN physical_state POLLING"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (NO_CABLE.format(name="ens3np0"), [("tool-reports-fault", "ens3np0", [])]),
+        (
+            RDMA_LINKS.format(DOWN, UP) + NO_CABLE.format(name="ens3np0"),
+            [("roce-link-down", "mlx5_0/1 (ens3np0)", ["tool-reports-fault node"])],
+        ),
+    ],
+    ids=["alone", "beside its port"],
+)
+def test_a_port_without_a_link_is_one_finding(
+    text: str, expected: list[tuple[str, str, list[str]]], tmp_path: Path
+) -> None:
+    """What ethtool states of the interface is explained by what a rule finds about its port."""
+    report = scan_text(tmp_path, text, "paste.md")
+
+    assert expected == [(finding.rule, finding.label, finding.absorbs) for finding in report.findings]
+    assert "errors grow" not in report.findings[0].remedy  # without a link none does

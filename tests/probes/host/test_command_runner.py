@@ -19,6 +19,7 @@ from probes.host.commands import BOUND_SECONDS, COMMANDS, SERVICE_JOURNAL
 from probes.host.interface import Absent, Failed, TimedOut
 from probes.host.live import LiveHost
 from probes.host.process import describe_process, run_tool
+from tests.probes.runs import ended
 
 PATIENCE = 30.0  # on a busy machine; what hangs here does so for 60 s or for ever
 
@@ -121,7 +122,7 @@ def test_a_tool_that_ignores_term_is_killed(folder: tuple[str, ...]) -> None:
         run_tool(("ibstat",), 0.5, folder)
 
     assert time.monotonic() - began < PATIENCE
-    assert gone(int(mark.read_text()))
+    assert ended(int(mark.read_text()))
 
 
 def test_a_tool_that_closes_its_output_and_stays_is_ended(folder: tuple[str, ...]) -> None:
@@ -174,7 +175,7 @@ def test_an_interrupted_run_ends_its_tool(folder: tuple[str, ...], monkeypatch: 
     with pytest.raises(KeyboardInterrupt):
         run_tool(("ibstat",), 30, folder)
 
-    assert gone(int(mark.read_text()))
+    assert ended(int(mark.read_text()))
 
 
 class _Interrupting:
@@ -199,19 +200,6 @@ class _Interrupting:
         while not (self.mark.exists() and self.mark.read_text()):
             time.sleep(0.01)
         raise KeyboardInterrupt
-
-
-def gone(pid: int) -> bool:
-    """Whether a process ends within two seconds; a zombie has ended."""
-    for _ in range(200):
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            return True
-        if state == "Z":
-            return True
-        time.sleep(0.01)
-    return False
 
 
 def test_only_committed_commands_are_run() -> None:

@@ -13,7 +13,6 @@ from probes.kernel.modules import (
     NvidiaGpu,
     parse_lsmod,
     parse_modules,
-    parse_numa_status,
     parse_nvidia_version,
     parse_params,
     rdma_stack,
@@ -92,14 +91,13 @@ def test_whose_rdma_stack(loaded: list[KernelModule], known: bool, expected: tup
     assert expected == rdma_stack(loaded, known)
 
 
-def test_gpu_memory_nodes_without_a_list_of_modules():
+def test_gpus_of_the_driver_without_a_list_of_modules():
     """A tree with nothing but the driver's folder: facts, and the reason why no module is named."""
-    status = "Node:      250\nStatus:    online\n"
-    host = Machine().put({"/proc/driver/nvidia/gpus/0035:05:00.0/numa_status": status})
+    host = Machine().put({"/proc/driver/nvidia/gpus/0035:05:00.0/information": "Model: NVIDIA L4\n"})
     outcome = outcome_of(probe("modules"), host)
 
     assert Status.PARTIAL == outcome.status
-    assert {"0035:05:00.0": 250} == outcome.facts.nvidia_numa_nodes
+    assert ("0035:05:00.0",) == outcome.facts.nvidia_gpus
     assert not outcome.facts.modules_known
 
 
@@ -138,7 +136,6 @@ def test_any_text_is_read_or_the_declared_error(text: str):
             assert str(why)  # noqa: PT017 - either answer is right; a silent error is not
 
     assert all(parse_params(text))
-    assert (parse_numa_status(text) or 0) >= 0
 
 
 LIBRARY = "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"

@@ -146,6 +146,20 @@ def test_findings_of_one_rule_and_cause_are_one_block() -> None:
     assert "  evidence  MTU of eth0-7: 1500  [/sys/class/net/eth0/mtu and 7 more like it]\n" in text
 
 
+@pytest.mark.parametrize(("numbers", "blocks"), [((1, 8), ["GPU1,8"]), ((1, 2), ["GPU1", "GPU2"])])
+def test_a_command_with_the_number_of_its_gpu_is_the_same_fix(numbers: tuple[int, int], blocks: list[str]) -> None:
+    """But not one with another number."""
+    findings = [
+        msgspec.structs.replace(
+            finding(f"gpu:{n}", f"GPU{n}"), remedy=f"1. Reset it: nvidia-smi -r -i {number}. 2. Look.", absorbs=[]
+        )
+        for n, number in zip((1, numbers[1]), (1, 8), strict=True)
+    ]
+    text = to_plain_text(render_page(report(Topology(), findings=findings), 100))
+
+    assert blocks == re.findall(r"^ERROR  (\S+): Half", text, re.MULTILINE)
+
+
 def test_findings_of_one_cause_that_differ_in_words_show_the_first() -> None:
     """Each with its own words at its part."""
     findings = [
@@ -203,7 +217,7 @@ def test_brief_and_topology_are_parts_of_the_page() -> None:
     brief = to_plain_text(render_page(output, 80, Detail.BRIEF))
     drawn = to_plain_text(render_page(output, 80, Detail.TOPOLOGY))
 
-    assert "  ! GPU2: " in brief
+    assert "  ERROR  GPU2: " in brief
     assert len(brief.splitlines()) <= 9
     assert "Topology" not in brief
     assert "\nTopology\n" in drawn

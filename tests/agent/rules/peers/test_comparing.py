@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from agent.model.gpu import Gpu, GpuLink
 from agent.model.nic import Netdev
 from agent.model.node import NumaNode
 from agent.rules.peers.comparing import PeerDifference, PeerGap, compare_parts
-from agent.rules.peers.differs import format_difference, format_value
+from agent.rules.peers.differs import find_source, format_difference, format_value
+from agent.rules.peers.outliers import find_counter_source
 from agent.rules.peers.parts import PeerPart
 
 FIRST, SECOND = (1,), (2,)
@@ -176,3 +178,42 @@ def test_a_value_is_written_as_a_person_would(value: Any, unit: str, text: str) 
 )
 def test_of_tables_only_what_differs_is_written(one: Any, other: Any, texts: tuple[str, str]) -> None:
     assert texts == format_difference(one, other, "" if isinstance(one, dict | str) else "bytes")
+
+
+@pytest.mark.parametrize(
+    ("kind", "row", "path", "values", "counters"),
+    [
+        ("gpu", Gpu(id="0", label="GPU0", vendor="AMD"), "xgmi.width", "amd-smi xgmi --metric", "aer_dev_correctable"),
+        ("gpu", Gpu(id="0", label="GPU0", vendor="AMD"), "vbios", "amd-smi static", "aer_dev_correctable"),
+        ("gpu", Gpu(id="0", label="GPU0", vendor="NVIDIA"), "vbios", "nvidia-smi -q", "nvidia-smi -q"),
+        ("gpu", Gpu(id="0", label="GPU0", vendor="Huawei"), "health", "npu-smi info", "aer_dev_correctable"),
+        (
+            "link",
+            GpuLink(protocol="nvlink", link=0, state="active"),
+            "version",
+            "nvidia-smi nvlink -s",
+            "nvidia-smi nvlink -e",
+        ),
+        (
+            "link",
+            GpuLink(protocol="xgmi", link=0, state="active"),
+            "version",
+            "amd-smi xgmi --metric",
+            "amd-smi xgmi --metric",
+        ),
+        (
+            "link",
+            GpuLink(protocol="hccs", link=0, state="active"),
+            "version",
+            "npu-smi info -t topo",
+            "npu-smi info -t hccs",
+        ),
+    ],
+)
+def test_the_source_of_a_value_is_a_tool_of_the_maker(
+    kind: str, row: Gpu | GpuLink, path: str, values: str, counters: str
+) -> None:
+    part = PeerPart(kind, f"{kind}:0", "GPU0", row, frozenset(), "0")
+
+    assert values == find_source(part, path)
+    assert find_counter_source(part).startswith(counters)
