@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from agent.model.finding import Evidence
 from agent.model.nic import Nic, Port, is_link_local
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
@@ -19,8 +20,9 @@ from agent.rules.node_wide import merge_failures
 from agent.rules.rule import Fail, NotApplicable, Result, Unknown
 from agent.rules.wording import find_majority
 
-_NAMED_BY_PLACE = r"(?a)((?:P\d{1,6})?p\d{1,4}s\d{1,4})f(\d{1,2})\Z"
+_NAMED_BY_PLACE = r"(?a)((?:(?:P\d{1,6})?p\d{1,4})?s\d{1,4})f(\d{1,2})(?:np\d{1,3})?\Z"  # of a slot, and of a port, too
 _CABLED = frozenset({"LinkUp", "PortConfigurationTraining", "LinkErrorRecovery"})  # a signal, or a trained link
+UNPLUGGED = "link-unplugged"
 _SETTLED_SECONDS = 240.0  # gpud waits 4 minutes for a port after boot
 
 
@@ -54,7 +56,8 @@ def position_on_card(nic: Nic, port: int) -> tuple[int, str]:
 
 
 def place_on_bus(nic: Nic) -> str:
-    """The PCI address, else what a name by systemd's scheme states of it: "P2p1s0" and "1" of `roceP2p1s0f1`."""
+    """The PCI address, else what a name by systemd's scheme states of it: "P2p1s0" and "1" of `roceP2p1s0f1`, "s1" and
+    "1" of `ens1f1np1`."""
     if nic.pci is not None:
         return nic.pci
     names = [nic.label, *(name for port in nic.ports for name in port.netdevs)]
@@ -128,6 +131,13 @@ def is_meant_to_be_up(context: RuleContext, subject: str, port: Port) -> bool:
         and (netdev.module is not None or not all(is_link_local(address) for address in netdev.addresses))
         for netdev in netdevs
     )
+
+
+def quote_tools(context: RuleContext, nic: Nic, port: Port) -> Iterator[Evidence]:
+    """What tools state of a port that has no link because nothing is plugged in."""
+    for event in context.events:
+        if event.code == UNPLUGGED and event.subject in (nic.rdma_device or nic.label, *port.netdevs):
+            yield Evidence(what="a tool", value=event.text, source=event.source)
 
 
 def why_still_booting(context: RuleContext) -> Reason | None:

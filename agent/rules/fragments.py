@@ -33,7 +33,10 @@ _NOTED = frozenset({"roce-no-ip"})  # what a list of GIDs is saved for: a note c
 _WIRE_IS_UP = ("vf-policy", "vf-guid")
 _LINK_IS_UP = (*_WIRE_IS_UP, "vf-physical", "linkup")
 _OF_MODULES = ("port-module-fault", "roce-optics-power")  # what a module states of itself needs no port
-_LINKS = ("ib-port-down", "roce-link-down")
+_LAYERS = {"ib-port-down": "InfiniBand", "roce-link-down": "Ethernet"}
+_LINKS = tuple(_LAYERS)
+_MEANT = ("fec-off", "no-light")  # why a port has no link that something is plugged into
+_SEEKS = ("Ethernet", "Polling")  # a port that is switched on and looks for a signal; of InfiniBand each one does
 _BESIDE_RAILS = (*_LINKS, "ib-rate-degraded", "ib-rate-mixed", "roce-speed-degraded")
 NO_SAMPLE = "no-second-sample"
 ASSUMED_TYPES = _ASSUMED, _SIBLING = "assumed", "assumed sibling"  # the node types of a NIC that no output names
@@ -51,6 +54,7 @@ _READS = 2  # commands that read counters again
 _HALVES = "halves"  # the cause of a note of ports in two halves
 _SHOWN = 8  # lines of evidence
 COUNTED_BY_ROCE = ("np_cnp_sent", "np_ecn_marked_roce_packets", "rp_cnp_handled", "roce_adp_retrans")  # not 0
+_PAIR = 2  # ports of a card
 _ENOUGH = 4  # ports in which an order can be seen
 _RAILS = (4, 8, 16)  # of a board
 _MANY = 8  # interfaces, more than a card without RDMA has
@@ -247,7 +251,7 @@ def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]
     if not any(isinstance(answer, Fail) for answer in again):
         for second in _find_second_port(assumed, rule):
             if why := _find_open_reason(second, open_reasons):
-                yield replace(second, severity="info", confidence="low", depends_on=why)
+                yield replace(second, confidence="low", depends_on=why)
     is_odd_one = rule.name in _COMPARED and _are_odd_siblings(assumed, again)
     for fault in again:
         why = None if isinstance(fault, Pass) else _find_open_reason(fault, open_reasons)
@@ -278,14 +282,19 @@ def _are_odd_siblings(assumed: RuleContext, answers: Sequence[Pass | Fail]) -> b
 
 
 def _find_second_port(assumed: RuleContext, rule: Rule) -> Iterator[Fail]:
-    """The port of two that is down, where two are all that the source shows: second ports of cards are often left
+    """The port that is down, where the source shows one or two of its kind: second ports of cards are often left
     without a cable, which is no fault and worth a note."""
-    ports = [(nic, port) for nic in assumed.topology.nics for port in nic.ports]
+    layer = _LAYERS.get(rule.name)
+    ports = [(nic, port) for nic in assumed.topology.nics for port in nic.ports if port.link_layer == layer]
     down = [replace(nic, ports=[port]) for nic, port in ports if port.state not in ("ACTIVE", None)]
-    if rule.name not in _LINKS or len(ports) != 2 or len(down) != 1:
+    if len(ports) > _PAIR or len(down) != 1:
         return
     alone = replace(assumed, topology=replace(assumed.topology, nics=down))
-    yield from (answer for answer in rule.check(alone) if isinstance(answer, Fail))
+    seeks = len(ports) == _PAIR and (layer, down[0].ports[0].phys_state) == _SEEKS
+    for answer in rule.check(alone):
+        if isinstance(answer, Fail):
+            is_meant = seeks or answer.situation in _MEANT
+            yield answer if is_meant else replace(answer, severity="info")
 
 
 def _find_open_reason(fault: Fail, open_reasons: Mapping[str, Reason]) -> Reason | None:

@@ -198,7 +198,7 @@ BMC_SENSORS = (("ipmitool", "sdr"), ("ipmitool", "sensor"))
 PCI_LINES, GPU_LINES = ("lspci", "|", "grep"), ("nvidia-smi", "|", "grep")
 REPEATED = ("lines", "of", "several", "devices")  # without their names
 FILTERED_SAVED = (PCI_LINES, GPU_LINES, REPEATED)
-NPU_HEALTH, NIC_PORTS = ("npu-smi", "info", "-t", "health"), ("nicctl", "show", "port")
+NPU_HEALTH, NIC_PORTS, CXI_PORTS = ("npu-smi", "info", "-t", "health"), ("nicctl", "show", "port"), ("cxi_stat",)
 BONDING, SWITCH_PORTS = ("bonding",), ("show", "interfaces")  # a file of /proc; of a switch, any such command
 ROUTES, MLXCONFIG = ("ip", "route"), ("mlxconfig", "query")  # whatever the options
 CMA_MODE = ("cma_roce_mode",)  # each below its command, which names the device
@@ -210,7 +210,18 @@ TOOL_ERRORS_SAVED = tuple(
     for tool in (
         *("rocm-smi", "rocminfo", "amd-smi", "npu-smi", "neuron-ls", "CUDA", "modprobe", "openibd", "mstflint", "ping"),
         *("ibv_devinfo", "ibstat", "ibstatus", "sminfo", "ibping", "rping", "ib_write_bw", "ibv_reg_mr", "fi_info"),
-        *("ucx_info", "nvshmem", "gdrcopy", "gdsio", "mooncake", "rxdm", "kubelet", "ofed-driver", "rdma-shared-dp"),
+        *(
+            "ucx_info",
+            "nvshmem",
+            "gdrcopy",
+            "gdsio",
+            "mooncake",
+            "rxdm",
+            "kubelet",
+            "ofed-driver",
+            "rdma-shared-dp",
+            "sharp",
+        ),
         *(
             "ip",
             "dcgmi",
@@ -241,7 +252,7 @@ TOOL_REPORTS_SAVED = (
     + BMC_LOG
     + BMC_SENSORS
     + DMI_MEMORY
-    + (MLXLINK, GAUDI_PORTS, HL_SMI_QUERY, ROCM_XGMI, BONDING, SWITCH_PORTS, NPU_HEALTH, NIC_PORTS)
+    + (MLXLINK, GAUDI_PORTS, HL_SMI_QUERY, ROCM_XGMI, BONDING, SWITCH_PORTS, NPU_HEALTH, NIC_PORTS, CXI_PORTS)
     + (ROUTES, MLXCONFIG, CMA_MODE, FLINT, OPA_PORTS, UFM_EVENTS)
     + TOOL_ERRORS_SAVED
     + (PODS, STATED, DMON, IMEX_NODES, ALERTS, REDFISH, AMD_METRICS, NCCL_SETTINGS, LDD, CHECKS)

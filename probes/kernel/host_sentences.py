@@ -108,6 +108,9 @@ HOST = (
     row(DRIVER, "module-symbols", "kernel", " symbol ",
         rf"(?P<module>{_MODULES}): "
         r"(?:Unknown symbol|disagrees about version of symbol) (?P<symbol>\w{1,80})", "Linux kernel/module/main.c"),
+    row(DRIVER, "module-foreign", "kernel", " symbol ",  # of storage and others that use RDMA
+        r"\b(?P<module>(?!nvidia_peermem|nv_peer_mem)[a-z]\w{2,40}): (?:Unknown|disagrees about version of) symbol "
+        r"(?P<symbol>(?:__)?(?:ib|rdma|iw|mlx5)_\w{1,80})", "Linux kernel/module/main.c"),
     row(DRIVER, "module-kernel", "kernel", "version magic",
         r"(?P<module>nvidia|amdgpu|mlx5_core|mlx5_ib|bnxt_re|irdma|efa|habanalabs|neuron): version magic "
         r"'(?P<built>[^']{1,80})' should be '(?P<running>[^']{1,80})'", "Linux kernel/module/main.c"),

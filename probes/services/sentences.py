@@ -96,7 +96,7 @@ SERVICE_SENTENCES: tuple[Sentence, ...] = (
          "thread: siderolabs/extensions#511"),
     _row("no-umad", MANAGER, "ib_umad", r"[Kk]ernel module \"?ib_umad\"? has not been loaded",
          "thread: spectrocloud/CanvOS#700"),
-    _row("no-umad", SUBNET_MANAGER, "ib_umad",
+    _row("umad-missing", SUBNET_MANAGER, "ib_umad",  # any program of InfiniBand prints it
          r"can't read ABI version from /sys/class/infiniband_mad.{0,120}is ib_umad module loaded",
          "rdma-core libibumad/umad.c"),
     _row("no-umad", SUBNET_MANAGER, "opening UMAD", r"ERR 5415: Error opening UMAD",
@@ -133,6 +133,9 @@ SERVICE_SENTENCES: tuple[Sentence, ...] = (
          f"{_OPENSM} opensm/osm_node_info_rcv.c"),
     _row("sm-port-closed", SUBNET_MANAGER, "Unable to open port", r"ERR 5424: Unable to open port 0x",
          f"{_OPENSM} libvendor/osm_vendor_ibumad.c"),
+    _row("sm-port-unknown", SUBNET_MANAGER, " is unknown",
+         r"ERR 33\d\d: SM port with GUID:(?P<guid>(?:0x)?[0-9a-f]{4,16}) (?:\(.{1,80}\) )?is unknown",
+         f"{_OPENSM} opensm/osm_state_mgr.c"),
     _row("sm-routing", SUBNET_MANAGER, "Failed to setup routing engine",
          r"Failed to setup routing engine '(?P<item>[\w-]{1,40})'", f"{_OPENSM} opensm/osm_opensm.c"),
     _row("sm-routing", SUBNET_MANAGER, "falling back to default routing",
@@ -245,7 +248,7 @@ SERVICE_SENTENCES: tuple[Sentence, ...] = (
         "sm-no-answer", "end completed with error",
         r"ERR 54(?:09|10|11): .{0,8}[Ss]end completed with error.{0,160}?(?:\bLID (?P<lid>\d{1,5}))?$",
     ),
-    _opensm("sm-no-answer", "MAD completed in error", r"ERR 3113: MAD completed in error"),
+    _opensm("sm-no-answer", "MAD completed in error", r"ERR 3113: MAD completed in error \(IB_TIMEOUT\)"),
     _opensm("sm-no-answer", "Timeout while getting attribute", r"ERR 3120: Timeout while getting attribute"),
 )  # fmt: skip
 

@@ -16,6 +16,7 @@ from probes.host.commands import (
     BONDING,
     CHECKS,
     CMA_MODE,
+    CXI_PORTS,
     DCGM_METRICS,
     DEVICE_LABELS,
     DMI_MEMORY,
@@ -322,10 +323,10 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("manage_network_ifs.sh",),), (r"^[ \t]*port 0:\s+(?:UP|DOWN)[ \t]*$", r"^[ \t]*port 1:\s+(?:UP|DOWN)[ \t]*$")),
     ((NPU_HEALTH,), (r"^[ \t]*Health(?: Status)? +: [A-Z]", r"^[ \t]*Error Code +: \w")),
     ((NIC_PORTS,), (r"^[ \t]*(?:Operational status +:|LINK_STATE:) (?:UP|DOWN|up|down)\b",)),
-    ((NIC_PORTS,), (r"^[ \t]*Device: cxi\d", r"^[ \t]+Link state: \w")),
+    ((CXI_PORTS,), (r"^[ \t]*Device: cxi\d", r"^[ \t]+Link state: \w")),
     ((CMA_MODE,), (r"^(?:IB/)?RoCE v[12][ \t\r]*$",)),
     ((FLINT,), (r"^[ \t]*FW Version:[ \t]+\d", r"^[ \t]*FW Version\(Running\):[ \t]+\d")),
-    ((OPA_PORTS,), (r"^hfi\d_\d{1,2}:\d\b", r"^[ \t]+PortState: +\w")),
+    ((OPA_PORTS,), (r"^(?:hfi\d_\d{1,2}:\d\b|[a-z]\w{1,30}:\d[ \t]+PortGID:0x)", r"^[ \t]+PortState: +\w")),
     (
         (UFM_EVENTS,),
         (
@@ -579,6 +580,13 @@ _USELESS = (
         r"^[ \t]*CUDA Device Query \(Runtime API\) version|^Detected \d{1,3} CUDA Capable device"
         r"|^(?:> )?Peer access from [^\n]{3,120} -> [^\n]{3,120} : (?:Yes|No)",
         "is what a sample of CUDA lists, which no check reads; save `nvidia-smi -q` and `nvidia-smi topo -p2p r`",
+    ),
+    (
+        r"^sminfo: sm lid \d{1,5} sm guid [^\n]{1,120} SMINFO_MASTER|^MST modules:|^netns (?:shared|exclusive)\b"
+        r"|^[> \t]*\d{1,3}: [\w.-]{2,40}: (?:pd \d{1,6} cq |node_type \w{2,12} fw )"
+        r"|^---[^\n]{1,100} ibping statistics ---|^provider: \w[^\n]{0,40}\n +fabric: ",
+        "is an output of a tool for RDMA that states no fault; save `ibstat` or `rdma link`, `ibqueryerrors` and "
+        "`lspci -vvv`",
     ),
     (
         r"^XPU Topology:|^\| Device ID \| Device Information +\|\n(?s:.){0,400}Intel\(R\)|^\| (?:MTHREADS|IX-SMI) "

@@ -21,7 +21,12 @@ LINE_CHARACTERS = 600  # a longer line begins nothing
 _LOOKED_AT = 60  # lines with numbers before them
 _SPLIT_WORDS = 12  # of a command: more are not looked at
 
+_PERFTEST = (
+    *(f"ib_{verb}_{what}" for verb in ("write", "read", "send", "atomic") for what in ("bw", "lat")),
+    *("ibv_rc_pingpong", "ibv_ud_pingpong"),
+)
 _TOOLS = (
+    rf"{'|'.join(_PERFTEST)}|"
     r"nvidia-smi|lspci|ibstatus|ibstat|ibv_devinfo|ibv_devices|ibdev2netdev|show_gids|rdma|mlnx_qos|dcb|ethtool|dmesg|"
     r"journalctl|lsmod|ip|amd-smi|rocm-smi|rocminfo|hl-smi|npu-smi|hccn_tool|neuron-ls|cxl|iblinkinfo|ibnetdiscover|dmidecode|"
     r"lldpctl|lldpcli|uname|systemctl|dcgmi|ibqueryerrors|perfquery|smpquery|ibportstate|ibdiagnet|kubectl|docker|ulimit|mlxlink|cma_roce_mode|"
@@ -130,7 +135,7 @@ OPENERS = (  # kind, the first line of such an output, whether each such line be
 _OPENER = lazy_pattern("|".join(rf"(?P<k{number}>{pattern})" for number, (_, pattern, _) in enumerate(OPENERS)))
 
 
-_COMMANDS_KEPT = ("hccn_tool", "mlxlink", "cma_roce_mode", "nv")
+_COMMANDS_KEPT = ("hccn_tool", "mlxlink", "cma_roce_mode", "nv", *_PERFTEST)  # which name the device
 _WITHIN = {
     "kubectl": ("kernel",),
     "rocm-smi": ("matrix",),

@@ -7,6 +7,7 @@ from probes.host.commands import (
     BONDING,
     CMA_MODE,
     COMMANDS,
+    CXI_PORTS,
     DEVICE_LABELS,
     GAUDI_PORTS,
     GPU_LINES,
@@ -68,7 +69,8 @@ class UnusedOutput(NamedTuple):
 _ERROR, _STATED = "error_of_", saved_name(STATED)
 _SERVICE_LOG = SERVICE_LOG[0]
 _GAUDI_PORTS, _SWITCH = GAUDI_PORTS[0], "_".join(SWITCH_PORTS)
-_WITH_DEVICE = (MLXLINK[0], CMA_MODE[0])  # whose command names the device
+_WITH_DEVICE = (MLXLINK[0], CMA_MODE[0], "error_of_ib_write_bw")  # whose command names the device
+_OF_PORTS = "perfquery"  # and smpquery, ibportstate: each output is of another port
 _NVUE = "nv"  # its command alone states the port
 _IP_LINK = "ip_link"
 _NPU_HEALTH = saved_name(NPU_HEALTH)
@@ -78,7 +80,9 @@ _STATED_COLUMNS = lazy_pattern(r"\b(?:jsonpath|custom-columns)=")
 _COUNTERS = lazy_pattern(
     r"^rdma statistic | -(?:stat|pfc_stat) |counters\b|/statistics/"
 )  # of which a second output is a second sample
-_BY_CONTENT = frozenset({BONDING, SWITCH_PORTS, NPU_HEALTH, NIC_PORTS, SLURM_LOG})  # whatever the command before it
+_BY_CONTENT = frozenset(
+    {BONDING, SWITCH_PORTS, NPU_HEALTH, NIC_PORTS, CXI_PORTS, SLURM_LOG}
+)  # whatever the command before it
 LOG, _HCCN, _SYSFS = "dmesg", "hccn_tool", "sysfs_files"  # of which several parts are one output
 _QUERY = "nvidia-smi_-q"  # each has a date: the reader chooses
 _RDMA = ("ibstat", "ibv_dev", "rdma_link", "ibdev2netdev", "show_gids")
@@ -169,7 +173,10 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
             or name.startswith("lspci")
             or restore_heading(name.partition("_-")[0], found[name].text)
             != found[name].text  # the excerpt's first device
-            or (found[name].filtered and name.startswith(_OF_ONE) and not (piece.words and piece.words in commands))
+            or (
+                ((found[name].filtered and name.startswith(_OF_ONE)) or name == _OF_PORTS)
+                and not (piece.words and piece.words in commands)
+            )
         ):
             commands.add(piece.words)
             between = "\n\n" if name.startswith("lspci") else "" if found[name].text.endswith("\n") else "\n"

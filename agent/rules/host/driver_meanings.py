@@ -46,6 +46,10 @@ MEANINGS = {
         "error", "the loaded NVIDIA modules are of two versions", "Programs that need both modules fail.",
     ),
     "module-symbols": Meaning("error", "a driver module does not fit the other loaded modules"),
+    "module-foreign": Meaning(
+        "error", "a module that uses RDMA was built for another RDMA stack than the loaded one",
+        "What it drives, such as storage over RDMA, does not start.",
+    ),
     "module-kernel": Meaning("error", "a driver module was built for another kernel"),
     "module-unsigned": Meaning(
         "warning", "the kernel refused a module without a valid signature (secure boot)",

@@ -321,6 +321,33 @@ NETWORK_MEANINGS = {
     "ib-firmware-differs": ToolMeaning(
         "info", "a device has older firmware than others of its kind", "None by itself.", "subnet", "low"
     ),
+    "sharp-failed": ToolMeaning(
+        "warning",
+        "SHARP could not be set up for a job",
+        "Reductions do not run in the switches: NCCL goes on without it, slower, or ends where it must have it.",
+        "sharp",
+        "low",
+    ),
+    "sharp-manager": ToolMeaning(
+        "warning",
+        "the aggregation manager of SHARP (sharp_am) ended, as it is not where the master subnet manager is",
+        "No job of the subnet has SHARP: reductions do not run in the switches.",
+        "sharp-manager",
+    ),
+    "efa-memory": ToolMeaning(
+        "warning",
+        "libfabric could not register memory with an EFA device",
+        "The program ends, or goes on without EFA.",
+        "efa-memory",
+        "low",
+    ),
+    "psm-no-device": ToolMeaning(
+        "warning",
+        "PSM2 finds no adapter of Omni-Path that is active",
+        "MPI over Omni-Path uses another, slower transport, or ends.",
+        "psm",
+        "low",
+    ),
     "firmware-recovery": ToolMeaning(
         "error",
         "a NIC is in its recovery mode (livefish): it runs without its firmware",

@@ -30,6 +30,11 @@ SERVICE_MEANINGS = {
     "no-umad": Meaning(
         "critical", "the kernel module ib_umad is not loaded, over which the NVLink switches are managed", _NO_CUDA
     ),
+    "umad-missing": Meaning(
+        "warning", "the kernel module ib_umad is not loaded",
+        "Tools and subnet managers of InfiniBand do not work on this host. Where GPUs are connected over NVSwitches "
+        "with NVLink 5, CUDA ends with error 802 on each of them.", True, "medium",
+    ),
     "fm-topology": Meaning(
         "critical", "the driver offers a number of NVSwitches that no board has, so it ended", _NO_CUDA
     ),
@@ -51,6 +56,10 @@ SERVICE_MEANINGS = {
         "Jobs of several trays cannot share GPU memory over NVLink.",
     ),
     "sm-port-closed": Meaning("error", "it cannot open its own port", "The subnet is not managed from here."),
+    "sm-port-unknown": Meaning(
+        "error", "it cannot read its own port: no port here has this GUID, or the port does not answer",
+        "The subnet is not managed from here.", False, "medium",
+    ),
     "sm-routing": Meaning(
         "warning", "it does not route as configured, but by its default (Min Hop)",
         "Routes may be uneven: some links carry more than others.", False,
@@ -162,6 +171,8 @@ _ORDER = list(SERVICE_MEANINGS)
 _OF_FABRIC = frozenset({
     "fm-version", "fm-config", "no-umad", "fm-topology", "fm-no-switch", "switch-fatal", "cuda-802",
 })  # fmt: skip
+_OF_NO_SERVICE = "umad-missing"  # a tool prints it, too
+_OF_SWITCHES = {_OF_NO_SERVICE: "no-umad"}  # what it is on a host with NVSwitches
 _SELDOM_NEEDED = ("irqbalance", "rshim")  # installed on many nodes that do not need them
 _SHOWN = 6
 _REMOVED = "sm-port-removed"
@@ -177,6 +188,9 @@ def judge_services(context: RuleContext, events: Sequence[Event]) -> Iterator[Fa
 def _judge_service(context: RuleContext, service: str, events: Sequence[Event]) -> Iterator[Fail]:
     """One finding per service: the first cause, with all that its log states."""
     state = next((known.state for known in context.software.services if known.name == service), None)
+    waits = any(gpu.fabric and gpu.fabric.state == "in_progress" for gpu in context.topology.gpus)
+    if waits or any(event.subject == MANAGER for event in context.events):
+        events = [replace(event, code=_OF_SWITCHES.get(event.code or "", event.code)) for event in events]
     counting = [
         event
         for event in events
@@ -248,8 +262,8 @@ def _fail(context: RuleContext, service: str, events: Sequence[Event], all_event
         says = f"it failed; an error before that, which no check explains: {shorten(unexplained[-1].text)}"
     fabric = code in _OF_FABRIC
     fault = NODE.fail(
-        label=service,
-        summary=f"its log states: {says}{f' ({details})' if details else ''}",
+        label="node" if code == _OF_NO_SERVICE else service,
+        summary=f"{says if code == _OF_NO_SERVICE else f'its log states: {says}'}{f' ({details})' if details else ''}",
         impact=meaning.impact,
         evidence=(
             *(

@@ -9,6 +9,7 @@ import msgspec
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.model.node import Event
+from agent.rules.cabling import UNPLUGGED
 from agent.rules.context import RuleContext
 from agent.rules.devices import device_label
 from agent.rules.gpu.p2p import iommu_translates
@@ -24,9 +25,10 @@ _MAKERS = ("AMD", "NVIDIA")  # as the reader names a GPU by number
 _SUBJECTS = {"ethtool": "INTERFACE", "bonding": "INTERFACE", "mlxlink": "DEVICE"}  # that the tool's output is about
 # Of which a PCI list shows more, or which counts where little else is there
 _WITHOUT_LIST = ("modules-nouveau", "cmdline-iommu", "numa-none", "dimm-slow")
+_OF_PERFTEST = "perftest-"  # whose command names the device
+_WITHOUT_LINK = ("link-failure", "link-closed", "link-inactive")  # why a port is down
 _OF_LOG = ("driver", "peermem")  # kinds of lines in which the kernel states why it refused a module
 _OF_XID = ("metric-xid", "alert-xid", "check-xid")
-_NO_LINK = ("link-unplugged",)
 _SHOWN = 6
 _BMC_DAYS = 30  # between an event and the newest one of the BMC's log: after that it is history
 
@@ -62,6 +64,9 @@ def _is_known(context: RuleContext, event: Event) -> bool:
     if code.startswith("fec-"):
         netdev = context.netdevs.get(event.subject or "")
         return netdev is not None and netdev.operstate is not None
+    if code == UNPLUGGED:
+        names = [(nic.rdma_device or nic.label, port) for nic in context.topology.nics for port in nic.ports]
+        return any(port.state == "DOWN" for name, port in names if event.subject in (name, *port.netdevs))
     if code == "guid-zero":
         ports = [port for nic in context.topology.nics if nic.label in event.text.split(", ") for port in nic.ports]
         return any(port.state == "DOWN" for port in ports)
@@ -113,23 +118,25 @@ def _fail(context: RuleContext, events: Sequence[Event]) -> Fail:
         cause=first.code or "",
         situation=meaning.steps,
         values=_list_values(first, meaning),
-        ids=frozenset(
-            {gpu.id if gpu else first.subject or f"tool {first.code}", *_list_ports_without_link(context, first)}
-        ),
+        ids=frozenset({gpu.id if gpu else first.subject or f"tool {first.code}"}),
+        explains_ids=_find_port_ids(context, first.subject) if first.code in _WITHOUT_LINK else frozenset(),
     )
 
 
-def _list_ports_without_link(context: RuleContext, event: Event) -> list[str]:
-    """The ports of an interface or RDMA device of which a tool states no more than that it has no link: what a rule
-    finds about the same port, with more context, explains it."""
-    name = event.subject if event.code in _NO_LINK else None
-    return [f"{nic.id}/{port.port}" for nic in context.topology.nics for port in nic.ports
-            if name in (nic.label, nic.rdma_device, *port.netdevs) and name]  # fmt: skip
+def _find_port_ids(context: RuleContext, name: str | None) -> frozenset[str]:
+    """The ports that an RDMA device or an interface of this name is."""
+    return frozenset(
+        f"{nic.id}/{port.port}"
+        for nic in context.topology.nics
+        for port in nic.ports
+        if name in (nic.rdma_device or nic.label, *port.netdevs)
+    )
 
 
 def _list_values(event: Event, meaning: ToolMeaning) -> tuple[tuple[str, str], ...]:
     """Words of the steps, as the line has them."""
-    named = "SLURM_NODE" if meaning.steps == "slurm" else _SUBJECTS.get(_name_tool(event))
+    is_device = (event.code or "").startswith(_OF_PERFTEST)
+    named = "SLURM_NODE" if meaning.steps == "slurm" else "DEVICE" if is_device else _SUBJECTS.get(_name_tool(event))
     of_words = event.code == UNEXPLAINED or meaning.steps.startswith("words-")
     values = (
         (named or "", event.subject if named else None),

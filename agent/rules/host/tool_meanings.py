@@ -263,7 +263,7 @@ MEANINGS = {
     ),
     "sm-silent": ToolMeaning(
         "warning",
-        "no subnet manager answered sminfo",
+        "no subnet manager answered a tool of InfiniBand",
         "What it means depends on the port: one without a link reaches none. Without a subnet manager no new port "
         "becomes active.",
         "manager",
@@ -505,6 +505,13 @@ MEANINGS = {
         "warning", "a switch reports a fault of a port's link", NO_TRAFFIC, "wire", confidence="low"
     ),
     "nic-port-down": ToolMeaning("warning", "a port of a NIC is down, others are up", NO_TRAFFIC, "no-link", "low"),
+    "nic-pcie-narrow": ToolMeaning(
+        "warning",
+        "the PCIe link of a NIC is slower than those of the other NICs",
+        "The NIC moves less than its port carries, and collectives wait for the slowest one.",
+        "nic-pcie",
+        "low",
+    ),
     "module-beyond": ToolMeaning(
         "warning",
         "the module of a port measures what is beyond its own limits",

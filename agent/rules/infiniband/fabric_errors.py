@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
@@ -40,7 +41,8 @@ _RECEIVED, _MARKED, _DOWNED = "port_rcv_errors", "port_rcv_remote_physical_error
 @rule("ib-fabric-errors")
 def ib_fabric_errors(context: RuleContext) -> Iterator[Result]:
     ports = [event for event in context.events if event.kind == FABRIC_PORT]
-    odd = [event for event in ports if _lost_lanes(event) or event.code not in _SLOW] if _are_chosen(ports) else ports
+    chosen = _list_chosen([event for event in ports if event.code in _SLOW])
+    odd = [event for event in ports if _lost_lanes(event) or (event.code, event.detail.get("runs")) not in chosen]
     own = _find_own_ports(context)
     faults = [_place(own, event, fault) for event in odd if (fault := _judge(context, event)) is not None]
     yield from _merge_ends(faults)
@@ -79,14 +81,18 @@ def _lost_lanes(event: Event) -> bool:
     return event.code == "width" and event.detail.get("runs") == "1X"
 
 
-def _are_chosen(ports: Sequence[Event]) -> bool:
-    """Whether so many links of the fabric are slower than their ends that cables or a setting make them so. A few
+def _list_chosen(slow: Sequence[Event]) -> set[tuple[str | None, str | None]]:
+    """The widths and speeds at which so many links of the fabric run that cables or a setting make them so. A few
     links, all of them slow, are what a filter for "Could be" left."""
-    slow = [event for event in ports if event.code in _SLOW]
     links = max((int(text) for event in slow if (text := event.detail.get("links", "")).isdecimal()), default=0)
-    if links < _FEW and all(event.code == "speed" for event in slow):
-        return False  # a part of a list; a width may be that of a cable for two ports
-    return 0 < links < _FEW * len(slow) and not links == len(slow) <= _FEW
+    if links == len(slow) <= _FEW:
+        return set()
+    counts = Counter((event.code, event.detail.get("runs")) for event in slow)
+    return {
+        value
+        for value, count in counts.items()
+        if 0 < links < _FEW * count and not (links < _FEW and value[0] == "speed")  # a part of a list
+    }
 
 
 def _judge(context: RuleContext, event: Event) -> Fail | None:

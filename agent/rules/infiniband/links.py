@@ -17,6 +17,7 @@ from agent.rules.cabling import (
     find_confidence,
     find_known_rate,
     merge_whole_node,
+    quote_tools,
     read_cage,
     unused_port_result,
     why_still_booting,
@@ -96,6 +97,7 @@ def _judge_port_down(context: RuleContext, ib_port: IbPort, socket: CageState, s
         evidence=(
             ib_port.evidence("state", port.state or "", "state"),
             ib_port.evidence("physical state", port.phys_state or "not known", "phys_state"),
+            *quote_tools(context, ib_port.nic, port),
         ),
         severity=severity_by_role("error", ib_port.nic),
         confidence=find_confidence(socket, sockets),

@@ -19,6 +19,7 @@ from agent.rules.cabling import (
     find_known_rate,
     merge_whole_node,
     position_on_card,
+    quote_tools,
     read_cage,
     unused_port_result,
     why_still_booting,
@@ -88,6 +89,7 @@ def _judge_link_down(context: RuleContext, roce_port: RocePort, socket: CageStat
         evidence=(
             Evidence(what=f"state of {roce_port.label}", value=state, source=f"{roce_port.folder}/state"),
             *(_evidence(shown) if shown else ()),
+            *quote_tools(context, roce_port.nic, roce_port.port),
         ),
         severity=roce_port.severity("error"),
         confidence=find_confidence(socket, sockets),

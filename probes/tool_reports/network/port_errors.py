@@ -121,7 +121,7 @@ def list_port_errors(text: str) -> list[ToolReport]:
             ports.append(_Port(f"port {match['port'].replace('255', 'ALL')} of LID {match['lid']}", {}, bare))
         elif match := _INFO.fullmatch(bare):
             known = True
-            infos.append((f"port {match['port']} of {match['place']}", {}))
+            infos.append((f"port {match['port']} of {match['place'].replace('Lid', 'LID')}", {}))
         elif infos and (match := _INFO_LINE.fullmatch(bare)):
             infos[-1][1][match["name"]] = match["value"]
         elif (ports or not known) and (match := _QUERY_LINE.fullmatch(bare)):
@@ -244,7 +244,8 @@ def _report_port(port: _Port) -> ToolReport | None:
     if not counters or port.name.startswith("port ALL "):
         return None
     far = [("far", port.far)] if port.far else []
-    return ToolReport("counters", port.name, port.line[:_LIMIT_TEXT], (*counters, *far), KIND)
+    shown = port.line if "[" in port.line else ", ".join(f"{COUNTERS[name]}: {count}" for name, count in counters)
+    return ToolReport("counters", port.name, shown[:_LIMIT_TEXT], (*counters, *far), KIND)
 
 
 def _read_diagnet(match: re.Match[str], line: str) -> list[ToolReport]:

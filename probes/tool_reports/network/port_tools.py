@@ -51,9 +51,10 @@ _NIC_FIELD = lazy_pattern(
     r"(?P<name>Admin state|Operational status|Link FSM state|NETDEV|LINK_STATE|Link state|Network device) {0,60}: "
     r"(?P<value>\S{1,40})"
 )
+_NIC_WIRE = lazy_pattern(r"PCIE speed/width: (?P<value>(?P<speed>\d{1,3}(?:\.\d)?) GT/s PCIe x(?P<lanes>\d{1,2}))")
 _NIC_STATES = ("operational status", "link_state", "link state")  # the last: of cxi_stat
 _NONE = "no interfaces were detected"
-_OPA_PORT = lazy_pattern(r"(?P<port>hfi\d_\d{1,2}:\d)\b.*")
+_OPA_PORT = lazy_pattern(r"(?P<port>hfi\d_\d{1,2}:\d)\b.*|(?P<renamed>[a-z]\w{1,30}:\d)[ \t]+PortGID:0x.*")
 _OPA_STATE = lazy_pattern(r"[ \t]+PortState: +(?P<state>\w+)(?: \((?P<physical>[^)]{1,40})\))?.*")
 _OPA_LANES = lazy_pattern(r"[ \t]+LinkWidthDnGrd +ActTx: (?P<sent>\d) +Rx: (?P<received>\d)\b.*")
 _OPA_WIDTH = lazy_pattern(r"[ \t]+LinkWidth +Act: (?P<width>\d)\b.*")
@@ -226,25 +227,44 @@ def list_nic_ports(text: str) -> list[ToolReport]:
     [('nic-port-down', 'port b')]
     """
     ports: list[dict[str, str]] = []
+    rates: dict[str, float] = {}  # of PCIe, in GT/s of all lanes
     for line in map(str.strip, short_lines(text, _LIMIT_LINE)):
         if head := _NIC_PORT.fullmatch(line):
             ports.append({"name": f"port {head['port']}" if head["port"] else head["nic"] or head["cxi"]})
         elif ports and (row := _NIC_FIELD.fullmatch(line)):
             ports[-1].setdefault(row["name"].lower(), row["value"].lower())
+        elif ports and (wire := _NIC_WIRE.fullmatch(line)):
+            ports[-1].setdefault("pcie", wire["value"])
+            rates[ports[-1]["name"]] = float(wire["speed"]) * int(wire["lanes"])
     shown = [port for port in ports if any(state in port for state in _NIC_STATES)]
     if not shown:
         raise ParseError("no state of a NIC's port")
     down = [port for port in shown if "down" in map(port.get, _NIC_STATES)]
     code = "nic-port-down" if len(down) < len(shown) else "nic-ports-down"
-    return [
+    most = max(rates.values(), default=0)
+    usual = next((port["pcie"] for port in ports if rates.get(port["name"]) == most), "")
+    narrow = [
         ToolReport(
-            code,
-            port.get("netdev") or port.get("network device") or port["name"],
-            ", ".join(f"{key}: {port[key]}" for key in port),
+            "nic-pcie-narrow",
+            port["name"],
+            f"{port['name']}: {port['pcie']}",
+            (("what", f"{port['pcie']}, others {usual}"),),
         )
-        for port in down
-        if port.get("admin state", "up") == "up"
-    ][:_MOST_REPORTS]
+        for port in ports
+        if 0 < rates.get(port["name"], 0) < most
+    ]
+    return (
+        narrow
+        + [
+            ToolReport(
+                code,
+                port.get("netdev") or port.get("network device") or port["name"],
+                ", ".join(f"{key}: {port[key]}" for key in port),
+            )
+            for port in down
+            if port.get("admin state", "up") == "up"
+        ][:_MOST_REPORTS]
+    )
 
 
 def list_gaudi_ports(text: str) -> list[ToolReport]:
@@ -296,7 +316,7 @@ def list_omni_path_ports(text: str) -> list[ToolReport]:
     port, width, is_known = "", "", False
     for line in short_lines(text, _LIMIT_LINE):
         if head := _OPA_PORT.fullmatch(line):
-            port, width = head["port"], ""
+            port, width = head["port"] or head["renamed"], ""
         elif port and (state := _OPA_STATE.fullmatch(line)):
             is_known = True
             if state["state"] not in ("Active", "PortActive"):

@@ -97,6 +97,18 @@ INFINIBAND: tuple[ToolSentence, ...] = rows_of(
      r"-E- (?P<what>Discovery at local link failed|\S{2,80} - \w{3,40} MAD failed)|umad_(?:recv|send) failed"),
 )  # fmt: skip
 
+_SHARP = r"\[[\w.-]{1,64}:\d{1,6}[^\]\n]{0,60}\](?:\[[\d :.-]{8,30}\])? ERROR "  # as each process prints it
+COLLECTIVES: tuple[ToolSentence, ...] = rows_of(
+    "sharp",
+    ("sharp-manager",
+     r"FabricProvider must bind to port with master SM \((?P<what>SM LID:\d{1,5} local LID:\d{1,5})"),
+    ("sharp-failed",
+     _SHARP + r"collect_ports_data: (?P<what>device \S{2,40} port \d{1,3} is not valid[^\n]{0,60})"),
+    ("sharp-failed", _SHARP + r"(?P<what>Failed to lock SAT tree[^\n]{0,40})"),
+    ("sharp-failed", r"Begin job id: \d{1,20} failed with status: (?P<what>[A-Z][\w ]{3,40})"),
+    ("sharp-failed", _SHARP + r"(?P<what>(?:AM connection failed|sharp_\w{3,40}|Job error)[^\n]{2,100})"),
+)  # fmt: skip
+
 INTERFACES: tuple[ToolSentence, ...] = rows_of(
     "ip",
     ("module-unreadable",

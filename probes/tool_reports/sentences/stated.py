@@ -26,7 +26,13 @@ _BURN = lazy_pattern(r"proc'd: [^\n]{0,1600}?\btemps: (?P<temperatures>\d{1,3} C
 _PROGRESS = lazy_pattern(r"^[\d.]{1,5}%  proc'd: ", re.MULTILINE)  # of gpu-burn
 _PINGED = lazy_pattern(r"^PING (?P<what>[\w.:-]{2,80})", re.MULTILINE)  # the line of the error names who states it
 IBPING, _OF_PING = " ibping statistics ---", ("no-answer", "answers-lost")  # prints the sentences of ping
+_IBPING_TOOL = "ibping"
+_IBPINGED = lazy_pattern(r"^--- (?P<what>[\w.()-]{0,64} {0,2}\(Lid \d{1,5}\)) ibping statistics ---", re.MULTILINE)
 _OF_HEALTH = "dcgm-"
+_OF_PERFTEST = ("perftest-", "verbs-retries", "gid-none", "completion-")
+_ASKED = lazy_pattern(
+    r"\b(?:ib|ibv|raw_ethernet)_\w{3,16}\b[^\n]{0,200}? (?:-d|--ib-dev)[ =]?(?P<device>[a-z]\w{2,30})\b"
+)
 _ENTITY = lazy_pattern(  # of a record of a health check: the part stands in fields of its own
     r"\"entityType\" ?: ?\"(?:PCI\" ?, ?\"entityValue\" ?: ?\"(?P<bdf>[0-9a-fA-F]{4,8}(?::[0-9a-fA-F]{2}){2}\.[0-7])"
     r"|GPU\" ?, ?\"entityValue\" ?: ?\"(?P<gpu>\d{1,3}))\"|\bGPU:(?P<number>\d{1,3})\b"
@@ -78,22 +84,29 @@ def list_tool_errors(text: str, logged: bool = False) -> list[ToolReport]:
     'amd-no-driver'
     """
     if errors := find_tool_errors(check_length(text)):
-        if IBPING in text:
-            errors = [(row._replace(code="mad-unanswered") if row.code in _OF_PING else row, at) for row, at in errors]
-        pinged = _PINGED.search(text)
-        reports = [_build_report(row.code, match, pinged if row.tool == "ping" else None) for row, match in errors]
+        asked = {"no-answer": _PINGED.search(text), "mad-unanswered": _IBPINGED.search(text)}
+        named = [None if match.groupdict().get("what") else asked.get(row.code) for row, match in errors]
+        reports = [_build_report(row.code, match, name) for (row, match), name in zip(errors, named, strict=True)]
+        reports = [report._replace(subject=report.subject or _find_asked(text, report.code)) for report in reports]
         reports += _list_other_parts(text, errors, reports)
-        known = {report.subject for report in reports}
+        known = {report.subject for report in reports} | {None}
         explained = {" ".join(match.string.split()) for _, match in errors}
-        others = (
-            one
-            for one in list_unexplained(text, logged)
-            if one.subject not in {*known, None} and one.text not in explained
-        )
+        more = list_unexplained(text, logged)
+        others = (one for one in more if one.subject not in known and one.text not in explained)
         return [*reports, *others][:MOST_REPORTS]
     if reports := list_unexplained(text, logged):
         return reports
     raise ParseError("no sentence of a tool that found nothing")
+
+
+def _find_asked(text: str, code: str) -> str | None:
+    """The device that the command of perftest names, where it is one.
+
+    >>> _find_asked("$ ib_send_bw -d mlx5_3 n8\\n Port number 1 state is Down\\n", "perftest-port")
+    'mlx5_3'
+    """
+    devices = {match["device"] for match in _ASKED.finditer(text)} if code.startswith(_OF_PERFTEST) else set()
+    return devices.pop() if len(devices) == 1 else None
 
 
 def _list_other_parts(
@@ -123,9 +136,12 @@ def find_tool_errors(text: str) -> list[tuple[ToolSentence, re.Match[str]]]:
     [('perftest-port', 'Down')]
     """
     errors: dict[str | None, tuple[ToolSentence, re.Match[str]]] = {}
+    is_ibping = IBPING in text
     for row in IN_PLACE:
         if row.tool not in errors and (found := next(_find_sentences(text, (row,), _MOST_LINES), None)):
-            errors[row.tool] = row, found[2]
+            of_ibping = is_ibping and row.code in _OF_PING
+            named = row._replace(code="mad-unanswered", tool=_IBPING_TOOL) if of_ibping else row
+            errors.setdefault(named.tool, (named, found[2]))
     codes = {row.code for row, _ in errors.values()}
     causes = [error for error in errors.values() if codes.isdisjoint(_EXPLAINED.get(error[0].code, ()))]
     known = [error for error in causes if error[0] not in UNKNOWN]

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from probes.tool_reports.sentences.cluster import CLUSTER
 from probes.tool_reports.sentences.gpu import DCGM, DCGM_CODES, NVIDIA, OTHER_MAKERS
-from probes.tool_reports.sentences.network import FIRMWARE, INFINIBAND, INTERFACES, VERBS
+from probes.tool_reports.sentences.network import COLLECTIVES, FIRMWARE, INFINIBAND, INTERFACES, VERBS
 from probes.tool_reports.sentences.sentence import BDF, DEVICE, ToolSentence, row, rows_of
 
 _MODULES = r"nvidia[a-z_-]*|amdgpu|amdkfd|mlx[45]_\w+|ib_\w+|bnxt_\w+|irdma|ice|efa|ena|habanalabs\w*|neuron"
@@ -74,6 +74,7 @@ IN_PLACE: tuple[ToolSentence, ...] = (  # with a tool
         ("verbs-no-provider",
          r"^libibverbs: Warning: no userspace device-specific driver found for \S{0,60}/(?P<what>\w{2,20})"),
         ("verbs-no-device", r"^No IB devices found"),
+        ("verbs-no-device", r"^(?:ls|find|stat): (?:cannot access )?'?(?P<what>/dev/infiniband)\S{0,40}: No such file"),
         ("verbs-no-device", r"^Failed to get IB devices list: "),
     ),
     row("verbs-no-device", r"^Unable to find the Infiniband/RoCE device", "ib_write_bw"),
@@ -82,6 +83,8 @@ IN_PLACE: tuple[ToolSentence, ...] = (  # with a tool
     row("verbs-not-passed", r"^Failed to open device", "ibv_devinfo"),
     row("verbs-device-gone",
          r"^ibpanic: \[\d{1,10}\] main: stat of IB device '(?P<what>[\w.-]{2,40})' failed", "ibstat"),
+    row("efa-memory",
+         r"EFA internal error: \(\d{1,6}\) (?P<what>Failure to post internal receive buffers)", "fi_info"),
     row("efa-no-device", r"^fi_getinfo: -61\b|EFA libfabric provider not detected", "fi_info"),
     row("module-unsigned",
          rf"^.{{0,160}}?could not insert '(?P<what>(?:{_MODULES}))': (?:Key was rejected by service|Required key not)",
@@ -197,6 +200,7 @@ IN_PLACE: tuple[ToolSentence, ...] = (  # with a tool
     *VERBS,
     *FIRMWARE,
     *INFINIBAND,
+    *COLLECTIVES,
     *INTERFACES,
     *NVIDIA,
     *OTHER_MAKERS,
@@ -266,5 +270,6 @@ ANYWHERE: tuple[ToolSentence, ...] = (  # without one: the first that fits a lin
     row("kube-no-nic", r"creating empty resource server for (?P<wants>[\w./-]{1,60})"),
     row("plugin-no-driver", r"If this is a GPU node, did you |nvml init failed: "),
     row("kube-endpoint", r"could not be found for endpoint (?P<wants>[\w./-]{1,60})"),
+    row("psm-no-device", r"psm2:core:psmx2_\w{3,30}\(\):\d{1,6}<\w{4,6}> (?P<what>no PSM2 device is active)"),
     *CLUSTER,
 )  # fmt: skip

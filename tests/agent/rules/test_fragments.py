@@ -108,6 +108,47 @@ def test_second_ports_by_their_names_are_alike(tmp_path: Path) -> None:
     assert [] == warnings_of(scan_text(tmp_path, first + second))
 
 
+@pytest.mark.parametrize("interfaces", [("ens3f0np0", "ens3f1np1"), ("enp65s0f0np0", "enp65s0f1np1")])
+def test_second_ports_by_the_names_of_their_interfaces_are_a_note(interfaces: tuple[str, str], tmp_path: Path) -> None:
+    states = ("ACTIVE physical_state LINK_UP", "DOWN physical_state DISABLED")
+    text = "".join(
+        f"link mlx5_{number}/1 state {state} netdev {name} \n"
+        for number, (state, name) in enumerate(zip(states, interfaces, strict=True))
+    )
+    (finding,) = scan_text(tmp_path, text, "rdma_link.txt").findings
+
+    assert ("roce-link-down", "info", "port:mlx5_1/1") == (finding.rule, finding.severity, finding.subject)
+
+
+def test_one_port_of_each_kind_that_is_down_is_a_note_each(tmp_path: Path) -> None:
+    """A card with a port of InfiniBand and one of Ethernet: of each one is all that there is."""
+    text = ibstat("Down", name="mlx4_0") + ibstat("Down", layer="Ethernet", name="mlx4_1")
+    findings = scan_text(tmp_path, text).findings
+
+    assert {("ib-port-down", "info"), ("roce-link-down", "info")} == {(one.rule, one.severity) for one in findings}
+
+
+def test_what_a_tool_states_of_a_port_without_a_link_is_evidence_of_it(tmp_path: Path) -> None:
+    """One finding per port: an empty cage is no second one, and a reason of the NIC explains the state."""
+    ports = ibstat(*["Active"] * 7, "Down")
+    tool = "$ mlxlink -d mlx5_7\n\nOperational Info\n----------------\nState   : Polling\nStatus Opcode   : {}\n"
+    (unplugged,) = scan_text(tmp_path, ports + tool.format(1024), "issue.txt").findings
+    failure = tool.format(2) + "Recommendation   : Negotiation failure\n"
+    (explained,) = scan_text(tmp_path, ports + failure, "issue.txt").findings
+
+    assert ("ib-port-down", "a tool") == (unplugged.rule, unplugged.evidence[-1].what)
+    assert ("tool-reports-fault", ["ib-port-down port:mlx5_7/1"]) == (explained.rule, list(explained.absorbs))
+
+
+def test_tools_without_ib_umad_are_no_fault_of_switches(tmp_path: Path) -> None:
+    text = (
+        "$ ibstat\nibwarn: [77] umad_init: can't read ABI version from /sys/class/infiniband_mad/abi_version (No such "
+        "file or directory): is ib_umad module loaded?\nibpanic: [77] main: can't init UMAD library: (No such file)\n"
+    )
+
+    assert {"warning", "info"} >= {finding.severity for finding in scan_text(tmp_path, text, "issue.txt").findings}
+
+
 def test_a_port_without_interface_is_judged_by_its_own_state(tmp_path: Path) -> None:
     states = {5: "DOWN physical_state DISABLED"}
     text = "".join(

@@ -546,6 +546,31 @@ FAULTS = {  # name: text, and its findings of warning or more
         f"{slow_link('n4 mlx5_0', 4, '2X', 'Could be 4X')}",
         {f"warning ib-fabric-errors port 1 of {node} mlx5_0 low" for node in ("n3", "n4")},
     ),
+    "iblinkinfo of four links, two of which are slow in another way each": (
+        slow_link("n1 mlx5_0", 1, "4X", "")
+        + slow_link("n2 mlx5_0", 2, "4X", "")
+        + slow_link("n3 mlx5_0", 3, "2X", "Could be 4X")
+        + slow_link("n4 mlx5_0", 4, "4X", "Could be 106.25 Gbps"),
+        {f"warning ib-fabric-errors port 1 of {node} mlx5_0 low" for node in ("n3", "n4")},
+    ),
+    "perftest, whose command names the device": (
+        "[root@n7 ~]# ib_send_bw -d mlx5_4 -F n8 &\n[1] 991\n[root@n7 ~]#  Port number 1 state is Down\n"
+        " Couldn't set the link layer\n",
+        {"warning tool-reports-fault mlx5_4 medium"},
+    ),
+    "ibportstate of two ports": (
+        "".join(
+            f"[root@sw1 ~]# ibportstate 7 {port}\nPortInfo:\n# Port info: Lid 7 port {port}\n"
+            "LinkState:.......................Active\nPhysLinkState:...................LinkUp\n"
+            "LinkWidthEnabled:................1X or 4X\nLinkWidthActive:.................1X\n"
+            for port in (21, 22)
+        ),
+        {f"warning ib-fabric-errors port {port} of LID 7 low" for port in (21, 22)},
+    ),
+    "a port of Omni-Path that udev renamed": (
+        "opap9s0:1                   PortGID:0xfe80000000000000:0011750101aabbcc\n   PortState:     Init (LinkUp)\n",
+        {"warning tool-reports-fault opap9s0:1 medium"},
+    ),
     "why a GPU is slow": (
         "    Clocks Throttle Reasons\n        Idle : Not Active\n        HW Slowdown : Active\n"
         "            HW Thermal Slowdown : Active\n            HW Power Brake Slowdown : Not Active\n",
@@ -581,11 +606,11 @@ FAULTS = {  # name: text, and its findings of warning or more
     ),
     "perftest without memory": (
         "$ ulimit -l\nunlimited\n$ ib_write_bw -d mlx5_0 --use_cuda=0\nCouldn't allocate MR\n failed to create mr\n",
-        {"warning tool-reports-fault node low"},
+        {"warning tool-reports-fault mlx5_0 low"},
     ),
     "perftest without a link": (
-        "$ ib_send_bw -d mlx5_3\n Port number 1 state is Down\n Couldn't set the link layer\n",
-        {"warning tool-reports-fault node medium"},
+        "$ ib_send_bw -d mlx5_0\n Port number 1 state is Down\n Couldn't set the link layer\n",
+        {"warning tool-reports-fault mlx5_3 medium"},
     ),
     "perftest without an answer": (
         " Completion with error at client\n Failed status 12: wr_id 0 syndrom 0x81\nscnt=128, ccnt=0\n",

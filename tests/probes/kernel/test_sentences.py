@@ -250,6 +250,8 @@ SAMPLES = (
            "bnxt_re: error while registering the device"),
     Sample("driver", "module-symbols", "nvidia: Unknown symbol drm_gem_object_free (err -2)", None,
            "zfs: Unknown symbol spl_x (err -2)"),
+    Sample("driver", "module-foreign", "lnd_xyz: disagrees about version of symbol __ib_alloc_cq", None,
+           "lnd_xyz: disagrees about version of symbol inet_bind"),
     Sample("driver", "module-kernel", "nvidia: version magic '6.8.0-40 SMP' should be '6.8.0-48 SMP'", None,
            "zfs: version magic '6.8.0-40 SMP' should be '6.8.0-48 SMP'"),
     Sample("driver", "vfio-memlock", "vfio_pin_pages_remote: RLIMIT_MEMLOCK (65536) exceeded", None,

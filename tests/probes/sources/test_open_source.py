@@ -331,6 +331,20 @@ def test_a_kernel_log_longer_than_other_outputs_is_read(tmp_path: Path) -> None:
         assert "Xid" in open_source(str(source)).run("dmesg").stdout
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sminfo: sm lid 4 sm guid 0x8c0eb0300a1b2c3, activity count 5568 priority 15 state 3 SMINFO_MASTER\n",
+        "0: mlx5_0: pd 3 cq 4 qp 3 cm_id 0 mr 0 ctx 0 srq 2\n",
+        "--- n7 (Lid 81) ibping statistics ---\n5 packets transmitted, 5 received\n",
+        "provider: efa\n    fabric: efa-direct\n    domain: rdmap1s0-rdm\n",
+    ],
+)
+def test_an_output_of_rdma_without_a_fault_is_refused_by_its_kind(text: str) -> None:
+    assert "states no fault" in (find_missing_name(text) or "")
+    assert identify_command(text) == ()
+
+
 # Recognizing an output by its text takes linear time, whatever is repeated in it.
 
 

@@ -15,6 +15,7 @@ LINES: tuple[tuple[str, str, str], ...] = (  # a line, the code of what it means
     ("vfio: error opening /dev/vfio/27: Operation not permitted", "guest-refused", "/dev/vfio/27"),
     ("IB device mlx5_9 not found", "verbs-no-device", "mlx5_9"),
     ("No RDMA devices were detected", "verbs-no-device", ""),
+    ("ls: cannot access '/dev/infiniband': No such file or directory", "verbs-no-device", "/dev/infiniband"),
     ("ibstat: 'mlx5_9' IB device can't be found: No such file or directory", "verbs-no-device", "mlx5_9"),
     ("librdmacm: Warning: couldn't read ABI version.", "rdma-cm-unloaded", ""),
     ("cma detected device removal!!!!", "verbs-device-gone", ""),
@@ -63,6 +64,29 @@ LINES: tuple[tuple[str, str, str], ...] = (  # a line, the code of what it means
     ("-W- Missing mst module: mst start", "firmware-tool", "Missing mst module"),
     ("-E- Duplicated GUIDs detected - Node GUID = 0x1", "ib-duplicate", "Duplicated GUIDs detecte"),
     ("-E- More then one master SM found in fabric", "ib-several-managers", ""),
+    (
+        "Feb 03 04:05:06 sm1 sharp_am[811]: Local Port validation failed. error: FabricProvider must bind to port with "
+        "master SM (SM LID:7 local LID:9. Exiting.",
+        "sharp-manager", "SM LID:7 local LID:9",
+    ),
+    (
+        "[n7:3:9911 unique id 12] ERROR collect_ports_data: device mlx5_4 port 1 is not valid (port is used by SM)",
+        "sharp-failed", "device mlx5_4 port 1 is",
+    ),
+    ("[n7:3:99 - comm.c:374] ERROR Failed to lock SAT tree(ID:0x3f ret:0x4)", "sharp-failed", "Failed to lock SAT tre"),
+    ("[n7][GENERAL][77][warn ] - Begin job id: 12 failed with status: No resource", "sharp-failed", "No resource"),
+    (
+        "[n7:0 - context.c:684][2026-02-03 04:05:06] ERROR sharp_job_init_session failed: Connection error(-3)",
+        "sharp-failed", "sharp_job_init_session",
+    ),
+    (
+        "EFA internal error: (4112) Failure to post internal receive buffers",
+        "efa-memory", "Failure to post interna",
+    ),
+    (
+        "libfabric:71:1766221133:ofi_rxd:psm2:core:psmx2_getinfo():536<info> no PSM2 device is active.",
+        "psm-no-device", "no PSM2 device is activ",
+    ),
     ("-E- Credit loop found on the following path", "ib-credit-loop", ""),
     (
         "-W- Port n7/mlx5_3/P1 - BER exceeds the threshold in port = n7/mlx5_3/P1 (BER value = 1.2e-08, "
@@ -100,7 +124,7 @@ LINES: tuple[tuple[str, str, str], ...] = (  # a line, the code of what it means
     ("ssh: connect to host n7 port 22: No route to host", "no-answer", "n7"),
     (
         "--- n7 (Lid 12) ibping statistics ---\n10 packets transmitted, 0 received, 100% packet loss, time 10000 ms",
-        "mad-unanswered", "",
+        "mad-unanswered", "n7 (Lid 12)",
     ),
     ("10 packets transmitted, 7 received, 30% packet loss, time 9200ms", "answers-lost", "30% packet loss"),
     ("RTNETLINK answers: Network is unreachable", "no-route", "Network is unreachable"),

@@ -288,6 +288,9 @@ CXI = (
     "Device: cxi0\n    Network device: hsn0\n    Link state: {}\n"
     "Device: cxi1\n    Network device: hsn1\n    Link state: up\n"
 )
+CXI_PCIE = CXI.format("up").replace("    Link", "    PCIE speed/width: 16.0 GT/s PCIe x{}\n    Link", 1) + (
+    "    PCIE speed/width: 16.0 GT/s PCIe x16\n"
+)
 UFM = "2026-02-03 0{}:05:06.123 [71] [{}] {} [{}] [Switch: aa - leaf2 Port 21] : {} (leaf2: 21)<->(n7 mlx5_4: 1)\n"
 WENT_DOWN = UFM.format(1, 329, "INFO", "Link", "link went down")
 CAME_UP = UFM.format(2, 328, "INFO", "Link", "link is up")
@@ -374,6 +377,8 @@ ROWS: list[tuple[Callable[[str], list[ToolReport]], str, list[str]]] = [
     (port_tools.list_omni_path_ports, OPA.format("Active", 4, 2), ["opa-lanes"]),
     (port_tools.list_nic_ports, CXI.format("down"), ["nic-port-down"]),
     (port_tools.list_nic_ports, CXI.format("up"), []),
+    (port_tools.list_nic_ports, CXI_PCIE.format(8), ["nic-pcie-narrow"]),
+    (port_tools.list_nic_ports, CXI_PCIE.format(16), []),
     (ufm.list_ufm_events, WENT_DOWN, ["ufm-link-down"]),
     (ufm.list_ufm_events, WENT_DOWN + CAME_UP, []),
     (ufm.list_ufm_events, WENT_DOWN + CAME_UP + WENT_DOWN + CAME_UP, ["ufm-link-flaps"]),
