@@ -392,6 +392,7 @@ def _ib_fabric(host: Host) -> Reading:
 def _tool_reports(host: Host) -> Reading:
     tables: tuple[tuple[str, ...], ...] = (
         *NVIDIA_SMI_TABLE,
+        *NVIDIA_SMI_SAVED,
         NPU_INFO,
         *HL_SMI_SAVED,
         *AMD_SAVED,

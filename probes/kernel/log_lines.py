@@ -50,7 +50,7 @@ _DRIVER_WITHIN = lazy_pattern(  # a driver and its device, behind whatever a log
     r"|\[drm:\w{3,60} \[amdgpu\]\] "
 )
 _BEHIND = lazy_pattern(
-    r"(?:\\n)?\"(?:[,}\]]| \w{1,20}=).*|(?<![ \t|`])[ \t|`]+$"
+    r"(?:\\n)?\"(?:[,}\]]| \w{1,20}=).*|\\n\"$|(?<![ \t|`])[ \t|`]+$"
 )  # the rest of a record of JSON or of a table's row
 _UNDATED_WORDS = (  # what a log without times (dmesg -t) has of its own
     r"^Xid \(PCI:|\bSXid \(PCI:"

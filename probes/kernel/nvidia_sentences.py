@@ -52,6 +52,10 @@ NVIDIA = (
         DRIVER, "bar-missing", "nvidia", "NVRM: BAR",
         rf"NVRM: BAR(?P<bar>\d) is (?P<size>\d{{1,12}})M @ 0x[0-9a-f]{{1,16}} \((?:PCI:)?{BDF}\)", _NV_PCI,
     ),
+    row(  # the line before the one that names the BAR
+        DRIVER, "bar-invalid", "nvidia", "PCI I/O region assigned",
+        r"NVRM: This PCI I/O region assigned to your NVIDIA device is invalid", _NV_PCI,
+    ),
     row(DRIVER, "bar-missing", "nvidia", "re-allocate BAR1", r"NVRM: FATAL: Failed to re-allocate BAR1", _NV_PCI),
     row(DRIVER, "registers-taken", "nvidia", "request_mem_region", r"NVRM: request_mem_region failed for", _NV_PCI),
     row(DRIVER, "no-interrupt", "nvidia", "find an IRQ", r"NVRM: Can't find an IRQ for your NVIDIA card", _NV_PCI),

@@ -48,6 +48,14 @@ _EXCERPTS = (
     _lines("ip link", r"\d{1,6}: [\w.@-]{1,64}: <[A-Z0-9_,-]{2,200}> mtu \d"),
     _lines("dcgmi diag -r", r"\| \w[\w -]{2,25} {1,25}\| (?:Pass|Fail|Warn|Skip)(?: - [\w ]{2,20}?)? +\|"),
     _lines(("sysfs", "files"), r"(?:/proc/cmdline(?: <==|:)|BOOT_IMAGE=\S{2,200} \S)"),
+    _lines(
+        ("sysfs", "files"),
+        r"[^\n]{0,200}?/sys/[\w/:.@+-]{8,200}[`'\"]{0,2} (?:->|=>|→|=|is|reads|shows|gives) ?[`'\"]?-?\d",
+    ),
+    _lines(
+        ("sysfs", "files"),
+        r"options nvidia(?:[_-]\w{2,10})? [^\n]{0,400}=|(?:NvLinkDisable|RegistryDwords|ExcludedGpus): ",
+    ),
     _lines(("sysfs", "files"), r"[a-z][\w.-]{1,40}/ports/\d{1,3}/(?:hw_)?counters/\w{3,60}: ?\d{1,20}[ \t\r]*$"),
     _lines(
         GDS_CHECK, r"(?:NVMe(?:OF)?|ScaleFlux CSD|NVMesh|WekaFS|BeeGFS|Userspace RDMA) {1,30}: (?:Uns|S)upported", 2

@@ -78,7 +78,8 @@ _SMI_LEAF = (  # lines that name themselves, below their GPU
 _QUERIED = (  # a field of --query-gpu that states something; those of hl-smi have a bus_id of their own
     r"\A(?:[^\n]*\b(?:uuid|pci\.bus_id|pcie\.link\.\w+)\b|(?![^\n]*(?:, |^)(?:module_id|bus_id)\b)[^\n]*\b"
     r"(?:clocks_(?:event|throttle)_reasons\.\w+|ecc\.(?:mode|errors)\.\w+|remapped_rows\.\w+|retired_pages\.\w+|"
-    r"gpu_recovery_action|fabric\.\w+|persistence_mode|temperature\.gpu|power\.limit)\b)"
+    r"gpu_recovery_action|fabric\.\w+|persistence_mode|temperature\.gpu|power\.limit|"
+    r"clocks\.(?:current\.)?(?:sm|graphics))\b)"
 )
 _SMI_SENTENCE = (  # whole lines, which any command of it may print; in quotes, too
     r"^[^\w\n]{0,8}(?:Unable to determine the device handle for GPU ?\S|No devices were found[ \t.]*$"
@@ -360,6 +361,9 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     (BMC_LOG[2:3], (r"^ID +\| Date +\| Time +\| Name +\| Type +\| ",)),
     (BMC_LOG[3:], (r"^(?:Record: +\d|SeqNumber += \d)", r"^Severity *[:=] +\w", r"^(?:Description|Message) *[:=] ")),
     (BMC_LOG[3:], (r"\"@odata\.type\" ?: ?\"#LogEntry", r"\"Message\" ?: ?\"")),
+    (BMC_LOG[3:], (r"^[^\n]{0,60}\bFQXS[A-Z]{2}\w{4,8}\b",)),
+    (BMC_LOG[3:], (r"^[ \t]*severity=[A-Z]\w+[ \t\r]*$", r"^[ \t]*description=\w")),
+    (BMC_LOG[3:], (r"\bSEL Entry: FRU: \d{1,3}, Record: |^IPMI Status: (?:Critical|Warning) \[",)),
     (BMC_SENSORS[:1], (r"^\S[^|\n]{0,40}\|[^|\n]{1,40}\|(?:[^|\n]{1,40}\|)? *(?:ok|nc|cr|nr|ns)(?: *\||[ \t]*$)",)),
     (BMC_SENSORS[:1], (r"^Main Power Fault +: (?:true|false)[ \t]*$",)),
     ((REDFISH,), (r"\"@odata\.(?:id|type)\" ?: ?\"", r"\"(?:Health|LinkStatus|LanesInUse|FatalErrorCount)\" ?: ?")),
@@ -371,6 +375,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
             r"\b(?:gpu_id=\"\d|gpu=\"\d|card=\"\d|(?i:uuid)=\"[0-9a-fG])",
         ),
     ),
+    ((AMD_METRICS,), (r"^(?!DCGM_)\w{0,40}pcie_(?:max_)?link_width\w{0,20}\{[^\n]{0,1600}\} \d",)),
     ((DCGM_METRICS,), (r"^DCGM_(?:FI|EXP)_[A-Z_]{4,60}\{[^\n]*gpu=\"\d",)),
     ((SLURM_NODE,), (r"^[ \t]*NodeName=\S{1,200} ", r"\bCPUAlloc=\d|\bReason=\S", r"\bState=[A-Z]")),
     (

@@ -16,6 +16,7 @@ from probes.text import lazy_pattern
 
 _MOST_FILES = 20_000
 _LIMIT_CHARACTERS = 8 << 20
+_LIMIT_LINE = 1000  # of a sentence
 _PATH = (
     r"/(?:sys|proc|etc)(?:/(?:[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]|pci[0-9a-f]{4,8}:[0-9a-f]{2}"
     r"|[\w.@+-]{1,64})){1,12}(?!:[0-9a-f]{2}:[0-9a-f]{2}\.)"  # which is the rest of an address
@@ -70,6 +71,11 @@ _NODE_LINE = lazy_pattern(  # of numactl -H; a terminal breaks the list of CPUs
     re.MULTILINE,
 )
 _NODES = "/sys/devices/system/node"
+# Within a sentence: `cat PATH` -> 8, and behind it a file of the same folder
+_WITHIN = lazy_pattern(
+    rf"(?P<path>{_PATH}|(?<=`)[a-z][a-z_]{{3,40}}(?=`))[`'\"]{{0,2}} ?(?:->|=>|→|=|is|reads|shows|returns|gives|says) ?"
+    r"[`'\"]{0,2}(?P<value>-?\d(?:[\w.]{0,20}\w)?(?: GT/s\b(?: PCIe)?)?)"
+)
 _ERROR = lazy_pattern(r"[ \t]*(?:cat|grep|head|tail|sudo|bash|-bash): .{0,300}")
 
 
@@ -115,6 +121,9 @@ def read_shown_files(text: str) -> MemoryFiles:
             current, folder = None, looped["folder"]
         elif line.startswith("==> "):
             current = folder = None
+        elif "/sys/" in line and (within := dict(_list_within(line))):
+            contents |= within
+            current = None
         elif current is not None and line.strip() and not _ERROR.fullmatch(line):
             shown = line.strip().removeprefix(f"{current.rpartition('/')[2]} ")  # a loop names the file, too
             contents[current] = f"{contents.get(current, '')}{shown}\n"
@@ -125,6 +134,20 @@ def read_shown_files(text: str) -> MemoryFiles:
         with suppress(ValueError):
             files.add(path, content.encode())
     return files
+
+
+def _list_within(line: str) -> Iterator[tuple[str, str]]:
+    """Files and their values that a sentence states.
+
+    >>> dict(_list_within("`cat /sys/class/net/ens1/mtu` is 1500 and `speed` -> 100000"))
+    {'/sys/class/net/ens1/mtu': '1500\\n', '/sys/class/net/ens1/speed': '100000\\n'}
+    """
+    folder = ""
+    for match in _WITHIN.finditer(line[:_LIMIT_LINE]):
+        path = match["path"] if match["path"].startswith("/") else f"{folder}/{match['path']}"
+        if path.startswith("/sys/"):
+            folder = path.rpartition("/")[0]
+            yield path, f"{match['value']}\n"
 
 
 def _list_numa_files(text: str) -> Iterator[tuple[str, str]]:

@@ -30,6 +30,10 @@ _METRIC = lazy_pattern(  # of exporters of any maker; sums over the life of a ca
     r"(?P<name>(?!\w{0,80}(?:aggregate|lifetime))[a-z]\w{0,60}(?:ecc|ras)\w{0,60}?uncorr\w{0,60}|(?:amd_)?gpu_health)"
     r"\{(?P<labels>[^}]{0,2000})\}(?: =>)? (?P<value>\d[\d.e+]{0,24})\b.*"
 )
+_WIDTH = lazy_pattern(  # of a PCIe link: now, and the most that the driver states for GPU and slot together
+    r"(?P<name>\w{0,40}(?i:pcie_(?:max_)?link_width)\w{0,20})\{(?P<labels>[^}]{0,2000})\}(?: =>)? "
+    r"(?P<value>\d{1,3})(?:\.0)?"
+)
 _NUMBERS = ("gpu_id", "gpu", "card", "gpu_index", "index", "minor_number")
 _OF_NVIDIA = lazy_pattern(r"nvidia|nvml|dcgm")
 
@@ -110,6 +114,33 @@ def list_gpu_metrics(text: str) -> list[ToolReport]:
         elif count and (("amd-uncorrectable", subject) not in reports or "total" in name):
             detail = (("errors", str(count)),)
             reports["amd-uncorrectable", subject] = ToolReport("amd-uncorrectable", subject, shown, detail)
-    if not known:
+    narrow = list_narrow_links(text)
+    if not known and not _WIDTH.search(text):
         raise ParseError("no metric of the errors of a GPU")
-    return list(reports.values())[:_MOST_REPORTS]
+    return [*reports.values(), *narrow][:_MOST_REPORTS]
+
+
+def list_narrow_links(text: str) -> list[ToolReport]:
+    """GPUs of which an exporter reports fewer lanes than the most of the same GPU, where another GPU has all of its
+    own: superchips report a few lanes of a link that carries nothing.
+
+    >>> row = 'nvidia_smi_pcie_link_width_{}{{uuid="{}"}} {}\\n'
+    >>> whole = row.format("current", "a2", 16) + row.format("max", "a2", 16)
+    >>> list_narrow_links(whole + row.format("current", "a1", 8) + row.format("max", "a1", 16))[0].detail
+    (('what', 'x8 of x16'),)
+    """
+    widths: dict[tuple[str, str], dict[bool, int]] = {}
+    for match in _WIDTH.finditer(text):
+        labels = _read_labels(match["labels"])
+        number = next((labels[name] for name in _NUMBERS if labels.get(name, "").isdecimal()), None)
+        host = next((labels[name] for name in _HOSTS if labels.get(name)), "")
+        if gpu := f"NVIDIA {int(number)}" if number else labels.get("uuid") or labels.get("UUID"):
+            is_most = "max" in match["name"].lower()
+            widths.setdefault((host, gpu), {}).setdefault(is_most, int(match["value"]))
+    if not any(both.get(False) == both.get(True) for both in widths.values()):
+        return []
+    return [
+        ToolReport("metric-width", gpu, f"PCIe link of {gpu}: x{now} of x{most}", (("what", f"x{now} of x{most}"),))
+        for (_, gpu), both in widths.items()
+        if 0 < (now := both.get(False, 0)) < (most := both.get(True, 0))
+    ]

@@ -1,8 +1,10 @@
-"""What the BMC of a server logs and measures: `ipmitool sel`, `ipmi-sel`, `racadm getsel`, Redfish, `ipmitool sdr`.
+"""What the BMC of a server logs and measures: `ipmitool sel`, `ipmi-sel`, `racadm getsel`, Redfish, `ipmitool sdr`, the
+logs of iLO, XCC and OpenBMC, check_ipmi_sensor.
 
 Sources: the IPMI specification v2.0, tables 42-2 and 42-3 (names of events); ipmitool lib/ipmi_sel.c and
 lib/ipmi_sdr.c; FreeIPMI ipmi-sel; Dell's message registry (PCI1318, PCI1360: bus numbers are decimal); DMTF
-LogEntry.
+LogEntry; HPE iLO 5 scripting guide (records of the IML), Lenovo XCC messages (FQXS...: bus numbers are hexadecimal),
+facebook/openbmc log-util, thomas-krenn/check_ipmi_sensor_v3.
 """
 
 from __future__ import annotations
@@ -26,6 +28,17 @@ _ROW = lazy_pattern(
     rf"[ \t]{{0,20}}(?:[0-9a-fA-F]{{1,8}} {{0,8}}\| {{0,8}})?(?P<at>{_DATE}[\w:. +-]{{0,24}}?) {{0,8}}"
     r"\|(?P<sensor>[^|\n]{2,80})\|(?P<rest>[^\n]{2,300})"
 )
+_LINE = lazy_pattern(  # of logs with a record per line: when, how grave, what
+    r"(?:(?P<xcc_at>[\d-]{10}[T ][\d:.]{8,12}\S{0,6})[ \t,|]{1,4})?\[?(?:FQXS[A-Z]{2}\w{4,8})\]?[ :,|\t]{1,4}"
+    r"(?:\[?(?P<xcc>Informational|Information|Info|Warning|Error|Critical)\]?[ :,|\t]{1,4})?"
+    r"(?P<xcc_what>[A-Z][^\n]{4,300})"
+    r"|[^\n]{0,120}\bSEL Entry: FRU: \d{1,3}, Record: [^\n]{2,40}?, Time: (?P<util_at>[\d-]{10} [\d:]{8}), "
+    r"Sensor: (?P<util>\w{2,40}) \(0x\w{1,4}\), Event Data: \(\w{2,12}\) (?P<util_what>[^\n]{2,200}?) ?"
+    r"(?P<util_state>Assertion|Deassertion)[ \t]{0,8}"
+)
+_STATED = lazy_pattern(  # by check_ipmi_sensor, one behind the other
+    r"\((?P<part>[^()=\n]{2,60}?) = (?P<state>Critical|Warning|Nominal), (?P<what>[^()\n]{3,160})\)"
+)
 _SENSOR = lazy_pattern(
     r"(?P<name>\S[^|\n]{0,40}?) {0,40}\|(?P<values>(?:[^|\n]{0,40}\|){1,8}?) {0,8}(?P<state>ok|nc|cr|nr|ns)"
     r"(?: {0,8}\|[^\n]{0,200})? {0,8}"
@@ -46,7 +59,9 @@ _TYPED = lazy_pattern(rf"(?:{_TYPES}) (?=[^#\s])")
 _OVER = r"Upper (?:Critical|Non-recoverable)(?: -)? going high"
 _UNDER = r"Lower (?:Critical|Non-recoverable)(?: -)? going low"
 _CLASSES = (  # the first that fits the sensor, its type and the event
-    ("bmc-pcie", r"Bus Fatal|Bus Uncorrectable|PCI SERR|PCI PERR|fatal error was detected on a component"),
+    ("bmc-pcie",
+     r"Bus Fatal|Bus Uncorrectable|PCI SERR|PCI PERR|fatal error was detected on a component|"
+     r"(?i:uncorrectable pci ?e(?:xpress)? error)"),
     ("bmc-slot", r"\bSlot\b.{0,80}Fault"),
     ("bmc-memory", r"Uncorrectable ECC|Uncorrectable memory|[Mm]ulti-bit (?:memory )?error"),
     ("bmc-corrected", r"Correctable ECC|Bus Correctable|correctable (?:memory )?error"),
@@ -55,16 +70,21 @@ _CLASSES = (  # the first that fits the sensor, its type and the event
     ("bmc-watchdog", r"(?i:watchdog).{0,40}(?:Hard reset|Power (?:cycle|down))"),
     ("bmc-processor", r"\bIERR|Machine Check|(?:CPU|Processor).{0,60}(?:internal error|Thermal Trip)"),
     ("bmc-temperature", rf"(?:Temp|Thermal|Margin).{{0,80}}(?:{_OVER}|Thermal Trip)|Transition to (?:Critical|Non-r)"),
-    ("bmc-temperature", r"degrees C.{0,40}(?:critical|exceed)|temperature is greater than the (?:maximum|critical)"),
+    ("bmc-temperature",
+     r"degrees C.{0,40}(?:critical|exceed)|Overtemperature|temperature is greater than the (?:maximum|critical)"),
     ("bmc-fan", rf"(?i:fan|cooling).{{0,80}}(?:{_UNDER}|Redundancy Lost|Fault|RPM is less than)"),
     ("bmc-power", r"(?i:power supply|\bpsu|\bps\d|power unit).{0,80}(?:AC lost|Failure detected|Predictive failure|"
      r"[Rr]edundancy (?:is )?[Ll]ost|Non-redundant|input (?:lost|is lost)|[Ff]ailed|lost input|"
-     r"Soft-power control failure)"),
-    ("bmc-voltage", rf"(?:{_OVER}|{_UNDER})"),
+     r"\d is lost|Soft-power control failure)"),
+    ("bmc-voltage", rf"(?:{_OVER}|{_UNDER})|\bVR_FAULT\b|\bPMIC_ERR\b"),
 )  # fmt: skip
 _PATTERNS = tuple((code, lazy_pattern(pattern)) for code, pattern in _CLASSES)
 _CALM = lazy_pattern(r"(?i)Fully Redundant|Redundancy Regained|\bcleared\b|returned to normal|is operating normally")
 _AT_BUS = lazy_pattern(r"bus (?P<bus>\d{1,3}) device (?P<device>\d{1,2}) function (?P<function>[0-7])\b")
+_AT_HEX_BUS = lazy_pattern(  # of HPE and Lenovo
+    r"\bBus (?:0x)?(?P<bus>[0-9A-Fa-f]{2}),? Device (?:0x)?(?P<device>[01]?[0-9A-Fa-f]),? Function (?:0x)?0?"
+    r"(?P<function>[0-7])\b"
+)
 _PART = lazy_pattern(
     r"(?i)\b(?:slot|fan|psu|power supply|dimm|cpu|gpu)[ _]?#?[A-Z]{0,3}\d{1,3}[\w.-]{0,24}\b|\bDIMM_\w{1,12}"
 )
@@ -73,7 +93,8 @@ _LIMITS = lazy_pattern(
 )
 _NUMBER = lazy_pattern(r"[0-9A-F]{2}h")
 _DAYS = ("%m/%d/%Y", "%m/%d/%y", "%b-%d-%Y", "%Y-%m-%d")
-_GRAVE = ("critical", "non-recoverable")
+_GRAVE = ("critical", "non-recoverable", "error")
+_UNCORRECTED = ("bmc-pcie", "bmc-memory", "bmc-processor")  # faults, whatever severity a maker gives them
 
 
 class _Event(NamedTuple):
@@ -98,7 +119,7 @@ def list_log_events(text: str) -> list[ToolReport]:
     []
     """
     is_json = '"Message"' in check_length(text)
-    events = [*_read_rows(text), *(_read_json(text) if is_json else _read_records(text))]
+    events = [*_read_rows(text), *(_read_json(text) if is_json else _read_records(text)), *_read_lines(text)]
     if not events:
         raise ParseError("no record of a BMC's log")
     open_events: dict[tuple[str | None, str], list[_Event]] = {}
@@ -175,6 +196,25 @@ def _read_records(text: str) -> Iterator[_Event]:
             fields.setdefault(name, field["value"])
 
 
+def _read_lines(text: str) -> Iterator[_Event]:
+    """Records of XCC, of OpenBMC's log-util, and of iLO, and what check_ipmi_sensor makes of a log."""
+    fields: dict[str, str] = {}
+    for line in [*short_lines(text, _LIMIT_LINE), "number="]:
+        name, _, value = line.strip().partition("=")
+        if name == "number" and "severity" in fields and "description" in fields:
+            at = f"{fields.get('date', '')} {fields.get('time', '')}".strip()
+            yield _of_message(fields["description"], fields["severity"], at)
+        fields = {} if name == "number" else {**fields, name: value}
+        if (row := _LINE.fullmatch(line.strip())) and row["xcc_what"]:
+            yield _of_message(row["xcc_what"].strip(), row["xcc"] or "Error", row["xcc_at"] or "")
+        elif row:
+            is_over = row["util_state"] == "Deassertion"
+            yield _Event(row["util"], row["util_what"], line, row["util_at"], is_over)
+    for stated in _STATED.finditer(text) if "IPMI Status: " in text else ():
+        if stated["state"] == "Critical":
+            yield _Event(stated["part"].strip(), stated["what"], stated[0])
+
+
 def _read_json(text: str) -> Iterator[_Event]:
     """Entries of a log that Redfish lists, the oldest first; also where the list is cut."""
     entries = list(list_whole_objects(text, lambda row: isinstance(row.get("Message"), str)))
@@ -200,12 +240,14 @@ def _of_message(what: str, severity: str, at: str) -> _Event:
     bus = _AT_BUS.search(what)
     part = _PART.search(what)
     name = part[0] if part else None
-    if bus and int(bus["bus"]) < 256 and int(bus["device"]) < 32:
+    if at_hex := _AT_HEX_BUS.search(what):
+        name = f"0000:{at_hex['bus'].lower()}:{int(at_hex['device'], 16):02x}.{at_hex['function']}"
+    elif bus and int(bus["bus"]) < 256 and int(bus["device"]) < 32:
         name = f"0000:{int(bus['bus']):02x}:{int(bus['device']):02x}.{bus['function']}"
     grave = severity.strip().lower() in _GRAVE
-    code = (_classify(what) or "bmc-critical") if grave else None
+    code = _classify(what) or ("bmc-critical" if grave else None)
     line = f"{severity.strip()}: {what}"
-    return _Event(name, what.rstrip("."), line, at, not grave, code or _classify(what))
+    return _Event(name, what.rstrip("."), line, at, not grave and code not in _UNCORRECTED, code)
 
 
 def _classify(text: str) -> str | None:
@@ -225,7 +267,8 @@ def _report(code: str, events: list[_Event], newest: datetime | None) -> ToolRep
     day, number = max(dates, default=(None, -1))
     last = events[number]
     age = (("days_before", str((newest - day).days)),) if newest and day else ()
-    when = f"{len(events)} times, last {last.at}" if len(events) > 1 else last.at
+    times = f"{len(events)} times" if len(events) > 1 else ""
+    when = f"{times}, last {last.at}" if times and last.at else times or last.at
     what = f"{_clean(last.what)}{f', {when}' if when else ''}"
     return ToolReport(code, last.part, _clean(last.line), (("what", what), *age))
 

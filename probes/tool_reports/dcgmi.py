@@ -14,6 +14,7 @@ from typing import Any
 
 from probes.gpu.facts import normal_address
 from probes.text import ParseError, check_length, lazy_pattern
+from probes.tool_reports.alerts import list_narrow_links
 from probes.tool_reports.facts import ToolReport
 from probes.tool_reports.lines import short_lines
 
@@ -249,7 +250,7 @@ def list_metrics(text: str) -> list[ToolReport]:
         )
     if not known:
         raise ParseError("no metric of a GPU")
-    return list(reports.values())[:MOST_REPORTS]
+    return [*reports.values(), *list_narrow_links(text)][:MOST_REPORTS]
 
 
 def _name_slowdown(row: re.Match[str]) -> ToolReport | None:

@@ -1,5 +1,5 @@
-"""`nvidia-smi dmon`: GPUs that heat holds back; `nvidia-smi -q`: GPUs at a limit of temperature; `nvidia-imex-ctl -N`:
-nodes of an NVLink domain that are not ready.
+"""`nvidia-smi dmon` and `--query-gpu`: GPUs that are held back; `nvidia-smi -q`: GPUs at a limit of temperature, and
+those that hardware slowed; `nvidia-imex-ctl -N`: nodes of an NVLink domain that are not ready.
 
 Sources: nvidia-smi(1), section "device monitoring"; NVIDIA IMEX service guide, "nvidia-imex-ctl".
 """
@@ -12,6 +12,7 @@ from statistics import median
 from probes.gpu.facts import normal_address
 from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.labels import split_table
 from probes.tool_reports.lines import short_lines
 
 _MOST_REPORTS = 64
@@ -31,6 +32,11 @@ _DEGREES = lazy_pattern(
     r"[ \t]{1,40}(?P<name>(?:GPU|Memory) (?:Current|Slowdown|Max Operating|T\.Limit)(?: Temp)?)[ \t]{1,40}: "
     r"(?P<degrees>-?\d{1,3}) C[ \t]{0,8}"
 )
+_SLOWED = lazy_pattern(  # below "Clocks Event Reasons Counters", since the driver was loaded
+    r"[ \t]{1,40}HW (?P<what>Thermal Slowdown|Power Brak(?:e Slowdown|ing))[ \t]{1,40}: (?P<time>\d{1,18}) us[ \t]{0,8}"
+)
+_LONG_SECONDS = 60  # less is the start of a job, or a test
+_TIMES = 10  # so many times as long as most others
 _LIMITS = (  # of the GPU and of its memory: what it is, and what it must not reach
     (
         "GPU",
@@ -67,6 +73,25 @@ def list_held_back(text: str) -> list[ToolReport]:
             what = f"{len(held)} of {len(rows)} samples" + (f", {heat} °C" if heat else "")
             reports.append(ToolReport("dmon-hot", f"NVIDIA {gpu}", f"tviol of GPU {gpu}: {what}", (("what", what),)))
     return [*reports, *_list_slow(samples)][:_MOST_REPORTS]
+
+
+def list_slow_clocks(text: str) -> list[ToolReport]:
+    """The same of a table of --query-gpu with the clock and the use of each GPU. Raises ParseError.
+
+    >>> rows = "".join(f"{gpu}, {345 if gpu == 2 else 1980} MHz, 99 %\\n" for gpu in range(4))
+    >>> list_slow_clocks("index, clocks.current.sm [MHz], utilization.gpu [%]\\n" + rows)[0].subject
+    'NVIDIA 2'
+    """
+    samples: dict[int, list[dict[str, str]]] = {}
+    for row in split_table(text).values():
+        clock = row.get("clocks.current.sm") or row.get("clocks.sm") or row.get("clocks.current.graphics") or "-"
+        use, index = row.get("utilization.gpu", "-"), row.get("index", "")
+        if index.isdecimal():
+            sample = {"sm": use.partition(" ")[0], "pclk": clock.partition(" ")[0]}
+            samples.setdefault(int(index), []).append(sample)
+    if not samples:
+        raise ParseError("no clock of a GPU")
+    return list(_list_slow(samples))[:_MOST_REPORTS]
 
 
 def _list_slow(samples: Mapping[int, Sequence[Mapping[str, str]]]) -> Iterator[ToolReport]:
@@ -119,6 +144,35 @@ def _list_reached(degrees: Mapping[str, int]) -> Iterator[str]:
                 yield f"{part} {degrees[now]} °C, {name} {degrees[limit]} °C"
     if (margin := degrees.get("GPU T.Limit Temp", 1)) <= 0:
         yield f"GPU {-margin} °C over its limit" if margin else "GPU at its limit"
+
+
+def list_slowed_gpus(text: str) -> list[ToolReport]:
+    """GPUs that the hardware slowed for a minute and more since their driver was loaded, for heat or for power; and
+    those far longer than the others. Raises ParseError.
+
+    >>> rows = "GPU 00000000:2D:00.0\\n  Clocks Event Reasons Counters\\n    HW Thermal Slowdown : {} us\\n"
+    >>> [(report.code, report.subject, report.detail) for report in list_slowed_gpus(rows.format(903000000))]
+    [('smi-slowed', '0000:2d:00.0', (('what', 'Thermal Slowdown for 903 s'),))]
+    """
+    seconds: dict[str, dict[str, int]] = {}
+    address = ""
+    for line in short_lines(text, _LIMIT_LINE):
+        if place := _PLACE.fullmatch(line):
+            address = normal_address(place["address"])
+        elif address and (slowed := _SLOWED.fullmatch(line)):
+            seconds.setdefault(slowed["what"], {}).setdefault(address, int(slowed["time"]) // 1_000_000)
+    if not seconds:
+        raise ParseError("no time in which a GPU was slowed")
+    reports = []
+    for what, times in seconds.items():
+        for gpu, long in times.items():
+            others = [time for other, time in times.items() if other != gpu]
+            alone = len(others) >= _FEWEST_GPUS - 1 and long > _TIMES * median(others)
+            if long >= _LONG_SECONDS:
+                shown = f"{what} for {long} s" + (f", the others {median(others):.0f} s" if alone else "")
+                code = "smi-slowed-alone" if alone else "smi-slowed"
+                reports.append(ToolReport(code, gpu, shown, (("what", shown),)))
+    return reports[:_MOST_REPORTS]
 
 
 def list_unready_nodes(text: str) -> list[ToolReport]:

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from probes.gpu.facts import find_address
 from probes.text import ParseError, check_length, lazy_pattern
 from probes.tool_reports.facts import ToolReport
 
@@ -70,6 +71,18 @@ _SMI = (
         ),
     ),
     (
+        "unnamed-width-busy",  # at its full speed, so that it was not idle
+        lazy_pattern(
+            r"(?:^[ \t]*Bus Id[ \t]*: (?P<bdf>[0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\.0)[ \t]*\n"
+            r"(?:[^\n]{0,80}\n){1,4}?)?"
+            r"^[ \t]*PCIe Generation[ \t]*\n[ \t]*Max[ \t]*: (?P<gen>[1-7])[ \t]*\n"
+            r"[ \t]*Current[ \t]*: (?P=gen)[ \t]*\n(?:[ \t]*(?:Device|Host) [^\n]{0,80}\n){0,3}"
+            r"[ \t]*Link Width[ \t]*\n[ \t]*Max[ \t]*: (?P<max>\d{1,2})x[ \t]*\n"
+            r"[ \t]*Current[ \t]*: (?!(?P=max)x)(?P<what>\d{1,2}x)",
+            re.MULTILINE,
+        ),
+    ),
+    (
         "unnamed-width",
         lazy_pattern(
             r"^[ \t]*Link Width[ \t]*\n[ \t]*Max[ \t]*: (?P<max>\d{1,2})x[ \t]*\n"
@@ -104,6 +117,8 @@ _SMI = (
         ),
     ),
 )
+# Whose GPU reports a few lanes of a link that carries nothing: by name, or as only these count their PCI domains
+_SUPERCHIP = lazy_pattern(r"\b(?:G[BH][23]\d\d|B300)\b|^[ \t]*Bus Id[ \t]*: (?!00000000:)", re.MULTILINE)
 _GUID = lazy_pattern(  # a row of ibv_devices; in other outputs the device, and below it its GUID
     r"^[ \t]*(?:(?:CA '|hca_id:[ \t]{1,8})(?P<device>[\w.-]{2,40})|"
     r"(?:Node GUID: 0x|node_guid:[ \t]{1,40})(?P<guid>[0-9a-f:]{16,19})\b|"
@@ -120,6 +135,20 @@ _IOMMU_ON = lazy_pattern(
     r"\b(?:intel_iommu=(?:[\w,]{1,40},)?on\b|amd_iommu=(?:on|force_enable)\b|iommu=(?:force|on)\b)"
 )
 _PASSTHROUGH = lazy_pattern(r"\b(?:iommu=(?:[\w,]{1,40},)?(?:pt|off)\b|iommu\.passthrough=1\b)")
+_DRIVER_SETTINGS = (  # of the module nvidia: of the loaded one, of the next one, of the kernel's command line
+    (
+        "driver-nvlink-off",
+        lazy_pattern(r"^[^\n#]{0,2000}?\b(?P<what>(?:NVreg_NvLinkDisable=|NvLinkDisable: ?)[1-9])", re.MULTILINE),
+    ),
+    (
+        "driver-excluded",
+        lazy_pattern(r"^[^\n#]{0,2000}?\b(?P<what>(?:NVreg_)?ExcludedGpus(?:=|: ?)\"?\w[^\n\"]{2,200})", re.MULTILINE),
+    ),
+)
+_CLASS_LINK = lazy_pattern(  # by the name of what the device is for, in place of its address
+    r"/sys/class/(?P<kind>[\w-]{2,20})/(?P<name>[\w.-]{2,40})/device/(?P<which>current|max)_link_(?P<what>width|speed)"
+    r"[`'\"]?(?::|(?: <==)?[ \t]*\n)[ \t]{0,8}(?P<value>\d{1,3}(?:\.\d)?)"
+)
 _NUMA_NODE = lazy_pattern(
     r"/sys/bus/pci/devices/(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7])/numa_node(?: <==[ \t]*\n|:)"
     r"[ \t]{0,8}(?P<node>-?\d{1,4})\b"
@@ -207,12 +236,21 @@ def list_shown_files(text: str) -> list[ToolReport]:
 
     >>> [report.code for report in list_shown_files("==> /proc/cmdline <==\\nro intel_iommu=on quiet\\n")]
     ['cmdline-iommu']
+    >>> link = "/sys/class/net/ens1/device/{}_link_width:{}\\n"
+    >>> [report.detail for report in list_shown_files(link.format("current", 4) + link.format("max", 16))]
+    [(('what', 'x4 of x16'),)]
+    >>> [report.code for report in list_shown_files("options nvidia NVreg_NvLinkDisable=1\\n")]
+    ['driver-nvlink-off']
     >>> [report.code for report in list_shown_files('GRUB_CMDLINE_LINUX="crashkernel=auto amd_iommu=on"\\n')]
     ['cmdline-iommu']
     """
     reports = []
     if (line := _CMDLINE.search(check_length(text))) and _IOMMU_ON.search(line[1]) and not _PASSTHROUGH.search(line[1]):
         reports.append(ToolReport("cmdline-iommu", None, line[1].strip()[:_LIMIT_TEXT]))
+    for code, pattern in _DRIVER_SETTINGS:
+        if setting := pattern.search(text):
+            reports.append(ToolReport(code, None, setting["what"], (("what", setting["what"][:_LIMIT_TEXT]),)))
+    reports += _list_class_links(text)
     nodes = {match["address"]: match["node"] for match in _NUMA_NODE.finditer(text)}
     if len(nodes) > 1 and set(nodes.values()) == {"-1"}:
         addresses = ", ".join(nodes)[:_LIMIT_TEXT]
@@ -223,6 +261,18 @@ def list_shown_files(text: str) -> list[ToolReport]:
     if not reports:
         raise ParseError("no file of the kernel that states a fault")
     return reports
+
+
+def _list_class_links(text: str) -> Iterator[ToolReport]:
+    """Devices whose link has fewer lanes than they support, and NICs whose link is slower: a GPU slows its own."""
+    links: dict[tuple[str, str, str], dict[str, float]] = {}
+    for match in _CLASS_LINK.finditer(text):
+        links.setdefault((match["kind"], match["name"], match["what"]), {})[match["which"]] = float(match["value"])
+    for (kind, name, what), values in links.items():
+        now, most = values.get("current", 0), values.get("max", 0)
+        if 0 < now < most and (what == "width" or kind != "drm"):
+            shown = f"x{now:.0f} of x{most:.0f}" if what == "width" else f"{now:g} of {most:g} GT/s"
+            yield ToolReport("file-link", name, f"{what} of {name}: {shown}", (("what", shown),))
 
 
 def _list_odd_values(text: str) -> Iterator[tuple[str, str]]:
@@ -284,10 +334,15 @@ def list_gpu_lines(text: str) -> list[ToolReport]:
             matches.setdefault(code, match)
     if not matches and not _GPU_LINE.search(text) and not _XML_CALM.search(text):
         raise ParseError("no line of nvidia-smi about a GPU")
-    return [
-        ToolReport(code, None, " ".join(match[0].split())[:_LIMIT_TEXT], tuple(match.groupdict().items()))
-        for code, match in matches.items()
-    ]
+    if "unnamed-width-busy" in matches:
+        matches.pop("unnamed-width-busy" if _SUPERCHIP.search(text) else "unnamed-width", None)
+    return [_report_line(code, match) for code, match in matches.items()]
+
+
+def _report_line(code: str, match: re.Match[str]) -> ToolReport:
+    groups = {name: value for name, value in match.groupdict().items() if value is not None}
+    address = find_address(groups.pop("bdf", ""))
+    return ToolReport(code, address, " ".join(match[0].split())[:_LIMIT_TEXT], (*groups.items(),))
 
 
 def _report(code: str, what: str, text: str) -> ToolReport:

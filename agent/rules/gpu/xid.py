@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
@@ -21,6 +22,8 @@ from agent.rules.wording import join_labels
 _NVLINK = frozenset(["74", "137", "144", "145", "146", "147", "148", "149", "150"])  # Xids of links
 _MEMORY_CODES = frozenset(["48", "63", "64", "92", "94", "95", "140", "156", "157", "171", "172"])
 _UNLISTED = Xid("info", "not in this catalogue")
+_ACTION = "154"  # of the driver, for an error that other lines state
+_UNUSABLE = re.compile(r"(?i)(?!.*drain).*(?:reset|reboot)")  # until that is done
 _RECENT = read_limit("gpu-xid.recent_hours")
 _NONE = "None by itself: a trace of a job that failed."
 _SHOWN = 6  # lines of evidence
@@ -65,12 +68,18 @@ def _look_up(event: Event) -> Xid:
     code = effective_code(event)
     if code in NVLINK5 and event.detail.get("severity") == "Nonfatal":
         return replace(XIDS[code], severity="warning" if event.count > 1 else "info")
+    if code == _ACTION and (asked := _describe_action(event)):
+        severity = "info" if "none" in asked.lower() else "error" if _UNUSABLE.match(asked) else "warning"
+        return replace(XIDS[code], severity=severity)
     return XIDS.get(code, _UNLISTED)
 
 
 def _fail_xid(context: RuleContext, subject: str, pci: str, events: Sequence[Event]) -> Fail:
-    ranked = sorted(events, key=lambda event: (_rank(event), _needs_reset(event), event.at or "", event.code or ""),
-                    reverse=True)  # fmt: skip
+    ranked = sorted(
+        events,
+        key=lambda event: (_rank(event), event.code != _ACTION, _needs_reset(event), event.at or "", event.code or ""),
+        reverse=True,
+    )
     worst = ranked[0]
     meaning = _look_up(worst)
     passed = _is_over(context, pci, ranked)
@@ -78,7 +87,8 @@ def _fail_xid(context: RuleContext, subject: str, pci: str, events: Sequence[Eve
     return Fail(
         subject=subject,
         label=_label(context, pci, worst),
-        summary=f"{_name(worst)}: {meaning.meaning}{_describe_return(worst)}{_count_others(ranked[1:])}"
+        summary=f"{_name(worst)}: {meaning.meaning}{_describe_action(worst)}{_describe_return(worst)}"
+        + _count_others(ranked[1:])
         + (", long ago" if passed else ""),
         impact=_impact(worst, meaning),
         remedy=remedy,
@@ -122,6 +132,12 @@ def _impact(worst: Event, meaning: Xid) -> str:
     if worst.kind == "sxid":
         return "Jobs whose NVLink traffic passes this switch end or hang: all GPUs of the node can be affected."
     return "Jobs on this GPU end or hang; a job that uses all GPUs of the node stops."
+
+
+def _describe_action(event: Event) -> str:
+    """What the driver asks for in a line of Xid 154."""
+    asked = event.detail.get("after", "") if event.kind == "xid" and event.code == _ACTION else ""
+    return f": {asked.partition('(')[2].rstrip(')') or asked}" if asked else ""
 
 
 def _describe_return(event: Event) -> str:

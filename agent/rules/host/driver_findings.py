@@ -6,6 +6,7 @@ decides the cause and its steps: rules about the hardware fold into it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from agent.model.finding import SEVERITIES
@@ -37,6 +38,7 @@ _UNLESS_GEAR = (
     "iommu-fault",
     "reset-unanswered",
 )  # which every device has, also those that no job uses
+_SIZE, _LARGE = re.compile(r"\[mem size 0x([0-9a-f]{1,16})"), 1 << 30
 _OF_GUESTS = ("region-taken", "reserved-memory")  # what vfio-pci states of a device that is given to a guest
 _AUXILIARY = ("rdma-probe", "interface-probe")
 _DRIVERS_OF_JOBS = ("nvidia", "amdgpu", "habanalabs", "neuron", "mlx5_core")
@@ -211,7 +213,8 @@ def _is_long_ago(context: RuleContext, event: Event) -> bool:
 
 def _find_severity(event: Event, meaning: Meaning, gpu: Gpu | None, nic: Nic | None) -> str:
     if event.code == "bar-unassigned" and gpu is None and nic is None:
-        return "info"  # of a device that may be anything
+        size = _SIZE.search(event.text)  # of a device that may be anything; so much memory has an accelerator
+        return "warning" if size and int(size[1], 16) >= _LARGE else "info"
     if _ON_PURPOSE in event.detail.get("holder", ""):
         return "info"
     if nic is not None:

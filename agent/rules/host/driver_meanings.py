@@ -308,6 +308,9 @@ MEANINGS = {
     ),
     "gsp-not-started": Meaning("critical", "the GPU's own processor (GSP) did not start", _NO_GPU, alone=False),
     "gfw-boot": Meaning("critical", "the firmware of the GPU did not finish its boot (GFW)", _NO_GPU, alone=False),
+    "bar-invalid": Meaning(
+        "critical", "the BIOS or the hypervisor gave a GPU no valid memory region (BAR)", _NO_GPU, alone=False
+    ),
     "probe-failed": Meaning(
         "critical", "the NVIDIA driver could not start its GPUs and does not state why", _NO_GPU, alone=False
     ),

@@ -23,6 +23,14 @@ GPU_MEANINGS = {
     "dcgm-memory": ToolMeaning("error", "a health check states memory errors of a GPU", _BAD_MEMORY, "memory"),
     "fabric-state": ToolMeaning("error",
                                 "a health check states a fault of a GPU's NVLink fabric", _COLLECTIVES, "fabric"),
+    "cc-not-ready": ToolMeaning(
+        "warning", "confidential computing is on, and the GPUs are not set ready",
+        "No CUDA program starts until the guest attested the GPUs and set them ready.", "confidential",
+    ),
+    "fabric-partition": ToolMeaning(
+        "error", "the NVLink controller reports a partition of the rack that is not whole",
+        _COLLECTIVES, "fabric",
+    ),
     "dcgm-switch": ToolMeaning("error", "a health check states a fault of an NVSwitch", _COLLECTIVES, "nvlink"),
     "dcgm-link": ToolMeaning("error", "a health check states a fault of NVLinks", _COLLECTIVES, "nvlink"),
     "dcgm-peer": ToolMeaning(
@@ -41,6 +49,11 @@ GPU_MEANINGS = {
     "dcgm-pcie": ToolMeaning(
         "warning", "a health check states a PCIe link of a GPU that is too slow, or repeats packets",
         "Copies between host and GPU, and traffic with NICs, are slower.", "measured",
+    ),
+    "stated-link": ToolMeaning(
+        "warning", "the text states a PCIe link below what it could carry",
+        "What it means depends on the slot and on what ran: an idle GPU slows its link, and many slots have fewer "
+        "lanes than cards.", "measured", "low",
     ),
     "dcgm-hot": ToolMeaning(
         "warning", "a health check states a GPU that is slowed down by heat or power",
@@ -67,6 +80,14 @@ GPU_MEANINGS = {
     "dcgm-settings": ToolMeaning(
         "info", "a diagnostic names a setting or a program that is in its way",
         "It affects the diagnostic first.", "settings",
+    ),
+    "driver-nvlink-off": ToolMeaning(
+        "warning", "an option of the NVIDIA driver switches NVLink off",
+        "None on cards without a bridge, and where each program has one GPU alone. Else GPUs exchange data over PCIe, "
+        "at a tenth of the bandwidth.", "driver-option", "low",
+    ),
+    "driver-excluded": ToolMeaning(
+        "info", "an option of the NVIDIA driver leaves GPUs out", "No program sees these GPUs.", "driver-option",
     ),
     "persistence-off": ToolMeaning(
         "info", "nvidia-smi notes that persistence mode is off",

@@ -110,6 +110,13 @@ MEANINGS = {
         "metric",
         "low",
     ),
+    "metric-width": ToolMeaning(
+        "warning",
+        "an exporter reports a PCIe link with fewer lanes than GPU and slot have",
+        "Copies between host and GPU, and traffic with NICs, are slower.",
+        "measured",
+        "low",
+    ),
     "amd-xgmi-errors": ToolMeaning(
         "warning",
         "rocm-smi reports errors of the GPU's XGMI links since they were last read",
@@ -296,6 +303,21 @@ MEANINGS = {
         "nvidia-smi reports that hardware slows a GPU down",
         "Which GPU it is, the lines do not state. A job runs at the pace of its slowest GPU.",
         "slowdown",
+    ),
+    "file-link": ToolMeaning(
+        "info",
+        "the kernel states a PCIe link below what the device supports",
+        "What it means depends on the slot, which the files do not show: one with fewer lanes is no fault.",
+        "measured",
+        "low",
+    ),
+    "unnamed-width-busy": ToolMeaning(
+        "warning",
+        "nvidia-smi reports a PCIe link at full speed with fewer lanes than the GPU has",
+        "What it means depends on the slot: some have fewer lanes than cards. Copies between host and GPU, and traffic "
+        "with NICs, are slower.",
+        "measured",
+        "low",
     ),
     "unnamed-width": ToolMeaning(
         "info",
@@ -644,9 +666,23 @@ MEANINGS = {
     ),
     "dmon-slow": ToolMeaning(
         "warning",
-        "nvidia-smi dmon shows a clock far below that of the other GPUs while all are busy",
+        "nvidia-smi shows a clock far below that of the other GPUs while all are busy",
         "A job runs at the pace of its slowest GPU.",
         "slowdown",
+    ),
+    "smi-slowed-alone": ToolMeaning(
+        "warning",
+        "nvidia-smi counts time in which hardware slowed this GPU, far more than for the others",
+        "A job ran at the pace of this GPU, and does again under the same load.",
+        "slowdown",
+        "low",
+    ),
+    "smi-slowed": ToolMeaning(
+        "info",
+        "nvidia-smi counts time in which hardware slowed this GPU since its driver was loaded",
+        "None now, unless it still grows: run the command twice under load.",
+        "slowdown",
+        "low",
     ),
     "smi-hot": ToolMeaning(
         "warning",

@@ -51,9 +51,10 @@ def _judge_inactive(context: RuleContext, tally: LinkCounts, group: list[LinkCou
     if len(group) < 2:
         nothing = Reason("nothing-to-compare", detail="the only GPU of its model: nothing to compare with")
         wired = tally.form is LinkForm.BOARD and not context.virtual_machine
-        if wired and context.recorded and context.why_bus_unread and len(tally.inactive) <= _FEW * tally.total:
+        if wired and context.recorded and context.why_bus_unread and len(tally.inactive) < len(tally.active):
             what = f"{len(tally.inactive)} of {tally.total} NVLinks down"  # of one GPU that someone saved
-            return replace(_fail_inactive(context, tally, "warning", what), confidence="low")
+            severity = "warning" if len(tally.inactive) <= _FEW * tally.total else "info"  # some guests have a half
+            return replace(_fail_inactive(context, tally, severity, what), confidence="low")
         return tally.unknown(nothing) if wired else tally.not_applicable(nothing)
     if tally.form is LinkForm.CARD:
         return _fail_inactive(

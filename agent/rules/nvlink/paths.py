@@ -163,9 +163,13 @@ def nvlink_path_missing(context: RuleContext) -> Iterator[Result]:
         return _nvlinks_in_matrix(context, model, ways)
 
     outside = _find_outside(context, ways)
+    refused = _find_refused(context)
     for tally in link_counts(context):
         if isinstance(tally, Unknown) and tally.subject.removeprefix("gpu:") in outside:
             yield _fail_outside(context, context.gpus[tally.subject.removeprefix("gpu:")], ways)
+            continue
+        if isinstance(tally, Unknown) and tally.subject.removeprefix("gpu:") in refused:
+            yield _fail_refused(context, context.gpus[tally.subject.removeprefix("gpu:")])
             continue
         tally_or_result = _is_switched_by_matrix(context, tally, numbers_of) if isinstance(tally, Unknown) else tally
         if isinstance(tally_or_result, LinkCounts):
@@ -208,6 +212,43 @@ def _fail_outside(context: RuleContext, gpu: Gpu, ways: Mapping[frozenset[str], 
         evidence=tuple(
             Evidence(what=f"{gpu.label} - {label}", value=str(kind), source="nvidia-smi topo -m")
             for label, kind in cells
+        ),
+        confidence="low",
+        situation="matrix",
+        ids=frozenset({PLACE}) | gpu_ids(context, gpu),
+    )
+
+
+def _find_refused(context: RuleContext) -> set[str]:
+    """The same of the matrix of what the driver states of P2P over NVLink: GPUs that have it with no other one."""
+    words = {
+        frozenset((gpu.id, other)): states.get("nvlink")
+        for gpu in context.topology.gpus
+        for other, states in (gpu.p2p or {}).items()
+    }
+    joined = {pair for pair, word in words.items() if word == "OK"}
+    inside = {gpu for pair in joined for gpu in pair}
+    outside = {gpu.id for gpu in context.topology.gpus} - inside
+    shown = all(words.get(frozenset((gpu, other))) is not None for gpu in outside for other in inside)
+    models = {gpu_model(context, gpu) for gpu in context.topology.gpus}
+    whole = len(joined) == len(inside) * (len(inside) - 1) // 2 and len(models) == 1
+    is_fault = context.why_bus_unread and whole and shown and len(inside) >= _MOST_OF_THEM * len(outside)
+    return outside if is_fault else set()
+
+
+def _fail_refused(context: RuleContext, gpu: Gpu) -> Fail:
+    cells = [
+        (other.label, (gpu.p2p or {}).get(other.id, {}).get("nvlink"))
+        for other in context.topology.gpus
+        if other is not gpu
+    ]
+    return about_gpu(gpu).fail(
+        summary="no P2P over NVLink with any other GPU; the others have it with each other",
+        impact="What this means here depends on whether the GPU is in MIG mode, which uses no NVLink. If it is not, "
+        "jobs that use all GPUs reach it over PCIe, and run at that speed or fail.",
+        evidence=tuple(
+            Evidence(what=f"{gpu.label} - {label}", value=str(word), source="nvidia-smi topo -p2p n")
+            for label, word in cells
         ),
         confidence="low",
         situation="matrix",

@@ -31,7 +31,7 @@ from agent.rules.pcie.links import (
     pcie_links,
     report_log_alone,
 )
-from agent.rules.rule import Fail, Result, rule
+from agent.rules.rule import Fail, Result, Unknown, rule
 from agent.rules.wording import format_share_lost
 
 _OTHER_HOST_LINK = r"\bG[BH]2\d\d\b|\bGB3\d\d\b|\bB300\b"  # as WIDTH_PROVES_NOTHING, by name
@@ -76,7 +76,7 @@ def _report_driver_alone(context: RuleContext) -> Iterator[Fail]:
 @rule("pcie-width-downgraded", each=_links_and_log)
 def pcie_width_downgraded(pcie_link: PcieLink) -> Result:
     if silent := _why_width_unreliable(pcie_link) or pcie_link.why_not_judged:
-        return silent
+        return (_fail_alone(pcie_link, "width") if isinstance(silent, Unknown) else None) or silent
     link, expected = pcie_link.child.link, pcie_link.expected_width
     if link is None or link.width not in LANES:
         return pcie_link.unknown("not-shown", detail="the source gives no lane count")
@@ -144,7 +144,7 @@ def pcie_speed_downgraded(context: RuleContext, pcie_link: PcieLink) -> Result:
     if pcie_link.gpu and is_on_c2c(context, pcie_link.gpu):
         return pcie_link.not_applicable("other-kind", detail="a superchip: its GPU reaches the CPU by C2C")
     if silent := pcie_link.why_not_judged:
-        return silent
+        return (_fail_alone(pcie_link, "speed") if isinstance(silent, Unknown) else None) or silent
     link, expected = pcie_link.child.link, pcie_link.expected_speed
     if link is None or link.speed_gt_s is None:
         return pcie_link.unknown("not-shown", detail="the source gives no link speed")

@@ -14,6 +14,16 @@ from probes.tool_reports.sentences.sentence import ToolSentence, row, rows_of
 _GPU = r"GPU (?P<gpu>\d{1,3})\b"
 _AT = r"(?P<bdf>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])"
 _ANY_NUMBER = r"\d[\d.e+-]{0,20}"
+_PART = (  # as people name it
+    r"\b(?:(?:GPU|gpu) ?#?(?P<gpu>\d{1,3})|(?P<bdf>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])|"
+    r"(?P<part>mlx[45]_\d{1,3}|nvme\d{1,3}))\b"
+)
+_FEW_LANES, _ALL_LANES = r"(?:[xX][1248]|\b[1248][xX]|\b[1248] lanes)\b", r"(?:[xX]16|16[xX]|16(?: lanes)?)\b"
+_SPEED = r"(?:(?:[Gg]en|[Gg]eneration|PCI[eE]) ?[1-6](?:\.0)?|\d{1,2}(?:\.\d)? ?GT/s)(?: ?[xX@]\d{1,2}[xX]?)?"
+_NOT = r"[,;]? ?\(?(?:instead of|rather than|(?:and |but )?(?:expected|should be)):? (?:the |a |full |expected )?"
+_BUSY = (
+    r"(?:under (?:full |heavy |any )?load|while (?:busy|training|running)|during (?:training|the (?:job|benchmark)))"
+)
 
 _CODES = (  # of DCGM (DCGM_FR_...), by what they are about; the rest is reported by name
     ("gpu-off-bus", r"(?:GPU_)?FALLEN_OFF_BUS"),
@@ -115,6 +125,26 @@ DCGM: tuple[ToolSentence, ...] = (  # of checks and diagnostics; printed of faul
         r"processes with graphics contexts open running|Found driver on the denylist: (?P<what>\w{2,40})|Couldn't "
         r"allocate at least [\d.]{1,6}% of GPU memory"),
     row("metric-xid", r"XID error (?P<xid>\d{1,3}) has violated policy"),
+)  # fmt: skip
+
+PCIE_LINKS: tuple[ToolSentence, ...] = (  # what a person or a check states of a link: its part and two values
+    row(
+        "stated-link",
+        r"(?<=[\"'`])LnkSta: ?(?P<what>Speed [\d.]{1,4}GT/s[^\n\"'`]{0,24}, Width x\d{1,2} \(downgraded\))",
+    ),
+    row("stated-link", rf"{_PART}[^\n.]{{0,80}}?(?P<what>{_FEW_LANES}{_NOT}{_ALL_LANES})"),
+    row("stated-link", rf"{_PART}[^\n.]{{0,80}}?\b(?P<what>[xX][1248] of x16)\b"),
+    row("stated-link", rf"{_PART}[^\n.]{{0,80}}?\b(?P<what>{_SPEED}{_NOT}(?:{_SPEED}|[1-6]\.0))"),
+    row("stated-link", rf"{_PART}[^\n.]{{0,80}}?\b(?P<what>[Gg]en ?[12]\b(?: ?[xX]\d{{1,2}})? {_BUSY})"),
+)
+
+STATES: tuple[ToolSentence, ...] = (  # of what makes GPUs ready, as its manager or a health check prints it
+    row("cc-not-ready", r"Confidential Compute GPUs? Ready state: *(?P<what>not[- ]ready)"),
+    row("fabric-state",
+        r"fabric state is not healthy\b[^\n]{0,80}?GPU (?P<part>GPU-[0-9a-f-]{8,36}): "
+        r"(?P<what>state=[A-Z][\w ]{3,40})"),
+    row("fabric-partition",
+        r"^\d{1,5} {2,}(?P<what>[\w.-]{1,60} {2,20}\d{1,4} {1,20}(?:DEGRADED|UNHEALTHY)\w{0,30})\b"),
 )  # fmt: skip
 
 NVIDIA: tuple[ToolSentence, ...] = (

@@ -21,7 +21,7 @@ The sources of npu-smi and neuron-ls are closed: public threads.
 from __future__ import annotations
 
 from probes.tool_reports.sentences.cluster import CLUSTER
-from probes.tool_reports.sentences.gpu import DCGM, DCGM_CODES, NVIDIA, OTHER_MAKERS
+from probes.tool_reports.sentences.gpu import DCGM, DCGM_CODES, NVIDIA, OTHER_MAKERS, PCIE_LINKS, STATES
 from probes.tool_reports.sentences.network import COLLECTIVES, FIRMWARE, INFINIBAND, INTERFACES, VERBS
 from probes.tool_reports.sentences.sentence import BDF, DEVICE, ToolSentence, row, rows_of
 
@@ -236,8 +236,8 @@ ANYWHERE: tuple[ToolSentence, ...] = (  # without one: the first that fits a lin
     row("burn-faulty", r"^GPU (?P<gpu>\d{1,3}): FAULTY[ \t]*$"),
     row("burn-died", r"errors: [^\n]{0,400}?\(DIED!\)"),
     row("metric-xid", r"Detected XID (?P<xid>\d{1,3}) for GPU (?P<gpu>\d{1,3})\b"),
-    row("metric-xid",
-         r"\bXID (?P<xid>\d{1,3})\b[^\n]{0,160} detected on GPU "
+    row("check-xid",
+         r"\bXID (?P<xid>\d{1,3})\b[^\n]{0,160} detected on (?:GPU )?"
          r"PCI:(?P<bdf>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})\b"),
     row("driver-in-use", r"Could not unload NVIDIA driver kernel modules, driver is in use"),
     row("plugin-too-old", r"error getting device memory: Not Supported"),
@@ -248,6 +248,8 @@ ANYWHERE: tuple[ToolSentence, ...] = (  # without one: the first that fits a lin
     *DCGM,
     row("nvml-lost", r"\bNVML(?:Error_GpuIsLost|_ERROR_GPU_IS_LOST)\b|\bGPUIsLost\b"),
     *DCGM_CODES,
+    *PCIE_LINKS,
+    *STATES,
     row("container-version", r"driver/library version mismatch"),
     row("container-no-driver", r"nvml error: driver not loaded"),
     row("driver-unreachable",  # within a line; as a line of its own it is an output of nvidia-smi

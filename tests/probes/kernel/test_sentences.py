@@ -38,6 +38,8 @@ SAMPLES = (
             GPU, "NVRM: the clock is not supported by the card"),
     _nvidia("legacy-gpu", f"NVRM: ignoring the legacy GPU {GPU}", GPU, "NVRM: a legacy GPU was found"),
     _nvidia("bar-missing", f"NVRM: BAR1 is 0M @ 0x0 (PCI:{GPU})", GPU, f"NVRM: BAR1 is already mapped (PCI:{GPU})"),
+    _nvidia("bar-invalid", "NVRM: This PCI I/O region assigned to your NVIDIA device is invalid:", None,
+            "NVRM: PCI I/O region assigned to your NVIDIA device"),
     _nvidia("bar-missing", f"NVRM: FATAL: Failed to re-allocate BAR1.\nNVRM: GPU {GPU}: RmInitAdapter failed!", GPU,
             "NVRM: no need to re-allocate BAR1"),
     _nvidia("registers-taken", "NVRM: request_mem_region failed for 16M @ 0xf6000000. This can", None,

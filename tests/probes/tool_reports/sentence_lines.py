@@ -656,8 +656,27 @@ LINES: tuple[tuple[str, str, str], ...] = (  # a line, the code of what it means
     ("libibverbs: Warning: fork()-safety requested but init failed", "unexplained-line", "libibverbs: Warning: for"),
     ("poll CQ failed -1", "unexplained-line", "poll CQ failed"),
     ("n7: Test CUDA failure common.cu:1032 'out of memory'", "unexplained-line", "CUDA failure common.cu:1"),
+    ("GPU 6 trains at x8 (expected x16)", "stated-link", "NVIDIA 6"),
+    ("GPU 7 has only x4 of x16", "stated-link", "NVIDIA 7"),
+    (
+        'the slot has "LnkSta: Speed 32GT/s (ok), Width x8 (downgraded)"',
+        "stated-link", "Speed 32GT/s (ok), Width x8 (downgraded)",
+    ),
+    ("mlx5_4 negotiated Gen3 x16 instead of Gen5 x16", "stated-link", "mlx5_4"),
+    ("0000:5e:00.0 stays at gen 1 x16 under full load", "stated-link", "0000:5e:00.0"),
+    ("Confidential Compute GPUs Ready state: not-ready", "cc-not-ready", "not-ready"),
+    (
+        '{"level":"warn","msg":"fabric state is not healthy","reason":"GPU GPU-1a2b3c4d-0001: state=Not Supported"}',
+        "fabric-state", "GPU-1a2b3c4d-0001",
+    ),
+    ("32766  Default  70           DEGRADED_BANDWIDTH adaptive_bandwidth 1024", "fabric-partition", "DEGRADED"),
 )  # fmt: skip
 CALM: tuple[str, ...] = (  # of healthy machines, or of nothing that a person acts on
+    "GPU 0 runs at x16, not x8",
+    "If you see GPU 3 at x8 instead of x16, reseat it",
+    "GPU 5 was at gen 1 instead of gen 4, and is fixed now",
+    "Confidential Compute GPUs Ready state: ready",
+    "32766  Default  72           HEALTHY            adaptive_bandwidth",
     "libibverbs: Warning: couldn't stat '/etc/libibverbs.d'.",
     "Failed status 5: wr_id 0 syndrom 0xf9",
     "libibverbs: Warning: couldn't load driver 'libvmw_pvrdma-rdmav34.so': cannot open shared object file",

@@ -23,7 +23,7 @@ from tests.probes.tool_reports.sentence_lines import CALM, LINES
 
 ROWS = (
     *network.VERBS, *network.FIRMWARE, *network.INFINIBAND, *network.INTERFACES,
-    *gpu.DCGM, *gpu.NVIDIA, *gpu.OTHER_MAKERS, *cluster.CLUSTER, *UNKNOWN,
+    *gpu.DCGM, *gpu.PCIE_LINKS, *gpu.STATES, *gpu.NVIDIA, *gpu.OTHER_MAKERS, *cluster.CLUSTER, *UNKNOWN,
 )  # fmt: skip
 PORTS = "".join(
     f"hca_id:\tmlx5_{n}\n\ttransport:\t\t\tInfiniBand (0)\n\tphys_port_cnt:\t\t\t1\n\t\tport:\t1\n"

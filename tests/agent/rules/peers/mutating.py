@@ -103,7 +103,7 @@ def _state(row: Any, path: Sequence[str]) -> Any:
         if below is None:
             below = next(one for one in typing.get_args(hint) if hasattr(one, "__struct_fields__"))()
         return replace(row, **{path[0]: _state(below, path[1:])})
-    for value in (True, 64, 64.0, "x", ["x"], [64], [True] * 8, {"a": 64}, {"a": "x"}):
+    for value in (True, 64, 64.0, "x", ["x"], [64], [True] * 8, {"a": 64}, {"a": "x"}, {"a": [64]}, {"a": [True]}):
         with suppress(msgspec.ValidationError):
             return replace(row, **{path[0]: msgspec.convert(value, hint)})
     raise AssertionError(path)

@@ -1,0 +1,173 @@
+"""Values of one part that people quote: lanes and speed of a link in a sentence, in files of /sys, in metrics; options
+of a driver; records of BMCs of all makers.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.agent.rules.test_fragments import scan_text
+
+_WIDTHS = "$ cat /sys/bus/pci/devices/0000:5e:00.0/{}_link_width\n{}\n"
+_OF_CLASS = "/sys/class/{kind}/{name}/device/{which}_link_{what}:{value}\n"
+_SECTION = (  # of `nvidia-smi -q`
+    "    PCI\n        Bus Id                            : {bus}\n"
+    "        Sub System Id                     : 0x16C110DE\n"
+    "        GPU Link Info\n            PCIe Generation\n                Max                       : 5\n"
+    "                Current                   : {generation}\n            Link Width\n"
+    "                Max                       : 16x\n                Current                   : {width}x\n"
+)
+_METRIC = 'nvidia_smi_pcie_link_width_{which}{{uuid="{gpu}"}} {lanes}\n'
+_ILO = "/system1/log1/record{n}\n    number={n}\n    severity={grade}\n    date=05/06/2026\n    description={what}\n"
+_XCC = "2026-05-06 07:08:09 [FQXSFIO0010I] [Warning] An {} PCIe Error has Occurred at Bus C3 Device 00 Function 00.\n"
+_UTIL = (
+    "1    server   2026-05-06 07:08:09    ipmid   SEL Entry: FRU: 1, Record: Standard (0x02), "
+    "Time: 2026-05-06 07:08:09, Sensor: VR_FAULT (0xB1), Event Data: (001A41) PVDDQ_ABC status: 0x1a {}\n"
+)
+_BAR = "pci 0000:5e:00.0: BAR 1: {} [mem size 0x2000000000 64bit pref]"
+_LINKS = "GPU 3: Tesla V100-SXM2-16GB (UUID: GPU-0f)\n" + "".join(
+    f"\t Link {link}: {'<inactive>' if link in (2, 4) else '25.781 GB/s'}\n" for link in range(6)
+)
+
+
+_P2P = "$ nvidia-smi topo -p2p n\n \tGPU0\tGPU1\tGPU2\tGPU3\n{}"
+_SLOWED = "".join(  # of `nvidia-smi -q`; the third GPU differs
+    f"GPU 00000000:{gpu}E:00.0\n    Clocks Event Reasons Counters\n"
+    f"        HW Thermal Slowdown               : {{{gpu}}} us\n"
+    "        HW Power Braking                  : 0 us\n"
+    for gpu in range(4)
+)
+_ACTION = "NVRM: Xid (PCI:0000:5e:00): 154, GPU recovery action changed from 0x0 (None) to {}\n"
+_CLOCKS = (
+    "index, clocks.current.sm [MHz], utilization.gpu [%]\n0, 1980, 99\n1, {clock}, {use}\n2, 1980, 98\n3, 1980, 97\n"
+)
+
+
+def p2p(*words: str) -> str:
+    """The matrix, with these words in the rows of the four GPUs."""
+    return _P2P.format("".join(f" GPU{gpu}\t{row}\n" for gpu, row in enumerate(words)))
+
+
+def findings_of(tmp_path: Path, text: str) -> list[str]:
+    """Severity, rule and part of each."""
+    report = scan_text(tmp_path, text, "chat.txt")
+    return [f"{finding.severity} {finding.rule} {finding.label}" for finding in report.findings]
+
+
+_LANES = "pcie-width-downgraded device 0000:5e:00.0"
+_SAVED = "tool-reports-fault"
+TEXTS = {
+    "lanes of a GPU": ("On rack 4 GPU 6 runs at x4 instead of x16.\n", [f"warning {_SAVED} GPU6"]),
+    "speed of an address": ("0000:5e:00.0 is at Gen3, expected Gen5\n", [f"warning {_SAVED} device 0000:5e:00.0"]),
+    "speed under load": ("gpu2 shows gen 1 under load, why?\n", [f"warning {_SAVED} GPU2"]),
+    "files by cat": (_WIDTHS.format("current", 8) + _WIDTHS.format("max", 16), [f"info {_LANES}"]),
+    "files with all lanes": (_WIDTHS.format("current", 16) + _WIDTHS.format("max", 16), []),
+    "files within a sentence": (
+        "`/sys/bus/pci/devices/0000:5e:00.0/current_link_width` -> 8 while `max_link_width` is 16.\n",
+        [f"info {_LANES}"],
+    ),
+    "files of a NIC's class": (
+        "".join(
+            _OF_CLASS.format(kind="infiniband", name="mlx5_3", which=which, what="speed", value=value)
+            for which, value in (("current", "8.0 GT/s PCIe"), ("max", "32.0 GT/s PCIe"))
+        ),
+        [f"info {_SAVED} mlx5_3"],
+    ),
+    "speed of a GPU's class": (
+        "".join(
+            _OF_CLASS.format(kind="drm", name="card1", which=which, what="speed", value=value)
+            for which, value in (("current", "2.5 GT/s PCIe"), ("max", "32.0 GT/s PCIe"))
+        ),
+        [],
+    ),
+    "a section at full speed": (
+        _SECTION.format(bus="00000000:5E:00.0", generation=5, width=4),
+        [f"warning {_SAVED} device 0000:5e:00.0"],
+    ),
+    "a section at idle speed": (
+        _SECTION.format(bus="00000000:5E:00.0", generation=1, width=4),
+        [f"info {_SAVED} node"],
+    ),
+    "a section of a superchip": (
+        _SECTION.format(bus="00000009:01:00.0", generation=5, width=1),
+        [f"info {_SAVED} node"],
+    ),
+    "metrics": (
+        "".join(
+            _METRIC.format(which=which, gpu=gpu, lanes=lanes)
+            for which, gpu, lanes in (("current", "a", 8), ("max", "a", 16), ("current", "b", 16), ("max", "b", 16))
+        ),
+        [f"warning {_SAVED} a"],
+    ),
+    "metrics of GPUs that are all alike": (
+        "".join(
+            _METRIC.format(which=which, gpu=gpu, lanes=lanes)
+            for which, gpu, lanes in (("current", "a", 1), ("max", "a", 16), ("current", "b", 1), ("max", "b", 16))
+        ),
+        [],
+    ),
+    "NVLink off in a file": ("options nvidia NVreg_NvLinkDisable=1\n", [f"warning {_SAVED} node"]),
+    "NVLink off in the driver": ("NvLinkDisable: 1\nEnableMSI: 1\n", [f"warning {_SAVED} node"]),
+    "NVLink on": ("NvLinkDisable: 0\nEnableMSI: 1\n", []),
+    "GPUs left out": ('NvLinkDisable: 0\nExcludedGpus: "0000:5e:00.0"\n', [f"info {_SAVED} node"]),
+    "a third of the links of one GPU": (_LINKS, ["info nvlink-inactive GPU3"]),
+    "a record of iLO": (
+        _ILO.format(n=1, grade="Informational", what="POST complete")
+        + _ILO.format(n=2, grade="Critical", what="Uncorrectable PCI Express Error (Bus 0x5E, Device 0x0, Function 0)"),
+        [f"warning {_SAVED} device 0000:5e:00.0"],
+    ),
+    "a line of XCC": (_XCC.format("Uncorrectable"), [f"warning {_SAVED} device 0000:c3:00.0"]),
+    "a line of XCC about what was corrected": (_XCC.format("Correctable"), []),
+    "a line of log-util": (_UTIL.format("Assertion"), [f"warning {_SAVED} VR_FAULT"]),
+    "a line of log-util that ends it": (_UTIL.format("Assertion") + _UTIL.format("Deassertion"), []),
+    "a state of check_ipmi_sensor": (
+        "IPMI Status: Critical [2 system event log (SEL) entries present - details: (PS1 Status = Critical, Power "
+        "Supply, Power Supply Failure detected), (Sensor #0 = Warning, OS Critical Stop, OS Graceful Shutdown)]\n",
+        [f"warning {_SAVED} PS1 Status"],
+    ),
+    "the kernel's lines in a log of Go": (
+        f'level=info msg="[   67.492525] {_BAR.format("no space for")}\\n"\n'
+        f'level=info msg="[   67.492646] {_BAR.format("failed to assign")}\\n"\n',
+        ["warning driver-reports-failure device 0000:5e:00.0"],
+    ),
+    "one GPU without P2P over NVLink": (
+        p2p("X\tOK\tOK\tNS", "OK\tX\tOK\tNS", "OK\tOK\tX\tNS", "NS\tNS\tNS\tX"),
+        ["warning nvlink-path-missing GPU3"],
+    ),
+    "pairs with a bridge": (p2p("X\tOK\tNS\tNS", "OK\tX\tNS\tNS", "NS\tNS\tX\tOK", "NS\tNS\tOK\tX"), []),
+    "all with P2P over NVLink": (p2p("X\tOK\tOK\tOK", "OK\tX\tOK\tOK", "OK\tOK\tX\tOK", "OK\tOK\tOK\tX"), []),
+    "one GPU that heat slowed": (
+        _SLOWED.format(0, 0, 903_000_000, 0),
+        [f"warning {_SAVED} GPU@0000:2e:00.0"],
+    ),
+    "GPUs that heat slowed alike": (
+        _SLOWED.format(*[903_000_000] * 4),
+        [f"info {_SAVED} node"],
+    ),
+    "GPUs that heat slowed for a moment": (_SLOWED.format(0, 0, 9_000_000, 0), []),
+    "one slow clock": (_CLOCKS.format(clock=345, use=97), [f"warning {_SAVED} GPU1"]),
+    "one slow clock of an idle GPU": (_CLOCKS.format(clock=345, use=0), []),
+    "a GPU that waits for a reset": (
+        _ACTION.format("0x1 (GPU Reset Required)"),
+        ["error gpu-xid device 0000:5e:00.0"],
+    ),
+    "a GPU that waits for its jobs": (
+        _ACTION.format("0x4 (Drain and Reset)"),
+        ["warning gpu-xid device 0000:5e:00.0"],
+    ),
+    "what an Xid would look like": (
+        "A lost GPU would look like [Tue May  5 07:08:09 2026] NVRM: Xid (PCI:0000:5e:00): 79, GPU has fallen off\n",
+        [],
+    ),
+    "an Xid that a manual has": (
+        'The runbook has "May  5 07:08:09 n7 kernel: NVRM: Xid (PCI:0000:5e:00): 79, GPU has fallen off" in it\n',
+        [],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), TEXTS.values(), ids=TEXTS)
+def test_values_that_a_text_states(tmp_path: Path, text: str, expected: list[str]) -> None:
+    assert expected == findings_of(tmp_path, text)
