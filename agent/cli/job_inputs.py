@@ -159,9 +159,14 @@ def _scan(host: str, contents: dict[str, bytes], evidence: Evidence, seconds: fl
         import msgspec
 
         report = msgspec.structs.replace(report, node=msgspec.structs.replace(report.node, hostname=host))
-    read = {str(row.name).partition(", line ")[0] for row in outputs.list_files() if row.read_as is not None}
+    read = {
+        str(row.name).partition(", line ")[0]
+        for row in outputs.list_files()
+        if row.read_as not in (None, "error of program")  # which a job's log may hold as well
+    }
     for number, file in enumerate(evidence.files):
-        if os.path.basename(file.name) in read and file.read_as in (None, "log"):
+        is_unclear = file.read_as in (None, "log") and file.name not in evidence.rank_logs
+        if os.path.basename(file.name) in read and is_unclear:
             evidence.files[number] = JobFile(name=file.name, read_as="saved output", lines=file.lines)
     return HostReport(report, f"saved outputs{f' of {host}' if host else ''}", guessed=True)
 

@@ -93,7 +93,7 @@ class PossibleCause:
 
     def add_events(self, evidence: Evidence, events: Sequence[LineEvent]) -> None:
         """Events that show it: the first line of each, at most one line of each rank as evidence."""
-        ordered = sorted(events, key=lambda event: _sort_key(event.line))
+        ordered = sorted(events, key=lambda event: sort_key(event.line))
         shown: set[object] = set()
         for event in ordered:
             who = evidence.rank_of(event.line), event.row.id
@@ -102,13 +102,14 @@ class PossibleCause:
             self.count += event.count - 1
 
 
-def _sort_key(line: LogLine) -> tuple[bool, float, int, int]:
+def sort_key(line: LogLine) -> tuple[bool, float, int, int]:
+    """Lines by time, then by place; those without a time come last."""
     return line.at is None, line.at.seconds if line.at else 0.0, line.file, line.number
 
 
 def first_of(events: Iterable[LineEvent]) -> LineEvent:
     """The earliest, else the first in the files."""
-    return min(events, key=lambda event: _sort_key(event.line))
+    return min(events, key=lambda event: sort_key(event.line))
 
 
 def name_ranks(evidence: Evidence, ranks: Sequence[int], hosts: Sequence[str]) -> str:

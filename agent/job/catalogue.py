@@ -90,7 +90,8 @@ class WordIndex(NamedTuple):
 
 @cache
 def load_words() -> WordIndex:
-    """Each word, and the rows that have it; one that begins with ~ may be within a token."""
+    """Each word, and the rows that have it; one that begins with ~ may be within a token. Raises ValueError for a word
+    by which no line, or each line, would be found."""
     words: dict[str, list[Pattern]] = {}
     for pattern in load_patterns():
         for word in pattern.row.words:
@@ -98,11 +99,13 @@ def load_words() -> WordIndex:
     by_token: dict[bytes, list[tuple[bytes, tuple[Pattern, ...]]]] = {}
     anywhere = []
     for word, patterns in words.items():
-        if word.startswith("~"):
+        if word.startswith("~") and word[1:].strip():
             anywhere.append((word[1:].encode(), tuple(patterns)))
             continue
         tokens = find_tokens(word.encode())
         whole = tokens[:-1] if word.endswith("_") else tokens
+        if not whole:
+            raise ValueError(f"row {patterns[0].row.id}: lines are found by whole words, and {word!r} has none")
         by_token.setdefault(max(whole, key=len), []).append((word.encode(), tuple(patterns)))
     return WordIndex({token: tuple(rows) for token, rows in by_token.items()}, tuple(anywhere))
 

@@ -19,7 +19,9 @@ from agent.model.job_answer import (
 
 _FORGIVABLE = frozenset(("exception", "unexplained", "connect", "consequence"))
 # A late rank that came, a batch that was left out, a file that was found at the next try
-_RECOVERS = frozenset(("horovod-stalled", "gpu-out-of-memory", "gpu-out-of-memory-hip", "download-failed"))
+_RECOVERS = frozenset(
+    ("part-failed", "horovod-stalled", "gpu-out-of-memory", "gpu-out-of-memory-hip", "download-failed")
+)
 _SIZING = frozenset(("NCCL_PROTO", "NCCL_ALGO", "NCCL_BUFFSIZE", "NCCL_LL_BUFFSIZE", "NCCL_LL128_BUFFSIZE"))
 _LOST_CONNECTIONS = frozenset(
     (

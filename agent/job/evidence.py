@@ -19,6 +19,8 @@ from agent.model.job_answer import JobFile
 
 MOST_EVENTS = 100_000
 MANY_STEPS = 30  # lines of steps after an error that a job outlived
+_MOST_ERRORS = 64  # of a file that no row explains; the last of them is the last of the file
+_OF_HOSTS = ("kernel log", "log of a service", "saved output")
 
 
 class LineEvent:
@@ -92,9 +94,9 @@ class Evidence:
         self.watchdog: list[WatchdogState] = []
         self.links: list[LinkError] = []
         self.exits: list[ExitRow] = []
+        self.rank_logs: set[str] = set()  # files whose lines begin as only programs of several processes write them
         self.tails: dict[int, Tail] = {}
-        self.last_errors: dict[int, LogLine] = {}  # by file: the last line that is called an error
-        self.first_errors: dict[int, LogLine] = {}
+        self.errors: dict[int, list[LogLine]] = defaultdict(list)  # by file: lines that are called an error
         self.table_lines: dict[int, list[str]] = defaultdict(list)
         self.memlock: list[tuple[int | None, LogLine]] = []  # limits of locked memory, KiB; None: unlimited
         # by file: numbers of the last lines of steps
@@ -124,6 +126,20 @@ class Evidence:
             event.count += 1
         elif len(self.events) < MOST_EVENTS:
             self.events[place] = LineEvent(row, role, groups, line)
+
+    def add_error(self, line: LogLine) -> None:
+        """A line that is called an error; those before it that many steps came after are none of how the job ended."""
+        errors, steps = self.errors[line.file], self.last_steps.get(line.file, ())
+        if errors and sum(number > errors[-1].number for number in steps) > MANY_STEPS // 2:
+            errors.clear()
+        if len(errors) == _MOST_ERRORS:
+            errors.pop()
+        errors.append(line)
+
+    def is_output(self, file: int) -> bool:
+        """Whether a file is of a host, and not of the job."""
+        name = self.names[file]
+        return any(row.name == name and row.read_as in _OF_HOSTS for row in self.files)
 
     def note_end(self, line: LogLine) -> None:
         """A line of a regular end, or of a failure, of whatever job it is."""

@@ -78,6 +78,8 @@ def explains(cause: PossibleCause, effect: PossibleCause) -> bool:
             or (not cause.ranks and not cause.hosts and cause.id not in ("exit-code", "aborted"))
             or bool(cause.hosts and not cause.ranks and _share(cause.hosts, effect.hosts))
         )
+    if effect.role == "missing" and cause.role == "network":
+        return together
     if cause.role in _ENDS and effect.role in _SYMPTOMS:
         return ORDER[cause.role] < ORDER[effect.role] or cause.at is not None
     if effect.role in _OWN and cause.role in _ENDS:

@@ -14,8 +14,7 @@ from agent.job.lines import Prefixes, split_line
 
 _MOST_EFFORT = 150_000  # for taking lines apart, of all files together: one for a line of NCCL
 _OF_OTHERS = 4  # effort for a line of others
-_MOST_OF_A_KIND = 2048  # of them, of one file: lines that differ in digits only
-_MOST_KINDS = 20_000
+MOST_OF_A_KIND = 2048  # lines of one file that differ in digits only
 _MOST_FORMS = 4000
 _MOST_ROWS = 300_000  # of values, of all forms
 _OF_A_PROCESS = 24  # rows of one form
@@ -77,22 +76,13 @@ class LineForms:
         self.lines: dict[LineWriter, int] = defaultdict(int)
         self.is_cut = False  # a limit was reached: that a process did not print a form shows nothing
         self._effort = self._rows = 0
-        self._kinds: dict[bytes, int] = {}  # of the file that is read
         self._failed: set[LineWriter] = set()
 
-    def begin_file(self) -> None:
-        """The next file."""
-        self._kinds.clear()
-
-    def add(self, key: bytes, raw: bytes, number: int, file: int, prefixes: Prefixes) -> None:
-        """One line, and what is left of it without digits."""
-        count = self._kinds.get(key, 0)
-        if count >= _MOST_OF_A_KIND or (not count and len(self._kinds) >= _MOST_KINDS):
-            return
-        self._kinds[key] = count + 1
-        if count + 1 == _MOST_OF_A_KIND or self._effort >= _MOST_EFFORT:
+    def add(self, raw: bytes, number: int, file: int, prefixes: Prefixes, count: int) -> None:
+        """One line; `count`: the number of it among those of the file that differ in digits only."""
+        if count == MOST_OF_A_KIND or self._effort >= _MOST_EFFORT:
             self.is_cut = True
-        if self._effort >= _MOST_EFFORT or not key.strip(b" .\t\r\n#-=*"):
+        if self._effort >= _MOST_EFFORT:
             return
         info = _INFO.search(raw)
         self._effort += 1 if info is not None else _OF_OTHERS

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from functools import cache
 
 from agent.job.catalogue import Pattern, find_patterns, find_tokens, load_words
-from agent.job.line_readers import COUNTED, QUIET, READERS, FileState, read_info, read_progress, read_table_line
+from agent.job.error_lines import QUIET
+from agent.job.line_readers import COUNTED, READERS, FileState, read_info, read_progress, read_table_line
 from agent.job.lines import LogLine
 from agent.job.pace import PaceForm, find_form
 
@@ -39,9 +40,11 @@ _ANYWHERE_WORDS = (
 
 
 class Kind:
-    """What a kind of line may mean."""
+    """What a kind of line may mean, and how many such lines the file that is read has."""
 
-    __slots__ = ("count", "info", "likely", "of_table", "pace", "patterns", "plain", "readers")
+    __slots__ = (
+        "count", "file", "forms", "info", "is_formed", "is_read", "likely", "pace", "patterns", "plain", "readers",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -49,13 +52,16 @@ class Kind:
         readers: tuple[Callable[[FileState, LogLine], None], ...],
         info: bool,
         pace: PaceForm | None,
+        is_blank: bool = False,
     ) -> None:
         self.patterns, self.readers, self.pace = patterns, readers, pace
-        self.of_table = read_table_line in readers
+        self.is_read = bool(patterns or readers or pace)
+        self.is_formed = not is_blank and read_table_line not in readers  # its forms are compared between processes
         self.info = info  # only a message of NCCL at level INFO
         self.plain = not info and not patterns and set(readers) <= COUNTED  # after a while only its number matters
         self.likely = _UNREAD  # the reader of NCCL's facts that takes it
         self.count = 0
+        self.file, self.forms = -1, 0  # lines of that file that were given to the forms
 
 
 _UNREAD = -2
@@ -67,7 +73,8 @@ _TOKENS = frozenset(
     b"train_runtime stopped finished shutdown succeeded sglang SGLang vLLM "
     b"DeepSpeed megatron jaxlib tensorflow mindspore vllm lightning horovod local_rank local host rank exitcode value "
     b"compiled summary locked nccl_version Name "
-    b"RUNNING EXIT SIGNAL TensorRT "
+    b"startup Uvicorn fired RUNNING EXIT SIGNAL TensorRT "
+    b"unable cannot can could couldn timed timeout lost refused giving unhealthy unreachable respond down hung stuck "
     b"RUNTIME ROCE INFO WARN fatal FATAL Fatal Traceback aborted Aborted Killed killed panic".split()
 )
 
@@ -88,11 +95,16 @@ _ANYWHERE_BYTES = tuple(word.encode() for word in _ANYWHERE_WORDS)
 _is_quiet = re.compile(QUIET.encode()).search
 
 
-def make_kind(key: bytes, raw: bytes) -> Kind | None:
-    """What lines like this one may mean; None: nothing. `key`: the line without digits."""
+_BLANK = b" .\t\r\n"
+_RULE = b"#-=*"  # of which separators are made
+
+
+def make_kind(key: bytes, raw: bytes) -> Kind:
+    """What lines like this one may mean. `key`: the line without digits."""
+    is_blank = not key.strip(_BLANK + _RULE)
     tokens = set(find_tokens(raw))
-    if tokens.isdisjoint(_known_tokens()) and not _is_anywhere(raw) and key.strip(b" .\t\r\n"):
-        return None
+    if tokens.isdisjoint(_known_tokens()) and not _is_anywhere(raw) and key.strip(_BLANK):
+        return Kind((), (), False, None, is_blank)
     patterns = tuple(
         sorted(find_patterns(raw, tokens), key=lambda pattern: (pattern.row.plain, pattern.row.id in _LATE))
     )
@@ -105,8 +117,8 @@ def make_kind(key: bytes, raw: bytes) -> Kind | None:
             if "noise" not in (pattern.row.role, pattern.row.info) and not pattern.row.plain
         )
     readers = [reader for words, reader in READERS if any(word in raw for word in words)]
-    if not key.strip(b" .\t\r\n") and key.strip():
+    if not key.strip(_BLANK) and key.strip():
         readers.append(read_table_line)
     info = raw.count(b"NCCL INFO ") == 1 and not patterns and readers == [read_info] and b"\r" not in raw
     pace = None if b"NCCL " in raw else find_form(raw, key, read_progress in readers)
-    return Kind(patterns, tuple(readers), info, pace) if patterns or readers or pace else None
+    return Kind(patterns, tuple(readers), info, pace, is_blank)

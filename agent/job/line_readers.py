@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 from agent.job.dumps.ras import JsonSnapshotReader, SnapshotReader
+from agent.job.error_lines import ERROR_WORDS, has_lower_level, is_error, names_error
 from agent.job.evidence import Evidence, ExitRow, LinkError
 from agent.job.lines import LogLine, shorten_host
 
@@ -26,6 +27,7 @@ class FileState:
         self.damaged_snapshots = 0
         self.ignores: int | None = None  # the line that announces an exception which is ignored
         self.place: re.Match[str] | None = None  # of a process that ended, in the box of Hydra
+        self.stack: LogLine | None = None  # of MPICH: its first line, with the rank and host that it names
 
     def end_table(self) -> None:
         """Keep the row of a launcher's table that is complete."""
@@ -62,27 +64,16 @@ _LIMIT = re.compile(
 _LAUNCHED = re.compile(r"\bhost[ =:]{1,2}(?P<host>[A-Za-z][\w.-]{0,63}),? local[ _]rank[ =:]{1,2}(?P<local>\d{1,4})")
 _POD = re.compile(r"Name: {1,20}(?P<host>[a-z0-9][a-z0-9.-]{0,62})\s*$")  # of `kubectl describe pod`
 _TABLE_FIELD = re.compile(r"\s{1,8}(?P<name>host|rank|exitcode|time|traceback) {1,12}: (?P<value>.{0,200})")
-_ERROR = re.compile(
-    r"\b(?:error|fatal|exception|traceback|aborted|abort|killed|panic|core dumped|segfault|failure|failed)\b",
-    re.IGNORECASE,
+_STACK = re.compile(
+    r"MPICH ERROR \[Rank (?P<rank>\d{1,7})\] \[job id [^\]]{1,40}\] \[[^\]]{1,40}\] \[(?P<host>[\w.-]{1,64})\]|"
+    r"^Rank (?P<rank2>\d{1,7}) aborted with code|"
+    r"^Abort\(\d{1,12}\) on node \d{1,7} \(rank (?P<rank3>\d{1,7}) in comm 0\)"
 )
-_NO_ERROR = re.compile(  # a heading or a label: "#  error handling: peer failure"
-    r"[#\s]{0,40}error (?:handling|detection|correction|reporting|injection|recovery) {0,8}:", re.IGNORECASE
-)
+_OF_STACK = re.compile(r"\w{3,60}\(\d{1,6}\)\.{0,60}:")
+_STACK_LINES = 40
 _RUNNING = re.compile(r"= {1,5}(?:RANK (?P<rank>\d{1,7}) )?PID (?P<pid>\d{1,9}) RUNNING AT (?P<host>[\w.-]{1,64})")
 _ENDED = re.compile(r"= {1,5}(?:EXIT CODE: (?P<code>\d{1,3})|KILLED BY SIGNAL: (?P<signal>\d{1,2}))")
 _SIGNALS = (6, 7, 9, 11, 15)  # what Hydra prints as a code
-# Of libfabric, UCX, UCC, NVSHMEM and oneCCL: what they do, not what failed
-QUIET = (
-    r"<(?:info|debug|trace)> |\b(?:UCX|UCC|[TC]L_\w{2,12}) {1,3}(?:INFO|DEBUG|TRACE|REQ|DATA|FUNC) |"
-    r"NVSHMEM (?:INFO|DEBUG|TRACE)\b|\|CCL_(?:INFO|DEBUG|TRACE)\|"
-)
-# Of glog and logging below "error": "I1103 04:12:05.101 1 a.py:6] ", "2026-09-01 10:20:11.25: W a.cc:5] ", "INFO: "
-_LEVEL = re.compile(
-    r"(?:^|\[|: )[IW]\d{3,4} \d\d:\d\d:\d\d|\d\d:\d\d:\d\d[.,]\d{1,9}: [IW] |^(?:INFO|WARNING)\b|"
-    r"\[(?:INFO|WARN|WARNING|DEBUG)\]|(?:\| |- )(?:INFO|WARNING|DEBUG)(?: \||:| -)|" + QUIET
-)
-_FRAME = re.compile(r"  File \"|frame #\d|#\d{1,3} ")
 # Words by which lines matter besides the failures; without digits
 _FRAMEWORKS = {
     b"torch": "PyTorch",
@@ -103,6 +94,7 @@ _FRAMEWORKS = {
     b"horovod": "Horovod",
 }
 _PROGRESS = (b"iteration", b"Iteration", b"it/s", b"step ", b"Step ", b"step:", b"step=", b"epoch", b"Epoch", b"loss")
+_SERVES = (b"startup complete", b"Uvicorn running", b"fired up and ready")  # a server came up
 _WELL = (
     b"Out of bounds values",
     b"Avg bus bandwidth",
@@ -147,7 +139,6 @@ _TABLE_WORDS = (
     b"nThread",
 )
 _SETTING_WORDS = (b"NCCL_", b"RCCL_", b"HCCL_", b"UCX_", b" FI_", b"HSA_", b"value:")
-_ERROR_WORDS = tuple(b"rror ERROR FATAL atal xception raceback bort illed anic ailed ailure".split())
 _TLS = re.compile(
     r"\|\s{0,8}(?P<peer>[\d.a-fA-F:]{3,45})\((?P<peer_rank>\d{1,7})\)\s{0,8}\|[^|]{0,30}\|\s{0,8}(?P<own>[\d.a-fA-F:]{3,45})"
     r"\((?P<own_rank>\d{1,7})\)\s{0,8}\|[^|]{0,30}\|[^|]{0,30}\|[^|]{0,30}\|\s{0,8}(?P<tls>\w{1,20})"
@@ -234,7 +225,7 @@ def read_progress(state: FileState, line: LogLine) -> None:
         return
     state.evidence.progress += 1
     state.found.add("other")
-    if _ERROR.search(line.text[:300]) is None:
+    if not names_error(line.text):
         state.evidence.last_steps[line.file].append(line.number)
 
 
@@ -311,17 +302,31 @@ def _read_hydra(state: FileState, line: LogLine) -> None:
         state.found.add("launcher")
 
 
+def _read_stack(state: FileState, line: LogLine) -> None:
+    """An error of MPICH: the lines below it, which name nothing, are of the same process."""
+    match = _STACK.search(line.text)
+    if match is not None:
+        rank = match["rank"] or match["rank2"] or match["rank3"]
+        state.stack = line._replace(rank=int(rank), host=shorten_host(match["host"]) if match["host"] else line.host)
+
+
+def place_in_stack(state: FileState, line: LogLine) -> LogLine:
+    """A line with the process of the error stack that it is in."""
+    stack = state.stack
+    if stack is None or line.rank is not None or line.number - stack.number > _STACK_LINES:
+        return line
+    if line.number != stack.number and not _OF_STACK.match(line.text):
+        return line
+    return line._replace(rank=stack.rank, host=line.host or stack.host)
+
+
 def _read_error(state: FileState, line: LogLine) -> None:
     """A line that is called an error, of a library that no row is for."""
-    if line.level is not None or not _ERROR.search(line.text[:300]) or _FRAME.match(line.text):
-        return
-    if _NO_ERROR.match(line.text):
+    if line.level is not None or not is_error(line.text):
         return
     state.found.add("other")
-    if _LEVEL.search(line.whole[:200]) is not None and "Traceback" not in line.text:
-        return
-    state.evidence.first_errors.setdefault(line.file, line)
-    state.evidence.last_errors[line.file] = line
+    if "Traceback" in line.text or not has_lower_level(line.whole):
+        state.evidence.add_error(line)
 
 
 def _read_hccl(state: FileState, line: LogLine) -> None:
@@ -357,7 +362,7 @@ READERS: tuple[tuple[tuple[bytes, ...], Callable[[FileState, LogLine], None]], .
     ((b"HCCL(", b"HCCP(", b"RUNTIME(", b"ROCE("), _read_hccl),
     (_TABLE_WORDS, read_table_line),
     (_WELL, _read_well),
-    (_PROGRESS, read_progress),
+    ((*_PROGRESS, *_SERVES), read_progress),
     (tuple(_FRAMEWORKS), _read_framework),
     ((b"Job summary", b'"nccl_version"'), _read_ras),
     ((b"locked memory", b"locked-in-memory"), _read_limit),
@@ -366,7 +371,8 @@ READERS: tuple[tuple[tuple[bytes, ...], Callable[[FileState, LogLine], None]], .
     ((b"  host ", b"  rank ", b"  exitcode"), _read_failure_table),
     ((b"Exception ignored in",), _read_ignored),
     ((b" RUNNING AT ", b" EXIT CODE: ", b"KILLED BY SIGNAL: "), _read_hydra),
-    (_ERROR_WORDS, _read_error),
+    ((b"MPICH ERROR [", b"aborted with code", b"Abort("), _read_stack),
+    (ERROR_WORDS, _read_error),
 )
 
 COUNTED = frozenset((read_progress, _read_error, _read_framework))  # of many such lines only the number matters

@@ -21,7 +21,8 @@ _HEADER = re.compile(
 )
 # Of UCX and Open MPI: "[1647516906.396315] [gpu07:82049:0]", "[gpu-b07:4711] ***"
 _NAMED = re.compile(
-    r"(?:\[\d{9,11}\.\d{1,9}\] )?\[(?P<host>[A-Za-z][\w.-]{0,63}):(?P<pid>\d{2,8})(?: ?:\d{1,8}){0,2}\] "
+    r"(?:\[\d{9,11}\.\d{1,9}\] )?\[(?P<host>(?=[\d.-]{0,63}[A-Za-z])[A-Za-z0-9][\w.-]{0,63}):(?P<pid>\d{2,8})"
+    r"(?: {0,4}:\w{1,8}){0,2}\] "
 )
 _BARE_HEADER = re.compile(r"NCCL (?P<level>INFO|WARN) ")
 _TORCH_HEADER = re.compile(r"\[rank\d{1,7}\]:\[[EWFI]\d{3,4} ")
@@ -92,7 +93,7 @@ _DATES: tuple[re.Pattern[str], ...] = (
         r"(?:[.,](?P<fraction>\d{1,9}))?"
     ),
     re.compile(
-        r"\[[EWFI](?P<month>\d{1,2})(?P<day>\d\d) (?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
+        r"(?:\[|^|\) |: )[EWFI](?P<month>\d{1,2})(?P<day>\d\d) (?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
         r"(?:\.(?P<fraction>\d{1,9}))?"
     ),
     re.compile(
@@ -262,6 +263,25 @@ def _cut_host(host: str, first: str) -> str:
 def shorten_host(host: str) -> str:
     """A host's name without its domain; an address whole."""
     return host if host.replace(".", "").isdecimal() or ":" in host else host.partition(".")[0]
+
+
+def strip_header(text: str) -> str:
+    """A message without what its library writes before it: the rank, the time, the process.
+
+    >>> strip_header("[rank3]: OSError: gone"), strip_header("E0110 16:55:35.140093 281933 rdma_context.cpp:66] gone")
+    ('OSError: gone', 'rdma_context.cpp:66] gone')
+    >>> strip_header("[1784273406.684686] [gpu07:994396:0]      ib_md.c:452  UCX  ERROR   gone")
+    'UCX ERROR gone'
+    """
+    return _LIBRARY.sub("UCX ERROR ", _HEADS.sub("", text, count=1), count=1).strip()
+
+
+_HEADS = re.compile(
+    r"^\s{0,8}(?:\[rank\d{1,7}\]: ?)?(?:\[?[EFWI]\d{4} [\d:.]{8,18} {1,8}\d{1,9} )?"
+    r"(?:\[?20\d\d[-/]\d\d[-/]\d\d[ T][\d:]{8}(?:[.,]\d{1,9})?Z?\]? ?(?:- )?)?(?:\[?(?:ERROR|CRITICAL|FATAL)\]?:? )?"
+    r"(?:\[\d{9,11}\.\d{1,9}\] )?(?:\[[\w.-]{1,64}:\d{1,8} {0,4}(?: ?:\w{1,8}){1,2}\])?"
+)
+_LIBRARY = re.compile(r"^\s{0,12}[\w.]{2,40}:\d{1,5} {1,4}UCX {1,3}(?:ERROR|FATAL) {1,4}")
 
 
 def find_time(line: str) -> Moment | None:

@@ -13,8 +13,9 @@ from itertools import chain
 from agent.job.catalogue import ENDING, FAILING, FailureRow, Pattern
 from agent.job.dumps.ras import JsonSnapshotReader
 from agent.job.evidence import Evidence, LineEvent, Tail, WatchdogState
+from agent.job.line_forms import MOST_OF_A_KIND
 from agent.job.line_kinds import Kind, make_kind
-from agent.job.line_readers import FileState, read_progress
+from agent.job.line_readers import FileState, place_in_stack, read_progress
 from agent.job.lines import LINE_LIMIT, WHOLE, LogLine, Part, Prefixes, find_time, shorten_host, split_line
 from agent.job.measured_tables import read_tables
 from agent.job.streams import read_sample
@@ -35,7 +36,7 @@ class LogReader:
 
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
-        self._kinds: dict[bytes, Kind | None] = {}
+        self._kinds: dict[bytes, Kind] = {}
         self._messages: set[bytes] = set()
         self._heads: set[bytes] = set()
         self._state = FileState(evidence, "")
@@ -46,12 +47,12 @@ class LogReader:
         file = len(evidence.names)
         evidence.names.append(name)
         self._heads.clear()
-        evidence.forms.begin_file()
         state = self._state = FileState(evidence, name)
         sample, source = read_sample(iter(lines), _SAMPLE_LINES)
         prefixes = Prefixes(line[:400].decode("utf-8", "replace") for line in sample)
         if prefixes.are_of_ranks:
             state.found.add("other")
+            evidence.rank_logs.add(name)
         for origin, form in (("kernel", _KERNEL), ("service", _SERVICE)):
             if sum(form.match(line[:200]) is not None for line in sample) * 4 > len(sample):  # messages have more lines
                 state.found.add(origin)
@@ -67,11 +68,14 @@ class LogReader:
                 continue
             key = raw.translate(None, _DIGITS)
             kind = kinds.get(key)
-            if kind is None and key not in kinds:
+            if kind is None:
                 kind = self._add_kind(key, raw)
-            if kind is None or not kind.of_table:
-                forms.add(key, raw, number, file, prefixes)
-            if kind is not None:
+            if kind.file != file:
+                kind.file, kind.forms = file, 0
+            if kind.is_formed and kind.forms < MOST_OF_A_KIND:
+                kind.forms += 1
+                forms.add(raw, number, file, prefixes, kind.forms)
+            if kind.is_read:
                 if kind.pace is not None:
                     evidence.pace.add(file, number, raw, kind.pace)
                 if kind.info:
@@ -123,7 +127,7 @@ class LogReader:
             else:
                 self.evidence.snapshots.append(reader.snapshot)
 
-    def _add_kind(self, key: bytes, raw: bytes) -> Kind | None:
+    def _add_kind(self, key: bytes, raw: bytes) -> Kind:
         """What lines like this one may mean."""
         if len(self._kinds) >= _MOST_KINDS:
             self._kinds.clear()
@@ -146,9 +150,9 @@ class LogReader:
                 evidence.ranks.rank_files[line.rank].setdefault(file)
             for reader in kind.readers:
                 reader(self._state, line)
-            if kind.patterns and self._match(kind.patterns, line):
-                if evidence.last_errors.get(file) is line:
-                    del evidence.last_errors[file]  # it is explained
+            if kind.patterns and self._match(kind.patterns, place_in_stack(self._state, line)):
+                if evidence.errors[file][-1:] == [line]:
+                    evidence.errors[file].pop()  # it is explained
             elif line.level == "WARN":
                 self._add_unexplained(line, "NCCL warns of it")
 
@@ -220,9 +224,9 @@ class LogReader:
             if role == "exception" and self._state.ignores is not None:
                 explained = line.number - self._state.ignores < _MOST_FRAMES
                 role = "note" if explained else role
-                last = self.evidence.last_errors.get(line.file)
-                if explained and last is not None and last.number >= self._state.ignores:
-                    del self.evidence.last_errors[line.file]  # its traceback
+                errors = self.evidence.errors[line.file]
+                while explained and errors and errors[-1].number >= self._state.ignores:
+                    errors.pop()  # its traceback
                 self._state.ignores = None
             self._add_state(row, groups, line)
             telling = tuple(groups[name].partition("<")[0] for name in _TELLING if name in groups)

@@ -24,6 +24,7 @@ _BOARDS = (  # of eight GPUs, and how their names begin; fewer may be a part of 
     ("H100 80GB HBM3", "hgx-h100-8"), ("H200", "hgx-h200-8"), ("A100-SXM", "hgx-a100-8"), ("B200", "hgx-b200-8"),
 )  # fmt: skip
 _ON_BOARD = 8
+_GRAVE = ("error", "critical")
 
 
 def add_machine(
@@ -52,7 +53,13 @@ def add_machine(
     if not slow:
         files = answer.source.files
         is_table = answer.job.ended == "unknown" and tables and all(file.read_as == _TABLE for file in files)
-        return msgspec.structs.replace(answer, headline=_describe_level(tables[0])) if is_table else answer
+        if is_table:
+            return msgspec.structs.replace(answer, headline=_describe_level(tables[0]))
+        grave = [] if answer.causes else [row for one in joined for row in one.findings if row.severity in _GRAVE]
+        if grave and answer.job.ended == "unknown":
+            found = f"{grave[0].severity} {grave[0].rule} on {grave[0].label}: {grave[0].summary}"
+            return msgspec.structs.replace(answer, headline=f"{answer.headline}; of the host: {found}")
+        return answer
     headline = answer.headline if answer.causes else f"Slow: {slow[0].summary}"
     return msgspec.structs.replace(answer, causes=[*answer.causes, *slow], headline=headline)
 

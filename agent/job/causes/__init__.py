@@ -13,7 +13,7 @@ from agent.job.candidate import PossibleCause
 from agent.job.causes.ascend import find_hccl_codes, find_link_timeouts, find_links, find_waiting_npus
 from agent.job.causes.devices import find_cuda, find_xids
 from agent.job.causes.dump_hangs import find_dump_delays, find_dump_hangs
-from agent.job.causes.generic import find_boxed, find_generic, find_unexplained
+from agent.job.causes.generic import find_boxed, find_generic
 from agent.job.causes.network import (
     find_async,
     find_completions,
@@ -44,6 +44,7 @@ from agent.job.causes.transport import (
     find_transport,
     find_unusable,
 )
+from agent.job.causes.unexplained import find_unexplained
 from agent.job.causes.watchdog import find_blocked_watchdogs, find_watchdog_hangs
 from agent.job.evidence import Evidence, LineEvent
 
@@ -69,7 +70,7 @@ def find_candidates(evidence: Evidence) -> list[PossibleCause]:
     candidates += find_links(evidence)
     candidates += find_transport(evidence, events)
     candidates += find_host_copies(evidence)
-    candidates += find_unexplained(evidence)
+    candidates += find_unexplained(evidence, candidates)
     return candidates
 
 
@@ -91,6 +92,8 @@ _SPECIAL = {
     "device-counts-differ": find_device_counts,
     "verbs-device-unusable": find_unusable,
     "horovod-stalled": find_missing,
+    # read together: `find_watchdog_hangs`, `find_exits`
+    **dict.fromkeys(("watchdog-timeout", "watchdog-status", "watchdog-dump", "exit-code"), _none),
     "trainer-exit": _none,
     "spawn-exit": _none,
     "heartbeat-stuck": find_blocked_watchdogs,

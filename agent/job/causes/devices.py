@@ -8,7 +8,7 @@ from typing import Any
 
 from agent.job.candidate import PossibleCause, first_of
 from agent.job.catalogue import load_codes
-from agent.job.causes.generic import collect_words, fill
+from agent.job.causes.words import collect_words, fill
 from agent.job.evidence import Evidence, LineEvent
 
 
@@ -92,7 +92,7 @@ def find_cuda(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleC
         if role in ("noise", "consequence"):
             continue
         candidate = PossibleCause(
-            f"cuda-{number}" if number.isdecimal() else "cuda-error", role, code.get("fault", "software"), ""
+            f"cuda-{number}" if number.isdecimal() else "cuda-error", role, code.get("fault", "unknown"), ""
         )
         candidate.confidence = "high" if role == "hard" else "medium"
         candidate.add_events(evidence, rows)
@@ -100,7 +100,8 @@ def find_cuda(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleC
         means = f": {code['means']}" if code else ""
         if number == "101" and all((event.line.place or "").startswith("transport/p2p") for event in rows):
             candidate.id, means = "imex-not-working", _NO_IMPORT
-        name = f"CUDA error {number} ({code['text']})" if code else f"CUDA error {number}"
+        text = code["text"] if code else first_of(rows).groups.get("text", "").strip(" '")[:80]
+        name = f"CUDA error {number}" + (f" ({text})" if text and text not in number else "")
         candidate.summary = f"{words['who']}: {name}{means}"
         candidate.next = [
             fill(text, words) for text in code.get("next", ["`nvidia-smi` and the kernel log of {host} for Xids"])

@@ -9,7 +9,8 @@ from typing import Any
 
 from agent.job.candidate import PossibleCause, first_of, name_hosts
 from agent.job.catalogue import load_codes
-from agent.job.causes.generic import collect_words, fill, find_generic
+from agent.job.causes.generic import find_generic
+from agent.job.causes.words import collect_words, fill
 from agent.job.evidence import Evidence, LineEvent
 from agent.job.lines import Moment
 
@@ -26,6 +27,12 @@ _AT_ONCE_IB = "states, P_Keys or routes of the ports"
 _LATER = "a link that flapped, loss under load, or a peer that ended"
 # of UCX, as verbs number them
 _UCX_STATUSES = {0x15: 12, 0x16: 13, 0x01: 1, 0x02: 2, 0x04: 4, 0x05: 5, 0x12: 9, 0x13: 10, 0x14: 11}
+_STATUSES = (  # rdma-core libibverbs/enum_strs.c
+    ("flush", 5), ("transport retry", 12), ("rnr retry|receive-no-ready", 13), ("local length", 1), ("local qp op", 2),
+    ("local protection", 4), ("bad response", 7), ("local access", 8), ("invalid request", 9), ("remote access", 10),
+    ("remote operation", 11), ("fatal", 19), ("response timeout", 20),
+)  # fmt: skip
+_NO_NAME = 21
 _SOON, _LONG = 120.0, 600.0  # seconds after the job's first line
 
 
@@ -49,7 +56,7 @@ def find_completions(evidence: Evidence, events: list[LineEvent]) -> Iterator[Po
     for event in events:
         status = int(event.groups.get("status", "0"), 16 if event.row.id == "ucx-completion" else 10)
         if event.row.id == "ucx-completion":
-            status = _UCX_STATUSES.get(status, 21)
+            status = _UCX_STATUSES.get(status) or _read_status(event.groups.get("what", ""))
         by_status[status, _nic_of(event)].append(event)
     statuses = {status for status, _ in by_status}
     for (status, nic), rows in by_status.items():
@@ -79,6 +86,11 @@ def find_completions(evidence: Evidence, events: list[LineEvent]) -> Iterator[Po
         candidate.summary = f"{who}: {name}: {code.get('means', 'no meaning is known')}"
         candidate.next = [fill(text, words) for text in code.get("next", [])]
         yield candidate
+
+
+def _read_status(words: str) -> int:
+    """The number of a completion status, by the words that verbs have for it."""
+    return next((number for form, number in _STATUSES if re.search(form, words, re.IGNORECASE)), _NO_NAME)
 
 
 def _read_destinations(evidence: Evidence, candidate: PossibleCause) -> None:
@@ -286,6 +298,9 @@ def find_efa(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCa
         groups = first_of(events).groups
         status = groups.get("status") or groups.get("provider")
         code = codes.get(status or "", {})
+        if not code and groups.get("code") in _RAW_STATUSES:
+            status = groups["code"]
+            code = load_codes()["completion"][status]
         if code:
             candidate.summary = f"{candidate.name(evidence)}: EFA status {status} ({code['name']}): {code['means']}"
             candidate.fault = code["fault"]
@@ -297,6 +312,9 @@ def find_efa(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCa
         elif "text" not in groups:
             candidate.summary += f": {first_of(events).line.text[:160]}"
         yield candidate
+
+
+_RAW_STATUSES = ("20", "21")  # of libfabric before 1.16: a status of verbs, which is no number of an error here
 
 
 def find_cxi(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:

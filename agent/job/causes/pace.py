@@ -27,7 +27,7 @@ def find_pace(evidence: Evidence) -> Iterator[PossibleCause]:
         pace, series, file = max(paces, key=lambda row: len(row[1].values))
         text = f"its pace is steady: {_format(pace, series)} in the middle of {len(series.values)} values"
         note = PossibleCause("pace-steady", "note", "unknown", text, "medium")
-        note.show_text(f"{evidence.names[file]}: {text}", evidence.names[file], series.lines[0])
+        note.show_text(text, evidence.names[file], series.lines[0])
         yield note
 
 

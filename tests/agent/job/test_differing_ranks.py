@@ -159,7 +159,7 @@ def test_a_log_without_end_is_collected_in_bounded_memory(monkeypatch: pytest.Mo
     forms, prefixes = line_forms.LineForms(), Prefixes(())
     for number in range(9000):
         raw = b"gpu1:%d:7 [0] NCCL INFO step %d of %s\n" % (number % 64, number, b"x" * (number % 90))
-        forms.add(raw.translate(None, b"0123456789"), raw, number, 0, prefixes)
+        forms.add(raw, number, 0, prefixes, number)
 
     assert forms.is_cut
     assert len(forms.forms) == 40

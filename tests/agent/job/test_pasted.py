@@ -102,7 +102,7 @@ LOGS = (
     Log("a log that ends in a note of a library", "I1103 04:12:05.101202 47 bridge.py:660] Unable to open libx.so: "
         "failed\nstep 10 loss 2.31\n", "unknown: no cause"),
     Log("a log that ends in an error of nobody, and its first error", "frob error: 7\nstep 1\nother failure\n",
-        "failed: ends-in-error (unknown, low)", "its first error is in line 1"),
+        "failed: ends-in-error (unknown, low)", "the first in line 1: frob error: 7"),
     Log("the box of Hydra", HYDRA.format("RANK 3 ", "KILLED BY SIGNAL: 9 (Killed)"),
         "killed: killed (rank, medium, ranks [3], gpu7)", "rank 3 on gpu7 was killed"),
     Log("the box of an older Hydra", HYDRA.format("", "EXIT CODE: 139"), "failed: crash (software, medium, gpu7)"),

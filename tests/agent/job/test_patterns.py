@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from agent.cli.job import JobOptions, answer_job
+from agent.job import catalogue
 from agent.job.catalogue import ROLES, FailureRow, find_patterns, load_codes, load_rows
 from agent.job.evidence import Evidence
 from agent.job.log_reader import LogReader
@@ -58,6 +59,15 @@ def test_rows_are_well_formed() -> None:
             *re.compile(row.pattern).groupindex,
         }
         assert names <= known, row.id
+
+
+@pytest.mark.parametrize("word", ["", "~", "12", "NET_"])
+def test_a_word_that_finds_no_line_is_refused(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the table is loaded, with the row's name."""
+    row = msgspec.structs.replace(ROWS[0], id="odd", words=[word])
+    monkeypatch.setattr(catalogue, "load_patterns", lambda: (catalogue.Pattern(row),))
+    with pytest.raises(ValueError, match="row odd"):
+        catalogue.load_words.__wrapped__()
 
 
 def test_no_pattern_is_slower_than_the_length_of_its_line() -> None:

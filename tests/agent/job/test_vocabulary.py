@@ -166,7 +166,7 @@ LINES = (
     (
         "[1800000000.118] [gpu-c11:911:0]     ucp_worker.c:1501 UCX  ERROR too many rkey configurations: 256 "
         "(max: 255)",
-        "failed: ucx-error (software, low, gpu-c11)",
+        "failed: ucx-error (unknown, low, gpu-c11)",
     ),
     (
         "/w/nvshmem/src/modules/transport/ibgda/ibgda.cpp:2101: NULL value cannot allocate mlx5dv_devx_uar",
@@ -216,7 +216,7 @@ LINES = (
     ),
     (
         "gpu-c11:911:930 [2] nccl_ofi_net.cpp:158 NCCL WARN NET/OFI Failed to initialize rdma protocol",
-        "failed: efa-plugin-failed (software, medium, gpu-c11)",
+        "failed: efa-plugin-failed (unknown, medium, gpu-c11)",
     ),
     (
         "2027:01:03-04:12:09:(911) |CCL_ERROR| internal_kvs.cpp:529 kvs_init: connection error: Connection refused",
@@ -510,7 +510,7 @@ def write_job(*own: str, failed: int = 5) -> str:
         ("[1800000000.1] [gpu-d2:705:0] rc_iface.c:800  UCX  ERROR error modifying QP to RTR: Invalid argument",
          "qp-invalid (setting, high, ranks [5], gpu-d2)"),
         ("[1800000000.1] [gpu-d2:705:0] ucp_worker.c:15 UCX  ERROR frobnicated",
-         "ucx-error (software, low, ranks [5], gpu-d2)"),
+         "ucx-error (unknown, low, ranks [5], gpu-d2)"),
         ("[1800000000.1] [gpu-d2:705:0] tl_mlx5_team.c:44   TL_MLX5 ERROR frobnicated",
          "ucc-error (unknown, low, ranks [5], gpu-d2)"),
     ],

@@ -1,0 +1,208 @@
+"""Failures that no row explains: named by their own words, never silent, and never sure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from agent.job.candidate import PossibleCause, first_of, name_ranks, sort_key
+from agent.job.catalogue import ENDING, FailureRow, load_codes
+from agent.job.causes.words import collect_words, fill
+from agent.job.evidence import Evidence, LineEvent
+from agent.job.lines import LogLine, strip_header
+from agent.job.named_parts import LineWords, read_words
+
+PART = "part-failed"
+_NEAR_THE_END = 3  # lines
+_OUTLIVED = 3  # steps after an error
+_SHOWN = 160  # characters of a line
+_HEADING = "Traceback (most recent call last):"
+
+
+def is_repeating(row: FailureRow) -> bool:
+    """Whether a row has no more of a failure than that a program wrote of one."""
+    return row.plain and (row.role in ("exception", "unexplained") or (row.role == "error" and row.confidence == "low"))
+
+
+class NamedLine:
+    """A line that no row explains and that names a part, with what its words show."""
+
+    def __init__(self, line: LogLine, text: str, words: LineWords) -> None:
+        self.line, self.text, self.words = line, text, words
+
+
+def read_line(line: LogLine) -> NamedLine:
+    """The message of a line, and its words."""
+    text = strip_header(line.text)
+    return NamedLine(line, text, read_words(text[:400]))
+
+
+def split_named(events: Sequence[LineEvent]) -> tuple[list[NamedLine], list[LineEvent]]:
+    """Lines whose words name a part, and the events of the others."""
+    named, others = [], []
+    for event in events:
+        line = read_line(event.line)
+        if line.words.parts:
+            named.append(line)
+        else:
+            others.append(event)
+    return named, others
+
+
+def suspect_parts(evidence: Evidence, lines: Sequence[NamedLine]) -> Iterator[PossibleCause]:
+    """Parts that lines name which no row explains: what fails of itself, and what follows from something."""
+    for follows in (False, True):
+        own = [line for line in lines if line.words.is_consequence is follows]
+        if own:
+            yield _suspect(evidence, own, "consequence" if follows else "network")
+
+
+def _suspect(evidence: Evidence, lines: Sequence[NamedLine], role: str) -> PossibleCause:
+    candidate = PossibleCause(PART, role, "unknown", "", "low")
+    candidate.is_plain = True  # a row that knows a line comes before it
+    ordered = sorted(lines, key=lambda row: sort_key(row.line))
+    shown: set[tuple[int | None, tuple[str, ...]]] = set()
+    for named in ordered:
+        key = evidence.rank_of(named.line), named.words.parts
+        candidate.add(evidence, named.line, show=key not in shown)
+        shown.add(key)
+    first = ordered[0]
+    parts = list(dict.fromkeys(part for named in ordered for part in named.words.parts))
+    nics = {named.words.nic for named in ordered}
+    candidate.nic = nics.pop() if len(nics) == 1 else None
+    names = ", ".join(parts[:3]) + (f" and {len(parts) - 3} more" if len(parts) > 3 else "")
+    means = f" ({first.words.means})" if first.words.means else ""
+    who = name_ranks(evidence, list(candidate.ranks), list(candidate.hosts))
+    verb = "report" if len(candidate.ranks) > 1 else "reports"
+    candidate.summary = f"{who} {verb} an unexplained failure of {names}{means}: {first.text[:_SHOWN]}"
+    host = next(iter(candidate.hosts), None) if len(candidate.hosts) == 1 else None
+    where = host or "the host"
+    candidate.next = [step.replace("{host}", where) for step in first.words.next]
+    candidate.next += [
+        f"`fabricscope scan` on {where}: state, counters and findings of {names}; its kernel log at that time",
+        "the lines before this one, and what the program that wrote it was doing",
+    ]
+    return candidate
+
+
+def describe_unsure(evidence: Evidence, candidate: PossibleCause, event: LineEvent) -> None:
+    """A message that only repeats what a program wrote: by its words it may be of the fabric."""
+    words = read_line(event.line).words
+    if not words.means:
+        return
+    if words.is_outside:
+        candidate.fault, candidate.confidence = "unknown", "low"
+    where = next(iter(candidate.hosts), "the host") if len(candidate.hosts) == 1 else "the host"
+    if words.is_outside or candidate.confidence == "low":
+        candidate.summary += f"; by its words: {words.means}"
+        candidate.next = [*(step.replace("{host}", where) for step in words.next), *candidate.next]
+
+
+def find_unexplained(evidence: Evidence, causes: Sequence[PossibleCause]) -> Iterator[PossibleCause]:
+    """Warnings of NCCL, parts that errors name, what a process wrote before it exited, errors at the end of a log."""
+    if evidence.unexplained:
+        yield _warn(evidence, list(evidence.unexplained.values()))
+    endings = [(file, errors) for file in sorted(evidence.errors) if (errors := _list_last_errors(evidence, file))]
+    named = [row for _, errors in endings for row in map(read_line, errors) if row.words.parts]
+    yield from suspect_parts(evidence, named)
+    if any(not row.words.is_consequence for row in named):
+        return
+    exited = {rank for cause in causes if cause.id in ("exit-code", "aborted") for rank in cause.ranks}
+    own = [line for _, errors in endings for line in errors if evidence.rank_of(line) in exited]
+    if own:
+        yield _describe(evidence, own, f"{name_ranks(evidence, [evidence.rank_of(own[0]) or 0], [])} reports")
+        return
+    yield from _find_ending(evidence, endings)
+
+
+def _list_last_errors(evidence: Evidence, file: int) -> list[LogLine]:
+    """The errors in which a file ends; none where the job went on after them."""
+    if evidence.is_output(file):
+        return []  # of a host, not of the job
+    steps = evidence.last_steps.get(file, ())
+    errors = [line for line in evidence.errors[file] if sum(number > line.number for number in steps) < _OUTLIVED]
+    tail = evidence.tails.get(file)
+    if not errors or tail is None:
+        return []
+    if steps and steps[-1] > errors[-1].number:
+        return []
+    is_end = tail.number - max(errors[-1].number, _find_last_failure(evidence, file)) <= _NEAR_THE_END
+    return errors if is_end else []
+
+
+def _find_last_failure(evidence: Evidence, file: int) -> int:
+    """The last line of a file that a row explains as a failure."""
+    events = evidence.events.values()
+    return max((event.line.number for event in events if event.line.file == file and event.role in ENDING), default=0)
+
+
+def _find_ending(evidence: Evidence, endings: Sequence[tuple[int, list[LogLine]]]) -> Iterator[PossibleCause]:
+    """A log that ends in an error: of many files the one whose first error is the earliest, else the rarest."""
+    logs = [
+        errors
+        for file, errors in endings
+        if _find_last_failure(evidence, file) < errors[-1].number
+        and evidence.tails[file].number - errors[-1].number <= _NEAR_THE_END
+    ]
+    if not logs:
+        return
+    forms = Counter(_form(_first_of(errors)) for errors in logs)
+    are_timed = all(_first_of(errors).at is not None for errors in logs)
+
+    def rank(errors: list[LogLine]) -> tuple[float, int]:
+        first = _first_of(errors)
+        return (first.at.seconds if are_timed and first.at else float(forms[_form(first)])), first.file
+
+    errors = min(logs, key=rank)
+    yield _describe(evidence, errors, f"{evidence.names[errors[0].file]} ends in")
+
+
+def _first_of(errors: Sequence[LogLine]) -> LogLine:
+    """The first that is a message."""
+    return next((line for line in errors if not line.text.rstrip().endswith(_HEADING)), errors[-1])
+
+
+def _describe(evidence: Evidence, errors: Sequence[LogLine], start: str) -> PossibleCause:
+    """The first of errors that no row explains, and the last of them."""
+    first, last = _first_of(errors), errors[-1]
+    candidate = PossibleCause("ends-in-error", "unexplained", "unknown", "", "low")
+    candidate.add(evidence, first)
+    named = read_line(first)
+    text = named.text[:_SHOWN]
+    if last.number == first.number:
+        candidate.summary = f"{start} an unexplained error: {text}"
+    else:
+        candidate.summary = f"{start} unexplained errors, the first in line {first.number}: {text}"
+        candidate.show(evidence, last)
+    if named.words.means:
+        candidate.summary += f"; by its words: {named.words.means}"
+    where = next(iter(candidate.hosts), "the host") if len(candidate.hosts) == 1 else "the host"
+    candidate.next = [step.replace("{host}", where) for step in named.words.next]
+    candidate.next.append("the lines before this error; the logs of the other ranks")
+    if text.endswith(_HEADING):
+        candidate.next.insert(0, "the rest of this traceback: its last line has the error")
+    return candidate
+
+
+def _form(line: LogLine) -> str:
+    return re.sub(r"\d+", "", line.text)[:_SHOWN]
+
+
+def _warn(evidence: Evidence, events: list[LineEvent]) -> PossibleCause:
+    first = first_of(events)
+    candidate = PossibleCause("unexplained", "unexplained", "unknown", "", "low")
+    candidate.add_events(evidence, events)
+    text, place = (
+        first.line.text[:_SHOWN],
+        (first.line.place or "").rpartition("/src/")[2],
+    )  # a build has a path before it
+    part = next((entry for start, entry in load_codes()["place"].items() if place.startswith(start)), None)
+    words = collect_words(evidence, candidate, first)
+    what = f"NCCL warns of {part['means']}" if part else "NCCL warns of a failure"
+    candidate.summary = f"{words['who']}: {what}, and the table of failures does not have it: {text}"
+    candidate.next = ["the source of NCCL at the line's file and number; the lines around it"]
+    candidate.nic = read_words(text).nic
+    if part:
+        candidate.next.insert(0, fill(part["check"], words))
+    return candidate

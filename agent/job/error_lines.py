@@ -1,0 +1,73 @@
+"""Which lines of a log are called an error, by the words of whatever library or program wrote them."""
+
+from __future__ import annotations
+
+import re
+
+from agent.job.lines import strip_header
+from agent.job.named_parts import read_words
+
+ERROR_WORDS = tuple(  # one of them is in each
+    b"rror ERROR FATAL atal xception raceback bort illed anic ailed ailure "
+    b"nable annot can't ould imed imeout lost efused iving unhealthy nreachable respon down hung stuck".split()
+)
+_ERROR = re.compile(
+    r"\b(?:error|fatal|exception|traceback|aborted|abort|killed|panic|core dumped|segfault|failure|failed)\b",
+    re.IGNORECASE,
+)
+# What is an error where the line names a part, or its level is one
+_GIVES_UP = re.compile(
+    r"\b(?:unable to|cannot|can't|could ?n[o']t|timed out|timeout|lost|refused|giving up|unhealthy|unreachable|never|"
+    r"not respond\w*|no response|went down|is down|hung|stuck|halted|denied|rejected)\b",
+    re.IGNORECASE,
+)
+_ERROR_LEVEL = re.compile(r"^[EF]\d{4} \d\d:\d\d:\d\d|^\[?(?:ERROR|CRITICAL|FATAL)\b")
+_NO_ERROR = re.compile(  # a heading or a label: "#  error handling: peer failure"; a counter: "RX Error Count : 0"
+    r"[#\s]{0,40}error (?:handling|detection|correction|reporting|injection|recovery) {0,8}:|"
+    r"[\w #()/.-]{0,60}(?:error|fail|abort|fatal)[\w ()/.-]{0,40}(?:count|lane|rate|total)\w{0,4}\s{0,40}"
+    r"[:=]\s{0,8}[\[\d]|"
+    r"[\w #()/.-]{0,60}(?:error|fail|abort|fatal)[\w ()/.-]{0,40}[:=]\s{0,8}\[?(?:[0\s]{1,200}|N/?A)\]?\s{0,8}$",
+    re.IGNORECASE,
+)
+# Of libfabric, UCX, UCC, NVSHMEM and oneCCL: what they do, not what failed
+QUIET = (
+    r"<(?:info|debug|trace)> |\b(?:UCX|UCC|[TC]L_\w{2,12}) {1,3}(?:INFO|DEBUG|TRACE|REQ|DATA|FUNC) |"
+    r"NVSHMEM (?:INFO|DEBUG|TRACE)\b|\|CCL_(?:INFO|DEBUG|TRACE)\|"
+)
+# Of glog and logging below "error": "I1103 04:12:05.101 1 a.py:6] ", "2026-09-01 10:20:11.25: W a.cc:5] ", "INFO: "
+_LEVEL = re.compile(
+    r"(?:^|\[|: )[IW]\d{3,4} \d\d:\d\d:\d\d|\d\d:\d\d:\d\d[.,]\d{1,9}: [IW] |^(?:INFO|WARNING)\b|"
+    r"\[(?:INFO|WARN|WARNING|DEBUG)\]|(?:\| |- )(?:INFO|WARNING|DEBUG)(?: \||:| -)|" + QUIET
+)
+_FRAME = re.compile(r"  File \"|frame #\d|#\d{1,3} ")
+_LONGEST = 300  # characters that are looked at
+
+
+def names_error(text: str) -> bool:
+    """Whether a line has a word for an error."""
+    return _ERROR.search(text[:_LONGEST]) is not None
+
+
+def is_error(text: str) -> bool:
+    """Whether a line is called an error, or gives up a part that it names; no frame of a stack, heading or counter.
+
+    >>> is_error("E: load failed"), is_error("mlx5_3: timed out"), is_error("request 7 timed out")
+    (True, True, False)
+    >>> is_error("RX Error Count : 0")
+    False
+    """
+    head = text[:_LONGEST]
+    if _FRAME.match(head) or not (names_error(head) or _gives_up(head)):
+        return False
+    return _NO_ERROR.match(head) is None
+
+
+def has_lower_level(line: str) -> bool:
+    """Whether a line is below the level of an error, as its library writes that."""
+    return _LEVEL.search(line[:200]) is not None
+
+
+def _gives_up(text: str) -> bool:
+    return _GIVES_UP.search(text) is not None and (
+        _ERROR_LEVEL.match(text) is not None or bool(read_words(strip_header(text)).parts)
+    )
