@@ -164,6 +164,7 @@ def _merge_contradicting(
     if not alone:
         return None
     from agent.contradictions.compare import find_contradictions, group_hosts
+    from agent.contradictions.gid_indexes import note_gid_indexes
     from agent.contradictions.merge import merge_reports
 
     stated = [_list_stated(part, report) for part, report in alone]
@@ -175,7 +176,8 @@ def _merge_contradicting(
     if plan.record:
         raise BadSource(f"{host.path}: no capture is made of it: its outputs are of two hosts, or of two times")
     whole = msgspec.structs.replace(_build_report(host, ()), source=_describe_source(host, [part for part, _ in alone]))
-    evaluated = [evaluate_report(report, plan.configuration, plan.profile) for _, report in alone]
+    noted = note_gid_indexes([report for _, report in alone], [part.prompt_host for part, _ in alone])
+    evaluated = [evaluate_report(report, plan.configuration, plan.profile) for report in noted]
     return merge_reports(whole, evaluated, group_hosts(stated, found), found)
 
 

@@ -30,6 +30,7 @@ _CHOSEN = frozenset({"ib-rate-degraded", "roce-speed-degraded", "nic-fw-mixed"})
 _SPEED_FIELDS = ("port.rate_gbit_s", "netdev.speed_gbit_s")
 _STATES = frozenset({"roce-link-down", "roce-speed-degraded"})  # all ports alike: the network, or nothing is cabled
 _NOTED = frozenset({"roce-no-ip"})  # what a list of GIDs is saved for: a note counts
+_DARK = "dark"  # the cause of a note about a module without light: it was saved because of it
 _WIRE_IS_UP = ("vf-policy", "vf-guid")
 _LINK_IS_UP = (*_WIRE_IS_UP, "vf-physical", "linkup")
 _OF_MODULES = ("port-module-fault", "roce-optics-power")  # what a module states of itself needs no port
@@ -126,7 +127,11 @@ def _may_have_rdma(netdev: Netdev) -> bool:
     module of several lanes."""
     has_link = netdev.operstate is not None and (netdev.max_speed_gbit_s or 0) >= _FAST_GBIT_S
     module = netdev.module
-    has_module = module is not None and (len(module.lanes) > 1 or (module.identifier or "").startswith(_FAST_MODULES))
+    has_module = module is not None and (
+        len(module.lanes) > 1
+        or (module.identifier or "").startswith(_FAST_MODULES)
+        or any(lane.flags for lane in module.lanes)  # SFP28 calls itself SFP
+    )
     return netdev.bond is None and (netdev.qos is not None or has_link or has_module)
 
 
@@ -257,7 +262,7 @@ def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]
         why = None if isinstance(fault, Pass) else _find_open_reason(fault, open_reasons)
         if isinstance(fault, Pass) or why is None:
             continue
-        is_note = (fault.severity or rule.severity) == "info" and rule.name not in _NOTED
+        is_note = (fault.severity or rule.severity) == "info" and rule.name not in _NOTED and fault.cause != _DARK
         if is_note and not (rule.name in _STATES and _shows_one_port(assumed)):
             continue
         if (assumes_nics and rule.name not in _OF_MODULES and not is_odd_one) or _is_setting_of_all(

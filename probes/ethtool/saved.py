@@ -22,6 +22,11 @@ _SPEED = lazy_pattern(r"\b([0-9]{2,7})base[A-Za-z0-9_]+/(?:Full|Half)\b")
 _RUNS = lazy_pattern(r"([1-9][0-9]{0,7})Mb/s.{0,40}")
 _FEC = {"none": "off", "off": "off", "rs": "rs", "baser": "baser", "llrs": "llrs"}
 _TRAFFIC = ("rx_packets_phy", "rx_ucast_packets", "rx_unicast.nic", "rx_good_frames", "rx_packets")  # of a text
+_DAMAGED = lazy_pattern(r"^(?:frames_)?rx_.*(?:crc|fcs)|symbol_err")
+_OTHER_DAMAGED = lazy_pattern(  # of what is received, not of offloads, RoCE or FCoE
+    r"(?i)(?!.*(?:tx|csum|checksum|icrc|roce|fcoe|fc_))(?:[\w.]{0,24}bad_?(?:crc|fcs)[\w.]{0,12}"
+    r"|[\w.]{0,40}?(?:crc|fcs|frame_check_seq)[\w.]{0,24}?(?:err|bad)[\w.]{0,12})"
+)
 _OF_MLX5 = frozenset({"rx_discards_phy", "rx_prio0_bytes", "rx_prio7_bytes"})  # of a physical port
 
 
@@ -108,7 +113,15 @@ def parse_statistics(text: str) -> dict[str, int] | None:
     {'rx_discards_phy': 3, 'rx_packets': 5}
     """
     every = parse_counters(text)
-    return select_wanted(every) | {name: every[name] for name in _TRAFFIC if name in every} if every else None
+    if not every:
+        return None
+    kept = select_wanted(every) | {name: every[name] for name in _TRAFFIC if name in every}
+    if any(map(_DAMAGED.search, kept)):
+        return kept
+    others = {name: value for name, value in every.items() if _OTHER_DAMAGED.fullmatch(name) and value != NOT_KNOWN}
+    if any(others.values()):  # of a driver whose names are not known
+        return kept | {"rx_crc_errors": max(others.values())}
+    return kept | ({"rx_errors": every["rx_errors"]} if "rx_errors" in every else {})
 
 
 def parse_flow_control(text: str) -> tuple[tuple[bool, ...], bool] | None:

@@ -202,6 +202,7 @@ NPU_HEALTH, NIC_PORTS, CXI_PORTS = ("npu-smi", "info", "-t", "health"), ("nicctl
 BONDING, SWITCH_PORTS = ("bonding",), ("show", "interfaces")  # a file of /proc; of a switch, any such command
 ROUTES, MLXCONFIG = ("ip", "route"), ("mlxconfig", "query")  # whatever the options
 CMA_MODE = ("cma_roce_mode",)  # each below its command, which names the device
+INTERFACE_LOG, QDISC = ("interface", "log"), ("tc", "-s", "qdisc")  # of networkd and others; whatever the options
 OPA_PORTS, UFM_EVENTS, FLINT = ("opainfo",), ("UFM", "events"), ("flint", "q")
 MLXLINK, GAUDI_PORTS = ("mlxlink",), ("manage_network_ifs.sh",)  # each below its command, which names the device
 # What tools print where they find no device or no driver, whatever their options
@@ -253,7 +254,7 @@ TOOL_REPORTS_SAVED = (
     + BMC_SENSORS
     + DMI_MEMORY
     + (MLXLINK, GAUDI_PORTS, HL_SMI_QUERY, ROCM_XGMI, BONDING, SWITCH_PORTS, NPU_HEALTH, NIC_PORTS, CXI_PORTS)
-    + (ROUTES, MLXCONFIG, CMA_MODE, FLINT, OPA_PORTS, UFM_EVENTS)
+    + (ROUTES, MLXCONFIG, CMA_MODE, FLINT, OPA_PORTS, UFM_EVENTS, INTERFACE_LOG, QDISC)
     + TOOL_ERRORS_SAVED
     + (PODS, STATED, DMON, IMEX_NODES, ALERTS, REDFISH, AMD_METRICS, NCCL_SETTINGS, LDD, CHECKS)
 )

@@ -40,7 +40,9 @@ _SYSLOG = lazy_pattern(  # without the host: journalctl --no-hostname
     rf"(?P<tag>[^:\[ ]{{1,64}})(?:\[\d+\])?: (?:{_SECONDS} )?(?P<text>.*)"
 )
 _OTHER_TAG = lazy_pattern(r"\S{1,255} [\w@./-]{1,64}\[\d+\]: ")
-_BARE = lazy_pattern(r"(?:[\w.-]{1,64} )?kernel: (?P<text>.*)")
+_BARE = lazy_pattern(  # a time of a day is none that can be compared
+    r"(?:\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)? )?(?:[\w.-]{1,64} )?kernel: (?P<text>.*)"
+)
 _WITHIN = lazy_pattern(  # what only a driver writes, wherever in a line a log collector puts it
     r"\bS?Xid \(PCI:[0-9a-fA-F]|\bNVRM: (?:GPU|The NVIDIA|BAR\d) |\bNVRM:? (?:GPU\d{1,4} )?_?[a-z]\w{2,80}: "
     r"|\bpcieport [0-9a-f]{4,8}:[0-9a-f:.]{5,7}: (?:AER|DPC|PCIe)"

@@ -207,7 +207,8 @@ _NEW_HEAD = lazy_pattern(
 _OLD_HEAD = lazy_pattern(r"(?P<name>[\w.-]{1,40}) {1,16}Link encap:(?P<kind>\w{3,20})\b.*")
 _OLD_FLAGS = lazy_pattern(r"[ \t]+(?P<flags>(?:[A-Z]{2,16} {1,2}){1,12})MTU:(?P<mtu>\d{1,6})\b.*")
 _MAC = lazy_pattern(r".*?\b(?:ether|HWaddr) (?P<mac>(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2})\b.*")
-_COUNTS = lazy_pattern(r"[ \t]+(?P<way>[RT]X) (?P<rest>(?:packets|errors)[ :]\d{1,20}\b.*)")
+_UNNAMED = "ethX"  # of lines that a filter left
+_COUNTS = lazy_pattern(r"[ \t]*(?P<way>[RT]X) (?P<rest>(?:packets|errors)[ :]\d{1,20}\b.*)")
 _COUNT = lazy_pattern(r"\b(packets|bytes|errors|dropped|overruns|frame|carrier)[ :](\d{1,20})\b")
 _NAMES = {"overruns": "fifo_errors", "frame": "frame_errors", "carrier": "carrier_errors"}
 
@@ -228,7 +229,8 @@ def parse_ifconfig(text: str) -> tuple[NetlinkLink, ...]:
             links.append(NetlinkLink(name=head["name"]))
         elif links and (flags := _OLD_FLAGS.fullmatch(line)):
             links[-1] = _with_flags(links[-1], flags["flags"].split(), flags["mtu"])
-        elif links and (counts := _COUNTS.fullmatch(line)):
+        elif counts := _COUNTS.fullmatch(line):
+            links = links or [NetlinkLink(name=_UNNAMED)]
             way = counts["way"].lower()
             found = {f"{way}_{_NAMES.get(name, name)}": int(count) for name, count in _COUNT.findall(counts["rest"])}
             links[-1] = links[-1]._replace(statistics={**(links[-1].statistics or {}), **found})

@@ -25,6 +25,7 @@ from probes.host.commands import (
     GDS_CHECK,
     GPU_LINES,
     IMEX_NODES,
+    INTERFACE_LOG,
     LDD,
     MEASURED,
     MLXCONFIG,
@@ -35,6 +36,7 @@ from probes.host.commands import (
     OPA_PORTS,
     PCI_LINES,
     PODS,
+    QDISC,
     REDFISH,
     ROCM_SHORT,
     ROCM_XGMI,
@@ -237,6 +239,10 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
             r"^[\w.-]{1,40}(?:: flags=\d+<[A-Z,]*> +mtu \d| +Link encap:\w)",
             r"^[ \t]+[RT]X (?:packets|errors)[ :]\d",
         ),
+    ),
+    (
+        (("ifconfig",),),
+        (r"^[> \t]*RX packets:\d{1,20} errors:\d{1,20} dropped:\d|^[> \t]*RX errors \d{1,20} +dropped \d",),
     ),
     ((("ip", "link"),), (r"^\d{1,6}: \S{1,60}: <[A-Z0-9_,-]*> mtu \d", r"^[ \t]+link/(?:ether|infiniband|loopback)\b")),
     (
@@ -452,6 +458,16 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ),
     ((("ulimit", "-a"),), (r"^(?:max locked memory +|-l: locked-in-memory size +)\(k(?:ilo)?bytes",)),
     ((("dmesg",),), (_KERNEL_LINE,)),
+    (
+        (INTERFACE_LOG,),
+        (
+            r"systemd-networkd(?:\[\d{1,10}\])?: \S{2,15}: (?:Lost carrier|(?:Could not|Failed to) \w)"
+            r"|\bdevice \(\S{2,15}\): (?:carrier: link lost|state change: \w{4,20} -> unavailable \(reason 'carrier-)"
+            r"|dhcpcd(?:\[\d{1,10}\])?: \S{2,15}: carrier lost\b",
+            _NO_JOB,
+        ),
+    ),
+    ((QDISC,), (r"^[> \t]*qdisc \S{2,20} [0-9a-f]{0,8}: ", r"^[> \t]*Sent \d{1,20} bytes \d{1,20} pkt \(dropped ")),
     ((SERVICE_LOG,), (_SERVICE_LINE, _NO_JOB)),
     (((_SMI,),), (_SMI_SENTENCE,)),
     (

@@ -20,6 +20,7 @@ __all__ = ["BadSource", "open_source"]
 
 OF_A_FABRIC = "describes a whole InfiniBand fabric, not a single node; `fabricscope fleet topology` reads it"
 OF_A_SWITCH = "holds outputs of a switch, not of a host, and no fault of its ports"
+OF_A_SWITCH_UNJUDGED = "holds outputs of a switch, not of a host; no check judges"
 _FOLDERS_LOOKED_INTO = 64
 _HOSTS_SHOWN = 4
 _OF_WHOLE_FABRIC = "vendid=0x"  # above each node of ibnetdiscover, and in no part that someone pastes for one link
@@ -178,7 +179,7 @@ def _dump(path: str, files: Files, outputs: SavedOutputs) -> Host:
     if _is_of_a_fabric(outputs):
         raise BadSource(f"{path}: {OF_A_FABRIC}")
     if _is_of_a_switch(outputs):
-        raise BadSource(f"{path}: {OF_A_SWITCH}")
+        raise _is_without_fault(path, outputs)
     shown = outputs.shown_files if outputs.holds(SYSFS_SAVED[0]) else files
     return TreeHost("dump", path, shown, outputs, tuple(outputs.unread))
 
@@ -210,6 +211,20 @@ def _is_of_a_switch(outputs: SavedOutputs) -> bool:
         return not list_switch_ports(outputs.completed(SWITCH_PORTS).stdout)
     except (ParseError, ReadError):
         return True
+
+
+def _is_without_fault(path: str, outputs: SavedOutputs) -> BadSource:
+    """A switch that states no fault of a port; what reads like one and is not judged is named."""
+    from probes.tool_reports.network.switch_unjudged import list_unjudged
+
+    with suppress(ParseError, ReadError):
+        if unjudged := list_unjudged(outputs.completed(SWITCH_PORTS).stdout):
+            return BadSource(
+                f"{path}: {OF_A_SWITCH_UNJUDGED}: {'; '.join(unjudged)}",
+                "a port that should have a link: look at its cable and module; a count: read it again after some "
+                "minutes, only one that grows is a fault of now",
+            )
+    return BadSource(f"{path}: {OF_A_SWITCH}")
 
 
 def _bug_report(path: str) -> Host | None:
@@ -250,7 +265,7 @@ def _single_output(path: str) -> Host | FactsSource:
             raise BadSource(f"{path}: cannot be read: {why}") from None
         outputs = SavedOutputs(MemoryFiles({name: content}))
     if _is_of_a_switch(outputs):
-        raise BadSource(f"{path}: {OF_A_SWITCH}")
+        raise _is_without_fault(path, outputs)
     if _is_of_a_fabric(outputs):
         start = unwrap(decode_saved(content[:LOOK_CHARACTERS]), holds_output)
         if fabric_format(start):

@@ -15,14 +15,31 @@ _SLOTS = r"\d{1,4}(?:/ ?\d{1,3}){1,3}(?::\d{1,2})?"
 PORT = (
     rf"(?:(?:Ethernet|Eth|Et) ?(?:{_SLOTS}|\d{{1,4}}(?::\d{{1,2}})?)|IB ?{_SLOTS}|(?:et|xe|ge)-{_SLOTS}"
     r"|swp\d{1,3}(?:s\d)?|sw\d{1,3}p\d{1,3}(?:s\d)?"
-    rf"|(?:\d{{1,3}}GE|(?:[A-Z][A-Za-z-]{{0,24}})?(?:GigE|GigabitEthernet)|[A-Z]{{0,2}}GE) ?{_SLOTS})"
+    rf"|(?:\d{{1,3}}GE|(?:[A-Z][A-Za-z-]{{0,24}})?(?:GigE|GigabitEthernet)|[A-Z]{{0,2}}GE) ?{_SLOTS}"
+    r"|(?<![\w/.-])[A-Za-z][A-Za-z-]{0,30}\d{1,3}(?:/\d{1,3}){1,4}(?::\d{1,2})?)"  # of any maker: letters, then slots
 )
 _PORT = lazy_pattern(PORT)
 _HEAD = lazy_pattern(  # a line about one port, above lines of it
     rf"[ \t]{{0,2}}(?:(?:Physical interface|Interface|Port):? {{0,4}})?(?P<port>{PORT}|(?<=Port ){_SLOTS})"
     r"(?P<rest>[ \t]*$|:[ \t]*$|: SFP EEPROM .*|, .*|(?: is | (?:current )?state| transceiver| +Interface PFC).*)"
 )
-_ROW = lazy_pattern(rf"[ \t]{{0,12}}(?P<port>{PORT})(?:\([A-Z0-9]{{1,4}}\))?:?(?=[ \t])")
+_STATES = r"(?:administratively )?(?:up|down|disabled|enabled|error-disabled)\b"
+_ANY_HEAD = lazy_pattern(  # by what it states, whatever the name is: one of a group, a VLAN or a loopback, too
+    r"(?i)[ \t]{0,2}(?:(?:Interface(?:[ \t]{0,20}:)?|Transceiver in)[ \t]{1,4}"
+    r"(?P<named>[a-z][\w./:-]{0,40}?[ ]?\d[\w./:-]{0,20}|\d{1,3}(?:/[a-z]?\d{1,3}){1,3})"
+    rf"(?P<stated>[ \t]*$|[ \t]{{4,}}\w[\w ]{{2,30}}:.*| is {_STATES}.*)"  # or a second label beside the name
+    rf"|(?P<port>[a-z][a-z-]{{0,40}} ?\d[\w./:-]{{0,20}})(?P<rest> is {_STATES}"
+    r"(?:,? (?:line )?protocol is .*|,? ifindex.*|[ \t]*\((?:not ?)?connected\).*)))"
+)
+_NO_PORT = lazy_pattern(  # nothing is plugged into it
+    r"(?i)(?:vlan|vlanif|loopback|lo|null|tunnel|nve|bvi|irb|bundle-ether|port-?channel|po|agg|bridge-aggregation"
+    r"|eth-trunk|route-aggregation|lag|bond|ae|irf-port|stack-port|mgmt|management|mgmteth|meth|m-gigabitethernet"
+    r"|inloopback|dialer|virtual\S*) ?\d.*"
+)
+_ROW = lazy_pattern(  # by slots alone, too: a row is read below the names of its columns
+    rf"[ \t]{{0,12}}(?P<port>{PORT}|\d{{1,2}}/(?:[a-z]?\d{{1,3}})(?:/[a-z]?\d{{1,3}}){{0,2}})(?:\([A-Z0-9]{{1,4}}\))?:?"
+    r"(?=[ \t])"
+)
 _COMMAND = lazy_pattern(
     r"(?:^|[>#$\]%])[ \t]{0,8}(?:sudo )?(?P<command>(?:show|sho?|display|dis|disp|nv show|pfcwd|portstat|intfutil"
     r"|l1-show)[ \t][^\n]{1,200})"
@@ -41,16 +58,23 @@ def is_port(name: str) -> bool:
 
 
 def find_head(line: str) -> tuple[str, str] | None:
-    """The port that a line is about, and what else the line states.
+    """The port that a line is about, and what else the line states. No name where it is of no port: of a VLAN, a group.
 
     >>> find_head("Physical interface: et-0/0/4, Enabled, Physical link is Up")
     ('et-0/0/4', ', Enabled, Physical link is Up')
     >>> find_head("Port 1/9 transceiver diagnostic data:")
     ('1/9', ' transceiver diagnostic data:')
     >>> find_head("Et1/1  gpu-01  connected  120  full  400G")
+    >>> find_head("Interface 1/1/7 is down"), find_head("Vlan20 is up, line protocol is up")
+    (('1/1/7', ' is down'), ('', ' is up, line protocol is up'))
     """
-    match = _HEAD.fullmatch(line)
-    return (match["port"], match["rest"]) if match else None
+    if match := _HEAD.fullmatch(line):
+        return match["port"], match["rest"]
+    match = _ANY_HEAD.fullmatch(line)
+    if match is None:
+        return None
+    name, rest = match["named"] or match["port"], match["stated"] if match["named"] else match["rest"]
+    return "" if _NO_PORT.fullmatch(name) else name, rest
 
 
 def find_row(line: str) -> tuple[str, int] | None:

@@ -20,9 +20,13 @@ _MOST_FACTS, _MOST_VALUES = 20_000, 100_000
 _RECEIVING = lazy_pattern(r"[ \t]*(?:rx|in|inputs?|received?|inbound|ingress)\b", re.IGNORECASE)
 _SENDING = lazy_pattern(r"[ \t]*(?:tx|out|outputs?|transmit(?:ted)?|sent|outbound|egress|queued)\b", re.IGNORECASE)
 _HEAD_STATE = lazy_pattern(
-    r"(?P<admin>[Aa]dministratively (?:DOWN|[Dd]own))|(?:is|link is|state ?:?|, ) ?(?P<state>UP|[Uu]p|DOWN|[Dd]own"
-    r"|ERROR DOWN|err\w*-?[dD]isabled)\b"
+    r"(?P<admin>[Aa]dministratively (?:DOWN|[Dd]own)|is disabled\b)|(?:is|link is|state ?:?|, ) ?(?P<state>UP|[Uu]p"
+    r"|DOWN|[Dd]own|ERROR DOWN|err\w*-?[dD]isabled)\b"
 )
+_PROTOCOL = lazy_pattern(r"(?i), line protocol is (?P<state>up|down)\b(?! ?\(monitoring)")  # that of the link, here
+_FLAGS = lazy_pattern(r"[ \t]*<(?P<flags>UP(?:,[A-Z]{2,16}){1,8})>[ \t]*")  # of the interface below its name
+_ADMIN_IS = lazy_pattern(r"(?i)\badmin(?:istrative)? state is (?P<state>up|down|disabled)\b")
+_LINK_IS = lazy_pattern(r"[ \t]+[Ll]ink is (?P<state>UP|[Uu]p|DOWN|[Dd]own)\b(?P<rest>.*)")  # below the name
 
 
 class PortFact(NamedTuple):
@@ -60,7 +64,7 @@ def list_port_facts(text: str) -> list[PortFact]:
             port, columns, receives = find_port_of_command(command) or "", None, None
         elif head := find_head(line):
             port, columns, receives = head[0], None, None
-            facts += _read_head(port, head[1], line)
+            facts += _read_head(port, head[1], line) if port else ()
         elif row := find_row(line):
             if first_row != number - 1 or columns is None:
                 above = lines[max(0, number - _LINES_ABOVE) : number]
@@ -72,6 +76,14 @@ def list_port_facts(text: str) -> list[PortFact]:
         elif port and not is_rule(line):
             receives = True if _RECEIVING.match(line) else False if _SENDING.match(line) else receives
             facts += _read_pairs(port, line, receives)
+            if flags := _FLAGS.fullmatch(line):
+                state = "up" if "RUNNING" in flags["flags"] else "down"
+                facts.append(PortFact(port, words.STATE, words.STATE, state, line.strip()))
+            if admin := _ADMIN_IS.search(line):
+                state = "up" if admin["state"].lower() == "up" else "down"
+                facts.append(PortFact(port, words.ADMIN, words.ADMIN, state, line.strip()))
+            if link := _LINK_IS.fullmatch(line):
+                facts += _read_head(port, f" is {link['state']}{link['rest']}", line)
     return facts
 
 
@@ -104,7 +116,7 @@ def _list_of_document(document: Any) -> Iterator[PortFact]:
             for label, inner in value.items():
                 if isinstance(inner, dict | list):
                     stack.append((label if is_port(label) else port, inner))
-                elif port and (fact := words.MEANINGS.get(simplify(label))):
+                elif port and (fact := words.find_meaning(simplify(label))):
                     yield PortFact(port, fact, label, str(inner), f"{port}: {label} {inner}"[:LONGEST_LINE])
 
 
@@ -115,26 +127,26 @@ def _find_columns(above: Sequence[str]) -> Columns | None:
 
 
 def _is_known(name: str) -> bool:
-    return name in words.MEANINGS or name in words.PORT_COLUMNS
+    return name in words.PORT_COLUMNS or words.find_meaning(name) is not None
 
 
 def _read_head(port: str, rest: str, line: str) -> Iterator[PortFact]:
     if match := _HEAD_STATE.search(rest):
+        protocol = _PROTOCOL.search(rest)
         fact = words.ADMIN if match["admin"] else words.STATE
-        yield PortFact(port, fact, fact, match["admin"] or match["state"], line.strip())
+        state = "down" if protocol and protocol["state"].lower() == "down" else match["state"]
+        yield PortFact(port, fact, fact, "down" if match["admin"] else state, line.strip())
 
 
 def _read_row(port: str, columns: Columns, line: str) -> Iterator[PortFact]:
     cells = read_cells(columns, line.replace(port, port.replace(" ", "_"), 1))  # as one word
     queue = next((f" {cell}" for name, _, cell in cells if name in words.QUEUE_COLUMNS), "")
     for name, printed, cell in cells[1:]:
-        if fact := words.MEANINGS.get(name):
+        if fact := words.find_meaning(name):
             yield PortFact(f"{port}{queue}", fact, printed, cell, " ".join(line.split()))
 
 
 def _read_pairs(port: str, line: str, receives: bool | None) -> Iterator[PortFact]:
     for label, value in list_pairs(line):
-        name = simplify(label)
-        fact = (words.OF_RECEIVING.get(name) if receives else None) or words.MEANINGS.get(name)
-        if fact:
+        if fact := words.find_meaning(simplify(label), receives):
             yield PortFact(port, fact, label, value, " ".join(line.split()))

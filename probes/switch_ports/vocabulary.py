@@ -1,10 +1,12 @@
 """What names of columns and labels stand for, whichever vendor's: one row per fact, names without blanks and signs.
 
 A name is in one row. A name that both directions have (`error packets`) counts where the lines are of what the port
-receives.
+receives. Counters that no row has are known by a word in their names.
 """
 
 from __future__ import annotations
+
+from probes.text import lazy_pattern
 
 DAMAGED, DAMAGED_TOTAL, RECEIVED, DAMAGED_SENT = "damaged", "damaged_total", "received", "damaged_sent"
 UNCORRECTED, ERRORS_PER_BIT, FLAPS = "uncorrected", "errors_per_bit", "flaps"
@@ -37,8 +39,8 @@ FACTS = {
     ERRORS_PER_BIT: "effectiveber symbolber fecpostber postfecber postfecerrorrate",
     FLAPS: "linkstatuschangessincelastclear linkstatuschanges carriertransitions flapcount flaps linkflaps linkdowns",
     STATE: (
-        "status state operstatus oper phy link linkstate operationalstate operationalstatus physicallink "
-        "currentstate linkstatus kernel physical"
+        "status state operstatus operstate oper phy link linkstate operationalstate operationalstatus physicallink "
+        "currentstate linkstatus kernel physical portstate"
     ),
     CLOSED: "errordowncause errdisabledreason",
     ADMIN: "admin adminstatus adminstate administrativestate",
@@ -55,12 +57,42 @@ FACTS = {
     ),
     LOST_RECEIVING: "rxdrp indiscards pg3 pg4",
     SENT: "txok counterpkts packets outputpackets packetsoutput outpkts outucastpkts",
-    REASON: "reason cause diagnosticsstatus",
+    REASON: "reason cause diagnosticsstatus stateinformation linkdownreason downreason reasondown",
 }
 MEANINGS = {name: fact for fact, names in FACTS.items() for name in names.split()}
+_BY_WORD = (  # what a counter that no row has is of, by a word in its simplified name
+    (
+        FLAPS,
+        lazy_pattern(
+            r"(?:interface|port|oper)?(?:link|state|carrier|status)(?:transitions?|changes|flaps?|flapcount|flapped)"
+        ),
+    ),
+    (UNCORRECTED, lazy_pattern(r"\w{0,24}uncorrect(?:ed|able)\w{0,16}")),
+    (
+        DAMAGED,
+        lazy_pattern(
+            r"(?:rx|in|input|ingress|received?|eth|total|frames?|packets?)*(?:bad|invalid)?"
+            r"(?:crc|fcs|symbol|align(?:ment)?|framing|codeviolation)"
+            r"(?:crc|fcs|align(?:ment)?|err\w{0,2}|errors?|errored|count\w{0,2}|frames?|packets?|pkts?|violations?)*"
+        ),
+    ),
+)
+_OF_RECEIVED = ("rx", "in", "rcv", "receive")
 OF_RECEIVING = {"errors": DAMAGED_TOTAL, "errorpackets": DAMAGED_TOTAL, "packets": RECEIVED}
 PORT_COLUMNS = frozenset(
-    ("port", "interface", "iface", "ifname", "portname", "actorportname", "queue", "ethernetinterface")
+    ("port", "interface", "iface", "ifname", "portname", "portid", "actorportname", "queue", "ethernetinterface")
 )
 PORT_FIELDS = PORT_COLUMNS | {"name"}  # of JSON
 QUEUE_COLUMNS = frozenset(("txq",))
+
+
+def find_meaning(name: str, receives: bool | None = None) -> str | None:
+    """What a simplified name stands for. `receives`: whether the lines are of what the port receives.
+
+    >>> find_meaning("incrcerror"), find_meaning("inputcrcerrors"), find_meaning("outcrcerrors")
+    ('damaged', 'damaged', None)
+    """
+    if fact := (OF_RECEIVING.get(name) if receives else None) or MEANINGS.get(name):
+        return fact
+    fact = next((fact for fact, pattern in _BY_WORD if pattern.fullmatch(name)), None)
+    return None if fact == DAMAGED and receives is False and not name.startswith(_OF_RECEIVED) else fact

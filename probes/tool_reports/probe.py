@@ -25,6 +25,7 @@ from probes.host.commands import (
     DCGM_METRICS,
     DMI_MEMORY,
     DMON,
+    ETHTOOL_COUNTERS,
     ETHTOOL_FEC,
     ETHTOOL_SETTINGS,
     FLINT,
@@ -37,6 +38,7 @@ from probes.host.commands import (
     IB_LINKS,
     IB_NODES,
     IMEX_NODES,
+    INTERFACE_LOG,
     IP_LINK_SAVED,
     KERNEL_LOG_SAVED,
     KUBE_NODE,
@@ -56,6 +58,7 @@ from probes.host.commands import (
     OPA_PORTS,
     PCI_LINES,
     PODS,
+    QDISC,
     RDMA_GUIDS,
     REDFISH,
     REPEATED,
@@ -139,6 +142,8 @@ READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolRepor
     ((CMA_MODE,), _reader("network.nic_settings", "list_roce_modes")),
     ((FLINT,), _reader("network.nic_settings", "list_versions")),
     ((OPA_PORTS,), _reader("network.port_tools", "list_omni_path_ports")),
+    ((INTERFACE_LOG,), _reader("network.interface_log", "list_carrier_faults")),
+    ((QDISC,), _reader("network.sending", "list_queue_drops")),
     ((UFM_EVENTS,), _reader("network.ufm", "list_ufm_events")),
     ((CHECKS,), _reader("checks", "list_failed_results")),
     ((LDD,), _reader("libraries", "list_missing_libraries")),
@@ -157,6 +162,7 @@ OF_INTERFACES = (  # the interface follows
     (ETHTOOL_SETTINGS, _reader("network.port_tools", "list_lost_link")),
     (ETHTOOL_FEC, _reader("network.port_tools", "list_fec_off")),
 )
+_ALLOWANCES = _reader("network.sending", "list_allowances")
 
 
 class _Output(NamedTuple):
@@ -199,10 +205,13 @@ def _list_outputs(host: Host) -> Iterator[_Output]:
     for argv, list_faults in OF_INTERFACES:
         for interface in host.saved_arguments(*argv):
             yield _Output((*argv, interface), partial(_read_interface, interface, list_faults))
+    for interface in host.saved_arguments(*ETHTOOL_COUNTERS):
+        yield _Output((*ETHTOOL_COUNTERS, interface), partial(_read_interface, interface, _ALLOWANCES), False)
     journals = KERNEL_LOG_SAVED if host.kind in ("dump", "text") else ()  # with lines of hypervisors, too
     texts = MACHINE_TEXTS if host.kind != "capture" else ()
     rows = (
         (journals, list_stated),
+        (journals, _reader("network.interface_log", "list_carrier_faults")),
         (SYSFS_SAVED, _reader("unnamed", "list_shown_files")),
         (texts[:1], _reader("nvidia_tools", "list_hot_gpus")),
         (texts[:1], _reader("nvidia_tools", "list_slowed_gpus")),

@@ -22,7 +22,10 @@ from agent.rules.wording import join_labels
 
 _ORDER = list(MEANINGS)
 _MAKERS = ("AMD", "NVIDIA")  # as the reader names a GPU by number
-_SUBJECTS = {"ethtool": "INTERFACE", "bonding": "INTERFACE", "mlxlink": "DEVICE"}  # that the tool's output is about
+_SUBJECTS = {
+    **dict.fromkeys(("ethtool", "bonding", "interface", "tc", "ip"), "INTERFACE"),
+    "mlxlink": "DEVICE",
+}  # that the tool's output is about
 # Of which a PCI list shows more, or which counts where little else is there
 _WITHOUT_LIST = ("modules-nouveau", "cmdline-iommu", "numa-none", "dimm-slow")
 _OF_PERFTEST = "perftest-"  # whose command names the device
@@ -30,6 +33,23 @@ _WITHOUT_LINK = ("link-failure", "link-closed", "link-inactive")  # why a port i
 _OF_LOG = ("driver", "peermem")  # kinds of lines in which the kernel states why it refused a module
 _OF_XID = ("metric-xid", "alert-xid", "check-xid")
 _SHOWN = 6
+_ALSO = 3
+_SWITCH = "switch-"
+_WITH_REASON = ("switch-port-down",)
+_SHORT = {  # beside another fault of the same port
+    "switch-port-down": "no link now",
+    "switch-log-down": "no link at the end of the log",
+    "switch-flaps": "link changes",
+    "switch-flaps-most": "link changes, far more than on others:",
+    "switch-log-flaps": "link losses in the log:",
+    "switch-uncorrected": "FEC could not correct:",
+    "switch-uncorrected-few": "FEC could not correct:",
+    "switch-drops": "drops:",
+    "switch-errors": "damaged frames:",
+    "switch-errors-few": "damaged frames:",
+    "switch-errors-sent": "damaged frames sent:",
+    "switch-slow": "slower than most others:",
+}
 _BMC_DAYS = 30  # between an event and the newest one of the BMC's log: after that it is history
 
 
@@ -108,7 +128,7 @@ def _fail(context: RuleContext, events: Sequence[Event]) -> Fail:
     return Fail(
         subject=subject,
         label=label,
-        summary=f"{meaning.says}{f': {details}' if details else ''}",
+        summary=f"{meaning.says}{f': {details}' if details else ''}{_describe_others(events)}",
         impact=meaning.impact,
         evidence=tuple(
             Evidence(what=_name_tool(event), value=event.text, source=event.source) for event in events[:_SHOWN]
@@ -131,6 +151,21 @@ def _find_port_ids(context: RuleContext, name: str | None) -> frozenset[str]:
         for port in nic.ports
         if name in (nic.rdma_device or nic.label, *port.netdevs)
     )
+
+
+def _describe_others(events: Sequence[Event]) -> str:
+    """What a switch states of the same port beside the most severe: that it has no link now, for example."""
+    others = {event.code: event for event in events if (event.code or "").startswith(_SWITCH)}
+    others.pop(events[0].code, None)
+    texts = [_describe_other(code or "", _describe(event)) for code, event in others.items()]
+    return f"; also: {'; '.join(texts[:_ALSO])}" if texts else ""
+
+
+def _describe_other(code: str, details: str) -> str:
+    says = _SHORT.get(code, MEANINGS[code].says)
+    if details and code in _WITH_REASON:
+        return f"{says} ({details})"
+    return f"{says} {details}".strip()
 
 
 def _list_values(event: Event, meaning: ToolMeaning) -> tuple[tuple[str, str], ...]:

@@ -229,6 +229,7 @@ def _fail_module_fault(
     )
 
 
+_DARK = "dark"  # the cause where no lane receives light
 DARK_DBM = -20.0  # no receiver of these rates works below: on an active port such a lane is not in use
 _ALL_LANES = 4
 _SPREAD = read_limit("roce-optics-power.spread_db")
@@ -252,6 +253,12 @@ def _judge_optics_power(context: RuleContext, one: PluggedModule) -> Result:
     if module.state not in (None, "ready"):
         return one.not_applicable("not-in-use", detail=f"its module is in state {module.state}")
     seen = [lane for lane in module.lanes if is_lit(lane)]
+    if not seen and one.netdev.operstate is None and (dark := _find_all_dark(module)):
+        readings = [(f"lane {lane.lane}", f"{lane.rx_power_dbm:g} dBm") for lane in dark]
+        fault = _fail_optics_power(one, "info", ["it sends light, and receives none on any lane"], readings)
+        return replace(
+            fault, cause=_DARK, impact="Its link is down, or no fibre is plugged in: the port carries nothing."
+        )
     if not seen:
         return one.not_applicable("not-measured", detail="its module measures no light on any lane")
     faults = [row for lane in seen for row in find_lane_faults(lane, module)]
@@ -281,6 +288,13 @@ def _find_dark_lane(module: TransceiverModule) -> list[Lane]:
     """The one of four or more lanes that receives no light while the others do: links use one, two, or all of them."""
     dark = [lane for lane in module.lanes if not is_lit(lane)]
     return dark if len(dark) == 1 and len(module.lanes) >= _ALL_LANES else []
+
+
+def _find_all_dark(module: TransceiverModule) -> list[Lane]:
+    """Its lanes where all of them measure what they receive, none receives light, and one sends some."""
+    sends = any(lane.tx_power_dbm is not None and lane.tx_power_dbm > DARK_DBM for lane in module.lanes)
+    measured = all(lane.rx_power_dbm is not None for lane in module.lanes)
+    return list(module.lanes) if sends and measured and not any(map(is_lit, module.lanes)) else []
 
 
 def _describe_dark(lane: Lane) -> tuple[str, str, tuple[str, str]]:

@@ -54,19 +54,26 @@ def list_link_faults(text: str) -> list[ToolReport]:
     >>> [(report.code, report.subject, report.detail) for report in list_link_faults(rows)]
     [('vf-link-off', 'ib0', (('what', 'vf 1'),))]
     """
-    name, is_up = "", False
+    name, is_up, is_closed = "", False, False
+    heads: dict[str, list[str]] = {}
     rows: list[tuple[str, str]] = []
     off: dict[str, list[str]] = {}
+    closed: dict[str, int] = {}  # physical functions that are not up, and how many virtual ones they have
     for line in short_lines(text, _LIMIT_LINE):
         if head := _HEAD.fullmatch(line.rstrip()):
             flags = head["flags"].split(",")
             name, is_up = head["name"], "LOWER_UP" in flags and "SLAVE" not in flags
+            is_closed = "UP" not in flags
+            heads.setdefault(name, flags)
         elif brief := _BRIEF.fullmatch(line.rstrip()):
             rows += [(address, brief["name"]) for address in brief["addresses"].split() if "/" in address]
         elif is_up and (address := _ADDRESS.fullmatch(line.rstrip())):
             rows.append((address["address"], name))
-        elif name and (function := _FUNCTION.fullmatch(line.rstrip())) and function["state"].startswith("disable"):
-            off.setdefault(name, []).append(f"vf {function['number']}")
+        elif name and (function := _FUNCTION.fullmatch(line.rstrip())):
+            if function["state"].startswith("disable"):
+                off.setdefault(name, []).append(f"vf {function['number']}")
+            elif is_closed and function["state"] == "auto":
+                closed[name] = closed.get(name, 0) + 1
     reports = _list_shared(rows) + [
         ToolReport(
             "vf-link-off", one, f"{', '.join(functions[:_SHOWN])}: link-state disable"[:_LIMIT_TEXT],
@@ -74,6 +81,13 @@ def list_link_faults(text: str) -> list[ToolReport]:
         )
         for one, functions in off.items()
     ]  # fmt: skip
+    reports += [
+        ToolReport("pf-off", one, f"{one}: not UP, {count} with link-state auto", (("what", f"{count} of them"),))
+        for one, count in closed.items()
+    ]
+    alone = [one for one in heads if not _VIRTUAL.match(one)]
+    if len(alone) == 1 and "NO-CARRIER" in heads[alone[0]]:  # that someone asked about; in a list many have no cable
+        reports.append(ToolReport("carrier-none", alone[0], f"{alone[0]}: {', '.join(heads[alone[0]])}"))
     if not reports:
         raise ParseError("no network of two interfaces, and no virtual function that is kept down")
     return reports

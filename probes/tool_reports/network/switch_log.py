@@ -1,8 +1,8 @@
 """Lines of a switch's log about its ports, whichever vendor's, and of a history of one port's state.
 
 Sources: sonic-net/sonic-swss orchagent/portsorch.cpp, countercheckorch.cpp, pfcactionhandler.cpp; messages of Cisco
-NX-OS (ETHPORT), Arista EOS (LINEPROTO, ETH), Juniper Junos (SNMP_TRAP_LINK), Huawei VRP (IFNET, IFPDT), H3C Comware
-(IFNET), Dell OS10 (IFM_OSTATE).
+NX-OS (ETHPORT), IOS and IOS XR (UPDOWN), Arista EOS (LINEPROTO, ETH), Juniper Junos (SNMP_TRAP_LINK), Huawei VRP
+(IFNET, IFPDT, ERRDOWN), H3C Comware (IFNET), Dell OS10 (IFM_OSTATE), Ruckus ICX (ERR_DISABLE), Extreme EXOS (vlan).
 """
 
 from __future__ import annotations
@@ -29,17 +29,36 @@ _FAULTS = (
         "switch-disabled",
         lazy_pattern(rf"Interface {_PORT} is down \([Ee]rror disabled\. Reason: ?(?P<what>[^)]{{0,80}})"),
     ),
-    ("switch-disabled", lazy_pattern(rf"ERRDISABLE: (?P<what>[\w-]{{2,40}}) error detected on {_PORT}")),
+    ("switch-disabled", lazy_pattern(rf"ERR_?DISABLE: (?P<what>[\w-]{{2,40}}) error detected on {_PORT}")),
+    (
+        "switch-disabled",
+        lazy_pattern(
+            r"ERR_?DISABLE: (?P<what>Link flaps) on port (?P<port>(?:ethernet )?[\d/]{1,12}) exceeded threshold"
+        ),
+    ),
+    (
+        "switch-disabled",
+        lazy_pattern(rf"status to error-down\. \(InterfaceName={_PORT}, ?Cause=(?P<what>[\w -]{{2,40}})"),
+    ),
+    (
+        "switch-log-flaps",
+        lazy_pattern(
+            r"Port (?P<port>\d{1,3}(?::\d{1,3})?) link-flap detection .{0,80}?"
+            r"(?P<what>more than \d{1,6} times in \d{1,6} s)"
+        ),
+    ),
 )
 _IS_LOG = lazy_pattern(  # the name of a message, or of the program that wrote the line
-    r"%\w[\w%-]{0,60}-\d-\w|[A-Z]\w{2,20}/\d/[A-Za-z_]{3,40}|SNMP_TRAP_LINK_|IFM_OSTATE_|orchagent: :- "
+    r"%\w[\w%-]{0,60}-\d-\w|[A-Z]\w{2,20}/\d/[A-Za-z_]{3,40}|SNMP_TRAP_LINK_|IFM_OSTATE_|orchagent: :- |ERR_DISABLE: "
+    r"|<\w{4}:\w{2,20}\.\w"
 )
 _CHANGE = lazy_pattern(
     rf"(?:[Ii]nterface|[Pp]ort|ifName ?[= ]) ?{_PORT}\b(?:.{{0,120}}?\b(?:is|to|into)|.{{0,60}}?\bOperStatus=) ?"
-    r"(?P<state>up|down|UP|DOWN)\b(?P<rest>.{0,120})"
+    r"(?P<state>(?i:up|down))\b(?P<rest>.{0,120})"
 )
 _TRAP = lazy_pattern(rf"SNMP_TRAP_LINK_(?P<state>DOWN|UP)\b.{{0,160}}?\bifName {_PORT}(?P<rest>)")
 _STATE = lazy_pattern(rf"Interface operational state is (?P<state>up|down) ?: ?{_PORT}(?P<rest>)")
+_SLOT_STATE = lazy_pattern(r"\bPort (?P<port>\d{1,3}(?::\d{1,3})?) link (?P<state>up|down)\b(?P<rest>)")
 _BY_PERSON = lazy_pattern(r"(?i)admin|initializing")
 _HISTORY = lazy_pattern(r"[ \t]*\d{4}-\d\d-\d\d[ T][\d:.]{8,15} +(?P<state>up|down)[ \t]*")
 
@@ -63,7 +82,9 @@ def list_log_faults(lines: Sequence[str]) -> list[ToolReport]:
     changes: dict[str, list[_Change]] = {}
     for line, change in _read_lines(lines):
         if change:
-            changes.setdefault(change.port, []).append(change)
+            rows = changes.setdefault(change.port, [])
+            if not (rows and rows[-1].is_lost == change.is_lost and "rotocol on" in line):  # of the link, once more
+                rows.append(change)
             if not change.is_lost:
                 faults.pop(("switch-port-fault", change.port), None)
         elif report := _read_fault(line):
@@ -89,7 +110,9 @@ def _read_lines(lines: Sequence[str]) -> Iterator[tuple[str, _Change | None]]:
         elif asked and (row := _HISTORY.fullmatch(line)):
             yield line, _Change(asked, row["state"] == "down", line)
         elif _IS_LOG.search(line):
-            match = next(filter(None, (pattern.search(line) for pattern in (_CHANGE, _TRAP, _STATE))), None)
+            match = next(
+                filter(None, (pattern.search(line) for pattern in (_CHANGE, _TRAP, _STATE, _SLOT_STATE))), None
+            )
             is_lost = match and match["state"].lower() == "down" and not _BY_PERSON.search(match["rest"])
             is_change = match and "rror disabled" not in match["rest"]
             yield line, _Change(match["port"], bool(is_lost), line) if match and is_change else None

@@ -18,6 +18,7 @@ from probes.switch_ports.reading import PortFact, list_port_facts
 from probes.text import ParseError, check_length, lazy_pattern
 from probes.tool_reports.facts import ToolReport
 from probes.tool_reports.network.switch_log import has_log_line, list_log_faults
+from probes.tool_reports.network.switch_pairs import is_of_pair, list_pair_faults
 
 _MOST_REPORTS = 128
 _LIMIT_TEXT = 400
@@ -33,7 +34,8 @@ _BUSY = 1_000_000  # frames of a port whose drops are judged
 _DROPS = ((words.LOST_SENDING, words.SENT, 1000), (words.LOST_RECEIVING, words.RECEIVED, 100))  # one in how many
 _HINT = lazy_pattern(
     r"[A-Za-z-] ?\d{1,4}/\d|Ethernet ?\d|sw\w?\d|\bEt\d{1,3}\b|[eE]rr-?[dD]is|[Pp]eer|AGG\d|/\d{1,3}\("
-    r"|(?:alarm|fault|LOS|flag)[^\n]{0,40}: True|\bethernet\d"
+    r"|(?:alarm|fault|LOS|flag)[^\n]{0,40}: True|\bethernet\d|line protocol is|Interface [a-z]{2,8}\d|\bPort +Admin"
+    r"|\nInterface +: |ERR_DISABLE|<\w{4}:vlan\.msgs"
 )
 _NUMBER = lazy_pattern(r"-?\d[\d,]{0,26}(?:\.\d{1,6})?(?:[eE]-?\d{1,3})?")
 _CLOSED = lazy_pattern(
@@ -49,24 +51,10 @@ _UP = ("up", "connected", "linkup", "active", "u")
 _DOWN = ("down", "notconnect", "notconnec", "notconnected", "kerneldown", "protodown")
 _ADMIN_OFF = lazy_pattern(r"\*down|(?i:\( ?admin|\bdisabled\b|\badm\b|\badmin\w* down\b|\badmin-down\b|\bstby\b)")
 _NO_MODULE = lazy_pattern(
-    r"(?i)\bnot[ -]?present\b|\babsent\b|\bxcvrabsen\w*|\bsfpabsent\b|\bnot inserted\b|\bno transceiver\b|\bunplugged\b"
+    r"(?i)\bnot[ -]?present\b|\babsent\b|\bxcvrabsen\w*|\bsfpabsent\b|\bnot inserted\b|\bno (?:transceiver|xcvr)\b"
+    r"|\bunplugged\b"
 )
 _MODULE = lazy_pattern(r"\d{2,3}G|BASE|SFP|(?i:cable|\bDAC\b|\bAOC\b)")
-_IS = r"[ \t]{0,40}:[ \t]{0,40}"
-_LOST = r"(?:\bdown\b|suspended|not alive|not reachable|failed|disconnected|connecting|lowerlayerdown|\berror\b)"
-_LOST_PEER = lazy_pattern(  # the last: a link of Onyx to its peer
-    r"(?i)[ \t]{0,40}(?P<line>(?:peer-?link status|peer status|negotiation status|(?:vpc |peer[- ]?)keep-?alive status"
-    rf"|session status|mclag peer status){_IS}(?:\S.{{0,80}}[ \t])?{_LOST}.*|the peer is not alive.*"
-    r"|\d{1,3} {1,12}Po\d{1,4} {1,12}\d{1,4} {1,12}Down {1,12}\d{1,3}(?:\.\d{1,3}){3}\b.*)"
-)
-_PAIR = lazy_pattern(
-    r"(?i)[ \t]{0,40}(?:peer-?link status|peer status|negotiation status|v?pc keep-alive status|vpc role"
-    r"|the peer is alive|clag interfaces|mlag status:?)[ \t]{0,40}(?:$|:)"
-)
-_DIFFERS = lazy_pattern(
-    r"(?i)[ \t]{0,40}(?P<line>(?:configuration|per-vlan|type-2) consistency status"
-    rf"{_IS}failed.*|peer-config{_IS}inconsistent.*)"
-)
 _SPEED = lazy_pattern(r"(?:a-)?(?P<gigabits>\d{1,4})G(?:b/s|bps)?(?:\(D\))?")
 _PFC_HEAD = "Global PFC : Enabled"
 _PFC_ROW = lazy_pattern(r"(?P<port>(?:Et|Ma|Po)\d[\d/]{0,10}) +(?P<status>[EDAW-](?: [EDAW-]){2}) .*")
@@ -87,15 +75,14 @@ def list_switch_ports(text: str) -> list[ToolReport]:
     [('switch-disabled', 'Et12/1')]
     """
     text = "".join(line if len(line) <= LONGEST_LINE else "\n" for line in check_length(text).splitlines(keepends=True))
-    facts = [fact for fact in list_port_facts(text) if fact.fact != words.DESCRIBED or len(fact.value) > 1]
+    facts = [fact for fact in list_port_facts(text) if fact.fact != words.DESCRIBED or _is_given(fact)]
     states = list_module_alarms(text)
     members = list_members(text)
     lines = text.splitlines()
     logged = list_log_faults(lines)
     closed = list(_list_closed(lines, facts, logged))
-    of_pair = list(_list_pair(lines))
-    is_of_pair = bool(of_pair) or any(map(_PAIR.match, lines))
-    is_stated = closed or logged or states.ports or members or is_of_pair or _PFC_HEAD in text
+    of_pair = list_pair_faults(lines)
+    is_stated = closed or logged or states.ports or members or is_of_pair(lines) or _PFC_HEAD in text
     if not (is_stated or any(map(_is_stated, facts)) or has_log_line(lines)):
         raise ParseError("no port of a switch")
     ports: dict[str, dict[str, list[PortFact]]] = {}
@@ -137,11 +124,23 @@ def is_of_switch(text: str) -> bool:
 def _is_stated(fact: PortFact) -> bool:
     """Whether it is of the kind that is compared, and has such a value."""
     if fact.fact == words.STATE:
-        return simplify(fact.value.partition("(")[0]) in (*_UP, *_DOWN) or _ADMIN_OFF.search(fact.value) is not None
+        return _split_state(fact.value)[0] in (*_UP, *_DOWN) or _ADMIN_OFF.search(fact.value) is not None
     if fact.fact in (words.PFC, words.CLOSED):
         return True
     is_counted = fact.fact not in (words.MODULE, words.DESCRIBED, words.SPEED, words.SENT, words.RECEIVED, words.ADMIN)
     return is_counted and _number(fact.value) is not None
+
+
+def _is_given(fact: PortFact) -> bool:
+    """Whether a person gave a port its description: some makers put its own name there."""
+    return len(fact.value) > 1 and fact.port.lower() not in fact.line.partition(":")[2].lower()
+
+
+def _split_state(value: str) -> tuple[str, str]:
+    """A state, and its reason: in brackets, or behind a dash."""
+    separator = " - " if " - " in value else "("
+    state, _, reason = value.partition(separator)
+    return simplify(state), reason.strip(" )")
 
 
 def _number(value: str) -> float | None:
@@ -238,7 +237,7 @@ def _list_storms(port: str, rows: _Rows) -> Iterator[ToolReport]:
 
 
 def _is_down(rows: _Rows) -> bool:
-    values = [simplify(row.value.partition("(")[0]) for row in rows.get(words.STATE, ())]  # the reason is in brackets
+    values = [_split_state(row.value)[0] for row in rows.get(words.STATE, ())]
     return any(value in _DOWN for value in values) and not any(value in _UP for value in values)
 
 
@@ -273,7 +272,8 @@ def _list_changing(ports: _Ports) -> Iterator[ToolReport]:
     for port, count in counts.items():
         others = [other for name, other in counts.items() if name != port]
         is_odd = len(others) > 1 and count >= max(_VERY_MANY_CHANGES, _TIMES_USUAL * median(others))
-        is_carrier = any(row.label.lower().startswith("carrier") for row in ports[port][words.FLAPS])
+        labels = [row.label.lower() for row in ports[port][words.FLAPS]]
+        is_carrier = any(label.startswith("carrier") or "transition" in label for label in labels)  # each way counts
         if count >= (_MANY_CARRIER_CHANGES if is_carrier else _MANY_CHANGES):
             code = "switch-flaps-most" if is_odd else "switch-flaps"
             yield _report(code, port, f"{count} times", _line(ports[port], words.FLAPS))
@@ -301,7 +301,7 @@ def _list_ports_down(ports: _Ports, closed: set[str | None]) -> Iterator[ToolRep
     where one port was asked about."""
     used = []
     for port, rows in ports.items():
-        stated = [row for fact in (words.STATE, words.ADMIN) for row in rows.get(fact, ())]
+        stated = [row for fact in (words.STATE, words.ADMIN, words.REASON) for row in rows.get(fact, ())]
         line = " ".join(row.line for row in stated)
         is_off = any(simplify(row.value).removeprefix("admin") == "down" for row in rows.get(words.ADMIN, ()))
         is_off = is_off or _ADMIN_OFF.search(line) is not None
@@ -310,6 +310,8 @@ def _list_ports_down(ports: _Ports, closed: set[str | None]) -> Iterator[ToolRep
             words.REASON in rows
             or words.DESCRIBED in rows
             or any(_MODULE.search(row.value) for row in rows.get(words.MODULE, ()))
+            or len(ports) == 1  # that someone asked about
+            or any(_most(rows, words.RECEIVED).values())  # it had a link
         )
         if words.STATE in rows and not is_off and port not in closed and (is_named or not _is_down(rows)):
             used.append(port)
@@ -317,7 +319,7 @@ def _list_ports_down(ports: _Ports, closed: set[str | None]) -> Iterator[ToolRep
     if len(ports) == 1 or 2 * len(down) <= len(used):
         for port in down:
             reason = next((row.value for row in ports[port].get(words.REASON, ())), "") or _describe_dark(ports[port])
-            reason = reason or next((row.value.partition("(")[2].strip(" )") for row in ports[port][words.STATE]), "")
+            reason = reason or next((_split_state(row.value)[1] for row in ports[port][words.STATE]), "")
             yield _report("switch-port-down", port, reason, _line(ports[port], words.STATE))
 
 
@@ -352,14 +354,6 @@ def _read_speed(value: str) -> int | None:
     """In Gbit/s, of a table: 400G, a-100G, 400G(D)."""
     match = _SPEED.fullmatch(value)
     return int(match["gigabits"]) if match else None
-
-
-def _list_pair(lines: Sequence[str]) -> Iterator[ToolReport]:
-    """What is wrong with the pair of switches (MLAG, vPC) that this one is of."""
-    for code, pattern in (("switch-peer-lost", _LOST_PEER), ("switch-peer-differs", _DIFFERS)):
-        for match in map(pattern.fullmatch, lines):
-            if match:
-                yield _report(code, None, match["line"].strip(), match["line"])
 
 
 def _list_ports_without_pfc(lines: Iterable[str], ports: _Ports) -> Iterator[ToolReport]:

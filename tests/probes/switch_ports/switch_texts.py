@@ -281,3 +281,89 @@ REDFISH = """\
   "Status": {"State": "Enabled", "Health": "Critical", "Conditions": [{"Message": "GPU lost"}]}},
  {"@odata.id": "/redfish/v1/Systems/B/PCIeDevices/D9", "Id": "D9-long", "PCIeErrors": {"FatalErrorCount": 3}}]}
 """
+
+# Blocks of makers that have no row of their own: read by their forms
+UP_WITHOUT_PROTOCOL = """\
+Ethernet 1/1/9 is up, line protocol is {state}
+Hardware is Eth, address is 3c:2c:30:11:22:33
+Pluggable media present
+Input statistics:
+     88121203 packets, 9120033110 octets
+     {errors} CRC, 0 overrun, 0 discarded
+Output statistics:
+     71200311 packets, 7120033110 octets
+"""
+NAMED_INTERFACE = """\
+Interface 1/1/22 is {state}
+ Admin state is up
+ State information: {reason}
+ Link transitions: {changes}
+ Statistic                       RX                   TX                Total
+ Packets                   5512003              5500121             11012124
+ Errors                    {errors}                    0             {errors}
+  CRC/FCS                  {errors}                  n/a             {errors}
+"""
+TWO_PAIRS = """\
+cgei-0/2/0/3 is up, ifindex: 118
+  Line protocol is up, IPv4 protocol is up
+   Output         : 7120 bit/s      2 packet/s
+  HardwareCounters:
+  In_Packets        90012311             In_CRC_ERROR       {errors}
+  E_Packets         90012399             E_CRC_ERROR        {sent}
+"""
+LOWER_CASE = """\
+twentyfivegigaethernet1/0/17 is {state} (not connected)
+  Link is {state} for 0 days, 0 hours, 12 minutes and 9 seconds
+      90012311 packets input, 7120033110 bytes received
+      {errors} input errors, {errors} FCS, 0 alignment
+Po3 is up (connected)
+      9001231100 packets input, 7120033110 bytes received
+      91999 input errors, 91999 FCS, 0 alignment
+"""
+ROUTER = """\
+FourHundredGigE0/0/0/11 is up, line protocol is up
+  Interface state transitions: {changes}
+     0 input errors, 0 CRC, 0 frame, 0 overrun, 0 ignored, 0 abort
+     2 carrier transitions
+"""
+BLOCK_OF_LINES = """\
+Interface port2.0.7
+  Scope: both
+  Link is {state}, administrative state is {admin}
+  Hardware is Ethernet, address is 001a.eb00.1122
+    input packets 9001231, bytes 712003311, dropped 0, multicast packets 12
+Interface vlan30
+  Link is DOWN, administrative state is UP
+"""
+BARE_ROWS = """\
+Port          Admin Link Port    Cfg  Oper LAG/ Port Port Port   SFP/
+Id            State      State   MTU  MTU  Bndl Mode Encp Type   MDI
+-------------------------------------------------------------------------------
+1/1/c1/1      Up    Yes  Up      9212 9212    - netw null xcme   100GBASE-SR4
+1/1/c2/1      Up    {link}  {state}    9212 9212    - netw null xcme   100GBASE-SR4
+1/1/c3/1      Down  No   Down    9212 9212    - netw null xcme   100GBASE-SR4
+"""
+LABELS_IN_TWO_COLUMNS = """\
+Ethernet Interface
+===============================================================================
+Description        : to-dc2
+Interface          : 2/1/c7/1                   Oper Speed       : 100 Gbps
+Admin State        : up                         Config Duplex    : full
+Oper State         : {state}
+FCS Errors         :                {errors}  Mult Collisions  :                   0
+"""
+LABEL_FIRST = """\
+Interface xe14
+  Hardware is ETH  Current HW addr: b86a.9700.1122
+  <UP,BROADCAST{running},MULTICAST>
+    RX
+      input packets 77342 bytes 8712331
+      undersize 0 oversize 0 CRC {errors} fragments 0 jabbers 0
+"""
+DETAIL = """\
+Interface: ethernet-1/9
+  Oper state      : {state}
+  Down reason     : lower-layer-down
+       counter          Rx         Tx
+  FCS error packets    {errors}      N/A
+"""

@@ -29,6 +29,7 @@ FLAPS = "".join(
 HISTORY = "leaf2# show interfaces Ethernet7/1 status history\nTime                   Status\n" + "".join(
     f"2026-02-03 04:{minute:02}:05    down\n2026-02-03 04:{minute:02}:07    up\n" for minute in (32, 28, 21)
 )
+XR = "RP/0/RP0/CPU0:Feb  3 04:05:06.1 : ifmgr[213]: %PKT_INFRA-{}Interface HundredGigE0/0/0/9, changed state to {}\n"
 TRAP = "Feb  3 04:05:06  leaf4 mib2d[9]: SNMP_TRAP_LINK_{}: ifIndex 6, ifAdminStatus up(1), ifName et-0/0/12\n"
 
 
@@ -53,6 +54,22 @@ TRAP = "Feb  3 04:05:06  leaf4 mib2d[9]: SNMP_TRAP_LINK_{}: ifIndex 6, ifAdminSt
         (TRAP.format("DOWN") + TRAP.format("UP"), []),
         ("Feb  3 04:05:06 s5 %LINEPROTO-5-UPDOWN: Line protocol on Interface Ethernet5/1, changed state to down\n",
          ["switch-log-down Ethernet5/1"]),
+        ("%LINEPROTO-5-UPDOWN: Line protocol on Interface FastEthernet0/7, changed state to down\n"
+         "%PM-4-ERR_DISABLE: link-flap error detected on Fa0/7, putting Fa0/7 in err-disable state\n",
+         ["switch-disabled Fa0/7 link-flap", "switch-log-down FastEthernet0/7"]),
+        (XR.format("LINK-3-UPDOWN : ", "Down") + XR.format("LINEPROTO-5-UPDOWN : Line protocol on ", "Down"),
+         ["switch-log-down HundredGigE0/0/0/9"]),
+        ((XR.format("LINK-3-UPDOWN : ", "Down") + XR.format("LINEPROTO-5-UPDOWN : Line protocol on ", "Down")
+         + XR.format("LINK-3-UPDOWN : ", "Up")) * 3, ["switch-log-flaps HundredGigE0/0/0/9 3 times"]),
+        ("0d00h02m10s:I:ERR_DISABLE: Link flaps on port ethernet 1/2/3 exceeded threshold; port in err-disable state\n",
+         ["switch-disabled ethernet 1/2/3 Link flaps"]),
+        ("Feb  3 2026 04:05:06 ce8 %%01ERRDOWN/4/ERRDOWN_DOWNNOTIFY(l)[2]:Notify interface to change status to "
+         "error-down. (InterfaceName=100GE1/0/9, Cause=crc-statistics)\n",
+         ["switch-disabled 100GE1/0/9 crc-statistics"]),
+        ("02/03/2026 04:05:06.42 <Noti:vlan.msgs.PortLinkFlapActLogEvent> Port 1:9 link-flap detection operational "
+         "status is disabled. Link has flapped more than 10 times in 5 seconds.\n"
+         "02/03/2026 04:05:07.42 <Info:vlan.msgs.portLinkStateDown> Port 1:9 link down\n",
+         ["switch-log-flaps 1:9 more than 10 times in 5 s", "switch-log-down 1:9"]),
         ("Feb  3 2026 04:05:06 ce8 %%01IFNET/2/linkDown_active(l):The interface status changes. "
          "(ifName=100GE1/0/3, AdminStatus=UP, OperStatus=DOWN, Reason=Interface physical link is down)\n",
          ["switch-log-down 100GE1/0/3"]),
@@ -64,7 +81,8 @@ TRAP = "Feb  3 04:05:06  leaf4 mib2d[9]: SNMP_TRAP_LINK_{}: ifIndex 6, ifAdminSt
     ids=[
         "a storm", "pause frames of a lossy class, twice", "a link", "a link that came up again", "and then failed",
         "a lost link", "that came back", "flaps", "flaps of many ports", "NX-OS", "closed by a person", "a history",
-        "a quiet history", "Junos", "Junos, back", "EOS", "VRP", "Comware", "OS10",
+        "a quiet history", "Junos", "Junos, back", "EOS", "IOS", "XR", "XR, flaps", "ICX", "VRP, closed",
+        "EXOS", "VRP", "Comware", "OS10",
     ],
 )  # fmt: skip
 def test_what_the_log_of_a_switch_states_of_a_port(text: str, codes: list[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +12,9 @@ from probes.sources.identify import identify_command
 from probes.text import ParseError
 from probes.tool_reports.alerts import list_alerts, list_gpu_metrics
 from probes.tool_reports.network.switch_ports import list_switch_ports
+from probes.tool_reports.network.switch_unjudged import list_unjudged
 from probes.tool_reports.redfish import list_resource_faults
+from tests.agent.rules.test_fragments import scan_text
 from tests.probes.switch_ports import switch_texts as texts
 
 FAULTS = {
@@ -56,6 +59,51 @@ FAULTS = {
     "a mark": (texts.MARKED.format(mark="--"), {("module-flags", "Ethernet1/12", "Rx Power low alarm")}),
     "a mark in a row": (
         texts.MARKED_ROWS.format(mark="--"), {("module-flags", "Et9/1", "Rx Power low alarm")}
+    ),
+    "on, and no link": (
+        texts.UP_WITHOUT_PROTOCOL.format(state="down", errors=6),
+        {("switch-port-down", "Ethernet 1/1/9", None)},
+    ),
+    "on, no link, and errors": (
+        texts.UP_WITHOUT_PROTOCOL.format(state="down", errors=4513),
+        {("switch-port-down", "Ethernet 1/1/9", None), ("switch-errors", "Ethernet 1/1/9", "4513 CRC")},
+    ),
+    "a name of slots": (
+        texts.NAMED_INTERFACE.format(state="up", reason="-", changes=4, errors=48190),
+        {("switch-errors", "1/1/22", "48190 CRC/FCS")},
+    ),
+    "a reason": (
+        texts.NAMED_INTERFACE.format(state="down", reason="Waiting for link", changes=4, errors=0),
+        {("switch-port-down", "1/1/22", "Waiting for link")},
+    ),
+    "two labels in a line": (
+        texts.TWO_PAIRS.format(errors=51_223, sent=0), {("switch-errors", "cgei-0/2/0/3", "51223 In_CRC_ERROR")},
+    ),
+    "small letters, and an aggregation below": (
+        texts.LOWER_CASE.format(state="down", errors=7731),
+        {
+            ("switch-errors", "twentyfivegigaethernet1/0/17", "7731 FCS"),
+            ("switch-port-down", "twentyfivegigaethernet1/0/17", None),
+        },
+    ),
+    "labels in two columns": (
+        texts.LABELS_IN_TWO_COLUMNS.format(state="down - no FEC sync", errors=45_112),
+        {("switch-port-down", "2/1/c7/1", "no FEC sync"), ("switch-errors", "2/1/c7/1", "45112 FCS Errors")},
+    ),
+    "the label first": (
+        texts.LABEL_FIRST.format(running="", errors=21_877),
+        {("switch-port-down", "xe14", None), ("switch-errors", "xe14", "21877 CRC")},
+    ),
+    "a reason of its own": (
+        texts.DETAIL.format(state="down", errors=28_931),
+        {("switch-port-down", "ethernet-1/9", "lower-layer-down"),
+         ("switch-errors", "ethernet-1/9", "28931 FCS error packets")},
+    ),
+    "transitions": (
+        texts.ROUTER.format(changes=143), {("switch-flaps", "FourHundredGigE0/0/0/11", "143 times")},
+    ),
+    "a state in a line of its own": (
+        texts.BLOCK_OF_LINES.format(state="DOWN", admin="UP"), {("switch-port-down", "port2.0.7", None)},
     ),
     "a list of alarms": (texts.LISTED.format(alarm="RX LOS"), {("module-flags", "100GE1/0/12", "RX LOS")}),
     "a flag": (
@@ -130,6 +178,19 @@ FAULTS = {
     ),
 }  # fmt: skip
 HEALTHY = {
+    "a link that is up": texts.UP_WITHOUT_PROTOCOL.format(state="up", errors=6),
+    "a port that copies traffic": texts.UP_WITHOUT_PROTOCOL.format(state="down (monitoring)", errors=6),
+    "a port without a module, among others": texts.NAMED_INTERFACE.format(
+        state="down", reason="No XCVR installed", changes=0, errors=0
+    )
+    + texts.BARE_ROWS.format(link="Yes", state="Up  "),
+    "damaged frames that it sent": texts.TWO_PAIRS.format(errors=0, sent=51_223),
+    "errors of an aggregation": texts.LOWER_CASE.format(state="up", errors=0),
+    "labels in two columns": texts.LABELS_IN_TWO_COLUMNS.format(state="up", errors=12),
+    "a flag of a link": texts.LABEL_FIRST.format(running=",RUNNING", errors=0),
+    "few transitions": texts.ROUTER.format(changes=43),
+    "a port that someone closed": texts.BLOCK_OF_LINES.format(state="DOWN", admin="DOWN"),
+    "ports by their slots": texts.BARE_ROWS.format(link="Yes", state="Up  "),
     "connected": texts.STATUS.format(state="connected"),
     "closed by a person": texts.BRIEF.format(reason="Administratively down"),
     "a few errors": texts.INTERFACE.format(state="UP", errors=12),
@@ -198,6 +259,34 @@ def test_a_port_that_was_closed_because_of_an_error_is_no_port_without_a_link() 
     codes = [report.code for report in list_switch_ports(texts.STATUS.format(state="errdisabled"))]
 
     assert codes == ["switch-disabled"]
+
+
+def test_one_finding_of_a_port_states_all_that_is_wrong_with_it(tmp_path: Path) -> None:
+    text = texts.DETAIL.format(state="down", errors=28_931)
+    (finding,) = scan_text(tmp_path, text, "issue.txt").findings
+
+    assert finding.summary == (
+        "a switch counts damaged frames on a port: 28931 FCS error packets; also: no link now (lower-layer-down)"
+    )
+
+
+def test_what_reads_like_a_fault_and_is_not_judged_is_named() -> None:
+    down = texts.BARE_ROWS.format(link="No ", state="Down").replace("100GBASE-SR4", "-")
+    assert list_switch_ports(down) == []
+    assert list_unjudged(down) == ["1 of 3 ports without a link: 1/1/c2/1"]
+    counted = texts.ROUTER.format(changes=43).replace("0 overrun", "88123 overrun")
+    assert list_unjudged(counted) == ["FourHundredGigE0/0/0/11: 88123 overrun"]
+    assert not list_unjudged(texts.ROUTER.format(changes=43))
+
+
+def test_the_name_of_a_port_in_its_description_is_no_sign_of_use() -> None:
+    rows = "10GE1/0/{} current state : DOWN\nDescription: {}10GE1/0/{} Interface\n"
+    unused = "".join(rows.format(port, "HUAWEI, ", port) for port in (1, 2))
+    up = "10GE1/0/3 current state : UP\n10GE1/0/4 current state : UP\n10GE1/0/5 current state : UP\n"
+
+    assert [] == list_switch_ports(unused + up)
+    named = unused.replace("HUAWEI, 10GE1/0/2 Interface", "gpu-4 rail 2")
+    assert ["10GE1/0/2"] == [report.subject for report in list_switch_ports(named + up)]
 
 
 def test_many_ports_without_a_link_are_none_that_is_odd() -> None:

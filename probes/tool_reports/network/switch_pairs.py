@@ -1,0 +1,49 @@
+"""What is wrong with the pair of switches (MLAG, vPC) that one is of, as its command line states it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from probes.text import lazy_pattern
+from probes.tool_reports.facts import ToolReport
+
+_LIMIT_TEXT = 400
+_IS = r"[ \t]{0,40}:[ \t]{0,40}"
+_LOST = r"(?:\bdown\b|suspended|not alive|not reachable|failed|disconnected|connecting|lowerlayerdown|\berror\b)"
+_LOST_PEER = lazy_pattern(  # the last: a link of Onyx to its peer
+    r"(?i)[ \t]{0,40}(?P<line>(?:peer-?link status|peer status|negotiation status|(?:vpc |peer[- ]?)keep-?alive status"
+    rf"|session status|mclag peer status){_IS}(?:\S.{{0,80}}[ \t])?{_LOST}.*|the peer is not alive.*"
+    r"|\d{1,3} {1,12}Po\d{1,4} {1,12}\d{1,4} {1,12}Down {1,12}\d{1,3}(?:\.\d{1,3}){3}\b.*)"
+)
+_PAIR = lazy_pattern(
+    r"(?i)[ \t]{0,40}(?:peer-?link status|peer status|negotiation status|v?pc keep-alive status|vpc role"
+    r"|the peer is alive|clag interfaces|mlag status:?)[ \t]{0,40}(?:$|:)"
+)
+_DIFFERS = lazy_pattern(
+    r"(?i)[ \t]{0,40}(?P<line>(?:configuration|per-vlan|type-2) consistency status"
+    rf"{_IS}failed.*|peer-config{_IS}inconsistent.*)"
+)
+
+
+def is_of_pair(lines: Sequence[str]) -> bool:
+    """Whether it is of a pair, with or without a fault.
+
+    >>> is_of_pair(["vPC role                        : primary"]), is_of_pair(["role: primary"])
+    (True, False)
+    """
+    return any(_PAIR.match(line) or _LOST_PEER.fullmatch(line) for line in lines)
+
+
+def list_pair_faults(lines: Sequence[str]) -> list[ToolReport]:
+    """A lost peer, and settings in which the two differ.
+
+    >>> [report.code for report in list_pair_faults(["Peer status : peer adjacency failed"])]
+    ['switch-peer-lost']
+    """
+    reports = []
+    for code, pattern in (("switch-peer-lost", _LOST_PEER), ("switch-peer-differs", _DIFFERS)):
+        for match in map(pattern.fullmatch, lines):
+            if match:
+                what = " ".join(match["line"].split())
+                reports.append(ToolReport(code, None, " ".join(match[0].split())[:_LIMIT_TEXT], (("what", what),)))
+    return reports
