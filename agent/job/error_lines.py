@@ -29,6 +29,7 @@ _NO_ERROR = re.compile(  # a heading or a label: "#  error handling: peer failur
     r"[\w #()/.-]{0,60}(?:error|fail|abort|fatal)[\w ()/.-]{0,40}[:=]\s{0,8}\[?(?:[0\s]{1,200}|N/?A)\]?\s{0,8}$",
     re.IGNORECASE,
 )
+_EMPTY_FIELD = re.compile(r"(?i)\"\w{0,20}errors?\"\s?:\s?(?:\"\"|null|false|\[\]|\{\}|0(?![.\d]))")  # of JSON
 # Of libfabric, UCX, UCC, NVSHMEM and oneCCL: what they do, not what failed
 QUIET = (
     r"<(?:info|debug|trace)> |\b(?:UCX|UCC|[TC]L_\w{2,12}) {1,3}(?:INFO|DEBUG|TRACE|REQ|DATA|FUNC) |"
@@ -58,6 +59,8 @@ def is_error(text: str) -> bool:
     """
     head = text[:_LONGEST]
     if _FRAME.match(head) or not (names_error(head) or _gives_up(head)):
+        return False
+    if '":' in head and not names_error(_EMPTY_FIELD.sub("", head)):
         return False
     return _NO_ERROR.match(head) is None
 

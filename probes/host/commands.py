@@ -236,6 +236,7 @@ TOOL_ERRORS_SAVED = tuple(
 )
 LDD = ("ldd",)
 CHECKS = ("health", "checks")  # results of checks of any tool: a table, or a line each
+SHEET = ("table", "of", "devices")  # that people or scripts keep: a row per host or device
 NCCL_SETTINGS = ("NCCL", "settings")  # which the library states in its log, wherever the lines stand
 PODS, STATED = ("kubectl", "get", "pods"), ("sentences", "of", "tools")  # which are read wherever they stand
 TOOL_REPORTS_SAVED = (
@@ -256,7 +257,7 @@ TOOL_REPORTS_SAVED = (
     + (MLXLINK, GAUDI_PORTS, HL_SMI_QUERY, ROCM_XGMI, BONDING, SWITCH_PORTS, NPU_HEALTH, NIC_PORTS, CXI_PORTS)
     + (ROUTES, MLXCONFIG, CMA_MODE, FLINT, OPA_PORTS, UFM_EVENTS, INTERFACE_LOG, QDISC)
     + TOOL_ERRORS_SAVED
-    + (PODS, STATED, DMON, IMEX_NODES, ALERTS, REDFISH, AMD_METRICS, NCCL_SETTINGS, LDD, CHECKS)
+    + (PODS, STATED, DMON, IMEX_NODES, ALERTS, REDFISH, AMD_METRICS, NCCL_SETTINGS, LDD, CHECKS, SHEET)
 )
 NEURON_SAVED = (
     *NEURON,

@@ -73,7 +73,7 @@ def _replace_json(text: str, is_output: Callable[[str], bool]) -> str | None:
         if match.start() < at:
             continue
         try:
-            value, end = decoder.raw_decode(text, match.start())
+            value, end = decoder.raw_decode(text, match.end() - 1)  # behind its margin
         except (ValueError, RecursionError):
             misses += 1
             if misses >= _MOST_MISSES:
@@ -85,7 +85,7 @@ def _replace_json(text: str, is_output: Callable[[str], bool]) -> str | None:
         lines = [] if is_known else list(_list_texts(value))
         if lines:
             parts += [text[at : match.start()], "".join(f"{line}\n" for line in lines)]
-            at, is_new = end + text.startswith("\n", end), True
+            at, is_new = end + (text[end : end + 1] in (",", "\n")), True  # of a list that is cut
     if not is_new:
         return None
     whole = "".join([*parts, text[at:]])
@@ -121,6 +121,12 @@ def _list_metrics(row: Mapping[str, Any]) -> list[str]:
     if isinstance(row.get("stream"), dict) and isinstance(row.get("values"), list):
         return [str(value[1]) for value in row["values"] if isinstance(value, list) and len(value) > 1]
     values = [row.get("value"), *(row["values"][-1:] if isinstance(row.get("values"), list) else ())]
+    if (
+        isinstance(own := row.get("labels"), dict)
+        and isinstance(row.get("name"), str)
+        and type(values[0]) in (int, float)
+    ):
+        return [_write_metric(row["name"], own, str(values[0]))]  # as gpud lists them
     value = next((value for value in values if isinstance(value, list) and len(value) == 2), None)
     if not isinstance(labels, dict) or "__name__" not in labels or value is None:
         return []

@@ -26,10 +26,15 @@ _DEVICE = lazy_pattern(  # what else than hosts a loop names above what it print
     r"(?:mlx[45]_|GPU|NPU|[gn]pu(?=\d$)|eth|en[ops]|ib|accel|hl|rank|card|bond|nvme|nvswitch|switch|port|device|nd|test|"
     r"step|iter|sample|run)[\w.]{0,12}"
 )
+_IS_HOST = lazy_pattern(  # whatever is behind the name: sentences of tools are read behind one, too
+    r"(?:[a-z]{1,12}-)?(?:(?:gpu|npu|compute|worker)-?(?:node|host|worker)?|node|host|dgx|hgx|cn)[a-z]{0,2}-?"
+    r"(?:[\w]{1,8}-){0,3}\d{1,5}(?:\.[\w.-]{1,80})?"
+)
 _SUFFIX = lazy_pattern(r"\.(?:txt|log|out)$")
 _LABEL = lazy_pattern(
-    r"\w{3,100}\{[^}\n]{0,1600}?\b(?:Hostname|instance|nodename)=\"(?P<host>[\w.-]{1,64})(?::\d{1,5})?\""
+    r"\w{3,100}\{[^}\n]{0,1600}?\b(?:[Hh]ostname|instance|nodename)=\"(?P<host>[\w.-]{1,64})(?::\d{1,5})?\""
 )
+_POD = lazy_pattern(r"\[pod/(?P<pod>[\w.-]{1,253})/[\w.-]{1,63}\] (?P<rest>[^\n]*)")  # kubectl logs --prefix
 _TOLD = lazy_pattern(  # the command that each host ran, as it is given to the tool
     r"[^\n]{0,200}?\b(?:pdsh|clush|ansible|pssh|parallel-ssh|xdsh|psh|salt|mpssh|srun|rsh|ssh)\b[^\n]{0,200}?"
     r"(?P<quote>['\"])(?P<command>[a-z][^\n]{1,400}?)(?P=quote)(?:[^\n'\"]{0,80})"
@@ -59,6 +64,8 @@ def split_hosts(text: str, holds_output: Callable[[list[str]], bool]) -> list[Ho
     >>> below = split_hosts("n7 | CHANGED | rc=0 >>\\nup\\nn8 | CHANGED | rc=0 >>\\ndown\\n", bool)
     >>> [(part.host, part.text, part.numbers) for part in below]
     [('n7', 'up\\n', [2]), ('n8', 'down\\n', [4])]
+    >>> [part.host for part in split_hosts("[pod/x-7d/c] up\\n[pod/x-9k/c] down\\n", bool)]
+    ['x-7d', 'x-9k']
     """
     marks = [mark for mark, hint in _HINTS if hint.search(text)]
     lines = text.splitlines(keepends=True) if marks else []
@@ -69,10 +76,14 @@ def split_hosts(text: str, holds_output: Callable[[list[str]], bool]) -> list[Ho
         rows: dict[str, list[tuple[int, str]]] = {}
         for number, host, line in marked:
             rows.setdefault(host, []).append((number, line))
-        if not 2 <= len(rows) <= _MOST_HOSTS or not _are_alike(list(rows)):
+        if not 2 <= len(rows) <= _MOST_HOSTS or not (mark is _mark_pods or _are_alike(list(rows))):
             continue
         parts = [_gather(host, own) for host, own in rows.items()]
-        is_new = mark is not _mark_before or is_margin([lines[number] for number, *_ in marked], holds_output)
+        is_new = (
+            mark is not _mark_before
+            or all(map(_IS_HOST.fullmatch, rows))
+            or is_margin([lines[number] for number, *_ in marked], holds_output)
+        )
         command = _find_command(lines[: marked[0][0]])
         parts = [_with_command(part, command) for part in parts] if command else parts
         if is_new and any(holds_output(part.text.splitlines(keepends=True)) for part in parts):
@@ -176,6 +187,13 @@ def _mark_labels(lines: Sequence[str]) -> _Marked:
             yield number, match["host"], line
 
 
+def _mark_pods(lines: Sequence[str]) -> _Marked:
+    """Lines of logs with their pod before them; those of one kind have names of their own."""
+    for number, line in enumerate(lines):
+        if len(line) < _LONGEST and (match := _POD.match(line)):
+            yield number, match["pod"], f"{match['rest']}\n"
+
+
 _HINTS = (  # a way, and what is in a text for which it is tried
     (
         _mark_headings,
@@ -186,6 +204,7 @@ _HINTS = (  # a way, and what is in a text for which it is tried
             re.MULTILINE,
         ),
     ),
+    (_mark_pods, lazy_pattern(r"^\[pod/", re.MULTILINE)),
     (_mark_before, lazy_pattern(rf"^(?:{_NAME}):(?: |$)", re.MULTILINE)),
-    (_mark_labels, lazy_pattern(r"^\w{3,100}\{[^}\n]{0,1600}?\b(?:Hostname|instance|nodename)=\"", re.MULTILINE)),
+    (_mark_labels, lazy_pattern(r"^\w{3,100}\{[^}\n]{0,1600}?\b(?:[Hh]ostname|instance|nodename)=\"", re.MULTILINE)),
 )

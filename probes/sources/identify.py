@@ -42,6 +42,7 @@ from probes.host.commands import (
     ROCM_XGMI,
     ROUTES,
     SERVICE_LOG,
+    SHEET,
     SLURM_HELD,
     SLURM_LOG,
     SLURM_NODE,
@@ -377,7 +378,8 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     (
         (AMD_METRICS,),
         (
-            r"^(?:(?:amd_)?gpu_health|[a-z]\w{0,60}(?:ecc|ras)\w{0,60}corr\w{0,60})\{[^\n]{0,1600}"
+            r"^(?:(?:amd_)?gpu_health|[a-z]\w{0,60}(?:ecc|ras)\w{0,60}corr\w{0,60}"
+            r"|[a-z]\w{0,60}(?:nvlink|gpu|xgmi|infiniband)\w{0,40}_(?:enabled|up|active|healthy))\{[^\n]{0,1600}"
             r"\b(?:gpu_id=\"\d|gpu=\"\d|card=\"\d|(?i:uuid)=\"[0-9a-fG])",
         ),
     ),
@@ -412,6 +414,10 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
             r"^[ \t]*\"?capacity\"?: ?\{?$",
             r"^[ \t]*\"?[\w.-]{3,60}/[\w.-]{2,60}\"?: ",
         ),
+    ),
+    (
+        (("kubectl", "get", "node"),),
+        (r"\.status\.(?:capacity|allocatable)\b", r"^[ \t]*\"[\w.-]{3,60}/[\w.-]{2,60}\": ?\"\d{1,9}\",?[ \t]*$"),
     ),
     ((("kubectl", "describe", "pod"),), (r"^Name: +\S", r"^Namespace: +\S", r"^(?:Init )?Containers:")),
     ((("kubectl", "get", "events"),), (r"\A(?:NAMESPACE +)?LAST SEEN +TYPE +REASON +OBJECT ",)),
@@ -531,6 +537,10 @@ def identify_command(text: str, by_words: bool = True) -> tuple[tuple[str, ...],
 
     if is_of_switch(start):
         return (SWITCH_PORTS,)
+    from probes.tool_reports.sheets import is_sheet
+
+    if is_sheet(start):
+        return (SHEET,)
     if errors := find_tool_errors(start):
         return (("error", "of", errors[0][0].tool or "program"),)
     if _OF_LOG.search(start):

@@ -64,6 +64,9 @@ _WORDS_ALONE = lazy_pattern(
     r"(?:\|[ \t]*(?:sudo[ \t]+)?(?:[ef]?grep|head|tail|column|sort|less|more|cat|awk|sed|cut|tee|uniq)\b[^\n]{0,200})?"
 )
 _TICKED = lazy_pattern(rf"[^\n`]{{0,200}}`{_COMMAND}`[^\n`]{{0,80}}")
+_IN_PROSE = lazy_pattern(  # of the tools whose output does not state its device
+    rf"[^\n`]{{0,200}}?\b{_COMMAND}[ \t]+(?:gives?|shows?|prints?|returns?|says?|reports?)(?: me| us)?:?[ \t]*"
+)
 _FENCE = lazy_pattern(r"[ \t>]{0,40}(?:`{3,}|~{3,})[^`\n]{0,40}")
 _TOPO_HEADING = lazy_pattern(r"([^\n]{0,80}?\btopo -(?:m|-matrix))(?=[ \t]+GPU0[ \t])")
 
@@ -417,6 +420,8 @@ def _begin(number: int, line: str, host: str | None) -> _Open | None:
         return _of_command(number, alone, host)
     if ticked := _TICKED.fullmatch(line):
         return _of_command(number, ticked, host)
+    if any(tool in line for tool in _COMMANDS_KEPT[:-1]) and (told := _IN_PROSE.fullmatch(line)):
+        return _of_command(number, told, host)
     return None
 
 

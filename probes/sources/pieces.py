@@ -193,6 +193,9 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
     return (found | _find_settings(file, text) if found else found), unread
 
 
+_NAME_BEFORE = 12  # characters; a shorter line is no sentence
+
+
 def _list_sentences(
     text: str, found: Mapping[str, OutputPiece], unnamed: Sequence[OutputPiece]
 ) -> Iterator[tuple[str, list[str]]]:
@@ -216,7 +219,13 @@ def _list_sentences(
     if errors:
         named = [line for line in text.splitlines() if IBPING in line][:1]  # whose sentences ping prints, too
         yield f"{_ERROR}text", [*named, *errors]
-    lines = [line for line in list_stated_lines(text) if not any(line in output for output in read)]
+    own = {line for output in read for line in output.splitlines() if len(line) > _NAME_BEFORE}
+    lines = [
+        line
+        for line in list_stated_lines(text)
+        if not any(line in output for output in read)
+        and not any(line.endswith((f": {end}", f"] {end}")) for end in own)
+    ]  # behind the name of a host it is of that host
     if lines and _STATED not in found:
         yield _STATED, lines
 

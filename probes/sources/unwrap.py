@@ -39,7 +39,8 @@ _MARGINS = (  # what programs write before a line that a person or another progr
     r"(?:(?:time|ts|level|source|name|pid)=(?:\"[^\"\n]{0,80}\"|\S{1,80}) ){1,8}msg=\"",  # of programs in Go
     r"\{\"(?:log|msg|message|MESSAGE)\": ?\"",  # of docker, of log collectors
 )
-_MARGIN_PATTERNS = tuple(lazy_pattern(pattern) for pattern in _MARGINS)
+_OF_POD = r"\[(?:pod/)?[\w.-]{1,253}(?:/[\w.-]{1,63})?\] "  # of kubectl logs --prefix, of a launcher
+_MARGIN_PATTERNS = tuple(lazy_pattern(pattern) for pattern in (*_MARGINS, _OF_POD))
 _MARGIN_LINES, _MARGIN_TRIES = 1000, 20
 _LEAST_MARKED = 0.9  # of the lines: what is before them is a margin
 _HUNK = lazy_pattern(r"^@@ -\d{1,7}(?:,\d{1,7})? \+\d{1,7}(?:,\d{1,7})? @@", re.MULTILINE)
@@ -61,6 +62,8 @@ _FRAMES = ("|", "+", "==", "--")  # what a line of a box or a heading ends with
 _BOX = ("|", "+")  # what a line of a table in a frame begins with
 _FRAME, _FRAME_REST = lazy_pattern(r"\+[-=+]{58,250}"), lazy_pattern(r"[-=][-=+]{0,200}\+")
 _TOO_WIDE = lazy_pattern(rf"[^\n]{{{_WIDEST + 1}}}")
+_CAPITALS = lazy_pattern(r"[A-Z][A-Z ()/%_-]{8,300}")
+_COLUMN_STARTS = lazy_pattern(r"(?<=  )\S")
 _VARYING = lazy_pattern(r"[0-9a-f]{0,16}[0-9][0-9a-f]{0,16}")
 
 
@@ -146,7 +149,10 @@ def _cut_margin(text: str, holds_output: Callable[[list[str]], bool]) -> str:
     """
     lines = text.splitlines(keepends=True)
     for pattern in _MARGIN_PATTERNS:
-        marked = [number for number, line in enumerate(lines[:_MARGIN_LINES]) if pattern.match(line)]
+        margins = {n: match[0] for n, line in enumerate(lines[:_MARGIN_LINES]) if (match := pattern.match(line))}
+        if pattern is _MARGIN_PATTERNS[-1] and len(set(margins.values())) > 1:
+            continue  # several pods: each is read alone
+        marked = list(margins)
         bare = [pattern.sub("", lines[number], count=1) for number in marked]
         if any(_is_new(lines[number], pattern, holds_output) for number in marked[:_MARGIN_TRIES]) or (
             len(marked) >= _LEAST_MARKED * len([line for line in lines[:_MARGIN_LINES] if line.strip()])
@@ -270,7 +276,7 @@ def join_wrapped(text: str) -> str:
         return text
     lines = text.splitlines()
     longest = max(map(len, lines), default=0)
-    if longest < _NARROWEST:
+    if longest < _NARROWEST or _are_columns([line for line in lines if line.strip() and not line.startswith("$ ")]):
         return text
     if boxed := _join_box(lines):
         return "\n".join(boxed) + "\n"
@@ -285,6 +291,17 @@ def join_wrapped(text: str) -> str:
         else:
             joined.append(line)
     return "\n".join(joined) + "\n"
+
+
+def _are_columns(lines: Sequence[str]) -> bool:
+    """Whether all rows have their words below those of a heading in capitals, as kubectl and Slurm print them."""
+    if len(lines) < 2 or not _CAPITALS.fullmatch(lines[0]):
+        return False
+    starts = [match.start() for match in _COLUMN_STARTS.finditer(lines[0])]
+    return len(starts) > 2 and all(
+        line[:1].strip() and all(line[start : start + 1].strip() and not line[start - 1].strip() for start in starts)
+        for line in lines[1:]
+    )
 
 
 def _join_box(lines: list[str]) -> list[str]:

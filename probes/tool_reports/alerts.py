@@ -7,6 +7,8 @@ utkuozdemir/nvidia_gpu_exporter.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
 from probes.tool_reports.lines import short_lines
@@ -33,6 +35,10 @@ _METRIC = lazy_pattern(  # of exporters of any maker; sums over the life of a ca
 _WIDTH = lazy_pattern(  # of a PCIe link: now, and the most that the driver states for GPU and slot together
     r"(?P<name>\w{0,40}(?i:pcie_(?:max_)?link_width)\w{0,20})\{(?P<labels>[^}]{0,2000})\}(?: =>)? "
     r"(?P<value>\d{1,3})(?:\.0)?"
+)
+_FLAG = lazy_pattern(  # 1: as it should be; of interfaces of the host some are not used
+    r"(?P<name>[a-z]\w{0,60}(?:nvlink|gpu|xgmi|infiniband)\w{0,40}_(?:enabled|up|active|healthy))"
+    r"\{(?P<labels>[^}]{0,2000})\}(?: =>)? (?P<value>[01])(?:\.0)?"
 )
 _NUMBERS = ("gpu_id", "gpu", "card", "gpu_index", "index", "minor_number")
 _OF_NVIDIA = lazy_pattern(r"nvidia|nvml|dcgm")
@@ -88,16 +94,19 @@ def _report_alert(labels: dict[str, str]) -> ToolReport | None:
 
 
 def list_gpu_metrics(text: str) -> list[ToolReport]:
-    """GPUs of which an exporter counts uncorrectable errors, or that it calls unhealthy. Raises ParseError.
+    """GPUs of which an exporter counts uncorrectable errors, that it calls unhealthy, or of which something is off that
+    is on for the others. Raises ParseError.
 
     >>> rows = 'gpu_ecc_uncorrect_total{gpu_id="2"} 0\\nrocm_ras_umc_uncorrectable_count{card="3"} 7.0\\n'
     >>> [report[:2] for report in list_gpu_metrics(rows)]
     [('amd-uncorrectable', 'AMD 3')]
     """
     reports: dict[tuple[str, str | None], ToolReport] = {}
+    flags: dict[str, dict[str, int]] = {}
     known = False
     for line in short_lines(text, _LIMIT_LINE):
-        match = _METRIC.fullmatch(line.strip())
+        flag = _FLAG.fullmatch(line.strip())
+        match = flag or _METRIC.fullmatch(line.strip())
         labels = _read_labels(match["labels"]) if match else {}
         number = next((labels[name] for name in _NUMBERS if labels.get(name, "").isdecimal()), None)
         subject = labels.get("uuid") or labels.get("UUID")
@@ -106,9 +115,11 @@ def list_gpu_metrics(text: str) -> list[ToolReport]:
         known = True
         name, count = match["name"], int(float(match["value"]))
         if number:
-            subject = f"{'NVIDIA' if _OF_NVIDIA.match(name) else 'AMD'} {int(number)}"
+            subject = f"{'NVIDIA' if _OF_NVIDIA.search(name) else 'AMD'} {int(number)}"
         shown = f"{name} of {f'GPU {number}' if number else subject}: {count}"
-        if name.endswith("gpu_health"):
+        if flag:
+            flags.setdefault(name, {})[str(subject)] = count
+        elif name.endswith("gpu_health"):
             if not count:
                 reports["amd-unhealthy", subject] = ToolReport("amd-unhealthy", subject, shown)
         elif count and (("amd-uncorrectable", subject) not in reports or "total" in name):
@@ -117,7 +128,7 @@ def list_gpu_metrics(text: str) -> list[ToolReport]:
     narrow = list_narrow_links(text)
     if not known and not _WIDTH.search(text):
         raise ParseError("no metric of the errors of a GPU")
-    return [*reports.values(), *narrow][:_MOST_REPORTS]
+    return [*reports.values(), *_list_off(flags), *narrow][:_MOST_REPORTS]
 
 
 def list_narrow_links(text: str) -> list[ToolReport]:
@@ -144,3 +155,11 @@ def list_narrow_links(text: str) -> list[ToolReport]:
         for (_, gpu), both in widths.items()
         if 0 < (now := both.get(False, 0)) < (most := both.get(True, 0))
     ]
+
+
+def _list_off(flags: Mapping[str, Mapping[str, int]]) -> Iterator[ToolReport]:
+    """What one GPU does not have and most others have."""
+    for name, states in flags.items():
+        off = [subject for subject, state in states.items() if not state]
+        for subject in off if 2 * len(off) <= len(states) else ():
+            yield ToolReport("metric-off", subject, f"{name} of {subject}: 0", (("what", name),))

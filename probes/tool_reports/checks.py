@@ -20,7 +20,7 @@ _MOST_REPORTS = 64
 _ABOUT_NODES = lazy_pattern(
     r"(?i)\b(?:(?:node|system|cluster|gpu|fabric)[ -]?(?:health|check|level|smoke|validation)|"
     r"health[ -_]?(?:check|report|monitor)|smoke test|pre-?flight|burn-?in|acceptance|qualification|hl[_ ]qual|rvs|"
-    r"agfhc|xpu-smi)|(?<![^\n])\[RESULT\] \["
+    r"agfhc|xpu-smi)|(?<![^\n])\[RESULT\] \[|\| {0,40}Result: (?:Pass|Fail)\b"
 )
 _PARTS = lazy_pattern(
     r"(?i)gpu|\bnpu|\bxpu|hbm|vram|pci ?e|xgmi|nvlink|\bnics?\b|rdma|roce|infiniband|\bib\b|\bib_|\bmlx5|[nr]ccl|"
@@ -40,6 +40,7 @@ _OF_RESULT, _OF_WHY = ("result", "status", "verdict", "outcome"), ("reason", "me
 _OF_PART = ("device", "gpu", "npu", "card", "nic", "port", "link", "test", "test name", "check", "name", "action")
 _OF_HOST = ("host", "hostname", "node", "node name")
 _MESSAGE = lazy_pattern(r"(?:Message: ?)?(?P<message>(?!Message:)\S.*)")
+_DEVICE_ID = lazy_pattern(r" {0,40}Device ID {0,40}\| {0,40}(?P<number>\d{1,3}) {0,80}")  # of xpu-smi diag
 _PASSED = lazy_pattern(r"(?i)(?:\w{2,8} \d{1,3} ?: ?)?pass(?:ed)?\b")
 _NO_NAME = lazy_pattern(r"[\d.: s%-]{0,20}")  # a number, a duration, a rule
 
@@ -73,6 +74,7 @@ def _list_results(text: str) -> Iterator[tuple[bool, str | None, str]]:
     heading: list[str] = []
     fields: dict[str, str] = {}  # of a block of labels and values, whose last label is its result
     last: tuple[bool, str | None, str] | None = None  # whose message the next rows continue
+    number = ""  # of the device that a row above states
     for line in short_lines(text, _LIMIT_LINE):
         row = _CELLS.fullmatch(line)
         if row is None:
@@ -98,11 +100,15 @@ def _list_results(text: str) -> Iterator[tuple[bool, str | None, str]]:
         if any(_VERDICT.fullmatch(cell) for cell in cells):
             if last:
                 yield last
-            last = _read_row(heading, cells)
+            failed, subject, what = _read_row(heading, cells)
+            last = (failed, subject or (f"device {number}" if number else None), what)
         elif last and not cells[0] and len(cells) == 2:
             message = _MESSAGE.fullmatch(cells[1])
             if message and not _PASSED.match(message["message"]):
-                last = (last[0], last[1], f"{last[2]}: {message['message']}")
+                joint = ":" if cells[1].startswith("Message:") or ":" not in last[2] else ""  # "": it goes on
+                last = (last[0], last[1], f"{last[2]}{joint} {message['message']}")
+        elif device := _DEVICE_ID.fullmatch(row["cells"]):
+            number = device["number"]
         elif not all(_NO_NAME.fullmatch(cell) for cell in cells):
             heading = heading or cells
     if last:

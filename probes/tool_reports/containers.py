@@ -24,7 +24,11 @@ _DEVICES = lazy_pattern(
     r"aws\.amazon\.com/neuron\S*|rdma/\S+|\S+/(?:sriov|rdma|hca|ib)\S*|vpc\.amazonaws\.com/efa|intel\.com/\S*(?:rdma|sriov)\S*)"
 )
 _COUNT = lazy_pattern(r"\d{1,9}")
-_MACHINE_SECTION = lazy_pattern(r"\"?(?P<name>allocatable|capacity)\"?: ?\{?")  # of YAML and JSON
+_OF_NETWORK = lazy_pattern(r"rdma|sriov|/(?:hca|ib)|efa$")
+_MACHINE_SECTION = lazy_pattern(  # of YAML and JSON, and of jq and jsonpath behind a prompt
+    r"\"?(?P<name>allocatable|capacity)\"?: ?\{?"
+    r"|(?=.{0,200}\.status\.).*\.status\.(?P<asked>allocatable|capacity)\b.{0,20}"
+)
 _COUNT_LABEL = lazy_pattern(r"(?:\S{0,40}[ \t]+)?nvidia\.com/gpu\.count=(?P<count>\d{1,4})")
 _CONDITION = lazy_pattern(r"(?P<type>\S{2,80})[ \t]+(?P<status>True|False|Unknown)[ \t]+(?P<rest>.{0,600})")
 _JSON_CONDITION = lazy_pattern(  # of `kubectl get node -o json`, by itself; keys between them may be of any order
@@ -68,7 +72,7 @@ def list_node_faults(text: str) -> list[ToolReport]:
             name = heading["name"]
             nodes += name == "Name"
         elif section := _MACHINE_SECTION.fullmatch(bare):
-            name = section["name"].capitalize()
+            name = (section["name"] or section["asked"]).capitalize()
             if name in sections:
                 raise ParseError("several nodes: save the output of each")
             is_machine = True
@@ -123,6 +127,10 @@ def _compare(sections: dict[str, dict[str, str]], counted: str | None) -> list[T
             text = f"{resource}: {count} capacity, {left} allocatable"
             counts = (("resource", resource), ("capacity", count), ("allocatable", left))
             reports.append(ToolReport("kube-unhealthy", None, text, counts))
+    if any(int(count) for resource, count in capacity.items() if not _OF_NETWORK.search(resource)):
+        for resource in (name for name, count in capacity.items() if not int(count) and _OF_NETWORK.search(name)):
+            shown = f"{resource}: 0, on a node with accelerators"
+            reports.append(ToolReport("kube-none", None, shown, (("what", resource),)))
     gpus = [int(count) for resource, count in capacity.items() if resource.startswith("nvidia.com/")]
     if counted and int(counted) and gpus and not any(gpus):
         text = f"nvidia.com/gpu.count={counted}, nvidia.com/gpu: 0"

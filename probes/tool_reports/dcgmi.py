@@ -29,9 +29,10 @@ _WARNED = lazy_pattern(r"(?:Warning|Error)(?:: GPU ?(?P<number>\d{1,4}))?")
 _GPU_IN_TEXT = lazy_pattern(r"GPU (\d{1,4})\b")
 _LIMIT_METRIC = 2000
 _METRIC = lazy_pattern(
-    r"(?P<name>DCGM_(?:FI|EXP)_[A-Z0-9_]{2,80})\{[^}\n]{0,20}?\bgpu=\"(?P<gpu>\d{1,4})\"(?P<labels>[^}\n]{0,1600})\} "
+    r"(?P<name>DCGM_(?:FI|EXP)_[A-Z0-9_]{2,80})\{(?P<labels>[^}\n]{0,1600})\} "
     r"(?:=> )?(?P<value>\d{1,20}(?:\.\d{1,12})?(?:e[+-]?\d{1,2})?)(?: \d{1,16})?"
 )
+_OF_GPU_LABEL = lazy_pattern(r"\bgpu=\"(?P<gpu>\d{1,4})\"")  # labels stand in any order
 _METRICS = {  # dcgm-exporter etc/*.csv
     "DCGM_FI_DEV_XID_ERRORS": "metric-xid",
     "DCGM_EXP_XID_ERRORS_COUNT": "metric-xid",  # the number is in a label, and the value how often it came
@@ -235,34 +236,32 @@ def list_metrics(text: str) -> list[ToolReport]:
     known = False
     for line in short_lines(text, _LIMIT_METRIC):
         row = _METRIC.fullmatch(line.strip())
-        known = known or row is not None
-        if row is not None and row["name"] in _CLOCKS and (slowed := _name_slowdown(row)):
+        gpu = _OF_GPU_LABEL.search(row["labels"]) if row else None
+        if row is None or gpu is None:
+            continue
+        known = True
+        subject, shown = _name("GPU", gpu["gpu"]), f"{row['name']} of GPU {gpu['gpu']}"
+        if row["name"] in _CLOCKS and (slowed := _name_slowdown(row, subject, shown)):
             reports.setdefault((slowed.code, slowed.subject), slowed)
-        code = _METRICS.get(row["name"]) if row else None
-        if row is None or code is None or not (count := _read_count(row["value"])):
+        code = _METRICS.get(row["name"])
+        if code is None or not (count := _read_count(row["value"])):
             continue
         if code == "metric-xid" and (labelled := _LABELLED_XID.search(row["labels"])):
             count = int(labelled[1])
-        subject = _name("GPU", row["gpu"])
         detail = (("xid" if code == "metric-xid" else "errors", str(count)),) if code not in _FLAGS else ()
-        reports.setdefault(
-            (code, subject, detail), ToolReport(code, subject, f"{row['name']} of GPU {row['gpu']}: {count}", detail)
-        )
+        reports.setdefault((code, subject, detail), ToolReport(code, subject, f"{shown}: {count}", detail))
     if not known:
         raise ParseError("no metric of a GPU")
     return [*reports.values(), *list_narrow_links(text)][:MOST_REPORTS]
 
 
-def _name_slowdown(row: re.Match[str]) -> ToolReport | None:
+def _name_slowdown(row: re.Match[str], subject: str, shown: str) -> ToolReport | None:
     """Of the bits of a clock's limits those of heat and of hardware; idle clocks and power limits are usual."""
     bits = _read_count(row["value"])
     reason = next((name for bit, name in _SLOWDOWNS if bits & bit), None)
     if reason is None:
         return None
-    subject = _name("GPU", row["gpu"])
-    return ToolReport(
-        "metric-slowdown", subject, f"{row['name']} of GPU {row['gpu']}: {bits}", (("what", f"{reason} ({bits:#x})"),)
-    )
+    return ToolReport("metric-slowdown", subject, f"{shown}: {bits}", (("what", f"{reason} ({bits:#x})"),))
 
 
 def _read_count(text: str) -> int:

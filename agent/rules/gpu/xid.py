@@ -13,7 +13,7 @@ from agent.model.node import Event
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext, parse_time
 from agent.rules.devices import device_label, is_nvidia, one_level_lower, states_driver_cause
-from agent.rules.gpu.xid_catalogue import NVLINK5, XIDS, Xid, decode_link_error, effective_code
+from agent.rules.gpu.xid_catalogue import NVLINK5, UNLISTED, XIDS, Xid, decode_link_error, effective_code
 from agent.rules.gpu.xid_recovery import find_driver_action, plan_recovery
 from agent.rules.pages import read_limit
 from agent.rules.rule import NODE, Fail, Pass, Result, Unknown, rule
@@ -21,7 +21,6 @@ from agent.rules.wording import join_labels
 
 _NVLINK = frozenset(["74", "137", "144", "145", "146", "147", "148", "149", "150"])  # Xids of links
 _MEMORY_CODES = frozenset(["48", "63", "64", "92", "94", "95", "140", "156", "157", "171", "172"])
-_UNLISTED = Xid("info", "not in this catalogue")
 _ACTION = "154"  # of the driver, for an error that other lines state
 _UNUSABLE = re.compile(r"(?i)(?!.*drain).*(?:reset|reboot)")  # until that is done
 _RECENT = read_limit("gpu-xid.recent_hours")
@@ -71,7 +70,7 @@ def _look_up(event: Event) -> Xid:
     if code == _ACTION and (asked := _describe_action(event)):
         severity = "info" if "none" in asked.lower() else "error" if _UNUSABLE.match(asked) else "warning"
         return replace(XIDS[code], severity=severity)
-    return XIDS.get(code, _UNLISTED)
+    return XIDS.get(code, UNLISTED)
 
 
 def _fail_xid(context: RuleContext, subject: str, pci: str, events: Sequence[Event]) -> Fail:

@@ -84,6 +84,7 @@ _LISTED: tuple[tuple[str, str, str, str, str], ...] = (
     *((code, "info", "copy engine error, mostly an application's", _RESTART, _SUPPORT) for code in _COPY_ENGINES),
 )  # fmt: skip
 XIDS = {code: Xid(*rest) for code, *rest in _LISTED}
+UNLISTED = Xid("info", "not in this catalogue")
 NVLINK5 = frozenset(code for code, xid in XIDS.items() if xid.at_once == _LINK)
 
 # Unit, code of a link event or bits of the status word, what a line needs at once and after. Of several rows of a unit

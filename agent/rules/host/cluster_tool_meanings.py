@@ -10,7 +10,49 @@ _FEWER = "Pods that ask for all devices of the node are not placed on it."
 _NO_JOBS = "No job starts on it until it is repaired."
 _WHEN = "What it means now depends on when it was, and on what was done since."
 _NO_DOMAIN = "Jobs that use NVLink between nodes do not start."
+_SLOWEST = "A job runs at the pace of its slowest part."
 CLUSTER_MEANINGS = {
+    "sheet-remap-failed": ToolMeaning(
+        "error", "a table states that memory could not be repaired", "Jobs can meet the bad memory.", "rows", "low",
+    ),
+    "sheet-memory": ToolMeaning(
+        "warning", "a table states uncorrectable errors of memory", "Each one ends the job that meets it.", "rows",
+        "low",
+    ),
+    "sheet-uncorrected": ToolMeaning(
+        "warning", "a table states errors that were not corrected", "Each one can end the job that meets it.", "sheet",
+        "low",
+    ),
+    "sheet-pending": ToolMeaning(
+        "warning", "a table states memory that waits for a reset to be repaired",
+        "Until then jobs can meet the bad memory.", "rows", "low",
+    ),
+    "below-count": ToolMeaning(
+        "warning", "fewer devices than there should be", "Jobs that need all of them do not start.", "below-count",
+        "low",
+    ),
+    "below-width": ToolMeaning(
+        "warning", "fewer PCIe lanes than there should be", _SLOWEST, "below-pcie", "low",
+    ),
+    "below-rate": ToolMeaning("warning", "a link is slower than it should be", _SLOWEST, "below-link", "low"),
+    "below-bandwidth": ToolMeaning(
+        "warning", "a measured bandwidth is below what it should be", _SLOWEST, "below-measured", "low",
+    ),
+    "sheet-state": ToolMeaning(
+        "warning", "a table states a fault", "What it means depends on what the column is about.", "sheet", "low",
+    ),
+    "below-speed": ToolMeaning(
+        "info", "a lower PCIe speed than it should be", f"Idle GPUs save power this way; under load: {_SLOWEST}",
+        "below-pcie", "low",
+    ),
+    "sheet-down": ToolMeaning(
+        "info", "a table states a part that is down, and most others are not",
+        "It is a fault where the part is used.", "sheet", "low",
+    ),
+    "sheet-version": ToolMeaning(
+        "info", "a version is not that of the other rows", "What it means depends on why it was left out.", "versions",
+        "low",
+    ),
     "bmc-leak": ToolMeaning(
         "critical", "the BMC states a leak of coolant", "The server is switched off, or must be.", "leak", "medium",
     ),

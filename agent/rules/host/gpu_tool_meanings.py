@@ -206,6 +206,21 @@ GPU_MEANINGS = {
         "A fault of the program more often than of the GPU; with ACS or a translating IOMMU it can be direct traffic.",
         "amd-fault", "low",
     ),
+    "amd-restart": ToolMeaning(
+        "error", "amdgpu did not start again after the memory partition was changed",
+        "No GPU of the node can be used until the driver starts.", "amd-partition",
+    ),
+    "amd-page-list": ToolMeaning(
+        "warning", "the list of bad memory pages that a GPU keeps cannot be read",
+        "Pages that were taken out of use may be in use again.", "amd-pages",
+    ),
+    "amd-unanswered": ToolMeaning(
+        "warning", "the driver or firmware of a GPU did not answer a tool",
+        "What it means depends on whether others answer: a GPU that hangs ends jobs.", "accelerator", "low",
+    ),
+    "amd-setting-busy": ToolMeaning(
+        "info", "a setting was refused, because a GPU is in use", "The setting is as before.", "amd-partition", "low",
+    ),
     "amd-resources": ToolMeaning(
         "info", "the ROCm runtime could not allocate what a program asked for",
         "What it means depends on the host: memory, /dev/shm of a container, limits, or too many processes.",

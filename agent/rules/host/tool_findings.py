@@ -32,6 +32,11 @@ _OF_PERFTEST = "perftest-"  # whose command names the device
 _WITHOUT_LINK = ("link-failure", "link-closed", "link-inactive")  # why a port is down
 _OF_LOG = ("driver", "peermem")  # kinds of lines in which the kernel states why it refused a module
 _OF_XID = ("metric-xid", "alert-xid", "check-xid")
+_XID_STEPS = {
+    "power-cycle": "xid-lost",
+    "memory": "xid-memory",
+    **dict.fromkeys(("init", "reset", "reboot"), "xid-reset"),
+}
 _SHOWN = 6
 _ALSO = 3
 _SWITCH = "switch-"
@@ -116,6 +121,7 @@ def _fail(context: RuleContext, events: Sequence[Event]) -> Fail:
     gpu = _find_gpu(context, first.subject)
     details = join_labels(list(dict.fromkeys(text for event in events if event.code == first.code
                                              if (text := _describe(event)))))  # fmt: skip
+    situation, remedy = _plan_xid(context, first) if first.code in _OF_XID else (meaning.steps, "")
     on_bus = (first.subject or "").count(":") == 2
     number = (first.subject or "").rpartition(" ")[2]
     if gpu is not None:
@@ -136,7 +142,8 @@ def _fail(context: RuleContext, events: Sequence[Event]) -> Fail:
         severity=_find_severity(context, first, meaning),
         confidence=meaning.confidence,
         cause=first.code or "",
-        situation=meaning.steps,
+        situation=situation,
+        remedy=remedy,
         values=_list_values(first, meaning),
         ids=frozenset({gpu.id if gpu else first.subject or f"tool {first.code}"}),
         explains_ids=_find_port_ids(context, first.subject) if first.code in _WITHOUT_LINK else frozenset(),
@@ -166,6 +173,17 @@ def _describe_other(code: str, details: str) -> str:
     if details and code in _WITH_REASON:
         return f"{says} ({details})"
     return f"{says} {details}".strip()
+
+
+def _plan_xid(context: RuleContext, event: Event) -> tuple[str, str]:
+    """The steps of an Xid that a tool states, and the sentence of its own: as those of the kernel log's."""
+    from agent.rules.gpu.xid_catalogue import UNLISTED, XIDS  # lazy: few sources hold metrics
+    from agent.rules.gpu.xid_recovery import plan_recovery
+
+    number = event.detail.get("xid", "")
+    logged = msgspec.structs.replace(event, kind="xid", code=number)
+    situation, remedy = plan_recovery(context, logged, XIDS.get(number, UNLISTED), alone=True, over=False)
+    return _XID_STEPS.get(situation, "xid"), remedy
 
 
 def _list_values(event: Event, meaning: ToolMeaning) -> tuple[tuple[str, str], ...]:
@@ -218,10 +236,18 @@ def _describe(event: Event) -> str:
         detail.get("driver"),
         f"ABI {detail['wants']}" if "driver" in detail else detail.get("wants"),
         f"{detail['counted']} by its label" if "counted" in detail else None,
-        f"Xid {detail['xid']}{' of' if 'device' in detail else ''}" if "xid" in detail else None,
+        _name_xid(detail["xid"]) if "xid" in detail else None,
+        "of" if "xid" in detail and "device" in detail else None,
         detail.get("device"),
     )
     return " ".join(row for row in rows if row)
+
+
+def _name_xid(number: str) -> str:
+    """With what the catalogue has of it."""
+    from agent.rules.gpu.xid_catalogue import XIDS  # lazy: few sources hold metrics
+
+    return f"Xid {number} ({XIDS[number].meaning})" if number in XIDS else f"Xid {number}"
 
 
 def _name_tool(event: Event) -> str:

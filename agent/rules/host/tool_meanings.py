@@ -103,11 +103,18 @@ MEANINGS = {
         "A job runs at the pace of its slowest GPU.",
         "slowdown",
     ),
+    "metric-off": ToolMeaning(
+        "warning",
+        "monitoring reports something as off that is on for the other GPUs",
+        "What it means depends on what the metric is about.",
+        "sheet",
+        "low",
+    ),
     "metric-xid": ToolMeaning(
         "warning",
-        "DCGM reports the last Xid of the GPU",
-        "What it means depends on when it came: DCGM keeps the last one.",
-        "metric",
+        "monitoring reports an Xid of the GPU",
+        "What it means depends on when it came: exporters keep the last one.",
+        "xid",
         "low",
     ),
     "metric-width": ToolMeaning(
@@ -131,10 +138,10 @@ MEANINGS = {
         "error", "rocm-smi finds no GPU that amdgpu drives", "No job on this node sees a GPU.", "unloaded"
     ),
     "npu-no-driver": ToolMeaning(
-        "error", "npu-smi cannot reach the driver of the NPUs", "No job on this node sees an NPU.", "unloaded"
+        "error", "npu-smi cannot reach the driver of the NPUs", "No job on this node sees an NPU.", "unloaded-npu"
     ),
     "neuron-no-driver": ToolMeaning(
-        "error", "neuron-ls cannot reach the driver", "No program there sees an accelerator.", "unloaded"
+        "error", "a Neuron device cannot be opened", "The program that asks for it does not start.", "unloaded-neuron"
     ),
     "verbs-abi": ToolMeaning(
         "error",
@@ -596,6 +603,13 @@ MEANINGS = {
         "error", "Kubernetes has no GPU of a node that is labelled with GPUs", _FEWER, "plugin"
     ),
     "kube-unhealthy": ToolMeaning("error", "the device plugin marks devices as unhealthy", _FEWER, "plugin"),
+    "kube-none": ToolMeaning(
+        "warning",
+        "the node offers none of a kind of network device, and has accelerators",
+        "No pod that asks for one starts on this node.",
+        "selectors",
+        "low",
+    ),
     "kube-allocate": ToolMeaning("error", "the kubelet could not give a pod its devices", _FEWER, "plugin"),
     "kube-no-nic": ToolMeaning(
         "warning",

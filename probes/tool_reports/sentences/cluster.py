@@ -129,10 +129,12 @@ CLUSTER: tuple[ToolSentence, ...] = (
     row("slurm-hardware", r"error: Node configuration differs from hardware: (?P<what>[\w:=() ]{4,160})"),
     row("slurm-hardware",
         r"error: Node (?P<node>[\w.-]{1,60}) has (?P<what>low \w{3,16} size \(\d{1,12} < \d{1,12}\))"),
+    row("amd-no-driver", r"\bamdgpu driver unavailable\b"),
     row("slurm-gres",
         r"This GPU specified in \[slurm\|gres\]\.conf has mismatching Cores or Links|Discarding the following "
         r"config-only GPU|fatal: gres\.conf duplicate records for |configured to autodetect "
-        r"(?P<what>nvml|rsmi|oneapi) functionality, but|error: System GPU detection failed"),
+        r"(?P<what>nvml|rsmi|oneapi) functionality, but|error: System GPU detection failed|"
+        r"(?P<ignored>autodetected GPUs are being ignored)"),
     row("slurm-gpu-lost",
         r"error: Failed to (?:initialize NVML|get device handle for GPU \d{1,3}): (?P<what>[A-Z][\w/ ]{4,60})"),
     row("slurm-silent",

@@ -273,6 +273,12 @@ OTHER_MAKERS: tuple[ToolSentence, ...] = (
          r"Memory access fault by GPU (?P<what>node-\d{1,3})|\bHSA_STATUS_ERROR_(?P<status>MEMORY_FAULT|EXCEPTION|"
          r"MEMORY_APERTURE_VIOLATION)\b"),
         ("amd-resources", r"\bHSA_STATUS_ERROR_(?P<what>OUT_OF_RESOURCES)\b"),
+        ("amd-restart", r"\bAMDSMI_STATUS_(?P<what>AMDGPU_RESTART_ERR)\b"),
+        ("amd-page-list", r"\bAMDSMI_STATUS_(?P<what>CORRUPTED_EEPROM)\b"),
+        ("amd-unanswered",
+         r"\b(?P<what>AMDSMI_STATUS_(?:TIMEOUT|IO|DRM_ERROR|UNEXPECTED_DATA|ADDRESS_FAULT)|RSMI_STATUS_(?:UNEXPECTED_DATA|"
+         r"INTERNAL_EXCEPTION))\b"),
+        ("amd-setting-busy", r"\b(?P<what>(?:AMDSMI|RSMI)_STATUS_BUSY)\b"),
         ("hip-no-device", r"no ROCm-capable device is detected|No HIP GPUs are available"),
     ),
     *rows_of(

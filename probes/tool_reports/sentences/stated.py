@@ -12,6 +12,7 @@ from probes.prose import is_denied
 from probes.text import ParseError, check_length, find_required, lazy_pattern
 from probes.tool_reports.facts import ToolReport
 from probes.tool_reports.lines import find_only_part
+from probes.tool_reports.sentences.compared import list_compared
 from probes.tool_reports.sentences.sentence import ToolSentence
 from probes.tool_reports.sentences.table import ANYWHERE, IN_PLACE, UNKNOWN
 from probes.tool_reports.sentences.unexplained import CODE, find_part, list_unexplained
@@ -20,6 +21,8 @@ MOST_REPORTS = 64
 _LIMIT_LINE = 4000
 _BEFORE, _LIMIT_TEXT = 120, 400  # of a line that is shown
 _MOST_LINES = 64  # with a sentence in place of an output that are looked at
+_LIMIT_FOLDED = 20_000
+_FOLDED = lazy_pattern(r"(?<=[a-z;,:])[ \t]*\n[ \t]{1,40}(?=[a-z])")  # a line that goes on in the next
 _HOT = 90  # degrees Celsius; most GPUs slow down between 83 and 92
 
 _BURN = lazy_pattern(r"proc'd: [^\n]{0,1600}?\btemps: (?P<temperatures>\d{1,3} C(?: - (?:\d{1,3}|--) C){0,63})")
@@ -55,7 +58,7 @@ def list_stated(text: str) -> list[ToolReport]:
     [('guest-group', '0000:41:00.0', (('what', 'group 27'),))]
     """
     matches: dict[int, tuple[str, re.Match[str]]] = {}  # by the place of their line
-    for row, start, match in _find_sentences(check_length(text), ANYWHERE):
+    for row, start, match in _find_whole(check_length(text)):
         if _OF_KERNEL not in match.string:
             matches.setdefault(start, (row.code, match))
     reports: dict[tuple[object, ...], ToolReport] = {}
@@ -63,7 +66,7 @@ def list_stated(text: str) -> list[ToolReport]:
         report = _build_report(code, match)
         reports.setdefault((report.code, report.subject, report.detail), report)
     shown = [report for report in reports.values() if not any(_explains(one, report) for one in reports.values())]
-    return [*shown, *_list_hot(text)][:MOST_REPORTS]
+    return [*shown, *dict.fromkeys(list_compared(text)), *_list_hot(text)][:MOST_REPORTS]
 
 
 def _explains(cause: ToolReport, report: ToolReport) -> bool:
@@ -73,8 +76,9 @@ def _explains(cause: ToolReport, report: ToolReport) -> bool:
 
 
 def is_stated(text: str) -> bool:
-    """Whether a text has such a fault, or a line of progress of gpu-burn, in which GPUs may be hot."""
-    return next(_find_sentences(text, ANYWHERE), None) is not None or _PROGRESS.search(text) is not None
+    """Whether a text has such a fault, a value below the expected one, or a line of gpu-burn with temperatures."""
+    found = next(_find_whole(text), None) or _PROGRESS.search(text) or next(list_compared(text), None)
+    return found is not None
 
 
 def list_tool_errors(text: str, logged: bool = False) -> list[ToolReport]:
@@ -163,6 +167,14 @@ def _find_sentences(
             for start, line in islice(_find_lines(text, needle), most):
                 if (match := row.pattern.search(line)) and not is_denied(line, match.start()):
                     yield row, start, match
+
+
+def _find_whole(text: str) -> Iterator[tuple[ToolSentence, int, re.Match[str]]]:
+    """Sentences of the table; in a text without any those that a person or a page broke into lines with a margin."""
+    found = next(_find_sentences(text, ANYWHERE), None)
+    if found is None and len(text) < _LIMIT_FOLDED and _FOLDED.search(text):
+        text = _FOLDED.sub(" ", text)
+    yield from _find_sentences(text, ANYWHERE)
 
 
 def _find_lines(text: str, needle: str) -> Iterator[tuple[int, str]]:

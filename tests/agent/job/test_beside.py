@@ -221,6 +221,14 @@ def test_a_kernel_log_that_ends_in_an_error_fails_no_job(tmp_path: Path, line: s
     assert ["ends-in-error"] == [cause.id for cause in result.causes]
 
 
+@pytest.mark.parametrize(
+    ("field", "causes"), [('"error": ""', []), ('"errors":[]', []), ('"error":"lost"', ["ends-in-error"])]
+)
+def test_an_empty_field_of_json_is_no_error(tmp_path: Path, field: str, causes: list[str]) -> None:
+    result = answer(tmp_path, log=begin(2) + steps(), app=f'{{"step": 4, {field}, "fatal_error": null}}\n')
+    assert causes == [cause.id for cause in result.causes]
+
+
 def test_outputs_of_a_host_alone_are_no_failed_job(tmp_path: Path) -> None:
     """Not known, and the reports have what is wrong."""
     lines = "[  224.528173] mlx5_core 0000:18:00.0: probe failed, error\n" * 3

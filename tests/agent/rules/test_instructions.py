@@ -58,7 +58,7 @@ SITUATIONS = {
     "reordered", "outage", "gpu-hot", "gpu-power", "capped-outside", "clocks-unexplained", "sram-errors",
     "memory-errors", "ecc-off", "past-errors", "hidden-switches", "new-kernel",
     "flat", "every-link", "same-ports", "setting", "uneven", "integrity", "one-port", "paused", "lanes",
-    "nvswitch", "harmless", "reset", "shares", "too-old", "by-dmabuf",
+    "nvswitch", "harmless", "reset", "shares", "too-old", "by-dmabuf", "xid", "xid-lost", "xid-memory", "xid-reset",
     "malformed", "acs", "poison", "completion", "inside", "injected", "external", "replace", "maintenance",
     "correctable", "power-cycle", "init", "reboot", "memory", "over", "peer", "software",
     "board", "vf-guid", "vf-policy", "vf-physical", "fec-off", "not-needed",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,16 @@ DOCUMENTS = {
     "Prometheus, over time": (answer("device", HISTORY, STATE, "values"), {"ib-port-down": "warning"}),
     "Grafana": (f'{GRAFANA}\n"10:00","4","4","4","4"\n"10:01","4","4","1","4"\n', {"ib-port-down": "warning"}),
     "Grafana, a table": (TABLE, {"ib-port-down": "warning"}),
+    "metrics of gpud, out of a list": (
+        "".join(
+            textwrap.indent(
+                json.dumps({"name": "a_nvlink_enabled", "labels": {"uuid": name}, "value": value}, indent=2), "  "
+            )
+            + ",\n"
+            for name, value in (("GPU-a", 0), ("GPU-b", 1))
+        ),
+        {"tool-reports-fault": "warning"},
+    ),
     "a page": (
         f"<p>We see</p><pre><code><span>$ dmesg</span>\n[   12.500000] {XID}</code></pre>",
         FOUND,

@@ -38,6 +38,9 @@ FORMS = {
     "ansible, the fault first": f"c08 | CHANGED | rc=0 >>\n{INIT}c07 | CHANGED | rc=0 >>\n{UP}",
     "clush -b": f"{'-' * 15}\nc08\n{'-' * 15}\n{INIT}{'-' * 15}\nc[07,09-12] (5)\n{'-' * 15}\n{UP}",
     "a loop over ssh": f"=== c07 ===\n{UP}=== c08 ===\n{INIT}",
+    "logs of two pods": "".join(
+        f"[pod/{pod}/tool] {line}\n" for pod, text in (("c07", UP), ("c08", INIT)) for line in text.splitlines()
+    ),
     "head of files": f"==> c07.txt <==\n{UP}\n==> c08.txt <==\n{INIT}",
 }
 
@@ -171,3 +174,28 @@ def test_other_events_quote_no_line(tmp_path: Path) -> None:
     report = scan_text(tmp_path, f"{EVENTS}1m          Normal    NodeReady  node/c9     Node is ready\n")
 
     assert [] == report.findings
+
+
+_HEALTH = 'gpu_health{{gpu_id="{gpu}",hostname="{host}"}} {value}\n'
+_POD_TEXTS = {
+    "one pod": ("[pod/exporter-7xk2p/ctr] " + _HEALTH.format(gpu=1, host="c07", value=0), ["GPU1"]),
+    "two hosts in labels": (
+        _HEALTH.format(gpu=1, host="c07", value=0) + _HEALTH.format(gpu=1, host="c08", value=1), ["c07: GPU1"],
+    ),
+}  # fmt: skip
+
+
+def test_sentences_of_tools_behind_names_of_hosts_are_of_these(tmp_path: Path) -> None:
+    """Although they are read wherever they stand."""
+    text = (
+        "gpu-node-7: ok\ngpu-node-8: Failed to initialize NVML: Unknown Error\n"
+        "gpu-node-9: Unable to determine the device handle for GPU0000:9B:00.0: Unknown Error\n"
+    )
+    labels = [finding.label for finding in scan_text(tmp_path, text).findings]
+    assert {"gpu-node-8: node", "gpu-node-9: GPU@0000:9b:00.0"} <= set(labels)
+
+
+@pytest.mark.parametrize("name", _POD_TEXTS)
+def test_logs_of_pods_and_metrics_of_hosts_are_read_behind_their_names(tmp_path: Path, name: str) -> None:
+    text, labels = _POD_TEXTS[name]
+    assert sorted(finding.label for finding in scan_text(tmp_path, text).findings) == labels

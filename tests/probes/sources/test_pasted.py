@@ -382,3 +382,21 @@ def test_a_prompt_without_a_name_behind_ssh_is_of_the_other_host() -> None:
     pieces = [piece for piece in split_pasted(text) if piece.words[:1] == ("ethtool",)]
 
     assert ["n1", "n2", None, None] == [piece.host for piece in pieces]
+
+
+def test_rows_below_a_heading_in_capitals_are_whole_whatever_their_width() -> None:
+    rows = [
+        f"{'NAME':40}READY   STATUS                  RESTARTS        AGE",
+        f"{'nvidia-cuda-validator-9xw2c':40}0/1     Init:CrashLoopBackOff   6 (26s ago)     6m",
+        f"{'nvidia-operator-validator-2kq7d':40}0/1     Init:CrashLoopBackOff   17 (80s ago)    15m",
+        f"{'nvidia-dcgm-exporter-7pzvr':40}1/1     Running                 0               15m",
+    ]
+    (piece,) = split_pasted("me@head:~$ kubectl get po -n gpu-operator\n" + "\n".join(rows) + "\n")
+    assert piece.text.splitlines() == rows
+
+
+def test_a_command_at_the_end_of_a_sentence_states_the_device_of_its_output() -> None:
+    text = "Two dies are slow. hccn_tool -i 9 -link -g gives\nlink status: DOWN\nAny idea?\n"
+    pieces = [piece for piece in split_pasted(text) if piece.words]
+    assert [piece.words for piece in pieces] == [("hccn_tool", "-i", "9", "-link", "-g")]
+    assert pieces[0].text.startswith("link status: DOWN\n")

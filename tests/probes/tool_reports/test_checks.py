@@ -17,6 +17,7 @@ _TABLE = "| Test | Status |\n|---|---|\n| gpu_memory | {} |\n| rdma_loopback | P
         ("GPU health check of the cell\n" + _TABLE.format("PASS"), True),
         ("Tests of our library\n" + _TABLE.format("FAIL"), False),
         ("GPU health check of the cell: which limits do you use?\n", False),
+        ("| Device ID | 3 |\n| Integration PCIe | Result: Pass |\n", True),
     ],
 )
 def test_only_a_text_about_nodes_counts(text: str, expected: bool) -> None:
@@ -38,6 +39,11 @@ def test_only_a_text_about_nodes_counts(text: str, expected: bool) -> None:
             "xpu-smi diag\n| Xe Link Throughput | Result: Fail |\n|   | Message: |\n"
             "|   | GPU 0 : Pass to check. |\n|   | GPU 1 : Fail to check. |\n",
             [(None, "Xe Link Throughput: GPU 1 : Fail to check.")],
+        ),
+        (
+            "| Device ID | 3 |\n| Result | Fail |\n| Integration PCIe | Result: Fail |\n"
+            "|   | Message: Fail to check PCIe bandwidth. It is 3.1 |\n|   |  GB/s. |\n",
+            [("device 3", "Integration PCIe: Fail to check PCIe bandwidth. It is 3.1 GB/s.")],
         ),
         (
             "hl_qual report\n test name: f2\n device: hl5 (0000:b4:00.0)\n result: FAILED\n reason: HBM mismatch\n",

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from probes.sources.identify import identify_command
 from probes.text import ParseError
 from probes.tool_reports import accelerators, containers, dcgmi, unnamed
 from probes.tool_reports.facts import ToolReport
@@ -143,12 +144,16 @@ NPU = "\tNPU ID                         : 5\n\tChip Count                     : 
         (containers.list_node_faults, texts.KUBE_TABLE.format(left=7), [("kube-unhealthy", "n2")]),
         (containers.list_node_faults, texts.KUBE_TABLE.format(left=8), []),
         (containers.list_node_faults, texts.KUBE_PATH.format(left=7), [("kube-unhealthy", "n2")]),
+        (containers.list_node_faults, texts.KUBE_JQ.format(gpus=8, hcas=0), [("kube-none", None)]),
+        (containers.list_node_faults, texts.KUBE_JQ.format(gpus=8, hcas=8), []),
+        (containers.list_node_faults, texts.KUBE_JQ.format(gpus=0, hcas=0), []),  # no node for GPUs
         (unnamed.list_shown_files, "/proc/cmdline:ro intel_iommu=on\n", [("cmdline-iommu", None)]),
         (unnamed.list_shown_files, "==> /proc/cmdline <==\nro amd_iommu=on\n", [("cmdline-iommu", None)]),
         (unnamed.list_shown_files, texts.NUMA_NODES.format(node=-1), [("numa-none", None)]),
         (unnamed.list_shown_files, texts.RATES.format(rate="100 Gb/sec (1X NDR)"), [("file-odd", None)]),
         (dcgmi.list_metrics, COUNT.format(xid=79, value=2), [("metric-xid", "NVIDIA 2")]),
         (dcgmi.list_metrics, COUNT.format(xid=79, value=0), []),
+        (dcgmi.list_metrics, 'DCGM_FI_DEV_XID_ERRORS{Hostname="n7", UUID="GPU-aa", gpu="2"} 79', [XID_OF_2]),
         (dcgmi.list_metrics, COUNT.format(xid=79, value=1) + COUNT.format(xid=94, value=1), 2 * [XID_OF_2]),
         (accelerators.list_npu_health, NPU.format(state="Warning"), [("npu-warning", "NPU 5")]),
         (accelerators.list_npu_health, NPU.format(state="OK"), []),
@@ -266,3 +271,7 @@ def _dmon(clocks: Sequence[int], busy: int = 100) -> str:
 )
 def test_a_clock_far_below_the_others(text: str, expected: Sequence[tuple[str, str]]) -> None:
     assert expected == [(report.subject, dict(report.detail)["what"]) for report in list_held_back(text)]
+
+
+def test_counts_that_jq_prints_are_those_of_a_node() -> None:
+    assert identify_command(texts.KUBE_JQ.format(gpus=8, hcas=0)) == (("kubectl", "get", "node"),)

@@ -400,3 +400,12 @@ def test_a_port_of_a_bmc_with_a_link_or_closed_is_none(old: str, new: str) -> No
     codes = [report.code for report in list_resource_faults(texts.REDFISH.replace(old, new, 1))]
 
     assert "redfish-link-down" not in codes
+
+
+@pytest.mark.parametrize(("values", "expected"), [((1, 0, 1), ["GPU-b"]), ((1, 1, 1), []), ((0, 0, 1), [])])
+def test_what_most_gpus_have_and_one_does_not(values: tuple[int, ...], expected: list[str]) -> None:
+    text = "".join(
+        f'a_nvlink_enabled{{uuid="GPU-{name}"}} {value}\n' for name, value in zip("abc", values, strict=True)
+    )
+    assert [("metric-off", name) for name in expected] == [report[:2] for report in list_gpu_metrics(text)]
+    assert identify_command(text) == (("amd-exporter", "metrics"),)

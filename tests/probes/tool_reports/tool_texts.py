@@ -534,6 +534,19 @@ KUBE_PATH = (
     '{{.status.capacity.nvidia\\.com/gpu}}{{"\\t"}}{{.status.allocatable.nvidia\\.com/gpu}}{{"\\n"}}{{end}}\'\n'
     "n1\t8\t8\nn2\t8\t{left}\n"
 )
+KUBE_JQ = """\
+$ k get node n2 -o json | jq '.status.capacity'
+{{
+  "nvidia.com/gpu": "{gpus}",
+  "pods": "110",
+  "rdma/hca_a": "{hcas}"
+}}
+$ k get node n2 -o json | jq '.status.allocatable'
+{{
+  "nvidia.com/gpu": "{gpus}",
+  "rdma/hca_a": "{hcas}"
+}}
+"""
 NUMA_NODES = (
     "==> /sys/bus/pci/devices/0000:18:00.0/numa_node <==\n{node}\n/sys/bus/pci/devices/0000:9a:00.0/numa_node:-1\n"
 )

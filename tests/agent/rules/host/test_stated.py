@@ -158,7 +158,7 @@ FAULTS = {
         "| Integration PCIe         | Result: Fail                           |\n"
         "|                          | Message: Fail to check PCIe bandwidth. |\n"
         "+--------------------------+----------------------------------------+\n",
-        {"warning tool-reports-fault node low"},
+        {"warning tool-reports-fault device 1 low"},
     ),
     "checks, each in a line": (
         "Running the acceptance test of the node\n[PASS] gpu count 8\n[FAIL] xgmi bandwidth GPU2-GPU3: 21 GB/s\n",
@@ -172,6 +172,11 @@ FAULTS = {
     "an Xid as gpud states it": (
         "XID 79.0 (err status 0x00000000) GPU_LOST detected on GPU PCI:0000:4b:00\n",
         {"warning tool-reports-fault device 0000:4b:00.0 low"},
+    ),
+    "a sentence that a page broke into lines": (
+        "Warning  UnexpectedAdmissionError  kubelet\n  Allocate failed due to no healthy devices present;\n"
+        "  cannot allocate unhealthy devices amd.com/gpu\n",
+        {"error tool-reports-fault node medium"},
     ),
     "a driver that is in use": (
         "nvidia driver module is already loaded with refcount 12\nCould not unload NVIDIA driver kernel modules, "
@@ -366,3 +371,23 @@ def test_numa_nodes_are_those_that_numactl_prints(tmp_path: Path) -> None:
     assert [(0, "0,1,2,3", 64000, (10,))] == [
         (node.id, node.cpus, node.memory_mib, tuple(node.distances)) for node in nodes
     ]
+
+
+@pytest.mark.parametrize(
+    ("xid", "severity", "words", "step"),
+    [
+        (31, "info", "Xid 31 (memory page fault, mostly an application's)", "Look at the application first"),
+        (48, "warning", "Xid 48 (double-bit ECC error)", "Look at the repair of its memory"),
+        (62, "warning", "Xid 62 (the GPU's micro-controller stopped)", "Reset the GPU"),
+        (79, "warning", "Xid 79 (the GPU fell off the bus)", "power off, at least 30 seconds"),
+        (999, "info", "Xid 999", "Look it up in NVIDIA's Xid catalogue"),
+    ],
+)
+def test_an_xid_that_monitoring_states_has_the_meaning_and_the_steps_of_its_number(
+    tmp_path: Path, xid: int, severity: str, words: str, step: str
+) -> None:
+    metric = f'DCGM_FI_DEV_XID_ERRORS{{gpu="3"}} {xid}\n'
+    (finding,) = scan_text(tmp_path, metric, "metrics.txt").findings
+    assert (finding.severity, finding.summary) == (severity, f"monitoring reports an Xid of the GPU: {words}")
+    assert "dmesg -T | grep Xid" in finding.steps[0].do
+    assert any(step in one.do for one in finding.steps[1:])

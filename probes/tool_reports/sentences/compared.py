@@ -1,0 +1,119 @@
+"""Values that people state together with what they should be: "GPU 5 shows x8 instead of x16", "7 of 8 GPUs".
+
+A sentence counts that names a part, and has two values of one unit with words of a comparison between them, of which
+the first is the smaller. Which value is right, nothing here judges: the person does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from probes.prose import is_denied
+from probes.text import lazy_pattern
+from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.lines import find_only_part
+
+_LONGEST, _LONGEST_TEXT = 1200, 100_000  # of a sentence; of a text: more is a log
+_SHOWN = 160
+_FAR = 0.85  # of what a bandwidth should be
+_SENTENCE = lazy_pattern(r"(?<=[.;!?])(?<!vs\.)\s+(?=[A-Z0-9`])|\n")
+_PART = lazy_pattern(
+    r"(?<![\w.-])(?:(?P<kind>GPU|NPU|HPU|NIC|[Pp]ort|[Rr]ail|[Cc]ard) ?#?(?P<number>\d{1,3})|(?P<name>hl\d{1,2}|"
+    r"(?:gpu|npu|node|host|compute|worker|dgx|hgx|mi|n|c|r|cn)[\w-]{0,24}\d{1,5}))\b(?![.-]\d)"
+)
+_INSTEAD = (
+    r"(?:,? (?:but )?(?:instead of|rather than|vs\.?|versus|where|while|whereas|not|and not|should be|expected)"
+    r"|,? (?:and )?(?:the )?(?:rest|others)(?: (?:is|are|have|has|at))?(?: at)?(?= )"
+    r"|,? ?\((?:should be|expected|expect|others?|all others?|instead of|vs\.?|spec|max|of|was|the others))"
+    r"(?: (?:the|all|are|is|be|have|has|at|of|on|run|runs|show|shows|other|others|rest|every|peers|usual|expected|it|"
+    r"should|get|reach|GPUs?|NPUs?|NICs?|ports?|links?|cards?|nodes?)){0,6}:? "
+)
+_VALUES = (  # code, the unit, the value
+    ("below-width", r"x ?{}\b(?! ?(?:GPU|MI|H\d|A\d|NVIDIA|AMD))", r"\d{1,2}"),
+    ("below-speed", r"(?:PCIe )?[Gg]en ?{}\b", r"[1-7]"),
+    ("below-speed", r"{} ?GT/s", r"\d{1,2}(?:\.\d)?"),
+    ("below-rate", r"{} ?(?:Gb/s|Gbps|Gbit/s|Gb/sec|G\b|GbE)", r"\d{1,4}"),
+    ("below-bandwidth", r"{} ?(?:GB/s|GiB/s|TFLOPS)", r"\d{1,5}(?:\.\d{1,3})?"),
+)
+_PAIRS = tuple(
+    (
+        code,
+        lazy_pattern(
+            unit.replace("{}", f"(?P<value>{number})", 1) + _INSTEAD + unit.replace("{}", f"(?P<want>{number})", 1)
+        ),
+    )
+    for code, unit, number in _VALUES
+)
+_DEVICES = r"(?:GPU|NPU|HPU|NVLink|HCA|NIC)s?|XGMI links|IB ports|devices"
+_OUT_OF = lazy_pattern(
+    rf"\b(?P<value>\d{{1,3}}) (?:of|out of|/) (?:the |all )?(?P<want>\d{{1,3}}) (?:{_DEVICES})\b"
+    r"(?! (?:are|were) (?:fine|ok|healthy|up|visible again))"
+    r"(?P<lost> (?:(?:are|is) )?(?:down|inactive|missing|failed|lost|dead|faulty|unhealthy|gone)\b)?"
+)
+_EXPECTED = lazy_pattern(
+    r"(?i:expected|should (?:have|be|see)|configured)(?: count)?:? (?P<want>\d{1,3})(?: [A-Za-z]{2,8})?[,;:]? "
+    r"(?:(?:and|but|only|is|there|are|we|it|the|node|host|I|actual|actually):? ){0,4}?"
+    r"(?:found|got|have|has|see|sees|detected|actual|shows?|reports?|lists?|are|is):? (?:only )?(?P<value>\d{1,3})\b"
+)
+_OF_DEVICES = lazy_pattern(rf"\b(?:{_DEVICES})\b")
+_LISTED = lazy_pattern(r"(?i)\b(?:only|just|sees?|shows?|lists?|finds?|found|detect\w+|reports?|missing|left)\b")
+_LEFT = lazy_pattern(r"(?i)\b(?:visible|detected|found|listed|left|active|up|present)\b")
+_USUAL = lazy_pattern(
+    r"(?i)\b(?:us(?:e|es|ed|ing)|runs?|training|ranks?|comm|normal|by design|as designed|as expected|no problem|idle|"
+    r"not a problem|power sav\w+|intentional\w*|bifurcat\w+|fixed|resolved|used to|was showing|before|example|"
+    r"e\.g\.|would|could|if|per job|each job|request\w*|allocat\w*|\w*VISIBLE_DEVICES|NCCL_\w+)\b|\?"
+)
+
+
+def list_compared(text: str) -> Iterator[ToolReport]:
+    """Each such value, of the part that the sentence names.
+
+    >>> [report[:2] for report in list_compared("On n7 GPU 5 shows PCIe width x8 (others x16), ECC is zero.")]
+    [('below-width', 'n7 GPU 5')]
+    >>> [report.detail for report in list_compared("GPU count: expected 8, found 7")]
+    [(('what', 'expected 8, found 7'),)]
+    >>> list(list_compared("Is x8 instead of x16 normal for GPU 5?")), list(list_compared("We use 4 of 8 GPUs."))
+    ([], [])
+    """
+    if len(text) > _LONGEST_TEXT:
+        return
+    for sentence in _SENTENCE.split(text):
+        if not 12 < len(sentence) < _LONGEST or _USUAL.search(sentence):
+            continue
+        subject = _name(sentence)
+        for code, pattern in _PAIRS if subject else ():
+            if (match := pattern.search(sentence)) and _is_below(code, match, sentence):
+                yield _report(code, subject, match[0], sentence)
+        counted = _OUT_OF.search(sentence)
+        match = counted if counted and _states_presence(sentence, counted) else _EXPECTED.search(sentence)
+        if match and _OF_DEVICES.search(sentence) and _is_below("below-count", match, sentence):
+            yield _report("below-count", subject, match[0], sentence)
+
+
+def _is_below(code: str, match: re.Match[str], sentence: str) -> bool:
+    share = _FAR if code == "below-bandwidth" else 1
+    return float(match["value"]) < share * float(match["want"]) and not is_denied(sentence, match.start())
+
+
+def _states_presence(sentence: str, match: re.Match[str]) -> bool:
+    """Whether words around a count state what is there, or is not."""
+    before, after = sentence[max(match.start() - 60, 0) : match.start()], sentence[match.end() : match.end() + 30]
+    return bool(match["lost"] or _LISTED.search(before) or _LEFT.search(after))
+
+
+def _name(sentence: str) -> str | None:
+    """The part of a sentence: an address or RDMA device, else its host and its part by their names."""
+    if part := find_only_part(sentence):
+        return part
+    numbered = {f"{match['kind']} {match['number']}" for match in _PART.finditer(sentence) if match["number"]}
+    named = {match["name"] for match in _PART.finditer(sentence) if match["name"]}
+    if len(numbered) > 1 or len(named) > 1:
+        return None
+    return " ".join([*named, *numbered]) or None
+
+
+def _report(code: str, subject: str | None, what: str, sentence: str) -> ToolReport:
+    shown, what = " ".join(sentence.split()), " ".join(what.split())
+    what += ")" * (what.count("(") - what.count(")"))
+    return ToolReport(code, subject, shown[:_SHOWN], (("what", what),))

@@ -1,0 +1,257 @@
+"""Tables that people or scripts of a site keep: a row per host or device, columns that a heading names.
+
+Comma-separated values, tables of Markdown, columns of blanks. No tool prints them, so only words of the field in the
+heading count: errors that are a fault by themselves, states, and widths, rates, counts and versions in which one row
+is not as the others of its kind are, or not as its own row expects.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from probes.gpu.facts import find_address
+from probes.named_tuple import NamedTuple
+from probes.text import ParseError, lazy_pattern
+from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.lines import short_lines
+
+_LIMIT_LINE, _LIMIT_ROWS, _LIMIT_COLUMNS = 1000, 2000, 40
+_MOST_REPORTS, _MOST_HEADINGS = 64, 400
+_LIMIT_VALUE = 60
+_FEWEST_ALIKE, _SHARE = 3, 0.66  # rows with the usual value, and of all
+_SLOW = 0.75  # of the median of the others
+_HOSTS = lazy_pattern(r"(?:host|node|server|machine|system)(?: ?name)?|hostname|nodename")
+_PARTS = lazy_pattern(
+    r"(?:gpu|npu|hpu|xpu|card|device|dev|nic|hca|port|interface|iface|rail|slot|(?:pci )?(?:bus )?(?:id|address)|"
+    r"bdf|index|(?:gpu|npu|card|device|port) (?:id|index|idx|no|number|name)|(?:ib|rdma) (?:device|dev|port))"
+)
+_FREE = lazy_pattern(r"(?i)note|comment|remark|reason|action|ticket|message|detail")
+_WANTED = lazy_pattern(r"\b(?:max(?:imum)?|expected|expect|want(?:ed)?|target|nominal|spec|should(?: be)?|required)\b")
+_QUANTITIES = (  # the first that a heading fits
+    ("past", r"\b(?:corrected|correctable|\bce|sbe|single|lifetime|aggregate|replay|crc|symbol)\b"),
+    ("remap-failed", r"\bremap\w* fail|\bfail\w* remap"),
+    ("pending", r"\b(?:remap|retire|page)\w*(?: \w+)? pend|\bpend\w*(?: \w+)? (?:remap|retire|page)"),
+    ("memory", r"\bdbe\b|\b(?:ecc|hbm|sram|dram|vram|mem\w*)\b.*\b(?:unc\w*|ue|uce|double)\b"
+               r"|\b(?:unc\w*|ue|uce|double)\b.*\b(?:ecc|hbm|err\w*|mem\w*)\b"),
+    ("uncorrected", r"\b(?:err\w*|pcie|aer|link)\b.*\b(?:unc\w*|ue|uce|fatal)\b|\b(?:unc\w*|ue|uce|fatal)\b.*\berr"),
+    ("xid", r"\bxids?\b"),
+    ("width", r"\b(?:width|lanes)\b"),
+    ("bandwidth", r"\b(?:bw|\w*busbw|algbw|bandwidth|h2d|d2h|\w?flops)\b"),
+    ("count", r"\b(?:gpus|npus|hcas|nics|nvlinks|efas?|ports|links)\b|\b(?:gpu|npu|hca|nic|nvlink) (?:count|num\w*)"
+              r"|\b(?:count|num\w*|nr|of) (?:gpu|npu|hca|nic|nvlink)"),
+    ("rate", r"\b(?:link|port|ib|roce|eth|nic) (?:rate|speed)\b|^(?:rate|speed)\b(?! gt)"),
+    ("state", r"\b(?:state|status|health|phys\w*|link|result|verdict)\b"),
+    ("version", r"\b(?:driver|firmware|fw|vbios|bios|kernel|ofed|rocm|cann)\b"),
+)  # fmt: skip
+_QUANTITY_PATTERNS = tuple((name, lazy_pattern(pattern)) for name, pattern in _QUANTITIES)
+_FAULTS = lazy_pattern(
+    r"(?i)(?:fail(?:ed|ure)?|error|err!?|n\.?ok|not ok|unhealthy|critical|fatal|lost|degraded|faulty|bad)"
+)
+_DOWN = lazy_pattern(
+    r"(?i)(?:no|false|down|inactive|polling|disabled|offline|no[- ]?link|missing|absent|init(?:ializing)?)"
+)
+_YES = lazy_pattern(r"(?i)(?:yes|true|pending|[1-9]\d{0,6})")
+_COUNT = lazy_pattern(r"[1-9]\d{0,9}")
+_NUMBER = lazy_pattern(r"x? ?(?P<number>\d{1,7}(?:\.\d{1,4})?) ?(?P<unit>x|[A-Za-z/%]{0,10})(?: \([\w ]{1,12}\))?")
+_ADDRESS = lazy_pattern(r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")
+_OF_FABRIC = lazy_pattern(
+    r"(?i)gpu|\b[nhx]pu|nvlink|pcie|infiniband|\bib\b|mlx5|rdma|roce|\bhca|\bnic|\bxid|\becc\b|xgmi|hccs|\befa\b"
+)
+_RULE = lazy_pattern(r"[ |:+=-]{3,1000}")
+_BLANKS = lazy_pattern(r" {2,}|\t+")
+_BELOW = ("width", "rate", "count")
+
+
+class _Column(NamedTuple):
+    """A column of a quantity."""
+
+    at: int
+    name: str
+    quantity: str
+    wanted: bool  # what is expected, or the maximum
+
+
+class _Row(NamedTuple):
+    """A row: what it is about, those that it is compared with, and its cells."""
+
+    subject: str
+    kind: tuple[str, ...]
+    cells: Sequence[str]
+
+
+def is_sheet(text: str) -> bool:
+    """Whether a text has such a table, and is about the parts that are read here."""
+    return _OF_FABRIC.search(text) is not None and next(_read_tables(text), None) is not None
+
+
+def list_sheet_faults(text: str) -> list[ToolReport]:
+    """What rows of such tables state. Raises ParseError where the text has none.
+
+    >>> rows = "host,gpu,pcie_width\\n" + "".join(f"n{n},0,{8 if n == 4 else 16}\\n" for n in range(1, 6))
+    >>> [(report.code, report.subject, report.detail) for report in list_sheet_faults(rows)]
+    [('below-width', 'n4 GPU 0', (('what', 'pcie_width 8, the others 16'),))]
+    """
+    tables = list(_read_tables(text))
+    if not tables:
+        raise ParseError("no table with a row for each host or device")
+    reports = [report for columns, rows in tables for report in _judge(columns, rows)]
+    return list(dict.fromkeys(reports))[:_MOST_REPORTS]
+
+
+def _read_tables(text: str) -> Iterator[tuple[list[_Column], list[_Row]]]:
+    lines = short_lines(text, _LIMIT_LINE)
+    tried, at = 0, 0
+    while at < len(lines) and tried < _MOST_HEADINGS:
+        heading = _split(lines[at])
+        at += 1
+        if heading is None:
+            continue
+        tried += 1
+        separator, names = heading
+        columns, identity = _read_heading(names)
+        if not columns or not identity:
+            continue
+        rows: list[_Row] = []
+        while at < len(lines) and len(rows) < _LIMIT_ROWS:
+            if not _RULE.fullmatch(lines[at]):
+                cells = _cut(lines[at], separator)
+                if len(cells) != len(names):
+                    break
+                rows.append(_read_row(names, identity, cells))
+            at += 1
+        if len(rows) > 1 and 2 * len({row.subject for row in rows}) > len(rows):  # no history of one device
+            yield columns, _with_kinds(names, columns, rows)
+
+
+def _split(line: str) -> tuple[str, list[str]] | None:
+    """A line as a heading: what separates its cells, and these."""
+    separators = [mark for mark in ("|", ",", ";", "\t") if line.count(mark) > 1 or (mark == "," and mark in line)]
+    separator = separators[0] if separators else "" if _BLANKS.search(line.strip()) else None
+    if separator is None or not 2 <= len(cells := _cut(line, separator)) <= _LIMIT_COLUMNS:
+        return None
+    return separator, cells
+
+
+def _cut(line: str, separator: str) -> list[str]:
+    if separator == "|":
+        return [cell.strip(" \t*`_") for cell in line.strip(" \t>").strip("|").split("|")]
+    if not separator:
+        return [cell for cell in _BLANKS.split(line.strip()) if cell]
+    return [cell.strip() for cell in next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])]
+
+
+def _read_heading(names: Sequence[str]) -> tuple[list[_Column], list[int]]:
+    """The columns of quantities, and those that name the row."""
+    columns, identity = list[_Column](), list[int]()
+    for at, name in enumerate(names):
+        words = " ".join(re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower().replace("_", " ").split())
+        words = re.sub(r"[^a-z0-9 ]", " ", words).strip()
+        if _HOSTS.fullmatch(words) or _PARTS.fullmatch(words):
+            identity.append(at)
+        elif quantity := next((name for name, pattern in _QUANTITY_PATTERNS if pattern.search(words)), None):
+            columns.append(_Column(at, name, quantity, _WANTED.search(words) is not None))
+    return [column for column in columns if column.quantity != "past"], identity
+
+
+def _read_row(names: Sequence[str], identity: Sequence[int], cells: Sequence[str]) -> _Row:
+    named = [_name_part(names[at], cells[at]) for at in identity if cells[at]]
+    return _Row(" ".join(named), (_shape(" ".join(named)),), cells)
+
+
+def _with_kinds(names: Sequence[str], columns: Sequence[_Column], rows: Sequence[_Row]) -> list[_Row]:
+    """Rows are of one kind where their names differ in numbers alone, and so do columns that have few values, such as
+    the model, the role or the neighbour."""
+    known = {column.at for column in columns}
+    for at, name in enumerate(names):
+        shapes = [_shape(row.cells[at]) for row in rows]
+        if at not in known and not _FREE.search(name) and len(set(shapes)) <= max(2, len(rows) // 3):
+            rows = [row._replace(kind=(*row.kind, shape)) for row, shape in zip(rows, shapes, strict=True)]
+    return list(rows)
+
+
+def _shape(words: str) -> str:
+    return re.sub(r"\d+", "0", _ADDRESS.sub("", words))
+
+
+def _name_part(heading: str, cell: str) -> str:
+    """An address as reports have it; a number with what it counts: "GPU 3"."""
+    if _ADDRESS.fullmatch(cell):
+        return find_address(cell) or cell
+    kind = heading.partition("_")[0].partition(" ")[0]
+    return f"{kind.upper() if len(kind) < 4 else kind} {cell}" if cell.isdecimal() else cell
+
+
+def _judge(columns: Sequence[_Column], rows: Sequence[_Row]) -> Iterator[ToolReport]:
+    for column in columns:
+        if column.wanted:
+            continue
+        wanted = next((other for other in columns if other.wanted and other.quantity == column.quantity), None)
+        if column.quantity in _BELOW and wanted is not None:
+            yield from _compare_with_own(column, wanted, rows)
+        elif column.quantity in (*_BELOW, "bandwidth", "version"):
+            for kind in dict.fromkeys(row.kind for row in rows):
+                yield from _compare(column, [row for row in rows if row.kind == kind])
+        else:
+            yield from _list_faults(column, rows)
+
+
+def _list_faults(column: _Column, rows: Sequence[_Row]) -> Iterator[ToolReport]:
+    """Values that are a fault by themselves; a state that is down only where most others are not."""
+    down = sum(_DOWN.fullmatch(row.cells[column.at]) is not None for row in rows)
+    for row in rows:
+        value = row.cells[column.at][:_LIMIT_VALUE]
+        if column.quantity == "state":
+            if _FAULTS.fullmatch(value) or (_DOWN.fullmatch(value) and 2 * down < len(rows)):
+                yield _report(
+                    "sheet-state" if _FAULTS.fullmatch(value) else "sheet-down", row, f"{column.name} {value}"
+                )
+        elif column.quantity == "xid":
+            if _COUNT.fullmatch(value):
+                yield ToolReport("metric-xid", row.subject, f"{row.subject}: {column.name} {value}", (("xid", value),))
+        elif (_COUNT if column.quantity in ("memory", "uncorrected") else _YES).fullmatch(value):
+            yield _report(f"sheet-{column.quantity}", row, f"{column.name} {value}")
+
+
+def _compare_with_own(column: _Column, wanted: _Column, rows: Sequence[_Row]) -> Iterator[ToolReport]:
+    for row in rows:
+        value, most = _read_number(row.cells[column.at]), _read_number(row.cells[wanted.at])
+        if value and most and value[1] == most[1] and value[0] < most[0]:
+            shown = f"{column.name} {row.cells[column.at]}, {wanted.name} {row.cells[wanted.at]}"
+            yield _report(f"below-{column.quantity}", row, shown)
+
+
+def _compare(column: _Column, rows: Sequence[_Row]) -> Iterator[ToolReport]:
+    """Rows that are below what most of their kind have; of versions those that differ, of bandwidths the slow ones."""
+    cells = [row.cells[column.at] for row in rows]
+    numbers = [_read_number(cell) for cell in cells]
+    if column.quantity == "bandwidth":
+        for at, row in enumerate(rows):
+            value = numbers[at]
+            others = [other[0] for place, other in enumerate(numbers) if other and place != at]
+            if value and len(others) >= _FEWEST_ALIKE and value[0] < _SLOW * median(others):
+                yield _report("below-bandwidth", row, f"{column.name} {cells[at]}, the others {median(others):g}")
+        return
+    usual, times = Counter(cells).most_common(1)[0]
+    most = _read_number(usual)
+    if times < _FEWEST_ALIKE or times < _SHARE * len(rows):
+        return
+    for row, cell, number in zip(rows, cells, numbers, strict=True):
+        if not cell or cell == usual:
+            continue
+        if column.quantity == "version":
+            yield _report("sheet-version", row, f"{column.name} {cell[:_LIMIT_VALUE]}, the others {usual}")
+        elif number and most and number[1] == most[1] and number[0] < most[0]:
+            yield _report(f"below-{column.quantity}", row, f"{column.name} {cell}, the others {usual}")
+
+
+def _read_number(cell: str) -> tuple[float, str] | None:
+    match = _NUMBER.fullmatch(cell)
+    return (float(match["number"]), match["unit"].lower().strip("x")) if match else None
+
+
+def _report(code: str, row: _Row, what: str) -> ToolReport:
+    return ToolReport(code, row.subject, f"{row.subject}: {what}", (("what", what),))
