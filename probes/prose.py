@@ -20,7 +20,7 @@ _SUPPOSED = lazy_pattern(  # "would look like", "the runbook has": what might be
     r"\b(?:would|might|may|could|typically|usually|normally) (?:then |also )?"
     r"(?:look|read|be logged|print|show|appear)s?\b[^.;\n]{0,100}$"
     r"|\b(?:[Rr]unbook|[Dd]ocumentation|[Dd]ocs|[Gg]uide|[Mm]anual|[Ww]iki|[Aa]rticle|[Cc]atalog(?:ue)?) "
-    r"(?:\w{1,20} ){0,3}?(?:has|says|lists|shows|mentions|describes|states|quotes)\b[^.;\n]{0,100}$"
+    r"(?:\w{1,20} ){0,3}?(?:has|sa(?:ys|id)|lists|shows|mentions|describes|states|quotes)\b[^.;\n]{0,100}$"
 )
 _OVER = lazy_pattern(
     r"\b(?:was|were|is|are|been|got|now|since) (?:already |now |since )?(?:fixed|resolved|solved)\b"

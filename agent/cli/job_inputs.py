@@ -134,6 +134,9 @@ def _read(other: OtherFile) -> bytes | None:
     return content if len(content) <= _FILE_BYTES else None
 
 
+_OF_JOBS_TOO = ("error of program", "sentences of tools")  # what a job's log may hold as well
+
+
 def _scan(host: str, contents: dict[str, bytes], evidence: Evidence, seconds: float) -> HostReport | None:
     from agent.cli.request import ReportRequest  # noqa: F401  # its imports are those of a scan
     from agent.config import Configuration
@@ -162,7 +165,7 @@ def _scan(host: str, contents: dict[str, bytes], evidence: Evidence, seconds: fl
     read = {
         str(row.name).partition(", line ")[0]
         for row in outputs.list_files()
-        if row.read_as not in (None, "error of program")  # which a job's log may hold as well
+        if row.read_as not in (None, *_OF_JOBS_TOO)
     }
     for number, file in enumerate(evidence.files):
         is_unclear = file.read_as in (None, "log") and file.name not in evidence.rank_logs

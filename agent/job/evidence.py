@@ -14,6 +14,7 @@ from agent.job.line_forms import LineForms
 from agent.job.lines import LogLine, Moment
 from agent.job.nccl_log import NcclLogReader
 from agent.job.pace import Pace
+from agent.job.rank_values import RankValues
 from agent.job.ranks import RankMap
 from agent.model.job_answer import JobFile
 
@@ -102,6 +103,7 @@ class Evidence:
         # by file: numbers of the last lines of steps
         self.last_steps: dict[int, deque[int]] = defaultdict(lambda: deque(maxlen=MANY_STEPS))
         self.pace = Pace()
+        self.rank_values = RankValues()
         self.progress = 0  # lines of steps, iterations, or rows of a table
         self.ended_well: dict[str, LogLine] = {}  # lines of a regular end
         self.end_lines: list[tuple[int, int]] = []  # file and number of lines that end a job, well or not

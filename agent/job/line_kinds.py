@@ -8,9 +8,18 @@ from functools import cache
 
 from agent.job.catalogue import Pattern, find_patterns, find_tokens, load_words
 from agent.job.error_lines import QUIET
-from agent.job.line_readers import COUNTED, READERS, FileState, read_info, read_progress, read_table_line
+from agent.job.line_readers import (
+    COUNTED,
+    READERS,
+    FileState,
+    read_info,
+    read_progress,
+    read_rank_values,
+    read_table_line,
+)
 from agent.job.lines import LogLine
 from agent.job.pace import PaceForm, find_form
+from agent.job.rank_values import lists_rank
 
 # What is looked for within tokens: settings, names of errors, and the words of rows that are so
 _ANYWHERE_WORDS = (
@@ -43,7 +52,8 @@ class Kind:
     """What a kind of line may mean, and how many such lines the file that is read has."""
 
     __slots__ = (
-        "count", "file", "forms", "info", "is_formed", "is_read", "likely", "pace", "patterns", "plain", "readers",
+        "count", "file", "forms", "info", "is_formed", "is_heading", "is_read", "likely", "pace", "patterns", "plain",
+        "readers",
     )  # fmt: skip
 
     def __init__(
@@ -61,6 +71,7 @@ class Kind:
         self.plain = not info and not patterns and set(readers) <= COUNTED  # after a while only its number matters
         self.likely = _UNREAD  # the reader of NCCL's facts that takes it
         self.count = 0
+        self.is_heading = False  # it ends with a colon
         self.file, self.forms = -1, 0  # lines of that file that were given to the forms
 
 
@@ -73,6 +84,7 @@ _TOKENS = frozenset(
     b"train_runtime stopped finished shutdown succeeded sglang SGLang vLLM "
     b"DeepSpeed megatron jaxlib tensorflow mindspore vllm lightning horovod local_rank local host rank exitcode value "
     b"compiled summary locked nccl_version Name "
+    b"MISMATCH INCOMPLETE Communicator Communicators "
     b"startup Uvicorn fired RUNNING EXIT SIGNAL TensorRT "
     b"unable cannot can could couldn timed timeout lost refused giving unhealthy unreachable respond down hung stuck "
     b"RUNTIME ROCE INFO WARN fatal FATAL Fatal Traceback aborted Aborted Killed killed panic".split()
@@ -103,7 +115,8 @@ def make_kind(key: bytes, raw: bytes) -> Kind:
     """What lines like this one may mean. `key`: the line without digits."""
     is_blank = not key.strip(_BLANK + _RULE)
     tokens = set(find_tokens(raw))
-    if tokens.isdisjoint(_known_tokens()) and not _is_anywhere(raw) and key.strip(_BLANK):
+    of_rank = lists_rank(raw)
+    if not of_rank and tokens.isdisjoint(_known_tokens()) and not _is_anywhere(raw) and key.strip(_BLANK):
         return Kind((), (), False, None, is_blank)
     patterns = tuple(
         sorted(find_patterns(raw, tokens), key=lambda pattern: (pattern.row.plain, pattern.row.id in _LATE))
@@ -119,6 +132,8 @@ def make_kind(key: bytes, raw: bytes) -> Kind:
     readers = [reader for words, reader in READERS if any(word in raw for word in words)]
     if not key.strip(_BLANK) and key.strip():
         readers.append(read_table_line)
+    if of_rank:
+        readers.append(read_rank_values)
     info = raw.count(b"NCCL INFO ") == 1 and not patterns and readers == [read_info] and b"\r" not in raw
     pace = None if b"NCCL " in raw else find_form(raw, key, read_progress in readers)
     return Kind(patterns, tuple(readers), info, pace, is_blank)

@@ -42,6 +42,7 @@ class FileState:
         )
         if rank is not None and host:
             self.evidence.ranks.host_of.setdefault(int(rank[1]), host)
+            self.evidence.ranks.local_of.setdefault(int(rank[1]), int(rank[2]))
 
 
 _MOST_TABLE_LINES = 60_000
@@ -64,6 +65,11 @@ _LIMIT = re.compile(
 _LAUNCHED = re.compile(r"\bhost[ =:]{1,2}(?P<host>[A-Za-z][\w.-]{0,63}),? local[ _]rank[ =:]{1,2}(?P<local>\d{1,4})")
 _POD = re.compile(r"Name: {1,20}(?P<host>[a-z0-9][a-z0-9.-]{0,62})\s*$")  # of `kubectl describe pod`
 _TABLE_FIELD = re.compile(r"\s{1,8}(?P<name>host|rank|exitcode|time|traceback) {1,12}: (?P<value>.{0,200})")
+# a snapshot, or its end alone
+_RAS_BEGIN = re.compile(
+    r"Job summary|Communicators\.\.\.(?: \([\d.]{1,10}s\))?|#\d{1,5}-\d{1,5} \([0-9a-f]{1,40}\) [A-Z, ]{2,60}|"
+    r"Communicator ranks have different \w{1,30} operation counts"
+)
 _STACK = re.compile(
     r"MPICH ERROR \[Rank (?P<rank>\d{1,7})\] \[job id [^\]]{1,40}\] \[[^\]]{1,40}\] \[(?P<host>[\w.-]{1,64})\]|"
     r"^Rank (?P<rank2>\d{1,7}) aborted with code|"
@@ -219,6 +225,14 @@ def _read_well(state: FileState, line: LogLine) -> None:
         state.evidence.note_end(line)
 
 
+def read_rank_values(state: FileState, line: LogLine) -> None:
+    """A value that is listed for a rank, or a row of a table of ranks."""
+    values, count = state.evidence.rank_values, len(state.evidence.rank_values.blocks)
+    values.read_line(line.text, line.file, line.number, line.rank)
+    if len(values.blocks) > count:
+        state.found.add("other")
+
+
 def read_progress(state: FileState, line: LogLine) -> None:
     """A step, an epoch, a loss; the heading of perftest counts iterations, too."""
     if "#bytes" in line.text:
@@ -241,7 +255,7 @@ def _read_ras(state: FileState, line: LogLine) -> None:
     if '"nccl_version"' in line.text:
         state.snapshot = JsonSnapshotReader(state.name)
         state.found.add("ras")
-    elif line.text.strip() == "Job summary":
+    elif _RAS_BEGIN.fullmatch(line.text.strip()):
         state.snapshot = SnapshotReader(state.name)
         state.evidence.snapshots.append(state.snapshot.snapshot)
         state.found.add("ras")
@@ -364,7 +378,7 @@ READERS: tuple[tuple[tuple[bytes, ...], Callable[[FileState, LogLine], None]], .
     (_WELL, _read_well),
     ((*_PROGRESS, *_SERVES), read_progress),
     (tuple(_FRAMEWORKS), _read_framework),
-    ((b"Job summary", b'"nccl_version"'), _read_ras),
+    ((b"Job summary", b'"nccl_version"', b"Communicator", b" MISMATCH", b" INCOMPLETE"), _read_ras),
     ((b"locked memory", b"locked-in-memory"), _read_limit),
     ((b"local rank", b"local_rank"), _read_launched),
     ((b"Name: ",), _read_pod),
@@ -375,4 +389,6 @@ READERS: tuple[tuple[tuple[bytes, ...], Callable[[FileState, LogLine], None]], .
     (ERROR_WORDS, _read_error),
 )
 
-COUNTED = frozenset((read_progress, _read_error, _read_framework))  # of many such lines only the number matters
+COUNTED = frozenset(
+    (read_progress, read_rank_values, _read_error, _read_framework)
+)  # of many such lines only the number matters

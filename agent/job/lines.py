@@ -24,6 +24,10 @@ _NAMED = re.compile(
     r"(?:\[\d{9,11}\.\d{1,9}\] )?\[(?P<host>(?=[\d.-]{0,63}[A-Za-z])[A-Za-z0-9][\w.-]{0,63}):(?P<pid>\d{2,8})"
     r"(?: {0,4}:\w{1,8}){0,2}\] "
 )
+# Of PSM3: "[1748048660.727] node7:rank3.python: "
+_RANKED = re.compile(
+    r"(?:\[\d{9,11}\.\d{1,9}\] )?(?P<host>[A-Za-z][\w.-]{0,63}):rank(?P<rank>\d{1,7})(?:\.[\w.-]{1,60})?: "
+)
 _BARE_HEADER = re.compile(r"NCCL (?P<level>INFO|WARN) ")
 _TORCH_HEADER = re.compile(r"\[rank\d{1,7}\]:\[[EWFI]\d{3,4} ")
 # "[rank3]: ", "ProcessGroupNCCL.cpp:916] [Rank 3] " of PyTorch before 2.2, "(PID:47, Device:3, RankID:3)" of Ascend
@@ -40,11 +44,12 @@ _PREFIXES: tuple[tuple[str, re.Pattern[str], bool], ...] = (
     ("tag", re.compile(r"\[[\w.@-]{1,60},(?P<task>\d{1,7})\]<std\w{3}>: ?"), True),
     ("date", re.compile(r"\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}(?= ?\[)"), True),
     ("torchrun", re.compile(r"\[(?:default|(?!rank\d)[A-Za-z][\w-]{0,40}?)(?P<local>\d{1,5})\]:(?! ?\[)"), True),
-    ("boxed", re.compile(r"\s{0,4}[│|]\s{0,4}(?=\S)"), True),
+    ("boxed", re.compile(r"\s{0,4}[│|](?!CCL_)\s{0,4}(?=\S)"), True),
     # of a reply, of `grep -n`, of a browser's view of logs; times of whatever wrote them
     ("quoted", re.compile(r"(?:[>`*] {0,4}){1,8}(?=\S)"), True),
     ("grep", re.compile(r"[\w./-]{1,100}\.(?:log|err|out|txt)(?:[:-]\d{1,7}[:-]|: ?)"), True),
     ("stamp", re.compile(rf"(?:\[{_DAY} {_CLOCK}\]|{_DAY}[ T]{_CLOCK}) "), True),
+    ("oneccl", re.compile(r"20\d\d:\d\d:\d\d-\d\d:\d\d:\d\d:\((?P<pid>\d{1,9})\) "), True),
     ("clock", re.compile(rf"(?:\[{_CLOCK}\]|{_CLOCK}) "), True),
     ("viewer", re.compile(r"\w{3} \d{1,2}, 20\d\d @ \d\d:\d\d:\d\d(?:\.\d{1,9})? {1,8}"), True),
     ("stream", re.compile(r"(?:[\w.-]{1,100} )?\[std(?:out|err)\] "), True),
@@ -89,7 +94,7 @@ _SAMPLE = 400  # lines by which ambiguous prefixes are judged
 
 _DATES: tuple[re.Pattern[str], ...] = (
     re.compile(
-        r"(?P<year>20\d\d)[-/](?P<month>\d\d)[-/](?P<day>\d\d)[ T-](?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
+        r"(?P<year>20\d\d)[-/:](?P<month>\d\d)[-/:](?P<day>\d\d)[ T-](?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
         r"(?:[.,](?P<fraction>\d{1,9}))?"
     ),
     re.compile(
@@ -222,6 +227,9 @@ def _split_messages(line: str, blank: LogLine, names: dict[str, str]) -> Iterato
         named = _NAMED.match(record) if host is None and record.startswith("[") else None
         if named is not None:
             host, pid = named["host"].partition(".")[0], int(named["pid"])
+        ranked = _RANKED.match(record) if named is None and ":rank" in record[:120] else None
+        if ranked is not None:
+            rank, host = ranked, ranked["host"].partition(".")[0]
         bare = _BARE_HEADER.search(record)
         text, level = (record[bare.end() :], bare["level"]) if bare else (record, None)
         yield blank._replace(
@@ -278,8 +286,10 @@ def strip_header(text: str) -> str:
 
 _HEADS = re.compile(
     r"^\s{0,8}(?:\[rank\d{1,7}\]: ?)?(?:\[?[EFWI]\d{4} [\d:.]{8,18} {1,8}\d{1,9} )?"
-    r"(?:\[?20\d\d[-/]\d\d[-/]\d\d[ T][\d:]{8}(?:[.,]\d{1,9})?Z?\]? ?(?:- )?)?(?:\[?(?:ERROR|CRITICAL|FATAL)\]?:? )?"
-    r"(?:\[\d{9,11}\.\d{1,9}\] )?(?:\[[\w.-]{1,64}:\d{1,8} {0,4}(?: ?:\w{1,8}){1,2}\])?"
+    r"(?:\[?20\d\d[-/]\d\d[-/]\d\d[ T][\d:]{8}(?:[.,]\d{1,9})?Z?\]? ?(?:- )?)?"
+    r"(?:\[?(?:ERROR|CRITICAL|FATAL)\]?:? |\|CCL_ERROR\| )?"
+    r"(?:\[\d{9,11}\.\d{1,9}\] )?(?:[\w.-]{1,64}:rank\d{1,7}(?:\.[\w.-]{1,60})?: )?"
+    r"(?:\[[\w.-]{1,64}:\d{1,8} {0,4}(?: ?:\w{1,8}){1,2}\])?"
 )
 _LIBRARY = re.compile(r"^\s{0,12}[\w.]{2,40}:\d{1,5} {1,4}UCX {1,3}(?:ERROR|FATAL) {1,4}")
 

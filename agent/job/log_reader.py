@@ -25,6 +25,7 @@ from probes.prose import is_denied
 _DIGITS = b"0123456789"
 _MOST_KINDS = 50_000  # of lines that are remembered
 _SAMPLE_LINES = 400
+_HEADING_BYTES = 160
 _NO_READER = -1
 _FULLY_READ = 3000  # lines of a plain kind
 _MOST_FRAMES = 100  # lines of a traceback
@@ -75,6 +76,9 @@ class LogReader:
             if kind.is_formed and kind.forms < MOST_OF_A_KIND:
                 kind.forms += 1
                 forms.add(raw, number, file, prefixes, kind.forms)
+            if kind.is_heading:
+                title = prefixes.strip(raw.decode("utf-8", "replace").rstrip())[0]
+                evidence.rank_values.note_heading(title, file, number)
             if kind.is_read:
                 if kind.pace is not None:
                     evidence.pace.add(file, number, raw, kind.pace)
@@ -91,7 +95,7 @@ class LogReader:
                         last, last_number = raw, number
                         continue
                 self._read_line(raw, number, file, kind, prefixes)
-                if isinstance(state.snapshot, JsonSnapshotReader) and state.snapshot is not before:
+                if state.snapshot is not before:
                     self._read_snapshot(state, raw, number, prefixes)  # its first line
             if key != b"\n":
                 last, last_number = raw, number
@@ -132,6 +136,7 @@ class LogReader:
         if len(self._kinds) >= _MOST_KINDS:
             self._kinds.clear()
         kind = self._kinds[key] = make_kind(key, raw)
+        kind.is_heading = len(raw) < _HEADING_BYTES and key.endswith((b":\n", b":\r\n"))
         return kind
 
     def _read_line(self, raw: bytes, number: int, file: int, kind: Kind, prefixes: Prefixes) -> None:

@@ -246,7 +246,11 @@ class RankMap:
             for number in sorted(self.host_of):
                 self._listed[self.host_of[number]].append(number)
         on_host = self._listed.get(host or "", [])
-        return on_host.index(rank) if rank in on_host else None
+        if rank not in on_host:
+            return None
+        place = on_host.index(rank)
+        before = range(on_host[place - 1] + 1 if place else 0, rank)  # of them, one may be of this host
+        return place if all(number in self.host_of for number in before) else None
 
     def find_rank(self, host: str, local: int | None) -> int | None:
         """The rank of a host that has this number on it."""

@@ -184,6 +184,8 @@ MACHINE_TEXTS = (("nvidia-smi", "-q"), ("dmidecode",))
 DMI_MEMORY = tuple(("dmidecode", option, kind) for option in ("-t", "--type") for kind in ("memory", "17"))
 MEASURED = ("nvbandwidth",)  # p2pBandwidthLatencyTest and bandwidthTest, too
 DMON, IMEX_NODES = ("nvidia-smi", "dmon"), ("nvidia-imex-ctl", "-N")
+DCGM_SAMPLES = ("dcgmi", "dmon")
+C2C_LINKS, AMD_LINKS = ("nvidia-smi", "c2c", "-s"), ("amd-smi", "xgmi", "-l")
 SLURM_NODE, SLURM_HELD, SLURM_LOG = ("scontrol", "show", "node"), ("sinfo", "-R"), ("slurmctld", "log")
 KUBE_NODE = (("kubectl", "describe", "node"), ("kubectl", "get", "node"))
 CONTAINER_SAVED = (
@@ -236,6 +238,7 @@ TOOL_ERRORS_SAVED = tuple(
 )
 LDD = ("ldd",)
 CHECKS = ("health", "checks")  # results of checks of any tool: a table, or a line each
+COUNTS = ("counts", "of", "devices")  # of uncorrected errors, whatever tool prints them
 SHEET = ("table", "of", "devices")  # that people or scripts keep: a row per host or device
 NCCL_SETTINGS = ("NCCL", "settings")  # which the library states in its log, wherever the lines stand
 PODS, STATED = ("kubectl", "get", "pods"), ("sentences", "of", "tools")  # which are read wherever they stand
@@ -258,6 +261,7 @@ TOOL_REPORTS_SAVED = (
     + (ROUTES, MLXCONFIG, CMA_MODE, FLINT, OPA_PORTS, UFM_EVENTS, INTERFACE_LOG, QDISC)
     + TOOL_ERRORS_SAVED
     + (PODS, STATED, DMON, IMEX_NODES, ALERTS, REDFISH, AMD_METRICS, NCCL_SETTINGS, LDD, CHECKS, SHEET)
+    + (COUNTS, C2C_LINKS, AMD_LINKS, DCGM_SAMPLES)
 )
 NEURON_SAVED = (
     *NEURON,

@@ -69,11 +69,12 @@ def _replace_json(text: str, is_output: Callable[[str], bool]) -> str | None:
     """The text with what is in its JSON values in their place; None where none has a text."""
     parts, at, decoder, is_new = list[str](), 0, json.JSONDecoder(), False
     misses = tried = 0
+    is_whole = is_output(text)  # values with a margin are parts of it
     for match in islice(_JSON_BEGIN.finditer(text), _MOST_JSON):
         if match.start() < at:
             continue
         try:
-            value, end = decoder.raw_decode(text, match.end() - 1)  # behind its margin
+            value, end = decoder.raw_decode(text, match.start() if is_whole else match.end() - 1)
         except (ValueError, RecursionError):
             misses += 1
             if misses >= _MOST_MISSES:

@@ -19,6 +19,7 @@ from probes.host.commands import (
     ROTATED_LOG,
     SAVED,
     SERVICE_LOG,
+    SHEET,
     STATED,
     SYSFS_SAVED,
     UNUSED_LOG,
@@ -556,7 +557,8 @@ class SavedOutputs:
         if self._documents.get(name) is not None:
             pieces.pop(saved_name(REPEATED), None)  # a list of values is the document's own
         shown = any(piece.filtered or piece.marked for piece in pieces.values())
-        if whole and len(pieces) < 2 and not unread and not shown:
+        is_compared = whole != (SHEET,) and saved_name(SHEET) in pieces  # several hosts, each with an output of its own
+        if whole and len(pieces) < 2 and not unread and not shown and not is_compared:
             if whole == ((LOG,),) and (is_rotated(name) or (is_further_log(name) and self._has_kernel_log)):
                 whole = (ROTATED_LOG,)
             self._contents[name] = whole

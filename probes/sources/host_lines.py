@@ -54,9 +54,10 @@ class HostLines(NamedTuple):
     numbers: Sequence[int]  # of its lines in the whole text, from 1
 
 
-def split_hosts(text: str, holds_output: Callable[[list[str]], bool]) -> list[HostLines]:
+def split_hosts(text: str, holds_output: Callable[[list[str]], bool] | None) -> list[HostLines]:
     """The lines of each host, the command that all ran above them where the text states it; none where the text is
-    of one host, or of none that it names. `holds_output`: whether a known output is in these lines.
+    of one host, or of none that it names. `holds_output`: whether a known output is in these lines; None: any text will
+    do.
 
     >>> both = split_hosts("n7: CA 'mlx5_0'\\nn8: CA 'mlx5_0'\\nn7: \\tPort 1:\\n", lambda lines: lines[0][0] == "C")
     >>> [(part.host, part.text, part.numbers) for part in both]
@@ -81,12 +82,15 @@ def split_hosts(text: str, holds_output: Callable[[list[str]], bool]) -> list[Ho
         parts = [_gather(host, own) for host, own in rows.items()]
         is_new = (
             mark is not _mark_before
+            or holds_output is None
             or all(map(_IS_HOST.fullmatch, rows))
             or is_margin([lines[number] for number, *_ in marked], holds_output)
         )
         command = _find_command(lines[: marked[0][0]])
         parts = [_with_command(part, command) for part in parts] if command else parts
-        if is_new and any(holds_output(part.text.splitlines(keepends=True)) for part in parts):
+        if is_new and (
+            holds_output is None or any(holds_output(part.text.splitlines(keepends=True)) for part in parts)
+        ):
             return parts
     return []
 
@@ -103,6 +107,15 @@ def find_hosts(text: str) -> list[str]:
     filled = sum(bool(line.strip()) and not _PROMPT.match(line) for line in lines)
     hosts = below or (sorted({host for _, host, _ in before}) if len(before) == filled else [])
     return hosts if len(hosts) > 1 and _are_alike(hosts) else []
+
+
+def is_name_of_host(name: str) -> bool:
+    """Whether it reads as the name of a host, without a tool for several hosts beside it.
+
+    >>> is_name_of_host("gpu-node-07"), is_name_of_host("mlx5_0")
+    (True, False)
+    """
+    return _IS_HOST.fullmatch(name) is not None and _DEVICE.fullmatch(name) is None
 
 
 def _are_alike(hosts: Sequence[str]) -> bool:

@@ -10,14 +10,18 @@ import re
 
 from probes.host.commands import (
     ALERTS,
+    AMD_LINKS,
     AMD_METRICS,
     BMC_LOG,
     BMC_SENSORS,
     BONDING,
+    C2C_LINKS,
     CHECKS,
     CMA_MODE,
+    COUNTS,
     CXI_PORTS,
     DCGM_METRICS,
+    DCGM_SAMPLES,
     DEVICE_LABELS,
     DMI_MEMORY,
     DMON,
@@ -186,8 +190,10 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     (((_SMI, "nvlink", "-s"),), (_GPU_LINE, r"^[ \t]+Link \d+: (?:[\d.]+ GB/s|<inactive>)")),
     (((_SMI, "nvlink", "-s"),), (_GPU_LINE, _NO_NVLINK)),
     ((DMON,), (r"^# ?(?:(?:Date +)?Time +)?gpu +(?:pid|pwr|sm|mclk|pviol|fb|sbecc|rxpci|[a-z]\w*temp)\b",)),
+    ((DCGM_SAMPLES,), (r"^# ?Entity +[A-Z0-9]{2,8}\b[^\n]{0,200}$", r"^GPU \d{1,3} {2,40}[\d.N]")),
     ((IMEX_NODES,), (r"^Node #\d{1,4} +[*-] +\S+ +[*-]",)),
     ((STATED, (_SMI, "-L")), (rf"{_GPU_LINE}[^\n]*\(UUID: GPU-", r"^[\d.]{1,5}%  proc'd: ")),
+    ((C2C_LINKS, (_SMI, "-L")), (_GPU_LINE, r"^[ \t]+C2C Link \d+: (?:[\d.]+ GB/s|<?inactive>?)")),
     (((_SMI, "-L"),), (rf"{_GPU_LINE}[^\n]*\(UUID: GPU-",)),
     ((_TEXT, _HEX), (_PCI_LINE, _HEX_LINE, _CAPABILITY)),
     ((_HEX,), (_PCI_LINE, _HEX_LINE)),
@@ -289,9 +295,12 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("amd-smi", "bad-pages"),), (r"^GPU: \d+\s*$", r"^ +(?:RETIRED|UN_RES):")),
     ((("amd-smi", "topology"),), (r"^[A-Z ]+ TABLE:", rf"^ +{_AMD_NAMES}")),
     ((("amd-smi", "xgmi"),), (r"^LINK METRIC TABLE:",)),
+    ((AMD_LINKS,), (r"^[ \t]*(?:XGMI LINK STATUS:|GPU:\d{1,3}[ \t]*\n)", r"^[ \t]*\* U:Up D:Down X:Disabled")),
+    ((AMD_LINKS,), (r"^XGMI LINK STATUS:", r"^GPU\d{1,3} +\S{10,16}(?: +[UDX]){2,16}[ \t]*$")),
     ((("amd-smi", "static"),), (r"^GPU: \d+\s*$", r"^ +(?:ASIC|BUS):\s*$")),
     ((("amd-smi", "metric"),), (r"^GPU: \d+\s*$", r"^ +(?:ECC|ECC_BLOCKS|USAGE|MEM_USAGE|PCIE):\s*$")),
     ((("amd-smi", "list"),), (r"^GPU: \d+\s*$", r"^ +KFD_ID: ")),
+    ((("amd-smi", "monitor"),), (r"^[ \t]{0,20}GPU [^\n]{0,300}\bGFX_CL(?:OC)?K\b", r"^ +\d{1,3} [^\n]{0,200}\bMHz\b")),
     ((("amd-smi", "monitor"),), (r"^ {0,20}GPU [^\n]{0,300}\bSINGLE_ECC {2}DOUBLE_ECC\b",)),
     ((("amd-smi",),), (r"^\| AMD-SMI ", r"^\| BDF ")),
     ((("hl-smi",),), (r"^\| HL-SMI Version: ", r"^\|\s+\d+\s+HL-\S+\s")),
@@ -338,8 +347,9 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     (
         (UFM_EVENTS,),
         (
-            r"^[ \t]*\d{4}-\d\d-\d\d [\d:.]{8,15} (?:\[[\w-]{1,12}\] ){1,3}(?:INFO|WARNING|MINOR|CRITICAL) "
-            r"\[[^\]\n]{2,40}\] \[[^\]\n]{2,160}\] ?: ",
+            r"^(?:[^\n]{0,120} - )?[ \t]*\d{4}-\d\d-\d\d [\d:.]{8,15} (?:\[[\w-]{1,12}\] ){1,3}"
+            r"(?:INFO|WARNING|MINOR|CRITICAL) \[[^\]\n]{2,40}\] (?:\w{2,20} )?\[[^\]\n]{2,160}\]"
+            r"(?: \[dev_id: \w{1,20}\])? ?: ",
         ),
     ),
     ((GDS_CHECK,), (r"^ *(?:GDS release version|nvidia_fs version) *: ", r"^ *NVMe +: (?:Uns|S)upported")),
@@ -371,7 +381,11 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     (BMC_LOG[3:], (r"^[^\n]{0,60}\bFQXS[A-Z]{2}\w{4,8}\b",)),
     (BMC_LOG[3:], (r"^[ \t]*severity=[A-Z]\w+[ \t\r]*$", r"^[ \t]*description=\w")),
     (BMC_LOG[3:], (r"\bSEL Entry: FRU: \d{1,3}, Record: |^IPMI Status: (?:Critical|Warning) \[",)),
-    (BMC_SENSORS[:1], (r"^\S[^|\n]{0,40}\|[^|\n]{1,40}\|(?:[^|\n]{1,40}\|)? *(?:ok|nc|cr|nr|ns)(?: *\||[ \t]*$)",)),
+    (
+        BMC_SENSORS[:1],
+        (r"^\S[^|\n]{0,40}\|[^|\n]{1,40}\|(?:[^|\n]{1,40}\|)? *(?:ok|[lu]?(?:nc|cr|nr)|ns)(?: *\||[ \t]*$)",),
+    ),
+    (BMC_SENSORS[:1], (r"^ID +\| Name +\| Type +\|(?: State +\|)? Reading +\| Units",)),
     (BMC_SENSORS[:1], (r"^Main Power Fault +: (?:true|false)[ \t]*$",)),
     ((REDFISH,), (r"\"@odata\.(?:id|type)\" ?: ?\"", r"\"(?:Health|LinkStatus|LanesInUse|FatalErrorCount)\" ?: ?")),
     ((ALERTS,), (r"^(?:ALERTS\{[^\n]{0,2000}\balertname=|[ \t*]{0,8}\[FIRING:\d{1,4}\] \S)",)),
@@ -451,8 +465,10 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     (
         (("sysfs", "files"),),
         (
-            r"^[> \t]*(?:link |\d{1,4}/\d{1,3}: ?)[\w.-]{1,64}/\d{1,3}:? (?:[a-z]\w{2,60} \d{1,20} ?){0,80}"
-            r"(?:packet_seq_err|local_ack_timeout_err|rx_write_requests|seq_err_naks_rcvd|to_retransmits) \d",
+            r"^[> \t]*(?:link |\d{1,4}/\d{1,3}: ?)[\w.-]{1,64}/\d{1,3}:?\s{1,12}"
+            r"(?:[a-z]\w{2,60} \d{1,20}\s{0,12}){0,80}"  # with -p each in a line of its own
+            r"(?:packet_seq_err|local_ack_timeout_err|rx_write_requests|seq_err_naks_rcvd|to_retransmits"
+            r"|retrans_timeout_events) \d",
         ),
     ),
     (
@@ -531,8 +547,11 @@ def identify_command(text: str, by_words: bool = True) -> tuple[tuple[str, ...],
 
     if is_of_checks(start):
         return (CHECKS,)
-    if has_labels(start):
-        return (DEVICE_LABELS,)
+    from probes.tool_reports.counted import has_counts
+
+    counted = (COUNTS,) if has_counts(start) else ()
+    if has_labels(start) or counted:
+        return (*counted, *((DEVICE_LABELS,) if has_labels(start) else ()))
     from probes.tool_reports.network.switch_ports import is_of_switch
 
     if is_of_switch(start):

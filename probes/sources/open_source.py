@@ -35,6 +35,7 @@ SOURCES = (
 
 _EXCERPT = "an excerpt without the heading is read below its command, as a prompt shows it: `$ ibv_devinfo -v`"
 _PARTS_SHOWN = 3
+_FORMAT_BYTES = 4096  # of a manifest, in which its format stands
 _NOTHING_READ = "is not recognized: it names parts of a host, and states nothing of them that fabricscope reads"
 _FEW_LINES = 60  # of a text that may be an excerpt
 
@@ -147,11 +148,13 @@ def _is_of_job(path: str) -> BadSource:
 
 def _host(path: str, store: Files) -> Host | None:
     if is_file(store, "/manifest.json"):
-        from probes.sources.capture import CaptureHost
+        from probes.sources.capture import FORMAT, CaptureHost
 
         files = store.below("/files")
         if files is not None:
             return CaptureHost(path, store, files)
+        if FORMAT.encode() in store.read("/manifest.json", _FORMAT_BYTES):
+            raise BadSource(f"{path}: is a capture without its folder of files")
     if is_directory(store, SOS_FOLDER):
         from probes.sources.sosreport import sos_host
 
@@ -293,7 +296,7 @@ def _single_output(path: str) -> Host | FactsSource:
         unusable = outputs.find_unusable()
         reason = find_missing_name(start) or (f"no output in it can be read: {unusable}" if unusable else None)
         if reason is None and content.strip() and content.count(b"\n") < _FEW_LINES:
-            from probes.tool_reports.sentences.unexplained import list_all_parts
+            from probes.tool_reports.sentences.parts import list_all_parts
 
             parts = list_all_parts(start)[:_PARTS_SHOWN]
             raise BadSource(f"{path}: {_NOTHING_READ if parts else _UNKNOWN_FILE}", f"{_EXCERPT}; {SOURCES}", parts)

@@ -65,7 +65,7 @@ _WORDS_ALONE = lazy_pattern(
 )
 _TICKED = lazy_pattern(rf"[^\n`]{{0,200}}`{_COMMAND}`[^\n`]{{0,80}}")
 _IN_PROSE = lazy_pattern(  # of the tools whose output does not state its device
-    rf"[^\n`]{{0,200}}?\b{_COMMAND}[ \t]+(?:gives?|shows?|prints?|returns?|says?|reports?)(?: me| us)?:?[ \t]*"
+    rf"[^\n`]{{0,200}}?\b{_COMMAND}[ \t]+(?:gives?|shows?|prints?|returns?|reports?)(?: me| us)?:?[ \t]*"
 )
 _FENCE = lazy_pattern(r"[ \t>]{0,40}(?:`{3,}|~{3,})[^`\n]{0,40}")
 _TOPO_HEADING = lazy_pattern(r"([^\n]{0,80}?\btopo -(?:m|-matrix))(?=[ \t]+GPU0[ \t])")

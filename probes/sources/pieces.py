@@ -1,6 +1,7 @@
 """Outputs in a longer text: which command's each is, which are used, and which parts of one belong together."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from probes.host.commands import (
@@ -22,6 +23,7 @@ from probes.host.commands import (
     ROTATED_LOG,
     SAVED,
     SERVICE_LOG,
+    SHEET,
     SLURM_LOG,
     STATED,
     SWITCH_PORTS,
@@ -34,7 +36,7 @@ from probes.sources.given import is_log_of_job
 from probes.sources.host_lines import find_hosts
 from probes.sources.identify import find_missing_name, identify_command, identify_unnamed, is_sentence_of_smi
 from probes.sources.output_names import best_name, is_of_device, saved_name
-from probes.text import lazy_pattern
+from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.unread import has_labels
 
 if TYPE_CHECKING:
@@ -78,7 +80,7 @@ _KUBE_TABLE = saved_name(KUBE_NODE[1])
 _NODES = (("node",), ("nodes",), ("no",))
 _STATED_COLUMNS = lazy_pattern(r"\b(?:jsonpath|custom-columns)=")
 _COUNTERS = lazy_pattern(
-    r"^rdma statistic | -(?:stat|pfc_stat) |counters\b|/statistics/"
+    r"^rdma (?:-\w+ )*statistic | -(?:stat|pfc_stat) |counters\b|/statistics/"
 )  # of which a second output is a second sample
 _BY_CONTENT = frozenset(
     {BONDING, SWITCH_PORTS, NPU_HEALTH, NIC_PORTS, CXI_PORTS, SLURM_LOG}
@@ -190,7 +192,21 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
     for name, lines in list(_list_sentences(text, found, unnamed)):
         place = f"{file}, line {text.count(chr(10), 0, text.find(lines[0])) + 1}"
         found[name] = OutputPiece("\n".join(lines) + "\n", None, place=place)
+    if saved_name(SHEET) not in found and (compared := _compare_hosts(file, text, not found)):
+        found |= compared
+        unread = [output for output in unread if output.is_known]
     return (found | _find_settings(file, text) if found else found), unread
+
+
+def _compare_hosts(file: str, text: str, with_states: bool) -> dict[str, OutputPiece]:
+    """The values of several hosts as a table, where one of them has another than most."""
+    from probes.sources.host_table import tabulate_hosts  # lazy: few sources hold lines of several hosts
+    from probes.tool_reports.sheets import list_sheet_faults
+
+    with suppress(ParseError):
+        if (table := tabulate_hosts(text, with_states)) and list_sheet_faults(table):
+            return {saved_name(SHEET): OutputPiece(table, None, place=f"{file}, line 1")}
+    return {}
 
 
 _NAME_BEFORE = 12  # characters; a shorter line is no sentence

@@ -31,7 +31,7 @@ _BELOW_CLASS = lazy_pattern(  # of `grep . */ports/*/counters/*` in /sys/class/i
     r"[> \t]{0,40}(?P<path>[a-z][\w.-]{1,40}/ports/\d{1,3}/(?:hw_)?counters/\w{3,60}): ?(?P<value>\d{1,20})[ \t]*"
 )
 _STATISTIC = lazy_pattern(
-    r"[> \t]{0,40}(?:link|\d{1,4}/\d{1,3}:) ?(?P<device>[\w.-]{1,64})/(?P<port>\d{1,3}):? "
+    r"[> \t]{0,40}(?:link|\d{1,4}/\d{1,3}:) ?(?P<device>[\w.-]{1,64})/(?P<port>\d{1,3}):?(?: |$)"
     r"(?P<rest>(?:[a-z]\w{2,60}(?: |$)|\d{1,20}(?!\d) ?){0,800})[ \t]*"
 )
 _PAIRS = lazy_pattern(  # its next line, which can begin with the number of the last name
@@ -73,7 +73,8 @@ _NODE_LINE = lazy_pattern(  # of numactl -H; a terminal breaks the list of CPUs
 _NODES = "/sys/devices/system/node"
 # Within a sentence: `cat PATH` -> 8, and behind it a file of the same folder
 _WITHIN = lazy_pattern(
-    rf"(?P<path>{_PATH}|(?<=`)[a-z][a-z_]{{3,40}}(?=`))[`'\"]{{0,2}} ?(?:->|=>|→|=|is|reads|shows|returns|gives|says) ?"
+    rf"(?P<path>{_PATH}|(?<=`)[a-z][a-z_]{{3,40}}(?=`))[`'\"]{{0,2}} ?"
+    r"(?:->|=>|→|=|is|reads|shows|returns|gives|sa(?:ys|id)) ?"
     r"[`'\"]{0,2}(?P<value>-?\d(?:[\w.]{0,20}\w)?(?: GT/s\b(?: PCIe)?)?)"
 )
 _ERROR = lazy_pattern(r"[ \t]*(?:cat|grep|head|tail|sudo|bash|-bash): .{0,300}")

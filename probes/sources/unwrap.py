@@ -36,7 +36,7 @@ _MARGINS = (  # what programs write before a line that a person or another progr
     r"[A-Z][a-z]{2} [ \d]\d [\d:]{8} ",  # of ts
     r"[\w.-]{1,60} {0,40}\| ",  # of docker compose
     _OF_LIST,
-    r"(?:(?:time|ts|level|source|name|pid)=(?:\"[^\"\n]{0,80}\"|\S{1,80}) ){1,8}msg=\"",  # of programs in Go
+    r"(?:(?:time|ts|level|source|name|pid)=(?:\"[^\"\n]{0,80}\"|[^\s\"]{1,80}) ){1,8}msg=\"",  # of programs in Go
     r"\{\"(?:log|msg|message|MESSAGE)\": ?\"",  # of docker, of log collectors
 )
 _OF_POD = r"\[(?:pod/)?[\w.-]{1,253}(?:/[\w.-]{1,63})?\] "  # of kubectl logs --prefix, of a launcher

@@ -71,9 +71,9 @@ _BY_WORD = (  # what a counter that no row has is of, by a word in its simplifie
     (
         DAMAGED,
         lazy_pattern(
-            r"(?:rx|in|input|ingress|received?|eth|total|frames?|packets?)*(?:bad|invalid)?"
+            r"(?:rx|in|input|ingress|received?|eth|total|frames?|packets?){0,4}(?:bad|invalid)?"
             r"(?:crc|fcs|symbol|align(?:ment)?|framing|codeviolation)"
-            r"(?:crc|fcs|align(?:ment)?|err\w{0,2}|errors?|errored|count\w{0,2}|frames?|packets?|pkts?|violations?)*"
+            r"(?:crc|fcs|align(?:ment)?|err(?:or(?:s|ed)?|s)?|count(?:er|ers|s)?|frames?|packets?|pkts?|violations?){0,4}"
         ),
     ),
 )

@@ -52,6 +52,9 @@ _PARTITION = lazy_pattern(r"\b[CDQT]PX, *[1-9]")  # another than the first of a 
 _NO_ROW = lazy_pattern(NO_ROW, re.MULTILINE)
 _DEGREES = lazy_pattern(r"\d ?°?[cC](?:[ \t]|$)")
 _NO_VALUE = lazy_pattern(r"(?:N/A|unknown)(?:[ \t,]|$)")
+_CLOCK_HEADING = lazy_pattern(r"^[ \t]{0,20}GPU [^\n]{0,300}\bGFX_CL(?:OC)?K\b", re.MULTILINE)  # of `amd-smi monitor`
+_LINK_GPU = lazy_pattern(r"GPU ?: ?(\d{1,3})")
+_LINK_STATES = lazy_pattern(rf"(?:GPU\d{{1,3}} +(?P<address>{_ADDRESS}) +)?(?P<states>[UDX](?: +[UDX]){{1,15}})")
 _NO_PAGES = ("no bad pages", "n/a", "not supported")
 
 
@@ -230,6 +233,33 @@ def list_xgmi_errors(text: str) -> list[ToolReport]:
     ][:MOST_REPORTS]
 
 
+def list_amd_links(text: str) -> list[ToolReport]:
+    """GPUs of `amd-smi xgmi -l` or `rdci link -s` with more XGMI links down than at least half of them: those that a
+    board does not wire are down on all. Raises ParseError.
+
+    >>> text = "GPU0 0000:05:00.0 U U D X\\nGPU1 0000:26:00.0 U D D X\\nGPU2 0000:46:00.0 X U U D\\n"
+    >>> [(report.subject, report.detail) for report in list_amd_links(text)]
+    [('0000:26:00.0', (('what', '2 down, 1 on the others'),))]
+    """
+    down: dict[str, int] = {}
+    rows: dict[str, str] = {}
+    number = ""
+    for line in _lines(text):
+        bare = line.strip()
+        if gpu := _LINK_GPU.fullmatch(bare):
+            number = gpu[1]
+        elif row := _LINK_STATES.fullmatch(bare):
+            subject = normal_address(row["address"]) if row["address"] else f"AMD {number}"
+            if row["address"] or number:
+                down[subject] = row["states"].split().count("D")
+                rows[subject] = " ".join(bare.split())
+    if not down:
+        raise ParseError("no state of an XGMI link")
+    usual = sorted(down.values())[(len(down) - 1) // 2]  # at least half have no more
+    more = {gpu: f"{count} down, {usual or 'none'} on the others" for gpu, count in down.items() if count > usual}
+    return [ToolReport("amd-link-down", gpu, rows[gpu], (("what", what),)) for gpu, what in more.items()][:MOST_REPORTS]
+
+
 def list_bad_pages(text: str) -> list[ToolReport]:
     """GPUs of `rocm-smi --showretiredpages` with pages that are not yet, or cannot be, out of use; reserved ones are.
 
@@ -253,7 +283,7 @@ def list_amd_errors(text: str) -> list[ToolReport]:
 
     Raises ParseError.
     """
-    if _MONITORED in text:
+    if _MONITORED in text or _CLOCK_HEADING.search(text):
         return list(_list_monitored(_lines(text)))[:MOST_REPORTS]
     boxes = [match for line in _lines(text) if (match := _BOX.match(line.strip()))]
     if boxes:

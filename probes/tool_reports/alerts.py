@@ -33,7 +33,7 @@ _METRIC = lazy_pattern(  # of exporters of any maker; sums over the life of a ca
     r"\{(?P<labels>[^}]{0,2000})\}(?: =>)? (?P<value>\d[\d.e+]{0,24})\b.*"
 )
 _WIDTH = lazy_pattern(  # of a PCIe link: now, and the most that the driver states for GPU and slot together
-    r"(?P<name>\w{0,40}(?i:pcie_(?:max_)?link_width)\w{0,20})\{(?P<labels>[^}]{0,2000})\}(?: =>)? "
+    r"(?P<name>\w{0,40}(?i:pcie_(?:max_)?link_width)\w{0,20})\{(?P<labels>[^{}]{0,2000})\}(?: =>)? "
     r"(?P<value>\d{1,3})(?:\.0)?"
 )
 _FLAG = lazy_pattern(  # 1: as it should be; of interfaces of the host some are not used

@@ -40,7 +40,8 @@ _STATED = lazy_pattern(  # by check_ipmi_sensor, one behind the other
     r"\((?P<part>[^()=\n]{2,60}?) = (?P<state>Critical|Warning|Nominal), (?P<what>[^()\n]{3,160})\)"
 )
 _SENSOR = lazy_pattern(
-    r"(?P<name>\S[^|\n]{0,40}?) {0,40}\|(?P<values>(?:[^|\n]{0,40}\|){1,8}?) {0,8}(?P<state>ok|nc|cr|nr|ns)"
+    r"(?P<name>\S[^|\n]{0,40}?) {0,40}\|(?P<values>(?:[^|\n]{0,40}\|){1,8}?) {0,8}"
+    r"(?P<state>ok|[lu]?(?:nc|cr|nr)|ns)"  # `elist` adds which limit: ucr
     r"(?: {0,8}\|[^\n]{0,200})? {0,8}"
 )
 _FIELD = lazy_pattern(
@@ -91,6 +92,7 @@ _PART = lazy_pattern(
 _LIMITS = lazy_pattern(
     r"Reading (?P<is>-?[\d.]{1,12}) (?:[<>]=? )?Threshold (?P<limit>-?[\d.]{1,12}) ?(?P<unit>[\w /%]{0,12})"
 )
+_PAST_LIMIT = lazy_pattern(r"(?<!Non-)(?:Critical|Non-?[Rr]ecoverable) Threshold")
 _NUMBER = lazy_pattern(r"[0-9A-F]{2}h")
 _DAYS = ("%m/%d/%Y", "%m/%d/%y", "%b-%d-%Y", "%Y-%m-%d")
 _GRAVE = ("critical", "non-recoverable", "error")
@@ -142,12 +144,19 @@ def list_sensor_states(text: str) -> list[ToolReport]:
     >>> rows = "GPU2 Temp        | 95 degrees C      | cr\\nFAN1             | 9800 RPM          | ok\\n"
     >>> [(report.code, report.subject, report.detail) for report in list_sensor_states(rows)]
     [('sensor-critical', 'GPU2 Temp', (('what', '95 degrees C'),))]
+    >>> rows = "ID | Name | Type | State | Reading | Units\\n7 | HBM3 | Temperature | Critical | 107 | C\\n"
+    >>> [(report.code, report.subject, report.detail) for report in list_sensor_states(rows)]
+    [('sensor-critical', 'HBM3', (('what', '107 C'),))]
+    >>> [report.subject for report in list_sensor_states("FAN_3_R | 47h | lcr | 29.4 | 0 RPM\\n")]
+    ['FAN_3_R']
     """
     rows = [match for line in short_lines(text, _LIMIT_LINE) if (match := _SENSOR.fullmatch(line.strip()))]
     states = [match for line in short_lines(text, _LIMIT_LINE) if (match := _CHASSIS.fullmatch(line))]
-    if not rows and not states:
+    listed = list(_read_ipmi_sensors(text))
+    if not rows and not states and not listed:
         raise ParseError("no state of a sensor")
-    reports = [
+    reports = [report for report in listed if report.code]
+    reports += [
         ToolReport("sensor-failed", state["name"], _clean(state[0])) for state in states if state["value"] == "true"
     ]
     for row in rows:
@@ -157,10 +166,28 @@ def list_sensor_states(text: str) -> list[ToolReport]:
             reports.append(ToolReport("sensor-failed", row["name"].strip(), _clean(row[0]), (("what", shown),)))
         if _NUMBER.fullmatch(values[0] if values else ""):  # of `sdr elist`: the sensor's number; the reading is last
             values = [shown]
-        if row["state"] in ("cr", "nr") and any(character.isdigit() for character in "".join(values)):
+        if row["state"][-2:] in ("cr", "nr") and any(character.isdigit() for character in "".join(values)):
             what = " ".join(values[:2])[:_LIMIT_TEXT]
             reports.append(ToolReport("sensor-critical", row["name"].strip(), _clean(row[0]), (("what", what),)))
     return reports[:_MOST_REPORTS]
+
+
+def _read_ipmi_sensors(text: str) -> Iterator[ToolReport]:
+    """A report per row of `ipmi-sensors` of FreeIPMI; without a code where the sensor is within its limits."""
+    names: list[str] = []
+    for line in short_lines(text, _LIMIT_LINE):
+        cells = [cell.strip() for cell in line.split("|")]
+        if cells[:3] == ["ID", "Name", "Type"]:
+            names = cells
+        elif len(cells) == len(names):
+            row = dict(zip(names, cells, strict=True))
+            event, reading = row.get("Event", ""), row.get("Reading", "N/A")
+            is_measured = any(character.isdigit() for character in reading)
+            kind = _classify(f"{row['Name']} {row['Type']} {event}") or "bmc-corrected"
+            is_critical = is_measured and (row.get("State") == "Critical" or _PAST_LIMIT.search(event) is not None)
+            code = "sensor-critical" if is_critical else "sensor-failed" if kind != "bmc-corrected" else ""
+            what = f"{reading} {row.get('Units', '')}".strip() if is_measured else event.replace("'", "")
+            yield ToolReport(code, row["Name"], _clean(line), (("what", what[:_LIMIT_TEXT]),))
 
 
 def _read_rows(text: str) -> Iterator[_Event]:

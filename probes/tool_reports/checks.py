@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 
 from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
-from probes.tool_reports.lines import find_only_part, short_lines
+from probes.tool_reports.lines import short_lines
+from probes.tool_reports.sentences.parts import DEVICES, find_part
 
 _LIMIT_LINE = 1000
 _LIMIT_TEXT = 200
@@ -64,7 +65,7 @@ def list_failed_results(text: str) -> list[ToolReport]:
     for failed, subject, what in results:
         if failed and _PARTS.search(what):
             shown = " ".join(what.split())[:_LIMIT_TEXT]
-            subject = subject or find_only_part(what)
+            subject = subject or find_part(what, DEVICES)
             reports.append(ToolReport("check-failed", subject, f"{subject or 'FAIL'}: {shown}", (("what", shown),)))
     return reports[:_MOST_REPORTS]
 

@@ -8,6 +8,7 @@ containerd and CRI-O (runtime handlers), tags.cncf.io/container-device-interface
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from probes.text import ParseError, lazy_pattern
@@ -43,6 +44,7 @@ _COLUMN = lazy_pattern(  # of jsonpath and custom-columns; dots of a resource's 
 )
 _MESSAGE = lazy_pattern(r"\"message\" ?: ?\"(?P<message>[^\"]{4,400})")
 _SHOWN = 160
+_FEWEST_ALIKE = 3  # nodes with the usual count
 _QUOTED = lazy_pattern(r"NVRM: Xid \(")
 _GOOD = lazy_pattern(r".*(?:Ready|Healthy|Health|Available|OK|Ok|Up|Passed|Active)")
 
@@ -99,7 +101,8 @@ def _list_table(asked: str, lines: Sequence[str]) -> list[ToolReport]:
         for number, (kind, resource) in enumerate(columns)
         if kind == "capacity" and ("allocatable", resource) in columns
     ]
-    if not pairs or ("name", "") not in columns:
+    counts_only = [at for at, (kind, _) in enumerate(columns) if kind != "name" and not pairs]
+    if not (pairs or counts_only) or ("name", "") not in columns:
         raise ParseError("no capacity and allocatable count of a device")
     reports = []
     rows = [words for line in lines if len(words := line.split()) == len(columns)]
@@ -114,7 +117,36 @@ def _list_table(asked: str, lines: Sequence[str]) -> list[ToolReport]:
                 reports.append(ToolReport("kube-unhealthy", words[columns.index(("name", ""))], text, detail))
     if not rows:
         raise ParseError("no row of the columns that the command asks for")
+    reports += _list_fewer(columns, counts_only, rows)
     return reports[:MOST_REPORTS]
+
+
+def _list_fewer(
+    columns: Sequence[tuple[str, str]], places: Sequence[int], rows: Sequence[Sequence[str]]
+) -> list[ToolReport]:
+    """Nodes with fewer devices of a kind than most. One without any counts where it has as many of another kind: nodes
+    without GPUs have none of them."""
+    name = columns.index(("name", ""))
+    rows = [words for words in rows if not words[name].isupper()]  # without the heading
+    usual: dict[int, int] = {}
+    for at in places:
+        counts = Counter(_count(words[at]) for words in rows)
+        count, times = counts.most_common(1)[0]
+        if count and times >= _FEWEST_ALIKE and 4 * times >= 3 * len(rows):
+            usual[at] = count
+    reports = []
+    for words in rows:
+        has_usual = any(_count(words[at]) == count for at, count in usual.items())
+        for at, most in usual.items():
+            count = _count(words[at])
+            if count < most and (count or has_usual):
+                what = f"{columns[at][1]} {count}, most others {most}"
+                reports.append(ToolReport("below-count", words[name], f"{words[name]}: {what}", (("what", what),)))
+    return reports
+
+
+def _count(word: str) -> int:
+    return int(word) if _COUNT.fullmatch(word) else 0
 
 
 def _compare(sections: dict[str, dict[str, str]], counted: str | None) -> list[ToolReport]:

@@ -1,5 +1,6 @@
 """`nvidia-smi dmon` and `--query-gpu`: GPUs that are held back; `nvidia-smi -q`: GPUs at a limit of temperature, and
-those that hardware slowed; `nvidia-imex-ctl -N`: nodes of an NVLink domain that are not ready.
+those that hardware slowed; `nvidia-smi c2c -s`: links to the CPU that are down; `nvidia-imex-ctl -N`: nodes of an
+NVLink domain that are not ready.
 
 Sources: nvidia-smi(1), section "device monitoring"; NVIDIA IMEX service guide, "nvidia-imex-ctl".
 """
@@ -19,13 +20,24 @@ _MOST_REPORTS = 64
 _LIMIT_LINE = 400
 _FEWEST_SAMPLES = 2  # with a violation: a single one passes
 _BUSY_PERCENT, _FEWEST_GPUS, _SLOW = 90, 4, 0.7  # from where on clocks compare; a power limit alone costs less
-_HEAD = lazy_pattern(r"#(?: ?Date +Time| ?Time)? *gpu(?: +[a-z][\w-]*){2,40} *")
-_ROW = lazy_pattern(r"(?:\d{8} +)?(?:[\d:]{8} +)?(?P<values>\d{1,3}(?: +(?:-|\d{1,12}(?:\.\d{1,6})?)){2,40}) *")
+_HEAD = lazy_pattern(r"#(?: ?Date +Time| ?Time)? *gpu(?: +[a-z][\w-]*){2,40} *|# ?Entity(?: +[A-Z]\w{1,12}){1,40} *")
+_ROW = lazy_pattern(
+    r"(?:\d{8} +)?(?:[\d:]{8} +)?(?:GPU )?(?P<values>\d{1,3}(?: +(?:-|N/A|\d{1,18}(?:\.\d{1,6})?)){1,40}) *"
+)
+_OF_DCGM = {"entity": "gpu", "tmptr": "gtemp", "gputl": "sm", "smclk": "pclk", "tviol": "held"}  # a sum of nanoseconds
+_LONG_HELD = 1_000_000
 _NODE = lazy_pattern(
     r"Node #\d{1,4} {1,8}[*-] {1,4}(?P<address>[\w.:-]{2,80})(?: {1,40}\*)? {1,40}- {1,4}(?P<state>[A-Z][A-Z_]{2,40})\b"
     r"(?:.{0,120}?Hostname: {0,4}(?P<name>[\w.-]{1,80}))?.{0,80}"
 )
 _DOMAIN = lazy_pattern(r"Domain State: {0,4}(?P<state>[A-Z][A-Z_]{1,40}) *")
+_NO_SPARE = lazy_pattern(r"[ \t]{1,40}None[ \t]{1,40}: (?P<count>\d{1,5}) bank\(s\)[ \t]{0,8}")
+_OF_AMD = {"GFX_CLK": "pclk", "GFX_CLOCK": "pclk", "GFX%": "sm", "GFX_UTIL": "sm"}
+_CELL = lazy_pattern(
+    r"(?<!\S)(-?\d{1,12}(?:\.\d{1,6})?(?:/\d[\d.]{0,8})?|N/A)(?: ?(?:W|°?C|MHz|%|[KMGT]i?B(?:/s)?|Mb/s))?(?!\S)"
+)
+_GPU_NUMBER = lazy_pattern(r"GPU (\d{1,3}): ")
+_C2C_LINK = lazy_pattern(r"C2C Link (?P<link>\d{1,2}): <?(?P<state>inactive|[\d.]{1,9} GB/s)>?")
 _READY = "READY"
 _PLACE = lazy_pattern(r"[ \t]{0,20}GPU (?P<address>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\.0)[ \t]{0,8}")
 _DEGREES = lazy_pattern(
@@ -60,19 +72,28 @@ def list_held_back(text: str) -> list[ToolReport]:
     for line in short_lines(text, _LIMIT_LINE):
         bare = line.strip()
         if _HEAD.fullmatch(bare):
-            columns = bare[bare.index("gpu") :].split()
+            is_of_dcgm = "Entity" in bare
+            names = bare.partition("#")[2].lower().split() if is_of_dcgm else bare[bare.index("gpu") :].split()
+            columns = [_OF_DCGM.get(name, name) for name in names] if is_of_dcgm else names
         elif columns and (row := _ROW.fullmatch(bare)) and len(values := row["values"].split()) == len(columns):
             samples.setdefault(int(values[0]), []).append(dict(zip(columns, values, strict=True)))
     if not samples:
         raise ParseError("no sample of nvidia-smi dmon")
     reports = []
     for gpu, rows in sorted(samples.items()):
-        held = [row for row in rows if row.get("tviol", "0") not in ("0", "-")]
+        held = [row for row in rows if row.get("tviol", "0") not in ("0", "-")] or _list_held(rows)
         if len(held) >= _FEWEST_SAMPLES:
             heat = max((int(row["gtemp"]) for row in held if row.get("gtemp", "-").isdecimal()), default=0)
             what = f"{len(held)} of {len(rows)} samples" + (f", {heat} °C" if heat else "")
             reports.append(ToolReport("dmon-hot", f"NVIDIA {gpu}", f"tviol of GPU {gpu}: {what}", (("what", what),)))
     return [*reports, *_list_slow(samples)][:_MOST_REPORTS]
+
+
+def _list_held(rows: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
+    """Samples of `dcgmi dmon` between which the time of a thermal violation grew."""
+    times = [int(row["held"]) if row.get("held", "").isdecimal() else 0 for row in rows]
+    grew = [at for at in range(1, len(rows)) if times[at - 1] and times[at] - times[at - 1] >= _LONG_HELD]
+    return [rows[at] for at in sorted({*grew, *(at - 1 for at in grew)})]
 
 
 def list_slow_clocks(text: str) -> list[ToolReport]:
@@ -94,7 +115,27 @@ def list_slow_clocks(text: str) -> list[ToolReport]:
     return list(_list_slow(samples))[:_MOST_REPORTS]
 
 
-def _list_slow(samples: Mapping[int, Sequence[Mapping[str, str]]]) -> Iterator[ToolReport]:
+def list_slow_amd(text: str) -> list[ToolReport]:
+    """The same of `amd-smi monitor`, whose cells have units. Raises ParseError.
+
+    >>> rows = "".join(f"  {gpu}  744 W   68 °C  {612 if gpu == 2 else 2100} MHz  100 %\\n" for gpu in range(4))
+    >>> [report.subject for report in list_slow_amd("GPU  POWER  GPU_T  GFX_CLK  GFX%\\n" + rows)]
+    ['AMD 2']
+    """
+    columns: list[str] = []
+    samples: dict[int, list[dict[str, str]]] = {}
+    for line in short_lines(text, _LIMIT_LINE):
+        cells = _CELL.findall(line)
+        if line.split()[:1] == ["GPU"]:
+            columns = [_OF_AMD.get(name, name) for name in line.split()]
+        elif columns and len(cells) == len(columns) and cells[0].isdecimal():
+            samples.setdefault(int(cells[0]), []).append(dict(zip(columns, cells, strict=True)))
+    if not samples:
+        raise ParseError("no sample of amd-smi monitor")
+    return list(_list_slow(samples, "AMD"))[:_MOST_REPORTS]
+
+
+def _list_slow(samples: Mapping[int, Sequence[Mapping[str, str]]], maker: str = "NVIDIA") -> Iterator[ToolReport]:
     """GPUs whose clock is far below that of the others while all of them are busy."""
     busy = {
         gpu: median(clocks)
@@ -105,7 +146,8 @@ def _list_slow(samples: Mapping[int, Sequence[Mapping[str, str]]]) -> Iterator[T
     for gpu, clock in sorted(busy.items()):
         if clock < usual * _SLOW:
             what = f"{clock:.0f} MHz, the others {usual:.0f} MHz"
-            yield ToolReport("dmon-slow", f"NVIDIA {gpu}", f"pclk of GPU {gpu}: {what}", (("what", what),))
+            code = "dmon-slow" if maker == "NVIDIA" else "amd-slow"
+            yield ToolReport(code, f"{maker} {gpu}", f"clock of GPU {gpu}: {what}", (("what", what),))
 
 
 def _is_busy(row: Mapping[str, str]) -> bool:
@@ -172,6 +214,52 @@ def list_slowed_gpus(text: str) -> list[ToolReport]:
                 shown = f"{what} for {long} s" + (f", the others {median(others):.0f} s" if alone else "")
                 code = "smi-slowed-alone" if alone else "smi-slowed"
                 reports.append(ToolReport(code, gpu, shown, (("what", shown),)))
+    return reports[:_MOST_REPORTS]
+
+
+def list_spent_banks(text: str) -> list[ToolReport]:
+    """GPUs with banks of memory that have no spare row left, of `nvidia-smi -q`. Raises ParseError.
+
+    >>> rows = "GPU 00000000:2D:00.0\\n  Bank Remap Availability Histogram\\n    None : 1 bank(s)\\n"
+    >>> [(report.subject, report.detail) for report in list_spent_banks(rows)]
+    [('0000:2d:00.0', (('what', '1 bank'),))]
+    """
+    spent: dict[str, int] = {}
+    address = ""
+    for line in short_lines(text, _LIMIT_LINE):
+        if place := _PLACE.fullmatch(line):
+            address = normal_address(place["address"])
+        elif address and (banks := _NO_SPARE.fullmatch(line)):
+            spent.setdefault(address, int(banks["count"]))
+    if not spent:
+        raise ParseError("no histogram of banks")
+    shown = {address: f"{count} bank{'s' if count > 1 else ''}" for address, count in spent.items() if count}
+    return [ToolReport("banks-spent", address, f"None: {what}", (("what", what),)) for address, what in shown.items()]
+
+
+def list_c2c_links(text: str) -> list[ToolReport]:
+    """GPUs of `nvidia-smi c2c -s` with links to their CPU that are inactive while others are not. Raises ParseError.
+
+    >>> rows = "GPU 1: NVIDIA GB200 (UUID: GPU-8b)\\n\\t C2C Link 0: 44.712 GB/s\\n\\t C2C Link 1: <inactive>\\n"
+    >>> [(report.subject, report.detail) for report in list_c2c_links(rows)]
+    [('NVIDIA 1', (('what', '1 of 2 (1)'),))]
+    """
+    links: dict[str, dict[str, bool]] = {}
+    gpu = ""
+    for line in short_lines(text, _LIMIT_LINE):
+        if named := _GPU_NUMBER.match(line):
+            gpu = named[1]
+        elif gpu and (link := _C2C_LINK.fullmatch(line.strip())):
+            links.setdefault(gpu, {})[link["link"]] = link["state"] != "inactive"
+    if not links:
+        raise ParseError("no state of a C2C link")
+    if not any(up for states in links.values() for up in states.values()):
+        return []  # a virtual machine, or a board without
+    reports = []
+    for number, states in links.items():
+        down = [link for link, up in states.items() if not up]
+        what = f"{len(down)} of {len(states)} ({', '.join(down)})"
+        reports += [ToolReport("c2c-down", f"NVIDIA {number}", f"C2C links: {what}", (("what", what),))] if down else []
     return reports[:_MOST_REPORTS]
 
 

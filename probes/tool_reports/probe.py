@@ -10,19 +10,23 @@ from importlib import import_module
 from probes.host.commands import (
     ALERTS,
     AMD_HEALTH_SAVED,
+    AMD_LINKS,
     AMD_METRICS,
     AMD_SMI_SAVED,
     BMC_LOG,
     BMC_SENSORS,
     BONDING,
+    C2C_LINKS,
     CHECKS,
     CMA_MODE,
     CONTAINER_SAVED,
+    COUNTS,
     CXI_PORTS,
     DCGM_DIAG,
     DCGM_HEALTH,
     DCGM_LINKS,
     DCGM_METRICS,
+    DCGM_SAMPLES,
     DMI_MEMORY,
     DMON,
     ETHTOOL_COUNTERS,
@@ -84,7 +88,7 @@ from probes.named_tuple import NamedTuple
 from probes.probe import Reading
 from probes.text import ParseError
 from probes.tool_reports.facts import ToolFacts, ToolReport
-from probes.tool_reports.sentences.stated import list_stated, list_tool_errors
+from probes.tool_reports.sentences.stated import list_stated, list_tool_errors, list_unexplained_beside
 from probes.tool_reports.unequal import list_unequal
 
 
@@ -113,6 +117,7 @@ READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolRepor
     ((ROCM_XGMI,), _reader("accelerators", "list_xgmi_errors")),
     (ROCM_PAGES_SAVED, _reader("accelerators", "list_bad_pages")),
     (AMD_SMI_SAVED + AMD_HEALTH_SAVED, _reader("accelerators", "list_amd_errors")),
+    ((AMD_LINKS,), _reader("accelerators", "list_amd_links")),
     (DCGM_HEALTH, _reader("dcgmi", "parse_health")),
     (DCGM_DIAG, _reader("dcgmi", "parse_diag")),
     (DCGM_LINKS, _reader("dcgmi", "list_links_down")),
@@ -147,6 +152,7 @@ READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolRepor
     ((QDISC,), _reader("network.sending", "list_queue_drops")),
     ((UFM_EVENTS,), _reader("network.ufm", "list_ufm_events")),
     ((CHECKS,), _reader("checks", "list_failed_results")),
+    ((COUNTS,), _reader("counted", "list_counts")),
     ((SHEET,), _reader("sheets", "list_sheet_faults")),
     ((LDD,), _reader("libraries", "list_missing_libraries")),
     ((PCI_LINES,), _reader("unnamed", "list_pci_lines")),
@@ -157,7 +163,8 @@ READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolRepor
     ((STATED,), list_stated),
     ((PODS,), _reader("pods", "list_pods")),
     (CONTAINER_SAVED[:1], _reader("pods", "list_failed_containers")),
-    ((DMON,), _reader("nvidia_tools", "list_held_back")),
+    ((DMON, DCGM_SAMPLES), _reader("nvidia_tools", "list_held_back")),
+    ((C2C_LINKS,), _reader("nvidia_tools", "list_c2c_links")),
     ((IMEX_NODES,), _reader("nvidia_tools", "list_unready_nodes")),
 )
 OF_INTERFACES = (  # the interface follows
@@ -212,16 +219,19 @@ def _list_outputs(host: Host) -> Iterator[_Output]:
     journals = KERNEL_LOG_SAVED if host.kind in ("dump", "text") else ()  # with lines of hypervisors, too
     texts = MACHINE_TEXTS if host.kind != "capture" else ()
     rows = (
-        (journals, list_stated),
+        (journals, partial(list_stated, is_log=True)),
         (journals, _reader("network.interface_log", "list_carrier_faults")),
         (SYSFS_SAVED, _reader("unnamed", "list_shown_files")),
         (texts[:1], _reader("nvidia_tools", "list_hot_gpus")),
         (texts[:1], _reader("nvidia_tools", "list_slowed_gpus")),
+        (texts[:1], _reader("nvidia_tools", "list_spent_banks")),
         (NVIDIA_SMI_SAVED, _reader("nvidia_tools", "list_slow_clocks")),
+        (AMD_HEALTH_SAVED[2:], _reader("nvidia_tools", "list_slow_amd")),
         (texts[1:], _reader("host_memory", "list_memory_faults")),
         (RDMA_GUIDS, _reader("unnamed", "list_zero_guids")),
         (IP_LINK_SAVED, _reader("network.addresses", "list_link_faults")),
         ((SHOW_GIDS,), _reader("network.addresses", "list_empty_tables")),
+        ((SHEET, STATED), list_unexplained_beside),  # texts of which a part alone is read for what it states
     )
     yield from (_Output(argv, list_faults, False) for commands, list_faults in rows for argv in commands)
 

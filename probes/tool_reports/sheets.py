@@ -35,16 +35,19 @@ _QUANTITIES = (  # the first that a heading fits
     ("past", r"\b(?:corrected|correctable|\bce|sbe|single|lifetime|aggregate|replay|crc|symbol)\b"),
     ("remap-failed", r"\bremap\w* fail|\bfail\w* remap"),
     ("pending", r"\b(?:remap|retire|page)\w*(?: \w+)? pend|\bpend\w*(?: \w+)? (?:remap|retire|page)"),
-    ("memory", r"\bdbe\b|\b(?:ecc|hbm|sram|dram|vram|mem\w*)\b.*\b(?:unc\w*|ue|uce|double)\b"
-               r"|\b(?:unc\w*|ue|uce|double)\b.*\b(?:ecc|hbm|err\w*|mem\w*)\b"),
-    ("uncorrected", r"\b(?:err\w*|pcie|aer|link)\b.*\b(?:unc\w*|ue|uce|fatal)\b|\b(?:unc\w*|ue|uce|fatal)\b.*\berr"),
+    ("memory", r"\bdbe\b|\b(?:ecc|hbm|sram|dram|vram|mem\w*)\b.{0,60}\b(?:unc\w*|ue|uce|double)\b"
+               r"|\b(?:unc\w*|ue|uce|double)\b.{0,60}\b(?:ecc|hbm|err\w*|mem\w*)\b"),
+    ("uncorrected", r"\b(?:err\w*|pcie|aer|link)\b.{0,60}\b(?:unc\w*|ue|uce|fatal)\b"
+                    r"|\b(?:unc\w*|ue|uce|fatal)\b.{0,60}\berr"),
     ("xid", r"\bxids?\b"),
-    ("width", r"\b(?:width|lanes)\b"),
+    ("width", r"(?<!\bport )\b(?:width|lanes)\b"),
     ("bandwidth", r"\b(?:bw|\w*busbw|algbw|bandwidth|h2d|d2h|\w?flops)\b"),
-    ("count", r"\b(?:gpus|npus|hcas|nics|nvlinks|efas?|ports|links)\b|\b(?:gpu|npu|hca|nic|nvlink) (?:count|num\w*)"
+    ("count", r"\b(?:gpus|npus|hcas|nics|nvlinks|efas?|ports|links)\b"
+              r"|\b(?:gpu|npu|hca|nic|nvlink|device) (?:count|num\w*)"
               r"|\b(?:count|num\w*|nr|of) (?:gpu|npu|hca|nic|nvlink)"),
-    ("rate", r"\b(?:link|port|ib|roce|eth|nic) (?:rate|speed)\b|^(?:rate|speed)\b(?! gt)"),
+    ("rate", r"\b(?:link|port|ib|roce|eth|nic) (?:rate|speed)\b|\bport width\b|^(?:rate|speed)\b(?! gt)"),
     ("state", r"\b(?:state|status|health|phys\w*|link|result|verdict)\b"),
+    ("setting", r"\bmtu\b"),
     ("version", r"\b(?:driver|firmware|fw|vbios|bios|kernel|ofed|rocm|cann)\b"),
 )  # fmt: skip
 _QUANTITY_PATTERNS = tuple((name, lazy_pattern(pattern)) for name, pattern in _QUANTITIES)
@@ -64,6 +67,7 @@ _OF_FABRIC = lazy_pattern(
 _RULE = lazy_pattern(r"[ |:+=-]{3,1000}")
 _BLANKS = lazy_pattern(r" {2,}|\t+")
 _BELOW = ("width", "rate", "count")
+_EQUAL = ("version", "setting")  # in which rows should not differ
 
 
 class _Column(NamedTuple):
@@ -192,7 +196,7 @@ def _judge(columns: Sequence[_Column], rows: Sequence[_Row]) -> Iterator[ToolRep
         wanted = next((other for other in columns if other.wanted and other.quantity == column.quantity), None)
         if column.quantity in _BELOW and wanted is not None:
             yield from _compare_with_own(column, wanted, rows)
-        elif column.quantity in (*_BELOW, "bandwidth", "version"):
+        elif column.quantity in (*_BELOW, "bandwidth", *_EQUAL):
             for kind in dict.fromkeys(row.kind for row in rows):
                 yield from _compare(column, [row for row in rows if row.kind == kind])
         else:
@@ -242,8 +246,8 @@ def _compare(column: _Column, rows: Sequence[_Row]) -> Iterator[ToolReport]:
     for row, cell, number in zip(rows, cells, numbers, strict=True):
         if not cell or cell == usual:
             continue
-        if column.quantity == "version":
-            yield _report("sheet-version", row, f"{column.name} {cell[:_LIMIT_VALUE]}, the others {usual}")
+        if column.quantity in _EQUAL:
+            yield _report(f"sheet-{column.quantity}", row, f"{column.name} {cell[:_LIMIT_VALUE]}, the others {usual}")
         elif number and most and number[1] == most[1] and number[0] < most[0]:
             yield _report(f"below-{column.quantity}", row, f"{column.name} {cell}, the others {usual}")
 

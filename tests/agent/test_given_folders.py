@@ -236,7 +236,7 @@ def test_what_is_planted_behind_the_check_of_an_output_gets_nothing(
         return target
 
     monkeypatch.setattr(reports, "follow_links", follow)
-    with pytest.raises(OSError, match="another user put it|symbolic links"):
+    with pytest.raises(OSError, match=r"another user put it|symbolic links"):
         write_atomically(str(path), b"secret")
     assert b"" == os.read(reader, 9)
     os.close(reader)

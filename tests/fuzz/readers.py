@@ -124,6 +124,13 @@ def lenient(function: str, *expected: str) -> Reader:
 LOOP_OVER_FILES = FileCommand("for d in mlx5_0 mlx5_1; do echo $d: $(cat /sys/class/infiniband/$d/ports/1/state); done")
 LAST_BLOCK = LspciBlock("0000:19:00.0", "", {"Control": [""]})  # what a list that is cut may end with
 
+_LANES = 'nvidia_smi_pcie_link_width_{}{{uuid="a1"}} {}\n'
+_CARRIER = "Feb  2 03:04:05 n7 systemd-networkd[811]: ens3f1np1: {} carrier\n"
+_CLOCKS = "index, clocks.current.sm [MHz], utilization.gpu [%]\n" + "".join(
+    f"{gpu}, {345 if gpu == 2 else 1980} MHz, 99 %\n" for gpu in range(4)
+)
+_SLOWED = "GPU 00000000:2D:00.0\n  Clocks Event Reasons Counters\n    HW Thermal Slowdown : 903000000 us\n"
+_SHEET = "host,gpu,pcie_width\nn1,0,16\nn2,0,16\nn3,0,16\nn4,0,8\n"
 READERS: tuple[Reader, ...] = (
     # text of files
     parser("probes.system.cpu:parse_cpuinfo", seeds.CPUINFO),
@@ -154,6 +161,24 @@ READERS: tuple[Reader, ...] = (
         "# gpu    pwr  gtemp  pviol  tviol\n" + 2 * "    0    690     88      3      1\n",
     ),
     parser(
+        "probes.tool_reports.counted:list_counts",
+        "NPU ID : 3\n  HBM Double Bit Error Count : 2\n",
+        '{"neuron_device_index": 6, "sram_ecc_uncorrected": 1}',
+    ),
+    parser(
+        "probes.tool_reports.accelerators:list_amd_links",
+        "GPU0 0000:05:00.0 U U D X\nGPU1 0000:26:00.0 U D D X\n",
+        "GPU:0\n  U U D X\n",
+    ),
+    parser(
+        "probes.tool_reports.nvidia_tools:list_c2c_links", "GPU 1: NVIDIA GB200 (UUID: G)\n C2C Link 0: <inactive>\n"
+    ),
+    parser(
+        "probes.tool_reports.nvidia_tools:list_spent_banks",
+        "GPU 00000000:2D:00.0\n  Bank Remap Availability Histogram\n    None : 1 bank(s)\n",
+    ),
+    parser("probes.tool_reports.nvidia_tools:list_slow_amd", "GPU  POWER  GFX_CLK  GFX%\n  0  744 W  612 MHz  100 %\n"),
+    parser(
         "probes.tool_reports.nvidia_tools:list_unready_nodes",
         "Node #1  - 10.9.0.2  - UNAVAILABLE - Version: 580\nDomain State: DEGRADED\n",
     ),
@@ -175,7 +200,6 @@ READERS: tuple[Reader, ...] = (
     lenient("probes.tool_reports.labels:split_settings", "net.ipv4.conf.ens1f0.arp_ignore = 1\n"),
     lenient("probes.tool_reports.labels:split_json", '[{"gpu": 0, "limit": {"max": 750}}, {"gpu": 1}]'),
     lenient("probes.tool_reports.unread:has_labels", "Features for ens1f0:\ntx-checksumming: on\n"),
-    lenient("probes.tool_reports.lines:find_only_part", "hl5 (0000:b4:00.0) did not answer"),
     lenient("probes.tool_reports.checks:is_of_checks", "node health check\n| Host | Result |\n| n1 | PASS |\n"),
     lenient("probes.sources.excerpts:find_excerpt", "\tRate: 400\n\tBase lid: 12\n"),
     lenient("probes.tool_reports.unnamed:find_repeated", "State: Active\n" * 3 + "State: Down\n"),
@@ -230,12 +254,37 @@ READERS: tuple[Reader, ...] = (
     parser("probes.tool_reports.sentences.stated:list_stated", "vfio 0000:41:00.0: group 27 is not viable\n"),
     lenient("probes.tool_reports.sentences.stated:find_tool_errors", "# Port number 1 state is Down\n"),
     lenient("probes.tool_reports.sentences.stated:list_stated_lines", "# Port number 1 state is Down\n"),
+    parser("probes.tool_reports.sentences.stated:list_unexplained_beside", "ERROR: mlx5_3 refuses to arm\n"),
     lenient("probes.tool_reports.sentences.stated:is_stated", "# Port number 1 state is Down\n"),
     lenient("probes.rdma.lost_heading:find_lost_heading", "\t\tState: Active\n\t\tPhysical state: LinkUp\n"),
     *(
         lenient(f"probes.tool_reports.sentences.unexplained:{name}", "E0102 11:22:33.1 7 a.cc:9] Failed to open ib0\n")
-        for name in ("find_unexplained", "list_unexplained", "list_logged", "find_part", "list_parts", "list_all_parts")
+        for name in ("find_unexplained", "list_unexplained", "list_logged")
     ),
+    *(
+        lenient(f"probes.tool_reports.sentences.parts:{name}", "E0102 11:22:33.1 7 a.cc:9] Failed to open ib0\n")
+        for name in ("find_part", "find_place", "list_parts", "list_all_parts")
+    ),
+    lenient("probes.sources.unwrap:squeeze", "GPU 0\n\n  ECC: 1\n\n\n\n"),
+    lenient("probes.switch_ports.vocabulary:find_meaning", "inputcrcerrors"),
+    lenient("probes.tool_reports.alerts:list_narrow_links", _LANES.format("max", 16) + _LANES.format("current", 8)),
+    parser("probes.tool_reports.network.interface_log:list_carrier_faults", _CARRIER.format("Lost") * 3),
+    parser(
+        "probes.tool_reports.network.sending:list_queue_drops",
+        "qdisc mq 0: dev ens6 root\n Sent 81 bytes 900000 pkt (dropped 5600, overlimits 0 requeues 9)\n",
+    ),
+    parser(
+        "probes.tool_reports.network.sending:list_allowances", "NIC statistics:\n     bw_in_allowance_exceeded: 31\n"
+    ),
+    parser(
+        "probes.tool_reports.network.switch_unjudged:list_unjudged",
+        "Ethernet1/3 is up, line protocol is up\n    0 runts  123188 giants  5 stomped\n",
+    ),
+    parser("probes.tool_reports.nvidia_tools:list_slow_clocks", _CLOCKS),
+    parser("probes.tool_reports.nvidia_tools:list_slowed_gpus", _SLOWED),
+    lenient("probes.tool_reports.sentences.compared:list_compared", "GPU 5 shows PCIe width x8 (others x16)"),
+    lenient("probes.tool_reports.sheets:is_sheet", _SHEET),
+    parser("probes.tool_reports.sheets:list_sheet_faults", _SHEET),
     lenient("probes.kernel.unexplained:is_harmless", "mlx5_core 0000:3b:00.0: error(0)\n"),
     lenient("probes.sources.identify:is_sentence_of_smi", "No devices were found\n"),
     Reader(
@@ -321,7 +370,9 @@ READERS: tuple[Reader, ...] = (
         "Record: 14\nDate/Time: 03/03/2025 10:11:12\nSeverity: Critical\nDescription: error at bus 203 device 0\n",
         '{"Members": [{"Severity": "Critical", "Message": "GPU 3", "Created": "2025-03-03T10:11:12Z"}]}',
     ),
-    parser("probes.tool_reports.bmc:list_sensor_states", "GPU2 Temp  | 95 degrees C  | cr\n"),
+    parser(
+        "probes.tool_reports.bmc:list_sensor_states", "GPU2 Temp  | 95 degrees C  | cr\n", "FAN | 4h | lcr | 0 RPM\n"
+    ),
     parser(
         "probes.tool_reports.slurm:list_node_states",
         "NodeName=n7 Arch=x\n   State=DOWN+DRAIN\n   Reason=Xid 79 [a@b]\n",
@@ -356,6 +407,10 @@ READERS: tuple[Reader, ...] = (
         (),
         lambda read: lambda data: read(LOOP_OVER_FILES, data.decode("utf-8", "replace")),
     ),
+    lenient("probes.sources.host_table:expand_hosts", "gn[008-010,12]"),
+    lenient("probes.sources.host_lines:is_name_of_host", "gpu-node-07"),
+    lenient("probes.tool_reports.counted:has_counts", "GPU 0\n  ECC uncorrectable: 3\n"),
+    lenient("probes.sources.host_table:tabulate_hosts", "$ pdsh -a cat /sys/class/net/e1/mtu\nn1: 9000\nn2: 1500\n"),
     lenient("probes.sources.host_lines:find_hosts", "n1: 400\nn2: 100\n", "n1 | CHANGED | rc=0 >>\nup\n"),
     Reader("probes.tool_reports.lines:short_lines", seeds.texts(LINES), (ParseError,), _then(9)),
     parser("probes.tool_reports.unnamed:list_shown_files", tool_texts.NUMA_NODES.format(node=-1), tool_texts.RATES),
@@ -865,6 +920,7 @@ NOT_READERS = {
     "probes.services.logs.shorten_mixed": "the same",
     "probes.services.logs.shorten_own": "the same",
     "probes.kernel.log_lines.keep_read_lines": "lines are found and kept, none is parsed",
+    "probes.planted.check_not_planted": "a path, and what is there; tests/agent/test_given_folders.py",
     "probes.locks.acquire_lock": "a folder of ours",
     "probes.kernel.modules.is_relevant": "a name that was parsed",
     "probes.fabric.formatting.guid16": "digits that a pattern found",

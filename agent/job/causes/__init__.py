@@ -34,6 +34,7 @@ from agent.job.causes.processes import (
     find_store_waits,
     find_unplaced,
 )
+from agent.job.causes.rank_values import find_slow_ranks
 from agent.job.causes.ras_hangs import find_ras_hangs
 from agent.job.causes.slow import find_slow
 from agent.job.causes.slow_metrics import find_slow_metrics, find_slow_pairs
@@ -64,6 +65,7 @@ def find_candidates(evidence: Evidence) -> list[PossibleCause]:
     candidates += find_slow(evidence)
     candidates += find_slow_pairs(evidence)
     candidates += find_slow_metrics(evidence)
+    candidates += find_slow_ranks(evidence)
     candidates += find_pace(evidence)
     candidates += find_exits(evidence, events)
     candidates += find_store_waits(evidence, events)

@@ -301,6 +301,10 @@ def find_efa(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCa
         if not code and groups.get("code") in _RAW_STATUSES:
             status = groups["code"]
             code = load_codes()["completion"][status]
+        if not code:
+            words = " ".join(event.line.text for event in events).lower()
+            status, code = next(((number, row) for number, row in codes.items() if row["name"] in words), (status, {}))
+        peers = list(dict.fromkeys(name for event in events for name in _EFA_PEER.findall(event.line.text)))
         if code:
             candidate.summary = f"{candidate.name(evidence)}: EFA status {status} ({code['name']}): {code['means']}"
             candidate.fault = code["fault"]
@@ -311,9 +315,12 @@ def find_efa(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCa
             ]
         elif "text" not in groups:
             candidate.summary += f": {first_of(events).line.text[:160]}"
+        if peers:
+            candidate.summary += f"; its peer: {name_hosts(peers)}"
         yield candidate
 
 
+_EFA_PEER = re.compile(r"Peer host id: (i-[0-9a-f]{4,32})")
 _RAW_STATUSES = ("20", "21")  # of libfabric before 1.16: a status of verbs, which is no number of an error here
 
 

@@ -63,11 +63,11 @@ def _suspect(evidence: Evidence, lines: Sequence[NamedLine], role: str) -> Possi
     candidate.is_plain = True  # a row that knows a line comes before it
     ordered = sorted(lines, key=lambda row: sort_key(row.line))
     shown: set[tuple[int | None, tuple[str, ...]]] = set()
-    for named in ordered:
+    first = next((named for named in ordered if named.words.means), ordered[0])  # what shows most
+    for named in (first, *(other for other in ordered if other is not first)):
         key = evidence.rank_of(named.line), named.words.parts
         candidate.add(evidence, named.line, show=key not in shown)
         shown.add(key)
-    first = ordered[0]
     parts = list(dict.fromkeys(part for named in ordered for part in named.words.parts))
     nics = {named.words.nic for named in ordered}
     candidate.nic = nics.pop() if len(nics) == 1 else None

@@ -46,12 +46,16 @@ CLUSTER_MEANINGS = {
         "below-pcie", "low",
     ),
     "sheet-down": ToolMeaning(
-        "info", "a table states a part that is down, and most others are not",
+        "info", "a part is down, and most others are not",
         "It is a fault where the part is used.", "sheet", "low",
     ),
     "sheet-version": ToolMeaning(
-        "info", "a version is not that of the other rows", "What it means depends on why it was left out.", "versions",
+        "info", "a version is not that of the others", "What it means depends on why it was left out.", "versions",
         "low",
+    ),
+    "sheet-setting": ToolMeaning(
+        "info", "a setting is not that of the others",
+        "Where both ends of a connection differ, large packets are lost, or it is slower.", "setting", "low",
     ),
     "bmc-leak": ToolMeaning(
         "critical", "the BMC states a leak of coolant", "The server is switched off, or must be.", "leak", "medium",

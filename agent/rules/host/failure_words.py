@@ -22,13 +22,14 @@ class FailureWords(msgspec.Struct, frozen=True):
 FAILURE_WORDS = {  # of several the first
     "gone": FailureWords(
         "the device is lost or needs a reset",
-        r"GPU_IS_LOST|FULLCHIP_RESET|RESET_REQUIRED|(?i:\blost\b(?! (?:packet|frame|carrier|its carrier|link))|"
-        r"fall\w* off|disappear|\bgone\b(?! down)|no longer|wedged|needs? (?:a )?reset|\boffline\b|\bdead\b)",
+        r"GPU_IS_LOST|FULLCHIP_RESET|RESET_REQUIRED|(?i:^(?!.*(?:\bPSU|power suppl|\bfan\b)).*?(?:fall\w* off|"
+        r"disappear|\blost\b(?! (?:packet|frame|carrier|its carrier|link))|\bgone\b(?! down)|no longer|wedged|"
+        r"needs? (?:a )?reset|\boffline\b|\bdead\b))",
         "Jobs on it end, and none can start on it until it is back.",
     ),
     "memory": FailureWords(
         "memory or logic of the device has an error",
-        r"\b(?:D?ECC|RAS)\b|(?i:parity|poison|uncorrect|corrupt|checksum|miscompare)|MEMORY_ERROR",
+        r"\b(?:D?ECC|RAS)\b|(?i:parity|poison|uncorrect|corrupt|checksum|integrity|miscompare)|MEMORY_ERROR",
         "Jobs on it may end, or compute with wrong values where the error is not noticed.",
     ),
     "heat": FailureWords(
@@ -38,8 +39,8 @@ FAILURE_WORDS = {  # of several the first
     ),
     "less": FailureWords(
         "a value is not the expected one",
-        r"(?i:expect|instead of|rather than|should be|\brated\b|nominal|supposed|\bbelow\b|\bonly \d|\bhalf\b|"
-        r"\bslow|worse|degrad|downgrad|less than|lower than|too low)",
+        r"(?i:^(?!.*\bdown\b).*?(?:expect|instead of|rather than|should be|\brated\b|nominal|supposed|\bbelow\b|"
+        r"\bonly \d|\bhalf\b|\bslow|worse|degrad|downgrad|less than|lower than|too low|\bwhile (?:the |all )?other))",
         "Jobs that use the part run at its speed.",
     ),
     "link": FailureWords(

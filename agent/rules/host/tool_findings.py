@@ -29,7 +29,7 @@ _SUBJECTS = {
 # Of which a PCI list shows more, or which counts where little else is there
 _WITHOUT_LIST = ("modules-nouveau", "cmdline-iommu", "numa-none", "dimm-slow")
 _OF_PERFTEST = "perftest-"  # whose command names the device
-_WITHOUT_LINK = ("link-failure", "link-closed", "link-inactive")  # why a port is down
+_WITHOUT_LINK = ("link-failure", "link-closed", "link-inactive", UNPLUGGED)  # why a port is down
 _OF_LOG = ("driver", "peermem")  # kinds of lines in which the kernel states why it refused a module
 _OF_XID = ("metric-xid", "alert-xid", "check-xid")
 _XID_STEPS = {
@@ -89,9 +89,6 @@ def _is_known(context: RuleContext, event: Event) -> bool:
     if code.startswith("fec-"):
         netdev = context.netdevs.get(event.subject or "")
         return netdev is not None and netdev.operstate is not None
-    if code == UNPLUGGED:
-        names = [(nic.rdma_device or nic.label, port) for nic in context.topology.nics for port in nic.ports]
-        return any(port.state == "DOWN" for name, port in names if event.subject in (name, *port.netdevs))
     if code == "guid-zero":
         ports = [port for nic in context.topology.nics if nic.label in event.text.split(", ") for port in nic.ports]
         return any(port.state == "DOWN" for port in ports)
@@ -131,6 +128,7 @@ def _fail(context: RuleContext, events: Sequence[Event]) -> Fail:
     else:
         is_gpu = (first.subject or "").startswith(tuple(f"{maker} " for maker in _MAKERS))
         subject, label = "node", f"GPU{number}" if is_gpu else first.subject or "node"
+    ports = _find_port_ids(context, first.subject) if first.code in _WITHOUT_LINK else frozenset()
     return Fail(
         subject=subject,
         label=label,
@@ -145,8 +143,9 @@ def _fail(context: RuleContext, events: Sequence[Event]) -> Fail:
         situation=situation,
         remedy=remedy,
         values=_list_values(first, meaning),
-        ids=frozenset({gpu.id if gpu else first.subject or f"tool {first.code}"}),
-        explains_ids=_find_port_ids(context, first.subject) if first.code in _WITHOUT_LINK else frozenset(),
+        ids=frozenset({gpu.id if gpu else first.subject or f"tool {first.code}"})
+        | (ports if first.code == UNPLUGGED else frozenset()),
+        explains_ids=ports | {first.subject or ""} if first.code in _WITHOUT_LINK else frozenset(),
     )
 
 

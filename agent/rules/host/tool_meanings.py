@@ -46,6 +46,9 @@ MEANINGS = {
     "amd-uncorrectable": ToolMeaning(
         "error", "uncorrectable errors", "An uncorrectable error ends the job that meets it.", "memory"
     ),
+    "count-memory": ToolMeaning(
+        "error", "uncorrectable errors are counted", "An uncorrectable error ends the job that meets it.", "memory"
+    ),
     "amd-pages-unreservable": ToolMeaning(
         "error", "bad pages that the driver could not take out of use", "Jobs can get the bad memory again.", "memory"
     ),
@@ -130,6 +133,19 @@ MEANINGS = {
         "Packets are sent again while collectives wait. What it means depends on whether more come.",
         "xgmi",
         "low",
+    ),
+    "amd-link-down": ToolMeaning(
+        "warning",
+        "more XGMI links are down than on the other GPUs",
+        "What it means depends on the board: where it wires them, collectives take a longer way or fail.",
+        "xgmi-down",
+        "medium",
+    ),
+    "c2c-down": ToolMeaning(
+        "error",
+        "nvidia-smi reports links between the GPU and its CPU that are inactive",
+        "Copies between the memories of the two take as much longer.",
+        "c2c",
     ),
     "amd-no-driver": ToolMeaning(
         "error", "the ROCm tools find no loaded amdgpu driver", "No job on this node sees a GPU.", "unloaded"
@@ -674,15 +690,21 @@ MEANINGS = {
     ),
     "dmon-hot": ToolMeaning(
         "warning",
-        "nvidia-smi dmon shows a GPU that is held back by heat",
+        "samples show a GPU that is held back by heat",
         "A job runs at the pace of its slowest GPU.",
         "slowdown",
     ),
     "dmon-slow": ToolMeaning(
         "warning",
-        "nvidia-smi shows a clock far below that of the other GPUs while all are busy",
+        "a clock is far below that of the other GPUs while all are busy",
         "A job runs at the pace of its slowest GPU.",
         "slowdown",
+    ),
+    "amd-slow": ToolMeaning(
+        "warning",
+        "a clock is far below that of the other GPUs while all are busy",
+        "A job runs at the pace of its slowest GPU.",
+        "slow-amd",
     ),
     "smi-slowed-alone": ToolMeaning(
         "warning",
@@ -697,6 +719,12 @@ MEANINGS = {
         "None now, unless it still grows: run the command twice under load.",
         "slowdown",
         "low",
+    ),
+    "banks-spent": ToolMeaning(
+        "info",
+        "nvidia-smi shows banks of memory without a spare row",
+        "None now. The next uncorrectable error in such a bank cannot be repaired.",
+        "banks",
     ),
     "smi-hot": ToolMeaning(
         "warning",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import median
 
 from msgspec.structs import replace
 
@@ -232,6 +233,7 @@ def _fail_module_fault(
 _DARK = "dark"  # the cause where no lane receives light
 DARK_DBM = -20.0  # no receiver of these rates works below: on an active port such a lane is not in use
 _ALL_LANES = 4
+_FEWEST_LANES, _WEAK_DB = 2, 6.0  # others to compare with; lanes of one fibre differ by 3 dB at most
 _SPREAD = read_limit("roce-optics-power.spread_db")
 _FLAGS = ("rx_los", "rx_lol", "tx_fault", "tx_los", "tx_lol")
 
@@ -320,11 +322,25 @@ def find_lane_faults(lane: Lane, module: TransceiverModule) -> Iterator[tuple[st
             what = f"{name.replace('_', ' ')} of lane {lane.lane}"
             summary = f"lane {lane.lane} {text} {value:g} {unit}, {side} {level} limit {limit:g}"
             yield severity, summary, (what, f"{value:g} {unit} (limit {limit:g} {unit})")
+    yield from _find_weak(lane, module)
     for flag in lane.flags:
         if flag in _FLAGS:
             severity = "error" if flag == "tx_fault" else "warning"
             text = f"lane {lane.lane}: the module flags {flag.replace('_', ' ')}"
             yield severity, text, (f"flags of lane {lane.lane}", ", ".join(lane.flags))
+
+
+def _find_weak(lane: Lane, module: TransceiverModule) -> Iterator[tuple[str, str, tuple[str, str]]]:
+    """A lane that receives far less than the others of a module that states no limits."""
+    others = [other.rx_power_dbm for other in module.lanes if other.lane != lane.lane and is_lit(other)]
+    powers = [power for power in others if power is not None]
+    if "rx_power_low_alarm_dbm" in module.thresholds or len(powers) < _FEWEST_LANES or not is_lit(lane):
+        return
+    usual = median(powers)
+    if lane.rx_power_dbm is not None and usual - lane.rx_power_dbm >= _WEAK_DB:
+        text = f"lane {lane.lane} receives {lane.rx_power_dbm:g} dBm, the others {usual:.3g} dBm"
+        row = (f"rx power of lane {lane.lane}", f"{lane.rx_power_dbm:g} dBm (the others {usual:.3g} dBm)")
+        yield "warning", text, row
 
 
 def _fail_optics_power(one: PluggedModule, severity: str, texts: list[str], rows: list[tuple[str, str]]) -> Fail:

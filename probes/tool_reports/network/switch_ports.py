@@ -237,7 +237,9 @@ def _list_storms(port: str, rows: _Rows) -> Iterator[ToolReport]:
 
 
 def _is_down(rows: _Rows) -> bool:
-    values = [_split_state(row.value)[0] for row in rows.get(words.STATE, ())]
+    states = rows.get(words.STATE, ())
+    operational = [row for row in states if simplify(row.label).startswith("oper")]
+    values = [_split_state(row.value)[0] for row in operational or states]
     return any(value in _DOWN for value in values) and not any(value in _UP for value in values)
 
 

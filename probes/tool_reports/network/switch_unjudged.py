@@ -11,6 +11,7 @@ from probes.switch_ports.labels import list_pairs
 from probes.switch_ports.names import LONGEST_LINE, find_head
 from probes.switch_ports.reading import list_port_facts
 from probes.text import check_length, lazy_pattern
+from probes.tool_reports.sentences.unexplained import list_unexplained
 
 _MOST, _SHOWN = 3, 4
 _MANY = 4  # digits of a count
@@ -28,6 +29,8 @@ def list_unjudged(text: str) -> list[str]:
     ['Ethernet1/3: 123188 giants']
     >>> list_unjudged("Port  Admin  Oper\\n1/1/1  Up  Up\\n1/1/2  Up  Down\\n")
     ['1 of 2 ports without a link: 1/1/2']
+    >>> list_unjudged("swp12 is up, but uncorrectable codewords keep growing\\n")
+    ['swp12 is up, but uncorrectable codewords keep growing']
     """
     text = "\n".join(line for line in check_length(text).splitlines() if len(line) <= LONGEST_LINE)
     counts: dict[str, None] = {}
@@ -46,4 +49,5 @@ def list_unjudged(text: str) -> list[str]:
             states.setdefault(fact.port, set()).add(f"admin {state}" if fact.fact == words.ADMIN else state)
     down = [name for name, stated in states.items() if "down" in stated and "admin down" not in stated]
     shown = ", ".join(down[:_SHOWN]) + (" and others" if len(down) > _SHOWN else "")
-    return [*list(counts)[:_MOST], *([f"{len(down)} of {len(states)} ports without a link: {shown}"] if down else [])]
+    found = [*list(counts)[:_MOST], *([f"{len(down)} of {len(states)} ports without a link: {shown}"] if down else [])]
+    return found or [report.text for report in list_unexplained(text)[:_MOST]]

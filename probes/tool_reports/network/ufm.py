@@ -10,13 +10,16 @@ from probes.tool_reports.lines import short_lines
 
 _LIMIT_LINE, _LIMIT_TEXT, _MOST_REPORTS = 1000, 400, 64
 _SEVERAL = 2
-_EVENT = lazy_pattern(
-    r"[ \t]*\d{4}-\d\d-\d\d [\d:.]{8,15} (?:\[[\w-]{1,12}\] ){1,3}(?P<severity>INFO|WARNING|MINOR|CRITICAL) "
-    r"\[(?P<kind>[^\]]{2,40})\] \[(?P<object>[^\]]{2,160})\] ?: ?(?P<text>.*)"
+_EVENT = lazy_pattern(  # behind what syslog adds; some releases name the kind of object, and its device
+    r"(?:.{0,120} - )?[ \t]*\d{4}-\d\d-\d\d [\d:.]{8,15} (?:\[[\w-]{1,12}\] ){1,3}"
+    r"(?P<severity>INFO|WARNING|MINOR|CRITICAL) \[(?P<kind>[^\]]{2,40})\] (?:\w{2,20} )?\[(?P<object>[^\]]{2,160})\]"
+    r"(?: \[dev_id: \w{1,20}\])? ?: ?(?P<text>.*)"
 )
+_SITE = lazy_pattern(r"\A[\w-]{1,40}(?:\(\d{1,5}\))? / (?=\w+: )")  # before the name of a switch or computer
+_OF_PORT = " / "  # between a device and its port, in the name of an object
 _LINK = lazy_pattern(r"(?i)link (?:went |is )(?P<state>down|up)\b(?:[ :]{1,3}(?P<ends>\(.{3,200}\)))?")
 _OF_LINK = lazy_pattern(
-    r"(?i)\b(?:symbol error|link error|link downed|port receive errors|remote physical|local link integrity|"
+    r"(?i)\b(?:symbol error|link error|link[- ]downed|port receive errors|remote physical|local link integrity|"
     r"(?:effective |raw |symbol )?ber\b|module|cable|temperature|unhealthy|isolated|non-?optimal)"
 )
 
@@ -28,6 +31,7 @@ def list_ufm_events(text: str) -> list[ToolReport]:
     >>> [(report.code, report.subject) for report in list_ufm_events(row)]
     [('ufm-threshold', 'Computer n7 Port 1')]
     """
+    ends: dict[str, str] = {}  # of the link of a port: a later event can name them in other words
     losses: dict[str, list[str]] = {}
     is_down: dict[str, bool] = {}
     thresholds: dict[str, ToolReport] = {}
@@ -38,13 +42,13 @@ def list_ufm_events(text: str) -> list[ToolReport]:
             continue
         is_known = True
         if link := _LINK.search(event["text"]):
-            name = link["ends"] or event["object"]
-            name = "".join(letter for letter in name if letter not in "():")
+            name = _name(link["ends"] or event["object"])
+            name = ends.setdefault(event["object"], name) if _OF_PORT in event["object"] else name
             is_down[name] = link["state"].lower() == "down"
             losses.setdefault(name, []).extend([line] if is_down[name] else [])
         elif event["severity"] != "INFO" and _OF_LINK.search(event["text"]):
             thresholds.setdefault(
-                event["object"], _report("ufm-threshold", event["object"].replace(":", ""), event["text"], line)
+                event["object"], _report("ufm-threshold", _name(event["object"]), event["text"], line)
             )
     if not is_known:
         raise ParseError("no event of UFM")
@@ -59,6 +63,11 @@ def list_ufm_events(text: str) -> list[ToolReport]:
         if is_down[name] and len(lines) < _SEVERAL
     ]
     return [*reports, *thresholds.values()][:_MOST_REPORTS]
+
+
+def _name(words: str) -> str:
+    """The name of an object or of both ends of a link, without the site and the marks around it."""
+    return " ".join(_SITE.sub("", words).translate({ord(mark): " " for mark in "():"}).split())
 
 
 def _report(code: str, subject: str, what: str, line: str) -> ToolReport:

@@ -170,6 +170,8 @@ CLUSTER: tuple[ToolSentence, ...] = (
     row("ras-pcie",
         r"(?:aer_event: [^\n]{0,40}|\b\d{1,6} )(?P<bdf>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) "
         r"(?P<what>Uncorrected \((?:Non-)?Fatal\)[^\n]{0,60})"),
+    row("ras-memory", r"(?P<what>Uncorrected on DIMM Label\(s\): '[^'\n]{1,80}'[^\n]{0,60} errors: [1-9]\d{0,8})"),
+    row("ras-pcie", r"^(?P<what>[1-9]\d{0,6} Uncorrected \((?:Non-)?Fatal\)[^\n]{0,40} errors: [^\n]{3,60})"),
     row("ras-cpu", r"mce_record: [^\n]{0,300}(?P<what>Uncorrected error|Processor context corrupt|Fatal)"),
     row("cxl-error",
         r"\bcxl_aer_uncorrectable_error: memdev[=:](?P<part>mem\d{1,4})\b[^\n]{0,120}?\bstatus: "

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from probes.prose import is_denied
 from probes.text import lazy_pattern
 from probes.tool_reports.facts import ToolReport
-from probes.tool_reports.lines import find_only_part
+from probes.tool_reports.sentences.parts import DEVICES, find_part
 
 _LONGEST, _LONGEST_TEXT = 1200, 100_000  # of a sentence; of a text: more is a log
 _SHOWN = 160
@@ -104,7 +104,7 @@ def _states_presence(sentence: str, match: re.Match[str]) -> bool:
 
 def _name(sentence: str) -> str | None:
     """The part of a sentence: an address or RDMA device, else its host and its part by their names."""
-    if part := find_only_part(sentence):
+    if part := find_part(sentence, DEVICES):
         return part
     numbered = {f"{match['kind']} {match['number']}" for match in _PART.finditer(sentence) if match["number"]}
     named = {match["name"] for match in _PART.finditer(sentence) if match["name"]}

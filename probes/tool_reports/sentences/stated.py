@@ -11,11 +11,11 @@ from probes.gpu.facts import find_address
 from probes.prose import is_denied
 from probes.text import ParseError, check_length, find_required, lazy_pattern
 from probes.tool_reports.facts import ToolReport
-from probes.tool_reports.lines import find_only_part
 from probes.tool_reports.sentences.compared import list_compared
+from probes.tool_reports.sentences.parts import DEVICES, find_part
 from probes.tool_reports.sentences.sentence import ToolSentence
 from probes.tool_reports.sentences.table import ANYWHERE, IN_PLACE, UNKNOWN
-from probes.tool_reports.sentences.unexplained import CODE, find_part, list_unexplained
+from probes.tool_reports.sentences.unexplained import CODE, list_unexplained
 
 MOST_REPORTS = 64
 _LIMIT_LINE = 4000
@@ -50,8 +50,9 @@ _EXPLAINED = {  # a consequence, or the same without the cause, and what explain
 }
 
 
-def list_stated(text: str) -> list[ToolReport]:
-    """Every fault that a line states wherever it stands, each once. Raises ParseError for a text that is too long.
+def list_stated(text: str, is_log: bool = False) -> list[ToolReport]:
+    """Every fault that a line states wherever it stands, each once; in a log nobody compares values. Raises ParseError
+    for a text that is too long.
 
     >>> line = '{"msg":"vfio 0000:41:00.0: group 27 is not viable"}'
     >>> [(report.code, report.subject, report.detail) for report in list_stated(line)]
@@ -66,7 +67,7 @@ def list_stated(text: str) -> list[ToolReport]:
         report = _build_report(code, match)
         reports.setdefault((report.code, report.subject, report.detail), report)
     shown = [report for report in reports.values() if not any(_explains(one, report) for one in reports.values())]
-    return [*shown, *dict.fromkeys(list_compared(text)), *_list_hot(text)][:MOST_REPORTS]
+    return [*shown, *({} if is_log else dict.fromkeys(list_compared(text))), *_list_hot(text)][:MOST_REPORTS]
 
 
 def _explains(cause: ToolReport, report: ToolReport) -> bool:
@@ -124,6 +125,13 @@ def _list_other_parts(
             if report.subject not in known:
                 known.add(report.subject)
                 yield report
+
+
+def list_unexplained_beside(text: str) -> list[ToolReport]:
+    """What programs wrote as an error beside the sentences that are known."""
+    known = {" ".join(line.split()) for line in list_stated_lines(text)}
+    known |= {" ".join(match.string.split()) for _, match in find_tool_errors(text)}
+    return [report for report in list_unexplained(text, logged=True) if report.text not in known]
 
 
 def list_stated_lines(text: str) -> list[str]:
@@ -195,9 +203,9 @@ def _build_report(code: str, match: re.Match[str], named: re.Match[str] | None =
         bdf, gpu = entity["bdf"], entity["gpu"] or entity["number"]
     if (what := groups.get("what")) and f"DCGM_FR_{what}" in match.string:
         groups["what"] = what.replace("_", " ").lower()
-        part = part or (find_only_part(match.string) if gpu is None else None)
+        part = part or (find_part(match.string, DEVICES) if gpu is None else None)
     elif code == "kube-event":
-        part = find_only_part(groups["what"])
+        part = find_part(groups["what"], DEVICES)
     elif code == CODE:
         part = find_part(match.string)
     subject = find_address(bdf if "." in bdf else f"{bdf}.0") if bdf else f"NVIDIA {int(gpu)}" if gpu else part

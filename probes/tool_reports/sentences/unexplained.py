@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from probes.gpu.facts import find_address
 from probes.kernel.unexplained import FAILS, VARIABLE, is_harmless
 from probes.prose import is_denied
 from probes.text import lazy_pattern
 from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.sentences.parts import find_part, find_place, list_parts
 
 CODE = "unexplained-line"
 _LONGEST, _SHOWN, _TEXT = 600, 160, 400  # characters of a line, of the words that are shown, of the evidence
@@ -31,21 +31,6 @@ _THEME = lazy_pattern(
     r"\b(?:ib[ps]?\d{1,3}\w{0,8}|HCA|RDMA|RoCE|InfiniBand|GID|QP|uverbs\d{0,3}|umad\d{0,3}|VF \w{1,8}|SR-?IOV|peermem|"
     r"dma-?buf|GPUDirect|NVLink|NVSwitch|IMEX|[Ff]abric ?[Mm]anager)\b"
 )
-_PART = lazy_pattern(  # what names one part
-    r"(?<![\w:.])(?:PCI:)?(?P<bdf>(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])(?![\w:.])"
-    r"|\b(?P<rdma>(?:mlx[45]_(?:bond_)?|bnxt_re|irdma|ionic_|efa_|erdma_|hns_|hfi1_|qedr|mana_|rxe|siw|cxi)\d{1,3}"
-    r"|(?:rocep|rdmap|ibp)\d\w{2,16})\b"
-    r"|\b(?:GPU|(?i:GPUs?(?: (?:index|id|number))?(?:[ \[#:=]|-?id[ =:]){1,2}))(?P<number>\d{1,2})(?!\w|[.:/%-]\w)"
-    r"|\b(?P<uuid>GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){0,3}(?:-[0-9a-f]{12})?)\b"
-    r"|/dev/nvidia(?P<node>\d{1,2})\b|\bcuda:(?P<cuda>\d{1,2})\b"
-    r"|\b(?P<other>(?i:(?:NPU|HPU|NVSwitch|NVLink|rail|HCA|PSU|fan|slot|tray|port|link)[ #-]?\d{1,3})(?![\w.:/%])"
-    r"|nvme\d{1,3}(?:n\d)?|davinci\d{1,3}|hl\d{1,2}|neuron\d{1,2}|DIMM[ _][A-Z]\d{1,2}"
-    r"|ib\d{1,2}|ibs\d\w{0,8}|eth\d{1,3}|en[ops]\d\w{1,16}|enP\d\w{2,16}|roce\d{1,2}|bond\d{1,3}|hsn\d{1,2}"
-    r"|(?:Ethernet|Eth|swp|HundredGigE|FourHundredGigE|\d{2,3}GE)\d[\d/:s]{0,10}|(?:xe|et)-\d{1,2}/\d{1,2}/\d{1,3}"
-    r"|[Pp]ort[ -]?[Cc]hannel ?\d{1,4})(?![\w-])"
-)
-_FIRST = ("bdf", "rdma", "number", "node", "cuda", "uuid", "other")  # of several kinds in one line
-_OF_AMD = lazy_pattern(r"(?i:\bAMD\b|amdgpu|\brocm|\bMI[23]\d\d\b|\bhip[A-Z_]|\brccl)")
 _ALSO_FAILS = lazy_pattern(  # words that lines of drivers have where all is well, too
     r"\b(?:mis-?match\w*|unreachable|denied|not (?:found|available|permitted|ready|detected|working|present)|no such"
     r"|missing|lost|degraded|expired|disconnected|unhealthy|offline|misconfigured|inconsistent|incompatible|illegal"
@@ -53,10 +38,14 @@ _ALSO_FAILS = lazy_pattern(  # words that lines of drivers have where all is wel
     r"|panic\w{0,3}|conflicts?|flapp\w{2,4}|dropped|too (?:hot|many|few|low|high|slow)|unplugged"
     r"|no (?:link|carrier|signal|response|answer|route)|loss of (?:signal|sync|lock)|shut ?down|unexpected(?:ly)?"
     r"|out of (?:memory|range|resources|space|sync|order)|dead|interrupted|never (?:came|comes|answer\w*|finish\w*)"
-    r"|critical|storm|slow(?:er|est)?|half (?:of|the)|keeps? (?:growing|rising|increasing)|below|worse"
-    r"|(?<!count )(?<!scale )(?<!shut )(?<!slow )(?<!cool )(?<!power )(?<!step )(?<!break )down(?! (?:to|data)\b))\b",
+    r"|critical|storm|slow(?:er|est)?|half (?:of|the)|keeps? (?:growing|rising|increasing)|below|worse)\b",
     re.IGNORECASE,
 )
+_DOWN = lazy_pattern(
+    r"\b(?<!count )(?<!scale )(?<!shut )(?<!slow )(?<!cool )(?<!power )(?<!step )(?<!break )down(?! (?:to|data)\b)\b",
+    re.IGNORECASE,
+)
+_MOST_DOWN = 4  # parts; a longer list is one of what is not used
 _COMPARES = lazy_pattern(  # what a value should be
     r"\b(?:expect(?:s|ed|ing)?|instead of|rather than|should|rated|nominal|supposed|(?:down|de)graded|only|limit|"
     r"while)\b",
@@ -67,11 +56,12 @@ _VALUE = lazy_pattern(
     r"|x(?P<width>\d{1,2})(?!\w)|(?i:gen) ?(?P<generation>\d)(?!\w))"
 )
 _LESS = 0.9  # a smaller part of another value
-_NOT_STATED = lazy_pattern(  # a question, a condition, a setting, what is counted and is none
-    r"\?[\s\"'*_]*$|^[\W_]{0,12}(?i:if|when|whether|unless|why|how|what|to avoid|make sure|note that|please) "
+_NOT_STATED = lazy_pattern(  # a question, a condition, a command at its prompt, what is counted and is none
+    r"^[\w.@:~\[\]-]{1,80}[$#>] ?\S|\?[\s\"'*_]*$"
+    r"|^[\W_]{0,12}(?i:if|when|whether|unless|why|how|what|to avoid|make sure|note that|please) "
     r"|\b(?i:errors?|fail\w{0,4}|drop\w{0,4}|lost|discard\w{0,2}|time-?outs?|mismatch\w{0,2}|exceeded|violations?"
     r"|bad|missing|invalid|conflicts?|down)[\"']?[^\w\n]{0,8}(?:0(?:\.0+)?(?![\d.x])|(?i:none|null|no|n/a|false|ok)\b"
-    r"|\[\]|\"\")|\b(?i:corrected|deassert\w{0,2})\b"
+    r"|\[\]|\"\")|\b(?i:corrected|deassert\w{0,2})\b|<[A-Z0-9_,-]{2,200}> mtu \d"  # of ip link
 )
 
 
@@ -82,15 +72,19 @@ def list_unexplained(text: str, logged: bool = False) -> list[ToolReport]:
     [('NVIDIA 5', 'GPU 5: link 3 never came up')]
     """
     forms: dict[str | None, dict[str, ToolReport]] = {}
+    down: dict[str | None, bool] = {}  # parts of which no line states more than that
     for raw in _find_lines(text, logged):
         line, part = " ".join(raw.split()), find_part(raw)
         if part not in forms and len(forms) >= _PARTS:
             continue
         of_part = forms.setdefault(part, {})
         form = VARIABLE.sub("#", line)
+        states_more = FAILS.search(raw) or _ALSO_FAILS.search(raw) or _is_less(raw)
+        down[part] = down.get(part, True) and not states_more
         if form not in of_part and len(of_part) < _FORMS:
             of_part[form] = ToolReport(CODE, part, line[:_TEXT], (("what", line[:_SHOWN]),))
-    return [report for of_part in forms.values() for report in of_part.values()]
+    is_list = sum(down.values()) > _MOST_DOWN
+    return [report for part, rows in forms.items() if not (is_list and down[part]) for report in rows.values()]
 
 
 def find_unexplained(text: str) -> str | None:
@@ -117,7 +111,9 @@ def _find_lines(text: str, logged: bool = False) -> Iterator[str]:
             continue
         if not (list_parts(line) or (is_logged and _THEME.search(line))):
             continue
-        if (FAILS.search(line) or _ALSO_FAILS.search(line) or _is_less(line)) and not _takes_back(line):
+        if any(
+            states(line) for states in (FAILS.search, _ALSO_FAILS.search, _DOWN.search, _is_less)
+        ) and not _takes_back(line):
             yield line
 
 
@@ -137,45 +133,4 @@ def _is_less(line: str) -> bool:
 
 
 def _takes_back(line: str) -> bool:
-    part = _PART.search(line)
-    return bool(is_harmless(line) or _NOT_STATED.search(line) or is_denied(line, part.start() if part else 0))
-
-
-def find_part(line: str) -> str | None:
-    """The one part that a line names; None where it names none or several."""
-    parts = list_parts(line)
-    return parts[0] if len(parts) == 1 else None
-
-
-def list_parts(line: str) -> list[str]:
-    """The parts that a line names, as a tool's report has them; of a function of PCI and its name the first alone.
-
-    >>> list_parts("mlx5_3 to mlx5_4"), list_parts("GPU[2] at 0000:1b:00.0"), list_parts("swp17 lost its carrier")
-    (['mlx5_3', 'mlx5_4'], ['0000:1b:00.0'], ['swp17'])
-    """
-    named = _list_by_kind(line)
-    return next((parts for kind in _FIRST if (parts := named.get(kind))), [])
-
-
-def list_all_parts(text: str) -> list[str]:
-    """The parts of every kind that a text names.
-
-    >>> list_all_parts("GPU 3 is slow, mlx5_2 seems fine")
-    ['NVIDIA 3', 'mlx5_2']
-    """
-    lines = (line for line in text.splitlines() if len(line) < _LONGEST)
-    return list(dict.fromkeys(part for line in lines for parts in _list_by_kind(line).values() for part in parts))
-
-
-def _list_by_kind(line: str) -> dict[str, list[str]]:
-    named: dict[str, list[str]] = {}
-    maker = "AMD" if _OF_AMD.search(line) else "NVIDIA"
-    for match in _PART.finditer(line):
-        number = match["number"] or match["node"] or match["cuda"]
-        if bdf := match["bdf"]:
-            part = find_address(bdf if bdf.count(":") == 2 else f"0000:{bdf}")
-        else:
-            part = f"{maker} {int(number)}" if number else match["rdma"] or match["uuid"] or match["other"]
-        if part and part not in named.setdefault(match.lastgroup or "", []):
-            named[match.lastgroup or ""].append(part)
-    return named
+    return bool(is_harmless(line) or _NOT_STATED.search(line) or is_denied(line, find_place(line)))

@@ -165,7 +165,7 @@ def test_archives_and_reports_too(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     [
         (b"", "error: stdin: it is empty\n"),
         (b"hello\n", "error: stdin: is not recognized: "),
-        (b"our GPU 3 is slow\n", "of GPU 3: `nvidia-smi -q -i 3; "),
+        (b"our GPU 3 is idle\n", "of GPU 3: `nvidia-smi -q -i 3; "),
         (b"0: NCCL INFO Bootstrap\n" * 3, "job -` reads it\n"),
         (b"[1.5] [n7:9:0] ib_mlx5_log.c:171 Transport retry count exceeded on mlx5_2:1/IB\n", "job -` reads it\n"),
         (b" #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec]\n 65536 1000 0.00 391.1\n", "job -` reads it\n"),

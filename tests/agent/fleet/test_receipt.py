@@ -77,7 +77,7 @@ def test_one_clock_that_is_ahead_makes_no_other_node_stale(tmp_path: Path) -> No
         later = build_summary(engine, Options(stale_after_seconds=5400, now=naive + 24 * HOUR))
         assert (0, True) == (later.stale, later.silent)
         clocks = [outlier for outlier in find_outliers(engine).outliers if outlier.attribute == "clock"]
-        assert [("ahead", "20 h", 8, 9)] == [
+        assert [("ahead", "20 h ahead", 8, 9)] == [
             (clock.hosts, clock.value, clock.usual_count, clock.of) for clock in clocks
         ]
     finally:

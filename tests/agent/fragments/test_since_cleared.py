@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,10 @@ FAULTS = {
     "rdma statistic": (_STATISTIC.format(timeouts=9312), "ib-hwcounter-transport mlx5_5/1"),
     "rdma statistic, wrapped": (
         _STATISTIC.format(timeouts=9312).replace(" packet_seq_err", "\npacket_seq_err"),
+        "ib-hwcounter-transport mlx5_5/1",
+    ),
+    "rdma -p statistic": (
+        re.sub(r" (?=[a-z_]+ \d)", "\n    ", _STATISTIC.format(timeouts=9312)),
         "ib-hwcounter-transport mlx5_5/1",
     ),
     "rdma -j statistic": (

@@ -377,3 +377,15 @@ def test_ranks_and_hosts_that_are_not_all_known_are_not_counted(tmp_path: Path) 
 
     assert (72, None) == (one.job.ranks, one.job.nodes)
     assert (None, 2) == (alone.job.ranks, both.job.ranks)
+
+
+def test_words_of_efa_without_its_status(tmp_path: Path) -> None:
+    """A number of libfabric instead of EFA's own: the words name the status, and the line the peer."""
+    log = (
+        "ip-10-1-0-4:77:78 [4] NCCL WARN NET/OFI Request 0x7f completed with error. RC: 113. Error: 4103 (Unreachable "
+        "remote: My host id: i-0a77b083f3fc Peer host id: i-0c1e6d3d5713). Completed length: 0\n"
+    )
+    summary = first(answer(tmp_path, a__log=log)).summary
+
+    assert "EFA status 15 (unreachable remote)" in summary
+    assert "its peer: i-0c1e6d3d5713" in summary

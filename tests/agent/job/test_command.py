@@ -126,6 +126,16 @@ def test_a_file_that_cannot_be_read_does_not_hide_the_others(
     assert ("NCCL log", "it is not a text file") == (files["log"]["read_as"], files["core"]["reason"])
 
 
+@pytest.mark.parametrize("line", ["", "W0101 nic.cc:33] mlx5_2: 96 Gb/s, expected 390 Gb/s\n"])
+def test_a_log_with_sentences_of_tools_is_still_the_log_of_a_job(
+    line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "log").write_text(f"step 1 loss 2.1\n{line}step 2 loss 2.0\nERROR: heartbeat of GPU 5 expired\n")
+    assert 0 == run(["job", str(tmp_path / "log"), "--format", "json"])
+    (cause,) = json.loads(capsys.readouterr().out)["causes"]
+    assert "GPU 5" in cause["summary"]
+
+
 def test_links_and_pipes_in_a_folder_are_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A pipe would block, a link may lead anywhere."""
     import os

@@ -388,3 +388,26 @@ def test_a_time_out_that_no_collective_keeps(limit: int, expected: str, tmp_path
     )
 
     assert expected == first(answer(tmp_path, log=log)).id
+
+
+RAS_END = """#0-0 (fa93daea854b0601) MISMATCH
+  Communicator ranks have different AllGather operation counts
+  31 ranks have launched up to operation 641
+  1 rank has launched up to operation 640
+  Rank 21 -- GPU 5 managed by process 4711 on node 10.1.0.24
+"""
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_the_end_of_a_snapshot_alone(tmp_path: Path, start: int) -> None:
+    """A snapshot of RAS is read from whatever line the paste begins with."""
+    cause = first(answer(tmp_path, a__log="\n".join(RAS_END.splitlines()[start:])))
+
+    assert ("rank-behind", [21]) == (cause.id, cause.at_fault.ranks)
+
+
+def test_the_local_rank_of_a_table_of_failures(tmp_path: Path) -> None:
+    """The GPU is that of its own row, not its place among the ranks that are known."""
+    table = "  host      : gpu-3.train\n  rank      : 30 (local_rank: 6)\n  exitcode  : -9 (pid: 3408)\n"
+
+    assert "rank 30 on gpu-3, GPU 6" in first(answer(tmp_path, a__log=table)).summary

@@ -165,3 +165,23 @@ def test_a_steady_pace_does_not_repeat_its_file(tmp_path: Path) -> None:
     note = next(note for note in answer(tmp_path, run=lines).notes if "pace" in note.summary)
 
     assert not any("run" in row.text for row in note.evidence)
+
+
+def test_a_date_with_colons_is_no_rank(tmp_path: Path) -> None:
+    """OneCCL begins its lines with one."""
+    line = "2026:05:23-19:04:20:(4711) |CCL_ERROR| atl_ofi_helper.cpp:1242 init: can't init provider psm3:mlx5_2\n"
+    cause = first(answer(tmp_path, a__log=line))
+
+    assert [] == cause.at_fault.ranks
+    assert "mlx5_2: atl_ofi_helper.cpp:1242 init" in cause.summary
+
+
+def test_the_rank_that_psm3_names(tmp_path: Path) -> None:
+    """With its host, before the message."""
+    line = (
+        "[1748048660.727622923] gpu-7:rank3.python: Failed to modify UD QP to INIT on mlx5_2: Operation not permitted\n"
+    )
+    cause = first(answer(tmp_path, a__log=line))
+
+    assert ([3], "gpu-7") == (cause.at_fault.ranks, cause.at_fault.host)
+    assert "(missing rights): Failed to modify UD QP to INIT on mlx5_2" in cause.summary

@@ -26,6 +26,10 @@ MODULE = (
     + "".join(f"\tRcvr signal avg optical power(Channel {n})  : 0.91 mW / -0.4{n} dBm\n" for n in (1, 2, 4))
     + "\tRcvr signal avg optical power(Channel 3)  : {power} dBm\n"
 )
+NPU_LANES = (  # of a module that states no limits
+    "# hccn_tool -i 2 -optical -g\npresent : present\nRx Power0 : 0.9021 mW\nRx Power1 : 0.9101 mW\n"
+    "Rx Power2 : {weak} mW\nRx Power3 : 0.8811 mW\n"
+)
 IFCONFIG = (
     "ens8f1: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 9000\n        RX packets 712331122  bytes 612233112233\n"
     "        RX errors 3  dropped 0  overruns {overruns}  frame 3\n"
@@ -382,12 +386,12 @@ FAULTS = {  # name: text, and its findings of warning or more
     ),
     "npu-smi info -t health": (texts.NPU_HEALTH.format(state="Alarm"), {"error tool-reports-fault NPU 3 medium"}),
     "a port of a Pensando NIC": (texts.NIC_PORTS.format(state="DOWN"), {"warning tool-reports-fault port b low"}),
-    "a transfer without an answer": (texts.PERFTEST, {"warning tool-reports-fault node low"}),
+    "a transfer without an answer": (texts.PERFTEST, {"warning tool-reports-fault mlx5_0 low"}),
     "a storm on a SONiC switch": (
         texts.STORM.format(state="stormed"), {"warning tool-reports-fault Ethernet12:3 medium"},
     ),
     "a port of an EOS switch": (texts.EOS_PORT.format(errors=812_312), {"warning tool-reports-fault Ethernet3/1 low"}),
-    "smpquery": (texts.PORT_INFO.format(state="Initialize"), {"warning ib-fabric-errors port 13 of Lid 12 medium"}),
+    "smpquery": (texts.PORT_INFO.format(state="Initialize"), {"warning ib-fabric-errors port 13 of LID 12 medium"}),
     "an RDMA plugin without devices": (texts.NO_NICS, {"warning tool-reports-fault node low"}),
     "ibdiagnet 1": (texts.OLD_DIAGNET, {
         "warning ib-fabric-errors port 9 of LID 7 medium",
@@ -400,6 +404,10 @@ FAULTS = {  # name: text, and its findings of warning or more
     "a dark lane of an NPU's module": (texts.NPU_MODULE.format(dark="0.0001"), {
         "warning npu-optic-power NPU 2 high",
     }),
+    "a lane of an NPU's module that receives far less": (NPU_LANES.format(weak="0.0300"), {
+        "warning npu-optic-power NPU 2 high",
+    }),
+    "lanes of an NPU's module within the usual spread": (NPU_LANES.format(weak="0.6000"), set()),
     "metrics of node_exporter": (
         'node_network_receive_errs_total{device="ens3"} 0\nnode_network_receive_packets_total{device="ens3"} 8.1e+08\n'
         'node_network_receive_errs_total{device="ens4"} 712331\n'
@@ -602,7 +610,7 @@ FAULTS = {  # name: text, and its findings of warning or more
     "ibv_rc_pingpong": (
         "$ ibv_rc_pingpong -d mlx5_0 -g 0 10.0.0.2\n  local address:  LID 0x0000, QPN 0x00012a\n"
         "Failed to modify QP to RTR\nCouldn't connect to remote QP\n",
-        {"warning tool-reports-fault node low"},
+        {"warning tool-reports-fault mlx5_0 low"},
     ),
     "perftest without memory": (
         "$ ulimit -l\nunlimited\n$ ib_write_bw -d mlx5_0 --use_cuda=0\nCouldn't allocate MR\n failed to create mr\n",
@@ -610,7 +618,7 @@ FAULTS = {  # name: text, and its findings of warning or more
     ),
     "perftest without a link": (
         "$ ib_send_bw -d mlx5_0\n Port number 1 state is Down\n Couldn't set the link layer\n",
-        {"warning tool-reports-fault mlx5_3 medium"},
+        {"warning tool-reports-fault mlx5_0 medium"},
     ),
     "perftest without an answer": (
         " Completion with error at client\n Failed status 12: wr_id 0 syndrom 0x81\nscnt=128, ccnt=0\n",

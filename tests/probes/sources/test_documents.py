@@ -100,6 +100,13 @@ MARGINS = {
 }
 
 
+def test_lines_of_a_collector_have_no_empty_lines_between_them() -> None:
+    """Which tables with an empty line of their own are not read with."""
+    rows = ({"log": f"{line}\n", "stream": "stdout"} for line in ("GPU 0", "  ECC: 1"))
+
+    assert "GPU 0\n  ECC: 1\n" == extract_text("".join(f"{json.dumps(row)}\n" for row in rows), str.isspace)
+
+
 @pytest.mark.parametrize(("text", "found"), DOCUMENTS.values(), ids=DOCUMENTS)
 def test_what_is_in_a_document_is_read(tmp_path: Path, text: str, found: dict[str, str]) -> None:
     report = scan_text(tmp_path, text)
@@ -142,3 +149,10 @@ def test_tags_of_tools_stay_in_a_page() -> None:
     page = "<div>GPU 0: A100 (UUID: GPU-1)<br>  Link 3: <inactive><br>  Link 4: &lt;inactive&gt;</div>"
 
     assert "GPU 0: A100 (UUID: GPU-1)\n  Link 3: <inactive>\n  Link 4: <inactive>\n" == extract_text(page, str.isspace)
+
+
+def test_values_with_a_margin_are_parts_of_an_output_that_is_known() -> None:
+    """Also where it is cut, so that it is no JSON as a whole."""
+    text = '{ "lldp":\n  {"eth1": {"via": "LLDP"}, "message": "up for long"},\n  {"log": "a line of it"}\n'
+    assert extract_text(text, lambda part: "lldp" in part) is None
+    assert extract_text(text, lambda part: False) is not None

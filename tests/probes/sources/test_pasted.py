@@ -14,7 +14,7 @@ from probes.host.interface import FILTERED, BadSource, Failed
 from probes.kernel import modules
 from probes.pci import lspci
 from probes.rdma import tools as rdma_tools
-from probes.sources import dump
+from probes.sources import dump, pasted
 from probes.sources.dump import PASTED_CHARACTERS
 from probes.sources.open_source import open_source
 from probes.sources.output_names import saved_name
@@ -400,3 +400,12 @@ def test_a_command_at_the_end_of_a_sentence_states_the_device_of_its_output() ->
     pieces = [piece for piece in split_pasted(text) if piece.words]
     assert [piece.words for piece in pieces] == [("hccn_tool", "-i", "9", "-link", "-g")]
     assert pieces[0].text.startswith("link status: DOWN\n")
+
+
+def test_empty_lines_begin_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A megabyte of them took 15 seconds."""
+    tried: list[str] = []
+    monkeypatch.setattr(pasted, "find_file_command", lambda line: tried.append(line))
+    split_pasted("Hi,\n\n\n" + "\n" * 1000 + "Bye\n")
+
+    assert {"Hi,", "Bye"} == set(tried)

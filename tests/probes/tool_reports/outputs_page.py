@@ -13,6 +13,7 @@ from probes.host.commands import (
     OF_NPU,
     PODS,
     SAVED,
+    SHEET,
     STATED,
     SWITCH_PORTS,
     TOOL_ERRORS_SAVED,
@@ -68,7 +69,7 @@ ports: a host name in them is text of the subnet.
 def describe_outputs() -> str:
     """The page as Markdown."""
     known = {argv for commands, _ in MARKS for argv in commands} | {PODS, STATED, SWITCH_PORTS}
-    known |= {CHECKS, DEVICE_LABELS, *TOOL_ERRORS_SAVED}
+    known |= {CHECKS, SHEET, DEVICE_LABELS, *TOOL_ERRORS_SAVED}
     devices = {*OF_INTERFACE, *OF_NPU, *LABELLED_OF_INTERFACES}
     commands = sorted(dict.fromkeys((*COMMANDS, *SAVED, *LABELLED_OF_INTERFACES)), key=lambda argv: " ".join(argv))
     rows = [

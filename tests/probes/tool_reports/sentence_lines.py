@@ -649,6 +649,11 @@ LINES: tuple[tuple[str, str, str], ...] = (  # a line, the code of what it means
         "ras-memory", "1 Uncorrected error: mem",
     ),
     (
+        "\tUncorrected on DIMM Label(s): 'CPU_SrcID#0_MC#1_Chan#0_DIMM#0' location: 1:0:0:-1 errors: 2",
+        "ras-memory", "Uncorrected on DIMM Label",
+    ),
+    ("\t3 Uncorrected (Fatal) errors: Malformed TLP", "ras-pcie", "3 Uncorrected (Fatal)"),
+    (
         "rasdaemon[900]: <...>-12 [001] 0.00: aer_event: 2026-03-03 04:05:06 +0000 0000:3b:00.0 Uncorrected "
         "(Fatal), Completion Timeout, TLP Header={ 1,2,3,4 }",
         "ras-pcie", "0000:3b:00.0",
@@ -703,6 +708,8 @@ CALM: tuple[str, ...] = (  # of healthy machines, or of nothing that a person ac
     "SUBNET UP",
     "rasdaemon[900]: mc_event: 2026-03-03 04:05:06 +0000 1 Corrected error: memory read error on DIMM_A3",
     "rasdaemon[900]: aer_event: 2026-03-03 04:05:06 +0000 0000:3b:00.0 Corrected, Receiver Error",
+    "\tCorrected on DIMM Label(s): 'CPU_SrcID#0_MC#1_Chan#0_DIMM#0' location: 1:0:0:-1 errors: 2",
+    "\t3 Corrected errors: Bad TLP",
     "2026-03-03 04:05:06.123 [1511] [329] INFO [Fabric_Topology] Link is up: (leaf3:12)",
     "[2026-03-03T04:05:06.123] [812.0] done with job",
     "[2026-03-03T04:05:06.123] _node_config_validate: gres/gpu: count 8 for node n7",

@@ -294,6 +294,13 @@ CXI_PCIE = CXI.format("up").replace("    Link", "    PCIE speed/width: 16.0 GT/s
 UFM = "2026-02-03 0{}:05:06.123 [71] [{}] {} [{}] [Switch: aa - leaf2 Port 21] : {} (leaf2: 21)<->(n7 mlx5_4: 1)\n"
 WENT_DOWN = UFM.format(1, 329, "INFO", "Link", "link went down")
 CAME_UP = UFM.format(2, 328, "INFO", "Link", "link is up")
+OF_DEVICE = (
+    "2026-02-03 04:05:06.123 [71] [112] WARNING [Hardware] IBPort [default(3) / Switch: tor-2 / NA / 7] "
+    "[dev_id: 94090d03]: {}\n"
+)
+NVUE_STATES = (
+    "$ nv show interface swp9 link\noper-status    {}\n[breakout]\nstate          up      up\nmtu            9216\n"
+)
 NVUE_LINK = (
     "cumulus@leaf1:mgmt:~$ nv show interface swp12 link\n                     operational    applied\n"
     "-----------------  -------------  -------\nadmin-status       up\noper-status        {}\n"
@@ -385,7 +392,26 @@ ROWS: list[tuple[Callable[[str], list[ToolReport]], str, list[str]]] = [
     (ufm.list_ufm_events, UFM.format(1, 110, "WARNING", "Port", "Symbol Error rate exceeded"), ["ufm-threshold"]),
     (ufm.list_ufm_events, UFM.format(1, 110, "INFO", "Port", "Symbol Error rate exceeded"), []),
     (ufm.list_ufm_events, UFM.format(1, 115, "WARNING", "Port", "Congested Bandwidth threshold reached"), []),
+    (
+        ufm.list_ufm_events,
+        OF_DEVICE.format("Link went down: (Switch:tor-2:QM9700)94:7 - (Switch:top-1)95:3"),
+        ["ufm-link-down"],
+    ),
+    (
+        ufm.list_ufm_events,
+        OF_DEVICE.format("Link went down: (Switch:tor-2:QM9700)94:7 - (Switch:top-1)95:3")
+        + OF_DEVICE.format("Link went up: (Switch:tor-2)94:7 - (Switch:top-1)95:3"),
+        [],
+    ),  # the same link, in other words
+    (
+        ufm.list_ufm_events,
+        "Feb  3 04:05:06 ufm-1 eventlog[71]: WARNING - "
+        + OF_DEVICE.format("Link-Downed counter delta threshold exceeded."),
+        ["ufm-threshold"],
+    ),
     (switch_ports.list_switch_ports, NVUE_LINK.format("down"), ["switch-port-down"]),
+    (switch_ports.list_switch_ports, NVUE_STATES.format("down"), ["switch-port-down"]),
+    (switch_ports.list_switch_ports, NVUE_STATES.format("up"), []),
     (switch_ports.list_switch_ports, NVUE_LINK.format("up"), []),
     (port_tools.list_link_states, MLXLINK.format("Active", MODULE.format("1.2,-9.8", 46)), ["module-beyond"]),
     (port_tools.list_link_states, MLXLINK.format("Active", MODULE.format("1.2,1.1", 71)), ["module-beyond"]),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from probes.sources.identify import identify_command
 from probes.text import ParseError
-from probes.tool_reports import accelerators, containers, dcgmi, unnamed
+from probes.tool_reports import accelerators, bmc, containers, counted, dcgmi, nvidia_tools, unnamed
 from probes.tool_reports.facts import ToolReport
 from probes.tool_reports.network.port_errors import list_narrow_links, list_port_errors, list_slow_links
 from probes.tool_reports.nvidia_tools import list_held_back
@@ -31,8 +31,71 @@ def node(**words: str) -> str:
 
 
 COUNT = 'DCGM_EXP_XID_ERRORS_COUNT{{gpu="2",UUID="GPU-aa",Hostname="n7",xid="{xid}"}} {value}\n'
+XGMI_ROWS = "XGMI LINK STATUS:\n     bdf  link_status\n" + "".join(
+    f"GPU{n}   0000:{n}7:00.0  U  U  {{{n}}}  X\n" for n in range(4)
+)
+RDCI_ROWS = "GPUs:\n    GPU:0\n        U U D X \n    GPU:1\n        U D D X \n\n* U:Up D:Down X:Disabled\n"
+C2C_ROWS = (
+    "GPU 0: NVIDIA GB200 (UUID: GPU-0a)\n\t C2C Link 0: 40.1 GB/s\n\t C2C Link 1: {0}\n"
+    "GPU 1: NVIDIA GB200 (UUID: GPU-0b)\n\t C2C Link 0: {1}\n\t C2C Link 1: 40.1 GB/s\n"
+)
+NPU_ECC = (
+    "\tNPU ID                                     : {npu}\n\tChip Count                                 : 1\n\n"
+    "\tHBM Single Bit Error Count                 : 40\n\tHBM Double Bit Error Count                 : {count}\n"
+    "\tHBM Double Bit Aggregate Total Err Cnt     : 9\n\tHBM Double Bit Isolated Pages Count        : 9\n"
+)
+IPMI_SENSORS = (
+    "ID  | Name        | Type        | State    | Reading | Units | Event\n"
+    "11  | GPU6_TEMP   | Temperature | {state}  | 96.00   | C     | 'OK'\n"
+)
+IPMI_LIMIT = (
+    "ID  | Name        | Type        | Reading | Units | Event\n"
+    "11  | GPU6_TEMP   | Temperature | 96.00   | C     | 'At or Above (>=) {limit} Threshold'\n"
+)
+IPMI_POWER = (
+    "ID  | Name        | Type         | Reading | Units | Event\n"
+    "40  | PSU2_Status | Power Supply | N/A     | N/A   | 'Presence detected' 'Power Supply input lost (AC/DC)'\n"
+    "41  | PSU3_Status | Power Supply | N/A     | N/A   | 'Presence detected'\n"
+)
+DCGM_SAMPLES = (
+    "#Entity   TMPTR   GPUTL   TVIOL\nID        C       %       ns\nGPU 0     60      99      0\n"
+    "GPU 1     87      99      91000000000\nGPU 0     60      99      0\nGPU 1     88      99      {held}\n"
+)
+AMD_MONITOR = "GPU  POWER   GPU_T   MEM_T   GFX_CLK   GFX%\n" + "".join(
+    f"  {n}  700 W   61 °C   52 °C  {'{clock}' if n == 3 else 2090} MHz  {'{use}' if n == 3 else 99} %\n"
+    for n in range(5)
+)
+BANKS = (
+    "GPU 00000000:2D:00.0\n    Remapped Rows\n        Uncorrectable Error               : 12\n"
+    "        Pending                           : No\n        Bank Remap Availability Histogram\n"
+    "            Low                           : 0 bank(s)\n"
+    "            None                          : {spent} bank(s)\n"
+)
+NEURON = (
+    '{{"system_data": {{"neuron_hw_counters": {{"neuron_devices": [{{"neuron_device_index": 9, "mem_ecc_corrected": 6, '
+    '"mem_ecc_uncorrected": {count}}}, {{"neuron_device_index": 10, "mem_ecc_uncorrected": 0}}]}}}}}}\n'
+)
+SDR = "FAN_2_F          | 41h | {state} | 29.2 | 0 RPM\nINLET_TEMP       | 01h | ok  |  7.1 | 24 degrees C\n"
 XID_OF_2 = ("metric-xid", "NVIDIA 2")
 NPU = "\tNPU ID                         : 5\n\tChip Count                     : 1\n\n\tHealth     : {state}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        (XGMI_ROWS.format(*"UUUU"), ("amd-smi", "xgmi", "-l")),
+        (RDCI_ROWS, ("amd-smi", "xgmi", "-l")),
+        (C2C_ROWS.format("<inactive>", "40.1 GB/s"), ("nvidia-smi", "c2c", "-s")),
+        (NPU_ECC.format(npu=1, count=0), ("counts", "of", "devices")),
+        (NEURON.format(count=0), ("counts", "of", "devices")),
+        (SDR.format(state="ucr"), ("ipmitool", "sdr")),
+        (IPMI_POWER, ("ipmitool", "sdr")),
+        (DCGM_SAMPLES.format(held=0), ("dcgmi", "dmon")),
+        (AMD_MONITOR.format(clock=2090, use=99), ("amd-smi", "monitor")),
+    ],
+)
+def test_a_text_without_its_command_is_recognized(text: str, command: tuple[str, ...]) -> None:
+    assert identify_command(text)[0] == command
 
 
 @pytest.mark.parametrize(
@@ -52,6 +115,32 @@ NPU = "\tNPU ID                         : 5\n\tChip Count                     : 
         (stated.list_stated, texts.PLUGIN_LOG, [("kube-xid", None), ("kube-marked", None)]),
         (accelerators.list_gaudi_errors, texts.HL.format(count=3), [("gaudi-events", "0000:22:00.0")]),
         (accelerators.list_gaudi_errors, texts.HL.format(count=0), []),
+        (accelerators.list_amd_links, XGMI_ROWS.format("U", "U", "D", "U"), [("amd-link-down", "0000:27:00.0")]),
+        (accelerators.list_amd_links, XGMI_ROWS.format("D", "D", "D", "D"), []),  # the board does not wire it
+        (accelerators.list_amd_links, RDCI_ROWS, [("amd-link-down", "AMD 1")]),
+        (nvidia_tools.list_c2c_links, C2C_ROWS.format("40.1 GB/s", "<inactive>"), [("c2c-down", "NVIDIA 1")]),
+        (nvidia_tools.list_c2c_links, C2C_ROWS.format("40.1 GB/s", "40.1 GB/s"), []),
+        (
+            counted.list_counts,
+            NPU_ECC.format(npu=1, count=0) + NPU_ECC.format(npu=2, count=3),
+            [("count-memory", "NPU 2")],
+        ),
+        (counted.list_counts, NPU_ECC.format(npu=1, count=0), []),
+        (bmc.list_sensor_states, IPMI_SENSORS.format(state="Critical"), [("sensor-critical", "GPU6_TEMP")]),
+        (bmc.list_sensor_states, IPMI_SENSORS.format(state="Nominal"), []),
+        (bmc.list_sensor_states, IPMI_LIMIT.format(limit="Upper Critical"), [("sensor-critical", "GPU6_TEMP")]),
+        (bmc.list_sensor_states, IPMI_LIMIT.format(limit="Upper Non-Critical"), []),
+        (bmc.list_sensor_states, IPMI_POWER, [("sensor-failed", "PSU2_Status")]),
+        (nvidia_tools.list_held_back, DCGM_SAMPLES.format(held=93000000000), [("dmon-hot", "NVIDIA 1")]),
+        (nvidia_tools.list_held_back, DCGM_SAMPLES.format(held=91000000000), []),  # long ago
+        (nvidia_tools.list_slow_amd, AMD_MONITOR.format(clock=702, use=100), [("amd-slow", "AMD 3")]),
+        (nvidia_tools.list_slow_amd, AMD_MONITOR.format(clock=702, use=4), []),  # idle
+        (nvidia_tools.list_spent_banks, BANKS.format(spent=2), [("banks-spent", "0000:2d:00.0")]),
+        (nvidia_tools.list_spent_banks, BANKS.format(spent=0), []),
+        (counted.list_counts, NEURON.format(count=2), [("count-memory", "Neuron 9")]),
+        (counted.list_counts, NEURON.format(count=0), []),
+        (bmc.list_sensor_states, SDR.format(state="lcr"), [("sensor-critical", "FAN_2_F")]),
+        (bmc.list_sensor_states, SDR.format(state="lnc"), []),
         (accelerators.list_ras_errors, texts.RAS.format(count=5), [("amd-uncorrectable", "AMD 1")]),
         (accelerators.list_ras_errors, texts.RAS.format(count=0), []),
         (
@@ -143,6 +232,13 @@ NPU = "\tNPU ID                         : 5\n\tChip Count                     : 
         (list_narrow_links, texts.discovered(4, narrow=0), []),
         (containers.list_node_faults, texts.KUBE_TABLE.format(left=7), [("kube-unhealthy", "n2")]),
         (containers.list_node_faults, texts.KUBE_TABLE.format(left=8), []),
+        (
+            containers.list_node_faults,
+            texts.KUBE_COUNTS.format(gpus=7, hcas="<none>"),
+            [("below-count", "n3"), ("below-count", "n4")],
+        ),
+        (containers.list_node_faults, texts.KUBE_COUNTS.format(gpus=8, hcas=8), []),
+        (containers.list_node_faults, texts.KUBE_COUNTS.format(gpus=8, hcas=8) + "cpu1 <none> <none>\n", []),
         (containers.list_node_faults, texts.KUBE_PATH.format(left=7), [("kube-unhealthy", "n2")]),
         (containers.list_node_faults, texts.KUBE_JQ.format(gpus=8, hcas=0), [("kube-none", None)]),
         (containers.list_node_faults, texts.KUBE_JQ.format(gpus=8, hcas=8), []),

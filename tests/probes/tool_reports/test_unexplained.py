@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from probes.sources.identify import identify_command
+from probes.tool_reports.sentences.stated import list_unexplained_beside
 from probes.tool_reports.sentences.unexplained import list_logged, list_unexplained
 
 STATED = {
@@ -41,6 +42,8 @@ CALM = (
     "gpu17 failed",
     "mlx5_3: 392 Gb/s, expected 390 Gb/s",
     "swp12: count down to 400 Gb/s",
+    "5: eth3: <BROADCAST,MULTICAST> mtu 1500 qdisc noop state DOWN mode DEFAULT",
+    "me@leaf:~$ ethtool -S swp22 | grep -i err",
     '{"gpu": 3, "error": null}',
 )
 
@@ -62,6 +65,18 @@ def test_lines_of_one_form_count_once_and_each_part_by_itself() -> None:
     assert ["swp1", "swp2"] == [report.subject for report in list_unexplained(text)]
 
 
+def test_a_list_of_many_parts_that_are_down_is_one_of_what_is_not_used() -> None:
+    text = "".join(f"swp{port} down\n" for port in range(9)) + "swp9 went down, lost\n"
+    assert ["swp9"] == [report.subject for report in list_unexplained(text)]
+    assert ["swp1", "swp2"] == [report.subject for report in list_unexplained("swp1 down\nswp2 down\n")]
+
+
 def test_beside_outputs_only_what_a_program_wrote_counts() -> None:
     text = "My GPU 5 fails\n2026-01-02 ERROR agent: mlx5_4 refuses to arm\n"
     assert ["2026-01-02 ERROR agent: mlx5_4 refuses to arm"] == list_logged(text)
+
+
+def test_what_a_sentence_explains_is_not_unexplained_beside_it() -> None:
+    known = "ERROR: vfio 0000:41:00.0: group 27 is not viable\n"
+    assert [] == list_unexplained_beside(known)
+    assert ["mlx5_3"] == [one.subject for one in list_unexplained_beside(f"{known}ERROR: mlx5_3 refuses to arm\n")]

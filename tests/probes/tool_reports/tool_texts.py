@@ -529,6 +529,11 @@ KUBE_TABLE = (
     "$ kubectl get nodes -o custom-columns=NAME:.metadata.name,GPU:.status.capacity.nvidia\\.com/gpu,"
     "FREE:.status.allocatable.nvidia\\.com/gpu\nNAME   GPU   FREE\nn1     8     8\nn2     8     {left}\n"
 )
+KUBE_COUNTS = (
+    "$ kubectl get nodes -o custom-columns=NAME:.metadata.name,GPU:.status.allocatable.nvidia\\.com/gpu,"
+    "HCA:.status.allocatable.rdma/hca\nNAME   GPU   HCA\nn1     8     8\nn2     8     8\nn3     {gpus}     8\n"
+    "n4     8     {hcas}\n"
+)
 KUBE_PATH = (
     '$ kubectl get nodes -o jsonpath=\'{{range .items[*]}}{{.metadata.name}}{{"\\t"}}'
     '{{.status.capacity.nvidia\\.com/gpu}}{{"\\t"}}{{.status.allocatable.nvidia\\.com/gpu}}{{"\\n"}}{{end}}\'\n'

@@ -14,7 +14,11 @@ KINDS = {
     "mlx5_3: bad checksum in table 4": "memory",
     "rail 3: lane training gave no result, error": "link",
     "GPU 5: paste too hot": "heat",
+    "PSU 2: input lost": "heat",
     "mlx5_3: 96 Gb/s, expected 390 Gb/s": "less",
+    "GPU 3 shows gen 1 while other GPUs show gen 4": "less",
+    "nvme3: Media and Data Integrity Errors: 5": "memory",
+    "mlx5_4 port state is DOWN, expected ACTIVE": "link",
     "mlx5_1: firmware mismatch": "version",
     "mlx5_1: out of resources": "short",
     "/dev/nvidia3: permission denied": "rights",
@@ -83,3 +87,17 @@ def test_such_a_line_below_an_output_is_read_too(tmp_path: Path) -> None:
     report = scan_text(tmp_path, f"```\n{text}```\n", "issue.txt")
 
     assert ["mlx5_4"] == [note.label for note in report.findings if note.rule == "tool-reports-fault"]
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        "host,gpu,pcie_width\nn1,0,16\nn2,0,16\nn3,0,16\nn4,0,8\n",
+        "vfio 0000:41:00.0: group 27 is not viable\n",
+    ],
+    ids=["a table", "a sentence"],
+)
+def test_what_a_program_wrote_beside_a_fault_is_not_lost(known: str, tmp_path: Path) -> None:
+    report = scan_text(tmp_path, f"{known}\nand the agent wrote: ERROR mlx5_4 refuses to arm\n", "issue.txt")
+    assert "mlx5_4" in [finding.label for finding in report.findings]
+    assert len(report.findings) == 2

@@ -1,0 +1,106 @@
+"""A rank that is slower than all others, by values that a log lists for each rank."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from statistics import median
+
+from agent.job.candidate import PossibleCause, name_numbers, suspect_ranks
+from agent.job.evidence import Evidence
+from agent.job.rank_values import RankBlock
+
+_LEAST_RANKS, _MANY_RANKS = 4, 8
+_RATE_BELOW, _TIME_ABOVE = 0.8, 1.25  # of the median of all
+_CLEAR = 2.0  # times the spread of the others
+_SHARE = 4  # at most one rank in so many
+_TRANSFERS = re.compile(
+    r"all.?reduce|all.?gather|reduce.?scatter|all.?to.?all|broadcast|dispatch|combine|send|recv|p2p|comm|nccl|network|busbw|algbw|rdma|\bib\b",
+    re.IGNORECASE,
+)
+_WAITS = re.compile(r"wait|barrier|idle|bubble|sync", re.IGNORECASE)
+
+
+def find_slow_ranks(evidence: Evidence) -> Iterator[PossibleCause]:
+    """Ranks that are outliers in most blocks of a quantity; one candidate per set of ranks."""
+    blocks: dict[str, list[RankBlock]] = defaultdict(list)
+    for block in evidence.rank_values.blocks:
+        blocks[block.name].append(block)
+    slow: dict[tuple[int, ...], list[RankBlock]] = defaultdict(list)
+    for name, rows in blocks.items():
+        if not rows[0].is_rate and (_TRANSFERS.search(name) or _WAITS.search(name)):
+            continue  # who comes last waits least
+        judged = [row for row in rows if len(row.values) >= _LEAST_RANKS]
+        counts = Counter(rank for row in judged for rank in _find_outliers(row))
+        ranks = tuple(sorted(rank for rank, count in counts.items() if 2 * count > len(judged)))
+        shown = next((row for row in reversed(judged) if ranks and set(ranks) <= set(_find_outliers(row))), None)
+        if shown is not None:
+            slow[ranks].append(shown)
+    for ranks, rows in slow.items():
+        yield _describe(evidence, ranks, rows, len(blocks) > len(rows))
+
+
+def _find_outliers(block: RankBlock) -> list[int]:
+    """The ranks that are slower by far more than the others differ among themselves."""
+    values = {rank: row.value for rank, row in block.values.items()}
+    usual = median(values.values())
+    if usual <= 0:
+        return []
+    slow = [
+        rank
+        for rank, value in values.items()
+        if (value < _RATE_BELOW * usual if block.is_rate else value > _TIME_ABOVE * usual)
+    ]
+    others = [value for rank, value in values.items() if rank not in slow]
+    if not slow or len(slow) * _SHARE > len(values):
+        return []
+    spread = (max(others) - min(others)) / usual
+    nearest = min(abs(values[rank] - usual) / usual for rank in slow)
+    return slow if nearest >= _CLEAR * spread else []
+
+
+def _describe(evidence: Evidence, ranks: tuple[int, ...], rows: list[RankBlock], has_others: bool) -> PossibleCause:
+    first = rows[0]
+    for row in rows:
+        for rank, host in row.hosts.items():
+            evidence.ranks.host_of.setdefault(rank, host)
+    shown = [_compare(row, ranks) for row in rows]
+    most = max(len(row.values) for row in rows)
+    is_sure = most >= _MANY_RANKS and all(row.is_rate for row in rows)
+    verb = "is" if len(ranks) == 1 else "are"
+    candidate = suspect_ranks(
+        evidence,
+        "rank-slower",
+        "slow",
+        ranks,
+        f"{verb} slower than the others: {shown[0]}",
+        "medium" if is_sure else "low",
+    )
+    for text, row in zip(shown, rows, strict=True):
+        candidate.show_text(text, evidence.names[row.file], row.values[ranks[0]].line)
+    candidate.next = []
+    transfers = [row for row in rows if _TRANSFERS.search(row.name)]
+    if transfers:
+        candidate.next.append(
+            "link, port, rail and cable of its NIC, NVLink of its GPU: rates and errors: `fabricscope scan` on its host"
+        )
+    if len(transfers) < len(rows):
+        candidate.next.append(
+            "clocks, throttling, power limit, PCIe width and Xids of its GPU: `fabricscope scan` on its host; its CPU "
+            "binding and data loader"
+        )
+    if not first.is_rate:
+        candidate.next.append("whether it has other work than they have, as the first or last stage of a pipeline has")
+    if transfers and has_others and len(transfers) == len(rows):
+        candidate.summary += "; its other values are as theirs"
+    return candidate
+
+
+def _compare(block: RankBlock, ranks: tuple[int, ...]) -> str:
+    own = [block.values[rank].value for rank in ranks]
+    others = [row.value for rank, row in block.values.items() if rank not in ranks]
+    value = max(own) if not block.is_rate else min(own)
+    who = "" if len(ranks) == 1 else f" (ranks {name_numbers(ranks)})"
+    unit = f" {block.unit}" if block.unit else ""
+    return f"{block.name} {value:.4g}{unit}{who}, the other {len(others)} about {median(others):.4g}{unit}"

@@ -1,0 +1,125 @@
+"""What a log lists for each rank: "Rank 5: 812.4ms" below a heading, "Rank=5 Node=a Score=0.97", tables of ranks.
+
+Reports of stragglers and benchmarks print them: NVRx, Megatron-LM's tests of GPUs, scripts of a site. Values of one
+quantity that come one after the other, a rank each, are a block.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_MOST_BLOCKS, _MOST_RANKS = 2000, 20_000
+_NEAR = 4  # lines between a heading and its first value
+_MOST_CELLS = 24
+_RANK_LINE = re.compile(
+    r"[\s>*|-]{0,12}(?:global |world )?[Rr]ank(?: ?[=:#] ?| )(?P<rank>\d{1,6})\b(?P<rest>[ ,:=|(].{1,200})$"
+)
+_HOST = re.compile(r"\b(?:[Nn]ode|[Hh]ost)(?:name)?\s{0,2}[=:]\s{0,2}(?P<host>[A-Za-z][\w.-]{0,62})")
+_VALUE = re.compile(
+    r"(?P<name>\b[A-Za-z][\w./ -]{0,30}?)?\s{0,2}[=:]\s{0,8}(?P<value>\d{1,9}(?:\.\d{1,9})?)\s?"
+    r"(?P<unit>%|[A-Za-z/]{0,12})"
+    r"(?=[\s,;|)]|$)"
+)
+_RANK_COLUMN = re.compile(r"(?:global[ _]|world[ _])?rank(?:[ _](?:id|no|number))?", re.IGNORECASE)
+_HOST_COLUMN = re.compile(r"(?:host|node)(?:[ _]?name)?", re.IGNORECASE)
+_RATE = re.compile(
+    r"/s(?:ec)?\b|gbps|flops?\b|(?:\b|_)perf(?:ormance)?(?:\b|_)|throughput|bandwidth|\bbw\b|\w{3}bw\b", re.IGNORECASE
+)
+_TIME = re.compile(r"\b(?:ms|us|s|secs?|seconds?)\b|time|latency|duration|timing", re.IGNORECASE)
+_READ = re.compile(
+    rb"[^\n]{0,60}\b[Rr]ank(?: ?[=:#] ?| )\d{1,6}\b[^\n]{0,200}[=:]\s{0,8}\d|"
+    rb"[^\n]{0,60}\[rank\d{1,6}\]:(?!\[)[^\n]{0,200}(?:/s|time|FLOP|throughput|latency)\w{0,8}['\" ]{0,2}[=:]\s{0,8}\d|"
+    rb"\s{0,8}\|?\s{0,8}\d{1,6}\s{0,12}[|,][^\n]{0,300}\d|"
+    rb"\s{0,8}\|?\s{0,8}(?:global[ _]|world[ _])?[Rr]ank(?:[ _]\w{2,6})?\s{0,12}[|,]"
+)
+
+
+class RankValue(NamedTuple):
+    """A value of a rank, and its line."""
+
+    value: float
+    line: int
+
+
+class RankBlock:
+    """Values of one quantity, a rank each."""
+
+    def __init__(self, file: int, name: str, unit: str, is_rate: bool) -> None:
+        self.file, self.name, self.unit, self.is_rate = file, name, unit, is_rate
+        self.values: dict[int, RankValue] = {}
+        self.hosts: dict[int, str] = {}
+
+
+class RankValues:
+    """All blocks of a job."""
+
+    def __init__(self) -> None:
+        self.blocks: list[RankBlock] = []
+        self._open: dict[str, RankBlock] = {}
+        self._file, self._heading, self._heading_line = -1, "", 0
+        self._columns: list[str] = []
+        self._separator = ""
+
+    def note_heading(self, text: str, file: int, line: int) -> None:
+        """A line that ends with a colon."""
+        if _RANK_LINE.match(text) is None:
+            self._heading = text.strip(" \t:*#=").rpartition(": ")[2][:60]
+            self._file, self._heading_line = file, line
+            self._open.clear()
+
+    def read_line(self, text: str, file: int, line: int, writer: int | None) -> None:
+        """A line about a rank or of one, `writer`; the heading of a table of ranks, or a row of it."""
+        if file != self._file:
+            self._file, self._heading, self._columns = file, "", []
+            self._open.clear()
+        match = _RANK_LINE.match(text)
+        own = writer is not None and not self._columns
+        if match is not None or own:
+            self._columns = []
+            rank, text = (int(match["rank"]), match["rest"]) if match else (writer or 0, text)
+            host = _HOST.search(text)
+            rest = _HOST.sub("", text, count=1)
+            for value in list(_VALUE.finditer(rest))[:_MOST_CELLS]:
+                name = (value["name"] or "").strip()
+                self._add(name, value["unit"], rank, float(value["value"]), host and host["host"], line)
+            return
+        separator = "|" if "|" in text else ","
+        cells = [cell.strip(" \t*`") for cell in text.strip(" \t|\r\n").split(separator)]
+        if _RANK_COLUMN.fullmatch(cells[0]):
+            self._columns, self._separator = cells[: _MOST_CELLS + 1], separator
+            self._open.clear()
+        elif self._columns and separator == self._separator and cells[0].isdecimal():
+            self._read_row(cells, line)
+
+    def _read_row(self, cells: list[str], line: int) -> None:
+        if len(cells) < len(self._columns):
+            return
+        row = list(zip(self._columns, cells, strict=False))
+        host = next((cell for name, cell in row if _HOST_COLUMN.fullmatch(name)), None)
+        for name, cell in row[1:]:
+            if re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?", cell):
+                self._add(name, "", int(cells[0][:6]), float(cell), host, line)
+
+    def _add(self, name: str, unit: str, rank: int, value: float, host: str | None, line: int) -> None:
+        block = self._open.get(name)
+        if block is None or rank in block.values:
+            heading = self._heading if line - self._heading_line <= _NEAR or block is not None else ""
+            if self._columns:
+                heading = ""
+            title = ": ".join(filter(None, (heading, name)))
+            words = f"{title} {unit}"
+            is_rate = _RATE.search(words) is not None
+            if not title or not (is_rate or _TIME.search(words)) or len(self.blocks) >= _MOST_BLOCKS:
+                return
+            block = self._open[name] = RankBlock(self._file, title, unit, is_rate)
+            self.blocks.append(block)
+        if len(block.values) < _MOST_RANKS:
+            block.values[rank] = RankValue(value, line)
+            if host:
+                block.hosts[rank] = host.partition(".")[0]
+
+
+def lists_rank(raw: bytes) -> bool:
+    """Whether a line may be one of those that are read here."""
+    return b"NCCL " not in raw and _READ.match(raw) is not None

@@ -1,0 +1,136 @@
+"""What several hosts printed for one command, as a table with a row for each host: so the values can be compared.
+
+A parallel shell is often used to compare hosts, and each of them alone has no fault: one MTU, one rate, one count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from probes.sources.host_lines import HostLines, is_name_of_host, split_hosts
+from probes.text import lazy_pattern
+
+_MOST_CHARACTERS, _LONGEST = 1 << 18, 300
+_MOST_ROWS, _MOST_LABELS = 512, 38  # a table has 40 columns at most
+_FEWEST = 4  # hosts: three of them alike
+_PARALLEL = lazy_pattern(  # a tool for several hosts, or the form of what one prints
+    r"\b(?:pdsh|clush|ansible|pssh|parallel-ssh|xdsh|psh|salt|mpssh|srun|dshbak)\b|\bssh [^\n]{0,20}\$"
+    r"|^-{8,40}\r?\n\S{2,200}(?: \(\d{1,5}\))?\r?\n-{8,40}$|^\S{2,64} \| (?:CHANGED|SUCCESS) \|",
+    re.MULTILINE,
+)
+_SHELL = lazy_pattern(r"[ \t>]{0,40}(?:[$#%] |\[?[\w-]{1,40}@)")
+_FILE = lazy_pattern(r"/(?:sys|proc|dev)/[^\s;:'\"|]{3,200}")
+_NO_DEVICE = ("ports", "device")  # in a path
+_PORT_WIDTH = lazy_pattern(r"\d{1,2}[xX]")  # as tools for InfiniBand print it
+_STATE = lazy_pattern(r"(?i)\b(?:phys\w*[ _])?(?:state|status)\b|\blink[ _](?:detected|layer)\b|^link\b")
+_ENDS = lazy_pattern(r"(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?")
+_RANGE = lazy_pattern(r"(?P<before>[\w.-]{1,64})\[(?P<ranges>[\d,-]{1,160})\](?P<after>[\w.-]{0,64})")
+_NUMBERED = lazy_pattern(r"\d{1,2}: (?=[A-Za-z])")  # before the word of a state in sysfs: "4: ACTIVE"
+_COUNTED = lazy_pattern(r"\bwc -l\b|\bgrep (?:-\w+ ){0,4}-\w*c\b")
+_COUNT = lazy_pattern(r"\d{1,5}")
+_COUNTED_BY = (
+    ("GPU count", lazy_pattern(r"\b(?:nvidia-smi|rocm-smi|amd-smi)\b")),
+    ("NPU count", lazy_pattern(r"\b(?:npu-smi|hl-smi)\b")),
+    ("HCA count", lazy_pattern(r"\b(?:ibstat|ibstatus|ibdev2netdev|ibv_devinfo|ibv_devices|rdma|fi_info|show_gids)\b")),
+    ("device count", lazy_pattern(r"\b(?:lspci|/dev/\w+|ls)\b")),
+)
+_BARE = (  # what a value alone is of
+    ("rate", lazy_pattern(r"\d{1,4}(?:\.\d)? ?(?:Gb/s|Gb/sec|Gbps|Gb|Mb/s)(?: \([\w ]{1,12}\))?")),
+    ("PCIe speed", lazy_pattern(r"\d{1,2}(?:\.\d)? GT/s(?: PCIe)?")),
+    ("width", lazy_pattern(r"x\d{1,2}")),
+    ("state", lazy_pattern(r"(?i)(?:\d{1,2}: )?(?:active|down|init|armed|linkup|polling|disabled|up)")),
+)
+
+
+def tabulate_hosts(text: str, with_states: bool = True) -> str | None:
+    """A table with a row for each host, as comma-separated values; None where a text is not of several hosts.
+    `with_states`: also the states of links, which the readers of known outputs judge by themselves.
+
+    >>> command = "# pdsh -w n[1-4] cat /sys/class/net/ens2/mtu\\n"
+    >>> print(tabulate_hosts(command + "".join(f"n{n}: {1500 if n == 3 else 9000}\\n" for n in range(1, 5))), end="")
+    host,mtu ens2
+    n1,9000
+    n2,9000
+    n3,1500
+    n4,9000
+    """
+    if len(text) > _MOST_CHARACTERS:
+        return None
+    parts = split_hosts(text, None)
+    if not parts or not (_PARALLEL.search(text) or all(is_name_of_host(part.host) for part in parts)):
+        return None
+    command = _find_command(text)
+    rows = [(host, dict(_list_values(part, command))) for part in parts for host in expand_hosts(part.host)]
+    named = dict.fromkeys(label for _, values in rows for label in values)
+    labels = [label for label in named if with_states or not _STATE.search(label)][:_MOST_LABELS]
+    if not _FEWEST <= len(rows) <= _MOST_ROWS or not labels:
+        return None
+    lines = [["host", *labels], *([host, *(values.get(label, "") for label in labels)] for host, values in rows)]
+    return "".join(",".join(cell.replace(",", " ").replace('"', "") for cell in line) + "\n" for line in lines)
+
+
+def expand_hosts(name: str) -> list[str]:
+    """The hosts of a name with ranges, as clush and Slurm fold them.
+
+    >>> expand_hosts("gn[008-010,12]"), expand_hosts("gn7")
+    (['gn008', 'gn009', 'gn010', 'gn12'], ['gn7'])
+    """
+    match = _RANGE.fullmatch(name)
+    if match is None:
+        return [name]
+    numbers: list[str] = []
+    for part in match["ranges"].split(","):
+        ends = _ENDS.fullmatch(part)
+        if ends is None or int(ends["last"] or 0) - int(ends["first"]) > _MOST_ROWS:
+            return [name]
+        first, last = int(ends["first"]), int(ends["last"] or ends["first"])
+        numbers += [f"{number:0{len(ends['first'])}}" for number in range(first, last + 1)]
+    return [f"{match['before']}{number}{match['after']}" for number in numbers]
+
+
+def _find_command(text: str) -> str:
+    """The line above the output that names a tool that runs a command on several hosts."""
+    return next((line for line in text.splitlines()[:20] if _PARALLEL.search(line)), "")
+
+
+def _list_values(part: HostLines, command: str) -> Iterator[tuple[str, str]]:
+    """The values of one host, each with its label; of a label that it has several times each with its number."""
+    lines = [line for line in part.text.splitlines() if line.strip() and not _SHELL.match(line)]
+    times: dict[str, int] = {}
+    for at, line in enumerate(lines):
+        if len(line) < _LONGEST and (found := _read_line(line, command, at, len(lines))):
+            label, value = found
+            times[label] = times.get(label, 0) + 1
+            number = f" {times[label]}" if times[label] > 1 else ""
+            yield f"{label}{number}", _NUMBERED.sub("", value)
+
+
+def _read_line(line: str, command: str, at: int, number: int) -> tuple[str, str] | None:
+    """The label and the value of a line, by itself or by the command. `at`: its place among this number of lines."""
+    value = line.strip()
+    if bare := next((name for name, pattern in _BARE if pattern.fullmatch(value)), None):
+        return _name_by_path(command) or bare, value
+    label, mark, after = value.partition(":" if ":" in value else "=")
+    if mark and after and (label[:1].isalpha() or label.startswith("/")):
+        label, after = _name_by_path(label) or label.rstrip(" ."), after.strip()
+        return f"port {label}" if _PORT_WIDTH.fullmatch(after) else label, after
+    if number > 1:
+        names = [_name_by_path(path) for path in _FILE.findall(command)]  # a value for each file, in their order
+        name = names[at] if len(names) == number else None
+        return (name, value) if name else None
+    if _COUNTED.search(command) and _COUNT.fullmatch(value):
+        name = next((name for name, pattern in _COUNTED_BY if pattern.search(command)), None)
+        return (name, value) if name else None
+    name = _name_by_path(command)
+    return (name, value) if name else None
+
+
+def _name_by_path(words: str) -> str | None:
+    """The file of a path and its device: "rate mlx5_0"."""
+    match = _FILE.search(words)
+    if match is None:
+        return None
+    *folders, name = match[0].strip("/").split("/")
+    device = next((one for one in reversed(folders) if not (one in _NO_DEVICE or one.isdecimal())), "")
+    return f"{name} {device.replace('*', '')}".strip()

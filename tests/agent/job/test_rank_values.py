@@ -1,0 +1,101 @@
+"""Values that a log lists for each rank: reports of stragglers, sections, tables of ranks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.agent.job.jobs import answer, first
+
+NORMAL = (0.98, 0.97, 1.0, 0.96, 0.99, 0.98, 0.97, 0.99)
+
+
+def scores(slow: dict[int, float], heading: str = "GPU relative performance") -> str:
+    """Of NVRx: a score of each rank, with its node."""
+    rows = [f"  Rank={rank} Node=gpu-{rank // 4} Score={slow.get(rank, NORMAL[rank]):.2f}" for rank in range(8)]
+    return "\n".join([f"bridge.NVRxStragglerDetection: {heading}:", *rows, ""])
+
+
+def sections(slow: float, name: str = "forward_backward") -> str:
+    """Of a straggler report: milliseconds of each rank."""
+    times = {rank: slow if rank == 2 else 812.4 + rank for rank in range(8)}
+    rows = [f"[default0]:    Rank {rank}: {time}ms" for rank, time in times.items()]
+    return "\n".join([f"[default0]:  {name}:", "[default0]:    Min: 812.4ms, Max: 999.9ms", *rows, ""])
+
+
+def table(slow: float, column: str = "all-reduce GB/s", separator: str = "|") -> str:
+    """A row for each rank."""
+    rows = [
+        f"{separator} ".join(
+            (f" {rank} ", f"gpu-{rank // 4}", f"{690 + rank}.5", f"{slow if rank == 6 else 350 + rank}")
+        )
+        for rank in range(8)
+    ]
+    return "\n".join([f" rank {separator} host {separator} gemm TFLOP/s {separator} {column}", *rows, ""])
+
+
+def steps_of_ranks(slow: dict[int, float], name: str = "fwd_time") -> str:
+    """What each rank prints of its steps."""
+    return "".join(
+        f"[rank{rank}]: step {step} | {name}: {slow.get(rank, 0.4 + rank / 1000):.3f} s | loss 2.1\n"
+        for step in range(20, 26)
+        for rank in range(8)
+    )
+
+
+def test_times_that_each_rank_prints_itself(tmp_path: Path) -> None:
+    """The prefix of a line is its rank."""
+    cause = first(answer(tmp_path, a__log=steps_of_ranks({6: 0.71})))
+
+    assert ("rank-slower", [6]) == (cause.id, cause.at_fault.ranks)
+    assert "fwd_time 0.71 s, the other 7 about 0.403 s" in cause.summary
+
+
+def test_a_score_below_all_others(tmp_path: Path) -> None:
+    """Its rank and host are named, with the usual score."""
+    cause = first(answer(tmp_path, a__log=scores({5: 0.58})))
+
+    assert ("rank-slower", "rank", "medium", "gpu-1") == (
+        cause.id, cause.at_fault.kind, cause.confidence, cause.at_fault.host,
+    )  # fmt: skip
+    assert "GPU relative performance: Score 0.58, the other 7 about 0.98" in cause.summary
+
+
+def test_a_section_that_takes_longer_on_one_rank(tmp_path: Path) -> None:
+    """A stage of a pipeline may have more work: low confidence, and the step that settles it."""
+    cause = first(answer(tmp_path, a__log=sections(1421.8)))
+
+    assert ("low", [2]) == (cause.confidence, cause.at_fault.ranks)
+    assert "forward_backward 1422 ms" in cause.summary
+    assert any("stage of a pipeline" in step for step in cause.next)
+
+
+@pytest.mark.parametrize("separator", ["|", ","])
+def test_a_table_of_ranks(tmp_path: Path, separator: str) -> None:
+    """The column that differs separates the network from the GPU."""
+    cause = first(answer(tmp_path, a__csv=table(121, separator=separator)))
+
+    assert ([6], "gpu-1") == (cause.at_fault.ranks, cause.at_fault.host)
+    assert "all-reduce GB/s 121, the other 7 about 353; its other values are as theirs" in cause.summary
+    assert "cable" in cause.next[0]
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        scores({}),
+        scores({5: 0.9}),  # not far enough
+        scores({rank: 0.5 + rank / 30 for rank in range(8)}),  # all differ
+        scores({1: 0.5, 3: 0.5, 5: 0.5}),  # no exception
+        scores({5: 0.58}) + scores({}) + scores({}),  # once in three reports
+        sections(820.0),
+        sections(1421.8, "allreduce_wait"),  # others come late
+        table(121, "loss"),  # which way is better is not known
+        scores({5: 0.58}, "evaluation") + "iteration 5 | loss 2.1\n",
+        steps_of_ranks({6: 0.7}, "sync_time"),
+    ],
+)
+def test_values_of_no_slow_rank(tmp_path: Path, log: str) -> None:
+    """None is named."""
+    assert [] == answer(tmp_path, a__log=log).causes
