@@ -550,8 +550,8 @@ def identify_command(text: str, by_words: bool = True) -> tuple[tuple[str, ...],
     from probes.tool_reports.counted import has_counts
 
     counted = (COUNTS,) if has_counts(start) else ()
-    if has_labels(start) or counted:
-        return (*counted, *((DEVICE_LABELS,) if has_labels(start) else ()))
+    if labelled := (*counted, *((DEVICE_LABELS,) if has_labels(start) else ())):
+        return labelled
     from probes.tool_reports.network.switch_ports import is_of_switch
 
     if is_of_switch(start):

@@ -164,11 +164,8 @@ def list_hot_gpus(text: str) -> list[ToolReport]:
     []
     """
     gpus: dict[str, dict[str, int]] = {}
-    address = ""
-    for line in short_lines(text, _LIMIT_LINE):
-        if place := _PLACE.fullmatch(line):
-            address = normal_address(place["address"])
-        elif address and (degrees := _DEGREES.fullmatch(line)):
+    for address, line in _list_lines_of_gpus(text):
+        if degrees := _DEGREES.fullmatch(line):
             gpus.setdefault(address, {}).setdefault(degrees["name"], int(degrees["degrees"]))
     if not gpus:
         raise ParseError("no temperature of a GPU")
@@ -177,6 +174,16 @@ def list_hot_gpus(text: str) -> list[ToolReport]:
         for address, degrees in gpus.items()
         for what in list(_list_reached(degrees))[:1]
     ][:_MOST_REPORTS]
+
+
+def _list_lines_of_gpus(text: str) -> Iterator[tuple[str, str]]:
+    """The lines of `nvidia-smi -q` below the address of a GPU, with that address. Raises ParseError."""
+    address = ""
+    for line in short_lines(text, _LIMIT_LINE):
+        if place := _PLACE.fullmatch(line):
+            address = normal_address(place["address"])
+        elif address:
+            yield address, line
 
 
 def _list_reached(degrees: Mapping[str, int]) -> Iterator[str]:
@@ -197,11 +204,8 @@ def list_slowed_gpus(text: str) -> list[ToolReport]:
     [('smi-slowed', '0000:2d:00.0', (('what', 'Thermal Slowdown for 903 s'),))]
     """
     seconds: dict[str, dict[str, int]] = {}
-    address = ""
-    for line in short_lines(text, _LIMIT_LINE):
-        if place := _PLACE.fullmatch(line):
-            address = normal_address(place["address"])
-        elif address and (slowed := _SLOWED.fullmatch(line)):
+    for address, line in _list_lines_of_gpus(text):
+        if slowed := _SLOWED.fullmatch(line):
             seconds.setdefault(slowed["what"], {}).setdefault(address, int(slowed["time"]) // 1_000_000)
     if not seconds:
         raise ParseError("no time in which a GPU was slowed")
@@ -225,11 +229,8 @@ def list_spent_banks(text: str) -> list[ToolReport]:
     [('0000:2d:00.0', (('what', '1 bank'),))]
     """
     spent: dict[str, int] = {}
-    address = ""
-    for line in short_lines(text, _LIMIT_LINE):
-        if place := _PLACE.fullmatch(line):
-            address = normal_address(place["address"])
-        elif address and (banks := _NO_SPARE.fullmatch(line)):
+    for address, line in _list_lines_of_gpus(text):
+        if banks := _NO_SPARE.fullmatch(line):
             spent.setdefault(address, int(banks["count"]))
     if not spent:
         raise ParseError("no histogram of banks")

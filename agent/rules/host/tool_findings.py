@@ -128,7 +128,7 @@ def _fail(context: RuleContext, events: Sequence[Event]) -> Fail:
     else:
         is_gpu = (first.subject or "").startswith(tuple(f"{maker} " for maker in _MAKERS))
         subject, label = "node", f"GPU{number}" if is_gpu else first.subject or "node"
-    ports = _find_port_ids(context, first.subject) if first.code in _WITHOUT_LINK else frozenset()
+    explained = _find_port_ids(context, first.subject) if first.code in _WITHOUT_LINK else frozenset()
     return Fail(
         subject=subject,
         label=label,
@@ -144,14 +144,14 @@ def _fail(context: RuleContext, events: Sequence[Event]) -> Fail:
         remedy=remedy,
         values=_list_values(first, meaning),
         ids=frozenset({gpu.id if gpu else first.subject or f"tool {first.code}"})
-        | (ports if first.code == UNPLUGGED else frozenset()),
-        explains_ids=ports | {first.subject or ""} if first.code in _WITHOUT_LINK else frozenset(),
+        | (explained if first.code == UNPLUGGED else frozenset()),
+        explains_ids=explained,
     )
 
 
 def _find_port_ids(context: RuleContext, name: str | None) -> frozenset[str]:
-    """The ports that an RDMA device or an interface of this name is."""
-    return frozenset(
+    """The name of an RDMA device or an interface, and the ports that it is."""
+    return frozenset({name or ""}).union(
         f"{nic.id}/{port.port}"
         for nic in context.topology.nics
         for port in nic.ports

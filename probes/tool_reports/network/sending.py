@@ -5,9 +5,7 @@ Sources: iproute2 tc/tc_qdisc.c, tc/tc_util.c; amzn-drivers kernel/linux/ena (en
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from probes.text import ParseError, check_length, lazy_pattern
+from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
 from probes.tool_reports.lines import short_lines
 
@@ -31,7 +29,7 @@ def list_queue_drops(text: str) -> list[ToolReport]:
     """
     reports: list[ToolReport] = []
     is_known, kind, name = False, "", ""
-    for line in short_lines(check_length(text), _LIMIT_LINE):
+    for line in short_lines(text, _LIMIT_LINE):
         if head := _QUEUE.fullmatch(line):
             kind, name = (head["kind"], head["name"] or "") if head["place"] == "root" else ("", "")
         elif row := _SENT.fullmatch(line):
@@ -52,13 +50,8 @@ def list_allowances(text: str) -> list[ToolReport]:
     >>> list_allowances("NIC statistics:\\n     bw_in_allowance_exceeded: 31\\n")[0].detail
     (('what', 'bw_in_allowance_exceeded 31'),)
     """
-    counts = [f"{row['name']} {row['count']}" for row in _list_exceeded(check_length(text))]
+    rows = map(_ALLOWANCE.fullmatch, short_lines(text, _LIMIT_LINE))
+    counts = [f"{row['name']} {row['count']}" for row in rows if row]
     if not counts:
         raise ParseError("no allowance was exceeded")
     return [ToolReport("instance-limit", None, ", ".join(counts), (("what", ", ".join(counts)),))]
-
-
-def _list_exceeded(text: str) -> Iterator[dict[str, str]]:
-    for line in short_lines(text, _LIMIT_LINE):
-        if row := _ALLOWANCE.fullmatch(line):
-            yield row.groupdict()

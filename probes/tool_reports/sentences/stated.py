@@ -95,10 +95,8 @@ def list_tool_errors(text: str, logged: bool = False) -> list[ToolReport]:
         reports = [report._replace(subject=report.subject or _find_asked(text, report.code)) for report in reports]
         reports += _list_other_parts(text, errors, reports)
         known = {report.subject for report in reports} | {None}
-        explained = {" ".join(match.string.split()) for _, match in errors}
-        more = list_unexplained(text, logged)
-        others = (one for one in more if one.subject not in known and one.text not in explained)
-        return [*reports, *others][:MOST_REPORTS]
+        others = _list_beside(text, (match.string for _, match in errors), logged)
+        return [*reports, *(other for other in others if other.subject not in known)][:MOST_REPORTS]
     if reports := list_unexplained(text, logged):
         return reports
     raise ParseError("no sentence of a tool that found nothing")
@@ -129,9 +127,13 @@ def _list_other_parts(
 
 def list_unexplained_beside(text: str) -> list[ToolReport]:
     """What programs wrote as an error beside the sentences that are known."""
-    known = {" ".join(line.split()) for line in list_stated_lines(text)}
-    known |= {" ".join(match.string.split()) for _, match in find_tool_errors(text)}
-    return [report for report in list_unexplained(text, logged=True) if report.text not in known]
+    return _list_beside(text, [*list_stated_lines(text), *(match.string for _, match in find_tool_errors(text))])
+
+
+def _list_beside(text: str, known: Iterable[str], logged: bool = True) -> list[ToolReport]:
+    """What is unexplained in a text, without the lines that are known."""
+    explained = {" ".join(line.split()) for line in known}
+    return [report for report in list_unexplained(text, logged) if report.text not in explained]
 
 
 def list_stated_lines(text: str) -> list[str]:

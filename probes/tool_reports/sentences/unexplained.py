@@ -73,14 +73,13 @@ def list_unexplained(text: str, logged: bool = False) -> list[ToolReport]:
     """
     forms: dict[str | None, dict[str, ToolReport]] = {}
     down: dict[str | None, bool] = {}  # parts of which no line states more than that
-    for raw in _find_lines(text, logged):
+    for raw, is_only_down in _find_lines(text, logged):
         line, part = " ".join(raw.split()), find_part(raw)
         if part not in forms and len(forms) >= _PARTS:
             continue
         of_part = forms.setdefault(part, {})
         form = VARIABLE.sub("#", line)
-        states_more = FAILS.search(raw) or _ALSO_FAILS.search(raw) or _is_less(raw)
-        down[part] = down.get(part, True) and not states_more
+        down[part] = down.get(part, True) and is_only_down
         if form not in of_part and len(of_part) < _FORMS:
             of_part[form] = ToolReport(CODE, part, line[:_TEXT], (("what", line[:_SHOWN]),))
     is_list = sum(down.values()) > _MOST_DOWN
@@ -94,15 +93,16 @@ def find_unexplained(text: str) -> str | None:
     'E0102 11:22:33.123456 77 context.cc:9] Failed to open mlx5_3: timed out'
     >>> find_unexplained("RDMA failed on our cluster, what can we do?")
     """
-    return next((line.strip() for line in _find_lines(text)), None)
+    return next((line.strip() for line, _ in _find_lines(text)), None)
 
 
 def list_logged(text: str) -> list[str]:
     """Those that a program wrote as an error, as they stand in a text."""
-    return list(islice(_find_lines(text, logged=True), _PARTS))
+    return [line for line, _ in islice(_find_lines(text, logged=True), _PARTS)]
 
 
-def _find_lines(text: str, logged: bool = False) -> Iterator[str]:
+def _find_lines(text: str, logged: bool = False) -> Iterator[tuple[str, bool]]:
+    """Each with whether it states no more than that something is down."""
     for line in islice(text.splitlines(), _MOST_LINES):
         if len(line) >= _LONGEST:
             continue
@@ -111,10 +111,9 @@ def _find_lines(text: str, logged: bool = False) -> Iterator[str]:
             continue
         if not (list_parts(line) or (is_logged and _THEME.search(line))):
             continue
-        if any(
-            states(line) for states in (FAILS.search, _ALSO_FAILS.search, _DOWN.search, _is_less)
-        ) and not _takes_back(line):
-            yield line
+        fails = any(states(line) for states in (FAILS.search, _ALSO_FAILS.search, _is_less))
+        if (fails or _DOWN.search(line)) and not _takes_back(line):
+            yield line, not fails
 
 
 def _is_less(line: str) -> bool:
