@@ -46,14 +46,12 @@ def patterns() -> Iterator[tuple[str, re.Pattern[Any], str]]:
             used: dict[str, set[str]] = {}
             tables = dict(_list_loops(tree))
             for node in ast.walk(tree):
-                if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-                    continue
-                if node.func.attr not in METHODS or not isinstance(node.func.value, ast.Name):
-                    continue
-                if node.func.value.id != "re":
-                    used.setdefault(tables.get(node.func.value.id, node.func.value.id), set()).add(node.func.attr)
-                elif isinstance(node.args[0], ast.Constant):
-                    yield f"{name}:{ast.unparse(node.args[0])}", re.compile(node.args[0].value), node.func.attr
+                match node:
+                    case ast.Call(ast.Attribute(ast.Name("re"), method), [ast.Constant(str() | bytes() as inline), *_]):
+                        if method in METHODS:
+                            yield f"{name}:{inline!r}", re.compile(inline), method
+                    case ast.Attribute(ast.Name(used_name), method) if method in METHODS:  # called, or for map()
+                        used.setdefault(tables.get(used_name, used_name), set()).add(method)
             for variable, value in vars(module).items():
                 unseen = {"fullmatch" if isinstance(value, Layout) else "search"}
                 for pattern in _all(value):
