@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agent.assemble.facts import ProbeFacts, card_address, sort_key
-from agent.assemble.rdma import build_ports, merge_rdma_devices
+from agent.assemble.rdma import build_ports, is_name_of_virtual_function, merge_rdma_devices
 from agent.model.nic import Nic, Port
 from agent.model.pci import PciFunction
 from agent.platforms.devices import KnownDevice, can_rdma, find_device, is_accelerator, is_nvlink_management
@@ -116,11 +116,13 @@ def _nic_of_function(row: PciFunction, device: RdmaDevice | None, facts: Network
 def _nic_of_device(device: RdmaDevice, functions: Mapping[str, PciFunction]) -> Nic:
     """A device without a function of its own; or a sub-function, which shares the PCI function of its parent."""
     shared = device.address in functions
+    names = [name for port in device.ports for name in port.netdevs]
+    is_named = bool(names) and all(map(is_name_of_virtual_function, names))
     return Nic(
         id=device.name if shared or not device.address else device.address,
         label=device.name,
         pci=device.address if shared else None,
-        virtual_function=shared or is_virtual_hca(device.hca_type),
+        virtual_function=shared or is_virtual_hca(device.hca_type) or is_named,
         rdma_device=device.name,
         firmware=device.firmware,
         board_id=device.board_id,

@@ -23,6 +23,8 @@ _NAMED_BY_PLACE = lazy_pattern(
     r"(?:f(?P<fn>[0-7]))?(?(netdev)(?:np[0-9]{1,2}|d[0-9]{1,2})?)"
 )
 
+_NAMED_AS_VIRTUAL = lazy_pattern(r"(?:en|eth|ib)[A-Za-z0-9]{1,10}v[0-9]{1,3}")  # the same scheme of systemd
+
 
 def merge_rdma_devices(facts: ProbeFacts, addresses: Collection[str]) -> list[RdmaDevice]:
     """Every RDMA device once: sysfs wins, the tools fill missing fields. `addresses`: functions on the bus."""
@@ -46,6 +48,15 @@ def address_in_name(name: str) -> str | None:
     if not match or int(match["bus"]) > 255 or int(match["slot"]) > 31:
         return None
     return f"{int(match['domain'] or 0):04x}:{int(match['bus']):02x}:{int(match['slot']):02x}.{match['fn'] or 0}"
+
+
+def is_name_of_virtual_function(name: str) -> bool:
+    """Whether it is the name that systemd gives the interface of a virtual function.
+
+    >>> [is_name_of_virtual_function(name) for name in ("ibp75s0v7", "enp25s0f0v3", "ibp75s0", "enp25s0f0npf0vf1")]
+    [True, True, False, False]
+    """
+    return _NAMED_AS_VIRTUAL.fullmatch(name) is not None
 
 
 def port_guid_of_mac(mac: str) -> str | None:

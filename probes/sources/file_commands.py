@@ -184,10 +184,10 @@ def _find_name(line: str, names: Sequence[str] | None) -> tuple[str | None, str]
     """The name that a line begins with, or consists of, and what is behind it."""
     if names is None:
         bare = line.strip("=-# :")
-        if _is_name(bare):
+        if is_device_name(bare):
             return bare, ""
         beside = _NAME.fullmatch(line)
-        return (beside["name"], beside["rest"].strip()) if beside and _is_name(beside["name"]) else (None, "")
+        return (beside["name"], beside["rest"].strip()) if beside and is_device_name(beside["name"]) else (None, "")
     for name in names:
         if name not in line or len(line) > len(name) + COMMAND_CHARACTERS:
             continue
@@ -198,7 +198,7 @@ def _find_name(line: str, names: Sequence[str] | None) -> tuple[str | None, str]
     return None, ""
 
 
-def _is_name(text: str) -> bool:
+def is_device_name(text: str) -> bool:
     """Whether it is a path, a PCI address, or the name of a device, which has a digit and begins with a letter."""
     bare = text.rpartition("/")[2]
     if " " in text:

@@ -9,7 +9,13 @@ import textwrap
 from collections.abc import Iterator
 
 from probes.named_tuple import NamedTuple
-from probes.sources.file_commands import FileCommand, find_file_command, list_loop_values, show_files
+from probes.sources.file_commands import (
+    FileCommand,
+    find_file_command,
+    is_device_name,
+    list_loop_values,
+    show_files,
+)
 from probes.sources.host_lines import split_hosts
 from probes.sources.identify import KERNEL_DRIVERS, SERVICE_LINES, find_missing_name, identify_command
 from probes.sources.quoted_lines import list_quoted_lines
@@ -353,8 +359,16 @@ def _expand_loop(part: _Open, text: str) -> list[Piece]:
         return [whole]
     whole = whole._replace(waited=None)
     variable, values = part.loop
-    names = [number for number, line in enumerate(lines) if line.strip() in values]
-    if [lines[at].strip() for at in names] != list(values):
+    varied = next((word for word in part.words if word != _substitute(word, variable, "")), "")
+    bare = [line.strip(_AROUND) for line in lines]
+    if not values:  # only the machine has them: the lines that are a name
+        values = tuple(line for line in bare if is_device_name(line))
+        if not values or next(filter(None, bare)) != values[0]:
+            return [whole]
+        varied = f"${variable}"
+    called = [_substitute(varied, variable, value) for value in values]
+    names = [number for number, line in enumerate(bare) if line and (line in values or line in called)]
+    if [bare[at] for at in names] not in (list(values), called):
         names = _find_labels(lines, values)
     label = next((line for line in lines if line.strip()), "").partition(":")[0]
     starts = names
@@ -365,7 +379,7 @@ def _expand_loop(part: _Open, text: str) -> list[Piece]:
         return [whole]
     pieces: list[Piece] = []
     for value, first, after in zip(values, starts, [*starts[1:], len(lines)], strict=True):
-        words = tuple(re.sub(rf"\"?\$(?:{variable}\b|\{{{variable}\}})\"?", value, word) for word in part.words)
+        words = tuple(_substitute(word, variable, value) for word in part.words)
         pieces.append(
             whole._replace(
                 line=part.line + first,
@@ -375,6 +389,11 @@ def _expand_loop(part: _Open, text: str) -> list[Piece]:
             )
         )
     return pieces
+
+
+def _substitute(word: str, variable: str, value: str) -> str:
+    """A word of a command with a value of its loop."""
+    return re.sub(rf"\"?\$(?:{variable}\b|\{{{variable}\}})\"?", lambda _: value, word)
 
 
 def _find_labels(lines: list[str], values: tuple[str, ...]) -> list[int]:
@@ -469,7 +488,7 @@ def _of_command(number: int, match: re.Match[str], host: str | None) -> _Open:
         filtered or selected,
         host,
         most_lines=most if not selected and "|" not in after else None,
-        loop=(loop["variable"] if loop else _NO_VARIABLE, values) if values else None,
+        loop=(loop["variable"] if loop else _NO_VARIABLE, values) if values or loop else None,
         waited=int(match["wait"]) if match["wait"] else int(slept[1]) if slept and values else None,
     )
 
@@ -483,6 +502,7 @@ def _is_same_command(first: str, second: str) -> bool:
     return first.partition("|")[0].split() == second.partition("|")[0].split()
 
 
+_AROUND = " \t\r\n=-#*:"  # what people print around a name
 _LABEL = lazy_pattern(r"[^:]{0,40}:?\W{0,8}")
 _LOOP_VALUES = lazy_pattern(r"for[ \t]+(?P<variable>\w{1,20})[ \t]+in[ \t]+(?P<values>[^;\n]{1,300});")
 

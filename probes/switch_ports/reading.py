@@ -143,6 +143,7 @@ def _read_row(port: str, columns: Columns, line: str) -> Iterator[PortFact]:
     queue = next((f" {cell}" for name, _, cell in cells if name in words.QUEUE_COLUMNS), "")
     for name, printed, cell in cells[1:]:
         if fact := words.find_meaning(name):
+            printed = f"{columns.printed[0]} {printed}" if fact == words.PAUSES else printed  # may state the way
             yield PortFact(f"{port}{queue}", fact, printed, cell, " ".join(line.split()))
 
 

@@ -13,7 +13,7 @@ UNCORRECTED, ERRORS_PER_BIT, FLAPS = "uncorrected", "errors_per_bit", "flaps"
 STATE, CLOSED, ADMIN, MODULE, DESCRIBED, SPEED = "state", "closed", "admin", "module", "described", "speed"
 STORMS, LIGHT, PFC = "storms", "light", "pfc"
 LOST_SENDING, LOST_RECEIVING, SENT = "lost_sending", "lost_receiving", "sent"
-REASON = "reason"
+REASON, PAUSES, LOGICAL = "reason", "pauses", "logical"
 
 FACTS = {
     DAMAGED: (
@@ -40,7 +40,7 @@ FACTS = {
     FLAPS: "linkstatuschangessincelastclear linkstatuschanges carriertransitions flapcount flaps linkflaps linkdowns",
     STATE: (
         "status state operstatus operstate oper phy link linkstate operationalstate operationalstatus physicallink "
-        "currentstate linkstatus kernel physical portstate"
+        "currentstate linkstatus kernel physical physicalstate physicalportstate portstate"
     ),
     CLOSED: "errordowncause errdisabledreason",
     ADMIN: "admin adminstatus adminstate administrativestate",
@@ -57,6 +57,11 @@ FACTS = {
     ),
     LOST_RECEIVING: "rxdrp indiscards pg3 pg4",
     SENT: "txok counterpkts packets outputpackets packetsoutput outpkts outucastpkts",
+    PAUSES: (
+        "pfc0 pfc1 pfc2 pfc3 pfc4 pfc5 pfc6 pfc7 rxpfc txpfc rxppp txppp rxpause txpause rxpauseframes txpauseframes "
+        "pfcrx pfctx rxpfcframes txpfcframes rxpfcpackets txpfcpackets"
+    ),
+    LOGICAL: "logicalstate logicalportstate iblogicalstate",
     REASON: "reason cause diagnosticsstatus stateinformation linkdownreason downreason reasondown",
 }
 MEANINGS = {name: fact for fact, names in FACTS.items() for name in names.split()}
@@ -80,7 +85,19 @@ _BY_WORD = (  # what a counter that no row has is of, by a word in its simplifie
 _OF_RECEIVED = ("rx", "in", "rcv", "receive")
 OF_RECEIVING = {"errors": DAMAGED_TOTAL, "errorpackets": DAMAGED_TOTAL, "packets": RECEIVED}
 PORT_COLUMNS = frozenset(
-    ("port", "interface", "iface", "ifname", "portname", "portid", "actorportname", "queue", "ethernetinterface")
+    (
+        "port",
+        "interface",
+        "iface",
+        "ifname",
+        "portname",
+        "portid",
+        "actorportname",
+        "queue",
+        "ethernetinterface",
+        "portrx",
+        "porttx",
+    )
 )
 PORT_FIELDS = PORT_COLUMNS | {"name"}  # of JSON
 QUEUE_COLUMNS = frozenset(("txq",))

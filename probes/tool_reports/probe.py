@@ -27,6 +27,7 @@ from probes.host.commands import (
     DCGM_LINKS,
     DCGM_METRICS,
     DCGM_SAMPLES,
+    DEVICE_LABELS,
     DMI_MEMORY,
     DMON,
     ETHTOOL_COUNTERS,
@@ -88,6 +89,7 @@ from probes.named_tuple import NamedTuple
 from probes.probe import Reading
 from probes.text import ParseError
 from probes.tool_reports.facts import ToolFacts, ToolReport
+from probes.tool_reports.network.pauses import list_odd_pauses
 from probes.tool_reports.sentences.stated import list_stated, list_tool_errors, list_unexplained_beside
 from probes.tool_reports.unequal import list_unequal
 
@@ -198,6 +200,9 @@ def read(host: Host) -> Reading:
             continue
         sources += [name] if faults or output.is_own else []
         reports += [(fault.text if output.argv in SYSFS_SAVED else name, fault) for fault in faults]
+    for name, report in () if host.live else list_odd_pauses(host):
+        sources += [name] if name not in sources else []
+        reports.append((name, report))
     unequal = list_unequal(host)
     sources += [label.source for label in unequal if label.source not in sources]
     if not sources:
@@ -231,6 +236,7 @@ def _list_outputs(host: Host) -> Iterator[_Output]:
         (RDMA_GUIDS, _reader("unnamed", "list_zero_guids")),
         (IP_LINK_SAVED, _reader("network.addresses", "list_link_faults")),
         ((SHOW_GIDS,), _reader("network.addresses", "list_empty_tables")),
+        ((DEVICE_LABELS,), _reader("network.addresses", "list_open_settings")),
         ((SHEET, STATED), list_unexplained_beside),  # texts of which a part alone is read for what it states
     )
     yield from (_Output(argv, list_faults, False) for commands, list_faults in rows for argv in commands)

@@ -1,8 +1,8 @@
 """Tables that people or scripts of a site keep: a row per host or device, columns that a heading names.
 
-Comma-separated values, tables of Markdown, columns of blanks. No tool prints them, so only words of the field in the
-heading count: errors that are a fault by themselves, states, and widths, rates, counts and versions in which one row
-is not as the others of its kind are, or not as its own row expects.
+Comma-separated values, tables of Markdown, columns of blanks, lines of keys with values. No tool prints them, so only
+words of the field in the heading count: errors that are a fault by themselves, states, and widths, rates, counts and
+versions in which one row is not as the others of its kind are, or not as its own row expects.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ _FAULTS = lazy_pattern(
     r"(?i)(?:fail(?:ed|ure)?|error|err!?|n\.?ok|not ok|unhealthy|critical|fatal|lost|degraded|faulty|bad)"
 )
 _DOWN = lazy_pattern(
-    r"(?i)(?:no|false|down|inactive|polling|disabled|offline|no[- ]?link|missing|absent|init(?:ializing)?)"
+    r"(?i)(?:no|false|down|inactive|polling|disabled|offline|no[- ]?link|missing|absent|armed|"
+    r"init(?:ializ(?:ing|ed?))?)"
 )
 _YES = lazy_pattern(r"(?i)(?:yes|true|pending|[1-9]\d{0,6})")
 _COUNT = lazy_pattern(r"[1-9]\d{0,9}")
@@ -63,9 +64,13 @@ _NUMBER = lazy_pattern(r"x? ?(?P<number>\d{1,7}(?:\.\d{1,4})?) ?(?P<unit>x|[A-Za
 _ADDRESS = lazy_pattern(r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")
 _OF_FABRIC = lazy_pattern(
     r"(?i)gpu|\b[nhx]pu|nvlink|pcie|infiniband|\bib\b|mlx5|rdma|roce|\bhca|\bnic|\bxid|\becc\b|xgmi|hccs|\befa\b"
+    r"|linkup"
 )
 _RULE = lazy_pattern(r"[ |:+=-]{3,1000}")
 _BLANKS = lazy_pattern(r" {2,}|\t+")
+_CHUNK = lazy_pattern(r"\S+(?: \S+)*")
+_PAIRS = lazy_pattern(r"[ \t>]*(?:[a-z][a-z0-9_.-]{0,30}=[^\s=,;\"]{1,60}[ \t,;]{0,8}){2,40}")
+_PAIR = lazy_pattern(r"(?P<key>[a-z][a-z0-9_.-]{0,30})=(?P<value>[^\s=,;\"]{1,60})")
 _BELOW = ("width", "rate", "count")
 _EQUAL = ("version", "setting")  # in which rows should not differ
 
@@ -107,10 +112,10 @@ def list_sheet_faults(text: str) -> list[ToolReport]:
 
 
 def _read_tables(text: str) -> Iterator[tuple[list[_Column], list[_Row]]]:
-    lines = short_lines(text, _LIMIT_LINE)
+    lines = list(_write_pairs_as_table(short_lines(text, _LIMIT_LINE)))
     tried, at = 0, 0
     while at < len(lines) and tried < _MOST_HEADINGS:
-        heading = _split(lines[at])
+        heading, heading_at = _split(lines[at]), at
         at += 1
         if heading is None:
             continue
@@ -123,12 +128,44 @@ def _read_tables(text: str) -> Iterator[tuple[list[_Column], list[_Row]]]:
         while at < len(lines) and len(rows) < _LIMIT_ROWS:
             if not _RULE.fullmatch(lines[at]):
                 cells = _cut(lines[at], separator)
+                if not separator and 1 < len(cells) < len(names):
+                    cells = _cut_below(lines[heading_at], lines[at])
                 if len(cells) != len(names):
                     break
                 rows.append(_read_row(names, identity, cells))
             at += 1
         if len(rows) > 1 and 2 * len({row.subject for row in rows}) > len(rows):  # no history of one device
             yield columns, _with_kinds(names, columns, rows)
+
+
+def _write_pairs_as_table(lines: Sequence[str]) -> Iterator[str]:
+    """Lines of keys with values as rows below a heading; other lines as they are.
+
+    >>> list(_write_pairs_as_table(["port=1 state=Active", "port=2 state=Init", "end"]))
+    ['port,state', '1,Active', '2,Init', 'end']
+    """
+    above: list[str] = []
+    for line in lines:
+        pairs = _PAIR.findall(line) if _PAIRS.fullmatch(line) else []
+        keys = [key for key, _ in pairs]
+        if pairs and keys != above:
+            yield ",".join(keys)
+        yield ",".join(value for _, value in pairs) if pairs else line
+        above = keys
+
+
+def _cut_below(heading: str, line: str) -> list[str]:
+    """The cells of a row of which some are empty, by the names that they stand below.
+
+    >>> _cut_below("Port   State   Speed  Width", "sw3p1  Down           4X")
+    ['sw3p1', 'Down', '', '4X']
+    """
+    spans = [match.span() for match in _CHUNK.finditer(heading)]
+    cells = [""] * len(spans)
+    for match in _CHUNK.finditer(line):
+        at = max(range(len(spans)), key=lambda at: min(match.end(), spans[at][1]) - max(match.start(), spans[at][0]))
+        cells[at] = f"{cells[at]} {match[0]}".strip()
+    return cells
 
 
 def _split(line: str) -> tuple[str, list[str]] | None:

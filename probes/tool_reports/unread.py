@@ -12,11 +12,15 @@ _HEADING = lazy_pattern(
     r"|net\.ipv[46]\.(?:conf|neigh)\.(?!all\.|default\.|lo\.)[\w./@:-]{2,32}\.\w{2,40} ?= ?[^\n]{0,40})[ \t\r]*$"
 )
 
+_OF_PATHS = lazy_pattern(  # which two interfaces are enough for
+    r"(?m)^[ \t]*net\.ipv4\.conf\.(?!all\.|default\.|lo\.)[\w./@:-]{2,32}\.(?:arp_ignore|rp_filter) ?= ?\d"
+)
+
 
 def has_labels(text: str) -> bool:
-    r"""Whether as many headings name devices as are compared.
+    r"""Whether as many headings name devices as are compared, or two settings decide which way interfaces answer.
 
     >>> has_labels("".join(f"Features for ens{n}:\nrx: on\n" for n in range(4))), has_labels("GPU: 0\n")
     (True, False)
     """
-    return len(_HEADING.findall(text)) >= FEWEST
+    return len(_HEADING.findall(text)) >= FEWEST or len(_OF_PATHS.findall(text)) > 1

@@ -217,6 +217,10 @@ READERS: tuple[Reader, ...] = (
     ),
     parser("probes.tool_reports.network.addresses:list_empty_tables", "n_gids_found=0\n"),
     parser(
+        "probes.tool_reports.network.addresses:list_open_settings",
+        "net.ipv4.conf.all.rp_filter = 1\nnet.ipv4.conf.ens3.rp_filter = 1\nnet.ipv4.conf.ens4.rp_filter = 0\n",
+    ),
+    parser(
         "probes.tool_reports.network.addresses:list_link_faults",
         "3: ib0: <UP,LOWER_UP> mtu 4092\n    vf 1     link/infiniband 00:28 brd 00:ff, link-state disable\n",
     ),
@@ -860,6 +864,7 @@ NOT_READERS = {
     "probes.locks.find_stuck": "a folder of ours",
     "probes.host.process.find_opener": "a path of ours",
     "probes.host.process.find_uninterruptible": "a path of ours",
+    "probes.sources.file_commands.is_device_name": "a word of a line that was read",
     "probes.sources.output_names.group_by_prefix": "names of files that were listed",
     "probes.sources.output_names.is_of_device": "the name of a file",
     "probes.sources.output_names.file_stem": "the same",

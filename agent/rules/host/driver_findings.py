@@ -49,6 +49,8 @@ _PASSING = ("cpu-lockup", "drive-failed", "interrupt-lost", "out-of-memory", "ma
 _LONG_AGO_SECONDS = 86_400.0
 _FIRMWARE_KINDS = ("mlx5", "nic_firmware")
 _EXPLAINED_BY = {"gsp-silent": ("xid", "gpu_lost", "gpu_init"), "queue-stalled": _FIRMWARE_KINDS}
+_OF_CLOUDS = ("cloud-nic-silent", "cloud-nic-stalled", "cloud-nic-reset")  # the instance's only way to the others
+_OF_INTERFACES = ("queue-stalled", *_OF_CLOUDS)  # which they name
 _SHOWN = 6
 
 
@@ -103,7 +105,7 @@ def _counts(context: RuleContext, event: Event) -> bool:
         return False  # an interface whose state is known: rules about links judge it
     if code == "queue-stalled" and context.why_bus_unread is None:
         return False  # of an interface that has no RDMA
-    if _may_be_anything(context, event):
+    if code in _OF_CLOUDS or _may_be_anything(context, event):
         return True
     driver = event.detail.get("driver")
     is_of_jobs = driver in _DRIVERS_OF_JOBS or code not in _UNLESS_GEAR
@@ -199,10 +201,16 @@ def _fail(context: RuleContext, address: str, events: Sequence[Event]) -> Fail:
         confidence="low" if anything else meaning.confidence,
         cause=f"{first.code}{f' {address}' if address and not on_bus else ''}",
         situation=first.code or "",
-        values=list_log_words(events),
+        values=list_log_words(events) + _list_interface(first),
         ids=frozenset({address} if on_bus else _list_places(context, first, address)),
         explains_ids=None if meaning.confidence == "high" else frozenset(),
     )
+
+
+def _list_interface(event: Event) -> tuple[tuple[str, str], ...]:
+    """The word of commands for the interface that the line names."""
+    name = event.detail.get("name") if event.code in _OF_INTERFACES else None
+    return (("INTERFACE", name),) if name else ()
 
 
 def _is_long_ago(context: RuleContext, event: Event) -> bool:

@@ -6,6 +6,7 @@ from agent.rules.host.meaning import Meaning
 
 _NO_PORT = "What it was needed for is missing: a queue, a port or the whole NIC."
 _QUEUE = "Connections over that queue end: the job that uses them stops with an error."
+_PAUSES = "Traffic over it pauses for a second or more with each reset; connections of jobs can time out."
 _WAITS = "Programs that read or write its files wait, and jobs seem to hang."
 
 
@@ -93,6 +94,15 @@ NETWORK_MEANINGS = {
     "nic-gone": Meaning(
         "error", "the NIC no longer answers on PCIe", "The NIC cannot be used by jobs.", True, "medium", alone=False
     ),
+    "cloud-nic-silent": Meaning(
+        "warning", "the provider's side of the virtual NIC gave no sign of life, and its driver resets it", _PAUSES,
+        False, "medium",
+    ),
+    "cloud-nic-stalled": Meaning(
+        "warning", "the virtual NIC did not complete packets in time; its driver resets it where many are lost",
+        _PAUSES, False, "medium",
+    ),
+    "cloud-nic-reset": Meaning("info", "its driver reset the virtual NIC", _PAUSES, False, "medium"),
     "malformed-requests": Meaning(
         "warning", "the NIC stopped a queue that sent malformed requests (malicious driver detection)",
         "That queue is reset; traffic of its virtual function or interface pauses.", False, "medium",

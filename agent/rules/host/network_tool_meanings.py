@@ -27,6 +27,47 @@ NETWORK_MEANINGS = {
         "Its driver was unloaded or lost the device at that moment: jobs on it end. What is listed before it is whole.",
         "gone",
     ),
+    "sm-not-master": ToolMeaning(
+        "warning",
+        "the subnet manager that was asked is not the master",
+        "It sets up no port. If no other one is the master, ports that come up stay in Initializing, and a lost link "
+        "is not routed around.",
+        "manager-state",
+    ),
+    "sm-standby": ToolMeaning(
+        "info",
+        "the subnet manager that was asked is on standby",
+        "None where another one is the master. If this is the one that the port itself names, the master was lost.",
+        "manager-state",
+    ),
+    "pauses-tx": ToolMeaning(
+        "warning",
+        "an interface pauses its switch far more than the others of the host do",
+        "The host takes data on it more slowly than it arrives: the backlog fills the switch, and other nodes wait.",
+        "pauses-sent",
+        "low",
+    ),
+    "pauses-rx": ToolMeaning(
+        "info",
+        "an interface is paused by its switch far more than the others of the host are",
+        "It sends more slowly: something behind its switch does not take data, or several senders share the way.",
+        "pauses-received",
+        "low",
+    ),
+    "pauses-tx-unweighed": ToolMeaning(
+        "info",
+        "an interface pauses its switch far more than the others of the host do",
+        "If it does not also carry far more traffic, the host takes data on it more slowly than it arrives.",
+        "pauses-sent",
+        "low",
+    ),
+    "pauses-rx-unweighed": ToolMeaning(
+        "info",
+        "an interface is paused by its switch far more than the others of the host are",
+        "If it does not also carry far more traffic, something behind its switch does not take data.",
+        "pauses-received",
+        "low",
+    ),
     "perftest-queue": ToolMeaning(
         "warning",
         "a program of perftest could not create a queue pair",
@@ -155,6 +196,21 @@ NETWORK_MEANINGS = {
         "several interfaces are in one network",
         "What is sent to it by address alone leaves by the first of them, and each answers for the addresses of the "
         "others: a rail carries the traffic of another, or replies are lost.",
+        "network-shared",
+        "low",
+    ),
+    "network-shared-open": ToolMeaning(
+        "warning",
+        "several interfaces are in one network, and the kernel's settings do not keep them apart",
+        "A rail carries the traffic of another, as each answers ARP for the addresses of the others; or replies are "
+        "lost, as what would be answered over another interface is dropped.",
+        "network-shared",
+        "medium",
+    ),
+    "paths-open": ToolMeaning(
+        "info",
+        "interfaces answer ARP for the addresses of the others, or drop what would be answered over another one",
+        "None where each has a network of its own. Rails that share one need other settings.",
         "network-shared",
         "low",
     ),
@@ -302,6 +358,13 @@ NETWORK_MEANINGS = {
         "RoCE over this device does not work for it: its interface has no address, or is in another network namespace.",
         "gid",
         "low",
+    ),
+    "perftest-gid": ToolMeaning(
+        "warning",
+        "perftest used an index of the GID table that is empty (all zeros), and could not connect",
+        "RoCE does not connect with an empty GID: the other side has no address to answer to.",
+        "gid",
+        "medium",
     ),
     "gid-index-differs": ToolMeaning(
         "info",

@@ -72,12 +72,41 @@ SWITCH_MEANINGS = {
         "switch-link",
         "low",
     ),
+    "switch-paused": ToolMeaning(
+        "warning",
+        "a port of a switch receives far more pauses than all others",
+        "What is plugged in there takes data more slowly than its link: the backlog fills the switch, and other ports "
+        "wait for it.",
+        "pauses-of-host",
+        "low",
+    ),
+    "switch-waiting": ToolMeaning(
+        "warning",
+        "a port of a switch has a link, and no subnet manager set it up",
+        "The port carries nothing until the subnet manager gives what is plugged in there an address.",
+        "waiting",
+        "medium",
+    ),
     "switch-drops": ToolMeaning(
         "warning",
         "a switch drops more than a few of the packets of a port",
         "Dropped packets of RoCE are sent again, a whole window of them: jobs over this port are slower, or time out. "
         "What it means depends on when they were dropped, and in which class.",
         "drops",
+        "low",
+    ),
+    "switch-paused-alone": ToolMeaning(
+        "info",
+        "a port of a switch receives many pauses, and the others none",
+        "What is plugged in there takes data too slowly, if it is not the only one that uses this class.",
+        "pauses-of-host",
+        "low",
+    ),
+    "switch-pauses-sent": ToolMeaning(
+        "info",
+        "a switch pauses one port far more than all others",
+        "What is plugged in there is held back, as what it sends goes to a port that is full, or paused itself.",
+        "pauses-of-switch",
         "low",
     ),
     "switch-port-down": ToolMeaning(

@@ -74,9 +74,12 @@ def list_tool_faults(context: RuleContext, events: Sequence[Event]) -> Iterator[
 
 
 def _join(context: RuleContext, event: Event) -> Event:
-    """A line of ACS with what the kernel's log states of the IOMMU; one that no check explains by its words."""
+    """A line of ACS with what the kernel's log states of the IOMMU, networks that interfaces share with the settings
+    for them; a line that no check explains by its words."""
     if event.code == "unnamed-acs" and iommu_translates(context):
         return msgspec.structs.replace(event, code="unnamed-acs-translated")
+    if event.code == "network-shared" and any(one.code == "paths-open" for one in context.events):
+        return msgspec.structs.replace(event, code="network-shared-open")
     if event.code == UNEXPLAINED and (kind := find_kind(event.text)):
         return msgspec.structs.replace(event, code=f"words-{kind}")
     return event
@@ -92,11 +95,13 @@ def _is_known(context: RuleContext, event: Event) -> bool:
     if code == "guid-zero":
         ports = [port for nic in context.topology.nics if nic.label in event.text.split(", ") for port in nic.ports]
         return any(port.state == "DOWN" for port in ports)
+    if code == "paths-open":
+        return any(one.code == "network-shared" for one in context.events)
     if code == "smi-hot" and (gpu := _find_gpu(context, event.subject)) and gpu.health:
         return any("thermal" in limit for limit in gpu.health.clock_limits or ())  # gpu-throttled
     if code == "module-refused" or code in _OF_XID:
         return any(_is_same(one, event) for one in context.events)
-    if code.startswith("nvlink-counted"):
+    if code.startswith(("nvlink-counted", "pauses-")):
         return context.why_not_counted is None
     return code in _WITHOUT_LIST and context.why_bus_unread is None
 

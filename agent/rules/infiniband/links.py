@@ -24,7 +24,15 @@ from agent.rules.cabling import (
 )
 from agent.rules.context import RuleContext
 from agent.rules.devices import find_function, severity_by_role, why_unreachable
-from agent.rules.infiniband.ports import EXPECTED, IbPort, device_number, has_no_infiniband, ib_ports, is_rate_unparsed
+from agent.rules.infiniband.ports import (
+    EXPECTED,
+    IbPort,
+    device_number,
+    has_no_infiniband,
+    ib_ports,
+    is_held_down,
+    is_rate_unparsed,
+)
 from agent.rules.node_wide import merge_if_on_all, on_all
 from agent.rules.rule import NODE, Fail, Result, Unknown, rule, split_subjects
 from agent.rules.wording import count_of, find_majority, format_share_lost, join_labels
@@ -108,6 +116,12 @@ def _judge_port_down(context: RuleContext, ib_port: IbPort, socket: CageState, s
 def _explain_down(ib_port: IbPort) -> tuple[str, str]:
     """What the physical state means, and the key of the steps. A virtual function has no wire of its own."""
     nic, physical = ib_port.nic, ib_port.port.phys_state or ""
+    if is_held_down(ib_port.port) and not nic.virtual_function:
+        return (
+            "a port without a wire of its own (virtual function, Socket Direct) that its link policy or the subnet "
+            "manager holds down",
+            "vf-policy",
+        )
     if not nic.virtual_function:
         return _MEANING.get(physical, "not in use"), _SITUATIONS.get(physical, "")
     if not (nic.node_guid or "1").strip("0:"):

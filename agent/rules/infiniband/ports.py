@@ -20,6 +20,7 @@ from agent.rules.devices import (
 )
 from agent.rules.rule import NODE, Result, Subject
 
+NO_LID = 0xFFFF  # of a port that no subnet manager gave one; 0: of RoCE, or before the first
 _CONNECTX_5 = 0x1017
 _INFINIBAND_CLASS = "0x0207"
 EXPECTED = ("rail", "storage")  # roles that have a cable
@@ -79,6 +80,11 @@ def has_no_infiniband(context: RuleContext) -> bool:
     return not any(_is_infiniband(context, nic) for nic in context.topology.nics) and not any(
         port.link_layer in ("InfiniBand", None) for port in ports
     )
+
+
+def is_held_down(port: Port) -> bool:
+    """Whether it is down while its link is up and its subnet manager known: no port with a wire of its own is."""
+    return (port.state, port.phys_state) == ("DOWN", "LinkUp") and port.sm_lid not in (None, 0, NO_LID)
 
 
 def is_rate_unparsed(context: RuleContext, ib_port: IbPort) -> bool:

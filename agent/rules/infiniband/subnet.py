@@ -10,7 +10,7 @@ from agent.model.reasons import NO_EARLIER_RUN
 from agent.rules.cabling import why_still_booting
 from agent.rules.context import RuleContext
 from agent.rules.devices import severity_by_role
-from agent.rules.infiniband.ports import PLUGGED, IbPort, has_no_infiniband, ib_ports
+from agent.rules.infiniband.ports import NO_LID, PLUGGED, IbPort, has_no_infiniband, ib_ports, is_held_down
 from agent.rules.nccl.hcas import Hca, rdma_rails, report_no_rails, settings_evidence, severity_by_scope
 from agent.rules.nccl.prerequisites import mapped_libraries
 from agent.rules.nccl.settings import (
@@ -24,7 +24,7 @@ from agent.rules.node_wide import aggregate_node_wide, on_all
 from agent.rules.rule import NODE, Fail, Pass, Result, Unknown, rule, split_subjects
 from agent.rules.wording import join_labels
 
-_NO_LID = (0, 0xFFFF)
+_NO_LID = (0, NO_LID)
 _WITH_LINK = ("INIT", "ARMED")  # states that no port without a physical link has
 
 
@@ -50,7 +50,8 @@ def _judge_no_sm(context: RuleContext, ib_port: IbPort) -> Result:
         return ib_port.unknown("not-read", fact="its physical state")
     if port.phys_state not in ("LinkUp", None):
         return ib_port.not_applicable("judged-elsewhere", detail="not physically up: see ib-port-down")
-    if ib_port.nic.virtual_function and (port.state == "DOWN" or port.sm_lid not in (None, *_NO_LID)):
+    is_virtual = ib_port.nic.virtual_function and (port.state == "DOWN" or port.sm_lid not in (None, *_NO_LID))
+    if is_virtual or is_held_down(port):
         return ib_port.not_applicable("judged-elsewhere", detail="a virtual function: see ib-port-down")
     waiting = why_still_booting(context)
     return ib_port.unknown(waiting.prefixed(f"{port.state}; ")) if waiting else _fail_no_sm(ib_port)

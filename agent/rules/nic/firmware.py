@@ -24,13 +24,19 @@ _OVER = frozenset({"reset"})  # what the driver has done away with when it write
 _DRIVERS = ("mlx5", "bnxt_en", "ice", "ena", "efa", "ionic")
 _KINDS = ("mlx5", "nic_firmware")
 _RECENT = read_limit("nic-firmware-dead.recent_hours")
+_OF_CLOUDS = ("ena ", "efa ")  # drivers of NICs that a provider alone can repair
 _SHOWN = 6  # lines of evidence
 
 
 @rule("nic-firmware-dead")
 def nic_firmware_dead(context: RuleContext) -> Iterator[Result]:
     own_last = sorted(context.topology.nics, key=lambda nic: nic.id == nic.pci)  # a function, not its sub-functions
-    nics = {nic.pci: nic for nic in own_last if nic.pci and (nic.driver or "").startswith(_DRIVERS)}
+    logged = {event.subject for event in context.events if event.kind in _KINDS and event.code in _SIGNS}
+    nics = {
+        nic.pci: nic
+        for nic in own_last
+        if nic.pci and ((nic.driver or "").startswith(_DRIVERS) or (nic.driver is None and nic.pci in logged))
+    }
     unlisted = find_unlisted(context, _KINDS, _SIGNS)
     if not nics and not unlisted:
         yield NODE.not_applicable("no-such-device", detail="no NIC whose driver reports the state of its firmware")
@@ -55,6 +61,7 @@ def _fail_firmware(
     stopped = [
         event for event in context.events if (event.kind, event.code, event.subject) == ("driver", "rdma-port", pci)
     ]
+    is_dpu = worst.code == "firmware-init" and "BlueField" in str(nic.model if nic else "")
     severity = (severity_by_role("error", nic) or "info") if nic else "error" if stopped else "warning"
     if over or (old and worst.code == "tx-timeout"):
         severity = "info"
@@ -67,11 +74,14 @@ def _fail_firmware(
         + ("; the driver recovered it" if over else ", long ago" if old else ""),
         impact="None now; a repeat is a fault of its hardware."
         if over
+        else "Its driver waited in vain: no port of it can be used."
+        if worst.code == "firmware-init"
         else "The port can stay ACTIVE while nothing passes: jobs that use this NIC hang until they time out.",
         evidence=tuple(quote_log(event) for event in [*signs, *ends, *stopped][:_SHOWN]),
         severity=severity,
         confidence="high" if nic or stopped else "medium",
         cause=worst.code or "",
+        situation="virtual" if worst.text.startswith(_OF_CLOUDS) else "dpu-start" if is_dpu else "",
         ids=frozenset({pci, *(one.id for one in context.topology.nics if one.pci == pci)}),
     )
 

@@ -25,6 +25,12 @@ _BRIEF = lazy_pattern(
 _ADDRESS = lazy_pattern(r"[ \t]+inet6? (?P<address>[0-9a-fA-F.:]{2,45}/\d{1,3})\b.*")
 _FUNCTION = lazy_pattern(r"[ \t]+vf (?P<number>\d{1,4}) .*\blink-state (?P<state>\w+)\b.*")
 _EMPTY = lazy_pattern(r"^[ \t]{0,40}n_gids_found=0[ \t\r]{0,40}$", re.MULTILINE)
+_SETTING = lazy_pattern(
+    r"[ \t]*net\.ipv4\.conf\.(?P<name>[\w./@:-]{2,32}?)\.(?P<setting>arp_ignore|rp_filter)[ \t]*=[ \t]*(?P<value>\d)"
+    r"[ \t\r]*"
+)
+_ALL = ("all", "default")
+_MOST_CHOSEN = 200  # lines: what `sysctl -a` prints is more
 _MOST_HOSTS_BITS = 2  # of a link between two hosts
 
 
@@ -91,6 +97,35 @@ def list_link_faults(text: str) -> list[ToolReport]:
     if not reports:
         raise ParseError("no network of two interfaces, and no virtual function that is kept down")
     return reports
+
+
+def list_open_settings(text: str) -> list[ToolReport]:
+    """Interfaces that answer ARP for the addresses of the others, and drop what comes back another way, as sysctl shows
+    it in lines that someone chose. Raises ParseError where fewer than two have such settings.
+
+    >>> rows = "net.ipv4.conf.ens{0}.arp_ignore = {1}\\nnet.ipv4.conf.ens{0}.rp_filter = {1}\\n"
+    >>> list_open_settings("".join(rows.format(n, 1) for n in range(4)))[0].detail
+    (('what', 'rp_filter 1 on ens0, ens1, ens2, ens3'),)
+    >>> list_open_settings("".join(rows.format(n, 0) for n in range(2)))[0].detail
+    (('what', 'arp_ignore 0 on ens0, ens1'),)
+    """
+    values: dict[str, dict[str, int]] = {}  # of each setting, by interface
+    lines = short_lines(text, _LIMIT_LINE)
+    for match in map(_SETTING.fullmatch, lines if len(lines) <= _MOST_CHOSEN else ()):
+        if match:
+            values.setdefault(match["setting"], {})[match["name"]] = int(match["value"])
+    found = []
+    for setting, risky in (("arp_ignore", 0), ("rp_filter", 1)):
+        of_all = values.get(setting, {})
+        names = [
+            name
+            for name, value in of_all.items()
+            if name not in _ALL and not _VIRTUAL.match(name) and max(value, of_all.get("all", 0)) == risky
+        ]  # the kernel takes the larger
+        found += [f"{setting} {risky} on {', '.join(names[:_SHOWN])}"] if len(names) > 1 else []
+    if not found:
+        raise ParseError("no two interfaces with such settings")
+    return [ToolReport("paths-open", None, "; ".join(found)[:_LIMIT_TEXT], (("what", "; ".join(found)),))]
 
 
 def list_empty_tables(text: str) -> list[ToolReport]:

@@ -52,6 +52,7 @@ _NIC_FIELD = lazy_pattern(
     r"(?P<value>\S{1,40})"
 )
 _NIC_WIRE = lazy_pattern(r"PCIE speed/width: (?P<value>(?P<speed>\d{1,3}(?:\.\d)?) GT/s PCIe x(?P<lanes>\d{1,2}))")
+_NOT_UP = frozenset(("down", "starting"))  # the second: of cxi_stat, whose other end does not answer
 _NIC_STATES = ("operational status", "link_state", "link state")  # the last: of cxi_stat
 _NONE = "no interfaces were detected"
 _OPA_PORT = lazy_pattern(r"(?P<port>hfi\d_\d{1,2}:\d)\b.*|(?P<renamed>[a-z]\w{1,30}:\d)[ \t]+PortGID:0x.*")
@@ -239,7 +240,7 @@ def list_nic_ports(text: str) -> list[ToolReport]:
     shown = [port for port in ports if any(state in port for state in _NIC_STATES)]
     if not shown:
         raise ParseError("no state of a NIC's port")
-    down = [port for port in shown if "down" in map(port.get, _NIC_STATES)]
+    down = [port for port in shown if not _NOT_UP.isdisjoint(map(port.get, _NIC_STATES))]
     code = "nic-port-down" if len(down) < len(shown) else "nic-ports-down"
     most = max(rates.values(), default=0)
     usual = next((port["pcie"] for port in ports if rates.get(port["name"]) == most), "")

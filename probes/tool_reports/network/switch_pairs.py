@@ -15,6 +15,8 @@ _LOST_PEER = lazy_pattern(  # the last: a link of Onyx to its peer
     rf"|session status|mclag peer status){_IS}(?:\S.{{0,80}}[ \t])?{_LOST}.*|the peer is not alive.*"
     r"|\d{1,3} {1,12}Po\d{1,4} {1,12}\d{1,4} {1,12}Down {1,12}\d{1,3}(?:\.\d{1,3}){3}\b.*)"
 )
+_OF_OTHERS = lazy_pattern(r"(?i)[ \t]{0,40}(?:session|peer|negotiation) status\b")  # IPsec, BFD and NTP have them
+_NAMES_PAIR = lazy_pattern(r"(?i)\bm-?c?-?lag|\bclag\b|\bvpc\b|peer[- ]?link|peer adjacency|\bicc[pl]\b")
 _PAIR = lazy_pattern(
     r"(?i)[ \t]{0,40}(?:peer-?link status|peer status|negotiation status|v?pc keep-alive status|vpc role"
     r"|the peer is alive|clag interfaces|mlag status:?)[ \t]{0,40}(?:$|:)"
@@ -31,7 +33,17 @@ def is_of_pair(lines: Sequence[str]) -> bool:
     >>> is_of_pair(["vPC role                        : primary"]), is_of_pair(["role: primary"])
     (True, False)
     """
-    return any(_PAIR.match(line) or _LOST_PEER.fullmatch(line) for line in lines)
+    is_named = _is_named(lines)
+    return any(_counts(line, is_named) and (_PAIR.match(line) or _LOST_PEER.fullmatch(line)) for line in lines)
+
+
+def _is_named(lines: Sequence[str]) -> bool:
+    return any(map(_NAMES_PAIR.search, lines))
+
+
+def _counts(line: str, is_named: bool) -> bool:
+    """Whether a line is about a pair: by its own words, or by those of the text."""
+    return is_named or _OF_OTHERS.match(line) is None
 
 
 def list_pair_faults(lines: Sequence[str]) -> list[ToolReport]:
@@ -39,11 +51,14 @@ def list_pair_faults(lines: Sequence[str]) -> list[ToolReport]:
 
     >>> [report.code for report in list_pair_faults(["Peer status : peer adjacency failed"])]
     ['switch-peer-lost']
+    >>> list_pair_faults(["Interface: Tunnel12", "Session status: DOWN-NEGOTIATING"])
+    []
     """
     reports = []
+    is_named = _is_named(lines)
     for code, pattern in (("switch-peer-lost", _LOST_PEER), ("switch-peer-differs", _DIFFERS)):
         for match in map(pattern.fullmatch, lines):
-            if match:
+            if match and _counts(match[0], is_named):
                 what = " ".join(match["line"].split())
                 reports.append(ToolReport(code, None, " ".join(match[0].split())[:_LIMIT_TEXT], (("what", what),)))
     return reports

@@ -29,6 +29,7 @@ _MANY_STORMS = 10
 _ERRORS_MATTER = 1e-12  # errors per bit behind the FEC: IEEE 802.3 and InfiniBand allow no more
 _PEERS, _LESS_DB, _DIM_DBM, _DARK_DBM, _FEW = 3, 6.0, -10.0, -30.0, 4
 _TIMES_OTHERS = 1000
+_MANY_PAUSES = 1_000_000
 _NO_COUNT = 1e24
 _BUSY = 1_000_000  # frames of a port whose drops are judged
 _DROPS = ((words.LOST_SENDING, words.SENT, 1000), (words.LOST_RECEIVING, words.RECEIVED, 100))  # one in how many
@@ -48,7 +49,8 @@ _NO_REASON = lazy_pattern(  # cells of other columns
 )
 _REASON = lazy_pattern(r"(?i)(?<![^\s(-])(?P<reason>[a-z]{3,20}(?:-[a-z]{3,20})+)(?![^\s)])")
 _UP = ("up", "connected", "linkup", "active", "u")
-_DOWN = ("down", "notconnect", "notconnec", "notconnected", "kerneldown", "protodown")
+_WAITING = ("initialize", "initializing", "initialized", "init", "armed")  # of InfiniBand, for the subnet manager
+_DOWN = ("down", "polling", "notconnect", "notconnec", "notconnected", "kerneldown", "protodown")
 _ADMIN_OFF = lazy_pattern(r"\*down|(?i:\( ?admin|\bdisabled\b|\badm\b|\badmin\w* down\b|\badmin-down\b|\bstby\b)")
 _NO_MODULE = lazy_pattern(
     r"(?i)\bnot[ -]?present\b|\babsent\b|\bxcvrabsen\w*|\bsfpabsent\b|\bnot inserted\b|\bno (?:transceiver|xcvr)\b"
@@ -98,6 +100,8 @@ def list_switch_ports(text: str) -> list[ToolReport]:
         *_list_dim(ports),
         *_list_ports_down(ports, {report.subject for report in closed}),
         *_list_slow(ports),
+        *_list_pausing(ports),
+        *_list_waiting(ports),
         *_list_ports_without_pfc(lines if _PFC_HEAD in text else (), ports),
         *of_pair,
     ]
@@ -125,7 +129,7 @@ def _is_stated(fact: PortFact) -> bool:
     """Whether it is of the kind that is compared, and has such a value."""
     if fact.fact == words.STATE:
         return _split_state(fact.value)[0] in (*_UP, *_DOWN) or _ADMIN_OFF.search(fact.value) is not None
-    if fact.fact in (words.PFC, words.CLOSED):
+    if fact.fact in (words.PFC, words.CLOSED, words.LOGICAL):
         return True
     is_counted = fact.fact not in (words.MODULE, words.DESCRIBED, words.SPEED, words.SENT, words.RECEIVED, words.ADMIN)
     return is_counted and _number(fact.value) is not None
@@ -201,8 +205,9 @@ def _list_errors(ports: _Ports, port: str, rows: _Rows) -> Iterator[ToolReport]:
         yield _report(code, port, what, _line(rows, words.DAMAGED, words.DAMAGED_TOTAL))
     for label, lost in _most(rows, words.UNCORRECTED).items():
         if lost:
-            code = "switch-uncorrected" if lost >= _MANY else "switch-uncorrected-few"
-            yield _report(code, port, f"{lost} {label}", _line(rows, words.UNCORRECTED))
+            code = "switch-uncorrected" if lost >= _MANY or label.lower().endswith("rate") else "switch-uncorrected-few"
+            grows = ", it grows now" if label.lower().endswith("rate") else ""
+            yield _report(code, port, f"{lost} {label}{grows}", _line(rows, words.UNCORRECTED))
     sent = _most(rows, words.DAMAGED_SENT)
     if sent and max(sent.values()) >= max(_MANY, max(_most(rows, words.SENT).values(), default=0) / _ONE_IN):
         what = ", ".join(f"{count} {label}" for label, count in sent.items())
@@ -350,6 +355,35 @@ def _list_slow(ports: _Ports) -> Iterator[ToolReport]:
         if speed < usual:
             row = ports[port][words.SPEED][0]
             yield _report("switch-slow", port, f"{row.value}, most others {usual}G", row.line)
+
+
+def _list_pausing(ports: _Ports) -> Iterator[ToolReport]:
+    """Ports with far more pauses than all others; a note where these have none, or where the switch sends them."""
+    counts: dict[str, dict[str, int]] = {}  # of each label, by port
+    for port, rows in ports.items():
+        for label, count in _most(rows, words.PAUSES).items():
+            counts.setdefault(label, {})[port] = count
+    for label, of_ports in counts.items():
+        port = max(of_ports, key=lambda name: of_ports[name])
+        others = [count for name, count in of_ports.items() if name != port]
+        if len(others) >= _PEERS and of_ports[port] >= max(_MANY_PAUSES, _TIMES_OTHERS * max(others)):
+            is_used = sum(map(bool, others)) >= _PEERS
+            code = (
+                "switch-pauses-sent" if "tx" in label.lower() else "switch-paused" if is_used else "switch-paused-alone"
+            )
+            what = f"{of_ports[port]} ({label}), others at most {max(others)}"
+            row = next(
+                row for row in ports[port][words.PAUSES] if (row.label, _number(row.value)) == (label, of_ports[port])
+            )
+            yield _report(code, port, what, row.line)
+
+
+def _list_waiting(ports: _Ports) -> Iterator[ToolReport]:
+    """Ports of InfiniBand that have a link and that no subnet manager set up."""
+    for port, rows in ports.items():
+        for row in rows.get(words.LOGICAL, ())[:1]:
+            if simplify(row.value) in _WAITING and not _is_down(rows):
+                yield _report("switch-waiting", port, row.value, row.line)
 
 
 def _read_speed(value: str) -> int | None:

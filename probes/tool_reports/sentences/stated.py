@@ -32,6 +32,7 @@ IBPING, _OF_PING = " ibping statistics ---", ("no-answer", "answers-lost")  # pr
 _IBPING_TOOL = "ibping"
 _IBPINGED = lazy_pattern(r"^--- (?P<what>[\w.()-]{0,64} {0,2}\(Lid \d{1,5}\)) ibping statistics ---", re.MULTILINE)
 _OF_HEALTH = "dcgm-"
+_EMPTY_GID = lazy_pattern(r"^[ \t]{0,8}GID: (?:00:){15}00[ \t\r]*$", re.MULTILINE)
 _OF_PERFTEST = ("perftest-", "verbs-retries", "gid-none", "completion-")
 _ASKED = lazy_pattern(
     r"\b(?:ib|ibv|raw_ethernet)_\w{3,16}\b[^\n]{0,200}? (?:-d|--ib-dev)[ =]?(?P<device>[a-z]\w{2,30})\b"
@@ -148,13 +149,19 @@ def find_tool_errors(text: str) -> list[tuple[ToolSentence, re.Match[str]]]:
 
     >>> [(row.code, match["what"]) for row, match in find_tool_errors("root@n1:~# Port number 1 state is Down\n")]
     [('perftest-port', 'Down')]
+    >>> lines = " GID: 00{}\nFailed to modify QP 322 to RTR\n".format(":00" * 15)
+    >>> [row.code for row, _ in find_tool_errors(lines)]
+    ['perftest-gid']
     """
     errors: dict[str | None, tuple[ToolSentence, re.Match[str]]] = {}
     is_ibping = IBPING in text
     for row in IN_PLACE:
         if row.tool not in errors and (found := next(_find_sentences(text, (row,), _MOST_LINES), None)):
-            of_ibping = is_ibping and row.code in _OF_PING
-            named = row._replace(code="mad-unanswered", tool=_IBPING_TOOL) if of_ibping else row
+            named = row
+            if is_ibping and row.code in _OF_PING:
+                named = row._replace(code="mad-unanswered", tool=_IBPING_TOOL)
+            elif row.code == "perftest-route" and _EMPTY_GID.search(text):
+                named = row._replace(code="perftest-gid")
             errors.setdefault(named.tool, (named, found[2]))
     codes = {row.code for row, _ in errors.values()}
     causes = [error for error in errors.values() if codes.isdisjoint(_EXPLAINED.get(error[0].code, ()))]

@@ -38,6 +38,7 @@ _CUDA_CODES = (  # number of an error of CUDA, and its names in the runtime (hel
     ("cuda-unknown", "3", "InitializationError", "NOT_INITIALIZED"),
     ("cuda-unknown", "999", "Unknown", "UNKNOWN"),
 )
+_SMINFO = r"^sminfo: sm (?P<part>lid \d{1,5}) sm guid \w{3,20}, activity count \d{1,12} priority \d{1,3} state \d "
 _STATUSES = (  # of a completion, as libibverbs numbers them
     ("completion-memory", "4|8|10"),
     ("completion-request", "9|11"),
@@ -196,6 +197,8 @@ IN_PLACE: tuple[ToolSentence, ...] = (  # with a tool
         "sminfo",
         ("umad-closed", r"^(?:ibwarn: \[\d{1,10}\] )?mad_rpc_open_port: can't open UMAD port"),
         ("sm-silent", r"^sminfo: iberror: failed: query"),
+        ("sm-standby", _SMINFO + r"(?P<what>SMINFO_STANDBY)"),
+        ("sm-not-master", _SMINFO + r"(?P<what>SMINFO_(?!MASTER)[A-Z]{4,16})"),
     ),
     *VERBS,
     *FIRMWARE,

@@ -264,6 +264,16 @@ def test_a_virtual_function_that_is_down_has_causes_of_its_own(
     assert not any(word in advice for word in ("cable", "transceiver", "module", "mlxlink", "no subnet manager"))
 
 
+def test_interfaces_named_as_those_of_virtual_functions_are_none_of_the_host(tmp_path: Path) -> None:
+    row = "link mlx5_{}/1 subnet_prefix fe80:0000:0000:0000 lid {} sm_lid {} lmc 0 state {} physical_state LINK_UP\n"
+    up = "".join(row.format(number, number + 4, 9, "ACTIVE") for number in range(12))
+    down = "".join(row.format(number, 65535, 0, "DOWN") for number in range(12, 15))
+    named = "".join(f"mlx5_{number} port 1 ==> ibp81s0v{number} (Down)\n" for number in range(12, 15))
+
+    assert [] == warnings_of(scan_text(tmp_path, f"$ rdma link\n{up}{down}$ ibdev2netdev\n{named}", "a.md"))
+    assert {"ib-no-sm"} == {f.rule for f in warnings_of(scan_text(tmp_path, f"$ rdma link\n{up}{down}", "a.md"))}
+
+
 def test_virtual_functions_whose_wire_is_up_are_found_where_all_are_down(tmp_path: Path) -> None:
     (finding,) = warnings_of(scan_text(tmp_path, virtual_functions("02", "03", "04", "05")))
 

@@ -512,6 +512,16 @@ FAULTS = {  # name: text, and its findings of warning or more
         {"warning tool-reports-fault node medium"},
     ),
     "no subnet manager": ("$ sminfo\nsminfo: iberror: failed: query\n", {"warning tool-reports-fault node low"}),
+    "a subnet manager that is not the master": (
+        "[root@sm2 ~]# sminfo\nsminfo: sm lid 9 sm guid 0x8c0eb0300a1b2c3, activity count 0 priority 2 state 0 "
+        "SMINFO_NOTACT\n",
+        {"warning tool-reports-fault lid 9 medium"},
+    ),
+    "settings for interfaces of one network": (
+        "$ sysctl -a | grep arp_ignore\nnet.ipv4.conf.all.arp_ignore = 0\nnet.ipv4.conf.ens3np0.arp_ignore = 0\n"
+        "net.ipv4.conf.ens4np0.arp_ignore = 0\n$ ip -br addr\nens3np0 UP 10.9.0.3/24\nens4np0 UP 10.9.0.4/24\n",
+        {"warning tool-reports-fault node medium"},
+    ),
     "an interface with another MTU": (ip_link(9000, 9000, 1500, 9000, 9000), {"warning roce-mtu-mismatch node low"}),
     "an interface without a link": (ip_link(*[9000] * 4, down=(5,)), {"warning roce-link-down ens5np0 low"}),
     "a module in a log": (

@@ -139,6 +139,21 @@ def test_outputs_of_a_loop_are_of_its_values(tmp_path: Path, loop: str, between:
         opened(tmp_path, f"# {loop}\n{one}")
 
 
+@pytest.mark.parametrize(
+    ("loop", "name"),
+    [
+        ("for i in 1 2; do echo ens$i; ethtool -i ens$i; done", "{}\n"),
+        ('for n in $(ls /sys/class/net); do echo "== $n =="; ethtool -i $n; done', "== {} ==\n"),
+    ],
+)
+def test_names_of_a_loop_are_between_its_outputs(tmp_path: Path, loop: str, name: str) -> None:
+    """Where a value is a part of the name, or only the machine knows the values."""
+    one, two = DRIVER.format("mlx5_core", "19"), DRIVER.format("bnxt_en", "5a")
+    host = opened(tmp_path, f"# {loop}\n{name.format('ens1')}{one}{name.format('ens2')}{two}")
+
+    assert (one, two) == tuple(host.run("ethtool", "-i", interface).stdout for interface in ("ens1", "ens2"))
+
+
 def test_devices_that_were_asked_one_by_one_are_all_there(tmp_path: Path) -> None:
     """Each is a part of the list, which is then not known to be whole."""
     other = IBSTATUS.replace("mlx5_4", "mlx5_5")

@@ -367,3 +367,29 @@ Interface: ethernet-1/9
        counter          Rx         Tx
   FCS error packets    {errors}      N/A
 """
+PAUSES = """\
+admin@leaf9:~$ show pfc counters
+   Port {way}    PFC0    PFC3         PFC4    PFC5
+----------  ------  ------  -----------  ------
+ Ethernet0       0       0      {one:>7}       0
+ Ethernet8       0       0      {one:>7}       0
+Ethernet16       0       0  {count:>11}       0
+Ethernet24       0       0      {one:>7}       0
+"""
+PAUSES_OF_NEXUS = """\
+leaf9# show interface priority-flow-control
+Port               Mode Oper(VL bmap)  RxPPP      TxPPP
+Ethernet1/1        Auto On  (8)        1812       0
+Ethernet1/2        Auto On  (8)        904        0
+Ethernet1/3        Auto On  (8)        {count:<11}0
+Ethernet1/4        Auto On  (8)        77         0
+"""
+NVOS_PORTS = """\
+admin@ib-leaf1:~$ nv show interface
+Interface  Logical State  Physical State  Speed  Width
+---------  -------------  --------------  -----  -----
+sw1p1      Active         LinkUp          ndr    4X
+sw1p2      {state:<15}LinkUp          ndr    4X
+sw2p1      Down           Polling
+sw2p2      Active         LinkUp          ndr    4X
+"""

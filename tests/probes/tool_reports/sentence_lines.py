@@ -101,6 +101,14 @@ LINES: tuple[tuple[str, str, str], ...] = (  # a line, the code of what it means
     ),
     ("-E- Missing master SM in the discover fabric", "sm-silent", ""),
     (
+        "sminfo: sm lid 9 sm guid 0x8c0eb0300a1b2c3, activity count 0 priority 2 state 1 SMINFO_DISCOVER",
+        "sm-not-master", "SMINFO_DISCOVER",
+    ),
+    (
+        "sminfo: sm lid 9 sm guid 0x8c0eb0300a1b2c3, activity count 31 priority 2 state 2 SMINFO_STANDBY",
+        "sm-standby", "SMINFO_STANDBY",
+    ),
+    (
         "-E- Local link (port 1 in device mlx5_0) in state Down. You should have an active link in order to use "
         "ibdiagnet",
         "ib-local-link", "port 1 in device mlx5_0",

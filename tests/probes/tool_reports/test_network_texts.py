@@ -383,6 +383,7 @@ ROWS: list[tuple[Callable[[str], list[ToolReport]], str, list[str]]] = [
     (port_tools.list_omni_path_ports, OPA.format("Active", 3, 5), ["opa-lanes"]),
     (port_tools.list_omni_path_ports, OPA.format("Active", 4, 2), ["opa-lanes"]),
     (port_tools.list_nic_ports, CXI.format("down"), ["nic-port-down"]),
+    (port_tools.list_nic_ports, CXI.format("starting"), ["nic-port-down"]),
     (port_tools.list_nic_ports, CXI.format("up"), []),
     (port_tools.list_nic_ports, CXI_PCIE.format(8), ["nic-pcie-narrow"]),
     (port_tools.list_nic_ports, CXI_PCIE.format(16), []),

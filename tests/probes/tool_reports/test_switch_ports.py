@@ -44,6 +44,14 @@ FAULTS = {
         texts.EXTENSIVE.format(state="Up", lost=4471),
         {("switch-uncorrected", "et-0/0/9", "4471 FEC Uncorrected Errors")},
     ),
+    "code words that are lost now": (
+        "Physical interface: et-0/0/9, Enabled, Physical link is Up\n    FEC Uncorrected Errors          12\n"
+        "    FEC Uncorrected Errors Rate      3\n",
+        {
+            ("switch-uncorrected-few", "et-0/0/9", "12 FEC Uncorrected Errors"),
+            ("switch-uncorrected", "et-0/0/9", "3 FEC Uncorrected Errors Rate, it grows now"),
+        },
+    ),
     "bits": (texts.NVUE_DIAGNOSIS.format(rate="4E-9"), {("link-errors", "swp9", "effective-ber 4E-9")}),
     "flaps": (texts.FLAPS.format(count=481), {("switch-flaps-most", "Ethernet8", "481 times")}),
     "some flaps": (texts.FLAPS.format(count=33), {("switch-flaps", "Ethernet8", "33 times")}),
@@ -169,8 +177,31 @@ FAULTS = {
     "a flag behind the name of its module": (
         texts.SHELL_FLAGS.format(state="True"), {("module-flags", "1/1/14", "Rx1 Power Low Alarm")},
     ),
+    "a port without a subnet manager": (
+        texts.NVOS_PORTS.format(state="Initialize"), {("switch-waiting", "sw1p2", "Initialize")},
+    ),
+    "pauses of one port": (
+        texts.PAUSES.format(way="Rx", one="1,204", count="71,204,112"),
+        {("switch-paused", "Ethernet16", "71204112 (Port Rx PFC4), others at most 1204")},
+    ),
+    "pauses of one port alone": (
+        texts.PAUSES.format(way="Rx", one="0", count="71,204,112"),
+        {("switch-paused-alone", "Ethernet16", "71204112 (Port Rx PFC4), others at most 0")},
+    ),
+    "pauses to one port": (
+        texts.PAUSES.format(way="Tx", one="1,204", count="71,204,112"),
+        {("switch-pauses-sent", "Ethernet16", "71204112 (Port Tx PFC4), others at most 1204")},
+    ),
+    "pauses of a Nexus": (
+        texts.PAUSES_OF_NEXUS.format(count=9123442),
+        {("switch-paused", "Ethernet1/3", "9123442 (Port RxPPP), others at most 1812")},
+    ),
     "a peer": (
         texts.PAIR.format(state="Down"), {("switch-peer-lost", None, "peer-link status : Down")},
+    ),
+    "a status that others have, too": (
+        texts.PAIR.format(state="Up").replace("Connected", "Connecting"),
+        {("switch-peer-lost", None, "negotiation status : Connecting")},
     ),
     "a configuration": (
         texts.CONSISTENCY.format(state="failed"),
@@ -207,6 +238,9 @@ HEALTHY = {
     "no flag": texts.FLAGGED.format(state="Off"),
     "members": texts.MEMBERS.format(one="PG+", other="PG+").replace("Po4(D)       LACP(a)    Et23/1(G-)\n", ""),
     "selected": texts.UNSELECTED.format(state="Selected"),
+    "pauses": texts.PAUSES.format(way="Rx", one="81,204", count="71,204,112"),
+    "ports of InfiniBand": texts.NVOS_PORTS.format(state="Active"),
+    "few pauses": texts.PAUSES.format(way="Rx", one="2", count="904,112"),
     "a peer": texts.PAIR.format(state="Up"),
     "a configuration": texts.CONSISTENCY.format(state="success"),
     "discards": texts.DISCARDS.format(count=812),
