@@ -84,6 +84,8 @@ def read_report(path: str) -> Report:
         raise ReportError(f"{path}: {error}") from error
     if len(data) > REPORT_LIMIT_BYTES:
         raise ReportError(f"{path}: larger than a report can be ({REPORT_LIMIT_BYTES} bytes)")
+    if not data.strip():
+        raise ReportError(f"{path}: it is empty")
     try:
         head = msgspec.json.decode(data, type=_Head)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

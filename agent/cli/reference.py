@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from agent.model.finding import Finding
     from agent.model.report import Report
 
+_NUMBER = re.compile(r"(?<=[A-Za-z])-?(?=[0-9])")  # where a word ends and its number begins
 _PART = re.compile(r"(GPU|NIC|mlx5_|bnxt_|irdma|eth|ens|enp|node$|[0-9a-f]{4}:)")
 _LABELS = 12  # of parts with findings, in a hint
 _SHORT = ("What it checks", "Why it matters", "How to confirm")  # sections that everyone reads
@@ -75,21 +76,24 @@ def print_rule(name: str, everything: bool = False) -> None:
         return
     hint = _hint_name(name, list(rules))
     matching = _find_by_words(name, rules.values(), in_pages=hint is None)
+    if not matching and hint is None:
+        matching = _find_by_words(_NUMBER.sub(" ", name), rules.values(), in_pages=True)  # xid79
     if not matching:
         raise CliError(f"no rule, prefix or family {name!r:.80}", hint or "fabricscope rules lists all rules")
     _print_list(matching)
 
 
 def _find_by_words(text: str, rules: Iterable[Rule], in_pages: bool) -> list[Rule]:
-    """Rules whose name or title has these words, else whose page has them."""
+    """Rules whose name or title has these words, else whose page has them: first those whose title has most."""
     words = [re.compile(rf"(?<![a-z0-9]){re.escape(word)}(?![0-9])", re.IGNORECASE) for word in text.split()]
-    titles, pages = [], []
+    titles, pages = [], {}
     for rule in rules if words else ():
-        if all(word.search(f"{rule.name} {rule.title}") for word in words):
+        in_title = sum(bool(word.search(f"{rule.name} {rule.title}")) for word in words)
+        if in_title == len(words):
             titles.append(rule)
         elif in_pages and not titles and all(word.search(rule.page) for word in words):
-            pages.append(rule)
-    return titles or pages
+            pages[rule.name] = -in_title, rule
+    return titles or [rule for _, rule in sorted(pages.values(), key=lambda row: row[0])]
 
 
 def _hint_name(name: str, rules: Sequence[str]) -> str | None:

@@ -9,6 +9,7 @@ from agent.model.gpu import NpuPort
 from agent.model.nic import Nic, Port
 from agent.model.report import Report
 
+_UNSPECIFIC = frozenset(("GPU", "NIC", "PCI device", "interface"))  # parts of which nothing more is known
 _BRACKETED = re.compile(r".*\[([^\[\]]+)\]")
 
 
@@ -49,7 +50,8 @@ def describe_location(location: Location | None) -> list[str]:
     port = f"MAC {location.mac}" if location.mac else f"GUID {location.port_guid}" if location.port_guid else ""
     far = location.far_end
     cable = " port ".join(name for name in (far.system, far.port) if name) if far else ""
-    known = (location.part, slot, identity, port, f"cable to {cable}" if cable else "")
+    part = "" if location.part in _UNSPECIFIC else location.part
+    known = (part, slot, identity, port, f"cable to {cable}" if cable else "")
     return [text for text in known if text]
 
 

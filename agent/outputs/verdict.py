@@ -8,6 +8,8 @@ from agent.model.finding import SEVERITIES, Check
 from agent.model.labels import name_first
 from agent.model.report import Report
 
+_OF_PROBES = "probe-hung"  # a check of our own reading: it passes whatever saved outputs hold
+_SAVED = ("dump", "text")  # sources that may hold one output alone
 _NAMED_RULES = 3  # rules named that keep the verdict from ok
 _OUTCOMES = (
     ("could not run", ("could not run", "baseline")),
@@ -30,7 +32,7 @@ def describe_verdict(report: Report) -> str:
     if summary.verdict == "nothing_to_check":
         return join_notes("no GPU, other accelerator or RDMA NIC on this host", counts)
     if summary.verdict == "unknown":
-        return "; ".join(filter(None, (_why_unknown(report), counts)))
+        return "; ".join(filter(None, (_describe_outputs(report), _why_unknown(report), counts)))
     return join_notes("no problems found", counts) if summary.verdict == "ok" else counts
 
 
@@ -52,13 +54,18 @@ def join_notes(text: str, counts: str) -> str:
 
 def count_checks(report: Report) -> str:
     """How many checks ran, and why the others did not: `70 checks ran; 36 need a second sample`."""
-    counts = Counter(classify_check(check) for check in report.checks)
+    counts = Counter(classify_check(check) for check in _list_checks(report))
     ran, in_part = counts["ran"] + counts["in part"], counts["in part"]
     parts = [f"{ran} {'check' if ran == 1 else 'checks'} ran" + (f" ({in_part} in part)" if in_part else "")]
     for text, outcomes in _OUTCOMES:
         count = sum(counts[outcome] for outcome in outcomes)
         parts += [f"{count} {text.replace('need', 'needs') if count == 1 else text}"] if count else []
     return "; ".join(parts)
+
+
+def _list_checks(report: Report) -> list[Check]:
+    """The checks of the host: of saved outputs without the one of our own reading."""
+    return [check for check in report.checks if report.source.kind not in _SAVED or check.rule != _OF_PROBES]
 
 
 def classify_check(check: Check) -> str:
@@ -83,11 +90,23 @@ def explain_unread_devices(report: Report) -> str | None:
     return report.summary.devices_unread
 
 
+def _describe_outputs(report: Report) -> str:
+    """Of saved outputs without a finding: whether any check could look at them."""
+    if report.source.kind not in _SAVED or report.source.hosts is not None or report.open_findings:
+        return ""
+    ran = sum(classify_check(check) in ("ran", "in part") for check in _list_checks(report))
+    if not ran:
+        return "no check can use these outputs"
+    return f"only {f'{ran} checks' if ran > 1 else 'one check'} can use these outputs, and found no fault"
+
+
 def _why_unknown(report: Report) -> str:
     if report.source.hosts is not None:
         return "the outputs are of several hosts or times, and each was checked alone"
     unread, topology = explain_unread_devices(report), report.topology
     if unread and not (topology.gpus or topology.host_nics):
+        if report.source.kind in _SAVED:
+            return f"GPUs and NICs of the host are not known: {unread}"
         return f"no GPU or RDMA NIC is listed, but there may be some: {unread}"
     essential = report.summary.unknown_essential
     rules = report.summary.unknown_rules[: essential or None]  # 0: a report of before schema_minor 6

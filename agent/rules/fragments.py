@@ -236,7 +236,8 @@ def describe_settling(context: RuleContext, fault: Fail) -> str:
     commands = [f"`{settle.what}`" for settle in fault.depends_on.settles] if fault.depends_on else []
     if context.why_bus_unread is None and "`lspci -vvv`" in commands:
         commands = ["`rdma link`", "`ip -d link`"]  # the list is there, and no output has the NIC's address
-    return f"Save {join_labels(commands)} of this host beside it, and scan both again: that settles what it means here."
+    saved = join_labels(commands)
+    return f"Save {saved} of this host beside this source, and scan the folder: that settles what this means here."
 
 
 def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]) -> Iterator[Fail]:
@@ -413,4 +414,5 @@ def find_before_boot(earlier: RuleContext, rule: Rule, answers: Sequence[Result]
     for fault in rule.check(earlier):
         if isinstance(fault, Fail) and fault.subject not in failing:
             confidence = "medium" if fault.confidence == "high" else fault.confidence
-            yield replace(fault, summary=f"before the last boot: {fault.summary}", confidence=confidence)
+            summary = f"before the last boot: {fault.summary}"
+            yield replace(fault, summary=summary, confidence=confidence, is_before_boot=True)

@@ -17,6 +17,7 @@ import msgspec
 
 from agent.model.finding import STEP_COSTS, Location, Step
 from agent.model.labels import natural
+from agent.model.nic import Nic
 from agent.rules.context import RuleContext
 from agent.rules.location import (
     NO_CHIP,
@@ -62,7 +63,11 @@ _TOOLS = {
     "amd-smi": "AMD",
     "hccn_tool": "Huawei",
     "npu-smi": "Huawei",
+    "mlxlink": "NVIDIA NIC",
 }  # a command of one serves the parts of its maker alone
+_NIC_MAKERS = frozenset(("NVIDIA NIC", "other NIC"))
+_OTHER_NICS = ("bnxt", "irdma", "ice", "efa", "ionic", "hns", "erdma", "mana", "qed", "cxgb", "hfi", "opa")
+_THIS_BOOT, _ALL_BOOTS = re.compile(r"^dmesg(?: -T)?"), "journalctl _TRANSPORT=kernel"  # the kernel log
 _COMMAND = re.compile(r"^- `([^`]+)`", re.MULTILINE)
 _CODE = re.compile(r"(:\s|\s\(|,\s|\sand\s)?`([^`]*)`(\))?")  # with what leads to it
 CHOICE = re.compile(r"For ([a-z0-9-]+(?:, [a-z0-9-]+)*): ")
@@ -98,15 +103,17 @@ def build_confirm(context: RuleContext, rule: str, fault: Fail) -> list[str] | N
         if not managed and "fabricmanager" in command:
             continue  # it runs on another host: of a rack, or of a guest
         for values in devices if len(devices) <= _DEVICES else devices[:1]:
-            filled = _fill(command, values)
+            filled = _fill(_THIS_BOOT.sub(_ALL_BOOTS, command) if fault.is_before_boot else command, values)
             if not _WORDS.search(filled):
                 commands[filled] = None
     return list(commands) or None
 
 
 def _serves(command: str, makers: Set[str]) -> bool:
-    """Whether a command is no tool of another maker than those of these GPUs."""
-    return not makers or _TOOLS.get(command.partition(" ")[0], min(makers)) in makers
+    """Whether a command is no tool of another maker than those of these GPUs or NICs."""
+    maker = _TOOLS.get(command.partition(" ")[0])
+    others = {other for other in makers if (other in _NIC_MAKERS) == (maker in _NIC_MAKERS)}
+    return maker is None or not others or maker in others
 
 
 def _quotes_nvidia(fault: Fail) -> bool:
@@ -121,11 +128,18 @@ def _may_have_fabric_manager(context: RuleContext) -> bool:
 
 
 def _find_makers(context: RuleContext, fault: Fail) -> set[str]:
-    """The makers of the GPUs that a fault is about; of a fault of the node those of all."""
+    """The makers of the GPUs and NICs that a fault is about; of a fault of the node those of all GPUs."""
     if any(one.subject.startswith("npu:") for one in (fault, *fault.parts)):
         return {"Huawei"}
     gpus = [gpu for place in fault.ids if (gpu := find_gpu(context, place))] or context.topology.gpus
-    return {gpu.vendor for gpu in gpus if gpu.vendor}
+    nics = [nic for place in fault.ids if (nic := find_nic(context, place))]
+    return {gpu.vendor for gpu in gpus if gpu.vendor} | {maker for nic in nics if (maker := _find_nic_maker(nic))}
+
+
+def _find_nic_maker(nic: Nic) -> str | None:
+    """By its driver, or by the name that a driver gives; None for a name that states none."""
+    name = nic.driver or nic.rdma_device or ""
+    return "NVIDIA NIC" if name.startswith("mlx") else "other NIC" if name.startswith(_OTHER_NICS) else None
 
 
 def build_steps(context: RuleContext, rule: str, fault: Fail, location: Location | None) -> list[Step]:

@@ -40,6 +40,7 @@ class Fail(msgspec.Struct, frozen=True):
     residue: tuple[Any, ...] = ()  # a Fail for each device that has more than all: reported where the rest is explained
     field: str = ""  # of a comparison with peers: the field that differs, "netdev.mtu"
     peers: frozenset[str] = frozenset()  # and the ids of those that have it as usual
+    is_before_boot: bool = False  # logs of earlier boots show it
 
 
 class Pass(msgspec.Struct, frozen=True):

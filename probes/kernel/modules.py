@@ -202,12 +202,16 @@ def parse_params(text: str) -> dict[str, str]:
 
 
 def parse_information(text: str) -> NvidiaGpu:
-    r"""A GPU's information; what the driver prints as question marks is not known.
+    r"""A GPU's information; what the driver prints as question marks or as "Unknown" is not known.
 
     >>> parse_information("Model: \t\t NVIDIA L4\nGPU UUID: \t GPU-????\nVideo BIOS: \t 95.04\nGPU Excluded:\t No\n")
     NvidiaGpu(model='NVIDIA L4', uuid=None, vbios='95.04', excluded=False)
+    >>> parse_information("Model: \t\t Unknown\n").model is None  # of one that the driver could not start
+    True
     """
-    values = {key: value for key, value in parse_params(text).items() if value and "?" not in value}
+    values = {
+        key: value for key, value in parse_params(text).items() if value not in ("", "Unknown") and "?" not in value
+    }
     excluded = {"Yes": True, "No": False}.get(values.get("GPU Excluded", ""))
     return NvidiaGpu(values.get("Model"), values.get("GPU UUID"), values.get("Video BIOS"), excluded)
 

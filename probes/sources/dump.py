@@ -551,11 +551,14 @@ class SavedOutputs:
         from probes.sources.unwrap import unwrap
 
         start, cut = self._start(name)
-        whole = identify_command(unwrap(start, holds_output))
+        unwrapped = unwrap(start, holds_output)
+        whole = identify_command(unwrapped, by_words=False)
         path = find_path(name) if whole in ((), (SYSFS,)) else None
         pieces, unread = self._split(name, f"$ cat {path}\n{start}" if path else start, cut, bool(whole))
         if self._documents.get(name) is not None:
             pieces.pop(saved_name(REPEATED), None)  # a list of values is the document's own
+        if not whole and not pieces:
+            whole = identify_command(unwrapped)
         shown = any(piece.filtered or piece.marked for piece in pieces.values())
         is_compared = whole != (SHEET,) and saved_name(SHEET) in pieces  # several hosts, each with an output of its own
         if whole and len(pieces) < 2 and not unread and not shown and not is_compared:

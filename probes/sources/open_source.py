@@ -259,6 +259,11 @@ def _single_output(path: str) -> Host | FactsSource:
     source = facts_source(path, content)
     if source is not None:
         return source
+    if _PAGE.match(decode_saved(content[:LOOK_CHARACTERS])):  # its steps quote commands, as a prompt does
+        raise BadSource(
+            f"{path}: is a page for people, not a report",
+            "a source is the JSON of the same scan: fabricscope scan --output report.json writes it",
+        )
     outputs = SavedOutputs(MemoryFiles({name: content}))
     log = next((argv for argv in outputs.commands if is_long_log(argv)), None)
     if len(content) == OUTPUT_LIMIT_BYTES and log is not None:
@@ -275,11 +280,6 @@ def _single_output(path: str) -> Host | FactsSource:
             raise BadSource(f"{path}: {OF_A_FABRIC}")
         if _REPORT in start:
             raise BadSource(f"{path}: is a finished report of fabricscope", "--report takes one")
-        if _PAGE.match(start):
-            raise BadSource(
-                f"{path}: is a page for people, not a report",
-                "a source is the JSON of the same scan: fabricscope scan --output report.json writes it",
-            )
         if is_log_of_job(start):
             raise _is_of_job(path)
         if _MEASURED.search(start):

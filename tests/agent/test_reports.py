@@ -153,7 +153,8 @@ def test_fields_of_a_later_minor_version_are_ignored(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "part"),
     [
-        (b"", "not a report"),
+        (b"", "it is empty"),
+        (b" \n", "it is empty"),
         (b"{}", "no schema field"),
         (b'{"schema": "fabricscope.report/2"}', "fabricscope.report/2"),
         (b'{"schema": "fabricscope.report/1"}', "damaged"),

@@ -23,7 +23,7 @@ LIMIT_BYTES = 1 << 30  # of one file, unpacked: ten times the largest fabric the
 
 Fabric = Annotated[
     list[str] | None,
-    opt.option("FILE", "Output of ibnetdiscover, iblinkinfo or ibdiagnet (- for stdin); may be repeated."),
+    opt.option("DIR|FILE", "Output of ibnetdiscover, iblinkinfo or ibdiagnet (- for stdin); may be repeated."),
 ]
 Dataset = Annotated[
     str | None,
@@ -50,7 +50,7 @@ def load_cluster(
             "--fabric FILE (of ibnetdiscover, iblinkinfo or ibdiagnet), --switches DIR, --dataset DIR, or several of "
             "them are needed"
         )
-    files = [_read_fabric_file(name) for name in fabric or ()]
+    files = _read_fabric_files(fabric or [])
     if not reports_are_there:
         return build(files, None, _read_outputs(switches, None) if switches else None)
     require_libraries()
@@ -78,8 +78,26 @@ def load_cluster_with_reports(fabric: list[str], reports: Tables, outputs: Switc
     from agent.fleet.cluster.build import build
     from agent.fleet.cluster.from_dataset import read_identity_rows
 
-    files = [_read_fabric_file(name) for name in fabric]
+    files = _read_fabric_files(fabric)
     return build(files, read_identity_rows(reports, beside_files=bool(files)), outputs)
+
+
+def _read_fabric_files(names: list[str]) -> list[FabricFile]:
+    """The files that are named, and all in the folders that are, but for links there. Raises CliError."""
+    files: list[FabricFile] = []
+    for name in names:
+        if not os.path.isdir(name):
+            files.append(_read_fabric_file(name))
+            continue
+        try:
+            entries = [entry for entry in os.scandir(name) if entry.is_file(follow_symlinks=False)]
+        except OSError as error:
+            raise CliError(f"{name}: {error.strerror or error}") from error
+        members = sorted(entry.path for entry in entries if not entry.name.startswith("."))
+        if not members:
+            raise CliError(f"{name}: the folder has no file")
+        files += [_read_fabric_file(member) for member in members]
+    return files
 
 
 def _read_fabric_file(name: str) -> FabricFile:

@@ -19,7 +19,7 @@ from agent.fleet.cluster.graph import FabricGraph, HostLink, SwitchLink, SwitchP
 STATES = {
     "swapped": "at the place of another, which is at its place",
     "elsewhere": "at another place",
-    "missing": "nowhere",
+    "missing": "not connected to a switch port that is known",
     "unplanned": "not in the plan",
     "unknown": "names no host or switch that is known here",
 }

@@ -35,7 +35,9 @@ HOLDERS = 16  # of one value that are named one by one
 _SEVERAL_NETWORKS = 0.2  # share of addresses that are twice: then these are networks that use the same ones
 _FEW = 20  # addresses that are twice: so many are reported in any case
 _BY_DESIGN = 0.5  # share of a fleet that has one and the same address
-_OF_A_MACHINE = frozenset(("GPU UUID", "GPU serial number", "node GUID", "port GUID", "MAC address"))
+_OF_GPUS = frozenset(("GPU UUID", "GPU serial number"))
+_ORDER = {kind: place for place, kind in enumerate(("machine", *(kind.what for kind in KINDS), "LID"))}
+_OF_NICS = frozenset(("node GUID", "port GUID", "MAC address"))
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -180,24 +182,30 @@ def _make_address(
 
 
 def _join_one_machine(groups: list[_Found]) -> list[_Found]:
-    """Nodes that share the machine's serial number and its devices are one machine under several names."""
+    """Nodes that share a machine's identifiers are one machine under several names.
+
+    Its serial number and devices, or without one GPUs and NICs: a single part that moved is shared alone.
+    """
     by_nodes: dict[frozenset[str], list[_Found]] = {}
     for duplicate in groups:
         by_nodes.setdefault(duplicate.nodes, []).append(duplicate)
     answers: list[_Found] = []
     for nodes, alike in by_nodes.items():
         kinds = {one.kind for one in alike}
-        serial = next((one for one in alike if one.kind == "serial number"), None)
-        if serial is None or len(kinds & _OF_A_MACHINE) < 2:
+        has_both = bool(kinds & _OF_GPUS and kinds & _OF_NICS)
+        has_serial = "serial number" in kinds and len(kinds & (_OF_GPUS | _OF_NICS)) > 1
+        if not has_both and not has_serial:
             answers += alike
             continue
-        why = f"one machine under several names: the same {', '.join(sorted(kinds))}"
-        answers.append(_Found("machine", serial.value, tuple((node, None) for node in sorted(nodes)), why))
+        named_by = min(alike, key=lambda one: _ORDER[one.kind])
+        why = f"one machine under several names: the same {', '.join(sorted(kinds, key=_ORDER.__getitem__))}"
+        advice = "remove the old name (fabricscope fleet forget NODE)"
+        holders = tuple((node, None) for node in sorted(nodes))
+        answers.append(_Found("machine", named_by.value, holders, f"{why}; {advice}"))
     return answers
 
 
 def _make_answers(groups: Iterable[_Found]) -> list[Duplicate]:
-    order = {kind: place for place, kind in enumerate(("machine", *(kind.what for kind in KINDS), "LID"))}
     answers = [
         Duplicate(
             kind=duplicate.kind,
@@ -209,4 +217,4 @@ def _make_answers(groups: Iterable[_Found]) -> list[Duplicate]:
         )
         for duplicate in groups
     ]
-    return sorted(answers, key=lambda answer: (order[answer.kind], -answer.nodes, answer.value, answer.hosts))
+    return sorted(answers, key=lambda answer: (_ORDER[answer.kind], -answer.nodes, answer.value, answer.hosts))

@@ -156,10 +156,11 @@ def find_shared_lids(tables: Tables, begun: Pending) -> tuple[list[Shared], list
         unclear = [dict(zip(level, key, strict=True)) for key, counts, _ in rows if _is_several(*counts)]
         if not unclear:
             return shared_lids, []
+    some = [_describe_subnet(net) for net in unclear or []]
+    where = f"the subnet of {some[0]}" if len(some) == 1 else f"{len(some)} subnets, such as that of {some[0]}"
     return shared_lids, [
-        f"LIDs: nearly every one is on several nodes in the subnet of {_describe_subnet(net)}: these are several "
-        "subnets, not judged (ingest each fabric with a --cluster of its own)"
-        for net in unclear or []
+        f"LIDs in {where}: nearly every one is on several nodes, as in separate fabrics: not judged (ingest each "
+        "fabric with a --cluster of its own)"
     ]
 
 

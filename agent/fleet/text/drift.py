@@ -19,7 +19,8 @@ _BAGS = {"cmdline": "kernel command line", "settings": "NCCL settings", "service
 
 def page(answer: Drift, width: int = 80) -> list[Line]:
     """The whole answer."""
-    compared = f"{count(answer.compared_nodes, 'node')} compared since {answer.since}"
+    with_reports = max(answer.compared_nodes - answer.silent_nodes, 0)
+    compared = f"{count(with_reports, 'node')} compared since {answer.since}"
     first = f"{compared}, newest report {answer.newest}" if answer.newest else compared
     lines = wrap_paragraph(first, width, "  ", first="")
     for title, hosts_, nodes in (
@@ -30,7 +31,7 @@ def page(answer: Drift, width: int = 80) -> list[Line]:
     ):
         if hosts_:
             lines += wrap_item(f"{title}: {hosts(hosts_, nodes or 0) if nodes else hosts_}", width)
-    if not answer.compared_nodes and not answer.changes:
+    if not with_reports and not answer.changes:
         lines += wrap_paragraph(
             "no node has a report of then and one of now: nothing is compared", width, "  ", first=""
         )

@@ -32,7 +32,7 @@ _SLACK_LINES, _LINE_LENGTH = 40, 900  # a text of 40,000 characters is cut by Sl
 def page(answer: News, width: int = 80) -> list[Line]:
     """The whole answer."""
     lines = wrap_paragraph(_head(answer), width, "  ", first="")
-    if not answer.items:
+    if not answer.items and not _is_without_reports(answer):
         lines.append(make_line(("nothing new", "ok")))
     for kind, items in groupby(answer.items, lambda item: item.kind):
         lines += [BLANK, make_heading(TITLES[kind])]
@@ -72,7 +72,14 @@ def _head(answer: News) -> str:
     parts.append(f"{count(answer.open, 'finding')} open")
     if answer.silenced:
         parts.append(f"{number(answer.silenced)} silenced")
+    if _is_without_reports(answer):
+        newest = f"the newest is of {answer.newest}" if answer.newest else "there is none"
+        parts.append(f"no report arrived in this time ({newest})")
     return ", ".join(parts)
+
+
+def _is_without_reports(answer: News) -> bool:
+    return answer.newest is None or answer.newest < answer.since
 
 
 def slack(answer: News) -> dict[str, Any]:

@@ -20,16 +20,19 @@ STYLES = {"unknown": "warning", "nothing_to_check": "info"}
 _COLUMN = 12  # before the text of a row
 
 
-def render_verdict(report: Report, width: int, overview: int = OVERVIEW) -> list[Line]:
-    """The verdict, how many checks ran, and one line per block where there are `overview` or more."""
+def render_verdict(report: Report, width: int, is_brief: bool = False) -> list[Line]:
+    """The verdict, how many checks ran, and one line per block where there are `OVERVIEW` or more above info.
+
+    Briefly it is all that is shown of findings: one line for each block, notes too.
+    """
     verdict = report.summary.verdict
     title: tuple[Span, str] = (verdict_title(report), STYLES.get(verdict, verdict)), f"  {describe_verdict(report)}"
     whole = make_line(*title)
     hang = " " * (len(title[0][0]) + 2)
     lines = [whole] if line_length(whole) <= width else _hang(title[0], title[1].strip(), width, hang)
     lines += wrap_paragraph(count_checks(report), width, style="dim")
-    loud = _list_loud_blocks(report)
-    return [*lines, BLANK, *_render_blocks(loud, width)] if len(loud) >= overview else lines
+    blocks = group_findings(report.open_findings, DisplayNames(report)) if is_brief else _list_loud_blocks(report)
+    return [*lines, BLANK, *_render_blocks(blocks, width)] if len(blocks) >= (1 if is_brief else OVERVIEW) else lines
 
 
 def render_overview(report: Report, width: int) -> list[Line]:
@@ -44,13 +47,17 @@ def _list_loud_blocks(report: Report) -> list[FindingBlock]:
 
 def _render_blocks(blocks: Sequence[FindingBlock], width: int) -> list[Line]:
     """One line per block, behind its severity; all texts begin in one column."""
-    column = 4 + max((len(block.first.severity) for block in blocks), default=0)
+    column = 4 + max((len(_severity_title(block.first)) for block in blocks), default=0)
     lines: list[Line] = []
     for block in blocks:
-        severity = block.first.severity
+        title = f"  {_severity_title(block.first)}".ljust(column)
         first, *more = wrap_paragraph(describe_block(block), width, indent=" " * column, first=" " * column)
-        lines += [make_line((f"  {severity.upper()}".ljust(column), severity), first[0][0].strip()), *more]
+        lines += [make_line((title, block.first.severity), first[0][0].strip()), *more]
     return lines
+
+
+def _severity_title(finding: Finding) -> str:
+    return finding.severity.upper() if finding.severity != "info" else "NOTE"
 
 
 def render_findings(report: Report, width: int, everything: bool = False) -> list[Line]:
@@ -79,7 +86,7 @@ def _render_silenced(finding: Finding, width: int) -> list[Line]:
 
 def _render_block(block: FindingBlock, names: DisplayNames, width: int, everything: bool) -> list[Line]:
     finding = block.first
-    head = (finding.severity.upper() if finding.severity != "info" else "NOTE", finding.severity)
+    head = (_severity_title(finding), finding.severity)
     hang = " " * (len(head[0]) + 2)
     lines = _hang(head, describe_block(block), width, hang)
     sure = "" if finding.confidence == "high" else f" (confidence: {finding.confidence})"
@@ -98,6 +105,8 @@ def describe_block(block: FindingBlock) -> str:
     """What is wrong with which parts, in one line."""
     if block.label == "node":
         return begin_sentence(block.summary)
+    if len(block.findings) == 1 and block.summary.startswith(f"{block.label} "):
+        return block.summary  # it names the part itself
     if len(block.findings) == 1 or block.same_summary:
         return f"{block.label}: {block.summary}"
     more = len(block.findings) - 1
@@ -111,6 +120,8 @@ def _render_parts(block: FindingBlock, names: DisplayNames, width: int, everythi
     findings = block.findings if everything else block.findings[:PARTS]
     for finding in findings:
         part = describe_part(finding, names)
+        if part == block.label:
+            continue  # the headline has it
         text = part if block.same_summary else f"{part or finding.label}: {finding.summary}"
         lines += _row("" if lines else "part", text, width) if text else []
     if len(block.findings) > len(findings):

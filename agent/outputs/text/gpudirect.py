@@ -9,6 +9,7 @@ from agent.model.labels import compress_names
 from agent.model.report import Report
 from agent.outputs.names import DisplayNames
 from agent.outputs.text.lines import Line, wrap_all, wrap_paragraph
+from agent.outputs.text.not_checked import simplify_reason
 
 STYLES = {"ready": "ok", "degraded": "warning", "blocked": "error", "unknown": "dim"}
 _VIA = {"dma-buf": "DMA-BUF", "peermem": "nvidia_peermem", "data-direct": "Data Direct", "none": "", "unknown": ""}
@@ -32,7 +33,7 @@ def group_pairs(report: Report) -> list[PairGroup]:
     of_amd = {gpu.id for gpu in report.topology.gpus if gpu.vendor == "AMD"}
     groups: dict[tuple[str, str, tuple[str, ...]], list[Gpudirect]] = {}
     for row in report.gpudirect:
-        causes = tuple(_describe_cause(cause, names) for cause in row.causes)
+        causes = tuple(simplify_reason(_describe_cause(cause, names), report) for cause in row.causes)
         via = _VIA_AMD if row.via == "peermem" and row.gpu in of_amd else _VIA.get(row.via, row.via)
         groups.setdefault((row.verdict, via, causes), []).append(row)
     return [

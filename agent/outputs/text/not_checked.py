@@ -19,6 +19,8 @@ NEXT_COMMANDS = 3
 READ = "Read"  # the row of what was read
 NAMED_SUBJECTS = 10  # subjects, or ranges of them, per line
 
+_ABSENT = re.compile(r"((?:[^;]{1,200}: )?)([a-z_]{1,32}): absent: .{1,800}")  # a part of a reason
+_NEXT_PROBE = re.compile(r"; (?=[a-z_]{1,32}: [a-z_]{1,16}: )")
 _UNREAD = ("failed", "timed_out", "denied")  # of an output that is there, so that its reason is of use
 
 _MAKERS = {  # a tool, and whose accelerators it lists
@@ -81,7 +83,8 @@ def group_by_reason(report: Report) -> dict[str, str]:
             subjects.setdefault(subject.reason, []).append(names.subject(subject.subject))
         for reason, which in (subjects or {check.reason or "no reason given": []}).items():
             subject_names = "" if which in ([], ["node"]) else name_first(group_names(which), NAMED_SUBJECTS)
-            rules_by_reason.setdefault(_simplify_reason(reason), {}).setdefault(subject_names, []).append(check.rule)
+            simple = simplify_reason(reason, report)
+            rules_by_reason.setdefault(simple, {}).setdefault(subject_names, []).append(check.rule)
     return {
         reason: "; ".join(
             name_first(rules, NAMED_RULES, spare=1) + (f": {group}" if group else "") for group, rules in groups.items()
@@ -90,8 +93,13 @@ def group_by_reason(report: Report) -> dict[str, str]:
     }
 
 
-def _simplify_reason(reason: str) -> str:
-    """Drop the second colon of `nvml: absent: why`."""
+def simplify_reason(reason: str, report: Report) -> str:
+    """Drop the second colon of `nvml: absent: why`; why saved outputs do not hold something is of no use."""
+    if report.source.kind in ("dump", "text"):
+        absent = [_ABSENT.fullmatch(part) for part in _NEXT_PROBE.split(reason)]
+        leads = [match[1] for match in absent if match]
+        if len(leads) == len(absent) and not any(leads[1:]):  # what leads to the probes is of all of them
+            return f"{leads[0]}not in these outputs: {', '.join(match[2] for match in absent if match)}"
     for status in ("absent", "denied", "failed", "skipped"):
         reason = reason.replace(f": {status}: ", f" {status}: ")
     return reason.replace(": timed_out: ", " timed out: ")

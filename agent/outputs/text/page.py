@@ -72,7 +72,7 @@ def render_page(
     if detail == Detail.BRIEF:
         return [
             *lines,
-            *render_verdict(report, width, overview=1),
+            *render_verdict(report, width, is_brief=True),
             *_add_section("", render_next_step(report, width, program)),
         ]
     everything = detail == Detail.VERBOSE

@@ -297,8 +297,9 @@ _DEPENDS = (
 )
 
 _SETTLE = (
-    "Save `nvidia-smi topo -m` and `lspci -vvv` of this host beside it, and scan both again. Where a PCIe switch or "
-    "NVLink joins the GPUs, compare the versions of driver, GPU and switch firmware with those of a good node."
+    "Save `nvidia-smi topo -m` and `lspci -vvv` of this host beside this source, and scan the folder. Where a PCIe "
+    "switch or NVLink joins the GPUs, compare the versions of driver, GPU and switch firmware with those of a good "
+    "node."
 )
 
 

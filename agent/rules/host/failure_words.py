@@ -9,6 +9,13 @@ import msgspec
 from agent.rules.host.meaning import ToolMeaning
 
 UNEXPLAINED = "unexplained-line"
+OF_VALUES = {
+    "value-state": "state",
+    "value-count": "count",
+    "value-below": "less",
+    "value-odd": "less",
+}  # where no words tell more
+_COUNTED = ("memory", "heat", "link")  # kinds of what is counted
 
 
 class FailureWords(msgspec.Struct, frozen=True):
@@ -34,7 +41,7 @@ FAILURE_WORDS = {  # of several the first
     ),
     "heat": FailureWords(
         "temperature, power or cooling is out of its limits",
-        r"(?i:thermal|temperature|overheat|too hot|throttl|\bpower\b|voltage|\bfan\b|\bPSU\b|brake)",
+        r"(?i:thermal|\btemps?\b|temperature|overheat|too hot|throttl|\bpower\b|voltage|\bfan\b|\bPSU\b|brake)",
         "The device slows down, and switches itself off where that does not help: the whole job runs at its speed.",
     ),
     "less": FailureWords(
@@ -91,6 +98,18 @@ FAILURE_WORDS = {  # of several the first
         "The setting is as before, or the part works otherwise than its neighbours.",
     ),
 }
+VALUE_WORDS = {  # of labels and cells that state trouble
+    "state": FailureWords(
+        "the state is not that of a part that works",
+        "",
+        "Jobs that use the part may end, wait, or run at its speed.",
+    ),
+    "count": FailureWords(
+        "errors are counted",
+        "",
+        "Counts of long ago are harmless. Where they grow under load, jobs run slower or end.",
+    ),
+}
 
 
 _COMMANDS = (  # what shows the part that a line names, by the form of its name
@@ -124,6 +143,25 @@ def find_kind(*texts: str) -> str | None:
     return next((kind for kind, row in rows if any(re.search(row.pattern, text) for text in texts)), None)
 
 
+def name_code(code: str, text: str, what: str) -> str:
+    """The code of a line, or of a value, that no check explains, with the kind of failure that its words state.
+
+    >>> name_code("value-count", "", "uncorrectable ECC errors: 3"), name_code("value-state", "", "Health: BAD")
+    ('words-memory', 'words-state')
+    >>> name_code("value-odd", "", "rail2: 200G, the others 400G"), name_code("value-below", "", "HBM temp (limit 95)")
+    ('words-less', 'words-heat')
+    """
+    if code == UNEXPLAINED:
+        kind = find_kind(text)
+        return f"words-{kind}" if kind else code
+    usual = OF_VALUES.get(code)
+    if usual is None:
+        return code
+    kind = find_kind(what)
+    only = {"count": _COUNTED, "less": ("heat",)}.get(usual)
+    return f"words-{kind if kind and (only is None or kind in only) else usual}"
+
+
 def list_commands(part: str | None) -> str:
     """The commands whose outputs show a part, as a tool's report names it.
 
@@ -140,5 +178,5 @@ WORDS_MEANINGS = {
     f"words-{kind}": ToolMeaning(
         "info", f"by the words of a line that no check explains, {row.says}", row.impact, f"words-{kind}", "low"
     )
-    for kind, row in FAILURE_WORDS.items()
+    for kind, row in {**FAILURE_WORDS, **VALUE_WORDS}.items()
 }

@@ -13,7 +13,7 @@ from agent.rules.cabling import UNPLUGGED
 from agent.rules.context import RuleContext
 from agent.rules.devices import device_label
 from agent.rules.gpu.p2p import iommu_translates
-from agent.rules.host.failure_words import UNEXPLAINED, find_kind, list_commands
+from agent.rules.host.failure_words import OF_VALUES, UNEXPLAINED, list_commands, name_code
 from agent.rules.host.meaning import ToolMeaning
 from agent.rules.host.tool_meanings import MEANINGS
 from agent.rules.node_wide import merge_if_on_all
@@ -62,7 +62,7 @@ def list_tool_faults(context: RuleContext, events: Sequence[Event]) -> Iterator[
     """The faults that these events are: one per part, and those of all GPUs of the host together."""
     parts: dict[str, list[Event]] = {}
     for event in events:
-        if event.code in MEANINGS and not _is_known(context, event):
+        if event.code in (*MEANINGS, *OF_VALUES) and not _is_known(context, event):
             event = _join(context, event)
             parts.setdefault(event.subject or f"node {event.code}", []).append(event)
     faults = [_fail(context, parts[part]) for part in sorted(parts)]
@@ -80,9 +80,8 @@ def _join(context: RuleContext, event: Event) -> Event:
         return msgspec.structs.replace(event, code="unnamed-acs-translated")
     if event.code == "network-shared" and any(one.code == "paths-open" for one in context.events):
         return msgspec.structs.replace(event, code="network-shared-open")
-    if event.code == UNEXPLAINED and (kind := find_kind(event.text)):
-        return msgspec.structs.replace(event, code=f"words-{kind}")
-    return event
+    code = name_code(event.code or "", event.text, event.detail.get("what", ""))
+    return event if code == event.code else msgspec.structs.replace(event, code=code)
 
 
 def _is_known(context: RuleContext, event: Event) -> bool:

@@ -82,6 +82,7 @@ def _judge_link_down(context: RuleContext, roce_port: RocePort, socket: CageStat
     if isinstance(netdev, Unknown) and not context.lists_whole:  # in a fragment the port's own state has to do
         return netdev
     shown = netdev if isinstance(netdev, Netdev) and netdev.operstate is not None else None
+    is_set_unknown = not isinstance(netdev, Netdev) or netdev.admin_up is None
     cause, why = _down_reason(shown) if shown else ("", f"physical state {roce_port.port.phys_state or 'unknown'}")
     return roce_port.fail(
         summary=f"{state}: {why}",
@@ -94,7 +95,7 @@ def _judge_link_down(context: RuleContext, roce_port: RocePort, socket: CageStat
         severity=roce_port.severity("error"),
         confidence=find_confidence(socket, sockets),
         cause=cause,
-        situation=cause.replace(" ", "-"),
+        situation=cause.replace(" ", "-") or ("maybe-set-down" if is_set_unknown else ""),
         ids=roce_port.ids | ({netdev.id} if isinstance(netdev, Netdev) else set()),
     )
 

@@ -138,7 +138,7 @@ def roce_vlan_no_egress_map(context: RuleContext, qos_path: QosPath) -> Fail:
 
 
 @rule("roce-dcb-unreadable", each=qos_paths, merge=merge_alike)
-def roce_dcb_unreadable(qos_path: QosPath) -> Result:
+def roce_dcb_unreadable(context: RuleContext, qos_path: QosPath) -> Result:
     port = qos_path.each
     why = why_unreadable(port)
     if port.nic.role != "rail":
@@ -146,12 +146,14 @@ def roce_dcb_unreadable(qos_path: QosPath) -> Result:
     if why is None:
         return qos_path.passes()
     is_elsewhere = port.nic.virtual_function or port.nic.state == "other_namespace"
-    if not is_elsewhere and port.netdev is not None and port.netdev.qos_reason is None:
+    # a source without any interface, or with this one and no word of its DCB: it was not saved
+    is_read = bool(context.topology.netdevs) if port.netdev is None else port.netdev.qos_reason is not None
+    if not is_elsewhere and not is_read:
         return qos_path.unknown(why)
     name = port.netdev.label if port.netdev else "INTERFACE"
     return fail_port(
         qos_path,
-        f"whether it is lossless is not known: {why}",
+        f"PFC and traffic classes cannot be read here: {why}",
         impact="Rules about lossless classes cannot check this rail.",
         severity="info",
         evidence=(Evidence(what=f"DCB of {port.label}", value=why, source=f"dcb pfc show dev {name}"),),

@@ -14,7 +14,10 @@ from probes.kernel.unexplained import FAILS, VARIABLE, is_harmless
 from probes.prose import is_denied
 from probes.text import lazy_pattern
 from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.sentences.odd_rows import list_odd_rows
 from probes.tool_reports.sentences.parts import find_part, find_place, list_parts
+from probes.tool_reports.sentences.tables import ODD, list_table_values
+from probes.tool_reports.sentences.values import STATE, StatedValue, list_values
 
 CODE = "unexplained-line"
 _LONGEST, _SHOWN, _TEXT = 600, 160, 400  # characters of a line, of the words that are shown, of the evidence
@@ -38,7 +41,8 @@ _ALSO_FAILS = lazy_pattern(  # words that lines of drivers have where all is wel
     r"|panic\w{0,3}|conflicts?|flapp\w{2,4}|dropped|too (?:hot|many|few|low|high|slow)|unplugged"
     r"|no (?:link|carrier|signal|response|answer|route)|loss of (?:signal|sync|lock)|shut ?down|unexpected(?:ly)?"
     r"|out of (?:memory|range|resources|space|sync|order)|dead|interrupted|never (?:came|comes|answer\w*|finish\w*)"
-    r"|critical|storm|slow(?:er|est)?|half (?:of|the)|keeps? (?:growing|rising|increasing)|below|worse)\b",
+    r"|critical|storm|fell back|retired|slow(?:er|est)?|half (?:of|the)|keeps? (?:growing|rising|increasing)|below"
+    r"|worse)\b",
     re.IGNORECASE,
 )
 _DOWN = lazy_pattern(
@@ -61,7 +65,9 @@ _NOT_STATED = lazy_pattern(  # a question, a condition, a command at its prompt,
     r"|^[\W_]{0,12}(?i:if|when|whether|unless|why|how|what|to avoid|make sure|note that|please) "
     r"|\b(?i:errors?|fail\w{0,4}|drop\w{0,4}|lost|discard\w{0,2}|time-?outs?|mismatch\w{0,2}|exceeded|violations?"
     r"|bad|missing|invalid|conflicts?|down)[\"']?[^\w\n]{0,8}(?:0(?:\.0+)?(?![\d.x])|(?i:none|null|no|n/a|false|ok)\b"
-    r"|\[\]|\"\")|\b(?i:corrected|deassert\w{0,2})\b|<[A-Z0-9_,-]{2,200}> mtu \d"  # of ip link
+    r"|\[\]|\"\")|\b(?i:corrected|deassert\w{0,2}|replaced|repaired|swapped|cleaned|resolved"
+    r"|fixed(?!\])|previous state)\b"
+    r"|<[A-Z0-9_,-]{2,200}> mtu \d"  # of ip link
 )
 
 
@@ -83,7 +89,32 @@ def list_unexplained(text: str, logged: bool = False) -> list[ToolReport]:
         if form not in of_part and len(of_part) < _FORMS:
             of_part[form] = ToolReport(CODE, part, line[:_TEXT], (("what", line[:_SHOWN]),))
     is_list = sum(down.values()) > _MOST_DOWN
-    return [report for part, rows in forms.items() if not (is_list and down[part]) for report in rows.values()]
+    reports = [report for part, rows in forms.items() if not (is_list and down[part]) for report in rows.values()]
+    return [*reports, *_list_values(text, logged, {report.text for report in reports})]
+
+
+def _list_values(text: str, logged: bool, known: set[str]) -> list[ToolReport]:
+    """What labels, cells and rows state, of lines that are not known. `logged`: states alone, and none that is only
+    down."""
+    values = [value for value in _list_all_values(text) if value.line[:_TEXT] not in known]
+    values = [value for value in values if not logged or (value.code == STATE and not value.is_down)]
+    return [
+        ToolReport(value.code, value.part, value.line[:_TEXT], (("what", value.what),)) for value in values[:_PARTS]
+    ]
+
+
+def _list_all_values(text: str) -> list[StatedValue]:
+    """Of tables, then of lines that no table has, then of rows without a heading."""
+    values = list_table_values(text)
+    for more in (list_values, _list_odd):
+        known = {value.line for value in values}
+        values += [value for value in more(text) if value.line not in known]
+    return values
+
+
+def _list_odd(text: str) -> list[StatedValue]:
+    rows = list_odd_rows(text)
+    return [StatedValue(ODD, find_part(row.name), f"{row.name}: {row.what}", row.line, False) for row in rows]
 
 
 def find_unexplained(text: str) -> str | None:
@@ -93,7 +124,8 @@ def find_unexplained(text: str) -> str | None:
     'E0102 11:22:33.123456 77 context.cc:9] Failed to open mlx5_3: timed out'
     >>> find_unexplained("RDMA failed on our cluster, what can we do?")
     """
-    return next((line.strip() for line, _ in _find_lines(text)), None)
+    found = next((line.strip() for line, _ in _find_lines(text)), None)
+    return found or next((value.line for value in _list_all_values(text)), None)
 
 
 def list_logged(text: str) -> list[str]:
@@ -104,7 +136,7 @@ def list_logged(text: str) -> list[str]:
 def _find_lines(text: str, logged: bool = False) -> Iterator[tuple[str, bool]]:
     """Each with whether it states no more than that something is down."""
     for line in islice(text.splitlines(), _MOST_LINES):
-        if len(line) >= _LONGEST:
+        if len(line) >= _LONGEST or line.count('{"') > 1:  # of several objects each is looked at by itself
             continue
         is_logged = _LOGGED.match(line) is not None
         if not is_logged and (logged or len(line) > _LONGEST_PROSE):

@@ -122,6 +122,8 @@ def test_a_name_is_suggested_only_where_it_is_near(name: str, hint: str, capsys:
     [
         ("Xid", "gpu-xid ", "pcie-device-gone"),
         ("xid 79", "pcie-device-gone ", "roce-mtu-mismatch"),  # a page has MTU 790 and more
+        ("xid79", "gpu-xid ", "roce-mtu-mismatch"),
+        ("Xid-79", "gpu-xid ", "roce-mtu-mismatch"),
         ("lanes pcie", "pcie-width-downgraded ", "gpu-xid"),
     ],
 )
@@ -133,6 +135,12 @@ def test_words_find_the_rules_that_have_them(
     listed = capsys.readouterr().out
     assert any(line.startswith(found) for line in listed.splitlines())
     assert others not in listed
+
+
+def test_the_rule_whose_title_has_more_of_the_words_comes_first(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of those whose pages have them all."""
+    assert 0 == run(["explain", "Xid", "79"])
+    assert capsys.readouterr().out.startswith("gpu-xid ")
 
 
 @pytest.mark.parametrize("name", ["GPU2", "pcie-width-downgraded"])

@@ -345,6 +345,7 @@ def test_a_fault_that_only_an_earlier_boot_shows_is_told_so() -> None:
         old.summary, old.confidence, old.severity,
     )  # fmt: skip
     assert ("high", "critical") == (new.confidence, new.severity)
+    assert (True, False) == (old.is_before_boot, new.is_before_boot)
 
 
 def test_no_rule_about_the_log_passes_where_a_log_was_not_read() -> None:

@@ -53,7 +53,7 @@ from tests.texts import PLACEHOLDER, list_devices, list_texts
 
 SITUATIONS = {
     "alone", "lost", "polling", "disabled", "training", "linkup", "all-rails", "set-down", "no-module", "no-light",
-    "upstream",
+    "upstream", "maybe-set-down",
     "not-known", "other-class", "target-link-speed", "unsupported-request", "other", "by-design", "own-way",
     "reordered", "outage", "gpu-hot", "gpu-power", "capped-outside", "clocks-unexplained", "sram-errors",
     "memory-errors", "ecc-off", "past-errors", "hidden-switches", "new-kernel",
@@ -641,6 +641,35 @@ def test_a_tool_is_for_the_maker_of_the_very_gpu() -> None:
         assert output == (f"nvidia-smi -q -i {number}" in (build_confirm(mixed, "peer-differs", fault) or ()))
         assert output == ("nvidia-smi" in step)
         assert step.startswith("Compare this value with the other GPUs")
+
+
+@pytest.mark.parametrize(
+    ("names", "has_tool"),
+    [
+        ({}, True),
+        ({"driver": None}, True),
+        ({"driver": None, "rdma_device": "rocep59s0f1"}, True),  # a name that states no maker
+        ({"driver": None, "rdma_device": "bnxt_re0"}, False),
+        ({"driver": "ice", "rdma_device": "rocep59s0f1"}, False),
+    ],
+)
+def test_a_tool_of_a_maker_of_nics_is_for_its_nics_alone(names: dict[str, str | None], has_tool: bool) -> None:
+    """What serves NICs of all makers stays."""
+    context = changed_nic(server(), 0, **names)
+    fault = fail(f"port:{nic_id(0)}/1", ids=frozenset({nic_id(0)}))
+    commands = build_confirm(context, "ib-port-down", fault) or []
+
+    assert any(command.startswith("grep . /sys/class/infiniband/") for command in commands)
+    assert has_tool == any(command.startswith("mlxlink ") for command in commands)
+
+
+def test_the_log_of_an_earlier_boot_is_searched_where_the_fault_is_there() -> None:
+    """The kernel's own buffer begins with this boot."""
+    now = fail(f"gpu:{gpu_id(0)}", ids=frozenset({gpu_id(0)}))
+
+    assert (build_confirm(server(), "gpu-xid", now) or ())[0] == "dmesg -T | grep -iE 'xid|fallen off'"
+    before = build_confirm(server(), "gpu-xid", replace(now, is_before_boot=True)) or ()
+    assert before[0] == "journalctl _TRANSPORT=kernel | grep -iE 'xid|fallen off'"
 
 
 def test_interfaces_that_have_nothing_else_are_all_named() -> None:

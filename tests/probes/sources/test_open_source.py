@@ -182,6 +182,11 @@ def test_a_byte_order_mark_says_how_an_output_was_saved(encoding: str, tmp_path:
         (b"", "it is empty"),
         (b'{"schema": "fabricscope.report/1", "node": {}}', "is a finished report of fabricscope"),
         (b"<!DOCTYPE html>\n<html><head><title>h - fabricscope</title>", "is a page for people, not a report"),
+        (
+            b"<!DOCTYPE html>\n<html><head><title>h - fabricscope</title></head><body><pre>\n$ dmesg -T\n"
+            b"[Mon Jan 1 00:00:00 2024] NVRM: Xid (PCI:0000:03:00): 79, pid=1\n</pre>",
+            "is a page for people, not a report",
+        ),
         (b"<!DOCTYPE html>\n<html><head><title>News</title>", "is not recognized"),
         (os.urandom(3000), "is not recognized"),
         (gzip.compress(b"Dear all,", mtime=0), "cut short, or is not an archive"),

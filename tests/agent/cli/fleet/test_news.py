@@ -79,7 +79,7 @@ def test_news_is_exit_1(dataset: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 def test_nothing_new_is_exit_0(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 == run(["fleet", "news", "--since", "10m"])
-    assert "nothing new" in capsys.readouterr().out
+    assert "0 new" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("form", "key"), [("json", "items"), ("slack", "text"), ("webhook", "news")])

@@ -127,6 +127,23 @@ def test_for_kubernetes(broken: str, form: str, expected: str, capsys: pytest.Ca
     assert expected in capsys.readouterr().out
 
 
+def test_all_files_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As if each were named; an empty one is an error that names it."""
+    folder, empty = tmp_path / "fabrics", tmp_path / "empty"
+    folder.mkdir()
+    empty.mkdir()
+    (folder / "a.txt").write_text(file_of())
+    (folder / ".hidden").write_text("no fabric")
+    (folder / "link").symlink_to("/etc/hostname")
+    assert 0 == run(["fleet", "topology", "--fabric", str(folder / "a.txt")])
+    one = capsys.readouterr().out
+    assert 0 == run(["fleet", "topology", "--fabric", str(folder)])
+    assert one == capsys.readouterr().out
+
+    assert 2 == run(["fleet", "topology", "--fabric", str(empty)])
+    assert f"error: {empty}: the folder has no file\n" == capsys.readouterr().err
+
+
 def test_packed_and_from_stdin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -215,7 +232,7 @@ def test_cables_by_a_plan(broken: str, tmp_path: Path, capsys: pytest.CaptureFix
         (["topology"], "--fabric FILE"),
         (["cables"], "--fabric FILE"),
         (["topology", "--fabric", "/nowhere"], "/nowhere: No such file or directory"),
-        (["topology", "--fabric", "{here}"], "Is a directory"),
+        (["topology", "--fabric", "{here}"], "cut.gz: "),
         (["topology", "--fabric", "{here}/junk"], "is not recognized"),
         (["topology", "--fabric", "{here}/empty"], "is not recognized"),
         (["topology", "--fabric", "{here}/cut.gz"], "cut.gz: "),

@@ -59,6 +59,22 @@ def test_one_machine_under_two_names(tmp_path):
     assert [(item.kind, item.hosts) for item in answer if item.kind != "LID"] == [("machine", "new,old")]
 
 
+def test_one_machine_under_two_names_without_a_serial_number(tmp_path):
+    """A part that moved, with all its identifiers, is none; nor are GPUs alone."""
+    same = {"machine_id": "beef01", "gpus": ["GPU-1000", "GPU-2000"], "nics": [port(7, "0c42:a103:0011:2233")]}
+    moved = {"gpus": ["GPU-3000", "GPU-4000"]}
+    reports = [node("old", **same), node("new", 1, **same), node("from", **moved), node("to", 1, **moved)]
+    with asked(tmp_path, *reports) as tables:
+        answer = find_duplicates(tables).duplicates
+
+    assert [(item.kind, item.value, item.hosts) for item in answer if item.kind != "LID"] == [
+        ("machine", "beef01", "new,old"),
+        ("GPU UUID", "GPU-3000", "from,to"),
+        ("GPU UUID", "GPU-4000", "from,to"),
+    ]
+    assert "fabricscope fleet forget" in (answer[0].note or "")
+
+
 def test_addresses_within_a_host_and_bridges(tmp_path):
     inside = [
         interface("lo", "00:00:00:00:00:00", "127.0.0.1/8", "10.255.0.1/32", driver=None),
@@ -120,7 +136,7 @@ def test_two_subnets_number_alike(tmp_path):
     with asked(tmp_path, *reports) as tables:
         answer = find_duplicates(tables)
     assert answer.duplicates == []
-    assert "several subnets" in answer.not_judged[0]
+    assert "separate fabrics" in answer.not_judged[0]
 
 
 def test_subnets_with_prefixes_of_their_own_are_judged_each(tmp_path):

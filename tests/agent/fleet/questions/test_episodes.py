@@ -232,7 +232,7 @@ ITEMS = [
     NewsItem(kind="silent", node="n3"),
     NewsItem(kind="gone", node="n4", rule="c", severity="warning", label="GPU1", ended="2026-01-15T09:00:00Z"),
 ]
-NEWS = News(since="2026-01-15T00:00:00Z", newest=None, items=ITEMS, silenced=1, open=7)
+NEWS = News(since="2026-01-15T00:00:00Z", newest="2026-01-15T00:00:00Z", items=ITEMS, silenced=1, open=7)
 
 
 def test_in_words() -> None:
@@ -242,7 +242,18 @@ def test_in_words() -> None:
     assert "ERROR a: n[1-2] on GPU1, GPU<0> [2026-01-15T08:00:00Z to 2026-01-15T09:00:00Z]" in text
     assert "CRITICAL b: n2; was warning" in text
     assert "Stopped reporting\n  n3" in text
-    assert "nothing new" in to_plain_text(page(News(since="x", newest=None)))
+    assert "nothing new" in to_plain_text(page(News(since="x", newest="x")))
+
+
+@pytest.mark.parametrize(
+    ("newest", "words"), [(None, "there is none"), ("2026-01-14T23:00:00Z", "the newest is of 2026-01-14T23:00:00Z")]
+)
+def test_nothing_is_new_only_where_reports_arrived(newest: str | None, words: str) -> None:
+    """A collection that stopped is not called quiet."""
+    text = to_plain_text(page(News(since="2026-01-15T00:00:00Z", newest=newest), 200))
+
+    assert f", no report arrived in this time ({words})" in text
+    assert "nothing new" not in text
 
 
 def test_bodies_of_requests() -> None:

@@ -190,6 +190,34 @@ def test_an_outlier_says_all():
     )
 
 
+def test_many_values_of_one_kind_on_the_same_nodes_are_one_line():
+    """Three are three lines. Other nodes and other kinds have their own, also where their values lie between."""
+    rows = [
+        Duplicate(kind="GPU UUID", value=f"u{n}", hosts=hosts, nodes=2)
+        for n, hosts in enumerate(["a,b", "c,d", "a,b", "a,b", "c,d", "a,b", "c,d"])
+    ]
+    text = to_plain_text(duplicates.page(Duplicates(duplicates=rows)))
+
+    assert text.splitlines() == [
+        "7 identifiers on more than one node or machine",
+        "  GPU UUID, 4 values such as u0: a,b",
+        "  GPU UUID u1: c,d",
+        "  GPU UUID u4: c,d",
+        "  GPU UUID u6: c,d",
+    ]
+
+
+def test_nodes_that_did_not_report_are_not_compared():
+    """Nothing changed only where nodes have reported since."""
+    stopped = to_plain_text(drift.page(Drift(since="x", newest="w", compared_nodes=5, silent="n[1-5]", silent_nodes=5)))
+    some = to_plain_text(drift.page(Drift(since="x", newest="y", compared_nodes=5, silent="n[1-3]", silent_nodes=3)))
+
+    assert "nothing is compared" in stopped
+    assert "nothing changed" not in stopped
+    assert some.startswith("2 nodes compared since x")
+    assert "nothing changed" in some
+
+
 def test_nothing_to_say():
     assert "no outliers" in to_plain_text(outliers.page(Outliers(compared_nodes=5, classes={"c": 5})))
     assert "no findings" in to_plain_text(findings.page(Findings(nodes=5)))

@@ -7,21 +7,22 @@ from __future__ import annotations
 import io
 import re
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.model.finding import Summary
+from agent.model.finding import Check, Summary
 from agent.model.reasons import NO_EARLIER_SAMPLE, ReasonRow, SettleRow
 from agent.model.report import Report, Source
 from agent.model.topology import Topology
 from agent.outputs.terminal import print_styled
 from agent.outputs.text.findings import render_verdict
 from agent.outputs.text.lines import clean, line_length, make_line, to_plain_text, wrap_paragraph
-from agent.outputs.text.not_checked import count_not_checked, render_not_checked
+from agent.outputs.text.not_checked import count_not_checked, render_not_checked, simplify_reason
 from agent.outputs.text.rule_page import fold_page, list_rules
 from agent.rules.catalogue import every_rule
-from tests.agent.outputs.text.reports import probe, report, unknown
+from tests.agent.outputs.text.reports import finding, probe, report, unknown
 from tests.agent.rules import rows
 
 HOSTILE = [(("GPU0 \x1b]0;owned\x07", ""), ("\x9b31m\r\n\x00\u202ebad", "bold"))]
@@ -141,6 +142,24 @@ def test_probes_that_a_dump_cannot_feed_are_one_line() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("reason", "live", "saved"),
+    [
+        ("pci: absent: no folder", "pci absent: no folder", "not in these outputs: pci"),
+        ("a: absent: x; b: absent: y", "a absent: x; b absent: y", "not in these outputs: a, b"),
+        ("a: absent: x; nothing; b: absent: y", "a absent: x; nothing; b absent: y", "not in these outputs: a, b"),
+        ("not read: a: absent: x", "not read: a absent: x", "not read: not in these outputs: a"),
+        ("a: absent: x; b: failed: y", "a absent: x; b failed: y", "a absent: x; b failed: y"),
+        ("a: absent: x; else: b: absent: y", "a absent: x; else: b absent: y", "a absent: x; else: b absent: y"),
+    ],
+)
+def test_why_saved_outputs_do_not_hold_something_is_left_out(reason: str, live: str, saved: str) -> None:
+    """A file that is missing there says nothing of the host."""
+    reports = [report(Topology(), source=Source(kind=kind)) for kind in ("live", "dump")]
+
+    assert [live, saved] == [simplify_reason(reason, item) for item in reports]
+
+
 def test_what_would_help_is_said() -> None:
     """Root, time, another output."""
     probes = [probe("pci", "denied", "EACCES"), probe("nvml", "timed_out", "no answer")]
@@ -168,6 +187,27 @@ def test_a_verdict_that_is_not_ok_for_what_is_unknown_says_for_what() -> None:
 
     assert "UNKNOWN  cannot say OK: these checks could not run: a, b\n" in to_plain_text(render_verdict(few, 80))
     assert "could not run: a, b, c and 3 more\n" in to_plain_text(render_verdict(many, 80))
+
+
+@pytest.mark.parametrize(
+    ("kind", "rules", "words"),
+    [
+        ("text", [], "UNKNOWN no check can use these outputs; cannot say OK: "),
+        ("dump", ["a"], "UNKNOWN only one check can use these outputs, and found no fault; cannot say OK: "),
+        ("dump", ["a", "b"], "UNKNOWN only 2 checks can use these outputs, and found no fault; cannot say OK: "),
+        ("capture", ["a", "b"], "UNKNOWN cannot say OK: "),
+    ],
+)
+def test_saved_outputs_state_whether_a_check_could_use_them(kind: str, rules: list[str], words: str) -> None:
+    """The check of our own reading is none of the host."""
+    checks = [Check(rule=rule, state="pass", passed=1) for rule in ["probe-hung", *rules]]
+    summary = Summary(verdict="unknown", counts={}, unknown_rules=["x"])
+    saved = report(Topology(), summary=summary, checks=checks, source=Source(kind=kind))
+    text = " ".join(to_plain_text(render_verdict(saved, 80)).split())
+
+    assert text.startswith(words)
+    found = msgspec.structs.replace(saved, findings=[finding("node", "node", "info")])
+    assert " ".join(to_plain_text(render_verdict(found, 80)).split()).startswith("UNKNOWN cannot say OK: ")
 
 
 @pytest.mark.parametrize(

@@ -160,6 +160,40 @@ def test_a_command_with_the_number_of_its_gpu_is_the_same_fix(numbers: tuple[int
     assert blocks == re.findall(r"^ERROR  (\S+): Half", text, re.MULTILINE)
 
 
+@pytest.mark.parametrize(
+    ("part", "row"),
+    [
+        ("NIC", "  part      GPU0, 18:00.0, serial 4711\n"),
+        ("PCI device", "  part      GPU0, 18:00.0, serial 4711\n"),
+        ("PCIe card", "  part      GPU0, 18:00.0, PCIe card, serial 4711\n"),
+    ],
+)
+def test_a_part_is_called_what_it_is_where_that_is_known(part: str, row: str) -> None:
+    """Its kind alone is in its name."""
+    located = msgspec.structs.replace(finding(f"gpu:{GPUS[0]}", "GPU0"), location=Location(part=part, serial="4711"))
+
+    assert row in to_plain_text(render_page(report(below_one_switch(), findings=[located]), 80))
+
+
+def test_a_part_that_the_headline_names_has_no_row() -> None:
+    """Where nothing else is known of it."""
+    label = "device 0000:01:00.0"
+    alone = msgspec.structs.replace(finding("pci:0000:01:00.0", label), location=Location(part="PCI device"))
+    text = to_plain_text(render_page(report(below_one_switch(), findings=[alone]), 80))
+
+    assert f"ERROR  {label}: " in text
+    assert "\n  part  " not in text
+
+
+def test_a_summary_that_names_its_part_is_not_led_by_it() -> None:
+    one = msgspec.structs.replace(finding(f"gpu:{GPUS[0]}", "GPU0"), summary="GPU0 runs at 40 Gb/s")
+    other = msgspec.structs.replace(one, summary="GPU01 runs at 40 Gb/s")
+    pages = [to_plain_text(render_page(report(below_one_switch(), findings=[row]), 80)) for row in (one, other)]
+
+    assert "\nERROR  GPU0 runs at 40 Gb/s\n" in pages[0]
+    assert "\nERROR  GPU0: GPU01 runs at 40 Gb/s\n" in pages[1]
+
+
 def test_findings_of_one_cause_that_differ_in_words_show_the_first() -> None:
     """Each with its own words at its part."""
     findings = [
@@ -222,6 +256,20 @@ def test_brief_and_topology_are_parts_of_the_page() -> None:
     assert "Topology" not in brief
     assert "\nTopology\n" in drawn
     assert "  fix  " not in drawn
+
+
+def test_brief_has_a_line_for_a_note() -> None:
+    """A note that is alone is not only counted; the whole page has its block, without the line."""
+    output = report(
+        below_one_switch(),
+        findings=[finding(f"gpu:{GPUS[0]}", "GPU0", "info")],
+        summary=Summary(verdict="ok", counts={"info": 1}),
+    )
+    brief = to_plain_text(render_page(output, 80, Detail.BRIEF))
+
+    assert "OK  no problems found, 1 note\n" in brief
+    assert "\n  NOTE  GPU0: Half the lanes\n" in brief
+    assert "\n  NOTE  " not in to_plain_text(render_page(output, 80))
 
 
 def test_verbose_has_all_evidence_and_why_checks_could_not_run() -> None:

@@ -1,0 +1,146 @@
+"""Tables of any form in a text: columns of blanks, bars or boxes, separated values, HTML, LaTeX; records of labels and
+values that come again with other values.
+
+No column is known here. What cells mean is said in `tables.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from probes.named_tuple import NamedTuple
+from probes.text import lazy_pattern
+
+FEWEST = 3  # rows
+_LONGEST, _MOST_LINES, _MOST_COLUMNS, _MOST_ROWS = 400, 2000, 40, 500
+_NO_NAME = lazy_pattern(r"[-+]?\d|[0-9a-f]{2,8}:|\w{0,40}[=:]|$")  # of a column
+_BLANKS, _WIDE = lazy_pattern(r"[ \t]+"), lazy_pattern(r"[ ]{2,}|\t+")
+_MARKS = ("|", "&", ";", _BLANKS, _WIDE, ",")
+_BOX = str.maketrans(dict.fromkeys("│┃║", "|"))
+_CELLS_OF_HTML = lazy_pattern(r"</t[dh]> {0,8}<t[dh][^>]{0,80}>", re.IGNORECASE)
+_TAG = lazy_pattern(r"</?[a-zA-Z][^>]{0,80}>")
+_OF_LATEX = lazy_pattern(r"\\\\$|\\(?=[_%&#])|\$[^$]{0,20}\$")
+_RULE = lazy_pattern(r"[-=+|:\s─═━┄╌┌┐└┘├┤┬┴┼╔╗╚╝╠╣╦╩╬]{1,400}|\\[a-z]{3,12}rule")
+_KEY = lazy_pattern(r'(?P<label>[A-Za-z][\w./-]{0,40})=(?P<value>"[^"\n]{0,60}"|[^\s,;"]{1,60})')
+_LABELLED = lazy_pattern(
+    r"[ \t-]{0,20}(?P<label>[A-Za-z][\w ./()%°-]{0,40}?)[ \t]{0,20}[:=][ \t]{0,20}(?P<value>\S.{0,79})"
+)
+_THOUSANDS = lazy_pattern(r"[-+]?\d{1,3}(?:(?:[ ,_]\d{3}){1,5}|(?:\.\d{3}){2,5})(?![\d.,])")
+_VALUE = lazy_pattern(
+    r"(?P<number>[-+]?\d{1,15}(?:[.,]\d{1,9})?(?:[eE][-+]?\d{1,3})?)[ ]?(?P<unit>[A-Za-z%°/²³]{0,10}\d?)"
+)
+
+
+class Table(NamedTuple):
+    """The names of its columns, and its rows with the line that each begins in."""
+
+    names: tuple[str, ...]
+    rows: tuple[tuple[tuple[str, ...], str], ...]
+
+
+def read_number(cell: str) -> tuple[float, str] | None:
+    """A number and its unit, with separators of thousands or a decimal comma.
+
+    >>> read_number("11 240"), read_number("22,8 °C"), read_number("1,048,576 B"), read_number("x")
+    ((11240.0, ''), (22.8, '°C'), (1048576.0, 'B'), None)
+    """
+    bare = cell.strip().strip("'\"")
+    if _THOUSANDS.match(bare) and (match := _THOUSANDS.match(bare)):
+        bare = re.sub(r"[ ,_.]", "", match[0]) + bare[match.end() :]
+    if not (match := _VALUE.fullmatch(bare)):
+        return None
+    return float(match["number"].replace(",", ".")), match["unit"]
+
+
+def read_tables(text: str) -> Iterator[Table]:
+    """Each with three rows or more.
+
+    >>> list(read_tables("a b c\\n1 2 3\\n4 5 6\\n7 8 9\\n"))[0].names
+    ('a', 'b', 'c')
+    >>> list(read_tables("".join(f"t,host=n{n} up={n}i,down=0\\n" for n in range(4))))[0].names
+    ('host', 'up', 'down')
+    >>> list(read_tables("".join(f"link: {n}\\nerrors: {n}\\n\\n" for n in range(4))))[0].rows[1]
+    (('', '1', '1'), 'link: 1')
+    """
+    lines = [_clean(line) if len(line) <= _LONGEST else "" for line in text.splitlines()[:_MOST_LINES]]
+    at = 0
+    while at < len(lines) - FEWEST:
+        table = next(filter(None, (_read_columns(lines, at, mark) for mark in _MARKS)), None)
+        if table:
+            yield table
+        at += 1 + (len(table.rows) if table else 0)
+    yield from _read_keyed(lines)
+    yield from _read_labelled(lines)
+
+
+def _clean(line: str) -> str:
+    """A line with one bar between its cells, whatever its form is."""
+    if "<t" in line:
+        line = _TAG.sub("", _CELLS_OF_HTML.sub(" | ", line))
+    if line.endswith("\\\\"):
+        line = _OF_LATEX.sub("", line)
+    return line.translate(_BOX)
+
+
+def _read_columns(lines: Sequence[str], start: int, mark: str | re.Pattern[str]) -> Table | None:
+    names = _cut(lines[start], mark)
+    if not 3 <= len(names) <= _MOST_COLUMNS or len(set(names)) < len(names) or any(map(_NO_NAME.match, names)):
+        return None
+    if mark is _BLANKS and names[0].endswith(":"):
+        return None
+    rows: list[tuple[tuple[str, ...], str]] = []
+    for line in lines[start + 1 : start + _MOST_ROWS]:
+        if _RULE.fullmatch(line):
+            continue
+        cells = _cut(line, mark)
+        if mark is _WIDE and len(cells) == len(names) - 1 > 2 and not rows:
+            names = names[1:]  # of two cells with one blank between them
+        elif len(cells) == len(names) + 1 and not rows and not isinstance(mark, str):
+            names = ("", *names)  # the rows of a matrix have names
+        is_labelled = mark is _BLANKS and any(cell.endswith(":") for cell in cells[:-1])
+        if len(cells) != len(names) or cells == names or is_labelled:
+            break
+        rows.append((cells, line))
+    if len(rows) < FEWEST or not any(map(str.isdigit, "".join(line for _, line in rows))):
+        return None
+    return Table(names, tuple(rows))
+
+
+def _cut(line: str, mark: str | re.Pattern[str]) -> tuple[str, ...]:
+    if isinstance(mark, str):
+        cells = line.strip(" \t|").split(mark) if mark in line else ()
+        return tuple(cell.strip(' \t*`"') for cell in cells)
+    return tuple(mark.split(line.strip())) if line.strip() else ()
+
+
+def _read_keyed(lines: Sequence[str]) -> Iterator[Table]:
+    """Lines of keys and values, those that have the same keys."""
+    groups: dict[tuple[str, ...], list[tuple[tuple[str, ...], str]]] = {}
+    for line in lines:
+        found = _KEY.finditer(line) if "{" not in line else ()  # a sample of Prometheus has its value behind them
+        pairs = [(match["label"], match["value"].strip('"')) for match in found]
+        if len(pairs) > 1:
+            groups.setdefault(tuple(label for label, _ in pairs), []).append((tuple(value for _, value in pairs), line))
+    for names, rows in groups.items():
+        if len(rows) >= FEWEST and len(set(names)) == len(names) <= _MOST_COLUMNS:
+            yield Table(names, tuple(rows[:_MOST_ROWS]))
+
+
+def _read_labelled(lines: Sequence[str]) -> Iterator[Table]:
+    """Records of several lines, each of which begins with the same label, or below a line that names it."""
+    record, title, head = dict[str, str](), "", ""
+    groups: dict[tuple[str, ...], list[tuple[tuple[str, ...], str]]] = {}
+    for line in [*lines, ""]:
+        match = _LABELLED.fullmatch(line)
+        if match and match["label"] not in record:
+            head = head if record else line
+            record[match["label"]] = match["value"].strip("\"' ,")
+            continue
+        if len(record) > 1:
+            groups.setdefault(("", *record), []).append(((title, *record.values()), head))
+        record, head = ({match["label"]: match["value"].strip("\"' ,")}, line) if match else ({}, "")
+        title = title if match or not line.strip() else line.strip(" []:#*")
+    for names, rows in groups.items():
+        if len(rows) >= FEWEST and len(names) <= _MOST_COLUMNS:
+            yield Table(names, tuple(rows[:_MOST_ROWS]))

@@ -1,0 +1,356 @@
+"""Labels, columns and keys whose values state trouble by their words alone, in outputs that no reader has.
+
+A state of a part that does not work, a count of errors above zero, a value below the one that it should have. What a
+setting, a limit or a count of what was repaired is called is left out, and so is a text that is about no part of a
+server or its network. What such a value means is a matter of rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from probes.named_tuple import NamedTuple
+from probes.text import lazy_pattern
+from probes.tool_reports.sentences.parts import list_parts
+
+STATE, COUNT, BELOW = "value-state", "value-count", "value-below"
+CODES = (STATE, COUNT, BELOW)
+_LONGEST, _MOST_LINES, _LONGEST_VALUE = 400, 4000, 80
+_NEAR = 60  # lines below a heading that are still about its part
+_MOST_DOWN = 4  # parts; a longer list is one of what is not used
+_LESS = 0.9  # a smaller part of another value
+
+_OF_FIELD = lazy_pattern(
+    r"(?i)gpu|\bib_\w|\bfan\d|\bvolts?\b|\bmpath|\bptp\b|\bdpu\b|_temp\b|\b[nhx]pus?\b|nvlink|nvswitch|\bpcie?\b|mlx[45]|infiniband|\brdma|\broce\b|\bhcas?\b|\bnics?\b|\befa\b"
+    r"|xgmi|\bhccs\b|\bfabric\b|\bswitch|\blinks?\b|\bports?\b|\becc\b|\bfans?\b|\bpsu|power suppl|\bcool\w+|\bleak"
+    r"|temperature|thermal|power|topology|\bdrives?\b|\bdisks?\b|\b[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\b"
+    r"|nvme|\b(?:tray|slot)s?\b|\bdimms?\b|\btransceiver|\biommu\b|\bacs\b|peermem|memlock|\bmc\d"
+    r"|storage|ceph|lustre|\bnfs\b|\bosds?\b|\bmdt?\b|\bphase\b|\bost|mounts?\b|\bbgp\b|neighbor|\bmodules?\b|\boptic|\bcables?\b|\bbackends?\b|\blanes?\b|\bled\b"
+)
+_IN_JSON = lazy_pattern(r'"(?P<label>[\w .:/-]{2,60})" ?: ?(?:"(?P<text>[^"\n]{1,80})"|(?P<number>[\w.]{1,20}))')
+_KEY = lazy_pattern(r'(?<![\w.])(?P<label>[A-Za-z][\w.-]{1,60})=(?:"(?P<text>[^"\n]{1,80})"|(?P<word>[^\s,;"]{1,80}))')
+_LABELLED = lazy_pattern(
+    r"[ \t>*#-]{0,40}(?:\[\w{2,20}\] )?(?P<label>[A-Za-z][^:=|\n]{1,79}?)"
+    r"(?:[ \t]{0,40}[:=][ \t]{0,40}|[ \t]{0,40}\.{3,60}[ \t]{0,40}|[ \t]{2,60})(?P<value>[^\s.:=|][^\n]{0,119})"
+)
+_CELLS = lazy_pattern(r"[ \t]*[|,;\t][ \t]*|[ \t]{2,60}")
+_STATES = (
+    r"fail(?:ed|ing|ure)?|fault(?:y|ed)?|error(?:ed)?|degraded|downgraded|unhealthy|critical|offline|lost|bad|poor"
+    r"|abnormal|alarm|throttled|quarantined|isolated|broken|dead|stuck|hung|crashed|nok|wet|leak(?:ing|age)?|overheat\w{0,4}"
+    r"|unreachable|unresponsive|mis-?match\w{0,3}|misconfigured|unplugged|disconnected|err[ _-]?disabled?|red"
+    r"|not[ _-](?:ok|ready|good|healthy|running|responding|loaded|connected|detected|working|functional)|retired|err"
+    r"|tripped|stormed|disconn"
+    r"|(?:waiting|marked|flagged) for (?:rma|repair|replacement)"
+)
+_TROUBLE = lazy_pattern(rf"(?i)(?P<state>{_STATES})!?(?=$|[\s(,;/\]])(?! Hat\b)")
+_TROUBLE_CELL = lazy_pattern(rf"(?i)(?:{_STATES})!?(?: ?\([^)]{{0,60}}\))?")
+_WELL = lazy_pattern(r"(?i)(?:ok|good|up|pass(?:ed)?|healthy|active|yes|normal|ready)")
+_LOUD = lazy_pattern(
+    r"(?:FAIL(?:ED|URE)?|DEGRADED|DOWNGRADED|UNHEALTHY|CRITICAL|FAULTY?|OFFLINE|LOST|BAD|ALARM|NOT OK|ERR|NOK|KO)!?"
+)
+_REFUSED = lazy_pattern(r"NO|KO|✗|✘|❌|✖")  # of a check that others passed
+_ADVICE = lazy_pattern(r"(?i)(?:replace|reseat|rma|repair|drain|remove)\b")
+_OF_ADVICE = lazy_pattern(r"\b(?:verdict|recommend\w{0,6}|advice|remedy|required)\b")
+_DARK = lazy_pattern(r"-[34]\d(?:\.\d{1,3})?(?: ?dBm)?")  # no light arrives
+_OF_LIGHT = lazy_pattern(r"\b[rt]x ?power\b|\boptical power\b")
+_ENUMERATED = lazy_pattern(r"[A-Z][A-Z0-9]{0,20}(?:_[A-Z0-9]{1,20}){1,8}")
+_ENUMERATED_TROUBLE = frozenset(
+    (
+        "DEGRADED",
+        "UNHEALTHY",
+        "FAILED",
+        "FAILURE",
+        "FAIL",
+        "ERROR",
+        "CRITICAL",
+        "FAULT",
+        "FAULTY",
+        "LOST",
+        "OFFLINE",
+        "ERR",
+        "WARN",
+        "DRAIN",
+        "ISOLATED",
+        "QUARANTINED",
+    )
+)
+_ENUMERATED_WELL = frozenset(["NO", "NONE", "NOT", "OK", "CLEAR", "DISABLED", "ENABLED"])
+_DOWN = lazy_pattern(
+    r"(?i)(?P<state>down|inactive|polling|init(?:ializ(?:e|ing))?|no[ -]?(?:link|carrier)|amber|los)(?=$|[\s(,;/])"
+)
+_LOW = lazy_pattern(r"(?i)(?P<state>low|high|below|above|out of range)(?=$|[\s(,;])")
+_OF_STATE = lazy_pattern(r"\b(?:state|status|health|link|led|phys\w{0,10}|carrier|port|oper\w{0,10})\b")
+_OF_LEVEL = lazy_pattern(r"\b(?:flow|pressure|voltage|temp\w{0,10}|level|humidity)\b")
+_OF_STATED = lazy_pattern(
+    r"(?i)\b(?:fault|fail(?:ure|ed)?|alarm|error|degraded|overload|overheat\w{0,4}|throttled|lost|leak\w{0,5}"
+    r"|los|lol)$"
+)
+_YES = lazy_pattern(r"(?i)(?:true|yes|asserted|active|detected|present)")
+_HEX = lazy_pattern(r"0x0{0,15}[1-9a-fA-F][0-9a-fA-F]{0,15}")
+_OF_FLAGS = lazy_pattern(r"\b(?:warning|alarms?|faults?|los|lol|errors?)\b")
+_NUMBER = lazy_pattern(r"[1-9]\d{0,15}")
+_COUNTED = lazy_pattern(
+    r"\b(?:errors?|errs?|uncorr\w{0,10}|fatal|faults?|failures?|failed|fails|crc|drops?|dropped|discards?|lost|alarms?"
+    r"|violations?|mismatch\w{0,3}|poison\w{0,3}|overflows?|trips?|brakes?|time-?outs|ues?|uces?|retrains?|unhealthy|missing|offline|dead"
+    r"|bad|degraded|flaps?)\b"
+)
+_NOT_COUNTED = lazy_pattern(  # a setting, a limit, what was repaired, what is none
+    r"\b(?:correct(?:ed|able)|ce|replays?|single bit|sbe|aggregate|lifetime|history|retry|retries|max\w{0,4}|min\w{0,4}"
+    r"|threshold|limits?|timeout|allowed|percent|ratio|rate|id|code|mask|since|at|time|level|log|entries|pages?|rows?"
+    r"|index|size|lanes?|first|line|version|mark|kill\w{0,3}|on|probability"
+    r"|injected|ignored|number of tests|reported|supported|enabled?|detection|reporting)\b"
+)
+_SETTING = lazy_pattern(
+    r"\b(?:policy|action|mode|supports?|supported|level|log|logging|thresholds?|limit|on (?:error|fail\w{0,4})|default"
+    r"|requested|expected|want(?:ed)?|filter|behaviou?r|retry|retries|timeout|previous|last|history|message|msg|reason"
+    r"|description|comment|note|title|name|type|events?|signal|severity|priority|alert\w{0,6}|example|option|config\w{0,12}"
+    r"|library|kind|category|class|cause|remote|on|mask|enabled?|admin\w{0,12}|desired|target|fail on|secure boot|phase"
+    r"|conclusion|if|when|job|pod|build|test case)\b"
+)
+_PLURAL = (
+    r"gpus|npus|hpus|xpus|nics|hcas|links|nvlinks|ports|lanes|rails|devices|modules|fans|psus|drives|backends|nodes|trays"
+    r"|switches|nvswitches|efas|planes"
+)
+_OF_RATIO = lazy_pattern(rf"\b(?:{_PLURAL}|count|up|ready|online|active|healthy|width|cur(?:rent)? ?/ ?max\w{{0,4}})\b")
+_OF_SPEED = lazy_pattern(r"\b(?:gen|speed|generation)\b")  # of idle devices it is less
+_RATIO = lazy_pattern(
+    r"x?(?P<value>\d{1,5}) ?(?:/|of|out of) ?x?(?P<whole>\d{1,5})(?: (?:up|ready|online|active|ok|healthy))?"
+)
+_BOUND = lazy_pattern(
+    r"(?<![\w.])[+]?x?(?P<value>-?\d{1,6}(?:\.\d{1,3})?) ?[^\s\d(]{0,6} ?[\w/]{0,6} ?(?:\(|[ \t]{1,8}(?=limit))"
+    r"(?P<bound>max(?:imum)?|of"
+    r"|expected|rated|capable(?: of)?|from|should be|min(?:imum)?|(?:low|high) alarm"
+    r"|crit(?:ical)?|limit|want|need)[ =:]{0,3}"
+    r"[+]?x?(?P<other>[+-]?\d{1,6}(?:\.\d{1,3})?)"
+)
+_OF_MOST = lazy_pattern(r"\b(?:width|lanes?|links?|rate|bandwidth|bw)\b")
+_CAPABLE = lazy_pattern(
+    r"(?<![\w.])x(?P<value>\d{1,2}) ?\(x(?P<whole>\d{1,2}) (?:capable|possible|max\w{0,4}|expected|slot)"
+)
+_OUT_OF = lazy_pattern(  # "links up 70/72", "8 gpus expected, 7 visible", "(7 != 8)" of a check that failed
+    rf"(?i)\b(?:{_PLURAL})(?: (?:up|active|ready|visible|online|ok|healthy|present|found|detected))?[ :=]{{1,3}}"
+    r"(?P<value>\d{1,4}) ?(?:/|of) ?(?P<whole>\d{1,4})(?![\w/.-])"
+    rf"|(?P<wanted>\d{{1,4}}) (?:{_PLURAL}) expected[,;:]? (?:but )?(?:only )?(?P<has>\d{{1,4}}) "
+    r"(?:visible|found|present|seen|detected|up|active)\b"
+    r"|\bFAIL\w{0,3}\b.{0,40}\((?P<less>\d{1,4}) ?(?:!=|<) ?(?P<more>\d{1,4})\)"
+)
+_IS_MOST, _IS_LEAST = ("max", "of", "exp", "rat", "cap", "fro", "sho", "wan", "nee"), ("min", "low")
+_WANTED = lazy_pattern(r"(?:.*\b)?(?:expected|expect|want(?:ed)?|target|nominal|required|should)")
+_FOUND = lazy_pattern(r"(?:.*\b)?(?:measured|actual|found|got|current|observed|have|real)")
+_ROLE = lazy_pattern(
+    r"\b(?:(?P<most>expected|max(?:imum)?|capable|capability|supported|target|nominal)|current|cur|active|actual"
+    r"|negotiated|measured|found|present)\b"
+)
+_OF_PAIRS = lazy_pattern(rf"\b(?:width|lanes?|{_PLURAL}|nvlink)\b")
+_AMOUNT = lazy_pattern(r"x?(?P<value>\d{1,7}(?:\.\d{1,4})?) ?(?P<unit>[A-Za-z/]{0,8})")
+_NO_VALUE = lazy_pattern(  # a prompt, a question, a condition, what somebody tells
+    r"^[\w.@:~\[\]-]{1,80}[$#>] ?\S|\?[\s\"'*_]*$"
+    r"|^[\W_]{0,12}(?i:if|when|whether|unless|why|how|what|to avoid|make sure) "
+    r"|\}[ \t]{1,8}0(?:\.0{1,9})?(?:[ \t]\d{1,16})?$"  # a sample of Prometheus that is none
+)
+_OBJECT = lazy_pattern(r"(?=\{)")
+_LIST = lazy_pattern(r'"(?P<kind>gpu|npu|hpu|nic|hca|port|nvlink|nvswitch|fan|psu|device|module)(?:s|e?s)?" ?: ?[\[{]')
+_NUMBERED = lazy_pattern(
+    r'"(?P<kind>gpu|npu|hpu|nic|hca|port|nvlink|nvswitch|fan|psu|device|module)?[_ ]?(?:index|id|number|idx)" ?: ?"?'
+    r"(?P<number>\d{1,3})\b"
+)
+_OWNER = lazy_pattern(r"(?i)(?:host|node|server|host_?name|instance|name|device|dev|port|interface|rank|switch|sensor)")
+_CAMEL = lazy_pattern(r"(?<=[a-z0-9])(?=[A-Z][a-z])")
+
+
+class StatedValue(NamedTuple):
+    """A value that states trouble. `code`: one of CODES; `part`: as `parts.py` names it."""
+
+    code: str
+    part: str | None
+    what: str
+    line: str
+    is_down: bool  # and no more than that
+
+
+def list_values(text: str) -> list[StatedValue]:
+    """Each in the order of its line.
+
+    >>> text = "GPU 5\\n  Health : DEGRADED (bandwidth)\\n  Uncorrectable errors: 3\\n  PCIe Width (cur/max): 8/16\\n"
+    >>> [(value.code, value.part, value.what) for value in list_values(text)] # doctest: +NORMALIZE_WHITESPACE
+    [('value-state', 'NVIDIA 5', 'Health: DEGRADED (bandwidth)'),
+     ('value-count', 'NVIDIA 5', 'Uncorrectable errors: 3'),
+     ('value-below', 'NVIDIA 5', 'PCIe Width (cur/max): 8/16')]
+    >>> list_values("GPU 5\\n  error policy: fail\\n  Health: OK\\n  max errors: 3\\n  GPUs: 8/8\\n")
+    []
+    """
+    if not is_of_field(text):
+        return []
+    values = list(dict.fromkeys(_find_values(text)))
+    only_down = {value.part or value.line for value in values if value.is_down}
+    return [value for value in values if not (value.is_down and len(only_down) > _MOST_DOWN)]
+
+
+def is_of_field(text: str) -> bool:
+    """Whether a text is about parts of a server or its network."""
+    return _OF_FIELD.search(text) is not None
+
+
+def _find_values(text: str) -> Iterator[StatedValue]:
+    heading, age, kind = None, 0, ""
+    roles: dict[tuple[str | None, str], tuple[bool, str]] = {}  # of each label the value that stands for itself
+    for line in _list_pieces(text):
+        parts = list_parts(line)
+        if not parts and (match := _NUMBERED.search(line)) and (match["kind"] or kind):
+            parts = list_parts(f"{(match['kind'] or kind).upper()} {int(match['number'])}")
+        kind = match["kind"] if (match := _LIST.search(line)) else kind  # of the objects that follow
+        heading, age = (parts[0] if len(parts) == 1 else None, 0) if parts else (heading, age + 1)
+        part = heading if age <= _NEAR else None
+        found = [*_judge_line(line, bool(parts)), *_pair_with_most(roles, part, line)]
+        yield from (StatedValue(code, part, what, " ".join(line.split()), is_down) for code, what, is_down in found)
+
+
+def _list_pieces(text: str) -> Iterator[str]:
+    """The lines, and the objects of JSON in one line each by itself."""
+    for line in islice(text.splitlines(), _MOST_LINES):
+        for piece in islice(_OBJECT.split(line), _MOST_LINES) if '"' in line else (line,):
+            if len(piece) <= _LONGEST and not _NO_VALUE.search(piece):
+                yield piece
+
+
+def _judge_line(line: str, has_part: bool) -> Iterator[tuple[str, str, bool]]:
+    pairs = [(match["label"], match["text"] or match["number"]) for match in _IN_JSON.finditer(line)]
+    pairs = pairs or [(match["label"], match["text"] or match["word"]) for match in _KEY.finditer(line)]
+    if len(pairs) > 1:
+        yield from _compare_wanted(pairs)
+    if not pairs and (match := _LABELLED.fullmatch(line.rstrip(" \t\r,;|"))):
+        pairs = [(match["label"].strip(), match["value"].strip().strip("'\""))]
+        if not judge(*pairs[0]) and (inner := _LABELLED.fullmatch(pairs[0][1])):  # "GPU[3] : Throttle Status: HOT"
+            pairs = [(f"{match['label'].strip()} {inner['label'].strip()}", inner["value"])]
+    found = [judged for label, value in pairs if (judged := judge(label, value))] or list(_judge_bounds(line))
+    owner = next((f"{value}: " for label, value in pairs if _OWNER.fullmatch(label)), "") if len(pairs) > 1 else ""
+    yield from ((code, owner + what, is_down) for code, what, is_down in found)
+    if not found:
+        yield from _judge_cells(line, has_part)
+
+
+def judge(label: str, value: str) -> tuple[str, str, bool] | None:
+    """What a value states where its label is known: the code, both as they are shown, and whether it is only down."""
+    words = normalize(label)
+    what = f"{label}: {value[:_LONGEST_VALUE]}"
+    if (ratio := _RATIO.fullmatch(value)) and int(ratio["value"]) < int(ratio["whole"]):
+        return (BELOW, what, False) if _OF_RATIO.search(words) and not _OF_SPEED.search(words) else None
+    if _NUMBER.fullmatch(value) or _HEX.fullmatch(value):
+        is_count = _COUNTED.search(words) if value.isdecimal() else _OF_FLAGS.search(words)
+        return (COUNT, what, False) if is_count and not _NOT_COUNTED.search(words) else None
+    if _OF_ADVICE.search(words) and _ADVICE.match(value):
+        return STATE, what, False
+    if _SETTING.search(words):
+        return None
+    if _REFUSED.fullmatch(value) or (_DARK.fullmatch(value) and _OF_LIGHT.search(words)):
+        return STATE, what, False
+    if _TROUBLE.match(value) or _is_enumerated(value) or (_OF_STATED.search(words) and _YES.fullmatch(value)):
+        return STATE, what, False
+    if _DOWN.match(value) and _OF_STATE.search(words):
+        return STATE, what, True
+    return (STATE, what, False) if _LOW.match(value) and _OF_LEVEL.search(words) else None
+
+
+def normalize(label: str) -> str:
+    """The words of a label in lower case, with a blank between them."""
+    return " ".join(_CAMEL.sub(" ", label).lower().replace("_", " ").replace("-", " ").split())
+
+
+def _is_enumerated(value: str) -> bool:
+    """Whether it is a constant of a program that has such a word.
+
+    >>> _is_enumerated("NMX_GPU_HEALTH_DEGRADED_BW"), _is_enumerated("NVML_NO_ERROR")
+    (True, False)
+    """
+    words = set(value.split("_")) if _ENUMERATED.fullmatch(value) else set()
+    return bool(words & _ENUMERATED_TROUBLE) and not words & _ENUMERATED_WELL
+
+
+def _judge_bounds(line: str) -> Iterator[tuple[str, str, bool]]:
+    """A number beside the bound that it should keep.
+
+    >>> [row[1] for row in _judge_bounds("RxPower -14.8 dBm (low alarm -12.0)  Temp 51 C (max 85)")]
+    ['RxPower -14.8 dBm (low alarm -12.0)']
+    """
+    begins = 0
+    for match in _BOUND.finditer(line):
+        label = line[begins : match.start()].strip(" \t:=.")
+        begins = match.end()
+        words = label.lower().replace("_", " ")
+        number, other, bound = float(match["value"]), float(match["other"]), match["bound"][:3]
+        if bound in _IS_MOST:
+            is_bad = _OF_MOST.search(words) and not _OF_SPEED.search(words) and number < _LESS * other
+        else:
+            is_bad = number < other if bound in _IS_LEAST else number >= other
+        if is_bad:
+            yield BELOW, " ".join(f"{label} {match[0]})".split())[-_LONGEST_VALUE:], False
+
+
+def _pair_with_most(
+    roles: dict[tuple[str | None, str], tuple[bool, str]], part: str | None, line: str
+) -> Iterator[tuple[str, str, bool]]:
+    """A value below the one that another line of the same label calls the most, or the expected one.
+
+    >>> roles = {}
+    >>> lines = "Max Link Width: x16", "Current Link Width: x4"
+    >>> [row[1] for line in lines for row in _pair_with_most(roles, "", line)]
+    ['Current Link Width: x4; Max Link Width: x16']
+    """
+    match = _LABELLED.fullmatch(line.strip())
+    words = normalize(match["label"]).replace(".", " ") if match else ""
+    role = _ROLE.search(words)
+    if not match or not role or not _OF_PAIRS.search(words):
+        return
+    stem = part, _ROLE.sub("", words, count=1)
+    is_most, shown = role["most"] is not None, " ".join(f"{match['label'].strip()}: {match['value'].strip()}".split())
+    other = roles.setdefault(stem, (is_most, shown))
+    if other[0] == is_most:
+        return
+    has, most = (other[1], shown) if is_most else (shown, other[1])
+    value, whole = (_AMOUNT.fullmatch(text.rpartition(": ")[2]) for text in (has, most))
+    if value and whole and float(value["value"]) < float(whole["value"]):
+        yield BELOW, f"{has}; {most}", False
+
+
+def _compare_wanted(pairs: list[tuple[str, str]]) -> Iterator[tuple[str, str, bool]]:
+    """Of keys in one line that state what is expected and what was found.
+
+    >>> list(_compare_wanted([("expected", "450"), ("measured", "212")]))
+    [('value-below', 'measured: 212, expected: 450', False)]
+    """
+    named = [(label.lower().replace("_", " "), label, value) for label, value in pairs]
+    wanted = next(((label, value) for words, label, value in named if _WANTED.fullmatch(words)), None)
+    found = next(((label, value) for words, label, value in named if _FOUND.fullmatch(words)), None)
+    if not wanted or not found or wanted[1] == found[1]:
+        return
+    most, has = _AMOUNT.fullmatch(wanted[1]), _AMOUNT.fullmatch(found[1])
+    if most and has and most["unit"] == has["unit"] and float(has["value"]) < _LESS * float(most["value"]):
+        yield BELOW, f"{found[0]}: {found[1]}, {wanted[0]}: {wanted[1]}", False
+
+
+def _judge_cells(line: str, has_part: bool) -> Iterator[tuple[str, str, bool]]:
+    """Of a row that begins with a part, and has a cell, or a last word in capitals, that is a state of trouble; a cell
+    among others that are well; numbers of parts of which some are not there.
+
+    >>> [row[0] for row in _judge_cells("| n2 | OK | OK | ERR |", False)], list(_judge_cells("gpus 8/8", False))
+    (['value-state'], [])
+    """
+    cells = [cell.strip() for cell in _CELLS.split(line.strip(" \t|"))]
+    stated = sum(_TROUBLE_CELL.fullmatch(cell) is not None for cell in cells[1:])
+    well = sum(_WELL.fullmatch(cell) is not None for cell in cells[1:])
+    words = line.split()
+    shown = " ".join(line.replace("|", " ").split())[:_LONGEST_VALUE]
+    if (stated and len(cells) > 2 and (has_part or well > stated)) or (
+        has_part and words and len(words) <= 12 and _LOUD.fullmatch(words[-1].strip("|"))
+    ):
+        yield STATE, shown, False
+    for match in _OUT_OF.finditer(line):
+        value, whole = (
+            match["value"] or match["has"] or match["less"],
+            match["whole"] or match["wanted"] or match["more"],
+        )
+        if int(value) < int(whole):
+            yield BELOW, shown, False
+    if (capable := _CAPABLE.search(line)) and int(capable["value"]) < int(capable["whole"]):
+        yield BELOW, shown, False

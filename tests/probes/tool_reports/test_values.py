@@ -1,0 +1,219 @@
+"""Values that state trouble by their words, in outputs that no reader has: labels, cells, rows and lists."""
+
+from __future__ import annotations
+
+import pytest
+
+from probes.sources.identify import identify_command
+from probes.tool_reports.sentences.unexplained import list_unexplained
+
+# line -> what is reported of it: the code, the part, words of what it states
+STATED = {
+    "Fan tray health: FAILED (2 of 6 fans)": ("value-state", None, "health: FAILED"),
+    "GPU[2] : Clock Status: THROTTLED": ("value-state", "NVIDIA 2", "Clock Status: THROTTLED"),
+    '{"slot":"x","gpu_index":6,"health":"Critical"}': ("value-state", "NVIDIA 6", "health: Critical"),
+    "fabric=rail2 state=HEALTH_DEGRADED_RATE": ("value-state", "rail2", "HEALTH_DEGRADED_RATE"),
+    "Port module status .......... UNPLUGGED": ("value-state", None, "UNPLUGGED"),
+    "Fan Fault : true": ("value-state", None, "Fan Fault: true"),
+    "link verdict: replace cable": ("value-state", None, "replace cable"),
+    "Rx Power lane 2 (port 4): -40.0": ("value-state", "port 4", "-40.0"),
+    "coolant flow: LOW 11 l/min": ("value-state", None, "LOW"),
+    "nvidia-peermem loaded ......... NO": ("value-state", None, "NO"),
+    "PCI fatal errors: 4": ("value-count", None, "4"),
+    "module rx_los: 0x3": ("value-count", None, "0x3"),
+    "nvme7 media_errors : 12": ("value-count", "nvme7", "12"),
+    "NVLinks: 16/18": ("value-below", None, "16/18"),
+    "Link Width ...... x8 (max x16)": ("value-below", None, "x8"),
+    "module temp 91.5 C (crit = 90.0)": ("value-below", None, "91.5"),
+    "RxPower -14.8 dBm (low alarm -12.0) of port 4": ("value-below", "port 4", "-14.8"),
+    "nvlink_bw expected=450 measured=212": ("value-below", None, "measured: 212, expected: 450"),
+    "8 gpus expected, 7 visible": ("value-below", None, "7 visible"),
+    "check of gpus FAIL (7 != 8)": ("value-below", None, "7 != 8"),
+    "nvme2: link x2 (x4 capable)": ("value-below", "nvme2", "x2"),
+    "tray 4  good  good  NOK  good": ("value-state", "tray 4", "NOK"),
+    "0000:5e:00.0  16GT/s x16 DOWNGRADED": ("value-state", "0000:5e:00.0", "DOWNGRADED"),
+    "GPU temps (C): 61 62 60 63 97 61": ("value-odd", None, "number 4: 97, the others 61.5"),
+    "nvlink bw GB/s: g0=371 g1=370 g2=118 g3=372": ("value-odd", None, "g2: 118, the others 370.5"),
+}
+CALM = (
+    "GPU health policy: fail",
+    "gpu on_error = critical",
+    "port log level: error",
+    "max link errors: 10",
+    "link errors: 0",
+    "GPUs: 8/8",
+    "GPU memory used: 3/80",
+    "PCIe Gen (cur/max): 1/5",
+    "GPU clock 345 MHz (max 1980)",
+    "fan speed 30 % (max 100)",
+    "module temp 51 C (high alarm 75.0)",
+    "gpu correctable errors: 12",
+    "Subsystem: Red Hat, Inc NIC",
+    "GPU reported health: NVML_NO_ERROR",
+    "Fan Fault : false",
+    "port status: up",
+    'node_disks{device="md0",state="failed"} 0',
+    "nvlink_bw expected=450 measured=448",
+    "GPU temps (C): 41 42 40 43 55 41",
+    "GPU used MiB: 0 0 0 431 0 0",
+    "does the port state: down matter?",
+    "if link state: failed, replace the cable",
+    "shutdown_on_leak: true",
+    "a report without parts: failed",
+)
+
+
+def _stated(text: str) -> list[tuple[str, str | None, str]]:
+    return [(report.code, report.subject, dict(report.detail)["what"]) for report in list_unexplained(text)]
+
+
+@pytest.mark.parametrize("line", STATED)
+def test_a_value_that_states_trouble_names_its_part(line: str) -> None:
+    code, part, words = STATED[line]
+    found = [row for row in _stated(f"{line}\n") if row[0] == code]
+    assert [part] == [row[1] for row in found]
+    assert words in found[0][2]
+    assert (("error", "of", "program"),) == identify_command(line)
+
+
+@pytest.mark.parametrize("line", CALM)
+def test_a_value_that_states_none_is_left_out(line: str) -> None:
+    assert [] == _stated(f"{line}\n")
+
+
+def test_labels_below_a_heading_are_of_its_part() -> None:
+    text = "NIC report\nGPU 4\n  link state: ok\nGPU 5\n  health: BAD\n"
+    assert [("value-state", "NVIDIA 5", "health: BAD")] == _stated(text)
+    far = "GPU 4\n" + "idle: 1\n" * 61
+    assert [("value-state", None, "health: BAD")] == _stated(f"{far}health: BAD\n")
+
+
+def test_each_object_of_json_is_of_its_own_part() -> None:
+    text = '{"gpus":[{"index":0,"state":"ok"},{"index":5,"state":"lost"}],"nics":[{"name":"mlx5_4","health":"poor"}]}'
+    assert [("NVIDIA 5", "state: lost"), ("mlx5_4", "mlx5_4: health: poor")] == [row[1:] for row in _stated(text)]
+
+
+def test_a_record_is_shown_with_the_host_that_it_is_of() -> None:
+    text = "host=a1 gpu_count=8/8 nics=4/4\nhost=a2 gpu_count=7/8 nics=4/4\n"
+    assert [("value-below", None, "a2: gpu_count: 7/8")] == _stated(text)
+
+
+def test_a_value_below_what_another_line_calls_the_most() -> None:
+    lines = "Current Link Width : x4\n", "Maximum Link Width : x16\n"
+    for text in ("".join(lines), "".join(reversed(lines))):
+        assert [("value-below", None, "Current Link Width: x4; Maximum Link Width: x16")] == _stated(text)
+    assert [] == _stated("Current Link Width : x16\nMaximum Link Width : x16\n")
+    assert [] == _stated("Current Link Speed : 5 GT/s\nMaximum Link Speed : 32 GT/s\n")
+
+
+def test_many_ports_that_are_down_are_not_used() -> None:
+    assert 2 == len(_stated("".join(f"port {at} link state: down\n" for at in (1, 2))))
+    assert [] == _stated("".join(f"port {at} link state: down\n" for at in range(9)))
+
+
+TABLE = "gpu  expected  active  crc  errors\n0    18        18      0    0\n1    18        18      0    0\n"
+
+
+@pytest.mark.parametrize(
+    ("row", "found"),
+    [
+        ("2    18        18      0    0", []),
+        ("2    18        16      0    0", [("value-below", "NVIDIA 2", "gpu 2: active 16, expected 18")]),
+        ("2    18        18      0    9", [("value-count", "NVIDIA 2", "gpu 2: errors 9")]),
+    ],
+)
+def test_cells_are_judged_by_the_name_of_their_column(row: str, found: list[tuple[str, str, str]]) -> None:
+    assert found == _stated(f"{TABLE}{row}\n")
+    commas, bars = (",".join(line.split()) for line in (TABLE + row).splitlines()), ""
+    assert found == _stated("\n".join(commas))
+    bars = "\n".join(f"| {' | '.join(line.split())} |" for line in (TABLE + row).splitlines())
+    assert found == _stated(bars)
+
+
+def test_counts_that_most_rows_have_are_no_fault() -> None:
+    assert [] == _stated("port  up  errors\np1    1   4\np2    1   9\np3    1   2\n")
+
+
+def test_a_state_that_one_row_has_alone() -> None:
+    text = "phase  volts  breaker\nL1  239  closed\nL2  0  open\nL3  240  closed\nL4  239  closed\n"
+    assert [("value-odd", None, "phase L2: volts 0, the others 239; breaker open, the others closed")] == _stated(text)
+    assert [] == _stated(text.replace("0  open", "239  closed"))
+    assert [] == _stated("node  state  gpus\nn1  idle  8\nn2  alloc  8\nn3  idle  8\nn4  idle  8\n")
+
+
+def test_a_number_that_is_far_from_all_others() -> None:
+    text = "target  write_bw  lat_ms\nm1  2210  4.1\nm2  2195  4.0\nm3  38  2961\nm4  2230  4.2\nport\n"
+    far = "target m3: write_bw 38, the others 2202.5; lat_ms 2961, the others 4.15"
+    assert [far] == [row[2] for row in _stated(text)]
+    assert [] == _stated(text.replace("38  2961", "2188  4.3"))
+    assert [] == _stated("a closed fabric ticket  nic_ms  fixed\nm1  4  y\nm2  5  y\nm3  9999  y\nm4  4  y\n")
+
+
+def test_one_row_of_many_alike() -> None:
+    rows = "".join(f"rail{at} mlx5_{at} {'200G' if at == 2 else '400G'} ok\n" for at in range(4))
+    assert [("value-odd", "rail2", "rail2: 200G, the others 400G")] == _stated(rows)
+    assert [] == _stated(rows.replace("200G", "400G"))
+    states = "".join(f"import {at} state: {'DISC' if at == 3 else 'FULL'}\n" for at in range(5))
+    assert ["import 3: DISC, the others FULL"] == [row[2] for row in _stated(f"lustre\n{states}")]
+
+
+def test_numbers_below_a_heading_of_what_they_are() -> None:
+    text = '"fabric_busbw_by_pair": {\n "q1-q2": 371.8,\n "q2-q3": 22.9,\n "q3-q4": 370.1,\n "q4-q5": 372}\n'
+    assert ["q2-q3: 22.9, the others 370.95"] == [row[2] for row in _stated(text)]
+    assert [] == _stated(text.replace("busbw", "used"))
+
+
+ROWS = (("FAN1", "11 240", "80 %"), ("FAN2", "11 310", "80 %"), ("FAN3", "210", "80 %"), ("FAN4", "11 200", "80 %"))
+TABLE_ROWS = (("fan", "rpm", "duty"), *ROWS)
+FORMS = {
+    "bars": "\n".join(f"| {' | '.join(row)} |" for row in TABLE_ROWS),
+    "box": "\n".join(["┌───┐", *(f"│ {' │ '.join(row)} │" for row in TABLE_ROWS), "└───┘"]),
+    "latex": "\n".join(f"{' & '.join(row)} \\\\".replace("%", "\\%") for row in TABLE_ROWS),
+    "html": "".join(f"<tr><td>{'</td><td>'.join(row)}</td></tr>\n" for row in TABLE_ROWS),
+    "separated": "\n".join('"' + '";"'.join(row) + '"' for row in TABLE_ROWS),
+    "wide": "\n".join("   ".join(row) for row in TABLE_ROWS),
+    "keys": "\n".join(f"fan={name} rpm={rpm.replace(' ', '')} duty={duty[:2]}" for name, rpm, duty in ROWS),
+    "records": "\n\n".join(f"fan: {name}\nrpm: {rpm}\nduty: {duty}" for name, rpm, duty in ROWS),
+    "sections": "\n\n".join(f"[{name}]\nrpm = {rpm.replace(' ', '_')}\nduty = {duty}" for name, rpm, duty in ROWS),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_odd_row_of_a_table_in_any_form(form: str) -> None:
+    ((code, _, what),) = _stated(f"fans of a server\n{FORMS[form]}\n")
+    assert code == "value-odd"
+    assert what.startswith("FAN3: rpm 210, the others 112")
+
+
+def test_a_matrix_has_the_row_that_is_far() -> None:
+    lines = ["pcie GB/s", "     g0    g1    g2    g3    g4"]
+    cells = [["-" if a == b else "21.3" if 3 in (a, b) else "391.2" for b in range(5)] for a in range(5)]
+    lines += [f"g{at}  {'  '.join(row)}" for at, row in enumerate(cells)]
+    assert ["g3"] == [row[2].partition(":")[0] for row in _stated("\n".join(lines))]
+
+
+def test_limits_in_columns_of_their_own() -> None:
+    rows = "name | reading | unit | lo_crit | up_crit\nP12V | {} | Volts | 11.04 | 12.96\n"
+    rows += "P5V | 5.02 | Volts | 4.60 | 5.40\nVR1_Temp | 62 | C | na | {}\nVR2_Temp | 62 | C | na | 110\n"
+    assert [] == _stated(rows.format("12.08", "110"))
+    assert ["P12V: reading 10.61, lo_crit 11.04"] == [row[2] for row in _stated(rows.format("10.61", "110"))]
+    assert ["VR1_Temp: reading 62, up_crit 60"] == [row[2] for row in _stated(rows.format("12.08", "60"))]
+
+
+def test_light_is_compared_as_a_difference() -> None:
+    powers = enumerate((0.8, 1.1, -9.3, 0.2))
+    rows = "port,rx_power_dBm,vcc\n" + "".join(f"swp{at},{power},3.3\n" for at, power in powers)
+    assert ["swp2: rx_power_dBm -9.3"] == [row[2] for row in _stated(rows)]
+    assert [] == _stated(rows.replace("-9.3", "-0.9"))
+
+
+@pytest.mark.parametrize("heading", ["fan used MiB", "fan before after", "fan jobs load", "fan temp_C old"])
+def test_what_differs_by_use_or_time_is_not_compared(heading: str) -> None:
+    assert [] == _stated(f"{heading}\n" + "".join(f"F{at} {70 if at == 2 else 40} 4\n" for at in range(5)))
+
+
+def test_units_and_ratios_in_rows_without_a_heading() -> None:
+    rows = "".join(f"gpu{at} [##] 100%   {71 if at == 4 else 390 + at} W   74.1\n" for at in range(6))
+    assert ["gpu4: 71, the others 391.5"] == [row[2] for row in _stated(rows)]
+    rows = "".join(f"- dpu-{at}: stage {2 if at == 1 else 6}/6\n" for at in range(5))
+    assert ["dpu-1: 2/6, the others 6/6"] == [row[2] for row in _stated(rows)]
