@@ -187,6 +187,17 @@ ESCAPES = lazy_pattern(r"\x1b\[[0-9;]{0,16}m")  # colours, as tools put them int
 
 PCI_ADDRESS = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"  # as the kernel prints it
 _PCI_ADDRESS = lazy_pattern(PCI_ADDRESS)
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+# Names of parts, as any tool, driver or program writes them; without groups, to stand within the patterns of readers
+RDMA_DEVICE = (
+    r"(?:mlx[45]_(?:[a-z]{1,8}_?)?\d{1,4}|bnxt_re(?:_bond)?\d{1,3}|(?:irdma|qedr|rxe|siw|cxi)\d{1,3}"
+    r"|(?:efa|erdma|hns|mana|ionic|hfi1)_\d{1,3}|(?:roce[op]|rdmap|ibp)\d\w{1,16})"
+)
+INTERFACE = r"(?:ib\d{1,2}|ibs\d\w{0,8}|en[ops]\d\w{1,16}|enP\d\w{2,16}|(?:eth|bond|hsn)\d{1,3}|roce\d{1,2})"
+SWITCH_PORT = (
+    r"(?:(?:Ethernet|Eth|swp|HundredGigE|FourHundredGigE|\d{2,3}GE)\d[\d/:s]{0,10}"
+    r"|(?:xe|et)-\d{1,2}/\d{1,2}/\d{1,3}|[Pp]ort[ -]?[Cc]hannel ?\d{1,4})"
+)
 
 
 MOST_CHARACTERS = 4 << 20  # of what a tool prints

@@ -26,10 +26,9 @@ from agent.model.gpu import Gpu
 from agent.model.nic import Nic
 from agent.model.node import NumaNode
 from agent.model.pci import PciFunction, bandwidth_gbyte_s
-from agent.model.topology import Disagreement, Path
+from agent.model.topology import NEAREST_FIRST, Disagreement, Path
 from probes.gpu.facts import PairCell
 
-PCIE_KINDS = ("PIX", "PXB", "PHB", "NODE", "SYS")
 _OLD_KINDS = {"SOC": "SYS", "PSB": "PIX"}  # of old drivers; two GPUs of one board share its switch
 # Payload of one NVLink in one direction (GB/s) by the signalling rate that the driver reports: NVLink 2 and 3 print
 # 25.781 for 25, from NVLink 4 on 16/17 of the signalling rate is payload
@@ -176,9 +175,9 @@ def select_path_nics(nics: Sequence[Nic]) -> list[Nic]:
 
 def _path(finder: PathFinder, a: Gpu, b: Gpu | Nic, driver_kinds: Sequence[tuple[str, str]]) -> Path:
     pcie, hops, bandwidth, limiting = finder.between(a.pci or "", b.pci or "")
-    other = next(((source, kind) for source, kind in driver_kinds if kind in PCIE_KINDS), None)
-    link = next(((source, kind) for source, kind in driver_kinds if kind not in PCIE_KINDS), None)
-    differs = next(((source, kind) for source, kind in driver_kinds if kind in PCIE_KINDS and kind != pcie), None)
+    other = next(((source, kind) for source, kind in driver_kinds if kind in NEAREST_FIRST), None)
+    link = next(((source, kind) for source, kind in driver_kinds if kind not in NEAREST_FIRST), None)
+    differs = next(((source, kind) for source, kind in driver_kinds if kind in NEAREST_FIRST and kind != pcie), None)
     pcie_kind = pcie or (other[1] if other else None)
     source = "pci-tree" if pcie else other[0] if other else None
     kind = pcie_kind

@@ -35,13 +35,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from agent.assemble.facts import ProbeFacts, card_address
-from agent.assemble.paths import PCIE_KINDS, DriverMatrix, select_path_nics
+from agent.assemble.paths import DriverMatrix, select_path_nics
 from agent.assemble.pcie_tree import find_beside_lost_gpu
 from agent.model.gpu import Gpu
 from agent.model.nic import Nic, is_link_local
 from agent.model.node import Node
 from agent.model.pci import PciFunction, bandwidth_gbyte_s
-from agent.model.topology import Path
+from agent.model.topology import NEAREST_FIRST, Path
 from agent.platforms.devices import is_coherent_port
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class RoleContext(msgspec.Struct, frozen=True):
 
     rows: Mapping[str, PciFunction]
     gpus: Sequence[Gpu]
-    distances: Mapping[str, Mapping[str, int]]  # place in PCIE_KINDS by NIC and GPU
+    distances: Mapping[str, Mapping[str, int]]  # place in NEAREST_FIRST by NIC and GPU
     speeds: Mapping[str, float]  # Gb/s of the interfaces on a PCI function
     neighbours: Mapping[str, int]  # how many NICs are on the same switch, where a topology matrix shows it
     virtual: bool
@@ -78,14 +78,14 @@ class Candidate(msgspec.Struct, frozen=True):
     model: Model
     board: Model
     ports_on_card: int
-    distance: Mapping[str, int]  # place in PCIE_KINDS by GPU
+    distance: Mapping[str, int]  # place in NEAREST_FIRST by GPU
     gbit_s: float | None
     host_gbyte_s: float | None  # what its host link can carry at most
 
     @property
     def near(self) -> frozenset[str]:
         """GPUs that share a PCIe switch with it."""
-        return frozenset(gpu for gpu, rank in self.distance.items() if PCIE_KINDS[rank] in NEAR)
+        return frozenset(gpu for gpu, rank in self.distance.items() if NEAREST_FIRST[rank] in NEAR)
 
     @property
     def is_dark(self) -> bool:
@@ -125,7 +125,7 @@ def gather_role_context(
     distances: dict[str, dict[str, int]] = {}
     for path in paths:
         if path.pcie_kind:
-            distances.setdefault(path.b, {})[path.a] = PCIE_KINDS.index(path.pcie_kind)
+            distances.setdefault(path.b, {})[path.a] = NEAREST_FIRST.index(path.pcie_kind)
     return RoleContext(
         rows={row.id: row for row in rows},
         gpus=gpus,
@@ -344,7 +344,7 @@ def _describe_distance(candidate: Candidate, around: RoleContext) -> str:
     least = min(candidate.distance.values())
     labels = [gpu.label for gpu in around.gpus if candidate.distance.get(gpu.id) == least]
     gpus = "every GPU" if len(labels) == len(around.gpus) > 1 else ", ".join(labels)
-    return f"{PCIE_KINDS[least]} to {gpus}"
+    return f"{NEAREST_FIRST[least]} to {gpus}"
 
 
 def _decide_unused(

@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from probes.text import MONTHS
+
 LINE_LIMIT = 4000  # characters of a line that are looked at
 _MOST_PREFIXES = 4
 _SHARE = 0.3  # of the lines of a file that an ambiguous prefix must be on
@@ -106,7 +108,6 @@ _DATES: tuple[re.Pattern[str], ...] = (
         r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?: (?P<year>20\d\d))?"
     ),
 )
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _DAYS = (0, 31, 60, 91, 121, 152, 182, 213, 244, 274, 305, 335)  # before each month, in a leap year
 _DATED = 140  # characters in which the time of a line is
 
@@ -309,7 +310,7 @@ def find_time(line: str) -> Moment | None:
             continue
         groups = match.groupdict()
         if groups.get("name"):
-            month, day = _MONTHS.index(groups["name"]) + 1, int(match[0][4:6])
+            month, day = MONTHS.index(groups["name"]) + 1, int(match[0][4:6])
         else:
             month, day = int(groups["month"]), int(groups["day"])
         if not (1 <= month <= 12 and 1 <= day <= 31 and int(groups["hour"]) < 24):

@@ -7,16 +7,12 @@ from functools import cache
 from typing import NamedTuple
 
 from agent.job.catalogue import load_codes
+from probes.text import INTERFACE, PCI_ADDRESS, RDMA_DEVICE, SWITCH_PORT
 
-_NIC = (
-    r"(?P<nic>mlx[45]_(?:[a-z]{1,8}_?)?\d{1,4}|bnxt_re(?:_bond)?\d{1,3}|irdma\d{1,3}|(?:efa|erdma|hns|mana|ionic|hfi1)_\d{1,3}|"
-    r"rdmap\d{1,4}s\d{1,4}\w{0,8}|roce[po]\d{1,4}\w{0,12}|ib[ps]?\d{1,4}(?:s\d{1,4}\w{0,8})?|cxi\d{1,3}|hsn\d{1,3})"
-)
 _PART = (
-    rf"(?<![\w./-]){_NIC}(?![\w.]*\.(?:so|c|cc|cpp|py|h)\b)(?=\W|$)|"
-    r"(?<![\w:])(?P<pci>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?!\w)|"
-    r"(?<![\w./-])(?P<netdev>en[sp]\d\w{1,14})(?=\W|$)|(?i:(?<!\w)(?P<rail>rail[ #:]{0,2}\d{1,3})(?!\w))|"
-    r"(?<![\w/])(?P<port>Ethernet\d{1,3}(?:/\d{1,3}){0,3}|swp\d{1,3}(?:s\d{1,2})?)(?!\w)|"
+    rf"(?<![\w./-])(?:(?P<nic>{RDMA_DEVICE})|(?P<interface>{INTERFACE}))(?![\w.]*\.(?:so|c|cc|cpp|py|h)\b)(?!\w)|"
+    rf"(?<![\w:])(?P<pci>{PCI_ADDRESS})(?!\w)|(?<![\w/])(?P<port>{SWITCH_PORT})(?!\w)|"
+    r"(?i:(?<!\w)(?P<rail>rail[ #:]{0,2}\d{1,3})(?!\w))|"
     r"(?i:(?<!\w)(?P<gpu>(?:GPU|NPU|HPU)[ :#]{0,2}\d{1,3})(?![\w.]))"
 )
 # A GPU that a program only has its data on is no part at fault

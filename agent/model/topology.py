@@ -18,6 +18,9 @@ class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
 
 
+NEAREST_FIRST = ("PIX", "PXB", "PHB", "NODE", "SYS")  # ways over PCIe
+
+
 class Path(msgspec.Struct, frozen=True, kw_only=True):
     """How two devices reach each other. Bandwidth: one direction; null where no hop's link is known."""
 

@@ -9,9 +9,9 @@ from agent.model.gpu import Gpu
 from agent.model.nic import Nic, Port
 from agent.model.pci import PciFunction
 from agent.model.report import Report
+from agent.model.topology import NEAREST_FIRST
 from agent.recommend.constants import pcie_gbyte_s
 
-_NEAREST = ("PIX", "PXB", "PHB", "NODE", "SYS")
 _UPPER_ENDS = ("root_port", "downstream")
 # Findings by which NCCL copies through host memory; by others a NIC is not used at all, or with a protocol that fails
 _COPYING = (
@@ -82,7 +82,10 @@ def _read_rail(report: Report, nic: Nic, network: float, healthy: float, gpus: l
     ids = {gpu.id: gpu for gpu in gpus}
     near = [path for path in report.topology.paths if {path.a, path.b} & ids.keys() and nic.id in (path.a, path.b)]
     near.sort(
-        key=lambda path: (_NEAREST.index(path.kind) if path.kind in _NEAREST else 9, -(path.bandwidth_gbyte_s or 0))
+        key=lambda path: (
+            NEAREST_FIRST.index(path.kind) if path.kind in NEAREST_FIRST else 9,
+            -(path.bandwidth_gbyte_s or 0),
+        )
     )
     best = near[0] if near else None
     gpu = ids.get(best.a) or ids.get(best.b) if best else None

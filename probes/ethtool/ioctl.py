@@ -11,12 +11,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 
-from probes.ethtool.netlink import FecReading, PauseReading
+from probes.ethtool.netlink import NOT_KNOWN, FecReading, PauseReading
 from probes.named_tuple import NamedTuple
 from probes.text import ParseError, lazy_pattern
 
 MOST = 512
-NOT_KNOWN = 2**64 - 1  # what a driver gives for a counter that it could not read
 _PRIORITY = "[0-7]"
 _WANTED = lazy_pattern(
     "|".join(

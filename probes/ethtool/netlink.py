@@ -70,7 +70,7 @@ MODES_AUTONEG, MODES_OURS, MODES_SPEED = 2, 3, 5
 FEC_CONFIGURED, FEC_AUTO, FEC_ACTIVE, FEC_STATISTICS = 2, 3, 4, 5
 FEC_COUNTERS = {2: "fec_corrected_blocks", 3: "fec_uncorrectable_blocks", 4: "fec_corrected_bits"}
 EEPROM_OFFSET, EEPROM_LENGTH, EEPROM_PAGE, EEPROM_BANK, EEPROM_ADDRESS, EEPROM_DATA = 2, 3, 4, 5, 6, 7
-NOT_KNOWN = 2**64 - 1  # ETHTOOL_STAT_NOT_SET
+NOT_KNOWN = 2**64 - 1  # ETHTOOL_STAT_NOT_SET: a counter that the driver could not read
 
 
 class LinkModes(NamedTuple):

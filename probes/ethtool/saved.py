@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from probes.ethtool.ioctl import NOT_KNOWN, DriverInfo, select_wanted
-from probes.ethtool.netlink import FecReading, LinkModes, PauseReading
+from probes.ethtool.ioctl import DriverInfo, select_wanted
+from probes.ethtool.netlink import NOT_KNOWN, FecReading, LinkModes, PauseReading
 from probes.ethtool.probe import Ethernet, EthtoolFacts
 from probes.host.interface import Absent, Host
 from probes.host_reader import HostReader

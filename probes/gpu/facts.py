@@ -84,14 +84,11 @@ class Gpu(NamedTuple):
     link_width: int | None = None
     link_max_generation: int | None = None  # min(GPU, system)
     link_max_width: int | None = None
-    gpu_max_generation: int | None = None  # the GPU alone
-    host_max_generation: int | None = None  # nvidia-smi "Host Max"
     replays: int | None = None
     health: GpuHealth | None = None
     numa_node: int | None = None  # nearest CPU node ("NUMA Affinity"), where one is named
     memory_numa_node: int | None = None  # the GPU's own memory as a NUMA node (coherent platforms)
-    numa_affinity: str | None = None  # nvidia-smi topo -m, where it names several: "0-3", "0,3-9,11-17"
-    cpu_affinity: str | None = None  # cpulist
+    cpu_affinity: str | None = None  # cpulist, of a matrix of topology
     mig_current: bool | None = None
     mig_pending: bool | None = None
     mig_instances: tuple[str, ...] = ()  # MIG UUIDs

@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 
 from probes.gpu import nvidia_smi_health, nvidia_smi_values
 from probes.gpu.facts import Gpu, GpuFacts
-from probes.text import ParseError, check_length, first_line, lazy_pattern
+from probes.text import MONTHS, ParseError, check_length, first_line, lazy_pattern
 
 _LIMIT_CHARACTERS = 16 << 20
 _LIMIT_LINE = 1000
@@ -50,8 +50,6 @@ TEXT_FIELDS: Mapping[str, tuple[str, ...]] = {
     "link_width": ("PCI/GPU Link Info/Link Width/Current",),
     "link_max_generation": ("PCI/GPU Link Info/PCIe Generation/Max",),
     "link_max_width": ("PCI/GPU Link Info/Link Width/Max",),
-    "gpu_max_generation": ("PCI/GPU Link Info/PCIe Generation/Device Max",),
-    "host_max_generation": ("PCI/GPU Link Info/PCIe Generation/Host Max",),
     "replays": ("PCI/Replays Since Reset", "PCI/Replays since reset"),
     "rollovers": ("PCI/Replay Number Rollovers",),
     "chassis_serial": ("Platform Info/Chassis Serial Number",),
@@ -95,7 +93,6 @@ _STAMP = lazy_pattern(
     r"^Timestamp[ \t]{0,60}:[ \t]{1,4}[A-Z][a-z]{2} ([A-Z][a-z]{2}) {1,2}(\d{1,2}) (\d\d:\d\d:\d\d) (\d{4})",
     re.ASCII | re.MULTILINE,
 )
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _LIMIT_HEAD = 2000  # characters of a log before its first GPU
 
 
@@ -156,9 +153,9 @@ def _split_logs(text: str) -> list[tuple[str, str]]:
 def _find_date(log: str) -> str:
     """As text that sorts; "" where none is stated."""
     stamp = _STAMP.search(log[:_LIMIT_HEAD])
-    if stamp is None or stamp[1] not in _MONTHS:
+    if stamp is None or stamp[1] not in MONTHS:
         return ""
-    return f"{stamp[4]}-{_MONTHS.index(stamp[1]) + 1:02}-{int(stamp[2]):02} {stamp[3]}"
+    return f"{stamp[4]}-{MONTHS.index(stamp[1]) + 1:02}-{int(stamp[2]):02} {stamp[3]}"
 
 
 def _sections(text: str) -> tuple[dict[str, str], dict[str, dict[str, str]], bool]:
@@ -244,8 +241,6 @@ XML_FIELDS: Mapping[str, tuple[str, ...]] = {
     "link_width": (f"{_LINK}/link_widths/current_link_width",),
     "link_max_generation": (f"{_LINK}/pcie_gen/max_link_gen",),
     "link_max_width": (f"{_LINK}/link_widths/max_link_width",),
-    "gpu_max_generation": (f"{_LINK}/pcie_gen/max_device_link_gen",),
-    "host_max_generation": (f"{_LINK}/pcie_gen/max_host_link_gen",),
     "replays": ("pci/replay_counter",),
     "rollovers": ("pci/replay_rollover_counter",),
     "chassis_serial": ("platformInfo/chassis_serial_number",),
@@ -351,8 +346,6 @@ CSV_FIELDS: Mapping[str, tuple[str, ...]] = {
     "link_width": ("pcie.link.width.current",),
     "link_max_generation": ("pcie.link.gen.max",),
     "link_max_width": ("pcie.link.width.max",),
-    "gpu_max_generation": ("pcie.link.gen.gpumax",),
-    "host_max_generation": ("pcie.link.gen.hostmax",),
     "chassis_serial": ("platform.chassis_serial_number",),
     "slot": ("platform.slot_number",),
     "tray": ("platform.tray_index",),

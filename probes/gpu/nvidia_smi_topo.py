@@ -289,7 +289,6 @@ def _gpu(label: str, row: MatrixRow | None, headings: tuple[str, ...]) -> Gpu:
         index=index,
         cpu_affinity=_canonical(cpus) if _CPULIST.fullmatch(cpus) else None,
         numa_node=int(numa) if _NUMBER.fullmatch(numa) else None,
-        numa_affinity=numa if _CPULIST.fullmatch(numa) else None,
         memory_numa_node=int(own) if _NUMBER.fullmatch(own) else None,
     )
 

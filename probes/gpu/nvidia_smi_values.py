@@ -110,7 +110,6 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     **dict.fromkeys(("uuid", "serial", "name", "architecture", "compute_capability", "vbios", "chassis_serial"), str),
     **dict.fromkeys(("minor", "memory_mib", "bar1_mib", "module_id", "utilization_percent", "replays"), number),
     **dict.fromkeys(("link_generation", "link_width", "link_max_generation", "link_max_width"), number),
-    **dict.fromkeys(("gpu_max_generation", "host_max_generation"), number),
     **dict.fromkeys(("mig_current", "mig_pending", "c2c_enabled"), _parse_enabled),
     "address": find_address,
     "pstate": _pstate,

@@ -32,7 +32,6 @@ from probes.gpu.nvml_enums import (
     RECOVERY_ACTIONS,
     TOPOLOGY_LEVELS,
     VIRTUALIZATIONS,
-    cpulist,
     fabric,
 )
 from probes.gpu.nvml_nvlink import Fields, NvmlQueryProtocol, nvlinks, pair_kind, plausible_count
@@ -204,7 +203,6 @@ def _gpu(ask: NvmlQuery, index: int) -> Gpu:
         module_id=of("ModuleId"),
         replays=of("PcieReplayCounter"),
         memory_numa_node=_node(of("NumaNodeId")),
-        cpu_affinity=cpulist(of("CpuAffinity", _cpu_words(ask.host)) or ()),
         mig_current=_flag(mig[0]),
         mig_pending=_flag(mig[1]),
         mig_instances=_mig_instances(ask, index) if mig[0] == 1 else (),
@@ -235,7 +233,6 @@ def _pcie(ask: NvmlQuery, index: int) -> dict[str, Any]:
         "link_width": ask("nvmlDeviceGetCurrPcieLinkWidth", index),
         "link_max_generation": ask("nvmlDeviceGetMaxPcieLinkGeneration", index),
         "link_max_width": ask("nvmlDeviceGetMaxPcieLinkWidth", index),
-        "gpu_max_generation": ask("nvmlDeviceGetGpuMaxPcieLinkGeneration", index),
     }
     utilization = ask("nvmlDeviceGetUtilizationRates", index)
     after = ask("nvmlDeviceGetPerformanceState", index)
@@ -291,15 +288,6 @@ def _pairs(ask: NvmlQuery, gpus: list[Gpu], p2p: Mapping[tuple[int, int], Mappin
 def _ordered_pairs(gpus: list[Gpu]) -> list[tuple[int, int]]:
     here = [gpu.index for gpu in gpus if gpu.index is not None and not gpu.error]
     return [(a, b) for a in here for b in here if a != b]
-
-
-def _cpu_words(host: Host) -> int:
-    """How many 64-bit words hold every CPU of the host."""
-    try:
-        last = host.read("/sys/devices/system/cpu/possible").decode("ascii", "replace").strip()
-        return int(last.replace(",", "-").rpartition("-")[2]) // 64 + 1
-    except (ReadError, ValueError):
-        return 64  # more CPUs than any host has
 
 
 def _mib(answer: Mapping[str, int] | None, name: str) -> int | None:

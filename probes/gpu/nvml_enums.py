@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from probes.gpu.facts import GpuFabric
-from probes.system import cpu
 
 ARCHITECTURES: Mapping[int, str] = {
     2: "Kepler",
@@ -151,16 +150,6 @@ def dashed_uuid(digits: str) -> str | None:
     if len(digits) != 32:
         return None
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
-
-
-def cpulist(words: Sequence[int]) -> str | None:
-    """A CPU list from the 64-bit words of nvmlDeviceGetCpuAffinity; None where no CPU is set.
-
-    >>> cpulist([0xF, 0x1]), cpulist([0])
-    ('0-3,64', None)
-    """
-    cpus = [64 * place + bit for place, word in enumerate(words) for bit in range(64) if word >> bit & 1]
-    return cpu.cpulist(cpus) or None
 
 
 def _health(mask: int, summary: int) -> dict[str, str]:

@@ -10,6 +10,7 @@ from functools import lru_cache
 from math import floor
 
 from probes.kernel.passing_faults import NEEDLES as PASSING_NEEDLES
+from probes.kernel.sentence import KERNEL_DRIVERS
 from probes.kernel.sentences import SENTENCES
 from probes.kernel.unexplained import DRIVER_LINE, DRIVERS, FAILURE_NEEDLES
 from probes.named_tuple import NamedTuple
@@ -57,8 +58,7 @@ _BEHIND = lazy_pattern(
 _UNDATED_WORDS = (  # what a log without times (dmesg -t) has of its own
     r"^Xid \(PCI:|\bSXid \(PCI:"
     r"|\bLinux version \d|\b(?:BIOS-e820|ACPI|NVRM): |^\[drm(?:\]|:)|^NETDEV WATCHDOG: |^infiniband \w+: "
-    r"|\b(?:pci|pcieport|nvidia|vfio-pci|nouveau"
-    r"|mlx[45]_core|amdgpu|bnxt_en|ice|ena|efa|ionic|habanalabs|i915|xe) [0-9a-f]{4,8}:[0-9a-f]{2}:"
+    rf"|\b(?:pci|{KERNEL_DRIVERS}) [0-9a-f]{{4,8}}:[0-9a-f]{{2}}:"
 )
 _UNDATED = lazy_pattern(_UNDATED_WORDS)
 _KERNEL_WORDS = (  # which no program writes

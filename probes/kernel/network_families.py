@@ -11,11 +11,10 @@ from __future__ import annotations
 import re
 
 from probes.kernel.log_facts import LogEvent
-from probes.kernel.sentence import BDF, DRIVER, address
+from probes.kernel.sentence import BDF, DRIVER, NIC_DRIVERS, address
 from probes.named_tuple import NamedTuple
 from probes.text import lazy_pattern
 
-NIC_DRIVERS = "mlx[45]_core|bnxt_en|ice|i40e|ixgbe|idpf|ena|efa|ionic|hns3|cxgb4|mana|gve|hinic"
 _LINE = lazy_pattern(
     rf"(?:(?:{NIC_DRIVERS}) {BDF}(?: (?:(?P<interface>[\w.@-]{{1,32}})|\(unn[^:]{{1,60}}))?"
     r"|infiniband (?P<name>[\w-]{1,32})): (?P<text>.*)"

@@ -7,7 +7,9 @@ from probes.text import lazy_pattern
 
 BDF = r"(?P<bdf>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?)"
 DRIVER, STARTED = "driver", "started"
-DRIVERS = "nvidia|nouveau|vfio-pci|mlx5_core|bnxt_en|ice|ena|efa|ionic|amdgpu|habanalabs|neuron"
+NIC_DRIVERS = "mlx[45]_core|bnxt_en|ice|i40e|ixgbe|idpf|ena|efa|ionic|hns3|cxgb4|mana|gve|hinic"
+DRIVERS = f"nvidia|nouveau|vfio-pci|{NIC_DRIVERS}|amdgpu|habanalabs|neuron"
+KERNEL_DRIVERS = f"pcieport|i915|xe|{DRIVERS}"  # whose lines begin with their name and the address of the function
 TOOLS = (  # and services, as the kernel names their processes
     r"nvidia-smi|nvidia-persiste\w{0,2}|nv-hostengine|nv-fabricmanag\w{0,2}|nvidia-imex|nvlsm|rocm-smi|amd-smi|npu-smi|"
     r"hl-smi|neuron-\w{1,10}|ibstat|opensm"

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 
 from probes.kernel.log_facts import LogEvent
-from probes.kernel.sentence import BDF, address
+from probes.kernel.sentence import BDF, NIC_DRIVERS, address
 from probes.text import lazy_pattern
 
 UNEXPLAINED = "unexplained"
@@ -28,8 +28,8 @@ _NEEDLES = (
     "ot enough", "bad state", "halted", "stall", "giving up", "gave up", "exhausted", "wedged", "violation", "exceeded",
 )  # fmt: skip
 DRIVERS = (
-    r"NVRM|nvidia-nvswitch(?=\d)|nvidia[-_](?:uvm|modeset|fs|peermem|drm)|nvidia|nv_peer_mem|gdrdrv|nouveau|mlx4_core|"
-    r"mlx5_core|mlx5_ib|infiniband|ib_core|bnxt_en|bnxt_re|ice|irdma|i40e|ixgbe|idpf|ena|efa|ionic|hns3|cxgb4|mana|gve|hinic|amdgpu|kfd|habanalabs|"
+    r"NVRM|nvidia-nvswitch(?=\d)|nvidia[-_](?:uvm|modeset|fs|peermem|drm)|nvidia|nv_peer_mem|gdrdrv|nouveau|"
+    rf"{NIC_DRIVERS}|mlx5_ib|infiniband|ib_core|bnxt_re|irdma|amdgpu|kfd|habanalabs|"
     r"(?:i915|xe)(?= (?!0000:00:02\.)[0-9a-f]{4,8}:)|accel(?= accel\d)|neuron|"
     r"\[ascend\]|pcieport(?! \S+ AER: )|DMAR|AMD-Vi|arm-smmu-v3|vfio-pci|"
     r"cxl_(?:pci|mem|port|acpi)|nvme(?= nvme\d)"

@@ -83,7 +83,7 @@ _STRUCTURES: Mapping[str, Shape] = {  # of what gives neither a text nor, as mos
     "nvmlDeviceGetRepairStatus": _numbers(2),
     "nvmlDeviceGetRemappedRows": _numbers(4),
     "nvmlDeviceGetSramEccErrorStatus": _table(bThresholdExceeded=_number),
-    "nvmlDeviceGetCpuAffinity": _numbers(),
+    "nvmlDeviceGetCpuAffinity": _numbers(),  # of captures of earlier versions
     "nvmlSystemGetConfComputeState": _table(ccFeature=_number),
     "nvmlDeviceGetNvlinkBwMode": _table(bIsBest=_number, bwMode=_number),
     "nvmlDeviceGetPlatformInfo": _table(chassisSerialNumber=_text, slotNumber=_number, trayIndex=_number),

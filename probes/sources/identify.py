@@ -54,6 +54,7 @@ from probes.host.commands import (
     SWITCH_PORTS,
     UFM_EVENTS,
 )
+from probes.kernel.sentence import KERNEL_DRIVERS
 from probes.rdma.lost_heading import find_lost_heading
 from probes.sources.given import is_log_of_job
 from probes.text import lazy_pattern
@@ -103,8 +104,6 @@ _HEX = ("lspci", "-D", "-nn", "-xxxx")
 _AMD_JSON = r"\A(?:\$ [^\n]*\n)?\s*[\[{][^}]{0,80}\"gpu\" ?: ?\d"
 _AMD_NAMES = r"(?:GPU\d+|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])[ \t]"
 _ROCM_HEADING = r"^(?:Device|GPU) {1,8}\S[^\n]{0,200}GPU%[ \t]*$"
-# Drivers whose lines begin with their name and the address of the device
-KERNEL_DRIVERS = "pcieport|mlx[45]_core|nvidia|amdgpu|bnxt_en|ice|ena|efa|ionic|habanalabs|i915|xe"
 # Among the first lines one that the kernel wrote, as /dev/kmsg has it, or dmesg, journalctl or syslog print it
 _KERNEL_LINE = (
     r"\A(?:[^\n]*\n){0,4}?(?:"

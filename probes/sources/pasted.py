@@ -8,6 +8,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 
+from probes.kernel.sentence import KERNEL_DRIVERS
 from probes.named_tuple import NamedTuple
 from probes.sources.file_commands import (
     FileCommand,
@@ -17,7 +18,7 @@ from probes.sources.file_commands import (
     show_files,
 )
 from probes.sources.host_lines import split_hosts
-from probes.sources.identify import KERNEL_DRIVERS, SERVICE_LINES, find_missing_name, identify_command
+from probes.sources.identify import SERVICE_LINES, find_missing_name, identify_command
 from probes.sources.quoted_lines import list_quoted_lines
 from probes.sources.unwrap import join_wrapped, squeeze, unwrap
 from probes.text import lazy_pattern

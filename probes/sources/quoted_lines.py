@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probes.sources.identify import KERNEL_DRIVERS
+from probes.kernel.sentence import KERNEL_DRIVERS
 from probes.text import lazy_pattern
 
 _LONGEST = 4000

@@ -20,10 +20,9 @@ from probes.host.files import Files
 from probes.host.interface import READ_LIMIT_BYTES, Absent, Completed, ReadError
 from probes.host.udev import properties_in
 from probes.sources.dump import Outputs, SavedOutputs
-from probes.text import lazy_pattern
+from probes.text import MONTHS, lazy_pattern
 
 SAVED_KINDS = ("dump", "text")  # sources of nothing but outputs that a person saved
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _WORD = r"[A-Z][a-z]{2}"
 _CLOCK = r"(?P<hour>\d{1,2}):(?P<minute>\d\d):(?P<second>\d\d)(?: (?P<half>[AP]M))?"
 _ZONE = r"(?: (?P<zone>UTC|GMT|[+-]\d\d(?:\d\d)?|[A-Z]{3,5}))?"
@@ -50,7 +49,7 @@ def parse_date_output(text: str, offset: str | None = None) -> str | None:
         return None
     hour = int(match["hour"]) % 12 + (12 if half == "PM" else 0) if half else int(match["hour"])
     try:
-        month, day = _MONTHS.index(match[1] or match[4]) + 1, int(match[2] or match[3])
+        month, day = MONTHS.index(match[1] or match[4]) + 1, int(match[2] or match[3])
         local = datetime(
             int(match["year"]), month, day, hour, int(match["minute"]), int(match["second"]), tzinfo=timezone(east)
         )

@@ -54,8 +54,6 @@ _READ_OF_FUNCTIONS = lazy_pattern(  # or states and places of PCI functions
 )
 _DERIVED = (  # facts of GPUs that are compared with no peer
     "link_max_generation",
-    "gpu_max_generation",
-    "host_max_generation",
     "power_limit_requested_watts",
     "architecture",
 )

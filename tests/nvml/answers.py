@@ -88,8 +88,6 @@ def _outs(function: str, answer: Any) -> list[bytes]:
             struct.pack("=I", 0)
             + b"".join(struct.pack("=I", item) for item in (answer if isinstance(answer, list) else [answer]))
         ]
-    if function == "nvmlDeviceGetCpuAffinity":
-        return [struct.pack(f"={len(answer)}Q", *answer)]
     if isinstance(answer, list):
         return [struct.pack("=i", item) for item in answer]
     return [struct.pack("=Q", answer) if function in _WIDE else struct.pack("=I", answer & 0xFFFFFFFF)]

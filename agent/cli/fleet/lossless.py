@@ -82,7 +82,7 @@ def lossless(
     if recipe is not None:
         _print_recipe(recipe, output)
         return
-    format_name = form or _choose_format(output)
+    format_name = form or ("svg" if (output or "").lower().endswith(".svg") else choose_format(None, output))
     if not switches:
         stored = None if before or report or plan or store or dscp is not None else _read_stored(dataset, engine)
         if stored is None:
@@ -130,11 +130,6 @@ def _deliver(answer: LosslessAnswer, format_name: str, everything: bool, output:
         from agent.fleet.lossless.text import page
 
         show(lambda width: page(answer, width, everything), output, no_color)
-
-
-def _choose_format(output: str | None) -> str:
-    """Raises CliError."""
-    return "svg" if (output or "").lower().endswith(".svg") else choose_format(None, output)
 
 
 def _print_recipe(system: str, output: str | None) -> None:

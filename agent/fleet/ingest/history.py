@@ -142,7 +142,7 @@ def _check_table(
         added.append(Added(table, moment, now, given, since))
 
 
-_START = datetime(1970, 1, 1, tzinfo=timezone.utc)
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _DAY_MICROS = 86_400_000_000
 BATCH_ROWS = 1 << 16
 
@@ -237,7 +237,7 @@ def day_of(micros: int) -> str:
 
 @lru_cache(1024)
 def _find_day(number: int) -> str:
-    return (_START + timedelta(days=number)).date().isoformat()
+    return (EPOCH + timedelta(days=number)).date().isoformat()
 
 
 def _filter_files(store: Store, files: Iterable[File], plain: Any, nodes: list[str]) -> Iterator[Any]:

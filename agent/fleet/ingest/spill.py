@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import defaultdict
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -19,7 +19,7 @@ from pyarrow import ipc
 
 from agent.fleet.columns import TYPES, packed_schema, schema
 from agent.fleet.dataset import slot_of
-from agent.fleet.ingest.history import Sighting, TableVersion
+from agent.fleet.ingest.history import EPOCH, Sighting, TableVersion
 from agent.fleet.ingest.texts import TextPlace
 from agent.fleet.reading import ReadReport
 from agent.fleet.rows import NAMES, Reader
@@ -30,7 +30,6 @@ from agent.fleet.tables import CLASS, COUNTER, PCI, TABLES, TIME
 MOST_ROWS, MOST_REPORTS, MOST_BYTES = 400_000, 4000, 64 << 20  # of an epoch
 _REMEMBERED_ROWS = 1 << 18  # of one table
 _MOMENT = "observed_at"
-_START = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _PLACE = {name: place for place, name in enumerate(NAMES)}
 
 
@@ -246,7 +245,7 @@ def _copy_dictionary(column: Any) -> Any:
 
 def to_micros(moment: datetime) -> int:
     """Microseconds since 1970 of an aware datetime, exactly."""
-    since = moment - _START
+    since = moment - EPOCH
     return int(since.days * 86_400_000_000 + since.seconds * 1_000_000 + since.microseconds)
 
 

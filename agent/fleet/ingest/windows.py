@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from agent.fleet.columns import schema
 from agent.fleet.dataset import File
 from agent.fleet.ingest.boots import BootTime, boot_time_of
-from agent.fleet.ingest.history import Sighting, read_batches
+from agent.fleet.ingest.history import EPOCH, Sighting, read_batches
 from agent.fleet.ingest.spill import Entry, Epoch, Spilled
 from agent.fleet.ingest.texts import read_text
 from agent.fleet.reading import Naming, Text, Unfit, read
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from agent.model.report import Report
 
 Counts = list[tuple[str, str, int]]
-_START = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _WINDOW_SECONDS, _SETTLE_SECONDS = 60.0, 900.0  # of agent.history.window and agent.rules.context, which tests compare
 _CHECK_PLACE = NAMES.index(CHECK.name)
 
@@ -269,7 +268,7 @@ def _list_counts(rows: Any) -> Counts:
 
 
 def _format(micros: int) -> str:
-    return (_START + timedelta(microseconds=micros)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return (EPOCH + timedelta(microseconds=micros)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def patch_host_rows(rows: Any, entries: Sequence[Entry], quiet: Mapping[str, QuietChecks]) -> Any:

@@ -10,23 +10,22 @@ from agent.job.candidate import PossibleCause, first_of
 from agent.job.catalogue import load_codes
 from agent.job.causes.words import collect_words, fill
 from agent.job.evidence import Evidence, LineEvent
+from agent.rules.gpu.xid_catalogue import UNLISTED, XIDS
 
 
 def find_xids(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
     """One candidate per GPU, by its most severe Xid."""
-    codes = load_codes()["xid"]
     by_gpu: dict[tuple[str | None, str], list[LineEvent]] = defaultdict(list)
     for event in events:
         by_gpu[evidence.host_of(event.line), event.groups["bus"].lower()].append(event)
     order = ("hard", "error", "note", "consequence")
     for (host, bus), rows in by_gpu.items():
-        known = [
-            (codes.get(event.groups["number"], {"role": "note", "means": "see NVIDIA's list of Xids"}), event)
-            for event in rows
-        ]
-        known.sort(key=lambda pair: order.index(pair[0]["role"]))
-        code, worst = known[0]
-        candidate = PossibleCause("xid", code["role"], "hardware" if code["role"] == "hard" else "software", "")
+        role, worst = min(
+            ((_find_role(event.groups["number"]), event) for event in rows), key=lambda pair: order.index(pair[0])
+        )
+        number = worst.groups["number"]
+        means = XIDS[number].meaning if number in XIDS else "see NVIDIA's list of Xids"
+        candidate = PossibleCause("xid", role, "hardware" if role == "hard" else "software", "")
         candidate.add_events(evidence, [worst, *(event for event in rows if event is not worst)])
         candidate.ranks.clear()
         candidate.bus = _normal_bus(bus)
@@ -44,14 +43,32 @@ def find_xids(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleC
         elif len(there) > 1:
             candidate.confidence = "medium"
             who = f"of {' or '.join(sorted({process.host for process in there})[:4])} (no line names its host)"
-        candidate.summary = (
-            f"Xid {worst.groups['number']} of the GPU at {candidate.bus}{f' {who}' if who else ''}: {code['means']}"
-        )
+        candidate.summary = f"Xid {number} of the GPU at {candidate.bus}{f' {who}' if who else ''}: {means}"
         candidate.next = [
             f"`nvidia-smi -q` and the kernel log of {host or 'its host'}; `fabricscope scan` there names the "
             f"repair of this Xid"
         ]
         yield candidate
+
+
+_CLEAN_UP, _MAY_FOLLOW = "45", "109"  # what comes after another error, and what comes of a program that hangs, too
+_OF_PROGRAMS = ("CHECK_APP", "CONTACT_SUPPORT")  # what the catalogue looks into where a program may have caused it
+
+
+def _find_role(number: str) -> str:
+    """What an Xid of NVIDIA's catalogue is in a job.
+
+    >>> [_find_role(number) for number in ("79", "154", "31", "45", "109", "999")]
+    ['hard', 'note', 'error', 'consequence', 'error', 'note']
+    """
+    xid = XIDS.get(number, UNLISTED)
+    if number == _MAY_FOLLOW:
+        return "error"
+    if xid.severity in ("critical", "error"):
+        return "hard"
+    if number == _CLEAN_UP:
+        return "consequence"
+    return "error" if xid.severity == "info" and xid.after in _OF_PROGRAMS else "note"
 
 
 _NO_IMPORT = (

@@ -11,7 +11,7 @@ from agent.model.gpu import Gpu
 from agent.model.nic import Nic
 from agent.model.node import NumaNode
 from agent.model.reasons import NO_EARLIER_RUN, Reason
-from agent.model.topology import Path
+from agent.model.topology import NEAREST_FIRST, Path
 from agent.rules.context import RuleContext
 from agent.rules.devices import (
     about_function,
@@ -26,7 +26,6 @@ from agent.rules.devices import (
 from agent.rules.rule import NODE, Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import join_labels
 
-_NEAREST_FIRST = ("PIX", "PXB", "PHB", "NODE", "SYS")
 _NEAR = ("PIX", "PXB")
 _SURELY = 3  # times as many GPUs with a rail near as others: half of a node without is how some are built
 _OTHER_SOCKET = 20  # ACPI SLIT: 20 and more is another socket; nodes of one socket (NPS, SNC) are 11 to 16 apart
@@ -88,8 +87,8 @@ def _not_judged_reason(context: RuleContext, gpu: Gpu) -> Result | None:
 
 def _nearest_path(context: RuleContext, gpu: Gpu) -> Path | None:
     rails = {nic.id for nic in context.rails}
-    ways = [p for p in context.paths_of.get(gpu.id, ()) if p.pcie_kind in _NEAREST_FIRST and p.b in rails]
-    return min(ways, key=lambda p: (_NEAREST_FIRST.index(p.pcie_kind or ""), p.b), default=None)
+    ways = [p for p in context.paths_of.get(gpu.id, ()) if p.pcie_kind in NEAREST_FIRST and p.b in rails]
+    return min(ways, key=lambda p: (NEAREST_FIRST.index(p.pcie_kind or ""), p.b), default=None)
 
 
 def _undecided_nic(context: RuleContext, gpu: Gpu) -> Nic | None:

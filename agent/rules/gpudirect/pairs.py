@@ -8,7 +8,7 @@ from agent.model.gpu import Gpu
 from agent.model.nic import Nic
 from agent.model.pci import PciFunction
 from agent.model.reasons import Reason
-from agent.model.topology import Path
+from agent.model.topology import NEAREST_FIRST, Path
 from agent.rules.context import RuleContext
 from agent.rules.devices import (
     DATA_DIRECT,
@@ -24,9 +24,8 @@ from agent.rules.rule import Subject
 
 NEAR = ("PIX", "PXB")
 TRANSLATED = ("DMA", "DMA-FQ")  # types of IOMMU groups
-NEAREST_FIRST = ("PIX", "PXB", "PHB", "NODE", "SYS")
 _GRACE_PORTS = frozenset({"0x22b1", "0x22b2", "0x22b8"})
-_CLOUD_DRIVERS = ("efa", "gve", "mana", "erdma")
+CLOUD_DRIVERS = ("efa", "gve", "mana", "erdma")  # their providers bring a GPUDirect of their own, or none
 
 
 class Pair(Subject, frozen=True):
@@ -102,7 +101,7 @@ def _possible_kinds(context: RuleContext) -> list[str]:
 def _platform_kind(context: RuleContext) -> str:
     if context.virtual_machine:
         return "guest"
-    if context.rails and all((nic.driver or "").startswith(_CLOUD_DRIVERS) for nic in context.rails):
+    if context.rails and all((nic.driver or "").startswith(CLOUD_DRIVERS) for nic in context.rails):
         return "cloud"
     if data_direct(context):
         return "direct-nic"

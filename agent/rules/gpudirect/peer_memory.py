@@ -21,7 +21,7 @@ from agent.rules.devices import (
     is_virtual_gpu,
     why_unreachable,
 )
-from agent.rules.gpudirect.pairs import NEAR, data_direct, peer_memory
+from agent.rules.gpudirect.pairs import CLOUD_DRIVERS, NEAR, data_direct, peer_memory
 from agent.rules.nccl.settings import EffectiveSetting, effective_settings, parse_number
 from agent.rules.node_wide import aggregate_node_wide
 from agent.rules.pages import read_limit
@@ -30,7 +30,6 @@ from agent.rules.wording import join_labels
 
 _PEER_MODULES = ("nvidia_peermem", "nv_peer_mem")
 _DMABUF_DRIVERS = ("mlx5", "irdma", "ice", "bnxt")  # whose kernel modules can register a DMA-BUF
-_OWN_WAY = ("efa", "gve", "mana", "erdma")  # their providers bring a GPUDirect of their own, or none
 NO_RAIL = Reason("no-such-device", detail="no rail")
 _TURING = 7.5
 _KERNEL = r"(\d{1,3})\.(\d{1,3})"
@@ -93,7 +92,7 @@ def why_not_applicable(context: RuleContext, gpus: list[Gpu]) -> Reason | None:
     rails = [nic for nic in context.rails if not (nic.software or nic.limited)]
     if not rails:
         return NO_RAIL
-    if all((nic.driver or "").startswith(_OWN_WAY) for nic in rails):
+    if all((nic.driver or "").startswith(CLOUD_DRIVERS) for nic in rails):
         return Reason("other-kind", detail="rails of a cloud with a GPUDirect of its own")
     if not any(port.state == "ACTIVE" for nic in rails for port in nic.ports):
         return Reason("not-in-use", detail="no active rail")

@@ -114,14 +114,10 @@ def _judge(context: RuleContext, event: Event) -> Fail | None:
         return None  # damaged on a link further away, whose port has them unmarked
     if not over:
         return None
-    rows = [_count(name, counters) for name in over]
+    rows = [f"{_at_least(name, counters[name])} {_WIRE[name][0]}" for name in over]
     if counters.get(_DOWNED):
         rows.append(f"down {_at_least(_DOWNED, counters[_DOWNED])} times")
     return _fail(event, f"{', '.join(rows)} since the counters were reset", "medium")
-
-
-def _count(name: str, counters: Mapping[str, int]) -> str:
-    return f"{_at_least(name, counters[name])} {_WIRE[name][0]}"
 
 
 def _at_least(name: str, count: int) -> str:

@@ -37,7 +37,7 @@ def neuron_link_asymmetric(context: RuleContext) -> Iterator[Result]:
     stated = {(number, link.link) for number, gpu in devices.items() for link in gpu.links}
     expected = stated | {(b, a) for a, b in stated} | _find_torus(context, stated)
     missing = {
-        frozenset(pair) for pair in expected - stated if set(pair) <= devices.keys() and _states_far_end(devices, pair)
+        frozenset(pair) for pair in expected - stated if set(pair) <= devices.keys() and devices[pair[0]].links_known
     }
     for number, gpu in devices.items():
         if not gpu.links_known:
@@ -54,11 +54,6 @@ def neuron_link_asymmetric(context: RuleContext) -> Iterator[Result]:
         yield merge_failures(faults, f"links between {len(faults)} pairs of devices are missing")
     else:
         yield from faults
-
-
-def _states_far_end(devices: dict[int, Gpu], pair: tuple[int, int]) -> bool:
-    """Whether the end that does not state the link states what it is connected to."""
-    return devices[pair[0]].links_known
 
 
 def _find_torus(context: RuleContext, stated: set[tuple[int, int]]) -> set[tuple[int, int]]:

@@ -216,12 +216,8 @@ def _wanted_type(kinds: Mapping[str, list[Hca]]) -> tuple[tuple[str, str], ...]:
 def _is_near(context: RuleContext, hca: Hca) -> bool:
     """Whether a GPU lies behind the same PCIe switches."""
     return any(
-        path.kind in _NEAR for path in context.paths_of.get(hca.nic.id, ()) if _path_to_gpu(context, path.a, path.b)
+        path.kind in _NEAR for path in context.paths_of.get(hca.nic.id, ()) if {path.a, path.b} & context.gpus.keys()
     )
-
-
-def _path_to_gpu(context: RuleContext, a: str, b: str) -> bool:
-    return a in context.gpus or b in context.gpus
 
 
 _STACK = ("mlx5_core", "mlx5_ib", "ib_core", "ib_uverbs", "ib_cm", "rdma_cm", "rdma_ucm", "ib_umad", "ib_ipoib")

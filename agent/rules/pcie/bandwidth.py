@@ -12,7 +12,7 @@ from agent.model.gpu import Gpu
 from agent.model.nic import Nic
 from agent.model.pci import PciFunction, bandwidth_gbyte_s
 from agent.model.reasons import Reason
-from agent.model.topology import Path
+from agent.model.topology import NEAREST_FIRST, Path
 from agent.rules.context import RuleContext
 from agent.rules.devices import (
     about_function,
@@ -36,7 +36,6 @@ from agent.rules.pcie.links import (
 from agent.rules.rule import NODE, Fail, NotApplicable, Result, Unknown, rule
 from agent.rules.wording import format_share_lost, join_labels
 
-_NEAREST_FIRST = ("PIX", "PXB", "PHB", "NODE", "SYS")
 _PATH_BOTTLENECK_NOISE = 0.98  # two ways to round the same bandwidth differ by less
 
 
@@ -100,9 +99,9 @@ def _judge_paths(context: RuleContext, gpu: Gpu, slow: dict[str, list[tuple[Path
 
 def _nearest_paths(context: RuleContext, gpu: Gpu) -> list[Path]:
     rails = {nic.id for nic in context.rails}
-    ways = [p for p in context.paths_of.get(gpu.id, ()) if p.pcie_kind in _NEAREST_FIRST and rails & {p.a, p.b}]
-    best = min((_NEAREST_FIRST.index(p.pcie_kind) for p in ways), default=None)
-    nearest = [p for p in ways if _NEAREST_FIRST.index(p.pcie_kind) == best]
+    ways = [p for p in context.paths_of.get(gpu.id, ()) if p.pcie_kind in NEAREST_FIRST and rails & {p.a, p.b}]
+    best = min((NEAREST_FIRST.index(p.pcie_kind) for p in ways), default=None)
+    nearest = [p for p in ways if NEAREST_FIRST.index(p.pcie_kind) == best]
     return sorted(nearest, key=lambda p: (p.a, p.b))
 
 

@@ -63,7 +63,7 @@ def _find_branches(context: RuleContext) -> Iterator[_Branch]:
     ports: dict[str, dict[str, PciFunction]] = {}
     below: dict[str, list[PciFunction]] = {}
     for function in context.topology.pci:
-        if _is_bridge(function):
+        if (function.class_code or "").startswith(_BRIDGE):
             ports.setdefault(function.parent or "", {})[function.id[-4:]] = function
         elif not function.physical_function:
             for above in context.ancestors(function):
@@ -72,10 +72,6 @@ def _find_branches(context: RuleContext) -> Iterator[_Branch]:
         own = ports.get(top.id, {})
         if len(own) > 1:
             yield _Branch(top, own, {place: tuple(below.get(port.id, ())) for place, port in own.items()})
-
-
-def _is_bridge(function: PciFunction) -> bool:
-    return (function.class_code or "").startswith(_BRIDGE)
 
 
 def _compare(

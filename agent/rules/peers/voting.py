@@ -54,7 +54,7 @@ def find_pattern(values: Sequence[Hashable], parts: Sequence[PeerPart], halves: 
     for name, attributes in followed.items():
         if _follows(values, attributes):
             return name
-    order = sorted(range(len(parts)), key=lambda n: _natural(parts[n].order))
+    order = sorted(range(len(parts)), key=lambda n: (len(parts[n].order), parts[n].order))
     ordered = [values[n] for n in order]
     if any(ordered[step:] == ordered[:-step] for step in _steps(len(ordered))):
         return "order on the bus"
@@ -75,7 +75,3 @@ def _follows(values: Sequence[Hashable], attributes: Sequence[Any]) -> bool:
 def _steps(count: int) -> Iterator[int]:
     """How far a value may be from the next one like it, where all repeat."""
     return (step for step in range(2, count // 2 + 1) if count % step == 0)
-
-
-def _natural(text: str) -> tuple[int, str]:
-    return len(text), text

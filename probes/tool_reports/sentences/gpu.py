@@ -9,14 +9,13 @@ Neuron (nrt.h).
 
 from __future__ import annotations
 
-from probes.tool_reports.sentences.sentence import ToolSentence, row, rows_of
+from probes.text import RDMA_DEVICE
+from probes.tool_reports.sentences.sentence import BDF, ToolSentence, row, rows_of
 
 _GPU = r"GPU (?P<gpu>\d{1,3})\b"
-_AT = r"(?P<bdf>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])"
 _ANY_NUMBER = r"\d[\d.e+-]{0,20}"
 _PART = (  # as people name it
-    r"\b(?:(?:GPU|gpu) ?#?(?P<gpu>\d{1,3})|(?P<bdf>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])|"
-    r"(?P<part>mlx[45]_\d{1,3}|nvme\d{1,3}))\b"
+    rf"\b(?:(?:GPU|gpu) ?#?(?P<gpu>\d{{1,3}})|{BDF}|(?P<part>{RDMA_DEVICE}|nvme\d{{1,3}}))\b"
 )
 _FEW_LANES, _ALL_LANES = r"(?:[xX][1248]|\b[1248][xX]|\b[1248] lanes)\b", r"(?:[xX]16|16[xX]|16(?: lanes)?)\b"
 _SPEED = r"(?:(?:[Gg]en|[Gg]eneration|PCI[eE]) ?[1-6](?:\.0)?|\d{1,2}(?:\.\d)? ?GT/s)(?: ?[xX@]\d{1,2}[xX]?)?"
@@ -114,7 +113,7 @@ DCGM: tuple[ToolSentence, ...] = (  # of checks and diagnostics; printed of faul
     row("dcgm-field",
         r"Detected (?P<what>[1-9][\d.]{0,12} [a-z]{2,20}_\w{2,40}) for (?:GPU[: ](?P<gpu>\d{1,3})|\w{2,12}:\d{1,3})\b"),
     row("dcgm-field", r"(?P<what>[\w -]{3,60} met or exceeded the threshold of [\d.]{1,12} per second)"),
-    row("inforom", rf"corrupt InfoROM has been detected in GPU (?P<gpu>\d{{1,3}})|infoROM is corrupted at gpu {_AT}"),
+    row("inforom", rf"corrupt InfoROM has been detected in GPU (?P<gpu>\d{{1,3}})|infoROM is corrupted at gpu {BDF}"),
     row("dcgm-unreadable",
         r"Error (?:calling NVML|using CUDA) API (?P<what>\w{4,60}(?:: [^\n]{4,60})?)|Cannot get pointer to \w{4,60} "
         r"from libnvidia-ml"),
@@ -154,25 +153,25 @@ NVIDIA: tuple[ToolSentence, ...] = (
          r"^Failed to initialize NVML: (?P<what>GPU access blocked by the operating system|Insufficient Permissions)"),
         ("driver-unusable", r"^NVIDIA-SMI couldn't find (?P<what>libnvidia-ml\.so)"),
         ("gpu-not-reset",
-         rf"^GPU {_AT}: (?P<what>(?:Unknown Error|In use by another client|Timeout)[^\n]{{0,40}})"),
+         rf"^GPU {BDF}: (?P<what>(?:Unknown Error|In use by another client|Timeout)[^\n]{{0,40}})"),
         ("gpu-not-reset",
-         rf"^Unable to reset this GPU|GPU Reset couldn't run because GPU {_AT} (?P<what>[^\n]{{4,60}})|GPUs could "
+         rf"^Unable to reset this GPU|GPU Reset couldn't run because GPU {BDF} (?P<what>[^\n]{{4,60}})|GPUs could "
          r"not be reset"),
-        ("gpu-not-reset", rf"^GPU {_AT} is currently in use by another process"),
+        ("gpu-not-reset", rf"^GPU {BDF} is currently in use by another process"),
         ("mig-refused",
-         rf"^Unable to (?:enable|disable) MIG Mode for GPU {_AT}: ?(?P<what>[A-Z][\w ]{{4,60}})"),
-        ("mig-refused", rf"^Warning: MIG mode is in (?P<what>pending (?:en|dis)able) state for GPU {_AT}"),
+         rf"^Unable to (?:enable|disable) MIG Mode for GPU {BDF}: ?(?P<what>[A-Z][\w ]{{4,60}})"),
+        ("mig-refused", rf"^Warning: MIG mode is in (?P<what>pending (?:en|dis)able) state for GPU {BDF}"),
         ("mig-refused",
          r"^(?:Unable|Failed) to (?P<what>(?:create|destroy) (?:a )?(?:GPU|compute) instance)[^\n]{0,40}? (?:on |"
          r"from |GPU instance id \d{1,3} )GPU (?P<gpu>\d{1,3})\b"),
         ("smi-refused",
-         rf"^(?:Unable to set|Setting|Changing|Resetting)[^\n]{{2,60}} for GPU:? {_AT}(?P<what>[^\n]{{0,60}})"),
+         rf"^(?:Unable to set|Setting|Changing|Resetting)[^\n]{{2,60}} for GPU:? {BDF}(?P<what>[^\n]{{0,60}})"),
         ("smi-refused",
-         rf"^(?:Resetting) GPU {_AT} is not supported|^Setting [\w ]{{4,40}} is not supported for GPU "
-         rf"{_AT.replace('bdf', 'other')}"),
+         rf"^(?:Resetting) GPU {BDF} is not supported|^Setting [\w ]{{4,40}} is not supported for GPU "
+         rf"{BDF.replace('bdf', 'other')}"),
         ("smi-refused", r"^Failed to (?P<what>\w[\w ]{2,40}: Insufficient Permissions)"),
-        ("persistence-off", rf"^Warning: persistence mode is disabled on device {_AT}"),
-        ("gpu-silent", rf"^GPU {_AT}: (?P<what>GPU is lost)"),
+        ("persistence-off", rf"^Warning: persistence mode is disabled on device {BDF}"),
+        ("gpu-silent", rf"^GPU {BDF}: (?P<what>GPU is lost)"),
         ("gpu-silent",
          r"^Failed to (?:get device handle for gpu (?P<gpu>\d{1,3}): |retrieve nvlink information: "
          r")(?P<what>[A-Z][\w ]{4,40})"),

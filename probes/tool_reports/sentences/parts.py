@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from probes.gpu.facts import find_address
-from probes.text import lazy_pattern
+from probes.text import INTERFACE, RDMA_DEVICE, SWITCH_PORT, lazy_pattern
 
 _PART = lazy_pattern(  # what names one part
     r"(?<![\w:.])(?:PCI:)?(?P<bdf>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?"
     r"|[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])(?!\w|[:.]\w)"
-    r"|\b(?P<rdma>(?:mlx[45]_(?:bond_)?|bnxt_re|irdma|ionic_|efa_|erdma_|hns_|hfi1_|qedr|mana_|rxe|siw|cxi)\d{1,3}"
-    r"|(?:rocep|rdmap|ibp)\d\w{2,16})\b"
+    rf"|\b(?P<rdma>{RDMA_DEVICE})\b"
     r"|\b(?:GPU|(?i:GPUs?(?: (?:index|id|number))?(?:[ \[#:=]|-?id[ =:]){1,2}))(?P<number>\d{1,2})(?!\w|[.:/%-]\w)"
     r"|\b(?P<uuid>GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){0,3}(?:-[0-9a-f]{12})?)\b"
     r"|/dev/nvidia(?P<node>\d{1,2})\b|\bcuda:(?P<cuda>\d{1,2})\b"
     r"|\b(?P<other>(?i:(?:NPU|HPU|NVSwitch|NVLink|rail|HCA|PSU|fan|slot|tray|port|link)[ #-]?\d{1,3})(?![\w.:/%])"
     r"|nvme\d{1,3}(?:n\d)?|davinci\d{1,3}|hl\d{1,2}|neuron\d{1,2}|DIMM[ _][A-Z]\d{1,2}"
-    r"|ib\d{1,2}|ibs\d\w{0,8}|eth\d{1,3}|en[ops]\d\w{1,16}|enP\d\w{2,16}|roce\d{1,2}|bond\d{1,3}|hsn\d{1,2}"
-    r"|(?:Ethernet|Eth|swp|HundredGigE|FourHundredGigE|\d{2,3}GE)\d[\d/:s]{0,10}|(?:xe|et)-\d{1,2}/\d{1,2}/\d{1,3}"
-    r"|[Pp]ort[ -]?[Cc]hannel ?\d{1,4})(?![\w-])"
+    rf"|{INTERFACE}|{SWITCH_PORT})(?![\w-])"
 )
 KINDS = ("bdf", "rdma", "number", "node", "cuda", "uuid", "other")  # of several in one line the first
 DEVICES = ("bdf", "rdma")

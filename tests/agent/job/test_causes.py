@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.rules.gpu.xid_catalogue import XIDS
 from tests.agent.job.jobs import Log, answer, begin, check, describe, first, info, steps, warn
 
 CLOSED = "socketProgress: Connection closed by remote peer {}<40211>"
@@ -231,6 +232,15 @@ def test_an_xid_of_the_gpu_of_a_rank(tmp_path: Path) -> None:
 
     assert "failed: xid (hardware, high, ranks [1], gpu1), then ranks [0]" == describe(hard)
     assert "software" == next(cause for cause in soft.causes if cause.id == "xid").at_fault.kind
+
+
+def test_an_xid_means_in_a_job_what_it_means_in_a_scan(tmp_path: Path) -> None:
+    """NVIDIA's catalogue has one place: also numbers that jobs seldom meet."""
+    log = begin(2) + steps() + warn(0, CLOSED.format("gpu1"))
+    line = "[100.5] NVRM: Xid (PCI:0000:21:00): 62, pid='<unknown>', name=<unknown>, 0000a6c0 00000000\n"
+    xid = next(cause for cause in answer(tmp_path, log=log, dmesg__txt=line).causes if cause.id == "xid")
+
+    assert ("hardware", True) == (xid.at_fault.kind, XIDS["62"].meaning in xid.summary)
 
 
 def test_ranks_have_hosts_gpus_and_nics(tmp_path: Path) -> None:

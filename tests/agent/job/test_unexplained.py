@@ -11,6 +11,7 @@ from agent.job.causes import find_candidates
 from agent.job.evidence import Evidence
 from agent.job.lines import LogLine
 from agent.job.named_parts import read_words
+from probes.tool_reports.sentences.parts import find_part
 from tests.agent.job.jobs import Log, answer, check, first, steps
 
 WATCHDOG = (
@@ -145,6 +146,15 @@ def test_parts_and_words(text: str, parts: tuple[str, ...], means: str | None) -
     words = read_words(text)
 
     assert (parts, means) == (words.parts, words.means)
+
+
+@pytest.mark.parametrize(
+    "name", ["bnxt_re_bond0", "erdma_0", "qedr1", "roceo12399", "ib2", "eth7", "swp17s2", "xe-0/0/3", "400GE1/0/5"]
+)
+def test_a_scan_and_a_job_know_the_same_parts(name: str) -> None:
+    """Their names have one place."""
+    assert (name,) == read_words(f"{name} went down").parts
+    assert name == find_part(f"{name} went down")
 
 
 def test_a_row_of_each_role_gives_a_cause() -> None:

@@ -13,9 +13,9 @@ from agent.rules.host.driver_meanings import MEANINGS
 from agent.rules.host.meaning import Meaning
 from agent.rules.host.service_sentences import CONTEXT, SERVICE_MEANINGS
 from probes.kernel import hung_tasks
-from probes.kernel.network_families import FAMILIES, NIC_DRIVERS
+from probes.kernel.network_families import FAMILIES
 from probes.kernel.passing_faults import PASSING_FAULTS
-from probes.kernel.sentence import DRIVER, Sentence
+from probes.kernel.sentence import DRIVER, NIC_DRIVERS, Sentence
 from probes.kernel.sentences import SENTENCES
 from probes.kernel.unexplained import HARMLESS_SENTENCES
 from probes.services.sentences import LOG_FILES, PROGRAMS, SERVICE_SENTENCES

@@ -17,7 +17,7 @@ from agent.outputs.text.lines import to_plain_text
 from agent.outputs.text.not_checked import list_commands_to_save
 from agent.outputs.text.page import render_page
 from agent.rules.evidence_files import name_files
-from probes.sources.identify import KERNEL_DRIVERS
+from probes.kernel.sentence import KERNEL_DRIVERS
 from probes.sources.open_source import open_source
 from tests.agent.contradictions.saved_outputs import render_outputs
 from tests.agent.contradictions.test_mixed import outputs_of, scan_outputs

@@ -140,7 +140,6 @@ def gpu_answers(index: int, address: str, **other: Any) -> dict[tuple[Any, ...],
         "GetCurrPcieLinkWidth": 16,
         "GetMaxPcieLinkGeneration": 5,
         "GetMaxPcieLinkWidth": 16,
-        "GetGpuMaxPcieLinkGeneration": 5,
         "GetPcieReplayCounter": 0,
         "GetBAR1MemoryInfo": {"bar1Total": 131072 << 20},
         "GetMemoryInfo": {"total": 81559 << 20},
@@ -160,7 +159,6 @@ def gpu_answers(index: int, address: str, **other: Any) -> dict[tuple[Any, ...],
         **other,
     }
     answers: dict[tuple[Any, ...], Any] = {(f"nvmlDevice{name}", index): answer for name, answer in result.items()}
-    answers["nvmlDeviceGetCpuAffinity", index, 2] = [0xFFFFFFFF, 0]
     answers["field", index, 230, 0] = 0
     return answers
 

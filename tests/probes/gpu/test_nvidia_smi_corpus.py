@@ -218,7 +218,7 @@ def holds(matrix: Matrix, fact: str) -> bool:
     if word == "is":
         return matrix.nic_names.get(pattern) == value
     if value:
-        field = {"cpu": "cpu_affinity", "numa": "numa_node", "own": "memory_numa_node", "near": "numa_affinity"}[word]
+        field = {"cpu": "cpu_affinity", "numa": "numa_node", "own": "memory_numa_node"}[word]
         result = {str(getattr(gpu, field)) for gpu in matrix.gpus if fnmatchcase(f"GPU{gpu.index}", pattern)}
         return result == {value}
     kinds = {pair.kind for pair in matrix.pairs if fnmatchcase(f"{pair.a}-{pair.b}", pattern)}

@@ -31,8 +31,6 @@ BUSY = Gpu(
     link_width=8,
     link_max_generation=4,
     link_max_width=16,
-    gpu_max_generation=4,
-    host_max_generation=5,
     replays=9,
     health=GpuHealth(persistence=True, utilization_percent=97),
     mig_current=False,

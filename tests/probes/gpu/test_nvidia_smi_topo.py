@@ -35,7 +35,7 @@ def kinds(matrix: Matrix) -> dict[str, str]:
 
 
 def near(index: int, cpus: str, numa: int) -> Gpu:
-    return Gpu(index=index, cpu_affinity=cpus, numa_node=numa, numa_affinity=str(numa))
+    return Gpu(index=index, cpu_affinity=cpus, numa_node=numa)
 
 
 def spaced(text: str) -> str:
@@ -113,7 +113,7 @@ def test_coherent_platforms_have_lists_and_nodes_of_their_own() -> None:
         "\tGPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \t0-71\t0,3-9,11-17\t\t2\n\nLegend:\n"
     )
 
-    assert (Gpu(index=0, cpu_affinity="0-71", numa_affinity="0,3-9,11-17", memory_numa_node=2),) == matrix.gpus
+    assert (Gpu(index=0, cpu_affinity="0-71", memory_numa_node=2),) == matrix.gpus
 
 
 def test_an_empty_affinity_stays_empty() -> None:
@@ -122,7 +122,7 @@ def test_an_empty_affinity_stays_empty() -> None:
         "\tGPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \t\t1\t\tN/A\n\nLegend:\n"
     )
 
-    assert (Gpu(index=0, numa_node=1, numa_affinity="1"),) == matrix.gpus
+    assert (Gpu(index=0, numa_node=1),) == matrix.gpus
 
 
 def test_an_empty_affinity_among_blanks_is_not_guessed() -> None:
@@ -244,8 +244,8 @@ def test_a_cut_text_says_nothing_that_the_whole_does_not(end: int) -> None:
     assert set(start.pairs) <= set(whole.pairs)
     assert start.nic_names.items() <= whole.nic_names.items()
     for gpu, known in zip(start.gpus, whole.gpus, strict=False):
-        result = (gpu.cpu_affinity, gpu.numa_affinity, gpu.memory_numa_node)
-        assert all(a in (None, b) for a, b in zip(result, (known.cpu_affinity, known.numa_affinity, None), strict=True))
+        result = (gpu.cpu_affinity, gpu.numa_node, gpu.memory_numa_node)
+        assert all(a in (None, b) for a, b in zip(result, (known.cpu_affinity, known.numa_node, None), strict=True))
 
 
 @pytest.mark.parametrize(

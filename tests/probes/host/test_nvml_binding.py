@@ -42,7 +42,6 @@ def test_every_wrapper_that_is_used_is_in_the_binding_with_the_arguments_that_ar
         "nvmlDeviceGetNvLinkVersion": 2,
         "nvmlDeviceGetNvLinkRemoteDeviceType": 2,
         "nvmlDeviceGetNvLinkErrorCounter": 3,
-        "nvmlDeviceGetCpuAffinity": 2,
         "nvmlDeviceGetSramEccErrorStatus": 2,
         "nvmlDeviceGetTotalEccErrors": 3,
         "nvmlDeviceGetClockInfo": 2,
