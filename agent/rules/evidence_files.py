@@ -32,6 +32,8 @@ _OF_PATHS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("amd-smi topology", ("amd-smi topology", "rocm-smi")),
     ("/etc/hccn.conf", ("hccn.conf", "hccn_tool")),
     ("counters of the port", ("ethtool", *_RDMA)),
+    ("service-log", ("log of a service",)),
+    ("bmc-log", ("log of a BMC",)),
 )
 _NAMED = 3  # files of one observation
 

@@ -6,11 +6,11 @@ numbers, or texts with `-u`.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from probes.cut_json import load_json
 from probes.cxl.facts import MOST, CxlFacts, CxlMemdev, CxlRegion
 from probes.host.commands import CXL_SAVED
 from probes.host.interface import Failed, Host
@@ -34,13 +34,14 @@ def read_saved(host: Host) -> Reading:
     """What the first output that is there holds. Raises ReadError."""
     argv = next(argv for argv in CXL_SAVED if host.has_output(*argv))
     try:
-        return Reading(parse_cxl_list(host.run(*argv).stdout), (" ".join(argv),))
+        facts = parse_cxl_list(host.run(*argv).stdout)
+        return Reading(facts, (" ".join(argv),), "the output of cxl list is cut" if facts.cut else None)
     except ParseError as why:
         raise Failed(str(why)) from None
 
 
 def parse_cxl_list(text: str) -> CxlFacts:
-    """Memory devices and regions of an output. Raises ParseError for what is no JSON.
+    """Memory devices and regions; of an output without its end no regions. Raises ParseError for what is no JSON.
 
     >>> parse_cxl_list('[{"memdev":"mem0","ram_size":268435456,"host":"0000:d3:00.0"}]').memdevs[0].address
     '0000:d3:00.0'
@@ -48,9 +49,9 @@ def parse_cxl_list(text: str) -> CxlFacts:
     if text.startswith(("# ", "$ ")):
         text = text.partition("\n")[2]
     try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as why:
-        raise ParseError(f"cxl list: no JSON: {str(why)[:80]}") from why
+        document, is_cut = load_json(text)
+    except ParseError as why:
+        raise ParseError(f"cxl list: {why}") from why
     memdevs: dict[str, CxlMemdev] = {}
     regions: dict[str, CxlRegion] = {}
     for item, ports in _walk(document, (), 0):
@@ -59,12 +60,12 @@ def parse_cxl_list(text: str) -> CxlFacts:
             and item.keys() & {"host", "health", "media_errors"}
             and isinstance(memdev, str)
         ):
-            memdevs.setdefault(memdev, _memdev(memdev, item))
-        if isinstance(item.get("endpoint"), str) and (device := _endpoint(item, ports)):
+            memdevs.setdefault(memdev, _memdev(memdev, item, is_cut))
+        if isinstance(item.get("endpoint"), str) and (device := _endpoint(item, ports, is_cut)):
             memdevs[device.name] = device
-        if ("mappings" in item or "daxregion" in item) and isinstance(region := item.get("region"), str):
+        if not is_cut and ("mappings" in item or "daxregion" in item) and isinstance(region := item.get("region"), str):
             regions[region] = _region(region, item)
-    return CxlFacts(tuple(memdevs[name] for name in sorted(memdevs)[:MOST]), tuple(regions.values())[:MOST])
+    return CxlFacts(tuple(memdevs[name] for name in sorted(memdevs)[:MOST]), tuple(regions.values())[:MOST], is_cut)
 
 
 def _walk(value: Any, ports: tuple[str, ...], depth: int) -> Iterator[tuple[Mapping[str, Any], tuple[str, ...]]]:
@@ -82,17 +83,18 @@ def _walk(value: Any, ports: tuple[str, ...], depth: int) -> Iterator[tuple[Mapp
                 yield from _walk(item, ports, depth + 1)
 
 
-def _memdev(name: str, item: Mapping[str, Any]) -> CxlMemdev:
+def _memdev(name: str, item: Mapping[str, Any], is_cut: bool) -> CxlMemdev:
+    none = None if is_cut else 0  # a size of 0 is not printed
     address, firmware = item.get("host"), item.get("firmware_version")
     return CxlMemdev(
         name=name,
         address=address if isinstance(address, str) and is_pci_address(address) else None,
-        ram_bytes=_size(item.get("ram_size", 0)),  # a size of 0 is not printed
-        pmem_bytes=_size(item.get("pmem_size", 0)),
+        ram_bytes=_size(item.get("ram_size", none)),
+        pmem_bytes=_size(item.get("pmem_size", none)),
         qos_class=_size(item.get("ram_qos_class")),
         firmware=firmware if isinstance(firmware, str) else None,
         numa_node=_size(item.get("numa_node")),
-        health=_health(item.get("health")),
+        health=(_health(item.get("health")) or None) if is_cut else _health(item.get("health")),
         media_errors=_media_errors(item.get("media_errors")),
     )
 
@@ -115,15 +117,15 @@ def _health(health: Any) -> tuple[str, ...] | None:
     )
 
 
-def _endpoint(item: Mapping[str, Any], ports: tuple[str, ...]) -> CxlMemdev | None:
+def _endpoint(item: Mapping[str, Any], ports: tuple[str, ...], is_cut: bool) -> CxlMemdev | None:
     memdev, endpoint = item.get("memdev"), item["endpoint"]
     if not isinstance(memdev, dict) or not isinstance(name := memdev.get("memdev"), str):
         return None
     sizes = [_size(decoder.get("dpa_size", 0)) for decoder in _objects(item.get(f"decoders:{endpoint}"))]
-    return _memdev(name, memdev)._replace(
+    return _memdev(name, memdev, is_cut)._replace(
         endpoint=endpoint,
         ports=ports,
-        decoded_bytes=sum(size or 0 for size in sizes) if sizes and None not in sizes else None,
+        decoded_bytes=sum(size or 0 for size in sizes) if sizes and None not in sizes and not is_cut else None,
     )
 
 

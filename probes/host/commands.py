@@ -194,7 +194,8 @@ CONTAINER_SAVED = (
     ("kubectl", "logs"),
     ("docker", "run"),
 )
-BMC_LOG = (("ipmitool", "sel", "elist"), ("ipmitool", "sel", "list"), ("ipmi-sel",), ("racadm", "getsel"))
+BMC_RECORDS = ("bmc-log",)  # of any maker's BMC, in a form that no known command prints
+BMC_LOG = (("ipmitool", "sel", "elist"), ("ipmitool", "sel", "list"), ("ipmi-sel",), ("racadm", "getsel"), BMC_RECORDS)
 BMC_SENSORS = (("ipmitool", "sdr"), ("ipmitool", "sensor"))
 # What a filter left of a long output, without the device: by its text alone
 PCI_LINES, GPU_LINES = ("lspci", "|", "grep"), ("nvidia-smi", "|", "grep")

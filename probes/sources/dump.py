@@ -41,6 +41,7 @@ from probes.sources.given import (
     GivenFile,
     cut_early_end,
     describe_command,
+    end_pasted_line,
     find_early_end,
     find_job_line,
     is_log,
@@ -340,6 +341,8 @@ class SavedOutputs:
         if is_log(argv[0]) or argv[0] in ("error", STATED[0]):
             return text, None
         text, why = cut_early_end(text)
+        if name in self._pieces or name in self._contents:  # its last line counts, and whether more follow is open
+            text = end_pasted_line(text)
         if why is not None:
             self._not_whole[name] = self.cut_commands[" ".join(argv)] = why
         return text, why
@@ -411,7 +414,7 @@ class SavedOutputs:
         if of_device in OF_INTERFACE:
             return f"{' '.join(of_device)} {find_device(of_device, name)}"
         argv = next((argv for argv in COMMANDS + SAVED if best_name(argv, [name])), None)
-        if name == SERVICE_LOG[0]:
+        if name.startswith(SERVICE_LOG[0]):
             return describe_command(SERVICE_LOG)
         if of_device or (argv is None and name in self._pieces):
             return file_stem(name).replace("_", " ")
@@ -495,7 +498,8 @@ class SavedOutputs:
         if not is_packed(name):
             content = self._files.read(self._paths[name], limit)
             text = self._extract(name, content, limit) if self._is_copied else None
-            return content if text is None else text[:limit]
+            content = content if text is None else text[:limit]
+            return self._leave_out_examples(content) if self._is_copied else content
         content = self._files.read(self._paths[name], LOG_LIMIT_BYTES)
         try:
             return decompress(content, limit)
@@ -513,6 +517,16 @@ class SavedOutputs:
                 text = extract_text(decode_saved(whole), lambda text: bool(identify_command(text)))
                 self._documents[name] = text.encode() if text else None
         return self._documents[name]
+
+    def _leave_out_examples(self, content: bytes) -> bytes:
+        """Without the lines of a kernel log that a text shows as an example."""
+        from probes.sources.examples import blank_examples, may_hold_examples  # lazy: few sources hold prose
+
+        if len(content) > PASTED_CHARACTERS or not may_hold_examples(content):
+            return content
+        text = decode_saved(content)
+        blanked = blank_examples(text)
+        return content if blanked == text else blanked.encode()
 
     def _split(
         self, name: str, start: str, cut: bool, known: bool

@@ -19,6 +19,7 @@ _ERRORS = lazy_pattern(
 
 
 _LOGS = {"service-log": "log of a service", "rotated-log": "earlier kernel log"}  # which no command printed
+_OTHERS = {"bmc-log": "log of a BMC"}
 
 
 class GivenFile(NamedTuple):
@@ -41,7 +42,7 @@ def describe_command(argv: tuple[str, ...]) -> str:
     >>> describe_command(("lspci", "-D", "-nn", "-vvv")), describe_command(("nvidia-smi", "topo", "-m"))
     ('lspci', 'nvidia-smi topo -m')
     """
-    return _LOGS.get(argv[0]) or (argv[0] if argv[0] == "lspci" else " ".join(argv))
+    return _LOGS.get(argv[0]) or _OTHERS.get(argv[0]) or (argv[0] if argv[0] == "lspci" else " ".join(argv))
 
 
 def find_early_end(text: str) -> str | None:
@@ -71,6 +72,51 @@ def cut_early_end(text: str) -> tuple[str, str | None]:
     if len(filled) > 1 and not tail.endswith(("\n", "\r")) and not lines[-1].rstrip().endswith(_CLOSED):
         return text, "its last line has no end"
     return text, None
+
+
+_LIKE_LINES = 64  # above the last one
+_NUMBER = lazy_pattern(r"\d{1,40}")
+_CELL_ENDS = lazy_pattern(r"[|,\t]| {2,40}")
+_LONGEST_LINE = 1000
+_OPEN_ENDS = ":=,;([{/-<"
+
+
+def end_pasted_line(text: str) -> str:
+    r"""A pasted text with an end of its last line, which few people copy, where its form shows that nothing of it is
+    cut: it has as many cells as the line above that begins alike, no such line goes on behind what it has, and none
+    has a longer number that begins so. A number with no line to compare it with may be cut.
+
+    >>> end_pasted_line("0, 16\n1, 8"), end_pasted_line("0, 16\n1, 1"), end_pasted_line("0, 16\n1")
+    ('0, 16\n1, 8\n', '0, 16\n1, 1', '0, 16\n1')
+    >>> end_pasted_line("Speed: 400\nState: Down"), end_pasted_line("Link 0: 50 GB/s\nLink 1: 50 GB")
+    ('Speed: 400\nState: Down\n', 'Link 0: 50 GB/s\nLink 1: 50 GB')
+    """
+    if text.endswith(("\n", "\r")):
+        return text
+    lines = text[-_TAIL_CHARACTERS:].splitlines()[-_LIKE_LINES:]
+    if len(lines) < 2 or len(lines[-1]) > _LONGEST_LINE:
+        return text
+    last = lines.pop().strip()
+    above = [line.strip() for line in reversed(lines) if len(line) <= _LONGEST_LINE]
+    return f"{text}\n" if _is_whole_line(last, above) else text
+
+
+def _is_whole_line(line: str, above: Sequence[str]) -> bool:
+    form = _NUMBER.sub("0", line)
+    first = form.partition(" ")[0]
+    alike = [other for other in above if _NUMBER.sub("0", other).partition(" ")[0] == first]
+    number = _find_last_number(line)
+    if not alike:
+        return bool(line) and not number and line[-1] not in _OPEN_ENDS
+    if any(len(other := _NUMBER.sub("0", row)) > len(form) and other.startswith(form) for row in alike):
+        return False
+    if number and any(other != number and other.startswith(number) for other in map(_find_last_number, alike)):
+        return False
+    return len(_CELL_ENDS.split(line)) >= len(_CELL_ENDS.split(alike[0]))
+
+
+def _find_last_number(line: str) -> str:
+    return line[len(line.rstrip("0123456789.")) :]
 
 
 _LOG_OF_JOB = lazy_pattern(

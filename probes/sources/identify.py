@@ -13,6 +13,7 @@ from probes.host.commands import (
     AMD_LINKS,
     AMD_METRICS,
     BMC_LOG,
+    BMC_RECORDS,
     BMC_SENSORS,
     BONDING,
     C2C_LINKS,
@@ -58,7 +59,7 @@ from probes.kernel.sentence import KERNEL_DRIVERS
 from probes.rdma.lost_heading import find_lost_heading
 from probes.sources.given import is_log_of_job
 from probes.text import lazy_pattern
-from probes.tool_reports.facts import NO_ROW
+from probes.tool_reports.facts import NO_ROW, NODE_HEADING
 from probes.tool_reports.unread import has_labels
 
 LOOK_CHARACTERS = 64 << 10
@@ -375,16 +376,29 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ),
     (BMC_LOG[:1], (rf"^[ \t]*[0-9a-f]{{1,8}} {{0,3}}\|{_BMC_DATE} {{0,3}}\|[^|\n]{{2,80}}\|",)),
     (BMC_LOG[2:3], (r"^ID +\| Date +\| Time +\| Name +\| Type +\| ",)),
-    (BMC_LOG[3:], (r"^(?:Record: +\d|SeqNumber += \d)", r"^Severity *[:=] +\w", r"^(?:Description|Message) *[:=] ")),
-    (BMC_LOG[3:], (r"\"@odata\.type\" ?: ?\"#LogEntry", r"\"Message\" ?: ?\"")),
-    (BMC_LOG[3:], (r"^[^\n]{0,60}\bFQXS[A-Z]{2}\w{4,8}\b",)),
-    (BMC_LOG[3:], (r"^[ \t]*severity=[A-Z]\w+[ \t\r]*$", r"^[ \t]*description=\w")),
-    (BMC_LOG[3:], (r"\bSEL Entry: FRU: \d{1,3}, Record: |^IPMI Status: (?:Critical|Warning) \[",)),
+    (BMC_LOG[3:4], (r"^(?:Record: +\d|SeqNumber += \d)", r"^Severity *[:=] +\w", r"^(?:Description|Message) *[:=] ")),
+    ((BMC_RECORDS,), (r"\"@odata\.type\" ?: ?\"#LogEntry", r"\"Message\" ?: ?\"")),
+    ((BMC_RECORDS,), (r"\"@odata\.id\" ?: ?\"[^\"\n]{1,200}/Entries", r"\"Severity\" ?: ?\"", r"\"Message\" ?: ?\"")),
+    ((BMC_RECORDS,), (r"^[^\n]{0,60}\bFQXS[A-Z]{2}\w{4,8}\b",)),
+    ((BMC_RECORDS,), (r"^[ \t]*severity=[A-Z]\w+[ \t\r]*$", r"^[ \t]*description=\w")),
+    ((BMC_RECORDS,), (r"<EVENT SEVERITY=\"[A-Z][^\n]{20,600}\bDESCRIPTION=\"",)),
+    ((BMC_RECORDS,), (r"\bSEL Entry: FRU: \d{1,3}, Record: |^IPMI Status: (?:Critical|Warning) \[",)),
+    (
+        (BMC_RECORDS,),
+        (
+            r"^[^|\n]{0,60}\d{4}[/-]\d\d[/-]\d\d[ T][\d:]{8}[^|\n]{4,300}"
+            r"\b(?:Dea|A)ssert(?:ed|ion)[\"\t\r ]{0,8}$",
+        ),
+    ),
     (
         BMC_SENSORS[:1],
         (r"^\S[^|\n]{0,40}\|[^|\n]{1,40}\|(?:[^|\n]{1,40}\|)? *(?:ok|[lu]?(?:nc|cr|nr)|ns)(?: *\||[ \t]*$)",),
     ),
     (BMC_SENSORS[:1], (r"^ID +\| Name +\| Type +\|(?: State +\|)? Reading +\| Units",)),
+    (
+        BMC_SENSORS[:1],
+        (r"^\d{1,5} {1,8}\| [^|\n]{2,40}\| [A-Z][\w /]{2,40}\|(?:[^|\n]{2,40}\|){2,3} '[^'|\n]{2,80}'$",),
+    ),
     (BMC_SENSORS[:1], (r"^Main Power Fault +: (?:true|false)[ \t]*$",)),
     ((REDFISH,), (r"\"@odata\.(?:id|type)\" ?: ?\"", r"\"(?:Health|LinkStatus|LanesInUse|FatalErrorCount)\" ?: ?")),
     ((ALERTS,), (r"^(?:ALERTS\{[^\n]{0,2000}\balertname=|[ \t*]{0,8}\[FIRING:\d{1,4}\] \S)",)),
@@ -398,6 +412,13 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ),
     ((AMD_METRICS,), (r"^(?!DCGM_)\w{0,40}pcie_(?:max_)?link_width\w{0,20}\{[^\n]{0,1600}\} \d",)),
     ((DCGM_METRICS,), (r"^DCGM_(?:FI|EXP)_[A-Z_]{4,60}\{[^\n]*gpu=\"\d",)),
+    (
+        (DCGM_METRICS,),
+        (
+            r"^[ \t`|>*-]{0,20}DCGM_(?:FI|EXP)_[A-Z_]{0,20}XID_ERRORS[A-Z_]{0,20}\{[^}\n]{0,1600}"
+            r"\b(?:xid|err_code)=\"\d",
+        ),
+    ),
     ((SLURM_NODE,), (r"^[ \t]*NodeName=\S{1,200} ", r"\bCPUAlloc=\d|\bReason=\S", r"\bState=[A-Z]")),
     (
         (SLURM_LOG,),
@@ -418,6 +439,10 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("kubectl", "describe", "node"),), (r"^Capacity:[ \t]*$", r"^Allocatable:[ \t]*$")),
     (
         (("kubectl", "describe", "node"),),
+        (r"^[ \t]*[A-Z]\w{2,80} +(?:True|False|Unknown) +[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} [^\n]{60,600}$",),
+    ),
+    (
+        (("kubectl", "describe", "node"),),
         (r"\A\s*[\[{]", r"\"lastHeartbeatTime\" ?: ?\"", r"\"status\" ?: ?\"(?:True|False|Unknown)\""),
     ),
     (
@@ -432,6 +457,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         (("kubectl", "get", "node"),),
         (r"\.status\.(?:capacity|allocatable)\b", r"^[ \t]*\"[\w.-]{3,60}/[\w.-]{2,60}\": ?\"\d{1,9}\",?[ \t]*$"),
     ),
+    ((("kubectl", "get", "node"),), (NODE_HEADING, r"^[> \t]*\S+ +(?:(?:Not)?Ready|Unknown)\b")),
     ((("kubectl", "describe", "pod"),), (r"^Name: +\S", r"^Namespace: +\S", r"^(?:Init )?Containers:")),
     ((("kubectl", "get", "events"),), (r"\A(?:NAMESPACE +)?LAST SEEN +TYPE +REASON +OBJECT ",)),
     ((("lsmod",),), (r"\A(?:Module +Size +Used by|\w+ +\d+ +\d+(?: [\w,\[\]-]*)?)$",)),
@@ -555,7 +581,7 @@ def identify_command(text: str, by_words: bool = True) -> tuple[tuple[str, ...],
 
     if is_of_switch(start):
         return (SWITCH_PORTS,)
-    from probes.tool_reports.sheets import is_sheet
+    from probes.tool_reports.tables.sheets import is_sheet
 
     if is_sheet(start):
         return (SHEET,)
@@ -573,6 +599,10 @@ def identify_command(text: str, by_words: bool = True) -> tuple[tuple[str, ...],
         return (SERVICE_LOG,)
     if excerpt := find_excerpt(start):
         return (excerpt,)
+    from probes.tool_reports.tables.sheets import has_records
+
+    if by_words and not is_log_of_job(start) and has_records(start):
+        return (SHEET,)
     is_due = by_words and not is_log_of_job(start) and find_unexplained(start)
     return (("error", "of", "program"),) if is_due else ()
 
@@ -598,6 +628,10 @@ _USELESS = (
     (
         r"^[ \t]*[TR]X Error Count *:",
         "does not state its NPU; save it as npu-smi_info_-t_sio-info_-i_0_-c_0.txt",
+    ),
+    (
+        r"^[ \t]*NPU ID[ \t]*: \d[^\n]{0,20}\n[ \t]*(?:Chip Count|Product Name|Slot ID)\b",
+        "is an output of npu-smi that states no fault; save `npu-smi info` and `npu-smi info -t health -i 0`",
     ),
     (
         r"^(?:ipaddr|net health status|link status|PFC configuration|link up count|packet statistics) *:",

@@ -27,6 +27,9 @@ _OF_WHOLE_FABRIC = "vendid=0x"  # above each node of ibnetdiscover, and in no pa
 _REPORT = '"fabricscope.report/'
 _PAGE = lazy_pattern(r"\s{0,64}<!doctype html>[^\0]{0,4096}?<title>[^<]{0,1024}fabricscope</title>", re.IGNORECASE)
 _MEASURED = lazy_pattern(r"^[# \t]{0,8}(?:#bytes +#iterations|size +count +(?:type|\(B\)))[^\n]{0,200}", re.MULTILINE)
+_OF_PROGRAM = lazy_pattern(  # of Python
+    r"^[ \t>]{0,20}(?:Traceback \(most recent call last\):|[A-Za-z][\w.]{2,100}(?:Error|Exception): \S)", re.MULTILINE
+)
 _UNKNOWN_FILE = "is not recognized: it is neither an archive nor the output of a command that fabricscope reads"
 SOURCES = (
     "a source is a capture, a sosreport, an nvidia-bug-report.log, the sys/ tree of a machine, saved command outputs "
@@ -292,6 +295,11 @@ def _single_output(path: str) -> Host | FactsSource:
             raise BadSource(
                 f"{path}: holds lines of {len(hosts)} hosts ({shown}), and a source is one host",
                 f"scan what one of them printed: {how}",
+            )
+        if _OF_PROGRAM.search(start):
+            raise BadSource(
+                f"{path}: is what a program printed when it failed, not evidence of a host",
+                f"`fabricscope job {_quote(path)}` reads it",
             )
         unusable = outputs.find_unusable()
         reason = find_missing_name(start) or (f"no output in it can be read: {unusable}" if unusable else None)

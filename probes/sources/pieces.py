@@ -87,6 +87,7 @@ _BY_CONTENT = frozenset(
 )  # whatever the command before it
 LOG, _HCCN, _SYSFS = "dmesg", "hccn_tool", "sysfs_files"  # of which several parts are one output
 _QUERY = "nvidia-smi_-q"  # each has a date: the reader chooses
+_OF_PARTS = (LOG, _HCCN, _SYSFS, *_WITH_DEVICE, _SERVICE_LOG, _QUERY, _SWITCH)  # whose parts are read as one output
 _RDMA = ("ibstat", "ibv_dev", "rdma_link", "ibdev2netdev", "show_gids")
 _OF_ONE = (*_RDMA, "nvidia-smi_nvlink")  # of one device, or of all
 _FAULTS = (
@@ -164,14 +165,14 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
             unread.append(UnusedOutput(*shown, "is a part of what the command printed; save the whole"))
         elif piece.host not in (None, first_host):
             why = f"is of {piece.host}, and a source is one host: here {first_host}"
-            unread.append(UnusedOutput(*shown, why, name, here))
+            _add_other(unread, UnusedOutput(*shown, why, name, here))
         elif name not in found:
             found[name] = here
             commands.add(piece.words)
         elif _is_of_another_time(name, piece, commands, found[name].text):
             unread.append(UnusedOutput(*shown, "an earlier one is used", name, here))
         elif (
-            name in (LOG, _HCCN, _SYSFS, *_WITH_DEVICE, _SERVICE_LOG, _QUERY, _SWITCH)
+            name in _OF_PARTS
             or name.startswith("lspci")
             or restore_heading(name.partition("_-")[0], found[name].text)
             != found[name].text  # the excerpt's first device
@@ -198,10 +199,21 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
     return (found | _find_settings(file, text) if found else found), unread
 
 
+def _add_other(unread: list[UnusedOutput], output: UnusedOutput) -> None:
+    """An output of another host: a further part of one that is there already, as a loop prints them, belongs to it."""
+    is_part = output.name in _OF_PARTS and not _COUNTERS.search(output.words)
+    for at, other in enumerate(unread if is_part else ()):
+        if other.piece and output.piece and (other.name, other.piece.host) == (output.name, output.piece.host):
+            joined = f"{other.piece.text.rstrip()}\n{output.piece.text}"
+            unread[at] = other._replace(piece=other.piece._replace(text=joined))
+            return
+    unread.append(output)
+
+
 def _compare_hosts(file: str, text: str, with_states: bool) -> dict[str, OutputPiece]:
     """The values of several hosts as a table, where one of them has another than most."""
     from probes.sources.host_table import tabulate_hosts  # lazy: few sources hold lines of several hosts
-    from probes.tool_reports.sheets import list_sheet_faults
+    from probes.tool_reports.tables.sheets import list_sheet_faults
 
     with suppress(ParseError):
         if (table := tabulate_hosts(text, with_states)) and list_sheet_faults(table):
@@ -239,9 +251,8 @@ def _list_sentences(
     lines = [
         line
         for line in list_stated_lines(text)
-        if not any(line in output for output in read)
-        and not any(line.endswith((f": {end}", f"] {end}")) for end in own)
-    ]  # behind the name of a host it is of that host
+        if not any(line in output for output in read) and not any(line.endswith(f" {end}") for end in own)
+    ]  # behind a date or the name of a host
     if lines and _STATED not in found:
         yield _STATED, lines
 

@@ -24,6 +24,8 @@ _IN_MARGIN = lazy_pattern(r"[ ]{1,6}[0-9]{1,6}(?= |$)")
 _EMPHASIZED = lazy_pattern(
     r"^([ \t>]{0,40})(\*\*|__|[_*`])(\[[ \d]{1,8}\.\d{6}\] [^\n]{1,600}?)\2[ \t\r]*$", re.MULTILINE
 )
+_ESCAPED_OBJECT = '{\\"'
+_ESCAPED_QUOTE = lazy_pattern(r"\\{1,7}\"")
 _TICKED = lazy_pattern(r"[ \t>]{0,40}`([^`]{0,4000})`[ \t]*")  # a line as code
 _TIME = r"\d{1,2}:\d\d(?::\d\d)?(?: ?[APap]\.?[Mm]\.?)?"
 _DAY = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}"
@@ -56,8 +58,9 @@ _NAMES = lazy_pattern(r"(?:(?:GPU|NIC|NPU|Phy-ID|mlx5_(?:bond_)?)[0-9]{1,3})+([A
 _LAST_NAMES = "CPUAffinityNUMAAffinityGPUNUMAID"
 _WIDTHS = (80, 100, 120, 132, 160, 200)
 _FORMS = 5
-# A line of its own, whatever is before it: a name, dots and a value; the link layer of an interface (`ip link`); a file
-_ROW = lazy_pattern(r"\w{1,40}:\.{3}| {4}link/[a-z]|/(?:sys|proc|etc)/")
+# A line of its own, whatever is before it: a name, dots and a value; the link layer of an interface (`ip link`); a
+# file; a GPU and a sentence about it (`nvidia-smi nvlink`)
+_ROW = lazy_pattern(r"\w{1,40}:\.{3}| {4}link/[a-z]|/(?:sys|proc|etc)/|NVML: |GPU \d{1,3}: ")
 _FRAMES = ("|", "+", "==", "--")  # what a line of a box or a heading ends with
 _BOX = ("|", "+")  # what a line of a table in a frame begins with
 _FRAME, _FRAME_REST = lazy_pattern(r"\+[-=+]{58,250}"), lazy_pattern(r"[-=][-=+]{0,200}\+")
@@ -75,6 +78,8 @@ def unwrap(text: str, holds_output: Callable[[list[str]], bool]) -> str:
     "CA 'mlx5_0'\\n\\tCA type: MT4129\\n"
     >>> unwrap("  1 | CA 'mlx5_0'\\n  2 | \\tCA type: MT4129\\n  3 |\\n", bool)
     "CA 'mlx5_0'\\n\\tCA type: MT4129\\n\\n"
+    >>> unwrap('{"event":"[{\\\\"code\\\\":\\\\"x\\\\"}]"}\\n', bool)
+    '{"event":"[{"code":"x"}]"}\\n'
     >>> unwrap("From dmesg:\\n_[   12.345678] NVRM: x_\\n", bool)
     'From dmesg:\\n[   12.345678] NVRM: x\\n'
     >>> unwrap("Hi,\\n\\n    $ lsmod\\n    Module\\n\\n      ib_core\\nBye\\n", lambda lines: lines[0][0] != " ")
@@ -85,6 +90,8 @@ def unwrap(text: str, holds_output: Callable[[list[str]], bool]) -> str:
     if "\x1b" in text:
         text = _ESCAPE.sub("", text)
     text = _EMPHASIZED.sub(r"\1\3", text)
+    if _ESCAPED_OBJECT in text:
+        text = "".join(map(_read_record, text.splitlines(keepends=True)))
     if "`" in text and all(_TICKED.fullmatch(line) for line in text.splitlines() if line.strip()):
         text = "\n".join(_TICKED.sub(r"\1", line) for line in text.splitlines()) + "\n"
     text = _cut_margin(_read_diff(text, holds_output), holds_output)
@@ -113,6 +120,12 @@ def unwrap(text: str, holds_output: Callable[[list[str]], bool]) -> str:
             if misses >= _MOST_MISSES:
                 break
     return "".join(lines)
+
+
+def _read_record(line: str) -> str:
+    """A line of a log, with the fields of an object that is a string of its record as they are."""
+    is_record = _ESCAPED_OBJECT in line and '{"' in line and line.rstrip().endswith("}")
+    return _ESCAPED_QUOTE.sub('"', line) if is_record else line
 
 
 def squeeze(text: str) -> str:

@@ -58,15 +58,15 @@ _LINK_STATES = lazy_pattern(rf"(?:GPU\d{{1,3}} +(?P<address>{_ADDRESS}) +)?(?P<s
 _NO_PAGES = ("no bad pages", "n/a", "not supported")
 
 
+_OF_ONE_COLUMN: dict[tuple[str, ...], str] = {("fan",): "fan-unreadable", ("power",): "power-unreadable"}
+
+
 def list_smi_errors(text: str) -> list[ToolReport]:
     """GPUs of the table of nvidia-smi of which a column is ERR!."""
     return [
-        ToolReport(
-            "fan-unreadable" if gpu.columns == ("fan",) else "sensors-unreadable",
-            gpu.address,
-            gpu.line,
-            (("columns", ", ".join(gpu.columns)),),
-        )
+        ToolReport(code, gpu.address, gpu.line)
+        if (code := _OF_ONE_COLUMN.get(gpu.columns))
+        else ToolReport("sensors-unreadable", gpu.address, gpu.line, (("columns", ", ".join(gpu.columns)),))
         for gpu in list_unreadable(text)
     ]
 

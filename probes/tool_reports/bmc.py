@@ -36,6 +36,12 @@ _LINE = lazy_pattern(  # of logs with a record per line: when, how grave, what
     r"Sensor: (?P<util>\w{2,40}) \(0x\w{1,4}\), Event Data: \(\w{2,12}\) (?P<util_what>[^\n]{2,200}?) ?"
     r"(?P<util_state>Assertion|Deassertion)[ \t]{0,8}"
 )
+_EVENT_TAG = lazy_pattern(r"<EVENT (?P<fields>[^<>\n]{20,600}?)/?>")  # of iLO
+_ATTRIBUTE = lazy_pattern(r"\b(?P<name>[A-Z_]{4,20})=\"(?P<value>[^\"\n]{0,300})\"")
+_STATE_LAST = lazy_pattern(  # a line or a row of CSV that ends with what became of the event
+    r"[^|\n]{0,60}?(?P<at>\d{4}[/-]\d\d[/-]\d\d[ T][\d:]{8})[^\w\n]{1,8}(?P<what>[^|\n]{4,300}?)[ \t\",;-]{1,6}"
+    r"(?P<state>(?:Dea|A)ssert(?:ed|ion))[\"\t ]{0,8}"
+)
 _STATED = lazy_pattern(  # by check_ipmi_sensor, one behind the other
     r"\((?P<part>[^()=\n]{2,60}?) = (?P<state>Critical|Warning|Nominal), (?P<what>[^()\n]{3,160})\)"
 )
@@ -57,14 +63,16 @@ _TYPES = (
     "Physical Security|Cable / Interconnect|System Firmwares|System Firmware Progress|Management Subsystem Health"
 )
 _TYPED = lazy_pattern(rf"(?:{_TYPES}) (?=[^#\s])")
-_OVER = r"Upper (?:Critical|Non-recoverable)(?: -)? going high"
-_UNDER = r"Lower (?:Critical|Non-recoverable)(?: -)? going low"
+_OVER = r"Upper (?:Critical|Non-recoverable)(?: -)? [Gg]oing [Hh]igh"
+_UNDER = r"Lower (?:Critical|Non-recoverable)(?: -)? [Gg]oing [Ll]ow"
 _CLASSES = (  # the first that fits the sensor, its type and the event
     ("bmc-pcie",
      r"Bus Fatal|Bus Uncorrectable|PCI SERR|PCI PERR|fatal error was detected on a component|"
      r"(?i:uncorrectable pci ?e(?:xpress)? error)"),
     ("bmc-slot", r"\bSlot\b.{0,80}Fault"),
     ("bmc-memory", r"Uncorrectable ECC|Uncorrectable memory|[Mm]ulti-bit (?:memory )?error"),
+    ("bmc-memory-off",
+     r"Memory (?:Device Disabled|Scrub Failed)|(?:Memory|DIMM).{0,60}(?:Configuration error|disabled\b)"),
     ("bmc-corrected", r"Correctable ECC|Bus Correctable|correctable (?:memory )?error"),
     ("bmc-leak", r"(?i:\bleak).{0,60}(?:State Asserted|[Ll]eak [Dd]etected|Critical|Fault)"),
     ("bmc-device", r"\bGPU\w{0,12}.{0,60}(?:internal error|Thermal Trip)"),
@@ -74,7 +82,8 @@ _CLASSES = (  # the first that fits the sensor, its type and the event
     ("bmc-temperature",
      r"degrees C.{0,40}(?:critical|exceed)|Overtemperature|temperature is greater than the (?:maximum|critical)"),
     ("bmc-fan", rf"(?i:fan|cooling).{{0,80}}(?:{_UNDER}|Redundancy Lost|Fault|RPM is less than)"),
-    ("bmc-power", r"(?i:power supply|\bpsu|\bps\d|power unit).{0,80}(?:AC lost|Failure detected|Predictive failure|"
+    ("bmc-power",
+     r"(?i:power supply|\bpsu|\bps\d|power unit).{0,80}(?:AC lost|[Ff]ailure [Dd]etected|Predictive failure|"
      r"[Rr]edundancy (?:is )?[Ll]ost|Non-redundant|input (?:lost|is lost)|[Ff]ailed|lost input|"
      r"\d is lost|Soft-power control failure)"),
     ("bmc-voltage", rf"(?:{_OVER}|{_UNDER})|\bVR_FAULT\b|\bPMIC_ERR\b"),
@@ -87,14 +96,19 @@ _AT_HEX_BUS = lazy_pattern(  # of HPE and Lenovo
     r"(?P<function>[0-7])\b"
 )
 _PART = lazy_pattern(
-    r"(?i)\b(?:slot|fan|psu|power supply|dimm|cpu|gpu)[ _]?#?[A-Z]{0,3}\d{1,3}[\w.-]{0,24}\b|\bDIMM_\w{1,12}"
+    r"(?i)\b(?:slot|fan|psu?|power supply|dimm|cpu|gpu)[ _]?#?[A-Z]{0,3}\d{1,3}[\w.-]{0,24}\b|\bDIMM_\w{1,12}"
 )
 _LIMITS = lazy_pattern(
     r"Reading (?P<is>-?[\d.]{1,12}) (?:[<>]=? )?Threshold (?P<limit>-?[\d.]{1,12}) ?(?P<unit>[\w /%]{0,12})"
 )
 _PAST_LIMIT = lazy_pattern(r"(?<!Non-)(?:Critical|Non-?[Rr]ecoverable) Threshold")
+_SENSOR_ROW = lazy_pattern(rf"\d{{1,5}} {{1,8}}\| [^|\n]{{2,40}}\| (?:{_TYPES}|Other Units Based Sensor) {{1,40}}\|")
+_SENSOR_COLUMNS = {
+    6: ["ID", "Name", "Type", "Reading", "Units", "Event"],
+    7: ["ID", "Name", "Type", "State", "Reading", "Units", "Event"],
+}
 _NUMBER = lazy_pattern(r"[0-9A-F]{2}h")
-_DAYS = ("%m/%d/%Y", "%m/%d/%y", "%b-%d-%Y", "%Y-%m-%d")
+_DAYS = ("%m/%d/%Y", "%m/%d/%y", "%b-%d-%Y", "%Y-%m-%d", "%Y/%m/%d")
 _GRAVE = ("critical", "non-recoverable", "error")
 _UNCORRECTED = ("bmc-pcie", "bmc-memory", "bmc-processor")  # faults, whatever severity a maker gives them
 
@@ -179,7 +193,11 @@ def _read_ipmi_sensors(text: str) -> Iterator[ToolReport]:
         cells = [cell.strip() for cell in line.split("|")]
         if cells[:3] == ["ID", "Name", "Type"]:
             names = cells
-        elif len(cells) == len(names):
+        elif not names and len(cells) in _SENSOR_COLUMNS and _SENSOR_ROW.match(line):  # the heading is cut off
+            names = _SENSOR_COLUMNS[len(cells)]
+        if cells == names:
+            continue
+        if len(cells) == len(names):
             row = dict(zip(names, cells, strict=True))
             event, reading = row.get("Event", ""), row.get("Reading", "N/A")
             is_measured = any(character.isdigit() for character in reading)
@@ -224,7 +242,7 @@ def _read_records(text: str) -> Iterator[_Event]:
 
 
 def _read_lines(text: str) -> Iterator[_Event]:
-    """Records of XCC, of OpenBMC's log-util, and of iLO, and what check_ipmi_sensor makes of a log."""
+    """Records of XCC, of OpenBMC's log-util, of iLO and of Supermicro, and what check_ipmi_sensor makes of a log."""
     fields: dict[str, str] = {}
     for line in [*short_lines(text, _LIMIT_LINE), "number="]:
         name, _, value = line.strip().partition("=")
@@ -232,7 +250,15 @@ def _read_lines(text: str) -> Iterator[_Event]:
             at = f"{fields.get('date', '')} {fields.get('time', '')}".strip()
             yield _of_message(fields["description"], fields["severity"], at)
         fields = {} if name == "number" else {**fields, name: value}
-        if (row := _LINE.fullmatch(line.strip())) and row["xcc_what"]:
+        if tag := _EVENT_TAG.search(line):
+            event = {field["name"]: field["value"] for field in _ATTRIBUTE.finditer(tag["fields"])}
+            if "SEVERITY" in event and "DESCRIPTION" in event:
+                yield _of_message(event["DESCRIPTION"], event["SEVERITY"], event.get("LAST_UPDATE", ""))
+        elif row := _STATE_LAST.fullmatch(line):
+            what = " ".join(row["what"].replace('","', " ").split())
+            part = _PART.search(_TYPED.sub("", what, count=1))
+            yield _Event(part[0] if part else None, what, line, row["at"], row["state"].startswith("D"))
+        elif (row := _LINE.fullmatch(line.strip())) and row["xcc_what"]:
             yield _of_message(row["xcc_what"].strip(), row["xcc"] or "Error", row["xcc_at"] or "")
         elif row:
             is_over = row["util_state"] == "Deassertion"

@@ -14,6 +14,7 @@ from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
 from probes.tool_reports.lines import short_lines
 from probes.tool_reports.sentences.parts import DEVICES, find_part
+from probes.tool_reports.tables.measured_lines import list_slow_lines
 
 _LIMIT_LINE = 1000
 _LIMIT_TEXT = 200
@@ -21,10 +22,10 @@ _MOST_REPORTS = 64
 _ABOUT_NODES = lazy_pattern(
     r"(?i)\b(?:(?:node|system|cluster|gpu|fabric)[ -]?(?:health|check|level|smoke|validation)|"
     r"health[ -_]?(?:check|report|monitor)|smoke test|pre-?flight|burn-?in|acceptance|qualification|hl[_ ]qual|rvs|"
-    r"agfhc|xpu-smi)|(?<![^\n])\[RESULT\] \[|\| {0,40}Result: (?:Pass|Fail)\b"
+    r"agfhc|xpu-smi)|\[RESULT\] \[|\| {0,40}Result: (?:Pass|Fail)\b"
 )
 _PARTS = lazy_pattern(
-    r"(?i)gpu|\bnpu|\bxpu|hbm|vram|pci ?e|xgmi|nvlink|\bnics?\b|rdma|roce|infiniband|\bib\b|\bib_|\bmlx5|[nr]ccl|"
+    r"(?i)gpu|\brvs|\bnpu|\bxpu|hbm|vram|pci ?e|xgmi|nvlink|\bnics?\b|rdma|roce|infiniband|\bib\b|\bib_|\bmlx5|[nr]ccl|"
     r"\bhccl|\becc\b|xe ?link|hccs|computation|memory bandwidth|\bdevice \d"
 )
 _CELLS = lazy_pattern(r"[ \t>]{0,8}[|│┃](?P<cells>[^\n]{3,900})[|│┃][ \t]{0,8}")
@@ -33,7 +34,9 @@ _FRONT = lazy_pattern(
     r"[ \t>]{0,8}\[ ?(?P<verdict>(?i:pass(?:ed)?|fail(?:ed|ure)?|ok|error)) ?\][ \t:-]{1,4}(?P<what>\S.*)"
 )
 _END = ("pass", "passed", "fail", "failed", "failure")
-_OF_RVS = lazy_pattern(r"\[RESULT\] \[ ?[\d.]{1,20}\] (?P<what>\S.*?) pass ?: ?(?P<truth>TRUE|FALSE)[ \t]*")
+_OF_RVS = lazy_pattern(  # which tests GPUs, and names them by numbers of its own
+    r"\[RESULT\] \[ {0,4}[\d.]{1,20}\] (?P<what>\S.{0,200}?)(?: ::)? pass ?: ?(?P<truth>TRUE|FALSE)\b"
+)
 _FIELD = lazy_pattern(
     r"[ \t>-]{0,16}(?P<label>[A-Za-z][\w ]{1,24}?) ?[:=][ \t]{0,40}(?P<value>\S[^\n]{0,200}?)[ \t]{0,200}"
 )
@@ -67,7 +70,7 @@ def list_failed_results(text: str) -> list[ToolReport]:
             shown = " ".join(what.split())[:_LIMIT_TEXT]
             subject = subject or find_part(what, DEVICES)
             reports.append(ToolReport("check-failed", subject, f"{subject or 'FAIL'}: {shown}", (("what", shown),)))
-    return reports[:_MOST_REPORTS]
+    return [*reports, *list_slow_lines(text)][:_MOST_REPORTS]
 
 
 def _list_results(text: str) -> Iterator[tuple[bool, str | None, str]]:
@@ -124,8 +127,8 @@ def _read_line(line: str) -> tuple[bool, str | None, str] | None:
     """
     if match := _FRONT.fullmatch(line):
         return _is_failure(match["verdict"]), None, match["what"]
-    if match := _OF_RVS.fullmatch(line):
-        return match["truth"] == "FALSE", None, match["what"]
+    if match := _OF_RVS.search(line):
+        return match["truth"] == "FALSE", None, f"RVS {match['what']}"
     start = line.rstrip(" \t]")
     check, blank, verdict = start.rpartition(" ")
     verdict = verdict.lstrip("[.")

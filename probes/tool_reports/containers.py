@@ -12,13 +12,16 @@ from collections import Counter
 from collections.abc import Sequence
 
 from probes.text import ParseError, lazy_pattern
-from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.facts import NODE_HEADING, ToolReport
 from probes.tool_reports.lines import short_lines
+from probes.tool_reports.pods import list_nodes
+from probes.tool_reports.sentences.parts import find_part
 from probes.tool_reports.sentences.stated import list_stated
 
 MOST_REPORTS = 64
 _LIMIT_LINE = 4000
 _LIMIT_TEXT = 400
+_NODE_TABLE = lazy_pattern(NODE_HEADING, re.MULTILINE)
 _SECTION = lazy_pattern(r"(?P<name>[A-Z][A-Za-z ]{2,40}):[ \t]*(?P<value>\S.{0,200})?")
 _DEVICES = lazy_pattern(
     r"(?:nvidia\.com/(?!gpu[\w.-]*\.shared)\S+|amd\.com/gpu\S*|habana\.ai/\S+|huawei\.com/Ascend\S*|"
@@ -46,6 +49,9 @@ _MESSAGE = lazy_pattern(r"\"message\" ?: ?\"(?P<message>[^\"]{4,400})")
 _SHOWN = 160
 _FEWEST_ALIKE = 3  # nodes with the usual count
 _QUOTED = lazy_pattern(r"NVRM: Xid \(")
+_XID = lazy_pattern(r"(?i)xid[ _#:-]{0,3}(?P<xid>\d{1,3})(?!\d)")
+_DATED = r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} "  # as kubectl prints the times of a condition
+_CONDITION_ALONE = lazy_pattern(rf"^[ \t]*[A-Z]\w{{2,80}} +(?:True|False|Unknown) +{_DATED}", re.MULTILINE)
 _GOOD = lazy_pattern(r".*(?:Ready|Healthy|Health|Available|OK|Ok|Up|Passed|Active)")
 
 
@@ -57,11 +63,14 @@ def list_node_faults(text: str) -> list[ToolReport]:
     >>> [(report.code, report.detail) for report in list_node_faults(node)]
     [('kube-unhealthy', (('resource', 'nvidia.com/gpu'), ('capacity', '8'), ('allocatable', '7')))]
     """
-    if (asked := text.partition("\n")[0]).startswith("$ kubectl get"):
+    asked = text.partition("\n")[0]
+    if asked.startswith("$ kubectl get") and _COLUMN.search(asked):
         return _list_table(asked, short_lines(text, _LIMIT_LINE)[1:])
+    if _NODE_TABLE.search(text):
+        return list_nodes(text)
     sections: dict[str, dict[str, str]] = {}
     reports: list[ToolReport] = []
-    name, nodes, counted, is_machine = "", 0, None, False
+    name, nodes, counted, is_machine = "Conditions" if _CONDITION_ALONE.search(text) else "", 0, None, False
     if "lastHeartbeatTime" in text and (conditions := list(_JSON_CONDITION.finditer(text))):
         name = "Conditions"
         reports += [report for match in conditions for report in _read_condition(match)]
@@ -186,4 +195,8 @@ def _read_condition(condition: re.Match[str]) -> list[ToolReport]:
     if _QUOTED.search(condition["rest"]):
         return []  # a line of the kernel's log, which is read as one
     is_bad = status == ("False" if _GOOD.fullmatch(kind) else "True")
-    return [ToolReport("kube-condition", None, text, detail)] if is_bad and _OF_DEVICES.search(kind) else []
+    if not is_bad or not _OF_DEVICES.search(f"{kind} {condition['rest']}"):
+        return []
+    if xid := _XID.search(condition["rest"]):
+        return [ToolReport("alert-xid", find_part(condition["rest"]), text, (("xid", xid["xid"]),))]
+    return [ToolReport("kube-condition", None, text, detail)]

@@ -1,8 +1,9 @@
-"""Counts of errors that no memory corrects, as any tool of an accelerator prints them: a label and a number below the
-device, or keys of JSON beside the number of the device.
+"""Counts of errors that no memory corrects, and of those of a PCIe link, as any tool of an accelerator prints them: a
+label and a number below the device, or keys of JSON beside the number of the device.
 
 Only what is counted since the device started: aggregates, pages and rows state what was repaired long ago. Sources:
-hicann/driver npucli (`npu-smi info -t ecc`); AWS Neuron tools, neuron-monitor user guide (`neuron_hw_counters`).
+hicann/driver npucli (`npu-smi info -t ecc`, `-t pcie-err`); AWS Neuron tools, neuron-monitor user guide
+(`neuron_hw_counters`).
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ _UNCORRECTED = lazy_pattern(
 _PAST = lazy_pattern(
     r"\b(?:aggregate|lifetime|history|isolated|retired|remapped|pages?|rows?|repair\w*|threshold|limit)\b"
 )
+_OF_LINK = lazy_pattern(r"\b(?:(?:l?crc|ecrc|[rt]x|recovery) err(?:or)?s?(?: count)?|replay (?:count|num\w*))\b")
+_IS_PCIE = lazy_pattern(r"(?i)pcie|lcrc|ecrc")  # of other links the same labels are counted elsewhere
+_MANY = 10  # fewer come with a link that trains
 _KEYS = ("device_index", "device_id", "npu_id", "gpu_id", "npu", "gpu", "neuron_device", "index")
 _OBJECT = lazy_pattern(r"\"[a-z_]{0,40}(?:uncorrect|double_bit)[a-z_]{0,40}\" ?: ?\d")
 
@@ -47,19 +51,23 @@ def list_counts(text: str) -> list[ToolReport]:
     >>> text = "NPU ID : 3\\n  HBM Double Bit Error Count : 2\\n  HBM Double Bit Isolated Pages Count : 9\\n"
     >>> [(report.subject, report.detail) for report in list_counts(text)]
     [('NPU 3', (('what', 'HBM Double Bit Error Count 2'),))]
+    >>> text = "NPU ID : 2\\n  RX Error Count : 3\\n  LCRC Error Count : 90\\n"
+    >>> [(report.code, report.detail) for report in list_counts(text)]
+    [('count-link', (('what', 'LCRC Error Count 90'),))]
     >>> [report.subject for report in list_counts('{"neuron_device_index": 6, "sram_ecc_uncorrected": 1}')]
     ['Neuron 6']
     """
     counts = list(_list_counts(text))
     if not counts:
         raise ParseError("no count of uncorrected errors of a device")
-    found: dict[str, list[str]] = {}
+    found: dict[tuple[str, str], list[str]] = {}
     for device, name, count in counts:
-        if count:
-            found.setdefault(device, []).append(f"{name} {count}")
+        code = "count-memory" if _is_uncorrected(name) else "count-link"
+        if count and (code == "count-memory" or count >= _MANY):
+            found.setdefault((code, device), []).append(f"{name} {count}")
     return [
-        ToolReport("count-memory", device, f"{device}: {', '.join(rows)}", (("what", ", ".join(rows)),))
-        for device, rows in found.items()
+        ToolReport(code, device, f"{device}: {', '.join(rows)}", (("what", ", ".join(rows)),))
+        for (code, device), rows in found.items()
     ][:_MOST_REPORTS]
 
 
@@ -70,17 +78,21 @@ def _list_counts(text: str) -> Iterator[tuple[str, str, int]]:
             counts = {name: count for name, count in row.items() if isinstance(count, int) and _is_uncorrected(name)}
             yield from ((_name(row) or "", name, count) for name, count in counts.items())
         return
-    device = ""
+    device, is_wanted = "", _is_counted if _IS_PCIE.search(text) else _is_uncorrected
     for line in short_lines(text, _LIMIT_LINE):
         if named := _DEVICE.fullmatch(line):
             device = f"{named['kind'].partition(' ')[0]} {int(named['number'])}"
-        elif device and (field := _FIELD.fullmatch(line)) and _is_uncorrected(field["name"]):
+        elif device and (field := _FIELD.fullmatch(line)) and is_wanted(field["name"]):
             yield device, field["name"], int(field["count"])
 
 
 def _is_uncorrected(name: str) -> bool:
     words = name.lower().replace("_", " ")
     return _UNCORRECTED.search(words) is not None and _PAST.search(words) is None
+
+
+def _is_counted(name: str) -> bool:
+    return _is_uncorrected(name) or _OF_LINK.fullmatch(name.lower()) is not None
 
 
 def _name(row: dict[str, Any]) -> str | None:

@@ -29,9 +29,10 @@ _WARNED = lazy_pattern(r"(?:Warning|Error)(?:: GPU ?(?P<number>\d{1,4}))?")
 _GPU_IN_TEXT = lazy_pattern(r"GPU (\d{1,4})\b")
 _LIMIT_METRIC = 2000
 _METRIC = lazy_pattern(
-    r"(?P<name>DCGM_(?:FI|EXP)_[A-Z0-9_]{2,80})\{(?P<labels>[^}\n]{0,1600})\} "
+    r"(?P<name>DCGM_(?:FI|EXP)_[A-Z0-9_]{2,80})\{(?P<labels>[^}\n]{0,1600})\} {1,4}"
     r"(?:=> )?(?P<value>\d{1,20}(?:\.\d{1,12})?(?:e[+-]?\d{1,2})?)(?: \d{1,16})?"
 )
+_OF_HOST_LABEL = lazy_pattern(r"\b(?:Hostname|hostname|node|instance)=\"(?P<host>[\w.-]{1,64})")
 _OF_GPU_LABEL = lazy_pattern(r"\bgpu=\"(?P<gpu>\d{1,4})\"")  # labels stand in any order
 _METRICS = {  # dcgm-exporter etc/*.csv
     "DCGM_FI_DEV_XID_ERRORS": "metric-xid",
@@ -47,12 +48,17 @@ _SLOWDOWNS = (  # nvml.h
     (0x08, "HW slowdown"),
     (0x20, "SW thermal slowdown"),
 )
+_XID_SERIES = lazy_pattern(  # with the number in a label, so that it needs no value, as tables of monitoring show it
+    r"[ \t`|>*-]{0,20}DCGM_(?:FI|EXP)_[A-Z_]{0,20}XID_ERRORS[A-Z_]{0,20}\{(?P<labels>[^}\n]{0,1600})\}"
+    r"[ \t`|]{0,8}(?:=> )?(?P<value>\d{1,12}(?:\.\d{1,3})?(?:e[+-]?\d\d)?)?(?: @?\[?[\d.]{4,20}\]?)?[ \t`|]{0,8}"
+)
 _LABELLED_XID = lazy_pattern(r"\b(?:xid|err_code)=\"(\d{1,4})\"")
 _FLAGS = frozenset({"metric-remap-failed", "metric-remap-pending"})
 _BLANK = 0x7FFFFFF0  # dcgm_structs.h
 _SECTION = lazy_pattern(r"^[|+]-{3,8} {1,4}(?:Deployment|Integration|Hardware|Stress) {1,4}-{3,16}\+-", re.MULTILINE)
 _LINKS_OF = lazy_pattern(r"[ \t]{0,16}(?P<kind>gpuId|physicalId|nvSwitchId) (?P<number>\d{1,4}):[ \t]{0,16}")
 _LINK_STATES = lazy_pattern(r"[ \t]{0,40}[UDX_](?: [UDX_]){0,143}[ \t]{0,16}")
+_CAUSES = ("dcgm-link", "dcgm-memory", "dcgm-memory-pending", "dcgm-pcie", "dcgm-hot")
 _METADATA = ("DCGM Version", "Driver Version Detected", "GPU Device IDs Detected", "Diagnostic", "Number of")
 
 
@@ -173,7 +179,19 @@ def parse_diag(text: str) -> list[ToolReport]:
                 reports[at] = _go_on(reports[at], value, joint)
     if not seen:
         raise ParseError("no heading of a diagnostic in the output of dcgmi diag")
-    return reports[:MOST_REPORTS]
+    return [_find_cause(report) for report in reports[:MOST_REPORTS]]
+
+
+def _find_cause(report: ToolReport) -> ToolReport:
+    """A failed test by what its message states, where that has steps of its own: links, memory, temperature."""
+    from probes.tool_reports.sentences.gpu import DCGM  # lazy: most tests pass
+
+    for row in DCGM:
+        if row.code in _CAUSES and (match := row.pattern.search(report.text)):
+            stated = match.groupdict().get("what") or match[0]
+            what = f"{dict(report.detail).get('what', 'a test')} of dcgmi diag: {' '.join(stated.split())}"
+            return report._replace(code=row.code, detail=(("what", what[:_LIMIT_LINE]),))
+    return report
 
 
 def list_links_down(text: str) -> list[ToolReport]:
@@ -237,6 +255,10 @@ def list_metrics(text: str) -> list[ToolReport]:
     for line in short_lines(text, _LIMIT_METRIC):
         row = _METRIC.fullmatch(line.strip())
         gpu = _OF_GPU_LABEL.search(row["labels"]) if row else None
+        if series := _XID_SERIES.fullmatch(line.strip()):
+            known = True
+            reports |= {(report.code, report.subject, report.detail): report for report in _read_series(series)}
+            continue
         if row is None or gpu is None:
             continue
         known = True
@@ -246,13 +268,23 @@ def list_metrics(text: str) -> list[ToolReport]:
         code = _METRICS.get(row["name"])
         if code is None or not (count := _read_count(row["value"])):
             continue
-        if code == "metric-xid" and (labelled := _LABELLED_XID.search(row["labels"])):
-            count = int(labelled[1])
         detail = (("xid" if code == "metric-xid" else "errors", str(count)),) if code not in _FLAGS else ()
         reports.setdefault((code, subject, detail), ToolReport(code, subject, f"{shown}: {count}", detail))
     if not known:
         raise ParseError("no metric of a GPU")
     return [*reports.values(), *list_narrow_links(text)][:MOST_REPORTS]
+
+
+def _read_series(series: re.Match[str]) -> list[ToolReport]:
+    """The Xid of a series: its value, or where a label has the number the label of one that came at least once."""
+    labelled, gpu = _LABELLED_XID.search(series["labels"]), _OF_GPU_LABEL.search(series["labels"])
+    value = int(float(series["value"])) if series["value"] else 1
+    number = (int(labelled[1]) if value else 0) if labelled else value
+    if not number or not (gpu or labelled) or not (labelled or series["value"]):
+        return []
+    host = _OF_HOST_LABEL.search(series["labels"])
+    subject = _name("GPU", gpu["gpu"]) if gpu else host["host"] if host else None
+    return [ToolReport("metric-xid", subject, series[0].strip()[:_LIMIT_LINE], (("xid", str(number)),))]
 
 
 def _name_slowdown(row: re.Match[str], subject: str, shown: str) -> ToolReport | None:

@@ -6,6 +6,8 @@ from probes.named_tuple import NamedTuple
 
 NO_ROW = r"^={40,200}\r?\n={40,200}\s"  # of the short table of rocm-smi: the rule below its heading is that of its end
 
+NODE_HEADING = r"^[> \t]*NAME +STATUS +ROLES +AGE +VERSION\b"  # of `kubectl get nodes`
+
 
 class ToolReport(NamedTuple):
     """A fault of one part. What a code means is in `agent/rules/host/tool_reports.py`."""

@@ -1,6 +1,7 @@
-"""`kubectl get pods`: pods of the software of GPUs and NICs that do not run. A part of the table is enough.
+"""`kubectl get pods`: pods of the software of GPUs and NICs that do not run; `kubectl get nodes`: nodes that are not
+ready. A part of the table is enough.
 
-Source: kubernetes pkg/printers/internalversion (printPod): READY, STATUS and RESTARTS of a row.
+Source: kubernetes pkg/printers/internalversion (printPod, printNode): READY, STATUS and RESTARTS of a row.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ POD_ROW = lazy_pattern(
     rf"^[> \t]*(?:[\w.-]{{1,63}} +)?(?P<pod>{_OF_DEVICES}) +\d{{1,3}}/\d{{1,3}} +"
     rf"(?P<status>{_STATE}|Init:\d{{1,3}}/\d{{1,3}}) +\d{{1,6}}\b",
     re.MULTILINE,
+)
+_NODE_ROW = lazy_pattern(
+    r"[> \t]*(?P<node>[a-z0-9][\w.-]{0,252}) +(?P<status>(?:Not)?Ready|Unknown)(?:,SchedulingDisabled)? +\S+ +"
+    r"\d{1,5}[smhdy]\w{0,12} +v\d[^\n]{0,400}"
 )
 _NAME = lazy_pattern(rf"Name: +(?P<pod>{_OF_DEVICES})[ \t]*$")
 _FAILED = lazy_pattern(
@@ -65,3 +70,20 @@ def list_pods(text: str) -> list[ToolReport]:
         ToolReport("kube-pod", None, " ".join(match[0].split()), (("what", f"{match['pod']} {match['status']}"),))
         for match in failed[:_MOST_REPORTS]
     ]
+
+
+def list_nodes(text: str) -> list[ToolReport]:
+    """Nodes that are not ready; whether an operator keeps pods off them is no fault. Raises ParseError.
+
+    >>> rows = "NAME STATUS ROLES AGE VERSION\\nn1 Ready worker 9d v1.30.4\\nn2 NotReady worker 9d v1.30.4\\n"
+    >>> [(report.code, report.subject) for report in list_nodes(rows)]
+    [('kube-not-ready', 'n2')]
+    """
+    rows = [match for line in short_lines(text, _LIMIT_LINE) if (match := _NODE_ROW.fullmatch(line))]
+    if not rows:
+        raise ParseError("no row of a node")
+    return [
+        ToolReport("kube-not-ready", match["node"], " ".join(match[0].split()[:2]), (("status", match["status"]),))
+        for match in rows
+        if match["status"] != "Ready"
+    ][:_MOST_REPORTS]

@@ -155,7 +155,7 @@ READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolRepor
     ((UFM_EVENTS,), _reader("network.ufm", "list_ufm_events")),
     ((CHECKS,), _reader("checks", "list_failed_results")),
     ((COUNTS,), _reader("counted", "list_counts")),
-    ((SHEET,), _reader("sheets", "list_sheet_faults")),
+    ((SHEET,), _reader("tables.sheets", "list_sheet_faults")),
     ((LDD,), _reader("libraries", "list_missing_libraries")),
     ((PCI_LINES,), _reader("unnamed", "list_pci_lines")),
     ((GPU_LINES,), _reader("unnamed", "list_gpu_lines")),

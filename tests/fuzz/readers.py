@@ -287,8 +287,19 @@ READERS: tuple[Reader, ...] = (
     parser("probes.tool_reports.nvidia_tools:list_slow_clocks", _CLOCKS),
     parser("probes.tool_reports.nvidia_tools:list_slowed_gpus", _SLOWED),
     lenient("probes.tool_reports.sentences.compared:list_compared", "GPU 5 shows PCIe width x8 (others x16)"),
-    lenient("probes.tool_reports.sheets:is_sheet", _SHEET),
-    parser("probes.tool_reports.sheets:list_sheet_faults", _SHEET),
+    lenient("probes.tool_reports.tables.sheets:is_sheet", _SHEET),
+    parser("probes.tool_reports.tables.sheets:list_sheet_faults", _SHEET),
+    parser("probes.cut_json:load_json", '[{"memdev": "mem0", "health": {"maintenance_needed": true,'),
+    lenient("probes.tool_reports.tables.sheets:has_records", "node=a1 gpus=8\nnode=a2 gpus=8\nnode=a3 gpus=7\n"),
+    lenient(
+        "probes.tool_reports.tables.records:list_record_tables", '[{"host": "a1", "ib": {"up": 8}}, {"host": "a2"}]'
+    ),
+    lenient("probes.tool_reports.tables.records:list_record_tables", "a1\n    state = free\na2\n    state = down\n"),
+    lenient(
+        "probes.tool_reports.tables.measured_lines:list_slow_lines",
+        "bandwidth\n" + "".join(f"host n{at}: {rate} GB/s\n" for at, rate in enumerate((180, 181, 21, 179))),
+    ),
+    parser("probes.tool_reports.pods:list_nodes", "NAME STATUS ROLES AGE VERSION\nn2 NotReady <none> 9d v1.30.4\n"),
     lenient("probes.kernel.unexplained:is_harmless", "mlx5_core 0000:3b:00.0: error(0)\n"),
     lenient("probes.sources.identify:is_sentence_of_smi", "No devices were found\n"),
     Reader(
@@ -651,6 +662,8 @@ READERS: tuple[Reader, ...] = (
     parser("probes.netdev.lldp_forms:parse_xml", test_lldp.XML),
     lenient("probes.sources.given:find_early_end", rdma_texts.IBSTAT),
     lenient("probes.sources.given:cut_early_end", rdma_texts.IBSTAT),
+    lenient("probes.sources.given:end_pasted_line", rdma_texts.IBSTAT.rstrip()),
+    lenient("probes.sources.examples:blank_examples", "Such lines, for example:\n\n[ 1.5] NVRM: Xid\n\n"),
     lenient("probes.sources.given:is_log_of_job", "gpu01:4711:4790 [0] NCCL INFO comm 0x7f rank 0 nranks 2\n"),
     lenient("probes.sources.pasted:find_prompt_host", f"[root@n7 ~]# ibstat\n{rdma_texts.IBSTAT}"),
     lenient("probes.sources.unwrap:join_wrapped", rdma_texts.IBSTAT),
@@ -871,6 +884,7 @@ NOT_READERS = {
     "probes.sources.output_names.find_path": "the same",
     "probes.sources.dump.refuse_several": "the path that was given",
     "probes.sources.given.is_log": "a command's name",
+    "probes.sources.examples.may_hold_examples": "a question about bytes",
     "agent.reports.open_atomically": "a path that we write",
     "probes.catalogue.probe": "a probe's name",
     "probes.dcb.netlink.question": "an interface's name, in a request that we make",

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+from msgspec.structs import replace
+
 from agent.model.finding import Evidence
 from agent.model.gpu import NpuPort
 from agent.model.reasons import Reason
@@ -22,6 +24,7 @@ from agent.rules.wording import find_majority, join_labels
 _HEALTHY = ("Success", "Init", "Detect ip set")  # mind-cluster counts these as healthy
 _FAULTY = ("Socket fail", "Receive timeout", "Unreachable", "Time exceeded", "Fault", "Thread error")
 _EVEN_SETTINGS = ("prio_tc", "tc_cfg", "tcbw", "tsa", "static_speed", "dcqcn_en_enable", "multi_qp_count")
+_ALONE = "If this port has a cable, jobs over several nodes do not start, or end. No other port of this node is shown."
 _FEC = {"rs": "RS", "no": "off"}  # "auto" is what the ends agree on
 _MESSAGES = {"gateway": "the gateway", "netmask": "the netmask", "mtu": "the MTU", "pfc": "PFC"}
 
@@ -79,10 +82,8 @@ def npu_roce_port_down(context: RuleContext) -> Iterator[Result]:
     if up or (len(down) > 1 and any(port.address for port in down)):
         faults = [_fail_down(port, len(ports)) for port in down]
         yield from faults if up else [merge_failures(faults, "All RoCE ports down")]
-    elif len(down) == 1:
-        yield about_port(down[0]).unknown(
-            "not-shown", detail="down, and no other port is known: whether it has a cable is not known"
-        )
+    elif len(down) == 1:  # who asks for one port alone has a reason
+        yield replace(_fail_down(down[0], 1), impact=_ALONE, confidence="low")
     else:
         yield from (
             about_port(port).not_applicable("not-in-use", detail="all ports down and none set up") for port in down

@@ -161,6 +161,7 @@ def _fail_health(context: RuleContext, device: CxlDevice, problems: list[str]) -
         evidence=(Evidence(what=f"health of {device.memdev}", value=", ".join(problems), source="cxl list -H"),),
         severity="critical" if _REPLACE in problems else None,
         situation="replace" if _REPLACE in problems else "maintenance" if problems == [_MAINTENANCE] else "",
+        values=(("MEMDEV", device.memdev or "MEMDEV"),),
     )
 
 

@@ -29,10 +29,12 @@ from agent.rules.devices import (
     report_no_gpu,
     why_unreachable,
 )
+from agent.rules.nvlink.link_counts import LinkForm, find_form
 from agent.rules.rule import NODE, Fail, Result, rule
 from agent.rules.wording import name_pairs
 
 _EXCLUDED = "NVreg_ExcludedGpus"
+_NO_BOARD = (3, 5, 6, 7)  # SXM modules of one board: it has 4 or 8, and guests get 1, 2, 4 or 8
 _BOARDS = {  # modules by PCI device id: their maker, how many of them servers have
     "0x1020": (HABANA, (1, 2, 4, 8)),
     "0x1060": (HABANA, (1, 2, 4, 8)),
@@ -50,6 +52,8 @@ def gpu_missing(context: RuleContext) -> Iterator[Result]:
         yield from _judge_empty_board(context)
     if not (context.virtual_machine or context.why_bus_unread or context.profile):
         yield from _judge_counts(context)
+    if context.recorded and context.why_bus_unread:
+        yield from _judge_listed_counts(context)
 
 
 def _judge_counts(context: RuleContext) -> Iterator[Result]:
@@ -62,6 +66,30 @@ def _judge_counts(context: RuleContext) -> Iterator[Result]:
                 "undecided",
                 detail=f"{len(alike)} {alike[0].name or device} on the PCI bus, and no known server has this "
                 "number: some may be missing; --profile states how many are expected",
+            )
+
+
+def _judge_listed_counts(context: RuleContext) -> Iterator[Fail]:
+    """Modules that a saved nvidia-smi lists, so many as no board has and a few less than one: a note, as it may have
+    been run where not all of them are given to."""
+    node, listed = context.node, context.probes.get("nvidia_smi")
+    if context.virtual_machine or node.container or node.job_limit or listed is None or listed.status != "ok":
+        return
+    if all("nvlink" in source for source in listed.sources):  # people show some GPUs of those
+        return
+    models = Counter(gpu.name for gpu in context.topology.gpus if find_form(context, gpu) is LinkForm.BOARD)
+    for name, count in models.items():
+        if len(models) == 1 and count in _NO_BOARD and count == len(context.topology.gpus):
+            yield NODE.fail(
+                summary=f"{count} {name} are listed, and boards of this model have 4 or 8",
+                impact="If this is the whole node, a GPU is missing, and jobs that ask for all of them do not start.",
+                evidence=(Evidence(what="GPUs", value=str(count), source=", ".join(listed.sources)),),
+                severity="info",
+                confidence="low",
+                cause="count",
+                situation="count",
+                ids=frozenset({"count of GPUs"}),
+                explains_ids=frozenset(),
             )
 
 

@@ -97,6 +97,26 @@ CLUSTER_MEANINGS = {
         "warning", "a CXL memory device lists bad memory (poison)",
         "A program that reads this address ends.", "cxl",
     ),
+    "cxl-refused": ToolMeaning(
+        "warning", "a command of cxl could not set up memory", "The host does not use the memory that it was for.",
+        "cxl-region", "low",
+    ),
+    "slurm-node-fail": ToolMeaning(
+        "warning", "a job ended because a node of it failed",
+        "Which node it was, the log of the controller and `sinfo -R` state.", "slurm", "low",
+    ),
+    "cloud-event": ToolMeaning(
+        "warning", "the cloud plans to stop, move or restart an instance",
+        "Jobs on it end then. A retirement stands for hardware that fails.", "cloud", "low",
+    ),
+    "cloud-host": ToolMeaning(
+        "warning", "the host of an instance failed, and the cloud restarted the instance elsewhere",
+        "Jobs on it ended at that time.", "cloud", "low",
+    ),
+    "kube-free": ToolMeaning(
+        "info", "the scheduler finds too few free devices of a kind",
+        "The pod waits. Either all are in use, or a node offers fewer than it has.", "scheduled", "low",
+    ),
     "kube-event": ToolMeaning(
         "warning", "an event of Kubernetes states a fault of a device",
         "What it means depends on whether it still holds: events stay for an hour.", "event", "low",

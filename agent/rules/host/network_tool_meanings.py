@@ -395,7 +395,7 @@ NETWORK_MEANINGS = {
     ),
     "sriov-sync": ToolMeaning(
         "warning",
-        "the SR-IOV operator could not set a node up",
+        "the virtual functions of a node could not be set up",
         "Virtual functions of this node are missing or stay as they were: pods that ask for them wait.",
         "cni",
     ),

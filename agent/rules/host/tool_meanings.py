@@ -34,6 +34,12 @@ MEANINGS = {
         "The GPU may get too hot and slow down, or lose its driver.",
         "fan",
     ),
+    "power-unreadable": ToolMeaning(
+        "warning",
+        "nvidia-smi reads ERR! for the power",
+        "Seen for a moment on GPUs that work. One that stays: the GPU does not answer for its power management.",
+        "power-reading",
+    ),
     "npu-critical": ToolMeaning("critical", "npu-smi reports Health Critical", "The NPU must not be used.", "npu"),
     "npu-alarm": ToolMeaning("error", "npu-smi reports Health Alarm", _MAY_FAIL, "npu"),
     "npu-warning": ToolMeaning("warning", "npu-smi reports Health Warning", _MAY_FAIL, "npu"),
@@ -48,6 +54,13 @@ MEANINGS = {
     ),
     "count-memory": ToolMeaning(
         "error", "uncorrectable errors are counted", "An uncorrectable error ends the job that meets it.", "memory"
+    ),
+    "count-link": ToolMeaning(
+        "warning",
+        "errors of the PCIe link are counted",
+        "Each is sent again: the link is slower. Where the counts grow under load, jobs end at last.",
+        "count-link",
+        "low",
     ),
     "amd-pages-unreservable": ToolMeaning(
         "error", "bad pages that the driver could not take out of use", "Jobs can get the bad memory again.", "memory"
@@ -459,6 +472,9 @@ MEANINGS = {
     "bmc-slot": ToolMeaning("warning", "the BMC logs a fault of a slot", _LOGGED, "bmc", "low"),
     "bmc-memory": ToolMeaning(
         "warning", "the BMC logs an uncorrectable error of the host's memory", _LOGGED, "bmc-host", "low"
+    ),
+    "bmc-memory-off": ToolMeaning(
+        "warning", "the BMC reports a memory module that is not used as it is fitted", _LOGGED, "bmc-host", "low"
     ),
     "bmc-processor": ToolMeaning("warning", "the BMC logs a machine check of a CPU", _LOGGED, "bmc-host", "low"),
     "sensor-critical": ToolMeaning(

@@ -44,6 +44,7 @@ _BOARD = frozenset({
 _FEWER_ON_PURPOSE = {"0x20f3": 8, "0x2324": 8, "0x2331": 12, "0x2321": 12, "0x2322": 8}
 # The same by name, where no PCI id is known: saved outputs of nvidia-smi alone
 _NAMED = (
+    (r"\bH100 \d{2}[^P\n]{0,8}\.\.\.$", LinkForm.UNKNOWN),  # the table of nvidia-smi cuts HBM3 or HBM2e off
     (r"\b(GH200|GB[123]00)\b", LinkForm.SUPERCHIP),
     (r"(?i)PCIe\b|\bNVL\b", LinkForm.CARD),
     (r"\bSXM|\bHBM3|\b(H20|H200|H800|B[123]00)\b", LinkForm.BOARD),

@@ -48,14 +48,16 @@ def _links_and_log(context: RuleContext) -> Iterator[PcieLink | Result]:
 
 def _report_driver_alone(context: RuleContext) -> Iterator[Fail]:
     """GPUs below the width that their driver calls possible, where the PCI bus was not read and another GPU of the
-    same source has all lanes: an idle GPU may narrow its link, one of several seldom does alone."""
+    same source has all lanes: an idle GPU may narrow its link, one of several seldom does alone. One GPU of AMD by
+    itself counts, too: it keeps its lanes when idle."""
     gpus = [gpu for gpu in context.topology.gpus if gpu.pcie and gpu.pcie.width and gpu.pcie.max_width]
     if not context.why_bus_unread or context.virtual_machine:
         return
     whole = sum(gpu.pcie is not None and gpu.pcie.width == gpu.pcie.max_width for gpu in gpus)
+    is_comparable = whole or [gpu.vendor for gpu in gpus] == ["AMD"]
     for gpu in gpus:
         pcie = gpu.pcie
-        if pcie is None or not whole or (pcie.width or 0) >= (pcie.max_width or 0) or is_on_c2c(context, gpu):
+        if pcie is None or not is_comparable or (pcie.width or 0) >= (pcie.max_width or 0) or is_on_c2c(context, gpu):
             continue
         is_idle = gpu.pstate not in (None, "P0")
         if is_idle or find_function(context, gpu) is not None or re.search(_OTHER_HOST_LINK, gpu.name or ""):

@@ -74,6 +74,10 @@ CLUSTER: tuple[ToolSentence, ...] = (
         r" {2,60}\S{1,12}(?: \([^)\n]{3,30}\))? {2,60}"
         r"(?!kubelet|default-scheduler|multus|\S{0,60}controller|cluster-autoscaler|karpenter)[\w./-]{3,80} {2,80}"
         r"(?P<what>\S[^\n]{5,200})"),
+    row("kube-free",
+        r"\b\d{1,5} Insufficient (?P<what>(?:nvidia\.com/|amd\.com/gpu|habana\.ai/|huawei\.com/|rdma/|"
+        r"aws\.amazon\.com/neuron|vpc\.amazonaws\.com/efa|[\w.]{3,40}/\w{0,30}(?:rdma|sriov|hca|mlx|gpu))[\w/-]{0,60})"),
+    row("kube-free", r"insufficient (?:unused )?quota for (?P<what>[\w.]{2,40}/[\w./-]{2,40})"),
     # Networks of pods
     row("sriov-sync",
         r"(?:failed to set VFs number|SriovNetworkNodePolicy apply failed)[^\n]{0,10}?[:,] ?(?P<what>[^\n]{4,120})"),
@@ -140,6 +144,9 @@ CLUSTER: tuple[ToolSentence, ...] = (
     row("slurm-silent",
         r"DUE TO NODE FAILURE|error: Nodes (?P<what>\S{1,120}) not responding|srun: error: Node failure on "
         r"(?P<node>\S{1,120})"),
+    row("slurm-node-fail",
+        r"\bNODE_FAIL\b(?=[^\n]{0,120}?\b\d{1,3}:\d{1,3}\b)"
+        r"(?:[^\n]{0,60}?[ |](?P<what>[a-z][\w.-]{0,40}(?:\[[\d,-]{1,80}\]|\d))(?![\w:]))?"),
     row("slurm-rebooted", r"error: Node (?P<what>[\w.-]{1,60}) unexpectedly rebooted"),
     row("slurm-prolog",
         r"Prolog (?:or job env setup failure|failure|hung) on node (?P<what>[\w.-]{1,60})|\[job \d{1,10}\] prolog "
@@ -178,5 +185,13 @@ CLUSTER: tuple[ToolSentence, ...] = (
         r"'(?P<what>[^'\n]{3,80})"),
     row("cxl-poison",
         r"\bcxl_poison: memdev[=:](?P<part>mem\d{1,4})\b[^\n]{0,200}?\bdpa[=:](?P<what>0x[0-9a-f]{1,16})"),
+    # What clouds state of an instance
+    row("cloud-event",
+        r"\"Code\" ?: ?\"(?P<what>instance-(?:retirement|stop|reboot)|system-(?:reboot|maintenance))\""),
+    row("cloud-event", r"\"EventType\" ?: ?\"(?P<what>Reboot|Redeploy|Terminate|Preempt)\""),
+    row("cloud-host", r"\bcompute\.instances\.(?P<what>hostError) +\S*?(?P<part>[\w-]{1,80}) "),
+    row("cxl-refused",
+        r"^cxl (?:region|memdev|decoder|port): (?!cmd_)\w{4,40}: (?P<what>(?:\w{3,20}: )?(?:[Ff]ailed to |no active |"
+        r"unable to |could not |invalid )[^\n]{4,100})"),
     row("ras-memory", r"Offlining page at (?P<what>0x[0-9a-f]{4,16}) failed"),
 )  # fmt: skip

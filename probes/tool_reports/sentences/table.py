@@ -249,7 +249,9 @@ ANYWHERE: tuple[ToolSentence, ...] = (  # without one: the first that fits a lin
          r"\bDCGM_FR_IMEX_UNHEALTHY\b(?:[^\n]{0,80}?IMEX daemon status is (?P<what>-?\d{1,3}))?"),
     row("imex-unready", r"\bIMEX (?:daemon|domain) status is (?P<what>-?\d{1,3} \(not \w{2,12}\))"),
     *DCGM,
-    row("nvml-lost", r"\bNVML(?:Error_GpuIsLost|_ERROR_GPU_IS_LOST)\b|\bGPUIsLost\b"),
+    row("nvml-lost",
+         r"(?:\b(?P<part>GPU-[0-9a-f-]{8,36})\b[^\n]{0,120}?)?"
+         r"\b(?:NVMLError_GpuIsLost|(?:NVML_)?ERROR_GPU_IS_LOST|GPUIsLost)\b"),
     *DCGM_CODES,
     *PCIE_LINKS,
     *STATES,

@@ -61,7 +61,7 @@ SITUATIONS = {
     "nvswitch", "harmless", "reset", "shares", "too-old", "by-dmabuf", "xid", "xid-lost", "xid-memory", "xid-reset",
     "malformed", "acs", "poison", "completion", "inside", "injected", "external", "replace", "maintenance",
     "correctable", "power-cycle", "init", "reboot", "memory", "over", "peer", "software",
-    "board", "vf-guid", "vf-policy", "vf-physical", "fec-off", "not-needed",
+    "board", "count", "power-reading", "vf-guid", "vf-policy", "vf-physical", "fec-off", "not-needed",
     "state", "stated-label", "gpu-setting", "gpu-width", "port-setting", "addresses", "guids", "network", "gpu-link",
     "other-model", "mismatch", "no-gpu", "not-loaded", "not-built", "speed", "mtu", "log",
     "amd-block", "amd-page-fault", "amd-power-controller", "amd-ring-timeout",

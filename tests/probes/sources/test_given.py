@@ -10,8 +10,8 @@ import pytest
 
 from agent.cli.main import run
 from agent.diagnose import FILES_SHOWN
-from probes.sources.given import find_early_end
-from tests.machines import scan_files
+from probes.sources.given import end_pasted_line, find_early_end
+from tests.machines import scan_files, scan_text
 from tests.probes.switches.outputs import CONFIG, FEC
 
 IBSTAT = (
@@ -127,3 +127,46 @@ def test_evidence_names_the_given_file(tmp_path: Path) -> None:
     text = "[ 9120.551100] NVRM: Xid (PCI:0000:61:00): 79, pid=77, GPU has fallen off the bus.\n"
     report = scan_files(tmp_path, **{"my kernel log.txt": text})
     assert {"my kernel log.txt (dmesg)"} == {row.source for finding in report.findings for row in finding.evidence}
+
+
+ECC = "index, ecc.errors.uncorrected.volatile.total\n0, 0\n1, 12"
+
+
+@pytest.mark.parametrize(("name", "rules"), [("issue.md", {"gpu-ecc"}), ("nvidia-smi_--query-gpu.txt", set())])
+def test_a_pasted_text_without_a_last_line_end_keeps_its_last_line(name: str, rules: set[str], tmp_path: Path) -> None:
+    """Few people copy it. What a command saved has one, unless it was cut."""
+    report = scan_text(tmp_path, ECC, name)
+    assert rules == {finding.rule for finding in report.findings}
+
+
+@pytest.mark.parametrize(
+    ("text", "is_ended"),
+    [
+        ("Rate: 400\nRate: 40", False),  # of 400
+        ("Rate: 100\nRate: 56", True),
+        ("Rate: 100\nBase lid: 5", False),  # nothing to compare it with
+        ("| a | b |\n| c", False),
+        ("a, b, c\na, d", False),
+        ("a  b  c\na  d  e", True),
+        ("State: Active\nState:", False),
+        ("one line", False),
+        ("State: Active\nState: Down\n", False),  # it has one
+    ],
+)
+def test_a_last_line_is_ended_where_its_form_is_whole(text: str, is_ended: bool) -> None:
+    """A line above that begins alike shows it."""
+    assert (f"{text}\n" if is_ended else text) == end_pasted_line(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "RuntimeError: No CUDA GPUs are available\n",
+        '> Traceback (most recent call last):\n>   File "a.py", line 2\n> torch.cuda.OutOfMemoryError: CUDA\n',
+    ],
+)
+def test_an_error_of_a_program_is_left_to_job(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No host states it: the hint names the command that reads it."""
+    (tmp_path / "error.txt").write_text(text)
+    assert run(["scan", str(tmp_path / "error.txt")]) == 2
+    assert f"hint: `fabricscope job {tmp_path / 'error.txt'}` reads it\n" in capsys.readouterr().err

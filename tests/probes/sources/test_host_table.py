@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from probes.sources.host_table import expand_hosts, tabulate_hosts
-from probes.tool_reports.sheets import list_sheet_faults
+from probes.tool_reports.tables.sheets import list_sheet_faults
 from tests.machines import scan_text
 
 RULE = "-" * 16

@@ -504,6 +504,16 @@ LINES: tuple[tuple[str, str, str], ...] = (  # a line, the code of what it means
         "cxl-error", "Poison Received",
     ),
     (
+        "cxl region: create_region: region2: failed to set target1 to mem5",
+        "cxl-refused", "region2: failed to set target1",
+    ),
+    ("insufficient unused quota for nvidia.com/gpu in flavor h200, 4 more needed", "kube-free", "nvidia.com/gpu"),
+    ("4711          NODE_FAIL      0:0          w[03-06]", "slurm-node-fail", "w[03-06]"),
+    ('            "Code": "instance-retirement",', "cloud-event", "instance-retirement"),
+    ('      "EventType": "Redeploy",', "cloud-event", "Redeploy"),
+    ("systemevent-17-9 compute.instances.hostError  europe-west4-b/instances/w7  200 DONE", "cloud-host", "w7"),
+    ("0/3 nodes are available: 3 Insufficient rdma/hca_shared_a.", "kube-free", "rdma/hca_shared_a"),
+    (
         "cxl_poison: memdev=mem3 host=0000:e4:00.0 serial=7 trace_type=List hpa=ffff dpa=0x1f40 dpa_length=0x40",
         "cxl-poison", "0x1f40",
     ),

@@ -57,7 +57,7 @@ def test_only_a_text_about_nodes_counts(text: str, expected: bool) -> None:
         (
             "[RESULT] [ 61.104581] Action name :stress\n[RESULT] [ 62.5] [gpustress] gst 51499 pass: FALSE\n"
             "[RESULT] [ 63.5] [gpustress] gst 28851 pass: TRUE\n",
-            [(None, "[gpustress] gst 51499")],
+            [(None, "RVS [gpustress] gst 51499")],
         ),
         (
             "node health\n| Node name | GPU | Verdict |\n|---|---|---|\n"

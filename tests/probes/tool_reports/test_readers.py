@@ -204,7 +204,7 @@ def test_a_text_without_its_command_is_recognized(text: str, command: tuple[str,
         (containers.list_node_faults, node(ready="Unknown"), [("kube-not-ready", None)]),
         (containers.list_node_faults, node(gpus="False"), [("kube-condition", None)]),
         (stated.list_stated, texts.POD, [("kube-allocate", None)]),
-        (stated.list_stated, texts.POD_WAITS, []),
+        (stated.list_stated, texts.POD_WAITS, [("kube-free", None)]),
         (stated.list_stated, texts.DOCKER * 3, [("container-version", None)]),
         (accelerators.list_smi_errors, TABLE, []),
         (

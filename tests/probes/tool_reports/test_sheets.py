@@ -8,7 +8,8 @@ from probes.host.commands import SHEET, STATED
 from probes.sources.identify import identify_command
 from probes.text import ParseError
 from probes.tool_reports.sentences.compared import list_compared
-from probes.tool_reports.sheets import is_sheet, list_sheet_faults
+from probes.tool_reports.tables.measured_lines import list_slow_lines
+from probes.tool_reports.tables.sheets import is_sheet, list_sheet_faults
 
 
 def table(heading: str, *rows: str, mark: str = ",") -> str:
@@ -17,6 +18,11 @@ def table(heading: str, *rows: str, mark: str = ",") -> str:
 
 def widths(odd: str, mark: str = ",") -> str:
     return table("node,gpu,link_width", *(f"a{n},0,x16" for n in range(1, 5)), odd, mark=mark)
+
+
+def test_words_above_a_heading_hide_no_table() -> None:
+    text = "states  and  links\n" + table("node,gpu,link", "a1,0,up", "a2,0,up", "a3,0,down", mark="    ")
+    assert [(report.code, report.subject) for report in list_sheet_faults(text)] == [("sheet-down", "a3 GPU 0")]
 
 
 @pytest.mark.parametrize("mark", [",", ";", "\t", " | ", "    "])
@@ -62,6 +68,14 @@ def test_a_row_that_is_not_as_the_others_is_found_in_any_form(mark: str) -> None
         (table("host,hca,state", "a1,mlx5_0,down", "a2,mlx5_0,down", "a3,mlx5_0,up"), []),
         (table("GPU,bdf,width", "H100,0000:1b:00.0,16", "H100,0000:5e:00.0,16", "H100,0000:9a:00.0,16",
                "H100,0000:cf:00.0,8"), [("below-width", "H100 0000:cf:00.0")]),
+        (table("node,GPUs,GPUs used", "a1,8,8", "a2,8,8", "a3,8,8", "a4,8,4"), []),  # by a job, or none
+        (table("NAME,GPU,EFA", "a1,8,32", "a2,8,32", "a3,8,32", "a4,7,32"), [("below-count", "a4")]),
+        (table("NAME,GPU,EFA", "a1,8,32", "a2,8,32", "a3,8,32", "a4,8,31"), [("below-count", "a4")]),
+        (table("node,GPU,width", "a1,2,x16", "a2,2,x16", "a3,2,x16", "a4,1,x16"), [("below-count", "a4")]),
+        (table("Node,Available(GPUs),Used(GPUs)", "gpu-1,2,0", "gpu-2,0,2", "gpu-3,0,0"), [("below-count", "gpu-3")]),
+        (table("Node,Available(GPUs),Used(GPUs)", "a1,2,0", "a2,0,0"), []),  # it may have none
+        (table("Node,Available(GPUs)", "gpu-1,2", "gpu-2,0", "gpu-3,0"), []),  # they may be in use
+        (table("NODE,GPU,EFA", "dgx-1,8,4", "dgx-2,8,4", "dgx-3,8,4", "dgx-4,<none>,4"), [("below-count", "dgx-4")]),
         (table("PCI address,health,GPU", "0000:1B:00.0,OK,a", "0000:5E:00.0,Failed,b"),
          [("sheet-state", "0000:5e:00.0 b")]),
     ],
@@ -129,3 +143,57 @@ def test_what_is_usual_or_over_is_not(sentence: str) -> None:
 
 def test_a_long_text_is_a_log_and_has_no_sentences() -> None:
     assert list(list_compared("npu-smi lists 15 of 16 NPUs\n" + "x\n" * 60_000)) == []
+
+
+_NODES = (("gpu-1", 8, "up"), ("gpu-2", 8, "up"), ("gpu-3", 8, "down"), ("gpu-4", 7, "up"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" + ",".join(f'{{"host": "{n}", "gpus": {gpus}, "ib": {{"state": "{ib}"}}}}' for n, gpus, ib in _NODES) + "]",
+        "{" + ",".join(f'"{name}": {{"gpus": {gpus}, "state": "{ib}"}}' for name, gpus, ib in _NODES) + "}",
+        "".join(f'{{"host": "{name}", "gpus": {gpus}, "state": "{ib}"}}\n' for name, gpus, ib in _NODES),
+        "".join(f"- host: {name}\n  gpus: {gpus}\n  state: {ib}\n" for name, gpus, ib in _NODES),
+        "".join(f"Record_{at}:\n node_name: {n}\n gpus: {g}\n state: {ib}\n" for at, (n, g, ib) in enumerate(_NODES)),
+        "".join(f"{name}\n     state = {ib}\n     ngpus = {gpus}\n" for name, gpus, ib in _NODES),
+        "".join(f"node={name} gpus={gpus} state={ib}\n" for name, gpus, ib in _NODES),
+    ],
+)  # fmt: skip
+def test_records_are_read_in_any_form(text: str) -> None:
+    assert identify_command(text) == (SHEET,)
+    reports = {(report.code, report.subject) for report in list_sheet_faults(text)}
+    assert reports == {("below-count", "gpu-4"), ("sheet-down", "gpu-3")}
+
+
+def test_records_without_a_fault_are_known() -> None:
+    text = "".join(f"node={name} gpus=8 state=up\n" for name, *_ in _NODES)
+    assert (identify_command(text), list_sheet_faults(text)) == ((SHEET,), [])
+    assert identify_command(text.replace("node=", "user=")) == ()
+
+
+def lines(form: str, *values: float) -> str:
+    return "".join(f"{form.format(at, value)}\n" for at, value in enumerate(values, 1))
+
+
+@pytest.mark.parametrize(
+    ("text", "subjects"),
+    [
+        (lines("host n{}: {} GB/s", 180, 181, 21, 179, 180), ["n3"]),
+        (lines("host n{}: {} GB/s", 180, 181, 178, 179, 180), []),
+        (lines("host n{}: {} GB/s", 180, 181, 21), []),  # too few
+        (lines("host n{}: {} GB/s", 180, 21, 22, 179), []),  # half of them: two kinds
+        (lines("GPU {} h2d {} GB/s d2h 53 GB/s", 54, 55, 54, 13), ["NVIDIA 4"]),
+        (lines("rank {}: {} TFLOPS", 610, 612, 300, 611), ["rank 3"]),
+        (lines("a{0} -> b{0}: {1} Gbit/s", 390, 391, 96, 389), ["a3 - b3"]),
+        (lines("2f:0{}.0 {} GBps", 54.1, 54.2, 54.1, 11.3), ["0000:2f:04.0"]),
+        (lines("GPU {} rx {} GB/s", 20, 21, 20, 1), []),  # traffic of a job
+        (lines("fp{} {} TFLOPS", 980, 970, 990, 60), []),  # no host
+        (lines("[ 5] {}.00 sec {} Gbits/sec", 94, 93, 94, 9), []),  # one connection over time
+    ],
+)
+def test_lines_of_measurements_are_compared(text: str, subjects: list[str]) -> None:
+    assert subjects == [report.subject for report in list_slow_lines(f"bandwidth\n{text}")]
+    assert (
+        list_slow_lines(text.replace("h2d", "").replace("d2h", "")) == []
+    )  # no benchmark is named: what they are is not known

@@ -110,8 +110,9 @@ def test_a_manager_is_not_needed_without_switches(name: str, tmp_path: Path) -> 
     [
         ({}, "warning", "low"),
         ({"q": smi("NVIDIA H100 80GB HBM3", 8, None)}, "error", "medium"),
+        ({"q": smi("NVIDIA H100 80G...", 8, None)}, "warning", "low"),
     ],
-    ids=["nothing is known of the GPUs", "a board, and the bus was not read"],
+    ids=["nothing is known of the GPUs", "a board, and the bus was not read", "a name that the table cuts"],
 )
 def test_without_the_bus_it_depends_on_the_gpus(
     texts: dict[str, str], severity: str, confidence: str, tmp_path: Path

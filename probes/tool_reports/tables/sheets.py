@@ -18,6 +18,8 @@ from probes.named_tuple import NamedTuple
 from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
 from probes.tool_reports.lines import short_lines
+from probes.tool_reports.tables.measured_lines import list_slow_lines
+from probes.tool_reports.tables.records import list_record_tables
 
 _LIMIT_LINE, _LIMIT_ROWS, _LIMIT_COLUMNS = 1000, 2000, 40
 _MOST_REPORTS, _MOST_HEADINGS = 64, 400
@@ -29,10 +31,17 @@ _PARTS = lazy_pattern(
     r"(?:gpu|npu|hpu|xpu|card|device|dev|nic|hca|port|interface|iface|rail|slot|(?:pci )?(?:bus )?(?:id|address)|"
     r"bdf|index|(?:gpu|npu|card|device|port) (?:id|index|idx|no|number|name)|(?:ib|rdma) (?:device|dev|port))"
 )
+_NAME = "name"  # which names the row where no other column names its host
+_ACCELERATOR = lazy_pattern(r"\b(?:gpu|npu|hpu|xpu)s?\b")
+_OF_GPUS = lazy_pattern(  # the name of a host that has accelerators
+    r"(?i)(?:^|[^a-z0-9])(?:gpu|npu|dgx|hgx|geforce|rtx|tesla|[abhlv][1-9]0{1,2}s?|g?b[23]00|mi\d{2,3}[ax]?)(?![a-z])"
+)
 _FREE = lazy_pattern(r"(?i)note|comment|remark|reason|action|ticket|message|detail")
 _WANTED = lazy_pattern(r"\b(?:max(?:imum)?|expected|expect|want(?:ed)?|target|nominal|spec|should(?: be)?|required)\b")
 _QUANTITIES = (  # the first that a heading fits
     ("past", r"\b(?:corrected|correctable|\bce|sbe|single|lifetime|aggregate|replay|crc|symbol)\b"),
+    ("varying", r"\b(?:used?|free|idle|alloc\w*|(?<!resources )avail(?:able)?|busy|request\w*|running|pending jobs"
+                r"|util\w*)\b"),
     ("remap-failed", r"\bremap\w* fail|\bfail\w* remap"),
     ("pending", r"\b(?:remap|retire|page)\w*(?: \w+)? pend|\bpend\w*(?: \w+)? (?:remap|retire|page)"),
     ("memory", r"\bdbe\b|\b(?:ecc|hbm|sram|dram|vram|mem\w*)\b.{0,60}\b(?:unc\w*|ue|uce|double)\b"
@@ -42,7 +51,7 @@ _QUANTITIES = (  # the first that a heading fits
     ("xid", r"\bxids?\b"),
     ("width", r"(?<!\bport )\b(?:width|lanes)\b"),
     ("bandwidth", r"\b(?:bw|\w*busbw|algbw|bandwidth|h2d|d2h|\w?flops)\b"),
-    ("count", r"\b(?:gpus|npus|hcas|nics|nvlinks|efas?|ports|links)\b"
+    ("count", r"\b(?:n?gpus|npus|hcas|nics|nvlinks|efas?|ports|links)\b"
               r"|\b(?:gpu|npu|hca|nic|nvlink|device) (?:count|num\w*)"
               r"|\b(?:count|num\w*|nr|of) (?:gpu|npu|hca|nic|nvlink)"),
     ("rate", r"\b(?:link|port|ib|roce|eth|nic) (?:rate|speed)\b|\bport width\b|^(?:rate|speed)\b(?! gt)"),
@@ -52,7 +61,8 @@ _QUANTITIES = (  # the first that a heading fits
 )  # fmt: skip
 _QUANTITY_PATTERNS = tuple((name, lazy_pattern(pattern)) for name, pattern in _QUANTITIES)
 _FAULTS = lazy_pattern(
-    r"(?i)(?:fail(?:ed|ure)?|error|err!?|n\.?ok|not ok|unhealthy|critical|fatal|lost|degraded|faulty|bad)"
+    r"(?i)(?:(?:(?:soft|hard)[_ ])?fail(?:ed|ure)?|error|err!?|n\.?ok|not ok|unhealthy|critical|fatal|lost|degraded"
+    r"|faulty|bad|unreach(?:able)?|unavail|not[ _-]?ready)"
 )
 _DOWN = lazy_pattern(
     r"(?i)(?:no|false|down|inactive|polling|disabled|offline|no[- ]?link|missing|absent|armed|"
@@ -69,8 +79,6 @@ _OF_FABRIC = lazy_pattern(
 _RULE = lazy_pattern(r"[ |:+=-]{3,1000}")
 _BLANKS = lazy_pattern(r" {2,}|\t+")
 _CHUNK = lazy_pattern(r"\S+(?: \S+)*")
-_PAIRS = lazy_pattern(r"[ \t>]*(?:[a-z][a-z0-9_.-]{0,30}=[^\s=,;\"]{1,60}[ \t,;]{0,8}){2,40}")
-_PAIR = lazy_pattern(r"(?P<key>[a-z][a-z0-9_.-]{0,30})=(?P<value>[^\s=,;\"]{1,60})")
 _BELOW = ("width", "rate", "count")
 _EQUAL = ("version", "setting")  # in which rows should not differ
 
@@ -104,15 +112,16 @@ def list_sheet_faults(text: str) -> list[ToolReport]:
     >>> [(report.code, report.subject, report.detail) for report in list_sheet_faults(rows)]
     [('below-width', 'n4 GPU 0', (('what', 'pcie_width 8, the others 16'),))]
     """
-    tables = list(_read_tables(text))
-    if not tables:
+    tables = list(_read_tables(text)) or [(columns, rows) for columns, rows, _ in _read_records(text)]
+    slow = list_slow_lines(text)
+    if not tables and not slow:
         raise ParseError("no table with a row for each host or device")
-    reports = [report for columns, rows in tables for report in _judge(columns, rows)]
+    reports = [*slow, *(report for columns, rows in tables for report in _judge(columns, rows))]
     return list(dict.fromkeys(reports))[:_MOST_REPORTS]
 
 
 def _read_tables(text: str) -> Iterator[tuple[list[_Column], list[_Row]]]:
-    lines = list(_write_pairs_as_table(short_lines(text, _LIMIT_LINE)))
+    lines = short_lines(text, _LIMIT_LINE)
     tried, at = 0, 0
     while at < len(lines) and tried < _MOST_HEADINGS:
         heading, heading_at = _split(lines[at]), at
@@ -122,36 +131,24 @@ def _read_tables(text: str) -> Iterator[tuple[list[_Column], list[_Row]]]:
         tried += 1
         separator, names = heading
         columns, identity = _read_heading(names)
-        if not columns or not identity:
+        if not identity or not (columns or any(_ACCELERATOR.fullmatch(names[one].lower()) for one in identity)):
             continue
-        rows: list[_Row] = []
-        while at < len(lines) and len(rows) < _LIMIT_ROWS:
+        table: list[list[str]] = []
+        while at < len(lines) and len(table) < _LIMIT_ROWS:
             if not _RULE.fullmatch(lines[at]):
                 cells = _cut(lines[at], separator)
                 if not separator and 1 < len(cells) < len(names):
                     cells = _cut_below(lines[heading_at], lines[at])
                 if len(cells) != len(names):
                     break
-                rows.append(_read_row(names, identity, cells))
+                table.append(cells)
             at += 1
+        columns, identity = _read_columns(names, table)
+        if not columns or not identity:
+            continue
+        rows = [_read_row(names, identity, cells) for cells in table]
         if len(rows) > 1 and 2 * len({row.subject for row in rows}) > len(rows):  # no history of one device
             yield columns, _with_kinds(names, columns, rows)
-
-
-def _write_pairs_as_table(lines: Sequence[str]) -> Iterator[str]:
-    """Lines of keys with values as rows below a heading; other lines as they are.
-
-    >>> list(_write_pairs_as_table(["port=1 state=Active", "port=2 state=Init", "end"]))
-    ['port,state', '1,Active', '2,Init', 'end']
-    """
-    above: list[str] = []
-    for line in lines:
-        pairs = _PAIR.findall(line) if _PAIRS.fullmatch(line) else []
-        keys = [key for key, _ in pairs]
-        if pairs and keys != above:
-            yield ",".join(keys)
-        yield ",".join(value for _, value in pairs) if pairs else line
-        above = keys
 
 
 def _cut_below(heading: str, line: str) -> list[str]:
@@ -166,6 +163,28 @@ def _cut_below(heading: str, line: str) -> list[str]:
         at = max(range(len(spans)), key=lambda at: min(match.end(), spans[at][1]) - max(match.start(), spans[at][0]))
         cells[at] = f"{cells[at]} {match[0]}".strip()
     return cells
+
+
+def has_records(text: str) -> bool:
+    """Whether a text has records, which are no table, that state a fault or count the parts of hosts; or lines of
+    measurements with a slow one."""
+    if list_slow_lines(text):
+        return True
+    for columns, rows, is_of_hosts in _read_records(text) if _OF_FABRIC.search(text) else ():
+        is_counted = is_of_hosts and any(column.quantity not in ("state", "varying") for column in columns)
+        if is_counted or next(_judge(columns, rows), None):
+            return True
+    return False
+
+
+def _read_records(text: str) -> Iterator[tuple[list[_Column], list[_Row], bool]]:
+    """As `_read_tables`, and whether a column names hosts."""
+    for names, table in list_record_tables(text):
+        columns, identity = _read_columns(names, table)
+        rows = [_read_row(names, identity, cells) for cells in table] if columns and identity else []
+        if rows and 2 * len({row.subject for row in rows}) > len(rows):
+            is_of_hosts = any(_HOSTS.fullmatch(_simplify(names[at])) for at in identity)
+            yield columns, _with_kinds(names, columns, rows), is_of_hosts
 
 
 def _split(line: str) -> tuple[str, list[str]] | None:
@@ -185,17 +204,41 @@ def _cut(line: str, separator: str) -> list[str]:
     return [cell.strip() for cell in next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])]
 
 
+def _read_columns(names: Sequence[str], table: Sequence[Sequence[str]]) -> tuple[list[_Column], list[int]]:
+    """The columns of quantities, and those that name the row: of GPUs a number is a count where each host has one row
+    and most have the same, of at least two."""
+    columns, identity = _read_heading(names)
+    hosts = [at for at in identity if _HOSTS.fullmatch(names[at].lower()) or names[at].lower() == _NAME]
+    for at in identity if len(hosts) == 1 and len({cells[hosts[0]] for cells in table}) == len(table) > 1 else ():
+        usual, times = Counter(cells[at] for cells in table).most_common(1)[0]
+        is_count = usual.isdecimal() and int(usual) > 1 and times >= _SHARE * len(table)
+        if _ACCELERATOR.fullmatch(names[at].lower()) and is_count:
+            return sorted([*columns, _Column(at, names[at], "count", False)]), [
+                other for other in identity if other != at
+            ]
+    return columns, identity
+
+
 def _read_heading(names: Sequence[str]) -> tuple[list[_Column], list[int]]:
     """The columns of quantities, and those that name the row."""
     columns, identity = list[_Column](), list[int]()
     for at, name in enumerate(names):
-        words = " ".join(re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower().replace("_", " ").split())
-        words = re.sub(r"[^a-z0-9 ]", " ", words).strip()
+        words = _simplify(name)
         if _HOSTS.fullmatch(words) or _PARTS.fullmatch(words):
             identity.append(at)
         elif quantity := next((name for name, pattern in _QUANTITY_PATTERNS if pattern.search(words)), None):
             columns.append(_Column(at, name, quantity, _WANTED.search(words) is not None))
+    lowered = [name.lower() for name in names]
+    counts = any(column.quantity == "count" for column in columns) or any(map(_ACCELERATOR.fullmatch, lowered))
+    if counts and _NAME in lowered and not any(_HOSTS.fullmatch(lowered[at]) for at in identity):
+        identity = [lowered.index(_NAME), *identity]
     return [column for column in columns if column.quantity != "past"], identity
+
+
+def _simplify(name: str) -> str:
+    """The words of a heading, in lower case."""
+    words = " ".join(re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower().replace("_", " ").split())
+    return re.sub(r"[^a-z0-9 ]", " ", words).strip()
 
 
 def _read_row(names: Sequence[str], identity: Sequence[int], cells: Sequence[str]) -> _Row:
@@ -227,8 +270,9 @@ def _name_part(heading: str, cell: str) -> str:
 
 
 def _judge(columns: Sequence[_Column], rows: Sequence[_Row]) -> Iterator[ToolReport]:
+    yield from _list_without(columns, rows)
     for column in columns:
-        if column.wanted:
+        if column.wanted or column.quantity == "varying":
             continue
         wanted = next((other for other in columns if other.wanted and other.quantity == column.quantity), None)
         if column.quantity in _BELOW and wanted is not None:
@@ -238,6 +282,25 @@ def _judge(columns: Sequence[_Column], rows: Sequence[_Row]) -> Iterator[ToolRep
                 yield from _compare(column, [row for row in rows if row.kind == kind])
         else:
             yield from _list_faults(column, rows)
+
+
+def _list_without(columns: Sequence[_Column], rows: Sequence[_Row]) -> Iterator[ToolReport]:
+    """Hosts that by their name have GPUs, and for which no column counts any, while it does for others of their kind.
+    What is free alone shows nothing: it may be in use."""
+    counts = [column for column in columns if column.quantity in ("count", "varying") and not column.wanted]
+    counts = [column for column in counts if _ACCELERATOR.search(_simplify(column.name))]
+    if len(counts) < 2 and all(column.quantity == "varying" for column in counts):
+        return
+    numbers = [
+        [number[0] if (number := _read_number(row.cells[column.at])) else 0 for column in counts] for row in rows
+    ]
+    most: dict[tuple[str, ...], float] = {}
+    for row, own in zip(rows, numbers, strict=True):
+        most[row.kind] = max(most.get(row.kind, 0), *own)
+    for row, own in zip(rows, numbers, strict=True):
+        if not any(own) and most[row.kind] and _OF_GPUS.search(row.subject):
+            value = row.cells[counts[0].at] or "none"
+            yield _report("below-count", row, f"{counts[0].name} {value}, others up to {most[row.kind]:g}")
 
 
 def _list_faults(column: _Column, rows: Sequence[_Row]) -> Iterator[ToolReport]:

@@ -1,0 +1,139 @@
+"""Records of hosts or devices that a text has one after the other, as a table with a row for each.
+
+JSON (a list, an object by name, a line for each), blocks of labels and values that begin alike (CSM, YAML), a name
+above indented values (`pbsnodes`), lines of `key=value`. What a value means is not judged here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from probes.cut_json import load_json
+from probes.text import ParseError, lazy_pattern
+from probes.tool_reports.lines import short_lines
+
+_LIMIT_LINE, _LIMIT_VALUE, _MOST_FIELDS, _MOST_RECORDS = 1000, 80, 40, 2000
+_FEWEST = 3
+_NAME = "host"  # the column of a name without a label
+_FIELD = lazy_pattern(
+    r"[ \t>]{0,16}(?:- )?[\"']?(?P<label>[A-Za-z][\w .()/-]{0,40}?)[\"']?[ \t]{0,20}[:=][ \t]{1,20}(?P<value>\S.*)"
+)
+_NAME_LINE = lazy_pattern(r"(?P<name>[A-Za-z][\w.-]{1,62}):?[ \t]*")
+_PAIR = lazy_pattern(r"(?P<label>[A-Za-z_][\w.]{0,40})=(?P<value>\"[^\"\n]{0,80}\"|[^\s,;]{1,80})")
+_NUMBERED = lazy_pattern(r"(?i)(?:record|item|entry|row)[_-]?\d{1,6}")  # no name
+_LEAST_SHARE = 0.6  # of the fields that most records have
+
+
+def list_record_tables(text: str) -> Iterator[tuple[list[str], list[list[str]]]]:
+    """Headings and rows of each form in which a text has records.
+
+    >>> list(list_record_tables("n: a\\nup: 1\\n---\\nn: b\\nup: 1\\n---\\nn: c\\nup: 0\\n"))
+    [(['n', 'up'], [['a', '1'], ['b', '1'], ['c', '0']])]
+    >>> list(list_record_tables('{"host": "a", "gpus": 8}\\n{"host": "b", "gpus": 8}\\n{"host": "c", "gpus": 7}\\n'))
+    [(['host', 'gpus'], [['a', '8'], ['b', '8'], ['c', '7']])]
+    >>> list(list_record_tables("n1\\n    state = free\\nn2\\n    state = down\\nn3\\n    state = free\\n"))
+    [(['host', 'state'], [['n1', 'free'], ['n2', 'down'], ['n3', 'free']])]
+    """
+    try:
+        lines = short_lines(text, _LIMIT_LINE)
+    except ParseError:
+        return
+    for read in (_read_json, _read_below_names, _read_blocks, _read_pairs):
+        records = read(text, lines)[:_MOST_RECORDS]
+        if table := _tabulate(records):
+            yield table
+            return
+
+
+def _tabulate(records: Sequence[dict[str, str]]) -> tuple[list[str], list[list[str]]] | None:
+    """The table of records that have most fields alike."""
+    names = list(dict.fromkeys(name for record in records for name in record))[:_MOST_FIELDS]
+    usual = [name for name in names if 2 * sum(name in record for record in records) > len(records)]
+    alike = [record for record in records if sum(name in record for name in usual) >= _LEAST_SHARE * len(usual)]
+    if len(alike) < _FEWEST or len(usual) < 2:
+        return None
+    return names, [[record.get(name, "") for name in names] for record in alike]
+
+
+def _read_json(text: str, lines: Sequence[str]) -> list[dict[str, str]]:
+    start = min((at for at in (text.find("["), text.find("{")) if at >= 0), default=-1)
+    if start < 0 or text[:start].count("\n") > 2:
+        return []
+    try:
+        document, _ = load_json(text[start:])
+    except ParseError:
+        return []
+    if isinstance(document, dict):
+        several = [row for line in lines if (row := _load_line(line)) is not None]
+        if len(several) >= _FEWEST:
+            document = several
+        elif all(isinstance(value, dict) for value in document.values()):
+            document = [{_NAME: name, **value} for name, value in document.items()]
+        else:
+            document = next((value for value in document.values() if _is_list(value)), [])
+    return [_flatten(row) for row in document if isinstance(row, dict)] if isinstance(document, list) else []
+
+
+def _load_line(line: str) -> dict[str, Any] | None:
+    try:
+        row = json.loads(line) if line.startswith("{") else None
+    except (ValueError, RecursionError):
+        return None
+    return row if isinstance(row, dict) else None
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list) and len(value) >= _FEWEST and all(isinstance(row, dict) for row in value)
+
+
+def _flatten(row: dict[str, Any]) -> dict[str, str]:
+    """Numbers and texts of an object, and of those in it by both names."""
+    flat: dict[str, str] = {}
+    for name, value in row.items():
+        inner = value.items() if isinstance(value, dict) else ((None, value),)
+        for below, own in inner:
+            if isinstance(own, str | int | float):
+                flat[f"{name} {below}" if below else str(name)] = str(own)[:_LIMIT_VALUE]
+    return flat
+
+
+def _read_below_names(text: str, lines: Sequence[str]) -> list[dict[str, str]]:
+    """Fields with a margin below a name without one."""
+    records: list[dict[str, str]] = []
+    for at, line in enumerate(lines[:-1]):
+        if (match := _NAME_LINE.fullmatch(line)) and lines[at + 1].startswith((" ", "\t")):
+            records.append({} if _NUMBERED.fullmatch(match["name"]) else {_NAME: match["name"]})
+        elif records and line.startswith((" ", "\t")):
+            _add(records[-1], line)
+    if lines and records and lines[-1].startswith((" ", "\t")):
+        _add(records[-1], lines[-1])
+    return [record for record in records if len(record) > 1]
+
+
+def _add(record: dict[str, str], line: str) -> None:
+    if field := _FIELD.fullmatch(line):
+        record.setdefault(field["label"].strip(), field["value"].strip(" \t,\"'")[:_LIMIT_VALUE])
+
+
+def _read_blocks(text: str, lines: Sequence[str]) -> list[dict[str, str]]:
+    """Fields one below the other; the first one that comes again begins the next record."""
+    fields = [match for line in lines if (match := _FIELD.fullmatch(line))]
+    labels = [match["label"].strip() for match in fields]
+    times = Counter(labels)
+    first = next((label for label in labels if times[label] >= _FEWEST), None)
+    records: list[dict[str, str]] = []
+    for label, field in zip(labels, fields, strict=True):
+        if label == first:
+            records.append({})
+        if records:
+            records[-1].setdefault(label, field["value"].strip(" \t,\"'")[:_LIMIT_VALUE])
+    return records
+
+
+def _read_pairs(text: str, lines: Sequence[str]) -> list[dict[str, str]]:
+    """Lines of `key=value`."""
+    rows = ([(match["label"], match["value"].strip('"')) for match in _PAIR.finditer(line)] for line in lines)
+    return [dict(row) for row in rows if len(row) > 1]
