@@ -157,29 +157,59 @@ _BYTE_ORDER_MARKS = (  # the longer first: that of UTF-32 begins as that of UTF-
 )
 
 
-# What pages, chats and mails write, and no tool prints: a space that does not break, nothing, quotation marks, hyphens
+# What pages, chats, mails and keyboards of other scripts write, and no tool prints: other blanks, marks without a width
+# (of the direction, of a place to break), ends of lines, quotation marks, hyphens, full-width forms
 _OF_PAGES = {
-    **dict.fromkeys((0x00A0, 0x2007, 0x202F), " "),
-    **dict.fromkeys((0x200B, 0x2060, 0xFEFF), None),
+    **dict.fromkeys((0x00A0, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000), " "),
+    **dict.fromkeys(
+        (0x0000, 0x00AD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0xFEFF), None
+    ),
+    **dict.fromkeys((0x0085, 0x2028, 0x2029), "\n"),
     **dict.fromkeys((0x2018, 0x2019), "'"),
     **dict.fromkeys((0x201C, 0x201D), '"'),
-    **dict.fromkeys((0x2010, 0x2011, 0x2013), "-"),
+    **dict.fromkeys((0x2010, 0x2011, 0x2013, 0x2212), "-"),
+    **{full_width: chr(full_width - 0xFEE0) for full_width in range(0xFF01, 0xFF5F)},
+    0xFF1A: ": ",  # with the blank that is a part of it
+    0xFF0C: ", ",
 }
+_OF_PAGES_PATTERN = lazy_pattern(f"[{''.join(map(chr, _OF_PAGES))}]")
+_LOOKED_AT = 512  # bytes, for the encoding
+
+
+def to_plain_characters(text: str) -> str:
+    """The text as the tools print it, without what a page or a keyboard made of some characters.
+
+    >>> to_plain_characters("\u200fState:\u00a0\u200bDown"), to_plain_characters("State\uff1aDown, \uff14\uff10")
+    ('State: Down', 'State: Down, 40')
+    >>> to_plain_characters("CA \u2018mlx5_0\u2019")
+    "CA 'mlx5_0'"
+    """
+    is_plain = text.isascii() and "\0" not in text
+    return text if is_plain or not _OF_PAGES_PATTERN.search(text) else text.translate(_OF_PAGES)
 
 
 def decode_saved(content: bytes) -> str:
-    """Text that someone saved: UTF-8, or what its byte order mark states (PowerShell and editors of Windows write one).
+    """Text that someone saved: UTF-8, or what its byte order mark or its zeros state (PowerShell and editors of Windows
+    write UTF-16), with ends of lines of any system.
 
-    >>> decode_saved(b"\\xff\\xfeG\\x00P\\x00U\\x00"), decode_saved(b"\\xef\\xbb\\xbfGPU")
-    ('GPU', 'GPU')
-    >>> decode_saved("State:\\u00a0\\u200bDown".encode())
-    'State: Down'
-    >>> decode_saved("CA \u2018mlx5_0\u2019".encode())
-    "CA 'mlx5_0'"
+    >>> decode_saved(b"\\xff\\xfeG\\x00P\\x00U\\x00"), decode_saved(b"\\xef\\xbb\\xbfGPU"), decode_saved(b"G\\x00")
+    ('GPU', 'GPU', 'G')
+    >>> decode_saved(b"Port: 1\\rState: Down\\r"), decode_saved(b"Down\\r\\r\\n"), decode_saved(b"Up\\n\\x00\\x00")
+    ('Port: 1\\nState: Down\\n', 'Down\\r\\n', 'Up\\n')
     """
-    mark, encoding = next((row for row in _BYTE_ORDER_MARKS if content.startswith(row[0])), (b"", "utf-8"))
-    text = content[len(mark) :].decode(encoding, "replace").replace("\r\r\n", "\r\n")  # of a terminal's log
-    return text.translate(_OF_PAGES) if any(chr(code) in text for code in _OF_PAGES) else text
+    mark, encoding = next((row for row in _BYTE_ORDER_MARKS if content.startswith(row[0])), (b"", None))
+    text = content[len(mark) :].decode(encoding or _find_encoding(content[:_LOOKED_AT]), "replace")
+    if "\r" in text:
+        text = text.replace("\r\r\n", "\r\n") if "\n" in text else text.replace("\r", "\n")  # of a terminal's log
+    return to_plain_characters(text)
+
+
+def _find_encoding(start: bytes) -> str:
+    """UTF-16 has a zero beside each character of ASCII, on one side."""
+    even, odd = start[::2].count(0), start[1::2].count(0)
+    if (even and odd) or 4 * max(even, odd) <= len(start):
+        return "utf-8"
+    return "utf-16-le" if odd else "utf-16-be"
 
 
 ESCAPES = lazy_pattern(r"\x1b\[[0-9;]{0,16}m")  # colours, as tools put them into a terminal's text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.machines import FAULTS, scan_machine
+from tests.machines import FAULTS, scan_faults, scan_machine
 
 EXPECTED: dict[str, tuple[str, tuple[tuple[str, str, str], ...]]] = {  # fault -> verdict, (rule, severity, subject)
     "amd-bridge-of-three": ("warning", (("xgmi-bridge-uneven", "warning", "gpu:0000:63:00.0"),)),
@@ -89,3 +89,13 @@ def test_a_fault_is_found_once_and_by_name(fault: str) -> None:
     output = tuple((f.rule, f.severity, f.subject) for f in report.findings if f.severity != "info")
     assert findings == output
     assert verdict == report.summary.verdict
+
+
+def test_a_gpu_that_is_lost_hides_none_that_is_not_listed() -> None:
+    """Each is found, by its place among those that work; and the page counts the GPUs of the node, not of the lists."""
+    missing = [
+        finding for finding in scan_faults("gpu-lost", "gpu-not-in-nvml").findings if finding.rule == "gpu-missing"
+    ]
+
+    assert ["gpu:0000:9b:00.0", "gpu:0000:cb:00.0"] == sorted(finding.subject for finding in missing)
+    assert ["6 of 8 GPUs can be used; jobs that ask for all do not start."] * 2 == [f.impact for f in missing]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -141,15 +142,34 @@ def _fill_gpu(gpu: Gpu, other: Gpu) -> Gpu:
 def _locate(gpus: Sequence[Gpu], functions: Sequence[PciFunction]) -> tuple[Gpu, ...]:
     """Assign addresses to GPUs that the driver lists by index only, where as many GPUs on the bus are left.
 
-    The driver counts in bus order, so the order decides which is which.
+    The driver counts in bus order, so the order decides which is which: between two GPUs with an index and an address,
+    too, where more GPUs than these are missing from its list.
     """
     named = {g.address for g in gpus if g.address}
     free = [f.address for f in functions if _could_be_listed(f) and f.address not in named]
-    nameless = sorted((g for g in gpus if not g.address and g.index is not None), key=lambda g: g.index or 0)
-    if not nameless or len(nameless) != len(free):
-        return tuple(gpus)
-    places = {g.index: address for g, address in zip(nameless, free, strict=True)}
+    nameless = sorted(g.index for g in gpus if not g.address and g.index is not None)
+    places: dict[int | None, str] = {}
+    if len(nameless) == len(free):
+        places |= zip(nameless, free, strict=True)
+    elif nameless:
+        order = [f.address for f in functions]
+        known = sorted((g.index, order.index(g.address)) for g in gpus if g.index is not None and g.address in order)
+        if known == sorted(known, key=lambda pair: pair[1]):
+            places = _locate_between(nameless, [order.index(address) for address in free], known, order)
     return tuple(g if g.address else g._replace(address=places.get(g.index)) for g in gpus)
+
+
+def _locate_between(
+    nameless: Sequence[int], free: Sequence[int], known: Sequence[tuple[int, int]], order: Sequence[str]
+) -> dict[int | None, str]:
+    """The addresses of GPUs by their index. `free`, `known`: places in `order`, the addresses of the bus."""
+    ends = [(-1, -1), *known, (max(nameless) + 1, len(order))]
+    places: dict[int | None, str] = {}
+    for (first, begin), (last, end) in pairwise(ends):
+        here, left = [n for n in nameless if first < n < last], [place for place in free if begin < place < end]
+        if len(here) == len(left):
+            places |= {index: order[place] for index, place in zip(here, left, strict=True)}
+    return places
 
 
 def _drop_placeless(gpus: Sequence[Gpu], functions: Sequence[PciFunction], vendor: str) -> tuple[Gpu, ...]:

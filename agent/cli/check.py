@@ -40,6 +40,8 @@ def _why_stale(path: str, max_age: float | None) -> str | None:
         age = (datetime.now(timezone.utc) - datetime.fromisoformat(seen.replace("Z", "+00:00"))).total_seconds()
     except (ValueError, TypeError):
         return f"the time of the report is not known ({seen:.40})"
+    if age < -max_age:  # it would never be old
+        return f"the report is of {format_duration(-age)} from now: a clock is, or was, wrong"
     if age <= max_age:
         return None
     return f"the report is {format_duration(age)} old, more than {format_duration(max_age)}"

@@ -101,7 +101,7 @@ def run_job(paths: list[str], options: JobOptions, form: str | None, output: str
 def answer_job(paths: list[str], options: JobOptions) -> JobAnswer:
     """The answer about what these paths hold. Raises CliError."""
     from agent.cli.job_inputs import choose_limit, end_parts, list_inputs, read_inputs
-    from agent.job.answer import add_other_jobs, write_answer
+    from agent.job.answer import LOOKED_FOR, add_other_jobs, write_answer
     from agent.job.conclusion import Conclusion
     from agent.job.files import ReadLimit
     from agent.job.join import join_reports
@@ -133,7 +133,7 @@ def answer_job(paths: list[str], options: JobOptions) -> JobAnswer:
             conclusion = conclusions[chosen] = Conclusion(evidence)
     if not any(file.read_as for file in evidence.files):
         hint = "give the output of the job: NCCL_DEBUG=INFO shows the most"
-        raise CliError(f"no data of a job in it ({describe_unread(reader)})", hint)
+        raise CliError(f"no data of a job in it ({describe_unread(reader)}; {LOOKED_FOR})", hint)
     joined = join_reports(conclusion, reports)
     answer = write_answer(conclusion, datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"))
     answer = add_other_jobs(answer, conclusions, runs, chosen)

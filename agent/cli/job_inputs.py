@@ -167,6 +167,9 @@ def _scan(host: str, contents: dict[str, bytes], evidence: Evidence, seconds: fl
         for row in outputs.list_files()
         if row.read_as not in (None, *_OF_JOBS_TOO)
     }
+    is_grave = any(finding.severity != "info" for finding in report.findings)
+    if not (is_grave or report.topology.gpus or report.topology.nics):
+        return None  # nothing of a host, as in most logs
     for number, file in enumerate(evidence.files):
         is_unclear = file.read_as in (None, "log") and file.name not in evidence.rank_logs
         if os.path.basename(file.name) in read and is_unclear:

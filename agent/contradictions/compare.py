@@ -5,6 +5,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from agent.contradictions.statements import Statement
+from agent.model.node import shorten_host
 from agent.model.report import SourceHost
 
 _FACTS_SHOWN = 4  # of one host
@@ -66,7 +67,7 @@ def find_contradictions(outputs: Sequence[StatedOutput]) -> list[Contradiction]:
 def _list_all(output: StatedOutput) -> Iterable[Statement]:
     yield from output.statements
     if output.prompt_host:
-        yield Statement(_PROMPT, "", output.prompt_host.lower().partition(".")[0])
+        yield Statement(_PROMPT, "", shorten_host(output.prompt_host.lower()))
 
 
 def _find_other_devices(outputs: Sequence[StatedOutput]) -> list[Contradiction]:

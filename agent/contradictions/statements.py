@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from agent.model.gpu import Gpu
 from agent.model.nic import Nic, Port
-from agent.model.node import Event
+from agent.model.node import Event, shorten_host
 from agent.model.report import Report
 
 ADDRESS = r"(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
@@ -92,7 +92,7 @@ def list_statements(report: Report, is_log: bool, text: str, read_as: str, is_wh
 
 def _of_node(report: Report) -> Iterator[Statement]:
     node, driver = report.node, report.software.driver
-    if node.hostname and (name := shorten_host(node.hostname)):
+    if node.hostname and (name := read_host_name(node.hostname)):
         yield Statement("host name", "", name)
     for kind, value in (("machine id", node.machine_id), ("serial number of the system", node.serial)):
         if value:
@@ -102,13 +102,13 @@ def _of_node(report: Report) -> Iterator[Statement]:
             yield Statement(kind, "", running, False)
 
 
-def shorten_host(name: str) -> str | None:
+def read_host_name(name: str) -> str | None:
     """A host's name without its domain; None where it is none of its own.
 
-    >>> shorten_host("n7.example.org"), shorten_host("localhost"), shorten_host("4f3a9c01d2e7")
+    >>> read_host_name("N7.example.org"), read_host_name("localhost"), read_host_name("4f3a9c01d2e7")
     ('n7', None, None)
     """
-    short = name.lower().partition(".")[0]
+    short = shorten_host(name.lower())
     return None if short in _NO_NAMES or _CONTAINER.fullmatch(short) else short
 
 
@@ -215,7 +215,7 @@ def list_log_hosts(text: str) -> list[str]:
     if len(lines) > 2 * _LINES_READ:
         lines = lines[:_LINES_READ] + lines[-_LINES_READ:]
     names = (match["host"] for line in lines if (match := _LOG_HOST.match(line)))
-    return list(dict.fromkeys(filter(None, map(shorten_host, names))))
+    return list(dict.fromkeys(filter(None, map(read_host_name, names))))
 
 
 def split_by_host(text: str) -> dict[str, str]:
@@ -224,7 +224,7 @@ def split_by_host(text: str) -> dict[str, str]:
     own: list[str] = []
     for line in text.splitlines(keepends=True):
         match = _LOG_HOST.match(line)
-        host = shorten_host(match["host"]) if match else None
+        host = read_host_name(match["host"]) if match else None
         if host:
             own = lines.setdefault(host, [])
         own.append(line)

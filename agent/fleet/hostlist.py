@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from urllib.parse import unquote
 
+from agent.model.node import shorten_host
+
 LIMIT = 1_000_000  # names in one list: more is a mistake, or meant to hurt
 
 _NUMBER = re.compile(r"(?<![0-9])([0-9]{1,15})(?![0-9])")  # a longer run is no number of a host
@@ -216,9 +218,9 @@ def _only(name: str, nodes: set[str] | None) -> str | None:
 
 
 def short_name(name: str) -> str:
-    """Without a cluster's prefix and a domain, in small letters.
+    """Without a cluster's prefix and a domain, in small letters; an address whole.
 
-    >>> short_name("east/GPU001.site.org"), short_name("gpu001")
-    ('gpu001', 'gpu001')
+    >>> short_name("east/GPU001.site.org"), short_name("gpu001"), short_name("east/10.0.0.7")
+    ('gpu001', 'gpu001', '10.0.0.7')
     """
-    return name.rsplit("/", 1)[-1].split(".")[0].lower()
+    return shorten_host(name.rsplit("/", 1)[-1].lower())

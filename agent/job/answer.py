@@ -31,6 +31,10 @@ from agent.version import VERSION
 _MOST_FILES = 256
 _MOST_RANKS = 65_536
 _MOST_TIMES = 400
+LOOKED_FOR = (
+    "looked for: NCCL, RCCL, HCCL, UCX, libfabric, MPI; exits of launchers and schedulers; steps and their times; "
+    "errors"
+)
 
 
 def write_answer(conclusion: Conclusion, generated_at: str) -> JobAnswer:
@@ -258,6 +262,9 @@ def list_unknown(conclusion: Conclusion) -> list[CannotTell]:
     return [CannotTell(what=what, save=save) for what, save in filter(None, rows)]
 
 
+_SAVE_ALL = "the output of all ranks with NCCL_DEBUG=INFO"
+
+
 def _find_end(conclusion: Conclusion) -> _Gap | None:
     """How the job ended."""
     evidence = conclusion.evidence
@@ -269,7 +276,7 @@ def _find_end(conclusion: Conclusion) -> _Gap | None:
         return "a log ends in the middle of a line", "the whole log of each rank"
     lines = (evidence.nccl.lines, evidence.library, evidence.watchdog, evidence.events, evidence.framework)
     if not any((*lines, *evidence.table_lines.values())):
-        return "no line in them is of a collective library", "the output of all ranks with NCCL_DEBUG=INFO"
+        return f"no line in them is of a collective library ({LOOKED_FOR})", _SAVE_ALL
     return (
         "the log has neither an error nor a regular end",
         "the launcher's exit codes, and the output of all ranks until the end",
@@ -287,17 +294,24 @@ def _find_ranks(conclusion: Conclusion) -> _Gap | None:
     return f"ranks {name_numbers(missing)[:80]} have no line: {counted}", "the output of every rank"
 
 
+# Causes that NCCL has no part in
+_OF_OTHERS = ("ucx-", "hccl-", "jax-", "xla-", "transfer-", "nixl-", "efa-", "deepep-")
+
+
 def _find_details(conclusion: Conclusion) -> Iterator[_Gap]:
     """Of a job that did not end well: paths, calls, times."""
     evidence, ended = conclusion.evidence, conclusion.ended
     name, version = evidence.library or (None, None)
     other_library = name in ("HCCL", "HCL") or any(
-        cause.id.startswith("ucx-") or "link" in cause.facts for cause in conclusion.causes
+        cause.id.startswith(_OF_OTHERS) or "link" in cause.facts for cause in conclusion.causes
     )
     is_of_network = any(cause.role in ("network", "hang", "consequence") for cause in conclusion.causes)
     if ended in ("failed", "hung") and is_of_network and not other_library and not evidence.nccl.lines:
         yield "which NIC and path each rank used: the log has no line of NCCL at level INFO", _INFO_NEXT
-    if ended == "hung" and evidence.dumps is None:
+    if conclusion.causes and conclusion.causes[0].id in ("aborted", "exit-code"):
+        who = conclusion.causes[0].name(evidence)
+        yield f"why {who} ended: no line here has its own error", "the log of it from the start"
+    if ended == "hung" and evidence.dumps is None and not other_library:
         recorder = "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1"
         yield "which call a rank was in", f"the flight recorder: {recorder}"
     if evidence.first_at is None and ended in ("failed", "hung", "killed"):

@@ -92,11 +92,12 @@ class PossibleCause:
         self.evidence.append(JobEvidence(text=text, source=source, line=line))
 
     def add_events(self, evidence: Evidence, events: Sequence[LineEvent]) -> None:
-        """Events that show it: the first line of each, at most one line of each rank as evidence."""
+        """Events that show it: the first line of each, at most one line of each rank, or host, as evidence."""
         ordered = sorted(events, key=lambda event: sort_key(event.line))
         shown: set[object] = set()
         for event in ordered:
-            who = evidence.rank_of(event.line), event.row.id
+            rank = evidence.rank_of(event.line)
+            who = rank, event.line.host if rank is None else None, event.row.id
             self.add(evidence, event.line, show=who not in shown)
             shown.add(who)
             self.count += event.count - 1

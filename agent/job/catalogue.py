@@ -35,6 +35,7 @@ class FailureRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     pattern: str
     role: str
     info: str | None = None  # the role of such a line at level INFO, where it is another
+    placed: bool = False  # the pattern is also given the place and level that NCCL writes before a message
     plain: bool = False  # has less of a line than other rows: left out where one of them explains it
     fault: str = "unknown"
     confidence: str = "high"

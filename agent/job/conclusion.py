@@ -50,6 +50,7 @@ class Conclusion:
         _blame_settings(evidence, candidates, self.settings)
         _blame_uneven(candidates, self.settings)
         _forgive(evidence, candidates)
+        _go_on(evidence, candidates)
         self.notes = [candidate for candidate in candidates if candidate.role == "note"]
         candidates = [candidate for candidate in candidates if candidate.role != "note"]
         is_outlived = bool(self.notes) and not candidates and _ends_well(evidence)
@@ -127,9 +128,20 @@ def _forgive(evidence: Evidence, candidates: list[PossibleCause]) -> None:
         ends = goes_on
     for candidate in candidates:
         if _is_before(candidate, ends) and (
-            _is_forgivable(candidate) or (ends_well and candidate.role in _FAILED and _is_before(candidate, goes_on))
+            _is_forgivable(candidate)
+            or (ends_well and candidate.role in _FAILED | _HUNG and _is_before(candidate, goes_on))
         ):
             candidate.role = "note"
+
+
+def _go_on(evidence: Evidence, candidates: list[PossibleCause]) -> None:
+    """Ports that went down and came up again, where nothing failed by it and steps follow: they cost time."""
+    failures = [candidate for candidate in candidates if candidate.order < SLOW]
+    steps = {evidence.names[file]: numbers[-1] for file, numbers in evidence.last_steps.items() if numbers}
+    if all(candidate.role == "port" and candidate.facts.get("back") for candidate in failures):
+        for candidate in failures:
+            if _is_before(candidate, steps):
+                candidate.role = "slow"
 
 
 def _is_before(candidate: PossibleCause, ends: Mapping[str, int]) -> bool:

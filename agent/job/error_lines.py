@@ -12,7 +12,8 @@ ERROR_WORDS = tuple(  # one of them is in each
     b"nable annot can't ould imed imeout lost efused iving unhealthy nreachable respon down hung stuck".split()
 )
 _ERROR = re.compile(
-    r"\b(?:error|fatal|exception|traceback|aborted|abort|killed|panic|core dumped|segfault|failure|failed)\b",
+    r"\b(?:error|fatal|exception|traceback|aborted|abort|killed|panic|core dumped|segfault|failure|failed)\b|"
+    r"^(?:\[rank\d{1,7}\]: )?[\w.]{1,120}(?:Error|Exception)(?::|$)",
     re.IGNORECASE,
 )
 # What is an error where the line names a part, or its level is one

@@ -52,6 +52,8 @@ def explains(cause: PossibleCause, effect: PossibleCause) -> bool:
         return _precedes(cause, effect)  # its container was
     if cause.role == "cancel" and effect.id in ("killed", "ends-in-error"):
         return _precedes(cause, effect)  # what a scheduler does not end in time it kills
+    if cause.id == "deepep-timeout" and effect.id == "cuda-719":
+        return _precedes(cause, effect)  # its kernels stop themselves so after their time-out
     if cause.role == "consequence" and effect.id == "ends-in-error":
         return _precedes(cause, effect)  # it shows more than a line that no row is for
     if "exit-code" in (cause.id, effect.id) and not _MESSAGES.isdisjoint((cause.role, effect.role)):
@@ -81,10 +83,19 @@ def explains(cause: PossibleCause, effect: PossibleCause) -> bool:
     if effect.role == "missing" and cause.role == "network":
         return together
     if cause.role in _ENDS and effect.role in _SYMPTOMS:
-        return ORDER[cause.role] < ORDER[effect.role] or cause.at is not None
+        is_unsure = effect.confidence == "low" and effect.role == "network"
+        return (
+            ORDER[cause.role] < ORDER[effect.role]
+            or cause.at is not None
+            or (is_unsure and _stands_before(cause, effect))
+        )
     if effect.role in _OWN and cause.role in _ENDS:
         return ORDER[cause.role] < ORDER[effect.role] and (
-            together or not effect.ranks or effect.role == "exception" or effect.id == "aborted"
+            together
+            or not effect.ranks
+            or effect.role == "exception"
+            or effect.id == "aborted"
+            or (effect.role == "exit" and cause.waiting >= effect.ranks.keys())
         )
     if cause.role == effect.role == "hard":
         return _rank(cause) < _rank(effect) and bool(_share(cause.ranks, effect.ranks)) and cause.fault == effect.fault
@@ -129,6 +140,12 @@ def _precedes(cause: PossibleCause, effect: PossibleCause) -> bool:
         return cause.at.seconds <= effect.at.seconds + _CLOCKS
     one, other = cause.first_line, effect.first_line
     return one is None or other is None or one[0] != other[0] or one[1] < other[1]
+
+
+def _stands_before(cause: PossibleCause, effect: PossibleCause) -> bool:
+    """Whether a failure comes before another in one file whose lines have no times."""
+    one, other = cause.first_line, effect.first_line
+    return one is not None and other is not None and one[0] == other[0] and one[1] < other[1]
 
 
 def _explains_of_port(cause: PossibleCause, effect: PossibleCause) -> bool:

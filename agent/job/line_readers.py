@@ -8,7 +8,8 @@ from collections.abc import Callable
 from agent.job.dumps.ras import JsonSnapshotReader, SnapshotReader
 from agent.job.error_lines import ERROR_WORDS, has_lower_level, is_error, names_error
 from agent.job.evidence import Evidence, ExitRow, LinkError
-from agent.job.lines import LogLine, shorten_host
+from agent.job.lines import LogLine
+from agent.model.node import shorten_host
 
 _FIELD_RANK = re.compile(r"(\d{1,7}) \(local_rank: (\d{1,5})\)")
 _FIELD_EXIT = re.compile(r"(-?\d{1,4}) \(pid: (\d{1,9})\)")
@@ -76,7 +77,9 @@ _STACK = re.compile(
     r"^Abort\(\d{1,12}\) on node \d{1,7} \(rank (?P<rank3>\d{1,7}) in comm 0\)"
 )
 _OF_STACK = re.compile(r"\w{3,60}\(\d{1,6}\)\.{0,60}:")
-_STACK_LINES = 40
+_STACK_LINES, _MOST_FRAMES = 40, 100
+_TRACEBACK = "Traceback (most recent call last):"
+_OF_TRACEBACK = re.compile(r"[A-Za-z_][\w.]{0,120}(?:Error|Exception)\b")  # its last line
 _RUNNING = re.compile(r"= {1,5}(?:RANK (?P<rank>\d{1,7}) )?PID (?P<pid>\d{1,9}) RUNNING AT (?P<host>[\w.-]{1,64})")
 _ENDED = re.compile(r"= {1,5}(?:EXIT CODE: (?P<code>\d{1,3})|KILLED BY SIGNAL: (?P<signal>\d{1,2}))")
 _SIGNALS = (6, 7, 9, 11, 15)  # what Hydra prints as a code
@@ -244,8 +247,9 @@ def read_progress(state: FileState, line: LogLine) -> None:
 
 
 def _read_framework(state: FileState, line: LogLine) -> None:
+    text = line.whole.replace("/tensorflow.CoordinationService", "")  # which JAX uses
     for word, name in _FRAMEWORKS.items():
-        if word.decode() in line.whole:
+        if word.decode() in text:
             state.evidence.framework[name] += 1
             state.found.add("torch" if name == "PyTorch" else "other")
 
@@ -318,8 +322,11 @@ def _read_hydra(state: FileState, line: LogLine) -> None:
 
 def _read_stack(state: FileState, line: LogLine) -> None:
     """An error of MPICH: the lines below it, which name nothing, are of the same process."""
-    match = _STACK.search(line.text)
-    if match is not None:
+    if _TRACEBACK in line.text:
+        is_known = line.rank is not None or line.task is not None or line.pid is not None
+        is_open = state.stack is not None and _TRACEBACK in state.stack.text  # of another process, perhaps
+        state.stack = line if is_known and not is_open else None
+    elif (match := _STACK.search(line.text)) is not None:
         rank = match["rank"] or match["rank2"] or match["rank3"]
         state.stack = line._replace(rank=int(rank), host=shorten_host(match["host"]) if match["host"] else line.host)
 
@@ -327,11 +334,24 @@ def _read_stack(state: FileState, line: LogLine) -> None:
 def place_in_stack(state: FileState, line: LogLine) -> LogLine:
     """A line with the process of the error stack that it is in."""
     stack = state.stack
+    if stack is not None and _TRACEBACK in stack.text:
+        return _place_in_traceback(state, stack, line)
     if stack is None or line.rank is not None or line.number - stack.number > _STACK_LINES:
         return line
     if line.number != stack.number and not _OF_STACK.match(line.text):
         return line
     return line._replace(rank=stack.rank, host=line.host or stack.host)
+
+
+def _place_in_traceback(state: FileState, head: LogLine, line: LogLine) -> LogLine:
+    """The last line of a traceback, of which only the first has the prefix of its process."""
+    is_own = line.rank is None and line.task is None and line.pid is None
+    if not is_own or line.number == head.number or _OF_TRACEBACK.match(line.text) is None:
+        return line
+    state.stack = None
+    if line.number - head.number > _MOST_FRAMES:
+        return line
+    return line._replace(rank=head.rank, task=head.task, pid=head.pid, host=head.host, at=line.at or head.at)
 
 
 def _read_error(state: FileState, line: LogLine) -> None:
@@ -385,7 +405,7 @@ READERS: tuple[tuple[tuple[bytes, ...], Callable[[FileState, LogLine], None]], .
     ((b"  host ", b"  rank ", b"  exitcode"), _read_failure_table),
     ((b"Exception ignored in",), _read_ignored),
     ((b" RUNNING AT ", b" EXIT CODE: ", b"KILLED BY SIGNAL: "), _read_hydra),
-    ((b"MPICH ERROR [", b"aborted with code", b"Abort("), _read_stack),
+    ((b"MPICH ERROR [", b"aborted with code", b"Abort(", b"Traceback (most"), _read_stack),
     (ERROR_WORDS, _read_error),
 )
 

@@ -100,7 +100,8 @@ _DATES: tuple[re.Pattern[str], ...] = (
         r"(?:[.,](?P<fraction>\d{1,9}))?"
     ),
     re.compile(
-        r"(?:\[|^|\) |: )[EWFI](?P<month>\d{1,2})(?P<day>\d\d) (?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
+        r"(?:\[|^|\) |: )[EWFI](?P<year>20\d\d)?(?P<month>\d{1,2})(?P<day>\d\d) "
+        r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
         r"(?:\.(?P<fraction>\d{1,9}))?"
     ),
     re.compile(
@@ -267,11 +268,6 @@ def _split_records(line: str, headers: list[re.Match[str]], blank: LogLine, name
 def _cut_host(host: str, first: str) -> str:
     """A host without the end of the message that it is glued to, where the line begins with that host."""
     return first if host.endswith(first) else host
-
-
-def shorten_host(host: str) -> str:
-    """A host's name without its domain; an address whole."""
-    return host if host.replace(".", "").isdecimal() or ":" in host else host.partition(".")[0]
 
 
 def strip_header(text: str) -> str:

@@ -16,10 +16,11 @@ from agent.job.evidence import Evidence, LineEvent, Tail, WatchdogState
 from agent.job.line_forms import MOST_OF_A_KIND
 from agent.job.line_kinds import Kind, make_kind
 from agent.job.line_readers import FileState, place_in_stack, read_progress
-from agent.job.lines import LINE_LIMIT, WHOLE, LogLine, Part, Prefixes, find_time, shorten_host, split_line
+from agent.job.lines import LINE_LIMIT, WHOLE, LogLine, Part, Prefixes, find_time, split_line
 from agent.job.measured_tables import read_tables
 from agent.job.streams import read_sample
 from agent.model.job_answer import JobFile
+from agent.model.node import shorten_host
 from probes.prose import is_denied
 
 _DIGITS = b"0123456789"
@@ -210,11 +211,7 @@ class LogReader:
                 continue  # the launcher's line has the rank, too
             if row.plain and (explained or (matched and row.role != "exception")):
                 continue
-            text = (
-                f"{line.place} NCCL {line.level} {line.text}"
-                if row.id == "nvls-cuda-error" and line.place
-                else line.text
-            )
+            text = f"{line.place} NCCL {line.level} {line.text}" if row.placed and line.place else line.text
             match = pattern.search(text)
             if match is None or is_denied(line.whole, line.whole.find(match[0])):
                 continue

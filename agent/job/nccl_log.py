@@ -25,6 +25,7 @@ _COMM = re.compile(r"comm 0x[0-9a-f]{1,16} rank \d{1,7} nRanks (\d{1,7}) nNodes 
 _GRAPH = re.compile(
     r"Pattern (\d), crossNic \d, nChannels (\d{1,3}), bw (\d{1,5}\.\d{1,9})/(\d{1,5}\.\d{1,9}), type (\w{1,5}/\w{1,5})"
 )
+_WAY = re.compile(r"\S{1,100}(?: \w{1,30}/\S{1,60})?")  # "NET/AWS Libfabric/4/GDRDMA"
 _CHANNEL = re.compile(r"Channel \d{1,3}(?:/\d{1,3})? : \d{1,7}\[\w{1,16}\] -> \d{1,7}\[\w{1,16}\] ")
 _RING = re.compile(r"Channel \d{1,3}/\d{1,3} : (\d{1,7}(?: \d{1,7}){0,1023}) ?$")
 _CONNECTED = re.compile(r"Connected all rings, use ring PXN \d GDR (\d)")
@@ -138,7 +139,8 @@ def _read_channel(reader: NcclLogReader, text: str) -> bool:
         return False
     _, separator, way = text[match.end() :].partition("via ")
     if separator:
-        parts = way.split()[0].split("/") if way.split() else []
+        match = _WAY.match(way)
+        parts = match[0].split("/") if match is not None else []
         numbers = [part for part in parts if not part.partition("(")[0].isdecimal()]  # without the NIC's number
         reader.transports["/".join(numbers)[:60]] += 1
     return True

@@ -161,6 +161,8 @@ def _read_value(match: re.Match[bytes]) -> float:
 
 
 _LEAST_POINTS = 24
+_FEW, _BESIDE = 9, 4  # values of a short log, and of them before and after a change that is as plain as this:
+_PLAIN = 1.5  # times as long as the longest before it takes the shortest after it
 _BLOCKS = 160  # that a long series is made of
 _LEAST_SIDE = 5  # blocks
 SLOWER = 1.25  # times the steps before
@@ -195,6 +197,8 @@ def find_change(series: PaceSeries) -> PaceChange | None:
     (40, 3.0, False)
     """
     count = len(series.values)
+    if _FEW <= count < _LEAST_POINTS:
+        return _find_step(series)
     if measure(series) is None:
         return None
     size = -(-count // _BLOCKS)
@@ -215,6 +219,19 @@ def find_change(series: PaceSeries) -> PaceChange | None:
             values = (1 / earlier, 1 / pace) if series.is_rate else (earlier, pace)
             best = PaceChange(*values, pace / earlier, first, last, end < len(blocks))
     return best
+
+
+def _find_step(series: PaceSeries) -> PaceChange | None:
+    """Of few values: where all that follow are much slower than all before; the first is left out, as warm-up."""
+    durations = [1 / value for value in series.values] if series.is_rate else list(series.values)
+    for start in range(1 + _BESIDE, len(durations) - _BESIDE + 1):
+        before, after = durations[1:start], durations[start:]
+        if series.is_of_times or min(after) < _PLAIN * max(before) or series.has_other_sizes(start, len(durations)):
+            continue
+        earlier, pace = median(before), median(after)
+        values = (1 / earlier, 1 / pace) if series.is_rate else (earlier, pace)
+        return PaceChange(*values, pace / earlier, start, len(durations) - 1, False)
+    return None
 
 
 def _find_runs(slow: Sequence[bool]) -> Iterator[tuple[int, int]]:

@@ -15,7 +15,9 @@ _MOST_CELLS = 24
 _RANK_LINE = re.compile(
     r"[\s>*|-]{0,12}(?:global |world )?[Rr]ank(?: ?[=:#] ?| )(?P<rank>\d{1,6})\b(?P<rest>[ ,:=|(].{1,200})$"
 )
-_HOST = re.compile(r"\b(?:[Nn]ode|[Hh]ost)(?:name)?\s{0,2}[=:]\s{0,2}(?P<host>[A-Za-z][\w.-]{0,62})")
+_HOST = re.compile(
+    r"\b(?:[Nn]ode|[Hh]ost)(?:name)?\s{0,2}[=:]\s{0,2}(?P<host>(?=[\d.-]{0,62}[A-Za-z])[A-Za-z0-9][\w.-]{0,62})"
+)
 _VALUE = re.compile(
     r"(?P<name>\b[A-Za-z][\w./ -]{0,30}?)?\s{0,2}[=:]\s{0,8}(?P<value>\d{1,9}(?:\.\d{1,9})?)\s?"
     r"(?P<unit>%|[A-Za-z/]{0,12})"

@@ -10,6 +10,7 @@ from itertools import chain, islice, pairwise
 import msgspec
 
 from probes.compression import DamagedData, DecompressedReader
+from probes.text import to_plain_characters
 
 _LINE_BYTES = 1 << 16
 LARGEST = 64 << 30  # bytes of one file
@@ -104,7 +105,8 @@ _LEAST = 2  # lines that are cut, with different texts
 _DIGITS = b"0123456789"
 # What begins a line of its own: brackets of prefixes and times, quotes, tables, rules, a date, a traceback
 _BEGINS = re.compile(
-    rb"[\s\[(<>|`#*=+\-\"'~]|\d{4}[-/]|\d{1,7}: |Traceback |\w[\w.-]{0,63}:\d{1,8}:\d{1,8} \[|\w{3} [ \d]\d |"
+    rb"[\s\[(<>|`#*=+\-\"'~]|\d{4}[-/]|\d{1,7}: |[A-Z]\d{4,8} \d\d:|"
+    rb"Traceback |\w[\w.-]{0,63}:\d{1,8}:\d{1,8} \[|\w{3} [ \d]\d |"
     rb"[\w.]{1,80}(?:Error|Exception|Warning)\b|(?:INFO|WARN|ERROR|DEBUG|NCCL|RCCL|srun|slurmstepd)\b"
 )
 _WORD = re.compile(rb"[A-Za-z_]{2,40}")
@@ -112,6 +114,7 @@ _WORD = re.compile(rb"[A-Za-z_]{2,40}")
 
 def read_sample(lines: Iterator[bytes], count: int) -> tuple[list[bytes], Iterator[bytes]]:
     """The first lines of a file and the rest, joined where a terminal cut them."""
+    lines = map(to_plain_line, lines)
     sample = list(islice(lines, count))
     width = find_width(sample)
     whole = chain(sample, lines)
@@ -119,20 +122,39 @@ def read_sample(lines: Iterator[bytes], count: int) -> tuple[list[bytes], Iterat
     return list(islice(joined, count)), joined
 
 
+def to_plain_line(line: bytes) -> bytes:
+    """The line without what a page, a chat or a crash of its host put into it; see to_plain_characters.
+
+    >>> to_plain_line("NCCL\\u00a0WARN\\u200b \\u201cibv\\u201d\\n".encode())
+    b'NCCL WARN "ibv"\\n'
+    """
+    if line.isascii() and 0 not in line:
+        return line
+    plain = to_plain_characters(line.decode("utf-8", "surrogateescape")).removesuffix("\n").replace("\n", " ")
+    return plain.encode("utf-8", "surrogateescape") + (b"\n" if line.endswith(b"\n") else b"")
+
+
 def join_records(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """The lines, with a time-out of PyTorch in one of them where a paste has it in several: until its bracket ends.
+    """The lines, with a record in one of them that is in several: a time-out of PyTorch that a paste has cut, until its
+    bracket ends, and the words of a completion that mlx5 prints below its heading.
 
     An empty line stands in place of each that is joined to the line above it.
     """
     for line in lines:
-        if b"operation timeout:" not in line or not _is_open(line):
+        is_dump = _is_dump(line)
+        if not is_dump and (b"operation timeout:" not in line or not _is_open(line)):
             yield line
             continue
         record, empty, after = line.rstrip(), 0, None
         for following in islice(lines, _MOST_PARTS):
-            if not following.strip() or _RECORD.match(following) is not None:
+            if not following.strip() or (
+                _WORDS.search(following) is None if is_dump else _RECORD.match(following) is not None
+            ):
                 after = following
                 break
+            if is_dump:
+                record, empty = record + b" " + _WORDS.findall(following)[0], empty + 1
+                continue
             between = b" " if record[-1:] in b":," else b""
             record, empty = record + between + following.strip(), empty + 1
             if not _is_open(record):
@@ -145,6 +167,15 @@ def join_records(lines: Iterator[bytes]) -> Iterator[bytes]:
 
 _MOST_PARTS = 4  # of one record
 _RECORD = re.compile(rb"[\[(<]|\d{4}-\d\d-|Traceback |\w[\w.-]{0,63}:\d{1,8}:\d{1,8} \[")
+
+
+_DUMP = b"got completion with error:"
+_WORDS = re.compile(rb"(?:[0-9a-f]{8} ){3}[0-9a-f]{8}(?=\s*$)")  # a row of them
+
+
+def _is_dump(line: bytes) -> bool:
+    """Whether mlx5 prints the words of a completion below this line, four rows of them."""
+    return _DUMP in line and line.rstrip().endswith(_DUMP)
 
 
 def _is_open(record: bytes) -> bool:

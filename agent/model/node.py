@@ -28,6 +28,15 @@ def choose_node_name(names: Iterable[str | None]) -> str:
     return name if name.isprintable() else "".join(c if c.isprintable() else "?" for c in name)
 
 
+def shorten_host(name: str) -> str:
+    """A host's name without its domain; an address whole, as a part of it is no name.
+
+    >>> shorten_host("n7.example.org"), shorten_host("10.0.0.7")
+    ('n7', '10.0.0.7')
+    """
+    return name if name.replace(".", "").isdecimal() or ":" in name else name.partition(".")[0]
+
+
 class Cpu(msgspec.Struct, frozen=True, kw_only=True):
     """Processors, all sockets alike."""
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from agent.fleet.hostlist import BadHostlist, unfold
+from agent.model.node import shorten_host
 from agent.toml_file import TomlError, read_toml
 
 TOKEN_CHARACTERS = 16  # at least: a shorter one can be guessed
@@ -60,7 +61,7 @@ class Clients(NamedTuple):
         listed = [client for name in names if (client := self.by_certificate.get(name))]
         if listed:
             return Client(names[0], frozenset().union(*(client.hosts for client in listed)))
-        hosts = {host for name in names for host in (name, name.partition(".")[0]) if "*" not in name}
+        hosts = {host for name in names for host in (name, shorten_host(name)) if "*" not in name}
         return Client(names[0], frozenset(hosts)) if hosts else None
 
 

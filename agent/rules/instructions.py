@@ -32,7 +32,7 @@ from agent.rules.location import (
 from agent.rules.pages import PROCEDURE, read_procedures, read_sections
 from agent.rules.resets import describe_reset
 from agent.rules.rule import Fail
-from agent.rules.wording import join_labels
+from agent.rules.wording import join_labels, quote_name
 
 _DEVICES = 4  # of one finding, for which commands are written out; of more the first stands for all
 _OF_DEVICE = {
@@ -48,6 +48,7 @@ _FOUND = {  # `Fail.values`
     "UNIT": "its unit", "RANK_IP": "that of the rank table", "SLURM_NODE": "its name", "REPORTER": "its name",
     "COMMANDS": "the outputs of its tools", "LOG_WORDS": "its words", "MEMDEV": "the device",
 }  # fmt: skip
+_NO_NAMES = ("COMMANDS", "LOG_WORDS")  # whole commands, and what is within quotes
 _WITHOUT_VALUE = {**_OF_DEVICE, **_FOUND}
 _WORDS = re.compile(rf"\b(?:{'|'.join(_WITHOUT_VALUE)})\b|(?<=_)PHYSICAL_PORT\b")  # ..: LINK_TYPE_PHYSICAL_PORT
 _PHYSICAL_PORTS = {"0": "P1", "1": "P2"}  # of a NIC by PCI function, as mlxconfig names them
@@ -262,9 +263,14 @@ def _interface_values(context: RuleContext, device: str) -> dict[str, str]:
 
 
 def _fill(text: str, values: Values) -> str:
+    """A command with its values."""
     if values.get("NPU_CHIP") == NO_CHIP:
         text = text.replace(" -c NPU_CHIP", "")
-    return _WORDS.sub(lambda match: values.get(match[0], match[0]), text)
+    return _WORDS.sub(lambda match: _quote_value(match[0], values.get(match[0], match[0])), text)
+
+
+def _quote_value(word: str, value: str) -> str:
+    return value if word in _NO_NAMES else quote_name(value)
 
 
 def _fill_step(text: str, devices: Sequence[Values], phrases: Values, makers: Set[str]) -> str:

@@ -11,10 +11,20 @@ from agent.model.labels import group_names, name_runs
 
 T = TypeVar("T")
 
+_PLAIN_NAME = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 _PLURAL = r"\b\w+s\b(?: and (?:\w+ )?\w+s\b)?"
 NAMED = 8  # how many devices a sentence names
 _RANGE = 3  # labels from which on they become ranges
 _PAIR = " - "  # in the label of two devices: no range of them can be read
+
+
+def quote_name(name: str) -> str:
+    """A name as a shell takes it: whoever names an interface or a saved output may put a command into its name.
+
+    >>> quote_name("ens1f0np0"), quote_name("a;id")
+    ('ens1f0np0', "'a;id'")
+    """
+    return name if _PLAIN_NAME.fullmatch(name) else "'" + name.replace("'", "'\"'\"'") + "'"
 
 
 def find_median(values: Iterable[float]) -> float:

@@ -34,10 +34,16 @@ _PRINTED = lazy_pattern(
     r"(?:\d{1,7} ?)?(?:<\d+>)?\s*(?:[\w.-]{2,64}: )?(?:\w+ *: {0,8}\w+ *: )?"  # numbered, a node's, with its level
     rf"(?:{_SECONDS}|{_CTIME}|{_HUMAN}|{_DELTA}|\[?{_ISO}\]?):? ?{_TAG}(?:\[ *\d+\.\d{{6}}\] )?(?P<text>.*)"
 )
-_SYSLOG = lazy_pattern(  # without the host: journalctl --no-hostname
+_DATE = (
     rf"[ \t]{{0,16}}(?P<logged>{_MONTH} {{1,2}}\d{{1,2}}(?: \d{{4}})? \d\d:\d\d:\d\d"
-    r"|(?:[^\W\d]{2,5}\.? )?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)"
-    rf"(?:[.,]\d{{1,9}})?(?: [A-Z]{{2,5}})? (?:(?!kernel: )\S{{1,255}} )?"
+    r"|(?:[^\W\d]{2,5}\.? )?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:[.,]\d{1,9})? "
+)
+_DATED = lazy_pattern(  # as collectors and people of any country write it
+    rf"(?:<\d{{1,3}}>)?(?:{_DATE}|[ \t]{{0,16}}[\[(]?"
+    r"(?P<other>\d{1,4}[./-](?:\d{1,2}|[^\W\d]{3,5})[./-]\d{2,4},? \d\d:\d\d:\d\d)(?:[.,]\d{1,9})?[\])]?:? )"
+)
+_SYSLOG = lazy_pattern(  # without the host: journalctl --no-hostname
+    rf"{_DATE}(?:[A-Z]{{2,5}} )?(?:(?!kernel: )\S{{1,255}} )?"
     rf"(?P<tag>[^:\[ ]{{1,64}})(?:\[\d+\])?: (?:{_SECONDS} )?(?P<text>.*)"
 )
 _OTHER_TAG = lazy_pattern(r"\S{1,255} [\w@./-]{1,64}\[\d+\]: ")
@@ -73,6 +79,9 @@ _OF_KERNEL = lazy_pattern(_KERNEL_WORDS)
 _NAMED_WITHIN = lazy_pattern(
     rf"\bS?Xid \(PCI:|\b(?:{DRIVERS}) ?[0-9a-f:]|{_KERNEL_WORDS}"
 )  # in whatever a person writes
+_BEGINS = lazy_pattern(  # the message of a driver, or of the kernel
+    rf"(?:{_UNDATED_WORDS}|{_KERNEL_WORDS}|(?:{DRIVERS})[\d.]{{0,8}}(?:: | [0-9a-f]{{4,8}}:[0-9a-f]{{2}}:))"
+)
 _OF_DRIVER = lazy_pattern(rf"(?:{_UNDATED_WORDS}|{_KERNEL_WORDS}|(?<![^ \]])(?:{DRIVERS})[\d.]{{0,8}}[: ])")
 
 
@@ -322,11 +331,13 @@ def _line(raw: str, boot_time: int | None) -> Line | None:
         return (
             None if _OTHER_TAG.match(printed["text"]) and not printed["seconds"] else _parse_printed(printed, boot_time)
         )
-    if syslog := _SYSLOG.match(raw):
-        if syslog["tag"] != "kernel":
-            return None
+    if (syslog := _SYSLOG.match(raw)) and syslog["tag"] == "kernel":
         seconds_text = syslog["seconds"]
         return Line(syslog["text"], None, syslog["logged"], None, float(seconds_text) if seconds_text else None)
+    if (dated := _DATED.match(raw)) and (text := _find_message(raw[dated.end() :])):
+        return Line(text, None, dated["logged"] or dated["other"])
+    if syslog:
+        return None
     if bare := _BARE.match(raw):
         return Line(bare["text"])
     if (named := _NAMED_WITHIN.search(raw)) and is_denied(raw, named.start()):
@@ -334,6 +345,20 @@ def _line(raw: str, boot_time: int | None) -> Line | None:
     if within := _DRIVER_WITHIN.search(raw):
         return Line(_BEHIND.sub("", raw[within.start() :], count=1), continued=True)
     return Line(raw.strip(), continued=True)
+
+
+def _find_message(text: str) -> str | None:
+    """What the kernel wrote, of a line behind its date where nothing else names the kernel: maybe behind the zone and
+    the host."""
+    for _ in range(3):
+        if _BEGINS.match(text):
+            return text
+        word, _, text = text.partition(" ")
+        if word == "kernel:":
+            return text
+        if ":" in word or "[" in word:  # a program
+            return None
+    return None
 
 
 def _parse_printed(match: re.Match[str], boot_time: int | None) -> Line:

@@ -677,6 +677,16 @@ _USELESS = (
         "is of accelerators that no check covers: those of NVIDIA, AMD, Huawei, Intel Gaudi and Amazon are; save "
         "`lspci -vvv` and `ibstat`, which are read whatever the accelerator is",
     ),
+    (  # in any language
+        r"^[> \t]*-?(?:bash|sh|zsh|dash|ash|ksh|sudo|env): (?:line \d{1,5}: |\d{1,5}: )?[\w./+-]{2,60}: [^\n]{3,80}$",
+        "has the error of a shell in place of an output: the command is not installed, is not in PATH, or may not be "
+        "run; install it, or run it as root, and save what it prints",
+    ),
+    (
+        r"^[> \t]*(?:dmesg: read kernel buffer failed|sudo: (?:a password is required|a terminal is required)\b)",
+        "has an error in place of an output: only root may read that; run the command with sudo, and save what it "
+        "prints",
+    ),
     (r"\A\s*\{(?s:.){0,400}\"rank_list\"\s*:", "is a rank table of version 2.0, which names no server"),
 )
 

@@ -16,7 +16,7 @@ _ESCAPE = lazy_pattern(
 )
 _QUOTED = lazy_pattern(r"[ \t]{0,3}(?:> ?){1,8}")
 _HOSTED = lazy_pattern(
-    r"([A-Za-z][\w.-]{0,62}[\w]): (?=[\[\w|{ \t'\"/=+#*$-])"
+    r"([A-Za-z][\w.-]{0,62}[\w]|\d{1,3}(?:\.\d{1,3}){3}): (?=[\[\w|{ \t'\"/=+#*$-])"
 )  # as pdsh, ansible and `journalctl -o cat` print
 _NUMBERED = lazy_pattern(r"[ \t]{0,8}([1-9](?!0000:)[0-9]{0,6})(\t|:| ?[|│](?: |$)| |$)")
 _MARKED = lazy_pattern(r"[ \t]{0,8}[0-9]{1,7}(?:\t| ?[|│])|[1-9][0-9]{0,3}:(?=[#$\[\w(][^\n:]{0,120}[#$] ?\w|[$#] \w)")

@@ -744,6 +744,7 @@ READERS: tuple[Reader, ...] = (
     parser("probes.pci.lspci:parse_lspci", SAMPLE),
     parser("probes.pci.lspci_fields:blocks", SAMPLE),
     Reader("probes.pci.lspci_fields:find_cut", seeds.texts(SAMPLE), (), _then((), LAST_BLOCK)),
+    lenient("probes.text:to_plain_characters", "State\uff1a\u3000Down\u200f, \uff14\uff10\u2028", "GPU\0\0"),
     Reader("probes.text:decode_saved", lambda: [b"\xff\xfeG\x00P\x00U\x00", b"\xef\xbb\xbfGPU", b"\xfe\xff\x00G"]),
     lenient("probes.pci.lspci_fields:vendor_of", "NVIDIA Corporation GH100 [H100 SXM5 80GB]"),
     Reader("probes.pci.lspci_fields:class_code", seeds.texts("3D controller"), (), _then(None, None)),

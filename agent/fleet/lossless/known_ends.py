@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from agent.fleet.cluster.cabling_plan import normalize_port
 from agent.fleet.lossless.hop import HostPort
+from agent.model.node import shorten_host
 from probes.switches.facts import PortFacts, SwitchFacts, SwitchNeighbor
 
 
@@ -16,7 +17,7 @@ def _find_short_names(names: Collection[str]) -> dict[str, str]:
     >>> _find_short_names(["Leaf1.site.org", "gpu1.a", "gpu1.b"])
     {'leaf1': 'Leaf1.site.org'}
     """
-    short = {name: name.lower().partition(".")[0] for name in names}
+    short = {name: shorten_host(name.lower()) for name in names}
     counts = Counter(short.values())
     return {word: name for name, word in short.items() if counts[word] == 1}
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from agent.job.candidate import PossibleCause
 from agent.job.causes.ascend import find_hccl_codes, find_link_timeouts, find_links, find_waiting_npus
+from agent.job.causes.coded import find_coded, find_efa
 from agent.job.causes.devices import find_cuda, find_xids
 from agent.job.causes.dump_hangs import find_dump_delays, find_dump_hangs
 from agent.job.causes.generic import find_boxed, find_generic
@@ -18,8 +19,6 @@ from agent.job.causes.network import (
     find_async,
     find_completions,
     find_connect,
-    find_cxi,
-    find_efa,
     find_memlock,
     find_queue_pairs,
     find_unnamed_connect,
@@ -40,6 +39,7 @@ from agent.job.causes.slow import find_slow
 from agent.job.causes.slow_metrics import find_slow_metrics, find_slow_pairs
 from agent.job.causes.transport import (
     find_device_counts,
+    find_efa_plugin,
     find_host_copies,
     find_no_efa,
     find_transport,
@@ -106,7 +106,8 @@ _SPECIAL = {
     "cuda-error": find_cuda,
     "cuda-init-failed": find_cuda,
     "efa-completion-error": find_efa,
-    "cxi-error": find_cxi,
+    "cxi-error": find_coded("cxi"),
+    "nixl-error": find_coded("nixl"),
     "hccl-fault-code": find_hccl_codes,
     "oom-kill": find_oom,
     "monitored-barrier": find_missing,
@@ -125,5 +126,6 @@ _SPECIAL = {
     "mpi-exit": _none,
     "mpi-no-active-port": find_boxed,
     "efa-not-found": find_no_efa,
+    "efa-plugin-failed": find_efa_plugin,
     "hccl-notify-timeout": find_waiting_npus,
 }

@@ -20,9 +20,7 @@ def find_xids(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleC
         by_gpu[evidence.host_of(event.line), event.groups["bus"].lower()].append(event)
     order = ("hard", "error", "note", "consequence")
     for (host, bus), rows in by_gpu.items():
-        role, worst = min(
-            ((_find_role(event.groups["number"]), event) for event in rows), key=lambda pair: order.index(pair[0])
-        )
+        role, worst = min(((_judge_xid(event), event) for event in rows), key=lambda pair: order.index(pair[0]))
         number = worst.groups["number"]
         means = XIDS[number].meaning if number in XIDS else "see NVIDIA's list of Xids"
         candidate = PossibleCause("xid", role, "hardware" if role == "hard" else "software", "")
@@ -69,6 +67,11 @@ def _find_role(number: str) -> str:
     if number == _CLEAN_UP:
         return "consequence"
     return "error" if xid.severity == "info" and xid.after in _OF_PROGRAMS else "note"
+
+
+def _judge_xid(event: LineEvent) -> str:
+    """The role of an Xid; the driver calls errors of NVLink 5 from which it recovers "Nonfatal"."""
+    return "note" if "Nonfatal" in event.groups.get("text", "") else _find_role(event.groups["number"])
 
 
 _NO_IMPORT = (

@@ -25,8 +25,8 @@ _DEVICE_NEXT = "the kernel log of {host}: the NIC's driver and AER"
 _AT_ONCE = "addresses (GID), MTU, routes or VLANs of the rails"
 _AT_ONCE_IB = "states, P_Keys or routes of the ports"
 _LATER = "a link that flapped, loss under load, or a peer that ended"
-# of UCX, as verbs number them
-_UCX_STATUSES = {0x15: 12, 0x16: 13, 0x01: 1, 0x02: 2, 0x04: 4, 0x05: 5, 0x12: 9, 0x13: 10, 0x14: 11}
+# of mlx5, which UCX prints, too, as verbs number them
+_SYNDROMES = {0x15: 12, 0x16: 13, 0x01: 1, 0x02: 2, 0x04: 4, 0x05: 5, 0x12: 9, 0x13: 10, 0x14: 11}
 _STATUSES = (  # rdma-core libibverbs/enum_strs.c
     ("flush", 5), ("transport retry", 12), ("rnr retry|receive-no-ready", 13), ("local length", 1), ("local qp op", 2),
     ("local protection", 4), ("bad response", 7), ("local access", 8), ("invalid request", 9), ("remote access", 10),
@@ -54,17 +54,19 @@ def find_completions(evidence: Evidence, events: list[LineEvent]) -> Iterator[Po
     codes = load_codes()["completion"]
     by_status: dict[tuple[int, str | None], list[LineEvent]] = defaultdict(list)
     for event in events:
-        status = int(event.groups.get("status", "0"), 16 if event.row.id == "ucx-completion" else 10)
-        if event.row.id == "ucx-completion":
-            status = _UCX_STATUSES.get(status) or _read_status(event.groups.get("what", ""))
+        is_syndrome = (event.row.form_of or event.row.id) == "ucx-completion"
+        status = int(event.groups.get("status", "0"), 16 if is_syndrome else 10)
+        if is_syndrome:
+            status = _SYNDROMES.get(status) or _read_status(event.groups.get("what", ""))
         by_status[status, _nic_of(event)].append(event)
     statuses = {status for status, _ in by_status}
     for (status, nic), rows in by_status.items():
         code: dict[str, Any] = codes.get(str(status), {})
         role = "consequence" if status == 5 and statuses != {5} else "network"
-        candidate = PossibleCause(f"completion-{status}", role, code.get("fault", "unknown"), "")
+        candidate = PossibleCause(f"completion-{status}", role, code.get("fault", "unknown"), "", "medium")
         candidate.nic = nic or None
         candidate.add_events(evidence, rows)
+        candidate.hosts |= {name: None for event in rows if (name := event.groups.get("hosts"))}
         for event in rows:
             if (host := evidence.ranks.find_host(event.groups.get("peer", ""))) is not None:
                 candidate.peers.setdefault(host)
@@ -79,7 +81,7 @@ def find_completions(evidence: Evidence, events: list[LineEvent]) -> Iterator[Po
         name = f"completion status {status}" + (f" ({code['name']})" if code else "")
         who = words["who"]
         if status == 12:
-            yield _unanswered(evidence, candidate, who, name, words["peers"])
+            yield _unanswered(evidence, candidate, who, name, list(candidate.peers) or list(named))
             continue
         if status == 5 and role == "network":
             candidate.confidence = "low"
@@ -108,13 +110,13 @@ def _read_destinations(evidence: Evidence, candidate: PossibleCause) -> None:
         candidate.show(evidence, own[0].line)
 
 
-def _unanswered(evidence: Evidence, candidate: PossibleCause, who: str, name: str, peers: str) -> PossibleCause:
+def _unanswered(evidence: Evidence, candidate: PossibleCause, who: str, name: str, targets: list[str]) -> PossibleCause:
     """Retries exceeded: by the addresses in the line, and by whether anything had worked before."""
-    peers = f" from {peers}" if peers else ""
+    peers = f" from {name_hosts(targets)}" if targets else ""
     on = f" on {candidate.nic}" if candidate.nic else ""
     local, remote = candidate.facts.get("local", ""), candidate.facts.get("remote", "")
-    if local.startswith("fe80") or remote.startswith("fe80"):
-        candidate.id, candidate.fault = "gid-link-local", "setting"
+    if _is_link_local(evidence, candidate, local, remote):
+        candidate.id, candidate.fault, candidate.confidence = "gid-link-local", "setting", "high"
         candidate.summary = (
             f"{who} got no answer{peers}{on} ({name}): the GIDs in use are link-local (fe80::), "
             f"which routed RoCE does not reach"
@@ -134,7 +136,7 @@ def _unanswered(evidence: Evidence, candidate: PossibleCause, who: str, name: st
         return candidate
     candidate.confidence = "medium"
     worked = worked_before(evidence, candidate.at)
-    infiniband = _is_infiniband(evidence, candidate)
+    infiniband = _is_infiniband(evidence, candidate) or local.startswith("fe80")
     at_once = _AT_ONCE_IB if infiniband else _AT_ONCE
     if worked is None:
         why = f"whether it had worked before is not in the log: if so, {_LATER}; else {at_once}"
@@ -143,10 +145,11 @@ def _unanswered(evidence: Evidence, candidate: PossibleCause, who: str, name: st
     lid = candidate.facts.get("lid")
     target = f" from LID {lid}" if lid and not peers else ""
     candidate.summary = f"{who} got no answer{peers}{target}{on} ({name}); {why}"
-    if lid and len(candidate.hosts) > 1:
+    is_common = (bool(lid) or len(targets) == 1) and len(candidate.hosts.keys() - candidate.peers.keys()) > 1
+    if is_common:
         candidate.summary = (
-            f"{name_hosts(list(candidate.hosts))} all got no answer from LID {lid}{on} ({name}): "
-            "that port, its link or its host is what they have in common"
+            f"{name_hosts(list(candidate.hosts))} all got no answer{peers or target}{on} ({name}): that host, its port "
+            "or its link is what they have in common"
         )
         candidate.fault = "peer"
     hosts = name_hosts(list(candidate.hosts | candidate.peers)) or "both hosts"
@@ -154,6 +157,8 @@ def _unanswered(evidence: Evidence, candidate: PossibleCause, who: str, name: st
         f"link flaps, drops and retransmissions of the rails on {hosts}: `fabricscope scan`, kernel log",
         "the peer's own log: whether its process ended first",
     ]
+    if is_common and targets:
+        later.insert(0, f"the rail of {targets[0]}{on}: `fabricscope scan` there, its kernel log, its switch port")
     first = (
         [
             f"`ibstat` on {hosts}: states and P_Keys of the ports; `sminfo`: the subnet manager",
@@ -171,6 +176,20 @@ def _unanswered(evidence: Evidence, candidate: PossibleCause, who: str, name: st
             0, f"`smpquery nodedesc {lid}`: the host of that port; its link, kernel log and processes"
         )
     return candidate
+
+
+_OF_A_MAC = re.compile(r"fe80:[\da-f:]{0,30}[\da-f]{0,2}ff:fe[\da-f]{2}:[\da-f]{1,4}$", re.IGNORECASE)
+
+
+def _is_link_local(evidence: Evidence, candidate: PossibleCause, *gids: str) -> bool:
+    """Whether a GID is of RoCE and link-local. On InfiniBand fe80:: is the usual prefix, before a GUID; on RoCE an
+    address that is made of the MAC follows it, with ff:fe in the middle."""
+    own = [gid for gid in gids if gid.startswith("fe80")]
+    if not own or _is_infiniband(evidence, candidate):
+        return False
+    layers = {layer for devices in evidence.ranks.devices.values() for _, _, layer in devices.values()}
+    is_roce = candidate.facts.get("link") == "RoCE" or layers == {"RoCE"}
+    return is_roce or any(_OF_A_MAC.match(gid.partition("%")[0]) for gid in own)
 
 
 def _is_infiniband(evidence: Evidence, candidate: PossibleCause) -> bool:
@@ -207,7 +226,7 @@ def find_queue_pairs(evidence: Evidence, events: list[LineEvent]) -> Iterator[Po
         if index is not None:
             candidate.facts.setdefault("index", index)
             candidate.next.insert(0, f"NCCL_IB_GID_INDEX={index}: whether that GID is RoCE v2 with a routable address")
-        if candidate.facts.get("local", "").startswith("fe80"):
+        if _is_link_local(evidence, candidate, candidate.facts.get("local", "")):
             candidate.id, candidate.fault = "gid-link-local", "setting"
             candidate.summary += "; the local GID is link-local (fe80::)"
         yield candidate
@@ -274,6 +293,8 @@ def find_async(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possible
         )
         for event in groups.get((host, nic, "port active"), [])[:1]:
             candidate.show(evidence, event.line)
+        if back:
+            candidate.facts["back"] = back
         yield candidate
 
 
@@ -289,50 +310,6 @@ def _came_back(events: list[LineEvent], at: Moment | None) -> str:
     if back is None or at is None or back.seconds < at.seconds:
         return ", and came up again"
     return f", and came up again after {back.seconds - at.seconds:.0f} s"
-
-
-def find_efa(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
-    """Failed requests of EFA, by the status of its provider."""
-    codes = load_codes()["efa"]
-    for candidate in find_generic(evidence, events):
-        groups = first_of(events).groups
-        status = groups.get("status") or groups.get("provider")
-        code = codes.get(status or "", {})
-        if not code and groups.get("code") in _RAW_STATUSES:
-            status = groups["code"]
-            code = load_codes()["completion"][status]
-        if not code:
-            words = " ".join(event.line.text for event in events).lower()
-            status, code = next(((number, row) for number, row in codes.items() if row["name"] in words), (status, {}))
-        peers = list(dict.fromkeys(name for event in events for name in _EFA_PEER.findall(event.line.text)))
-        if code:
-            candidate.summary = f"{candidate.name(evidence)}: EFA status {status} ({code['name']}): {code['means']}"
-            candidate.fault = code["fault"]
-            candidate.next = [
-                "the security group of all hosts: all traffic from and to itself, inbound and outbound"
-                if code["fault"] == "fabric"
-                else "the peer's own log: whether its process ended first"
-            ]
-        elif "text" not in groups:
-            candidate.summary += f": {first_of(events).line.text[:160]}"
-        if peers:
-            candidate.summary += f"; its peer: {name_hosts(peers)}"
-        yield candidate
-
-
-_EFA_PEER = re.compile(r"Peer host id: (i-[0-9a-f]{4,32})")
-_RAW_STATUSES = ("20", "21")  # of libfabric before 1.16: a status of verbs, which is no number of an error here
-
-
-def find_cxi(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
-    """Failed operations of Slingshot's NIC, by the code that it returns."""
-    for candidate in find_generic(evidence, events):
-        code = load_codes()["cxi"].get(first_of(events).groups.get("status", ""), {})
-        if code:
-            words = collect_words(evidence, candidate, first_of(events))
-            candidate.summary += f": {code['means']}"
-            candidate.fault, candidate.next = code["fault"], [fill(text, words) for text in code["next"]]
-        yield candidate
 
 
 # Networks of one host alone: bridges of containers and virtual machines, addresses that no server gave

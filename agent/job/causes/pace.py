@@ -41,7 +41,8 @@ def _describe(evidence: Evidence, changes: list[tuple[PaceChange, int, PaceSerie
     )
     if change.recovered:
         text += f"; back again after {change.last - change.first + 1} of them"
-    candidate = PossibleCause("pace-dropped", "slow", "unknown", text, "medium" if change.times >= _SURE else "low")
+    is_sure = change.times >= _SURE and measure(series) is not None  # of many values
+    candidate = PossibleCause("pace-dropped", "slow", "unknown", text, "medium" if is_sure else "low")
     candidate.at = since
     for one, number, of in changes[:_SHOWN]:
         first, last = of.lines[one.first], of.lines[one.last]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from agent.job.candidate import PossibleCause, find_hosts, first_of, name_numbers
 from agent.job.causes.generic import describe, find_generic
 from agent.job.evidence import Evidence, LineEvent
-from agent.job.lines import shorten_host
+from agent.model.node import shorten_host
 
 
 def find_exits(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Iterator[PossibleCause]:
@@ -38,6 +38,8 @@ def find_exits(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Iterat
         for event in events.get("ray-worker-died", [])
     ]
     own = [row for row in rows if not _is_victim(row[1])]
+    if any(row.rank is not None for row in evidence.exits):  # a task of srun is torchrun, and ends with code 1 after it
+        own = [row for row in own if row[4] is None or not re.fullmatch(r"Exited with exit code 1", row[1])]
     own.sort(key=lambda row: not (row[1] or row[2] or row[3]))  # those that name nothing come last
     killed = events.get("oom-kill")
     if not own:
@@ -162,6 +164,13 @@ def find_oom(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCa
 
 def find_missing(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
     """Ranks that a line names as missing."""
+    listed = [event for event in evidence.events.values() if event.row.id == "jax-barrier"]
+    dead = [event for event in evidence.events.values() if event.row.id == "jax-task-dead"]
+    dead = [event for event in dead if "missing" not in event.groups]  # which names its tasks in the lines below it
+    if dead and events[0].row.id == "jax-barrier":
+        return
+    if dead and events[0].row.id == "jax-task-dead":
+        events = [*events, *(event for event in listed if event.line.number > dead[0].line.number)]
     ranks = [
         number
         for event in events
@@ -174,11 +183,18 @@ def find_missing(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possib
     candidate.blame(sorted(set(ranks)), find_hosts(evidence, ranks))
     describe(evidence, candidate, first)
     candidate.summary = f"{candidate.name(evidence) if ranks else 'a rank'} {_ABSENT[row.id]}"
+    if row.id in _AT_START and len(ranks) * 2 > max(evidence.ranks.world, *ranks):
+        candidate.fault, candidate.confidence = "setting", "medium"
+        candidate.next.append(
+            "as most ranks are missing: whether they were started, and reach the address of rank 0 that they were "
+            "given: not localhost, an open port"
+        )
     candidate.show(evidence, first.line)
     candidate.at = first.line.at
     yield candidate
 
 
+_AT_START = ("jax-barrier", "hccl-root-timeout")  # where processes that were not started are missing, too
 _ABSENT = {
     "monitored-barrier": "did not come to the barrier",
     "hccl-root-timeout": "never came to the root",

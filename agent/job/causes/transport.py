@@ -18,6 +18,13 @@ def find_transport(evidence: Evidence, events: dict[str, list[LineEvent]]) -> It
     """A slow way between hosts: TCP in place of RDMA, or copies through host memory."""
     facts = evidence.nccl.result()
     if (facts.nodes or len(evidence.ranks.hosts())) < 2:
+        missing = events.get("no-libibverbs") if facts.nodes is None and facts.network == "Socket" else None
+        if missing:
+            text = f"{_NO_DEVICES['no-libibverbs']}: where the job has several hosts, NCCL uses TCP between them"
+            note = PossibleCause("sockets", "note", "setting", text, "medium")
+            note.next = ["install libibverbs (rdma-core) in the image, and `ls /dev/infiniband` inside the job"]
+            note.show(evidence, missing[0].line)
+            yield note
         return
     mixed = _find_mixed(evidence, events)
     if mixed is not None:
@@ -109,6 +116,34 @@ def find_no_efa(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possibl
                 f"device of provider {provider} on {hosts}"
             )
         yield candidate
+
+
+def find_efa_plugin(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
+    """The plugin of EFA does not start: libfabric's warning before it has the reason, and NCCL may go on with TCP."""
+    warnings = [event for event in evidence.events.values() if event.row.id == "libfabric-warning"]
+    for candidate in find_generic(evidence, events):
+        file, number = candidate.first_line or (0, 0)
+        before = [
+            event for event in warnings if event.line.file == file and 0 < number - event.line.number <= _REASON_LINES
+        ]
+        reasons = list(dict.fromkeys(event.groups["text"] for event in before))
+        if reasons:
+            candidate.summary += f"; libfabric before it: {'; '.join(reasons[:2])}"
+            candidate.show(evidence, before[0].line)
+            candidate.next = candidate.next[1:]
+        if any("Cannot allocate memory" in reason for reason in reasons):
+            candidate.fault = "setting"
+            candidate.next.insert(
+                0,
+                "`ulimit -l` inside the job: unlimited (docker: --ulimit memlock=-1); as many EFA devices in the "
+                "container as the instance has, and no process of an earlier job that still holds them",
+            )
+        if evidence.nccl.facts.get("network") == "Socket":
+            candidate.summary += "; NCCL then uses TCP sockets between hosts, which are much slower"
+        yield candidate
+
+
+_REASON_LINES = 12
 
 
 def find_unusable(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:

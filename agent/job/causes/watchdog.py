@@ -282,6 +282,7 @@ def _late(
     first = min(waiting.values(), key=lambda one: one.line.at.seconds if one.line.at else 0.0)
     candidate.at = first.line.at
     candidate.show(evidence, first.line)
+    candidate.waiting = frozenset(waiting)
     if all(late.enqueued != late.completed for late in behind.values()):
         candidate.confidence = "medium"  # its own last work is not done: another group may hold it up
     return candidate
@@ -301,7 +302,8 @@ def _find_silent(evidence: Evidence, name: str, group: GroupState) -> list[int]:
 
 def _silent(evidence: Evidence, what: str, waiting: dict[int, WatchdogState], silent: list[int]) -> PossibleCause:
     ranks = evidence.ranks
-    there = [rank for rank in silent if ranks.find(rank) is not None or rank in ranks.torch_files]
+    writers = {number for writer in evidence.forms.lines for number in (writer.rank, writer.task)}
+    there = [rank for rank in silent if ranks.find(rank) is not None or rank in ranks.torch_files or rank in writers]
     how = "ended, or is blocked, without a line of its watchdog" if there else "has no line in these files"
     text = f"{how}; {len(waiting)} ranks waited for {what}"
     candidate = suspect_ranks(evidence, "rank-silent", "missing", silent, text, "medium" if there else "low")
@@ -309,6 +311,7 @@ def _silent(evidence: Evidence, what: str, waiting: dict[int, WatchdogState], si
         "the launcher's table of exit codes, and the kernel log of that host: out of memory, Xids",
         f"the log of rank {name_numbers(silent[:8])}: it decides",
     ]
+    candidate.waiting = frozenset(waiting)
     return _with_lines(evidence, candidate, list(waiting.values())[:2], ranks=False)
 
 

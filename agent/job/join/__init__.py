@@ -15,11 +15,11 @@ from agent.job.join.common import find_common_parts
 from agent.job.join.context import CauseOnHost, HostReport
 from agent.job.join.host import join_fabric, join_gpu, join_limits, join_moment
 from agent.job.join.network import compare_mtu, join_gids, join_ports
-from agent.job.lines import shorten_host
 from agent.model.finding import SEVERITIES, Finding
 from agent.model.gpu import Gpu
 from agent.model.job_answer import JoinedFinding, JoinedReport
 from agent.model.nic import Nic
+from agent.model.node import shorten_host
 from agent.model.report import Report
 
 _MOST_FINDINGS = 8

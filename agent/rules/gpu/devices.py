@@ -195,13 +195,17 @@ def _judge_other_maker(context: RuleContext, gpu: Gpu) -> Result:
 
 def _fail_missing(context: RuleContext, gpu: Gpu, what: str) -> Fail:
     nvidia = [g for g in context.topology.gpus if is_nvidia(context, g)]
-    usable = sum(g.driver_state in ("open", "unknown") for g in nvidia)
-    most = "at most " if any(g.driver_state == "unknown" for g in nvidia) else ""
+    undecided = [g for g in nvidia if g.driver_state == "unknown"]
+    unplaced = [g for g in nvidia if g.driver_state == "error" and g.pci is None] if undecided else []
+    usable = sum(g.driver_state == "open" for g in nvidia) + len(undecided) - len(unplaced)  # each is an undecided one
+    most = "at most " if undecided else ""
+    of_all = f"{most}{usable} of {len(nvidia) - len(unplaced)} GPUs"
+    place = f"one of {', '.join(g.id for g in undecided)}" if gpu in unplaced else gpu.pci or gpu.id
     return about_gpu(gpu).fail(
         summary=f"on the PCI bus, but {what}",
-        impact=f"{most.capitalize()}{usable} of {len(nvidia)} GPUs can be used; jobs that ask for all do not start.",
+        impact=f"{of_all[0].upper()}{of_all[1:]} can be used; jobs that ask for all do not start.",
         evidence=(
-            Evidence(what="on the PCI bus", value=gpu.pci or gpu.id, source="lspci -d 10de: -nnk"),
+            Evidence(what="on the PCI bus", value=place, source="lspci -d 10de: -nnk"),
             Evidence(what="listed by the driver", value=f"{most}{usable} GPUs, not this one", source="nvidia-smi -L"),
             *kernel_log_evidence(context, gpu.pci or gpu.id),
         ),

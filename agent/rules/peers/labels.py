@@ -17,6 +17,7 @@ from agent.rules.peers.comparing import PeerDifference
 from agent.rules.peers.parts import PartsSkipped, PeerPart
 from agent.rules.peers.voting import find_pattern
 from agent.rules.rule import Fail
+from agent.rules.wording import quote_name
 
 _SHARE = 4  # at most one in so many differs
 _ANOTHER_KIND = 8  # labels in which a part of unknown product differs: it is no peer
@@ -167,7 +168,7 @@ def _fail(some: Sequence[LabelDifference]) -> Fail:
         situation="stated-label",
         remedy="Read it again with the command that printed it."
         if first.row.source == _OF_NO_COMMAND
-        else f"Read it again: `{_name_source(first.row, part)}`.",
+        else f"Read it again: `{first.row.source.replace('INTERFACE', quote_name(part.label))}`.",
         peers=frozenset(one.key for one in peers),
     )
 

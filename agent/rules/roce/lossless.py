@@ -27,7 +27,7 @@ from agent.rules.roce.qos_findings import (
 )
 from agent.rules.roce.qos_path import QosPath, address_tags, qos_paths, why_unreadable
 from agent.rules.rule import Fail, Result, rule
-from agent.rules.wording import find_majority, format_ranges
+from agent.rules.wording import find_majority, format_ranges, quote_name
 
 
 @rule("roce-lossy", each=qos_paths, merge=merge_alike)
@@ -122,12 +122,12 @@ def roce_nccl_tc_suspect(qos_path: QosPath) -> Fail:
 def roce_vlan_no_egress_map(context: RuleContext, qos_path: QosPath) -> Fail:
     vlan = address_tags(context, qos_path.each).vlan
     name = vlan.label if vlan else "VLAN"
+    command = f"`ip link set {quote_name(name)} type vlan egress 0:{qos_path.protected[0]} 4:{qos_path.protected[0]}`"
     egress_map = str((vlan.vlan or {}).get("egress_map") or "none") if vlan else "none"
-    to = qos_path.protected[0]
     return fail_port(
         qos_path,
         f"VLAN tags carry priority {qos_path.priority}, PFC is on for {format_pfc(qos_path.qos)}",
-        f"`ip link set {name} type vlan egress 0:{to} 4:{to}`, or NCCL_IB_SL={to}, or let the port trust DSCP.",
+        f"{command}, or NCCL_IB_SL={qos_path.protected[0]}, or let the port trust DSCP.",
         severity=qos_path.each.severity("error" if qos_path.losses else "warning"),
         confidence="medium",
         evidence=(

@@ -13,7 +13,7 @@ from agent.rules.context import RuleContext
 from agent.rules.node_wide import merge_if_on_all
 from agent.rules.roce.qos_path import QosPath, lossless_priorities, qos_paths, why_unreadable
 from agent.rules.rule import Fail, Pass, Result, Rule, rule
-from agent.rules.wording import format_ranges
+from agent.rules.wording import format_ranges, quote_name
 
 CONVENTION = 3  # the priority that NVIDIA, Broadcom and Cumulus use where no one chose another
 COLLAPSE = (
@@ -68,8 +68,9 @@ def _fill_port_name(context: RuleContext, one: Fail) -> Fail:
     """Its commands with the names of the one port that it is about; what is about all ports keeps the words."""
     for path in qos_paths(context):
         if isinstance(path, QosPath) and path.subject == one.subject:
-            remedy = one.remedy.replace("DEVICE", path.each.nic.rdma_device or "DEVICE")
-            return replace(one, remedy=remedy.replace("INTERFACE", path.netdev.label) if path.each.netdev else remedy)
+            remedy = one.remedy.replace("DEVICE", quote_name(path.each.nic.rdma_device or "DEVICE"))
+            interface = quote_name(path.netdev.label) if path.each.netdev else "INTERFACE"
+            return replace(one, remedy=remedy.replace("INTERFACE", interface))
     return one
 
 

@@ -38,6 +38,7 @@ _HINT = lazy_pattern(
     r"|(?:alarm|fault|LOS|flag)[^\n]{0,40}: True|\bethernet\d|line protocol is|Interface [a-z]{2,8}\d|\bPort +Admin"
     r"|\nInterface +: |ERR_DISABLE|<\w{4}:vlan\.msgs"
 )
+_GROUPED = lazy_pattern(r"-?\d{1,3}(?:,\d{3})*(?![\d,])")  # a comma elsewhere begins the decimals
 _NUMBER = lazy_pattern(r"-?\d[\d,]{0,26}(?:\.\d{1,6})?(?:[eE]-?\d{1,3})?")
 _CLOSED = lazy_pattern(
     rf"[ \t]*(?P<port>{PORT})[ :].{{0,160}}?\b(?P<closed>err-?[dD]is\w{{2,12}}|link(?:Flap|-)?Err\w*"
@@ -149,8 +150,16 @@ def _split_state(value: str) -> tuple[str, str]:
 
 def _number(value: str) -> float | None:
     match = _NUMBER.match(value.strip())
-    number = float(match[0].replace(",", "")) if match else None
-    return number if number is not None and number < _NO_COUNT else None
+    if match is None:
+        return None
+    text = match[0] if _GROUPED.match(match[0]) else match[0].replace(",", ".", 1)
+    number = float(text.replace(",", ""))
+    return number if number < _NO_COUNT else None
+
+
+def _level(value: str) -> float | None:
+    """Light in dBm, which has no thousands: a comma begins the decimals."""
+    return _number(value.replace(",", "."))
 
 
 def _most(rows: _Rows, fact: str) -> dict[str, int]:
@@ -291,15 +300,15 @@ def _list_dim(ports: _Ports) -> Iterator[ToolReport]:
     levels = {
         port: level
         for port, rows in ports.items()
-        for row in sorted(_list_light(rows), key=lambda row: _number(row.value) or 0)[:1]  # of the darkest lane
-        if (level := _number(row.value)) is not None
+        for row in sorted(_list_light(rows), key=lambda row: _level(row.value) or 0)[:1]  # of the darkest lane
+        if (level := _level(row.value)) is not None
     }
     if len(levels) < _PEERS:
         return
     usual = sorted(levels.values())[len(levels) // 2]
     for port, level in levels.items():
         if level <= min(usual - _LESS_DB, _DIM_DBM):
-            row = next(row for row in _list_light(ports[port]) if _number(row.value) == level)
+            row = next(row for row in _list_light(ports[port]) if _level(row.value) == level)
             yield _report("switch-dim", port, f"{row.value.split()[0]} dBm, others {usual:g}", row.line)
 
 
@@ -338,7 +347,7 @@ def _list_light(rows: _Rows) -> list[PortFact]:
 
 def _describe_dark(rows: _Rows) -> str:
     """What a port receives on all its lanes where that is no light."""
-    levels = [level for row in _list_light(rows) if (level := _number(row.value)) is not None]
+    levels = [level for row in _list_light(rows) if (level := _level(row.value)) is not None]
     return f"it receives no light ({max(levels):g} dBm)" if levels and max(levels) <= _DARK_DBM else ""
 
 

@@ -117,6 +117,17 @@ def test_as_many_by_index_as_on_the_bus_are_the_same_in_order() -> None:
     assert [(A, "GPU0", "error"), (B, "GPU1", "open")] == [(r.id, r.label, r.driver_state) for r in lost]
 
 
+def test_a_lost_gpu_is_where_its_number_puts_it_among_others() -> None:
+    """Another one is not listed at all: the GPUs around each decide which is which, where only one is left there."""
+    listed = [Gpu(index=0, address=A), Gpu(index=1, error="GPU_IS_LOST"), Gpu(index=2, address=C)]
+    lost, hidden = gpus(pci=hgx(4).facts(), nvml=driver(listed)._replace(attached=3))[1::2]
+    undecided = gpus(pci=hgx(4).facts(), nvml=driver([listed[0], listed[1]]))
+
+    assert (B, "GPU1", "error") == read_fields(lost, "id label driver_state")
+    assert "not_open" == hidden.driver_state
+    assert ["open", "unknown", "unknown", "unknown", "error"] == [row.driver_state for row in undecided]
+
+
 def test_labels_never_pretend_to_be_the_driver_s() -> None:
     """Bus order numbers GPUs only where the driver numbers none."""
     some = gpus(pci=hgx(2).facts(), nvml=driver([Gpu(index=0, address=B)]))

@@ -315,3 +315,22 @@ def test_a_list_of_one_gpu_that_was_asked_for_is_no_other_host(tmp_path: Path) -
 
     assert report.source.hosts is None
     assert [0, 0, 1, 0] == [len(gpu.links) for gpu in report.topology.gpus]
+
+
+PORT = "CA 'mlx5_0'\n\tNumber of ports: 1\n\tPort 1:\n\t\tState: {}\n\t\tRate: 400\n\t\tLink layer: InfiniBand\n"
+
+
+def _print_before(host: str, text: str) -> str:
+    return "".join(f"{host}: {line}\n" for line in text.splitlines())
+
+
+@pytest.mark.parametrize(("host", "other"), [("gpu7.example.org", "gpu8.example.org"), ("10.0.0.7", "10.0.0.8")])
+def test_hosts_are_named_by_their_names_or_whole_addresses(host: str, other: str, tmp_path: Path) -> None:
+    """pdsh prints what it was given: the domain is left out, and a part of an address is no host."""
+    text = _print_before(host, PORT.format("Active")) + _print_before(other, PORT.format("Down"))
+    (tmp_path / "both.txt").write_text(text)
+    (tmp_path / "one.txt").write_text(_print_before(other, PORT.format("Down")))
+    both, one = (diagnose(open_source(str(tmp_path / name)), ScanPlan())[0] for name in ("both.txt", "one.txt"))
+
+    assert [f"{other.removesuffix('.example.org')}: mlx5_0/1"] == [finding.label for finding in both.findings]
+    assert ["mlx5_0/1"] == [finding.label for finding in one.findings]

@@ -50,7 +50,7 @@ LOGS = (
         "failed: unexplained (unknown, low, ranks [1], gpu1)", "Frobnication"),
     Log("closed connections follow from the first cause",
         begin(4, 2) + steps() + warn(3, "Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory", "gpu2",
-        "04:12:00") + LOST_BY_THREE, "failed: memlock-low (setting, high, ranks [3], gpu2), then ranks [0, 1, 2]"),
+        "04:12:00") + LOST_BY_THREE, "failed: memlock-low (setting, medium, ranks [3], gpu2), then ranks [0, 1, 2]"),
     Log("the rank that wrote nothing, while all others lose their connections to its host",
         begin(4, 2) + steps() + LOST_BY_THREE,
         "failed: rank-silent (rank, medium, ranks [3], gpu2), then ranks [0, 1, 2]"),

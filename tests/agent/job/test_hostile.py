@@ -353,6 +353,14 @@ def test_a_log_of_powershell_is_read(tmp_path: Path) -> None:
     assert answer(tmp_path, a=log).headline == answer(tmp_path, a=log.encode("utf-16")).headline
 
 
+def test_characters_of_a_page_hide_no_failure(tmp_path: Path) -> None:
+    """Blanks, quotation marks and marks without a width, as chats and pages write them; zeros where a host crashed."""
+    log = begin(2) + warn(1, "NET/IB : mlx5_1:1 Got async error event: port error")
+    pasted = log.replace(" ", "\u00a0").replace("NET", "\u200eNET").replace("\n", "\n" + "\0" * 9)
+
+    assert answer(tmp_path, a=log).headline == answer(tmp_path, a="Log:\n" * 900 + pasted).headline
+
+
 def test_a_stdin_without_an_end_is_answered_in_time(real_commands: None) -> None:
     """By what came until then, and the answer states that."""
     command = [sys.executable, "-m", "fabricscope", "job", "-", "--timeout", "4", "--format", "json"]

@@ -72,14 +72,27 @@ def test_lines_of_steps_that_print_no_pace_have_times(tmp_path: Path) -> None:
         [(20, 0.8), (1, 9.0)] * 4,
         [(60, 0.8), (30, 0.9)],
         [(60, 2.0), (30, 0.8)],
-        [(8, 0.8), (8, 2.4)],
+        [(8, 0.8), (3, 2.4)],
+        [(4, 0.8), (8, 2.4)],
+        [(8, 0.8), (1, 2.4), (1, 0.9), (6, 2.4)],
     ],
-    ids=["steady", "warm-up", "checkpoints", "hardly slower", "faster", "too few"],
+    ids=["steady", "warm-up", "checkpoints", "hardly slower", "faster", "few after it", "few before it", "not all"],
 )
 def test_what_is_no_drop(parts: list[tuple[int, float]], tmp_path: Path) -> None:
     lines = [FORMS["Megatron"](number, pace) for number, pace in enumerate(paces(*parts))]
 
     assert [] == pace_of(answer(tmp_path, lines))
+
+
+@pytest.mark.parametrize("form", ["Megatron", "ms/step"])
+def test_few_steps_that_are_all_much_slower(form: str, tmp_path: Path) -> None:
+    """A paste has few lines: what is plain in them counts, and is not sure."""
+    lines = [FORMS[form](number, pace) for number, pace in enumerate(paces((6, 0.8), (8, 2.4)))]
+
+    result = answer(tmp_path, lines)
+
+    assert pace_of(result)[0].startswith("steps became 3 times as long from line 7 on: 2.4 s")
+    assert ["low"] == [cause.confidence for cause in result.causes]
 
 
 def test_steps_that_are_as_fast_again(tmp_path: Path) -> None:

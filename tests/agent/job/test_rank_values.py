@@ -52,6 +52,14 @@ def test_times_that_each_rank_prints_itself(tmp_path: Path) -> None:
     assert "fwd_time 0.71 s, the other 7 about 0.403 s" in cause.summary
 
 
+def test_the_host_of_a_slow_rank_may_be_the_number_of_a_container(tmp_path: Path) -> None:
+    """It begins with a digit; a plain number is no host."""
+    ids = scores({5: 0.58}).replace("gpu-1", "9fd01be77b10").replace("gpu-0", "22ca9bdcfc9a")
+    numbers = scores({5: 0.58}).replace("gpu-", "")
+
+    assert ["9fd01be77b10", None] == [first(answer(tmp_path, a__log=log)).at_fault.host for log in (ids, numbers)]
+
+
 def test_a_score_below_all_others(tmp_path: Path) -> None:
     """Its rank and host are named, with the usual score."""
     cause = first(answer(tmp_path, a__log=scores({5: 0.58})))

@@ -208,7 +208,7 @@ LINES = (
     (
         "libfabric:911:1800000000::efa:mr:efa_mr_reg_impl():712<warn> Unable to register MR of 65536 bytes: "
         "Cannot allocate memory, ibv pd 0x5, total mr reg size 99, mr reg count 3",
-        "failed: memlock-low (setting, high)",
+        "failed: memlock-low (setting, medium)",
     ),
     (
         "libfabric:911:1800000000::efa:domain:efa_domain_open():212<warn> Failed to open the shared memory domain",

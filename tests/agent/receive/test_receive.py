@@ -180,6 +180,16 @@ def test_a_certificate_of_a_host_and_its_domain(certificates: Certificates) -> N
     assert clients.find("Bearer x", {"subjectAltName": (("DNS", "n1"),)}) is None
 
 
+def test_a_certificate_of_an_address_is_of_no_host_10(certificates: Certificates) -> None:
+    """A part of an address is no name."""
+    from agent.receive.clients import load_clients
+
+    client = load_clients(None).find(None, {"subject": ((("commonName", "10.0.0.7"),),)})
+
+    assert client is not None
+    assert ["10.0.0.7"] == list(client.hosts)
+
+
 def test_no_room_is_507_and_one_host_cannot_take_it_all(
     start: Start, tmp_path: Path, certificates: Certificates
 ) -> None:

@@ -413,6 +413,22 @@ def test_commands_are_for_the_devices_of_their_finding(host: str, fault: str | N
         assert set() == list_devices(finding) - known, finding
 
 
+NAMED_TO_HARM = "$(id);`id`'"
+
+
+def test_a_name_is_no_command(real_commands: None) -> None:
+    """Whoever names a device names what an administrator is to type: a shell takes it as one word."""
+    context = changed_nic(server(), 0, rdma_device=f"{NAMED_TO_HARM}mlx5_0")
+    confirm = build_confirm(context, "ib-port-down", fail(f"port:{nic_id(0)}/1"))
+    assert confirm is not None
+    (command,) = [command for command in confirm if command.startswith("ibstat ")]
+    done = subprocess.run(
+        ["sh", "-c", f'ibstat() {{ echo "$1"; }}; {command}'], capture_output=True, text=True, check=True
+    )
+
+    assert f"{NAMED_TO_HARM}mlx5_0\n" == done.stdout
+
+
 def _list_names(report: Report, device: str) -> Iterator[str]:
     """Whatever names a device, what is above it, and its ports."""
     for gpu in report.topology.gpus:

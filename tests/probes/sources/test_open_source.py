@@ -175,11 +175,42 @@ def test_a_byte_order_mark_says_how_an_output_was_saved(encoding: str, tmp_path:
     assert "CA 'mlx5_0'\r\n" == by_name.run("ibstat").stdout
 
 
+PORT = "Port 1:\n\tState: Down\n\tPhysical state: Disabled\n\tRate: 10\n\tLink layer: InfiniBand\n"
+
+
+@pytest.mark.parametrize(
+    "saved",
+    [
+        pytest.param(PORT.encode("utf-16-le"), id="UTF-16 without its mark"),
+        pytest.param(PORT.encode("utf-16-be"), id="UTF-16 of the other order"),
+        pytest.param(PORT.replace("\n", "\r").encode(), id="ends of lines of an old system"),
+        pytest.param(PORT.replace("\n", "\u2028").encode(), id="ends of lines of an editor"),
+        pytest.param(PORT.replace("\n", "\n\0\0").encode(), id="zeros, where a host crashed"),
+        pytest.param(PORT.replace("\t", "\u200f\t").encode(), id="marks of a direction"),
+        pytest.param(PORT.replace(": ", "\uff1a").encode(), id="full-width colons"),
+        pytest.param(
+            PORT.replace("10", "\uff11\uff10").replace(" ", "\u3000").encode(), id="full-width digits, blanks"
+        ),
+        pytest.param("Gr\u00fc\u00dfe \u2013 hier:\n".encode("cp1252") + PORT.encode(), id="a code page"),
+    ],
+)
+def test_a_text_is_read_whatever_an_editor_or_a_crash_made_of_it(saved: bytes, tmp_path: Path) -> None:
+    """Other encodings, ends of lines and characters than those that the tool printed."""
+    (tmp_path / "paste.txt").write_bytes(saved)
+    text = open_source(str(tmp_path / "paste.txt")).run("ibstat").stdout
+
+    assert PORT.split() == text[text.index("Port") :].split()
+
+
 @pytest.mark.parametrize(
     ("content", "why"),
     [
         (b"Dear all,\nplease find attached\n", "is not recognized: it is neither an archive"),
         (b"", "it is empty"),
+        (b"$ lspci -vvv\nbash: lspci: command not found\n", "has the error of a shell in place of an output"),
+        ("-bash: lspci: \u672a\u627e\u5230\u547d\u4ee4\n".encode(), "has the error of a shell in place of an output"),
+        (b"sudo: nvidia-smi: Kommando nicht gefunden.\n", "has the error of a shell in place of an output"),
+        (b"$ dmesg\ndmesg: read kernel buffer failed: Operation not permitted\n", "only root may read that"),
         (b'{"schema": "fabricscope.report/1", "node": {}}', "is a finished report of fabricscope"),
         (b"<!DOCTYPE html>\n<html><head><title>h - fabricscope</title>", "is a page for people, not a report"),
         (

@@ -272,6 +272,21 @@ def test_a_healthy_switch_states_none(name: str) -> None:
     assert [] == list_switch_ports(HEALTHY[name])
 
 
+LEVELS = """Interface   Temp(C)   Rx Power(dBm)
+Eth1/1      45,12     -2,31
+Eth1/2      45,00     -2,11
+Eth1/3      44,90     {}
+"""
+
+
+@pytest.mark.parametrize(("level", "what"), [("-2,20", None), ("-21,40", "-21,40 dBm, others -2.31")])
+def test_a_comma_of_a_level_begins_its_decimals(level: str, what: str | None) -> None:
+    """A table that was saved with the decimals of another language: -2,31 dBm is not -231."""
+    reports = list_switch_ports(LEVELS.format(level))
+
+    assert ([what] if what else []) == [dict(report.detail)["what"] for report in reports]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -7,10 +7,11 @@ import pytest
 
 from agent.rules.context import RuleContext
 from agent.rules.engine import judge
+from agent.rules.gpu.devices import gpu_missing
 from agent.rules.gpu.health import gpu_clocks_limited, gpu_power_limited
 from agent.rules.gpu.memory import gpu_ecc
 from agent.rules.rule import Rule
-from tests.agent.rules.build import changed_gpu, fails, server
+from tests.agent.rules.build import changed_gpu, fails, gpu_id, server, topology
 from tests.agent.rules.rows import HEALTHY_GPU
 
 
@@ -56,3 +57,17 @@ def test_only_errors_explain_what_the_log_has_of_the_memory(changes: dict, expla
     (fault,) = fails(gpu_ecc, unwell(**changes))
 
     assert explains == bool(fault.explains_ids)
+
+
+def test_a_lost_gpu_without_an_address_is_one_of_those_that_are_not_listed() -> None:
+    """It is counted once: four GPUs on the bus, two listed with addresses, one by its number alone."""
+    context = server()
+    for n in (1, 2):
+        context = changed_gpu(context, n, driver_state="unknown")
+    lost = msgspec.structs.replace(
+        context.topology.gpus[1], id="gpu-index-1", pci=None, driver_state="error", driver_error="GPU_IS_LOST"
+    )
+    (fault,) = fails(gpu_missing, topology(context, gpus=[*context.topology.gpus, lost]))
+
+    assert "At most 3 of 4 GPUs can be used; jobs that ask for all do not start." == fault.impact
+    assert f"one of {gpu_id(1)}, {gpu_id(2)}" == fault.evidence[0].value
