@@ -312,7 +312,8 @@ def _name_of_piece(piece: "Piece") -> str | None:
     """
     from probes.sources.pasted import with_command  # lazy, as above
 
-    of_content = identify_command(with_command(piece) if piece.words[:1] == (_NVUE,) else piece.text, piece.marked)
+    text = with_command(piece) if piece.words[:1] == (_NVUE,) else piece.text
+    of_content = identify_command(text, by_words=False)
     if piece.files is not None and not (of_content and of_content[0] in _BY_CONTENT):
         is_of_one = not find_hosts(piece.text) and show_files(piece.files, piece.text).strip()
         return _SYSFS if is_of_one else None
@@ -347,6 +348,8 @@ def _name_of_piece(piece: "Piece") -> str | None:
         if is_own and any(best_name(argv, [shown]) for argv in COMMANDS + SAVED):
             return shown
     of_content = of_content or tuple(filter(None, (identify_unnamed(piece.text),)))
+    if not of_content and piece.marked and not any(argv[0] in piece.words[:1] for argv in COMMANDS + SAVED):
+        of_content = identify_command(text)
     return saved_name(of_content[0]) if of_content else None
 
 

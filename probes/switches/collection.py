@@ -21,10 +21,11 @@ from probes.sources.decompress import DecompressedStream
 from probes.switches import normalized
 from probes.switches.facts import SwitchFacts
 from probes.switches.recognizing import SavedOutput, SwitchFile, recognize
-from probes.text import ESCAPES, decode_saved
+from probes.text import ESCAPES, decode_saved, lazy_pattern
 
 FILE_BYTES, MOST_FILES, DEEPEST = CONTENT_LIMIT_BYTES, 100_000, 4
 KEPT_BYTES, TOTAL_BYTES = 1 << 30, 4 << 30  # in memory, of an archive or of a folder's outputs; read in all
+_BINARY = lazy_pattern(r"[\x00-\x06\x0e-\x1a\x7f]")  # of a text only a bell and a backspace
 _GENERIC = frozenset(("sonic", "localhost", "cumulus", "switch", "leaf", "spine"))
 
 
@@ -263,7 +264,7 @@ class _CollectionReader:
         if not text.strip():
             self._refuse(file, "empty")
             return None
-        if "\0" in text[:4096]:
+        if _BINARY.search(text[:4096]):
             self._refuse(file, "is not text")
             return None
         if normalized.looks_normalized(text):

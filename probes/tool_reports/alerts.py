@@ -13,6 +13,7 @@ from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
 from probes.tool_reports.lines import short_lines
 
+_MOST_COUNT = 1e15
 _LIMIT_LINE = 4000
 _LIMIT_TEXT = 300
 _MOST_REPORTS = 128
@@ -113,7 +114,7 @@ def list_gpu_metrics(text: str) -> list[ToolReport]:
         if match is None or not (number or subject):
             continue
         known = True
-        name, count = match["name"], int(float(match["value"]))
+        name, count = match["name"], int(min(float(match["value"]), _MOST_COUNT))
         if number:
             subject = f"{'NVIDIA' if _OF_NVIDIA.search(name) else 'AMD'} {int(number)}"
         shown = f"{name} of {f'GPU {number}' if number else subject}: {count}"

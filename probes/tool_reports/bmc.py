@@ -254,7 +254,7 @@ def _read_lines(text: str) -> Iterator[_Event]:
             event = {field["name"]: field["value"] for field in _ATTRIBUTE.finditer(tag["fields"])}
             if "SEVERITY" in event and "DESCRIPTION" in event:
                 yield _of_message(event["DESCRIPTION"], event["SEVERITY"], event.get("LAST_UPDATE", ""))
-        elif row := _STATE_LAST.fullmatch(line):
+        elif not _LINE.fullmatch(line.strip()) and (row := _STATE_LAST.fullmatch(line)):
             what = " ".join(row["what"].replace('","', " ").split())
             part = _PART.search(_TYPED.sub("", what, count=1))
             yield _Event(part[0] if part else None, what, line, row["at"], row["state"].startswith("D"))

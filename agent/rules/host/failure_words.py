@@ -147,9 +147,9 @@ def name_code(code: str, text: str, what: str) -> str:
     """The code of a line, or of a value, that no check explains, with the kind of failure that its words state.
 
     >>> name_code("value-count", "", "uncorrectable ECC errors: 3"), name_code("value-state", "", "Health: BAD")
-    ('words-memory', 'words-state')
+    ('values-memory', 'values-state')
     >>> name_code("value-odd", "", "rail2: 200G, the others 400G"), name_code("value-below", "", "HBM temp (limit 95)")
-    ('words-less', 'words-heat')
+    ('values-less', 'values-heat')
     """
     if code == UNEXPLAINED:
         kind = find_kind(text)
@@ -157,9 +157,9 @@ def name_code(code: str, text: str, what: str) -> str:
     usual = OF_VALUES.get(code)
     if usual is None:
         return code
-    kind = find_kind(what)
+    kind = find_kind(what.replace("_", " "))
     only = {"count": _COUNTED, "less": ("heat",)}.get(usual)
-    return f"words-{kind if kind and (only is None or kind in only) else usual}"
+    return f"values-{kind if kind and (only is None or kind in only) else usual}"
 
 
 def list_commands(part: str | None) -> str:
@@ -174,9 +174,12 @@ def list_commands(part: str | None) -> str:
     return _OF_ALL
 
 
+_STATED_BY = (
+    ("words", "by the words of a line that no check explains", FAILURE_WORDS),
+    ("values", "by a value that no check explains", {**FAILURE_WORDS, **VALUE_WORDS}),
+)
 WORDS_MEANINGS = {
-    f"words-{kind}": ToolMeaning(
-        "info", f"by the words of a line that no check explains, {row.says}", row.impact, f"words-{kind}", "low"
-    )
-    for kind, row in {**FAILURE_WORDS, **VALUE_WORDS}.items()
+    f"{code}-{kind}": ToolMeaning("info", f"{stated}, {row.says}", row.impact, f"words-{kind}", "low")
+    for code, stated, rows in _STATED_BY
+    for kind, row in rows.items()
 }

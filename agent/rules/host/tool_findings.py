@@ -139,7 +139,7 @@ def _fail(context: RuleContext, events: Sequence[Event]) -> Fail:
         summary=f"{meaning.says}{f': {details}' if details else ''}{_describe_others(events)}",
         impact=meaning.impact,
         evidence=tuple(
-            Evidence(what=_name_tool(event), value=event.text, source=event.source) for event in events[:_SHOWN]
+            Evidence(what=_name_source(event), value=event.text, source=event.source) for event in events[:_SHOWN]
         ),
         severity=_find_severity(context, first, meaning),
         confidence=meaning.confidence,
@@ -255,3 +255,8 @@ def _name_xid(number: str) -> str:
 
 def _name_tool(event: Event) -> str:
     return event.source.partition(" ")[0]
+
+
+def _name_source(event: Event) -> str:
+    """What an evidence is called: a line of a program that no output names is one."""
+    return "line" if event.source.startswith("error of ") else _name_tool(event)

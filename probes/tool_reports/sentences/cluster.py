@@ -189,7 +189,7 @@ CLUSTER: tuple[ToolSentence, ...] = (
     row("cloud-event",
         r"\"Code\" ?: ?\"(?P<what>instance-(?:retirement|stop|reboot)|system-(?:reboot|maintenance))\""),
     row("cloud-event", r"\"EventType\" ?: ?\"(?P<what>Reboot|Redeploy|Terminate|Preempt)\""),
-    row("cloud-host", r"\bcompute\.instances\.(?P<what>hostError) +\S*?(?P<part>[\w-]{1,80}) "),
+    row("cloud-host", r"\bcompute\.instances\.(?P<what>hostError) {1,40}(?:\S{1,200}/)?(?P<part>[\w-]{1,80}) "),
     row("cxl-refused",
         r"^cxl (?:region|memdev|decoder|port): (?!cmd_)\w{4,40}: (?P<what>(?:\w{3,20}: )?(?:[Ff]ailed to |no active |"
         r"unable to |could not |invalid )[^\n]{4,100})"),

@@ -14,16 +14,18 @@ from probes.kernel.unexplained import FAILS, VARIABLE, is_harmless
 from probes.prose import is_denied
 from probes.text import lazy_pattern
 from probes.tool_reports.facts import ToolReport
-from probes.tool_reports.sentences.odd_rows import list_odd_rows
 from probes.tool_reports.sentences.parts import find_part, find_place, list_parts
-from probes.tool_reports.sentences.tables import ODD, list_table_values
-from probes.tool_reports.sentences.values import STATE, StatedValue, list_values
 
 CODE = "unexplained-line"
 _LONGEST, _SHOWN, _TEXT = 600, 160, 400  # characters of a line, of the words that are shown, of the evidence
 _LONGEST_PROSE = 240
 _PARTS, _FORMS = 16, 2  # parts of which lines are kept, and forms of lines of each
 _MOST_LINES = 4000
+_STATES = tuple(  # one of which a state of trouble beside known outputs has
+    form
+    for word in ("failed", "degraded", "unhealthy", "critical", "faulty", "offline")
+    for form in (word, word.capitalize(), word.upper())
+)
 
 _LOGGED = lazy_pattern(  # how programs begin a line that states an error: a severity, or the place in their source
     r"[EF]\d{4} [\d:.]{8,16} |-E- |(?:[\w./-]{1,60}(?:\[\d{1,10}\])?: )?(?:error|fatal|panic): |"
@@ -94,27 +96,21 @@ def list_unexplained(text: str, logged: bool = False) -> list[ToolReport]:
 
 
 def _list_values(text: str, logged: bool, known: set[str]) -> list[ToolReport]:
-    """What labels, cells and rows state, of lines that are not known. `logged`: states alone, and none that is only
+    """What labels, cells and rows state, of lines that are not known. `logged`: labels alone, and no part that is only
     down."""
-    values = [value for value in _list_all_values(text) if value.line[:_TEXT] not in known]
-    values = [value for value in values if not logged or (value.code == STATE and not value.is_down)]
-    return [
-        ToolReport(value.code, value.part, value.line[:_TEXT], (("what", value.what),)) for value in values[:_PARTS]
-    ]
+    if logged:
+        if not any(word in text for word in _STATES):
+            return []
+        from probes.tool_reports.sentences.values import STATE, list_values  # lazy: few outputs have no fault
 
+        values = [value for value in list_values(text) if value.code == STATE and not value.is_down]
+    else:
+        from probes.tool_reports.tables.cells import list_all_values  # lazy: few texts are no known output
 
-def _list_all_values(text: str) -> list[StatedValue]:
-    """Of tables, then of lines that no table has, then of rows without a heading."""
-    values = list_table_values(text)
-    for more in (list_values, _list_odd):
-        known = {value.line for value in values}
-        values += [value for value in more(text) if value.line not in known]
-    return values
-
-
-def _list_odd(text: str) -> list[StatedValue]:
-    rows = list_odd_rows(text)
-    return [StatedValue(ODD, find_part(row.name), f"{row.name}: {row.what}", row.line, False) for row in rows]
+        values = list_all_values(text)
+    rows = [(value.code, value.part, value.line[:_TEXT], value.what) for value in values]
+    new = [row for row in rows if row[2] not in known][:_PARTS]
+    return [ToolReport(code, part, line, (("what", what),)) for code, part, line, what in new]
 
 
 def find_unexplained(text: str) -> str | None:
@@ -125,7 +121,11 @@ def find_unexplained(text: str) -> str | None:
     >>> find_unexplained("RDMA failed on our cluster, what can we do?")
     """
     found = next((line.strip() for line, _ in _find_lines(text)), None)
-    return found or next((value.line for value in _list_all_values(text)), None)
+    if found is None:
+        from probes.tool_reports.tables.cells import list_all_values  # lazy: few texts are no known output
+
+        found = next((value.line for value in list_all_values(text)), None)
+    return found
 
 
 def list_logged(text: str) -> list[str]:

@@ -15,18 +15,20 @@ from probes.text import lazy_pattern
 from probes.tool_reports.sentences.parts import list_parts
 
 STATE, COUNT, BELOW = "value-state", "value-count", "value-below"
-CODES = (STATE, COUNT, BELOW)
 _LONGEST, _MOST_LINES, _LONGEST_VALUE = 400, 4000, 80
 _NEAR = 60  # lines below a heading that are still about its part
 _MOST_DOWN = 4  # parts; a longer list is one of what is not used
 _LESS = 0.9  # a smaller part of another value
 
 _OF_FIELD = lazy_pattern(
-    r"(?i)gpu|\bib_\w|\bfan\d|\bvolts?\b|\bmpath|\bptp\b|\bdpu\b|_temp\b|\b[nhx]pus?\b|nvlink|nvswitch|\bpcie?\b|mlx[45]|infiniband|\brdma|\broce\b|\bhcas?\b|\bnics?\b|\befa\b"
+    r"(?i)gpu|\bib_\w|\bfan\d|\bvolts?\b|\bmpath|\bptp\b|\bdpu\b|_temp\b|\b[nhx]pus?\b|nvlink|nvswitch|\bpcie?\b"
+    r"|mlx[45]"
+    r"|infiniband|\brdma|\broce\b|\bhcas?\b|\bnics?\b|\befa\b"
     r"|xgmi|\bhccs\b|\bfabric\b|\bswitch|\blinks?\b|\bports?\b|\becc\b|\bfans?\b|\bpsu|power suppl|\bcool\w+|\bleak"
     r"|temperature|thermal|power|topology|\bdrives?\b|\bdisks?\b|\b[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\b"
     r"|nvme|\b(?:tray|slot)s?\b|\bdimms?\b|\btransceiver|\biommu\b|\bacs\b|peermem|memlock|\bmc\d"
-    r"|storage|ceph|lustre|\bnfs\b|\bosds?\b|\bmdt?\b|\bphase\b|\bost|mounts?\b|\bbgp\b|neighbor|\bmodules?\b|\boptic|\bcables?\b|\bbackends?\b|\blanes?\b|\bled\b"
+    r"|storage|ceph|lustre|\bnfs\b|\bosds?\b|\bmdt?\b|\bphase\b|\bost|mounts?\b|\bbgp\b|neighbor|\bmodules?\b"
+    r"|\boptic|\bcables?\b|\bbackends?\b|\blanes?\b|\bled\b"
 )
 _IN_JSON = lazy_pattern(r'"(?P<label>[\w .:/-]{2,60})" ?: ?(?:"(?P<text>[^"\n]{1,80})"|(?P<number>[\w.]{1,20}))')
 _KEY = lazy_pattern(r'(?<![\w.])(?P<label>[A-Za-z][\w.-]{1,60})=(?:"(?P<text>[^"\n]{1,80})"|(?P<word>[^\s,;"]{1,80}))')
@@ -37,13 +39,13 @@ _LABELLED = lazy_pattern(
 _CELLS = lazy_pattern(r"[ \t]*[|,;\t][ \t]*|[ \t]{2,60}")
 _STATES = (
     r"fail(?:ed|ing|ure)?|fault(?:y|ed)?|error(?:ed)?|degraded|downgraded|unhealthy|critical|offline|lost|bad|poor"
-    r"|abnormal|alarm|throttled|quarantined|isolated|broken|dead|stuck|hung|crashed|nok|wet|leak(?:ing|age)?|overheat\w{0,4}"
+    r"|abnormal|alarm|throttled|quarantined|isolated|broken|dead|stuck|hung|crashed|nok|wet|leak(?:ing|age)?"
+    r"|overheat\w{0,4}"
     r"|unreachable|unresponsive|mis-?match\w{0,3}|misconfigured|unplugged|disconnected|err[ _-]?disabled?|red"
     r"|not[ _-](?:ok|ready|good|healthy|running|responding|loaded|connected|detected|working|functional)|retired|err"
-    r"|tripped|stormed|disconn"
-    r"|(?:waiting|marked|flagged) for (?:rma|repair|replacement)"
+    r"|tripped|stormed|disconn|(?:waiting|marked|flagged) for (?:rma|repair|replacement)"
 )
-_TROUBLE = lazy_pattern(rf"(?i)(?P<state>{_STATES})!?(?=$|[\s(,;/\]])(?! Hat\b)")
+_TROUBLE = lazy_pattern(rf"(?i)(?:{_STATES})!?(?=$|[\s(,;/\]])(?! Hat\b)")
 _TROUBLE_CELL = lazy_pattern(rf"(?i)(?:{_STATES})!?(?: ?\([^)]{{0,60}}\))?")
 _WELL = lazy_pattern(r"(?i)(?:ok|good|up|pass(?:ed)?|healthy|active|yes|normal|ready)")
 _LOUD = lazy_pattern(
@@ -77,9 +79,9 @@ _ENUMERATED_TROUBLE = frozenset(
 )
 _ENUMERATED_WELL = frozenset(["NO", "NONE", "NOT", "OK", "CLEAR", "DISABLED", "ENABLED"])
 _DOWN = lazy_pattern(
-    r"(?i)(?P<state>down|inactive|polling|init(?:ializ(?:e|ing))?|no[ -]?(?:link|carrier)|amber|los)(?=$|[\s(,;/])"
+    r"(?i)(?:down|inactive|polling|init(?:ializ(?:e|ing))?|no[ -]?(?:link|carrier)|amber|los)(?=$|[\s(,;/])"
 )
-_LOW = lazy_pattern(r"(?i)(?P<state>low|high|below|above|out of range)(?=$|[\s(,;])")
+_LOW = lazy_pattern(r"(?i)(?:low|high|below|above|out of range)(?=$|[\s(,;])")
 _OF_STATE = lazy_pattern(r"\b(?:state|status|health|link|led|phys\w{0,10}|carrier|port|oper\w{0,10})\b")
 _OF_LEVEL = lazy_pattern(r"\b(?:flow|pressure|voltage|temp\w{0,10}|level|humidity)\b")
 _OF_STATED = lazy_pattern(
@@ -87,29 +89,33 @@ _OF_STATED = lazy_pattern(
     r"|los|lol)$"
 )
 _YES = lazy_pattern(r"(?i)(?:true|yes|asserted|active|detected|present)")
+_VARIABLE = lazy_pattern(r"[A-Z][A-Z0-9]{1,20}(?:_[A-Z0-9]{1,20}){1,8}")  # of the environment
 _HEX = lazy_pattern(r"0x0{0,15}[1-9a-fA-F][0-9a-fA-F]{0,15}")
 _OF_FLAGS = lazy_pattern(r"\b(?:warning|alarms?|faults?|los|lol|errors?)\b")
 _NUMBER = lazy_pattern(r"[1-9]\d{0,15}")
 _COUNTED = lazy_pattern(
     r"\b(?:errors?|errs?|uncorr\w{0,10}|fatal|faults?|failures?|failed|fails|crc|drops?|dropped|discards?|lost|alarms?"
-    r"|violations?|mismatch\w{0,3}|poison\w{0,3}|overflows?|trips?|brakes?|time-?outs|ues?|uces?|retrains?|unhealthy|missing|offline|dead"
+    r"|violations?|mismatch\w{0,3}|poison\w{0,3}|overflows?|trips?|brakes?|time-?outs|ues?|uces?|retrains?"
+    r"|unhealthy|missing|offline|dead"
     r"|bad|degraded|flaps?)\b"
 )
 _NOT_COUNTED = lazy_pattern(  # a setting, a limit, what was repaired, what is none
     r"\b(?:correct(?:ed|able)|ce|replays?|single bit|sbe|aggregate|lifetime|history|retry|retries|max\w{0,4}|min\w{0,4}"
     r"|threshold|limits?|timeout|allowed|percent|ratio|rate|id|code|mask|since|at|time|level|log|entries|pages?|rows?"
     r"|index|size|lanes?|first|line|version|mark|kill\w{0,3}|on|probability"
-    r"|injected|ignored|number of tests|reported|supported|enabled?|detection|reporting)\b"
+    r"|injected|wred|ignored|handling|number of tests|reported|supported|enabled?|detection|reporting)\b"
 )
 _SETTING = lazy_pattern(
     r"\b(?:policy|action|mode|supports?|supported|level|log|logging|thresholds?|limit|on (?:error|fail\w{0,4})|default"
     r"|requested|expected|want(?:ed)?|filter|behaviou?r|retry|retries|timeout|previous|last|history|message|msg|reason"
-    r"|description|comment|note|title|name|type|events?|signal|severity|priority|alert\w{0,6}|example|option|config\w{0,12}"
+    r"|description|comment|note|title|name|type|events?|signal|severity|priority|alert\w{0,6}|example|option"
+    r"|config\w{0,12}"
     r"|library|kind|category|class|cause|remote|on|mask|enabled?|admin\w{0,12}|desired|target|fail on|secure boot|phase"
-    r"|conclusion|if|when|job|pod|build|test case)\b"
+    r"|colou?r|conclusion|if|when|job|pod|build|test case)\b"
 )
 _PLURAL = (
-    r"gpus|npus|hpus|xpus|nics|hcas|links|nvlinks|ports|lanes|rails|devices|modules|fans|psus|drives|backends|nodes|trays"
+    r"gpus|npus|hpus|xpus|nics|hcas|links|nvlinks|ports|lanes|rails|devices|modules|fans|psus|drives|backends|nodes"
+    r"|trays"
     r"|switches|nvswitches|efas|planes"
 )
 _OF_RATIO = lazy_pattern(rf"\b(?:{_PLURAL}|count|up|ready|online|active|healthy|width|cur(?:rent)? ?/ ?max\w{{0,4}})\b")
@@ -159,8 +165,11 @@ _OWNER = lazy_pattern(r"(?i)(?:host|node|server|host_?name|instance|name|device|
 _CAMEL = lazy_pattern(r"(?<=[a-z0-9])(?=[A-Z][a-z])")
 
 
+Judged = tuple[str, str, bool]  # the code, the label and value as they are shown, whether it is only down
+
+
 class StatedValue(NamedTuple):
-    """A value that states trouble. `code`: one of CODES; `part`: as `parts.py` names it."""
+    """A value that states trouble. `code`: STATE, COUNT, BELOW or that of an odd row; `part`: as in `parts.py`."""
 
     code: str
     part: str | None
@@ -214,7 +223,7 @@ def _list_pieces(text: str) -> Iterator[str]:
                 yield piece
 
 
-def _judge_line(line: str, has_part: bool) -> Iterator[tuple[str, str, bool]]:
+def _judge_line(line: str, has_part: bool) -> Iterator[Judged]:
     pairs = [(match["label"], match["text"] or match["number"]) for match in _IN_JSON.finditer(line)]
     pairs = pairs or [(match["label"], match["text"] or match["word"]) for match in _KEY.finditer(line)]
     if len(pairs) > 1:
@@ -230,7 +239,7 @@ def _judge_line(line: str, has_part: bool) -> Iterator[tuple[str, str, bool]]:
         yield from _judge_cells(line, has_part)
 
 
-def judge(label: str, value: str) -> tuple[str, str, bool] | None:
+def judge(label: str, value: str) -> Judged | None:
     """What a value states where its label is known: the code, both as they are shown, and whether it is only down."""
     words = normalize(label)
     what = f"{label}: {value[:_LONGEST_VALUE]}"
@@ -238,7 +247,8 @@ def judge(label: str, value: str) -> tuple[str, str, bool] | None:
         return (BELOW, what, False) if _OF_RATIO.search(words) and not _OF_SPEED.search(words) else None
     if _NUMBER.fullmatch(value) or _HEX.fullmatch(value):
         is_count = _COUNTED.search(words) if value.isdecimal() else _OF_FLAGS.search(words)
-        return (COUNT, what, False) if is_count and not _NOT_COUNTED.search(words) else None
+        is_setting = _NOT_COUNTED.search(words) or _VARIABLE.fullmatch(label)
+        return (COUNT, what, False) if is_count and not is_setting else None
     if _OF_ADVICE.search(words) and _ADVICE.match(value):
         return STATE, what, False
     if _SETTING.search(words):
@@ -267,7 +277,7 @@ def _is_enumerated(value: str) -> bool:
     return bool(words & _ENUMERATED_TROUBLE) and not words & _ENUMERATED_WELL
 
 
-def _judge_bounds(line: str) -> Iterator[tuple[str, str, bool]]:
+def _judge_bounds(line: str) -> Iterator[Judged]:
     """A number beside the bound that it should keep.
 
     >>> [row[1] for row in _judge_bounds("RxPower -14.8 dBm (low alarm -12.0)  Temp 51 C (max 85)")]
@@ -289,7 +299,7 @@ def _judge_bounds(line: str) -> Iterator[tuple[str, str, bool]]:
 
 def _pair_with_most(
     roles: dict[tuple[str | None, str], tuple[bool, str]], part: str | None, line: str
-) -> Iterator[tuple[str, str, bool]]:
+) -> Iterator[Judged]:
     """A value below the one that another line of the same label calls the most, or the expected one.
 
     >>> roles = {}
@@ -313,7 +323,7 @@ def _pair_with_most(
         yield BELOW, f"{has}; {most}", False
 
 
-def _compare_wanted(pairs: list[tuple[str, str]]) -> Iterator[tuple[str, str, bool]]:
+def _compare_wanted(pairs: list[tuple[str, str]]) -> Iterator[Judged]:
     """Of keys in one line that state what is expected and what was found.
 
     >>> list(_compare_wanted([("expected", "450"), ("measured", "212")]))
@@ -329,7 +339,7 @@ def _compare_wanted(pairs: list[tuple[str, str]]) -> Iterator[tuple[str, str, bo
         yield BELOW, f"{found[0]}: {found[1]}, {wanted[0]}: {wanted[1]}", False
 
 
-def _judge_cells(line: str, has_part: bool) -> Iterator[tuple[str, str, bool]]:
+def _judge_cells(line: str, has_part: bool) -> Iterator[Judged]:
     """Of a row that begins with a part, and has a cell, or a last word in capitals, that is a state of trouble; a cell
     among others that are well; numbers of parts of which some are not there.
 

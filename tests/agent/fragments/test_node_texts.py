@@ -177,7 +177,7 @@ def test_a_row_of_the_table_of_nvidia_smi_alone(tmp_path: Path) -> None:
     )
     (finding,) = warnings_of(scan_text(tmp_path, f"it shows this:\n{rows}\n", "chat.txt"))
 
-    assert ("GPU5", "nvidia-smi reads ERR!: power") == (finding.label, finding.summary)
+    assert ("GPU5", "nvidia-smi reads ERR! for the power") == (finding.label, finding.summary)
 
 
 def test_every_gpu_that_could_not_be_reset(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ SITUATIONS = {
     "access", "device", "diagnostic", "driver", "error", "errors", "fan", "filtered", "hidden", "image", "library",
     "link", "node", "not-stated", "npu", "plugin", "silent", "runtime", "unloaded", "slurm", "counted",
     "gres", "selectors", "path", "nhc", "xgmi", "bond", "storm",
-    "silent-gpu", "module", "memlock", "manager", "fec", "metric", "reporter", "again",
+    "silent-gpu", "module", "memlock", "manager", "fec", "metric", "reporter", "again", "dpu-start",
     "region-taken", "reserved-memory", "nouveau", "rdma-probe", "module-refused", "interface-probe",
     "no-mkey", "open-modules", "power-cable", "probe-failed", "rdma-port", "registers-taken", "safe-mode",
     "unsupported-gpu", "all", "imex", "bus", "unlisted", "recovering", "marking", "nccl", "switch", "peers",

@@ -9,7 +9,7 @@ from probes.sources.identify import identify_command
 from probes.text import ParseError
 from probes.tool_reports.sentences.compared import list_compared
 from probes.tool_reports.tables.measured_lines import list_slow_lines
-from probes.tool_reports.tables.sheets import is_sheet, list_sheet_faults
+from probes.tool_reports.tables.sheets import has_records, is_sheet, list_sheet_faults
 
 
 def table(heading: str, *rows: str, mark: str = ",") -> str:
@@ -81,7 +81,7 @@ def test_a_row_that_is_not_as_the_others_is_found_in_any_form(mark: str) -> None
     ],
 )  # fmt: skip
 def test_what_a_row_states(text: str, expected: list[tuple[str, str]]) -> None:
-    reports = list_sheet_faults(text) if is_sheet(text) else []
+    reports = list_sheet_faults(text) if is_sheet(text) or has_records(text) else []
     assert expected == [(report.code, report.subject) for report in reports]
 
 

@@ -59,6 +59,9 @@ CALM = (
     "does the port state: down matter?",
     "if link state: failed, replace the cable",
     "shutdown_on_leak: true",
+    "gpu color: red",
+    "NIC_ASYNC_ERROR_HANDLING=1",
+    "883002 relax batch gres/gpu=1 FAILED 2:0",
     "a report without parts: failed",
 )
 

@@ -31,7 +31,7 @@ from tests.agent.rules.machines import (
     grace,
     grouped,
 )
-from tests.agent.rules.nccl_case import said
+from tests.agent.rules.nccl.nccl_case import said
 
 DOWN = "0000:22:00.0"
 

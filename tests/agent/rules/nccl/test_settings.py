@@ -30,7 +30,7 @@ from tests.agent.rules.build import (
     server,
     topology,
 )
-from tests.agent.rules.nccl_case import JOB, SYSTEM, USER, changed, jobs_hidden, lines, said, unread
+from tests.agent.rules.nccl.nccl_case import JOB, SYSTEM, USER, changed, jobs_hidden, lines, said, unread
 from tests.machines import scan_text
 
 

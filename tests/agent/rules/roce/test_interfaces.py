@@ -26,7 +26,7 @@ from tests.agent.rules.build import (
     topology,
 )
 from tests.agent.rules.moves import moved, roce
-from tests.agent.rules.nccl_case import using
+from tests.agent.rules.nccl.nccl_case import using
 from tests.agent.rules.roce.qos import NETDEV, NIC, NOT_ACTIVE, PORT, PROVIDERS, ROLES, UNSEEN
 
 # roce-mtu-mismatch: when it fires, when it must not, and every guard alone.

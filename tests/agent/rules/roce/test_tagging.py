@@ -8,7 +8,7 @@ import pytest
 from agent.model.nic import Gid
 from agent.rules.catalogue import every_rule
 from tests.agent.rules.build import changed_netdev, changed_port, topology
-from tests.agent.rules.nccl_case import said
+from tests.agent.rules.nccl.nccl_case import said
 from tests.agent.rules.roce.qos import dcb, dcb_everywhere, nccl_sets, of, roce, vlan
 from tests.agent.rules.rows import only
 

@@ -350,10 +350,11 @@ def test_a_set_of_outputs_is_enough(line: OutputSet) -> None:
     ids=lambda line: f"{line.rule}: {' + '.join(line.outputs)}",
 )
 def test_none_of_a_set_can_be_left_out(line: OutputSet) -> None:
-    """What is left finds nothing."""
+    """What is left finds nothing, or a note where the set finds more."""
     for output in line.outputs:
         rest = [other for other in line.outputs if other != output]
-        assert None is find_with(line.rule, line.machine, rest), output
+        found = find_with(line.rule, line.machine, rest)
+        assert found is None or (found[0] == "info" != line.severity), output
 
 
 def test_the_page_has_every_rule() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from probes.named_tuple import NamedTuple
 from probes.text import lazy_pattern
+from probes.tool_reports.tables.records import list_record_tables
 
 FEWEST = 3  # rows
 _LONGEST, _MOST_LINES, _MOST_COLUMNS, _MOST_ROWS = 400, 2000, 40, 500
@@ -22,7 +23,7 @@ _CELLS_OF_HTML = lazy_pattern(r"</t[dh]> {0,8}<t[dh][^>]{0,80}>", re.IGNORECASE)
 _TAG = lazy_pattern(r"</?[a-zA-Z][^>]{0,80}>")
 _OF_LATEX = lazy_pattern(r"\\\\$|\\(?=[_%&#])|\$[^$]{0,20}\$")
 _RULE = lazy_pattern(r"[-=+|:\s─═━┄╌┌┐└┘├┤┬┴┼╔╗╚╝╠╣╦╩╬]{1,400}|\\[a-z]{3,12}rule")
-_KEY = lazy_pattern(r'(?P<label>[A-Za-z][\w./-]{0,40})=(?P<value>"[^"\n]{0,60}"|[^\s,;"]{1,60})')
+_SECTION = lazy_pattern(r"\[{1,2}(?P<name>[\w .:/\"-]{2,60})\]{1,2}[ \t]*")
 _LABELLED = lazy_pattern(
     r"[ \t-]{0,20}(?P<label>[A-Za-z][\w ./()%°-]{0,40}?)[ \t]{0,20}[:=][ \t]{0,20}(?P<value>\S.{0,79})"
 )
@@ -32,11 +33,12 @@ _VALUE = lazy_pattern(
 )
 
 
-class Table(NamedTuple):
+class FoundTable(NamedTuple):
     """The names of its columns, and its rows with the line that each begins in."""
 
     names: tuple[str, ...]
     rows: tuple[tuple[tuple[str, ...], str], ...]
+    is_record: bool = False  # whose cells stand beside their label
 
 
 def read_number(cell: str) -> tuple[float, str] | None:
@@ -53,7 +55,7 @@ def read_number(cell: str) -> tuple[float, str] | None:
     return float(match["number"].replace(",", ".")), match["unit"]
 
 
-def read_tables(text: str) -> Iterator[Table]:
+def read_tables(text: str) -> Iterator[FoundTable]:
     """Each with three rows or more.
 
     >>> list(read_tables("a b c\\n1 2 3\\n4 5 6\\n7 8 9\\n"))[0].names
@@ -61,7 +63,7 @@ def read_tables(text: str) -> Iterator[Table]:
     >>> list(read_tables("".join(f"t,host=n{n} up={n}i,down=0\\n" for n in range(4))))[0].names
     ('host', 'up', 'down')
     >>> list(read_tables("".join(f"link: {n}\\nerrors: {n}\\n\\n" for n in range(4))))[0].rows[1]
-    (('', '1', '1'), 'link: 1')
+    (('1', '1'), '1 1')
     """
     lines = [_clean(line) if len(line) <= _LONGEST else "" for line in text.splitlines()[:_MOST_LINES]]
     at = 0
@@ -70,8 +72,11 @@ def read_tables(text: str) -> Iterator[Table]:
         if table:
             yield table
         at += 1 + (len(table.rows) if table else 0)
-    yield from _read_keyed(lines)
-    yield from _read_labelled(lines)
+    sections = list(_read_sections(lines))
+    yield from sections
+    for names, rows in list_record_tables(text) if not sections else ():
+        records = tuple((tuple(cells), " ".join(cells)) for cells in rows[:_MOST_ROWS])
+        yield FoundTable(tuple(names), records, is_record=True)
 
 
 def _clean(line: str) -> str:
@@ -83,7 +88,7 @@ def _clean(line: str) -> str:
     return line.translate(_BOX)
 
 
-def _read_columns(lines: Sequence[str], start: int, mark: str | re.Pattern[str]) -> Table | None:
+def _read_columns(lines: Sequence[str], start: int, mark: str | re.Pattern[str]) -> FoundTable | None:
     names = _cut(lines[start], mark)
     if not 3 <= len(names) <= _MOST_COLUMNS or len(set(names)) < len(names) or any(map(_NO_NAME.match, names)):
         return None
@@ -104,7 +109,7 @@ def _read_columns(lines: Sequence[str], start: int, mark: str | re.Pattern[str])
         rows.append((cells, line))
     if len(rows) < FEWEST or not any(map(str.isdigit, "".join(line for _, line in rows))):
         return None
-    return Table(names, tuple(rows))
+    return FoundTable(names, tuple(rows))
 
 
 def _cut(line: str, mark: str | re.Pattern[str]) -> tuple[str, ...]:
@@ -114,33 +119,15 @@ def _cut(line: str, mark: str | re.Pattern[str]) -> tuple[str, ...]:
     return tuple(mark.split(line.strip())) if line.strip() else ()
 
 
-def _read_keyed(lines: Sequence[str]) -> Iterator[Table]:
-    """Lines of keys and values, those that have the same keys."""
-    groups: dict[tuple[str, ...], list[tuple[tuple[str, ...], str]]] = {}
+def _read_sections(lines: Sequence[str]) -> Iterator[FoundTable]:
+    """Labels and values below a line in brackets that names what they are of."""
+    records: list[tuple[dict[str, str], str]] = []
     for line in lines:
-        found = _KEY.finditer(line) if "{" not in line else ()  # a sample of Prometheus has its value behind them
-        pairs = [(match["label"], match["value"].strip('"')) for match in found]
-        if len(pairs) > 1:
-            groups.setdefault(tuple(label for label, _ in pairs), []).append((tuple(value for _, value in pairs), line))
-    for names, rows in groups.items():
-        if len(rows) >= FEWEST and len(set(names)) == len(names) <= _MOST_COLUMNS:
-            yield Table(names, tuple(rows[:_MOST_ROWS]))
-
-
-def _read_labelled(lines: Sequence[str]) -> Iterator[Table]:
-    """Records of several lines, each of which begins with the same label, or below a line that names it."""
-    record, title, head = dict[str, str](), "", ""
-    groups: dict[tuple[str, ...], list[tuple[tuple[str, ...], str]]] = {}
-    for line in [*lines, ""]:
-        match = _LABELLED.fullmatch(line)
-        if match and match["label"] not in record:
-            head = head if record else line
-            record[match["label"]] = match["value"].strip("\"' ,")
-            continue
-        if len(record) > 1:
-            groups.setdefault(("", *record), []).append(((title, *record.values()), head))
-        record, head = ({match["label"]: match["value"].strip("\"' ,")}, line) if match else ({}, "")
-        title = title if match or not line.strip() else line.strip(" []:#*")
-    for names, rows in groups.items():
-        if len(rows) >= FEWEST and len(names) <= _MOST_COLUMNS:
-            yield Table(names, tuple(rows[:_MOST_ROWS]))
+        if heading := _SECTION.fullmatch(line):
+            records.append(({"": heading["name"]}, line))
+        elif records and (match := _LABELLED.fullmatch(line)):
+            records[-1][0].setdefault(match["label"], match["value"].strip("\"' ,"))
+    alike = [(record, line) for record, line in records if len(record) > 1 and record.keys() == records[0][0].keys()]
+    if len(alike) >= FEWEST:
+        rows = tuple((tuple(record.values()), line) for record, line in alike[:_MOST_ROWS])
+        yield FoundTable(tuple(alike[0][0]), rows, is_record=True)

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from probes.text import lazy_pattern
-from probes.tool_reports.sentences.odd_rows import list_far
 from probes.tool_reports.sentences.parts import find_part
-from probes.tool_reports.sentences.records import Table, read_number, read_tables
-from probes.tool_reports.sentences.values import BELOW, COUNT, StatedValue, is_of_field, judge, normalize
+from probes.tool_reports.sentences.values import BELOW, COUNT, StatedValue, is_of_field, judge, list_values, normalize
+from probes.tool_reports.tables.forms import FoundTable, read_number, read_tables
+from probes.tool_reports.tables.odd_rows import list_far, list_odd_rows
 
 ODD = "value-odd"
 _FEWEST_ALIKE = 4  # rows of which one can be the odd one
@@ -31,19 +31,26 @@ _UPPER = lazy_pattern(r"\b(?:up(?:per)?|hi(?:gh)?|max) (?:crit\w{0,4}|limit|nr|c
 _LOWER = lazy_pattern(r"\b(?:lo(?:w(?:er)?)?|min) (?:crit\w{0,4}|limit|nr|cr|alarm|fatal)\b|\bmin(?:imum)?\b")
 _HAS = lazy_pattern(r"\b(?:active|actual|current|cur|found|present|up|measured|negotiated)\b")
 _READ = lazy_pattern(r"\b(?:reading|value|current|actual|now|measured)\b")
-_VARIES = lazy_pattern(r"\b(?:gen|speed|clocks?|power|temp\w{0,10}|mem\w{0,3}|size|fan|watts|mhz)\b")  # of idle parts
+_VARIES = lazy_pattern(
+    r"\b(?:gen|speed|clocks?|power|temp\w{0,10}|mem\w{0,3}|usage|used?|size|fan|watts|mhz)\b"
+)  # of idle parts
 _UNIT = lazy_pattern(r"\([A-Za-z]{1,6}\)")
 _OF_STATE = lazy_pattern(r"\b(?:state|status|health|breaker|link|phys\w{0,10}|carrier|oper\w{0,10})\b")
 _USUAL_STATES = lazy_pattern(
     r"(?i)ok|good|up|pass(?:ed)?|healthy|yes|normal|ready|linkup|online|idle|alloc\w{0,6}|mix\w{0,2}|connected|running"
     r"|complet\w{1,3}|succeeded|established|full|closed|present|enabled|active"
 )
-_OF_WAIT = lazy_pattern(r"\b(?:ms|us|lat|latency|rtt|elapsed|ber)\b")
+_OF_WAIT = lazy_pattern(r"\b(?:s|ms|us|ns|sec(?:onds)?|lat|latency|rtt|elapsed|ber)\b")
 _OF_RATE = lazy_pattern(r"\b(?:[mg]i?b(?:it)?(?:ps| ?/ ?s)?|\w{0,12}bw|bandwidth|throughput|t?flops|rpm|flow)\b")
 _OF_HEAT = lazy_pattern(r"\btemp|°c|\bc$|celsius")
+_OF_QUANTITY = lazy_pattern(  # that is alike on parts that do the same
+    r"\b(?:volts?|v|[vip](?:in|out)|amps?|ma|watts?|w|power|rpm|temp\w{0,10}|c|[mg]?hz|speed|flow|lpm|pressure|bar|dbm"
+    r"|celsius|spannung|strom|leistung)\b|°c"
+)
 _BY_USE = lazy_pattern(  # what differs with the jobs that run
     r"\b(?:mem(?:ory)?|used?|usage|util\w{0,8}|load|size|free|capacity|pods?|jobs?|users?|pid|uptime|age|id|index|i?ops"
-    r"|ops|flows?|seq\w{0,6}|guid|lid|serial|port|vlan|as|rank|gpu|slot|lane|step|iter\w{0,6}|epoch|loss|bytes|packets|pkts"
+    r"|ops|flows?|seq\w{0,6}|guid|lid|serial|port|vlan|as|rank|gpu|slot|lane|step|iter\w{0,6}|epoch|loss|bytes"
+    r"|packets|pkts"
     r"|msg\w{0,6}|count|total|bus|address|minor|irq|version|weight|priority|at|date|day|since|last|requests?|queued?"
     r"|running|waiting|ok|changed|skipped|passed|failed|kwh?|energy)\b"
 )
@@ -66,19 +73,38 @@ def list_table_values(text: str) -> list[StatedValue]:
     return list({(value.line, value.what): value for value in values}.values()) if is_of_field(text) else []
 
 
-def _judge_table(table: Table) -> Iterator[StatedValue]:
+def list_all_values(text: str) -> list[StatedValue]:
+    """Those of tables, then of lines that no table has, then of rows without a heading that are not as all others.
+
+    >>> [value.what for value in list_all_values("port 4 state: FAILED\\n")]
+    ['port 4 state: FAILED']
+    """
+    values = list_table_values(text)
+    for more in (list_values, _list_odd_rows):
+        known = {value.line for value in values}
+        values += [value for value in more(text) if value.line not in known]
+    return values
+
+
+def _list_odd_rows(text: str) -> list[StatedValue]:
+    rows = list_odd_rows(text)
+    return [StatedValue(ODD, find_part(row.name), f"{row.name}: {row.what}", row.line, False) for row in rows]
+
+
+def _judge_table(table: FoundTable) -> Iterator[StatedValue]:
     if any(_OVER.search(name) for name in table.names):
         return
     names = [_name_row(table, cells) for cells, _ in table.rows]
     far: dict[int, list[str]] = {}
+    is_matrix = len({cells[0] for cells, _ in table.rows} & set(table.names)) > 1
     for at, column in enumerate(table.names):
         cells = [cells[at] for cells, _ in table.rows]
-        judged = [judge(column, cell) for cell in cells] if column else []
+        judged = [judge(column, cell) for cell in cells] if column and not table.is_record else []
         counted = sum(row is not None and row[0] == COUNT for row in judged)
         for name, (_, line), cell, row in zip(names, table.rows, cells, judged, strict=False):
             if row and (row[0] != COUNT or 3 * counted <= len(cells)):
                 yield _build(row[0], name, f"{column} {cell}", line, row[2])
-        for number, says in _find_odd(column, cells) if column and not any(judged) else ():
+        for number, says in _find_odd(column, cells, is_matrix) if column and not any(judged) else ():
             far.setdefault(number, []).append(says)
     absent = [sum(cell.lower() in _NO_CELL for cell in entries) for entries, _ in table.rows]
     for number, (_, line) in enumerate(table.rows):
@@ -92,7 +118,7 @@ def _build(code: str, name: str, what: str, line: str, is_down: bool = False) ->
     return StatedValue(code, find_part(name) or find_part(line), f"{name}: {what}"[:160], shown, is_down)
 
 
-def _name_row(table: Table, cells: Sequence[str]) -> str:
+def _name_row(table: FoundTable, cells: Sequence[str]) -> str:
     """By the first cells, as many as tell the rows apart; a number with the name of its column."""
     begin = 1 if len({row[0] for row, _ in table.rows}) == 1 else 0
     for end in range(begin + 1, begin + 4):
@@ -102,13 +128,17 @@ def _name_row(table: Table, cells: Sequence[str]) -> str:
     return " ".join(f"{name} {cell}".strip() if len(cell) < 4 else cell for name, cell in parts)[:_SHOWN]
 
 
-def _find_odd(column: str, cells: Sequence[str]) -> Iterator[tuple[int, str]]:
+def _find_odd(column: str, cells: Sequence[str], is_matrix: bool) -> Iterator[tuple[int, str]]:
     """Rows that are not as all others in a column, with what these have."""
-    words = normalize(column)
+    words = normalize(column.replace("dBm", "dbm"))
     if len(cells) < _FEWEST_ALIKE:
         return
     usual, times = Counter(cells).most_common(1)[0]
-    if 0 < len(cells) - times <= len(cells) / _SHARE and (_OF_STATE.search(words) or _is_whole(usual)):
+    if (
+        usual.lower() not in _NO_CELL
+        and 0 < len(cells) - times <= len(cells) / _SHARE
+        and (_OF_STATE.search(words) or _is_whole(usual))
+    ):
         for at, cell in enumerate(cells):
             if cell != usual and (_is_less(cell) if _is_whole(usual) else _is_other_state(cell, usual)):
                 yield at, f"{column} {cell}, the others {usual}"
@@ -117,16 +147,18 @@ def _find_odd(column: str, cells: Sequence[str]) -> Iterator[tuple[int, str]]:
     missing = sum(cell.lower() in _NO_CELL for cell in cells)
     if _BY_USE.search(words) or missing > 1 or len(numbers) + missing < len(cells) or len(numbers) < _FEWEST_ALIKE:
         return
-    if len({unit for _, unit in numbers.values()}) > 1:
+    is_wait, is_rate = _OF_WAIT.search(words) is not None, _OF_RATE.search(words) is not None
+    is_compared = is_matrix or is_wait or is_rate or _OF_QUANTITY.search(words) is not None
+    if not is_compared or len({unit for _, unit in numbers.values()}) > 1:
         return
     places, values = list(numbers), [number for number, _ in numbers.values()]
-    if "dbm" in column.lower():  # of light a ratio is a difference
+    is_light = "dbm" in words
+    if is_light:  # of light a ratio is a difference
         values = [_LIGHT**number for number in values]
-    is_wait, is_rate = _OF_WAIT.search(words) is not None, _OF_RATE.search(words) is not None
     for at, most in list_far(values, not is_wait, not is_rate):
         if most and (not _OF_HEAT.search(words) or not most < values[at] < _HOT):
             shown = f"{column} {cells[places[at]]}"
-            yield places[at], shown if "dbm" in column.lower() else f"{shown}, the others {most:g}"
+            yield places[at], shown if is_light else f"{shown}, the others {most:g}"
 
 
 def _is_other_state(cell: str, usual: str) -> bool:
@@ -144,7 +176,7 @@ def _is_less(cell: str) -> bool:
     return match is not None and int(match["value"]) < int(match["whole"])
 
 
-def _compare_columns(table: Table, names: Sequence[str]) -> Iterator[StatedValue]:
+def _compare_columns(table: FoundTable, names: Sequence[str]) -> Iterator[StatedValue]:
     """Cells beyond the bound, or below the expected value, that another column of their row states."""
     words = [normalize(name) for name in table.names]
     for bound, column in enumerate(words):
