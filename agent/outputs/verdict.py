@@ -9,7 +9,7 @@ from agent.model.labels import name_first
 from agent.model.report import Report
 
 _OF_PROBES = "probe-hung"  # a check of our own reading: it passes whatever saved outputs hold
-_SAVED = ("dump", "text")  # sources that may hold one output alone
+SAVED_KINDS = ("dump", "text")  # sources that may hold one output alone
 _NAMED_RULES = 3  # rules named that keep the verdict from ok
 _OUTCOMES = (
     ("could not run", ("could not run", "baseline")),
@@ -65,7 +65,7 @@ def count_checks(report: Report) -> str:
 
 def _list_checks(report: Report) -> list[Check]:
     """The checks of the host: of saved outputs without the one of our own reading."""
-    return [check for check in report.checks if report.source.kind not in _SAVED or check.rule != _OF_PROBES]
+    return [check for check in report.checks if report.source.kind not in SAVED_KINDS or check.rule != _OF_PROBES]
 
 
 def classify_check(check: Check) -> str:
@@ -85,14 +85,14 @@ def classify_check(check: Check) -> str:
 def explain_unread_devices(report: Report) -> str | None:
     """Why there may be devices that are not listed; short where outputs were given, and none of them lists devices."""
     lists = [run.status for run in report.probes if run.name in ("pci", "lspci")]
-    if report.source.kind in ("dump", "text") and lists and set(lists) == {"absent"}:
+    if report.source.kind in SAVED_KINDS and lists and set(lists) == {"absent"}:
         return "no output lists PCI devices"
     return report.summary.devices_unread
 
 
 def _describe_outputs(report: Report) -> str:
     """Of saved outputs without a finding: whether any check could look at them."""
-    if report.source.kind not in _SAVED or report.source.hosts is not None or report.open_findings:
+    if report.source.kind not in SAVED_KINDS or report.source.hosts is not None or report.open_findings:
         return ""
     ran = sum(classify_check(check) in ("ran", "in part") for check in _list_checks(report))
     if not ran:
@@ -105,7 +105,7 @@ def _why_unknown(report: Report) -> str:
         return "the outputs are of several hosts or times, and each was checked alone"
     unread, topology = explain_unread_devices(report), report.topology
     if unread and not (topology.gpus or topology.host_nics):
-        if report.source.kind in _SAVED:
+        if report.source.kind in SAVED_KINDS:
             return f"GPUs and NICs of the host are not known: {unread}"
         return f"no GPU or RDMA NIC is listed, but there may be some: {unread}"
     essential = report.summary.unknown_essential

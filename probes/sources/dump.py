@@ -47,7 +47,7 @@ from probes.sources.given import (
     is_log,
     is_log_of_job,
 )
-from probes.sources.identify import LOOK_CHARACTERS, UNNAMED, find_missing_name, identify_command
+from probes.sources.identify import LOOK_CHARACTERS, UNNAMED, find_missing_name, identify_by_words, identify_command
 from probes.sources.output_names import (
     OF_DEVICES,
     best_name,
@@ -572,7 +572,7 @@ class SavedOutputs:
         if self._documents.get(name) is not None:
             pieces.pop(saved_name(REPEATED), None)  # a list of values is the document's own
         if not whole and not pieces:
-            whole = identify_command(unwrapped)
+            whole = identify_by_words(unwrapped)
         shown = any(piece.filtered or piece.marked for piece in pieces.values())
         is_compared = whole != (SHEET,) and saved_name(SHEET) in pieces  # several hosts, each with an output of its own
         if whole and len(pieces) < 2 and not unread and not shown and not is_compared:

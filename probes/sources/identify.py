@@ -552,7 +552,24 @@ def identify_command(text: str, by_words: bool = True) -> tuple[tuple[str, ...],
     >>> identify_command("Dear all,")
     ()
     """
-    start = _ESCAPES.sub("", text[:LOOK_CHARACTERS]).replace("\r\n", "\n")
+    start = _look_at(text)
+    return _identify(start) or (_identify_by_words(start) if by_words else ())
+
+
+def identify_by_words(text: str) -> tuple[tuple[str, ...], ...]:
+    """As `identify_command` does by words, of a text of which it found nothing else.
+
+    >>> identify_by_words("swp17 lost its carrier twice")
+    (('error', 'of', 'program'),)
+    """
+    return _identify_by_words(_look_at(text))
+
+
+def _look_at(text: str) -> str:
+    return _ESCAPES.sub("", text[:LOOK_CHARACTERS]).replace("\r\n", "\n")
+
+
+def _identify(start: str) -> tuple[tuple[str, ...], ...]:
     for commands, patterns in MARKS:
         if all(_PATTERNS[pattern].search(start) for pattern in patterns):
             return commands
@@ -560,7 +577,6 @@ def identify_command(text: str, by_words: bool = True) -> tuple[tuple[str, ...],
         return (tool,)
     from probes.tool_reports.pods import POD_ROW  # lazy, as are the others: few sources have a text that MARKS lacks
     from probes.tool_reports.sentences.stated import find_tool_errors, is_stated
-    from probes.tool_reports.sentences.unexplained import find_unexplained
 
     if POD_ROW.search(start):
         return (PODS,)
@@ -597,14 +613,19 @@ def identify_command(text: str, by_words: bool = True) -> tuple[tuple[str, ...],
 
     if any(row.needle in start and row.pattern.search(start) for row in SERVICE_SENTENCES):
         return (SERVICE_LOG,)
-    if excerpt := find_excerpt(start):
-        return (excerpt,)
+    excerpt = find_excerpt(start)
+    return (excerpt,) if excerpt else ()
+
+
+def _identify_by_words(start: str) -> tuple[tuple[str, ...], ...]:
+    if not _PATTERNS[_NO_JOB].search(start) or is_log_of_job(start):
+        return ()
+    from probes.tool_reports.sentences.unexplained import find_unexplained  # lazy, as above
     from probes.tool_reports.tables.sheets import has_records
 
-    if by_words and not is_log_of_job(start) and has_records(start):
+    if has_records(start):
         return (SHEET,)
-    is_due = by_words and not is_log_of_job(start) and find_unexplained(start)
-    return (("error", "of", "program"),) if is_due else ()
+    return (("error", "of", "program"),) if find_unexplained(start) else ()
 
 
 # What a line of a kernel log begins with, in any of its forms: seconds, a date, the host

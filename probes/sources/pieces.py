@@ -34,7 +34,13 @@ from probes.rdma.lost_heading import restore_heading
 from probes.sources.file_commands import show_files
 from probes.sources.given import is_log_of_job
 from probes.sources.host_lines import find_hosts
-from probes.sources.identify import find_missing_name, identify_command, identify_unnamed, is_sentence_of_smi
+from probes.sources.identify import (
+    find_missing_name,
+    identify_by_words,
+    identify_command,
+    identify_unnamed,
+    is_sentence_of_smi,
+)
 from probes.sources.output_names import best_name, is_of_device, saved_name
 from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.unread import has_labels
@@ -349,7 +355,7 @@ def _name_of_piece(piece: "Piece") -> str | None:
             return shown
     of_content = of_content or tuple(filter(None, (identify_unnamed(piece.text),)))
     if not of_content and piece.marked and not any(argv[0] in piece.words[:1] for argv in COMMANDS + SAVED):
-        of_content = identify_command(text)
+        of_content = identify_by_words(text)
     return saved_name(of_content[0]) if of_content else None
 
 

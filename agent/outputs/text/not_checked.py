@@ -11,7 +11,7 @@ from agent.model.reasons import needs_sample
 from agent.model.report import ProbeRun, Report
 from agent.outputs.names import DisplayNames
 from agent.outputs.text.lines import BLANK, Line, wrap_paragraph
-from agent.outputs.verdict import classify_check
+from agent.outputs.verdict import SAVED_KINDS, classify_check
 
 NAMED_RULES = 5
 COMMANDS_NAMED = 6  # to save next; the first screen shows NEXT_COMMANDS
@@ -95,7 +95,7 @@ def group_by_reason(report: Report) -> dict[str, str]:
 
 def simplify_reason(reason: str, report: Report) -> str:
     """Drop the second colon of `nvml: absent: why`; why saved outputs do not hold something is of no use."""
-    if report.source.kind in ("dump", "text"):
+    if report.source.kind in SAVED_KINDS:
         absent = [_ABSENT.fullmatch(part) for part in _NEXT_PROBE.split(reason)]
         leads = [match[1] for match in absent if match]
         if len(leads) == len(absent) and not any(leads[1:]):  # what leads to the probes is of all of them
@@ -183,7 +183,7 @@ def list_commands_to_save(report: Report) -> list[tuple[str, int]]:
 
     Of saved outputs only: other sources are whole, or are taken again.
     """
-    if report.source.kind not in ("dump", "text"):
+    if report.source.kind not in SAVED_KINDS:
         return []
     read = {source for run in report.probes for source in run.sources}
     makers = _find_makers(report)

@@ -62,7 +62,7 @@ def list_tool_faults(context: RuleContext, events: Sequence[Event]) -> Iterator[
     """The faults that these events are: one per part, and those of all GPUs of the host together."""
     parts: dict[str, list[Event]] = {}
     for event in events:
-        if event.code in (*MEANINGS, *OF_VALUES) and not _is_known(context, event):
+        if (event.code in MEANINGS or event.code in OF_VALUES) and not _is_known(context, event):
             event = _join(context, event)
             parts.setdefault(event.subject or f"node {event.code}", []).append(event)
     faults = [_fail(context, parts[part]) for part in sorted(parts)]

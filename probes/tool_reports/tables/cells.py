@@ -14,16 +14,13 @@ from probes.text import lazy_pattern
 from probes.tool_reports.sentences.parts import find_part
 from probes.tool_reports.sentences.values import BELOW, COUNT, StatedValue, is_of_field, judge, list_values, normalize
 from probes.tool_reports.tables.forms import FoundTable, read_number, read_tables
-from probes.tool_reports.tables.odd_rows import list_far, list_odd_rows
+from probes.tool_reports.tables.odd_rows import FEWEST, SHARE, is_complete, is_incomplete, list_far, list_odd_rows
 
 ODD = "value-odd"
-_FEWEST_ALIKE = 4  # rows of which one can be the odd one
-_SHARE = 4  # a value is usual where at most one row in so many has another
 _SHOWN, _SAID = 60, 4
 _HOT = 80  # degrees Celsius; below it a part is only busier than others
 _LIGHT = 1.05  # to the power of dBm: 6 dB below the others are far
 _NO_CELL = ("-", "--", "—", "n/a", "na", "none", "")  # of what is not there
-_RATIO = lazy_pattern(r"(?P<value>\d{1,5}) ?/ ?(?P<whole>\d{1,5})")
 _AMOUNT = lazy_pattern(r"x?(?P<value>\d{1,7}(?:\.\d{1,4})?)(?P<unit>.{0,12})")
 _WORD = lazy_pattern(r"[A-Za-z][A-Za-z_*-]{1,20}")
 _MOST = lazy_pattern(r"\b(?:expected|supported|max|maximum|capable|target|nominal|total)\b")
@@ -31,9 +28,9 @@ _UPPER = lazy_pattern(r"\b(?:up(?:per)?|hi(?:gh)?|max) (?:crit\w{0,4}|limit|nr|c
 _LOWER = lazy_pattern(r"\b(?:lo(?:w(?:er)?)?|min) (?:crit\w{0,4}|limit|nr|cr|alarm|fatal)\b|\bmin(?:imum)?\b")
 _HAS = lazy_pattern(r"\b(?:active|actual|current|cur|found|present|up|measured|negotiated)\b")
 _READ = lazy_pattern(r"\b(?:reading|value|current|actual|now|measured)\b")
-_VARIES = lazy_pattern(
+_VARIES = lazy_pattern(  # of idle parts
     r"\b(?:gen|speed|clocks?|power|temp\w{0,10}|mem\w{0,3}|usage|used?|size|fan|watts|mhz)\b"
-)  # of idle parts
+)
 _UNIT = lazy_pattern(r"\([A-Za-z]{1,6}\)")
 _OF_STATE = lazy_pattern(r"\b(?:state|status|health|breaker|link|phys\w{0,10}|carrier|oper\w{0,10})\b")
 _USUAL_STATES = lazy_pattern(
@@ -69,8 +66,10 @@ def list_table_values(text: str) -> list[StatedValue]:
     >>> list_table_values(text.replace("tripped", "closed"))
     []
     """
+    if not is_of_field(text):
+        return []
     values = (value for table in read_tables(text) for value in _judge_table(table))
-    return list({(value.line, value.what): value for value in values}.values()) if is_of_field(text) else []
+    return list({(value.line, value.what): value for value in values}.values())
 
 
 def list_all_values(text: str) -> list[StatedValue]:
@@ -131,21 +130,18 @@ def _name_row(table: FoundTable, cells: Sequence[str]) -> str:
 def _find_odd(column: str, cells: Sequence[str], is_matrix: bool) -> Iterator[tuple[int, str]]:
     """Rows that are not as all others in a column, with what these have."""
     words = normalize(column.replace("dBm", "dbm"))
-    if len(cells) < _FEWEST_ALIKE:
+    if len(cells) < FEWEST:
         return
     usual, times = Counter(cells).most_common(1)[0]
-    if (
-        usual.lower() not in _NO_CELL
-        and 0 < len(cells) - times <= len(cells) / _SHARE
-        and (_OF_STATE.search(words) or _is_whole(usual))
-    ):
+    of_all, is_few = usual[:1] != "0" and is_complete(usual), 0 < len(cells) - times <= len(cells) / SHARE
+    if is_few and usual.lower() not in _NO_CELL and (_OF_STATE.search(words) or of_all):
         for at, cell in enumerate(cells):
-            if cell != usual and (_is_less(cell) if _is_whole(usual) else _is_other_state(cell, usual)):
+            if cell != usual and (is_incomplete(cell) if of_all else _is_other_state(cell, usual)):
                 yield at, f"{column} {cell}, the others {usual}"
         return
     numbers = {at: number for at, cell in enumerate(cells) if (number := read_number(cell))}
     missing = sum(cell.lower() in _NO_CELL for cell in cells)
-    if _BY_USE.search(words) or missing > 1 or len(numbers) + missing < len(cells) or len(numbers) < _FEWEST_ALIKE:
+    if _BY_USE.search(words) or missing > 1 or len(numbers) + missing < len(cells) or len(numbers) < FEWEST:
         return
     is_wait, is_rate = _OF_WAIT.search(words) is not None, _OF_RATE.search(words) is not None
     is_compared = is_matrix or is_wait or is_rate or _OF_QUANTITY.search(words) is not None
@@ -164,16 +160,6 @@ def _find_odd(column: str, cells: Sequence[str], is_matrix: bool) -> Iterator[tu
 def _is_other_state(cell: str, usual: str) -> bool:
     is_word = _WORD.fullmatch(usual) is not None
     return _WORD.fullmatch(cell) is not None and not (is_word and _USUAL_STATES.fullmatch(cell))
-
-
-def _is_whole(cell: str) -> bool:
-    match = _RATIO.fullmatch(cell)
-    return match is not None and match["value"] == match["whole"] != "0"
-
-
-def _is_less(cell: str) -> bool:
-    match = _RATIO.fullmatch(cell)
-    return match is not None and int(match["value"]) < int(match["whole"])
 
 
 def _compare_columns(table: FoundTable, names: Sequence[str]) -> Iterator[StatedValue]:

@@ -1,7 +1,7 @@
 """Tables of any form in a text: columns of blanks, bars or boxes, separated values, HTML, LaTeX; records of labels and
 values that come again with other values.
 
-No column is known here. What cells mean is said in `tables.py`.
+No column is known here. What cells mean is a matter of `cells.py`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LABELLED = lazy_pattern(
 )
 _THOUSANDS = lazy_pattern(r"[-+]?\d{1,3}(?:(?:[ ,_]\d{3}){1,5}|(?:\.\d{3}){2,5})(?![\d.,])")
 _VALUE = lazy_pattern(
-    r"(?P<number>[-+]?\d{1,15}(?:[.,]\d{1,9})?(?:[eE][-+]?\d{1,3})?)[ ]?(?P<unit>[A-Za-z%°/²³]{0,10}\d?)"
+    r"(?P<number>[-+]?\d{1,15}(?:[.,]\d{1,9})?(?:[eE][-+]?\d{1,3})?) ?(?P<unit>[A-Za-z%°/²³]{0,10}\d?)"
 )
 
 
@@ -48,7 +48,7 @@ def read_number(cell: str) -> tuple[float, str] | None:
     ((11240.0, ''), (22.8, '°C'), (1048576.0, 'B'), None)
     """
     bare = cell.strip().strip("'\"")
-    if _THOUSANDS.match(bare) and (match := _THOUSANDS.match(bare)):
+    if match := _THOUSANDS.match(bare):
         bare = re.sub(r"[ ,_.]", "", match[0]) + bare[match.end() :]
     if not (match := _VALUE.fullmatch(bare)):
         return None

@@ -17,8 +17,8 @@ from probes.named_tuple import NamedTuple
 from probes.text import lazy_pattern
 
 FEWEST = 4  # rows: of fewer none is the odd one
-_SHARE = 4  # a value is usual where at most one row in so many has another
-_LONGEST, _MOST_LINES, _SHOWN = 240, 2000, 120
+SHARE = 4  # a value is usual where at most one row in so many has another
+_LONGEST, _MOST_LINES = 240, 2000
 _SLOW, _HIGH, _SPREAD = 0.75, 1.4, 0.15  # of the median; how far the others may be from it
 _FAR = 10  # times the next longest, where the others differ
 _PIECES = lazy_pattern(r"[\s|,;]+")
@@ -36,7 +36,7 @@ _NOT_CALM = lazy_pattern(
 )
 _NUMBER = lazy_pattern(r"(?P<number>\d{1,7}(?:\.\d{1,4})?)(?P<unit>W|°C|V|A|RPM|rpm|[GT]B/s|Gb/s)?")
 _UNITS = lazy_pattern(r"W|°C|V|A|RPM|rpm|[GT]B/s|Gb/s")
-_RATIO = lazy_pattern(r"(?P<value>\d{1,5})/(?P<whole>\d{1,5})")
+_RATIO = lazy_pattern(r"(?P<value>\d{1,5}) ?/ ?(?P<whole>\d{1,5})")
 _OF_JSON = lazy_pattern(r'[ \t{]{0,40}"(?P<key>[\w .:/-]{1,60})" ?: ?"?(?P<value>[\w.-]{1,40})"?[ \t,}\]]{0,8}')
 _SERIES = lazy_pattern(r"(?P<key>[A-Za-z][\w.-]{0,40}\d[\w.-]{0,20})[=:] ?(?P<value>\d{1,7}(?:\.\d{1,4})?)")
 _LIST = lazy_pattern(
@@ -107,13 +107,14 @@ def _compare(group: Sequence[tuple[str, Sequence[str], str]], title: str) -> Ite
         if len(amounts) == len(column):
             after = {words[at + 1] if at + 1 < len(words) else "" for _, words, _ in group}
             label = f"{title} {amounts[0]['unit'] or (after.pop() if len(after) == 1 else '')}".replace("_", " ")
-            for place, most in _list_far_amounts([float(match["number"]) for match in amounts], label):
+            has_unit = _UNITS.fullmatch(label.rpartition(" ")[2]) is not None
+            for place, most in _list_far_amounts([float(match["number"]) for match in amounts], label, has_unit):
                 name, _, line = group[place]
                 yield OddRow(name, f"{column[place]}, the others {most:g}", " ".join(line.split()))
             continue
         usual, times = Counter(column).most_common(1)[0]
         odd = len(column) - times
-        if not 0 < odd <= len(column) / _SHARE:
+        if not 0 < odd <= len(column) / SHARE:
             continue
         for (name, _, line), value in zip(group, column, strict=True):
             is_state = _WORD.fullmatch(value) and {words[at - 1].lower() for _, words, _ in group} <= _STATE_LABELS
@@ -121,10 +122,9 @@ def _compare(group: Sequence[tuple[str, Sequence[str], str]], title: str) -> Ite
                 yield OddRow(name, f"{value}, the others {usual}", " ".join(line.split()))
 
 
-def _list_far_amounts(numbers: Sequence[float], label: str) -> Iterator[tuple[int, float]]:
-    """Of numbers whose heading or unit tells what is bad: less, or more."""
+def _list_far_amounts(numbers: Sequence[float], label: str, has_unit: bool = False) -> Iterator[tuple[int, float]]:
+    """Of numbers whose heading or unit tells what is bad: less, or more; of a unit alone both are."""
     is_speed, is_wait = _OF_SPEED.search(label) is not None, _OF_WAIT.search(label) is not None
-    has_unit = _UNITS.fullmatch(label.rpartition(" ")[2]) is not None
     if is_speed != is_wait or has_unit:
         for place, most in list_far(numbers, is_speed or has_unit, is_wait or has_unit):
             if not _OF_HEAT.search(label) or not most < numbers[place] < _HOT:
@@ -132,11 +132,27 @@ def _list_far_amounts(numbers: Sequence[float], label: str) -> Iterator[tuple[in
 
 
 def _is_other(value: str, usual: str) -> bool:
-    if (whole := _RATIO.fullmatch(usual)) and whole["value"] == whole["whole"]:
-        return (match := _RATIO.fullmatch(value)) is not None and int(match["value"]) < int(match["whole"])
+    if is_complete(usual):
+        return is_incomplete(value)
     if _ALIKE.fullmatch(usual):
         return _ALIKE.fullmatch(value) is not None or _NOT_CALM.fullmatch(value) is not None
     return _CALM.fullmatch(usual) is not None and _NOT_CALM.fullmatch(value) is not None
+
+
+def is_complete(cell: str) -> bool:
+    """Whether a cell states that all of several are there.
+
+    >>> is_complete("8/8"), is_complete("7 / 8")
+    (True, False)
+    """
+    match = _RATIO.fullmatch(cell)
+    return match is not None and match["value"] == match["whole"]
+
+
+def is_incomplete(cell: str) -> bool:
+    """Whether a cell states that fewer are there."""
+    match = _RATIO.fullmatch(cell)
+    return match is not None and int(match["value"]) < int(match["whole"])
 
 
 def _list_odd_entries(line: str) -> Iterator[OddRow]:
@@ -149,14 +165,9 @@ def _list_odd_entries(line: str) -> Iterator[OddRow]:
         label = match["label"].replace("_", " ")
         entries = re.split(r"[ ,\t]+", match["values"])
         series = [(f"{label.strip()}, number {at}", float(number)) for at, number in enumerate(entries)]
-    is_speed, is_wait = _OF_SPEED.search(label) is not None, _OF_WAIT.search(label) is not None
-    if is_speed == is_wait:
-        return
-    numbers = [value for _, value in series]
-    for at, usual in list_far(numbers, is_speed, is_wait):
+    for at, usual in _list_far_amounts([value for _, value in series], label):
         name, value = series[at]
-        if _OF_HEAT.search(label) is None or value >= _HOT:
-            yield OddRow(name, f"{value:g}, the others {usual:g}", " ".join(line.split()))
+        yield OddRow(name, f"{value:g}, the others {usual:g}", " ".join(line.split()))
 
 
 def list_far(numbers: Sequence[float], is_low: bool = False, is_high: bool = False) -> Iterator[tuple[int, float]]:
@@ -169,7 +180,7 @@ def list_far(numbers: Sequence[float], is_low: bool = False, is_high: bool = Fal
     """
     usual = median(numbers)
     apart = [at for at, number in enumerate(numbers) if abs(number - usual) > _SPREAD * abs(usual)]
-    if 0 < len(apart) <= len(numbers) / _SHARE:
+    if 0 < len(apart) <= len(numbers) / SHARE:
         low = {at for at in apart if is_low and numbers[at] < _SLOW * usual}
         high = {at for at in apart if is_high and numbers[at] > _HIGH * usual > 0}
         yield from ((at, usual) for at in apart if at in low | high)
