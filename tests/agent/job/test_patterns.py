@@ -78,9 +78,9 @@ def test_no_pattern_is_slower_than_the_length_of_its_line() -> None:
         search = re.compile(row.pattern).search
         for piece in (*row.fires, row.words[0], "a", "[rank1]:", "1,", "failed ", "NET/IB : "):
             line = (piece * 4000)[:4000]
-            start = time.perf_counter()
+            start = time.thread_time()
             search(line)
-            assert time.perf_counter() - start < 0.25, (row.id, piece)
+            assert time.thread_time() - start < 0.25, (row.id, piece)
 
 
 def test_codes_have_meanings() -> None:
