@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 
 from probes.gpu.facts import Gpu, PairCell
+from probes.gpu.nvml_enums import P2P_STATUSES, TOPOLOGY_LEVELS
 from probes.named_tuple import NamedTuple
 from probes.text import ParseError, check_length, first_line, lazy_pattern
 
@@ -224,8 +225,8 @@ def _join_lines(physical: Sequence[str]) -> tuple[str, ...]:
     return "\t".join(part.strip("\n") for part in physical), "".join(physical)
 
 
-# C2C and PSB are of the drivers' own lists; SOC is what SYS was called before R384; ERR and N/A show nothing
-_LINK_WORDS = (r"NV\d{1,2}", "PIX", "PXB", "PHB", "NODE", "SYS", "SOC", "C2C", "PSB", "ERR", "N/A")
+# C2C is of the drivers' own list; SOC is what SYS was called before R384; ERR and N/A show nothing
+_LINK_WORDS = (r"NV\d{1,2}", *TOPOLOGY_LEVELS.values(), "SOC", "C2C", "ERR", "N/A")
 _SAYS_NOTHING = ("ERR", "N/A")
 _CPULIST = lazy_pattern(r"\d{1,6}(?:-\d{1,6})?(?:,\d{1,6}(?:-\d{1,6})?)*", re.ASCII)
 _NUMBER = lazy_pattern(r"\d{1,6}", re.ASCII)
@@ -299,8 +300,8 @@ def _canonical(cpus: str) -> str:
     return ",".join(first if not last or int(first) == int(last) else f"{first}-{last}" for first, _, last in spans)
 
 
-# OK, chipset / GPU / topology not supported, not supported, disabled by registry key, unknown
-_P2P_WORDS = ("OK", "CNS", "GNS", "TNS", "NS", "DR", "U", "N/A")
+# OK, chipset / GPU / topology not supported, disabled by registry key, not supported, unknown
+_P2P_WORDS = (*P2P_STATUSES.values(), "N/A")
 
 
 def parse_p2p(text: str) -> tuple[Mapping[tuple[int, int], str], str | None]:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 
+from probes.gpu.nvml_enums import P2P_STATUSES, TOPOLOGY_LEVELS
 from probes.host.commands import GDS_CHECK, GPU_LINES, MLXLINK, PCI_LINES, REPEATED
 from probes.named_tuple import NamedTuple
 from probes.text import lazy_pattern
 from probes.tool_reports.unnamed import OF_FUNCTION, OF_GPU, find_repeated
 
 _ADDRESS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\.[0-7]"
-_LINKS = r"(?:X|NV\d{1,2}|PIX|PXB|PHB|NODE|SYS|C2C)"
-_P2P = r"(?:X|OK|CNS|GNS|TNS|NS|DR|U)"
+_LINKS = rf"(?:X|NV\d{{1,2}}|{'|'.join(TOPOLOGY_LEVELS.values())}|C2C)"
+_P2P = f"(?:X|{'|'.join(P2P_STATUSES.values())})"
 
 
 class _Excerpt(NamedTuple):

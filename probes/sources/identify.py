@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from probes.gpu.nvml_enums import P2P_STATUSES
 from probes.host.commands import (
     ALERTS,
     AMD_LINKS,
@@ -75,7 +76,7 @@ _PCI_ADDRESS_ALONE = (  # as a loop of a shell prints it above what it asked
 _HEX_LINE = r"^[0-9a-f]{2,3}: (?:[0-9a-f]{2} ){15}[0-9a-f]{2}"
 _CAPABILITY = r"^[ \t]+Capabilities: "
 _MATRIX_LINE = r"^[ \t]*(?:GPU|NIC|mlx5_)\d+[ \t][^\n]*\bX\b"
-_P2P_LINE = r"^[ \t]*GPU\d+(?:[ \t]+(?:X|OK|CNS|GNS|TNS|NS|DR|U))+[ \t]*$"
+_P2P_LINE = rf"^[ \t]*GPU\d+(?:[ \t]+(?:X|{'|'.join(P2P_STATUSES.values())}))+[ \t]*$"
 _P2P_HEADING = r"^[ \t]+GPU\d+(?:[ \t]+GPU\d+)*[ \t]*$"
 _NO_NVLINK = r"(?i)^(?:NVML: Unable to|Device does not|Nvlink queries)\b[^\n]*\bnvlink\b|^Nvlink queries"
 _SMI_SECTION = r"^[ \t]+(?:ECC Errors|Remapped Rows|PCI|Fabric|Clocks Event Reasons|FB Memory Usage)[ \t]*$"
@@ -144,391 +145,349 @@ _NO_JOB = r"\A(?![\s\S]{0,60000}?(?:NCCL (?:INFO|WARN)|\[rank\d|torchrun|torch\.
 
 _BMC_DATE = r" {0,3}(?:\d\d/\d\d/\d{2,4} {0,3}\| {0,3}[\d:]{8}[^|\n]{0,12}|Pre-Init *\|[^|\n]{0,24})"
 
+
+def _row(command: str | tuple[str, ...], *patterns: str) -> tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]:
+    """The row of one command."""
+    return (tuple(command.split()) if isinstance(command, str) else command,), patterns
+
+
 MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
-    (((_SMI, "-q", "-x"),), (r"^<nvidia_smi_log>",)),
-    (((_SMI, "-q"),), (r"^=+NVSMI LOG=+",)),
-    (((_SMI, "-q"),), (r"^[ \t]*GPU [0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\.0[ \t]*$", _SMI_SECTION)),
-    (((_SMI, "-q"),), (r"^[ \t]*GPU [0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\.0[ \t]*$", _SMI_LEAF)),
-    (
-        (GPU_LINES,),
-        (
-            r"\A(?![\s\S]*^GPU [0-9A-Fa-f]{4,8}:)",
-            r"^[ \t]*(?:Remapping Failure Occurred[ \t]*: (?:Yes|No)|Pending[ \t]*: (?:Yes|No)|"
-            r"State[ \t]*: In Progress|"
-            r"State[ \t]*: N/A|"
-            r"State[ \t]*: Completed[ \t]*\n[ \t]*Status[ \t]*: (?!Success|N/A)[A-Z]\w+|"
-            r"SRAM Threshold Exceeded[ \t]*: Yes|[SD]RAM Uncorrectable[\w -]{0,12}: [1-9]|"
-            r"GPU Recovery Action[ \t]*: [A-Z]\w*|Link Width[ \t]*\n[ \t]*Max[ \t]*: \d{1,2}x|"
-            r"HW (?:Thermal |Power Brake )?Slowdown[ \t]*: (?:Not )?Active)\b",
-            r"^[ \t]*(?:GPU Recovery Action[ \t]*: [^\n]{1,40}|Link Width|"
-            r"HW (?:Thermal |Power Brake )?Slowdown[ \t]*: [\w ]{6,12}|Remapped Rows|"
-            r"Remapping Failure Occurred[ \t]*: \w+|Fabric|ECC Errors|Volatile|"
-            r"SRAM Threshold Exceeded[ \t]*: Yes)[ \t]*$",
-        ),
+    _row("nvidia-smi -q -x", r"^<nvidia_smi_log>"),
+    _row("nvidia-smi -q", r"^=+NVSMI LOG=+"),
+    _row("nvidia-smi -q", r"^[ \t]*GPU [0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\.0[ \t]*$", _SMI_SECTION),
+    _row("nvidia-smi -q", r"^[ \t]*GPU [0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\.0[ \t]*$", _SMI_LEAF),
+    _row(
+        GPU_LINES,
+        r"\A(?![\s\S]*^GPU [0-9A-Fa-f]{4,8}:)",
+        r"^[ \t]*(?:Remapping Failure Occurred[ \t]*: (?:Yes|No)|Pending[ \t]*: (?:Yes|No)|"
+        r"State[ \t]*: In Progress|"
+        r"State[ \t]*: N/A|"
+        r"State[ \t]*: Completed[ \t]*\n[ \t]*Status[ \t]*: (?!Success|N/A)[A-Z]\w+|"
+        r"SRAM Threshold Exceeded[ \t]*: Yes|[SD]RAM Uncorrectable[\w -]{0,12}: [1-9]|"
+        r"GPU Recovery Action[ \t]*: [A-Z]\w*|Link Width[ \t]*\n[ \t]*Max[ \t]*: \d{1,2}x|"
+        r"HW (?:Thermal |Power Brake )?Slowdown[ \t]*: (?:Not )?Active)\b",
+        r"^[ \t]*(?:GPU Recovery Action[ \t]*: [^\n]{1,40}|Link Width|"
+        r"HW (?:Thermal |Power Brake )?Slowdown[ \t]*: [\w ]{6,12}|Remapped Rows|"
+        r"Remapping Failure Occurred[ \t]*: \w+|Fabric|ECC Errors|Volatile|"
+        r"SRAM Threshold Exceeded[ \t]*: Yes)[ \t]*$",
     ),
-    (
-        (GPU_LINES,),
-        (
-            r"\A(?![\s\S]*<nvidia_smi_log>)",
-            r"^[ \t]*<(?:clocks_(?:event|throttle)_reason_hw_\w{4,30}|remapped_row_(?:failure|pending))>",
-        ),
+    _row(
+        GPU_LINES,
+        r"\A(?![\s\S]*<nvidia_smi_log>)",
+        r"^[ \t]*<(?:clocks_(?:event|throttle)_reason_hw_\w{4,30}|remapped_row_(?:failure|pending))>",
     ),
-    (
-        (("hl-smi", "-Q"),),
-        (r"\A(?:[\w.]{1,60}, ?){0,30}?(?:module_id|bus_id)[ ,]", r"\A[^\n]{0,800}\becc\.errors\.\w"),
+    _row("hl-smi -Q", r"\A(?:[\w.]{1,60}, ?){0,30}?(?:module_id|bus_id)[ ,]", r"\A[^\n]{0,800}\becc\.errors\.\w"),
+    _row("nvidia-smi --query-gpu", r"\A[a-z_.]+(?: \[[\w/%]+\])?, ", _QUERIED),
+    _row("nvidia-smi", r"^\|[ \t]*NVIDIA-SMI[ \t]", r"^\|[^|\n]{1,80}\|[ \t]*[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[01]"),
+    _row("nvidia-smi topo -p2p r", _P2P_LINE, _P2P_HEADING),
+    _row(
+        "nvidia-smi topo -m",
+        r"^[ \t]*GPU\d+[ \t]",
+        _MATRIX_LINE,
+        r"^(?:[ \t]+GPU\d+\b|GPU0[ \t]+(?:GPU1|NIC0|mlx5_\d+|CPU Affinity)\b)",
     ),
-    (((_SMI, "--query-gpu"),), (r"\A[a-z_.]+(?: \[[\w/%]+\])?, ", _QUERIED)),
-    (((_SMI,),), (r"^\|[ \t]*NVIDIA-SMI[ \t]", r"^\|[^|\n]{1,80}\|[ \t]*[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[01]")),
-    (((_SMI, "topo", "-p2p", "r"),), (_P2P_LINE, _P2P_HEADING)),
-    (
-        ((_SMI, "topo", "-m"),),
-        (r"^[ \t]*GPU\d+[ \t]", _MATRIX_LINE, r"^(?:[ \t]+GPU\d+\b|GPU0[ \t]+(?:GPU1|NIC0|mlx5_\d+|CPU Affinity)\b)"),
-    ),
-    (((_SMI, "nvlink", "-e"),), (_GPU_LINE, r"^[ \t]+Link \d+: (?:Replay|Recovery|CRC) ")),
-    (((_SMI, "nvlink", "-R"),), (_GPU_LINE, r"^[ \t]+Link \d+: Remote Device ")),
-    (((_SMI, "nvlink", "-c"),), (_GPU_LINE, r"^[ \t]+Link \d+, [^\n]*: (?:true|false)")),
-    (((_SMI, "nvlink", "-s"),), (_GPU_LINE, r"^[ \t]+Link \d+: (?:[\d.]+ GB/s|<inactive>)")),
-    (((_SMI, "nvlink", "-s"),), (_GPU_LINE, _NO_NVLINK)),
-    ((DMON,), (r"^# ?(?:(?:Date +)?Time +)?gpu +(?:pid|pwr|sm|mclk|pviol|fb|sbecc|rxpci|[a-z]\w*temp)\b",)),
-    ((DCGM_SAMPLES,), (r"^# ?Entity +[A-Z0-9]{2,8}\b[^\n]{0,200}$", r"^GPU \d{1,3} {2,40}[\d.N]")),
-    ((IMEX_NODES,), (r"^Node #\d{1,4} +[*-] +\S+ +[*-]",)),
+    _row("nvidia-smi nvlink -e", _GPU_LINE, r"^[ \t]+Link \d+: (?:Replay|Recovery|CRC) "),
+    _row("nvidia-smi nvlink -R", _GPU_LINE, r"^[ \t]+Link \d+: Remote Device "),
+    _row("nvidia-smi nvlink -c", _GPU_LINE, r"^[ \t]+Link \d+, [^\n]*: (?:true|false)"),
+    _row("nvidia-smi nvlink -s", _GPU_LINE, r"^[ \t]+Link \d+: (?:[\d.]+ GB/s|<inactive>)"),
+    _row("nvidia-smi nvlink -s", _GPU_LINE, _NO_NVLINK),
+    _row(DMON, r"^# ?(?:(?:Date +)?Time +)?gpu +(?:pid|pwr|sm|mclk|pviol|fb|sbecc|rxpci|[a-z]\w*temp)\b"),
+    _row(DCGM_SAMPLES, r"^# ?Entity +[A-Z0-9]{2,8}\b[^\n]{0,200}$", r"^GPU \d{1,3} {2,40}[\d.N]"),
+    _row(IMEX_NODES, r"^Node #\d{1,4} +[*-] +\S+ +[*-]"),
     ((STATED, (_SMI, "-L")), (rf"{_GPU_LINE}[^\n]*\(UUID: GPU-", r"^[\d.]{1,5}%  proc'd: ")),
     ((C2C_LINKS, (_SMI, "-L")), (_GPU_LINE, r"^[ \t]+C2C Link \d+: (?:[\d.]+ GB/s|<?inactive>?)")),
-    (((_SMI, "-L"),), (rf"{_GPU_LINE}[^\n]*\(UUID: GPU-",)),
+    _row("nvidia-smi -L", rf"{_GPU_LINE}[^\n]*\(UUID: GPU-"),
     ((_TEXT, _HEX), (_PCI_LINE, _HEX_LINE, _CAPABILITY)),
-    ((_HEX,), (_PCI_LINE, _HEX_LINE)),
-    ((_TEXT,), (_PCI_LINE,)),
-    ((_TEXT,), (_PCI_ADDRESS_ALONE,)),
-    (
-        (PCI_LINES,),
-        (
-            r"^[ \t]*(?:ACSCtl:[^\n]{0,120}ReqRedir[+-]|LnkSta:[^\n]{0,80}\(downgraded\))",
-            r"\A(?![\s\S]*^[> \t]*(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7](?: [A-Z0-9]|[ \t]*$))",
-        ),
+    _row(_HEX, _PCI_LINE, _HEX_LINE),
+    _row(_TEXT, _PCI_LINE),
+    _row(_TEXT, _PCI_ADDRESS_ALONE),
+    _row(
+        PCI_LINES,
+        r"^[ \t]*(?:ACSCtl:[^\n]{0,120}ReqRedir[+-]|LnkSta:[^\n]{0,80}\(downgraded\))",
+        r"\A(?![\s\S]*^[> \t]*(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7](?: [A-Z0-9]|[ \t]*$))",
     ),
-    ((("ibstatus",),), (r"^Infiniband device '[^'\n]+' port \d+ status:",)),
-    ((("ibstat",),), (r"^CA '[^'\n]+'", r"^[ \t]*(?:CA type|State|Physical state|Rate):")),
-    ((("ibv_devinfo", "-v"),), (r"^hca_id:[ \t]",)),
-    ((("ibv_devices",),), (r"\A[ \t]*device[ \t]+node GUID",)),
-    ((("rdma", "link"),), (r"^(?:link |\d+/\d+: )\S+/\d+:? [^\n]*\bstate [A-Z]",)),
-    ((("ibdev2netdev",),), (r"^(?:\S+ )?\S+ (?:\([^\n]{0,200})? *port +\d+ +(?:\([^\n]*\) )?==> +\S+ +\(",)),
-    ((("show_gids",),), (r"^DEV[ \t]+PORT[ \t]+INDEX[ \t]+GID",)),
-    ((("ibdiagnet2.db_csv",),), (r"^START_(?:NODES|INDEX_TABLE|DB_CSV)\b",)),
-    ((("ibdiagnet2.net_dump",),), (r"^ *# *: *IB# *:", r": *Neighbor Guid *:")),
-    (
-        (("ibqueryerrors",),),
-        (r"^(?:Errors|Data Counters) for (?:0x[0-9a-f]{1,16} )?\"", r"^ +GUID 0x[0-9a-f]{1,16} port (?:\d|ALL)"),
+    _row("ibstatus", r"^Infiniband device '[^'\n]+' port \d+ status:"),
+    _row("ibstat", r"^CA '[^'\n]+'", r"^[ \t]*(?:CA type|State|Physical state|Rate):"),
+    _row("ibv_devinfo -v", r"^hca_id:[ \t]"),
+    _row("ibv_devices", r"\A[ \t]*device[ \t]+node GUID"),
+    _row("rdma link", r"^(?:link |\d+/\d+: )\S+/\d+:? [^\n]*\bstate [A-Z]"),
+    _row("ibdev2netdev", r"^(?:\S+ )?\S+ (?:\([^\n]{0,200})? *port +\d+ +(?:\([^\n]*\) )?==> +\S+ +\("),
+    _row("show_gids", r"^DEV[ \t]+PORT[ \t]+INDEX[ \t]+GID"),
+    _row("ibdiagnet2.db_csv", r"^START_(?:NODES|INDEX_TABLE|DB_CSV)\b"),
+    _row("ibdiagnet2.net_dump", r"^ *# *: *IB# *:", r": *Neighbor Guid *:"),
+    _row(
+        "ibqueryerrors",
+        r"^(?:Errors|Data Counters) for (?:0x[0-9a-f]{1,16} )?\"",
+        r"^ +GUID 0x[0-9a-f]{1,16} port (?:\d|ALL)",
     ),
-    ((("ibqueryerrors",),), (r"^## Summary: \d+ nodes checked, \d+ bad nodes found",)),
-    ((("perfquery",),), (r"^# Port info: ", r"^LinkState:\.+[A-Z]")),
-    ((("perfquery",),), (r"^# Port (?:extended )?counters: Lid \d", r"^PortSelect:\.+\d")),
-    ((("ibdiagnet",),), (r"^-[EWI]- [^\n]*(?:increased during the run|Unexpected actual link (?:speed|width) )",)),
-    ((("ibdiagnet",),), (r"^-W- (?:lid=0x[0-9a-f]{1,8} guid=0x|link with (?:LOG|PHY|SPD|WID)=)",)),
-    ((("ibdiagnet",),), (r"^-[EWI]- [A-Z][\w ./-]{3,60}? finished (?:successfully|with errors)",)),
-    ((("iblinkinfo",),), (r"==\( {0,20}\S", r"\)==> ")),
-    ((("ibnetdiscover",),), (r'^(?:Switch|Ca|Rt)\s+\d{1,3}\s+"[SHR]-[0-9a-f]{16}"',)),
-    ((("ibnetdiscover", "-p"),), (r"^(?:CA|SW|RT) {1,5}\d{1,5} {1,2}\d{1,3} 0x[0-9a-f]{16} ",)),
-    ((("lldpctl", "-f", "json"),), (r"\A\s*\{\s*\"lldp\":",)),
-    ((("lldpctl", "-f", "keyvalue"),), (r"^lldp\.\S{1,64}\.via=",)),
-    ((("lldpctl", "-f", "xml"),), (r"\A\s*(?:<\?xml[^>]{0,80}>\s*)?<lldp\b",)),
-    (
-        (("lldpctl",),),
-        (
-            r"\A(?![\s\S]*^Interface: +Ethernet\d)",  # so are ports of SONiC called: a switch
-            r"^Interface: +[^,\s]{1,64}, via: ",
-            r"^[ \t]*(?:ChassisID|PortID): ",
-        ),
+    _row("ibqueryerrors", r"^## Summary: \d+ nodes checked, \d+ bad nodes found"),
+    _row("perfquery", r"^# Port info: ", r"^LinkState:\.+[A-Z]"),
+    _row("perfquery", r"^# Port (?:extended )?counters: Lid \d", r"^PortSelect:\.+\d"),
+    _row("ibdiagnet", r"^-[EWI]- [^\n]*(?:increased during the run|Unexpected actual link (?:speed|width) )"),
+    _row("ibdiagnet", r"^-W- (?:lid=0x[0-9a-f]{1,8} guid=0x|link with (?:LOG|PHY|SPD|WID)=)"),
+    _row("ibdiagnet", r"^-[EWI]- [A-Z][\w ./-]{3,60}? finished (?:successfully|with errors)"),
+    _row("iblinkinfo", r"==\( {0,20}\S", r"\)==> "),
+    _row("ibnetdiscover", r'^(?:Switch|Ca|Rt)\s+\d{1,3}\s+"[SHR]-[0-9a-f]{16}"'),
+    _row("ibnetdiscover -p", r"^(?:CA|SW|RT) {1,5}\d{1,5} {1,2}\d{1,3} 0x[0-9a-f]{16} "),
+    _row("lldpctl -f json", r"\A\s*\{\s*\"lldp\":"),
+    _row("lldpctl -f keyvalue", r"^lldp\.\S{1,64}\.via="),
+    _row("lldpctl -f xml", r"\A\s*(?:<\?xml[^>]{0,80}>\s*)?<lldp\b"),
+    _row(
+        "lldpctl",
+        r"\A(?![\s\S]*^Interface: +Ethernet\d)",  # so are ports of SONiC called: a switch
+        r"^Interface: +[^,\s]{1,64}, via: ",
+        r"^[ \t]*(?:ChassisID|PortID): ",
     ),
-    ((("ip", "-d", "link"),), (r"^\d{1,6}: \S{1,60}: <[A-Z0-9_,-]*> mtu \d", r"^[ \t]+link/[^\n]*\bpromiscuity \d")),
-    (
-        (("ifconfig",),),
-        (
-            r"^[\w.-]{1,40}(?:: flags=\d+<[A-Z,]*> +mtu \d| +Link encap:\w)",
-            r"^[ \t]+[RT]X (?:packets|errors)[ :]\d",
-        ),
+    _row("ip -d link", r"^\d{1,6}: \S{1,60}: <[A-Z0-9_,-]*> mtu \d", r"^[ \t]+link/[^\n]*\bpromiscuity \d"),
+    _row(
+        "ifconfig",
+        r"^[\w.-]{1,40}(?:: flags=\d+<[A-Z,]*> +mtu \d| +Link encap:\w)",
+        r"^[ \t]+[RT]X (?:packets|errors)[ :]\d",
     ),
-    (
-        (("ifconfig",),),
-        (r"^[> \t]*RX packets:\d{1,20} errors:\d{1,20} dropped:\d|^[> \t]*RX errors \d{1,20} +dropped \d",),
+    _row("ifconfig", r"^[> \t]*RX packets:\d{1,20} errors:\d{1,20} dropped:\d|^[> \t]*RX errors \d{1,20} +dropped \d"),
+    _row("ip link", r"^\d{1,6}: \S{1,60}: <[A-Z0-9_,-]*> mtu \d", r"^[ \t]+link/(?:ether|infiniband|loopback)\b"),
+    _row(
+        "ip link",
+        r"^\S{1,60} {1,40}(?:UP|DOWN|UNKNOWN|DORMANT|LOWERLAYERDOWN) {1,40}(?:[0-9a-f]{2}:){5,19}[0-9a-f]{2} "
+        r"<[A-Z0-9_,-]{2,200}>[ \t]*$",
     ),
-    ((("ip", "link"),), (r"^\d{1,6}: \S{1,60}: <[A-Z0-9_,-]*> mtu \d", r"^[ \t]+link/(?:ether|infiniband|loopback)\b")),
-    (
-        (("ip", "link"),),
-        (
-            r"^\S{1,60} {1,40}(?:UP|DOWN|UNKNOWN|DORMANT|LOWERLAYERDOWN) {1,40}(?:[0-9a-f]{2}:){5,19}[0-9a-f]{2} "
-            r"<[A-Z0-9_,-]{2,200}>[ \t]*$",
-        ),
+    _row(
+        "ip link",
+        r"^\S{1,60} {1,40}(?:UP|DOWN|UNKNOWN|DORMANT|LOWERLAYERDOWN) {1,40}"
+        r"(?:\d{1,3}\.){3}\d{1,3}/\d{1,2}(?: [^\n]{0,400})?$",
     ),
-    (
-        (("ip", "link"),),
-        (
-            r"^\S{1,60} {1,40}(?:UP|DOWN|UNKNOWN|DORMANT|LOWERLAYERDOWN) {1,40}"
-            r"(?:\d{1,3}\.){3}\d{1,3}/\d{1,2}(?: [^\n]{0,400})?$",
-        ),
+    _row(
+        "cxl list -v",
+        r"\A(?:[#$] [^\n]*\n)?\s*[\[{]",
+        r"^[ \t]*\"(?:memdev|bus|port|endpoint|region)\" ?: ?\"(?:mem|root|port|endpoint|region)\d",
     ),
-    (
-        (("cxl", "list", "-v"),),
-        (
-            r"\A(?:[#$] [^\n]*\n)?\s*[\[{]",
-            r"^[ \t]*\"(?:memdev|bus|port|endpoint|region)\" ?: ?\"(?:mem|root|port|endpoint|region)\d",
-        ),
+    _row(
+        "rocm-smi --showrasinfo",
+        r"^=+ ROCm System Management Interface =+",
+        r"^GPU ?\[\d+\]\s*:[^\n]*\bRAS INFO",
+        r"^ +Block +Status ",
     ),
-    (
-        (("rocm-smi", "--showrasinfo"),),
-        (r"^=+ ROCm System Management Interface =+", r"^GPU ?\[\d+\]\s*:[^\n]*\bRAS INFO", r"^ +Block +Status "),
+    _row("rocm-smi --showretiredpages", r"^=+ ROCm System Management Interface =+", r"^=+ Pages Info =+"),
+    _row(ROCM_XGMI, r"^GPU ?\[\d{1,4}\]\s{0,16}: XGMI Error count: \d"),
+    _row(ROCM_SHORT, _ROCM_HEADING, r"^[ \t]*\d{1,3}[ \t]+[^\n=]{10,200}$"),
+    _row(ROCM_SHORT, _ROCM_HEADING, NO_ROW),
+    _row("rocm-smi --showtopo --json", r"\A\s*\{\s*\"(?:system|card\d+)\":"),
+    _row("rocm-smi --showtopo", r"^=+ ROCm System Management Interface =+", rf"^{_AMD_NAMES}"),
+    _row("amd-smi topology --json", _AMD_JSON, r"\"(?:links|link_type|weight)\" ?: ?[\[{]"),
+    _row("amd-smi static --json", _AMD_JSON, r"\"(?:asic|vram|board)\" ?: ?\{"),
+    _row("amd-smi metric --json", _AMD_JSON, r"\"(?:ecc|ecc_blocks|mem_usage)\" ?: ?\{"),
+    _row("amd-smi list --json", _AMD_JSON, r"\"kfd_id\" ?:"),
+    _row("amd-smi partition --json", r"\A\s*[\[{]", r"\"accelerator_(?:type|profile_index)\" ?:"),
+    _row("amd-smi bad-pages --json", _AMD_JSON, r"\"(?:retired|un_res)\" ?:"),
+    _row("amd-smi bad-pages", r"^GPU: \d+\s*$", r"^ +(?:RETIRED|UN_RES):"),
+    _row("amd-smi topology", r"^[A-Z ]+ TABLE:", rf"^ +{_AMD_NAMES}"),
+    _row("amd-smi xgmi", r"^LINK METRIC TABLE:"),
+    _row(AMD_LINKS, r"^[ \t]*(?:XGMI LINK STATUS:|GPU:\d{1,3}[ \t]*\n)", r"^[ \t]*\* U:Up D:Down X:Disabled"),
+    _row(AMD_LINKS, r"^XGMI LINK STATUS:", r"^GPU\d{1,3} +\S{10,16}(?: +[UDX]){2,16}[ \t]*$"),
+    _row("amd-smi static", r"^GPU: \d+\s*$", r"^ +(?:ASIC|BUS):\s*$"),
+    _row("amd-smi metric", r"^GPU: \d+\s*$", r"^ +(?:ECC|ECC_BLOCKS|USAGE|MEM_USAGE|PCIE):\s*$"),
+    _row("amd-smi list", r"^GPU: \d+\s*$", r"^ +KFD_ID: "),
+    _row("amd-smi monitor", r"^[ \t]{0,20}GPU [^\n]{0,300}\bGFX_CL(?:OC)?K\b", r"^ +\d{1,3} [^\n]{0,200}\bMHz\b"),
+    _row("amd-smi monitor", r"^ {0,20}GPU [^\n]{0,300}\bSINGLE_ECC {2}DOUBLE_ECC\b"),
+    _row("amd-smi", r"^\| AMD-SMI ", r"^\| BDF "),
+    _row("hl-smi", r"^\| HL-SMI Version: ", r"^\|\s+\d+\s+HL-\S+\s"),
+    _row("dcgmi health -c", r"(?:^\|? ?|\")Health Monitor Report", r"Overall Health"),
+    _row("dcgmi health -c", r"^\| Overall Health +\| (?:Healthy|Warning|Failure) "),
+    _row("dcgmi nvlink --link-status", r"NvLink Link Status", r"^[ \t]*gpuId \d{1,4}:"),
+    _row("dcgmi diag -r", r"^\| Diagnostic +\| Result "),
+    _row("dcgmi diag -r", r"^[|+]-{3,8} {1,4}(?:Deployment|Integration|Hardware|Stress) {1,4}-{3,16}\+-"),
+    _row("dcgmi diag -r -j", r"\"DCGM (?:GPU )?Diagnostic\" ?:", r"\"test_categories\" ?:"),
+    _row("neuron-ls --json-output", r"\A(?:\$ [^\n]*\n)?\s*\[\s*\{", r"^[ \t]*\"neuron_device\" ?: ?\d"),
+    _row(
+        "neuron-ls --output-format json",
+        r"\A(?:\$ [^\n]*\n)?\s*\{",
+        r"^[ \t]*\"neuron_device\" ?: ?\d",
+        r"^[ \t]*\"bdf\" ?: ?\"",
     ),
-    (
-        (("rocm-smi", "--showretiredpages"),),
-        (r"^=+ ROCm System Management Interface =+", r"^=+ Pages Info =+"),
+    _row("neuron-ls", r"^\| NEURON \|", r"^\| DEVICE \|", r"^\| \d+ +\|"),
+    _row("npu-smi info -t topo", r"^[ \t]*(?:NPU|Phy-ID)\d+[ \t][^\n]*\bX\b"),
+    _row("npu-smi info", r"^\| npu-smi ", r"^\|[^\n]*\| *[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7] *\|"),
+    _row("hccn_tool", r"^[^\n]{0,80}?\bhccn_tool +(?:-g +)?-i +(?:\d|\$)"),
+    _row("hccl.json", r"\A\s*\{", r"\"(?:server_list|group_list)\"\s*:", r"\"rank_id\"|\"device_ip\""),
+    _row("hccn.conf", r"\A(?:[ \t#][^\n]*\n)*address_\d{1,2}=\d"),
+    _row("mlxlink", r"^[> \t]*Operational Info[ \t]*$", r"^[> \t]*State +: "),
+    _row("mlxlink", r"\"Operational Info\" ?: ?\{", r"\"State\" ?: ?\""),
+    _row(
+        "mlxlink",
+        r"\A\s{0,8}\{\s{0,8}\"result\" ?: ?\{\s{0,8}\"output\" ?: ?\{\s{0,12}"
+        r"\"(?:Histogram of FEC Errors|Module Info|Operational Info)\" ?: ?\{",
     ),
-    ((ROCM_XGMI,), (r"^GPU ?\[\d{1,4}\]\s{0,16}: XGMI Error count: \d",)),
-    ((ROCM_SHORT,), (_ROCM_HEADING, r"^[ \t]*\d{1,3}[ \t]+[^\n=]{10,200}$")),
-    ((ROCM_SHORT,), (_ROCM_HEADING, NO_ROW)),
-    ((("rocm-smi", "--showtopo", "--json"),), (r"\A\s*\{\s*\"(?:system|card\d+)\":",)),
-    ((("rocm-smi", "--showtopo"),), (r"^=+ ROCm System Management Interface =+", rf"^{_AMD_NAMES}")),
-    ((("amd-smi", "topology", "--json"),), (_AMD_JSON, r"\"(?:links|link_type|weight)\" ?: ?[\[{]")),
-    ((("amd-smi", "static", "--json"),), (_AMD_JSON, r"\"(?:asic|vram|board)\" ?: ?\{")),
-    ((("amd-smi", "metric", "--json"),), (_AMD_JSON, r"\"(?:ecc|ecc_blocks|mem_usage)\" ?: ?\{")),
-    ((("amd-smi", "list", "--json"),), (_AMD_JSON, r"\"kfd_id\" ?:")),
-    ((("amd-smi", "partition", "--json"),), (r"\A\s*[\[{]", r"\"accelerator_(?:type|profile_index)\" ?:")),
-    ((("amd-smi", "bad-pages", "--json"),), (_AMD_JSON, r"\"(?:retired|un_res)\" ?:")),
-    ((("amd-smi", "bad-pages"),), (r"^GPU: \d+\s*$", r"^ +(?:RETIRED|UN_RES):")),
-    ((("amd-smi", "topology"),), (r"^[A-Z ]+ TABLE:", rf"^ +{_AMD_NAMES}")),
-    ((("amd-smi", "xgmi"),), (r"^LINK METRIC TABLE:",)),
-    ((AMD_LINKS,), (r"^[ \t]*(?:XGMI LINK STATUS:|GPU:\d{1,3}[ \t]*\n)", r"^[ \t]*\* U:Up D:Down X:Disabled")),
-    ((AMD_LINKS,), (r"^XGMI LINK STATUS:", r"^GPU\d{1,3} +\S{10,16}(?: +[UDX]){2,16}[ \t]*$")),
-    ((("amd-smi", "static"),), (r"^GPU: \d+\s*$", r"^ +(?:ASIC|BUS):\s*$")),
-    ((("amd-smi", "metric"),), (r"^GPU: \d+\s*$", r"^ +(?:ECC|ECC_BLOCKS|USAGE|MEM_USAGE|PCIE):\s*$")),
-    ((("amd-smi", "list"),), (r"^GPU: \d+\s*$", r"^ +KFD_ID: ")),
-    ((("amd-smi", "monitor"),), (r"^[ \t]{0,20}GPU [^\n]{0,300}\bGFX_CL(?:OC)?K\b", r"^ +\d{1,3} [^\n]{0,200}\bMHz\b")),
-    ((("amd-smi", "monitor"),), (r"^ {0,20}GPU [^\n]{0,300}\bSINGLE_ECC {2}DOUBLE_ECC\b",)),
-    ((("amd-smi",),), (r"^\| AMD-SMI ", r"^\| BDF ")),
-    ((("hl-smi",),), (r"^\| HL-SMI Version: ", r"^\|\s+\d+\s+HL-\S+\s")),
-    ((("dcgmi", "health", "-c"),), (r"(?:^\|? ?|\")Health Monitor Report", r"Overall Health")),
-    ((("dcgmi", "health", "-c"),), (r"^\| Overall Health +\| (?:Healthy|Warning|Failure) ",)),
-    ((("dcgmi", "nvlink", "--link-status"),), (r"NvLink Link Status", r"^[ \t]*gpuId \d{1,4}:")),
-    ((("dcgmi", "diag", "-r"),), (r"^\| Diagnostic +\| Result ",)),
-    ((("dcgmi", "diag", "-r"),), (r"^[|+]-{3,8} {1,4}(?:Deployment|Integration|Hardware|Stress) {1,4}-{3,16}\+-",)),
-    ((("dcgmi", "diag", "-r", "-j"),), (r"\"DCGM (?:GPU )?Diagnostic\" ?:", r"\"test_categories\" ?:")),
-    ((("neuron-ls", "--json-output"),), (r"\A(?:\$ [^\n]*\n)?\s*\[\s*\{", r"^[ \t]*\"neuron_device\" ?: ?\d")),
-    (
-        (("neuron-ls", "--output-format", "json"),),
-        (r"\A(?:\$ [^\n]*\n)?\s*\{", r"^[ \t]*\"neuron_device\" ?: ?\d", r"^[ \t]*\"bdf\" ?: ?\""),
+    _row(
+        "manage_network_ifs.sh",
+        r"^[ \t]*(?:accel|hl)\d{1,3}:?[ \t]*$",
+        r"(?i)^[ \t]*(?:\d{1,3} ports? (?:up|down)\b|port +\d{1,3}:?\s+(?:up|down)\b|no interfaces were detected)",
     ),
-    ((("neuron-ls",),), (r"^\| NEURON \|", r"^\| DEVICE \|", r"^\| \d+ +\|")),
-    (((_NPU, "info", "-t", "topo"),), (r"^[ \t]*(?:NPU|Phy-ID)\d+[ \t][^\n]*\bX\b",)),
-    (((_NPU, "info"),), (r"^\| npu-smi ", r"^\|[^\n]*\| *[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7] *\|")),
-    ((("hccn_tool",),), (r"^[^\n]{0,80}?\bhccn_tool +(?:-g +)?-i +(?:\d|\$)",)),
-    ((("hccl.json",),), (r"\A\s*\{", r"\"(?:server_list|group_list)\"\s*:", r"\"rank_id\"|\"device_ip\"")),
-    ((("hccn.conf",),), (r"\A(?:[ \t#][^\n]*\n)*address_\d{1,2}=\d",)),
-    ((("mlxlink",),), (r"^[> \t]*Operational Info[ \t]*$", r"^[> \t]*State +: ")),
-    ((("mlxlink",),), (r"\"Operational Info\" ?: ?\{", r"\"State\" ?: ?\"")),
-    (
-        (("mlxlink",),),
-        (
-            r"\A\s{0,8}\{\s{0,8}\"result\" ?: ?\{\s{0,8}\"output\" ?: ?\{\s{0,12}"
-            r"\"(?:Histogram of FEC Errors|Module Info|Operational Info)\" ?: ?\{",
-        ),
+    _row("manage_network_ifs.sh", r"^[ \t]*port 0:\s+(?:UP|DOWN)[ \t]*$", r"^[ \t]*port 1:\s+(?:UP|DOWN)[ \t]*$"),
+    _row(NPU_HEALTH, r"^[ \t]*Health(?: Status)? +: [A-Z]", r"^[ \t]*Error Code +: \w"),
+    _row(NIC_PORTS, r"^[ \t]*(?:Operational status +:|LINK_STATE:) (?:UP|DOWN|up|down)\b"),
+    _row(CXI_PORTS, r"^[ \t]*Device: cxi\d", r"^[ \t]+Link state: \w"),
+    _row(CMA_MODE, r"^(?:IB/)?RoCE v[12][ \t\r]*$"),
+    _row(FLINT, r"^[ \t]*FW Version:[ \t]+\d", r"^[ \t]*FW Version\(Running\):[ \t]+\d"),
+    _row(OPA_PORTS, r"^(?:hfi\d_\d{1,2}:\d\b|[a-z]\w{1,30}:\d[ \t]+PortGID:0x)", r"^[ \t]+PortState: +\w"),
+    _row(
+        UFM_EVENTS,
+        r"^(?:[^\n]{0,120} - )?[ \t]*\d{4}-\d\d-\d\d [\d:.]{8,15} (?:\[[\w-]{1,12}\] ){1,3}"
+        r"(?:INFO|WARNING|MINOR|CRITICAL) \[[^\]\n]{2,40}\] (?:\w{2,20} )?\[[^\]\n]{2,160}\]"
+        r"(?: \[dev_id: \w{1,20}\])? ?: ",
     ),
-    (
-        (("manage_network_ifs.sh",),),
-        (
-            r"^[ \t]*(?:accel|hl)\d{1,3}:?[ \t]*$",
-            r"(?i)^[ \t]*(?:\d{1,3} ports? (?:up|down)\b|port +\d{1,3}:?\s+(?:up|down)\b|no interfaces were detected)",
-        ),
+    _row(GDS_CHECK, r"^ *(?:GDS release version|nvidia_fs version) *: ", r"^ *NVMe +: (?:Uns|S)upported"),
+    _row(GDS_CHECK, r"^ *DRIVER CONFIGURATION: *$", r"^ *\**NVMe +: (?:Uns|S)upported"),
+    _row(
+        ROUTES,
+        r"^[ \t]*(?:default via|(?:\d{1,3}\.){3}\d{1,3}/\d{1,2} dev) \S",
+        r"^[^\n]{8,80} (?:proto|scope|metric|src) \w",
     ),
-    ((("manage_network_ifs.sh",),), (r"^[ \t]*port 0:\s+(?:UP|DOWN)[ \t]*$", r"^[ \t]*port 1:\s+(?:UP|DOWN)[ \t]*$")),
-    ((NPU_HEALTH,), (r"^[ \t]*Health(?: Status)? +: [A-Z]", r"^[ \t]*Error Code +: \w")),
-    ((NIC_PORTS,), (r"^[ \t]*(?:Operational status +:|LINK_STATE:) (?:UP|DOWN|up|down)\b",)),
-    ((CXI_PORTS,), (r"^[ \t]*Device: cxi\d", r"^[ \t]+Link state: \w")),
-    ((CMA_MODE,), (r"^(?:IB/)?RoCE v[12][ \t\r]*$",)),
-    ((FLINT,), (r"^[ \t]*FW Version:[ \t]+\d", r"^[ \t]*FW Version\(Running\):[ \t]+\d")),
-    ((OPA_PORTS,), (r"^(?:hfi\d_\d{1,2}:\d\b|[a-z]\w{1,30}:\d[ \t]+PortGID:0x)", r"^[ \t]+PortState: +\w")),
-    (
-        (UFM_EVENTS,),
-        (
-            r"^(?:[^\n]{0,120} - )?[ \t]*\d{4}-\d\d-\d\d [\d:.]{8,15} (?:\[[\w-]{1,12}\] ){1,3}"
-            r"(?:INFO|WARNING|MINOR|CRITICAL) \[[^\]\n]{2,40}\] (?:\w{2,20} )?\[[^\]\n]{2,160}\]"
-            r"(?: \[dev_id: \w{1,20}\])? ?: ",
-        ),
+    _row(MLXCONFIG, r"^[ \t]*Configurations:[^\n]* Current\b", r"^[ \t*]*[A-Z][A-Z0-9_]{2,60}[ \t]+\S"),
+    _row(
+        MLXCONFIG,
+        r"^[ \t]*Configurations:[^\n]*\n(?:[^\n]*\n)*?[ \t]*Configurations:",
+        r"^[ \t*]*[A-Z][A-Z0-9_]{2,60}[ \t]+\S",
     ),
-    ((GDS_CHECK,), (r"^ *(?:GDS release version|nvidia_fs version) *: ", r"^ *NVMe +: (?:Uns|S)upported")),
-    ((GDS_CHECK,), (r"^ *DRIVER CONFIGURATION: *$", r"^ *\**NVMe +: (?:Uns|S)upported")),
-    (
-        (ROUTES,),
-        (
-            r"^[ \t]*(?:default via|(?:\d{1,3}\.){3}\d{1,3}/\d{1,2} dev) \S",
-            r"^[^\n]{8,80} (?:proto|scope|metric|src) \w",
-        ),
+    _row(BONDING, r"^Slave Interface: \S", r"^MII Status: "),
+    _row(
+        NIC_REPORTERS,
+        r"^[ \t]*(?:pci|auxiliary)/\S{5,60}:$",
+        r"^[ \t]+reporter \w",
+        r"^[ \t]+state (?:healthy|error)\b",
     ),
-    ((MLXCONFIG,), (r"^[ \t]*Configurations:[^\n]* Current\b", r"^[ \t*]*[A-Z][A-Z0-9_]{2,60}[ \t]+\S")),
-    (
-        (MLXCONFIG,),
-        (
-            r"^[ \t]*Configurations:[^\n]*\n(?:[^\n]*\n)*?[ \t]*Configurations:",
-            r"^[ \t*]*[A-Z][A-Z0-9_]{2,60}[ \t]+\S",
-        ),
+    _row(BMC_LOG[0], rf"^[ \t]*[0-9a-f]{{1,8}} {{0,3}}\|{_BMC_DATE} {{0,3}}\|[^|\n]{{2,80}}\|"),
+    _row(BMC_LOG[2], r"^ID +\| Date +\| Time +\| Name +\| Type +\| "),
+    _row(BMC_LOG[3], r"^(?:Record: +\d|SeqNumber += \d)", r"^Severity *[:=] +\w", r"^(?:Description|Message) *[:=] "),
+    _row(BMC_RECORDS, r"\"@odata\.type\" ?: ?\"#LogEntry", r"\"Message\" ?: ?\""),
+    _row(BMC_RECORDS, r"\"@odata\.id\" ?: ?\"[^\"\n]{1,200}/Entries", r"\"Severity\" ?: ?\"", r"\"Message\" ?: ?\""),
+    _row(BMC_RECORDS, r"^[^\n]{0,60}\bFQXS[A-Z]{2}\w{4,8}\b"),
+    _row(BMC_RECORDS, r"^[ \t]*severity=[A-Z]\w+[ \t\r]*$", r"^[ \t]*description=\w"),
+    _row(BMC_RECORDS, r"<EVENT SEVERITY=\"[A-Z][^\n]{20,600}\bDESCRIPTION=\""),
+    _row(BMC_RECORDS, r"\bSEL Entry: FRU: \d{1,3}, Record: |^IPMI Status: (?:Critical|Warning) \["),
+    _row(
+        BMC_RECORDS,
+        r"^[^|\n]{0,60}\d{4}[/-]\d\d[/-]\d\d[ T][\d:]{8}[^|\n]{4,300}"
+        r"\b(?:Dea|A)ssert(?:ed|ion)[\"\t\r ]{0,8}$",
     ),
-    ((BONDING,), (r"^Slave Interface: \S", r"^MII Status: ")),
-    (
-        (NIC_REPORTERS,),
-        (r"^[ \t]*(?:pci|auxiliary)/\S{5,60}:$", r"^[ \t]+reporter \w", r"^[ \t]+state (?:healthy|error)\b"),
+    _row(
+        BMC_SENSORS[0],
+        r"^\S[^|\n]{0,40}\|[^|\n]{1,40}\|(?:[^|\n]{1,40}\|)? *(?:ok|[lu]?(?:nc|cr|nr)|ns)(?: *\||[ \t]*$)",
     ),
-    (BMC_LOG[:1], (rf"^[ \t]*[0-9a-f]{{1,8}} {{0,3}}\|{_BMC_DATE} {{0,3}}\|[^|\n]{{2,80}}\|",)),
-    (BMC_LOG[2:3], (r"^ID +\| Date +\| Time +\| Name +\| Type +\| ",)),
-    (BMC_LOG[3:4], (r"^(?:Record: +\d|SeqNumber += \d)", r"^Severity *[:=] +\w", r"^(?:Description|Message) *[:=] ")),
-    ((BMC_RECORDS,), (r"\"@odata\.type\" ?: ?\"#LogEntry", r"\"Message\" ?: ?\"")),
-    ((BMC_RECORDS,), (r"\"@odata\.id\" ?: ?\"[^\"\n]{1,200}/Entries", r"\"Severity\" ?: ?\"", r"\"Message\" ?: ?\"")),
-    ((BMC_RECORDS,), (r"^[^\n]{0,60}\bFQXS[A-Z]{2}\w{4,8}\b",)),
-    ((BMC_RECORDS,), (r"^[ \t]*severity=[A-Z]\w+[ \t\r]*$", r"^[ \t]*description=\w")),
-    ((BMC_RECORDS,), (r"<EVENT SEVERITY=\"[A-Z][^\n]{20,600}\bDESCRIPTION=\"",)),
-    ((BMC_RECORDS,), (r"\bSEL Entry: FRU: \d{1,3}, Record: |^IPMI Status: (?:Critical|Warning) \[",)),
-    (
-        (BMC_RECORDS,),
-        (
-            r"^[^|\n]{0,60}\d{4}[/-]\d\d[/-]\d\d[ T][\d:]{8}[^|\n]{4,300}"
-            r"\b(?:Dea|A)ssert(?:ed|ion)[\"\t\r ]{0,8}$",
-        ),
+    _row(BMC_SENSORS[0], r"^ID +\| Name +\| Type +\|(?: State +\|)? Reading +\| Units"),
+    _row(
+        BMC_SENSORS[0], r"^\d{1,5} {1,8}\| [^|\n]{2,40}\| [A-Z][\w /]{2,40}\|(?:[^|\n]{2,40}\|){2,3} '[^'|\n]{2,80}'$"
     ),
-    (
-        BMC_SENSORS[:1],
-        (r"^\S[^|\n]{0,40}\|[^|\n]{1,40}\|(?:[^|\n]{1,40}\|)? *(?:ok|[lu]?(?:nc|cr|nr)|ns)(?: *\||[ \t]*$)",),
+    _row(BMC_SENSORS[0], r"^Main Power Fault +: (?:true|false)[ \t]*$"),
+    _row(REDFISH, r"\"@odata\.(?:id|type)\" ?: ?\"", r"\"(?:Health|LinkStatus|LanesInUse|FatalErrorCount)\" ?: ?"),
+    _row(ALERTS, r"^(?:ALERTS\{[^\n]{0,2000}\balertname=|[ \t*]{0,8}\[FIRING:\d{1,4}\] \S)"),
+    _row(
+        AMD_METRICS,
+        r"^(?:(?:amd_)?gpu_health|[a-z]\w{0,60}(?:ecc|ras)\w{0,60}corr\w{0,60}"
+        r"|[a-z]\w{0,60}(?:nvlink|gpu|xgmi|infiniband)\w{0,40}_(?:enabled|up|active|healthy))\{[^\n]{0,1600}"
+        r"\b(?:gpu_id=\"\d|gpu=\"\d|card=\"\d|(?i:uuid)=\"[0-9a-fG])",
     ),
-    (BMC_SENSORS[:1], (r"^ID +\| Name +\| Type +\|(?: State +\|)? Reading +\| Units",)),
-    (
-        BMC_SENSORS[:1],
-        (r"^\d{1,5} {1,8}\| [^|\n]{2,40}\| [A-Z][\w /]{2,40}\|(?:[^|\n]{2,40}\|){2,3} '[^'|\n]{2,80}'$",),
+    _row(AMD_METRICS, r"^(?!DCGM_)\w{0,40}pcie_(?:max_)?link_width\w{0,20}\{[^\n]{0,1600}\} \d"),
+    _row(DCGM_METRICS, r"^DCGM_(?:FI|EXP)_[A-Z_]{4,60}\{[^\n]*gpu=\"\d"),
+    _row(
+        DCGM_METRICS,
+        r"^[ \t`|>*-]{0,20}DCGM_(?:FI|EXP)_[A-Z_]{0,20}XID_ERRORS[A-Z_]{0,20}\{[^}\n]{0,1600}"
+        r"\b(?:xid|err_code)=\"\d",
     ),
-    (BMC_SENSORS[:1], (r"^Main Power Fault +: (?:true|false)[ \t]*$",)),
-    ((REDFISH,), (r"\"@odata\.(?:id|type)\" ?: ?\"", r"\"(?:Health|LinkStatus|LanesInUse|FatalErrorCount)\" ?: ?")),
-    ((ALERTS,), (r"^(?:ALERTS\{[^\n]{0,2000}\balertname=|[ \t*]{0,8}\[FIRING:\d{1,4}\] \S)",)),
-    (
-        (AMD_METRICS,),
-        (
-            r"^(?:(?:amd_)?gpu_health|[a-z]\w{0,60}(?:ecc|ras)\w{0,60}corr\w{0,60}"
-            r"|[a-z]\w{0,60}(?:nvlink|gpu|xgmi|infiniband)\w{0,40}_(?:enabled|up|active|healthy))\{[^\n]{0,1600}"
-            r"\b(?:gpu_id=\"\d|gpu=\"\d|card=\"\d|(?i:uuid)=\"[0-9a-fG])",
-        ),
+    _row(SLURM_NODE, r"^[ \t]*NodeName=\S{1,200} ", r"\bCPUAlloc=\d|\bReason=\S", r"\bState=[A-Z]"),
+    _row(
+        SLURM_LOG,
+        r"^(?:\[[\dT:.-]{19,30}\] |[^\n]{0,80}\bslurmctld(?:\[\d{1,10}\])?: )"
+        r"(?:update_node: node \S{1,80} reason set to: |error: Nodes \S{1,200} not responding, setting DOWN"
+        r"|error: Setting node \S{1,80} state to INVAL with reason:)",
     ),
-    ((AMD_METRICS,), (r"^(?!DCGM_)\w{0,40}pcie_(?:max_)?link_width\w{0,20}\{[^\n]{0,1600}\} \d",)),
-    ((DCGM_METRICS,), (r"^DCGM_(?:FI|EXP)_[A-Z_]{4,60}\{[^\n]*gpu=\"\d",)),
-    (
-        (DCGM_METRICS,),
-        (
-            r"^[ \t`|>*-]{0,20}DCGM_(?:FI|EXP)_[A-Z_]{0,20}XID_ERRORS[A-Z_]{0,20}\{[^}\n]{0,1600}"
-            r"\b(?:xid|err_code)=\"\d",
-        ),
+    _row(SLURM_LOG, r"^[^\n]{0,120}?(?:can't stat|Waiting for) gres\.conf file /dev/"),
+    _row(SLURM_LOG, r"^[^\n]{0,200}?(?:/node-mark-offline \S|\bnhc(?:\[\d{1,10}\])?: +Health check failed:)"),
+    _row(SLURM_HELD, r"^REASON +USER +TIMESTAMP +(?:STATE +)?NODELIST[ \t]*$"),
+    _row(SLURM_HELD, r"^PARTITION +AVAIL +TIMELIMIT +NODES +STATE +NODELIST$"),
+    _row(SLURM_HELD, r"^TIMESTAMP +STATE +RANK +REASON +NODELIST[ \t]*$"),
+    _row(SLURM_HELD, r"^NODELIST +(?:[A-Z]+ +){0,6}STATE\b[A-Z ]{0,80}$"),
+    _row("kubectl describe node", r"^Name: +\S", r"^Conditions:", r"^Capacity:", r"^Allocatable:"),
+    _row("kubectl describe node", r"^Conditions:", r"^ +Type +Status +LastHeartbeatTime "),
+    _row("kubectl describe node", r"^Capacity:[ \t]*$", r"^Allocatable:[ \t]*$"),
+    _row(
+        "kubectl describe node",
+        r"^[ \t]*[A-Z]\w{2,80} +(?:True|False|Unknown) +[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} [^\n]{60,600}$",
     ),
-    ((SLURM_NODE,), (r"^[ \t]*NodeName=\S{1,200} ", r"\bCPUAlloc=\d|\bReason=\S", r"\bState=[A-Z]")),
-    (
-        (SLURM_LOG,),
-        (
-            r"^(?:\[[\dT:.-]{19,30}\] |[^\n]{0,80}\bslurmctld(?:\[\d{1,10}\])?: )"
-            r"(?:update_node: node \S{1,80} reason set to: |error: Nodes \S{1,200} not responding, setting DOWN"
-            r"|error: Setting node \S{1,80} state to INVAL with reason:)",
-        ),
+    _row(
+        "kubectl describe node",
+        r"\A\s*[\[{]",
+        r"\"lastHeartbeatTime\" ?: ?\"",
+        r"\"status\" ?: ?\"(?:True|False|Unknown)\"",
     ),
-    ((SLURM_LOG,), (r"^[^\n]{0,120}?(?:can't stat|Waiting for) gres\.conf file /dev/",)),
-    ((SLURM_LOG,), (r"^[^\n]{0,200}?(?:/node-mark-offline \S|\bnhc(?:\[\d{1,10}\])?: +Health check failed:)",)),
-    ((SLURM_HELD,), (r"^REASON +USER +TIMESTAMP +(?:STATE +)?NODELIST[ \t]*$",)),
-    ((SLURM_HELD,), (r"^PARTITION +AVAIL +TIMELIMIT +NODES +STATE +NODELIST$",)),
-    ((SLURM_HELD,), (r"^TIMESTAMP +STATE +RANK +REASON +NODELIST[ \t]*$",)),
-    ((SLURM_HELD,), (r"^NODELIST +(?:[A-Z]+ +){0,6}STATE\b[A-Z ]{0,80}$",)),
-    ((("kubectl", "describe", "node"),), (r"^Name: +\S", r"^Conditions:", r"^Capacity:", r"^Allocatable:")),
-    ((("kubectl", "describe", "node"),), (r"^Conditions:", r"^ +Type +Status +LastHeartbeatTime ")),
-    ((("kubectl", "describe", "node"),), (r"^Capacity:[ \t]*$", r"^Allocatable:[ \t]*$")),
-    (
-        (("kubectl", "describe", "node"),),
-        (r"^[ \t]*[A-Z]\w{2,80} +(?:True|False|Unknown) +[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} [^\n]{60,600}$",),
+    _row(
+        "kubectl get node",
+        r"^[ \t]*\"?allocatable\"?: ?\{?$",
+        r"^[ \t]*\"?capacity\"?: ?\{?$",
+        r"^[ \t]*\"?[\w.-]{3,60}/[\w.-]{2,60}\"?: ",
     ),
-    (
-        (("kubectl", "describe", "node"),),
-        (r"\A\s*[\[{]", r"\"lastHeartbeatTime\" ?: ?\"", r"\"status\" ?: ?\"(?:True|False|Unknown)\""),
+    _row(
+        "kubectl get node",
+        r"\.status\.(?:capacity|allocatable)\b",
+        r"^[ \t]*\"[\w.-]{3,60}/[\w.-]{2,60}\": ?\"\d{1,9}\",?[ \t]*$",
     ),
-    (
-        (("kubectl", "get", "node"),),
-        (
-            r"^[ \t]*\"?allocatable\"?: ?\{?$",
-            r"^[ \t]*\"?capacity\"?: ?\{?$",
-            r"^[ \t]*\"?[\w.-]{3,60}/[\w.-]{2,60}\"?: ",
-        ),
+    _row("kubectl get node", NODE_HEADING, r"^[> \t]*\S+ +(?:(?:Not)?Ready|Unknown)\b"),
+    _row("kubectl describe pod", r"^Name: +\S", r"^Namespace: +\S", r"^(?:Init )?Containers:"),
+    _row("kubectl get events", r"\A(?:NAMESPACE +)?LAST SEEN +TYPE +REASON +OBJECT "),
+    _row("lsmod", r"\A(?:Module +Size +Used by|\w+ +\d+ +\d+(?: [\w,\[\]-]*)?)$"),
+    _row(
+        "sysfs files",
+        r"^[> \t]*(?:==> )?/(?:sys/(?:class|bus|module|devices|kernel)|proc|etc/(?:modprobe\.d|nccl))"
+        r"(?:/[\w.:@+-]{1,64}){1,12}(?:(?<=[\w+-]):(?![0-9a-f]{2}:[0-9a-f]{2}\.)| <==$)",
     ),
-    (
-        (("kubectl", "get", "node"),),
-        (r"\.status\.(?:capacity|allocatable)\b", r"^[ \t]*\"[\w.-]{3,60}/[\w.-]{2,60}\": ?\"\d{1,9}\",?[ \t]*$"),
+    _row(
+        DMI_MEMORY[0],
+        r"^[ \t]*Memory Device[ \t]*$",
+        r"^[ \t]+(?:Configured (?:Memory|Clock) Speed|Locator|Form Factor): ",
     ),
-    ((("kubectl", "get", "node"),), (NODE_HEADING, r"^[> \t]*\S+ +(?:(?:Not)?Ready|Unknown)\b")),
-    ((("kubectl", "describe", "pod"),), (r"^Name: +\S", r"^Namespace: +\S", r"^(?:Init )?Containers:")),
-    ((("kubectl", "get", "events"),), (r"\A(?:NAMESPACE +)?LAST SEEN +TYPE +REASON +OBJECT ",)),
-    ((("lsmod",),), (r"\A(?:Module +Size +Used by|\w+ +\d+ +\d+(?: [\w,\[\]-]*)?)$",)),
-    (
-        (("sysfs", "files"),),
-        (
-            r"^[> \t]*(?:==> )?/(?:sys/(?:class|bus|module|devices|kernel)|proc|etc/(?:modprobe\.d|nccl))"
-            r"(?:/[\w.:@+-]{1,64}){1,12}(?:(?<=[\w+-]):(?![0-9a-f]{2}:[0-9a-f]{2}\.)| <==$)",
-        ),
+    _row(NVSM_HEALTH, r"^[ \t]*\S[^\n]{2,100}\.{3,100} ?(?:Healthy|UnHealthy)[ \t]*$"),
+    _row(
+        MEASURED,
+        r"(?i)^[^\n]{0,80}\bbandwidth\b[^\n]{0,40}$",
+        r"^[ \t]{0,8}(?:(?:\w{1,8}\\D)?[ \t]{1,16}0[ \t]{1,12}1[ \t]{1,12}2\b|\w{1,8}\\D[ \t]{1,16}0[ \t]{1,12}1\b)"
+        r"[\d \t]{0,400}$",
     ),
-    (
-        DMI_MEMORY[:1],
-        (r"^[ \t]*Memory Device[ \t]*$", r"^[ \t]+(?:Configured (?:Memory|Clock) Speed|Locator|Form Factor): "),
+    _row(MEASURED, r"^[ \t]*(?:Host to Device|Device to Host) Bandwidth, \d{1,3} Device\(s\)"),
+    _row("sysfs files", r"^[> \t]*node \d{1,4} cpus:[ \d,-]*$", r"^[> \t]*node \d{1,4} size: \d{1,9} MB"),
+    _row("sysfs files", r"^[> \t]*NUMA node0 CPU\(s\): +\d"),
+    _row("sysfs files", r'^node_infiniband_\w{3,60}\{device="[^"]'),
+    _row("node_exporter", r'^node_network_(?:receive_errs|carrier_(?:down_)?changes)_total\{[^}]{0,200}device="'),
+    _row("sysfs files", r'\{"ifindex": ?\d+, ?"ifname": ?"[^"]+", ?"port": ?\d+, ?"\w+": ?\d'),
+    _row(
+        "sysfs files",
+        r"^[> \t]*(?:link |\d{1,4}/\d{1,3}: ?)[\w.-]{1,64}/\d{1,3}:?\s{1,12}"
+        r"(?:[a-z]\w{2,60} \d{1,20}\s{0,12}){0,80}"  # with -p each in a line of its own
+        r"(?:packet_seq_err|local_ack_timeout_err|rx_write_requests|seq_err_naks_rcvd|to_retransmits"
+        r"|retrans_timeout_events) \d",
     ),
-    ((NVSM_HEALTH,), (r"^[ \t]*\S[^\n]{2,100}\.{3,100} ?(?:Healthy|UnHealthy)[ \t]*$",)),
-    (
-        (MEASURED,),
-        (
-            r"(?i)^[^\n]{0,80}\bbandwidth\b[^\n]{0,40}$",
-            r"^[ \t]{0,8}(?:(?:\w{1,8}\\D)?[ \t]{1,16}0[ \t]{1,12}1[ \t]{1,12}2\b|\w{1,8}\\D[ \t]{1,16}0[ \t]{1,12}1\b)"
-            r"[\d \t]{0,400}$",
-        ),
+    _row(
+        "sysfs files",
+        r"^[^\n]{0,200}/sys/class/infiniband/[\w.-]{1,64}/ports/\d{1,3}/(?:hw_)?counters\b",
+        r"^[> \t]*[a-z]\w{2,50}(?: +| ?: ?|\t+| ?= ?)\d{1,20}[ \t]*$",
     ),
-    ((MEASURED,), (r"^[ \t]*(?:Host to Device|Device to Host) Bandwidth, \d{1,3} Device\(s\)",)),
-    ((("sysfs", "files"),), (r"^[> \t]*node \d{1,4} cpus:[ \d,-]*$", r"^[> \t]*node \d{1,4} size: \d{1,9} MB")),
-    ((("sysfs", "files"),), (r"^[> \t]*NUMA node0 CPU\(s\): +\d",)),
-    ((("sysfs", "files"),), (r'^node_infiniband_\w{3,60}\{device="[^"]',)),
-    ((("node_exporter",),), (r'^node_network_(?:receive_errs|carrier_(?:down_)?changes)_total\{[^}]{0,200}device="',)),
-    ((("sysfs", "files"),), (r'\{"ifindex": ?\d+, ?"ifname": ?"[^"]+", ?"port": ?\d+, ?"\w+": ?\d',)),
-    (
-        (("sysfs", "files"),),
-        (
-            r"^[> \t]*(?:link |\d{1,4}/\d{1,3}: ?)[\w.-]{1,64}/\d{1,3}:?\s{1,12}"
-            r"(?:[a-z]\w{2,60} \d{1,20}\s{0,12}){0,80}"  # with -p each in a line of its own
-            r"(?:packet_seq_err|local_ack_timeout_err|rx_write_requests|seq_err_naks_rcvd|to_retransmits"
-            r"|retrans_timeout_events) \d",
-        ),
+    _row("ulimit -a", r"^(?:max locked memory +|-l: locked-in-memory size +)\(k(?:ilo)?bytes"),
+    _row("dmesg", _KERNEL_LINE),
+    _row(
+        INTERFACE_LOG,
+        r"systemd-networkd(?:\[\d{1,10}\])?: \S{2,15}: (?:Lost carrier|(?:Could not|Failed to) \w)"
+        r"|\bdevice \(\S{2,15}\): (?:carrier: link lost|state change: \w{4,20} -> unavailable \(reason 'carrier-)"
+        r"|dhcpcd(?:\[\d{1,10}\])?: \S{2,15}: carrier lost\b",
+        _NO_JOB,
     ),
-    (
-        (("sysfs", "files"),),
-        (
-            r"^[^\n]{0,200}/sys/class/infiniband/[\w.-]{1,64}/ports/\d{1,3}/(?:hw_)?counters\b",
-            r"^[> \t]*[a-z]\w{2,50}(?: +| ?: ?|\t+| ?= ?)\d{1,20}[ \t]*$",
-        ),
+    _row(QDISC, r"^[> \t]*qdisc \S{2,20} [0-9a-f]{0,8}: ", r"^[> \t]*Sent \d{1,20} bytes \d{1,20} pkt \(dropped "),
+    _row(SERVICE_LOG, _SERVICE_LINE, _NO_JOB),
+    _row("nvidia-smi", _SMI_SENTENCE),
+    _row(
+        "kubectl logs",
+        r"^[^\n]{0,200}?(?:XidCriticalError: Xid=|' device marked unhealthy: |creating empty resource server for )",
     ),
-    ((("ulimit", "-a"),), (r"^(?:max locked memory +|-l: locked-in-memory size +)\(k(?:ilo)?bytes",)),
-    ((("dmesg",),), (_KERNEL_LINE,)),
-    (
-        (INTERFACE_LOG,),
-        (
-            r"systemd-networkd(?:\[\d{1,10}\])?: \S{2,15}: (?:Lost carrier|(?:Could not|Failed to) \w)"
-            r"|\bdevice \(\S{2,15}\): (?:carrier: link lost|state change: \w{4,20} -> unavailable \(reason 'carrier-)"
-            r"|dhcpcd(?:\[\d{1,10}\])?: \S{2,15}: carrier lost\b",
-            _NO_JOB,
-        ),
-    ),
-    ((QDISC,), (r"^[> \t]*qdisc \S{2,20} [0-9a-f]{0,8}: ", r"^[> \t]*Sent \d{1,20} bytes \d{1,20} pkt \(dropped ")),
-    ((SERVICE_LOG,), (_SERVICE_LINE, _NO_JOB)),
-    (((_SMI,),), (_SMI_SENTENCE,)),
-    (
-        (("kubectl", "logs"),),
-        (
-            r"^[^\n]{0,200}?(?:XidCriticalError: Xid=|' device marked unhealthy: |creating empty resource server for )",
-        ),
-    ),
-    (
-        (LDD,),
-        (r"^[> \t]*lib[\w.+-]{1,60}\.so[\w.]{0,16} => (?:not found|/[^\n]{2,200} \(0x[0-9a-f]{8,16}\))[ \t\r]*$",),
-    ),
-    ((("docker", "run"),), (_CONTAINER_SENTENCE,)),
-)  # fmt: skip
+    _row(LDD, r"^[> \t]*lib[\w.+-]{1,60}\.so[\w.]{0,16} => (?:not found|/[^\n]{2,200} \(0x[0-9a-f]{8,16}\))[ \t\r]*$"),
+    _row("docker run", _CONTAINER_SENTENCE),
+)
 
 
 _SMI_SENTENCES = lazy_pattern(_SMI_SENTENCE, re.MULTILINE)

@@ -16,7 +16,7 @@ from probes.gpu.facts import normal_address
 from probes.gpu.nvidia_smi_nvlink import parse_errors
 from probes.gpu.nvidia_smi_table import list_unreadable
 from probes.text import ParseError, check_length, lazy_pattern
-from probes.tool_reports.facts import NO_ROW, ToolReport
+from probes.tool_reports.facts import NO_ROW, ToolReport, state_fault
 from probes.tool_reports.lines import short_lines
 
 MOST_REPORTS = 256
@@ -92,7 +92,7 @@ def list_link_errors(text: str) -> list[ToolReport]:
     for index in dict.fromkeys(gpu for gpu, _ in many):
         links = ", ".join(f"{count} on link {link}" for (gpu, link), count in many.items() if gpu == index)
         subject = f"NVIDIA {index}" if index is not None else None
-        reports.append(ToolReport(code, subject, f"errors: {links}"[:_LIMIT_LINE], (("what", links[:_LIMIT_LINE]),)))
+        reports.append(state_fault(code, subject, links[:_LIMIT_LINE], f"errors: {links}"[:_LIMIT_LINE]))
     return reports[:MOST_REPORTS]
 
 
@@ -107,7 +107,7 @@ def list_silent_rows(text: str) -> list[ToolReport]:
     rows = [(row[1], line) for line in _lines(text) if (row := _SHORT_ROW.match(line)) and not _PARTITION.search(line)]
     if not rows:
         if _NO_ROW.search(text):
-            return [ToolReport("amd-no-gpu", None, "rocm-smi", (("what", "its table has no row"),))]
+            return [state_fault("amd-no-gpu", None, "its table has no row", "rocm-smi")]
         raise ParseError("no row of a GPU")
     silent = [row for row in rows if not _DEGREES.search(row[1]) and _NO_VALUE.search(row[1])]
     if len(silent) == len(rows):
@@ -227,7 +227,7 @@ def list_xgmi_errors(text: str) -> list[ToolReport]:
     if not rows:
         raise ParseError("no count of XGMI errors")
     return [
-        ToolReport("amd-xgmi-errors", f"AMD {int(row['number'])}", row[0], (("what", row["state"]),))
+        state_fault("amd-xgmi-errors", f"AMD {int(row['number'])}", row["state"], row[0])
         for row in rows
         if row["count"] != "0"
     ][:MOST_REPORTS]
@@ -257,7 +257,7 @@ def list_amd_links(text: str) -> list[ToolReport]:
         raise ParseError("no state of an XGMI link")
     usual = sorted(down.values())[(len(down) - 1) // 2]  # at least half have no more
     more = {gpu: f"{count} down, {usual or 'none'} on the others" for gpu, count in down.items() if count > usual}
-    return [ToolReport("amd-link-down", gpu, rows[gpu], (("what", what),)) for gpu, what in more.items()][:MOST_REPORTS]
+    return [state_fault("amd-link-down", gpu, what, rows[gpu]) for gpu, what in more.items()][:MOST_REPORTS]
 
 
 def list_bad_pages(text: str) -> list[ToolReport]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from probes.text import ParseError, lazy_pattern
-from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.lines import short_lines
 
 _MOST_COUNT = 1e15
@@ -91,7 +91,7 @@ def _report_alert(labels: dict[str, str]) -> ToolReport | None:
         return ToolReport("alert-xid", subject, line[:_LIMIT_TEXT], detail)
     part = subject or next((labels[key] for key in _PARTS if labels.get(key)), None)
     what = ": ".join(filter(None, (f"{name} on {host}" if host and host not in words else name, words)))
-    return ToolReport("alert-firing", part, line[:_LIMIT_TEXT], (("what", what[:_LIMIT_TEXT]),))
+    return state_fault("alert-firing", part, what[:_LIMIT_TEXT], line[:_LIMIT_TEXT])
 
 
 def list_gpu_metrics(text: str) -> list[ToolReport]:
@@ -152,7 +152,7 @@ def list_narrow_links(text: str) -> list[ToolReport]:
     if not any(both.get(False) == both.get(True) for both in widths.values()):
         return []
     return [
-        ToolReport("metric-width", gpu, f"PCIe link of {gpu}: x{now} of x{most}", (("what", f"x{now} of x{most}"),))
+        state_fault("metric-width", gpu, f"x{now} of x{most}", f"PCIe link of {gpu}: x{now} of x{most}")
         for (_, gpu), both in widths.items()
         if 0 < (now := both.get(False, 0)) < (most := both.get(True, 0))
     ]
@@ -163,4 +163,4 @@ def _list_off(flags: Mapping[str, Mapping[str, int]]) -> Iterator[ToolReport]:
     for name, states in flags.items():
         off = [subject for subject, state in states.items() if not state]
         for subject in off if 2 * len(off) <= len(states) else ():
-            yield ToolReport("metric-off", subject, f"{name} of {subject}: 0", (("what", name),))
+            yield state_fault("metric-off", subject, name, f"{name} of {subject}: 0")

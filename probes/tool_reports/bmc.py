@@ -15,7 +15,7 @@ from datetime import datetime, timezone
 
 from probes.named_tuple import NamedTuple
 from probes.text import ParseError, check_length, lazy_pattern
-from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.json_objects import list_whole_objects
 from probes.tool_reports.lines import short_lines
 
@@ -177,12 +177,12 @@ def list_sensor_states(text: str) -> list[ToolReport]:
         values = [value.strip() for value in row["values"].split("|") if value.strip()]
         shown = row[0].rpartition("|")[2].strip()
         if row["state"] == "ok" and (_classify(f"{row['name']} {shown}") or "bmc-corrected") != "bmc-corrected":
-            reports.append(ToolReport("sensor-failed", row["name"].strip(), _clean(row[0]), (("what", shown),)))
+            reports.append(state_fault("sensor-failed", row["name"].strip(), shown, _clean(row[0])))
         if _NUMBER.fullmatch(values[0] if values else ""):  # of `sdr elist`: the sensor's number; the reading is last
             values = [shown]
         if row["state"][-2:] in ("cr", "nr") and any(character.isdigit() for character in "".join(values)):
             what = " ".join(values[:2])[:_LIMIT_TEXT]
-            reports.append(ToolReport("sensor-critical", row["name"].strip(), _clean(row[0]), (("what", what),)))
+            reports.append(state_fault("sensor-critical", row["name"].strip(), what, _clean(row[0])))
     return reports[:_MOST_REPORTS]
 
 
@@ -205,7 +205,7 @@ def _read_ipmi_sensors(text: str) -> Iterator[ToolReport]:
             is_critical = is_measured and (row.get("State") == "Critical" or _PAST_LIMIT.search(event) is not None)
             code = "sensor-critical" if is_critical else "sensor-failed" if kind != "bmc-corrected" else ""
             what = f"{reading} {row.get('Units', '')}".strip() if is_measured else event.replace("'", "")
-            yield ToolReport(code, row["Name"], _clean(line), (("what", what[:_LIMIT_TEXT]),))
+            yield state_fault(code, row["Name"], what[:_LIMIT_TEXT], _clean(line))
 
 
 def _read_rows(text: str) -> Iterator[_Event]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from probes.text import ParseError, lazy_pattern
-from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.lines import short_lines
 from probes.tool_reports.sentences.parts import DEVICES, find_part
 from probes.tool_reports.tables.measured_lines import list_slow_lines
@@ -69,7 +69,7 @@ def list_failed_results(text: str) -> list[ToolReport]:
         if failed and _PARTS.search(what):
             shown = " ".join(what.split())[:_LIMIT_TEXT]
             subject = subject or find_part(what, DEVICES)
-            reports.append(ToolReport("check-failed", subject, f"{subject or 'FAIL'}: {shown}", (("what", shown),)))
+            reports.append(state_fault("check-failed", subject, shown, f"{subject or 'FAIL'}: {shown}"))
     return [*reports, *list_slow_lines(text)][:_MOST_REPORTS]
 
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from probes.text import ParseError, lazy_pattern
-from probes.tool_reports.facts import NODE_HEADING, ToolReport
+from probes.tool_reports.facts import NODE_HEADING, ToolReport, state_fault
 from probes.tool_reports.lines import short_lines
 from probes.tool_reports.pods import list_nodes
 from probes.tool_reports.sentences.parts import find_part
@@ -150,7 +150,7 @@ def _list_fewer(
             count = _count(words[at])
             if count < most and (count or has_usual):
                 what = f"{columns[at][1]} {count}, most others {most}"
-                reports.append(ToolReport("below-count", words[name], f"{words[name]}: {what}", (("what", what),)))
+                reports.append(state_fault("below-count", words[name], what))
     return reports
 
 
@@ -171,7 +171,7 @@ def _compare(sections: dict[str, dict[str, str]], counted: str | None) -> list[T
     if any(int(count) for resource, count in capacity.items() if not _OF_NETWORK.search(resource)):
         for resource in (name for name, count in capacity.items() if not int(count) and _OF_NETWORK.search(name)):
             shown = f"{resource}: 0, on a node with accelerators"
-            reports.append(ToolReport("kube-none", None, shown, (("what", resource),)))
+            reports.append(state_fault("kube-none", None, resource, shown))
     gpus = [int(count) for resource, count in capacity.items() if resource.startswith("nvidia.com/")]
     if counted and int(counted) and gpus and not any(gpus):
         text = f"nvidia.com/gpu.count={counted}, nvidia.com/gpu: 0"

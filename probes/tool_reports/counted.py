@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from probes.text import ParseError, lazy_pattern
-from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.json_objects import list_whole_objects
 from probes.tool_reports.lines import short_lines
 
@@ -66,7 +66,7 @@ def list_counts(text: str) -> list[ToolReport]:
         if count and (code == "count-memory" or count >= _MANY):
             found.setdefault((code, device), []).append(f"{name} {count}")
     return [
-        ToolReport(code, device, f"{device}: {', '.join(rows)}", (("what", ", ".join(rows)),))
+        state_fault(code, device, ", ".join(rows), f"{device}: {', '.join(rows)}")
         for (code, device), rows in found.items()
     ][:_MOST_REPORTS]
 

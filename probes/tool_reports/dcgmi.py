@@ -15,7 +15,7 @@ from typing import Any
 from probes.gpu.facts import normal_address
 from probes.text import ParseError, check_length, lazy_pattern
 from probes.tool_reports.alerts import list_narrow_links
-from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.lines import short_lines
 
 MOST_REPORTS = 256
@@ -111,7 +111,7 @@ def parse_health(text: str) -> list[ToolReport]:
             reports += [ToolReport(_STATES[value], subject, f"{subject}: {value}")] if value in _STATES else []
         elif subject and value in _STATES:
             reports = _without_headline(reports, subject)
-            reports.append(ToolReport(_STATES[value], subject, f"{name}: {value}", (("what", name),)))
+            reports.append(state_fault(_STATES[value], subject, name, f"{name}: {value}"))
         elif reports and not label and value:
             reports[-1] = _go_on(reports[-1], value)
     if not seen and subject is None:  # an excerpt has lines of GPUs alone
@@ -136,7 +136,7 @@ def _list_incidents(document: Any) -> list[ToolReport]:
                 words = " ".join(map(str, overflow[:20])) if isinstance(overflow, list) else ""
                 if code and number.isdecimal():
                     text = f"{system}: {_field(incident, 'value')} {words}".strip()[:_LIMIT_LINE]
-                    reports.append(ToolReport(code, _name(kind, number), text, (("what", system[:80]),)))
+                    reports.append(state_fault(code, _name(kind, number), system[:80], text))
     if not isinstance(_field(body, "Overall Health"), dict):
         raise ParseError("no overall health in the JSON of dcgmi health")
     return reports[:MOST_REPORTS]
@@ -171,7 +171,7 @@ def parse_diag(text: str) -> list[ToolReport]:
             reports += [_failed_test(test, subject) for subject in subjects]
         elif label == "Error" and value and not failed:
             failed = [len(reports)]
-            reports.append(ToolReport("dcgm-diag-failure", _find_gpu(value), value, (("what", test or "Deployment"),)))
+            reports.append(state_fault("dcgm-diag-failure", _find_gpu(value), test or "Deployment", value))
         elif value and failed and (warned or not label):
             joint = "; " if warned else ""
             own = _name("GPU", warned["number"]) if warned and warned["number"] else None
@@ -227,7 +227,7 @@ def _list_failed(result: re.Match[str] | None, of_gpu: re.Match[str] | None) -> 
 
 
 def _failed_test(test: str, subject: str | None) -> ToolReport:
-    return ToolReport("dcgm-diag-failure", subject, f"{test}: Fail", (("what", test),))
+    return state_fault("dcgm-diag-failure", subject, test, f"{test}: Fail")
 
 
 def _list_failed_tests(document: Any) -> list[ToolReport]:
@@ -293,7 +293,7 @@ def _name_slowdown(row: re.Match[str], subject: str, shown: str) -> ToolReport |
     reason = next((name for bit, name in _SLOWDOWNS if bits & bit), None)
     if reason is None:
         return None
-    return ToolReport("metric-slowdown", subject, f"{shown}: {bits}", (("what", f"{reason} ({bits:#x})"),))
+    return state_fault("metric-slowdown", subject, f"{reason} ({bits:#x})", f"{shown}: {bits}")
 
 
 def _read_count(text: str) -> int:

@@ -6,6 +6,7 @@ from probes.named_tuple import NamedTuple
 
 NO_ROW = r"^={40,200}\r?\n={40,200}\s"  # of the short table of rocm-smi: the rule below its heading is that of its end
 
+_LONGEST = 400  # characters of a line that is shown
 NODE_HEADING = r"^[> \t]*NAME +STATUS +ROLES +AGE +VERSION\b"  # of `kubectl get nodes`
 
 
@@ -17,6 +18,17 @@ class ToolReport(NamedTuple):
     text: str  # the line
     detail: tuple[tuple[str, str], ...] = ()  # what else of it a person needs, by name
     kind: str = "tool"  # ib_port: error counters of a port of an InfiniBand fabric
+
+
+def state_fault(code: str, subject: str | None, what: str, line: str | None = None) -> ToolReport:
+    """A fault with the words that state it. `line`: where they stand; else the part with these words.
+
+    >>> state_fault("below-width", "n4", "x8, the others x16")[1:4]
+    ('n4', 'n4: x8, the others x16', (('what', 'x8, the others x16'),))
+    """
+    what = " ".join(what.split())
+    text = " ".join(line.split()) if line is not None else f"{subject}: {what}" if subject else what
+    return ToolReport(code, subject, text[:_LONGEST], (("what", what),) if what else ())
 
 
 class LabelValues(NamedTuple):

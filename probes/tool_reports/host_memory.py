@@ -10,7 +10,7 @@ from collections import Counter
 
 from probes.named_tuple import NamedTuple
 from probes.text import ParseError, lazy_pattern
-from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.lines import short_lines
 
 _LIMIT_LINE = 200
@@ -97,4 +97,4 @@ def _list_uneven(modules: list[_Module]) -> list[ToolReport]:
 
 
 def _report(code: str, what: str, name: str = "") -> ToolReport:
-    return ToolReport(code, None, f"{f'{name}: ' if name else ''}{what}", (("what", what),))
+    return state_fault(code, None, what, f"{f'{name}: ' if name else ''}{what}")

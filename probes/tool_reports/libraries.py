@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probes.text import ParseError, lazy_pattern
-from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.lines import short_lines
 
 _LIMIT_LINE, _SHOWN = 400, 8
@@ -29,4 +29,4 @@ def list_missing_libraries(text: str) -> list[ToolReport]:
     if not names:
         return []
     line = " ".join(missing[names[0]].split())
-    return [ToolReport("library-missing", None, line, (("what", ", ".join(names[:_SHOWN])),))]
+    return [state_fault("library-missing", None, ", ".join(names[:_SHOWN]), line)]

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from statistics import median
 
 from probes.text import ParseError, lazy_pattern
-from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.lines import short_lines
 
 _LIMIT_LINE = 2000
@@ -37,7 +37,7 @@ def list_slow_gpus(text: str) -> list[ToolReport]:
     if of_host:
         slowest, title = min(of_host)
         what = f"{title} {slowest:g} GB/s"
-        return [ToolReport("measured-host", None, what, (("what", what),))] if slowest < _NARROW else []
+        return [state_fault("measured-host", None, what)] if slowest < _NARROW else []
     if not tables:
         raise ParseError("no table of bandwidths of two GPUs or more")
     slow: dict[int, ToolReport] = {}
@@ -53,9 +53,7 @@ def list_slow_gpus(text: str) -> list[ToolReport]:
                       if not _is_of(gpu, at, to, of_pairs) and not (of_pairs and at == to)]  # fmt: skip
             if len(others) > 1 and own and max(own) < _SHARE * median(others):
                 what = f"{median(own):g} GB/s, the others {median(others):g} GB/s"
-                slow.setdefault(
-                    gpu, ToolReport("measured-slow", f"NVIDIA {gpu}", f"{title}: {what}", (("what", what),))
-                )
+                slow.setdefault(gpu, state_fault("measured-slow", f"NVIDIA {gpu}", what, f"{title}: {what}"))
     return [*slow.values(), *narrow[:1]]
 
 
@@ -81,7 +79,7 @@ def _list_narrow(title: str, rows: dict[int, dict[int, float]]) -> Iterator[Tool
     value, row, column = min(pairs, default=(_NARROW, 0, 0))
     if 0 < value < _NARROW:
         what = f"GPU{row} to GPU{column} {value:g} GB/s"
-        yield ToolReport("measured-narrow", None, f"{title}: {what}", (("what", what),))
+        yield state_fault("measured-narrow", None, what, f"{title}: {what}")
 
 
 def _is_of(gpu: int, row: int, column: int, of_pairs: bool) -> bool:

@@ -12,7 +12,7 @@ from statistics import median
 
 from probes.gpu.facts import normal_address
 from probes.text import ParseError, lazy_pattern
-from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.labels import split_table
 from probes.tool_reports.lines import short_lines
 
@@ -85,7 +85,7 @@ def list_held_back(text: str) -> list[ToolReport]:
         if len(held) >= _FEWEST_SAMPLES:
             heat = max((int(row["gtemp"]) for row in held if row.get("gtemp", "-").isdecimal()), default=0)
             what = f"{len(held)} of {len(rows)} samples" + (f", {heat} °C" if heat else "")
-            reports.append(ToolReport("dmon-hot", f"NVIDIA {gpu}", f"tviol of GPU {gpu}: {what}", (("what", what),)))
+            reports.append(state_fault("dmon-hot", f"NVIDIA {gpu}", what, f"tviol of GPU {gpu}: {what}"))
     return [*reports, *_list_slow(samples)][:_MOST_REPORTS]
 
 
@@ -147,7 +147,7 @@ def _list_slow(samples: Mapping[int, Sequence[Mapping[str, str]]], maker: str = 
         if clock < usual * _SLOW:
             what = f"{clock:.0f} MHz, the others {usual:.0f} MHz"
             code = "dmon-slow" if maker == "NVIDIA" else "amd-slow"
-            yield ToolReport(code, f"{maker} {gpu}", f"clock of GPU {gpu}: {what}", (("what", what),))
+            yield state_fault(code, f"{maker} {gpu}", what, f"clock of GPU {gpu}: {what}")
 
 
 def _is_busy(row: Mapping[str, str]) -> bool:
@@ -170,7 +170,7 @@ def list_hot_gpus(text: str) -> list[ToolReport]:
     if not gpus:
         raise ParseError("no temperature of a GPU")
     return [
-        ToolReport("smi-hot", address, what, (("what", what),))
+        state_fault("smi-hot", address, what, what)
         for address, degrees in gpus.items()
         for what in list(_list_reached(degrees))[:1]
     ][:_MOST_REPORTS]
@@ -217,7 +217,7 @@ def list_slowed_gpus(text: str) -> list[ToolReport]:
             if long >= _LONG_SECONDS:
                 shown = f"{what} for {long} s" + (f", the others {median(others):.0f} s" if alone else "")
                 code = "smi-slowed-alone" if alone else "smi-slowed"
-                reports.append(ToolReport(code, gpu, shown, (("what", shown),)))
+                reports.append(state_fault(code, gpu, shown, shown))
     return reports[:_MOST_REPORTS]
 
 
@@ -235,7 +235,7 @@ def list_spent_banks(text: str) -> list[ToolReport]:
     if not spent:
         raise ParseError("no histogram of banks")
     shown = {address: f"{count} bank{'s' if count > 1 else ''}" for address, count in spent.items() if count}
-    return [ToolReport("banks-spent", address, f"None: {what}", (("what", what),)) for address, what in shown.items()]
+    return [state_fault("banks-spent", address, what, f"None: {what}") for address, what in shown.items()]
 
 
 def list_c2c_links(text: str) -> list[ToolReport]:
@@ -260,7 +260,7 @@ def list_c2c_links(text: str) -> list[ToolReport]:
     for number, states in links.items():
         down = [link for link, up in states.items() if not up]
         what = f"{len(down)} of {len(states)} ({', '.join(down)})"
-        reports += [ToolReport("c2c-down", f"NVIDIA {number}", f"C2C links: {what}", (("what", what),))] if down else []
+        reports += [state_fault("c2c-down", f"NVIDIA {number}", what, f"C2C links: {what}")] if down else []
     return reports[:_MOST_REPORTS]
 
 
@@ -282,10 +282,10 @@ def list_unready_nodes(text: str) -> list[ToolReport]:
         raise ParseError("no node and no state of a domain in the output of nvidia-imex-ctl")
     ending = f"; domain {domain}" if domain and domain != "UP" else ""
     reports = [
-        ToolReport("imex-node", node["name"] or node["address"], node[0], (("what", f"{node['state']}{ending}"),))
+        state_fault("imex-node", node["name"] or node["address"], f"{node['state']}{ending}", node[0])
         for node in nodes
         if node["state"] != _READY
     ]
     if ending and not reports:
-        reports = [ToolReport("imex-node", None, f"Domain State: {domain}", (("what", f"domain {domain}"),))]
+        reports = [state_fault("imex-node", None, f"domain {domain}", f"Domain State: {domain}")]
     return reports[:_MOST_REPORTS]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from probes.text import ParseError, lazy_pattern
-from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.lines import short_lines
 
 _MOST_REPORTS = 64
@@ -50,7 +50,7 @@ def list_failed_containers(text: str) -> list[ToolReport]:
         label, _, value = line.partition(":")
         state = value.strip() if label == "State" else state
         if label == "Reason" and state in ("Waiting", "Terminated") and _FAILED.fullmatch(value.strip()):
-            return [ToolReport("kube-pod", None, line, (("what", f"{pod} {value.strip()}"),))]
+            return [state_fault("kube-pod", None, f"{pod} {value.strip()}", line)]
         state = "" if label == "Last State" else state
     return []
 
@@ -67,8 +67,7 @@ def list_pods(text: str) -> list[ToolReport]:
         raise ParseError("no row of a pod of GPUs or NICs")
     failed = [match for match in rows if _FAILED.fullmatch(match["status"])]
     return [
-        ToolReport("kube-pod", None, " ".join(match[0].split()), (("what", f"{match['pod']} {match['status']}"),))
-        for match in failed[:_MOST_REPORTS]
+        state_fault("kube-pod", None, f"{match['pod']} {match['status']}", match[0]) for match in failed[:_MOST_REPORTS]
     ]
 
 

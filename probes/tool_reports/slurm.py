@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from probes.text import ParseError, check_length, lazy_pattern
-from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.lines import short_lines
 from probes.tool_reports.sentences.stated import list_stated
 
@@ -142,9 +142,9 @@ def list_controller_lines(text: str) -> list[ToolReport]:
             held[node] = _report(node, match["reason"] or match["why"] or match["mark"] or "Not responding", line)
         elif (check := match["check"]) and len(held) < _MOST_REPORTS:
             what = " ".join(check.split())[:_LIMIT_TEXT]
-            held.setdefault(what, ToolReport("nhc-failed", None, " ".join(line.split()), (("what", what),)))
+            held.setdefault(what, state_fault("nhc-failed", None, what, line))
         elif (device := match["missing"]) and len(held) < _MOST_REPORTS:
-            held[device] = ToolReport("slurm-no-file", device, " ".join(line.split()), (("what", device),))
+            held[device] = state_fault("slurm-no-file", device, device, line)
         elif back := match["back"] or match["resumed"]:
             held.pop(back, None)
     if not known:
@@ -176,4 +176,4 @@ def _report(node: str, reason: str, line: str) -> ToolReport:
     elif _OF_DEVICES.search(reason) and (_FAULTY.search(reason) or not _PLANNED.search(reason)):
         code = "slurm-device"
     what = " ".join(reason.split())[:_LIMIT_TEXT]
-    return ToolReport(code, node, " ".join(line.split())[: 2 * _LIMIT_TEXT], (("what", what),))
+    return state_fault(code, node, what, line)

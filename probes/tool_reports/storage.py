@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from probes.text import ParseError, lazy_pattern
-from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.lines import short_lines
 
 _LIMIT_LINE = 300
@@ -44,7 +44,7 @@ def list_storage_faults(text: str) -> list[ToolReport]:
             states.setdefault(row["name"], row["value"])
         elif (rdma := _RDMA.fullmatch(line)) and int(rdma["down"]):
             what = f"{rdma['down']} of {int(rdma['up']) + int(rdma['down'])}"
-            reports.append(ToolReport("gds-rdma-down", None, line, (("what", what),)))
+            reports.append(state_fault("gds-rdma-down", None, what, line))
     if not states:
         raise ParseError("no row of a kind of storage")
     if len(states) >= _FEWEST and set(states.values()) == {"Unsupported"}:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from probes.gpu.facts import find_address
 from probes.text import ParseError, check_length, lazy_pattern
-from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.facts import ToolReport, state_fault
 
 _LIMIT_TEXT = 200
 _SMI_LABELS = (  # of `nvidia-smi -q`, which no other tool has
@@ -227,7 +227,7 @@ def list_zero_guids(text: str) -> list[ToolReport]:
     if not zero:
         raise ParseError("no GUID of an RDMA device that is zero")
     what = ", ".join(zero[:_SHOWN])
-    return [ToolReport("guid-zero", None, f"no node GUID, {', '.join(zero)}"[:_LIMIT_TEXT], (("what", what),))]
+    return [state_fault("guid-zero", None, what, f"no node GUID, {', '.join(zero)}"[:_LIMIT_TEXT])]
 
 
 def list_shown_files(text: str) -> list[ToolReport]:
@@ -249,14 +249,12 @@ def list_shown_files(text: str) -> list[ToolReport]:
         reports.append(ToolReport("cmdline-iommu", None, line[1].strip()[:_LIMIT_TEXT]))
     for code, pattern in _DRIVER_SETTINGS:
         if setting := pattern.search(text):
-            reports.append(ToolReport(code, None, setting["what"], (("what", setting["what"][:_LIMIT_TEXT]),)))
+            reports.append(state_fault(code, None, setting["what"][:_LIMIT_TEXT], setting["what"]))
     reports += _list_class_links(text)
     nodes = {match["address"]: match["node"] for match in _NUMA_NODE.finditer(text)}
     if len(nodes) > 1 and set(nodes.values()) == {"-1"}:
         addresses = ", ".join(nodes)[:_LIMIT_TEXT]
-        reports.append(
-            ToolReport("numa-none", None, f"numa_node -1: {addresses}", (("what", f"{len(nodes)} functions"),))
-        )
+        reports.append(state_fault("numa-none", None, f"{len(nodes)} functions", f"numa_node -1: {addresses}"))
     reports += [_report("file-odd", what, line) for what, line in _list_odd_values(text)]
     if not reports:
         raise ParseError("no file of the kernel that states a fault")
@@ -272,7 +270,7 @@ def _list_class_links(text: str) -> Iterator[ToolReport]:
         now, most = values.get("current", 0), values.get("max", 0)
         if 0 < now < most and (what == "width" or kind != "drm"):
             shown = f"x{now:.0f} of x{most:.0f}" if what == "width" else f"{now:g} of {most:g} GT/s"
-            yield ToolReport("file-link", name, f"{what} of {name}: {shown}", (("what", shown),))
+            yield state_fault("file-link", name, shown, f"{what} of {name}: {shown}")
 
 
 def _list_odd_values(text: str) -> Iterator[tuple[str, str]]:
@@ -346,4 +344,4 @@ def _report_line(code: str, match: re.Match[str]) -> ToolReport:
 
 
 def _report(code: str, what: str, text: str) -> ToolReport:
-    return ToolReport(code, None, " ".join(text.split())[:_LIMIT_TEXT], (("what", what),))
+    return state_fault(code, None, what, " ".join(text.split())[:_LIMIT_TEXT])

@@ -146,11 +146,11 @@ class _Drawing:
             if item.box.kind == "node":
                 continue
             inner = list(self._box(item))
-            says = _describe_box(item.box)
+            label = _describe_box(item.box)
             if self.paths is not None:
                 yield el(
                     "a", *inner, href=f"#d-{item.box.key}", class_=f"box {item.box.kind} sev-{item.box.severity}",
-                    data_key=item.box.key, data_way=self.paths.get(item.box.key), aria_label=says,
+                    data_key=item.box.key, data_way=self.paths.get(item.box.key), aria_label=label,
                 )  # fmt: skip
             else:
                 yield el("g", *inner, class_=f"box {item.box.kind} sev-{item.box.severity}")

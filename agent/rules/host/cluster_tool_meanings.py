@@ -16,24 +16,22 @@ CLUSTER_MEANINGS = {
         "error", "a table states that memory could not be repaired", "Jobs can meet the bad memory.", "rows", "low",
     ),
     "sheet-memory": ToolMeaning(
-        "warning", "a table states uncorrectable errors of memory", "Each one ends the job that meets it.", "rows",
-        "low",
+        "warning", "a table states uncorrectable errors of memory", "Each one ends the job that meets it.",
+        "rows", "low",
     ),
     "sheet-uncorrected": ToolMeaning(
-        "warning", "a table states errors that were not corrected", "Each one can end the job that meets it.", "sheet",
-        "low",
+        "warning", "a table states errors that were not corrected", "Each one can end the job that meets it.",
+        "sheet", "low",
     ),
     "sheet-pending": ToolMeaning(
         "warning", "a table states memory that waits for a reset to be repaired",
         "Until then jobs can meet the bad memory.", "rows", "low",
     ),
     "below-count": ToolMeaning(
-        "warning", "fewer devices than there should be", "Jobs that need all of them do not start.", "below-count",
-        "low",
+        "warning", "fewer devices than there should be", "Jobs that need all of them do not start.",
+        "below-count", "low",
     ),
-    "below-width": ToolMeaning(
-        "warning", "fewer PCIe lanes than there should be", _SLOWEST, "below-pcie", "low",
-    ),
+    "below-width": ToolMeaning("warning", "fewer PCIe lanes than there should be", _SLOWEST, "below-pcie", "low"),
     "below-rate": ToolMeaning("warning", "a link is slower than it should be", _SLOWEST, "below-link", "low"),
     "below-bandwidth": ToolMeaning(
         "warning", "a measured bandwidth is below what it should be", _SLOWEST, "below-measured", "low",
@@ -46,12 +44,11 @@ CLUSTER_MEANINGS = {
         "below-pcie", "low",
     ),
     "sheet-down": ToolMeaning(
-        "info", "a part is down, and most others are not",
-        "It is a fault where the part is used.", "sheet", "low",
+        "info", "a part is down, and most others are not", "It is a fault where the part is used.", "sheet", "low",
     ),
     "sheet-version": ToolMeaning(
-        "info", "a version is not that of the others", "What it means depends on why it was left out.", "versions",
-        "low",
+        "info", "a version is not that of the others", "What it means depends on why it was left out.",
+        "versions", "low",
     ),
     "sheet-setting": ToolMeaning(
         "info", "a setting is not that of the others",
@@ -62,12 +59,9 @@ CLUSTER_MEANINGS = {
     ),
     "gpu-count": ToolMeaning(
         "error", "a health check finds another number of GPUs than the node has",
-        "Jobs that need all GPUs do not start.",
-        "missing",
+        "Jobs that need all GPUs do not start.", "missing",
     ),
-    "check-xid": ToolMeaning(
-        "warning", "a check of the node found an Xid in the kernel log", _WHEN, "nhc", "low",
-    ),
+    "check-xid": ToolMeaning("warning", "a check of the node found an Xid in the kernel log", _WHEN, "nhc", "low"),
     "check-failed": ToolMeaning(
         "warning", "a check of the node failed",
         "What it means depends on the check, which the line names; its limits are those of who wrote it.",
@@ -81,21 +75,21 @@ CLUSTER_MEANINGS = {
         "error", "Slurm cannot read a GPU of the node", "No job that asks for it starts.", "missing",
     ),
     "fabric-refused": ToolMeaning(
-        "error",
-        "a GPU is not registered with its NVLink fabric, so the driver for ComputeDomains ended", _NO_DOMAIN, "fabric",
+        "error", "a GPU is not registered with its NVLink fabric, so the driver for ComputeDomains ended", _NO_DOMAIN,
+        "fabric",
     ),
     "kube-no-healthy": ToolMeaning(
         "error", "the kubelet has no healthy device of a kind", "No pod on this node gets one.", "plugin",
     ),
-    "ras-memory": ToolMeaning("warning",
-                              "rasdaemon logged an uncorrected error of the host's memory", _WHEN, "bmc-host"),
+    "ras-memory": ToolMeaning(
+        "warning", "rasdaemon logged an uncorrected error of the host's memory", _WHEN, "bmc-host",
+    ),
     "cxl-error": ToolMeaning(
-        "error", "a CXL memory device had an uncorrectable error",
-        "Programs with data on it end, or the host does.", "cxl",
+        "error", "a CXL memory device had an uncorrectable error", "Programs with data on it end, or the host does.",
+        "cxl",
     ),
     "cxl-poison": ToolMeaning(
-        "warning", "a CXL memory device lists bad memory (poison)",
-        "A program that reads this address ends.", "cxl",
+        "warning", "a CXL memory device lists bad memory (poison)", "A program that reads this address ends.", "cxl",
     ),
     "cxl-refused": ToolMeaning(
         "warning", "a command of cxl could not set up memory", "The host does not use the memory that it was for.",
@@ -125,8 +119,8 @@ CLUSTER_MEANINGS = {
     "ras-cpu": ToolMeaning("warning", "rasdaemon logged a machine check that was not corrected", _WHEN, "bmc-host"),
     "bmc-device": ToolMeaning("warning", "the BMC states errors of a device", _WHEN, "bmc", "low"),
     "bmc-watchdog": ToolMeaning(
-        "warning", "the watchdog of the BMC restarted the host",
-        "The host hung, and its jobs ended.", "bmc-host", "low",
+        "warning", "the watchdog of the BMC restarted the host", "The host hung, and its jobs ended.",
+        "bmc-host", "low",
     ),
     "bmc-firmware": ToolMeaning(
         "warning", "an update of firmware by the BMC failed",
@@ -141,8 +135,8 @@ CLUSTER_MEANINGS = {
         "warning", "the runtime may not give a container access to devices (cgroup)", _NO_GPU, "cgroup",
     ),
     "container-image-files": ToolMeaning(
-        "warning", "an image holds files of an NVIDIA driver",
-        "The container does not start; others do.", "driver-files",
+        "warning", "an image holds files of an NVIDIA driver", "The container does not start; others do.",
+        "driver-files",
     ),
     "container-cdi-spec": ToolMeaning(
         "warning", "the list of devices for containers (CDI) could not be written or is not used", _NO_GPU, "runtime",
@@ -150,11 +144,12 @@ CLUSTER_MEANINGS = {
     "gpu-driver-other": ToolMeaning(
         "warning", "a GPU is bound to another driver than the plugin needs", _FEWER, "nouveau", "low",
     ),
-    "plugin-failed": ToolMeaning("error", "the device plugin did not start",
-                                 "The node offers none of its devices.", "plugin"),
+    "plugin-failed": ToolMeaning(
+        "error", "the device plugin did not start", "The node offers none of its devices.", "plugin",
+    ),
     "plugin-unwatched": ToolMeaning(
-        "warning", "the device plugin cannot watch the health of its devices",
-        "A GPU that fails stays on offer.", "plugin", "low",
+        "warning", "the device plugin cannot watch the health of its devices", "A GPU that fails stays on offer.",
+        "plugin", "low",
     ),
     "container-setup": ToolMeaning(
         "warning", "libnvidia-container could not set a container up", _NO_GPU, "runtime", "low",
@@ -168,8 +163,8 @@ CLUSTER_MEANINGS = {
     ),
     "imex-waits": ToolMeaning(
         "info", "a ComputeDomain waits for its nodes",
-        "Each start of one has these lines; where they stay, a node of the domain or its daemon is missing.", "imex",
-        "low",
+        "Each start of one has these lines; where they stay, a node of the domain or its daemon is missing.",
+        "imex", "low",
     ),
     "no-vf": ToolMeaning(
         "warning", "a network of pods has no virtual function left, or none was given to the pod",
@@ -177,8 +172,7 @@ CLUSTER_MEANINGS = {
     ),
     "ib-guid-manager": ToolMeaning(
         "warning", "ib-kubernetes could not set up a GUID",
-        "Virtual functions of this pod have no partition: it does not communicate.",
-        "vf-guid", "low",
+        "Virtual functions of this pod have no partition: it does not communicate.", "vf-guid", "low",
     ),
     "imex-domain": ToolMeaning("warning", "a domain of IMEX is not ready", _NO_DOMAIN, "imex", "low"),
     "imex-missing": ToolMeaning("warning", "the IMEX daemon could not be run", _NO_DOMAIN, "imex"),
@@ -187,23 +181,19 @@ CLUSTER_MEANINGS = {
         "CUDA ends with error 802 on boards with NVSwitches.", "fabric",
     ),
     "port-dropped": ToolMeaning(
-        "warning", "a health check finds ports that are down, or were",
-        "Jobs have a NIC less, or end at each drop.", "port",
+        "warning", "a health check finds ports that are down, or were", "Jobs have a NIC less, or end at each drop.",
+        "port",
     ),
     "peermem-unused": ToolMeaning(
         "info", "nvidia_peermem is not in use", "Where DMA-BUF is used instead, no action is needed.", "peermem", "low",
     ),
     "metric-sxid": ToolMeaning("warning", "a health check states an SXid of an NVSwitch", _WHEN, "nvlink", "low"),
-    "slurm-hardware": ToolMeaning(
-        "warning", "Slurm's configuration does not fit what the node has", _NO_JOBS, "slurm",
-    ),
+    "slurm-hardware": ToolMeaning("warning", "Slurm's configuration does not fit what the node has", _NO_JOBS, "slurm"),
     "slurm-gres": ToolMeaning(
         "warning", "gres.conf does not fit the GPUs, or slurmd cannot detect them", _NO_JOBS, "gres",
     ),
     "slurm-rebooted": ToolMeaning("info", "Slurm states that a node rebooted", "Jobs on it ended.", "slurm", "low"),
-    "slurm-prolog": ToolMeaning(
-        "warning", "a prolog failed, so that Slurm drains the node", _NO_JOBS, "slurm", "low",
-    ),
+    "slurm-prolog": ToolMeaning("warning", "a prolog failed, so that Slurm drains the node", _NO_JOBS, "slurm", "low"),
 }  # fmt: skip
 _NOW = "What it means depends on what the part shows now, which the source does not have."
 MONITORING_MEANINGS = {

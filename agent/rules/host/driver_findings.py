@@ -64,7 +64,7 @@ def list_driver_faults(context: RuleContext, events: Iterable[Event]) -> Iterato
     gpus = [gpu for gpu in context.topology.gpus if gpu.vendor == "NVIDIA"]
     of_gpus = [fault for fault in faults if fault.subject.startswith("gpu:")]
     if len(of_gpus) == len(gpus) and len({fault.cause for fault in of_gpus}) == 1:
-        yield from merge_if_on_all(of_gpus, len(gpus), MEANINGS[of_gpus[0].cause].says)
+        yield from merge_if_on_all(of_gpus, len(gpus), MEANINGS[of_gpus[0].cause].title)
     else:
         yield from of_gpus
     yield from (fault for fault in faults if fault not in of_gpus)
@@ -192,9 +192,10 @@ def _fail(context: RuleContext, address: str, events: Sequence[Event]) -> Fail:
     who = "kernel log" if first.code in _OF_HOST else "driver"
     passed = first.code in _PASSING and all(_is_long_ago(context, event) for event in events)
     severity = ("warning" if for_guest else "info") if anything else _find_severity(first, meaning, gpu, nic)
+    more = f"{f' ({details})' if details else ''}{', long ago' if passed else ''}"
     return about.fail(
         label=device_label(context, address) if on_bus else address or "node",
-        summary=f"the {who} states: {meaning.says}{f' ({details})' if details else ''}{', long ago' if passed else ''}",
+        summary=f"the {who} states: {meaning.title}{more}",
         impact=f"{depends if anything else ''}{meaning.impact}",
         evidence=tuple(quote_log(event) for event in events[:_SHOWN]),
         severity=one_level_lower(severity) if passed else severity,

@@ -12,24 +12,23 @@ _MODULES = "Without the module for this kernel no program uses the GPUs."
 _NO_CHANGE = "Nothing was changed on the GPU."
 GPU_MEANINGS = {
     "gpu-off-bus": ToolMeaning(
-        "error", "a health check states that a GPU has fallen off the bus",
-        "Jobs on it end; no new one gets it.", "missing",
+        "error", "a health check states that a GPU has fallen off the bus", "Jobs on it end; no new one gets it.",
+        "missing",
     ),
     "dcgm-recovery": ToolMeaning(
         "error", "a health check states what a GPU needs to recover from a fault",
-        "Until then jobs on it can end or hang.",
-        "reset",
+        "Until then jobs on it can end or hang.", "reset",
     ),
     "dcgm-memory": ToolMeaning("error", "a health check states memory errors of a GPU", _BAD_MEMORY, "memory"),
-    "fabric-state": ToolMeaning("error",
-                                "a health check states a fault of a GPU's NVLink fabric", _COLLECTIVES, "fabric"),
+    "fabric-state": ToolMeaning(
+        "error", "a health check states a fault of a GPU's NVLink fabric", _COLLECTIVES, "fabric",
+    ),
     "cc-not-ready": ToolMeaning(
         "warning", "confidential computing is on, and the GPUs are not set ready",
         "No CUDA program starts until the guest attested the GPUs and set them ready.", "confidential",
     ),
     "fabric-partition": ToolMeaning(
-        "error", "the NVLink controller reports a partition of the rack that is not whole",
-        _COLLECTIVES, "fabric",
+        "error", "the NVLink controller reports a partition of the rack that is not whole", _COLLECTIVES, "fabric",
     ),
     "dcgm-switch": ToolMeaning("error", "a health check states a fault of an NVSwitch", _COLLECTIVES, "nvlink"),
     "dcgm-link": ToolMeaning("error", "a health check states a fault of NVLinks", _COLLECTIVES, "nvlink"),
@@ -70,16 +69,15 @@ GPU_MEANINGS = {
     ),
     "dcgm-field": ToolMeaning(
         "warning", "a health check counted more than it allows",
-        "What it means depends on the counter, which the line names.",
-        "diagnostic", "low",
+        "What it means depends on the counter, which the line names.", "diagnostic", "low",
     ),
     "inforom": ToolMeaning(
         "warning", "the InfoROM of a GPU is corrupt",
         "The GPU computes; its serial number, error counts and settings can be lost at each start.", "inforom",
     ),
     "dcgm-settings": ToolMeaning(
-        "info", "a diagnostic names a setting or a program that is in its way",
-        "It affects the diagnostic first.", "settings",
+        "info", "a diagnostic names a setting or a program that is in its way", "It affects the diagnostic first.",
+        "settings",
     ),
     "driver-nvlink-off": ToolMeaning(
         "warning", "an option of the NVIDIA driver switches NVLink off",
@@ -90,12 +88,12 @@ GPU_MEANINGS = {
         "info", "an option of the NVIDIA driver leaves GPUs out", "No program sees these GPUs.", "driver-option",
     ),
     "persistence-off": ToolMeaning(
-        "info", "nvidia-smi notes that persistence mode is off",
-        "The driver starts the GPU again for each program.", "settings",
+        "info", "nvidia-smi notes that persistence mode is off", "The driver starts the GPU again for each program.",
+        "settings",
     ),
     "dcgm-unreachable": ToolMeaning(
-        "info", "dcgmi cannot reach its host engine",
-        "GPUs are not monitored from here; jobs are not affected.", "hostengine",
+        "info", "dcgmi cannot reach its host engine", "GPUs are not monitored from here; jobs are not affected.",
+        "hostengine",
     ),
     "dcgm-refused": ToolMeaning(
         "info", "DCGM refused a request", "Its answer is missing; jobs are not affected.", "hostengine", "low",
@@ -117,28 +115,27 @@ GPU_MEANINGS = {
         "Where it ran, no program uses a GPU: the driver is not loaded, or does not fit.", "driver",
     ),
     "gpu-not-reset": ToolMeaning(
-        "warning", "a GPU could not be reset", "What the reset was to repair is still there.", "reset-refused",
-        "low",
+        "warning", "a GPU could not be reset", "What the reset was to repair is still there.", "reset-refused", "low",
     ),
     "mig-refused": ToolMeaning(
-        "warning", "MIG is not set up as it was asked for",
-        "GPU instances are missing, or the old ones stay.", "mig", "medium",
+        "warning", "MIG is not set up as it was asked for", "GPU instances are missing, or the old ones stay.",
+        "mig", "medium",
     ),
     "smi-refused": ToolMeaning("info", "nvidia-smi could not change a setting", _NO_CHANGE, "refused", "low"),
     "installer-nouveau": ToolMeaning(
         "warning", "the NVIDIA driver was not installed, as nouveau drives the GPU", _NOT_STARTED, "nouveau",
     ),
     "module-unsigned": ToolMeaning(
-        "warning",
-        "the kernel refuses the driver's module: it is not signed with a key that it trusts", _MODULES, "signing",
+        "warning", "the kernel refuses the driver's module: it is not signed with a key that it trusts", _MODULES,
+        "signing",
     ),
     "driver-unsupported": ToolMeaning(
-        "warning",
-        "this release or flavor of the NVIDIA driver does not support a GPU of the host", _NOT_STARTED, "flavor",
+        "warning", "this release or flavor of the NVIDIA driver does not support a GPU of the host", _NOT_STARTED,
+        "flavor",
     ),
     "driver-too-old": ToolMeaning(
-        "warning", "a plugin needs a newer NVIDIA driver",
-        "The plugin ends; what it offers is missing on the node.", "image",
+        "warning", "a plugin needs a newer NVIDIA driver", "The plugin ends; what it offers is missing on the node.",
+        "image",
     ),
     "installer-failed": ToolMeaning(
         "warning", "the installation of the NVIDIA driver failed", "The host has no driver, or parts of two releases.",
@@ -176,8 +173,7 @@ GPU_MEANINGS = {
     "cuda-peer": ToolMeaning(
         "info", "CUDA has no direct access between two GPUs",
         "What it means depends on the GPUs: consumer cards have none; between others ACS, the IOMMU or MIG is in the "
-        "way.",
-        "measured", "low",
+        "way.", "measured", "low",
     ),
     "cuda-mps": ToolMeaning(
         "info", "the MPS server does not take the program", "Programs of this user wait or end until the server runs.",
@@ -242,19 +238,19 @@ GPU_MEANINGS = {
     "npu-device": ToolMeaning(
         "warning", "a program could not open an NPU",
         "What it means depends on the NPU: in use, not passed to the container, a driver of another release, or a "
-        "fault.",
-        "accelerator", "low",
+        "fault.", "accelerator", "low",
     ),
     "npu-in-use": ToolMeaning(
         "warning", "npu-smi cannot open an NPU, as another container or process has it",
         "No program sees the NPUs where it ran; those that have them go on.", "accelerator",
     ),
     "npu-busy": ToolMeaning(
-        "warning", "an earlier process still has the NPU's network",
-        "The job does not start until it ends.", "accelerator",
+        "warning", "an earlier process still has the NPU's network", "The job does not start until it ends.",
+        "accelerator",
     ),
-    "neuron-memory": ToolMeaning("error",
-                                 "a Neuron device met uncorrectable errors of its memory", _BAD_MEMORY, "accelerator"),
+    "neuron-memory": ToolMeaning(
+        "error", "a Neuron device met uncorrectable errors of its memory", _BAD_MEMORY, "accelerator",
+    ),
     "neuron-hardware": ToolMeaning(
         "error", "a Neuron device met an error of its hardware", _ONE_PROGRAM, "accelerator", "medium",
     ),

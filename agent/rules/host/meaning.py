@@ -9,7 +9,7 @@ class Meaning(msgspec.Struct, frozen=True):
     """What one sentence means."""
 
     severity: str
-    says: str
+    title: str
     impact: str = "The device cannot be used by jobs."
     of_start: bool = True  # over where the driver drives the device now
     confidence: str = "high"
@@ -20,7 +20,7 @@ class ToolMeaning(msgspec.Struct, frozen=True):
     """What one code means. `steps`: the part of the page that has its steps."""
 
     severity: str
-    says: str
+    title: str
     impact: str
     steps: str
     confidence: str = "medium"

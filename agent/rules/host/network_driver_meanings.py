@@ -10,8 +10,8 @@ _PAUSES = "Traffic over it pauses for a second or more with each reset; connecti
 _WAITS = "Programs that read or write its files wait, and jobs seem to hang."
 
 
-def _family(severity: str, says: str, impact: str = _NO_PORT, of_start: bool = True) -> Meaning:
-    return Meaning(severity, says, impact, of_start, "low", alone=False)
+def _family(severity: str, title: str, impact: str = _NO_PORT, of_start: bool = True) -> Meaning:
+    return Meaning(severity, title, impact, of_start, "low", alone=False)
 
 
 FAMILIES = {  # after all other sentences of a device: what these state of it counts

@@ -257,13 +257,13 @@ def _fail(context: RuleContext, service: str, events: Sequence[Event], all_event
     code = first.code or ""
     meaning = SERVICE_MEANINGS[code]
     details = _describe_details(first)
-    says = meaning.says
+    title = meaning.title
     if code == "failed" and (unexplained := [event for event in all_events if event.code == KIND]):
-        says = f"it failed; an error before that, which no check explains: {shorten(unexplained[-1].text)}"
+        title = f"it failed; an error before that, which no check explains: {shorten(unexplained[-1].text)}"
     fabric = code in _OF_FABRIC
     fault = NODE.fail(
         label="node" if code == _OF_NO_SERVICE else service,
-        summary=f"{says if code == _OF_NO_SERVICE else f'its log states: {says}'}{f' ({details})' if details else ''}",
+        summary=f"{'' if code == _OF_NO_SERVICE else 'its log states: '}{title}{f' ({details})' if details else ''}",
         impact=meaning.impact,
         evidence=(
             *(

@@ -67,8 +67,8 @@ def list_tool_faults(context: RuleContext, events: Sequence[Event]) -> Iterator[
             parts.setdefault(event.subject or f"node {event.code}", []).append(event)
     faults = [_fail(context, parts[part]) for part in sorted(parts)]
     of_gpus = [fault for fault in faults if fault.subject.startswith("gpu:")]
-    says = MEANINGS[of_gpus[0].cause].says if of_gpus else ""
-    yield from merge_if_on_all(of_gpus, len(context.topology.gpus), says)
+    title = MEANINGS[of_gpus[0].cause].title if of_gpus else ""
+    yield from merge_if_on_all(of_gpus, len(context.topology.gpus), title)
     others = (fault for fault in faults if fault not in of_gpus)
     yield from sorted(others, key=lambda fault: _ORDER.index(fault.cause))
 
@@ -136,7 +136,7 @@ def _fail(context: RuleContext, events: Sequence[Event]) -> Fail:
     return Fail(
         subject=subject,
         label=label,
-        summary=f"{meaning.says}{f': {details}' if details else ''}{_describe_others(events)}",
+        summary=f"{meaning.title}{f': {details}' if details else ''}{_describe_others(events)}",
         impact=meaning.impact,
         evidence=tuple(
             Evidence(what=_name_source(event), value=event.text, source=event.source) for event in events[:_SHOWN]
@@ -172,10 +172,10 @@ def _describe_others(events: Sequence[Event]) -> str:
 
 
 def _describe_other(code: str, details: str) -> str:
-    says = _SHORT.get(code, MEANINGS[code].says)
+    title = _SHORT.get(code, MEANINGS[code].title)
     if details and code in _WITH_REASON:
-        return f"{says} ({details})"
-    return f"{says} {details}".strip()
+        return f"{title} ({details})"
+    return f"{title} {details}".strip()
 
 
 def _plan_xid(context: RuleContext, event: Event) -> tuple[str, str]:

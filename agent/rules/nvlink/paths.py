@@ -205,16 +205,16 @@ def _find_outside(context: RuleContext, ways: Mapping[frozenset[str], Path]) -> 
 def _fail_outside(context: RuleContext, gpu: Gpu, ways: Mapping[frozenset[str], Path]) -> Fail:
     cells = sorted((f"{context.gpus[other].label}", way.kind) for ends, way in ways.items() if gpu.id in ends
                    for other in ends - {gpu.id} if other in context.gpus)  # fmt: skip
-    says = f"no NVLink to any other GPU in the matrix; the others are joined by {_usual_kind(ways)}"
-    return _fail_alone(context, gpu, says, cells, "nvidia-smi topo -m")
+    summary = f"no NVLink to any other GPU in the matrix; the others are joined by {_usual_kind(ways)}"
+    return _fail_alone(context, gpu, summary, cells, "nvidia-smi topo -m")
 
 
 def _fail_alone(
-    context: RuleContext, gpu: Gpu, says: str, cells: Sequence[tuple[str, str | None]], source: str
+    context: RuleContext, gpu: Gpu, summary: str, cells: Sequence[tuple[str, str | None]], source: str
 ) -> Fail:
     """A GPU that a matrix joins with no other one. `cells`: the label of each other GPU, and what the matrix has."""
     return about_gpu(gpu).fail(
-        summary=says,
+        summary=summary,
         impact="What this means here depends on whether the GPU is in MIG mode, which uses no NVLink. If it is not, "
         "jobs that use all GPUs reach it over PCIe, and run at that speed or fail.",
         evidence=tuple(
@@ -249,8 +249,8 @@ def _fail_refused(context: RuleContext, gpu: Gpu) -> Fail:
         for other in context.topology.gpus
         if other is not gpu
     ]
-    says = "no P2P over NVLink with any other GPU; the others have it with each other"
-    return _fail_alone(context, gpu, says, cells, "nvidia-smi topo -p2p n")
+    summary = "no P2P over NVLink with any other GPU; the others have it with each other"
+    return _fail_alone(context, gpu, summary, cells, "nvidia-smi topo -p2p n")
 
 
 def _usual_kind(ways: Mapping[frozenset[str], Path]) -> str:

@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator
 
 from probes.text import ParseError, check_length, lazy_pattern
-from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.lines import short_lines
 
-_LIMIT_LINE, _LIMIT_TEXT, _SHOWN = 600, 400, 8
+_LIMIT_LINE, _SHOWN = 600, 8
 _VIRTUAL = lazy_pattern(
     r"(?:lo|docker|br|virbr|veth|cali|cilium|flannel|cni|vxlan|tun|tap|wg|dummy|kube|nodelocal|ovs)"
 )
@@ -81,14 +81,14 @@ def list_link_faults(text: str) -> list[ToolReport]:
             elif is_closed and function["state"] == "auto":
                 closed[name] = closed.get(name, 0) + 1
     reports = _list_shared(rows) + [
-        ToolReport(
-            "vf-link-off", one, f"{', '.join(functions[:_SHOWN])}: link-state disable"[:_LIMIT_TEXT],
-            (("what", ", ".join(functions[:_SHOWN]) + (" and more" if len(functions) > _SHOWN else "")),),
+        state_fault(
+            "vf-link-off", one, shown + (" and more" if len(functions) > _SHOWN else ""), f"{shown}: link-state disable"
         )
         for one, functions in off.items()
-    ]  # fmt: skip
+        if (shown := ", ".join(functions[:_SHOWN]))
+    ]
     reports += [
-        ToolReport("pf-off", one, f"{one}: not UP, {count} with link-state auto", (("what", f"{count} of them"),))
+        state_fault("pf-off", one, f"{count} of them", f"{one}: not UP, {count} with link-state auto")
         for one, count in closed.items()
     ]
     alone = [one for one in heads if not _VIRTUAL.match(one)]
@@ -125,14 +125,14 @@ def list_open_settings(text: str) -> list[ToolReport]:
         found += [f"{setting} {risky} on {', '.join(names[:_SHOWN])}"] if len(names) > 1 else []
     if not found:
         raise ParseError("no two interfaces with such settings")
-    return [ToolReport("paths-open", None, "; ".join(found)[:_LIMIT_TEXT], (("what", "; ".join(found)),))]
+    return [state_fault("paths-open", None, "; ".join(found))]
 
 
 def list_empty_tables(text: str) -> list[ToolReport]:
     """That no device has a GID here. Raises ParseError where one has."""
     if not _EMPTY.search(check_length(text)):
         raise ParseError("no empty table of GIDs")
-    return [ToolReport("gid-none", None, "n_gids_found=0", (("what", "the table of GIDs is empty"),))]
+    return [state_fault("gid-none", None, "the table of GIDs is empty", "n_gids_found=0")]
 
 
 def _list_shared(rows: list[tuple[str, str]]) -> list[ToolReport]:
@@ -141,7 +141,7 @@ def _list_shared(rows: list[tuple[str, str]]) -> list[ToolReport]:
     for network, name in _list_networks(rows):
         names.setdefault(network, {}).setdefault(name)
     return [
-        ToolReport("network-shared", None, f"{network}: {', '.join(of)}"[:_LIMIT_TEXT], (("what", what),))
+        state_fault("network-shared", None, what, f"{network}: {', '.join(of)}")
         for network, of in names.items()
         if len(of) > 1 and (what := f"{network} on {', '.join(list(of)[:_SHOWN])}")
     ]

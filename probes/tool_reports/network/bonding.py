@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from probes.text import ParseError, lazy_pattern
-from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.lines import short_lines
 
 _LIMIT_LINE = 400
@@ -46,7 +46,7 @@ def list_bond_faults(text: str) -> list[ToolReport]:
     used = [member.get("Aggregator ID") for member in members if _LACP in mode and member.get("MII Status") == "up"]
     if used and active is None and _NO_AGGREGATOR in text:
         line = f"{_NO_AGGREGATOR}; members: {', '.join(member['Slave Interface'] for member in members)}"
-        return [ToolReport("bond-no-partner", None, line, (("what", "no member joined it"),))]
+        return [state_fault("bond-no-partner", None, "no member joined it", line)]
     usual = active if active in used else max(used, key=used.count, default=None)
     return [report for member in members if (report := _report_member(member, usual)) is not None][:_MOST_REPORTS]
 
@@ -56,12 +56,12 @@ def _report_member(member: Mapping[str, str], aggregator: str | None) -> ToolRep
     failures = member.get("Link Failure Count", "0")
     line = ", ".join(f"{key}: {value}" for key, value in member.items())
     if state == "down":
-        return ToolReport("bond-member-down", name, line, (("what", f"link failures: {failures}"),))
+        return state_fault("bond-member-down", name, f"link failures: {failures}", line)
     if failures.isdecimal() and int(failures) >= _MANY_FAILURES:
-        return ToolReport("bond-flaps", name, line, (("what", f"{failures} times"),))
+        return state_fault("bond-flaps", name, f"{failures} times", line)
     if member.get("Partner Churn State") == "churned" and state == "up":
-        return ToolReport("bond-no-partner", name, line, (("what", "Partner Churn State: churned"),))
+        return state_fault("bond-no-partner", name, "Partner Churn State: churned", line)
     if aggregator is not None and member.get("Aggregator ID", aggregator) != aggregator:
         what = f"aggregator {member['Aggregator ID']}, that of the bond is {aggregator}"
-        return ToolReport("bond-not-joined", name, line, (("what", what),))
+        return state_fault("bond-not-joined", name, what, line)
     return None

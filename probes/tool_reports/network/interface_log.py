@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 from probes.named_tuple import NamedTuple
 from probes.text import ParseError, check_length, lazy_pattern
-from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.facts import ToolReport, state_fault
 
-_LIMIT_LINE, _LIMIT_TEXT, _MOST_REPORTS = 600, 400, 64
+_LIMIT_LINE, _MOST_REPORTS = 600, 64
 _MOST_LINES = 400  # of a log that is an excerpt: a whole one has each restart of the host
 _OFTEN = 3  # losses in one excerpt
 _NAME = (
@@ -81,13 +81,12 @@ def _read_change(line: str) -> Iterator[tuple[str, bool]]:
 
 def _list_lost(carriers: dict[str, _Carrier]) -> Iterator[ToolReport]:
     for name, carrier in carriers.items():
-        line = " ".join(carrier.line.split())[:_LIMIT_TEXT]
         if carrier.losses >= _OFTEN:
-            yield ToolReport("carrier-flaps", name, line, (("what", f"{carrier.losses} times"),))
+            yield state_fault("carrier-flaps", name, f"{carrier.losses} times", carrier.line)
         elif carrier.is_lost:
-            yield ToolReport("carrier-lost", name, line)
+            yield state_fault("carrier-lost", name, "", carrier.line)
 
 
 def _list_refused(refused: dict[str, tuple[str, str]]) -> Iterator[ToolReport]:
     for name, (what, line) in refused.items():
-        yield ToolReport("network-not-set", name, " ".join(line.split())[:_LIMIT_TEXT], (("what", what),))
+        yield state_fault("network-not-set", name, what, line)

@@ -8,10 +8,10 @@ import re
 
 from probes.named_tuple import NamedTuple
 from probes.text import ParseError, check_length, lazy_pattern
-from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.lines import short_lines
 
-_LIMIT_LINE, _LIMIT_TEXT, _MOST_REPORTS, _SHOWN = 400, 400, 64, 4
+_LIMIT_LINE, _MOST_REPORTS, _SHOWN = 400, 64, 4
 _OTHERS = 3  # of the same kind, that agree
 _LABEL = lazy_pattern(r"[ \t]*(?P<label>Device type|Name|Device):[ \t]+(?P<value>\S.*)", re.IGNORECASE)
 _HEAD = lazy_pattern(
@@ -61,7 +61,7 @@ def list_versions(text: str) -> list[ToolReport]:
     if written is None or running is None:
         raise ParseError("no versions of firmware that are compared")
     what = f"{running} runs, {written} was written"
-    return [ToolReport("firmware-pending", None, what, (("what", what),))] if written != running else []
+    return [state_fault("firmware-pending", None, what)] if written != running else []
 
 
 def list_roce_modes(text: str) -> list[ToolReport]:
@@ -85,7 +85,7 @@ def list_roce_modes(text: str) -> list[ToolReport]:
     what = f"RoCE v1 on {', '.join(old)}" + (
         f", RoCE v2 on {others} other{'s' if others > 1 else ''}" if others else ""
     )
-    return [ToolReport("cma-mode", None, what[:_LIMIT_TEXT], (("what", what[:_LIMIT_TEXT]),))] if old else []
+    return [state_fault("cma-mode", None, what)] if old else []
 
 
 def _list_cards(text: str) -> list[_Card]:
@@ -116,8 +116,8 @@ def _list_pending(card: _Card) -> list[ToolReport]:
     now, then = card.columns.index("Current"), card.columns.index("Next")
     changes = [f"{name} {row[now]}, next {row[then]}" for name, row in card.settings.items() if row[now] != row[then]]
     what = "; ".join(changes[:_SHOWN]) + (f"; {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else "")
-    line = f"{card.device}: {'; '.join(changes)}"[:_LIMIT_TEXT]
-    return [ToolReport("firmware-pending", card.device or None, line, (("what", what),))] if changes else []
+    line = f"{card.device}: {'; '.join(changes)}"
+    return [state_fault("firmware-pending", card.device or None, what, line)] if changes else []
 
 
 def _list_odd(cards: list[_Card]) -> list[ToolReport]:
@@ -131,9 +131,6 @@ def _list_odd(cards: list[_Card]) -> list[ToolReport]:
             value = next(value for value in values if value != usual)
             odd.setdefault(device, []).append(f"{name} {value}, others {usual}")
     return [
-        ToolReport(
-            "firmware-setting-odd", device or None, f"{device}: {'; '.join(rows)}"[:_LIMIT_TEXT],
-            (("what", "; ".join(rows[:_SHOWN])),),
-        )
+        state_fault("firmware-setting-odd", device or None, "; ".join(rows[:_SHOWN]), f"{device}: {'; '.join(rows)}")
         for device, rows in odd.items()
     ]  # fmt: skip

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from probes.host.commands import ETHTOOL_COUNTERS
 from probes.host.interface import Host, ReadError
 from probes.text import MOST_CHARACTERS, lazy_pattern
-from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.facts import ToolReport, state_fault
 
 _COUNTER = lazy_pattern(r"(?m)^[ \t]*(?P<name>[\w.]{4,48}):[ \t]*(?P<count>\d{1,19})[ \t\r]*$")
 _PAUSES = lazy_pattern(
@@ -38,7 +38,7 @@ def list_odd_pauses(host: Host) -> list[tuple[str, ToolReport]]:
             way = name[:2]
             if counts[most] >= max(_LEAST, _TIMES * others) and (code := _find_code(tables, counts, most, name)):
                 what = f"{name} {counts[most]}, others at most {others}"
-                report = ToolReport(code, most, f"{name}: {counts[most]}", (("what", what),))
+                report = state_fault(code, most, what, f"{name}: {counts[most]}")
                 reports.setdefault((most, way), (" ".join((*ETHTOOL_COUNTERS, most)), report))
     return list(reports.values())
 

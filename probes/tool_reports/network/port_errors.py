@@ -13,7 +13,7 @@ from probes.fabric.iblinkinfo import parse
 from probes.fabric.topology import Fabric, FabricEnd
 from probes.named_tuple import NamedTuple
 from probes.text import ParseError, check_length, lazy_pattern
-from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.lines import short_lines
 
 MOST_REPORTS = 512
@@ -147,7 +147,7 @@ def list_port_errors(text: str) -> list[ToolReport]:
         elif match := _STAGE.match(bare):
             known = True
             if match["level"] == "E":
-                stages.append(ToolReport("ibdiagnet-errors", None, bare, (("what", match["stage"]),)))
+                stages.append(state_fault("ibdiagnet-errors", None, match["stage"], bare))
     if not known:
         raise ParseError("no port in the output")
     found = (

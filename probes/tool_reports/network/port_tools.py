@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from probes.gpu.facts import normal_address
 from probes.text import ParseError, check_length, lazy_pattern
-from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.lines import short_lines
 
 _LIMIT_LINE = 300
@@ -109,20 +109,20 @@ def _report_port(device: str | None, fields: dict[str, str]) -> Iterator[ToolRep
         f"{name}: {fields[name]}" for name in ("State", "Physical state", "Recommendation") if name in fields
     )
     if state and not is_up and opcode == _UNPLUGGED:
-        yield ToolReport("link-unplugged", device, line, (("what", reason or "no cable"),))
+        yield state_fault("link-unplugged", device, reason or "no cable", line)
     elif state and not is_up and opcode == _CLOSED:
-        yield ToolReport("link-closed", device, line, (("what", reason or "closed by a command"),))
+        yield state_fault("link-closed", device, reason or "closed by a command", line)
     elif state and has_reason:
-        yield ToolReport("link-suspect" if is_up else "link-failure", device, line, (("what", reason),))
+        yield state_fault("link-suspect" if is_up else "link-failure", device, reason, line)
     elif state.startswith(_NOT_ACTIVE) and "Recommendation" not in fields:
-        yield ToolReport("link-inactive", device, line, (("what", f"state {state}"),))
+        yield state_fault("link-inactive", device, f"state {state}", line)
     beyond = [text for name, value in fields.items() if is_up and (text := _describe_beyond(name, value))]
     if beyond:
         what = "; ".join(beyond[:3])
-        yield ToolReport("module-beyond", device, what, (("what", what),))
+        yield state_fault("module-beyond", device, what, what)
     for name in ("Effective Physical BER", "Symbol BER"):
         if is_up and (rate := _rate(fields.get(name))) > _ERRORS_MATTER:
-            yield ToolReport("link-errors", device, f"{name}: {fields[name]}", (("what", f"{name} {rate:.0e}"),))
+            yield state_fault("link-errors", device, f"{name} {rate:.0e}", f"{name}: {fields[name]}")
             return
 
 
@@ -169,7 +169,7 @@ def list_lost_link(text: str) -> list[ToolReport]:
         return []
     code = "link-unplugged" if reason.startswith(_NOTHING_THERE) else "link-failure"
     what = reason.replace("(", "").replace(")", "")
-    return [ToolReport(code, None, match[0].strip(), (("what", what),))]
+    return [state_fault(code, None, what, match[0].strip())]
 
 
 def list_fec_off(text: str) -> list[ToolReport]:
@@ -189,7 +189,7 @@ def list_fec_off(text: str) -> list[ToolReport]:
     modes = ", ".join([*(["auto"] if fec.auto else []), *fec.configured])
     is_asked = fec.configured and not fec.auto and "off" not in fec.configured
     line = f"Active FEC encoding: Off; configured: {modes or 'not stated'}"
-    return [ToolReport("fec-not-active" if is_asked else "fec-off", None, line, (("what", f"configured: {modes}"),))]
+    return [state_fault("fec-not-active" if is_asked else "fec-off", None, f"configured: {modes}", line)]
 
 
 def list_failed_reporters(text: str) -> list[ToolReport]:
@@ -245,11 +245,8 @@ def list_nic_ports(text: str) -> list[ToolReport]:
     most = max(rates.values(), default=0)
     usual = next((port["pcie"] for port in ports if rates.get(port["name"]) == most), "")
     narrow = [
-        ToolReport(
-            "nic-pcie-narrow",
-            port["name"],
-            f"{port['name']}: {port['pcie']}",
-            (("what", f"{port['pcie']}, others {usual}"),),
+        state_fault(
+            "nic-pcie-narrow", port["name"], f"{port['pcie']}, others {usual}", f"{port['name']}: {port['pcie']}"
         )
         for port in ports
         if 0 < rates.get(port["name"], 0) < most
@@ -294,7 +291,7 @@ def list_gaudi_ports(text: str) -> list[ToolReport]:
     reports = [_report_card(card, rows) for card, rows in states.items() if any(row[0] == "down" for row in rows)]
     none = [ToolReport("gaudi-no-interface", card, _NONE) for card in missing]
     if len(missing) == len(states) > 1:
-        none = [ToolReport("gaudi-no-interface", None, _NONE, (("what", f"{len(missing)} cards"),))]
+        none = [state_fault("gaudi-no-interface", None, f"{len(missing)} cards", _NONE)]
     return (reports + none)[:_MOST_REPORTS]
 
 
@@ -303,7 +300,7 @@ def _report_card(card: str | None, rows: list[tuple[str, str, int]]) -> ToolRepo
     total, count = sum(row[2] for row in rows), sum(row[2] for row in down)
     names = ", ".join(name for _, name, _ in down if name)
     what = f"{count} of {total} ports{f' ({names})' if names else ''}"
-    return ToolReport("gaudi-ports-down", card, f"{card or 'card'}: {what} down", (("what", what),))
+    return state_fault("gaudi-ports-down", card, what, f"{card or 'card'}: {what} down")
 
 
 def list_omni_path_ports(text: str) -> list[ToolReport]:
@@ -322,19 +319,15 @@ def list_omni_path_ports(text: str) -> list[ToolReport]:
             is_known = True
             if state["state"] not in ("Active", "PortActive"):
                 code = "opa-waits" if state["state"] in ("Init", "Armed") else "nic-ports-down"
-                reports.append(_report_omni_path(code, port, state["state"], line))
+                reports.append(state_fault(code, port, state["state"], line))
         elif port and (lanes := _OPA_WIDTH.fullmatch(line)):
             width = lanes["width"]
         elif port and (lanes := _OPA_LANES.fullmatch(line)):
             lost = {lanes["sent"], lanes["received"]} - {width}
             if width and lost:
-                reports.append(_report_omni_path("opa-lanes", port, f"{min(lost)} of {width} lanes", line))
+                reports.append(state_fault("opa-lanes", port, f"{min(lost)} of {width} lanes", line))
         elif port and (quality := _OPA_QUALITY.fullmatch(line)) and int(quality["quality"]) <= _POOR:
-            reports.append(_report_omni_path("opa-lanes", port, f"link quality {quality['quality']} of 5", line))
+            reports.append(state_fault("opa-lanes", port, f"link quality {quality['quality']} of 5", line))
     if not is_known:
         raise ParseError("no state of a port of Omni-Path")
     return reports[:_MOST_REPORTS]
-
-
-def _report_omni_path(code: str, port: str, what: str, line: str) -> ToolReport:
-    return ToolReport(code, port, " ".join(line.split()), (("what", what),))

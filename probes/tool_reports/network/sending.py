@@ -6,7 +6,7 @@ Sources: iproute2 tc/tc_qdisc.c, tc/tc_util.c; amzn-drivers kernel/linux/ena (en
 from __future__ import annotations
 
 from probes.text import ParseError, lazy_pattern
-from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.lines import short_lines
 
 _LIMIT_LINE, _MOST_REPORTS = 400, 64
@@ -37,7 +37,7 @@ def list_queue_drops(text: str) -> list[ToolReport]:
             dropped, sent = int(row["dropped"]), int(row["sent"])
             if kind in _FULL and dropped >= _LEAST and dropped * _ONE_IN >= sent + dropped:
                 what = f"{dropped} of {sent + dropped} packets ({kind})"
-                reports.append(ToolReport("queue-drops", name or None, " ".join(line.split()), (("what", what),)))
+                reports.append(state_fault("queue-drops", name or None, what, line))
             kind = ""
     if not is_known:
         raise ParseError("no counts of a queue")
@@ -54,4 +54,4 @@ def list_allowances(text: str) -> list[ToolReport]:
     counts = [f"{row['name']} {row['count']}" for row in rows if row]
     if not counts:
         raise ParseError("no allowance was exceeded")
-    return [ToolReport("instance-limit", None, ", ".join(counts), (("what", ", ".join(counts)),))]
+    return [state_fault("instance-limit", None, ", ".join(counts))]

@@ -12,9 +12,8 @@ from collections.abc import Iterator, Sequence
 from probes.named_tuple import NamedTuple
 from probes.switch_ports.names import PORT, find_command, find_port_of_command
 from probes.text import lazy_pattern
-from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.facts import ToolReport, state_fault
 
-_LIMIT_TEXT = 400
 _OFTEN = 3  # losses of a port's link in one excerpt of a log
 _FEW = 4  # a switch that starts loses the links of more ports
 _PORT = rf"(?P<port>{PORT}|[Ee]thernet ?\d{{1,3}}(?:/\d{{1,3}}){{0,3}})"
@@ -124,7 +123,7 @@ def _read_fault(line: str) -> ToolReport | None:
             groups = match.groupdict()
             subject = f"{groups['port']}:{groups['queue']}" if "queue" in groups else groups["port"]
             words = groups.get("what") or (f"{groups['count']} frames" if "count" in groups else "")
-            return _report(code, subject, words.replace("_", " "), line)
+            return state_fault(code, subject, words.replace("_", " "), line)
     return None
 
 
@@ -135,11 +134,6 @@ def _list_lost(changes: dict[str, list[_Change]]) -> Iterator[ToolReport]:
     for port in [port for port in changes if port in often]:
         rows = [row for row in changes[port] if row.is_lost]
         code = "switch-log-flaps" if len(often) <= _FEW else "switch-flaps"
-        yield _report(code, port, f"{len(rows)} times", rows[-1].line)
+        yield state_fault(code, port, f"{len(rows)} times", rows[-1].line)
     for port in [port for port in changes if port in lost - often]:
-        yield _report("switch-log-down", port, "", changes[port][-1].line)
-
-
-def _report(code: str, port: str, what: str, line: str) -> ToolReport:
-    detail = (("what", " ".join(what.split())),) if what else ()
-    return ToolReport(code, port, " ".join(line.split())[:_LIMIT_TEXT], detail)
+        yield state_fault("switch-log-down", port, "", changes[port][-1].line)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from probes.text import lazy_pattern
-from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.facts import ToolReport, state_fault
 
-_LIMIT_TEXT = 400
 _IS = r"[ \t]{0,40}:[ \t]{0,40}"
 _LOST = r"(?:\bdown\b|suspended|not alive|not reachable|failed|disconnected|connecting|lowerlayerdown|\berror\b)"
 _LOST_PEER = lazy_pattern(  # the last: a link of Onyx to its peer
@@ -54,11 +53,10 @@ def list_pair_faults(lines: Sequence[str]) -> list[ToolReport]:
     >>> list_pair_faults(["Interface: Tunnel12", "Session status: DOWN-NEGOTIATING"])
     []
     """
-    reports = []
     is_named = _is_named(lines)
-    for code, pattern in (("switch-peer-lost", _LOST_PEER), ("switch-peer-differs", _DIFFERS)):
-        for match in map(pattern.fullmatch, lines):
-            if match and _counts(match[0], is_named):
-                what = " ".join(match["line"].split())
-                reports.append(ToolReport(code, None, " ".join(match[0].split())[:_LIMIT_TEXT], (("what", what),)))
-    return reports
+    return [
+        state_fault(code, None, match["line"], match[0])
+        for code, pattern in (("switch-peer-lost", _LOST_PEER), ("switch-peer-differs", _DIFFERS))
+        for match in map(pattern.fullmatch, lines)
+        if match and _counts(match[0], is_named)
+    ]

@@ -16,12 +16,11 @@ from probes.switch_ports.members import LinkMember, list_members
 from probes.switch_ports.names import LONGEST_LINE, PORT
 from probes.switch_ports.reading import PortFact, list_port_facts
 from probes.text import ParseError, check_length, lazy_pattern
-from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.network.switch_log import has_log_line, list_log_faults
 from probes.tool_reports.network.switch_pairs import is_of_pair, list_pair_faults
 
 _MOST_REPORTS = 128
-_LIMIT_TEXT = 400
 _MANY, _ONE_IN = 1000, 10_000_000  # damaged frames, and received ones
 _MANY_CHANGES, _VERY_MANY_CHANGES, _TIMES_USUAL = 20, 100, 20  # of a link's state
 _MANY_CARRIER_CHANGES = 100  # two for each, since the system started
@@ -178,8 +177,7 @@ def _line(rows: _Rows, *facts: str) -> str:
 
 
 def _report(code: str, port: str | None, what: str, line: str) -> ToolReport:
-    detail = (("what", " ".join(what.split())),) if what else ()
-    return ToolReport(code, port or None, " ".join(line.split())[:_LIMIT_TEXT], detail)
+    return state_fault(code, port or None, what, line)
 
 
 def _list_closed(lines: Sequence[str], facts: Sequence[PortFact], logged: Sequence[ToolReport]) -> Iterator[ToolReport]:

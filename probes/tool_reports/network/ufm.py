@@ -5,10 +5,10 @@ log and its public outputs.
 from __future__ import annotations
 
 from probes.text import ParseError, lazy_pattern
-from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.lines import short_lines
 
-_LIMIT_LINE, _LIMIT_TEXT, _MOST_REPORTS = 1000, 400, 64
+_LIMIT_LINE, _MOST_REPORTS = 1000, 64
 _SEVERAL = 2
 _EVENT = lazy_pattern(  # behind what syslog adds; some releases name the kind of object, and its device
     r"(?:.{0,120} - )?[ \t]*\d{4}-\d\d-\d\d [\d:.]{8,15} (?:\[[\w-]{1,12}\] ){1,3}"
@@ -48,17 +48,17 @@ def list_ufm_events(text: str) -> list[ToolReport]:
             losses.setdefault(name, []).extend([line] if is_down[name] else [])
         elif event["severity"] != "INFO" and _OF_LINK.search(event["text"]):
             thresholds.setdefault(
-                event["object"], _report("ufm-threshold", _name(event["object"]), event["text"], line)
+                event["object"], state_fault("ufm-threshold", _name(event["object"]), event["text"][:120], line)
             )
     if not is_known:
         raise ParseError("no event of UFM")
     reports = [
-        _report("ufm-link-flaps", name, f"{len(lines)} times", lines[-1])
+        state_fault("ufm-link-flaps", name, f"{len(lines)} times", lines[-1])
         for name, lines in losses.items()
         if len(lines) >= _SEVERAL
     ]
     reports += [
-        _report("ufm-link-down", name, "", lines[-1])
+        state_fault("ufm-link-down", name, "", lines[-1])
         for name, lines in losses.items()
         if is_down[name] and len(lines) < _SEVERAL
     ]
@@ -68,8 +68,3 @@ def list_ufm_events(text: str) -> list[ToolReport]:
 def _name(words: str) -> str:
     """The name of an object or of both ends of a link, without the site and the marks around it."""
     return " ".join(_SITE.sub("", words).translate({ord(mark): " " for mark in "():"}).split())
-
-
-def _report(code: str, subject: str, what: str, line: str) -> ToolReport:
-    detail = (("what", " ".join(what.split())[:120]),) if what else ()
-    return ToolReport(code, subject, " ".join(line.split())[:_LIMIT_TEXT], detail)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from probes.prose import is_denied
 from probes.text import lazy_pattern
-from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.sentences.parts import DEVICES, find_part
 
 _LONGEST, _LONGEST_TEXT = 1200, 100_000  # of a sentence; of a text: more is a log
@@ -116,4 +116,4 @@ def _name(sentence: str) -> str | None:
 def _report(code: str, subject: str | None, what: str, sentence: str) -> ToolReport:
     shown, what = " ".join(sentence.split()), " ".join(what.split())
     what += ")" * (what.count("(") - what.count(")"))
-    return ToolReport(code, subject, shown[:_SHOWN], (("what", what),))
+    return state_fault(code, subject, what, shown[:_SHOWN])

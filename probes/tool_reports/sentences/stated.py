@@ -10,7 +10,7 @@ from itertools import islice
 from probes.gpu.facts import find_address
 from probes.prose import is_denied
 from probes.text import ParseError, check_length, find_required, lazy_pattern
-from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.sentences.compared import list_compared
 from probes.tool_reports.sentences.parts import DEVICES, find_part
 from probes.tool_reports.sentences.sentence import ToolSentence
@@ -229,4 +229,4 @@ def _list_hot(text: str) -> Iterator[ToolReport]:
     for gpu, value in enumerate(match["temperatures"].split(" - ") if match else ()):
         degrees = value.partition(" ")[0]
         if degrees.isdecimal() and int(degrees) >= _HOT:
-            yield ToolReport("burn-hot", f"NVIDIA {gpu}", f"temps of GPU {gpu}: {value}", (("what", f"{degrees} °C"),))
+            yield state_fault("burn-hot", f"NVIDIA {gpu}", f"{degrees} °C", f"temps of GPU {gpu}: {value}")

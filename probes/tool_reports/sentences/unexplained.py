@@ -13,7 +13,7 @@ from itertools import islice
 from probes.kernel.unexplained import FAILS, VARIABLE, is_harmless
 from probes.prose import is_denied
 from probes.text import lazy_pattern
-from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.sentences.parts import find_part, find_place, list_parts
 
 CODE = "unexplained-line"
@@ -89,7 +89,7 @@ def list_unexplained(text: str, logged: bool = False) -> list[ToolReport]:
         form = VARIABLE.sub("#", line)
         down[part] = down.get(part, True) and is_only_down
         if form not in of_part and len(of_part) < _FORMS:
-            of_part[form] = ToolReport(CODE, part, line[:_TEXT], (("what", line[:_SHOWN]),))
+            of_part[form] = state_fault(CODE, part, line[:_SHOWN], line[:_TEXT])
     is_list = sum(down.values()) > _MOST_DOWN
     reports = [report for part, rows in forms.items() if not (is_list and down[part]) for report in rows.values()]
     return [*reports, *_list_values(text, logged, {report.text for report in reports})]
@@ -107,10 +107,10 @@ def _list_values(text: str, logged: bool, known: set[str]) -> list[ToolReport]:
     else:
         from probes.tool_reports.tables.cells import list_all_values  # lazy: few texts are no known output
 
-        values = list_all_values(text)
+        values = list(list_all_values(text))
     rows = [(value.code, value.part, value.line[:_TEXT], value.what) for value in values]
     new = [row for row in rows if row[2] not in known][:_PARTS]
-    return [ToolReport(code, part, line, (("what", what),)) for code, part, line, what in new]
+    return [state_fault(code, part, what, line) for code, part, line, what in new]
 
 
 def find_unexplained(text: str) -> str | None:

@@ -13,6 +13,7 @@ from itertools import islice
 from probes.named_tuple import NamedTuple
 from probes.text import lazy_pattern
 from probes.tool_reports.sentences.parts import list_parts
+from probes.tool_reports.tables.entries import CURRENT, DOWN, EXPECTED, MOST, TROUBLE, WELL, is_below, is_incomplete
 
 STATE, COUNT, BELOW = "value-state", "value-count", "value-below"
 _LONGEST, _MOST_LINES, _LONGEST_VALUE = 400, 4000, 80
@@ -38,16 +39,15 @@ _LABELLED = lazy_pattern(
 )
 _CELLS = lazy_pattern(r"[ \t]*[|,;\t][ \t]*|[ \t]{2,60}")
 _STATES = (
-    r"fail(?:ed|ing|ure)?|fault(?:y|ed)?|error(?:ed)?|degraded|downgraded|unhealthy|critical|offline|lost|bad|poor"
-    r"|abnormal|alarm|throttled|quarantined|isolated|broken|dead|stuck|hung|crashed|nok|wet|leak(?:ing|age)?"
-    r"|overheat\w{0,4}"
-    r"|unreachable|unresponsive|mis-?match\w{0,3}|misconfigured|unplugged|disconnected|err[ _-]?disabled?|red"
-    r"|not[ _-](?:ok|ready|good|healthy|running|responding|loaded|connected|detected|working|functional)|retired|err"
+    rf"{TROUBLE}|failing|fault(?:ed)?|errored|downgraded|offline|poor|abnormal|alarm|throttled|quarantined|isolated"
+    r"|broken|dead|stuck|hung|crashed|wet|leak(?:ing|age)?|overheat\w{0,4}|unresponsive|mis-?match\w{0,3}"
+    r"|misconfigured|unplugged|disconnected|err[ _-]?disabled?|red|retired"
+    r"|not[ _-](?:good|healthy|running|responding|loaded|connected|detected|working|functional)"
     r"|tripped|stormed|disconn|(?:waiting|marked|flagged) for (?:rma|repair|replacement)"
 )
 _TROUBLE = lazy_pattern(rf"(?i)(?:{_STATES})!?(?=$|[\s(,;/\]])(?! Hat\b)")
 _TROUBLE_CELL = lazy_pattern(rf"(?i)(?:{_STATES})!?(?: ?\([^)]{{0,60}}\))?")
-_WELL = lazy_pattern(r"(?i)(?:ok|good|up|pass(?:ed)?|healthy|active|yes|normal|ready)")
+_WELL = lazy_pattern(rf"(?i){WELL}")
 _LOUD = lazy_pattern(
     r"(?:FAIL(?:ED|URE)?|DEGRADED|DOWNGRADED|UNHEALTHY|CRITICAL|FAULTY?|OFFLINE|LOST|BAD|ALARM|NOT OK|ERR|NOK|KO)!?"
 )
@@ -78,9 +78,7 @@ _ENUMERATED_TROUBLE = frozenset(
     )
 )
 _ENUMERATED_WELL = frozenset(["NO", "NONE", "NOT", "OK", "CLEAR", "DISABLED", "ENABLED"])
-_DOWN = lazy_pattern(
-    r"(?i)(?:down|inactive|polling|init(?:ializ(?:e|ing))?|no[ -]?(?:link|carrier)|amber|los)(?=$|[\s(,;/])"
-)
+_DOWN = lazy_pattern(rf"(?i)(?:{DOWN}|no[ -]?carrier|amber|los)(?=$|[\s(,;/])")
 _LOW = lazy_pattern(r"(?i)(?:low|high|below|above|out of range)(?=$|[\s(,;])")
 _OF_STATE = lazy_pattern(r"\b(?:state|status|health|link|led|phys\w{0,10}|carrier|port|oper\w{0,10})\b")
 _OF_LEVEL = lazy_pattern(r"\b(?:flow|pressure|voltage|temp\w{0,10}|level|humidity)\b")
@@ -120,9 +118,6 @@ _PLURAL = (
 )
 _OF_RATIO = lazy_pattern(rf"\b(?:{_PLURAL}|count|up|ready|online|active|healthy|width|cur(?:rent)? ?/ ?max\w{{0,4}})\b")
 _OF_SPEED = lazy_pattern(r"\b(?:gen|speed|generation)\b")  # of idle devices it is less
-_RATIO = lazy_pattern(
-    r"x?(?P<value>\d{1,5}) ?(?:/|of|out of) ?x?(?P<whole>\d{1,5})(?: (?:up|ready|online|active|ok|healthy))?"
-)
 _BOUND = lazy_pattern(
     r"(?<![\w.])[+]?x?(?P<value>-?\d{1,6}(?:\.\d{1,3})?) ?[^\s\d(]{0,6} ?[\w/]{0,6} ?(?:\(|[ \t]{1,8}(?=limit))"
     r"(?P<bound>max(?:imum)?|of"
@@ -142,14 +137,10 @@ _OUT_OF = lazy_pattern(  # "links up 70/72", "8 gpus expected, 7 visible", "(7 !
     r"|\bFAIL\w{0,3}\b.{0,40}\((?P<less>\d{1,4}) ?(?:!=|<) ?(?P<more>\d{1,4})\)"
 )
 _IS_MOST, _IS_LEAST = ("max", "of", "exp", "rat", "cap", "fro", "sho", "wan", "nee"), ("min", "low")
-_WANTED = lazy_pattern(r"(?:.*\b)?(?:expected|expect|want(?:ed)?|target|nominal|required|should)")
-_FOUND = lazy_pattern(r"(?:.*\b)?(?:measured|actual|found|got|current|observed|have|real)")
-_ROLE = lazy_pattern(
-    r"\b(?:(?P<most>expected|max(?:imum)?|capable|capability|supported|target|nominal)|current|cur|active|actual"
-    r"|negotiated|measured|found|present)\b"
-)
+_WANTED = lazy_pattern(rf"(?:.*\b)?(?:{EXPECTED})")
+_FOUND = lazy_pattern(rf"(?:.*\b)?(?:{CURRENT}|got|observed|have|real)")
+_ROLE = lazy_pattern(rf"\b(?:(?P<most>{MOST})|{CURRENT})\b")
 _OF_PAIRS = lazy_pattern(rf"\b(?:width|lanes?|{_PLURAL}|nvlink)\b")
-_AMOUNT = lazy_pattern(r"x?(?P<value>\d{1,7}(?:\.\d{1,4})?) ?(?P<unit>[A-Za-z/]{0,8})")
 _NO_VALUE = lazy_pattern(  # a prompt, a question, a condition, what somebody tells
     r"^[\w.@:~\[\]-]{1,80}[$#>] ?\S|\?[\s\"'*_]*$"
     r"|^[\W_]{0,12}(?i:if|when|whether|unless|why|how|what|to avoid|make sure) "
@@ -243,7 +234,7 @@ def judge(label: str, value: str) -> Judged | None:
     """What a value states where its label is known: the code, both as they are shown, and whether it is only down."""
     words = normalize(label)
     what = f"{label}: {value[:_LONGEST_VALUE]}"
-    if (ratio := _RATIO.fullmatch(value)) and int(ratio["value"]) < int(ratio["whole"]):
+    if is_incomplete(value):
         return (BELOW, what, False) if _OF_RATIO.search(words) and not _OF_SPEED.search(words) else None
     if _NUMBER.fullmatch(value) or _HEX.fullmatch(value):
         is_count = _COUNTED.search(words) if value.isdecimal() else _OF_FLAGS.search(words)
@@ -318,8 +309,7 @@ def _pair_with_most(
     if other[0] == is_most:
         return
     has, most = (other[1], shown) if is_most else (shown, other[1])
-    value, whole = (_AMOUNT.fullmatch(text.rpartition(": ")[2]) for text in (has, most))
-    if value and whole and float(value["value"]) < float(whole["value"]):
+    if is_below(has.rpartition(": ")[2], most.rpartition(": ")[2]):
         yield BELOW, f"{has}; {most}", False
 
 
@@ -334,8 +324,7 @@ def _compare_wanted(pairs: list[tuple[str, str]]) -> Iterator[Judged]:
     found = next(((label, value) for words, label, value in named if _FOUND.fullmatch(words)), None)
     if not wanted or not found or wanted[1] == found[1]:
         return
-    most, has = _AMOUNT.fullmatch(wanted[1]), _AMOUNT.fullmatch(found[1])
-    if most and has and most["unit"] == has["unit"] and float(has["value"]) < _LESS * float(most["value"]):
+    if is_below(found[1], wanted[1], _LESS):
         yield BELOW, f"{found[0]}: {found[1]}, {wanted[0]}: {wanted[1]}", False
 
 

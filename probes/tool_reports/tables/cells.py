@@ -8,25 +8,38 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from statistics import median
 
 from probes.text import lazy_pattern
 from probes.tool_reports.sentences.parts import find_part
 from probes.tool_reports.sentences.values import BELOW, COUNT, StatedValue, is_of_field, judge, list_values, normalize
-from probes.tool_reports.tables.forms import FoundTable, read_number, read_tables
-from probes.tool_reports.tables.odd_rows import FEWEST, SHARE, is_complete, is_incomplete, list_far, list_odd_rows
+from probes.tool_reports.tables.entries import (
+    CURRENT,
+    FEWEST,
+    IN_USE,
+    MOST,
+    SHARE,
+    WELL,
+    is_below,
+    is_complete,
+    is_incomplete,
+    list_far,
+    read_number,
+)
+from probes.tool_reports.tables.forms import FoundTable, read_tables
+from probes.tool_reports.tables.odd_rows import list_odd_rows
 
 ODD = "value-odd"
 _SHOWN, _SAID = 60, 4
 _HOT = 80  # degrees Celsius; below it a part is only busier than others
 _LIGHT = 1.05  # to the power of dBm: 6 dB below the others are far
 _NO_CELL = ("-", "--", "—", "n/a", "na", "none", "")  # of what is not there
-_AMOUNT = lazy_pattern(r"x?(?P<value>\d{1,7}(?:\.\d{1,4})?)(?P<unit>.{0,12})")
 _WORD = lazy_pattern(r"[A-Za-z][A-Za-z_*-]{1,20}")
-_MOST = lazy_pattern(r"\b(?:expected|supported|max|maximum|capable|target|nominal|total)\b")
+_MOST = lazy_pattern(rf"\b(?:{MOST}|total)\b")
 _UPPER = lazy_pattern(r"\b(?:up(?:per)?|hi(?:gh)?|max) (?:crit\w{0,4}|limit|nr|cr|alarm|fatal)\b")
 _LOWER = lazy_pattern(r"\b(?:lo(?:w(?:er)?)?|min) (?:crit\w{0,4}|limit|nr|cr|alarm|fatal)\b|\bmin(?:imum)?\b")
-_HAS = lazy_pattern(r"\b(?:active|actual|current|cur|found|present|up|measured|negotiated)\b")
+_HAS = lazy_pattern(rf"\b(?:{CURRENT}|up)\b")
 _READ = lazy_pattern(r"\b(?:reading|value|current|actual|now|measured)\b")
 _VARIES = lazy_pattern(  # of idle parts
     r"\b(?:gen|speed|clocks?|power|temp\w{0,10}|mem\w{0,3}|usage|used?|size|fan|watts|mhz)\b"
@@ -34,8 +47,7 @@ _VARIES = lazy_pattern(  # of idle parts
 _UNIT = lazy_pattern(r"\([A-Za-z]{1,6}\)")
 _OF_STATE = lazy_pattern(r"\b(?:state|status|health|breaker|link|phys\w{0,10}|carrier|oper\w{0,10})\b")
 _USUAL_STATES = lazy_pattern(
-    r"(?i)ok|good|up|pass(?:ed)?|healthy|yes|normal|ready|linkup|online|idle|alloc\w{0,6}|mix\w{0,2}|connected|running"
-    r"|complet\w{1,3}|succeeded|established|full|closed|present|enabled|active"
+    rf"(?i){WELL}|{IN_USE}|mix\w{{0,2}}|running|complet\w{{1,3}}|succeeded|established|full|closed|present|enabled"
 )
 _OF_WAIT = lazy_pattern(r"\b(?:s|ms|us|ns|sec(?:onds)?|lat|latency|rtt|elapsed|ber)\b")
 _OF_RATE = lazy_pattern(r"\b(?:[mg]i?b(?:it)?(?:ps| ?/ ?s)?|\w{0,12}bw|bandwidth|throughput|t?flops|rpm|flow)\b")
@@ -72,7 +84,8 @@ def list_table_values(text: str) -> list[StatedValue]:
     return list({(value.line, value.what): value for value in values}.values())
 
 
-def list_all_values(text: str) -> list[StatedValue]:
+@lru_cache(maxsize=2)  # by which a text is recognized, and then read
+def list_all_values(text: str) -> tuple[StatedValue, ...]:
     """Those of tables, then of lines that no table has, then of rows without a heading that are not as all others.
 
     >>> [value.what for value in list_all_values("port 4 state: FAILED\\n")]
@@ -82,7 +95,7 @@ def list_all_values(text: str) -> list[StatedValue]:
     for more in (list_values, _list_odd_rows):
         known = {value.line for value in values}
         values += [value for value in more(text) if value.line not in known]
-    return values
+    return tuple(values)
 
 
 def _list_odd_rows(text: str) -> list[StatedValue]:
@@ -177,10 +190,7 @@ def _compare_columns(table: FoundTable, names: Sequence[str]) -> Iterator[Stated
         ]
         pairs = pairs or [at for at, name in enumerate(table.names) if unit and at != bound and unit[0] in name]
         for (cells, line), name in zip(table.rows, names, strict=True) if len(pairs) == 1 else ():
-            value, limit = _AMOUNT.fullmatch(cells[pairs[0]]), _AMOUNT.fullmatch(cells[bound])
-            if not value or not limit or value["unit"] != limit["unit"]:
-                continue
-            number, other = float(value["value"]), float(limit["value"])
-            if number > other if is_upper else number < other:
-                what = f"{table.names[pairs[0]]} {value[0]}, {table.names[bound]} {limit[0]}"
+            value, limit = cells[pairs[0]], cells[bound]
+            if is_below(limit, value) if is_upper else is_below(value, limit):
+                what = f"{table.names[pairs[0]]} {value}, {table.names[bound]} {limit}"
                 yield _build(BELOW, name, what, line)

@@ -6,6 +6,7 @@ No column is known here. What cells mean is a matter of `cells.py`.
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterator, Sequence
 
@@ -16,20 +17,16 @@ from probes.tool_reports.tables.records import list_record_tables
 FEWEST = 3  # rows
 _LONGEST, _MOST_LINES, _MOST_COLUMNS, _MOST_ROWS = 400, 2000, 40, 500
 _NO_NAME = lazy_pattern(r"[-+]?\d|[0-9a-f]{2,8}:|\w{0,40}[=:]|$")  # of a column
-_BLANKS, _WIDE = lazy_pattern(r"[ \t]+"), lazy_pattern(r"[ ]{2,}|\t+")
-_MARKS = ("|", "&", ";", _BLANKS, _WIDE, ",")
+_BLANKS, WIDE = lazy_pattern(r"[ \t]+"), lazy_pattern(r"[ ]{2,}|\t+")
+_MARKS = ("|", "&", ";", _BLANKS, WIDE, ",")
 _BOX = str.maketrans(dict.fromkeys("│┃║", "|"))
 _CELLS_OF_HTML = lazy_pattern(r"</t[dh]> {0,8}<t[dh][^>]{0,80}>", re.IGNORECASE)
 _TAG = lazy_pattern(r"</?[a-zA-Z][^>]{0,80}>")
 _OF_LATEX = lazy_pattern(r"\\\\$|\\(?=[_%&#])|\$[^$]{0,20}\$")
-_RULE = lazy_pattern(r"[-=+|:\s─═━┄╌┌┐└┘├┤┬┴┼╔╗╚╝╠╣╦╩╬]{1,400}|\\[a-z]{3,12}rule")
+RULE = lazy_pattern(r"[-=+|:\s─═━┄╌┌┐└┘├┤┬┴┼╔╗╚╝╠╣╦╩╬]{1,1000}|\\[a-z]{3,12}rule")
 _SECTION = lazy_pattern(r"\[{1,2}(?P<name>[\w .:/\"-]{2,60})\]{1,2}[ \t]*")
 _LABELLED = lazy_pattern(
     r"[ \t-]{0,20}(?P<label>[A-Za-z][\w ./()%°-]{0,40}?)[ \t]{0,20}[:=][ \t]{0,20}(?P<value>\S.{0,79})"
-)
-_THOUSANDS = lazy_pattern(r"[-+]?\d{1,3}(?:(?:[ ,_]\d{3}){1,5}|(?:\.\d{3}){2,5})(?![\d.,])")
-_VALUE = lazy_pattern(
-    r"(?P<number>[-+]?\d{1,15}(?:[.,]\d{1,9})?(?:[eE][-+]?\d{1,3})?) ?(?P<unit>[A-Za-z%°/²³]{0,10}\d?)"
 )
 
 
@@ -39,20 +36,6 @@ class FoundTable(NamedTuple):
     names: tuple[str, ...]
     rows: tuple[tuple[tuple[str, ...], str], ...]
     is_record: bool = False  # whose cells stand beside their label
-
-
-def read_number(cell: str) -> tuple[float, str] | None:
-    """A number and its unit, with separators of thousands or a decimal comma.
-
-    >>> read_number("11 240"), read_number("22,8 °C"), read_number("1,048,576 B"), read_number("x")
-    ((11240.0, ''), (22.8, '°C'), (1048576.0, 'B'), None)
-    """
-    bare = cell.strip().strip("'\"")
-    if match := _THOUSANDS.match(bare):
-        bare = re.sub(r"[ ,_.]", "", match[0]) + bare[match.end() :]
-    if not (match := _VALUE.fullmatch(bare)):
-        return None
-    return float(match["number"].replace(",", ".")), match["unit"]
 
 
 def read_tables(text: str) -> Iterator[FoundTable]:
@@ -79,6 +62,21 @@ def read_tables(text: str) -> Iterator[FoundTable]:
         yield FoundTable(tuple(names), records, is_record=True)
 
 
+def cut(line: str, mark: str | re.Pattern[str]) -> tuple[str, ...]:
+    """The cells of a line, without the marks of Markdown; a separator in quotes is none.
+
+    >>> cut("| a | `b` |  |", "|"), cut('a,"b, c"', ","), cut(" a b   c ", WIDE)
+    (('a', 'b', ''), ('a', 'b, c'), ('a b', 'c'))
+    """
+    if not isinstance(mark, str):
+        return tuple(mark.split(line.strip())) if line.strip() else ()
+    if '"' in line and mark != "|":
+        cells = next(csv.reader([line], delimiter=mark, skipinitialspace=True), [])
+    else:
+        cells = (line.strip(" \t>").strip("|") if mark == "|" else line).split(mark)
+    return tuple(cell.strip(' \t*`"_') for cell in cells)
+
+
 def _clean(line: str) -> str:
     """A line with one bar between its cells, whatever its form is."""
     if "<t" in line:
@@ -89,17 +87,19 @@ def _clean(line: str) -> str:
 
 
 def _read_columns(lines: Sequence[str], start: int, mark: str | re.Pattern[str]) -> FoundTable | None:
-    names = _cut(lines[start], mark)
-    if not 3 <= len(names) <= _MOST_COLUMNS or len(set(names)) < len(names) or any(map(_NO_NAME.match, names)):
+    names = cut(lines[start], mark)
+    if not 3 <= len(names) <= _MOST_COLUMNS or len(set(names)) < len(names):
+        return None
+    if any(map(_NO_NAME.match, names if names[0] else names[1:])):
         return None
     if mark is _BLANKS and names[0].endswith(":"):
         return None
     rows: list[tuple[tuple[str, ...], str]] = []
     for line in lines[start + 1 : start + _MOST_ROWS]:
-        if _RULE.fullmatch(line):
+        if RULE.fullmatch(line):
             continue
-        cells = _cut(line, mark)
-        if mark is _WIDE and len(cells) == len(names) - 1 > 2 and not rows:
+        cells = cut(line, mark)
+        if mark is WIDE and len(cells) == len(names) - 1 > 2 and not rows:
             names = names[1:]  # of two cells with one blank between them
         elif len(cells) == len(names) + 1 and not rows and not isinstance(mark, str):
             names = ("", *names)  # the rows of a matrix have names
@@ -110,13 +110,6 @@ def _read_columns(lines: Sequence[str], start: int, mark: str | re.Pattern[str])
     if len(rows) < FEWEST or not any(map(str.isdigit, "".join(line for _, line in rows))):
         return None
     return FoundTable(names, tuple(rows))
-
-
-def _cut(line: str, mark: str | re.Pattern[str]) -> tuple[str, ...]:
-    if isinstance(mark, str):
-        cells = line.strip(" \t|").split(mark) if mark in line else ()
-        return tuple(cell.strip(' \t*`"') for cell in cells)
-    return tuple(mark.split(line.strip())) if line.strip() else ()
 
 
 def _read_sections(lines: Sequence[str]) -> Iterator[FoundTable]:

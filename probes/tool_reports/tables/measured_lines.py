@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from statistics import median
 
 from probes.text import lazy_pattern
-from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.lines import short_lines
 from probes.tool_reports.sentences.parts import find_part
+from probes.tool_reports.tables.entries import FEWEST, list_far
 
 _LIMIT_LINE, _MOST_LINES, _MOST_REPORTS = 300, 4000, 16
-_FEWEST = 4  # hosts or devices
 _PAIR = 2  # hosts, between which it was measured
-_SLOW, _FEW = 0.75, 1 / 4  # of the median of the others; of all
+_SPREAD = 0.25  # of the median; results of benchmarks differ by less
 _VALUE = lazy_pattern(
     r"(?<![\w.])(?P<value>\d{1,6}(?:\.\d{1,4})?) ?"
     r"(?P<unit>[GTM]i?B/s(?:ec)?|[GM]Bps|[GM]b/s(?:ec)?|[GM]bps|[GM]bits?/s(?:ec)?|[TG](?:FLOPS|flops|FLOP/s))(?![\w/])"
@@ -79,11 +79,8 @@ def _name(line: str) -> str | None:
 
 
 def _compare(values: dict[str, list[float]], unit: str) -> Iterator[ToolReport]:
-    if len(values) < _FEWEST:
-        return
-    own = {subject: median(row) for subject, row in values.items()}
-    usual = median(own.values())
-    slow = [subject for subject, value in own.items() if 0 <= value < _SLOW * usual]
-    for subject in slow if len(slow) <= _FEW * len(own) else ():
-        what = f"{own[subject]:g} {unit}, the others {usual:g} {unit}"
-        yield ToolReport("below-bandwidth", subject, f"{subject}: {what}", (("what", what),))
+    own = [(subject, median(row)) for subject, row in values.items()]
+    for at, usual in list_far([value for _, value in own], is_low=True, spread=_SPREAD) if len(own) >= FEWEST else ():
+        subject, value = own[at]
+        what = f"{value:g} {unit}, the others {usual:g} {unit}"
+        yield state_fault("below-bandwidth", subject, what)

@@ -11,16 +11,21 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from statistics import median
 
 from probes.named_tuple import NamedTuple
 from probes.text import lazy_pattern
+from probes.tool_reports.tables.entries import (
+    FEWEST,
+    IN_USE,
+    NOT_USED,
+    SHARE,
+    WELL,
+    is_complete,
+    is_incomplete,
+    list_far,
+)
 
-FEWEST = 4  # rows: of fewer none is the odd one
-SHARE = 4  # a value is usual where at most one row in so many has another
 _LONGEST, _MOST_LINES = 240, 2000
-_SLOW, _HIGH, _SPREAD = 0.75, 1.4, 0.15  # of the median; how far the others may be from it
-_FAR = 10  # times the next longest, where the others differ
 _PIECES = lazy_pattern(r"[\s|,;]+")
 _COUNTED = lazy_pattern(r"#?\d{1,4}:?")
 _NAMED = lazy_pattern(r"(?=.{0,40}\d)[A-Za-z][\w./:-]{0,40}(?: #?\d{1,4})?[:=]?|\d{1,4}:?|[0-9a-f:]{2,12}\.[0-7]")
@@ -30,13 +35,10 @@ _ALIKE = lazy_pattern(  # rates, widths, versions
 )
 _WORD = lazy_pattern(r"[A-Za-z_]{3,20}")
 _STATE_LABELS = {"state", "state:", "status", "status:", "health", "health:"}
-_CALM = lazy_pattern(r"(?i)ok|good|up|pass(?:ed)?|healthy|active|yes|normal|ready|linkup|online|idle|alloc|connected")
-_NOT_CALM = lazy_pattern(
-    r"(?i)down|inactive|polling|init\w{0,10}|no|off|disabled|offline|low|slow|missing|absent|none|-"
-)
+_CALM = lazy_pattern(rf"(?i){WELL}|{IN_USE}")
+_NOT_CALM = lazy_pattern(rf"(?i)low|slow|none|-|{NOT_USED}")
 _NUMBER = lazy_pattern(r"(?P<number>\d{1,7}(?:\.\d{1,4})?)(?P<unit>W|°C|V|A|RPM|rpm|[GT]B/s|Gb/s)?")
 _UNITS = lazy_pattern(r"W|°C|V|A|RPM|rpm|[GT]B/s|Gb/s")
-_RATIO = lazy_pattern(r"(?P<value>\d{1,5}) ?/ ?(?P<whole>\d{1,5})")
 _OF_JSON = lazy_pattern(r'[ \t{]{0,40}"(?P<key>[\w .:/-]{1,60})" ?: ?"?(?P<value>[\w.-]{1,40})"?[ \t,}\]]{0,8}')
 _SERIES = lazy_pattern(r"(?P<key>[A-Za-z][\w.-]{0,40}\d[\w.-]{0,20})[=:] ?(?P<value>\d{1,7}(?:\.\d{1,4})?)")
 _LIST = lazy_pattern(
@@ -139,22 +141,6 @@ def _is_other(value: str, usual: str) -> bool:
     return _CALM.fullmatch(usual) is not None and _NOT_CALM.fullmatch(value) is not None
 
 
-def is_complete(cell: str) -> bool:
-    """Whether a cell states that all of several are there.
-
-    >>> is_complete("8/8"), is_complete("7 / 8")
-    (True, False)
-    """
-    match = _RATIO.fullmatch(cell)
-    return match is not None and match["value"] == match["whole"]
-
-
-def is_incomplete(cell: str) -> bool:
-    """Whether a cell states that fewer are there."""
-    match = _RATIO.fullmatch(cell)
-    return match is not None and int(match["value"]) < int(match["whole"])
-
-
 def _list_odd_entries(line: str) -> Iterator[OddRow]:
     """Of numbers that one line states of several parts."""
     series = [(match["key"], float(match["value"])) for match in _SERIES.finditer(line)]
@@ -168,23 +154,3 @@ def _list_odd_entries(line: str) -> Iterator[OddRow]:
     for at, usual in _list_far_amounts([value for _, value in series], label):
         name, value = series[at]
         yield OddRow(name, f"{value:g}, the others {usual:g}", " ".join(line.split()))
-
-
-def list_far(numbers: Sequence[float], is_low: bool = False, is_high: bool = False) -> Iterator[tuple[int, float]]:
-    """Which numbers are far from all others, below or above them, and what is usual.
-
-    >>> list(list_far([371, 370, 118, 372], is_low=True)), list(list_far([0.6, 8211, 1.9, 0.5], is_high=True))
-    ([(2, 370.5)], [(1, 0.6)])
-    >>> list(list_far([371, 370, 118, 372], is_high=True)), list(list_far([412, 2210, 3.1, 90], is_low=True))
-    ([], [])
-    """
-    usual = median(numbers)
-    apart = [at for at, number in enumerate(numbers) if abs(number - usual) > _SPREAD * abs(usual)]
-    if 0 < len(apart) <= len(numbers) / SHARE:
-        low = {at for at in apart if is_low and numbers[at] < _SLOW * usual}
-        high = {at for at in apart if is_high and numbers[at] > _HIGH * usual > 0}
-        yield from ((at, usual) for at in apart if at in low | high)
-    elif is_high and len(apart) > 1:
-        most, second = sorted(numbers)[-1:-3:-1]
-        if most > _FAR * second > 0:
-            yield numbers.index(most), median(number for number in numbers if number != most)

@@ -7,17 +7,19 @@ versions in which one row is not as the others of its kind are, or not as its ow
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from statistics import median
 
 from probes.gpu.facts import find_address
 from probes.named_tuple import NamedTuple
 from probes.text import ParseError, lazy_pattern
-from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.lines import short_lines
+from probes.tool_reports.tables.entries import MOST, NOT_USED, TROUBLE, is_below, read_number
+from probes.tool_reports.tables.forms import RULE, WIDE, cut
 from probes.tool_reports.tables.measured_lines import list_slow_lines
 from probes.tool_reports.tables.records import list_record_tables
 
@@ -37,7 +39,6 @@ _OF_GPUS = lazy_pattern(  # the name of a host that has accelerators
     r"(?i)(?:^|[^a-z0-9])(?:gpu|npu|dgx|hgx|geforce|rtx|tesla|[abhlv][1-9]0{1,2}s?|g?b[23]00|mi\d{2,3}[ax]?)(?![a-z])"
 )
 _FREE = lazy_pattern(r"(?i)note|comment|remark|reason|action|ticket|message|detail")
-_WANTED = lazy_pattern(r"\b(?:max(?:imum)?|expected|expect|want(?:ed)?|target|nominal|spec|should(?: be)?|required)\b")
 _QUANTITIES = (  # the first that a heading fits
     ("past", r"\b(?:corrected|correctable|\bce|sbe|single|lifetime|aggregate|replay|crc|symbol)\b"),
     ("varying", r"\b(?:used?|free|idle|alloc\w*|(?<!resources )avail(?:able)?|busy|request\w*|running|pending jobs"
@@ -60,24 +61,16 @@ _QUANTITIES = (  # the first that a heading fits
     ("version", r"\b(?:driver|firmware|fw|vbios|bios|kernel|ofed|rocm|cann)\b"),
 )  # fmt: skip
 _QUANTITY_PATTERNS = tuple((name, lazy_pattern(pattern)) for name, pattern in _QUANTITIES)
-_FAULTS = lazy_pattern(
-    r"(?i)(?:(?:(?:soft|hard)[_ ])?fail(?:ed|ure)?|error|err!?|n\.?ok|not ok|unhealthy|critical|fatal|lost|degraded"
-    r"|faulty|bad|unreach(?:able)?|unavail|not[ _-]?ready)"
-)
-_DOWN = lazy_pattern(
-    r"(?i)(?:no|false|down|inactive|polling|disabled|offline|no[- ]?link|missing|absent|armed|"
-    r"init(?:ializ(?:ing|ed?))?)"
-)
+_WANTED = lazy_pattern(rf"\b(?:{MOST})\b")
+_FAULTS = lazy_pattern(rf"(?i)(?:(?:soft|hard)[_ ])?(?:{TROUBLE})!?|n.ok|fatal|unavail")
+_DOWN = lazy_pattern(rf"(?i)false|armed|{NOT_USED}")
 _YES = lazy_pattern(r"(?i)(?:yes|true|pending|[1-9]\d{0,6})")
 _COUNT = lazy_pattern(r"[1-9]\d{0,9}")
-_NUMBER = lazy_pattern(r"x? ?(?P<number>\d{1,7}(?:\.\d{1,4})?) ?(?P<unit>x|[A-Za-z/%]{0,10})(?: \([\w ]{1,12}\))?")
 _ADDRESS = lazy_pattern(r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")
 _OF_FABRIC = lazy_pattern(
     r"(?i)gpu|\b[nhx]pu|nvlink|pcie|infiniband|\bib\b|mlx5|rdma|roce|\bhca|\bnic|\bxid|\becc\b|xgmi|hccs|\befa\b"
     r"|linkup"
 )
-_RULE = lazy_pattern(r"[ |:+=-]{3,1000}")
-_BLANKS = lazy_pattern(r" {2,}|\t+")
 _CHUNK = lazy_pattern(r"\S+(?: \S+)*")
 _BELOW = ("width", "rate", "count")
 _EQUAL = ("version", "setting")  # in which rows should not differ
@@ -102,7 +95,7 @@ class _Row(NamedTuple):
 
 def is_sheet(text: str) -> bool:
     """Whether a text has such a table, and is about the parts that are read here."""
-    return _OF_FABRIC.search(text) is not None and next(_read_tables(text), None) is not None
+    return _OF_FABRIC.search(text) is not None and bool(_list_tables(text))
 
 
 def list_sheet_faults(text: str) -> list[ToolReport]:
@@ -112,7 +105,7 @@ def list_sheet_faults(text: str) -> list[ToolReport]:
     >>> [(report.code, report.subject, report.detail) for report in list_sheet_faults(rows)]
     [('below-width', 'n4 GPU 0', (('what', 'pcie_width 8, the others 16'),))]
     """
-    tables = list(_read_tables(text)) or [(columns, rows) for columns, rows, _ in _read_records(text)]
+    tables = _list_tables(text) or [(columns, rows) for columns, rows, _ in _list_records(text)]
     slow = list_slow_lines(text)
     if not tables and not slow:
         raise ParseError("no table with a row for each host or device")
@@ -120,25 +113,27 @@ def list_sheet_faults(text: str) -> list[ToolReport]:
     return list(dict.fromkeys(reports))[:_MOST_REPORTS]
 
 
-def _read_tables(text: str) -> Iterator[tuple[list[_Column], list[_Row]]]:
+@lru_cache(maxsize=2)  # by which a text is recognized, and then read
+def _list_tables(text: str) -> list[tuple[list[_Column], list[_Row]]]:
+    tables = []
     lines = short_lines(text, _LIMIT_LINE)
     tried, at = 0, 0
     while at < len(lines) and tried < _MOST_HEADINGS:
-        heading, heading_at = _split(lines[at]), at
+        heading, mark = lines[at], _find_mark(lines[at])
+        names = cut(heading, mark) if mark else ()
         at += 1
-        if heading is None:
+        if not 2 <= len(names) <= _LIMIT_COLUMNS or mark is None:
             continue
         tried += 1
-        separator, names = heading
         columns, identity = _read_heading(names)
         if not identity or not (columns or any(_ACCELERATOR.fullmatch(names[one].lower()) for one in identity)):
             continue
-        table: list[list[str]] = []
+        table: list[Sequence[str]] = []
         while at < len(lines) and len(table) < _LIMIT_ROWS:
-            if not _RULE.fullmatch(lines[at]):
-                cells = _cut(lines[at], separator)
-                if not separator and 1 < len(cells) < len(names):
-                    cells = _cut_below(lines[heading_at], lines[at])
+            if not RULE.fullmatch(lines[at]):
+                cells: Sequence[str] = cut(lines[at], mark)
+                if mark is WIDE and 1 < len(cells) < len(names):
+                    cells = _cut_below(heading, lines[at])
                 if len(cells) != len(names):
                     break
                 table.append(cells)
@@ -148,7 +143,8 @@ def _read_tables(text: str) -> Iterator[tuple[list[_Column], list[_Row]]]:
             continue
         rows = [_read_row(names, identity, cells) for cells in table]
         if len(rows) > 1 and 2 * len({row.subject for row in rows}) > len(rows):  # no history of one device
-            yield columns, _with_kinds(names, columns, rows)
+            tables.append((columns, _with_kinds(names, columns, rows)))
+    return tables
 
 
 def _cut_below(heading: str, line: str) -> list[str]:
@@ -170,38 +166,30 @@ def has_records(text: str) -> bool:
     measurements with a slow one."""
     if list_slow_lines(text):
         return True
-    for columns, rows, is_of_hosts in _read_records(text) if _OF_FABRIC.search(text) else ():
+    for columns, rows, is_of_hosts in _list_records(text) if _OF_FABRIC.search(text) else ():
         is_counted = is_of_hosts and any(column.quantity not in ("state", "varying") for column in columns)
         if is_counted or next(_judge(columns, rows), None):
             return True
     return False
 
 
-def _read_records(text: str) -> Iterator[tuple[list[_Column], list[_Row], bool]]:
-    """As `_read_tables`, and whether a column names hosts."""
+@lru_cache(maxsize=2)
+def _list_records(text: str) -> list[tuple[list[_Column], list[_Row], bool]]:
+    """As `_list_tables`, and whether a column names hosts."""
+    tables = []
     for names, table in list_record_tables(text):
         columns, identity = _read_columns(names, table)
         rows = [_read_row(names, identity, cells) for cells in table] if columns and identity else []
         if rows and 2 * len({row.subject for row in rows}) > len(rows):
             is_of_hosts = any(_HOSTS.fullmatch(_simplify(names[at])) for at in identity)
-            yield columns, _with_kinds(names, columns, rows), is_of_hosts
+            tables.append((columns, _with_kinds(names, columns, rows), is_of_hosts))
+    return tables
 
 
-def _split(line: str) -> tuple[str, list[str]] | None:
-    """A line as a heading: what separates its cells, and these."""
-    separators = [mark for mark in ("|", ",", ";", "\t") if line.count(mark) > 1 or (mark == "," and mark in line)]
-    separator = separators[0] if separators else "" if _BLANKS.search(line.strip()) else None
-    if separator is None or not 2 <= len(cells := _cut(line, separator)) <= _LIMIT_COLUMNS:
-        return None
-    return separator, cells
-
-
-def _cut(line: str, separator: str) -> list[str]:
-    if separator == "|":
-        return [cell.strip(" \t*`_") for cell in line.strip(" \t>").strip("|").split("|")]
-    if not separator:
-        return [cell for cell in _BLANKS.split(line.strip()) if cell]
-    return [cell.strip() for cell in next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])]
+def _find_mark(line: str) -> str | re.Pattern[str] | None:
+    """What separates the cells of a line, where it has some."""
+    marks = (mark for mark in ("|", ",", ";", "\t") if line.count(mark) > 1 or (mark == "," and mark in line))
+    return next(marks, WIDE if WIDE.search(line.strip()) else None)
 
 
 def _read_columns(names: Sequence[str], table: Sequence[Sequence[str]]) -> tuple[list[_Column], list[int]]:
@@ -291,16 +279,14 @@ def _list_without(columns: Sequence[_Column], rows: Sequence[_Row]) -> Iterator[
     counts = [column for column in counts if _ACCELERATOR.search(_simplify(column.name))]
     if len(counts) < 2 and all(column.quantity == "varying" for column in counts):
         return
-    numbers = [
-        [number[0] if (number := _read_number(row.cells[column.at])) else 0 for column in counts] for row in rows
-    ]
+    numbers = [[number[0] if (number := read_number(row.cells[column.at])) else 0 for column in counts] for row in rows]
     most: dict[tuple[str, ...], float] = {}
     for row, own in zip(rows, numbers, strict=True):
         most[row.kind] = max(most.get(row.kind, 0), *own)
     for row, own in zip(rows, numbers, strict=True):
         if not any(own) and most[row.kind] and _OF_GPUS.search(row.subject):
             value = row.cells[counts[0].at] or "none"
-            yield _report("below-count", row, f"{counts[0].name} {value}, others up to {most[row.kind]:g}")
+            yield state_fault("below-count", row.subject, f"{counts[0].name} {value}, others up to {most[row.kind]:g}")
 
 
 def _list_faults(column: _Column, rows: Sequence[_Row]) -> Iterator[ToolReport]:
@@ -310,52 +296,44 @@ def _list_faults(column: _Column, rows: Sequence[_Row]) -> Iterator[ToolReport]:
         value = row.cells[column.at][:_LIMIT_VALUE]
         if column.quantity == "state":
             if _FAULTS.fullmatch(value) or (_DOWN.fullmatch(value) and 2 * down < len(rows)):
-                yield _report(
-                    "sheet-state" if _FAULTS.fullmatch(value) else "sheet-down", row, f"{column.name} {value}"
+                yield state_fault(
+                    "sheet-state" if _FAULTS.fullmatch(value) else "sheet-down", row.subject, f"{column.name} {value}"
                 )
         elif column.quantity == "xid":
             if _COUNT.fullmatch(value):
                 yield ToolReport("metric-xid", row.subject, f"{row.subject}: {column.name} {value}", (("xid", value),))
         elif (_COUNT if column.quantity in ("memory", "uncorrected") else _YES).fullmatch(value):
-            yield _report(f"sheet-{column.quantity}", row, f"{column.name} {value}")
+            yield state_fault(f"sheet-{column.quantity}", row.subject, f"{column.name} {value}")
 
 
 def _compare_with_own(column: _Column, wanted: _Column, rows: Sequence[_Row]) -> Iterator[ToolReport]:
     for row in rows:
-        value, most = _read_number(row.cells[column.at]), _read_number(row.cells[wanted.at])
-        if value and most and value[1] == most[1] and value[0] < most[0]:
+        if is_below(row.cells[column.at], row.cells[wanted.at]):
             shown = f"{column.name} {row.cells[column.at]}, {wanted.name} {row.cells[wanted.at]}"
-            yield _report(f"below-{column.quantity}", row, shown)
+            yield state_fault(f"below-{column.quantity}", row.subject, shown)
 
 
 def _compare(column: _Column, rows: Sequence[_Row]) -> Iterator[ToolReport]:
     """Rows that are below what most of their kind have; of versions those that differ, of bandwidths the slow ones."""
     cells = [row.cells[column.at] for row in rows]
-    numbers = [_read_number(cell) for cell in cells]
     if column.quantity == "bandwidth":
-        for at, row in enumerate(rows):
-            value = numbers[at]
+        numbers = [read_number(cell) for cell in cells]
+        for at, (row, value) in enumerate(zip(rows, numbers, strict=True)):
             others = [other[0] for place, other in enumerate(numbers) if other and place != at]
             if value and len(others) >= _FEWEST_ALIKE and value[0] < _SLOW * median(others):
-                yield _report("below-bandwidth", row, f"{column.name} {cells[at]}, the others {median(others):g}")
+                yield state_fault(
+                    "below-bandwidth", row.subject, f"{column.name} {cells[at]}, the others {median(others):g}"
+                )
         return
     usual, times = Counter(cells).most_common(1)[0]
-    most = _read_number(usual)
     if times < _FEWEST_ALIKE or times < _SHARE * len(rows):
         return
-    for row, cell, number in zip(rows, cells, numbers, strict=True):
+    for row, cell in zip(rows, cells, strict=True):
         if not cell or cell == usual:
             continue
         if column.quantity in _EQUAL:
-            yield _report(f"sheet-{column.quantity}", row, f"{column.name} {cell[:_LIMIT_VALUE]}, the others {usual}")
-        elif number and most and number[1] == most[1] and number[0] < most[0]:
-            yield _report(f"below-{column.quantity}", row, f"{column.name} {cell}, the others {usual}")
-
-
-def _read_number(cell: str) -> tuple[float, str] | None:
-    match = _NUMBER.fullmatch(cell)
-    return (float(match["number"]), match["unit"].lower().strip("x")) if match else None
-
-
-def _report(code: str, row: _Row, what: str) -> ToolReport:
-    return ToolReport(code, row.subject, f"{row.subject}: {what}", (("what", what),))
+            yield state_fault(
+                f"sheet-{column.quantity}", row.subject, f"{column.name} {cell[:_LIMIT_VALUE]}, the others {usual}"
+            )
+        elif is_below(cell, usual):
+            yield state_fault(f"below-{column.quantity}", row.subject, f"{column.name} {cell}, the others {usual}")

@@ -166,9 +166,9 @@ def describe_log_sentences() -> str:
         files=", ".join(f"`{name}`" for name in LOG_FILES), programs=", ".join(f"`{name}`" for name in PROGRAMS)
     )
     usual = "".join(f"| `{pattern.replace('|', '` or `')}` | {source} |\n" for pattern, source in HARMLESS_SENTENCES)
-    families = "".join(f"| {row.code} | {MEANINGS[row.code].says} |\n" for row in FAMILIES)
+    families = "".join(f"| {row.code} | {MEANINGS[row.code].title} |\n" for row in FAMILIES)
     passing = "".join(
-        f"| {row.code} | {_quote(row.begins)} | {_quote(row.ends)} | {MEANINGS[row.code].says} |\n"
+        f"| {row.code} | {_quote(row.begins)} | {_quote(row.ends)} | {MEANINGS[row.code].title} |\n"
         for row in PASSING_FAULTS
     )
     drivers = ", ".join(f"`{name}`" for name in NIC_DRIVERS.replace("mlx[45]_core", "mlx4_core|mlx5_core").split("|"))
@@ -203,7 +203,7 @@ def _format_row(row: Sentence, part: str, meaning: Meaning | None, rule: str | N
         f"`{row.needle.strip()}`",
         f"{row.kind} {row.code or ''}".strip(),
         part,
-        meaning.says if meaning else otherwise,
+        meaning.title if meaning else otherwise,
         meaning.confidence if meaning else "high" if rule else "",
         f"`{rule}`" if rule else "evidence only",
         row.source,

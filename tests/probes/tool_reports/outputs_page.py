@@ -76,7 +76,7 @@ def describe_outputs() -> str:
         f"| `{_name(argv, argv in devices)}` | {_recognize(argv in known)} | {_describe_part(argv)} |\n"
         for argv in commands
     ]
-    faults = [f"| `{code}` | {m.severity} | {m.says} | {m.confidence} |\n" for code, m in MEANINGS.items()]
+    faults = [f"| `{code}` | {m.severity} | {m.title} | {m.confidence} |\n" for code, m in MEANINGS.items()]
     counters = [f"- `{printed}` (`{name}`)\n" for name, printed in COUNTERS.items()]
     tools = sorted({argv[0] for commands, _ in READERS for argv in commands})
     text = f"\nRead for it: {', '.join(f'`{tool}`' for tool in tools)}.\n"

@@ -1,0 +1,104 @@
+"""What a cell, or a value beside its label, is: a number with its unit, one of several, a state; which numbers are far.
+
+The words are those of every form of text, so that a state is the same one in a table, a record and a line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from probes.text import lazy_pattern
+
+FEWEST = 4  # rows: of fewer none is the odd one
+SHARE = 4  # a value is usual where at most one row in so many has another
+_SLOW, _HIGH, _SPREAD = 0.75, 1.4, 0.15  # of the median; how far the others may be from it
+_FAR = 10  # times the next longest, where the others differ
+
+WELL = r"ok|good|up|pass(?:ed)?|healthy|active|yes|normal|ready"
+IN_USE = r"linkup|online|idle|alloc\w{0,6}|connected"
+DOWN = r"down|inactive|polling|init(?:ializ(?:e|ing|ed))?|no[ -]?link"
+NOT_USED = rf"{DOWN}|no|off|disabled|offline|missing|absent"
+TROUBLE = r"fail(?:ed|ure)?|error|err|degraded|unhealthy|critical|lost|faulty|bad|nok|not[ _-](?:ok|ready)|unreachable"
+EXPECTED = r"expect(?:ed)?|want(?:ed)?|target|nominal|required|should(?: be)?|spec"
+MOST = rf"{EXPECTED}|max(?:imum)?|capab(?:le|ility)|supported"
+CURRENT = r"active|actual|cur(?:rent)?|found|present|measured|negotiated"
+
+_THOUSANDS = lazy_pattern(r"[-+]?\d{1,3}(?:(?:[ ,_]\d{3}){1,5}|(?:\.\d{3}){2,5})(?![\d.,])")
+_VALUE = lazy_pattern(
+    r"[xX]?(?P<number>[-+]?\d{1,15}(?:[.,]\d{1,9})?(?:[eE][-+]?\d{1,3})?) ?(?P<unit>[A-Za-z%°/²³]{0,10}\d?)"
+    r"(?: \([\w ]{1,12}\))?"
+)
+_RATIO = lazy_pattern(
+    r"x?(?P<value>\d{1,5}) ?(?:/|of|out of) ?x?(?P<whole>\d{1,5})(?: (?:up|ready|online|active|ok|healthy))?"
+)
+
+
+def read_number(cell: str) -> tuple[float, str] | None:
+    """A number and its unit, with separators of thousands or a decimal comma; of a width without its "x".
+
+    >>> read_number("11 240"), read_number("22,8 °C"), read_number("1,048,576 B"), read_number("y")
+    ((11240.0, ''), (22.8, '°C'), (1048576.0, 'B'), None)
+    >>> read_number("x16"), read_number("4X"), read_number("8.0 GT/s (ok)")
+    ((16.0, ''), (4.0, ''), (8.0, 'GT/s'))
+    """
+    bare = cell.strip().strip("'\"")
+    if match := _THOUSANDS.match(bare):
+        bare = re.sub(r"[ ,_.]", "", match[0]) + bare[match.end() :]
+    if not (match := _VALUE.fullmatch(bare)):
+        return None
+    return float(match["number"].replace(",", ".")), match["unit"].strip("xX")
+
+
+def is_below(cell: str, other: str, share: float = 1.0) -> bool:
+    """Whether both are numbers of one unit, of which the first is less than that share of the other.
+
+    >>> is_below("x8", "x16"), is_below("448 GB/s", "450 GB/s", 0.9), is_below("8 GT/s", "16 GB/s")
+    (True, False, False)
+    """
+    number, most = read_number(cell), read_number(other)
+    return number is not None and most is not None and number[1] == most[1] and number[0] < share * most[0]
+
+
+def is_complete(cell: str) -> bool:
+    """Whether a cell states that all of several are there.
+
+    >>> is_complete("8/8"), is_complete("7 / 8")
+    (True, False)
+    """
+    match = _RATIO.fullmatch(cell)
+    return match is not None and int(match["value"]) == int(match["whole"])
+
+
+def is_incomplete(cell: str) -> bool:
+    """Whether a cell states that fewer are there.
+
+    >>> is_incomplete("7/8 up"), is_incomplete("x8 of x16"), is_incomplete("8")
+    (True, True, False)
+    """
+    match = _RATIO.fullmatch(cell)
+    return match is not None and int(match["value"]) < int(match["whole"])
+
+
+def list_far(
+    numbers: Sequence[float], is_low: bool = False, is_high: bool = False, spread: float = _SPREAD
+) -> Iterator[tuple[int, float]]:
+    """Which numbers are far from all others, below or above them, and what is usual. `spread`: how far the others may
+    be from it.
+
+    >>> list(list_far([371, 370, 118, 372], is_low=True)), list(list_far([0.6, 8211, 1.9, 0.5], is_high=True))
+    ([(2, 370.5)], [(1, 0.6)])
+    >>> list(list_far([371, 370, 118, 372], is_high=True)), list(list_far([412, 2210, 3.1, 90], is_low=True))
+    ([], [])
+    """
+    usual = median(numbers)
+    apart = [at for at, number in enumerate(numbers) if abs(number - usual) > spread * abs(usual)]
+    if 0 < len(apart) <= len(numbers) / SHARE:
+        low = {at for at in apart if is_low and numbers[at] < _SLOW * usual}
+        high = {at for at in apart if is_high and numbers[at] > _HIGH * usual > 0}
+        yield from ((at, usual) for at in apart if at in low | high)
+    elif is_high and len(apart) > 1:
+        most, second = sorted(numbers)[-1:-3:-1]
+        if most > _FAR * second > 0:
+            yield numbers.index(most), median(number for number in numbers if number != most)
